@@ -1,19 +1,17 @@
-/* Device memory by name: one process publishes an offer of share.h with the node's daemon, others open it there.
+/* Device memory by name: a process publishes an offer (share.h) at the node's daemon, and other processes open it.
  *
- * The daemon keeps the descriptors and nothing else: nothing is copied, and no memory of its own is behind them. It
- * shows a publication to nobody before the publisher's work on the memory is done. A publication, and each lease on it,
- * ends when it is closed or when the process that has it ends, however that comes about; the memory goes with its last
- * holder, and is charged to the publisher's vGPU until then.
+ * * The daemon keeps only the descriptors: it copies nothing and allocates no device memory. A publication can be
+ * opened only after the publisher's work on the memory is done. A publication, and each lease on it, ends when it is
+ * closed or when its process ends for any reason. The memory is freed when no process has it any more, and is charged
+ * to the publisher's vGPU until then.
  *
- * Where the daemon ends, what is mapped stays mapped. A publication comes back under the next one, with the same
- * generation, when its process next calls vg_publication_look() or when that finds the descriptor ready; a lease
- * likewise with vg_share_lease_look(), once its publication is back. No call waits for a daemon longer than the node's
- * timeout.
+ * * If the daemon ends, mappings stay valid. vg_publication_look() publishes the same generation again at the next
+ * daemon; then vg_share_lease_look() renews a lease on it. No call waits for a daemon longer than the node's timeout.
  *
- * Who may open it is for the daemon to say, by user and group of the process that asks. What a lease is for binds
- * programs that keep to these functions: a descriptor of device memory lets whoever holds it write.
+ * * The daemon decides by user and group of a process whether it may open a publication. Read-only access binds only
+ * programs that use these functions: a process with a descriptor of device memory can map it for writing.
  *
- * Every function may be called from any thread. A forked child may destroy what it inherited, and no more. */
+ * * Every function may be called from any thread. A forked child may only destroy inherited objects. */
 #ifndef VIRGATE_BROKER_H
 #define VIRGATE_BROKER_H
 
@@ -30,52 +28,51 @@ extern "C" {
 struct vg_publication;
 
 struct vg_publish_options {
-	size_t size;	   /* sizeof(struct vg_publish_options) */
-	unsigned mode;	   /* who may read (4) and write (2), as chmod(1) has it; 0: 0600, with a group 0640 */
-	const char *group; /* whose members the mode's second digit is for; NULL: nobody's. Needs the system's daemon */
-	struct vg_stream
-		*fence; /* whose work so far is waited for; NULL: all work of this process on the offer's devices */
+	size_t size;		 /* sizeof(struct vg_publish_options) */
+	unsigned mode;		 /* permission to read (4) and write (2), as of chmod(1); 0: 0600, with a group 0640 */
+	const char *group;	 /* the group of the mode's second digit; NULL: none. Needs the system's daemon */
+	struct vg_stream *fence; /* publishing waits for its queued work; NULL: for all work on the offer's devices */
 };
-/* Publishes the offer's ranges, up to 1024, under a name as vGPUs have them. It becomes visible when the fence has been
- * waited for. Published under a name that this user has published already, it is the next generation: readers of
- * the one before keep that, and are told. `options` may be NULL. The offer stays the caller's and is not needed any
- * more. The caller owns *ret_publication. INVALID (the name, the mode, an offer of nothing or too much), EXISTS
- * (another user's), BUSY (being revoked), DENIED (not in the group), NOT_FOUND (no such group), LIMIT (of this user's
- * publications or descriptors), NO_DAEMON, PROTOCOL, NO_MEMORY, SYSTEM, DRIVER. Sources: cuStreamSynchronize,
+/* Publishes the offer's ranges, at most 1024, under a name of the same form as a vGPU's. Waits for the fence before
+ * the publication becomes visible. If this user has published that name already, this is the next generation:
+ * readers keep the old one, and get an event. `options` may be NULL. The offer stays the caller's, who may destroy
+ * it afterwards. The caller owns *ret_publication. INVALID (the name, the mode, no ranges or too many), EXISTS
+ * (another user's name), BUSY (being revoked), DENIED (not in the group), NOT_FOUND (no such group), LIMIT (of this
+ * user's publications or descriptors), NO_DAEMON, PROTOCOL, NO_MEMORY, SYSTEM, DRIVER. Sources: cuStreamSynchronize,
  * cuCtxSynchronize. */
 VG_PUBLIC enum vg_status vg_share_publish(struct vg_node *node, const char *name, const struct vg_share_offer *offer,
 					  const struct vg_publish_options *options,
 					  struct vg_publication **ret_publication);
 
-/* What a generation is, for its publisher and for its readers. */
+/* The state of a generation, for its publisher and its readers. */
 enum vg_publication_state {
-	VG_PUBLICATION_CURRENT,	   /* the one that is opened by that name */
+	VG_PUBLICATION_CURRENT,	   /* opening the name gives this one */
 	VG_PUBLICATION_SUPERSEDED, /* there is a newer one */
-	VG_PUBLICATION_ASKED_BACK, /* being revoked: readers are to let go */
-	VG_PUBLICATION_WITHDRAWN,  /* nobody can open it any more, and there is no newer one */
-	VG_PUBLICATION_DETACHED,   /* the daemon has ended, or a new one does not have it yet: look again later */
-	VG_PUBLICATION_LOST	   /* the daemon does not take it back: close it */
+	VG_PUBLICATION_ASKED_BACK, /* being revoked: readers should free their imports and close their leases */
+	VG_PUBLICATION_WITHDRAWN,  /* it cannot be opened any more, and there is no newer one */
+	VG_PUBLICATION_DETACHED,   /* the daemon ended, or the next one does not have it yet: look again later */
+	VG_PUBLICATION_LOST	   /* the daemon refuses to have it again: close it */
 };
 
 struct vg_publication_view {
 	size_t size; /* sizeof(struct vg_publication_view) */
 	enum vg_publication_state state;
 	uint64_t generation; /* this one, from 1 up */
-	uint64_t current;    /* the one that is opened by that name now; 0: none */
-	double seconds_left; /* ASKED_BACK: until the deadline; negative: since */
+	uint64_t current;    /* the generation that opening the name gives now; 0: none */
+	double seconds_left; /* ASKED_BACK: until the deadline; negative: since then */
 };
-/* How it stands, taking the daemon's word and, where the daemon was replaced, publishing it again with the next one,
- * which is started where the node allows it. `ret_view->size` is set by the caller. INVALID, STATE (a forked child). */
+/* Returns the state. If the daemon has ended, publishes the generation again at the next daemon, and starts one if the
+ * node allows that. The caller sets `ret_view->size`. INVALID, STATE (a forked child). */
 VG_PUBLIC enum vg_status vg_publication_look(struct vg_publication *publication, struct vg_publication_view *ret_view);
 /* Its generation; 0 for NULL. */
 VG_PUBLIC uint64_t vg_publication_generation(const struct vg_publication *publication);
-/* For poll(2): ready when vg_publication_look() would find something new. Not to be read or closed; the same number for
- * as long as it is published. -1 for NULL. */
+/* For poll(2): ready when the state has changed and vg_publication_look() should be called. Do not read or close it.
+ * The number does not change. -1 for NULL. */
 VG_PUBLIC int vg_publication_descriptor(const struct vg_publication *publication);
-/* Nobody can open it from here on; its readers keep it. *ret_readers, which may be NULL: how many that are. NO_DAEMON
- * (it is withdrawn all the same), STATE. */
+/* Withdraws the publication: it cannot be opened any more; its readers keep it. *ret_readers: their number;
+ * `ret_readers` may be NULL. NO_DAEMON (it is withdrawn nevertheless), STATE. */
 VG_PUBLIC enum vg_status vg_publication_withdraw(struct vg_publication *publication, unsigned *ret_readers);
-/* Withdraws it if that was not done, waiting for nobody. NULL is fine. No other thread may use it any more. */
+/* Withdraws it if that was not done, without waiting for readers. NULL is fine. No other thread may use it any more. */
 VG_PUBLIC void vg_publication_destroy(struct vg_publication *publication);
 
 /* ---- opening -------------------------------------------------------------------------------------- */
@@ -86,28 +83,28 @@ struct vg_share_open_options {
 	size_t size;  /* sizeof(struct vg_share_open_options) */
 	int writable; /* nonzero: to write, too */
 };
-/* A lease on the current generation of that name. `options` may be NULL: for reading. The caller owns *ret_lease.
- * NOT_FOUND, NOT_READY (its publisher still works on it, or has not come back to a new daemon), BUSY (being revoked),
- * DENIED, INVALID (the name; writable is not offered), LIMIT (of this user's leases), NO_DAEMON, PROTOCOL, NO_DRIVER,
- * NO_MEMORY, SYSTEM. */
+/* Gets a lease on the current generation of that name. `options` may be NULL: for reading. The caller owns *ret_lease.
+ * NOT_FOUND, NOT_READY (its publisher still works on it, or has not published it again at a new daemon), BUSY (being
+ * revoked), DENIED, INVALID (the name; it is not offered for writing), LIMIT (of this user's leases), NO_DAEMON,
+ * PROTOCOL, NO_DRIVER, NO_MEMORY, SYSTEM. */
 VG_PUBLIC enum vg_status vg_share_open(struct vg_node *node, const char *name,
 				       const struct vg_share_open_options *options, struct vg_share_lease **ret_lease);
 /* The ranges, to import with vg_share_import(); valid until the lease is closed. NULL for NULL. */
 VG_PUBLIC const struct vg_share_offer *vg_share_lease_offer(const struct vg_share_lease *lease);
-/* The generation that it is on; 0 for NULL. */
+/* The generation of the lease; 0 for NULL. */
 VG_PUBLIC uint64_t vg_share_lease_generation(const struct vg_share_lease *lease);
-/* 1 while the lease is on the current generation and nobody has asked for it back; else 0. Asks nobody: two loads from
- * a page that the daemon writes. While no daemon runs nothing can be published, so it stays true. */
+/* Returns 1 while the lease's generation is current and not being revoked; else 0. Sends no request: reads two words of
+ * a page that the daemon writes. While no daemon runs nothing can be published, so the result does not change. */
 VG_PUBLIC int vg_share_lease_is_current(const struct vg_share_lease *lease);
-/* As vg_publication_look(); starts no daemon. */
+/* As vg_publication_look(), for a lease; does not start a daemon. */
 VG_PUBLIC enum vg_status vg_share_lease_look(struct vg_share_lease *lease, struct vg_publication_view *ret_view);
 /* As vg_publication_descriptor(). */
 VG_PUBLIC int vg_share_lease_descriptor(const struct vg_share_lease *lease);
-/* Ends the lease and closes the offer's descriptors. Imports of it stay until they are freed, and are to be freed
- * first: from here on nobody knows of them. NULL is fine. No other thread may use it any more. */
+/* Ends the lease and closes the offer's descriptors. Free the imports first: they stay valid, but the daemon does not
+ * know of them any more. NULL is fine. No other thread may use the lease any more. */
 VG_PUBLIC void vg_share_lease_close(struct vg_share_lease *lease);
 
-/* ---- what there is -------------------------------------------------------------------------------- */
+/* ---- listing -------------------------------------------------------------------------------------- */
 
 struct vg_reader_info {
 	int64_t pid; /* 0: in another pid namespace */
@@ -120,19 +117,19 @@ struct vg_reader_info {
 struct vg_publication_info {
 	const char *name;
 	uint64_t generation;
-	const char
-		*state; /* "open", "superseded", "revoking", "withdrawn", "orphaned" (its publisher has gone), "lost" */
+	const char *
+		state; /* "open", "superseded", "revoking", "withdrawn", "orphaned" (its publisher has ended), "lost" */
 	uint64_t bytes; /* of device memory */
 	unsigned ranges;
 	int device; /* index on the node; -1: not known */
 	const char *owner;
 	const char *group; /* "": none */
 	unsigned mode;
-	const char *vgpu;  /* that is charged; "": none */
-	int64_t publisher; /* its pid; 0: gone */
+	const char *vgpu;  /* the vGPU that is charged; "": none */
+	int64_t publisher; /* its pid; 0: it has ended */
 	double published;
 	unsigned leases;
-	int readers_known; /* 0: not for this user to see */
+	int readers_known; /* 0: this user may not see them */
 	size_t reader_count;
 	const struct vg_reader_info *readers;
 };
@@ -142,45 +139,46 @@ struct vg_publication_list {
 	const struct vg_publication_info *publications; /* by name, oldest generation first */
 };
 
-/* A row for each generation that somebody has. One block, freed with vg_publication_list_free(), which takes NULL.
- * INVALID, NO_DAEMON, PROTOCOL, NO_MEMORY. */
+/* Lists each generation that its publisher or a reader has. The list is one block, freed with
+ * vg_publication_list_free(), which accepts NULL. INVALID, NO_DAEMON, PROTOCOL, NO_MEMORY. */
 VG_PUBLIC enum vg_status vg_publication_list(struct vg_node *node, struct vg_publication_list **ret_list);
 VG_PUBLIC void vg_publication_list_free(struct vg_publication_list *list);
 
-/* ---- asking it back ------------------------------------------------------------------------------- */
+/* ---- revoking ------------------------------------------------------------------------------------- */
 
 struct vg_revoke_options {
 	size_t size;	 /* sizeof(struct vg_revoke_options) */
-	double deadline; /* seconds that readers have, at most 86400 */
-	int kill;	 /* nonzero: then end those of the owner's processes that still hold it */
+	double deadline; /* seconds until the publication is withdrawn, at most 86400 */
+	int kill;	 /* nonzero: then end those of the owner's processes that still have a lease */
 };
 
 enum vg_revoke_step {
-	VG_REVOKE_ASKED,      /* readers were asked, and let go by themselves */
-	VG_REVOKE_WITHDRAWN,  /* the deadline passed: nobody can open it any more */
-	VG_REVOKE_TERMINATED, /* the owner's readers were sent SIGTERM */
-	VG_REVOKE_KILLED      /* and SIGKILL */
+	VG_REVOKE_ASKED,      /* the readers closed their leases before the deadline */
+	VG_REVOKE_WITHDRAWN,  /* the deadline passed: the publication was withdrawn */
+	VG_REVOKE_TERMINATED, /* SIGTERM was sent to the owner's readers */
+	VG_REVOKE_KILLED      /* SIGKILL was sent, too */
 };
 
 struct vg_revoke_holder {
 	int64_t pid;
 	const char *user;
-	int owner; /* nonzero: the publication's owner, whose processes kill is about */
+	int owner; /* nonzero: a process of the publication's owner, which `kill` applies to */
 };
 
 struct vg_revoke_report {
-	enum vg_revoke_step step; /* the last that was taken; nobody holds it after that if `left` is 0 */
-	unsigned holders;	  /* leases when it began */
-	size_t left;
+	enum vg_revoke_step step; /* the last step that was taken */
+	unsigned holders;	  /* leases when the revocation began */
+	size_t left;		  /* leases after the last step */
 	const struct vg_revoke_holder *holders_left;
 };
 
-/* Asks a publication back, all its generations: nobody new from here on, and readers are told of the deadline; then it
- * is withdrawn; then, with kill, SIGTERM and two seconds later SIGKILL for readers of the publication's owner, never
- * for anybody else's and never for the caller. Returns when nobody has a lease or nothing is left to do. The publisher
- * keeps its memory, and is told. A caller that ends meanwhile leaves it withdrawn. `options` may be NULL: no time, no
- * kill. *ret_report is one block, freed with vg_revoke_report_free(), which takes NULL. NOT_FOUND, DENIED (only the
- * owner and root), BUSY (somebody else is at it), INVALID, NO_DAEMON, PROTOCOL, NO_MEMORY. */
+/* Revokes a publication, with all its generations. First it cannot be opened any more, and its readers get an event
+ * with the deadline. After the deadline it is withdrawn. Then, with `kill`, the readers that are processes of the
+ * publication's owner get SIGTERM, and two seconds later SIGKILL; processes of other users and the caller never do.
+ * Returns when there is no lease, or after the last step. The publisher keeps its memory, and gets an event. If the
+ * caller ends meanwhile, the publication is withdrawn. `options` may be NULL: deadline 0, no kill. *ret_report is
+ * one block, freed with vg_revoke_report_free(), which accepts NULL. NOT_FOUND, DENIED (only the owner and root
+ * may), BUSY (another process revokes it), INVALID, NO_DAEMON, PROTOCOL, NO_MEMORY. */
 VG_PUBLIC enum vg_status vg_share_revoke(struct vg_node *node, const char *name,
 					 const struct vg_revoke_options *options, struct vg_revoke_report **ret_report);
 VG_PUBLIC void vg_revoke_report_free(struct vg_revoke_report *report);
