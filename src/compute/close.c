@@ -1,4 +1,4 @@
-// The end of units: refused while they have work, or cancelling it.
+// Closes and ends units: refuses while they have work, or cancels it.
 #include "compute/engine.h"
 #include "compute/wait.h"
 
@@ -6,8 +6,10 @@
 
 #include <stdio.h>
 
-// Of one unit's work, or of all units'; under the lock. Once the context has failed nothing is lost by an end.
-static enum vg_status busy(const struct vg_compute *compute, const struct vg_compute_unit *alone, const char *instead)
+// Fails with BUSY if `alone`, or any unit if NULL, has work. Call with the lock. After the context failed, nothing is
+// lost.
+static enum vg_status check_idle(const struct vg_compute *compute, const struct vg_compute_unit *alone,
+				 const char *instead)
 {
 	const struct vg_compute_unit *first = NULL;
 	unsigned queued = 0, running = 0, others = 0;
@@ -34,8 +36,8 @@ static enum vg_status busy(const struct vg_compute *compute, const struct vg_com
 		       first->name, more, queued, running, instead);
 }
 
-// Under the lock: no work comes any more, and what there is goes. Returns how much that is.
-static unsigned shut(struct vg_compute_unit *unit)
+// Accepts no more work, and cancels all work of the unit. Call with the lock. Returns how much work there was.
+static unsigned shut_unit(struct vg_compute_unit *unit)
 {
 	unsigned left = unit->closing ? 0 : unit->unfinished;
 
@@ -54,12 +56,12 @@ enum vg_status compute_shut(struct vg_compute *compute, struct vg_compute_unit *
 
 	pthread_mutex_lock(&compute->lock);
 	if (instead)
-		status = busy(compute, alone, instead);
+		status = check_idle(compute, alone, instead);
 	for (struct vg_compute_unit *unit = compute->units; unit && status == VG_OK; unit = unit->next)
 		if (!alone || unit == alone)
-			left += shut(unit);
+			left += shut_unit(unit);
 	if (status == VG_OK && !alone)
-		atomic_store(&compute->object.closed, true); // who creates a unit looks under the lock
+		atomic_store(&compute->object.closed, true); // the creation of a unit checks this under the lock
 	compute_unlock(compute);
 	if (status)
 		return status;
@@ -82,18 +84,19 @@ void compute_unit_wait_gone(struct vg_compute_unit *unit)
 	unit->syncing--;
 	atomic_fetch_sub(&compute->waiters, 1);
 	compute_unlock(compute);
-	// Whoever is told of an end may use what the caller is about to free.
-	for (unsigned left; (left = atomic_load(&unit->telling));)
-		compute_wait(&unit->telling, left, UINT64_MAX);
+	// Callbacks of ended work may use what the caller is about to free.
+	for (unsigned left; (left = atomic_load(&unit->undelivered));)
+		compute_wait(&unit->undelivered, left, UINT64_MAX);
 }
 
-static enum vg_status end(struct vg_compute_unit *unit, const char *instead)
+static enum vg_status end_unit(struct vg_compute_unit *unit, const char *instead)
 {
 	enum vg_status status = compute_shut(unit->compute, unit, instead);
 
-	if (status == VG_OK)
-		compute_unit_wait_gone(unit);
-	return status;
+	if (status)
+		return status;
+	compute_unit_wait_gone(unit);
+	return VG_OK;
 }
 
 enum vg_status vg_compute_unit_close(struct vg_compute_unit *unit)
@@ -101,7 +104,7 @@ enum vg_status vg_compute_unit_close(struct vg_compute_unit *unit)
 	VG_ENTRY();
 	CORE_NEEDED(unit);
 	enum vg_status status = compute_usable();
-	return status ? status : end(unit, "vg_compute_unit_end");
+	return status ? status : end_unit(unit, "vg_compute_unit_end");
 }
 
 enum vg_status vg_compute_unit_end(struct vg_compute_unit *unit)
@@ -109,7 +112,7 @@ enum vg_status vg_compute_unit_end(struct vg_compute_unit *unit)
 	VG_ENTRY();
 	CORE_NEEDED(unit);
 	enum vg_status status = compute_usable();
-	return status ? status : end(unit, NULL);
+	return status ? status : end_unit(unit, NULL);
 }
 
 void vg_compute_unit_destroy(struct vg_compute_unit *unit)
@@ -118,6 +121,6 @@ void vg_compute_unit_destroy(struct vg_compute_unit *unit)
 	if (!unit)
 		return;
 	if (!core_forked)
-		(void)end(unit, NULL);
+		(void)end_unit(unit, NULL);
 	core_object_release(&unit->object);
 }

@@ -1,4 +1,4 @@
-// A scheduler from its beginning to its end, and what can be asked of it.
+// Creates and destroys schedulers.
 #include "compute/quantum.h"
 #include "compute/wait.h"
 
@@ -20,7 +20,7 @@ enum vg_status compute_usable(void)
 	return VG_OK;
 }
 
-static void drop(struct vg_execution *execution)
+static void release_ended(struct vg_execution *execution)
 {
 	struct vg_compute_unit *unit = execution->origin;
 
@@ -31,8 +31,8 @@ static void drop(struct vg_execution *execution)
 	execution->entry = NULL;
 	if (execution->ended)
 		execution->ended(execution->ended_user);
-	if (atomic_fetch_sub(&unit->telling, 1) == 1 && atomic_load(&unit->object.closed))
-		compute_wake(&unit->telling);
+	if (atomic_fetch_sub(&unit->undelivered, 1) == 1 && atomic_load(&unit->object.closed))
+		compute_wake(&unit->undelivered);
 	compute_execution_release(execution);
 }
 
@@ -44,7 +44,7 @@ void compute_unlock(struct vg_compute *compute)
 	pthread_mutex_unlock(&compute->lock);
 	while (ended) {
 		struct vg_execution *next = ended->chain;
-		drop(ended);
+		release_ended(ended);
 		ended = next;
 	}
 }
@@ -80,7 +80,7 @@ static enum vg_status check_options(struct vg_compute_options *o)
 	return VG_OK;
 }
 
-static void take_options(struct vg_compute *compute, const struct vg_compute_options *o)
+static void set_options(struct vg_compute *compute, const struct vg_compute_options *o)
 {
 	compute->policy = o->policy;
 	compute->placement = o->placement;
@@ -112,7 +112,7 @@ static void free_compute(struct core_object *object)
 
 static const struct core_class compute_class = {"compute scheduler", NULL, free_compute};
 
-// Signals are the program's threads' to take.
+// Blocks all signals: the program's threads handle them.
 static enum vg_status start_thread(struct vg_compute *compute)
 {
 	sigset_t all, before;
@@ -127,18 +127,18 @@ static enum vg_status start_thread(struct vg_compute *compute)
 	return VG_OK;
 }
 
-static enum vg_status fill(struct vg_compute *compute, struct vg_device *device)
+static enum vg_status create_parts(struct vg_compute *compute, struct vg_device *device)
 {
 	unsigned architecture = (unsigned)(device->compute_major * 10 + device->compute_minor);
 
 	enum vg_status status = vg_context_primary(device, &compute->context);
-	if (status == VG_OK)
-		status = compute_registry_create(architecture, &compute->registry);
-	if (status == VG_OK)
-		status = compute_lanes_create(compute);
-	if (status == VG_OK)
-		status = start_thread(compute);
-	return status;
+	if (status)
+		return status;
+	status = compute_registry_create(architecture, &compute->registry);
+	if (status)
+		return status;
+	status = compute_lanes_create(compute);
+	return status ? status : start_thread(compute);
 }
 
 enum vg_status compute_create(struct vg_device *device, const struct vg_compute_options *options, bool direct,
@@ -147,12 +147,14 @@ enum vg_status compute_create(struct vg_device *device, const struct vg_compute_
 	struct vg_compute_options o;
 
 	enum vg_status status = compute_usable();
-	if (status == VG_OK && (!device || !ret_compute))
-		status = vg_fail(VG_INVALID, 0, "%s is NULL", device ? "ret_compute" : "device");
-	if (status == VG_OK)
-		status = vg_options_copy(&o, sizeof o, options);
-	if (status == VG_OK)
-		status = check_options(&o);
+	if (status)
+		return status;
+	if (!device || !ret_compute)
+		return vg_fail(VG_INVALID, 0, "%s is NULL", device ? "ret_compute" : "device");
+	status = vg_options_copy(&o, sizeof o, options);
+	if (status)
+		return status;
+	status = check_options(&o);
 	if (status)
 		return status;
 	struct vg_compute *compute = calloc(1, sizeof *compute);
@@ -163,9 +165,9 @@ enum vg_status compute_create(struct vg_device *device, const struct vg_compute_
 	pthread_cond_init(&compute->handed, NULL);
 	compute->device = device;
 	compute->direct = direct;
-	take_options(compute, &o);
+	set_options(compute, &o);
 	compute_samples_start(&compute->samples);
-	status = fill(compute, device);
+	status = create_parts(compute, device);
 	if (status) {
 		compute_lanes_destroy(compute);
 		core_object_release(&compute->object);
@@ -218,29 +220,31 @@ void compute_finish(struct vg_compute *compute)
 	end_thread(compute);
 }
 
-static enum vg_status end(struct vg_compute *compute, const char *instead)
+static enum vg_status end_compute(struct vg_compute *compute, const char *instead)
 {
 	enum vg_status status = compute_usable();
 
-	if (status == VG_OK)
-		status = compute_shut(compute, NULL, instead);
-	if (status == VG_OK)
-		compute_finish(compute);
-	return status;
+	if (status)
+		return status;
+	status = compute_shut(compute, NULL, instead);
+	if (status)
+		return status;
+	compute_finish(compute);
+	return VG_OK;
 }
 
 enum vg_status vg_compute_close(struct vg_compute *compute)
 {
 	VG_ENTRY();
 	CORE_NEEDED(compute);
-	return end(compute, "vg_compute_end");
+	return end_compute(compute, "vg_compute_end");
 }
 
 enum vg_status vg_compute_end(struct vg_compute *compute)
 {
 	VG_ENTRY();
 	CORE_NEEDED(compute);
-	return end(compute, NULL);
+	return end_compute(compute, NULL);
 }
 
 void vg_compute_destroy(struct vg_compute *compute)
@@ -251,7 +255,7 @@ void vg_compute_destroy(struct vg_compute *compute)
 	struct vg_kept_error kept;
 	vg_error_keep(&kept);
 	if (!core_forked)
-		(void)end(compute, NULL);
+		(void)end_compute(compute, NULL);
 	vg_error_restore(&kept);
 	core_object_release(&compute->object);
 }

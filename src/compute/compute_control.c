@@ -1,4 +1,4 @@
-// What can be asked of a scheduler, and changed while it runs.
+// Information about a scheduler, and changes while it runs.
 #include "compute/quantum.h"
 
 #include <math.h>
@@ -77,7 +77,7 @@ enum vg_status vg_compute_set_policy(struct vg_compute *compute, enum vg_compute
 		return vg_fail(VG_INVALID, 0, "policy %d: there are 0 to %d", (int)policy, VG_COMPUTE_WEIGHTED_FAIR);
 	pthread_mutex_lock(&compute->lock);
 	compute->policy = policy;
-	// What another policy gave out is nobody's debt.
+	// The next policy must not count what another policy has given.
 	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)
 		compute->floor = unit->virtual_time > compute->floor ? unit->virtual_time : compute->floor;
 	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)

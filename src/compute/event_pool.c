@@ -1,11 +1,11 @@
-// Events and what stands beside them, used again and again: none is made or destroyed on the way of a launch.
+// Pools of events and marks, so that a launch never creates or destroys any.
 #include "compute/quantum.h"
 
 #include "core/core.h"
 
 #include <stdlib.h>
 
-CUresult compute_event_take(struct vg_compute *compute, bool timing, CUevent *ret_event)
+CUresult compute_event_acquire(struct vg_compute *compute, bool timing, CUevent *ret_event)
 {
 	if (compute->event_count[timing]) {
 		*ret_event = compute->events[timing][--compute->event_count[timing]];
@@ -14,7 +14,7 @@ CUresult compute_event_take(struct vg_compute *compute, bool timing, CUevent *re
 	return core_driver->cuEventCreate(ret_event, timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING);
 }
 
-void compute_event_give(struct vg_compute *compute, bool timing, CUevent event)
+void compute_event_release(struct vg_compute *compute, bool timing, CUevent event)
 {
 	if (!event)
 		return;
@@ -31,7 +31,7 @@ void compute_event_give(struct vg_compute *compute, bool timing, CUevent event)
 	compute->events[timing][compute->event_count[timing]++] = event;
 }
 
-CUresult compute_mark_take(struct vg_compute *compute, struct compute_mark **ret_mark)
+CUresult compute_mark_acquire(struct vg_compute *compute, struct compute_mark **ret_mark)
 {
 	struct compute_mark *mark = compute->marks;
 
@@ -42,19 +42,19 @@ CUresult compute_mark_take(struct vg_compute *compute, struct compute_mark **ret
 	if (!mark)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*mark = (struct compute_mark){0};
-	CUresult r = compute_event_take(compute, false, &mark->event);
+	CUresult r = compute_event_acquire(compute, false, &mark->event);
 	if (r)
-		compute_mark_give(compute, mark);
+		compute_mark_release(compute, mark);
 	else
 		*ret_mark = mark;
 	return r;
 }
 
-void compute_mark_give(struct vg_compute *compute, struct compute_mark *mark)
+void compute_mark_release(struct vg_compute *compute, struct compute_mark *mark)
 {
 	if (!mark)
 		return;
-	compute_event_give(compute, false, mark->event);
+	compute_event_release(compute, false, mark->event);
 	mark->next = compute->marks;
 	compute->marks = mark;
 }

@@ -1,7 +1,5 @@
-// One piece of work, from its memory to its end.
-//
-// Executions come from a pool of the scheduler's, since they may be as many as launches. A reference is the program's,
-// if it asked for it, and one the scheduler's until the work has ended.
+// Executions. They come from a pool of the scheduler, because there may be as many as launches. The program has one
+// reference if it wanted one; the scheduler has one until the work has ended.
 #include "compute/engine.h"
 #include "compute/wait.h"
 
@@ -14,12 +12,12 @@ enum { POOLED = 4096 };
 
 static void free_execution(struct core_object *object)
 {
-	compute_execution_give((struct vg_execution *)object);
+	compute_execution_recycle((struct vg_execution *)object);
 }
 
 static const struct core_class execution_class = {"execution", NULL, free_execution};
 
-struct vg_execution *compute_execution_take(struct vg_compute_unit *unit)
+struct vg_execution *compute_execution_allocate(struct vg_compute_unit *unit)
 {
 	struct vg_compute *compute = unit->compute;
 
@@ -44,7 +42,7 @@ struct vg_execution *compute_execution_take(struct vg_compute_unit *unit)
 	return execution;
 }
 
-void compute_execution_give(struct vg_execution *execution)
+void compute_execution_recycle(struct vg_execution *execution)
 {
 	struct vg_compute_unit *unit = execution->origin;
 	struct vg_compute *compute = unit->compute;
@@ -52,7 +50,7 @@ void compute_execution_give(struct vg_execution *execution)
 	free(execution->attributes);
 	free(execution->block);
 	free(execution->failure_text);
-	core_object_retain(&compute->object); // its unit may be the last to hold it
+	core_object_retain(&compute->object); // the unit may have its last reference
 	core_object_release(&unit->object);
 	vg_lock_take(&compute->pool_lock);
 	bool keep = compute->pooled < POOLED;
@@ -67,11 +65,11 @@ void compute_execution_give(struct vg_execution *execution)
 	core_object_release(&compute->object);
 }
 
-// core_object_release() keeps the thread's last error, which costs more than all of this.
+// Cheaper than core_object_release(), which keeps the thread's last error.
 void compute_execution_release(struct vg_execution *execution)
 {
 	if (atomic_fetch_sub_explicit(&execution->object.references, 1, memory_order_acq_rel) == 1)
-		compute_execution_give(execution);
+		compute_execution_recycle(execution);
 }
 
 void compute_execution_fail(struct vg_execution *execution, enum vg_status status)
@@ -115,7 +113,7 @@ void compute_execution_end(struct vg_execution *execution, enum vg_execution_sta
 	if (runner != origin && runner->syncing)
 		pthread_cond_broadcast(&runner->changed);
 	compute_queue_note_idle(runner);
-	atomic_fetch_add(&origin->telling, 1);
+	atomic_fetch_add(&origin->undelivered, 1);
 	execution->chain = compute->ended;
 	compute->ended = execution;
 }
@@ -132,7 +130,7 @@ uint64_t vg_execution_id(const struct vg_execution *execution)
 	return execution ? execution->id : 0;
 }
 
-static enum vg_status end_of(const struct vg_execution *execution)
+static enum vg_status get_result(const struct vg_execution *execution)
 {
 
 	switch (atomic_load(&execution->state)) {
@@ -155,7 +153,7 @@ enum vg_status vg_execution_wait(struct vg_execution *execution, double timeout_
 	if (status)
 		return status;
 	if (compute_has_ended(execution))
-		return end_of(execution);
+		return get_result(execution);
 	struct vg_compute *compute = execution->origin->compute;
 	uint64_t until = compute_deadline(timeout_seconds);
 	atomic_fetch_add(&compute->waiters, 1);
@@ -170,7 +168,7 @@ enum vg_status vg_execution_wait(struct vg_execution *execution, double timeout_
 		return vg_fail(VG_NOT_READY, 0, "execution %llu (\"%s\") is %s after %g s",
 			       (unsigned long long)execution->id, execution->name,
 			       state == VG_EXECUTION_QUEUED ? "queued" : "running", timeout_seconds);
-	return end_of(execution);
+	return get_result(execution);
 }
 
 enum vg_status vg_execution_cancel(struct vg_execution *execution)

@@ -1,14 +1,14 @@
-// The end of everything: an error that sticks is the process's, in every context on every device, and the driver does
-// not say which kernel it was of. So whoever sees it first writes down where executions were running.
+// Failed contexts. A sticky error affects the process in every context on every device, and the driver does not name
+// the kernel. The first call that sees the error records where executions were running.
 #include "compute/quantum.h"
 
 #include "core/error.h"
 
 #include <stdio.h>
 
-enum { DEVICES = 64 }; // others are not named
+enum { DEVICES = 64 }; // further devices are not named
 
-// Each changed by its own device's schedulers.
+// Each is changed only by its own device's schedulers.
 static struct {
 	_Alignas(64) atomic_uint executions;
 } running[DEVICES];
@@ -22,7 +22,7 @@ void compute_failure_count(const struct vg_compute *compute, int executions)
 		atomic_fetch_add(&running[compute->device->ordinal].executions, (unsigned)executions);
 }
 
-static void describe(void)
+static void describe_running(void)
 {
 	const char *before = "executions were running on device ";
 	size_t used = 0;
@@ -40,13 +40,13 @@ static void describe(void)
 
 static void set_error(CUresult result)
 {
-	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) { // which is this context's matter
+	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) { // concerns this context only
 		core_driver_failed(result, "the GPU's work", "%s", "");
 		return;
 	}
 	pthread_mutex_lock(&lock);
 	if (noted != result)
-		describe();
+		describe_running();
 	noted = result;
 	core_driver_failed(result, "an error has ended all GPU work of the process, on every device", "%s", text);
 	pthread_mutex_unlock(&lock);

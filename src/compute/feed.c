@@ -1,17 +1,17 @@
-// From the queues to the GPU: keeps some milliseconds of work ahead of it, and no more, so that who comes next is
-// decided late.
+// Moves work from the queues to the GPU. Keeps only some milliseconds of work ahead, so that the next unit is chosen
+// late.
 #include "compute/quantum.h"
 #include "compute/turn.h"
 
 #include "base/clock.h"
 
 enum {
-	QUANTUM_MS = 4,	   // where others wait
-	ALONE_MS = 20,	   // where nobody does
-	AHEAD_US = 4000,   // handed over and not ended
-	PREEMPT_US = 500,  // likewise, where urgent work shall not wait behind it
-	IN_FLIGHT = 512,   // launches, well below what a driver's queue holds
-	LAUNCHES_AHEAD = 2 // at least, however long they are
+	QUANTUM_MS = 4,	   // if other units wait
+	ALONE_MS = 20,	   // if no other unit waits
+	AHEAD_US = 4000,   // maximum work in flight
+	PREEMPT_US = 500,  // the same with preemption, so that urgent work does not wait behind it
+	IN_FLIGHT = 512,   // launches; well below the capacity of a driver's queue
+	LAUNCHES_AHEAD = 2 // minimum, regardless of their duration
 };
 
 struct pick {
@@ -21,14 +21,15 @@ struct pick {
 	unsigned count;
 };
 
-static bool wants(const struct vg_compute *compute, const struct compute_lane *lane)
+static bool has_capacity(const struct vg_compute *compute, const struct compute_lane *lane)
 {
 	uint64_t window = (compute->preemption ? PREEMPT_US : AHEAD_US) * 1000ull;
 
 	return lane->launches < IN_FLIGHT && (lane->apart || lane->ahead < window || lane->launches < LAUNCHES_AHEAD);
 }
 
-static uint64_t room(struct vg_compute *compute, const struct compute_lane *lane, const struct compute_quantum *quantum)
+static uint64_t compute_room(struct vg_compute *compute, const struct compute_lane *lane,
+			     const struct compute_quantum *quantum)
 {
 	uint64_t most = compute->slice_ms * COMPUTE_MS;
 
@@ -40,8 +41,8 @@ static uint64_t room(struct vg_compute *compute, const struct compute_lane *lane
 	return quantum->estimate < most ? most - quantum->estimate : 0;
 }
 
-// The one with the fewest streams, the first of them: work that does not overlap needs one only.
-static struct compute_slot *bind(struct compute_stream *stream, struct compute_place *place, unsigned slots)
+// Chooses the first driver stream with the fewest virtual streams, so that work without overlap uses only one.
+static struct compute_slot *bind_stream(struct compute_stream *stream, struct compute_place *place, unsigned slots)
 {
 	struct compute_slot *best = &place->slots[0];
 
@@ -67,8 +68,8 @@ static void begin_execution(struct vg_execution *execution)
 	execution->stream->in_flight++;
 }
 
-static void take(struct compute_quantum *quantum, struct vg_execution *execution, uint64_t budget,
-		 struct pick *ret_pick)
+static void pick_execution(struct compute_quantum *quantum, struct vg_execution *execution, uint64_t budget,
+			   struct pick *ret_pick)
 {
 	struct vg_compute *compute = quantum->unit->compute;
 	struct compute_stream *stream = execution->stream;
@@ -80,10 +81,11 @@ static void take(struct compute_quantum *quantum, struct vg_execution *execution
 		count = budget / estimate < COMPUTE_PICKS ? (unsigned)(budget / estimate) : COMPUTE_PICKS;
 	if (execution->entry && count > left)
 		count = left;
-	*ret_pick = (struct pick){execution, bind(stream, quantum->place, quantum->unit->slot_count), estimate, count};
+	*ret_pick = (struct pick){execution, bind_stream(stream, quantum->place, quantum->unit->slot_count), estimate,
+				  count};
 	if (atomic_load(&execution->state) == VG_EXECUTION_QUEUED)
 		begin_execution(execution);
-	// Others of its stream may follow in the same go.
+	// More launches may follow at once.
 	stream->in_hand = execution->job.step || count < left;
 	if (!stream->in_hand) {
 		stream->next = execution->next;
@@ -91,9 +93,9 @@ static void take(struct compute_quantum *quantum, struct vg_execution *execution
 	}
 }
 
-static unsigned gather(struct vg_compute *compute, struct compute_quantum *quantum, struct pick *picks)
+static unsigned pick_work(struct vg_compute *compute, struct compute_quantum *quantum, struct pick *picks)
 {
-	uint64_t budget = room(compute, quantum->lane, quantum), taken = 0;
+	uint64_t budget = compute_room(compute, quantum->lane, quantum), taken = 0;
 	unsigned count = 0, launches = 0;
 
 	while (count < COMPUTE_PICKS && launches < COMPUTE_PICKS &&
@@ -101,8 +103,8 @@ static unsigned gather(struct vg_compute *compute, struct compute_quantum *quant
 		struct vg_execution *next = compute_queue_peek(quantum->unit, quantum->lane);
 		if (!next || (!atomic_load(&next->cancelled) && !compute_turn_admits(quantum->unit)))
 			break;
-		uint64_t left = budget > taken ? budget - taken : 0, room = compute_turn_room(quantum->unit);
-		take(quantum, next, left < room ? left : room, &picks[count]);
+		uint64_t left = budget > taken ? budget - taken : 0, turn_room = compute_turn_room(quantum->unit);
+		pick_execution(quantum, next, left < turn_room ? left : turn_room, &picks[count]);
 		compute_turn_count(quantum->unit, picks[count].count * picks[count].estimate);
 		taken += picks[count].count * picks[count].estimate;
 		launches += picks[count].count;
@@ -113,8 +115,8 @@ static unsigned gather(struct vg_compute *compute, struct compute_quantum *quant
 	return count;
 }
 
-// Of what was not taken as a whole.
-static void settle(const struct pick *pick)
+// Releases an execution of which only a part was launched.
+static void release_pick(const struct pick *pick)
 {
 	struct compute_stream *stream = pick->execution->stream;
 
@@ -126,7 +128,7 @@ static void settle(const struct pick *pick)
 	compute_queue_refresh(stream);
 }
 
-static bool launch(struct compute_quantum *quantum, struct pick *picks, unsigned count)
+static bool launch_picks(struct compute_quantum *quantum, struct pick *picks, unsigned count)
 {
 	bool good = true;
 
@@ -144,7 +146,7 @@ static bool end_quantum(struct vg_compute *compute, struct compute_lane *lane, b
 	return good;
 }
 
-// The lane's open quantum, or a new one for who is next.
+// Returns the lane's open quantum, or opens one for the next unit.
 static struct compute_quantum *open_quantum(struct vg_compute *compute, struct compute_lane *lane)
 {
 	if (lane->last && !lane->last->closed)
@@ -167,14 +169,14 @@ static bool must_end(struct vg_compute *compute, struct compute_lane *lane, cons
 
 	if (lane->apart)
 		return unit->closing && !unit->unfinished;
-	// What came out of turn, to be ended only, brings nothing else with it.
+	// Cancelled work that was chosen out of turn ends alone.
 	if (!quantum->launches && quantum->executions)
 		return true;
-	return !room(compute, lane, quantum) || compute_policy_yields(compute, lane, unit) ||
+	return !compute_room(compute, lane, quantum) || compute_policy_yields(compute, lane, unit) ||
 	       !compute_queue_peek(unit, lane) || !compute_turn_admits(unit);
 }
 
-// True: go on.
+// Returns true if there may be more to do.
 static bool feed_once(struct vg_compute *compute, struct compute_lane *lane)
 {
 	struct pick picks[COMPUTE_PICKS];
@@ -186,12 +188,12 @@ static bool feed_once(struct vg_compute *compute, struct compute_lane *lane)
 		return end_quantum(compute, lane, true);
 	uint64_t before = quantum->estimate;
 	unsigned launches = quantum->launches;
-	unsigned count = gather(compute, quantum, picks);
+	unsigned count = pick_work(compute, quantum, picks);
 	if (!count && lane->apart)
 		return false;
 	compute->in_hand = true;
 	pthread_mutex_unlock(&compute->lock);
-	bool good = launch(quantum, picks, count);
+	bool good = launch_picks(quantum, picks, count);
 	pthread_mutex_lock(&compute->lock);
 	compute->in_hand = false;
 	if (compute->fences)
@@ -202,7 +204,7 @@ static bool feed_once(struct vg_compute *compute, struct compute_lane *lane)
 		lane->turn_ns += quantum->estimate - before;
 	quantum->unit->launches += quantum->launches - launches;
 	for (unsigned i = 0; i < count && good; i++)
-		settle(&picks[i]);
+		release_pick(&picks[i]);
 	if (!good)
 		return false;
 	return end_quantum(compute, lane, must_end(compute, lane, quantum)) && count;
@@ -219,9 +221,9 @@ bool compute_feed(struct vg_compute *compute, struct compute_lane *lane)
 {
 	bool any = false;
 
-	while (!compute->failure && wants(compute, lane) && feed_once(compute, lane))
+	while (!compute->failure && has_capacity(compute, lane) && feed_once(compute, lane))
 		any = true;
-	// What has been open for want of room in front of it is not to wait for more.
+	// A quantum that stayed open because the lane was full must not wait for more work.
 	struct compute_quantum *last = lane->last;
 	if (!compute->failure && last && !last->closed && must_end(compute, lane, last))
 		any |= end_quantum(compute, lane, true);

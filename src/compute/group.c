@@ -1,8 +1,6 @@
-// SM groups: which units have one, and whether they are in use.
-//
-// The device is split once into the smallest groups there are; a unit's group is a green context of some that stand
-// beside each other. These contexts are kept, since the driver keeps their memory anyway: the same shares find them
-// again.
+// SM groups: which units have one, and whether they are in use. The device is split once into the smallest possible
+// groups; a unit's group is a green context of adjacent ones. These contexts are kept for the next use of the same
+// shares, because the driver keeps their memory anyway.
 #include "compute/quantum.h"
 
 #include "base/clock.h"
@@ -27,7 +25,7 @@ void compute_parts_destroy(struct compute_parts *parts)
 	free(parts);
 }
 
-static bool split(struct vg_compute *compute)
+static bool split_device(struct vg_compute *compute)
 {
 	struct vg_sm_resource *all = NULL;
 
@@ -47,8 +45,8 @@ static bool split(struct vg_compute *compute)
 	return status == VG_OK && compute->parts->count > 0;
 }
 
-// Of parts from `begin` up to `end`; `rest`: and of what no part has.
-static struct compute_lane *lane_of(struct vg_compute *compute, unsigned begin, unsigned end, bool rest)
+// Returns the lane of the parts from `begin` to `end`, creating it if needed. `rest`: with the SMs that are in no part.
+static struct compute_lane *find_lane(struct vg_compute *compute, unsigned begin, unsigned end, bool rest)
 {
 	struct vg_sm_resource *sms[MOST_PARTS + 1];
 	struct compute_parts *parts = compute->parts;
@@ -83,7 +81,7 @@ static struct compute_lane *lane_of(struct vg_compute *compute, unsigned begin, 
 	return lane;
 }
 
-static void leave_homes(struct vg_compute *compute)
+static void clear_homes(struct vg_compute *compute)
 {
 	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next) {
 		compute_place_drop(&unit->own);
@@ -93,7 +91,7 @@ static void leave_homes(struct vg_compute *compute)
 	compute->grouping = false;
 }
 
-static bool in_groups(const struct vg_compute *compute)
+static bool has_work_in_groups(const struct vg_compute *compute)
 {
 	for (const struct compute_lane *lane = compute->lanes->next; lane; lane = lane->next)
 		if (lane->first)
@@ -101,28 +99,29 @@ static bool in_groups(const struct vg_compute *compute)
 	return false;
 }
 
-// The lanes of a plan; the rest's is the last. Driver calls: not under the lock. False: nothing was changed.
+// Creates the lanes of a plan; the last one is the rest's. Makes driver calls: call without the lock. Returns false,
+// without changes to units, on failure.
 static bool make_lanes(struct vg_compute *compute, const struct compute_plan *plan, const unsigned *parts, size_t count,
 		       struct compute_lane **ret_lanes)
 {
 	unsigned begin = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		ret_lanes[i] = parts[i] ? lane_of(compute, begin, begin + parts[i], i == plan->extra) : NULL;
+		ret_lanes[i] = parts[i] ? find_lane(compute, begin, begin + parts[i], i == plan->extra) : NULL;
 		if (parts[i] && !ret_lanes[i])
 			return false;
 		if (ret_lanes[i])
 			ret_lanes[i]->group = (int)i;
 		begin += parts[i];
 	}
-	ret_lanes[count] = plan->rest ? lane_of(compute, begin, plan->parts, true) : NULL;
+	ret_lanes[count] = plan->rest ? find_lane(compute, begin, plan->parts, true) : NULL;
 	if (ret_lanes[count])
-		ret_lanes[count]->group = -1; // nobody's own
+		ret_lanes[count]->group = -1; // no unit's own
 	return !plan->rest || ret_lanes[count];
 }
 
-static void move_in(struct vg_compute *compute, const struct compute_plan *plan, const double *shares,
-		    struct compute_lane **lanes, size_t count)
+static void set_homes(struct vg_compute *compute, const struct compute_plan *plan, const double *shares,
+		      struct compute_lane **lanes, size_t count)
 {
 	struct vg_compute_unit *unit = compute->units;
 	double on_rest = 0;
@@ -150,28 +149,28 @@ static void plan_and_build(struct vg_compute *compute)
 	for (struct vg_compute_unit *unit = compute->units; unit && shares; unit = unit->next)
 		shares[n++] = unit->share;
 	pthread_mutex_unlock(&compute->lock);
-	bool good = lanes && parts && shares && count && split(compute);
+	bool good = lanes && parts && shares && count && split_device(compute);
 	struct compute_plan plan = {.sms = compute->sms,
 				    .tolerance = compute->placement == VG_PLACEMENT_GROUPS ? -1 : compute->tolerance};
 	if (good) {
 		plan.part_sms = vg_sm_resource_count(compute->parts->part[0]);
 		plan.parts = (unsigned)compute->parts->count;
 		good = compute_plan_groups(&plan, shares, parts, count);
-		// SMs that nobody has a share of are to be had by time only.
+		// Unclaimed SMs can only be lent by time.
 		if (compute->placement == VG_PLACEMENT_AUTOMATIC && compute->lending)
 			good = good && plan.taken == plan.parts;
 	}
 	good = good && make_lanes(compute, &plan, parts, count, lanes);
 	pthread_mutex_lock(&compute->lock);
 	if (good && !compute->regroup)
-		move_in(compute, &plan, shares, lanes, count);
+		set_homes(compute, &plan, shares, lanes, count);
 	free(shares);
 	free(parts);
 	free(lanes);
 }
 
-// Somebody's SMs are of use to somebody else.
-static bool lends(const struct vg_compute *compute)
+// Returns whether lending is useful: one unit is idle while another has work.
+static bool is_lending_useful(const struct vg_compute *compute)
 {
 	uint64_t now = vg_clock_monotonic_ns();
 	bool idle = false, waits = false;
@@ -198,11 +197,11 @@ void compute_group(struct vg_compute *compute)
 	if (compute->placement == VG_PLACEMENT_TIME || compute->direct || compute->failure)
 		return;
 	if (compute->regroup) {
-		set_grouped(compute, false); // from here on on the whole device, behind what the groups have
-		if (in_groups(compute))
+		set_grouped(compute, false); // run on the whole device from now on, after the groups' quanta
+		if (has_work_in_groups(compute))
 			return;
-		leave_homes(compute);
+		clear_homes(compute);
 		plan_and_build(compute);
 	}
-	set_grouped(compute, compute->grouping && !lends(compute));
+	set_grouped(compute, compute->grouping && !is_lending_useful(compute));
 }

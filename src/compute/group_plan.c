@@ -1,21 +1,21 @@
-// Shares as numbers of SMs, which come in parts of some SMs.
+// Converts shares to numbers of SMs, in multiples of the smallest group.
 #include "compute/quantum.h"
 
 #include <math.h>
 
-static double size_of(const struct compute_plan *plan, unsigned parts)
+static double compute_size(const struct compute_plan *plan, unsigned parts)
 {
 	return (double)parts * plan->part_sms / plan->sms;
 }
 
-// The group that is furthest above its share gives a part away.
+// Takes a part from the group that is furthest above its share.
 static void take_part(const struct compute_plan *plan, const double *shares, unsigned *parts, size_t count)
 {
 	size_t most = 0;
 	double above = -2;
 
 	for (size_t i = 0; i < count; i++) {
-		double now = parts[i] ? size_of(plan, parts[i]) - shares[i] : -2;
+		double now = parts[i] ? compute_size(plan, parts[i]) - shares[i] : -2;
 		if (now > above) {
 			above = now;
 			most = i;
@@ -24,21 +24,21 @@ static void take_part(const struct compute_plan *plan, const double *shares, uns
 	parts[most]--;
 }
 
-// SMs that are in no part make the group that is furthest below its share larger, if that brings it nearer. Not where
-// time could be shared instead: odd numbers of SMs leave more of them idle at the end of a kernel than turns cost.
+// Gives the SMs that are in no part to the group that is furthest below its share, if that reduces the error. Only if
+// groups are required: odd numbers of SMs leave more of them idle at the end of a kernel than time sharing costs.
 static size_t place_extra(const struct compute_plan *plan, const double *shares, const unsigned *parts, size_t count)
 {
-	double extra = 1 - size_of(plan, plan->parts), below = extra / 2;
-	size_t who = SIZE_MAX;
+	double extra = 1 - compute_size(plan, plan->parts), below = extra / 2;
+	size_t index = SIZE_MAX;
 
 	for (size_t i = 0; i < count && !plan->rest && plan->tolerance < 0; i++) {
-		double now = shares[i] - size_of(plan, parts[i]);
+		double now = shares[i] - compute_size(plan, parts[i]);
 		if (parts[i] && now > below) {
 			below = now;
-			who = i;
+			index = i;
 		}
 	}
-	return extra > 0 ? who : SIZE_MAX;
+	return extra > 0 ? index : SIZE_MAX;
 }
 
 bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsigned *ret_parts, size_t count)
@@ -48,7 +48,7 @@ bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsign
 		ret_parts[i] = (unsigned)(shares[i] * plan->sms / plan->part_sms + 0.5);
 		plan->taken += ret_parts[i];
 	}
-	// Whoever shares the rest needs some SMs there, if only those that no part has.
+	// Units on the rest need some SMs, at least those that are in no part.
 	for (;;) {
 		plan->rest = false;
 		for (size_t i = 0; i < count; i++)
@@ -61,7 +61,7 @@ bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsign
 	}
 	plan->extra = place_extra(plan, shares, ret_parts, count);
 	for (size_t i = 0; i < count && plan->tolerance >= 0; i++)
-		if (!ret_parts[i] || fabs(size_of(plan, ret_parts[i]) - shares[i]) > plan->tolerance)
+		if (!ret_parts[i] || fabs(compute_size(plan, ret_parts[i]) - shares[i]) > plan->tolerance)
 			return false;
 	return plan->taken > 0;
 }

@@ -1,4 +1,4 @@
-// The table of kernels, as programs have it.
+// The public functions of the table of kernels.
 #include "compute/engine.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-// Where quanta run: lanes, and the driver streams that units have in them, made at their first use.
+// Lanes, where quanta run, and the driver streams of units in them, which are created at their first use.
 #include "compute/quantum.h"
 
 #include "core/error.h"
@@ -21,7 +21,7 @@ struct compute_lane *compute_lane_new(struct vg_compute *compute, struct vg_cont
 	return lane;
 }
 
-static void destroy(struct compute_lane *lane)
+static void destroy_lane(struct compute_lane *lane)
 {
 	vg_context_destroy(lane->context);
 	free(lane);
@@ -34,7 +34,7 @@ void compute_lane_remove(struct vg_compute *compute, struct compute_lane *lane)
 	while (*at != lane)
 		at = &(*at)->next;
 	*at = lane->next;
-	destroy(lane);
+	destroy_lane(lane);
 }
 
 enum vg_status compute_lanes_create(struct vg_compute *compute)
@@ -49,7 +49,7 @@ enum vg_status compute_lanes_create(struct vg_compute *compute)
 	vg_sm_resource_destroy(all);
 	if (!whole)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a scheduler");
-	whole->end = whole->sms; // more than there can be groups
+	whole->end = whole->sms; // more than the number of groups
 	whole->rest = true;
 	return VG_OK;
 }
@@ -58,7 +58,7 @@ void compute_lanes_destroy(struct vg_compute *compute)
 {
 	while (compute->lanes) {
 		struct compute_lane *next = compute->lanes->next;
-		destroy(compute->lanes);
+		destroy_lane(compute->lanes);
 		compute->lanes = next;
 	}
 	compute_parts_destroy(compute->parts);
@@ -75,8 +75,8 @@ void compute_place_drop(struct compute_place *place)
 	place->lane = NULL;
 }
 
-// The driver has few levels, and lower numbers come first.
-static int driver_priority(int priority)
+// The driver has few levels, and lower numbers are more urgent.
+static int convert_priority(int priority)
 {
 	int least = 0, greatest = 0;
 
@@ -91,11 +91,12 @@ enum vg_status compute_slot_ready(struct vg_compute_unit *unit, struct compute_s
 
 	if (slot->stream)
 		return VG_OK;
-	struct vg_stream_options options = {.size = sizeof options, .priority = driver_priority(unit->stream_priority)};
+	struct vg_stream_options options = {.size = sizeof options,
+					    .priority = convert_priority(unit->stream_priority)};
 	enum vg_status status = vg_stream_create(lane->context, &options, &stream);
 	if (status)
 		return status;
-	pthread_mutex_lock(&unit->compute->lock); // who makes a fence looks at it
+	pthread_mutex_lock(&unit->compute->lock); // compute_fence() reads it
 	slot->stream = stream;
 	pthread_mutex_unlock(&unit->compute->lock);
 	return VG_OK;

@@ -1,5 +1,5 @@
-// Who comes next. The account is of what was measured on the GPU; what is on its way stands in it with an estimate
-// until then, so that two quanta in a row do not go to one unit by mistake.
+// Chooses the next unit. Accounts contain measured GPU time; work in flight counts with its estimate until then, so
+// that one unit does not get two quanta in a row by mistake.
 #include "compute/quantum.h"
 #include "compute/turn.h"
 
@@ -8,7 +8,7 @@ bool compute_runs_in(const struct vg_compute_unit *unit, const struct compute_la
 	const struct vg_compute *compute = unit->compute;
 
 	if (compute->direct)
-		return lane == unit->home; // none until the thread has seen it
+		return lane == unit->home; // NULL until the thread has seen the unit
 	return lane == (unit->home && compute->grouped ? unit->home : compute->lanes);
 }
 
@@ -17,7 +17,7 @@ static bool has_work(struct vg_compute_unit *unit, const struct compute_lane *la
 	return unit->ready && compute_runs_in(unit, lane) && compute_queue_peek(unit, lane);
 }
 
-static bool waits(struct vg_compute_unit *unit, const struct compute_lane *lane)
+static bool is_waiting(struct vg_compute_unit *unit, const struct compute_lane *lane)
 {
 	return has_work(unit, lane) && compute_turn_admits(unit);
 }
@@ -26,12 +26,12 @@ bool compute_policy_contended(struct vg_compute *compute, const struct compute_l
 			      const struct vg_compute_unit *unit)
 {
 	for (struct vg_compute_unit *other = compute->units; other; other = other->next)
-		if (other != unit && waits(other, lane))
+		if (other != unit && is_waiting(other, lane))
 			return true;
 	return false;
 }
 
-static double virtual_time(const struct vg_compute_unit *unit, const struct compute_lane *lane)
+static double get_virtual_time(const struct vg_compute_unit *unit, const struct compute_lane *lane)
 {
 	return unit->virtual_time + (double)unit->in_flight_ns / 1e9 * lane->sms / unit->share;
 }
@@ -41,8 +41,8 @@ double compute_policy_start(const struct vg_compute *compute)
 	double least = -1;
 
 	for (const struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)
-		if (!unit->idle_since && (least < 0 || virtual_time(unit, compute->lanes) < least))
-			least = virtual_time(unit, compute->lanes);
+		if (!unit->idle_since && (least < 0 || get_virtual_time(unit, compute->lanes) < least))
+			least = get_virtual_time(unit, compute->lanes);
 	return least > compute->floor ? least : compute->floor;
 }
 
@@ -56,19 +56,19 @@ static struct vg_compute_unit *pick_fair(struct vg_compute *compute, struct comp
 	struct vg_compute_unit *best = NULL;
 
 	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)
-		if (waits(unit, lane) && (!best || virtual_time(unit, lane) < virtual_time(best, lane)))
+		if (is_waiting(unit, lane) && (!best || get_virtual_time(unit, lane) < get_virtual_time(best, lane)))
 			best = unit;
 	return best;
 }
 
-// From the one behind the last turn's holder on.
+// Chooses the first waiting unit after the owner of the last turn.
 static struct vg_compute_unit *pick_next(struct vg_compute *compute, struct compute_lane *lane)
 {
 	struct vg_compute_unit *first = NULL;
 	bool behind = false;
 
 	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next) {
-		if (waits(unit, lane)) {
+		if (is_waiting(unit, lane)) {
 			if (behind)
 				return unit;
 			if (!first)
@@ -85,11 +85,11 @@ static struct vg_compute_unit *pick_urgent(struct vg_compute *compute, struct co
 	int most = 0;
 
 	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next) {
-		if (!waits(unit, lane))
+		if (!is_waiting(unit, lane))
 			continue;
 		int priority = compute_queue_priority(unit);
 		if (!best || priority > most ||
-		    (priority == most && virtual_time(unit, lane) < virtual_time(best, lane))) {
+		    (priority == most && get_virtual_time(unit, lane) < get_virtual_time(best, lane))) {
 			best = unit;
 			most = priority;
 		}
@@ -97,15 +97,15 @@ static struct vg_compute_unit *pick_urgent(struct vg_compute *compute, struct co
 	return best;
 }
 
-static struct vg_compute_unit *holder(struct vg_compute *compute, struct compute_lane *lane)
+static struct vg_compute_unit *find_holder(struct vg_compute *compute, struct compute_lane *lane)
 {
 	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)
 		if (unit == lane->holder)
-			return waits(unit, lane) ? unit : NULL;
+			return is_waiting(unit, lane) ? unit : NULL;
 	return NULL;
 }
 
-// Who has work to end that takes no time: whoever waits for that must not wait for a turn as well.
+// Finds a unit with cancelled work, which takes no GPU time: its end must not wait for a turn.
 static struct vg_compute_unit *pick_cancelled(struct vg_compute *compute, struct compute_lane *lane)
 {
 	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)
@@ -123,7 +123,7 @@ struct vg_compute_unit *compute_policy_pick(struct vg_compute *compute, struct c
 	if (compute->policy == VG_COMPUTE_WEIGHTED_FAIR)
 		unit = pick_fair(compute, lane);
 	else if (has_turn(compute, lane) && (compute->policy == VG_COMPUTE_ROUND_ROBIN || !compute->preemption))
-		unit = holder(compute, lane);
+		unit = find_holder(compute, lane);
 	if (!unit)
 		unit = compute->policy == VG_COMPUTE_PRIORITY ? pick_urgent(compute, lane) : pick_next(compute, lane);
 	if (unit && (unit != lane->holder || !has_turn(compute, lane))) {
@@ -140,7 +140,7 @@ bool compute_policy_yields(struct vg_compute *compute, struct compute_lane *lane
 		return true;
 	if (unit->preempted) {
 		unit->preempted = false;
-		lane->turn_ns = UINT64_MAX / 2; // the turn is over
+		lane->turn_ns = UINT64_MAX / 2; // ends the turn
 		return true;
 	}
 	if (compute->policy == VG_COMPUTE_WEIGHTED_FAIR || !compute_policy_contended(compute, lane, unit))

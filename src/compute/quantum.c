@@ -1,8 +1,7 @@
-// A quantum on the GPU: what it waits for, what it launches, how it is known to have ended, how long it took.
-//
-// It begins with an event in the stream of its first kernel, behind the end of all quanta that it must not overlap, and
-// ends with one behind all of its streams. Between them, marks tell of single executions: one for every so many
-// microseconds of estimated work, since a mark costs as much as an empty kernel.
+// A quantum on the GPU: its start, launches, end and duration. It begins with an event in the stream of its first
+// kernel, after the end of all quanta that it must not overlap. It ends with an event after all of its streams. Marks
+// in between show the end of single executions. One mark covers some microseconds of estimated work, because it costs
+// as much as an empty kernel.
 #include "compute/quantum.h"
 
 #include "base/clock.h"
@@ -52,8 +51,9 @@ bool compute_lanes_overlap(const struct compute_lane *lane, const struct compute
 	return (lane->begin < other->end && other->begin < lane->end) || (lane->rest && other->rest);
 }
 
-// The last closed one of a lane, which all before it precede. One in which nothing came to the GPU has no end there.
-static struct compute_quantum *last_closed(const struct compute_lane *lane)
+// Returns the last closed quantum of a lane, which ends after all earlier ones. Quanta that submitted nothing have no
+// end event.
+static struct compute_quantum *find_last_closed(const struct compute_lane *lane)
 {
 	struct compute_quantum *last = NULL;
 
@@ -62,31 +62,32 @@ static struct compute_quantum *last_closed(const struct compute_lane *lane)
 	return last;
 }
 
-static CUresult begin(struct compute_quantum *quantum, struct compute_slot *slot)
+static CUresult begin_on_gpu(struct compute_quantum *quantum, struct compute_slot *slot)
 {
 	struct vg_compute *compute = quantum->unit->compute;
 	CUresult r = CUDA_SUCCESS;
 
 	for (struct compute_lane *lane = compute->lanes; lane && r == CUDA_SUCCESS; lane = lane->next) {
-		struct compute_quantum *before = compute_lanes_overlap(quantum->lane, lane) ? last_closed(lane) : NULL;
+		struct compute_quantum *before =
+			compute_lanes_overlap(quantum->lane, lane) ? find_last_closed(lane) : NULL;
 		if (before && before->leader != slot)
 			r = core_driver->cuStreamWaitEvent(slot->stream->handle, before->end, CU_EVENT_WAIT_DEFAULT);
 	}
 	if (r == CUDA_SUCCESS)
-		r = compute_event_take(compute, true, &quantum->start);
+		r = compute_event_acquire(compute, true, &quantum->start);
 	if (r == CUDA_SUCCESS)
-		r = compute_event_take(compute, true, &quantum->end);
+		r = compute_event_acquire(compute, true, &quantum->end);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuEventRecord(quantum->start, slot->stream->handle);
 	if (r) {
-		compute_event_give(compute, true, quantum->start);
-		compute_event_give(compute, true, quantum->end);
+		compute_event_release(compute, true, quantum->start);
+		compute_event_release(compute, true, quantum->end);
 		quantum->start = quantum->end = NULL;
 	}
 	return r;
 }
 
-static CUresult join(struct compute_quantum *quantum, struct compute_slot *slot)
+static CUresult join_slot(struct compute_quantum *quantum, struct compute_slot *slot)
 {
 	CUresult r = CUDA_SUCCESS;
 
@@ -95,7 +96,7 @@ static CUresult join(struct compute_quantum *quantum, struct compute_slot *slot)
 	if (!quantum->lane->apart)
 		r = quantum->leader ? core_driver->cuStreamWaitEvent(slot->stream->handle, quantum->start,
 								     CU_EVENT_WAIT_DEFAULT)
-				    : begin(quantum, slot);
+				    : begin_on_gpu(quantum, slot);
 	if (r)
 		return r;
 	quantum->leader = quantum->leader ? quantum->leader : slot;
@@ -103,22 +104,22 @@ static CUresult join(struct compute_quantum *quantum, struct compute_slot *slot)
 	return CUDA_SUCCESS;
 }
 
-// All that is needed to tell the end of what is about to be launched is had before that.
-static enum vg_status prepare(struct compute_quantum *quantum, const struct vg_execution *execution,
-			      struct compute_slot *slot)
+// Allocates all that detects the end of a launch, before the launch.
+static enum vg_status prepare_launch(struct compute_quantum *quantum, const struct vg_execution *execution,
+				     struct compute_slot *slot)
 {
 	struct compute_track *track = &quantum->tracks[slot->index];
 
 	enum vg_status status = compute_slot_ready(quantum->unit, slot, quantum->lane);
 	if (status)
 		return status;
-	CUresult r = track->spare ? CUDA_SUCCESS : compute_mark_take(quantum->unit->compute, &track->spare);
+	CUresult r = track->spare ? CUDA_SUCCESS : compute_mark_acquire(quantum->unit->compute, &track->spare);
 	if (r == CUDA_SUCCESS)
-		r = join(quantum, slot);
+		r = join_slot(quantum, slot);
 	return r ? core_driver_failed(r, "cuEventCreate", "before kernel \"%s\"", execution->name) : VG_OK;
 }
 
-// What is told before its quantum ends will not know how long that was.
+// The GPU time of executions that end before their quantum is unknown.
 static void forget_time(struct compute_quantum *quantum, struct vg_execution *ends)
 {
 	for (; ends; ends = ends->chain) {
@@ -128,15 +129,15 @@ static void forget_time(struct compute_quantum *quantum, struct vg_execution *en
 	}
 }
 
-// Without `needed` there is another one later. Where nothing was launched there need be none: what the track ends goes
-// with its quantum, or at once where those never end.
+// Records a mark. If not `needed`, a later mark can replace it. Without launches, no mark is needed: the executions end
+// with the quantum, or at once in a direct lane.
 static bool mark_track(struct compute_quantum *quantum, unsigned index, bool needed)
 {
 	struct vg_compute *compute = quantum->unit->compute;
 	struct compute_track *track = &quantum->tracks[index];
 	struct compute_mark *mark = NULL;
 
-	if (compute_mark_take(compute, &mark) && needed) {
+	if (compute_mark_acquire(compute, &mark) && needed) {
 		mark = track->spare;
 		track->spare = NULL;
 	}
@@ -144,7 +145,7 @@ static bool mark_track(struct compute_quantum *quantum, unsigned index, bool nee
 		return true;
 	CUresult r = core_driver->cuEventRecord(mark->event, quantum->place->slots[index].stream->handle);
 	if (r) {
-		compute_mark_give(compute, mark);
+		compute_mark_release(compute, mark);
 		compute_break(compute, r);
 		return false;
 	}
@@ -179,10 +180,10 @@ bool compute_quantum_close(struct compute_quantum *quantum)
 
 	quantum->closed = true;
 	if (!quantum->leader || quantum->lane->apart)
-		return !quantum->leader || compute_quantum_mark(quantum); // what was refused ends without
+		return !quantum->leader || compute_quantum_mark(quantum); // refused work ends without a mark
 	CUstream leader = quantum->leader->stream->handle;
 	const bool alone = quantum->used == 1u << quantum->leader->index;
-	// One stream's last executions end with the quantum.
+	// With one stream, the last executions end with the quantum.
 	if (!alone && !compute_quantum_mark(quantum))
 		return false;
 	for (unsigned i = 0; i < quantum->unit->slot_count && r == CUDA_SUCCESS; i++)
@@ -208,7 +209,7 @@ static void note_kind(struct compute_quantum *quantum, const struct vg_execution
 		quantum->kind[quantum->kinds++] = execution->shape;
 }
 
-// GPU time is an execution's own where it was alone in its quanta.
+// GPU time is known only for an execution that was alone in its quanta.
 static void note_part(struct compute_quantum *quantum, struct vg_execution *execution)
 {
 	if (quantum->only == execution)
@@ -221,9 +222,9 @@ static void note_part(struct compute_quantum *quantum, struct vg_execution *exec
 	quantum->only = execution;
 }
 
-// A launch that the driver refuses fails by itself, unless the context has failed.
-static bool refused(struct compute_quantum *quantum, struct vg_execution *execution, struct compute_slot *slot,
-		    enum vg_status status)
+// Handles a failed launch: returns true if only this execution fails, false if the context has failed.
+static bool handle_refusal(struct compute_quantum *quantum, struct vg_execution *execution, struct compute_slot *slot,
+			   enum vg_status status)
 {
 	CUresult r = core_driver->cuStreamQuery(slot->stream ? slot->stream->handle : CU_STREAM_PER_THREAD);
 	if (r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY) {
@@ -249,7 +250,7 @@ static enum vg_status launch_one(struct vg_execution *execution, struct compute_
 		 : VG_OK;
 }
 
-// The last one of a go is left to what comes behind it: the end of the quantum, or a mark.
+// Records a mark when due. The last launch needs none: the end of the quantum or a mark follows.
 static bool mark_when_due(struct compute_quantum *quantum, const struct compute_slot *slot, bool last)
 {
 	const struct compute_track *track = &quantum->tracks[slot->index];
@@ -275,9 +276,9 @@ static void count_launches(struct compute_quantum *quantum, struct vg_execution 
 	note_part(quantum, execution);
 }
 
-// Of a slot that may have no stream: what cannot be handed over ends with the quantum.
-static void finish_with(struct compute_quantum *quantum, struct vg_execution *execution,
-			const struct compute_slot *slot)
+// Ends the execution with this track. The slot may have no stream if the launch failed.
+static void end_with_track(struct compute_quantum *quantum, struct vg_execution *execution,
+			   const struct compute_slot *slot)
 {
 	struct compute_track *track = &quantum->tracks[slot->index];
 
@@ -293,7 +294,7 @@ bool compute_quantum_launch(struct compute_quantum *quantum, struct vg_execution
 	bool more = execution->entry != NULL, good = true;
 	unsigned done = 0;
 
-	enum vg_status status = prepare(quantum, execution, slot);
+	enum vg_status status = prepare_launch(quantum, execution, slot);
 	while (status == VG_OK && done < count && good && !atomic_load(&execution->cancelled)) {
 		status = launch_one(execution, slot, &more);
 		if (status)
@@ -304,13 +305,13 @@ bool compute_quantum_launch(struct compute_quantum *quantum, struct vg_execution
 		if (done < count)
 			good = mark_when_due(quantum, slot, false);
 	}
-	if (status && !refused(quantum, execution, slot, status))
+	if (status && !handle_refusal(quantum, execution, slot, status))
 		return false;
 	count_launches(quantum, execution, done, estimate);
 	if (execution->entry)
 		more = atomic_load(&execution->launched) < execution->repeat;
 	execution->whole = !more && !status;
 	if (!more || status || atomic_load(&execution->cancelled))
-		finish_with(quantum, execution, slot);
+		end_with_track(quantum, execution, slot);
 	return good && mark_when_due(quantum, slot, last);
 }

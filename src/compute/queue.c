@@ -1,11 +1,11 @@
-// What waits: executions in the order of their streams, streams at the unit that runs their next one.
+// Queues: executions in the order of their streams, and streams at the unit that runs their next one.
 #include "compute/quantum.h"
 
 #include "base/clock.h"
 
 #include <limits.h>
 
-// Gaps between a program's submissions are no idling: a unit keeps what it is owed over so much.
+// A unit keeps its claim over shorter gaps between submissions.
 enum { IDLE_MS = 10 };
 
 static void unlink_ready(struct compute_stream *stream)
@@ -24,8 +24,9 @@ static void unlink_ready(struct compute_stream *stream)
 	compute_queue_note_idle(unit);
 }
 
-// Idling earns nothing, nor does a pause: who comes back starts with those that have had the least.
-static void come_back(struct vg_compute_unit *unit)
+// Ends an idle period. Being idle or paused earns no claim: the unit continues with the least virtual time of busy
+// units.
+static void end_idle(struct vg_compute_unit *unit)
 {
 	struct vg_compute *compute = unit->compute;
 
@@ -39,7 +40,7 @@ static void come_back(struct vg_compute_unit *unit)
 
 static void link_ready(struct compute_stream *stream, struct vg_compute_unit *unit)
 {
-	come_back(unit);
+	end_idle(unit);
 	stream->ready = unit;
 	stream->ready_previous = NULL;
 	stream->ready_next = unit->ready;
@@ -84,7 +85,7 @@ void compute_queue_pause(struct vg_compute_unit *unit, bool paused)
 			if (one->runner != unit && atomic_load(&one->state) == VG_EXECUTION_QUEUED)
 				compute_queue_hand(one, unit);
 	if (unit->ready)
-		come_back(unit);
+		end_idle(unit);
 	compute_queue_note_idle(unit);
 }
 
@@ -135,12 +136,12 @@ void compute_queue_remove(struct vg_execution *execution)
 	compute_queue_refresh(stream);
 }
 
-static bool may_go(const struct compute_stream *stream, const struct vg_compute_unit *unit,
-		   const struct compute_lane *lane)
+static bool may_launch(const struct compute_stream *stream, const struct vg_compute_unit *unit,
+		       const struct compute_lane *lane)
 {
 	if (stream->in_hand)
 		return false;
-	// Elsewhere it would overtake what is on its way, but where quanta wait for each other.
+	// In another lane it could overtake earlier work of its stream, unless the two lanes exclude each other.
 	const struct compute_lane *before = stream->in_flight ? stream->slot->place->lane : NULL;
 	if (before && before != lane && !compute_lanes_overlap(before, lane))
 		return false;
@@ -154,10 +155,10 @@ struct vg_execution *compute_queue_peek(struct vg_compute_unit *unit, const stru
 
 	for (struct compute_stream *stream = unit->ready; stream; stream = stream->ready_next) {
 		struct vg_execution *next = stream->next;
-		if (!may_go(stream, unit, lane))
+		if (!may_launch(stream, unit, lane))
 			continue;
 		if (atomic_load_explicit(&next->cancelled, memory_order_relaxed))
-			return next; // it takes no time, and somebody may wait for its end
+			return next; // it takes no GPU time, and a thread may wait for its end
 		if (!best || next->priority > best->priority ||
 		    (next->priority == best->priority && next->id < best->id))
 			best = next;

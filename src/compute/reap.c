@@ -1,4 +1,4 @@
-// What of the quanta has ended on the GPU, and how long they took there.
+// Finds out which launches and quanta have ended on the GPU, and how long the quanta took.
 #include "compute/quantum.h"
 
 #include "base/clock.h"
@@ -14,15 +14,15 @@ static void chain_all(struct vg_execution *list, struct vg_execution **ends)
 	}
 }
 
-static void progress(struct compute_lane *lane, uint64_t estimate, unsigned launches)
+static void record_progress(struct compute_lane *lane, uint64_t estimate, unsigned launches)
 {
 	lane->ahead -= estimate < lane->ahead ? estimate : lane->ahead;
 	lane->launches -= launches;
 	lane->progress_ns = vg_clock_monotonic_ns();
 }
 
-// 0: not yet; 1: there; -1: the context failed.
-static int reached(struct vg_compute *compute, CUevent event)
+// Returns 1 if the event is reached, 0 if not, and -1 if the context failed.
+static int query_event(struct vg_compute *compute, CUevent event)
 {
 	CUresult r = core_driver->cuEventQuery(event);
 
@@ -37,7 +37,7 @@ static int reap_track(struct vg_compute *compute, struct compute_quantum *quantu
 {
 	int any = 0, r;
 
-	while (track->first && (r = reached(compute, track->first->event)) != 0) {
+	while (track->first && (r = query_event(compute, track->first->event)) != 0) {
 		struct compute_mark *mark = track->first;
 		if (r < 0)
 			return r;
@@ -45,14 +45,14 @@ static int reap_track(struct vg_compute *compute, struct compute_quantum *quantu
 		track->first = mark->next;
 		if (!track->first)
 			track->last = NULL;
-		progress(quantum->lane, mark->estimate, mark->launches);
+		record_progress(quantum->lane, mark->estimate, mark->launches);
 		chain_all(mark->ends, ends);
-		compute_mark_give(compute, mark);
+		compute_mark_release(compute, mark);
 	}
 	return any;
 }
 
-static bool account(struct vg_compute *compute, struct compute_quantum *quantum)
+static bool charge_quantum(struct vg_compute *compute, struct compute_quantum *quantum)
 {
 	struct vg_execution *only = quantum->executions == 1 ? quantum->only : NULL;
 	float ms = 0;
@@ -80,20 +80,20 @@ static bool account(struct vg_compute *compute, struct compute_quantum *quantum)
 	return true;
 }
 
-// Ended and accounted for: its last executions may be told, and its memory goes back.
-static void retire(struct vg_compute *compute, struct compute_lane *lane, struct vg_execution **ends)
+// Removes a quantum that has ended and is charged: ends its last executions, and frees its memory.
+static void retire_quantum(struct vg_compute *compute, struct compute_lane *lane, struct vg_execution **ends)
 {
 	struct compute_quantum *quantum = lane->first;
 
 	for (unsigned i = 0; i < quantum->unit->slot_count; i++) {
 		struct compute_track *track = &quantum->tracks[i];
 		if (track->launches || track->ends)
-			progress(lane, track->estimate, track->launches);
+			record_progress(lane, track->estimate, track->launches);
 		chain_all(track->ends, ends);
-		compute_mark_give(compute, track->spare);
+		compute_mark_release(compute, track->spare);
 	}
-	compute_event_give(compute, true, quantum->start);
-	compute_event_give(compute, true, quantum->end);
+	compute_event_release(compute, true, quantum->start);
+	compute_event_release(compute, true, quantum->end);
 	lane->first = quantum->next;
 	if (!lane->first)
 		lane->last = NULL;
@@ -122,13 +122,13 @@ bool compute_reap(struct vg_compute *compute, struct compute_lane *lane, struct 
 		}
 		if (rest || !quantum->closed)
 			return true;
-		int ended = quantum->end ? reached(compute, quantum->end) : 1;
+		int ended = quantum->end ? query_event(compute, quantum->end) : 1;
 		if (ended <= 0)
 			return ended == 0;
-		if (!account(compute, quantum))
+		if (!charge_quantum(compute, quantum))
 			return false;
 		*ret_progress = true;
-		retire(compute, lane, ends);
+		retire_quantum(compute, lane, ends);
 	}
 	return true;
 }

@@ -11,7 +11,7 @@
 struct compute_registry {
 	unsigned architecture;
 	struct vg_mutex lock;
-	struct compute_entry **entries; // in the order of their names
+	struct compute_entry **entries; // sorted by name
 	size_t count;
 };
 
@@ -67,13 +67,13 @@ void compute_registry_destroy(struct compute_registry *registry)
 	free(registry);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	return strcmp((*(struct compute_entry *const *)a)->name, (*(struct compute_entry *const *)b)->name);
 }
 
-// Where the name stands, or where it would.
-static size_t place(const struct compute_registry *registry, const char *name, bool *ret_found)
+// Returns the index of the name, or where to insert it.
+static size_t find_place(const struct compute_registry *registry, const char *name, bool *ret_found)
 {
 	size_t low = 0, high = registry->count;
 
@@ -93,7 +93,7 @@ static enum vg_status insert_locked(struct compute_registry *registry, struct co
 	bool found;
 
 	for (size_t i = 0; i < count; i++) {
-		place(registry, entries[i]->name, &found);
+		find_place(registry, entries[i]->name, &found);
 		if (found)
 			return vg_fail(VG_EXISTS, 0,
 				       "there is a kernel \"%s\" already: unregister it first, or give this one "
@@ -106,12 +106,12 @@ static enum vg_status insert_locked(struct compute_registry *registry, struct co
 	registry->entries = grown;
 	memcpy(grown + registry->count, entries, count * sizeof *grown);
 	registry->count += count;
-	qsort(grown, registry->count, sizeof *grown, compare);
+	qsort(grown, registry->count, sizeof *grown, compare_names);
 	return VG_OK;
 }
 
-// Takes the entries over if that succeeds.
-static enum vg_status insert(struct compute_registry *registry, struct compute_entry **entries, size_t count)
+// Inserts entries. On success, the table owns them.
+static enum vg_status insert_entries(struct compute_registry *registry, struct compute_entry **entries, size_t count)
 {
 	vg_mutex_take(&registry->lock);
 	enum vg_status status = insert_locked(registry, entries, count);
@@ -125,11 +125,12 @@ enum vg_status compute_registry_add(struct compute_registry *registry, struct vg
 	size_t count;
 
 	enum vg_status status = core_object_check((const struct core_object *)code, "code");
-	if (status == VG_OK)
-		status = compute_read_code(code, registry->architecture, &entries, &count);
 	if (status)
 		return status;
-	status = insert(registry, entries, count);
+	status = compute_read_code(code, registry->architecture, &entries, &count);
+	if (status)
+		return status;
+	status = insert_entries(registry, entries, count);
 	for (size_t i = 0; status && i < count; i++)
 		compute_entry_release(entries[i]);
 	free(entries);
@@ -144,23 +145,24 @@ enum vg_status compute_registry_add_kernel(struct compute_registry *registry, co
 	if (!name || !name[0])
 		return vg_fail(VG_INVALID, 0, "name is %s", name ? "empty" : "NULL");
 	enum vg_status status = core_object_check((const struct core_object *)kernel, "kernel");
-	if (status == VG_OK)
-		status = compute_read_kernel(name, kernel, registry->architecture, &entry);
 	if (status)
 		return status;
-	status = insert(registry, &entry, 1);
+	status = compute_read_kernel(name, kernel, registry->architecture, &entry);
+	if (status)
+		return status;
+	status = insert_entries(registry, &entry, 1);
 	if (status)
 		compute_entry_release(entry);
 	return status;
 }
 
-// With the lock held: the message lists names.
+// Call with the lock, because the message lists names.
 static enum vg_status find_locked(struct compute_registry *registry, const char *name, size_t *ret_index)
 {
 	char close[256];
 	bool found;
 
-	size_t index = place(registry, name, &found);
+	size_t index = find_place(registry, name, &found);
 	if (found) {
 		*ret_index = index;
 		return VG_OK;

@@ -1,20 +1,20 @@
-// Names that are spelt alike.
+// Finds similar names.
 #include "compute/registry_read.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { LISTED = 4, LONGEST = 127 }; // longer names are mangled ones, which nobody types
+enum { LISTED = 4, LONGEST = 127 }; // longer names are mangled ones, which users do not type
 
-static unsigned least(unsigned a, unsigned b, unsigned c)
+static unsigned get_least(unsigned a, unsigned b, unsigned c)
 {
 	unsigned ab = a < b ? a : b;
 
 	return ab < c ? ab : c;
 }
 
-// Letters to add, drop or change (Levenshtein's distance).
-static unsigned distance(const char *a, const char *b, size_t b_length)
+// Returns the number of letters to add, remove or change (Levenshtein distance).
+static unsigned count_edits(const char *a, const char *b, size_t b_length)
 {
 	unsigned row[LONGEST + 1];
 
@@ -25,7 +25,7 @@ static unsigned distance(const char *a, const char *b, size_t b_length)
 		row[0] = line;
 		for (size_t i = 1; i <= b_length; i++) {
 			unsigned above = row[i];
-			row[i] = least(row[i - 1] + 1, above + 1, diagonal + (*a != b[i - 1]));
+			row[i] = get_least(row[i - 1] + 1, above + 1, diagonal + (*a != b[i - 1]));
 			diagonal = above;
 		}
 	}
@@ -44,7 +44,7 @@ bool compute_names_like(const char *name, struct compute_entry *const *entries, 
 	for (size_t i = 0; i < count && length <= LONGEST; i++) {
 		size_t its = strlen(entries[i]->name), shorter = its < length ? its : length;
 		bool begins = shorter >= 3 && strncmp(name, entries[i]->name, shorter) == 0;
-		unsigned far = its > LONGEST ? UINT32_MAX : distance(name, entries[i]->name, its);
+		unsigned far = its > LONGEST ? UINT32_MAX : count_edits(name, entries[i]->name, its);
 		if (its > LONGEST || (!begins && far > 2 + length / 4))
 			continue;
 		size_t at = listed < LISTED ? listed++ : LISTED;

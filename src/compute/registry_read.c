@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// A whole file; it is not mapped, because others may cut it short meanwhile.
+// Reads a whole file. Does not map it, because another process may truncate it meanwhile.
 static int read_file(const char *path, char **ret_data, size_t *ret_size)
 {
 	struct stat stat;
@@ -39,7 +39,7 @@ static int read_file(const char *path, char **ret_data, size_t *ret_size)
 	return 0;
 }
 
-static struct code_report unknown(const char *reason)
+static struct code_report make_unknown_report(const char *reason)
 {
 	struct code_report report = {.tensor = CODE_UNKNOWN, .mixed = CODE_UNKNOWN};
 
@@ -47,7 +47,7 @@ static struct code_report unknown(const char *reason)
 	return report;
 }
 
-// NULL where the code cannot be read, which is no failure: the report says why.
+// Returns NULL if the code cannot be read. This is not an error: the report has the reason.
 static struct code_image *read_image(struct vg_object_code *code, unsigned architecture, struct code_report *ret_report)
 {
 	struct code_image *image = NULL;
@@ -59,7 +59,8 @@ static struct code_image *read_image(struct vg_object_code *code, unsigned archi
 		r = code_image_create(file ? file : code->data, size, architecture, &image);
 	free(file);
 	if (r)
-		*ret_report = unknown(r == -EBADMSG ? "it is damaged, or no code that is known" : strerror(-r));
+		*ret_report =
+			make_unknown_report(r == -EBADMSG ? "it is damaged, or no code that is known" : strerror(-r));
 	return image;
 }
 
@@ -77,11 +78,11 @@ static struct compute_entry *create_entry(const char *name, struct vg_kernel *ke
 	strcpy(entry->name, name);
 	entry->report = *otherwise;
 	if (image && code_image_inspect(image, symbol, &entry->report))
-		entry->report = unknown("the code that was read has no kernel of this name");
+		entry->report = make_unknown_report("the code that was read has no kernel of this name");
 	return entry;
 }
 
-static enum vg_status no_memory(size_t count)
+static enum vg_status fail_no_memory(size_t count)
 {
 	return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu kernels", count);
 }
@@ -89,7 +90,7 @@ static enum vg_status no_memory(size_t count)
 enum vg_status compute_read_kernel(const char *name, struct vg_kernel *kernel, unsigned architecture,
 				   struct compute_entry **ret_entry)
 {
-	struct code_report report = unknown("it was borrowed from other code than the library's own");
+	struct code_report report = make_unknown_report("it was borrowed from other code than the library's own");
 	struct code_image *image = kernel->code ? read_image(kernel->code, architecture, &report) : NULL;
 
 	core_object_retain(&kernel->object);
@@ -97,14 +98,14 @@ enum vg_status compute_read_kernel(const char *name, struct vg_kernel *kernel, u
 	code_image_destroy(image);
 	if (!entry) {
 		vg_kernel_destroy(kernel);
-		return no_memory(1);
+		return fail_no_memory(1);
 	}
 	*ret_entry = entry;
 	return VG_OK;
 }
 
-static enum vg_status read_one(CUkernel handle, struct vg_object_code *code, const struct code_image *image,
-			       const struct code_report *otherwise, struct compute_entry **ret_entry)
+static enum vg_status read_handle(CUkernel handle, struct vg_object_code *code, const struct code_image *image,
+				  const struct code_report *otherwise, struct compute_entry **ret_entry)
 {
 	struct vg_kernel *kernel;
 	const char *symbol;
@@ -119,7 +120,7 @@ static enum vg_status read_one(CUkernel handle, struct vg_object_code *code, con
 	if (*ret_entry)
 		return VG_OK;
 	vg_kernel_destroy(kernel);
-	return no_memory(1);
+	return fail_no_memory(1);
 }
 
 static enum vg_status list_handles(struct vg_object_code *code, CUkernel **ret_handles, unsigned *ret_count)
@@ -137,7 +138,7 @@ static enum vg_status list_handles(struct vg_object_code *code, CUkernel **ret_h
 		return vg_fail(VG_NOT_FOUND, 0, "%s has no kernel", code->title);
 	CUkernel *handles = calloc(count, sizeof *handles);
 	if (!handles)
-		return no_memory(count);
+		return fail_no_memory(count);
 	r = core_driver->cuLibraryEnumerateKernels(handles, count, library);
 	if (r) {
 		free(handles);
@@ -161,9 +162,9 @@ enum vg_status compute_read_code(struct vg_object_code *code, unsigned architect
 	struct code_image *image = read_image(code, architecture, &report);
 	struct compute_entry **entries = calloc(count, sizeof *entries);
 	if (!entries)
-		status = no_memory(count);
+		status = fail_no_memory(count);
 	while (status == VG_OK && done < count) {
-		status = read_one(handles[done], code, image, &report, &entries[done]);
+		status = read_handle(handles[done], code, image, &report, &entries[done]);
 		done += status == VG_OK;
 	}
 	code_image_destroy(image);

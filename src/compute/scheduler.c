@@ -1,4 +1,4 @@
-// The scheduler's thread: looks what has ended, hands over what comes next, sleeps.
+// The scheduler's thread: finds ended work, submits the next, sleeps.
 #include "compute/quantum.h"
 #include "compute/turn.h"
 #include "compute/wait.h"
@@ -12,12 +12,12 @@
 #include <sys/prctl.h>
 
 enum {
-	SPIN_US = 30,	// after the last thing that happened
-	NAP_US = 25,	// the shortest
-	WAITED_US = 50, // the longest while somebody waits for an execution
+	SPIN_US = 30,	// after the last event
+	NAP_US = 25,	// shortest nap
+	WAITED_US = 50, // longest nap while a thread waits for an execution
 	NAP_MOST_US = 1000,
 	AWAKE = 0,
-	NAPPING = 1, // work is on its way: a submission need not wake us
+	NAPPING = 1, // work is in flight: a submission need not wake the thread
 	ASLEEP = 2
 };
 
@@ -30,7 +30,7 @@ void compute_ring(struct vg_compute *compute, bool also_napping)
 
 // ---- the context's end ------------------------------------------------------------------------------
 
-static void fail_all(struct vg_compute *compute, struct vg_compute_unit *unit)
+static void fail_work(struct vg_compute *compute, struct vg_compute_unit *unit)
 {
 	for (unsigned i = 0; i < unit->stream_count; i++) {
 		while (unit->streams[i].head) {
@@ -53,12 +53,12 @@ static void drop_quantum(struct vg_compute *compute, struct compute_quantum *qua
 		while (quantum->tracks[i].first) {
 			struct compute_mark *mark = quantum->tracks[i].first;
 			quantum->tracks[i].first = mark->next;
-			compute_mark_give(compute, mark);
+			compute_mark_release(compute, mark);
 		}
-		compute_mark_give(compute, quantum->tracks[i].spare);
+		compute_mark_release(compute, quantum->tracks[i].spare);
 	}
-	compute_event_give(compute, true, quantum->start);
-	compute_event_give(compute, true, quantum->end);
+	compute_event_release(compute, true, quantum->start);
+	compute_event_release(compute, true, quantum->end);
 	quantum->unit->in_quanta--;
 	quantum->next = compute->quantums;
 	compute->quantums = quantum;
@@ -77,18 +77,18 @@ static void drop_quanta(struct vg_compute *compute)
 	}
 }
 
-static void break_all(struct vg_compute *compute)
+static void fail_units(struct vg_compute *compute)
 {
 	drop_quanta(compute);
 	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next) {
-		fail_all(compute, unit);
+		fail_work(compute, unit);
 		pthread_cond_broadcast(&unit->changed);
 	}
 }
 
 // ---- what has ended ---------------------------------------------------------------------------------
 
-static void end_all(struct vg_execution *ends)
+static void end_executions(struct vg_execution *ends)
 {
 	while (ends) {
 		struct vg_execution *next = ends->chain;
@@ -106,9 +106,9 @@ static void end_all(struct vg_execution *ends)
 	}
 }
 
-// Under the lock, which is given back meanwhile. Until a look at all lanes finds nothing new: what ended in one of them
-// may have begun in another one, whose quantum must not be left to count the time of what is gone.
-static bool reap(struct vg_compute *compute)
+// Ends executions that the GPU has completed. Call with the lock, which is unlocked meanwhile. Repeats until no lane
+// has news: what ended in one lane may have started work in another, whose quantum must not count time after its end.
+static bool reap_lanes(struct vg_compute *compute)
 {
 	struct vg_execution *ends = NULL;
 	bool progress = false, good = true, more = true;
@@ -122,14 +122,14 @@ static bool reap(struct vg_compute *compute)
 		more &= compute->grouping;
 	}
 	pthread_mutex_lock(&compute->lock);
-	end_all(ends);
+	end_executions(ends);
 	return progress;
 }
 
 // ---- sleep ------------------------------------------------------------------------------------------
 
-// How long until something is likely to end; 0: nothing is on its way.
-static uint64_t nap_of(struct vg_compute *compute)
+// Returns how long until some work probably ends; 0: none is in flight.
+static uint64_t compute_nap(struct vg_compute *compute)
 {
 	uint64_t shortest = UINT64_MAX, now = vg_clock_monotonic_ns();
 
@@ -137,7 +137,7 @@ static uint64_t nap_of(struct vg_compute *compute)
 		if (!lane->first || !lane->launches)
 			continue;
 		uint64_t gone = now - lane->progress_ns, each = lane->ahead / lane->launches;
-		// Half of what is left; beyond that, the longer the estimate was wrong the less it is looked at.
+		// Half of the rest; after that, longer the longer the estimate was exceeded.
 		uint64_t nap = gone < each && !lane->first->guessed ? (each - gone) / 2 : gone / 8;
 		if (nap < shortest)
 			shortest = nap;
@@ -148,7 +148,7 @@ static uint64_t nap_of(struct vg_compute *compute)
 	return shortest < NAP_US * 1000 ? NAP_US * 1000 : shortest < most ? shortest : most;
 }
 
-static bool in_flight(const struct vg_compute *compute)
+static bool has_work_in_flight(const struct vg_compute *compute)
 {
 	for (const struct compute_lane *lane = compute->lanes; lane; lane = lane->next)
 		if (lane->first && !(lane->apart && !lane->launches && !lane->first->closed))
@@ -156,17 +156,17 @@ static bool in_flight(const struct vg_compute *compute)
 	return false;
 }
 
-static void rest(struct vg_compute *compute, unsigned bell, uint64_t busy_ns)
+static void sleep_or_spin(struct vg_compute *compute, unsigned bell, uint64_t busy_ns)
 {
 	uint64_t now = vg_clock_monotonic_ns();
 
 	if (now - busy_ns < SPIN_US * 1000)
 		return;
-	bool flying = in_flight(compute);
-	uint64_t nap = flying ? nap_of(compute) : 0;
+	bool flying = has_work_in_flight(compute);
+	uint64_t nap = flying ? compute_nap(compute) : 0;
 	if (flying && !nap)
 		nap = NAP_US * 1000;
-	if (compute->starved) // there may be memory again
+	if (compute->starved) // try again soon: there may be memory again
 		nap = flying ? nap : NAP_MOST_US * 1000;
 	bool light = flying && !compute->preemption && !compute->lanes->next;
 	atomic_store(&compute->asleep, light ? NAPPING : ASLEEP);
@@ -179,38 +179,38 @@ void *compute_thread(void *argument)
 {
 	struct vg_compute *compute = argument;
 	uint64_t busy_ns = vg_clock_monotonic_ns();
-	bool told = false;
-	CORE_RELAXED relaxed = core_relax(); // what the program captures is none of this thread's business
+	bool logged = false;
+	CORE_RELAXED relaxed = core_relax(); // captures of the program's threads do not concern this thread
 
 	prctl(PR_SET_NAME, "vg-compute");
-	prctl(PR_SET_TIMERSLACK, 1000); // naps are of some microseconds
+	prctl(PR_SET_TIMERSLACK, 1000); // naps take microseconds
 	core_driver->cuCtxSetCurrent(compute->context->handle);
 	for (;;) {
 		unsigned bell = atomic_load(&compute->bell);
 		compute->starved = false;
 		pthread_mutex_lock(&compute->lock);
-		bool any = compute->failure ? false : reap(compute);
+		bool any = compute->failure ? false : reap_lanes(compute);
 		compute_turns_look(compute, any);
-		compute_units_settle(compute);
+		compute_units_update(compute);
 		compute_group(compute);
 		for (struct compute_lane *lane = compute->lanes; lane && !compute->failure; lane = lane->next)
 			any |= compute_feed(compute, lane);
 		if (compute->failure) {
-			break_all(compute);
-			compute_units_settle(compute);
+			fail_units(compute);
+			compute_units_update(compute);
 		}
 		compute_samples_roll(compute);
-		bool leave = compute->stopping && !in_flight(compute), failed = compute->failure;
+		bool leave = compute->stopping && !has_work_in_flight(compute), failed = compute->failure;
 		compute_unlock(compute);
-		if (failed && !told) // the text does not change
+		if (failed && !logged) // `failure_text` does not change any more
 			vg_log(VG_LOG_ERROR, "compute: device %d: %s", compute->device->ordinal, compute->failure_text);
-		told = failed;
+		logged = failed;
 		if (leave)
 			break;
 		if (any)
 			busy_ns = vg_clock_monotonic_ns();
 		else
-			rest(compute, bell, busy_ns);
+			sleep_or_spin(compute, bell, busy_ns);
 	}
 	compute_pools_finish(compute);
 	core_driver->cuCtxSetCurrent(NULL);

@@ -1,11 +1,11 @@
-// Shares as numbers: what is asked for, what is left.
+// Validates and computes shares.
 #include "compute/share.h"
 
 #include "base/status.h"
 
 #include <math.h>
 
-static const double slack = 1e-9; // for sums of tenths
+static const double slack = 1e-9; // for rounding errors
 
 static enum vg_status check_range(double share)
 {
@@ -37,7 +37,7 @@ static enum vg_status check_sum(double share, double taken)
 		       share, 1 - taken, taken);
 }
 
-static enum vg_status equal_part(double taken, unsigned places, double *ret_share)
+static enum vg_status compute_equal_part(double taken, unsigned places, double *ret_share)
 {
 	if (1 - taken <= slack)
 		return vg_fail(VG_LIMIT, 0,
@@ -52,20 +52,24 @@ enum vg_status compute_share(const struct compute_share_asked *asked, double *re
 	double share = asked->share;
 
 	if (!by_units && !by_share)
-		return equal_part(asked->taken, asked->places, ret_share);
+		return compute_equal_part(asked->taken, asked->places, ret_share);
 	enum vg_status status = by_share ? check_range(share) : VG_OK;
-	if (status == VG_OK && by_units)
+	if (status)
+		return status;
+	if (by_units) {
 		status = check_units(asked->units, asked->max_units);
-	double of_units = (double)asked->units / asked->max_units;
-	if (status == VG_OK && by_units && by_share && fabs(of_units - share) > slack)
-		status = vg_fail(VG_INVALID, 0,
-				 "a share of %g and %u of %u compute units, which are %g: leave one of them 0", share,
-				 asked->units, asked->max_units, of_units);
-	if (by_units)
+		if (status)
+			return status;
+		double of_units = (double)asked->units / asked->max_units;
+		if (by_share && fabs(of_units - share) > slack)
+			return vg_fail(VG_INVALID, 0,
+				       "a share of %g and %u of %u compute units, which are %g: leave one of them 0",
+				       share, asked->units, asked->max_units, of_units);
 		share = of_units;
-	if (status == VG_OK)
-		status = check_sum(share, asked->taken);
-	if (status == VG_OK)
-		*ret_share = share;
-	return status;
+	}
+	status = check_sum(share, asked->taken);
+	if (status)
+		return status;
+	*ret_share = share;
+	return VG_OK;
 }

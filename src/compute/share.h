@@ -1,4 +1,4 @@
-// Shares as numbers. Any thread.
+// Computes shares. Any thread.
 #pragma once
 #include <stdbool.h>
 
@@ -6,10 +6,10 @@
 
 struct compute_share_asked {
 	double share;	    // 0: not given
-	unsigned units;	    // likewise
-	unsigned max_units; // that the device has
-	double taken;	    // by others
-	unsigned places;    // for units, that are left, this one's included
+	unsigned units;	    // 0: not given
+	unsigned max_units; // of the device
+	double taken;	    // share of other units
+	unsigned places;    // number of units that may still be created, including this one
 };
-// INVALID, LIMIT, with the figures.
+// INVALID or LIMIT, with the figures.
 enum vg_status compute_share(const struct compute_share_asked *asked, double *ret_share);

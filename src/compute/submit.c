@@ -1,4 +1,4 @@
-// From a description of work to an execution in its stream: everything that can be wrong with it is found here.
+// Turns a description of work into a queued execution, after validating all of it.
 #include "compute/engine.h"
 
 #include "base/clock.h"
@@ -74,7 +74,8 @@ static enum vg_status check_limits(struct vg_execution *execution, struct core_l
 	const unsigned shape[] = {n->gridDimX,	n->gridDimY,  n->gridDimZ,	 n->blockDimX,
 				  n->blockDimY, n->blockDimZ, n->sharedMemBytes, n->numAttrs};
 
-	// Of each unit by itself: what a kernel works on takes its time, more than its grid. Addresses come again.
+	// The key includes the unit, because the duration depends on its data more than on the grid. Serials, because
+	// addresses are reused.
 	const uint64_t keys[] = {execution->origin->serial, execution->entry->serial};
 	execution->shape = vg_hash_add(vg_hash(keys, sizeof keys), shape, sizeof shape);
 	pthread_mutex_lock(&compute->lock);
@@ -105,12 +106,15 @@ static enum vg_status fill_launch(struct vg_execution *execution, const struct v
 
 	config.size = sizeof config;
 	enum vg_status status = core_launch_configure(&launch, &config, device);
-	if (status == VG_OK)
-		status = core_launch_check_arguments(kernel, work->arguments, work->argument_count, values);
-	if (status == VG_OK)
-		status = check_limits(execution, &launch);
-	if (status == VG_OK)
-		status = copy_values(execution, kernel, values);
+	if (status)
+		return status;
+	status = core_launch_check_arguments(kernel, work->arguments, work->argument_count, values);
+	if (status)
+		return status;
+	status = check_limits(execution, &launch);
+	if (status)
+		return status;
+	status = copy_values(execution, kernel, values);
 	if (status)
 		return status;
 	execution->native = launch.native;
@@ -125,15 +129,15 @@ static enum vg_status fill_launch(struct vg_execution *execution, const struct v
 
 // ---- into the queue -----------------------------------------------------------------------------------
 
-// Of work that was not queued: nobody is told of its end.
-static void discard(struct vg_execution *execution)
+// Frees an execution that was not queued, without calling back.
+static void discard_execution(struct vg_execution *execution)
 {
 	compute_entry_release(execution->entry);
 	execution->entry = NULL;
 	compute_execution_release(execution);
 }
 
-static enum vg_status queue(struct vg_execution *execution, struct vg_execution **ret_execution)
+static enum vg_status queue_execution(struct vg_execution *execution, struct vg_execution **ret_execution)
 {
 	struct vg_compute_unit *unit = execution->origin;
 	struct vg_compute *compute = unit->compute;
@@ -150,7 +154,7 @@ static enum vg_status queue(struct vg_execution *execution, struct vg_execution 
 	}
 	pthread_mutex_unlock(&compute->lock);
 	if (status) {
-		discard(execution);
+		discard_execution(execution);
 		return status;
 	}
 	compute_ring(compute, first);
@@ -159,13 +163,14 @@ static enum vg_status queue(struct vg_execution *execution, struct vg_execution 
 	return VG_OK;
 }
 
-static enum vg_status start(struct vg_compute_unit *unit, const char *name, unsigned stream, int priority,
-			    struct vg_execution **ret_execution)
+static enum vg_status create_execution(struct vg_compute_unit *unit, const char *name, unsigned stream, int priority,
+				       struct vg_execution **ret_execution)
 {
 	enum vg_status status = compute_usable();
 
-	if (status == VG_OK)
-		status = core_object_check(&unit->object, "unit");
+	if (status)
+		return status;
+	status = core_object_check(&unit->object, "unit");
 	if (status)
 		return status;
 	if (!name)
@@ -173,7 +178,7 @@ static enum vg_status start(struct vg_compute_unit *unit, const char *name, unsi
 	if (stream >= unit->stream_count)
 		return vg_fail(VG_INVALID, 0, "stream %u: the unit \"%s\" has %u, counted from 0", stream, unit->name,
 			       unit->stream_count);
-	struct vg_execution *execution = compute_execution_take(unit);
+	struct vg_execution *execution = compute_execution_allocate(unit);
 	if (!execution)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for an execution");
 	execution->stream = &unit->streams[stream];
@@ -193,23 +198,27 @@ enum vg_status compute_execute(struct vg_compute_unit *unit, const struct vg_wor
 	if (!unit || !work)
 		return vg_fail(VG_INVALID, 0, "%s is NULL", unit ? "work" : "unit");
 	enum vg_status status = vg_options_copy(&w, sizeof w, work);
-	if (status == VG_OK)
-		status = start(unit, w.kernel, w.stream, w.priority, &execution);
+	if (status)
+		return status;
+	status = create_execution(unit, w.kernel, w.stream, w.priority, &execution);
 	if (status)
 		return status;
 	execution->repeat = w.repeat ? w.repeat : 1;
 	status = compute_registry_find(unit->compute->registry, w.kernel, &execution->entry);
-	if (status == VG_OK)
-		status = check_traits(unit, execution->entry);
-	if (status == VG_OK)
-		status = fill_launch(execution, &w);
-	if (status) {
-		discard(execution);
-		return status;
-	}
+	if (status)
+		goto fail;
+	status = check_traits(unit, execution->entry);
+	if (status)
+		goto fail;
+	status = fill_launch(execution, &w);
+	if (status)
+		goto fail;
 	execution->ended = ended;
 	execution->ended_user = user;
-	return queue(execution, ret_execution);
+	return queue_execution(execution, ret_execution);
+fail:
+	discard_execution(execution);
+	return status;
 }
 
 enum vg_status vg_compute_unit_execute(struct vg_compute_unit *unit, const struct vg_work *work,
@@ -226,11 +235,11 @@ enum vg_status compute_submit(struct vg_compute_unit *unit, const struct compute
 
 	if (!unit || !job || !job->step)
 		return vg_fail(VG_INVALID, 0, "%s is NULL", !unit ? "unit" : !job ? "job" : "job.step");
-	enum vg_status status = start(unit, job->name, job->stream, job->priority, &execution);
+	enum vg_status status = create_execution(unit, job->name, job->stream, job->priority, &execution);
 	if (status)
 		return status;
 	execution->job = *job;
 	execution->shape = vg_hash_add(vg_hash(&unit->serial, sizeof unit->serial), execution->name,
 				       sizeof execution->name);
-	return queue(execution, ret_execution);
+	return queue_execution(execution, ret_execution);
 }

@@ -1,4 +1,4 @@
-// Waiting for a unit's work, finding it, and what other rooms do with it.
+// Waits for a unit's work and finds executions; also functions for other rooms.
 #include "compute/engine.h"
 #include "compute/wait.h"
 
@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// The oldest of one stream, or of all, that was submitted up to `id` and has not ended.
-static const struct vg_execution *oldest(const struct vg_compute_unit *unit, unsigned first, unsigned end, uint64_t id)
+// Returns an unfinished execution of streams `first` to `end` that was submitted up to `id`, or NULL.
+static const struct vg_execution *find_unfinished(const struct vg_compute_unit *unit, unsigned first, unsigned end,
+						  uint64_t id)
 {
 	for (unsigned i = first; i < end; i++) {
 		const struct vg_execution *head = unit->streams[i].head;
@@ -19,7 +20,7 @@ static const struct vg_execution *oldest(const struct vg_compute_unit *unit, uns
 	return NULL;
 }
 
-static int wait_changed(struct vg_compute_unit *unit, uint64_t until_ns)
+static int wait_for_change(struct vg_compute_unit *unit, uint64_t until_ns)
 {
 	const struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
 
@@ -27,7 +28,7 @@ static int wait_changed(struct vg_compute_unit *unit, uint64_t until_ns)
 				      : pthread_cond_timedwait(&unit->changed, &unit->compute->lock, &until);
 }
 
-static enum vg_status not_ready(const struct vg_execution *left, double timeout)
+static enum vg_status fail_not_ready(const struct vg_execution *left, double timeout)
 {
 	return vg_fail(VG_NOT_READY, 0, "after %g s execution %llu (\"%s\") in stream %u is %s", timeout,
 		       (unsigned long long)left->id, left->name, left->stream->index,
@@ -45,15 +46,15 @@ static enum vg_status sync_streams(struct vg_compute_unit *unit, unsigned first,
 	uint64_t id = compute->ids;
 	atomic_fetch_add(&compute->waiters, 1);
 	unit->syncing++;
-	while ((left = oldest(unit, first, end, id)) && !unit->closing && r != ETIMEDOUT)
-		r = wait_changed(unit, until);
+	while ((left = find_unfinished(unit, first, end, id)) && !unit->closing && r != ETIMEDOUT)
+		r = wait_for_change(unit, until);
 	unit->syncing--;
 	atomic_fetch_sub(&compute->waiters, 1);
 	enum vg_status status = VG_OK;
 	if (unit->closing || compute->failure)
 		status = compute_open_for_work(unit);
 	else if (left)
-		status = not_ready(left, timeout);
+		status = fail_not_ready(left, timeout);
 	pthread_mutex_unlock(&compute->lock);
 	return status;
 }
@@ -106,9 +107,9 @@ enum vg_status vg_compute_unit_find(struct vg_compute_unit *unit, uint64_t id, s
 
 // ---- for other rooms --------------------------------------------------------------------------------
 
-// The unit's driver streams, and those of whoever runs work of its own, each retained: as many as it has virtual ones
-// at most.
-static size_t streams_of(const struct vg_compute_unit *unit, struct vg_stream **ret_streams)
+// Retains the driver streams with the unit's launched work, also those of other units: at most one for each virtual
+// stream.
+static size_t retain_streams(const struct vg_compute_unit *unit, struct vg_stream **ret_streams)
 {
 	size_t count = 0;
 
@@ -146,7 +147,7 @@ enum vg_status compute_wait_for_running(struct vg_compute_unit *unit)
 	atomic_fetch_add(&compute->waiters, 1);
 	unit->syncing++;
 	while (has_running(unit) && !unit->closing && !compute->failure)
-		wait_changed(unit, UINT64_MAX);
+		wait_for_change(unit, UINT64_MAX);
 	unit->syncing--;
 	atomic_fetch_sub(&compute->waiters, 1);
 	if (unit->closing || compute->failure)
@@ -168,7 +169,7 @@ enum vg_status compute_fence(struct vg_compute_unit *unit, struct vg_stream *str
 	while (unit->compute->in_hand)
 		pthread_cond_wait(&unit->compute->handed, &unit->compute->lock);
 	unit->compute->fences--;
-	size_t count = streams_of(unit, streams);
+	size_t count = retain_streams(unit, streams);
 	pthread_mutex_unlock(&unit->compute->lock);
 	for (size_t i = 0; i < count; i++) {
 		if (status == VG_OK)
@@ -179,8 +180,9 @@ enum vg_status compute_fence(struct vg_compute_unit *unit, struct vg_stream *str
 	return status;
 }
 
-// The newest that is queued and its own; `at` has how far each stream was looked through, from its end on.
-static struct vg_execution *next_to_migrate(const struct vg_compute_unit *from, struct vg_execution **at)
+// Returns the newest queued execution that the unit itself runs. `at` has the position in each stream, moving from its
+// end.
+static struct vg_execution *find_next_to_migrate(const struct vg_compute_unit *from, struct vg_execution **at)
 {
 	struct vg_execution *newest = NULL;
 
@@ -213,7 +215,7 @@ enum vg_status compute_migrate(struct vg_compute_unit *from, struct vg_compute_u
 	for (unsigned i = 0; i < from->stream_count; i++)
 		at[i] = from->streams[i].tail;
 	status = compute_open_for_work(to);
-	while (status == VG_OK && moved < count && from != to && (newest = next_to_migrate(from, at))) {
+	while (status == VG_OK && moved < count && from != to && (newest = find_next_to_migrate(from, at))) {
 		compute_queue_hand(newest, to);
 		moved++;
 	}

@@ -1,5 +1,5 @@
-// Units of vGPUs that the daemon knows pass the gate that programs inside such a vGPU pass (turn/gate.h). The
-// scheduler's thread does not sleep at the gate, since other units may launch meanwhile: it looks at it in every round.
+// The gate for units of vGPUs that the daemon knows, as for programs inside such a vGPU (turn/gate.h). The scheduler's
+// thread checks the gate in every round instead of sleeping there, because other units may launch meanwhile.
 #include "compute/turn.h"
 
 #include "base/status.h"
@@ -13,26 +13,26 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WORDS = 63 }; // gates that wake the sleeping thread; it looks at others once a millisecond
+enum { WORDS = 63 }; // maximum number of gates that wake the thread; it checks others once a millisecond
 static const uint64_t look_ns = 1000000, spin_ns = 25000;
 
 struct compute_turn {
 	const struct vg_ledger *ledger;
 	struct turn_process process;
 	struct turn_wait wait;
-	bool waits;	   // at the gate
-	uint32_t restores; // of this process, as of process.slot
-	uint32_t word;	   // seen at the last look,
-	uint64_t step_ns;  // and how long the thread may sleep after it
+	bool waits;	   // it waits at the gate
+	uint32_t restores; // the process's count of restores for process.slot
+	uint32_t word;	   // value at the last check
+	uint64_t step_ns;  // how long the thread may sleep after the last check
 };
 
-static void ring(struct compute_turn *turn)
+static void ring_arbiter(struct compute_turn *turn)
 {
 	atomic_fetch_add(&turn->process.page->bell, 1);
 	syscall(SYS_futex, &turn->process.page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-// Returns false while the process has no slot, because it is being dumped or restored. A restored one has a new slot.
+// Follows the process to a new slot after a restore. Returns false while it has none, because it is dumped or restored.
 static bool follow_slot(struct compute_turn *turn)
 {
 	struct turn_slot *slot = vg_ledger_turn_slot(turn->ledger);
@@ -47,7 +47,7 @@ static bool follow_slot(struct compute_turn *turn)
 	return slot != NULL;
 }
 
-static uint32_t word_of(const struct compute_turn *turn)
+static uint32_t read_word(const struct compute_turn *turn)
 {
 	return atomic_load_explicit(&turn->process.page->word, memory_order_acquire);
 }
@@ -63,7 +63,7 @@ bool compute_turn_admits(struct vg_compute_unit *unit)
 {
 	struct compute_turn *turn = unit->turn;
 
-	if (!turn || (!turn->waits && !word_of(turn)) || !follow_slot(turn))
+	if (!turn || (!turn->waits && !read_word(turn)) || !follow_slot(turn))
 		return true;
 	uint64_t now = vg_ledger_clock_ns(turn->ledger);
 	if (!turn->waits && turn_gate_admits(&turn->process, now))
@@ -73,7 +73,7 @@ bool compute_turn_admits(struct vg_compute_unit *unit)
 	turn->waits = true;
 	struct turn_action action = turn_wait_look(&turn->process, &turn->wait, now);
 	if (action.ring)
-		ring(turn);
+		ring_arbiter(turn);
 	if (action.step == TURN_STEP_LAUNCH) {
 		end_wait(turn);
 		return true;
@@ -87,7 +87,7 @@ uint64_t compute_turn_room(const struct vg_compute_unit *unit)
 {
 	const struct compute_turn *turn = unit->turn;
 
-	if (!turn || turn_word_state(word_of(turn)) != TURN_HELD)
+	if (!turn || turn_word_state(read_word(turn)) != TURN_HELD)
 		return UINT64_MAX;
 	const struct turn_page *page = turn->process.page;
 	return turn_window(atomic_load_explicit(&page->window_us, memory_order_relaxed),
@@ -99,13 +99,13 @@ void compute_turn_count(struct vg_compute_unit *unit, uint64_t estimate_ns)
 {
 	struct compute_turn *turn = unit->turn;
 
-	if (turn && word_of(turn) && follow_slot(turn) &&
+	if (turn && read_word(turn) && follow_slot(turn) &&
 	    turn_count_launch(&turn->process, estimate_ns, vg_ledger_clock_ns(turn->ledger)))
-		ring(turn);
+		ring_arbiter(turn);
 }
 
 // Returns the estimate of the unit's work in flight.
-static uint64_t left_of(const struct vg_compute_unit *unit)
+static uint64_t estimate_left(const struct vg_compute_unit *unit)
 {
 	const struct compute_lane *apart = unit->home && unit->home->apart ? unit->home : NULL;
 
@@ -113,13 +113,13 @@ static uint64_t left_of(const struct vg_compute_unit *unit)
 		return 0;
 	if (apart)
 		return apart->launches ? apart->ahead + 1 : 0;
-	return unit->in_quanta ? unit->in_flight_ns + 1 : 0; // what has no estimate is work, too
+	return unit->in_quanta ? unit->in_flight_ns + 1 : 0; // at least 1, because work without an estimate counts too
 }
 
-static void look(struct vg_compute_unit *unit, bool progress)
+static void check_unit(struct vg_compute_unit *unit, bool progress)
 {
 	struct compute_turn *turn = unit->turn;
-	uint64_t left = left_of(unit);
+	uint64_t left = estimate_left(unit);
 
 	if (!follow_slot(turn))
 		return;
@@ -127,14 +127,14 @@ static void look(struct vg_compute_unit *unit, bool progress)
 		end_wait(turn);
 	if ((progress || !left) && atomic_load_explicit(&turn->process.slot->eta_ns, memory_order_relaxed) &&
 	    turn_report_flight(&turn->process, left, vg_ledger_clock_ns(turn->ledger)))
-		ring(turn);
+		ring_arbiter(turn);
 }
 
 void compute_turns_look(struct vg_compute *compute, bool progress)
 {
 	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)
 		if (unit->turn)
-			look(unit, progress);
+			check_unit(unit, progress);
 }
 
 // Returns how long the thread may sleep; UINT64_MAX: no unit waits.
@@ -188,7 +188,7 @@ enum vg_status compute_take_turns(struct vg_compute_unit *unit, const struct vg_
 	turn->ledger = ledger;
 	turn->process = (struct turn_process){.page = vg_ledger_turn_page(ledger), .slot = slot};
 	turn->restores = vg_ledger_restores(ledger);
-	turn_watch_begin(&turn->process); // the scheduler's thread reports all ends
+	turn_watch_begin(&turn->process); // the scheduler's thread reports when work has ended
 	pthread_mutex_lock(&unit->compute->lock);
 	unit->turn = turn;
 	pthread_mutex_unlock(&unit->compute->lock);
@@ -205,7 +205,7 @@ void compute_turn_leave(struct vg_compute_unit *unit)
 		end_wait(turn);
 		turn_watch_end(&turn->process);
 		if (turn_report_flight(&turn->process, 0, vg_ledger_clock_ns(turn->ledger)))
-			ring(turn);
+			ring_arbiter(turn);
 	}
 	free(turn);
 }

@@ -1,4 +1,4 @@
-// Units: beginning, end, and the list of them.
+// Creates units, and removes them from the scheduler's list.
 #include "compute/quantum.h"
 #include "compute/share.h"
 #include "compute/turn.h"
@@ -50,8 +50,8 @@ static void init_places(struct vg_compute_unit *unit)
 	}
 }
 
-static enum vg_status new_unit(struct vg_compute *compute, const struct vg_compute_unit_options *o,
-			       struct vg_compute_unit **ret_unit)
+static enum vg_status allocate_unit(struct vg_compute *compute, const struct vg_compute_unit_options *o,
+				    struct vg_compute_unit **ret_unit)
 {
 	struct vg_compute_unit *unit = calloc(1, sizeof *unit);
 	unsigned streams = o->streams ? o->streams : DEFAULT_STREAMS;
@@ -89,9 +89,9 @@ static enum vg_status new_unit(struct vg_compute *compute, const struct vg_compu
 	return VG_OK;
 }
 
-// What the others have, and how many units may still come.
-static void look_at_others(const struct vg_compute *compute, const struct vg_compute_unit *unit,
-			   struct compute_share_asked *asked)
+// Computes what is left for a unit: the share, and the number of units that may still be created.
+static void compute_left(const struct vg_compute *compute, const struct vg_compute_unit *unit,
+			 struct compute_share_asked *asked)
 {
 	unsigned others = 0;
 
@@ -106,9 +106,9 @@ static void look_at_others(const struct vg_compute *compute, const struct vg_com
 	asked->places = compute->max_units > others ? compute->max_units - others : 0;
 }
 
-// Under the lock.
-static enum vg_status join(struct vg_compute *compute, struct vg_compute_unit *unit,
-			   const struct vg_compute_unit_options *o)
+// Adds the unit to the list. Call with the lock.
+static enum vg_status add_unit(struct vg_compute *compute, struct vg_compute_unit *unit,
+			       const struct vg_compute_unit_options *o)
 {
 	struct compute_share_asked asked = {.share = o->share, .units = o->compute_units};
 	struct vg_compute_unit **end = &compute->units;
@@ -116,7 +116,7 @@ static enum vg_status join(struct vg_compute *compute, struct vg_compute_unit *u
 	enum vg_status status = core_object_check(&compute->object, "compute");
 	if (status)
 		return status;
-	look_at_others(compute, NULL, &asked);
+	compute_left(compute, NULL, &asked);
 	if (!asked.places)
 		return vg_fail(VG_LIMIT, 0, "%u units, and max_units is %u: close one first", compute->unit_count,
 			       compute->max_units);
@@ -150,14 +150,16 @@ enum vg_status vg_compute_unit_create(struct vg_compute *compute, const struct v
 	CORE_NEEDED(ret_unit);
 	CORE_OPTIONS(o, options);
 	enum vg_status status = compute_usable();
-	if (status == VG_OK)
-		status = check_options(&o);
-	if (status == VG_OK)
-		status = new_unit(compute, &o, &unit);
+	if (status)
+		return status;
+	status = check_options(&o);
+	if (status)
+		return status;
+	status = allocate_unit(compute, &o, &unit);
 	if (status)
 		return status;
 	pthread_mutex_lock(&compute->lock);
-	status = join(compute, unit, &o);
+	status = add_unit(compute, unit, &o);
 	compute_unlock(compute);
 	if (status) {
 		core_object_release(&unit->object);
@@ -170,7 +172,7 @@ enum vg_status vg_compute_unit_create(struct vg_compute *compute, const struct v
 
 // ---- what the thread does with the list -------------------------------------------------------------
 
-// What it began for others and gave back is nowhere on the GPU: its streams are as if in their own unit's first one.
+// Work that it ran for others and returned is not on the GPU: lets its streams use their own unit's first slot.
 static void leave_slots(struct vg_compute *compute, const struct vg_compute_unit *unit)
 {
 	for (struct vg_compute_unit *other = compute->units; other; other = other->next)
@@ -184,7 +186,7 @@ static void leave_slots(struct vg_compute *compute, const struct vg_compute_unit
 		}
 }
 
-static void bury(struct vg_compute *compute, struct vg_compute_unit *unit)
+static void remove_unit(struct vg_compute *compute, struct vg_compute_unit *unit)
 {
 	struct vg_compute_unit **at = &compute->units;
 
@@ -204,14 +206,14 @@ static void bury(struct vg_compute *compute, struct vg_compute_unit *unit)
 	pthread_cond_broadcast(&unit->changed);
 }
 
-static void settle_direct(struct vg_compute *compute, struct vg_compute_unit *unit)
+static void create_direct_lane(struct vg_compute *compute, struct vg_compute_unit *unit)
 {
 	unit->home = compute_lane_new(compute, compute->context, compute->sms);
 	if (unit->home)
 		unit->home->apart = true;
 }
 
-void compute_units_settle(struct vg_compute *compute)
+void compute_units_update(struct vg_compute *compute)
 {
 	struct vg_compute_unit *next;
 
@@ -220,8 +222,8 @@ void compute_units_settle(struct vg_compute *compute)
 		if (unit->closing && unit->running)
 			compute_queue_give_back(unit);
 		if (unit->closing && !unit->unfinished && !unit->running && !unit->in_quanta)
-			bury(compute, unit);
+			remove_unit(compute, unit);
 		else if (compute->direct && !unit->home)
-			settle_direct(compute, unit);
+			create_direct_lane(compute, unit);
 	}
 }

@@ -1,4 +1,4 @@
-// What can be asked of a unit, and changed while it has work.
+// Information about a unit, and changes while it has work.
 #include "compute/quantum.h"
 #include "compute/share.h"
 
@@ -8,24 +8,26 @@
 #include <string.h>
 
 // Locks, unless the unit cannot be used.
-static enum vg_status enter(struct vg_compute_unit *unit)
+static enum vg_status lock_unit(struct vg_compute_unit *unit)
 {
 	enum vg_status status = core_object_check(&unit->object, "unit");
 
-	if (status == VG_OK)
-		status = compute_usable();
-	if (status == VG_OK)
-		pthread_mutex_lock(&unit->compute->lock);
-	return status;
+	if (status)
+		return status;
+	status = compute_usable();
+	if (status)
+		return status;
+	pthread_mutex_lock(&unit->compute->lock);
+	return VG_OK;
 }
 
-static void leave(struct vg_compute_unit *unit)
+static void unlock_unit(struct vg_compute_unit *unit)
 {
 	compute_unlock(unit->compute);
 	compute_ring(unit->compute, true);
 }
 
-static double taken_by_others(const struct vg_compute_unit *unit)
+static double sum_other_shares(const struct vg_compute_unit *unit)
 {
 	double taken = 0;
 
@@ -38,11 +40,11 @@ static enum vg_status change_share(struct vg_compute_unit *unit, struct compute_
 {
 	double share;
 
-	enum vg_status status = enter(unit);
+	enum vg_status status = lock_unit(unit);
 	if (status)
 		return status;
 	asked.max_units = unit->compute->max_units;
-	asked.taken = taken_by_others(unit);
+	asked.taken = sum_other_shares(unit);
 	status = unit->compute->direct
 			 ? vg_fail(VG_STATE, 0, "work of the unit \"%s\" goes straight to the driver: it has no share",
 				   unit->name)
@@ -51,7 +53,7 @@ static enum vg_status change_share(struct vg_compute_unit *unit, struct compute_
 		unit->share = unit->realised = share;
 		unit->compute->regroup = true;
 	}
-	leave(unit);
+	unlock_unit(unit);
 	return status;
 }
 
@@ -78,7 +80,7 @@ enum vg_status vg_compute_unit_set_priority(struct vg_compute_unit *unit, int pr
 {
 	VG_ENTRY();
 	CORE_NEEDED(unit);
-	enum vg_status status = enter(unit);
+	enum vg_status status = lock_unit(unit);
 	if (status)
 		return status;
 	unit->priority = priority;
@@ -86,7 +88,7 @@ enum vg_status vg_compute_unit_set_priority(struct vg_compute_unit *unit, int pr
 		unit->stream_priority = priority;
 		unit->new_streams = true;
 	}
-	leave(unit);
+	unlock_unit(unit);
 	return VG_OK;
 }
 
@@ -94,11 +96,11 @@ static enum vg_status set_flag(struct vg_compute_unit *unit, bool *flag, int all
 {
 	if (allowed != 0 && allowed != 1)
 		return vg_fail(VG_INVALID, 0, "allowed is %d: 0 and 1 are possible", allowed);
-	enum vg_status status = enter(unit);
+	enum vg_status status = lock_unit(unit);
 	if (status)
 		return status;
 	*flag = allowed != 0;
-	leave(unit);
+	unlock_unit(unit);
 	return VG_OK;
 }
 
@@ -118,12 +120,12 @@ enum vg_status vg_compute_unit_set_mixed_precision(struct vg_compute_unit *unit,
 
 static enum vg_status set_paused(struct vg_compute_unit *unit, bool paused)
 {
-	enum vg_status status = enter(unit);
+	enum vg_status status = lock_unit(unit);
 
 	if (status)
 		return status;
 	compute_queue_pause(unit, paused);
-	leave(unit);
+	unlock_unit(unit);
 	return VG_OK;
 }
 
@@ -143,7 +145,7 @@ enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit)
 
 // ---- what there is ----------------------------------------------------------------------------------
 
-static void roll(struct compute_samples *samples, uint64_t now, uint64_t interval_ns, double sm_seconds)
+static void roll_samples(struct compute_samples *samples, uint64_t now, uint64_t interval_ns, double sm_seconds)
 {
 	if (now - samples->last.ns < interval_ns)
 		return;
@@ -163,16 +165,16 @@ void compute_samples_roll(struct vg_compute *compute)
 
 	if (now - compute->samples.last.ns < interval_ns)
 		return;
-	roll(&compute->samples, now, interval_ns, compute->sm_seconds);
+	roll_samples(&compute->samples, now, interval_ns, compute->sm_seconds);
 	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)
-		roll(&unit->samples, now, interval_ns, unit->sm_seconds);
+		roll_samples(&unit->samples, now, interval_ns, unit->sm_seconds);
 }
 
 double compute_samples_look(struct compute_samples *samples, uint64_t interval_ns, double sm_seconds, bool *ret_known)
 {
 	uint64_t now = vg_clock_monotonic_ns();
 
-	roll(samples, now, interval_ns, sm_seconds);
+	roll_samples(samples, now, interval_ns, sm_seconds);
 	*ret_known = samples->known && now > samples->before.ns;
 	if (!*ret_known)
 		return 0;
@@ -210,7 +212,7 @@ enum vg_status vg_compute_unit_info(struct vg_compute_unit *unit, struct vg_comp
 
 	CORE_NEEDED(unit);
 	CORE_NEEDED(ret_info);
-	enum vg_status status = enter(unit);
+	enum vg_status status = lock_unit(unit);
 	if (status)
 		return status;
 	struct vg_compute *compute = unit->compute;

@@ -21,11 +21,11 @@ bool compute_wait(const atomic_uint *word, unsigned value, uint64_t until_ns)
 	const struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
 	int error = errno;
 
-	// The bitset variant has the end of the wait as a time of the monotonic clock.
+	// FUTEX_WAIT_BITSET takes an absolute time of the monotonic clock.
 	long r = syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, until_ns == UINT64_MAX ? NULL : &until,
 			 NULL, FUTEX_BITSET_MATCH_ANY);
 	bool in_time = r == 0 || errno != ETIMEDOUT;
-	errno = error; // a program's is its own
+	errno = error; // the program's errno must not change
 	return in_time;
 }
 

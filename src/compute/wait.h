@@ -1,11 +1,11 @@
-// Sleeping on a word of memory until somebody changes it. Any thread.
+// Sleeps until a word of memory changes. Any thread.
 #pragma once
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-// On the monotonic clock; UINT64_MAX: never, as for 0 seconds or less.
+// On the monotonic clock. UINT64_MAX, for 0 seconds or less: no limit.
 uint64_t compute_deadline(double seconds);
-// While *word is `value`, and nobody wakes it. False: the time has come.
+// Waits while *word is `value`. Returns false at the deadline.
 bool compute_wait(const atomic_uint *word, unsigned value, uint64_t until_ns);
-void compute_wake(const atomic_uint *word); // all who sleep on it
+void compute_wake(const atomic_uint *word); // wakes all waiting threads
