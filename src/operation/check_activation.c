@@ -25,25 +25,32 @@ enum vg_status operation_check_activation(const struct vg_activation *descriptio
 	uint64_t elements;
 
 	enum vg_status status = check_description(d, sizeof *d, description);
-	if (status == VG_OK)
-		status = check_type(d->type, &c.type);
-	if (status == VG_OK)
-		status = check_alpha(d);
+	if (status)
+		return status;
+	status = check_type(d->type, &c.type);
+	if (status)
+		return status;
+	status = check_alpha(d);
 	if (status)
 		return status;
 	const struct check_extent extents[] = {
 		{"batch", d->batch}, {"channels", d->channels}, {"height", d->height}, {"width", d->width}};
 	status = check_extents(extents, sizeof extents / sizeof *extents, INT64_MAX);
-	if (status == VG_OK)
-		status = check_elements("input", c.type, (const uint64_t[]){d->batch, d->channels, d->height, d->width},
-					4, &elements);
+	if (status)
+		return status;
+	const uint64_t shape[] = {d->batch, d->channels, d->height, d->width};
+	status = check_elements("input", c.type, shape, 4, &elements);
 	if (status)
 		return status;
 	bool in_place = d->input == d->output;
 	status = check_range(&c.ranges, "input", d->input, elements, c.type, in_place);
-	if (status == VG_OK && !in_place)
+	if (status)
+		return status;
+	if (!in_place) {
 		status = check_range(&c.ranges, "output", d->output, elements, c.type, true);
-	if (status == VG_OK)
-		*ret_checked = c;
-	return status;
+		if (status)
+			return status;
+	}
+	*ret_checked = c;
+	return VG_OK;
 }

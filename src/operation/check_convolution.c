@@ -1,6 +1,6 @@
 #include "operation/check.h"
 
-// Positions along a side of the output; 0 where the filter does not fit.
+// Returns the number of positions along a side of the output; 0 if the filter does not fit.
 static uint64_t count_positions(uint64_t extent, uint64_t kernel, unsigned stride, unsigned padding, unsigned dilation)
 {
 	uint64_t padded = extent + 2 * (uint64_t)padding, reach = (kernel - 1) * dilation + 1;
@@ -51,22 +51,27 @@ static enum vg_status check_shape(struct checked_convolution *c)
 	uint64_t weights = 0;
 
 	enum vg_status status = check_extents(extents, sizeof extents / sizeof *extents, INT32_MAX);
-	if (status == VG_OK)
-		status = check_groups(d);
-	if (status == VG_OK)
-		status = check_side("height", d->height, d->kernel_height, &d->stride[0], d->padding[0],
-				    &d->dilation[0], &c->output_height);
-	if (status == VG_OK)
-		status = check_side("width", d->width, d->kernel_width, &d->stride[1], d->padding[1], &d->dilation[1],
-				    &c->output_width);
-	if (status == VG_OK)
-		status = check_elements(
-			"a filter", c->type,
-			(const uint64_t[]){d->in_channels / d->groups, d->kernel_height, d->kernel_width}, 3, &weights);
-	if (status == VG_OK && weights > INT32_MAX)
+	if (status)
+		return status;
+	status = check_groups(d);
+	if (status)
+		return status;
+	status = check_side("height", d->height, d->kernel_height, &d->stride[0], d->padding[0], &d->dilation[0],
+			    &c->output_height);
+	if (status)
+		return status;
+	status = check_side("width", d->width, d->kernel_width, &d->stride[1], d->padding[1], &d->dilation[1],
+			    &c->output_width);
+	if (status)
+		return status;
+	const uint64_t filter[] = {d->in_channels / d->groups, d->kernel_height, d->kernel_width};
+	status = check_elements("a filter", c->type, filter, 3, &weights);
+	if (status)
+		return status;
+	if (weights > INT32_MAX)
 		return vg_fail(VG_INVALID, 0, "an output channel's filter has %llu weights, more than %d",
 			       (unsigned long long)weights, INT32_MAX);
-	return status;
+	return VG_OK;
 }
 
 static enum vg_status check_ranges(struct checked_convolution *c)
@@ -78,26 +83,34 @@ static enum vg_status check_ranges(struct checked_convolution *c)
 	uint64_t inputs, weights, outputs;
 
 	enum vg_status status = check_elements("input", c->type, input, 4, &inputs);
-	if (status == VG_OK)
-		status = check_elements("filter", c->type, filter, 4, &weights);
-	if (status == VG_OK)
-		status = check_elements("output", c->type, output, 4, &outputs);
-	if (status == VG_OK)
-		status = check_range(&c->ranges, "input", d->input, inputs, c->type, false);
-	if (status == VG_OK)
-		status = check_range(&c->ranges, "filter", d->filter, weights, c->type, false);
-	if (status == VG_OK && d->bias)
+	if (status)
+		return status;
+	status = check_elements("filter", c->type, filter, 4, &weights);
+	if (status)
+		return status;
+	status = check_elements("output", c->type, output, 4, &outputs);
+	if (status)
+		return status;
+	status = check_range(&c->ranges, "input", d->input, inputs, c->type, false);
+	if (status)
+		return status;
+	status = check_range(&c->ranges, "filter", d->filter, weights, c->type, false);
+	if (status)
+		return status;
+	if (d->bias) {
 		status = check_range(&c->ranges, "bias", d->bias, d->out_channels, c->type, false);
-	if (status == VG_OK)
-		status = check_range(&c->ranges, "output", d->output, outputs, c->type, true);
-	return status;
+		if (status)
+			return status;
+	}
+	return check_range(&c->ranges, "output", d->output, outputs, c->type, true);
 }
 
-static enum vg_status check_description_of(struct checked_convolution *c, const struct vg_convolution *description)
+static enum vg_status check_convolution(struct checked_convolution *c, const struct vg_convolution *description)
 {
 	enum vg_status status = check_description(&c->d, sizeof c->d, description);
-	if (status == VG_OK)
-		status = check_type(c->d.type, &c->type);
+	if (status)
+		return status;
+	status = check_type(c->d.type, &c->type);
 	return status ? status : check_shape(c);
 }
 
@@ -106,12 +119,14 @@ enum vg_status operation_check_convolution(const struct vg_convolution *descript
 {
 	struct checked_convolution c = {.ranges.count = 0};
 
-	enum vg_status status = check_description_of(&c, description);
-	if (status == VG_OK)
-		status = check_ranges(&c);
-	if (status == VG_OK)
-		*ret_checked = c;
-	return status;
+	enum vg_status status = check_convolution(&c, description);
+	if (status)
+		return status;
+	status = check_ranges(&c);
+	if (status)
+		return status;
+	*ret_checked = c;
+	return VG_OK;
 }
 
 enum vg_status vg_convolution_output(const struct vg_convolution *convolution, uint64_t *ret_height,
@@ -122,7 +137,7 @@ enum vg_status vg_convolution_output(const struct vg_convolution *convolution, u
 
 	CORE_NEEDED(ret_height);
 	CORE_NEEDED(ret_width);
-	enum vg_status status = check_description_of(&c, convolution);
+	enum vg_status status = check_convolution(&c, convolution);
 	if (status)
 		return status;
 	*ret_height = c.output_height;

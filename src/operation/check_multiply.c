@@ -31,7 +31,7 @@ static enum vg_status check_epilogue(const struct vg_matrix_multiply *d)
 	return VG_OK;
 }
 
-// Where the next product's matrix begins, and how many elements all of them span.
+// Checks the distance between the matrices of two products, and computes how many elements all matrices span.
 static enum vg_status check_stride(const char *name, uint64_t rows, uint64_t columns, bool shared,
 				   const struct checked_multiply *c, int64_t *stride, uint64_t *ret_span)
 {
@@ -51,6 +51,47 @@ static enum vg_status check_stride(const char *name, uint64_t rows, uint64_t col
 	return check_elements(name, c->type, &span, 1, &span);
 }
 
+static enum vg_status check_strides(struct checked_multiply *c, uint64_t *ret_span_a, uint64_t *ret_span_b,
+				    uint64_t *ret_span_c)
+{
+	struct vg_matrix_multiply *d = &c->d;
+
+	enum vg_status status = check_stride("a", d->m, d->k, d->shared_a, c, &d->stride_a, ret_span_a);
+	if (status)
+		return status;
+	status = check_stride("b", d->k, d->n, d->shared_b, c, &d->stride_b, ret_span_b);
+	if (status)
+		return status;
+	status = check_stride("c", d->m, d->n, false, c, &d->stride_c, ret_span_c);
+	if (status)
+		return status;
+	if (d->batch > 1 && (uint64_t)d->stride_c < d->m * d->n)
+		return vg_fail(VG_INVALID, 0,
+			       "stride_c is %lld, less than the %llu elements of C: the products would overlap",
+			       (long long)d->stride_c, (unsigned long long)(d->m * d->n));
+	return VG_OK;
+}
+
+static enum vg_status check_ranges(struct checked_multiply *c, uint64_t span_a, uint64_t span_b, uint64_t span_c)
+{
+	const struct vg_matrix_multiply *d = &c->d;
+	bool takes_bias =
+		d->epilogue != VG_EPILOGUE_NONE && d->epilogue != VG_EPILOGUE_RELU && d->epilogue != VG_EPILOGUE_GELU;
+
+	enum vg_status status = check_range(&c->ranges, "a", d->a, span_a, c->type, false);
+	if (status)
+		return status;
+	status = check_range(&c->ranges, "b", d->b, span_b, c->type, false);
+	if (status)
+		return status;
+	if (takes_bias) {
+		status = check_range(&c->ranges, "bias", d->bias, d->n, c->type, false);
+		if (status)
+			return status;
+	}
+	return check_range(&c->ranges, "c", d->c, span_c, c->type, true);
+}
+
 enum vg_status operation_check_multiply(const struct vg_matrix_multiply *description,
 					struct checked_multiply *ret_checked)
 {
@@ -59,33 +100,23 @@ enum vg_status operation_check_multiply(const struct vg_matrix_multiply *descrip
 	uint64_t span_a, span_b, span_c;
 
 	enum vg_status status = check_description(d, sizeof *d, description);
-	if (status == VG_OK)
-		status = check_type(d->type, &c.type);
-	if (status == VG_OK)
-		status = check_shape(d);
-	if (status == VG_OK)
-		status = check_epilogue(d);
-	if (status == VG_OK)
-		status = check_stride("a", d->m, d->k, d->shared_a, &c, &d->stride_a, &span_a);
-	if (status == VG_OK)
-		status = check_stride("b", d->k, d->n, d->shared_b, &c, &d->stride_b, &span_b);
-	if (status == VG_OK)
-		status = check_stride("c", d->m, d->n, false, &c, &d->stride_c, &span_c);
 	if (status)
 		return status;
-	if (d->batch > 1 && (uint64_t)d->stride_c < d->m * d->n)
-		return vg_fail(VG_INVALID, 0,
-			       "stride_c is %lld, less than the %llu elements of C: the products would overlap",
-			       (long long)d->stride_c, (unsigned long long)(d->m * d->n));
-	status = check_range(&c.ranges, "a", d->a, span_a, c.type, false);
-	if (status == VG_OK)
-		status = check_range(&c.ranges, "b", d->b, span_b, c.type, false);
-	if (status == VG_OK && d->epilogue != VG_EPILOGUE_NONE && d->epilogue != VG_EPILOGUE_RELU &&
-	    d->epilogue != VG_EPILOGUE_GELU)
-		status = check_range(&c.ranges, "bias", d->bias, d->n, c.type, false);
-	if (status == VG_OK)
-		status = check_range(&c.ranges, "c", d->c, span_c, c.type, true);
-	if (status == VG_OK)
-		*ret_checked = c;
-	return status;
+	status = check_type(d->type, &c.type);
+	if (status)
+		return status;
+	status = check_shape(d);
+	if (status)
+		return status;
+	status = check_epilogue(d);
+	if (status)
+		return status;
+	status = check_strides(&c, &span_a, &span_b, &span_c);
+	if (status)
+		return status;
+	status = check_ranges(&c, span_a, span_b, span_c);
+	if (status)
+		return status;
+	*ret_checked = c;
+	return VG_OK;
 }

@@ -1,5 +1,6 @@
-// cuBLASLt's matrices lie by columns: what is m x n by rows is n x m by columns, and C = A * B is C' = B' * A'. So the
-// operands change places, nothing is transposed, and a bias by column of C is cuBLASLt's bias, by row of C'.
+// cuBLASLt's matrices are column-major: a row-major m x n matrix is a column-major n x m matrix. C = A * B becomes C' =
+// B' * A', so the operands are swapped and nothing is transposed. A bias by column of C is cuBLASLt's bias, by row of
+// C'.
 #include "operation/cublaslt.h"
 
 #include "operation/cache.h"
@@ -9,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What NVIDIA recommends for Hopper; an algorithm says how much of it it takes.
-#define MOST_WORKSPACE ((uint64_t)32 << 20)
+// Recommended by NVIDIA for Hopper; an algorithm may need less.
+#define MAX_WORKSPACE ((uint64_t)32 << 20)
 enum { CANDIDATES = 8, ALIGNMENT = 256 };
 #define NARROW_INPUTS                                                                         \
 	(CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_TF32 | CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_16F | \
@@ -18,17 +19,17 @@ enum { CANDIDATES = 8, ALIGNMENT = 256 };
 
 struct cublaslt {
 	const struct vg_cublaslt *api;
-	cublasLtHandle_t handle; // any thread may use it
+	cublasLtHandle_t handle; // for any thread
 	struct operation_cache cache;
 };
 
-// What the choice of an algorithm depends on; without padding.
+// All inputs to the choice of an algorithm; without padding.
 struct question {
 	uint64_t m, n, k, batch;
 	int64_t stride_a, stride_b, stride_c;
 	uint32_t type, epilogue, no_tensor_cores, no_workspace, has_beta;
 	uint32_t align_a, align_b, align_c, align_bias;
-	uint32_t unused; // in the place of padding
+	uint32_t unused; // instead of padding
 };
 
 struct answer {
@@ -74,15 +75,15 @@ void cublaslt_destroy(struct cublaslt *cublaslt)
 	free(cublaslt);
 }
 
-// Of every product's matrix.
-static uint32_t alignment_of(vg_address address, int64_t stride, const struct checked_multiply *checked)
+// Returns an alignment that the matrices of all products have.
+static uint32_t compute_alignment(vg_address address, int64_t stride, const struct checked_multiply *checked)
 {
 	uint64_t bits = address | (checked->d.batch > 1 ? (uint64_t)stride * checked->type->bytes : 0);
 
 	return bits % ALIGNMENT ? (uint32_t)(bits & -bits) : ALIGNMENT;
 }
 
-static struct question ask_about(const struct checked_multiply *checked, struct operation_rules rules)
+static struct question make_question(const struct checked_multiply *checked, struct operation_rules rules)
 {
 	const struct vg_matrix_multiply *d = &checked->d;
 	struct question q;
@@ -100,10 +101,10 @@ static struct question ask_about(const struct checked_multiply *checked, struct 
 	q.no_tensor_cores = rules.no_tensor_cores;
 	q.no_workspace = rules.no_workspace;
 	q.has_beta = d->beta != 0;
-	q.align_a = alignment_of(d->a, d->stride_a, checked);
-	q.align_b = alignment_of(d->b, d->stride_b, checked);
-	q.align_c = alignment_of(d->c, d->stride_c, checked);
-	q.align_bias = alignment_of(d->bias, 0, checked);
+	q.align_a = compute_alignment(d->a, d->stride_a, checked);
+	q.align_b = compute_alignment(d->b, d->stride_b, checked);
+	q.align_c = compute_alignment(d->c, d->stride_c, checked);
+	q.align_bias = compute_alignment(d->bias, 0, checked);
 	return q;
 }
 
@@ -144,8 +145,8 @@ static cublasStatus_t describe_operation(const struct vg_cublaslt *api, struct c
 	return r;
 }
 
-static cublasStatus_t describe(const struct vg_cublaslt *api, struct cublaslt_multiply *multiply,
-			       const struct vg_matrix_multiply *d, struct operation_rules rules)
+static cublasStatus_t describe_all(const struct vg_cublaslt *api, struct cublaslt_multiply *multiply,
+				   const struct vg_matrix_multiply *d, struct operation_rules rules)
 {
 	cudaDataType type = types[d->type].type;
 	int32_t batch = (int32_t)d->batch;
@@ -160,11 +161,11 @@ static cublasStatus_t describe(const struct vg_cublaslt *api, struct cublaslt_mu
 	return r;
 }
 
-// Partial sums stay in the type that is computed with: one rounding, at the end.
-static cublasStatus_t prefer(const struct vg_cublaslt *api, cublasLtMatmulPreferenceOpaque_t *preference,
-			     const struct question *q)
+// Partial sums keep the compute type, so that results are rounded only once, at the end.
+static cublasStatus_t set_preferences(const struct vg_cublaslt *api, cublasLtMatmulPreferenceOpaque_t *preference,
+				      const struct question *q)
 {
-	const uint64_t workspace = q->no_workspace ? 0 : MOST_WORKSPACE,
+	const uint64_t workspace = q->no_workspace ? 0 : MAX_WORKSPACE,
 		       without = ~(uint64_t)CUBLASLT_NUMERICAL_IMPL_FLAGS_TENSOR_OP_MASK;
 	const uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 	const struct {
@@ -178,7 +179,7 @@ static cublasStatus_t prefer(const struct vg_cublaslt *api, cublasLtMatmulPrefer
 		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &q->align_a, sizeof q->align_a},
 		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &q->align_c, sizeof q->align_c},
 		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &q->align_c, sizeof q->align_c},
-		{CUBLASLT_MATMUL_PREF_IMPL_MASK, &without, sizeof without}, // last
+		{CUBLASLT_MATMUL_PREF_IMPL_MASK, &without, sizeof without}, // must be last
 	};
 	size_t count = sizeof attributes / sizeof *attributes - !q->no_tensor_cores;
 
@@ -189,7 +190,7 @@ static cublasStatus_t prefer(const struct vg_cublaslt *api, cublasLtMatmulPrefer
 	return r;
 }
 
-static uint64_t flags_of(const struct vg_cublaslt *api, const cublasLtMatmulAlgo_t *algorithm)
+static uint64_t read_flags(const struct vg_cublaslt *api, const cublasLtMatmulAlgo_t *algorithm)
 {
 	uint64_t flags = 0;
 	size_t size;
@@ -200,25 +201,26 @@ static uint64_t flags_of(const struct vg_cublaslt *api, const cublasLtMatmulAlgo
 		       : flags;
 }
 
-// Says of itself that it multiplies and adds by FMA and nothing else.
+// Returns whether the algorithm reports that it uses only FMA.
 static bool is_fma(uint64_t flags)
 {
 	return (flags & CUBLASLT_NUMERICAL_IMPL_FLAGS_OP_TYPE_MASK) == CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA &&
 	       !(flags & NARROW_INPUTS);
 }
 
-// The mask of preferences is a wish; what an algorithm is made of is asked of itself.
+// Checks what an algorithm reports, because the heuristic may ignore the mask of preferences.
 static bool may_run(const struct vg_cublaslt *api, const cublasLtMatmulHeuristicResult_t *candidate,
 		    const struct question *q)
 {
-	uint64_t flags = flags_of(api, &candidate->algo);
+	uint64_t flags = read_flags(api, &candidate->algo);
 
 	if (candidate->state)
 		return false;
 	return q->no_tensor_cores ? is_fma(flags) : q->type != VG_F32 || !(flags & NARROW_INPUTS);
 }
 
-static struct answer choose(struct cublaslt *cublaslt, struct cublaslt_multiply *multiply, const struct question *q)
+static struct answer choose_algorithm(struct cublaslt *cublaslt, struct cublaslt_multiply *multiply,
+				      const struct question *q)
 {
 	cublasLtMatmulHeuristicResult_t candidates[CANDIDATES];
 	const struct vg_cublaslt *api = cublaslt->api;
@@ -227,7 +229,7 @@ static struct answer choose(struct cublaslt *cublaslt, struct cublaslt_multiply 
 	int count = 0;
 
 	memset(&answer, 0, sizeof answer);
-	cublasStatus_t r = prefer(api, &preference, q);
+	cublasStatus_t r = set_preferences(api, &preference, q);
 	if (r == CUBLAS_STATUS_SUCCESS)
 		r = api->cublasLtMatmulAlgoGetHeuristic(cublaslt->handle, &multiply->operation, &multiply->a,
 							&multiply->b, &multiply->c, &multiply->c, &preference,
@@ -242,7 +244,7 @@ static struct answer choose(struct cublaslt *cublaslt, struct cublaslt_multiply 
 	return answer;
 }
 
-static enum vg_status run(struct operation_plan *plan, CUstream stream, vg_address workspace)
+static enum vg_status run_multiply(struct operation_plan *plan, CUstream stream, vg_address workspace)
 {
 	struct cublaslt *cublaslt = plan->set->cublaslt;
 	struct cublaslt_multiply *m = &plan->multiply;
@@ -256,10 +258,10 @@ static enum vg_status run(struct operation_plan *plan, CUstream stream, vg_addre
 	return vg_fail(VG_DRIVER, 0, "cublasLtMatmul: %s; %s", cublaslt->api->cublasLtGetStatusName(r), plan->says);
 }
 
-static void say(struct operation_plan *plan, const struct vg_cublaslt *api)
+static void describe_choice(struct operation_plan *plan, const struct vg_cublaslt *api)
 {
 	cublasLtMatmulAlgo_t *algorithm = &plan->multiply.algorithm;
-	uint64_t flags = flags_of(api, algorithm);
+	uint64_t flags = read_flags(api, algorithm);
 	uint32_t tile = 0;
 	int32_t id = -1;
 	size_t size;
@@ -275,21 +277,21 @@ int cublaslt_plan(struct cublaslt *cublaslt, struct operation_plan *plan, const 
 {
 	const struct vg_matrix_multiply *d = &checked->d;
 	struct cublaslt_multiply *multiply = &plan->multiply;
-	const struct question question = ask_about(checked, rules);
+	const struct question question = make_question(checked, rules);
 	struct answer answer;
 
-	// What algorithms say of themselves cannot be relied on where tensor cores have the type: 13.1 has one of tf32,
-	// at 345 TFLOP/s on an H200, that names none.
+	// Reports are not reliable for types of tensor cores: 13.1 has a tf32 algorithm that reports none, with 345
+	// TFLOP/s on an H200.
 	if (rules.no_tensor_cores && d->type != VG_F32 && d->type != VG_F64)
 		return 1;
-	// Its GELU of f64 is no more exact than one of f32.
+	// cuBLASLt's GELU of f64 is only as exact as that of f32.
 	if (d->type == VG_F64 && (d->epilogue == VG_EPILOGUE_GELU || d->epilogue == VG_EPILOGUE_GELU_BIAS))
 		return 1;
-	// With alpha 0 it may multiply all the same, and a NaN stays one.
-	if (d->alpha == 0 || d->batch > INT32_MAX || describe(cublaslt->api, multiply, d, rules))
+	// With alpha 0 it may still multiply, so that NaN remains NaN.
+	if (d->alpha == 0 || d->batch > INT32_MAX || describe_all(cublaslt->api, multiply, d, rules))
 		return 1;
 	if (!operation_cache_find(&cublaslt->cache, &question, sizeof question, &answer, sizeof answer)) {
-		answer = choose(cublaslt, multiply, &question);
+		answer = choose_algorithm(cublaslt, multiply, &question);
 		operation_cache_keep(&cublaslt->cache, &question, sizeof question, &answer, sizeof answer);
 	}
 	if (answer.none)
@@ -305,7 +307,7 @@ int cublaslt_plan(struct cublaslt *cublaslt, struct operation_plan *plan, const 
 	multiply->wide = d->type == VG_F64;
 	plan->provider = OPERATION_CUBLASLT;
 	plan->workspace = answer.workspace;
-	plan->run = run;
-	say(plan, cublaslt->api);
+	plan->run = run_multiply;
+	describe_choice(plan, cublaslt->api);
 	return 0;
 }

@@ -1,4 +1,4 @@
-// Matrix multiplication by cuBLASLt. This room only; any thread.
+// Matrix multiplication by cuBLASLt. For this room only; any thread.
 #pragma once
 #include "driver/math.h"
 #include "operation/operation.h"
@@ -6,10 +6,10 @@
 struct checked_multiply;
 struct cublaslt;
 
-// What a plan of cuBLASLt runs.
+// The parameters of a plan for cuBLASLt.
 struct cublaslt_multiply {
 	cublasLtMatmulDescOpaque_t operation;
-	cublasLtMatrixLayoutOpaque_t a, b, c; // as cuBLASLt sees them: by columns
+	cublasLtMatrixLayoutOpaque_t a, b, c; // column-major
 	cublasLtMatmulAlgo_t algorithm;
 	const void *address_a, *address_b;
 	void *address_c;
@@ -18,9 +18,9 @@ struct cublaslt_multiply {
 	bool wide; // f64
 };
 
-// In the context that is current. 0, or 1 with a sentence.
+// Call in the context. Returns 0, or 1 with a message.
 int cublaslt_create(struct cublaslt **ret_cublaslt, char *problem, size_t capacity);
 void cublaslt_destroy(struct cublaslt *cublaslt);
-// Fills in how the plan runs: 0. 1: it has nothing for this within the rules. In the set's context.
+// Completes the plan. Returns 0, or 1 if cuBLASLt has no algorithm within the rules. Call in the set's context.
 int cublaslt_plan(struct cublaslt *cublaslt, struct operation_plan *plan, const struct checked_multiply *checked,
 		  struct operation_rules rules);

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_WORKSPACE ((size_t)256 << 20)
+#define MAX_WORKSPACE ((size_t)256 << 20)
 
-// A handle is one thread's at a time.
+// Only one thread at a time may use a handle.
 struct handle {
 	struct handle *next;
 	void *handle;
@@ -24,7 +24,7 @@ struct cudnn {
 	struct operation_cache cache;
 };
 
-// What the choice of an algorithm depends on; without padding.
+// All inputs to the choice of an algorithm; without padding.
 struct question {
 	uint32_t batch, in_channels, out_channels, height, width, kernel_height, kernel_width;
 	uint32_t stride[2], padding[2], dilation[2], groups, type, no_tensor_cores, no_workspace;
@@ -37,7 +37,7 @@ struct answer {
 };
 _Static_assert(sizeof(struct question) <= CACHE_KEY && sizeof(struct answer) <= CACHE_VALUE, "the cache holds them");
 
-// `math`: what is allowed at most. Only FMA_MATH is sure not to make f32 shorter.
+// `math`: the most that is allowed. Only FMA_MATH never rounds f32 inputs.
 static const struct {
 	int type, sum, math;
 } types[] = {
@@ -75,7 +75,7 @@ void cudnn_destroy(struct cudnn *cudnn)
 	free(cudnn);
 }
 
-static int take_handle(struct cudnn *cudnn, struct handle **ret_handle)
+static int acquire_handle(struct cudnn *cudnn, struct handle **ret_handle)
 {
 	vg_mutex_take(&cudnn->lock);
 	struct handle *handle = cudnn->idle;
@@ -93,7 +93,7 @@ static int take_handle(struct cudnn *cudnn, struct handle **ret_handle)
 	return 0;
 }
 
-static void give_handle(struct cudnn *cudnn, struct handle *handle)
+static void release_handle(struct cudnn *cudnn, struct handle *handle)
 {
 	vg_mutex_take(&cudnn->lock);
 	handle->next = cudnn->idle;
@@ -101,7 +101,7 @@ static void give_handle(struct cudnn *cudnn, struct handle *handle)
 	vg_mutex_give(&cudnn->lock);
 }
 
-static void finish(struct operation_plan *plan)
+static void destroy_descriptors(struct operation_plan *plan)
 {
 	const struct vg_cudnn *api = plan->set->cudnn->api;
 	struct cudnn_convolution *c = &plan->convolution;
@@ -126,8 +126,9 @@ static int describe_tensor(const struct vg_cudnn *api, void **tensor, int type, 
 	       api->cudnnSetTensor4dDescriptor(*tensor, VG_CUDNN_NCHW, type, (int)n, (int)c, (int)h, (int)w);
 }
 
-// Nonzero where cuDNN does not take it.
-static int describe(const struct vg_cudnn *api, struct cudnn_convolution *c, const struct checked_convolution *checked)
+// Returns nonzero if cuDNN refuses the description.
+static int create_descriptors(const struct vg_cudnn *api, struct cudnn_convolution *c,
+			      const struct checked_convolution *checked)
 {
 	const struct vg_convolution *d = &checked->d;
 	int type = types[d->type].type;
@@ -147,7 +148,8 @@ static int describe(const struct vg_cudnn *api, struct cudnn_convolution *c, con
 	       api->cudnnSetConvolutionGroupCount(c->convolution, (int)d->groups);
 }
 
-static struct answer choose(struct cudnn *cudnn, void *handle, const struct cudnn_convolution *c, int math, size_t most)
+static struct answer choose_algorithm(struct cudnn *cudnn, void *handle, const struct cudnn_convolution *c, int math,
+				      size_t most)
 {
 	struct vg_cudnn_algorithm candidates[VG_CUDNN_ALGORITHMS];
 	const struct vg_cudnn *api = cudnn->api;
@@ -177,7 +179,7 @@ static struct answer choose(struct cudnn *cudnn, void *handle, const struct cudn
 	return answer;
 }
 
-static int run_with(struct operation_plan *plan, void *handle, vg_address workspace)
+static int run_with_handle(struct operation_plan *plan, void *handle, vg_address workspace)
 {
 	static const double one = 1, zero = 0;
 	static const float one_f32 = 1, zero_f32 = 0;
@@ -194,21 +196,21 @@ static int run_with(struct operation_plan *plan, void *handle, vg_address worksp
 	return r;
 }
 
-static enum vg_status run(struct operation_plan *plan, CUstream stream, vg_address workspace)
+static enum vg_status run_convolution(struct operation_plan *plan, CUstream stream, vg_address workspace)
 {
 	struct cudnn *cudnn = plan->set->cudnn;
 	struct handle *handle;
 
-	if (take_handle(cudnn, &handle))
+	if (acquire_handle(cudnn, &handle))
 		return vg_fail(VG_DRIVER, 0, "cudnnCreate failed; %s", plan->says);
 	int r = cudnn->api->cudnnSetStream(handle->handle, stream);
 	if (r == 0)
-		r = run_with(plan, handle->handle, workspace);
-	give_handle(cudnn, handle);
+		r = run_with_handle(plan, handle->handle, workspace);
+	release_handle(cudnn, handle);
 	return r ? vg_fail(VG_DRIVER, 0, "%s: %s", plan->says, cudnn->api->cudnnGetErrorString(r)) : VG_OK;
 }
 
-static struct question ask_about(const struct vg_convolution *d, struct operation_rules rules)
+static struct question make_question(const struct vg_convolution *d, struct operation_rules rules)
 {
 	struct question q;
 
@@ -233,17 +235,17 @@ static struct question ask_about(const struct vg_convolution *d, struct operatio
 static bool find_answer(struct cudnn *cudnn, struct operation_plan *plan, const struct vg_convolution *d,
 			struct operation_rules rules, struct answer *ret_answer)
 {
-	const struct question question = ask_about(d, rules);
+	const struct question question = make_question(d, rules);
 	struct handle *handle;
 
 	if (operation_cache_find(&cudnn->cache, &question, sizeof question, ret_answer, sizeof *ret_answer))
 		return !ret_answer->none;
-	if (take_handle(cudnn, &handle))
+	if (acquire_handle(cudnn, &handle))
 		return false;
-	*ret_answer = choose(cudnn, handle->handle, &plan->convolution,
-			     rules.no_tensor_cores ? VG_CUDNN_FMA_MATH : types[d->type].math,
-			     rules.no_workspace ? 0 : MOST_WORKSPACE);
-	give_handle(cudnn, handle);
+	*ret_answer = choose_algorithm(cudnn, handle->handle, &plan->convolution,
+				       rules.no_tensor_cores ? VG_CUDNN_FMA_MATH : types[d->type].math,
+				       rules.no_workspace ? 0 : MAX_WORKSPACE);
+	release_handle(cudnn, handle);
 	operation_cache_keep(&cudnn->cache, &question, sizeof question, ret_answer, sizeof *ret_answer);
 	return !ret_answer->none;
 }
@@ -256,9 +258,9 @@ int cudnn_plan(struct cudnn *cudnn, struct operation_plan *plan, const struct ch
 	struct cudnn_convolution *c = &plan->convolution;
 	struct answer answer;
 
-	if (describe(cudnn->api, c, checked) || !find_answer(cudnn, plan, d, rules, &answer) ||
+	if (create_descriptors(cudnn->api, c, checked) || !find_answer(cudnn, plan, d, rules, &answer) ||
 	    cudnn->api->cudnnSetConvolutionMathType(c->convolution, answer.math)) {
-		finish(plan);
+		destroy_descriptors(plan);
 		return 1;
 	}
 	c->algorithm = answer.algorithm;
@@ -269,8 +271,8 @@ int cudnn_plan(struct cudnn *cudnn, struct operation_plan *plan, const struct ch
 	c->wide = d->type == VG_F64;
 	plan->provider = OPERATION_CUDNN;
 	plan->workspace = answer.workspace;
-	plan->run = run;
-	plan->finish = finish;
+	plan->run = run_convolution;
+	plan->finish = destroy_descriptors;
 	snprintf(plan->says, sizeof plan->says, "cuDNN %d.%d, %s, %s", cudnn->api->major, cudnn->api->minor,
 		 algorithms[answer.algorithm],
 		 answer.math == VG_CUDNN_FMA_MATH ? "no tensor cores" : "tensor cores allowed");

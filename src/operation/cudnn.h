@@ -1,4 +1,4 @@
-// Convolution forward by cuDNN. This room only; any thread.
+// Forward convolution by cuDNN. For this room only; any thread.
 #pragma once
 #include "operation/operation.h"
 
@@ -7,7 +7,7 @@
 struct checked_convolution;
 struct cudnn;
 
-// What a plan of cuDNN runs; NULL: not made.
+// The parameters of a plan for cuDNN; NULL: not created.
 struct cudnn_convolution {
 	void *input, *filter, *convolution, *output, *bias; // descriptors
 	int algorithm;
@@ -16,9 +16,9 @@ struct cudnn_convolution {
 	int wide; // f64
 };
 
-// 0, or 1 with a sentence.
+// Returns 0, or 1 with a message.
 int cudnn_create(struct cudnn **ret_cudnn, char *problem, size_t capacity);
 void cudnn_destroy(struct cudnn *cudnn);
-// Fills in how the plan runs: 0. 1: it has nothing for this within the rules. In the set's context.
+// Completes the plan. Returns 0, or 1 if cuDNN has no algorithm within the rules. Call in the set's context.
 int cudnn_plan(struct cudnn *cudnn, struct operation_plan *plan, const struct checked_convolution *checked,
 	       struct operation_rules rules);

@@ -4,8 +4,8 @@
 
 enum { WORKSPACE_ALIGNMENT = 256 };
 
-static enum vg_status create(struct operation_set *set, const struct operation_ranges *ranges,
-			     struct operation_plan **ret_plan)
+static enum vg_status create_plan(struct operation_set *set, const struct operation_ranges *ranges,
+				  struct operation_plan **ret_plan)
 {
 	struct operation_plan *plan = calloc(1, sizeof *plan);
 
@@ -17,7 +17,7 @@ static enum vg_status create(struct operation_set *set, const struct operation_r
 	return VG_OK;
 }
 
-// What products of this type may be made with.
+// Checks whether the rules allow products of this type.
 static enum vg_status check_rules(const struct operation_type *type, struct operation_rules rules)
 {
 	if (rules.no_tensor_cores && type->tensor_only)
@@ -32,9 +32,9 @@ static enum vg_status check_rules(const struct operation_type *type, struct oper
 	return VG_OK;
 }
 
-// Whether NVIDIA's library may be asked; in the set's context then.
-static bool may_ask(struct operation_set *set, enum operation_provider provider, struct operation_rules rules,
-		    struct core_scope *scope)
+// Returns whether the provider is available. Enters the set's context then.
+static bool enter_provider(struct operation_set *set, enum operation_provider provider, struct operation_rules rules,
+			   struct core_scope *scope)
 {
 	return !rules.portable && !operation_set_lacks(set, provider) &&
 	       core_enter(scope, set->context->handle) == CUDA_SUCCESS;
@@ -46,14 +46,16 @@ enum vg_status operation_plan_matrix_multiply(struct operation_set *set, const s
 	struct checked_multiply checked;
 
 	enum vg_status status = operation_check_multiply(description, &checked);
-	if (status == VG_OK)
-		status = check_rules(checked.type, rules);
-	if (status == VG_OK)
-		status = create(set, &checked.ranges, ret_plan);
+	if (status)
+		return status;
+	status = check_rules(checked.type, rules);
+	if (status)
+		return status;
+	status = create_plan(set, &checked.ranges, ret_plan);
 	if (status)
 		return status;
 	CORE_SCOPE scope = {false};
-	if (!may_ask(set, OPERATION_CUBLASLT, rules, &scope) ||
+	if (!enter_provider(set, OPERATION_CUBLASLT, rules, &scope) ||
 	    cublaslt_plan(set->cublaslt, *ret_plan, &checked, rules))
 		portable_multiply(*ret_plan, &checked);
 	return VG_OK;
@@ -65,14 +67,16 @@ enum vg_status operation_plan_convolution(struct operation_set *set, const struc
 	struct checked_convolution checked;
 
 	enum vg_status status = operation_check_convolution(description, &checked);
-	if (status == VG_OK)
-		status = check_rules(checked.type, rules);
-	if (status == VG_OK)
-		status = create(set, &checked.ranges, ret_plan);
+	if (status)
+		return status;
+	status = check_rules(checked.type, rules);
+	if (status)
+		return status;
+	status = create_plan(set, &checked.ranges, ret_plan);
 	if (status)
 		return status;
 	CORE_SCOPE scope = {false};
-	if (!may_ask(set, OPERATION_CUDNN, rules, &scope) || cudnn_plan(set->cudnn, *ret_plan, &checked, rules))
+	if (!enter_provider(set, OPERATION_CUDNN, rules, &scope) || cudnn_plan(set->cudnn, *ret_plan, &checked, rules))
 		portable_convolution(*ret_plan, &checked);
 	return VG_OK;
 }
@@ -83,11 +87,13 @@ enum vg_status operation_plan_activation(struct operation_set *set, const struct
 	struct checked_activation checked;
 
 	enum vg_status status = operation_check_activation(description, &checked);
-	if (status == VG_OK)
-		status = create(set, &checked.ranges, ret_plan);
-	if (status == VG_OK)
-		portable_activation(*ret_plan, &checked);
-	return status;
+	if (status)
+		return status;
+	status = create_plan(set, &checked.ranges, ret_plan);
+	if (status)
+		return status;
+	portable_activation(*ret_plan, &checked);
+	return VG_OK;
 }
 
 void operation_plan_destroy(struct operation_plan *plan)

@@ -1,4 +1,4 @@
-// What a plan and a set hold. This room only.
+// Plans and sets. For this room only.
 #pragma once
 #include "core/context.h"
 #include "core/error.h"
@@ -10,19 +10,19 @@
 #include "operation/cudnn.h"
 #include "operation/operation.h"
 
-// How a type is named, stored and computed with, and which kernels are its.
+// Properties of an element type.
 struct operation_type {
 	const char *name;
-	unsigned bytes, kernels; // of an element; an index below OPERATION_KERNEL_TYPES
-	bool tensor_only, mixed; // only tensor cores have it; sums are wider than what is multiplied
+	unsigned bytes, kernels; // bytes of an element; `kernels`: index below OPERATION_KERNEL_TYPES
+	bool tensor_only, mixed; // computed by tensor cores only; sums are wider than the factors
 };
 enum { OPERATION_KERNEL_TYPES = 4 };
-// NULL if there is no such type.
+// Returns NULL for an invalid type.
 const struct operation_type *operation_type_of(enum vg_element_type type);
 
-// A kernel of this library, ready to run.
+// The launch of a kernel of this library.
 struct operation_launch {
-	struct vg_kernel *kernel; // the set's
+	struct vg_kernel *kernel; // owned by the set
 	unsigned blocks, threads;
 	union {
 		struct multiply_parameters multiply;
@@ -38,10 +38,10 @@ struct operation_plan {
 	struct operation_ranges ranges;
 	size_t workspace;
 	char says[96];
-	// In the set's context. DRIVER.
+	// Runs the plan in the set's context. DRIVER.
 	enum vg_status (*run)(struct operation_plan *plan, CUstream stream, vg_address workspace);
-	void (*finish)(struct operation_plan *plan); // NULL: nothing to give back
-	union {					     // of the provider
+	void (*finish)(struct operation_plan *plan); // frees the provider's parts; NULL: none
+	union {					     // for the provider
 		struct operation_launch launch;
 		struct cublaslt_multiply multiply;
 		struct cudnn_convolution convolution;
@@ -59,19 +59,19 @@ enum operation_kernel {
 };
 
 struct operation_set {
-	struct vg_context *context; // held
+	struct vg_context *context; // a reference
 	unsigned processors;	    // multiprocessors of the device
 	struct vg_object_code *multiply, *activation;
-	struct vg_kernel *kernels[KERNEL_COUNT][OPERATION_KERNEL_TYPES]; // NULL: there is none
-	// NVIDIA's libraries: tried once, under the lock, and never changed again.
+	struct vg_kernel *kernels[KERNEL_COUNT][OPERATION_KERNEL_TYPES]; // NULL: does not exist
+	// NVIDIA's libraries: loaded once, under the lock, and not changed after that.
 	struct vg_mutex lock;
 	bool tried[OPERATION_PORTABLE];
-	char lacks[OPERATION_PORTABLE][1000]; // "": it is there
+	char lacks[OPERATION_PORTABLE][1000]; // why it is not available; "": it is
 	struct cublaslt *cublaslt;
 	struct cudnn *cudnn;
 };
 
-// Descriptions that were checked, with their defaults filled in, beside what follows from them.
+// Validated descriptions with defaults filled in, and what follows from them.
 struct checked_multiply {
 	struct vg_matrix_multiply d;
 	const struct operation_type *type;
@@ -95,7 +95,7 @@ enum vg_status operation_check_convolution(const struct vg_convolution *descript
 enum vg_status operation_check_activation(const struct vg_activation *description,
 					  struct checked_activation *ret_checked);
 
-// By this library's kernels: always there.
+// Plan with this library's kernels. Cannot fail.
 void portable_multiply(struct operation_plan *plan, const struct checked_multiply *checked);
 void portable_convolution(struct operation_plan *plan, const struct checked_convolution *checked);
 void portable_activation(struct operation_plan *plan, const struct checked_activation *checked);

@@ -1,9 +1,9 @@
-// This library's own kernels: which, on how many blocks, with what.
+// Launches of this library's own kernels.
 #include "operation/plan.h"
 
 #include <stdio.h>
 
-static uint64_t pieces(uint64_t whole, uint64_t piece)
+static uint64_t count_pieces(uint64_t whole, uint64_t piece)
 {
 	return whole / piece + (whole % piece != 0);
 }
@@ -12,17 +12,18 @@ static uint64_t count_tiles(uint64_t m, uint64_t n, uint64_t batch, unsigned sid
 {
 	uint64_t tiles;
 
-	// A sum that does not fit is more than blocks can be launched, all the more.
-	return __builtin_mul_overflow(pieces(m, side) * pieces(n, side), batch, &tiles) ? UINT64_MAX : tiles;
+	// On overflow, the number only has to exceed what can be launched.
+	return __builtin_mul_overflow(count_pieces(m, side) * count_pieces(n, side), batch, &tiles) ? UINT64_MAX
+												    : tiles;
 }
 
-// Blocks go on with what is left where there are more pieces of work than a launch takes.
+// Limits the blocks of a launch. Each block loops over the pieces of work that are left.
 static unsigned limit_blocks(uint64_t blocks)
 {
 	return blocks < INT32_MAX ? (unsigned)blocks : INT32_MAX;
 }
 
-static enum vg_status run(struct operation_plan *plan, CUstream stream, vg_address workspace)
+static enum vg_status run_kernel(struct operation_plan *plan, CUstream stream, vg_address workspace)
 {
 	struct operation_launch *launch = &plan->launch;
 	void *arguments[] = {&launch->parameters};
@@ -36,7 +37,7 @@ static void set_launch(struct operation_plan *plan, const struct operation_type 
 		       uint64_t blocks, unsigned threads, const char *what)
 {
 	plan->provider = OPERATION_PORTABLE;
-	plan->run = run;
+	plan->run = run_kernel;
 	plan->launch.kernel = plan->set->kernels[kernel][type->kernels];
 	plan->launch.blocks = limit_blocks(blocks);
 	plan->launch.threads = threads;
@@ -44,7 +45,7 @@ static void set_launch(struct operation_plan *plan, const struct operation_type 
 		 (unsigned long long)plan->launch.blocks);
 }
 
-// Large tiles read less; they pay as soon as there is one for each multiprocessor.
+// Uses large tiles, which read less memory, if there is one for each multiprocessor.
 static void set_tiles(struct operation_plan *plan, const struct operation_type *type, enum operation_kernel small,
 		      uint64_t m, uint64_t n, uint64_t batch)
 {
@@ -108,8 +109,8 @@ void portable_convolution(struct operation_plan *plan, const struct checked_conv
 	};
 }
 
-// The least power of two that is not less, up to `most`.
-static unsigned power_of_two(uint64_t value, unsigned most)
+// Returns the smallest power of two that is at least `value`, limited to `most`.
+static unsigned round_to_power(uint64_t value, unsigned most)
 {
 	unsigned power = 1;
 
@@ -118,16 +119,16 @@ static unsigned power_of_two(uint64_t value, unsigned most)
 	return power;
 }
 
-static void portable_softmax(struct operation_plan *plan, const struct checked_activation *checked)
+static void plan_softmax(struct operation_plan *plan, const struct checked_activation *checked)
 {
 	const struct vg_activation *d = &checked->d;
 	uint64_t area = d->height * d->width;
-	// Neighbouring positions lie side by side: a warp takes 32 of them where there are as many. A thread shall have
-	// some channels of its own before it combines what it found with others.
-	unsigned lanes = power_of_two(pieces(d->channels, 8), ACTIVATION_THREADS / power_of_two(area, 32));
+	// Adjacent positions are adjacent in memory, so a warp processes up to 32 of them. Each thread should have
+	// several channels of its own before it combines results with others.
+	unsigned lanes = round_to_power(count_pieces(d->channels, 8), ACTIVATION_THREADS / round_to_power(area, 32));
 	unsigned positions = ACTIVATION_THREADS / lanes;
 
-	set_launch(plan, checked->type, KERNEL_SOFTMAX, pieces(d->batch * area, positions), ACTIVATION_THREADS,
+	set_launch(plan, checked->type, KERNEL_SOFTMAX, count_pieces(d->batch * area, positions), ACTIVATION_THREADS,
 		   "softmax");
 	plan->launch.parameters.softmax =
 		(struct softmax_parameters){d->input, d->output, d->batch, d->channels, area, positions, lanes};
@@ -137,12 +138,12 @@ void portable_activation(struct operation_plan *plan, const struct checked_activ
 {
 	const struct vg_activation *d = &checked->d;
 	uint64_t count = d->batch * d->channels * d->height * d->width;
-	uint64_t vectors = pieces(count, ACTIVATION_BYTES / checked->type->bytes),
-		 blocks = pieces(vectors, ACTIVATION_THREADS);
-	uint64_t wave = (uint64_t)plan->set->processors * 16; // as many as are resident, and some to even out
+	uint64_t vectors = count_pieces(count, ACTIVATION_BYTES / checked->type->bytes),
+		 blocks = count_pieces(vectors, ACTIVATION_THREADS);
+	uint64_t wave = (uint64_t)plan->set->processors * 16; // resident blocks, and some more for balance
 
 	if (d->kind == VG_ACTIVATION_SOFTMAX) {
-		portable_softmax(plan, checked);
+		plan_softmax(plan, checked);
 		return;
 	}
 	set_launch(plan, checked->type, KERNEL_ACTIVATE, blocks < wave ? blocks : wave, ACTIVATION_THREADS,

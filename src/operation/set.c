@@ -31,7 +31,7 @@ static enum vg_status load_kernel(struct operation_set *set, enum operation_kern
 				     &set->kernels[kernel][t->kernels]);
 }
 
-static enum vg_status load(struct operation_set *set)
+static enum vg_status load_kernels(struct operation_set *set)
 {
 	static const struct vg_object_code_options multiply = {.size = sizeof multiply, .name = "virgate multiply"};
 	static const struct vg_object_code_options activation = {.size = sizeof activation,
@@ -39,11 +39,12 @@ static enum vg_status load(struct operation_set *set)
 
 	enum vg_status status = vg_object_code_create(VG_CODE_FATBIN, multiply_fatbin, sizeof multiply_fatbin - 1,
 						      &multiply, &set->multiply);
-	if (status == VG_OK)
-		status = vg_object_code_create(VG_CODE_FATBIN, activation_fatbin, sizeof activation_fatbin - 1,
-					       &activation, &set->activation);
-	for (int kernel = 0; status == VG_OK && kernel < KERNEL_COUNT; kernel++)
-		for (int type = VG_F32; status == VG_OK && type <= VG_F64; type++)
+	if (status)
+		return status;
+	status = vg_object_code_create(VG_CODE_FATBIN, activation_fatbin, sizeof activation_fatbin - 1, &activation,
+				       &set->activation);
+	for (int kernel = 0; !status && kernel < KERNEL_COUNT; kernel++)
+		for (int type = VG_F32; !status && type <= VG_F64; type++)
 			status = load_kernel(set, (enum operation_kernel)kernel, (enum vg_element_type)type);
 	return status;
 }
@@ -64,7 +65,7 @@ enum vg_status operation_set_create(struct vg_context *context, struct operation
 	core_object_retain(&context->object);
 	set->context = context;
 	set->processors = (unsigned)processors;
-	status = load(set);
+	status = load_kernels(set);
 	if (status) {
 		operation_set_destroy(set);
 		return status;
@@ -77,7 +78,7 @@ static void close_libraries(struct operation_set *set)
 {
 	CORE_SCOPE scope = {false};
 
-	// A handle of a context that is gone has nothing left to give back.
+	// The handles of a destroyed context need not be freed.
 	if ((set->cublaslt || set->cudnn) && core_enter(&scope, set->context->handle) == CUDA_SUCCESS) {
 		cudnn_destroy(set->cudnn);
 		cublaslt_destroy(set->cublaslt);

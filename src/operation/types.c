@@ -24,7 +24,7 @@ const char *vg_activation_name(enum vg_activation_kind kind)
 	return (unsigned)kind < sizeof activations / sizeof *activations ? activations[kind] : NULL;
 }
 
-static bool same_name(const char *asked, const char *name)
+static bool is_same_name(const char *asked, const char *name)
 {
 	for (; *asked && *name; asked++, name++) {
 		char c = *asked >= 'A' && *asked <= 'Z' ? (char)(*asked - 'A' + 'a') : *asked;
@@ -40,7 +40,7 @@ enum vg_status vg_activation_by_name(const char *name, enum vg_activation_kind *
 	CORE_NEEDED(name);
 	CORE_NEEDED(ret_kind);
 	for (unsigned i = 0; i < sizeof activations / sizeof *activations; i++)
-		if (same_name(name, activations[i])) {
+		if (is_same_name(name, activations[i])) {
 			*ret_kind = (enum vg_activation_kind)i;
 			return VG_OK;
 		}
