@@ -1,7 +1,5 @@
-// What the host does with blocks' contents.
-//
-// Everything runs on the calling thread's default stream, to the end: that waits for the legacy one, and other threads'
-// do not wait for it. While a call is at the driver its chunks are held: they are not unmapped, and not moved.
+// Host access to the contents of blocks. All work runs synchronously on the per-thread default stream: it waits for the
+// legacy stream, and other threads' streams do not wait for it. A chunk with `holds` is neither unmapped nor moved.
 #include "space/memory.h"
 
 // A part of a block.
@@ -9,9 +7,9 @@ struct part {
 	struct vg_memory_space *space;
 	CUdeviceptr address;
 	size_t size;
-	const char *what; // the address's name
+	const char *what; // name of the address argument
 	struct space_chunk *chunk;
-	size_t offset; // in the chunk
+	size_t offset; // within the chunk
 };
 
 static enum vg_status check_part(struct part *part)
@@ -19,8 +17,9 @@ static enum vg_status check_part(struct part *part)
 	struct space_place place;
 
 	enum vg_status status = space_present(part->space);
-	if (status == VG_OK)
-		status = space_find(part->space, part->address, part->what, &place);
+	if (status)
+		return status;
+	status = space_find(part->space, part->address, part->what, &place);
 	if (status)
 		return status;
 	const struct space_cell *block = &place.chunk->cell[place.cell];
@@ -46,7 +45,7 @@ enum vg_status space_check(struct vg_memory_space *space, vg_address address, si
 	return status;
 }
 
-static enum vg_status hold(struct part *part)
+static enum vg_status hold_part(struct part *part)
 {
 	pthread_mutex_lock(&part->space->lock);
 	enum vg_status status = check_part(part);
@@ -58,7 +57,7 @@ static enum vg_status hold(struct part *part)
 	return status;
 }
 
-static void let_go(struct part *part, bool done, bool written)
+static void release_part(struct part *part, bool done, bool written)
 {
 	struct vg_memory_space *space = part->space;
 
@@ -73,7 +72,7 @@ static void let_go(struct part *part, bool done, bool written)
 
 // ---- the program's memory ---------------------------------------------------------------------------
 
-// The driver knows every address of a device; of the program's memory it knows only what was registered with it.
+// Returns whether `address` is device memory. The driver knows all of that, but of host memory only what is registered.
 static bool is_device(struct vg_memory_space *space, CUdeviceptr address)
 {
 	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED};
@@ -109,10 +108,10 @@ struct work {
 	CUdeviceptr to, from;
 	void *host;
 	unsigned char value;
-	CUcontext there; // `from`'s context, of PEER
+	CUcontext there; // for PEER: the context of `from`
 };
 
-static CUresult queue(const struct work *work, struct vg_memory_space *space, size_t size)
+static CUresult queue_work(const struct work *work, struct vg_memory_space *space, size_t size)
 {
 	switch (work->kind) {
 	case WRITE:
@@ -131,7 +130,7 @@ static CUresult queue(const struct work *work, struct vg_memory_space *space, si
 
 static const char *const calls[] = {"cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemsetD8", "cuMemcpyDtoD", "cuMemcpyPeer"};
 
-static enum vg_status run(const struct work *work, struct vg_memory_space *space, size_t size)
+static enum vg_status run_work(const struct work *work, struct vg_memory_space *space, size_t size)
 {
 	CORE_SCOPE scope = {false};
 
@@ -141,37 +140,38 @@ static enum vg_status run(const struct work *work, struct vg_memory_space *space
 	if (r)
 		return core_driver_failed(r, "cuCtxPushCurrent", "%s", "");
 	CORE_RELAXED relaxed = core_relax();
-	r = queue(work, space, size);
-	CUresult end = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD); // whatever was queued is over
+	r = queue_work(work, space, size);
+	// also after a failure, for work that was submitted
+	CUresult end = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
 	r = r ? r : end;
 	return r ? core_driver_failed(r, calls[work->kind], "%zu bytes", size) : VG_OK;
 }
 
-static enum vg_status one_part(struct part *part, const struct work *work)
+static enum vg_status run_on_part(struct part *part, const struct work *work)
 {
-	enum vg_status status = hold(part);
+	enum vg_status status = hold_part(part);
 
 	if (status)
 		return status;
-	status = run(work, part->space, part->size);
-	let_go(part, status == VG_OK, work->kind != READ);
+	status = run_work(work, part->space, part->size);
+	release_part(part, status == VG_OK, work->kind != READ);
 	return status;
 }
 
-static enum vg_status two_parts(struct part *to, struct part *from, const struct work *work)
+static enum vg_status run_on_parts(struct part *to, struct part *from, const struct work *work)
 {
-	enum vg_status status = hold(to);
+	enum vg_status status = hold_part(to);
 
 	if (status)
 		return status;
-	status = hold(from);
+	status = hold_part(from);
 	if (status) {
-		let_go(to, false, false);
+		release_part(to, false, false);
 		return status;
 	}
-	status = run(work, to->space, to->size);
-	let_go(from, status == VG_OK, false);
-	let_go(to, status == VG_OK, true);
+	status = run_work(work, to->space, to->size);
+	release_part(from, status == VG_OK, false);
+	release_part(to, status == VG_OK, true);
 	return status;
 }
 
@@ -183,7 +183,7 @@ enum vg_status vg_memory_space_write(struct vg_memory_space *space, vg_address t
 	SPACE_USABLE(space);
 	enum vg_status status = check_host(space, from, size, "from");
 	return status ? status
-		      : one_part(&part, &(struct work){.kind = WRITE, .to = to, .host = (void *)(uintptr_t)from});
+		      : run_on_part(&part, &(struct work){.kind = WRITE, .to = to, .host = (void *)(uintptr_t)from});
 }
 
 enum vg_status vg_memory_space_read(struct vg_memory_space *space, void *to, vg_address from, size_t size)
@@ -193,7 +193,7 @@ enum vg_status vg_memory_space_read(struct vg_memory_space *space, void *to, vg_
 
 	SPACE_USABLE(space);
 	enum vg_status status = check_host(space, to, size, "to");
-	return status ? status : one_part(&part, &(struct work){.kind = READ, .from = from, .host = to});
+	return status ? status : run_on_part(&part, &(struct work){.kind = READ, .from = from, .host = to});
 }
 
 enum vg_status vg_memory_space_set(struct vg_memory_space *space, vg_address to, int value, size_t size)
@@ -204,7 +204,7 @@ enum vg_status vg_memory_space_set(struct vg_memory_space *space, vg_address to,
 	SPACE_USABLE(space);
 	if (value < 0 || value > 255)
 		return vg_fail(VG_INVALID, 0, "value is %d: a byte is 0 to 255", value);
-	return one_part(&part, &(struct work){.kind = SET, .to = to, .value = (unsigned char)value});
+	return run_on_part(&part, &(struct work){.kind = SET, .to = to, .value = (unsigned char)value});
 }
 
 static enum vg_status check_apart(vg_address to, vg_address from, size_t size)
@@ -222,12 +222,12 @@ enum vg_status vg_memory_space_copy(struct vg_memory_space *space, vg_address to
 
 	SPACE_USABLE(space);
 	enum vg_status status = check_apart(to, from, size);
-	return status ? status : two_parts(&to_part, &from_part, &(struct work){.kind = COPY, .to = to, .from = from});
+	return status ? status
+		      : run_on_parts(&to_part, &from_part, &(struct work){.kind = COPY, .to = to, .from = from});
 }
 
-// What the other device was written on its legacy stream comes first: streams of two devices do not wait for each
-// other.
-static enum vg_status settle(struct vg_memory_space *space)
+// Waits for the legacy stream of the other device, because streams of two devices do not wait for each other.
+static enum vg_status wait_for_device(struct vg_memory_space *space)
 {
 	CORE_SCOPE scope = {false};
 
@@ -251,7 +251,7 @@ enum vg_status vg_memory_space_copy_peer(struct vg_memory_space *to_space, vg_ad
 	enum vg_status status = check_apart(to, from, size);
 	if (status == VG_OK && work.there != to_space->context->handle) {
 		work.kind = PEER;
-		status = size ? settle(from_space) : VG_OK;
+		status = size ? wait_for_device(from_space) : VG_OK;
 	}
-	return status ? status : two_parts(&to_part, &from_part, &work);
+	return status ? status : run_on_parts(&to_part, &from_part, &work);
 }

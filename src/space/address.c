@@ -1,28 +1,29 @@
-// Pages of addresses. A chunk stands at each of its pages, so that a look for free ones steps from chunk to chunk.
+// Pages of addresses. Each page points to its chunk, so that a search for free pages steps from chunk to chunk.
 #include "space/memory.h"
 
 #include "base/size.h"
 
 #include <stdlib.h>
 
-static size_t chunk_end(const struct space_chunk *chunk)
+static size_t get_chunk_end(const struct space_chunk *chunk)
 {
 	return chunk->first + chunk->pages;
 }
 
-// The first page from `at` on whose address is such a multiple; an alignment of a page or less suits every page.
-static size_t align(const struct vg_memory_space *space, const struct space_range *range, size_t at, size_t alignment)
+// Returns the first page from `at` with an aligned address. Every page suits an alignment of a page or less.
+static size_t align_page(const struct vg_memory_space *space, const struct space_range *range, size_t at,
+			 size_t alignment)
 {
 	while (at < range->pages && (range->base + at * space->page_size) % alignment)
 		at++;
 	return at;
 }
 
-// range->pages where there is none.
+// Returns the first page of a free row, or range->pages.
 static size_t find_row(const struct vg_memory_space *space, const struct space_range *range, size_t pages,
 		       size_t alignment)
 {
-	size_t at = align(space, range, range->lowest_free, alignment);
+	size_t at = align_page(space, range, range->lowest_free, alignment);
 
 	while (at < range->pages && pages <= range->pages - at) {
 		size_t end = at;
@@ -30,7 +31,7 @@ static size_t find_row(const struct vg_memory_space *space, const struct space_r
 			end++;
 		if (end == at + pages)
 			return at;
-		at = align(space, range, chunk_end(range->chunk[end]), alignment);
+		at = align_page(space, range, get_chunk_end(range->chunk[end]), alignment);
 	}
 	return range->pages;
 }
@@ -47,7 +48,7 @@ bool space_place(struct vg_memory_space *space, struct space_chunk *chunk, size_
 		for (size_t page = 0; page < chunk->pages; page++)
 			range->chunk[at + page] = chunk;
 		while (range->lowest_free < range->pages && range->chunk[range->lowest_free])
-			range->lowest_free = chunk_end(range->chunk[range->lowest_free]);
+			range->lowest_free = get_chunk_end(range->chunk[range->lowest_free]);
 		return true;
 	}
 	return false;
@@ -63,15 +64,15 @@ void space_unplace(struct space_chunk *chunk)
 		range->lowest_free = chunk->first;
 }
 
-static void finish_range(struct space_range *range)
+static void destroy_range(struct space_range *range)
 {
 	vg_address_range_destroy(range->reserved);
 	free(range->chunk);
 	free(range);
 }
 
-static enum vg_status make_range(struct vg_memory_space *space, size_t pages, size_t alignment,
-				 struct space_range **ret_range)
+static enum vg_status create_range(struct vg_memory_space *space, size_t pages, size_t alignment,
+				   struct space_range **ret_range)
 {
 	struct space_range *range = calloc(1, sizeof *range);
 
@@ -94,8 +95,8 @@ static enum vg_status make_range(struct vg_memory_space *space, size_t pages, si
 	return VG_OK;
 }
 
-// What is left of the addresses that it may have, and of the table; 0 where that is not enough.
-static size_t allowance(struct vg_memory_space *space, size_t pages)
+// Returns how many pages to reserve within the limits of addresses and ranges, or 0 if `pages` exceeds them.
+static size_t compute_reserve(struct vg_memory_space *space, size_t pages)
 {
 	pthread_mutex_lock(&space->lock);
 	size_t left = space->range_count < SPACE_RANGES ? space->max_pages - space->reserved_pages : 0;
@@ -107,7 +108,7 @@ static size_t allowance(struct vg_memory_space *space, size_t pages)
 	return usual < left ? usual : left;
 }
 
-static bool append(struct vg_memory_space *space, struct space_range *range)
+static bool append_range(struct vg_memory_space *space, struct space_range *range)
 {
 	pthread_mutex_lock(&space->lock);
 	const bool fits = space->range_count < SPACE_RANGES && range->pages <= space->max_pages - space->reserved_pages;
@@ -124,11 +125,11 @@ enum vg_status space_reserve(struct vg_memory_space *space, size_t pages, size_t
 	struct space_range *range = NULL;
 	size_t reserve;
 
-	while ((reserve = allowance(space, pages))) {
-		enum vg_status status = make_range(space, reserve, alignment, &range);
-		if (status || append(space, range))
+	while ((reserve = compute_reserve(space, pages))) {
+		enum vg_status status = create_range(space, reserve, alignment, &range);
+		if (status || append_range(space, range))
 			return status;
-		finish_range(range); // another thread was there first
+		destroy_range(range); // another thread appended a range meanwhile
 	}
 	return vg_fail(VG_LIMIT, 0,
 		       "no %zu pages of addresses are free in a row: there are %zu in all; raise max_pages, or free "
@@ -162,5 +163,5 @@ size_t space_free_ranges(const struct vg_memory_space *space)
 void space_ranges_finish(struct vg_memory_space *space)
 {
 	while (space->range_count)
-		finish_range(space->range[--space->range_count]);
+		destroy_range(space->range[--space->range_count]);
 }

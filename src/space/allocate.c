@@ -1,12 +1,12 @@
-// Room for blocks: in the pools that are there, or in new pages.
+// Allocates blocks: in existing pools or in new pages.
 #include "space/memory.h"
 
-static const size_t most_alignment = (size_t)1 << 30, most_size = (size_t)1 << 60;
+static const size_t max_alignment = (size_t)1 << 30, max_size = (size_t)1 << 60;
 
 struct request {
 	size_t size, alignment;
 	struct vg_movable_block *owner;
-	vg_address address; // what was found
+	vg_address address; // result
 };
 
 static bool fits_parts(const struct vg_memory_space *space, const struct request *request)
@@ -16,8 +16,8 @@ static bool fits_parts(const struct vg_memory_space *space, const struct request
 	return request->alignment <= space->granularity && (request->size - 1) / parts->cell + 1 < SPACE_PARTS;
 }
 
-// The number of its pool, one above the last for whole pages.
-static unsigned choose(const struct vg_memory_space *space, const struct request *request)
+// Returns the index of the pool; one above the last for whole pages.
+static unsigned choose_pool(const struct vg_memory_space *space, const struct request *request)
 {
 	size_t least = request->size;
 
@@ -29,13 +29,13 @@ static unsigned choose(const struct vg_memory_space *space, const struct request
 	return fits_parts(space, request) ? space->classes : space->classes + 1;
 }
 
-static struct space_pool *pool_at(struct vg_memory_space *space, const struct request *request, unsigned index)
+static struct space_pool *get_pool(struct vg_memory_space *space, const struct request *request, unsigned index)
 {
 	return index > space->classes ? &space->whole : &space->pool[request->owner != NULL][index];
 }
 
-// The cell is the request's from here on: whoever looks at it finds its owner.
-static void hand_out(struct vg_memory_space *space, struct request *request, struct space_chunk *chunk, size_t cell)
+// Assigns the cell to the request: space_find() then returns its owner.
+static void assign_cell(struct vg_memory_space *space, struct request *request, struct space_chunk *chunk, size_t cell)
 {
 	if (request->owner) {
 		chunk->cell[cell].owner = request->owner;
@@ -48,18 +48,18 @@ static void hand_out(struct vg_memory_space *space, struct request *request, str
 	request->address = space_chunk_address(space, chunk) + cell * space_cell_bytes(space, chunk);
 }
 
-static bool take(struct vg_memory_space *space, struct request *request, struct space_pool *pool)
+static bool take_cell(struct vg_memory_space *space, struct request *request, struct space_pool *pool)
 {
 	struct space_chunk *chunk;
 	size_t cell;
 
 	if (!space_pool_take(space, pool, request->size, request->alignment, &chunk, &cell))
 		return false;
-	hand_out(space, request, chunk, cell);
+	assign_cell(space, request, chunk, cell);
 	return true;
 }
 
-// An empty page of whichever pool, the one that was used last.
+// Reuses an empty page of any pool, most recently used first.
 static bool take_empty_page(struct vg_memory_space *space, struct request *request, struct space_pool *pool)
 {
 	unsigned probes = SPACE_PROBES;
@@ -70,25 +70,25 @@ static bool take_empty_page(struct vg_memory_space *space, struct request *reque
 		struct space_pool *before = chunk->pool;
 		space_pool_drop(space, chunk);
 		if (space_pool_adopt(space, pool, chunk)) {
-			space_pool_adopt(space, before, chunk); // as it is cut: this does not fail
+			space_pool_adopt(space, before, chunk); // it still has cells of that size, so this cannot fail
 			return false;
 		}
-		return take(space, request, pool);
+		return take_cell(space, request, pool);
 	}
 	return false;
 }
 
-// Where the next page would be too much: any larger cell will do.
+// Takes a larger cell, when no page can be added.
 static bool take_larger(struct vg_memory_space *space, struct request *request, unsigned index)
 {
 	for (unsigned i = index + 1; i <= space->classes; i++)
 		if ((i < space->classes || fits_parts(space, request)) &&
-		    take(space, request, pool_at(space, request, i)))
+		    take_cell(space, request, get_pool(space, request, i)))
 			return true;
 	return false;
 }
 
-// Giving pages back would not help.
+// Returns whether even an empty space could not hold the pages.
 static bool is_beyond_limit(struct vg_memory_space *space, size_t pages)
 {
 	pthread_mutex_lock(&space->lock);
@@ -97,11 +97,11 @@ static bool is_beyond_limit(struct vg_memory_space *space, size_t pages)
 	return beyond;
 }
 
-// New pages. True: the request is served, or cannot be, and *ret_status says which.
+// Creates pages. Returns true with *ret_status if the request is served or has failed, false if freeing pages may help.
 static bool make_pages(struct vg_memory_space *space, struct request *request, unsigned index,
 		       enum vg_status *ret_status)
 {
-	struct space_pool *pool = pool_at(space, request, index);
+	struct space_pool *pool = get_pool(space, request, index);
 	const size_t pages = pool->cell ? 1 : (request->size - 1) / space->page_size + 1;
 	struct space_chunk *chunk, *list = NULL;
 	size_t cell;
@@ -119,7 +119,7 @@ static bool make_pages(struct vg_memory_space *space, struct request *request, u
 		*ret_status = vg_fail(VG_NO_MEMORY, 0, "no memory for the blocks of a page");
 	} else {
 		space_chunk_take(space, chunk, request->size, request->alignment, &cell);
-		hand_out(space, request, chunk, cell);
+		assign_cell(space, request, chunk, cell);
 	}
 	pthread_mutex_unlock(&space->lock);
 	if (list) {
@@ -131,7 +131,7 @@ static bool make_pages(struct vg_memory_space *space, struct request *request, u
 	return true;
 }
 
-// Empty pages of other kinds go, and those that are on their way are waited for. False: there were none.
+// Frees empty pages of other pools, or waits for pages that other threads free. Returns false if none was empty.
 static bool make_room(struct vg_memory_space *space, enum vg_status *ret_status)
 {
 	struct space_chunk *list = NULL;
@@ -150,10 +150,10 @@ static bool make_room(struct vg_memory_space *space, enum vg_status *ret_status)
 	return status == VG_OK;
 }
 
-// Counted in `active`; at the driver.
-static enum vg_status grow(struct vg_memory_space *space, struct request *request, unsigned index)
+// Adds pages. Call without the lock, counted in `active`.
+static enum vg_status add_pages(struct vg_memory_space *space, struct request *request, unsigned index)
 {
-	struct space_pool *pool = pool_at(space, request, index);
+	struct space_pool *pool = get_pool(space, request, index);
 	enum vg_status status;
 	CORE_SCOPE scope = {false};
 
@@ -163,7 +163,7 @@ static enum vg_status grow(struct vg_memory_space *space, struct request *reques
 	CORE_RELAXED relaxed = core_relax();
 	do {
 		pthread_mutex_lock(&space->lock);
-		bool found = take(space, request, pool) ||
+		bool found = take_cell(space, request, pool) ||
 			     (request->size <= space->page_size && take_empty_page(space, request, pool));
 		pthread_mutex_unlock(&space->lock);
 		if (found)
@@ -178,15 +178,15 @@ static enum vg_status grow(struct vg_memory_space *space, struct request *reques
 	return status;
 }
 
-static enum vg_status check(struct request *request)
+static enum vg_status check_request(struct request *request)
 {
 	if (request->size == 0)
 		return vg_fail(VG_INVALID, 0, "size is 0: a block has one byte at least");
-	if (request->size > most_size)
+	if (request->size > max_size)
 		return vg_fail(VG_INVALID, 0, "size is %zu bytes, more than any device has", request->size);
-	if (request->alignment & (request->alignment - 1) || request->alignment > most_alignment)
+	if (request->alignment & (request->alignment - 1) || request->alignment > max_alignment)
 		return vg_fail(VG_INVALID, 0, "alignment is %zu: a power of two up to %zu, or 0 for %d",
-			       request->alignment, most_alignment, SPACE_ALIGNMENT);
+			       request->alignment, max_alignment, SPACE_ALIGNMENT);
 	if (request->alignment < SPACE_ALIGNMENT)
 		request->alignment = SPACE_ALIGNMENT;
 	return VG_OK;
@@ -198,16 +198,16 @@ enum vg_status space_block_create(struct vg_memory_space *space, size_t size, si
 	struct request request = {size, alignment, owner, 0};
 	struct space_chunk *list = NULL;
 
-	enum vg_status status = check(&request);
+	enum vg_status status = check_request(&request);
 	if (status)
 		return status;
-	const unsigned index = choose(space, &request);
+	const unsigned index = choose_pool(space, &request);
 	pthread_mutex_lock(&space->lock);
 	status = space_present(space);
-	if (status == VG_OK && !take(space, &request, pool_at(space, &request, index))) {
+	if (status == VG_OK && !take_cell(space, &request, get_pool(space, &request, index))) {
 		space->active++;
 		pthread_mutex_unlock(&space->lock);
-		status = grow(space, &request, index);
+		status = add_pages(space, &request, index);
 		pthread_mutex_lock(&space->lock);
 		if (--space->active == 0)
 			pthread_cond_broadcast(&space->changed);

@@ -48,7 +48,7 @@ static enum vg_status count_away(struct move *move, struct space_chunk *chunk)
 
 // ---- one chunk -------------------------------------------------------------------------------------------
 
-static enum vg_status copy(struct move *move, struct space_chunk *chunk, bool out)
+static enum vg_status copy_chunk(struct move *move, struct space_chunk *chunk, bool out)
 {
 	CUdeviceptr address = space_chunk_address(move->space, chunk);
 	size_t bytes = space_chunk_bytes(move->space, chunk), length;
@@ -69,22 +69,24 @@ static enum vg_status copy(struct move *move, struct space_chunk *chunk, bool ou
 	return VG_OK;
 }
 
-static enum vg_status leave(struct move *move, struct space_chunk *chunk)
+static enum vg_status move_chunk_out(struct move *move, struct space_chunk *chunk)
 {
 	size_t bytes = space_chunk_bytes(move->space, chunk);
 
 	chunk->host = malloc(bytes);
 	if (!chunk->host)
 		return vg_fail(VG_NO_MEMORY, 0, "the host has no memory for %zu bytes of pages", bytes);
-	enum vg_status status = copy(move, chunk, true);
-	if (status == VG_OK)
-		status = space_chunk_unmap(move->space, chunk);
-	if (status == VG_OK) {
-		atomic_fetch_add(&move->space->in_host, bytes);
-	} else { // its memory is still on the device
-		free(chunk->host);
-		chunk->host = NULL;
-	}
+	enum vg_status status = copy_chunk(move, chunk, true);
+	if (status)
+		goto fail;
+	status = space_chunk_unmap(move->space, chunk);
+	if (status)
+		goto fail;
+	atomic_fetch_add(&move->space->in_host, bytes);
+	return VG_OK;
+fail: // its memory is still on the device
+	free(chunk->host);
+	chunk->host = NULL;
 	return status;
 }
 
@@ -108,10 +110,10 @@ static enum vg_status unmap_again(struct move *move, struct space_chunk *chunk)
 
 static enum vg_status copy_back(struct move *move, struct space_chunk *chunk)
 {
-	return chunk->host ? copy(move, chunk, false) : VG_OK;
+	return chunk->host ? copy_chunk(move, chunk, false) : VG_OK;
 }
 
-static enum vg_status drop_host(struct move *move, struct space_chunk *chunk)
+static enum vg_status free_host(struct move *move, struct space_chunk *chunk)
 {
 	if (chunk->host)
 		atomic_fetch_sub(&move->space->in_host, space_chunk_bytes(move->space, chunk));
@@ -123,22 +125,25 @@ static enum vg_status drop_host(struct move *move, struct space_chunk *chunk)
 // ---- moves -----------------------------------------------------------------------------------------------
 
 // Maps all chunks before it copies any, so that nothing changes if the device has no room.
-static enum vg_status bring_back(struct move *move)
+static enum vg_status move_in(struct move *move)
 {
 	struct vg_kept_error kept;
 
 	enum vg_status status = for_all_chunks(move, map_again);
-	if (status == VG_OK)
-		status = for_all_chunks(move, copy_back);
-	if (status == VG_OK)
-		return for_all_chunks(move, drop_host);
+	if (status)
+		goto fail;
+	status = for_all_chunks(move, copy_back);
+	if (status)
+		goto fail;
+	return for_all_chunks(move, free_host);
+fail:
 	vg_error_keep(&kept);
 	for_all_chunks(move, unmap_again);
 	vg_error_restore(&kept);
 	return status;
 }
 
-static enum vg_status enter(struct move *move, struct core_scope *scope)
+static enum vg_status enter_context(struct move *move, struct core_scope *scope)
 {
 	CUresult r = core_enter(scope, move->space->context->handle);
 
@@ -152,24 +157,24 @@ static enum vg_status move_out(struct move *move, bool *ret_is_out)
 	CORE_RELAXED relaxed = core_relax();
 
 	*ret_is_out = false;
-	enum vg_status status = enter(move, &scope);
+	enum vg_status status = enter_context(move, &scope);
 	if (status == VG_OK)
 		status = space_fence(move->space);
 	for_all_chunks(move, count_bytes);
 	if (status == VG_OK)
-		status = for_all_chunks(move, leave);
+		status = for_all_chunks(move, move_chunk_out);
 	*ret_is_out = status == VG_OK;
 	if (status == VG_OK)
 		return VG_OK;
 	vg_error_keep(&kept);
 	move->is_back = true;
-	*ret_is_out = bring_back(move) != VG_OK;
+	*ret_is_out = move_in(move) != VG_OK;
 	vg_error_restore(&kept);
 	return status;
 }
 
 // Makes new calls fail and waits until the other calls at the driver have ended. The caller's call is not counted.
-static enum vg_status begin(struct vg_memory_space *space, bool out)
+static enum vg_status begin_move(struct vg_memory_space *space, bool out)
 {
 	pthread_mutex_lock(&space->lock);
 	enum vg_status status = space_usable(space);
@@ -187,7 +192,7 @@ static enum vg_status begin(struct vg_memory_space *space, bool out)
 	return status;
 }
 
-static void end(struct vg_memory_space *space, bool is_out)
+static void end_move(struct vg_memory_space *space, bool is_out)
 {
 	pthread_mutex_lock(&space->lock);
 	space->is_out = is_out;
@@ -201,11 +206,11 @@ enum vg_status space_move_out(struct vg_memory_space *space, space_progress_fn *
 	struct move move = {.space = space, .progress = progress, .user = user};
 	bool is_out;
 
-	enum vg_status status = begin(space, true);
+	enum vg_status status = begin_move(space, true);
 	if (status)
 		return status;
 	status = move_out(&move, &is_out);
-	end(space, is_out);
+	end_move(space, is_out);
 	return status;
 }
 
@@ -213,16 +218,16 @@ enum vg_status space_move_in(struct vg_memory_space *space, space_progress_fn *p
 {
 	struct move move = {.space = space, .progress = progress, .user = user};
 
-	enum vg_status status = begin(space, false);
+	enum vg_status status = begin_move(space, false);
 	if (status)
 		return status;
 	CORE_SCOPE scope = {false};
 	CORE_RELAXED relaxed = core_relax();
-	status = enter(&move, &scope);
+	status = enter_context(&move, &scope);
 	for_all_chunks(&move, count_away);
 	if (status == VG_OK)
-		status = bring_back(&move);
-	end(space, status != VG_OK);
+		status = move_in(&move);
+	end_move(space, status != VG_OK);
 	return status;
 }
 

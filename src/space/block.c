@@ -1,4 +1,4 @@
-// Blocks by their addresses, and their end.
+// Finds blocks by address, and frees them.
 #include "space/memory.h"
 
 #include "base/log.h"
@@ -27,8 +27,8 @@ enum vg_status space_present(const struct vg_memory_space *space)
 
 // ---- looking up -------------------------------------------------------------------------------------
 
-// The cell that a block begins at which reaches into `cell`; `cell` itself if none does.
-static size_t block_start(const struct space_chunk *chunk, size_t cell)
+// Returns the first cell of the block that includes `cell`, or `cell` itself.
+static size_t find_block_start(const struct space_chunk *chunk, size_t cell)
 {
 	size_t start = cell;
 
@@ -50,7 +50,7 @@ enum vg_status space_find(const struct vg_memory_space *space, CUdeviceptr addre
 	if (chunk && chunk->state == SPACE_LIVE) {
 		const size_t inside = address - space_chunk_address(space, chunk),
 			     cell = space_cell_bytes(space, chunk);
-		const size_t start = block_start(chunk, inside / cell);
+		const size_t start = find_block_start(chunk, inside / cell);
 		if (chunk->cell[start].asked) {
 			*ret_place = (struct space_place){chunk, start, inside - start * cell};
 			return VG_OK;
@@ -62,7 +62,7 @@ enum vg_status space_find(const struct vg_memory_space *space, CUdeviceptr addre
 
 // ---- freeing ----------------------------------------------------------------------------------------
 
-// Of chunks that are not needed any more: what fails is tried again another time.
+// On failure, chunks remain and are freed at another time.
 void space_tidy(struct vg_memory_space *space, struct space_chunk *list)
 {
 	struct vg_kept_error kept;
@@ -83,13 +83,14 @@ void space_block_end(struct vg_memory_space *space, struct space_chunk *chunk, s
 		space_leave(space, chunk, list);
 }
 
-static enum vg_status end_plain(struct vg_memory_space *space, vg_address address, struct space_chunk **list)
+static enum vg_status free_plain(struct vg_memory_space *space, vg_address address, struct space_chunk **list)
 {
 	struct space_place place;
 
 	enum vg_status status = space_present(space);
-	if (status == VG_OK)
-		status = space_find(space, address, "address", &place);
+	if (status)
+		return status;
+	status = space_find(space, address, "address", &place);
 	if (status)
 		return status;
 	if (place.offset && place.offset >= place.chunk->cell[place.cell].asked)
@@ -115,7 +116,7 @@ enum vg_status vg_memory_space_free(struct vg_memory_space *space, vg_address ad
 
 	SPACE_USABLE(space);
 	pthread_mutex_lock(&space->lock);
-	enum vg_status status = end_plain(space, address, &list);
+	enum vg_status status = free_plain(space, address, &list);
 	pthread_mutex_unlock(&space->lock);
 	space_tidy(space, list);
 	return status;

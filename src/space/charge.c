@@ -1,4 +1,4 @@
-// What pages are charged to: the space's own limit, and whoever owns the space.
+// Charges pages to the space's own limit and to the owner's budget.
 #include "space/memory.h"
 
 #include "base/size.h"

@@ -1,7 +1,5 @@
-// Pages of the device: made, mapped, zeroed and given back.
-//
-// The handle of the physical memory goes before the mapping does: whichever of the two the driver refuses, the chunk is
-// still mapped, and can be used, or be given back another time.
+// Pages of the device: created, mapped, zeroed and freed. The handle of the physical memory is released before the
+// mapping is removed: if the driver refuses either call, the chunk is still mapped and usable, and can be freed later.
 #include "space/memory.h"
 
 #include "base/clock.h"
@@ -10,7 +8,7 @@
 
 // ---- mapping ----------------------------------------------------------------------------------------
 
-static enum vg_status driver_has_too_little(struct vg_memory_space *space, uint64_t bytes)
+static enum vg_status fail_out_of_memory(struct vg_memory_space *space, uint64_t bytes)
 {
 	size_t have, total;
 
@@ -19,7 +17,7 @@ static enum vg_status driver_has_too_little(struct vg_memory_space *space, uint6
 	return core_explained(space_insufficient(bytes, have, "device's memory"));
 }
 
-static enum vg_status failed(CUresult result, const char *call, size_t bytes)
+static enum vg_status fail_call(CUresult result, const char *call, size_t bytes)
 {
 	return core_driver_failed(result, call, "%zu bytes of pages", bytes);
 }
@@ -32,9 +30,9 @@ enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk
 
 	CUresult r = core_driver->cuMemCreate(&chunk->memory, bytes, &space->plan->properties, 0);
 	if (r == CUDA_ERROR_OUT_OF_MEMORY)
-		return driver_has_too_little(space, bytes);
+		return fail_out_of_memory(space, bytes);
 	if (r)
-		return failed(r, "cuMemCreate", bytes);
+		return fail_call(r, "cuMemCreate", bytes);
 	r = core_driver->cuMemMap(address, bytes, 0, chunk->memory, 0);
 	if (r == CUDA_SUCCESS) {
 		call = "cuMemSetAccess";
@@ -43,14 +41,14 @@ enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk
 			(void)core_driver->cuMemUnmap(address, bytes);
 	}
 	if (r) {
-		enum vg_status status = failed(r, call, bytes);
+		enum vg_status status = fail_call(r, call, bytes);
 		(void)core_driver->cuMemRelease(chunk->memory);
 		return status;
 	}
 	return VG_OK;
 }
 
-static void forget(struct space_chunk *chunk)
+static void free_chunk(struct space_chunk *chunk)
 {
 	free(chunk->host);
 	free(chunk->calls);
@@ -58,7 +56,7 @@ static void forget(struct space_chunk *chunk)
 	free(chunk);
 }
 
-static enum vg_status make(size_t pages, struct space_chunk **ret_chunk)
+static enum vg_status allocate_chunk(size_t pages, struct space_chunk **ret_chunk)
 {
 	struct space_chunk *chunk = calloc(1, sizeof *chunk);
 
@@ -75,7 +73,7 @@ static enum vg_status make(size_t pages, struct space_chunk **ret_chunk)
 	return VG_OK;
 }
 
-static enum vg_status place(struct vg_memory_space *space, struct space_chunk *chunk, size_t alignment)
+static enum vg_status place_chunk(struct vg_memory_space *space, struct space_chunk *chunk, size_t alignment)
 {
 	enum vg_status status = VG_OK;
 	bool placed = false;
@@ -94,18 +92,18 @@ static enum vg_status place(struct vg_memory_space *space, struct space_chunk *c
 	return status;
 }
 
-// Charged already.
-static enum vg_status make_charged(struct vg_memory_space *space, size_t pages, size_t alignment,
-				   struct space_chunk **ret_chunk)
+// Creates a chunk whose pages are charged already.
+static enum vg_status create_charged(struct vg_memory_space *space, size_t pages, size_t alignment,
+				     struct space_chunk **ret_chunk)
 {
 	struct space_chunk *chunk = NULL;
 
-	enum vg_status status = make(pages, &chunk);
+	enum vg_status status = allocate_chunk(pages, &chunk);
 	if (status)
 		return status;
-	status = place(space, chunk, alignment);
+	status = place_chunk(space, chunk, alignment);
 	if (status) {
-		forget(chunk);
+		free_chunk(chunk);
 		return status;
 	}
 	status = space_chunk_map(space, chunk);
@@ -116,7 +114,7 @@ static enum vg_status make_charged(struct vg_memory_space *space, size_t pages, 
 	pthread_mutex_lock(&space->lock);
 	space_unplace(chunk);
 	pthread_mutex_unlock(&space->lock);
-	forget(chunk);
+	free_chunk(chunk);
 	return status;
 }
 
@@ -128,7 +126,7 @@ enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, s
 	enum vg_status status = space_charge(space, bytes);
 	if (status)
 		return status;
-	status = make_charged(space, pages, alignment, ret_chunk);
+	status = create_charged(space, pages, alignment, ret_chunk);
 	if (status)
 		space_refund(space, bytes);
 	return status;
@@ -151,7 +149,7 @@ enum vg_status space_fence(struct vg_memory_space *space)
 	return r ? core_driver_failed(r, "cuStreamSynchronize", "%s", "waiting for the virtual GPU's work") : VG_OK;
 }
 
-static enum vg_status scrub(struct vg_memory_space *space, const struct space_chunk *list)
+static enum vg_status zero_chunks(struct vg_memory_space *space, const struct space_chunk *list)
 {
 	CUresult r = CUDA_SUCCESS;
 
@@ -160,8 +158,9 @@ static enum vg_status scrub(struct vg_memory_space *space, const struct space_ch
 			r = core_driver->cuMemsetD8Async(space_chunk_address(space, chunk), 0,
 							 space_chunk_bytes(space, chunk), space->stream->handle);
 	CUresult end =
-		core_driver->cuStreamSynchronize(space->stream->handle); // also of what was queued before a failure
-	if (end) // pages that stay are not to be zeroed when a block is there again
+		// also after a failure, for work that was submitted
+		core_driver->cuStreamSynchronize(space->stream->handle);
+	if (end) // retry: a page that stays must not be zeroed after a new block uses it
 		(void)core_driver->cuStreamSynchronize(space->stream->handle);
 	r = r ? r : end;
 	return r ? core_driver_failed(r, "cuMemsetD8", "%s", "zeroing pages before they go back") : VG_OK;
@@ -173,13 +172,13 @@ enum vg_status space_chunk_unmap(struct vg_memory_space *space, struct space_chu
 
 	CUresult r = chunk->memory ? core_driver->cuMemRelease(chunk->memory) : CUDA_SUCCESS;
 	if (r)
-		return failed(r, "cuMemRelease", bytes);
+		return fail_call(r, "cuMemRelease", bytes);
 	chunk->memory = 0;
 	r = core_driver->cuMemUnmap(space_chunk_address(space, chunk), bytes);
-	return r ? failed(r, "cuMemUnmap", bytes) : VG_OK;
+	return r ? fail_call(r, "cuMemUnmap", bytes) : VG_OK;
 }
 
-// Nobody comes back to it later.
+// Unmaps as much as possible: there is no later attempt.
 static enum vg_status unmap_at_any_rate(struct vg_memory_space *space, struct space_chunk *chunk)
 {
 	enum vg_status status = space_chunk_unmap(space, chunk);
@@ -193,7 +192,7 @@ static enum vg_status unmap_at_any_rate(struct vg_memory_space *space, struct sp
 	return status;
 }
 
-static void gone(struct vg_memory_space *space, struct space_chunk *chunk, struct space_returned *returned)
+static void remove_chunk(struct vg_memory_space *space, struct space_chunk *chunk, struct space_returned *returned)
 {
 	const uint64_t bytes = space_chunk_bytes(space, chunk);
 
@@ -203,49 +202,50 @@ static void gone(struct vg_memory_space *space, struct space_chunk *chunk, struc
 	space_refund(space, bytes);
 	returned->bytes += bytes;
 	returned->pages += chunk->pages;
-	forget(chunk);
+	free_chunk(chunk);
 }
 
-// It was not taken back: an empty chunk of its pool, as before.
-static void stay(struct vg_memory_space *space, struct space_chunk *chunk)
+// Returns a chunk that was not freed to its pool, as an empty chunk.
+static void keep_chunk(struct vg_memory_space *space, struct space_chunk *chunk)
 {
 	pthread_mutex_lock(&space->lock);
-	space_pool_adopt(space, chunk->pool, chunk); // its cells are there: this does not fail
+	space_pool_adopt(space, chunk->pool, chunk); // its cells exist, so this cannot fail
 	pthread_mutex_unlock(&space->lock);
 }
 
-static enum vg_status clear(struct vg_memory_space *space, const struct space_chunk *list, uint64_t *ret_start)
+static enum vg_status fence_and_zero(struct vg_memory_space *space, const struct space_chunk *list, uint64_t *ret_start)
 {
 	enum vg_status status = space_fence(space);
 
 	*ret_start = vg_clock_monotonic_ns();
-	return status ? status : scrub(space, list);
+	return status ? status : zero_chunks(space, list);
 }
 
-static enum vg_status return_all(struct vg_memory_space *space, struct space_chunk *list, bool at_any_rate,
-				 struct space_returned *returned)
+static enum vg_status free_chunks(struct vg_memory_space *space, struct space_chunk *list, bool at_any_rate,
+				  struct space_returned *returned)
 {
 	uint64_t start = vg_clock_monotonic_ns();
 	CORE_SCOPE scope = {false};
 
 	CUresult r = core_enter(&scope, space->context->handle);
-	enum vg_status result = r ? core_driver_failed(r, "cuCtxPushCurrent", "%s", "") : clear(space, list, &start);
+	enum vg_status result =
+		r ? core_driver_failed(r, "cuCtxPushCurrent", "%s", "") : fence_and_zero(space, list, &start);
 	if (result && at_any_rate)
-		result = clear(space, list, &start);
+		result = fence_and_zero(space, list, &start);
 	const bool refused = result && !at_any_rate;
 	while (list) {
 		struct space_chunk *chunk = list;
 		list = chunk->next;
 		chunk->next = NULL;
 		enum vg_status status = refused				? result
-					: chunk->host && !chunk->memory ? VG_OK // it is in the host
+					: chunk->host && !chunk->memory ? VG_OK // its contents are in the host
 					: at_any_rate			? unmap_at_any_rate(space, chunk)
 									: space_chunk_unmap(space, chunk);
 		result = result ? result : status;
 		if (status && !at_any_rate)
-			stay(space, chunk);
+			keep_chunk(space, chunk);
 		else
-			gone(space, chunk, returned);
+			remove_chunk(space, chunk, returned);
 	}
 	returned->ms += (double)(vg_clock_monotonic_ns() - start) * 1e-6;
 	return result;
@@ -262,7 +262,7 @@ enum vg_status space_give_back(struct vg_memory_space *space, struct space_chunk
 	if (!chunks)
 		return VG_OK;
 	CORE_RELAXED relaxed = core_relax();
-	enum vg_status status = return_all(space, list, at_any_rate, &returned);
+	enum vg_status status = free_chunks(space, list, at_any_rate, &returned);
 	pthread_mutex_lock(&space->lock);
 	space->leaving -= chunks;
 	space->active -= chunks;

@@ -1,16 +1,15 @@
-// Compaction: movable blocks from the emptiest pages into fuller ones.
-//
-// A pass plans under the lock: a source stands apart from then on, so that nothing is put there, and the blocks' new
-// cells are taken. Then, under no lock, everything is copied and compared. Only then the blocks' places change, or
-// where something failed the new cells go, and the blocks have never moved.
+// Compaction: moves movable blocks from the emptiest pages to fuller ones. A pass is planned under the lock: it sets
+// sources apart, so that they get no new blocks, and reserves the blocks' new cells. Then it copies and compares
+// without the lock. Only then does it change the blocks' cells. On failure, it frees the new cells, and no block has
+// moved.
 #include "space/pass.h"
 
 #include "base/clock.h"
 
 #include <stdlib.h>
 
-// What is planned is moved, or is as it was.
-static enum vg_status move_all(struct space_pass *pass, struct vg_compact_result *result)
+// Executes the planned moves, or undoes the plan on failure.
+static enum vg_status run_pass(struct space_pass *pass, struct vg_compact_result *result)
 {
 	struct vg_memory_space *space = pass->space;
 	struct space_returned returned = {0};
@@ -36,7 +35,7 @@ static enum vg_status move_all(struct space_pass *pass, struct vg_compact_result
 	return status;
 }
 
-static bool stops(const struct vg_compact_options *o, const struct vg_compact_result *result, uint64_t start)
+static bool is_stopped(const struct vg_compact_options *o, const struct vg_compact_result *result, uint64_t start)
 {
 	struct vg_compact_progress progress = {result->bytes_moved, result->blocks_moved,
 					       (double)(vg_clock_monotonic_ns() - start) * 1e-6};
@@ -70,15 +69,15 @@ static enum vg_status run_passes(struct space_pass *pass, const struct vg_compac
 			result->complete = !pass->bounded;
 			break;
 		}
-		status = move_all(pass, result);
-		if (status == VG_OK && stops(o, result, start))
+		status = run_pass(pass, result);
+		if (status == VG_OK && is_stopped(o, result, start))
 			break;
 	}
 	return status;
 }
 
-static enum vg_status compact(struct vg_memory_space *space, const struct vg_compact_options *o,
-			      struct vg_compact_result *result)
+static enum vg_status compact_space(struct vg_memory_space *space, const struct vg_compact_options *o,
+				    struct vg_compact_result *result)
 {
 	struct space_pass *pass = calloc(1, sizeof *pass);
 
@@ -115,7 +114,7 @@ enum vg_status vg_memory_space_compact(struct vg_memory_space *space, const stru
 	pthread_mutex_unlock(&space->lock);
 	if (status)
 		return status;
-	status = compact(space, &o, &result);
+	status = compact_space(space, &o, &result);
 	pthread_mutex_lock(&space->lock);
 	space->compacting = false;
 	result.after = space_fragmentation(space);

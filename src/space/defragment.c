@@ -1,4 +1,4 @@
-// Empty chunks: which there are, and when they go back to the device.
+// Empty chunks: the list of them, and when they are freed.
 #include "space/memory.h"
 
 #include "base/log.h"
@@ -51,7 +51,7 @@ void space_leave_all(struct vg_memory_space *space, struct space_chunk **list)
 
 // ---- by itself --------------------------------------------------------------------------------------
 
-// What a look costs grows with the empty chunks: the next one is so many calls away.
+// A check costs time in proportion to the empty chunks, so the interval grows with their number.
 void space_look(struct vg_memory_space *space, struct space_chunk **list)
 {
 	unsigned left = SPACE_LOOK_RETURNS;
@@ -63,7 +63,7 @@ void space_look(struct vg_memory_space *space, struct space_chunk **list)
 		for (struct space_chunk *chunk = space->idle_first, *next; chunk && left; chunk = next) {
 			next = chunk->idle_next;
 			if (space->operations - chunk->idle_since < SPACE_LOOK_EVERY)
-				break; // the others have been empty for even less
+				break; // later ones are empty for a shorter time
 			left -= space_leave(space, chunk, list);
 		}
 		space->automatic += left < SPACE_LOOK_RETURNS;

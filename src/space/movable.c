@@ -1,4 +1,4 @@
-// Blocks that may move while nobody has them pinned.
+// Blocks that may move while they are not pinned.
 #include "space/memory.h"
 
 #include "base/log.h"
@@ -27,14 +27,14 @@ enum vg_status vg_movable_block_create(struct vg_memory_space *space, size_t siz
 	return VG_OK;
 }
 
-// Under the space's lock: until it stays where it is.
+// Waits until compaction does not move the block. Call with the space's lock.
 static void wait_for_move(struct vg_movable_block *block)
 {
 	while (block->moving)
 		pthread_cond_wait(&block->space->changed, &block->space->lock);
 }
 
-static void give_up(struct vg_movable_block *block)
+static void free_block(struct vg_movable_block *block)
 {
 	struct vg_memory_space *space = block->space;
 	struct space_chunk *list = NULL;
@@ -60,12 +60,12 @@ void vg_movable_block_destroy(struct vg_movable_block *block)
 	if (!block)
 		return;
 	if (!core_forked)
-		give_up(block);
+		free_block(block);
 	core_object_release(&block->space->object);
 	free(block);
 }
 
-static enum vg_status pin(struct vg_movable_block *block, vg_address *ret_address)
+static enum vg_status pin_block(struct vg_movable_block *block, vg_address *ret_address)
 {
 	struct vg_memory_space *space = block->space;
 
@@ -89,7 +89,7 @@ enum vg_status vg_movable_block_pin(struct vg_movable_block *block, vg_address *
 	if (core_forked)
 		return space_here();
 	pthread_mutex_lock(&block->space->lock);
-	enum vg_status status = pin(block, ret_address);
+	enum vg_status status = pin_block(block, ret_address);
 	pthread_mutex_unlock(&block->space->lock);
 	return status;
 }

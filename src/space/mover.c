@@ -13,8 +13,8 @@ static void (*_Atomic between_hook)(const struct move_piece *pieces, size_t coun
 struct space_mover {
 	struct vg_object_code *code;
 	struct vg_kernel *move, *compare;
-	CUevent events[3];	   // before the copies, behind them, and behind the comparison
-	struct move_piece *pieces; // page-locked, as are the answers
+	CUevent events[3];	   // before the copies, after them, after the comparison
+	struct move_piece *pieces; // page-locked, with `different`
 	uint32_t *different;
 	uint32_t count;
 };
@@ -26,20 +26,19 @@ void space_mover_set_between(void (*between)(const struct move_piece *pieces, si
 
 // ---- beginning and end ------------------------------------------------------------------------------
 
-static enum vg_status load(struct space_mover *mover)
+static enum vg_status load_kernels(struct space_mover *mover)
 {
 	static const struct vg_object_code_options options = {.size = sizeof options, .name = "virgate move"};
 
 	enum vg_status status =
 		vg_object_code_create(VG_CODE_FATBIN, move_fatbin, sizeof move_fatbin - 1, &options, &mover->code);
-	if (status == VG_OK)
-		status = vg_object_code_kernel(mover->code, "virgate_move", &mover->move);
-	if (status == VG_OK)
-		status = vg_object_code_kernel(mover->code, "virgate_compare", &mover->compare);
-	return status;
+	if (status)
+		return status;
+	status = vg_object_code_kernel(mover->code, "virgate_move", &mover->move);
+	return status ? status : vg_object_code_kernel(mover->code, "virgate_compare", &mover->compare);
 }
 
-static enum vg_status allocate(struct space_mover *mover)
+static enum vg_status allocate_lists(struct space_mover *mover)
 {
 	void *lists = NULL;
 
@@ -63,9 +62,9 @@ enum vg_status space_mover_create(struct space_mover **ret_mover)
 
 	if (!mover)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of copies");
-	enum vg_status status = load(mover);
+	enum vg_status status = load_kernels(mover);
 	if (status == VG_OK)
-		status = allocate(mover);
+		status = allocate_lists(mover);
 	if (status) {
 		space_mover_destroy(mover);
 		return status;
@@ -115,7 +114,7 @@ bool space_mover_add(struct space_mover *mover, CUdeviceptr to, CUdeviceptr from
 
 // ---- the work ---------------------------------------------------------------------------------------
 
-static CUresult launch(struct space_mover *mover, struct vg_kernel *kernel, CUstream stream)
+static CUresult launch_kernel(struct space_mover *mover, struct vg_kernel *kernel, CUstream stream)
 {
 	void *arguments[] = {&mover->pieces, &mover->different};
 
@@ -128,7 +127,7 @@ static CUresult queue_copies(struct space_mover *mover, CUstream stream)
 	CUresult r = core_driver->cuEventRecord(mover->events[0], stream);
 
 	if (r == CUDA_SUCCESS)
-		r = launch(mover, mover->move, stream);
+		r = launch_kernel(mover, mover->move, stream);
 	return r ? r : core_driver->cuEventRecord(mover->events[1], stream);
 }
 
@@ -142,7 +141,7 @@ static CUresult queue_comparison(struct space_mover *mover, CUstream stream)
 		between(mover->pieces, mover->count);
 	}
 	if (r == CUDA_SUCCESS)
-		r = launch(mover, mover->compare, stream);
+		r = launch_kernel(mover, mover->compare, stream);
 	return r ? r : core_driver->cuEventRecord(mover->events[2], stream);
 }
 

@@ -1,5 +1,5 @@
-// Copies of device memory by one launch for a list of them, and their comparison by another. Needs no device memory:
-// the list lies in page-locked memory of the host. One thread at a time.
+// Copies a list of pieces of device memory with one launch, and compares them with another. Needs no device memory: the
+// list is in page-locked host memory. One thread at a time.
 #pragma once
 #include "core/stream.h"
 #include "kernels/move.h"
@@ -10,19 +10,19 @@ struct space_mover;
 
 enum { SPACE_MOVER_PIECES = 16384 };
 
-// In the context. NO_MEMORY, DRIVER.
+// Call in the context. NO_MEMORY, DRIVER.
 enum vg_status space_mover_create(struct space_mover **ret_mover);
-// Nothing of it may be running. NULL is fine.
+// No kernel of it may be running. Accepts NULL.
 void space_mover_destroy(struct space_mover *mover);
 
-// The list's length, and what is behind that many goes again.
+// Returns the length of the list. space_mover_cut() shortens the list to `count` pieces.
 uint32_t space_mover_count(const struct space_mover *mover);
 void space_mover_cut(struct space_mover *mover, uint32_t count);
-// Addresses are multiples of 16; bytes are rounded up to 16. False: the list is full.
+// Addresses must be multiples of 16; bytes are rounded up to 16. Returns false if the list is full.
 bool space_mover_add(struct space_mover *mover, CUdeviceptr to, CUdeviceptr from, size_t bytes);
-// In the context; over when it returns, whatever it returns. Adds the device's milliseconds to the two. DRIVER;
-// INTEGRITY (a copy is not what its source is).
+// Copies and compares, and waits for the end. Adds the device's milliseconds to both counters. Call in the context.
+// DRIVER; INTEGRITY (a copy differs from its source).
 enum vg_status space_mover_run(struct space_mover *mover, struct vg_stream *stream, double *copy_ms, double *verify_ms);
 
-// For tests: called when everything has been copied, and before it is compared. NULL: nothing is.
+// For tests: sets a function to call between the copies and the comparison. NULL: none.
 void space_mover_set_between(void (*between)(const struct move_piece *pieces, size_t count));

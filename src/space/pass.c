@@ -1,11 +1,11 @@
-// What a pass of a compaction moves, and what comes of it.
+// Plans and finishes a pass of a compaction.
 #include "space/pass.h"
 
 static const uint64_t pass_bytes = (uint64_t)512 << 20;
 
 // ---- the plan: under the lock -----------------------------------------------------------------------
 
-// While a block has two places it counts once, and the other place is padding.
+// A block with two places counts once; the other place counts as padding.
 static void count_once(struct vg_memory_space *space, const struct space_move *move)
 {
 	space->blocks--;
@@ -22,13 +22,13 @@ static void count_twice(struct vg_memory_space *space, const struct space_move *
 	space->padding -= move->block->size;
 }
 
-static CUdeviceptr place_of(const struct vg_memory_space *space, const struct space_chunk *chunk, size_t cell)
+static CUdeviceptr get_address(const struct vg_memory_space *space, const struct space_chunk *chunk, size_t cell)
 {
 	return space_chunk_address(space, chunk) + cell * space_cell_bytes(space, chunk);
 }
 
-// A place in a page that is no emptier than the block's own: each move makes the fuller of two pages fuller yet, so
-// that no order of moves, however it is bounded, comes back to where it began. Never an empty page.
+// Allocates cells in a page that is at least as full as the block's, and not empty. Each move thus makes the fuller
+// page fuller, so that no sequence of moves ends where it began.
 static bool take_fuller(struct vg_memory_space *space, const struct vg_movable_block *block, struct space_move *move)
 {
 	const struct space_pool *pool = block->chunk->pool;
@@ -54,7 +54,7 @@ static enum planned plan_block(struct space_pass *pass, struct vg_movable_block 
 	struct vg_memory_space *space = pass->space;
 	struct space_move *move = &pass->move[pass->count];
 
-	// A block that is larger than a pass has one for itself.
+	// A block larger than a pass gets its own pass.
 	if (block->size > pass->bytes_left || (pass->bytes && pass->bytes + block->size > pass_bytes)) {
 		pass->bounded |= block->size > pass->bytes_left;
 		return NO_MORE;
@@ -63,8 +63,8 @@ static enum planned plan_block(struct space_pass *pass, struct vg_movable_block 
 		return NO_MORE;
 	if (!take_fuller(space, block, move))
 		return NO_PLACE;
-	if (!space_mover_add(space->mover, place_of(space, move->to, move->cell),
-			     place_of(space, block->chunk, block->at), block->size)) {
+	if (!space_mover_add(space->mover, get_address(space, move->to, move->cell),
+			     get_address(space, block->chunk, block->at), block->size)) {
 		space_chunk_put(space, move->to, move->cell);
 		return NO_MORE;
 	}
@@ -79,7 +79,7 @@ static enum planned plan_block(struct space_pass *pass, struct vg_movable_block 
 	return PLANNED;
 }
 
-static void undo(struct space_pass *pass, const struct space_move *move)
+static void undo_move(struct space_pass *pass, const struct space_move *move)
 {
 	count_twice(pass->space, move);
 	move->to->coming--;
@@ -89,7 +89,7 @@ static void undo(struct space_pass *pass, const struct space_move *move)
 	pass->bytes_left += move->block->size;
 }
 
-// All blocks of a chunk, or as many as the bounds permit, or none where they have no other place.
+// Plans to move all blocks of a chunk, as many as the bounds permit, or none if there is no place for them.
 static enum planned plan_source(struct space_pass *pass, struct space_chunk *source)
 {
 	const size_t before = pass->count;
@@ -103,7 +103,7 @@ static enum planned plan_source(struct space_pass *pass, struct space_chunk *sou
 			planned = plan_block(pass, source->cell[cell].owner);
 	if (planned == NO_PLACE) {
 		while (pass->count > before)
-			undo(pass, &pass->move[--pass->count]);
+			undo_move(pass, &pass->move[--pass->count]);
 		space_mover_cut(pass->space->mover, listed);
 	}
 	if (planned != NO_MORE)
@@ -118,8 +118,8 @@ static enum planned plan_source(struct space_pass *pass, struct space_chunk *sou
 	return planned;
 }
 
-// The emptiest chunk of the pool that was not looked at yet and that nothing keeps from being emptied.
-static struct space_chunk *next_source(const struct vg_memory_space *space, const struct space_pool *pool)
+// Returns the emptiest chunk of the pool that was not tried yet and can be emptied.
+static struct space_chunk *find_source(const struct vg_memory_space *space, const struct space_pool *pool)
 {
 	for (int level = SPACE_LEVELS - 2; level >= 0; level--)
 		for (struct space_chunk *chunk = pool->level[level]; chunk; chunk = chunk->next)
@@ -135,14 +135,14 @@ void space_pass_plan(struct space_pass *pass)
 
 	for (unsigned i = 0; i <= space->classes && planned != NO_MORE; i++) {
 		struct space_chunk *source;
-		while (planned != NO_MORE && (source = next_source(space, &space->pool[1][i])))
+		while (planned != NO_MORE && (source = find_source(space, &space->pool[1][i])))
 			planned = plan_source(pass, source);
 	}
 }
 
 // ---- the end of a pass: under the lock --------------------------------------------------------------
 
-static void settle_move(struct space_pass *pass, const struct space_move *move)
+static void complete_move(struct space_pass *pass, const struct space_move *move)
 {
 	struct vg_memory_space *space = pass->space;
 	struct vg_movable_block *block = move->block;
@@ -162,9 +162,9 @@ void space_pass_finish(struct space_pass *pass, bool moved, struct space_chunk *
 	while (pass->count) {
 		const struct space_move *move = &pass->move[--pass->count];
 		if (moved)
-			settle_move(pass, move);
+			complete_move(pass, move);
 		else
-			undo(pass, move);
+			undo_move(pass, move);
 	}
 	while (pass->sources) {
 		struct space_chunk *source = pass->sources;

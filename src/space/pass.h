@@ -1,4 +1,4 @@
-// One pass of a compaction. Under the space's lock.
+// One pass of a compaction. Call with the space's lock.
 #pragma once
 #include "space/memory.h"
 #include "space/mover.h"
@@ -11,16 +11,16 @@ struct space_move {
 
 struct space_pass {
 	struct vg_memory_space *space;
-	uint64_t bytes_left;	     // of the call's bound
-	uint64_t bytes;		     // of this pass
-	bool bounded;		     // something stayed because of a bound
+	uint64_t bytes_left;	     // of the bound for the call
+	uint64_t bytes;		     // in this pass
+	bool bounded;		     // a block was skipped because of a bound
 	struct space_chunk *sources; // by `next`
 	size_t count;
 	struct space_move move[SPACE_MOVER_PIECES];
 };
 
-// The moves that there are to make, within the bounds, in the pass and in the space's list of copies; none: count is 0.
+// Plans moves within the bounds, in the pass and in the space's list of copies. Without moves, count is 0.
 void space_pass_plan(struct space_pass *pass);
-// The blocks are where they were planned to be, or, where nothing was `moved`, as they were. Chunks that are empty now
-// are put before *list, to be given back.
+// Gives the blocks their new cells if they were `moved`, or frees these otherwise. Puts chunks that are empty now
+// before *list, to be freed.
 void space_pass_finish(struct space_pass *pass, bool moved, struct space_chunk **list);

@@ -1,8 +1,6 @@
-// Cells of chunks, and the lists that chunks stand in.
-//
-// A level says what still fits into a chunk. Where blocks take several cells it is the longest row of free ones, less
-// one; where each takes one, it is how much of the chunk is free; of whole pages it is the logarithm of how many there
-// are. An empty chunk of a page is at the last level: it is taken last.
+// Cells of chunks, and the lists of chunks. A chunk's level says what still fits. If blocks use several cells: the
+// longest row of free cells, minus one. If each block uses one: the free fraction of the chunk. For whole pages: the
+// logarithm of their number. An empty chunk of one page has the last level, so that it is used last.
 #include "space/memory.h"
 
 #include <errno.h>
@@ -12,12 +10,12 @@
 
 enum { WORD = 64 };
 
-static size_t words_of(size_t cells)
+static size_t count_words(size_t cells)
 {
 	return (cells + WORD - 1) / WORD;
 }
 
-static void flip(uint64_t *bits, size_t first, size_t count)
+static void flip_bits(uint64_t *bits, size_t first, size_t count)
 {
 	while (count) {
 		const size_t bit = first % WORD, here = count < WORD - bit ? count : WORD - bit;
@@ -27,8 +25,8 @@ static void flip(uint64_t *bits, size_t first, size_t count)
 	}
 }
 
-// Bits from which on `count` ones stand in a row.
-static uint64_t row_starts(uint64_t bits, unsigned count)
+// Returns the bits at which `count` set bits in a row begin.
+static uint64_t find_row_starts(uint64_t bits, unsigned count)
 {
 	for (unsigned have = 1; have < count && bits;) {
 		unsigned step = have <= count - have ? have : count - have;
@@ -38,10 +36,10 @@ static uint64_t row_starts(uint64_t bits, unsigned count)
 	return bits;
 }
 
-// Rows are doubled as long as there are any; then what fits behind the longest is added, half as much each time.
-static unsigned longest_row(uint64_t bits)
+// Doubles the length of rows as long as there are any; then extends the longest by half as much each time.
+static unsigned find_longest_row(uint64_t bits)
 {
-	uint64_t rows[7] = {bits}; // where 1, 2, 4, … ones begin
+	uint64_t rows[7] = {bits}; // start bits of rows of 1, 2, 4, … bits
 	unsigned power = 0;
 
 	if (bits == 0 || bits == UINT64_MAX)
@@ -62,7 +60,7 @@ static unsigned longest_row(uint64_t bits)
 
 // ---- lists ------------------------------------------------------------------------------------------
 
-static int level_of(const struct vg_memory_space *space, const struct space_chunk *chunk)
+static int compute_level(const struct vg_memory_space *space, const struct space_chunk *chunk)
 {
 	if (chunk->apart || !chunk->free_cells)
 		return -1;
@@ -71,7 +69,7 @@ static int level_of(const struct vg_memory_space *space, const struct space_chun
 	if (!chunk->blocks)
 		return SPACE_LEVELS - 1;
 	if (chunk->pool->parts)
-		return (int)longest_row(chunk->unused[0]) - 1;
+		return (int)find_longest_row(chunk->unused[0]) - 1;
 	return (int)((chunk->free_cells - 1) * (SPACE_LEVELS - 2) / chunk->cells);
 }
 
@@ -94,7 +92,7 @@ static void unlink_chunk(struct space_pool *pool, struct space_chunk *chunk)
 void space_pool_sort(struct vg_memory_space *space, struct space_chunk *chunk)
 {
 	struct space_pool *pool = chunk->pool;
-	int level = level_of(space, chunk);
+	int level = compute_level(space, chunk);
 
 	if (level == chunk->level)
 		return;
@@ -111,24 +109,24 @@ void space_pool_sort(struct vg_memory_space *space, struct space_chunk *chunk)
 
 // ---- chunks -----------------------------------------------------------------------------------------
 
-static int cut(struct space_chunk *chunk, size_t cells)
+static int cut_chunk(struct space_chunk *chunk, size_t cells)
 {
 	if (chunk->cells == cells)
 		return 0;
-	struct space_cell *cell = calloc(1, cells * sizeof *cell + words_of(cells) * sizeof *chunk->unused);
+	struct space_cell *cell = calloc(1, cells * sizeof *cell + count_words(cells) * sizeof *chunk->unused);
 	if (!cell)
 		return -ENOMEM;
 	free(chunk->cell);
 	chunk->cell = cell;
 	chunk->unused = (uint64_t *)(cell + cells);
 	chunk->cells = chunk->free_cells = cells;
-	flip(chunk->unused, 0, cells);
+	flip_bits(chunk->unused, 0, cells);
 	return 0;
 }
 
 int space_pool_adopt(struct vg_memory_space *space, struct space_pool *pool, struct space_chunk *chunk)
 {
-	int r = cut(chunk, pool->cell ? space_chunk_bytes(space, chunk) / pool->cell : 1);
+	int r = cut_chunk(chunk, pool->cell ? space_chunk_bytes(space, chunk) / pool->cell : 1);
 
 	if (r)
 		return r;
@@ -151,7 +149,7 @@ void space_pool_drop(struct vg_memory_space *space, struct space_chunk *chunk)
 
 static bool find_cell(const struct space_chunk *chunk, size_t *ret_cell)
 {
-	for (size_t word = 0; word < words_of(chunk->cells); word++) {
+	for (size_t word = 0; word < count_words(chunk->cells); word++) {
 		if (!chunk->unused[word])
 			continue;
 		*ret_cell = word * WORD + (size_t)__builtin_ctzll(chunk->unused[word]);
@@ -162,7 +160,7 @@ static bool find_cell(const struct space_chunk *chunk, size_t *ret_cell)
 
 static bool find_cells(const struct space_chunk *chunk, size_t cell, unsigned count, size_t alignment, size_t *ret_cell)
 {
-	for (uint64_t starts = row_starts(chunk->unused[0], count); starts; starts &= starts - 1) {
+	for (uint64_t starts = find_row_starts(chunk->unused[0], count); starts; starts &= starts - 1) {
 		size_t start = (size_t)__builtin_ctzll(starts);
 		if (start * cell % alignment)
 			continue;
@@ -172,7 +170,7 @@ static bool find_cells(const struct space_chunk *chunk, size_t cell, unsigned co
 	return false;
 }
 
-static size_t cells_for(const struct vg_memory_space *space, const struct space_chunk *chunk, size_t size)
+static size_t count_cells(const struct vg_memory_space *space, const struct space_chunk *chunk, size_t size)
 {
 	return chunk->pool->parts ? (size - 1) / space_cell_bytes(space, chunk) + 1 : 1;
 }
@@ -180,7 +178,7 @@ static size_t cells_for(const struct vg_memory_space *space, const struct space_
 bool space_chunk_take(struct vg_memory_space *space, struct space_chunk *chunk, size_t size, size_t alignment,
 		      size_t *ret_cell)
 {
-	const size_t bytes = space_cell_bytes(space, chunk), count = cells_for(space, chunk, size);
+	const size_t bytes = space_cell_bytes(space, chunk), count = count_cells(space, chunk, size);
 	size_t cell;
 
 	if (chunk->pool->parts ? !find_cells(chunk, bytes, (unsigned)count, alignment, &cell)
@@ -188,7 +186,7 @@ bool space_chunk_take(struct vg_memory_space *space, struct space_chunk *chunk, 
 		return false;
 	if (!chunk->blocks)
 		space_idle_remove(space, chunk);
-	flip(chunk->unused, cell, count);
+	flip_bits(chunk->unused, cell, count);
 	chunk->cell[cell] = (struct space_cell){size, NULL};
 	chunk->free_cells -= count;
 	chunk->blocks++;
@@ -205,9 +203,9 @@ bool space_chunk_take(struct vg_memory_space *space, struct space_chunk *chunk, 
 void space_chunk_put(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell)
 {
 	const size_t size = chunk->cell[cell].asked, bytes = space_cell_bytes(space, chunk);
-	const size_t count = cells_for(space, chunk, size);
+	const size_t count = count_cells(space, chunk, size);
 
-	flip(chunk->unused, cell, count);
+	flip_bits(chunk->unused, cell, count);
 	chunk->cell[cell] = (struct space_cell){0};
 	chunk->free_cells += count;
 	chunk->blocks--;
@@ -221,8 +219,9 @@ void space_chunk_put(struct vg_memory_space *space, struct space_chunk *chunk, s
 	space_pool_sort(space, chunk);
 }
 
-// Whole pages are the block's alone: an eighth more than it takes is still better than making new ones.
-static bool suits(const struct vg_memory_space *space, const struct space_chunk *chunk, size_t size, size_t alignment)
+// A block gets all pages of a chunk: up to an eighth too many is better than creating pages.
+static bool is_suitable(const struct vg_memory_space *space, const struct space_chunk *chunk, size_t size,
+			size_t alignment)
 {
 	const size_t pages = (size - 1) / space->page_size + 1;
 
@@ -243,7 +242,7 @@ bool space_pool_take(struct vg_memory_space *space, struct space_pool *pool, siz
 	for (uint64_t levels = pool->filled >> least << least; levels; levels &= levels - 1) {
 		struct space_chunk *chunk = pool->level[__builtin_ctzll(levels)];
 		for (; chunk; chunk = chunk->next) {
-			if ((pool->cell || suits(space, chunk, size, alignment)) &&
+			if ((pool->cell || is_suitable(space, chunk, size, alignment)) &&
 			    space_chunk_take(space, chunk, size, alignment, ret_cell)) {
 				*ret_chunk = chunk;
 				return true;
@@ -265,7 +264,7 @@ uint64_t space_pool_spare(const struct vg_memory_space *space, const struct spac
 	return space->pool[0][pool - first].free_bytes + space->pool[1][pool - first].free_bytes;
 }
 
-static uint64_t largest_of(const struct space_pool *pool)
+static uint64_t get_largest(const struct space_pool *pool)
 {
 	if (!pool->cell || !pool->filled)
 		return 0;
@@ -278,7 +277,7 @@ uint64_t space_largest_free(const struct vg_memory_space *space)
 
 	for (unsigned movable = 0; movable < 2; movable++)
 		for (unsigned i = 0; i <= space->classes; i++) {
-			uint64_t here = largest_of(&space->pool[movable][i]);
+			uint64_t here = get_largest(&space->pool[movable][i]);
 			most = here > most ? here : most;
 		}
 	for (const struct space_chunk *chunk = space->idle_first; chunk; chunk = chunk->idle_next)

@@ -1,4 +1,4 @@
-// A space's beginning and end.
+// Creates and closes spaces.
 #include "space/memory.h"
 
 #include "base/log.h"
@@ -7,7 +7,8 @@
 
 #include <stdlib.h>
 
-enum { RESERVED_TIMES = 4, LEAST_RANGE = 64 }; // addresses for several times the limit, and for so many pages
+// addresses reserved, as a multiple of the limit; minimum number of pages of a range
+enum { RESERVED_TIMES = 4, LEAST_RANGE = 64 };
 
 static void free_space(struct core_object *object)
 {
@@ -17,7 +18,7 @@ static void free_space(struct core_object *object)
 	vg_stream_destroy(space->stream);
 	vg_context_destroy(space->context);
 	free(space->plan);
-	if (!core_forked) // a thread of the parent may wait there for ever
+	if (!core_forked) // threads of the parent may wait there forever
 		pthread_cond_destroy(&space->changed);
 	pthread_mutex_destroy(&space->lock);
 	free(space);
@@ -76,7 +77,7 @@ static void plan_range(struct vg_memory_space *space, size_t max_pages)
 	space->usual_range = usual < space->max_pages ? usual : space->max_pages;
 }
 
-static size_t kept(const struct vg_memory_space *space, size_t base, unsigned index)
+static size_t compute_kept(const struct vg_memory_space *space, size_t base, unsigned index)
 {
 	const size_t most = SIZE_MAX / 2 >> index, bytes = (base < most ? base : most) << index;
 
@@ -104,9 +105,9 @@ static enum vg_status plan_pools(struct vg_memory_space *space, const struct vg_
 			struct space_pool *it = &space->pool[movable][i];
 			it->parts = i == classes;
 			it->cell = it->parts ? space->page_size / SPACE_PARTS : block << i;
-			it->keep = kept(space, pool, i);
+			it->keep = compute_kept(space, pool, i);
 		}
-	space->whole.keep = kept(space, pool, classes + 1);
+	space->whole.keep = compute_kept(space, pool, classes + 1);
 	return VG_OK;
 }
 
@@ -123,16 +124,19 @@ static enum vg_status plan_threshold(struct vg_memory_space *space, const struct
 
 // ---- the beginning ----------------------------------------------------------------------------------
 
-static enum vg_status fill(struct vg_memory_space *space, const struct vg_memory_space_options *o)
+static enum vg_status create_parts(struct vg_memory_space *space, const struct vg_memory_space_options *o)
 {
 	enum vg_status status = check_limit(space, o->limit);
-	if (status == VG_OK)
-		status = plan_pages(space, o);
+	if (status)
+		return status;
+	status = plan_pages(space, o);
+	if (status)
+		return status;
 	space->limit = o->limit;
-	if (status == VG_OK)
-		status = plan_pools(space, o);
-	if (status == VG_OK)
-		status = plan_threshold(space, o);
+	status = plan_pools(space, o);
+	if (status)
+		return status;
+	status = plan_threshold(space, o);
 	if (status)
 		return status;
 	plan_range(space, o->max_pages);
@@ -146,12 +150,14 @@ enum vg_status space_create(struct vg_context *context, const struct vg_memory_s
 	struct vg_memory_space_options o;
 
 	enum vg_status status = core_object_check((struct core_object *)context, "context");
-	if (status == VG_OK && !ret_space)
-		status = vg_fail(VG_INVALID, 0, "ret_space is NULL");
-	if (status == VG_OK)
-		status = vg_options_copy(&o, sizeof o, options);
-	if (status == VG_OK)
-		status = space_here();
+	if (status)
+		return status;
+	if (!ret_space)
+		return vg_fail(VG_INVALID, 0, "ret_space is NULL");
+	status = vg_options_copy(&o, sizeof o, options);
+	if (status)
+		return status;
+	status = space_here();
 	if (status)
 		return status;
 	struct vg_memory_space *space = calloc(1, sizeof *space);
@@ -166,7 +172,7 @@ enum vg_status space_create(struct vg_context *context, const struct vg_memory_s
 	space->next_look = SPACE_LOOK_EVERY;
 	if (budget)
 		space->budget = *budget;
-	status = fill(space, &o);
+	status = create_parts(space, &o);
 	if (status)
 		core_object_release(&space->object);
 	else
@@ -186,10 +192,12 @@ enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit)
 	struct space_chunk *list = NULL;
 
 	enum vg_status status = core_object_check((struct core_object *)space, "space");
-	if (status == VG_OK)
-		status = space_here();
-	if (status == VG_OK)
-		status = check_limit(space, limit);
+	if (status)
+		return status;
+	status = space_here();
+	if (status)
+		return status;
+	status = check_limit(space, limit);
 	if (status)
 		return status;
 	pthread_mutex_lock(&space->lock);
@@ -215,15 +223,15 @@ enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit)
 
 // ---- the end ----------------------------------------------------------------------------------------
 
-// Movable blocks have no memory from here on.
-static void detach(struct space_chunk *chunk)
+// Leaves the movable blocks of a chunk without memory.
+static void detach_blocks(struct space_chunk *chunk)
 {
 	for (size_t i = 0; i < chunk->cells; i++)
 		if (chunk->cell[i].owner)
 			chunk->cell[i].owner->chunk = NULL;
 }
 
-static struct space_chunk *take_all(struct vg_memory_space *space)
+static struct space_chunk *list_chunks(struct vg_memory_space *space)
 {
 	struct space_chunk *list = NULL;
 
@@ -232,7 +240,7 @@ static struct space_chunk *take_all(struct vg_memory_space *space)
 			struct space_chunk *chunk = space->range[i]->chunk[page];
 			if (!chunk || chunk->first != page)
 				continue;
-			detach(chunk);
+			detach_blocks(chunk);
 			chunk->next = list;
 			list = chunk;
 			space->leaving++;
@@ -241,7 +249,7 @@ static struct space_chunk *take_all(struct vg_memory_space *space)
 	return list;
 }
 
-// Page-locked memory goes in a context only, and not while another thread captures.
+// Freeing page-locked memory needs a context, and must not fail because another thread captures.
 static void end_mover(struct vg_memory_space *space)
 {
 	CORE_SCOPE scope = {false};
@@ -253,7 +261,7 @@ static void end_mover(struct vg_memory_space *space)
 	space->mover = NULL;
 }
 
-static enum vg_status end(struct vg_memory_space *space)
+static enum vg_status end_space(struct vg_memory_space *space)
 {
 	char bytes[VG_SIZE_TEXT];
 
@@ -264,11 +272,11 @@ static enum vg_status end(struct vg_memory_space *space)
 		pthread_cond_wait(&space->changed, &space->lock);
 	const size_t blocks = again ? 0 : space->blocks;
 	const uint64_t allocated = space->allocated;
-	struct space_chunk *list = again ? NULL : take_all(space);
+	struct space_chunk *list = again ? NULL : list_chunks(space);
 	pthread_mutex_unlock(&space->lock);
 	if (again)
 		return VG_OK;
-	if (blocks && !space->budget.charge) // else whose budget it is tells of them
+	if (blocks && !space->budget.charge) // otherwise the owner of the budget logs them
 		vg_log(VG_LOG_WARNING, "closing a memory space: %zu blocks with %s were still allocated", blocks,
 		       vg_size_format(allocated, bytes));
 	end_mover(space);
@@ -283,19 +291,19 @@ enum vg_status vg_memory_space_close(struct vg_memory_space *space)
 	if (status)
 		return status;
 	atomic_store(&space->object.closed, true);
-	return end(space);
+	return end_space(space);
 }
 
 void vg_memory_space_destroy(struct vg_memory_space *space)
 {
-	struct vg_kept_error kept;
+	struct vg_kept_error compute_kept;
 
 	if (!space)
 		return;
-	vg_error_keep(&kept);
+	vg_error_keep(&compute_kept);
 	atomic_store(&space->object.closed, true);
-	if (!core_forked && end(space))
+	if (!core_forked && end_space(space))
 		vg_log(VG_LOG_WARNING, "destroying a memory space: %s", vg_last_error()->text);
-	vg_error_restore(&kept);
+	vg_error_restore(&compute_kept);
 	core_object_release(&space->object);
 }

@@ -1,29 +1,28 @@
-// A virtual GPU's memory, as the room that puts virtual GPUs together sees it. Any thread.
+// A virtual GPU's memory, for other rooms. Any thread.
 #pragma once
 #include <stdbool.h>
 
 #include "virgate/memory_space.h"
 #include "virgate/stream.h"
 
-// Where pages are charged before they are made. Called under no lock of the space. Whoever charges tells the log of
-// blocks that were left at the end.
+// Where pages are charged before they are created. Called without locks of the space. The owner of a budget with
+// `charge` logs blocks that were left at the end.
 struct space_budget {
 	void *user;
 	enum vg_status (*charge)(void *user, uint64_t bytes); // INSUFFICIENT with need and have
 	void (*refund)(void *user, uint64_t bytes);
-	// Makes `stream` wait for all work of the virtual GPU that was dispatched so far; NULL: everything in the
+	// Makes `stream` wait for all work of the virtual GPU that was dispatched so far; NULL: waits for the whole
 	// context.
 	enum vg_status (*fence)(void *user, struct vg_stream *stream);
 };
 
-// vg_memory_space_create() for a function of that name. `budget` is copied, and may be NULL, as may each of its calls:
-// then the space's own limit is the only one.
+// Like vg_memory_space_create(). `budget` is copied. It or its functions may be NULL: then only the space's own limit
+// applies.
 enum vg_status space_create(struct vg_context *context, const struct vg_memory_space_options *options,
 			    const struct space_budget *budget, struct vg_memory_space **ret_space);
-// Gives empty pages back if it takes that. INVALID (0, or above the device's memory), LIMIT (more is held), DRIVER.
+// Frees empty pages if necessary. INVALID (0, or above the device's memory), LIMIT (more is charged), DRIVER.
 enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit);
-// Whether all of the bytes lie in one block, which a program has the address of: BOUNDS and STALE name them `what`. No
-// driver call.
+// Checks that all bytes are in one block with a valid address. BOUNDS and STALE name them `what`. No driver call.
 enum vg_status space_check(struct vg_memory_space *space, vg_address address, size_t size, const char *what);
 
 // ---- to the host and back --------------------------------------------------------------------------------

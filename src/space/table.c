@@ -1,9 +1,9 @@
-// What there is: figures of one instant, pages, pools.
+// Information about pages and pools.
 #include "space/memory.h"
 
 #include "base/clock.h"
 
-// A page's note: what calls did, and above it when the last one did.
+// Bits of a page's note: kinds of accesses, and above them the time of the last one.
 enum { ACCESSED = 1, WRITTEN = 2, TIME = 4 };
 
 void space_touch(struct vg_memory_space *space, struct space_chunk *chunk, size_t offset, size_t size, bool written)
@@ -14,12 +14,12 @@ void space_touch(struct vg_memory_space *space, struct space_chunk *chunk, size_
 		chunk->calls[page] = note | (chunk->calls[page] & WRITTEN);
 }
 
-static enum vg_tristate known(const struct space_chunk *chunk, bool done)
+static enum vg_tristate get_tristate(const struct space_chunk *chunk, bool done)
 {
 	return done ? VG_TRISTATE_YES : chunk->told ? VG_TRISTATE_UNKNOWN : VG_TRISTATE_NO;
 }
 
-static struct vg_page describe(const struct vg_memory_space *space, const struct space_range *range, size_t at)
+static struct vg_page describe_page(const struct vg_memory_space *space, const struct space_range *range, size_t at)
 {
 	struct vg_page page = {.address = range->base + at * space->page_size, .size = space->page_size};
 	const struct space_chunk *chunk = range->chunk[at];
@@ -31,8 +31,8 @@ static struct vg_page describe(const struct vg_memory_space *space, const struct
 	const uint64_t note = chunk->calls[at - chunk->first];
 	page.valid = 1;
 	page.physical = chunk->physical + (at - chunk->first);
-	page.dirty = known(chunk, note & WRITTEN);
-	page.accessed = known(chunk, note & ACCESSED);
+	page.dirty = get_tristate(chunk, note & WRITTEN);
+	page.accessed = get_tristate(chunk, note & ACCESSED);
 	page.last_access_ns = note / TIME;
 	return page;
 }
@@ -49,7 +49,7 @@ enum vg_status vg_memory_space_page(struct vg_memory_space *space, vg_address ad
 		status = vg_fail(VG_BOUNDS, 0, "address is 0x%llx, which is no address of this space",
 				 (unsigned long long)address);
 	if (status == VG_OK)
-		*ret_page = describe(space, range, (address - range->base) / space->page_size);
+		*ret_page = describe_page(space, range, (address - range->base) / space->page_size);
 	pthread_mutex_unlock(&space->lock);
 	return status;
 }
@@ -64,7 +64,7 @@ static size_t list_pages(const struct vg_memory_space *space, struct vg_page *pa
 			if (!chunk || chunk->state == SPACE_COMING)
 				continue;
 			if (count < capacity)
-				pages[count] = describe(space, space->range[i], at);
+				pages[count] = describe_page(space, space->range[i], at);
 			count++;
 		}
 	return count;
@@ -128,7 +128,7 @@ enum vg_status vg_memory_space_info(struct vg_memory_space *space, struct vg_mem
 
 // ---- pools ------------------------------------------------------------------------------------------
 
-// A pool as programs see it: that of plain blocks and that of movable ones; whole pages have one.
+// Finds a pool as programs see it: the pools of plain and of movable blocks; whole pages have only one.
 static enum vg_status find_pool(struct vg_memory_space *space, unsigned index, struct space_pool *ret_pools[2])
 {
 	if (index > space->classes + 1)
@@ -161,7 +161,7 @@ enum vg_status vg_memory_space_pool(struct vg_memory_space *space, unsigned inde
 	return status;
 }
 
-static void shrink(struct vg_memory_space *space, struct space_pool *pool, size_t keep, struct space_chunk **list)
+static void shrink_pool(struct vg_memory_space *space, struct space_pool *pool, size_t keep, struct space_chunk **list)
 {
 	pool->keep = keep;
 	for (struct space_chunk *chunk = space->idle_first, *next; chunk && space_pool_spare(space, pool) > keep;
@@ -188,7 +188,7 @@ enum vg_status vg_memory_space_set_pool_size(struct vg_memory_space *space, unsi
 		status = find_pool(space, index, pools);
 	for (int i = 0; i < 2 && status == VG_OK; i++)
 		if (pools[i])
-			shrink(space, pools[i], bytes, &list);
+			shrink_pool(space, pools[i], bytes, &list);
 	pthread_mutex_unlock(&space->lock);
 	return status ? status : space_give_back(space, list, false, NULL);
 }
