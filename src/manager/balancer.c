@@ -1,4 +1,4 @@
-// A balancer from its creation to its end.
+// Creates, closes and destroys balancers, and accepts work for them.
 #include "manager/balancer_engine.h"
 
 #include "base/log.h"
@@ -17,7 +17,7 @@ static void free_balancer(struct core_object *object)
 		free(queue);
 	}
 	for (unsigned i = 0; i < balancer->manager_count; i++)
-		balancer_drop(balancer->managers[i]);
+		balancer_release_manager(balancer->managers[i]);
 	balancer_memory_finish(&balancer->memory);
 	free(balancer->log);
 	free(balancer);
@@ -43,30 +43,34 @@ static enum vg_status check_options(const struct vg_balancer_options *options)
 	return VG_OK;
 }
 
-static enum vg_status add(struct vg_balancer *balancer, struct vg_manager *manager)
+static enum vg_status append_manager(struct vg_balancer *balancer, struct vg_manager *manager)
 {
-	enum vg_status status = balancer_hold(manager);
+	for (unsigned i = 0; i < balancer->manager_count; i++)
+		if (balancer->managers[i] == manager)
+			return vg_fail(VG_EXISTS, 0, "the balancer has that manager, as number %u", i);
+	if (balancer->manager_count == VG_BALANCER_MANAGERS)
+		return vg_fail(VG_LIMIT, 0, "the balancer has %d managers: there may be no more", VG_BALANCER_MANAGERS);
+	if (balancer->worker.stopping)
+		return vg_fail(VG_CLOSED, 0, "the balancer has been closed");
+	balancer->managers[balancer->manager_count++] = manager;
+	return VG_OK;
+}
+
+static enum vg_status add_manager(struct vg_balancer *balancer, struct vg_manager *manager)
+{
+	enum vg_status status = balancer_retain_manager(manager);
 
 	if (status)
 		return status;
 	pthread_mutex_lock(&balancer->worker.lock);
-	for (unsigned i = 0; i < balancer->manager_count; i++)
-		if (balancer->managers[i] == manager)
-			status = vg_fail(VG_EXISTS, 0, "the balancer has that manager, as number %u", i);
-	if (status == VG_OK && balancer->manager_count == VG_BALANCER_MANAGERS)
-		status = vg_fail(VG_LIMIT, 0, "the balancer has %d managers: there may be no more",
-				 VG_BALANCER_MANAGERS);
-	if (status == VG_OK && balancer->worker.stopping)
-		status = vg_fail(VG_CLOSED, 0, "the balancer has been closed");
-	if (status == VG_OK)
-		balancer->managers[balancer->manager_count++] = manager;
+	status = append_manager(balancer, manager);
 	pthread_mutex_unlock(&balancer->worker.lock);
 	if (status)
-		balancer_drop(manager);
+		balancer_release_manager(manager);
 	return status;
 }
 
-static struct vg_balancer *make(const struct vg_balancer_options *options)
+static struct vg_balancer *create_balancer(const struct vg_balancer_options *options)
 {
 	struct vg_balancer *balancer = calloc(1, sizeof *balancer);
 
@@ -103,25 +107,26 @@ enum vg_status vg_balancer_create(struct vg_manager *const *managers, size_t cou
 		return status;
 	if (!count || count > VG_BALANCER_MANAGERS)
 		return vg_fail(count ? VG_LIMIT : VG_INVALID, 0, "%zu managers: 1 to %d", count, VG_BALANCER_MANAGERS);
-	struct vg_balancer *balancer = make(&asked);
+	struct vg_balancer *balancer = create_balancer(&asked);
 	if (!balancer)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a balancer");
-	for (size_t i = 0; i < count && status == VG_OK; i++)
-		status = add(balancer, managers[i]);
-	if (status == VG_OK)
+	for (size_t i = 0; i < count && !status; i++)
+		status = add_manager(balancer, managers[i]);
+	if (!status)
 		status = manager_worker_start(&balancer->worker, balancer_run, balancer, "balancer");
-	if (status)
+	if (status) {
 		core_object_release(&balancer->object);
-	else
-		*ret_balancer = balancer;
-	return status;
+		return status;
+	}
+	*ret_balancer = balancer;
+	return VG_OK;
 }
 
 enum vg_status vg_balancer_add(struct vg_balancer *balancer, struct vg_manager *manager)
 {
 	VG_ENTRY();
 	BALANCER_USABLE(balancer);
-	return add(balancer, manager);
+	return add_manager(balancer, manager);
 }
 
 enum vg_status vg_balancer_close(struct vg_balancer *balancer)
@@ -155,20 +160,21 @@ enum vg_status vg_balancer_execute(struct vg_balancer *balancer, const struct vg
 	enum vg_status status = balancer_work_create(balancer, &asked, &balanced);
 	if (status)
 		return status;
-	core_object_retain(&balanced->object); // the caller's; the other one is the queue's, and may be gone any moment
+	core_object_retain(&balanced->object); // for the caller; the queue may release its own reference at any moment
 	status = balancer_enqueue(balancer, balanced);
-	if (status == VG_OK) {
-		pthread_mutex_lock(&balancer->worker.lock);
-		balancer->info.submitted++;
-		pthread_mutex_unlock(&balancer->worker.lock);
-	} else {
+	if (status) {
 		core_object_release(&balanced->object);
+		core_object_release(&balanced->object);
+		return status;
 	}
-	if (status == VG_OK && ret_balanced)
+	pthread_mutex_lock(&balancer->worker.lock);
+	balancer->info.submitted++;
+	pthread_mutex_unlock(&balancer->worker.lock);
+	if (ret_balanced)
 		*ret_balanced = balanced;
 	else
 		core_object_release(&balanced->object);
-	return status;
+	return VG_OK;
 }
 
 enum vg_status vg_balancer_info(struct vg_balancer *balancer, struct vg_balancer_info *ret_info)

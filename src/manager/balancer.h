@@ -1,5 +1,5 @@
-// The balancer from inside. What it decides is a function of a snapshot of loads and of what it remembers; reading the
-// loads and acting on them is balancer_source.c alone.
+// The balancer's internal interface. Its decisions depend only on a snapshot of the loads and on its memory of earlier
+// rounds. Only balancer_source.c reads loads and acts on managers.
 #pragma once
 #include "base/status.h"
 #include "virgate/balancer.h"
@@ -10,9 +10,9 @@
 
 enum { BALANCER_NAME = 64, BALANCER_WHY = 256 };
 
-// Which virtual GPU: ids are of a manager, and may be given again; serials never.
+// Identifies a virtual GPU. A manager may reuse an id, but never a serial.
 struct balancer_key {
-	unsigned manager; // as they were added, from 0 on
+	unsigned manager; // in the order in which they were added, from 0
 	int id;
 	uint64_t serial;
 };
@@ -21,68 +21,70 @@ static inline bool balancer_same(struct balancer_key a, struct balancer_key b)
 	return a.manager == b.manager && a.id == b.id && a.serial == b.serial;
 }
 
-// One virtual GPU at one time.
+// The load of one virtual GPU at one time.
 struct balancer_load {
 	struct balancer_key key;
 	char name[BALANCER_NAME];
 	enum vg_virtual_gpu_status status;
-	bool takes_work;	   // it is neither paused nor in error
-	double share;		   // of its device
-	unsigned units, max_units; // virtual compute units: its own, its device's; 0: not counted in units
-	int priority;		   // the highest of what waits or runs
-	unsigned window;	   // executions that it can have running at once
-	size_t waiting, running;   // bound: its arguments are addresses of this virtual GPU
-	size_t unbound;		   // the balancer's own, that wait for it and can go anywhere
+	bool takes_work; // false: it is paused or in error
+	double share;	 // compute share of its device
+	// compute units of the virtual GPU and of its device; 0: its share is not counted in units
+	unsigned units, max_units;
+	int priority;		 // the highest of its waiting and running work
+	unsigned window;	 // number of executions that it can run at once
+	size_t waiting, running; // bound work: its arguments contain addresses of this virtual GPU
+	size_t unbound;		 // work in the balancer's queue for it, which can still move to another
 	bool utilization_known;
-	double utilization; // of its share, 0 to 1
-	bool gave, took;    // within a plan: in this round
+	double utilization; // utilization of its share, 0 to 1
+	bool gave, took;    // within a plan: work left or came in this round
 };
 static inline double balancer_executions(const struct balancer_load *load)
 {
 	return (double)(load->waiting + load->unbound + load->running);
 }
-// How long new work would wait, in executions of a whole device; a share of nothing is next to nothing.
+// Returns how long new work would wait, in executions of a whole device. Shares below 0.001 count as 0.001.
 static inline double balancer_drain(const struct balancer_load *load)
 {
 	return balancer_executions(load) / (load->share > 0.001 ? load->share : 0.001);
 }
 
-// What it remembers of a virtual GPU from round to round.
+// What the balancer remembers about a virtual GPU between rounds.
 struct balancer_mark {
 	struct balancer_key key;
-	double share;	     // its own, without what is lent
-	int scaled;	     // units that it has beyond its own
-	unsigned pressed;    // rounds on end in which work waited
-	unsigned calm;	     // and in which none did
-	uint64_t gave, took; // the last round in which work, or its own share, left it or came; 0: never
-	unsigned needed;     // how often it had to have back what it had lent
-	double credit;	     // of the weighted strategy
+	double share;	     // its own, without loans
+	int scaled;	     // units added to its own
+	unsigned pressed;    // number of consecutive rounds with waiting work
+	unsigned calm;	     // number of consecutive rounds without waiting work
+	uint64_t gave, took; // the last round in which work or its own share left it or came to it; 0: never
+	unsigned needed;     // number of times that it needed a loan back
+	double credit;	     // for the weighted strategy
 };
 struct balancer_loan {
 	struct balancer_key from, to;
 	double share;
 };
 struct balancer_memory {
-	struct balancer_mark *marks; // in the order of the loads that were observed last
+	struct balancer_mark *marks; // in the order of the loads of the latest observation
 	size_t count;
 	struct balancer_loan *loans;
 	size_t loan_count, loan_capacity;
 	uint64_t round;
-	struct balancer_key last; // that round robin chose
+	struct balancer_key last; // the latest choice of round robin
 };
-// Its marks are then those of the loads, in their order. NO_MEMORY: nothing has changed.
-enum vg_status balancer_meet(struct balancer_memory *memory, const struct balancer_load *loads, size_t count);
-// Likewise, and begins a round.
-enum vg_status balancer_observe(struct balancer_memory *memory, const struct balancer_load *loads, size_t count);
+// Makes the marks correspond to the loads, in their order. NO_MEMORY: nothing has changed.
+enum vg_status balancer_update_marks(struct balancer_memory *memory, const struct balancer_load *loads, size_t count);
+// Does the same, and begins a round.
+enum vg_status balancer_begin_round(struct balancer_memory *memory, const struct balancer_load *loads, size_t count);
 void balancer_memory_finish(struct balancer_memory *memory);
 struct balancer_mark *balancer_mark(const struct balancer_memory *memory, struct balancer_key key);
 
 enum {
-	BALANCER_HOLD = 5,     // rounds in which who took something gives nothing, and the other way round
-	BALANCER_PATIENCE = 2, // rounds on end that work waits before shares, units or quanta change for it
-	BALANCER_CALM = 3      // rounds on end without work that waits before they change back
+	BALANCER_HOLD = 5,     // rounds for which a virtual GPU that received gives nothing, and the reverse
+	BALANCER_PATIENCE = 2, // consecutive rounds with waiting work before shares, units or quanta change
+	BALANCER_CALM = 3      // consecutive rounds without waiting work before they change back
 };
-// Whether `round` is so near that what was done then stands; twice as long for each time that it proved wrong.
+// Returns whether an action of `round` is too recent to be undone. The period doubles with each time that such an
+// action proved `wrong`.
 static inline bool balancer_still(const struct balancer_memory *memory, uint64_t round, unsigned wrong)
 {
 	return round && memory->round - round < (uint64_t)BALANCER_HOLD << (wrong < 8 ? wrong : 8);
@@ -94,23 +96,23 @@ struct balancer_rules {
 };
 struct balancer_decision {
 	enum vg_balancing_action action;
-	size_t from, to;   // of the loads; of one virtual GPU alone: the same
-	size_t executions; // MIGRATE: that move; PREEMPT: 1
-	double share;	   // ADJUST_SHARE: that goes from one to the other
-	int units;	   // SCALE_UNITS: more, or fewer
-	bool returns;	   // what was lent or added goes back,
-	bool needed;	   // because it is needed there
+	size_t from, to;   // indexes of loads; equal if only one virtual GPU is concerned
+	size_t executions; // MIGRATE: number to move; PREEMPT: 1
+	double share;	   // ADJUST_SHARE: the share that moves
+	int units;	   // SCALE_UNITS: the change
+	bool returns;	   // a loan or added units go back
+	bool needed;	   // because the lender needs them
 	char why[BALANCER_WHY];
 };
-// After balancer_observe() of the same loads. Changes neither; at most `capacity` decisions, in the order in which they
-// are to be carried out.
+// Decides what to do about the loads, after balancer_begin_round() of the same loads. Changes neither. Returns at most
+// `capacity` decisions, in the order in which they are to be executed.
 size_t balancer_decide(const struct balancer_rules *rules, const struct balancer_load *loads, size_t count,
 		       const struct balancer_memory *memory, struct balancer_decision *decisions, size_t capacity);
-// A decision has been carried out.
+// Records that a decision was executed.
 void balancer_commit(struct balancer_memory *memory, const struct balancer_load *loads,
 		     const struct balancer_decision *decision);
 
-// Parts of balancer_decide(); `loads` are its own copy, in which what was decided is done already.
+// Parts of balancer_decide(). `loads` is a copy of the plan, with the effects of earlier decisions applied.
 struct balancer_plan {
 	const struct balancer_rules *rules;
 	struct balancer_load *loads;
@@ -123,7 +125,7 @@ void balancer_plan_migrations(struct balancer_plan *plan);
 void balancer_plan_shares(struct balancer_plan *plan);
 void balancer_plan_units(struct balancer_plan *plan);
 void balancer_plan_preemption(struct balancer_plan *plan);
-// NULL: there is no more room.
+// Returns NULL if the plan is full.
 __attribute__((format(printf, 5, 6))) struct balancer_decision *balancer_plan_add(struct balancer_plan *plan,
 										  enum vg_balancing_action action,
 										  size_t from, size_t to,
@@ -133,6 +135,6 @@ static inline bool balancer_allows(const struct balancer_plan *plan, enum vg_bal
 	return !(plan->rules->forbidden & action);
 }
 
-// The virtual GPU that new work goes to; -1: none takes work. Notes the choice.
-long balancer_place(enum vg_balancing strategy, const struct balancer_load *loads, size_t count,
-		    struct balancer_memory *memory);
+// Chooses the virtual GPU for new work, and records the choice. Returns -1 if none accepts work.
+long balancer_choose(enum vg_balancing strategy, const struct balancer_load *loads, size_t count,
+		     struct balancer_memory *memory);

@@ -1,4 +1,4 @@
-// Strategies: where new work goes.
+// Strategies: choose the virtual GPU for new work.
 #include "manager/balancer.h"
 
 // Order of round robin: by manager, then by id.
@@ -17,22 +17,23 @@ static bool is_better_next(const struct balancer_memory *memory, struct balancer
 static bool is_less_loaded(const struct balancer_memory *memory, const struct balancer_load *load,
 			   const struct balancer_load *best)
 {
-	// New work counts: a small share that is idle is not the same as a large one.
+	// Includes the new work, so that an idle virtual GPU with a small share does not count as one with a large
+	// share.
 	double after = balancer_drain(load) + 1 / (load->share > 0.001 ? load->share : 0.001);
 	double best_after = balancer_drain(best) + 1 / (best->share > 0.001 ? best->share : 0.001);
 
 	if (after != best_after)
 		return after < best_after;
-	// Utilization is of an interval that has passed: a little of it says nothing about who is free now.
+	// Utilization describes a past interval: small differences say nothing about the present.
 	double less = best->utilization - load->utilization;
 	if (load->utilization_known && best->utilization_known && (less > 0.1 || less < -0.1))
 		return less > 0;
-	return is_better_next(memory, load->key, best->key); // work that ends at once is not all of the first one
+	return is_better_next(memory, load->key, best->key); // otherwise short work would always go to the first one
 }
 
-// Each gains its share and the one with the most pays for all: as many as its share of any number on end, spread
-// evenly.
-static void pay(struct balancer_memory *memory, const struct balancer_load *loads, size_t count, long chosen)
+// The chosen one pays the sum of all shares, and each earns its own share: over time, each is chosen in proportion to
+// its share, evenly spread.
+static void pay_credit(struct balancer_memory *memory, const struct balancer_load *loads, size_t count, long chosen)
 {
 	double all = 0;
 
@@ -42,13 +43,13 @@ static void pay(struct balancer_memory *memory, const struct balancer_load *load
 	balancer_mark(memory, loads[chosen].key)->credit -= all;
 }
 
-static double gain(struct balancer_memory *memory, const struct balancer_load *load)
+static double earn_credit(struct balancer_memory *memory, const struct balancer_load *load)
 {
 	return balancer_mark(memory, load->key)->credit += load->share;
 }
 
-long balancer_place(enum vg_balancing strategy, const struct balancer_load *loads, size_t count,
-		    struct balancer_memory *memory)
+long balancer_choose(enum vg_balancing strategy, const struct balancer_load *loads, size_t count,
+		     struct balancer_memory *memory)
 {
 	double most = 0;
 	long best = -1;
@@ -63,7 +64,7 @@ long balancer_place(enum vg_balancing strategy, const struct balancer_load *load
 			better = better || is_better_next(memory, loads[i].key, loads[best].key);
 			break;
 		case VG_BALANCE_WEIGHTED:
-			credit = gain(memory, &loads[i]);
+			credit = earn_credit(memory, &loads[i]);
 			better = better || credit > most + 1e-9;
 			break;
 		default:
@@ -76,7 +77,7 @@ long balancer_place(enum vg_balancing strategy, const struct balancer_load *load
 		most = credit;
 	}
 	if (best >= 0 && strategy == VG_BALANCE_WEIGHTED)
-		pay(memory, loads, count, best);
+		pay_credit(memory, loads, count, best);
 	if (best >= 0)
 		memory->last = loads[best].key;
 	return best;

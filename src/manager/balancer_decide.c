@@ -1,4 +1,4 @@
-// What is to be done about a snapshot: a function of the loads, the rules and what is remembered.
+// Decides what to do about a snapshot of the loads, from the rules and the memory of earlier rounds.
 #include "manager/balancer.h"
 
 #include <stdarg.h>
@@ -23,37 +23,37 @@ struct balancer_decision *balancer_plan_add(struct balancer_plan *plan, enum vg_
 
 // ---- migration: queued work goes where it would wait less ------------------------------------------------
 
-static size_t movable(const struct balancer_load *from, const struct balancer_load *to)
+static size_t count_movable(const struct balancer_load *from, const struct balancer_load *to)
 {
-	// What is bound has addresses of its device in its arguments.
+	// The arguments of bound work contain addresses of its device.
 	return from->unbound + (from->key.manager == to->key.manager && from->takes_work ? from->waiting : 0);
 }
 
-// How many executions make both wait equally long, and not one more: so nothing ever goes back for having come.
-static size_t to_move(const struct balancer_load *from, const struct balancer_load *to)
+// Returns how many executions to move so that both wait equally long. Rounded down, so that no work ever moves back.
+static size_t count_to_move(const struct balancer_load *from, const struct balancer_load *to)
 {
 	double both = from->share + to->share;
 
 	if (!from->takes_work)
-		return from->unbound; // it would wait without end
+		return from->unbound; // it would wait forever
 	double even =
 		both > 0 ? (balancer_executions(from) * to->share - balancer_executions(to) * from->share) / both : 0;
-	size_t most = movable(from, to), wanted = even > 0 ? (size_t)(even + 1e-9) : 0;
+	size_t most = count_movable(from, to), wanted = even > 0 ? (size_t)(even + 1e-9) : 0;
 
 	return wanted < most ? wanted : most;
 }
 
-// How long new work would wait there.
-static double wait_at(const struct balancer_load *load)
+// Returns how long new work would wait there.
+static double estimate_wait(const struct balancer_load *load)
 {
 	return balancer_drain(load) + (load->takes_work ? 0 : 1e9);
 }
 
-static double distance(const struct balancer_load *from, const struct balancer_load *to)
+static double compare_waits(const struct balancer_load *from, const struct balancer_load *to)
 {
-	double most = wait_at(from);
+	double most = estimate_wait(from);
 
-	return most > 0 ? (most - wait_at(to)) / most : 0;
+	return most > 0 ? (most - estimate_wait(to)) / most : 0;
 }
 
 static bool may_give(const struct balancer_plan *plan, const struct balancer_load *load)
@@ -69,7 +69,7 @@ static bool may_take(const struct balancer_plan *plan, const struct balancer_loa
 	       !balancer_still(plan->memory, balancer_mark(plan->memory, load->key)->gave, 0);
 }
 
-// The pair with the most to gain; false: there is none beyond the threshold.
+// Finds the pair with the largest gain. Returns false if no pair differs by more than the threshold.
 static bool find_pair(const struct balancer_plan *plan, size_t *ret_from, size_t *ret_to)
 {
 	double most = 0;
@@ -78,9 +78,9 @@ static bool find_pair(const struct balancer_plan *plan, size_t *ret_from, size_t
 		const struct balancer_load *a = &plan->loads[from];
 		for (size_t to = 0; may_give(plan, a) && to < plan->count; to++) {
 			const struct balancer_load *b = &plan->loads[to];
-			double gain = wait_at(a) - wait_at(b);
-			if (to == from || gain <= most || !may_take(plan, b) || !to_move(a, b) ||
-			    distance(a, b) <= plan->rules->threshold)
+			double gain = estimate_wait(a) - estimate_wait(b);
+			if (to == from || gain <= most || !may_take(plan, b) || !count_to_move(a, b) ||
+			    compare_waits(a, b) <= plan->rules->threshold)
 				continue;
 			most = gain;
 			*ret_from = from;
@@ -90,7 +90,7 @@ static bool find_pair(const struct balancer_plan *plan, size_t *ret_from, size_t
 	return most > 0;
 }
 
-static void move(struct balancer_load *from, struct balancer_load *to, size_t count)
+static void move_load(struct balancer_load *from, struct balancer_load *to, size_t count)
 {
 	size_t unbound = count < from->unbound ? count : from->unbound;
 
@@ -117,30 +117,31 @@ static struct balancer_decision *add_migration(struct balancer_plan *plan, size_
 		"%s has %zu waiting and %zu running for a share of %.2f, %s %zu and %zu for %.2f: %.2f "
 		"apart, more than %.2f; %zu that wait move",
 		a->name, a->waiting + a->unbound, a->running, a->share, b->name, b->waiting + b->unbound, b->running,
-		b->share, distance(a, b), plan->rules->threshold, count);
+		b->share, compare_waits(a, b), plan->rules->threshold, count);
 }
 
 void balancer_plan_migrations(struct balancer_plan *plan)
 {
 	size_t from, to;
 
-	// Each pair once a round: what is left is for the next one, which sees what came of it.
+	// Each pair moves once in a round: the next round sees the result.
 	for (size_t i = 0; i < plan->count && balancer_allows(plan, VG_ACTION_MIGRATE); i++) {
 		if (!find_pair(plan, &from, &to))
 			return;
 		struct balancer_load *a = &plan->loads[from], *b = &plan->loads[to];
-		size_t count = to_move(a, b);
+		size_t count = count_to_move(a, b);
 		struct balancer_decision *decision = add_migration(plan, from, to, count);
 		if (!decision)
 			return;
 		decision->executions = count;
-		move(a, b, count);
+		move_load(a, b, count);
 	}
 }
 
 // ---- preemption -------------------------------------------------------------------------------------------
 
-// Of one manager: who waits with the highest priority while nothing of it runs; and who runs with the lowest.
+// For each manager: ends the quantum of the running virtual GPU with the lowest priority for the waiting one with the
+// highest.
 void balancer_plan_preemption(struct balancer_plan *plan)
 {
 	const struct balancer_load *loads = plan->loads;
@@ -181,10 +182,10 @@ size_t balancer_decide(const struct balancer_rules *rules, const struct balancer
 	if (!count)
 		return 0;
 	plan.loads = calloc(count, sizeof *plan.loads);
-	if (!plan.loads) // nothing is done, and the next round tries again
+	if (!plan.loads) // decide nothing: the next round tries again
 		return 0;
 	memcpy(plan.loads, loads, count * sizeof *loads);
-	// The cheapest first: what a move of work settles needs no share.
+	// Cheapest first: where moving work suffices, no share changes.
 	balancer_plan_migrations(&plan);
 	balancer_plan_units(&plan);
 	balancer_plan_shares(&plan);

@@ -1,7 +1,7 @@
-// The balancer at work: what waits for each virtual GPU, the thread that binds it, and rounds.
+// The balancer's engine: queues for each virtual GPU, the thread that binds work, and rounds.
 //
-// Locks: `rounds`, then `lock`. Neither is held over a callback, words to the log, or work's submission; `rounds` is
-// held over actions, of which none waits for the GPU.
+// Lock order: `rounds`, then `worker.lock`. Neither is locked during a callback, a log message or a submission.
+// `rounds` is locked during actions, which never wait for the GPU.
 #pragma once
 #include "core/core.h"
 #include "core/object.h"
@@ -14,11 +14,11 @@ enum { BALANCER_ARGUMENTS = 4096 };
 
 struct vg_balanced {
 	struct core_object object;
-	struct vg_balancer *balancer; // held
-	// Of the program; nobody changes it but `bind`, once.
+	struct vg_balancer *balancer; // a reference
+	// From the program. Only `bind` changes the values, once.
 	char *kernel;
 	struct vg_launch_config config;
-	struct vg_argument *arguments; // into `values`
+	struct vg_argument *arguments; // pointers into `values`
 	void **values;
 	size_t argument_count;
 	int priority;
@@ -28,18 +28,18 @@ struct vg_balanced {
 	void *user;
 	// Under the balancer's lock.
 	struct vg_balanced *next;
-	struct balancer_key key;	// bound to that one, or about to be
-	struct vg_balanced_info info;	// its state, too
-	struct vg_execution *execution; // held; NULL: not bound
-	bool cancelled, done;		// done: and the program has been told
+	struct balancer_key key;	// the virtual GPU to which it is or will be bound
+	struct vg_balanced_info info;	// includes its state
+	struct vg_execution *execution; // a reference; NULL: not bound
+	bool cancelled, done;		// done: the program's callback has returned
 	enum vg_status failure;
 	int failure_code;
 	char failure_text[512];
-	pthread_cond_t changed; // it is done
+	pthread_cond_t changed; // signalled when `done` is set
 };
 enum vg_status balancer_work_create(struct vg_balancer *balancer, const struct vg_balanced_work *work,
 				    struct vg_balanced **ret_balanced);
-// Notes the last error as what it failed of.
+// Marks the work as failed, with the text of the last error.
 void balancer_work_fail(struct vg_balanced *work, enum vg_status status);
 
 // ---- queues (balancer_queue.c); under the lock -------------------------------------------------------------
@@ -50,21 +50,21 @@ struct balancer_list {
 };
 void balancer_list_init(struct balancer_list *list);
 void balancer_list_add(struct balancer_list *list, struct vg_balanced *work);
-struct vg_balanced *balancer_list_take(struct balancer_list *list);
-// The last `count`, in their order.
+struct vg_balanced *balancer_list_pop(struct balancer_list *list);
+// Moves the last `count` elements, and keeps their order.
 void balancer_list_move(struct balancer_list *from, struct balancer_list *to, size_t count);
-// False: it was not among them.
+// Returns false if the work is not in the list.
 bool balancer_list_remove(struct balancer_list *list, const struct vg_balanced *work);
 
-// What waits for one virtual GPU.
+// The work of one virtual GPU.
 struct balancer_queue {
 	struct balancer_queue *next;
 	struct balancer_key key;
-	struct balancer_list waiting; // bound to none
-	struct balancer_list bound;   // to this one, and not ended
-	unsigned window;	      // as many may be bound, at least
-	uint64_t gap_ns, last_end_ns; // between two that end, smoothed
-	bool takes_work, listed;      // as of the latest snapshot
+	struct balancer_list waiting; // not bound yet
+	struct balancer_list bound;   // bound to this virtual GPU, and not ended
+	unsigned window;	      // lower limit for the number of bound executions
+	uint64_t gap_ns, last_end_ns; // smoothed interval between two ends
+	bool takes_work, listed;      // from the latest snapshot
 };
 
 struct vg_balancer {
@@ -76,55 +76,56 @@ struct vg_balancer {
 	enum vg_log_level log_level;
 
 	pthread_mutex_t rounds;
-	struct manager_worker worker; // its lock is of all that follows
+	struct manager_worker worker; // its lock protects all members below
 	struct vg_manager *managers[VG_BALANCER_MANAGERS];
 	unsigned manager_count;
 	struct balancer_queue *queues;
 	struct balancer_memory memory;
-	struct balancer_list ended;	// of which the program is to be told
+	struct balancer_list ended;	// work whose end the program does not know yet
 	struct vg_balancing_entry *log; // a ring
 	size_t log_count, log_next;
 	struct vg_balancer_info info;
 };
-// A snapshot with what the queues have, which learn from it who there is. The caller frees *ret_loads.
-enum vg_status balancer_look(struct vg_balancer *balancer, struct balancer_load **ret_loads, size_t *ret_count);
+// Reads the loads, and creates and removes queues accordingly. The caller frees *ret_loads.
+enum vg_status balancer_take_snapshot(struct vg_balancer *balancer, struct balancer_load **ret_loads,
+				      size_t *ret_count);
 struct balancer_queue *balancer_queue_find(const struct vg_balancer *balancer, struct balancer_key key);
-// Chooses where the work goes, and has it wait there; under no lock. NOT_FOUND, STATE, CLOSED, NO_MEMORY.
+// Chooses a virtual GPU and puts the work into its queue. Call without locks. NOT_FOUND, STATE, CLOSED, NO_MEMORY.
 enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced *work);
 
 // ---- the thread (balancer_thread.c) ------------------------------------------------------------------------
 
 void *balancer_run(void *balancer);
-// Its execution has ended: the scheduler's notice, with the work as `user`.
+// The scheduler's callback when an execution has ended; `user` is the work.
 void balancer_notice(void *user);
 
 // ---- rounds (balancer_round.c) -----------------------------------------------------------------------------
 
 enum vg_status balancer_round(struct vg_balancer *balancer, size_t *ret_taken);
-// Everything lent or added goes back.
+// Returns all loans and added units.
 void balancer_give_back(struct vg_balancer *balancer);
 
 // ---- managers, and the executions of their schedulers (balancer_source.c) ----------------------------------
 
-enum vg_status balancer_hold(struct vg_manager *manager);
-void balancer_drop(struct vg_manager *manager);
-// Of those that are not closed. The caller frees *ret_loads.
+enum vg_status balancer_retain_manager(struct vg_manager *manager);
+void balancer_release_manager(struct vg_manager *manager);
+// Reads the loads of all managers that are not closed. The caller frees *ret_loads.
 enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, struct balancer_load **ret_loads,
 			     size_t *ret_count);
 enum balancer_fate {
-	BALANCER_BOUND,	    // and submitted: *ret_execution
-	BALANCER_FAILED,    // *ret_status says why; the last error has the text if it has that status
+	BALANCER_BOUND,	    // submitted: *ret_execution is set
+	BALANCER_FAILED,    // *ret_status is the reason; the last error has the text if it has that status
 	BALANCER_LATER,	    // the virtual GPU is paused
-	BALANCER_ELSEWHERE, // it has gone, or is in error
+	BALANCER_ELSEWHERE, // the virtual GPU is closed or in error
 };
 enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_key key, struct vg_balanced *work,
 				   struct vg_execution **ret_execution, enum vg_status *ret_status);
 enum vg_execution_state balancer_state(const struct vg_execution *execution);
-// Of one that failed: why; the last error has the text.
+// Returns why an execution failed, and sets the last error.
 enum vg_status balancer_failure(struct vg_execution *execution);
 void balancer_stop(struct vg_execution *execution);
 void balancer_retain(struct vg_execution *execution);
-void balancer_let_go(struct vg_execution *execution);
+void balancer_release(struct vg_execution *execution);
 enum vg_status balancer_migrate(struct vg_manager *manager, struct balancer_key from, struct balancer_key to,
 				size_t count, size_t *ret_moved);
 enum vg_status balancer_adjust(struct vg_manager *manager, struct balancer_key from, struct balancer_key to,
@@ -132,7 +133,7 @@ enum vg_status balancer_adjust(struct vg_manager *manager, struct balancer_key f
 enum vg_status balancer_scale(struct vg_manager *manager, struct balancer_key key, int units);
 enum vg_status balancer_preempt(struct vg_manager *manager, struct balancer_key key, bool *ret_preempted);
 
-// In a public function: returns where it cannot go on.
+// Begins a public function: returns an error if `pointer` is NULL or the process was forked.
 #define BALANCER_USABLE(pointer)                                                                                       \
 	do {                                                                                                           \
 		if (!(pointer))                                                                                        \

@@ -1,4 +1,4 @@
-// What the balancer remembers from round to round: so that it neither acts on a moment nor takes back what it just did.
+// The balancer's memory between rounds. It prevents reactions to a single moment, and actions that undo recent ones.
 #include "manager/balancer.h"
 
 #include <stdlib.h>
@@ -14,8 +14,8 @@ struct balancer_mark *balancer_mark(const struct balancer_memory *memory, struct
 	return NULL;
 }
 
-// What it has of others, less what others have of it.
-static double borrowed(const struct balancer_memory *memory, struct balancer_key key)
+// Returns what a virtual GPU has borrowed minus what it has lent.
+static double sum_loans(const struct balancer_memory *memory, struct balancer_key key)
 {
 	double share = 0;
 
@@ -38,14 +38,14 @@ static void forget_loans(struct balancer_memory *memory, struct balancer_key key
 			memory->loans[kept++] = loan;
 			continue;
 		}
-		// What the other one has of it, or lacks, is its own from now on.
+		// The loan becomes permanent for the other virtual GPU.
 		if (other)
 			other->share += balancer_same(loan.from, key) ? loan.share : -loan.share;
 	}
 	memory->loan_count = kept;
 }
 
-enum vg_status balancer_meet(struct balancer_memory *memory, const struct balancer_load *loads, size_t count)
+enum vg_status balancer_update_marks(struct balancer_memory *memory, const struct balancer_load *loads, size_t count)
 {
 	struct balancer_mark *marks = calloc(count + 1, sizeof *marks);
 
@@ -59,16 +59,16 @@ enum vg_status balancer_meet(struct balancer_memory *memory, const struct balanc
 	memory->marks = marks;
 	memory->count = count;
 	for (size_t i = 0; i < before.count; i++)
-		if (!balancer_mark(memory, before.marks[i].key)) // it has gone
+		if (!balancer_mark(memory, before.marks[i].key)) // the virtual GPU is closed
 			forget_loans(memory, before.marks[i].key);
 	free(before.marks);
 	return VG_OK;
 }
 
-// Somebody else may have set its share: that is its own then.
-static void respect(struct balancer_memory *memory, struct balancer_mark *mark, const struct balancer_load *load)
+// Accepts a share that another party set: it becomes the virtual GPU's own share.
+static void accept_share(struct balancer_memory *memory, struct balancer_mark *mark, const struct balancer_load *load)
 {
-	double expected = mark->share + borrowed(memory, mark->key);
+	double expected = mark->share + sum_loans(memory, mark->key);
 
 	if (load->max_units)
 		expected += (double)mark->scaled / load->max_units;
@@ -79,9 +79,9 @@ static void respect(struct balancer_memory *memory, struct balancer_mark *mark, 
 	mark->scaled = 0;
 }
 
-enum vg_status balancer_observe(struct balancer_memory *memory, const struct balancer_load *loads, size_t count)
+enum vg_status balancer_begin_round(struct balancer_memory *memory, const struct balancer_load *loads, size_t count)
 {
-	enum vg_status status = balancer_meet(memory, loads, count);
+	enum vg_status status = balancer_update_marks(memory, loads, count);
 
 	if (status)
 		return status;
@@ -91,12 +91,12 @@ enum vg_status balancer_observe(struct balancer_memory *memory, const struct bal
 		bool waits = loads[i].waiting + loads[i].unbound > 0;
 		mark->pressed = waits ? mark->pressed + 1 : 0;
 		mark->calm = waits ? 0 : mark->calm + 1;
-		respect(memory, mark, &loads[i]);
+		accept_share(memory, mark, &loads[i]);
 	}
 	return VG_OK;
 }
 
-static void take_back(struct balancer_memory *memory, struct balancer_key from, struct balancer_key to)
+static void remove_loan(struct balancer_memory *memory, struct balancer_key from, struct balancer_key to)
 {
 	size_t kept = 0;
 
@@ -106,7 +106,7 @@ static void take_back(struct balancer_memory *memory, struct balancer_key from, 
 	memory->loan_count = kept;
 }
 
-static bool lend(struct balancer_memory *memory, struct balancer_key from, struct balancer_key to, double share)
+static bool add_loan(struct balancer_memory *memory, struct balancer_key from, struct balancer_key to, double share)
 {
 	for (size_t i = 0; i < memory->loan_count; i++) {
 		struct balancer_loan *loan = &memory->loans[i];
@@ -139,11 +139,11 @@ void balancer_commit(struct balancer_memory *memory, const struct balancer_load 
 		break;
 	case VG_ACTION_ADJUST_SHARE:
 		if (decision->returns) {
-			take_back(memory, from->key, to->key);
-			to->took = memory->round; // and lends nothing for a while
+			remove_loan(memory, from->key, to->key);
+			to->took = memory->round; // prevents new loans from it for a while
 			to->needed += decision->needed;
-		} else if (!lend(memory, from->key, to->key, decision->share)) {
-			from->share -= decision->share; // without memory for a loan, it is a gift
+		} else if (!add_loan(memory, from->key, to->key, decision->share)) {
+			from->share -= decision->share; // no memory to record the loan: the share moves for good
 			to->share += decision->share;
 		}
 		break;

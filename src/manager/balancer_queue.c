@@ -1,5 +1,5 @@
-// What waits for each virtual GPU and is bound to none: it goes where the strategy says, and can move until it is
-// bound.
+// The queues of unbound work, one for each virtual GPU. The strategy chooses the queue; until work is bound, it can
+// move to another queue.
 #include "manager/balancer_engine.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ void balancer_list_add(struct balancer_list *list, struct vg_balanced *work)
 	list->count++;
 }
 
-struct vg_balanced *balancer_list_take(struct balancer_list *list)
+struct vg_balanced *balancer_list_pop(struct balancer_list *list)
 {
 	struct vg_balanced *work = list->first;
 
@@ -70,7 +70,7 @@ struct balancer_queue *balancer_queue_find(const struct vg_balancer *balancer, s
 	return queue;
 }
 
-static struct balancer_queue *queue_create(struct vg_balancer *balancer, const struct balancer_load *load)
+static struct balancer_queue *create_queue(struct vg_balancer *balancer, const struct balancer_load *load)
 {
 	struct balancer_queue *queue = calloc(1, sizeof *queue);
 
@@ -85,8 +85,8 @@ static struct balancer_queue *queue_create(struct vg_balancer *balancer, const s
 	return queue;
 }
 
-// Those of virtual GPUs that are gone, once nothing waits for them or is bound to them.
-static void forget_queues(struct vg_balancer *balancer)
+// Frees the queues of closed virtual GPUs that have no work left.
+static void free_unused_queues(struct vg_balancer *balancer)
 {
 	struct balancer_queue **place = &balancer->queues;
 
@@ -101,33 +101,33 @@ static void forget_queues(struct vg_balancer *balancer)
 	}
 }
 
-// Queues and loads learn of each other.
-static bool match(struct vg_balancer *balancer, struct balancer_load *loads, size_t count)
+// Updates the queues and the loads from each other.
+static bool match_queues(struct vg_balancer *balancer, struct balancer_load *loads, size_t count)
 {
 	for (struct balancer_queue *queue = balancer->queues; queue; queue = queue->next)
 		queue->listed = queue->takes_work = false;
 	for (size_t i = 0; i < count; i++) {
 		struct balancer_queue *queue = balancer_queue_find(balancer, loads[i].key);
-		if (loads[i].status == VG_VIRTUAL_GPU_ERROR) // for good: as one that has gone
+		if (loads[i].status == VG_VIRTUAL_GPU_ERROR) // permanent: treat it as closed
 			continue;
 		if (!queue)
-			queue = queue_create(balancer, &loads[i]);
+			queue = create_queue(balancer, &loads[i]);
 		if (!queue)
 			return false;
 		queue->listed = true;
 		queue->takes_work = loads[i].takes_work;
 		loads[i].unbound = queue->waiting.count;
 	}
-	forget_queues(balancer);
+	free_unused_queues(balancer);
 	return true;
 }
 
-enum vg_status balancer_look(struct vg_balancer *balancer, struct balancer_load **ret_loads, size_t *ret_count)
+enum vg_status balancer_take_snapshot(struct vg_balancer *balancer, struct balancer_load **ret_loads, size_t *ret_count)
 {
 	struct vg_manager *managers[VG_BALANCER_MANAGERS];
 
 	pthread_mutex_lock(&balancer->worker.lock);
-	unsigned manager_count = balancer->manager_count; // they stay as long as the balancer does
+	unsigned manager_count = balancer->manager_count; // managers are only ever added
 	for (unsigned i = 0; i < manager_count; i++)
 		managers[i] = balancer->managers[i];
 	pthread_mutex_unlock(&balancer->worker.lock);
@@ -135,7 +135,7 @@ enum vg_status balancer_look(struct vg_balancer *balancer, struct balancer_load 
 	if (status)
 		return status;
 	pthread_mutex_lock(&balancer->worker.lock);
-	bool matched = match(balancer, *ret_loads, *ret_count);
+	bool matched = match_queues(balancer, *ret_loads, *ret_count);
 	balancer->info.virtual_gpus = (unsigned)*ret_count;
 	pthread_mutex_unlock(&balancer->worker.lock);
 	if (matched)
@@ -144,21 +144,21 @@ enum vg_status balancer_look(struct vg_balancer *balancer, struct balancer_load 
 	return vg_fail(VG_NO_MEMORY, 0, "no memory for the queues of %zu virtual GPUs", *ret_count);
 }
 
-static enum vg_status none_takes_work(const struct balancer_load *loads, size_t count)
+static enum vg_status fail_without_target(const struct balancer_load *loads, size_t count)
 {
-	char who[400] = "";
+	char unusable[400] = "";
 	size_t used = 0;
 
 	if (!count)
 		return vg_fail(VG_NOT_FOUND, 0,
 			       "there is no virtual GPU: the balancer's managers have none, or are closed");
 	bool error = false;
-	for (size_t i = 0; i < count && used < sizeof who - 100; i++) {
-		used += (size_t)snprintf(who + used, sizeof who - used, "%s%s is %s", used ? ", " : "", loads[i].name,
-					 vg_virtual_gpu_status_text(loads[i].status));
+	for (size_t i = 0; i < count && used < sizeof unusable - 100; i++) {
+		used += (size_t)snprintf(unusable + used, sizeof unusable - used, "%s%s is %s", used ? ", " : "",
+					 loads[i].name, vg_virtual_gpu_status_text(loads[i].status));
 		error |= loads[i].status == VG_VIRTUAL_GPU_ERROR;
 	}
-	return vg_fail(VG_STATE, 0, "no virtual GPU takes work: %s%s", who,
+	return vg_fail(VG_STATE, 0, "no virtual GPU takes work: %s%s", unusable,
 		       error ? "; what was an error for one is the end of all GPU work here: restart the process" : "");
 }
 
@@ -168,20 +168,20 @@ enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced
 	long place = -1;
 	size_t count;
 
-	enum vg_status status = balancer_look(balancer, &loads, &count);
+	enum vg_status status = balancer_take_snapshot(balancer, &loads, &count);
 	if (status)
 		return status;
 	pthread_mutex_lock(&balancer->worker.lock);
 	bool closed = balancer->worker.stopping;
 	if (!closed)
-		status = balancer_meet(&balancer->memory, loads, count);
-	for (size_t i = 0; i < count; i++) { // of this instant: others enqueue, too
+		status = balancer_update_marks(&balancer->memory, loads, count);
+	for (size_t i = 0; i < count; i++) { // other threads may have enqueued since the snapshot
 		const struct balancer_queue *queue = balancer_queue_find(balancer, loads[i].key);
 		loads[i].takes_work &= queue != NULL;
 		loads[i].unbound = queue ? queue->waiting.count : 0;
 	}
 	if (!closed && status == VG_OK)
-		place = balancer_place(balancer->strategy, loads, count, &balancer->memory);
+		place = balancer_choose(balancer->strategy, loads, count, &balancer->memory);
 	if (place >= 0) {
 		work->info.manager = loads[place].key.manager;
 		work->info.id = loads[place].key.id;
@@ -192,7 +192,7 @@ enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced
 	if (closed)
 		status = vg_fail(VG_CLOSED, 0, "the balancer has been closed");
 	else if (place < 0 && status == VG_OK)
-		status = none_takes_work(loads, count);
+		status = fail_without_target(loads, count);
 	free(loads);
 	return status;
 }

@@ -1,4 +1,4 @@
-// Rounds: what was decided is done, and written down with its reason.
+// Rounds: execute decisions, and log each with its reason.
 #include "manager/balancer_engine.h"
 
 #include "base/clock.h"
@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 64 }; // decisions of a round
+enum { MAX_DECISIONS = 64 }; // maximum number of decisions of a round
 
 // ---- actions ---------------------------------------------------------------------------------------------------
 
-// What is bound to none, newest first; how many.
+// Moves unbound work, newest first. Returns how much it moved.
 static size_t move_unbound(struct vg_balancer *balancer, struct balancer_key from, struct balancer_key to, size_t count)
 {
 	pthread_mutex_lock(&balancer->worker.lock);
 	struct balancer_queue *a = balancer_queue_find(balancer, from), *b = balancer_queue_find(balancer, to);
-	size_t moved = a && b ? a->waiting.count : 0; // either may be gone by now
+	size_t moved = a && b ? a->waiting.count : 0; // either queue may have been removed since the snapshot
 	if (moved > count)
 		moved = count;
 	if (moved) {
@@ -36,9 +36,9 @@ static size_t move_unbound(struct vg_balancer *balancer, struct balancer_key fro
 	return moved;
 }
 
-// Likewise, and within a manager what is bound and waits.
-static enum vg_status migrate(struct vg_balancer *balancer, struct balancer_key from, struct balancer_key to,
-			      bool bound, struct balancer_decision *decision)
+// Moves unbound work, and bound work that still waits if both virtual GPUs have the same manager.
+static enum vg_status migrate_work(struct vg_balancer *balancer, struct balancer_key from, struct balancer_key to,
+				   bool bound, struct balancer_decision *decision)
 {
 	size_t wanted = decision->executions, moved = move_unbound(balancer, from, to, wanted), more = 0;
 	enum vg_status status = VG_OK;
@@ -49,9 +49,9 @@ static enum vg_status migrate(struct vg_balancer *balancer, struct balancer_key 
 	return moved ? VG_OK : status;
 }
 
-// *ret_done: something has changed.
-static enum vg_status act(struct vg_balancer *balancer, const struct balancer_load *loads,
-			  struct balancer_decision *decision, bool *ret_done)
+// Sets *ret_done if something has changed.
+static enum vg_status execute_decision(struct vg_balancer *balancer, const struct balancer_load *loads,
+				       struct balancer_decision *decision, bool *ret_done)
 {
 	struct balancer_key from = loads[decision->from].key, to = loads[decision->to].key;
 	struct vg_manager *manager = balancer->managers[to.manager];
@@ -59,7 +59,7 @@ static enum vg_status act(struct vg_balancer *balancer, const struct balancer_lo
 
 	switch (decision->action) {
 	case VG_ACTION_MIGRATE:
-		status = migrate(balancer, from, to, loads[decision->from].takes_work, decision);
+		status = migrate_work(balancer, from, to, loads[decision->from].takes_work, decision);
 		*ret_done = decision->executions > 0;
 		return status;
 	case VG_ACTION_ADJUST_SHARE:
@@ -93,8 +93,8 @@ const char *vg_balancing_action_text(enum vg_balancing_action action)
 	}
 }
 
-static struct vg_balancing_entry entry_of(const struct balancer_load *loads, const struct balancer_decision *decision,
-					  enum vg_status status, uint64_t round)
+static struct vg_balancing_entry make_entry(const struct balancer_load *loads, const struct balancer_decision *decision,
+					    enum vg_status status, uint64_t round)
 {
 	const struct balancer_key from = loads[decision->from].key, to = loads[decision->to].key;
 	struct vg_balancing_entry entry = {
@@ -118,7 +118,7 @@ static struct vg_balancing_entry entry_of(const struct balancer_load *loads, con
 	return entry;
 }
 
-static void write_down(struct vg_balancer *balancer, const struct vg_balancing_entry *entry)
+static void record_entry(struct vg_balancer *balancer, const struct vg_balancing_entry *entry)
 {
 	balancer->log[balancer->log_next] = *entry;
 	balancer->log_next = (balancer->log_next + 1) % VG_BALANCER_LOG;
@@ -128,7 +128,7 @@ static void write_down(struct vg_balancer *balancer, const struct vg_balancing_e
 	balancer->info.failures += entry->status != VG_OK;
 }
 
-static void say(const struct vg_balancer *balancer, const struct vg_balancing_entry *entry)
+static void log_entry(const struct vg_balancer *balancer, const struct vg_balancing_entry *entry)
 {
 	enum vg_log_level level = entry->status ? VG_LOG_WARNING : VG_LOG_INFO;
 
@@ -157,68 +157,85 @@ enum vg_status vg_balancer_log(struct vg_balancer *balancer, struct vg_balancing
 
 // ---- rounds ----------------------------------------------------------------------------------------------------
 
-// Carries out what was decided; under `rounds`. How many entries it wrote.
-static size_t carry_out(struct vg_balancer *balancer, const struct balancer_load *loads,
-			struct balancer_decision *decisions, size_t count, struct vg_balancing_entry *entries)
+// Executes decisions. Call with `rounds` locked. Returns the number of entries written.
+static size_t execute_decisions(struct vg_balancer *balancer, const struct balancer_load *loads,
+				struct balancer_decision *decisions, size_t count, struct vg_balancing_entry *entries)
 {
 	size_t written = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		bool done = false;
-		enum vg_status status = act(balancer, loads, &decisions[i], &done);
+		enum vg_status status = execute_decision(balancer, loads, &decisions[i], &done);
 		if (status == VG_OK && !done)
-			continue; // what was to move has run meanwhile
+			continue; // the work to be moved has started meanwhile
 		pthread_mutex_lock(&balancer->worker.lock);
-		entries[written] = entry_of(loads, &decisions[i], status, balancer->memory.round);
+		entries[written] = make_entry(loads, &decisions[i], status, balancer->memory.round);
 		if (done)
 			balancer_commit(&balancer->memory, loads, &decisions[i]);
-		write_down(balancer, &entries[written++]);
+		record_entry(balancer, &entries[written++]);
 		pthread_mutex_unlock(&balancer->worker.lock);
 	}
 	return written;
 }
 
-static enum vg_status decide(struct vg_balancer *balancer, struct balancer_load *loads, size_t count,
-			     struct balancer_decision *decisions, size_t *ret_decided)
+static enum vg_status make_decisions(struct vg_balancer *balancer, struct balancer_load *loads, size_t count,
+				     struct balancer_decision *decisions, size_t *ret_decided)
 {
 	enum vg_status status;
 
 	pthread_mutex_lock(&balancer->worker.lock);
 	status = balancer->worker.stopping ? vg_fail(VG_CLOSED, 0, "the balancer has been closed")
-					   : balancer_observe(&balancer->memory, loads, count);
+					   : balancer_begin_round(&balancer->memory, loads, count);
 	if (status == VG_OK) {
 		balancer->info.rounds++;
-		*ret_decided = balancer_decide(&balancer->rules, loads, count, &balancer->memory, decisions, MOST);
+		*ret_decided =
+			balancer_decide(&balancer->rules, loads, count, &balancer->memory, decisions, MAX_DECISIONS);
 	}
 	pthread_mutex_unlock(&balancer->worker.lock);
 	return status;
 }
 
+// Runs the steps of a round, with `rounds` locked. *ret_written is the number of entries, also on failure.
+static enum vg_status run_round(struct vg_balancer *balancer, struct balancer_decision *decisions,
+				struct vg_balancing_entry *entries, size_t *ret_written)
+{
+	struct balancer_load *loads;
+	size_t count, decided;
+
+	*ret_written = 0;
+	enum vg_status status = balancer_take_snapshot(balancer, &loads, &count);
+	if (status)
+		return status;
+	status = make_decisions(balancer, loads, count, decisions, &decided);
+	if (!status)
+		*ret_written = execute_decisions(balancer, loads, decisions, decided, entries);
+	free(loads);
+	return status;
+}
+
 enum vg_status balancer_round(struct vg_balancer *balancer, size_t *ret_taken)
 {
-	struct balancer_decision *decisions = calloc(MOST, sizeof *decisions);
-	struct vg_balancing_entry *entries = calloc(MOST, sizeof *entries);
-	size_t count, decided = 0, written = 0, taken = 0;
-	struct balancer_load *loads = NULL;
-	enum vg_status status = VG_OK;
+	struct balancer_decision *decisions = calloc(MAX_DECISIONS, sizeof *decisions);
+	struct vg_balancing_entry *entries = calloc(MAX_DECISIONS, sizeof *entries);
+	enum vg_status status = VG_NO_MEMORY;
+	size_t written = 0, taken = 0;
 
-	if (!decisions || !entries)
-		status = vg_fail(VG_NO_MEMORY, 0, "no memory for a round's decisions");
+	if (!decisions || !entries) {
+		vg_fail(VG_NO_MEMORY, 0, "no memory for a round's decisions");
+		goto out;
+	}
 	pthread_mutex_lock(&balancer->rounds);
-	if (status == VG_OK)
-		status = balancer_look(balancer, &loads, &count);
-	if (status == VG_OK)
-		status = decide(balancer, loads, count, decisions, &decided);
-	if (status == VG_OK)
-		written = carry_out(balancer, loads, decisions, decided, entries);
+	status = run_round(balancer, decisions, entries, &written);
 	pthread_mutex_unlock(&balancer->rounds);
+	if (status)
+		goto out;
 	for (size_t i = 0; i < written; i++) {
 		taken += entries[i].status == VG_OK;
-		say(balancer, &entries[i]);
+		log_entry(balancer, &entries[i]);
 	}
-	if (status == VG_OK && ret_taken)
+	if (ret_taken)
 		*ret_taken = taken;
-	free(loads);
+out:
 	free(entries);
 	free(decisions);
 	return status;
@@ -238,10 +255,10 @@ void balancer_give_back(struct vg_balancer *balancer)
 	struct balancer_load *loads = NULL;
 	size_t count;
 
-	pthread_mutex_lock(&balancer->rounds); // the memory is nobody else's any more
-	// A share that somebody has set since the last round stays as it is.
+	pthread_mutex_lock(&balancer->rounds); // the thread was the only other user of `memory`
+	// Accept shares that were set since the last round.
 	if (balancer_read(balancer->managers, balancer->manager_count, &loads, &count) == VG_OK)
-		(void)balancer_observe(memory, loads, count);
+		(void)balancer_begin_round(memory, loads, count);
 	free(loads);
 	for (size_t i = 0; i < memory->loan_count; i++) {
 		const struct balancer_loan *loan = &memory->loans[i];

@@ -1,20 +1,20 @@
-// Shares that follow the load: lent by who does not use them to who has work that waits, units added from what nobody
-// has claimed; and given back when that is over.
+// Adapts shares to the load: idle virtual GPUs lend to those with waiting work, and unclaimed units are added. Both are
+// returned when the load ends.
 #include "manager/balancer.h"
 
 static const double least_loan = 0.01;
 
-static const struct balancer_mark *mark_of(const struct balancer_plan *plan, size_t i)
+static const struct balancer_mark *find_mark(const struct balancer_plan *plan, size_t i)
 {
 	return balancer_mark(plan->memory, plan->loads[i].key);
 }
 
 static bool is_pressed(const struct balancer_plan *plan, size_t i)
 {
-	return plan->loads[i].takes_work && mark_of(plan, i)->pressed >= BALANCER_PATIENCE;
+	return plan->loads[i].takes_work && find_mark(plan, i)->pressed >= BALANCER_PATIENCE;
 }
 
-static size_t index_of(const struct balancer_plan *plan, struct balancer_key key)
+static size_t find_index(const struct balancer_plan *plan, struct balancer_key key)
 {
 	size_t i = 0;
 
@@ -25,7 +25,7 @@ static size_t index_of(const struct balancer_plan *plan, struct balancer_key key
 
 // ---- units ------------------------------------------------------------------------------------------------
 
-static double unclaimed(const struct balancer_plan *plan, unsigned manager)
+static double sum_unclaimed(const struct balancer_plan *plan, unsigned manager)
 {
 	double left = 1;
 
@@ -35,7 +35,7 @@ static double unclaimed(const struct balancer_plan *plan, unsigned manager)
 	return left > 0 ? left : 0;
 }
 
-static void scale(struct balancer_plan *plan, size_t i, int units, const char *why)
+static void scale_units(struct balancer_plan *plan, size_t i, int units, const char *why)
 {
 	struct balancer_load *load = &plan->loads[i];
 	struct balancer_decision *decision =
@@ -43,7 +43,7 @@ static void scale(struct balancer_plan *plan, size_t i, int units, const char *w
 				  "%s has %zu waiting and %zu running with %u of %u units, of which %.2f of "
 				  "the device is nobody's: %s, %+d",
 				  load->name, load->waiting + load->unbound, load->running, load->units,
-				  load->max_units, unclaimed(plan, load->key.manager), why, units);
+				  load->max_units, sum_unclaimed(plan, load->key.manager), why, units);
 
 	if (!decision)
 		return;
@@ -58,18 +58,18 @@ void balancer_plan_units(struct balancer_plan *plan)
 	if (!balancer_allows(plan, VG_ACTION_SCALE_UNITS))
 		return;
 	for (size_t i = 0; i < plan->count; i++)
-		if (mark_of(plan, i)->scaled > 0 && mark_of(plan, i)->calm >= BALANCER_CALM)
-			scale(plan, i, -mark_of(plan, i)->scaled, "its work is done");
+		if (find_mark(plan, i)->scaled > 0 && find_mark(plan, i)->calm >= BALANCER_CALM)
+			scale_units(plan, i, -find_mark(plan, i)->scaled, "its work is done");
 	for (size_t i = 0; i < plan->count; i++) {
 		const struct balancer_load *load = &plan->loads[i];
 		if (!load->max_units || !load->units || !is_pressed(plan, i))
 			continue;
-		int own = (int)load->units - mark_of(plan, i)->scaled;
-		int free = (int)(unclaimed(plan, load->key.manager) * load->max_units + 1e-6);
-		int more = own - mark_of(plan, i)->scaled; // twice its own at most
+		int own = (int)load->units - find_mark(plan, i)->scaled;
+		int free = (int)(sum_unclaimed(plan, load->key.manager) * load->max_units + 1e-6);
+		int more = own - find_mark(plan, i)->scaled; // at most twice its own
 		more = more < free ? more : free;
 		if (more > 0)
-			scale(plan, i, more, "its work waits");
+			scale_units(plan, i, more, "its work waits");
 	}
 }
 
@@ -110,19 +110,19 @@ static void plan_returns(struct balancer_plan *plan)
 
 	for (size_t i = 0; i < memory->loan_count; i++) {
 		const struct balancer_loan *loan = &memory->loans[i];
-		size_t lender = index_of(plan, loan->from), borrower = index_of(plan, loan->to);
+		size_t lender = find_index(plan, loan->from), borrower = find_index(plan, loan->to);
 		if (needs_its_own(plan, lender))
 			add_loan(plan, borrower, lender, loan->share, true, "the lender needs it");
-		else if (mark_of(plan, borrower)->calm >= BALANCER_CALM)
+		else if (find_mark(plan, borrower)->calm >= BALANCER_CALM)
 			add_loan(plan, borrower, lender, loan->share, true, "the load is over");
 	}
 }
 
-// What a virtual GPU may still lend: half of what it does not use, and never more than half of its own.
-static double spare(const struct balancer_plan *plan, size_t i)
+// Returns the share that a virtual GPU may still lend: half of the unused part, but at most half of its own share.
+static double compute_spare(const struct balancer_plan *plan, size_t i)
 {
 	const struct balancer_load *load = &plan->loads[i];
-	const struct balancer_mark *mark = mark_of(plan, i);
+	const struct balancer_mark *mark = find_mark(plan, i);
 	double idle, left = load->share - mark->share / 2;
 
 	if (!load->utilization_known || load->waiting + load->unbound ||
@@ -140,16 +140,16 @@ static bool has_returned(const struct balancer_plan *plan, size_t i)
 	return false;
 }
 
-static void borrow(struct balancer_plan *plan, size_t borrower)
+static void plan_loan(struct balancer_plan *plan, size_t borrower)
 {
 	const struct balancer_load *load = &plan->loads[borrower];
-	double most = 0, room = 2 * mark_of(plan, borrower)->share - load->share; // twice its own at most
+	double most = 0, room = 2 * find_mark(plan, borrower)->share - load->share; // at most twice its own
 	size_t lender = 0;
 
 	for (size_t i = 0; i < plan->count; i++) {
 		if (i == borrower || plan->loads[i].key.manager != load->key.manager || has_returned(plan, i))
 			continue;
-		double share = spare(plan, i);
+		double share = compute_spare(plan, i);
 		if (share <= most)
 			continue;
 		most = share;
@@ -168,5 +168,5 @@ void balancer_plan_shares(struct balancer_plan *plan)
 	plan_returns(plan);
 	for (size_t i = 0; i < plan->count; i++)
 		if (is_pressed(plan, i) && plan->loads[i].waiting + plan->loads[i].unbound && !has_returned(plan, i))
-			borrow(plan, i);
+			plan_loan(plan, i);
 }

@@ -1,4 +1,4 @@
-// What the balancer reads of managers, and does to them.
+// Connects the balancer with managers: reads their loads, and acts on them.
 #include "compute/compute.h"
 #include "manager/balancer_engine.h"
 #include "manager/manager.h"
@@ -7,23 +7,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum vg_status balancer_hold(struct vg_manager *manager)
+enum vg_status balancer_retain_manager(struct vg_manager *manager)
 {
 	enum vg_status status = manager_check(manager);
 
-	if (status == VG_OK)
-		core_object_retain(&manager->object);
-	return status;
+	if (status)
+		return status;
+	core_object_retain(&manager->object);
+	return VG_OK;
 }
 
-void balancer_drop(struct vg_manager *manager)
+void balancer_release_manager(struct vg_manager *manager)
 {
 	core_object_release(&manager->object);
 }
 
 // ---- loads -----------------------------------------------------------------------------------------------------
 
-// Units count where the share is a whole number of them: else they could not be given back.
+// Reads units only if the share is a whole number of them, because added units could not be returned otherwise.
 static void read_units(const struct vg_compute_unit_info *unit, struct balancer_load *load)
 {
 	double units = unit->share * unit->max_units, off = units - unit->compute_units;
@@ -42,8 +43,8 @@ static void read_utilization(const struct vg_compute_unit_info *unit, struct bal
 	load->utilization = unit->utilization < unit->share ? unit->utilization / unit->share : 1;
 }
 
-// False: it is about to go.
-static bool read_one(struct vg_virtual_gpu *vgpu, unsigned manager, struct balancer_load *load)
+// Returns false if the virtual GPU is being closed.
+static bool read_load(struct vg_virtual_gpu *vgpu, unsigned manager, struct balancer_load *load)
 {
 	struct vg_compute_unit_info unit;
 
@@ -84,8 +85,8 @@ static enum vg_status read_manager(struct vg_manager *manager, unsigned number, 
 	else
 		status = vg_fail(VG_NO_MEMORY, 0, "no memory for the loads of %zu virtual GPUs", found);
 	for (size_t i = 0; grown && i < found; i++)
-		*count += read_one(vgpus[i], number, &grown[*count]);
-	manager_let_go(vgpus, found);
+		*count += read_load(vgpus[i], number, &grown[*count]);
+	manager_release_all(vgpus, found);
 	return status;
 }
 
@@ -110,8 +111,8 @@ enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, s
 
 // ---- executions ------------------------------------------------------------------------------------------------
 
-// With a reference; NULL: it has gone.
-static struct vg_virtual_gpu *get(struct vg_manager *manager, struct balancer_key key)
+// Returns a new reference, or NULL if the virtual GPU is closed.
+static struct vg_virtual_gpu *get_vgpu(struct vg_manager *manager, struct balancer_key key)
 {
 	struct vg_virtual_gpu *vgpu = manager_get(manager, key.id);
 
@@ -121,9 +122,9 @@ static struct vg_virtual_gpu *get(struct vg_manager *manager, struct balancer_ke
 	return NULL;
 }
 
-// In one of its streams, in turns; where the manager has no more of them for it, in one that it has.
-static enum vg_status execute(struct vg_virtual_gpu *vgpu, struct vg_balanced *work,
-			      struct vg_execution **ret_execution)
+// Submits to the streams in turn. If the manager has no more streams for an inactive one, uses an active one.
+static enum vg_status execute_work(struct vg_virtual_gpu *vgpu, struct vg_balanced *work,
+				   struct vg_execution **ret_execution)
 {
 	static atomic_uint turns;
 	unsigned first = atomic_fetch_add(&turns, 1);
@@ -140,11 +141,12 @@ static enum vg_status execute(struct vg_virtual_gpu *vgpu, struct vg_balanced *w
 
 	for (unsigned i = 0; i < vgpu->streams && status == VG_LIMIT; i++) {
 		all.stream = (first + i) % vgpu->streams;
-		status = unit_take(vgpu, all.stream);
+		status = unit_begin_submit(vgpu, all.stream);
 	}
 	if (status)
 		return status;
-	return unit_give(vgpu, all.stream, compute_execute(vgpu->unit, &all, balancer_notice, work, ret_execution));
+	return unit_end_submit(vgpu, all.stream,
+			       compute_execute(vgpu->unit, &all, balancer_notice, work, ret_execution));
 }
 
 static enum balancer_fate submit_to(struct vg_virtual_gpu *vgpu, struct vg_balanced *work,
@@ -152,21 +154,22 @@ static enum balancer_fate submit_to(struct vg_virtual_gpu *vgpu, struct vg_balan
 {
 	if (atomic_load(&vgpu->paused))
 		return BALANCER_LATER;
-	if (work->bind) // outside of the gate: it may close the virtual GPU
+	if (work->bind) // outside of the gate, because the callback may close the virtual GPU
 		*ret_status = work->bind(work->user, vgpu, work->values, work->argument_count);
 	if (*ret_status)
 		return BALANCER_FAILED;
 	*ret_status = manager_enter(vgpu);
 	if (*ret_status)
-		return work->bind ? BALANCER_FAILED : BALANCER_ELSEWHERE; // nothing of it is anywhere yet
-	*ret_status = manager_leave(vgpu, execute(vgpu, work, ret_execution));
+		// without a callback, nothing refers to this virtual GPU yet
+		return work->bind ? BALANCER_FAILED : BALANCER_ELSEWHERE;
+	*ret_status = manager_leave(vgpu, execute_work(vgpu, work, ret_execution));
 	return *ret_status ? BALANCER_FAILED : BALANCER_BOUND;
 }
 
 enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_key key, struct vg_balanced *work,
 				   struct vg_execution **ret_execution, enum vg_status *ret_status)
 {
-	struct vg_virtual_gpu *vgpu = get(manager, key);
+	struct vg_virtual_gpu *vgpu = get_vgpu(manager, key);
 
 	if (!vgpu)
 		return BALANCER_ELSEWHERE;
@@ -189,7 +192,7 @@ enum vg_status balancer_failure(struct vg_execution *execution)
 
 void balancer_stop(struct vg_execution *execution)
 {
-	(void)vg_execution_cancel(execution); // STATE: it has ended
+	(void)vg_execution_cancel(execution); // fails with STATE if it has ended
 }
 
 void balancer_retain(struct vg_execution *execution)
@@ -197,14 +200,14 @@ void balancer_retain(struct vg_execution *execution)
 	core_object_retain((struct core_object *)execution);
 }
 
-void balancer_let_go(struct vg_execution *execution)
+void balancer_release(struct vg_execution *execution)
 {
 	vg_execution_destroy(execution);
 }
 
 // ---- actions ---------------------------------------------------------------------------------------------------
 
-static enum vg_status gone(struct balancer_key key)
+static enum vg_status fail_as_closed(struct balancer_key key)
 {
 	return vg_fail(VG_NOT_FOUND, 0, "virtual GPU %d of manager %u has gone", key.id, key.manager);
 }
@@ -212,9 +215,10 @@ static enum vg_status gone(struct balancer_key key)
 enum vg_status balancer_migrate(struct vg_manager *manager, struct balancer_key from, struct balancer_key to,
 				size_t count, size_t *ret_moved)
 {
-	struct vg_virtual_gpu *a = get(manager, from), *b = get(manager, to);
+	struct vg_virtual_gpu *a = get_vgpu(manager, from), *b = get_vgpu(manager, to);
 
-	enum vg_status status = a && b ? compute_migrate(a->unit, b->unit, count, ret_moved) : gone(a ? to : from);
+	enum vg_status status =
+		a && b ? compute_migrate(a->unit, b->unit, count, ret_moved) : fail_as_closed(a ? to : from);
 	vg_virtual_gpu_destroy(a);
 	vg_virtual_gpu_destroy(b);
 	return status;
@@ -228,8 +232,8 @@ static enum vg_status add_share(struct vg_virtual_gpu *vgpu, double share)
 	return status ? status : vg_virtual_gpu_set_compute_share(vgpu, unit.share + share);
 }
 
-// From one first, so that the sum never passes the device.
-static enum vg_status pass_share(struct vg_virtual_gpu *from, struct vg_virtual_gpu *to, double share)
+// Reduces one share first, so that the sum never exceeds the device.
+static enum vg_status move_share(struct vg_virtual_gpu *from, struct vg_virtual_gpu *to, double share)
 {
 	struct vg_kept_error kept;
 
@@ -248,9 +252,9 @@ static enum vg_status pass_share(struct vg_virtual_gpu *from, struct vg_virtual_
 enum vg_status balancer_adjust(struct vg_manager *manager, struct balancer_key from, struct balancer_key to,
 			       double share)
 {
-	struct vg_virtual_gpu *a = get(manager, from), *b = get(manager, to);
+	struct vg_virtual_gpu *a = get_vgpu(manager, from), *b = get_vgpu(manager, to);
 
-	enum vg_status status = a && b ? pass_share(a, b, share) : gone(a ? to : from);
+	enum vg_status status = a && b ? move_share(a, b, share) : fail_as_closed(a ? to : from);
 	vg_virtual_gpu_destroy(a);
 	vg_virtual_gpu_destroy(b);
 	return status;
@@ -258,11 +262,11 @@ enum vg_status balancer_adjust(struct vg_manager *manager, struct balancer_key f
 
 enum vg_status balancer_scale(struct vg_manager *manager, struct balancer_key key, int units)
 {
-	struct vg_virtual_gpu *vgpu = get(manager, key);
+	struct vg_virtual_gpu *vgpu = get_vgpu(manager, key);
 	struct vg_compute_unit_info unit;
 
 	if (!vgpu)
-		return gone(key);
+		return fail_as_closed(key);
 	enum vg_status status = vg_compute_unit_info(vgpu->unit, &unit);
 	if (status == VG_OK)
 		status = vg_virtual_gpu_scale_compute_units(vgpu, (unsigned)((int)unit.compute_units + units));
@@ -272,9 +276,9 @@ enum vg_status balancer_scale(struct vg_manager *manager, struct balancer_key ke
 
 enum vg_status balancer_preempt(struct vg_manager *manager, struct balancer_key key, bool *ret_preempted)
 {
-	struct vg_virtual_gpu *vgpu = get(manager, key);
+	struct vg_virtual_gpu *vgpu = get_vgpu(manager, key);
 
-	enum vg_status status = vgpu ? compute_preempt(vgpu->unit, ret_preempted) : gone(key);
+	enum vg_status status = vgpu ? compute_preempt(vgpu->unit, ret_preempted) : fail_as_closed(key);
 	vg_virtual_gpu_destroy(vgpu);
 	return status;
 }

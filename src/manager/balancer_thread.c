@@ -1,4 +1,4 @@
-// The balancer's thread: it binds work to its virtual GPU shortly before that runs it, and tells of its end.
+// The balancer's thread: binds work to a virtual GPU shortly before it runs, and reports its end.
 #include "manager/balancer_engine.h"
 
 #include "base/clock.h"
@@ -7,28 +7,28 @@
 #include <stdlib.h>
 
 enum {
-	AHEAD_NS = 20000000,	// of work that is bound: enough to be never short of it
-	LONGEST_NS = 100000000, // that counts between two ends: who idles longer has forgotten how fast it was
-	WIDEST = 512
+	AHEAD_NS = 20000000,	// duration of bound work: enough that the virtual GPU never waits for this thread
+	MAX_GAP_NS = 100000000, // maximum interval between two ends that counts: longer ones were idle
+	MAX_AHEAD = 512
 };
 
-// How many executions end while the thread may be away decides how many are bound ahead.
+// Updates the average interval between ends, which decides how many executions are bound ahead.
 static void note_end(struct balancer_queue *queue, uint64_t now)
 {
-	uint64_t gap = queue->last_end_ns ? now - queue->last_end_ns : LONGEST_NS;
+	uint64_t gap = queue->last_end_ns ? now - queue->last_end_ns : MAX_GAP_NS;
 
-	if (gap > LONGEST_NS)
-		gap = LONGEST_NS;
+	if (gap > MAX_GAP_NS)
+		gap = MAX_GAP_NS;
 	queue->gap_ns = queue->gap_ns ? (7 * queue->gap_ns + gap) / 8 : gap;
 	queue->last_end_ns = now;
 }
 
-static size_t room(const struct balancer_queue *queue)
+static size_t compute_room(const struct balancer_queue *queue)
 {
 	size_t wide = queue->gap_ns ? AHEAD_NS / queue->gap_ns : 0;
 
-	if (wide > WIDEST)
-		wide = WIDEST;
+	if (wide > MAX_AHEAD)
+		wide = MAX_AHEAD;
 	return wide > queue->window ? wide : queue->window;
 }
 
@@ -38,8 +38,7 @@ void balancer_notice(void *user)
 	struct vg_balancer *balancer = work->balancer;
 
 	pthread_mutex_lock(&balancer->worker.lock);
-	struct balancer_queue *queue =
-		balancer_queue_find(balancer, work->key); // it stays while anything is bound to it
+	struct balancer_queue *queue = balancer_queue_find(balancer, work->key); // exists while work is bound to it
 	balancer_list_remove(&queue->bound, work);
 	note_end(queue, vg_clock_monotonic_ns());
 	balancer_list_add(&balancer->ended, work);
@@ -58,7 +57,7 @@ static void count_end(struct vg_balancer *balancer, enum vg_execution_state stat
 	info->cancelled += state == VG_EXECUTION_CANCELLED;
 }
 
-// Tells the program, and whoever waits for it; without the lock.
+// Calls the program's callback, and wakes waiting threads. Call without the lock.
 static void end_work(struct vg_balancer *balancer, struct vg_balanced *work)
 {
 	enum vg_execution_state state = work->execution ? balancer_state(work->execution) : work->info.state;
@@ -79,14 +78,14 @@ static void end_work(struct vg_balancer *balancer, struct vg_balanced *work)
 	count_end(balancer, state);
 	pthread_cond_broadcast(&work->changed);
 	pthread_mutex_unlock(&balancer->worker.lock);
-	balancer_let_go(execution);
+	balancer_release(execution);
 	core_object_release(&work->object);
 }
 
-static bool tell_ends(struct vg_balancer *balancer)
+static bool report_end(struct vg_balancer *balancer)
 {
 	pthread_mutex_lock(&balancer->worker.lock);
-	struct vg_balanced *work = balancer_list_take(&balancer->ended);
+	struct vg_balanced *work = balancer_list_pop(&balancer->ended);
 	pthread_mutex_unlock(&balancer->worker.lock);
 	if (work)
 		end_work(balancer, work);
@@ -95,19 +94,20 @@ static bool tell_ends(struct vg_balancer *balancer)
 
 // ---- binding --------------------------------------------------------------------------------------------------
 
-// What waits for one that has gone is taken too: it goes to another.
+// The queue of a closed virtual GPU is emptied too: its work moves to another.
 static bool can_bind(const struct balancer_queue *queue)
 {
-	return queue->waiting.count && (!queue->listed || (queue->takes_work && queue->bound.count < room(queue)));
+	return queue->waiting.count &&
+	       (!queue->listed || (queue->takes_work && queue->bound.count < compute_room(queue)));
 }
 
-// The next piece of work of a virtual GPU that has room for it, which is counted as bound to it; under the lock.
+// Returns the next work of a virtual GPU with room, and counts it as bound. Call with the lock.
 static struct vg_balanced *take_work(struct vg_balancer *balancer)
 {
 	for (struct balancer_queue *queue = balancer->queues; queue; queue = queue->next) {
 		if (!can_bind(queue))
 			continue;
-		struct vg_balanced *work = balancer_list_take(&queue->waiting);
+		struct vg_balanced *work = balancer_list_pop(&queue->waiting);
 		balancer_list_add(&queue->bound, work);
 		work->key = queue->key;
 		work->info.manager = queue->key.manager;
@@ -117,8 +117,8 @@ static struct vg_balanced *take_work(struct vg_balancer *balancer)
 	return NULL;
 }
 
-// It was not bound after all; `waits`: to wait there on, until the virtual GPU has been looked at again.
-static void put_back(struct vg_balancer *balancer, struct vg_balanced *work, bool waits)
+// Undoes the binding. `waits`: keeps the work in this queue until the next snapshot.
+static void undo_binding(struct vg_balancer *balancer, struct vg_balanced *work, bool waits)
 {
 	pthread_mutex_lock(&balancer->worker.lock);
 	struct balancer_queue *queue = balancer_queue_find(balancer, work->key);
@@ -155,13 +155,13 @@ static void bind_work(struct vg_balancer *balancer, struct vg_balanced *work)
 	struct vg_execution *execution = NULL;
 	enum vg_status status = VG_OK;
 
-	core_object_retain(&work->object); // its end may be noticed before this has returned
+	core_object_retain(&work->object); // the execution may end before this function returns
 	enum balancer_fate fate =
 		balancer_submit(balancer->managers[work->key.manager], work->key, work, &execution, &status);
 	if (fate == BALANCER_BOUND)
 		note_bound(balancer, work, execution);
 	else
-		put_back(balancer, work, fate == BALANCER_LATER);
+		undo_binding(balancer, work, fate == BALANCER_LATER);
 	if (fate == BALANCER_ELSEWHERE) {
 		status = balancer_enqueue(balancer, work);
 		fate = status ? BALANCER_FAILED : fate;
@@ -188,7 +188,7 @@ static void cancel_waiting(struct vg_balancer *balancer)
 	pthread_mutex_lock(&balancer->worker.lock);
 	for (struct balancer_queue *queue = balancer->queues; queue; queue = queue->next) {
 		struct vg_balanced *work;
-		while ((work = balancer_list_take(&queue->waiting))) {
+		while ((work = balancer_list_pop(&queue->waiting))) {
 			work->info.state = VG_EXECUTION_CANCELLED;
 			balancer_list_add(&balancer->ended, work);
 		}
@@ -196,7 +196,7 @@ static void cancel_waiting(struct vg_balancer *balancer)
 	pthread_mutex_unlock(&balancer->worker.lock);
 }
 
-static struct vg_execution *next_to_stop(struct vg_balancer *balancer)
+static struct vg_execution *find_execution_to_stop(struct vg_balancer *balancer)
 {
 	for (struct balancer_queue *queue = balancer->queues; queue; queue = queue->next)
 		for (struct vg_balanced *work = queue->bound.first; work; work = work->next) {
@@ -209,18 +209,18 @@ static struct vg_execution *next_to_stop(struct vg_balancer *balancer)
 	return NULL;
 }
 
-// What is bound is cancelled, too: it might wait for a virtual GPU that is paused. What runs ends.
+// Cancels bound work too, because it may wait for a paused virtual GPU. Running work ends by itself.
 static void stop_bound(struct vg_balancer *balancer)
 {
 	struct vg_execution *execution;
 
 	do {
 		pthread_mutex_lock(&balancer->worker.lock);
-		execution = next_to_stop(balancer);
+		execution = find_execution_to_stop(balancer);
 		pthread_mutex_unlock(&balancer->worker.lock);
 		if (execution)
 			balancer_stop(execution);
-		balancer_let_go(execution);
+		balancer_release(execution);
 	} while (execution);
 }
 
@@ -232,12 +232,12 @@ static bool has_bound(const struct vg_balancer *balancer)
 	return false;
 }
 
-static void finish(struct vg_balancer *balancer)
+static void finish_work(struct vg_balancer *balancer)
 {
 	cancel_waiting(balancer);
 	stop_bound(balancer);
 	for (bool more = true; more;) {
-		while (tell_ends(balancer))
+		while (report_end(balancer))
 			;
 		pthread_mutex_lock(&balancer->worker.lock);
 		while (has_bound(balancer) && !balancer->ended.count)
@@ -266,12 +266,12 @@ static bool has_waiting(const struct vg_balancer *balancer)
 	return false;
 }
 
-// Until there is something to do, or a look at the virtual GPUs is due. False: the end.
+// Waits for work, or until the next look at the virtual GPUs is due. Returns false at the end.
 static bool wait_for_work(struct vg_balancer *balancer, uint64_t due)
 {
 	pthread_mutex_lock(&balancer->worker.lock);
 	while (!has_to_do(balancer) && vg_clock_monotonic_ns() < due) {
-		if (balancer->manual && !has_waiting(balancer)) // then nothing is ever due
+		if (balancer->manual && !has_waiting(balancer)) // then no look is ever due
 			pthread_cond_wait(&balancer->worker.wake, &balancer->worker.lock);
 		else
 			manager_worker_sleep(&balancer->worker, due);
@@ -281,15 +281,15 @@ static bool wait_for_work(struct vg_balancer *balancer, uint64_t due)
 	return !stopping;
 }
 
-// A round; without one, whether who was paused has been resumed.
-static void look(struct vg_balancer *balancer)
+// Runs a round. A manual balancer only finds out whether paused virtual GPUs were resumed.
+static void look_at_vgpus(struct vg_balancer *balancer)
 {
 	struct balancer_load *loads = NULL;
 	enum vg_status status;
 	size_t count;
 
 	if (balancer->manual)
-		status = balancer_look(balancer, &loads, &count);
+		status = balancer_take_snapshot(balancer, &loads, &count);
 	else
 		status = balancer_round(balancer, NULL);
 	free(loads);
@@ -304,13 +304,13 @@ void *balancer_run(void *argument)
 
 	while (wait_for_work(balancer, due)) {
 		uint64_t now = vg_clock_monotonic_ns();
-		while ((tell_ends(balancer) || bind_next(balancer)) && now < due)
+		while ((report_end(balancer) || bind_next(balancer)) && now < due)
 			now = vg_clock_monotonic_ns();
 		if (now < due)
 			continue;
-		look(balancer);
+		look_at_vgpus(balancer);
 		due += (1 + (now - due) / interval) * interval;
 	}
-	finish(balancer);
+	finish_work(balancer);
 	return NULL;
 }

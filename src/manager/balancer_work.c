@@ -1,4 +1,4 @@
-// One piece of work without a virtual GPU, from its submission to its end.
+// Work without a virtual GPU, from its submission to its end.
 #include "manager/balancer_engine.h"
 
 #include "base/clock.h"
@@ -13,7 +13,7 @@ static void free_work(struct core_object *object)
 	struct vg_balanced *work = (struct vg_balanced *)object;
 
 	if (work->argument_count)
-		free(work->values[0]); // one block
+		free(work->values[0]); // all values are in one block
 	free(work->values);
 	free(work->arguments);
 	free(work->kernel);
@@ -24,12 +24,12 @@ static void free_work(struct core_object *object)
 
 static const struct core_class work_class = {"balanced work", NULL, free_work};
 
-static size_t padded(size_t size)
+static size_t pad_size(size_t size)
 {
 	return (size + 15) & ~(size_t)15;
 }
 
-static enum vg_status check(const struct vg_balanced_work *work)
+static enum vg_status check_work(const struct vg_balanced_work *work)
 {
 	if (!work->kernel || !*work->kernel)
 		return vg_fail(VG_INVALID, 0, "the work names no kernel");
@@ -61,7 +61,7 @@ static bool copy_arguments(struct vg_balanced *copy, const struct vg_balanced_wo
 	if (!count)
 		return true;
 	for (size_t i = 0; i < count; i++)
-		bytes += padded(work->arguments[i].size);
+		bytes += pad_size(work->arguments[i].size);
 	copy->arguments = calloc(count, sizeof *copy->arguments);
 	copy->values = calloc(count, sizeof *copy->values);
 	char *block = calloc(1, bytes);
@@ -76,7 +76,7 @@ static bool copy_arguments(struct vg_balanced *copy, const struct vg_balanced_wo
 			memcpy(block, argument->value, argument->size);
 		copy->values[i] = block;
 		copy->arguments[i] = (struct vg_argument){block, argument->size};
-		block += padded(argument->size);
+		block += pad_size(argument->size);
 	}
 	return true;
 }
@@ -84,7 +84,7 @@ static bool copy_arguments(struct vg_balanced *copy, const struct vg_balanced_wo
 enum vg_status balancer_work_create(struct vg_balancer *balancer, const struct vg_balanced_work *work,
 				    struct vg_balanced **ret_balanced)
 {
-	enum vg_status status = check(work);
+	enum vg_status status = check_work(work);
 
 	if (status)
 		return status;
@@ -146,7 +146,7 @@ enum vg_execution_state vg_balanced_state(struct vg_balanced *balanced)
 	return info.state;
 }
 
-// Until it is done, or `when`; 0: without end. Under the lock.
+// Waits until the work is done, or until `when`; 0: without a limit. Call with the lock.
 static bool wait_until(struct vg_balanced *balanced, uint64_t when)
 {
 	const struct timespec until = {(time_t)(when / 1000000000), (long)(when % 1000000000)};
@@ -168,7 +168,7 @@ enum vg_status vg_balanced_wait(struct vg_balanced *balanced, double timeout_sec
 	struct vg_balancer *balancer = balanced->balancer;
 	uint64_t when = 0;
 
-	// No program waits for more than some centuries.
+	// Centuries count as no limit.
 	if (timeout_seconds > 0 && timeout_seconds < 9e9)
 		when = vg_clock_monotonic_ns() + (uint64_t)(timeout_seconds * 1e9);
 	pthread_mutex_lock(&balancer->worker.lock);
@@ -204,7 +204,7 @@ enum vg_status vg_balanced_cancel(struct vg_balanced *balanced)
 		break;
 	}
 	if (!ended && balanced->info.state == VG_EXECUTION_QUEUED) {
-		balanced->cancelled = true; // the thread may have it in hand
+		balanced->cancelled = true; // the thread may be binding it now
 		execution = balanced->execution;
 	}
 	if (execution)
@@ -214,7 +214,7 @@ enum vg_status vg_balanced_cancel(struct vg_balanced *balanced)
 		return vg_fail(VG_STATE, 0, "%s has ended", balanced->kernel);
 	if (execution) {
 		balancer_stop(execution);
-		balancer_let_go(execution);
+		balancer_release(execution);
 	}
 	return VG_OK;
 }

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum vg_status refuse(uint64_t bytes, uint64_t charged, uint64_t limit)
+static enum vg_status fail_over_limit(uint64_t bytes, uint64_t charged, uint64_t limit)
 {
-	char asked[VG_SIZE_TEXT], held[VG_SIZE_TEXT], most[VG_SIZE_TEXT];
+	char asked[VG_SIZE_TEXT], charged_text[VG_SIZE_TEXT], most[VG_SIZE_TEXT];
 
 	vg_fail(VG_INSUFFICIENT, 0, "asked for %s more, and %s of its %s are charged: free some, or raise its limit",
-		vg_size_format(bytes, asked), vg_size_format(charged, held), vg_size_format(limit, most));
+		vg_size_format(bytes, asked), vg_size_format(charged, charged_text), vg_size_format(limit, most));
 	vg_fail_amounts(bytes, limit > charged ? limit - charged : 0);
 	return VG_INSUFFICIENT;
 }
@@ -28,7 +28,7 @@ static enum vg_status charge_ledger(struct manager_budget *budget, uint64_t byte
 			       "virtual GPU %d (%s): its ledger has no slot for this process: %s", budget->id,
 			       budget->name, r < 0 ? strerror(-r) : "too many programs are inside");
 	vg_ledger_read(budget->ledger, &limit, &charged);
-	return refuse(bytes, charged, limit);
+	return fail_over_limit(bytes, charged, limit);
 }
 
 enum vg_status budget_charge(struct manager_budget *budget, uint64_t bytes)
@@ -38,12 +38,12 @@ enum vg_status budget_charge(struct manager_budget *budget, uint64_t bytes)
 	if (status)
 		return status;
 	vg_mutex_take(&budget->lock);
-	uint64_t held = budget->held, limit = budget->limit;
-	bool fits = budget->ledger || (held <= limit && bytes <= limit - held);
+	uint64_t charged = budget->charged, limit = budget->limit;
+	bool fits = budget->ledger || (charged <= limit && bytes <= limit - charged);
 	if (fits)
-		budget->held += bytes;
+		budget->charged += bytes;
 	vg_mutex_give(&budget->lock);
-	return fits ? VG_OK : refuse(bytes, held, limit);
+	return fits ? VG_OK : fail_over_limit(bytes, charged, limit);
 }
 
 enum vg_status budget_refused(struct manager_budget *budget)
@@ -71,23 +71,23 @@ void budget_refund(struct manager_budget *budget, uint64_t bytes)
 	if (budget->ledger)
 		vg_ledger_refund(budget->ledger, budget->kind, bytes);
 	vg_mutex_take(&budget->lock);
-	budget->held -= bytes;
+	budget->charged -= bytes;
 	vg_mutex_give(&budget->lock);
 }
 
 enum vg_status budget_set_limit(struct manager_budget *budget, uint64_t limit)
 {
-	char asked[VG_SIZE_TEXT], held[VG_SIZE_TEXT];
+	char asked[VG_SIZE_TEXT], charged[VG_SIZE_TEXT];
 
 	vg_mutex_take(&budget->lock);
-	uint64_t now = budget->held;
+	uint64_t now = budget->charged;
 	if (now <= limit)
 		budget->limit = limit;
 	vg_mutex_give(&budget->lock);
 	if (now <= limit)
 		return VG_OK;
 	return vg_fail(VG_BUSY, 0, "virtual GPU %d (%s): asked for a limit of %s, and %s are charged: free some first",
-		       budget->id, budget->name, vg_size_format(limit, asked), vg_size_format(now, held));
+		       budget->id, budget->name, vg_size_format(limit, asked), vg_size_format(now, charged));
 }
 
 struct budget_figures budget_read(struct manager_budget *budget)
@@ -95,7 +95,7 @@ struct budget_figures budget_read(struct manager_budget *budget)
 	struct budget_figures now;
 
 	vg_mutex_take(&budget->lock);
-	now = (struct budget_figures){budget->limit, budget->held, budget->refusals};
+	now = (struct budget_figures){budget->limit, budget->charged, budget->refusals};
 	vg_mutex_give(&budget->lock);
 	if (budget->ledger) {
 		vg_ledger_read(budget->ledger, &now.limit, &now.charged);

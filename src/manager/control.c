@@ -1,4 +1,4 @@
-// What can be asked of a virtual GPU, and changed.
+// Information about virtual GPUs, and changes to them.
 #include "compute/compute.h"
 #include "manager/manager.h"
 #include "manager/memory.h"
@@ -64,7 +64,7 @@ static void fill_info(struct vg_virtual_gpu *vgpu, struct vg_virtual_gpu_info *i
 	info->mixed_precision = !atomic_load(&vgpu->no_mixed_precision);
 }
 
-static struct vg_virtual_gpu_info info_of(struct vg_virtual_gpu *vgpu)
+static struct vg_virtual_gpu_info get_info(struct vg_virtual_gpu *vgpu)
 {
 	struct vg_virtual_gpu_info info = {.id = vgpu->id, .shared = vgpu->shared, .streams = vgpu->streams};
 
@@ -86,7 +86,7 @@ enum vg_status vg_virtual_gpu_info(struct vg_virtual_gpu *vgpu, struct vg_virtua
 	CORE_NEEDED(ret_info);
 	enum vg_status status = manager_usable();
 	if (status == VG_OK)
-		*ret_info = info_of(vgpu);
+		*ret_info = get_info(vgpu);
 	return status;
 }
 
@@ -99,16 +99,17 @@ enum vg_status vg_manager_list(struct vg_manager *manager, struct vg_virtual_gpu
 
 	CORE_NEEDED(ret_count);
 	enum vg_status status = manager_check(manager);
-	if (status == VG_OK)
-		status = manager_get_all(manager, &vgpus, &count);
+	if (status)
+		return status;
+	status = manager_get_all(manager, &vgpus, &count);
 	if (status)
 		return status;
 	*ret_count = count;
 	if (infos && count > capacity)
 		status = core_no_room(count, capacity, "virtual GPUs");
 	for (size_t i = 0; infos && status == VG_OK && i < count; i++)
-		infos[i] = info_of(vgpus[i]);
-	manager_let_go(vgpus, count);
+		infos[i] = get_info(vgpus[i]);
+	manager_release_all(vgpus, count);
 	return status;
 }
 
@@ -175,15 +176,16 @@ enum vg_status vg_virtual_gpu_resume(struct vg_virtual_gpu *vgpu)
 
 // ---- memory to the host and back ---------------------------------------------------------------------------
 
-static bool tell(void *user, uint64_t bytes, uint64_t total)
+static bool report_progress(void *user, uint64_t bytes, uint64_t total)
 {
 	const struct vg_virtual_gpu_move_options *options = user;
 
 	return !options->progress || !options->progress(options->user, bytes, total);
 }
 
-// The caller holds `setting`, so that no other thread resumes the vGPU meanwhile.
-static enum vg_status move(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *given, bool out)
+// The caller has `setting` locked, so that no other thread resumes the vGPU meanwhile.
+static enum vg_status move_memory(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *given,
+				  bool out)
 {
 	struct vg_virtual_gpu_move_options options;
 
@@ -201,20 +203,20 @@ static enum vg_status move(struct vg_virtual_gpu *vgpu, const struct vg_virtual_
 	if (!atomic_load(&vgpu->paused))
 		return vg_fail(VG_STATE, 0, "virtual GPU %d (%s) is not paused: pause it first", vgpu->id, vgpu->name);
 	if (!out)
-		return space_move_in(vgpu->space, tell, &options);
+		return space_move_in(vgpu->space, report_progress, &options);
 	status = compute_wait_for_running(vgpu->unit);
-	return status ? status : space_move_out(vgpu->space, tell, &options);
+	return status ? status : space_move_out(vgpu->space, report_progress, &options);
 }
 
-static enum vg_status change_place(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *options,
-				   bool out)
+static enum vg_status change_location(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *options,
+				      bool out)
 {
 	enum vg_status status = manager_begin_change(vgpu);
 
 	if (status)
 		return status;
 	atomic_store(&vgpu->moving, true);
-	status = move(vgpu, options, out);
+	status = move_memory(vgpu, options, out);
 	atomic_store(&vgpu->moving, false);
 	return manager_end_change(vgpu, status);
 }
@@ -222,16 +224,16 @@ static enum vg_status change_place(struct vg_virtual_gpu *vgpu, const struct vg_
 enum vg_status vg_virtual_gpu_move_out(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *options)
 {
 	VG_ENTRY();
-	return change_place(vgpu, options, true);
+	return change_location(vgpu, options, true);
 }
 
 enum vg_status vg_virtual_gpu_move_in(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *options)
 {
 	VG_ENTRY();
-	return change_place(vgpu, options, false);
+	return change_location(vgpu, options, false);
 }
 
-static enum vg_status promise(struct vg_virtual_gpu *vgpu, uint64_t limit)
+static enum vg_status change_promise(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	vg_mutex_take(&vgpu->manager->lock);
 	enum vg_status status = manager_promise(vgpu, vgpu->promised, limit);
@@ -241,8 +243,8 @@ static enum vg_status promise(struct vg_virtual_gpu *vgpu, uint64_t limit)
 	return status;
 }
 
-// The space gives empty pages back where that helps.
-static enum vg_status limit_in_process(struct vg_virtual_gpu *vgpu, uint64_t limit)
+// Lets the space free empty pages to reach the limit.
+static enum vg_status limit_budget(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	struct vg_kept_error kept;
 
@@ -250,25 +252,25 @@ static enum vg_status limit_in_process(struct vg_virtual_gpu *vgpu, uint64_t lim
 	if (status == VG_OK)
 		return budget_set_limit(&vgpu->budget, limit);
 	vg_error_keep(&kept);
-	if (status == VG_LIMIT) // more is held, which may change
+	if (status == VG_LIMIT) // more is charged than the limit; this may change
 		status = VG_BUSY;
 	return vg_fail(status, kept.error.code, "virtual GPU %d (%s): %s", vgpu->id, vgpu->name, kept.text);
 }
 
-// Promised before it is in force, and taken back only after it is not any more.
+// Reserves the limit before it takes effect, and returns the difference only after it no longer applies.
 static enum vg_status set_limit(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	struct vg_kept_error kept;
 	uint64_t before = vgpu->promised;
 
-	enum vg_status status = limit > before ? promise(vgpu, limit) : VG_OK;
+	enum vg_status status = limit > before ? change_promise(vgpu, limit) : VG_OK;
 	if (status)
 		return status;
-	status = vgpu->shared ? shared_set(vgpu, limit, 0) : limit_in_process(vgpu, limit);
+	status = vgpu->shared ? shared_set(vgpu, limit, 0) : limit_budget(vgpu, limit);
 	if (status)
 		vg_error_keep(&kept);
 	if (status ? limit > before : limit < before)
-		(void)promise(vgpu, status ? before : limit);
+		(void)change_promise(vgpu, status ? before : limit);
 	if (status)
 		vg_error_restore(&kept);
 	return status;

@@ -8,7 +8,7 @@ void manager_gate_init(struct manager_gate *gate)
 
 void manager_gate_finish(struct manager_gate *gate)
 {
-	if (!core_forked) // a thread of the parent may wait there for ever
+	if (!core_forked) // threads of the parent may wait there forever
 		pthread_cond_destroy(&gate->empty);
 	pthread_mutex_destroy(&gate->lock);
 }

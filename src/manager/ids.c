@@ -1,12 +1,12 @@
-// Which ids a manager's vGPUs ever had: those that were destroyed can be told from those that never were.
+// All ids that a manager's vGPUs ever had, to distinguish destroyed vGPUs from unknown ones.
 #include "manager/manager.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-// The first run that ends at `id` or later; `count` if none does.
-static size_t find(const struct manager_ids *ids, int id)
+// Returns the index of the first run that ends at `id` or later, or `count`.
+static size_t find_run(const struct manager_ids *ids, int id)
 {
 	size_t low = 0, high = ids->count;
 
@@ -22,12 +22,12 @@ static size_t find(const struct manager_ids *ids, int id)
 
 bool manager_ids_have(const struct manager_ids *ids, int id)
 {
-	size_t at = find(ids, id);
+	size_t at = find_run(ids, id);
 
 	return at < ids->count && ids->runs[at].first <= id;
 }
 
-static bool insert(struct manager_ids *ids, size_t at, int id)
+static bool insert_run(struct manager_ids *ids, size_t at, int id)
 {
 	if (ids->count == ids->capacity) {
 		size_t capacity = ids->capacity ? 2 * ids->capacity : 8;
@@ -45,7 +45,7 @@ static bool insert(struct manager_ids *ids, size_t at, int id)
 
 bool manager_ids_add(struct manager_ids *ids, int id)
 {
-	size_t at = find(ids, id);
+	size_t at = find_run(ids, id);
 
 	if (at < ids->count && ids->runs[at].first <= id)
 		return true;
@@ -59,7 +59,7 @@ bool manager_ids_add(struct manager_ids *ids, int id)
 	} else if (behind) {
 		ids->runs[at].first = id;
 	} else {
-		return insert(ids, at, id);
+		return insert_run(ids, at, id);
 	}
 	return true;
 }

@@ -1,4 +1,4 @@
-// A virtual GPU from its creation to its end.
+// Creates and closes virtual GPUs.
 #include "manager/manager.h"
 #include "manager/memory.h"
 #include "manager/operation.h"
@@ -20,7 +20,7 @@ enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *instead)
 	if (status == VG_OK && !vgpu->closed) {
 		atomic_store(&vgpu->object.closed, true);
 		manager_gate_shut(&vgpu->gate);
-		unit_end(vgpu); // whoever waits for work inside comes out
+		unit_end(vgpu); // threads that wait for work inside return
 		manager_gate_wait(&vgpu->gate);
 		operations_end(vgpu);
 		status = memory_end(vgpu);
@@ -111,8 +111,8 @@ static enum vg_status check_options(const struct vg_manager *manager, const stru
 	return o->name ? vg_check_name(o->name) : VG_OK;
 }
 
-static enum vg_status new_vgpu(struct vg_manager *manager, const struct vg_virtual_gpu_options *o,
-			       struct vg_virtual_gpu **ret_vgpu)
+static enum vg_status allocate_vgpu(struct vg_manager *manager, const struct vg_virtual_gpu_options *o,
+				    struct vg_virtual_gpu **ret_vgpu)
 {
 	static _Atomic(uint64_t) serials;
 	unsigned most = manager->options.virtual_streams;
@@ -137,16 +137,17 @@ static enum vg_status new_vgpu(struct vg_manager *manager, const struct vg_virtu
 	return vgpu->active_streams ? VG_OK : vg_fail(VG_NO_MEMORY, 0, "no memory for a virtual GPU");
 }
 
-// What it needs beside its place in the table.
-static enum vg_status furnish(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *o)
+// Creates the parts of a vGPU that is already in the table.
+static enum vg_status create_parts(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *o)
 {
 	vgpu->budget.limit = o->memory_limit;
 	vgpu->budget.name = vgpu->name;
 	vgpu->budget.id = vgpu->id;
 	vgpu->shared = o->shared;
 	enum vg_status status = unit_begin(vgpu, o);
-	if (status == VG_OK && o->shared)
-		status = shared_begin(vgpu, o->memory_limit);
+	if (status)
+		return status;
+	status = o->shared ? shared_begin(vgpu, o->memory_limit) : VG_OK;
 	return status ? status : memory_begin(vgpu, o->memory_limit);
 }
 
@@ -164,17 +165,23 @@ enum vg_status vg_virtual_gpu_create(struct vg_manager *manager, const struct vg
 		return status;
 	CORE_OPTIONS(o, options);
 	status = check_options(manager, &o);
-	if (status == VG_OK)
-		status = new_vgpu(manager, &o, &vgpu);
-	if (status == VG_OK)
-		status = manager_admit(vgpu, o.memory_limit);
-	if (status == VG_OK)
-		status = furnish(vgpu, &o);
-	if (status == VG_OK)
-		status = manager_publish(vgpu);
 	if (status)
-		vg_virtual_gpu_destroy(vgpu);
-	else
-		*ret_vgpu = vgpu;
+		return status;
+	status = allocate_vgpu(manager, &o, &vgpu);
+	if (status)
+		goto fail;
+	status = manager_admit(vgpu, o.memory_limit);
+	if (status)
+		goto fail;
+	status = create_parts(vgpu, &o);
+	if (status)
+		goto fail;
+	status = manager_publish(vgpu);
+	if (status)
+		goto fail;
+	*ret_vgpu = vgpu;
+	return VG_OK;
+fail:
+	vg_virtual_gpu_destroy(vgpu);
 	return status;
 }

@@ -25,7 +25,7 @@ enum vg_status manager_check(const struct vg_manager *manager)
 	return status ? status : manager_usable();
 }
 
-// After these every call on the context fails.
+// Returns whether every later call on the context fails after this error.
 static bool is_sticky(CUresult result)
 {
 	switch (result) {
@@ -55,7 +55,7 @@ static void note_lost(struct vg_manager *manager, CUresult result)
 	atomic_store(&manager->lost, true);
 }
 
-// The context may have been lost to work of others in it, or on another device: any call says so.
+// Also asks the driver, because work of others in the context or on another device may have lost it.
 bool manager_is_lost(struct vg_manager *manager)
 {
 	struct vg_compute_info info;
@@ -87,13 +87,15 @@ enum vg_status manager_enter(struct vg_virtual_gpu *vgpu)
 {
 	enum vg_status status = vgpu ? manager_usable() : vg_fail(VG_INVALID, 0, "vgpu is NULL");
 
-	if (status == VG_OK && !manager_gate_enter(&vgpu->gate))
-		status = vg_fail(VG_CLOSED, 0, "virtual GPU %d (%s) was destroyed", vgpu->id, vgpu->name);
-	return status;
+	if (status)
+		return status;
+	if (manager_gate_enter(&vgpu->gate))
+		return VG_OK;
+	return vg_fail(VG_CLOSED, 0, "virtual GPU %d (%s) was destroyed", vgpu->id, vgpu->name);
 }
 
-// What the driver said need not be about this call, nor about this device: the last error tells that as well.
-static void explain(struct vg_manager *manager)
+// Adds to the last error what lost the context: the driver's error may come from other work or from another device.
+static void explain_loss(struct vg_manager *manager)
 {
 	struct vg_kept_error kept;
 	char why[384];
@@ -101,7 +103,7 @@ static void explain(struct vg_manager *manager)
 	vg_error_keep(&kept);
 	note_lost(manager, (CUresult)kept.error.code);
 	compute_failure(manager->compute, why, sizeof why);
-	if (strcmp(kept.text, why) == 0) // said already
+	if (strcmp(kept.text, why) == 0) // the text is already complete
 		return;
 	vg_fail(VG_DRIVER, kept.error.code, "%.600s; %s", kept.text, why);
 	vg_fail_log(kept.log);
@@ -110,7 +112,7 @@ static void explain(struct vg_manager *manager)
 enum vg_status manager_leave(struct vg_virtual_gpu *vgpu, enum vg_status status)
 {
 	if (status == VG_DRIVER && is_sticky((CUresult)vg_last_error()->code))
-		explain(vgpu->manager);
+		explain_loss(vgpu->manager);
 	manager_gate_leave(&vgpu->gate);
 	return status;
 }
@@ -196,18 +198,22 @@ enum vg_status vg_manager_create(struct vg_device *device, const struct vg_manag
 	manager->options = o;
 	pthread_mutex_init(&manager->creating, NULL);
 	status = vg_options_copy(&manager->memory_options, sizeof manager->memory_options, o.memory);
-	if (status == VG_OK)
-		status = open_device(manager, device);
-	if (status == VG_OK)
-		status = open_compute(manager, device);
 	if (status)
-		core_object_release(&manager->object);
-	else
-		*ret_manager = manager;
+		goto fail;
+	status = open_device(manager, device);
+	if (status)
+		goto fail;
+	status = open_compute(manager, device);
+	if (status)
+		goto fail;
+	*ret_manager = manager;
+	return VG_OK;
+fail:
+	core_object_release(&manager->object);
 	return status;
 }
 
-// All or nothing: no vGPU is closed where one of them, or another unit of the scheduler, still has work.
+// Closes all vGPUs or none: fails if one of them, or another unit of the scheduler, still has work.
 static enum vg_status end_all(struct vg_manager *manager, const char *instead)
 {
 	struct vg_virtual_gpu **vgpus;
@@ -220,7 +226,8 @@ static enum vg_status end_all(struct vg_manager *manager, const char *instead)
 		return status;
 	vg_mutex_take(&manager->lock);
 	atomic_store(&manager->object.closed, true);
-	vg_mutex_give(&manager->lock); // whoever comes in looks under it: nobody comes after this
+	// manager_admit() checks `closed` under the lock, so no vGPU is added from here on
+	vg_mutex_give(&manager->lock);
 	status = manager_get_all(manager, &vgpus, &count);
 	if (status)
 		return status;
@@ -231,7 +238,7 @@ static enum vg_status end_all(struct vg_manager *manager, const char *instead)
 			vg_error_keep(&kept);
 		}
 	}
-	manager_let_go(vgpus, count);
+	manager_release_all(vgpus, count);
 	compute_finish(manager->compute);
 	if (result)
 		vg_error_restore(&kept);
@@ -308,7 +315,7 @@ enum vg_status vg_manager_info(struct vg_manager *manager, struct vg_manager_inf
 	};
 	for (size_t i = 0; i < count; i++) {
 		if (!manager_gate_enter(&vgpus[i]->gate))
-			continue; // its ledger is about to go
+			continue; // its ledger is being closed
 		info.memory_held += budget_read(&vgpus[i]->budget).charged;
 		manager_gate_leave(&vgpus[i]->gate);
 	}
@@ -318,7 +325,7 @@ enum vg_status vg_manager_info(struct vg_manager *manager, struct vg_manager_inf
 		info.memory_promised += vgpu->promised;
 	vg_mutex_give(&manager->lock);
 	fill_compute(manager, &info);
-	manager_let_go(vgpus, count);
+	manager_release_all(vgpus, count);
 	*ret_info = info;
 	return VG_OK;
 }

@@ -1,9 +1,7 @@
-// Managers and their virtual GPUs, as this room sees them. Any thread.
-//
-// A manager's table names its vGPUs and does not hold them: the last handle closes a vGPU. A call on a vGPU is inside
-// its gate, so that whoever closes the vGPU can wait for it. Lock order: a manager's `lock`, then that of the promises;
-// a budget's and a vGPU's alone. None is held over a call of the driver or the daemon, but `closing`, `setting` and
-// `creating`, which are there for that.
+// Managers and their virtual GPUs, for this directory only. Any thread. A manager's table has no references to its
+// vGPUs: releasing the last handle closes a vGPU. A call on a vGPU is inside its gate, so that the closing thread can
+// wait for it. Lock order: a manager's `lock`, then the lock of promises; the locks of a budget and of a vGPU are taken
+// alone. No lock is held during a call of the driver or the daemon, except `closing`, `setting` and `creating`.
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,7 +19,7 @@ struct plain_memory;
 
 enum { MANAGER_NAME = 64, MANAGER_VGPUS = 1024, MANAGER_STREAMS = 4096 };
 
-// Ids that vGPUs ever had, as runs without gaps, in order.
+// Ids that vGPUs ever had, as runs without gaps, in ascending order.
 struct manager_ids {
 	struct id_run {
 		int first, last;
@@ -31,134 +29,136 @@ struct manager_ids {
 
 struct vg_manager {
 	struct core_object object;
-	struct vg_context *context;	   // held: the device's primary one
-	struct vg_manager_options options; // without zeros
-	struct vg_compute *compute;	   // held
+	struct vg_context *context;	   // a reference to the device's primary context
+	struct vg_manager_options options; // with defaults filled in
+	struct vg_compute *compute;	   // a reference
 	struct vg_memory_space_options memory_options;
-	uint64_t memory;	      // of the device
-	struct vg_mutex lock;	      // of what follows
+	uint64_t memory;	      // of the device, in bytes
+	struct vg_mutex lock;	      // protects the members below
 	struct vg_virtual_gpu *vgpus; // by id, linked by `next`
 	unsigned count;
 	struct manager_ids ids;
-	unsigned streams; // active ones
+	unsigned streams; // number of active streams
 
-	pthread_mutex_t creating;	  // one share that is not said at a time; and `operations`
-	struct operation_set *operations; // held; NULL: there was none yet
-	atomic_bool lost;		  // the context is
+	pthread_mutex_t creating;	  // serializes the choice of equal shares, and the creation of `operations`
+	struct operation_set *operations; // a reference; NULL: not created yet
+	atomic_bool lost;		  // the context is lost
 };
 
-// Who is inside, and whether anybody may still come in.
+// Counts the calls inside, and can be shut against new ones.
 struct manager_gate {
 	atomic_uint inside;
 	atomic_bool shut;
-	pthread_mutex_t lock; // of waiting
+	pthread_mutex_t lock; // for waiting
 	pthread_cond_t empty;
 };
 void manager_gate_init(struct manager_gate *gate);
 void manager_gate_finish(struct manager_gate *gate);
 bool manager_gate_enter(struct manager_gate *gate);
 void manager_gate_leave(struct manager_gate *gate);
-// Nobody comes in from here on. manager_gate_wait(): until those inside have left.
+// Refuses new calls from here on. manager_gate_wait() waits until all calls have left.
 void manager_gate_shut(struct manager_gate *gate);
 void manager_gate_wait(struct manager_gate *gate);
 
 struct vg_virtual_gpu {
 	struct core_object object;
-	struct vg_manager *manager; // held
+	struct vg_manager *manager; // a reference
 	// Under the manager's lock.
 	struct vg_virtual_gpu *next;
-	bool admitted, listed; // `listed`: others may find it
+	bool admitted, listed; // `listed`: manager_get() can find it
 	uint64_t promised;
 
 	int id;
-	uint64_t serial; // of the process: no other ever has it, as another may have the id
+	uint64_t serial; // unique in the process, unlike the id
 	char name[MANAGER_NAME];
 	unsigned streams;
 	bool shared;
 	struct manager_gate gate;
 	struct manager_budget budget;
-	struct vg_memory_space *space; // held; NULL: memory is not virtualized
-	struct plain_memory *plain;    // instead
+	struct vg_memory_space *space; // a reference; NULL: memory is not virtualized
+	struct plain_memory *plain;    // NULL: memory is virtualized
 
-	pthread_mutex_t closing; // whoever closes it has it; who comes second waits
-	bool closed;		 // under `closing`: nothing is left of it
-	pthread_mutex_t setting; // one change of its limits, or move of its memory, at a time
-	atomic_bool moving;	 // a move has `setting`
+	pthread_mutex_t closing; // locked by the thread that closes it; other threads wait
+	bool closed;		 // under `closing`: all parts are freed
+	pthread_mutex_t setting; // serializes changes of limits and moves of memory
+	atomic_bool moving;	 // the owner of `setting` moves memory
 
-	struct vg_compute_unit *unit; // held
-	atomic_bool at_rest;	      // all its work has ended, and no more comes
+	struct vg_compute_unit *unit; // a reference
+	atomic_bool at_rest;	      // all its work has ended, and no more is accepted
 	atomic_bool paused, used;
 	atomic_bool no_tensor_cores, no_mixed_precision;
-	atomic_uint *active_streams; // stream.c
+	atomic_uint *active_streams; // see stream.c
 
-	struct vg_mutex lock;		       // of the next two (operation.h)
-	struct manager_workspace **workspaces; // by stream; NULL: there was none yet
+	struct vg_mutex lock;		       // protects the two members below (operation.h)
+	struct manager_workspace **workspaces; // by stream; NULL: none yet
 	struct manager_workspace *unused;
 };
 
 // ---- calls -------------------------------------------------------------------------------------------
 
-// STATE in a forked child.
+// Fails with STATE in a forked child.
 enum vg_status manager_usable(void);
 // INVALID, CLOSED, STATE.
 enum vg_status manager_check(const struct vg_manager *manager);
-// A call on a vGPU: it stays as it is until manager_leave(). INVALID, CLOSED, STATE.
+// Begins a call on a vGPU, which is not closed until manager_leave(). INVALID, CLOSED, STATE.
 enum vg_status manager_enter(struct vg_virtual_gpu *vgpu);
-// manager_enter(), and takes `setting`. The callback of a move may call this, so it is STATE during a move.
+// Calls manager_enter() and locks `setting`. Fails with STATE during a move, because the callback of the move may call
+// it.
 enum vg_status manager_begin_change(struct vg_virtual_gpu *vgpu);
-// manager_leave() after that.
+// Ends what manager_begin_change() began.
 enum vg_status manager_end_change(struct vg_virtual_gpu *vgpu, enum vg_status status);
-// Passes `status` on, having noted whether it says that the context is lost.
+// Ends a call. Returns `status`, after recording whether it says that the context is lost.
 enum vg_status manager_leave(struct vg_virtual_gpu *vgpu, enum vg_status status);
-// The driver said something after which it says nothing else.
+// Returns whether the context is lost: every call on it fails.
 bool manager_is_lost(struct vg_manager *manager);
-// STATE, in words.
+// Sets the error for a lost context: STATE.
 enum vg_status manager_lost(const struct vg_virtual_gpu *vgpu);
 
 // ---- a manager's table (table.c) -----------------------------------------------------------------------
 
-// A place for a vGPU, with the id that it asks for, or a free one; its limit is promised. EXISTS, LIMIT, CLOSED.
+// Adds a vGPU to the table, with its id or a free one, and reserves its limit. EXISTS, LIMIT, CLOSED.
 enum vg_status manager_admit(struct vg_virtual_gpu *vgpu, uint64_t limit);
-// Others may find it from here on. CLOSED, NO_MEMORY.
+// Makes the vGPU visible to manager_get(). CLOSED, NO_MEMORY.
 enum vg_status manager_publish(struct vg_virtual_gpu *vgpu);
 void manager_dismiss(struct vg_virtual_gpu *vgpu);
-// With a reference; NULL: no such one.
+// Returns a new reference, or NULL if not found.
 struct vg_virtual_gpu *manager_get(struct vg_manager *manager, int id);
-// All of them, by id, each with a reference; manager_let_go() ends that. NO_MEMORY.
+// Returns a new reference to each vGPU, by id; manager_release_all() releases them. NO_MEMORY.
 enum vg_status manager_get_all(struct vg_manager *manager, struct vg_virtual_gpu ***ret_vgpus, size_t *ret_count);
-void manager_let_go(struct vg_virtual_gpu **vgpus, size_t count);
-// It is promised `limit` in place of `before`. LIMIT.
+void manager_release_all(struct vg_virtual_gpu **vgpus, size_t count);
+// Changes what is reserved for the vGPU from `before` to `limit`. LIMIT.
 enum vg_status manager_promise(struct vg_virtual_gpu *vgpu, uint64_t before, uint64_t limit);
 
-// Notes an id; false: no memory.
+// Records an id. Returns false without memory.
 bool manager_ids_add(struct manager_ids *ids, int id);
 bool manager_ids_have(const struct manager_ids *ids, int id);
-// The lowest that is not among them; 0: there is none.
+// Returns the lowest id that is not recorded; 0: all are.
 int manager_ids_next(const struct manager_ids *ids);
 
 // ---- promises over all managers of the process (promise.c) ----------------------------------------------
 
-// False, with what there is left, where it would pass `total`.
-bool promise_take(const struct vg_device *device, uint64_t total, uint64_t bytes, uint64_t *ret_left);
-void promise_give(const struct vg_device *device, uint64_t bytes);
+// Returns false, with the bytes that are left, if the sum would exceed `total`.
+bool promise_reserve(const struct vg_device *device, uint64_t total, uint64_t bytes, uint64_t *ret_left);
+void promise_return(const struct vg_device *device, uint64_t bytes);
 uint64_t promise_left(const struct vg_device *device, uint64_t total);
 
 // ---- life of a vGPU (life.c) -----------------------------------------------------------------------------
 
-// Whoever comes first ends it, the others wait. BUSY while it has work, where `instead` names the function that cancels
-// that; NULL: this is that one.
+// Closes a vGPU; other threads that close it wait. BUSY while it has work: `instead` names the function that cancels
+// work; NULL: cancel it.
 enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *instead);
 enum vg_virtual_gpu_status manager_status_of(struct vg_virtual_gpu *vgpu);
 
 // ---- streams (stream.c) -----------------------------------------------------------------------------------
 
-// Before work is submitted to a virtual stream, which is active then, and after that: it stays so if it was `used`, or
-// was before, or if others submit. INVALID (no such one), LIMIT (the manager's total).
-enum vg_status manager_stream_take(struct vg_virtual_gpu *vgpu, unsigned stream);
-void manager_stream_give(struct vg_virtual_gpu *vgpu, unsigned stream, bool used);
-// As manager_stream_take(), but alone, and as if it had never been used. False: it is not active, or somebody submits.
+// Begins and ends a submission to a virtual stream, which makes the stream active. It stays active if it was `used`, or
+// was active before, or if others submit. INVALID (no such stream), LIMIT (the manager's total).
+enum vg_status manager_stream_begin(struct vg_virtual_gpu *vgpu, unsigned stream);
+void manager_stream_end(struct vg_virtual_gpu *vgpu, unsigned stream, bool used);
+// Begins a submission if no other is under way, and clears the mark that the stream was used. Returns false if the
+// stream is not active, or if another thread submits.
 bool manager_stream_claim(struct vg_virtual_gpu *vgpu, unsigned stream, bool *ret_active);
-// INVALID, in words.
+// Sets the error for an invalid stream: INVALID.
 enum vg_status manager_no_stream(const struct vg_virtual_gpu *vgpu, unsigned stream);
 unsigned manager_active_streams(const struct vg_virtual_gpu *vgpu);
 void manager_streams_give_back(struct vg_virtual_gpu *vgpu);

@@ -1,4 +1,4 @@
-// The monitor: its thread, its beginning and its end, and what it answers.
+// Creates and closes monitors; their thread.
 #include "manager/monitor.h"
 
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 
 enum { DEFAULT_HISTORY = 600 };
 
-// Until `when` or the end, whichever is first; under the lock. False: the end.
+// Waits until `when` or the end. Call with the lock. Returns false at the end.
 static bool sleep_until(struct vg_monitor *monitor, uint64_t when)
 {
 	while (!monitor->worker.stopping && vg_clock_monotonic_ns() < when)
@@ -17,10 +17,10 @@ static bool sleep_until(struct vg_monitor *monitor, uint64_t when)
 	return !monitor->worker.stopping;
 }
 
-// False: there is nothing left to sample.
+// Returns false if the manager is closed.
 static bool sample_once(struct vg_monitor *monitor, uint64_t planned)
 {
-	enum vg_status status = monitor_take(monitor, planned);
+	enum vg_status status = monitor_take_sample(monitor, planned);
 
 	if (status == VG_CLOSED)
 		monitor_say(&monitor->events, VG_LOG_ERROR, "sampling has ended: the manager was closed");
@@ -30,13 +30,13 @@ static bool sample_once(struct vg_monitor *monitor, uint64_t planned)
 	return status != VG_CLOSED;
 }
 
-static void *run(void *argument)
+static void *run_monitor(void *argument)
 {
 	struct vg_monitor *monitor = argument;
 	uint64_t interval = monitor->interval_ms * UINT64_C(1000000);
 	uint64_t planned = monitor->device->ring[0].time_ns - monitor->device->ring[0].late_ns;
 
-	monitor_deliver(monitor); // what the first sample gave to say
+	monitor_deliver(monitor); // messages of the first sample
 	pthread_mutex_lock(&monitor->worker.lock);
 	for (bool more = true; more;) {
 		planned = monitor_next(planned, interval, vg_clock_monotonic_ns(), &monitor->info.missed);
@@ -51,7 +51,7 @@ static void *run(void *argument)
 	return NULL;
 }
 
-static void dispose(struct vg_monitor *monitor)
+static void free_monitor(struct vg_monitor *monitor)
 {
 	for (struct monitor_watch *watch = monitor->watches, *next; watch; watch = next) {
 		next = watch->next;
@@ -105,16 +105,19 @@ enum vg_status vg_monitor_create(struct vg_manager *manager, const struct vg_mon
 	monitor->log_level = asked.log_level;
 	monitor->info = (struct vg_monitor_info){
 		.interval_ms = monitor->interval_ms, .history = monitor->history, .sampling = 1};
-	if (status == VG_OK)
-		status = monitor_take(monitor, vg_clock_monotonic_ns());
-	if (status == VG_OK)
-		status = manager_worker_start(&monitor->worker, run, monitor, "monitor");
-	if (status) {
-		dispose(monitor);
-		return status;
-	}
+	if (status)
+		goto fail;
+	status = monitor_take_sample(monitor, vg_clock_monotonic_ns());
+	if (status)
+		goto fail;
+	status = manager_worker_start(&monitor->worker, run_monitor, monitor, "monitor");
+	if (status)
+		goto fail;
 	*ret_monitor = monitor;
 	return VG_OK;
+fail:
+	free_monitor(monitor);
+	return status;
 }
 
 enum vg_status vg_monitor_close(struct vg_monitor *monitor)
@@ -132,7 +135,7 @@ void vg_monitor_destroy(struct vg_monitor *monitor)
 		vg_log(VG_LOG_ERROR, "destroying a monitor: %s", vg_last_error()->text);
 		return;
 	}
-	dispose(monitor);
+	free_monitor(monitor);
 }
 
 enum vg_status vg_monitor_set_log_level(struct vg_monitor *monitor, enum vg_log_level level)

@@ -1,7 +1,6 @@
-// The monitor from inside: readings become samples, samples a history, and crossings of thresholds events.
-//
-// One thread takes samples; all others only read what it stored. The lock is held for copies, never over a reading, a
-// callback or words to the log.
+// The monitor's internal interface: readings become samples, samples a history, and crossed thresholds events. One
+// thread takes samples; others only read what it stored. The lock protects copies; it is not held while reading
+// managers, calling back or logging.
 #pragma once
 #include "base/status.h"
 #include "core/core.h"
@@ -17,20 +16,20 @@ enum { MONITOR_NAME = 64, MONITOR_TOTALS = 3 };
 // ---- readings: what the manager says at one time (monitor_source.c) ----
 
 struct monitor_source {
-	struct vg_manager *manager; // a reference of our own
+	struct vg_manager *manager; // a reference
 	struct vg_device *device;
 	struct vg_gpu *gpu;   // NULL: NVML does not know the device
-	unsigned interval_ms; // the manager's
+	unsigned interval_ms; // the manager's default
 };
 enum vg_status monitor_source_open(struct vg_manager *manager, struct monitor_source *ret_source);
 void monitor_source_close(struct monitor_source *source);
 bool monitor_source_has(const struct monitor_source *source, int id);
 
 struct monitor_reading {
-	struct vg_sample sample; // all but times, rates and compute_utilization
-	uint64_t serial;	 // an id may be given again, this never
+	struct vg_sample sample; // without times, rates and compute_utilization
+	uint64_t serial;	 // an id may be reused, a serial never
 	bool busy_known;
-	uint64_t busy_ns; // GPU time since it was created; the device: SM time / SMs
+	uint64_t busy_ns; // GPU time since its creation; for the device: SM time divided by the number of SMs
 	char name[MONITOR_NAME];
 };
 struct monitor_readings {
@@ -38,7 +37,7 @@ struct monitor_readings {
 	struct monitor_reading *virtual_gpus; // by ascending id
 	size_t count, capacity;
 };
-// Into `readings`, whose array it makes larger where it must. CLOSED: the manager is. The monitor's thread.
+// Fills `readings`, and grows its array. CLOSED: the manager is closed. Only for the monitor's thread.
 enum vg_status monitor_read(const struct monitor_source *source, struct monitor_readings *readings);
 
 // ---- series: the history of one virtual GPU, or of the device (monitor_series.c) ----
@@ -48,21 +47,21 @@ struct monitor_series {
 	uint64_t serial;
 	char name[MONITOR_NAME];
 	struct vg_sample *ring;
-	size_t capacity, count, next; // next: where the coming one goes
-	bool busy_known;	      // of the latest reading
+	size_t capacity, count, next; // next: index for the next sample
+	bool busy_known;	      // from the latest reading
 	uint64_t busy_ns;
 };
-// NULL without memory.
+// Returns NULL without memory.
 struct monitor_series *monitor_series_create(const struct monitor_reading *reading, size_t capacity);
 void monitor_series_destroy(struct monitor_series *series);
-// Appends what was read at `now`, with the rates since the sample before.
+// Appends a reading of `now`, with the rates since the previous sample.
 void monitor_series_add(struct monitor_series *series, const struct monitor_reading *reading, uint64_t now,
 			uint64_t planned);
 const struct vg_sample *monitor_series_latest(const struct monitor_series *series);
-// The latest `capacity` samples, oldest first; how many there were to copy.
+// Copies the latest `capacity` samples, oldest first. Returns their number.
 size_t monitor_series_copy(const struct monitor_series *series, struct vg_sample *samples, size_t capacity);
 
-// When the sample after the one planned for `planned` is due, now that it is `now`; *missed grows by those left out.
+// Returns when the sample after `planned` is due. Adds the number of skipped samples to *missed.
 uint64_t monitor_next(uint64_t planned, uint64_t interval, uint64_t now, uint64_t *missed);
 
 // ---- metrics (monitor_metric.c) ----
@@ -85,7 +84,7 @@ struct monitor_watch {
 	struct monitor_watch *next;
 	uint64_t number;
 	struct vg_watch watch;
-	int *beyond; // ids of those that are beyond the threshold
+	int *beyond; // ids beyond the threshold
 	size_t count, capacity;
 };
 void monitor_watch_destroy(struct monitor_watch *watch);
@@ -96,7 +95,7 @@ void monitor_watch_forget(struct monitor_watch *watch, int id);
 struct monitor_event {
 	enum vg_log_level level;
 	char text[256];
-	vg_watch_fn *callback; // NULL: words only
+	vg_watch_fn *callback; // NULL: only a message
 	void *user;
 	struct vg_watch_event event;
 	struct vg_sample sample;
@@ -105,12 +104,12 @@ struct monitor_events {
 	struct monitor_event *all;
 	size_t count, capacity;
 };
-// Room for one more element; false without memory.
+// Makes room for one more element. Returns false without memory.
 bool monitor_grow(void **array, size_t count, size_t *capacity, size_t size);
-// NULL without memory.
+// Adds an event with a message. Returns NULL without memory.
 __attribute__((format(printf, 3, 4))) struct monitor_event *
 monitor_say(struct monitor_events *events, enum vg_log_level level, const char *format, ...);
-// What the latest sample of a series makes cross. False without memory: then it crosses with the next one.
+// Compares the latest sample of a series with the threshold. Returns false without memory: the next sample tries again.
 bool monitor_watch_look(struct monitor_watch *watch, const struct monitor_series *series,
 			struct monitor_events *events);
 
@@ -121,27 +120,27 @@ struct vg_monitor {
 	unsigned interval_ms;
 	size_t history;
 	_Atomic(enum vg_log_level) log_level;
-	struct monitor_readings readings; // the monitor's thread's, as the one below
+	struct monitor_readings readings; // this and `events` are for the monitor's thread only
 	struct monitor_events events;
 
-	struct manager_worker worker; // its lock is of all that follows
-	uint64_t calling;	      // the watch whose callback is under way; 0: none
+	struct manager_worker worker; // its lock protects all members below
+	uint64_t calling;	      // the watch whose callback runs now; 0: none
 	uint64_t last_watch;
 	struct monitor_watch *watches;
 	struct monitor_series *device;
 	struct monitor_series **series; // by ascending id
 	size_t count;
-	double past[MONITOR_TOTALS]; // of virtual GPUs that have gone
+	double past[MONITOR_TOTALS]; // totals of closed virtual GPUs
 	struct vg_monitor_info info;
 };
 
-// Takes one sample that was planned for `planned`: reads and stores it, and fills `events`. CLOSED: the manager is.
-enum vg_status monitor_take(struct vg_monitor *monitor, uint64_t planned);
-// Says what there is to say, and calls back. The thread's, without the lock.
+// Takes the sample that was due at `planned`, stores it, and fills `events`. CLOSED: the manager is closed.
+enum vg_status monitor_take_sample(struct vg_monitor *monitor, uint64_t planned);
+// Logs the events and calls back. For the monitor's thread, without the lock.
 void monitor_deliver(struct vg_monitor *monitor);
-// NULL: there is none in the latest sample; under the lock.
+// Returns NULL if the latest sample has no such id. Call with the lock.
 struct monitor_series *monitor_find(const struct vg_monitor *monitor, int id);
-// In a public function: returns where it cannot go on.
+// Begins a public function: returns an error if `monitor` is NULL or the process was forked.
 #define MONITOR_USABLE(monitor)                                                                                       \
 	do {                                                                                                          \
 		if (!(monitor))                                                                                       \

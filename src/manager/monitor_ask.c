@@ -1,11 +1,11 @@
-// What a monitor saw, and what is to be told when it sees more.
+// Reads what a monitor has sampled, and adds and removes watches.
 #include "manager/monitor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-// Why there is no series of that id.
-static enum vg_status unknown(struct vg_monitor *monitor, int id)
+// Sets the error for an id without a series.
+static enum vg_status fail_unknown_id(struct vg_monitor *monitor, int id)
 {
 	char ids[400] = "none";
 	size_t used = 0;
@@ -34,7 +34,7 @@ enum vg_status vg_monitor_sample(struct vg_monitor *monitor, int id, struct vg_s
 	if (series)
 		*ret_sample = *monitor_series_latest(series);
 	pthread_mutex_unlock(&monitor->worker.lock);
-	return series ? VG_OK : unknown(monitor, id);
+	return series ? VG_OK : fail_unknown_id(monitor, id);
 }
 
 enum vg_status vg_monitor_history(struct vg_monitor *monitor, int id, struct vg_sample *samples, size_t capacity,
@@ -50,7 +50,7 @@ enum vg_status vg_monitor_history(struct vg_monitor *monitor, int id, struct vg_
 	if (series)
 		*ret_count = capacity ? monitor_series_copy(series, samples, capacity) : series->count;
 	pthread_mutex_unlock(&monitor->worker.lock);
-	return series ? VG_OK : unknown(monitor, id);
+	return series ? VG_OK : fail_unknown_id(monitor, id);
 }
 
 enum vg_status vg_monitor_watch(struct vg_monitor *monitor, const struct vg_watch *watch, uint64_t *ret_watch)
@@ -74,11 +74,12 @@ enum vg_status vg_monitor_watch(struct vg_monitor *monitor, const struct vg_watc
 	if (closed || !(there || monitor_source_has(&monitor->source, asked.id))) {
 		pthread_mutex_unlock(&monitor->worker.lock);
 		monitor_watch_destroy(added);
-		return closed ? vg_fail(VG_CLOSED, 0, "the monitor has been closed") : unknown(monitor, asked.id);
+		return closed ? vg_fail(VG_CLOSED, 0, "the monitor has been closed")
+			      : fail_unknown_id(monitor, asked.id);
 	}
 	*ret_watch = added->number = ++monitor->last_watch;
 	struct monitor_watch **end = &monitor->watches;
-	while (*end) // callbacks come in the order of watching
+	while (*end) // callbacks run in the order of their watches
 		end = &(*end)->next;
 	*end = added;
 	pthread_mutex_unlock(&monitor->worker.lock);
@@ -98,7 +99,7 @@ enum vg_status vg_monitor_unwatch(struct vg_monitor *monitor, uint64_t number)
 		*place = watch->next;
 	bool own = manager_worker_is_self(&monitor->worker);
 	while (watch && !own && monitor->calling == number)
-		pthread_cond_wait(&monitor->worker.told, &monitor->worker.lock);
+		pthread_cond_wait(&monitor->worker.changed, &monitor->worker.lock);
 	pthread_mutex_unlock(&monitor->worker.lock);
 	if (!watch)
 		return vg_fail(VG_NOT_FOUND, 0, "there is no watch %llu", (unsigned long long)number);

@@ -1,4 +1,4 @@
-// What a sample gives to say: gathered under the monitor's lock, said and called back under none.
+// Events of a sample: gathered under the monitor's lock, logged and delivered without it.
 #include "manager/monitor.h"
 
 #include "base/log.h"
@@ -42,8 +42,8 @@ static bool is_watched(const struct vg_monitor *monitor, uint64_t number)
 	return false;
 }
 
-// An event's callback, unless it was unwatched meanwhile, by an earlier callback perhaps.
-static void call_back(struct vg_monitor *monitor, struct monitor_event *event)
+// Calls an event's callback, unless the watch was removed meanwhile, perhaps by an earlier callback.
+static void deliver_event(struct vg_monitor *monitor, struct monitor_event *event)
 {
 	pthread_mutex_lock(&monitor->worker.lock);
 	bool wanted = !monitor->worker.stopping && is_watched(monitor, event->event.watch);
@@ -56,7 +56,7 @@ static void call_back(struct vg_monitor *monitor, struct monitor_event *event)
 	event->callback(event->user, &event->event);
 	pthread_mutex_lock(&monitor->worker.lock);
 	monitor->calling = 0;
-	pthread_cond_broadcast(&monitor->worker.told);
+	pthread_cond_broadcast(&monitor->worker.changed);
 	pthread_mutex_unlock(&monitor->worker.lock);
 }
 
@@ -67,7 +67,7 @@ void monitor_deliver(struct vg_monitor *monitor)
 		if (event->level <= monitor->log_level)
 			vg_log(event->level, "monitor: %s", event->text);
 		if (event->callback)
-			call_back(monitor, event);
+			deliver_event(monitor, event);
 	}
 	monitor->events.count = 0;
 }

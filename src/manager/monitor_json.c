@@ -1,10 +1,10 @@
-// The latest samples as JSON; the schema stands in the public header.
+// Writes the latest samples as JSON. The public header has the schema.
 #include "manager/monitor.h"
 
 #include <jansson.h>
 #include <string.h>
 
-static json_t *figure(enum vg_metric_name name, struct vg_metric metric)
+static json_t *write_metric(enum vg_metric_name name, struct vg_metric metric)
 {
 	enum monitor_unit unit = monitor_metric_unit(name);
 
@@ -15,14 +15,15 @@ static json_t *figure(enum vg_metric_name name, struct vg_metric metric)
 	return json_integer((json_int_t)(metric.value + 0.5));
 }
 
-// Adds a sample to `object`, which is let go where it does not fit.
-static json_t *with_sample(json_t *object, const struct vg_sample *sample)
+// Adds a sample to `object`. Frees it and returns NULL without memory.
+static json_t *add_sample(json_t *object, const struct vg_sample *sample)
 {
 	json_t *metrics = json_object();
 	int r = object ? 0 : -1;
 
 	for (enum vg_metric_name name = 0; name < VG_METRIC_COUNT; name++)
-		r |= json_object_set_new(metrics, vg_metric_text(name), figure(name, *monitor_metric(sample, name)));
+		r |= json_object_set_new(metrics, vg_metric_text(name),
+					 write_metric(name, *monitor_metric(sample, name)));
 	r |= json_object_set_new(object, "time_ns", json_integer((json_int_t)sample->time_ns));
 	r |= json_object_set_new(object, "interval_ns", json_integer((json_int_t)sample->interval_ns));
 	r |= json_object_set_new(object, "late_ns", json_integer((json_int_t)sample->late_ns));
@@ -33,7 +34,7 @@ static json_t *with_sample(json_t *object, const struct vg_sample *sample)
 	return NULL;
 }
 
-static json_t *device_object(const struct vg_monitor *monitor)
+static json_t *write_device(const struct vg_monitor *monitor)
 {
 	const struct vg_sample *sample = monitor_series_latest(monitor->device);
 	const char *source = sample->memory_source == VG_MEMORY_SOURCE_NVML	? "nvml"
@@ -41,21 +42,21 @@ static json_t *device_object(const struct vg_monitor *monitor)
 										: NULL;
 	const struct vg_device *device = monitor->source.device;
 
-	return with_sample(json_pack("{s:i, s:s, s:s, s:s?}", "ordinal", vg_device_ordinal(device), "name",
-				     monitor->device->name, "uuid", vg_device_uuid(device), "memory_source", source),
-			   sample);
+	return add_sample(json_pack("{s:i, s:s, s:s, s:s?}", "ordinal", vg_device_ordinal(device), "name",
+				    monitor->device->name, "uuid", vg_device_uuid(device), "memory_source", source),
+			  sample);
 }
 
-static json_t *virtual_gpu_object(const struct monitor_series *series)
+static json_t *write_virtual_gpu(const struct monitor_series *series)
 {
 	const struct vg_sample *sample = monitor_series_latest(series);
 
-	return with_sample(json_pack("{s:i, s:s, s:s}", "id", series->id, "name", series->name, "status",
-				     vg_virtual_gpu_status_text(sample->status)),
-			   sample);
+	return add_sample(json_pack("{s:i, s:s, s:s}", "id", series->id, "name", series->name, "status",
+				    vg_virtual_gpu_status_text(sample->status)),
+			  sample);
 }
 
-static json_t *watch_object(const struct monitor_watch *watch)
+static json_t *write_watch(const struct monitor_watch *watch)
 {
 	const struct vg_watch *asked = &watch->watch;
 	json_t *beyond = json_array();
@@ -73,17 +74,17 @@ static json_t *watch_object(const struct monitor_watch *watch)
 			 asked->hysteresis, "beyond", beyond);
 }
 
-// NULL without memory; under the lock.
-static json_t *snapshot(const struct vg_monitor *monitor)
+// Returns NULL without memory. Call with the lock.
+static json_t *write_snapshot(const struct vg_monitor *monitor)
 {
 	json_t *virtual_gpus = json_array(), *watches = json_array();
 	const struct vg_monitor_info *info = &monitor->info;
 	int r = virtual_gpus && watches ? 0 : -1;
 
 	for (size_t i = 0; i < monitor->count; i++)
-		r |= json_array_append_new(virtual_gpus, virtual_gpu_object(monitor->series[i]));
+		r |= json_array_append_new(virtual_gpus, write_virtual_gpu(monitor->series[i]));
 	for (const struct monitor_watch *watch = monitor->watches; watch; watch = watch->next)
-		r |= json_array_append_new(watches, watch_object(watch));
+		r |= json_array_append_new(watches, write_watch(watch));
 	if (r) {
 		json_decref(virtual_gpus);
 		json_decref(watches);
@@ -92,7 +93,7 @@ static json_t *snapshot(const struct vg_monitor *monitor)
 	return json_pack("{s:i, s:I, s:i, s:I, s:I, s:b, s:o, s:o, s:o}", "schema", 1, "time_ns",
 			 (json_int_t)monitor_series_latest(monitor->device)->time_ns, "interval_ms",
 			 (int)monitor->interval_ms, "samples", (json_int_t)info->samples, "missed",
-			 (json_int_t)info->missed, "sampling", info->sampling, "device", device_object(monitor),
+			 (json_int_t)info->missed, "sampling", info->sampling, "device", write_device(monitor),
 			 "virtual_gpus", virtual_gpus, "watches", watches);
 }
 
@@ -102,7 +103,7 @@ enum vg_status vg_monitor_json(struct vg_monitor *monitor, char **ret_text)
 	MONITOR_USABLE(monitor);
 	CORE_NEEDED(ret_text);
 	pthread_mutex_lock(&monitor->worker.lock);
-	json_t *all = snapshot(monitor);
+	json_t *all = write_snapshot(monitor);
 	pthread_mutex_unlock(&monitor->worker.lock);
 	char *text = all ? json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
 	json_decref(all);

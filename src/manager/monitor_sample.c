@@ -1,4 +1,4 @@
-// Taking a sample: the manager is read without the lock, and what was read is stored under it.
+// Takes a sample: reads the manager without the lock, then stores the result with it.
 #include "manager/monitor.h"
 
 #include "base/clock.h"
@@ -33,9 +33,9 @@ static void say_status(struct vg_monitor *monitor, const struct monitor_series *
 
 static const enum vg_metric_name totals[MONITOR_TOTALS] = {VG_METRIC_LAUNCHES, VG_METRIC_FAILURES, VG_METRIC_CANCELLED};
 
-static void drop(struct vg_monitor *monitor, struct monitor_series *series)
+static void remove_series(struct vg_monitor *monitor, struct monitor_series *series)
 {
-	for (int i = 0; i < MONITOR_TOTALS; i++) // the device's do not go back
+	for (int i = 0; i < MONITOR_TOTALS; i++) // the device's totals do not decrease
 		monitor->past[i] += monitor_metric(monitor_series_latest(series), totals[i])->value;
 	monitor_say(&monitor->events, VG_LOG_INFO, "virtual GPU %d (%s) has gone", series->id, series->name);
 	for (struct monitor_watch *watch = monitor->watches; watch; watch = watch->next)
@@ -43,7 +43,7 @@ static void drop(struct vg_monitor *monitor, struct monitor_series *series)
 	monitor_series_destroy(series);
 }
 
-static struct monitor_series *come(struct vg_monitor *monitor, const struct monitor_reading *reading)
+static struct monitor_series *add_series(struct vg_monitor *monitor, const struct monitor_reading *reading)
 {
 	struct monitor_series *series = monitor_series_create(reading, monitor->history);
 
@@ -52,9 +52,9 @@ static struct monitor_series *come(struct vg_monitor *monitor, const struct moni
 	return series;
 }
 
-// The series of those that were read, in `kept`: both lists are by ascending id. What is not read any longer goes; who
-// finds no memory is looked at with the next sample.
-static size_t match(struct vg_monitor *monitor, struct monitor_series **kept, uint64_t now, uint64_t planned)
+// Collects the series of all readings in `kept`; both lists are by ascending id. Removes the others. Without memory, a
+// new series is created with the next sample.
+static size_t match_series(struct vg_monitor *monitor, struct monitor_series **kept, uint64_t now, uint64_t planned)
 {
 	const struct monitor_readings *readings = &monitor->readings;
 	size_t old = 0, count = 0;
@@ -63,29 +63,29 @@ static size_t match(struct vg_monitor *monitor, struct monitor_series **kept, ui
 		const struct monitor_reading *reading = &readings->virtual_gpus[i];
 		struct monitor_series *series = NULL;
 		while (old < monitor->count && monitor->series[old]->id < reading->sample.id)
-			drop(monitor, monitor->series[old++]);
+			remove_series(monitor, monitor->series[old++]);
 		if (old < monitor->count && monitor->series[old]->id == reading->sample.id) {
 			series = monitor->series[old++];
 			if (series->serial != reading->serial) {
-				drop(monitor, series);
+				remove_series(monitor, series);
 				series = NULL;
 			}
 		}
 		if (series)
 			say_status(monitor, series, monitor_series_latest(series)->status, reading->sample.status);
 		else
-			series = come(monitor, reading);
+			series = add_series(monitor, reading);
 		if (!series)
 			continue;
 		monitor_series_add(series, reading, now, planned);
 		kept[count++] = series;
 	}
 	while (old < monitor->count)
-		drop(monitor, monitor->series[old++]);
+		remove_series(monitor, monitor->series[old++]);
 	return count;
 }
 
-// The device's totals are those of its virtual GPUs, also of those that have gone, as far as samples saw them.
+// Sums the totals of all virtual GPUs, including closed ones as of their last sample.
 static void add_totals(struct vg_monitor *monitor, struct monitor_reading *device)
 {
 	for (int i = 0; i < MONITOR_TOTALS; i++) {
@@ -99,7 +99,7 @@ static void add_totals(struct vg_monitor *monitor, struct monitor_reading *devic
 	}
 }
 
-static void look_at(struct vg_monitor *monitor)
+static void check_watches(struct vg_monitor *monitor)
 {
 	for (struct monitor_watch *watch = monitor->watches; watch; watch = watch->next) {
 		monitor_watch_look(watch, monitor->device, &monitor->events);
@@ -108,7 +108,7 @@ static void look_at(struct vg_monitor *monitor)
 	}
 }
 
-static void account(struct vg_monitor *monitor, uint64_t start)
+static void record_cost(struct vg_monitor *monitor, uint64_t start)
 {
 	struct vg_monitor_info *info = &monitor->info;
 
@@ -120,7 +120,7 @@ static void account(struct vg_monitor *monitor, uint64_t start)
 		info->longest_cost_ns = info->cost_ns;
 }
 
-enum vg_status monitor_take(struct vg_monitor *monitor, uint64_t planned)
+enum vg_status monitor_take_sample(struct vg_monitor *monitor, uint64_t planned)
 {
 	struct monitor_readings *readings = &monitor->readings;
 	uint64_t now = vg_clock_monotonic_ns();
@@ -139,7 +139,7 @@ enum vg_status monitor_take(struct vg_monitor *monitor, uint64_t planned)
 		free(kept);
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu samples", monitor->history);
 	}
-	monitor->count = match(monitor, kept, now, planned);
+	monitor->count = match_series(monitor, kept, now, planned);
 	free(monitor->series);
 	monitor->series = kept;
 	add_totals(monitor, &readings->device);
@@ -147,8 +147,8 @@ enum vg_status monitor_take(struct vg_monitor *monitor, uint64_t planned)
 	const struct vg_sample *device = monitor_series_latest(monitor->device);
 	monitor_say(&monitor->events, VG_LOG_DEBUG, "%zu virtual GPUs, %g waiting, %g running; %.3f ms late",
 		    monitor->count, device->queue_length.value, device->running.value, (double)device->late_ns / 1e6);
-	look_at(monitor);
-	account(monitor, now);
+	check_watches(monitor);
+	record_cost(monitor, now);
 	pthread_mutex_unlock(&monitor->worker.lock);
 	return VG_OK;
 }

@@ -1,5 +1,5 @@
-// The history of one virtual GPU, or of the device: a ring of samples, rates from one to the next, and when the
-// next one is due.
+// The history of one virtual GPU, or of the device: a ring of samples, with rates between them. Also computes when the
+// next sample is due.
 #include "manager/monitor.h"
 
 #include <stdio.h>
@@ -37,21 +37,20 @@ const struct vg_sample *monitor_series_latest(const struct monitor_series *serie
 	return series->count ? &series->ring[(series->next + series->capacity - 1) % series->capacity] : NULL;
 }
 
-// Per second; unknown where either end is, or where the total went back, which no total of one virtual GPU does.
-static struct vg_metric rate(struct vg_metric before, struct vg_metric now, uint64_t interval_ns)
+// Returns the rate per second. Unknown if either value is, or if the total decreased, as it may for the device.
+static struct vg_metric compute_rate(struct vg_metric before, struct vg_metric now, uint64_t interval_ns)
 {
 	if (!before.known || !now.known || !interval_ns || now.value < before.value)
 		return (struct vg_metric){0};
 	return monitor_known((now.value - before.value) * 1e9 / (double)interval_ns);
 }
 
-static struct vg_metric utilization(const struct monitor_series *series, const struct monitor_reading *reading,
-				    uint64_t interval_ns)
+static struct vg_metric compute_utilization(const struct monitor_series *series, const struct monitor_reading *reading,
+					    uint64_t interval_ns)
 {
 	if (!series->busy_known || !reading->busy_known || !interval_ns || reading->busy_ns < series->busy_ns)
 		return (struct vg_metric){0};
-	// A quantum is accounted for when it ends: one that began before this interval may make it look longer than it
-	// is.
+	// A quantum is counted when it ends, so one that began before this interval may make the ratio exceed 1.
 	double part = (double)(reading->busy_ns - series->busy_ns) / (double)interval_ns;
 	return monitor_known(part < 1 ? part : 1);
 }
@@ -67,11 +66,11 @@ void monitor_series_add(struct monitor_series *series, const struct monitor_read
 	taken.late_ns = now > planned ? now - planned : 0;
 	if (before) {
 		taken.interval_ns = now - before->time_ns;
-		taken.launch_rate = rate(before->launches, taken.launches, taken.interval_ns);
-		taken.failure_rate = rate(before->failures, taken.failures, taken.interval_ns);
-		taken.compute_utilization = utilization(series, reading, taken.interval_ns);
+		taken.launch_rate = compute_rate(before->launches, taken.launches, taken.interval_ns);
+		taken.failure_rate = compute_rate(before->failures, taken.failures, taken.interval_ns);
+		taken.compute_utilization = compute_utilization(series, reading, taken.interval_ns);
 	}
-	*sample = taken; // with a ring of one, `before` lay here
+	*sample = taken; // with a ring of one element, `before` points to it
 	series->next = (series->next + 1) % series->capacity;
 	if (series->count < series->capacity)
 		series->count++;
@@ -99,7 +98,7 @@ uint64_t monitor_next(uint64_t planned, uint64_t interval, uint64_t now, uint64_
 	planned += interval;
 	if (now < planned)
 		return planned;
-	uint64_t late = (now - planned) / interval; // whole intervals: these samples would say nothing of their own
+	uint64_t late = (now - planned) / interval; // skip whole intervals: their samples would be equal
 	*missed += late;
 	return planned + late * interval;
 }

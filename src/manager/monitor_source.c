@@ -1,4 +1,4 @@
-// What a monitor reads: the manager's virtual GPUs, and the device.
+// Reads a manager's virtual GPUs and the device.
 #include "manager/manager.h"
 #include "manager/monitor.h"
 
@@ -61,8 +61,8 @@ static void read_space(struct vg_virtual_gpu *vgpu, struct vg_sample *sample)
 		sample->fragmentation = monitor_known(space.fragmentation);
 }
 
-// False: it is about to go.
-static bool read_one(struct vg_virtual_gpu *vgpu, struct monitor_reading *reading)
+// Returns false if the virtual GPU is being closed.
+static bool read_virtual_gpu(struct vg_virtual_gpu *vgpu, struct monitor_reading *reading)
 {
 	struct vg_virtual_gpu_info info;
 	struct vg_sample *sample = &reading->sample;
@@ -100,8 +100,8 @@ static enum vg_status read_virtual_gpus(struct vg_manager *manager, struct monit
 	if (count > readings->capacity)
 		status = vg_fail(VG_NO_MEMORY, 0, "no memory for what %zu virtual GPUs say", count);
 	for (size_t i = 0; status == VG_OK && i < count; i++)
-		readings->count += read_one(vgpus[i], &readings->virtual_gpus[readings->count]);
-	manager_let_go(vgpus, count);
+		readings->count += read_virtual_gpu(vgpus[i], &readings->virtual_gpus[readings->count]);
+	manager_release_all(vgpus, count);
 	return status;
 }
 
@@ -123,7 +123,7 @@ static void read_memory(const struct monitor_source *source, struct vg_sample *s
 		sample->memory_utilization = monitor_known(sample->memory_held.value / sample->memory_limit.value);
 }
 
-// The time that all SMs together would have taken for what was done on some of them.
+// Computes for how long all SMs together would have been busy.
 static void read_busy(struct vg_manager *manager, struct monitor_reading *device)
 {
 	struct vg_compute_info compute;
@@ -134,8 +134,8 @@ static void read_busy(struct vg_manager *manager, struct monitor_reading *device
 	device->busy_ns = (uint64_t)(compute.sm_seconds / compute.sms * 1e9);
 }
 
-// What the virtual GPUs have together; unknown if it is unknown of one of them.
-static void add_up(const struct monitor_readings *readings, enum vg_metric_name metric, struct vg_sample *sample)
+// Sums a metric over all virtual GPUs; unknown if one of them is unknown.
+static void sum_metric(const struct monitor_readings *readings, enum vg_metric_name metric, struct vg_sample *sample)
 {
 	struct vg_metric sum = monitor_known(0);
 
@@ -164,6 +164,6 @@ enum vg_status monitor_read(const struct monitor_source *source, struct monitor_
 	read_memory(source, &device->sample);
 	read_busy(source->manager, device);
 	for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
-		add_up(readings, sums[i], &device->sample);
+		sum_metric(readings, sums[i], &device->sample);
 	return VG_OK;
 }

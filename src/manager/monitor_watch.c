@@ -1,4 +1,4 @@
-// Thresholds: when a figure goes beyond one, and when it is back.
+// Thresholds: detects when a figure crosses one, and when it is back.
 #include "manager/monitor.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What subtraction of decimal fractions leaves over must not keep a figure from coming back.
+// Ignores rounding errors of decimal fractions.
 static const double slack = 1e-9;
 
 enum monitor_crossing monitor_cross(const struct vg_watch *watch, bool beyond, struct vg_metric metric)
@@ -53,7 +53,7 @@ void monitor_watch_destroy(struct monitor_watch *watch)
 	free(watch);
 }
 
-static size_t position(const struct monitor_watch *watch, int id)
+static size_t find_position(const struct monitor_watch *watch, int id)
 {
 	size_t i = 0;
 
@@ -64,7 +64,7 @@ static size_t position(const struct monitor_watch *watch, int id)
 
 void monitor_watch_forget(struct monitor_watch *watch, int id)
 {
-	size_t i = position(watch, id);
+	size_t i = find_position(watch, id);
 
 	if (i == watch->count)
 		return;
@@ -72,8 +72,8 @@ void monitor_watch_forget(struct monitor_watch *watch, int id)
 	memmove(watch->beyond + i, watch->beyond + i + 1, (watch->count - i) * sizeof *watch->beyond);
 }
 
-// The id is counted as beyond, or not any longer; false without memory.
-static bool mark(struct monitor_watch *watch, int id, bool beyond)
+// Records whether the id is beyond the threshold. Returns false without memory.
+static bool mark_beyond(struct monitor_watch *watch, int id, bool beyond)
 {
 	if (!beyond) {
 		monitor_watch_forget(watch, id);
@@ -85,20 +85,20 @@ static bool mark(struct monitor_watch *watch, int id, bool beyond)
 	return true;
 }
 
-static struct monitor_event *tell(const struct vg_watch *watch, const struct monitor_series *series, double value,
-				  bool beyond, struct monitor_events *events)
+static struct monitor_event *add_crossing(const struct vg_watch *watch, const struct monitor_series *series,
+					  double value, bool beyond, struct monitor_events *events)
 {
 	const char *metric = vg_metric_text(watch->metric), *side = watch->side == VG_WATCH_ABOVE ? "above" : "below";
-	char who[MONITOR_NAME + 32];
+	char subject[MONITOR_NAME + 32];
 
 	if (series->id == VG_WATCH_DEVICE)
-		snprintf(who, sizeof who, "device %s", series->name);
+		snprintf(subject, sizeof subject, "device %s", series->name);
 	else
-		snprintf(who, sizeof who, "virtual GPU %d (%s)", series->id, series->name);
+		snprintf(subject, sizeof subject, "virtual GPU %d (%s)", series->id, series->name);
 	if (beyond)
-		return monitor_say(events, VG_LOG_WARNING, "%s: %s is %g, %s %g", who, metric, value, side,
+		return monitor_say(events, VG_LOG_WARNING, "%s: %s is %g, %s %g", subject, metric, value, side,
 				   watch->threshold);
-	return monitor_say(events, VG_LOG_INFO, "%s: %s is back at %g, no longer %s %g", who, metric, value, side,
+	return monitor_say(events, VG_LOG_INFO, "%s: %s is back at %g, no longer %s %g", subject, metric, value, side,
 			   watch->threshold);
 }
 
@@ -110,16 +110,17 @@ bool monitor_watch_look(struct monitor_watch *watch, const struct monitor_series
 	if (asked->id == VG_WATCH_ALL ? series->id == VG_WATCH_DEVICE : series->id != asked->id)
 		return true;
 	struct vg_metric metric = *monitor_metric(sample, asked->metric);
-	bool was = position(watch, series->id) < watch->count;
+	bool was = find_position(watch, series->id) < watch->count;
 	enum monitor_crossing crossing = monitor_cross(asked, was, metric);
 	if (crossing == MONITOR_STAYS)
 		return true;
 	bool beyond = crossing == MONITOR_GOES_BEYOND;
-	if (!mark(watch, series->id, beyond))
+	if (!mark_beyond(watch, series->id, beyond))
 		return false;
-	struct monitor_event *event = tell(asked, series, metric.value, beyond, events);
+	struct monitor_event *event = add_crossing(asked, series, metric.value, beyond, events);
 	if (!event)
-		return mark(watch, series->id, was) && false; // it fits: it was there
+		return mark_beyond(watch, series->id, was) &&
+		       false; // cannot fail: the array has room for the restored id
 	event->callback = asked->callback;
 	event->user = asked->user;
 	event->sample = *sample;

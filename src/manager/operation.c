@@ -6,8 +6,8 @@
 
 // ---- scratch memory -----------------------------------------------------------------------------------------
 
-// By whatever thread the last operation ends on: freeing may wait for the device, so it is left to the next call.
-static void let_go(struct vg_virtual_gpu *vgpu, struct manager_workspace *workspace)
+// Releases a workspace. May run on any thread; freeing may wait for the device, so the next call does it.
+static void release_workspace(struct vg_virtual_gpu *vgpu, struct manager_workspace *workspace)
 {
 	if (!workspace || atomic_fetch_sub(&workspace->references, 1) != 1)
 		return;
@@ -25,13 +25,13 @@ static void free_unused(struct vg_virtual_gpu *vgpu)
 	vg_mutex_give(&vgpu->lock);
 	while (workspace) {
 		struct manager_workspace *next = workspace->next;
-		(void)memory_free(vgpu, workspace->address); // what fails is given back with all the rest
+		(void)memory_free(vgpu, workspace->address); // on failure, memory_end() frees it
 		free(workspace);
 		workspace = next;
 	}
 }
 
-static struct manager_workspace *hold(struct vg_virtual_gpu *vgpu, unsigned stream, size_t size)
+static struct manager_workspace *find_workspace(struct vg_virtual_gpu *vgpu, unsigned stream, size_t size)
 {
 	vg_mutex_take(&vgpu->lock);
 	struct manager_workspace *workspace = vgpu->workspaces ? vgpu->workspaces[stream] : NULL;
@@ -43,8 +43,8 @@ static struct manager_workspace *hold(struct vg_virtual_gpu *vgpu, unsigned stre
 	return workspace;
 }
 
-// The stream's from here on, in place of a smaller one; false: no memory.
-static bool install(struct vg_virtual_gpu *vgpu, unsigned stream, struct manager_workspace *workspace)
+// Replaces the stream's workspace. Returns false without memory.
+static bool install_workspace(struct vg_virtual_gpu *vgpu, unsigned stream, struct manager_workspace *workspace)
 {
 	vg_mutex_take(&vgpu->lock);
 	if (!vgpu->workspaces)
@@ -54,7 +54,7 @@ static bool install(struct vg_virtual_gpu *vgpu, unsigned stream, struct manager
 	if (installed)
 		vgpu->workspaces[stream] = workspace;
 	vg_mutex_give(&vgpu->lock);
-	let_go(vgpu, before);
+	release_workspace(vgpu, before);
 	return installed;
 }
 
@@ -62,7 +62,7 @@ static enum vg_status take_workspace(struct vg_virtual_gpu *vgpu, unsigned strea
 				     struct manager_workspace **ret_workspace)
 {
 	free_unused(vgpu);
-	*ret_workspace = size ? hold(vgpu, stream, size) : NULL;
+	*ret_workspace = size ? find_workspace(vgpu, stream, size) : NULL;
 	if (!size || *ret_workspace)
 		return VG_OK;
 	struct manager_workspace *workspace = calloc(1, sizeof *workspace);
@@ -74,10 +74,10 @@ static enum vg_status take_workspace(struct vg_virtual_gpu *vgpu, unsigned strea
 		return status;
 	}
 	workspace->size = size;
-	atomic_init(&workspace->references, 2); // the stream's, and the operation's
-	if (!install(vgpu, stream, workspace)) {
+	atomic_init(&workspace->references, 2); // one for the stream, one for the operation
+	if (!install_workspace(vgpu, stream, workspace)) {
 		atomic_init(&workspace->references, 1);
-		let_go(vgpu, workspace);
+		release_workspace(vgpu, workspace);
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for an operation");
 	}
 	*ret_workspace = workspace;
@@ -87,7 +87,7 @@ static enum vg_status take_workspace(struct vg_virtual_gpu *vgpu, unsigned strea
 void operations_end(struct vg_virtual_gpu *vgpu)
 {
 	for (unsigned i = 0; vgpu->workspaces && i < vgpu->streams; i++)
-		let_go(vgpu, vgpu->workspaces[i]);
+		release_workspace(vgpu, vgpu->workspaces[i]);
 	free(vgpu->workspaces);
 	vgpu->workspaces = NULL;
 	free_unused(vgpu);
@@ -95,8 +95,8 @@ void operations_end(struct vg_virtual_gpu *vgpu)
 
 // ---- the manager's kernels and libraries ------------------------------------------------------------------------
 
-// Made when the first operation comes: loading libraries takes its time.
-static enum vg_status operations_of(struct vg_manager *manager, struct operation_set **ret_set)
+// Creates the set with the first operation, because loading libraries takes long.
+static enum vg_status get_operations(struct vg_manager *manager, struct operation_set **ret_set)
 {
 	enum vg_status status = VG_OK;
 
@@ -118,7 +118,7 @@ void operations_destroy(struct vg_manager *manager)
 struct operation_job {
 	struct vg_virtual_gpu *vgpu;
 	struct operation_plan *plan;
-	struct manager_workspace *workspace; // NULL: it needs none
+	struct manager_workspace *workspace; // NULL: none needed
 };
 
 static enum vg_status check_ranges(const struct operation_job *job)
@@ -132,8 +132,8 @@ static enum vg_status check_ranges(const struct operation_job *job)
 	return status;
 }
 
-// What was freed while it was queued is not used.
-static enum vg_status step(void *user, struct vg_stream *stream, bool *ret_more)
+// Checks again, because memory may have been freed while the operation was queued.
+static enum vg_status run_job(void *user, struct vg_stream *stream, bool *ret_more)
 {
 	const struct operation_job *job = user;
 
@@ -147,16 +147,16 @@ static void free_job(void *user)
 	struct operation_job *job = user;
 
 	operation_plan_destroy(job->plan);
-	let_go(job->vgpu, job->workspace);
+	release_workspace(job->vgpu, job->workspace);
 	free(job);
 }
 
-// Takes the plan over, whatever comes of it.
-static enum vg_status submit(struct vg_virtual_gpu *vgpu, struct operation_plan *plan, const char *name,
-			     unsigned stream, struct vg_execution **ret_execution)
+// Submits a plan. Always consumes it.
+static enum vg_status submit_plan(struct vg_virtual_gpu *vgpu, struct operation_plan *plan, const char *name,
+				  unsigned stream, struct vg_execution **ret_execution)
 {
 	struct operation_job *job = calloc(1, sizeof *job);
-	const struct compute_job work = {name, step, free_job, job, stream, 0};
+	const struct compute_job work = {name, run_job, free_job, job, stream, 0};
 
 	if (!job) {
 		operation_plan_destroy(plan);
@@ -164,31 +164,36 @@ static enum vg_status submit(struct vg_virtual_gpu *vgpu, struct operation_plan 
 	}
 	*job = (struct operation_job){vgpu, plan, NULL};
 	enum vg_status status = check_ranges(job);
-	if (status == VG_OK)
-		status = take_workspace(vgpu, stream, operation_plan_workspace(plan), &job->workspace);
-	if (status == VG_OK)
-		status = compute_submit(vgpu->unit, &work, ret_execution);
 	if (status)
-		free_job(job);
+		goto fail;
+	status = take_workspace(vgpu, stream, operation_plan_workspace(plan), &job->workspace);
+	if (status)
+		goto fail;
+	status = compute_submit(vgpu->unit, &work, ret_execution);
+	if (status)
+		goto fail;
+	return VG_OK;
+fail:
+	free_job(job);
 	return status;
 }
 
 // ---- the three of them --------------------------------------------------------------------------------------------
 
-static struct operation_rules rules_of(struct vg_virtual_gpu *vgpu)
+static struct operation_rules get_rules(struct vg_virtual_gpu *vgpu)
 {
 	return (struct operation_rules){.no_tensor_cores = atomic_load(&vgpu->no_tensor_cores),
 					.no_mixed_precision = atomic_load(&vgpu->no_mixed_precision)};
 }
 
 enum kind { MATRIX_MULTIPLY, CONVOLUTION, ACTIVATION };
-static const char *const kinds[] = {"matrix multiply", "convolution", "activation"}; // as executions are called
+static const char *const kinds[] = {"matrix multiply", "convolution", "activation"}; // names of executions
 
-static enum vg_status plan_for(struct vg_virtual_gpu *vgpu, enum kind kind, const void *operation,
-			       struct operation_rules rules, struct operation_plan **ret_plan)
+static enum vg_status make_plan(struct vg_virtual_gpu *vgpu, enum kind kind, const void *operation,
+				struct operation_rules rules, struct operation_plan **ret_plan)
 {
 	struct operation_set *set;
-	enum vg_status status = operations_of(vgpu->manager, &set);
+	enum vg_status status = get_operations(vgpu->manager, &set);
 
 	if (status)
 		return status;
@@ -202,29 +207,29 @@ static enum vg_status plan_for(struct vg_virtual_gpu *vgpu, enum kind kind, cons
 	}
 }
 
-// Where the vGPU has no room for scratch memory, a way that needs none is taken.
+// If the vGPU has no room for scratch memory, plans again without it.
 static enum vg_status plan_and_submit(struct vg_virtual_gpu *vgpu, enum kind kind, const void *operation,
 				      unsigned stream, struct vg_execution **ret_execution)
 {
-	struct operation_rules rules = rules_of(vgpu);
+	struct operation_rules rules = get_rules(vgpu);
 	struct operation_plan *plan;
 
-	enum vg_status status = plan_for(vgpu, kind, operation, rules, &plan);
+	enum vg_status status = make_plan(vgpu, kind, operation, rules, &plan);
 	if (status)
 		return status;
 	bool needs_room = operation_plan_workspace(plan) > 0;
-	status = submit(vgpu, plan, kinds[kind], stream, ret_execution);
+	status = submit_plan(vgpu, plan, kinds[kind], stream, ret_execution);
 	if (status == VG_INSUFFICIENT && needs_room) {
 		rules.no_workspace = true;
-		status = plan_for(vgpu, kind, operation, rules, &plan);
+		status = make_plan(vgpu, kind, operation, rules, &plan);
 		if (status == VG_OK)
-			status = submit(vgpu, plan, kinds[kind], stream, ret_execution);
+			status = submit_plan(vgpu, plan, kinds[kind], stream, ret_execution);
 	}
 	return status == VG_INSUFFICIENT ? budget_refused(&vgpu->budget) : status;
 }
 
-static enum vg_status run(struct vg_virtual_gpu *vgpu, enum kind kind, const void *operation, unsigned stream,
-			  struct vg_execution **ret_execution)
+static enum vg_status run_operation(struct vg_virtual_gpu *vgpu, enum kind kind, const void *operation, unsigned stream,
+				    struct vg_execution **ret_execution)
 {
 	enum vg_status status = manager_enter(vgpu);
 
@@ -232,9 +237,9 @@ static enum vg_status run(struct vg_virtual_gpu *vgpu, enum kind kind, const voi
 		return status;
 	if (!operation)
 		return manager_leave(vgpu, vg_fail(VG_INVALID, 0, "operation is NULL"));
-	status = unit_take(vgpu, stream);
+	status = unit_begin_submit(vgpu, stream);
 	if (status == VG_OK)
-		status = unit_give(vgpu, stream, plan_and_submit(vgpu, kind, operation, stream, ret_execution));
+		status = unit_end_submit(vgpu, stream, plan_and_submit(vgpu, kind, operation, stream, ret_execution));
 	return manager_leave(vgpu, status);
 }
 
@@ -242,19 +247,19 @@ enum vg_status vg_virtual_gpu_matrix_multiply(struct vg_virtual_gpu *vgpu, const
 					      unsigned stream, struct vg_execution **ret_execution)
 {
 	VG_ENTRY();
-	return run(vgpu, MATRIX_MULTIPLY, operation, stream, ret_execution);
+	return run_operation(vgpu, MATRIX_MULTIPLY, operation, stream, ret_execution);
 }
 
 enum vg_status vg_virtual_gpu_convolution(struct vg_virtual_gpu *vgpu, const struct vg_convolution *operation,
 					  unsigned stream, struct vg_execution **ret_execution)
 {
 	VG_ENTRY();
-	return run(vgpu, CONVOLUTION, operation, stream, ret_execution);
+	return run_operation(vgpu, CONVOLUTION, operation, stream, ret_execution);
 }
 
 enum vg_status vg_virtual_gpu_activation(struct vg_virtual_gpu *vgpu, const struct vg_activation *operation,
 					 unsigned stream, struct vg_execution **ret_execution)
 {
 	VG_ENTRY();
-	return run(vgpu, ACTIVATION, operation, stream, ret_execution);
+	return run_operation(vgpu, ACTIVATION, operation, stream, ret_execution);
 }

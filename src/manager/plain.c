@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What the driver's own allocator does (docs/hardware.md).
+// The rounding of the driver's allocator (docs/hardware.md).
 enum { STEP = 512 };
 static const size_t SMALL = 1 << 20, BLOCK = 2 << 20;
 
 struct plain_block {
-	vg_address address; // as it was given out
-	size_t size;	    // as it was asked for
+	vg_address address; // as returned to the program
+	size_t size;	    // as requested
 	struct vg_allocation allocation;
 	uint64_t charged;
 	unsigned pins;
@@ -23,9 +23,9 @@ struct plain_block {
 };
 
 struct plain_memory {
-	struct vg_context *context;	   // held
-	struct vg_memory_resource *driver; // held
-	struct vg_stream *stream;	   // held: the thread's own, of whichever thread
+	struct vg_context *context;	   // a reference
+	struct vg_memory_resource *driver; // a reference
+	struct vg_stream *stream;	   // a reference to the per-thread default stream
 	struct space_budget budget;
 	const struct manager_budget *owner;
 	pthread_mutex_t lock;
@@ -80,8 +80,8 @@ struct vg_context *plain_context(const struct plain_memory *memory)
 
 // ---- the list -------------------------------------------------------------------------------------------
 
-// The first block that begins behind `address`.
-static size_t behind(const struct plain_memory *memory, vg_address address)
+// Returns the index of the first block that begins after `address`.
+static size_t find_behind(const struct plain_memory *memory, vg_address address)
 {
 	size_t low = 0, high = memory->count;
 
@@ -95,7 +95,7 @@ static size_t behind(const struct plain_memory *memory, vg_address address)
 	return low;
 }
 
-static bool insert(struct plain_memory *memory, struct plain_block *block)
+static bool insert_block(struct plain_memory *memory, struct plain_block *block)
 {
 	pthread_mutex_lock(&memory->lock);
 	bool fits = memory->count < memory->capacity;
@@ -109,7 +109,7 @@ static bool insert(struct plain_memory *memory, struct plain_block *block)
 		}
 	}
 	if (fits) {
-		size_t at = behind(memory, block->address);
+		size_t at = find_behind(memory, block->address);
 		memmove(&memory->blocks[at + 1], &memory->blocks[at],
 			(memory->count - at) * sizeof(struct plain_block *));
 		memory->blocks[at] = block;
@@ -120,21 +120,21 @@ static bool insert(struct plain_memory *memory, struct plain_block *block)
 	return fits;
 }
 
-// Waits for those that have it pinned. With the lock.
-static void take_out(struct plain_memory *memory, struct plain_block *block)
+// Removes a block from the list, after waiting until it is no longer pinned. Call with the lock.
+static void remove_block(struct plain_memory *memory, struct plain_block *block)
 {
 	block->going = true;
 	while (block->pins)
 		pthread_cond_wait(&memory->unpinned, &memory->lock);
-	size_t at = behind(memory, block->address) - 1;
+	size_t at = find_behind(memory, block->address) - 1;
 	memory->count--;
 	memmove(&memory->blocks[at], &memory->blocks[at + 1], (memory->count - at) * sizeof(struct plain_block *));
 	memory->bytes -= block->size;
 }
 
-static struct plain_block *find(const struct plain_memory *memory, vg_address address)
+static struct plain_block *find_block(const struct plain_memory *memory, vg_address address)
 {
-	size_t at = behind(memory, address);
+	size_t at = find_behind(memory, address);
 	struct plain_block *block = at ? memory->blocks[at - 1] : NULL;
 
 	return block && !block->going && address - block->address < block->size ? block : NULL;
@@ -144,7 +144,7 @@ enum vg_status plain_pin(struct plain_memory *memory, vg_address address, uint64
 			 struct plain_block **ret_block)
 {
 	pthread_mutex_lock(&memory->lock);
-	struct plain_block *block = find(memory, address);
+	struct plain_block *block = find_block(memory, address);
 	uint64_t there = block ? block->size - (address - block->address) : 0;
 	bool fits = block && size <= there;
 	if (fits)
@@ -182,7 +182,8 @@ void plain_figures(struct plain_memory *memory, size_t *ret_blocks, uint64_t *re
 
 // ---- memory ---------------------------------------------------------------------------------------------
 
-static enum vg_status make(struct plain_memory *memory, struct plain_block *block, size_t bytes, size_t alignment)
+static enum vg_status allocate_block(struct plain_memory *memory, struct plain_block *block, size_t bytes,
+				     size_t alignment)
 {
 	enum vg_status status = memory->budget.charge(memory->budget.user, block->charged);
 	if (status)
@@ -198,7 +199,7 @@ static enum vg_status make(struct plain_memory *memory, struct plain_block *bloc
 		vg_fail_amounts(bytes, have);
 	}
 	block->address = (block->allocation.address + alignment - 1) & ~(vg_address)(alignment - 1);
-	if (status == VG_OK && !insert(memory, block)) {
+	if (status == VG_OK && !insert_block(memory, block)) {
 		(void)core_resource_deallocate(memory->driver, &block->allocation, NULL);
 		status = vg_fail(VG_NO_MEMORY, 0, "no memory for one more block");
 	}
@@ -219,7 +220,7 @@ enum vg_status plain_allocate(struct plain_memory *memory, size_t size, size_t a
 	size_t step = size + more > SMALL ? BLOCK : STEP;
 	block->size = size;
 	block->charged = (size + more + step - 1) / step * step;
-	enum vg_status status = make(memory, block, size + more, alignment);
+	enum vg_status status = allocate_block(memory, block, size + more, alignment);
 	if (status)
 		free(block);
 	else
@@ -227,9 +228,9 @@ enum vg_status plain_allocate(struct plain_memory *memory, size_t size, size_t a
 	return status;
 }
 
-// All of it, behind whatever the device was told to do with it: the next owner finds zeros. What cannot be zeroed goes
-// back all the same: there is no other end for it.
-static enum vg_status give_back(struct plain_memory *memory, struct plain_block *block)
+// Zeroes a block after all work of the vGPU, so that the next owner reads zeros, and frees it. Frees it also if it
+// cannot be zeroed.
+static enum vg_status free_block(struct plain_memory *memory, struct plain_block *block)
 {
 	const struct vg_allocation *allocation = &block->allocation;
 	const struct space_budget *budget = &memory->budget;
@@ -261,10 +262,10 @@ static enum vg_status give_back(struct plain_memory *memory, struct plain_block 
 enum vg_status plain_free(struct plain_memory *memory, vg_address address)
 {
 	pthread_mutex_lock(&memory->lock);
-	struct plain_block *block = find(memory, address);
+	struct plain_block *block = find_block(memory, address);
 	vg_address offset = block ? address - block->address : 0;
 	if (block && !offset)
-		take_out(memory, block);
+		remove_block(memory, block);
 	pthread_mutex_unlock(&memory->lock);
 	if (!block)
 		return vg_fail(
@@ -275,7 +276,7 @@ enum vg_status plain_free(struct plain_memory *memory, vg_address address)
 		return vg_fail(VG_INVALID, 0,
 			       "%#llx is %llu bytes into a block: free it by the address where it begins",
 			       (unsigned long long)address, (unsigned long long)offset);
-	return give_back(memory, block);
+	return free_block(memory, block);
 }
 
 enum vg_status plain_finish(struct plain_memory *memory, size_t *ret_blocks, uint64_t *ret_bytes)
@@ -286,7 +287,7 @@ enum vg_status plain_finish(struct plain_memory *memory, size_t *ret_blocks, uin
 	plain_figures(memory, ret_blocks, ret_bytes);
 	while (memory->count) {
 		struct plain_block *block = memory->blocks[--memory->count];
-		enum vg_status status = give_back(memory, block);
+		enum vg_status status = free_block(memory, block);
 		if (status && !result) {
 			result = status;
 			vg_error_keep(&kept);

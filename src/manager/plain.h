@@ -1,4 +1,4 @@
-// The memory of a virtual GPU whose manager virtualizes none: the driver's own allocations, charged, checked and
+// Memory of a virtual GPU whose manager does not virtualize memory: allocations of the driver, charged, checked and
 // zeroed. Any thread.
 #pragma once
 #include "core/context.h"
@@ -8,27 +8,27 @@
 struct plain_memory;
 struct plain_block;
 
-// What is charged goes through the budget, which outlives it; its owner has a name for messages.
+// Charges through `budget`, which lives longer. `owner` provides the name for messages.
 enum vg_status plain_create(struct vg_context *context, const struct space_budget *budget,
 			    const struct manager_budget *owner, struct plain_memory **ret_memory);
-// NULL is fine. Nobody is in a call any more; what is left is given back, and counted.
+// plain_finish() frees all blocks and counts them; no call may be under way. plain_destroy() accepts NULL.
 enum vg_status plain_finish(struct plain_memory *memory, size_t *ret_blocks, uint64_t *ret_bytes);
 void plain_destroy(struct plain_memory *memory);
 
 enum vg_status plain_allocate(struct plain_memory *memory, size_t size, size_t alignment, vg_address *ret_address);
 enum vg_status plain_free(struct plain_memory *memory, vg_address address);
-// The block that `size` bytes from `address` on lie in, which stays until plain_unpin(). BOUNDS, naming `argument`.
+// Pins the block that contains `size` bytes from `address`, until plain_unpin(). BOUNDS, naming `argument`.
 enum vg_status plain_pin(struct plain_memory *memory, vg_address address, uint64_t size, const char *argument,
 			 struct plain_block **ret_block);
 void plain_unpin(struct plain_memory *memory, struct plain_block *block);
 void plain_figures(struct plain_memory *memory, size_t *ret_blocks, uint64_t *ret_bytes);
 struct vg_context *plain_context(const struct plain_memory *memory);
 
-// As the public functions of these names.
+// Like the public functions of these names.
 enum vg_status plain_write(struct plain_memory *memory, vg_address to, const void *from, size_t size);
 enum vg_status plain_read(struct plain_memory *memory, void *to, vg_address from, size_t size);
 enum vg_status plain_set(struct plain_memory *memory, vg_address to, int value, size_t size);
 enum vg_status plain_copy(struct plain_memory *memory, vg_address to, vg_address from, size_t size);
-// Between addresses that were looked at, of one context or two. INVALID (they overlap), DRIVER.
+// Copies between checked addresses of one or two contexts. INVALID (they overlap), DRIVER.
 enum vg_status plain_copy_raw(struct vg_context *to_context, vg_address to, struct vg_context *from_context,
 			      vg_address from, size_t size);

@@ -1,15 +1,14 @@
-// Copies to and from plain memory, on the thread's own stream, and done when they return.
+// Copies to and from plain memory, synchronously, on the per-thread default stream.
 #include "manager/plain.h"
 
 #include "core/error.h"
 
-static CUresult finish(CUresult queued)
+static CUresult wait_for_copy(CUresult queued)
 {
 	return queued ? queued : core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
 }
 
-// The program's memory, and not an address of the device where such belongs. What is pinned or managed is the
-// program's. In the context.
+// Fails if `host` is an address of the device. Pinned and managed memory are allowed. Call inside the context.
 static enum vg_status check_host(const void *host, const char *argument)
 {
 	CUdeviceptr address = (CUdeviceptr)(uintptr_t)host;
@@ -37,11 +36,11 @@ struct call {
 	enum access access;
 	vg_address address;
 	size_t size;
-	void *host; // of a write it is only read
+	void *host; // const for a write
 	unsigned char value;
 };
 
-static CUresult queue(const struct call *call)
+static CUresult queue_call(const struct call *call)
 {
 	switch (call->access) {
 	case WRITE:
@@ -53,7 +52,7 @@ static CUresult queue(const struct call *call)
 	}
 }
 
-static enum vg_status at_driver(const struct plain_memory *memory, const struct call *call)
+static enum vg_status run_in_context(const struct plain_memory *memory, const struct call *call)
 {
 	static const char *const entries[] = {[WRITE] = "cuMemcpyHtoD", [READ] = "cuMemcpyDtoH", [SET] = "cuMemsetD8"};
 	enum vg_status status = VG_OK;
@@ -64,11 +63,11 @@ static enum vg_status at_driver(const struct plain_memory *memory, const struct 
 	if (r == CUDA_SUCCESS && call->access != SET)
 		status = check_host(call->host, call->access == READ ? "to" : "from");
 	if (r == CUDA_SUCCESS && status == VG_OK)
-		r = finish(queue(call));
+		r = wait_for_copy(queue_call(call));
 	return r ? core_driver_failed(r, entries[call->access], "%zu bytes", call->size) : status;
 }
 
-static enum vg_status run(struct plain_memory *memory, const struct call *call)
+static enum vg_status run_call(struct plain_memory *memory, const struct call *call)
 {
 	struct plain_block *block;
 
@@ -77,26 +76,26 @@ static enum vg_status run(struct plain_memory *memory, const struct call *call)
 	if (status)
 		return status;
 	if (call->size)
-		status = at_driver(memory, call);
+		status = run_in_context(memory, call);
 	plain_unpin(memory, block);
 	return status;
 }
 
 enum vg_status plain_write(struct plain_memory *memory, vg_address to, const void *from, size_t size)
 {
-	return run(memory, &(struct call){WRITE, to, size, (void *)(uintptr_t)from, 0});
+	return run_call(memory, &(struct call){WRITE, to, size, (void *)(uintptr_t)from, 0});
 }
 
 enum vg_status plain_read(struct plain_memory *memory, void *to, vg_address from, size_t size)
 {
-	return run(memory, &(struct call){READ, from, size, to, 0});
+	return run_call(memory, &(struct call){READ, from, size, to, 0});
 }
 
 enum vg_status plain_set(struct plain_memory *memory, vg_address to, int value, size_t size)
 {
 	if (value < 0 || value > 255)
 		return vg_fail(VG_INVALID, 0, "%d is no byte: 0 to 255", value);
-	return run(memory, &(struct call){SET, to, size, NULL, (unsigned char)value});
+	return run_call(memory, &(struct call){SET, to, size, NULL, (unsigned char)value});
 }
 
 enum vg_status plain_copy_raw(struct vg_context *to_context, vg_address to, struct vg_context *from_context,
@@ -112,10 +111,10 @@ enum vg_status plain_copy_raw(struct vg_context *to_context, vg_address to, stru
 	CORE_RELAXED relaxed = core_relax();
 	CUresult r = core_enter(&scope, to_context->handle);
 	if (r == CUDA_SUCCESS && to_context->handle == from_context->handle)
-		r = finish(core_driver->cuMemcpyDtoDAsync_v2(to, from, size, CU_STREAM_PER_THREAD));
+		r = wait_for_copy(core_driver->cuMemcpyDtoDAsync_v2(to, from, size, CU_STREAM_PER_THREAD));
 	else if (r == CUDA_SUCCESS)
-		r = finish(core_driver->cuMemcpyPeerAsync(to, to_context->handle, from, from_context->handle, size,
-							  CU_STREAM_PER_THREAD));
+		r = wait_for_copy(core_driver->cuMemcpyPeerAsync(to, to_context->handle, from, from_context->handle,
+								 size, CU_STREAM_PER_THREAD));
 	return r ? core_driver_failed(r, "cuMemcpyDtoD", "%zu bytes", size) : VG_OK;
 }
 

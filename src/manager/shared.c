@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The daemon counts in percent, and records even the smallest share.
-static unsigned percent(double share)
+// Converts a share to the daemon's percent, at least 1.
+static unsigned to_percent(double share)
 {
 	return share < 0.01 ? 1 : (unsigned)lround(100 * share);
 }
 
-static enum vg_status allowed(const struct vg_virtual_gpu *vgpu)
+static enum vg_status check_allowed(const struct vg_virtual_gpu *vgpu)
 {
 	const char *inside = secure_getenv("VIRGATE_VGPU");
 
@@ -35,16 +35,19 @@ static enum vg_status allowed(const struct vg_virtual_gpu *vgpu)
 	return VG_OK;
 }
 
-// An ephemeral one: it goes with this process, should that not come to its end in order.
-static enum vg_status enter(struct vg_virtual_gpu *vgpu, uint64_t limit, json_t **ret_reply)
+// Creates an ephemeral vGPU, which the daemon removes if this process is killed.
+static enum vg_status register_vgpu(struct vg_virtual_gpu *vgpu, uint64_t limit, json_t **ret_reply)
 {
 	struct vg_node *node = vgpu->manager->options.node;
 	char device[48];
 	struct vg_compute_unit_info unit;
 	double share = vg_compute_unit_info(vgpu->unit, &unit) ? 0 : unit.share;
 	char sim[VG_HINT_SIM];
-	const struct vg_vgpu_options options = {
-		.size = sizeof options, .name = vgpu->name, .memory = limit, .share = percent(share), .device = device};
+	const struct vg_vgpu_options options = {.size = sizeof options,
+						.name = vgpu->name,
+						.memory = limit,
+						.share = to_percent(share),
+						.device = device};
 
 	snprintf(device, sizeof device, "GPU-%s", vgpu->manager->context->device->uuid_text);
 	enum vg_status status = vg_node_request(node, vg_options_request("enter", &options), ret_reply);
@@ -74,7 +77,7 @@ static enum vg_status open_ledger(struct vg_virtual_gpu *vgpu, const json_t *rep
 	return VG_OK;
 }
 
-static void take_off(const struct vg_virtual_gpu *vgpu)
+static void remove_vgpu(const struct vg_virtual_gpu *vgpu)
 {
 	struct vg_node *node = vgpu->manager->options.node;
 
@@ -91,9 +94,9 @@ enum vg_status shared_begin(struct vg_virtual_gpu *vgpu, uint64_t limit)
 	struct vg_kept_error kept;
 	json_t *reply;
 
-	enum vg_status status = allowed(vgpu);
+	enum vg_status status = check_allowed(vgpu);
 	if (status == VG_OK)
-		status = enter(vgpu, limit, &reply);
+		status = register_vgpu(vgpu, limit, &reply);
 	if (status)
 		return status;
 	status = open_ledger(vgpu, reply);
@@ -102,7 +105,7 @@ enum vg_status shared_begin(struct vg_virtual_gpu *vgpu, uint64_t limit)
 		status = compute_take_turns(vgpu->unit, vgpu->budget.ledger);
 	if (status) {
 		vg_error_keep(&kept);
-		take_off(vgpu);
+		remove_vgpu(vgpu);
 		vg_error_restore(&kept);
 	}
 	return status;
@@ -118,7 +121,7 @@ void shared_end(struct vg_virtual_gpu *vgpu)
 	vg_ledger_close(vgpu->budget.ledger);
 	vgpu->budget.ledger = NULL;
 	vg_error_keep(&kept);
-	take_off(vgpu);
+	remove_vgpu(vgpu);
 	vg_error_restore(&kept);
 }
 
@@ -129,6 +132,6 @@ enum vg_status shared_set(struct vg_virtual_gpu *vgpu, uint64_t limit, double sh
 	if (limit)
 		json_object_set_new(request, "memory", json_integer((json_int_t)limit));
 	if (share > 0)
-		json_object_set_new(request, "share", json_integer(percent(share)));
+		json_object_set_new(request, "share", json_integer(to_percent(share)));
 	return vg_node_order(vgpu->manager->options.node, request);
 }

@@ -1,13 +1,13 @@
-// Virtual streams: each becomes active when it is first used, and a manager has so many for all its virtual GPUs. A
-// stream is active while it has been used and not been released, and while somebody submits work to it; its number says
-// both. It comes from 0 and goes there under the manager's lock.
+// Virtual streams. A stream becomes active with its first use; a manager limits the number of active streams of all its
+// virtual GPUs. A stream is active from its first use until it is released, and while a thread submits work to it: its
+// state counts both. It changes from and to 0 only under the manager's lock.
 #include "manager/manager.h"
 
 #include <stdio.h>
 
 enum { USED = 1, SUBMITTER = 2 };
 
-static enum vg_status none_left(const struct vg_virtual_gpu *vgpu, unsigned stream)
+static enum vg_status fail_no_stream_left(const struct vg_virtual_gpu *vgpu, unsigned stream)
 {
 	const struct vg_manager *manager = vgpu->manager;
 	char users[300] = "";
@@ -45,7 +45,7 @@ enum vg_status manager_no_stream(const struct vg_virtual_gpu *vgpu, unsigned str
 		vgpu->id, vgpu->name, vgpu->streams, vgpu->streams - 1, stream);
 }
 
-enum vg_status manager_stream_take(struct vg_virtual_gpu *vgpu, unsigned stream)
+enum vg_status manager_stream_begin(struct vg_virtual_gpu *vgpu, unsigned stream)
 {
 	struct vg_manager *manager = vgpu->manager;
 	enum vg_status status = VG_OK;
@@ -59,7 +59,7 @@ enum vg_status manager_stream_take(struct vg_virtual_gpu *vgpu, unsigned stream)
 	vg_mutex_take(&manager->lock);
 	bool active = atomic_load(place);
 	if (!active && manager->streams >= manager->options.virtual_streams) {
-		status = none_left(vgpu, stream);
+		status = fail_no_stream_left(vgpu, stream);
 	} else {
 		manager->streams += !active;
 		atomic_fetch_add(place, SUBMITTER);
@@ -68,7 +68,7 @@ enum vg_status manager_stream_take(struct vg_virtual_gpu *vgpu, unsigned stream)
 	return status;
 }
 
-void manager_stream_give(struct vg_virtual_gpu *vgpu, unsigned stream, bool used)
+void manager_stream_end(struct vg_virtual_gpu *vgpu, unsigned stream, bool used)
 {
 	atomic_uint *place = &vgpu->active_streams[stream];
 

@@ -1,4 +1,4 @@
-// Which virtual GPUs a manager has, and what it has promised them.
+// A manager's table of virtual GPUs, and the limits reserved for them.
 #include "manager/manager.h"
 
 #include "base/size.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct vg_virtual_gpu *named(const struct vg_manager *manager, int id)
+static struct vg_virtual_gpu *find_vgpu(const struct vg_manager *manager, int id)
 {
 	struct vg_virtual_gpu *vgpu = manager->vgpus;
 
@@ -17,11 +17,11 @@ static struct vg_virtual_gpu *named(const struct vg_manager *manager, int id)
 
 // ---- what may be had -----------------------------------------------------------------------------------
 
-// With the id comes the name that it has by default.
-static enum vg_status take_id(struct vg_virtual_gpu *vgpu)
+// Chooses the id, and the default name that follows from it.
+static enum vg_status choose_id(struct vg_virtual_gpu *vgpu)
 {
 	struct vg_manager *manager = vgpu->manager;
-	const struct vg_virtual_gpu *other = vgpu->id ? named(manager, vgpu->id) : NULL;
+	const struct vg_virtual_gpu *other = vgpu->id ? find_vgpu(manager, vgpu->id) : NULL;
 
 	if (manager->count >= manager->options.max_virtual_gpus)
 		return vg_fail(VG_LIMIT, 0,
@@ -32,7 +32,7 @@ static enum vg_status take_id(struct vg_virtual_gpu *vgpu)
 		return vg_fail(VG_EXISTS, 0, "there is a virtual GPU %d (%s): take another id, or 0 for a free one",
 			       other->id, other->name);
 	for (int id = vgpu->id ? 0 : manager_ids_next(&manager->ids); id > 0 && !vgpu->id; id++)
-		if (!manager_ids_have(&manager->ids, id) && !named(manager, id))
+		if (!manager_ids_have(&manager->ids, id) && !find_vgpu(manager, id))
 			vgpu->id = id;
 	if (!vgpu->id)
 		return vg_fail(VG_LIMIT, 0, "all ids were used: name one that is free");
@@ -41,7 +41,7 @@ static enum vg_status take_id(struct vg_virtual_gpu *vgpu)
 	return VG_OK;
 }
 
-static enum vg_status too_much(const struct vg_virtual_gpu *vgpu, uint64_t limit, uint64_t left)
+static enum vg_status fail_too_large(const struct vg_virtual_gpu *vgpu, uint64_t limit, uint64_t left)
 {
 	const struct vg_manager *manager = vgpu->manager;
 	char asked[VG_SIZE_TEXT], total[VG_SIZE_TEXT], rest[VG_SIZE_TEXT];
@@ -65,37 +65,44 @@ enum vg_status manager_promise(struct vg_virtual_gpu *vgpu, uint64_t before, uin
 	uint64_t left = promise_left(device, manager->memory);
 
 	if (limit > manager->memory)
-		return too_much(vgpu, limit, left);
-	if (limit > before && !promise_take(device, manager->memory, limit - before, &left))
-		return too_much(vgpu, limit, left + before);
+		return fail_too_large(vgpu, limit, left);
+	if (limit > before && !promise_reserve(device, manager->memory, limit - before, &left))
+		return fail_too_large(vgpu, limit, left + before);
 	if (limit < before)
-		promise_give(device, before - limit);
+		promise_return(device, before - limit);
 	return VG_OK;
 }
 
 // ---- coming and going ------------------------------------------------------------------------------------
+// Reserves an id and the limit, and links the vGPU into the table. Call with the manager's lock.
+static enum vg_status link_vgpu(struct vg_manager *manager, struct vg_virtual_gpu *vgpu, uint64_t limit)
+{
+	struct vg_virtual_gpu **link = &manager->vgpus;
+
+	enum vg_status status = core_object_check(&manager->object, "manager");
+	if (status)
+		return status;
+	status = choose_id(vgpu);
+	if (status)
+		return status;
+	status = manager_promise(vgpu, 0, limit);
+	if (status)
+		return status;
+	while (*link && (*link)->id < vgpu->id)
+		link = &(*link)->next;
+	vgpu->next = *link;
+	*link = vgpu;
+	manager->count++;
+	vgpu->promised = limit;
+	vgpu->admitted = true;
+	return VG_OK;
+}
 
 enum vg_status manager_admit(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
-	struct vg_manager *manager = vgpu->manager;
-	struct vg_virtual_gpu **link = &manager->vgpus;
-
-	vg_mutex_take(&manager->lock);
-	enum vg_status status = core_object_check(&manager->object, "manager");
-	if (status == VG_OK)
-		status = take_id(vgpu);
-	if (status == VG_OK)
-		status = manager_promise(vgpu, 0, limit);
-	if (status == VG_OK) {
-		while (*link && (*link)->id < vgpu->id)
-			link = &(*link)->next;
-		vgpu->next = *link;
-		*link = vgpu;
-		manager->count++;
-		vgpu->promised = limit;
-		vgpu->admitted = true;
-	}
-	vg_mutex_give(&manager->lock);
+	vg_mutex_take(&vgpu->manager->lock);
+	enum vg_status status = link_vgpu(vgpu->manager, vgpu, limit);
+	vg_mutex_give(&vgpu->manager->lock);
 	return status;
 }
 
@@ -123,7 +130,7 @@ void manager_dismiss(struct vg_virtual_gpu *vgpu)
 			link = &(*link)->next;
 		*link = vgpu->next;
 		manager->count--;
-		promise_give(manager->context->device, vgpu->promised);
+		promise_return(manager->context->device, vgpu->promised);
 	}
 	vgpu->admitted = vgpu->listed = false;
 	vg_mutex_give(&manager->lock);
@@ -134,7 +141,7 @@ void manager_dismiss(struct vg_virtual_gpu *vgpu)
 struct vg_virtual_gpu *manager_get(struct vg_manager *manager, int id)
 {
 	vg_mutex_take(&manager->lock);
-	struct vg_virtual_gpu *vgpu = named(manager, id);
+	struct vg_virtual_gpu *vgpu = find_vgpu(manager, id);
 	if (vgpu && (!vgpu->listed || !core_object_try_retain(&vgpu->object)))
 		vgpu = NULL;
 	vg_mutex_give(&manager->lock);
@@ -158,7 +165,7 @@ enum vg_status manager_get_all(struct vg_manager *manager, struct vg_virtual_gpu
 	return VG_OK;
 }
 
-void manager_let_go(struct vg_virtual_gpu **vgpus, size_t count)
+void manager_release_all(struct vg_virtual_gpu **vgpus, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		core_object_release(&vgpus[i]->object);

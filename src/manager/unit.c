@@ -3,8 +3,9 @@
 
 // ---- beginning and end ------------------------------------------------------------------------------------
 
-// Of what is left, for each vGPU that may still come. 0 where nothing is: that is refused with the figures.
-static double equal_share(struct vg_manager *manager)
+// Returns an equal part of the unclaimed share for each vGPU that may still be created. Returns 0 if nothing is left:
+// the scheduler refuses that with the figures.
+static double compute_equal_share(struct vg_manager *manager)
 {
 	struct vg_compute_info info;
 	unsigned most = manager->options.max_virtual_gpus;
@@ -31,7 +32,7 @@ enum vg_status unit_begin(struct vg_virtual_gpu *vgpu, const struct vg_virtual_g
 
 	pthread_mutex_lock(&manager->creating);
 	if (unit.share == 0 && unit.compute_units == 0)
-		unit.share = equal_share(manager);
+		unit.share = compute_equal_share(manager);
 	enum vg_status status = vg_compute_unit_create(manager->compute, &unit, &vgpu->unit);
 	pthread_mutex_unlock(&manager->creating);
 	return status;
@@ -61,21 +62,21 @@ struct vg_compute_unit *vg_virtual_gpu_compute(const struct vg_virtual_gpu *vgpu
 
 // ---- work -----------------------------------------------------------------------------------------------------
 
-enum vg_status unit_take(struct vg_virtual_gpu *vgpu, unsigned stream)
+enum vg_status unit_begin_submit(struct vg_virtual_gpu *vgpu, unsigned stream)
 {
 	if (vgpu->manager->options.no_compute_virtualization && atomic_load(&vgpu->paused))
 		return vg_fail(
 			VG_STATE, 0,
 			"virtual GPU %d (%s) is paused, and without virtual compute nothing waits: resume it first",
 			vgpu->id, vgpu->name);
-	return manager_stream_take(vgpu, stream);
+	return manager_stream_begin(vgpu, stream);
 }
 
-enum vg_status unit_give(struct vg_virtual_gpu *vgpu, unsigned stream, enum vg_status status)
+enum vg_status unit_end_submit(struct vg_virtual_gpu *vgpu, unsigned stream, enum vg_status status)
 {
 	if (status == VG_OK)
 		atomic_store(&vgpu->used, true);
-	manager_stream_give(vgpu, stream, status == VG_OK);
+	manager_stream_end(vgpu, stream, status == VG_OK);
 	return status;
 }
 
@@ -89,10 +90,12 @@ enum vg_status vg_virtual_gpu_execute(struct vg_virtual_gpu *vgpu, const struct 
 	if (status)
 		return status;
 	status = work ? vg_options_copy(&all, sizeof all, work) : vg_fail(VG_INVALID, 0, "work is NULL");
-	if (status == VG_OK)
-		status = unit_take(vgpu, all.stream);
-	if (status == VG_OK)
-		status = unit_give(vgpu, all.stream, compute_execute(vgpu->unit, work, NULL, NULL, ret_execution));
+	if (status)
+		return manager_leave(vgpu, status);
+	status = unit_begin_submit(vgpu, all.stream);
+	if (status)
+		return manager_leave(vgpu, status);
+	status = unit_end_submit(vgpu, all.stream, compute_execute(vgpu->unit, work, NULL, NULL, ret_execution));
 	return manager_leave(vgpu, status);
 }
 
@@ -122,7 +125,7 @@ enum vg_status vg_virtual_gpu_sync_all(struct vg_virtual_gpu *vgpu, double timeo
 	return status ? status : manager_leave(vgpu, vg_compute_unit_sync_all(vgpu->unit, timeout_seconds));
 }
 
-// What is submitted meanwhile makes it active again.
+// Makes a stream inactive. A submission meanwhile makes it active again.
 static enum vg_status release_stream(struct vg_virtual_gpu *vgpu, unsigned stream)
 {
 	bool active;
@@ -136,7 +139,7 @@ static enum vg_status release_stream(struct vg_virtual_gpu *vgpu, unsigned strea
 				 "there is work in stream %u of virtual GPU %d (%s): synchronize or cancel it first",
 				 stream, vgpu->id, vgpu->name);
 	if (claimed)
-		manager_stream_give(vgpu, stream, status != VG_OK);
+		manager_stream_end(vgpu, stream, status != VG_OK);
 	return status;
 }
 
@@ -153,15 +156,16 @@ enum vg_status vg_virtual_gpu_release_stream(struct vg_virtual_gpu *vgpu, unsign
 
 // ---- changes --------------------------------------------------------------------------------------------------
 
-static double share_of(struct vg_virtual_gpu *vgpu)
+static double get_share(struct vg_virtual_gpu *vgpu)
 {
 	struct vg_compute_unit_info info;
 
 	return vg_compute_unit_info(vgpu->unit, &info) ? 0 : info.share;
 }
 
-// Either of the two. The daemon is told what it came to; if it cannot be, it stays as it was.
-static enum vg_status change(struct vg_virtual_gpu *vgpu, double share, unsigned units)
+// Sets the share or the number of units, whichever is not 0, and reports it to the daemon. If that fails, restores the
+// share.
+static enum vg_status change_share(struct vg_virtual_gpu *vgpu, double share, unsigned units)
 {
 	struct vg_kept_error kept;
 
@@ -169,12 +173,12 @@ static enum vg_status change(struct vg_virtual_gpu *vgpu, double share, unsigned
 		return vg_fail(VG_UNSUPPORTED, 0,
 			       "virtual GPU %d (%s): its manager virtualizes no compute: there are no shares", vgpu->id,
 			       vgpu->name);
-	double before = share_of(vgpu);
+	double before = get_share(vgpu);
 	enum vg_status status =
 		units ? vg_compute_unit_scale(vgpu->unit, units) : vg_compute_unit_set_share(vgpu->unit, share);
 	if (status || !vgpu->shared)
 		return status;
-	status = shared_set(vgpu, 0, share_of(vgpu));
+	status = shared_set(vgpu, 0, get_share(vgpu));
 	if (status) {
 		vg_error_keep(&kept);
 		(void)vg_compute_unit_set_share(vgpu->unit, before);
@@ -188,7 +192,7 @@ enum vg_status vg_virtual_gpu_set_compute_share(struct vg_virtual_gpu *vgpu, dou
 	VG_ENTRY();
 	enum vg_status status = manager_begin_change(vgpu);
 
-	return status ? status : manager_end_change(vgpu, change(vgpu, share, 0));
+	return status ? status : manager_end_change(vgpu, change_share(vgpu, share, 0));
 }
 
 enum vg_status vg_virtual_gpu_scale_compute_units(struct vg_virtual_gpu *vgpu, unsigned compute_units)
@@ -198,7 +202,7 @@ enum vg_status vg_virtual_gpu_scale_compute_units(struct vg_virtual_gpu *vgpu, u
 
 	if (status)
 		return status;
-	status = compute_units ? change(vgpu, 0, compute_units)
+	status = compute_units ? change_share(vgpu, 0, compute_units)
 			       : vg_fail(VG_INVALID, 0, "0 compute units: to give a virtual GPU none, pause it");
 	return manager_end_change(vgpu, status);
 }

@@ -18,7 +18,7 @@ void manager_worker_init(struct manager_worker *worker)
 {
 	pthread_mutex_init(&worker->lock, NULL);
 	manager_condition_init(&worker->wake);
-	pthread_cond_init(&worker->told, NULL);
+	pthread_cond_init(&worker->changed, NULL);
 }
 
 enum vg_status manager_worker_start(struct manager_worker *worker, void *(*run)(void *argument), void *argument,
@@ -56,10 +56,10 @@ enum vg_status manager_worker_stop(struct manager_worker *worker, const char *wh
 		pthread_join(worker->thread, NULL);
 		pthread_mutex_lock(&worker->lock);
 		worker->gone = true;
-		pthread_cond_broadcast(&worker->told);
+		pthread_cond_broadcast(&worker->changed);
 	}
 	while (!worker->gone)
-		pthread_cond_wait(&worker->told, &worker->lock);
+		pthread_cond_wait(&worker->changed, &worker->lock);
 	pthread_mutex_unlock(&worker->lock);
 	return VG_OK;
 }

@@ -1,6 +1,5 @@
-// Managers and executions that are made up, in place of src/manager/balancer_source.c: the balancer's thread, queues
-// and rounds without a device. A thread of its own ends what runs, as many a millisecond as a virtual GPU was told to
-// do.
+// Fake managers and executions, instead of src/manager/balancer_source.c, to test the balancer's thread, queues and
+// rounds without a device. A thread ends `per_ms` executions of each virtual GPU in a millisecond.
 #pragma once
 #include "core/core_test.h"
 
@@ -20,14 +19,14 @@ struct vg_execution {
 };
 
 static struct fake {
-	struct balancer_load load; // its waiting and running are counted here
+	struct balancer_load load; // counts waiting and running executions
 	struct vg_execution *first, **end;
-	unsigned per_ms; // executions it ends
+	unsigned per_ms; // number of executions that end in a millisecond
 	unsigned binds, preempted, migrated;
 	bool there;
 } fakes[FAKES];
 static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
-static enum vg_status fake_refusal; // of shares and units
+static enum vg_status fake_refusal; // result of changes of shares and units
 static atomic_bool fake_ends;
 static pthread_t fake_thread;
 
@@ -44,12 +43,12 @@ static struct fake *fake_of(struct balancer_key key)
 	return NULL;
 }
 
-enum vg_status balancer_hold(struct vg_manager *manager)
+enum vg_status balancer_retain_manager(struct vg_manager *manager)
 {
 	return manager ? VG_OK : vg_fail(VG_INVALID, 0, "manager is NULL");
 }
 
-void balancer_drop(struct vg_manager *manager)
+void balancer_release_manager(struct vg_manager *manager)
 {
 }
 
@@ -88,7 +87,7 @@ enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_k
 		return BALANCER_FAILED;
 	struct vg_execution *execution = calloc(1, sizeof *execution);
 	execution->work = work;
-	execution->references = 2;  // the caller's, and ours
+	execution->references = 2;  // one for the caller, one for the list
 	*ret_execution = execution; // before its end can be noticed
 	pthread_mutex_lock(&fake_lock);
 	*fake->end = execution;
@@ -118,7 +117,7 @@ void balancer_retain(struct vg_execution *execution)
 	execution->references++;
 }
 
-void balancer_let_go(struct vg_execution *execution)
+void balancer_release(struct vg_execution *execution)
 {
 	if (execution && --execution->references == 0)
 		free(execution);
@@ -180,7 +179,7 @@ enum vg_status balancer_preempt(struct vg_manager *manager, struct balancer_key 
 	return VG_OK;
 }
 
-// ---- the made-up devices ------------------------------------------------------------------------------------
+// ---- fake devices -------------------------------------------------------------------------------------------
 
 static struct vg_execution *fake_take(struct fake *fake)
 {
@@ -221,14 +220,14 @@ static void *fake_run(void *nothing)
 				       : fails	      ? VG_EXECUTION_FAILED
 						      : VG_EXECUTION_COMPLETED;
 			balancer_notice(ended->work);
-			balancer_let_go(ended);
+			balancer_release(ended);
 		}
 		wait_ms(1);
 	}
 	return NULL;
 }
 
-// A virtual GPU of a manager, of which `per_ms` executions end a millisecond.
+// Adds a virtual GPU that ends `per_ms` executions in a millisecond.
 static void add_fake(int place, unsigned manager, int id, double share, unsigned per_ms)
 {
 	static uint64_t serials;
@@ -245,7 +244,7 @@ static void add_fake(int place, unsigned manager, int id, double share, unsigned
 	pthread_mutex_unlock(&fake_lock);
 }
 
-// What it has got so far; how much of it waits.
+// Returns the number of executions submitted to it so far.
 static unsigned binds_of(int place)
 {
 	pthread_mutex_lock(&fake_lock);

@@ -1,10 +1,10 @@
-// What the balancer's tests over real managers share.
+// Helpers for the balancer's tests with real managers.
 #pragma once
 #include "work_test.h"
 
 #include <time.h>
 
-// How often the same is to be done so that it takes a while: a GPU is some hundred times as fast as the simulated one.
+// Returns how often to repeat work: a GPU is some hundred times as fast as the simulated one.
 static inline unsigned often(unsigned simulated, unsigned hardware)
 {
 	return getenv("VIRGATE_SIM") ? simulated : hardware;

@@ -1,4 +1,4 @@
-// Loads for the balancer's decisions, and a small world in which they are carried out.
+// Loads for the balancer's decisions, and a model in which they are executed.
 #pragma once
 #include "core/core_test.h"
 
@@ -10,7 +10,7 @@ enum { WORLD = 8, ROUND = 32 };
 
 static const struct balancer_rules usual = {.threshold = 0.2};
 
-// A virtual GPU of manager 0 whose utilization is unknown.
+// Returns a load of manager 0 with unknown utilization.
 static inline struct balancer_load load_of(int id, double share, size_t waiting, size_t running)
 {
 	struct balancer_load load = {.key = {0, id, (uint64_t)id},
@@ -59,10 +59,10 @@ static inline void carry_out(struct world *world, const struct balancer_decision
 	balancer_commit(&world->memory, world->loads, decision);
 }
 
-// One round: what it decides is done.
+// Runs one round: decides and executes.
 static inline size_t play(struct world *world, const struct balancer_rules *rules)
 {
-	OK(balancer_observe(&world->memory, world->loads, world->count));
+	OK(balancer_begin_round(&world->memory, world->loads, world->count));
 	world->decided = balancer_decide(rules, world->loads, world->count, &world->memory, world->decisions, ROUND);
 	for (size_t i = 0; i < world->decided; i++)
 		carry_out(world, &world->decisions[i]);

@@ -1,4 +1,4 @@
-// What the manager's tests share.
+// Helpers for the manager's tests.
 #pragma once
 #include "../core/core_test.h"
 

@@ -1,5 +1,4 @@
-// A manager that says what the test wants it to say, in place of src/manager/monitor_source.c: the monitor's own rules,
-// without a device.
+// A fake manager with given readings, instead of src/manager/monitor_source.c, to test the monitor without a device.
 #pragma once
 #include "core/core_test.h"
 
@@ -16,7 +15,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct monitor_reading device, virtual_gpus[FAKES]; // by ascending id
 	size_t count;
-	unsigned sleep_ms; // how long the next reading takes
+	unsigned sleep_ms; // duration of the next reading
 	enum vg_status status;
 	atomic_uint readings;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -67,7 +66,7 @@ enum vg_status monitor_read(const struct monitor_source *source, struct monitor_
 	return status ? vg_fail(status, 0, "the manager says so") : VG_OK;
 }
 
-// A virtual GPU of which everything but memory is unknown.
+// Returns a reading in which all but memory is unknown.
 static struct monitor_reading reading_of(int id, uint64_t serial, double held)
 {
 	struct monitor_reading reading = {.sample = {.id = id, .status = VG_VIRTUAL_GPU_RUNNING}, .serial = serial};
@@ -79,7 +78,7 @@ static struct monitor_reading reading_of(int id, uint64_t serial, double held)
 	return reading;
 }
 
-// The next readings: these virtual GPUs.
+// Sets the virtual GPUs of the next readings.
 static void set_readings(const struct monitor_reading *all, size_t count)
 {
 	pthread_mutex_lock(&fake.lock);
@@ -96,7 +95,7 @@ static void set_fake_status(enum vg_status status)
 	pthread_mutex_unlock(&fake.lock);
 }
 
-// Two whole samples from now: what was set before is stored, and said.
+// Waits for two whole samples, so that earlier changes are stored and reported.
 static void pass_samples(struct vg_monitor *monitor)
 {
 	struct vg_monitor_info info;

@@ -1,4 +1,4 @@
-// A node of the test's own, with a daemon that the first request starts, and the vGPU in its list.
+// A node for the test, with a daemon that the first request starts, and the vGPU in its list.
 #pragma once
 #include "manager_test.h"
 
@@ -26,7 +26,7 @@ static inline void end_node(void)
 		fprintf(stderr, "left behind: %s\n", shared_folder);
 }
 
-// Where daemon and command lie beside this program: in a build tree, or in a bundle.
+// Finds daemon and command beside this program: in a build tree or in a bundle.
 static inline void find_programs(void)
 {
 	static const char *const places[][2] = {{"../../daemon/virgated", "../../cli/virgate"},
@@ -45,7 +45,7 @@ static inline void find_programs(void)
 	CHECK(*shared_cli);
 }
 
-// Opened before the driver is loaded, since children of this program open it too.
+// Opens the node; call before the driver is loaded, because child processes open the node too.
 static inline struct vg_node *shared_node(void)
 {
 	char path[128];
@@ -91,7 +91,7 @@ static inline struct listed look(const char *name)
 	return listed;
 }
 
-// The daemon hears of an end when it gets to it.
+// Waits until the daemon has noticed the end.
 static inline void await_gone(const char *name)
 {
 	for (int i = 0; i < 2000 && look(name).found; i++)

@@ -1,4 +1,4 @@
-// What one thread of the stress test does: one call after the other, and whether its answer may be so.
+// One thread of the stress test: makes random calls, and checks that each result is allowed.
 #pragma once
 #include "work_test.h"
 
@@ -21,11 +21,11 @@ struct stress {
 		int id;
 		unsigned stream;
 		uint64_t random;
-		struct vg_virtual_gpu *vgpu; // a handle of its own; NULL: to be found or made
+		struct vg_virtual_gpu *vgpu; // the thread's own handle; NULL: find or create it
 		struct block {
 			vg_address address; // 0: none
 			size_t size;
-			unsigned char value; // all over it
+			unsigned char value; // of all its bytes
 		} blocks[BLOCKS];
 		struct vg_movable_block *movable;
 		const char *volatile at;
@@ -35,9 +35,9 @@ struct stress {
 };
 
 static void *stress_work(void *data);
-// Call number `what`, of whichever kind there are.
+// Makes one call; `what` selects the kind.
 static void stress_call(struct worker *worker, unsigned what);
-// Frees its blocks, if the virtual GPU is there still.
+// Frees the worker's blocks, if the virtual GPU still exists.
 static void stress_let_go(struct worker *worker);
 
 // ---- answers --------------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ __attribute__((format(printf, 2, 3))) static inline void complain(struct worker 
 	atomic_store(&stress->stop, true);
 }
 
-// The virtual GPU was closed by another thread: its blocks have gone with it.
+// Drops all handles after another thread closed the virtual GPU, which freed its blocks.
 static inline void forget(struct worker *worker)
 {
 	memset(worker->blocks, 0, sizeof worker->blocks);
@@ -76,7 +76,7 @@ static inline void forget(struct worker *worker)
 	worker->vgpu = NULL;
 }
 
-// CLOSED may always be; of others, those that are listed. True: it succeeded.
+// Makes a call that may return VG_OK, VG_CLOSED or the listed statuses. True: it succeeded.
 #define MAY(worker, call, ...)                                                    \
 	({                                                                        \
 		const enum vg_status may_[] = {VG_OK, VG_CLOSED, ##__VA_ARGS__};  \
@@ -117,7 +117,7 @@ static inline bool settle(struct worker *worker)
 		return true;
 	if (vg_manager_find(stress->manager, worker->id, &worker->vgpu) == VG_OK)
 		return true;
-	// Others may be faster, and one that is just being closed has its place still.
+	// Another thread may be faster, and a vGPU that is being closed still has its slot.
 	MAY(worker, vg_virtual_gpu_create(stress->manager, &options, &worker->vgpu), VG_EXISTS, VG_LIMIT);
 	return worker->vgpu != NULL;
 }
@@ -152,7 +152,7 @@ static inline void call_free(struct worker *worker)
 		block->address = 0;
 }
 
-// Nobody else has it, so what was put there is there.
+// No other thread has the block, so it has the bytes that were written.
 static inline void call_read(struct worker *worker)
 {
 	unsigned char bytes[256];

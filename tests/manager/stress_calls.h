@@ -1,8 +1,8 @@
-// The calls of the stress test that are not of blocks.
+// The stress test's calls that do not concern blocks.
 #pragma once
 
-// What was queued with a block is over before anybody frees that: a paused virtual GPU's is cancelled. True: it was
-// done.
+// Waits until an execution has ended, so that its block can be freed; cancels it if the virtual GPU is paused. Returns
+// true if it completed.
 static inline bool see_out(struct worker *worker, struct vg_execution *execution)
 {
 	worker->at = "vg_execution_wait";
@@ -36,7 +36,7 @@ static inline void call_execute(struct worker *worker)
 	vg_address address = block->address;
 	if (see_out(worker, execution))
 		block->value = value % 127;
-	else if (MAY(worker, vg_virtual_gpu_set(vgpu, address, 0, block->size))) // it may have come half way
+	else if (MAY(worker, vg_virtual_gpu_set(vgpu, address, 0, block->size))) // it may have run in part
 		block->value = 0;
 }
 
@@ -92,7 +92,7 @@ static inline void call_pause(struct worker *worker)
 static inline void call_share(struct worker *worker)
 {
 	switch (next(worker) % 4) {
-	case 0: // never more than its part, so that all have one
+	case 0: // never more than its part, so that there is enough for all
 		MAY(worker,
 		    vg_virtual_gpu_set_compute_share(worker->vgpu, (double)(next(worker) % 64 + 1) / 64 / VGPUS));
 		break;
@@ -169,7 +169,7 @@ static inline void call_space(struct worker *worker)
 	}
 }
 
-// Rare: it costs the others all that they have.
+// Rare, because it takes everything from the other threads.
 static inline void call_close(struct worker *worker)
 {
 	if (next(worker) % 20)

@@ -1,6 +1,6 @@
-// tenant take MIB: a program inside a vGPU that takes so much, by libvirgate's plainest way.
-// tenant manage NAME LIMIT_MIB MIB: a program with a shared vGPU of that name that has so much in it.
-// Both say "ready", or the library's words, and stay until their standard input ends.
+// tenant take MIB: runs inside a vGPU and allocates MIB with vg_vram. tenant manage NAME LIMIT_MIB MIB: creates a
+// shared vGPU NAME and allocates MIB in it. Both print "ready", or the library's message, and stay until their standard
+// input ends.
 #include <virgate/virgate.h>
 
 #include <stdio.h>
@@ -46,5 +46,5 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (read(0, &byte, 1) > 0)
 		;
-	_exit(status ? 1 : 0); // as it is: nothing is given back in order
+	_exit(status ? 1 : 0); // without an orderly end: nothing is freed
 }

@@ -1,4 +1,4 @@
-// The balancer over real managers and schedulers: binding, devices, and what comes and goes.
+// The balancer with real managers and schedulers: binding, several devices, virtual GPUs that come and go.
 #include "balancer_test.h"
 
 #include <pthread.h>
@@ -10,13 +10,13 @@ enum { COUNT = 4096 };
 
 struct job {
 	struct vg_balanced *balanced;
-	struct vg_virtual_gpu *vgpu; // that it was bound to, with a reference
+	struct vg_virtual_gpu *vgpu; // the one to which it was bound, with a reference
 	vg_address block;
 	float value;
 	atomic_uint ended;
 };
 
-// Its output is a block of the virtual GPU that it came to.
+// Allocates the output in the virtual GPU to which the job is bound.
 static enum vg_status bind_job(void *user, struct vg_virtual_gpu *vgpu, void *const *values, size_t count)
 {
 	struct job *job = user;
@@ -52,7 +52,7 @@ static void submit(struct vg_balancer *balancer, struct job *job, unsigned repea
 	OK(vg_balancer_execute(balancer, &work, &job->balanced));
 }
 
-// It was done where it was bound.
+// Checks that the job ran where it was bound.
 static void check_job(struct job *job)
 {
 	OK(vg_balanced_wait(job->balanced, 60));
@@ -119,7 +119,7 @@ TEST(what_cannot_run_fails_with_its_reason)
 	vg_balancer_destroy(balancer);
 }
 
-// Of two devices where there are two; else two managers of one.
+// Opens managers of two devices if there are two, or two managers of one.
 static void open_two(struct vg_manager **managers, struct vg_virtual_gpu **vgpus)
 {
 	struct vg_device *device;
@@ -156,7 +156,7 @@ TEST(several_managers_share_the_work)
 	for (int i = 0; i < 200; i++) {
 		jobs[i].value = (float)i;
 		submit(balancer, &jobs[i], often(20, 5000));
-		if (i == 100) // what waits for it and is bound nowhere goes to the other one
+		if (i == 100) // unbound work that waits for it moves to the other one
 			OK(vg_virtual_gpu_pause(vgpus[0]));
 	}
 	for (int i = 0; i < 3000 && info_of(vgpus[1]).completed < 120; i++)
@@ -205,7 +205,7 @@ static void *keep_working(void *user)
 		if (i % 7 == 0)
 			(void)vg_balanced_cancel(job.balanced);
 		enum vg_status status = vg_balanced_wait(job.balanced, 60);
-		// Cancelled, or its virtual GPU was closed before or after it was bound.
+		// cancelled, or its virtual GPU was closed before or after the binding
 		if (status != VG_OK && status != VG_STATE && status != VG_CLOSED)
 			FAIL("%s: %s", vg_status_text(status), vg_last_error()->text);
 		CHECK_INT(job.ended, 1);
@@ -270,7 +270,7 @@ TEST(a_forked_child_has_no_balancer)
 	vg_manager_destroy(manager);
 }
 
-// The last test: the process's GPU work has ended then.
+// Must be the last test: a fault ends the GPU work of the process.
 TEST(several_managers_end_with_a_fault)
 {
 	struct vg_balancer_options options = {
@@ -285,7 +285,7 @@ TEST(several_managers_end_with_a_fault)
 	struct vg_balancer *balancer = open_balancer(managers, 2, &options);
 	for (int i = 0; i < 200; i++)
 		submit(balancer, &jobs[i], often(20, 5000));
-	OK(vg_virtual_gpu_pause(vgpus[0])); // what waits for it does so until the fault
+	OK(vg_virtual_gpu_pause(vgpus[0])); // its work waits until the fault
 	struct vg_execution *bad = fill(vgpus[1], 3, 8, 1, 1, 1);
 	CHECK_INT(vg_execution_wait(bad, 60), VG_DRIVER);
 	for (int i = 0; i < 200; i++) {

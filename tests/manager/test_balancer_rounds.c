@@ -1,7 +1,7 @@
-// Rounds of the balancer over real managers and schedulers: what is queued moves, shares are lent, quanta end.
+// Rounds of the balancer with real managers and schedulers: queued work moves, shares are lent, quanta end.
 #include "balancer_test.h"
 
-// One virtual GPU's own queue is long, and the other one of the device idles.
+// One virtual GPU has a long queue, and the other one is idle.
 TEST(queued_work_of_one_runs_in_the_turns_of_another)
 {
 	struct vg_balancer_options options = {.size = sizeof options, .manual = 1};
@@ -22,7 +22,7 @@ TEST(queued_work_of_one_runs_in_the_turns_of_another)
 	OK(vg_balancer_log(balancer, &entry, 1, &count));
 	CHECK(entry.action == VG_ACTION_MIGRATE && entry.from == 1 && entry.to == 2 && entry.amount >= 10);
 	CHECK_CONTAINS(entry.why, "vgpu-1 has ");
-	OK(vg_virtual_gpu_sync_all(one, 60)); // it waits for all that was submitted to it
+	OK(vg_virtual_gpu_sync_all(one, 60)); // waits for all work that was submitted to it
 	CHECK(float_at(one, block) == 2.0f && float_at(one, block + (1 << 18) - 4) == 2.0f);
 	CHECK_INT(info_of(one).queue_length + info_of(two).queue_length, 0);
 	CHECK(info_of(two).launches > 0 || info_of(two).completed > 0);
@@ -47,9 +47,9 @@ TEST(shares_are_lent_and_come_back)
 	vg_address block = allocate(one, 1 << 20), other = allocate(two, 4096);
 	size_t taken;
 
-	vg_execution_destroy(fill(two, 0, other, 1, 1024, 1)); // so that its use is known
+	vg_execution_destroy(fill(two, 0, other, 1, 1024, 1)); // makes its utilization known
 	OK(vg_virtual_gpu_sync_all(two, 60));
-	// Work enough for as long as it takes; what is left is cancelled with its virtual GPU.
+	// Enough work for the whole test; the rest is cancelled with its virtual GPU.
 	for (int i = 0; i < 4000; i++)
 		OK(try_fill(one, (unsigned)i % 4, block, 2.0f, 1 << 18, 100, NULL));
 	for (int i = 0; i < 1000 && share_of(one) == 0.3; i++) {
@@ -71,7 +71,7 @@ TEST(shares_are_lent_and_come_back)
 	vg_manager_destroy(manager);
 }
 
-// In turns of 100 ms, work of another unit would wait for as long.
+// In turns of 100 ms, another unit's work would wait that long.
 TEST(a_quantum_of_lower_priority_ends)
 {
 	const struct vg_compute_options turns = {.size = sizeof turns,

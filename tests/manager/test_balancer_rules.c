@@ -1,4 +1,4 @@
-// What the balancer decides, as a function of loads: placement, migration, preemption.
+// The balancer's decisions for given loads: choice of a virtual GPU, migration, preemption.
 #include "balancer_world.h"
 
 static void check_places(enum vg_balancing strategy, struct balancer_load *loads, size_t count, const int *ids,
@@ -6,9 +6,9 @@ static void check_places(enum vg_balancing strategy, struct balancer_load *loads
 {
 	struct balancer_memory memory = {0};
 
-	OK(balancer_observe(&memory, loads, count));
+	OK(balancer_begin_round(&memory, loads, count));
 	for (size_t i = 0; i < turns; i++) {
-		long place = balancer_place(strategy, loads, count, &memory);
+		long place = balancer_choose(strategy, loads, count, &memory);
 		if ((place < 0 ? 0 : loads[place].key.id) != ids[i])
 			FAIL("turn %zu: virtual GPU %d, not %d", i, place < 0 ? 0 : loads[place].key.id, ids[i]);
 		if (place >= 0)
@@ -29,9 +29,9 @@ TEST(round_robin_takes_turns)
 	struct balancer_load two[] = {load_of(1, 0.5, 0, 0), load_of(1, 0.5, 0, 0)};
 	two[1].key.manager = 1;
 	struct balancer_memory memory = {0};
-	OK(balancer_observe(&memory, two, 2));
+	OK(balancer_begin_round(&memory, two, 2));
 	for (int i = 0; i < 6; i++)
-		CHECK_INT(balancer_place(VG_BALANCE_ROUND_ROBIN, two, 2, &memory), i % 2);
+		CHECK_INT(balancer_choose(VG_BALANCE_ROUND_ROBIN, two, 2, &memory), i % 2);
 	balancer_memory_finish(&memory);
 }
 
@@ -40,15 +40,15 @@ TEST(the_least_loaded_is_found_by_what_its_share_must_do)
 	struct balancer_load even[] = {load_of(1, 0.5, 2, 1), load_of(2, 0.5, 0, 1)};
 	check_places(VG_BALANCE_LEAST_LOADED, even, 2, (int[]){2, 2, 1, 2, 1}, 5);
 
-	// An idle half of a device is less loaded than an idle tenth, until it has five times as much.
+	// An idle half of a device is less loaded than an idle tenth, until it has five times as much work.
 	struct balancer_load uneven[] = {load_of(1, 0.1, 0, 0), load_of(2, 0.5, 0, 0)};
 	check_places(VG_BALANCE_LEAST_LOADED, uneven, 2, (int[]){2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 1}, 11);
 
 	struct balancer_load idle[] = {load_of(1, 0.5, 0, 0), load_of(2, 0.5, 0, 0)};
 	struct balancer_memory memory = {0};
-	OK(balancer_observe(&memory, idle, 2));
-	for (int i = 0; i < 6; i++) // what ends at once is not all of the first one
-		CHECK_INT(balancer_place(VG_BALANCE_LEAST_LOADED, idle, 2, &memory), i % 2);
+	OK(balancer_begin_round(&memory, idle, 2));
+	for (int i = 0; i < 6; i++) // short work does not always go to the first one
+		CHECK_INT(balancer_choose(VG_BALANCE_LEAST_LOADED, idle, 2, &memory), i % 2);
 	balancer_memory_finish(&memory);
 
 	struct balancer_load used[] = {load_of(1, 0.5, 0, 0), load_of(2, 0.5, 0, 0)};
@@ -67,9 +67,9 @@ TEST(weighted_goes_by_share_and_spreads)
 	unsigned got[4] = {0}, in_a_row = 0;
 	int last = 0;
 
-	OK(balancer_observe(&memory, loads, 3));
+	OK(balancer_begin_round(&memory, loads, 3));
 	for (int i = 0; i < 1000; i++) {
-		int id = loads[balancer_place(VG_BALANCE_WEIGHTED, loads, 3, &memory)].key.id;
+		int id = loads[balancer_choose(VG_BALANCE_WEIGHTED, loads, 3, &memory)].key.id;
 		got[id]++;
 		in_a_row = id == last ? in_a_row + 1 : 1;
 		last = id;
@@ -89,18 +89,18 @@ TEST(migration_moves_half_the_difference)
 		size_t moves; // from a to b
 	} rows[] = {
 		{0.5, 0.5, 0.2, 10, 0, 0, 0, 5},
-		{0.5, 0.5, 0.2, 11, 0, 0, 0, 5}, // never more: the odd one would come back
+		{0.5, 0.5, 0.2, 11, 0, 0, 0, 5}, // not more: the odd one would move back
 		{0.5, 0.5, 0.2, 1, 1, 0, 0, 1},
-		{0.5, 0.5, 0.2, 0, 9, 0, 0, 0},	 // what runs stays
-		{0.5, 0.5, 0.2, 1, 0, 0, 0, 0},	 // no use
-		{0.5, 0.5, 0.2, 10, 0, 8, 0, 0}, // 20 % apart
+		{0.5, 0.5, 0.2, 0, 9, 0, 0, 0},	 // running work does not move
+		{0.5, 0.5, 0.2, 1, 0, 0, 0, 0},	 // no gain
+		{0.5, 0.5, 0.2, 10, 0, 8, 0, 0}, // a difference of 20 %
 		{0.5, 0.5, 0.1, 10, 0, 8, 0, 1},
 		{0.5, 0.5, 0.2, 100, 0, 50, 0, 25},
 		{0.8, 0.2, 0.2, 10, 0, 0, 0, 2}, // a fifth of the work for a fifth of the shares
 		{0.2, 0.8, 0.2, 10, 0, 0, 0, 8},
-		{0.8, 0.2, 0.2, 8, 0, 2, 0, 0},	 // as long for both
+		{0.8, 0.2, 0.2, 8, 0, 2, 0, 0},	 // equal waiting times
 		{0.5, 0.5, 0.2, 2, 8, 0, 0, 2},	 // no more than wait
-		{0.5, 0.5, 1.0, 10, 0, 0, 0, 0}, // nothing is more than a whole apart
+		{0.5, 0.5, 1.0, 10, 0, 0, 0, 0}, // no difference exceeds the whole
 		{0.5, 0.5, 0.2, 0, 0, 0, 0, 0},
 	};
 
@@ -153,11 +153,11 @@ TEST(who_takes_no_work_is_left_alone)
 	CHECK_INT(play(&world, &usual), 0);
 	world.loads[1].takes_work = true;
 	world.loads[0].takes_work = false;
-	CHECK_INT(play(&world, &usual), 0); // what is bound was paused with it
+	CHECK_INT(play(&world, &usual), 0); // bound work is paused with it
 	world.loads[0].status = VG_VIRTUAL_GPU_PAUSED;
 	world.loads[0].unbound = 3;
 	world.loads[1].running = 9;
-	CHECK_INT(play(&world, &usual), 1); // but nobody bound these to it
+	CHECK_INT(play(&world, &usual), 1); // but these are not bound to it
 	CHECK(world.loads[0].unbound == 0 && world.loads[1].unbound == 3);
 	CHECK_CONTAINS(world.decisions[0].why, "vGPU 1 is paused: the 3 executions that wait for it");
 	world.loads[1].unbound = world.loads[1].running = 0;
@@ -179,7 +179,7 @@ TEST(one_round_serves_many)
 		play(&world, &usual);
 	for (int i = 0; i < 4; i++)
 		CHECK(world.loads[i].waiting >= 8 && world.loads[i].waiting <= 12);
-	CHECK_INT(play(&world, &usual), 0); // and there it stays
+	CHECK_INT(play(&world, &usual), 0); // and no further moves
 	end_world(&world);
 }
 
@@ -192,7 +192,7 @@ TEST(preemption_is_for_higher_priority_that_waits)
 		bool preempts; // b, for a
 	} rows[] = {
 		{5, 1, 3, 0, 2, 0, true},  {5, 5, 3, 0, 2, 0, false}, {1, 5, 3, 0, 2, 0, false},
-		{5, 1, 3, 1, 2, 0, false}, // it has its turn
+		{5, 1, 3, 1, 2, 0, false}, // something of it runs
 		{5, 1, 0, 0, 2, 0, false}, {5, 1, 3, 0, 0, 0, false}, {5, 1, 3, 0, 2, VG_ACTION_PREEMPT, false},
 	};
 
@@ -203,7 +203,7 @@ TEST(preemption_is_for_higher_priority_that_waits)
 		struct balancer_rules rules = {.threshold = 0.2, .forbidden = rows[i].forbidden | VG_ACTION_MIGRATE};
 		world.loads[0].priority = rows[i].priority_a;
 		world.loads[1].priority = rows[i].priority_b;
-		CHECK_INT(play(&world, &rules), 0); // a moment is nothing
+		CHECK_INT(play(&world, &rules), 0); // one round is not enough
 		size_t decided = play(&world, &rules);
 		if (decided != rows[i].preempts)
 			FAIL("row %zu: %zu decisions", i, decided);

@@ -1,4 +1,4 @@
-// Shares and units that follow the load, and come back; and that a constant load is not moved back and forth.
+// Shares and units follow the load and are returned; a constant load is not moved back and forth.
 #include "balancer_world.h"
 
 #define NO_MOVES (VG_ACTION_MIGRATE | VG_ACTION_PREEMPT)
@@ -21,11 +21,12 @@ TEST(a_share_is_lent_and_comes_back)
 	struct world world = {.loads = {load_of(1, 0.4, 9, 1), load_of(2, 0.6, 0, 0)}, .count = 2};
 
 	use(&world.loads[0], 1);
-	CHECK_INT(play(&world, &loans), 0); // work waits for a moment, and nobody knows what the other one uses
+	// waiting for one round is not enough, and the other one's utilization is unknown
+	CHECK_INT(play(&world, &loans), 0);
 	CHECK_INT(play(&world, &loans), 0);
 	use(&world.loads[1], 0.5);
 	CHECK_INT(play(&world, &loans), 1);
-	CHECK(near(world.loads[0].share, 0.55) && near(world.loads[1].share, 0.45)); // half of what is idle
+	CHECK(near(world.loads[0].share, 0.55) && near(world.loads[1].share, 0.45)); // half of the idle part
 	CHECK_CONTAINS(world.decisions[0].why,
 		       "vGPU 1 has 9 waiting with a share of 0.400, vGPU 2 has 0 with 0.600 and uses "
 		       "0.50 of it: 0.150 goes");
@@ -37,7 +38,7 @@ TEST(a_share_is_lent_and_comes_back)
 	world.loads[0].waiting = 0;
 	CHECK_INT(play(&world, &loans), 0);
 	CHECK_INT(play(&world, &loans), 0);
-	CHECK_INT(play(&world, &loans), 1); // nothing has waited for three rounds
+	CHECK_INT(play(&world, &loans), 1); // no work waited for three rounds
 	CHECK(near(world.loads[0].share, 0.4) && near(world.loads[1].share, 0.6));
 	CHECK_CONTAINS(world.decisions[0].why, "the load is over");
 	CHECK_INT(play(&world, &loans), 0);
@@ -58,7 +59,7 @@ TEST(the_lender_gets_its_own_when_it_needs_it)
 		play(&world, &loans);
 	CHECK(near(world.loads[0].share, 0.4) && near(world.loads[1].share, 0.4));
 	CHECK_CONTAINS(world.decisions[0].why, "the lender needs it");
-	// Load that comes and goes: each time that it proved wrong to lend, it takes longer until it lends again.
+	// A load that comes and goes: each loan that proved wrong delays the next one.
 	for (int i = 0; i < 400; i++) {
 		world.loads[1].waiting = world.loads[1].share < 0.35 ? 2 : 0;
 		play(&world, &loans);
@@ -88,12 +89,12 @@ TEST(what_others_set_is_respected)
 	for (int i = 0; i < 2; i++)
 		play(&world, &loans);
 	CHECK(near(world.loads[0].share, 0.5));
-	world.loads[1].share = 0.35; // the program's own doing
+	world.loads[1].share = 0.35; // the program changes it
 	world.loads[0].waiting = 0;
 	for (int i = 0; i < 10; i++)
-		CHECK_INT(play(&world, &loans), 0); // no loan is left to give back
+		CHECK_INT(play(&world, &loans), 0); // no loan is left to return
 	CHECK(near(world.loads[0].share, 0.5) && near(world.loads[1].share, 0.35));
-	// One that has gone takes its loans with it.
+	// A closed virtual GPU's loans end.
 	world.loads[0].waiting = 9;
 	for (int i = 0; i < 2; i++)
 		play(&world, &loans);
@@ -130,7 +131,7 @@ TEST(units_that_nobody_claimed_are_added_and_taken_away)
 	end_world(&world);
 }
 
-// A device that does up to `work` executions a round for a whole share, what one does not use going to the others.
+// Executes up to `work` executions for a whole share in a round; unused shares go to the others.
 static void serve(struct world *world, unsigned work)
 {
 	double left = work;
@@ -153,7 +154,7 @@ static void serve(struct world *world, unsigned work)
 	}
 }
 
-// Whatever the constant load, nothing that moved from one to another moves back, and shares come to rest.
+// For any constant load, moved work never moves back, and shares stop changing.
 TEST(a_constant_load_is_not_moved_back_and_forth)
 {
 	static const unsigned arrivals[][3] = {{30, 0, 0},  {30, 5, 0},	 {20, 10, 10}, {14, 13, 12},

@@ -1,4 +1,4 @@
-// The balancer's thread, queues and rounds over managers that are made up.
+// The balancer's thread, queues and rounds with fake managers.
 #include "balancer_fake.h"
 
 static const struct vg_balancer_options manual = {.size = sizeof manual, .manual = 1};
@@ -96,7 +96,7 @@ TEST(work_is_bound_once_and_ends_once)
 	CHECK(info.submitted == 40 && info.completed == 40 && info.unbound == 0 && info.bound == 0);
 	CHECK(info.managers == 2 && info.virtual_gpus == 2 && info.threshold == 0.2 && info.interval_ms == 100);
 	vg_balancer_destroy(balancer);
-	drop_all(jobs, 40); // they outlive it
+	drop_all(jobs, 40); // they outlive the balancer
 	end_fakes();
 }
 
@@ -111,14 +111,14 @@ TEST(what_is_unbound_moves_to_another_device)
 
 	memset(jobs, 0, sizeof jobs);
 	begin_fakes();
-	add_fake(0, 0, 1, 1, 0); // it does nothing
+	add_fake(0, 0, 1, 1, 0); // ends nothing
 	add_fake(1, 1, 7, 1, 8);
 	struct vg_balancer *balancer = open_balancer(&options, 2);
 	submit_all(balancer, jobs, 200); // half of it to each
 	for (int i = 0; i < 1000 && binds_of(1) < 190; i++)
 		wait_ms(5);
 	pthread_mutex_lock(&fake_lock);
-	fakes[0].per_ms = 8; // what was bound there ends there
+	fakes[0].per_ms = 8; // ends the work that was bound there
 	pthread_mutex_unlock(&fake_lock);
 	wait_all(jobs, 200);
 	for (int i = 0; i < 200; i++) {
@@ -134,7 +134,7 @@ TEST(what_is_unbound_moves_to_another_device)
 	      !entries[0].status);
 	CHECK_CONTAINS(entries[0].why, "waiting");
 	for (size_t i = 0; i < count; i++)
-		CHECK_INT(entries[i].to, 7); // nothing goes to the one that does nothing
+		CHECK_INT(entries[i].to, 7); // nothing moves to the virtual GPU that ends nothing
 	drop_all(jobs, 200);
 	vg_balancer_destroy(balancer);
 	end_fakes();
@@ -163,7 +163,7 @@ TEST(one_that_is_paused_gets_nothing_and_keeps_nothing)
 	REFUSED(submit(balancer, &more, 0), VG_STATE, "no virtual GPU takes work: vGPU 1 is paused, vGPU 2 is paused");
 	pause_fake(0, false);
 	pause_fake(1, false);
-	wait_all(jobs, 40); // nobody had to say that they were resumed
+	wait_all(jobs, 40); // the balancer notices by itself that they were resumed
 	drop_all(jobs, 40);
 	vg_balancer_destroy(balancer);
 	end_fakes();
@@ -183,7 +183,7 @@ TEST(what_waits_for_one_that_goes_goes_elsewhere)
 		wait_ms(1);
 	pthread_mutex_lock(&fake_lock);
 	fakes[0].there = false;
-	fakes[0].per_ms = 4; // what it has ends
+	fakes[0].per_ms = 4; // ends its work
 	pthread_mutex_unlock(&fake_lock);
 	OK(vg_balancer_rebalance(balancer, NULL));
 	wait_all(jobs, 40);
@@ -236,7 +236,7 @@ TEST(cancelling_works_before_and_after_binding)
 	OK(vg_balanced_cancel(jobs[0].balanced));
 	REFUSED(vg_balanced_wait(jobs[0].balanced, 10), VG_STATE, "was cancelled");
 	CHECK(jobs[0].ended == 1 && jobs[0].bound == 1);
-	vg_balancer_destroy(balancer); // cancels the others, the bound ones too
+	vg_balancer_destroy(balancer); // cancels the others, also bound ones
 	for (int i = 1; i < 19; i++)
 		CHECK(jobs[i].ended == 1 && jobs[i].state == VG_EXECUTION_CANCELLED);
 	REFUSED(vg_balanced_wait(jobs[5].balanced, 0), VG_STATE, "was cancelled");
@@ -356,7 +356,7 @@ TEST(a_share_that_was_set_meanwhile_stays_at_the_end)
 	CHECK_INT(taken, 1);
 	CHECK(fakes[0].load.share > 0.6);
 	pthread_mutex_lock(&fake_lock);
-	fakes[0].load.share = 0.1; // the program's own wish
+	fakes[0].load.share = 0.1; // the program changes it
 	double lender = fakes[1].load.share;
 	pthread_mutex_unlock(&fake_lock);
 	vg_balancer_destroy(balancer);
@@ -385,7 +385,7 @@ TEST(units_quanta_and_bound_work_change_too)
 	CHECK(fakes[0].load.units == 8 && fakes[1].preempted == 1 && fakes[0].migrated == 0);
 	fakes[1].load.running = 0;
 	OK(vg_balancer_rebalance(balancer, &taken));
-	CHECK(fakes[0].migrated == 3 && fakes[1].load.waiting == 3); // a third of the shares
+	CHECK(fakes[0].migrated == 3 && fakes[1].load.waiting == 3); // in proportion to the shares: a third
 	fakes[0].load.waiting = fakes[1].load.waiting = 0;
 	vg_balancer_destroy(balancer);
 	CHECK_INT(fakes[0].load.units, 4);

@@ -1,4 +1,4 @@
-// Closing virtual GPUs and managers: what has work is not closed and stays as it was; ending cancels it.
+// Closing virtual GPUs and managers fails while they have work, without any change; ending them cancels the work.
 #include "work_test.h"
 
 #include <pthread.h>
@@ -47,7 +47,7 @@ TEST(queued_work_keeps_a_vgpu_open)
 	struct vg_virtual_gpu_info info = info_of(vgpu);
 	CHECK(info.status == VG_VIRTUAL_GPU_PAUSED && info.queue_length == 5 && info.active_streams == 2);
 	CHECK(info.cancelled == 0 && info.memory_allocated == 4096);
-	vg_address more = allocate(vgpu, 4096); // it is in use as ever
+	vg_address more = allocate(vgpu, 4096); // it is still usable
 	struct vg_execution *later = fill(vgpu, 2, more, 9, 1, 1);
 	OK(vg_virtual_gpu_resume(vgpu));
 	OK(vg_execution_wait(later, 60));
@@ -67,7 +67,7 @@ TEST(queued_work_keeps_a_vgpu_open)
 	vg_manager_destroy(manager);
 }
 
-// Says whether the close came before the work's end.
+// Returns whether the work was running when the close was tried.
 static bool close_running(const struct vg_manager_options *options, unsigned repeat)
 {
 	struct vg_manager *manager = open_manager(options);
@@ -79,8 +79,8 @@ static bool close_running(const struct vg_manager_options *options, unsigned rep
 	enum vg_status status = vg_virtual_gpu_close(vgpu);
 	if (status)
 		REFUSED(status, VG_BUSY, "work in \"vgpu-1\": 0 queued, 1 running");
-	OK(vg_execution_wait(execution, 120)); // either way it is whole
-	OK(vg_virtual_gpu_close(vgpu));	       // what was waited for has ended
+	OK(vg_execution_wait(execution, 120)); // in either case it is completed
+	OK(vg_virtual_gpu_close(vgpu));	       // all work has ended
 	vg_execution_destroy(execution);
 	vg_virtual_gpu_destroy(vgpu);
 	vg_manager_destroy(manager);
@@ -93,7 +93,7 @@ TEST(running_work_keeps_a_vgpu_open)
 	unsigned repeat = 20;
 
 	while (!(close_running(NULL, repeat) && close_running(&direct, repeat)) && repeat < 1u << 24)
-		repeat *= 4; // faster devices have more to do
+		repeat *= 4; // faster devices need more work
 	CHECK(repeat < 1u << 24);
 }
 
@@ -119,7 +119,7 @@ TEST(ending_cancels_what_is_queued)
 	OK(vg_virtual_gpu_end(vgpu));
 	vg_log_set(NULL, NULL);
 	CHECK_INT(work_told, 1);
-	CHECK_INT(blocks_told, 1); // once, by whom it is named
+	CHECK_INT(blocks_told, 1); // once, with its name
 	CHECK_CONTAINS(told, "virtual GPU 1 (vgpu-1)");
 	CHECK_INT(pthread_join(waiter, &said), 0);
 	CHECK_INT((intptr_t)said, VG_CLOSED);
@@ -164,7 +164,7 @@ TEST(a_manager_closes_all_of_its_vgpus_or_none)
 	REFUSED(vg_manager_close(manager), VG_BUSY, "work in \"vgpu-2\" and 1 other: 3 queued, 0 running");
 	CHECK_CONTAINS(vg_last_error()->text, "vg_manager_end()");
 	OK(vg_virtual_gpu_free(idle, allocate(idle, 4096)));
-	vg_virtual_gpu_destroy(new_vgpu(manager, 0, 8 * MIB)); // and may have more
+	vg_virtual_gpu_destroy(new_vgpu(manager, 0, 8 * MIB)); // and can create more
 	CHECK_INT(manager_info(manager).virtual_gpus, 3);
 	CHECK_INT(vg_manager_status(manager, 2), VG_VIRTUAL_GPU_PAUSED);
 	OK(vg_virtual_gpu_resume(other));
@@ -209,7 +209,7 @@ struct submitter {
 	unsigned stream, accepted, completed;
 };
 
-// One at a time, so that there are moments without any.
+// Submits one execution at a time, so that there are moments without work.
 static void *submit_until_closed(void *user)
 {
 	struct submitter *submitter = user;
@@ -226,7 +226,7 @@ static void *submit_until_closed(void *user)
 	return NULL;
 }
 
-// What was accepted is done: a close between two looks would have cancelled it.
+// All accepted work must complete: a close with a race would cancel some.
 static void close_under_submitters(struct vg_manager *manager, bool all)
 {
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 16 * MIB);

@@ -1,4 +1,4 @@
-// Managers of two devices in one program: what is of one device is no business of the other, but for a fault.
+// Managers of two devices in one program: independent of each other, except for faults.
 #include "work_test.h"
 
 #include <pthread.h>
@@ -37,9 +37,9 @@ static void close_pair(struct pair *pair)
 	}
 }
 
-// ---- a fault of the second device, in a process of its own, before this one uses the driver -----------------
+// ---- a fault of the second device, in a child process, before this process uses the driver -------------------
 
-// The cause, and what to do: also where the fault was not.
+// Checks that the error has cause and advice, also on the device without the fault.
 #define IS_LOST(call, status) REFUSED(call, status, "executions were running on device 1; restart the process")
 
 static void fault_while_the_first_is_paused(void)
@@ -53,7 +53,7 @@ static void fault_while_the_first_is_paused(void)
 	NEEDS_TWO(&pair, 64 * MIB);
 	block = allocate(pair.vgpus[0], 4096);
 	OK(vg_virtual_gpu_pause(pair.vgpus[0]));
-	queued = fill(pair.vgpus[0], 1, block, 1, 1024, 1); // so that the fault is not seen in its work
+	queued = fill(pair.vgpus[0], 1, block, 1, 1024, 1); // paused, so that its work does not notice the fault
 	struct vg_execution *bad = fill(pair.vgpus[1], 0, 8, 1, 1, 1);
 	IS_LOST(vg_execution_wait(bad, 10), VG_DRIVER);
 	int code = vg_last_error()->code;
@@ -70,7 +70,7 @@ static void fault_while_the_first_is_paused(void)
 		OK(vg_compute_info(vg_manager_compute(pair.managers[i]), &info));
 		CHECK_INT(info.failure, code);
 		CHECK_INT(info.queue_length + info.running, 0);
-		(void)vg_virtual_gpu_close(pair.vgpus[i]); // says what the driver refused, and it is closed
+		(void)vg_virtual_gpu_close(pair.vgpus[i]); // may report what the driver refused, but closes it
 		CHECK_INT(vg_manager_status(pair.managers[i], 1), VG_VIRTUAL_GPU_DESTROYED);
 	}
 	vg_execution_destroy(queued);
@@ -78,7 +78,7 @@ static void fault_while_the_first_is_paused(void)
 	close_pair(&pair);
 }
 
-// Likewise, where nobody has asked for the state of the other device's virtual GPU.
+// The same without an earlier query of the other device's virtual GPU.
 static void fault_of_the_second(bool busy)
 {
 	struct vg_execution *first[4], *late;
@@ -169,7 +169,7 @@ TEST(limits_promise_the_memory_of_one_device)
 	close_pair(&pair);
 }
 
-// Neither is waited for by the other: each has a load for as long as the other one's is looked at.
+// Neither device waits for the other: each has work while the other one is paused or synchronized.
 TEST(work_runs_on_both_at_a_time)
 {
 	struct vg_execution *executions[2][8];
@@ -193,7 +193,7 @@ TEST(work_runs_on_both_at_a_time)
 			CHECK(float_at(pair.vgpus[i], blocks[i] + k * 4096 + 4092) == (float)(10 * i + (int)k));
 			vg_execution_destroy(executions[i][k]);
 		}
-	// The addresses of the one are nothing to the other.
+	// Addresses of one device are invalid on the other.
 	REFUSED(vg_virtual_gpu_set(pair.vgpus[1], blocks[0], 1, 4), VG_BOUNDS, "to");
 	REFUSED(vg_virtual_gpu_free(pair.vgpus[0], blocks[1]), VG_BOUNDS, "");
 	OK(vg_virtual_gpu_close(pair.vgpus[0]));
@@ -217,7 +217,7 @@ static void *carry(void *user)
 	unsigned char *seen = malloc(BYTES);
 
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		// A byte of its own for each third, so that a part that stays away is seen.
+		// A different byte for each third, to detect parts that are not copied.
 		for (size_t part = 0; part < 3; part++)
 			OK(vg_virtual_gpu_set(courier->from, courier->source + part * (BYTES / 3),
 					      (int)(courier->base + 3 * round + part), BYTES / 3));

@@ -1,4 +1,4 @@
-// Managers and virtual GPUs, when the driver fails at any call of what makes them.
+// Managers and virtual GPUs when any driver call fails during their creation.
 #include "../core/core_fault.h"
 
 static struct vg_device *device;

@@ -1,4 +1,4 @@
-// Virtual GPUs come and go: ids, statuses, limits, lists, and what other handles say afterwards.
+// Life of virtual GPUs: ids, statuses, limits, lists, and use of handles after the end.
 #include "manager_test.h"
 
 #include <limits.h>
@@ -52,7 +52,7 @@ TEST(ids_are_given_and_taken_once)
 	CHECK_INT(info_of(three).id, 3);
 	vg_virtual_gpu_destroy(one);
 	struct vg_virtual_gpu *last = new_vgpu(manager, INT_MAX, MIB), *four = new_vgpu(manager, 0, MIB);
-	CHECK_INT(info_of(four).id, 4); // 1 had been used: a thread may still have it
+	CHECK_INT(info_of(four).id, 4); // 1 was used before: a thread may still have it
 	one = new_vgpu(manager, 1, MIB);
 	struct vg_virtual_gpu *const all[] = {one, two, three, four, last};
 	struct vg_virtual_gpu_info infos[5];
@@ -78,7 +78,7 @@ TEST(creating_takes_no_memory)
 
 	struct vg_virtual_gpu *all = new_vgpu(manager, 2, total - MIB);
 	after = free_on(device);
-	// The driver itself takes some for the streams, in steps; the vGPU's limit is all there is.
+	// The driver takes some for streams; the vGPU's limit is reserved only.
 	CHECK(before - after <= 16 * MIB);
 	CHECK_INT(info_of(all).memory_held, 0);
 	CHECK_INT(manager_info(manager).memory_available, 0);
@@ -112,7 +112,7 @@ TEST(limits_are_the_devices_over_all_managers)
 	REFUSED(vg_virtual_gpu_create(manager, &options, &vgpu), VG_INVALID, "needs a memory limit");
 	options.memory_limit = total + 1;
 	REFUSED(vg_virtual_gpu_create(manager, &options, &vgpu), VG_LIMIT, "asked for a memory limit of");
-	options.memory_limit = UINT64_MAX; // nothing of it overflows
+	options.memory_limit = UINT64_MAX; // without overflow
 	REFUSED(vg_virtual_gpu_create(manager, &options, &vgpu), VG_LIMIT, "18446744073709551615");
 	struct vg_virtual_gpu *half = new_vgpu(other, 0, total / 2);
 	options.memory_limit = total - total / 2 + 1;
@@ -172,7 +172,7 @@ TEST(shares_are_between_0_and_1_and_so_is_their_sum)
 	options.compute_share = 0;
 	REFUSED(vg_virtual_gpu_create(manager, &options, &vgpu), VG_LIMIT, "given away");
 	CHECK_INT(manager_info(manager).virtual_gpus, 3);
-	CHECK_INT(vg_manager_status(manager, 4), VG_VIRTUAL_GPU_NOT_FOUND); // a refusal leaves nothing
+	CHECK_INT(vg_manager_status(manager, 4), VG_VIRTUAL_GPU_NOT_FOUND); // a refusal has no effect
 	for (int i = 0; i < 3; i++)
 		vg_virtual_gpu_destroy(vgpus[i]);
 	vgpus[0] = new_vgpu(manager, 0, MIB);
@@ -208,7 +208,7 @@ TEST(pausing_and_resuming_are_told_apart)
 	OK(vg_virtual_gpu_pause(vgpu));
 	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_PAUSED);
 	REFUSED(vg_virtual_gpu_pause(vgpu), VG_STATE, "paused already");
-	OK(vg_virtual_gpu_free(vgpu, allocate(vgpu, MIB))); // memory goes on
+	OK(vg_virtual_gpu_free(vgpu, allocate(vgpu, MIB))); // memory remains usable
 	OK(vg_virtual_gpu_resume(vgpu));
 	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_RUNNING);
 	vg_virtual_gpu_destroy(vgpu);

@@ -1,4 +1,4 @@
-// The memory of virtual GPUs: charged once, bounded, each vGPU's own; with virtual memory and without it.
+// Memory of virtual GPUs: charges, bounds, isolation; with and without memory virtualization.
 #include "manager_test.h"
 
 #include <cuda.h>
@@ -10,7 +10,7 @@ static struct vg_manager_options kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-// Every test is run with each kind of memory.
+// A test that runs with each kind of memory.
 #define TEST_BOTH(name)                                                          \
 	static void both_##name(struct vg_manager *manager);                     \
 	TEST(name)                                                               \
@@ -101,7 +101,7 @@ TEST_BOTH(nothing_reaches_outside_a_block)
 	REFUSED(vg_virtual_gpu_set(vgpu, block + 4095, 0, 2), VG_BOUNDS, "to");
 	REFUSED(vg_virtual_gpu_set(vgpu, block, 256, 1), VG_INVALID, "256");
 	REFUSED(vg_virtual_gpu_copy(vgpu, block, block + 10, 100), VG_INVALID, "overlap");
-	// Another's, and the host's.
+	// Addresses of another vGPU, and of the host.
 	REFUSED(vg_virtual_gpu_write(vgpu, foreign, bytes, 1), VG_BOUNDS, "to");
 	REFUSED(vg_virtual_gpu_copy(vgpu, block, foreign, 1), VG_BOUNDS, "from");
 	REFUSED(vg_virtual_gpu_free(vgpu, foreign), VG_BOUNDS, "");
@@ -109,7 +109,7 @@ TEST_BOTH(nothing_reaches_outside_a_block)
 	REFUSED(vg_virtual_gpu_write(vgpu, block, (void *)(uintptr_t)block, 1), VG_INVALID, "device");
 	REFUSED(vg_virtual_gpu_read(vgpu, (void *)(uintptr_t)foreign, block, 1), VG_INVALID, "device");
 	REFUSED(vg_virtual_gpu_read(vgpu, NULL, block, 1), VG_INVALID, "to is NULL");
-	// Middles, and what has gone.
+	// Addresses inside a block, and of a freed block.
 	REFUSED(vg_virtual_gpu_free(vgpu, block + 256), VG_INVALID, "into a block");
 	OK(vg_virtual_gpu_free(vgpu, block));
 	status = vg_virtual_gpu_free(vgpu, block);
@@ -177,15 +177,14 @@ static size_t leave_and_look(struct vg_manager *manager)
 	return before - free_on(device);
 }
 
-// The next owner of the device's memory finds zeros, and all of it is back. What a driver takes for itself the first
-// time is not the vGPU's.
+// The next owner reads zeros, and all memory is free again. The first run allocates what the driver keeps for itself.
 TEST_BOTH(what_a_vgpu_leaves_is_zeroed_and_freed)
 {
 	leave_and_look(manager);
 	CHECK_INT(leave_and_look(manager), 0);
 }
 
-// Also from a manager to another one, of whichever kind and, where there are two, device.
+// Also between managers of both kinds and, if there are two, of two devices.
 TEST(copies_go_from_any_kind_to_any_other)
 {
 	struct vg_device *devices[2] = {first_device(), first_device()};

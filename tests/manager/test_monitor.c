@@ -1,4 +1,4 @@
-// A monitor over a real manager: what it reads of memory and of the device, and managers that go.
+// A monitor with a real manager: readings of memory and of the device, and closed managers.
 #include "work_test.h"
 
 #include <stdatomic.h>
@@ -28,7 +28,7 @@ static struct vg_monitor_info info_of_monitor(struct vg_monitor *monitor)
 	return info;
 }
 
-// Three samples from now, one of them was begun after this call.
+// Waits for three samples, so that at least one began after this call.
 static void pass_samples(struct vg_monitor *monitor)
 {
 	uint64_t until = info_of_monitor(monitor).samples + 3;
@@ -87,7 +87,7 @@ TEST(work_is_counted_and_its_time_measured)
 	double most = 0, rate = 0;
 
 	OK(vg_monitor_history(monitor, 1, first, 600, &count));
-	CHECK(!first[0].compute_utilization.known && !first[0].launch_rate.known); // since when?
+	CHECK(!first[0].compute_utilization.known && !first[0].launch_rate.known); // there is no earlier sample
 	CHECK(first[0].launches.known && first[0].launches.value == 0 && first[0].fragmentation.known);
 	for (int i = 0; i < 40; i++)
 		vg_execution_destroy(fill(vgpu, (unsigned)i % 4, block, 1, 1 << 18, getenv("VIRGATE_SIM") ? 5 : 2000));
@@ -109,12 +109,12 @@ TEST(work_is_counted_and_its_time_measured)
 	CHECK(of_device.launches.known && of_device.launches.value == sample.launches.value);
 	CHECK(of_device.compute_utilization.known);
 	OK(vg_monitor_sample(monitor, 2, &sample));
-	CHECK(sample.compute_utilization.known && sample.compute_utilization.value == 0); // known to be nothing
+	CHECK(sample.compute_utilization.known && sample.compute_utilization.value == 0); // known to be 0
 	OK(vg_virtual_gpu_close(vgpu));
 	pass_samples(monitor);
 	double before = of_device.launches.value;
 	OK(vg_monitor_sample(monitor, 0, &of_device));
-	CHECK(of_device.launches.value == before); // the device's totals do not go back
+	CHECK(of_device.launches.value == before); // the device's totals never decrease
 	vg_monitor_destroy(monitor);
 	vg_virtual_gpu_destroy(vgpu);
 	vg_virtual_gpu_destroy(idle);
@@ -160,10 +160,10 @@ TEST(a_callback_comes_when_memory_runs_short)
 	CHECK(seen.beyond == 1 && seen.back == 0);
 	OK(vg_virtual_gpu_free(vgpu, half));
 	OK(vg_virtual_gpu_free(vgpu, more));
-	OK(vg_memory_space_defragment(vg_virtual_gpu_memory(vgpu), NULL)); // what it keeps warm
+	OK(vg_memory_space_defragment(vg_virtual_gpu_memory(vgpu), NULL)); // frees cached pages
 	pass_samples(monitor);
 	CHECK(seen.beyond == 1 && seen.back == 1);
-	seen.close_it = other; // a callback may close virtual GPUs of the manager that is watched
+	seen.close_it = other; // a callback may close virtual GPUs of the watched manager
 	allocate(vgpu, 60 * MIB);
 	pass_samples(monitor);
 	CHECK_INT(seen.beyond, 2);
@@ -192,7 +192,7 @@ TEST(a_manager_that_is_closed_ends_the_sampling)
 	free(text);
 	REFUSED(vg_monitor_create(manager, NULL, &none), VG_CLOSED, "manager has been closed");
 	vg_virtual_gpu_destroy(vgpu);
-	vg_manager_destroy(manager); // the monitor keeps what it needs
+	vg_manager_destroy(manager); // the monitor has its own references
 	OK(vg_monitor_sample(monitor, 0, &sample));
 	REFUSED(vg_monitor_sample(monitor, 3, &sample), VG_NOT_FOUND, "no virtual GPU 3");
 	vg_monitor_destroy(monitor);
@@ -217,7 +217,7 @@ TEST(a_forked_child_has_no_monitor)
 	vg_manager_destroy(manager);
 }
 
-// What a sample costs, for docs and for the header.
+// Measures the cost of a sample, for the documentation and the header.
 TEST(sampling_64_virtual_gpus)
 {
 	const struct vg_manager_options options = {

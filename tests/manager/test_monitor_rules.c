@@ -1,4 +1,4 @@
-// The monitor's parts that are functions of what they are given: crossings, clock, history, names.
+// Parts of the monitor without a thread: crossings, clock, history, names.
 #include "core/core_test.h"
 
 #include "manager/monitor.h"
@@ -25,7 +25,7 @@ TEST(a_crossing_is_one)
 		{VG_WATCH_BELOW, 0.2, 0.1, 0.20, true, false, MONITOR_STAYS},
 		{VG_WATCH_BELOW, 0.2, 0.1, 0.19, true, false, MONITOR_GOES_BEYOND},
 		{VG_WATCH_BELOW, 0.2, 0.1, 0.25, true, true, MONITOR_STAYS},
-		{VG_WATCH_BELOW, 0.9, 0.1, 1.00, true, true, MONITOR_COMES_BACK}, // 1 - 0.9 is no 0.1
+		{VG_WATCH_BELOW, 0.9, 0.1, 1.00, true, true, MONITOR_COMES_BACK}, // 1 - 0.9 is not exactly 0.1
 		{VG_WATCH_BELOW, 0.2, 0.1, 0.90, true, false, MONITOR_STAYS},
 		{VG_WATCH_ABOVE, 3e9, 1e9, 2e9, true, true, MONITOR_COMES_BACK},
 		{VG_WATCH_ABOVE, 0, 0, 1, true, false, MONITOR_GOES_BEYOND},
@@ -52,7 +52,7 @@ TEST(thresholds_that_nothing_crosses_are_refused_with_figures)
 		enum vg_metric_name metric;
 		enum vg_watch_side side;
 		double threshold, hysteresis;
-		const char *why; // NULL: fine
+		const char *why; // NULL: valid
 	} rows[] = {
 		{VG_METRIC_MEMORY_UTILIZATION, VG_WATCH_ABOVE, 0.8, 0.1, NULL},
 		{VG_METRIC_MEMORY_UTILIZATION, VG_WATCH_BELOW, 0.9, 0.1, NULL},
@@ -97,7 +97,7 @@ TEST(the_clock_keeps_to_its_grid)
 	} rows[] = {
 		{1000, 1000, 1100, 0}, {1000, 1099, 1100, 0}, {1000, 1100, 1100, 0}, // due at once
 		{1000, 1199, 1100, 0}, {1000, 1200, 1200, 1}, {1000, 1950, 1900, 8},
-		{1000, 900, 1100, 0}, // taken early is no reason to be early again
+		{1000, 900, 1100, 0}, // an early sample does not move the next one
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -133,7 +133,8 @@ TEST(the_history_is_a_ring)
 TEST(rates_are_of_the_time_between_two_samples)
 {
 	struct monitor_reading reading = {.sample = {.id = 1, .launches = {10, 1}}, .busy_known = true, .busy_ns = 500};
-	struct monitor_series *series = monitor_series_create(&reading, 1); // the sample before lies in the same place
+	// the previous sample is in the same element
+	struct monitor_series *series = monitor_series_create(&reading, 1);
 
 	monitor_series_add(series, &reading, 1000000000, 999999000);
 	struct vg_sample sample = *monitor_series_latest(series);
@@ -149,9 +150,9 @@ TEST(rates_are_of_the_time_between_two_samples)
 	CHECK_INT(sample.interval_ns, 500000000);
 	CHECK(sample.launch_rate.known && sample.launch_rate.value == 100);
 	CHECK(sample.compute_utilization.known && sample.compute_utilization.value == 0.25);
-	CHECK(!sample.failure_rate.known); // failures never were known
+	CHECK(!sample.failure_rate.known); // failures were never known
 
-	reading.busy_ns += 2000000000; // a long quantum, accounted for at its end
+	reading.busy_ns += 2000000000; // a long quantum, counted at its end
 	monitor_series_add(series, &reading, 2500000000, 2500000000);
 	CHECK(monitor_series_latest(series)->compute_utilization.value == 1);
 
@@ -160,7 +161,7 @@ TEST(rates_are_of_the_time_between_two_samples)
 	monitor_series_add(series, &reading, 3500000000, 3500000000);
 	CHECK(!monitor_series_latest(series)->compute_utilization.known);
 	CHECK(!monitor_series_latest(series)->launch_rate.known);
-	reading.busy_known = true; // from when on would it be?
+	reading.busy_known = true; // there is no earlier value
 	monitor_series_add(series, &reading, 4500000000, 4500000000);
 	CHECK(!monitor_series_latest(series)->compute_utilization.known);
 	monitor_series_destroy(series);

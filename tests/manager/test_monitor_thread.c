@@ -1,4 +1,4 @@
-// The monitor's thread over a manager that is made up: what comes and goes, callbacks, bad input, many threads.
+// The monitor's thread with a fake manager: virtual GPUs that come and go, callbacks, invalid input, many threads.
 #include "monitor_fake.h"
 
 #include <jansson.h>
@@ -67,11 +67,11 @@ TEST(samples_come_and_are_kept)
 	CHECK(info.sampling == 1 && info.virtual_gpus == 2 && info.history == 3 && info.interval_ms == 2);
 	CHECK(info.cost_ns > 0 && info.longest_cost_ns >= info.cost_ns && info.total_cost_ns >= info.longest_cost_ns);
 	OK(vg_monitor_close(monitor));
-	OK(vg_monitor_close(monitor)); // twice is fine
+	OK(vg_monitor_close(monitor)); // again: allowed
 	unsigned readings = fake.readings;
 	wait_ms(10);
 	CHECK_INT(fake.readings, readings);
-	OK(vg_monitor_sample(monitor, 1, &sample)); // what was seen stays readable
+	OK(vg_monitor_sample(monitor, 1, &sample)); // samples stay readable
 	OK(vg_monitor_info(monitor, &info));
 	CHECK_INT(info.sampling, 0);
 	vg_monitor_destroy(monitor);
@@ -96,7 +96,7 @@ TEST(the_clock_does_not_drift)
 	OK(vg_monitor_info(monitor, &info));
 	CHECK(info.missed >= 8);
 	CHECK(count > 5);
-	// Without what it was late, each lies on the grid of the first.
+	// Minus its lateness, each sample is a multiple of the interval after the first.
 	uint64_t first = samples[0].time_ns - samples[0].late_ns;
 	for (size_t i = 1; i < count; i++)
 		CHECK_INT((samples[i].time_ns - samples[i].late_ns - first) % 2000000, 0);
@@ -120,7 +120,7 @@ TEST(virtual_gpus_come_and_go)
 	REFUSED(vg_monitor_sample(monitor, 4, &sample), VG_NOT_FOUND, "the ids are 1, 3");
 	OK(vg_monitor_sample(monitor, 3, &sample));
 	CHECK(calls.beyond == 1 && calls.back == 0);
-	// The id again, of another: its history begins anew, and so does what the watch thinks of it.
+	// Another virtual GPU with the same id: the history and the state of the watch start again.
 	set_readings((struct monitor_reading[]){reading_of(3, 13, 30), reading_of(4, 24, 80)}, 2);
 	pass_samples(monitor);
 	CHECK(calls.beyond == 2 && calls.back == 0);
@@ -171,7 +171,7 @@ static void misbehave(void *user, const struct vg_watch_event *event)
 	calls->beyond++;
 	calls->status = vg_monitor_close(calls->monitor);
 	CHECK_CONTAINS(vg_last_error()->text, "closed by its own callback");
-	vg_monitor_destroy(calls->monitor); // refused, too
+	vg_monitor_destroy(calls->monitor); // also refused
 	CHECK_INT(vg_last_error()->status, VG_STATE);
 	OK(vg_monitor_info(calls->monitor, &info)); // no lock is held
 	OK(vg_monitor_json(calls->monitor, &text));
@@ -195,8 +195,8 @@ TEST(a_callback_may_do_all_but_end_its_monitor)
 	pass_samples(monitor);
 	set_held(60, 20);
 	pass_samples(monitor);
-	CHECK_INT(calls.beyond, 1); // unwatched
-	CHECK_INT(later.beyond, 2); // the one after it is still called
+	CHECK_INT(calls.beyond, 1); // its watch was removed
+	CHECK_INT(later.beyond, 2); // the next one is still called
 	vg_monitor_destroy(monitor);
 }
 
@@ -369,7 +369,7 @@ TEST(bad_input_is_refused_and_changes_nothing)
 	OK(vg_monitor_create(manager, NULL, &monitor));
 	struct vg_monitor_info info;
 	OK(vg_monitor_info(monitor, &info));
-	CHECK(info.interval_ms == 5 && info.history == 600); // the manager's, and ours
+	CHECK(info.interval_ms == 5 && info.history == 600); // the manager's interval, and the default history
 	REFUSED(vg_monitor_sample(monitor, 9, &sample), VG_NOT_FOUND,
 		"no virtual GPU 9: of those that there are, the ids are 1, 4");
 	REFUSED(vg_monitor_sample(monitor, -1, &sample), VG_INVALID, "id -1");

@@ -1,5 +1,4 @@
-// A virtual GPU's memory goes to the host and comes back: what is in it, who may use the device meanwhile, and what is
-// refused.
+// Moves a virtual GPU's memory to the host and back: contents, use of the device meanwhile, and refused calls.
 #include "work_test.h"
 
 #include <pthread.h>
@@ -71,7 +70,7 @@ TEST(contents_and_addresses_stay)
 	vg_manager_destroy(manager);
 }
 
-// What runs ends, and what waits runs when the memory is back.
+// Running work ends; waiting work runs when the memory is back.
 TEST(work_goes_on_where_it_stopped)
 {
 	struct vg_manager *manager = open_manager(NULL);
@@ -81,7 +80,7 @@ TEST(work_goes_on_where_it_stopped)
 	OK(vg_virtual_gpu_pause(vgpu));
 	struct vg_execution *waiting = fill(vgpu, 0, block + 65536, 2, 1024, 1);
 	OK(vg_virtual_gpu_move_out(vgpu, NULL));
-	vg_execution_destroy(fill(other, 0, others, 3, 1024, 1)); // a neighbour is not disturbed
+	vg_execution_destroy(fill(other, 0, others, 3, 1024, 1)); // another vGPU is not affected
 	OK(vg_virtual_gpu_sync_all(other, 10));
 	CHECK(float_at(other, others) == 3);
 	move_in(vgpu);
@@ -144,7 +143,7 @@ TEST(memory_of_the_driver_does_not_move)
 	vg_manager_destroy(manager);
 }
 
-// A vGPU without memory is out, too, until it is brought back.
+// A vGPU without memory can be moved out and in, too.
 TEST(nothing_can_be_moved)
 {
 	struct vg_manager *manager = open_manager(NULL);
@@ -177,7 +176,7 @@ TEST(a_vgpu_whose_memory_is_away_can_be_closed)
 	vg_manager_destroy(manager);
 }
 
-// Others have taken the room: nothing changes until there is enough.
+// Without room on the device, the memory stays in the host.
 TEST(a_full_device_keeps_it_in_the_host)
 {
 	struct vg_manager *manager = open_manager(NULL);
@@ -227,7 +226,7 @@ static int count_meanwhile(void *user, uint64_t bytes, uint64_t total)
 {
 	uint64_t in_host = info_of(user).memory_in_host;
 
-	CHECK(in_host <= bytes); // what is being copied is not there yet
+	CHECK(in_host <= bytes); // bytes being copied are not counted yet
 	CHECK_INT(total, info_of(user).memory_held);
 	return 0;
 }

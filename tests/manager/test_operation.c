@@ -1,4 +1,4 @@
-// Operations through virtual GPUs: results, addresses that are not theirs, scratch memory.
+// Operations of virtual GPUs: results, invalid addresses, scratch memory.
 #include "work_test.h"
 
 static void upload(struct vg_virtual_gpu *vgpu, vg_address to, float first, float by, int count)
@@ -101,7 +101,7 @@ TEST(addresses_of_others_are_refused_by_name)
 	REFUSED(vg_virtual_gpu_matrix_multiply(vgpu, NULL, 0, NULL), VG_INVALID, "operation is NULL");
 	multiply = product(a, b, c);
 	REFUSED(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 77, NULL), VG_INVALID, "no stream 77");
-	// What is freed while it is queued is not used.
+	// Memory that is freed while the operation is queued is not used.
 	OK(vg_virtual_gpu_pause(vgpu));
 	OK(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, &execution));
 	OK(vg_virtual_gpu_free(vgpu, b));
@@ -109,15 +109,14 @@ TEST(addresses_of_others_are_refused_by_name)
 	CHECK_INT(vg_execution_wait(execution, 0), VG_STALE);
 	CHECK_INT(vg_execution_state(execution), VG_EXECUTION_FAILED);
 	CHECK_INT(info_of(vgpu).failures, 1);
-	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_RUNNING); // the context is well
+	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_RUNNING); // the context is usable
 	vg_execution_destroy(execution);
 	vg_virtual_gpu_destroy(vgpu);
 	vg_virtual_gpu_destroy(other);
 	vg_manager_destroy(manager);
 }
 
-// What a library would like for it beside is no refusal where it can do without. The simulated driver's kernels never
-// ask.
+// A library's wish for scratch memory is not a refusal if it can do without. The simulated driver's kernels need none.
 TEST(an_operation_without_room_for_scratch_memory_is_no_refusal)
 {
 	const uint64_t deep = 1 << 16, bytes = 64 * deep * sizeof(float);
@@ -151,7 +150,7 @@ TEST(closing_with_operations_queued_leaves_nothing)
 	struct vg_manager *manager = open_manager(NULL);
 	size_t before = 0;
 
-	for (int round = 0; round < 2; round++) { // what the libraries keep from the first time is not this test's
+	for (int round = 0; round < 2; round++) { // the libraries keep memory from the first time
 		before = free_on(device);
 		struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 256 * MIB);
 		vg_address a = allocate(vgpu, 256), b = allocate(vgpu, 256), c = allocate(vgpu, 256);

@@ -1,4 +1,4 @@
-// Shared virtual GPUs: the daemon knows them, programs enter them, and one ledger has it all.
+// Shared virtual GPUs: the daemon knows them, programs run inside, and one ledger has all charges.
 #include "shared_test.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ struct child {
 	char said[300];
 };
 
-// Runs a program whose standard streams are ours, and reads its first line.
+// Runs a program with pipes as standard streams, and reads its first line.
 static struct child start(const char *const *arguments)
 {
 	struct child child = {0};
@@ -63,7 +63,7 @@ static void end(struct child *child)
 	CHECK(waitpid(child->pid, NULL, 0) == child->pid);
 }
 
-// What a context alone takes on this device, as the daemon has it.
+// Returns a limit with enough room for contexts of programs inside.
 static uint64_t roomy(void)
 {
 	return getenv("VIRGATE_SIM") ? 512 * MIB : 4096 * MIB;
@@ -138,13 +138,13 @@ TEST(one_ledger_for_the_program_and_those_inside)
 	CHECK_INT(vg_last_error()->have, left);
 	CHECK_INT(info_of(vgpu).refusals, 1);
 	OK(vg_virtual_gpu_allocate(vgpu, left / (2 * MIB) * (2 * MIB), 0, &more));
-	struct child second = run_inside("one", "8"); // nothing is left, not for its context either
+	struct child second = run_inside("one", "8"); // nothing is left, not even for its context
 	CHECK(strcmp(second.said, "ready") != 0);
 	end(&second);
 	end(&child);
 	OK(vg_virtual_gpu_free(vgpu, more));
 	OK(vg_virtual_gpu_free(vgpu, block));
-	OK(vg_memory_space_defragment(vg_virtual_gpu_memory(vgpu), NULL)); // what it keeps warm
+	OK(vg_memory_space_defragment(vg_virtual_gpu_memory(vgpu), NULL)); // frees cached pages
 	for (int i = 0; i < 1000 && look("one").charged; i++)
 		poll(NULL, 0, 5);
 	CHECK_INT(look("one").charged, 0);
@@ -187,8 +187,7 @@ static int log_says(const char *word)
 	return strstr(text, word) != NULL;
 }
 
-// The rest of what the program has on the device is nobody's in the ledger: it is not charged, and nothing is said of
-// it.
+// The program's other memory on the device is not in the ledger: it is not charged, and not logged.
 TEST(what_the_program_has_beside_it_is_not_charged)
 {
 	struct vg_manager *manager = shared_manager();
@@ -196,10 +195,10 @@ TEST(what_the_program_has_beside_it_is_not_charged)
 
 	allocate(own, 100 * MIB);
 	allocate(vgpu, 2 * MIB);
-	for (int i = 0; i < 40; i++) { // longer than the daemon puts up with what is not charged
+	for (int i = 0; i < 40; i++) { // longer than the daemon tolerates uncharged memory
 		poll(NULL, 0, 100);
 		CHECK_INT(look("beside").charged, 2 * MIB);
-		CHECK(!look("beside").physical_known); // nobody can tell it from the rest
+		CHECK(!look("beside").physical_known); // cannot be told apart from the rest
 	}
 	CHECK(!log_says(" holds "));
 	CHECK_INT(info_of(own).memory_held, 100 * MIB);

@@ -1,5 +1,5 @@
-// 64 virtual GPUs, 8 threads at each, all calls in any order, for some seconds. At the end nobody hangs, nothing is
-// left on the device, and what was charged is what was held. VIRGATE_STRESS_SECONDS, VIRGATE_STRESS_SEED.
+// 64 virtual GPUs with 8 threads each make all calls in any order for some seconds. At the end no thread hangs, nothing
+// is left on the device, and charges match allocations. VIRGATE_STRESS_SECONDS, VIRGATE_STRESS_SEED.
 #include "stress.h"
 
 static struct stress stress;
@@ -18,7 +18,7 @@ static uint64_t seed_asked(void)
 	return text ? strtoull(text, NULL, 10) : (uint64_t)time(NULL) * 1000003u + (uint64_t)getpid();
 }
 
-// A thread that gets nowhere for a minute hangs.
+// Fails if a thread makes no progress for a minute.
 static void *watch(void *data)
 {
 	enum { STALLED = 60 };
@@ -76,7 +76,7 @@ static uint64_t held(void)
 	return sum;
 }
 
-// What leaves the books leaves the device, to the byte.
+// Every byte that is no longer charged is free on the device.
 static void books_are_exact(void)
 {
 	struct vg_device *device = first_device();
@@ -97,7 +97,7 @@ static void books_are_exact(void)
 	CHECK_INT(free_after - free_before, held_before - held_after);
 }
 
-// One manager's life, of that many seconds. What is free on the device afterwards.
+// Runs one manager for some seconds. Returns how much is free on the device afterwards.
 static size_t live(unsigned seconds)
 {
 	static pthread_t threads[THREADS];
@@ -142,9 +142,8 @@ static size_t live(unsigned seconds)
 	return free_on(first_device());
 }
 
-// A driver keeps what it took for the first of everything: code of NVIDIA's libraries by the shape, channels by how
-// many streams there were at once, local memory. A second life needs no more of that than the first; what it leaves
-// behind is lost. The simulated driver keeps nothing.
+// A driver keeps memory from first uses: code of NVIDIA's libraries, channels for streams, local memory. A second run
+// needs no more of that, so memory missing after it is leaked. The simulated driver keeps nothing.
 TEST(all_calls_from_all_threads)
 {
 	enum { DRIVERS_OWN = 64 };

@@ -1,4 +1,4 @@
-// Work of virtual GPUs: kernels and operations in virtual streams, pauses, shares, and what closing does to them.
+// Work of virtual GPUs: kernels and operations in virtual streams, pauses, shares, and the effects of closing.
 #include "work_test.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ TEST(kernels_run_in_virtual_streams)
 	vg_address block = allocate(vgpu, 4096);
 
 	struct vg_execution *execution = fill(vgpu, 0, block, 1.5f, 1024, 1);
-	vg_execution_destroy(fill(vgpu, 0, block, 2.5f, 512, 1)); // behind it
+	vg_execution_destroy(fill(vgpu, 0, block, 2.5f, 512, 1)); // after it
 	OK(vg_execution_wait(execution, 0));
 	OK(vg_virtual_gpu_sync(vgpu, 0, 0));
 	CHECK(float_at(vgpu, block) == 2.5f && float_at(vgpu, block + 4092) == 1.5f);
@@ -25,7 +25,7 @@ TEST(kernels_run_in_virtual_streams)
 	const struct vg_work unknown = {
 		.size = sizeof unknown, .kernel = "no_such", .config = {.grid = {1}, .block = {1}}, .stream = 1};
 	REFUSED(vg_virtual_gpu_execute(vgpu, &unknown, NULL), VG_NOT_FOUND, "no_such");
-	CHECK_INT(info_of(vgpu).active_streams, 1); // what was refused has no stream
+	CHECK_INT(info_of(vgpu).active_streams, 1); // a refused submission has no stream
 	vg_execution_destroy(execution);
 	vg_virtual_gpu_destroy(vgpu);
 	vg_manager_destroy(manager);
@@ -61,7 +61,7 @@ TEST(streams_are_the_managers_to_give)
 
 static atomic_bool submitting;
 
-// Work that is refused, in the stream that another thread works in.
+// Submits work that is refused, to the stream of another thread's work.
 static void *submit_in_vain(void *vgpu)
 {
 	const struct vg_work unknown = {
@@ -85,7 +85,7 @@ TEST(a_stream_with_work_is_active_whatever_others_were_refused)
 		OK(try_fill(vgpu, 1, block, 0, 16, 1, NULL));
 		CHECK_INT(info_of(vgpu).active_streams, 1);
 		OK(vg_virtual_gpu_sync(vgpu, 1, 0));
-		(void)vg_virtual_gpu_release_stream(vgpu, 1); // BUSY: the other one is just being refused
+		(void)vg_virtual_gpu_release_stream(vgpu, 1); // BUSY while the other thread is being refused
 	}
 	atomic_store(&submitting, 0);
 	pthread_join(thread, NULL);
@@ -149,7 +149,7 @@ TEST(utilization_is_measured_or_unknown)
 	vg_address block = allocate(vgpu, MIB);
 
 	if (info_of(vgpu).compute_utilization_known)
-		CHECK(info_of(vgpu).compute_utilization == 0); // nothing ran yet
+		CHECK(info_of(vgpu).compute_utilization == 0); // nothing has run yet
 	struct vg_virtual_gpu_info info = {0};
 	for (time_t end = time(NULL) + 10; time(NULL) < end;) { // some intervals of 100 ms
 		vg_execution_destroy(fill(vgpu, 0, block, 1, MIB / 4, 20));
@@ -173,7 +173,7 @@ TEST(without_virtual_compute_work_goes_straight_to_the_driver)
 	struct vg_virtual_gpu *vgpu, *other;
 
 	OK(vg_virtual_gpu_create(manager, &share, &vgpu));
-	OK(vg_virtual_gpu_create(manager, &share, &other)); // nobody adds them up
+	OK(vg_virtual_gpu_create(manager, &share, &other)); // without virtual compute, shares are not added up
 	vg_address block = allocate(vgpu, 4096), more = allocate(other, 4096);
 	vg_execution_destroy(fill(vgpu, 0, block, 1, 1024, 1));
 	vg_execution_destroy(fill(vgpu, 0, block, 2, 1024, 1));
@@ -210,7 +210,7 @@ TEST(managers_allow_what_their_vgpus_may)
 	vg_manager_destroy(manager);
 }
 
-// A kernel's fault ends the context of all; nothing hangs, and everybody says so. In a process of its own.
+// A kernel's fault ends the context for all virtual GPUs; nothing hangs, and all calls report it. In a child process.
 TEST(a_fault_is_everybodys_error)
 {
 	struct vg_manager *manager = open_manager(NULL), *other = open_manager(NULL);

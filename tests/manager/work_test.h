@@ -1,4 +1,4 @@
-// What tests that submit work share: kernels of the built-in set, of which `fill` takes as long as it is told to.
+// Helpers for tests that submit work with built-in kernels; `fill` runs as long as requested.
 #pragma once
 #include "manager_test.h"
 
