@@ -171,7 +171,7 @@ static enum vg_status find_locked(struct compute_registry *registry, const char 
 		return vg_fail(VG_NOT_FOUND, 0, "no kernel \"%.128s\" among %zu; close to it: %s", name,
 			       registry->count, close);
 	return vg_fail(VG_NOT_FOUND, 0,
-		       "no kernel \"%.128s\" among %zu, nor one spelt alike: register the code that has it", name,
+		       "no kernel \"%.128s\" among %zu, nor one with a similar name: register its code first", name,
 		       registry->count);
 }
 

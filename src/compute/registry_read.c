@@ -60,7 +60,7 @@ static struct code_image *read_image(struct vg_object_code *code, unsigned archi
 	free(file);
 	if (r)
 		*ret_report =
-			make_unknown_report(r == -EBADMSG ? "it is damaged, or no code that is known" : strerror(-r));
+			make_unknown_report(r == -EBADMSG ? "it is damaged, or of an unknown format" : strerror(-r));
 	return image;
 }
 

@@ -23,8 +23,8 @@ static enum vg_status check_trait(const struct vg_compute_unit *unit, const stru
 			       entry->name, instruction, unit->name, what);
 	if (answer == CODE_UNKNOWN && unit->unknown_code == VG_UNKNOWN_CODE_REFUSE)
 		return vg_fail(VG_POLICY, 0,
-			       "nobody can tell whether kernel \"%s\" uses %s, which the unit \"%s\" may not: %s; "
-			       "VG_UNKNOWN_CODE_ALLOW lets such kernels pass",
+			       "cannot tell whether kernel \"%s\" uses %s, which the unit \"%s\" may not use: %s; "
+			       "VG_UNKNOWN_CODE_ALLOW allows such kernels",
 			       entry->name, what, unit->name, entry->report.reason);
 	return VG_OK;
 }

@@ -50,7 +50,7 @@ enum vg_status balancer_update_marks(struct balancer_memory *memory, const struc
 	struct balancer_mark *marks = calloc(count + 1, sizeof *marks);
 
 	if (!marks)
-		return vg_fail(VG_NO_MEMORY, 0, "no memory for what is known of %zu virtual GPUs", count);
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for the state of %zu virtual GPUs", count);
 	for (size_t i = 0; i < count; i++) {
 		const struct balancer_mark *before = balancer_mark(memory, loads[i].key);
 		marks[i] = before ? *before : (struct balancer_mark){.key = loads[i].key, .share = loads[i].share};

@@ -158,8 +158,8 @@ static enum vg_status fail_without_target(const struct balancer_load *loads, siz
 					 loads[i].name, vg_virtual_gpu_status_text(loads[i].status));
 		error |= loads[i].status == VG_VIRTUAL_GPU_ERROR;
 	}
-	return vg_fail(VG_STATE, 0, "no virtual GPU takes work: %s%s", unusable,
-		       error ? "; what was an error for one is the end of all GPU work here: restart the process" : "");
+	return vg_fail(VG_STATE, 0, "no virtual GPU accepts work: %s%s", unusable,
+		       error ? "; an error has ended all GPU work of this process: restart the process" : "");
 }
 
 enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced *work)

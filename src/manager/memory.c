@@ -60,7 +60,7 @@ enum vg_status memory_end(struct vg_virtual_gpu *vgpu)
 		status = plain_finish(vgpu->plain, &info.blocks, &info.allocated);
 	}
 	if (status)
-		vg_log(VG_LOG_ERROR, "virtual GPU %d (%s): giving back its memory: %s", vgpu->id, vgpu->name,
+		vg_log(VG_LOG_ERROR, "virtual GPU %d (%s): cannot free its memory: %s", vgpu->id, vgpu->name,
 		       vg_last_error()->text);
 	if (info.blocks)
 		vg_log(VG_LOG_WARNING,

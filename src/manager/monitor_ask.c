@@ -21,7 +21,7 @@ static enum vg_status fail_unknown_id(struct vg_monitor *monitor, int id)
 		used += (size_t)snprintf(ids + used, sizeof ids - used, "%s%d", used ? ", " : "",
 					 monitor->series[i]->id);
 	pthread_mutex_unlock(&monitor->worker.lock);
-	return vg_fail(VG_NOT_FOUND, 0, "there is no virtual GPU %d: of those that there are, the ids are %s", id, ids);
+	return vg_fail(VG_NOT_FOUND, 0, "no virtual GPU %d; existing ids: %s", id, ids);
 }
 
 enum vg_status vg_monitor_sample(struct vg_monitor *monitor, int id, struct vg_sample *ret_sample)

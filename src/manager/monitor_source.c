@@ -98,7 +98,7 @@ static enum vg_status read_virtual_gpus(struct vg_manager *manager, struct monit
 		readings->capacity = readings->virtual_gpus ? count : 0;
 	}
 	if (count > readings->capacity)
-		status = vg_fail(VG_NO_MEMORY, 0, "no memory for what %zu virtual GPUs say", count);
+		status = vg_fail(VG_NO_MEMORY, 0, "no memory for readings of %zu virtual GPUs", count);
 	for (size_t i = 0; status == VG_OK && i < count; i++)
 		readings->count += read_virtual_gpu(vgpus[i], &readings->virtual_gpus[readings->count]);
 	manager_release_all(vgpus, count);

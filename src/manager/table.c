@@ -195,8 +195,8 @@ enum vg_status vg_manager_find(struct vg_manager *manager, int id, struct vg_vir
 			length += (size_t)snprintf(ids + length, sizeof ids - length, "%s%d", length ? ", " : "",
 						   other->id);
 	vg_mutex_give(&manager->lock);
-	return vg_fail(VG_NOT_FOUND, 0, "%s virtual GPU %d; there %s%s", destroyed ? "destroyed:" : "no", id,
-		       length ? "are: " : "is none", ids);
+	return vg_fail(VG_NOT_FOUND, 0, "%s virtual GPU %d%s; existing ids: %s", destroyed ? "the" : "no", id,
+		       destroyed ? " was destroyed" : "", length ? ids : "none");
 }
 
 enum vg_virtual_gpu_status vg_manager_status(struct vg_manager *manager, int id)

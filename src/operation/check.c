@@ -36,7 +36,7 @@ enum vg_status check_elements(const char *name, const struct operation_type *typ
 	for (size_t i = 0; i < count; i++)
 		over |= __builtin_mul_overflow(elements, factors[i], &elements);
 	if (over || __builtin_mul_overflow(elements, type->bytes, &bytes) || bytes > INT64_MAX)
-		return vg_fail(VG_INVALID, 0, "%s would take more than 2^63 bytes: the shape cannot be meant so", name);
+		return vg_fail(VG_INVALID, 0, "%s would take more than 2^63 bytes: the shape is too large", name);
 	*ret_elements = elements;
 	return VG_OK;
 }

@@ -28,7 +28,7 @@ static enum vg_status check_part(struct part *part)
 			       part->what, part->size, place.offset, block->asked);
 	if (block->owner && !block->owner->pins)
 		return vg_fail(VG_STATE, 0,
-			       "%s is 0x%llx, in a movable block that is not pinned: its address means nothing",
+			       "%s is 0x%llx, in a movable block that is not pinned: pin it first",
 			       part->what, part->address);
 	part->chunk = place.chunk;
 	part->offset = part->address - space_chunk_address(part->space, place.chunk);

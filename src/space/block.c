@@ -71,7 +71,7 @@ void space_tidy(struct vg_memory_space *space, struct space_chunk *list)
 		return;
 	vg_error_keep(&kept);
 	if (space_give_back(space, list, false, NULL))
-		vg_log(VG_LOG_WARNING, "a memory space keeps empty pages that were to go back: %s",
+		vg_log(VG_LOG_WARNING, "cannot free empty pages of a memory space: %s",
 		       vg_last_error()->text);
 	vg_error_restore(&kept);
 }

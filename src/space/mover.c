@@ -179,7 +179,7 @@ enum vg_status space_mover_run(struct space_mover *mover, struct vg_stream *stre
 		if (mover->different[i])
 			return vg_fail(
 				VG_INTEGRITY, 0,
-				"a copy at 0x%llx is not what stands at 0x%llx, %llu bytes: the blocks of this pass "
+				"a copy at 0x%llx differs from its source at 0x%llx, %llu bytes: the blocks of this pass "
 				"stay where they were",
 				(unsigned long long)mover->pieces[i].to, (unsigned long long)mover->pieces[i].from,
 				(unsigned long long)mover->pieces[i].bytes);

@@ -117,13 +117,13 @@ TEST(unknown_names)
 	CHECK_CONTAINS(vg_last_error()->text, there);
 	REFUSED(compute_registry_find(registry, "vector_sum", &entry), VG_NOT_FOUND, "vector_add");
 	REFUSED(compute_registry_remove(registry, "matrix"), VG_NOT_FOUND, "matrix_multiply");
-	REFUSED(compute_registry_find(registry, "qqqqqqqqqqqq", &entry), VG_NOT_FOUND, "nor one spelt alike");
+	REFUSED(compute_registry_find(registry, "qqqqqqqqqqqq", &entry), VG_NOT_FOUND, "nor one with a similar name");
 	REFUSED(compute_registry_find(registry, "", &entry), VG_NOT_FOUND, "\"\"");
 	REFUSED(compute_registry_find(registry, NULL, &entry), VG_INVALID, "NULL");
 	REFUSED(compute_registry_remove(registry, NULL), VG_INVALID, "NULL");
 	memset(lengthy, 'x', sizeof lengthy);
 	lengthy[sizeof lengthy - 1] = '\0';
-	REFUSED(compute_registry_find(registry, lengthy, &entry), VG_NOT_FOUND, "nor one spelt alike");
+	REFUSED(compute_registry_find(registry, lengthy, &entry), VG_NOT_FOUND, "nor one with a similar name");
 	CHECK(!entry);
 	compute_registry_destroy(registry);
 }

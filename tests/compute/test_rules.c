@@ -137,7 +137,7 @@ TEST(code_that_cannot_be_read)
 
 	register_borrowed(&refuses, "borrowed");
 	REFUSED(try_kernel(&refuses, "borrowed"), VG_POLICY,
-		"nobody can tell whether kernel \"borrowed\" uses tensor cores");
+		"cannot tell whether kernel \"borrowed\" uses tensor cores");
 	CHECK_CONTAINS(vg_last_error()->text, "VG_UNKNOWN_CODE_ALLOW");
 	OK(vg_compute_unit_set_tensor_cores(refuses.unit, 1));
 	REFUSED(try_kernel(&refuses, "borrowed"), VG_POLICY, "uses mixed precision");

@@ -160,7 +160,7 @@ TEST(one_that_is_paused_gets_nothing_and_keeps_nothing)
 		kept += info_of(&jobs[i]).id == 1;
 	CHECK(kept <= 4); // those that were bound
 	pause_fake(1, true);
-	REFUSED(submit(balancer, &more, 0), VG_STATE, "no virtual GPU takes work: vGPU 1 is paused, vGPU 2 is paused");
+	REFUSED(submit(balancer, &more, 0), VG_STATE, "no virtual GPU accepts work: vGPU 1 is paused, vGPU 2 is paused");
 	pause_fake(0, false);
 	pause_fake(1, false);
 	wait_all(jobs, 40); // the balancer notices by itself that they were resumed

@@ -17,7 +17,7 @@ TEST(a_vgpu_is_found_by_its_id_until_it_is_closed)
 	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_RUNNING);
 	OK(vg_virtual_gpu_close(vgpu));
 	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_DESTROYED);
-	REFUSED(vg_manager_find(manager, 1, &same), VG_NOT_FOUND, "there is none");
+	REFUSED(vg_manager_find(manager, 1, &same), VG_NOT_FOUND, "the virtual GPU 1 was destroyed; existing ids: none");
 	REFUSED(vg_virtual_gpu_free(same, address), VG_CLOSED, "virtual GPU 1 (vgpu-1) was destroyed");
 	CHECK_INT(info_of(vgpu).status, VG_VIRTUAL_GPU_DESTROYED);
 	OK(vg_virtual_gpu_close(vgpu));

@@ -117,7 +117,7 @@ TEST(virtual_gpus_come_and_go)
 	CHECK(calls.beyond == 1 && calls.last_id == 4);
 	set_readings((struct monitor_reading[]){reading_of(1, 11, 20), reading_of(3, 13, 30)}, 2);
 	pass_samples(monitor);
-	REFUSED(vg_monitor_sample(monitor, 4, &sample), VG_NOT_FOUND, "the ids are 1, 3");
+	REFUSED(vg_monitor_sample(monitor, 4, &sample), VG_NOT_FOUND, "existing ids: 1, 3");
 	OK(vg_monitor_sample(monitor, 3, &sample));
 	CHECK(calls.beyond == 1 && calls.back == 0);
 	// Another virtual GPU with the same id: the history and the state of the watch start again.
@@ -132,7 +132,7 @@ TEST(virtual_gpus_come_and_go)
 	CHECK(calls.beyond == 3 && calls.back == 0);
 	set_readings(NULL, 0);
 	pass_samples(monitor);
-	REFUSED(vg_monitor_sample(monitor, 4, &sample), VG_NOT_FOUND, "the ids are none");
+	REFUSED(vg_monitor_sample(monitor, 4, &sample), VG_NOT_FOUND, "existing ids: none");
 	OK(vg_monitor_sample(monitor, 0, &sample));
 	vg_monitor_destroy(monitor);
 }
@@ -371,7 +371,7 @@ TEST(bad_input_is_refused_and_changes_nothing)
 	OK(vg_monitor_info(monitor, &info));
 	CHECK(info.interval_ms == 5 && info.history == 600); // the manager's interval, and the default history
 	REFUSED(vg_monitor_sample(monitor, 9, &sample), VG_NOT_FOUND,
-		"no virtual GPU 9: of those that there are, the ids are 1, 4");
+		"no virtual GPU 9; existing ids: 1, 4");
 	REFUSED(vg_monitor_sample(monitor, -1, &sample), VG_INVALID, "id -1");
 	REFUSED(vg_monitor_sample(monitor, 1, NULL), VG_INVALID, "ret_sample is NULL");
 	REFUSED(vg_monitor_sample(NULL, 1, &sample), VG_INVALID, "monitor is NULL");
