@@ -5,7 +5,7 @@
 #include <time.h>
 
 // Returns how often to repeat work: a GPU is some hundred times as fast as the simulated one.
-static inline unsigned often(unsigned simulated, unsigned hardware)
+static inline unsigned scale_repeats(unsigned simulated, unsigned hardware)
 {
 	return getenv("VIRGATE_SIM") ? simulated : hardware;
 }

@@ -10,7 +10,7 @@
 
 #include <virgate/vgpu.h>
 
-static char shared_folder[64], shared_cli[PATH_MAX + 64];
+static char shared_directory[64], shared_cli[PATH_MAX + 64];
 static struct vg_node *shared_opened;
 
 static inline void end_node(void)
@@ -21,9 +21,9 @@ static inline void end_node(void)
 		return;
 	(void)vg_node_shutdown(shared_opened);
 	vg_node_close(shared_opened);
-	snprintf(command, sizeof command, "rm -rf '%s'", shared_folder);
+	snprintf(command, sizeof command, "rm -rf '%s'", shared_directory);
 	if (system(command) != 0)
-		fprintf(stderr, "left behind: %s\n", shared_folder);
+		fprintf(stderr, "left behind: %s\n", shared_directory);
 }
 
 // Finds daemon and command beside this program: in a build tree or in a bundle.
@@ -54,12 +54,12 @@ static inline struct vg_node *shared_node(void)
 		return shared_opened;
 	if (getenv("VIRGATE_VGPU"))
 		SKIP("this program runs inside a vGPU");
-	snprintf(shared_folder, sizeof shared_folder, "/tmp/test-manager-XXXXXX");
-	CHECK(mkdtemp(shared_folder));
+	snprintf(shared_directory, sizeof shared_directory, "/tmp/test-manager-XXXXXX");
+	CHECK(mkdtemp(shared_directory));
 	find_programs();
-	snprintf(path, sizeof path, "%s/state", shared_folder);
+	snprintf(path, sizeof path, "%s/state", shared_directory);
 	setenv("VIRGATE_STATE_DIR", path, 1);
-	snprintf(path, sizeof path, "%s/run", shared_folder);
+	snprintf(path, sizeof path, "%s/run", shared_directory);
 	setenv("VIRGATE_RUNTIME_DIR", path, 1);
 	const struct vg_node_options options = {.size = sizeof options, .runtime_dir = path};
 	OK(vg_node_open(&options, &shared_opened));

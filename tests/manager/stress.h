@@ -38,7 +38,7 @@ static void *stress_work(void *data);
 // Makes one call; `what` selects the kind.
 static void stress_call(struct worker *worker, unsigned what);
 // Frees the worker's blocks, if the virtual GPU still exists.
-static void stress_let_go(struct worker *worker);
+static void stress_free_blocks(struct worker *worker);
 
 // ---- answers --------------------------------------------------------------------------------------------------
 
@@ -104,7 +104,7 @@ static inline bool answered(struct worker *worker, const char *call, enum vg_sta
 
 // ---- a virtual GPU, and blocks ------------------------------------------------------------------------------------
 
-static inline bool settle(struct worker *worker)
+static inline bool ensure_vgpu(struct worker *worker)
 {
 	struct stress *stress = worker->stress;
 	const struct vg_virtual_gpu_options options = {.size = sizeof options,
@@ -122,7 +122,7 @@ static inline bool settle(struct worker *worker)
 	return worker->vgpu != NULL;
 }
 
-static inline struct block *some_block(struct worker *worker)
+static inline struct block *pick_block(struct worker *worker)
 {
 	struct block *block = &worker->blocks[next(worker) % BLOCKS];
 
@@ -146,7 +146,7 @@ static inline void call_allocate(struct worker *worker)
 
 static inline void call_free(struct worker *worker)
 {
-	struct block *block = some_block(worker);
+	struct block *block = pick_block(worker);
 
 	if (block && MAY(worker, vg_virtual_gpu_free(worker->vgpu, block->address)))
 		block->address = 0;
@@ -156,7 +156,7 @@ static inline void call_free(struct worker *worker)
 static inline void call_read(struct worker *worker)
 {
 	unsigned char bytes[256];
-	const struct block *block = some_block(worker);
+	const struct block *block = pick_block(worker);
 
 	if (!block)
 		return;
@@ -174,7 +174,7 @@ static inline void call_read(struct worker *worker)
 static inline void call_write(struct worker *worker)
 {
 	unsigned char bytes[256];
-	const struct block *block = some_block(worker);
+	const struct block *block = pick_block(worker);
 
 	if (!block)
 		return;
@@ -185,7 +185,7 @@ static inline void call_write(struct worker *worker)
 
 static inline void call_copy(struct worker *worker)
 {
-	struct block *to = some_block(worker), *from = some_block(worker);
+	struct block *to = pick_block(worker), *from = pick_block(worker);
 
 	if (!to || !from || to == from)
 		return;

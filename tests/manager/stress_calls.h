@@ -3,7 +3,7 @@
 
 // Waits until an execution has ended, so that its block can be freed; cancels it if the virtual GPU is paused. Returns
 // true if it completed.
-static inline bool see_out(struct worker *worker, struct vg_execution *execution)
+static inline bool await_execution(struct worker *worker, struct vg_execution *execution)
 {
 	worker->at = "vg_execution_wait";
 	enum vg_status status = vg_execution_wait(execution, 0.02 + (double)(next(worker) % 20) / 100);
@@ -21,7 +21,7 @@ static inline bool see_out(struct worker *worker, struct vg_execution *execution
 static inline void call_execute(struct worker *worker)
 {
 	struct vg_execution *execution;
-	struct block *block = some_block(worker);
+	struct block *block = pick_block(worker);
 	unsigned char value = (unsigned char)next(worker);
 	float pattern;
 
@@ -34,7 +34,7 @@ static inline void call_execute(struct worker *worker)
 		return;
 	struct vg_virtual_gpu *vgpu = worker->vgpu;
 	vg_address address = block->address;
-	if (see_out(worker, execution))
+	if (await_execution(worker, execution))
 		block->value = value % 127;
 	else if (MAY(worker, vg_virtual_gpu_set(vgpu, address, 0, block->size))) // it may have run in part
 		block->value = 0;
@@ -65,7 +65,7 @@ static inline void call_operation(struct worker *worker)
 			: MAY(worker, vg_virtual_gpu_activation(worker->vgpu, &activation, worker->stream, &execution),
 			      VG_LIMIT, VG_INSUFFICIENT);
 	if (queued)
-		(void)see_out(worker, execution);
+		(void)await_execution(worker, execution);
 }
 
 static inline void call_sync(struct worker *worker)
@@ -189,13 +189,13 @@ static void stress_call(struct worker *worker, unsigned what)
 		call_pause,    call_share,    call_limit,   call_look,	    call_space, call_close,
 	};
 
-	if (settle(worker))
+	if (ensure_vgpu(worker))
 		calls[what % (sizeof calls / sizeof *calls)](worker);
 	else
 		usleep(1000);
 }
 
-static void stress_let_go(struct worker *worker)
+static void stress_free_blocks(struct worker *worker)
 {
 	for (int i = 0; i < BLOCKS && worker->vgpu; i++)
 		if (worker->blocks[i].address &&

@@ -64,7 +64,7 @@ static void check_job(struct job *job)
 	vg_balanced_destroy(job->balanced);
 }
 
-TEST(work_without_a_virtual_gpu_goes_to_one)
+TEST(unassigned_work_runs_on_a_virtual_gpu)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *one = new_vgpu(manager, 1, 64 * MIB), *two = new_vgpu(manager, 2, 64 * MIB);
@@ -90,7 +90,7 @@ TEST(work_without_a_virtual_gpu_goes_to_one)
 	vg_manager_destroy(manager);
 }
 
-TEST(what_cannot_run_fails_with_its_reason)
+TEST(invalid_work_fails_with_a_reason)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 1, 64 * MIB);
@@ -141,7 +141,7 @@ static void close_two(struct vg_manager **managers, struct vg_virtual_gpu **vgpu
 	}
 }
 
-TEST(several_managers_share_the_work)
+TEST(work_is_spread_over_several_managers)
 {
 	struct vg_balancer_options options = {
 		.size = sizeof options, .strategy = VG_BALANCE_ROUND_ROBIN, .interval_ms = 5};
@@ -155,7 +155,7 @@ TEST(several_managers_share_the_work)
 	struct vg_balancer *balancer = open_balancer(managers, 2, &options);
 	for (int i = 0; i < 200; i++) {
 		jobs[i].value = (float)i;
-		submit(balancer, &jobs[i], often(20, 5000));
+		submit(balancer, &jobs[i], scale_repeats(20, 5000));
 		if (i == 100) // unbound work that waits for it moves to the other one
 			OK(vg_virtual_gpu_pause(vgpus[0]));
 	}
@@ -179,7 +179,7 @@ TEST(several_managers_share_the_work)
 
 static atomic_bool coming;
 
-static void *come_and_go(void *user)
+static void *create_and_close(void *user)
 {
 	struct vg_manager *manager = user;
 
@@ -217,7 +217,7 @@ static void *keep_working(void *user)
 	return NULL;
 }
 
-TEST(virtual_gpus_come_and_go_under_work)
+TEST(virtual_gpus_are_created_and_closed_under_load)
 {
 	struct vg_balancer_options options = {.size = sizeof options, .interval_ms = 2};
 	struct vg_manager *manager = open_manager(NULL);
@@ -231,7 +231,7 @@ TEST(virtual_gpus_come_and_go_under_work)
 			     &(struct vg_monitor_options){.size = sizeof(struct vg_monitor_options), .interval_ms = 1},
 			     &monitor));
 	coming = true;
-	CHECK_INT(pthread_create(&goes, NULL, come_and_go, manager), 0);
+	CHECK_INT(pthread_create(&goes, NULL, create_and_close, manager), 0);
 	for (int i = 0; i < 3; i++)
 		CHECK_INT(pthread_create(&works[i], NULL, keep_working, balancer), 0);
 	for (int i = 0; i < 3; i++)
@@ -248,7 +248,7 @@ TEST(virtual_gpus_come_and_go_under_work)
 	vg_manager_destroy(manager);
 }
 
-TEST(a_forked_child_has_no_balancer)
+TEST(balancer_calls_fail_in_a_forked_child)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 1, 64 * MIB);
@@ -271,7 +271,7 @@ TEST(a_forked_child_has_no_balancer)
 }
 
 // Must be the last test: a fault ends the GPU work of the process.
-TEST(several_managers_end_with_a_fault)
+TEST(a_fault_fails_work_of_all_managers)
 {
 	struct vg_balancer_options options = {
 		.size = sizeof options, .strategy = VG_BALANCE_ROUND_ROBIN, .interval_ms = 5};
@@ -284,7 +284,7 @@ TEST(several_managers_end_with_a_fault)
 	open_two(managers, vgpus);
 	struct vg_balancer *balancer = open_balancer(managers, 2, &options);
 	for (int i = 0; i < 200; i++)
-		submit(balancer, &jobs[i], often(20, 5000));
+		submit(balancer, &jobs[i], scale_repeats(20, 5000));
 	OK(vg_virtual_gpu_pause(vgpus[0])); // its work waits until the fault
 	struct vg_execution *bad = fill(vgpus[1], 3, 8, 1, 1, 1);
 	CHECK_INT(vg_execution_wait(bad, 60), VG_DRIVER);

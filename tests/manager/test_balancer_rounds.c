@@ -2,7 +2,7 @@
 #include "balancer_test.h"
 
 // One virtual GPU has a long queue, and the other one is idle.
-TEST(queued_work_of_one_runs_in_the_turns_of_another)
+TEST(queued_work_migrates_to_an_idle_virtual_gpu)
 {
 	struct vg_balancer_options options = {.size = sizeof options, .manual = 1};
 	struct vg_manager *manager = open_manager(NULL);
@@ -15,7 +15,7 @@ TEST(queued_work_of_one_runs_in_the_turns_of_another)
 
 	for (int i = 0; i < 200; i++) {
 		vg_execution_destroy(last);
-		last = fill(one, (unsigned)i % 4, block, 2.0f, 1 << 16, often(2, 2000));
+		last = fill(one, (unsigned)i % 4, block, 2.0f, 1 << 16, scale_repeats(2, 2000));
 	}
 	OK(vg_balancer_rebalance(balancer, &taken));
 	CHECK_INT(taken, 1);
@@ -38,7 +38,7 @@ static double share_of(struct vg_virtual_gpu *vgpu)
 	return info_of(vgpu).compute_share;
 }
 
-TEST(shares_are_lent_and_come_back)
+TEST(shares_are_lent_and_returned)
 {
 	struct vg_balancer_options options = {.size = sizeof options, .manual = 1, .forbidden = VG_ACTION_MIGRATE};
 	struct vg_manager *manager = open_manager(NULL);
@@ -72,7 +72,7 @@ TEST(shares_are_lent_and_come_back)
 }
 
 // In turns of 100 ms, another unit's work would wait that long.
-TEST(a_quantum_of_lower_priority_ends)
+TEST(preemption_ends_a_quantum_of_lower_priority)
 {
 	const struct vg_compute_options turns = {.size = sizeof turns,
 						 .policy = VG_COMPUTE_ROUND_ROBIN,
@@ -90,7 +90,7 @@ TEST(a_quantum_of_lower_priority_ends)
 
 	OK(vg_compute_unit_set_priority(vg_virtual_gpu_compute(high), 5));
 	for (int i = 0; i < 400; i++)
-		OK(try_fill(low, (unsigned)i % 4, block, 1, 1 << 18, often(50, 5000), NULL));
+		OK(try_fill(low, (unsigned)i % 4, block, 1, 1 << 18, scale_repeats(50, 5000), NULL));
 	for (int i = 0; i < 50 && !count; i++) {
 		struct vg_execution *execution = fill(high, 0, other, 2, 1024, 1);
 		for (int k = 0; k < 3; k++)
@@ -114,7 +114,7 @@ static void keep_queued(struct vg_virtual_gpu *vgpu, vg_address block, unsigned 
 	unsigned queued = info_of(vgpu).queue_length;
 
 	for (unsigned i = queued; i < count; i++)
-		OK(try_fill(vgpu, i % 4, block, 1, 1 << 16, often(2, 200), NULL));
+		OK(try_fill(vgpu, i % 4, block, 1, 1 << 16, scale_repeats(2, 200), NULL));
 }
 
 TEST(a_constant_load_is_not_moved_back_and_forth)

@@ -17,7 +17,7 @@ static void check_places(enum vg_balancing strategy, struct balancer_load *loads
 	balancer_memory_finish(&memory);
 }
 
-TEST(round_robin_takes_turns)
+TEST(round_robin_alternates)
 {
 	struct balancer_load loads[] = {load_of(3, 0.3, 0, 0), load_of(1, 0.6, 90, 9), load_of(2, 0.1, 0, 0)};
 
@@ -35,7 +35,7 @@ TEST(round_robin_takes_turns)
 	balancer_memory_finish(&memory);
 }
 
-TEST(the_least_loaded_is_found_by_what_its_share_must_do)
+TEST(least_loaded_compares_work_per_share)
 {
 	struct balancer_load even[] = {load_of(1, 0.5, 2, 1), load_of(2, 0.5, 0, 1)};
 	check_places(VG_BALANCE_LEAST_LOADED, even, 2, (int[]){2, 2, 1, 2, 1}, 5);
@@ -60,7 +60,7 @@ TEST(the_least_loaded_is_found_by_what_its_share_must_do)
 	check_places(VG_BALANCE_LEAST_LOADED, used, 0, (int[]){0}, 1);
 }
 
-TEST(weighted_goes_by_share_and_spreads)
+TEST(weighted_follows_shares_evenly)
 {
 	struct balancer_load loads[] = {load_of(1, 0.5, 0, 0), load_of(2, 0.3, 0, 0), load_of(3, 0.2, 0, 0)};
 	struct balancer_memory memory = {0};
@@ -119,7 +119,7 @@ TEST(migration_moves_half_the_difference)
 	}
 }
 
-TEST(every_action_says_why_with_the_figures)
+TEST(decisions_give_reasons_with_figures)
 {
 	struct world world = {.loads = {load_of(1, 0.5, 10, 2), load_of(2, 0.5, 0, 0)}, .count = 2};
 
@@ -130,7 +130,7 @@ TEST(every_action_says_why_with_the_figures)
 	end_world(&world);
 }
 
-TEST(between_devices_only_what_is_unbound_moves)
+TEST(only_unbound_work_moves_between_devices)
 {
 	struct world world = {.loads = {load_of(1, 1, 10, 0), load_of(1, 1, 0, 0)}, .count = 2};
 
@@ -145,7 +145,7 @@ TEST(between_devices_only_what_is_unbound_moves)
 	end_world(&world);
 }
 
-TEST(who_takes_no_work_is_left_alone)
+TEST(paused_virtual_gpus_get_no_work)
 {
 	struct world world = {.loads = {load_of(1, 0.5, 10, 0), load_of(2, 0.5, 0, 0)}, .count = 2};
 
@@ -169,7 +169,7 @@ TEST(who_takes_no_work_is_left_alone)
 	end_world(&world);
 }
 
-TEST(one_round_serves_many)
+TEST(migration_balances_several_virtual_gpus)
 {
 	struct world world = {.loads = {load_of(1, 0.25, 40, 0), load_of(2, 0.25, 0, 0), load_of(3, 0.25, 0, 0),
 					load_of(4, 0.25, 0, 0)},
@@ -183,7 +183,7 @@ TEST(one_round_serves_many)
 	end_world(&world);
 }
 
-TEST(preemption_is_for_higher_priority_that_waits)
+TEST(preemption_requires_waiting_work_of_higher_priority)
 {
 	static const struct {
 		int priority_a, priority_b;

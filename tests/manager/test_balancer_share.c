@@ -16,7 +16,7 @@ static bool near(double a, double b)
 	return fabs(a - b) < 1e-6;
 }
 
-TEST(a_share_is_lent_and_comes_back)
+TEST(a_share_is_lent_and_returned)
 {
 	struct world world = {.loads = {load_of(1, 0.4, 9, 1), load_of(2, 0.6, 0, 0)}, .count = 2};
 
@@ -45,7 +45,7 @@ TEST(a_share_is_lent_and_comes_back)
 	end_world(&world);
 }
 
-TEST(the_lender_gets_its_own_when_it_needs_it)
+TEST(a_lender_in_need_gets_its_share_back)
 {
 	struct world world = {.loads = {load_of(1, 0.4, 9, 1), load_of(2, 0.4, 0, 0)}, .count = 2};
 	unsigned lent = 0;
@@ -70,7 +70,7 @@ TEST(the_lender_gets_its_own_when_it_needs_it)
 	end_world(&world);
 }
 
-TEST(nobody_gets_more_than_twice_its_own)
+TEST(loans_at_most_double_a_share)
 {
 	struct world world = {.loads = {load_of(1, 0.1, 99, 1), load_of(2, 0.9, 0, 0)}, .count = 2};
 
@@ -81,7 +81,7 @@ TEST(nobody_gets_more_than_twice_its_own)
 	end_world(&world);
 }
 
-TEST(what_others_set_is_respected)
+TEST(shares_set_by_others_are_kept)
 {
 	struct world world = {.loads = {load_of(1, 0.4, 9, 1), load_of(2, 0.4, 0, 0)}, .count = 2};
 
@@ -106,7 +106,7 @@ TEST(what_others_set_is_respected)
 	end_world(&world);
 }
 
-TEST(units_that_nobody_claimed_are_added_and_taken_away)
+TEST(unclaimed_units_are_added_and_returned)
 {
 	struct world world = {.loads = {load_of(1, 0.25, 9, 1), load_of(2, 0.25, 0, 0)}, .count = 2};
 

@@ -100,7 +100,7 @@ TEST(work_is_bound_once_and_ends_once)
 	end_fakes();
 }
 
-TEST(what_is_unbound_moves_to_another_device)
+TEST(unbound_work_moves_to_another_device)
 {
 	struct vg_balancer_options options = {
 		.size = sizeof options, .strategy = VG_BALANCE_ROUND_ROBIN, .interval_ms = 5};
@@ -140,7 +140,7 @@ TEST(what_is_unbound_moves_to_another_device)
 	end_fakes();
 }
 
-TEST(one_that_is_paused_gets_nothing_and_keeps_nothing)
+TEST(a_paused_virtual_gpu_loses_its_unbound_work)
 {
 	struct vg_balancer_options options = {
 		.size = sizeof options, .strategy = VG_BALANCE_ROUND_ROBIN, .interval_ms = 20, .manual = 1};
@@ -160,7 +160,8 @@ TEST(one_that_is_paused_gets_nothing_and_keeps_nothing)
 		kept += info_of(&jobs[i]).id == 1;
 	CHECK(kept <= 4); // those that were bound
 	pause_fake(1, true);
-	REFUSED(submit(balancer, &more, 0), VG_STATE, "no virtual GPU accepts work: vGPU 1 is paused, vGPU 2 is paused");
+	REFUSED(submit(balancer, &more, 0), VG_STATE,
+		"no virtual GPU accepts work: vGPU 1 is paused, vGPU 2 is paused");
 	pause_fake(0, false);
 	pause_fake(1, false);
 	wait_all(jobs, 40); // the balancer notices by itself that they were resumed
@@ -169,7 +170,7 @@ TEST(one_that_is_paused_gets_nothing_and_keeps_nothing)
 	end_fakes();
 }
 
-TEST(what_waits_for_one_that_goes_goes_elsewhere)
+TEST(work_of_a_closed_virtual_gpu_moves_to_another)
 {
 	struct vg_balancer_options options = {.size = sizeof options, .strategy = VG_BALANCE_ROUND_ROBIN, .manual = 1};
 	struct job jobs[40] = {0}, more = {0};
@@ -196,7 +197,7 @@ TEST(what_waits_for_one_that_goes_goes_elsewhere)
 	end_fakes();
 }
 
-TEST(failures_say_what_failed)
+TEST(failures_report_their_reason)
 {
 	struct job unbound = {.answer = VG_INSUFFICIENT}, failed = {0};
 
@@ -244,7 +245,7 @@ TEST(cancelling_works_before_and_after_binding)
 	end_fakes();
 }
 
-static void misbehave(void *user, enum vg_execution_state state)
+static void call_forbidden_functions(void *user, enum vg_execution_state state)
 {
 	struct job *job = user;
 
@@ -256,10 +257,11 @@ static void misbehave(void *user, enum vg_execution_state state)
 	job->ended++;
 }
 
-TEST(a_callback_may_not_wait_for_its_own_thread)
+TEST(a_callback_cannot_wait_for_the_balancer)
 {
 	struct job job = {0};
-	struct vg_balanced_work work = {.size = sizeof work, .kernel = "fill", .ended = misbehave, .user = &job};
+	struct vg_balanced_work work = {
+		.size = sizeof work, .kernel = "fill", .ended = call_forbidden_functions, .user = &job};
 
 	begin_fakes();
 	add_fake(0, 0, 1, 1, 0);
@@ -281,7 +283,7 @@ struct words {
 	char text[4096];
 };
 
-static void note_words(void *user, enum vg_log_level level, const char *text)
+static void note_message(void *user, enum vg_log_level level, const char *text)
 {
 	struct words *words = user;
 
@@ -291,7 +293,7 @@ static void note_words(void *user, enum vg_log_level level, const char *text)
 	pthread_mutex_unlock(&words->lock);
 }
 
-TEST(shares_change_and_go_back_at_the_end)
+TEST(closing_returns_lent_shares)
 {
 	struct vg_balancer_options options = {.size = sizeof options,
 					      .manual = 1,
@@ -308,7 +310,7 @@ TEST(shares_change_and_go_back_at_the_end)
 	fakes[0].load.waiting = 9;
 	fakes[1].load.utilization_known = true;
 	struct vg_balancer *balancer = open_balancer(&options, 1);
-	vg_log_set(note_words, &words);
+	vg_log_set(note_message, &words);
 	OK(vg_balancer_rebalance(balancer, &taken));
 	CHECK_INT(taken, 0);
 	fake_refusal = VG_LIMIT;
@@ -337,7 +339,7 @@ TEST(shares_change_and_go_back_at_the_end)
 	end_fakes();
 }
 
-TEST(a_share_that_was_set_meanwhile_stays_at_the_end)
+TEST(closing_keeps_shares_set_by_others)
 {
 	struct vg_balancer_options options = {.size = sizeof options,
 					      .manual = 1,
@@ -365,7 +367,7 @@ TEST(a_share_that_was_set_meanwhile_stays_at_the_end)
 	end_fakes();
 }
 
-TEST(units_quanta_and_bound_work_change_too)
+TEST(rounds_change_units_quanta_and_bound_work)
 {
 	struct vg_balancer_options options = {.size = sizeof options, .manual = 1, .forbidden = VG_ACTION_ADJUST_SHARE};
 	size_t taken;
@@ -392,7 +394,7 @@ TEST(units_quanta_and_bound_work_change_too)
 	end_fakes();
 }
 
-TEST(bad_input_is_refused_and_changes_nothing)
+TEST(invalid_input_is_refused)
 {
 	struct vg_manager *one = (struct vg_manager *)&fakes[0], *managers[VG_BALANCER_MANAGERS + 1] = {one, one, NULL};
 	struct vg_balancer_options options;
@@ -462,7 +464,7 @@ TEST(bad_input_is_refused_and_changes_nothing)
 	end_fakes();
 }
 
-static void *use_it(void *user)
+static void *use_in_thread(void *user)
 {
 	struct vg_balancer *balancer = user;
 	struct vg_balancing_entry entries[4];
@@ -498,7 +500,7 @@ TEST(many_threads_use_one_balancer)
 	add_fake(2, 1, 1, 1, 2);
 	struct vg_balancer *balancer = open_balancer(&options, 2);
 	for (int i = 0; i < 4; i++)
-		CHECK_INT(pthread_create(&threads[i], NULL, use_it, balancer), 0);
+		CHECK_INT(pthread_create(&threads[i], NULL, use_in_thread, balancer), 0);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	OK(vg_balancer_info(balancer, &info));

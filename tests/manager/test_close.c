@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-static atomic_uint blocks_told, work_told;
+static atomic_uint block_messages, work_messages;
 static char told[256];
 
 static void listen(void *user, enum vg_log_level level, const char *text)
@@ -14,21 +14,21 @@ static void listen(void *user, enum vg_log_level level, const char *text)
 	if (level != VG_LOG_WARNING || !text)
 		return;
 	if (strstr(text, "blocks")) {
-		atomic_fetch_add(&blocks_told, 1);
+		atomic_fetch_add(&block_messages, 1);
 		snprintf(told, sizeof told, "%s", text);
 	}
 	if (strstr(text, "executions"))
-		atomic_fetch_add(&work_told, 1);
+		atomic_fetch_add(&work_messages, 1);
 }
 
 static void start_listening(void)
 {
-	atomic_store(&blocks_told, 0);
-	atomic_store(&work_told, 0);
+	atomic_store(&block_messages, 0);
+	atomic_store(&work_messages, 0);
 	vg_log_set(listen, NULL);
 }
 
-TEST(queued_work_keeps_a_vgpu_open)
+TEST(closing_fails_while_work_is_queued)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
@@ -87,7 +87,7 @@ static bool close_running(const struct vg_manager_options *options, unsigned rep
 	return status == VG_BUSY;
 }
 
-TEST(running_work_keeps_a_vgpu_open)
+TEST(closing_fails_while_work_is_running)
 {
 	const struct vg_manager_options direct = {.size = sizeof direct, .no_compute_virtualization = 1};
 	unsigned repeat = 20;
@@ -102,7 +102,7 @@ static void *wait_for_work(void *data)
 	return (void *)(intptr_t)vg_virtual_gpu_sync_all(data, 0);
 }
 
-TEST(ending_cancels_what_is_queued)
+TEST(ending_cancels_queued_work)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
@@ -118,8 +118,8 @@ TEST(ending_cancels_what_is_queued)
 	start_listening();
 	OK(vg_virtual_gpu_end(vgpu));
 	vg_log_set(NULL, NULL);
-	CHECK_INT(work_told, 1);
-	CHECK_INT(blocks_told, 1); // once, with its name
+	CHECK_INT(work_messages, 1);
+	CHECK_INT(block_messages, 1); // once, with its name
 	CHECK_CONTAINS(told, "virtual GPU 1 (vgpu-1)");
 	CHECK_INT(pthread_join(waiter, &said), 0);
 	CHECK_INT((intptr_t)said, VG_CLOSED);
@@ -132,7 +132,7 @@ TEST(ending_cancels_what_is_queued)
 	vg_manager_destroy(manager);
 }
 
-TEST(the_last_reference_cancels_and_says_so)
+TEST(the_last_release_cancels_work_and_logs_it)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 7, 64 * MIB);
@@ -143,7 +143,7 @@ TEST(the_last_reference_cancels_and_says_so)
 	start_listening();
 	vg_virtual_gpu_destroy(vgpu);
 	vg_log_set(NULL, NULL);
-	CHECK_INT(work_told, 1);
+	CHECK_INT(work_messages, 1);
 	CHECK_INT(vg_execution_state(execution), VG_EXECUTION_CANCELLED);
 	CHECK_INT(vg_manager_status(manager, 7), VG_VIRTUAL_GPU_DESTROYED);
 	vg_execution_destroy(execution);
@@ -185,7 +185,7 @@ TEST(a_manager_closes_all_of_its_vgpus_or_none)
 	vg_manager_destroy(manager);
 }
 
-TEST(a_manager_that_ends_cancels_all_of_its_work)
+TEST(ending_a_manager_cancels_all_work)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 32 * MIB);
@@ -248,7 +248,7 @@ static void close_under_submitters(struct vg_manager *manager, bool all)
 	vg_virtual_gpu_destroy(vgpu);
 }
 
-TEST(what_others_submit_is_refused_or_done)
+TEST(accepted_work_completes_despite_a_close)
 {
 	struct vg_manager *manager = open_manager(NULL);
 

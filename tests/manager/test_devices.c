@@ -132,24 +132,24 @@ static void in_child(void (*run)(void))
 	CHECK_INT(status, 0);
 }
 
-TEST(a_fault_of_one_device_is_every_devices)
+TEST(a_fault_fails_all_devices)
 {
 	in_child(fault_while_the_first_is_paused);
 }
 
-TEST(a_fault_of_one_device_ends_what_runs_on_another)
+TEST(a_fault_fails_running_work_of_another_device)
 {
 	in_child(fault_while_the_first_is_busy);
 }
 
-TEST(a_fault_of_one_device_is_told_by_the_next_work_on_another)
+TEST(a_fault_fails_the_next_work_on_another_device)
 {
 	in_child(fault_while_the_first_is_idle);
 }
 
 // ---- memory and work ---------------------------------------------------------------------------------------
 
-TEST(limits_promise_the_memory_of_one_device)
+TEST(limits_reserve_memory_of_one_device_only)
 {
 	struct pair pair;
 	struct vg_virtual_gpu *large, *more;
@@ -170,7 +170,7 @@ TEST(limits_promise_the_memory_of_one_device)
 }
 
 // Neither device waits for the other: each has work while the other one is paused or synchronized.
-TEST(work_runs_on_both_at_a_time)
+TEST(work_runs_on_two_devices_at_once)
 {
 	struct vg_execution *executions[2][8];
 	vg_address blocks[2];
@@ -233,7 +233,7 @@ static void *carry(void *user)
 	return NULL;
 }
 
-TEST(contents_cross_both_ways_at_once)
+TEST(copies_run_in_both_directions_at_once)
 {
 	struct courier couriers[2];
 	pthread_t threads[2];

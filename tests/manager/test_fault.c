@@ -51,14 +51,14 @@ static enum vg_status construct_block(void)
 	return vg_virtual_gpu_allocate(vgpu, 3 << 20, 0, &made_block);
 }
 
-TEST(a_manager_is_made_or_not)
+TEST(a_failed_manager_creation_leaves_nothing)
 {
 	static const struct fault_subject subject = {NULL, construct_manager, clean};
 
 	FAULT_EVERY_CALL(&subject, "cuDevicePrimaryCtxRetain", "cuDeviceTotalMem_v2");
 }
 
-TEST(a_vgpu_is_made_or_not)
+TEST(a_failed_vgpu_creation_leaves_nothing)
 {
 	static const struct fault_subject subject = {prepare_manager, construct_vgpu, clean};
 
@@ -67,7 +67,7 @@ TEST(a_vgpu_is_made_or_not)
 			 "cuStreamCreateWithPriority");
 }
 
-TEST(a_block_is_there_or_not)
+TEST(a_failed_allocation_leaves_nothing)
 {
 	static const struct fault_subject subject = {prepare_vgpu, construct_block, clean};
 

@@ -17,7 +17,8 @@ TEST(a_vgpu_is_found_by_its_id_until_it_is_closed)
 	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_RUNNING);
 	OK(vg_virtual_gpu_close(vgpu));
 	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_DESTROYED);
-	REFUSED(vg_manager_find(manager, 1, &same), VG_NOT_FOUND, "the virtual GPU 1 was destroyed; existing ids: none");
+	REFUSED(vg_manager_find(manager, 1, &same), VG_NOT_FOUND,
+		"the virtual GPU 1 was destroyed; existing ids: none");
 	REFUSED(vg_virtual_gpu_free(same, address), VG_CLOSED, "virtual GPU 1 (vgpu-1) was destroyed");
 	CHECK_INT(info_of(vgpu).status, VG_VIRTUAL_GPU_DESTROYED);
 	OK(vg_virtual_gpu_close(vgpu));
@@ -26,7 +27,7 @@ TEST(a_vgpu_is_found_by_its_id_until_it_is_closed)
 	vg_manager_destroy(manager);
 }
 
-TEST(the_last_handle_closes_it)
+TEST(the_last_handle_closes_a_vgpu)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 7, 64 * MIB), *other;
@@ -40,7 +41,7 @@ TEST(the_last_handle_closes_it)
 	vg_manager_destroy(manager);
 }
 
-TEST(ids_are_given_and_taken_once)
+TEST(ids_are_unique)
 {
 	const struct vg_virtual_gpu_options options = {.size = sizeof options, .id = 2, .memory_limit = MIB};
 	struct vg_manager *manager = open_manager(NULL);
@@ -68,7 +69,7 @@ TEST(ids_are_given_and_taken_once)
 	vg_manager_destroy(manager);
 }
 
-TEST(creating_takes_no_memory)
+TEST(creating_a_vgpu_allocates_no_memory)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_device *device = first_device();
@@ -87,7 +88,7 @@ TEST(creating_takes_no_memory)
 	vg_manager_destroy(manager);
 }
 
-TEST(code_that_cannot_be_read_is_refused_or_allowed)
+TEST(unknown_code_option_is_validated)
 {
 	struct vg_virtual_gpu_options options = {
 		.size = sizeof options, .memory_limit = MIB, .unknown_code = (enum vg_unknown_code)2};
@@ -102,7 +103,7 @@ TEST(code_that_cannot_be_read_is_refused_or_allowed)
 	vg_manager_destroy(manager);
 }
 
-TEST(limits_are_the_devices_over_all_managers)
+TEST(limits_of_all_managers_fit_the_device)
 {
 	struct vg_manager *manager = open_manager(NULL), *other = open_manager(NULL);
 	struct vg_virtual_gpu_options options = {.size = sizeof options};
@@ -135,7 +136,7 @@ TEST(limits_are_the_devices_over_all_managers)
 	vg_manager_destroy(other);
 }
 
-TEST(there_are_no_more_than_the_manager_may_have)
+TEST(the_number_of_vgpus_is_limited)
 {
 	const struct vg_manager_options options = {.size = sizeof options, .max_virtual_gpus = 2};
 	const struct vg_virtual_gpu_options third = {.size = sizeof third, .memory_limit = MIB};
@@ -181,7 +182,7 @@ TEST(shares_are_between_0_and_1_and_so_is_their_sum)
 	vg_manager_destroy(manager);
 }
 
-TEST(names_are_those_that_programs_can_be_run_in)
+TEST(names_are_validated)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu_options options = {.size = sizeof options, .memory_limit = MIB, .name = "a b"};
@@ -199,7 +200,7 @@ TEST(names_are_those_that_programs_can_be_run_in)
 	vg_manager_destroy(manager);
 }
 
-TEST(pausing_and_resuming_are_told_apart)
+TEST(pausing_or_resuming_twice_fails)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 1, 8 * MIB);
@@ -215,7 +216,7 @@ TEST(pausing_and_resuming_are_told_apart)
 	vg_manager_destroy(manager);
 }
 
-TEST(a_closed_manager_has_closed_its_vgpus)
+TEST(closing_a_manager_closes_its_vgpus)
 {
 	const struct vg_virtual_gpu_options options = {.size = sizeof options, .memory_limit = MIB};
 	struct vg_manager *manager = open_manager(NULL);
@@ -236,7 +237,7 @@ TEST(a_closed_manager_has_closed_its_vgpus)
 	vg_virtual_gpu_destroy(two);
 }
 
-TEST(what_is_missing_is_said)
+TEST(missing_arguments_are_refused)
 {
 	struct vg_manager_options options = {.size = sizeof options, .max_virtual_gpus = 1025};
 	struct vg_manager *manager;
@@ -253,7 +254,7 @@ TEST(what_is_missing_is_said)
 	vg_manager_destroy(NULL);
 }
 
-static void in_the_child(struct vg_manager *manager, struct vg_virtual_gpu *vgpu)
+static void check_child(struct vg_manager *manager, struct vg_virtual_gpu *vgpu)
 {
 	struct vg_virtual_gpu_info info;
 	vg_address address;
@@ -268,7 +269,7 @@ static void in_the_child(struct vg_manager *manager, struct vg_virtual_gpu *vgpu
 	vg_manager_destroy(manager);
 }
 
-TEST(a_forked_child_has_none)
+TEST(calls_fail_in_a_forked_child)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 1, 64 * MIB);
@@ -278,7 +279,7 @@ TEST(a_forked_child_has_none)
 	pid_t child = fork();
 	if (child == 0) {
 		alarm(20);
-		in_the_child(manager, vgpu);
+		check_child(manager, vgpu);
 		_exit(0);
 	}
 	CHECK(waitpid(child, &status, 0) == child);

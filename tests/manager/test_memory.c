@@ -23,7 +23,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 	}                                                                        \
 	static void both_##name(struct vg_manager *manager)
 
-TEST_BOTH(a_global_capture_of_the_program_is_left_alone)
+TEST_BOTH(a_global_capture_of_the_program_stays_valid)
 {
 	struct vg_context *context = first_context();
 	struct vg_graph_builder *builder;
@@ -47,7 +47,7 @@ TEST_BOTH(a_global_capture_of_the_program_is_left_alone)
 	vg_context_destroy(context);
 }
 
-TEST_BOTH(contents_go_there_and_back)
+TEST_BOTH(contents_are_written_and_read)
 {
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 16 * MIB);
 	vg_address block = allocate(vgpu, 3 * MIB), other = allocate(vgpu, 100);
@@ -68,7 +68,7 @@ TEST_BOTH(contents_go_there_and_back)
 	vg_virtual_gpu_destroy(vgpu);
 }
 
-TEST_BOTH(what_is_held_is_charged_once)
+TEST_BOTH(pages_are_charged_once)
 {
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 8 * MIB);
 	vg_address block = allocate(vgpu, 3 * MIB), more;
@@ -89,7 +89,7 @@ TEST_BOTH(what_is_held_is_charged_once)
 	vg_virtual_gpu_destroy(vgpu);
 }
 
-TEST_BOTH(nothing_reaches_outside_a_block)
+TEST_BOTH(accesses_outside_a_block_are_refused)
 {
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 16 * MIB), *other = new_vgpu(manager, 0, 16 * MIB);
 	vg_address block = allocate(vgpu, 4096), foreign = allocate(other, 4096), address;
@@ -122,7 +122,7 @@ TEST_BOTH(nothing_reaches_outside_a_block)
 	vg_virtual_gpu_destroy(other);
 }
 
-TEST_BOTH(blocks_are_aligned_as_asked)
+TEST_BOTH(blocks_are_aligned)
 {
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
 	vg_address address;
@@ -137,7 +137,7 @@ TEST_BOTH(blocks_are_aligned_as_asked)
 	vg_virtual_gpu_destroy(vgpu);
 }
 
-TEST_BOTH(copies_go_from_one_vgpu_to_another)
+TEST_BOTH(blocks_are_copied_between_vgpus)
 {
 	struct vg_virtual_gpu *from = new_vgpu(manager, 0, 16 * MIB), *to = new_vgpu(manager, 0, 16 * MIB);
 	vg_address there = allocate(to, 4096), here = allocate(from, 4096);
@@ -154,7 +154,7 @@ TEST_BOTH(copies_go_from_one_vgpu_to_another)
 	vg_virtual_gpu_destroy(to);
 }
 
-static size_t leave_and_look(struct vg_manager *manager)
+static size_t close_and_check(struct vg_manager *manager)
 {
 	enum { SIZE = 8 << 20 };
 	static unsigned char bytes[SIZE];
@@ -178,14 +178,14 @@ static size_t leave_and_look(struct vg_manager *manager)
 }
 
 // The next owner reads zeros, and all memory is free again. The first run allocates what the driver keeps for itself.
-TEST_BOTH(what_a_vgpu_leaves_is_zeroed_and_freed)
+TEST_BOTH(closing_zeroes_and_frees_memory)
 {
-	leave_and_look(manager);
-	CHECK_INT(leave_and_look(manager), 0);
+	close_and_check(manager);
+	CHECK_INT(close_and_check(manager), 0);
 }
 
 // Also between managers of both kinds and, if there are two, of two devices.
-TEST(copies_go_from_any_kind_to_any_other)
+TEST(blocks_are_copied_between_all_kinds_of_memory)
 {
 	struct vg_device *devices[2] = {first_device(), first_device()};
 	unsigned char bytes[4096];

@@ -38,7 +38,7 @@ static void pass_samples(struct vg_monitor *monitor)
 	CHECK(info_of_monitor(monitor).samples >= until);
 }
 
-TEST(memory_is_what_the_manager_says)
+TEST(samples_report_the_managers_memory)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *first = new_vgpu(manager, 1, 64 * MIB), *second = new_vgpu(manager, 7, 32 * MIB);
@@ -135,7 +135,7 @@ static void see(void *user, const struct vg_watch_event *event)
 		CHECK_INT(vg_virtual_gpu_close(seen->close_it), VG_OK);
 }
 
-TEST(a_callback_comes_when_memory_runs_short)
+TEST(a_watch_reports_high_memory_utilization)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 1, 64 * MIB), *other = new_vgpu(manager, 2, 64 * MIB);
@@ -174,7 +174,7 @@ TEST(a_callback_comes_when_memory_runs_short)
 	vg_manager_destroy(manager);
 }
 
-TEST(a_manager_that_is_closed_ends_the_sampling)
+TEST(closing_the_manager_ends_sampling)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 1, 64 * MIB);
@@ -198,7 +198,7 @@ TEST(a_manager_that_is_closed_ends_the_sampling)
 	vg_monitor_destroy(monitor);
 }
 
-TEST(a_forked_child_has_no_monitor)
+TEST(monitor_calls_fail_in_a_forked_child)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_monitor *monitor = open_monitor(manager, 2);

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-TEST(a_crossing_is_one)
+TEST(crossings_follow_threshold_and_hysteresis)
 {
 	static const struct {
 		enum vg_watch_side side;
@@ -46,7 +46,7 @@ static void nothing(void *user, const struct vg_watch_event *event)
 {
 }
 
-TEST(thresholds_that_nothing_crosses_are_refused_with_figures)
+TEST(impossible_thresholds_are_refused)
 {
 	static const struct {
 		enum vg_metric_name metric;
@@ -90,7 +90,7 @@ TEST(thresholds_that_nothing_crosses_are_refused_with_figures)
 	REFUSED(monitor_watch_check(&mute), VG_INVALID, "no callback");
 }
 
-TEST(the_clock_keeps_to_its_grid)
+TEST(samples_are_due_at_multiples_of_the_interval)
 {
 	static const struct {
 		uint64_t planned, now, next, missed;
@@ -130,7 +130,7 @@ TEST(the_history_is_a_ring)
 	}
 }
 
-TEST(rates_are_of_the_time_between_two_samples)
+TEST(rates_cover_the_time_between_samples)
 {
 	struct monitor_reading reading = {.sample = {.id = 1, .launches = {10, 1}}, .busy_known = true, .busy_ns = 500};
 	// the previous sample is in the same element

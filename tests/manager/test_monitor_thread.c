@@ -45,7 +45,7 @@ static void set_held(double first, double second)
 	set_readings((struct monitor_reading[]){reading_of(1, 11, first), reading_of(4, 14, second)}, 2);
 }
 
-TEST(samples_come_and_are_kept)
+TEST(samples_are_taken_and_kept)
 {
 	struct vg_sample sample, samples[4];
 	struct vg_monitor_info info;
@@ -77,7 +77,7 @@ TEST(samples_come_and_are_kept)
 	vg_monitor_destroy(monitor);
 }
 
-TEST(the_clock_does_not_drift)
+TEST(the_sampling_clock_does_not_drift)
 {
 	static struct vg_sample samples[64];
 	struct vg_monitor_info info;
@@ -103,7 +103,7 @@ TEST(the_clock_does_not_drift)
 	vg_monitor_destroy(monitor);
 }
 
-TEST(virtual_gpus_come_and_go)
+TEST(new_and_closed_virtual_gpus_are_tracked)
 {
 	struct vg_sample sample;
 	size_t count;
@@ -137,7 +137,7 @@ TEST(virtual_gpus_come_and_go)
 	vg_monitor_destroy(monitor);
 }
 
-TEST(a_callback_comes_once_per_crossing)
+TEST(a_callback_runs_once_per_crossing)
 {
 	set_held(20, 20);
 	struct vg_monitor *monitor = fake_monitor(10);
@@ -162,7 +162,7 @@ TEST(a_callback_comes_once_per_crossing)
 	vg_monitor_destroy(monitor);
 }
 
-static void misbehave(void *user, const struct vg_watch_event *event)
+static void call_forbidden_functions(void *user, const struct vg_watch_event *event)
 {
 	struct calls *calls = user;
 	struct vg_monitor_info info;
@@ -181,12 +181,12 @@ static void misbehave(void *user, const struct vg_watch_event *event)
 	OK(vg_monitor_unwatch(calls->monitor, other));
 }
 
-TEST(a_callback_may_do_all_but_end_its_monitor)
+TEST(a_callback_can_do_all_except_close_its_monitor)
 {
 	set_held(20, 20);
 	struct vg_monitor *monitor = fake_monitor(10);
 	struct calls calls = {.monitor = monitor}, later = {.monitor = monitor};
-	calls.watch = watch_memory(monitor, 1, 0.5, misbehave, &calls);
+	calls.watch = watch_memory(monitor, 1, 0.5, call_forbidden_functions, &calls);
 	watch_memory(monitor, 1, 0.5, count_call, &later);
 	set_held(60, 20);
 	pass_samples(monitor);
@@ -249,7 +249,7 @@ struct words {
 	unsigned by_level[4];
 };
 
-static void note_words(void *user, enum vg_log_level level, const char *text)
+static void note_message(void *user, enum vg_log_level level, const char *text)
 {
 	struct words *words = user;
 
@@ -268,7 +268,7 @@ static bool has_said(struct words *words, const char *text)
 	return said;
 }
 
-TEST(words_are_of_the_level_that_was_asked)
+TEST(messages_follow_the_log_level)
 {
 	for (enum vg_log_level level = VG_LOG_ERROR; level <= VG_LOG_DEBUG; level++) {
 		struct words words = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -278,7 +278,7 @@ TEST(words_are_of_the_level_that_was_asked)
 		struct vg_monitor *monitor = fake_monitor(10);
 		struct calls calls = {.monitor = monitor};
 		pass_samples(monitor);
-		vg_log_set(note_words, &words);
+		vg_log_set(note_message, &words);
 		OK(vg_monitor_set_log_level(monitor, level));
 		watch_memory(monitor, VG_WATCH_ALL, 0.5, count_call, &calls);
 		set_held(60, 20);
@@ -306,7 +306,7 @@ TEST(words_are_of_the_level_that_was_asked)
 	}
 }
 
-TEST(the_snapshot_says_null_where_nothing_is_known)
+TEST(unknown_figures_are_null_in_json)
 {
 	char *text = NULL;
 
@@ -341,7 +341,7 @@ TEST(the_snapshot_says_null_where_nothing_is_known)
 	vg_monitor_destroy(monitor);
 }
 
-TEST(bad_input_is_refused_and_changes_nothing)
+TEST(invalid_input_is_refused)
 {
 	struct vg_manager *manager = (struct vg_manager *)&fake;
 	struct vg_monitor_options options = {.size = sizeof options, .history = VG_MONITOR_MAX_HISTORY + 1};
@@ -370,8 +370,7 @@ TEST(bad_input_is_refused_and_changes_nothing)
 	struct vg_monitor_info info;
 	OK(vg_monitor_info(monitor, &info));
 	CHECK(info.interval_ms == 5 && info.history == 600); // the manager's interval, and the default history
-	REFUSED(vg_monitor_sample(monitor, 9, &sample), VG_NOT_FOUND,
-		"no virtual GPU 9; existing ids: 1, 4");
+	REFUSED(vg_monitor_sample(monitor, 9, &sample), VG_NOT_FOUND, "no virtual GPU 9; existing ids: 1, 4");
 	REFUSED(vg_monitor_sample(monitor, -1, &sample), VG_INVALID, "id -1");
 	REFUSED(vg_monitor_sample(monitor, 1, NULL), VG_INVALID, "ret_sample is NULL");
 	REFUSED(vg_monitor_sample(NULL, 1, &sample), VG_INVALID, "monitor is NULL");
@@ -396,7 +395,7 @@ TEST(bad_input_is_refused_and_changes_nothing)
 	vg_monitor_destroy(NULL);
 }
 
-TEST(what_is_too_young_is_not_ready)
+TEST(a_new_virtual_gpu_is_not_ready)
 {
 	struct vg_monitor_options options = {.size = sizeof options, .interval_ms = 10000};
 	struct vg_monitor *monitor = NULL;
@@ -412,7 +411,7 @@ TEST(what_is_too_young_is_not_ready)
 	vg_monitor_destroy(monitor); // at once, with the next sample 10 s away
 }
 
-static void *use_it(void *user)
+static void *use_in_thread(void *user)
 {
 	struct calls *calls = user;
 	struct vg_sample samples[8];
@@ -441,7 +440,7 @@ TEST(many_threads_use_one_monitor)
 	struct calls calls[4] = {
 		{.monitor = monitor}, {.monitor = monitor}, {.monitor = monitor}, {.monitor = monitor}};
 	for (int i = 0; i < 4; i++)
-		CHECK_INT(pthread_create(&threads[i], NULL, use_it, &calls[i]), 0);
+		CHECK_INT(pthread_create(&threads[i], NULL, use_in_thread, &calls[i]), 0);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	vg_monitor_destroy(monitor);

@@ -30,7 +30,7 @@ static void move_in(struct vg_virtual_gpu *vgpu)
 	OK(vg_virtual_gpu_resume(vgpu));
 }
 
-TEST(contents_and_addresses_stay)
+TEST(a_move_keeps_contents_and_addresses)
 {
 	enum { BLOCKS = 40 };
 	struct vg_manager *manager = open_manager(NULL);
@@ -71,7 +71,7 @@ TEST(contents_and_addresses_stay)
 }
 
 // Running work ends; waiting work runs when the memory is back.
-TEST(work_goes_on_where_it_stopped)
+TEST(waiting_work_runs_after_the_move_back)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB), *other = new_vgpu(manager, 0, 64 * MIB);
@@ -94,7 +94,7 @@ TEST(work_goes_on_where_it_stopped)
 	vg_manager_destroy(manager);
 }
 
-TEST(what_needs_the_memory_is_refused_meanwhile)
+TEST(memory_calls_fail_while_memory_is_in_the_host)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB), *other = new_vgpu(manager, 0, 64 * MIB);
@@ -131,7 +131,7 @@ TEST(what_needs_the_memory_is_refused_meanwhile)
 	vg_manager_destroy(manager);
 }
 
-TEST(memory_of_the_driver_does_not_move)
+TEST(plain_memory_cannot_move)
 {
 	struct vg_manager *manager = open_manager(&plain);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
@@ -144,7 +144,7 @@ TEST(memory_of_the_driver_does_not_move)
 }
 
 // A vGPU without memory can be moved out and in, too.
-TEST(nothing_can_be_moved)
+TEST(a_vgpu_without_memory_can_move)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
@@ -160,7 +160,7 @@ TEST(nothing_can_be_moved)
 	vg_manager_destroy(manager);
 }
 
-TEST(a_vgpu_whose_memory_is_away_can_be_closed)
+TEST(a_vgpu_can_be_closed_while_its_memory_is_in_the_host)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	uint64_t before = free_on_device();
@@ -177,7 +177,7 @@ TEST(a_vgpu_whose_memory_is_away_can_be_closed)
 }
 
 // Without room on the device, the memory stays in the host.
-TEST(a_full_device_keeps_it_in_the_host)
+TEST(moving_in_fails_on_a_full_device)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 256 * MIB);
@@ -281,7 +281,7 @@ static int change_meanwhile(void *user, uint64_t bytes, uint64_t total)
 	return 0;
 }
 
-TEST(a_callback_cannot_change_what_moves)
+TEST(a_move_callback_cannot_change_the_vgpu)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
@@ -298,7 +298,7 @@ TEST(a_callback_cannot_change_what_moves)
 	vg_manager_destroy(manager);
 }
 
-TEST(progress_is_told_and_can_stop_it)
+TEST(a_progress_callback_can_stop_a_move)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 512 * MIB);

@@ -16,7 +16,7 @@ static struct vg_matrix_multiply product(vg_address a, vg_address b, vg_address 
 		.size = sizeof(struct vg_matrix_multiply), .m = 8, .n = 8, .k = 8, .a = a, .b = b, .c = c};
 }
 
-TEST(a_product_is_right_and_in_the_order_of_its_stream)
+TEST(products_are_correct_and_in_stream_order)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 256 * MIB);
@@ -37,7 +37,7 @@ TEST(a_product_is_right_and_in_the_order_of_its_stream)
 	vg_manager_destroy(manager);
 }
 
-TEST(activations_and_convolutions_too)
+TEST(activations_and_convolutions_are_correct)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 256 * MIB);
@@ -80,7 +80,7 @@ TEST(activations_and_convolutions_too)
 	vg_manager_destroy(manager);
 }
 
-TEST(addresses_of_others_are_refused_by_name)
+TEST(invalid_addresses_are_refused_by_name)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB), *other = new_vgpu(manager, 0, 64 * MIB);
@@ -117,7 +117,7 @@ TEST(addresses_of_others_are_refused_by_name)
 }
 
 // A library's wish for scratch memory is not a refusal if it can do without. The simulated driver's kernels need none.
-TEST(an_operation_without_room_for_scratch_memory_is_no_refusal)
+TEST(missing_scratch_memory_is_not_a_refusal)
 {
 	const uint64_t deep = 1 << 16, bytes = 64 * deep * sizeof(float);
 	struct vg_manager *manager = open_manager(NULL);
@@ -144,7 +144,7 @@ TEST(an_operation_without_room_for_scratch_memory_is_no_refusal)
 	vg_manager_destroy(manager);
 }
 
-TEST(closing_with_operations_queued_leaves_nothing)
+TEST(closing_frees_memory_of_queued_operations)
 {
 	struct vg_device *device = first_device();
 	struct vg_manager *manager = open_manager(NULL);

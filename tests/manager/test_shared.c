@@ -64,19 +64,19 @@ static void end(struct child *child)
 }
 
 // Returns a limit with enough room for contexts of programs inside.
-static uint64_t roomy(void)
+static uint64_t get_roomy_limit(void)
 {
 	return getenv("VIRGATE_SIM") ? 512 * MIB : 4096 * MIB;
 }
 
-TEST(the_daemon_knows_it_until_it_is_closed)
+TEST(the_daemon_lists_a_shared_vgpu_until_its_close)
 {
 	struct vg_manager *manager = shared_manager();
-	struct vg_virtual_gpu *vgpu = new_shared(manager, "known", roomy());
+	struct vg_virtual_gpu *vgpu = new_shared(manager, "known", get_roomy_limit());
 	struct listed listed = look("known");
 
 	CHECK(listed.found);
-	CHECK_INT(listed.memory, roomy());
+	CHECK_INT(listed.memory, get_roomy_limit());
 	CHECK_INT(listed.share, 25);
 	CHECK_INT(listed.charged, 0);
 	CHECK(info_of(vgpu).shared);
@@ -84,9 +84,9 @@ TEST(the_daemon_knows_it_until_it_is_closed)
 	CHECK_INT(look("known").charged, 4 * MIB);
 	CHECK_INT(info_of(vgpu).memory_held, 4 * MIB);
 	CHECK_INT(look("known").tenants, 1);
-	OK(vg_virtual_gpu_set_memory_limit(vgpu, roomy() + 64 * MIB));
-	CHECK_INT(look("known").memory, roomy() + 64 * MIB);
-	CHECK_INT(info_of(vgpu).memory_limit, roomy() + 64 * MIB);
+	OK(vg_virtual_gpu_set_memory_limit(vgpu, get_roomy_limit() + 64 * MIB));
+	CHECK_INT(look("known").memory, get_roomy_limit() + 64 * MIB);
+	CHECK_INT(info_of(vgpu).memory_limit, get_roomy_limit() + 64 * MIB);
 	OK(vg_virtual_gpu_free(vgpu, block));
 	OK(vg_virtual_gpu_close(vgpu));
 	CHECK(!look("known").found);
@@ -103,7 +103,7 @@ static void *keep_looking(void *user)
 	return NULL;
 }
 
-TEST(a_manager_tells_of_itself_while_shared_ones_go)
+TEST(manager_info_works_while_shared_vgpus_close)
 {
 	struct vg_manager *manager = shared_manager();
 	pthread_t thread;
@@ -111,7 +111,7 @@ TEST(a_manager_tells_of_itself_while_shared_ones_go)
 	atomic_store(&looking, true);
 	CHECK_INT(pthread_create(&thread, NULL, keep_looking, manager), 0);
 	for (int i = 0; i < 30; i++) {
-		struct vg_virtual_gpu *vgpu = new_shared(manager, "goes", roomy());
+		struct vg_virtual_gpu *vgpu = new_shared(manager, "goes", get_roomy_limit());
 		OK(vg_virtual_gpu_close(vgpu));
 		vg_virtual_gpu_destroy(vgpu);
 	}
@@ -121,10 +121,10 @@ TEST(a_manager_tells_of_itself_while_shared_ones_go)
 	vg_manager_destroy(manager);
 }
 
-TEST(one_ledger_for_the_program_and_those_inside)
+TEST(one_ledger_has_all_charges)
 {
 	struct vg_manager *manager = shared_manager();
-	struct vg_virtual_gpu *vgpu = new_shared(manager, "one", roomy());
+	struct vg_virtual_gpu *vgpu = new_shared(manager, "one", get_roomy_limit());
 	vg_address block = allocate(vgpu, 16 * MIB), more;
 
 	struct child child = run_inside("one", "32");
@@ -132,7 +132,7 @@ TEST(one_ledger_for_the_program_and_those_inside)
 	struct listed listed = look("one");
 	CHECK(listed.charged >= (16 + 32) * MIB);
 	CHECK_INT(info_of(vgpu).memory_held, listed.charged);
-	uint64_t left = roomy() - listed.charged;
+	uint64_t left = get_roomy_limit() - listed.charged;
 	REFUSED(vg_virtual_gpu_allocate(vgpu, left + 2 * MIB, 0, &more), VG_INSUFFICIENT,
 		"virtual GPU 1 (one): asked for");
 	CHECK_INT(vg_last_error()->have, left);
@@ -153,10 +153,11 @@ TEST(one_ledger_for_the_program_and_those_inside)
 	vg_manager_destroy(manager);
 }
 
-TEST(a_name_that_the_node_has_is_not_taken_over)
+TEST(an_existing_name_is_refused)
 {
-	const struct vg_vgpu_options taken = {.size = sizeof taken, .name = "taken", .memory = roomy()};
-	struct vg_virtual_gpu_options options = {.size = sizeof options, .memory_limit = roomy(), .shared = 1};
+	const struct vg_vgpu_options taken = {.size = sizeof taken, .name = "taken", .memory = get_roomy_limit()};
+	struct vg_virtual_gpu_options options = {
+		.size = sizeof options, .memory_limit = get_roomy_limit(), .shared = 1};
 	struct vg_manager *manager = shared_manager(), *plain = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu;
 
@@ -179,7 +180,7 @@ static int log_says(const char *word)
 	static char text[65536];
 	char path[128];
 
-	snprintf(path, sizeof path, "%s/run/virgated.log", shared_folder);
+	snprintf(path, sizeof path, "%s/run/virgated.log", shared_directory);
 	FILE *file = fopen(path, "r");
 	CHECK(file);
 	text[fread(text, 1, sizeof text - 1, file)] = '\0';
@@ -188,17 +189,18 @@ static int log_says(const char *word)
 }
 
 // The program's other memory on the device is not in the ledger: it is not charged, and not logged.
-TEST(what_the_program_has_beside_it_is_not_charged)
+TEST(other_memory_of_the_program_is_not_charged)
 {
 	struct vg_manager *manager = shared_manager();
-	struct vg_virtual_gpu *vgpu = new_shared(manager, "beside", roomy()), *own = new_vgpu(manager, 0, 128 * MIB);
+	struct vg_virtual_gpu *vgpu = new_shared(manager, "beside", get_roomy_limit()),
+			      *own = new_vgpu(manager, 0, 128 * MIB);
 
 	allocate(own, 100 * MIB);
 	allocate(vgpu, 2 * MIB);
 	for (int i = 0; i < 40; i++) { // longer than the daemon tolerates uncharged memory
 		poll(NULL, 0, 100);
 		CHECK_INT(look("beside").charged, 2 * MIB);
-		CHECK(!look("beside").physical_known); // cannot be told apart from the rest
+		CHECK(!look("beside").physical_known); // cannot be distinguished from the rest
 	}
 	CHECK(!log_says(" holds "));
 	CHECK_INT(info_of(own).memory_held, 100 * MIB);
@@ -207,10 +209,10 @@ TEST(what_the_program_has_beside_it_is_not_charged)
 	vg_manager_destroy(manager);
 }
 
-TEST(programs_inside_outlive_the_close)
+TEST(programs_inside_survive_the_close)
 {
 	struct vg_manager *manager = shared_manager();
-	struct vg_virtual_gpu *vgpu = new_shared(manager, "outlive", roomy());
+	struct vg_virtual_gpu *vgpu = new_shared(manager, "outlive", get_roomy_limit());
 	struct child child = run_inside("outlive", "16");
 
 	CHECK_STR(child.said, "ready");
@@ -226,12 +228,12 @@ TEST(programs_inside_outlive_the_close)
 	OK(vg_vgpu_remove(shared_node(), "outlive"));
 }
 
-TEST(a_program_that_is_killed_leaves_nothing)
+TEST(a_killed_program_leaves_nothing)
 {
 	char limit[24];
 
 	shared_node();
-	snprintf(limit, sizeof limit, "%llu", (unsigned long long)(roomy() / MIB));
+	snprintf(limit, sizeof limit, "%llu", (unsigned long long)(get_roomy_limit() / MIB));
 	const char *const arguments[] = {tenant(), "manage", "killed", limit, "64", NULL};
 	struct child child = start(arguments);
 	CHECK_STR(child.said, "ready");

@@ -77,14 +77,14 @@ static uint64_t held(void)
 }
 
 // Every byte that is no longer charged is free on the device.
-static void books_are_exact(void)
+static void check_books(void)
 {
 	struct vg_device *device = first_device();
 	uint64_t held_before = held(), held_after;
 	size_t free_before = free_on(device), free_after;
 
 	for (int i = 0; i < THREADS; i += 2)
-		stress_let_go(&stress.workers[i]);
+		stress_free_blocks(&stress.workers[i]);
 	for (int id = 1; id <= VGPUS; id++) {
 		struct vg_virtual_gpu *vgpu;
 		if (vg_manager_find(stress.manager, id, &vgpu))
@@ -128,10 +128,10 @@ static size_t live(unsigned seconds)
 	       (unsigned long long)atomic_load(&stress.closed));
 	if (*stress.failure)
 		FAIL("seed %llu: %s", (unsigned long long)stress.seed, stress.failure);
-	books_are_exact();
+	check_books();
 	CHECK(calls > THREADS);
 	for (int i = 0; i < THREADS; i++) {
-		stress_let_go(&stress.workers[i]);
+		stress_free_blocks(&stress.workers[i]);
 		vg_virtual_gpu_destroy(stress.workers[i].vgpu);
 	}
 	OK(vg_manager_list(stress.manager, NULL, 0, &count));

@@ -31,7 +31,7 @@ TEST(kernels_run_in_virtual_streams)
 	vg_manager_destroy(manager);
 }
 
-TEST(streams_are_the_managers_to_give)
+TEST(a_manager_limits_active_streams)
 {
 	const struct vg_manager_options options = {.size = sizeof options, .virtual_streams = 5};
 	struct vg_manager *manager = open_manager(&options);
@@ -72,7 +72,7 @@ static void *submit_in_vain(void *vgpu)
 	return NULL;
 }
 
-TEST(a_stream_with_work_is_active_whatever_others_were_refused)
+TEST(refused_work_does_not_release_a_busy_stream)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
@@ -95,7 +95,7 @@ TEST(a_stream_with_work_is_active_whatever_others_were_refused)
 	vg_manager_destroy(manager);
 }
 
-TEST(what_is_queued_waits_for_a_paused_vgpu)
+TEST(queued_work_waits_while_paused)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 64 * MIB);
@@ -117,7 +117,7 @@ TEST(what_is_queued_waits_for_a_paused_vgpu)
 	vg_manager_destroy(manager);
 }
 
-TEST(shares_are_changed_while_it_runs)
+TEST(shares_change_while_work_runs)
 {
 	struct vg_manager *manager = open_manager(NULL);
 	struct vg_virtual_gpu_options options = {.size = sizeof options, .memory_limit = 64 * MIB, .compute_units = 4};
@@ -165,7 +165,7 @@ TEST(utilization_is_measured_or_unknown)
 	vg_manager_destroy(manager);
 }
 
-TEST(without_virtual_compute_work_goes_straight_to_the_driver)
+TEST(direct_work_goes_straight_to_the_driver)
 {
 	const struct vg_manager_options options = {.size = sizeof options, .no_compute_virtualization = 1};
 	struct vg_manager *manager = open_manager(&options);
@@ -193,7 +193,7 @@ TEST(without_virtual_compute_work_goes_straight_to_the_driver)
 	vg_manager_destroy(manager);
 }
 
-TEST(managers_allow_what_their_vgpus_may)
+TEST(a_manager_restricts_its_vgpus)
 {
 	const struct vg_manager_options options = {.size = sizeof options, .no_tensor_cores = 1};
 	struct vg_manager *manager = open_manager(&options);
@@ -211,7 +211,7 @@ TEST(managers_allow_what_their_vgpus_may)
 }
 
 // A kernel's fault ends the context for all virtual GPUs; nothing hangs, and all calls report it. In a child process.
-TEST(a_fault_is_everybodys_error)
+TEST(a_fault_fails_all_virtual_gpus)
 {
 	struct vg_manager *manager = open_manager(NULL), *other = open_manager(NULL);
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 1, 64 * MIB), *bystander = new_vgpu(manager, 2, 64 * MIB),
