@@ -1,4 +1,4 @@
-// What the scheduler's tests share: a scheduler with the tests' kernels, work that takes time, a log of who came when.
+// Helpers for the scheduler's tests: a scheduler with the tests' kernels, work of known length, a log of executions.
 #pragma once
 #include "core/code_test.h"
 
@@ -54,7 +54,7 @@ static inline enum vg_status try_launch(struct vg_compute_unit *unit, const char
 	return vg_compute_unit_execute(unit, &work, ret_execution);
 }
 
-// A kernel that takes some hundred microseconds on the simulated device for 10000 rounds.
+// Launches a kernel that takes some hundred microseconds on the simulated device for 10000 rounds.
 static inline struct vg_execution *spin(struct vg_compute_unit *unit, unsigned stream, unsigned rounds, unsigned repeat)
 {
 	struct vg_execution *execution;
@@ -102,7 +102,7 @@ static inline struct vg_compute_unit_info info_of(struct vg_compute_unit *unit)
 	return info;
 }
 
-// What the log has, zeroed behind it.
+// Reads the log and clears it.
 static inline unsigned read_log(struct rig *rig, unsigned *ret_ids, unsigned room)
 {
 	static unsigned words_[4096];

@@ -1,6 +1,6 @@
-// What the scheduler's tests and its bench launch.
+// Kernels for the scheduler's tests and its benchmark.
 extern "C" {
-// Takes time in proportion to `rounds`, and touches no memory but for a value that nobody expects.
+// Takes time in proportion to `rounds`. Writes memory only for a value that never occurs.
 __global__ void spin(unsigned rounds, unsigned *sink)
 {
 	unsigned value = threadIdx.x + 1;
@@ -11,10 +11,13 @@ __global__ void spin(unsigned rounds, unsigned *sink)
 		*sink = value;
 }
 
-// The order in which they came: log[0] counts, the ids follow.
-__global__ void note(unsigned id, unsigned *log) { log[1 + atomicAdd(log, 1)] = id; }
+// Logs the order of executions: log[0] is their number, the ids follow.
+__global__ void note(unsigned id, unsigned *log)
+{
+	log[1 + atomicAdd(log, 1)] = id;
+}
 
-// Both, on one block.
+// Does both, with one block.
 __global__ void spin_note(unsigned rounds, unsigned id, unsigned *log)
 {
 	unsigned value = threadIdx.x + 1;
@@ -25,7 +28,12 @@ __global__ void spin_note(unsigned rounds, unsigned id, unsigned *log)
 		log[1 + atomicAdd(log, 1 + (value == 0))] = id;
 }
 
-__global__ void empty() {}
+__global__ void empty()
+{
+}
 
-__global__ void fault() { *(volatile int *)8 = 1; }
+__global__ void fault()
+{
+	*(volatile int *)8 = 1;
+}
 }

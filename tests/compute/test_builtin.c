@@ -1,4 +1,4 @@
-// The built-in kernels against the host, with grids and blocks of any shape.
+// Compares the built-in kernels with the host, for grids and blocks of any shape.
 #include "compute/registry.h"
 #include "core/code_test.h"
 
@@ -11,7 +11,7 @@ struct bench {
 	struct vg_stream *stream;
 };
 
-// One thread, a part of a warp in all dimensions, the seed's, and more threads than work.
+// One thread; a part of a warp in all dimensions; the usual shape; more threads than work.
 static const struct vg_launch_config shapes[] = {
 	{.size = sizeof shapes[0], .grid = {1}, .block = {1}},
 	{.size = sizeof shapes[0], .grid = {2, 3, 2}, .block = {3, 5, 3}},
@@ -70,7 +70,7 @@ static void launch(struct bench *b, const char *name, const struct vg_launch_con
 	compute_entry_release(entry);
 }
 
-// `count` values at `address` are these, within `tolerance` of their size.
+// Checks `count` values at `address`, within a relative `tolerance`.
 static void check_values(struct bench *b, const char *name, vg_address address, const float *want, size_t count,
 			 float tolerance)
 {
@@ -80,7 +80,7 @@ static void check_values(struct bench *b, const char *name, vg_address address, 
 	for (size_t i = 0; i < count; i++)
 		if (!(fabsf(got[i] - want[i]) <= tolerance * fabsf(want[i])) && !(isnan(got[i]) && isnan(want[i])))
 			FAIL("%s: value %zu of %zu is %g, not %g", name, i, count, got[i], want[i]);
-	if (got[count] != 0) // words() leaves zeros
+	if (got[count] != 0) // words() left zeros there
 		FAIL("%s wrote behind its %zu values", name, count);
 	free(got);
 }
@@ -114,7 +114,7 @@ static void close_vectors(struct vectors *v)
 	close_bench(&v->b);
 }
 
-// `arguments` get x, y and z of vectors `v`, and n; `expression` is what z[i] becomes.
+// `arguments` are x, y, z of `v`, and n; `expression` is the expected z[i].
 #define EACH_SHAPE(name, expression, ...)                                             \
 	do {                                                                          \
 		struct vectors v = open_vectors();                                    \
@@ -170,7 +170,7 @@ TEST(relu)
 	EACH_SHAPE("relu", v.x[i] < 0 ? 0 : v.x[i], v.at_x, v.at_z);
 }
 
-TEST(relu_keeps_what_is_no_number)
+TEST(relu_keeps_nan)
 {
 	struct bench b = open_bench();
 	float x[] = {NAN, -INFINITY, INFINITY, -0.5f}, want[] = {NAN, 0, INFINITY, 0};
@@ -185,7 +185,7 @@ TEST(relu_keeps_what_is_no_number)
 	close_bench(&b);
 }
 
-// Both add to what is there.
+// Both add to the value in memory.
 TEST(reduce_sum_and_dot)
 {
 	struct vectors v = open_vectors();

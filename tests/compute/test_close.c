@@ -1,7 +1,7 @@
-// Closing units and schedulers: what has work stays open, and as it was; ending cancels.
+// Closing units and schedulers fails while they have work, without any change; ending cancels the work.
 #include "compute_test.h"
 
-TEST(a_unit_with_work_stays_open)
+TEST(closing_a_unit_fails_while_it_has_work)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, "busy", 0.5), *other = unit_of(&rig, "other", 0.25);
@@ -16,7 +16,7 @@ TEST(a_unit_with_work_stays_open)
 	REFUSED(vg_compute_close(rig.compute), VG_BUSY, "work in \"busy\", which is paused: 4 queued, 0 running");
 	CHECK_CONTAINS(vg_last_error()->text, "vg_compute_end()");
 	CHECK(info_of(unit).share == 0.5 && info_of(unit).queue_length == 4 && info_of(unit).cancelled == 0);
-	OK(vg_compute_unit_close(other)); // of that there is nothing
+	OK(vg_compute_unit_close(other)); // it has no work
 	struct vg_compute_unit *next = unit_of(&rig, "next", 0.25);
 	OK(vg_compute_unit_resume(unit));
 	OK(vg_compute_unit_sync_all(unit, 60));
@@ -35,7 +35,7 @@ TEST(a_unit_with_work_stays_open)
 	close_rig(&rig);
 }
 
-TEST(running_and_waiting_are_told_apart)
+TEST(busy_errors_count_running_and_queued_work)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, "busy", 1);
@@ -43,7 +43,7 @@ TEST(running_and_waiting_are_told_apart)
 
 	while (vg_execution_state(runs) == VG_EXECUTION_QUEUED)
 		nap_ms(1);
-	OK(vg_compute_unit_pause(unit)); // what runs goes on
+	OK(vg_compute_unit_pause(unit)); // running work continues
 	waits = note(&rig, unit, 1, 1, 0);
 	if (vg_execution_state(runs) == VG_EXECUTION_RUNNING) {
 		enum vg_status status = vg_compute_unit_close(unit);
@@ -61,7 +61,7 @@ TEST(running_and_waiting_are_told_apart)
 	close_rig(&rig);
 }
 
-TEST(a_scheduler_ends_with_all_of_its_work)
+TEST(ending_a_scheduler_cancels_all_work)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *one = unit_of(&rig, "one", 0.5), *two = unit_of(&rig, "two", 0.5);
@@ -85,8 +85,8 @@ TEST(a_scheduler_ends_with_all_of_its_work)
 	close_rig(&rig);
 }
 
-// Nobody can wait for such work any more.
-TEST(work_that_ended_is_no_reason)
+// No thread can wait for such work any more.
+TEST(ended_work_does_not_prevent_a_close)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, "unit", 1);
@@ -95,7 +95,7 @@ TEST(work_that_ended_is_no_reason)
 		struct vg_execution *one = note(&rig, unit, (unsigned)i % 4, 1, 0);
 		OK(vg_execution_wait(one, 60));
 		if (i == 199)
-			OK(vg_compute_unit_close(unit)); // right behind the end
+			OK(vg_compute_unit_close(unit)); // immediately after the end
 		vg_execution_destroy(one);
 	}
 	vg_compute_unit_destroy(unit);

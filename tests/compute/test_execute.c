@@ -1,4 +1,4 @@
-// Work from its submission to its end.
+// Work, from its submission to its end.
 #include "compute_test.h"
 
 TEST(kernels_run_in_the_order_of_their_stream)
@@ -21,7 +21,7 @@ TEST(kernels_run_in_the_order_of_their_stream)
 	close_rig(&rig);
 }
 
-TEST(an_execution_says_where_it_is)
+TEST(executions_report_their_state)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
@@ -46,7 +46,7 @@ TEST(an_execution_says_where_it_is)
 	close_rig(&rig);
 }
 
-TEST(what_is_queued_is_cancelled_at_once)
+TEST(queued_work_is_cancelled_at_once)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
@@ -70,7 +70,7 @@ TEST(what_is_queued_is_cancelled_at_once)
 	close_rig(&rig);
 }
 
-TEST(what_runs_is_cancelled_at_the_next_kernel)
+TEST(running_work_is_cancelled_before_the_next_kernel)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
@@ -91,7 +91,7 @@ TEST(what_runs_is_cancelled_at_the_next_kernel)
 	close_rig(&rig);
 }
 
-TEST(destroying_a_unit_cancels_what_is_queued)
+TEST(destroying_a_unit_cancels_queued_work)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
@@ -107,7 +107,7 @@ TEST(destroying_a_unit_cancels_what_is_queued)
 	close_rig(&rig);
 }
 
-// A long kernel in one stream, and a short one behind it in another: which ends first?
+// Submits a long kernel to one stream and then a short one to another. Returns which ends first.
 static unsigned first_to_end(unsigned max_concurrent)
 {
 	struct vg_compute_unit_options options = {
@@ -129,7 +129,7 @@ static unsigned first_to_end(unsigned max_concurrent)
 	return ids[0];
 }
 
-TEST(streams_run_beside_each_other_up_to_a_number)
+TEST(the_number_of_concurrent_streams_is_limited)
 {
 	CHECK_INT(first_to_end(1), 1);
 	CHECK_INT(first_to_end(2), 2);
@@ -148,7 +148,7 @@ TEST(utilization_is_known_after_an_interval)
 	CHECK(info_of(unit).utilization == 0);
 	OK(vg_compute_info(rig.compute, &info));
 	struct vg_execution *one = spin(unit, 0, 200000, 1000000);
-	// Of quanta that have ended, which may take a while where kernels do.
+	// Includes only quanta that have ended, which may take a while.
 	for (int i = 0; i < 1000; i++) {
 		nap_ms(30);
 		OK(vg_compute_info(rig.compute, &info));
@@ -167,7 +167,7 @@ TEST(utilization_is_known_after_an_interval)
 	close_rig(&rig);
 }
 
-TEST(a_pause_holds_the_queue_and_lets_run_what_runs)
+TEST(a_pause_stops_only_queued_work)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);

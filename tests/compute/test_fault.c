@@ -1,4 +1,4 @@
-// A kernel that faults ends everything, and nothing hangs. What the driver refuses fails alone.
+// A kernel's fault ends all work, and nothing hangs. A launch that the driver refuses fails alone.
 #include "compute_test.h"
 
 #include "compute/compute.h"
@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 
-// In a process of its own, since the simulated driver is told of its faults before it is loaded.
+// In a child process, because the simulated driver reads its faults when it is loaded.
 static void no_stream_for_the_second(void)
 {
 	struct rig rig = open_rig(NULL);
@@ -38,7 +38,7 @@ static void no_stream_for_the_second(void)
 	close_rig(&rig);
 }
 
-TEST(a_stream_that_cannot_be_made_fails_what_needs_it_alone)
+TEST(a_failed_stream_creation_fails_only_its_work)
 {
 	int status;
 
@@ -54,8 +54,8 @@ TEST(a_stream_that_cannot_be_made_fails_what_needs_it_alone)
 	CHECK_INT(status, 0);
 }
 
-// Some of the work of two units with several streams, while events run out: what has none fails by itself and says so,
-// and what could begin is told the end of.
+// Runs work of two units with several streams while event creation fails. Work without an event fails alone with a
+// message; the end of running work is still detected.
 static void without_events(bool direct, bool lasting)
 {
 	enum { MANY = 60 };
@@ -117,7 +117,7 @@ static void try_without_events(unsigned nth, bool lasting, bool direct)
 	CHECK_INT(status, 0);
 }
 
-TEST(an_event_that_cannot_be_made_fails_what_needs_it_alone)
+TEST(a_failed_event_creation_fails_only_its_work)
 {
 	if (!getenv("VIRGATE_SIM"))
 		SKIP("faults are injected by the simulated driver");
@@ -133,7 +133,7 @@ static atomic_uint starved;
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 
-// Of the library's own memory (--wrap): none for its threads.
+// Makes allocations of the library's threads fail (--wrap).
 void *__wrap_malloc(size_t size)
 {
 	if (!atomic_load(&starving) || pthread_equal(pthread_self(), main_thread))
@@ -142,7 +142,7 @@ void *__wrap_malloc(size_t size)
 	return NULL;
 }
 
-TEST(work_waits_for_memory_that_comes_again)
+TEST(work_waits_until_memory_is_available)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, "unit", 1);
@@ -151,9 +151,9 @@ TEST(work_waits_for_memory_that_comes_again)
 	atomic_store(&starving, true);
 	struct vg_execution *one = spin(unit, 0, 1000, 3);
 	REFUSED(vg_execution_wait(one, 0.1), VG_NOT_READY, "queued");
-	CHECK(atomic_load(&starved) > 1); // it asked again
+	CHECK(atomic_load(&starved) > 1); // it has tried again
 	atomic_store(&starving, false);
-	OK(vg_execution_wait(one, 60)); // and nobody rang
+	OK(vg_execution_wait(one, 60)); // without a new submission
 	vg_execution_destroy(one);
 	vg_compute_unit_destroy(unit);
 	close_rig(&rig);

@@ -1,9 +1,9 @@
-// SM groups: who has one, what its kernels see, what becomes of the SMs of who idles.
+// SM groups: which units get one, which SMs their kernels see, and who uses the SMs of idle units.
 #include "compute_test.h"
 
 #include <math.h>
 
-enum { SMS = 132 }; // for shares that groups of 8 can be
+enum { SMS = 132 }; // so that groups of 8 match the shares
 
 static struct rig rig_of(enum vg_compute_placement placement, int no_lending)
 {
@@ -20,7 +20,7 @@ static struct rig rig_of(enum vg_compute_placement placement, int no_lending)
 	return rig;
 }
 
-// Until the scheduler has built the groups, or left them.
+// Waits until the scheduler uses groups, or no longer does.
 static void wait_grouped(struct rig *rig, int grouped)
 {
 	struct vg_compute_info info;
@@ -34,7 +34,7 @@ static void wait_grouped(struct rig *rig, int grouped)
 	FAIL("grouped is %d after 5 s", !grouped);
 }
 
-// The last one that came has its place, so that all have.
+// Waits until the unit that was created last has a group, so that all have one.
 static void wait_home(struct vg_compute_unit *unit)
 {
 	for (int i = 0; i < 5000; i++) {
@@ -53,10 +53,10 @@ static void run_some(struct rig *rig, struct vg_compute_unit *unit, unsigned cou
 	(void)rig;
 }
 
-TEST(automatic_placement_takes_groups_that_fit)
+TEST(automatic_placement_uses_groups_that_fit)
 {
 	struct rig rig = rig_of(VG_PLACEMENT_AUTOMATIC, 1);
-	const double share = 40.0 / SMS; // five groups of 8; an H200 has 15 of them, and 12 SMs that are in none
+	const double share = 40.0 / SMS; // five groups of 8; an H200 has 15 groups, and 12 SMs that are in none
 	struct vg_compute_unit *units[3];
 
 	for (int i = 0; i < 3; i++)
@@ -74,13 +74,13 @@ TEST(automatic_placement_takes_groups_that_fit)
 		CHECK_INT(info.completed, 20);
 		CHECK(fabs(info.sm_seconds - (double)info.busy_ns / 1e9 * 40) < 1e-6);
 	}
-	// A share that is no number of groups: all go by time.
+	// A share that matches no number of groups: all units share time.
 	OK(vg_compute_unit_set_share(units[0], share / 2));
 	wait_grouped(&rig, 0);
 	CHECK_INT(info_of(units[1]).how, VG_SHARE_BY_TIME);
 	CHECK_INT(info_of(units[1]).sms, SMS);
 	run_some(&rig, units[0], 20);
-	// And back.
+	// Back to groups.
 	OK(vg_compute_unit_set_share(units[0], share));
 	wait_grouped(&rig, 1);
 	run_some(&rig, units[0], 20);
@@ -90,7 +90,7 @@ TEST(automatic_placement_takes_groups_that_fit)
 	close_rig(&rig);
 }
 
-TEST(who_finds_no_group_shares_what_is_left)
+TEST(units_without_a_group_share_the_remaining_sms)
 {
 	struct rig rig = rig_of(VG_PLACEMENT_GROUPS, 1);
 	struct vg_compute_unit *large = unit_of(&rig, "large", 0.9), *small[2];
@@ -105,7 +105,7 @@ TEST(who_finds_no_group_shares_what_is_left)
 		struct vg_compute_unit_info info = info_of(small[i]);
 		CHECK_INT(info.how, VG_SHARE_BY_TIME);
 		CHECK_INT(info.group, -1);
-		CHECK_INT(info.sms, 12); // one group of 8, and the 4 that are in none
+		CHECK_INT(info.sms, 12); // one group of 8, and the 4 SMs that are in none
 		CHECK(fabs(info.realised_share - 6.0 / SMS) < 1e-9);
 		run_some(&rig, small[i], 20);
 	}
@@ -116,7 +116,7 @@ TEST(who_finds_no_group_shares_what_is_left)
 	close_rig(&rig);
 }
 
-TEST(groups_run_beside_each_other)
+TEST(groups_run_concurrently)
 {
 	struct rig rig = rig_of(VG_PLACEMENT_GROUPS, 1);
 	struct vg_compute_unit *units[2] = {unit_of(&rig, "a", 0.5), unit_of(&rig, "b", 0.5)};
@@ -138,7 +138,7 @@ TEST(groups_run_beside_each_other)
 	close_rig(&rig);
 }
 
-TEST(sms_of_the_idle_are_lent)
+TEST(sms_of_idle_units_are_lent)
 {
 	struct rig rig = rig_of(VG_PLACEMENT_GROUPS, 0);
 	struct vg_compute_unit *units[2] = {unit_of(&rig, "a", 0.5), unit_of(&rig, "b", 0.5)};
@@ -149,7 +149,7 @@ TEST(sms_of_the_idle_are_lent)
 		nap_ms(1);
 	for (int i = 0; i < 10000 && info_of(units[0]).sms != SMS; i++)
 		nap_ms(1);
-	CHECK_INT(info_of(units[0]).sms, SMS); // nobody else wants any
+	CHECK_INT(info_of(units[0]).sms, SMS); // no other unit has work
 	one[1] = spin(units[1], 0, 20000, 1000000);
 	wait_grouped(&rig, 1);
 	CHECK(info_of(units[0]).sms < SMS);

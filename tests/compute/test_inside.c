@@ -1,5 +1,4 @@
-// What other rooms of the library do with units: jobs, fences, migration, preemption, ends, and work that goes straight
-// to the driver.
+// Functions of units for other rooms: jobs, fences, migration, preemption, ends, and direct work.
 #include "compute/compute.h"
 #include "compute_test.h"
 #include "core/core.h"
@@ -51,7 +50,7 @@ static void wait_freed(struct pieces *pieces)
 	CHECK_INT(atomic_load(&pieces->freed), 1);
 }
 
-TEST(jobs_go_piece_by_piece)
+TEST(jobs_run_piece_by_piece)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
@@ -62,7 +61,7 @@ TEST(jobs_go_piece_by_piece)
 	unsigned ids[64];
 
 	OK(compute_submit(unit, &job, &one));
-	vg_execution_destroy(note(&rig, unit, 1, 77, 0)); // behind it in its stream
+	vg_execution_destroy(note(&rig, unit, 1, 77, 0)); // after it in its stream
 	OK(vg_execution_wait(one, 60));
 	OK(vg_execution_info(one, &info));
 	CHECK_INT(info.launches, 30);
@@ -79,7 +78,7 @@ TEST(jobs_go_piece_by_piece)
 	close_rig(&rig);
 }
 
-TEST(a_job_that_fails_fails_alone)
+TEST(a_failed_job_does_not_affect_others)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
@@ -103,7 +102,7 @@ TEST(a_job_that_fails_fails_alone)
 	close_rig(&rig);
 }
 
-TEST(jobs_are_freed_however_they_end)
+TEST(jobs_are_freed_after_any_end)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
@@ -123,13 +122,13 @@ TEST(jobs_are_freed_however_they_end)
 	CHECK_INT(atomic_load(&closed.freed), 1);
 	job.user = &refused;
 	CHECK_INT(compute_submit(unit, &job, NULL), VG_CLOSED);
-	CHECK_INT(atomic_load(&refused.freed), 0); // still the caller's
+	CHECK_INT(atomic_load(&refused.freed), 0); // the caller still owns it
 	vg_kernel_destroy(cancelled.kernel);
 	vg_compute_unit_destroy(unit);
 	close_rig(&rig);
 }
 
-TEST(a_fence_waits_for_what_was_handed_over)
+TEST(a_fence_waits_for_submitted_work)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
@@ -145,7 +144,7 @@ TEST(a_fence_waits_for_what_was_handed_over)
 	CHECK(!done || vg_execution_state(one) != VG_EXECUTION_RUNNING || vg_execution_wait(one, 0.2) == VG_OK);
 	OK(vg_stream_sync(stream));
 	OK(vg_execution_wait(one, 2));	 // is noticed soon
-	OK(compute_fence(unit, stream)); // of nothing
+	OK(compute_fence(unit, stream)); // without work
 	OK(vg_stream_sync(stream));
 	vg_execution_destroy(one);
 	vg_stream_destroy(stream);
@@ -153,7 +152,7 @@ TEST(a_fence_waits_for_what_was_handed_over)
 	close_rig(&rig);
 }
 
-TEST(work_migrates_and_stays_in_order)
+TEST(migrated_work_stays_in_order)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *from = unit_of(&rig, "from", 0.5), *to = unit_of(&rig, "to", 0.5);
@@ -172,9 +171,9 @@ TEST(work_migrates_and_stays_in_order)
 	CHECK_INT(info_of(from).queue_length, 15);
 	CHECK_INT(info_of(to).queue_length, 5);
 	OK(vg_compute_unit_resume(to));
-	REFUSED(vg_execution_wait(last, 0.05), VG_NOT_READY, "queued"); // others of its stream come first
+	REFUSED(vg_execution_wait(last, 0.05), VG_NOT_READY, "queued"); // earlier executions of its stream come first
 	OK(vg_compute_unit_resume(from));
-	OK(vg_compute_unit_sync(from, 2, 60)); // also those that moved
+	OK(vg_compute_unit_sync(from, 2, 60)); // also migrated work
 	CHECK_INT(vg_execution_state(last), VG_EXECUTION_COMPLETED);
 	CHECK_INT(read_log(&rig, ids, 64), 20);
 	for (unsigned i = 0; i < 20; i++)
@@ -187,8 +186,8 @@ TEST(work_migrates_and_stays_in_order)
 	close_rig(&rig);
 }
 
-// The scheduler's thread waits meanwhile, and with it the GPU.
-TEST(many_migrate_at_once)
+// The scheduler's thread, and with it the GPU, waits meanwhile.
+TEST(migrating_many_executions_is_fast)
 {
 	enum { MANY = 40000 };
 	struct rig rig = open_rig(NULL);
@@ -205,19 +204,19 @@ TEST(many_migrate_at_once)
 		OK(compute_migrate(from, to, MANY, &moved));
 		least = seconds() - start < least ? seconds() - start : least;
 		CHECK_INT(moved, MANY);
-		OK(compute_migrate(to, from, MANY, &moved)); // of what is to's own: nothing
+		OK(compute_migrate(to, from, MANY, &moved)); // not to's own work
 		CHECK_INT(moved, 0);
-		OK(vg_compute_unit_pause(from)); // has it back
+		OK(vg_compute_unit_pause(from)); // takes its work back
 		CHECK_INT(info_of(from).queue_length, MANY);
 	}
 	printf("  %.1f ms\n", least * 1e3);
-	CHECK(least < 1); // 2.4 s where what had moved was looked through for each that was to
+	CHECK(least < 1); // 2.4 s with a search through all migrated work for each execution
 	vg_compute_unit_destroy(from);
 	vg_compute_unit_destroy(to);
 	close_rig(&rig);
 }
 
-TEST(who_is_closed_gives_work_back)
+TEST(a_closed_unit_returns_migrated_work)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *from = unit_of(&rig, "from", 0.5), *to = unit_of(&rig, "to", 0.5);
@@ -237,8 +236,8 @@ TEST(who_is_closed_gives_work_back)
 	close_rig(&rig);
 }
 
-// Of a job in many pieces, of which some have run there.
-TEST(who_is_closed_gives_back_what_it_has_begun)
+// For a job of many pieces, some of which have run there.
+TEST(a_closed_unit_returns_running_work)
 {
 	const unsigned repeat = 20000;
 	struct rig rig = open_rig(NULL);
@@ -263,7 +262,7 @@ TEST(who_is_closed_gives_back_what_it_has_begun)
 	OK(vg_execution_info(one, &info));
 	unsigned before = info.launches;
 	CHECK(before < repeat);
-	for (unsigned i = 0; i < 60000 && info.launches < before + 40; i++) { // it runs on where it came from
+	for (unsigned i = 0; i < 60000 && info.launches < before + 40; i++) { // it continues in its own unit
 		nap_ms(1);
 		OK(vg_execution_info(one, &info));
 	}
@@ -282,7 +281,7 @@ TEST(who_is_closed_gives_back_what_it_has_begun)
 	close_rig(&rig);
 }
 
-TEST(a_pause_has_back_what_migrated)
+TEST(a_pause_takes_migrated_work_back)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *from = unit_of(&rig, "from", 0.5), *to = unit_of(&rig, "to", 0.5);
@@ -303,7 +302,7 @@ TEST(a_pause_has_back_what_migrated)
 	OK(vg_compute_unit_resume(to));
 	CHECK_INT(info_of(to).queue_length, 0);
 	OK(vg_execution_wait(first, 60));
-	if (moved == 3) // else this machine was too slow to say anything
+	if (moved == 3) // otherwise this machine was too slow for a result
 		REFUSED(vg_execution_wait(last, 0.1), VG_NOT_READY, "queued");
 	OK(vg_compute_unit_resume(from));
 	OK(vg_compute_unit_sync_all(from, 60));
@@ -321,7 +320,7 @@ static void tell_late(void *user)
 	atomic_store((atomic_uint *)user, 1);
 }
 
-TEST(an_end_returns_when_all_ends_were_told)
+TEST(an_end_waits_for_all_callbacks)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
@@ -339,14 +338,14 @@ TEST(an_end_returns_when_all_ends_were_told)
 	OK(compute_execute(unit, &work, tell_late, &told, &one));
 	while (vg_execution_state(one) == VG_EXECUTION_QUEUED)
 		nap_ms(1);
-	OK(vg_compute_unit_end(unit)); // the scheduler's thread tells of what ran
+	OK(vg_compute_unit_end(unit)); // the scheduler's thread reports the end of running work
 	CHECK_INT(atomic_load(&told), 1);
 	vg_execution_destroy(one);
 	vg_compute_unit_destroy(unit);
 	close_rig(&rig);
 }
 
-TEST(a_programs_global_capture_and_the_scheduler_leave_each_other_alone)
+TEST(a_global_capture_and_the_scheduler_do_not_interfere)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
@@ -355,8 +354,7 @@ TEST(a_programs_global_capture_and_the_scheduler_leave_each_other_alone)
 
 	OK(vg_stream_create(rig.context, NULL, &stream));
 	CHECK_INT(core_driver->cuStreamBeginCapture_v2(vg_stream_handle(stream), CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
-	struct vg_execution *one =
-		spin(unit, 0, 200000, 20); // its events and streams are made while there is a capture
+	struct vg_execution *one = spin(unit, 0, 200000, 20); // creates its events and streams during a capture
 	OK(vg_execution_wait(one, 60));
 	CHECK_INT(core_driver->cuStreamEndCapture(vg_stream_handle(stream), &graph), 0);
 	CHECK_INT(core_driver->cuGraphDestroy(graph), 0);
@@ -372,7 +370,7 @@ static void count_end(void *user)
 	atomic_fetch_add((atomic_uint *)user, 1);
 }
 
-TEST(ends_are_told_once)
+TEST(end_callbacks_run_once)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);

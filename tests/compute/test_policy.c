@@ -1,4 +1,4 @@
-// Who comes when, and how much everybody gets: by the account of the GPU, not by the clock on the wall.
+// The order of units, and their parts of the GPU time, as measured on the GPU.
 #include "compute_test.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 enum { MOST = 2000 };
 
-// A kernel that takes a while on the whole device and then says who it was of.
+// Launches a kernel that takes a while on the whole device and then logs its unit.
 static void spin_note(struct rig *rig, struct vg_compute_unit *unit, unsigned rounds, unsigned id, int priority)
 {
 	struct vg_work work = {
@@ -31,7 +31,7 @@ static struct rig rig_of(enum vg_compute_policy policy, unsigned slice_ms, int p
 	return open_rig(&options);
 }
 
-// GPU time of `repeat` launches: the least of some, since others use this machine, too.
+// Returns the GPU time of `repeat` launches: the least of several, because other processes use the machine.
 static uint64_t least_time(struct vg_compute_unit *unit, unsigned rounds, unsigned repeat)
 {
 	struct vg_execution_info info;
@@ -48,7 +48,7 @@ static uint64_t least_time(struct vg_compute_unit *unit, unsigned rounds, unsign
 	return least;
 }
 
-// How many rounds take about a millisecond here and now.
+// Returns how many rounds take about a millisecond on this machine.
 static unsigned rounds_of_a_millisecond(struct rig *rig)
 {
 	struct vg_compute_unit *unit = unit_of(rig, "probe", 0.01);
@@ -61,7 +61,7 @@ static unsigned rounds_of_a_millisecond(struct rig *rig)
 	return (unsigned)(10e6 * rounds / (double)ns) + 1;
 }
 
-// Holds all units' queues until everything is in them.
+// Pauses all units until all work is queued.
 static void pause_all(struct vg_compute_unit **units, int count)
 {
 	for (int i = 0; i < count; i++)
@@ -83,7 +83,7 @@ static unsigned changes(const unsigned *ids, unsigned count)
 	return changed;
 }
 
-// Shares of the SM-seconds while all of them had work: until the first one is through.
+// Measures the units' parts of the SM-seconds while all of them have work.
 static void measure(struct vg_compute_unit **units, int count, double seconds_, double *ret_parts)
 {
 	double before[8], sum = 0;
@@ -102,8 +102,8 @@ static void measure(struct vg_compute_unit **units, int count, double seconds_, 
 		ret_parts[i] /= sum;
 }
 
-// In one of some windows, since a kernel that the machine interrupts takes many times its time, and a share holds over
-// times that are long beside a kernel. One that is not kept is missed in all of them.
+// Returns whether the shares are kept in one of several windows: an interrupted kernel takes many times its time. A
+// share that is not kept fails in all of them.
 static bool shares_hold(struct vg_compute_unit **units, int count, const double *shares, double tolerance)
 {
 	double parts[8];
@@ -123,7 +123,7 @@ static bool shares_hold(struct vg_compute_unit **units, int count, const double 
 	return false;
 }
 
-// Whether `part` is between the two in one of three attempts: a kernel that the machine interrupts may spoil one.
+// Returns whether `part` is in range in one of three attempts: an interrupted kernel may spoil one.
 static bool one_of_three(double (*part)(void), double low, double high)
 {
 	for (int attempt = 0; attempt < 3; attempt++) {
@@ -144,7 +144,7 @@ static void load(struct rig *rig, struct vg_compute_unit *unit, unsigned rounds,
 			      NULL));
 }
 
-TEST(weighted_fair_keeps_the_shares)
+TEST(weighted_fair_follows_the_shares)
 {
 	struct rig rig = rig_of(VG_COMPUTE_WEIGHTED_FAIR, 0, 0);
 	unsigned ms = rounds_of_a_millisecond(&rig);
@@ -155,7 +155,7 @@ TEST(weighted_fair_keeps_the_shares)
 	load(&rig, units[1], ms, 4000);
 	load(&rig, units[2], 5 * ms, 1000);
 	CHECK(shares_hold(units, 3, shares, 0.03));
-	// While they run: the next second is as the new shares say.
+	// Changes shares while the work runs: the next second follows the new shares.
 	OK(vg_compute_unit_set_share(units[0], 0.2));
 	OK(vg_compute_unit_set_share(units[2], 0.5));
 	CHECK(shares_hold(units, 3, later, 0.03));
@@ -177,7 +177,7 @@ TEST(weighted_fair_interleaves)
 		OK(vg_compute_unit_sync_all(units[u], 60));
 	unsigned count = read_log(&rig, ids, MOST);
 	CHECK_INT(count, 200);
-	// Neither is through before the other has had much: by the middle both have had their half, more or less.
+	// Neither finishes long before the other: by the middle, both have had about half.
 	for (unsigned i = 0; i < 100; i++)
 		counts[ids[i]]++;
 	printf("  of the first 100: %u and %u; %u changes\n", counts[0], counts[1], changes(ids, count));
@@ -188,7 +188,8 @@ TEST(weighted_fair_interleaves)
 	close_rig(&rig);
 }
 
-// The part that a unit has of the second after it idled: half. If idling earned, four fifths or more.
+// Measures a unit's part of the second after it was idle: half. If idle time earned a claim, it would be four fifths or
+// more.
 static double part_after_idling(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_WEIGHTED_FAIR, 0, 0);
@@ -197,7 +198,7 @@ static double part_after_idling(void)
 	double parts[2];
 
 	load(&rig, units[0], ms, 10000);
-	nap_ms(800); // all of it is the busy one's
+	nap_ms(800); // only the other one has work
 	CHECK(info_of(units[1]).sm_seconds == 0);
 	load(&rig, units[1], ms, 10000);
 	measure(units, 2, 1, parts);
@@ -208,12 +209,12 @@ static double part_after_idling(void)
 	return parts[1];
 }
 
-TEST(idling_earns_nothing)
+TEST(idle_time_earns_no_claim)
 {
 	CHECK(one_of_three(part_after_idling, 0.3, 0.7));
 }
 
-// The part that a unit has of the second after a pause: half. If a pause earned, all of it.
+// Measures a unit's part of the second after a pause: half. If a pause earned a claim, it would have all of it.
 static double part_after_a_pause(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_WEIGHTED_FAIR, 0, 0);
@@ -235,12 +236,12 @@ static double part_after_a_pause(void)
 	return parts[1];
 }
 
-TEST(a_pause_earns_nothing)
+TEST(a_pause_earns_no_claim)
 {
 	CHECK(one_of_three(part_after_a_pause, 0.3, 0.7));
 }
 
-TEST(what_is_cancelled_waits_for_no_turn)
+TEST(cancelled_work_needs_no_turn)
 {
 	struct rig rig = rig_of(VG_COMPUTE_PRIORITY, 10, 0);
 	unsigned ms = rounds_of_a_millisecond(&rig);
@@ -302,13 +303,13 @@ static double changes_in_a_time_slice(void)
 	return turns / slices;
 }
 
-TEST(round_robin_takes_turns)
+TEST(round_robin_alternates)
 {
-	// A kernel that the machine interrupts for many time slices is one turn all the same.
+	// A kernel that is interrupted for many time slices is still one turn.
 	CHECK(one_of_three(changes_in_a_time_slice, 1.0 / 3, 3));
 }
 
-TEST(round_robin_gives_all_the_same_whatever_their_shares)
+TEST(round_robin_ignores_shares)
 {
 	struct rig rig = rig_of(VG_COMPUTE_ROUND_ROBIN, 20, 0);
 	unsigned ms = rounds_of_a_millisecond(&rig);
@@ -322,8 +323,8 @@ TEST(round_robin_gives_all_the_same_whatever_their_shares)
 	close_rig(&rig);
 }
 
-// The part that a unit with three quarters has of the first second under weighted fair sharing, after turns that gave
-// both the same. If what the other had then were paid back, the first would have all of it.
+// Measures the part of a unit with a share of three quarters in the first second of weighted fair sharing, after equal
+// turns. If earlier turns counted as debts, it would have all of it.
 static double part_after_a_change(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_ROUND_ROBIN, 1000, 0);
@@ -349,7 +350,7 @@ TEST(policy_and_time_slice_change_under_load)
 	CHECK(one_of_three(part_after_a_change, 0.6, 0.9));
 }
 
-TEST(the_highest_priority_comes_first)
+TEST(the_highest_priority_runs_first)
 {
 	struct rig rig = rig_of(VG_COMPUTE_PRIORITY, 10, 1);
 	unsigned ms = rounds_of_a_millisecond(&rig), ids[MOST], first = MOST, last = 0;
@@ -361,7 +362,8 @@ TEST(the_highest_priority_comes_first)
 		spin_note(&rig, units[0], ms, 0, 0);
 	while (!info_of(units[0]).completed)
 		nap_ms(1);
-	OK(vg_compute_unit_pause(units[1])); // a slow host must not let the urgent queue run empty between two launches
+	// a slow host must not let the urgent queue become empty between two launches
+	OK(vg_compute_unit_pause(units[1]));
 	for (unsigned i = 0; i < 40; i++)
 		spin_note(&rig, units[1], ms, 1, 0);
 	OK(vg_compute_unit_resume(units[1]));
@@ -374,7 +376,7 @@ TEST(the_highest_priority_comes_first)
 		last = ids[i] ? i : last;
 	}
 	printf("  of 240 the urgent 40 were %u to %u\n", first, last);
-	CHECK(first > 0 && last - first == 39); // in one piece, in the midst of the others
+	CHECK(first > 0 && last - first == 39); // without interruption, between the others
 	CHECK(last < 239);
 	for (int u = 0; u < 2; u++)
 		vg_compute_unit_destroy(units[u]);

@@ -1,8 +1,8 @@
-// Work that is wrong is refused when it is submitted, in words that help.
+// Invalid work is refused at its submission, with helpful messages.
 #include "compute/compute.h"
 #include "compute_test.h"
 
-TEST(unknown_kernels_are_named)
+TEST(unknown_kernels_are_refused_by_name)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, "u", 1);
@@ -20,7 +20,7 @@ TEST(unknown_kernels_are_named)
 	close_rig(&rig);
 }
 
-TEST(arguments_and_shapes_are_checked_at_once)
+TEST(arguments_and_shapes_are_checked_at_submission)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, "u", 1);
@@ -64,7 +64,7 @@ TEST(arguments_and_shapes_are_checked_at_once)
 	close_rig(&rig);
 }
 
-TEST(names_are_listed)
+TEST(kernel_names_are_listed)
 {
 	struct rig rig = open_rig(NULL);
 	char name[128];
@@ -82,7 +82,7 @@ TEST(names_are_listed)
 	close_rig(&rig);
 }
 
-TEST(executions_are_found_while_they_last)
+TEST(executions_are_found_until_they_end)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, "u", 1);

@@ -1,4 +1,4 @@
-// Kernels by name: what is registered, clashes, removal, and names that nobody knows.
+// Kernels by name: registration, duplicates, removal, unknown names.
 #include "compute/registry.h"
 #include "core/code_test.h"
 
@@ -48,7 +48,7 @@ static bool has(struct compute_registry *registry, const char *name)
 	return found;
 }
 
-TEST(all_kernels_of_a_code_or_none)
+TEST(code_is_registered_entirely_or_not_at_all)
 {
 	struct compute_registry *registry = open_registry();
 	struct vg_object_code *code = ptx(two_kernels);
@@ -68,7 +68,7 @@ TEST(all_kernels_of_a_code_or_none)
 	compute_registry_destroy(registry);
 }
 
-TEST(a_kernel_under_any_name)
+TEST(a_kernel_is_registered_under_any_name)
 {
 	struct compute_registry *registry = open_registry();
 	struct vg_object_code *code = ptx(two_kernels);
@@ -91,8 +91,8 @@ TEST(a_kernel_under_any_name)
 	compute_registry_destroy(registry);
 }
 
-// What is queued keeps what it names, whatever becomes of the table.
-TEST(an_entry_outlives_its_removal)
+// Queued work keeps its entry after the removal.
+TEST(an_entry_stays_valid_after_its_removal)
 {
 	struct compute_registry *registry = open_registry();
 	struct compute_entry *entry;
@@ -106,7 +106,7 @@ TEST(an_entry_outlives_its_removal)
 	compute_entry_release(entry);
 }
 
-TEST(unknown_names)
+TEST(unknown_names_are_refused_with_similar_ones)
 {
 	struct compute_registry *registry = open_registry();
 	struct compute_entry *entry = NULL;
@@ -128,7 +128,7 @@ TEST(unknown_names)
 	compute_registry_destroy(registry);
 }
 
-TEST(code_without_kernels)
+TEST(code_without_kernels_is_refused)
 {
 	struct compute_registry *registry = open_registry();
 	struct vg_object_code *code = ptx(".version 7.8\n.target sm_75\n.address_size 64\n");
@@ -150,7 +150,7 @@ struct worker {
 	const char *problem;
 };
 
-// Its own name comes and goes; others' may or may not be there, and what is found is whole.
+// Adds and removes its own name, while others do the same with theirs. Entries that are found are complete.
 static void *work(void *worker_)
 {
 	struct worker *worker = worker_;
@@ -176,7 +176,7 @@ static void *work(void *worker_)
 	return NULL;
 }
 
-TEST(many_threads)
+TEST(many_threads_use_one_registry)
 {
 	struct compute_registry *registry = open_registry();
 	struct vg_object_code *code = ptx(two_kernels);
@@ -202,8 +202,8 @@ TEST(many_threads)
 	compute_registry_destroy(registry);
 }
 
-// C++ names kernels as no one types them: they are found under what they were compiled for.
-TEST(expressions)
+// Kernels with mangled C++ names are found by the expression with which they were compiled.
+TEST(kernels_are_found_by_expression)
 {
 	static const char mangled[] =
 		".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry _Z3addIfEvT_() { ret; }\n"
@@ -224,8 +224,8 @@ TEST(expressions)
 	compute_registry_destroy(registry);
 }
 
-// Code in a file is read for what it holds, too.
-TEST(code_in_a_file)
+// Code in a file is inspected, too.
+TEST(code_in_a_file_is_inspected)
 {
 	static const char text[] =
 		".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry filed() { .reg .b32 %r<8>;\n"
@@ -246,7 +246,7 @@ TEST(code_in_a_file)
 	CHECK_INT(entry->report.tensor, CODE_FOUND);
 	compute_entry_release(entry);
 	OK(compute_registry_remove(registry, "filed"));
-	unlink(path); // gone, though it was loaded: what it holds is not known any more
+	unlink(path); // removed, although loaded: its code can no longer be inspected
 	OK(compute_registry_add(registry, code));
 	OK(compute_registry_find(registry, "filed", &entry));
 	CHECK_INT(entry->report.tensor, CODE_UNKNOWN);

@@ -1,4 +1,4 @@
-// Kernels by name, when the driver fails at any call of what finds them.
+// Kernels by name when any driver call fails.
 #include "compute/registry_read.h"
 #include "core/core_fault.h"
 
@@ -35,7 +35,7 @@ static enum vg_status make_registry(void)
 	return compute_registry_create(90, &registry);
 }
 
-TEST(kernels_of_a_code)
+TEST(failed_registration_leaves_nothing)
 {
 	struct fault_subject subject = {make_code, read_code, clean};
 
@@ -43,7 +43,7 @@ TEST(kernels_of_a_code)
 			 "cuKernelGetName", "cuKernelGetParamInfo");
 }
 
-TEST(the_builtin_set)
+TEST(failed_registry_creation_leaves_nothing)
 {
 	struct fault_subject subject = {NULL, make_registry, clean};
 

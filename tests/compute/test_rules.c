@@ -1,7 +1,7 @@
-// Units without tensor cores or mixed precision: which kernels they refuse, in which words, and which they take.
+// Units without tensor cores or mixed precision: which kernels they refuse, with which messages.
 #include "compute_test.h"
 
-// Stores 7 first, so that it can be told whether it ran.
+// Stores 7 first, to show whether it ran.
 #define KERNEL(name, body)                                                                                         \
 	".visible .entry " name "(.param .u64 to)\n{\n.reg .b32 %r<8>;\n.reg .f32 %f<8>;\n.reg .b64 %d<2>;\n"      \
 	"ld.param.u64 %d0, [to];\ncvta.to.global.u64 %d1, %d0;\nmov.u32 %r0, 7;\nst.global.u32 [%d1], %r0;\n" body \
@@ -70,7 +70,7 @@ static void check_runs(struct rules *rules, const char *name)
 	CHECK_INT(got, 7);
 }
 
-TEST(no_tensor_cores)
+TEST(kernels_with_tensor_cores_are_refused)
 {
 	struct rules rules = open_rules(1, 0, VG_UNKNOWN_CODE_REFUSE);
 	struct vg_compute_unit_info info;
@@ -86,18 +86,18 @@ TEST(no_tensor_cores)
 	close_rules(&rules);
 }
 
-TEST(no_mixed_precision)
+TEST(kernels_with_mixed_precision_are_refused)
 {
 	struct rules rules = open_rules(0, 1, VG_UNKNOWN_CODE_REFUSE);
 
 	REFUSED(try_kernel(&rules, "accumulates_wider"), VG_POLICY, "may not use mixed precision");
 	check_runs(&rules, "plain");
-	OK(try_kernel(&rules, "halves_alone")); // which then fails where there are no tensor cores, as simulated
+	OK(try_kernel(&rules, "halves_alone")); // it fails later without tensor cores, as on the simulated GPU
 	close_rules(&rules);
 }
 
-// They act on what is submitted later.
-TEST(switched)
+// Changes apply to later submissions.
+TEST(rules_apply_to_later_submissions)
 {
 	struct rules rules = open_rules(0, 0, VG_UNKNOWN_CODE_REFUSE);
 
@@ -117,7 +117,7 @@ static void drop(void *kernel)
 	vg_kernel_destroy(kernel);
 }
 
-// The code of a kernel that was borrowed is not the library's to read.
+// The library cannot read the code of a borrowed kernel.
 static void register_borrowed(struct rules *rules, const char *name)
 {
 	struct vg_object_code *code;
@@ -131,7 +131,7 @@ static void register_borrowed(struct rules *rules, const char *name)
 	vg_object_code_destroy(code);
 }
 
-TEST(code_that_cannot_be_read)
+TEST(unreadable_code_is_refused_or_allowed)
 {
 	struct rules refuses = open_rules(1, 1, VG_UNKNOWN_CODE_REFUSE);
 
@@ -152,8 +152,8 @@ TEST(code_that_cannot_be_read)
 	close_rules(&allows);
 }
 
-// What is built in needs neither: it gets past the rules, and is refused for its arguments.
-TEST(builtin_kernels)
+// Built-in kernels need neither: the rules allow them, and they are refused for their arguments.
+TEST(builtin_kernels_are_allowed)
 {
 	struct vg_compute_unit_options options = {
 		.size = sizeof options, .no_tensor_cores = 1, .no_mixed_precision = 1};

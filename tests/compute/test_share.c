@@ -1,11 +1,11 @@
-// Shares as numbers: what is refused, what is left; and how many SMs a share is.
+// Validation of shares; numbers of SMs for shares.
 #include "compute/quantum.h"
 #include "compute/share.h"
 #include "compute_test.h"
 
 #include <math.h>
 
-TEST(shares_have_a_range_and_a_sum)
+TEST(shares_are_limited_in_range_and_sum)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit_options options = {.size = sizeof options};
@@ -42,7 +42,7 @@ TEST(shares_have_a_range_and_a_sum)
 	close_rig(&rig);
 }
 
-TEST(ten_tenths_are_one)
+TEST(ten_shares_of_a_tenth_fit)
 {
 	struct vg_compute_options options = {.size = sizeof options, .max_units = 10};
 	struct rig rig = open_rig(&options);
@@ -59,7 +59,7 @@ TEST(ten_tenths_are_one)
 	close_rig(&rig);
 }
 
-TEST(virtual_compute_units_are_shares)
+TEST(compute_units_are_converted_to_shares)
 {
 	struct vg_compute_options options = {.size = sizeof options, .max_units = 8};
 	struct rig rig = open_rig(&options);
@@ -79,7 +79,7 @@ TEST(virtual_compute_units_are_shares)
 	of.share = 0.125;
 	OK(vg_compute_unit_create(rig.compute, &of, &other));
 	vg_compute_unit_destroy(other);
-	// Nothing said: an equal part, for the 7 places that are left, of the quarter that is.
+	// No share given: an equal part of the remaining quarter for 7 units.
 	OK(vg_compute_unit_create(rig.compute, NULL, &other));
 	CHECK(fabs(info_of(other).share - 0.25 / 7) < 1e-9);
 	vg_compute_unit_destroy(other);
@@ -126,7 +126,7 @@ TEST(options_out_of_range_are_refused)
 	close_rig(&rig);
 }
 
-TEST(a_closed_scheduler_says_so)
+TEST(calls_on_a_closed_scheduler_fail)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 0.5), *other;
@@ -155,14 +155,14 @@ static bool plan(double tolerance, const double *shares, size_t count, unsigned 
 	return compute_plan_groups(ret_plan, shares, parts, count);
 }
 
-TEST(groups_have_the_nearest_size)
+TEST(groups_get_the_nearest_size)
 {
 	struct compute_plan made;
 	unsigned parts[8];
 
-	// 52.8 and twice 39.6 SMs: 48 are too few, and 56 more than there are.
+	// 52.8 and twice 39.6 SMs: groups of 48 and 40 leave 4, groups of 56 and 40 need more than there are.
 	CHECK(!plan(0.01, (double[]){0.4, 0.3, 0.3}, 3, parts, &made));
-	// The nearest there is: the 4 SMs that are in no group of 8 bring the first one to 52.
+	// The nearest size: the 4 SMs that are in no group of 8 bring the first one to 52.
 	CHECK(plan(-1, (double[]){0.4, 0.3, 0.3}, 3, parts, &made));
 	CHECK_INT(parts[0], 6);
 	CHECK_INT(parts[1], 5);
@@ -170,7 +170,7 @@ TEST(groups_have_the_nearest_size)
 	CHECK_INT(made.extra, 0);
 	CHECK_INT(made.taken, 16);
 	CHECK(!made.rest);
-	// 66 each: 64 and 68 are 1.5 points away.
+	// 66 each: 64 and 68 differ by 1.5 percentage points.
 	CHECK(!plan(0.01, (double[]){0.5, 0.5}, 2, parts, &made));
 	CHECK(plan(0.016, (double[]){0.5, 0.5}, 2, parts, &made));
 	CHECK(made.extra == SIZE_MAX);
@@ -179,7 +179,7 @@ TEST(groups_have_the_nearest_size)
 	CHECK(made.extra == SIZE_MAX);
 }
 
-TEST(whoever_finds_no_group_shares_the_rest)
+TEST(small_shares_use_the_remaining_sms)
 {
 	struct compute_plan made;
 	unsigned parts[8];
@@ -189,8 +189,8 @@ TEST(whoever_finds_no_group_shares_the_rest)
 	CHECK_INT(parts[1] + parts[2], 16); // 4 SMs are left
 	CHECK(made.rest && made.extra == SIZE_MAX);
 	CHECK(!plan(0.5, (double[]){0.02, 0.49, 0.49}, 3, parts, &made));
-	CHECK(!plan(-1, (double[]){0.01, 0.02, 0.03}, 3, parts, &made)); // groups for nobody
+	CHECK(!plan(-1, (double[]){0.01, 0.02, 0.03}, 3, parts, &made)); // no groups at all
 	made = (struct compute_plan){.part_sms = 8, .parts = 16, .sms = 128, .tolerance = -1};
 	CHECK(compute_plan_groups(&made, (double[]){0.98, 0.02}, parts, 2));
-	CHECK_INT(parts[0], 15); // no SMs are left over: one group gives some away
+	CHECK_INT(parts[0], 15); // no SMs are left over, so one group has fewer
 }

@@ -1,4 +1,4 @@
-// Many threads at once, and forks.
+// Many threads at once, and forked children.
 #include "compute_test.h"
 
 #include <stdatomic.h>
@@ -83,14 +83,14 @@ static void run_mix(const struct vg_compute_options *options)
 	close_rig(&rig);
 }
 
-TEST(eight_threads_on_each_of_eight_units)
+TEST(eight_threads_use_each_of_eight_units)
 {
 	struct vg_compute_options options = {.size = sizeof options, .policy = VG_COMPUTE_WEIGHTED_FAIR};
 
 	run_mix(&options);
 }
 
-TEST(and_by_priority_with_preemption)
+TEST(eight_threads_use_units_with_preemption)
 {
 	struct vg_compute_options options = {.size = sizeof options, .policy = VG_COMPUTE_PRIORITY, .preemption = 1};
 
@@ -116,7 +116,7 @@ static void *sync_until_closed(void *argument)
 	return (void *)(size_t)status;
 }
 
-TEST(a_unit_ends_under_those_who_use_it)
+TEST(a_unit_can_end_while_threads_use_it)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
@@ -137,7 +137,7 @@ TEST(a_unit_ends_under_those_who_use_it)
 	close_rig(&rig);
 }
 
-TEST(a_paused_unit_ends_under_who_waits)
+TEST(a_paused_unit_can_end_while_a_thread_waits)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
@@ -159,7 +159,7 @@ TEST(a_paused_unit_ends_under_who_waits)
 	close_rig(&rig);
 }
 
-TEST(a_forked_child_is_refused_and_does_not_hang)
+TEST(calls_fail_in_a_forked_child)
 {
 	struct rig rig = open_rig(NULL);
 	struct vg_compute_unit *unit = unit_of(&rig, NULL, 1);
