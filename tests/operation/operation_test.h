@@ -1,5 +1,5 @@
-// What the tests of operations share: tensors of every type on the host and the device, and how far a result may be
-// from the reference.
+// Helpers for the tests of operations: tensors of every type on the host and the device, and allowed deviations from
+// the reference.
 #pragma once
 #include "../core/memory_test.h"
 #include "operation/operation.h"
@@ -10,9 +10,9 @@
 struct traits {
 	const char *name;
 	size_t bytes;
-	int mantissa, least; // bits with the implicit one; the least exponent of a normal number
+	int mantissa, least; // bits including the implicit one; least exponent of a normal number
 	double greatest;
-	long double sum, product, half; // relative errors: of a term of a sum, of what is multiplied, of storing
+	long double sum, product, half; // relative errors: of a term of a sum, of a factor, of storing
 };
 
 static inline const struct traits *traits_of(enum vg_element_type type)
@@ -52,7 +52,7 @@ static inline double get(enum vg_element_type type, const void *data, size_t i)
 	return bits >> 15 ? -value : value;
 }
 
-// The nearest number that the type has, ties to even.
+// Rounds to the nearest number of the type, ties to even.
 static inline double rounded(enum vg_element_type type, double value)
 {
 	const struct traits *t = traits_of(type);
@@ -101,7 +101,7 @@ static inline void put(enum vg_element_type type, void *data, size_t i, double v
 	memcpy((char *)data + 2 * i, &bits, 2);
 }
 
-// A number from -1 to 1, the same ones every time.
+// Returns a number from -1 to 1; the sequence is always the same.
 static uint64_t noise_state = 88172645463325252u;
 static inline double noise(void)
 {
@@ -111,7 +111,7 @@ static inline double noise(void)
 	return (double)(noise_state >> 11) * 0x1p-52 - 1;
 }
 
-// On both sides, with GUARD bytes of a pattern on the device before and behind.
+// A tensor on host and device, with GUARD bytes of a pattern before and after it on the device.
 enum { GUARD = 512, GUARD_BYTE = 0xa5 };
 struct tensor {
 	enum vg_element_type type;
@@ -121,7 +121,7 @@ struct tensor {
 	vg_address address;
 };
 
-// A device, a set of operations, and what lies on the device.
+// A device, a set of operations, and allocations on the device.
 struct subject {
 	struct bench bench;
 	struct operation_set *set;
@@ -162,7 +162,7 @@ static inline struct tensor make_tensor(struct subject *s, enum vg_element_type 
 	return t;
 }
 
-// What is on the device now; FAILs if bytes around it have changed.
+// Reads a tensor from the device. FAILs if bytes around it have changed.
 static inline void *download(struct subject *s, const struct tensor *t)
 {
 	size_t bytes = t->count * traits_of(t->type)->bytes;
@@ -183,7 +183,7 @@ static inline void drop_tensor(struct tensor *t)
 	free(t->host);
 }
 
-// Runs the plan to its end, with the workspace that it wants, and destroys it.
+// Runs the plan with its workspace, waits for its end, and destroys it.
 static inline void run_plan(struct subject *s, struct operation_plan *plan)
 {
 	size_t size = operation_plan_workspace(plan);
@@ -197,8 +197,8 @@ static inline void run_plan(struct subject *s, struct operation_plan *plan)
 	vg_buffer_destroy(workspace);
 }
 
-// Fails unless `got` is as near to the reference as `tolerance` and storing allow, or both are the same NaN or
-// infinity. What is near the type's greatest number may be infinity.
+// Fails unless `got` deviates from the reference by at most `tolerance` and rounding, or both are the same NaN or
+// infinity. Values near the type's greatest number may become infinity.
 static inline void check_near(enum vg_element_type type, double got, long double want, long double tolerance,
 			      const char *what, size_t at)
 {

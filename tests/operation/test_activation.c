@@ -1,4 +1,4 @@
-// Activations beside the host's: every kind and type, ordinary and extreme values, in place, at every alignment.
+// Compares activations with the host: all kinds and types, ordinary and extreme values, in place, at every alignment.
 #include "operation_test.h"
 
 static long double sigmoid(long double x)
@@ -30,8 +30,8 @@ static long double reference(enum vg_activation_kind kind, long double x, long d
 	}
 }
 
-// What the few operations of f32 or f64 may be wrong by: a few units in the last place of the result, times what an
-// exponential makes of the rounding of its argument; and all of it where exp(-x) has no end any more.
+// Returns the possible error of the few operations in f32 or f64: some units in the last place of the result,
+// multiplied by the effect of the exponential on the rounding of its argument; the whole result if exp(-x) overflows.
 static long double tolerance_of(enum vg_element_type type, enum vg_activation_kind kind, long double x,
 				long double want)
 {
@@ -58,7 +58,7 @@ static const double extreme[] = {0.0,	-0.0,  1e-7,   -1e-7, 0.5,    -0.5,	1,	   
 				 104,	-104,  700,    -700,  1000,   -1000,	60000,	   -60000, 1e30, -1e30, 3e38,
 				 -3e38, 1e-40, -1e-40, 1e300, -1e300, INFINITY, -INFINITY, NAN};
 
-TEST(element_by_element)
+TEST(elementwise_activations_are_correct)
 {
 	const size_t count = 700, extremes = sizeof extreme / sizeof *extreme;
 	struct subject s = open_subject();
@@ -100,8 +100,8 @@ TEST(element_by_element)
 	close_subject(&s);
 }
 
-// Whole vectors, their remainder, and addresses that suit no vector; also where both are one.
-TEST(places)
+// Whole vectors, remainders, and addresses that are not aligned for vectors; also in place.
+TEST(activations_are_correct_at_every_alignment)
 {
 	struct subject s = open_subject();
 
@@ -198,8 +198,8 @@ TEST(softmax)
 	close_subject(&s);
 }
 
-// A row each: large values whose exponentials have no end, -infinity among others, nothing but it, infinity, NaN.
-TEST(softmax_of_extremes)
+// One row each: large values whose exponentials overflow, some -infinity, only -infinity, infinity, NaN.
+TEST(softmax_handles_extreme_values)
 {
 	static const double rows[][4] = {{60000, 59999, -60000, 0},
 					 {-INFINITY, 1, 2, -INFINITY},
@@ -211,7 +211,7 @@ TEST(softmax_of_extremes)
 	struct subject s = open_subject();
 
 	for (int type = 0; type < TYPES; type++)
-		for (int apart = 0; apart < 2; apart++) { // channels side by side, or positions
+		for (int apart = 0; apart < 2; apart++) { // channels adjacent in memory, or positions
 			struct tensor input = make_tensor(&s, all_types[type], 28),
 				      output = make_tensor(&s, input.type, 28);
 			for (size_t row = 0; row < 7; row++)

@@ -1,9 +1,9 @@
-// Convolution beside the host's: every parameter, every type, by every provider that is there.
+// Compares convolutions with the host: every parameter and type, with every available provider.
 #include "operation_test.h"
 
 struct layer {
 	struct vg_convolution d;
-	uint64_t rows, columns; // of the output
+	uint64_t rows, columns; // size of the output
 	struct tensor input, filter, output, bias;
 };
 
@@ -33,7 +33,7 @@ static void drop_layer(struct layer *l)
 	drop_tensor(&l->bias);
 }
 
-// Element `at` of the output against the sum of its terms.
+// Compares element `at` of the output with the sum of its terms.
 static void check_element(const struct layer *l, const void *got, size_t at, const char *what)
 {
 	const struct vg_convolution *d = &l->d;
@@ -181,7 +181,7 @@ static const struct vg_convolution layers[] = {
 	 .kernel_height = 1,
 	 .kernel_width = 1,
 	 .stride = {5, 5},
-	 .padding = {2, 2}}, // the first output lies in the padding
+	 .padding = {2, 2}}, // the first output is in the padding
 	{.batch = 1,
 	 .in_channels = 70,
 	 .out_channels = 65,
@@ -191,7 +191,7 @@ static const struct vg_convolution layers[] = {
 	 .kernel_width = 1},
 };
 
-TEST(layers)
+TEST(convolutions_are_correct)
 {
 	struct subject s = open_subject();
 
@@ -205,7 +205,7 @@ TEST(layers)
 	close_subject(&s);
 }
 
-// So many tiles that the large ones are taken, by the types that have such.
+// Enough tiles that types with large tiles use them.
 TEST(large_tiles)
 {
 	static const enum vg_element_type types[] = {VG_F32, VG_F16, VG_BF16};
@@ -226,8 +226,8 @@ TEST(large_tiles)
 	close_subject(&s);
 }
 
-// A NaN reaches what it is a term of, and nothing else.
-TEST(not_a_number)
+// A NaN affects only the sums of which it is a term.
+TEST(nan_affects_only_its_sums)
 {
 	struct subject s = open_subject();
 	struct layer l = make_layer(&s, layers[2], true);

@@ -1,4 +1,4 @@
-// Matrix multiplication beside the host's: shapes, types, batches, epilogues, by every provider that is there.
+// Compares matrix multiplications with the host: shapes, types, batches, epilogues, with every available provider.
 #include "operation_test.h"
 
 struct product {
@@ -54,7 +54,7 @@ static void drop_product(struct product *p)
 	drop_tensor(&p->bias);
 }
 
-// One element against the sum of its terms.
+// Compares an element with the sum of its terms.
 static void check_element(const struct product *p, const void *got, uint64_t batch, uint64_t row, uint64_t column,
 			  bool own, const char *what)
 {
@@ -79,17 +79,17 @@ static void check_element(const struct product *p, const void *got, uint64_t bat
 		size += fabsl(more[i]);
 		before += fabsl(sum);
 	}
-	// cuBLASLt has algorithms that store what an epilogue then takes up again, once or more often.
+	// some algorithms of cuBLASLt store intermediate results before the epilogue, once or several times
 	if (!own && d->epilogue != VG_EPILOGUE_NONE)
 		tolerance += before * t->half;
 	tolerance += (long double)(d->k + 8) * t->sum * size;
-	// The slope of GELU is at most 1.13; an approximate tanh may be wrong by 2^-11.
+	// GELU's slope is at most 1.13; an approximate tanh has an error of up to 2^-11.
 	if (has_gelu(d->epilogue))
 		tolerance = tolerance * 1.13L + fabsl(sum) * (d->type == VG_F64 ? 0x1p-46L : 0x1p-12L);
 	check_near(d->type, get(d->type, got, c), epilogue_of(d->epilogue, sum), tolerance, what, c);
 }
 
-// Elements that lie between the products stay what they were.
+// Elements between the products must not change.
 static void check_product(struct subject *s, struct product *p, struct operation_rules rules)
 {
 	struct operation_plan *plan;
@@ -171,7 +171,7 @@ TEST(batches)
 		d.stride_b = 256;
 		d.stride_c = 100;
 		check_all(&s, d);
-		d.stride_a = 4; // reading may overlap
+		d.stride_a = 4; // ranges that are only read may overlap
 		check_all(&s, d);
 		d.stride_a = 0;
 		d.shared_a = 1;
@@ -184,7 +184,7 @@ TEST(batches)
 	close_subject(&s);
 }
 
-// So many tiles that the large ones are taken, by the types that have such.
+// Enough tiles that types with large tiles use them.
 TEST(large_tiles)
 {
 	static const enum vg_element_type types[] = {VG_F32, VG_F16, VG_BF16};
@@ -198,8 +198,8 @@ TEST(large_tiles)
 	close_subject(&s);
 }
 
-// alpha 0 reads neither A nor B, beta 0 no C, whatever they hold.
-TEST(what_is_not_read)
+// With alpha 0, A and B are not read; with beta 0, C is not read.
+TEST(unused_operands_are_not_read)
 {
 	struct subject s = open_subject();
 
@@ -222,9 +222,8 @@ TEST(what_is_not_read)
 	close_subject(&s);
 }
 
-// One product, exact in f32, is stored as the nearest number of the type: ties to even, subnormals, beyond the
-// greatest.
-TEST(stored_to_nearest)
+// A product that is exact in f32 is stored as the nearest number of the type: ties to even, subnormals, overflow.
+TEST(results_are_rounded_to_nearest)
 {
 	static const enum vg_element_type narrow[] = {VG_F16, VG_BF16};
 	enum { SIDE = 70 };
@@ -235,7 +234,7 @@ TEST(stored_to_nearest)
 		struct product p = make_product(&s, d);
 		struct operation_plan *plan;
 		const struct traits *t = traits_of(d.type);
-		for (int i = 0; i < SIDE; i++) { // all sizes, and few bits, so that half-way cases are among them
+		for (int i = 0; i < SIDE; i++) { // all magnitudes with few bits, to include ties
 			double one = 1 + i * ldexp(1, 1 - t->mantissa);
 			put(d.type, p.a.host, (size_t)i, i == 0 ? (double)NAN : ldexp(i % 2 ? one : -one, i % 7 - 3));
 			put(d.type, p.b.host, (size_t)i, i < 9 ? ldexp(1, i - 6) : ldexp(one, (i - 39) * 5 / 12));

@@ -1,4 +1,4 @@
-// What is refused, and in which words; what plans say of themselves; how they are run.
+// Refused descriptions and their messages; names and texts of plans; runs.
 #include "operation_test.h"
 
 #include <pthread.h>
@@ -35,7 +35,7 @@ static struct vg_activation good_activation(void)
 				      .width = 5};
 }
 
-// A good description with `change` made to it is refused, and no plan is made; without, it is planned.
+// Checks that a description is refused with `change`, without a plan, and planned without it.
 #define REFUSES(operation, part, change)                                                         \
 	do {                                                                                     \
 		struct operation_plan *plan_ = NULL;                                             \
@@ -50,7 +50,7 @@ static struct vg_activation good_activation(void)
 
 #define operation_plan_multiply operation_plan_matrix_multiply
 
-TEST(matrix_multiplications_refused)
+TEST(invalid_multiplications_are_refused)
 {
 	const struct operation_rules rules = {.portable = true};
 	struct subject s = open_subject();
@@ -86,7 +86,7 @@ TEST(matrix_multiplications_refused)
 	close_subject(&s);
 }
 
-TEST(convolutions_refused)
+TEST(invalid_convolutions_are_refused)
 {
 	const struct operation_rules rules = {.portable = true};
 	struct subject s = open_subject();
@@ -129,7 +129,7 @@ TEST(convolutions_refused)
 	close_subject(&s);
 }
 
-TEST(activations_refused)
+TEST(invalid_activations_are_refused)
 {
 	const struct operation_rules rules = {.portable = true};
 	struct subject s = open_subject();
@@ -168,7 +168,7 @@ TEST(names)
 	CHECK_INT(kind, VG_ACTIVATION_LEAKY_RELU);
 }
 
-// What is switched off, by type: f32 and f64 always have a way.
+// Effects of the rules by type: f32 and f64 are always possible.
 TEST(rules)
 {
 	static const bool tensor[] = {[VG_TF32] = true, [VG_F64] = false};
@@ -241,8 +241,8 @@ TEST(ranges)
 	close_subject(&s);
 }
 
-// A closed stream and none at all; and the simulated GPU, where it is this one, says who works there.
-TEST(runs_refused)
+// Runs on a closed stream, or without one. On the simulated GPU, also checks which provider runs.
+TEST(invalid_runs_are_refused)
 {
 	struct vg_matrix_multiply d = good_multiply();
 	struct subject s = open_subject();
@@ -269,7 +269,7 @@ TEST(runs_refused)
 	close_subject(&s);
 }
 
-// A library that is there is a reason less to skip: says who is, and who is not.
+// Prints which providers are available.
 TEST(providers)
 {
 	struct subject s = open_subject();

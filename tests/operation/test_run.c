@@ -1,4 +1,4 @@
-// Where and how plans run: streams of green contexts, captures, many threads, whatever context the thread has.
+// Plans on streams of green contexts, in captures, from many threads, with any current context.
 #include "operation_test.h"
 
 #include <pthread.h>
@@ -63,7 +63,7 @@ static enum vg_status plan_product(struct subject *s, const struct square *q, st
 	return operation_plan_matrix_multiply(s->set, &q->d, rules, ret_plan);
 }
 
-// A convolution of a filter of 1 x 1 is a product of matrices, too.
+// A convolution with a 1 x 1 filter is a product of matrices.
 static enum vg_status plan_convolution(struct subject *s, const struct square *q, struct operation_rules rules,
 				       struct operation_plan **ret_plan)
 {
@@ -82,7 +82,7 @@ static enum vg_status plan_convolution(struct subject *s, const struct square *q
 	return operation_plan_convolution(s->set, &d, rules, ret_plan);
 }
 
-// As often as there are providers: the library's own first, then whoever is taken.
+// Once for each provider: the library's own kernels first, then the default.
 static void check_green(__typeof__(plan_product) *make)
 {
 	struct subject s = open_subject();
@@ -105,18 +105,18 @@ static void check_green(__typeof__(plan_product) *make)
 	close_subject(&s);
 }
 
-TEST(green_product)
+TEST(products_run_in_green_contexts)
 {
 	check_green(plan_product);
 }
 
-TEST(green_convolution)
+TEST(convolutions_run_in_green_contexts)
 {
 	check_green(plan_convolution);
 }
 
-// A plan may be captured, and its graph be launched when the plan is gone.
-TEST(captured)
+// A plan can be captured, and its graph launched after the plan is destroyed.
+TEST(plans_can_be_captured)
 {
 	struct subject s = open_subject();
 	struct square q = make_square(&s);
@@ -154,7 +154,7 @@ struct worker {
 	char text[300];
 };
 
-// Plans of its own, and runs of them on a stream of its own: a thread of which nothing else is known.
+// A thread with its own plans and stream.
 static void *work(void *argument)
 {
 	struct worker *w = argument;
@@ -214,10 +214,10 @@ TEST(threads)
 	close_subject(&s);
 }
 
-// Sets and plans leave neither device memory nor, by the leak checker's word, anything on the heap.
-TEST(steady)
+// Sets and plans free all device memory; the leak checker checks the heap.
+TEST(sets_and_plans_leave_no_memory)
 {
-	struct subject first = open_subject(); // what stays once and for all
+	struct subject first = open_subject(); // permanent allocations
 	struct square q = make_square(&first);
 	struct operation_plan *plan;
 

@@ -1,15 +1,15 @@
 #!/bin/sh
-# wheels.sh COMMAND...: runs it where cuBLASLt and cuDNN are found: in the toolkit, by the dynamic linker, or else in
-# the packages that PyTorch brings (nvidia/cublas/lib, nvidia/cudnn/lib, nvidia/cu13/lib below a folder of Python's
+# wheels.sh COMMAND...: runs it with cuBLASLt and cuDNN from the toolkit, from the dynamic linker, or else from
+# the packages that PyTorch brings (nvidia/cublas/lib, nvidia/cudnn/lib, nvidia/cu13/lib below a directory of Python's
 # path).
 set -u
-there() { # FILE: the dynamic linker or a toolkit has it
+there() { # FILE: succeeds if the dynamic linker or a toolkit has it
 	for root in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
 		[ -n "$root" ] && { [ -e "$root/lib64/$1" ] || [ -e "$root/lib/$1" ]; } && return 0
 	done
 	ldconfig -p 2>/dev/null | grep -qF "$1"
 }
-package() { # FILE...: the first that some package has
+package() { # FILE...: prints the path of the first that a package has
 	python3 - "$@" 2>/dev/null <<-'END'
 		import glob, sys
 		print(next((path for name in sys.argv[1:] for folder in sys.path
