@@ -1,4 +1,4 @@
-// What the tests of spaces share.
+// Helpers for the tests of spaces.
 #pragma once
 #include "core/core_test.h"
 
@@ -42,7 +42,7 @@ static inline struct vg_memory_space_info info_of(struct vg_memory_space *space)
 	return info;
 }
 
-// Nothing is on its way: what is held is accounted for to the byte.
+// Checks the figures of a space without calls under way: all charged bytes are accounted for.
 static inline void check_figures(struct vg_memory_space *space)
 {
 	struct vg_memory_space_info info = info_of(space);
@@ -55,7 +55,7 @@ static inline void check_figures(struct vg_memory_space *space)
 	CHECK(info.padding_waste >= 0 && info.padding_waste <= 1);
 }
 
-// Every byte of the part is `value`.
+// Checks that every byte is `value`.
 static inline void check_bytes(struct vg_memory_space *space, vg_address address, size_t size, int value)
 {
 	unsigned char *copy = malloc(size);
@@ -68,7 +68,7 @@ static inline void check_bytes(struct vg_memory_space *space, vg_address address
 	free(copy);
 }
 
-// Contents that tell one block, and one place in it, from another.
+// Writes contents that depend on the block and on the position in it.
 static inline void fill_pattern(unsigned char *data, size_t size, uint64_t seed)
 {
 	for (size_t i = 0; i < size; i++)

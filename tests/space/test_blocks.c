@@ -1,7 +1,7 @@
-// Blocks: where they come from, what they hold, and what is refused.
+// Blocks: their pools, contents, and refused sizes.
 #include "space_test.h"
 
-TEST(a_block_of_each_size)
+TEST(blocks_of_each_size_keep_contents)
 {
 	static const size_t sizes[] = {1,   255,     256,      1024, 1025,     100 * KIB, 128 * KIB, 128 * KIB + 1,
 				       MIB, MIB + 1, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE,  5 * MIB};
@@ -30,7 +30,7 @@ TEST(a_block_of_each_size)
 	vg_memory_space_destroy(space);
 }
 
-TEST(a_megabyte_is_no_page)
+TEST(blocks_share_a_page)
 {
 	struct vg_memory_space *space = open_space(64 * MIB);
 

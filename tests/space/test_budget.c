@@ -1,4 +1,4 @@
-// What a space asks whoever owns it: whether a page may be charged, and when work on its pages is over.
+// What a space asks of its owner: to charge pages, and to wait for work on them.
 #include "base/status.h"
 #include "core/core.h"
 #include "core/stream.h"
@@ -7,7 +7,7 @@
 
 static struct vg_memory_space *space;
 static struct vg_context *context;
-static struct vg_stream *work; // the virtual GPU's, as it were
+static struct vg_stream *work; // stands for the virtual GPU's stream
 static uint64_t charged, most, refused;
 static int fences;
 
@@ -56,7 +56,7 @@ static void close_it(void)
 	CHECK_INT(charged, 0);
 }
 
-TEST(a_budget_that_refuses)
+TEST(a_refusing_budget_fails_allocations)
 {
 	static const struct space_budget budget = {.user = &charged, .charge = charge, .refund = refund};
 	vg_address address, more;
@@ -69,7 +69,7 @@ TEST(a_budget_that_refuses)
 	CHECK_INT(vg_last_error()->have, 4 * MIB);
 	CHECK_INT(info_of(space).held, charged);
 	CHECK_INT(charged, 4 * MIB);
-	// What is kept goes back before anything is refused.
+	// Cached pages are freed before a refusal.
 	OK(vg_memory_space_free(space, address));
 	CHECK_INT(charged, 4 * MIB);
 	refused = 0;
@@ -79,11 +79,11 @@ TEST(a_budget_that_refuses)
 	close_it();
 }
 
-// ---- work that is not over --------------------------------------------------------------------------
+// ---- work under way ---------------------------------------------------------------------------------
 
 enum { TURNS = 24 };
 
-// The last of many values is 0x11; each takes some time.
+// Queues many writes of which the last is 0x11; each takes some time.
 static void queue_work(vg_address address, size_t size)
 {
 	struct CUctx_st *before;
@@ -95,7 +95,7 @@ static void queue_work(vg_address address, size_t size)
 	OK(vg_context_restore(before));
 }
 
-// The driver would unmap pages under the work, and the context would be dead.
+// Without the fence, the driver would unmap pages in use, and the context would be lost.
 static void free_under_work(const struct space_budget *budget)
 {
 	open_with(budget, 128 * MIB);
@@ -115,19 +115,19 @@ static void free_under_work(const struct space_budget *budget)
 	OK(vg_stream_sync(work));
 }
 
-TEST(pages_stay_until_the_work_is_over)
+TEST(pages_stay_mapped_until_work_ends)
 {
 	static const struct space_budget budget = {
 		.user = &charged, .charge = charge, .refund = refund, .fence = fence};
 
-	free_under_work(NULL); // without a budget all of the context is waited for
+	free_under_work(NULL); // without a budget, the space waits for the whole context
 	close_it();
 	free_under_work(&budget);
 	CHECK(fences >= 4);
 	close_it();
 }
 
-TEST(blocks_move_after_the_work)
+TEST(blocks_move_after_work_ends)
 {
 	static const struct space_budget budget = {.fence = fence};
 	struct vg_compact_result result;
@@ -157,8 +157,8 @@ TEST(blocks_move_after_the_work)
 	close_it();
 }
 
-// A copy that is under way keeps the pages of its block, although the block is gone.
-TEST(pages_stay_while_a_call_copies)
+// A copy under way keeps the pages of its block mapped after the block is freed.
+TEST(pages_stay_mapped_while_a_call_copies)
 {
 	struct space_place place;
 
@@ -166,7 +166,7 @@ TEST(pages_stay_while_a_call_copies)
 	vg_address address = allocate(space, 3 * PAGE), other;
 	pthread_mutex_lock(&space->lock);
 	enum vg_status found = space_find(space, address, "address", &place);
-	place.chunk->holds++; // as access.c does before it turns to the driver
+	place.chunk->holds++; // as access.c does before a driver call
 	pthread_mutex_unlock(&space->lock);
 	OK(found);
 	OK(vg_memory_space_free(space, address));

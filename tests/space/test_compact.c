@@ -1,4 +1,4 @@
-// Compaction: what moves, what stays, and what it costs.
+// Compaction: which blocks move, which stay, and the cost.
 #include "core/core.h"
 #include "space/mover.h"
 #include "space_test.h"
@@ -31,7 +31,7 @@ static void fill(struct vg_memory_space *space, size_t size)
 	}
 }
 
-// Every other page loses half of its blocks, or what `keep` says.
+// Frees half of the blocks in every other page, except those that `keep` names.
 static void thin(int keep)
 {
 	for (int i = 0; i < BLOCKS; i++)
@@ -81,7 +81,7 @@ static void half_of(size_t size, int keep)
 	CHECK(result.verify_ms > 0);
 	CHECK(after.held < before.held);
 	check_contents(space);
-	// A second time there is nothing to gain.
+	// A second compaction moves nothing.
 	OK(vg_memory_space_compact(space, NULL, &result));
 	CHECK_INT(result.blocks_moved, 0);
 	CHECK_INT(result.complete, 1);
@@ -89,7 +89,7 @@ static void half_of(size_t size, int keep)
 	vg_memory_space_destroy(space);
 }
 
-TEST(megabytes)
+TEST(compaction_moves_blocks_of_a_megabyte)
 {
 	half_of(MIB, 2);
 }
@@ -102,7 +102,7 @@ TEST(small_blocks)
 	half_of(128 * KIB, 4);
 }
 
-// What a program has pinned stays where it is, and so does its page.
+// Pinned blocks stay, and so do their pages.
 TEST(pinned_blocks_stay)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
@@ -123,14 +123,14 @@ TEST(pinned_blocks_stay)
 	vg_memory_space_destroy(space);
 }
 
-// ---- a copy that is not what its source is ----------------------------------------------------------
+// ---- a copy that differs from its source ------------------------------------------------------------
 
 static void spoil(const struct move_piece *pieces, size_t count)
 {
 	CHECK_INT(core_driver->cuMemsetD8_v2(pieces[count / 2].to + 5, 0x77, 1), CUDA_SUCCESS);
 }
 
-TEST(a_copy_that_went_wrong)
+TEST(a_wrong_copy_undoes_the_pass)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
 	struct vg_compact_result result;
@@ -162,8 +162,8 @@ static void add_up(const struct move_piece *pieces, size_t count)
 		copied += pieces[i].bytes;
 }
 
-// Of a page of which one block finds a place and the other does not, nothing moves, and nothing is copied.
-TEST(a_page_that_cannot_be_emptied)
+// If only one of a page's two blocks has a place, nothing is moved or copied.
+TEST(nothing_moves_from_a_page_that_cannot_be_emptied)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
 	struct vg_movable_block *stays[3];
@@ -173,7 +173,7 @@ TEST(a_page_that_cannot_be_emptied)
 	thin(2);
 	OK(vg_movable_block_create(space, 200 * KIB, &stays[0]));
 	OK(vg_movable_block_create(space, MIB, &stays[1]));
-	OK(vg_movable_block_create(space, 3 * MIB / 2, &stays[2])); // a fuller page, with room for the first alone
+	OK(vg_movable_block_create(space, 3 * MIB / 2, &stays[2])); // a fuller page, with room for the first only
 	const vg_address before = pin(stays[0]);
 	unpin(stays[0]);
 	copied = 0;
@@ -221,11 +221,11 @@ static bool is_known(const struct vg_context *context, const void *host)
 	return r == CUDA_SUCCESS;
 }
 
-// Also where the thread that ends it has no context.
-TEST(page_locked_memory_goes_with_the_space)
+// Also if the closing thread has no context.
+TEST(closing_a_space_frees_page_locked_memory)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
-	struct vg_context *context = first_context(); // else it would go with the context
+	struct vg_context *context = first_context(); // otherwise the memory would be freed with the context
 	pthread_t thread;
 
 	fill(space, MIB);
@@ -259,8 +259,8 @@ static int count_calls(void *user, const struct vg_compact_progress *progress)
 	return seen->calls == seen->last;
 }
 
-// No more than is asked for, and in the end all of it.
-TEST(bytes_are_bounded)
+// Moves at most the given bytes in a call, and everything in the end.
+TEST(max_bytes_limits_a_compaction)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
 	struct progress seen = {0};
@@ -272,7 +272,7 @@ TEST(bytes_are_bounded)
 	fill(space, 600 * KIB);
 	thin(3);
 	OK(vg_memory_space_compact(space, &options, &result));
-	CHECK_INT(result.bytes_moved, 0); // no block is as small
+	CHECK_INT(result.bytes_moved, 0); // no block is that small
 	CHECK_INT(result.complete, 0);
 	CHECK_INT(seen.calls, 0);
 	options.max_bytes = 1300 * KIB;
@@ -294,8 +294,8 @@ TEST(bytes_are_bounded)
 	vg_memory_space_destroy(space);
 }
 
-// More blocks than one pass takes, so that the callback and the clock come in between.
-TEST(it_stops_when_it_is_told)
+// More blocks than one pass moves, so that the callback and the time limit apply.
+TEST(callback_and_time_limit_stop_a_compaction)
 {
 	enum { COUNT = 40000 };
 	struct vg_memory_space *space = open_space(256 * MIB);

@@ -1,4 +1,4 @@
-// Every driver call that a space makes fails in turn: everything is as it was, and what is charged is what is held.
+// Every driver call of a space fails in turn: the state is unchanged, and charges match allocations.
 #include "base/status.h"
 #include "core/core_child.h"
 #include "core/core_fault.h"
@@ -39,7 +39,7 @@ static enum vg_status open_it(void)
 	return status;
 }
 
-// The second try is for a fault that comes only now: at the end everything goes at any rate.
+// The second attempt is for a fault in this function: closing frees everything in any case.
 static void clean(void)
 {
 	for (int i = 0; i < BLOCKS; i++)
@@ -54,7 +54,7 @@ static void check_charge(void)
 	CHECK_INT(info_of(space).held, charged);
 }
 
-TEST(opening)
+TEST(a_failed_creation_leaves_nothing)
 {
 	static const struct fault_subject subject = {NULL, open_it, clean};
 
@@ -78,7 +78,7 @@ static enum vg_status allocate_it(void)
 	return status;
 }
 
-TEST(new_pages)
+TEST(a_failed_allocation_leaves_nothing)
 {
 	static const struct fault_subject subject = {open_it, allocate_it, clean};
 
@@ -101,7 +101,7 @@ static enum vg_status leave_empty_pages(void)
 	return VG_OK;
 }
 
-// What the driver did not take stays, can be used, and goes another time.
+// Pages that the driver refused stay usable, and are freed later.
 static enum vg_status give_back(void)
 {
 	struct vg_defragment_result result;
@@ -126,11 +126,11 @@ static enum vg_status give_back(void)
 	OK(vg_memory_space_defragment(space, &result));
 	CHECK_INT(charged, 0);
 	CHECK_INT(error.code, CUDA_ERROR_OPERATING_SYSTEM);
-	// For the caller, who looks at the last error: the same once more.
+	// Repeats the call for the caller, who checks the last error.
 	return vg_fail(error.status, error.code, "as above");
 }
 
-TEST(pages_that_go_back)
+TEST(pages_that_cannot_be_freed_stay_usable)
 {
 	static const struct fault_subject subject = {leave_empty_pages, give_back, clean};
 
@@ -228,7 +228,7 @@ TEST(compaction)
 
 // ---- the end ----------------------------------------------------------------------------------------
 
-// What cannot be zeroed goes all the same, and the caller knows; what fails once is tried again.
+// Memory that cannot be zeroed is freed anyway, with an error; a call that fails once is repeated.
 static void close_it(void)
 {
 	struct vg_device *device;
@@ -260,7 +260,7 @@ TEST(closing)
 		snprintf(fault, sizeof fault, "%s:1=CUDA_ERROR_OPERATING_SYSTEM", entries[i]);
 		in_child(close_it, "VIRGATE_SIM_FAULT", fault);
 		snprintf(fault, sizeof fault, "%s:1+=CUDA_ERROR_OPERATING_SYSTEM", entries[i]);
-		if (i < 2) // without the last two the memory is never the device's again
+		if (i < 2) // without the last two calls, the device never gets the memory back
 			in_child(close_it, "VIRGATE_SIM_FAULT", fault);
 	}
 }

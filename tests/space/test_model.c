@@ -1,6 +1,5 @@
-// Random calls beside a model of what must come of them: blocks that do not overlap, keep their contents, move only
-// when they may, and figures that add up after every call. VIRGATE_TEST_SEED repeats a run, VIRGATE_TEST_STEPS makes it
-// longer.
+// Compares random calls with a model: blocks do not overlap, keep their contents, move only if allowed, and figures are
+// exact after every call. VIRGATE_TEST_SEED repeats a run, VIRGATE_TEST_STEPS makes it longer.
 #include "space/space.h"
 #include "space_test.h"
 
@@ -9,8 +8,8 @@
 enum { MOST = 96, LIMIT_MIB = 96 };
 
 struct block {
-	struct vg_movable_block *movable; // NULL: a plain one
-	vg_address address;		  // of a movable one: while it is pinned
+	struct vg_movable_block *movable; // NULL: a plain block
+	vg_address address;		  // of a movable block: while it is pinned
 	size_t size;
 	unsigned pins;
 	uint64_t contents;
@@ -35,7 +34,7 @@ static size_t below(size_t count)
 	return (size_t)(next() % count);
 }
 
-// ---- the budget: what pages are charged to ----------------------------------------------------------
+// ---- the budget -------------------------------------------------------------------------------------
 
 static enum vg_status charge(void *user, uint64_t bytes)
 {
@@ -176,7 +175,7 @@ static void compact(void)
 	CHECK(!options.max_bytes || result.bytes_moved <= options.max_bytes);
 }
 
-// Addresses of blocks that are gone, unless another one begins there now.
+// Frees addresses of freed blocks, unless another block begins there now.
 static void free_stale(void)
 {
 	const vg_address address = stale[below(16)];

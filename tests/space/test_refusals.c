@@ -1,4 +1,4 @@
-// What is refused: in which words, and that nothing changes.
+// Refused calls: their messages, and that nothing changes.
 #include "core/core.h"
 #include "space/space.h"
 #include "space_test.h"
@@ -50,7 +50,7 @@ TEST(options)
 	OK(CREATE(.limit = MIB, .base_pool_size = SIZE_MAX, .pools = 1, .page_size = 1));
 }
 
-// The seed's 4096 is taken for what the device can do, and that is said.
+// The default of 4096 is rounded up to the device's granularity, and the result reported.
 TEST(page_sizes)
 {
 	static const struct {
@@ -94,13 +94,13 @@ TEST(sizes_and_alignments)
 		OK(vg_memory_space_allocate(space, 200 * KIB, alignment, &address));
 		CHECK_INT(address % alignment, 0);
 		check_figures(space);
-		if (alignment >= MIB) // each takes pages of its own
+		if (alignment >= MIB) // each gets its own pages
 			OK(vg_memory_space_free(space, address));
 	}
 	vg_memory_space_destroy(space);
 }
 
-TEST(too_much)
+TEST(too_large_requests_are_refused)
 {
 	struct vg_memory_space *space = open_space(8 * MIB);
 	vg_address address[4], more;
@@ -114,14 +114,14 @@ TEST(too_much)
 	CHECK_INT(vg_last_error()->need, 10 * MIB);
 	CHECK_INT(info_of(space).held, 8 * MIB);
 	CHECK(vg_status_is_retriable(VG_INSUFFICIENT));
-	// Empty pages of another kind make room: 4 MiB of one run from two single pages.
+	// Empty pages of another size make room: one run of 4 MiB instead of two single pages.
 	OK(vg_memory_space_free(space, address[0]));
 	OK(vg_memory_space_free(space, address[2]));
 	CHECK_INT(info_of(space).held, 8 * MIB);
 	OK(vg_memory_space_allocate(space, 4 * MIB, 0, &more));
 	CHECK_INT(info_of(space).held, 8 * MIB);
 	check_bytes(space, more, 4 * MIB, 0);
-	// And where no page can be had a larger cell serves.
+	// If no page can be added, a larger cell is used.
 	OK(vg_memory_space_free(space, address[1]));
 	vg_address large = allocate(space, 128 * KIB);
 	vg_address small = allocate(space, 1);
@@ -131,7 +131,7 @@ TEST(too_much)
 	vg_memory_space_destroy(space);
 }
 
-TEST(few_addresses)
+TEST(requests_beyond_max_pages_are_refused)
 {
 	struct vg_memory_space *space = open_space_with(
 		&(struct vg_memory_space_options){.limit = 64 * MIB, .max_pages = 4, .manual_defragmentation = 1});
@@ -147,7 +147,7 @@ TEST(few_addresses)
 	vg_memory_space_destroy(space);
 }
 
-TEST(addresses_to_free)
+TEST(invalid_addresses_to_free_are_refused)
 {
 	struct vg_memory_space *space = open_space(64 * MIB), *stranger = open_space(64 * MIB);
 	vg_address address = allocate(space, 5000), run = allocate(space, 3 * PAGE), foreign = allocate(stranger, 5000);
@@ -202,7 +202,7 @@ TEST(copies)
 	REFUSED(vg_memory_space_copy(space, address, foreign, 1), VG_BOUNDS, "from is 0x");
 	REFUSED(vg_memory_space_copy_peer(space, foreign, other, foreign, 1), VG_INVALID, "overlap");
 	REFUSED(vg_memory_space_copy_peer(space, second, other, address, 1), VG_BOUNDS, "from is 0x");
-	// The sides are not to be mixed up.
+	// The two addresses must not be confused.
 	REFUSED(vg_memory_space_write(space, (vg_address)(uintptr_t)data, data, 1), VG_BOUNDS, "to is 0x");
 	REFUSED(vg_memory_space_read(space, data, (vg_address)(uintptr_t)data, 1), VG_BOUNDS, "from is 0x");
 	REFUSED(vg_memory_space_copy(space, address, (vg_address)(uintptr_t)data, 1), VG_BOUNDS, "from is 0x");
@@ -217,7 +217,7 @@ TEST(copies)
 	REFUSED(vg_memory_space_copy(space, address, address + 100, 101), VG_INVALID, "overlap");
 	REFUSED(vg_memory_space_copy(space, address, address, 1), VG_INVALID, "overlap");
 	OK(vg_memory_space_copy(space, address, address + 100, 100));
-	check_bytes(space, address, 5000, 0); // nothing of all this was written
+	check_bytes(space, address, 5000, 0); // none of these calls wrote anything
 	OK(vg_memory_space_write(space, address, NULL, 0));
 	OK(vg_memory_space_write(space, address + 5000, data, 0));
 	REFUSED(vg_memory_space_write(space, address + 5001, data, 0), VG_BOUNDS, "offset 5001");
@@ -228,8 +228,8 @@ TEST(copies)
 	vg_memory_space_destroy(space);
 }
 
-// Page-locked and managed memory is the program's, too.
-TEST(memory_that_the_driver_knows)
+// Page-locked and managed memory is allowed as host memory.
+TEST(registered_host_memory_is_allowed)
 {
 	struct vg_memory_space *space = open_space(64 * MIB);
 	vg_address address = allocate(space, 5000);
@@ -253,7 +253,7 @@ TEST(memory_that_the_driver_knows)
 	vg_memory_space_destroy(space);
 }
 
-TEST(contents_between_spaces)
+TEST(blocks_are_copied_between_spaces)
 {
 	struct vg_memory_space *space = open_space(64 * MIB), *other = open_space(64 * MIB);
 	vg_address here = allocate(space, 3 * MIB), there = allocate(other, 3 * MIB);
@@ -322,7 +322,7 @@ TEST(movable_blocks)
 	REFUSED(vg_movable_block_pin(block, NULL), VG_INVALID, "ret_address is NULL");
 	REFUSED(vg_movable_block_unpin(NULL), VG_INVALID, "block is NULL");
 	vg_movable_block_destroy(NULL);
-	// Beyond the space's end there is a block without memory.
+	// After the space is closed, a movable block has no memory.
 	vg_memory_space_destroy(space);
 	REFUSED(vg_movable_block_pin(block, &address), VG_CLOSED, "has been closed");
 	REFUSED(vg_movable_block_unpin(block), VG_CLOSED, "has been closed");
@@ -344,7 +344,7 @@ TEST(limits)
 	OK(space_set_limit(space, 64 * MIB));
 	OK(vg_memory_space_allocate(space, 60 * MIB, 0, &more));
 	OK(vg_memory_space_free(space, more));
-	OK(space_set_limit(space, 5 * MIB)); // what is kept goes back
+	OK(space_set_limit(space, 5 * MIB)); // frees cached pages
 	CHECK_INT(info_of(space).held, 4 * MIB);
 	OK(vg_memory_space_free(space, address));
 	vg_memory_space_destroy(space);
@@ -357,7 +357,7 @@ static void hear(void *user, enum vg_log_level level, const char *text)
 	snprintf(heard, sizeof heard, "%s", text);
 }
 
-TEST(the_end)
+TEST(calls_on_a_closed_space_fail)
 {
 	struct vg_device *device;
 	struct vg_memory_space *space = open_space(64 * MIB);
@@ -392,7 +392,7 @@ TEST(the_end)
 	REFUSED(vg_memory_space_close(NULL), VG_INVALID, "space is NULL");
 }
 
-TEST(a_forked_child)
+TEST(calls_fail_in_a_forked_child)
 {
 	struct vg_memory_space *space = open_space(64 * MIB);
 	vg_address address = allocate(space, 5000);

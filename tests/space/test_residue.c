@@ -1,10 +1,10 @@
-// What a space gives back is zero before the driver has it: another mapping of the same memory shows it.
+// Memory that a space frees is zero: a second mapping of the same memory shows it.
 #include "core/core.h"
 #include "space_test.h"
 
 enum { SECRET = 0x5e };
 
-// A second address for the page that lies at `address`; keeps its memory from going.
+// A second mapping of the page at `address`, which keeps its memory.
 struct spy {
 	CUmemGenericAllocationHandle memory;
 	CUdeviceptr at;
@@ -35,7 +35,7 @@ static size_t count_bytes(const struct spy *spy, int value)
 	return count;
 }
 
-// All of it is zero; and the spy goes.
+// Checks that all of it is zero, and removes the second mapping.
 static void check_clean(struct spy *spy)
 {
 	CHECK_INT(count_bytes(spy, 0), spy->size);
@@ -59,7 +59,7 @@ static void leave(void)
 	vg_context_destroy(context);
 }
 
-// A page with a secret that was given back in the way that `give` does it.
+// Checks a page with a secret that `give` makes the space free.
 static void after(size_t size, void (*give)(struct vg_memory_space *space, vg_address address))
 {
 	struct vg_memory_space *space = open_space(64 * MIB);
@@ -69,7 +69,7 @@ static void after(size_t size, void (*give)(struct vg_memory_space *space, vg_ad
 	enter();
 	OK(vg_memory_space_set(space, address, SECRET, size));
 	struct spy spy = spy_on(address / PAGE * PAGE, mapped);
-	CHECK_INT(count_bytes(&spy, SECRET), size); // it sees what the space has
+	CHECK_INT(count_bytes(&spy, SECRET), size); // the second mapping shows the space's contents
 	give(space, address);
 	check_clean(&spy);
 	leave();
@@ -124,7 +124,7 @@ TEST(whole_pages)
 	after(5 * MIB, by_need);
 }
 
-TEST(pages_that_compaction_emptied)
+TEST(pages_emptied_by_compaction_are_zeroed)
 {
 	struct vg_memory_space *space = open_space(64 * MIB);
 	struct vg_movable_block *block[4];
@@ -143,7 +143,7 @@ TEST(pages_that_compaction_emptied)
 	vg_movable_block_destroy(block[3]);
 	OK(vg_memory_space_compact(space, NULL, &result));
 	CHECK_INT(result.bytes_returned, PAGE);
-	int full = count_bytes(&spies[0], SECRET) == PAGE ? 0 : 1; // it took in the other's block
+	int full = count_bytes(&spies[0], SECRET) == PAGE ? 0 : 1; // it now has the other one's block
 	CHECK_INT(count_bytes(&spies[full], SECRET), PAGE);
 	CHECK_INT(count_bytes(&spies[!full], 0), PAGE);
 	vg_movable_block_destroy(block[0]);
@@ -155,8 +155,8 @@ TEST(pages_that_compaction_emptied)
 	vg_memory_space_destroy(space);
 }
 
-// What one space wrote no other space sees, whoever of them gets the memory next.
-TEST(the_next_space)
+// No space reads what another space wrote, whichever gets the memory next.
+TEST(the_next_space_reads_zeros)
 {
 	for (int round = 0; round < 3; round++) {
 		struct vg_memory_space *space = open_space(32 * MIB), *next = open_space(32 * MIB);

@@ -1,5 +1,5 @@
-// Many threads at one space, others at another, while it is compacted and tidied; and a space that ends under their
-// hands. The thread sanitizer watches.
+// Many threads use one space, others another, while it is compacted and defragmented; and a space is closed under use.
+// For the thread sanitizer.
 #include "space_test.h"
 
 #include <pthread.h>
@@ -10,7 +10,7 @@ enum { WORKERS = 4, ROUNDS = 60, HELD = 12 };
 static atomic_int failures, running;
 static struct vg_memory_space *spaces[2];
 
-// Not the runner's checks: those leave the test by a jump, which a thread must not.
+// Checks for threads: those of the test framework leave a test by longjmp, which a thread must not.
 #define EXPECT(condition)                                                                                          \
 	do {                                                                                                       \
 		if (!(condition)) {                                                                                \
@@ -204,7 +204,7 @@ static void *compact_until_closed(void *argument)
 	return NULL;
 }
 
-TEST(a_space_that_ends_under_their_hands)
+TEST(a_space_can_be_closed_while_threads_use_it)
 {
 	pthread_t threads[WORKERS + 1];
 

@@ -1,9 +1,9 @@
-// Empty pages: which are kept, which go back, and what fragmentation says of it.
+// Empty pages: which are kept, which are freed, and the effect on fragmentation.
 #include "space_test.h"
 
 // ---- pools ------------------------------------------------------------------------------------------
 
-TEST(pools_keep_what_they_may)
+TEST(pools_keep_empty_pages_up_to_their_size)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
 	struct vg_pool_info pool;
@@ -43,8 +43,8 @@ TEST(pools_keep_what_they_may)
 	vg_memory_space_destroy(space);
 }
 
-// A pool is one, whether its blocks are movable or not.
-TEST(a_pool_keeps_as_much_of_both_kinds_together)
+// Plain and movable blocks of a size share the pool's limit.
+TEST(a_pool_size_covers_plain_and_movable_blocks)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
 	struct vg_movable_block *movable[2];
@@ -66,7 +66,7 @@ TEST(a_pool_keeps_as_much_of_both_kinds_together)
 	vg_memory_space_destroy(space);
 }
 
-// An empty page serves whoever comes next, whatever the size.
+// An empty page is used for the next block of any size.
 TEST(empty_pages_serve_other_sizes)
 {
 	struct vg_memory_space *space = open_space(64 * MIB);
@@ -99,7 +99,7 @@ TEST(fragmentation)
 	OK(vg_memory_space_free(space, address[4]));
 	OK(vg_memory_space_free(space, address[6]));
 	CHECK(info_of(space).fragmentation == 0.75);
-	OK(vg_memory_space_free(space, address[1])); // an empty page beside three halves
+	OK(vg_memory_space_free(space, address[1])); // an empty page, and three halves
 	CHECK(info_of(space).fragmentation == 1 - 2.0 / 5);
 	OK(vg_memory_space_defragment(space, &result));
 	CHECK(result.before == 1 - 2.0 / 5);
@@ -108,7 +108,7 @@ TEST(fragmentation)
 	CHECK_INT(result.pages_returned, 1);
 	CHECK_INT(info_of(space).held, 3 * PAGE);
 	CHECK_INT(info_of(space).defragmentations, 1);
-	for (int i = 3; i < 8; i += 2) // live blocks are where they were
+	for (int i = 3; i < 8; i += 2) // live blocks have not moved
 		check_bytes(space, address[i], MIB, 0);
 	CHECK(info_of(space).padding_waste == 0);
 	allocate(space, MIB / 2 + 1); // 17 parts of 32 KiB
@@ -116,7 +116,7 @@ TEST(fragmentation)
 	vg_memory_space_destroy(space);
 }
 
-TEST(free_addresses_join)
+TEST(free_ranges_of_addresses_join)
 {
 	struct vg_memory_space *space = open_space(64 * MIB);
 	struct vg_defragment_result result;
@@ -125,7 +125,7 @@ TEST(free_addresses_join)
 	for (int i = 0; i < 6; i++)
 		address[i] = allocate(space, PAGE);
 	OK(vg_memory_space_free(space, address[1]));
-	OK(vg_memory_space_defragment(space, &result)); // a hole of its own
+	OK(vg_memory_space_defragment(space, &result)); // a separate hole
 	CHECK_INT(result.pages_returned, 1);
 	CHECK_INT(result.ranges_joined, 0);
 	OK(vg_memory_space_free(space, address[3]));
@@ -138,7 +138,7 @@ TEST(free_addresses_join)
 	vg_memory_space_destroy(space);
 }
 
-// ---- by itself --------------------------------------------------------------------------------------
+// ---- automatic defragmentation ----------------------------------------------------------------------
 
 static struct vg_memory_space *open_automatic(double threshold, int manual)
 {
@@ -146,7 +146,7 @@ static struct vg_memory_space *open_automatic(double threshold, int manual)
 		.limit = 256 * MIB, .defragmentation_threshold = threshold, .manual_defragmentation = manual});
 }
 
-// Four half empty pages, four empty ones, and calls that have to do with other pages.
+// Leaves four half empty pages and four empty ones, then makes calls that use other pages.
 static void wear(struct vg_memory_space *space, int calls)
 {
 	vg_address address[16];
@@ -165,7 +165,7 @@ static void wear(struct vg_memory_space *space, int calls)
 	}
 }
 
-TEST(by_itself_above_the_threshold)
+TEST(empty_pages_are_freed_above_the_threshold)
 {
 	struct vg_memory_space *space = open_automatic(0, 0);
 
@@ -177,7 +177,7 @@ TEST(by_itself_above_the_threshold)
 	vg_memory_space_destroy(space);
 }
 
-TEST(not_below_the_threshold_nor_when_it_is_off)
+TEST(automatic_defragmentation_can_be_off)
 {
 	struct vg_memory_space *space = open_automatic(1, 0), *manual = open_automatic(0, 1);
 
@@ -191,8 +191,8 @@ TEST(not_below_the_threshold_nor_when_it_is_off)
 	vg_memory_space_destroy(space);
 }
 
-// The page that calls come back to again and again stays.
-TEST(a_page_in_use_is_not_taken_away)
+// A page that calls use again and again stays.
+TEST(pages_in_use_are_not_freed)
 {
 	struct vg_memory_space *space = open_automatic(0.01, 0);
 	struct vg_page before, after;
@@ -226,7 +226,7 @@ TEST(the_page_table)
 	CHECK(page.valid);
 	CHECK(page.address == address + PAGE);
 	CHECK_INT(page.size, PAGE);
-	CHECK(page.dirty == VG_TRISTATE_UNKNOWN); // kernels may have the address
+	CHECK(page.dirty == VG_TRISTATE_UNKNOWN); // kernels may use the address
 	CHECK(page.accessed == VG_TRISTATE_UNKNOWN);
 	CHECK_INT(page.last_access_ns, 0);
 	OK(vg_memory_space_read(space, &byte, address + PAGE, 1));
@@ -247,7 +247,7 @@ TEST(the_page_table)
 	CHECK(!page.valid);
 	CHECK_INT(page.physical, 0);
 	REFUSED(vg_memory_space_page(space, 1, &page), VG_BOUNDS, "no address of this space");
-	// Nobody ever had the address of this one.
+	// The program never got an address in this one.
 	OK(vg_movable_block_create(space, PAGE, &block));
 	OK(vg_memory_space_pages(space, NULL, 0, &count));
 	CHECK_INT(count, 4);
@@ -263,7 +263,7 @@ TEST(the_page_table)
 	CHECK(page.dirty == VG_TRISTATE_UNKNOWN);
 	REFUSED(vg_memory_space_pages(space, pages, 3, &count), VG_LIMIT, "there are 4 pages");
 	REFUSED(vg_memory_space_pages(space, NULL, 3, &count), VG_INVALID, "pages is NULL");
-	// A page that comes anew knows of nothing.
+	// A new page has no history.
 	OK(vg_memory_space_free(space, address));
 	OK(vg_memory_space_defragment(space, NULL));
 	CHECK(allocate(space, 3 * PAGE) == address);
