@@ -65,7 +65,7 @@ enum vg_status compute_shut(struct vg_compute *compute, struct vg_compute_unit *
 	compute_unlock(compute);
 	if (status)
 		return status;
-	compute_ring(compute, true);
+	compute_ring(compute, COMPUTE_RING_ALWAYS);
 	if (left)
 		vg_log(VG_LOG_WARNING, "%s was closed with %u executions in it: they are cancelled",
 		       alone ? alone->name : "a scheduler", left);

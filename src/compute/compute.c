@@ -209,7 +209,7 @@ static void end_thread(struct vg_compute *compute)
 	pthread_mutex_unlock(&compute->lock);
 	if (!join)
 		return;
-	compute_ring(compute, true);
+	compute_ring(compute, COMPUTE_RING_ALWAYS);
 	pthread_join(compute->thread, NULL);
 	compute_lanes_destroy(compute);
 }

@@ -221,9 +221,9 @@ enum vg_status compute_usable(void); // fails with STATE in a forked child
 void compute_unlock(struct vg_compute *compute);
 // Fails with CLOSED or DRIVER if no work may be submitted. Call with the lock.
 enum vg_status compute_open_for_work(const struct vg_compute_unit *unit);
-// Makes the thread check the queues. Without `also_napping`, a thread that naps is not woken, because work is in
-// flight.
-void compute_ring(struct vg_compute *compute, bool also_napping);
+// Makes the thread check the queues. COMPUTE_RING_ASLEEP does not wake a thread that naps while work is in flight.
+enum compute_ring { COMPUTE_RING_ASLEEP, COMPUTE_RING_ALWAYS };
+void compute_ring(struct vg_compute *compute, enum compute_ring ring);
 
 // ---- execution.c
 struct vg_execution *compute_execution_allocate(struct vg_compute_unit *unit);

@@ -188,7 +188,7 @@ enum vg_status vg_execution_cancel(struct vg_execution *execution)
 	else
 		atomic_store(&execution->cancelled, true);
 	compute_unlock(compute);
-	compute_ring(compute, true);
+	compute_ring(compute, COMPUTE_RING_ALWAYS);
 	return status;
 }
 

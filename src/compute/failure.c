@@ -70,7 +70,7 @@ void compute_lost(struct vg_compute *compute, CUresult result)
 	vg_error_keep(&kept);
 	compute_break(compute, result);
 	vg_error_restore(&kept);
-	compute_ring(compute, true);
+	compute_ring(compute, COMPUTE_RING_ALWAYS);
 }
 
 void compute_failure(struct vg_compute *compute, char *ret_text, size_t size)

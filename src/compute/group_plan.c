@@ -9,7 +9,7 @@ static double compute_size(const struct compute_plan *plan, unsigned parts)
 }
 
 // Takes a part from the group that is furthest above its share.
-static void take_part(const struct compute_plan *plan, const double *shares, unsigned *parts, size_t count)
+static void remove_part(const struct compute_plan *plan, const double *shares, unsigned *parts, size_t count)
 {
 	size_t most = 0;
 	double above = -2;
@@ -56,7 +56,7 @@ bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsign
 		bool none = plan->taken == plan->parts && plan->parts * plan->part_sms == plan->sms;
 		if (!plan->taken || (plan->taken <= plan->parts && !(plan->rest && none)))
 			break;
-		take_part(plan, shares, ret_parts, count);
+		remove_part(plan, shares, ret_parts, count);
 		plan->taken--;
 	}
 	plan->extra = place_extra(plan, shares, ret_parts, count);

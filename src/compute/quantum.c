@@ -73,17 +73,22 @@ static CUresult begin_on_gpu(struct compute_quantum *quantum, struct compute_slo
 		if (before && before->leader != slot)
 			r = core_driver->cuStreamWaitEvent(slot->stream->handle, before->end, CU_EVENT_WAIT_DEFAULT);
 	}
-	if (r == CUDA_SUCCESS)
-		r = compute_event_acquire(compute, true, &quantum->start);
-	if (r == CUDA_SUCCESS)
-		r = compute_event_acquire(compute, true, &quantum->end);
-	if (r == CUDA_SUCCESS)
-		r = core_driver->cuEventRecord(quantum->start, slot->stream->handle);
-	if (r) {
-		compute_event_release(compute, true, quantum->start);
-		compute_event_release(compute, true, quantum->end);
-		quantum->start = quantum->end = NULL;
-	}
+	if (r)
+		return r;
+	r = compute_event_acquire(compute, true, &quantum->start);
+	if (r)
+		goto fail;
+	r = compute_event_acquire(compute, true, &quantum->end);
+	if (r)
+		goto fail;
+	r = core_driver->cuEventRecord(quantum->start, slot->stream->handle);
+	if (r)
+		goto fail;
+	return CUDA_SUCCESS;
+fail:
+	compute_event_release(compute, true, quantum->start);
+	compute_event_release(compute, true, quantum->end);
+	quantum->start = quantum->end = NULL;
 	return r;
 }
 

@@ -21,10 +21,10 @@ enum {
 	ASLEEP = 2
 };
 
-void compute_ring(struct vg_compute *compute, bool also_napping)
+void compute_ring(struct vg_compute *compute, enum compute_ring ring)
 {
 	atomic_fetch_add(&compute->bell, 1);
-	if (atomic_load(&compute->asleep) >= (also_napping ? NAPPING : ASLEEP))
+	if (atomic_load(&compute->asleep) >= (ring == COMPUTE_RING_ALWAYS ? NAPPING : ASLEEP))
 		compute_wake(&compute->bell);
 }
 

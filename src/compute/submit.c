@@ -157,7 +157,7 @@ static enum vg_status queue_execution(struct vg_execution *execution, struct vg_
 		discard_execution(execution);
 		return status;
 	}
-	compute_ring(compute, first);
+	compute_ring(compute, first ? COMPUTE_RING_ALWAYS : COMPUTE_RING_ASLEEP);
 	if (ret_execution)
 		*ret_execution = execution;
 	return VG_OK;

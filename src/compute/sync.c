@@ -221,7 +221,7 @@ enum vg_status compute_migrate(struct vg_compute_unit *from, struct vg_compute_u
 	}
 	pthread_mutex_unlock(&compute->lock);
 	free(at);
-	compute_ring(compute, true);
+	compute_ring(compute, COMPUTE_RING_ALWAYS);
 	if (status == VG_OK)
 		*ret_moved = moved;
 	return status;
@@ -237,6 +237,6 @@ enum vg_status compute_preempt(struct vg_compute_unit *unit, bool *ret_preempted
 	*ret_preempted = unit->in_quanta > 0 && unit->ready;
 	unit->preempted = *ret_preempted;
 	pthread_mutex_unlock(&unit->compute->lock);
-	compute_ring(unit->compute, true);
+	compute_ring(unit->compute, COMPUTE_RING_ALWAYS);
 	return VG_OK;
 }

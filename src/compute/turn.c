@@ -192,7 +192,7 @@ enum vg_status compute_take_turns(struct vg_compute_unit *unit, const struct vg_
 	pthread_mutex_lock(&unit->compute->lock);
 	unit->turn = turn;
 	pthread_mutex_unlock(&unit->compute->lock);
-	compute_ring(unit->compute, true);
+	compute_ring(unit->compute, COMPUTE_RING_ALWAYS);
 	return VG_OK;
 }
 

@@ -165,7 +165,7 @@ enum vg_status vg_compute_unit_create(struct vg_compute *compute, const struct v
 		core_object_release(&unit->object);
 		return status;
 	}
-	compute_ring(compute, true);
+	compute_ring(compute, COMPUTE_RING_ALWAYS);
 	*ret_unit = unit;
 	return VG_OK;
 }

@@ -24,7 +24,7 @@ static enum vg_status lock_unit(struct vg_compute_unit *unit)
 static void unlock_unit(struct vg_compute_unit *unit)
 {
 	compute_unlock(unit->compute);
-	compute_ring(unit->compute, true);
+	compute_ring(unit->compute, COMPUTE_RING_ALWAYS);
 }
 
 static double sum_other_shares(const struct vg_compute_unit *unit)
