@@ -102,7 +102,7 @@ static bool can_bind(const struct balancer_queue *queue)
 }
 
 // Returns the next work of a virtual GPU with room, and counts it as bound. Call with the lock.
-static struct vg_balanced *take_work(struct vg_balancer *balancer)
+static struct vg_balanced *pick_work(struct vg_balancer *balancer)
 {
 	for (struct balancer_queue *queue = balancer->queues; queue; queue = queue->next) {
 		if (!can_bind(queue))
@@ -174,7 +174,7 @@ static void bind_work(struct vg_balancer *balancer, struct vg_balanced *work)
 static bool bind_next(struct vg_balancer *balancer)
 {
 	pthread_mutex_lock(&balancer->worker.lock);
-	struct vg_balanced *work = balancer->worker.stopping ? NULL : take_work(balancer);
+	struct vg_balanced *work = balancer->worker.stopping ? NULL : pick_work(balancer);
 	pthread_mutex_unlock(&balancer->worker.lock);
 	if (work)
 		bind_work(balancer, work);

@@ -85,9 +85,10 @@ enum vg_status vg_virtual_gpu_info(struct vg_virtual_gpu *vgpu, struct vg_virtua
 	CORE_NEEDED(vgpu);
 	CORE_NEEDED(ret_info);
 	enum vg_status status = manager_usable();
-	if (status == VG_OK)
-		*ret_info = get_info(vgpu);
-	return status;
+	if (status)
+		return status;
+	*ret_info = get_info(vgpu);
+	return VG_OK;
 }
 
 enum vg_status vg_manager_list(struct vg_manager *manager, struct vg_virtual_gpu_info *infos, size_t capacity,

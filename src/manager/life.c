@@ -13,22 +13,31 @@
 
 // ---- the end ---------------------------------------------------------------------------------------------
 
+// Closes the parts of a vGPU. Call with `closing`.
+static enum vg_status end_parts(struct vg_virtual_gpu *vgpu, const char *instead)
+{
+	if (vgpu->closed)
+		return VG_OK;
+	enum vg_status status = unit_shut(vgpu, instead);
+	if (status)
+		return status;
+	atomic_store(&vgpu->object.closed, true);
+	manager_gate_shut(&vgpu->gate);
+	unit_end(vgpu); // threads that wait for work inside return
+	manager_gate_wait(&vgpu->gate);
+	operations_end(vgpu);
+	status = memory_end(vgpu);
+	shared_end(vgpu);
+	manager_streams_give_back(vgpu);
+	manager_dismiss(vgpu);
+	vgpu->closed = true;
+	return status;
+}
+
 enum vg_status manager_end(struct vg_virtual_gpu *vgpu, const char *instead)
 {
 	pthread_mutex_lock(&vgpu->closing);
-	enum vg_status status = vgpu->closed ? VG_OK : unit_shut(vgpu, instead);
-	if (status == VG_OK && !vgpu->closed) {
-		atomic_store(&vgpu->object.closed, true);
-		manager_gate_shut(&vgpu->gate);
-		unit_end(vgpu); // threads that wait for work inside return
-		manager_gate_wait(&vgpu->gate);
-		operations_end(vgpu);
-		status = memory_end(vgpu);
-		shared_end(vgpu);
-		manager_streams_give_back(vgpu);
-		manager_dismiss(vgpu);
-		vgpu->closed = true;
-	}
+	enum vg_status status = end_parts(vgpu, instead);
 	pthread_mutex_unlock(&vgpu->closing);
 	return status;
 }

@@ -187,8 +187,9 @@ enum vg_status vg_manager_create(struct vg_device *device, const struct vg_manag
 	CORE_NEEDED(ret_manager);
 	CORE_OPTIONS(o, options);
 	enum vg_status status = manager_usable();
-	if (status == VG_OK)
-		status = fill_options(&o);
+	if (status)
+		return status;
+	status = fill_options(&o);
 	if (status)
 		return status;
 	struct vg_manager *manager = calloc(1, sizeof *manager);
@@ -300,8 +301,9 @@ enum vg_status vg_manager_info(struct vg_manager *manager, struct vg_manager_inf
 
 	CORE_NEEDED(ret_info);
 	enum vg_status status = manager_check(manager);
-	if (status == VG_OK)
-		status = manager_get_all(manager, &vgpus, &count);
+	if (status)
+		return status;
+	status = manager_get_all(manager, &vgpus, &count);
 	if (status)
 		return status;
 	struct vg_manager_info info = {

@@ -123,9 +123,10 @@ enum vg_status memory_check(struct vg_virtual_gpu *vgpu, vg_address address, uin
 	if (vgpu->space)
 		return space_check(vgpu->space, address, bytes, argument);
 	enum vg_status status = plain_pin(vgpu->plain, address, bytes, argument, &block);
-	if (status == VG_OK)
-		plain_unpin(vgpu->plain, block);
-	return status;
+	if (status)
+		return status;
+	plain_unpin(vgpu->plain, block);
+	return VG_OK;
 }
 
 enum vg_status vg_virtual_gpu_allocate(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment,

@@ -154,8 +154,9 @@ enum vg_status monitor_read(const struct monitor_source *source, struct monitor_
 	struct monitor_reading *device = &readings->device;
 
 	enum vg_status status = manager_check(source->manager);
-	if (status == VG_OK)
-		status = read_virtual_gpus(source->manager, readings);
+	if (status)
+		return status;
+	status = read_virtual_gpus(source->manager, readings);
 	if (status)
 		return status;
 	*device = (struct monitor_reading){.sample = {.status = VG_VIRTUAL_GPU_RUNNING}};

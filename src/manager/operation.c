@@ -58,8 +58,8 @@ static bool install_workspace(struct vg_virtual_gpu *vgpu, unsigned stream, stru
 	return installed;
 }
 
-static enum vg_status take_workspace(struct vg_virtual_gpu *vgpu, unsigned stream, size_t size,
-				     struct manager_workspace **ret_workspace)
+static enum vg_status acquire_workspace(struct vg_virtual_gpu *vgpu, unsigned stream, size_t size,
+					struct manager_workspace **ret_workspace)
 {
 	free_unused(vgpu);
 	*ret_workspace = size ? find_workspace(vgpu, stream, size) : NULL;
@@ -166,7 +166,7 @@ static enum vg_status submit_plan(struct vg_virtual_gpu *vgpu, struct operation_
 	enum vg_status status = check_ranges(job);
 	if (status)
 		goto fail;
-	status = take_workspace(vgpu, stream, operation_plan_workspace(plan), &job->workspace);
+	status = acquire_workspace(vgpu, stream, operation_plan_workspace(plan), &job->workspace);
 	if (status)
 		goto fail;
 	status = compute_submit(vgpu->unit, &work, ret_execution);
@@ -238,8 +238,9 @@ static enum vg_status run_operation(struct vg_virtual_gpu *vgpu, enum kind kind,
 	if (!operation)
 		return manager_leave(vgpu, vg_fail(VG_INVALID, 0, "operation is NULL"));
 	status = unit_begin_submit(vgpu, stream);
-	if (status == VG_OK)
-		status = unit_end_submit(vgpu, stream, plan_and_submit(vgpu, kind, operation, stream, ret_execution));
+	if (status)
+		return manager_leave(vgpu, status);
+	status = unit_end_submit(vgpu, stream, plan_and_submit(vgpu, kind, operation, stream, ret_execution));
 	return manager_leave(vgpu, status);
 }
 

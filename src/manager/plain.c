@@ -43,13 +43,11 @@ enum vg_status plain_create(struct vg_context *context, const struct space_budge
 	if (!memory)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a virtual GPU");
 	enum vg_status status = vg_synchronous_resource_create(context, &memory->driver);
-	if (status == VG_OK)
-		status = vg_stream_default(context, VG_DEFAULT_STREAM_PER_THREAD, &memory->stream);
-	if (status) {
-		vg_memory_resource_destroy(memory->driver);
-		free(memory);
-		return status;
-	}
+	if (status)
+		goto fail;
+	status = vg_stream_default(context, VG_DEFAULT_STREAM_PER_THREAD, &memory->stream);
+	if (status)
+		goto fail;
 	core_object_retain(&context->object);
 	memory->context = context;
 	memory->budget = *budget;
@@ -58,6 +56,10 @@ enum vg_status plain_create(struct vg_context *context, const struct space_budge
 	pthread_cond_init(&memory->unpinned, NULL);
 	*ret_memory = memory;
 	return VG_OK;
+fail:
+	vg_memory_resource_destroy(memory->driver);
+	free(memory);
+	return status;
 }
 
 void plain_destroy(struct plain_memory *memory)
@@ -198,13 +200,15 @@ static enum vg_status allocate_block(struct plain_memory *memory, struct plain_b
 				 bytes, memory->context->device->ordinal, have);
 		vg_fail_amounts(bytes, have);
 	}
-	block->address = (block->allocation.address + alignment - 1) & ~(vg_address)(alignment - 1);
-	if (status == VG_OK && !insert_block(memory, block)) {
-		(void)core_resource_deallocate(memory->driver, &block->allocation, NULL);
-		status = vg_fail(VG_NO_MEMORY, 0, "no memory for one more block");
-	}
 	if (status)
-		memory->budget.refund(memory->budget.user, block->charged);
+		goto fail;
+	block->address = (block->allocation.address + alignment - 1) & ~(vg_address)(alignment - 1);
+	if (insert_block(memory, block))
+		return VG_OK;
+	(void)core_resource_deallocate(memory->driver, &block->allocation, NULL);
+	status = vg_fail(VG_NO_MEMORY, 0, "no memory for one more block");
+fail:
+	memory->budget.refund(memory->budget.user, block->charged);
 	return status;
 }
 

@@ -95,19 +95,23 @@ enum vg_status shared_begin(struct vg_virtual_gpu *vgpu, uint64_t limit)
 	json_t *reply;
 
 	enum vg_status status = check_allowed(vgpu);
-	if (status == VG_OK)
-		status = register_vgpu(vgpu, limit, &reply);
+	if (status)
+		return status;
+	status = register_vgpu(vgpu, limit, &reply);
 	if (status)
 		return status;
 	status = open_ledger(vgpu, reply);
 	json_decref(reply);
-	if (status == VG_OK)
-		status = compute_take_turns(vgpu->unit, vgpu->budget.ledger);
-	if (status) {
-		vg_error_keep(&kept);
-		remove_vgpu(vgpu);
-		vg_error_restore(&kept);
-	}
+	if (status)
+		goto fail;
+	status = compute_take_turns(vgpu->unit, vgpu->budget.ledger);
+	if (status)
+		goto fail;
+	return VG_OK;
+fail:
+	vg_error_keep(&kept);
+	remove_vgpu(vgpu);
+	vg_error_restore(&kept);
 	return status;
 }
 

@@ -112,9 +112,7 @@ enum vg_status vg_virtual_gpu_sync(struct vg_virtual_gpu *vgpu, unsigned stream,
 	if (status)
 		return status;
 	status = check_stream(vgpu, stream);
-	if (status == VG_OK)
-		status = vg_compute_unit_sync(vgpu->unit, stream, timeout_seconds);
-	return manager_leave(vgpu, status);
+	return manager_leave(vgpu, status ? status : vg_compute_unit_sync(vgpu->unit, stream, timeout_seconds));
 }
 
 enum vg_status vg_virtual_gpu_sync_all(struct vg_virtual_gpu *vgpu, double timeout_seconds)
@@ -214,9 +212,10 @@ static enum vg_status set_flag(struct vg_virtual_gpu *vgpu, int none, atomic_boo
 		return vg_fail(VG_STATE, 0, "virtual GPU %d (%s): its manager allows no %s", vgpu->id, vgpu->name,
 			       what);
 	enum vg_status status = set(vgpu->unit, allowed != 0);
-	if (status == VG_OK)
-		atomic_store(off, !allowed);
-	return status;
+	if (status)
+		return status;
+	atomic_store(off, !allowed);
+	return VG_OK;
 }
 
 enum vg_status vg_virtual_gpu_set_tensor_cores(struct vg_virtual_gpu *vgpu, int allowed)
