@@ -14,7 +14,7 @@ struct part {
 
 static enum vg_status check_part(struct part *part)
 {
-	struct space_place place;
+	struct space_position place;
 
 	enum vg_status status = space_present(part->space);
 	if (status)
@@ -27,8 +27,7 @@ static enum vg_status check_part(struct part *part)
 		return vg_fail(VG_BOUNDS, 0, "%s: %zu bytes at offset %zu of a block of %zu: they would leave it",
 			       part->what, part->size, place.offset, block->asked);
 	if (block->owner && !block->owner->pins)
-		return vg_fail(VG_STATE, 0,
-			       "%s is 0x%llx, in a movable block that is not pinned: pin it first",
+		return vg_fail(VG_STATE, 0, "%s is 0x%llx, in a movable block that is not pinned: pin it first",
 			       part->what, part->address);
 	part->chunk = place.chunk;
 	part->offset = part->address - space_chunk_address(part->space, place.chunk);

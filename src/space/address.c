@@ -36,7 +36,7 @@ static size_t find_row(const struct vg_memory_space *space, const struct space_r
 	return range->pages;
 }
 
-bool space_place(struct vg_memory_space *space, struct space_chunk *chunk, size_t alignment)
+bool space_assign_pages(struct vg_memory_space *space, struct space_chunk *chunk, size_t alignment)
 {
 	for (unsigned i = 0; i < space->range_count; i++) {
 		struct space_range *range = space->range[i];
@@ -54,7 +54,7 @@ bool space_place(struct vg_memory_space *space, struct space_chunk *chunk, size_
 	return false;
 }
 
-void space_unplace(struct space_chunk *chunk)
+void space_unassign_pages(struct space_chunk *chunk)
 {
 	struct space_range *range = chunk->range;
 

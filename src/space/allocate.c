@@ -43,24 +43,24 @@ static void assign_cell(struct vg_memory_space *space, struct request *request, 
 		request->owner->at = cell;
 		space->movable_blocks++;
 	} else {
-		chunk->told = true;
+		chunk->exposed = true;
 	}
 	request->address = space_chunk_address(space, chunk) + cell * space_cell_bytes(space, chunk);
 }
 
-static bool take_cell(struct vg_memory_space *space, struct request *request, struct space_pool *pool)
+static bool allocate_cell(struct vg_memory_space *space, struct request *request, struct space_pool *pool)
 {
 	struct space_chunk *chunk;
 	size_t cell;
 
-	if (!space_pool_take(space, pool, request->size, request->alignment, &chunk, &cell))
+	if (!space_pool_allocate(space, pool, request->size, request->alignment, &chunk, &cell))
 		return false;
 	assign_cell(space, request, chunk, cell);
 	return true;
 }
 
 // Reuses an empty page of any pool, most recently used first.
-static bool take_empty_page(struct vg_memory_space *space, struct request *request, struct space_pool *pool)
+static bool reuse_empty_page(struct vg_memory_space *space, struct request *request, struct space_pool *pool)
 {
 	unsigned probes = SPACE_PROBES;
 
@@ -73,17 +73,17 @@ static bool take_empty_page(struct vg_memory_space *space, struct request *reque
 			space_pool_adopt(space, before, chunk); // it still has cells of that size, so this cannot fail
 			return false;
 		}
-		return take_cell(space, request, pool);
+		return allocate_cell(space, request, pool);
 	}
 	return false;
 }
 
 // Takes a larger cell, when no page can be added.
-static bool take_larger(struct vg_memory_space *space, struct request *request, unsigned index)
+static bool allocate_larger(struct vg_memory_space *space, struct request *request, unsigned index)
 {
 	for (unsigned i = index + 1; i <= space->classes; i++)
 		if ((i < space->classes || fits_parts(space, request)) &&
-		    take_cell(space, request, get_pool(space, request, i)))
+		    allocate_cell(space, request, get_pool(space, request, i)))
 			return true;
 	return false;
 }
@@ -118,14 +118,14 @@ static bool make_pages(struct vg_memory_space *space, struct request *request, u
 		list = chunk;
 		*ret_status = vg_fail(VG_NO_MEMORY, 0, "no memory for the blocks of a page");
 	} else {
-		space_chunk_take(space, chunk, request->size, request->alignment, &cell);
+		space_chunk_allocate(space, chunk, request->size, request->alignment, &cell);
 		assign_cell(space, request, chunk, cell);
 	}
 	pthread_mutex_unlock(&space->lock);
 	if (list) {
 		struct vg_kept_error kept;
 		vg_error_keep(&kept);
-		space_give_back(space, list, true, NULL);
+		space_free_chunks(space, list, SPACE_FREE_REFUSED, NULL);
 		vg_error_restore(&kept);
 	}
 	return true;
@@ -137,14 +137,14 @@ static bool make_room(struct vg_memory_space *space, enum vg_status *ret_status)
 	struct space_chunk *list = NULL;
 
 	pthread_mutex_lock(&space->lock);
-	space_leave_all(space, &list);
+	space_remove_all_empty(space, &list);
 	const bool waits = !list && space->leaving;
 	while (!list && space->leaving)
 		pthread_cond_wait(&space->changed, &space->lock);
 	pthread_mutex_unlock(&space->lock);
 	if (!list)
 		return waits;
-	enum vg_status status = space_give_back(space, list, false, NULL);
+	enum vg_status status = space_free_chunks(space, list, SPACE_KEEP_REFUSED, NULL);
 	if (status)
 		*ret_status = status;
 	return status == VG_OK;
@@ -163,8 +163,8 @@ static enum vg_status add_pages(struct vg_memory_space *space, struct request *r
 	CORE_RELAXED relaxed = core_relax();
 	do {
 		pthread_mutex_lock(&space->lock);
-		bool found = take_cell(space, request, pool) ||
-			     (request->size <= space->page_size && take_empty_page(space, request, pool));
+		bool found = allocate_cell(space, request, pool) ||
+			     (request->size <= space->page_size && reuse_empty_page(space, request, pool));
 		pthread_mutex_unlock(&space->lock);
 		if (found)
 			return VG_OK;
@@ -172,7 +172,7 @@ static enum vg_status add_pages(struct vg_memory_space *space, struct request *r
 			return status;
 	} while (make_room(space, &status));
 	pthread_mutex_lock(&space->lock);
-	if (status == VG_INSUFFICIENT && take_larger(space, request, index))
+	if (status == VG_INSUFFICIENT && allocate_larger(space, request, index))
 		status = VG_OK;
 	pthread_mutex_unlock(&space->lock);
 	return status;
@@ -204,7 +204,7 @@ enum vg_status space_block_create(struct vg_memory_space *space, size_t size, si
 	const unsigned index = choose_pool(space, &request);
 	pthread_mutex_lock(&space->lock);
 	status = space_present(space);
-	if (status == VG_OK && !take_cell(space, &request, get_pool(space, &request, index))) {
+	if (status == VG_OK && !allocate_cell(space, &request, get_pool(space, &request, index))) {
 		space->active++;
 		pthread_mutex_unlock(&space->lock);
 		status = add_pages(space, &request, index);
@@ -213,9 +213,9 @@ enum vg_status space_block_create(struct vg_memory_space *space, size_t size, si
 			pthread_cond_broadcast(&space->changed);
 	}
 	if (status == VG_OK)
-		space_look(space, &list);
+		space_check_fragmentation(space, &list);
 	pthread_mutex_unlock(&space->lock);
-	space_tidy(space, list);
+	space_free_unneeded(space, list);
 	if (status == VG_OK)
 		*ret_address = request.address;
 	return status;

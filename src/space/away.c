@@ -173,21 +173,30 @@ static enum vg_status move_out(struct move *move, bool *ret_is_out)
 	return status;
 }
 
+static enum vg_status begin_move_locked(struct vg_memory_space *space, bool out)
+{
+	enum vg_status status = space_usable(space);
+
+	if (status)
+		return status;
+	if (space->is_out == out)
+		return vg_fail(VG_STATE, 0,
+			       out ? "the memory is in the host already" : "the memory is on the device already");
+	space->is_out = true;
+	while (space->active)
+		pthread_cond_wait(&space->changed, &space->lock);
+	status = space_usable(space); // it may have been closed meanwhile
+	if (status)
+		return status;
+	space->active++; // closing waits from here on
+	return VG_OK;
+}
+
 // Makes new calls fail and waits until the other calls at the driver have ended. The caller's call is not counted.
 static enum vg_status begin_move(struct vg_memory_space *space, bool out)
 {
 	pthread_mutex_lock(&space->lock);
-	enum vg_status status = space_usable(space);
-	if (status == VG_OK && space->is_out == out)
-		status = vg_fail(VG_STATE, 0,
-				 out ? "the memory is in the host already" : "the memory is on the device already");
-	if (status == VG_OK) {
-		space->is_out = true;
-		while (space->active)
-			pthread_cond_wait(&space->changed, &space->lock);
-		status = space_usable(space);	  // it may have been closed meanwhile
-		space->active += status == VG_OK; // closing waits from here on
-	}
+	enum vg_status status = begin_move_locked(space, out);
 	pthread_mutex_unlock(&space->lock);
 	return status;
 }

@@ -19,10 +19,12 @@ enum vg_status space_present(const struct vg_memory_space *space)
 {
 	enum vg_status status = space_usable(space);
 
-	if (status == VG_OK && space->is_out)
+	if (status)
+		return status;
+	if (space->is_out)
 		return vg_fail(VG_STATE, 0,
 			       "the memory is in the host, or moves: vg_virtual_gpu_move_in() brings it back");
-	return status;
+	return VG_OK;
 }
 
 // ---- looking up -------------------------------------------------------------------------------------
@@ -40,7 +42,7 @@ static size_t find_block_start(const struct space_chunk *chunk, size_t cell)
 }
 
 enum vg_status space_find(const struct vg_memory_space *space, CUdeviceptr address, const char *what,
-			  struct space_place *ret_place)
+			  struct space_position *ret_place)
 {
 	const struct space_range *range = space_range_of(space, address);
 
@@ -52,7 +54,7 @@ enum vg_status space_find(const struct vg_memory_space *space, CUdeviceptr addre
 			     cell = space_cell_bytes(space, chunk);
 		const size_t start = find_block_start(chunk, inside / cell);
 		if (chunk->cell[start].asked) {
-			*ret_place = (struct space_place){chunk, start, inside - start * cell};
+			*ret_place = (struct space_position){chunk, start, inside - start * cell};
 			return VG_OK;
 		}
 	}
@@ -63,29 +65,28 @@ enum vg_status space_find(const struct vg_memory_space *space, CUdeviceptr addre
 // ---- freeing ----------------------------------------------------------------------------------------
 
 // On failure, chunks remain and are freed at another time.
-void space_tidy(struct vg_memory_space *space, struct space_chunk *list)
+void space_free_unneeded(struct vg_memory_space *space, struct space_chunk *list)
 {
 	struct vg_kept_error kept;
 
 	if (!list)
 		return;
 	vg_error_keep(&kept);
-	if (space_give_back(space, list, false, NULL))
-		vg_log(VG_LOG_WARNING, "cannot free empty pages of a memory space: %s",
-		       vg_last_error()->text);
+	if (space_free_chunks(space, list, SPACE_KEEP_REFUSED, NULL))
+		vg_log(VG_LOG_WARNING, "cannot free empty pages of a memory space: %s", vg_last_error()->text);
 	vg_error_restore(&kept);
 }
 
 void space_block_end(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell, struct space_chunk **list)
 {
-	space_chunk_put(space, chunk, cell);
+	space_chunk_release(space, chunk, cell);
 	if (!chunk->blocks && !chunk->apart && space_pool_spare(space, chunk->pool) > chunk->pool->keep)
-		space_leave(space, chunk, list);
+		space_remove_empty(space, chunk, list);
 }
 
 static enum vg_status free_plain(struct vg_memory_space *space, vg_address address, struct space_chunk **list)
 {
-	struct space_place place;
+	struct space_position place;
 
 	enum vg_status status = space_present(space);
 	if (status)
@@ -105,7 +106,7 @@ static enum vg_status free_plain(struct vg_memory_space *space, vg_address addre
 			       "address 0x%llx is a movable block's, which ends with vg_movable_block_destroy()",
 			       (unsigned long long)address);
 	space_block_end(space, place.chunk, place.cell, list);
-	space_look(space, list);
+	space_check_fragmentation(space, list);
 	return VG_OK;
 }
 
@@ -118,6 +119,6 @@ enum vg_status vg_memory_space_free(struct vg_memory_space *space, vg_address ad
 	pthread_mutex_lock(&space->lock);
 	enum vg_status status = free_plain(space, address, &list);
 	pthread_mutex_unlock(&space->lock);
-	space_tidy(space, list);
+	space_free_unneeded(space, list);
 	return status;
 }

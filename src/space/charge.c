@@ -19,17 +19,17 @@ enum vg_status space_insufficient(uint64_t need, uint64_t have, const char *whos
 enum vg_status space_charge(struct vg_memory_space *space, uint64_t bytes)
 {
 	pthread_mutex_lock(&space->lock);
-	const uint64_t have = space->limit > space->held ? space->limit - space->held : 0;
+	const uint64_t have = space->limit > space->charged ? space->limit - space->charged : 0;
 	const bool fits = bytes <= have;
 	if (fits)
-		space->held += bytes;
+		space->charged += bytes;
 	pthread_mutex_unlock(&space->lock);
 	if (!fits)
 		return space_insufficient(bytes, have, "space's limit");
 	enum vg_status status = space->budget.charge ? space->budget.charge(space->budget.user, bytes) : VG_OK;
 	if (status) {
 		pthread_mutex_lock(&space->lock);
-		space->held -= bytes;
+		space->charged -= bytes;
 		pthread_mutex_unlock(&space->lock);
 	}
 	return status;
@@ -40,6 +40,6 @@ void space_refund(struct vg_memory_space *space, uint64_t bytes)
 	if (space->budget.refund)
 		space->budget.refund(space->budget.user, bytes);
 	pthread_mutex_lock(&space->lock);
-	space->held -= bytes;
+	space->charged -= bytes;
 	pthread_mutex_unlock(&space->lock);
 }

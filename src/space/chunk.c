@@ -34,18 +34,17 @@ enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk
 	if (r)
 		return fail_call(r, "cuMemCreate", bytes);
 	r = core_driver->cuMemMap(address, bytes, 0, chunk->memory, 0);
-	if (r == CUDA_SUCCESS) {
-		call = "cuMemSetAccess";
-		r = core_driver->cuMemSetAccess(address, bytes, space->plan->access, space->plan->access_count);
-		if (r)
-			(void)core_driver->cuMemUnmap(address, bytes);
-	}
-	if (r) {
-		enum vg_status status = fail_call(r, call, bytes);
-		(void)core_driver->cuMemRelease(chunk->memory);
-		return status;
-	}
-	return VG_OK;
+	if (r)
+		goto fail;
+	call = "cuMemSetAccess";
+	r = core_driver->cuMemSetAccess(address, bytes, space->plan->access, space->plan->access_count);
+	if (!r)
+		return VG_OK;
+	(void)core_driver->cuMemUnmap(address, bytes);
+fail:;
+	enum vg_status status = fail_call(r, call, bytes);
+	(void)core_driver->cuMemRelease(chunk->memory);
+	return status;
 }
 
 static void free_chunk(struct space_chunk *chunk)
@@ -80,7 +79,7 @@ static enum vg_status place_chunk(struct vg_memory_space *space, struct space_ch
 
 	while (status == VG_OK && !placed) {
 		pthread_mutex_lock(&space->lock);
-		placed = space_place(space, chunk, alignment);
+		placed = space_assign_pages(space, chunk, alignment);
 		if (placed) {
 			chunk->physical = space->next_physical;
 			space->next_physical += chunk->pages;
@@ -112,7 +111,7 @@ static enum vg_status create_charged(struct vg_memory_space *space, size_t pages
 		return VG_OK;
 	}
 	pthread_mutex_lock(&space->lock);
-	space_unplace(chunk);
+	space_unassign_pages(chunk);
 	pthread_mutex_unlock(&space->lock);
 	free_chunk(chunk);
 	return status;
@@ -179,7 +178,7 @@ enum vg_status space_chunk_unmap(struct vg_memory_space *space, struct space_chu
 }
 
 // Unmaps as much as possible: there is no later attempt.
-static enum vg_status unmap_at_any_rate(struct vg_memory_space *space, struct space_chunk *chunk)
+static enum vg_status unmap_forcibly(struct vg_memory_space *space, struct space_chunk *chunk)
 {
 	enum vg_status status = space_chunk_unmap(space, chunk);
 
@@ -197,7 +196,7 @@ static void remove_chunk(struct vg_memory_space *space, struct space_chunk *chun
 	const uint64_t bytes = space_chunk_bytes(space, chunk);
 
 	pthread_mutex_lock(&space->lock);
-	space_unplace(chunk);
+	space_unassign_pages(chunk);
 	pthread_mutex_unlock(&space->lock);
 	space_refund(space, bytes);
 	returned->bytes += bytes;
@@ -221,7 +220,7 @@ static enum vg_status fence_and_zero(struct vg_memory_space *space, const struct
 	return status ? status : zero_chunks(space, list);
 }
 
-static enum vg_status free_chunks(struct vg_memory_space *space, struct space_chunk *list, bool at_any_rate,
+static enum vg_status free_chunks(struct vg_memory_space *space, struct space_chunk *list, enum space_freeing freeing,
 				  struct space_returned *returned)
 {
 	uint64_t start = vg_clock_monotonic_ns();
@@ -230,19 +229,19 @@ static enum vg_status free_chunks(struct vg_memory_space *space, struct space_ch
 	CUresult r = core_enter(&scope, space->context->handle);
 	enum vg_status result =
 		r ? core_driver_failed(r, "cuCtxPushCurrent", "%s", "") : fence_and_zero(space, list, &start);
-	if (result && at_any_rate)
+	if (result && freeing == SPACE_FREE_REFUSED)
 		result = fence_and_zero(space, list, &start);
-	const bool refused = result && !at_any_rate;
+	const bool refused = result && freeing == SPACE_KEEP_REFUSED;
 	while (list) {
 		struct space_chunk *chunk = list;
 		list = chunk->next;
 		chunk->next = NULL;
 		enum vg_status status = refused				? result
 					: chunk->host && !chunk->memory ? VG_OK // its contents are in the host
-					: at_any_rate			? unmap_at_any_rate(space, chunk)
+					: freeing == SPACE_FREE_REFUSED ? unmap_forcibly(space, chunk)
 									: space_chunk_unmap(space, chunk);
 		result = result ? result : status;
-		if (status && !at_any_rate)
+		if (status && freeing == SPACE_KEEP_REFUSED)
 			keep_chunk(space, chunk);
 		else
 			remove_chunk(space, chunk, returned);
@@ -251,8 +250,8 @@ static enum vg_status free_chunks(struct vg_memory_space *space, struct space_ch
 	return result;
 }
 
-enum vg_status space_give_back(struct vg_memory_space *space, struct space_chunk *list, bool at_any_rate,
-			       struct space_returned *ret_returned)
+enum vg_status space_free_chunks(struct vg_memory_space *space, struct space_chunk *list, enum space_freeing freeing,
+				 struct space_returned *ret_returned)
 {
 	struct space_returned returned = {0};
 	unsigned chunks = 0;
@@ -262,7 +261,7 @@ enum vg_status space_give_back(struct vg_memory_space *space, struct space_chunk
 	if (!chunks)
 		return VG_OK;
 	CORE_RELAXED relaxed = core_relax();
-	enum vg_status status = free_chunks(space, list, at_any_rate, &returned);
+	enum vg_status status = free_chunks(space, list, freeing, &returned);
 	pthread_mutex_lock(&space->lock);
 	space->leaving -= chunks;
 	space->active -= chunks;

@@ -29,7 +29,7 @@ static enum vg_status run_pass(struct space_pass *pass, struct vg_compact_result
 		return status;
 	result->bytes_moved += bytes;
 	result->blocks_moved += blocks;
-	status = space_give_back(space, list, false, &returned);
+	status = space_free_chunks(space, list, SPACE_KEEP_REFUSED, &returned);
 	result->bytes_returned += returned.bytes;
 	result->remap_ms += returned.ms;
 	return status;
@@ -90,6 +90,21 @@ static enum vg_status compact_space(struct vg_memory_space *space, const struct 
 	return status;
 }
 
+static enum vg_status begin_compaction(struct vg_memory_space *space, struct vg_compact_result *result)
+{
+	enum vg_status status = space_present(space);
+
+	if (status)
+		return status;
+	if (space->compacting)
+		return vg_fail(VG_BUSY, 0, "the space is being compacted by another thread");
+	space->compacting = true;
+	space->active++;
+	space->compactions++;
+	result->before = space_fragmentation(space);
+	return VG_OK;
+}
+
 enum vg_status vg_memory_space_compact(struct vg_memory_space *space, const struct vg_compact_options *options,
 				       struct vg_compact_result *ret_result)
 {
@@ -102,15 +117,7 @@ enum vg_status vg_memory_space_compact(struct vg_memory_space *space, const stru
 	if (!(o.max_milliseconds >= 0))
 		return vg_fail(VG_INVALID, 0, "max_milliseconds is %g: 0 or more", o.max_milliseconds);
 	pthread_mutex_lock(&space->lock);
-	enum vg_status status = space_present(space);
-	if (status == VG_OK && space->compacting)
-		status = vg_fail(VG_BUSY, 0, "the space is being compacted by another thread");
-	if (status == VG_OK) {
-		space->compacting = true;
-		space->active++;
-		space->compactions++;
-		result.before = space_fragmentation(space);
-	}
+	enum vg_status status = begin_compaction(space, &result);
 	pthread_mutex_unlock(&space->lock);
 	if (status)
 		return status;

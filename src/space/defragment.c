@@ -28,7 +28,7 @@ void space_idle_remove(struct vg_memory_space *space, struct space_chunk *chunk)
 	chunk->idle_next = chunk->idle_previous = NULL;
 }
 
-bool space_leave(struct vg_memory_space *space, struct space_chunk *chunk, struct space_chunk **list)
+bool space_remove_empty(struct vg_memory_space *space, struct space_chunk *chunk, struct space_chunk **list)
 {
 	if (chunk->holds || space->is_out)
 		return false;
@@ -41,18 +41,18 @@ bool space_leave(struct vg_memory_space *space, struct space_chunk *chunk, struc
 	return true;
 }
 
-void space_leave_all(struct vg_memory_space *space, struct space_chunk **list)
+void space_remove_all_empty(struct vg_memory_space *space, struct space_chunk **list)
 {
 	for (struct space_chunk *chunk = space->idle_first, *next; chunk; chunk = next) {
 		next = chunk->idle_next;
-		space_leave(space, chunk, list);
+		space_remove_empty(space, chunk, list);
 	}
 }
 
 // ---- by itself --------------------------------------------------------------------------------------
 
 // A check costs time in proportion to the empty chunks, so the interval grows with their number.
-void space_look(struct vg_memory_space *space, struct space_chunk **list)
+void space_check_fragmentation(struct vg_memory_space *space, struct space_chunk **list)
 {
 	unsigned left = SPACE_LOOK_RETURNS;
 	size_t empty = 0;
@@ -64,7 +64,7 @@ void space_look(struct vg_memory_space *space, struct space_chunk **list)
 			next = chunk->idle_next;
 			if (space->operations - chunk->idle_since < SPACE_LOOK_EVERY)
 				break; // later ones are empty for a shorter time
-			left -= space_leave(space, chunk, list);
+			left -= space_remove_empty(space, chunk, list);
 		}
 		space->automatic += left < SPACE_LOOK_RETURNS;
 	}
@@ -88,12 +88,12 @@ enum vg_status vg_memory_space_defragment(struct vg_memory_space *space, struct 
 	const size_t ranges = status ? 0 : space_free_ranges(space);
 	if (status == VG_OK) {
 		result.before = space_fragmentation(space);
-		space_leave_all(space, &list);
+		space_remove_all_empty(space, &list);
 	}
 	pthread_mutex_unlock(&space->lock);
 	if (status)
 		return status;
-	status = space_give_back(space, list, false, &returned);
+	status = space_free_chunks(space, list, SPACE_KEEP_REFUSED, &returned);
 	pthread_mutex_lock(&space->lock);
 	const size_t now = space_free_ranges(space);
 	result.after = space_fragmentation(space);

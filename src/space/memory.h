@@ -43,7 +43,7 @@ struct space_chunk {
 	CUmemGenericAllocationHandle memory; // 0: released, only the mapping keeps the memory
 	uint64_t physical;		     // number of its first physical page
 	uint64_t *calls;		     // by page: accesses by calls of the space (table.c)
-	bool told;			     // the program got an address in it since it was mapped
+	bool exposed;			     // the program got an address in it since it was mapped
 	void *host;			     // its contents while they are in the host; NULL: on the device
 	enum space_state state;
 	unsigned holds;	 // number of calls that copy to or from it: it must stay mapped
@@ -95,7 +95,7 @@ struct vg_memory_space {
 	bool is_out;	  // memory is in the host, or is being moved
 	unsigned active;  // number of calls at the driver
 	unsigned leaving; // of these, calls that free pages
-	uint64_t limit, held, allocated, padding;
+	uint64_t limit, charged, allocated, padding;
 	size_t blocks, movable_blocks, reserved_pages;
 	uint64_t next_physical, operations, next_look;
 	uint64_t defragmentations, automatic, compactions, bytes_moved;
@@ -136,8 +136,8 @@ static inline size_t space_cell_bytes(const struct vg_memory_space *space, const
 // ---- address.c: which pages of addresses are whose --------------------------------------------------
 
 // Finds a free row of pages at a multiple of `alignment` and assigns it to the chunk. Returns false if no row is free.
-bool space_place(struct vg_memory_space *space, struct space_chunk *chunk, size_t alignment);
-void space_unplace(struct space_chunk *chunk);
+bool space_assign_pages(struct vg_memory_space *space, struct space_chunk *chunk, size_t alignment);
+void space_unassign_pages(struct space_chunk *chunk);
 // Reserves more addresses for a chunk. Call without the lock. LIMIT, NO_MEMORY, DRIVER.
 enum vg_status space_reserve(struct vg_memory_space *space, size_t pages, size_t alignment);
 // Returns the range that contains an address, or NULL.
@@ -161,16 +161,17 @@ enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, s
 enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk *chunk);
 // Releases and unmaps it. DRIVER: it is still mapped.
 enum vg_status space_chunk_unmap(struct vg_memory_space *space, struct space_chunk *chunk);
-// Zeroes, unmaps, refunds and frees a list of chunks by `next`, in state LEAVING and counted by space_leave(). Chunks
-// that the driver refuses return to their pools, or are freed without it if `at_any_rate`. Adds to *ret_returned, if
-// not NULL. DRIVER, or the fence's error.
+// Zeroes, unmaps, refunds and frees a list of chunks by `next`, in state LEAVING and counted by space_remove_empty().
+// Chunks that the driver refuses return to their pools, or, with SPACE_FREE_REFUSED, are freed without it. Adds to
+// *ret_returned, if not NULL. DRIVER, or the fence's error.
+enum space_freeing { SPACE_KEEP_REFUSED, SPACE_FREE_REFUSED };
 struct space_returned {
 	uint64_t bytes;
 	size_t pages;
 	double ms; // for zeroing and unmapping
 };
-enum vg_status space_give_back(struct vg_memory_space *space, struct space_chunk *list, bool at_any_rate,
-			       struct space_returned *ret_returned);
+enum vg_status space_free_chunks(struct vg_memory_space *space, struct space_chunk *list, enum space_freeing freeing,
+				 struct space_returned *ret_returned);
 // Waits for the virtual GPU's work that was dispatched so far. Call in the context.
 enum vg_status space_fence(struct vg_memory_space *space);
 
@@ -181,12 +182,12 @@ int space_pool_adopt(struct vg_memory_space *space, struct space_pool *pool, str
 // Removes an empty chunk from its pool.
 void space_pool_drop(struct vg_memory_space *space, struct space_chunk *chunk);
 // Allocates a block's cells in existing chunks. Returns false if none has room.
-bool space_pool_take(struct vg_memory_space *space, struct space_pool *pool, size_t size, size_t alignment,
-		     struct space_chunk **ret_chunk, size_t *ret_cell);
-bool space_chunk_take(struct vg_memory_space *space, struct space_chunk *chunk, size_t size, size_t alignment,
-		      size_t *ret_cell);
+bool space_pool_allocate(struct vg_memory_space *space, struct space_pool *pool, size_t size, size_t alignment,
+			 struct space_chunk **ret_chunk, size_t *ret_cell);
+bool space_chunk_allocate(struct vg_memory_space *space, struct space_chunk *chunk, size_t size, size_t alignment,
+			  size_t *ret_cell);
 // Frees the cells of the block that begins at `cell`.
-void space_chunk_put(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell);
+void space_chunk_release(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell);
 // Moves the chunk to the list of its current level.
 void space_pool_sort(struct vg_memory_space *space, struct space_chunk *chunk);
 // Returns the free bytes of a pool as programs see it: for plain and movable blocks.
@@ -199,10 +200,10 @@ double space_fragmentation(const struct vg_memory_space *space);
 
 enum vg_status space_block_create(struct vg_memory_space *space, size_t size, size_t alignment,
 				  struct vg_movable_block *owner, vg_address *ret_address);
-// Frees the cells. Puts a chunk that is not to be kept before *list, for space_tidy().
+// Frees the cells. Puts a chunk that is not to be kept before *list, for space_free_unneeded().
 void space_block_end(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell, struct space_chunk **list);
 // Frees chunks. On failure they remain, and the failure is logged. Keeps the last error. Call without the lock.
-void space_tidy(struct vg_memory_space *space, struct space_chunk *list);
+void space_free_unneeded(struct vg_memory_space *space, struct space_chunk *list);
 // Returns CLOSED, STATE if the space is out, or VG_OK.
 enum vg_status space_present(const struct vg_memory_space *space);
 // Fails with CLOSED if the space is closed.
@@ -217,14 +218,14 @@ enum vg_status space_here(void);
 			return space_here();          \
 	} while (0)
 
-struct space_place {
+struct space_position {
 	struct space_chunk *chunk;
 	size_t cell;   // first cell of the block
 	size_t offset; // of the address within the block
 };
 // Finds the block that contains an address. BOUNDS, STALE; `what` is the address's name.
 enum vg_status space_find(const struct vg_memory_space *space, CUdeviceptr address, const char *what,
-			  struct space_place *ret_place);
+			  struct space_position *ret_place);
 
 // ---- defragment.c: empty pages ----------------------------------------------------------------------
 
@@ -232,11 +233,11 @@ void space_idle_add(struct vg_memory_space *space, struct space_chunk *chunk);
 void space_idle_remove(struct vg_memory_space *space, struct space_chunk *chunk);
 // Removes an empty chunk from its pool and puts it before *list, to be freed. Returns false if a call still copies
 // there, or if the space is out.
-bool space_leave(struct vg_memory_space *space, struct space_chunk *chunk, struct space_chunk **list);
+bool space_remove_empty(struct vg_memory_space *space, struct space_chunk *chunk, struct space_chunk **list);
 // Does that for all empty chunks.
-void space_leave_all(struct vg_memory_space *space, struct space_chunk **list);
+void space_remove_all_empty(struct vg_memory_space *space, struct space_chunk **list);
 // Counts an operation. If a check is due, puts empty chunks before *list.
-void space_look(struct vg_memory_space *space, struct space_chunk **list);
+void space_check_fragmentation(struct vg_memory_space *space, struct space_chunk **list);
 
 // ---- table.c: what calls did to pages ---------------------------------------------------------------
 

@@ -47,12 +47,12 @@ static void free_block(struct vg_movable_block *block)
 		block->chunk->pinned -= pins != 0;
 		space->movable_blocks--;
 		space_block_end(space, block->chunk, block->at, &list);
-		space_look(space, &list);
+		space_check_fragmentation(space, &list);
 	}
 	pthread_mutex_unlock(&space->lock);
 	if (pins)
 		vg_log(VG_LOG_WARNING, "a movable block of %zu bytes was destroyed while it was pinned", block->size);
-	space_tidy(space, list);
+	space_free_unneeded(space, list);
 }
 
 void vg_movable_block_destroy(struct vg_movable_block *block)
@@ -76,7 +76,7 @@ static enum vg_status pin_block(struct vg_movable_block *block, vg_address *ret_
 	if (block->pins == UINT32_MAX)
 		return vg_fail(VG_LIMIT, 0, "the block is pinned %u times", block->pins);
 	block->chunk->pinned += block->pins++ == 0;
-	block->chunk->told = true;
+	block->chunk->exposed = true;
 	*ret_address = space_chunk_address(space, block->chunk) + block->at * space_cell_bytes(space, block->chunk);
 	return VG_OK;
 }
@@ -94,6 +94,18 @@ enum vg_status vg_movable_block_pin(struct vg_movable_block *block, vg_address *
 	return status;
 }
 
+static enum vg_status unpin_block(struct vg_movable_block *block)
+{
+	enum vg_status status = space_usable(block->space);
+
+	if (status)
+		return status;
+	if (!block->pins)
+		return vg_fail(VG_STATE, 0, "the block is not pinned");
+	block->chunk->pinned -= --block->pins == 0;
+	return VG_OK;
+}
+
 enum vg_status vg_movable_block_unpin(struct vg_movable_block *block)
 {
 	VG_ENTRY();
@@ -101,11 +113,7 @@ enum vg_status vg_movable_block_unpin(struct vg_movable_block *block)
 	if (core_forked)
 		return space_here();
 	pthread_mutex_lock(&block->space->lock);
-	enum vg_status status = space_usable(block->space);
-	if (status == VG_OK && !block->pins)
-		status = vg_fail(VG_STATE, 0, "the block is not pinned");
-	if (status == VG_OK)
-		block->chunk->pinned -= --block->pins == 0;
+	enum vg_status status = unpin_block(block);
 	pthread_mutex_unlock(&block->space->lock);
 	return status;
 }

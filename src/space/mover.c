@@ -63,14 +63,16 @@ enum vg_status space_mover_create(struct space_mover **ret_mover)
 	if (!mover)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of copies");
 	enum vg_status status = load_kernels(mover);
-	if (status == VG_OK)
-		status = allocate_lists(mover);
-	if (status) {
-		space_mover_destroy(mover);
-		return status;
-	}
+	if (status)
+		goto fail;
+	status = allocate_lists(mover);
+	if (status)
+		goto fail;
 	*ret_mover = mover;
 	return VG_OK;
+fail:
+	space_mover_destroy(mover);
+	return status;
 }
 
 void space_mover_destroy(struct space_mover *mover)
@@ -177,11 +179,12 @@ enum vg_status space_mover_run(struct space_mover *mover, struct vg_stream *stre
 		return core_driver_failed(r, call, "copying %u pieces", mover->count);
 	for (uint32_t i = 0; i < mover->count; i++)
 		if (mover->different[i])
-			return vg_fail(
-				VG_INTEGRITY, 0,
-				"a copy at 0x%llx differs from its source at 0x%llx, %llu bytes: the blocks of this pass "
-				"stay where they were",
-				(unsigned long long)mover->pieces[i].to, (unsigned long long)mover->pieces[i].from,
-				(unsigned long long)mover->pieces[i].bytes);
+			return vg_fail(VG_INTEGRITY, 0,
+				       "a copy at 0x%llx differs from its source at 0x%llx, %llu bytes: the blocks of "
+				       "this pass "
+				       "stay where they were",
+				       (unsigned long long)mover->pieces[i].to,
+				       (unsigned long long)mover->pieces[i].from,
+				       (unsigned long long)mover->pieces[i].bytes);
 	return VG_OK;
 }

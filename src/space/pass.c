@@ -29,7 +29,8 @@ static CUdeviceptr get_address(const struct vg_memory_space *space, const struct
 
 // Allocates cells in a page that is at least as full as the block's, and not empty. Each move thus makes the fuller
 // page fuller, so that no sequence of moves ends where it began.
-static bool take_fuller(struct vg_memory_space *space, const struct vg_movable_block *block, struct space_move *move)
+static bool allocate_fuller(struct vg_memory_space *space, const struct vg_movable_block *block,
+			    struct space_move *move)
 {
 	const struct space_pool *pool = block->chunk->pool;
 	const size_t least = pool->parts ? (block->size - 1) / pool->cell : 0;
@@ -39,7 +40,7 @@ static bool take_fuller(struct vg_memory_space *space, const struct vg_movable_b
 		move->to = pool->level[__builtin_ctzll(levels)];
 		for (; move->to && probes--; move->to = move->to->next)
 			if (move->to->free_cells <= block->chunk->free_cells &&
-			    space_chunk_take(space, move->to, block->size, SPACE_ALIGNMENT, &move->cell))
+			    space_chunk_allocate(space, move->to, block->size, SPACE_ALIGNMENT, &move->cell))
 				return true;
 		if (move->to)
 			return false;
@@ -61,11 +62,11 @@ static enum planned plan_block(struct space_pass *pass, struct vg_movable_block 
 	}
 	if (pass->count == SPACE_MOVER_PIECES)
 		return NO_MORE;
-	if (!take_fuller(space, block, move))
+	if (!allocate_fuller(space, block, move))
 		return NO_PLACE;
 	if (!space_mover_add(space->mover, get_address(space, move->to, move->cell),
 			     get_address(space, block->chunk, block->at), block->size)) {
-		space_chunk_put(space, move->to, move->cell);
+		space_chunk_release(space, move->to, move->cell);
 		return NO_MORE;
 	}
 	move->block = block;
@@ -83,7 +84,7 @@ static void undo_move(struct space_pass *pass, const struct space_move *move)
 {
 	count_twice(pass->space, move);
 	move->to->coming--;
-	space_chunk_put(pass->space, move->to, move->cell);
+	space_chunk_release(pass->space, move->to, move->cell);
 	move->block->moving = false;
 	pass->bytes -= move->block->size;
 	pass->bytes_left += move->block->size;
@@ -149,7 +150,7 @@ static void complete_move(struct space_pass *pass, const struct space_move *move
 
 	count_twice(space, move);
 	space_touch(space, block->chunk, block->at * space_cell_bytes(space, block->chunk), block->size, false);
-	space_chunk_put(space, block->chunk, block->at);
+	space_chunk_release(space, block->chunk, block->at);
 	move->to->coming--;
 	block->chunk = move->to;
 	block->at = move->cell;
@@ -173,7 +174,7 @@ void space_pass_finish(struct space_pass *pass, bool moved, struct space_chunk *
 		source->apart = false;
 		space_pool_sort(pass->space, source);
 		if (!source->blocks)
-			space_leave(pass->space, source, list);
+			space_remove_empty(pass->space, source, list);
 	}
 	pthread_cond_broadcast(&pass->space->changed);
 }

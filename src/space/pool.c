@@ -175,8 +175,8 @@ static size_t count_cells(const struct vg_memory_space *space, const struct spac
 	return chunk->pool->parts ? (size - 1) / space_cell_bytes(space, chunk) + 1 : 1;
 }
 
-bool space_chunk_take(struct vg_memory_space *space, struct space_chunk *chunk, size_t size, size_t alignment,
-		      size_t *ret_cell)
+bool space_chunk_allocate(struct vg_memory_space *space, struct space_chunk *chunk, size_t size, size_t alignment,
+			  size_t *ret_cell)
 {
 	const size_t bytes = space_cell_bytes(space, chunk), count = count_cells(space, chunk, size);
 	size_t cell;
@@ -200,7 +200,7 @@ bool space_chunk_take(struct vg_memory_space *space, struct space_chunk *chunk, 
 	return true;
 }
 
-void space_chunk_put(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell)
+void space_chunk_release(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell)
 {
 	const size_t size = chunk->cell[cell].asked, bytes = space_cell_bytes(space, chunk);
 	const size_t count = count_cells(space, chunk, size);
@@ -229,8 +229,8 @@ static bool is_suitable(const struct vg_memory_space *space, const struct space_
 	       space_chunk_address(space, chunk) % alignment == 0;
 }
 
-bool space_pool_take(struct vg_memory_space *space, struct space_pool *pool, size_t size, size_t alignment,
-		     struct space_chunk **ret_chunk, size_t *ret_cell)
+bool space_pool_allocate(struct vg_memory_space *space, struct space_pool *pool, size_t size, size_t alignment,
+			 struct space_chunk **ret_chunk, size_t *ret_cell)
 {
 	unsigned probes = SPACE_PROBES;
 	size_t least = 0;
@@ -243,7 +243,7 @@ bool space_pool_take(struct vg_memory_space *space, struct space_pool *pool, siz
 		struct space_chunk *chunk = pool->level[__builtin_ctzll(levels)];
 		for (; chunk; chunk = chunk->next) {
 			if ((pool->cell || is_suitable(space, chunk, size, alignment)) &&
-			    space_chunk_take(space, chunk, size, alignment, ret_cell)) {
+			    space_chunk_allocate(space, chunk, size, alignment, ret_cell)) {
 				*ret_chunk = chunk;
 				return true;
 			}

@@ -202,23 +202,23 @@ enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit)
 		return status;
 	pthread_mutex_lock(&space->lock);
 	status = space_present(space);
-	if (status == VG_OK && space->held > limit)
-		space_leave_all(space, &list);
+	if (status == VG_OK && space->charged > limit)
+		space_remove_all_empty(space, &list);
 	pthread_mutex_unlock(&space->lock);
 	if (status == VG_OK)
-		status = space_give_back(space, list, false, NULL);
+		status = space_free_chunks(space, list, SPACE_KEEP_REFUSED, NULL);
 	if (status)
 		return status;
 	pthread_mutex_lock(&space->lock);
-	const uint64_t held = space->held;
-	if (held <= limit) {
+	const uint64_t charged = space->charged;
+	if (charged <= limit) {
 		space->limit = limit;
 		plan_range(space, space->max_pages);
 	}
 	pthread_mutex_unlock(&space->lock);
-	return held <= limit ? VG_OK
-			     : vg_fail(VG_LIMIT, 0, "the limit cannot be %llu bytes: %llu are charged; free some",
-				       (unsigned long long)limit, (unsigned long long)held);
+	return charged <= limit ? VG_OK
+				: vg_fail(VG_LIMIT, 0, "the limit cannot be %llu bytes: %llu are charged; free some",
+					  (unsigned long long)limit, (unsigned long long)charged);
 }
 
 // ---- the end ----------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ static enum vg_status end_space(struct vg_memory_space *space)
 		vg_log(VG_LOG_WARNING, "closing a memory space: %zu blocks with %s were still allocated", blocks,
 		       vg_size_format(allocated, bytes));
 	end_mover(space);
-	return space_give_back(space, list, true, NULL);
+	return space_free_chunks(space, list, SPACE_FREE_REFUSED, NULL);
 }
 
 enum vg_status vg_memory_space_close(struct vg_memory_space *space)

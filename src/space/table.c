@@ -16,7 +16,7 @@ void space_touch(struct vg_memory_space *space, struct space_chunk *chunk, size_
 
 static enum vg_tristate get_tristate(const struct space_chunk *chunk, bool done)
 {
-	return done ? VG_TRISTATE_YES : chunk->told ? VG_TRISTATE_UNKNOWN : VG_TRISTATE_NO;
+	return done ? VG_TRISTATE_YES : chunk->exposed ? VG_TRISTATE_UNKNOWN : VG_TRISTATE_NO;
 }
 
 static struct vg_page describe_page(const struct vg_memory_space *space, const struct space_range *range, size_t at)
@@ -102,13 +102,13 @@ enum vg_status vg_memory_space_info(struct vg_memory_space *space, struct vg_mem
 	enum vg_status status = space_usable(space);
 	info = (struct vg_memory_space_info){
 		.limit = space->limit,
-		.held = space->held,
+		.held = space->charged,
 		.allocated = space->allocated,
 		.padding = space->padding,
 		.free = space_free_bytes(space),
 		.largest_free = space_largest_free(space),
 		.page_size = space->page_size,
-		.pages = space->held / space->page_size,
+		.pages = space->charged / space->page_size,
 		.blocks = space->blocks,
 		.movable_blocks = space->movable_blocks,
 		.pools = space->classes + 2,
@@ -168,7 +168,7 @@ static void shrink_pool(struct vg_memory_space *space, struct space_pool *pool, 
 	     chunk = next) {
 		next = chunk->idle_next;
 		if (chunk->pool == pool)
-			space_leave(space, chunk, list);
+			space_remove_empty(space, chunk, list);
 	}
 }
 
@@ -190,5 +190,5 @@ enum vg_status vg_memory_space_set_pool_size(struct vg_memory_space *space, unsi
 		if (pools[i])
 			shrink_pool(space, pools[i], bytes, &list);
 	pthread_mutex_unlock(&space->lock);
-	return status ? status : space_give_back(space, list, false, NULL);
+	return status ? status : space_free_chunks(space, list, SPACE_KEEP_REFUSED, NULL);
 }

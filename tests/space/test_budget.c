@@ -160,7 +160,7 @@ TEST(blocks_move_after_work_ends)
 // A copy under way keeps the pages of its block mapped after the block is freed.
 TEST(pages_stay_mapped_while_a_call_copies)
 {
-	struct space_place place;
+	struct space_position place;
 
 	open_with(NULL, 64 * MIB);
 	vg_address address = allocate(space, 3 * PAGE), other;
