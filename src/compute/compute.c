@@ -60,7 +60,7 @@ enum vg_status compute_open_for_work(const struct vg_compute_unit *unit)
 	return VG_OK;
 }
 
-// ---- beginning --------------------------------------------------------------------------------------
+// ---- creation ---------------------------------------------------------------------------------------
 
 static enum vg_status check_options(struct vg_compute_options *o)
 {
@@ -184,7 +184,7 @@ enum vg_status vg_compute_create(struct vg_device *device, const struct vg_compu
 	return compute_create(device, options, false, ret_compute);
 }
 
-// ---- end --------------------------------------------------------------------------------------------
+// ---- close ------------------------------------------------------------------------------------------
 
 static void close_units(struct vg_compute *compute)
 {

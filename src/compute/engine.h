@@ -146,7 +146,7 @@ struct vg_compute_unit {
 // ---- the scheduler ----------------------------------------------------------------------------------
 
 struct compute_shape {
-	uint64_t hash, asked; // asked: counter value of the latest use
+	uint64_t hash, asked; // `asked`: the counter at the latest use
 	double ns;	      // duration of a launch; 0: unknown
 	bool checked;
 };

@@ -118,7 +118,7 @@ void compute_execution_end(struct vg_execution *execution, enum vg_execution_sta
 	compute->ended = execution;
 }
 
-// ---- what programs do with them ---------------------------------------------------------------------
+// ---- public functions -------------------------------------------------------------------------------
 
 enum vg_execution_state vg_execution_state(const struct vg_execution *execution)
 {

@@ -58,14 +58,14 @@ struct compute_lane {
 	uint64_t turn_ns;
 };
 
-// ---- event_pool.c: the thread's
+// ---- event_pool.c, for the thread
 CUresult compute_event_acquire(struct vg_compute *compute, bool timing, CUevent *ret_event);
 void compute_event_release(struct vg_compute *compute, bool timing, CUevent event);	   // NULL is fine
 CUresult compute_mark_acquire(struct vg_compute *compute, struct compute_mark **ret_mark); // with an event
 void compute_mark_release(struct vg_compute *compute, struct compute_mark *mark);	   // NULL is fine
 void compute_pools_finish(struct vg_compute *compute);
 
-// ---- quantum.c: the thread's
+// ---- quantum.c, for the thread
 struct compute_quantum *compute_quantum_open(struct vg_compute *compute, struct compute_lane *lane,
 					     struct vg_compute_unit *unit); // NULL: no memory
 // Launches `count` times, or a job's next piece; fewer if it is cancelled or fails. Sets `handed` if nothing is left.
@@ -99,7 +99,7 @@ struct compute_lane *compute_lane_new(struct vg_compute *compute, struct vg_cont
 void compute_place_drop(struct compute_place *place);
 enum vg_status compute_slot_ready(struct vg_compute_unit *unit, struct compute_slot *slot, struct compute_lane *lane);
 
-// ---- group.c: the thread's, under the lock
+// ---- group.c, for the thread, under the lock
 // Decides whether quanta run in groups or on the whole device, and rebuilds the groups after changes of shares.
 void compute_group(struct vg_compute *compute);
 void compute_parts_destroy(struct compute_parts *parts);

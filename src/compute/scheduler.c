@@ -28,7 +28,7 @@ void compute_ring(struct vg_compute *compute, enum compute_ring ring)
 		compute_wake(&compute->bell);
 }
 
-// ---- the context's end ------------------------------------------------------------------------------
+// ---- failure of the context -------------------------------------------------------------------------
 
 static void fail_work(struct vg_compute *compute, struct vg_compute_unit *unit)
 {
@@ -86,7 +86,7 @@ static void fail_units(struct vg_compute *compute)
 	}
 }
 
-// ---- what has ended ---------------------------------------------------------------------------------
+// ---- ended work -------------------------------------------------------------------------------------
 
 static void end_executions(struct vg_execution *ends)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- what a kernel may be -------------------------------------------------------------------------
+// ---- rules for kernels ----------------------------------------------------------------------------
 
 static enum vg_status check_trait(const struct vg_compute_unit *unit, const struct compute_entry *entry,
 				  enum code_answer answer, const char *instruction, const char *what)
@@ -127,7 +127,7 @@ static enum vg_status fill_launch(struct vg_execution *execution, const struct v
 	return VG_OK;
 }
 
-// ---- into the queue -----------------------------------------------------------------------------------
+// ---- queueing -----------------------------------------------------------------------------------------
 
 // Frees an execution that was not queued, without calling back.
 static void discard_execution(struct vg_execution *execution)
@@ -239,7 +239,7 @@ enum vg_status compute_submit(struct vg_compute_unit *unit, const struct compute
 	if (status)
 		return status;
 	execution->job = *job;
-	execution->shape = vg_hash_add(vg_hash(&unit->serial, sizeof unit->serial), execution->name,
-				       sizeof execution->name);
+	execution->shape =
+		vg_hash_add(vg_hash(&unit->serial, sizeof unit->serial), execution->name, sizeof execution->name);
 	return queue_execution(execution, ret_execution);
 }

@@ -170,7 +170,7 @@ enum vg_status vg_compute_unit_create(struct vg_compute *compute, const struct v
 	return VG_OK;
 }
 
-// ---- what the thread does with the list -------------------------------------------------------------
+// ---- for the thread ---------------------------------------------------------------------------------
 
 // Work that it ran for others and returned is not on the GPU: lets its streams use their own unit's first slot.
 static void leave_slots(struct vg_compute *compute, const struct vg_compute_unit *unit)

@@ -143,7 +143,7 @@ enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit)
 	return set_paused(unit, false);
 }
 
-// ---- what there is ----------------------------------------------------------------------------------
+// ---- information ------------------------------------------------------------------------------------
 
 static void roll_samples(struct compute_samples *samples, uint64_t now, uint64_t interval_ns, double sm_seconds)
 {

@@ -21,7 +21,7 @@ struct balancer_decision *balancer_plan_add(struct balancer_plan *plan, enum vg_
 	return decision;
 }
 
-// ---- migration: queued work goes where it would wait less ------------------------------------------------
+// ---- migration of queued work ----------------------------------------------------------------------------
 
 static size_t count_movable(const struct balancer_load *from, const struct balancer_load *to)
 {

@@ -105,7 +105,7 @@ enum vg_status balancer_round(struct vg_balancer *balancer, size_t *ret_taken);
 // Returns all loans and added units.
 void balancer_give_back(struct vg_balancer *balancer);
 
-// ---- managers, and the executions of their schedulers (balancer_source.c) ----------------------------------
+// ---- managers and their executions (balancer_source.c) -----------------------------------------------------
 
 enum vg_status balancer_retain_manager(struct vg_manager *manager);
 void balancer_release_manager(struct vg_manager *manager);

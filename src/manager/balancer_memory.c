@@ -143,7 +143,7 @@ void balancer_commit(struct balancer_memory *memory, const struct balancer_load 
 			to->took = memory->round; // prevents new loans from it for a while
 			to->needed += decision->needed;
 		} else if (!add_loan(memory, from->key, to->key, decision->share)) {
-			from->share -= decision->share; // no memory to record the loan: the share moves for good
+			from->share -= decision->share; // no memory to record the loan: the share moves permanently
 			to->share += decision->share;
 		}
 		break;

@@ -46,7 +46,7 @@ void balancer_notice(void *user)
 	pthread_mutex_unlock(&balancer->worker.lock);
 }
 
-// ---- ends -----------------------------------------------------------------------------------------------------
+// ---- ends of work ---------------------------------------------------------------------------------------------
 
 static void count_end(struct vg_balancer *balancer, enum vg_execution_state state)
 {
@@ -181,7 +181,7 @@ static bool bind_next(struct vg_balancer *balancer)
 	return work != NULL;
 }
 
-// ---- the end of it --------------------------------------------------------------------------------------------
+// ---- close ----------------------------------------------------------------------------------------------------
 
 static void cancel_waiting(struct vg_balancer *balancer)
 {

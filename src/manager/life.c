@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// ---- the end ---------------------------------------------------------------------------------------------
+// ---- close -----------------------------------------------------------------------------------------------
 
 // Closes the parts of a vGPU. Call with `closing`.
 static enum vg_status end_parts(struct vg_virtual_gpu *vgpu, const char *instead)
@@ -96,7 +96,7 @@ struct vg_manager *vg_virtual_gpu_manager(const struct vg_virtual_gpu *vgpu)
 	return vgpu ? vgpu->manager : NULL;
 }
 
-// ---- the beginning -----------------------------------------------------------------------------------------
+// ---- creation ----------------------------------------------------------------------------------------------
 
 static enum vg_status check_options(const struct vg_manager *manager, const struct vg_virtual_gpu_options *o)
 {

@@ -117,7 +117,7 @@ enum vg_status manager_leave(struct vg_virtual_gpu *vgpu, enum vg_status status)
 	return status;
 }
 
-// ---- beginning and end --------------------------------------------------------------------------------
+// ---- creation and close -------------------------------------------------------------------------------
 
 static void free_manager(struct core_object *object)
 {

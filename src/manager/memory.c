@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "space/space.h"
 
-// ---- beginning and end --------------------------------------------------------------------------------------
+// ---- creation and close -------------------------------------------------------------------------------------
 
 static enum vg_status charge(void *user, uint64_t bytes)
 {
@@ -155,7 +155,7 @@ enum vg_status vg_virtual_gpu_free(struct vg_virtual_gpu *vgpu, vg_address addre
 	return status ? status : manager_leave(vgpu, memory_free(vgpu, address));
 }
 
-// ---- what is in them -------------------------------------------------------------------------------------------
+// ---- contents --------------------------------------------------------------------------------------------------
 
 enum vg_status vg_virtual_gpu_write(struct vg_virtual_gpu *vgpu, vg_address to, const void *from, size_t size)
 {

@@ -13,7 +13,7 @@
 
 enum { MONITOR_NAME = 64, MONITOR_TOTALS = 3 };
 
-// ---- readings: what the manager says at one time (monitor_source.c) ----
+// ---- readings of a manager (monitor_source.c) --------------------------
 
 struct monitor_source {
 	struct vg_manager *manager; // a reference
@@ -90,7 +90,7 @@ struct monitor_watch {
 void monitor_watch_destroy(struct monitor_watch *watch);
 void monitor_watch_forget(struct monitor_watch *watch, int id);
 
-// ---- events: what one sample gives to say, and whom to call (monitor_event.c) ----
+// ---- events of a sample (monitor_event.c) ----------------------------------------
 
 struct monitor_event {
 	enum vg_log_level level;

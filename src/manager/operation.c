@@ -178,7 +178,7 @@ fail:
 	return status;
 }
 
-// ---- the three of them --------------------------------------------------------------------------------------------
+// ---- public functions ---------------------------------------------------------------------------------------------
 
 static struct operation_rules get_rules(struct vg_virtual_gpu *vgpu)
 {

@@ -15,7 +15,7 @@ static struct vg_virtual_gpu *find_vgpu(const struct vg_manager *manager, int id
 	return vgpu;
 }
 
-// ---- what may be had -----------------------------------------------------------------------------------
+// ---- ids and limits ------------------------------------------------------------------------------------
 
 // Chooses the id, and the default name that follows from it.
 static enum vg_status choose_id(struct vg_virtual_gpu *vgpu)
@@ -73,7 +73,7 @@ enum vg_status manager_promise(struct vg_virtual_gpu *vgpu, uint64_t before, uin
 	return VG_OK;
 }
 
-// ---- coming and going ------------------------------------------------------------------------------------
+// ---- adding and removing ---------------------------------------------------------------------------------
 // Reserves an id and the limit, and links the vGPU into the table. Call with the manager's lock.
 static enum vg_status link_vgpu(struct vg_manager *manager, struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
@@ -136,7 +136,7 @@ void manager_dismiss(struct vg_virtual_gpu *vgpu)
 	vg_mutex_give(&manager->lock);
 }
 
-// ---- who there is ------------------------------------------------------------------------------------------
+// ---- looking up --------------------------------------------------------------------------------------------
 
 struct vg_virtual_gpu *manager_get(struct vg_manager *manager, int id)
 {

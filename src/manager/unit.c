@@ -1,7 +1,7 @@
 #include "manager/unit.h"
 #include "manager/shared.h"
 
-// ---- beginning and end ------------------------------------------------------------------------------------
+// ---- creation and close -----------------------------------------------------------------------------------
 
 // Returns an equal part of the unclaimed share for each vGPU that may still be created. Returns 0 if nothing is left:
 // the scheduler refuses that with the figures.

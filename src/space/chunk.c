@@ -131,7 +131,7 @@ enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, s
 	return status;
 }
 
-// ---- giving back ------------------------------------------------------------------------------------
+// ---- freeing ----------------------------------------------------------------------------------------
 
 enum vg_status space_fence(struct vg_memory_space *space)
 {

@@ -49,7 +49,7 @@ void space_remove_all_empty(struct vg_memory_space *space, struct space_chunk **
 	}
 }
 
-// ---- by itself --------------------------------------------------------------------------------------
+// ---- automatic defragmentation ----------------------------------------------------------------------
 
 // A check costs time in proportion to the empty chunks, so the interval grows with their number.
 void space_check_fragmentation(struct vg_memory_space *space, struct space_chunk **list)
@@ -73,7 +73,7 @@ void space_check_fragmentation(struct vg_memory_space *space, struct space_chunk
 	space->next_look = space->operations + (empty > SPACE_LOOK_EVERY ? empty : SPACE_LOOK_EVERY);
 }
 
-// ---- when asked -------------------------------------------------------------------------------------
+// ---- defragmentation on request ---------------------------------------------------------------------
 
 enum vg_status vg_memory_space_defragment(struct vg_memory_space *space, struct vg_defragment_result *ret_result)
 {

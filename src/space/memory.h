@@ -133,7 +133,7 @@ static inline size_t space_cell_bytes(const struct vg_memory_space *space, const
 	return chunk->pool->cell ? chunk->pool->cell : space_chunk_bytes(space, chunk);
 }
 
-// ---- address.c: which pages of addresses are whose --------------------------------------------------
+// ---- address.c: pages of addresses ------------------------------------------------------------------
 
 // Finds a free row of pages at a multiple of `alignment` and assigns it to the chunk. Returns false if no row is free.
 bool space_assign_pages(struct vg_memory_space *space, struct space_chunk *chunk, size_t alignment);
@@ -145,14 +145,14 @@ struct space_range *space_range_of(const struct vg_memory_space *space, CUdevice
 size_t space_free_ranges(const struct vg_memory_space *space);
 void space_ranges_finish(struct vg_memory_space *space);
 
-// ---- charge.c: not under the lock -------------------------------------------------------------------
+// ---- charge.c, without the lock ---------------------------------------------------------------------
 
 // Sets INSUFFICIENT with both amounts; `whose` names the resource that ran out.
 enum vg_status space_insufficient(uint64_t need, uint64_t have, const char *whose);
 enum vg_status space_charge(struct vg_memory_space *space, uint64_t bytes);
 void space_refund(struct vg_memory_space *space, uint64_t bytes);
 
-// ---- chunk.c: pages of the device; at the driver, not under the lock --------------------------------
+// ---- chunk.c: pages of the device; without the lock -------------------------------------------------
 
 // Charges and maps pages; the chunk is in no pool yet. INSUFFICIENT, LIMIT, NO_MEMORY, DRIVER.
 enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, size_t alignment,
@@ -239,6 +239,6 @@ void space_remove_all_empty(struct vg_memory_space *space, struct space_chunk **
 // Counts an operation. If a check is due, puts empty chunks before *list.
 void space_check_fragmentation(struct vg_memory_space *space, struct space_chunk **list);
 
-// ---- table.c: what calls did to pages ---------------------------------------------------------------
+// ---- table.c: accesses to pages ---------------------------------------------------------------------
 
 void space_touch(struct vg_memory_space *space, struct space_chunk *chunk, size_t offset, size_t size, bool written);

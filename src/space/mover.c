@@ -24,7 +24,7 @@ void space_mover_set_between(void (*between)(const struct move_piece *pieces, si
 	between_hook = between;
 }
 
-// ---- beginning and end ------------------------------------------------------------------------------
+// ---- creation and close -----------------------------------------------------------------------------
 
 static enum vg_status load_kernels(struct space_mover *mover)
 {

@@ -254,7 +254,7 @@ bool space_pool_allocate(struct vg_memory_space *space, struct space_pool *pool,
 	return false;
 }
 
-// ---- what is free -----------------------------------------------------------------------------------
+// ---- free memory ------------------------------------------------------------------------------------
 
 uint64_t space_pool_spare(const struct vg_memory_space *space, const struct space_pool *pool)
 {

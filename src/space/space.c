@@ -122,7 +122,7 @@ static enum vg_status plan_threshold(struct vg_memory_space *space, const struct
 	return VG_OK;
 }
 
-// ---- the beginning ----------------------------------------------------------------------------------
+// ---- creation ---------------------------------------------------------------------------------------
 
 static enum vg_status create_parts(struct vg_memory_space *space, const struct vg_memory_space_options *o)
 {
@@ -221,7 +221,7 @@ enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit)
 					  (unsigned long long)limit, (unsigned long long)charged);
 }
 
-// ---- the end ----------------------------------------------------------------------------------------
+// ---- close ------------------------------------------------------------------------------------------
 
 // Leaves the movable blocks of a chunk without memory.
 static void detach_blocks(struct space_chunk *chunk)

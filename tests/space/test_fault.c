@@ -226,7 +226,7 @@ TEST(compaction)
 			 "cuMemUnmap");
 }
 
-// ---- the end ----------------------------------------------------------------------------------------
+// ---- close ------------------------------------------------------------------------------------------
 
 // Memory that cannot be zeroed is freed anyway, with an error; a call that fails once is repeated.
 static void close_it(void)
