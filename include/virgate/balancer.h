@@ -31,8 +31,8 @@ struct vg_balanced; /* one piece of work, from its submission to its end */
 enum vg_balancing {
 	/* Where the fewest executions wait and run for each part of a share; then the least used; then in turns. */
 	VG_BALANCE_LEAST_LOADED,
-	VG_BALANCE_ROUND_ROBIN,	 /* to each in turn, by manager and id */
-	VG_BALANCE_WEIGHTED	 /* to each as often as its share is large, evenly spread */
+	VG_BALANCE_ROUND_ROBIN, /* to each in turn, by manager and id */
+	VG_BALANCE_WEIGHTED	/* to each as often as its share is large, evenly spread */
 };
 
 /* Bits. */
@@ -45,8 +45,8 @@ enum vg_balancing_action {
 	 * is idle, never more than half of the lender's own nor than doubles the borrower's. It goes back when the
 	 * lender needs it or nothing waits any more. */
 	VG_ACTION_ADJUST_SHARE = 2,
-	/* A virtual GPU whose work waits gets virtual compute units that nobody has claimed, up to twice its own, until
-	 * nothing waits any more. */
+	/* A virtual GPU whose work waits gets unclaimed virtual compute units, up to twice its own, until nothing waits
+	 * any more. */
 	VG_ACTION_SCALE_UNITS = 4,
 	/* Ends the quantum of a virtual GPU whose work has a lower priority than what waits in another of the manager.
 	 */

@@ -1,12 +1,12 @@
-/* Shares of a device's computing: units that have a part of its SM-seconds, kernels by name, executions.
+/* Compute shares inside a program: units with a part of a device's SM-seconds, kernels by name, executions.
  *
- * A scheduler has one thread. What is submitted waits in virtual streams of its unit until the unit's turn; a quantum
- * is an exclusive piece of GPU time of one unit, measured on the GPU from its first kernel to its last, which the
- * account is made of. The next quantum is queued while one runs, and waits for its end on the GPU.
+ * * A scheduler has one thread. Submitted work waits in virtual streams of its unit until the unit's turn. A quantum is
+ * an exclusive period of GPU time of one unit. The GPU time from its first kernel to its last is measured and accounted
+ * to the unit. The next quantum is queued while one runs, and waits on the GPU for its end.
  *
- * A kernel that faults ends everything that the process does, on every device, as the driver has it: all executions
- * are VG_EXECUTION_FAILED, and whatever is submitted later fails with the driver's code. Only a new process can go on.
- * In a forked child every call is VG_STATE. */
+ * * A kernel that faults makes all contexts of the process unusable, on every device: all executions are
+ * VG_EXECUTION_FAILED, and later submissions fail with the driver's code. Only a new process can use the GPU again.
+ * In a forked child every call fails with VG_STATE. */
 #ifndef VIRGATE_COMPUTE_H
 #define VIRGATE_COMPUTE_H
 
@@ -24,24 +24,24 @@
 extern "C" {
 #endif
 
-struct vg_compute;	/* a device's scheduler */
-struct vg_compute_unit; /* who has a share of it */
-struct vg_execution;	/* one piece of work, from queued to its end */
+struct vg_compute;	/* the scheduler of a device */
+struct vg_compute_unit; /* has a compute share of the device */
+struct vg_execution;	/* one submitted piece of work */
 
 /* ---- the scheduler -------------------------------------------------------------------------------- */
 
-/* Who comes next among units that have work. */
+/* How the scheduler chooses the next unit among those that have work. */
 enum vg_compute_policy {
-	VG_COMPUTE_ROUND_ROBIN, /* in turns of a time slice, whatever the shares; who has no work is passed over */
-	/* The unit's priority plus that of its most urgent work decides; who is below waits for as long as those above
-	 * have work, be it for ever. A turn lasts a time slice, unless .preemption ends it. */
+	VG_COMPUTE_ROUND_ROBIN, /* in turn, for a time slice each, regardless of shares */
+	/* The highest sum of the unit's priority and that of its most urgent work. Units with a lower sum wait as
+	 * long as others have work, possibly for ever. A turn lasts a time slice, unless .preemption ends it. */
 	VG_COMPUTE_PRIORITY,
-	VG_COMPUTE_WEIGHTED_FAIR, /* who has had the least SM-seconds for its share; idling earns nothing */
+	VG_COMPUTE_WEIGHTED_FAIR, /* fewest SM-seconds relative to the share; idle time is not credited */
 };
 enum vg_compute_placement {
-	VG_PLACEMENT_AUTOMATIC, /* groups where all shares can be had within the tolerance, else time */
+	VG_PLACEMENT_AUTOMATIC, /* groups if they match all shares within the tolerance, else time */
 	VG_PLACEMENT_TIME,	/* exclusive quanta of the whole device */
-	VG_PLACEMENT_GROUPS,	/* SM groups of the nearest size; who finds none shares what is left by time */
+	VG_PLACEMENT_GROUPS,	/* SM groups of the nearest size; units without a group use the rest in time slices */
 };
 
 struct vg_compute_options {
@@ -49,22 +49,22 @@ struct vg_compute_options {
 	unsigned max_units;	       /* 0: 16. Also how many virtual compute units the device has; 1024 at most */
 	enum vg_compute_policy policy; /* 0: round robin */
 	enum vg_compute_placement placement; /* 0: automatic */
-	double group_tolerance;		     /* how far from its share a group may be, 0…1; 0: 0.01 */
-	unsigned time_slice_ms;		     /* 0: 100. The longest that one unit has the device while others wait */
-	unsigned monitoring_interval_ms;     /* 0: 100. Utilization is measured over the last one of these */
-	/* Nonzero: a unit stays in its group also while other groups' units idle. 0: their SMs are lent, by sharing the
-	 * whole device in time for as long as that lasts. Time is never kept for who has no work. */
+	double group_tolerance;		     /* largest difference of a group from its share, 0…1; 0: 0.01 */
+	unsigned time_slice_ms;		     /* longest turn of a unit while others wait; 0: 100 */
+	unsigned monitoring_interval_ms;     /* utilization is measured over the last such interval; 0: 100 */
+	/* Nonzero: a unit stays in its group also while units of other groups are idle. 0: units use the SMs of idle
+	 * groups: the whole device is shared in time as long as a group is idle. Idle units never get time. */
 	int no_dynamic_scaling;
-	int preemption; /* nonzero: work of higher priority ends a turn after the kernels that were handed over */
+	int preemption; /* nonzero: work of higher priority ends a turn after the kernels that were launched */
 };
 
-/* `options` may be NULL. Holds the device's primary context and starts the scheduler's thread. The caller owns
+/* `options` may be NULL. Retains the device's primary context and starts the scheduler's thread. The caller owns
  * *ret_compute and ends it with vg_compute_destroy(). INVALID, LIMIT, STATE, NO_MEMORY, SYSTEM (no thread), DRIVER. Any
  * thread. Source: cuDevicePrimaryCtxRetain. */
 VG_PUBLIC enum vg_status vg_compute_create(struct vg_device *device, const struct vg_compute_options *options,
 					   struct vg_compute **ret_compute);
-/* Closes its units, as vg_compute_unit_close(), and ends the thread; calls by others are CLOSED then. BUSY while any
- * unit has work that has not ended: then none is closed. Twice is fine. Not from a callback of the library. INVALID,
+/* Closes its units, as vg_compute_unit_close(), and ends the thread; later calls fail with CLOSED. BUSY if a unit has
+ * work that has not ended: then no unit is closed. A second call succeeds. Not from a callback of the library. INVALID,
  * STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_compute_close(struct vg_compute *compute);
 /* Likewise, but work that has not ended is cancelled, as by vg_compute_unit_end(). */
@@ -121,12 +121,12 @@ struct vg_compute_unit_options {
 VG_PUBLIC enum vg_status vg_compute_unit_create(struct vg_compute *compute,
 						const struct vg_compute_unit_options *options,
 						struct vg_compute_unit **ret_unit);
-/* Gives its share back. Others' calls, also those that wait, are CLOSED from here on. BUSY while it has work that has
- * not ended, with the figures: nothing has changed then. Twice is fine. INVALID, STATE. Any thread but the scheduler's.
- */
+/* Closes the unit and frees its share. Calls of other threads, also waiting ones, then fail with CLOSED. BUSY if it
+ * has work that has not ended; the text has the numbers, and nothing is changed. A second call succeeds. INVALID,
+ * STATE. Any thread but the scheduler's. */
 VG_PUBLIC enum vg_status vg_compute_unit_close(struct vg_compute_unit *unit);
-/* Likewise, whatever work it has: what is queued is cancelled, what runs hands no further kernel over and is waited
- * for, and the log callback is told how many executions that were. Never BUSY. */
+/* The same, also if it has work: cancels queued work, launches no further kernels of running work and waits for those
+ * that were launched, and reports the number of executions to the log callback. Never BUSY. */
 VG_PUBLIC enum vg_status vg_compute_unit_end(struct vg_compute_unit *unit);
 /* Ends it and drops the caller's reference. NULL is fine. */
 VG_PUBLIC void vg_compute_unit_destroy(struct vg_compute_unit *unit);
@@ -193,14 +193,14 @@ VG_PUBLIC enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit);
  *   softmax(x, y, rows, columns): of each row;
  *   reduce_sum(x, sum, n), dot(x, y, sum, n): added to *sum, in whatever order.
  *
- * What a kernel needs is told from its code and that of all that it may call. Tensor cores: wmma.mma, mma,
- * wgmma.mma_async and tcgen05.mma; not what loads and stores their operands. Mixed precision: those of them whose
- * inputs have fewer bits than what they accumulate in (integers too), that compute in tf32, or that say at run time
- * what they accumulate in (tcgen05); and sums and products of floating-point numbers of two types (fma.rn.f32.f16); not
- * conversions. PTX always tells, but of functions that it lacks; so does machine code of compute
- * capability 7.5, 8.x, 9.0, 10.0, 10.3, 11.0 and 12.x, by what the compiler made of it: fp8 products that became
- * products of halves are such. Other machine code and kernels that were borrowed cannot be told: see enum
- * vg_unknown_code. */
+ * The requirements of a kernel are read from its code and that of all functions it may call. Tensor cores: wmma.mma,
+ * mma, wgmma.mma_async and tcgen05.mma; not the loads and stores of their operands. Mixed precision: those of them
+ * whose inputs have fewer bits than what they accumulate in (integers too), that compute in tf32, or that say at run
+ * time what they accumulate in (tcgen05); and sums and products of floating-point numbers of two types
+ * (fma.rn.f32.f16); not conversions. This works for PTX, except for functions that it does not contain, and for
+ * machine code of compute capability 7.5, 8.x, 9.0, 10.0, 10.3, 11.0 and 12.x, as the compiler translated it: fp8
+ * products that became products of halves count as such. Other machine code and borrowed kernels cannot be read: see
+ * enum vg_unknown_code. */
 
 /* All kernels of the object code, under the expressions that it was compiled for, or else their symbols; beside the
  * built-in ones. EXISTS names the clash, and nothing changes then; NOT_FOUND (it has no kernel), CLOSED, STATE, DRIVER.
@@ -228,9 +228,9 @@ struct vg_work {
 	int priority;	 /* higher first among the unit's streams, and between units: VG_COMPUTE_PRIORITY */
 	unsigned repeat; /* launches of it, one after the other; 0: 1. Cancelling takes effect between them */
 };
-/* Queues work. All of it is checked first: NOT_FOUND (no such kernel; says which there are), INVALID (an argument, a
- * dimension, a stream that there is not), POLICY (tensor cores or mixed precision that the unit may not use: which
- * instruction, or that nobody can tell), LIMIT (a cooperative grid that cannot be resident on the
+/* Queues work, after checking it: NOT_FOUND (no such kernel; the text lists the kernels), INVALID (an argument, a
+ * dimension, no such stream), POLICY (tensor cores or mixed precision that the unit may not use: the text names the
+ * instruction, or says that the code cannot be read), LIMIT (a cooperative grid that cannot be resident on the
  * whole device; in a smaller SM group the driver refuses it, and the execution fails), CLOSED, STATE, NO_MEMORY,
  * DRIVER (the context has failed). `ret_execution` may be NULL; else the caller owns *ret_execution and drops it with
  * vg_execution_destroy(). Any thread, many at once. */

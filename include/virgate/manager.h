@@ -1,16 +1,16 @@
-/* Virtual GPUs inside a program: parts of a device with memory, work and a share of their own.
+/* Virtual GPUs inside a program: parts of a device with their own memory limit, work and compute share.
  *
- * A manager divides one device; a process may have any number of managers, also of the same device. Its virtual GPUs
- * (vGPUs) have ids, memory limits that are kept page by page, virtual streams, and shares of the device's time that its
- * scheduler keeps. What the limits of all managers of the process promise never passes the device's memory; shares are
- * of one manager. A vGPU lives in the process; one that is `shared` is known to the node's daemon as well, and programs
- * enter it with virgate run --vgpu.
+ * * A manager divides one device; a process may have several managers, also of the same device. Its virtual GPUs
+ * (vGPUs) have ids, memory limits that are enforced for each page, virtual streams, and compute shares that its
+ * scheduler enforces. The sum of the memory limits of all managers of the process never exceeds the device's memory;
+ * compute shares are of one manager. A vGPU exists only in the process; one that is `shared` is also registered with
+ * the node's daemon, and programs enter it with virgate run --vgpu.
  *
- * Every function may be called from any thread. A vGPU that one thread closes is VG_CLOSED for the others from then on;
- * calls that had begun complete. Addresses are the device's own, of the process's primary context: memory of one vGPU
- * is refused by the calls of another (BOUNDS), but nothing stops a kernel that was handed the address. A kernel that
- * faults ends all of the process's contexts, and with them all vGPUs of all managers, also those of other devices: they
- * are in VG_VIRTUAL_GPU_ERROR, and can only be closed. In a forked child every call is VG_STATE. */
+ * * Every function may be called from any thread. When one thread closes a vGPU, later calls of others fail with
+ * VG_CLOSED; calls that had begun complete. Addresses are of the process's primary context: calls of one vGPU refuse
+ * memory of another (BOUNDS), but a kernel that gets the address can use it. A kernel that faults makes all contexts
+ * of the process unusable, and so all vGPUs of all managers, also those of other devices: they are in
+ * VG_VIRTUAL_GPU_ERROR, and can only be closed. In a forked child every call fails with VG_STATE. */
 #ifndef VIRGATE_MANAGER_H
 #define VIRGATE_MANAGER_H
 
@@ -118,14 +118,14 @@ struct vg_virtual_gpu_options {
  * shared one also NO_DAEMON, DENIED, NOT_FOUND, SYSTEM. After a failure nothing has changed. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_create(struct vg_manager *manager, const struct vg_virtual_gpu_options *options,
 					       struct vg_virtual_gpu **ret_vgpu);
-/* Destroys it for everybody: calls of other threads complete; memory that was left is zeroed and given back, and the
- * log callback is told how much it was. Handles stay good, and their calls are CLOSED. BUSY while it has work that has
- * not ended, with the figures: nothing has changed then. Closing twice is fine; a second call waits for the first one's
- * end. Not from a callback that a call on this vGPU makes. INVALID, STATE, DRIVER: something could not be zeroed or
- * given back, and the vGPU is gone all the same. */
+/* Closes the vGPU for all users: calls of other threads complete, and memory that is left is zeroed, freed and
+ * reported to the log callback. References stay valid, and calls with them fail with CLOSED. BUSY if it has work
+ * that has not ended; the text has the numbers, and nothing is changed. A second call succeeds, and waits for the
+ * first one. Not from a callback of a call on this vGPU. INVALID, STATE, DRIVER: some memory could not be zeroed or
+ * freed; the vGPU is closed nevertheless. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_close(struct vg_virtual_gpu *vgpu);
-/* Likewise, whatever work it has: what is queued is cancelled, what runs goes on to the end of the kernels that were
- * handed over, and the log callback is told how many executions that were. Never BUSY. */
+/* The same, also if it has work: cancels queued work, launches no further kernels of running work and waits for those
+ * that were launched, and reports the number of executions to the log callback. Never BUSY. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_end(struct vg_virtual_gpu *vgpu);
 /* Drops the caller's reference; the last one ends the vGPU, as vg_virtual_gpu_end(). NULL is fine. */
 VG_PUBLIC void vg_virtual_gpu_destroy(struct vg_virtual_gpu *vgpu);
@@ -139,11 +139,11 @@ VG_PUBLIC struct vg_manager *vg_virtual_gpu_manager(const struct vg_virtual_gpu 
 
 enum vg_virtual_gpu_status {
 	VG_VIRTUAL_GPU_NOT_FOUND, /* no vGPU of the manager ever had the id */
-	VG_VIRTUAL_GPU_CREATED,	  /* and never used yet */
+	VG_VIRTUAL_GPU_CREATED,	  /* not used yet */
 	VG_VIRTUAL_GPU_RUNNING,
 	VG_VIRTUAL_GPU_PAUSED,
-	VG_VIRTUAL_GPU_ERROR,	 /* the context is lost: close it */
-	VG_VIRTUAL_GPU_DESTROYED /* there was one */
+	VG_VIRTUAL_GPU_ERROR,	 /* the context is unusable: close it */
+	VG_VIRTUAL_GPU_DESTROYED /* the vGPU was closed */
 };
 /* NOT_FOUND also for NULL and for ids below 1; DESTROYED where the manager was closed. */
 VG_PUBLIC enum vg_virtual_gpu_status vg_manager_status(struct vg_manager *manager, int id);
@@ -194,13 +194,13 @@ struct vg_virtual_gpu_move_options {
 	vg_virtual_gpu_progress_fn *progress;
 	void *user;
 };
-/* Moves the memory of a paused vGPU to the host, and back to the same addresses. Work that runs ends first. What is
- * charged stays charged; the device's memory is free for others meanwhile. Until it is back, calls that need the memory
- * are STATE, and so is vg_virtual_gpu_resume(); it can be closed. `options` may be NULL. The copies are pageable, and the
- * host needs as much memory. STATE (not paused; it is there already; stopped), UNSUPPORTED (memory is not virtualized:
- * its addresses would change), NO_MEMORY (of the host), INSUFFICIENT (the device has no room: the memory stays in the
- * host), CLOSED, INVALID, DRIVER. After a failure all is where it was; only if the device has no room any more for what
- * had left, a move to the host that fails leaves it there, as `memory_in_host` shows. */
+/* Moves the memory of a paused vGPU to the host, and back to the same addresses, after running work has ended. The
+ * memory stays charged, but other users of the device can allocate it meanwhile. While it is in the host, calls that
+ * need the memory and vg_virtual_gpu_resume() fail with STATE; the vGPU can be closed. `options` may be NULL. The
+ * host needs as much pageable memory. STATE (not paused; moved already; stopped), UNSUPPORTED (memory is not
+ * virtualized: its addresses would change), NO_MEMORY (of the host), INSUFFICIENT (the device has too little memory:
+ * the memory stays in the host), CLOSED, INVALID, DRIVER. A failed move is rolled back. Only if the device then
+ * lacks the room does memory that was moved to the host stay there; `memory_in_host` shows that. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_move_out(struct vg_virtual_gpu *vgpu,
 						 const struct vg_virtual_gpu_move_options *options);
 VG_PUBLIC enum vg_status vg_virtual_gpu_move_in(struct vg_virtual_gpu *vgpu,
@@ -211,9 +211,9 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_set_memory_limit(struct vg_virtual_gpu *
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-/* `size` bytes at a multiple of `alignment`, a power of two; 0: 256. The block is ended with vg_virtual_gpu_free(), or
- * with the vGPU. INVALID (size 0, an alignment that is none), INSUFFICIENT (the vGPU's limit, or the device has not
- * that much: need and have), CLOSED, STATE, NO_MEMORY, DRIVER. */
+/* Allocates `size` bytes at a multiple of `alignment`, a power of two; 0: 256. vg_virtual_gpu_free() or closing the
+ * vGPU frees the block. INVALID (size 0, invalid alignment), INSUFFICIENT (the vGPU's limit or the device's memory,
+ * with `need` and `have`), CLOSED, STATE, NO_MEMORY, DRIVER. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_allocate(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment,
 						 vg_address *ret_address);
 /* The device must be done with it: synchronize first. Memory that leaves the vGPU is zeroed, behind whatever work of

@@ -1,17 +1,17 @@
-/* The memory of a virtual GPU: addresses of its own over the device's virtual memory, pages that come and go, and
- * blocks in them.
+/* The memory of a virtual GPU: a range of reserved addresses, pages that are mapped there on demand, and blocks in
+ * them.
  *
- * A space reserves addresses, which cost nothing, and maps pages there when blocks need them: a page is what the device
- * maps at once, 2 MiB or a multiple. Small blocks lie in pages of their size class (a pool), larger ones in parts of a
- * page, a 64th each, and those of a page or more have whole pages for themselves. Memory is charged by the page,
- * once, before the page is made. Pages that have become empty are kept for the next block up to the pool's size; what
- * goes back to the device is zeroed first, and a page that comes from it is all zero.
+ * * A space reserves addresses, which takes no memory, and maps pages there when blocks need them. A page is the unit
+ * that the device maps, 2 MiB or a multiple. Small blocks are in pages of their size class (a pool), larger ones take
+ * some of the 64 parts of a page, and blocks of a page or more have their own pages. Memory is charged once for each
+ * page, before the page is made. Empty pages are kept for later blocks, up to the size of the pool. Pages are zeroed
+ * before they return to the device, and new pages are zero.
  *
- * Any thread may use a space at any time. Calls that copy return when the copy is done; they come after what was queued
- * before on the legacy default stream, and do not wait for other streams. A block must not be freed while the device
- * still uses it: its place may go to the next block at once. Pages go back to the device only when the work that was
- * queued until then is done: a call that gives pages back waits for it, and without a manager that means all work of
- * the context, which spoils captures that are under way. In a forked child every call is VG_STATE. */
+ * * Any thread may use a space at any time. Calls that copy return when the copy is done; they run after work that
+ * was queued on the legacy default stream before, and do not wait for other streams. Do not free a block while the
+ * device still uses it: the next block may get its memory at once. Before pages return to the device, the call waits
+ * for work that was queued before; without a manager it waits for all work of the context, which invalidates
+ * captures. In a forked child every call fails with VG_STATE. */
 #ifndef VIRGATE_MEMORY_SPACE_H
 #define VIRGATE_MEMORY_SPACE_H
 
@@ -63,17 +63,16 @@ VG_PUBLIC enum vg_status vg_memory_space_close(struct vg_memory_space *space);
  * addresses are left), CLOSED, NO_MEMORY, STATE, DRIVER. After a failure everything is as it was. Any thread. */
 VG_PUBLIC enum vg_status vg_memory_space_allocate(struct vg_memory_space *space, size_t size, size_t alignment,
 						  vg_address *ret_address);
-/* Of a block by the address that vg_memory_space_allocate() gave. BOUNDS (an address of no part of this space),
- * STALE (nothing is allocated there: it was freed, or never was), INVALID (in the middle of a block, or a movable one),
- * CLOSED, STATE. Pages that the driver does not take back stay charged, are freed later, and are logged.
- * Any thread. */
+/* Frees the block at the address that vg_memory_space_allocate() returned. BOUNDS (not an address of this space), STALE
+ * (no block there: it was freed, or never allocated), INVALID (inside of a block, or a movable block), CLOSED, STATE.
+ * Pages that the driver fails to free stay charged, are freed later, and are logged. Any thread. */
 VG_PUBLIC enum vg_status vg_memory_space_free(struct vg_memory_space *space, vg_address address);
 
 /* `size` bytes between the program's memory and a block, or within a block, or set to `value`, 0 to 255. The bytes may
  * begin anywhere in a block and must end in it; 0 bytes are fine, also at its end. BOUNDS (an address of no part of the
  * space, such as one of the program's, or bytes beyond the block's end), STALE (nothing is allocated there), INVALID
  * (NULL, or device memory where the program's belongs; a value out of range; parts that overlap), STATE (a movable
- * block that nobody has pinned), CLOSED, DRIVER. Where the result is not DRIVER nothing was read or written. Any
+ * block that is not pinned), CLOSED, DRIVER. Where the result is not DRIVER nothing was read or written. Any
  * thread. Sources: cuMemcpyHtoD, cuMemcpyDtoH, cuMemcpyDtoD, cuMemsetD8. */
 VG_PUBLIC enum vg_status vg_memory_space_write(struct vg_memory_space *space, vg_address to, const void *from,
 					       size_t size);
@@ -144,8 +143,8 @@ VG_PUBLIC enum vg_status vg_memory_space_set_pool_size(struct vg_memory_space *s
 
 /* ---- movable blocks ------------------------------------------------------------------------------- */
 
-/* A block without an address of its own: compaction may move it while nobody has it pinned. Until it is unpinned its
- * address stays, and whatever kernels do with it must be done by then. */
+/* A block without a fixed address: compaction may move it while it is not pinned. While it is pinned its address
+ * does not change. Kernels that use the address must have ended before it is unpinned. */
 struct vg_movable_block;
 
 /* As vg_memory_space_allocate(). The caller owns *ret_block, which keeps the space's object and ends with
@@ -186,26 +185,26 @@ struct vg_compact_options {
 	size_t size;		 /* sizeof(struct vg_compact_options) */
 	uint64_t max_bytes;	 /* moved at most; 0: no bound */
 	double max_milliseconds; /* no pass begins after this time; a pass is 512 MiB at most. 0: no bound */
-	/* After each pass, on the calling thread, under no lock: nonzero stops. It may use the space. NULL: nobody
-	 * asks. */
+	/* Called after each pass, on the calling thread, without a lock: a nonzero result stops. It may use the space.
+	 * NULL: none. */
 	int (*progress)(void *user, const struct vg_compact_progress *progress);
 	void *user;
 };
 struct vg_compact_result {
 	uint64_t bytes_moved, bytes_returned; /* in blocks; in pages to the device */
 	size_t blocks_moved;
-	int complete;		   /* nonzero: there is nothing more to move; 0: a bound or the callback ended it */
+	int complete;		   /* nonzero: nothing more can be moved; 0: a bound or the callback ended it */
 	double copy_ms, verify_ms; /* of the device, by its own clock */
-	double remap_ms;	   /* zeroing and unmapping of the pages that went */
+	double remap_ms;	   /* zeroing and unmapping of the returned pages */
 	double before, after;	   /* fragmentation */
 };
-/* Moves movable blocks that nobody has pinned from the emptiest pages of their size into fuller ones, compares each
- * copy with its source on the device before the source is given up, and gives the emptied pages back. Needs no device
- * memory of its own. Other calls go on meanwhile; vg_movable_block_pin() of a block that is just being moved waits for
- * the pass. `options` and `ret_result` may be NULL. BUSY (another thread compacts the space), INTEGRITY (a copy was not
- * what its source was: the pass is undone, no block of it has moved), INVALID, CLOSED, NO_MEMORY, STATE, DRIVER
- * (likewise undone; earlier passes hold). `ret_result` is written also where the result is INTEGRITY or DRIVER. Any
- * thread. */
+/* Moves movable blocks that are not pinned from the emptiest pages of their size to fuller ones. Compares each copy
+ * with its source on the device before it frees the source, and returns the emptied pages to the device. Needs no
+ * additional device memory. Other calls may run meanwhile; vg_movable_block_pin() of a block that is being moved
+ * waits for the pass. `options` and `ret_result` may be NULL. BUSY (another thread compacts the space), INTEGRITY (a
+ * copy differs from its source: the pass is rolled back, none of its blocks has moved), INVALID, CLOSED, NO_MEMORY,
+ * STATE, DRIVER (likewise undone; earlier passes hold). `ret_result` is written also where the result is INTEGRITY
+ * or DRIVER. Any thread. */
 VG_PUBLIC enum vg_status vg_memory_space_compact(struct vg_memory_space *space,
 						 const struct vg_compact_options *options,
 						 struct vg_compact_result *ret_result);

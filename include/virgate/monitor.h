@@ -1,15 +1,15 @@
-/* A monitor: a thread that samples a manager's device and its virtual GPUs, keeps what it saw, and calls back where a
- * figure goes beyond a threshold.
+/* A monitor: a thread that samples a manager's device and its virtual GPUs, keeps the samples, and calls back when a
+ * figure crosses a threshold.
  *
- * Sampling holds nobody up: it takes the short locks that an info function takes, makes no call that waits for the GPU,
- * and works in the monitor's own thread. What a sample costs is measured and told by vg_monitor_info(): with 64 virtual
- * GPUs on an H200, 4.6 us for each of them. A virtual GPU whose last handle is dropped while a sample looks at
- * it is closed when that has looked.
+ * * Sampling does not block other threads: it takes the same short locks as an info function, makes no call that waits
+ * for the GPU, and runs in the monitor's own thread. vg_monitor_info() returns the time that sampling takes: with 64
+ * virtual GPUs on an H200, 4.6 us for each of them. If the last reference to a virtual GPU is dropped while a sample
+ * reads it, it is closed after that.
  *
- * What is not known is marked so, never 0. Samples are planned at multiples of the interval from the first one on, so
- * that they do not drift; one that came late says by how much, and one that would have come a whole interval late is
- * left out and counted. Times are of CLOCK_MONOTONIC, in nanoseconds. In a forked child every call is STATE: its thread
- * is not there. */
+ * * Unknown figures are marked, and never 0. Samples are planned at multiples of the interval from the first one on,
+ * so that they do not drift. A late sample has its delay; one that would be a whole interval late is omitted and
+ * counted. Times are of CLOCK_MONOTONIC, in nanoseconds. In a forked child, which lacks the thread, every call fails
+ * with STATE. */
 #ifndef VIRGATE_MONITOR_H
 #define VIRGATE_MONITOR_H
 
@@ -56,20 +56,20 @@ enum vg_metric_name {
 #define X(name, field, unit) VG_METRIC_##name,
 	VG_METRIC_LIST(X)
 #undef X
-	VG_METRIC_COUNT
+		VG_METRIC_COUNT
 };
 /* "memory_held"; "unknown metric" for a value outside the list. Any thread. */
 VG_PUBLIC const char *vg_metric_text(enum vg_metric_name metric);
 
 /* Where the memory that is in use on a device was read. */
 enum vg_memory_source {
-	VG_MEMORY_SOURCE_NONE,	 /* nobody says */
-	VG_MEMORY_SOURCE_NVML,	 /* NVML: all processes, and what the driver keeps for itself */
+	VG_MEMORY_SOURCE_NONE,	 /* unknown */
+	VG_MEMORY_SOURCE_NVML,	 /* NVML: of all processes and the driver itself */
 	VG_MEMORY_SOURCE_DRIVER, /* cuMemGetInfo, where there is no NVML for the device */
 	VG_MEMORY_SOURCE_LEDGER	 /* the manager's own account: a virtual GPU's */
 };
 
-/* What was seen at one time of one virtual GPU, or of the device. */
+/* The figures of one virtual GPU, or of the device, at one time. */
 struct vg_sample {
 	uint64_t time_ns;     /* when it was read */
 	uint64_t interval_ns; /* since the sample before; 0: this is the first one, and rates are unknown */
@@ -77,7 +77,7 @@ struct vg_sample {
 	int id;		      /* of the virtual GPU; 0: the device */
 	enum vg_virtual_gpu_status status; /* of the virtual GPU; the device: VG_VIRTUAL_GPU_RUNNING */
 	enum vg_memory_source memory_source;
-	struct vg_metric memory_held; /* device memory that it takes, pages and all; the device: in use, by anybody */
+	struct vg_metric memory_held;	      /* device memory, by pages; of the device: in use by all processes */
 	struct vg_metric memory_allocated;    /* of it: what programs asked for; the device: its virtual GPUs' sum */
 	struct vg_metric memory_limit;	      /* the device: what it has */
 	struct vg_metric memory_utilization;  /* charged / limit */

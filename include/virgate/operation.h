@@ -1,5 +1,5 @@
-/* Operations of neural networks on device memory: matrix multiplication, convolution, activation. Here is what they
- * are told; a program runs them through a virtual GPU.
+/* Operations of neural networks on device memory: matrix multiplication, convolution, activation. This header has their
+ * parameters; a program runs them through a virtual GPU.
  *
  * Matrices are row-major, images NCHW: batch, channel, row, column, the last one dense. Sums of products are formed in
  * f32 for f32, tf32, f16 and bf16, in f64 for f64, and rounded once to the type in memory, to nearest, ties to even.
@@ -50,7 +50,7 @@ enum vg_epilogue {
 /* C = epilogue(alpha * A * B + beta * C), where A is m x k, B is k x n and C is m x n, each without gaps between its
  * rows. With beta 0 the former C is not read, with alpha 0 neither A nor B. */
 struct vg_matrix_multiply {
-	size_t size; /* sizeof(struct vg_matrix_multiply) */
+	size_t size;		   /* sizeof(struct vg_matrix_multiply) */
 	enum vg_element_type type; /* of A, B, C and the bias */
 	uint64_t m, n, k;	   /* from 1 */
 	vg_address a, b, c;	   /* multiples of the type's bytes; C overlaps neither A nor B nor the bias */
@@ -85,14 +85,14 @@ VG_PUBLIC enum vg_status vg_convolution_output(const struct vg_convolution *conv
 					       uint64_t *ret_width);
 
 /* X(NAME, text, formula). A NaN stays one. What tends to zero for -infinity is zero there. */
-#define VG_ACTIVATION_LIST(X)                                                                                          \
-	X(RELU, "relu", "max(x, 0)")                                                                                   \
-	X(LEAKY_RELU, "leaky_relu", "x > 0 ? x : alpha * x; alpha 0: 0.01")                                            \
-	X(ELU, "elu", "x > 0 ? x : alpha * (exp(x) - 1); alpha 0: 1")                                                  \
-	X(GELU, "gelu", "x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))")                                           \
-	X(SILU, "silu", "x / (1 + exp(-x))")                                                                           \
-	X(SIGMOID, "sigmoid", "1 / (1 + exp(-x))")                                                                     \
-	X(TANH, "tanh", "tanh(x)")                                                                                     \
+#define VG_ACTIVATION_LIST(X)                                                \
+	X(RELU, "relu", "max(x, 0)")                                         \
+	X(LEAKY_RELU, "leaky_relu", "x > 0 ? x : alpha * x; alpha 0: 0.01")  \
+	X(ELU, "elu", "x > 0 ? x : alpha * (exp(x) - 1); alpha 0: 1")        \
+	X(GELU, "gelu", "x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))") \
+	X(SILU, "silu", "x / (1 + exp(-x))")                                 \
+	X(SIGMOID, "sigmoid", "1 / (1 + exp(-x))")                           \
+	X(TANH, "tanh", "tanh(x)")                                           \
 	X(SOFTMAX, "softmax", "exp(x) / sum of exp over the channels, at each position of each image by itself")
 enum vg_activation_kind {
 #define X(name, text, formula) VG_ACTIVATION_##name,

@@ -1,10 +1,9 @@
-/* Virtual GPUs from a C program: what the verbs of virgate(1) do, as functions.
+/* Virtual GPUs from a C program: the verbs of virgate(1) as functions.
  *
- * A node is one machine's daemon as this process sees it: the system's, or the user's own, which
- * starts by itself on the first request. A vGPU is a named slice of one physical GPU. Sizes are
- * bytes, times are seconds since the epoch. Every function may be called from any thread; one
- * node may be used by several threads at once. After a failure vg_last_error() has the whole
- * sentence: what was asked, what there is, what to do next. */
+ * A node is the machine's daemon as this process uses it: the system's, or the user's own, which the first request
+ * starts. A vGPU is a named part of one physical GPU. Sizes are in bytes, times in seconds since the epoch. Every
+ * function may be called from any thread, and several threads may use one node at once. After a failure vg_last_error()
+ * has a text with the request, what is available, and what to do. */
 #ifndef VIRGATE_VGPU_H
 #define VIRGATE_VGPU_H
 
@@ -22,54 +21,54 @@ struct vg_node;
 
 struct vg_node_options {
 	size_t size;		 /* sizeof(struct vg_node_options) */
-	const char *runtime_dir; /* where the daemon listens; NULL: VIRGATE_RUNTIME_DIR, else the usual places */
-	const char *simulate; /* "1" or a specification; NULL: as VIRGATE_SIM says, else a real GPU; "": a real GPU */
-	const char *libdir;   /* where the interposer lies; NULL: VIRGATE_LIBDIR, else beside the program or library */
-	int no_start;		 /* nonzero: do not start a daemon where none answers */
+	const char *runtime_dir; /* of the daemon's socket; NULL: VIRGATE_RUNTIME_DIR, else the default directories */
+	const char *simulate;	 /* "1" or a specification; NULL: VIRGATE_SIM, else a real GPU; "": a real GPU */
+	const char *libdir;	 /* of the interposer; NULL: VIRGATE_LIBDIR, else beside the program or library */
+	int no_start;		 /* nonzero: do not start a daemon if none answers */
 	unsigned timeout;	 /* seconds for a request, or for a daemon's start; 0: 20 */
 };
 
-/* Finds out where the node's daemon listens; nothing is started or asked yet. `options` may be
- * NULL. The caller owns *ret_node and ends it with vg_node_close(). INVALID, SYSTEM. */
+/* Finds the socket of the node's daemon; does not start one. `options` may be NULL. The caller owns *ret_node and
+ * ends it with vg_node_close(). INVALID, SYSTEM. */
 VG_PUBLIC enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_node **ret_node);
 /* NULL is fine. */
 VG_PUBLIC void vg_node_close(struct vg_node *node);
 /* The path of the daemon's socket; valid until the node is closed. */
 VG_PUBLIC const char *vg_node_socket(const struct vg_node *node);
-/* Asks the daemon for nothing but an answer, starting it where allowed. NO_DAEMON, NO_DRIVER. */
+/* Checks that the daemon answers; starts it if allowed. NO_DAEMON, NO_DRIVER. */
 VG_PUBLIC enum vg_status vg_node_ping(struct vg_node *node);
 
-/* Ends the daemon; the next request starts another where allowed. DENIED, NO_DAEMON. */
+/* Ends the daemon; the next request starts another if allowed. DENIED, NO_DAEMON. */
 VG_PUBLIC enum vg_status vg_node_shutdown(struct vg_node *node);
 
-/* Where the device memory of a process in an evictable vGPU is. All fields are 0 if they are not known. The process
- * itself says all of it but `suspended`. */
+/* Where the device memory of a process in an evictable vGPU is. All fields are 0 if unknown. The process itself reports
+ * all of them but `suspended`. */
 struct vg_eviction_info {
 	int known; /* 0: the vGPU is not evictable, or the process has ended, is a guest, or shares a vGPU of its own */
-	/* "none" (it has no memory that can move), "running", "asked" (to leave; it has not begun), "preparing" (it
-	 * pins host memory, and goes on), "draining" (it waits for its threads and the GPU), "leaving", "suspended" (in
-	 * the host), "out" (in the host, to make room for other vGPUs), "returning", "waiting" (to return, when the GPU
-	 * has room), "broken" (a copy failed, and its memory is lost), "unknown" */
+	/* "none" (it has no memory that can move), "running", "asked" (it should leave the GPU and has not begun),
+	 * "preparing" (it pins host memory, and runs), "draining" (it waits for its threads and the GPU), "leaving",
+	 * "suspended" (in the host), "out" (in the host, to make room for other vGPUs), "returning", "waiting" (for
+	 * room on the GPU, to return), "broken" (a copy failed, and its memory is lost), "unknown" */
 	const char *state;
-	/* nonzero: a user suspended it or its vGPU: its memory is in the host, or is to go there */
+	/* nonzero: a user suspended it or its vGPU: its memory is in the host, or will move there */
 	int suspended;
-	int pending;   /* nonzero: it has not carried out the last request, nor given it up */
-	/* why it gave up the last request: "" (it did not), "thread" (a thread did not return from `call`), "gpu" (the
-	 * GPU did not finish), "capture" (a stream capture did not end), "host" (the host lacks `missing` bytes),
-	 * "device" (the GPU lacks them; it goes on trying), "driver" (`error`), "file" (the file with its memory in
+	int pending; /* nonzero: it has neither carried out the last request nor given it up */
+	/* the reason why it gave up the last request: "" (it did not), "thread" (a thread did not return from `call`),
+	 * "gpu" (the GPU did not finish), "capture" (a stream capture did not end), "host" (the host lacks `missing`
+	 * bytes), "device" (the GPU lacks them; it retries), "driver" (`error`), "file" (the file with its memory in
 	 * /dev/shm: `error`), "unknown" */
 	const char *reason;
-	const char *call;  /* the driver's function; "": not known */
-	unsigned error;	   /* a CUresult; for "file" an errno */
-	uint64_t bytes;	   /* memory that can move */
-	uint64_t host;	   /* of these, in the host */
+	const char *call; /* the driver's function; "": unknown */
+	unsigned error;	  /* a CUresult; for "file" an errno */
+	uint64_t bytes;	  /* memory that can move */
+	uint64_t host;	  /* of these, in the host */
 	uint64_t missing;
 	uint64_t state_ns;  /* how long it has been in that state */
 	uint64_t moved_ns;  /* duration of the last move */
-	uint64_t waited_ns; /* time for which its threads waited for the memory, all together */
+	uint64_t waited_ns; /* time for which its threads waited for the memory, summed */
 	unsigned waiting;   /* threads that wait for it now */
 	unsigned moves;	    /* how often it moved to the host */
-	uint64_t unchanged; /* bytes that the last of these moves did not copy, because the host had them already */
+	uint64_t unchanged; /* bytes that the last of these moves did not copy, since the host had them already */
 	/* CUresult of hashing on the GPU. Not 0: hashing failed, and all blocks were copied. */
 	unsigned hash_error;
 };
@@ -77,7 +76,7 @@ struct vg_eviction_info {
 /* Whether the driver has taken a process off the GPU (virgate-suspend(1), --deep). */
 enum vg_deep {
 	VG_DEEP_NONE,
-	VG_DEEP_BEGUN, /* it is about to, or comes back; or the command that did it was killed */
+	VG_DEEP_BEGUN, /* it is doing so, or is restoring it; or the command was killed */
 	VG_DEEP_DONE,
 };
 
@@ -85,13 +84,13 @@ enum vg_deep {
 struct vg_tenant_info {
 	int64_t pid;
 	const char *command;
-	uint64_t charged;  /* what counts against the limit, overhead included */
-	uint64_t overhead; /* the part it did not ask for: contexts, modules, limits */
-	uint64_t physical; /* what the driver reports, if physical_known */
+	uint64_t charged;  /* against the limit, overhead included */
+	uint64_t overhead; /* the part of it that was not requested: contexts, modules, limits */
+	uint64_t physical; /* as the driver reports it, if physical_known */
 	int physical_known;
-	double started; /* a guest: since when it has been one */
-	int guest;	/* of another vGPU or of none: it has opened memory of this one, and is charged nothing here */
-	int ended;	/* memory of it is charged until the driver has released it or others have closed it */
+	double started; /* of a guest: when it became one */
+	int guest; /* nonzero: not a process of this vGPU; it has opened memory of it, and is charged nothing here */
+	int ended; /* nonzero: its memory is charged until the driver has freed it or others have closed it */
 	struct vg_eviction_info eviction;
 	enum vg_deep deep;
 };
@@ -99,31 +98,31 @@ struct vg_tenant_info {
 /* How the programs of a vGPU take turns on their GPU with those of other vGPUs. */
 enum vg_scheduling_class {
 	VG_CLASS_BATCH,
-	VG_CLASS_LATENCY, /* its work starts at once, while it fits the share */
+	VG_CLASS_LATENCY, /* its work starts at once, as long as it is within the share */
 };
 
-/* How programs of several vGPUs are on one GPU. All that run there at a time have the same mode. */
+/* How programs of several vGPUs use one GPU. All that run there at the same time have the same mode. */
 enum vg_sharing_mode {
-	VG_MODE_TIME, /* each has contexts of its own, and one vGPU at a time launches */
-	/* All are clients of NVIDIA's MPS and may run side by side. A fault in one ends all, there is no checkpoint, and
-	 * a GPU has at most 48 such processes, of one user. */
+	VG_MODE_TIME, /* each has its own contexts, and one vGPU at a time launches */
+	/* All are clients of NVIDIA's MPS, and may run at the same time. A fault in one ends all, checkpoints are
+	 * impossible, and a GPU has at most 48 such processes, of one user. */
 	VG_MODE_MPS,
 };
 
-/* What a vGPU got of its GPU's time, as the daemon measured it. All fields are 0 if they are not known. */
+/* The GPU time of a vGPU, as the daemon measured it. All fields are 0 if unknown. */
 struct vg_turns_info {
 	int known;	    /* 0: no program runs in the vGPU, or no vGPU of its GPU has a share or the latency class */
 	const char *mode;   /* how programs share the GPU: "time" or "mps", see enum vg_sharing_mode */
-	int held;	    /* nonzero: the vGPU gets its share whenever it has work; or it has none to get */
-	const char *reason; /* a short text: the reason if the share is not held, otherwise the present state */
-	double recent;	    /* the part of the GPU's time in the last 10 s, in percent */
-	double weight; /* the part that it is entitled to among the vGPUs active now, in percent; 0: idle time only */
+	int held;	    /* nonzero: the vGPU gets its share whenever it has work, or it has no share */
+	const char *reason; /* a short text: why it does not get its share, otherwise the present state */
+	double recent;	    /* its part of the GPU's time in the last 10 s, in percent */
+	double weight;	    /* its entitled part among the vGPUs that are active now, in percent; 0: idle time only */
 	uint64_t gpu_ns;    /* GPU time used since the first of its programs started */
 	uint64_t waited_ns; /* time for which it waited for a turn, likewise */
-	uint64_t turns;	    /* likewise */
-	const char *holder; /* name of the vGPU that has the turn now; "": none, or one that runs alone */
-	uint64_t quantum_ns; /* the mean turn on its GPU now */
-	double handovers;    /* of its GPU from one vGPU to another, per second, in the last 10 s */
+	uint64_t turns;	    /* number of turns, likewise */
+	const char *holder; /* name of the vGPU that has the turn now; "": none, or one vGPU runs alone */
+	uint64_t quantum_ns; /* mean length of a turn on its GPU now */
+	double handovers;    /* of its GPU between vGPUs, per second, in the last 10 s */
 };
 
 struct vg_vgpu_info {
@@ -135,31 +134,31 @@ struct vg_vgpu_info {
 	uint64_t overhead;
 	uint64_t physical;
 	int physical_known;
-	unsigned share;	 /* percent of the GPU's time; 0: none asked */
+	unsigned share;	 /* percent of the GPU's time; 0: none */
 	int share_limit; /* nonzero: never more than the share, even if the GPU is idle otherwise */
 	enum vg_scheduling_class scheduling_class;
 	enum vg_sharing_mode mode;
 	struct vg_turns_info turns;
 	const char *owner;
 	const char *group; /* "" : none */
-	int ephemeral;	   /* goes away with its last tenant */
-	int damaged;	   /* somebody truncated or removed its ledger: what is charged is not known; remove it */
+	int ephemeral;	   /* nonzero: removed with its last tenant */
+	int damaged;	   /* nonzero: its ledger was truncated or removed: the charge is unknown; remove the vGPU */
 	double created;
 	uint64_t refusals;
-	int tenants_known; /* 0: not for this user to see */
-	size_t tenant_count; /* guests and those that have ended among them */
+	int tenants_known;   /* 0: this user may not see them */
+	size_t tenant_count; /* with guests and ended processes */
 	const struct vg_tenant_info *tenants;
-	uint64_t shared; /* of `charged`: memory that its owner has freed or left behind, and others have open */
+	uint64_t shared; /* of `charged`: freed by its process, or of an ended process, and open in other processes */
 	int evictable;	 /* nonzero: device memory of its processes can move to the host; else the following are 0 */
-	uint64_t swap;	 /* how much host memory each process may use for that */
-	uint64_t fixed;	 /* how much of the limit may be memory that cannot move */
-	int suspended;	 /* nonzero: it is suspended as a whole, with all processes that come later */
-	/* "running", "moving", "waiting" (to return), "suspended", "partly suspended", "out" (others have the GPU); "": not
-	 * known */
+	uint64_t swap;	 /* most host memory that each process may use for that */
+	uint64_t fixed;	 /* most memory of the limit that cannot move */
+	int suspended;	 /* nonzero: it is suspended as a whole, with all processes that start later */
+	/* "running", "moving", "waiting" (to return), "suspended", "partly suspended", "out" (others use the GPU); "":
+	 * unknown */
 	const char *eviction_state;
-	uint64_t on_gpu;  /* memory that can move, and is on the GPU */
-	uint64_t in_host; /* and in the host. It stays charged */
-	unsigned idle_suspend; /* its memory leaves the GPU after so many seconds without use; 0: it does not */
+	uint64_t on_gpu;       /* movable memory on the GPU */
+	uint64_t in_host;      /* movable memory in the host; it stays charged */
+	unsigned idle_suspend; /* seconds without use after which its memory leaves the GPU; 0: it does not */
 };
 
 struct vg_vgpu_list {
@@ -192,7 +191,7 @@ struct vg_refusal_info {
 	int64_t pid;
 	const char *entry; /* the driver's function */
 	uint64_t asked;
-	uint64_t charged; /* of all tenants, then */
+	uint64_t charged; /* of all tenants, at that time */
 	uint64_t limit;
 	uint64_t overhead;
 };
@@ -213,45 +212,45 @@ struct vg_vgpu_options {
 	const char *name;   /* [A-Za-z0-9][A-Za-z0-9._-]{0,62} */
 	uint64_t memory;    /* the limit, overhead included; 0: the share's part of the GPU's memory */
 	unsigned share;	    /* percent of the GPU's time, 1 to 100; 0: none */
-	const char *device; /* index or UUID; NULL: of those where it fits and may run now, the one with the most room */
+	const char *device; /* index or UUID; NULL: the one with most room of those where it fits and may run now */
 	const char *group;  /* a group whose members may use it; NULL: none */
-	const char *owner;  /* name or number of the user it will belong to, for root to choose; NULL: the caller */
+	const char *owner;  /* name or number of its user; only root may set it; NULL: the caller */
 	int share_limit;    /* nonzero: never more than `share`, even if the GPU is idle otherwise; needs a share */
 	enum vg_scheduling_class scheduling_class;
 	enum vg_sharing_mode mode;
-	const struct vg_device_mode *device_modes; /* modes of single GPUs, which win over `mode` there; NULL: none */
+	const struct vg_device_mode *device_modes; /* modes for single GPUs, instead of `mode`; NULL: none */
 	size_t device_mode_count;
-	int evictable; /* nonzero: device memory of its processes can move to the host (virgate-suspend(1)) */
-	uint64_t swap; /* evictable: how much host memory each process may use for that; 0: as much as `memory` */
-	uint64_t fixed; /* evictable: how much of `memory` may be memory that cannot move; 0: a context and up to 1 GiB */
-	unsigned idle_suspend; /* evictable: its memory leaves the GPU after so many seconds without use; 0: never */
+	int evictable;	       /* nonzero: device memory of its processes can move to the host (virgate-suspend(1)) */
+	uint64_t swap;	       /* evictable: most host memory that each process may use for that; 0: `memory` */
+	uint64_t fixed;	       /* evictable: most of `memory` that cannot move; 0: a context and up to 1 GiB */
+	unsigned idle_suspend; /* evictable: seconds without use after which its memory leaves the GPU; 0: never */
 };
 
-/* Creates a vGPU that stays until it is removed. Where CUDA_VISIBLE_DEVICES is set, the device must be one that it
- * shows, and without a device one of those is chosen; virgate(1) says how the list is read. INVALID (also: a device
- * that CUDA_VISIBLE_DEVICES does not show), EXISTS, LIMIT (the limits on that GPU would exceed its memory, or its
- * shares 100 percent; `swap` exceeds the machine's memory), DENIED, NOT_FOUND (a device or the group), NO_DAEMON,
- * UNSUPPORTED (a MIG instance in the list; the machine has no MPS), NVML (it does not tell the GPUs' order). */
+/* Creates a vGPU that stays until it is removed. If CUDA_VISIBLE_DEVICES is set, the device must be visible; without
+ * a device, a visible one is chosen. virgate(1) describes how the list is read. INVALID (also: a device that is not
+ * visible), EXISTS, LIMIT (the limits on that GPU would exceed its memory, or its shares 100 percent; `swap` exceeds
+ * the machine's memory), DENIED, NOT_FOUND (a device or the group), NO_DAEMON, UNSUPPORTED (a MIG instance in the
+ * list; the machine has no MPS), NVML (it fails to return the order of the GPUs). */
 VG_PUBLIC enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options *options);
 /* Changes a vGPU, also while programs run in it. 0 leaves a value as it is; VG_SHARE_NONE removes the share, and
- * `share_limit` with it. A new share is in force within 100 ms. BUSY: more is in use than the new limit. NOT_FOUND,
- * LIMIT, DENIED, INVALID, NO_DAEMON. */
+ * `share_limit` with it. A new share takes effect within 100 ms. BUSY: more memory is charged than the new limit.
+ * NOT_FOUND, LIMIT, DENIED, INVALID, NO_DAEMON. */
 #define VG_SHARE_NONE 0xffffffffu
 VG_PUBLIC enum vg_status vg_vgpu_set(struct vg_node *node, const char *name, uint64_t memory, unsigned share);
-/* Removes it. BUSY: programs run in it. NOT_FOUND, DENIED, NO_DAEMON. */
+/* Removes a vGPU. BUSY: programs run in it. NOT_FOUND, DENIED, NO_DAEMON. */
 VG_PUBLIC enum vg_status vg_vgpu_remove(struct vg_node *node, const char *name);
-/* Removes it also while programs run in it or its ledger is damaged: the daemon ends its programs (SIGKILL), and the
- * call returns when they have ended and their memory is released. NOT_FOUND, DENIED; BUSY: they have not ended within
- * the node's timeout, and the vGPU goes when they have. */
+/* Removes a vGPU also while programs run in it or its ledger is damaged. The daemon ends its programs (SIGKILL), and
+ * the call returns when they have ended and their memory is freed. NOT_FOUND, DENIED; BUSY: they have not ended
+ * within the node's timeout; the vGPU is removed when they have. */
 VG_PUBLIC enum vg_status vg_vgpu_end(struct vg_node *node, const char *name);
 
-/* Sends a signal (1 to SIGRTMAX) to every process that runs in the vGPU, also in containers and of other users;
- * *ret_count says how many got it. Guests and programs that have not used CUDA yet are left out. SYSTEM: some processes
- * could not be signalled, and the last error says how many were. NOT_FOUND, DENIED, INVALID, NO_DAEMON. */
+/* Sends a signal (1 to SIGRTMAX) to every process that runs in the vGPU, also in containers and of other users.
+ * *ret_count: the number of processes that got it. Guests and programs that have not used CUDA yet get none. SYSTEM:
+ * the signal could not be sent to some processes; the last error has the numbers. NOT_FOUND, DENIED, INVALID,
+ * NO_DAEMON. */
 VG_PUBLIC enum vg_status vg_vgpu_signal(struct vg_node *node, const char *name, int signal, unsigned *ret_count);
 
-/* What there is. A list is one block: its strings and arrays live until the matching free, which
- * takes NULL. */
+/* Lists. Each is one block: its strings and arrays are valid until the matching free function, which accepts NULL. */
 VG_PUBLIC enum vg_status vg_vgpu_list(struct vg_node *node, struct vg_vgpu_list **ret_list);
 /* A list of the one vGPU of that name. NOT_FOUND, DENIED. */
 VG_PUBLIC enum vg_status vg_vgpu_inspect(struct vg_node *node, const char *name, struct vg_vgpu_list **ret_list);
@@ -261,20 +260,20 @@ VG_PUBLIC void vg_device_list_free(struct vg_device_list *list);
 VG_PUBLIC enum vg_status vg_refusal_list(struct vg_node *node, const char *name, struct vg_refusal_list **ret_list);
 VG_PUBLIC void vg_refusal_list_free(struct vg_refusal_list *list);
 
-/* The way into a vGPU for programs this process will start: environment variables. */
+/* The environment variables that let programs which this process starts run inside a vGPU. */
 struct vg_entrance;
 
-/* Enters the vGPU `name`, or, if `name` is NULL, one that `options` describe (a name is made up if
- * it has none) and that goes away when this process and every tenant have ended. CUDA_VISIBLE_DEVICES counts as with
- * vg_vgpu_create(); a vGPU on a GPU that it does not show is not entered. */
+/* Enters the vGPU `name`. If `name` is NULL, creates one with `options`, and a generated name if they have none; it
+ * is removed when this process and every tenant have ended. CUDA_VISIBLE_DEVICES applies as for vg_vgpu_create(): a
+ * vGPU on a GPU that is not visible is refused. */
 VG_PUBLIC enum vg_status vg_vgpu_enter(struct vg_node *node, const char *name, const struct vg_vgpu_options *options,
 				       struct vg_entrance **ret_entrance);
 VG_PUBLIC void vg_entrance_free(struct vg_entrance *entrance);
 VG_PUBLIC const char *vg_entrance_name(const struct vg_entrance *entrance);
 VG_PUBLIC const char *vg_entrance_ledger(const struct vg_entrance *entrance);
 VG_PUBLIC uint64_t vg_entrance_memory(const struct vg_entrance *entrance);
-/* `base` (an environment as execve(2) takes it) with what a tenant needs put in; valid until the
- * entrance is freed or asked again. NULL after a failure. */
+/* Returns `base`, an environment as for execve(2), with the variables of a tenant; valid until the entrance is freed or
+ * the next call. NULL after a failure. */
 VG_PUBLIC char **vg_entrance_environment(struct vg_entrance *entrance, char *const *base);
 
 #ifdef __cplusplus
