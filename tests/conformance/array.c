@@ -55,8 +55,8 @@ CONFORM(cost)
 CONFORM(exhaustion)
 {
 	CUarray array = NULL;
-	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = 16384, .Height = 16384, .Depth = 512, .Format = CU_AD_FORMAT_FLOAT,
-		.NumChannels = 4};
+	CUDA_ARRAY3D_DESCRIPTOR wanted = {
+		.Width = 16384, .Height = 16384, .Depth = 512, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
 
 	need_context();
 	GIVES(cuArray3DCreate(&array, &wanted), CUDA_ERROR_OUT_OF_MEMORY);
@@ -68,8 +68,11 @@ static void needs_of_levels(size_t side, CUarray_format format, size_t size)
 {
 	CUmipmappedArray mipmap;
 	CUDA_ARRAY_MEMORY_REQUIREMENTS needs = {0};
-	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = side, .Height = side, .Format = format, .NumChannels = 1,
-		.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING};
+	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = side,
+					  .Height = side,
+					  .Format = format,
+					  .NumChannels = 1,
+					  .Flags = CUDA_ARRAY3D_DEFERRED_MAPPING};
 
 	NEED(cuMipmappedArrayCreate(&mipmap, &wanted, 3));
 	WORKS(cuMipmappedArrayGetMemoryRequirements(&needs, mipmap, device));
@@ -105,24 +108,31 @@ CONFORM(memory_requirements)
 
 static CUarrayMapInfo mapping_of(CUarray array, CUmemOperationType operation, CUmemGenericAllocationHandle memory)
 {
-	return (CUarrayMapInfo){.resourceType = CU_RESOURCE_TYPE_ARRAY, .resource.array = array,
-		.memOperationType = operation, .memHandleType = CU_MEM_HANDLE_TYPE_GENERIC,
-		.memHandle.memHandle = memory, .deviceBitMask = 1u << device};
+	return (CUarrayMapInfo){.resourceType = CU_RESOURCE_TYPE_ARRAY,
+				.resource.array = array,
+				.memOperationType = operation,
+				.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC,
+				.memHandle.memHandle = memory,
+				.deviceBitMask = 1u << device};
 }
 
-// Two arrays look at the same memory, one after the other.
+// Two arrays are mapped to the same memory, one after the other.
 CONFORM(deferred_mapping)
 {
 	enum { SIDE = 64 };
 	CUarray arrays[2];
 	CUmemGenericAllocationHandle memory, other;
 	CUDA_ARRAY_MEMORY_REQUIREMENTS needs;
-	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = SIDE, .Height = SIDE, .Format = CU_AD_FORMAT_UNSIGNED_INT8,
-		.NumChannels = 1, .Flags = CUDA_ARRAY3D_DEFERRED_MAPPING};
+	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = SIDE,
+					  .Height = SIDE,
+					  .Format = CU_AD_FORMAT_UNSIGNED_INT8,
+					  .NumChannels = 1,
+					  .Flags = CUDA_ARRAY3D_DEFERRED_MAPPING};
 	CUmemAllocationProp tiles = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, .allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL};
+				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+				     .allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL};
 	CUmemAllocationProp plain = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 	unsigned char out[SIDE * SIDE], in[SIDE * SIDE] = {0};
 	size_t granularity, before;
 
@@ -137,11 +147,20 @@ CONFORM(deferred_mapping)
 	NEED(cuMemCreate(&other, size, &plain, 0));
 	for (int i = 0; i < SIDE * SIDE; i++)
 		out[i] = i % 251;
-	CUDA_MEMCPY2D to = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = out, .srcPitch = SIDE,
-		.dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = arrays[0], .WidthInBytes = SIDE, .Height = SIDE};
-	CUDA_MEMCPY2D from = {.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = arrays[1],
-		.dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = in, .dstPitch = SIDE, .WidthInBytes = SIDE,
-		.Height = SIDE};
+	CUDA_MEMCPY2D to = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+			    .srcHost = out,
+			    .srcPitch = SIDE,
+			    .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+			    .dstArray = arrays[0],
+			    .WidthInBytes = SIDE,
+			    .Height = SIDE};
+	CUDA_MEMCPY2D from = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+			      .srcArray = arrays[1],
+			      .dstMemoryType = CU_MEMORYTYPE_HOST,
+			      .dstHost = in,
+			      .dstPitch = SIDE,
+			      .WidthInBytes = SIDE,
+			      .Height = SIDE};
 	CUarrayMapInfo map = mapping_of(arrays[0], CU_MEM_OPERATION_TYPE_MAP, other);
 	GIVES(cuMemMapArrayAsync(&map, 1, NULL), CUDA_ERROR_INVALID_VALUE); // not of a tile pool
 	map.memHandle.memHandle = memory;
@@ -170,7 +189,7 @@ CONFORM(deferred_mapping)
 	wanted.Flags = 0;
 	NEED(cuArray3DCreate(&arrays[0], &wanted));
 	unmap.resource.array = arrays[0];
-	GIVES(cuMemMapArrayAsync(&unmap, 1, NULL), CUDA_ERROR_INVALID_VALUE); // has its own memory
+	GIVES(cuMemMapArrayAsync(&unmap, 1, NULL), CUDA_ERROR_INVALID_VALUE); // the array has its own memory
 	WORKS(cuArrayDestroy(arrays[0]));
 }
 
@@ -207,11 +226,22 @@ CONFORM(copies)
 	NEED(cuArrayCreate(&array, &wanted));
 	for (int i = 0; i < 64; i++)
 		out[i] = i;
-	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = out, .srcPitch = 16,
-		.dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array, .WidthInBytes = 16, .Height = 4};
+	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+			      .srcHost = out,
+			      .srcPitch = 16,
+			      .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+			      .dstArray = array,
+			      .WidthInBytes = 16,
+			      .Height = 4};
 	WORKS(cuMemcpy2D(&copy));
-	CUDA_MEMCPY2D back = {.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = array, .srcY = 1,
-		.dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = in, .dstPitch = 16, .WidthInBytes = 16, .Height = 3};
+	CUDA_MEMCPY2D back = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+			      .srcArray = array,
+			      .srcY = 1,
+			      .dstMemoryType = CU_MEMORYTYPE_HOST,
+			      .dstHost = in,
+			      .dstPitch = 16,
+			      .WidthInBytes = 16,
+			      .Height = 3};
 	WORKS(cuMemcpy2D(&back));
 	EQUALS(in[0], 16);
 	EQUALS(in[47], 63);

@@ -13,29 +13,28 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-#define BURN(name)                                                                                 \
-	".visible .entry " name "(.param .u32 rounds) {\n"                                         \
-	"	.reg .b32 %r<4>;\n	.reg .pred %p;\n"                                          \
-	"	ld.param.u32 %r1, [rounds];\n	mov.u32 %r2, 0;\n	mov.u32 %r3, 12345;\n"     \
-	"again:\n	mad.lo.u32 %r3, %r3, 1664525, 1013904223;\n	add.u32 %r2, %r2, 1;\n"    \
-	"	setp.lt.u32 %p, %r2, %r1;\n	@%p bra again;\n"                                  \
+#define BURN(name)                                                                    \
+	".visible .entry " name "(.param .u32 rounds) {\n"                            \
+	"	.reg .b32 %r<4>;\n	.reg .pred %p;\n"                                        \
+	"	ld.param.u32 %r1, [rounds];\n	mov.u32 %r2, 0;\n	mov.u32 %r3, 12345;\n"      \
+	"again:\n	mad.lo.u32 %r3, %r3, 1664525, 1013904223;\n	add.u32 %r2, %r2, 1;\n" \
+	"	setp.lt.u32 %p, %r2, %r1;\n	@%p bra again;\n"                               \
 	"	setp.eq.u32 %p, %r3, 0;\n	@%p trap;\n	ret;\n}\n"
 
 // meet(mine, other, value): tells the other process that it runs, and stays until the other one's does.
-static const char ptx_burn[] =
-	PTX_HEAD BURN("burn50") BURN("burn200") BURN("burn1000") BURN("burn3000") BURN("burn50000")
-	".visible .entry meet(.param .u64 mine, .param .u64 other, .param .u32 value) {\n"
-	"	.reg .b64 %a, %b;\n	.reg .b32 %v, %w;\n	.reg .pred %p;\n"
-	"	ld.param.u64 %a, [mine];\n	ld.param.u64 %b, [other];\n	ld.param.u32 %v, [value];\n"
-	"	st.volatile.global.u32 [%a], %v;\n"
-	"again:\n	ld.volatile.global.u32 %w, [%b];\n	setp.lt.u32 %p, %w, %v;\n"
-	"	@%p bra again;\n	ret;\n}\n";
+static const char ptx_burn[] = PTX_HEAD BURN("burn50") BURN("burn200") BURN("burn1000") BURN("burn3000") BURN(
+	"burn50000") ".visible .entry meet(.param .u64 mine, .param .u64 other, .param .u32 value) {\n"
+		     "	.reg .b64 %a, %b;\n	.reg .b32 %v, %w;\n	.reg .pred %p;\n"
+		     "	ld.param.u64 %a, [mine];\n	ld.param.u64 %b, [other];\n	ld.param.u32 %v, [value];\n"
+		     "	st.volatile.global.u32 [%a], %v;\n"
+		     "again:\n	ld.volatile.global.u32 %w, [%b];\n	setp.lt.u32 %p, %w, %v;\n"
+		     "	@%p bra again;\n	ret;\n}\n";
 
 // What a test shares with its children: a page that the device can reach.
 struct page {
 	_Atomic unsigned words[2]; // of the device
 	_Atomic unsigned gates[2]; // streams wait for it: the test's, and its child's
-	_Atomic unsigned opens;    // likewise
+	_Atomic unsigned opens;	   // likewise
 	_Atomic unsigned loaded, stop;
 	_Atomic unsigned queued;
 };
@@ -120,7 +119,7 @@ static void launch(const struct burn *burn)
 	NEED(cuLaunchKernel(burn->function, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL));
 }
 
-// The stream stands until open_stream(): what is queued meanwhile runs without gaps, however slow the host is.
+// Blocks the stream until open_stream(): work that is queued meanwhile then runs without gaps, even on a slow host.
 static void hold_stream(void)
 {
 	CUdeviceptr word = page_address + offsetof(struct page, gates) + 4 * self;
@@ -167,7 +166,7 @@ static double measure(const struct burn *burn, unsigned times)
 	return between(from, to);
 }
 
-// How many rounds take so long. Nobody else may use the device.
+// Returns the number of rounds that take so long. No other process may use the device.
 static struct burn need_burn(const char *name)
 {
 	struct burn burn = {need_function(burns, name), 1};

@@ -1,4 +1,4 @@
-// Stream capture: states, modes, what is forbidden meanwhile and with which result.
+// Stream capture: states, modes, and the results of calls that are forbidden during a capture.
 #include "conformance.h"
 
 #include <pthread.h>
@@ -78,7 +78,7 @@ CONFORM(begin_and_end)
 	WORKS(cuGraphDestroy(graph));
 }
 
-// What a call answers while a global capture goes on, and whether the capture survives it.
+// Checks the result of a call during a global capture, and whether it invalidates the capture.
 static CUresult end_capture(void)
 {
 	CUgraph graph = NULL;
@@ -115,7 +115,7 @@ static void dropped(void *count)
 	++*(int *)count;
 }
 
-// Into a graph of ours, with something in it.
+// Captures into an existing graph that is not empty.
 static CUgraph begin_into_a_graph(int *count)
 {
 	CUuserObject object;
@@ -172,7 +172,8 @@ CONFORM(allocation_in_a_global_capture)
 	GIVES(cuMemAlloc(&address, 4096), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	GIVES(cuStreamSynchronize(other), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); // although it captures nothing
+	GIVES(cuStreamSynchronize(other),
+	      CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); // although the stream is not capturing
 	GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 	WORKS(cuMemAlloc(&address, 4096));
@@ -234,20 +235,20 @@ CONFORM(modes_and_other_threads)
 	GIVES(end_capture(), CUDA_ERROR_ILLEGAL_STATE);
 }
 
-// In the thread that captures, of work on another stream.
-#define UNSAFE(call)                                                                               \
-	do {                                                                                       \
-		NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));           \
-		GIVES(call, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);                                \
-		GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);                       \
-		NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));           \
-		relax();                                                                           \
-		WORKS(call);                                                                       \
-		relax();                                                                           \
-		WORKS(end_capture());                                                              \
+// A call of the capturing thread on another stream.
+#define UNSAFE(call)                                                                     \
+	do {                                                                             \
+		NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)); \
+		GIVES(call, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);                      \
+		GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);             \
+		NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)); \
+		relax();                                                                 \
+		WORKS(call);                                                             \
+		relax();                                                                 \
+		WORKS(end_capture());                                                    \
 	} while (0)
 
-// And back.
+// And the reverse.
 static void relax(void)
 {
 	static CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -258,7 +259,7 @@ static void relax(void)
 CONFORM(unsafe_on_other_streams_too)
 {
 	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
 	CUdeviceptr address;
 	CUgraphExec exec;
 	cuuint64_t bytes;
@@ -283,7 +284,7 @@ CONFORM(unsafe_on_other_streams_too)
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 	need_module(ptx_basic); // these are safe
 	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+				    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
 	CUmemGenericAllocationHandle memory;
 	WORKS(cuMemCreate(&memory, 2 * MiB, &prop, 0));
 	WORKS(cuMemRelease(memory));
@@ -352,7 +353,7 @@ CONFORM(forks_and_joins)
 	WORKS(cuGraphGetEdges(graph, NULL, NULL, NULL, &edges));
 	EQUALS(edges, 3);
 	WORKS(cuGraphDestroy(graph));
-	// A node that was placed at the end of a forked stream is not missed: work that was captured there is.
+	// Captured work of a forked stream must be joined; a node that was set as its dependency need not be.
 	CUgraph to = NULL;
 	CUgraphNode placed;
 	NEED(cuGraphCreate(&to, 0));
@@ -367,7 +368,7 @@ CONFORM(forks_and_joins)
 	WORKS(cuEventDestroy(join_event));
 }
 
-CONFORM(the_null_stream_meanwhile)
+CONFORM(null_stream_is_refused_during_a_capture)
 {
 	CUstream blocking;
 	CUgraph graph = NULL;

@@ -1,9 +1,9 @@
-// The driver's process checkpoint, of another process: states, refusals, memory given back and restored.
+// The driver's checkpoint of another process: states, refusals, freeing and restoring memory.
 #include "conformance.h"
 
 #include <sys/mman.h>
 
-// The subject says through a pipe what it did; it goes on when told.
+// The subject writes each step to a pipe, and continues when a byte arrives on another pipe.
 static int to_child[2], from_child[2];
 
 static void say(int descriptor, char word)
@@ -40,7 +40,7 @@ CHILD(subject)
 	say(out, 'd');
 }
 
-// Its memory can be had by a descriptor, which it keeps open.
+// Exports its memory as a descriptor, which it keeps open.
 CHILD(exporter)
 {
 	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -72,7 +72,7 @@ CHILD(exporter)
 	say(out, 'd');
 }
 
-// It has memory that the driver does not take off a device.
+// Has memory that the driver does not move off a device.
 CHILD(manager)
 {
 	CUdeviceptr address;
@@ -91,7 +91,7 @@ CHILD(manager)
 	say(out, 'd');
 }
 
-// It hands the memory of the next one out, by the legacy means.
+// Exports memory by a legacy IPC handle.
 CHILD(lender)
 {
 	CUipcMemHandle handle;
@@ -130,7 +130,7 @@ CHILD(borrower)
 	hear(in);
 }
 
-// ---- memory that was mapped at reserved addresses ---------------------------------------------
+// ---- memory that is mapped at reserved addresses ----------------------------------------------
 
 #define HELD (128 * MiB)
 #define RESERVED (64 * GiB)
@@ -244,7 +244,7 @@ static void evict_and_return(const char *argument, char *arena, bool stays_regis
 		NEED(cuMemHostUnregister(arena));
 	say(out, 'r');
 	hear(in);
-	if (stays_registered) // the driver brought the registration back
+	if (stays_registered) // the driver restored the registration
 		GIVES(cuMemHostRegister(arena, HELD, CU_MEMHOSTREGISTER_PORTABLE),
 		      CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 	else
@@ -268,7 +268,7 @@ CHILD(evicter_with_registered_file)
 	evict_and_return(argument, map_arena(), true);
 }
 
-// A process without room for a file has the contents in anonymous memory.
+// A process that cannot have a file keeps the contents in anonymous memory.
 CHILD(evicter_with_registered_memory)
 {
 	char *arena = mmap(NULL, HELD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -428,8 +428,8 @@ CONFORM(managed_memory_keeps_it_on_the_device)
 	EQUALS(end_subject(child), 0);
 }
 
-// The one whose memory it is comes back; the other one never does.
-CONFORM(memory_of_another_process_is_not_brought_back)
+// The exporting process can be restored; the importing one cannot.
+CONFORM(memory_of_another_process_is_not_restored)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = 10000};
 	CUipcMemHandle handle;
@@ -486,7 +486,7 @@ CONFORM(pairs_that_make_no_sense)
 	pairs[0] = pairs[1] = (CUcheckpointGpuPair){uuid, uuid};
 	restore.gpuPairsCount = 2;
 	GIVES(cuCheckpointProcessRestore(child, &restore), CUDA_ERROR_INVALID_VALUE);
-	EQUALS(state_of(child), CU_PROCESS_STATE_CHECKPOINTED); // and nothing is lost by it
+	EQUALS(state_of(child), CU_PROCESS_STATE_CHECKPOINTED); // without a loss of memory
 	restore.gpuPairsCount = 1;
 	WORKS(cuCheckpointProcessRestore(child, &restore));
 	WORKS(cuCheckpointProcessUnlock(child, NULL));
@@ -529,5 +529,5 @@ CONFORM(not_a_cuda_process)
 	GIVES(cuCheckpointProcessLock(child, NULL), CUDA_ERROR_NOT_INITIALIZED);
 	kill(child, SIGKILL);
 	wait_child(child);
-	GIVES(cuCheckpointProcessGetState(4194303, &state), CUDA_ERROR_OPERATING_SYSTEM); // nobody has this pid
+	GIVES(cuCheckpointProcessGetState(4194303, &state), CUDA_ERROR_OPERATING_SYSTEM); // no process has this pid
 }

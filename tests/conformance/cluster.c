@@ -1,4 +1,4 @@
-// Thread block clusters: shapes that fit and do not, what blocks see of theirs, occupancy, blocks that meet.
+// Thread block clusters: valid and invalid shapes, ranks, occupancy, barriers between blocks.
 #include "conformance.h"
 
 static const char ptx_cluster[] =
@@ -170,18 +170,16 @@ CONFORM(occupancy)
 	GIVES(cuOccupancyMaxActiveClusters(&two, free, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-// As an H200 counts: of 8 blocks a multiprocessor at most, and without 8 multiprocessors for clusters of more than two.
+// As an H200 counts: at most 8 blocks for each multiprocessor, and 8 multiprocessors less for clusters of more than
+// two.
 CONFORM(occupancy_of_132_multiprocessors)
 {
 	static const struct {
 		unsigned threads;
 		int active[4]; // of clusters of 1, 2, 4 and 8 blocks
 	} rows[] = {
-		{32, {1056, 528, 248, 124}},
-		{128, {1056, 528, 248, 124}},
-		{256, {1056, 528, 248, 124}},
-		{512, {528, 264, 124, 62}},
-		{1024, {264, 132, 62, 30}},
+		{32, {1056, 528, 248, 124}}, {128, {1056, 528, 248, 124}}, {256, {1056, 528, 248, 124}},
+		{512, {528, 264, 124, 62}},  {1024, {264, 132, 62, 30}},
 	};
 	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {1, 1, 1}};
 	CUlaunchConfig config = {.gridDimX = 16,
@@ -297,7 +295,7 @@ CONFORM(blocks_send_to_each_other)
 	WORKS(cuMemFree(to));
 }
 
-// More blocks than are portable, if the kernel may have them and the device has room.
+// More blocks than the portable size, if the kernel allows them and the device has room.
 CONFORM(sixteen_blocks)
 {
 	CUfunction meeting;

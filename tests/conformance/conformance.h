@@ -1,4 +1,4 @@
-// What the conformance programs share: a context, device memory in use, PTX kernels.
+// Helpers of the conformance programs: a context, device memory in use, PTX kernels.
 // One thread, unless a test says otherwise. Include in exactly one file per program.
 #pragma once
 
@@ -26,28 +26,29 @@ static inline bool in_vgpu(void)
 	return getenv("VIRGATE_VGPU") != NULL;
 }
 
-// Device memory that is taken by now; inside a vGPU, which charges it ahead of the driver, `charged`.
-#define COSTS(got, want, charged)                                                                  \
-	do {                                                                                       \
-		if (in_vgpu())                                                                     \
-			EQUALS(got, charged);                                                      \
-		else                                                                               \
-			EQUALS(got, want);                                                         \
+// Checks a figure of device memory in use; inside a vGPU, which charges memory before the driver allocates it, against
+// `charged`.
+#define COSTS(got, want, charged)             \
+	do {                                  \
+		if (in_vgpu())                \
+			EQUALS(got, charged); \
+		else                          \
+			EQUALS(got, want);    \
 	} while (0)
-// What a process that has ended held is free at once; a vGPU is refunded within a second.
-#define COMES_TO(got, want)                                                                        \
-	do {                                                                                       \
+// Memory of an ended process is free at once; a vGPU is refunded within a second.
+#define COMES_TO(got, want)                                                                                           \
+	do {                                                                                                          \
 		for (int tries_ = in_vgpu() ? 200 : 0; tries_ > 0 && (long long)(got) != (long long)(want); tries_--) \
-			usleep(5000);                                                              \
-		EQUALS(got, want);                                                                 \
+			usleep(5000);                                                                                 \
+		EQUALS(got, want);                                                                                    \
 	} while (0)
-#define run_child(name, argument)                                                                  \
-	do {                                                                                       \
-		size_t before_ = memory_of_all();                                                  \
-		int status_ = wait_child(start_child(name, argument));                             \
-		assertions++;                                                                      \
-		if (status_ != 0)                                                                  \
-			differ(__FILE__, __LINE__, "child %s ended with %d", name, status_);       \
+#define run_child(name, argument)                                                                       \
+	do {                                                                                            \
+		size_t before_ = memory_of_all();                                                       \
+		int status_ = wait_child(start_child(name, argument));                                  \
+		assertions++;                                                                           \
+		if (status_ != 0)                                                                       \
+			differ(__FILE__, __LINE__, "child %s ended with %d", name, status_);            \
 		COMES_TO(memory_of_all() > before_, 0); /* less: what an earlier test gave back late */ \
 	} while (0)
 
@@ -111,19 +112,19 @@ static inline double seconds(void)
 #define PTX_HEAD ".version 7.5\n.target sm_75\n.address_size 64\n"
 
 // store(address, value): one word; spin(nanoseconds): keeps a stream busy; empty().
-static const char ptx_basic[] __attribute__((unused)) = PTX_HEAD
-	".visible .entry empty() { ret; }\n"
-	".visible .entry store(.param .u64 address, .param .u32 value) {\n"
-	"	.reg .b64 %a;\n	.reg .b32 %v;\n"
-	"	ld.param.u64 %a, [address];\n	ld.param.u32 %v, [value];\n"
-	"	st.global.u32 [%a], %v;\n	ret;\n}\n"
-	".visible .entry load(.param .u64 from, .param .u64 to) {\n"
-	"	.reg .b64 %a, %b;\n	.reg .b32 %v;\n"
-	"	ld.param.u64 %a, [from];\n	ld.param.u64 %b, [to];\n"
-	"	ld.global.u32 %v, [%a];\n	st.global.u32 [%b], %v;\n	ret;\n}\n"
-	".visible .entry spin(.param .u64 nanoseconds) {\n"
-	"	.reg .b64 %n, %s, %t;\n	.reg .pred %p;\n"
-	"	ld.param.u64 %n, [nanoseconds];\n	mov.u64 %s, %globaltimer;\n"
-	"again:\n	mov.u64 %t, %globaltimer;\n	sub.u64 %t, %t, %s;\n"
-	"	setp.lt.u64 %p, %t, %n;\n	@%p bra again;\n	ret;\n}\n"
-	".visible .entry trapped() { trap; ret; }\n";
+static const char ptx_basic[] __attribute__((unused)) =
+	PTX_HEAD ".visible .entry empty() { ret; }\n"
+		 ".visible .entry store(.param .u64 address, .param .u32 value) {\n"
+		 "	.reg .b64 %a;\n	.reg .b32 %v;\n"
+		 "	ld.param.u64 %a, [address];\n	ld.param.u32 %v, [value];\n"
+		 "	st.global.u32 [%a], %v;\n	ret;\n}\n"
+		 ".visible .entry load(.param .u64 from, .param .u64 to) {\n"
+		 "	.reg .b64 %a, %b;\n	.reg .b32 %v;\n"
+		 "	ld.param.u64 %a, [from];\n	ld.param.u64 %b, [to];\n"
+		 "	ld.global.u32 %v, [%a];\n	st.global.u32 [%b], %v;\n	ret;\n}\n"
+		 ".visible .entry spin(.param .u64 nanoseconds) {\n"
+		 "	.reg .b64 %n, %s, %t;\n	.reg .pred %p;\n"
+		 "	ld.param.u64 %n, [nanoseconds];\n	mov.u64 %s, %globaltimer;\n"
+		 "again:\n	mov.u64 %t, %globaltimer;\n	sub.u64 %t, %t, %s;\n"
+		 "	setp.lt.u64 %p, %t, %n;\n	@%p bra again;\n	ret;\n}\n"
+		 ".visible .entry trapped() { trap; ret; }\n";

@@ -1,4 +1,4 @@
-// Contexts: the primary one and created ones, the thread's stack, limits, what they cost.
+// Contexts: primary and created ones, the thread's stack, limits, memory costs.
 #include "conformance.h"
 
 #include <pthread.h>
@@ -55,7 +55,7 @@ CHILD(primary_life)
 	WORKS(cuDevicePrimaryCtxReset(device));
 	WORKS(cuDevicePrimaryCtxGetState(device, &flags, &active));
 	EQUALS(active, 0);
-	WORKS(cuCtxPopCurrent(&current)); // it can be current, and no more
+	WORKS(cuCtxPopCurrent(&current)); // it can be current, but is not usable
 	WORKS(cuCtxPushCurrent(current));
 	GIVES(cuMemAlloc(&address, 4096), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
@@ -82,7 +82,7 @@ CHILD(inactive_primary)
 	WORKS(cuCtxGetCurrent(&current));
 	HOLDS(current == primary);
 	WORKS(cuDevicePrimaryCtxGetState(device, &flags, &active));
-	EQUALS(active, 0); // that does not make it active
+	EQUALS(active, 0); // making it current does not activate it
 	WORKS(cuCtxGetDevice(&where));
 	EQUALS(where, device);
 	GIVES(cuCtxGetApiVersion(primary, &version), CUDA_ERROR_INVALID_CONTEXT);
@@ -137,7 +137,7 @@ CONFORM(created_and_destroyed)
 	WORKS(cuCtxDestroy(made));
 	WORKS(cuCtxGetCurrent(&current));
 	HOLDS(current == context); // destroying the current one pops it
-	// An H200 answered INVALID in several runs and IS_DESTROYED in one; why is not known.
+	// An H200 answered INVALID in several runs and IS_DESTROYED in one; the reason is unknown.
 	CUresult again = cuCtxDestroy(made);
 	HOLDS(again == CUDA_ERROR_INVALID_CONTEXT || again == CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	GIVES(cuCtxPushCurrent(NULL), CUDA_ERROR_INVALID_VALUE);
@@ -169,7 +169,7 @@ static void *look_at_current(void *ret_current)
 	return NULL;
 }
 
-CONFORM(a_new_thread_has_none)
+CONFORM(new_thread_has_no_context)
 {
 	pthread_t thread;
 	CUresult result = CUDA_SUCCESS;
@@ -193,7 +193,7 @@ CONFORM(memory_of_another_context)
 	WORKS(cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, theirs));
 	HOLDS(owner == made);
 	WORKS(cuMemsetD8(ours, 1, 4096)); // unified addressing
-	WORKS(cuMemFree(ours)); // from whatever context is current
+	WORKS(cuMemFree(ours));		  // from whatever context is current
 	WORKS(cuCtxDestroy(made));
 	need_context();
 	FAILS(cuMemFree(theirs)); // freed with its context
@@ -275,7 +275,7 @@ CONFORM(a_context_costs_memory_until_destroyed)
 
 	need_context();
 	if (in_vgpu())
-		usleep(600000); // what earlier tests left undeclared has been measured by then
+		usleep(600000); // by then, undeclared overhead of earlier tests has been measured
 	before = memory_used();
 	NEED(cuCtxCreate(&made, NULL, 0, device));
 	during = memory_used();

@@ -104,10 +104,10 @@ CONFORM(attributes)
 	threads = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
 	HOLDS(threads >= 1024 && threads % 32 == 0);
 	HOLDS(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) >
-		attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
+	      attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
 	HOLDS(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) >=
-		attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) +
-			attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
+	      attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) +
+		      attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
 	EQUALS(attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK), 1024);
 	HOLDS(attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) > 0);
 	HOLDS(attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE) > 0);
@@ -180,12 +180,12 @@ CONFORM(visible_devices)
 	run_child("visible_none", NULL);
 	setenv("CUDA_VISIBLE_DEVICES", "-1", 1);
 	run_child("visible_none", NULL);
-	setenv("CUDA_VISIBLE_DEVICES", "NoDevFiles", 1); // Slurm's word for a job without a GPU
+	setenv("CUDA_VISIBLE_DEVICES", "NoDevFiles", 1); // Slurm's value for a job without a GPU
 	run_child("visible_none", NULL);
-	text[12] = '\0'; // an unambiguous beginning is enough
+	text[12] = '\0'; // an unambiguous prefix is enough
 	setenv("CUDA_VISIBLE_DEVICES", text, 1);
 	run_child("visible_first", NULL);
-	setenv("CUDA_VISIBLE_DEVICES", "0,77,1", 1); // what follows an invalid one does not count
+	setenv("CUDA_VISIBLE_DEVICES", "0,77,1", 1); // entries after an invalid one are ignored
 	run_child("visible_first", NULL);
 	if (kept)
 		setenv("CUDA_VISIBLE_DEVICES", kept, 1);

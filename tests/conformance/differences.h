@@ -30,49 +30,49 @@ __attribute__((format(printf, 3, 4))) static inline void differ(const char *file
 }
 
 // The call gives exactly this result.
-#define GIVES(call, want)                                                                          \
-	do {                                                                                       \
-		RESULT got_ = (call), want_ = (want);                                            \
-		assertions++;                                                                      \
-		if (got_ != want_)                                                                 \
-			differ(__FILE__, __LINE__, "%s gave %d %s, not %d %s", #call, got_,        \
-			       result_name(got_), want_, result_name(want_));                      \
+#define GIVES(call, want)                                                                                             \
+	do {                                                                                                          \
+		RESULT got_ = (call), want_ = (want);                                                                 \
+		assertions++;                                                                                         \
+		if (got_ != want_)                                                                                    \
+			differ(__FILE__, __LINE__, "%s gave %d %s, not %d %s", #call, got_, result_name(got_), want_, \
+			       result_name(want_));                                                                   \
 	} while (0)
 #define WORKS(call) GIVES(call, (RESULT)0)
-// The call fails, however: where drivers differ in the code and nobody relies on it.
-#define FAILS(call)                                                                                \
-	do {                                                                                       \
-		assertions++;                                                                      \
-		if ((call) == (RESULT)0)                                                        \
-			differ(__FILE__, __LINE__, "%s succeeded", #call);                         \
+// The call fails with any code: drivers differ in the code, and no program relies on it.
+#define FAILS(call)                                                        \
+	do {                                                               \
+		assertions++;                                              \
+		if ((call) == (RESULT)0)                                   \
+			differ(__FILE__, __LINE__, "%s succeeded", #call); \
 	} while (0)
-#define EQUALS(got, want)                                                                          \
-	do {                                                                                       \
-		long long got_ = (long long)(got), want_ = (long long)(want);                      \
-		assertions++;                                                                      \
-		if (got_ != want_)                                                                 \
+#define EQUALS(got, want)                                                                                  \
+	do {                                                                                               \
+		long long got_ = (long long)(got), want_ = (long long)(want);                              \
+		assertions++;                                                                              \
+		if (got_ != want_)                                                                         \
 			differ(__FILE__, __LINE__, "%s is %lld, not %lld (%s)", #got, got_, want_, #want); \
 	} while (0)
-#define HOLDS(condition)                                                                           \
-	do {                                                                                       \
-		assertions++;                                                                      \
-		if (!(condition))                                                                  \
-			differ(__FILE__, __LINE__, "not so: %s", #condition);                      \
+#define HOLDS(condition)                                                      \
+	do {                                                                  \
+		assertions++;                                                 \
+		if (!(condition))                                             \
+			differ(__FILE__, __LINE__, "not so: %s", #condition); \
 	} while (0)
 // low <= got <= high
-#define BETWEEN(got, low, high)                                                                    \
-	do {                                                                                       \
-		long long got_ = (long long)(got);                                                 \
-		assertions++;                                                                      \
-		if (got_ < (long long)(low) || got_ > (long long)(high))                           \
+#define BETWEEN(got, low, high)                                                                                 \
+	do {                                                                                                    \
+		long long got_ = (long long)(got);                                                              \
+		assertions++;                                                                                   \
+		if (got_ < (long long)(low) || got_ > (long long)(high))                                        \
 			differ(__FILE__, __LINE__, "%s is %lld, not within %s .. %s", #got, got_, #low, #high); \
 	} while (0)
 // Without this the rest of the test has no meaning: end it.
-#define NEED(call)                                                                                 \
-	do {                                                                                       \
-		RESULT got_ = (call);                                                            \
-		assertions++;                                                                      \
-		if (got_ != (RESULT)0)                                                          \
+#define NEED(call)                                                                                        \
+	do {                                                                                              \
+		RESULT got_ = (call);                                                                     \
+		assertions++;                                                                             \
+		if (got_ != (RESULT)0)                                                                    \
 			FAIL("%s:%d: %s gave %d %s", __FILE__, __LINE__, #call, got_, result_name(got_)); \
 	} while (0)
 
@@ -86,32 +86,32 @@ static inline void end_differences(void)
 }
 
 // A test that asserts nothing fails, because it could never fail otherwise.
-#define CONFORM(name)                                                                              \
-	static void conform_##name(void);                                                          \
-	TEST(name)                                                                                 \
-	{                                                                                          \
-		unsigned before_ = assertions;                                                     \
-		differences = 0;                                                                   \
-		conform_##name();                                                                  \
-		end_differences();                                                                 \
-		if (assertions == before_)                                                         \
-			FAIL("the test asserts nothing");                                          \
-	}                                                                                          \
+#define CONFORM(name)                                     \
+	static void conform_##name(void);                 \
+	TEST(name)                                        \
+	{                                                 \
+		unsigned before_ = assertions;            \
+		differences = 0;                          \
+		conform_##name();                         \
+		end_differences();                        \
+		if (assertions == before_)                \
+			FAIL("the test asserts nothing"); \
+	}                                                 \
 	static void conform_##name(void)
 
 // A part that runs in a process of its own (exec'd, so that it has no CUDA state): what kills a
 // context, or must see an uninitialised driver. The test runs it with run_child("name", argument).
-#define CHILD(name)                                                                                \
-	static void child_##name(const char *argument);                                            \
-	__attribute__((constructor)) static void begin_##name(void)                                \
-	{                                                                                          \
-		const char *wanted = getenv("CONFORMANCE_CHILD");                                  \
-		if (!wanted || strcmp(wanted, #name) != 0)                                         \
-			return;                                                                    \
-		setvbuf(stdout, NULL, _IOLBF, 0);                                                  \
-		child_##name(getenv("CONFORMANCE_ARGUMENT"));                                      \
-		_exit(differences ? 1 : 0);                                                        \
-	}                                                                                          \
+#define CHILD(name)                                                 \
+	static void child_##name(const char *argument);             \
+	__attribute__((constructor)) static void begin_##name(void) \
+	{                                                           \
+		const char *wanted = getenv("CONFORMANCE_CHILD");   \
+		if (!wanted || strcmp(wanted, #name) != 0)          \
+			return;                                     \
+		setvbuf(stdout, NULL, _IOLBF, 0);                   \
+		child_##name(getenv("CONFORMANCE_ARGUMENT"));       \
+		_exit(differences ? 1 : 0);                         \
+	}                                                           \
 	static void child_##name(const char *argument)
 
 static inline pid_t start_child(const char *name, const char *argument)
@@ -122,7 +122,7 @@ static inline pid_t start_child(const char *name, const char *argument)
 	fflush(NULL);
 	pid_t child = fork();
 	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); // a killed test leaves nobody behind
+		prctl(PR_SET_PDEATHSIG, SIGKILL); // do not outlive a killed test
 		execl("/proc/self/exe", "conformance-child", (char *)NULL);
 		_exit(127);
 	}

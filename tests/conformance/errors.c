@@ -77,19 +77,19 @@ CHILD(illegal_address)
 	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
 	GIVES(run_store(store, 0x10), CUDA_ERROR_ILLEGAL_ADDRESS);
 	check_stuck(CUDA_ERROR_ILLEGAL_ADDRESS);
-	// what was there before, too
+	// also with objects that existed before
 	GIVES(cuStreamQuery(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
 	GIVES(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
 	GIVES(cuEventRecord(event, stream), CUDA_ERROR_ILLEGAL_ADDRESS);
 	GIVES(cuMemAllocAsync(&after, 4096, stream), CUDA_ERROR_ILLEGAL_ADDRESS);
 	GIVES(cuMemFree(before), CUDA_ERROR_ILLEGAL_ADDRESS);
 	GIVES(cuMemsetD8(before, 0, 16), CUDA_ERROR_ILLEGAL_ADDRESS);
-	// the process is lost, not only the context: a reset works and helps nothing
+	// the whole process is unusable, not only the context: a reset succeeds, but has no effect
 	WORKS(cuDevicePrimaryCtxReset(device));
 	GIVES(cuDevicePrimaryCtxRetain(&context, device), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// What there was before the fault.
+// Objects that were made before the fault.
 struct survivors {
 	CUmodule module;
 	CUfunction store, empty;
@@ -119,8 +119,8 @@ static void make_survivors(struct survivors *s)
 	NEED(cuGraphInstantiateWithFlags(&s->exec, s->graph, 0));
 	s->piece_properties = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 						    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
-	s->pool_properties = (CUmemPoolProps){.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-					      .location = s->piece_properties.location};
+	s->pool_properties =
+		(CUmemPoolProps){.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = s->piece_properties.location};
 	NEED(cuMemPoolCreate(&s->pool, &s->pool_properties));
 	NEED(cuMemCreate(&s->piece, 2 * MiB, &s->piece_properties, 0));
 	NEED(cuMemAddressReserve(&s->range, 2 * MiB, 0, 0, 0));
@@ -129,7 +129,7 @@ static void make_survivors(struct survivors *s)
 	GIVES(run_store(s->store, 0x10), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// What only names, keeps books of addresses, or belongs to no context.
+// Calls that only look up names or addresses, or use no context.
 CHILD(what_goes_on_after_a_fault)
 {
 	CUgraph graph;

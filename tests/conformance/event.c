@@ -137,7 +137,7 @@ static void open_stream(int index)
 	atomic_fetch_add(words + index, 1);
 }
 
-// Whether the stream becomes idle soon. It may be held for ever: nobody synchronizes with it.
+// Returns whether the stream becomes idle soon. Polls, since a held stream would block a synchronization for ever.
 static bool becomes_idle(CUstream stream)
 {
 	for (double end = seconds() + 10; seconds() < end; usleep(1000))
@@ -232,7 +232,7 @@ CONFORM(a_context_waits_for_an_event)
 	WORKS(cuCtxWaitEvent(context, beside.event)); // never recorded: no wait
 	hold_stream(beside.held, 0);
 	WORKS(cuEventRecord(beside.event, beside.held));
-	WORKS(cuCtxWaitEvent(context, beside.event)); // returns at once
+	WORKS(cuCtxWaitEvent(context, beside.event));			  // returns at once
 	NEED(cuStreamCreate(&beside.streams[1], CU_STREAM_NON_BLOCKING)); // created later
 	for (int i = 0; i < 3; i++)
 		WORKS(cuMemsetD32Async(beside.memory, 1, 16, beside.streams[i]));
@@ -356,7 +356,7 @@ CONFORM(green_contexts_wait_for_an_event)
 	WORKS(cuEventDestroy(event));
 }
 
-// ---- and captures -------------------------------------------------------------------------------
+// ---- captures -----------------------------------------------------------------------------------
 
 static CUresult end_capture(CUstream stream)
 {
@@ -368,17 +368,17 @@ static CUresult end_capture(CUstream stream)
 	return result;
 }
 
-#define SPOILS(stream, call)                                                                       \
-	do {                                                                                       \
-		NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));                \
-		GIVES(call, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);                                \
-		GIVES(end_capture(stream), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);                 \
+#define SPOILS(stream, call)                                                        \
+	do {                                                                        \
+		NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED)); \
+		GIVES(call, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);                 \
+		GIVES(end_capture(stream), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);  \
 	} while (0)
-#define SPARES(stream, call)                                                                       \
-	do {                                                                                       \
-		NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));                \
-		WORKS(call);                                                                       \
-		WORKS(end_capture(stream));                                                        \
+#define SPARES(stream, call)                                                        \
+	do {                                                                        \
+		NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED)); \
+		WORKS(call);                                                        \
+		WORKS(end_capture(stream));                                         \
 	} while (0)
 
 CONFORM(calls_on_contexts_invalidate_captures)

@@ -1,5 +1,5 @@
-// What eviction relies on: memory leaves for registered files and comes back at its addresses; a thread that does this
-// is not held up by what other threads wait for.
+// The driver's behaviour that eviction needs: memory moves to registered files and back to its addresses, and the
+// thread that moves it is not blocked by calls in which other threads wait.
 #include "conformance.h"
 
 #include <fcntl.h>
@@ -137,7 +137,7 @@ static void move_in(struct tenant *tenant)
 	NEED(cuStreamSynchronize(pager));
 }
 
-// What the device has is no longer what the tenant left there.
+// Uses the free device memory, so that the tenant's old contents are gone there.
 static void use_memory(void)
 {
 	CUdeviceptr other;
@@ -212,14 +212,14 @@ CONFORM(graphs_survive_the_exchange)
 	end_tenant(&tenant);
 }
 
-// ---- beside threads that wait -------------------------------------------------------------------
+// ---- while other threads wait -------------------------------------------------------------------
 
 static atomic_uint *word; // the kernel spins until it is 1
 static atomic_uint progress;
 static atomic_bool hung;
 static CUstream spinning;
 
-// A driver that makes the pager wait would do so for ever: then the kernel ends, and the test fails.
+// If the driver blocks the pager, the kernel is ended after a time, and the test fails.
 static void *watch(void *argument)
 {
 	for (int i = 0; i < 200 && atomic_load(word) == 0; i++)
@@ -246,7 +246,7 @@ static void start_spinning(void)
 		usleep(100);
 }
 
-// What the pager does while the kernel spins; it ends that kernel afterwards.
+// Runs the pager's calls while the kernel spins; then ends the kernel.
 static void page(struct tenant *tenant)
 {
 	WORKS(cuCtxRecordEvent(context, event));
@@ -318,7 +318,7 @@ CONFORM(the_pager_works_beside_a_thread_before_a_full_queue)
 
 // ---- calls that wait for a full queue -----------------------------------------------------------
 
-// Each returns whether the driver did what it was asked, since only the main thread counts assertions.
+// Each returns whether the driver call succeeded, since only the main thread may use assertions.
 static bool create_event(void)
 {
 	CUevent other;

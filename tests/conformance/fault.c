@@ -1,11 +1,11 @@
-// How far a kernel's fault reaches: other streams, other devices, who waits already, contexts that are yet to be made.
+// The scope of a kernel's fault: other streams, other devices, waiting threads, contexts that are created later.
 #include "conformance.h"
 
 #include <pthread.h>
 
 static const CUresult illegal = CUDA_ERROR_ILLEGAL_ADDRESS;
 
-// What work takes: a context's, and a stream of its own. The second one faults.
+// A context with a stream. The work of the second one faults.
 struct side {
 	CUcontext context;
 	CUstream stream;
@@ -95,7 +95,7 @@ CHILD(fault_of_the_second)
 	GIVES(cuStreamSynchronize(sides[1].stream), error);
 	GIVES(cuCtxSynchronize(), error);
 	check_lost(&sides[0], error);
-	WORKS(cuDevicePrimaryCtxReset(1)); // and helps nothing
+	WORKS(cuDevicePrimaryCtxReset(1)); // it succeeds, but has no effect
 	check_lost(&sides[0], error);
 }
 
@@ -163,12 +163,12 @@ CHILD(fault_while_a_thread_waits)
 	}
 }
 
-CONFORM(a_fault_wakes_who_waits_for_another_stream)
+CONFORM(fault_wakes_threads_waiting_for_another_stream)
 {
 	run_child("fault_while_a_thread_waits", "one device");
 }
 
-CONFORM(a_fault_wakes_who_waits_for_another_device)
+CONFORM(fault_wakes_threads_waiting_for_another_device)
 {
 	if (!two_devices())
 		SKIP("one device is visible");

@@ -1,4 +1,4 @@
-// Graphs: nodes and edges, instantiation, launch, update, memory nodes and when their memory comes.
+// Graphs: nodes and edges, instantiation, launch, update, memory nodes and the time of their allocation.
 #include "conformance.h"
 
 static CUstream stream;
@@ -74,8 +74,14 @@ CONFORM(cycles)
 
 static CUDA_KERNEL_NODE_PARAMS kernel_parameters(void **arguments)
 {
-	return (CUDA_KERNEL_NODE_PARAMS){.func = store, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1,
-		.blockDimY = 1, .blockDimZ = 1, .kernelParams = arguments};
+	return (CUDA_KERNEL_NODE_PARAMS){.func = store,
+					 .gridDimX = 1,
+					 .gridDimY = 1,
+					 .gridDimZ = 1,
+					 .blockDimX = 1,
+					 .blockDimY = 1,
+					 .blockDimZ = 1,
+					 .kernelParams = arguments};
 }
 
 CONFORM(launch_and_update)
@@ -147,8 +153,10 @@ static cuuint64_t graph_memory(CUgraphMem_attribute which)
 
 static CUDA_MEM_ALLOC_NODE_PARAMS allocation(size_t bytes)
 {
-	return (CUDA_MEM_ALLOC_NODE_PARAMS){.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}}, .bytesize = bytes};
+	return (CUDA_MEM_ALLOC_NODE_PARAMS){
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}},
+		.bytesize = bytes};
 }
 
 CONFORM(memory_nodes)
@@ -301,7 +309,7 @@ CONFORM(a_condition_outlives_its_definition)
 	NEED(cuGraphAddKernelNode(&inside, body, NULL, 0, &kernel_node));
 	NEED(cuGraphInstantiate(&exec, graph, 0));
 	WORKS(cuGraphDestroy(graph));
-	NEED(cuMemAlloc(&other, 4)); // may get what the definition left
+	NEED(cuMemAlloc(&other, 4)); // may reuse memory of the definition
 	WORKS(cuMemsetD32(other, 7, 1));
 	for (int launch = 0; launch < 2; launch++) {
 		WORKS(cuMemsetD32(address, 0, 1));
@@ -352,8 +360,10 @@ CONFORM(conditionals)
 
 CONFORM(graphs_with_memory_lose_nothing)
 {
-	CUDA_MEM_ALLOC_NODE_PARAMS params = {.bytesize = 64, .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}}};
+	CUDA_MEM_ALLOC_NODE_PARAMS params = {
+		.bytesize = 64,
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}}};
 	CUgraphNode first, allocation, last;
 	CUmemorytype type;
 	CUgraphExec exec;
@@ -402,7 +412,7 @@ CONFORM(graphs_of_nodes_are_not_embedded)
 	NEED(cuGraphInstantiate(&exec, graph, 0));
 	GIVES(cuGraphExecUpdate(exec, own, &info), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuGraphExecDestroy(exec));
-	WORKS(cuGraphClone(&copy, own)); // which is nobody's
+	WORKS(cuGraphClone(&copy, own)); // a clone without a parent
 	WORKS(cuGraphAddChildGraphNode(&node, other, NULL, 0, copy));
 	WORKS(cuGraphDestroy(copy));
 	WORKS(cuGraphDestroy(graph));

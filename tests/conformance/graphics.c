@@ -1,4 +1,4 @@
-// Graphics resources without a graphics context: what can be said of handles, and that nothing registers.
+// Graphics resources without a graphics context: results for invalid handles, and failing registrations.
 #include "conformance.h"
 
 typedef CUresult (*register_buffer_function)(CUgraphicsResource *, unsigned, unsigned);

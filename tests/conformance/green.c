@@ -95,7 +95,7 @@ CONFORM(structured_splits)
 		return;
 	NEED(cuDeviceGetDevResource(device, &whole, CU_DEV_RESOURCE_TYPE_SM));
 	struct group groups[2] = {{.count = 16}, {.count = 0, .flags = BACKFILL}};
-	WORKS(split(NULL, 2, &whole, &rest, 0, groups)); // asks alone
+	WORKS(split(NULL, 2, &whole, &rest, 0, groups)); // a query only
 	EQUALS(groups[0].count, 16);
 	BETWEEN(groups[1].count, 1, whole.sm.smCount - 16);
 	groups[0].count = 16, groups[1].count = 8, groups[1].flags = 0;
@@ -132,14 +132,14 @@ CHILD(green_memory)
 		if (i == 0)
 			before = memory_used();
 	}
-	EQUALS(memory_used() - before, MANY * 4 * MiB); // what was destroyed keeps it
+	EQUALS(memory_used() - before, MANY * 4 * MiB); // memory of destroyed ones is kept
 	WORKS(cuDevicePrimaryCtxReset(device));
 	NEED(cuDevicePrimaryCtxRetain(&context, device));
 	NEED(cuCtxSetCurrent(context));
 	BETWEEN(memory_used(), 0, start + 4 * MiB);
 }
 
-CONFORM(green_contexts_keep_memory_until_the_primary_context_goes)
+CONFORM(green_contexts_keep_memory_until_the_primary_is_released)
 {
 	run_child("green_memory", NULL);
 }

@@ -29,12 +29,12 @@ static CUmemoryPool make(CUmemAllocationType type, CUmemLocationType location, i
 static void open_to_device(CUmemoryPool pool)
 {
 	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
-		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 
 	WORKS(cuMemPoolSetAccess(pool, &access, 1));
 }
 
-// Memory of the pool is written by both sides and read by the other one.
+// Host and device write memory of the pool, and each reads what the other wrote.
 static void use(CUmemoryPool pool)
 {
 	CUdeviceptr address = 0;
@@ -65,15 +65,16 @@ CONFORM(in_host_memory)
 				.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
 	GIVES(cuMemPoolCreate(&pool, &wrong), CUDA_ERROR_INVALID_VALUE); // not for other processes
 	wrong = (CUmemPoolProps){.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT}};
+				 .location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT}};
 	GIVES(cuMemPoolCreate(&pool, &wrong), CUDA_ERROR_INVALID_VALUE);
 }
 
-// What the pool says of the device, of the host, and of a node.
+// Checks the access that the pool reports for the device, the host, and a NUMA node.
 static void check_access(CUmemoryPool pool, int here, int host, int node)
 {
 	CUmemLocation places[] = {{.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
-		{.type = CU_MEM_LOCATION_TYPE_HOST}, {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA}};
+				  {.type = CU_MEM_LOCATION_TYPE_HOST},
+				  {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA}};
 	const int wanted[] = {here, host, node};
 
 	for (int i = 0; i < 3; i++) {
@@ -83,7 +84,7 @@ static void check_access(CUmemoryPool pool, int here, int host, int node)
 	}
 }
 
-CONFORM(who_has_access)
+CONFORM(access_of_device_host_and_node)
 {
 	const int both = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	CUmemAccessDesc host = {.location = {.type = CU_MEM_LOCATION_TYPE_HOST}, .flags = both};
@@ -137,7 +138,7 @@ CONFORM(on_a_node)
 	use(pool);
 	WORKS(cuMemPoolDestroy(pool));
 	CUmemPoolProps wrong = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = 9999}};
+				.location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = 9999}};
 	FAILS(cuMemPoolCreate(&pool, &wrong));
 }
 
@@ -197,7 +198,7 @@ CONFORM(in_managed_memory)
 	WORKS(cuMemPoolDestroy(pool));
 }
 
-// The other process: imports the pool and the memory, reads what is there, and answers.
+// The other process: imports the pool and the memory, reads it, and writes an answer.
 CHILD(importer)
 {
 	CUmemPoolPtrExportData data;
@@ -232,7 +233,7 @@ CONFORM(a_pool_on_a_node_is_shared)
 
 	need_support(CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED);
 	CUmemoryPool pool = make(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST_NUMA, 0,
-		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+				 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	NEED(cuMemAllocFromPoolAsync(&address, 1 * MiB, pool, stream));
 	NEED(cuStreamSynchronize(stream));
 	*(volatile unsigned *)address = 41;

@@ -1,4 +1,4 @@
-// What the programs about textures and surfaces share: one kernel for each instruction, run over a list of coordinates.
+// Helpers of the programs for textures and surfaces: one kernel for each instruction, run over a list of coordinates.
 // Thread i reads twelve words at in + 48 * i and writes four words at out + 16 * i.
 #pragma once
 
@@ -13,19 +13,19 @@
 	"ld.param.u64 %rd1, [object]; ld.param.u64 %rd2, [in]; ld.param.u64 %rd3, [out]; ld.param.u32 %r0, [count];\n" \
 	"mov.u32 %r25, %ctaid.x; mov.u32 %r26, %ntid.x; mov.u32 %r27, %tid.x; mad.lo.u32 %r25, %r25, %r26, %r27;\n"    \
 	"setp.ge.u32 %p1, %r25, %r0; @%p1 bra DONE;\n"                                                                 \
-	"mul.wide.u32 %rd4, %r25, 48; add.u64 %rd2, %rd2, %rd4;\n"                                                    \
-	"mul.wide.u32 %rd4, %r25, 16; add.u64 %rd3, %rd3, %rd4;\n"                                                    \
+	"mul.wide.u32 %rd4, %r25, 48; add.u64 %rd2, %rd2, %rd4;\n"                                                     \
+	"mul.wide.u32 %rd4, %r25, 16; add.u64 %rd3, %rd3, %rd4;\n"                                                     \
 	"ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%rd2]; ld.global.v4.b32 {%r5, %r6, %r7, %r8}, [%rd2+16];\n"           \
 	"ld.global.v4.b32 {%r9, %r10, %r11, %r12}, [%rd2+32];\n"                                                       \
-	"mov.b32 %f1, %r1; mov.b32 %f2, %r2; mov.b32 %f3, %r3; mov.b32 %f4, %r4; mov.b32 %f5, %r5;\n"                 \
-	"mov.b32 %f6, %r6;\n"                                                                                         \
+	"mov.b32 %f1, %r1; mov.b32 %f2, %r2; mov.b32 %f3, %r3; mov.b32 %f4, %r4; mov.b32 %f5, %r5;\n"                  \
+	"mov.b32 %f6, %r6;\n"                                                                                          \
 	"mov.b32 %f7, %r7; mov.b32 %f8, %r8; mov.b32 %f9, %r9; mov.b32 %f10, %r10; mov.b32 %f11, %r11;\n"              \
 	"mov.b32 %f12, %r12; mov.u32 %r21, 0; mov.u32 %r22, 0; mov.u32 %r23, 0; mov.u32 %r24, 0;\n"
 #define IMAGE_TAIL "st.global.v4.b32 [%rd3], {%r21, %r22, %r23, %r24};\nDONE:\nret;\n}\n"
 #define IMAGE_KERNEL(name, text) IMAGE_HEAD(name) text "\n" IMAGE_TAIL
 // With a result of four floats.
-#define IMAGE_FLOATS(name, text)                                                                                       \
-	IMAGE_HEAD(name)                                                                                               \
+#define IMAGE_FLOATS(name, text) \
+	IMAGE_HEAD(name)         \
 	text "\nmov.b32 %r21, %f21; mov.b32 %r22, %f22; mov.b32 %r23, %f23; mov.b32 %r24, %f24;\n" IMAGE_TAIL
 
 union word {
@@ -43,8 +43,8 @@ struct value {
 };
 
 // Runs a kernel over the probes.
-static inline void probe_image(CUmodule module, const char *name, unsigned long long object,
-			       const struct probe *probes, struct value *ret_values, unsigned count)
+static inline void probe_image(CUmodule module, const char *name, unsigned long long object, const struct probe *probes,
+			       struct value *ret_values, unsigned count)
 {
 	CUdeviceptr in, out;
 
@@ -71,19 +71,30 @@ static inline struct value probe_once(CUmodule module, const char *name, unsigne
 // An array, or a level of a mipmapped one, filled from rows without padding.
 static inline void fill_array(CUarray array, const void *from, size_t row, size_t height, size_t depth)
 {
-	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = from, .srcPitch = row,
+	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+			      .srcHost = from,
+			      .srcPitch = row,
 			      .srcHeight = height,
-			      .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array, .WidthInBytes = row,
-			      .Height = height, .Depth = depth};
+			      .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+			      .dstArray = array,
+			      .WidthInBytes = row,
+			      .Height = height,
+			      .Depth = depth};
 
 	NEED(cuMemcpy3D(&copy));
 }
 
 static inline void read_array(CUarray array, void *to, size_t row, size_t height, size_t depth)
 {
-	CUDA_MEMCPY3D copy = {.dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = to, .dstPitch = row, .dstHeight = height,
-			      .srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = array, .WidthInBytes = row,
-			      .Height = height, .Depth = depth};
+	CUDA_MEMCPY3D copy = {.dstMemoryType = CU_MEMORYTYPE_HOST,
+			      .dstHost = to,
+			      .dstPitch = row,
+			      .dstHeight = height,
+			      .srcMemoryType = CU_MEMORYTYPE_ARRAY,
+			      .srcArray = array,
+			      .WidthInBytes = row,
+			      .Height = height,
+			      .Depth = depth};
 
 	NEED(cuMemcpy3D(&copy));
 }

@@ -69,7 +69,7 @@ CHILD(no_context)
 	WORKS(cuCtxSetCurrent(NULL));
 	WORKS(cuDeviceGetDefaultMemPool(&pool, ours));
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ours}};
+					  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ours}};
 	if (cuMemCreate(&handle, 2 * MiB, &properties, 0) == CUDA_SUCCESS)
 		WORKS(cuMemRelease(handle));
 	else
@@ -88,14 +88,14 @@ static void *export_named(const char *name)
 	return dlsym(RTLD_DEFAULT, name);
 }
 
-#define LOOKS_UP(api, version, flags, abi)                                                         \
-	do {                                                                                       \
-		void *entry_ = NULL;                                                               \
-		CUdriverProcAddressQueryResult status_ = -1;                                       \
-		GIVES(cuGetProcAddress(api, &entry_, version, flags, &status_), CUDA_SUCCESS);     \
-		EQUALS(status_, CU_GET_PROC_ADDRESS_SUCCESS);                                      \
-		assertions++;                                                                      \
-		if (entry_ != export_named(abi))                                                   \
+#define LOOKS_UP(api, version, flags, abi)                                                                       \
+	do {                                                                                                     \
+		void *entry_ = NULL;                                                                             \
+		CUdriverProcAddressQueryResult status_ = -1;                                                     \
+		GIVES(cuGetProcAddress(api, &entry_, version, flags, &status_), CUDA_SUCCESS);                   \
+		EQUALS(status_, CU_GET_PROC_ADDRESS_SUCCESS);                                                    \
+		assertions++;                                                                                    \
+		if (entry_ != export_named(abi))                                                                 \
 			differ(__FILE__, __LINE__, "%s at %d flags %d is not " abi, api, version, (int)(flags)); \
 	} while (0)
 
@@ -144,16 +144,18 @@ CONFORM(lookup_of_every_entry)
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		void *entry = NULL, *export = export_named(rows[i].abi);
-		CUresult result = cuGetProcAddress(rows[i].api, &entry, rows[i].version,
-			rows[i].stream == plain ? CU_GET_PROC_ADDRESS_LEGACY_STREAM :
-						  CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL);
+		CUresult result =
+			cuGetProcAddress(rows[i].api, &entry, rows[i].version,
+					 rows[i].stream == plain ? CU_GET_PROC_ADDRESS_LEGACY_STREAM
+								 : CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+					 NULL);
 		assertions++;
 		if (!export && !entry)
 			continue; // a driver older than the list
 		found++;
 		if (result != CUDA_SUCCESS || entry != export)
 			differ(__FILE__, __LINE__, "%s at %d gave %d and %s", rows[i].api, rows[i].version, result,
-				!entry ? "nothing" : "another entry than the export");
+			       !entry ? "nothing" : "another entry than the export");
 	}
 	HOLDS(found > 500);
 }
@@ -165,14 +167,14 @@ CONFORM(lookup_of_the_lookup)
 	LOOKS_UP("cuGetProcAddress", 13000, 0, "cuGetProcAddress_v2");
 }
 
-// What is not there is no error: the call succeeds, with a null pointer and a status that says why.
-#define LACKS(api, version, why)                                                                   \
-	do {                                                                                       \
-		void *entry_ = &entry_;                                                            \
-		CUdriverProcAddressQueryResult status_ = -1;                                       \
-		WORKS(cuGetProcAddress(api, &entry_, version, 0, &status_));                       \
-		EQUALS(status_, why);                                                              \
-		HOLDS(entry_ == NULL);                                                             \
+// A missing entry is no error: the call succeeds, with a null pointer and a status with the reason.
+#define LACKS(api, version, why)                                             \
+	do {                                                                 \
+		void *entry_ = &entry_;                                      \
+		CUdriverProcAddressQueryResult status_ = -1;                 \
+		WORKS(cuGetProcAddress(api, &entry_, version, 0, &status_)); \
+		EQUALS(status_, why);                                        \
+		HOLDS(entry_ == NULL);                                       \
 	} while (0)
 
 CONFORM(lookup_of_what_is_not_there)
@@ -221,8 +223,8 @@ CONFORM(version_and_null)
 
 CONFORM(unknown_export_table)
 {
-	CUuuid nobody = {{1, 2, 3}};
-	const void *table = &nobody;
+	CUuuid unknown = {{1, 2, 3}};
+	const void *table = &unknown;
 
-	FAILS(cuGetExportTable(&table, &nobody));
+	FAILS(cuGetExportTable(&table, &unknown));
 }

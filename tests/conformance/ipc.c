@@ -34,7 +34,7 @@ CHILD(open_memory)
 	before = memory_used();
 	NEED(cuIpcOpenMemHandle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 	WORKS(cuMemGetAddressRange(NULL, &size, address));
-	EQUALS(memory_used(), before); // the owner's memory, which it pays for
+	EQUALS(memory_used(), before); // memory of the exporter, which is charged for it
 	WORKS(cuMemcpyDtoH(&word, address, 4));
 	EQUALS(word, 0xabcd);
 	HOLDS(size >= 8 * MiB);
@@ -78,7 +78,7 @@ CONFORM(memory_without_handles)
 	CUipcMemHandle handle;
 	CUmemGenericAllocationHandle physical;
 	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+				      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 	CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 
 	need_context();
@@ -135,7 +135,7 @@ CHILD(map_descriptor)
 	CUmemGenericAllocationHandle handle = 0;
 	CUdeviceptr address;
 	CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+				  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 	unsigned word = 0;
 	size_t before;
 	int descriptor = atoi(argument);
@@ -144,7 +144,7 @@ CHILD(map_descriptor)
 	access.location.id = device;
 	before = memory_used();
 	NEED(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)descriptor,
-		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+					    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 	close(descriptor);
 	EQUALS(memory_used(), before);
 	NEED(cuMemAddressReserve(&address, 4 * MiB, 0, 0, 0));
@@ -163,8 +163,8 @@ CONFORM(descriptors_of_physical_memory)
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr address;
 	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+				      .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 	CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	int descriptor = -1;
 	unsigned word = 0;
@@ -210,15 +210,15 @@ CHILD(import_pool)
 	from_text(argument, &parts, sizeof parts);
 	NEED(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	NEED(cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)parts.descriptor,
-		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+						CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
-		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	WORKS(cuMemPoolSetAccess(pool, &access, 1));
 	NEED(cuMemPoolImportPointer(&address, pool, &parts.data));
 	WORKS(cuMemcpyDtoH(&word, address, 4));
 	EQUALS(word, 0x55);
 	FAILS(cuMemAllocFromPoolAsync(&fresh, 4096, pool, stream)); // an imported pool gives no memory
-	WORKS(cuMemPoolImportPointer(&again, pool, &parts.data)); // once more
+	WORKS(cuMemPoolImportPointer(&again, pool, &parts.data));   // once more
 	word = 0;
 	WORKS(cuMemcpyDtoH(&word, again, 4));
 	EQUALS(word, 0x55);

@@ -81,8 +81,13 @@ CONFORM(extended)
 {
 	CUfunction empty = function("empty");
 	CUlaunchAttribute attributes[2];
-	CUlaunchConfig config = {.gridDimX = 2, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1,
-		.blockDimZ = 1, .attrs = attributes};
+	CUlaunchConfig config = {.gridDimX = 2,
+				 .gridDimY = 1,
+				 .gridDimZ = 1,
+				 .blockDimX = 32,
+				 .blockDimY = 1,
+				 .blockDimZ = 1,
+				 .attrs = attributes};
 
 	WORKS(cuLaunchKernelEx(&config, empty, NULL, NULL));
 	memset(attributes, 0, sizeof attributes);
@@ -110,7 +115,7 @@ CONFORM(cooperative_size)
 	WORKS(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
 	WORKS(cuLaunchCooperativeKernel(empty, blocks * sms, 1, 1, 1024, 1, 1, 0, NULL, NULL));
 	GIVES(cuLaunchCooperativeKernel(empty, blocks * sms + 1, 1, 1, 1024, 1, 1, 0, NULL, NULL),
-		CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	      CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 	WORKS(cuCtxSynchronize());
 }
 
@@ -137,8 +142,8 @@ CONFORM(occupancy)
 // The same kernel handle for every context: the stream says where it runs, whatever is current.
 CONFORM(a_streams_launch_needs_no_current_context)
 {
-	CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1,
-		.blockDimZ = 1};
+	CUlaunchConfig config = {
+		.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
 	CUcontext made, now;
 	CUlibrary library;
 	CUkernel store;
@@ -151,7 +156,7 @@ CONFORM(a_streams_launch_needs_no_current_context)
 	NEED(cuMemAlloc(&address, 4));
 	NEED(cuStreamCreate(&config.hStream, CU_STREAM_NON_BLOCKING));
 	NEED(cuCtxCreate(&made, NULL, 0, device));
-	NEED(cuCtxPopCurrent(&now)); // the primary one is current again, and alone
+	NEED(cuCtxPopCurrent(&now)); // now only the primary one is on the stack
 	void *pointers[] = {&address, &value};
 	for (int i = 0; i < 2; i++) {
 		CUcontext current = i ? made : NULL;
@@ -189,14 +194,14 @@ CONFORM(stream_of_a_destroyed_context_is_not_ours)
 	need_context();
 }
 
-static const char ptx_local[] = PTX_HEAD
-	".visible .entry local(.param .u64 out, .param .u32 offset) {\n"
-	"  .local .align 16 .b8 depot[2048];\n"
-	"  .reg .b64 %rd<5>;\n  .reg .b32 %r<3>;\n"
-	"  ld.param.u64 %rd1, [out];\n  ld.param.u32 %r1, [offset];\n"
-	"  cvt.u64.u32 %rd2, %r1;\n  mov.u64 %rd3, depot;\n  add.s64 %rd4, %rd3, %rd2;\n"
-	"  cvta.local.u64 %rd4, %rd4;\n  st.volatile.u32 [%rd4], %r1;\n  ld.volatile.u32 %r2, [%rd4];\n"
-	"  st.global.u32 [%rd1], %r2;\n  ret;\n}\n";
+static const char ptx_local[] =
+	PTX_HEAD ".visible .entry local(.param .u64 out, .param .u32 offset) {\n"
+		 "  .local .align 16 .b8 depot[2048];\n"
+		 "  .reg .b64 %rd<5>;\n  .reg .b32 %r<3>;\n"
+		 "  ld.param.u64 %rd1, [out];\n  ld.param.u32 %r1, [offset];\n"
+		 "  cvt.u64.u32 %rd2, %r1;\n  mov.u64 %rd3, depot;\n  add.s64 %rd4, %rd3, %rd2;\n"
+		 "  cvta.local.u64 %rd4, %rd4;\n  st.volatile.u32 [%rd4], %r1;\n  ld.volatile.u32 %r2, [%rd4];\n"
+		 "  st.global.u32 [%rd1], %r2;\n  ret;\n}\n";
 
 CHILD(local_memory)
 {

@@ -106,7 +106,7 @@ CONFORM(libraries_of_bad_ptx)
 	WORKS(cuLibraryUnload(library));
 }
 
-CONFORM(what_of_a_kernel_needs_a_context)
+CONFORM(kernel_calls_without_a_context)
 {
 	CUlibrary library = NULL;
 	CUfunction function;
@@ -144,9 +144,10 @@ CONFORM(bad_images)
 	GIVES(cuModuleLoadData(&module, ""), CUDA_ERROR_INVALID_IMAGE);
 	GIVES(cuModuleLoadData(&module, NULL), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuModuleLoadData(NULL, ptx_basic), CUDA_ERROR_INVALID_VALUE);
-	GIVES(cuModuleLoadData(&module, PTX_HEAD
-		".visible .entry a() { .local .b32 x; .reg .b32 %r; ld.volatile.local.u32 %r, [x]; ret; }"),
-		CUDA_ERROR_INVALID_PTX);
+	GIVES(cuModuleLoadData(
+		      &module, PTX_HEAD
+		      ".visible .entry a() { .local .b32 x; .reg .b32 %r; ld.volatile.local.u32 %r, [x]; ret; }"),
+	      CUDA_ERROR_INVALID_PTX);
 	GIVES(cuModuleLoadData(&module, PTX_HEAD ".visible .entry a() { nonsense.u32 %r1; ret; }"),
 	      CUDA_ERROR_INVALID_PTX);
 	GIVES(cuModuleLoadDataEx(&module, PTX_HEAD ".visible .entry a() {\n nonsense.u32 %r1;\n ret; }", 2, options,
@@ -154,9 +155,9 @@ CONFORM(bad_images)
 	      CUDA_ERROR_INVALID_PTX);
 	HOLDS(strstr(log, "ptxas") && strstr(log, "line")); // says where
 	GIVES(cuModuleLoadData(&module, ".version 99.0\n.target sm_75\n.address_size 64\n"),
-		CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+	      CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 	GIVES(cuModuleLoadData(&module, PTX_HEAD ".extern .func other(); .visible .entry a() { call other; ret; }"),
-		CUDA_ERROR_INVALID_PTX);
+	      CUDA_ERROR_INVALID_PTX);
 	GIVES(cuModuleLoad(&module, "/nonexistent/file.ptx"), CUDA_ERROR_FILE_NOT_FOUND);
 	GIVES(cuModuleLoad(&module, NULL), CUDA_ERROR_INVALID_VALUE);
 }
@@ -167,7 +168,7 @@ CONFORM(a_newer_target_is_refused)
 
 	need_context();
 	GIVES(cuModuleLoadData(&module, ".version 8.7\n.target sm_120\n.address_size 64\n.visible .entry a() { ret; }"),
-		CUDA_ERROR_INVALID_PTX);
+	      CUDA_ERROR_INVALID_PTX);
 }
 
 CONFORM(function_attributes)
@@ -274,7 +275,7 @@ CONFORM(linker)
 			 "helper;\n	ld.param.b32 %v, [r];\n	}\n"
 			 "	st.global.b32 [%a], %v;\n	ret;\n}\n";
 	static const char callee[] = PTX_HEAD ".visible .func (.param .b32 r) helper() {\n	.reg .b32 %v;\n"
-		"	mov.b32 %v, 99;\n	st.param.b32 [r], %v;\n	ret;\n}\n";
+					      "	mov.b32 %v, 99;\n	st.param.b32 [r], %v;\n	ret;\n}\n";
 	CUdeviceptr to;
 	unsigned word = 0;
 

@@ -1,4 +1,4 @@
-// NVML beside the driver: the same device, one story about memory, the process list, refusals.
+// NVML and the driver: the same device, consistent memory figures, the process list, refusals.
 #include "conformance.h"
 
 #include "../../src/abi/nvml_abi.h"
@@ -169,7 +169,7 @@ CONFORM(processes)
 
 CHILD(hold_context)
 {
-	alarm(30); // should the test die
+	alarm(30); // ends the child if the test is killed
 	need_context();
 	pause();
 }
@@ -211,13 +211,13 @@ CONFORM(memory_of_a_killed_process_comes_back)
 	COMES_TO((NVML(nvmlDeviceGetMemoryInfo)(handle, &memory), memory.used), before); // by the time it can be reaped
 }
 
-// The device answers, or says that it has no such thing: what NVML documents for any device.
-#define ASKED(call)                                                                                \
-	do {                                                                                       \
-		int got_ = (int)(call);                                                            \
-		assertions++;                                                                      \
+// Calls that succeed or return NOT_SUPPORTED, as NVML documents for any device.
+#define ASKED(call)                                                                                         \
+	do {                                                                                                \
+		int got_ = (int)(call);                                                                     \
+		assertions++;                                                                               \
 		if (got_ != NVML_SUCCESS && got_ != NVML_ERROR_NOT_SUPPORTED && got_ != NVML_ERROR_NO_DATA) \
-			differ(__FILE__, __LINE__, "%s gave %d", #call, got_);                     \
+			differ(__FILE__, __LINE__, "%s gave %d", #call, got_);                              \
 	} while (0)
 
 CONFORM(figures)

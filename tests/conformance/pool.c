@@ -23,8 +23,9 @@ static void need_pool(void)
 static CUmemoryPool make_pool(CUmemAllocationHandleType handles)
 {
 	CUmemoryPool made = NULL;
-	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .handleTypes = handles,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .handleTypes = handles,
+				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
 
 	NEED(cuMemPoolCreate(&made, &properties));
 	return made;
@@ -139,7 +140,7 @@ CONFORM(threshold_keeps_memory_until_trim)
 	EQUALS(attribute(made, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 64 * MiB);
 	EQUALS(memory_used() - before, 64 * MiB);
 	WORKS(cuMemAllocFromPoolAsync(&again, 64 * MiB, made, stream));
-	EQUALS(again, address); // reused
+	EQUALS(again, address);		 // reused
 	WORKS(cuMemPoolTrimTo(made, 0)); // in use: nothing to give back
 	EQUALS(attribute(made, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 64 * MiB);
 	WORKS(cuMemFreeAsync(again, stream));
@@ -164,7 +165,7 @@ CONFORM(destroyed_with_memory_in_use)
 	NEED(cuMemAllocFromPoolAsync(&address, 8 * MiB, made, stream));
 	NEED(cuStreamSynchronize(stream));
 	WORKS(cuMemPoolDestroy(made));
-	EQUALS(memory_used() - before, 32 * MiB); // lives until the last allocation goes
+	EQUALS(memory_used() - before, 32 * MiB); // exists until its last allocation is freed
 	WORKS(cuMemsetD8(address, 1, 8 * MiB));
 	WORKS(cuMemFreeAsync(address, stream));
 	WORKS(cuStreamSynchronize(stream));
@@ -175,8 +176,9 @@ CONFORM(maximum_size)
 {
 	CUmemoryPool made = NULL;
 	CUdeviceptr address, more;
-	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .maxSize = 64 * MiB,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .maxSize = 64 * MiB,
+				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
 
 	need_pool();
 	properties.location.id = device;
@@ -194,7 +196,7 @@ CONFORM(invalid_allocations)
 	CUmemoryPool made;
 
 	need_pool();
-	WORKS(cuMemAllocAsync(&address, 0, stream)); // nothing asked, nothing given
+	WORKS(cuMemAllocAsync(&address, 0, stream)); // 0 bytes: no memory
 	GIVES(cuMemAllocAsync(NULL, 16, stream), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemAllocAsync(&address, (size_t)1 << 50, stream), CUDA_ERROR_OUT_OF_MEMORY);
 	WORKS(cuStreamSynchronize(stream)); // nothing sticks
@@ -206,7 +208,7 @@ CONFORM(invalid_allocations)
 	GIVES(cuMemFreeAsync(address, stream), CUDA_ERROR_INVALID_VALUE); // twice
 	WORKS(cuStreamSynchronize(stream));
 	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_INVALID,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
 	GIVES(cuMemPoolCreate(&made, &properties), CUDA_ERROR_INVALID_VALUE);
 	properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
 	properties.location.id = 99;
@@ -277,7 +279,7 @@ CONFORM(a_pool_in_host_memory)
 	CUdeviceptr address;
 	size_t before;
 	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = 0}};
+				     .location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = 0}};
 
 	need_pool();
 	if (cuMemPoolCreate(&made, &properties) != CUDA_SUCCESS)
@@ -301,7 +303,7 @@ CONFORM(export_needs_a_handle_type)
 	need_pool();
 	made = make_pool(CU_MEM_HANDLE_TYPE_NONE);
 	GIVES(cuMemPoolExportToShareableHandle(&descriptor, made, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-		CUDA_ERROR_INVALID_VALUE);
+	      CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuMemPoolDestroy(made));
 	shared = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	WORKS(cuMemPoolExportToShareableHandle(&descriptor, shared, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));

@@ -1,4 +1,4 @@
-// What an importer sees of a shared pool: how often it has it, which pointers, and what is none.
+// Importing a shared pool: repeated imports, pointers, and invalid data.
 #include "conformance.h"
 
 #include <fcntl.h>
@@ -69,7 +69,7 @@ static unsigned word_at(CUdeviceptr from)
 	return word;
 }
 
-// However often it was imported: it is one, which a single free ends.
+// Repeated imports of a pointer give one import, which a single free ends.
 CONFORM(an_exported_pointer_is_imported_once)
 {
 	unsigned word = 0;
@@ -128,7 +128,7 @@ CONFORM(a_pointer_is_imported_while_its_free_is_queued)
 	unshare();
 }
 
-// A process has a pool once. It is destroyed as often as it was imported, and not while a pointer of it is.
+// Repeated imports give the same pool. It needs as many destroys, and cannot be destroyed while a pointer is imported.
 CONFORM(a_pool_that_is_imported_again)
 {
 	share();
@@ -149,7 +149,7 @@ CONFORM(a_pool_that_is_imported_again)
 	unshare();
 }
 
-CONFORM(what_an_imported_pool_does_not_give)
+CONFORM(imported_pool_refuses_allocation_and_export)
 {
 	CUmemPoolPtrExportData again;
 	CUdeviceptr fresh = 0;
@@ -174,8 +174,8 @@ CONFORM(what_an_imported_pool_does_not_give)
 	unshare();
 }
 
-// Memory that is allocated anew at an address has another name, by which it is the same to an importer.
-CONFORM(what_an_exported_pointer_names)
+// New memory at an old address has other export data. An importer gets the same address for both.
+CONFORM(export_data_identifies_one_allocation)
 {
 	CUmemPoolPtrExportData second = {0}; // not all of it is written
 
@@ -208,7 +208,7 @@ static void is_none(int other, CUresult want)
 	GIVES(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)other, BY_DESCRIPTOR), want);
 }
 
-CONFORM(what_is_no_export_is_not_imported)
+CONFORM(invalid_descriptors_are_not_imported)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), memory = memfd_create("memory", MFD_CLOEXEC), ends[2];
 

@@ -1,12 +1,12 @@
 #!/bin/sh
-# run-sim.sh SIM_FOLDER PROGRAM [TEST…]: a conformance program on a simulated device of its own.
+# run-sim.sh SIM_DIRECTORY PROGRAM [TEST…]: a conformance program on a simulated device of its own.
 set -u
-folder=$1
+directory=$1
 program=$2
 shift 2
 VIRGATE_SIM=${VIRGATE_SIM:-1}
 VIRGATE_SIM_DIR=$(mktemp -d "${TMPDIR:-/var/tmp}/virgate-conformance.XXXXXX")
-LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+LD_LIBRARY_PATH=$directory${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export VIRGATE_SIM VIRGATE_SIM_DIR LD_LIBRARY_PATH
 unset LD_PRELOAD CUDA_VISIBLE_DEVICES
 trap 'rm -rf "$VIRGATE_SIM_DIR"' EXIT

@@ -16,8 +16,12 @@ static CUarray make_sparse(size_t width, size_t height, size_t depth, unsigned c
 static CUmipmappedArray make_mipmap(size_t width, size_t height, size_t depth, unsigned flags, unsigned levels)
 {
 	CUmipmappedArray mipmap = NULL;
-	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = width, .Height = height, .Depth = depth, .Format = CU_AD_FORMAT_FLOAT,
-		.NumChannels = 1, .Flags = flags | CUDA_ARRAY3D_SPARSE};
+	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = width,
+					  .Height = height,
+					  .Depth = depth,
+					  .Format = CU_AD_FORMAT_FLOAT,
+					  .NumChannels = 1,
+					  .Flags = flags | CUDA_ARRAY3D_SPARSE};
 
 	need_context();
 	NEED(cuMipmappedArrayCreate(&mipmap, &wanted, levels));
@@ -36,7 +40,8 @@ static CUmemGenericAllocationHandle make_memory(size_t size, unsigned usage)
 {
 	CUmemGenericAllocationHandle memory = 0;
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}, .allocFlags.usage = usage};
+					  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+					  .allocFlags.usage = usage};
 
 	NEED(cuMemCreate(&memory, size, &properties, 0));
 	return memory;
@@ -46,13 +51,19 @@ static CUmemGenericAllocationHandle make_memory(size_t size, unsigned usage)
 static CUarrayMapInfo region(CUarray array, CUmemGenericAllocationHandle memory, unsigned long long offset, unsigned x,
 			     unsigned y, unsigned width, unsigned height)
 {
-	return (CUarrayMapInfo){.resourceType = CU_RESOURCE_TYPE_ARRAY, .resource.array = array,
-		.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL,
-		.subresource.sparseLevel = {.offsetX = x, .offsetY = y, .extentWidth = width, .extentHeight = height,
-			.extentDepth = 1},
-		.memOperationType = memory ? CU_MEM_OPERATION_TYPE_MAP : CU_MEM_OPERATION_TYPE_UNMAP,
-		.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC, .memHandle.memHandle = memory, .offset = offset,
-		.deviceBitMask = 1u << device};
+	return (CUarrayMapInfo){.resourceType = CU_RESOURCE_TYPE_ARRAY,
+				.resource.array = array,
+				.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL,
+				.subresource.sparseLevel = {.offsetX = x,
+							    .offsetY = y,
+							    .extentWidth = width,
+							    .extentHeight = height,
+							    .extentDepth = 1},
+				.memOperationType = memory ? CU_MEM_OPERATION_TYPE_MAP : CU_MEM_OPERATION_TYPE_UNMAP,
+				.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC,
+				.memHandle.memHandle = memory,
+				.offset = offset,
+				.deviceBitMask = 1u << device};
 }
 
 static CUarrayMapInfo tail(CUmipmappedArray mipmap, CUmemGenericAllocationHandle memory, unsigned layer,
@@ -172,7 +183,7 @@ static struct tail tail_of(CUmipmappedArray mipmap)
 
 	NEED(cuMipmappedArrayGetSparseProperties(&properties, mipmap));
 	return (struct tail){properties.miptailFirstLevel, properties.miptailSize,
-		properties.flags == CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL};
+			     properties.flags == CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL};
 }
 
 // Of each layer, or of all of them if even the first level is smaller than a tile.
@@ -183,16 +194,11 @@ CONFORM(tails)
 		unsigned flags, levels;
 		struct tail tail;
 	} shapes[] = {
-		{2048, 2048, 0, 0, 12, {5, 65536, false}},
-		{2048, 2048, 4, CUDA_ARRAY3D_LAYERED, 12, {5, 65536, false}},
-		{1000, 600, 0, 0, 10, {3, 131072, false}},
-		{5000, 300, 0, 0, 13, {2, 917504, false}},
-		{128, 128, 0, 0, 1, {1, 0, false}},
-		{1024, 1024, 0, 0, 5, {4, 65536, false}},
-		{129, 127, 0, 0, 8, {0, 131072, true}},
-		{64, 64, 3, CUDA_ARRAY3D_LAYERED, 7, {0, 131072, true}},
-		{256, 256, 256, 0, 9, {4, 65536, false}},
-		{512, 512, 4, 0, 10, {0, 4849664, true}},
+		{2048, 2048, 0, 0, 12, {5, 65536, false}}, {2048, 2048, 4, CUDA_ARRAY3D_LAYERED, 12, {5, 65536, false}},
+		{1000, 600, 0, 0, 10, {3, 131072, false}}, {5000, 300, 0, 0, 13, {2, 917504, false}},
+		{128, 128, 0, 0, 1, {1, 0, false}},	   {1024, 1024, 0, 0, 5, {4, 65536, false}},
+		{129, 127, 0, 0, 8, {0, 131072, true}},	   {64, 64, 3, CUDA_ARRAY3D_LAYERED, 7, {0, 131072, true}},
+		{256, 256, 256, 0, 9, {4, 65536, false}},  {512, 512, 4, 0, 10, {0, 4849664, true}},
 		{100, 70, 33, 0, 7, {2, 65536, false}},
 	};
 
@@ -210,8 +216,8 @@ CONFORM(tails)
 CONFORM(properties)
 {
 	CUDA_ARRAY_SPARSE_PROPERTIES properties = {0};
-	CUarray plain, level, array = make_sparse(1024, 1024, 0, 1, 0), small = make_sparse(64, 64, 3, 1,
-											    CUDA_ARRAY3D_LAYERED);
+	CUarray plain, level, array = make_sparse(1024, 1024, 0, 1, 0),
+			      small = make_sparse(64, 64, 3, 1, CUDA_ARRAY3D_LAYERED);
 	CUmipmappedArray mipmap = make_mipmap(1024, 1024, 0, 0, 11);
 	CUDA_ARRAY3D_DESCRIPTOR descriptor;
 	CUDA_ARRAY_MEMORY_REQUIREMENTS needs;
@@ -261,9 +267,12 @@ CONFORM(refused_shapes)
 
 	need_context();
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-		CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = shapes[i].width, .Height = shapes[i].height,
-			.Depth = shapes[i].depth, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1,
-			.Flags = shapes[i].flags | CUDA_ARRAY3D_SPARSE};
+		CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = shapes[i].width,
+						  .Height = shapes[i].height,
+						  .Depth = shapes[i].depth,
+						  .Format = CU_AD_FORMAT_FLOAT,
+						  .NumChannels = 1,
+						  .Flags = shapes[i].flags | CUDA_ARRAY3D_SPARSE};
 		CUarray array;
 		CUmipmappedArray mipmap;
 		GIVES(cuArray3DCreate(&array, &wanted), shapes[i].result);
@@ -275,7 +284,7 @@ CONFORM(refused_shapes)
 	}
 }
 
-// Memory for tiles is for nothing else, and the driver does not tell that it is.
+// Memory for tiles cannot be used otherwise; the driver does not report that it is such memory.
 CONFORM(tile_pools)
 {
 	need_context();
@@ -364,11 +373,11 @@ CONFORM(mip_tail)
 	WORKS(cuMemRelease(memory));
 }
 
-#define WITH(code, field, value)                                                                                       \
-	do {                                                                                                           \
-		CUarrayMapInfo info_ = base;                                                                           \
-		info_.field = (value);                                                                                 \
-		GIVES(map(info_), code);                                                                               \
+#define WITH(code, field, value)             \
+	do {                                 \
+		CUarrayMapInfo info_ = base; \
+		info_.field = (value);       \
+		GIVES(map(info_), code);     \
 	} while (0)
 
 CONFORM(refused)
@@ -413,15 +422,20 @@ static void wait_for(void *go)
 		usleep(1000);
 }
 
-// The call does not wait, and the tile goes when the stream comes to it. A stream that captures takes none.
+// The call does not wait: the tile is unmapped in stream order. A capturing stream refuses the call.
 CONFORM(streams)
 {
 	CUarray array = make_sparse(SIDE, SIDE, 0, 1, 0);
 	CUmemGenericAllocationHandle memory = make_memory(POOL_BYTES, CU_MEM_CREATE_USAGE_TILE_POOL);
 	struct tile tile = tile_of(array);
 	CUarrayMapInfo unmap = region(array, 0, 0, 0, 0, tile.width, tile.height);
-	CUDA_MEMCPY2D copy = {.dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = found, .dstPitch = 16,
-		.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = array, .WidthInBytes = 16, .Height = 1};
+	CUDA_MEMCPY2D copy = {.dstMemoryType = CU_MEMORYTYPE_HOST,
+			      .dstHost = found,
+			      .dstPitch = 16,
+			      .srcMemoryType = CU_MEMORYTYPE_ARRAY,
+			      .srcArray = array,
+			      .WidthInBytes = 16,
+			      .Height = 1};
 	CUstream streams[2];
 	CUgraph graph = NULL;
 	int go = 0;

@@ -326,7 +326,7 @@ static void *launch_many(void *stream)
 	return stream;
 }
 
-// The thread waits, and nobody else.
+// Only the calling thread waits.
 CONFORM(a_full_queue_makes_launches_wait)
 {
 	CUstream stream, other;

@@ -31,8 +31,13 @@ static struct tiles good(void)
 {
 	if (!memory)
 		NEED(cuMemAlloc(&memory, 1 * MiB));
-	return (struct tiles){.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32, .rank = 2, .address = memory, .dim = {128, 64},
-		.stride = {512}, .box = {32, 8}, .step = {1, 1}};
+	return (struct tiles){.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+			      .rank = 2,
+			      .address = memory,
+			      .dim = {128, 64},
+			      .stride = {512},
+			      .box = {32, 8},
+			      .step = {1, 1}};
 }
 
 static CUresult encode(CUtensorMap *to, const struct tiles *t)
@@ -41,17 +46,17 @@ static CUresult encode(CUtensorMap *to, const struct tiles *t)
 				      t->interleave, t->swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE, t->fill);
 }
 
-#define REFUSES(field, value)                                                                      \
-	do {                                                                                       \
-		struct tiles t_ = good();                                                          \
-		t_.field = (value);                                                                \
-		GIVES(encode(&map, &t_), CUDA_ERROR_INVALID_VALUE);                                \
+#define REFUSES(field, value)                                       \
+	do {                                                        \
+		struct tiles t_ = good();                           \
+		t_.field = (value);                                 \
+		GIVES(encode(&map, &t_), CUDA_ERROR_INVALID_VALUE); \
 	} while (0)
-#define ACCEPTS(field, value)                                                                      \
-	do {                                                                                       \
-		struct tiles t_ = good();                                                          \
-		t_.field = (value);                                                                \
-		WORKS(encode(&map, &t_));                                                          \
+#define ACCEPTS(field, value)             \
+	do {                              \
+		struct tiles t_ = good(); \
+		t_.field = (value);       \
+		WORKS(encode(&map, &t_)); \
 	} while (0)
 
 CONFORM(tiled)
@@ -103,7 +108,7 @@ CONFORM(the_address_is_replaced)
 
 	need_maps();
 	memset(&map, 0, sizeof map);
-	WORKS(cuTensorMapReplaceAddress(&map, (void *)memory)); // what is no map is not noticed
+	WORKS(cuTensorMapReplaceAddress(&map, (void *)memory)); // the driver does not detect an invalid map
 	t = good();
 	NEED(encode(&map, &t));
 	before = map;
@@ -123,10 +128,10 @@ CONFORM(columns)
 
 	need_maps();
 	(void)good();
-#define COLUMNS(rank, lower, upper, channels, pixels)                                                                  \
-	cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, rank, (void *)memory, dim, stride, lower,       \
-				upper, channels, pixels, step, CU_TENSOR_MAP_INTERLEAVE_NONE,                          \
-				CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,                           \
+#define COLUMNS(rank, lower, upper, channels, pixels)                                                            \
+	cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, rank, (void *)memory, dim, stride, lower, \
+				upper, channels, pixels, step, CU_TENSOR_MAP_INTERLEAVE_NONE,                    \
+				CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,                     \
 				CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
 	WORKS(COLUMNS(4, lower, upper, 64, 128));
 	GIVES(COLUMNS(2, lower, upper, 64, 128), CUDA_ERROR_INVALID_VALUE);
@@ -156,10 +161,10 @@ CONFORM(wide_columns_are_encoded)
 // A map is a parameter of 128 bytes like any other.
 CONFORM(passed_by_value)
 {
-	static const char ptx[] = PTX_HEAD
-		".visible .entry first(.param .align 64 .b8 map[128], .param .u64 to) {\n"
-		"	.reg .b64 %v, %a;\n	ld.param.u64 %v, [map+8];\n	ld.param.u64 %a, [to];\n"
-		"	st.global.u64 [%a], %v;\n	ret;\n}\n";
+	static const char ptx[] =
+		PTX_HEAD ".visible .entry first(.param .align 64 .b8 map[128], .param .u64 to) {\n"
+			 "	.reg .b64 %v, %a;\n	ld.param.u64 %v, [map+8];\n	ld.param.u64 %a, [to];\n"
+			 "	st.global.u64 [%a], %v;\n	ret;\n}\n";
 	CUdeviceptr to = 0;
 	uint64_t got = 0;
 	struct tiles t;

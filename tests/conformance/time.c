@@ -2,7 +2,7 @@
 // between host and device run beside them; work in flight continues without its process.
 #include "burn.h"
 
-// ---- what the other process does ------------------------------------------------------------
+// ---- the other process ----------------------------------------------------------------------
 
 // Keeps its queue full until told to stop.
 CHILD(keep_loaded)
@@ -43,11 +43,10 @@ CHILD(keep_copying)
 	NEED(cuMemHostAlloc(&host, MiB, 0));
 	NEED(cuMemAlloc(&memory, 2 * MiB));
 	for (unsigned i = 0; !atomic_load(&page->stop); i++) {
-		WORKS(what == FROM_HOST ? cuMemcpyHtoDAsync(memory, host, MiB, stream)
-		      : what == TO_HOST ? cuMemcpyDtoHAsync(host, memory, MiB, stream)
-		      : what == ON_DEVICE
-			      ? cuMemcpyDtoDAsync(memory + MiB, memory, MiB, stream)
-			      : cuMemsetD32Async(memory, i, MiB / 4, stream));
+		WORKS(what == FROM_HOST	  ? cuMemcpyHtoDAsync(memory, host, MiB, stream)
+		      : what == TO_HOST	  ? cuMemcpyDtoHAsync(host, memory, MiB, stream)
+		      : what == ON_DEVICE ? cuMemcpyDtoDAsync(memory + MiB, memory, MiB, stream)
+					  : cuMemsetD32Async(memory, i, MiB / 4, stream));
 		atomic_store(&page->loaded, i);
 	}
 	WORKS(cuStreamSynchronize(stream));
@@ -84,7 +83,7 @@ CONFORM(two_processes_take_turns)
 	double beside = measure(&burn, 900);
 	stop_tenant(child);
 	double part = 900.0 / 500 * alone / beside * 1000; // in thousandths
-	BETWEEN(part, 440, 510); // half, but for the switches between the contexts
+	BETWEEN(part, 440, 510);			   // half, but for the switches between the contexts
 }
 
 // Slices of equal length for both, whatever the length of their kernels.
@@ -170,7 +169,7 @@ CONFORM(graphs_take_what_their_kernels_take)
 	WORKS(cuGraphDestroy(graph));
 }
 
-// ---- what NVML shows ------------------------------------------------------------------------
+// ---- utilization by NVML --------------------------------------------------------------------
 
 static unsigned used_percent(void)
 {
@@ -217,7 +216,7 @@ CONFORM(nvml_shows_how_busy_the_device_is)
 
 // ---- copies ---------------------------------------------------------------------------------
 
-// How much of its speed the device keeps beside the copies, in thousandths.
+// Returns the device's speed during the copies relative to its speed alone, in thousandths.
 static double part_beside(const struct burn *burn, double alone, unsigned what)
 {
 	memset((void *)page, 0, sizeof *page);
@@ -294,7 +293,7 @@ CONFORM(kernels_that_wait_for_each_other_go_on)
 
 // ---- streams --------------------------------------------------------------------------------
 
-// Neither takes the device's time: another stream's kernels take what they take alone.
+// Neither uses GPU time: kernels of another stream are not slower.
 static double measure_beside(CUstream held, const struct burn *burn)
 {
 	GIVES(cuStreamQuery(held), CUDA_ERROR_NOT_READY);
@@ -356,7 +355,7 @@ CHILD(queue_and_wait)
 	BETWEEN(took, QUEUED * 900, QUEUED * 2600);
 }
 
-// Until nobody else uses the device. How long it took, in microseconds of the device.
+// Waits until no other process uses the device. Returns how long that took, in microseconds of the device.
 static double wait_until_alone(const struct burn *burn, double alone, CUevent from)
 {
 	double part;
