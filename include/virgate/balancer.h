@@ -1,13 +1,13 @@
-/* A balancer: work that is not for a certain virtual GPU goes to one of several, of one or of many devices; and what
- * waits where it would wait longest moves, or gets more of the device.
+/* A balancer distributes work over several virtual GPUs, of one or more devices, and rebalances: it moves waiting work,
+ * or gives the virtual GPU more of its device.
  *
- * Work is bound to its virtual GPU late, when that is about to run it: until then it can move, to another device too,
- * and its arguments are not filled in. A round of rebalancing looks at how many executions wait and run for what share;
- * it acts where that differs by more than a threshold, on what lasts and not on a moment, and does not undo what it did
- * for some rounds after. Every action that was taken has an entry in the log, with the figures that it was taken for.
+ * * Work is bound to a virtual GPU shortly before it runs. Until then it can move, also to another device, and its
+ * arguments are not filled in. A round of rebalancing compares the waiting and running executions with the compute
+ * shares. It acts if they differ by more than a threshold for several rounds, and does not reverse an action for some
+ * rounds. The log has an entry for every action, with the figures that led to it.
  *
- * Between executions of one balancer there is no order. One thread of the balancer binds and, unless `manual`,
- * rebalances; callbacks run in it, under no lock. In a forked child every call is STATE. */
+ * * Executions of one balancer have no order. One thread of the balancer binds and, unless `manual`, rebalances;
+ * callbacks run in it, without a lock. In a forked child every call fails with STATE. */
 #ifndef VIRGATE_BALANCER_H
 #define VIRGATE_BALANCER_H
 

@@ -20,7 +20,7 @@ const char *vg_version(void)
 	return VG_VERSION_TEXT;
 }
 
-static int take_text(char *buffer, size_t capacity, const char *text)
+static int copy_text(char *buffer, size_t capacity, const char *text)
 {
 	return snprintf(buffer, capacity, "%s", text ? text : "") < (int)capacity ? 0 : -ENAMETOOLONG;
 }
@@ -39,8 +39,8 @@ static bool serves_simulation(struct vg_node *system)
 	bool serves = served && *served && directory &&
 		      (strcmp(system->simulate, "1") == 0 || strcmp(system->simulate, served) == 0) &&
 		      (!named || !*named || (realpath(named, here) && strcmp(here, directory) == 0)) &&
-		      take_text(system->simulate_dir, sizeof system->simulate_dir, directory) == 0 &&
-		      take_text(system->simulate, sizeof system->simulate, served) == 0;
+		      copy_text(system->simulate_dir, sizeof system->simulate_dir, directory) == 0 &&
+		      copy_text(system->simulate, sizeof system->simulate, served) == 0;
 	json_decref(reply);
 	free(answer);
 	return serves;
@@ -59,7 +59,7 @@ static void choose_daemon(struct vg_node *node, const char *explicit_dir)
 	if (given && *given)
 		return;
 	directory = directory && *directory ? directory : "/run/virgate";
-	if (take_text(system.runtime_dir, sizeof system.runtime_dir, directory) < 0 ||
+	if (copy_text(system.runtime_dir, sizeof system.runtime_dir, directory) < 0 ||
 	    snprintf(system.socket, sizeof system.socket, "%.4000s/virgated.sock", directory) >=
 		    (int)sizeof((struct sockaddr_un *)NULL)->sun_path)
 		return;
@@ -99,9 +99,9 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 	node->timeout = all.timeout ? all.timeout : DEFAULT_TIMEOUT;
 	if (!all.simulate)
 		all.simulate = vg_simulation_wanted();
-	int r = take_text(node->simulate, sizeof node->simulate, all.simulate);
+	int r = copy_text(node->simulate, sizeof node->simulate, all.simulate);
 	if (r == 0)
-		r = take_text(node->libdir, sizeof node->libdir, all.libdir);
+		r = copy_text(node->libdir, sizeof node->libdir, all.libdir);
 	if (r == 0)
 		r = vg_paths_runtime(all.runtime_dir, node->simulate, node->runtime_dir);
 	if (r < 0) {
