@@ -34,8 +34,8 @@ struct connection {
 	struct authority_peer peer;
 	uint64_t deadline_ns; // 0: it waits, since enough connections of its user are served
 	bool for_broker;
-	bool rests;    // its user has used up the loop's time for now
-	char *request; // that must be repeated; NULL: none
+	bool rests;		     // its user has used up the loop's time for now
+	char *request;		     // that must be repeated; NULL: none
 	const struct change *change; // that answers the request when it is on disk; NULL: none
 	char *answer;		     // NULL: not yet
 	size_t length, sent;
@@ -182,8 +182,8 @@ static void handle_tenant_message(struct node *node, const struct connection *co
 
 	for (unsigned int i = 1; i < message->descriptor_count; i++)
 		discard(message->descriptors[i]); // no message has more than one
-	if (message->type == VG_WIRE_HELLO)
-		registration_handle(node, &message->hello, &connection->peer, first);
+	if (message->type == VG_WIRE_REGISTRATION)
+		registration_handle(node, &message->registration, &connection->peer, first);
 	else if (first >= 0)
 		discard(first);
 	if (message->type == VG_WIRE_GUEST)
@@ -230,7 +230,7 @@ static bool is_from_tenant(int fd)
 	struct vg_wire_header header;
 
 	return recv(fd, &header, sizeof header, MSG_PEEK | MSG_DONTWAIT) == sizeof header &&
-	       (header.type == VG_WIRE_HELLO || header.type == VG_WIRE_GUEST);
+	       (header.type == VG_WIRE_REGISTRATION || header.type == VG_WIRE_GUEST);
 }
 
 static void connection_ready(struct node *node, struct source *source, uint32_t events)

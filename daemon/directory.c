@@ -45,7 +45,7 @@ static int open_directory(const struct node *node)
 	return fd;
 }
 
-// Returns whether somebody listens on the socket.
+// Returns whether a process listens on the socket.
 static bool is_live(const char *path)
 {
 	int fd = vg_wire_connect(path, 1000);
@@ -57,7 +57,7 @@ static bool is_live(const char *path)
 
 // ---- the name lock ----------------------------------------------------------------------------------------------
 
-// The second lock is an abstract socket. Its name is in no directory, so it stays when somebody removes the directory,
+// The second lock is an abstract socket. Its name is in no directory, so it stays when the directory is removed,
 // and disappears with its daemon.
 static socklen_t format_name(const struct node *node, struct sockaddr_un *ret_address)
 {
@@ -115,8 +115,8 @@ static bool lock_name(struct node *node, int waited_ms)
 	if (holder == HOLDER_SAME_USER || (holder == HOLDER_UNKNOWN && waited_ms < NAME_PATIENCE_MS))
 		return false;
 	if (!node->name_lock_refused)
-		say("no second lock on %s (%s): only the file lock in it keeps a second daemon away",
-		    node->runtime_dir, error == EADDRINUSE ? "another user has its name" : strerror(error));
+		say("no second lock on %s (%s): only the file lock in it keeps a second daemon away", node->runtime_dir,
+		    error == EADDRINUSE ? "another user has its name" : strerror(error));
 	node->name_lock_refused = true;
 	return true;
 }
@@ -231,8 +231,8 @@ static void reopen_log(const struct node *node)
 
 	if (fstat(2, &status) < 0 || !S_ISREG(status.st_mode) || status.st_nlink)
 		return;
-	_cleanup_close_ int fd = openat(node->directory, "virgated.log",
-					O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_cleanup_close_ int fd =
+		openat(node->directory, "virgated.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		dup2(fd, 2);
 }

@@ -10,7 +10,7 @@ struct directory_events {
 int directory_prepare(struct node *node, const struct directory_events *events);
 // Creates the socket. Returns 0, or -1 after a log line.
 int directory_listen(struct node *node);
-// Creates the directory or the socket again if somebody has removed it.
+// Creates the directory or the socket again if it was removed.
 void directory_check(struct node *node);
 // Removes the socket, so that new clients do not find this daemon.
 void directory_leave(struct node *node);

@@ -10,7 +10,7 @@
 
 // Finds the tenant that sent the message. Returns NULL if the peer is not the tenant in it.
 static struct tenant *find_sender(struct node *node, const struct authority_peer *peer,
-				  const struct vg_wire_hello *self)
+				  const struct vg_wire_registration *self)
 {
 	struct vgpu *vgpu = registry_find(node, self->ledger);
 	struct vg_ledger_owner owner = {self->pid, self->pid_namespace, self->start_time};

@@ -81,7 +81,7 @@ int leftover_open(const struct node *node, const struct vgpu *vgpu)
 	return user_is_limited(node, vgpu->owner) ? open_ledger(node, vgpu) : -1;
 }
 
-// Returns whether nobody else has the file open for writing: only then the kernel grants a lease.
+// Returns whether no other process has the file open for writing: only then the kernel grants a lease.
 static bool is_unused(int fd)
 {
 	if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)

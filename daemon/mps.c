@@ -32,7 +32,7 @@ enum {
 	LINGER_MS = 10000,     // how long it runs after the last program
 	PAUSE_MS = 1000,       // before the next start after an unexpected end; doubled each time,
 	PAUSE_MOST_MS = 60000, // up to this
-	STABLE_MS = 60000,     // the pause begins anew after it has run for so long
+	STABLE_MS = 60000,     // the pause is short again after it has run for so long
 	GROUPS = 256,
 };
 
@@ -155,10 +155,9 @@ static void exec_control(const char *program, char *const *environment, const st
 		signal(signal_number, SIG_DFL);
 	for (int fd = 0; fd < 3; fd++)
 		dup2(null_fd, fd);
-	if (identity &&
-	    (setgroups((size_t)identity->group_count, identity->groups) < 0 ||
-	     setresgid(identity->gid, identity->gid, identity->gid) < 0 ||
-	     setresuid(identity->uid, identity->uid, identity->uid) < 0))
+	if (identity && (setgroups((size_t)identity->group_count, identity->groups) < 0 ||
+			 setresgid(identity->gid, identity->gid, identity->gid) < 0 ||
+			 setresuid(identity->uid, identity->uid, identity->uid) < 0))
 		_exit(126);
 	execve(program, words, environment);
 	_exit(127);
@@ -295,7 +294,8 @@ static int look_up_and_start(struct server *server)
 	if (!lookup)
 		return -ENOMEM;
 	*lookup = (struct lookup){.work = {.lane = WORK_NAMES, .run = run_lookup, .done = end_lookup},
-				  .server = server, .identity = {.uid = server->uid}};
+				  .server = server,
+				  .identity = {.uid = server->uid}};
 	server->is_looked_up = work_post(server->uid, &lookup->work);
 	if (!server->is_looked_up)
 		free(lookup);

@@ -1,6 +1,6 @@
 // NVIDIA's MPS for vGPUs of the mode mps: a control daemon (nvidia-cuda-mps-control -f) for each GPU and user, which
-// this daemon starts, watches and ends. It runs as that user, in directories that nobody else may open. Main thread
-// only.
+// this daemon starts, watches and ends. It runs as that user, in directories that no other user may open. Main
+// thread only.
 #pragma once
 #include <jansson.h>
 

@@ -52,15 +52,15 @@ struct tenant {
 	uint64_t next_look_ns;
 	bool exports_reported; // that open descriptors keep its memory charged
 	enum proof proof;
-	bool is_searched;     // by the search in progress
-	bool is_dead;	      // its process has ended
-	bool is_stopped;      // at the last look (stops.h)
-	uint64_t life;	      // changes while its process launches, or waits at its gate
-	bool is_replaced;     // its process lives, but runs another program now (exec)
-	bool delay_reported;  // that the driver still lists its memory
-	bool drift_reported;  // that it uses more than is charged
-	bool was_killed;      // by `rm --force`
-	bool is_looked_at;    // by the measurement in progress (measure.h)
+	bool is_searched;	    // by the search in progress
+	bool is_dead;		    // its process has ended
+	bool is_stopped;	    // at the last look (stops.h)
+	uint64_t life;		    // changes while its process launches, or waits at its gate
+	bool is_replaced;	    // its process lives, but runs another program now (exec)
+	bool delay_reported;	    // that the driver still lists its memory
+	bool drift_reported;	    // that it uses more than is charged
+	bool was_killed;	    // by `rm --force`
+	bool is_looked_at;	    // by the measurement in progress (measure.h)
 	uint64_t declared_before;   // what it had declared when the measurement began
 	uint64_t host_before;	    // what it had in the host then
 	uint64_t pristine_physical; // what its first context took at the last measurement; 0: unknown
@@ -91,10 +91,10 @@ struct residence {
 struct vgpu {
 	struct vgpu *next;
 	char name[VG_LEDGER_NAME];
-	char path[PATH_MAX]; // of the ledger, for its tenants; the daemon itself uses registry_path()
-	size_t device;	     // index in the system's list
-	uint64_t memory;     // its limit, which is reserved on the device
-	uint64_t limit;	     // the limit in its ledger: `memory`, or less until a larger one is on disk
+	char path[PATH_MAX];	     // of the ledger, for its tenants; the daemon itself uses registry_path()
+	size_t device;		     // index in the system's list
+	uint64_t memory;	     // its limit, which is reserved on the device
+	uint64_t limit;		     // the limit in its ledger: `memory`, or less until a larger one is on disk
 	const struct change *change; // save.h: being written to disk; other requests for the vGPU wait. NULL: none
 	struct turn_terms terms;     // its compute share
 	bool evictable;		     // its programs' device memory can move to the host
@@ -113,7 +113,7 @@ struct vgpu {
 	volatile enum damage damage; // also written by the signal handler of registry_guard()
 	const char *damage_text;     // the cause, as the end of a sentence; NULL: not reported yet
 	bool is_being_removed;	     // its programs were killed; it is removed when the last of them has ended
-	bool was_damaged_at_start;   // the ledger is created again, or the vGPU removed, as soon as nobody uses it
+	bool was_damaged_at_start;   // the ledger is created again, or the vGPU removed, as soon as no process uses it
 	struct launcher *launchers;
 	uint64_t left_ns; // time at which its last launcher ended; 0: no launcher has ended
 	struct tenant *tenants, *by_slot[VG_LEDGER_SLOTS];
@@ -130,17 +130,17 @@ struct node {
 	char runtime_dir[PATH_MAX - 128], state_path[PATH_MAX], claims_dir[PATH_MAX - 128];
 	uint32_t pid_namespace;
 	int epoll_fd, lock_fd, directory; // `directory`: the runtime directory
-	int spare; // a descriptor that is closed to accept a connection when no other is left
+	int spare;			  // a descriptor that is closed to accept a connection when no other is left
 	struct source listener, signals, name_lock; // `name_lock`: the second lock of directory.h
 	bool name_lock_refused;			    // and this was reported
 	struct vgpu *vgpus;
-	struct overhead *overheads;	  // overhead.h
-	struct connection *connections;	  // connection.h
+	struct overhead *overheads;	// overhead.h
+	struct connection *connections; // connection.h
 	unsigned int connection_count;
 	struct session *sessions;	  // broker/broker.h
 	struct publication *publications; // broker/broker.h
-	bool must_retry;	// requests that wait may be answered now: the loop calls connection_retry()
-	bool runtime_is_stale;	// launchers have ended since state_save_runtime()
+	bool must_retry;		  // requests that wait may be answered now: the loop calls connection_retry()
+	bool runtime_is_stale;		  // launchers have ended since state_save_runtime()
 	bool is_deferred;	// the present request waits for a search, a lookup or the disk, and is repeated
 	struct change *change;	// the present request is answered when this is on disk; NULL: none
 	bool is_leaving;	// the daemon ends when nothing keeps it
@@ -148,6 +148,6 @@ struct node {
 	bool was_shut_down;	// by a request: it accepts no new connections
 	uint64_t busy_until_ns; // time of the last use
 	uint64_t next_scan_ns, next_reap_ns; // 0: not due
-	bool is_scanning;	// all ledgers, some of them in each iteration of the loop
-	struct vgpu *scan_next; // the next vGPU of that scan; NULL: all have been scanned
+	bool is_scanning;		     // all ledgers, some of them in each iteration of the loop
+	struct vgpu *scan_next;		     // the next vGPU of that scan; NULL: all have been scanned
 };

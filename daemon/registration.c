@@ -39,11 +39,11 @@ static void register_tenant(struct node *node, struct vgpu *vgpu, const struct v
 	tenant_scan(node, vgpu);
 }
 
-void registration_handle(struct node *node, const struct vg_wire_hello *hello, const struct authority_peer *peer,
-		       int exports_fd)
+void registration_handle(struct node *node, const struct vg_wire_registration *registration,
+			 const struct authority_peer *peer, int exports_fd)
 {
-	struct vgpu *vgpu = registry_find(node, hello->ledger);
-	struct vg_ledger_owner owner = {hello->pid, hello->pid_namespace, hello->start_time};
+	struct vgpu *vgpu = registry_find(node, registration->ledger);
+	struct vg_ledger_owner owner = {registration->pid, registration->pid_namespace, registration->start_time};
 
 	if (!vgpu || !authority_allows(AUTHORITY_ENTER, authority_classify(peer, vgpu->owner, vgpu->group))) {
 		if (exports_fd >= 0)

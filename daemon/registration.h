@@ -5,5 +5,5 @@
 #include "wire/wire.h"
 
 // Takes `exports_fd`, the epoll instance of the tenant's exports; -1: none.
-void registration_handle(struct node *node, const struct vg_wire_hello *hello, const struct authority_peer *peer,
-		       int exports_fd);
+void registration_handle(struct node *node, const struct vg_wire_registration *registration,
+			 const struct authority_peer *peer, int exports_fd);

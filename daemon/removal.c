@@ -80,11 +80,10 @@ void removal_sweep_ephemeral(struct node *node)
 		if (!search_knows_heirs(node, vgpu))
 			continue;
 		// The limit of 0 keeps out processes that are about to enter; one that entered before has a slot. A
-		// charge without a slot is not checked: then somebody wrote it into the ledger.
+		// charge without a slot is not checked: a process wrote it into the ledger.
 		if (vgpu->damage != DAMAGE_CONTENTS)
 			vg_ledger_set_limit(vgpu->ledger, 0, &charged);
-		if (vgpu->damage != DAMAGE_CONTENTS &&
-		    vg_ledger_next_tenant(vgpu->ledger, &(unsigned int){0}, &seen)) {
+		if (vgpu->damage != DAMAGE_CONTENTS && vg_ledger_next_tenant(vgpu->ledger, &(unsigned int){0}, &seen)) {
 			vg_ledger_set_limit(vgpu->ledger, vgpu->limit, &charged);
 			tenant_scan(node, vgpu);
 			continue;

@@ -2,7 +2,7 @@
 #pragma once
 #include "daemon/node.h"
 
-// Remove the vGPUs of `rm --force`, and ephemeral ones that nobody uses any more.
+// Remove the vGPUs of `rm --force`, and ephemeral ones that no process uses any more.
 void removal_sweep(struct node *node);
 void removal_sweep_ephemeral(struct node *node);
 // Kills the processes that have the vGPU's ledger mapped. A process that only started a program has not, and stays; so

@@ -74,8 +74,8 @@ static enum residence_state find_state(const struct vgpu *vgpu, const struct fac
 	return facts->out || facts->is_moving ? RESIDENCE_COMING : RESIDENCE_IN;
 }
 
-// Withdraws the order of a vGPU that could not leave, and lets it stay for 1, 2, 4, up to 64 seconds before it is asked
-// again.
+// Withdraws the order of a vGPU that could not leave, and lets it stay for 1, 2, 4, up to 64 seconds before the next
+// order.
 static void postpone_eviction(struct vgpu *vgpu, uint64_t now)
 {
 	struct residence *residence = &vgpu->residence;
@@ -210,10 +210,10 @@ static void move_vgpus(struct node *node, size_t device, uint64_t now, uint64_t 
 	residence_decide(orders, count, capacity, shared_now);
 	carry_out_orders(vgpus, orders, count);
 	if (are_watched)
-		deadline_lower(deadline, now + (is_one_copying	? LOOK_MOVING_MS
+		deadline_lower(deadline, now + (is_one_copying	 ? LOOK_MOVING_MS
 						: is_one_waiting ? LOOK_OFTEN_MS
 								 : LOOK_SELDOM_MS) *
-						       ms);
+							 ms);
 }
 
 void residence_keep(struct node *node, uint64_t now, uint64_t *deadline)

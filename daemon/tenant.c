@@ -111,12 +111,12 @@ static void watch_tenant(struct node *node, struct tenant *tenant)
 		tenant->proof = PROOF_WANTED;
 	if (tenant->pid <= 0)
 		return;
-	bool is_ours = tenant->proof == PROOF_GIVEN ||
-		       process_belongs_to(tenant->pid, vgpu->owner, vgpu->group) || is_known_guest(node, tenant);
+	bool is_ours = tenant->proof == PROOF_GIVEN || process_belongs_to(tenant->pid, vgpu->owner, vgpu->group) ||
+		       is_known_guest(node, tenant);
 	if (!is_ours && tenant->proof == PROOF_NONE)
 		tenant->proof = PROOF_WANTED;
 	if (!is_ours && tenant->proof == PROOF_DENIED && !tenant->seen.guest)
-		tenant->pid = -1; // the process of somebody else
+		tenant->pid = -1; // a process of another user
 	bool counted = is_ours && user_count_process(node, vgpu->owner);
 	int fd = counted ? source_keep_descriptor(process_open(tenant->pid, tenant->start_time)) : -EMFILE;
 	if (fd >= 0) {

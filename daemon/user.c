@@ -183,7 +183,7 @@ uint64_t user_waits_until(const struct node *node, uid_t uid)
 
 // ---- the loop's time ----------------------------------------------------------------------------------------
 
-static struct user *timed; // to whom the loop's time is charged now; NULL: nobody, or not limited
+static struct user *timed; // the user to whom the loop's time is charged now; NULL: none, or not limited
 static uint64_t begun_ns;
 
 bool user_begin_time(const struct node *node, uid_t uid)

@@ -9,7 +9,7 @@ int vgpu_add(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgp
 int vgpu_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu);
 // Takes over ledgers that are in no file, as ephemeral vGPUs.
 void vgpu_adopt_strays(struct node *node);
-// Creates the ledger again, in place of a damaged one that nobody uses. Returns 0 or -errno.
+// Creates the ledger again, in place of a damaged one that no process uses. Returns 0 or -errno.
 int vgpu_renew(struct node *node, struct vgpu *vgpu);
 // Removes the vGPU and its ledger's file.
 void vgpu_drop(struct node *node, struct vgpu *vgpu);

@@ -1,5 +1,5 @@
 // Work that can take long because of a user's doing: closing the user's descriptors, reading what the kernel shows of
-// the user's processes. A thread of that user does it, so that it delays nobody else. Main thread only, except `run`.
+// the user's processes. A thread of that user does it, so that it delays no other user. Main thread only, except `run`.
 #pragma once
 #include "daemon/user.h"
 
@@ -8,7 +8,7 @@ struct work {
 	struct work *next;
 	uid_t uid;
 	enum work_lane lane;
-	void (*run)(struct work *work); // in the user's thread, which must not use the node
+	void (*run)(struct work *work);			    // in the user's thread, which must not use the node
 	void (*done)(struct node *node, struct work *work); // in the main thread, afterwards; frees the work
 };
 

@@ -32,7 +32,7 @@ struct shim_entry {
 const struct shim_entry *shim_entry(enum vg_entry entry);
 // Returns our export of a row, hooked or not.
 void *shim_export(unsigned int row);
-// Loads the driver if it is not loaded yet. Returns false if there is none.
+// Loads the driver if it is not loaded yet. Returns false if no driver was found.
 bool shim_driver_loaded(void);
 // Returns true if the driver has the row.
 bool shim_driver_has(unsigned int row);

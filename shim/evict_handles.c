@@ -12,19 +12,19 @@
 
 // The driver's functions that take, return or map handles; and the one that reports which kinds of memory the device
 // has.
-#define HANDLE_CALLS(X)                                                                                                \
-	X(cuMemCreate)                                                                                                 \
-	X(cuMemRelease)                                                                                                \
-	X(cuMemMap)                                                                                                    \
-	X(cuMemUnmap)                                                                                                  \
-	X(cuMemSetAccess)                                                                                              \
-	X(cuMemRetainAllocationHandle)                                                                                 \
-	X(cuMemGetAllocationPropertiesFromHandle)                                                                      \
-	X(cuMemExportToShareableHandle)                                                                                \
-	X(cuMemMapArrayAsync)                                                                                          \
-	X(cuMemMapArrayAsync_ptsz)                                                                                     \
-	X(cuMulticastBindMem)                                                                                          \
-	X(cuMulticastBindAddr)                                                                                         \
+#define HANDLE_CALLS(X)                           \
+	X(cuMemCreate)                            \
+	X(cuMemRelease)                           \
+	X(cuMemMap)                               \
+	X(cuMemUnmap)                             \
+	X(cuMemSetAccess)                         \
+	X(cuMemRetainAllocationHandle)            \
+	X(cuMemGetAllocationPropertiesFromHandle) \
+	X(cuMemExportToShareableHandle)           \
+	X(cuMemMapArrayAsync)                     \
+	X(cuMemMapArrayAsync_ptsz)                \
+	X(cuMulticastBindMem)                     \
+	X(cuMulticastBindAddr)                    \
 	X(cuDeviceGetAttribute)
 
 static struct {
@@ -39,9 +39,9 @@ HANDLE_CALLS(X)
 
 void shim_evict_handles_start(void)
 {
-#define X(abi)                                                                                                         \
-	driver.abi = REAL(abi);                                                                                        \
-	if (shim_driver_has(VG_ENTRY_##abi))                                                                           \
+#define X(abi)                               \
+	driver.abi = REAL(abi);              \
+	if (shim_driver_has(VG_ENTRY_##abi)) \
 		__atomic_store_n(&shim_slots[VG_ENTRY_##abi], (void *)with_##abi, __ATOMIC_RELEASE);
 	HANDLE_CALLS(X)
 #undef X
@@ -276,8 +276,8 @@ static void deny_access(CUdeviceptr address, size_t size, const CUmemAccessDesc 
 	driver.cuMemSetAccess(address, size, &none, 1);
 }
 
-// The pager restores the access of the device alone, so memory that others may use as well does not leave. The driver
-// is asked first, since it refuses most of these calls.
+// The pager restores the access of the device alone, so memory that other devices may use as well does not leave. The
+// driver is called first, since it refuses most of these calls.
 static CUresult CUDAAPI with_cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
 					    size_t count)
 {

@@ -43,10 +43,10 @@ SHIM_EXPORT CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *
 	return CUDA_SUCCESS;
 }
 
-#define ANSWER(type, value)                                                                                            \
-	do {                                                                                                           \
-		*(type *)data = (type)(value);                                                                         \
-		return CUDA_SUCCESS;                                                                                   \
+#define ANSWER(type, value)                    \
+	do {                                   \
+		*(type *)data = (type)(value); \
+		return CUDA_SUCCESS;           \
 	} while (0)
 
 static CUresult get_attribute(const struct pager_range *range, CUdeviceptr address, CUpointer_attribute attribute,
@@ -89,7 +89,7 @@ static CUresult get_attribute(const struct pager_range *range, CUdeviceptr addre
 	}
 }
 
-// Answers with a constant number: the driver numbers a mapping anew each time that the memory returns to the device.
+// Answers with a constant number: the driver gives a mapping a new number each time that the memory returns to the device.
 static void keep_number(const struct pager_mapped *mapped, CUpointer_attribute attribute, void *data)
 {
 	if (attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID || attribute == CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID)

@@ -1,6 +1,6 @@
-// Modules and libraries load lazily: variables with the first thing that is asked of them, a kernel's code with its
-// first launch. A launch cannot well be refused any more. So what a launch would load is loaded, and charged, when the
-// program asks for the handle. A library from which nothing is asked costs nothing.
+// Modules and libraries load lazily: variables when the program first asks for a handle, a kernel's code at its first
+// launch. A program does not expect a launch to fail for lack of memory, so what a launch would load is loaded, and
+// charged, when the program asks for the handle. An unused library costs nothing.
 #include "shim/kernel.h"
 
 #include "shim/local.h"
@@ -31,7 +31,7 @@ CUresult shim_kernel_load_from(enum vg_entry entry, CUlibrary library, CUkernel 
 		return CUDA_SUCCESS;
 	}
 	if (is_unloaded(function))
-		REAL(cuFuncLoad)(function); // a failure shows at the launch
+		REAL(cuFuncLoad)(function);	 // a failure shows at the launch
 	note_local(function, (uintptr_t)kernel); // in any case, because the program has seen the handle
 	note_local(function, (uintptr_t)function);
 	return shim_load_end(entry, SHIM_LIBRARY, library, before);

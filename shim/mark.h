@@ -2,7 +2,7 @@
 //
 // Descriptors of device memory all look alike (/dev/nvidiactl). The kernel keeps the locks of an open file with the
 // file, so they go with it through dup, sockets and exec. A mark is a read lock on one byte beyond the end of any file:
-// read locks exclude nobody, and /proc/self/fdinfo lists them.
+// read locks exclude no other process, and /proc/self/fdinfo lists them.
 #pragma once
 #include <stdint.h>
 

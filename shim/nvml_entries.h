@@ -16,5 +16,5 @@ extern __attribute__((visibility("hidden"))) void *shim_slots[SHIM_NVML_COUNT];
 
 #define REAL(name) ((__typeof__(&name))__atomic_load_n(&shim_slots[SHIM_NVML_##name], __ATOMIC_RELAXED))
 
-// Loads NVML if it is not loaded yet. Returns false if there is none.
+// Loads NVML if it is not loaded yet. Returns false if it was not found.
 bool shim_nvml_loaded(void);

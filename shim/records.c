@@ -41,7 +41,7 @@ static struct shard *find_shard(uint64_t hashed)
 	return &shards[hashed >> (64 - SHARD_BITS)];
 }
 
-// Returns the entry of a record, or if there is none, the entry where it may be stored.
+// Returns the entry of a record, or the free entry where it may be stored.
 VG_HOT static struct shim_record *find_entry(const struct shard *shard, uint64_t hashed, enum shim_record_type type,
 					     uint64_t key)
 {

@@ -20,29 +20,29 @@ void shim_registration_set_descriptor(int (*get)(void))
 }
 
 // Returns the daemon's socket and describes this process for a message. NULL: there is no daemon.
-static const char *find_daemon(const char *vgpu, struct vg_wire_hello *ret_hello)
+static const char *find_daemon(const char *vgpu, struct vg_wire_registration *ret_registration)
 {
 	const char *socket = secure_getenv("VIRGATE_SOCKET");
 	struct vg_ledger_owner self;
 
 	if (!socket || !*socket || vg_ledger_self(&self) != 0)
 		return NULL;
-	*ret_hello = (struct vg_wire_hello){
+	*ret_registration = (struct vg_wire_registration){
 		.pid = self.pid, .pid_namespace = self.pid_namespace, .start_time = self.start_time};
-	strncpy(ret_hello->ledger, vgpu, sizeof ret_hello->ledger - 1);
+	strncpy(ret_registration->ledger, vgpu, sizeof ret_registration->ledger - 1);
 	return socket;
 }
 
 static int send_registration(const char *vgpu, bool wait)
 {
-	struct vg_wire_hello hello;
-	const char *socket = find_daemon(vgpu, &hello);
+	struct vg_wire_registration registration;
+	const char *socket = find_daemon(vgpu, &registration);
 
 	if (!socket)
 		return -ENOENT;
 	int exports = get_descriptor ? get_descriptor() : -1;
-	int result = wait ? vg_wire_register_and_wait(socket, &hello, exports)
-			  : vg_wire_register(socket, &hello, exports);
+	int result = wait ? vg_wire_register_and_wait(socket, &registration, exports)
+			  : vg_wire_register(socket, &registration, exports);
 	if (result == -ETIMEDOUT)
 		paused_until_ns = vg_clock_monotonic_ns() + pause_ns;
 	return result;

@@ -326,7 +326,7 @@ void sim_context_end(struct sim_context *context)
 	sim_memory_unlock();
 	if (context->parent == context)
 		region_count_context(sim_process.region, context->device->physical, -1);
-	// The struct stays, so that its handle can be told from garbage.
+	// The struct stays, so that its handle can be distinguished from garbage.
 }
 
 // ---- entries: creation and the stack --------------------------------------------------------

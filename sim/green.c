@@ -62,7 +62,7 @@ CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx hCtx)
 
 	SIM_ENTER(cuGreenCtxDestroy);
 	SIM_TRY(get_green(hCtx, &green));
-	green->magic = 0; // the struct stays, so that its handle can be told from garbage
+	green->magic = 0; // the struct stays, so that its handle can be distinguished from garbage
 	if (green->view)
 		sim_context_end(green->view);
 	sim_stream_close(green->internal);

@@ -17,15 +17,15 @@ struct sim_physical {
 	int memory; // descriptor of host memory, or -1
 	off_t memory_offset;
 	bool borrowed;	  // the descriptor is a pool's
-	CUresult foreign; // imported memory, which a restore cannot bring back: the error of the restore; else 0
+	CUresult foreign; // imported memory, which cannot be restored: the error of the restore; else 0
 	bool shared;	  // exported or imported: another struct of this process may stand for the same memory
 	bool driver;	  // the driver allocated it for itself: contexts, stacks
-	CUmemAllocationProp properties; // of cuMemCreate
+	CUmemAllocationProp properties;	     // of cuMemCreate
 	CUmemGenericAllocationHandle handle; // of vmm.c; 0: none yet
-	unsigned handles; // how often the program has acquired the handle
+	unsigned handles;		     // how often the program has acquired the handle
 	unsigned long long buffer_id;
 	struct sim_physical *next, *previous; // of all in the process, under the memory lock
-	int shadow; // evicted by a checkpoint: private descriptor with the contents; or -1
+	int shadow;			      // evicted by a checkpoint: private descriptor with the contents; or -1
 };
 
 enum sim_range_kind {
@@ -44,7 +44,7 @@ struct sim_mapping { // physical memory at an address
 	struct sim_physical *physical;
 	unsigned char access[SIM_DEVICES]; // CUmemAccess_flags by device ordinal
 	struct sim_range *range;
-	bool host; // the host may use the address too: the memory is in the host
+	bool host;		  // the host may use the address too: the memory is in the host
 	struct sim_mapping *next; // in the range, by address
 };
 
@@ -69,7 +69,7 @@ void sim_memory_unlock(void);
 // Reserves whole granules of addresses. `hint` 0: anywhere.
 CUresult sim_range_reserve(size_t size, size_t alignment, CUdeviceptr hint, enum sim_range_kind kind,
 			   struct sim_range **ret_range);
-void sim_range_free(struct sim_range *range); // also removes its mappings
+void sim_range_free(struct sim_range *range);	       // also removes its mappings
 struct sim_range *sim_range_find(CUdeviceptr address); // NULL: not reserved
 // Calls `each` for every reserved range, in order of address. `each` may free that range.
 void sim_ranges_each(void (*each)(struct sim_range *range, void *data), void *data);

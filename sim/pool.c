@@ -237,7 +237,7 @@ void sim_pool_trim(struct sim_pool *pool, size_t keep)
 		pool->chunks = NULL;
 		pool->chunk_count = 0;
 		sim_range_free(pool->range);
-		pool->range = NULL; // the struct stays, so that its handle can be told from garbage
+		pool->range = NULL; // the struct stays, so that its handle can be distinguished from garbage
 	}
 }
 

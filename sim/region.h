@@ -35,12 +35,12 @@ struct region_block {
 	uint32_t next;	     // index + 1 of its next block; 0: the last
 	uint32_t generation; // head only, like all below
 	uint32_t blocks;
-	uint16_t owner;	  // slot that is charged; REGION_NOBODY: only a descriptor keeps the memory alive
+	uint16_t owner;	  // slot that is charged; REGION_NO_PROCESS: only a descriptor keeps the memory alive
 	uint8_t exported; // a descriptor of it may exist
 	uint8_t dying;	  // is being freed
 	uint8_t holders[REGION_PROCESSES / 8]; // a bit for each slot that references it
 };
-enum { REGION_NOBODY = 0xffff };
+enum { REGION_NO_PROCESS = 0xffff };
 
 struct region_event { // an interprocess event
 	uint32_t used, generation;
@@ -69,16 +69,16 @@ struct region {
 	struct region_header *header;
 	size_t header_size;
 	uint32_t blocks_per_device;
-	int slot;		 // of this process, -1 for an observer
-	int lock;		 // the header file, for its locks; -1 while checkpointed
-	_Atomic pid_t lock_owner; // process that opened it; negative: the process that is resetting it after a fork
-	ino_t inode;		 // of the header file
-	pthread_mutex_t threads; // lets one thread of this process at a time use the lock
-	int devices[SIM_DEVICES]; // descriptors
-	bool overcommit;	  // allocations of this process reserve no space on the file system
-	bool shared;		  // root has created it, for processes of all users
-	int kept;		  // of an observer: the directory, locked against cleaners of temporary files; -1
-	size_t time_offset;	  // of the devices' time in the header file
+	int slot;		     // of this process, -1 for an observer
+	int lock;		     // the header file, for its locks; -1 while checkpointed
+	_Atomic pid_t lock_owner;    // process that opened it; negative: the process that is resetting it after a fork
+	ino_t inode;		     // of the header file
+	pthread_mutex_t threads;     // lets one thread of this process at a time use the lock
+	int devices[SIM_DEVICES];    // descriptors
+	bool overcommit;	     // allocations of this process reserve no space on the file system
+	bool shared;		     // root has created it, for processes of all users
+	int kept;		     // of an observer: the directory, locked against cleaners of temporary files; -1
+	size_t time_offset;	     // of the devices' time in the header file
 	pthread_mutex_t time_lock;   // lets one thread of this process at a time write the states of its slot
 	int time_slots[SIM_DEVICES]; // slot + 1 whose states have space on the file system
 	int64_t clock_offset;	     // this process's CLOCK_MONOTONIC minus the devices' time

@@ -50,7 +50,7 @@ static void repair_tables(struct region *region)
 				continue;
 			}
 			h->used[device] += REGION_BLOCK;
-			if (head->owner != REGION_NOBODY)
+			if (head->owner != REGION_NO_PROCESS)
 				h->processes[head->owner].used[device] += REGION_BLOCK;
 			else
 				h->orphans += block == head;

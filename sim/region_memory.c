@@ -157,7 +157,7 @@ static void free_blocks(struct region *region, struct region_block *head)
 	if (head->exported)
 		region_export_forget(region, get_id(h, index));
 	region_step("no descriptor");
-	if (head->owner == REGION_NOBODY)
+	if (head->owner == REGION_NO_PROCESS)
 		h->orphans--;
 	else
 		h->processes[head->owner].used[device] -= bytes;
@@ -182,7 +182,7 @@ static void change_owner(struct region *region, struct region_block *head, int s
 	int device = (int)((head->first - 1) / region->blocks_per_device);
 	uint64_t bytes = (uint64_t)head->blocks * REGION_BLOCK;
 
-	if (head->owner != REGION_NOBODY)
+	if (head->owner != REGION_NO_PROCESS)
 		h->processes[head->owner].used[device] -= bytes;
 	else
 		h->orphans--;
@@ -191,7 +191,7 @@ static void change_owner(struct region *region, struct region_block *head, int s
 	else
 		h->orphans++;
 	region_step("charged to another");
-	head->owner = slot >= 0 ? (uint16_t)slot : REGION_NOBODY;
+	head->owner = slot >= 0 ? (uint16_t)slot : REGION_NO_PROCESS;
 	region_step("another's");
 }
 
@@ -204,7 +204,7 @@ int region_ref(struct region *region, uint64_t id, int *ret_device, size_t *ret_
 	if (head && !head->dying) {
 		region_bit_set(head->holders, region->slot);
 		region_step("held");
-		if (head->owner == REGION_NOBODY)
+		if (head->owner == REGION_NO_PROCESS)
 			change_owner(region, head, region->slot);
 		*ret_device = (int)((uint32_t)id / region->blocks_per_device);
 		*ret_size = (size_t)head->blocks * REGION_BLOCK;
@@ -272,7 +272,7 @@ static void reap_holder(struct region *region, int slot)
 		if (head->first != i + 1 || !head->blocks)
 			continue;
 		if (slot < 0)
-			dead = head->owner == REGION_NOBODY && !region_export_is_alive(region, get_id(h, i));
+			dead = head->owner == REGION_NO_PROCESS && !region_export_is_alive(region, get_id(h, i));
 		else if (region_bit(head->holders, slot))
 			dead = remove_holder(region, head, slot);
 		if (!dead || open_device(region, (int)(i / region->blocks_per_device)) < 0)

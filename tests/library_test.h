@@ -5,17 +5,17 @@
 #include <virgate/status.h>
 
 // The call succeeds, or the test fails with the library's own words.
-#define OK(call)                                                                                                       \
-	do {                                                                                                           \
-		enum vg_status status_ = (call);                                                                       \
-		if (status_)                                                                                           \
-			FAIL("%s:%d: %s: %s: %s\n%s", __FILE__, __LINE__, #call, vg_status_text(status_),              \
-			     vg_last_error()->text, vg_last_error()->log);                                             \
+#define OK(call)                                                                                          \
+	do {                                                                                              \
+		enum vg_status status_ = (call);                                                          \
+		if (status_)                                                                              \
+			FAIL("%s:%d: %s: %s: %s\n%s", __FILE__, __LINE__, #call, vg_status_text(status_), \
+			     vg_last_error()->text, vg_last_error()->log);                                \
 	} while (0)
-// The call is refused with this status and in words that contain `part`.
-#define REFUSED(call, code_, part)                                                                 \
-	do {                                                                                       \
-		CHECK_INT(call, code_);                                                           \
-		CHECK_INT(vg_last_error()->status, code_);                                        \
-		CHECK_CONTAINS(vg_last_error()->text, part);                                       \
+// The call is refused with this status and a text that contains `part`.
+#define REFUSED(call, code_, part)                           \
+	do {                                                 \
+		CHECK_INT(call, code_);                      \
+		CHECK_INT(vg_last_error()->status, code_);   \
+		CHECK_CONTAINS(vg_last_error()->text, part); \
 	} while (0)

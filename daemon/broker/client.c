@@ -87,7 +87,7 @@ static void answer_request(struct node *node, struct session *session, const cha
 	json_decref(object);
 }
 
-// Receives what the peer had sent before it was told that the session has ended, to close the descriptors.
+// Receives what the peer had sent before it learned that the session has ended, to close the descriptors.
 static void receive_rest(struct node *node, struct session *session)
 {
 	static char rest[2][SHARE_BODY_MAX]; // too large for the stack
@@ -213,7 +213,7 @@ void broker_expire_sessions(struct node *node, uint64_t now, uint64_t *deadline)
 		deadline_lower(deadline, rests_until);
 		if (session->rests && !rests_until)
 			session->rests = source_watch(node, &session->socket,
-						    EPOLLIN | (session->state == SESSION_SENDING ? EPOLLOUT : 0)) < 0;
+						      EPOLLIN | (session->state == SESSION_SENDING ? EPOLLOUT : 0)) < 0;
 		if (session->deadline_ns && now >= session->deadline_ns) {
 			if (session->state == SESSION_REVOKING)
 				revoke_step(node, session);

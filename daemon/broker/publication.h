@@ -18,7 +18,7 @@ void publication_forget_lost(struct node *node, struct publication *publication)
 struct edition *edition_add(struct publication *publication, struct session *publisher, uint32_t ranges);
 // Frees the edition and closes its descriptors if it has neither a publisher nor readers.
 void edition_release(struct node *node, struct edition *edition);
-// Ends the publication of the edition: nobody can open it any more, and its readers are notified.
+// Ends the publication of the edition: no process can open it any more, and its readers are notified.
 void edition_withdraw(struct node *node, struct edition *edition);
 void edition_notify_readers(const struct node *node, const struct edition *edition, enum vg_wire_event_kind kind,
 			    uint64_t deadline_ns);

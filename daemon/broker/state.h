@@ -31,7 +31,7 @@ struct edition {
 	struct edition *next; // older
 	struct publication *publication;
 	struct session *publisher; // NULL: it has ended
-	uint64_t generation;	   // 0: not committed, so it is visible to nobody
+	uint64_t generation;	   // 0: not committed, so no reader sees it
 	struct packet *packets, **end;
 	uint32_t ranges, received;
 	uint64_t bytes;		       // of memory
@@ -70,7 +70,7 @@ enum session_state {
 	SESSION_SENDING, // reader: its packets are being sent
 	SESSION_READING,
 	SESSION_REVOKING,
-	SESSION_ENDED, // the peer was told so, and must close the connection
+	SESSION_ENDED, // the peer was notified, and must close the connection
 };
 
 struct session {
@@ -79,7 +79,7 @@ struct session {
 	struct session *next;
 	struct authority_peer peer;
 	enum session_state state;
-	bool rests; // its user has used up the loop's time for now
+	bool rests;		 // its user has used up the loop's time for now
 	uint64_t deadline_ns;	 // 0: none
 	struct edition *edition; // published or read; NULL: none
 	const struct packet *to_send;

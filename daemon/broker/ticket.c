@@ -27,7 +27,7 @@ static int read_key(const char *path, uint8_t key[crypto_generichash_KEYBYTES])
 // runtime directory has served.
 static int find_key(const struct node *node, uint8_t ret_key[crypto_generichash_KEYBYTES])
 {
-	static uint8_t key[crypto_generichash_KEYBYTES]; // stays the same if somebody removes its file
+	static uint8_t key[crypto_generichash_KEYBYTES]; // stays the same if its file is removed
 	static bool known;
 	char path[PATH_MAX];
 

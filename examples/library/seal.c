@@ -7,16 +7,16 @@
 
 enum { BYTES = 3 << 20, SHARDS = 2 };
 
-static char folder[] = "/tmp/virgate-seal.XXXXXX", key[64], log_file[64], log_head[80];
+static char directory[] = "/tmp/virgate-seal.XXXXXX", key[64], log_file[64], log_head[80];
 
 static void make_directory(void)
 {
-	if (!mkdtemp(folder)) {
+	if (!mkdtemp(directory)) {
 		perror("mkdtemp");
 		exit(1);
 	}
-	snprintf(key, sizeof key, "%s/key", folder);
-	snprintf(log_file, sizeof log_file, "%s/audit", folder);
+	snprintf(key, sizeof key, "%s/key", directory);
+	snprintf(log_file, sizeof log_file, "%s/audit", directory);
 	snprintf(log_head, sizeof log_head, "%s.head", log_file);
 	check(vg_seal_key_create(key)); // mode 0600; usually made once, by `virgate key create`
 }
@@ -26,7 +26,7 @@ static void remove_place(void)
 	unlink(key);
 	unlink(log_file);
 	unlink(log_head);
-	rmdir(folder);
+	rmdir(directory);
 }
 
 // Stores a seal for later, as a line of text.

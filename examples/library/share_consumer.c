@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 	vg_share_offer_destroy(offer); // the import keeps the memory
 	printf("share_consumer: %llu bytes on %s\n", (unsigned long long)range.bytes, range.device);
 	int good = range.bytes == COUNT * sizeof(unsigned) && verify(handle);
-	check(vg_vram_free(handle)); // unmapped before the producer is told to free it
+	check(vg_vram_free(handle)); // unmapped before the producer frees it
 	vg_vram_destroy(vram);
 	return write(socket, good ? "y" : "n", 1) == 1 && good ? 0 : 1;
 }

@@ -103,7 +103,7 @@ static enum block_result run_block(struct ptx_worker *worker, struct ptx_block *
 	}
 }
 
-// Starts blocks: all of a cooperative launch; otherwise the next ones if there are none, or if `more` and the device
+// Starts blocks: all of a cooperative launch; otherwise the next ones if no block runs, or if `more` and the device
 // has room for them.
 static int start_blocks(struct ptx_worker *worker, bool more)
 {

@@ -43,8 +43,8 @@ void ptx_module_bind_managed(struct ptx_module *module, uint64_t address, bool i
 // Stores the initializers of managed variables before ptx_module_bind(). Returns false and stores nothing if one holds
 // the address of a variable in the device's image.
 bool ptx_module_initialize_managed(const struct ptx_module *module);
-bool ptx_module_is_managed(const struct ptx_module *module, const char *name); // false also if there is none
-// Finds a variable. Returns false if there is none of this name.
+bool ptx_module_is_managed(const struct ptx_module *module, const char *name); // false also if it is not found
+// Finds a variable. Returns false if it is not found.
 bool ptx_module_variable(const struct ptx_module *module, const char *name, uint64_t *ret_device, size_t *ret_size);
 // Finds a variable of type .texref or .surfref: eight bytes that hold the handle of an object (texture.h).
 bool ptx_module_reference(const struct ptx_module *module, const char *name, uint64_t *ret_device,

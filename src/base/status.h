@@ -13,7 +13,7 @@ static inline void vg_entry_leave(const char *const *before)
 }
 // The first statement of a public function that can fail: its name stands in the errors of all that it calls, other
 // public functions included.
-#define VG_ENTRY() \
+#define VG_ENTRY()                                                                                   \
 	__attribute__((cleanup(vg_entry_leave), unused)) const char *const entry_before_ = vg_entry; \
 	vg_entry = entry_before_ ? entry_before_ : __func__
 
@@ -25,8 +25,7 @@ void vg_fail_amounts(uint64_t need, uint64_t have);
 // Adds a tool's log to the error just set; cut at 16 KiB.
 void vg_fail_log(const char *log);
 
-// For what may fail on the way out without being what the caller asked about: keeps the calling thread's last error,
-// and brings it back to the same thread.
+// Keep the calling thread's last error over a cleanup that may fail, and restore it in the same thread.
 struct vg_kept_error {
 	struct vg_error error;
 	char text[1024];

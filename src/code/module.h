@@ -7,9 +7,9 @@
 struct code_function {
 	char *name;
 	bool is_kernel;
-	bool is_missing;	 // not in this code, and not a function of the driver
-	bool is_called_by_all;	 // any kernel may call it
-	bool has_indirect_calls; // it may call any function
+	bool is_missing;	       // not in this code, and not a function of the driver
+	bool is_called_by_all;	       // any kernel may call it
+	bool has_indirect_calls;       // it may call any function
 	char tensor[48], mixed[48];    // the first such instruction; "": none
 	size_t first_call, call_count; // of the module's calls
 };
@@ -26,7 +26,7 @@ void code_module_finish(struct code_module *module);
 // Adds a function, which may move the others in memory. Returns 0 or -ENOMEM.
 int code_module_add(struct code_module *module, const char *name, size_t length, struct code_function **ret_function);
 void code_module_sort(struct code_module *module);
-// Finds the first function with a name in a sorted module. Returns NULL if there is none.
+// Finds the first function with a name in a sorted module. Returns NULL if it is not found.
 struct code_function *code_module_find(const struct code_module *module, const char *name, size_t length);
 // Appends a call. The calls of a function must be appended one after the other. Returns 0 or -ENOMEM.
 int code_module_call(struct code_module *module, const struct code_function *callee);

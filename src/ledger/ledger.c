@@ -87,7 +87,7 @@ int vg_ledger_self(struct vg_ledger_owner *ret_owner)
 	if (r < 0)
 		return r;
 	*ret_owner = (struct vg_ledger_owner){
-		.pid = (uint32_t)getpid(), .pid_namespace = (uint32_t)namespace.st_ino, .start_time = start_time};
+		.pid = (uint32_t)getpid(), .pid_namespace = (uint32_t) namespace.st_ino, .start_time = start_time};
 	return 0;
 }
 
@@ -174,8 +174,8 @@ static int claim_slot(struct ledger_file *file, ledger_word self, ledger_word im
 		ledger_touch(&file->header.slots_touched, i);
 		if (LEDGER_LOAD(*(uint64_t *)&slot->owner) != 0)
 			continue;
-		ledger_word nobody = 0;
-		if (!ledger_word_swap(&slot->owner, &nobody, self))
+		ledger_word no_owner = 0;
+		if (!ledger_word_swap(&slot->owner, &no_owner, self))
 			continue;
 		ledger_step("claimed");
 		ledger_word none = 0;

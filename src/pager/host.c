@@ -98,7 +98,7 @@ static void close_file(void)
 	file_bytes = 0;
 }
 
-// Opens the file, if it is not open. Returns false if there is none, or the program has closed it.
+// Opens the file, if it is not open. Returns false if it cannot be opened, or the program has closed it.
 static bool has_file(void)
 {
 	struct stat info;

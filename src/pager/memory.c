@@ -219,7 +219,7 @@ CUresult pager_memory_allocate(size_t bytes, CUcontext context, CUdeviceptr *ret
 	return result;
 }
 
-// Finds the allocation that begins at `address`, and lists it to be freed later if that is asked.
+// Finds the allocation that begins at `address`, and lists it to be freed later if `later`.
 static struct pager_allocation *find_begin(CUdeviceptr address, bool later)
 {
 	struct pager_allocation *allocation;

@@ -25,7 +25,7 @@ void pager_give_up(struct pager_slot *slot)
 	pager_thread.options.failed(slot);
 }
 
-// The device lacks `missing` bytes: the pager tries again later. `is_known`: the user has been told.
+// The device lacks `missing` bytes: the pager tries again later. `is_known`: this was reported.
 static void wait_for_room(struct pager_slot *slot, uint64_t missing, bool is_known)
 {
 	pager_give_reason(slot, PAGER_DEVICE, 0, missing);

@@ -22,8 +22,8 @@ void pager_enter_state(struct pager_slot *slot, enum pager_state next);
 void pager_give_reason(struct pager_slot *slot, enum pager_reason reason, uint32_t row, uint64_t missing);
 // Returns whether the daemon, a user or a dump asks that the memory leaves the device.
 bool pager_is_to_leave(const struct pager_slot *slot);
-// Stores the contexts of the process and makes one of them current. Returns CUDA_ERROR_INVALID_CONTEXT if there is
-// none.
+// Stores the contexts of the process and makes one of them current. Returns CUDA_ERROR_INVALID_CONTEXT if it
+// has no context.
 CUresult pager_push_context(CUcontext ret_contexts[PAGER_CONTEXTS], size_t *ret_count);
 void pager_pop_context(void);
 
@@ -49,7 +49,7 @@ bool pager_leave_device_again(struct pager_slot *slot);
 bool pager_return_to_device(struct pager_slot *slot, bool is_first);
 // After a move to the host that failed: moves back what has left.
 bool pager_undo_leaving(struct pager_slot *slot);
-// Ends an attempt to leave: the process runs on, and the user is told why.
+// Ends an attempt to leave: the process runs on, and the reason is reported.
 void pager_stay(struct pager_slot *slot);
 // The memory of the process is lost.
 void pager_give_up(struct pager_slot *slot);

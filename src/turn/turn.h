@@ -34,17 +34,17 @@ struct turn_rules {
 	uint64_t switch_ns; // a context switch of the device
 	uint64_t wake_ns;   // from the grant to the first launch, at most
 	// The end of turns.
-	uint64_t look_ns;	  // shortest time between two looks at the holder's work while others wait
-	uint64_t grace_ns;	  // a holder that is idle for so long loses its turn, if another vGPU waits;
-	uint64_t grace_most_ns;	  // up to so long if pauses of its host are so short
-	uint64_t launch_ns;	  // likewise without any launch
-	uint64_t return_ns;	  // a vGPU that was absent ends the turn of another one after so long,
-	uint64_t return_lag_ns;	  // if it is behind by so much virtual time
-	uint64_t away_ns;	  // a vGPU without work and waiting threads for so long is absent
-	uint64_t patience_ns;	  // the longest wait for work in flight at the end of a turn
+	uint64_t look_ns;	    // shortest time between two looks at the holder's work while others wait
+	uint64_t grace_ns;	    // a holder that is idle for so long loses its turn, if another vGPU waits;
+	uint64_t grace_most_ns;	    // up to so long if pauses of its host are so short
+	uint64_t launch_ns;	    // likewise without any launch
+	uint64_t return_ns;	    // a vGPU that was absent ends the turn of another one after so long,
+	uint64_t return_lag_ns;	    // if it is behind by so much virtual time
+	uint64_t away_ns;	    // a vGPU without work and waiting threads for so long is absent
+	uint64_t patience_ns;	    // the longest wait for work in flight at the end of a turn
 	uint64_t patience_least_ns; // beyond its estimate
-	uint64_t margin_ns;	  // error of the estimate of work that no thread watches
-	uint64_t spin_ns;	  // the next vGPU's threads spin for so long before the expected end of a drain
+	uint64_t margin_ns;	    // error of the estimate of work that no thread watches
+	uint64_t spin_ns;	    // the next vGPU's threads spin for so long before the expected end of a drain
 	// Work in flight.
 	uint64_t window_ns, urgent_window_ns, idle_window_ns; // batch; beside an active latency vGPU; in idle time
 	// Virtual time.
@@ -61,13 +61,13 @@ struct turn_rules {
 	// Limits.
 	uint64_t limit_ns; // the allowance is the vGPU's share of this, at most `quantum_ns`
 	// Side by side.
-	bool may_be_beside;	 // vGPUs run side by side
-	double beside_rate;	 // if each launches at least at this part of its rate in turns,
-	double beside_gain;	 // or, if that is not known, all together do so many times what they do in turns,
-	double beside_rest;	 // or less than this part of it, because they want no more;
+	bool may_be_beside;	  // vGPUs run side by side
+	double beside_rate;	  // if each launches at least at this part of its rate in turns,
+	double beside_gain;	  // or, if that is not known, all together do so many times what they do in turns,
+	double beside_rest;	  // or less than this part of it, because they want no more;
 	uint64_t beside_trial_ns; // looked at after so long;
-	uint64_t beside_ns;	 // after so long they take turns once and are measured again
-	uint64_t measure_ns; // the shortest turn that is measured
+	uint64_t beside_ns;	  // after so long they take turns once and are measured again
+	uint64_t measure_ns;	  // the shortest turn that is measured
 };
 void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules);
 
@@ -83,7 +83,7 @@ struct turn_terms {
 // What the processes of one vGPU report; turn_page_read() fills it. Nothing of it is trusted.
 struct turn_facts {
 	uint64_t eta_ns;	// when the work in flight ends, by estimate; 0: nothing is in flight
-	uint64_t began_ns;	// when the first launch of the present turn was; 0: there was none
+	uint64_t began_ns;	// time of the first launch in the present turn; 0: no launch yet
 	uint64_t idle_ns;	// when work in flight last ended
 	uint64_t alive_ns;	// when a thread at the gate last read the word
 	uint64_t launches;	// changes with every launch
@@ -94,17 +94,17 @@ struct turn_facts {
 	bool is_stopped;	// a process is stopped
 };
 
-#define TURN_REASONS(X)												\
-	X(NONE, "the share is being held")									\
-	X(OFF, "nothing to enforce on this device")								\
-	X(ALONE, "no other vGPU is active")									\
-	X(BESIDE, "runs beside the others: the device has time for all of them")				\
-	X(UNSHARED, "no share is left: idle time only")								\
-	X(LIMITED, "at its limit")										\
-	X(BUDGET, "over its latency budget: treated as batch")							\
-	X(SILENT, "launched nothing in its last turn")								\
-	X(EXEMPT, "a checkpoint is being taken: its gate is open")						\
-	X(STOPPED, "a process is stopped")									\
+#define TURN_REASONS(X)                                                          \
+	X(NONE, "the share is being held")                                       \
+	X(OFF, "nothing to enforce on this device")                              \
+	X(ALONE, "no other vGPU is active")                                      \
+	X(BESIDE, "runs beside the others: the device has time for all of them") \
+	X(UNSHARED, "no share is left: idle time only")                          \
+	X(LIMITED, "at its limit")                                               \
+	X(BUDGET, "over its latency budget: treated as batch")                   \
+	X(SILENT, "launched nothing in its last turn")                           \
+	X(EXEMPT, "a checkpoint is being taken: its gate is open")               \
+	X(STOPPED, "a process is stopped")                                       \
 	X(RESIDENT, "its kernels run on after its turns")
 
 enum turn_reason {
@@ -146,8 +146,8 @@ struct turn_account {
 	uint64_t charged_ns; // time for which it had the device; while alone: estimated GPU time
 	uint64_t waited_ns;  // time for which it waited for a turn
 	uint64_t turns;
-	double weight;	     // its part of the device among the vGPUs active now; 0: idle time only
-	double virtual_ns;   // charged_ns over weight; the vGPU with the least is next
+	double weight;	   // its part of the device among the vGPUs active now; 0: idle time only
+	double virtual_ns; // charged_ns over weight; the vGPU with the least is next
 };
 // Figures of the device. charged + overhead + idle = elapsed + beside, exactly.
 struct turn_total {
@@ -156,7 +156,7 @@ struct turn_total {
 	uint64_t idle_ns;     // no vGPU had the device, or no arbiter ran
 	uint64_t beside_ns;   // charged to several at once
 	uint64_t handovers;
-	uint64_t quantum_ns;  // mean turn now
+	uint64_t quantum_ns; // mean turn now
 };
 
 enum { TURN_TOO_MUCH = 1, TURN_FULL }; // results

@@ -16,14 +16,14 @@ static int check_text(const char *text, size_t size)
 	return size == 0 || size > VG_WIRE_TEXT_MAX || memchr(text, '\0', size) ? -EPROTO : 0;
 }
 
-static int check_hello(const void *payload, size_t size)
+static int check_registration(const void *payload, size_t size)
 {
-	struct vg_wire_hello hello;
+	struct vg_wire_registration registration;
 
-	if (size != sizeof hello)
+	if (size != sizeof registration)
 		return -EPROTO;
-	memcpy(&hello, payload, sizeof hello);
-	return hello.pid == 0 || !memchr(hello.ledger, '\0', sizeof hello.ledger) ? -EPROTO : 0;
+	memcpy(&registration, payload, sizeof registration);
+	return registration.pid == 0 || !memchr(registration.ledger, '\0', sizeof registration.ledger) ? -EPROTO : 0;
 }
 
 static int check_event(const void *payload, size_t size)
@@ -40,12 +40,11 @@ static int check_guest(const void *payload, size_t size)
 {
 	struct vg_wire_guest guest;
 
-	if (size != sizeof guest || check_hello(payload, sizeof guest.self) < 0)
+	if (size != sizeof guest || check_registration(payload, sizeof guest.self) < 0)
 		return -EPROTO;
 	memcpy(&guest, payload, sizeof guest);
-	return guest.zero || !memchr(guest.vgpu, '\0', sizeof guest.vgpu) || !guest.vgpu[0] != !guest.share
-		       ? -EPROTO
-		       : 0;
+	return guest.zero || !memchr(guest.vgpu, '\0', sizeof guest.vgpu) || !guest.vgpu[0] != !guest.share ? -EPROTO
+													    : 0;
 }
 
 static int check_message(const struct vg_wire_header *header, const void *payload, size_t length)
@@ -55,8 +54,8 @@ static int check_message(const struct vg_wire_header *header, const void *payloa
 	if (header->flags & ~(uint32_t)(header->type == VG_WIRE_REPLY ? VG_WIRE_MORE : 0))
 		return -EPROTO;
 	switch (header->type) {
-	case VG_WIRE_HELLO:
-		return check_hello(payload, length);
+	case VG_WIRE_REGISTRATION:
+		return check_registration(payload, length);
 	case VG_WIRE_ADMIN:
 	case VG_WIRE_REPLY:
 	case VG_WIRE_SHARE:
@@ -167,8 +166,11 @@ int vg_wire_send_raw(int fd, const void *head, size_t head_size, const void *bod
 int vg_wire_send(int fd, enum vg_wire_type type, uint32_t flags, const void *payload, size_t size,
 		 const int *descriptors, unsigned int descriptor_count)
 {
-	struct vg_wire_header header = {.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = (uint16_t)type,
-					.size = (uint32_t)size, .flags = flags};
+	struct vg_wire_header header = {.magic = VG_WIRE_MAGIC,
+					.version = VG_WIRE_VERSION,
+					.type = (uint16_t)type,
+					.size = (uint32_t)size,
+					.flags = flags};
 
 	if (size > VG_WIRE_TEXT_MAX)
 		return -EMSGSIZE;
@@ -251,7 +253,7 @@ int vg_wire_receive(int fd, struct vg_wire_message *ret_message)
 	ret_message->type = (enum vg_wire_type)header.type;
 	ret_message->flags = header.flags;
 	ret_message->size = header.size;
-	if (header.type != VG_WIRE_HELLO && header.type != VG_WIRE_EVENT && header.type != VG_WIRE_GUEST)
+	if (header.type != VG_WIRE_REGISTRATION && header.type != VG_WIRE_EVENT && header.type != VG_WIRE_GUEST)
 		ret_message->text[header.size] = '\0';
 	return 0;
 }
@@ -312,22 +314,24 @@ static int wait_for_daemon(int fd, int timeout_ms)
 	return r < 0 ? -errno : r == 0 ? -ETIMEDOUT : 0;
 }
 
-static int send_hello(int fd, const struct vg_wire_hello *hello, int exports)
+static int send_registration(int fd, const struct vg_wire_registration *registration, int exports)
 {
-	return fd < 0 ? fd : vg_wire_send(fd, VG_WIRE_HELLO, 0, hello, sizeof *hello, &exports, exports >= 0);
+	return fd < 0 ? fd
+		      : vg_wire_send(fd, VG_WIRE_REGISTRATION, 0, registration, sizeof *registration, &exports,
+				     exports >= 0);
 }
 
-int vg_wire_register(const char *path, const struct vg_wire_hello *hello, int exports)
+int vg_wire_register(const char *path, const struct vg_wire_registration *registration, int exports)
 {
 	_cleanup_close_ int fd = connect_to(path, SOCK_NONBLOCK, 0);
 
-	return send_hello(fd, hello, exports);
+	return send_registration(fd, registration, exports);
 }
 
-int vg_wire_register_and_wait(const char *path, const struct vg_wire_hello *hello, int exports)
+int vg_wire_register_and_wait(const char *path, const struct vg_wire_registration *registration, int exports)
 {
 	_cleanup_close_ int fd = connect_to(path, SOCK_NONBLOCK, 0);
-	int r = send_hello(fd, hello, exports);
+	int r = send_registration(fd, registration, exports);
 
 	return r < 0 ? r : wait_for_daemon(fd, VG_WIRE_HELLO_TIMEOUT_MS);
 }

@@ -19,8 +19,14 @@ enum {
 	VG_WIRE_GUEST_TIMEOUT_MS = 250, // how long it waits when it opens memory of another process
 };
 
-enum vg_wire_type { VG_WIRE_HELLO = 1, VG_WIRE_ADMIN = 2, VG_WIRE_REPLY = 3, VG_WIRE_SHARE = 4, VG_WIRE_EVENT = 5,
-		    VG_WIRE_GUEST = 6 };
+enum vg_wire_type {
+	VG_WIRE_REGISTRATION = 1,
+	VG_WIRE_ADMIN = 2,
+	VG_WIRE_REPLY = 3,
+	VG_WIRE_SHARE = 4,
+	VG_WIRE_EVENT = 5,
+	VG_WIRE_GUEST = 6
+};
 
 enum vg_wire_flag { VG_WIRE_MORE = 1 }; // the text continues in the next message (REPLY only)
 
@@ -33,7 +39,7 @@ struct vg_wire_header {
 };
 
 // The registration of a tenant. There is no answer.
-struct vg_wire_hello {
+struct vg_wire_registration {
 	uint32_t pid; // in its own pid namespace
 	uint32_t pid_namespace;
 	uint64_t start_time;
@@ -44,7 +50,7 @@ struct vg_wire_hello {
 // there, which holds the shared allocation. It answers with the same packet; if the guest leaves, it only closes the
 // connection.
 struct vg_wire_guest {
-	struct vg_wire_hello self;
+	struct vg_wire_registration self;
 	uint64_t key;	// of the memory (vg_ledger_key); in the answer: its bytes
 	uint32_t share; // 0 to join; in the answer, 0: it is charged in no vGPU
 	uint32_t zero;
@@ -76,7 +82,7 @@ struct vg_wire_message {
 	int descriptors[VG_WIRE_DESCRIPTORS_MAX]; // the receiver closes them
 	unsigned int descriptor_count;
 	union {
-		struct vg_wire_hello hello;
+		struct vg_wire_registration registration;
 		struct vg_wire_event event;
 		struct vg_wire_guest guest;
 		char text[VG_WIRE_TEXT_MAX + 1]; // terminated by the receiver, no zero byte inside
@@ -114,9 +120,9 @@ int vg_wire_receive(int fd, struct vg_wire_message *ret_message);
 int vg_wire_request(const char *path, const char *text, int timeout_ms, char **ret_answer);
 // Registers a tenant at its start, or asks the daemon to measure it. Does not wait; the caller ignores a failure.
 // `exports`, unless negative: an epoll instance that shows which of the tenant's exported descriptors are still open.
-int vg_wire_register(const char *path, const struct vg_wire_hello *hello, int exports);
+int vg_wire_register(const char *path, const struct vg_wire_registration *registration, int exports);
 // The same, and waits until the daemon has measured the tenant. Returns 0 or -errno; -ETIMEDOUT: after 20 ms.
-int vg_wire_register_and_wait(const char *path, const struct vg_wire_hello *hello, int exports);
+int vg_wire_register_and_wait(const char *path, const struct vg_wire_registration *registration, int exports);
 // Makes a tenant a guest of the vGPU that is charged for a shared allocation, or ends that (ret_answer NULL). Returns 0
 // or -errno; -ETIMEDOUT: no answer in 250 ms, it may still happen.
 int vg_wire_be_guest(const char *path, const struct vg_wire_guest *asked, struct vg_wire_guest *ret_answer);

@@ -19,9 +19,9 @@ static inline bool start_broker_program(const char *program, int step)
 	char number[12], at[12], state[300], log[300], sim[300], byte;
 
 	CHECK_INT(pipe(ready), 0);
-	snprintf(state, sizeof state, "%s/state", folder);
-	snprintf(log, sizeof log, "%s/log", folder);
-	snprintf(sim, sizeof sim, "%s/sim", folder);
+	snprintf(state, sizeof state, "%s/state", directory);
+	snprintf(log, sizeof log, "%s/log", directory);
+	snprintf(sim, sizeof sim, "%s/sim", directory);
 	daemon_pid = fork();
 	if (daemon_pid == 0) {
 		dup2(open(log, O_WRONLY | O_CREAT | O_APPEND, 0600), 2);
@@ -49,7 +49,7 @@ static inline bool start_broker_program(const char *program, int step)
 static inline void start_broker(void)
 {
 	if (!start_broker_program(VIRGATED, -1))
-		FAIL("the daemon does not start: see %s/log", folder);
+		FAIL("the daemon does not start: see %s/log", directory);
 }
 
 static inline void start_fresh_broker(void)
@@ -64,7 +64,7 @@ static inline int make_memory(int number)
 {
 	char path[300];
 
-	snprintf(path, sizeof path, "%s/export-1-%016x", folder, number);
+	snprintf(path, sizeof path, "%s/export-1-%016x", directory, number);
 	CHECK(mkfifo(path, 0600) == 0 || errno == EEXIST);
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	CHECK(fd >= 0);
@@ -279,8 +279,7 @@ static inline json_int_t listed_figure(const char *name, json_int_t generation, 
 	size_t i;
 
 	CHECK(agreed(reply));
-	json_array_foreach(json_object_get(reply, "publications"), i, row)
-	{
+	json_array_foreach(json_object_get(reply, "publications"), i, row) {
 		const json_t *value = json_object_get(row, key);
 		if (strcmp(json_string_value(json_object_get(row, "name")), name) != 0 ||
 		    (generation && json_integer_value(json_object_get(row, "generation")) != generation))

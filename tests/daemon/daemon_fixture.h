@@ -19,14 +19,14 @@
 #define GIB (1ull << 30)
 #define MIB (1ull << 20)
 
-static char folder[256], socket_path[300], runtime_dir[280], nvml_world[300];
+static char directory[256], socket_path[300], runtime_dir[280], nvml_world[300];
 static pid_t daemon_pid;
 
 static void clean_up(void)
 {
 	char command[512], text[32];
 
-	if (getpid() != test_pid || !*folder)
+	if (getpid() != test_pid || !*directory)
 		return;
 	if (daemon_pid > 0) {
 		kill(daemon_pid, SIGKILL);
@@ -37,10 +37,10 @@ static void clean_up(void)
 	snprintf(command, sizeof command, "%s/lock", runtime_dir);
 	if (vg_file_read(command, text, sizeof text) > 0 && atoi(text) > 1 && access(socket_path, F_OK) == 0)
 		kill(atoi(text), SIGKILL);
-	snprintf(command, sizeof command, "rm -rf '%s'", folder);
+	snprintf(command, sizeof command, "rm -rf '%s'", directory);
 	if (system(command) != 0)
-		fprintf(stderr, "left behind: %s\n", folder);
-	*folder = '\0';
+		fprintf(stderr, "left behind: %s\n", directory);
+	*directory = '\0';
 }
 
 __attribute__((format(printf, 1, 2))) static inline void set_world(const char *format, ...)
@@ -64,12 +64,12 @@ static inline void fresh_node(void)
 	if (!registered)
 		atexit(clean_up);
 	registered = true;
-	snprintf(folder, sizeof folder, "/tmp/test-virgated-XXXXXX");
-	if (!mkdtemp(folder))
-		FAIL("no directory %s", folder);
-	snprintf(runtime_dir, sizeof runtime_dir, "%s/run", folder);
+	snprintf(directory, sizeof directory, "/tmp/test-virgated-XXXXXX");
+	if (!mkdtemp(directory))
+		FAIL("no directory %s", directory);
+	snprintf(runtime_dir, sizeof runtime_dir, "%s/run", directory);
 	snprintf(socket_path, sizeof socket_path, "%s/virgated.sock", runtime_dir);
-	snprintf(nvml_world, sizeof nvml_world, "%s/world", folder);
+	snprintf(nvml_world, sizeof nvml_world, "%s/world", directory);
 	set_world("gpu %llu\ngpu %llu\n", 8 * GIB, 8 * GIB);
 }
 
@@ -82,8 +82,8 @@ static inline pid_t start_daemon_at(const char *at, const char *idle_seconds, bo
 	if (pipe(ready) < 0)
 		FAIL("pipe");
 	snprintf(state, sizeof state, "%s/state", at);
-	snprintf(claims, sizeof claims, "%s/claims", folder);
-	snprintf(log, sizeof log, "%s/log", folder);
+	snprintf(claims, sizeof claims, "%s/claims", directory);
+	snprintf(log, sizeof log, "%s/log", directory);
 	pid_t child = fork();
 	if (child == 0) {
 		int log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -111,7 +111,7 @@ static inline void start_daemon(void)
 
 	daemon_pid = start_daemon_at(runtime_dir, "0", &ready);
 	if (!ready)
-		FAIL("the daemon does not start: see %s/log", folder);
+		FAIL("the daemon does not start: see %s/log", directory);
 }
 
 static inline void kill_daemon(void)
@@ -148,21 +148,20 @@ static inline bool agreed(json_t *reply)
 	return json_is_true(json_object_get(reply, "ok"));
 }
 
-#define CHECK_AGREED(reply_)                                                                       \
-	do {                                                                                       \
-		json_t *agreed_ = (reply_);                                                        \
-		if (!agreed(agreed_))                                                              \
-			FAIL("%s:%d: %s", __FILE__, __LINE__,                                      \
-			     json_string_value(json_object_get(agreed_, "message")));              \
-		json_decref(agreed_);                                                              \
+#define CHECK_AGREED(reply_)                                                                                           \
+	do {                                                                                                           \
+		json_t *agreed_ = (reply_);                                                                            \
+		if (!agreed(agreed_))                                                                                  \
+			FAIL("%s:%d: %s", __FILE__, __LINE__, json_string_value(json_object_get(agreed_, "message"))); \
+		json_decref(agreed_);                                                                                  \
 	} while (0)
-#define CHECK_REFUSED(reply_, code_, part_)                                                        \
-	do {                                                                                       \
-		json_t *refused_ = (reply_);                                                       \
-		CHECK(!agreed(refused_));                                                          \
-		CHECK_STR(json_string_value(json_object_get(refused_, "code")), code_);            \
-		CHECK_CONTAINS(json_string_value(json_object_get(refused_, "message")), part_);    \
-		json_decref(refused_);                                                             \
+#define CHECK_REFUSED(reply_, code_, part_)                                                     \
+	do {                                                                                    \
+		json_t *refused_ = (reply_);                                                    \
+		CHECK(!agreed(refused_));                                                       \
+		CHECK_STR(json_string_value(json_object_get(refused_, "code")), code_);         \
+		CHECK_CONTAINS(json_string_value(json_object_get(refused_, "message")), part_); \
+		json_decref(refused_);                                                          \
 	} while (0)
 
 static inline json_int_t figure(const char *name, const char *key)
@@ -204,13 +203,14 @@ static inline pid_t start_tenant(const char *name, uint64_t bytes)
 	pid_t child = fork();
 	if (child == 0) {
 		struct vg_ledger *ledger;
-		struct vg_wire_hello hello = {0};
+		struct vg_wire_registration registration = {0};
 		struct vg_ledger_owner self;
 		byte = vg_ledger_open(path, &ledger) == 0 && vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, bytes) == 0 &&
 		       vg_ledger_self(&self) == 0;
-		hello.pid = self.pid, hello.pid_namespace = self.pid_namespace, hello.start_time = self.start_time;
-		snprintf(hello.ledger, sizeof hello.ledger, "%s", name);
-		vg_wire_register(socket_path, &hello, -1);
+		registration.pid = self.pid, registration.pid_namespace = self.pid_namespace,
+		registration.start_time = self.start_time;
+		snprintf(registration.ledger, sizeof registration.ledger, "%s", name);
+		vg_wire_register(socket_path, &registration, -1);
 		if (write(ready[1], &byte, 1) != 1)
 			_exit(1);
 		for (;;)
@@ -230,9 +230,9 @@ static inline void kill_tenant(pid_t tenant)
 }
 
 // Sends the signal to the vGPU's programs. It must reach `count` processes.
-#define CHECK_SIGNALLED(name, signal, count)                                                       \
-	do {                                                                                       \
-		json_t *reply_ = ask("{'op':'kill','name':'%s','signal':%d}", name, signal);       \
-		CHECK_INT(json_integer_value(json_object_get(reply_, "signalled")), count);        \
-		CHECK_AGREED(reply_);                                                              \
+#define CHECK_SIGNALLED(name, signal, count)                                                 \
+	do {                                                                                 \
+		json_t *reply_ = ask("{'op':'kill','name':'%s','signal':%d}", name, signal); \
+		CHECK_INT(json_integer_value(json_object_get(reply_, "signalled")), count);  \
+		CHECK_AGREED(reply_);                                                        \
 	} while (0)

@@ -83,7 +83,7 @@ static inline void await_state(const char *name, pid_t pid, const char *wanted)
 	FAIL("%s, process %d: \"%s\", not \"%s\"", name, (int)pid, state, wanted);
 }
 
-// Returns how many processes were asked.
+// Returns how many processes got the request.
 static inline size_t count_asked(json_t *reply)
 {
 	if (!agreed(reply))

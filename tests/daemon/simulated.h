@@ -4,7 +4,7 @@
 
 static inline void end_daemon(void)
 {
-	if (*folder && access(socket_path, F_OK) == 0)
+	if (*directory && access(socket_path, F_OK) == 0)
 		json_decref(ask("{'op':'shutdown'}"));
 }
 
@@ -15,9 +15,9 @@ static inline void set_up_simulated_node(void)
 	fresh_node();
 	CHECK_INT(mkdir(runtime_dir, 0700), 0);
 	setenv("VIRGATE_RUNTIME_DIR", runtime_dir, 1);
-	snprintf(path, sizeof path, "%s/state", folder);
+	snprintf(path, sizeof path, "%s/state", directory);
 	setenv("VIRGATE_STATE_DIR", path, 1);
-	snprintf(path, sizeof path, "%s/sim", folder);
+	snprintf(path, sizeof path, "%s/sim", directory);
 	setenv("VIRGATE_SIM_DIR", path, 1);
 	setenv("VIRGATE_SIM", "memory=1G,ctx=16M", 1);
 	unsetenv("VIRGATE_NVML");

@@ -145,7 +145,7 @@ static void come_and_go(const char *command)
 {
 	char path[400];
 
-	snprintf(path, sizeof path, "%s/%s", folder, command);
+	snprintf(path, sizeof path, "%s/%s", directory, command);
 	CHECK_INT(symlink(VIRGATE, path), 0);
 	pid_t launcher = start_virgate((const char *const[]){"virgate", "run", "--sim", "--vgpu", "a", "--", path,
 							     "share", "open", "w", "--hold", NULL});

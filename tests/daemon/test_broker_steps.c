@@ -177,7 +177,7 @@ TEST(daemon_killed_at_every_step_leaves_nothing)
 					  "a session is about to end",
 					  "the page is about to go"};
 	char path[300], log[65536], words[80];
-	snprintf(path, sizeof path, "%s/log", folder);
+	snprintf(path, sizeof path, "%s/log", directory);
 	CHECK(vg_file_read(path, log, sizeof log) > 0);
 	for (size_t i = 0; i < sizeof met / sizeof *met; i++) { // each step was reached
 		snprintf(words, sizeof words, "killed: %s\n", met[i]);

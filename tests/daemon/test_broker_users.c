@@ -13,7 +13,7 @@ static void start_system_broker(void)
 		SKIP("only root can be several users");
 	is_system_wide = true;
 	fresh_node();
-	CHECK_INT(chmod(folder, 0755), 0);
+	CHECK_INT(chmod(directory, 0755), 0);
 	start_broker();
 	is_system_wide = false;
 }
@@ -100,7 +100,7 @@ TEST(mode_applies_to_owner_group_and_others)
 	CHECK_PLAYER(BOB, GAMES, "{'op':'publish','name':'a','ranges':1,'mode':384}", "exists");
 	CHECK_PLAYER(BOB, GAMES, "{'op':'revoke','name':'a','deadline':0}", "denied");
 	CHECK_PLAYER(0, 0, "{'op':'publish','name':'a','ranges':1,'mode':384}",
-		   "exists"); // the name belongs to its owner
+		     "exists"); // the name belongs to its owner
 	CHECK_PLAYER(ALICE, 0, "{'op':'revoke','name':'a','deadline':0}", "yes");
 	end_player(&alice);
 	await_state("a", 0, "gone");
@@ -360,7 +360,7 @@ TEST(descriptors_of_one_user_are_limited)
 	close(memory);
 }
 
-TEST(unresponsive_reader_delays_nobody)
+TEST(unresponsive_reader_delays_no_other_client)
 {
 	enum { MANY = 512 };
 	static int memory[MANY];
@@ -439,7 +439,7 @@ static void check_prompt(void)
 	CHECK((vg_clock_monotonic_ns() - before) / 1000000000 < 5);
 }
 
-TEST(blocking_close_delays_nobody)
+TEST(blocking_close_delays_no_other_client)
 {
 	struct share_header header = {.magic = SHARE_MAGIC,
 				      .version = SHARE_VERSION,

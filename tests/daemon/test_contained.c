@@ -19,13 +19,13 @@ static pid_t start_contained_tenant(bool is_registered)
 		if (inner == 0) {
 			struct vg_ledger *ledger;
 			struct vg_ledger_owner self;
-			struct vg_wire_hello hello = {.ledger = "c"};
+			struct vg_wire_registration registration = {.ledger = "c"};
 			byte = getpid() == 1 && vg_ledger_open(path, &ledger) == 0 &&
 			       vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, MIB) == 0 && vg_ledger_self(&self) == 0;
-			hello.pid = self.pid, hello.pid_namespace = self.pid_namespace,
-			hello.start_time = self.start_time;
+			registration.pid = self.pid, registration.pid_namespace = self.pid_namespace,
+			registration.start_time = self.start_time;
 			if (is_registered)
-				vg_wire_register(socket_path, &hello, -1);
+				vg_wire_register(socket_path, &registration, -1);
 			if (write(ready[1], &byte, 1) != 1)
 				_exit(1);
 			for (;;)

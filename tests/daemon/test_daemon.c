@@ -158,7 +158,7 @@ TEST(limits_of_all_daemons_fit_the_device)
 
 	fresh_node();
 	start_daemon();
-	snprintf(other_dir, sizeof other_dir, "%s/other", folder);
+	snprintf(other_dir, sizeof other_dir, "%s/other", directory);
 	snprintf(other_socket, sizeof other_socket, "%s/virgated.sock", other_dir);
 	pid_t other = start_daemon_at(other_dir, "0", &ready);
 	CHECK(ready);
@@ -173,8 +173,7 @@ TEST(limits_of_all_daemons_fit_the_device)
 	json_decref(reply);
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'c','memory':%llu}", 6 * GIB));
 	CHECK_AGREED(ask_at(other_socket, "{'op':'rm','name':'c'}"));
-	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 5 * GIB + 1), "limit",
-		      "3.0 GiB of its 8.0 GiB");
+	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 5 * GIB + 1), "limit", "3.0 GiB of its 8.0 GiB");
 	kill_daemon(); // created vGPUs stay reserved
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'b','memory':%llu}", 4 * GIB), "limit",
 		      "5.0 GiB of its 8.0 GiB");
@@ -193,7 +192,7 @@ TEST(unusable_claims_directory_admits_nothing)
 	fresh_node();
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", GIB));
-	snprintf(claims, sizeof claims, "%s/claims", folder);
+	snprintf(claims, sizeof claims, "%s/claims", directory);
 	CHECK_INT(chmod(claims, 0755), 0); // without the sticky bit: only root's daemon sets it
 	if (geteuid() == 0)
 		CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu}", GIB));
@@ -223,11 +222,13 @@ static int raw_connection(void)
 static ssize_t send_descriptors(size_t count)
 {
 	static const char text[] = "{\"op\":\"ping\"}";
-	struct vg_wire_header header = {.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = VG_WIRE_ADMIN,
-					.size = sizeof text - 1};
+	struct vg_wire_header header = {
+		.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = VG_WIRE_ADMIN, .size = sizeof text - 1};
 	struct iovec parts[2] = {{&header, sizeof header}, {(void *)text, sizeof text - 1}};
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(64 * sizeof(int))] = {0}, answer[256];
-	struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = control,
+	struct msghdr message = {.msg_iov = parts,
+				 .msg_iovlen = 2,
+				 .msg_control = control,
 				 .msg_controllen = CMSG_SPACE(count * sizeof(int))};
 	struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
 
@@ -256,7 +257,7 @@ TEST(malformed_messages_close_the_connection)
 		size_t length = sizeof bad + 4;
 		bad.magic += kind == 0, bad.version += kind == 1, bad.type = kind == 2 ? 77 : bad.type;
 		bad.size = kind == 3 ? 5 : kind == 4 ? UINT32_MAX : bad.size;
-		bad.type = kind == 5 ? VG_WIRE_HELLO : bad.type;
+		bad.type = kind == 5 ? VG_WIRE_REGISTRATION : bad.type;
 		length = kind == 6 ? 3 : kind == 7 ? sizeof packet : length;
 		memcpy(packet, &bad, sizeof bad);
 		int fd = raw_connection();
@@ -304,13 +305,13 @@ TEST(log_lines_are_limited)
 	kill(daemon_pid, SIGTERM);
 	CHECK_INT(waitpid(daemon_pid, &status, 0), daemon_pid);
 	daemon_pid = 0;
-	snprintf(path, sizeof path, "%s/log", folder);
+	snprintf(path, sizeof path, "%s/log", directory);
 	CHECK(vg_file_read(path, text, sizeof text) > 0);
 	CHECK_INT(count_of(text, "a malformed message"), 21);
 	CHECK_CONTAINS(text, "480 more lines of this kind were left out, the last: a malformed message from process");
 }
 
-TEST(silent_connections_delay_nobody)
+TEST(silent_connections_delay_no_other_client)
 {
 	enum { MANY = 600 };
 	int fds[MANY];

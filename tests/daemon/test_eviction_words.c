@@ -21,8 +21,8 @@ static void check_bounded(const char *name, pid_t pid)
 
 TEST(hostile_words_are_limited)
 {
-	static const uint64_t words[] = {0, 1, PAGER_STATE_COUNT, PAGER_REASON_COUNT, 1 << 30, UINT32_MAX, INT64_MAX,
-					 1ull << 63, UINT64_MAX};
+	static const uint64_t words[] = {0,	     1,		PAGER_STATE_COUNT, PAGER_REASON_COUNT, 1 << 30,
+					 UINT32_MAX, INT64_MAX, 1ull << 63,	   UINT64_MAX};
 	enum { WORDS = sizeof(struct pager_slot) / 8 };
 
 	start_evictable_node();
@@ -176,7 +176,7 @@ TEST(undeclared_memory_is_logged)
 	CHECK_INT(count_asked(ask("{'op':'suspend','name':'a'}")), 1);
 	await_state("a", player, "suspended");
 	show_physical(player, 300 * MIB);
-	snprintf(path, sizeof path, "%s/log", folder);
+	snprintf(path, sizeof path, "%s/log", directory);
 	for (int i = 0; i < 800 && !strstr(text, "on the device"); i++) {
 		poll(NULL, 0, 10);
 		CHECK(vg_file_read(path, text, sizeof text) > 0);

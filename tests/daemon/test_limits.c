@@ -11,7 +11,7 @@ static int virgate_after(const char *before, const char *words)
 {
 	char command[900], path[300];
 
-	snprintf(path, sizeof path, "%s/standard_error", folder);
+	snprintf(path, sizeof path, "%s/standard_error", directory);
 	snprintf(command, sizeof command, "%s; exec " VIRGATE " %s >/dev/null 2>%s", before, words, path);
 	int status = system(command);
 	*standard_error = '\0';

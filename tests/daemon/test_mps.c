@@ -15,7 +15,7 @@ static const char *beside_control(const char *name)
 {
 	static char path[330];
 
-	snprintf(path, sizeof path, "%s/%s", folder, name);
+	snprintf(path, sizeof path, "%s/%s", directory, name);
 	return path;
 }
 
@@ -30,7 +30,7 @@ static void set_up_mps_node(void)
 	char command[900];
 
 	fresh_node();
-	snprintf(control, sizeof control, "%s/mps-control-standin", folder);
+	snprintf(control, sizeof control, "%s/mps-control-standin", directory);
 	snprintf(command, sizeof command, "cp '%s' '%s'", STANDIN, control);
 	CHECK_INT(system(command), 0);
 	setenv("VIRGATE_MPS_CONTROL", control, 1);
@@ -400,7 +400,7 @@ static void start_system_daemon(void)
 	char number[12], state[300], byte;
 
 	CHECK_INT(pipe(ready), 0);
-	snprintf(state, sizeof state, "%s/state", folder);
+	snprintf(state, sizeof state, "%s/state", directory);
 	daemon_pid = fork();
 	if (daemon_pid == 0) {
 		close(ready[0]);
@@ -429,7 +429,7 @@ TEST(control_daemon_runs_as_its_user)
 	if (geteuid() != 0)
 		SKIP("only root's daemon starts programs for others");
 	set_up_mps_node();
-	CHECK_INT(chmod(folder, 0777), 0); // so that users can write beside the stand-in
+	CHECK_INT(chmod(directory, 0777), 0); // so that users can write beside the stand-in
 	CHECK_INT(chmod(control, 0755), 0);
 	create_file("said");
 	CHECK_INT(chmod(beside_control("said"), 0666), 0);

@@ -7,7 +7,7 @@ static int run_in(const char *name, const char *command)
 {
 	char arguments[500];
 
-	snprintf(arguments, sizeof arguments, "run --sim --vgpu %s -- %s 2>%s/refusal", name, command, folder);
+	snprintf(arguments, sizeof arguments, "run --sim --vgpu %s -- %s 2>%s/refusal", name, command, directory);
 	int status = virgate(arguments);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
@@ -60,7 +60,7 @@ static void find_socket(void)
 {
 	char command[400], path[300];
 
-	snprintf(path, sizeof path, "%s/socket", folder);
+	snprintf(path, sizeof path, "%s/socket", directory);
 	snprintf(command, sizeof command, "sh -c 'printf %%s \"$VIRGATE_SOCKET\" >%s'", path);
 	CHECK_INT(run_in("a", command), 0);
 	CHECK(vg_file_read(path, socket_path, sizeof socket_path) > 0);
@@ -74,7 +74,7 @@ TEST(limit_applies_after_logout)
 
 	set_up_simulated_node();
 	unsetenv("VIRGATE_RUNTIME_DIR");
-	snprintf(session, sizeof session, "%s/session", folder);
+	snprintf(session, sizeof session, "%s/session", directory);
 	CHECK_INT(mkdir(session, 0700), 0);
 	setenv("XDG_RUNTIME_DIR", session, 1);
 	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
@@ -109,7 +109,7 @@ TEST(removed_directory_is_created_again)
 	CHECK_INT(figure("a", "charged"), charged);
 	CHECK(is_damaged("a"));
 	CHECK_INT(run_in("a", HOLDER " 300"), 125);
-	snprintf(path, sizeof path, "%s/refusal", folder);
+	snprintf(path, sizeof path, "%s/refusal", directory);
 	CHECK(vg_file_read(path, text, sizeof text) > 0);
 	CHECK_CONTAINS(text, "no new program can enter vGPU a, because its file was removed");
 	CHECK_CONTAINS(text, "`virgate rm --force a --sim");

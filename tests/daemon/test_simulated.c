@@ -118,9 +118,11 @@ TEST(program_outlives_its_launcher)
 	char byte;
 
 	set_up_simulated_node();
-	snprintf(out, sizeof out, "%s/status", folder);
-	snprintf(script, sizeof script, "echo; exec >/dev/null; while [ ! -e %s/go ]; do sleep 0.05; done; " LOADER
-		 " modules; echo $? > %s.part; mv %s.part %s", folder, out, out, out);
+	snprintf(out, sizeof out, "%s/status", directory);
+	snprintf(script, sizeof script,
+		 "echo; exec >/dev/null; while [ ! -e %s/go ]; do sleep 0.05; done; " LOADER
+		 " modules; echo $? > %s.part; mv %s.part %s",
+		 directory, out, out, out);
 	CHECK_INT(pipe(ready), 0);
 	pid_t launcher = fork();
 	if (launcher == 0) {
@@ -135,7 +137,7 @@ TEST(program_outlives_its_launcher)
 	CHECK_INT(waitpid(launcher, NULL, 0), launcher);
 	poll(NULL, 0, 600);
 	CHECK_INT(figure("left", "memory"), 512 * MIB);
-	snprintf(script, sizeof script, "%s/go", folder);
+	snprintf(script, sizeof script, "%s/go", directory);
 	close(open(script, O_CREAT | O_WRONLY, 0600));
 	for (int i = 0; i < 3000 && access(out, F_OK) != 0; i++)
 		poll(NULL, 0, 20);

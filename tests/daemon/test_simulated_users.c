@@ -18,16 +18,16 @@ static void set_up_system_node(void)
 		SKIP("only root can be several users");
 	test_needs_reach(VIRGATE);
 	fresh_node();
-	CHECK_INT(chmod(folder, 0755), 0);
+	CHECK_INT(chmod(directory, 0755), 0);
 	unsetenv("VIRGATE_SIM_DIR");
 	unsetenv("VIRGATE_NVML");
 	CHECK_INT(pipe(ready), 0);
 	daemon_pid = fork();
 	if (daemon_pid == 0) {
-		snprintf(path, sizeof path, "%s/log", folder);
+		snprintf(path, sizeof path, "%s/log", directory);
 		dup2(open(path, O_WRONLY | O_CREAT | O_APPEND, 0600), 2);
 		setenv("VIRGATE_RUNTIME_DIR", runtime_dir, 1);
-		snprintf(path, sizeof path, "%s/state", folder);
+		snprintf(path, sizeof path, "%s/state", directory);
 		setenv("VIRGATE_STATE_DIR", path, 1);
 		setenv("VIRGATE_SIM", "memory=1G,ctx=16M", 1);
 		snprintf(number, sizeof number, "%d", ready[1]);
@@ -36,7 +36,7 @@ static void set_up_system_node(void)
 	}
 	close(ready[1]);
 	if (read(ready[0], &byte, 1) != 1)
-		FAIL("the daemon does not start: see %s/log", folder);
+		FAIL("the daemon does not start: see %s/log", directory);
 	close(ready[0]);
 	// The environment of its users.
 	unsetenv("VIRGATE_RUNTIME_DIR");
@@ -48,7 +48,7 @@ static void switch_user(uid_t uid)
 {
 	char home[300];
 
-	snprintf(home, sizeof home, "%s/home-%u", folder, (unsigned)uid);
+	snprintf(home, sizeof home, "%s/home-%u", directory, (unsigned)uid);
 	mkdir(home, 0700);
 	if (chown(home, uid, uid) < 0 || setgroups(0, NULL) < 0 || setgid(uid) < 0 || setuid(uid) < 0)
 		_exit(99);
@@ -65,7 +65,7 @@ static int run_as(uid_t uid, const char *command)
 	int status;
 
 	for (int i = 0; i < 2; i++)
-		snprintf(paths[i], sizeof paths[i], "%s/said-%d", folder, i);
+		snprintf(paths[i], sizeof paths[i], "%s/said-%d", directory, i);
 	pid_t child = fork();
 	if (child == 0) {
 		dup2(open(paths[0], O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
@@ -83,11 +83,11 @@ static int run_as(uid_t uid, const char *command)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-#define CHECK_RUN(uid, command, wanted)                                                                                \
-	do {                                                                                                           \
-		int code_ = run_as(uid, command);                                                                      \
-		if (code_ != (wanted))                                                                                 \
-			FAIL("%s:%d: %s: %d: %s", __FILE__, __LINE__, command, code_, err);                            \
+#define CHECK_RUN(uid, command, wanted)                                                     \
+	do {                                                                                \
+		int code_ = run_as(uid, command);                                           \
+		if (code_ != (wanted))                                                      \
+			FAIL("%s:%d: %s: %d: %s", __FILE__, __LINE__, command, code_, err); \
 	} while (0)
 
 static pid_t start_holder(uid_t uid, const char *name, const char *mib)
@@ -214,12 +214,12 @@ TEST(node_of_another_user_is_refused)
 		 "VIRGATE_SIM_DIR=%s/home-%d/sim VIRGATE_RUNTIME_DIR=$HOME/run VIRGATE_STATE_DIR=$HOME/state virgate "
 		 "devices "
 		 "--sim",
-		 folder, ALICE);
+		 directory, ALICE);
 	CHECK_RUN(BOB, command, 1);
 	CHECK_CONTAINS(err, "belongs to another user (60001)");
 	snprintf(command, sizeof command,
-		 "VIRGATE_SIM_DIR=%s/home-%d/sim VIRGATE_RUNTIME_DIR=%s/root-run virgate devices --sim", folder, ALICE,
-		 folder);
+		 "VIRGATE_SIM_DIR=%s/home-%d/sim VIRGATE_RUNTIME_DIR=%s/root-run virgate devices --sim", directory,
+		 ALICE, directory);
 	CHECK_RUN(0, command, 1); // root's programs do not trust it either
 	CHECK_CONTAINS(err, "belongs to another user (60001)");
 }

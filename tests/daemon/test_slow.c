@@ -50,7 +50,7 @@ static void start_slow(void)
 static void fresh_slow(void)
 {
 	fresh_node();
-	snprintf(gates, sizeof gates, "%s/gates", folder);
+	snprintf(gates, sizeof gates, "%s/gates", directory);
 	CHECK_INT(mkdir(gates, 0700), 0);
 	start_slow();
 }
@@ -148,7 +148,7 @@ TEST(unanswered_change_is_atomic)
 	remove_gate("hold", "disk");
 	start_slow();
 	CHECK_INT(figure("a", "memory"), GIB);
-	CHECK(await_figure("b", "memory", -1, 10000) >= 0); // it is removed, since nobody uses its new ledger
+	CHECK(await_figure("b", "memory", -1, 10000) >= 0); // it is removed, since no process uses its new ledger
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':1073741824}"));
 }
 
@@ -175,7 +175,7 @@ static void check_owner(const char *name, const char *owner)
 	json_decref(reply);
 }
 
-TEST(slow_directory_of_users_delays_nobody)
+TEST(slow_directory_of_users_delays_no_other_user)
 {
 	const struct passwd *self = getpwuid(geteuid());
 	char number[16];
@@ -184,7 +184,7 @@ TEST(slow_directory_of_users_delays_nobody)
 		SKIP("this user has no name");
 	snprintf(number, sizeof number, "%u", (unsigned int)geteuid());
 	fresh_node();
-	snprintf(gates, sizeof gates, "%s/gates", folder);
+	snprintf(gates, sizeof gates, "%s/gates", directory);
 	CHECK_INT(mkdir(gates, 0700), 0);
 	create_gate("hold", "users");
 	start_slow();
@@ -227,7 +227,7 @@ TEST(ledger_truncated_during_start_is_created_again)
 	kill_daemon();
 	start_while_ledgers_are_truncated();
 	CHECK_INT(figure("a", "memory"), GIB);
-	CHECK_AGREED(ask("{'op':'enter','vgpu':'a'}")); // nobody used it, so it was created again
+	CHECK_AGREED(ask("{'op':'enter','vgpu':'a'}")); // no process used it, so it was created again
 }
 
 TEST(stray_ledger_truncated_during_start_is_ignored)

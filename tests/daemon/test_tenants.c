@@ -406,14 +406,15 @@ TEST(many_processes_start_at_once)
 		children[i] = fork();
 		if (children[i] == 0) {
 			struct vg_ledger *ledger;
-			struct vg_wire_hello hello = {.pid = (uint32_t)getpid(), .pid_namespace = 1, .ledger = "a"};
+			struct vg_wire_registration registration = {
+				.pid = (uint32_t)getpid(), .pid_namespace = 1, .ledger = "a"};
 			close(gate[1]);
 			if (read(gate[0], &byte, 1) < 0)
 				_exit(1);
 			json_t *entered = ask("{'op':'enter','vgpu':'a'}");
 			byte = vg_ledger_open(json_string_value(json_object_get(entered, "ledger")), &ledger) == 0 &&
 			       vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, MIB) == 0;
-			vg_wire_register(socket_path, &hello, -1);
+			vg_wire_register(socket_path, &registration, -1);
 			if (write(done[1], &byte, 1) != 1)
 				_exit(1);
 			for (;;)
@@ -471,7 +472,7 @@ TEST(drift_is_logged_once)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0}", 4 * GIB));
 	pid_t tenant = start_tenant("a", GIB);
 	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)tenant, 2 * GIB);
-	snprintf(path, sizeof path, "%s/log", folder);
+	snprintf(path, sizeof path, "%s/log", directory);
 	for (uint64_t end = now_ms() + 8000; now_ms() < end; poll(NULL, 0, 100))
 		if (vg_file_read(path, text, sizeof text) > 0 && strstr(text, "but 1.0 GiB is charged"))
 			break;

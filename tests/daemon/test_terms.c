@@ -363,7 +363,7 @@ TEST(only_one_daemon_controls_the_shares_of_a_gpu)
 
 	fresh_node();
 	start_daemon();
-	snprintf(other_dir, sizeof other_dir, "%s/other", folder);
+	snprintf(other_dir, sizeof other_dir, "%s/other", directory);
 	snprintf(other_socket, sizeof other_socket, "%s/virgated.sock", other_dir);
 	pid_t other = start_daemon_at(other_dir, "0", &ready);
 	CHECK(ready);
@@ -371,8 +371,7 @@ TEST(only_one_daemon_controls_the_shares_of_a_gpu)
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'b','memory':%llu,'share':90,'device':0}", GIB));
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'c','memory':%llu,'device':0}", GIB));
 	pid_t launcher = start_launcher(socket_path, "'vgpu':'a'", name);
-	CHECK_REFUSED(ask_at(other_socket, "{'op':'enter','vgpu':'b'}"), "limit",
-		      "GPU 0: another daemon, of user ");
+	CHECK_REFUSED(ask_at(other_socket, "{'op':'enter','vgpu':'b'}"), "limit", "GPU 0: another daemon, of user ");
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'create','name':'d','memory':%llu,'share':1,'device':0}", GIB),
 		      "limit", "holds compute shares there, and two daemons cannot");
 	CHECK_REFUSED(

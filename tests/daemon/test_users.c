@@ -15,9 +15,9 @@ static void launch_system_daemon(void)
 	char number[12], state[300], claims[300], log[300], byte;
 
 	CHECK_INT(pipe(ready), 0);
-	snprintf(state, sizeof state, "%s/state", folder);
-	snprintf(claims, sizeof claims, "%s/claims", folder);
-	snprintf(log, sizeof log, "%s/log", folder);
+	snprintf(state, sizeof state, "%s/state", directory);
+	snprintf(claims, sizeof claims, "%s/claims", directory);
+	snprintf(log, sizeof log, "%s/log", directory);
 	daemon_pid = fork();
 	if (daemon_pid == 0) {
 		dup2(open(log, O_WRONLY | O_CREAT | O_APPEND, 0600), 2);
@@ -41,7 +41,7 @@ static void start_system_daemon(void)
 	if (geteuid() != 0)
 		SKIP("only root can be several users");
 	fresh_node();
-	CHECK_INT(chmod(folder, 0755), 0);
+	CHECK_INT(chmod(directory, 0755), 0);
 	launch_system_daemon();
 }
 
@@ -204,11 +204,11 @@ TEST(root_creates_vgpus_for_other_users)
 	CHECK_REFUSED(ask("{'op':'create','name':'d','memory':1000000000,'owner':7}"), "invalid", "owner");
 }
 
-#define CHECK_ENDED(child, signal)                                                                 \
-	do {                                                                                       \
-		int status_;                                                                       \
-		CHECK_INT(waitpid(child, &status_, 0), child);                                     \
-		CHECK(WIFSIGNALED(status_) && WTERMSIG(status_) == (signal));                      \
+#define CHECK_ENDED(child, signal)                                            \
+	do {                                                                  \
+		int status_;                                                  \
+		CHECK_INT(waitpid(child, &status_, 0), child);                \
+		CHECK(WIFSIGNALED(status_) && WTERMSIG(status_) == (signal)); \
 	} while (0)
 
 // Returns "damaged" if the vGPU a is; "no row" if it is not listed, or if a figure of any row is negative.
@@ -218,8 +218,7 @@ static const char *state_of_a(json_t *reply)
 	json_t *row, *value;
 	size_t i;
 
-	json_array_foreach(json_object_get(reply, "vgpus"), i, row)
-	{
+	json_array_foreach(json_object_get(reply, "vgpus"), i, row) {
 		json_object_foreach(row, key, value)
 			if (json_is_integer(value) && json_integer_value(value) < 0)
 				return "no row";
@@ -276,7 +275,7 @@ static pid_t start_user(uid_t uid, gid_t group, const char *name, uint64_t bytes
 		byte = setgroups(group != 0, &group) == 0 && setgid((gid_t)uid) == 0 && setuid(uid) == 0 &&
 		       vg_ledger_open(path, &ledger) == 0 && vg_ledger_reserve(ledger, VG_LEDGER_VMM, bytes) == 0 &&
 		       vg_ledger_self(&owner) == 0;
-		self.self = (struct vg_wire_hello){
+		self.self = (struct vg_wire_registration){
 			.pid = owner.pid, .pid_namespace = owner.pid_namespace, .start_time = owner.start_time};
 		snprintf(self.self.ledger, sizeof self.self.ledger, "%s", name);
 		byte = byte && then(ledger, &self);
@@ -451,8 +450,8 @@ TEST(signals_do_not_reach_a_process_named_in_a_ledger)
 		file->processes[1 + i] = file->processes[0];
 		named.pid = (uint32_t)targets[i];
 		CHECK_INT(vg_process_start_time(targets[i], &named.start_time), 0);
-		file->slots[1 + i].owner = (ledger_word)named.start_time << 64 |
-					   (ledger_word)named.pid_namespace << 32 | named.pid;
+		file->slots[1 + i].owner =
+			(ledger_word)named.start_time << 64 | (ledger_word)named.pid_namespace << 32 | named.pid;
 		file->slots[1 + i].image = 0; // any program
 	}
 	file->header.slots_touched = 3;
@@ -511,7 +510,7 @@ TEST(context_overhead_is_measured_for_each_user)
 	vg_ledger_close(ledger);
 	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'c','memory':700000000,'device':0}", "invalid");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':700000000,'device':0}", "");
-	snprintf(path, sizeof path, "%s/state/state.json", folder);
+	snprintf(path, sizeof path, "%s/state/state.json", directory);
 	CHECK(vg_file_read(path, text, sizeof text) > 0);
 	CHECK(!strstr(text, "943718400"));
 	kill_tenant(alice);
@@ -529,16 +528,16 @@ TEST(system_daemon_ignores_claims_of_users)
 	snprintf(text, sizeof text, "{\"claims\":[{\"uuid\":\"%s\",\"bytes\":9000000000000}]}",
 		 json_string_value(json_object_get(device, "uuid")));
 	json_decref(devices);
-	snprintf(path, sizeof path, "%s/claims/%d-1", folder, ALICE);
+	snprintf(path, sizeof path, "%s/claims/%d-1", directory, ALICE);
 	CHECK_INT(vg_file_write_atomic(path, text, strlen(text), 0644), 0);
 	CHECK_INT(chown(path, ALICE, ALICE), 0);
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1000000000,'device':0}", "");
-	snprintf(path, sizeof path, "%s/claims/0-1", folder); // of another daemon of root
+	snprintf(path, sizeof path, "%s/claims/0-1", directory); // of another daemon of root
 	CHECK_INT(vg_file_write_atomic(path, text, strlen(text), 0644), 0);
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'d','memory':1000000000,'device':0}", "limit");
 	CHECK_INT(unlink(path), 0);
 	// It also ignores what users do to the directory.
-	snprintf(path, sizeof path, "rm -rf '%s/claims' && touch '%s/claims'", folder, folder);
+	snprintf(path, sizeof path, "rm -rf '%s/claims' && touch '%s/claims'", directory, directory);
 	CHECK_INT(system(path), 0);
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'d','memory':1000000000,'device':0}", "");
 }

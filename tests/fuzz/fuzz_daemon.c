@@ -32,11 +32,30 @@ uint64_t __wrap_vg_clock_monotonic_ns(void);
 
 enum { USERS = 2, PEERS = 8, VGPUS = 3, FIRST_UID = 60001, MOST_STEPS = 64, MOST_DESCRIPTORS = 4000 };
 enum action {
-	CONNECT, REQUEST, TEXT, HELLO, GUEST, SHARE, PACKET, WRITE, RESIZE, CLOSE, WAIT, MAP, END, REPLACE, ACTIONS
+	CONNECT,
+	REQUEST,
+	TEXT,
+	REGISTER,
+	GUEST,
+	SHARE,
+	PACKET,
+	WRITE,
+	RESIZE,
+	CLOSE,
+	WAIT,
+	MAP,
+	END,
+	REPLACE,
+	ACTIONS
 };
 
-static struct node node = {.system_wide = true, .listener.fd = -1, .signals.fd = -1, .name_lock.fd = -1, .lock_fd = -1,
-			   .epoll_fd = -1, .directory = -1};
+static struct node node = {.system_wide = true,
+			   .listener.fd = -1,
+			   .signals.fd = -1,
+			   .name_lock.fd = -1,
+			   .lock_fd = -1,
+			   .epoll_fd = -1,
+			   .directory = -1};
 static char directory[64];
 static const char *const vgpus[VGPUS] = {"a", "b", "c"};
 static int peers[PEERS];
@@ -242,8 +261,8 @@ static void write_request(char *text, size_t room, unsigned int which, const uin
 		break;
 	case 7:
 		if (figure & 128)
-			snprintf(text, room, "{\"op\":\"%s\",\"name\":\"%s\"}",
-				 figure & 1 ? "suspend" : "resume", name);
+			snprintf(text, room, "{\"op\":\"%s\",\"name\":\"%s\"}", figure & 1 ? "suspend" : "resume",
+				 name);
 		else
 			snprintf(text, room, "{\"op\":\"kill\",\"name\":\"%s\",\"signal\":%lld}", name,
 				 (long long)(figure & 127));
@@ -262,15 +281,16 @@ static void send_text(int peer, enum vg_wire_type type, const uint8_t *bytes, si
 	vg_wire_send(peer, type, 0, text, strlen(text), NULL, 0);
 }
 
-static struct vg_wire_hello make_hello(unsigned int which, const uint8_t *bytes, size_t length)
+static struct vg_wire_registration make_registration(unsigned int which, const uint8_t *bytes, size_t length)
 {
-	struct vg_wire_hello hello = {.pid = (uint32_t)users[which % USERS].pid, .pid_namespace = node.pid_namespace};
+	struct vg_wire_registration registration = {.pid = (uint32_t)users[which % USERS].pid,
+						    .pid_namespace = node.pid_namespace};
 
-	vg_process_start_time(users[which % USERS].pid, &hello.start_time);
-	strcpy(hello.ledger, vgpus[which / USERS % VGPUS]);
+	vg_process_start_time(users[which % USERS].pid, &registration.start_time);
+	strcpy(registration.ledger, vgpus[which / USERS % VGPUS]);
 	for (size_t i = 0; i + 1 < length && i < 8; i += 2) // overwrite some bytes
-		((uint8_t *)&hello)[bytes[i] % 24] = bytes[i + 1];
-	return hello;
+		((uint8_t *)&registration)[bytes[i] % 24] = bytes[i + 1];
+	return registration;
 }
 
 static int make_descriptor(unsigned int kind)
@@ -361,14 +381,15 @@ static void send_message(int peer, enum action action, unsigned int which, const
 		vg_wire_send(peer, VG_WIRE_ADMIN, 0, text, strlen(text), NULL, 0);
 	} else if (action == TEXT || action == SHARE) {
 		send_text(peer, action == TEXT ? VG_WIRE_ADMIN : VG_WIRE_SHARE, bytes, length);
-	} else if (action == HELLO) {
-		struct vg_wire_hello hello = make_hello(which, bytes, length);
+	} else if (action == REGISTER) {
+		struct vg_wire_registration registration = make_registration(which, bytes, length);
 		int descriptor = which & 0x40 ? make_descriptor(which / 8) : -1;
-		vg_wire_send(peer, VG_WIRE_HELLO, 0, &hello, sizeof hello, &descriptor, descriptor >= 0);
+		vg_wire_send(peer, VG_WIRE_REGISTRATION, 0, &registration, sizeof registration, &descriptor,
+			     descriptor >= 0);
 		if (descriptor >= 0)
 			close(descriptor);
 	} else if (action == GUEST) {
-		struct vg_wire_guest guest = {.self = make_hello(which, bytes, length),
+		struct vg_wire_guest guest = {.self = make_registration(which, bytes, length),
 					      .key = number_at(bytes, length, 4),
 					      .share = which & 0x20 ? (uint32_t)number_at(bytes, length, 6) : 0};
 		if (guest.share)

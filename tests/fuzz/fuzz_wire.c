@@ -17,8 +17,8 @@ static void send_through_socket(const uint8_t *data, size_t size)
 		abort();
 	if (size && send(ends[0], data, size, MSG_DONTWAIT) == (ssize_t)size &&
 	    vg_wire_receive(ends[1], &message) == 0) {
-		if (message.type == VG_WIRE_HELLO) {
-			if (strnlen(message.hello.ledger, VG_WIRE_NAME) == VG_WIRE_NAME)
+		if (message.type == VG_WIRE_REGISTRATION) {
+			if (strnlen(message.registration.ledger, VG_WIRE_NAME) == VG_WIRE_NAME)
 				abort();
 		} else if (message.type == VG_WIRE_EVENT) {
 			if (message.event.kind < VG_WIRE_ASKED_BACK || message.event.kind > VG_WIRE_SUPERSEDED)

@@ -43,8 +43,8 @@ __attribute__((constructor)) static void enter_namespaces(void)
 	pid_t child = fork();
 	if (child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("proc", "/proc", "proc", 0,
-										   NULL) < 0)
+		if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		    mount("proc", "/proc", "proc", 0, NULL) < 0)
 			namespace_error = errno;
 		return;
 	}
@@ -56,7 +56,7 @@ __attribute__((constructor)) static void enter_namespaces(void)
 static inline void start_system_daemon(void)
 {
 	if (!start_broker_program(VIRGATED, -1))
-		FAIL("the daemon does not start: see %s/log", folder);
+		FAIL("the daemon does not start: see %s/log", directory);
 }
 
 // ---- users ------------------------------------------------------------------------------------------------------
@@ -170,18 +170,18 @@ static inline pid_t start_attack(void (*body)(void))
 
 static inline void leave_memory(void)
 {
-	if (getpid() == test_pid && *folder)
-		umount2(folder, MNT_DETACH);
+	if (getpid() == test_pid && *directory)
+		umount2(directory, MNT_DETACH);
 }
 
 static inline void mount_memory(void)
 {
 	char claims[300];
 
-	CHECK_INT(mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, "size=2g"), 0);
-	snprintf(claims, sizeof claims, "%s/claims", folder);
+	CHECK_INT(mount("tmpfs", directory, "tmpfs", MS_NOSUID | MS_NODEV, "size=2g"), 0);
+	snprintf(claims, sizeof claims, "%s/claims", directory);
 	setenv("VIRGATE_CLAIMS_DIR", claims, 1);
-	CHECK_INT(chmod(folder, 0755), 0);
+	CHECK_INT(chmod(directory, 0755), 0);
 }
 
 // Uses a directory in memory, so that the time of a disk is not measured.

@@ -23,8 +23,8 @@ static int senders_packets;    // packets of each sender
 // Sends descriptors with a packet and exits. malformed: the daemon refuses them.
 static void send_slow(bool malformed)
 {
-	struct vg_wire_header header = {.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = VG_WIRE_ADMIN,
-					.size = 2};
+	struct vg_wire_header header = {
+		.magic = VG_WIRE_MAGIC, .version = VG_WIRE_VERSION, .type = VG_WIRE_ADMIN, .size = 2};
 	int descriptors[VG_WIRE_DESCRIPTORS_MAX], fd = vg_wire_connect(socket_path, 1000);
 	unsigned int count = 0;
 
@@ -75,7 +75,7 @@ static void check_attack(int (*make)(void), unsigned int count, int packets, con
 TEST(files_that_never_close)
 {
 	fresh_system();
-	start_hanging_files(folder);
+	start_hanging_files(directory);
 	check_attack(open_hanging, 8, 20, "files that never close");
 	end_hanging_files(); // ends all hanging closes
 	for (int i = 0; i < 1000 && count_descriptors(daemon_pid) > 30; i++)
@@ -89,8 +89,8 @@ static int make_lingering(void)
 	static char data[1 << 20];
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t length = sizeof address;
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC,
-										   0);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+	    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (bind(listener, (struct sockaddr *)&address, sizeof address) < 0 || listen(listener, 1) < 0 ||
 	    getsockname(listener, (struct sockaddr *)&address, &length) < 0 ||
@@ -121,7 +121,7 @@ static int make_nested(void)
 TEST(files_that_never_close_do_not_stop_a_restart)
 {
 	fresh_system();
-	start_hanging_files(folder);
+	start_hanging_files(directory);
 	check_attack(open_hanging, 8, 20, "files that never close");
 	pid_t old = daemon_pid;
 	kill(old, SIGTERM);
@@ -228,7 +228,7 @@ TEST(many_programs_that_end_at_once)
 TEST(all_descriptors_and_ends_at_once)
 {
 	fresh_system();
-	start_hanging_files(folder);
+	start_hanging_files(directory);
 	run_user(alice, make_a);
 	start_attack_of(alice, end_many_programs);
 	start_attack_of(alice + 1, be_refused);

@@ -32,7 +32,7 @@ static int make_items(unsigned int files)
 
 static void die_with_items(void)
 {
-	struct vg_wire_hello hello = {.ledger = "a"};
+	struct vg_wire_registration registration = {.ledger = "a"};
 	struct vg_ledger_owner self;
 	struct vg_ledger *ledger;
 	char path[400];
@@ -46,9 +46,9 @@ static void die_with_items(void)
 			    vg_ledger_reserve(ledger, VG_LEDGER_VMM, 4 * MIB) != 0 || vg_ledger_self(&self) < 0)
 				_exit(0); // the vGPU is full
 			vg_ledger_set_exported(ledger, 4 * MIB, 0);
-			hello.pid = self.pid, hello.pid_namespace = self.pid_namespace,
-			hello.start_time = self.start_time;
-			_exit(vg_wire_register_and_wait(socket_path, &hello, epoll) < 0);
+			registration.pid = self.pid, registration.pid_namespace = self.pid_namespace,
+			registration.start_time = self.start_time;
+			_exit(vg_wire_register_and_wait(socket_path, &registration, epoll) < 0);
 		}
 		waitpid(tenant, NULL, 0);
 		if (i == 0)

@@ -107,7 +107,7 @@ TEST(reused_process_ids_are_not_signalled)
 	int fd, count = 0;
 
 	fresh_system();
-	CHECK_INT(chmod(folder, 0777), 0); // the publisher creates its memory there
+	CHECK_INT(chmod(directory, 0777), 0); // the publisher creates its memory there
 	pid_t publisher = start_user(alice, publish_and_wait);
 	await_publication("w", true);
 	for (uint64_t begun = vg_clock_monotonic_ns(); storm_goes_on(begun) || !count;) {

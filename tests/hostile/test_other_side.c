@@ -6,9 +6,9 @@
 
 static char place[300]; // the directory in which the client looks for the daemon
 static volatile struct {
-	unsigned int requests;	// requests that the attacker received
+	unsigned int requests;		// requests that the attacker received
 	unsigned int answered, refused; // results of the client
-} *seen;
+} * seen;
 
 static void serve_falsely(int listener)
 {
@@ -54,7 +54,7 @@ static void swap_directories(void)
 	}
 }
 
-static void ask_whoever_is_there(void)
+static void ask_first_listener(void)
 {
 	char path[340], *answer;
 
@@ -81,13 +81,13 @@ TEST(clients_never_talk_to_another_users_daemon)
 
 	fresh_system();
 	seen = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	snprintf(open_place, sizeof open_place, "%s/x", folder);
+	snprintf(open_place, sizeof open_place, "%s/x", directory);
 	CHECK_INT(mkdir(open_place, 0700), 0);
 	CHECK_INT(chown(open_place, alice, alice), 0);
 	CHECK_INT(chmod(open_place, 0755), 0);
 	snprintf(place, sizeof place, "%s/p", open_place);
 	pid_t attacker = start_attack(swap_directories);
-	run_user(bob, ask_whoever_is_there);
+	run_user(bob, ask_first_listener);
 	printf("%u answers of the daemon, %u refusals to talk to another user's\n", seen->answered, seen->refused);
 	CHECK_INT(seen->requests, 0);
 	CHECK(seen->answered > 0 && seen->refused > 0);

@@ -16,7 +16,7 @@ static void write_subordinate_ids(const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
-	snprintf(path, sizeof path, "%s/etc/subuid", folder);
+	snprintf(path, sizeof path, "%s/etc/subuid", directory);
 	CHECK_INT(vg_file_write_atomic(path, text, strlen(text), 0644), 0);
 }
 
@@ -24,7 +24,7 @@ static void copy_etc(void)
 {
 	char command[600];
 
-	snprintf(command, sizeof command, "cp -a /etc %s/etc && mount --bind %s/etc /etc", folder, folder);
+	snprintf(command, sizeof command, "cp -a /etc %s/etc && mount --bind %s/etc /etc", directory, directory);
 	CHECK_INT(system(command), 0);
 }
 
@@ -65,8 +65,7 @@ TEST(subordinate_ids_count_as_their_owner)
 	prepare_system();
 	copy_etc();
 	write_subordinate_ids("# ids\nnobody-of-that-name:1:2\n%u:%u:65536\nroot:%u:100\nbroken:1\n:\n",
-			      (unsigned int)alice,
-			      FIRST_SUBORDINATE, FIRST_SUBORDINATE + 100000);
+			      (unsigned int)alice, FIRST_SUBORDINATE, FIRST_SUBORDINATE + 100000);
 	start_system_daemon();
 	for (unsigned int i = 0; i < USERS; i++)
 		run_user(FIRST_SUBORDINATE + i, make_vgpus);
@@ -133,7 +132,7 @@ TEST(groups_that_are_slow_to_look_up)
 	char gates[300], path[400];
 
 	prepare_system();
-	snprintf(gates, sizeof gates, "%s/gates", folder);
+	snprintf(gates, sizeof gates, "%s/gates", directory);
 	snprintf(path, sizeof path, "%s/hold-groups", gates);
 	CHECK_INT(mkdir(gates, 0700), 0);
 	CHECK_INT(mknod(path, S_IFREG | 0600, 0), 0);

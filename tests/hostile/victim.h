@@ -33,7 +33,7 @@ struct trips {
 };
 
 static struct trips *attacked, *control; // in memory shared with the children
-static char control_folder[sizeof folder], control_socket[sizeof socket_path];
+static char control_directory[sizeof directory], control_socket[sizeof socket_path];
 static pid_t control_pid;
 
 static inline void end_control(void)
@@ -41,34 +41,35 @@ static inline void end_control(void)
 	if (getpid() != test_pid)
 		return;
 	kill(control_pid, SIGKILL);
-	umount2(control_folder, MNT_DETACH);
-	rmdir(control_folder);
+	umount2(control_directory, MNT_DETACH);
+	rmdir(control_directory);
 }
 
 // Starts the second daemon, in another directory, for all tests of the program.
 static inline void start_control(void)
 {
-	char old_folder[sizeof folder], old_run[sizeof runtime_dir], old_socket[sizeof socket_path], old_claims[300];
+	char old_directory[sizeof directory], old_run[sizeof runtime_dir], old_socket[sizeof socket_path],
+		old_claims[300];
 	pid_t old_daemon = daemon_pid;
 
 	attacked = mmap(NULL, 2 * sizeof *attacked, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	control = attacked + 1;
-	memcpy(old_folder, folder, sizeof folder);
+	memcpy(old_directory, directory, sizeof directory);
 	memcpy(old_run, runtime_dir, sizeof runtime_dir);
 	memcpy(old_socket, socket_path, sizeof socket_path);
 	snprintf(old_claims, sizeof old_claims, "%s", getenv("VIRGATE_CLAIMS_DIR"));
-	snprintf(folder, sizeof folder, "/tmp/test-control-XXXXXX");
-	CHECK(mkdtemp(folder));
+	snprintf(directory, sizeof directory, "/tmp/test-control-XXXXXX");
+	CHECK(mkdtemp(directory));
 	mount_memory();
-	snprintf(runtime_dir, sizeof runtime_dir, "%s/run", folder);
+	snprintf(runtime_dir, sizeof runtime_dir, "%s/run", directory);
 	snprintf(socket_path, sizeof socket_path, "%s/virgated.sock", runtime_dir);
-	memcpy(control_folder, folder, sizeof folder);
+	memcpy(control_directory, directory, sizeof directory);
 	memcpy(control_socket, socket_path, sizeof socket_path);
 	start_system_daemon();
 	control_pid = daemon_pid;
 	atexit(end_control);
 	daemon_pid = old_daemon;
-	memcpy(folder, old_folder, sizeof folder);
+	memcpy(directory, old_directory, sizeof directory);
 	memcpy(runtime_dir, old_run, sizeof runtime_dir);
 	memcpy(socket_path, old_socket, sizeof socket_path);
 	setenv("VIRGATE_CLAIMS_DIR", old_claims, 1);

@@ -61,7 +61,7 @@ static void silence_body(void)
 		CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
 	}
 	int count = receive_messages();
-	CHECK(count >= 2); // it is asked again
+	CHECK(count >= 2); // it tries again
 	CHECK(count <= 6); // each takes 20 ms
 }
 

@@ -81,7 +81,7 @@ static CUresult call(const struct row *row, uint64_t first, uint64_t second)
 	if (row->stream != NONE && row->class != EXTENDED)
 		a[row->stream] = (uintptr_t)&config;
 	CUresult result = ((function *)dlsym(RTLD_DEFAULT, row->abi))(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
-								       a[8], a[9], a[10]);
+								      a[8], a[9], a[10]);
 	if (strstr(row->abi, "Query")) // not checked: the interposer queries as well
 		return result;
 	CHECK_STR(echo->entry, row->abi);
@@ -183,12 +183,12 @@ static void beat_until(bool (*is_so)(void))
 	}
 }
 
-static bool somebody_waits(void)
+static bool has_waiting_process(void)
 {
 	return slot->waiting == 1;
 }
 
-static bool nobody_waits(void)
+static bool has_no_waiting_process(void)
 {
 	return slot->waiting == 0;
 }
@@ -205,14 +205,14 @@ static void closed_body(void)
 			continue;
 		order(TURN_CLOSED, 0);
 		CHECK_INT(pthread_create(&thread, NULL, launch, (void *)(uintptr_t)row), 0);
-		beat_until(somebody_waits);
+		beat_until(has_waiting_process);
 		for (uint64_t end = vg_clock_monotonic_ns() + 2000000; vg_clock_monotonic_ns() < end;)
 			page->beat_ns = vg_clock_monotonic_ns();
 		CHECK_INT(echo->calls, calls);
 		CHECK(page->bell != bell); // the arbiter was woken
 		order(TURN_HELD, 0);
 		syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-		beat_until(nobody_waits);
+		beat_until(has_no_waiting_process);
 		CHECK_INT(pthread_join(thread, NULL), 0);
 		CHECK_INT(echo->calls, calls + 1);
 	}
@@ -273,9 +273,9 @@ static void launch_and_wait(uint64_t stream, const char *wait, uint64_t waits_fo
 	const struct row *launch = row_of("cuLaunchKernel");
 
 	for (int i = 0; i < 3; i++)
-		CHECK_INT(((function *)dlsym(RTLD_DEFAULT, launch->abi))(ECHO_DEVICE, 1, 1, 1, 1, 1, 1, 0, stream, 0,
-									 0),
-			  CUDA_SUCCESS);
+		CHECK_INT(
+			((function *)dlsym(RTLD_DEFAULT, launch->abi))(ECHO_DEVICE, 1, 1, 1, 1, 1, 1, 0, stream, 0, 0),
+			CUDA_SUCCESS);
 	CHECK(slot->eta_ns != 0);
 	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, wait))(waits_for, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), CUDA_SUCCESS);
 }

@@ -67,13 +67,13 @@ TEST(text_and_descriptors_are_received)
 
 TEST(registration_is_received)
 {
-	struct vg_wire_hello hello = {.pid = 7, .pid_namespace = 8, .start_time = 9, .ledger = "train"};
+	struct vg_wire_registration registration = {.pid = 7, .pid_namespace = 8, .start_time = 9, .ledger = "train"};
 
 	open_pair();
-	CHECK_INT(vg_wire_send(ends[0], VG_WIRE_HELLO, 0, &hello, sizeof hello, NULL, 0), 0);
+	CHECK_INT(vg_wire_send(ends[0], VG_WIRE_REGISTRATION, 0, &registration, sizeof registration, NULL, 0), 0);
 	CHECK_INT(vg_wire_receive(ends[1], &message), 0);
-	CHECK_INT(message.type, VG_WIRE_HELLO);
-	CHECK_INT(memcmp(&message.hello, &hello, sizeof hello), 0);
+	CHECK_INT(message.type, VG_WIRE_REGISTRATION);
+	CHECK_INT(memcmp(&message.registration, &registration, sizeof registration), 0);
 	close_pair();
 }
 
@@ -94,7 +94,7 @@ static int receive_packet(struct vg_wire_header header, const void *payload, siz
 TEST(invalid_messages_are_refused)
 {
 	struct vg_wire_header header = make_header(VG_WIRE_ADMIN, 4);
-	struct vg_wire_hello hello = {.pid = 7};
+	struct vg_wire_registration registration = {.pid = 7};
 
 	CHECK_INT(receive_packet(header, "text", 4), 0);
 	CHECK_INT(receive_packet(header, "tex", 3), -EPROTO); // truncated
@@ -112,12 +112,20 @@ TEST(invalid_messages_are_refused)
 	CHECK_INT(receive_packet(header, "text", 4), -EPROTO);
 	header = make_header(VG_WIRE_ADMIN, UINT32_MAX);
 	CHECK_INT(receive_packet(header, "text", 4), -EPROTO);
-	CHECK_INT(receive_packet(make_header(VG_WIRE_HELLO, sizeof hello), &hello, sizeof hello), 0);
-	CHECK_INT(receive_packet(make_header(VG_WIRE_HELLO, sizeof hello - 1), &hello, sizeof hello - 1), -EPROTO);
-	memset(hello.ledger, 'x', sizeof hello.ledger); // a name without a zero byte
-	CHECK_INT(receive_packet(make_header(VG_WIRE_HELLO, sizeof hello), &hello, sizeof hello), -EPROTO);
-	memset(&hello, 0, sizeof hello);
-	CHECK_INT(receive_packet(make_header(VG_WIRE_HELLO, sizeof hello), &hello, sizeof hello), -EPROTO);
+	CHECK_INT(receive_packet(make_header(VG_WIRE_REGISTRATION, sizeof registration), &registration,
+				 sizeof registration),
+		  0);
+	CHECK_INT(receive_packet(make_header(VG_WIRE_REGISTRATION, sizeof registration - 1), &registration,
+				 sizeof registration - 1),
+		  -EPROTO);
+	memset(registration.ledger, 'x', sizeof registration.ledger); // a name without a zero byte
+	CHECK_INT(receive_packet(make_header(VG_WIRE_REGISTRATION, sizeof registration), &registration,
+				 sizeof registration),
+		  -EPROTO);
+	memset(&registration, 0, sizeof registration);
+	CHECK_INT(receive_packet(make_header(VG_WIRE_REGISTRATION, sizeof registration), &registration,
+				 sizeof registration),
+		  -EPROTO);
 }
 
 TEST(too_long_text_is_refused)
@@ -202,10 +210,10 @@ TEST(request_gets_answer_in_parts)
 	free(answer);
 	pthread_join(thread, NULL);
 	CHECK_INT(vg_wire_request(path, "{}", 100, &answer), -EAGAIN); // nothing accepts the connection
-	struct vg_wire_hello hello = {.pid = 1};
+	struct vg_wire_registration registration = {.pid = 1};
 	int r = 0;
 	for (int i = 0; i < 10 && r == 0; i++) // until the queue is full: it must not wait
-		r = vg_wire_register(path, &hello, -1);
+		r = vg_wire_register(path, &registration, -1);
 	CHECK_INT(r, -EAGAIN);
 	close(listening);
 	CHECK_INT(vg_wire_request(path, "{}", 100, &answer), -ECONNREFUSED);

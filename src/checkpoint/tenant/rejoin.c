@@ -122,7 +122,7 @@ void tenants_register(const struct tenants *tenants, struct vg_node *node)
 	for (size_t i = 0; i < tenants->count; i++) {
 		const struct tenant *tenant = &tenants->list[i];
 		const struct vg_ledger_owner *owner = &tenant->slot.owner;
-		struct vg_wire_hello registration = {
+		struct vg_wire_registration registration = {
 			.pid = owner->pid, .pid_namespace = owner->pid_namespace, .start_time = owner->start_time};
 		snprintf(registration.ledger, sizeof registration.ledger, "%s", tenants->vgpus[tenant->vgpu].name);
 		// If this fails, the daemon finds them a little later.
