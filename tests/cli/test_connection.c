@@ -120,7 +120,7 @@ TEST(daemon_of_another_user_is_refused)
 	serve_answer("{\"ok\":true,\"vgpus\":[]}");
 	CHECK_INT(seteuid(0), 0);
 	CHECK_INT(VIRGATE_RUN("ps"), 1);
-	CHECK_CONTAINS(result.err, "is another user's: only root's daemon and your own are asked");
+	CHECK_CONTAINS(result.err, "is of another user: only root's daemon and your own are used");
 }
 
 // No user's daemon is started while the system's daemon restarts.
