@@ -2,7 +2,7 @@
 // ends the test, not the program; a test that forks may fail in the child by its exit code.
 // Output: "ok NAME", "FAIL NAME: file:line: what", "skip NAME: reason", and a last line
 // "N passed, N failed, N skipped". Exit: 1 if any failed, 77 if all were skipped.
-// Arguments: substrings of the test names to run; --list.
+// Arguments: substrings of the test names to run, each of which must select a test; --list.
 // Include in exactly one file per test program.
 #pragma once
 
@@ -132,6 +132,15 @@ int main(int argc, char **argv)
 		} else {
 			skipped++;
 			printf("skip %s: %s\n", t->name, test_message);
+		}
+	}
+	for (int i = 1; i < argc; i++) {
+		struct test_case *t = test_first;
+		while (t && !strstr(t->name, argv[i]))
+			t = t->next;
+		if (!t && strcmp(argv[i], "--list") != 0) {
+			failed++;
+			printf("FAIL %s: the name of no test contains this\n", argv[i]);
 		}
 	}
 	printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);

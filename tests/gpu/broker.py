@@ -223,7 +223,7 @@ def cycles():
     count = "300" if SIM else "10000"
     root = os.environ.get("VIRGATE_ROOT", "")
     libraries = {"VIRGATE_LIBDIR": root} if SIM else {"LD_LIBRARY_PATH": f"{root}/lib:{root}/src"}
-    process = start([program, "nothing_grows"], {"VIRGATE_CYCLES": count, **libraries}, 150)
+    process = start([program, "repeated_use_leaks_nothing"], {"VIRGATE_CYCLES": count, **libraries}, 150)
     output, errors = process.communicate()
     process.timer.cancel()
     check(process.returncode == 0, f"{output[-300:]} {errors[-300:]}")
