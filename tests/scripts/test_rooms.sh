@@ -27,7 +27,8 @@ while read -r directory; do
 		fail "$directory has no README.md"
 		continue
 	fi
-	if [[ $directory != docs && $directory != examples ]] && (($(grep -vcE '^(- |  |$)' "$directory/README.md") > 10)); then
+	lines=$(grep -vcE '^(- |  |$)' "$directory/README.md")
+	if [[ $directory != docs && $directory != examples ]] && ((lines > 10)); then
 		fail "$directory/README.md has more than 10 lines besides its lists"
 	fi
 	missing=$(find_missing_files "$directory")
