@@ -1,9 +1,9 @@
 #!/bin/sh
-# run.sh [BUILD_OR_BUNDLE]: the benchmarks. The simulator's and the interposer's run everywhere, the
-# object model's, device memory's and sharing's on the GPU or, where there is none, on the simulated driver, as its
-# first line says; what virgate run costs beside native, and a dump beside the plain way, need an NVIDIA GPU (and CRIU),
-# and say so where there is none. With RESULTS=DIRECTORY each writes its figures to DIRECTORY/NAME.json too. Fails if a limit
-# is missed.
+# run.sh [BUILD_OR_BUNDLE]: runs the benchmarks. Those of the simulator and the interposer run on every machine. Those
+# of the object model, device memory and publications run on the GPU, or on the simulated driver if the machine has no
+# GPU; their first line names the device. gpu_overhead and gpu_checkpoint need an NVIDIA GPU, the latter also CRIU;
+# without them they are skipped with a message. With RESULTS=DIRECTORY, each benchmark also writes its figures to
+# DIRECTORY/NAME.json. Fails if a figure misses its limit.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "${1:-build}" && pwd) || exit 2
@@ -13,13 +13,16 @@ else
 	programs=$root/bench libraries=$root
 fi
 failed=0 ran=0 results=${RESULTS:-}
+has_gpu() { ls /dev/nvidia[0-9]* >/dev/null 2>&1; }
 [ -z "$results" ] || mkdir -p "$results" || exit 2
 for program in "$programs"/bench_*; do
 	[ -f "$program" ] && [ -x "$program" ] || continue
 	name=$(basename "$program")
 	echo "=== $name"
 	simulated=
-	case $name in bench_compute | bench_core | bench_operation | bench_share | bench_space | bench_vram) ls /dev/nvidia[0-9]* >/dev/null 2>&1 || simulated=1 ;; esac
+	case $name in
+	bench_compute | bench_core | bench_operation | bench_share | bench_space | bench_vram) has_gpu || simulated=1 ;;
+	esac
 	find=
 	case $name in bench_operation) find=$here/../tests/operation/wheels.sh ;; esac
 	${simulated:+env VIRGATE_SIM=1 "VIRGATE_LIBDIR=$libraries"} ${find:+"$find"} "$program" \
@@ -27,7 +30,7 @@ for program in "$programs"/bench_*; do
 	case $? in 0) ;; 77) continue ;; *) failed=1 ;; esac
 	ran=$((ran + 1))
 done
-if ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
+if has_gpu; then
 	work=$(mktemp -d "${TMPDIR:-/tmp}/virgate-bench.XXXXXX")
 	trap 'rm -rf "$work"' EXIT
 	trap 'exit 130' INT TERM
@@ -37,8 +40,8 @@ if ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
 		${results:+--json "$results/gpu_overhead.json"} || failed=1
 	ran=$((ran + 1))
 	echo "=== gpu_checkpoint"
-	VIRGATE_RUNTIME_DIR=$work/run VIRGATE_STATE_DIR=$work/state python3 "$here/gpu_checkpoint.py" "$root" --sizes 1,8 \
-		${results:+--json "$results/gpu_checkpoint.json"}
+	VIRGATE_RUNTIME_DIR=$work/run VIRGATE_STATE_DIR=$work/state python3 "$here/gpu_checkpoint.py" "$root" \
+		--sizes 1,8 ${results:+--json "$results/gpu_checkpoint.json"}
 	case $? in 0) ran=$((ran + 1)) ;; 77) ;; *) failed=1 ;; esac
 else
 	echo "no NVIDIA GPU on this machine: what virgate run costs there was not measured"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# turns.sh BUILD_OR_BUNDLE PART…: the figures of compute shares in docs/benchmarks.md, in parts of at most nine minutes.
-# Needs a GPU and PyTorch. Native and MPS runs take 8 s, Virgate's runs 20 s (12 s with requests), three of each.
+# turns.sh BUILD_OR_BUNDLE PART…: measures compute shares for docs/benchmarks.md, in parts of at most nine minutes.
+# Needs a GPU and PyTorch. Native and MPS runs take 8 s, Virgate's runs 20 s (12 s with requests); each case runs three
+# times.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$1
@@ -15,9 +16,11 @@ for part in "$@"; do
 		torch --memory 30G --native --mps --seconds 20 loop-50-50
 		torch --memory 30G --seconds 20 loop-20-80
 		;;
-	latency) torch --native --mps --seconds 12 infer-40-train-60 infer-40-long-60 closed-20-train-80 half-30-train-70 ;;
+	latency)
+		torch --native --mps --seconds 12 infer-40-train-60 infer-40-long-60 closed-20-train-80 half-30-train-70
+		;;
 	mps) torch --mode mps --mps --seconds 12 small-50-50 small-30-70 infer-40-train-60 ;;
-	alone) # a vGPU with a share alone, and beside sleeping ones
+	alone) # one vGPU with a compute share, first as the only vGPU, then beside idle vGPUs
 		torch --seconds 12 small-50-alone limit-30-alone
 		torch --native --seconds 12 change-30-70 small-30-70 small-50-alone
 		;;
