@@ -17,7 +17,7 @@ struct bench_report *bench_report_create(void)
 	return calloc(1, sizeof(struct bench_report));
 }
 
-static int by_value(const void *left, const void *right)
+static int compare_values(const void *left, const void *right)
 {
 	double a = *(const double *)left, b = *(const double *)right;
 
@@ -26,18 +26,19 @@ static int by_value(const void *left, const void *right)
 
 void bench_figure_set(struct bench_figure *figure, double *values, size_t count)
 {
-	// The number of values below the median is binomial (count, 1/2): 1.96 of its deviations on each side.
+	// The number of values below the median is binomial (count, 1/2). The interval is 1.96 standard deviations wide
+	// on each side.
 	double reach = 0.98 * sqrt((double)count);
 	double first = floor((double)(count - 1) / 2 - reach), last = ceil((double)(count - 1) / 2 + reach);
 
-	qsort(values, count, sizeof *values, by_value);
+	qsort(values, count, sizeof *values, compare_values);
 	figure->value = (values[(count - 1) / 2] + values[count / 2]) / 2;
 	figure->low = values[first < 0 ? 0 : (size_t)first];
 	figure->high = values[last > (double)(count - 1) ? count - 1 : (size_t)last];
 	figure->repetitions = count;
 }
 
-static bool kept(const struct bench_figure *figure)
+static bool meets_limit(const struct bench_figure *figure)
 {
 	switch (figure->rule) {
 	case BENCH_AT_MOST:
@@ -53,7 +54,7 @@ static const char *verdict(const struct bench_figure *figure)
 {
 	if (figure->rule == BENCH_NO_LIMIT)
 		return "";
-	return kept(figure) ? "kept" : "MISSED";
+	return meets_limit(figure) ? "kept" : "MISSED";
 }
 
 void bench_report_add(struct bench_report *report, const struct bench_figure *figure)
@@ -78,7 +79,7 @@ void bench_report_add(struct bench_report *report, const struct bench_figure *fi
 	fflush(stdout);
 }
 
-// What stands in the texts needs no escapes: they are this folder's own.
+// Writes the figures as JSON. The texts need no escapes: they all come from the benchmarks in this directory.
 static int write_json(const struct bench_report *report, const char *path)
 {
 	FILE *file = fopen(path, "w");
@@ -101,7 +102,7 @@ static int write_json(const struct bench_report *report, const char *path)
 			fprintf(file, "\"limit\": %g, \"rule\": \"%s\", ", figure->limit,
 				figure->rule == BENCH_AT_MOST ? "at most" : "at least");
 		fprintf(file, "\"repetitions\": %zu, \"met\": %s}", figure->repetitions,
-			kept(figure) ? "true" : "false");
+			meets_limit(figure) ? "true" : "false");
 	}
 	fprintf(file, "\n]}\n");
 	bad = ferror(file) != 0;
@@ -115,7 +116,7 @@ int bench_report_finish(struct bench_report *report, const char *json_path)
 
 	for (size_t i = 0; i < report->count; i++) {
 		limits += report->figures[i].rule != BENCH_NO_LIMIT;
-		missed += !kept(&report->figures[i]);
+		missed += !meets_limit(&report->figures[i]);
 	}
 	if (missed)
 		printf("%zu of %zu limits MISSED\n", missed, limits);

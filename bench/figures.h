@@ -1,5 +1,5 @@
-// What a benchmark measured: figures, the limits they have to keep, and the verdict, as a table and
-// as JSON. One thread.
+// The report of a benchmark: its figures, their limits and the verdict, printed as a table and written as JSON. One
+// thread.
 #pragma once
 
 #include <stddef.h>
@@ -10,23 +10,23 @@ enum bench_rule { BENCH_NO_LIMIT, BENCH_AT_MOST, BENCH_AT_LEAST };
 
 struct bench_figure {
 	char what[64], unit[32];
-	double value, low, high; // the median, and the 95 % confidence interval of it
-	double baseline;	 // what it comes on top of, 0: nothing
+	double value, low, high; // the median and its 95 % confidence interval
+	double baseline;	 // the value to compare with; 0: no baseline
 	double limit;
 	enum bench_rule rule;
 	size_t repetitions;
 };
 
-// NULL if there is no memory for it.
+// Returns NULL if memory runs out.
 struct bench_report *bench_report_create(void);
 
-// The median of the values, which are sorted by this, and its interval from the order of the values: no
-// assumption about their distribution, so that a few that were interrupted do not matter.
+// Sorts the values, and sets the median and its interval from their order. This assumes nothing about the distribution
+// of the values: a few interrupted measurements do not matter.
 void bench_figure_set(struct bench_figure *figure, double *values, size_t count);
 
-// Keeps a copy and prints its row. The program ends if there is no room: a figure is never dropped.
+// Adds a copy of the figure and prints its row. Ends the program if the report is full.
 void bench_report_add(struct bench_report *report, const struct bench_figure *figure);
 
-// Prints the verdict, and writes JSON if a path is given: {"schema": 1, "rows": […]}. Frees the report.
-// The program's exit status: 0 only if something was measured, every limit is kept, and the JSON written.
+// Prints the verdict, and writes JSON if a path is given: {"schema": 1, "rows": […]}. Frees the report. Returns the
+// program's exit status: 0 only if at least one figure has a limit, every limit is kept, and the JSON is written.
 int bench_report_finish(struct bench_report *report, const char *json_path);

@@ -1,6 +1,6 @@
-// What the object model adds to a driver call. A figure is the median over rounds of four short turns: the library, the
-// driver, the driver, the library, so that what slows the machine down slows both, and what drifts cancels. Rounds go
-// on until the median is known well enough, whatever it is, or the time for the case is over.
+// Measures how much time the object model adds to a driver call. A figure is the median over rounds of four short
+// turns: the library, the driver, the driver, the library. So a slow machine slows both sides, and a drift cancels out.
+// Rounds continue until the confidence interval of the median is small enough, or the time for the case is over.
 //   bench_core [--json FILE]
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static const struct bench_family *const families[] = {&bench_context, &bench_dev
 
 enum { WARM = 10, LEAST_ROUNDS = 256, MOST_ROUNDS = 16384 };
 
-// Half of the 95 % interval, in ns, and the ns that a case with a limit, and another, may take for it.
+// The wanted half width of the 95 % interval, and the time for a case with a limit, and for a case without; all in ns.
 static const double precision = 3, budgets[2] = {1.2e9, 0.25e9};
 
 void bench_give_up(const char *call, const char *why)
@@ -49,28 +49,28 @@ static double now(void)
 	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-// ns a call.
-static double turn(const struct bench_case *one, void (*side)(unsigned calls))
+// Returns the ns that one call takes.
+static double time_turn(const struct bench_case *one, void (*side)(unsigned calls))
 {
 	double begin = now();
 
 	side(one->calls);
 	double end = now();
-	if (one->settle)
-		one->settle();
+	if (one->finish_turn)
+		one->finish_turn();
 	return (end - begin) / one->calls;
 }
 
-// Elsewhere on the stack in each round: what a few addresses happen to cost belongs to no figure.
+// Runs each round at another address of the stack, so that no figure depends on the cost of particular addresses.
 __attribute__((noinline)) static void run_round(const struct bench_case *one, unsigned number, double *ret_added,
 						double *ret_raw)
 {
 	volatile char *shift = __builtin_alloca(16 + number * 272 % 4096);
 
 	shift[0] = 0;
-	double library = turn(one, one->library), raw = turn(one, one->raw);
-	raw += turn(one, one->raw);
-	library += turn(one, one->library);
+	double library = time_turn(one, one->library), raw = time_turn(one, one->raw);
+	raw += time_turn(one, one->raw);
+	library += time_turn(one, one->library);
 	*ret_added = (library - raw) / 2;
 	*ret_raw = raw / 2;
 }

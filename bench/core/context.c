@@ -49,6 +49,6 @@ static const struct bench_case cases[] = {
 	{"ctx_get_current", 50, 500, get_current_library, get_current_raw, NULL},
 	{"ctx_set_current", 50, 500, set_current_library, set_current_raw, NULL},
 	{"ctx_swap_and_restore", 100, 500, swap_library, swap_raw, NULL}, // two calls
-	{"primary_ctx_retain", 0, 200, retain_library, retain_raw, NULL}, // and release
+	{"primary_ctx_retain", 0, 200, retain_library, retain_raw, NULL}, // with the release
 };
 const struct bench_family bench_context = {open_family, cases, sizeof cases / sizeof *cases, close_family};

@@ -24,7 +24,7 @@ static void close_family(void)
 	bench_end(context, stream);
 }
 
-static void settle(void)
+static void finish_turn(void)
 {
 	RAW(cuStreamSynchronize(stream_handle));
 }
@@ -43,7 +43,8 @@ SIDES(record, LIBRARY(vg_event_record(event, stream)), RAW(cuEventRecord(event_h
 SIDES(query, LIBRARY(vg_event_query(event, &done)), RAW(cuEventQuery(event_handle)))
 SIDES(synchronize, LIBRARY(vg_event_sync(event)), RAW(cuEventSynchronize(event_handle)))
 
-// Where the thread has no current context, as in a program that knows only the library: it enters the event's own.
+// The thread has no current context, as in a program that uses only the library. The library enters the event's
+// context.
 static void elsewhere_library(unsigned calls)
 {
 	LIBRARY(vg_context_restore(NULL));
@@ -64,8 +65,8 @@ static void elsewhere_raw(unsigned calls)
 
 static const struct bench_case cases[] = {
 	{"event_create_destroy", 0, 200, create_library, create_raw, NULL},
-	{"event_record", 50, 200, record_library, record_raw, settle},
-	{"event_record, context not current", 50, 200, elsewhere_library, elsewhere_raw, settle},
+	{"event_record", 50, 200, record_library, record_raw, finish_turn},
+	{"event_record, context not current", 50, 200, elsewhere_library, elsewhere_raw, finish_turn},
 	{"event_query", 50, 500, query_library, query_raw, NULL},
 	{"event_synchronize", 50, 500, synchronize_library, synchronize_raw, NULL},
 };

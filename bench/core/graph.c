@@ -39,7 +39,7 @@ static void close_family(void)
 	bench_end(context, stream);
 }
 
-static void settle(void)
+static void finish_turn(void)
 {
 	RAW(cuStreamSynchronize(stream_handle));
 }
@@ -50,7 +50,7 @@ SIDES(change, LIBRARY(vg_graph_set_memset(graph, node, &set)),
       RAW(cuGraphExecMemsetNodeSetParams(graph_handle, node_handle, &raw_set, context_handle)))
 
 static const struct bench_case cases[] = {
-	{"graph_launch", 50, 25, launch_library, launch_raw, settle},
+	{"graph_launch", 50, 25, launch_library, launch_raw, finish_turn},
 	{"graph_node_get_memset", 50, 500, read_library, read_raw, NULL},
 	{"graph_set_memset", 0, 200, change_library, change_raw, NULL},
 };

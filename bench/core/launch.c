@@ -1,11 +1,11 @@
-// Launches of kernels that do nothing, with arguments of 8 bytes.
+// Launches empty kernels with arguments of 8 bytes.
 #include "cases.h"
 
 #include <stdio.h>
 #include <string.h>
 
-// So many calls of a turn that what both sides find cold at its beginning does not count, and that the driver, which
-// takes 1024 launches before it waits for the device, never does.
+// CALLS, the calls of a turn, is large enough that cold caches at the beginning of a turn do not matter. It is small
+// enough that the driver, which queues 1024 launches, never waits for the device.
 enum { MOST = 512, KERNELS = 5, CALLS = 100 };
 
 static const unsigned counts[KERNELS] = {0, 1, 16, 256, MOST};
@@ -23,7 +23,7 @@ static CUstream stream_handle;
 static CUfunction functions[KERNELS];
 static const struct vg_launch_config config = {sizeof config, .grid = {1}, .block = {1}};
 
-// The kernels take N parameters and return.
+// Creates the kernels, which have counts[k] parameters and return, and their argument lists and prepared launches.
 static void load_kernels(void)
 {
 	static char ptx[KERNELS * MOST * 48];
@@ -68,7 +68,7 @@ static void close_family(void)
 	bench_end(context, stream);
 }
 
-static void settle(void)
+static void finish_turn(void)
 {
 	RAW(cuStreamSynchronize(stream_handle));
 }
@@ -100,42 +100,42 @@ static void launch_prepared(int kernel, unsigned calls)
 }
 
 #define ROWS(X) X(0) X(1) X(2) X(3) X(4)
-#define X(k)                                                                                                           \
-	static void raw_##k(unsigned calls)                                                                            \
-	{                                                                                                              \
-		launch_raw(k, calls);                                                                                  \
-	}                                                                                                              \
-	static void library_##k(unsigned calls)                                                                        \
-	{                                                                                                              \
-		launch_library(k, calls);                                                                              \
-	}                                                                                                              \
-	static void list_##k(unsigned calls)                                                                           \
-	{                                                                                                              \
-		launch_list(k, calls);                                                                                 \
-	}                                                                                                              \
-	static void prepared_##k(unsigned calls)                                                                       \
-	{                                                                                                              \
-		launch_prepared(k, calls);                                                                             \
+#define X(k)                                     \
+	static void raw_##k(unsigned calls)      \
+	{                                        \
+		launch_raw(k, calls);            \
+	}                                        \
+	static void library_##k(unsigned calls)  \
+	{                                        \
+		launch_library(k, calls);        \
+	}                                        \
+	static void list_##k(unsigned calls)     \
+	{                                        \
+		launch_list(k, calls);           \
+	}                                        \
+	static void prepared_##k(unsigned calls) \
+	{                                        \
+		launch_prepared(k, calls);       \
 	}
 ROWS(X)
 #undef X
 
 static const struct bench_case cases[] = {
-	{"launch_empty_kernel", 50, CALLS, library_0, raw_0, settle},
-	{"launch_small_kernel", 50, CALLS, library_1, raw_1, settle},
-	{"launch_16_args", 50, CALLS, library_2, raw_2, settle},
-	// Every argument's size is compared and its address moved: who launches as many uses a list, as below.
-	{"launch_256_args", 0, CALLS, library_3, raw_3, settle},
-	{"launch_512_args", 0, CALLS, library_4, raw_4, settle},
-	{"launch_empty_kernel, list", 50, CALLS, list_0, raw_0, settle},
-	{"launch_small_kernel, list", 50, CALLS, list_1, raw_1, settle},
-	{"launch_16_args, list", 50, CALLS, list_2, raw_2, settle},
-	{"launch_256_args, list", 50, CALLS, list_3, raw_3, settle},
-	{"launch_512_args, list", 50, CALLS, list_4, raw_4, settle},
-	{"launch_empty_kernel, prepared", 50, CALLS, prepared_0, raw_0, settle},
-	{"launch_small_kernel, prepared", 50, CALLS, prepared_1, raw_1, settle},
-	{"launch_16_args, prepared", 50, CALLS, prepared_2, raw_2, settle},
-	{"launch_256_args, prepared", 50, CALLS, prepared_3, raw_3, settle},
-	{"launch_512_args, prepared", 50, CALLS, prepared_4, raw_4, settle},
+	{"launch_empty_kernel", 50, CALLS, library_0, raw_0, finish_turn},
+	{"launch_small_kernel", 50, CALLS, library_1, raw_1, finish_turn},
+	{"launch_16_args", 50, CALLS, library_2, raw_2, finish_turn},
+	// No limit: every argument's size is checked and its address copied. A list, as below, avoids that.
+	{"launch_256_args", 0, CALLS, library_3, raw_3, finish_turn},
+	{"launch_512_args", 0, CALLS, library_4, raw_4, finish_turn},
+	{"launch_empty_kernel, list", 50, CALLS, list_0, raw_0, finish_turn},
+	{"launch_small_kernel, list", 50, CALLS, list_1, raw_1, finish_turn},
+	{"launch_16_args, list", 50, CALLS, list_2, raw_2, finish_turn},
+	{"launch_256_args, list", 50, CALLS, list_3, raw_3, finish_turn},
+	{"launch_512_args, list", 50, CALLS, list_4, raw_4, finish_turn},
+	{"launch_empty_kernel, prepared", 50, CALLS, prepared_0, raw_0, finish_turn},
+	{"launch_small_kernel, prepared", 50, CALLS, prepared_1, raw_1, finish_turn},
+	{"launch_16_args, prepared", 50, CALLS, prepared_2, raw_2, finish_turn},
+	{"launch_256_args, prepared", 50, CALLS, prepared_3, raw_3, finish_turn},
+	{"launch_512_args, prepared", 50, CALLS, prepared_4, raw_4, finish_turn},
 };
 const struct bench_family bench_launch = {open_family, cases, sizeof cases / sizeof *cases, close_family};

@@ -41,7 +41,7 @@ static void close_family(void)
 	bench_end(context, stream);
 }
 
-static void settle(void)
+static void finish_turn(void)
 {
 	LIBRARY(vg_stream_sync(stream));
 }
@@ -105,12 +105,12 @@ static void attributes_raw(unsigned calls)
 
 static const struct bench_case cases[] = {
 	{"mem_alloc_free", 0, 20, plain_library, plain_raw, NULL},
-	{"mem_alloc_async_free_async", 0, 50, pool_library, pool_raw, settle},
-	{"mem_alloc_async_free_async_counted", 0, 50, counted_library, counted_raw, settle},
-	{"memcpy_dtod", 0, 50, copy_library, copy_raw, settle},
-	{"memcpy_htod", 0, 50, write_library, write_raw, settle},
-	{"memcpy_dtoh", 0, 50, read_library, read_raw, settle},
-	{"memset", 0, 50, fill_library, fill_raw, settle},
+	{"mem_alloc_async_free_async", 0, 50, pool_library, pool_raw, finish_turn},
+	{"mem_alloc_async_free_async_counted", 0, 50, counted_library, counted_raw, finish_turn},
+	{"memcpy_dtod", 0, 50, copy_library, copy_raw, finish_turn},
+	{"memcpy_htod", 0, 50, write_library, write_raw, finish_turn},
+	{"memcpy_dtoh", 0, 50, read_library, read_raw, finish_turn},
+	{"memset", 0, 50, fill_library, fill_raw, finish_turn},
 	{"pointer_get_attributes", 50, 500, attributes_library, attributes_raw, NULL},
 	{"buffer_address_and_size", 50, 500, address_library, address_raw, NULL},
 };

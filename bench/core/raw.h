@@ -1,46 +1,46 @@
-// The driver's entries, as its own library exports them, for the raw side of the cases.
+// The driver's entry points for the raw side of the cases. One thread.
 #pragma once
 #include <cuda.h>
 
-#define RAW_ENTRIES(X)                                                                                                 \
-	X(cuCtxGetCurrent)                                                                                             \
-	X(cuCtxGetDevice)                                                                                              \
-	X(cuCtxPopCurrent)                                                                                             \
-	X(cuCtxPushCurrent)                                                                                            \
-	X(cuCtxSetCurrent)                                                                                             \
-	X(cuCtxSynchronize)                                                                                            \
-	X(cuDeviceGet)                                                                                                 \
-	X(cuDeviceGetAttribute)                                                                                        \
-	X(cuDevicePrimaryCtxRelease)                                                                                   \
-	X(cuDevicePrimaryCtxRetain)                                                                                    \
-	X(cuEventCreate)                                                                                               \
-	X(cuEventDestroy)                                                                                              \
-	X(cuEventQuery)                                                                                                \
-	X(cuEventRecord)                                                                                               \
-	X(cuEventSynchronize)                                                                                          \
-	X(cuGraphExecMemsetNodeSetParams)                                                                              \
-	X(cuGraphLaunch)                                                                                               \
-	X(cuGraphMemsetNodeGetParams)                                                                                  \
-	X(cuLaunchKernelEx)                                                                                            \
-	X(cuMemAlloc)                                                                                                  \
-	X(cuMemAllocFromPoolAsync)                                                                                     \
-	X(cuMemFree)                                                                                                   \
-	X(cuMemFreeAsync)                                                                                              \
-	X(cuMemcpyAsync)                                                                                               \
-	X(cuMemsetD8Async)                                                                                             \
-	X(cuPointerGetAttributes)                                                                                      \
-	X(cuStreamCreateWithPriority)                                                                                  \
-	X(cuStreamDestroy)                                                                                             \
-	X(cuStreamQuery)                                                                                               \
+#define RAW_ENTRIES(X)                    \
+	X(cuCtxGetCurrent)                \
+	X(cuCtxGetDevice)                 \
+	X(cuCtxPopCurrent)                \
+	X(cuCtxPushCurrent)               \
+	X(cuCtxSetCurrent)                \
+	X(cuCtxSynchronize)               \
+	X(cuDeviceGet)                    \
+	X(cuDeviceGetAttribute)           \
+	X(cuDevicePrimaryCtxRelease)      \
+	X(cuDevicePrimaryCtxRetain)       \
+	X(cuEventCreate)                  \
+	X(cuEventDestroy)                 \
+	X(cuEventQuery)                   \
+	X(cuEventRecord)                  \
+	X(cuEventSynchronize)             \
+	X(cuGraphExecMemsetNodeSetParams) \
+	X(cuGraphLaunch)                  \
+	X(cuGraphMemsetNodeGetParams)     \
+	X(cuLaunchKernelEx)               \
+	X(cuMemAlloc)                     \
+	X(cuMemAllocFromPoolAsync)        \
+	X(cuMemFree)                      \
+	X(cuMemFreeAsync)                 \
+	X(cuMemcpyAsync)                  \
+	X(cuMemsetD8Async)                \
+	X(cuPointerGetAttributes)         \
+	X(cuStreamCreateWithPriority)     \
+	X(cuStreamDestroy)                \
+	X(cuStreamQuery)                  \
 	X(cuStreamSynchronize)
 
 struct raw {
-	// <cuda.h> renames some entries: the member and the symbol are the renamed one.
+	// <cuda.h> renames some entry points: the member and the symbol have the new name.
 #define X(entry) __typeof__(&entry) entry;
 	RAW_ENTRIES(X)
 #undef X
 };
 extern struct raw raw;
 
-// From the driver that the library has loaded.
+// Fills `raw` from the driver that the library has loaded.
 void raw_open(void);
