@@ -1,4 +1,4 @@
-// What a program compiled before costs when the cache has it, beside compiling it.
+// Measures how long it takes to compile a program, and to get the compiled program from the cache.
 //   bench_compile [--json FILE]
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 enum { WORDS = 25600, HITS = 400, COMPILATIONS = 5 };
 
 static struct vg_program *program;
-static struct vg_compile_options how = {sizeof how};
+static struct vg_compile_options compile_options = {sizeof compile_options};
 
 static void give_up(void)
 {
@@ -19,7 +19,7 @@ static void give_up(void)
 	exit(1);
 }
 
-// A kernel and a table of 100 KiB; NULL if NVRTC is not installed.
+// Returns a program with one kernel and a table of 100 KiB; NULL if NVRTC is not installed.
 static struct vg_program *make_program(void)
 {
 	static char source[WORDS * 16 + 256];
@@ -38,14 +38,14 @@ static struct vg_program *make_program(void)
 	return made;
 }
 
-// Microseconds; *ret_size: of the code.
+// Returns the microseconds that one compilation takes. *ret_size is the size of the compiled code in bytes.
 static double compile(size_t *ret_size)
 {
 	struct timespec begin, end;
 	struct vg_object_code *code;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	if (vg_program_compile(program, VG_CODE_CUBIN, &how, &code))
+	if (vg_program_compile(program, VG_CODE_CUBIN, &compile_options, &code))
 		give_up();
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	vg_object_code_data(code, ret_size);
@@ -56,18 +56,18 @@ static double compile(size_t *ret_size)
 static void measure(struct bench_report *report)
 {
 	static double times[HITS];
-	struct vg_compile_cache *cache = how.cache;
+	struct vg_compile_cache *cache = compile_options.cache;
 	struct bench_figure compiled = {.unit = "us"}, hit = {.unit = "us", .rule = BENCH_AT_MOST, .limit = 1000};
 	struct vg_compile_cache_statistics statistics;
 	size_t size;
 
-	how.cache = NULL;
+	compile_options.cache = NULL;
 	for (int i = 0; i < COMPILATIONS; i++)
 		times[i] = compile(&size);
 	bench_figure_set(&compiled, times, COMPILATIONS);
 	snprintf(compiled.what, sizeof compiled.what, "compile, cubin of %zu KiB", size >> 10);
 	bench_report_add(report, &compiled);
-	how.cache = cache;
+	compile_options.cache = cache;
 	compile(&size);
 	for (int i = 0; i < HITS; i++)
 		times[i] = compile(&size);
@@ -85,8 +85,8 @@ static void measure(struct bench_report *report)
 int main(int argc, char **argv)
 {
 	struct bench_report *report = bench_report_create();
-	char folder[] = "/tmp/bench-compile-XXXXXX", command[64];
-	struct vg_compile_cache_options place = {sizeof place, .path = mkdtemp(folder)};
+	char directory[] = "/tmp/bench-compile-XXXXXX", command[64];
+	struct vg_compile_cache_options cache_options = {sizeof cache_options, .path = mkdtemp(directory)};
 
 	if (argc != 1 && !(argc == 3 && strcmp(argv[1], "--json") == 0)) {
 		fprintf(stderr, "usage: bench_compile [--json FILE]\n");
@@ -97,13 +97,13 @@ int main(int argc, char **argv)
 		printf("compiling was not measured: %s\n", vg_last_error()->text);
 		return 0;
 	}
-	if (!report || vg_compile_cache_open(&place, &how.cache))
+	if (!report || vg_compile_cache_open(&cache_options, &compile_options.cache))
 		give_up();
 	measure(report);
-	vg_compile_cache_destroy(how.cache);
+	vg_compile_cache_destroy(compile_options.cache);
 	vg_program_destroy(program);
-	snprintf(command, sizeof command, "rm -r %s", folder);
+	snprintf(command, sizeof command, "rm -r %s", directory);
 	if (system(command))
-		fprintf(stderr, "bench_compile: %s is left\n", folder);
+		fprintf(stderr, "bench_compile: %s is left\n", directory);
 	return bench_report_finish(report, argc == 3 ? argv[2] : NULL);
 }

@@ -1,6 +1,7 @@
-// What sharing a GPU's computing costs, and how well shares are kept: three units with 40, 30 and 30 % under full load,
-// each window of seconds by itself, and their throughput beside one unit alone that does the same kernels; how long an
-// empty kernel takes from its submission to its end, beside the driver's own launches.
+// Measures what compute units cost, and how exactly their compute shares are kept. Three units with 40, 30 and 30 % run
+// under full load; each window of some seconds is one measurement, and their throughput is compared with one unit alone
+// that launches the same kernels. Also measures the time from the submission of an empty kernel to its end, beside the
+// driver's own launches.
 //   bench_compute [--json FILE]
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 
 enum { LATENCIES = 1001, NOTICES = 201, BURST = 4000, BURSTS = 9 };
 
-// A chain of multiply-adds; what comes out is stored where nobody expects it, so that it cannot be left out.
+// A chain of multiply-adds. The result may be stored, so that the compiler cannot remove the chain.
 static const char ptx[] =
 	".version 7.0\n.target sm_75\n.address_size 64\n"
 	".visible .entry bench_empty() { ret; }\n"
@@ -58,7 +59,7 @@ double time_of(unsigned count, unsigned launches)
 
 	check(vg_stream_create(bench.context, NULL, &stream));
 	double begin = 0;
-	for (unsigned i = 0; i <= launches; i++) { // the first one is for its loading
+	for (unsigned i = 0; i <= launches; i++) { // the first launch loads the kernel, and is not timed
 		check(vg_launch(stream, &config, bench.spin_kernel,
 				(struct vg_argument[]){VG_ARGUMENT(count), VG_ARGUMENT(nowhere)}, 2));
 		if (i == 0) {
@@ -98,7 +99,7 @@ struct vg_compute *open_compute(enum vg_compute_placement placement)
 	return compute;
 }
 
-// ---- the way of one launch ------------------------------------------------------------------------
+// ---- single launches ------------------------------------------------------------------------------
 
 static void launch_raw(CUstream stream)
 {
@@ -108,7 +109,7 @@ static void launch_raw(CUstream stream)
 		exit(1);
 }
 
-// Of a kernel long enough that the scheduler sleeps meanwhile: what its end is noticed late.
+// Measures how late the end of a kernel is noticed. The kernel is so long that the scheduler sleeps meanwhile.
 static void measure_notice(struct vg_compute_unit *unit, struct vg_stream *stream)
 {
 	double ours[NOTICES], raw[NOTICES];
@@ -213,8 +214,7 @@ static void open_device(void)
 	check(vg_object_code_kernel(code, "bench_empty", &bench.empty_kernel));
 	vg_object_code_destroy(code);
 	check(vg_device_sm_resource(bench.device, &sms));
-	// All the warps that a device holds at once; of the simulated one a single warp, which is slow
-	// enough.
+	// As many warps as a device runs at once. The simulated device is slow: one warp is enough there.
 	bench.grid = bench.simulated ? 1 : 2 * vg_sm_resource_count(sms);
 	bench.block = bench.simulated ? 32 : 1024;
 	vg_sm_resource_destroy(sms);

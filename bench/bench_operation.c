@@ -1,5 +1,5 @@
-// Matrix multiplication by a virtual GPU beside cuBLASLt called directly, in turns of the same run
-// (operation_compare.c); what the library's own kernels reach; convolutions and activations.
+// Measures matrix multiplication by a virtual GPU beside cuBLASLt called directly, in alternating turns
+// (operation_compare.c). Also measures the library's own kernels, convolutions and activations.
 //   bench_operation [--json FILE]
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "operation_bench.h"
 
-enum { CALLS = 5 }; // of a turn
+enum { CALLS = 5 }; // in each turn
 
 static struct vg_stream *stream;
 static struct vg_context *context;
@@ -55,7 +55,7 @@ static void run(struct operation_plan *plan)
 	check(operation_plan_run(plan, stream, vg_buffer_address(workspace)));
 }
 
-// What a plan does in a second, of which each run does `work`.
+// Reports how much a plan does in a second, if each of its runs does `work`. Destroys the plan.
 static void measure(struct bench_report *report, struct operation_plan *plan, const char *what, const char *of,
 		    const char *unit, double work, double limit)
 {
@@ -86,8 +86,7 @@ static void bench_multiply(struct bench_report *report, struct vg_memory_resourc
 	d.a = vg_buffer_address(a);
 	d.b = vg_buffer_address(b);
 	d.c = vg_buffer_address(c);
-	check(operation_plan_matrix_multiply(set, &d, (struct operation_rules){.portable = true},
-					     &plan));
+	check(operation_plan_matrix_multiply(set, &d, (struct operation_rules){.portable = true}, &plan));
 	measure(report, plan, "multiply_own", elements[type].name, rate_unit, work * rate_scale,
 		simulated && type == VG_F32 ? 0.03 : 0);
 	close_buffers();
@@ -119,8 +118,7 @@ static void bench_convolve(struct bench_report *report, struct vg_memory_resourc
 		check(operation_plan_convolution(set, &d, (struct operation_rules){0}, &plan));
 		measure(report, plan, "convolve", elements[type].name, rate_unit, work, 0);
 	}
-	check(operation_plan_convolution(set, &d, (struct operation_rules){.portable = true},
-					 &plan));
+	check(operation_plan_convolution(set, &d, (struct operation_rules){.portable = true}, &plan));
 	measure(report, plan, "convolve_own", elements[type].name, rate_unit, work, 0);
 	close_buffers();
 }

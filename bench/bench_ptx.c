@@ -1,7 +1,7 @@
-// How fast the PTX interpreter is on one core: thread-instructions per second of processor time on
-// converged arithmetic and on global loads and stores, counted from the kernels' own text. The kernels
-// take turns, and a figure is the median of its turns. The last figure is what one launch reaches on all cores, as a
-// part of what as many processes reach that run on one core each.
+// Measures how fast the PTX interpreter is on one core: thread-instructions per second of processor time, for
+// converged arithmetic and for global loads and stores. The instructions are counted in the kernels' text. The kernels
+// run in alternating turns, and a figure is the median of a kernel's turns. The last figure is the speed of one launch
+// on all cores, as a percentage of the speed of one process on each core.
 //   bench_ptx [--json FILE]
 #include <inttypes.h>
 #include <sched.h>
@@ -29,8 +29,8 @@ static uint8_t permission[BYTES >> 12];
 
 static const struct {
 	const char *name, *what;
-	unsigned per_loop; // instructions, the loop's own three included
-	double limit;	   // millions a second, 0: none
+	unsigned per_loop; // instructions, including the loop's own three
+	double limit;	   // millions a second; 0: no limit
 } kernels[] = {
 	{"integers", "converged integers", 67, 300},
 	{"floats", "converged f32", 67, 300},
@@ -42,7 +42,7 @@ static const struct {
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 
-// clang-format off: the text reads as PTX
+// clang-format off
 #define KERNEL(name, body)                                                                                             \
 	".visible .entry " name "(.param .u64 p) {\n"                                                                  \
 	".reg .pred %p<4>; .reg .b32 %r<32>; .reg .b64 %rd<8>; .reg .f32 %f<16>;\n"                                    \
@@ -69,7 +69,7 @@ static const char text[] = ".version 8.3\n.target sm_90\n.address_size 64\n" KER
 				       "%r7;\n" SIXTEEN("st.shared.u32 [%r7], %r1; ld.shared.u32 %r2, [%r7];\n"));
 // clang-format on
 
-// Of this process: another one on the same core costs nothing.
+// Returns the processor time of this process, which other processes on the same core do not change.
 static double processor_seconds(void)
 {
 	struct timespec t;
@@ -108,7 +108,7 @@ static int run_kernel(struct ptx_module *module, const char *name, uint32_t bloc
 	return -1;
 }
 
-// Millions of thread-instructions a second, or a negative value.
+// Returns millions of thread-instructions a second, or a negative value on failure.
 static double run_once(struct ptx_module *module, size_t kernel)
 {
 	double start = processor_seconds();
@@ -118,8 +118,8 @@ static double run_once(struct ptx_module *module, size_t kernel)
 	return (double)kernels[kernel].per_loop * LOOPS * THREADS * BLOCKS / (processor_seconds() - start) / 1e6;
 }
 
-// Seconds that `cores` processes need for CORE_BLOCKS blocks each, or a negative value. They start when the last of
-// them is there.
+// Returns the seconds that `cores` processes need for CORE_BLOCKS blocks each, or a negative value on failure. The
+// processes start computing when all of them exist.
 static double run_processes(struct ptx_module *module, uint32_t cores)
 {
 	int start[2], status;
@@ -132,7 +132,7 @@ static double run_processes(struct ptx_module *module, uint32_t cores)
 			continue;
 		char byte;
 		close(start[1]);
-		(void)!read(start[0], &byte, 1); // until the parent closes its end
+		(void)!read(start[0], &byte, 1); // waits until the parent closes its end
 		_exit(run_kernel(module, "mixed", CORE_BLOCKS, 1) ? 1 : 0);
 	}
 	double begin = wall_seconds();
@@ -143,7 +143,7 @@ static double run_processes(struct ptx_module *module, uint32_t cores)
 	return failed ? -1 : wall_seconds() - begin;
 }
 
-// The limit is that of 16 cores; one core has nothing to share.
+// Measures one launch on all cores. The limit was set for 16 cores; with one core there is nothing to measure.
 static int add_cores(struct ptx_module *module, struct bench_report *report)
 {
 	struct bench_figure figure = {.unit = "% of processes", .limit = 80, .rule = BENCH_AT_LEAST};

@@ -1,10 +1,10 @@
-// The speed of Virgate's CUDA runtime library beside NVIDIA's, in one process and on one context: launches, records of an
-// event, and copies of 8 bytes. A figure is the median, over many pairs of short turns, of the difference between the
-// two turns of a pair; each side goes first as often. The limit is 50 ns or 2 % of NVIDIA's time, the larger. Needs an
-// NVIDIA GPU, and exits with 77 without one.
+// Measures the speed of Virgate's CUDA runtime library beside NVIDIA's, in one process and on one context: launches,
+// records of an event, and copies of 8 bytes. A figure is the median, over many pairs of short turns, of the difference
+// between the two turns of a pair. Each library goes first equally often. The limit is 50 ns or 2 % of NVIDIA's time,
+// whichever is larger. Needs an NVIDIA GPU; exits with 77 if there is no GPU.
 //   bench_runtime [--against LIBRARY] [--json FILE]
-// LIBRARY is what Virgate's library is compared with, by default $NVIDIAS/libcudart.so.13 (/usr/local/cuda/lib64). On the
-// simulated GPU it can only be a copy of Virgate's.
+// Virgate's library is compared with LIBRARY, by default $NVIDIAS/libcudart.so.13 (/usr/local/cuda/lib64). On the
+// simulated GPU, LIBRARY can only be a copy of Virgate's library.
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ enum { SKIPPED = 77, TURNS = 400, WARM_UP = 20 };
 enum side { OURS, OTHER, SIDES };
 static const char *const side_names[SIDES] = {"ours", "other"};
 
-// As the driver takes it: a fat binary, or PTX.
+// The wrapper of a fat binary. The driver also accepts PTX as its data.
 static struct {
 	unsigned magic, version;
 	const void *data;
@@ -63,14 +63,15 @@ static void check(cudaError_t error, const char *what)
 	exit(1);
 }
 
-static char stubs[SIDES][2]; // what names the kernels to each library
+static char stubs[SIDES][2]; // their addresses identify the two kernels to each library
 
 static void open_library(const char *path, enum side side, struct library *ret_library)
 {
 	void *opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	void **(*register_image)(void *);
 	void (*register_end)(void **);
-	void (*register_function)(void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);
+	void (*register_function)(void **, const char *, char *, const char *, int, void *, void *, void *, void *,
+				  int *);
 	cudaError_t (*create)(cudaEvent_t *, unsigned);
 	cudaError_t (*allocate)(void **, size_t);
 	const char *const names[] = {"empty", "filled"};
@@ -98,7 +99,7 @@ static void open_library(const char *path, enum side side, struct library *ret_l
 enum call { LAUNCH, LAUNCH_PARAMETERS, RECORD, COPY_TO, COPY_FROM, CALLS };
 static const struct {
 	const char *name;
-	int repetitions; // in a turn; fewer than the launches that the driver queues
+	int repetitions; // in a turn; fewer than the launches that the driver can queue
 } calls[CALLS] = {
 	{"launch of a kernel without parameters", 200},
 	{"launch of a kernel with two parameters", 200},
@@ -116,15 +117,20 @@ static cudaError_t call_once(const struct library *library, enum side side, enum
 	const dim3 one = {1, 1, 1};
 
 	switch (call) {
-	case LAUNCH: return library->launch(&stubs[side][0], one, one, NULL, 0, NULL);
-	case LAUNCH_PARAMETERS: return library->launch(&stubs[side][1], one, one, arguments, 0, NULL);
-	case RECORD: return library->record(library->event, NULL);
-	case COPY_TO: return library->copy(library->device, &value, 8, cudaMemcpyHostToDevice);
-	default: return library->copy(&value, library->device, 8, cudaMemcpyDeviceToHost);
+	case LAUNCH:
+		return library->launch(&stubs[side][0], one, one, NULL, 0, NULL);
+	case LAUNCH_PARAMETERS:
+		return library->launch(&stubs[side][1], one, one, arguments, 0, NULL);
+	case RECORD:
+		return library->record(library->event, NULL);
+	case COPY_TO:
+		return library->copy(library->device, &value, 8, cudaMemcpyHostToDevice);
+	default:
+		return library->copy(&value, library->device, 8, cudaMemcpyDeviceToHost);
 	}
 }
 
-// Returns the ns a call.
+// Returns the ns that one call takes.
 static double time_turn(const struct library *library, enum side side, enum call call)
 {
 	cudaError_t error = cudaSuccess;
@@ -157,9 +163,10 @@ static void measure(struct bench_report *report, const struct library libraries[
 		ratios[turn] = 100 * times[OURS][turn] / times[OTHER][turn];
 	}
 	for (int side = 0; side < SIDES; side++) {
-		snprintf(side_figures[side].what, sizeof side_figures[side].what, "%s, %s", calls[call].name, side_names[side]);
-		bench_figure_set(&side_figures[side], times[side], TURNS);
-		bench_report_add(report, &side_figures[side]);
+		struct bench_figure *side_figure = &side_figures[side];
+		snprintf(side_figure->what, sizeof side_figure->what, "%s, %s", calls[call].name, side_names[side]);
+		bench_figure_set(side_figure, times[side], TURNS);
+		bench_report_add(report, side_figure);
 	}
 	snprintf(figure.what, sizeof figure.what, "%s", calls[call].name);
 	snprintf(ratio.what, sizeof ratio.what, "%s", calls[call].name);
@@ -171,7 +178,7 @@ static void measure(struct bench_report *report, const struct library libraries[
 	bench_report_add(report, &figure);
 }
 
-// Virgate's library, beside this program in a build directory and in a bundle.
+// Finds Virgate's library relative to this program, in a build directory or a bundle.
 static void find_ours(char path[4096])
 {
 	const char *const places[] = {"../runtime", "../../../lib/virgate/runtime"};
@@ -208,7 +215,9 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!against) {
-		snprintf(nvidias, sizeof nvidias, "%s/libcudart.so.13", directory ? directory : "/usr/local/cuda/lib64");
+		if (!directory)
+			directory = "/usr/local/cuda/lib64";
+		snprintf(nvidias, sizeof nvidias, "%s/libcudart.so.13", directory);
 		if (access("/dev/nvidiactl", F_OK) != 0 || access(nvidias, R_OK) != 0) {
 			printf("skip: no NVIDIA GPU, or no %s\n", nvidias);
 			return SKIPPED;

@@ -1,6 +1,6 @@
-// How long it takes from an allocation that nobody has exported to its being mapped in another process, through the
-// node's broker; beside it, in turn, the same two processes with nothing between them: export, SCM_RIGHTS, import, map.
-// And what it takes of the device's memory, which a copy would show in.
+// Measures how long it takes to export an allocation and to map it in another process through the node's broker. In
+// alternating turns, the same two processes do it without the broker: export, SCM_RIGHTS, import, map. Also measures
+// how much device memory this uses, which shows that no copy is made.
 //   bench_share [--json FILE]
 #include <limits.h>
 #include <stdio.h>
@@ -25,16 +25,16 @@ enum { REPETITIONS = 101, WARM = 5 };
 struct size_case {
 	const char *name;
 	size_t size;
-	double limit; // us at most; 0: only reported
+	double limit; // us at most; 0: no limit
 };
 static const struct size_case on_gpu[] = {{"1M", MIB, 3000}, {"1G", 1024 * MIB, 0}, {"16G", 16384 * MIB, 10000}};
 static const struct size_case on_simulator[] = {{"1M", MIB, 3000}, {"64M", 64 * MIB, 0}};
 
 static struct vg_node *node;
 static struct vg_vram *vram;
-static int peer; // to the other process
+static int peer; // socket to the other process
 
-static void die(const char *what)
+static void give_up(const char *what)
 {
 	fprintf(stderr, "bench_share: %s: %s\n", what, vg_last_error()->text);
 	exit(1);
@@ -43,22 +43,22 @@ static void die(const char *what)
 static void check(enum vg_status status)
 {
 	if (status)
-		die(vg_last_error()->function);
+		give_up(vg_last_error()->function);
 }
 
-static void raw(CUresult result, const char *what)
+static void check_driver(CUresult result, const char *what)
 {
 	if (result)
-		die(what);
+		give_up(what);
 }
 
-static void put(const void *bytes, size_t size)
+static void send_bytes(const void *bytes, size_t size)
 {
 	if (write(peer, bytes, size) != (ssize_t)size)
-		die("the other process has ended");
+		give_up("the other process has ended");
 }
 
-static bool get(void *bytes, size_t size)
+static bool receive_bytes(void *bytes, size_t size)
 {
 	return read(peer, bytes, size) == (ssize_t)size;
 }
@@ -66,10 +66,10 @@ static bool get(void *bytes, size_t size)
 // ---- the reader ---------------------------------------------------------------------------------------------
 
 struct times {
-	uint64_t opened, mapped, done; // done: only when the publisher has looked
+	uint64_t opened, mapped;
 };
 
-static struct times through_broker(void)
+static struct times read_through_broker(void)
 {
 	struct vg_share_lease *lease;
 	struct vg_vram_handle handle;
@@ -79,9 +79,9 @@ static struct times through_broker(void)
 	times.opened = vg_clock_monotonic_ns();
 	check(vg_share_import(vram, vg_share_lease_offer(lease), 0, NULL, &handle));
 	times.mapped = vg_clock_monotonic_ns();
-	put(&times, sizeof times);
+	send_bytes(&times, sizeof times);
 	char go;
-	get(&go, 1);
+	receive_bytes(&go, 1);
 	check(vg_vram_free(handle));
 	vg_share_lease_close(lease);
 	return times;
@@ -97,12 +97,12 @@ static int receive_descriptor(void)
 	int fd;
 
 	if (recvmsg(peer, &message, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&message))
-		die("no descriptor came");
+		give_up("no descriptor came");
 	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
 	return fd;
 }
 
-static void plainly(size_t mapped)
+static void read_plainly(size_t mapped)
 {
 	CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, vg_device_ordinal(vg_vram_device(vram))},
 				  CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -112,34 +112,35 @@ static void plainly(size_t mapped)
 	char go;
 
 	int fd = receive_descriptor();
-	raw(core_driver->cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
-							CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-	    "cuMemImportFromShareableHandle");
-	raw(core_driver->cuMemAddressReserve(&address, mapped, 0, 0, 0), "cuMemAddressReserve");
-	raw(core_driver->cuMemMap(address, mapped, 0, handle, 0), "cuMemMap");
-	raw(core_driver->cuMemSetAccess(address, mapped, &access, 1), "cuMemSetAccess");
+	check_driver(core_driver->cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
+								 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+		     "cuMemImportFromShareableHandle");
+	check_driver(core_driver->cuMemAddressReserve(&address, mapped, 0, 0, 0), "cuMemAddressReserve");
+	check_driver(core_driver->cuMemMap(address, mapped, 0, handle, 0), "cuMemMap");
+	check_driver(core_driver->cuMemSetAccess(address, mapped, &access, 1), "cuMemSetAccess");
 	times.mapped = vg_clock_monotonic_ns();
 	close(fd);
-	put(&times, sizeof times);
-	get(&go, 1);
-	raw(core_driver->cuMemUnmap(address, mapped), "cuMemUnmap");
-	raw(core_driver->cuMemRelease(handle), "cuMemRelease");
-	raw(core_driver->cuMemAddressFree(address, mapped), "cuMemAddressFree");
+	send_bytes(&times, sizeof times);
+	receive_bytes(&go, 1);
+	check_driver(core_driver->cuMemUnmap(address, mapped), "cuMemUnmap");
+	check_driver(core_driver->cuMemRelease(handle), "cuMemRelease");
+	check_driver(core_driver->cuMemAddressFree(address, mapped), "cuMemAddressFree");
 }
 
-// A word says what to do: 0 the broker's way, else the raw one with so many bytes.
-static int be_reader(void)
+// Runs one turn for each word that it receives: 0 is a turn through the broker; another value is a turn without the
+// broker, and the number of bytes to map.
+static int run_reader(void)
 {
 	size_t word;
 
 	check(vg_vram_open(NULL, &vram));
-	put("", 1);
-	while (get(&word, sizeof word)) {
+	send_bytes("", 1);
+	while (receive_bytes(&word, sizeof word)) {
 		if (word == 0)
-			through_broker();
+			read_through_broker();
 		else
-			plainly(word);
-		put("", 1);
+			read_plainly(word);
+		send_bytes("", 1);
 	}
 	return 0;
 }
@@ -148,7 +149,7 @@ static int be_reader(void)
 
 struct turn {
 	double whole, offer, publish, open, import; // us
-	double taken;				    // MiB of the device's memory while both have it
+	double used;				    // MiB of device memory, while both processes have it mapped
 };
 
 static size_t free_memory(void)
@@ -163,12 +164,12 @@ static void await_reader(void)
 {
 	char done;
 
-	put("", 1);
-	if (!get(&done, 1))
-		die("the reader has ended");
+	send_bytes("", 1);
+	if (!receive_bytes(&done, 1))
+		give_up("the reader has ended");
 }
 
-static struct turn turn_through_broker(struct vg_vram_handle handle)
+static struct turn time_through_broker(struct vg_vram_handle handle)
 {
 	struct vg_publication *publication;
 	struct vg_share_offer *offer;
@@ -181,9 +182,9 @@ static struct turn turn_through_broker(struct vg_vram_handle handle)
 	uint64_t offered = vg_clock_monotonic_ns();
 	check(vg_share_publish(node, "bench", offer, NULL, &publication));
 	uint64_t published = vg_clock_monotonic_ns();
-	put(&word, sizeof word);
-	if (!get(&times, sizeof times))
-		die("the reader has ended");
+	send_bytes(&word, sizeof word);
+	if (!receive_bytes(&times, sizeof times))
+		give_up("the reader has ended");
 	size_t after = free_memory();
 	await_reader();
 	vg_publication_destroy(publication);
@@ -193,10 +194,10 @@ static struct turn turn_through_broker(struct vg_vram_handle handle)
 			     .publish = (double)(published - offered) / 1e3,
 			     .open = (double)(times.opened - published) / 1e3,
 			     .import = (double)(times.mapped - times.opened) / 1e3,
-			     .taken = before > after ? (double)(before - after) / (double)MIB : 0};
+			     .used = before > after ? (double)(before - after) / (double)MIB : 0};
 }
 
-static double turn_plainly(struct vg_vram_handle handle)
+static double time_plainly(struct vg_vram_handle handle)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
 	char byte = 0;
@@ -209,24 +210,24 @@ static double turn_plainly(struct vg_vram_handle handle)
 
 	check(vram_look(handle, &region));
 	size_t mapped = region->mapped;
-	put(&mapped, sizeof mapped);
+	send_bytes(&mapped, sizeof mapped);
 	uint64_t start = vg_clock_monotonic_ns();
-	raw(core_driver->cuMemExportToShareableHandle(&fd, region->memory->handle,
-						      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-	    "cuMemExportToShareableHandle");
+	check_driver(core_driver->cuMemExportToShareableHandle(&fd, region->memory->handle,
+							       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+		     "cuMemExportToShareableHandle");
 	struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
 	*rights = (struct cmsghdr){CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
 	memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-	if (sendmsg(peer, &message, 0) != 1 || !get(&times, sizeof times))
-		die("the reader has ended");
+	if (sendmsg(peer, &message, 0) != 1 || !receive_bytes(&times, sizeof times))
+		give_up("the reader has ended");
 	close(fd);
 	await_reader();
 	vram_unpin(region, VRAM_READ);
 	return (double)(times.mapped - start) / 1e3;
 }
 
-static void add(struct bench_report *report, const char *what, const char *size, double *values, double beside,
-		double limit)
+static void add_figure(struct bench_report *report, const char *what, const char *size, double *values, double beside,
+		       double limit)
 {
 	struct bench_figure figure = {.unit = "us", .limit = limit, .rule = limit > 0 ? BENCH_AT_MOST : BENCH_NO_LIMIT};
 
@@ -240,54 +241,54 @@ static void measure(struct bench_report *report, const struct size_case *one)
 {
 	const struct vg_vram_allocate_options shareable = {.size = sizeof shareable, .shareable = 1};
 	static double whole[REPETITIONS], offer[REPETITIONS], publish[REPETITIONS], open[REPETITIONS],
-		import[REPETITIONS], taken[REPETITIONS], plain[REPETITIONS];
+		import[REPETITIONS], used[REPETITIONS], plain[REPETITIONS];
 	struct bench_figure memory = {.unit = "MiB", .limit = 32, .rule = BENCH_AT_MOST};
 	struct vg_vram_handle handle;
 
 	check(vg_vram_allocate(vram, one->size, &shareable, &handle));
 	for (int i = -WARM; i < REPETITIONS; i++) {
-		struct turn turn = turn_through_broker(handle);
-		double beside = turn_plainly(handle);
+		struct turn turn = time_through_broker(handle);
+		double beside = time_plainly(handle);
 		if (i < 0)
 			continue;
 		whole[i] = turn.whole, offer[i] = turn.offer, publish[i] = turn.publish;
-		open[i] = turn.open, import[i] = turn.import, taken[i] = turn.taken, plain[i] = beside;
+		open[i] = turn.open, import[i] = turn.import, used[i] = turn.used, plain[i] = beside;
 	}
 	check(vg_vram_free(handle));
 	struct bench_figure middle = {0};
 	bench_figure_set(&middle, plain, REPETITIONS);
-	add(report, "export, pass, import, map", one->name, plain, 0, 0);
-	add(report, "export, publish, open, mapped", one->name, whole, middle.value, one->limit);
-	add(report, "  export", one->name, offer, 0, 0);
-	add(report, "  publish", one->name, publish, 0, 0);
-	add(report, "  open", one->name, open, 0, 0);
-	add(report, "  import", one->name, import, 0, 0);
+	add_figure(report, "export, pass, import, map", one->name, plain, 0, 0);
+	add_figure(report, "export, publish, open, mapped", one->name, whole, middle.value, one->limit);
+	add_figure(report, "  export", one->name, offer, 0, 0);
+	add_figure(report, "  publish", one->name, publish, 0, 0);
+	add_figure(report, "  open", one->name, open, 0, 0);
+	add_figure(report, "  import", one->name, import, 0, 0);
 	snprintf(memory.what, sizeof memory.what, "device memory that it took, %s", one->name);
-	bench_figure_set(&memory, taken, REPETITIONS);
+	bench_figure_set(&memory, used, REPETITIONS);
 	bench_report_add(report, &memory);
 }
 
-// ---- a node of our own ----------------------------------------------------------------------------------------
+// ---- the benchmark's own node ---------------------------------------------------------------------------------
 
-static char folder[64];
+static char directory[64];
 
 static void open_node(void)
 {
 	static const char *const places[] = {"../daemon/virgated", "../../../bin/virgated"};
 	char own[PATH_MAX], path[PATH_MAX + 64];
 
-	snprintf(folder, sizeof folder, "/tmp/bench-share-XXXXXX");
-	if (!mkdtemp(folder) || !realpath("/proc/self/exe", own))
-		die(folder);
+	snprintf(directory, sizeof directory, "/tmp/bench-share-XXXXXX");
+	if (!mkdtemp(directory) || !realpath("/proc/self/exe", own))
+		give_up(directory);
 	strrchr(own, '/')[1] = '\0';
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		snprintf(path, sizeof path, "%s%s", own, places[i]);
 		if (access(path, X_OK) == 0)
 			setenv("VIRGATE_DAEMON", path, 0);
 	}
-	snprintf(path, sizeof path, "%s/state", folder);
+	snprintf(path, sizeof path, "%s/state", directory);
 	setenv("VIRGATE_STATE_DIR", path, 1);
-	snprintf(path, sizeof path, "%s/run", folder);
+	snprintf(path, sizeof path, "%s/run", directory);
 	const struct vg_node_options options = {.size = sizeof options, .runtime_dir = path};
 	check(vg_node_open(&options, &node));
 	check(vg_node_ping(node));
@@ -299,9 +300,9 @@ static void close_node(void)
 
 	vg_node_shutdown(node);
 	vg_node_close(node);
-	snprintf(command, sizeof command, "rm -rf '%s'", folder);
+	snprintf(command, sizeof command, "rm -rf '%s'", directory);
 	if (system(command) != 0)
-		fprintf(stderr, "bench_share: left behind: %s\n", folder);
+		fprintf(stderr, "bench_share: left behind: %s\n", directory);
 }
 
 int main(int argc, char **argv)
@@ -317,15 +318,15 @@ int main(int argc, char **argv)
 	}
 	open_node();
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
-		die("socketpair");
-	pid_t reader = fork(); // before either has the driver
+		give_up("socketpair");
+	pid_t reader = fork(); // before either process initializes the driver
 	peer = ends[reader == 0];
 	close(ends[reader != 0]);
 	if (reader == 0)
-		return be_reader();
+		return run_reader();
 	check(vg_vram_open(NULL, &vram));
-	if (!get(&ready, 1))
-		die("the reader does not start");
+	if (!receive_bytes(&ready, 1))
+		give_up("the reader does not start");
 	bool simulated = core_driver->simulated;
 	printf("device: %s\n", vg_device_name(vg_vram_device(vram)));
 	const struct size_case *cases = simulated ? on_simulator : on_gpu;

@@ -1,8 +1,8 @@
-// What the interposer adds to a call: the same entries called directly in a driver and through the
-// interposer, outside and inside a vGPU, on the simulated driver and on one of empty functions, where the
-// interposer's own time shows. A figure is the median, over many pairs of short turns in several
-// processes, of the difference between the two turns of a pair: a turn is too short to be interrupted
-// often, and what slows the machine down slows both.
+// Measures how much time the interposer adds to a call. The same entry points are called directly in a driver and
+// through the interposer, outside and inside a vGPU. The drivers are the simulated driver and a driver of empty
+// functions, which shows the interposer's own time best. A figure is the median, over many pairs of short turns in
+// several processes, of the difference between the two turns of a pair. A turn is too short to be interrupted often,
+// and a slow machine slows both turns.
 //   bench_shim [--json FILE]
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -28,8 +28,8 @@ struct calls {
 };
 
 enum { LAUNCHES = 500, CALLS = 16, TURNS = 32, ROUNDS = 4, PAIRS = TURNS * ROUNDS };
-enum { GENERATIONS = 6 }; // processes a state, since each gets its own luck with addresses
-// In ns: the bookkeeping of an allocation or a free.
+enum { GENERATIONS = 6 }; // processes for each state, since random addresses make some processes faster
+// In ns, for the accounting of an allocation or a free.
 #define BOOKKEEPING_LIMIT 200
 
 static const char empty_kernel[] = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry empty() { ret; }\n";
@@ -49,7 +49,7 @@ static void *need(void *library, const char *name)
 	return entry;
 }
 
-static void bind(void *library, struct calls *calls)
+static void bind_calls(void *library, struct calls *calls)
 {
 	*(void **)&calls->launch = need(library, "cuLaunchKernel");
 	*(void **)&calls->alloc = need(library, "cuMemAlloc_v2");
@@ -57,18 +57,19 @@ static void bind(void *library, struct calls *calls)
 	*(void **)&calls->synchronize = need(library, "cuCtxSynchronize");
 }
 
-// Through the interposer, so that its records know the context.
-static CUfunction set_up(void *library)
+// Creates a context and loads an empty kernel. `library` is the interposer, which has to know the context. Returns NULL
+// on a driver of empty functions.
+static CUfunction load_empty_kernel(void *library)
 {
 	VG_PFN(cuInit, 2000, plain) init = (VG_PFN(cuInit, 2000, plain))need(library, "cuInit");
-	VG_PFN(cuDevicePrimaryCtxRetain, 7000, plain) retain =
-		(VG_PFN(cuDevicePrimaryCtxRetain, 7000, plain))need(library, "cuDevicePrimaryCtxRetain");
-	VG_PFN(cuCtxSetCurrent, 4000, plain) set =
-		(VG_PFN(cuCtxSetCurrent, 4000, plain))need(library, "cuCtxSetCurrent");
-	VG_PFN(cuModuleLoadData, 2000, plain) load =
-		(VG_PFN(cuModuleLoadData, 2000, plain))need(library, "cuModuleLoadData");
-	VG_PFN(cuModuleGetFunction, 2000, plain) get =
-		(VG_PFN(cuModuleGetFunction, 2000, plain))need(library, "cuModuleGetFunction");
+	VG_PFN(cuDevicePrimaryCtxRetain, 7000, plain)
+	retain = (VG_PFN(cuDevicePrimaryCtxRetain, 7000, plain))need(library, "cuDevicePrimaryCtxRetain");
+	VG_PFN(cuCtxSetCurrent, 4000, plain)
+	set = (VG_PFN(cuCtxSetCurrent, 4000, plain))need(library, "cuCtxSetCurrent");
+	VG_PFN(cuModuleLoadData, 2000, plain)
+	load = (VG_PFN(cuModuleLoadData, 2000, plain))need(library, "cuModuleLoadData");
+	VG_PFN(cuModuleGetFunction, 2000, plain)
+	get = (VG_PFN(cuModuleGetFunction, 2000, plain))need(library, "cuModuleGetFunction");
 	CUfunction function;
 	CUcontext context;
 	CUmodule module;
@@ -85,12 +86,12 @@ static CUfunction set_up(void *library)
 	return function;
 }
 
-// What the arbiter has written, and what a launch may cost then.
+// The states of a vGPU: the gate's word that the arbiter has written, and how much a launch may cost then.
 static const struct state {
 	const char *name;
 	bool inside;
-	uint32_t word; // of the gate
-	double limit;
+	uint32_t word;
+	double limit; // ns that the interposer may add to a launch
 } states[] = {
 	{"no vGPU", false, 0, 10},
 	{"vGPU", true, 0, 10},
@@ -110,14 +111,14 @@ static const struct {
 	{"cuMemFree", BOOKKEEPING_LIMIT},
 };
 
-// One state's turns, ns a call, of all its processes: shared with them.
+// The turns of all processes of one state, in memory that is shared with them.
 struct turns {
-	size_t count; // of pairs
-	double ns[KINDS][SIDES][GENERATIONS * PAIRS];
+	size_t count;				      // pairs
+	double ns[KINDS][SIDES][GENERATIONS * PAIRS]; // for one call
 };
 
-// ns a call.
-static double launch_turn(const struct calls *calls)
+// Returns the ns that one call takes.
+static double time_launch_turn(const struct calls *calls)
 {
 	uint64_t begin = vg_clock_monotonic_ns(), end;
 
@@ -129,7 +130,7 @@ static double launch_turn(const struct calls *calls)
 	return (double)(end - begin) / LAUNCHES;
 }
 
-static double alloc_turn(const struct calls *calls, CUdeviceptr addresses[CALLS])
+static double time_alloc_turn(const struct calls *calls, CUdeviceptr addresses[CALLS])
 {
 	uint64_t begin = vg_clock_monotonic_ns();
 
@@ -139,7 +140,7 @@ static double alloc_turn(const struct calls *calls, CUdeviceptr addresses[CALLS]
 	return (double)(vg_clock_monotonic_ns() - begin) / CALLS;
 }
 
-static double free_turn(const struct calls *calls, const CUdeviceptr addresses[CALLS])
+static double time_free_turn(const struct calls *calls, const CUdeviceptr addresses[CALLS])
 {
 	uint64_t begin = vg_clock_monotonic_ns();
 
@@ -153,13 +154,13 @@ static void time_launches(const struct calls calls[SIDES], struct turns *turns)
 {
 	for (int pair = 0; pair < PAIRS; pair++)
 		for (int turn = 0; turn < SIDES; turn++) {
-			enum side side = (pair + turn) % SIDES; // each side goes first as often
+			enum side side = (pair + turn) % SIDES; // each side goes first equally often
 
-			turns->ns[LAUNCH][side][turns->count + (size_t)pair] = launch_turn(&calls[side]);
+			turns->ns[LAUNCH][side][turns->count + (size_t)pair] = time_launch_turn(&calls[side]);
 		}
 }
 
-// TURNS turns of each side stand at once, then all are freed.
+// Times allocations and frees: each side allocates in TURNS turns, then everything is freed.
 static void time_memory(const struct calls calls[SIDES], struct turns *turns)
 {
 	static CUdeviceptr addresses[TURNS][SIDES][CALLS];
@@ -171,7 +172,7 @@ static void time_memory(const struct calls calls[SIDES], struct turns *turns)
 		CUdeviceptr *mine = addresses[pair][side];
 
 		turns->ns[freeing ? FREE : ALLOC][side][turns->count + (size_t)(round * TURNS + pair)] =
-			freeing ? free_turn(&calls[side], mine) : alloc_turn(&calls[side], mine);
+			freeing ? time_free_turn(&calls[side], mine) : time_alloc_turn(&calls[side], mine);
 	}
 }
 
@@ -181,11 +182,12 @@ static void report_differences(struct bench_report *report, const struct state *
 	static double differences[GENERATIONS * PAIRS];
 
 	for (enum call kind = 0; kind < KINDS; kind++) {
-		struct bench_figure added = {.unit = "ns added", .limit = kind == LAUNCH ? state->limit : kinds[kind].limit,
+		struct bench_figure added = {.unit = "ns added",
+					     .limit = kind == LAUNCH ? state->limit : kinds[kind].limit,
 					     .rule = BENCH_AT_MOST};
 		struct bench_figure direct;
 
-		if (kind != LAUNCH && state->word) // as without
+		if (kind != LAUNCH && state->word) // the gate's word does not matter for memory
 			continue;
 
 		for (size_t i = 0; i < turns->count; i++)
@@ -198,8 +200,8 @@ static void report_differences(struct bench_report *report, const struct state *
 	}
 }
 
-// The device that the ledger has to name, asked in a process of its own.
-static void device_uuid(const char *driver, uint8_t uuid[16])
+// Gets the UUID of the device, which the ledger has to name. A child process calls the driver for it.
+static void get_device_uuid(const char *driver, uint8_t uuid[16])
 {
 	int ends[2];
 	pid_t child;
@@ -210,10 +212,10 @@ static void device_uuid(const char *driver, uint8_t uuid[16])
 	if (child == 0) {
 		void *library = dlopen(driver, RTLD_NOW);
 		CUuuid answer = {{0}};
-		VG_PFN(cuInit, 2000, plain) init =
-			library ? (VG_PFN(cuInit, 2000, plain))dlsym(library, "cuInit") : NULL;
-		VG_PFN(cuDeviceGetUuid, 11040, plain) ask =
-			library ? (VG_PFN(cuDeviceGetUuid, 11040, plain))dlsym(library, "cuDeviceGetUuid_v2") : NULL;
+		VG_PFN(cuInit, 2000, plain)
+		init = library ? (VG_PFN(cuInit, 2000, plain))dlsym(library, "cuInit") : NULL;
+		VG_PFN(cuDeviceGetUuid, 11040, plain)
+		ask = library ? (VG_PFN(cuDeviceGetUuid, 11040, plain))dlsym(library, "cuDeviceGetUuid_v2") : NULL;
 		if (!init || !ask || init(0) != CUDA_SUCCESS || ask(&answer, 0) != CUDA_SUCCESS)
 			_exit(1);
 		_exit(write(ends[1], &answer, sizeof answer) != sizeof answer);
@@ -232,18 +234,19 @@ static void measure(struct turns *turns, const char *interposer_path, const char
 
 	if (!interposer || !driver)
 		give_up(dlerror());
-	bind(driver, &calls[DIRECT]);
-	bind(interposer, &calls[THROUGH]);
-	calls[DIRECT].function = calls[THROUGH].function = set_up(interposer);
-	for (int warm = 0; warm < 2; warm++) { // the first time does not count
+	bind_calls(driver, &calls[DIRECT]);
+	bind_calls(interposer, &calls[THROUGH]);
+	calls[DIRECT].function = calls[THROUGH].function = load_empty_kernel(interposer);
+	for (int warm = 0; warm < 2; warm++) { // the second run overwrites the first, which warms up
 		time_launches(calls, turns);
 		time_memory(calls, turns);
 	}
 	turns->count += PAIRS;
 }
 
-// From beside this program: the paths agree in the build folder and the bundle but for what is installed there.
-static void find(const char *built, const char *installed, char path[4096])
+// Finds a library relative to this program: at `built`, in a build directory or a bundle, or at `installed` (may be
+// NULL), below the bundle's lib/virgate.
+static void find_library(const char *built, const char *installed, char path[4096])
 {
 	char self[2048];
 	ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -261,26 +264,28 @@ static void find(const char *built, const char *installed, char path[4096])
 	}
 }
 
-// All states, each in processes of its own: a vGPU is entered once, at the first call.
-static int bench(struct bench_report *report, const char *interposer, const char *driver, const char *driver_name)
+// Measures all states, each in its own processes: a process enters a vGPU once, at its first call.
+static int measure_driver(struct bench_report *report, const char *interposer, const char *driver,
+			  const char *driver_name)
 {
 	struct vg_ledger_options options = {.name = "bench",
 					    .limit = 4ull << 30,
 					    .owner = (uid_t)-1,
 					    .group = (gid_t)-1,
 					    .flags = VG_LEDGER_SIMULATED};
-	char folder[] = "/tmp/virgate-bench-XXXXXX", ledger_path[64], command[64];
-	struct turns *turns = mmap(NULL, STATES * sizeof *turns, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char directory[] = "/tmp/virgate-bench-XXXXXX", ledger_path[64], command[64];
+	struct turns *turns =
+		mmap(NULL, STATES * sizeof *turns, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct vg_ledger *ledger;
 	int failed = 0, status;
 
-	if (turns == MAP_FAILED || !mkdtemp(folder))
+	if (turns == MAP_FAILED || !mkdtemp(directory))
 		give_up("no memory or no temporary directory");
 	setenv("VIRGATE_SIM", "memory=4G,ctx=16M", 0);
-	setenv("VIRGATE_SIM_DIR", folder, 1);
+	setenv("VIRGATE_SIM_DIR", directory, 1);
 	setenv("VIRGATE_DRIVER", driver, 1);
-	device_uuid(driver, options.uuid);
-	snprintf(ledger_path, sizeof ledger_path, "%s/ledger", folder);
+	get_device_uuid(driver, options.uuid);
+	snprintf(ledger_path, sizeof ledger_path, "%s/ledger", directory);
 	if (vg_ledger_create(ledger_path, &options, &ledger) != 0)
 		give_up("no ledger");
 	uint64_t entered = 0;
@@ -308,7 +313,7 @@ static int bench(struct bench_report *report, const char *interposer, const char
 	for (int i = 0; i < STATES && !failed; i++)
 		report_differences(report, &states[i], driver_name, &turns[i]);
 	munmap(turns, STATES * sizeof *turns);
-	snprintf(command, sizeof command, "rm -rf '%s'", folder);
+	snprintf(command, sizeof command, "rm -rf '%s'", directory);
 	return failed | (system(command) != 0);
 }
 
@@ -324,10 +329,10 @@ int main(int argc, char **argv)
 	}
 	if (!report)
 		give_up("no memory");
-	find("shim/libvirgate-cuda.so", "libvirgate-cuda.so", interposer);
-	find("sim/libcuda.so.1", "sim/libcuda.so.1", simulated);
-	find("tests/shim/libfake-driver.so", NULL, empty);
-	failed = bench(report, interposer, simulated, "simulator");
-	failed |= bench(report, interposer, empty, "empty driver");
+	find_library("shim/libvirgate-cuda.so", "libvirgate-cuda.so", interposer);
+	find_library("sim/libcuda.so.1", "sim/libcuda.so.1", simulated);
+	find_library("tests/shim/libfake-driver.so", NULL, empty);
+	failed = measure_driver(report, interposer, simulated, "simulator");
+	failed |= measure_driver(report, interposer, empty, "empty driver");
 	return bench_report_finish(report, argc == 3 ? argv[2] : NULL) | failed;
 }

@@ -1,5 +1,5 @@
-// What a virtual GPU's memory costs: blocks from warm pools beside the driver's own allocations, new pages, and how
-// fast compaction copies, compares and gives pages back, beside one large copy.
+// Measures the memory of a virtual GPU: blocks from warm pools beside the driver's own allocations, new pages, and how
+// fast compaction copies and compares blocks and returns pages, beside one large copy.
 //   bench_space [--json FILE]
 #include "core/core.h"
 #include "figures.h"
@@ -25,7 +25,7 @@ static double now_ns(void)
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-static void call(CUresult result, const char *what)
+static void check_driver(CUresult result, const char *what)
 {
 	if (result == CUDA_SUCCESS)
 		return;
@@ -49,7 +49,7 @@ static double report_values(const char *what, const char *unit, double *values, 
 
 static size_t wanted;
 
-static void take_block(void)
+static void allocate_block(void)
 {
 	vg_address address;
 
@@ -57,20 +57,20 @@ static void take_block(void)
 	check(vg_memory_space_free(space, address));
 }
 
-static void take_plain(void)
+static void allocate_plainly(void)
 {
 	CUdeviceptr address;
 
-	call(core_driver->cuMemAlloc_v2(&address, wanted), "cuMemAlloc");
-	call(core_driver->cuMemFree_v2(address), "cuMemFree");
+	check_driver(core_driver->cuMemAlloc_v2(&address, wanted), "cuMemAlloc");
+	check_driver(core_driver->cuMemFree_v2(address), "cuMemFree");
 }
 
-static void take_queued(void)
+static void allocate_async(void)
 {
 	CUdeviceptr address;
 
-	call(core_driver->cuMemAllocAsync(&address, wanted, CU_STREAM_PER_THREAD), "cuMemAllocAsync");
-	call(core_driver->cuMemFreeAsync(address, CU_STREAM_PER_THREAD), "cuMemFreeAsync");
+	check_driver(core_driver->cuMemAllocAsync(&address, wanted, CU_STREAM_PER_THREAD), "cuMemAllocAsync");
+	check_driver(core_driver->cuMemFreeAsync(address, CU_STREAM_PER_THREAD), "cuMemFreeAsync");
 }
 
 static double measure_pair(const char *what, void (*pair)(void), int turn, double beside, enum bench_rule rule,
@@ -91,16 +91,16 @@ static double measure_pair(const char *what, void (*pair)(void), int turn, doubl
 static void measure_allocation(void)
 {
 	wanted = MIB;
-	double plain = measure_pair("cuMemAlloc+cuMemFree_1M", take_plain, 20, 0, BENCH_NO_LIMIT, 0);
-	measure_pair("cuMemAllocAsync+cuMemFreeAsync_1M", take_queued, 100, 0, BENCH_NO_LIMIT, 0);
-	measure_pair("allocate+free_1M_warm", take_block, TURN, plain, BENCH_AT_MOST, 300);
+	double plain = measure_pair("cuMemAlloc+cuMemFree_1M", allocate_plainly, 20, 0, BENCH_NO_LIMIT, 0);
+	measure_pair("cuMemAllocAsync+cuMemFreeAsync_1M", allocate_async, 100, 0, BENCH_NO_LIMIT, 0);
+	measure_pair("allocate+free_1M_warm", allocate_block, TURN, plain, BENCH_AT_MOST, 300);
 	wanted = 4096;
-	measure_pair("allocate+free_4K_warm", take_block, TURN, 0, BENCH_NO_LIMIT, 0);
+	measure_pair("allocate+free_4K_warm", allocate_block, TURN, 0, BENCH_NO_LIMIT, 0);
 	wanted = 64 * MIB;
-	measure_pair("allocate+free_64M_warm", take_block, TURN, 0, BENCH_NO_LIMIT, 0);
+	measure_pair("allocate+free_64M_warm", allocate_block, TURN, 0, BENCH_NO_LIMIT, 0);
 }
 
-// Nothing is kept: every time pages are made, mapped, zeroed and given back.
+// Measures allocations without warm pools: each one creates, maps and zeroes pages, and returns them to the driver.
 static void measure_cold(const char *what, size_t bytes)
 {
 	double make[REPETITIONS], give[REPETITIONS];
@@ -128,7 +128,7 @@ static void measure_cold(const char *what, size_t bytes)
 
 // ---- compaction -------------------------------------------------------------------------------------
 
-// One large copy, bytes read and written a second.
+// Measures one large copy. Returns the GB read and written a second.
 static double measure_copy(size_t bytes)
 {
 	double values[REPETITIONS];
@@ -136,27 +136,27 @@ static double measure_copy(size_t bytes)
 	CUevent events[2];
 	float ms;
 
-	call(core_driver->cuMemAlloc_v2(&from, bytes), "cuMemAlloc");
-	call(core_driver->cuMemAlloc_v2(&to, bytes), "cuMemAlloc");
+	check_driver(core_driver->cuMemAlloc_v2(&from, bytes), "cuMemAlloc");
+	check_driver(core_driver->cuMemAlloc_v2(&to, bytes), "cuMemAlloc");
 	for (int i = 0; i < 2; i++)
-		call(core_driver->cuEventCreate(&events[i], CU_EVENT_DEFAULT), "cuEventCreate");
+		check_driver(core_driver->cuEventCreate(&events[i], CU_EVENT_DEFAULT), "cuEventCreate");
 	for (int i = -3; i < REPETITIONS; i++) {
-		call(core_driver->cuEventRecord(events[0], CU_STREAM_PER_THREAD), "cuEventRecord");
-		call(core_driver->cuMemcpyDtoDAsync_v2(to, from, bytes, CU_STREAM_PER_THREAD), "cuMemcpyDtoD");
-		call(core_driver->cuEventRecord(events[1], CU_STREAM_PER_THREAD), "cuEventRecord");
-		call(core_driver->cuEventSynchronize(events[1]), "cuEventSynchronize");
-		call(core_driver->cuEventElapsedTime_v2(&ms, events[0], events[1]), "cuEventElapsedTime");
+		check_driver(core_driver->cuEventRecord(events[0], CU_STREAM_PER_THREAD), "cuEventRecord");
+		check_driver(core_driver->cuMemcpyDtoDAsync_v2(to, from, bytes, CU_STREAM_PER_THREAD), "cuMemcpyDtoD");
+		check_driver(core_driver->cuEventRecord(events[1], CU_STREAM_PER_THREAD), "cuEventRecord");
+		check_driver(core_driver->cuEventSynchronize(events[1]), "cuEventSynchronize");
+		check_driver(core_driver->cuEventElapsedTime_v2(&ms, events[0], events[1]), "cuEventElapsedTime");
 		if (i >= 0)
 			values[i] = 2 * (double)bytes / (double)ms * 1e-6;
 	}
 	for (int i = 0; i < 2; i++)
-		call(core_driver->cuEventDestroy_v2(events[i]), "cuEventDestroy");
-	call(core_driver->cuMemFree_v2(to), "cuMemFree");
-	call(core_driver->cuMemFree_v2(from), "cuMemFree");
+		check_driver(core_driver->cuEventDestroy_v2(events[i]), "cuEventDestroy");
+	check_driver(core_driver->cuMemFree_v2(to), "cuMemFree");
+	check_driver(core_driver->cuMemFree_v2(from), "cuMemFree");
 	return report_values("cuMemcpyDtoD", "GB/s", values, REPETITIONS, 0, BENCH_NO_LIMIT, 0);
 }
 
-// Blocks with contents, of which every second one goes: each page is half full.
+// Creates blocks with contents and destroys every second one, so that each page is half full.
 static struct vg_movable_block **make_blocks(size_t count, size_t size)
 {
 	struct vg_movable_block **blocks = calloc(count, sizeof(struct vg_movable_block *));

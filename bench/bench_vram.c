@@ -1,6 +1,6 @@
-// How fast device memory is hashed on the GPU, from call to root, beside what it could be compared with: copying it on
-// the device, and bringing it to pinned host memory, which a hash on the host would have to do first. And what handles
-// add to the driver's copies (vram_access.c), and how fast regions are sealed and verified (vram_seal.c).
+// Measures how fast device memory is hashed on the GPU, from the call to the root hash. Beside it: a copy on the
+// device, and a copy to pinned host memory, which a hash on the host would need first. Also measures how much time
+// handles add to the driver's copies (vram_access.c), and how fast regions are sealed and verified (vram_seal.c).
 //   bench_vram [--json FILE]
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +13,12 @@
 #include "vram_rate.h"
 #include "vram_seal.h"
 
-#define LARGEST_PINNED (1024 * MIB) // more takes seconds to allocate, and is no faster
+#define LARGEST_PINNED (1024 * MIB) // more memory takes seconds to allocate, and copies are no faster
 
 static const struct rate_case on_gpu[] = {
 	{"64K", MIB / 16, 0}, {"1M", MIB, 0}, {"64M", 64 * MIB, 0}, {"1G", 1024 * MIB, 1000}, {"8G", 8192 * MIB, 1000},
 };
-// The simulated one shall hash 1 MiB in a fifth of a second.
+// The simulated GPU must hash 1 MiB in a fifth of a second.
 static const struct rate_case on_simulator[] = {{"64K", MIB / 16, 0}, {"1M", MIB, 0.005}, {"16M", 16 * MIB, 0}};
 
 static struct vg_device *device;

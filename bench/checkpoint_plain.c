@@ -1,7 +1,7 @@
-// The plain way to what `virgate dump` and `virgate restore` do, to be measured beside them: the driver's calls and
-// CRIU, one after the other, with the same options of CRIU, and everything brought to the disk; nothing of Virgate.
+// Dumps and restores a process without Virgate, to be measured beside `virgate dump` and `virgate restore`. Runs the
+// driver's calls and CRIU one after the other, with the same options of CRIU, and writes everything to the disk.
 //   checkpoint_plain dump PID DIRECTORY [run-on] | restore PID DIRECTORY        CRIU is $VIRGATE_CRIU, or criu in PATH
-// It prints what each step took, as JSON.
+// Prints the time of each step as JSON.
 #include <cuda.h>
 
 #include <dirent.h>
@@ -20,8 +20,8 @@
 
 extern char **environ;
 
-static double last;
-static const char *between = "{\"seconds\": {";
+static double step_begin;
+static const char *separator = "{\"seconds\": {";
 
 static double now(void)
 {
@@ -31,26 +31,28 @@ static double now(void)
 	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-// The step that ends here.
-static void step(const char *name)
+// Starts the clock of the next step.
+static void begin_step(void)
 {
-	double time = now();
-
-	if (name) {
-		printf("%s\"%s\": %.6f", between, name, time - last);
-		between = ", ";
-	}
-	last = now();
+	step_begin = now();
 }
 
-static void must(CUresult result, const char *what)
+// Prints the time of the step that ends here, and begins the next one.
+static void end_step(const char *name)
+{
+	printf("%s\"%s\": %.6f", separator, name, now() - step_begin);
+	separator = ", ";
+	begin_step();
+}
+
+static void check(CUresult result, const char *what)
 {
 	if (result == CUDA_SUCCESS)
 		return;
 	fprintf(stderr, "checkpoint_plain: %s: %d\n", what, (int)result);
 	exit(1);
 }
-#define MUST(call) must(call, #call)
+#define MUST(call) check(call, #call)
 
 static void fail(const char *what)
 {
@@ -58,7 +60,7 @@ static void fail(const char *what)
 	exit(1);
 }
 
-static void criu(const char *verb, const char *folder, const char *const *more)
+static void run_criu(const char *verb, const char *directory, const char *const *more)
 {
 	char plugins[] = "/tmp/checkpoint-plain.XXXXXX", log[32];
 	const char *program = getenv("VIRGATE_CRIU");
@@ -68,7 +70,7 @@ static void criu(const char *verb, const char *folder, const char *const *more)
 				"--libdir",
 				plugins,
 				"-D",
-				folder,
+				directory,
 				"-v2",
 				"-o",
 				log,
@@ -90,19 +92,18 @@ static void criu(const char *verb, const char *folder, const char *const *more)
 	rmdir(plugins);
 	if (status == 0)
 		return;
-	fprintf(stderr, "checkpoint_plain: criu %s: status %#x, see %s/%s\n", verb, (unsigned)status, folder, log);
+	fprintf(stderr, "checkpoint_plain: criu %s: status %#x, see %s/%s\n", verb, (unsigned)status, directory, log);
 	exit(1);
 }
 
-// The bytes of all files, which lie on the disk afterwards, and their names
-// too.
-static uint64_t bring_to_disk(const char *folder)
+// Flushes the directory and all its files to the disk. Returns the bytes of the files.
+static uint64_t sync_directory(const char *directory)
 {
 	uint64_t bytes = 0;
 	struct dirent *entry;
 	struct stat info;
 
-	DIR *list = opendir(folder);
+	DIR *list = opendir(directory);
 	while (list && (entry = readdir(list))) {
 		int fd = openat(dirfd(list), entry->d_name, O_RDONLY | O_CLOEXEC);
 		if (fd < 0 || fstat(fd, &info) || fsync(fd))
@@ -112,7 +113,7 @@ static uint64_t bring_to_disk(const char *folder)
 			bytes += (uint64_t)info.st_size;
 	}
 	if (!list)
-		fail(folder);
+		fail(directory);
 	closedir(list);
 	return bytes;
 }
@@ -123,12 +124,12 @@ static void unlock(int pid)
 	CUcheckpointUnlockArgs unlock = {0};
 
 	MUST(cuCheckpointProcessRestore(pid, &restore));
-	step("device-in");
+	end_step("device-in");
 	MUST(cuCheckpointProcessUnlock(pid, &unlock));
-	step("unlock");
+	end_step("unlock");
 }
 
-static uint64_t dump(int pid, const char *folder, int run_on)
+static uint64_t dump(int pid, const char *directory, int run_on)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = 10000};
 	CUcheckpointCheckpointArgs checkpoint = {0};
@@ -137,30 +138,30 @@ static uint64_t dump(int pid, const char *folder, int run_on)
 				    "1024G", NULL};
 
 	snprintf(root, sizeof root, "%d", pid);
-	if (mkdir(folder, 0700))
-		fail(folder);
-	step(NULL);
+	if (mkdir(directory, 0700))
+		fail(directory);
+	begin_step();
 	MUST(cuCheckpointProcessLock(pid, &lock));
-	step("lock");
+	end_step("lock");
 	MUST(cuCheckpointProcessCheckpoint(pid, &checkpoint));
-	step("device-out");
-	criu("dump", folder, more);
-	step("host-out");
-	uint64_t bytes = bring_to_disk(folder);
-	step("commit");
+	end_step("device-out");
+	run_criu("dump", directory, more);
+	end_step("host-out");
+	uint64_t bytes = sync_directory(directory);
+	end_step("commit");
 	kill(pid, run_on ? SIGCONT : SIGKILL);
 	if (run_on)
 		unlock(pid);
 	return bytes;
 }
 
-static void restore(int pid, const char *folder)
+static void restore(int pid, const char *directory)
 {
 	static const char *const more[] = {"-d", NULL};
 
-	step(NULL);
-	criu("restore", folder, more);
-	step("host-in");
+	begin_step();
+	run_criu("restore", directory, more);
+	end_step("host-in");
 	unlock(pid);
 }
 
@@ -172,9 +173,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: checkpoint_plain dump PID DIRECTORY [run-on] | restore PID DIRECTORY\n");
 		return 2;
 	}
-	last = now();
-	MUST(cuInit(0)); // wakes a GPU that nobody uses
-	step("start");
+	begin_step();
+	MUST(cuInit(0)); // wakes an idle GPU
+	end_step("start");
 	if (strcmp(argv[1], "dump") == 0)
 		bytes = dump(atoi(argv[2]), argv[3], argc > 4);
 	else

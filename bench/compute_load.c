@@ -1,4 +1,4 @@
-// Units under full load, window by window.
+// Measures compute units under full load, window by window.
 #include "compute_load.h"
 
 #include <pthread.h>
@@ -71,7 +71,7 @@ static void stop(struct load *loads, size_t count)
 		vg_compute_unit_destroy(loads[i].unit);
 }
 
-// What each did in one window.
+// Measures what each unit does in one window. Returns the window's length in seconds.
 static double measure(struct load *loads, size_t count)
 {
 	struct vg_compute_unit_info info;
@@ -107,7 +107,7 @@ void measure_alone(void)
 	}
 }
 
-// ---- shares ---------------------------------------------------------------------------------------
+// ---- compute shares -------------------------------------------------------------------------------
 
 static double worst_error(const double *parts, double sum)
 {
@@ -160,7 +160,7 @@ void measure_shares(const char *name, const int kinds[UNITS], enum vg_compute_pl
 	       (double)info.busy_ns / 1e6 / (double)(info.quanta ? info.quanta : 1), (double)info.longest_ns / 1e6);
 	stop(loads, UNITS);
 	vg_compute_destroy(compute);
-	// The worst of the windows: a share that is kept on average is not what was promised.
+	// The limit is on the worst window: a compute share has to be kept in each window, not only on average.
 	snprintf(what, sizeof what, "share_error_%s", name);
 	add_figure(what, "points, worst window", &worst, 1, 0, limited ? BENCH_AT_MOST : BENCH_NO_LIMIT, 1);
 	snprintf(what, sizeof what, "share_error_by_kernels_%s", name);

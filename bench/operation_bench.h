@@ -1,4 +1,4 @@
-// What the parts of bench_operation share.
+// Declarations for the source files of bench_operation. One thread.
 #pragma once
 #include "figures.h"
 #include "operation/operation.h"
@@ -6,32 +6,33 @@
 #include <virgate/virgate.h>
 
 #define MIB ((size_t)1 << 20)
-#define SECONDS 0.8 // a measurement at most, but for its least turns
+#define SECONDS 0.8 // the most time for a measurement, after its first LEAST_TURNS turns
 
 enum { TURNS = 61, LEAST_TURNS = 11, WARM = 2 };
 
-// How a type is called, and its bytes.
+// The name and the size of an element type.
 struct element {
 	const char *name;
 	size_t bytes;
 };
 extern const struct element elements[VG_F64 + 1];
 
-// Of floating-point operations a second: "TFLOP/s", or on the simulated GPU "GFLOP/s", and what one is in them.
+// The unit of floating-point operations a second, and how many units one operation a second is: "TFLOP/s" and 1e-12, or
+// on the simulated GPU "GFLOP/s" and 1e-9.
 extern const char *rate_unit;
 extern double rate_scale;
 
 // Ends the program unless the status is VG_OK.
 void check(enum vg_status status);
 double now(void); // seconds
-// `bytes` of numbers from -2 to 2 in the type, for the caller to free: equal ones would need less power, and let the
-// GPU run faster than it does.
+// Returns `bytes` of pseudorandom numbers from -2 to 2 in the type; the caller frees them. Equal numbers would need
+// less power, so that the GPU would run faster than with real data.
 void *make_numbers(enum vg_element_type type, size_t bytes);
 void report_figure(struct bench_report *report, const char *what, const char *of, const char *unit, double *values,
 		   size_t count, double limit);
 
-// Multiplications of `side` cubed: by cuBLASLt called directly, by a plan on a stream, and by a virtual GPU, in turns,
-// all on the same memory. `limit`: how many per cent of the direct rate the others have to reach; 0: none. Where there
-// is no cuBLASLt, the virtual GPU beside the plan.
+// Compares multiplications of `side` cubed in alternating turns on the same memory: by cuBLASLt called directly, by a
+// plan on a stream, and by a virtual GPU. `limit` is the least rate of the last two in percent of the direct rate; 0:
+// no limit. Without cuBLASLt, compares the virtual GPU with the plan.
 void compare_multiply(struct bench_report *report, struct vg_device *device, enum vg_element_type type, uint64_t side,
 		      double limit);

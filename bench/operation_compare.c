@@ -1,13 +1,13 @@
-// Who multiplies, in turns: cuBLASLt called directly, a plan on a stream, a virtual GPU.
+// Compares matrix multiplication by cuBLASLt called directly, by a plan on a stream, and by a virtual GPU.
 #include "operation_bench.h"
 #include "operation_direct.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TURN_SECONDS 0.02 // long beside its beginning and end, short beside what the GPU does to its clock
+#define TURN_SECONDS 0.02 // long compared with its start and end, but too short for a change of the GPU's clock
 
-enum who { DIRECTLY, PLANNED, MANAGED, EVERYBODY };
+enum way { DIRECTLY, PLANNED, MANAGED, WAYS };
 
 struct comparison {
 	struct vg_matrix_multiply d;
@@ -17,7 +17,7 @@ struct comparison {
 	struct operation_set *set;
 	struct direct *direct;
 	vg_address workspace;
-	int calls; // of a turn
+	int calls; // in a turn
 };
 
 static enum vg_status allocate(struct comparison *c, uint64_t bytes, vg_address *ret_address)
@@ -67,47 +67,46 @@ static void close_comparison(struct comparison *c)
 	vg_stream_destroy(c->stream);
 }
 
-static void call(struct comparison *c, enum who who)
+static void call(struct comparison *c, enum way way)
 {
 	struct operation_plan *plan;
 
-	if (who == DIRECTLY) {
+	if (way == DIRECTLY) {
 		direct_run(c->direct, vg_stream_handle(c->stream), c->workspace);
-	} else if (who == MANAGED) {
+	} else if (way == MANAGED) {
 		check(vg_virtual_gpu_matrix_multiply(c->vgpu, &c->d, 0, NULL));
 	} else {
-		check(operation_plan_matrix_multiply(c->set, &c->d, (struct operation_rules){0},
-						     &plan));
+		check(operation_plan_matrix_multiply(c->set, &c->d, (struct operation_rules){0}, &plan));
 		check(operation_plan_run(plan, c->stream, c->workspace));
 		operation_plan_destroy(plan);
 	}
 }
 
-// Seconds for one of the turn's calls, which are queued, and waited for together.
-static double time_turn(struct comparison *c, enum who who)
+// Queues the calls of a turn and waits for all of them. Returns the seconds for one call.
+static double time_turn(struct comparison *c, enum way way)
 {
 	double begin = now();
 
 	for (int i = 0; i < c->calls; i++)
-		call(c, who);
-	check(who == MANAGED ? vg_virtual_gpu_sync(c->vgpu, 0, 60) : vg_stream_sync(c->stream));
+		call(c, way);
+	check(way == MANAGED ? vg_virtual_gpu_sync(c->vgpu, 0, 60) : vg_stream_sync(c->stream));
 	return (now() - begin) / c->calls;
 }
 
-// How long one multiplication takes that is waited for at once, in µs.
-static void measure_alone(struct bench_report *report, struct comparison *c, enum who who, const char *name)
+// Reports the time of single multiplications in µs, with a wait after each.
+static void measure_alone(struct bench_report *report, struct comparison *c, enum way way, const char *name)
 {
 	double times[TURNS];
 	char what[40];
 
 	c->calls = 1;
 	for (int i = 0; i < TURNS; i++)
-		times[i] = time_turn(c, who) * 1e6;
+		times[i] = time_turn(c, way) * 1e6;
 	snprintf(what, sizeof what, "multiply_alone_%s", name);
 	report_figure(report, what, elements[c->d.type].name, "us", times, TURNS, 0);
 }
 
-static void say(struct comparison *c)
+static void print_plan(struct comparison *c)
 {
 	struct operation_plan *plan;
 
@@ -120,9 +119,9 @@ static void say(struct comparison *c)
 void compare_multiply(struct bench_report *report, struct vg_device *device, enum vg_element_type type, uint64_t side,
 		      double limit)
 {
-	static const char *const names[EVERYBODY] = {"directly", "planned", "managed"};
+	static const char *const names[WAYS] = {"directly", "planned", "managed"};
 	struct comparison c = open_comparison(device, type, side);
-	double rates[EVERYBODY][TURNS], ratios[EVERYBODY][TURNS], seconds[EVERYBODY], end = now() + EVERYBODY * SECONDS;
+	double rates[WAYS][TURNS], ratios[WAYS][TURNS], seconds[WAYS], end = now() + WAYS * SECONDS;
 	double work = 2 * (double)side * (double)side * (double)side;
 	char what[40];
 	int turns = 0;
@@ -132,33 +131,33 @@ void compare_multiply(struct bench_report *report, struct vg_device *device, enu
 		if (!c.direct || direct_workspace(c.direct) > 32 * MIB)
 			exit(1);
 	}
-	enum who first = c.direct ? DIRECTLY : PLANNED;
-	say(&c);
+	enum way first = c.direct ? DIRECTLY : PLANNED;
+	print_plan(&c);
 	for (int i = -WARM; i < TURNS && (turns < LEAST_TURNS || now() < end); i++) {
-		for (int j = 0; j < EVERYBODY; j++) { // whoever begins is another one each time
-			enum who who = (enum who)((i + WARM + j) % EVERYBODY);
-			seconds[who] = who >= first ? time_turn(&c, who) : 0;
+		for (int j = 0; j < WAYS; j++) { // another one begins each time
+			enum way way = (enum way)((i + WARM + j) % WAYS);
+			seconds[way] = way >= first ? time_turn(&c, way) : 0;
 		}
 		if (i < 0) {
 			c.calls = (int)(TURN_SECONDS / seconds[first]) + 1;
 			continue;
 		}
-		for (int who = first; who < EVERYBODY; who++) {
-			rates[who][turns] = work / seconds[who] * rate_scale;
-			ratios[who][turns] = 100 * seconds[first] / seconds[who];
+		for (int way = first; way < WAYS; way++) {
+			rates[way][turns] = work / seconds[way] * rate_scale;
+			ratios[way][turns] = 100 * seconds[first] / seconds[way];
 		}
 		turns++;
 	}
-	for (int who = first; who < EVERYBODY; who++) {
-		snprintf(what, sizeof what, "multiply_%s", names[who]);
-		report_figure(report, what, elements[type].name, rate_unit, rates[who], (size_t)turns, 0);
-		if (who == (int)first)
+	for (int way = first; way < WAYS; way++) {
+		snprintf(what, sizeof what, "multiply_%s", names[way]);
+		report_figure(report, what, elements[type].name, rate_unit, rates[way], (size_t)turns, 0);
+		if (way == (int)first)
 			continue;
-		snprintf(what, sizeof what, "multiply_%s_ratio", names[who]);
+		snprintf(what, sizeof what, "multiply_%s_ratio", names[way]);
 		report_figure(report, what, elements[type].name, c.direct ? "% of directly" : "% of planned",
-			      ratios[who], (size_t)turns, c.direct ? limit : 0);
+			      ratios[way], (size_t)turns, c.direct ? limit : 0);
 	}
-	for (int who = first; who < EVERYBODY; who++)
-		measure_alone(report, &c, (enum who)who, names[who]);
+	for (int way = first; way < WAYS; way++)
+		measure_alone(report, &c, (enum way)way, names[way]);
 	close_comparison(&c);
 }

@@ -1,4 +1,5 @@
-// The kernel of the programs that keep a GPU busy: `rounds` of dependent arithmetic, which take the same time on each run.
+// The kernel of the programs that keep a GPU busy: `rounds` rounds of dependent arithmetic, which take the same time on
+// each run. One thread.
 #pragma once
 
 static const char turn_source[] =
@@ -11,10 +12,11 @@ static const char turn_source[] =
 	"	fma.rn.f32 %f1, %f1, %f2, %f2; fma.rn.f32 %f1, %f1, %f2, %f2;\n"
 	"	fma.rn.f32 %f1, %f1, %f2, %f2; fma.rn.f32 %f1, %f1, %f2, %f2;\n"
 	"	sub.u32 %r1, %r1, 1; setp.ne.u32 %p, %r1, 0; @%p bra again;\n"
-	"	setp.lt.f32 %p, %f1, 0f00000000; @!%p bra done;\n" // never: the loop is not removed
+	"	setp.lt.f32 %p, %f1, 0f00000000; @!%p bra done;\n" // never true, but keeps the loop from being removed
 	"	ld.param.u64 %d1, [out]; st.global.f32 [%d1], %f1;\n"
 	"done: ret; }\n"
-	// The same, and the first thread notes when it began and ended, in ns of the GPU's clock: out[0], out[1].
+	// The same kernel; the first thread also writes its begin to out[0] and its end to out[1], in ns of the GPU's
+	// clock.
 	".visible .entry turn_stamp(.param .u32 rounds, .param .u64 out) {\n"
 	"	.reg .u32 %r<4>; .reg .f32 %f<4>; .reg .pred %p; .reg .u64 %d<4>;\n"
 	"	mov.u64 %d2, %globaltimer;\n"
@@ -26,6 +28,6 @@ static const char turn_source[] =
 	"	sub.u32 %r1, %r1, 1; setp.ne.u32 %p, %r1, 0; @%p bra again;\n"
 	"	mov.u32 %r2, %tid.x; mov.u32 %r3, %ctaid.x; or.b32 %r2, %r2, %r3;\n"
 	"	setp.ne.u32 %p, %r2, 0; @%p bra done;\n"
-	"	ld.param.u64 %d1, [out]; setp.lt.f32 %p, %f1, 0f00000000; @%p bra done;\n" // never, likewise
+	"	ld.param.u64 %d1, [out]; setp.lt.f32 %p, %f1, 0f00000000; @%p bra done;\n" // never true
 	"	mov.u64 %d3, %globaltimer; st.global.u64 [%d1], %d2; st.global.u64 [%d1+8], %d3;\n"
 	"done: ret; }\n";

@@ -1,8 +1,9 @@
-// A tenant for bench_turns.py: one kind of work until its time is over, on the driver API. Prints what it has done.
-//   turn_load calibrate              the rounds of the kernel that take a microsecond
+// A tenant for bench_turns.py: does one kind of work for some seconds with the driver API, and prints its progress.
+//   turn_load calibrate              prints how many rounds of the kernel take a microsecond
 //   turn_load KIND SECONDS ROUNDS    KIND: train, long, launch, half, infer, graph, shapes, stamps
-// A line every 50 ms: {CLOCK_MONOTONIC in ns} {units of work done}; of infer a line each request: {end in ns} {its ns}; of
-// stamps, at the end, a line each kernel: {its begin} {its end} in ns of the GPU's clock.
+// Prints a line every 50 ms: {CLOCK_MONOTONIC in ns} {units of work done}. infer prints a line for each request
+// instead: {end in ns} {duration in ns}. stamps prints a line for each kernel at the end: {begin} {end} in ns of the
+// GPU's clock.
 #include <cuda.h>
 #include <errno.h>
 #include <math.h>
@@ -73,7 +74,7 @@ static void open_device(void)
 	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 }
 
-static float time_of(unsigned int rounds, CUevent begin, CUevent end)
+static float time_launch(unsigned int rounds, CUevent begin, CUevent end)
 {
 	float ms;
 
@@ -85,8 +86,8 @@ static float time_of(unsigned int rounds, CUevent begin, CUevent end)
 	return ms;
 }
 
-// The median of some launches, each of at least 0.2 ms.
-static double rounds_of_a_microsecond(void)
+// Returns how many rounds take a microsecond: the median of some launches of at least 0.2 ms.
+static double count_rounds_per_us(void)
 {
 	enum { TRIES = 21 };
 	unsigned int rounds = 10;
@@ -95,12 +96,12 @@ static double rounds_of_a_microsecond(void)
 
 	CHECK(cuEventCreate(&begin, 0));
 	CHECK(cuEventCreate(&end, 0));
-	while (time_of(rounds, begin, end) < 0.2f)
+	while (time_launch(rounds, begin, end) < 0.2f)
 		rounds *= 2;
 	for (uint64_t warm = now_ns() + 300000000; now_ns() < warm;)
-		time_of(rounds, begin, end);
+		time_launch(rounds, begin, end);
 	for (int i = 0; i < TRIES; i++) {
-		float ms = time_of(rounds, begin, end);
+		float ms = time_launch(rounds, begin, end);
 		int at = i;
 		for (; at > 0 && times[at - 1] > ms; at--)
 			times[at] = times[at - 1];
@@ -109,7 +110,7 @@ static double rounds_of_a_microsecond(void)
 	return rounds / (times[TRIES / 2] * 1e3);
 }
 
-static CUgraphExec capture(unsigned int rounds, int kernels)
+static CUgraphExec capture_graph(unsigned int rounds, int kernels)
 {
 	CUgraphExec executable;
 	CUgraph graph;
@@ -122,7 +123,7 @@ static CUgraphExec capture(unsigned int rounds, int kernels)
 	return executable;
 }
 
-// Kernels of 0.5 ms that note their times.
+// Launches kernels of 0.5 ms that record their times, and prints the times at the end.
 static void run_stamps(unsigned int rounds, uint64_t end)
 {
 	enum { MOST = 1 << 20, BATCH = 64 };
@@ -136,7 +137,8 @@ static void run_stamps(unsigned int rounds, uint64_t end)
 		for (int i = 0; i < BATCH; i++, count++) {
 			CUdeviceptr stamp = stamps + count * sizeof *times;
 			void *arguments[] = {&rounds, &stamp};
-			CHECK(cuLaunchKernel(function, (unsigned int)processors, 1, 1, 256, 1, 1, 0, stream, arguments, NULL));
+			CHECK(cuLaunchKernel(function, (unsigned int)processors, 1, 1, 256, 1, 1, 0, stream, arguments,
+					     NULL));
 		}
 		CHECK(cuStreamSynchronize(stream));
 	}
@@ -149,11 +151,25 @@ static void run_stamps(unsigned int rounds, uint64_t end)
 	free(times);
 }
 
+// Returns the duration of one kernel of this kind of work, in µs.
+static double kernel_us(const char *kind)
+{
+	static const struct {
+		const char *kind;
+		double us;
+	} kinds[] = {{"long", 6500}, {"shapes", 20}, {"launch", 1}, {"infer", 4}};
+
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (strcmp(kind, kinds[i].kind) == 0)
+			return kinds[i].us;
+	return 200;
+}
+
 int main(int argc, char **argv)
 {
 	open_device();
 	if (argc == 2 && strcmp(argv[1], "calibrate") == 0) {
-		printf("%.3f\n", rounds_of_a_microsecond());
+		printf("%.3f\n", count_rounds_per_us());
 		return 0;
 	}
 	if (argc != 4)
@@ -161,13 +177,13 @@ int main(int argc, char **argv)
 	const char *kind = argv[1];
 	double per_us = atof(argv[3]);
 	uint64_t end = now_ns() + (uint64_t)(atof(argv[2]) * 1e9), told = 0, done = 0;
-	bool has_shapes = strcmp(kind, "shapes") == 0; // as many kernels of different sizes as a training has
-	double us = strcmp(kind, "long") == 0 ? 6500 : has_shapes ? 20 : strcmp(kind, "launch") == 0 ? 1 : strcmp(kind, "infer") == 0 ? 4 : 200;
+	bool has_shapes = strcmp(kind, "shapes") == 0; // kernels of as many sizes as in the training of a model
+	double us = kernel_us(kind);
 	unsigned int rounds = (unsigned int)fmax(1, us * per_us);
 	if (strcmp(kind, "stamps") == 0)
 		return run_stamps((unsigned int)fmax(1, 500 * per_us), end), 0;
 	bool is_infer = strcmp(kind, "infer") == 0, is_half = strcmp(kind, "half") == 0;
-	CUgraphExec graph = strcmp(kind, "graph") == 0 ? capture(rounds, 40) : NULL;
+	CUgraphExec graph = strcmp(kind, "graph") == 0 ? capture_graph(rounds, 40) : NULL;
 	int batch = is_infer ? 128 : is_half ? 10 : has_shapes ? 480 : graph ? 1 : us < 10 ? 256 : us > 1000 ? 2 : 64;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

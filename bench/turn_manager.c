@@ -1,6 +1,6 @@
-// A program on libvirgate with a shared virtual GPU that it keeps busy: a tenant of tests/gpu/turns.py.
+// A tenant for tests/gpu/turns.py: uses libvirgate to keep a virtual GPU busy that has a vGPU of the node.
 //   turn_manager NAME MEMORY_MIB PERCENT SECONDS ROUNDS
-// A line every 50 ms: {CLOCK_MONOTONIC in ns} {launches done}.
+// Prints a line every 50 ms: {CLOCK_MONOTONIC in ns} {launches done}.
 #include <virgate/virgate.h>
 
 #include <stdint.h>

@@ -8,18 +8,17 @@
 #include <string.h>
 #include <time.h>
 
-
 enum { PAIRS = 400, LONG_PAIRS = 31, WARM = 3 };
 
 struct access_case {
 	const char *name;
 	size_t bytes;
-	unsigned calls; // of a turn
+	unsigned calls; // in a turn
 	bool pinned;	// the program's memory is page-locked
 };
-// What the library adds to a call: 100 ns at most.
+// Small copies: the library may add 100 ns to a call.
 static const struct access_case small[] = {{"64", 64, 50, false}, {"4K", 4096, 50, false}, {"64K", 65536, 20, false}};
-// How much longer it takes: 2 % at most, from 64 MiB up.
+// Large copies, from 64 MiB: the library may add 2 %.
 static const struct access_case large_on_gpu[] = {
 	{"64M", 64 * MIB, 1, false}, {"64M_pinned", 64 * MIB, 1, true}, {"1G_pinned", 1024 * MIB, 1, true}};
 static const struct access_case large_on_simulator[] = {{"64M", 64 * MIB, 1, false}};
@@ -27,16 +26,16 @@ static const struct access_case large_on_simulator[] = {{"64M", 64 * MIB, 1, fal
 static bool simulated;
 static struct {
 	struct vg_vram_handle handle;
-	vg_address address; // of other memory, for the driver's own calls
+	vg_address address; // memory for the driver's own calls
 	char *host;
 	size_t bytes;
 } subject;
 
-static void raw(CUresult result)
+static void check_driver(CUresult result)
 {
 	if (result == CUDA_SUCCESS)
 		return;
-	fprintf(stderr, "bench_vram: the driver's own copy answers %d\n", result);
+	fprintf(stderr, "bench_vram: the driver's own copy returned %d\n", result);
 	exit(1);
 }
 
@@ -47,7 +46,7 @@ static void write_by_handle(void)
 
 static void write_raw(void)
 {
-	raw(core_driver->cuMemcpyHtoD_v2(subject.address, subject.host, subject.bytes));
+	check_driver(core_driver->cuMemcpyHtoD_v2(subject.address, subject.host, subject.bytes));
 }
 
 static void read_by_handle(void)
@@ -57,11 +56,11 @@ static void read_by_handle(void)
 
 static void read_raw(void)
 {
-	raw(core_driver->cuMemcpyDtoH_v2(subject.host, subject.address, subject.bytes));
+	check_driver(core_driver->cuMemcpyDtoH_v2(subject.host, subject.address, subject.bytes));
 }
 
-// ns a call.
-static double turn(const struct access_case *one, void (*call)(void))
+// Returns the ns that one call takes.
+static double time_turn(const struct access_case *one, void (*call)(void))
 {
 	struct timespec begin, end;
 
@@ -69,12 +68,12 @@ static double turn(const struct access_case *one, void (*call)(void))
 	for (unsigned i = 0; i < one->calls; i++)
 		call();
 	clock_gettime(CLOCK_MONOTONIC, &end);
-	raw(core_driver->cuCtxSynchronize()); // what was written arrives outside of the next turn
+	check_driver(core_driver->cuCtxSynchronize()); // so that no pending write slows the next turn
 	return ((double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec)) / one->calls;
 }
 
-// The median over pairs of turns, each side first as often, of the difference in ns or, of large ones, in percent: that
-// says nothing on the simulator, whose copies are the host's.
+// Reports the median difference over pairs of turns: in ns, or in percent if `large`. Each side goes first equally
+// often. On the simulator, large copies are the host's own copies: their figure has no limit.
 static void measure(struct bench_report *report, const char *what, const struct access_case *one, bool large,
 		    void (*library)(void), void (*direct)(void))
 {
@@ -88,9 +87,9 @@ static void measure(struct bench_report *report, const char *what, const struct 
 		double ours = 0, theirs = 0;
 		for (int i = 0; i < 2; i++)
 			if ((pair + i) & 1)
-				ours = turn(one, library);
+				ours = time_turn(one, library);
 			else
-				theirs = turn(one, direct);
+				theirs = time_turn(one, direct);
 		if (pair < 0)
 			continue;
 		figures[pair] = large ? 100 * (ours / theirs - 1) : ours - theirs;

@@ -1,4 +1,4 @@
-// Writes and reads through handles, beside the driver's own copies of the same memory: part of bench_vram.
+// Measures writes and reads through handles beside the driver's own copies, as a part of bench_vram. One thread.
 #pragma once
 #include "figures.h"
 

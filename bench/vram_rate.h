@@ -1,4 +1,4 @@
-// What the parts of bench_vram share.
+// Declarations for the source files of bench_vram, bench_space and bench_compute. One thread.
 #pragma once
 #include "figures.h"
 
@@ -9,15 +9,15 @@
 struct rate_case {
 	const char *name;
 	size_t bytes;
-	double limit; // GB/s at least; 0: only reported
+	double limit; // GB/s at least; 0: no limit
 };
 
 // Ends the program unless the status is VG_OK.
 void check(enum vg_status status);
-// Likewise: words that differ, for the caller to free. Equal ones need less power, and may let a GPU run faster than it
-// does with real contents.
+// Returns `size` bytes of pseudorandom words; the caller frees them. Ends the program if memory runs out. Equal words
+// would need less power, so that a GPU might run faster than with real contents.
 uint64_t *make_noise(size_t size);
-// Reports how many bytes a second `call` deals with, and returns it in GB/s: the median. `after`, unless NULL, undoes
-// it and is not measured.
+// Reports how many bytes a second `call` processes, and returns the median in GB/s. `after`, if not NULL, undoes the
+// call and is not measured.
 double bench_rate(struct bench_report *report, const char *what, const struct rate_case *one, void (*call)(void),
 		  void (*after)(void), double beside, double limit);

@@ -42,7 +42,7 @@ static void verify_region(void)
 	check(vg_vram_verify(handle, &seal));
 }
 
-// What a hash on the host would have to do first.
+// Copies the contents to the host, which a hash on the host would need first.
 static void read_region(void)
 {
 	check(vg_vram_read_at(handle, 0, host, bytes));
@@ -69,20 +69,20 @@ void bench_seal(struct bench_report *report, struct vg_device *device, bool simu
 {
 	const struct rate_case *sizes = simulated ? on_simulator : on_gpu;
 	size_t count = simulated ? sizeof on_simulator / sizeof *sizes : sizeof on_gpu / sizeof *sizes;
-	char folder[] = "/tmp/virgate-bench.XXXXXX", key[64];
+	char directory[] = "/tmp/virgate-bench.XXXXXX", key[64];
 	struct vg_vram *vram;
 
-	if (!mkdtemp(folder)) {
+	if (!mkdtemp(directory)) {
 		perror("bench_vram: a directory in /tmp");
 		exit(1);
 	}
-	snprintf(key, sizeof key, "%s/key", folder);
+	snprintf(key, sizeof key, "%s/key", directory);
 	check(vg_seal_key_create(key));
 	check(vg_vram_open(
 		&(struct vg_vram_options){.size = sizeof(struct vg_vram_options), .device = device, .key_file = key},
 		&vram));
 	unlink(key);
-	rmdir(folder);
+	rmdir(directory);
 	for (size_t i = 0; i < count; i++)
 		measure_size(report, vram, &sizes[i]);
 	check(vg_vram_close(vram, NULL));

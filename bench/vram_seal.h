@@ -1,4 +1,5 @@
-// Sealing and verifying regions, beside bringing their contents to the host: part of bench_vram.
+// Measures sealing and verifying of regions beside a copy of their contents to the host, as a part of bench_vram. One
+// thread.
 #pragma once
 #include "figures.h"
 
