@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""bench_suspend.py BUILD_OR_BUNDLE [--sizes 8,16] [--rounds N] [--switch SIZE --budget SIZE]: `virgate suspend` and
-`virgate resume` of a program that holds so much device memory, beside the bare copy to pinned host memory and back
-(tests/gpu/server, "copy") and the driver's own checkpoint of such a process. Sizes are GiB, on the simulated GPU
-tens of MiB. The first suspension also pins host memory, so it is shown by itself. "answer": from the resume of a
-suspended server until it has answered a request. The program writes all its memory before each suspension, but not
-before those called "unchanged". With --switch, two vGPUs of that size change places on a part of the GPU of the size
---budget; the time is that from a request to the one that is out until its answer."""
+"""bench_suspend.py BUILD_OR_BUNDLE [--sizes 8,16] [--rounds N] [--switch SIZE --budget SIZE]: measures `virgate
+suspend` and `virgate resume` of a program with device memory of each size. Beside them: the bare copy to pinned host
+memory and back (tests/gpu/server, "copy"), and the driver's own checkpoint of such a process. Sizes are in GiB, on the
+simulated GPU in tens of MiB. The first suspension also pins host memory, so it is shown separately. "answer" is the
+time from the resume of a suspended server until it has answered a request. The program writes all its memory before
+each suspension, but not before those called "unchanged". With --switch, two vGPUs of that size run on a part of the GPU
+of the size --budget, where only one fits. The time is that from a request to the suspended one until its answer."""
 
 import argparse
 import ctypes
@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 from harness import MiB, Nvml, PROGRAMS, SIM, Failure, check, find_real, inside, vgpu, virgate
 
-UNIT = 10 if SIM else 1024  # of a size, in MiB
+UNIT = 10 if SIM else 1024  # MiB in the unit of sizes
 
 
 class Server:
@@ -61,11 +61,11 @@ def timed(function, *arguments):
 
 
 class Driver:
-    """The driver's checkpoint of another process. Seconds out and back."""
+    """The driver's checkpoint of another process."""
 
     def __init__(self):
-        path = os.path.join(os.path.dirname(os.environ["VIRGATE_NVML"]), "libcuda.so.1") if SIM else find_real("libcuda.so.1")
-        self.library = ctypes.CDLL(path)
+        simulated = os.path.join(os.path.dirname(os.environ.get("VIRGATE_NVML", "")), "libcuda.so.1")
+        self.library = ctypes.CDLL(simulated if SIM else find_real("libcuda.so.1"))
         self.call("cuInit", 0)
 
     def call(self, name, *arguments):
@@ -83,7 +83,7 @@ class Driver:
 
 
 def measure_plain(mib):
-    """Seconds of the copy out and back, and of the driver's checkpoint out and back."""
+    """Returns the seconds of the copy out and back, and of the driver's checkpoint out and back."""
     server, driver = Server(mib, []), Driver()
     server.send("copy")
     copy = [float(word) for word in server.answer().split()]
@@ -140,8 +140,8 @@ def report_unchanged(mib, virgates, eviction):
           f"{size / took / 1e9:.0f} GB/s), resume {virgates['unchanged back']:.3f} s", flush=True)
 
 
-def wait_until_settled(names):
-    """Returns the index of the one that is on the GPU."""
+def wait_until_one_runs(names):
+    """Waits until one vGPU is suspended and the other runs. Returns the index of the running one."""
     end = time.monotonic() + 120
     while time.monotonic() < end:
         states = [vgpu(name)["eviction"]["state"] for name in names]
@@ -152,13 +152,13 @@ def wait_until_settled(names):
 
 
 def switch(servers, names, value, columns):
-    """Asks the one that is out, when the other one is idle."""
-    here = wait_until_settled(names)
+    """Sends a request to the suspended server while the other one is idle."""
+    here = wait_until_one_runs(names)
     if value:
         servers[here].ask(f"write {value}", "written")
     time.sleep(2)
     columns["answer"].append(servers[1 - here].ask("check", "right"))
-    wait_until_settled(names)
+    wait_until_one_runs(names)
     moved = [vgpu(name)["tenants"][0]["eviction"]["moved"] for name in names]
     columns["out"].append(moved[here])
     columns["in"].append(moved[1 - here])
@@ -204,9 +204,11 @@ def main():
         mib = size * UNIT
         copy_out, copy_back, out, back = measure_plain(mib)
         first, virgates, answer, eviction = measure_virgate(mib, options.rounds)
-        print(f"{mib} MiB: bare copy {copy_out:.3f} s out, {copy_back:.3f} s back; driver's checkpoint {out:.3f} s, {back:.3f} s")
-        print(f"{mib} MiB: first suspension {first:.3f} s; suspend {virgates['out']:.3f} s (copy {virgates['copy out']:.3f} s, "
-              f"{copy_out / virgates['copy out'] * 100:.0f} % of the bare rate), resume {virgates['back']:.3f} s "
+        print(f"{mib} MiB: bare copy {copy_out:.3f} s out, {copy_back:.3f} s back; "
+              f"driver's checkpoint {out:.3f} s, {back:.3f} s")
+        print(f"{mib} MiB: first suspension {first:.3f} s; suspend {virgates['out']:.3f} s "
+              f"(copy {virgates['copy out']:.3f} s, {copy_out / virgates['copy out'] * 100:.0f} % of the bare rate), "
+              f"resume {virgates['back']:.3f} s "
               f"(copy {virgates['copy back']:.3f} s, {copy_back / virgates['copy back'] * 100:.0f} %), "
               f"answer {answer:.3f} s", flush=True)
         report_unchanged(mib, virgates, eviction)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compute shares between processes: bench_turns.py BUILD_OR_BUNDLE [--sim] [--seconds N] [CASE...]
 
-Each case runs its tenants alone and together in the same minute, and prints their parts of their solo rates, natively
-and in vGPUs with shares. A window is 2 seconds of the tenants' own counters."""
+Each case runs its tenants alone and together in the same minute, natively and in vGPUs with compute shares. It prints
+the rates together as parts of the rates alone. A window is 2 seconds of the tenants' own counters."""
 
 import argparse
 import os
@@ -53,7 +53,7 @@ class Tenant:
             sys.exit(f"{self.kind} ended with {self.process.returncode}")
 
     def rate(self, begin, end):
-        """Units of work a second between the two times; of requests, their number."""
+        """Returns the units of work, or the requests, a second between the two times."""
         if self.kind == "infer":
             return sum(begin <= at < end for at, _ in self.lines) / (end - begin) * 1e9
         inside = [line for line in self.lines if begin <= line[0] <= end]
@@ -62,7 +62,7 @@ class Tenant:
         return (inside[-1][1] - inside[0][1]) / (inside[-1][0] - inside[0][0]) * 1e9
 
     def quantiles(self, begin, end):
-        """50, 90 and 99 percent of the requests took at most so many microseconds."""
+        """Returns the 50th, 90th and 99th percentile of the requests' durations in microseconds."""
         times = sorted(ns for at, ns in self.lines if begin <= at < end)
         return [times[len(times) * part // 100] / 1e3 if times else 0.0 for part in (50, 90, 99)]
 
@@ -95,7 +95,7 @@ class Bench:
         return [tenant.rate(begin, end)] + (tenant.quantiles(begin, end) if kind == "infer" else [])
 
     def handovers(self, name, native):
-        """How long the GPU ran no kernel between the last kernel of one tenant and the first of the other."""
+        """Prints how long the GPU is idle between the last kernel of one tenant and the first of the other."""
         running = [Tenant(self, kind, share, self.seconds, native) for kind, share in CASES[name]]
         for tenant in running:
             tenant.finish()
@@ -117,7 +117,7 @@ class Bench:
         kinds = {kind for kind, _ in tenants}
         before = {kind: self.solo(kind) for kind in kinds}
         running, begin, end = self.run(tenants, native)
-        after = {kind: self.solo(kind) for kind in kinds}  # the clock moves
+        after = {kind: self.solo(kind) for kind in kinds}  # again, since the GPU's clock changes
         solo = {kind: [(a + b) / 2 for a, b in zip(before[kind], after[kind])] for kind in kinds}
         parts = [tenant.rate(begin, end) / solo[tenant.kind][0] * 100 for tenant in running]
         loads = [tenant for tenant in running if tenant.kind != "infer"]

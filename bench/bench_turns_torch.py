@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Compute shares between PyTorch programs: bench_turns_torch.py BUILD_OR_BUNDLE [options] [CASE...]
 
-Each case runs natively, over NVIDIA's MPS (--mps), and in vGPUs (--runs times). Rates are divided by the rate alone of
-a native process, measured before and after each of them. A window is 2 seconds of the tenants' own counters. The
-programs (turn_torch.py) are started once; between cases, `virgate set` changes their shares.
+Each case runs natively, over NVIDIA's MPS (--mps), and in vGPUs (--runs times). Rates are divided by the rate of a
+native process that runs alone, which is measured before and after each case. A window is 2 seconds of the tenants' own
+counters. The programs (turn_torch.py) are started once; between cases, `virgate set` changes their compute shares.
 
---busy keeps every CPU core busy with other work all the time, also beside the programs alone."""
+--busy keeps every CPU core busy with other work all the time, also while a program runs alone."""
 
 import argparse
 import glob
@@ -21,11 +21,12 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WINDOW = 2  # seconds
-CHANGED = 0.1  # seconds after which a change of shares is in force
-REQUESTS = ("infer", "one", "closed")  # these answer with the durations of requests
-SCALE = {"half": "train"}  # the rate of one kind is divided by that of another one alone, which does the same work
+CHANGED = 0.1  # seconds after which a change of compute shares is in effect
+REQUESTS = ("infer", "one", "closed")  # kinds that report the durations of requests
+SCALE = {"half": "train"}  # the rate of this kind is divided by the rate of another kind alone with the same work
 
-# kind and share. L: in the latency class; !: with --limit; 30>70: the share changes in the middle
+# The kind and the compute share of each tenant. L: in the latency class; !: with --limit; 30>70: the compute share
+# changes in the middle.
 CASES = {
     "train-30-70": [("train", "30"), ("train", "70")],
     "train-10-90": [("train", "10"), ("train", "90")],
@@ -82,7 +83,7 @@ class Result:
         self.kind, self.lines = kind, lines
 
     def rate(self, begin, end):
-        """Units of work a second, interpolated between the counters."""
+        """Returns the units of work a second, interpolated between the counters."""
         if self.kind in REQUESTS:
             return sum(begin <= at < end for at, _ in self.lines) / (end - begin) * 1e9
         return (self.count(end) - self.count(begin)) / (end - begin) * 1e9
@@ -99,7 +100,7 @@ class Result:
 
 
 def daemon_seconds():
-    """CPU time of this user's daemons."""
+    """Returns the CPU time of this user's daemons."""
     ticks = 0
     for path in glob.glob("/proc/[0-9]*"):
         try:
@@ -113,11 +114,11 @@ def daemon_seconds():
 
 
 class Clocks:
-    """The clock of the GPU's multiprocessors, read ten times a second. It falls where a program needs much power."""
+    """The clock of the GPU's multiprocessors, read ten times a second. It is lower while a program needs much power."""
 
     def __init__(self):
-        self.process = subprocess.Popen(["nvidia-smi", "-i", "0", "--query-gpu=clocks.sm", "--format=csv,noheader,nounits",
-                                         "-lms", "100"], stdout=subprocess.PIPE, text=True)
+        command = ["nvidia-smi", "-i", "0", "--query-gpu=clocks.sm", "--format=csv,noheader,nounits", "-lms", "100"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.lines = []
         threading.Thread(target=self.read, daemon=True).start()
 
@@ -140,23 +141,23 @@ class Bench:
         self.virgate = next(path for path in (f"{options.root}/bin/virgate", f"{options.root}/cli/virgate")
                             if os.path.exists(path))
         self.workers = {}
-        self.folder = tempfile.mkdtemp(prefix="virgate-turns.")
-        self.mps_environment = {"CUDA_MPS_PIPE_DIRECTORY": f"{self.folder}/pipe",
-                                "CUDA_MPS_LOG_DIRECTORY": f"{self.folder}/log"}
+        self.directory = tempfile.mkdtemp(prefix="virgate-turns.")
+        self.mps_environment = {"CUDA_MPS_PIPE_DIRECTORY": f"{self.directory}/pipe",
+                                "CUDA_MPS_LOG_DIRECTORY": f"{self.directory}/log"}
         self.mps = None
         self.note = ""
         self.clocks = Clocks()
-        self.kinds, self.last = None, None  # the rates alone that were measured last
+        self.kinds, self.last = None, None  # the last rates of programs alone, and their kinds
 
     def start_mps(self):
         if not self.mps:
-            os.mkdir(f"{self.folder}/pipe")
-            os.mkdir(f"{self.folder}/log")
+            os.mkdir(f"{self.directory}/pipe")
+            os.mkdir(f"{self.directory}/log")
             self.mps = subprocess.Popen(["nvidia-cuda-mps-control", "-f"], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, env=dict(os.environ, **self.mps_environment))
 
     def worker(self, side, index, share):
-        """The program number `index` of a side: native, mps, shares."""
+        """Returns program number `index` of a side (native, mps, shares), and starts it if necessary."""
         key = (side, self.name(index, share if side == "shares" else ""))
         if key not in self.workers:
             prefix, environment = [], {}
@@ -166,8 +167,8 @@ class Bench:
             elif side == "shares":
                 options = ["--class", "latency"] if share.endswith("L") else []
                 options += ["--share", share[:-1], "--limit"] if share.endswith("!") else []
-                prefix = [self.virgate, "run", "--name", key[1], "--memory", self.options.memory, "--mode", self.options.mode]
-                prefix += [*options, "--"]
+                prefix = [self.virgate, "run", "--name", key[1], "--memory", self.options.memory]
+                prefix += ["--mode", self.options.mode, *options, "--"]
             self.workers[key] = Worker(prefix, environment)
         return self.workers[key]
 
@@ -178,28 +179,28 @@ class Bench:
     def set_share(self, name, share):
         subprocess.run([self.virgate, "set", name, "--share", share], check=True, stdout=subprocess.DEVNULL)
 
-    def take_shares(self):
+    def remove_shares(self):
         for side, name in self.workers:
             if side == "shares" and not name.endswith("limit"):
                 self.set_share(name, "none")
 
-    def give_shares(self, tenants):
+    def set_shares(self, tenants):
         for index, (_, share) in enumerate(tenants):
             if not share.endswith("!"):
                 self.set_share(self.name(index, share), share.rstrip("L").split(">")[0])
 
     def change_shares(self, tenants):
-        """Smaller ones first. Returns when the last change was answered."""
+        """Changes the compute shares, smaller ones first. Returns the time after the last change."""
         changes = [(int(share.split(">")[1]), self.name(index, share)) for index, (_, share) in enumerate(tenants)]
         for share, name in sorted(changes):
             self.set_share(name, str(share))
         return time.monotonic_ns()
 
     def measure(self, side, tenants, seconds):
-        """Runs the tenants together. Returns a Result for each, the times between which to look, and when their shares
-        had changed, if they did."""
+        """Runs the tenants together. Returns a Result for each, the begin and the end of the time to evaluate, and the
+        time when their compute shares had changed, if they did."""
         if side == "shares":
-            self.take_shares()  # first, since their sum may be 100 % at most
+            self.remove_shares()  # first, since the sum of compute shares may be 100 % at most
         workers = [self.worker(side, index, share) for index, (_, share) in enumerate(tenants)]
         for worker, (kind, _) in zip(workers, tenants):
             if kind not in worker.prepared:
@@ -208,7 +209,7 @@ class Bench:
                     sys.exit(f"{kind} cannot be prepared")
                 worker.prepared.add(kind)
         if side == "shares":
-            self.give_shares(tenants)
+            self.set_shares(tenants)
         begin = time.monotonic_ns() + 300_000_000
         end = begin + int((seconds + 1) * 1e9)
         changed = None
@@ -228,14 +229,14 @@ class Bench:
         return results, begin + 1_000_000_000, end, changed
 
     def device_figures(self):
-        """What the arbiter says while the programs run."""
+        """Returns the arbiter's figures while the programs run, as text."""
         listed = json.loads(subprocess.run([self.virgate, "ps", "--json"], check=True, capture_output=True).stdout)
         turns = [one["turns"] for one in listed["vgpus"]
                  if one["name"].startswith("turns-") and one["turns"] and one["turns"]["recent"]]
         reasons = sorted({one["reason"] for one in turns})
         recent = " ".join(f"{one['recent']:.1f}" for one in turns)
-        return (f" | by ps {recent} %, {turns[0]['handovers']:.0f} handovers/s, turns of {turns[0]['quantum'] * 1e3:.0f} ms: "
-                f"{'; '.join(reasons)}" if turns else "")
+        return (f" | by ps {recent} %, {turns[0]['handovers']:.0f} handovers/s, "
+                f"turns of {turns[0]['quantum'] * 1e3:.0f} ms: {'; '.join(reasons)}" if turns else "")
 
     def solo(self, kinds):
         rates = {}
@@ -249,8 +250,9 @@ class Bench:
         tenants = CASES[name]
         kinds = sorted({SCALE.get(kind, kind) for kind, _ in tenants})
         before = self.solo(kinds) if kinds != self.kinds else self.last
-        results, begin, end, changed = self.measure(side, tenants, self.options.seconds if side == "shares" else self.options.peer_seconds)
-        after = self.solo(kinds)  # the clock moves
+        seconds = self.options.seconds if side == "shares" else self.options.peer_seconds
+        results, begin, end, changed = self.measure(side, tenants, seconds)
+        after = self.solo(kinds)  # again, since the GPU's clock changes
         self.kinds, self.last = kinds, after
         solo = {kind: [(a + b) / 2 for a, b in zip(before[kind], after[kind])] for kind in kinds}
         alone = {kind: solo[SCALE.get(kind, kind)][0] for kind, _ in tenants}
@@ -274,7 +276,7 @@ class Bench:
 
     @staticmethod
     def windows(loads, alone, at, end):
-        """What part of the sum each has in windows of 2 seconds."""
+        """Returns each tenant's part of the sum, in windows of 2 seconds."""
         windows = []
         while len(loads) > 1 and at + WINDOW * 1_000_000_000 <= end:
             rates = [load.rate(at, at + WINDOW * 1_000_000_000) / alone[load.kind] for load in loads]
@@ -290,7 +292,7 @@ class Bench:
         if self.mps:
             self.mps.terminate()
             self.mps.wait()
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.directory)
 
 
 def main():

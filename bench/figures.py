@@ -1,4 +1,4 @@
-"""Statistics of paired measurements, and how they are printed."""
+"""Computes and prints the statistics of paired measurements."""
 
 import json
 import math
@@ -7,8 +7,8 @@ import statistics
 
 
 def upper_bound(values, confidence=0.95, rounds=4000, groups=None):
-    """One-sided upper bound of the median by bootstrap. Values of one group (the same pair of
-    processes) are drawn together, since they share what that process got by chance."""
+    """Returns the one-sided upper bound of the median by bootstrap. The values of one group (the same pair of
+    processes) are drawn together, since the same random conditions of their processes affect them."""
     generator = random.Random(1)
     if groups is None:
         groups = list(range(len(values)))
@@ -32,7 +32,7 @@ class Report:
         self.rows = []
 
     def add(self, what, unit, native, virgate, change, bound, limit, pairs):
-        """change and bound: "ratio" of virgate to native (1.01) or a difference in the unit."""
+        """Adds a row. change and bound: the ratio of virgate to native (1.01), or a difference in the unit."""
         self.rows.append({"what": what, "unit": unit, "native": native, "virgate": virgate, "change": change,
                           "bound": bound, "limit": limit, "pairs": pairs, "met": limit is None or bound <= limit})
 

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""gpu_checkpoint.py BUILD_OR_BUNDLE [--sizes 1,8,32] [--targets tmpfs,disk] [--rounds N] [--restores SIZES] [--halves SIZE]
-[--tmpfs DIRECTORY] [--disk DIRECTORY] [--json FILE]: `virgate dump` and `virgate restore` beside the plain sequence of the driver's calls
-and CRIU (checkpoint_plain), in turn, on processes that hold random device memory. Sizes are GiB, on the simulated GPU MiB.
+"""gpu_checkpoint.py BUILD_OR_BUNDLE [--sizes 1,8,32] [--targets tmpfs,disk] [--rounds N] [--restores SIZES]
+[--halves SIZE] [--tmpfs DIRECTORY] [--disk DIRECTORY] [--json FILE]: compares `virgate dump` and `virgate restore` with
+the plain sequence of the driver's calls and CRIU (checkpoint_plain), in alternating turns, on processes with random
+device memory. Sizes are in GiB, on the simulated GPU in MiB.
 
-A dump is measured from the start of the program until its image lies on the disk and the process is gone and reaped; a restore
-until its CUDA calls go on, and from the disk with nothing of the image in the page cache. Sizes not in --restores (all are) are
-dumped with the process left running, on both sides, and its way back is not counted. --halves: a process of which half is random and half was never
-written, with lz4; 0 for none. Needs CRIU, as VIRGATE_CRIU or in PATH."""
+A dump is measured from the start of the command until its image is on the disk and the process is killed and reaped. A
+restore is measured until the process's CUDA calls continue; from the disk, the page cache has no page of the image.
+Sizes that are not in --restores (the default is all) are dumped on both sides with the process left running; the time
+until it runs again is not counted. --halves measures, with lz4, a process with half random and half never written
+memory; 0 turns this off. Needs CRIU, as VIRGATE_CRIU or in PATH."""
 
 import json
 import mmap
@@ -26,9 +28,9 @@ from checkpoint_harness import Weights, adopt, need_criu, reap, restore, takes
 from harness import PROGRAMS, SIM, Nvml, Skip, virgate, wait_idle
 
 PLAIN = os.path.join(os.path.dirname(os.path.dirname(PROGRAMS)), "bench", "checkpoint_plain")
-UNIT = 1 if SIM else 1024  # of a size, in MiB
-MOST = 1.05  # of what the plain sequence takes, out and back
-MARGIN = 0.05  # of an image above the part of its pages that are not zero
+UNIT = 1 if SIM else 1024  # MiB in the unit of sizes
+MOST = 1.05  # the limit of a dump or restore, relative to the plain sequence
+MARGIN = 0.05  # how much larger than the part of the nonzero pages an image may be, relative to all pages
 READ_MOST = 4 << 30
 BLOCK, PAGE = 8 << 20, 4096
 
@@ -43,41 +45,42 @@ def numbers(text):
 
 # ---- files ------------------------------------------------------------------------------------------------------
 
-def files_of(folder):
-    return [os.path.join(where, name) for where, _, names in os.walk(folder) for name in names]
+def files_of(directory):
+    return [os.path.join(where, name) for where, _, names in os.walk(directory) for name in names]
 
 
-def stored(folder):
-    """What lies on the disk: holes do not count."""
-    return sum(os.stat(path).st_blocks * 512 for path in files_of(folder))
+def stored(directory):
+    """Returns the bytes used on the disk, without holes."""
+    return sum(os.stat(path).st_blocks * 512 for path in files_of(directory))
 
 
-def forget(folder):
-    """Out of the page cache; all of it is on the disk already."""
-    for path in files_of(folder):
+def forget(directory):
+    """Drops the files from the page cache; they are on the disk already."""
+    for path in files_of(directory):
         fd = os.open(path, os.O_RDONLY)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         os.close(fd)
 
 
-def read_rate(folder):
-    """Bytes a second of one reader, from what is not cached: what a restore can hope for from one file at a time."""
-    forget(folder)
+def read_rate(directory):
+    """Returns the bytes a second that one reader gets without the page cache: the bound of a restore that reads one
+    file at a time."""
+    forget(directory)
     total, start, buffer = 0, time.perf_counter(), bytearray(BLOCK)
-    for path in sorted(files_of(folder), key=os.path.getsize, reverse=True):
+    for path in sorted(files_of(directory), key=os.path.getsize, reverse=True):
         with open(path, "rb", buffering=0) as file:
             while total < READ_MOST and (count := file.readinto(buffer)):
                 total += count
     seconds = time.perf_counter() - start
-    forget(folder)
+    forget(directory)
     return total / seconds
 
 
-def pages_of(folder):
-    """How many pages of memory are in an image that CRIU wrote, and how many of them are not zero."""
+def pages_of(directory):
+    """Returns how many pages of memory an image of CRIU contains, and how many of them are not zero."""
     pages = zero = 0
     page, block = bytes(PAGE), bytes(BLOCK)
-    for path in files_of(folder):
+    for path in files_of(directory):
         if not re.fullmatch(r"pages-\d+\.img", os.path.basename(path)):
             continue
         with open(path, "rb", buffering=0) as file:
@@ -88,7 +91,7 @@ def pages_of(folder):
     return pages, pages - zero
 
 
-# ---- room -------------------------------------------------------------------------------------------------------
+# ---- memory and disk space --------------------------------------------------------------------------------------
 
 def available():
     with open("/proc/meminfo", encoding="utf-8") as file:
@@ -96,22 +99,22 @@ def available():
 
 
 def touch(need):
-    """In a child: takes memory step by step, as long as the machine gives it."""
+    """Runs in a child: allocates and writes memory step by step, as long as the machine has some available."""
     with open("/proc/self/oom_score_adj", "w", encoding="utf-8") as file:
         file.write("1000")
-    held = []
+    blocks = []
     for _ in range(need >> 30):
         end = time.monotonic() + 5
         while available() < 3 << 30:
             if time.monotonic() > end:
                 return
             time.sleep(0.05)
-        held.append(mmap.mmap(-1, 1 << 30))
-        held[-1][::PAGE] = b"1" * ((1 << 30) // PAGE)
+        blocks.append(mmap.mmap(-1, 1 << 30))
+        blocks[-1][::PAGE] = b"1" * ((1 << 30) // PAGE)
 
 
 def grow(need):
-    """Some virtual machines have little memory until it is used: not while something is measured."""
+    """Makes a virtual machine grow that has little memory until it is used, so that it does not grow later."""
     if available() >= need:
         return
     pid = os.fork()
@@ -121,12 +124,12 @@ def grow(need):
     os.waitpid(pid, 0)
 
 
-def need_room(folder, on_tmpfs, device, image):
-    """Skips what does not fit: the process in memory, and its image in the directory."""
+def need_room(directory, on_tmpfs, device, image):
+    """Raises Skip unless the process fits in memory, and its image in the directory."""
     memory = int((device + (image if on_tmpfs else 0)) * 1.1) + (1 << 30)
-    free, gpu = shutil.disk_usage(folder).free, Nvml().memory()["free"]
+    free, gpu = shutil.disk_usage(directory).free, Nvml().memory()["free"]
     grow(memory)
-    for name, have, need in (("memory", available(), memory), (folder, free, int(image * 1.1)),
+    for name, have, need in (("memory", available(), memory), (directory, free, int(image * 1.1)),
                              ("the GPU", gpu, device)):
         if have < need:
             raise Skip(f"{need >> 20} MiB of {name} are needed, {have >> 20} are there")
@@ -143,35 +146,36 @@ def plain(*words):
 
 
 class Way:
-    """One of the two, with what it took: a list for each kind of step."""
+    """One of the two ways to dump and restore, with the times of its runs."""
 
     def __init__(self, name, compress=None):
         self.name, self.compress = name, compress
         self.dumps, self.restores, self.stored = [], [], 0
 
-    def dump(self, program, folder, run_on):
+    def dump(self, program, directory, run_on):
         start = time.perf_counter()
         if self.name == "plain":
-            said = plain("dump", program.pid, folder, *(["run-on"] if run_on else []))
+            said = plain("dump", program.pid, directory, *(["run-on"] if run_on else []))
         else:
-            words = (["--leave-running"] if run_on else []) + (["--compress", self.compress] if self.compress else [])
-            said = json.loads(virgate("dump", "--json", "--pid", str(program.pid), "--dir", folder, *words, timeout=560))
+            words = ["--json", "--pid", str(program.pid), "--dir", directory]
+            words += (["--leave-running"] if run_on else []) + (["--compress", self.compress] if self.compress else [])
+            said = json.loads(virgate("dump", *words, timeout=560))
         if not run_on:
             reap([program.pid])
         seconds = time.perf_counter() - start
-        if run_on:  # its way back is no part of the dump
+        if run_on:  # the time until it runs again is no part of the dump
             seconds -= sum(said["seconds"].pop(phase, 0) for phase in ("end", "device-in", "unlock"))
         self.dumps.append((seconds, said["seconds"]))
-        self.stored = stored(folder)
+        self.stored = stored(directory)
 
-    def restore(self, program, folder):
+    def restore(self, program, directory):
         start = time.perf_counter()
-        said = plain("restore", program.pid, folder) if self.name == "plain" else restore(folder)
+        said = plain("restore", program.pid, directory) if self.name == "plain" else restore(directory)
         self.restores.append((time.perf_counter() - start, said["seconds"]))
 
 
-def turn(way, program, folder, restored, on_disk, rates, look=None):
-    image = f"{folder}/image"
+def turn(way, program, directory, restored, on_disk, rates, look=None):
+    image = f"{directory}/image"
     way.dump(program, image, not restored)
     if look:
         look(image)
@@ -186,7 +190,7 @@ def turn(way, program, folder, restored, on_disk, rates, look=None):
 
 
 def no_driver(one):
-    """What is the same in both ways, and varies most, left out."""
+    """Returns the seconds without the driver's steps, which are the same in both ways and vary most."""
     seconds, phases = one
     return seconds - sum(phases.get(phase, 0) for phase in ("lock", "device-out", "device-in", "unlock"))
 
@@ -198,18 +202,20 @@ class Report:
         self.rows, self.skipped = [], []
 
     def add(self, what, unit, value, limit=None, **more):
-        limit = None if SIM else limit  # what the simulated driver takes says nothing
+        limit = None if SIM else limit  # times of the simulated driver have no limit
         met = None if limit is None else value <= limit
         self.rows.append({"what": what, "unit": unit, "value": value, "limit": limit, "met": met, **more})
         verdict = "" if met is None else f"at most {limit:.3f}: {'kept' if met else 'MISSED'}"
         print(f"{what:<46} {value:>8.3f} {unit:<10} {verdict}", flush=True)
 
     def compare(self, what, ours, other, bytes_, limit):
-        """Times of both ways, in pairs."""
-        ratios, rest = ([time(mine) / time(its) for mine, its in zip(ours, other)] for time in (lambda one: one[0], no_driver))
+        """Compares the times of both ways in pairs."""
+        ratios, rest = ([time(mine) / time(its) for mine, its in zip(ours, other)]
+                        for time in (lambda one: one[0], no_driver))
         print(f"  pairs {' '.join(f'{ratio:.3f}' for ratio in ratios)}; without the driver's steps "
               f"{' '.join(f'{ratio:.3f}' for ratio in rest)}")
-        self.add(what, "x plain", statistics.median(ratios), limit, ratios=ratios, without_driver=rest, plain=self.side("plain", other, bytes_), virgate=self.side("virgate", ours, bytes_))
+        self.add(what, "x plain", statistics.median(ratios), limit, ratios=ratios, without_driver=rest,
+                 plain=self.side("plain", other, bytes_), virgate=self.side("virgate", ours, bytes_))
 
     @staticmethod
     def side(name, times, bytes_):
@@ -234,19 +240,20 @@ def size_text(size):
     return f"{size} {'MiB' if SIM else 'GiB'}"
 
 
-def measure_size(report, folder, target, size, rounds, restored):
-    """The two take turns, and turns at being the first."""
-    need_room(folder, target == "tmpfs", size * UNIT << 20, size * UNIT << 20)
+def measure_size(report, directory, target, size, rounds, restored):
+    """Measures both ways in alternating turns; each goes first equally often."""
+    need_room(directory, target == "tmpfs", size * UNIT << 20, size * UNIT << 20)
     ways = [Way("plain"), Way("virgate", "none" if takes("dump", "--compress") else None)]
-    rates, program = [], Weights(f"{folder}/said", size * UNIT)
+    rates, program = [], Weights(f"{directory}/said", size * UNIT)
     try:
         for number in range(rounds):
             for way in ways if number % 2 == 0 else reversed(ways):
-                turn(way, program, folder, restored, target == "disk", rates)
+                turn(way, program, directory, restored, target == "disk", rates)
     finally:
         program.stop()
     title = f"{size_text(size)}, {target}"
-    report.compare(f"dump {title}" + ("" if restored else ", runs on"), ways[1].dumps, ways[0].dumps, ways[0].stored, MOST)
+    report.compare(f"dump {title}" + ("" if restored else ", runs on"), ways[1].dumps, ways[0].dumps, ways[0].stored,
+                   MOST)
     if restored:
         report.compare(f"restore {title}", ways[1].restores, ways[0].restores, ways[0].stored, MOST)
     for way in ways:
@@ -255,14 +262,14 @@ def measure_size(report, folder, target, size, rounds, restored):
         report.add(f"reading {title}, one reader", "GB/s", rate / 1e9)
 
 
-def measure_halves(report, folder, size, rounds):
-    """With lz4, beside the plain one from disk."""
+def measure_halves(report, directory, size, rounds):
+    """Measures a half random process with lz4, beside the plain way, on disk."""
     if not takes("dump", "--compress"):
         raise Skip("dump does not compress yet")
     half = size * UNIT // 2
-    need_room(folder, False, 2 * half << 20, 2 * half << 20)
+    need_room(directory, False, 2 * half << 20, 2 * half << 20)
     ways, counted = [Way("plain"), Way("virgate", "lz4")], []
-    program = Weights(f"{folder}/said", f"{half}+{half}")
+    program = Weights(f"{directory}/said", f"{half}+{half}")
 
     def look(image):
         if not counted:
@@ -270,7 +277,7 @@ def measure_halves(report, folder, size, rounds):
     try:
         for number in range(rounds):
             for way in ways if number % 2 == 0 else reversed(ways):
-                turn(way, program, folder, True, True, [0], look if way.name == "plain" else None)
+                turn(way, program, directory, True, True, [0], look if way.name == "plain" else None)
     finally:
         program.stop()
     title = f"{size_text(size)}, half of it random, disk"
@@ -281,12 +288,12 @@ def measure_halves(report, folder, size, rounds):
     report.compare(f"dump {title}, lz4", ways[1].dumps, ways[0].dumps, ways[0].stored, None)
 
 
-def warm_up(folder):
-    """What both start with: programs in the page cache, the driver's compiler."""
-    program = Weights(f"{folder}/said", 16)
+def warm_up(directory):
+    """Brings the programs into the page cache, and makes the driver compile once, before anything is measured."""
+    program = Weights(f"{directory}/said", 16)
     try:
         for way in Way("plain"), Way("virgate"):
-            turn(way, program, folder, True, False, [0])
+            turn(way, program, directory, True, False, [0])
     finally:
         program.stop()
 
@@ -297,7 +304,7 @@ def main():
     halves, rounds = int(option("--halves", "8")), int(option("--rounds", "0"))
     where = {"tmpfs": option("--tmpfs", "/dev/shm"), "disk": option("--disk", "/var/tmp")}
     if set(targets) - set(where):
-        raise SystemExit(f"there is no target {' '.join(set(targets) - set(where))}, but: tmpfs disk")
+        raise SystemExit(f"unknown target {' '.join(set(targets) - set(where))}; the targets are: tmpfs disk")
     try:
         need_criu()
     except Skip as reason:
@@ -306,7 +313,7 @@ def main():
     adopt()
     wait_idle(Nvml())
     report = Report()
-    folders = {target: tempfile.mkdtemp(prefix="virgate-bench-", dir=folder) for target, folder in where.items()}
+    directories = {target: tempfile.mkdtemp(prefix="virgate-bench-", dir=parent) for target, parent in where.items()}
 
     def measure(what, function, *words):
         start = time.monotonic()
@@ -317,16 +324,16 @@ def main():
             report.skipped.append(f"{what}: {reason}")
             print(f"skip {what}: {reason}", flush=True)
     try:
-        warm_up(folders["tmpfs"])
+        warm_up(directories["tmpfs"])
         for size in sizes:
             for target in targets:
-                measure(f"{size_text(size)}, {target}", measure_size, folders[target], target, size,
+                measure(f"{size_text(size)}, {target}", measure_size, directories[target], target, size,
                         rounds or (2 if size <= 2 else 1), size in restores)
         if halves:
-            measure(f"{size_text(halves)} with lz4", measure_halves, folders["disk"], halves, rounds or 1)
+            measure(f"{size_text(halves)} with lz4", measure_halves, directories["disk"], halves, rounds or 1)
     finally:
-        for folder in folders.values():
-            shutil.rmtree(folder)
+        for directory in directories.values():
+            shutil.rmtree(directory)
     sys.exit(report.end(option("--json", None)))
 
 

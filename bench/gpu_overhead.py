@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""gpu_overhead.py BUILD_OR_BUNDLE [--json FILE] [--only PART,…]: what virgate run costs on a real
-GPU, beside native in one run. Native and Virgate take turns in random order within each pair, on one
-processor core; a second native process takes part as a control, so that the noise of the machine shows.
+"""gpu_overhead.py BUILD_OR_BUNDLE [--json FILE] [--only PART,…]: compares the speed of programs under virgate run with
+native ones on a real GPU. In each pair, a native and a Virgate process run in random order on one processor core. A
+second native process is the control, which shows the noise of the machine.
 
 Parts: small (PyTorch small-operation loop), matmul (4096³, bf16), start (a trivial CUDA program),
 many (20 programs starting at once)."""
@@ -19,9 +19,9 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "tests", "gpu")]
 from figures import Report, upper_bound
 from harness import EXAMPLES, PYTHON, Nvml, Skip, inside, need_module, virgate, wait_idle
 
-GENERATIONS = 8  # fresh processes, since each gets its own luck with addresses
-ROUNDS = 5  # pairs a generation
-TURNS = 12  # short blocks of each side in a pair, taken in turn: clocks and temperatures drift
+GENERATIONS = 8  # new processes, since random addresses make some processes faster
+ROUNDS = 5  # pairs in a generation
+TURNS = 12  # short blocks of each side in a pair, alternating, since clocks and temperatures drift
 COUNTS = {"small": 2000, "matmul": 120}  # operations a block, about 25 ms
 LIMITS = {"small": 1.02, "matmul": 1.005}
 TITLES = {"small": "PyTorch, small operations", "matmul": "PyTorch, 4096³ bf16 products"}
@@ -50,7 +50,7 @@ class Worker:
 
 
 def one_pair(workers, part, generator):
-    """The median of each side's blocks."""
+    """Returns the median of each side's blocks."""
     blocks = {kind: [] for kind in workers}
     for turn in range(TURNS):
         order = list(workers)
@@ -98,7 +98,7 @@ def timed(command):
 
 
 def start_times(report, rounds=100):
-    """Two native programs a round: one to compare with, both to see how far two of a kind are apart."""
+    """Starts two native programs in each round: one as the baseline, both to measure the noise."""
     program = [f"{EXAMPLES}/vector_add", "1024"]
     commands = {"native": program, "virgate": inside({"memory": "2G"}, program), "control": program}
     generator = random.Random(5)

@@ -1,5 +1,5 @@
-"""torch_worker.py CORE: one side of a pair. Does blocks of work when told on standard input, answers
-with the seconds. All sides share one core, since they take turns and cores differ."""
+"""torch_worker.py CORE: one side of a pair. Reads commands from standard input, does a block of work for each, and
+prints its seconds. All sides use the same core, since they never run at the same time and cores differ."""
 
 import gc
 import os
@@ -8,7 +8,7 @@ import time
 
 import torch
 
-SETS = 4  # matrices at different places in memory, used in turn: their place matters too
+SETS = 4  # matrices at different addresses, used in turn, since the address influences the speed
 matrices = []
 
 
@@ -50,7 +50,7 @@ def main():
     works = {"small": small, "matmul": matmul}
     for work in works.values():
         work(1000, 0)
-    stay_on(int(sys.argv[1]))  # only now: three start at a time
+    stay_on(int(sys.argv[1]))  # only now, since three workers start at the same time
     gc.collect()
     gc.disable()
     print("ready", flush=True)

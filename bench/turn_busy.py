@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""How busy a training loop of turn_torch.py keeps the GPU when it is alone: turn_busy.py [loop|small-loop]...
+"""Measures how busy a training loop of turn_torch.py keeps the GPU when it runs alone: turn_busy.py
+[loop|small-loop]...
 
-Compares a step of the loop with the same step replayed as a CUDA graph, for which the host does next to nothing. The
-second figure is from PyTorch's profiler, which slows the host: the part of the time in which a kernel or a copy ran."""
+The first figure compares a step of the loop with the same step replayed as a CUDA graph, which needs almost no work of
+the host. The second figure is from PyTorch's profiler, which slows the host: the part of the time in which a kernel or
+a copy ran."""
 
 import os
 import sys
@@ -24,7 +26,7 @@ def time_loop(loop, seconds):
 
 
 def capture_step(loop):
-    """Captures one step of the loop with a batch that stays."""
+    """Captures one step of the loop with a constant batch."""
     tokens = next(loop.batches).cuda()
     for group in loop.optimizer.param_groups:
         group["capturable"] = True
@@ -60,7 +62,7 @@ def time_graph(graph, steps):
 
 
 def profile_loop(loop):
-    """Returns the part of the time in which the GPU did something, and how many things it did in a step."""
+    """Returns the part of the time in which the GPU was busy, and the number of kernels and copies in a step."""
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
         steps = loop.work() + loop.work()
     events = sorted((event.time_range.start, event.time_range.end) for event in profiler.events()

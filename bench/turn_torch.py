@@ -3,8 +3,8 @@
   run KIND BEGIN END       works between the two times (CLOCK_MONOTONIC in ns); answers with a JSON list: [time,
                            units of work done] after each synchronization; of infer, closed and one [end, duration
                            in ns] for each request
-KIND: train, half, long, graph, loop, small-loop, infer, closed, one, small. Work counts as done when the GPU has ended
-it. A request of closed begins when the one before has ended, of infer and one each 5 ms."""
+KIND: train, half, long, graph, loop, small-loop, infer, closed, one, small. Work counts as done when the GPU has
+finished it. A request of closed begins when the previous one has ended; infer and one begin a request every 5 ms."""
 
 import json
 import os
@@ -33,7 +33,7 @@ class Products:
 
 
 class Half(Products):
-    """Busy for about 40 % of the time: 2 ms on the GPU, and 3 ms on the host."""
+    """Keeps the GPU busy for about 40 % of the time: 2 ms on the GPU, then 3 ms on the host."""
 
     def __init__(self):
         super().__init__(4096, 10)
@@ -83,8 +83,8 @@ class Tokens(torch.utils.data.Dataset):
 
 
 class Loop:
-    """A training loop as people write it: transformer, data loader with two processes, `.item()` each ten steps. With
-    small batches its host is hardly faster than the GPU."""
+    """A typical training loop: a transformer, a data loader with two processes, `.item()` every ten steps. With small
+    batches, the host is hardly faster than the GPU."""
 
     def __init__(self, batch):
         layer = nn.TransformerEncoderLayer(1024, 16, 4096, dropout=0.1, batch_first=True, norm_first=True,
@@ -112,7 +112,7 @@ class Loop:
 
 
 class Infer:
-    """A request: a multilayer perceptron of 16 layers, bound by its launches."""
+    """A request: a multilayer perceptron of 16 layers. Its duration is that of its launches."""
 
     def __init__(self):
         layers = [part for _ in range(16) for part in (nn.Linear(1024, 1024), nn.ReLU())]
