@@ -55,7 +55,8 @@ def floats():
         row(f"mma_k{k}_f32", where, FULL, mma(f"m16n8k{k}", "f32.f16.f16.f32", f(0, 4), r(0, a), r(8, b)))
         row(f"mma_k{k}_f16", where, PURE, mma(f"m16n8k{k}", "f16.f16.f16.f16", r(20, 2), r(0, a), r(8, b)))
         row(f"mma_k{k}_bf16", SINCE_AMPERE, FULL, mma(f"m16n8k{k}", "f32.bf16.bf16.f32", f(0, 4), r(0, a), r(8, b)))
-        row(f"mma_k{k}_tf32", SINCE_AMPERE, FULL, mma(f"m16n8k{k // 2}", "f32.tf32.tf32.f32", f(0, 4), r(0, a), r(8, b)))
+        row(f"mma_k{k}_tf32", SINCE_AMPERE, FULL,
+            mma(f"m16n8k{k // 2}", "f32.tf32.tf32.f32", f(0, 4), r(0, a), r(8, b)))
     row("mma_f64", SINCE_AMPERE, PURE, mma("m8n8k4", "f64.f64.f64.f64", g(0, 2), g(4, 1), g(5, 1)))
     for k, a, b in ((4, 2, 1), (8, 4, 2), (16, 8, 4)):
         row(f"mma_k{k}_f64", HOPPER + BLACKWELL, PURE, mma(f"m16n8k{k}", "f64.f64.f64.f64", g(0, 4), g(4, a), g(12, b)))
@@ -75,7 +76,8 @@ def floats():
 def scaled():
     zero = "%r12,{0,0},%r13,{0,0};"
     for kind, vector, shape, inputs, scale, sparse in (
-            ("mxf8f6f4", 1, "m16n8k32", "e4m3", "ue8m0", "m16n8k64"), ("mxf4", 2, "m16n8k64", "e2m1", "ue8m0", "m16n8k128"),
+            ("mxf8f6f4", 1, "m16n8k32", "e4m3", "ue8m0", "m16n8k64"),
+            ("mxf4", 2, "m16n8k64", "e2m1", "ue8m0", "m16n8k128"),
             ("mxf4nvf4", 4, "m16n8k64", "e2m1", "ue4m3", "m16n8k128")):
         types = f"row.col.f32.{inputs}.{inputs}.f32.{scale} {f(0, 4)},{r(0, 4)}"
         head = f"sync.aligned.kind::{kind}.block_scale.scale_vec::{vector}X"
@@ -98,12 +100,16 @@ def sparse():
     end = ",%r15,0x0"
     for before in (".sp", ".sp::ordered_metadata"):
         name = "sp_ordered" if "ordered" in before else "sp"
-        row(f"mma_{name}_f16", SINCE_AMPERE, PURE, mma("m16n8k16", "f16.f16.f16.f16", r(20, 2), r(0, 2), r(8, 2), before, end))
-        row(f"mma_{name}_f32", SINCE_AMPERE, FULL, mma("m16n8k16", "f32.f16.f16.f32", f(0, 4), r(0, 2), r(8, 2), before, end))
+        row(f"mma_{name}_f16", SINCE_AMPERE, PURE,
+            mma("m16n8k16", "f16.f16.f16.f16", r(20, 2), r(0, 2), r(8, 2), before, end))
+        row(f"mma_{name}_f32", SINCE_AMPERE, FULL,
+            mma("m16n8k16", "f32.f16.f16.f32", f(0, 4), r(0, 2), r(8, 2), before, end))
         row(f"mma_{name}_tf32", SINCE_AMPERE, FULL,
             mma("m16n8k16", "f32.tf32.tf32.f32", f(0, 4), r(0, 4), r(8, 4), before, end))
-        row(f"mma_{name}_s8", SINCE_AMPERE, FULL, mma("m16n8k64", "s32.s8.s8.s32", r(20, 4), r(0, 4), r(8, 4), before, end))
-        row(f"mma_{name}_e4m3", SINCE_ADA, FULL, mma("m16n8k64", "f32.e4m3.e4m3.f32", f(0, 4), r(0, 4), r(8, 4), before, end))
+        row(f"mma_{name}_s8", SINCE_AMPERE, FULL,
+            mma("m16n8k64", "s32.s8.s8.s32", r(20, 4), r(0, 4), r(8, 4), before, end))
+        row(f"mma_{name}_e4m3", SINCE_ADA, FULL,
+            mma("m16n8k64", "f32.e4m3.e4m3.f32", f(0, 4), r(0, 4), r(8, 4), before, end))
 
 
 def fragments():
@@ -182,33 +188,43 @@ def neither():
     row("tcgen05_alloc", SERVER, NONE, "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r5],32;\n"
         "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r5,32;\n"
         "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;")
-    row("tcgen05_ld", SERVER, NONE, "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0},[%r5];\ntcgen05.wait::ld.sync.aligned;")
-    row("tcgen05_st", SERVER, NONE, "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r5],{%r0};\ntcgen05.wait::st.sync.aligned;")
-    row("tcgen05_cp", SERVER, NONE, "tcgen05.cp.cta_group::1.128x256b [%r5],%d1;\ntcgen05.shift.cta_group::1.down [%r5];")
+    row("tcgen05_ld", SERVER, NONE,
+        "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0},[%r5];\ntcgen05.wait::ld.sync.aligned;")
+    row("tcgen05_st", SERVER, NONE,
+        "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r5],{%r0};\ntcgen05.wait::st.sync.aligned;")
+    row("tcgen05_cp", SERVER, NONE,
+        "tcgen05.cp.cta_group::1.128x256b [%r5],%d1;\ntcgen05.shift.cta_group::1.down [%r5];")
     row("tcgen05_commit", SERVER, NONE, "tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%d1];")
     row("dp4a", ALL, NONE, "dp4a.s32.s32 %r0,%r1,%r2,%r3;\ndp2a.lo.s32.s32 %r4,%r5,%r6,%r7;")
     row("fma_f16", ALL, NONE, "fma.rn.f16x2 %r0,%r1,%r2,%r3;\nfma.rn.f16 %h0,%h1,%h2,%h3;")
-    row("fma_f32", ALL, NONE, "fma.rn.f32 %f0,%f1,%f2,%f3;\nfma.rz.sat.ftz.f32 %f4,%f5,%f6,%f7;\nadd.rm.f32 %f8,%f9,%f1;\n"
+    row("fma_f32", ALL, NONE,
+        "fma.rn.f32 %f0,%f1,%f2,%f3;\nfma.rz.sat.ftz.f32 %f4,%f5,%f6,%f7;\nadd.rm.f32 %f8,%f9,%f1;\n"
         "sub.f32 %f10,%f11,%f1;\nmul.f32 %f12,%f13,%f1;\nneg.f32 %f14,%f14;\nfma.rp.f32 %f15,%f14,%f14,0f3F800001;")
     row("fma_f64", ALL, NONE, "fma.rn.f64 %g0,%g1,%g2,%g3;\nadd.f64 %g4,%g5,%g6;")
-    row("cvt", ALL, NONE, "cvt.f32.f16 %f0,%h0;\ncvt.rn.f16.f32 %h1,%f2;\nadd.f32 %f1,%f0,%f2;\nfma.rn.f32 %f4,%f0,%f1,%f4;")
+    row("cvt", ALL, NONE,
+        "cvt.f32.f16 %f0,%h0;\ncvt.rn.f16.f32 %h1,%f2;\nadd.f32 %f1,%f0,%f2;\nfma.rn.f32 %f4,%f0,%f1,%f4;")
     row("cvt_tf32", SINCE_AMPERE, NONE, "cvt.rna.tf32.f32 %r0,%f0;")
-    row("wide", ALL, NONE, "mad.wide.s32 %d1,%r1,%r2,%d1;\nmul.wide.u32 %d2,%r3,%r4;\nst.global.u64 [%d0],%d1;\nst.global.u64 [%d0+8],%d2;")
+    row("wide", ALL, NONE, "mad.wide.s32 %d1,%r1,%r2,%d1;\nmul.wide.u32 %d2,%r3,%r4;\nst.global.u64 [%d0],%d1;\n"
+        "st.global.u64 [%d0+8],%d2;")
     row("redux", SINCE_AMPERE, NONE, "redux.sync.add.s32 %r0,%r1,0xffffffff;")
-    row("atomics", ALL, NONE, "atom.global.add.f32 %f0,[%d0],%f1;\nred.global.add.u32 [%d0],%r1;\nbar.sync 0;\nvote.sync.ballot.b32 %r2,%q0,0xffffffff;\n"
-        "shfl.sync.bfly.b32 %r3,%r4,1,31,0xffffffff;\nprmt.b32 %r5,%r6,%r7,%r8;\nlop3.b32 %r9,%r10,%r11,%r12,0x96;\nshf.l.wrap.b32 %r13,%r14,%r15,%r16;")
-    row("sine", ALL, NONE, "sin.approx.f32 %f0,%f1;\nex2.approx.f32 %f2,%f3;\nrcp.rn.f32 %f4,%f5;\nsqrt.rn.f32 %f6,%f7;\ndiv.rn.f32 %f8,%f9,%f10;\ndiv.u32 %r0,%r1,%r2;")
+    row("atomics", ALL, NONE, "atom.global.add.f32 %f0,[%d0],%f1;\nred.global.add.u32 [%d0],%r1;\nbar.sync 0;\n"
+        "vote.sync.ballot.b32 %r2,%q0,0xffffffff;\nshfl.sync.bfly.b32 %r3,%r4,1,31,0xffffffff;\n"
+        "prmt.b32 %r5,%r6,%r7,%r8;\nlop3.b32 %r9,%r10,%r11,%r12,0x96;\nshf.l.wrap.b32 %r13,%r14,%r15,%r16;")
+    row("sine", ALL, NONE, "sin.approx.f32 %f0,%f1;\nex2.approx.f32 %f2,%f3;\nrcp.rn.f32 %f4,%f5;\n"
+        "sqrt.rn.f32 %f6,%f7;\ndiv.rn.f32 %f8,%f9,%f10;\ndiv.u32 %r0,%r1,%r2;")
 
 
 def kernel(name, body):
     """Loads all registers from memory and stores them, so that ptxas removes nothing."""
     loads, stores = [], []
-    for letter, kind, count, size, at in (("r", "b32", 32, 4, 0), ("f", "f32", 32, 4, 128), ("g", "f64", 16, 8, 512), ("h", "b16", 4, 8, 2512)):
+    for letter, kind, count, size, at in (("r", "b32", 32, 4, 0), ("f", "f32", 32, 4, 128), ("g", "f64", 16, 8, 512),
+                                          ("h", "b16", 4, 8, 2512)):
         for i in range(count):
             loads.append(f"ld.global.{kind} %{letter}{i},[%d0+{at + size * i}];")
             stores.append(f"st.global.{kind} [%d0+{at + size * i}],%{letter}{i};")
     return (f".visible .entry {name}(.param .u64 to)\n{{\n.reg .b32 %r<32>;\n.reg .f32 %f<32>;\n.reg .b64 %d<4>;\n"
-            ".reg .f64 %g<16>;\n.reg .b16 %h<4>;\n.reg .pred %q<2>;\nld.param.u64 %d0,[to];\ncvta.to.global.u64 %d0,%d0;\n"
+            ".reg .f64 %g<16>;\n.reg .b16 %h<4>;\n.reg .pred %q<2>;\n"
+            "ld.param.u64 %d0,[to];\ncvta.to.global.u64 %d0,%d0;\n"
             "ld.global.b64 %d1,[%d0+700];\nld.global.b64 %d2,[%d0+708];\n" + "\n".join(loads) +
             f"\nsetp.eq.u32 %q0,%r1,%r2;\n{body}\n" + "\n".join(stores) + "\nret;\n}\n")
 

@@ -74,7 +74,8 @@ def main():
     for path in sys.argv[2:]:
         wrong += check(path, architectures, rows)
         checked.add(read_kernels(path)[0])
-    wrong += [f"sm_{architecture} is in the table, and no cubin shows it" for architecture in set(architectures) - checked]
+    wrong += [f"sm_{architecture} is in the table, but no cubin is for it"
+              for architecture in set(architectures) - checked]
     if not architectures or not rows:
         wrong.append(f"{sys.argv[1]} has no table")
     for line in wrong:
