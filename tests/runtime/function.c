@@ -94,9 +94,9 @@ CONFORM(libraries)
 CONFORM(unknown_export_table_is_refused)
 {
 	const void *table = NULL;
-	const cudaUUID_t nobody = {{0}};
+	const cudaUUID_t unknown = {{0}};
 
-	FAILS(cudaGetExportTable(&table, &nobody));
+	FAILS(cudaGetExportTable(&table, &unknown));
 	cudaGetLastError();
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # run-gpu.sh BUILD_OR_BUNDLE: runs the programs runtime_* on this machine's GPU with NVIDIA's libcudart.so.13 and with
-# ours, and with ours on the simulated GPU. A test passes if all libraries that do not skip it pass it. NVIDIA's library is
-# in $NVIDIAS or /usr/local/cuda/lib64; without it only ours is run.
+# ours, and with ours on the simulated GPU. A test passes if all libraries that do not skip it pass it. NVIDIA's library
+# is in $NVIDIAS or /usr/local/cuda/lib64; without it only ours is run.
 set -u
 root=$(cd "$1" && pwd) || exit 2
 if [ -d "$root/libexec/virgate" ]; then
@@ -27,7 +27,8 @@ run() {
 		LD_LIBRARY_PATH=$2${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} timeout -k 5 120 "$program" >"$work/output" 2>&1
 		status=$?
 		sed "s/^/$1: $(basename "$program"): /" "$work/output" | grep -v ': ok '
-		sed -n "s/^\(ok\|FAIL\|skip\) \([a-z_0-9]*\).*/$(basename "$program") \2 \1/p" "$work/output" >>"$work/$1"
+		sed -n "s/^\(ok\|FAIL\|skip\) \([a-z_0-9]*\).*/$(basename "$program") \2 \1/p" "$work/output" \
+			>>"$work/$1"
 		[ "$status" -le 1 ] || [ "$status" = 77 ] || echo "$(basename "$program") (exit) FAIL" >>"$work/$1"
 	done
 	sort -o "$work/$1" "$work/$1"
@@ -50,7 +51,13 @@ fi
 # Prints one line for each test that one of the three fails or does not reach.
 cat "$work/ours" "$work/simulated" "$work/nvidias" | awk '
 	{ test = $1 " " $2; seen[test]++; if ($3 == "FAIL") bad[test] = 1; if ($3 == "ok") good[test] = 1 }
-	END { for (test in seen) if (bad[test] || seen[test] != 3) print "FAIL", test; else if (good[test]) print "ok", test }
+	END {
+		for (test in seen)
+			if (bad[test] || seen[test] != 3)
+				print "FAIL", test
+			else if (good[test])
+				print "ok", test
+	}
 ' | sort >"$work/all"
 grep '^FAIL' "$work/all"
 passed=$(grep -c '^ok' "$work/all") failed=$(grep -c '^FAIL' "$work/all")
