@@ -1,5 +1,5 @@
-// exporter SIZE N COMMAND…: exports SIZE bytes of device memory as descriptor N, then runs the
-// command with it: a descriptor from outside of every vGPU.
+// exporter SIZE N COMMAND…: exports SIZE MiB of device memory as descriptor N, and runs the command with this
+// descriptor, which comes from outside every vGPU.
 #include <cuda.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void must(CUresult result, const char *what)
+static void check_result(CUresult result, const char *what)
 {
 	const char *name = "?";
 
@@ -21,22 +21,22 @@ static void must(CUresult result, const char *what)
 	exit(1);
 }
 
-static int export(size_t bytes)
+static int export_memory(size_t bytes)
 {
 	CUdevice device;
 	CUcontext context;
 	CUmemGenericAllocationHandle handle;
 	int descriptor = -1;
 
-	must(cuInit(0), "cuInit");
-	must(cuDeviceGet(&device, 0), "cuDeviceGet");
-	must(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
-	must(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+	check_result(cuInit(0), "cuInit");
+	check_result(cuDeviceGet(&device, 0), "cuDeviceGet");
+	check_result(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+	check_result(cuCtxSetCurrent(context), "cuCtxSetCurrent");
 	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
-	must(cuMemCreate(&handle, bytes, &wanted, 0), "cuMemCreate");
-	must(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+	check_result(cuMemCreate(&handle, bytes, &wanted, 0), "cuMemCreate");
+	check_result(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
 		"cuMemExportToShareableHandle");
 	return descriptor;
 }
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "exporter SIZE(M) N COMMAND…\n");
 		return 2;
 	}
-	int descriptor = export((size_t)atoi(argv[1]) << 20), wanted = atoi(argv[2]), status;
+	int descriptor = export_memory((size_t)atoi(argv[1]) << 20), wanted = atoi(argv[2]), status;
 	pid_t child = fork();
 	if (child == 0) {
 		if (dup2(descriptor, wanted) < 0 || fcntl(wanted, F_SETFD, 0) < 0)

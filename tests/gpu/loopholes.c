@@ -1,6 +1,5 @@
-// loopholes WHAT MIB…: ways to memory that no quota saw, tried by a program inside a vGPU. Ends with
-// one line that starts with "held: " if the quota covered them, and with "lost: " and what was wrong
-// otherwise.
+// loopholes WHAT MIB…: tries to allocate memory around a quota, inside a vGPU. The last line of output starts with
+// "held: " if the quota covers the memory, otherwise with "lost: " and the error.
 #include <cuda.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -30,7 +29,7 @@ static const size_t MiB = 1 << 20;
 		}                                                                                  \
 	} while (0)
 
-// What the quota has left.
+// Returns the bytes that are left of the quota.
 static size_t left(void)
 {
 	size_t free, total;
@@ -39,9 +38,10 @@ static size_t left(void)
 	return free;
 }
 
-static int export(size_t bytes);
+static int export_memory(size_t bytes);
 
-// What the driver takes for itself at the first of its calls is measured before anything is compared.
+// Makes the driver allocate what it needs for itself at its first calls, and lets the daemon measure it, before
+// anything is compared.
 static void begin(void)
 {
 	CUcontext context;
@@ -49,7 +49,7 @@ static void begin(void)
 	WORKS(cuInit(0));
 	WORKS(cuDevicePrimaryCtxRetain(&context, 0));
 	WORKS(cuCtxSetCurrent(context));
-	close(export(2 * MiB));
+	close(export_memory(2 * MiB));
 	left();
 	poll(NULL, 0, 600);
 	left();
@@ -65,8 +65,8 @@ static void await_left(size_t wanted, int ms)
 	}
 }
 
-// Memory that nothing but a descriptor keeps.
-static int export(size_t bytes)
+// Allocates memory that only a descriptor keeps allocated. Returns the descriptor.
+static int export_memory(size_t bytes)
 {
 	CUmemGenericAllocationHandle handle;
 	int descriptor = -1;
@@ -93,7 +93,7 @@ static int duplicated(size_t bytes)
 {
 	begin();
 	size_t before = left();
-	int descriptor = export(bytes), copy = dup(descriptor);
+	int descriptor = export_memory(bytes), copy = dup(descriptor);
 
 	close(descriptor);
 	MUST(left() == before - bytes);
@@ -137,12 +137,12 @@ static int sent(size_t bytes)
 
 	begin();
 	size_t before = left();
-	int descriptor = export(bytes);
+	int descriptor = export_memory(bytes);
 	MUST(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
 	send_descriptor(ends[0], descriptor);
 	close(descriptor);
 	close(ends[0]);
-	MUST(left() == before - bytes); // nobody has it but the socket
+	MUST(left() == before - bytes); // only the message in the socket has it
 	descriptor = receive_descriptor(ends[1]);
 	MUST(left() == before - bytes);
 	close(descriptor);
@@ -150,7 +150,7 @@ static int sent(size_t bytes)
 	return 0;
 }
 
-// Two pieces, of which one has two descriptors.
+// Exports two allocations, one of them with two descriptors.
 static int several(size_t bytes)
 {
 	CUmemGenericAllocationHandle handle;
@@ -161,7 +161,7 @@ static int several(size_t bytes)
 
 	begin();
 	size_t before = left();
-	other = export(2 * bytes);
+	other = export_memory(2 * bytes);
 	WORKS(cuMemCreate(&handle, bytes, &wanted, 0));
 	WORKS(cuMemExportToShareableHandle(&first, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	WORKS(cuMemExportToShareableHandle(&second, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
@@ -176,7 +176,7 @@ static int several(size_t bytes)
 	return 0;
 }
 
-// The exporter ends, and leaves its memory to us: the vGPU goes on being charged for it.
+// The exporting process ends, and this process has a descriptor: the vGPU is still charged for the memory.
 static int dead(size_t bytes, char **argv)
 {
 	int ends[2], status;
@@ -193,8 +193,8 @@ static int dead(size_t bytes, char **argv)
 	}
 	close(ends[0]);
 	MUST(waitpid(child, &status, 0) == child && status == 0);
-	await_left(before - bytes, 5000); // its context has gone
-	poll(NULL, 0, 600);		  // and the daemon has looked more than once
+	await_left(before - bytes, 5000); // until its context is refunded
+	poll(NULL, 0, 600);		  // until the daemon has measured more than once
 	MUST(left() == before - bytes);
 	must_be_refused(before - bytes + 2 * MiB);
 	int descriptor = receive_descriptor(ends[1]);
@@ -207,18 +207,18 @@ static int dead(size_t bytes, char **argv)
 static int giver(size_t bytes, int socket)
 {
 	begin();
-	send_descriptor(socket, export(bytes));
+	send_descriptor(socket, export_memory(bytes));
 	return 0;
 }
 
-// Over exec a copy goes to the next program of the same process.
+// A copy of the descriptor survives exec, and belongs to the next program of the same process.
 static int before_exec(size_t bytes, char **argv)
 {
 	begin();
 	size_t before = left();
 	char text[32];
 
-	MUST(dup2(export(bytes), 9) == 9 && fcntl(9, F_SETFD, 0) == 0);
+	MUST(dup2(export_memory(bytes), 9) == 9 && fcntl(9, F_SETFD, 0) == 0);
 	snprintf(text, sizeof text, "%zu", before);
 	execl("/proc/self/exe", argv[0], "after", argv[2], text, NULL);
 	return 127;
@@ -233,7 +233,7 @@ static int after_exec(size_t bytes, size_t before)
 	return 0;
 }
 
-// A library with a variable of that size, and one kernel that does not use it.
+// Loads a library with a variable of `bytes` bytes, and a kernel that does not use it.
 static CUresult load_library(size_t bytes, CUlibrary *ret_library)
 {
 	char image[400];
@@ -243,14 +243,15 @@ static CUresult load_library(size_t bytes, CUlibrary *ret_library)
 	return cuLibraryLoadData(ret_library, image, NULL, NULL, 0, NULL, NULL, 0);
 }
 
-// So that somebody outside can look at what the GPU holds.
-static void hold(void)
+// Waits, so that loopholes.py can measure the memory used on the GPU.
+static void wait_for_measurement(void)
 {
 	puts("holding");
 	poll(NULL, 0, 700);
 }
 
-// Loaded with the first kernel that is asked for, and refused there; what was never asked for is free.
+// A library uses memory from its first cuLibraryGetKernel on, which is refused if the memory does not fit. A library
+// without such a call uses none.
 static int libraries(size_t bytes)
 {
 	enum { MOST = 64 };
@@ -273,7 +274,7 @@ static int libraries(size_t bytes)
 	MUST(result == CUDA_ERROR_OUT_OF_MEMORY);
 	MUST(count * bytes <= before && (count + 2) * bytes > before);
 	MUST(before - left() >= count * bytes);
-	hold();
+	wait_for_measurement();
 	MUST(cuLibraryGetKernel(&kernel, last, "small") == CUDA_ERROR_OUT_OF_MEMORY);
 	WORKS(cuLibraryUnload(last));
 	for (size_t i = 0; i < count; i++)
@@ -282,8 +283,8 @@ static int libraries(size_t bytes)
 	return 0;
 }
 
-// Every context loads a library anew. One that is in use cannot be unloaded where it does not fit: the
-// first may be too much, and then no more is loaded.
+// Every context loads a library again. A library in use cannot be unloaded from a context where it does not fit: the
+// first one may exceed the limit, but no other is loaded then.
 static int contexts(size_t bytes)
 {
 	enum { LIBRARIES = 3 };
@@ -306,9 +307,9 @@ static int contexts(size_t bytes)
 	for (int i = 0; i < 2 * LIBRARIES; i++) {
 		kernel = NULL;
 		MUST(cuLibraryGetKernel(&kernel, libraries[i % LIBRARIES], "small") == CUDA_ERROR_OUT_OF_MEMORY);
-		MUST(!kernel); // which the driver may have loaded
+		MUST(!kernel); // not returned, although the driver may have loaded it
 	}
-	hold();
+	wait_for_measurement();
 	return 0;
 }
 
@@ -335,8 +336,8 @@ static CUmodule load_local(void)
 	return module;
 }
 
-// A first launch takes what every thread that the GPU can hold may need: refused before it is there,
-// however it is launched.
+// At the first launch of a kernel, the driver allocates local memory for every thread that the GPU can run at once.
+// Every kind of launch is refused before this allocation.
 static int local_memory(void)
 {
 	CUdeviceptr out;
@@ -373,14 +374,14 @@ static int local_memory(void)
 	WORKS(cuStreamSynchronize(stream));
 	MUST(before - left() >= 1024 * each && before - left() <= 1024 * each + 32 * MiB);
 	before = left();
-	WORKS(cuLaunchKernel(mild, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL)); // it is there
+	WORKS(cuLaunchKernel(mild, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL)); // the local memory exists already
 	WORKS(cuStreamSynchronize(stream));
 	MUST(left() == before);
-	hold();
+	wait_for_measurement();
 	return 0;
 }
 
-// What the current context has is of no use to a kernel that runs in another one.
+// The local memory of the current context does not serve a kernel that runs in another context.
 static int elsewhere(void)
 {
 	CUcontext second, first;
@@ -400,7 +401,7 @@ static int elsewhere(void)
 	WORKS(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	WORKS(cuCtxSetCurrent(first));
 	WORKS(cuGraphCreate(&graph, 0));
-	WORKS(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048)); // all that the kernel needs
+	WORKS(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048)); // enough for the kernel
 	poll(NULL, 0, 600);
 	left();
 	poll(NULL, 0, 600);
@@ -409,7 +410,7 @@ static int elsewhere(void)
 		.blockDimY = 1, .blockDimZ = 1, .kernelParams = parameters, .ctx = second};
 	MUST(cuGraphAddKernelNode(&node, graph, NULL, 0, &of_node) == CUDA_ERROR_OUT_OF_MEMORY);
 	MUST(cuLaunchKernel(mild, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL) == CUDA_ERROR_OUT_OF_MEMORY);
-	hold();
+	wait_for_measurement();
 	return 0;
 }
 

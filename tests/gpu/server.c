@@ -1,9 +1,10 @@
-// server MIB VALUE [PIECE]: fills device memory with the value and answers requests, one a line of standard input. With
-// PIECE, the memory is of cuMemCreate, so many MiB each, and the first piece is mapped at a second address, too.
+// server MIB VALUE [PIECE]: fills device memory with the value and answers requests, which are lines of standard input.
+// With PIECE, cuMemCreate creates the memory in pieces of PIECE MiB; the first piece is also mapped at a second
+// address.
 //   check          reads three places of the memory and prints "right" or "wrong"
 //   write VALUE    fills the memory with another value, and prints "written"
 //   set MIB VALUE  writes one word at the beginning of that MiB, and prints "set"
-//   block SECONDS  gives the GPU work that lasts so long, prints "begun", and does not wait for it
+//   block SECONDS  queues work that lasts so long, prints "begun", and does not wait for it
 //   copy           copies the memory to pinned host memory and back, chunk by chunk, and prints the seconds of each way
 #include <stdint.h>
 #include <stdio.h>
@@ -37,8 +38,9 @@ static const CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED
 static const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
 				       .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 
-// Returns memory of pieces, of which only the mappings are left, and the second address of the first piece.
-static CUdeviceptr create(size_t mib, size_t piece, CUdeviceptr *ret_alias)
+// Creates and maps memory in pieces, and releases their handles. Returns its address; *ret_alias is the second address
+// of the first piece.
+static CUdeviceptr create_pieces(size_t mib, size_t piece, CUdeviceptr *ret_alias)
 {
 	CUdeviceptr memory;
 	CUmemGenericAllocationHandle handle;
@@ -85,7 +87,7 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-// One chunk of host memory serves for all.
+// Copies the memory to one chunk of pinned host memory and back, and measures both ways.
 static void copy(CUdeviceptr memory, size_t mib, CUstream stream, double ret_seconds[2])
 {
 	static const size_t chunk = 128;
@@ -125,15 +127,16 @@ int main(int argc, char **argv)
 	DO(cuDevicePrimaryCtxRetain(&context, 0));
 	DO(cuCtxSetCurrent(context));
 	DO(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	memory = piece ? create(mib, piece, &alias) : allocate(mib);
+	memory = piece ? create_pieces(mib, piece, &alias) : allocate(mib);
 	DO(cuMemsetD32(memory, value, mib * WORDS));
 	DO(cuCtxSynchronize());
 	printf("ready\n");
 	fflush(stdout);
 	while (fgets(line, sizeof line, stdin)) {
-		if (strcmp(line, "check\n") == 0)
-			printf("%s\n", is_right(memory, mib, value) && (!alias || is_right(alias, piece, value)) ? "right" : "wrong");
-		else if (strcmp(line, "copy\n") == 0) {
+		if (strcmp(line, "check\n") == 0) {
+			int right = is_right(memory, mib, value) && (!alias || is_right(alias, piece, value));
+			printf("%s\n", right ? "right" : "wrong");
+		} else if (strcmp(line, "copy\n") == 0) {
 			copy(memory, mib, stream, took);
 			printf("%.4f %.4f\n", took[0], took[1]);
 		} else if (sscanf(line, "write %u", &value) == 1) {

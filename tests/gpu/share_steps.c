@@ -1,5 +1,5 @@
-// `virgate` with the steps of sharing built in: VIRGATE_SHARE_STEP=N sends the process VIRGATE_SHARE_SIGNAL at its Nth
-// step, and says which one that is.
+// `virgate` with the steps of sharing built in: at step number VIRGATE_SHARE_STEP, the process prints the step's name
+// and gets the signal VIRGATE_SHARE_SIGNAL.
 #include "share/step.h"
 
 #include <signal.h>

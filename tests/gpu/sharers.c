@@ -1,6 +1,6 @@
-// sharers WHAT MIB: a process allocates device memory, two others open it (as WHAT: handles, descriptors, pools), and
-// all of them go in an order in which the memory outlives its owner: it must be charged once, and as long as it is
-// there. Ends with a line that starts with "held: ", or with "lost: " and what was wrong.
+// sharers WHAT MIB: one process allocates device memory, and two others open it by WHAT: handles, descriptors or pools.
+// The owner is killed before the others close the memory: it must be charged once, for as long as it exists. The last
+// line of output starts with "held: ", or with "lost: " and the error.
 #include <cuda.h>
 #include <poll.h>
 #include <signal.h>
@@ -46,7 +46,7 @@ static size_t left(void)
 	return free;
 }
 
-// What the driver takes for itself comes in small steps, in any of the processes.
+// Waits until `wanted` bytes are left, with some slack: the driver allocates memory for itself in each process.
 static void await_left(size_t wanted, const char *when)
 {
 	const size_t slack = 8 * MiB;
@@ -56,7 +56,7 @@ static void await_left(size_t wanted, const char *when)
 		good = left() <= wanted + slack && wanted <= left() + slack;
 		poll(NULL, 0, 100);
 	}
-	poll(NULL, 0, 600); // and it stays so when the daemon has measured
+	poll(NULL, 0, 600); // the figure must be the same after the daemon has measured
 	if (!good || left() > wanted + slack || wanted > left() + slack) {
 		printf("lost: %s: %zu MiB are left, %zu should be\n", when, left() / MiB, wanted / MiB);
 		exit(1);
@@ -69,7 +69,7 @@ struct parcel {
 	CUmemPoolPtrExportData pointer;
 };
 
-static void give(int socket, const struct parcel *parcel, int descriptor)
+static void send_parcel(int socket, const struct parcel *parcel, int descriptor)
 {
 	char control[CMSG_SPACE(sizeof(int))] = {0};
 	struct iovec vector = {(void *)(uintptr_t)parcel, sizeof *parcel};
@@ -87,7 +87,7 @@ static void give(int socket, const struct parcel *parcel, int descriptor)
 	MUST(sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *parcel);
 }
 
-static bool take(int socket, struct parcel *ret_parcel, int *ret_descriptor)
+static bool receive_parcel(int socket, struct parcel *ret_parcel, int *ret_descriptor)
 {
 	char control[CMSG_SPACE(sizeof(int))];
 	struct iovec vector = {ret_parcel, sizeof *ret_parcel};
@@ -105,7 +105,7 @@ static bool take(int socket, struct parcel *ret_parcel, int *ret_descriptor)
 static CUdeviceptr address;
 static CUmemGenericAllocationHandle physical;
 
-static void map(void)
+static void map_memory(void)
 {
 	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
 		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -140,7 +140,7 @@ static void allocate(struct parcel *parcel, int *ret_descriptor)
 		WORKS(cuMemCreate(&physical, bytes, &wanted, 0));
 		WORKS(cuMemExportToShareableHandle(ret_descriptor, physical, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 						   0));
-		map();
+		map_memory();
 	} else {
 		WORKS(cuMemAlloc(&address, bytes));
 		WORKS(cuIpcGetMemHandle(&parcel->handle, address));
@@ -149,7 +149,7 @@ static void allocate(struct parcel *parcel, int *ret_descriptor)
 	WORKS(cuCtxSynchronize());
 }
 
-static void open_it(const struct parcel *parcel, int descriptor)
+static void open_memory(const struct parcel *parcel, int descriptor)
 {
 	unsigned int word = 0;
 
@@ -160,7 +160,7 @@ static void open_it(const struct parcel *parcel, int descriptor)
 	} else if (way == DESCRIPTORS) {
 		WORKS(cuMemImportFromShareableHandle(&physical, (void *)(intptr_t)descriptor,
 			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
-		map();
+		map_memory();
 	} else {
 		WORKS(cuIpcOpenMemHandle(&address, parcel->handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 	}
@@ -168,7 +168,7 @@ static void open_it(const struct parcel *parcel, int descriptor)
 	MUST(word == 0xcafe);
 }
 
-static void close_it(void)
+static void close_memory(void)
 {
 	if (way == HANDLES) {
 		WORKS(cuIpcCloseMemHandle(address));
@@ -178,29 +178,29 @@ static void close_it(void)
 	} else {
 		WORKS(cuMemFreeAsync(address, stream));
 		WORKS(cuStreamSynchronize(stream));
-		WORKS(cuMemPoolDestroy(pool)); // until here all that was opened of it stays
+		WORKS(cuMemPoolDestroy(pool)); // frees the memory that was opened from the pool
 	}
 }
 
-// b: begin, a: allocate, o: open, c: close.
-static void serve(int socket)
+// Handles requests in a child process. b: begin, a: allocate, o: open, c: close.
+static void serve_requests(int socket)
 {
 	struct parcel parcel;
 	int came, made;
 
-	while (take(socket, &parcel, &came)) {
+	while (receive_parcel(socket, &parcel, &came)) {
 		made = -1;
 		if (parcel.deed == 'b')
 			begin();
 		else if (parcel.deed == 'a')
 			allocate(&parcel, &made);
 		else if (parcel.deed == 'o')
-			open_it(&parcel, came);
+			open_memory(&parcel, came);
 		else
-			close_it();
+			close_memory();
 		if (came >= 0)
 			close(came);
-		give(socket, &parcel, made);
+		send_parcel(socket, &parcel, made);
 		if (made >= 0)
 			close(made);
 	}
@@ -212,7 +212,7 @@ struct child {
 	int socket;
 };
 
-static struct child start(void)
+static struct child start_child(void)
 {
 	struct child child;
 	int ends[2];
@@ -221,20 +221,21 @@ static struct child start(void)
 	child.pid = fork();
 	if (child.pid == 0) {
 		close(ends[0]);
-		serve(ends[1]);
+		serve_requests(ends[1]);
 	}
 	close(ends[1]);
 	child.socket = ends[0];
 	return child;
 }
 
-static void ask(const struct child *child, char deed, struct parcel *parcel, int descriptor, int *ret_descriptor)
+static void send_request(const struct child *child, char deed, struct parcel *parcel, int descriptor,
+			 int *ret_descriptor)
 {
 	int came;
 
 	parcel->deed = deed;
-	give(child->socket, parcel, descriptor);
-	MUST(take(child->socket, parcel, &came));
+	send_parcel(child->socket, parcel, descriptor);
+	MUST(receive_parcel(child->socket, parcel, &came));
 	if (ret_descriptor)
 		*ret_descriptor = came;
 }
@@ -247,33 +248,33 @@ int main(int argc, char **argv)
 	int descriptor = -1;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	bytes = (size_t)(argc > 2 ? atoi(argv[2]) : 0) / 32 * 32 * MiB; // whole steps of a pool
+	bytes = (size_t)(argc > 2 ? atoi(argv[2]) : 0) / 32 * 32 * MiB; // a multiple of the growth of a pool
 	while (way < NO_WAY && strcmp(what, ways[way]) != 0)
 		way++;
 	if (!bytes || way == NO_WAY)
 		return 2;
-	struct child owner = start(), users[2] = {start(), start()};
+	struct child owner = start_child(), users[2] = {start_child(), start_child()};
 	begin();
 	for (int i = 0; i < 2; i++)
-		ask(&users[i], 'b', &parcel, -1, NULL);
+		send_request(&users[i], 'b', &parcel, -1, NULL);
 	poll(NULL, 0, 600);
 	size_t without_owner = left();
-	ask(&owner, 'b', &parcel, -1, NULL);
+	send_request(&owner, 'b', &parcel, -1, NULL);
 	poll(NULL, 0, 600);
 	size_t before = left();
-	ask(&owner, 'a', &parcel, -1, &descriptor);
+	send_request(&owner, 'a', &parcel, -1, &descriptor);
 	await_left(before - bytes, "allocated");
 	for (int i = 0; i < 2; i++)
-		ask(&users[i], 'o', &parcel, descriptor, NULL);
+		send_request(&users[i], 'o', &parcel, descriptor, NULL);
 	if (descriptor >= 0)
 		close(descriptor);
 	await_left(before - bytes, "opened by two");
 	kill(owner.pid, SIGKILL);
 	MUST(waitpid(owner.pid, NULL, 0) == owner.pid);
 	await_left(without_owner - bytes, "its owner was killed");
-	ask(&users[0], 'c', &parcel, -1, NULL);
+	send_request(&users[0], 'c', &parcel, -1, NULL);
 	await_left(without_owner - bytes, "closed by one");
-	ask(&users[1], 'c', &parcel, -1, NULL);
+	send_request(&users[1], 'c', &parcel, -1, NULL);
 	await_left(without_owner, "closed by both");
 	printf("held: %s\n", what);
 	return 0;

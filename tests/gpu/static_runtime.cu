@@ -1,5 +1,5 @@
-// A program as nvcc links it by default, with the static CUDA runtime: reports what it sees of the
-// memory, allocates and computes, and is refused beyond that.
+// A program with the static CUDA runtime, which nvcc links by default. Reports the memory that it sees, allocates
+// memory, computes, and tries to allocate more than the limit.
 #include <cstdio>
 #include <cstdlib>
 
