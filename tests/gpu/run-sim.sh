@@ -1,6 +1,5 @@
 #!/bin/sh
-# run-sim.sh BUILD SCRIPT [WORD…]: a script of the GPU suite on a simulated GPU and with a daemon of its own. DEVICES:
-# how many GPUs.
+# run-sim.sh BUILD SCRIPT [WORD…]: runs a script of the GPU suite on DEVICES (1) simulated GPUs, with its own daemon.
 set -u
 build=$1
 script=$2

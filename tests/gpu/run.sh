@@ -1,8 +1,8 @@
 #!/bin/sh
-# run.sh BUILD_OR_BUNDLE [PART…]: the suite for a machine with an NVIDIA GPU, in a few minutes: what
-# the driver answers (conformance), natively and inside a vGPU, then programs inside vGPUs. Ends with
-# the counts of all parts; 77 without a GPU. It has a daemon of its own; vGPUs and settings of the
-# user are not touched. Checkpoints need CRIU, as $VIRGATE_CRIU or in PATH.
+# run.sh BUILD_OR_BUNDLE [PART…]: runs the suite for a machine with an NVIDIA GPU in a few minutes: the driver's
+# behaviour (conformance), natively and inside a vGPU, then programs inside vGPUs. Prints the counts of all parts at the
+# end; exits with 77 without a GPU. Uses its own daemon, and does not touch the user's vGPUs and settings. Checkpoints
+# need CRIU, as $VIRGATE_CRIU or in PATH.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "${1:-build}" && pwd) || exit 2
@@ -16,8 +16,9 @@ else
 fi
 [ $# -eq 0 ] || shift
 parts="conformance conformance-inside core core-inside vram vram-inside share share-inside space
-compute operation manager sharing broker examples runtime turns turns_mps eviction eviction_switch processes routes loopholes frameworks checkpoint"
-by_name='manager-stress frameworks-contended numba' # take minutes
+compute operation manager sharing broker examples runtime turns turns_mps eviction eviction_switch
+processes routes loopholes frameworks checkpoint"
+by_name='manager-stress frameworks-contended numba' # take minutes, and run only if they are named
 for part in "$@"; do
 	# shellcheck disable=SC2086
 	printf '%s\n' $parts $by_name | grep -qxF -e "$part" && continue
@@ -70,7 +71,7 @@ for part in "$@"; do
 	vram-inside) run "$part" 110 env ROOM=vram INSIDE="$virgate" "$here/../core/run-gpu.sh" "$root" ;;
 	share) run "$part" 110 env ROOM=share "$here/../core/run-gpu.sh" "$root" ;;
 	share-inside) run "$part" 110 env ROOM=share INSIDE="$virgate" "$here/../core/run-gpu.sh" "$root" ;;
-	manager-stress) # a minute of all calls from 512 threads
+	manager-stress) # calls all functions from 512 threads for a minute
 		run "$part" 140 env VIRGATE_STRESS_SECONDS=60 LIMIT=130 ROOM=manager \
 			"$here/../operation/wheels.sh" "$here/../core/run-gpu.sh" "$root" stress
 		;;
@@ -78,7 +79,7 @@ for part in "$@"; do
 		run "$part" 110 env ROOM="$part" "$here/../operation/wheels.sh" "$here/../core/run-gpu.sh" "$root" ;;
 	examples) run "$part" 110 "$here/../examples/run-gpu.sh" "$root" ;;
 	runtime) run "$part" 280 "$here/../runtime/run-gpu.sh" "$root" ;;
-	checkpoint) # CASES="train graph": only these of its cases; LARGE is the size of the one called large, in MiB
+	checkpoint) # CASES="train graph" selects cases; LARGE is the size of the case large, in MiB
 		# shellcheck disable=SC2086
 		run "$part" 280 python3 "$here/checkpoint.py" "$root" ${CASES:-} ;;
 	eviction) run "$part" 290 python3 "$here/$part.py" "$root" ;;
