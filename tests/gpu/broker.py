@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""broker.py [BUILD_OR_BUNDLE]: `virgate share publish`, `open`, `list` and `revoke` between programs: contents, seals,
-who is charged and for how long, each party killed, the ladder of revocation, and thousands of cycles without growth."""
+"""broker.py [BUILD_OR_BUNDLE]: tests `virgate share publish`, `open`, `list` and `revoke` between programs: contents,
+seals, which vGPU is charged until when, each process killed, the steps of a revocation, and thousands of cycles without
+growth."""
 
 import atexit
 import json
@@ -16,13 +17,13 @@ from harness import (MiB, PROGRAMS, SIM, VIRGATE, Nvml, Suite, check, inside, st
 FLAGS = ["--sim"] if SIM else []
 MEMORY = "1G" if SIM else "4G"
 SIZE = 64 * MiB if SIM else 1024 * MiB
-FOLDER = tempfile.mkdtemp(prefix="virgate-broker-")
+DIRECTORY = tempfile.mkdtemp(prefix="virgate-broker-")
 STARTED = []
-atexit.register(shutil.rmtree, FOLDER, True)
+atexit.register(shutil.rmtree, DIRECTORY, True)
 
 
 def said(process, words):
-    """Its next line, which has these words."""
+    """Reads the process's next line, checks that it contains these words, and returns it."""
     line = process.stdout.readline()
     check(words in line, f"said {line!r}, not {words!r}: {process.stderr.read() if not line else ''}")
     return line
@@ -80,7 +81,7 @@ def revoke(*words, name="w", good=True):
 
 
 def the_contents():
-    path, copy = f"{FOLDER}/contents", f"{FOLDER}/copy"
+    path, copy = f"{DIRECTORY}/contents", f"{DIRECTORY}/copy"
     contents = os.urandom(3 * MiB + 17)
     with open(path, "wb") as file:
         file.write(contents)
@@ -95,14 +96,14 @@ def the_contents():
 
 
 def key(name):
-    path = f"{FOLDER}/{name}"
+    path = f"{DIRECTORY}/{name}"
     if not os.path.exists(path):
         subprocess.run([VIRGATE, "key", "create", path], check=True, timeout=30, capture_output=True)
     return path
 
 
 def ends(code, words, *command, env=None):
-    """What it said; run to its end, with that status and those words."""
+    """Runs a command to its end, and checks its status and that its output has those words. Returns the output."""
     done = subprocess.run([VIRGATE, "share", *command, *FLAGS], capture_output=True, text=True, check=False, timeout=60,
                           env=dict(os.environ, **(env or {})))
     output = done.stdout + done.stderr
@@ -111,8 +112,8 @@ def ends(code, words, *command, env=None):
 
 
 def seals(where):
-    """The publisher in a vGPU, or not; readers outside."""
-    path, copy, good, other = f"{FOLDER}/sealed", f"{FOLDER}/verified", key("key"), key("other")
+    """The publisher runs in a vGPU, or outside if `where` is None; the readers run outside."""
+    path, copy, good, other = f"{DIRECTORY}/sealed", f"{DIRECTORY}/verified", key("key"), key("other")
     contents = os.urandom(5 * MiB + 3)
     with open(path, "wb") as file:
         file.write(contents)
@@ -139,7 +140,7 @@ def no_seal():
     finally:
         stop(one)
         gone()
-    settings = {"XDG_CONFIG_HOME": FOLDER, "VIRGATE_KEY": ""}  # none
+    settings = {"XDG_CONFIG_HOME": DIRECTORY, "VIRGATE_KEY": ""}  # no key
     ends(2, "the key that it was sealed with is missing", "open", "w", "--verify", env=settings)
     ends(2, "the key to seal it with is missing", "publish", "w", "--size", "1M", "--seal", env=settings)
     ends(2, "--writable and a seal exclude", "publish", "w", "--size", "1M", "--writable", "--key", key("key"))
@@ -148,7 +149,7 @@ def no_seal():
 
 
 def memory_goes_with_the_last():
-    """The whole device's figure: the publisher is killed, then the reader."""
+    """Kills the publisher, then the reader, and checks the memory used on the whole device."""
     nvml = Nvml()
     wait_idle(nvml)
     before = nvml.memory()["used"]
@@ -193,7 +194,7 @@ def the_daemon_is_killed():
     other = reader()
     with open(f"{os.environ['VIRGATE_RUNTIME_DIR']}/lock", encoding="ascii") as lock:
         os.kill(int(lock.read()), signal.SIGKILL)
-    # The publisher starts the next one by itself, and both are there again.
+    # The publisher starts the next daemon, and both register again.
     wait_for(lambda: [(row["state"], row["generation"], row["leases"]) for row in rows()] == [("open", 1, 1)], 10,
              f"both come back: {rows()}")
     report = revoke("--deadline", "20")
@@ -231,7 +232,7 @@ def cycles():
 
 
 def test(name, function, *arguments):
-    """One that fails leaves no process to the next."""
+    """Runs one test, and stops the processes that it started, also if it fails."""
     suite.test(name, function, *arguments)
     stop_all()
 

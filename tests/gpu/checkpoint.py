@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""checkpoint.py [BUILD_OR_BUNDLE [CASE…]]: programs dumped and restored by `virgate`, with the CRIU of this machine;
-the cases that are named (see CASES below), or all but those that take long."""
+"""checkpoint.py [BUILD_OR_BUNDLE [CASE…]]: dumps and restores programs by `virgate`, with the CRIU of this machine.
+Runs the named cases (see CASES below), or all except the long ones."""
 
 import hashlib
 import json
@@ -13,14 +13,14 @@ import sys
 import tempfile
 import time
 
-from checkpoint_harness import (FOLDER, SUBJECT, WRITTEN_DOWN, Program, Weights, adopt, lines_of, need_criu, need_vgpus,
-                                out_and_in, reap, restore, seconds_of, steps, takes, text_of, tree_of)
+from checkpoint_harness import (DIRECTORY, RUN_DUMPED, SUBJECT, Program, Weights, adopt, lines_of, need_criu,
+                                need_vgpus, out_and_in, reap, restore, seconds_of, steps, takes, text_of, tree_of)
 from checkpoint_trainings import TRAININGS, end_all, prepare_all
-from harness import (GiB, HERE, MiB, PYTHON, SIM, VIRGATE, Failure, Nvml, Skip, Suite, check, inside, need_program, vgpu,
-                     virgate, wait_for, wait_idle)
+from harness import (GiB, HERE, MiB, PYTHON, SIM, VIRGATE, Failure, Nvml, Skip, Suite, check, inside, need_program,
+                     vgpu, virgate, wait_for, wait_idle)
 
 CYCLES = 3 if SIM else 20
-KILLS = (0.05, 0.3, 0.5, 0.7, 0.9)  # when, as parts of a dump
+KILLS = (0.05, 0.3, 0.5, 0.7, 0.9)  # when a dump is killed, as parts of its duration
 
 
 def rounds(program):
@@ -28,18 +28,18 @@ def rounds(program):
 
 
 def two_more_rounds(program):
-    """Each of them looks at all of its memory."""
+    """Waits for two rounds of the program. Each round checks all its memory."""
     before = rounds(program)
     program.wait_until(lambda: rounds(program) >= before + 2, 60, "two rounds more")
 
 
 def cycles():
-    program = Program([SUBJECT, f"{FOLDER}/rounds"], f"{FOLDER}/rounds")
+    program = Program([SUBJECT, f"{DIRECTORY}/rounds"], f"{DIRECTORY}/rounds")
     dumps, restores = [], []
     try:
         two_more_rounds(program)
         for number in range(CYCLES):
-            image = f"{FOLDER}/cycle"
+            image = f"{DIRECTORY}/cycle"
             start = time.monotonic()
             program.dump(image, "--compress", ("none", "lz4", "zstd")[number % 3])
             dumped = time.monotonic()
@@ -58,29 +58,30 @@ def cycles():
 
 
 def stays():
-    """With --leave-running, and then for good."""
-    program = Program([SUBJECT, f"{FOLDER}/stays"], f"{FOLDER}/stays")
+    """Dumps first with --leave-running, then without, and restores."""
+    program = Program([SUBJECT, f"{DIRECTORY}/stays"], f"{DIRECTORY}/stays")
     try:
         two_more_rounds(program)
-        program.dump(f"{FOLDER}/stays-first", "--leave-running")
+        program.dump(f"{DIRECTORY}/stays-first", "--leave-running")
         two_more_rounds(program)
-        program.dump(f"{FOLDER}/stays-second")
-        restore(f"{FOLDER}/stays-second")
+        program.dump(f"{DIRECTORY}/stays-second")
+        restore(f"{DIRECTORY}/stays-second")
         two_more_rounds(program)
     finally:
         program.stop()
 
 
 def killed():
-    """`virgate dump` at several moments: its program goes on, and there is a whole image or none."""
-    program, image = Weights(f"{FOLDER}/killed", 64 if SIM else 1024), f"{FOLDER}/killed-image"
+    """Kills `virgate dump` at several moments: its program goes on, and there is a whole image or no image."""
+    program, image = Weights(f"{DIRECTORY}/killed", 64 if SIM else 1024), f"{DIRECTORY}/killed-image"
     flags = ["--sim"] if SIM else []
     try:
         whole = sum(program.dump(f"{image}-first", "--leave-running")["seconds"].values())
         images = 0
         for moment in KILLS:
-            with subprocess.Popen([VIRGATE, "dump", *flags, "--leave-running", "--pid", str(program.pid), "--dir", image],
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as dump:
+            command = [VIRGATE, "dump", *flags, "--leave-running", "--pid", str(program.pid), "--dir", image]
+            with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL) as dump:
                 time.sleep(moment * whole)
                 dump.kill()
             program.verify()
@@ -98,10 +99,10 @@ def killed():
 
 
 def foreground():
-    """`virgate restore` waits for what it restores, passes signals on, and ends as that does."""
+    """`virgate restore` waits for the restored program, passes signals on, and ends with the program's status."""
     if not takes("restore", "--detach"):
         raise Skip("restore does not wait for what it restores")
-    program, image = Program([SUBJECT, f"{FOLDER}/waits"], f"{FOLDER}/waits"), f"{FOLDER}/waits-image"
+    program, image = Program([SUBJECT, f"{DIRECTORY}/waits"], f"{DIRECTORY}/waits"), f"{DIRECTORY}/waits-image"
     try:
         two_more_rounds(program)
         program.dump(image)
@@ -122,7 +123,7 @@ def foreground():
 
 
 def remove_names(image):
-    """Those that files without one have got for the image's sake: they are its maker's to remove."""
+    """Removes the names that CRIU has given to unnamed files for the image."""
     try:
         with open(f"{image}/virgate.json", encoding="utf-8") as file:
             description = json.load(file)
@@ -134,8 +135,8 @@ def remove_names(image):
 
 
 def workers(method):
-    """As PyTorch's data loaders do it, without PyTorch."""
-    steps_there, file = 150, f"{FOLDER}/workers-{method}"
+    """Workers share memory as PyTorch's data loaders do, without PyTorch."""
+    steps_there, file = 150, f"{DIRECTORY}/workers-{method}"
     program = Program([PYTHON, f"{HERE}/checkpoint_loader.py", method, file, str(steps_there)], file)
     try:
         program.wait_until(lambda: steps(program) >= 30, 30, "30 steps")
@@ -152,13 +153,13 @@ def workers(method):
         remove_names(f"{file}-image")
 
 
-# ---- another place ----------------------------------------------------------------------------------------------
+# ---- migration --------------------------------------------------------------------------------------------------
 
 def migrate(namespace):
-    """To who listens beside it, here or in a new namespace of pids, where it has the same pid, but to itself only."""
+    """Migrates to a listener on this machine, also in a new PID namespace, where the program has the same pid."""
     if not takes("migrate", "--to"):
         raise Skip("there is no virgate migrate yet")
-    file, flags = f"{FOLDER}/migrate-{namespace}", ["--sim"] if SIM else []
+    file, flags = f"{DIRECTORY}/migrate-{namespace}", ["--sim"] if SIM else []
     before = [need_program("unshare"), "--pid", "--fork", "--kill-child", "--mount-proc"] if namespace else []
     program, started = Weights(file, 64 if SIM else 512), []
 
@@ -174,7 +175,7 @@ def migrate(namespace):
         wait_for(lambda: program.ended() is not None or here.poll(), 60, "it ends here")
         check(here.wait(60) == 0, f"migrate ended with {here.returncode}: {text_of(f'{file}.errors')}")
         wait_for(lambda: len(tree_of(listener)) > 1, 10, "it is there")
-        os.kill(listener, signal.SIGTERM)  # is passed on; it compares its memory then
+        os.kill(listener, signal.SIGTERM)  # is passed on to the program, which then verifies its memory
         check(there.wait(60) == 0, f"restore ended with {there.returncode}: {text_of(f'{file}.errors')}")
         check(program.said().decode().splitlines() == ["ready", "right"], f"it said {program.said()}")
     finally:
@@ -182,50 +183,51 @@ def migrate(namespace):
             if process.poll() is None:
                 process.kill()
                 process.wait()
-        program.status = None  # the pid may be another's now
+        program.status = None  # the pid may belong to another process now
         program.stop()
 
 
 # ---- large, a tenant, two GPUs ----------------------------------------------------------------------------------
 
 def there_is_room(mib):
-    """A folder that takes so much beside as much in memory."""
+    """Makes a directory with room for `mib` MiB, if as much memory is available too. Returns its path."""
     with open("/proc/meminfo", encoding="utf-8") as file:
         available = int(re.search(r"MemAvailable: +(\d+)", file.read()).group(1)) >> 10
-    for folder, memory in ("/dev/shm", 2 * mib), (FOLDER, mib):
-        free = shutil.disk_usage(folder).free >> 20
+    for directory, memory in ("/dev/shm", 2 * mib), (DIRECTORY, mib):
+        free = shutil.disk_usage(directory).free >> 20
         if free >= mib * 1.1 and available >= memory * 1.1:
-            return tempfile.mkdtemp(prefix="virgate-checkpoint-", dir=folder)
-    raise Skip(f"{mib} MiB need as much memory and a directory with as much: {available} MiB are available, {free} on the disk")
+            return tempfile.mkdtemp(prefix="virgate-checkpoint-", dir=directory)
+    raise Skip(f"{mib} MiB need as much memory and a directory with as much: {available} MiB are available, "
+               f"{free} on the disk")
 
 
 def large():
     size = int(os.environ.get("LARGE", 64 if SIM else 40 << 10))
-    folder = there_is_room(size)
+    directory = there_is_room(size)
     program = None
     try:
-        program = Weights(f"{FOLDER}/large", size)
+        program = Weights(f"{DIRECTORY}/large", size)
         start = time.monotonic()
-        dumped = program.dump(f"{folder}/image")
+        dumped = program.dump(f"{directory}/image")
         between = time.monotonic()
-        restored = restore(f"{folder}/image")
+        restored = restore(f"{directory}/image")
         end = time.monotonic()
         program.verify()
-        return (f"{size} MiB to {folder}: {dumped['bytes']} bytes, out in {between - start:.1f} s ({seconds_of(dumped)}), "
-                f"in in {end - between:.1f} s ({seconds_of(restored)})")
+        return (f"{size} MiB to {directory}: {dumped['bytes']} bytes, out in {between - start:.1f} s "
+                f"({seconds_of(dumped)}), in in {end - between:.1f} s ({seconds_of(restored)})")
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
         if program:
             program.stop()
 
 
 def tenant():
-    """It is in its vGPU again: charged as before, seen by ps, and refused what is beyond the limit."""
+    """A restored tenant is in its vGPU again: charged as before, listed by ps, and refused more than the limit."""
     need_vgpus()
     virgate("create", "dumped", "--memory", "2G")
     program = None
     try:
-        program = Weights(f"{FOLDER}/tenant", 64 if SIM else 512, before=inside({"vgpu": "dumped"}, []))
+        program = Weights(f"{DIRECTORY}/tenant", 64 if SIM else 512, before=inside({"vgpu": "dumped"}, []))
         before = vgpu("dumped")["charged"]
         out_and_in("dumped", program)
         program.verify()
@@ -243,57 +245,59 @@ def tenant():
 
 
 def evictable():
-    """Its memory leaves before the dump: the driver and CRIU do not see it, and a second image has it in common."""
+    """The memory of an evictable tenant goes to packs before the dump, and a second image has the packs in common."""
     need_vgpus()
     if not takes("dump", "--base"):
         raise Skip("dump takes no base image yet")
     size = int(os.environ.get("EVICTABLE", 64 if SIM else 8 << 10))
-    folder = there_is_room(2 * size)
+    directory = there_is_room(2 * size)
     virgate("create", "leaves", "--memory", f"{size + 2048}M", "--evictable", "--swap", f"{size + 64}M")
     program = None
     try:
-        program = Weights(f"{FOLDER}/leaves", size, before=inside({"vgpu": "leaves"}, []))
+        program = Weights(f"{DIRECTORY}/leaves", size, before=inside({"vgpu": "leaves"}, []))
         pid = vgpu("leaves")["tenants"][0]["pid"]
-        first = json.loads(virgate("dump", "--json", "--vgpu", "leaves", "--dir", f"{folder}/first", "--leave-running",
-                                   timeout=280))
+        first = json.loads(virgate("dump", "--json", "--vgpu", "leaves", "--dir", f"{directory}/first",
+                                   "--leave-running", timeout=280))
         program.verify()
         check(first["device_bytes"] >= size * MiB, f"{first['device_bytes']} bytes in packs, not {size} MiB")
         virgate("suspend", "leaves")
-        second = json.loads(virgate("dump", "--json", "--vgpu", "leaves", "--dir", f"{folder}/second", "--base",
-                                    f"{folder}/first", timeout=280))
+        second = json.loads(virgate("dump", "--json", "--vgpu", "leaves", "--dir", f"{directory}/second", "--base",
+                                    f"{directory}/first", timeout=280))
         reap([pid])
-        check(second["linked_bytes"] >= size * MiB * 9 // 10, f"{second['linked_bytes']} bytes in common, not {size} MiB")
-        check(program.wait(30) == WRITTEN_DOWN, f"virgate run ended with {program.status}: {program.complaint()}")
-        shutil.rmtree(f"{folder}/first")
+        check(second["linked_bytes"] >= size * MiB * 9 // 10,
+              f"{second['linked_bytes']} bytes in common, not {size} MiB")
+        check(program.wait(30) == RUN_DUMPED, f"virgate run ended with {program.status}: {program.complaint()}")
+        shutil.rmtree(f"{directory}/first")
         wait_for(lambda: not vgpu("leaves")["tenants"], 10, "it is no tenant any more")
         virgate("resume", "leaves")
-        restored = restore(f"{folder}/second")
+        restored = restore(f"{directory}/second")
         program.pid, program.status = pid, None
         program.verify()
-        return (f"{size} MiB: out {seconds_of(first)}; again {seconds_of(second)}, {second['linked_bytes'] // MiB} MiB in "
-                f"common; in {seconds_of(restored)}")
+        return (f"{size} MiB: out {seconds_of(first)}; again {seconds_of(second)}, "
+                f"{second['linked_bytes'] // MiB} MiB in common; in {seconds_of(restored)}")
     finally:
         if program:
             program.stop()
         virgate("rm", "leaves", good=False)
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
 
 
 def precopy():
-    """Most of its memory goes over while it runs and changes a part of it."""
+    """Most of the memory is migrated while the program runs and changes a part of it."""
     need_vgpus()
     if not takes("migrate", "--precopy"):
         raise Skip("migrate takes no --precopy yet")
     size = int(os.environ.get("PRECOPY", 64 if SIM else 16 << 10))
     changing = size // 16
-    folder, flags = there_is_room(3 * size), ["--sim"] if SIM else []
-    virgate("create", "ahead", "--memory", f"{size + changing + 2048}M", "--evictable", "--swap", f"{size + changing + 64}M")
-    file, program, started = f"{FOLDER}/ahead", None, []
+    directory, flags = there_is_room(3 * size), ["--sim"] if SIM else []
+    virgate("create", "ahead", "--memory", f"{size + changing + 2048}M", "--evictable",
+            "--swap", f"{size + changing + 64}M")
+    file, program, started = f"{DIRECTORY}/ahead", None, []
 
     def begin(*command, out=None):
         with open(f"{file}.errors", "ab") as errors:
             started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out or errors, stderr=errors,
-                                            env={**os.environ, "TMPDIR": folder}))
+                                            env={**os.environ, "TMPDIR": directory}))
         return started[-1]
     try:
         os.environ["WEIGHTS_CHANGE"] = str(changing)
@@ -301,19 +305,20 @@ def precopy():
         pid = vgpu("ahead")["tenants"][0]["pid"]
         begin(VIRGATE, "restore", *flags, "--from", f"unix:{file}.socket", "--detach")
         wait_for(lambda: os.path.exists(f"{file}.socket"), 10, "it listens")
-        here = begin(VIRGATE, "migrate", *flags, "--json", "--vgpu", "ahead", "--precopy", "--to", f"unix:{file}.socket",
-                     out=subprocess.PIPE)
+        here = begin(VIRGATE, "migrate", *flags, "--json", "--vgpu", "ahead", "--precopy",
+                     "--to", f"unix:{file}.socket", out=subprocess.PIPE)
         said = here.communicate(timeout=280)[0].decode()
         check(here.returncode == 0, f"migrate ended with {here.returncode}: {text_of(f'{file}.errors')}")
         result = json.loads(said)
         seconds = result["seconds"]
         stop = sum(value for name, value in seconds.items() if name not in ("find", "precopy"))
-        check(program.wait(30) == WRITTEN_DOWN, f"virgate run ended with {program.status}: {program.complaint()}")
+        check(program.wait(30) == RUN_DUMPED, f"virgate run ended with {program.status}: {program.complaint()}")
         program.pid, program.status = pid, None
         program.verify()
         check(result["precopied_bytes"] >= size * MiB, f"only {result['precopied_bytes'] // MiB} MiB went ahead")
-        return (f"{size} MiB, {changing} MiB changing: {result['rounds']} rounds, {result['precopied_bytes'] // MiB} MiB in "
-                f"{seconds['precopy']:.2f} s, stop {stop:.2f} s ({seconds_of(result)}); {text_of(f'{file}.errors').strip()}")
+        return (f"{size} MiB, {changing} MiB changing: {result['rounds']} rounds, "
+                f"{result['precopied_bytes'] // MiB} MiB in {seconds['precopy']:.2f} s, "
+                f"stop {stop:.2f} s ({seconds_of(result)}); {text_of(f'{file}.errors').strip()}")
     finally:
         os.environ.pop("WEIGHTS_CHANGE", None)
         for process in started:
@@ -323,11 +328,11 @@ def precopy():
         if program:
             program.stop()
         virgate("rm", "ahead", good=False)
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
 
 
 def two_gpus():
-    """What was on one GPU is on the other afterwards."""
+    """Restores with the two GPUs exchanged."""
     try:
         gpus = [Nvml(0), Nvml(1)]
     except Failure:
@@ -336,11 +341,11 @@ def two_gpus():
         raise Skip("restore takes no map of GPUs yet")
     unit = 16 if SIM else 1024
     uuids = [gpu.uuid() for gpu in gpus]
-    program = Weights(f"{FOLDER}/two", unit, 3 * unit)
+    program = Weights(f"{DIRECTORY}/two", unit, 3 * unit)
     try:
         before = [gpu.processes()[program.pid] for gpu in gpus]
-        program.dump(f"{FOLDER}/two-image")
-        restored = restore(f"{FOLDER}/two-image", "--gpu-map", f"{uuids[0]}={uuids[1]}", "--gpu-map",
+        program.dump(f"{DIRECTORY}/two-image")
+        restored = restore(f"{DIRECTORY}/two-image", "--gpu-map", f"{uuids[0]}={uuids[1]}", "--gpu-map",
                            f"{uuids[1]}={uuids[0]}")
         after = [gpu.processes()[program.pid] for gpu in gpus]
         program.verify()

@@ -1,7 +1,7 @@
-"""Programs that are dumped and restored: what checkpoint.py and bench/gpu_checkpoint.py share.
+"""Helpers of checkpoint.py, turns.py and bench/gpu_checkpoint.py: programs that are dumped and restored.
 
-This process adopts and reaps whatever it restores, and nothing that is started holds a pipe, a terminal or a socket of
-it."""
+This process adopts and reaps all processes that it restores. No program that it starts has a pipe, a terminal or a
+socket of this process."""
 
 import atexit
 import ctypes
@@ -15,16 +15,15 @@ import time
 from harness import HERE, PROGRAMS, SIM, VIRGATE, Failure, Skip, check, vgpu, virgate, wait_for
 
 PR_SET_CHILD_SUBREAPER = 36
-WRITTEN_DOWN = 75  # what virgate run ends with
+RUN_DUMPED = 75  # exit status of virgate run, if its program was dumped
 CHECKPOINT = os.path.join(os.path.dirname(PROGRAMS), "checkpoint")
-FOLDER = tempfile.mkdtemp(prefix="virgate-checkpoint-", dir=os.environ.get("TMPDIR", "/var/tmp"))
-atexit.register(shutil.rmtree, FOLDER, True)
+DIRECTORY = tempfile.mkdtemp(prefix="virgate-checkpoint-", dir=os.environ.get("TMPDIR", "/var/tmp"))
+atexit.register(shutil.rmtree, DIRECTORY, True)
 SUBJECT, WEIGHTS = f"{CHECKPOINT}/subject", f"{CHECKPOINT}/weights"
 
 
 def adopt():
-    """Orphans among the descendants become children of this process: their pids are free as soon as it has reaped
-    them."""
+    """Makes this process the parent of orphans among its descendants: their pids are free as soon as it reaps them."""
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
 
@@ -39,7 +38,7 @@ def need_criu():
 
 
 def takes(verb, word):
-    """Whether this build's verb knows that option."""
+    """Returns whether this build's verb has that option."""
     done = subprocess.run([VIRGATE, verb, "--help"], capture_output=True, text=True, check=False)
     return word in done.stdout
 
@@ -59,29 +58,29 @@ def tree_of(pid):
 
 
 def reap(pids, seconds=30):
-    """Until none of these is left, not as a zombie either."""
+    """Waits until none of these processes exists, not even as a zombie."""
     end = time.monotonic() + seconds
     for pid in pids:
         while os.path.exists(f"/proc/{pid}"):
             try:
                 os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
-                pass  # not ours, or not yet
+                pass  # not our child, or not our child yet
             check(time.monotonic() < end, f"process {pid} is not gone after {seconds} s")
             time.sleep(0.001)
 
 
 class Program:
-    """A program of a session of its own, which says what it has to say in a file."""
+    """A program in its own session that writes its output to a file."""
 
     def __init__(self, command, file, env=None):
         self.file, self.log = file, f"{file}.log"
         if os.path.exists(file):
             os.unlink(file)
         with open(self.log, "wb") as log:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                                       env=dict(os.environ, **(env or {})))
-        process.returncode = 0  # it is reaped here
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                       start_new_session=True, env=dict(os.environ, **(env or {})))
+        process.returncode = 0  # this class reaps it, not subprocess
         self.pid, self.status = process.pid, None
 
     def said(self):
@@ -95,7 +94,7 @@ class Program:
         return text_of(self.log)
 
     def ended(self):
-        """Its status once it has ended, as of waitpid; None before."""
+        """Returns the exit status, or None while the program runs."""
         if self.status is None:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -134,22 +133,22 @@ class Program:
                     pass
             reap(pids)
 
-    def dump(self, folder, *words):
-        """With the processes gone afterwards; what virgate says."""
+    def dump(self, directory, *words):
+        """Dumps the program, and reaps its processes unless they are left running. Returns virgate's JSON result."""
         pids = tree_of(self.pid)
-        result = json.loads(virgate("dump", "--json", "--pid", str(self.pid), "--dir", folder, *words, timeout=280))
+        result = json.loads(virgate("dump", "--json", "--pid", str(self.pid), "--dir", directory, *words, timeout=280))
         if "--leave-running" not in words:
             reap(pids)
         return result
 
 
-def restore(folder, *words):
+def restore(directory, *words):
     detach = ["--detach"] if takes("restore", "--detach") else []
-    return json.loads(virgate("restore", "--json", "--dir", folder, *detach, *words, timeout=280))
+    return json.loads(virgate("restore", "--json", "--dir", directory, *detach, *words, timeout=280))
 
 
 class Weights(Program):
-    """tests/checkpoint/weights; sizes in MiB, "8+8" for a half that is never written."""
+    """tests/checkpoint/weights with sizes in MiB; "8+8" for 8 MiB with contents and 8 MiB never written."""
 
     def __init__(self, file, *sizes, before=()):
         super().__init__([*before, WEIGHTS, file, *map(str, sizes)], file)
@@ -163,7 +162,7 @@ class Weights(Program):
         return line
 
     def verify(self, number=10, seconds=60):
-        """SIGUSR1."""
+        """Sends a signal (SIGUSR1) that makes the program check its memory."""
         self.signal(number)
         line = self.next_line(seconds)
         check(line == "right", f"after the restore {line}")
@@ -174,12 +173,12 @@ def seconds_of(result):
 
 
 def out_and_in(name, program):
-    """All tenants of a vGPU; `program` is what was started with virgate run, and then its program itself."""
+    """Dumps and restores all tenants of a vGPU. `program` is virgate run before, and the tenant afterwards."""
     image = f"{program.file}-image"
     pids = [one["pid"] for one in vgpu(name)["tenants"]]
     virgate("dump", "--vgpu", name, "--dir", image, timeout=120)
     reap(pids)
-    check(program.wait(30) == WRITTEN_DOWN, f"virgate run ended with {program.status}: {program.complaint()}")
+    check(program.wait(30) == RUN_DUMPED, f"virgate run ended with {program.status}: {program.complaint()}")
     wait_for(lambda: not vgpu(name)["tenants"], 10, "they are no tenants any more")
     restore(image)
     program.pid, program.status = pids[0], None
@@ -194,7 +193,7 @@ def need_vgpus():
 
 
 def lines_of(program, seconds=60):
-    """All that it has written, once it has ended well."""
+    """Waits until the program has ended with 0, and returns the lines that it has written."""
     check(program.wait(seconds) == 0, f"it ended with {program.status}: {program.complaint()}")
     return program.said().decode().splitlines()
 

@@ -1,5 +1,5 @@
-"""checkpoint_loader.py fork|spawn FILE STEPS: two workers that send memory as PyTorch's data loaders do, without
-PyTorch or CUDA: in files without a name, whose descriptors go through a socket. A line of FILE for every step: its
+"""checkpoint_loader.py fork|spawn FILE STEPS: starts two workers that send memory as PyTorch's data loaders do, without
+PyTorch or CUDA: in unnamed files, whose descriptors go through a socket. Writes a line to FILE for every step: its
 number and a hash."""
 
 import hashlib
@@ -11,11 +11,11 @@ import time
 from multiprocessing.reduction import DupFd
 
 SIZE = 4 << 20
-WORKERS, AHEAD, HELD = 2, 4, 4
+WORKERS, AHEAD, KEPT = 2, 4, 4
 
 
 def work(numbers, answers):
-    held = []
+    kept = []
     for number in iter(numbers.get, None):
         path = f"/dev/shm/virgate-loader-{os.getpid()}"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -23,9 +23,9 @@ def work(numbers, answers):
         os.unlink(path)
         memory = mmap.mmap(fd, SIZE)
         memory[:] = hashlib.sha256(b"%d" % number).digest() * (SIZE // 32)
-        held.append((fd, memory))
-        if len(held) > HELD:
-            old, memory = held.pop(0)
+        kept.append((fd, memory))
+        if len(kept) > KEPT:
+            old, memory = kept.pop(0)
             memory.close()
             os.close(old)
         answers.put((number, DupFd(fd)))

@@ -1,9 +1,9 @@
-"""checkpoint_train.py WHAT FILE: training with a fixed seed; a line of FILE for every step: its number and its loss, to
-the bit. It begins when there is FILE.go.
+"""checkpoint_train.py WHAT FILE: trains with a fixed seed, and writes a line to FILE for every step: its number and its
+exact loss. Begins when FILE.go exists.
 
-WHAT: plain; graph (a step is a CUDA graph); loader-before, loader-after (two forked data loaders, from before or after
-CUDA is used), loader-spawn (two that are not forked), with ":file_system" behind it for PyTorch's other way to share
-tensors."""
+WHAT: plain; graph (a step is a CUDA graph); loader-before, loader-after (two forked data loaders, started before or
+after CUDA is used); loader-spawn (two data loaders that are not forked). The suffix ":file_system" selects PyTorch's
+other way to share tensors."""
 
 import os
 import sys
@@ -14,11 +14,11 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 import torch
 
 STEPS, WIDTH, ROWS = 300, 256, 64
-PAUSE = 0.01  # a step; there shall be time to be dumped in the middle
+PAUSE = 0.01  # seconds in each step, so that there is time for a dump in the middle
 
 
 class Rows(torch.utils.data.Dataset):
-    """Every batch has 4 MiB: more than CRIU takes of a file without a name, if it is not told to."""
+    """Every batch has 4 MiB: more than CRIU dumps of an unnamed file by default."""
 
     def __len__(self):
         return STEPS * ROWS
@@ -58,7 +58,7 @@ class Training:
 
 
 class Captured(Training):
-    """The whole step, with its optimizer and its random numbers, in one graph."""
+    """A training whose whole step, with its optimizer and its random numbers, is one CUDA graph."""
 
     def __init__(self):
         super().__init__()

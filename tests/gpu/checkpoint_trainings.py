@@ -1,12 +1,12 @@
-"""PyTorch, trained with a dump in the middle: what checkpoint.py says of it. Every loss is the same, to the bit, as
-that of another that is left alone beside it."""
+"""Cases of checkpoint.py with PyTorch: a training is dumped and restored in the middle. Every loss is exactly that of
+another training beside it, which is not disturbed."""
 
 import os
 import shutil
 import subprocess
 
-from checkpoint_harness import (FOLDER, Program, lines_of, need_criu, need_vgpus, out_and_in, restore, seconds_of, steps,
-                                tree_of)
+from checkpoint_harness import (DIRECTORY, Program, lines_of, need_criu, need_vgpus, out_and_in, restore, seconds_of,
+                                steps, tree_of)
 from harness import HERE, PYTHON, SIM, VIRGATE, Skip, check, inside, need_module, virgate
 
 PREPARED = {}
@@ -20,15 +20,15 @@ def same(losses, expected, when):
 
 
 def prepare(what):
-    """Two of them: they stand ready, which takes PyTorch most of the time."""
+    """Starts two trainings, which wait for begin(): starting PyTorch takes most of the time."""
     if what not in PREPARED:
-        name = f"{FOLDER}/{what.replace(':', '-')}"
+        name = f"{DIRECTORY}/{what.replace(':', '-')}"
         PREPARED[what] = [Program([PYTHON, f"{HERE}/checkpoint_train.py", what, f"{name}-{role}"], f"{name}-{role}")
                           for role in ("undisturbed", "dumped")]
 
 
 def start_both(programs):
-    """Until the second has made 50 of its 300 steps."""
+    """Lets both trainings begin, and waits until the second one has done 50 of its 300 steps."""
     for one in programs:
         with open(f"{one.file}.go", "wb"):
             pass
@@ -37,7 +37,7 @@ def start_both(programs):
 
 
 def begin(what):
-    """One that is left alone, and one that is not."""
+    """Returns two running trainings: the undisturbed one, and the one to dump."""
     prepare(what)
     return start_both(PREPARED[what])
 
@@ -48,7 +48,7 @@ def end(what):
 
 
 def training(what, count=1):
-    """Dumped in the middle, beside another that is not."""
+    """Dumps and restores a training in the middle, and compares its losses with those of the undisturbed one."""
     need_module("torch")
     try:
         other, program = begin(what)
@@ -68,17 +68,17 @@ def training(what, count=1):
 
 
 def refused_training(what):
-    """Workers that were forked after CUDA was used keep descriptors of the GPU. It is refused, and does no harm."""
+    """Workers that were forked after CUDA was used keep descriptors of the GPU: the dump is refused and harmless."""
     need_module("torch")
     try:
         other, program = begin(what)
         flags = ["--sim"] if SIM else []
-        done = subprocess.run([VIRGATE, "dump", *flags, "--pid", str(program.pid), "--dir", f"{FOLDER}/after-image"],
+        done = subprocess.run([VIRGATE, "dump", *flags, "--pid", str(program.pid), "--dir", f"{DIRECTORY}/after-image"],
                               capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL)
         at, errors = steps(program), done.stderr.strip()
         check(done.returncode != 0, "it was dumped")
         check("/dev/nvidia" in errors, f"refused for another reason: {errors}")
-        check(not os.path.exists(f"{FOLDER}/after-image"), "there is an image")
+        check(not os.path.exists(f"{DIRECTORY}/after-image"), "there is an image")
         losses = lines_of(program)
         check(at < len(losses), "it had ended before")
         same(losses, lines_of(other), "after the refusal")
@@ -88,15 +88,16 @@ def refused_training(what):
 
 
 def tenant_training():
-    """Beside another, in a vGPU of its own, that is left alone."""
+    """Dumps and restores a training in a vGPU, beside an undisturbed one in another vGPU."""
     need_vgpus()
     need_module("torch")
     names, programs = ["left-alone", "trains"], []
     try:
         for name in names:
             virgate("create", name, "--memory", "8G")
-            file = f"{FOLDER}/{name}"
-            programs.append(Program(inside({"vgpu": name}, [PYTHON, f"{HERE}/checkpoint_train.py", "plain", file]), file))
+            file = f"{DIRECTORY}/{name}"
+            command = [PYTHON, f"{HERE}/checkpoint_train.py", "plain", file]
+            programs.append(Program(inside({"vgpu": name}, command), file))
         other, program = start_both(programs)
         out_and_in("trains", program)
         at, losses = steps(program), lines_of(program)
@@ -110,7 +111,7 @@ def tenant_training():
             virgate("rm", name, good=False)
 
 
-TRAININGS = {  # title, function, what it trains, the processes there must be
+TRAININGS = {  # title, function, WHAT of checkpoint_train.py, the least number of processes
     "train": ("PyTorch training", training, "plain"),
     "graph": ("PyTorch training, a step a CUDA graph", training, "graph"),
     "loader": ("PyTorch, data loaders from before CUDA", training, "loader-before", 3),
@@ -122,12 +123,12 @@ TRAININGS = {  # title, function, what it trains, the processes there must be
 
 
 def prepare_all(names):
-    """Those of these cases, so that they are ready when it is their turn."""
+    """Starts the trainings of these cases, so that they are ready when their case runs."""
     try:
         need_criu()
         need_module("torch")
     except Skip:
-        return  # each case says it
+        return  # each case reports the reason
     for name in names:
         if len(TRAININGS.get(name, ())) > 2:
             prepare(TRAININGS[name][2])

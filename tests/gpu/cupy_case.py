@@ -1,4 +1,4 @@
-"""CuPy inside a vGPU: its pool, a compiled kernel, its other allocators, running out and going on."""
+"""Tests CuPy inside a vGPU: its pool, a compiled kernel, its other allocators, and work after an allocation failed."""
 
 import cupy
 

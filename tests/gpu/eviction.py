@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Evictable vGPUs: suspend and resume, and more of them on a GPU than fit. Servers that hold memory are asked whether it
-is right. A vGPU without programs reserves the rest of the GPU, so the sizes are the same on any."""
+"""Tests evictable vGPUs: suspend and resume, and more vGPUs on a GPU than fit. Servers with device memory check it at
+each request. A vGPU without programs reserves the rest of the GPU, so that the sizes are the same on every GPU."""
 
 import os
 import random
@@ -10,12 +10,12 @@ import subprocess
 import sys
 import time
 
-from harness import (GiB, HERE, MiB, PROGRAMS, PYTHON, SIM, VIRGATE, Failure, Nvml, Suite, check, inside, need_module, vgpu,
-                     virgate, wait_for, wait_idle)
+from harness import (GiB, HERE, MiB, PROGRAMS, PYTHON, SIM, VIRGATE, Failure, Nvml, Suite, check, inside, need_module,
+                     vgpu, virgate, wait_for, wait_idle)
 
 BUDGET = GiB if SIM else 24 * GiB
-MEMORY = BUDGET * 6 // 10  # of each: two do not fit
-HELD = MEMORY * 8 // 10 // MiB // 2 * 2  # cuMemCreate takes multiples of 2 MiB
+MEMORY = BUDGET * 6 // 10  # limit of each vGPU: two do not fit
+SERVER_MIB = MEMORY * 8 // 10 // MiB // 2 * 2  # MiB of each server; cuMemCreate needs multiples of 2 MiB
 FIXED = 40 * MiB if SIM else 2 * GiB
 
 
@@ -27,7 +27,7 @@ class Server:
                                         start_new_session=True)
 
     def answer(self, seconds):
-        """The next line; None: not within that time."""
+        """Returns the next line, or None if it does not come within that time."""
         if not select.select([self.process.stdout], [], [], seconds)[0]:
             return None
         line = os.read(self.process.stdout.fileno(), 64)
@@ -60,11 +60,11 @@ def create(name, options=()):
 
 
 def server_command(value, *words):
-    return [f"{PROGRAMS}/server", str(HELD), str(value), *words]
+    return [f"{PROGRAMS}/server", str(SERVER_MIB), str(value), *words]
 
 
 def with_servers(count, function, nvml, command=server_command, options=()):
-    """Calls function(servers) with so many vGPUs, each with a server that command(value) starts."""
+    """Calls function(servers) with `count` vGPUs, each with a server that command(value) starts."""
     names = [f"server{i}" for i in range(count)]
     servers = []
     wait_idle(nvml)
@@ -93,7 +93,7 @@ def suspend_server(nvml, command=server_command):
         out = virgate("suspend", server.name)
         away = nvml.memory()["used"]
         # Pinned host memory has a page table on the GPU: 8 bytes for 4 KiB.
-        check(there - away >= HELD * MiB * 511 // 512 - 4 * MiB, f"only {(there - away) // MiB} MiB left the GPU")
+        check(there - away >= SERVER_MIB * MiB * 511 // 512 - 4 * MiB, f"only {(there - away) // MiB} MiB left the GPU")
         server.send("check")
         check(server.answer(0.5) is None, "it answered while its memory was away")
         virgate("resume", server.name)
@@ -112,8 +112,8 @@ def suspends(nvml):
 
 
 def leaves_altogether(nvml, options, least):
-    """With --deep the driver takes the rest: nothing of the process is on the GPU. `least`: bytes that go at least.
-    The memory of an evictable vGPU that is in the host already is not copied again."""
+    """With --deep, the driver moves the rest, so that nothing of the process is on the GPU. At least `least` bytes
+    leave the GPU. The memory of an evictable vGPU that is in the host already is not copied again."""
     name, server = "deep", None
     wait_idle(nvml)
     before = nvml.memory()["used"]
@@ -133,10 +133,10 @@ def leaves_altogether(nvml, options, least):
             check(away <= before + 32 * MiB, f"{(away - before) // MiB} MiB of it are on the GPU")
             tenant = vgpu(name)["tenants"][0]
             check(tenant["deep"] == "done", f"listed as {tenant}")
-            if is_second and options and not SIM:  # the simulated GPU hashes slowly, and is not asked to
+            if is_second and options and not SIM:  # the simulated GPU hashes slowly: hashing is off
                 eviction = tenant["eviction"]
                 check(eviction["unchanged"] == eviction["bytes"], f"only {eviction['unchanged']} bytes unchanged")
-            # The daemon keeps the driver's figure for a moment.
+            # The daemon caches the driver's figure for a moment.
             wait_for(lambda: vgpu(name)["tenants"][0]["physical"] == 0, 5, "ps shows nothing of it on the GPU")
             server.send("check")
             check(server.answer(0.5) is None, "it answered while it was away")
@@ -154,12 +154,12 @@ def leaves_altogether(nvml, options, least):
 
 
 def suspends_deep(nvml):
-    return leaves_altogether(nvml, ("--evictable", "--fixed", f"{FIXED // MiB}M"), HELD * MiB)
+    return leaves_altogether(nvml, ("--evictable", "--fixed", f"{FIXED // MiB}M"), SERVER_MIB * MiB)
 
 
 def suspends_by_driver(nvml):
-    """In a vGPU that is not evictable the driver moves all of it."""
-    return leaves_altogether(nvml, (), HELD * MiB)
+    """In a vGPU that is not evictable, the driver moves all memory."""
+    return leaves_altogether(nvml, (), SERVER_MIB * MiB)
 
 
 def kill_with_children(process):
@@ -168,13 +168,13 @@ def kill_with_children(process):
             for child in file.read().split():
                 os.kill(int(child), signal.SIGKILL)
     except (FileNotFoundError, ProcessLookupError):
-        pass  # they have ended
+        pass  # they have ended already
     process.kill()
     process.wait()
 
 
 def recovers_deep(nvml):
-    """The command is killed at random times, with its guard: resume brings the program back from wherever it is."""
+    """Kills the command and its child at random times: resume makes the program run again, whatever its state is."""
     name, chance = "deep", random.Random(2)
     virgate("create", name, "--memory", f"{MEMORY // MiB}M", "--evictable", "--fixed", f"{FIXED // MiB}M")
     server = None
@@ -204,22 +204,22 @@ def recovers_deep(nvml):
 
 
 def suspends_created_memory(nvml):
-    """Memory of cuMemCreate: large pieces, and as many small ones as an allocator has."""
-    large = suspend_server(nvml, lambda value: server_command(value, str(HELD // 6 * 2)))
+    """Suspends memory of cuMemCreate: large pieces, and as many small pieces as an allocator has."""
+    large = suspend_server(nvml, lambda value: server_command(value, str(SERVER_MIB // 6 * 2)))
     small = suspend_server(nvml, lambda value: server_command(value, str(2 if SIM else 20)))
     return f"{large}; {small}"
 
 
 def suspends_expandable_segments(nvml):
-    """PyTorch's allocator that maps memory of cuMemCreate."""
+    """Suspends memory of PyTorch's allocator that maps memory of cuMemCreate."""
     need_module("torch")
     return suspend_server(nvml, lambda value: ["env", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", PYTHON,
-                                               f"{HERE}/torch_server.py", str(HELD), str(value)])
+                                               f"{HERE}/torch_server.py", str(SERVER_MIB), str(value)])
 
 
 def copies_only_changes(nvml):
-    """Blocks of 2 MiB that have not changed since the last time are not copied again."""
-    mib = 32 if SIM else HELD
+    """Blocks of 2 MiB that have not changed since the last suspension are not copied again."""
+    mib = 32 if SIM else SERVER_MIB
 
     def unchanged(server):
         out = virgate("suspend", server.name)
@@ -256,7 +256,7 @@ def copies_only_changes(nvml):
 
 
 def all_answer(nvml, seconds):
-    """Requests at random: each is answered, and right."""
+    """Sends requests to random servers: each is answered, and the memory is right."""
     def run(servers):
         chance = random.Random(1)
         waits = []
@@ -272,8 +272,8 @@ def all_answer(nvml, seconds):
     return with_servers(3, run, nvml)
 
 
-def there(servers):
-    """The server whose memory is on the GPU, and the other one."""
+def running_and_suspended(servers):
+    """Returns the server whose memory is on the GPU, and the other one."""
     def find():
         states = [vgpu(server.name)["eviction"]["state"] for server in servers]
         return states.index("running") + 1 if states.count("running") == 1 and states.count("out") == 1 else 0
@@ -284,7 +284,7 @@ def there(servers):
 
 def survives_kill(nvml):
     def run(servers):
-        first, second = there(servers)
+        first, second = running_and_suspended(servers)
         second.send("check")
         os.killpg(first.process.pid, signal.SIGKILL)
         second.expect("right", 20)
@@ -293,9 +293,9 @@ def survives_kill(nvml):
 
 
 def survives_daemon(nvml):
-    """Whoever is out comes back with the next daemon."""
+    """The next daemon lets the server run whose memory is in the host."""
     def run(servers):
-        first, second = there(servers)
+        first, second = running_and_suspended(servers)
         with open(f"{os.environ['VIRGATE_RUNTIME_DIR']}/lock", encoding="ascii") as file:
             os.kill(int(file.read().split()[0]), signal.SIGKILL)
         second.send("check")
@@ -309,9 +309,9 @@ def survives_daemon(nvml):
 
 
 def waits_for_the_busy(nvml):
-    """Work that lasts longer than the limit is not interrupted; its server leaves afterwards."""
+    """Work that lasts longer than the limit is not interrupted; its server's memory leaves afterwards."""
     def run(servers):
-        first, second = there(servers)
+        first, second = running_and_suspended(servers)
         first.ask("block 4", "begun")
         waited = second.ask("check", "right")
         check(waited > 2, f"it came in after {waited:.1f} s")
@@ -322,9 +322,9 @@ def waits_for_the_busy(nvml):
 
 
 def suspended_stay_out(nvml):
-    """A vGPU that its user suspended does not come in by itself, and leaves the room to others."""
+    """A vGPU that its user has suspended stays suspended, and others can use its memory."""
     def run(servers):
-        first, second = there(servers)
+        first, second = running_and_suspended(servers)
         virgate("suspend", first.name)
         second.ask("check", "right")
         first.send("check")
@@ -336,14 +336,14 @@ def suspended_stay_out(nvml):
 
 
 def leaves_when_idle(nvml):
-    """Its memory leaves though there is room, and comes back at the next request."""
+    """Memory of an idle server leaves although there is room for it, and returns at the next request."""
     def find():
         return vgpu("server0")["eviction"]
 
     def run(servers):
         server = servers[0]
         wait_for(lambda: find()["state"] == "out", 30, "it did not leave")
-        check(find()["in_host"] >= HELD * MiB, f"only {find()['in_host'] // MiB} MiB are in the host")
+        check(find()["in_host"] >= SERVER_MIB * MiB, f"only {find()['in_host'] // MiB} MiB are in the host")
         took = server.ask("check", "right")
         check(find()["in_host"] == 0, "it has not returned")
         time.sleep(0.5)
@@ -356,7 +356,7 @@ def leaves_when_idle(nvml):
 
 
 def refuses(_):
-    """Each vGPU must be able to run while the others are out."""
+    """Refuses a vGPU that could not run while all others are suspended."""
     create("server0")
     try:
         words = ["create", "--sim"] if SIM else ["create"]
@@ -372,8 +372,8 @@ def main():
     nvml = Nvml()
     virgate("create", "rest", "--memory", f"{(nvml.memory()['total'] - BUDGET) // MiB}M")
     for function in (suspends, suspends_deep, suspends_by_driver, recovers_deep, suspends_created_memory,
-                     suspends_expandable_segments, copies_only_changes, survives_kill, survives_daemon, waits_for_the_busy,
-                     suspended_stay_out, leaves_when_idle, refuses):
+                     suspends_expandable_segments, copies_only_changes, survives_kill, survives_daemon,
+                     waits_for_the_busy, suspended_stay_out, leaves_when_idle, refuses):
         suite.test(function.__name__, function, nvml)
     suite.test("all_answer", all_answer, nvml, 6 if SIM else 60)
     virgate("rm", "rest")

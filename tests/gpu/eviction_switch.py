@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Two evictable vGPUs that do not fit change places: the memory of one returns while that of the other leaves. Processes
-and the daemon are killed in between."""
+"""Tests two evictable vGPUs that do not fit on the GPU together: the memory of one returns while that of the other
+leaves. Meanwhile processes and the daemon are killed."""
 
 import os
 import signal
 import sys
 import time
 
-if os.environ.get("VIRGATE_SIM"):  # copies take time there
+if os.environ.get("VIRGATE_SIM"):  # make copies slow, so that a switch takes some time
     os.environ["VIRGATE_SIM"] += ",slice=2ms"
     os.environ["VIRGATE_SIM_COST"] = "dtoh=400M,htod=400M"
 
-from eviction import BUDGET, Server, there, with_servers
+from eviction import BUDGET, Server, running_and_suspended, with_servers
 from harness import MiB, SIM, Nvml, Suite, check, vgpu, virgate, wait_for
 
 
@@ -24,13 +24,13 @@ def states(servers):
 
 
 def begin_switch(servers):
-    """Returns the server whose memory leaves and the one whose memory returns, while both do. The second one's answer
-    to `check` is still to come."""
+    """Starts a switch. Returns the server whose memory leaves, and the server whose memory returns and that has not yet
+    answered `check`."""
     value = 10
     end = time.monotonic() + 90
     while time.monotonic() < end:
-        first, second = there(servers)
-        first.ask(f"write {value}", "written")  # else nothing of it would be copied
+        first, second = running_and_suspended(servers)
+        first.ask(f"write {value}", "written")  # unchanged memory would not be copied
         value += 1
         second.send("check")
         while True:
@@ -85,7 +85,7 @@ def survives_daemon(nvml):
 
 
 def turns_back(nvml):
-    """The one that returns is suspended on its way: the other one comes back."""
+    """Suspends the server whose memory returns: the memory of the other server returns instead."""
     def run(servers):
         first, second = begin_switch(servers)
         virgate("suspend", second.name)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""PyTorch, CuPy, JAX and a program with the static CUDA runtime behave in a vGPU as without one.
+"""Tests that PyTorch, CuPy, JAX and a program with the static CUDA runtime behave the same in a vGPU as outside.
 
-frameworks.py ROOT contended: the same with a share of 50 %, beside a program that keeps the GPU busy."""
+frameworks.py ROOT contended: runs the same with a compute share of 50 %, beside a program that keeps the GPU busy."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ CONTENDED = {"share": 50} if "contended" in sys.argv[2:] else {}
 
 
 class Rival:
-    """A program that keeps the GPU busy, in a vGPU with the other half of its time."""
+    """A program that keeps the GPU busy, in a vGPU with the other half of the GPU's time."""
 
     def __init__(self):
         load = f"{PROGRAMS}/../../bench/turn_load"

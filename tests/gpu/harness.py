@@ -1,6 +1,5 @@
-"""What the GPU suite's scripts share: where the programs are, vGPUs to run things in, what NVML
-sees from outside, and counting. Each script prints ok/FAIL/skip lines and ends with
-"N passed, N failed, N skipped"."""
+"""Helpers of the GPU suite's scripts: paths of the programs, vGPUs to run programs in, NVML's figures, and counting of
+tests. Each script prints ok/FAIL/skip lines and ends with "N passed, N failed, N skipped"."""
 
 import atexit
 import ctypes
@@ -17,7 +16,7 @@ import time
 import traceback
 
 KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
-POOL_SLACK = 32 * MiB  # what a pool may hold beyond its accounts
+POOL_SLACK = 32 * MiB  # memory that a pool may have beyond its charge
 
 
 class Skip(Exception):
@@ -34,7 +33,7 @@ def check(condition, words):
 
 
 def locate():
-    """The folder of the programs: a build tree or an unpacked bundle."""
+    """Returns the paths of virgate, the examples and the test programs, in a build directory or an unpacked bundle."""
     root = os.path.abspath(os.environ.get("VIRGATE_ROOT") or (sys.argv[1] if len(sys.argv) > 1 else "build"))
     if os.path.exists(f"{root}/bin/virgate"):
         rooms = f"{root}/libexec/virgate"
@@ -45,32 +44,32 @@ def locate():
 
 
 VIRGATE, EXAMPLES, PROGRAMS = locate()
-SIM = bool(os.environ.get("VIRGATE_SIM"))  # the same tests on the simulated GPU, with smaller sizes
+SIM = bool(os.environ.get("VIRGATE_SIM"))  # run the tests on the simulated GPU, with smaller sizes
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = sys.executable
 
 
-def private_folders():
-    """A daemon of our own: nothing of the user's is touched."""
+def use_private_daemon():
+    """Makes the script use its own daemon, so that the user's daemon is not touched."""
     if "VIRGATE_RUNTIME_DIR" in os.environ:
         return
-    folder = tempfile.mkdtemp(prefix="virgate-gpu-")
+    directory = tempfile.mkdtemp(prefix="virgate-gpu-")
     for name in ("VIRGATE_RUNTIME_DIR", "VIRGATE_STATE_DIR"):
-        os.environ[name] = f"{folder}/{name[8:11].lower()}"
+        os.environ[name] = f"{directory}/{name[8:11].lower()}"
         os.mkdir(os.environ[name], 0o700)
-    atexit.register(leave, folder)
+    atexit.register(leave, directory)
 
 
-def leave(folder):
+def leave(directory):
     subprocess.run([VIRGATE, "shutdown", *(["--sim"] if SIM else [])], capture_output=True, check=False)
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
 
 
-private_folders()
+use_private_daemon()
 
 
 def find_real(name):
-    """The real library's path, never an interposer's."""
+    """Returns the path of the real library, never of an interposer."""
     if SIM:
         return os.environ["VIRGATE_NVML"]
     listing = ""
@@ -81,8 +80,8 @@ def find_real(name):
         except OSError:
             continue
     found = re.findall(rf"{re.escape(name)} .*=> (\S+)", listing)
-    found += [f"{folder}/{name}" for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/local/nvidia/lib64", "/usr/lib64",
-                                                "/usr/lib")]
+    found += [f"{directory}/{name}"
+              for directory in ("/usr/lib/x86_64-linux-gnu", "/usr/local/nvidia/lib64", "/usr/lib64", "/usr/lib")]
     for path in found:
         if os.path.exists(path):
             return path
@@ -95,7 +94,7 @@ class ProcessInfo(ctypes.Structure):
 
 
 class Nvml:
-    """Physical figures, from outside every vGPU."""
+    """Physical figures, which NVML reports outside every vGPU."""
 
     def __init__(self, index=0):
         self.library = ctypes.CDLL(find_real("libnvidia-ml.so.1"))
@@ -122,7 +121,7 @@ class Nvml:
 
 
 def virgate(*words, timeout=30, good=True):
-    """A verb; its standard output."""
+    """Runs a verb, and returns its standard output."""
     if SIM:
         words = (words[0], "--sim", *words[1:])
     done = subprocess.run([VIRGATE, *words], capture_output=True, text=True, timeout=timeout, check=False,
@@ -140,7 +139,7 @@ def vgpu(name):
 
 
 def inside(where, command, **options):
-    """The words of a command in a vGPU: where is {"name": …, "memory": …} or {"vgpu": …}."""
+    """Returns the command line that runs a command in a vGPU. where: {"name": …, "memory": …} or {"vgpu": …}."""
     words = [VIRGATE, "run"] + (["--sim"] if SIM else [])
     for key, value in where.items():
         words += [f"--{key}", str(value)]
@@ -148,7 +147,7 @@ def inside(where, command, **options):
 
 
 def start(command, env=None, limit=90):
-    """A process group of its own, which is killed when it takes too long."""
+    """Starts a command in its own process group, which is killed after `limit` seconds."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env=dict(os.environ, **(env or {})), stdin=subprocess.DEVNULL, start_new_session=True)
     process.late = False
@@ -209,7 +208,7 @@ def size_text(size):
 
 
 def wait_idle(nvml, seconds=10):
-    """Until no program is left on the GPU."""
+    """Waits until no program is left on the GPU, but not longer than `seconds`."""
     end = time.monotonic() + seconds
     while nvml.processes() and time.monotonic() < end:
         time.sleep(0.02)
@@ -231,7 +230,7 @@ class Suite:
         except Failure as what:
             self.failed += 1
             print(f"FAIL {name}: {what}", flush=True)
-        except Exception:  # a script's own mistake is a failure, not the end of the suite
+        except Exception:  # an error in the script itself is a failure, and does not end the suite
             self.failed += 1
             print(f"FAIL {name}: {traceback.format_exc().strip()}", flush=True)
 

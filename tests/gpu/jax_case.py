@@ -1,4 +1,4 @@
-"""JAX inside a vGPU: it takes three quarters of what it sees at once, which must be the quota."""
+"""Tests JAX inside a vGPU: it allocates three quarters of the memory that it sees, which must be the quota."""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ def main():
     try:
         jnp.ones((16, 1 << 30), dtype=jnp.int8).block_until_ready()
         raise SystemExit("16 GiB were granted")
-    except Exception as error:  # jaxlib's exception class has moved between versions
+    except Exception as error:  # the module of jaxlib's exception class differs between versions
         assert "RESOURCE_EXHAUSTED" in str(error) or "emory" in str(error), error
     assert float(jnp.ones(1000).sum()) == 1000
     print(f"good: its limit {limit >> 20} MiB")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Ways around a quota that it has to cover: copies of descriptors, libraries that load late, local
-memory, and processes that end or become others in between."""
+"""Tests attempts to get around a quota: copies of descriptors, lazily loaded libraries, local memory, and processes
+that end or execute another program meanwhile."""
 
 import sys
 
@@ -12,7 +12,7 @@ SIZE = LIMIT // 8 // MiB
 
 
 def closed(nvml, what):
-    """The program judges by what the quota has left; afterwards nothing of it may be on the GPU."""
+    """Runs a program that checks the free memory of its quota. After it, its memory must be freed on the GPU."""
     before = nvml.memory()["used"]
     done = run_inside({"name": f"hole-{what}", "memory": f"{LIMIT // MiB}M"},
                       [f"{PROGRAMS}/loopholes", what, str(SIZE)], good=False)
@@ -23,11 +23,11 @@ def closed(nvml, what):
 
 
 def shared(nvml, what):
-    """Memory that three processes have is charged once, also when the one that allocated it is dead."""
+    """Memory that three processes have open is charged once, even after its allocating process was killed."""
     before = nvml.memory()["used"]
-    size = LIMIT * 2 // 5 // MiB  # three times that would not fit
-    done = run_inside({"name": f"shared-{what}", "memory": f"{LIMIT // MiB}M"}, [f"{PROGRAMS}/sharers", what, str(size)],
-                      good=False)
+    size = LIMIT * 2 // 5 // MiB  # three times this size would not fit
+    done = run_inside({"name": f"shared-{what}", "memory": f"{LIMIT // MiB}M"},
+                      [f"{PROGRAMS}/sharers", what, str(size)], good=False)
     check(done.returncode == 0 and done.stdout.strip().endswith(f"held: {what}"),
           f"ended with {done.returncode}: {done.stdout[-400:].strip()} {done.stderr[-600:].strip()}")
     wait_idle(nvml)
@@ -36,7 +36,7 @@ def shared(nvml, what):
 
 
 def held(nvml, what, over=0):
-    """The program tells when it holds what it got: NVML must not see more of it than the limit, and `over`."""
+    """The program prints when it has allocated all it can. NVML must not report more than the limit and `over`."""
     name = f"hole-{what}"
     process = start_inside({"name": name, "memory": f"{LIMIT // MiB}M"}, [f"{PROGRAMS}/loopholes", what, str(SIZE)])
     try:

@@ -166,7 +166,7 @@ def math_streams():
         out = d_out.copy_to_host(stream=stream)
         stream.synchronize()
     assert cuda.event_elapsed_time(start, end) >= 0
-    # Near its zero the terms cancel.
+    # Near the function's zero, the terms cancel out.
     np.testing.assert_allclose(out, np.sin(x) * np.exp(-x * 0.25) + np.sqrt(abs(x)), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(distance(x, x[::-1].copy()), np.hypot(x, x[::-1]), rtol=1e-14)
 

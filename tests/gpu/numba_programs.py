@@ -27,27 +27,28 @@ def in_a_vgpu(case):
     judge(run_inside({"memory": "4G"}, words(case), good=False))
 
 
-def simulated(case, folder):
-    """With a daemon of its own, since a daemon serves either kind of GPU."""
+def simulated(case, directory):
+    """Runs on the simulated GPU, with another daemon, since a daemon serves only one kind of GPU."""
     need_module("numba")
-    environment = dict(os.environ, WITHOUT_NVJITLINK="1", VIRGATE_RUNTIME_DIR=f"{folder}/run",
-                       VIRGATE_STATE_DIR=f"{folder}/state", VIRGATE_SIM_DIR=f"{folder}/sim")
-    judge(subprocess.run([VIRGATE, "run", "--sim", "--memory", "1G", "--", *words(case)], capture_output=True, text=True,
+    environment = dict(os.environ, WITHOUT_NVJITLINK="1", VIRGATE_RUNTIME_DIR=f"{directory}/run",
+                       VIRGATE_STATE_DIR=f"{directory}/state", VIRGATE_SIM_DIR=f"{directory}/sim")
+    judge(subprocess.run([VIRGATE, "run", "--sim", "--memory", "1G", "--", *words(case)],
+                         capture_output=True, text=True,
                          timeout=120, check=False, env=environment))
 
 
 def main():
     suite = Suite()
-    folder = tempfile.mkdtemp(prefix="virgate-numba-")
+    directory = tempfile.mkdtemp(prefix="virgate-numba-")
     for name in ("run", "state", "sim"):
-        os.mkdir(f"{folder}/{name}", 0o700)
+        os.mkdir(f"{directory}/{name}", 0o700)
     for case in CASES:
         suite.test(f"{case}, natively", natively, case)
         suite.test(f"{case}, in a vGPU", in_a_vgpu, case)
-        suite.test(f"{case}, simulated", simulated, case, folder)
+        suite.test(f"{case}, simulated", simulated, case, directory)
     subprocess.run([VIRGATE, "shutdown", "--sim"], capture_output=True, check=False,
-                   env=dict(os.environ, VIRGATE_RUNTIME_DIR=f"{folder}/run", VIRGATE_STATE_DIR=f"{folder}/state"))
-    shutil.rmtree(folder, ignore_errors=True)
+                   env=dict(os.environ, VIRGATE_RUNTIME_DIR=f"{directory}/run", VIRGATE_STATE_DIR=f"{directory}/state"))
+    shutil.rmtree(directory, ignore_errors=True)
     suite.end()
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Several processes and vGPUs: what they see, that quotas add up, that the dead are refunded."""
+"""Tests several processes and vGPUs: what they see, that quotas hold, and that killed processes are refunded."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from harness import (EXAMPLES, GiB, MiB, PYTHON, SIM, VIRGATE, Nvml, Suite, chec
                      wait_for, wait_idle)
 
 GROW, MATMUL = f"{EXAMPLES}/grow", f"{EXAMPLES}/matmul"
-UNIT = 128 * MiB if SIM else GiB  # what the sizes below are multiples of
+UNIT = 128 * MiB if SIM else GiB  # the unit of the sizes below
 BIG = 4 if SIM else 20
 
 
@@ -155,7 +155,7 @@ def live_resize():
 
 
 def refused(verb, *words):
-    """A verb that must fail; its words on stderr."""
+    """Runs a verb that must fail, and returns its message on standard error."""
     done = subprocess.run([VIRGATE, verb, *(["--sim"] if SIM else []), *words], capture_output=True, text=True,
                           check=False)
     check(done.returncode != 0, f"{verb} {' '.join(words)} was taken")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every way to device memory is refused inside the vGPU's limit, and what NVML sees of the
-processes stays within the limit and the declared slack."""
+"""Tests that every way to allocate device memory is refused at the vGPU's limit, and that NVML's figures of the
+processes stay within the limit and the declared slack."""
 
 import re
 import sys
@@ -12,13 +12,13 @@ from harness import (EXAMPLES, GiB, HERE, MiB, POOL_SLACK, PROGRAMS, PYTHON, SIM
 LIMIT = 512 * MiB if SIM else 4 * GiB
 MEMORY = f"{LIMIT // MiB}M"
 CHUNK = "32M" if SIM else "64M"
-# The quota that a route must be able to use: less would be over-counting beyond reason.
+# The part of the quota that each way must be able to use. Less would mean that too much is charged.
 USABLE = 0.7
 LINE = re.compile(r"(?:grow|torch_grow): .*?\((\d+) bytes\) in (\d+) chunks by (\w+), (.*)")
 
 
 def watch_holding(process, name, nvml, before):
-    """The program's line, and the largest figures while it holds what it got."""
+    """Returns the program's line, and the largest figures while it keeps its memory."""
     line = process.stdout.readline()
     largest = {"physical": 0, "charged": 0, "device": 0, "tenants": 0}
     end = time.monotonic() + 1.0
@@ -53,7 +53,7 @@ def judge(name, line, errors, largest, slack):
 
 
 def judge_once(name, line, errors, largest, size):
-    """The same memory again and again: it was charged, and once."""
+    """Checks that memory that was imported many times is charged once."""
     found = LINE.match(line)
     check(found and "as much as asked" in found.group(4), f"it was refused: {line.strip()} {errors[-600:].strip()}")
     check(size <= largest["charged"] <= LIMIT, f"charged {size_text(largest['charged'])} for {size_text(size)}")
@@ -72,7 +72,7 @@ def grow(nvml, route, slack, chunk=CHUNK, prefix=(), extra=("--exact",), verdict
     name = f"route-{route}"
     before = nvml.memory()["used"]
     command = [f"{EXAMPLES}/grow", "--via", route, "--chunk", chunk, "--hold", "1.5", *extra]
-    if prefix:  # a program outside the vGPU that starts it
+    if prefix:  # a program outside the vGPU starts virgate run
         process = start([*prefix, *inside({"name": name, "memory": MEMORY}, command)])
     else:
         process = start_inside({"name": name, "memory": MEMORY}, command)
@@ -87,7 +87,7 @@ def grow(nvml, route, slack, chunk=CHUNK, prefix=(), extra=("--exact",), verdict
 
 
 def imported(nvml):
-    # memory of a process outside, of which the vGPU knows nothing: charged to the importer, though not each time
+    # Memory of a process outside every vGPU is charged to the importing vGPU, but only once.
     words = []
     for size, most, verdict in ((LIMIT // 8, 8 * LIMIT, judge_once), (LIMIT + 32 * MiB, 8 * LIMIT, judge_too_large)):
         words.append(grow(nvml, "import", size, chunk=f"{size // MiB}M",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""sharing.py [BUILD_OR_BUNDLE]: `virgate share produce`, `consume` and `selftest`: what they say, peers that lie, hang
-or are somebody else's, and either side killed or stopped at each of its steps."""
+"""sharing.py [BUILD_OR_BUNDLE]: tests `virgate share produce`, `consume` and `selftest`: their output, peers that send
+invalid data, hang or belong to another user, and either side killed or stopped at each of its steps."""
 
 import array
 import os
@@ -12,14 +12,14 @@ import subprocess
 import tempfile
 import time
 
-from harness import (MiB, PROGRAMS, SIM, VIRGATE, Nvml, Skip, Suite, check, inside, run_inside, start, start_inside, stop, vgpu,
-                     virgate, wait_for, wait_idle)
+from harness import (MiB, PROGRAMS, SIM, VIRGATE, Nvml, Skip, Suite, check, inside, run_inside, start, start_inside,
+                     stop, vgpu, virgate, wait_for, wait_idle)
 
 STEPS = f"{PROGRAMS}/share_steps"
 FLAGS = ["--sim"] if SIM else []
 MEMORY = "1G" if SIM else "4G"
-FOLDER = tempfile.mkdtemp(prefix="virgate-sharing-")
-PLACE = f"{FOLDER}/share.sock"
+DIRECTORY = tempfile.mkdtemp(prefix="virgate-sharing-")
+PLACE = f"{DIRECTORY}/share.sock"
 STREAM = (socket.AF_UNIX, socket.SOCK_STREAM)
 
 PRODUCER = """=== CUDA VMM Producer ===
@@ -83,7 +83,7 @@ def pair():
     got, sent = end(consumer), end(producer)
     check(re.fullmatch(CONSUMER, got[1]) and not got[2] and got[0] == 0, f"the consumer said {got}")
     check(re.fullmatch(PRODUCER, sent[1]) and not sent[2] and sent[0] == 0, f"the producer said {sent}")
-    check(not os.listdir(FOLDER), f"left behind: {os.listdir(FOLDER)}")
+    check(not os.listdir(DIRECTORY), f"left behind: {os.listdir(DIRECTORY)}")
 
 
 def no_arguments():
@@ -106,7 +106,8 @@ def alone():
 
 def selftest(where=None):
     words = [VIRGATE, "share", "selftest", *FLAGS]
-    done = run_inside(where, words) if where else subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    done = (run_inside(where, words) if where else
+            subprocess.run(words, capture_output=True, text=True, check=False, timeout=60))
     check(done.returncode == 0 and "\nselftest PASSED: the producer ended with 0, the consumer with 0\n" in done.stdout,
           f"{done.stdout[-400:]} {done.stderr[-400:]}")
     check("\nconsumer: Data verification PASSED (262144 integers verified)\n" in done.stdout, done.stdout)
@@ -114,12 +115,13 @@ def selftest(where=None):
 
 
 def selftest_fails():
-    done = subprocess.run([VIRGATE, "share", "selftest", *FLAGS, "--device", "77"], capture_output=True, text=True, check=False)
+    done = subprocess.run([VIRGATE, "share", "selftest", *FLAGS, "--device", "77"], capture_output=True, text=True,
+                          check=False)
     check(done.returncode == 1 and "selftest FAILED" in done.stdout and "device 77" in done.stdout, f"{done}")
 
 
 def across():
-    """Producer and consumer in vGPUs of their own, and one of them in none."""
+    """Runs producer and consumer in two vGPUs, then one of them outside every vGPU."""
     for one, other in ((True, True), (True, False), (False, True)):
         words = [VIRGATE, "share", "produce", *FLAGS, "--socket", PLACE]
         producer = start(inside({"memory": MEMORY}, words) if one else words)
@@ -135,15 +137,15 @@ def asked_for(name):
 
 
 def program_of(process):
-    """The program that `virgate run` runs."""
+    """Returns the pid of the program that `virgate run` has started, or None."""
     with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
         children = file.read().split()
     return int(children[0]) if children else None
 
 
 def while_mapped(one, other):
-    """What two vGPUs are charged while a consumer, stopped behind its import, has the memory mapped; a name or None
-    each."""
+    """Returns the MiB that share-a and share-b are charged while a consumer has the memory mapped. The consumer is
+    stopped after its import. `one` and `other` are the vGPUs of the producer and the consumer, or None."""
     words = ["share", "produce", *FLAGS, "--socket", PLACE]
     producer = start_inside({"vgpu": one}, [VIRGATE, *words]) if one else start([VIRGATE, *words])
     wait_listening()
@@ -156,17 +158,18 @@ def while_mapped(one, other):
     finally:
         stop(consumer)
         stop(producer)
-        for left in os.listdir(FOLDER):
-            os.unlink(f"{FOLDER}/{left}")
+        for left in os.listdir(DIRECTORY):
+            os.unlink(f"{DIRECTORY}/{left}")
 
 
 def charged():
-    """Shared memory is charged once, to the vGPU of who allocated it; that from outside of all of them to who maps
-    it."""
+    """A shared allocation is charged once, to the vGPU of the process that allocated it. Memory from outside every vGPU
+    is charged to the vGPU that maps it."""
     for name in ("share-a", "share-b"):
         virgate("create", name, "--memory", MEMORY)
     try:
-        for one, other, expected in (("share-a", "share-a", [2, 0]), ("share-a", "share-b", [2, 0]), (None, "share-b", [0, 2])):
+        for one, other, expected in (("share-a", "share-a", [2, 0]), ("share-a", "share-b", [2, 0]),
+                                     (None, "share-b", [0, 2])):
             figures = while_mapped(one, other)
             check(figures == expected, f"{one} to {other}: {figures} MiB, and not {expected}")
             for name in ("share-a", "share-b"):
@@ -175,7 +178,7 @@ def charged():
         virgate("rm", "share-a", "share-b", good=False)
 
 
-# ---- where they meet ----------------------------------------------------------------------------------
+# ---- the socket's path --------------------------------------------------------------------------------
 
 
 def two_producers():
@@ -196,7 +199,7 @@ def left_behind():
     consumer = end(side("consume"))
     says(consumer, 0, "")
     check("\nReplaced the socket of a producer that has ended\n" in end(producer)[1], "the socket was not replaced")
-    check(not os.listdir(FOLDER), f"left behind: {os.listdir(FOLDER)}")
+    check(not os.listdir(DIRECTORY), f"left behind: {os.listdir(DIRECTORY)}")
 
 
 def taken():
@@ -211,12 +214,12 @@ def taken():
     says(end(side("consume", seconds=1)), 1, "connection refused")
     check(os.path.exists(PLACE), "a file was removed")
     os.unlink(PLACE)
-    says(end(side("produce", place=f"{FOLDER}/{'x' * 120}")), 1, "the path of a socket has at most 107 characters")
-    says(end(side("consume", place=f"{FOLDER}/{'x' * 120}")), 1, "the path of a socket has at most 107 characters")
-    says(end(side("produce", place=f"{FOLDER}/none/share.sock")), 1, "No such file")
+    says(end(side("produce", place=f"{DIRECTORY}/{'x' * 120}")), 1, "the path of a socket has at most 107 characters")
+    says(end(side("consume", place=f"{DIRECTORY}/{'x' * 120}")), 1, "the path of a socket has at most 107 characters")
+    says(end(side("produce", place=f"{DIRECTORY}/none/share.sock")), 1, "No such file")
 
 
-# ---- peers that mean harm -------------------------------------------------------------------------------
+# ---- hostile peers --------------------------------------------------------------------------------------
 
 
 def offer(version=1, count=1, total=1, mapped=2 * MiB, extra=b""):
@@ -225,7 +228,7 @@ def offer(version=1, count=1, total=1, mapped=2 * MiB, extra=b""):
 
 
 def false_producer(words, send, seconds=2):
-    """A listener in the producer's place that does `send(connection)`; the consumer says `words`."""
+    """Listens instead of a producer, calls `send(connection)`, and checks that the consumer fails with `words`."""
     with socket.socket(*STREAM) as listener:
         listener.bind(PLACE)
         listener.listen(1)
@@ -252,7 +255,8 @@ def false_producers():
         false_producer("is a device (/dev/null)", lambda one: with_descriptors(one, offer(), [null.fileno()]))
         false_producer("is a file (", lambda one: with_descriptors(one, offer(), [file.fileno()]))
         false_producer("is a socket (", lambda one: with_descriptors(one, offer(), [one.fileno()]))
-        false_producer("no multiple of the granularity", lambda one: with_descriptors(one, offer(mapped=2 * MiB + 1), [0]))
+        false_producer("no multiple of the granularity",
+                       lambda one: with_descriptors(one, offer(mapped=2 * MiB + 1), [0]))
         false_producer("cannot be what 67108864 mapped", lambda one: with_descriptors(one, offer(mapped=64 * MiB), [0]))
         false_producer("closed the connection after 40 of ", lambda one: one.sendall(offer()[:40]) or one.shutdown(1))
         false_producer("closed the connection before", lambda one: one.shutdown(1))
@@ -261,7 +265,7 @@ def false_producers():
 
 
 def a_queue():
-    """A listener that takes nobody, with as many waiting as it lets."""
+    """Connects to a listener that accepts no connection and has a full backlog."""
     with socket.socket(*STREAM) as listener:
         listener.bind(PLACE)
         listener.listen(0)
@@ -285,22 +289,23 @@ def false_consumer(words, act, seconds=5):
 
 
 def false_consumers():
-    take = 24 + 64
-    false_consumer("invalid answer of the consumer: 0x20646f67", lambda one: one.recv(take) and one.sendall(b"god "))
+    size = 24 + 64
+    false_consumer("invalid answer of the consumer: 0x20646f67", lambda one: one.recv(size) and one.sendall(b"god "))
     false_consumer("the consumer read data that differ",
-                   lambda one: one.recv(take) and one.sendall(struct.pack("<I", 0x31415357)))
-    false_consumer("after 2 of 4 bytes", lambda one: one.recv(take) and one.sendall(b"ok") or one.shutdown(1))
-    false_consumer("came with an answer that has none", lambda one: one.recv(take) and with_descriptors(one, b"VSA1", [0]))
-    false_consumer("the consumer did not answer", lambda one: one.recv(take) and one.shutdown(1))
-    false_consumer("did not send its message within 1000 ms", lambda one: one.recv(take), 1)
+                   lambda one: one.recv(size) and one.sendall(struct.pack("<I", 0x31415357)))
+    false_consumer("after 2 of 4 bytes", lambda one: one.recv(size) and one.sendall(b"ok") or one.shutdown(1))
+    false_consumer("came with an answer that has none",
+                   lambda one: one.recv(size) and with_descriptors(one, b"VSA1", [0]))
+    false_consumer("the consumer did not answer", lambda one: one.recv(size) and one.shutdown(1))
+    false_consumer("did not send its message within 1000 ms", lambda one: one.recv(size), 1)
     false_consumer("closed the connection before it sent or took the offer", lambda one: one.close())
 
 
 def strangers():
     if os.geteuid() != 0:
         raise Skip("only root can be two users")
-    os.chmod(FOLDER, 0o777)
-    # a listener of user 1001: its credentials are those of its listen()
+    os.chmod(DIRECTORY, 0o777)
+    # A listener of user 1001: its credentials are those at its listen().
     child = subprocess.Popen(["python3", "-c", "import os,socket,sys; os.setgid(1001); os.setuid(1001); "
                               f"s=socket.socket(socket.AF_UNIX); s.bind('{PLACE}'); s.listen(1); c=s.accept(); "
                               "sys.stdin.read()"], stdin=subprocess.PIPE)
@@ -312,26 +317,29 @@ def strangers():
     producer = side("produce", seconds=3)
     wait_listening()
     os.chmod(PLACE, 0o777)
-    subprocess.run(["python3", "-c", f"import os,socket; os.setgid(1001); os.setuid(1001); s=socket.socket(socket.AF_UNIX); "
-                    f"s.connect('{PLACE}'); s.recv(1)"], check=False, timeout=10)
-    says(end(side("consume")), 0, "")  # the stranger took nobody's place
+    subprocess.run(["python3", "-c", "import os,socket; os.setgid(1001); os.setuid(1001); "
+                    f"s=socket.socket(socket.AF_UNIX); s.connect('{PLACE}'); s.recv(1)"], check=False, timeout=10)
+    says(end(side("consume")), 0, "")  # the producer still accepts its consumer
     result = end(producer)
     says(result, 0, "refused a connection: the other end is process ")
-    os.chmod(FOLDER, 0o700)
+    os.chmod(DIRECTORY, 0o700)
 
 
 # ---- killed, and stopped, at each step -------------------------------------------------------------------
 
 
 def at_step(verb, step, how, seconds):
-    """One side gets a signal at its step; (which step that was or None past the last, how both ended)."""
+    """One side gets a signal at its step. Returns the name of the step, or None after the last one, and how both sides
+    ended."""
     hit = {"VIRGATE_SHARE_STEP": str(step), "VIRGATE_SHARE_SIGNAL": str(int(how))}
-    sides = {name: side(name, program=STEPS, seconds=seconds, env=hit if name == verb else None) for name in ("produce", "consume")}
+    sides = {name: side(name, program=STEPS, seconds=seconds, env=hit if name == verb else None)
+             for name in ("produce", "consume")}
     other = "consume" if verb == "produce" else "produce"
     survivor = end(sides[other])
     if how == signal.SIGSTOP and sides[verb].poll() is None:
-        # past its last step it is done by itself, a little later than the other
-        wait_for(lambda: sides[verb].poll() is not None or is_stopped(sides[verb].pid), 20, "the end of one that was to stop")
+        # After its last step it ends by itself, a little later than the other side.
+        wait_for(lambda: sides[verb].poll() is not None or is_stopped(sides[verb].pid), 20,
+                 f"the end or the stop of {verb}")
         if sides[verb].poll() is None:
             os.kill(sides[verb].pid, signal.SIGKILL)
     victim = end(sides[verb])
@@ -350,7 +358,7 @@ def each_step(verb, how, nvml, seconds, steps=range(1, 40)):
     for step in steps:
         where, victim, survivor = at_step(verb, step, how, seconds)
         if where is None:
-            check(victim[0] == 0 and survivor[0] == 0, f"nobody was hit at step {step}, and yet: {victim} {survivor}")
+            check(victim[0] == 0 and survivor[0] == 0, f"no signal at step {step}, but a failure: {victim} {survivor}")
             break
         seen.append(where)
         check(survivor[0] in (0, 1), f"{where}: the other side ended with {survivor}")
@@ -359,7 +367,7 @@ def each_step(verb, how, nvml, seconds, steps=range(1, 40)):
     else:
         check(len(seen) == len(steps), "there is no last step")
     says(end_of_pair(), 0, "")
-    check(not os.listdir(FOLDER), f"left behind: {os.listdir(FOLDER)}")
+    check(not os.listdir(DIRECTORY), f"left behind: {os.listdir(DIRECTORY)}")
     return f"{len(seen)} steps: {', '.join(seen)}"
 
 
@@ -389,9 +397,10 @@ def main():
     suite.test("other users", strangers)
     for verb in ("produce", "consume"):
         suite.test(f"kill -9 of {verb} at each step", each_step, verb, signal.SIGKILL, nvml, 2 if SIM else 5)
-        # each that hangs costs the other its whole wait
-        suite.test(f"{verb} hangs", each_step, verb, signal.SIGSTOP, nvml, 1 if SIM else 4, range(1, 40) if SIM else range(5, 7))
-    os.rmdir(FOLDER)
+        # On a GPU only some steps, since the other side waits for its whole timeout each time.
+        suite.test(f"{verb} hangs", each_step, verb, signal.SIGSTOP, nvml, 1 if SIM else 4,
+                   range(1, 40) if SIM else range(5, 7))
+    os.rmdir(DIRECTORY)
     suite.end()
 
 

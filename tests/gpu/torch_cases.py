@@ -61,7 +61,7 @@ def graphs():
 
 
 def graph_pool():
-    # allocations inside a capture, two graphs in one pool
+    # Allocations inside a capture, and two graphs that use one pool.
     x = torch.ones(1 << 20, device="cuda")
     first, second = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
     torch.cuda.synchronize()
@@ -82,7 +82,7 @@ def double(queue, back):
     tensor.mul_(2)
     torch.cuda.synchronize()
     back.put("done")
-    queue.get(timeout=60)  # the tensor lives until its owner has looked
+    queue.get(timeout=60)  # keeps the tensor until its owner has checked it
 
 
 def share():
@@ -109,7 +109,7 @@ def hold(queue, back):
 
 
 def share_most():
-    # 40 % of the vGPU in three workers: charged once, it fits, and as much again does not
+    # 40 % of the vGPU, opened in three workers: it fits, since it is charged once. As much again does not fit.
     context = torch.multiprocessing.get_context("spawn")
     lanes = [(context.Queue(), context.Queue()) for _ in range(3)]
     children = [context.Process(target=hold, args=lane) for lane in lanes]
@@ -146,7 +146,7 @@ class Rows(torch.utils.data.Dataset):
 
 
 def workers():
-    torch.zeros(1, device="cuda")  # CUDA is up when the workers are forked
+    torch.zeros(1, device="cuda")  # initializes CUDA before the workers are forked
     loader = torch.utils.data.DataLoader(Rows(), batch_size=32, num_workers=4, pin_memory=True)
     total = sum(float(batch.to("cuda", non_blocking=True).sum()) for batch in loader)
     assert total == 64 * 511 * 512 / 2, total

@@ -1,4 +1,4 @@
-"""Runs inside a vGPU: takes memory through PyTorch until refused, holds it, then goes on working."""
+"""Runs inside a vGPU: allocates memory through PyTorch until it is refused, keeps it, then continues to work."""
 
 import time
 

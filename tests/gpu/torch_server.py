@@ -1,4 +1,4 @@
-"""torch_server.py MIB VALUE: as server.c, with tensors of PyTorch. Answers "check" with "right" or "wrong"."""
+"""torch_server.py MIB VALUE: like server.c, with tensors of PyTorch. Answers "check" with "right" or "wrong"."""
 
 import sys
 
@@ -11,7 +11,7 @@ def main():
     while mib > 0:
         tensors.append(torch.full((min(size, mib) << 20,), value, dtype=torch.uint8, device="cuda"))
         mib -= size
-        size = size * 3 % 500 + 4  # of many sizes
+        size = size * 3 % 500 + 4  # many different sizes
     torch.cuda.synchronize()
     print("ready", flush=True)
     for line in sys.stdin:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compute shares between processes: that they hold, and that nobody who is killed or stopped holds others up.
-COUNT is how many processes are killed, and how many are stopped."""
+"""Tests compute shares between processes: that they are kept, and that a killed or stopped process does not delay
+others. COUNT is how many processes are killed, and how many are stopped."""
 
 import json
 import random
@@ -8,15 +8,15 @@ import signal
 import sys
 import time
 
-from checkpoint_harness import FOLDER, Program, adopt, need_criu, reap, restore
+from checkpoint_harness import DIRECTORY, Program, adopt, need_criu, reap, restore
 from harness import (PROGRAMS, SIM, Skip, Suite, VIRGATE, Failure, check, inside, need_program, os, run_inside, start,
                      stop, subprocess, vgpu, virgate, wait_for)
 
 LOAD = f"{PROGRAMS}/../../bench/turn_load"
 MANAGER = f"{PROGRAMS}/../../bench/turn_manager"
 COUNT = int(os.environ.get("COUNT", "3" if SIM else "10"))
-LONG = 60 + 4 * COUNT  # seconds for so many
-# On a simulated machine the host's threads are part of the GPU.
+LONG = 60 + 4 * COUNT  # seconds for COUNT processes
+# The simulated GPU runs on the host's cores, which other processes use too.
 GAP = 1.5 if SIM else 0.35
 TOLERANCE = 8 if SIM else 2
 if SIM:
@@ -24,7 +24,7 @@ if SIM:
     os.environ["VIRGATE_SIM_COST"] = "kernel=200us"
 ROUNDS = "1" if SIM else None
 WINDOW = 1 if SIM else 2  # seconds
-DISTURBED = 0.3  # part of a window for which threads waited for a core, from which on the window tells nothing
+DISTURBED = 0.3  # a window proves nothing if threads waited for a core during this part of it
 
 
 def rounds():
@@ -42,7 +42,7 @@ def session_of(pid):
 
 
 class Tenant:
-    """A program that keeps the GPU busy, and what it has told so far."""
+    """A program that keeps the GPU busy, and its output so far."""
     mode = "time"
 
     def __init__(self, share, kind="train", name=None, seconds=60, before=()):
@@ -50,7 +50,7 @@ class Tenant:
         self.output = f"/tmp/virgate-turns-{os.getpid()}-{random.getrandbits(48):x}"
         self.seconds = seconds
         self.words = inside(where, [*before, LOAD, kind, str(seconds), rounds()])
-        # The shares of tenants that ended a moment ago are free when the daemon has noticed it.
+        # The daemon frees the compute shares of ended tenants a little later.
         wait_for(self.starts, 60, f"{kind} does not work")
 
     def starts(self):
@@ -78,7 +78,8 @@ class Tenant:
         os.killpg(self.process.pid, number)
 
     def pids(self):
-        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if session_of(pid) == self.process.pid]
+        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
+                if session_of(pid) == self.process.pid]
 
     def clean(self):
         pids = self.pids()
@@ -92,7 +93,7 @@ class Tenant:
 
 
 class Manager(Tenant):
-    """A program on libvirgate with a shared virtual GPU, outside every vGPU."""
+    """A program outside every vGPU, whose virtual GPU in libvirgate is also a vGPU of the node."""
 
     def __init__(self, share, name, seconds=60):
         self.output = f"/tmp/virgate-turns-{os.getpid()}-{random.getrandbits(48):x}"
@@ -102,7 +103,7 @@ class Manager(Tenant):
 
 
 class Shifted(Tenant):
-    """A tenant in a time namespace, as a restored program is."""
+    """A tenant in a time namespace, like a restored program."""
 
     def __init__(self, share, ahead):
         self.ahead_ns = ahead * 10**9
@@ -114,10 +115,10 @@ class Shifted(Tenant):
 
 
 class Restorable(Tenant):
-    """One that can be dumped: what it has open are files. Its clock is its own after a restore."""
+    """A tenant that can be dumped, since it has only files open. After a restore, it is in its own time namespace."""
 
     def starts(self):
-        self.program = Program(self.words, f"{FOLDER}/restorable")
+        self.program = Program(self.words, f"{DIRECTORY}/restorable")
         self.output = self.program.log
         self.program.wait_until(self.lines, 60, "it tells nothing")
         self.pid = next(one["pid"] for one in vgpu("dumped")["tenants"])
@@ -156,7 +157,7 @@ def parts(tenants, seconds):
 
 
 def waited_for_cores(tenants):
-    """Seconds for which the tenants' threads were ready to run, and the host had no core for them."""
+    """Returns the seconds for which the tenants' threads were ready to run but had no core."""
     waited = 0
     for pid in [pid for tenant in tenants for pid in tenant.pids()]:
         try:
@@ -169,8 +170,8 @@ def waited_for_cores(tenants):
 
 
 class Gaps:
-    """Checks how long tenants stood still since its creation. If their threads had no cores, a long gap proves
-    nothing."""
+    """Checks how long tenants made no progress since its creation. A long gap proves nothing if their threads had no
+    cores."""
 
     def __init__(self, tenants):
         self.tenants, self.begin, self.waited = tenants, time.monotonic(), waited_for_cores(tenants)
@@ -184,8 +185,8 @@ class Gaps:
 
 
 def hold(tenants, wanted):
-    """In one of some windows: another process may take the machine's time in one of them. The host's threads are the
-    simulated GPU, so a window in which they waited for a core proves nothing if the parts are wrong."""
+    """Checks that the parts are as wanted in one of several windows, since another process may use the machine in some
+    of them. A window of the simulated GPU with wrong parts proves nothing if its threads waited for a core."""
     tried, disturbed = [], 0
     while len(tried) < 4:
         before = waited_for_cores(tenants)
@@ -212,12 +213,12 @@ def shares_hold():
         def are_shown():
             for one in json.loads(virgate("ps", "--json"))["vgpus"]:
                 shown[one["share"]] = one["turns"]["recent"]
-            if SIM:  # a busy host leaves the simulated GPU idle
+            if SIM:  # the simulated GPU is partly idle on a busy host
                 total = sum(shown.values())
                 shown.update({share: part / total * 100 for share, part in shown.items()})
             return all(abs(shown[share] - share) <= TOLERANCE + 2 for share in (30, 70))
 
-        # It shows the last 10 s, and they have to be 10 s of both.
+        # ps shows the last 10 s, and both tenants must have run for 10 s.
         end = time.monotonic() + 15
         while not are_shown():
             check(time.monotonic() < end, f"ps shows {shown}")
@@ -232,7 +233,7 @@ def idle_time_is_not_lost():
     tenant = Tenant(30)
     try:
         begin, alone = time.monotonic(), 0
-        while not alone and time.monotonic() < begin + 10:  # on a busy host it may tell nothing for a second
+        while not alone and time.monotonic() < begin + 10:  # on a busy host it may print nothing for a second
             time.sleep(1)
             alone = tenant.rate(begin, time.monotonic())
         check(alone, "it does nothing")
@@ -333,7 +334,8 @@ def managers_take_turns():
 
 
 def refuses_clock(ahead):
-    """Why unshare(1) cannot set a clock so many seconds ahead; "": it can. Some versions refuse to set it back."""
+    """Returns why unshare(1) cannot set a clock `ahead` seconds ahead, or "" if it can. Some versions refuse negative
+    values."""
     done = subprocess.run([need_program("unshare"), "--time", "--monotonic", str(ahead), "--fork", "true"], check=False,
                           capture_output=True, text=True)
     return (done.stderr.strip() or f"unshare ended with {done.returncode}") if done.returncode else ""
@@ -361,24 +363,24 @@ def clocks_may_differ():
 
 
 def a_checkpoint_while_waiting():
-    """The dumped program waits at its gate four fifths of the time."""
+    """Dumps a program that waits at its gate for four fifths of the time."""
     need_criu()
     tenants = [Restorable(20, name="dumped"), Tenant(80)]
     try:
         begin = time.monotonic()
         for number in range(max(COUNT // 2, 3)):
-            virgate("dump", "--vgpu", "dumped", "--dir", f"{FOLDER}/turns-{number}", "--leave-running", timeout=60)
+            virgate("dump", "--vgpu", "dumped", "--dir", f"{DIRECTORY}/turns-{number}", "--leave-running", timeout=60)
             done = tenants[0].lines()[-1][1]
             wait_for(lambda done=done: tenants[0].lines()[-1][1] > done, 30, "the dumped program does not go on")
         worst = tenants[1].longest_gap(begin)
-        # A process that is stopped may have a lock of the simulated GPU until its dump is over.
+        # A process that is stopped for its dump may have a lock of the simulated GPU.
         check(SIM or worst <= GAP, f"the other stood still for {worst:.2f} s")
         before = hold(tenants, (20, 80))
-        virgate("dump", "--vgpu", "dumped", "--dir", f"{FOLDER}/turns", timeout=60)
+        virgate("dump", "--vgpu", "dumped", "--dir", f"{DIRECTORY}/turns", timeout=60)
         reap([tenants[0].pid])
         done = tenants[0].lines()[-1][1]
-        time.sleep(1)  # its clock stands still meanwhile
-        restore(f"{FOLDER}/turns")
+        time.sleep(1)  # the clock of the dumped program does not advance meanwhile
+        restore(f"{DIRECTORY}/turns")
         wait_for(lambda: tenants[0].lines()[-1][1] > done, 30, "the restored program does not go on")
         return f"{before}, the longest gap was {worst * 1000:.0f} ms; restored {hold(tenants, (20, 80))}"
     finally:
@@ -410,7 +412,7 @@ def killed_daemons():
             os.kill(daemon_pid(), signal.SIGKILL)
             time.sleep(1)
             worst = max(worst, *(tenant.longest_gap(begin) for tenant in tenants))
-            virgate("ps")  # starts the next one
+            virgate("ps")  # starts the next daemon
         gaps.check(worst)
         return f"the longest gap was {worst * 1000:.0f} ms; then {hold(tenants, (30, 70))}"
     finally:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compute shares in the mode mps: over NVIDIA's MPS on a GPU; on the simulated GPU, whose processes are then clients of
-a simulated server, with a script that stands in for the control daemon."""
+"""Tests compute shares in the mode mps. On a GPU, they use NVIDIA's MPS. On the simulated GPU, the processes are
+clients of a simulated server, and a script replaces the control daemon."""
 
 import shutil
 
@@ -10,7 +10,7 @@ from harness import (HERE, SIM, Skip, Suite, check, inside, os, subprocess, vgpu
 
 if SIM:
     os.environ["VIRGATE_SIM"] += ",mps=1"
-    # Root's daemon is not asked to run it, so it may lie where the test may write.
+    # No daemon of root runs the script, so it may be in a directory where the test may write.
     STANDIN = f"{os.environ['VIRGATE_STATE_DIR']}/mps-control-standin"
     shutil.copy(f"{HERE}/../daemon/mps_control_standin.sh", STANDIN)
     os.environ["VIRGATE_MPS_CONTROL"] = STANDIN
