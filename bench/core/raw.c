@@ -13,9 +13,9 @@ void raw_open(void)
 
 	if (!driver)
 		bench_give_up("dlopen", "the library has loaded no libcuda.so.1");
-#define X(entry)                                                                                                       \
-	raw.entry = (__typeof__(raw.entry))dlsym(driver, TEXT_OF(entry));                                              \
-	if (!raw.entry)                                                                                                \
+#define X(entry)                                                          \
+	raw.entry = (__typeof__(raw.entry))dlsym(driver, TEXT_OF(entry)); \
+	if (!raw.entry)                                                   \
 		bench_give_up(TEXT_OF(entry), "the driver does not have it");
 	RAW_ENTRIES(X)
 #undef X

@@ -33,11 +33,11 @@ static int export_memory(size_t bytes)
 	check_result(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
 	check_result(cuCtxSetCurrent(context), "cuCtxSetCurrent");
 	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+				      .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
 	check_result(cuMemCreate(&handle, bytes, &wanted, 0), "cuMemCreate");
 	check_result(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-		"cuMemExportToShareableHandle");
+		     "cuMemExportToShareableHandle");
 	return descriptor;
 }
 

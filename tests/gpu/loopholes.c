@@ -13,20 +13,20 @@
 
 static const size_t MiB = 1 << 20;
 
-#define MUST(what)                                                                                 \
-	do {                                                                                       \
-		if (!(what)) {                                                                     \
-			printf("lost: line %d: not so: %s\n", __LINE__, #what);                    \
-			exit(1);                                                                   \
-		}                                                                                  \
+#define MUST(what)                                                              \
+	do {                                                                    \
+		if (!(what)) {                                                  \
+			printf("lost: line %d: not so: %s\n", __LINE__, #what); \
+			exit(1);                                                \
+		}                                                               \
 	} while (0)
-#define WORKS(call)                                                                                \
-	do {                                                                                       \
-		CUresult result_ = (call);                                                         \
-		if (result_ != CUDA_SUCCESS) {                                                     \
-			printf("lost: line %d: %s is %d\n", __LINE__, #call, (int)result_);        \
-			exit(1);                                                                   \
-		}                                                                                  \
+#define WORKS(call)                                                                         \
+	do {                                                                                \
+		CUresult result_ = (call);                                                  \
+		if (result_ != CUDA_SUCCESS) {                                              \
+			printf("lost: line %d: %s is %d\n", __LINE__, #call, (int)result_); \
+			exit(1);                                                            \
+		}                                                                           \
 	} while (0)
 
 // Returns the bytes that are left of the quota.
@@ -71,8 +71,8 @@ static int export_memory(size_t bytes)
 	CUmemGenericAllocationHandle handle;
 	int descriptor = -1;
 	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+				      .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
 
 	WORKS(cuMemCreate(&handle, bytes, &wanted, 0));
 	WORKS(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
@@ -83,8 +83,8 @@ static int export_memory(size_t bytes)
 static void must_be_refused(size_t bytes)
 {
 	CUmemGenericAllocationHandle handle;
-	CUmemAllocationProp wanted = {
-		.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
 
 	MUST(cuMemCreate(&handle, bytes, &wanted, 0) == CUDA_ERROR_OUT_OF_MEMORY);
 }
@@ -155,8 +155,8 @@ static int several(size_t bytes)
 {
 	CUmemGenericAllocationHandle handle;
 	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+				      .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
 	int first, second, other;
 
 	begin();
@@ -238,8 +238,10 @@ static CUresult load_library(size_t bytes, CUlibrary *ret_library)
 {
 	char image[400];
 
-	snprintf(image, sizeof image, ".version 7.0\n.target sm_70\n.address_size 64\n"
-		 ".visible .global .align 8 .b8 big[%zu];\n.visible .entry small() { ret; }\n", bytes);
+	snprintf(image, sizeof image,
+		 ".version 7.0\n.target sm_70\n.address_size 64\n"
+		 ".visible .global .align 8 .b8 big[%zu];\n.visible .entry small() { ret; }\n",
+		 bytes);
 	return cuLibraryLoadData(ret_library, image, NULL, NULL, 0, NULL, NULL, 0);
 }
 
@@ -359,8 +361,14 @@ static int local_memory(void)
 	WORKS(cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
 	WORKS(cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 0));
 	size_t before = left(), each = (size_t)processors * (size_t)threads;
-	CUDA_KERNEL_NODE_PARAMS of_node = {.func = heavy, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1,
-		.blockDimY = 1, .blockDimZ = 1, .kernelParams = parameters};
+	CUDA_KERNEL_NODE_PARAMS of_node = {.func = heavy,
+					   .gridDimX = 1,
+					   .gridDimY = 1,
+					   .gridDimZ = 1,
+					   .blockDimX = 1,
+					   .blockDimY = 1,
+					   .blockDimZ = 1,
+					   .kernelParams = parameters};
 	CUlaunchConfig shape = {1, 1, 1, 1, 1, 1, 0, stream, NULL, 0};
 	MUST(cuLaunchKernel(heavy, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL) == CUDA_ERROR_OUT_OF_MEMORY);
 	MUST(cuLaunchKernelEx(&shape, heavy, parameters, NULL) == CUDA_ERROR_OUT_OF_MEMORY);
@@ -406,8 +414,15 @@ static int elsewhere(void)
 	left();
 	poll(NULL, 0, 600);
 	WORKS(cuMemAlloc(&rest, left() - 8 * MiB));
-	CUDA_KERNEL_NODE_PARAMS of_node = {.func = mild, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1,
-		.blockDimY = 1, .blockDimZ = 1, .kernelParams = parameters, .ctx = second};
+	CUDA_KERNEL_NODE_PARAMS of_node = {.func = mild,
+					   .gridDimX = 1,
+					   .gridDimY = 1,
+					   .gridDimZ = 1,
+					   .blockDimX = 1,
+					   .blockDimY = 1,
+					   .blockDimZ = 1,
+					   .kernelParams = parameters,
+					   .ctx = second};
 	MUST(cuGraphAddKernelNode(&node, graph, NULL, 0, &of_node) == CUDA_ERROR_OUT_OF_MEMORY);
 	MUST(cuLaunchKernel(mild, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL) == CUDA_ERROR_OUT_OF_MEMORY);
 	wait_for_measurement();

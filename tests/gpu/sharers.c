@@ -19,12 +19,12 @@ static CUmemoryPool pool;
 static CUstream stream;
 static enum { HANDLES, DESCRIPTORS, POOLS, NO_WAY } way;
 
-#define MUST(what)                                                                                 \
-	do {                                                                                       \
-		if (!(what)) {                                                                     \
-			printf("lost: line %d: not so: %s\n", __LINE__, #what);                    \
-			exit(1);                                                                   \
-		}                                                                                  \
+#define MUST(what)                                                              \
+	do {                                                                    \
+		if (!(what)) {                                                  \
+			printf("lost: line %d: not so: %s\n", __LINE__, #what); \
+			exit(1);                                                \
+		}                                                               \
 	} while (0)
 #define WORKS(call) MUST((call) == CUDA_SUCCESS)
 
@@ -108,7 +108,7 @@ static CUmemGenericAllocationHandle physical;
 static void map_memory(void)
 {
 	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
-		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 
 	WORKS(cuMemAddressReserve(&address, bytes, 0, 0, 0));
 	WORKS(cuMemMap(address, bytes, 0, physical, 0));
@@ -118,8 +118,8 @@ static void map_memory(void)
 static void allocate_from_pool(struct parcel *parcel, int *ret_descriptor)
 {
 	CUmemPoolProps wanted = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+				 .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
 
 	WORKS(cuMemPoolCreate(&pool, &wanted));
 	WORKS(cuMemPoolExportToShareableHandle(ret_descriptor, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
@@ -131,8 +131,8 @@ static void allocate_from_pool(struct parcel *parcel, int *ret_descriptor)
 static void allocate(struct parcel *parcel, int *ret_descriptor)
 {
 	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+				      .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
 
 	if (way == POOLS) {
 		allocate_from_pool(parcel, ret_descriptor);
@@ -155,11 +155,11 @@ static void open_memory(const struct parcel *parcel, int descriptor)
 
 	if (way == POOLS) {
 		WORKS(cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)descriptor,
-			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+							 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 		WORKS(cuMemPoolImportPointer(&address, pool, (CUmemPoolPtrExportData *)(uintptr_t)&parcel->pointer));
 	} else if (way == DESCRIPTORS) {
 		WORKS(cuMemImportFromShareableHandle(&physical, (void *)(intptr_t)descriptor,
-			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+						     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 		map_memory();
 	} else {
 		WORKS(cuIpcOpenMemHandle(&address, parcel->handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
