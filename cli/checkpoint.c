@@ -16,7 +16,7 @@
 #include "say.h"
 #include "share.h"
 
-// A dump also draws a line at the start of each of its six phases: never more than ten lines a second.
+// The shortest time between two updates of the progress line. The start of a phase always updates the line.
 enum { REDRAW_NS = 250000000 };
 
 static volatile sig_atomic_t caught_signal;
@@ -39,7 +39,8 @@ static const char *temporary_directory(void)
 	return directory && *directory ? directory : "/tmp";
 }
 
-// Names the directory for the image that a restore receives, as a template for mkdtemp(). False: the path is too long.
+// Writes a template for mkdtemp(): the directory of an image that a restore receives. Returns false if the path is too
+// long.
 static bool name_arrival(char ret_path[PATH_MAX])
 {
 	return snprintf(ret_path, PATH_MAX, "%s/virgate-arrival.XXXXXX", temporary_directory()) < PATH_MAX - 32;
@@ -58,7 +59,7 @@ static void remove_old_arrivals(void)
 	char path[PATH_MAX];
 
 	if (name_arrival(path))
-		locked_directory_sweep(path, belongs_to_arrival, 2); // levels: an image, and its directories
+		locked_directory_sweep(path, belongs_to_arrival, 2); // the image, and below it its directories
 }
 
 int checkpoint_open_session(struct session *session, const struct arguments *arguments)
@@ -186,7 +187,7 @@ void checkpoint_hide_progress(void)
 {
 	if (is_shown)
 		fputs("\r\033[K", stderr);
-	fflush(stderr); // the terminal must show it before what is printed on standard output
+	fflush(stderr); // erase the progress line before anything is printed on standard output
 	is_shown = false;
 }
 

@@ -1,4 +1,4 @@
-// Functions that the verbs for checkpoints have in common. One thread.
+// Functions that several verbs for checkpoints use. One thread.
 #pragma once
 #include <limits.h>
 
@@ -12,19 +12,19 @@ int checkpoint_open_session(struct session *session, const struct arguments *arg
 // usage exit code after a message.
 int checkpoint_read_number(const struct arguments *arguments, const char *name, long most, long *ret_number);
 
-// Creates a directory in TMPDIR for a temporary image; ret_image is the image's path in it. Returns 0, or the verb's
-// exit code after a message.
+// Creates a directory in TMPDIR for a temporary image. ret_image is a path for the image in this directory. Returns 0,
+// or the verb's exit code after a message.
 int checkpoint_create_scratch(const struct arguments *arguments, char ret_image[PATH_MAX]);
-// Removes that directory unless it still contains an image. Does nothing if `image` is "".
+// Removes the directory of checkpoint_create_scratch() unless an image is still in it. Does nothing if `image` is "".
 void checkpoint_remove_scratch(const char *image);
 
 // A directory for a temporary image that a restore receives. This process locks it. If the process is killed, a later
 // checkpoint_open_session() of any verb removes the directory.
 struct arrival {
-	char image[PATH_MAX]; // its path in the directory; "": no directory
+	char image[PATH_MAX]; // path of the image in the directory; "": there is no directory
 	int lock;
 };
-// Returns 0, or the verb's exit code after a message.
+// Creates and locks the directory for an image. Returns 0, or the verb's exit code after a message.
 int checkpoint_create_arrival(const struct arguments *arguments, struct arrival *ret_arrival);
 void checkpoint_remove_arrival(struct arrival *arrival);
 
@@ -34,7 +34,7 @@ int checkpoint_caught_signal(void);
 // A progress function: draws a line if standard error is a terminal. Returns the recorded signal, which cancels the
 // work.
 int checkpoint_show_progress(void *user, const struct vg_checkpoint_progress *progress);
-// Erases the line, before anything else is printed.
+// Erases the progress line. Call it before anything else is printed.
 void checkpoint_hide_progress(void);
 // Prints the result as text, or as JSON with --json. `what` is a verb such as "dumped".
 void checkpoint_print_result(const struct arguments *arguments, const struct vg_checkpoint_result *result,

@@ -17,7 +17,7 @@
 #include "say.h"
 #include "verb.h"
 
-// Lists the signals to forward: all but those about faults, output and job control of this process itself.
+// Lists the signals to forward. Leaves out those about faults, output and job control of this process itself.
 static void fill_forwarded_signals(sigset_t *ret_set)
 {
 	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPIPE, SIGTTIN, SIGTTOU};
@@ -62,7 +62,7 @@ int child_find_program(const char *command, char *ret_path)
 			memcpy(ret_path, candidate, (size_t)need + 1);
 			return 0;
 		}
-		if (r == EACCES && access(candidate, F_OK) == 0) // the file exists, and only its permissions are wrong
+		if (r == EACCES && access(candidate, F_OK) == 0) // the file exists but is not executable
 			result = EACCES;
 		if (!part[length])
 			return result;
@@ -75,7 +75,7 @@ static void block_signals(struct children *children)
 
 	fill_forwarded_signals(&wanted); // also SIGCHLD, which is not forwarded
 	sigprocmask(SIG_BLOCK, &wanted, &children->inherited_mask);
-	// If the parent ignored SIGCHLD, this process does, too, and waitpid() would find no children.
+	// If the parent ignored SIGCHLD, this process inherits that, and waitpid() would find no children.
 	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &children->inherited_chld);
 }
 
@@ -143,7 +143,7 @@ int child_start(struct children *children, const char *path, char **argv, char *
 	if (pid > 0) {
 		children->list[0].pid = pid;
 		ssize_t got;
-		do // end of file: execve() succeeded and closed the pipe
+		do // on end of file, execve() has succeeded and closed the pipe
 			got = read(report[0], &error, sizeof error);
 		while (got < 0 && errno == EINTR);
 		if (got == sizeof error)
@@ -155,14 +155,15 @@ int child_start(struct children *children, const char *path, char **argv, char *
 	return -error;
 }
 
-// True for a signal that a process sent. The terminal sends its signals to the whole process group, so the child has
-// them.
+// Returns true for a signal that a process sent with kill(). A signal from the terminal needs no forwarding: the
+// terminal sends it to the whole process group, which includes the child.
 static bool is_from_process(const siginfo_t *info)
 {
 	return info->si_code <= 0;
 }
 
-// Stops this process as the blocked SIGTSTP would have. In an orphaned process group the kernel ignores the signal.
+// Stops this process as SIGTSTP would if it were not blocked. In an orphaned process group the kernel ignores the
+// signal.
 static void stop_self(void)
 {
 	sigset_t stop;
@@ -211,7 +212,8 @@ static void keep_notice(void *user, pid_t pid, const char *image)
 			children->list[i].image = strdup(image);
 }
 
-// Called before children are reaped, and again after the last has ended: a notice arrives before its process ends.
+// Reads the notices of dumps. Called before children are reaped, and again after the last child has ended: a notice
+// arrives before its process ends.
 static void read_notices(struct children *children)
 {
 	if (children->notices >= 0)
@@ -250,7 +252,8 @@ static bool was_killed(const struct child *child)
 	return WIFSIGNALED(child->status) && WTERMSIG(child->status) == SIGKILL;
 }
 
-// Drops notices of processes that were not killed: such a process continued after its dump, and ended by itself.
+// Drops notices of processes that were not killed: such a process continued after its dump, and then ended normally or
+// by another signal.
 static void drop_wrong_notices(struct children *children)
 {
 	for (size_t i = 0; i < children->count; i++) {
@@ -269,9 +272,9 @@ static int exit_code_of(const struct child *child)
 	return WIFSIGNALED(child->status) ? EXIT_SIGNAL + WTERMSIG(child->status) : WEXITSTATUS(child->status);
 }
 
-// A regular file on standard error is probably open in the dumped program, too, and a restore needs its length
-// unchanged. Then messages go to the terminal; without one, returns false, and the exit code is all that reports the
-// dump.
+// Returns whether messages may be printed. If standard error is a regular file, the dumped program probably has the
+// file open, too, and a restore needs its length unchanged. Messages then go to the terminal. Without a terminal,
+// nothing is printed, and only the exit code reports the dump.
 static bool may_print(void)
 {
 	struct stat info;
@@ -282,7 +285,7 @@ static bool may_print(void)
 	return terminal >= 0 && dup2(terminal, STDERR_FILENO) >= 0;
 }
 
-// Prints one message for the child at `first` and the later ones in the same image.
+// Prints one message for the child at index `first` and all later children that were dumped into the same image.
 static void say_image(const struct children *children, size_t first)
 {
 	const struct child *child = &children->list[first];
@@ -294,7 +297,7 @@ static void say_image(const struct children *children, size_t first)
 		if (!image || strcmp(image, child->image) != 0)
 			continue;
 		if (i < first)
-			return; // already reported with that one
+			return; // an earlier child in this image has reported it
 		more += i > first;
 	}
 	if (more)

@@ -1,6 +1,5 @@
-// Child processes: one that is started, or several that are adopted. Signals are forwarded to them, and they are
-// reaped. A started child stays in this process group, so it gets the terminal's signals once, from the terminal. One
-// thread.
+// Starts one child process, or adopts several, forwards signals to the children, and reaps them. A started child stays
+// in this process group, so the terminal sends its signals to the child directly. One thread.
 #pragma once
 #include <signal.h>
 #include <stdbool.h>
@@ -8,16 +7,16 @@
 
 struct child {
 	pid_t pid;
-	bool has_own_group; // the terminal does not signal it
+	bool has_own_group; // the child is in another process group, which the terminal does not signal
 	bool ended;
-	int status;  // of waitpid()
-	char *image; // where it was dumped; "": migrated; NULL: no notice of a dump
+	int status;  // exit status, as waitpid() returns it
+	char *image; // directory of the image that the child was dumped to; "": migrated; NULL: no notice of a dump
 };
 
 struct children {
 	struct child *list;
 	size_t count;
-	int notices; // a descriptor (checkpoint/notice.h); negative: no notices
+	int notices; // descriptor that receives notices of dumps (checkpoint/notice.h); negative: none
 	sigset_t inherited_mask;
 	struct sigaction inherited_chld;
 };
@@ -28,15 +27,16 @@ int child_find_program(const char *command, char *ret_path);
 // Starts `path` with `argv` and `environment`. Returns 0, or -errno of fork or exec.
 int child_start(struct children *children, const char *path, char **argv, char **environment);
 
-// Adopts processes that are children already, through PR_SET_CHILD_SUBREAPER. Their order decides whose exit status
-// counts. Blocks the signals that child_wait() forwards. Returns 0, -ENOMEM, or -ECHILD: *ret_not_child is no child.
+// Adopts processes that are children already, because this process is a subreaper (PR_SET_CHILD_SUBREAPER). Of several
+// failures, child_exit_code() returns the first in the order of `pids`. Blocks the signals that child_wait() forwards.
+// Returns 0, -ENOMEM, or -ECHILD: *ret_not_child is not a child.
 int child_adopt(struct children *children, const pid_t *pids, size_t count, pid_t *ret_not_child);
 
 // Forwards signals to all children and reaps them until all have ended. Calls `idle(user)` at growing intervals: after
 // 20 ms, 40 ms, … up to every 10 s.
 void child_wait(struct children *children, void (*idle)(void *user), void *user);
 
-// Returns the code that a shell would show, after all have ended: the exit status, or 128 + the signal. Of several
-// children the first that did not end with 0 counts, and a message names it. A child that a dump ended counts as
-// EXIT_DUMPED, and a message says how to restore it. Frees the list.
+// Returns the exit code for this process after all children have ended, as a shell would: the exit status, or 128 + the
+// signal. Of several children, the first that failed counts, and a message names it. If a dump ended a child, the code
+// is EXIT_DUMPED, and a message says how to restore the child. Frees the list.
 int child_exit_code(struct children *children);

@@ -18,17 +18,17 @@
 
 struct line {
 	char **words;
-	int *origins;	     // the index of each before the words of bash were joined
-	int count;	     // without the current word
+	int *origins;	     // for each word, its index in the command line before the words of bash were joined
+	int count;	     // number of words, without the current word
 	const char *current; // the typed part of the current word, or of the value after its "="
-	bool split;	     // bash passed the value as a word of its own
-	int lead_length;     // of `lead`, the "--option=" before the value
+	bool split;	     // bash passed the value as a separate word, without "--option="
+	int lead_length;     // length of `lead`, the "--option=" before the value
 	const char *lead;
 	const char *simulation; // the value of --sim; NULL: not given
-	bool options_end;	// after "--"
+	bool options_end;	// the word "--" was read, so no more options follow
 	int positional;		// words that are neither options nor their values
 	int program;		// the index of the program that the verb runs; -1: none so far
-	const struct option *pending; // the option whose value the current word is; NULL: it is no value
+	const struct option *pending; // option whose value is the current word; NULL: the current word is no value
 };
 
 static void offer_candidate(const struct line *line, const char *candidate, const char *text)
@@ -37,14 +37,14 @@ static void offer_candidate(const struct line *line, const char *candidate, cons
 
 	snprintf(word, sizeof word, "%s", candidate);
 	snprintf(shown, sizeof shown, "%s", text ? text : "");
-	// Leaves out names with control characters: with those replaced, it would be another name.
+	// Leave out candidates with control characters: a printable replacement would be a different name.
 	if (strncmp(candidate, line->current, strlen(line->current)) == 0 &&
 	    strcmp(vg_make_printable(word), candidate) == 0)
 		printf("%.*s%s%s%s\n", line->lead_length, line->lead, word, *shown ? "\t" : "",
 		       vg_make_printable(shown));
 }
 
-// ---- what the daemon knows ------------------------------------------------------------------------------
+// ---- candidates from the daemon -------------------------------------------------------------------------
 
 static void offer_vgpus(struct vg_node *node, const struct line *line)
 {
@@ -96,7 +96,7 @@ static void ask_daemon(const struct line *line, void (*offer_all)(struct vg_node
 	session_close(&session);
 }
 
-// ---- what the program knows -----------------------------------------------------------------------------
+// ---- candidates from the verb table ---------------------------------------------------------------------
 
 static void offer_verbs(const struct line *line)
 {
@@ -178,9 +178,9 @@ static void offer_kind(const struct line *line, enum complete complete)
 	}
 }
 
-// ---- the line -------------------------------------------------------------------------------------------
+// ---- the command line -----------------------------------------------------------------------------------
 
-// Joins the words "--option", "=" and "value". False: no memory, or no words.
+// Joins the words "--option", "=" and "value" into one. Returns false if there is no memory, or no words.
 static bool join_words(struct line *line, char *const *words, int count)
 {
 	bool behind_equals = false;
@@ -214,7 +214,7 @@ static bool is_option(const struct line *line, const char *word)
 	return !line->options_end && word[0] == '-' && word[1];
 }
 
-// Reads the option at `at`. Returns the index of the next word.
+// Reads the option at index `at`. Returns the index of the next word.
 static int read_option(struct line *line, const struct verb *verb, int at)
 {
 	const char *value;
@@ -230,7 +230,7 @@ static int read_option(struct line *line, const struct verb *verb, int at)
 	return at + 2;
 }
 
-// Completes the value if the current word is "--option=value".
+// Recognizes the current word as "--option=value", so that the value is completed.
 static void read_joined_option(struct line *line, const struct verb *verb)
 {
 	const char *value;

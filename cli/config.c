@@ -99,7 +99,7 @@ __attribute__((format(printf, 2, 3))) static void refuse_line(struct reading *re
 		 words);
 }
 
-// inih reports only the number of an invalid line; this finds what is wrong with it.
+// Reports what is wrong with an invalid line: inih reports only its number.
 static void check_line(struct reading *reading, const char *line, size_t length)
 {
 	while (length && isspace((unsigned char)line[0])) {
@@ -134,7 +134,8 @@ static char *read_line(char *buffer, int capacity, void *stream)
 	check_line(reading, line, length);
 	if (reading->refused || (int)length + 2 > capacity)
 		return NULL;
-	// Removes the indentation: for inih an indented line continues the value before it.
+	// Remove the indentation, because inih takes an indented line as a continuation of the value in the previous
+	// line.
 	while (length && isspace((unsigned char)line[0])) {
 		line++;
 		length--;
@@ -172,7 +173,7 @@ static void refuse_unknown(struct reading *reading, const char *section, const c
 		refuse_line(reading, "unknown key \"%s\" in [%s]: man virgate.conf lists the keys", key, section);
 }
 
-// Returns what follows "device" and blanks in the name of a section; NULL: it is another section.
+// Returns the GPU that the name of a section "device GPU" contains; NULL: the section has another name.
 static const char *gpu_of_section(const char *section)
 {
 	size_t length = strlen(device_section);
@@ -277,7 +278,7 @@ static int load_file(struct config *config, const char *path, struct config_erro
 {
 	char *text = malloc(LONGEST_FILE + 1);
 
-	// With sudo, root reads the file of another user, who may have replaced it.
+	// Open only a regular file: with sudo, root reads the file of another user, who may have replaced it.
 	_cleanup_close_ int file = vg_open_regular(path, O_RDONLY);
 	ssize_t length = file < 0 ? file : !text ? -ENOMEM : vg_read_all(file, text, LONGEST_FILE + 1, 0);
 	int r = 0;

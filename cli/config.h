@@ -1,11 +1,12 @@
-// Settings: options win over the environment, then the user's file, then the system's file. The files are INI files:
-// $XDG_CONFIG_HOME/virgate/virgate.conf and /etc/virgate/virgate.conf. One thread.
+// Reads the settings. Options override environment variables, these override the user's file, and that overrides the
+// system's file. Both are INI files: $XDG_CONFIG_HOME/virgate/virgate.conf and /etc/virgate/virgate.conf. One thread.
 #pragma once
 #include <stddef.h>
 
 enum config_kind { KIND_TEXT, KIND_SIZE, KIND_SHARE, KIND_SECONDS, KIND_SWITCH, KIND_LEVEL, KIND_MODE };
 
-// X(ID, section, key, environment variable, kind). A test compares the manual page virgate.conf(5) with it.
+// The settings as X(ID, section, key, environment variable, kind). A test compares this list with the manual page
+// virgate.conf(5).
 #define CONFIG_LIST(X)                                                                             \
 	X(MEMORY, "run", "memory", "VIRGATE_MEMORY", KIND_SIZE)                                  \
 	X(SHARE, "run", "share", "VIRGATE_SHARE", KIND_SHARE)                                    \
@@ -34,16 +35,16 @@ struct config_row {
 };
 extern const struct config_row config_rows[CONFIG_COUNT];
 
-// A section [device GPU].
+// The settings in a section [device GPU].
 struct config_device {
-	char *gpu;     // an index or a UUID
-	char *sharing; // a mode
+	char *gpu;     // index or UUID of the GPU
+	char *sharing; // sharing mode
 	char *origin;
 };
 
 struct config {
 	char *values[CONFIG_COUNT]; // NULL: not set
-	char *origins[CONFIG_COUNT]; // "VIRGATE_MEMORY", "/etc/virgate/virgate.conf:3"
+	char *origins[CONFIG_COUNT]; // where each value was set: "VIRGATE_MEMORY", "/etc/virgate/virgate.conf:3"
 	struct config_device *devices; // the last one for a GPU counts; empty if the environment sets the mode
 	size_t device_count;
 };
@@ -52,13 +53,15 @@ struct config_error {
 	char text[512]; // "FILE:LINE: what is wrong"
 };
 
-// Reads the text of one file into `config`, and replaces values of earlier files. `file` is its name for messages.
-// Returns 0 or 1 (refused).
+// Parses the text of one configuration file. Its values replace those that `config` already has. `file` is the file's
+// name for messages. Returns 0, or 1 if the text is invalid.
 int config_read(struct config *config, const char *file, const char *text, size_t length,
 		struct config_error *ret_error);
-// Reads both files, which may be missing, and then the environment. Returns 0 or 1 (refused).
+// Reads both configuration files, either of which may be missing, and then the environment. Returns 0, or 1 if a value
+// is invalid.
 int config_load(struct config *ret_config, struct config_error *ret_error);
 void config_finish(struct config *config);
 
-// Returns what is wrong with a value of that kind, as the end of a sentence; NULL: nothing.
+// Checks a value of a setting. Returns what is wrong with the value, as the end of a sentence; NULL: the value is
+// valid.
 const char *config_check(enum config_kind kind, const char *value);

@@ -60,7 +60,7 @@ static int read_set(const struct arguments *arguments, unsigned *ret_sets)
 			 "toolkit", arguments->words[0]);
 }
 
-// Returns the origin of the first setting with the mode mps; NULL: no setting has it.
+// Returns where the configuration first sets the mode mps; NULL: nowhere.
 static const char *find_mps(const struct config *config)
 {
 	const char *usual = config->values[CONFIG_SHARING];

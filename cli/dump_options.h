@@ -1,4 +1,4 @@
-// The options about processes and their image that dump and migrate have in common. One thread.
+// The options about processes and their image that both dump and migrate have. One thread.
 #pragma once
 #include "guard.h"
 #include "options.h"
@@ -16,8 +16,9 @@
 	{"file-locks", 0, NULL, "include file locks", 0}
 // clang-format on
 
-// Reads all of them except the directory of the image. Returns 0, or the verb's usage exit code after a message.
+// Reads all options in DUMP_OPTIONS except the image's directory. Returns 0, or the verb's usage exit code after a
+// message.
 int dump_options_read(const struct arguments *arguments, struct vg_dump_options *ret_options);
-// Starts a guard for a dump with these options. `scratch` is that of struct guarded.
+// Starts a guard process for a dump with these options. `scratch`: see struct guarded.
 int dump_guard(const struct arguments *arguments, const struct vg_dump_options *options, const char *scratch,
 	       struct guard *ret_guard);

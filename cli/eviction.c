@@ -9,7 +9,8 @@
 #include "options.h"
 #include "say.h"
 
-// Reads the size option `name`, or `setting` if the option is missing. Returns 0, or the verb's usage exit code.
+// Reads the size option `name`. If the option is missing, reads the size from `setting`. Returns 0, or the verb's usage
+// exit code.
 static int read_size(const struct arguments *arguments, const char *name, const char *setting, bool evictable,
 		     uint64_t *ret_bytes)
 {

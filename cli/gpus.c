@@ -16,7 +16,7 @@ static int refuse_pair(const struct arguments *arguments, const char *pair)
 	return say_usage(arguments->verb, "--gpu-map: \"%s\" is not OLD=NEW, each a UUID or an index", pair);
 }
 
-// Reads "OLD=NEW", or several with commas between them.
+// Parses "OLD=NEW", or several such pairs separated by commas.
 static int read_pairs(const struct arguments *arguments, char *text, struct gpus *gpus)
 {
 	for (char *rest = text, *pair; (pair = strsep(&rest, ","));) {

@@ -17,7 +17,7 @@ struct gpus {
 		"gpu-map", 0, "OLD=NEW", "use GPU NEW instead of OLD; map all GPUs or none", .again = true        \
 	}
 
-// Reads the option into `gpus`, which is all zero. Returns 0, or the verb's exit code after a message. The caller frees
-// `gpus` even after a failure.
+// Reads the option --gpu-map into `gpus`, which must be zeroed. Returns 0, or the verb's exit code after a message. The
+// caller frees `gpus` even after a failure.
 int gpus_read(const struct arguments *arguments, struct gpus *gpus);
 void gpus_free(struct gpus *gpus);

@@ -18,8 +18,8 @@
 
 enum { DONE = 'd' };
 
-// Detaches this process from the terminal and its signals. Closes every descriptor of the dump except `input` and
-// standard error, on which the guard reports what it did.
+// Detaches this process from the terminal and its signals. Closes all descriptors inherited from the dumping process,
+// except `input` and standard error, on which the guard reports what it did.
 static void detach(int input)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -45,7 +45,7 @@ static bool is_image_complete(const char *dir)
 struct watch {
 	const struct guarded *guarded;
 	const uint64_t *start_times;
-	char step; // the last one reported; 0: none
+	char step; // the last step that the dumping process reported; 0: none
 };
 
 static int recover_process(const struct guarded *guarded, pid_t pid, uint64_t start_time)
@@ -67,7 +67,7 @@ static int recover_process(const struct guarded *guarded, pid_t pid, uint64_t st
 	return 0;
 }
 
-// Says where the image is: once the processes have ended, it is their only copy.
+// Prints the path of the image: once the processes have ended, the image is their only copy.
 static int say_image(const struct watch *watch)
 {
 	int pid = (int)watch->guarded->pids[0];
@@ -83,7 +83,7 @@ static int say_image(const struct watch *watch)
 	return 0;
 }
 
-// Removes a migration's incomplete image, and the memory that it copied ahead.
+// Removes the incomplete image of a migration, and the device memory that precopy has already written.
 static void remove_parts(const char *dir)
 {
 	char path[PATH_MAX];
@@ -126,7 +126,7 @@ static int recover_processes(const struct watch *watch)
 	return r;
 }
 
-// Never returns.
+// Runs the guard process. Never returns.
 static void watch_dump(struct watch *watch, int input)
 {
 	ssize_t count;
@@ -141,7 +141,7 @@ static void watch_dump(struct watch *watch, int input)
 
 int guard_start(const struct guarded *guarded, struct guard *ret_guard)
 {
-	static uint64_t start_times[GUARD_MOST]; // 0: no such process, which the dump will report
+	static uint64_t start_times[GUARD_MOST]; // 0: the process does not exist, which the dump will report
 	int ends[2];
 
 	struct watch watch = {.guarded = guarded, .start_times = start_times};
@@ -170,7 +170,7 @@ int guard_start(const struct guarded *guarded, struct guard *ret_guard)
 	return 0;
 }
 
-// Finds the processes of a vGPU. The dump itself finds them again.
+// Finds the processes of a vGPU. The dump finds them again, independently of the guard.
 static int find_tenants(const struct arguments *arguments, const char *vgpu, pid_t pids[GUARD_MOST], size_t *ret_count)
 {
 	struct vg_vgpu_list *list;
@@ -214,7 +214,7 @@ int guard_start_for_target(const struct arguments *arguments, const char *vgpu, 
 	return r ? r : guard_start(&guarded, ret_guard);
 }
 
-// Ignores SIGPIPE: if the guard was killed, the dump goes on.
+// Sends a step to the guard. Ignores SIGPIPE: if the guard was killed, the dump continues.
 static void send_step(const struct guard *guard, char word)
 {
 	void (*before)(int) = signal(SIGPIPE, SIG_IGN);

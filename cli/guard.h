@@ -5,34 +5,34 @@
 
 #include "options.h"
 
-enum { GUARD_MOST = 1024 }; // processes whose trees are dumped
+enum { GUARD_MOST = 1024 }; // maximum number of processes whose trees are dumped
 
 struct guard {
 	pid_t pid;
-	int end; // of a pipe to the guard; closed before guard_stop(): this process was killed
+	int end; // write end of a pipe to the guard. If it closes before guard_stop(), the dumping process was killed.
 };
 
 struct guarded {
 	const struct arguments *arguments; // to read the settings and choose the driver
 	const pid_t *pids;		   // the roots of the dumped trees
 	size_t count;
-	const char *dir; // the image
+	const char *dir; // directory of the image
 	bool leave_running;
-	const char *scratch; // of a migration, whose image is useless while the processes run here: its temporary
-			     // directory, or "" if the user named one; NULL: no migration
-	bool is_suspension;  // of `virgate suspend --deep`, which has no image
+	const char *scratch; // NULL: no migration. A migration's image is useless while the processes run on the
+			     // sender. It is in the temporary directory `scratch`; "": the user named a directory.
+	bool is_suspension;  // the dump is a `virgate suspend --deep`, which has no image
 };
 // Starts a guard. Returns 0, or the verb's exit code after a message.
 int guard_start(const struct guarded *guarded, struct guard *ret_guard);
-// Starts a guard for the processes of a vGPU, which the daemon lists, or, if `vgpu` is NULL, for one process. `how` has
-// the other members.
+// Starts a guard for the processes of a vGPU, which the daemon lists. If `vgpu` is NULL, starts one for the process
+// `pid`. `how` has the other members of struct guarded.
 int guard_start_for_target(const struct arguments *arguments, const char *vgpu, pid_t pid, const struct guarded *how,
 			   struct guard *ret_guard);
-// The steps of a migration.
+// The steps of a migration, as the dumping process reports them to the guard.
 enum guard_step {
-	GUARD_IMAGE_COMPLETE = 's', // the image is removed if the processes continue here
-	GUARD_ENDING = 'e', // the processes end here; the other side must not start them yet
-	GUARD_HANDING_OVER = 'h', // the other side may start the processes
+	GUARD_IMAGE_COMPLETE = 's', // the image is complete; the guard removes it if the processes continue here
+	GUARD_ENDING = 'e', // the processes end here; the receiver must not start them yet
+	GUARD_HANDING_OVER = 'h', // the receiver may start the processes
 };
 void guard_report_step(const struct guard *guard, enum guard_step step);
 // Ends the guard and reaps it, after the dump has succeeded or failed.

@@ -7,7 +7,7 @@
 
 enum { SCREEN = 80 };
 
-// Prints the verbs in the order of the table, under the headings of their groups. A family has one line.
+// Prints the verbs in the order of the table, under the headings of their groups. A family of verbs has one line.
 void help_overview(FILE *out)
 {
 	const struct family *last = NULL;
@@ -97,7 +97,7 @@ int refuse_verb(const char *first, const char *second)
 	const char *nearest = verb_nearest(first, second), *gap = family ? " " : "";
 
 	if (!family)
-		second = ""; // the message names the first word alone
+		second = ""; // without a family, the message names the first word only
 	if (nearest)
 		say_error("unknown verb \"%s%s%s\": did you mean \"%s\"?", first, gap, second, nearest);
 	else

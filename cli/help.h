@@ -1,4 +1,4 @@
-// Help, made from the verb table. One thread.
+// Prints help, which is generated from the verb table. One thread.
 #pragma once
 #include <stdio.h>
 

@@ -202,7 +202,8 @@ static void print_processes(const json_t *image)
 	table_print(&table);
 }
 
-// Returns the memory of a process on a GPU by kind, which only a ledger counts; else "unknown".
+// Returns the memory of a process on a GPU, by kind. Only a ledger counts memory by kind; without one, returns
+// "unknown".
 static const char *kinds_text(const json_t *use, char *buffer, size_t capacity)
 {
 	char size[CELL_TEXT];
@@ -245,7 +246,7 @@ static void print_device_memory(const json_t *image)
 	table_print(&table);
 }
 
-// Prints the sizes of the packs, in which Virgate stores device memory itself.
+// Prints the sizes of the packs, the files in which an image stores device memory.
 static void print_packs(const json_t *image)
 {
 	const json_t *device = json_object_get(image, "device");

@@ -99,8 +99,8 @@ json_t *text_or_null(const char *text)
 	return text_json(*text ? text : NULL);
 }
 
-// Prints JSON with unprintable characters escaped. They occur only in strings, where an escape means the same, and four
-// digits are enough for them.
+// Prints JSON and escapes unprintable characters. They occur only inside strings, where an escape sequence means the
+// same character; four digits are enough for all of them.
 static void put_escaped(const char *text)
 {
 	unsigned character;

@@ -10,29 +10,29 @@ enum { TABLE_COLUMNS = 14, TABLE_CELL = 1024 };
 
 struct table {
 	int columns;
-	bool right[TABLE_COLUMNS]; // aligned to the right
+	bool right[TABLE_COLUMNS]; // which columns are aligned to the right
 	char (*cells)[TABLE_COLUMNS][TABLE_CELL];
 	size_t rows, capacity;
 };
 
 // Adds a row. Copies the texts, and replaces unprintable characters.
 void table_add(struct table *table, const char *const *texts);
-// Prints with two spaces between columns, and frees the rows.
+// Prints the table with two spaces between columns, and frees the rows.
 void table_print_to(struct table *table, FILE *out);
 void table_print(struct table *table); // to standard output
 
-// Returns "1.5 GiB", or "-" if it is unknown.
+// Returns a size such as "1.5 GiB", or "-" if it is unknown.
 const char *size_or_unknown(uint64_t bytes, int known, char *buffer);
-// Returns "python", "python (guest)" or "python (ended)".
+// Returns the name and kind of a process: "python", "python (guest)" or "python (ended)".
 const char *program_text(const struct vg_tenant_info *tenant, char *buffer);
-// Returns the local time: "2026-01-31 09:30:00".
+// Formats the time in the local time zone: "2026-01-31 09:30:00".
 const char *time_text(double seconds, char *buffer);
 enum { CELL_TEXT = 64 };
 
 // Returns a JSON string, or null if `text` is NULL. Replaces bytes that are not UTF-8.
 json_t *text_json(const char *text);
-json_t *text_or_null(const char *text); // null also for ""
-// Prints {"schema":1, ...} with the members of `body`, which it consumes. Escapes unprintable characters. Returns the
+json_t *text_or_null(const char *text); // returns JSON null if `text` is NULL or ""
+// Prints {"schema":1, ...} with the members of `body`. Consumes `body`. Escapes unprintable characters. Returns the
 // verb's exit code.
 int print_json(json_t *body);
 json_t *vgpu_json(const struct vg_vgpu_info *vgpu);

@@ -1,4 +1,4 @@
-// logs: lists the requests that the quota of a vGPU refused.
+// logs: lists the allocations that the quota of a vGPU refused.
 #include <stdio.h>
 
 #include "base/size.h"

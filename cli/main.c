@@ -1,4 +1,4 @@
-// virgate: finds the verb in the table, reads its options, runs it.
+// virgate: finds the verb in the table, parses its options, and runs the verb.
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "say.h"
 #include "verb.h"
 
-// Turns success into a failure if the output could not be written.
+// Returns `code`, or `failure` if the verb succeeded but its output could not be written.
 static int flush_output(int code, int failure)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))

@@ -23,7 +23,7 @@ static int follow_progress(void *user, const struct vg_checkpoint_progress *prog
 	return checkpoint_show_progress(NULL, progress);
 }
 
-// Prints how long the processes were stopped, and how much was copied before.
+// Prints how long the processes were stopped, and how much memory was copied before they were stopped.
 static void print_stop(const struct arguments *arguments, const struct vg_checkpoint_result *result)
 {
 	char size[VG_SIZE_TEXT];

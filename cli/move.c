@@ -15,7 +15,7 @@
 
 struct move {
 	bool is_out;
-	const char *vgpu; // NULL: only the process `pid`
+	const char *vgpu; // NULL: only the process `pid` is moved
 	long pid;
 	struct vg_suspend_options options;
 	const struct vg_suspend_result *result;
@@ -28,7 +28,7 @@ static double seconds_waited(const struct move *move)
 	return move->result->seconds[move->is_out ? VG_CHECKPOINT_EVICT : VG_CHECKPOINT_DEVICE_IN];
 }
 
-// Returns what the driver did after the pager, as the end of a line; "" if nothing.
+// Returns what the driver did after the pager had moved the memory, as the end of a line; "" if the driver did nothing.
 static const char *driver_text(const struct move *move, const struct vg_suspended_process *process, char *buffer,
 			       size_t capacity)
 {
@@ -132,7 +132,7 @@ static void report_process(const struct move *move, const struct vg_suspended_pr
 		say_failure(move, subject, process);
 }
 
-// Tells the user how to repeat or cancel a suspension, which stays requested for processes that did not obey.
+// Prints how to repeat or cancel a suspension. The suspension stays requested for processes that have not completed it.
 static void say_next_steps(const struct move *move)
 {
 	const char *sim = sim_flag(), *name = move->result->vgpu;

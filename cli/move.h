@@ -2,7 +2,7 @@
 #pragma once
 #include "verb.h"
 
-// Move memory to the host, or back to the GPU. Return the verb's exit code: EXIT_OK, EXIT_NOT_MOVED if the memory of a
-// process was not moved, EXIT_FAILED if the daemon refused.
+// Suspend or resume the processes. Both return the verb's exit code: EXIT_OK, EXIT_NOT_MOVED if the memory of a process
+// was not moved, or EXIT_FAILED if the daemon refused the request.
 int suspend_memory(const struct arguments *arguments);
 int resume_memory(const struct arguments *arguments);

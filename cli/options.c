@@ -59,7 +59,7 @@ static bool is_number(const char *word)
 	return *word && word[strspn(word, "0123456789")] == '\0';
 }
 
-// Reads the option at argv[0]. Returns how many words it has, or -1 after a message.
+// Reads the option at argv[0]. Returns how many words the option takes, or -1 after a message.
 static int read_option(const struct verb *verb, char **argv, struct arguments *arguments)
 {
 	const char *value;
@@ -118,7 +118,7 @@ int options_parse(const struct verb *verb, int argc, char **argv, struct argumen
 	struct arguments arguments = {.verb = verb, .words = argv};
 	bool options_end = false;
 
-	// Moves words to the front of argv, because options may follow them.
+	// Move the words that are not options to the front of argv: options may follow them.
 	for (int i = 0; i < argc;) {
 		char *word = argv[i];
 		if (!options_end && strcmp(word, "--") == 0) {

@@ -13,10 +13,10 @@
 
 #include "base/descriptor.h"
 
-enum { MOST_SCRIPTS = 5, MOST_ENTRIES = 4096 }; // the kernel's limit for nested scripts
+enum { MOST_SCRIPTS = 5, MOST_ENTRIES = 4096 }; // MOST_SCRIPTS: the kernel's limit for nested scripts
 
-// Returns whether the kernel raises privileges for this program. Then AT_SECURE is set, and the linker ignores
-// LD_PRELOAD.
+// Returns whether the kernel raises privileges when it executes this program. The kernel then sets AT_SECURE, and the
+// dynamic linker ignores LD_PRELOAD.
 static bool raises_privileges(int fd, const struct stat *info)
 {
 	struct statvfs mount;
@@ -51,7 +51,7 @@ static bool find_segment(const struct elf *elf, uint32_t type, Elf64_Phdr *ret_s
 	return false;
 }
 
-// Finds the offset in the file that is loaded to an address. False: the address is not loaded from the file.
+// Finds which offset of the file is loaded at an address. Returns false if the address is not loaded from the file.
 static bool find_address(const struct elf *elf, uint64_t address, uint64_t *ret_offset)
 {
 	Elf64_Phdr segment;
@@ -83,8 +83,8 @@ static bool has_prefix(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-// Returns whether the program needs the shared library of the address sanitizer: built by gcc, or by clang with
-// -shared-libasan. The static library does not check the order of libraries.
+// Returns whether the program needs the shared library of the address sanitizer: gcc built the program, or clang with
+// -shared-libasan. The static library of the sanitizer does not check the order of libraries.
 static bool needs_asan(const struct elf *elf)
 {
 	Elf64_Phdr dynamic;
@@ -130,7 +130,8 @@ static char libc_of(const char *linker)
 	return has_prefix(leaf, "ld-musl-") ? 'm' : has_prefix(leaf, "ld-linux") ? 'g' : 0;
 }
 
-// Compares with the C library of this program, for which the interposer is built.
+// Returns whether the dynamic linker belongs to another C library than the interposer, which is built for the one of
+// this program.
 static bool is_other_libc(const char *linker)
 {
 	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -163,7 +164,8 @@ static void inspect_elf(int fd, const unsigned char *head, size_t length, struct
 	program->asan = needs_asan(&elf);
 }
 
-// Reads the path of the interpreter from a line such as "#! /usr/bin/env -S python3". False: there is no path.
+// Reads the path of the interpreter from a line such as "#! /usr/bin/env -S python3". Returns false if there is no
+// path.
 static bool read_interpreter(const char *head, size_t length, char ret_path[PATH_MAX])
 {
 	size_t at = 2;

@@ -4,21 +4,21 @@
 #include <stdbool.h>
 
 enum preload {
-	PRELOAD_WORKS,	    // dynamically linked, or a script with such an interpreter
-	PRELOAD_STATIC,	    // no PT_INTERP: no linker that reads LD_PRELOAD
-	PRELOAD_OTHER_ABI,  // not x86-64
-	PRELOAD_OTHER_LIBC, // of another C library: its linker cannot load the interposer, and fails
-	PRELOAD_PRIVILEGED, // setuid, setgid or file capabilities: the linker ignores LD_PRELOAD
-	PRELOAD_UNKNOWN,    // unreadable, or neither ELF nor a script
+	PRELOAD_WORKS,	    // dynamically linked, or a script with such an interpreter: the interposer is loaded
+	PRELOAD_STATIC,	    // statically linked (no PT_INTERP): no dynamic linker reads LD_PRELOAD
+	PRELOAD_OTHER_ABI,  // not an x86-64 program
+	PRELOAD_OTHER_LIBC, // needs another C library, whose dynamic linker cannot load the interposer, and fails
+	PRELOAD_PRIVILEGED, // setuid, setgid or file capabilities: the dynamic linker ignores LD_PRELOAD
+	PRELOAD_UNKNOWN,    // the file is unreadable, or neither ELF nor a script
 };
 
 struct preload_program {
 	enum preload preload;
 	bool asan;		      // linked with the shared library of the address sanitizer
-	char linker[PATH_MAX];	      // its dynamic linker; "": none, or unknown
+	char linker[PATH_MAX];	      // path of its dynamic linker; "": none, or unknown
 };
 
 // Inspects the file, or the interpreter that its "#!" line names.
 void preload_inspect(const char *path, struct preload_program *ret_program);
-// Returns a text such as "is statically linked"; NULL: no reason to warn.
+// Returns why the interposer is not loaded, such as "is statically linked"; NULL: no reason to warn.
 const char *preload_text(enum preload preload);

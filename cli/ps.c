@@ -13,7 +13,7 @@
 #include "suggest.h"
 #include "terms.h"
 
-enum { USUAL_INTERVAL = 2, COLUMNS = 14, COLUMNS_OF_ALL = 11 }; // the last three only with evictable vGPUs
+enum { USUAL_INTERVAL = 2, COLUMNS = 14, COLUMNS_OF_ALL = 11 }; // only evictable vGPUs need the last three columns
 
 static size_t count_programs(const struct vg_vgpu_info *vgpu)
 {
@@ -69,7 +69,7 @@ static void add_tenant(struct table *table, const struct vg_tenant_info *tenant)
 					       in_host});
 }
 
-// Adds a row for shared memory whose owner has ended. With it the rows add up.
+// Adds a row for shared memory whose owner has ended, so that the rows add up to the vGPU's memory.
 static void add_shared(struct table *table, const struct vg_vgpu_info *vgpu)
 {
 	char memory[CELL_TEXT];
@@ -80,7 +80,7 @@ static void add_shared(struct table *table, const struct vg_vgpu_info *vgpu)
 							      "", "", "", "", "", "", ""});
 }
 
-// Without names on the command line all vGPUs are shown.
+// Returns whether the vGPU is shown. Without names on the command line, all vGPUs are shown.
 static bool is_wanted(const struct vg_vgpu_info *vgpu, const struct arguments *arguments)
 {
 	for (int i = 0; i < arguments->count; i++)
@@ -214,8 +214,8 @@ static int check_start(struct vg_node *node, const struct arguments *arguments)
 	return r;
 }
 
-// The first request may start the daemon, as with any other verb. Later requests do not, so that --watch does not
-// restart a daemon after its shutdown.
+// Lists vGPUs repeatedly. Only the first request may start the daemon: otherwise --watch would restart a daemon after
+// its shutdown.
 static int watch_vgpus(const struct arguments *arguments, unsigned seconds)
 {
 	struct watched watched = {.arguments = arguments};

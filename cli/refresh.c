@@ -27,15 +27,15 @@ struct refresh {
 	bool waiting; // the daemon does not answer
 };
 
-// Ends the program at once, because a request may last until its timeout.
+// Ends the program at once on ^C, because a pending request to the daemon may last until its timeout.
 static void exit_on_signal(int signal)
 {
 	if (isatty(STDOUT_FILENO))
-		(void)!write(STDOUT_FILENO, "\n", 1); // after the "^C" of the terminal
+		(void)!write(STDOUT_FILENO, "\n", 1); // begin a new line after the "^C" that the terminal shows
 	_exit(EXIT_OK);
 }
 
-// Handles ^C unless it is ignored, as in a background program of a script.
+// Installs the handler for ^C, unless SIGINT is ignored, as in a background program of a script.
 static void catch_interrupt(void)
 {
 	struct sigaction before;
@@ -53,7 +53,7 @@ static struct winsize get_terminal_size(void)
 	return size;
 }
 
-// Returns how many bytes of `line` fit into `columns`. Does not split a UTF-8 character.
+// Returns how many bytes of `line` fit into `columns`. Never splits a UTF-8 character.
 static int count_fitting_bytes(const char *line, int columns)
 {
 	int at = 0;
@@ -64,8 +64,8 @@ static int count_fitting_bytes(const char *line, int columns)
 	return at;
 }
 
-// Prints as much of the text as fits on the screen. The last row stays empty, because a line break there would scroll.
-// Clears a line before writing it: after a full line, a terminal may clear its last character.
+// Prints as much of the text as fits on the screen. Leaves the last row empty, because a line break there would scroll.
+// Clears each line before writing it: clearing after a full line may erase its last character.
 static void put_on_terminal(char *text)
 {
 	struct winsize size = get_terminal_size();
@@ -84,7 +84,8 @@ static void put_on_terminal(char *text)
 	fputs(CLEAR_BELOW, stdout);
 }
 
-// Returns the time and the listing, or the reason why there is no listing. The caller frees it. NULL: no memory.
+// Returns the time and the listing. If `absent` is not NULL, returns the time and `absent`, the reason why there is no
+// listing. The caller frees the text. NULL: no memory.
 static char *compose_text(const struct refresh *refresh, const char *listing, const char *absent)
 {
 	char now[CELL_TEXT], reason[1024], *text;
@@ -105,7 +106,7 @@ static char *compose_text(const struct refresh *refresh, const char *listing, co
 	return r < 0 ? NULL : text;
 }
 
-// Reports an absent daemon only once if the output is no terminal.
+// Prints the listing or, on a terminal, redraws it. If the output is no terminal, reports an absent daemon only once.
 static int print_frame(struct refresh *refresh, const char *listing, const char *absent)
 {
 	bool reported = absent && refresh->waiting && !refresh->terminal;
@@ -151,13 +152,13 @@ int refresh_until_interrupted(const char *title, unsigned seconds, refresh_draw 
 	int r;
 
 	if (refresh.terminal)
-		setvbuf(stdout, NULL, _IOFBF, BUFSIZ * 8); // one write for each frame avoids flicker
+		setvbuf(stdout, NULL, _IOFBF, BUFSIZ * 8); // write each frame at once, to avoid flicker
 	catch_interrupt();
 	sigemptyset(&resized);
 	sigaddset(&resized, SIGWINCH);
 	sigprocmask(SIG_BLOCK, &resized, NULL);
 	for (int row = 1; refresh.terminal && row < get_terminal_size().ws_row; row++)
-		putchar('\n'); // keeps what is on the screen, above
+		putchar('\n'); // scroll what is on the screen up, so that it is kept
 	while ((r = draw_once(&refresh)) == EXIT_OK && !ferror(stdout))
 		sigtimedwait(&resized, NULL, &interval);
 	return r;

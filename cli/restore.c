@@ -34,8 +34,8 @@ static int wait_for_processes(const struct arguments *arguments, const pid_t *ro
 	return child_exit_code(&children);
 }
 
-// Opens the descriptors that an image is received from and answered on: standard input and, with --answer, standard
-// output; or a unix socket, after the sender has connected. Returns 0, or the verb's exit code after a message.
+// Opens the descriptors for receiving an image and answering the sender. These are standard input and, with --answer,
+// standard output; or a unix socket, once the sender has connected. Returns 0, or the verb's exit code after a message.
 static int open_source(const struct arguments *arguments, const char *from, int ret_descriptors[2])
 {
 	struct vg_checkpoint_result nothing = {0};
@@ -71,11 +71,11 @@ static int restore_from_source(const struct arguments *arguments, const char *fr
 		vg_checkpoint_restore_from(descriptors[0], descriptors[1], options, dir != NULL, ret_result);
 	if (descriptors[0] != STDIN_FILENO)
 		close(descriptors[0]);
-	checkpoint_remove_arrival(&arrival); // before any output: SIGPIPE may end this process
+	checkpoint_remove_arrival(&arrival); // remove it before any output: SIGPIPE may end this process
 	return status ? checkpoint_fail(arguments) : 0;
 }
 
-// The option --vgpu, which replaces vGPUs of the image.
+// The values of the option --vgpu, which replace vGPUs of the image by others.
 struct vgpus {
 	struct vg_restore_vgpu list[MAX_AGAIN + 1];
 	size_t count;
@@ -88,7 +88,7 @@ static void free_vgpus(struct vgpus *vgpus)
 		free(vgpus->texts[i]);
 }
 
-// Reads "NEW" or "OLD=NEW". The name of a vGPU has no "=".
+// Parses "NEW" or "OLD=NEW". A "=" is unambiguous: names of vGPUs cannot contain it.
 static int read_vgpus(const struct arguments *arguments, struct vgpus *vgpus)
 {
 	const char *value;
@@ -142,7 +142,7 @@ static int restore_image(const struct arguments *arguments, const struct gpus *g
 		say_warning("%s", result.warning);
 	if (r)
 		return r;
-	// With --answer, standard output is for the sender.
+	// With --answer, standard output is the connection to the sender, so print no result.
 	if (!answer)
 		checkpoint_print_result(arguments, &result, "restored");
 	return detach ? EXIT_OK : wait_for_processes(arguments, roots, result.roots);

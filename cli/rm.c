@@ -1,4 +1,4 @@
-// rm: removes vGPUs. A failure for one does not keep the others.
+// rm: removes vGPUs. If one cannot be removed, the others are removed all the same.
 #include <stdio.h>
 
 #include "options.h"

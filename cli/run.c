@@ -88,14 +88,14 @@ static int find_command(const char *command, char *ret_path)
 
 static int refuse_start(const char *path, int error)
 {
-	if (error == ENOENT) // the file exists, so its interpreter does not
+	if (error == ENOENT) // the file exists, so ENOENT is about its interpreter
 		say_error("\"%s\" cannot be executed: its interpreter is missing", path);
 	else
 		say_error("\"%s\" cannot be executed: %s", path, strerror(error));
 	return EXIT_CANNOT_EXECUTE;
 }
 
-// Returns how many processes have entered the vGPU.
+// Returns how many processes have entered the vGPU, according to its ledger.
 static uint64_t count_enters(const char *path)
 {
 	struct vg_ledger *ledger;
@@ -108,7 +108,7 @@ static uint64_t count_enters(const char *path)
 	return enters;
 }
 
-// Refuses a program that its dynamic linker would end with a message of its own.
+// Refuses a program for another C library: its dynamic linker cannot load the interposer, and would end the program.
 static int refuse_other_libc(const char *command, const struct preload_program *program)
 {
 	if (program->preload != PRELOAD_OTHER_LIBC)
@@ -120,8 +120,8 @@ static int refuse_other_libc(const char *command, const struct preload_program *
 	return EXIT_CANNOT_EXECUTE;
 }
 
-// The library of the address sanitizer insists on being loaded first. This option lets it be loaded after the
-// interposer, where it works as well.
+// Lets the library of the address sanitizer load after the interposer, where it works as well. By default it insists on
+// being loaded first.
 static bool allow_asan_order(void)
 {
 	static const char name[] = "ASAN_OPTIONS", option[] = "verify_asan_link_order";
@@ -137,7 +137,7 @@ static bool allow_asan_order(void)
 	return set;
 }
 
-// Warns if a process used the GPU without the interposer, or if the program did not load it.
+// Warns if a process used the GPU without the interposer, or if the interposer was not loaded into the program.
 static void warn_of_missing_quota(const char *command, const struct preload_program *program, const struct watch *watch,
 				  bool loaded)
 {

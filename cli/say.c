@@ -14,7 +14,7 @@ static void print_message(const char *lead, const char *format, va_list argument
 {
 	char text[2048];
 
-	// One write keeps the line whole among those of a program that runs.
+	// Use one write, so that output of a running program does not split the line.
 	vsnprintf(text, sizeof text, format, arguments);
 	fprintf(stderr, "virgate: %s%s\n", lead, vg_make_printable(text));
 }

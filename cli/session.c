@@ -8,7 +8,8 @@
 #include "options.h"
 #include "say.h"
 
-// --sim=SPEC replaces a specification of the environment or a file; --sim keeps it.
+// Chooses the specification of the simulated GPU. --sim=SPEC replaces the one from the environment or a file; --sim
+// alone keeps it.
 static int choose_simulation(struct session *session, const struct arguments *arguments)
 {
 	const char *flag = option_value(arguments, "sim"), *setting = session->config.values[CONFIG_SIMULATE];

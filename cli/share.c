@@ -12,7 +12,7 @@
 #include "say.h"
 #include "session.h"
 
-// Uses the simulated node of the system's daemon if it serves one for all users.
+// Chooses the simulated node of the system's daemon if that daemon serves one for all users.
 static void choose_node(const struct session *session)
 {
 	const struct vg_node_options options = {.size = sizeof options,
@@ -28,7 +28,8 @@ static void choose_node(const struct session *session)
 	vg_node_close(node);
 }
 
-// Inside a vGPU its GPU is used. Elsewhere --sim and the settings choose between a real and a simulated GPU.
+// Chooses between a real and a simulated GPU. Inside a vGPU, uses the vGPU's GPU; elsewhere, --sim and the settings
+// decide.
 int share_choose_driver(const struct session *session, const struct arguments *arguments)
 {
 	const char *vgpu = getenv("VIRGATE_VGPU"), *simulated = getenv("VIRGATE_SIM");
@@ -45,7 +46,8 @@ int share_choose_driver(const struct session *session, const struct arguments *a
 	return 0;
 }
 
-// Chooses the path of the socket: --socket, or one in the user's runtime directory, which is the same inside a vGPU.
+// Chooses the path of the socket: --socket, or a path in the user's runtime directory, which is the same inside and
+// outside a vGPU.
 static int choose_socket(const struct session *session, const struct arguments *arguments, char ret_path[PATH_MAX])
 {
 	const char *given = option_value(arguments, "socket"), *simulated = getenv("VIRGATE_SIM");
@@ -151,7 +153,7 @@ enum vg_status share_open_vram(const struct arguments *arguments, const struct k
 	return status ? status : vg_vram_open(&options, ret_vram);
 }
 
-// Finds a feature that the device lacks; NULL: it has both.
+// Finds out which of the two needed features the device lacks. *ret_missing: NULL if the device has both.
 static enum vg_status find_missing_feature(struct vg_device *device, const char **ret_missing)
 {
 	int virtual_memory = 0, descriptors = 0;

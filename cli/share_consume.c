@@ -10,7 +10,7 @@
 #include "share/offer.h"
 #include "share/step.h"
 
-// Receives an offer, which must have one range of the right size. Returns 0, or EXIT_FAILED after a message.
+// Receives an offer and checks that it has one range of the right size. Returns 0, or EXIT_FAILED after a message.
 static int receive_offer(int socket, int seconds, struct vg_share_offer **ret_offer)
 {
 	const struct vg_share_socket_options options = {.size = sizeof options, .timeout_ms = seconds * 1000};
@@ -89,7 +89,8 @@ static int send_answer(int socket, int seconds, bool good)
 	return good ? 0 : EXIT_FAILED;
 }
 
-// Answers after unmapping the memory: from then on the producer may zero and free it.
+// Receives the memory and verifies it. Answers the producer only after unmapping the memory, because the producer then
+// zeroes and frees it.
 static int consume_from_socket(int socket, struct vg_vram *vram, int seconds)
 {
 	struct vg_vram_handle handle = {0};

@@ -1,5 +1,5 @@
-// The socket on which a producer and a consumer meet, and a lock file beside it. The kernel releases the lock of a
-// producer that was killed; its socket stays, and the next producer replaces it.
+// Creates the socket on which a producer and a consumer meet, and a lock file beside it. If a producer is killed, the
+// kernel releases its lock, but its socket stays until the next producer replaces it.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -57,11 +57,11 @@ static int acquire_lock(const char *path)
 		}
 		if (stat(name, &named) == 0 && named.st_dev == own.st_dev && named.st_ino == own.st_ino)
 			return fd;
-		close(fd); // another producer has removed it
+		close(fd); // another producer has removed this lock file
 	}
 }
 
-// Returns whether a process listens on the socket, 1 or 0; -errno: unknown.
+// Returns 1 if a process listens on the socket, 0 if not, -errno if that is unknown.
 static int is_listening(const struct sockaddr_un *address)
 {
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -74,7 +74,8 @@ static int is_listening(const struct sockaddr_un *address)
 	return errno == ECONNREFUSED ? 0 : -errno;
 }
 
-// Removes a socket on which no process listens. This process has the lock. Returns 0, or EXIT_FAILED after a message.
+// Removes a socket on which no process listens. The caller must have the lock. Returns 0, or EXIT_FAILED after a
+// message.
 static int remove_old_socket(const char *path, const struct sockaddr_un *address)
 {
 	struct stat info;

@@ -19,7 +19,7 @@ enum { CHUNK = 8 << 20 };
 
 struct opened {
 	bool verified;
-	struct key key; // for the verification
+	struct key key; // key for verifying seals
 	struct vg_share_lease *lease;
 	struct vg_vram *vram;
 	struct vg_vram_handle *handles; // one for each range
@@ -27,13 +27,13 @@ struct opened {
 	uint64_t bytes;
 };
 
-// Refuses a valid seal of another publication.
+// Checks that a valid seal is that of the publication `name`.
 static enum vg_status check_name(const char *name, const struct vg_share_range *range)
 {
 	struct vg_seal seal;
 
 	if (!range->seal || vg_seal_decode(range->seal, strlen(range->seal), &seal) || strcmp(seal.id, name) == 0)
-		return VG_OK; // the import reports an invalid seal
+		return VG_OK; // an invalid seal is reported later, by the import
 	return vg_fail(VG_INTEGRITY, 0, "the seal of %s is of \"%s\": its contents were replaced",
 		       name, seal.id);
 }
@@ -76,7 +76,7 @@ static void free_opened(struct opened *opened)
 	vg_share_lease_close(opened->lease);
 }
 
-// Returns 0, or EXIT_FAILED after a message.
+// Copies one range to the file. Returns 0, or EXIT_FAILED after a message.
 static int copy_range(struct vg_vram_handle handle, int file, const char *path, char *chunk)
 {
 	size_t bytes;
@@ -100,7 +100,7 @@ static int copy_range(struct vg_vram_handle handle, int file, const char *path, 
 	return 0;
 }
 
-// Does not follow a link, and opens no device or FIFO: other users may have put them into the directory.
+// Opens the file to write. Refuses links, devices and FIFOs, which other users may have put into the directory.
 static int open_output(const char *path)
 {
 	int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -146,7 +146,8 @@ static enum vg_status read_state(void *lease, struct vg_publication_view *ret_vi
 	return vg_share_lease_look(lease, ret_view);
 }
 
-// Keeps the lease until a signal, or until the publisher asks for it. Reports a newer generation and a withdrawal.
+// Keeps the lease until a signal arrives, or until the publisher asks its readers to close. Reports a newer generation
+// and a withdrawal.
 static int keep_open(const char *name, struct vg_share_lease *lease)
 {
 	struct vg_publication_view view = {.state = VG_PUBLICATION_CURRENT};

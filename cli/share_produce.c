@@ -11,7 +11,7 @@
 #include "share/step.h"
 #include "virgate/virtual_memory.h"
 
-// Allocates one byte for a moment: the size of that memory is the granularity.
+// Finds the granularity of device memory: the size of a one-byte allocation, which is freed again.
 static enum vg_status find_granularity(struct vg_device *device, size_t *ret_bytes)
 {
 	struct vg_physical_memory *memory;
@@ -80,7 +80,7 @@ static enum vg_status make_offer(struct vg_vram_handle handle, struct vg_share_o
 	return VG_OK;
 }
 
-// Sends the offer and waits for the answer. Returns 0, or EXIT_FAILED after a message.
+// Sends the offer and waits for the consumer's answer. Returns 0, or EXIT_FAILED after a message.
 static int serve_consumer(int socket, const struct vg_share_offer *offer, int seconds)
 {
 	const struct vg_share_socket_options options = {.size = sizeof options, .timeout_ms = seconds * 1000};
@@ -122,7 +122,8 @@ static int wait_for_consumer(struct share_listener *listener, const struct vg_sh
 	return r;
 }
 
-// Closes the descriptors before it frees the memory, which open descriptors would keep.
+// Offers the memory. Closes the exported descriptors before it frees the memory: open descriptors would keep the memory
+// allocated.
 static int produce_memory(struct vg_vram *vram, struct share_listener *listener, int seconds)
 {
 	struct vg_share_offer *offer = NULL;

@@ -20,12 +20,12 @@ enum { CHUNK = 8 << 20 };
 
 struct wanted {
 	uint64_t bytes;
-	int file; // the contents; -1: zeros
+	int file; // file with the contents of the memory; -1: the memory is zeroed
 	const char *path;
 	struct vg_publish_options options;
 	int writable;
 	bool sealed;
-	struct key key; // neither file nor ring: no seal
+	struct key key; // key for the seal; if neither member is set: no seal
 };
 
 static int refuse_value(const struct arguments *arguments, const char *option, const char *text, const char *wrong)
@@ -49,7 +49,7 @@ static int read_mode(const struct arguments *arguments, unsigned *ret_mode)
 	return 0;
 }
 
-// Opens the file. Its size is that of the memory if --size is missing.
+// Opens the file with the contents. Without --size, the memory gets the size of the file.
 static int read_file(const struct arguments *arguments, struct wanted *wanted)
 {
 	struct stat status;
@@ -117,7 +117,7 @@ static int read_wanted(const struct arguments *arguments, struct wanted *wanted)
 	return 0;
 }
 
-// Returns 0, or EXIT_FAILED after a message.
+// Copies the file into the memory. Returns 0, or EXIT_FAILED after a message.
 static int copy_file(struct vg_vram_handle handle, const struct wanted *wanted)
 {
 	char *chunk = wanted->file < 0 ? NULL : malloc(CHUNK);
@@ -214,7 +214,8 @@ static int keep_published(const char *name, struct vg_publication *publication)
 	return r < 0 ? EXIT_FAILED : EXIT_OK;
 }
 
-// Does not free the memory, which would zero it for its readers. The driver frees it when the last process closes it.
+// Publishes the memory and waits for a signal. Does not free the memory: that would zero it while readers use it. The
+// driver frees the memory when the last process closes it.
 static int publish_and_wait(struct vg_node *node, const struct arguments *arguments, const struct wanted *wanted)
 {
 	const char *name = arguments->words[0];
@@ -222,7 +223,7 @@ static int publish_and_wait(struct vg_node *node, const struct arguments *argume
 	struct vg_vram_handle handle;
 	char size[VG_SIZE_TEXT];
 
-	share_block_signals(); // before the driver starts threads, which could receive the signals
+	share_block_signals(); // block them before the driver starts threads, which could receive the signals
 	if (allocate_memory(arguments, wanted, &handle))
 		return share_fail_with_hint();
 	share_unblock_signals();

@@ -1,4 +1,4 @@
-// share revoke: asks the readers of a publication to close it, then withdraws it.
+// share revoke: asks the readers of a publication to close it, then withdraws the publication.
 #include <stdio.h>
 #include <stdlib.h>
 

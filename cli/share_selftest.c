@@ -17,7 +17,7 @@
 struct side {
 	const char *name, *verb;
 	pid_t pid;
-	int output; // its pipe; -1: closed
+	int output; // read end of the pipe from its output; -1: closed
 	char line[512];
 	size_t length;
 	int code;
@@ -29,7 +29,7 @@ static void relay_line(struct side *side)
 	side->length = 0;
 }
 
-// Prints complete lines of its output. False: end of the output.
+// Prints the complete lines of a process's output. Returns false at the end of the output.
 static bool relay_output(struct side *side)
 {
 	char text[1024];
@@ -49,7 +49,7 @@ static bool relay_output(struct side *side)
 	return got > 0;
 }
 
-// Starts this program with the same options and a socket for this pair.
+// Starts this program as a producer or consumer, with the same options and the given socket.
 static int start_side(struct side *side, const struct arguments *arguments, const char *socket_option)
 {
 	posix_spawn_file_actions_t actions;
@@ -80,7 +80,7 @@ static int start_side(struct side *side, const struct arguments *arguments, cons
 	return -r;
 }
 
-// Reaps one side. If it failed, ends the other side, which would wait until its timeout.
+// Reaps one of the two processes. If it failed, kills the other one, which would otherwise wait until its timeout.
 static void reap_side(struct side *side, struct side *other)
 {
 	int status;
@@ -132,7 +132,7 @@ static int run_share_selftest(const struct arguments *arguments)
 {
 	const char *given = option_value(arguments, "socket");
 	char directory[] = "/tmp/virgate-selftest.XXXXXX", socket_option[PATH_MAX + 16];
-	struct share_pair pair; // reports mistakes in the options once
+	struct share_pair pair; // read here so that mistakes in the options are reported once, not by both processes
 
 	int r = share_pair_read(arguments, &pair);
 	if (r)
@@ -147,7 +147,7 @@ static int run_share_selftest(const struct arguments *arguments)
 	}
 	snprintf(socket_option, sizeof socket_option, "--socket=%s/share.sock", directory);
 	r = run_pair(arguments, socket_option);
-	unlink(socket_option + strlen("--socket=")); // exists if the producer was killed
+	unlink(socket_option + strlen("--socket=")); // the socket still exists if the producer was killed
 	strcat(socket_option, ".lock");
 	unlink(socket_option + strlen("--socket="));
 	rmdir(directory);

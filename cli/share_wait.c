@@ -48,7 +48,7 @@ int share_wait_for_change(void *object, int descriptor, share_read_state read_st
 		result = ret_view->state != known && !is_detached;
 		if (result)
 			break;
-		// A closed connection is always ready, so it is not polled.
+		// Do not poll a closed connection: poll() would always report it as ready.
 		bool is_closed = is_detached || known == VG_PUBLICATION_LOST;
 		struct pollfd ready[2] = {{.fd = signals, .events = POLLIN},
 					  {.fd = is_closed ? -1 : descriptor, .events = POLLIN}};

@@ -1,15 +1,15 @@
-// Waits while a publication or a lease is open. One thread.
+// Waits for signals and for changes of a publication or lease. One thread.
 #pragma once
 #include "virgate/broker.h"
 
-// Blocks the signals that end a program, so that share_wait_for_change() receives them. Threads started later inherit
-// that.
+// Blocks the signals that end a program, so that share_wait_for_change() receives them. Threads that are started later
+// inherit the blocked signals.
 void share_block_signals(void);
-// Unblocks them in this thread: they end the program again.
+// Unblocks these signals in the calling thread, so that they end the program again.
 void share_unblock_signals(void);
 // Reads the state of a publication or lease. Returns the library's status.
 typedef enum vg_status (*share_read_state)(void *object, struct vg_publication_view *ret_view);
-// Waits for a blocked signal (returns 0), or until the state, in *ret_view, differs from `known` (returns 1). Ignores
-// that the daemon is away. Negative: the library's last error.
+// Waits for a blocked signal (returns 0), or until the state in *ret_view differs from `known` (returns 1). While the
+// daemon is away, keeps waiting. A negative result means a failure: see the library's last error.
 int share_wait_for_change(void *object, int descriptor, share_read_state read_state, enum vg_publication_state known,
 			  struct vg_publication_view *ret_view);

@@ -1,4 +1,4 @@
-// shutdown: ends the user's daemon. The next request starts another.
+// shutdown: ends the user's daemon. The next request starts a new daemon.
 #include <errno.h>
 #include <stdio.h>
 

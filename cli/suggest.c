@@ -39,7 +39,7 @@ int edit_distance(const char *a, const char *b)
 
 void suggestion_init(struct suggestion *suggestion, const char *word)
 {
-	// A third of the word may be wrong, but one letter must be right.
+	// Accept a candidate if at most a third of the word is wrong and at least one letter is right.
 	int length = (int)strnlen(word, LONGEST);
 	int worst = length <= 3 ? length - 1 : (length + 2) / 3;
 
@@ -51,7 +51,7 @@ bool suggestion_offer(struct suggestion *suggestion, const char *candidate)
 	int distance = edit_distance(suggestion->word, candidate);
 	size_t length = strlen(suggestion->word);
 
-	// A prefix ("dev" for "devices") has the distance 1.
+	// Give a prefix ("dev" for "devices") the distance 1.
 	if (length >= 2 && strncmp(suggestion->word, candidate, length) == 0)
 		distance = 1;
 	if (distance >= suggestion->distance)

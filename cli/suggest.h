@@ -4,12 +4,13 @@
 
 struct suggestion {
 	const char *word;
-	const char *best; // NULL while no candidate is near enough
+	const char *best; // the nearest candidate so far; NULL: none is near enough
 	int distance;
 };
 
 void suggestion_init(struct suggestion *suggestion, const char *word);
-// Returns whether `candidate`, which must outlive the suggestion, is nearer than all before it.
+// Compares a candidate with the mistyped word. Returns true if it is nearer than all earlier candidates. The string
+// must outlive the suggestion.
 bool suggestion_offer(struct suggestion *suggestion, const char *candidate);
 
 // Returns how many insertions, deletions, replacements and swaps of neighbours turn one word into the other, ignoring

@@ -14,7 +14,7 @@ static const char *const classes[] = {[VG_CLASS_BATCH] = "batch", [VG_CLASS_LATE
 
 static const char *const modes[] = {[VG_MODE_TIME] = "time", [VG_MODE_MPS] = "mps"};
 
-// Returns the index of the option's word, -1 if the option is missing, or -2 after a message.
+// Returns the index of the option's value in `words`, -1 if the option is missing, or -2 after a message.
 static int read_word(const struct arguments *arguments, const char *name, const char *const words[2])
 {
 	const char *text = option_value(arguments, name);

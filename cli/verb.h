@@ -1,14 +1,15 @@
-// The verb table: every verb has one row and one file. Help, option parsing, completion and the tests of the manual
-// pages read these rows, so every fact about a verb has one place. A verb of two words, "key create", belongs to the
-// family of its first word. A family has one line in the overview and one manual page. One thread.
+// The verb table: each verb has one row and one file. Help, option parsing, completion and the tests of the manual
+// pages read these rows. A verb of two words, such as "key create", belongs to the family that its first word names. A
+// family has one line in the overview and one manual page. One thread.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
 enum { MAX_OPTIONS = 20, MAX_AGAIN = 64 };
 
-// Exit codes. `run` and `restore` return the status of their child, or one of the codes from EXIT_DUMPED on: those of
-// env(1) and nohup(1), and EX_TEMPFAIL of sysexits(3) for a program that can be restored.
+// Exit codes. `run` and `restore` return the exit status of their child, or one of the codes from EXIT_DUMPED on. These
+// are the codes of env(1) and nohup(1), and EX_TEMPFAIL of sysexits(3) for a program that was dumped and can be
+// restored.
 enum exit_code {
 	EXIT_OK = 0,
 	EXIT_FAILED = 1,
@@ -21,7 +22,7 @@ enum exit_code {
 	EXIT_SIGNAL = 128,
 };
 
-// The kind of candidates that completion offers for an argument.
+// What completion offers for an argument.
 enum complete {
 	COMPLETE_NOTHING,
 	COMPLETE_VGPU,
@@ -39,37 +40,37 @@ enum complete {
 struct option {
 	const char *name;     // without the dashes
 	char letter;	      // 0: no letter
-	const char *argument; // the name of the value; NULL: a flag; "[X]": optional, --name or --name=X
+	const char *argument; // name of the value; NULL: no value; "[X]": optional value (--name or --name=X)
 	const char *help;
 	enum complete complete;
-	bool again;  // may be given more than once
-	bool number; // an optional value may also be the next word, if that is a number
+	bool again;  // the option may be given more than once
+	bool number; // the option's value is optional and may be the next word, if that is a number
 };
 
 struct arguments {
 	const struct verb *verb;
-	const char *values[MAX_OPTIONS]; // by row of the options; NULL: not given
+	const char *values[MAX_OPTIONS]; // values, indexed by the option's row in the table; NULL: not given
 	struct {
 		int row;
 		const char *value;
-	} again[MAX_AGAIN]; // the second and later values
+	} again[MAX_AGAIN]; // the second and later values of repeated options
 	int again_count;
 	int count;
-	char **words; // the words after the options; ends with NULL
+	char **words; // the words that are not options; ends with NULL
 };
 
 struct verb {
 	const char *name;     // one word, or two: "FAMILY VERB"
 	const char *alias;    // another name, or NULL
 	const char *synopsis; // what follows the name in help
-	const char *summary;  // one line, no full stop
+	const char *summary;  // one line without a full stop
 	const char *details;  // more for `virgate help VERB`, or NULL
 	const struct option *options;
-	int least, most; // number of words; most < 0: no limit
-	bool command;	 // the first word ends the options: the rest belongs to a program
+	int least, most; // minimum and maximum number of words; most < 0: no maximum
+	bool command;	 // options end at the first word; it and the rest are the command line of a program
 	bool hidden;
-	enum complete complete; // for the words
-	enum exit_code failure;	// for all failures; 0: EXIT_FAILED and EXIT_USAGE
+	enum complete complete; // what completion offers for the words
+	enum exit_code failure;	// exit code for all failures; 0: EXIT_FAILED and EXIT_USAGE
 	int (*run)(const struct arguments *arguments);
 };
 
@@ -80,9 +81,9 @@ extern const struct verb verb_run, verb_create, verb_set, verb_rm, verb_kill, ve
 	verb_key_create, verb_audit_verify, verb_shutdown, verb_help, verb_version, verb_completion,
 	verb_complete;
 
-// In the order of the help; ends with NULL. The verbs of a family are adjacent.
+// All verbs, in the order of the help; ends with NULL. The verbs of a family are adjacent.
 extern const struct verb *const verbs[];
-// Returns the heading of the group that begins with this verb; NULL: it is in the group of the verb before it.
+// Returns the heading of the group that begins with this verb; NULL: no group begins with it.
 const char *verb_heading(const struct verb *verb);
 
 struct family {
@@ -90,7 +91,7 @@ struct family {
 	const char *summary; // one line, no full stop
 };
 
-// Ends with a row without a name.
+// All families; the last row has no name.
 extern const struct family families[];
 
 static inline int verb_failure_code(const struct verb *verb)
@@ -104,13 +105,13 @@ static inline int verb_usage_code(const struct verb *verb)
 }
 
 const struct family *family_find(const char *name);
-// Returns the second word of a verb, "create" of "key create"; NULL: it is not in this family.
+// Returns the second word of a verb, such as "create" of "key create"; NULL: the verb is not in this family.
 const char *family_word(const struct family *family, const struct verb *verb);
-const struct family *verb_family(const struct verb *verb); // NULL: it has one word
+const struct family *verb_family(const struct verb *verb); // NULL: the verb has one word, and no family
 
-// Finds a verb by its words. Ignores `second`, which may be NULL, if the first word is a verb.
+// Finds a verb by its words. If the first word alone is a verb, ignores `second`, which may be NULL.
 const struct verb *verb_find(const char *first, const char *second);
-// Returns the name of a verb or family, or an alias, that is nearest to an unknown verb. NULL: no name is near.
+// Returns the verb, family or alias whose name is nearest to an unknown verb. NULL: no name is near enough.
 const char *verb_nearest(const char *first, const char *second);
 
 // Options that several verbs have.

@@ -41,7 +41,7 @@ const struct verb *const verbs[] = {
 	NULL,
 };
 
-// The first verb of each group of the table.
+// The groups of the table, each with its first verb.
 static const struct {
 	const struct verb *first;
 	const char *heading;
@@ -109,7 +109,7 @@ const struct verb *verb_find(const char *first, const char *second)
 	return NULL;
 }
 
-// Also compares with the second word of a verb alone, because users forget the family.
+// Compares also with the second word of a verb alone, because users forget the first one.
 const char *verb_nearest(const char *first, const char *second)
 {
 	const struct family *family = family_find(first);

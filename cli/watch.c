@@ -24,7 +24,7 @@ struct maps maps_read(pid_t pid)
 		if (!name)
 			continue;
 		maps.interposer |= strncmp(name, "/libvirgate-cuda.so", 19) == 0;
-		// The library of the driver, or a mapping of the device.
+		// The process has the driver's library or the device mapped, so it uses the GPU.
 		maps.driver |= strncmp(name, "/libcuda.so", 11) == 0;
 		maps.driver |= strncmp(name, "/nvidia", 7) == 0 && strstr(line, "/dev/nvidia");
 	}

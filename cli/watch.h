@@ -5,14 +5,14 @@
 
 struct watch {
 	pid_t root;
-	bool interposed;      // a process had loaded the interposer
-	pid_t unlimited;	      // the first process that used a driver without it, so without a quota; 0: none
+	bool interposed;      // a process had the interposer loaded
+	pid_t unlimited;	      // first process that used a driver without interposer and quota; 0: none
 	char unlimited_name[64];
 };
 
 void watch_processes(struct watch *watch);
 
-// What one process has mapped.
+// What one process has mapped: the interposer, the driver.
 struct maps {
 	bool interposer, driver;
 };

@@ -1,4 +1,4 @@
-// What a name may be, of a vGPU as of anything else that a daemon keeps by name.
+// Checks names: of vGPUs, and of other things that a daemon keeps by name.
 #include <ctype.h>
 #include <string.h>
 

@@ -25,8 +25,8 @@ static int copy_text(char *buffer, size_t capacity, const char *text)
 	return snprintf(buffer, capacity, "%s", text ? text : "") < (int)capacity ? 0 : -ENAMETOOLONG;
 }
 
-// Returns whether the system's daemon serves the requested simulated GPU, and copies its parameters to `system`. If
-// VIRGATE_SIM_DIR is set, the directory must be the same.
+// Returns whether the system's daemon serves the requested simulated GPU, and copies the parameters of this GPU to
+// `system`. If VIRGATE_SIM_DIR is set, the daemon must use the same directory.
 static bool serves_simulation(struct vg_node *system)
 {
 	const char *named = secure_getenv("VIRGATE_SIM_DIR");
@@ -47,8 +47,9 @@ static bool serves_simulation(struct vg_node *system)
 }
 
 // Chooses the system's daemon, which serves real GPUs or a simulated one for all users, unless the caller or the
-// environment names a runtime directory. A refused connection is of a system's daemon that was killed and will be
-// restarted; wait for it, since a daemon of the user would not know its vGPUs. A daemon that ends removes its socket.
+// environment names a runtime directory. If its socket refuses connections, the system's daemon was killed and will be
+// restarted. Requests then wait for it, since a daemon of the user would not know its vGPUs. A daemon that exits
+// normally removes its socket.
 static void choose_daemon(struct vg_node *node, const char *explicit_dir)
 {
 	const char *given = explicit_dir ? explicit_dir : secure_getenv("VIRGATE_RUNTIME_DIR");
@@ -70,7 +71,8 @@ static void choose_daemon(struct vg_node *node, const char *explicit_dir)
 	node->own = false;
 }
 
-// Returns whether another user owns the default directory: any user can create one in /tmp with that name.
+// Returns whether another user owns the default runtime directory: in /tmp, any user can create a directory with that
+// name.
 static bool is_foreign(const struct vg_node *node, const char *explicit_dir, unsigned *ret_owner)
 {
 	const char *given = explicit_dir ? explicit_dir : secure_getenv("VIRGATE_RUNTIME_DIR");
@@ -86,7 +88,7 @@ enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_nod
 {
 	VG_ENTRY();
 	struct vg_node_options all;
-	struct sockaddr_un address; // for the length of its path
+	struct sockaddr_un address; // the socket's path must fit into this struct
 
 	VG_NEEDED(ret_node);
 	enum vg_status status = vg_options_copy(&all, sizeof all, options);

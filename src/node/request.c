@@ -9,7 +9,7 @@
 #include "node/node.h"
 #include "wire/wire.h"
 
-#define RESTART_NS 2000000000ull // time for which requests wait until the system's daemon was restarted
+#define RESTART_NS 2000000000ull // how long requests wait until the system's daemon was restarted
 
 static const struct {
 	const char *code;
@@ -74,8 +74,8 @@ enum vg_status vg_node_unreached(const struct vg_node *node, int r)
 	return vg_fail(VG_NO_DAEMON, -r, "the daemon on %s cannot be reached: %s", node->socket, strerror(-r));
 }
 
-// A daemon that is killed does not answer. A request that only reads may be sent again; one that changes something may
-// have been carried out.
+// Returns whether the request only reads. If the daemon is killed before it answers, such a request can be sent again;
+// one that changes something may have been carried out already.
 static bool is_read_only(const json_t *request)
 {
 	static const char *const ops[] = {"list", "inspect", "devices", "logs", "ping", "publications"};
@@ -87,7 +87,7 @@ static bool is_read_only(const json_t *request)
 	return false;
 }
 
-// The arguments of an attempt: a connection or a request. It is repeated until a daemon listens.
+// The arguments of an attempt to connect or to send a request. The attempt is repeated until a daemon listens.
 struct attempt {
 	const struct vg_node *node;
 	const char *request;
@@ -117,7 +117,7 @@ static enum vg_status try_attempt(int (*what)(struct attempt *), struct attempt 
 
 	uint64_t patience = vg_clock_monotonic_ns() + RESTART_NS;
 	while (has_no_listener(r) && !node->own && node->may_start && vg_clock_monotonic_ns() < patience) {
-		poll(NULL, 0, 50); // systemd restarts its daemon
+		poll(NULL, 0, 50); // wait: systemd restarts the daemon
 		r = what(attempt);
 	}
 	if (has_no_listener(r) && node->own && node->may_start) {
@@ -145,7 +145,7 @@ enum vg_status vg_node_request(struct vg_node *node, json_t *request, json_t **r
 	enum vg_status status;
 
 	json_decref(request);
-	if (!text) // jansson refuses strings that are not UTF-8
+	if (!text) // NULL also if a string is not UTF-8, which jansson refuses
 		status = vg_fail(VG_INVALID, 0, "the request cannot be put in JSON: its names must be UTF-8");
 	else
 		status = try_attempt(send_request, &attempt, &(int){0});

@@ -1,4 +1,4 @@
-// Starts a daemon for this user, if the first request finds none.
+// Starts a daemon for this user if a request finds none.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,7 +24,7 @@ enum { READY_FD = 3, WORDS = 400 };
 struct start {
 	const struct vg_node *node;
 	char program[PATH_MAX], log[PATH_MAX], sim_nvml[PATH_MAX];
-	char own[3][PATH_MAX + 32]; // variables that are set for the daemon
+	char own[3][PATH_MAX + 32]; // variables to set in the daemon's environment
 };
 
 static bool is_dropped(const struct start *start, const char *variable)
@@ -39,7 +39,7 @@ static bool is_dropped(const struct start *start, const char *variable)
 	return *start->sim_nvml && strncmp(variable, "VIRGATE_NVML=", 13) == 0;
 }
 
-// Makes the daemon's environment: with the variables that describe the node, and without those of a tenant.
+// Makes the daemon's environment: adds the variables that describe the node, and leaves out those of a tenant.
 static char **make_environment(struct start *start)
 {
 	const struct vg_node *node = start->node;
@@ -65,7 +65,7 @@ static char **make_environment(struct start *start)
 }
 
 // Resets what the daemon inherits from the program that starts it, since it also serves other programs: signals, umask,
-// scheduling, affinity. An unprivileged process cannot lower its niceness, so that may stay.
+// scheduling, affinity. An increased niceness may remain: an unprivileged process cannot lower it.
 static void reset_inherited_state(void)
 {
 	cpu_set_t all;
@@ -86,7 +86,8 @@ static void reset_inherited_state(void)
 	(void)unused;
 }
 
-// Checks the hard limits: a daemon that reaches one fails later, with a reason only in its log.
+// Checks the hard limits of resources. If they are too low, the daemon would fail later, with the reason only in its
+// log.
 static enum vg_status check_limits(void)
 {
 	static const struct {
@@ -125,7 +126,7 @@ __attribute__((noreturn)) static void become_daemon(const struct start *start, c
 	char number[12];
 
 	setsid();
-	if (fork() != 0) // init becomes the daemon's parent and reaps it
+	if (fork() != 0) // the parent exits, so that init adopts the daemon and reaps it
 		_exit(0);
 	int null_fd = open("/dev/null", O_RDWR);
 	int log_fd = open(start->log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
@@ -136,7 +137,7 @@ __attribute__((noreturn)) static void become_daemon(const struct start *start, c
 	else
 		fcntl(READY_FD, F_SETFD, 0);
 	pid_t own = getpid();
-	if (write(READY_FD, &own, sizeof own) != sizeof own) // for is_lock_held()
+	if (write(READY_FD, &own, sizeof own) != sizeof own) // is_lock_held() compares this pid
 		_exit(1);
 	close_range(READY_FD + 1, ~0u, 0);
 	reset_inherited_state();
@@ -148,7 +149,7 @@ __attribute__((noreturn)) static void become_daemon(const struct start *start, c
 	_exit(1);
 }
 
-// Waits until the daemon reports that it is ready, or ends, or the deadline has passed.
+// Waits until the daemon reports that it is ready, or exits, or the deadline has passed.
 static void wait_for_ready(int fd, uint64_t deadline)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
@@ -165,8 +166,8 @@ static bool daemon_answers(const struct vg_node *node)
 	return fd >= 0;
 }
 
-// Returns whether a daemon other than `own` has the lock file locked. The file has its process ID. A zombie has lost
-// the lock.
+// Returns whether a daemon other than `own` has the lock file locked. The file contains that daemon's pid. A zombie
+// does not have the lock any more.
 static bool is_lock_held(const struct vg_node *node, pid_t own)
 {
 	char path[PATH_MAX + 32], text[64];
@@ -181,8 +182,8 @@ static bool is_lock_held(const struct vg_node *node, pid_t own)
 	return vg_file_read(path, text, sizeof text - 1) > 0 && strcmp(text, "virgated\n") == 0;
 }
 
-// Waits until a daemon answers. If another daemon has the lock, ours ends at once, and the other may be starting or
-// ending. *ret_lost: another daemon had the lock, so a retry is useful.
+// Waits until a daemon answers. If another daemon has the lock, the daemon that this process started exits at once. The
+// other daemon may still be starting, or exiting. *ret_lost: another daemon had the lock, so a retry is useful.
 static bool wait_for_answer(const struct vg_node *node, pid_t own, uint64_t deadline, bool *ret_lost)
 {
 	uint64_t grace = vg_clock_monotonic_ns() + 200000000;
@@ -207,7 +208,7 @@ static off_t get_log_size(const char *path)
 	return stat(path, &info) == 0 ? info.st_size : 0;
 }
 
-// Skips the writer's name in a line of the log: "virgate sim: " or "TIME virgated[PID]: ".
+// Skips the prefix of a line of the log: "virgate sim: " or "TIME virgated[PID]: ".
 static const char *skip_name(const char *line)
 {
 	const char *end = strstr(line, ": ");
@@ -216,8 +217,8 @@ static const char *skip_name(const char *line)
 	return named ? end + 2 : line;
 }
 
-// Returns the lines of the log from `start` on, each once, without time and process, separated by semicolons. Other
-// processes that start a daemon write to the same log.
+// Returns the lines of the log from offset `start` on, separated by semicolons. Leaves out repeated lines, times and
+// pids. Other processes that start a daemon write to the same log.
 static void read_log(const char *path, off_t start, char ret_words[WORDS])
 {
 	char text[4096], *rest = text, *line;
@@ -262,7 +263,7 @@ static enum vg_status check_parts(struct start *start)
 	return VG_OK;
 }
 
-// *ret_daemon: the daemon's process ID; 0: it was not started.
+// Launches the daemon and waits for it. *ret_daemon: its pid; 0: it was not started.
 static int launch_daemon(const struct start *start, char **environment, uint64_t deadline, pid_t *ret_daemon)
 {
 	int ready[2], status, error = 0;

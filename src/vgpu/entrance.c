@@ -1,4 +1,4 @@
-// Enters a vGPU: the daemon's reply, and the environment that makes a program a tenant.
+// Enters a vGPU: interprets the daemon's reply, and makes the environment in which a program is a tenant.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,22 +16,23 @@ struct vg_entrance {
 	json_t *reply;
 	const char *name, *ledger, *uuid;
 	const char *mps_pipe;		     // NULL: the vGPU does not use MPS
-	const char *simulate, *simulate_dir; // from the daemon's reply; NULL: missing there
+	const char *simulate, *simulate_dir; // from the daemon's reply; NULL: the field is missing
 	uint64_t memory;
-	char parts[VG_PART_RUNTIME + 1][PATH_MAX]; // by enum vg_part
+	char parts[VG_PART_RUNTIME + 1][PATH_MAX]; // path of each library, by enum vg_part
 	struct vg_node *node;
 	char **environment;
 	char *own[MOST_VARIABLES];
 	size_t own_count;
 };
 
-// Finds a library now: if it is missing later, the dynamic linker only warns, and the program runs without it.
+// Finds a library before the program starts. If it were missing, the dynamic linker would only warn, and the program
+// would run without it.
 static enum vg_status find_part(const struct vg_node *node, enum vg_part part, char ret_path[PATH_MAX])
 {
 	const char *said = secure_getenv("VIRGATE_LIBDIR"), *libdir = *node->libdir ? node->libdir : said ? said : "";
 
 	bool is_found = vg_paths_find(part, node->libdir, ret_path);
-	if (!is_found && part == VG_PART_RUNTIME) { // a build without a CUDA toolkit has none
+	if (!is_found && part == VG_PART_RUNTIME) { // builds without a CUDA toolkit have no runtime library
 		*ret_path = '\0';
 		return VG_OK;
 	}
@@ -157,7 +158,8 @@ static const char *find_variable(char *const *base, const char *name)
 	return "";
 }
 
-// Copies the libraries in LD_PRELOAD, each after a colon, without interposers: entering a vGPU replaces an outer one.
+// Copies the libraries in LD_PRELOAD, each after a colon. Leaves out interposers, because entering a vGPU replaces the
+// vGPU that the caller is in.
 static void copy_other_preloads(const char *before, char *ret_text)
 {
 	char *end = ret_text;
@@ -185,8 +187,8 @@ static bool add_variable(struct vg_entrance *entrance, const char *name, const c
 	return true;
 }
 
-// Puts the directory of Virgate's CUDA runtime library first in LD_LIBRARY_PATH, once: NVIDIA's does not run on the
-// simulated GPU.
+// Puts the directory of Virgate's CUDA runtime library first in LD_LIBRARY_PATH, unless it is there already. NVIDIA's
+// runtime library does not run on the simulated GPU.
 static bool add_runtime_directory(struct vg_entrance *entrance, const char *before)
 {
 	const char *library = entrance->parts[VG_PART_RUNTIME];
@@ -243,7 +245,7 @@ static bool is_own(const struct vg_entrance *entrance, const char *variable)
 		if (strncmp(variable, entrance->own[i], length) == 0)
 			return true;
 	}
-	// A tenant of a real GPU must not use the simulated one because of an inherited variable.
+	// remove an inherited VIRGATE_SIM: a tenant of a real GPU must not use the simulated one
 	return !*entrance->node->simulate && strncmp(variable, "VIRGATE_SIM=", 12) == 0;
 }
 

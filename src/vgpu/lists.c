@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "node/fields.h"
 
-// The first part of every list's memory; the public struct follows.
+// The beginning of the allocation of every list. The public struct follows.
 struct block {
 	json_t *reply;
 	void *items;
@@ -17,7 +17,7 @@ struct block {
 
 struct vgpu_block {
 	struct block block;
-	struct vg_tenant_info *tenants; // of all vGPUs
+	struct vg_tenant_info *tenants; // the tenants of all vGPUs, in one array
 	struct vg_vgpu_list list;
 };
 
@@ -33,8 +33,8 @@ struct refusal_block {
 
 #define BLOCK_OF(type, pointer) ((type *)((char *)(pointer)-offsetof(type, list)))
 
-// Allocates a block of `total` bytes, and an array of one `item` for each element of reply[key]. Consumes `reply` on
-// failure.
+// Allocates a list: a block of `total` bytes, and an array with one `item` for each element of reply[key]. Consumes
+// `reply` on failure.
 static struct block *make_block(json_t *reply, const char *key, size_t total, size_t item, enum vg_status *ret_status)
 {
 	json_t *array = json_object_get(reply, key);
@@ -64,7 +64,7 @@ static void free_block(struct block *block)
 	free(block);
 }
 
-// Reads the eviction state. An older daemon does not send it, and has no evictable vGPUs.
+// Reads the eviction state of a tenant. An older daemon does not send this state, because it has no evictable vGPUs.
 static void read_eviction(struct vg_fields *tenant, const json_t *object, struct vg_eviction_info *eviction)
 {
 	struct vg_fields fields = {object, NULL};
@@ -87,13 +87,13 @@ static void read_eviction(struct vg_fields *tenant, const json_t *object, struct
 	eviction->waited_ns = vg_field_size(&fields, "waited_ns");
 	eviction->waiting = (unsigned)vg_field_size(&fields, "waiting");
 	eviction->moves = (unsigned)vg_field_size(&fields, "moves");
-	eviction->unchanged = vg_field_known_size(&fields, "unchanged", &unused); // an older daemon does not send it
+	eviction->unchanged = vg_field_known_size(&fields, "unchanged", &unused); // missing in replies of an older daemon
 	eviction->hash_error = (unsigned)vg_field_known_size(&fields, "hash_error", &unused);
 	if (fields.wrong)
 		tenant->wrong = "eviction";
 }
 
-// Reads whether the process was suspended deeply. An older daemon does not send it.
+// Reads whether the process was suspended with --deep. An older daemon does not send this field.
 static enum vg_deep read_deep(struct vg_fields *fields)
 {
 	const char *text = vg_field_optional_text(fields, "deep");
@@ -118,7 +118,8 @@ static const char *read_tenant(const json_t *object, struct vg_tenant_info *tena
 	return fields.wrong;
 }
 
-// Reads a figure of the ledger. For a damaged vGPU it is unknown: the daemon omits it or sends null.
+// Reads a figure that comes from the ledger. For a damaged vGPU the figure is unknown: the daemon omits it or sends
+// null.
 static uint64_t read_figure(struct vg_fields *fields, const char *key, const struct vg_vgpu_info *vgpu)
 {
 	return vgpu->damaged ? 0 : vg_field_size(fields, key);
@@ -156,7 +157,7 @@ static enum vg_scheduling_class read_class(struct vg_fields *fields)
 	return is_latency ? VG_CLASS_LATENCY : VG_CLASS_BATCH;
 }
 
-// Reads the sharing mode. An older daemon does not send it, and has only one.
+// Reads the sharing mode. An older daemon, which has only one mode, does not send it.
 static enum vg_sharing_mode read_mode(struct vg_fields *fields)
 {
 	const char *text = vg_field_optional_text(fields, "mode");

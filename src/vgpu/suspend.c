@@ -28,7 +28,7 @@ static const char *read_process(const json_t *object, struct vg_suspend_process 
 	return fields.wrong;
 }
 
-// Returns the key that is missing or of a wrong type, or NULL.
+// Fills in the list from the reply. Returns the key that is missing or has a wrong type, or NULL.
 static const char *read_list(struct vg_suspend_list *list, struct vg_suspend_process *processes)
 {
 	struct vg_fields fields = {list->reply, NULL};
@@ -41,7 +41,7 @@ static const char *read_list(struct vg_suspend_list *list, struct vg_suspend_pro
 	return wrong ? wrong : fields.wrong;
 }
 
-// Consumes `reply`.
+// Makes the list from a reply. Consumes `reply`.
 static enum vg_status make_list(json_t *reply, struct vg_suspend_list **ret_list)
 {
 	struct vg_suspend_list *list = calloc(1, sizeof *list);
@@ -65,7 +65,7 @@ static enum vg_status make_list(json_t *reply, struct vg_suspend_list **ret_list
 	return VG_OK;
 }
 
-// Completes the request with the target, and sends it. Consumes `request`.
+// Adds the target to the request, and sends the request. Consumes `request`.
 static enum vg_status request_list(struct vg_node *node, json_t *request, const struct vg_suspend_target *target,
 				   struct vg_suspend_list **ret_list)
 {

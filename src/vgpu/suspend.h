@@ -5,28 +5,29 @@
 #include "virgate/vgpu.h"
 
 struct vg_suspend_target {
-	const char *vgpu; // NULL: the process `pid`
-	int64_t pid;	  // as the daemon sees it
+	const char *vgpu; // NULL: only the process `pid`
+	int64_t pid;	  // pid in the daemon's namespace
 };
 
 // A process to which the daemon sent the request.
 struct vg_suspend_process {
 	int64_t pid;
-	double started; // with `pid`, identifies the process in a listing
+	double started; // start time; with `pid`, identifies the process in a listing
 	const char *command;
-	uint64_t bytes, host; // as in struct vg_eviction_info, before the request
+	uint64_t bytes, host; // before the request; see struct vg_eviction_info
 };
 
 struct vg_suspend_list {
 	const char *vgpu;
 	size_t count;
 	const struct vg_suspend_process *processes;
-	json_t *reply; // owns the texts
+	json_t *reply; // owns the strings of the list
 };
 
-// Both return when the daemon has sent the requests to the processes; listings show the progress. `drain_ms`: how long
-// a process waits for its threads and the GPU, in milliseconds; 0: 10 s. NOT_FOUND, DENIED, UNSUPPORTED (the vGPU is
-// not evictable), BUSY (it is in that state already), INVALID, NO_DAEMON, NO_MEMORY.
+// Ask the daemon to suspend or resume processes. Both functions return once the daemon has sent its requests to the
+// processes; listings show the progress. `drain_ms`: how long a process waits for its threads and the GPU, in
+// milliseconds; 0 means 10 s. NOT_FOUND, DENIED, UNSUPPORTED (the vGPU is not evictable), BUSY (it is in that state
+// already), INVALID, NO_DAEMON, NO_MEMORY.
 enum vg_status vg_suspend_request(struct vg_node *node, const struct vg_suspend_target *target, unsigned drain_ms,
 				  struct vg_suspend_list **ret_list);
 enum vg_status vg_resume_request(struct vg_node *node, const struct vg_suspend_target *target,

@@ -1,4 +1,4 @@
-// The public functions for vGPUs: each sends one request.
+// The public functions for vGPUs. Each sends one request.
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -72,7 +72,7 @@ static const char *get_mode_text(enum vg_sharing_mode mode)
 	return mode == VG_MODE_MPS ? "mps" : "time";
 }
 
-// If the options have several modes for one GPU, the last one counts.
+// Adds the modes of single GPUs to the request. If the options have several modes for one GPU, the last one counts.
 static int add_device_modes(json_t *request, const struct vg_vgpu_options *options)
 {
 	json_t *modes = json_object();
@@ -121,7 +121,7 @@ json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options
 		r |= json_object_set_new(request, "idle_suspend", json_integer(options->idle_suspend));
 	if (r == 0)
 		return request;
-	json_decref(request); // do not send a request without an option that is not UTF-8
+	json_decref(request); // a string is not UTF-8: send nothing, rather than a request without this option
 	return NULL;
 }
 
@@ -196,7 +196,7 @@ enum vg_status vg_vgpu_signal(struct vg_node *node, const char *name, int signal
 	return status;
 }
 
-// Requests the end of the vGPU's programs. *ret_ending: number of programs that still run; 0: the vGPU is removed.
+// Asks the daemon to end the vGPU's programs. *ret_ending: number of programs that still run; 0: the vGPU is removed.
 static enum vg_status request_end(struct vg_node *node, const char *name, int *ret_ending)
 {
 	json_t *reply;
@@ -226,7 +226,7 @@ enum vg_status vg_vgpu_end(struct vg_node *node, const char *name)
 		poll(NULL, 0, 10);
 		now = vg_clock_monotonic_ns();
 		status = request_end(node, name, &ending);
-		if (status == VG_NOT_FOUND) // it was removed meanwhile
+		if (status == VG_NOT_FOUND) // the vGPU was removed meanwhile
 			return VG_OK;
 	}
 	if (status == VG_OK && ending)

@@ -12,21 +12,22 @@
 #include "vgpu/lists.h"
 #include "vgpu/options.h"
 
-enum { PREFIX = 4, ENTRY = 64 }; // "GPU-"; the longest entry that can name a GPU is shorter
+enum { PREFIX = 4, ENTRY = 64 }; // "GPU-"; the maximum length of an entry that can name a GPU
 
 struct visible {
 	struct vg_node *node;
-	const char *text; // the variable's value
+	const char *text; // value of CUDA_VISIBLE_DEVICES
 	struct vg_device_list *devices;
-	// The GPUs in the order in which this process counts them. Read when an entry needs it.
+	// The GPUs in the order in which CUDA numbers them for this process. They are read only when an entry needs
+	// them.
 	bool counted;
 	size_t count;
 	char uuids[VG_SYSTEM_DEVICES][VG_SYSTEM_UUID_TEXT];
-	bool shown[VG_SYSTEM_DEVICES]; // of `devices`
+	bool shown[VG_SYSTEM_DEVICES]; // which of the daemon's `devices` are visible
 };
 
-// Reads NVML in this process: a device cgroup or a container may show it fewer GPUs than the daemon, and CUDA counts
-// those alone.
+// Reads the GPUs from NVML in this process, not from the daemon: a device cgroup or a container may hide GPUs from this
+// process, and CUDA does not count hidden ones.
 static enum vg_status count_real_gpus(struct visible *visible)
 {
 	struct vg_system *system;
@@ -60,7 +61,7 @@ static enum vg_status count_gpus(struct visible *visible)
 	return status;
 }
 
-// Returns the index of the daemon's device; -1 if it serves no such GPU.
+// Returns the index of a GPU in the daemon's list of devices; -1 if the daemon does not serve this GPU.
 static int find_device(const struct visible *visible, const char *uuid)
 {
 	for (size_t i = 0; i < visible->devices->count && i < VG_SYSTEM_DEVICES; i++)
@@ -69,7 +70,8 @@ static int find_device(const struct visible *visible, const char *uuid)
 	return -1;
 }
 
-// Returns the UUID that an index or the beginning of a UUID means; NULL if it is invalid or ambiguous.
+// Finds the GPU that an entry names, by an index or the beginning of a UUID, and returns its UUID. NULL: the entry is
+// invalid or ambiguous.
 static const char *find_counted(const struct visible *visible, const char *entry)
 {
 	const char *found = NULL;
@@ -89,11 +91,11 @@ static const char *find_counted(const struct visible *visible, const char *entry
 	return found;
 }
 
-// Marks the device of one entry. Sets *ret_end if the entry is invalid, which ends the list. An entry for a GPU that
-// the daemon does not serve is valid, and marks none.
+// Marks the device that one entry names as visible. Sets *ret_end if the entry is invalid, which ends the list. A valid
+// entry may name a GPU that the daemon does not serve; no device is marked then.
 static enum vg_status mark_entry(struct visible *visible, const char *entry, bool *ret_end)
 {
-	int device = find_device(visible, entry); // a whole UUID needs no counting
+	int device = find_device(visible, entry); // a complete UUID: the GPUs need not be counted
 
 	if (strncasecmp(entry, "MIG-", PREFIX) == 0)
 		return vg_fail(VG_UNSUPPORTED, 0,
@@ -101,7 +103,7 @@ static enum vg_status mark_entry(struct visible *visible, const char *entry, boo
 			       "GPU: name the GPU",
 			       visible->text);
 	if (device < 0 && !isdigit((unsigned char)*entry) && strncasecmp(entry, "GPU-", PREFIX) != 0) {
-		*ret_end = true; // "-1", "NoDevFiles"
+		*ret_end = true; // invalid entries such as "-1" or "NoDevFiles" end the list
 		return VG_OK;
 	}
 	if (device < 0) {
@@ -114,7 +116,7 @@ static enum vg_status mark_entry(struct visible *visible, const char *entry, boo
 	}
 	if (device < 0)
 		return VG_OK;
-	if (visible->shown[device]) { // named twice: CUDA then shows no device
+	if (visible->shown[device]) { // the GPU is named twice: CUDA then shows no device
 		memset(visible->shown, 0, sizeof visible->shown);
 		*ret_end = true;
 		return VG_OK;
@@ -137,7 +139,7 @@ static enum vg_status read_entries(struct visible *visible)
 		blank = blank < length ? blank : length;
 		size_t word = strcspn(at + blank, " \t,");
 		if (word == 0 || word >= sizeof entry)
-			break; // invalid
+			break; // the entry is invalid
 		snprintf(entry, sizeof entry, "%.*s", (int)word, at + blank);
 		status = mark_entry(visible, entry, &end);
 		if (!next)
@@ -147,7 +149,7 @@ static enum vg_status read_entries(struct visible *visible)
 	return status;
 }
 
-// Asks the daemon for its GPUs and marks those that are visible. Needs close_list(), also after a failure.
+// Asks the daemon for its GPUs and marks those that are visible. The caller calls close_list(), also after a failure.
 static enum vg_status read_list(struct vg_node *node, const char *text, struct visible *visible)
 {
 	json_t *reply;
@@ -164,7 +166,7 @@ static void close_list(struct visible *visible)
 	vg_device_list_free(visible->devices);
 }
 
-// Writes "GPU 1", "GPU 0 and 2", "no GPU".
+// Formats the visible GPUs: "GPU 1", "GPU 0 and 2", "no GPU".
 static const char *format_shown(const struct visible *visible, char text[128])
 {
 	size_t left = 0, length = (size_t)snprintf(text, 128, "GPU");
@@ -194,7 +196,7 @@ static enum vg_status fail_hidden(const struct visible *visible, const char *wha
 		       visible->text, format_shown(visible, text), vg_hint_sim(visible->node->simulate, sim));
 }
 
-// Checks that the GPU in the options is visible. A name of no GPU passes: the daemon refuses it.
+// Checks that the GPU that the options name is visible. Accepts the name of an unknown GPU, which the daemon refuses.
 static enum vg_status check_named(const struct visible *visible, const char *name)
 {
 	char *end;
