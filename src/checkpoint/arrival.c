@@ -1,4 +1,4 @@
-// Receives the processes of a migration, or restores a stream of an image.
+// Receives the processes of a migration and restores them, or restores an image that arrives as a stream.
 #include "base/status.h"
 #include "checkpoint/image/directory.h"
 #include "checkpoint/move/prefill.h"
@@ -17,12 +17,12 @@ struct arrival {
 	bool keep;
 	struct frames frames;
 	struct stream_header header;
-	struct image_draft store; // for packs that come before the image
+	struct image_draft store; // draft with the packs that are received before the image
 	struct packs packs;
 	struct prefill prefill;
-	bool stands;				    // the image exists, at options.dir
-	struct image_dir image;			    // its directory
-	struct vg_checkpoint_result coming, result; // of receiving, and of all
+	bool stands;				    // the complete image exists at options.dir
+	struct image_dir image;			    // open directory of the image
+	struct vg_checkpoint_result coming, result; // results of receiving, and of the whole operation
 };
 
 static enum vg_status check_descriptors(const struct arrival *arrival)
@@ -49,7 +49,7 @@ static enum vg_status receive_header(struct arrival *arrival)
 	return arrival->header.answers ? frame_write(&arrival->frames, FRAME_READY, NULL, 0, NULL, 0) : VG_OK;
 }
 
-// Keeps packs in a draft until the image has links to them.
+// Receives packs into a draft, which has them until the image has links to them.
 static enum vg_status take_packs(struct arrival *arrival)
 {
 	char path[PATH_MAX];
@@ -113,7 +113,7 @@ finish:
 	return status;
 }
 
-// Reports that the image is complete and fits, and waits until the sender has ended the processes.
+// Reports to the sender that the image is complete and fits. Waits until the sender has ended the processes.
 static enum vg_status wait_for_go(void *user, struct phase *phase)
 {
 	struct arrival *arrival = user;
@@ -136,7 +136,7 @@ finish:
 	return status;
 }
 
-// Tells the sender the outcome, if it still listens. Ignores a failure to send.
+// Tells the sender the outcome if the connection is still open. Ignores a failure to send.
 static void send_outcome(struct arrival *arrival, enum vg_status status)
 {
 	const struct frame_running running = {.pid = (int32_t)arrival->result.pid,
@@ -186,7 +186,7 @@ enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_resto
 	for (int i = 0; i < VG_CHECKPOINT_PHASES; i++)
 		arrival.result.seconds[i] += arrival.coming.seconds[i];
 	send_outcome(&arrival, status);
-	// If this fails, the sender keeps the processes, so the image is removed here.
+	// After a failure here the sender keeps the processes, so remove the image.
 	if (arrival.stands && (!arrival.keep || (status && arrival.header.answers)))
 		image_remove(arrival.options.dir);
 	prefill_finish(&arrival.prefill);

@@ -1,4 +1,4 @@
-// Dumps processes. Any step may fail; until the image is complete, a failure rolls back all steps.
+// Dumps processes. If a step fails before the image is complete, all earlier steps are rolled back.
 #include "base/descriptor.h"
 #include "base/hint.h"
 #include "base/status.h"
@@ -41,10 +41,10 @@ struct dump {
 	struct image_draft draft;
 	struct remaps remaps;
 	struct device_bases bases;
-	struct tenants evicted; // the tenants that had to park
+	struct tenants evicted; // the tenants that were asked to park
 	struct parking parking;
 	struct device_out *device; // writes the parked memory; NULL: no memory is parked
-	bool aside;		   // names may have been made by CRIU (criu/remap.h)
+	bool aside;		   // remaps_set_aside() was called: link names are renamed (criu/remap.h)
 	json_t *description;
 	const struct dump_gate *gate; // may be NULL
 	bool stands;		      // the image is complete
@@ -75,7 +75,8 @@ finish:
 	return status;
 }
 
-// Processes without CUDA need no driver. If there is one, every process is looked up.
+// Finds out which processes use CUDA. A dump with the option `cpu_only` needs no driver; with a driver, every process
+// is looked up.
 static enum vg_status find_cuda(struct dump *dump)
 {
 	enum vg_status status = tree_find_cuda(&dump->tree);
@@ -164,7 +165,7 @@ void dump_open_gates(const struct tenants *tenants, unsigned milliseconds)
 	tenants_open_gates(tenants, milliseconds < GATE_MOST_MS ? milliseconds : GATE_MOST_MS);
 }
 
-// Starts to write the parked memory, beside all later steps.
+// Starts writing the parked memory into the image. Threads do that during all later steps.
 static enum vg_status write_device(struct dump *dump)
 {
 	struct device_source *sources = NULL;
@@ -178,8 +179,8 @@ static enum vg_status write_device(struct dump *dump)
 	return status;
 }
 
-// A process may wait at its gate for its turn, while the GPU waits for what it is about to launch. lock_tree() opens
-// the gates for the same reason.
+// Parks device memory, and opens the gates meanwhile. A process may wait at its gate for its turn, while work on the
+// GPU waits for the launch that the gate delays. lock_tree() opens the gates for the same reason.
 static enum vg_status park_memory(struct dump *dump)
 {
 	unsigned timeout_ms = dump_timeout(&dump->options);
@@ -210,12 +211,12 @@ static enum vg_status lock_tree(struct dump *dump)
 	return refusal_of_step(REFUSE_MPS, status);
 }
 
-// Reads what is on the GPU before the driver moves it.
+// Describes what is on the GPU, checks that it fits, and then has the driver move it to the host.
 static enum vg_status take_off_gpu(struct dump *dump)
 {
 	enum vg_status status = describe_dump(&dump->tree, &dump->criu, &dump->description);
 
-	// If there are bases, how much they have in common is known only later.
+	// With bases, it is unknown yet how much the image has in common with them.
 	uint64_t parked = dump->bases.count ? 0 : dump->parking.bytes;
 	if (status)
 		return status;
@@ -239,7 +240,7 @@ static enum vg_status take_off_gpu(struct dump *dump)
 	return status ? status : refusal_by_leftovers(&dump->tree);
 }
 
-// CRIU is not interrupted: it would leave its own code in processes.
+// Reports the progress while CRIU runs. Never interrupts CRIU: that would leave CRIU's own code in the processes.
 static bool report_progress(void *user)
 {
 	phase_tick(user);
@@ -284,8 +285,8 @@ static enum vg_status write_trees(struct dump *dump)
 		if (status)
 			return status;
 	}
-	// All are stopped now. Refuse processes that started since the tree was found: they are in the image, but not
-	// in the description.
+	// All processes are stopped now. Refuse processes that started after the tree was found: they would be in the
+	// image, but not in its description.
 	return tree_unchanged(&dump->tree);
 }
 
@@ -313,7 +314,8 @@ static enum vg_status write_image(struct dump *dump)
 	return dump->gate ? dump->gate->pass(dump->gate->user, &dump->phase, &dir) : VG_OK;
 }
 
-// Continues the processes. CRIU may have stopped more than the tree has.
+// Lets the processes continue after a failure, or with the option to leave them running. CRIU may have stopped more
+// processes than the tree has.
 static enum vg_status continue_processes(struct dump *dump)
 {
 	struct tree now;
@@ -326,11 +328,11 @@ static enum vg_status continue_processes(struct dump *dump)
 			tree_free(&now);
 		}
 	enum vg_status status = gpu_roll_back(&dump->tree);
-	parking_release(&dump->evicted); // not before: their pagers would wait for the driver
+	parking_release(&dump->evicted); // not before gpu_roll_back(): the pagers would wait for the driver
 	return status;
 }
 
-// Sends one message for all roots of a parent.
+// Tells the parents of the roots about the dump. Sends one message for all roots of a parent.
 static void notify_parents(const struct dump *dump)
 {
 	size_t count = dump->tree.root_count;
@@ -351,7 +353,7 @@ static void notify_parents(const struct dump *dump)
 	free(pids);
 }
 
-// Ends the processes or lets them run on, after the image is complete.
+// Ends the processes, or lets them continue, after the image is complete.
 static enum vg_status end_processes(struct dump *dump)
 {
 	phase_go_on(&dump->phase, VG_CHECKPOINT_END);
@@ -379,7 +381,7 @@ static const char *describe_outcome(const struct tree *tree)
 				    : "the processes run on as before";
 }
 
-// Rolls back. The failure stays the last error; the outcome of the roll back is added to it.
+// Rolls the dump back. The last error stays that of the failed step, and the outcome of the rollback is added to it.
 static enum vg_status roll_back(struct dump *dump, enum vg_status status)
 {
 	const struct vg_error *error = vg_last_error();
@@ -423,7 +425,7 @@ static enum vg_status check_options(const struct vg_dump_options *options)
 	return VG_OK;
 }
 
-// Runs the steps up to a complete image.
+// Runs all steps until the image is complete.
 static enum vg_status make_image(struct dump *dump)
 {
 	enum vg_status status = find_processes(dump);
@@ -457,7 +459,7 @@ enum vg_status dump_run(const struct vg_dump_options *options, const struct dump
 	enum vg_status status = check_options(options);
 	if (status)
 		return status;
-	pager_file_sweep(); // old files use memory
+	pager_file_sweep(); // remove files of ended processes: they use host memory
 	status = make_image(&dump);
 	status = status ? roll_back(&dump, status) : end_processes(&dump);
 	remaps_put_back(&dump.remaps);

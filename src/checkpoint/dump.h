@@ -1,4 +1,4 @@
-// A dump that asks before it ends the processes. One thread.
+// Runs a dump that calls a function of the caller before it ends the processes. One thread.
 #pragma once
 #include "checkpoint/device/base.h"
 #include "checkpoint/image/image.h"
@@ -7,22 +7,22 @@
 #include "checkpoint/tenant/tenant.h"
 
 struct dump_gate {
-	// Called when the image is complete in `dir`, with the processes still stopped. On failure they run on, and the
-	// image is removed.
+	// Called when the image is complete in `dir` and the processes are still stopped. If it fails, the processes
+	// continue, and the image is removed.
 	enum vg_status (*pass)(void *user, struct phase *phase, const struct image_dir *dir);
 	void *user;
-	// an additional base, which the dump takes over; NULL, or without a directory: no base
+	// An additional base, whose resources the dump takes over. NULL, or a base without a directory: none.
 	struct device_base *base;
 };
-// Runs vg_checkpoint_dump(). `gate` may be NULL.
+// Runs vg_checkpoint_dump() and calls `gate`, which may be NULL.
 enum vg_status dump_run(const struct vg_dump_options *options, const struct dump_gate *gate,
 			struct vg_checkpoint_result *ret_result);
 
-// ---- shared with precopy -------------------------------------------------------------------------------
+// ---- also used by precopy ------------------------------------------------------------------------------
 
-// Finds the processes that the options name.
+// Finds the processes that the options name, with their descendants.
 enum vg_status dump_find_tree(const struct vg_dump_options *options, struct tree *ret_tree);
-// Returns how long work on the GPU may take to end, in milliseconds.
+// Returns the longest time to wait for work on the GPU to end, in milliseconds.
 unsigned dump_timeout(const struct vg_dump_options *options);
-// Opens gates as tenants_open_gates(), but not longer than daemons allow.
+// Opens gates like tenants_open_gates(), but limits the time to the longest that daemons allow.
 void dump_open_gates(const struct tenants *tenants, unsigned milliseconds);

@@ -1,5 +1,6 @@
-// Sends processes to another machine. At every moment one side has them: the sender until the receiver has verified
-// their image and found that it fits. Then the sender ends them and tells the receiver to make them.
+// Sends processes to another machine. Until the receiver has verified that their image is complete and fits, the sender
+// keeps the processes. Then it ends them and tells the receiver to restore them, so that they never run on both
+// machines.
 #include "base/clock.h"
 #include "base/parts.h"
 #include "base/status.h"
@@ -26,12 +27,12 @@ struct migration {
 	struct vg_dump_options dump;
 	struct channel channel;
 	struct frames frames;
-	bool refused;			    // the receiver has said that it keeps nothing of them
+	bool refused;			    // the receiver has refused, and has removed everything that it received
 	struct vg_checkpoint_result result; // of the dump and the steps after it
-	struct vg_checkpoint_result ahead;  // of the steps before it
+	struct vg_checkpoint_result ahead;  // of the steps before the dump
 };
 
-// Adds the last message of ssh to the last error.
+// Appends the last message of ssh to the last error.
 static enum vg_status add_complaint(const struct migration *migration, enum vg_status status)
 {
 	char text[512], complaint[256];
@@ -44,7 +45,7 @@ static enum vg_status add_complaint(const struct migration *migration, enum vg_s
 	return vg_fail(status, code, "%s; ssh says: %s", text, said);
 }
 
-// Turns a refusal of the receiver into this side's error.
+// Sets the last error from a refusal of the receiver.
 static enum vg_status fail_refused(struct migration *migration)
 {
 	struct frames *frames = &migration->frames;
@@ -55,7 +56,7 @@ static enum vg_status fail_refused(struct migration *migration)
 		return vg_fail(VG_INTEGRITY, 0, "the other side refuses without a reason");
 	memcpy(&status, frames->payload, sizeof status);
 	int length = (int)(frames->payload_bytes - sizeof status);
-	// The text comes from the other side, and may be printed to a terminal.
+	// Replace control characters: the text comes from the receiver, and may be printed to a terminal.
 	for (int i = 0; i < length; i++)
 		if (frames->payload[sizeof status + (size_t)i] < ' ' ||
 		    frames->payload[sizeof status + (size_t)i] > '~')
@@ -77,7 +78,7 @@ static enum vg_status wait_for_frame(struct migration *migration, enum frame_typ
 			      : vg_fail(VG_INTEGRITY, 0, "the other side gives answer %d, not %d", type, wanted);
 }
 
-// Checks that the receiver answers, before any process changes.
+// Checks that the receiver answers, before any process is changed.
 static enum vg_status check_receiver(struct migration *migration)
 {
 	struct phase phase = {
@@ -97,7 +98,7 @@ static enum vg_status check_receiver(struct migration *migration)
 	return status;
 }
 
-// Copies device memory while the processes run.
+// Copies device memory to the receiver while the processes run.
 static enum vg_status copy_ahead(struct migration *migration, struct precopy *precopy)
 {
 	struct phase phase = {
@@ -125,7 +126,7 @@ static enum vg_status copy_ahead(struct migration *migration, struct precopy *pr
 	return status;
 }
 
-// Adds the steps before the dump to the result.
+// Adds the times of the steps before the dump to the result.
 static void add_ahead(struct migration *migration)
 {
 	struct vg_checkpoint_result *result = &migration->result;
@@ -159,7 +160,7 @@ static enum vg_status send_image(void *user, struct phase *phase, const struct i
 	return status;
 }
 
-// Restores the processes here. They have ended, and certainly do not run on the receiver.
+// Restores the processes on this machine. They have ended here, and certainly do not run on the receiver.
 static enum vg_status restore_here(struct migration *migration, enum vg_status status)
 {
 	const struct vg_restore_options options = {.size = sizeof options,
@@ -195,7 +196,7 @@ static enum vg_status fail_unknown(struct migration *migration)
 		       reason, (int)migration->result.pid, migration->dump.dir);
 }
 
-// Tells the receiver to make the processes, which have ended here.
+// Tells the receiver to restore the processes, which have ended here.
 static enum vg_status hand_over(struct migration *migration)
 {
 	struct phase phase = {
@@ -206,7 +207,7 @@ static enum vg_status hand_over(struct migration *migration)
 	phase_go_on(&phase, VG_CHECKPOINT_HANDOVER);
 	frames->phase = &phase;
 	frames->may_stop = false;
-	// An incomplete frame has no effect on the receiver.
+	// The receiver ignores an incomplete frame, so after a failure here it restores nothing.
 	enum vg_status status = frame_write(frames, FRAME_GO, NULL, 0, NULL, 0);
 	bool is_sent = status == VG_OK;
 	frames->may_stop = true;

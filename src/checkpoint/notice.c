@@ -17,8 +17,8 @@
 
 enum { MOST_TEXT = 64 << 10, PATIENCE_S = 1 };
 
-// Builds an abstract address with the pid namespace: pids differ between namespaces, and abstract names can be visible
-// from several.
+// Builds the abstract address of a listener. It contains the pid namespace: a pid may exist in several namespaces, and
+// processes of several namespaces may see the same abstract addresses.
 static socklen_t address_of(const struct vg_ledger_owner *listener, struct sockaddr_un *ret_address)
 {
 	*ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -48,7 +48,8 @@ int notice_listen(void)
 	return r;
 }
 
-// Writes "PID PID PID IMAGE", with the pids in the processes' own namespace. Returns the length; 0: all have ended.
+// Writes the message "PID PID PID IMAGE", with the pids in the processes' own namespace. Returns its length; 0: all
+// processes have ended.
 static size_t write_text(char text[MOST_TEXT], const pid_t *pids, size_t count, const char *image)
 {
 	struct vg_ledger_owner process;
@@ -91,7 +92,7 @@ static bool may_have_done_it(struct msghdr *message)
 	return who.uid == 0 || who.uid == geteuid();
 }
 
-// Returns whether the text is safe to print to a terminal.
+// Returns whether the text is safe to print on a terminal.
 static bool is_plain(const char *text)
 {
 	for (; *text; text++)
@@ -100,7 +101,7 @@ static bool is_plain(const char *text)
 	return true;
 }
 
-// Calls `each` only if the whole text is valid.
+// Calls `each` for every pid in the message, if the whole message is valid.
 static void pass_on(const char *text, void (*each)(void *user, pid_t pid, const char *image), void *user)
 {
 	const char *image = text;

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 enum { MOST_ROUNDS = 8 };
-static const uint64_t little_bytes = 64 << 20; // if a round changes no more, another one would not shorten the stop
+static const uint64_t little_bytes = 64 << 20; // a round with fewer changed bytes is the last
 
-// The processes, and files with their memory at one moment.
+// The processes, and the files with their memory, at one moment.
 struct snapshot {
 	struct tree tree;
 	struct tenants tenants;
@@ -55,7 +55,7 @@ static enum vg_status find_processes(const struct precopy *precopy, struct snaps
 	return status;
 }
 
-// Moves the memory to the host and back, and opens its files meanwhile.
+// Has the pagers move the memory to the host and back, and opens their files while the memory is in the host.
 static enum vg_status open_memory(struct precopy *precopy, struct snapshot *snapshot,
 				  struct device_source **ret_sources)
 {
@@ -82,7 +82,7 @@ static enum vg_status take_snapshot(struct precopy *precopy, struct device_sourc
 		status = open_memory(precopy, &snapshot, ret_sources);
 	*ret_count = snapshot.parking.count;
 	for (size_t i = 0; i < *ret_count && status == VG_OK; i++)
-		(*ret_sources)[i].is_loose = true; // may change: its pager could not release it, and uses it again
+		(*ret_sources)[i].is_loose = true; // its pager may not have released this file, and may use it again
 	parking_finish(&snapshot.parking);
 	tenants_free(&snapshot.tenants);
 	tree_free(&snapshot.tree);
@@ -102,7 +102,7 @@ static enum vg_status begin_draft(const struct precopy *precopy, struct image_dr
 	return status;
 }
 
-// Syncs the packs, too: the image will have them, and the stopped processes need not wait for it.
+// Sends the packs, and syncs them to the disk: the image will contain them, and the processes are not stopped yet.
 static enum vg_status send_packs(struct precopy *precopy, const struct device_base *base, uint32_t *numbers)
 {
 	uint64_t bytes;
@@ -123,7 +123,7 @@ static enum vg_status send_packs(struct precopy *precopy, const struct device_ba
 	return VG_OK;
 }
 
-// Sends the index, with which the receiver fills host memory before the processes arrive.
+// Sends the index of the round. With it, the receiver fills host memory before the processes arrive.
 static enum vg_status send_index(struct precopy *precopy, const struct device_base *base, const uint32_t *numbers)
 {
 	struct device_index index = base->index;
@@ -141,7 +141,7 @@ static enum vg_status send_index(struct precopy *precopy, const struct device_ba
 		data = device_index_encode(&index, &length);
 	enum vg_status status = data ? stream_send_index(precopy->frames, data, length)
 				     : vg_fail(VG_NO_MEMORY, 0, "no memory for an index");
-	if (status == VG_OK) // the receiver removes these packs
+	if (status == VG_OK) // close the packs that the receiver removes after it has read this index
 		status = packs_close_unused(&precopy->packs, &index);
 	free(index.blocks);
 	free(data);
@@ -160,7 +160,7 @@ static enum vg_status send_round(struct precopy *precopy, const struct device_ba
 	return status;
 }
 
-// Replaces the previous round by this one.
+// Makes this round the base for the next one, instead of the previous round.
 static enum vg_status keep_round(struct precopy *precopy, struct device_base *base)
 {
 	device_bases_close(&precopy->bases);
@@ -181,7 +181,7 @@ static enum vg_status run_round(struct precopy *precopy, struct device_written *
 		free(sources);
 		return status;
 	}
-	image_finish(draft); // of the round before the previous one
+	image_finish(draft); // frees the draft of the round before the previous one
 	status = begin_draft(precopy, draft);
 	if (status == VG_OK)
 		status = device_out_start(draft, sources, count, &precopy->bases, &out);
@@ -194,7 +194,7 @@ static enum vg_status run_round(struct precopy *precopy, struct device_written *
 	status = device_out_finish_base(out, precopy->phase, ret_written, &base);
 	if (status)
 		goto finish;
-	precopy->phase->bytes = 0; // count the bytes that are sent from here on
+	precopy->phase->bytes = 0; // from here on, count the bytes that are sent
 	precopy->phase->total = ret_written->new_bytes;
 	status = send_round(precopy, &base);
 	if (status)
@@ -229,7 +229,7 @@ static void warn_of_host(struct precopy *precopy)
 		 "(--swap)");
 }
 
-// Returns whether another round would shorten the stop.
+// Returns whether another round would make the time shorter for which the processes are stopped.
 static bool is_worth_another(const struct precopy *precopy, const struct device_written *before,
 			     const struct device_written *written)
 {

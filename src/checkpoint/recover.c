@@ -1,5 +1,5 @@
-// Returns processes to running after a dump or restore was killed. Reads their state, since no record of the operation
-// exists.
+// Recovers the processes of a killed dump or restore, so that they run again. A killed operation leaves no record, so
+// the state is read from the processes.
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/process/gpu_state.h"
@@ -15,8 +15,8 @@
 
 enum { WAIT_MS = 600000 };
 
-// Continues stopped processes, which could not answer the driver. Also cancels a stop that is requested and does not
-// show yet.
+// Continues stopped processes, because a stopped process cannot answer the driver. Also cancels a SIGSTOP that has been
+// sent but has not stopped the process yet.
 static size_t continue_processes(const struct tree *tree)
 {
 	size_t stopped = 0;
@@ -43,7 +43,7 @@ static enum vg_status resume_tree(struct tree *tree, struct vg_recovery *recover
 {
 	struct tenants tenants;
 
-	// A process without a slot may continue off the GPU, but not return to it.
+	// A process without a slot may continue while it is off the GPU, but must not return to the GPU.
 	enum vg_status found = tenants_find(tree, &tenants);
 	if (found)
 		return found;
@@ -52,7 +52,7 @@ static enum vg_status resume_tree(struct tree *tree, struct vg_recovery *recover
 	enum vg_status status = tree_find_cuda(tree);
 	if (status == VG_OK)
 		status = tenants_refuse_slotless(&tenants, tree);
-	// Without a driver no process can be locked.
+	// Without a driver no process can be locked, so there is nothing to unlock.
 	if (status == VG_OK) {
 		recovery->held_back = count_held_back(tree);
 		status = gpu_roll_back(tree);

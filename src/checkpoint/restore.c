@@ -1,4 +1,4 @@
-// Restores processes. Makes nothing before all checks have passed.
+// Restores processes. Creates no process before all checks have passed.
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/status.h"
@@ -36,17 +36,17 @@ struct restore {
 	struct vg_restore_options options;
 	struct phase phase;
 	const struct restore_gate *gate; // may be NULL
-	struct tree tree;		 // as in the image; later as it is
+	struct tree tree;		 // at first from the image, later as the restored processes are
 	struct criu criu;
 	struct gpu_map map;
-	struct vg_node *node, *own_node; // only if there are tenants
+	struct vg_node *node, *own_node; // NULL if there are no tenants
 	struct tenants tenants;
 	struct device_index device;
-	struct parking parking; // files for the memory of processes
+	struct parking parking; // files with the device memory of processes
 	json_t *description;
 	struct image_dir image;
 	pid_t *roots;
-	size_t root_count, made; // made: how many roots CRIU has made
+	size_t root_count, made; // made: number of roots that CRIU has restored
 	struct vg_checkpoint_result result;
 };
 
@@ -70,7 +70,7 @@ static enum vg_status read_roots(struct restore *restore)
 	return sound ? VG_OK : vg_fail(VG_INTEGRITY, 0, "%s/" IMAGE_DESCRIPTION " names no root", restore->options.dir);
 }
 
-// Finds vGPUs before files are checked, since ledgers are among the files.
+// Finds the vGPUs. This comes before the check of the files, because ledgers are among the files.
 static enum vg_status find_vgpus(struct restore *restore)
 {
 	const struct vg_restore_options *options = &restore->options;
@@ -98,7 +98,7 @@ static struct prefill *prefill_of(const struct restore *restore)
 	return restore->gate ? restore->gate->prefill : NULL;
 }
 
-// Checks that each memory belongs to a tenant whose pager can get it, and fits.
+// Checks that each device memory in the index belongs to a tenant with a pager, and that host memory has room for it.
 static enum vg_status check_device(struct restore *restore)
 {
 	const struct device_index *device = &restore->device;
@@ -129,8 +129,8 @@ static enum vg_status take_slots_and_pids(struct restore *restore)
 	return status ? status : tenants_reserve(&restore->tenants);
 }
 
-// Waits for what the sender of a migration used until now. A process that has ended keeps its pid until its parent has
-// reaped it, and its slot until the driver has freed its memory.
+// Waits until the pids and slots are free that the sender of a migration used until now. A process that has ended keeps
+// its pid until its parent has reaped it, and its slot until the driver has freed its memory.
 static enum vg_status wait_for_slots_and_pids(struct restore *restore)
 {
 	uint64_t end = vg_clock_monotonic_ns() + PLACES_NS;
@@ -166,7 +166,7 @@ static enum vg_status read_image(struct restore *restore)
 	return status;
 }
 
-// Checks that this machine fits the image.
+// Checks that the image fits this machine.
 static enum vg_status check_machine(struct restore *restore)
 {
 	const struct vg_restore_options *options = &restore->options;
@@ -226,8 +226,8 @@ static bool is_known(const struct tree *tree, json_int_t pid)
 	return false;
 }
 
-// Without CUDA no driver is needed. With CUDA the driver must know every process: otherwise its next call would wait
-// forever.
+// Finds out which processes use CUDA. The driver must know every process that did in the image: otherwise the next CUDA
+// call of the process would never return. Without such processes, no driver is needed.
 static enum vg_status find_cuda(struct restore *restore)
 {
 	enum vg_status status = VG_OK;
@@ -253,7 +253,7 @@ static enum vg_status find_cuda(struct restore *restore)
 	return VG_OK;
 }
 
-// Records in the slots where the memory of the process is; it looks there when it runs.
+// Records in the slots of the process which file has its memory. The process looks there when it runs.
 static void record_memory(const struct restore *restore, pid_t pid, const struct pager_file *file)
 {
 	for (size_t i = 0; i < restore->tenants.count; i++) {
@@ -267,11 +267,11 @@ static void record_memory(const struct restore *restore, pid_t pid, const struct
 			atomic_store(&slot->file[1], file->start_time);
 			atomic_store(&slot->file[2], file->number);
 		}
-		(void)vg_ledger_unguard(); // handing over the slots reports it
+		(void)vg_ledger_unguard(); // tenants_hand_over() reports a truncated ledger
 	}
 }
 
-// Fills files for the pagers with the device memory of the image.
+// Fills files with the device memory of the image, for the pagers of the restored processes.
 static enum vg_status fill_device(struct restore *restore)
 {
 	enum vg_status status = VG_OK;
@@ -283,7 +283,7 @@ static enum vg_status fill_device(struct restore *restore)
 		const struct device_block *have = NULL;
 		fd = prefill_take(prefill_of(restore), &restore->device.memories[i], &have);
 		if (fd >= 0 && !parking_adopt(&restore->parking, pid, fd, &file)) {
-			close(fd); // free its room for the new file
+			close(fd); // free the host memory of the old file for a new one
 			fd = -1;
 		}
 		if (fd < 0) {
@@ -310,13 +310,14 @@ static enum vg_status continue_processes(struct restore *restore)
 	if (restore->node)
 		tenants_register(&restore->tenants, restore->node);
 	tree_signal(&restore->tree, SIGCONT);
-	status = find_cuda(restore); // not while they are stopped: they would not answer the driver
+	status = find_cuda(restore); // only after SIGCONT: a stopped process does not answer the driver
 	restore->result.processes = restore->tree.count;
 	restore->result.cuda_processes = restore->tree.cuda_count;
 	return status;
 }
 
-// A root that leads no session belonged to that of its starter, and becomes part of ours.
+// Returns whether the root leads a session. If not, it belonged to the session of the program that started it, and
+// joins this process's session.
 static bool leads_session(const json_t *description, pid_t root)
 {
 	json_t *process;
@@ -328,7 +329,8 @@ static bool leads_session(const json_t *description, pid_t root)
 	return false;
 }
 
-// A process that had a terminal gets ours. It must be a child of this process, see tool_start().
+// Returns whether a restored process that had a terminal gets the terminal of this process. Restored processes must
+// then become children of this process, see tool_start().
 static bool gives_terminal(void)
 {
 	int reaps = 0;
@@ -336,7 +338,7 @@ static bool gives_terminal(void)
 	return isatty(STDIN_FILENO) && prctl(PR_GET_CHILD_SUBREAPER, &reaps) == 0 && reaps;
 }
 
-// Nothing that CRIU has made has run yet, so CRIU may be interrupted.
+// Returns whether CRIU may continue. CRIU may be interrupted here, because no restored process has run yet.
 static bool may_continue(void *user)
 {
 	struct phase *phase = user;
@@ -376,7 +378,7 @@ static enum vg_status make_processes(struct restore *restore)
 	for (size_t i = 0; i < work.move_count; i++)
 		moves[i] = (struct criu_move){restore->tenants.vgpus[i].old_path, restore->tenants.vgpus[i].path};
 	work.moves = moves;
-	remaps_keep(restore->description, &remaps); // the image can be restored again
+	remaps_keep(restore->description, &remaps); // keep the links, so that the image can be restored again
 	status = make_trees(restore, work);
 	remaps_put_back(&remaps);
 	free(moves);
@@ -402,7 +404,7 @@ static enum vg_status move_to_gpu(struct restore *restore)
 	return gpu_unlock(&restore->tree);
 }
 
-// Kills what cannot continue: the image still exists.
+// Kills the restored processes, which cannot continue. The image still exists.
 static enum vg_status end_processes(struct restore *restore, enum vg_status status)
 {
 	const struct vg_error *error = vg_last_error();
@@ -414,7 +416,7 @@ static enum vg_status end_processes(struct restore *restore, enum vg_status stat
 	snprintf(text, sizeof text, "%s", error->text);
 	if (restore->made && !restore->tree.count)
 		(void)tree_find(restore->roots, restore->made, &restore->tree);
-	tree_end(&restore->tree); // this also frees their pids
+	tree_end(&restore->tree); // kills the processes, which also frees their pids
 	parking_remove(&restore->parking);
 	status = vg_fail(status, code, "step %s: %s%s", phase, text,
 			 restore->made ? "; the processes were ended, and the image is as it was" : "");

@@ -1,18 +1,18 @@
-// A restore that asks before it makes the processes. One thread.
+// Runs a restore that calls a function of the caller before it creates the processes. One thread.
 #pragma once
 #include "checkpoint/image/image.h"
 #include "checkpoint/move/prefill.h"
 #include "checkpoint/process/phase.h"
 
 struct restore_gate {
-	// Called when everything fits and nothing was made. On failure nothing is made. May be NULL.
+	// Called when all checks have passed, before any process is created. If it fails, none is created. May be NULL.
 	enum vg_status (*pass)(void *user, struct phase *phase);
 	void *user;
-	// an image whose files were verified already; NULL: the restore opens and verifies one
+	// An image whose files were verified before. NULL: the restore opens and verifies the image.
 	const struct image_dir *image;
-	struct prefill *prefill; // host memory that was filled before; may be NULL. The restore takes its files.
-	bool is_late;		 // pids and slots in vGPUs become free only when the gate has passed
+	struct prefill *prefill; // files that already have device memory, which the restore takes; may be NULL
+	bool is_late;		 // pids and slots of the processes become free only after `pass` has returned
 };
-// Runs vg_checkpoint_restore(). `gate` may be NULL.
+// Runs vg_checkpoint_restore() and calls `gate`, which may be NULL.
 enum vg_status restore_run(const struct vg_restore_options *options, const struct restore_gate *gate,
 			   struct vg_checkpoint_result *ret_result);

@@ -1,5 +1,6 @@
-// Suspends and resumes processes of vGPUs. The daemon has their pagers move the memory; with --deep this process then
-// has the driver take them off the GPU. After a failure they are suspended without --deep, or run.
+// Suspends and resumes processes of vGPUs. The daemon asks their pagers to move the memory. With --deep, the driver
+// then also takes the processes off the GPU, at the request of this process. If that fails, the processes run, or stay
+// suspended without --deep.
 #include "base/status.h"
 #include "checkpoint/process/refusal.h"
 #include "checkpoint/suspend/deep.h"
@@ -14,9 +15,9 @@
 
 enum { DRAIN_MS = 10000 };
 
-// The result for the caller, and its texts.
+// The result for the caller, and the data that its strings point to.
 struct block {
-	struct vg_suspend_result result; // first: the caller's pointer
+	struct vg_suspend_result result; // must be the first member: the caller gets a pointer to it
 	struct vg_suspended_process *processes;
 	struct vg_vgpu_list *before;
 	struct suspend_wait wait;
@@ -27,10 +28,10 @@ struct suspension {
 	bool is_out;
 	struct vg_node *node, *own_node;
 	struct phase phase;
-	struct vg_checkpoint_result times; // of the phases
+	struct vg_checkpoint_result times; // duration of each phase
 	struct block *block;
-	const struct vg_vgpu_info *vgpu; // before the operation
-	pid_t *pids;			 // of the processes to move
+	const struct vg_vgpu_info *vgpu; // as listed before the operation
+	pid_t *pids;			 // pids of the processes to move
 	size_t count;
 };
 
@@ -46,7 +47,7 @@ void vg_suspend_result_free(struct vg_suspend_result *result)
 	free(block);
 }
 
-// ---- choose processes ------------------------------------------------------------------------------------
+// ---- selection of processes -------------------------------------------------------------------------------
 
 static bool is_asked(const struct suspension *suspension, const struct vg_tenant_info *tenant)
 {
@@ -63,7 +64,7 @@ static bool has_process(const struct suspension *suspension, const struct vg_vgp
 	return false;
 }
 
-// Finds the vGPU of a process. Prefers an evictable one, as the daemon does. NULL: not found.
+// Finds the vGPU of the process in the options. Prefers an evictable one, as the daemon does. NULL: not found.
 static const struct vg_vgpu_info *find_vgpu(const struct suspension *suspension)
 {
 	const struct vg_vgpu_list *list = suspension->block->before;
@@ -103,7 +104,7 @@ static enum vg_status find_processes(struct suspension *suspension)
 	return list_pids(suspension);
 }
 
-// ---- the pagers' part --------------------------------------------------------------------------------------
+// ---- memory that pagers move -------------------------------------------------------------------------------
 
 static enum vg_status ask_pagers(struct suspension *suspension)
 {
@@ -154,7 +155,7 @@ static enum vg_status report_asked(struct suspension *suspension)
 	return VG_OK;
 }
 
-// Reports processes that had no pager to ask.
+// Reports all processes as not moved because they have no pager.
 static enum vg_status report_all(struct suspension *suspension)
 {
 	struct block *block = suspension->block;
@@ -191,9 +192,10 @@ static enum vg_status move_memory(struct suspension *suspension)
 		       suspension->block->result.vgpu, suspension->is_out ? "suspended" : "resumed");
 }
 
-// ---- the driver's part --------------------------------------------------------------------------------------
+// ---- memory that the driver moves ---------------------------------------------------------------------------
 
-// Returns the most that the driver has to move of a process: all that is charged, without what its pager moves.
+// Returns an upper bound for what the driver has to move: all that is charged to the process, except what its pager
+// moves.
 static uint64_t resident_bytes(const struct vg_tenant_info *tenant)
 {
 	const struct vg_eviction_info *eviction = &tenant->eviction;
@@ -201,8 +203,8 @@ static uint64_t resident_bytes(const struct vg_tenant_info *tenant)
 	return tenant->charged > eviction->bytes ? tenant->charged - eviction->bytes : 0;
 }
 
-// Keeps the pids that the driver must work on: to suspend, those still on the GPU; to resume, those off the GPU or on
-// the way.
+// Keeps only the pids of processes that the driver must move. To suspend, these are the ones still on the GPU. To
+// resume, these are the ones that are off the GPU or are leaving it. Returns the bytes to move.
 static uint64_t choose_for_driver(struct suspension *suspension)
 {
 	uint64_t bytes = 0;
@@ -271,7 +273,7 @@ static enum vg_status refuse_repetition(const struct suspension *suspension)
 		       (long long)suspension->options.pid, suspension->vgpu->name);
 }
 
-// Moves the memory that pagers can move, before the driver takes the rest.
+// Has the pagers move the memory that they can move, before the driver moves the rest.
 static enum vg_status move_first(struct suspension *suspension)
 {
 	if (!suspension->vgpu->evictable || is_suspended(suspension))
@@ -313,7 +315,7 @@ finish:
 	return status;
 }
 
-// Returns processes that the driver has taken off. *ret_any: there was one.
+// Resumes the processes that the driver took off the GPU. *ret_any: there was at least one.
 static enum vg_status return_deep(struct suspension *suspension, struct deep *deep, bool *ret_any)
 {
 	uint64_t bytes = choose_for_driver(suspension);
@@ -356,7 +358,8 @@ static enum vg_status suspend_processes(struct suspension *suspension)
 	return status;
 }
 
-// The daemon refuses to resume one process of a vGPU that is suspended as a whole.
+// Returns whether the operation is for the whole vGPU. The daemon refuses to resume one process of a vGPU that is
+// suspended as a whole.
 static bool is_for_vgpu(const struct suspension *suspension)
 {
 	return !suspension->options.vgpu && suspension->vgpu && suspension->vgpu->evictable &&

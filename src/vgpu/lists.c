@@ -87,7 +87,7 @@ static void read_eviction(struct vg_fields *tenant, const json_t *object, struct
 	eviction->waited_ns = vg_field_size(&fields, "waited_ns");
 	eviction->waiting = (unsigned)vg_field_size(&fields, "waiting");
 	eviction->moves = (unsigned)vg_field_size(&fields, "moves");
-	eviction->unchanged = vg_field_known_size(&fields, "unchanged", &unused); // missing in replies of an older daemon
+	eviction->unchanged = vg_field_known_size(&fields, "unchanged", &unused); // older daemons do not send it
 	eviction->hash_error = (unsigned)vg_field_known_size(&fields, "hash_error", &unused);
 	if (fields.wrong)
 		tenant->wrong = "eviction";

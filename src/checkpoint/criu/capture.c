@@ -26,7 +26,7 @@ struct incoming {
 	struct incoming *next;
 	pthread_t thread;
 	bool chunked;
-	uint64_t sum; // of the whole file, if it has no chunks
+	uint64_t sum; // checksum of the whole file, if it is not divided into chunks
 	struct intake_file file;
 };
 
@@ -36,7 +36,7 @@ struct capture {
 	int directory;
 	struct streamer *streamer;
 	struct intake *intake;
-	pthread_mutex_t lock; // for all below
+	pthread_mutex_t lock; // protects the members below
 	struct incoming *files;
 };
 
@@ -75,7 +75,7 @@ static void *receive_file(void *user)
 	int r = file->output < 0 ? -errno : incoming->chunked ? intake_chunks(file) : take_whole(incoming);
 	if (r)
 		intake_fail(capture->intake, file->name, file->raw, -r);
-	// The writer gets EPIPE.
+	// If CRIU still writes, it gets EPIPE.
 	close(file->input);
 	if (file->output >= 0)
 		close(file->output);
@@ -98,7 +98,7 @@ void capture_file(struct capture *capture, const char *name, int consume_fd)
 		intake_file_init(&incoming->file, capture->intake, consume_fd);
 		snprintf(incoming->file.name, sizeof incoming->file.name, "tree-%u/%s", capture->tree, name);
 		if (incoming->chunked)
-			fcntl(consume_fd, F_SETPIPE_SZ, PIPE_BYTES); // fails if the user's limit for pipes is reached
+			fcntl(consume_fd, F_SETPIPE_SZ, PIPE_BYTES); // fails at the user's limit for pipes
 	}
 	int r = !incoming ? ENOMEM
 		: !image_name_is_sound(incoming->file.name, &tree)

@@ -1,14 +1,14 @@
-// Receives the files that CRIU writes through --stream, and writes them into an image. Threads skip zero pages and
-// compress and sum the others while CRIU goes on. One thread calls.
+// Receives the files that CRIU writes through --stream, and writes them into an image. While CRIU writes, threads skip
+// zero pages, and compress the other pages and compute checksums. One thread calls.
 #pragma once
 #include "checkpoint/image/image.h"
 
 struct capture;
-// Starts to listen for CRIU in `directory`, see streamer.h. SYSTEM, NO_MEMORY.
+// Starts to listen for CRIU on a socket in `directory`, see streamer.h. SYSTEM, NO_MEMORY.
 enum vg_status capture_begin(struct image_draft *draft, unsigned tree, const char *directory,
 			     struct capture **ret_capture);
-// Reads a file that exists already, to its end.
+// Adds a file that CRIU has already written to the image. Reads it from the descriptor to its end.
 void capture_file(struct capture *capture, const char *name, int consume_fd);
-// Call it after CRIU has exited. Adds the received files to the draft, and frees `capture`. SYSTEM (a write failed),
-// NO_MEMORY.
+// Ends the capture after CRIU has exited: adds the received files to the draft, and frees `capture`. SYSTEM (a write
+// failed), NO_MEMORY.
 enum vg_status capture_end(struct capture *capture);

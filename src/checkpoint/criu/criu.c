@@ -72,7 +72,8 @@ static bool is_scratch(const char *name)
 	return strcmp(name, "plugins") == 0 || strncmp(name, "stats-", 6) == 0 || (end && strcmp(end, ".log") == 0);
 }
 
-// Creates a directory for CRIU's other files, and an empty one in it where CRIU looks for plugins.
+// Creates a temporary directory for CRIU's other files. In it, creates an empty directory, in which CRIU looks for
+// plugins.
 static int make_scratch(char *ret_path, char *ret_plugins, int *ret_lock)
 {
 	locked_directory_sweep(ret_path, is_scratch, 1);
@@ -83,7 +84,7 @@ static int make_scratch(char *ret_path, char *ret_plugins, int *ret_lock)
 	return mkdir(ret_plugins, 0700) < 0 ? -errno : 0;
 }
 
-// Describes a failure without an error in CRIU's log, by its output or its exit status.
+// Describes a failure for which CRIU's log has no error: uses CRIU's output, or its exit status.
 static void describe_exit(int r, char *output, char *ret_text, size_t capacity)
 {
 	output[strcspn(output, "\n")] = '\0';
@@ -155,7 +156,8 @@ static enum vg_status run_criu(const struct criu *criu, const struct criu_work *
 enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, pid_t root)
 {
 	char pid[16];
-	// Shared memory of workers can be in unlinked files of any size. CRIU's own limit is 1 MiB.
+	// CRIU saves unlinked files up to a limit, 1 MiB by default. Raise it: worker processes share memory in
+	// unlinked files of any size.
 	const char *const more[] = {"-t",    pid, "--leave-stopped", "--network-lock", "skip", "--ghost-limit",
 				    "1024G", NULL};
 

@@ -1,5 +1,5 @@
-// Runs the installed CRIU, which dumps and restores the host side of processes: with an empty directory for plugins,
-// and without the system's settings. Any thread.
+// Runs the installed CRIU, which dumps and restores the host memory and kernel state of processes. CRIU runs without
+// plugins and without its system-wide settings. Any thread.
 #pragma once
 #include "virgate/status.h"
 
@@ -10,44 +10,44 @@
 
 struct criu {
 	char path[PATH_MAX];
-	char version[32]; // as it prints it: "4.2"
+	char version[32]; // version as CRIU prints it, such as "4.2"
 };
 
-// Returns whether CRIU runs as another user than root, and so needs --unprivileged.
+// Returns whether CRIU runs as a user other than root, and so needs the option --unprivileged.
 bool criu_is_limited(void);
-// Returns the least version that works with this kernel, as version_number() returns it.
+// Returns the oldest version that works with this kernel, as version_number() returns it.
 unsigned criu_least(void);
-// Finds CRIU. NOT_FOUND (not installed, or another program), UNSUPPORTED (too old for this kernel), SYSTEM.
+// Finds CRIU. NOT_FOUND (not installed, or the program is not CRIU), UNSUPPORTED (too old for this kernel), SYSTEM.
 enum vg_status criu_find(struct criu *ret_criu);
 
-// The new path of a file that processes have open or mapped.
+// A file that processes have open or mapped, and its new path.
 struct criu_move {
 	const char *from, *to;
 };
 
 struct criu_work {
-	const char *directory; // for the files of the image
-	bool stream;	       // through a socket in `directory`, see streamer.h
+	const char *directory; // directory for CRIU's image files
+	bool stream;	       // pass the files through a socket in `directory`, see streamer.h
 	bool shell_job, tcp_established, file_locks;
-	bool terminal;		       // CRIU uses our terminal, see tool_run()
-	const struct criu_move *moves; // for a restore that streams; modes of these files are not compared
+	bool terminal;		       // CRIU uses the terminal of this process, see tool_run()
+	const struct criu_move *moves; // for a restore with `stream`; CRIU does not compare these files' modes
 	size_t move_count;
 	const int *keep; // descriptors that stay open in CRIU
 	size_t keep_count;
-	bool (*tick)(void *user); // see tool_run(); NULL for a dump, which must not be killed halfway
+	bool (*tick)(void *user); // see tool_run(); NULL for a dump: CRIU must not be killed during a dump
 	void *user;
 };
-// Dumps the tree of `root`, and leaves all its processes stopped. After a failure they run on. SYSTEM, with the first
-// error of CRIU's log.
+// Dumps the process tree of `root`, and leaves all its processes stopped. If CRIU fails, the processes continue.
+// SYSTEM: the error has the first error of CRIU's log.
 enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, pid_t root);
-// Restores the tree, and leaves all its processes stopped (SIGSTOP). SYSTEM as above; no process is left then. STATE:
-// `tick` returned false.
+// Restores the tree, and leaves all its processes stopped (SIGSTOP). SYSTEM: CRIU failed, and no restored process is
+// left; the error has the first error of CRIU's log. STATE: `tick` returned false.
 enum vg_status criu_restore(const struct criu *criu, const struct criu_work *work);
 
 // ---- this room only -------------------------------------------------------------------------------
 
-// Parses the output of `criu --version`: returns it as version_number() does, and in ret_text as it is printed. 0: not
-// CRIU.
+// Parses the output of `criu --version`. Returns the version like version_number(), and in ret_text as printed. Returns
+// 0 if the program is not CRIU.
 unsigned criu_version(const char *output, char *ret_text, size_t capacity);
-// Finds the reason for a failure in the log at `path`. False: the log has none.
+// Finds the reason for a failure in the log at `path`. Returns false if the log has none.
 bool criu_reason(const char *path, char *ret_text, size_t capacity);

@@ -16,7 +16,7 @@
 enum {
 	PIPE_BYTES = 16 << 20,
 	USERS_PIPE_BYTES = 1 << 20,
-	AHEAD_BYTES = 512 << 20, // that the disk may read ahead
+	AHEAD_BYTES = 512 << 20, // how many bytes to read ahead of CRIU
 };
 
 struct worker {
@@ -29,33 +29,33 @@ struct feed {
 	struct pool *pool;
 	unsigned worker_count;
 	struct worker *workers;
-	uint32_t chunk_bytes; // of the largest chunk
-	unsigned char *zeros; // as many bytes
+	uint32_t chunk_bytes; // size of the largest chunk of all files
+	unsigned char *zeros; // a zeroed buffer of this size
 };
 
-// The state of one file.
+// The state of feeding one file to CRIU.
 struct lane {
 	struct feed *feed;
 	const struct image_file *file;
 	int input, output;
 	_Atomic uint64_t *progress;
 	uint64_t *offsets;
-	size_t *chunks, chunk_count; // the chunks that CRIU gets
+	size_t *chunks, chunk_count; // indices of the chunks that CRIU gets
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	size_t slot_count, behind, ahead; // behind: slots that may still be in the pipe
+	size_t slot_count, behind, ahead; // behind: number of slots whose pages may still be in the pipe
 	struct slot *slots;
 };
 
-// A chunk that is read before CRIU needs it.
+// A buffer for one chunk, which is read before CRIU needs it.
 struct slot {
 	struct lane *lane;
-	size_t number, index; // among the chunks that CRIU gets; among all
+	size_t number, index; // number: among the chunks that CRIU gets; index: among all chunks
 	bool ready;
 	int error; // result of image_chunk_load()
 	uint64_t sum;
-	unsigned char *data;  // mapped, since pages in a pipe may outlive this process's use
-	unsigned char *given; // `data`, or zeros
+	unsigned char *data;  // the contents; mapped, since pages in a pipe may outlive this process
+	unsigned char *given; // what CRIU gets: `data`, or the zeroed buffer
 };
 
 static int load_chunk(struct worker *worker, struct slot *slot)
@@ -109,7 +109,8 @@ static int wait_for_slot(struct lane *lane, struct slot *slot)
 	return slot->error;
 }
 
-// Moves the pages themselves into the pipe: they must not change until CRIU has read them. -EPIPE: CRIU has closed it.
+// Moves pages of this process into the pipe without copying: they must not change until CRIU has read them. Returns 0
+// or -errno; -EPIPE: CRIU has closed the pipe.
 static int hand_over(int pipe, unsigned char *data, size_t length)
 {
 	while (length > 0) {
@@ -141,7 +142,8 @@ static void count_progress(const struct lane *lane, size_t index)
 		*lane->progress += image_chunk_length(lane->file, index);
 }
 
-// Returns 0, or -EPIPE if the reader has closed the pipe; *ret_status: a failure to read the chunk.
+// Gives one chunk to CRIU. Returns 0, or -EPIPE if CRIU has closed the pipe. *ret_status: the failure if the chunk
+// could not be read.
 static int give_one(struct lane *lane, struct slot *slot, enum vg_status *ret_status)
 {
 	int r = wait_for_slot(lane, slot);
@@ -172,7 +174,7 @@ static enum vg_status give_chunks(struct lane *lane)
 	return status;
 }
 
-// Checks a chunk of zeros that CRIU does not get. Most are holes, which are not read.
+// Checks a chunk of zeros that CRIU does not get. Most of these chunks are holes, which are not read.
 static enum vg_status look_at(const struct lane *lane, size_t index)
 {
 	uint64_t sum = 0;
@@ -196,11 +198,11 @@ static enum vg_status feed_chunks(struct lane *lane, const bool *without)
 	return status ? status : give_chunks(lane);
 }
 
-// Enlarges the pipe, so that reader and writer alternate less often. Returns its capacity.
+// Enlarges the pipe, so that this process and CRIU wake each other less often. Returns the pipe's capacity.
 static size_t enlarge_pipe(int pipe)
 {
 	if (fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES) < 0)
-		fcntl(pipe, F_SETPIPE_SZ, USERS_PIPE_BYTES); // what the limit for one user mostly allows
+		fcntl(pipe, F_SETPIPE_SZ, USERS_PIPE_BYTES); // usually allowed by the limit for one user
 	int bytes = fcntl(pipe, F_GETPIPE_SZ);
 	return bytes > 0 ? (size_t)bytes : PIPE_BYTES;
 }
@@ -213,7 +215,8 @@ enum vg_status feed_file(struct feed *feed, const struct image_file *file, const
 
 	pthread_mutex_init(&lane.lock, NULL);
 	pthread_cond_init(&lane.changed, NULL);
-	// Fill a slot again only after a whole pipe's contents have followed it.
+	// Reuse a buffer only after as many bytes have followed it as fit into the pipe: until then CRIU may not have
+	// read it.
 	lane.behind = 1 + (enlarge_pipe(output) + file->chunk_bytes - 1) / file->chunk_bytes;
 	lane.ahead = AHEAD_BYTES / file->chunk_bytes;
 	size_t slots = feed->worker_count + 1 + lane.behind;

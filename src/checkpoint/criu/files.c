@@ -7,14 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-// CRIU's numbers of fields: of a file_entry, and of the reg_file_entry in it.
+// CRIU's magic number of files.img, and the numbers of protocol buffer fields: in file_entry, and in the reg_file_entry
+// inside it.
 enum { FILES_MAGIC = 0x56303138, ENTRY_REGULAR = 3, REGULAR_NAME = 6, REGULAR_MODE = 10 };
 enum { MOST_NUMBER = 10, LENGTH_TYPE = 2 };
 
 struct buffer {
 	unsigned char *data;
 	size_t length, capacity;
-	bool failed; // no memory
+	bool failed; // there was no memory
 };
 
 static void append_bytes(struct buffer *buffer, const void *data, size_t length)

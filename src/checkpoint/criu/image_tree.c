@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// A short path, for CRIU's socket; the image's path may be too long for one.
+// A short path for CRIU's socket: the path of the image may be too long for a socket's address.
 #define MEETING "/tmp/virgate-stream.XXXXXX"
 
 static enum vg_status fail_system(int error, const char *path)
@@ -24,14 +24,14 @@ static enum vg_status fail_system(int error, const char *path)
 	return vg_fail(VG_SYSTEM, error, "%s: %s", path, strerror(error));
 }
 
-// Takes a file that CRIU has written there itself, not into its stream.
+// Adds a file to the draft that CRIU has written into the directory, and not into its stream.
 static int take_in(int directory, const char *name, void *user)
 {
 	struct stat info;
 	int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0)
-		return errno == ENXIO ? 0 : -errno; // CRIU's socket
+		return errno == ENXIO ? 0 : -errno; // ENXIO: the entry is CRIU's socket
 	if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode))
 		capture_file(user, name, fd);
 	else
@@ -52,7 +52,8 @@ static int make_meeting(char *ret_path, int *ret_lock)
 	return locked_directory_make(ret_path, ret_lock);
 }
 
-// Returns the error of the stream if there is one, since it is the reason why CRIU failed; else CRIU's.
+// Chooses between two failures. An error of the stream is the reason why CRIU failed, so it takes precedence over
+// CRIU's error.
 static enum vg_status choose_error(enum vg_status criu, enum vg_status stream, const struct vg_kept_error *kept)
 {
 	if (stream == VG_OK && criu)

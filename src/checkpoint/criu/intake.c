@@ -16,7 +16,7 @@
 
 struct job {
 	struct intake_file *file;
-	struct job *next; // in the list of free jobs
+	struct job *next; // next in the list of free jobs
 	size_t index, length;
 	unsigned char data[CHUNK_BYTES];
 };
@@ -31,9 +31,9 @@ struct intake {
 	struct pool *pool;
 	unsigned worker_count;
 	struct worker **workers;
-	pthread_mutex_t lock; // for all below
+	pthread_mutex_t lock; // protects the members below
 	struct job *free_jobs;
-	int error; // the first error, and where it was
+	int error; // errno of the first error; `where` and `after` say where it occurred
 	char where[IMAGE_NAME_TEXT];
 	uint64_t after;
 };
@@ -71,7 +71,7 @@ static bool has_failed(struct intake *intake)
 
 // ---- chunks ------------------------------------------------------------------------------------------
 
-// Starts writing to the disk.
+// Has the kernel start writing a range of the file to the disk, and does not wait.
 static void write_out(int fd, uint64_t at, size_t length)
 {
 	sync_file_range(fd, (off_t)at, (off_t)length, SYNC_FILE_RANGE_WRITE);
@@ -92,7 +92,8 @@ static int store_plain(struct job *job, struct image_chunk *ret_chunk)
 	return r;
 }
 
-// Chunks lie in the file in their order. A worker waits for the chunk before its own, which was begun earlier.
+// Reserves the next range of the file for a chunk, and returns its offset. Chunks have the same order in the file as in
+// memory, so a worker first waits until the chunk before has its offset.
 static uint64_t take_place(struct intake_file *file, size_t index, size_t length)
 {
 	pthread_mutex_lock(&file->lock);
@@ -130,7 +131,7 @@ static void store_chunk(unsigned number, void *user)
 					   : store_plain(job, &chunk);
 	if (r)
 		intake_fail(intake, file->name, (uint64_t)job->index * CHUNK_BYTES, -r);
-	size_t index = job->index; // from here on another thread may use the job
+	size_t index = job->index; // read it now: from here on another thread may reuse the job
 	pthread_mutex_lock(&intake->lock);
 	job->next = intake->free_jobs;
 	intake->free_jobs = job;
@@ -205,7 +206,7 @@ int intake_chunks(struct intake_file *file)
 	pthread_mutex_unlock(&file->lock);
 	if (intake->draft->compression || r)
 		return r;
-	// The file may end in a hole.
+	// Extend the file to its full length: it may end in a hole.
 	file->bytes = file->raw;
 	return ftruncate(file->output, (off_t)file->raw) < 0 ? -errno : 0;
 }

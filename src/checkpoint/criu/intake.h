@@ -1,5 +1,5 @@
-// Writes the pages of processes that CRIU sends. Workers, which all files of a capture share, compress or examine, sum
-// and write a chunk at a time.
+// Writes the pages of processes that CRIU sends into files. Worker threads take one chunk at a time: they find zero
+// pages, compress, compute the checksum and write. All files of a capture use the same workers.
 #pragma once
 #include "checkpoint/image/files.h"
 #include "checkpoint/image/image.h"
@@ -7,35 +7,36 @@
 #include <pthread.h>
 
 struct intake;
-// Creates the workers with the options of the draft, which must outlive them. Returns 0 or -errno. One thread creates
-// and destroys.
+// Creates the workers. They use the options of the draft, which must outlive them. Returns 0 or -errno. The same thread
+// must create and destroy an intake.
 int intake_create(const struct image_draft *draft, struct intake **ret_intake);
-// Call it after all files have ended.
+// Frees the intake. Call it after all files have ended.
 void intake_destroy(struct intake *intake);
-// Records the first failure; all files stop reading. `after`: how many bytes of `name` were read. Any thread.
+// Records the first failure, and makes all files stop reading. `after`: how many bytes of `name` were read. Any thread.
 void intake_fail(struct intake *intake, const char *name, uint64_t after, int error);
-// Returns the errno of the failure, or 0. The name belongs to the intake. Any thread.
+// Returns the errno of the failure, or 0. *ret_name belongs to the intake. Any thread.
 int intake_failure(struct intake *intake, const char **ret_name, uint64_t *ret_after);
 
-// A file. It belongs to the thread that reads it, and later to the thread that joined that one.
+// A file that CRIU writes. The thread that reads it owns it; after that thread has ended, the thread that joined it
+// does.
 struct intake_file {
 	struct intake *intake;
 	char name[IMAGE_NAME_TEXT];
-	int input, output; // their opener closes them
+	int input, output; // descriptors; the caller opens and closes them
 	uint64_t raw;	   // bytes that CRIU wrote
 	size_t given;	   // number of chunks given to workers
-	// Under the lock while the file is read:
+	// Protects the members below while the file is read.
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	uint64_t bytes;	   // length on the disk
-	uint64_t stored;   // bytes of these that are not holes
-	size_t done, turn; // number of chunks that are written; that have their offset
+	uint64_t stored;   // bytes of the file on the disk that are not holes
+	size_t done, turn; // number of chunks that are written; number that have their offset
 	size_t capacity;
 	struct image_chunk *chunks; // freed by intake_file_finish()
 };
 void intake_file_init(struct intake_file *file, struct intake *intake, int input);
 void intake_file_finish(struct intake_file *file);
-// Counts bytes that were read of the file.
+// Adds `length` to the bytes that were read of the file.
 void intake_count(struct intake_file *file, size_t length);
-// Copies from input to output, until the end or a failure of the intake. Returns 0 or -errno.
+// Copies the file from input to output in chunks, until its end or a failure of the intake. Returns 0 or -errno.
 int intake_chunks(struct intake_file *file);

@@ -7,7 +7,7 @@
 
 enum { KEPT = 400 };
 
-// Errors after which CRIU goes on.
+// Returns whether CRIU continues after this error.
 static bool is_harmless(const char *error)
 {
 	return strstr(error, "RLIMIT_NOFILE") != NULL;

@@ -13,7 +13,7 @@
 enum { PAGEMAP_MAGIC = 0x56084025, MM_MAGIC = 0x57492820 };
 enum { PAGES_LAZY = 1 << 1, PAGES_PRESENT = 1 << 2 };
 enum { AREA_REGULAR = 1 << 0, AREA_STACK = 1 << 1, AREA_HEAP = 1 << 5, AREA_ANONYMOUS_PRIVATE = 1 << 9 };
-enum { ENTRY_MOST_BYTES = sizeof(uint32_t) + 4 * 11 }; // four fields, each a key and a number
+enum { ENTRY_MOST_BYTES = sizeof(uint32_t) + 4 * 11 }; // a key and a number for each of four fields
 
 static int read_head(struct criu_reader *file, uint32_t *ret_id)
 {
@@ -41,7 +41,7 @@ struct entry {
 	bool long_count; // CRIU 4.2 and later: the number of pages is in field 5, not in field 2
 };
 
-// Sorted by address, as CRIU writes them.
+// A range of addresses. Lists of areas are sorted by address, as CRIU writes them.
 struct area {
 	uint64_t begin, end;
 };
@@ -50,10 +50,10 @@ struct thinner {
 	const struct image_file *file;
 	struct entry *entries;
 	size_t entry_count;
-	struct area *areas; // those that are zero unless pages are restored
+	struct area *areas; // areas that are zero where no page is restored
 	size_t area_count;
 	bool *without;
-	struct entry kept; // not written yet
+	struct entry kept; // the last entry, which is not written yet
 	unsigned char *out;
 	size_t length; // bytes written to `out`
 };
@@ -82,7 +82,7 @@ static int read_entry(struct criu_reader *record, struct entry *ret_entry)
 			ret_entry->long_count = true;
 			break;
 		default:
-			return -EBADMSG; // it refers to a parent image, or comes from a later CRIU
+			return -EBADMSG; // the entry refers to a parent image, or comes from a later version of CRIU
 		}
 	}
 	ret_entry->pages = ret_entry->long_count ? count : compatible;
@@ -158,7 +158,7 @@ static int read_areas(struct thinner *thinner, const void *mm, size_t length)
 
 // ---- writing ----------------------------------------------------------------------------------------
 
-// A part of an entry that lies in one chunk.
+// Handles a part of an entry that lies in one chunk.
 typedef void piece_fn(struct thinner *thinner, size_t chunk, const struct entry *piece);
 
 static void for_pieces(struct thinner *thinner, piece_fn *each)
@@ -185,7 +185,7 @@ static bool is_zero_by_itself(const struct thinner *thinner, uint64_t begin, uin
 {
 	size_t low = 0, high = thinner->area_count;
 
-	// Find the first area that ends after `begin`, and the adjacent ones after it.
+	// Find the first area that ends after `begin`, and then the areas adjacent to it.
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		if (thinner->areas[middle].end > begin)
@@ -264,7 +264,7 @@ static int thin_pages(struct thinner *thinner, const void *pagemap, size_t lengt
 	if (r)
 		return r;
 	thinner->without = calloc(pages->chunk_count + 1, sizeof *thinner->without);
-	// Each chunk can split an entry.
+	// Allocate enough for the case that each chunk splits an entry.
 	thinner->out = malloc(head + (thinner->entry_count + pages->chunk_count) * ENTRY_MOST_BYTES);
 	if (!thinner->without || !thinner->out)
 		return -ENOMEM;

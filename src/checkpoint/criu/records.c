@@ -42,7 +42,7 @@ bool criu_image_field(struct criu_reader *reader, struct criu_field *ret_field)
 	else if (ret_field->has_length)
 		ret_field->bytes = take_bytes(reader, read_number(reader));
 	else
-		reader->broken = true; // CRIU uses no other types in these files
+		reader->broken = true; // in these files, CRIU uses no other types of fields
 	return !reader->broken;
 }
 

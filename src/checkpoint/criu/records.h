@@ -1,4 +1,4 @@
-// Reads CRIU's image files: two magic numbers, then records, each a length and a protocol buffer. See
+// Reads CRIU's image files: two magic numbers, then records, each with a length and a protocol buffer. See
 // https://criu.org/Images. One thread for each reader.
 #pragma once
 #include <stdbool.h>
@@ -11,13 +11,14 @@ struct criu_reader {
 };
 
 struct criu_field {
-	uint64_t number, value;	  // value: of a field with a number
-	struct criu_reader bytes; // of a field with a length
+	uint64_t number, value;	  // value of a numeric field
+	struct criu_reader bytes; // contents of a field with a length
 	bool has_length;
 };
 
-// `data` must outlive the reader. `broken` is set if it is not a file with that magic number.
+// Opens a file in memory, which must outlive the reader. Sets `broken` if the file does not have the magic number.
 struct criu_reader criu_image_open(const void *data, size_t length, uint32_t magic);
-// Reads the next record of a file, or the next field of a record. False: the end, or invalid contents.
+// Reads the next record of a file, or the next field of a record. Returns false at the end, or if the contents are
+// invalid.
 bool criu_image_record(struct criu_reader *file, struct criu_reader *ret_record);
 bool criu_image_field(struct criu_reader *record, struct criu_field *ret_field);

@@ -24,7 +24,7 @@ static bool is_remap(const char *leaf)
 
 // ---- find names ----------------------------------------------------------------------------------------
 
-// Opens the nearest directory above that still exists, as CRIU does.
+// Opens the nearest ancestor directory of `path` that still exists, where CRIU makes the link.
 static DIR *open_directory(const char *path, char ret_directory[PATH_MAX])
 {
 	DIR *opened = NULL;
@@ -73,7 +73,7 @@ bool remap_find(const char *path, const struct stat *info, char ret_name[PATH_MA
 	return *ret_name;
 }
 
-// Visits the links in a directory of /proc/PID: open files, or mapped ones.
+// Calls `visit` for each link in a directory of /proc/PID, which lists open files or mapped files.
 static void visit_links(pid_t pid, const char *links, visit_fn *visit, void *user)
 {
 	char directory[64], link[320], path[PATH_MAX], name[PATH_MAX];
@@ -88,7 +88,8 @@ static void visit_links(pid_t pid, const char *links, visit_fn *visit, void *use
 			continue;
 		path[length] = '\0';
 		snprintf(link, sizeof link, "%s/%s", directory, entry->d_name);
-		// Earlier images may each have such a name; `visit` renames or removes it.
+		// Repeat: each earlier image may have such a link, and `visit` renames or removes the one that was
+		// found.
 		while (stat(link, &info) == 0 && S_ISREG(info.st_mode) && remap_find(path, &info, name)) {
 			visit(user, name);
 			if (access(name, F_OK) == 0)
@@ -120,7 +121,7 @@ static bool set_name_aside(struct remaps *remaps, const char *name)
 	if (!grown)
 		return false;
 	remaps->names = grown;
-	// An old link of a dump that was killed is not needed: its name exists again.
+	// An earlier renamed link, left by a dump that was killed, is not needed: the link has its own name again.
 	if (link(name, aside) < 0 && (errno != EEXIST || unlink(aside) < 0 || link(name, aside) < 0))
 		return false;
 	if (!(grown[remaps->count] = strdup(name)))
@@ -178,7 +179,7 @@ void remaps_put_back(struct remaps *remaps)
 
 	for (size_t i = 0; i < remaps->count; i++) {
 		snprintf(aside, sizeof aside, "%s" ASIDE, remaps->names[i]);
-		// EEXIST: the new image uses the same name for the same file.
+		// EEXIST: the new image has a link of this name for the same file.
 		if (link(aside, remaps->names[i]) == 0 || errno == EEXIST)
 			unlink(aside);
 		free(remaps->names[i]);

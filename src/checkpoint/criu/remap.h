@@ -1,6 +1,6 @@
-// Names that CRIU makes for deleted files. If an open file has lost its name but has another link, CRIU links it as
-// link_remap.N beside its old name. The image needs that name until it is restored. CRIU fails if the name exists
-// already, and removes it after a restore; these functions work around both. One thread.
+// Preserves the links that CRIU makes for deleted files. If an open file was unlinked but has another hard link, CRIU
+// links it as link_remap.N beside its old name. The image needs that link until it is restored. CRIU fails if such a
+// link exists already, and removes it after a restore; these functions work around both. One thread.
 #pragma once
 #include "checkpoint/process/tree.h"
 
@@ -9,20 +9,21 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-// Names that are renamed for a while.
+// Links that are renamed temporarily.
 struct remaps {
 	char **names;
 	size_t count;
 };
 
-// Finds the name that CRIU has made for a file that was opened as `path`.
+// Finds the link that CRIU has made for a file that was opened as `path`. Returns false if it is not found.
 bool remap_find(const char *path, const struct stat *info, char ret_name[PATH_MAX]);
 
-// Before CRIU dumps `tree`: renames the names of earlier images for its files.
+// Renames the links that earlier images need for files of `tree`. Call it before CRIU dumps `tree`.
 void remaps_set_aside(const struct tree *tree, struct remaps *ret_remaps);
-// After a failed dump: removes the names that CRIU has made for `tree`.
+// Removes the links that CRIU has made for `tree`. Call it after a failed dump.
 void remaps_remove(const struct tree *tree);
-// Before CRIU restores `description`: adds second links to the names, so that they survive.
+// Adds second hard links, so that the files survive when CRIU removes the first. Call it before CRIU restores
+// `description`.
 void remaps_keep(const json_t *description, struct remaps *ret_remaps);
-// Restores all names, and frees the list.
+// Gives all links their old names back, and frees the list.
 void remaps_put_back(struct remaps *remaps);

@@ -31,7 +31,7 @@ struct outgoing {
 	pthread_t thread;
 };
 
-// A file of pages of which CRIU gets only a part.
+// A file of pages from which CRIU gets only some chunks.
 struct thinned {
 	struct thinned *next;
 	const struct image_file *pages;
@@ -47,7 +47,7 @@ struct serve {
 	_Atomic uint64_t *progress;
 	struct streamer *streamer;
 	struct feed *feed;
-	pthread_mutex_t lock; // for all below
+	pthread_mutex_t lock; // protects the members below
 	struct outgoing *outgoing;
 	struct thinned *thinned;
 	enum vg_status status; // the first failure
@@ -55,7 +55,7 @@ struct serve {
 	char text[512];
 };
 
-// Makes the last error of this thread that of the restore, if it is the first.
+// Keeps the last error of this thread as the error of the restore, unless an earlier failure is kept.
 static void keep_error(struct serve *serve, enum vg_status status)
 {
 	const struct vg_error *error = vg_last_error();
@@ -76,7 +76,8 @@ static void fail_file(const struct outgoing *of, int error)
 
 // ---- files ------------------------------------------------------------------------------------------
 
-// Compares the checksum again: the file was checked before CRIU was started, and must not have changed.
+// Serves a file that has one checksum. Compares the checksum again: the file was checked before CRIU was started, and
+// must not have changed since.
 static void serve_whole(struct outgoing *of)
 {
 	unsigned char *piece = malloc(PIECE);
@@ -100,7 +101,7 @@ static void serve_whole(struct outgoing *of)
 					      of->serve->path, of->file->name));
 }
 
-// Finds a file by CRIU's name, without the suffix of its compression.
+// Finds a file by CRIU's name for it, which lacks the suffix for the compression.
 static const struct image_file *find_file(const struct serve *serve, const char *name)
 {
 	char whole[IMAGE_NAME_TEXT];
@@ -115,8 +116,8 @@ static const struct image_file *find_file(const struct serve *serve, const char 
 	return NULL;
 }
 
-// Reads a whole small file that was checked, to be freed. NULL: it has changed, or is not small; serve_whole() reports
-// that.
+// Reads a whole small file and compares its checksum. The caller frees the contents. NULL: the file has changed, or is
+// too large; serve_whole() reports a change.
 static unsigned char *read_small(const struct serve *serve, const struct image_file *file)
 {
 	_cleanup_close_ int fd = image_open_file(serve->directory, file->name);
@@ -160,7 +161,8 @@ static bool thin_pages(struct serve *serve, const struct image_file *file, const
 	return true;
 }
 
-// Serves the pages without those that are zero anyway. False: serve the file unchanged.
+// Serves a pagemap without the chunks that are zero even if CRIU does not restore them. Returns false if the file must
+// be served unchanged.
 static bool serve_thinned(struct outgoing *of)
 {
 	unsigned char *pagemap = read_small(of->serve, of->file), *thinner;
@@ -179,7 +181,7 @@ static bool serve_thinned(struct outgoing *of)
 	return true;
 }
 
-// Serves the list of files, with some paths changed.
+// Serves files.img, with the paths changed that `work` lists.
 static void serve_moved(struct outgoing *of)
 {
 	const struct serve *serve = of->serve;
@@ -282,7 +284,7 @@ static void on_broken(void *user, int error)
 {
 	struct serve *serve = user;
 
-	// CRIU closes its side when it fails, and reports that itself.
+	// If CRIU fails, it closes the connection and reports its own error.
 	if (error != -ECONNRESET && error != -EPIPE)
 		keep_error(serve, vg_fail(VG_SYSTEM, -error, "CRIU's stream: %s", strerror(-error)));
 }

@@ -21,7 +21,7 @@ struct streamer {
 	pthread_t thread;
 };
 
-// Returns 1; 0: the other side has closed; or -errno.
+// Reads `length` bytes. Returns 1, 0 if the other side has closed the connection, or -errno.
 static int read_exactly(int fd, void *data, size_t length)
 {
 	size_t done = 0;
@@ -39,7 +39,8 @@ static int read_exactly(int fd, void *data, size_t length)
 	return 1;
 }
 
-// Reads an img_streamer_request_entry: a length, and one field, the name. Returns 1, 0 or -errno as above.
+// Reads the name in an img_streamer_request_entry: a length, and one field. Returns 1, 0 if the other side has closed
+// the connection, or -errno.
 static int read_name(int fd, char ret_name[NAME_MAX + 1])
 {
 	unsigned char message[NAME_MAX + 3];
@@ -53,7 +54,7 @@ static int read_name(int fd, char ret_name[NAME_MAX + 1])
 	r = read_exactly(fd, message, length);
 	if (r <= 0)
 		return r ? r : -EPROTO;
-	// Names are short enough for a length of one byte.
+	// Reject long names: the length must fit into one byte.
 	if (message[0] != 0x0a || message[1] != length - 2 || message[1] >= 0x80)
 		return -EPROTO;
 	memcpy(ret_name, message + 2, message[1]);
@@ -63,7 +64,7 @@ static int read_name(int fd, char ret_name[NAME_MAX + 1])
 	return 1;
 }
 
-// Sends an img_streamer_reply_entry: whether the file exists.
+// Sends an img_streamer_reply_entry, which says whether the file exists.
 static int send_answer(int fd, bool there)
 {
 	unsigned char message[6] = {2, 0, 0, 0, 0x08, there};
@@ -131,7 +132,7 @@ static void *run_streamer(void *user)
 		r = serve_requests(streamer, fd);
 		close(fd);
 	}
-	// CRIU ended before it connected, and reports that itself.
+	// CRIU exited before it connected, and reports that itself.
 	if (r < 0)
 		streamer->events.broken(streamer->events.user, r);
 	return NULL;
@@ -153,7 +154,7 @@ static int start_thread(struct streamer *streamer, const char *directory)
 	if (bind(streamer->listener, (struct sockaddr *)&address, sizeof address) < 0 ||
 	    listen(streamer->listener, 1) < 0)
 		return -errno;
-	// Block all signals in the thread: signals belong to the threads of the program.
+	// Block all signals in the new thread: the threads of the program handle them.
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int r = pthread_create(&streamer->thread, NULL, run_streamer, streamer);
@@ -184,7 +185,7 @@ void streamer_stop(struct streamer *streamer)
 {
 	if (!streamer)
 		return;
-	// Ends the wait for a connection.
+	// Wake the thread, which may wait for a connection.
 	shutdown(streamer->listener, SHUT_RDWR);
 	pthread_join(streamer->thread, NULL);
 	close(streamer->listener);

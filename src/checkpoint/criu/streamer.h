@@ -1,20 +1,21 @@
-// The server for CRIU's --stream: CRIU connects to a socket in the directory of its images, names one file after the
-// other, and passes one end of a pipe for each. A thread of its own answers.
+// Implements the server for CRIU's option --stream. CRIU connects to a socket in the directory of its images. For each
+// file it sends the file's name and one end of a pipe. The streamer has its own thread, which answers CRIU.
 #pragma once
 #include <stdbool.h>
 
 struct streamer;
 struct streamer_events {
-	bool serves; // CRIU reads; false: it writes
-	// CRIU reads: returns whether the file exists
+	bool serves; // true: CRIU reads files; false: CRIU writes files
+	// Returns whether the file exists. Called if CRIU reads.
 	bool (*has)(void *user, const char *name);
-	// Receives our end of the pipe. Runs on the streamer's thread, and must not wait.
+	// Receives this process's end of the pipe for a file. Runs on the streamer's thread, and must not wait.
 	void (*file)(void *user, const char *name, int pipe_consume_fd);
-	// The connection failed: -errno, or -EPROTO.
+	// Called if the connection failed, with -errno or -EPROTO.
 	void (*broken)(void *user, int error);
 	void *user;
 };
-// `directory` has a short path, since it is part of a socket's address, and belongs to this user. Returns 0 or -errno.
+// Starts the server. `directory` must belong to this user, and have a short path, since the path is part of a socket's
+// address. Returns 0 or -errno.
 int streamer_start(const char *directory, const struct streamer_events *events, struct streamer **ret_streamer);
-// Call it after CRIU has exited. Waits until all its requests were handled.
+// Stops the server after CRIU has exited. Waits until all requests of CRIU were handled.
 void streamer_stop(struct streamer *streamer);

@@ -15,8 +15,8 @@ struct codec {
 	void *lz4;
 };
 
-// Returns whether the page is zero: its first word is zero, and every word equals the next one. Most pages with data
-// differ in the first words.
+// Returns whether the page is zero: the first word is zero, and each word equals the next. That is fast, because most
+// pages with data have a nonzero word at the beginning.
 static bool is_zero_page(const unsigned char *page, size_t length)
 {
 	uint64_t first = 0;
@@ -41,7 +41,7 @@ bool chunk_next_run(const unsigned char *map, size_t length, size_t *at, size_t 
 	return true;
 }
 
-// Runs are summed while they are still in the cache, after the search for zeroes has read them.
+// Compute checksums in runs of this size, so that the data is still in the cache after the search for zero pages.
 enum { RUN_BYTES = 32 << 10 };
 
 static size_t map_pages(const unsigned char *data, size_t length, unsigned char *ret_map, XXH3_state_t *state)
@@ -110,7 +110,7 @@ void codec_destroy(struct codec *codec)
 	free(codec);
 }
 
-// Returns the compressed length, or 0 if it exceeds `capacity`.
+// Compresses the data. Returns the compressed length, or 0 if it exceeds `capacity`.
 static size_t compress(struct codec *codec, const unsigned char *data, size_t length, unsigned char *out,
 		       size_t capacity)
 {
@@ -158,7 +158,8 @@ static bool decompress(struct codec *codec, const unsigned char *stored, size_t 
 	       ZSTD_decompressDCtx(codec->in, out, length, stored, bytes) == length;
 }
 
-// Goes from the last page to the first one, since a page only moves towards the end.
+// Moves the packed pages to their places in the chunk. Goes from the last page to the first, since pages only move
+// towards the end.
 static void spread_pages(const unsigned char *map, unsigned char *data, size_t length, size_t packed)
 {
 	for (size_t page = (length + CHUNK_PAGE - 1) / CHUNK_PAGE; page-- > 0;) {
@@ -183,7 +184,7 @@ bool codec_unpack(struct codec *codec, const unsigned char *stored, size_t bytes
 	}
 	if (bytes <= map_bytes)
 		return false;
-	// Reject bits after the last page: they stand for pages that do not exist.
+	// Reject a map with bits after the last page of the chunk.
 	size_t pages = (length + CHUNK_PAGE - 1) / CHUNK_PAGE;
 	if (pages % 8 && stored[map_bytes - 1] >> pages % 8)
 		return false;

@@ -1,5 +1,5 @@
-// Implements https://github.com/BLAKE3-team/BLAKE3-specs. A block is a complete tree of chunks: all chunks are hashed
-// first, then the nodes of each level, eight of a level at a time.
+// Implements BLAKE3, see https://github.com/BLAKE3-team/BLAKE3-specs. A block is a complete binary tree of BLAKE3's
+// chunks. All chunks are hashed first, then the nodes of each level, eight at a time.
 #include "checkpoint/data/digest.h"
 
 #include <stdbool.h>
@@ -13,28 +13,28 @@ typedef uint32_t lanes_t __attribute__((vector_size(4 * LANES)));
 
 static const uint32_t iv[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
 			       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-// The word of the message for each step of a round.
+// For each round, the order in which its steps use the words of the message.
 static const uint8_t schedule[ROUNDS][WORDS] = {
 	{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8},
 	{3, 4, 10, 12, 13, 2, 7, 14, 6, 5, 9, 0, 11, 15, 8, 1}, {10, 7, 12, 9, 14, 3, 13, 15, 4, 0, 11, 2, 5, 8, 1, 6},
 	{12, 13, 9, 11, 15, 10, 14, 8, 7, 2, 5, 3, 0, 1, 6, 4}, {9, 14, 11, 5, 8, 12, 15, 1, 13, 3, 0, 10, 2, 6, 4, 7},
 	{11, 15, 5, 0, 1, 9, 8, 6, 14, 10, 2, 12, 3, 4, 7, 13}};
 
-// The input of one call: `lanes` inputs of `blocks` * 64 bytes, one after the other.
+// The input of one call of hash_lanes(): `lanes` inputs of `blocks` * 64 bytes, one after another.
 struct work {
 	const uint8_t *data;
 	unsigned lanes, blocks;
 	const uint32_t *key;
-	bool counts; // chunks have numbers, nodes have none
+	bool counts; // the inputs are chunks, which are numbered; false: they are nodes
 	uint32_t number;
-	uint32_t flags, first, last; // of all blocks, of the first one, and of the last one
+	uint32_t flags, first, last; // flags for all 64-byte blocks, for the first, and for the last
 };
 
 ALWAYS_INLINE uint32_t load(const uint8_t *bytes)
 {
 	uint32_t word;
 
-	memcpy(&word, bytes, sizeof word); // this project is for little-endian machines
+	memcpy(&word, bytes, sizeof word); // assumes a little-endian machine, as the whole project does
 	return word;
 }
 
@@ -66,7 +66,7 @@ ALWAYS_INLINE void mix_round(lanes_t v[WORDS], const lanes_t m[WORDS], const uin
 	mix(&v[3], &v[4], &v[9], &v[14], &m[at[14]], &m[at[15]]);
 }
 
-// Writes 32 bytes for each input to `out`, which may be `data`.
+// Hashes all inputs at once. Writes 32 bytes for each input to `out`, which may be the same buffer as `data`.
 ALWAYS_INLINE void hash_lanes(const struct work *work, uint8_t *out)
 {
 	size_t stride = (size_t)work->blocks * BLOCK;

@@ -14,7 +14,7 @@ struct pool {
 	pthread_cond_t given, taken;
 	pool_fn *work;
 	unsigned threads, numbered;
-	unsigned first, count, capacity; // of the waiting jobs
+	unsigned first, count, capacity; // of the ring buffer of waiting jobs
 	bool closed;
 	pthread_t *ids;
 	void *jobs[];
@@ -67,13 +67,13 @@ int pool_create(unsigned threads, pool_fn *work, struct pool **ret_pool)
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->given, NULL);
 	pthread_cond_init(&pool->taken, NULL);
-	// Block all signals in the workers: signals belong to the threads of the program.
+	// Block all signals in the workers: the threads of the program handle them.
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (pool->threads < threads && (r = pthread_create(&ids[pool->threads], NULL, run_worker, pool)) == 0)
 		pool->threads++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	// A pool with fewer threads is good enough.
+	// Ignore the failure to create a thread if there is another one.
 	if (pool->threads == 0) {
 		pool_destroy(pool);
 		return -r;

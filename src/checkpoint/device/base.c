@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// Checks that the packs exist and have their lengths. Finding a damaged byte would need reading all of them.
+// Checks that the packs exist and have the right lengths. Does not read them, so a damaged byte is not found.
 static enum vg_status check_packs(const struct image_dir *dir, const struct image_files *files, uint64_t *pack_bytes)
 {
 	struct stat info;
@@ -20,7 +20,7 @@ static enum vg_status check_packs(const struct image_dir *dir, const struct imag
 		const struct image_file *file = &files->files[i];
 		if (!file->is_pack)
 			continue;
-		pack_bytes[pack++] = file->bytes; // they are sorted by name
+		pack_bytes[pack++] = file->bytes; // the list of files is sorted by name
 		_cleanup_close_ int fd = image_open_file(dir->fd, file->name);
 		if (fd < 0 || fstat(fd, &info) < 0)
 			return vg_fail(VG_INTEGRITY, fd < 0 ? -fd : errno, "%s/%s: %s", dir->path, file->name,

@@ -1,5 +1,5 @@
-// Images whose packs a new image may have in common: their blocks are not written again. One thread, except for
-// device_bases_find().
+// Opens the bases of a new image: earlier images whose packs it may use instead of writing the same blocks again. One
+// thread, except for device_bases_find().
 #pragma once
 #include "checkpoint/image/device_index.h"
 
@@ -12,8 +12,8 @@ struct device_base {
 struct device_bases {
 	struct device_base *list;
 	size_t count;
-	struct device_found *table; // by digest
-	size_t capacity;	    // a power of 2; 0: there is no table
+	struct device_found *table; // hash table of blocks, by digest
+	size_t capacity;	    // size of the table, a power of 2; 0: there is no table
 };
 
 // A block of a base.
@@ -22,11 +22,11 @@ struct device_found {
 	size_t base;
 };
 
-// Opens the images and reads their indices. The paths must outlive the bases. DENIED (other-owner), NOT_FOUND,
-// INTEGRITY (a base is damaged; its packs are not read), NO_MEMORY, SYSTEM: with the path of the base.
+// Opens the images and reads their indices. `paths` must outlive the bases. DENIED (other-owner), NOT_FOUND, INTEGRITY
+// (a base is damaged; its packs are not read), NO_MEMORY, SYSTEM. The error names the path of the base.
 enum vg_status device_bases_open(const char *const *paths, size_t count, struct device_bases *ret_bases);
 void device_bases_close(struct device_bases *bases);
-// Adds a base. Takes its members, also on failure. NO_MEMORY.
+// Adds a base, and takes ownership of its members, also on failure. NO_MEMORY.
 enum vg_status device_bases_add(struct device_bases *bases, struct device_base *consume_base);
 void device_base_close(struct device_base *base);
 // Finds a block by its digest. Any thread.

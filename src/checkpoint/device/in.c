@@ -27,12 +27,12 @@ struct fill {
 	_Atomic uint64_t *progress;
 	_Atomic size_t next;
 	_Atomic bool stop;
-	pthread_mutex_t lock; // for all below
+	pthread_mutex_t lock; // protects the members below
 	enum vg_status status;
 	struct vg_kept_error error;
 };
 
-// Makes the last error of this thread that of the fill, if the fill has none.
+// Keeps the last error of this thread as the error of the fill, unless the fill has an earlier one.
 static void keep_error(struct fill *fill, enum vg_status status)
 {
 	pthread_mutex_lock(&fill->lock);
@@ -75,7 +75,7 @@ static enum vg_status fill_block(struct fill *fill, size_t index, int *pack, uin
 	return r ? vg_fail(VG_SYSTEM, -r, "the file for the host memory of a process: %s", strerror(-r)) : VG_OK;
 }
 
-// Returns whether the file holds the block already.
+// Returns whether the file has the right contents at this block already.
 static bool is_there(const struct fill *fill, size_t index)
 {
 	const struct device_block *block = &fill->blocks[index], *have = fill->have ? &fill->have[index] : NULL;
@@ -147,7 +147,8 @@ static void join_thread(struct fill *fill, pthread_t thread)
 	}
 }
 
-// Allocates all pages now: the process would be killed if it touched one later for which there is no room.
+// Allocates all pages of the file now. Otherwise the process would be killed when it touches a page for which there is
+// no memory.
 static enum vg_status allocate_pages(int fd, uint64_t bytes)
 {
 	char text[VG_SIZE_TEXT];

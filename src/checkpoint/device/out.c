@@ -29,20 +29,20 @@ struct device_out {
 	const struct device_bases *bases;
 	struct device_source *sources;
 	struct device_index index;
-	size_t *first; // which earlier block has the same bytes; the block's own number if none has
+	size_t *first; // for each block, the first block with the same bytes, which may be itself
 	struct pack *packs;
 	pthread_t thread;
 	_Atomic size_t next;
 	_Atomic bool stop;
 	_Atomic uint64_t done_bytes;
-	pthread_mutex_t lock; // for all below, while there are workers
-	int pack_fd;	      // of the last pack, which is written; -1: not open
-	int error;	      // the first error; 0: none
-	char where[64];	      // in the image; "": the source
+	pthread_mutex_t lock; // protects the members below, while there are workers
+	int pack_fd;	      // descriptor of the last pack, to which blocks are added; -1: not open
+	int error;	      // -errno of the first error; 0: none
+	char where[64];	      // file of the image in which the error occurred; "": the source
 	struct device_written written;
 };
 
-// Work on one block, with room for two.
+// Processes one block. `data` and `packed` are buffers.
 typedef int step_fn(struct device_out *out, size_t block, unsigned char *data, unsigned char *packed);
 
 static void keep_error(struct device_out *out, int r, const char *where)
@@ -129,7 +129,7 @@ static int find_digest(struct device_out *out, size_t number, unsigned char *dat
 
 // ---- plan ----------------------------------------------------------------------------------------------
 
-// Finds blocks that are equal.
+// Finds blocks with equal digests.
 static int find_first(struct device_out *out)
 {
 	size_t count = out->index.block_count, capacity = 64, at;
@@ -138,7 +138,7 @@ static int find_first(struct device_out *out)
 
 	while (capacity < 2 * count)
 		capacity *= 2;
-	size_t *table = calloc(capacity, sizeof *table); // number + 1
+	size_t *table = calloc(capacity, sizeof *table); // a hash table of block numbers + 1; 0: empty
 	if (!table)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
@@ -186,7 +186,7 @@ static int copy_pack(int from_directory, const char *from, int to_directory, con
 	return r ? r : length < 0 ? (int)length : 0;
 }
 
-// Makes a pack of a base one of this image's, under its next number.
+// Adds a pack of a base to this image, under the next number.
 static int take_pack(struct device_out *out, const struct device_base *base, unsigned from, unsigned *ret_pack)
 {
 	const struct pack pack = {.bytes = base->pack_bytes[from], .is_base = true};
@@ -201,7 +201,7 @@ static int take_pack(struct device_out *out, const struct device_base *base, uns
 		out->written.linked_bytes += pack.bytes;
 		return 0;
 	}
-	// The other file system does not allow a link: copy.
+	// The base is on a file system where a link is impossible: copy the pack.
 	if (errno != EXDEV && errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK)
 		return -errno;
 	r = copy_pack(base->dir.fd, from_name, out->draft->lock, to_name);
@@ -209,7 +209,7 @@ static int take_pack(struct device_out *out, const struct device_base *base, uns
 	return r;
 }
 
-// Counts the bytes of a base's packs that the new image would use.
+// Counts, for each pack of a base, the bytes that the new image would use.
 static uint64_t *count_use(const struct device_out *out, size_t base)
 {
 	uint64_t *use = calloc(out->bases->list[base].index.pack_count + 1, sizeof *use);
@@ -224,12 +224,13 @@ static uint64_t *count_use(const struct device_out *out, size_t base)
 	return use;
 }
 
-// Takes over the packs of a base of which the image uses at least the half, and points its blocks there.
+// Adds those packs of a base to the image of which it uses at least half the bytes. The image's blocks then refer to
+// these packs.
 static int use_base(struct device_out *out, size_t number)
 {
 	const struct device_base *base = &out->bases->list[number];
 	uint64_t *use = count_use(out, number);
-	unsigned *taken = calloc(base->index.pack_count + 1, sizeof *taken); // number + 1; 0: not taken
+	unsigned *taken = calloc(base->index.pack_count + 1, sizeof *taken); // number in the image + 1; 0: not added
 	int r = use && taken ? 0 : -ENOMEM;
 
 	for (unsigned pack = 0; pack < base->index.pack_count && r == 0; pack++)
@@ -265,7 +266,7 @@ static int plan_blocks(struct device_out *out)
 
 // ---- blocks --------------------------------------------------------------------------------------------
 
-// Begins another pack. With the lock held.
+// Begins another pack. The caller has the lock.
 static int begin_pack(struct device_out *out)
 {
 	unsigned number;
@@ -281,7 +282,7 @@ static int begin_pack(struct device_out *out)
 	return out->pack_fd < 0 ? -errno : 0;
 }
 
-// Finds room in a pack. Returns a descriptor of the pack, to be closed, or -errno.
+// Reserves room for a block in a pack. Returns a descriptor of the pack, which the caller closes, or -errno.
 static int take_place(struct device_out *out, struct device_block *block)
 {
 	struct pack *last;
@@ -304,7 +305,7 @@ static int take_place(struct device_out *out, struct device_block *block)
 	return r;
 }
 
-// Compresses the block if that saves a sixteenth. Returns the bytes to store.
+// Compresses the block if that saves at least a sixteenth. Returns the bytes to store.
 static const unsigned char *pack_block(const struct device_out *out, struct device_block *block,
 				       const unsigned char *data, unsigned char *packed)
 {
@@ -318,7 +319,7 @@ static const unsigned char *pack_block(const struct device_out *out, struct devi
 	return length > 0 ? packed : data;
 }
 
-// Returns whether the block still matches its digest.
+// Returns whether the block still has the digest that was computed before.
 static bool is_same(const struct device_out *out, size_t number, const unsigned char *data)
 {
 	uint8_t digest[DIGEST_BYTES];
@@ -349,7 +350,7 @@ static int store_block(struct device_out *out, size_t number, unsigned char *dat
 	_cleanup_close_ int fd = take_place(out, block);
 	r = fd < 0 ? fd : vg_write_all(fd, stored, block->length, (off_t)block->offset);
 	if (r == 0)
-		// start writing to the disk
+		// have the kernel start writing to the disk
 		sync_file_range(fd, (off_t)block->offset, block->length, SYNC_FILE_RANGE_WRITE);
 	if (fd >= 0)
 		snprintf(name, sizeof name, DEVICE_PACK_FORMAT, (unsigned)block->pack);
@@ -468,7 +469,7 @@ static void wait_for_end(struct device_out *out, struct phase *phase)
 			return;
 		if (!phase)
 			continue;
-		phase->total = 2 * out->written.bytes; // each block is read twice
+		phase->total = 2 * out->written.bytes; // each block is read twice: for its digest, and to be written
 		phase->bytes = out->done_bytes;
 		phase_tick(phase);
 		if (phase->stop)
@@ -535,7 +536,7 @@ static enum vg_status make_base(struct device_out *out, struct device_base *ret_
 	for (unsigned i = 0; i < out->index.pack_count; i++)
 		base.pack_bytes[i] = out->packs[i].bytes;
 	base.index = out->index;
-	out->index = (struct device_index){.memory_count = out->index.memory_count}; // the sources are closed below
+	out->index = (struct device_index){.memory_count = out->index.memory_count}; // number of sources to close
 	*ret_base = base;
 	return VG_OK;
 }
