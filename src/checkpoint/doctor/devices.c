@@ -138,7 +138,7 @@ static void check_memory(struct doctor_check *check, struct vg_gpu *gpu, uint64_
 		   vg_size_format(memory.total, text[1]));
 }
 
-// Returns whether a process of that name runs. The kernel cuts names (comm) at 15 characters.
+// Returns whether a process with this name runs. The kernel truncates names (comm) to 15 characters.
 static bool is_running(const char *comm)
 {
 	DIR *directory = opendir("/proc");

@@ -1,4 +1,4 @@
-// Checks CRIU, the kernel, this user's rights, and the room for device memory.
+// Checks CRIU, the kernel, the rights of this user, and whether host memory has room for device memory.
 #include "checkpoint/doctor/doctor.h"
 
 #include "base/descriptor.h"
@@ -15,7 +15,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { CAP_PCAP = 8, CAP_PTRACE = 19, CAP_ADMIN = 21, CAP_RESTORE = 40 }; // bits of /proc/self/status
+enum { CAP_PCAP = 8, CAP_PTRACE = 19, CAP_ADMIN = 21, CAP_RESTORE = 40 }; // capabilities: bits in /proc/self/status
 
 static unsigned long long read_capabilities(const char *set)
 {
@@ -32,7 +32,7 @@ static bool has_capability(int capability)
 	return read_capabilities("\nCapEff:") >> capability & 1;
 }
 
-// Returns false if it is not CRIU, or does not say so.
+// Checks the version of CRIU. Returns false if the program is not CRIU, or prints no version.
 static bool check_version(struct doctor_check *check, const char *path)
 {
 	const char *const argv[] = {path, "--version", NULL};
@@ -61,7 +61,8 @@ static bool check_version(struct doctor_check *check, const char *path)
 	return version != 0;
 }
 
-// The plugin hides errors when it resumes, and would interfere with our own steps: CRIU is started without it.
+// Reports whether CRIU's CUDA plugin is installed. Virgate starts CRIU without this plugin, which hides errors when it
+// resumes processes, and would interfere with Virgate's own steps.
 static void check_plugin(struct doctor_check *check, const char *criu)
 {
 	const char *named = secure_getenv("CRIU_LIBS_DIR");
@@ -154,8 +155,8 @@ static void check_capability(struct doctor_report *report, int capability, const
 		"run as root, or give it to virgate and CRIU: setcap cap_checkpoint_restore,cap_sys_ptrace+eip FILE");
 }
 
-// CRIU restores the bounding set of a process by dropping capabilities, which needs CAP_SETPCAP even if no process has
-// them.
+// Checks for CAP_SETPCAP. CRIU needs it to restore the bounding set of a process, because it drops each missing
+// capability, even if the process has no capabilities.
 static void check_bounding(struct doctor_report *report)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_CUDA, "CAP_SETPCAP");

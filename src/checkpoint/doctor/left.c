@@ -1,4 +1,4 @@
-// Finds processes that were left behind by a dump or a restore that was killed.
+// Finds processes that a killed dump or restore left locked, stopped or off the GPU.
 #include "checkpoint/doctor/doctor.h"
 
 #include "base/hint.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Returns whether the process is off the GPU because of suspend --deep.
+// Returns whether the process is off the GPU because of `virgate suspend --deep`.
 static bool is_deep(pid_t pid)
 {
 	struct tenants tenants = {0};
@@ -26,8 +26,8 @@ static bool is_deep(pid_t pid)
 	return is_deep;
 }
 
-// Returns the state in which the process was left; NULL: it runs, or the state is unknown. A stopped process is not
-// queried: the driver would wait for it.
+// Returns the state in which a killed operation left the process; NULL: the process runs, or its state is unknown. Does
+// not ask the driver about a stopped process, because the driver would wait for it.
 static const char *left_in(pid_t pid)
 {
 	enum vg_process_state state = VG_PROCESS_RUNNING;

@@ -1,4 +1,4 @@
-// Checks that programs started by virgate run will have their quota.
+// Checks that the quota is enforced for programs that `virgate run` starts.
 #include "checkpoint/doctor/doctor.h"
 
 #include "base/descriptor.h"
@@ -18,7 +18,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-// Returns this process's environment with only that library preloaded, to be freed with free(); NULL: no memory.
+// Returns this process's environment, with only the library `preload` in LD_PRELOAD. The caller frees it with free().
+// NULL: no memory.
 static const char **environment_with(const char *preload)
 {
 	size_t count = 0, kept = 0;
@@ -35,7 +36,8 @@ static const char **environment_with(const char *preload)
 	return result;
 }
 
-// The dynamic linker reports a library that it cannot preload on standard error, and goes on.
+// Checks whether the interposer can be preloaded. If it cannot, the dynamic linker prints a message on standard error
+// and continues, so this function looks for a message.
 static void check_preload(struct doctor_check *check, const char *library)
 {
 	char program[PATH_MAX], preload[PATH_MAX + 16], output[512] = "";
@@ -95,7 +97,8 @@ static void check_driver(struct doctor_report *report)
 	}
 }
 
-// Every tenant maps its ledger and writes it with each allocation.
+// Returns whether the file system is remote, and thus unsuitable for ledgers: each tenant maps its ledger and writes to
+// it with every allocation.
 static bool is_remote(long type)
 {
 	return type == NFS_SUPER_MAGIC || type == SMB_SUPER_MAGIC || type == (long)SMB2_SUPER_MAGIC ||
@@ -181,18 +184,18 @@ static void check_daemon(struct doctor_report *report, struct vg_node *node)
 	check_vgpus(report, node);
 }
 
-// Counts the vGPUs whose compute share is not enforced, and describes the first one.
+// Counts the vGPUs that do not get their compute share, and describes the first of them.
 static size_t find_unheld(struct vg_node *node, char text[160])
 {
 	struct vg_vgpu_list *list = NULL;
 	int fd = vg_node_connect(node);
 	size_t count = 0;
 
-	if (fd < 0) // no daemon, no vGPUs
+	if (fd < 0) // without a daemon there are no vGPUs
 		return 0;
 	close(fd);
 	if (vg_vgpu_list(node, &list))
-		return 0; // the check of the daemon reports it
+		return 0; // the check of the daemon reports this failure
 	for (size_t i = 0; i < list->count; i++) {
 		const struct vg_vgpu_info *vgpu = &list->vgpus[i];
 		if (vgpu->share && vgpu->turns.known && !vgpu->turns.held && count++ == 0)
@@ -202,7 +205,7 @@ static size_t find_unheld(struct vg_node *node, char text[160])
 	return count;
 }
 
-// Returns whether MPS is where the daemon looks for it, if the daemon has this environment.
+// Returns whether MPS is installed where the daemon would look for it, if the daemon has this environment.
 static bool has_mps(void)
 {
 	const char *named = getenv("VIRGATE_MPS_CONTROL");
@@ -214,7 +217,8 @@ static bool has_mps(void)
 	       access("/usr/local/nvidia/bin/nvidia-cuda-mps-control", X_OK) == 0;
 }
 
-// A thread of the daemon gives the turns, and waits for all vGPUs of a GPU with one futex_waitv().
+// Checks what compute shares need. A thread of the daemon gives the vGPUs their turns, and waits for all vGPUs of a GPU
+// with one futex_waitv().
 static void check_shares(struct doctor_report *report, struct vg_node *node)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_QUOTA, "compute shares");

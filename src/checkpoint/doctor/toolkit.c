@@ -9,9 +9,9 @@
 #include "checkpoint/doctor/doctor.h"
 #include "driver/toolchain.h"
 
-enum { LEAST = 13000 }; // the least CUDA_VERSION that the build accepts
+enum { LEAST = 13000 }; // the oldest CUDA_VERSION that the build supports
 
-// Looks for nvcc in one directory.
+// Returns whether the directory contains nvcc, and its path.
 static bool has_nvcc(const char *directory, size_t length, char ret_path[PATH_MAX])
 {
 	int written = snprintf(ret_path, PATH_MAX, "%.*s/nvcc", (int)length, directory);
@@ -39,7 +39,7 @@ static bool find_nvcc(char ret_path[PATH_MAX])
 	return false;
 }
 
-// Returns the CUDA_VERSION of the headers beside bin/nvcc, or 0 if they are missing.
+// Returns the CUDA_VERSION of the headers that belong to the path bin/nvcc, or 0 if they are missing.
 static int version_of(const char *nvcc)
 {
 	char path[PATH_MAX + 32], line[512];
@@ -69,7 +69,7 @@ __attribute__((format(printf, 3, 4))) static void list_tool(char list[], size_t 
 	va_end(arguments);
 }
 
-// Virgate needs no toolkit: a missing tool is no failure.
+// Checks for a CUDA toolkit. A missing tool is no failure, because Virgate needs no toolkit.
 void doctor_toolkit(struct doctor_report *report)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_TOOLKIT, "CUDA toolkit");

@@ -27,7 +27,7 @@ uint64_t *image_chunk_offsets(const struct image_file *file)
 	return offsets;
 }
 
-// Finds out with SEEK_DATA, without reading, whether the range is a hole.
+// Returns whether the range is a hole. SEEK_DATA tells without reading the range.
 static bool is_hole(int fd, uint64_t offset, size_t length)
 {
 	off_t data = lseek(fd, (off_t)offset, SEEK_DATA);
@@ -39,7 +39,7 @@ void image_chunk_expect(int fd, const struct image_file *file, size_t index, uin
 {
 	uint32_t stored = file->chunks[index].stored;
 
-	// Read ahead the whole chunk with one call, not a piece at a time.
+	// Read the whole chunk ahead with one call, instead of one piece after another.
 	if (stored)
 		posix_fadvise(fd, (off_t)offset,
 			      file->compression ? (off_t)stored : (off_t)image_chunk_length(file, index),
@@ -52,8 +52,8 @@ static int load_plain(int fd, const struct image_file *file, size_t index, uint6
 	unsigned char map[IMAGE_MOST_CHUNK / CHUNK_PAGE / 8];
 	size_t length = image_chunk_length(file, index), held = 0;
 
-	// Skip a hole only if the description says that the chunk is one: then the bytes that are used are the ones
-	// that were checked.
+	// Skip a hole only if the description lists the chunk as a hole. Otherwise a hole could replace data without
+	// being noticed.
 	if (file->chunks[index].stored == 0 && is_hole(fd, offset, length)) {
 		memset(map, 0, chunk_map_bytes(length));
 		*ret_sum = sum_bytes(map, chunk_map_bytes(length));

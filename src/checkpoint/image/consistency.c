@@ -11,7 +11,7 @@ struct check {
 	const char *name;
 };
 
-// Returns whether an object of `list` has that value under `key`.
+// Returns whether an object in `list` has the value `value` under `key`.
 static bool list_has(const json_t *list, const char *key, const json_t *value)
 {
 	for (size_t i = 0; i < json_array_size(list); i++)
@@ -27,7 +27,8 @@ static int by_value(const void *a, const void *b)
 	return (*one > *other) - (*one < *other);
 }
 
-// Sorts before it compares: an image may list too many entries to compare each pair.
+// Checks that no process is listed twice. Sorts the pids first: an image may list too many processes to compare each
+// pair.
 static enum vg_status check_once(const struct check *check)
 {
 	const json_t *list = json_object_get(check->description, "processes");
@@ -48,7 +49,8 @@ static enum vg_status check_once(const struct check *check)
 	return status;
 }
 
-// A restore waits for these processes, writes to them and kills them. They must be processes that the image makes.
+// Checks that all pids in the description are those of processes in the image. A restore waits for these processes,
+// writes to them and kills them.
 static enum vg_status check_pids(const struct check *check)
 {
 	const json_t *roots = json_object_get(check->description, "roots");
@@ -68,7 +70,7 @@ static enum vg_status check_pids(const struct check *check)
 				   check->name, (long long)json_integer_value(stranger));
 }
 
-// Checks that the list has one tree for each root, in their order, and no other.
+// Checks that the list has exactly one tree for each root, in the order of the roots.
 static enum vg_status check_trees(const struct check *check)
 {
 	const json_t *roots = json_object_get(check->description, "roots");
@@ -94,7 +96,7 @@ static enum vg_status check_trees(const struct check *check)
 	return VG_OK;
 }
 
-// Without the index, the contents of a pack are unknown.
+// Checks that an image with packs has an index. Without the index, the contents of a pack are unknown.
 static enum vg_status check_packs(const struct check *check)
 {
 	for (size_t i = 0; i < check->files->count; i++)
@@ -104,7 +106,7 @@ static enum vg_status check_packs(const struct check *check)
 	return VG_OK;
 }
 
-// Processes refer to GPUs by the entries of "gpus".
+// Checks that each GPU that a process refers to is in the list "gpus".
 static enum vg_status check_gpus(const struct check *check)
 {
 	const json_t *gpus = json_object_get(check->description, "gpus");

@@ -5,6 +5,6 @@
 
 #include <jansson.h>
 
-// `description` has passed schema_check(); `files` is its list of files; `name` is for messages. INTEGRITY: the parts
-// contradict each other, or cannot be restored.
+// Checks a description that has passed schema_check(). `files` is its list of files, and `name` is for messages.
+// INTEGRITY: parts of the description contradict each other, or cannot be restored.
 enum vg_status consistency_check(const json_t *description, const struct image_files *files, const char *name);

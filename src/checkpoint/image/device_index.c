@@ -51,7 +51,7 @@ bool device_has_index(const struct image_files *files)
 	return image_files_find(files, DEVICE_INDEX) != NULL;
 }
 
-// Returns false if it is not the name of a pack. Names of packs have four digits.
+// Parses the name of a pack, which contains four digits. Returns false if it is not the name of a pack.
 static bool read_pack_name(const char *name, unsigned *ret_pack)
 {
 	char again[32];
@@ -164,7 +164,8 @@ static const char *check_memories(const struct device_index *index)
 	return blocks == index->block_count ? NULL : "has more or fewer blocks than the memory";
 }
 
-// The packs of the list of files: each once, from 0 on.
+// Checks that the image has all packs from number 0 on, each once. *ret_bytes: the size of each pack. Returns NULL, or
+// what is wrong.
 static const char *check_packs(const struct device_index *index, const struct image_files *files, uint64_t *ret_bytes)
 {
 	unsigned count = 0, pack;

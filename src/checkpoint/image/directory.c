@@ -14,9 +14,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static _Thread_local int entries_taken; // by the current scan
+static _Thread_local int entries_taken; // number of entries that the current scan has accepted
 
-// Accepts one more entry than an image may have, so that the caller of the scan can refuse.
+// Accepts an entry of a directory, up to one more than an image may have. The caller of the scan then sees that there
+// are too many.
 static int is_entry(const struct dirent *entry)
 {
 	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
@@ -59,7 +60,7 @@ int image_open_file(int directory, const char *name)
 	char tree_name[NAME_MAX + 1];
 	struct stat info;
 
-	if (slash) { // not with one call, which would follow a link that replaces the tree's directory
+	if (slash) { // open the directory first, by itself: one call with the whole path would follow a link
 		snprintf(tree_name, sizeof tree_name, "%.*s", (int)(slash - name), name);
 		tree = open_directory(directory, tree_name);
 		if (tree < 0)
@@ -77,7 +78,7 @@ struct walk {
 	image_each_fn *each;
 	void *user;
 	char *name;
-	bool empty; // the current tree's directory
+	bool empty; // the directory of the current tree is empty
 };
 
 static int pass_entry(int directory, const char *name, void *user)
@@ -116,7 +117,7 @@ bool image_directory_has(const char *name)
 {
 	unsigned tree;
 
-	if (strncmp(name, IMAGE_DESCRIPTION, sizeof IMAGE_DESCRIPTION - 1) == 0) // its temporary name is longer
+	if (strncmp(name, IMAGE_DESCRIPTION, sizeof IMAGE_DESCRIPTION - 1) == 0) // or its temporary name
 		return true;
 	if (strcmp(name, DEVICE_DIRECTORY) == 0)
 		return true;

@@ -11,7 +11,8 @@
 #include <string.h>
 
 enum { MOST_THREADS = 256 };
-// A file with one checksum may not be longer than the largest of CRIU's: reading a huge hole would take days.
+// Limits for the length of files. A file with one checksum may not be longer than CRIU's largest: reading a huge hole
+// would take days.
 static const uint64_t MOST_BYTES = UINT64_C(1) << 56, MOST_WHOLE = UINT64_C(1) << 40;
 static const char *const names[] = {"none", "lz4", "zstd"}, *const suffixes[] = {"", ".lz4", ".zst"};
 enum { METHODS = sizeof names / sizeof *names };
@@ -31,7 +32,7 @@ void image_sum_format(uint64_t sum, char ret_text[IMAGE_SUM_TEXT])
 	snprintf(ret_text, IMAGE_SUM_TEXT, "%016llx", (unsigned long long)sum);
 }
 
-// Reads sixteen digits as image_sum_format() writes them; the caller checks what follows.
+// Parses sixteen digits, as image_sum_format() writes them. The caller checks what follows them.
 static bool read_sum(const char *text, uint64_t *ret_sum)
 {
 	uint64_t sum = 0;
@@ -46,7 +47,7 @@ static bool read_sum(const char *text, uint64_t *ret_sum)
 	return true;
 }
 
-// Reads digits without a leading zero. `most` must be far below UINT64_MAX.
+// Parses a number without leading zeros, at most `most`, which must be far below UINT64_MAX.
 static bool read_number(const char *text, uint64_t most, const char **ret_end, uint64_t *ret_number)
 {
 	uint64_t number = 0;
@@ -85,7 +86,7 @@ size_t image_file_length(const struct image_file *file)
 	return strlen(file->name) - strlen(image_compression_suffix(file->compression));
 }
 
-// Compares CRIU's names, so that two files with the same one are neighbours.
+// Compares names without the suffix for compression, so that sorting makes files with the same CRIU name neighbours.
 static int by_name(const void *a, const void *b)
 {
 	const struct image_file *left = a, *right = b;
@@ -102,7 +103,7 @@ static const char *read_chunk(const struct image_file *file, size_t index, const
 	uint64_t most = left < file->chunk_bytes ? left : file->chunk_bytes;
 	const char *end;
 
-	// A chunk that does not shrink is stored with its map, see data/chunk.h.
+	// Allow for the map: a chunk that compression does not shrink is stored with its map, see data/chunk.h.
 	if (file->compression)
 		most += (most + 32767) / 32768;
 	if (!text || !read_sum(text, &ret->sum) || text[16] != ' ' || !read_number(text + 17, most, &end, &stored) ||
@@ -148,7 +149,8 @@ static bool read_method(const char *text, enum vg_compression *ret_compression)
 	return false;
 }
 
-// A name ends like that of a compressed file if and only if the file is compressed: so no file has two entries.
+// Returns whether the name has the suffix of a compressed file if and only if the file is compressed. So no two entries
+// mean the same file.
 static bool is_named_for(const char *name, enum vg_compression compression)
 {
 	for (unsigned method = VG_COMPRESSION_LZ4; method < METHODS; method++) {
@@ -160,7 +162,7 @@ static bool is_named_for(const char *name, enum vg_compression compression)
 	return true;
 }
 
-// Returns NULL, or what is wrong with the entry.
+// Parses an entry of the list. Returns NULL, or what is wrong with the entry.
 static const char *read_file(const json_t *object, struct image_file *file)
 {
 	const char *sum = NULL, *method = NULL;

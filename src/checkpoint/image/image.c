@@ -67,7 +67,7 @@ static enum vg_status make_absolute(const char *path, char ret_path[PATH_MAX])
 	int length = snprintf(ret_path, PATH_MAX, "%s%s%s", here, *path == '/' ? "" : "/", path);
 	while (length > 1 && length < PATH_MAX && ret_path[length - 1] == '/')
 		ret_path[--length] = '\0';
-	// Leave room for the temporary name, which is longer.
+	// The temporary name is longer than the final one: leave room for it.
 	if (length >= PATH_MAX - 32)
 		return vg_fail(VG_INVALID, 0, "%.60s… is too long a path", path);
 	return VG_OK;
@@ -78,7 +78,7 @@ static enum vg_status fail_exists(const char *path)
 	return vg_fail(VG_EXISTS, 0, "%s exists: name another directory", path);
 }
 
-// Names the final path in the error: the user does not know the temporary one.
+// Sets the last error with the final path of the image, because the user does not know the temporary one.
 static enum vg_status fail_no_directory(int error, const char *path)
 {
 	const char *advice = error == ENOENT || error == ENOTDIR ? "create its parent directory first"
@@ -125,7 +125,7 @@ void image_sweep(const char *path)
 
 	if (make_absolute(path, directory))
 		return;
-	strcat(directory, IMAGE_PART "XXXXXX"); // make_absolute() has left room
+	strcat(directory, IMAGE_PART "XXXXXX"); // make_absolute() has left room for this suffix
 	locked_directory_sweep(directory, image_directory_has, 1);
 }
 
@@ -137,7 +137,7 @@ static int sync_entry(int directory, const char *name, void *user)
 	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-// Follows links, which are allowed in a path of the user.
+// Syncs the parent directory of `path`. Follows links, which a path from the user may contain.
 static int sync_parent(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -171,7 +171,8 @@ static int write_description(const struct image_draft *draft, json_t *descriptio
 	return r;
 }
 
-// Checks that the name leads to this draft: a user who may write to the parent directory could have replaced it.
+// Checks that the temporary name still leads to this draft. Users who may write to the parent directory could have
+// replaced it.
 static int check_name(const struct image_draft *draft)
 {
 	struct stat ours, there;
@@ -187,7 +188,8 @@ static int rename_draft(const struct image_draft *draft)
 
 	if (renameat2(AT_FDCWD, draft->directory, AT_FDCWD, draft->final, RENAME_NOREPLACE) == 0)
 		return 0;
-	// Some file systems lack RENAME_NOREPLACE. Then rename() replaces an empty directory at most.
+	// Some file systems do not support RENAME_NOREPLACE. Use rename() there, which replaces an empty directory at
+	// most.
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
 	if (lstat(draft->final, &info) == 0)
@@ -202,7 +204,8 @@ static int take_name(const struct image_draft *draft)
 	return r ? r : check_name(draft);
 }
 
-// The processes end once the image is published, so CRIU's exit status alone is not trusted.
+// Checks that CRIU has written all files of each tree. Its exit status alone is not trusted, because the processes end
+// once the image is published.
 static enum vg_status check_trees(const struct image_draft *draft, const json_t *description)
 {
 	const json_t *roots = json_object_get(description, "roots");
@@ -250,7 +253,7 @@ enum vg_status image_publish(struct image_draft *draft, const json_t *descriptio
 	*(strrchr(parent, '/') + (strrchr(parent, '/') == parent)) = '\0';
 	r = must_sync ? sync_parent(parent) : 0;
 	if (r) {
-		// The image could be missing after a crash, so remove it now.
+		// Undo the rename: without a sync, the image could be missing after a crash.
 		rename(draft->final, draft->directory);
 		return fail_system(-r, parent, "");
 	}

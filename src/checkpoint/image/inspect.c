@@ -20,7 +20,7 @@
 
 enum { MOST_DEPTH = 8 };
 
-// Takes over `description`.
+// Checks the description, and takes ownership of it.
 static enum vg_status check_description(json_t *description, const char *path, const char *name,
 					json_t **ret_description, struct image_files *ret_files)
 {
@@ -188,7 +188,7 @@ static enum vg_status look_into(struct listing *listing, const char *dir, int de
 	enum vg_status status = VG_OK;
 	struct dirent *entry;
 
-	// Directories below the first one that cannot be read are skipped.
+	// Skip a directory that cannot be read, unless it is the one that the user named.
 	if (!directory)
 		return VG_OK;
 	while (status == VG_OK && (entry = readdir(directory))) {

@@ -20,7 +20,7 @@ static bool is_entry(const char *name)
 	return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-// Opens the directory once more for reading; the caller keeps its descriptor.
+// Opens another descriptor of the directory for reading its entries. The caller keeps its own descriptor.
 static DIR *open_entries(int directory)
 {
 	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -36,7 +36,7 @@ static int open_directory(int parent, const char *name)
 	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// Removes files, links and the like, and directories with such files up to `depth` levels below.
+// Removes the entries that `has` accepts: files, links and the like, and directories down to `depth` levels.
 static void remove_in(int directory, locked_directory_name_fn *has, int depth)
 {
 	DIR *entries = open_entries(directory);
@@ -125,10 +125,11 @@ int locked_directory_make(char *path, int *ret_lock)
 			rmdir(path);
 			return r;
 		}
-		// A file system without locks never reports a free one, so the sweep skips these directories.
+		// If the file system has no locks, the directory stays unlocked. A sweep skips it all the same, because
+		// it cannot lock it either.
 		while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
 			;
-		// Before it was locked, another process may have swept or replaced it.
+		// Before this process locked the directory, another one may have removed or replaced it.
 		bool there = fd >= 0 && fstat(fd, &info) == 0 && info.st_nlink > 0;
 		if (there && is_ours(&info)) {
 			*ret_lock = fd;

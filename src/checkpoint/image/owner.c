@@ -1,4 +1,4 @@
-// Checks the owner of an image: a user who can write to it chooses the code that runs as the user who restores it.
+// Checks who owns an image. A user who can write to the image can choose the code that the restored processes run.
 #include "base/status.h"
 #include "checkpoint/image/directory.h"
 #include "checkpoint/image/image.h"
@@ -25,7 +25,7 @@ static enum vg_status check_file(const struct look *look, const char *name, cons
 			"%s%s%s is user %u's, and restoring the image runs what is in it: if you trust that, make all "
 			"of it yours (chown -R)",
 			look->path, slash, name, (unsigned)info->st_uid);
-	// Links have no mode of their own. An image has none anyway.
+	// Do not check the mode of links, which has no effect. Images contain no links anyway.
 	if (!S_ISLNK(info->st_mode) && info->st_mode & (S_IWGRP | S_IWOTH))
 		return refuse(
 			REFUSE_OWNER, 0,
@@ -46,7 +46,8 @@ static int look_at(int directory, const char *name, void *user)
 	look->status = check_file(look, name, &info);
 	if (look->status)
 		return 1;
-	// Directories inside a tree are not part of an image, and are not read.
+	// Visit the directories of the image, but not those inside a tree: they are not part of an image, and are not
+	// read.
 	return S_ISDIR(info.st_mode) && !strchr(name, '/') ? image_for_directory(directory, name, look_at, look, inner)
 							   : 0;
 }

@@ -144,8 +144,8 @@ static bool has_type(const json_t *value, enum schema_type type)
 	return false;
 }
 
-// `rest` is the part of the path that is left to follow. Returns true if a part on the way is missing: another row
-// reports that.
+// Checks the values at one path of the schema. `rest` is the part of the path that is still to be followed. Returns
+// true if a key on the path is missing: the row for that key reports it.
 static bool row_holds(const struct schema_row *row, const char *rest, json_t *value)
 {
 	char key[64];

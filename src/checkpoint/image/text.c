@@ -1,4 +1,4 @@
-// Reads and writes virgate.json. Its first line is the checksum of all that follows.
+// Reads and writes virgate.json. The first line of the file has the checksum of the rest.
 #include "checkpoint/image/image.h"
 
 #include "base/descriptor.h"
@@ -24,7 +24,7 @@ char *image_text_seal(const json_t *description)
 {
 	char *text = json_dumps(description, JSON_INDENT(2)), *sealed = NULL, sum[IMAGE_SUM_TEXT];
 
-	// "{\n", and at least the version after it.
+	// The text must be at least "{\n" and the version that follows.
 	if (!text || strlen(text) < 4 || asprintf(&sealed, HEAD "%016x" TAIL "%s", 0, text + 2) < 0)
 		sealed = NULL;
 	free(text);
@@ -46,7 +46,8 @@ static bool is_sealed(const char *text, size_t length)
 	return memcmp(text + HEAD_BYTES, sum, 16) == 0;
 }
 
-// Finds the version in a text without parsing it: a later version may have another checksum line. 0: none.
+// Finds the format version without parsing the text, because a later version may have another checksum line. Returns 0
+// if there is no version.
 static int64_t find_version(const char *text, size_t length)
 {
 	static const char key[] = "\"version\": ";
@@ -59,7 +60,7 @@ static int64_t find_version(const char *text, size_t length)
 	return version;
 }
 
-// Counts values by the marks between them, before parsing allocates memory for each.
+// Estimates the number of JSON values by counting separators. Called before the parser allocates memory for each value.
 static bool has_too_many_values(const char *text, size_t length)
 {
 	bool is_quoted = false;
@@ -82,7 +83,7 @@ static enum vg_status later_version(int64_t version, const char *name)
 		       name, (long long)version, IMAGE_VERSION);
 }
 
-// Compares the checksum before it parses: a damaged text costs no memory.
+// Parses a description. Compares the checksum first, so that a damaged text costs no memory.
 enum vg_status image_parse(const char *text, size_t length, const char *name, json_t **ret_description)
 {
 	json_error_t error;
@@ -112,7 +113,7 @@ enum vg_status image_parse(const char *text, size_t length, const char *name, js
 				       : vg_fail(VG_INTEGRITY, 0, "%s names no version", name);
 }
 
-// Reads the whole description, at most IMAGE_MOST_TEXT bytes. Returns 0 or -errno.
+// Reads the whole file virgate.json, at most IMAGE_MOST_TEXT bytes. Returns 0 or -errno.
 static int read_whole(int directory, char **ret_text, size_t *ret_length)
 {
 	struct stat info;

@@ -1,4 +1,5 @@
-// Verifies an image: every file is listed, and threads read all files, a chunk at a time, and compare checksums.
+// Verifies an image. Checks that every file is listed. Threads then read all files, a chunk at a time, and compare
+// checksums.
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/data/pool.h"
@@ -28,14 +29,14 @@ struct unit {
 	const struct image_file *file;
 	size_t index;
 	uint64_t offset;
-	const struct device_block *block; // NULL: not a block
+	const struct device_block *block; // NULL: the unit is not a block
 };
 
 struct verification {
 	const struct image_files *files;
 	const char *path;
 	struct phase *phase;
-	bool pages; // read pages of processes and device memory, too
+	bool pages; // also read pages of processes and device memory
 	struct device_index device;
 	const bool *trusted; // by number of the pack: its blocks were checked before; NULL: read all packs
 	size_t seen;
@@ -44,7 +45,7 @@ struct verification {
 	struct unit *units;
 	_Atomic size_t next;
 	_Atomic bool stop;
-	pthread_mutex_t lock; // for all below
+	pthread_mutex_t lock; // protects the members below
 	pthread_cond_t done;
 	unsigned busy;
 	enum vg_status status; // the first failure
@@ -52,7 +53,7 @@ struct verification {
 	char text[512];
 };
 
-// Makes the last error of this thread that of the verification, if it is the first.
+// Keeps the last error of this thread as the error of the verification, unless an earlier failure is kept.
 static void keep_error(struct verification *v, enum vg_status status)
 {
 	const struct vg_error *error = vg_last_error();
@@ -69,7 +70,7 @@ static void keep_error(struct verification *v, enum vg_status status)
 	v->stop = true;
 }
 
-// ---- are the files the listed ones? --------------------------------------------------------------------
+// ---- check that the files are those in the list --------------------------------------------------------
 
 static int check_listed(int directory, const char *name, void *user)
 {
@@ -110,7 +111,7 @@ static enum vg_status look_at_all(struct verification *v)
 	return v->status || v->seen == v->files->count ? v->status : fail_missing(v);
 }
 
-// ---- are their contents unchanged? ---------------------------------------------------------------------
+// ---- check that the contents are unchanged -------------------------------------------------------------
 
 static size_t units_of(const struct verification *v, const struct image_file *file)
 {
@@ -224,7 +225,7 @@ static void verify_next(unsigned number, void *user)
 	pthread_mutex_unlock(&v->lock);
 }
 
-// Waits, and reports the progress.
+// Waits until all threads are done, and reports the progress.
 static void wait_for_all(struct verification *v)
 {
 	pthread_mutex_lock(&v->lock);
