@@ -32,7 +32,7 @@ json_t *describe_driver(void)
 			 cuda ? json_sprintf("%d.%d", major, minor) : json_null());
 }
 
-// Finds a value of the first processor in /proc/cpuinfo.
+// Returns the value of a key for the first processor in /proc/cpuinfo.
 static json_t *cpu_line(const char *text, const char *key)
 {
 	const char *line = strstr(text, key);

@@ -44,8 +44,8 @@ static json_t *process_of(const struct tree *tree, json_t *processes, pid_t pid)
 	return NULL;
 }
 
-// Finds the processes of the tree that use this GPU. *ret_held: the memory of all of them, or null. False: the driver
-// does not say.
+// Finds the processes of the tree that use this GPU. *ret_held: the memory of all of them, or JSON null. Returns false
+// if the driver does not report the processes.
 static bool ask_users(const struct tree *tree, struct vg_gpu *gpu, json_t *processes, json_t **ret_held)
 {
 	struct vg_gpu_process *users = calloc(MOST_PROCESSES, sizeof *users);
@@ -74,8 +74,8 @@ static bool ask_users(const struct tree *tree, struct vg_gpu *gpu, json_t *proce
 	return true;
 }
 
-// NVML may report pids of another namespace. Then a process with CUDA is on no GPU, and nothing that NVML says of this
-// tree is known.
+// Returns whether NVML has reported every process with CUDA as using a GPU. If not, NVML probably reports pids of
+// another namespace, and its figures about this tree are unknown.
 static bool everybody_seen(const struct tree *tree, const json_t *processes)
 {
 	for (size_t i = 0; i < tree->count; i++)
@@ -92,7 +92,7 @@ json_t *describe_gpus(const struct tree *tree, json_t *processes)
 	bool asked = true;
 	size_t count = 0, i;
 
-	// A machine without a driver can have a tree without CUDA.
+	// Ignore a failure: a machine without a driver can run a tree without CUDA.
 	if (vg_gpu_all(gpus, MOST_GPUS, &count))
 		count = 0;
 	json_array_foreach(processes, i, one)

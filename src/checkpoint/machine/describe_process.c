@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// JSON needs UTF-8; names from the kernel may be anything.
+// Converts text from the kernel, which may be any bytes, to a JSON string. Returns "(not UTF-8)" if the bytes
+// are not UTF-8.
 static json_t *text_of(const char *text)
 {
 	json_t *string = json_string(text);
@@ -34,7 +35,8 @@ static json_t *link_text(pid_t pid, const char *name)
 	return text_of(target);
 }
 
-// Returns null if the directory was removed, which CRIU handles, or its name is not UTF-8.
+// Describes the working directory. Returns JSON null if the directory was removed, which CRIU handles, or if its name
+// is not UTF-8.
 static json_t *describe_working_directory(pid_t pid)
 {
 	char link[64], target[PATH_MAX];
@@ -128,7 +130,8 @@ static void describe_stopped_process(pid_t pid, json_t *process)
 	json_object_set_new(process, "folder", describe_working_directory(pid));
 }
 
-// `link`, in /proc/PID/fd or map_files, leads to the file whatever its name is now. `path` is its name.
+// Adds a file to the list. `path` is its name. `link`, in /proc/PID/fd or map_files, leads to the file even if it has
+// another name now.
 static void add_file(json_t *seen, const char *path, const char *link, bool mapped, bool written)
 {
 	char build[BUILD_ID_TEXT] = "", remapped[PATH_MAX];
@@ -136,7 +139,8 @@ static void add_file(json_t *seen, const char *path, const char *link, bool mapp
 
 	if (stat(link, &info) < 0 || !S_ISREG(info.st_mode))
 		return;
-	// CRIU keeps files without any link in the image, and has linked those that have lost only this name.
+	// Use the name of CRIU's link if the file has lost only this name. Leave out files without any link, which CRIU
+	// stores in the image.
 	if (remap_find(path, &info, remapped))
 		path = remapped;
 	json_t *known = json_object_get(seen, path);
@@ -146,7 +150,7 @@ static void add_file(json_t *seen, const char *path, const char *link, bool mapp
 		return;
 	json_t *file = json_pack("{s:s, s:I}", "path", path, "bytes", (json_int_t)info.st_size);
 	if (!file)
-		return; // the name is not UTF-8
+		return; // the name is not UTF-8: leave the file out
 	if (mapped)
 		json_object_set_new(file, "build_id",
 				    build_id_read(link, build) == 0 && *build ? json_string(build) : json_null());
@@ -204,7 +208,7 @@ static void add_open(pid_t pid, json_t *seen)
 		closedir(directory);
 }
 
-// Returns the list inside an object, and frees the object.
+// Returns the list in the member of an object, and frees the object.
 static json_t *list_of(json_t *group)
 {
 	json_t *list = json_array(), *file;

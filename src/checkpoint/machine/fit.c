@@ -43,7 +43,8 @@ static bool has_word(const char *text, const char *word, size_t length)
 	return false;
 }
 
-// A program chooses instructions when it starts, and would be killed by one that this processor lacks.
+// Checks that this processor has the features of the one in the image. Programs choose instructions when they start,
+// and would be killed by an instruction that this processor lacks.
 static enum vg_status fit_cpu(const json_t *description)
 {
 	const json_t *cpu = json_object_get(description, "cpu");
@@ -96,7 +97,7 @@ bool fit_kernel_is_older(const json_t *description, char *ret_warning, size_t ca
 	const char *was = text_of(json_object_get(description, "kernel"), "release");
 	struct utsname here;
 
-	// Compares the first two numbers only: updates of a kernel remove nothing.
+	// Compare the first two numbers of the versions only: updates within a version remove no features.
 	if (!was || uname(&here) < 0 || version_number(here.release) / 100 >= version_number(was) / 100)
 		return false;
 	snprintf(ret_warning, capacity,
@@ -120,8 +121,9 @@ static uint64_t sum_of(const json_t *list, const char *key, const char *otherwis
 	return sum;
 }
 
-// All processes are in host memory before the first device memory moves to a GPU. The memory of processes counts shared
-// memory several times; the files count it once, but have more than memory. The smaller figure is nearer.
+// Checks that all processes fit into host memory: they are there before the first device memory moves to a GPU. There
+// are two estimates, both too high: the memory of the processes counts shared memory several times, and CRIU's files
+// contain more than memory. Uses the smaller one.
 static enum vg_status fit_host_memory(const json_t *description)
 {
 	uint64_t counted = sum_of(json_object_get(description, "processes"), "host_memory", "");

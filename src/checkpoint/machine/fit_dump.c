@@ -1,4 +1,4 @@
-// Checks the room for a dump: device memory moves to host memory first, and everything to the disk.
+// Checks that there is room for a dump: device memory moves to host memory first, and then all memory to the disk.
 #include "checkpoint/machine/fit.h"
 
 #include "base/size.h"
@@ -14,7 +14,7 @@
 
 enum { TMPFS = 0x01021994, RAMFS = 0x858458f6 };
 
-// Adds up the memory of the tree on all GPUs; 0: unknown.
+// Adds up the memory of the tree on all GPUs. Returns 0 if it is unknown.
 static uint64_t sum_memory(const json_t *description)
 {
 	uint64_t sum = 0;
@@ -36,7 +36,7 @@ static enum vg_status fit_disk(const char *directory, uint64_t need, enum vg_com
 	if (statfs(directory, &disk) < 0)
 		return vg_fail(VG_SYSTEM, errno, "%s: %s", directory, strerror(errno));
 	uint64_t have = (uint64_t)disk.f_bavail * (uint64_t)disk.f_bsize;
-	// The compressed size is unknown before the dump. A full disk then rolls the dump back.
+	// The compressed size is unknown before the dump. If the disk becomes full, the dump is rolled back.
 	if (compression)
 		return VG_OK;
 	if ((unsigned long)disk.f_type == TMPFS || (unsigned long)disk.f_type == RAMFS)

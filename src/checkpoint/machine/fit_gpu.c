@@ -1,4 +1,4 @@
-// Compares the GPUs of an image with those of this machine, by the map, or by UUID.
+// Checks that the GPUs of this machine fit those of an image. The map, or the UUID, says which GPU replaces which.
 #include "checkpoint/machine/fit.h"
 
 #include "base/hint.h"
@@ -12,11 +12,11 @@
 
 enum { MOST_USERS = 1024 };
 
-// A GPU of the image.
+// A GPU of the image, and the GPU of this machine that replaces it.
 struct wanted {
-	const char *name, *target; // `target`: the UUID here
-	uint64_t held;		   // 0: none, or unknown
-	size_t users;		   // processes that use it
+	const char *name, *target; // `target`: UUID of the GPU in this machine
+	uint64_t held;		   // bytes that processes used; 0: none, or unknown
+	size_t users;		   // number of processes that use it
 	const json_t *gpu;
 };
 
@@ -45,7 +45,7 @@ static bool used_by(const json_t *process, const char *uuid, bool *ret_known)
 	return false;
 }
 
-// Counts the processes that use the GPU; if that is unknown, all processes with CUDA.
+// Counts the processes that use the GPU. If that is unknown, counts all processes with CUDA.
 static size_t count_users(const json_t *description, const char *uuid)
 {
 	json_t *process;
@@ -69,7 +69,7 @@ static enum vg_status fit_setting(const struct wanted *wanted, const char *key, 
 		      what, here ? "on" : "off", here ? "off" : "on", fix, here ? 0 : 1);
 }
 
-// In the compute mode "exclusive-process" one process may have contexts.
+// Checks the compute mode: in the mode "exclusive-process", only one process may have contexts on the GPU.
 static enum vg_status fit_compute_mode(const struct wanted *wanted, struct vg_gpu *gpu)
 {
 	static struct vg_gpu_process others[MOST_USERS];
@@ -163,7 +163,7 @@ enum vg_status fit_gpus(const json_t *description, const struct vg_process_gpu_p
 			.users = count_users(description, uuid),
 			.gpu = gpu,
 		};
-		// GPUs that no process used do not matter, unless there is a map, which must be complete.
+		// Without a map, ignore GPUs that no process used. A map must be complete.
 		if (status == VG_OK && (wanted.users || pair_count))
 			status = fit_gpu(&wanted);
 	}

@@ -1,4 +1,4 @@
-// Checks the pids and the files that restored processes need.
+// Checks that the pids are free and the files exist that restored processes need.
 #include "checkpoint/machine/fit.h"
 
 #include "base/descriptor.h"
@@ -22,8 +22,7 @@ static const char *text_of(const json_t *group, const char *key)
 
 // ---- pids ---------------------------------------------------------------------------------------------
 
-// Finds the process or thread that has the id, and returns its name, or NULL. *ret_process: the process that it belongs
-// to.
+// Finds the process or thread that has the id, and returns its name, or NULL. *ret_process: pid of the process.
 static const char *find_holder(int id, char text[8192], int *ret_process)
 {
 	char path[64];
@@ -112,7 +111,7 @@ enum vg_status fit_processes(const json_t *description)
 
 // ---- files --------------------------------------------------------------------------------------------
 
-// CRIU opens files by name, and refuses one of another size.
+// Checks the size of a file: CRIU opens files by name, and refuses a file of another size.
 static enum vg_status fit_size(const char *path, json_int_t bytes, const char *what)
 {
 	struct stat info;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Compares UUIDs in any notation.
+// Compares two UUIDs, which may be written differently.
 static bool is_same_uuid(const char *one, const char *other)
 {
 	one += strncmp(one, "GPU-", 4) == 0 ? 4 : 0;
@@ -29,7 +29,7 @@ static bool is_same_uuid(const char *one, const char *other)
 	}
 }
 
-// Returns an index, or -1 if it is a UUID.
+// Parses the index of a GPU. Returns -1 if the text is a UUID.
 static long read_index(const char *text)
 {
 	size_t digits = strspn(text, "0123456789");
@@ -111,7 +111,8 @@ static enum vg_status add_pair(struct gpu_map *map, const json_t *gpus, const st
 	return VG_OK;
 }
 
-// The driver needs a pair for every GPU that the process saw, used or not.
+// Checks that the map has every GPU of the image. The driver needs a pair for every GPU that a process could see, even
+// an unused one.
 static enum vg_status check_whole(const struct gpu_map *map, const json_t *gpus)
 {
 	json_t *gpu;

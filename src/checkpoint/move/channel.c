@@ -33,7 +33,8 @@ static enum vg_status address_of(const char *path, struct sockaddr_un *ret_addre
 	return VG_OK;
 }
 
-// An image has all that a process knew, and restoring one runs its code. So the peer must be the same user or root.
+// Returns whether the peer runs as the same user or root. An image contains all data of a process, and restoring it
+// runs the code in it, so no other user may send or receive one.
 static bool is_trusted(int fd, uid_t *ret_user)
 {
 	struct ucred peer = {.uid = (uid_t)-1};
@@ -57,7 +58,7 @@ static enum vg_status connect_to(const char *path, int *ret_fd)
 	if (fd < 0)
 		return vg_fail(VG_SYSTEM, errno, "a socket: %s", strerror(errno));
 	int r = connect(fd, (struct sockaddr *)&address, sizeof address);
-	// The other side may have bound the socket, and not listen yet.
+	// Retry: the other side may have bound the socket, but does not listen yet.
 	for (int i = 0; i < CONNECT_TRIES && r < 0 && errno == ECONNREFUSED; i++) {
 		usleep(TICK_MS * 1000);
 		r = connect(fd, (struct sockaddr *)&address, sizeof address);
@@ -85,7 +86,7 @@ static enum vg_status listen_at(const char *path, int *ret_fd)
 	if (status)
 		return status;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	// bind() gives the file the mode of the socket's inode.
+	// Set the mode of the socket before bind(), which gives the file the same mode.
 	if (fd >= 0 && fchmod(fd, 0600) == 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0) {
 		if (listen(fd, 1) == 0) {
 			*ret_fd = fd;
@@ -134,7 +135,8 @@ enum vg_status channel_accept(const char *path, struct phase *phase, int *ret_fd
 
 // ---- ssh ---------------------------------------------------------------------------------------------
 
-// Returns whether a remote shell takes the text as one plain word.
+// Returns whether a remote shell takes the text as one word without special characters. `more`: other characters that
+// are allowed.
 static bool is_plain(const char *text, const char *more)
 {
 	for (; *text; text++)
@@ -238,7 +240,7 @@ void channel_close(struct channel *channel)
 {
 	if (channel->fd >= 0)
 		close(channel->fd);
-	// ssh exits when its input ends, unless it has no connection yet: then it is killed.
+	// ssh exits when its input ends. If it has no connection yet, it may not, and is killed.
 	for (int i = 0; channel->ssh > 0; i++) {
 		pid_t r = waitpid(channel->ssh, NULL, WNOHANG);
 		if (r == channel->ssh || (r < 0 && errno != EINTR))

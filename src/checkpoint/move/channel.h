@@ -1,22 +1,22 @@
-// Connections for images: a unix socket of the same user or root, or virgate restore on another machine through ssh.
-// One thread.
+// Opens connections for images: to a unix socket of the same user or root, or through ssh to `virgate restore` on
+// another machine. One thread.
 #pragma once
 #include "checkpoint/process/phase.h"
 #include "virgate/process.h"
 
 struct channel {
-	int fd;		// for reading and writing
-	pid_t ssh;	// 0: not ssh
-	int complaints; // standard error of ssh; -1: not ssh
+	int fd;		// descriptor for reading and writing
+	pid_t ssh;	// pid of ssh; 0: no ssh
+	int complaints; // descriptor of ssh's standard error; -1: no ssh
 };
 
-// Connects. "unix:PATH": a process must listen there. "ssh:[USER@]HOST": starts ssh, or the program in VIRGATE_SSH,
-// without prompts, and passes the map and `simulate`, the specification of a simulated GPU or "". INVALID, NOT_FOUND
-// (no listener, or no ssh), DENIED (another user listens), SYSTEM.
+// Connects to `to`. For "unix:PATH", a process must listen there. For "ssh:[USER@]HOST", starts ssh, or the program in
+// VIRGATE_SSH, without prompts. Passes the map of GPUs, and `simulate`, the specification of a simulated GPU or "".
+// INVALID, NOT_FOUND (no listener, or no ssh), DENIED (another user listens), SYSTEM.
 enum vg_status channel_open(const char *to, const struct vg_process_gpu_pair *gpus, size_t gpu_count,
 			    const char *simulate, struct channel *ret_channel);
 // Listens at `path` for one connection of this user or root. The socket must not exist before, and is removed
-// afterwards. EXISTS, STATE (stopped), SYSTEM.
+// afterwards. EXISTS, STATE (the phase wants to stop), SYSTEM.
 enum vg_status channel_accept(const char *path, struct phase *phase, int *ret_fd);
 // Returns the last message of ssh, or "".
 const char *channel_complaint(const struct channel *channel, char *text, size_t capacity);

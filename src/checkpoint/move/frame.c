@@ -20,7 +20,7 @@ enum { TICK_MS = 100 };
 
 struct frame_header {
 	uint32_t type, bytes;
-	uint64_t sum; // XXH3 of the two words above and the payload, seeded with the frame's number
+	uint64_t sum; // XXH3 of the members above and the payload, seeded with the frame's number
 };
 
 static uint64_t sum_of(const struct frame_header *header, uint64_t number, const void *head, size_t head_bytes,
@@ -45,7 +45,7 @@ static enum vg_status fail_connection(const struct frames *frames, int error)
 	return vg_fail(VG_SYSTEM, error, "the connection: %s", strerror(error));
 }
 
-// Returns whether to stop: the phase wants to, and the patience for the other side has ended.
+// Returns whether to stop waiting: the phase wants to stop, and the further time for the other side is over.
 static bool must_stop(struct frames *frames)
 {
 	if (!frames->phase || !frames->may_stop || !frames->phase->stop)
@@ -74,7 +74,7 @@ static enum vg_status wait_for_events(struct frames *frames, int fd, short event
 	}
 }
 
-// Writes without SIGPIPE: a closed pipe returns an error.
+// Writes without causing SIGPIPE: a closed pipe returns an error.
 static ssize_t write_quietly(int fd, const void *data, size_t bytes)
 {
 	sigset_t pipe, before, waiting;
@@ -109,7 +109,7 @@ enum vg_status frames_write_plain(struct frames *frames, const void *data, size_
 	return VG_OK;
 }
 
-// *ret_count is less than `bytes` only at the end of the input.
+// Reads `bytes` bytes. *ret_count is less only at the end of the input.
 static enum vg_status read_some(struct frames *frames, void *data, size_t bytes, size_t *ret_count)
 {
 	size_t done = 0;

@@ -11,7 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-// Lists the packs that were received. An index may refer to no others.
+// Lists the packs that were received. An index must not refer to any other packs.
 static enum vg_status list_packs(const struct prefill *prefill, struct image_files *ret_files)
 {
 	const struct packs *packs = prefill->packs;
@@ -24,7 +24,7 @@ static enum vg_status list_packs(const struct prefill *prefill, struct image_fil
 		free(names);
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu packs", packs->count);
 	}
-	files[0].name = names[0]; // what free_list() frees
+	files[0].name = names[0]; // free_list() frees it through this pointer
 	for (size_t i = 0; i < packs->count; i++) {
 		snprintf(names[i], sizeof names[i], DEVICE_PACK_FORMAT, (unsigned)i);
 		bool is_there = fstatat(packs->store->lock, names[i], &info, AT_SYMLINK_NOFOLLOW) == 0;
@@ -55,7 +55,7 @@ static enum vg_status parse_index(const struct prefill *prefill, const void *dat
 	return wrong ? vg_fail(VG_INTEGRITY, 0, "the index of a precopy round %s", wrong) : VG_OK;
 }
 
-// Returns the position of the memory in the prefill's index, or -1 if it has no file.
+// Returns the index of the memory in the prefill's index, or -1 if the prefill has no file for it.
 static ssize_t find_memory(const struct prefill *prefill, const struct device_memory *memory)
 {
 	for (size_t i = 0; prefill && i < prefill->index.memory_count; i++)
@@ -64,7 +64,7 @@ static ssize_t find_memory(const struct prefill *prefill, const struct device_me
 	return -1;
 }
 
-// Creates files for the memories without one if the file system has at least twice their size free.
+// Makes a file for each memory without one, if the file system has at least twice the memory's size free.
 static void make_files(const struct device_index *index, int *fds)
 {
 	struct statvfs info;
@@ -88,7 +88,8 @@ static void close_files(struct prefill *prefill)
 	prefill->fds = NULL;
 }
 
-// Makes the fill read all blocks of packs that are not checked, also those that the file has from another pack.
+// Marks blocks as missing in the file if they are in a pack that is not checked yet. The fill then reads all blocks of
+// such a pack, even if the file has them from another pack.
 static void forget_unchecked(const struct prefill *prefill, const struct device_block *blocks,
 			     struct device_block *have, size_t count)
 {
@@ -108,7 +109,8 @@ static enum vg_status fill_file(const struct prefill *prefill, const struct devi
 	return device_in_fill(&dir, index, memory, have, fd, phase, NULL);
 }
 
-// Fills a file for each memory of the index. `have`: an array for the blocks that the files hold already.
+// Fills a file for each memory of the index. `have`: receives, for each memory, the blocks that its file contains
+// already.
 static enum vg_status fill_files(struct prefill *prefill, const struct device_index *index, int *fds,
 				 struct device_block **have, struct phase *phase)
 {
@@ -122,21 +124,22 @@ static enum vg_status fill_files(struct prefill *prefill, const struct device_in
 		have[i] = prefill->index.blocks + device_index_first(&prefill->index, (size_t)before);
 		prefill->fds[before] = -1;
 	}
-	close_files(prefill); // frees the room of processes that have ended
+	close_files(prefill); // free the host memory of processes that have ended
 	make_files(index, fds);
 	for (size_t i = 0; i < index->memory_count && status == VG_OK; i++) {
 		if (fds[i] >= 0)
 			status = fill_file(prefill, index, i, have[i], fds[i], phase);
 		if (status != VG_INSUFFICIENT)
 			continue;
-		close(fds[i]); // the restore fills it, as without precopy
+		close(fds[i]); // the restore makes and fills a new file, as without precopy
 		fds[i] = -1;
 		status = VG_OK;
 	}
 	return status;
 }
 
-// The index of its round has all blocks of a pack. If every memory has a file, all of these blocks were read.
+// Marks all packs of the index as checked if every memory has a file. The index of a round lists all blocks of each
+// pack, so all of them were read and compared.
 static void mark_checked(const struct prefill *prefill)
 {
 	const struct device_index *index = &prefill->index;
@@ -149,7 +152,7 @@ static void mark_checked(const struct prefill *prefill)
 			prefill->packs->is_checked[index->blocks[i].pack] = true;
 }
 
-// Removes the packs that the index does not use: those of earlier rounds, whose blocks have changed since.
+// Removes the packs that the index does not use. These are packs of earlier rounds, whose blocks have changed since.
 static void remove_unused(const struct prefill *prefill)
 {
 	const struct device_index *index = &prefill->index;

@@ -1,4 +1,4 @@
-// Fills host memory of processes during the precopy rounds of a migration, so that little is left to do when the
+// Fills host memory for processes during the precopy rounds of a migration, so that less remains to be done when the
 // processes arrive. One thread.
 #pragma once
 #include "checkpoint/image/device_index.h"
@@ -7,17 +7,18 @@
 
 struct prefill {
 	struct packs *packs;
-	struct device_index index; // what the files hold
-	int *fds;		   // a file for each memory of the index; -1: there was no room
+	struct device_index index; // index of the contents of the files
+	int *fds;		   // a file for each memory of the index; -1: no room for one
 };
-// Fills the files with the blocks that have changed since the last precopy round. Marks the packs of the round as
-// checked if there was room for every memory, and removes the packs that the index does not use. `prefill` is a struct
+// Fills the files with the blocks that have changed since the last precopy round. If there was room for every memory,
+// marks the packs of the round as checked. Removes the packs that the index does not use. `prefill` points to a struct
 // prefill. `phase` may be NULL. INTEGRITY, STATE (the phase wants to stop), SYSTEM, NO_MEMORY.
 enum vg_status prefill_round(void *prefill, const void *index, size_t length, struct phase *phase);
-// Returns the file for the memory of a process, and the blocks that it holds; -1: no file of this size. The prefill
-// keeps the file.
+// Returns the file for the memory of a process, and the blocks that the file contains. Returns -1 if there is no file
+// of this size. The prefill keeps ownership of the file.
 int prefill_find(const struct prefill *prefill, const struct device_memory *memory,
 		 const struct device_block **ret_have);
-// The same, but the caller closes the file, and prefill_find() does not find it any more. The prefill keeps the blocks.
+// Takes the file that prefill_find() would return; the caller closes it, and prefill_find() does not find it any more.
+// The prefill keeps ownership of the blocks.
 int prefill_take(struct prefill *prefill, const struct device_memory *memory, const struct device_block **ret_have);
 void prefill_finish(struct prefill *prefill);

@@ -18,7 +18,8 @@ struct header {
 	char boot[40];
 };
 
-// Identifies this kernel and pid namespace. No other machine or container has the same.
+// Identifies this kernel and pid namespace in the header. Two machines or containers never have the same
+// identification.
 static void say_where(struct header *header)
 {
 	struct stat info;

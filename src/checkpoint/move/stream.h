@@ -1,6 +1,7 @@
-// An image as a stream of bytes: a header, then frames: the text of virgate.json, the name and the data of each file
-// without its holes, and an end. In version 2 packs of device memory are sent first, in precopy rounds. A file of the
-// image that is such a pack is not sent again. The receiver trusts nothing before it has verified it. One thread.
+// Sends and receives an image as a stream of bytes: a header, then frames. The frames have the text of virgate.json,
+// the name and data of each file without its holes, and an end. In version 2, packs of device memory are sent before
+// the image, in precopy rounds; files of the image that are such packs are not sent again. The receiver trusts nothing
+// before it has verified it. One thread.
 #pragma once
 #include "checkpoint/image/device_index.h"
 #include "checkpoint/image/image.h"
@@ -8,42 +9,41 @@
 
 struct stream_header {
 	bool answers;	     // the sender waits for FRAME_READY and sends FRAME_GO
-	bool same_processes; // the receiver sees the sender's processes: same machine, same pid namespace
+	bool same_processes; // the receiver sees the sender's processes: same kernel and pid namespace
 	bool has_packs;	     // packs are sent before the image
 };
 
-// Packs that were transferred, by number. The sender keeps each file open, so that its inode number is not reused. The
-// receiver has them as files in a draft.
+// The packs that were transferred, by number. The sender keeps the file of each pack open, so that its inode number is
+// not reused. The receiver stores the packs as files in a draft.
 struct packs {
-	int *fds; // a sender's; -1: closed, since no round uses the pack any more
+	int *fds; // sender: file of each pack; -1: closed, because no round uses the pack any more
 	size_t count;
-	const struct image_draft *store; // a receiver's
-	// A receiver's: called after the packs of a precopy round, with the index of the memory that they hold. May be
-	// NULL.
+	const struct image_draft *store; // receiver: draft in which the packs are stored
+	// Receiver: called after the packs of a precopy round, with the index of the round. May be NULL.
 	enum vg_status (*round)(void *user, const void *index, size_t length, struct phase *phase);
 	void *user;
 	uint64_t bytes;
-	bool *is_checked; // a receiver's, by number: all blocks of the pack were read and have their checksums
-	bool *is_trusted; // a receiver's, by the number of the image's pack: a link to a pack that was checked
+	bool *is_checked; // receiver, by number: all blocks of the pack were read and have their checksums
+	bool *is_trusted; // receiver, by the pack's number in the image: the pack is a link to a checked pack
 };
-// Sends a file as the next pack, unless it was sent already. Takes the descriptor. Counts its bytes in the phase of the
-// frames. *ret_number: the number of the pack. *ret_bytes: how many bytes were sent. SYSTEM, NO_MEMORY, and as
-// frame_write().
+// Sends a file as the next pack, unless it was sent already. Takes ownership of the descriptor. Counts the bytes in the
+// phase of the frames. *ret_number: number of the pack. *ret_bytes: how many bytes were sent. SYSTEM, NO_MEMORY, and
+// the errors of frame_write().
 enum vg_status stream_send_pack(struct frames *frames, struct packs *packs, int consume_fd, uint32_t *ret_number,
 				uint64_t *ret_bytes);
 enum vg_status stream_send_index(struct frames *frames, const void *index, size_t length);
 enum vg_status stream_end_packs(struct frames *frames);
-// Receives all packs into the store's directory. INTEGRITY, INSUFFICIENT (the disk would lose its reserve, with need
-// and have), SYSTEM, NO_MEMORY, and as `round`.
+// Receives all packs into the directory of packs->store. INTEGRITY, INSUFFICIENT (too little of the disk would remain
+// free, with need and have), SYSTEM, NO_MEMORY, and the errors of packs->round().
 enum vg_status stream_receive_packs(struct frames *frames, struct packs *packs);
-// Closes the sender's files that the index does not use; `index` has the numbers of the packs as they were sent. Such a
-// file is sent again if it is needed after all. NO_MEMORY.
+// Closes the sender's files of packs that the index does not use. `index` contains the numbers with which the packs
+// were sent. If a closed file is needed after all, it is sent again. NO_MEMORY.
 enum vg_status packs_close_unused(struct packs *packs, const struct device_index *index);
 void packs_finish(struct packs *packs);
 
 enum vg_status stream_begin(struct frames *frames, bool answers, bool has_packs);
-// Sends the header, unless `begun`, and the image. Counts its bytes in the phase of the frames. Errors as
-// frame_write(), and as image_read() before anything was sent.
+// Sends the image, and before it the header unless `begun`. Counts the bytes in the phase of the frames. Errors of
+// frame_write(), and of image_read() before anything was sent.
 enum vg_status stream_send(struct frames *frames, const struct image_dir *dir, bool begun);
 
 // Reads the header. PROTOCOL: not the stream of an image. UNSUPPORTED: a later version.

@@ -24,12 +24,12 @@ struct receiver {
 	struct frames *frames;
 	struct image_draft *draft;
 	struct image_files files;
-	char *text; // of the description
+	char *text; // text of the description
 	size_t length;
 	int directory; // the draft's directory
-	int fd;	       // the file that is being received; -1: none
+	int fd;	       // descriptor of the file that is being received; -1: none
 	const struct image_file *file;
-	uint64_t at; // the next data of the file starts here or later
+	uint64_t at; // offset in the file at which the next data may begin
 	uint64_t count;
 };
 
@@ -85,7 +85,7 @@ static enum vg_status check_room(const struct receiver *receiver)
 	return status;
 }
 
-// Gives the file that was received last its size, and closes it.
+// Sets the size of the file that was received last, and closes it.
 static enum vg_status end_file(struct receiver *receiver)
 {
 	int r = 0;
@@ -98,7 +98,7 @@ static enum vg_status end_file(struct receiver *receiver)
 	return r ? stream_failed(receiver->frames, r, receiver->draft->directory, receiver->file->name) : VG_OK;
 }
 
-// Reads the name of the next file, and makes its directory.
+// Reads the name of the next file, and creates the directory that contains it.
 static enum vg_status take_name(struct receiver *receiver, const unsigned char *text, size_t length)
 {
 	const struct frames *frames = receiver->frames;
@@ -113,7 +113,7 @@ static enum vg_status take_name(struct receiver *receiver, const unsigned char *
 	memcpy(name, text, length);
 	name[length] = '\0';
 	receiver->file = image_files_find(&receiver->files, name);
-	// At most one directory deep, and not outside the image.
+	// Reject a name outside the image, or more than one directory deep.
 	if (!receiver->file || !image_name_is_sound(name, &tree))
 		return fail_frame(receiver, "the name of a file that the image does not have");
 	if (tree >= receiver->draft->trees)
@@ -141,7 +141,7 @@ static enum vg_status begin_file(struct receiver *receiver)
 	return VG_OK;
 }
 
-// Links a pack that was received before the image.
+// Links a pack that was received before the image under the name of a file of the image.
 static enum vg_status link_file(struct receiver *receiver)
 {
 	const struct frames *frames = receiver->frames;
@@ -295,7 +295,8 @@ static enum vg_status no_pack(const struct frames *frames, const char *what)
 		       what);
 }
 
-// The receiver does not know how many packs the sender has, so packs must leave a part of the disk free.
+// Checks that the disk keeps its reserve. The receiver does not know how many packs the sender will send, so they must
+// leave a part of the disk free.
 static enum vg_status check_reserve(const struct frames *frames, const struct packs *packs, uint64_t bytes)
 {
 	char text[2][VG_SIZE_TEXT];
@@ -359,7 +360,7 @@ static enum vg_status take_pack_data(struct frames *frames, struct packs *packs,
 	return VG_OK;
 }
 
-// The part of the index of a precopy round that was received.
+// The text of an index that is received in parts, after the packs of a precopy round.
 struct text {
 	char *bytes;
 	size_t length;

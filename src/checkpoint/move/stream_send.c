@@ -26,13 +26,13 @@ static enum vg_status send_description(struct frames *frames, const struct image
 		count = vg_read_all(fd, piece, PIECE, -1);
 		if (count < 0)
 			return stream_failed(frames, (int)-count, dir->path, IMAGE_DESCRIPTION);
-		// An empty frame ends the text.
+		// The last frame is empty, which ends the text.
 		status = frame_write(frames, FRAME_DESCRIPTION, piece, (size_t)count, NULL, 0);
 	} while (status == VG_OK && count > 0);
 	return status;
 }
 
-// Returns the number of the pack that is this file, or -1.
+// Returns the number of the pack that is the same file as `fd`, or -1.
 static ssize_t find_pack(const struct packs *packs, int fd)
 {
 	struct stat file, sent;
@@ -65,7 +65,7 @@ static enum vg_status send_extent(struct frames *frames, const char *dir, const 
 	return VG_OK;
 }
 
-// Sends the file without its holes.
+// Sends the contents of the file, without its holes.
 static enum vg_status send_contents(struct frames *frames, const char *dir, const char *name, int fd, void *piece)
 {
 	enum vg_status status = VG_OK;

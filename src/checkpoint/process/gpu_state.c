@@ -18,7 +18,8 @@ enum { TRIES = 5, PAUSE_US = 200000, TICK_NS = 100000000 };
 
 struct work;
 
-// The step of one process, on a thread of its own. Keeps the last error, which belongs to that thread.
+// A step of the driver for one process, which runs on its own thread. Keeps the error, because the last error belongs
+// to a thread.
 struct step {
 	struct work *work;
 	struct vg_process *process;
@@ -34,8 +35,8 @@ struct work {
 	unsigned timeout_ms;
 	const struct vg_process_gpu_pair *pairs;
 	size_t pair_count;
-	struct phase *phase; // ticked during the wait; may be NULL
-	bool back;	     // skip processes that have ended, continue stopped ones
+	struct phase *phase; // phase_tick() is called during the wait; may be NULL
+	bool back;	     // rollback: skip processes that have ended, continue stopped ones
 };
 
 static void *run_step(void *user)
@@ -56,7 +57,7 @@ static bool has_ended(const struct tree_process *process)
 	return vg_process_is_dead(process->pid, process->start_time);
 }
 
-// Waits for a step. Continues stopped processes meanwhile, because the driver needs their answers.
+// Waits until a step has ended. Continues stopped processes meanwhile, because the driver needs their answers.
 static void wait_for_step(const struct tree *tree, const struct work *work, pthread_t thread)
 {
 	struct timespec until;
@@ -75,7 +76,8 @@ static void wait_for_step(const struct tree *tree, const struct work *work, pthr
 	}
 }
 
-// Runs the step for every CUDA process, and waits for all. Returns the first failure, in the order of the tree.
+// Runs the step for every CUDA process, each on a thread, and waits for all. Returns the first failure, in the order of
+// the tree.
 static enum vg_status run_all(const struct tree *tree, struct work *work)
 {
 	struct step *steps = calloc(tree->cuda_count ? tree->cuda_count : 1, sizeof *steps);
@@ -88,7 +90,7 @@ static enum vg_status run_all(const struct tree *tree, struct work *work)
 			steps[count++] = (struct step){.work = work, .process = tree->processes[i].cuda};
 	for (size_t i = 0; i < count; i++)
 		steps[i].started = pthread_create(&steps[i].thread, NULL, run_step, &steps[i]) == 0;
-	// Run the steps here for which no thread could be created.
+	// If a thread could not be created, run its step on this thread.
 	for (size_t i = 0; i < count; i++)
 		if (!steps[i].started)
 			run_step(&steps[i]);
@@ -125,8 +127,8 @@ static enum vg_status unlock_process(struct vg_process *process, const struct wo
 	return vg_process_unlock(process);
 }
 
-// Moves the process one step towards running. If the driver does not report the state, tries all steps: the driver
-// refuses those that do not fit.
+// Brings the process one state nearer to running. If the driver does not report the state, tries all steps, and the
+// driver refuses those that do not fit the state.
 static enum vg_status step_back(struct vg_process *process, enum vg_process_state *ret_state)
 {
 	struct vg_kept_error kept;
@@ -145,7 +147,8 @@ static enum vg_status step_back(struct vg_process *process, enum vg_process_stat
 	return *ret_state == VG_PROCESS_LOCKED ? vg_process_unlock(process) : VG_OK;
 }
 
-// Retries after a failure: other processes may free the memory that is missing.
+// Brings a process back to running. Retries after a failure, because other processes may free the memory that is
+// missing.
 static enum vg_status roll_back_process(struct vg_process *process, const struct work *work)
 {
 	enum vg_process_state state = VG_PROCESS_FAILED;
@@ -156,7 +159,7 @@ static enum vg_status roll_back_process(struct vg_process *process, const struct
 	do {
 		status = step_back(process, &state);
 		if (status == VG_NOT_FOUND && !refusal_maps_cuda(vg_process_pid(process)))
-			return VG_OK; // it has called exec, as a shell does
+			return VG_OK; // the process has called exec, as a shell does, so CUDA is not loaded any more
 		if (status && --tries)
 			usleep(PAUSE_US);
 	} while (tries && (status || state == VG_PROCESS_CHECKPOINTED || state == VG_PROCESS_LOCKED));
@@ -199,7 +202,8 @@ enum vg_status gpu_roll_back(const struct tree *tree)
 	if (status == VG_OK)
 		return VG_OK;
 	snprintf(text, sizeof text, "%s", error->text);
-	// The answer of an H200 for imported memory. Nothing shows earlier that a process has such memory.
+	// An H200 returns these errors for imported memory. Nothing shows before this step that a process has such
+	// memory.
 	bool foreign = error->code == CUDA_ERROR_INVALID_VALUE || error->code == CUDA_ERROR_NOT_SUPPORTED;
 	return vg_fail(
 		VG_STATE, error->code, "%s%s", text,

@@ -4,14 +4,14 @@
 #include "checkpoint/process/phase.h"
 #include "checkpoint/process/tree.h"
 
-// Locks all processes at the same time, since the work of one may wait for another. Ticks `phase`. NOT_READY: work did
-// not end in time. After any failure some processes are locked.
+// Locks all processes at the same time, since the work of one may wait for another. Calls phase_tick(). NOT_READY: work
+// did not end in time. After a failure, some processes may be locked.
 enum vg_status gpu_lock(const struct tree *tree, unsigned timeout_ms, struct phase *phase);
 enum vg_status gpu_checkpoint(const struct tree *tree, struct phase *phase);
-// `pairs`: see vg_process_restore().
+// Restores all processes to the GPU. `pairs`: see vg_process_restore().
 enum vg_status gpu_restore(const struct tree *tree, const struct vg_process_gpu_pair *pairs, size_t count,
 			   struct phase *phase);
 enum vg_status gpu_unlock(const struct tree *tree);
-// Returns each process to running, from any state. Skips processes that have ended, and continues stopped ones. STATE:
-// a process is not running; the error says its state.
+// Brings each process back to running, from any state. Skips processes that have ended, and continues stopped ones.
+// STATE: a process is not running; the error says its state.
 enum vg_status gpu_roll_back(const struct tree *tree);

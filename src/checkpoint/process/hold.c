@@ -15,8 +15,8 @@
 
 enum { PAUSE_US = 20000 };
 
-// Locks a file of the process itself: it needs no directory and no cleaning up, and cannot belong to a later process
-// with the same pid. Only a process that may read the target's environment can open the file, so no other user can
+// Locks /proc/PID/environ of the process. This file needs no directory and no cleanup, and cannot belong to a later
+// process with the same pid. Only a process that may read the target's environment can open it, so no other user can
 // block a dump.
 static enum vg_status lock_environment(const struct tree_process *process, uint64_t deadline, int *ret_hold)
 {
@@ -26,7 +26,7 @@ static enum vg_status lock_environment(const struct tree_process *process, uint6
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	*ret_hold = -1;
 	if (fd < 0 && errno == ESRCH)
-		return VG_OK; // it has ended, so no lock is needed
+		return VG_OK; // the process has ended, so no lock is needed
 	if (fd < 0)
 		return vg_fail(errno == ENOENT ? VG_NOT_FOUND : VG_DENIED, errno,
 			       "process %d (%s) cannot be looked into: %s%s", (int)process->pid, process->command,

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Reads one number from a file, or the number after a key. Returns false if there is no number ("max").
+// Reads one number from a file, or the number after `key` in the file. Returns false if the value is not a number, such
+// as "max".
 static bool read_number(const char *directory, const char *name, const char *key, uint64_t *ret_number)
 {
 	char path[PATH_MAX + 64], text[8192], *end;
@@ -26,7 +27,7 @@ static bool read_number(const char *directory, const char *name, const char *key
 	return end != at;
 }
 
-// The files of the two versions of control groups.
+// The names of the files in a version of control groups.
 struct names {
 	const char *root, *limit, *usage, *cache[2];
 };
@@ -38,7 +39,8 @@ static const struct names names[] = {
 	 {"\ntotal_inactive_file ", "\ntotal_active_file "}},
 };
 
-// Applies the limit of a group. Cached file data does not count as used: the kernel can drop it.
+// Lowers the free memory to what the limit of a control group leaves. Cached file data does not count as used, because
+// the kernel can drop it.
 static void narrow_by_group(const char *directory, const struct names *files, struct free_memory *memory)
 {
 	uint64_t limit, used, cache[2] = {0};
@@ -54,8 +56,7 @@ static void narrow_by_group(const char *directory, const struct names *files, st
 		*memory = (struct free_memory){left, true};
 }
 
-// Applies the limits of the group and of its ancestors. A container may not see all of these directories; those that it
-// sees count.
+// Applies the limits of the group and of its ancestors. Skips directories that are not visible in a container.
 static void narrow_by_groups(const char *group, const struct names *files, struct free_memory *memory)
 {
 	char directory[PATH_MAX];

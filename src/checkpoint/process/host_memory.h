@@ -1,4 +1,4 @@
-// How much more host memory a process can allocate. Any thread.
+// Finds out how much more host memory a process can allocate. Any thread.
 #pragma once
 #include "virgate/status.h"
 
@@ -8,10 +8,11 @@
 
 struct free_memory {
 	uint64_t bytes;
-	bool by_group; // a control group of the process sets this limit, not the machine
+	bool by_group; // the limit comes from a control group of the process, not from the machine
 };
-// Finds the least of what the machine has available and what the limits of the process's control groups leave. Returns
-// false if the kernel does not say.
+// Finds the free memory: the least of what the machine has available and what each control group of the process leaves.
+// Returns false if the kernel does not report it.
 bool host_memory_find_free(pid_t pid, struct free_memory *ret_memory);
-// Refuses with INSUFFICIENT (with need and have) if `what` needs more than is free. Returns VG_OK if that is unknown.
+// Fails with INSUFFICIENT (with need and have) if `need` is more than the free memory. `what` names the purpose in the
+// message. Returns VG_OK if the free memory is unknown.
 enum vg_status host_memory_check(pid_t pid, uint64_t need, const char *what);

@@ -1,4 +1,4 @@
-// The progress of a dump or a restore. One thread; any thread may add to `bytes`.
+// Reports the progress of a dump or a restore. One thread; any thread may add to `bytes`.
 #pragma once
 #include "virgate/checkpoint.h"
 
@@ -10,18 +10,19 @@ struct phase {
 	void *user;
 	struct vg_checkpoint_result *result;
 	enum vg_checkpoint_phase now;
-	uint64_t since;		// ns; 0: no phase has begun
-	uint64_t reported;	// ns, of the last call of `progress`
-	_Atomic uint64_t bytes; // done in this phase; any thread may add to it
-	uint64_t total;		// of this phase; 0: unknown
+	uint64_t since;		// start of this phase, in ns; 0: no phase has begun
+	uint64_t reported;	// time of the last call of `progress`, in ns
+	_Atomic uint64_t bytes; // bytes done in this phase; any thread may add to it
+	uint64_t total;		// bytes to do in this phase; 0: unknown
 	bool stop;		// the progress function has asked to stop
 };
 
 // Ends the current phase and begins the next one. STATE: the progress function has asked to stop.
 enum vg_status phase_begin(struct phase *phase, enum vg_checkpoint_phase next);
-// The same, after the point where a stop is possible.
+// Begins the next phase like phase_begin(), but ignores a request to stop. For phases after which the operation must be
+// completed.
 void phase_go_on(struct phase *phase, enum vg_checkpoint_phase next);
 // Reports the progress, at most ten times a second. Call it often during a long phase. If the progress function asks to
-// stop, `stop` is set, and the next phase_begin() fails. `phase` is a struct phase.
+// stop, sets `stop`, and the next phase_begin() fails. `phase` points to a struct phase.
 void phase_tick(void *phase);
 void phase_end(struct phase *phase);

@@ -34,7 +34,8 @@ enum vg_status refuse(enum refusal refusal, int code, const char *format, ...)
 	return vg_fail(reasons[refusal].status, code, "refused (%s): %s", reasons[refusal].name, text);
 }
 
-// The process at the other end of the terminal is not part of the dump, so a restore cannot connect the two again.
+// Returns whether the process leads a session with a terminal. The process at the terminal's other end is not part of
+// the dump, so a restore could not connect the two again.
 static bool leads_a_terminal(pid_t pid)
 {
 	char path[64], text[1024];
@@ -153,7 +154,7 @@ static enum vg_status check_state(const struct tree_process *process)
 		      pid, process->command, vg_process_state_name(state), vg_hint_own_sim(), pid);
 }
 
-// A MIG device is a part of a GPU. The driver does not checkpoint processes on it.
+// Refuses processes on a MIG device, a part of a GPU: the driver does not checkpoint them.
 static enum vg_status check_mig(const struct tree *tree)
 {
 	struct vg_gpu_process *processes = calloc(MOST_GPU_PROCESSES, sizeof *processes);
@@ -162,7 +163,7 @@ static enum vg_status check_mig(const struct tree *tree)
 	size_t gpu_count, count;
 
 	if (!processes || vg_gpu_all(gpus, MOST_GPUS, &gpu_count))
-		gpu_count = 0; // without NVML, the driver refuses such processes itself
+		gpu_count = 0; // without NVML, rely on the driver, which refuses such processes
 	for (size_t g = 0; g < gpu_count; g++) {
 		if (vg_gpu_processes(gpus[g], processes, MOST_GPU_PROCESSES, &count))
 			continue;

@@ -1,4 +1,4 @@
-// Finds open files and mappings in /proc/PID/fd and /proc/PID/maps: devices, which cannot be restored, and pages of the
+// Finds open files and mappings that a dump cannot save, in /proc/PID/fd and /proc/PID/maps: devices, and pages of the
 // broker.
 #include "base/hint.h"
 #include "base/status.h"
@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-// Finds the first descriptor or mapping that `wanted` accepts.
+// A search for the first descriptor or mapping that `wanted` accepts.
 struct search {
-	bool (*wanted)(const char *path, size_t mapped); // `mapped`: bytes; 0 for a descriptor
-	const char *what;				 // "a descriptor of"; NULL: not found
+	bool (*wanted)(const char *path, size_t mapped); // `mapped`: size of the mapping; 0: a descriptor
+	const char *what;				 // how it is open, such as "a descriptor of"; NULL: not found
 	char path[128];
 };
 
@@ -90,13 +90,13 @@ bool refusal_maps_cuda(pid_t pid)
 	return search_mappings(pid, &search) == VG_OK && search.what;
 }
 
-// The daemon names these files, in its runtime directory.
+// Returns whether the file is a page of the broker. The daemon names these files in its runtime directory.
 static bool is_page(const char *path, size_t mapped)
 {
 	return mapped == VG_PAGE_SIZE && strstr(path, "/publications/");
 }
 
-// Files that the driver uses for CUDA IPC events, and NCCL for its shared memory.
+// Returns whether the file is one of those that the driver uses for CUDA IPC events, or NCCL for shared memory.
 static bool is_ipc(const char *path, size_t mapped)
 {
 	return mapped && (strncmp(path, "/dev/shm/cuda.shm.", 18) == 0 || strncmp(path, "/dev/shm/nccl-", 14) == 0);

@@ -40,7 +40,7 @@ int tool_find(const char *variable, const char *name, char ret_path[PATH_MAX])
 	for (const char *at = directories ? directories : "/usr/sbin:/usr/bin:/sbin:/bin"; at;) {
 		const char *end = strchr(at, ':');
 		int length = end ? (int)(end - at) : (int)strlen(at);
-		// An empty entry means the current directory. Never run programs from there.
+		// Skip empty entries of PATH, which mean the current directory: never run programs from there.
 		if (length > 0 && snprintf(ret_path, PATH_MAX, "%.*s/%s", length, at, name) < PATH_MAX) {
 			int r = check_executable(ret_path);
 			if (r == 0)
@@ -71,7 +71,7 @@ int tool_start(const struct tool_start *start, pid_t *ret_pid)
 	for (int fd = 0; fd <= 2 && r == 0; fd++)
 		r = start->fds[fd] < 0 ? posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0)
 				       : posix_spawn_file_actions_adddup2(&actions, start->fds[fd], fd);
-	// The same number twice clears close-on-exec.
+	// Duplicating a descriptor to the same number clears its close-on-exec flag.
 	for (size_t i = 0; i < start->keep_count && r == 0; i++)
 		r = posix_spawn_file_actions_adddup2(&actions, start->keep[i], start->keep[i]);
 	if (r == 0)
@@ -88,7 +88,7 @@ int tool_start(const struct tool_start *start, pid_t *ret_pid)
 	return -r;
 }
 
-// Reads until the other end is closed. Returns 0, -ETIMEDOUT, -ECANCELED or another -errno.
+// Reads the program's output until the other end is closed. Returns 0, -ETIMEDOUT, -ECANCELED or another -errno.
 static int read_output(const struct tool_run *run, int input, uint64_t deadline)
 {
 	char dropped[4096];
@@ -128,7 +128,7 @@ static int exit_code(int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Waits for the exit: the program may have closed its output and still run.
+// Waits until the program exits. It may have closed its output and still run.
 static int wait_for_exit(const struct tool_run *run, pid_t pid, uint64_t deadline)
 {
 	for (useconds_t pause = 500;; pause = pause < 20000 ? 2 * pause : pause) {
@@ -146,8 +146,8 @@ static int wait_for_exit(const struct tool_run *run, pid_t pid, uint64_t deadlin
 	}
 }
 
-// Kills the program and all its descendants, which may be in other sessions and start more processes. Returns `reason`;
-// or its exit status if it has ended by itself: then its descendants stay.
+// Kills the program and all its descendants, which may be in other sessions and may start more processes. Returns
+// `reason`. If the program has already exited by itself, spares its descendants and returns its exit status.
 static int kill_descendants(pid_t pid, int reason)
 {
 	struct tree tree = {0};

@@ -25,7 +25,7 @@ static enum vg_status add_process(struct tree *tree, pid_t pid, const struct pro
 	int r = vg_process_start_time(pid, &grown[tree->count].start_time);
 	if (r == 0)
 		tree->count++;
-	// A process that has ended meanwhile is left out.
+	// Leave out a process that has ended meanwhile.
 	return VG_OK;
 }
 
@@ -37,7 +37,8 @@ static const struct tree_process *find_process(const struct tree *tree, pid_t pi
 	return NULL;
 }
 
-// Adds one more generation. The pid of a child may be lower than its parent's.
+// Adds the children of all processes in the tree. Searches all processes, because the pid of a child may be lower than
+// its parent's.
 static enum vg_status add_children(struct tree *tree, bool *ret_grown)
 {
 	DIR *directory = opendir("/proc");
@@ -210,7 +211,7 @@ void tree_end(const struct tree *tree)
 			usleep(1000);
 }
 
-// Compares a tree with what was found later.
+// Compares a tree with one that was found later. STATE: they differ.
 static enum vg_status compare_trees(const struct tree *tree, const struct tree *now)
 {
 	for (size_t i = 0; i < tree->count; i++) {
