@@ -147,7 +147,7 @@ static enum vg_status step_back(struct vg_process *process, enum vg_process_stat
 	return *ret_state == VG_PROCESS_LOCKED ? vg_process_unlock(process) : VG_OK;
 }
 
-// Brings a process back to running. Retries after a failure, because other processes may free the memory that is
+// Makes a process run again. Retries after a failure, because other processes may free the memory that is
 // missing.
 static enum vg_status roll_back_process(struct vg_process *process, const struct work *work)
 {

@@ -12,6 +12,6 @@ enum vg_status gpu_checkpoint(const struct tree *tree, struct phase *phase);
 enum vg_status gpu_restore(const struct tree *tree, const struct vg_process_gpu_pair *pairs, size_t count,
 			   struct phase *phase);
 enum vg_status gpu_unlock(const struct tree *tree);
-// Brings each process back to running, from any state. Skips processes that have ended, and continues stopped ones.
+// Makes each process run again, from any state. Skips processes that have ended, and continues stopped ones.
 // STATE: a process is not running; the error says its state.
 enum vg_status gpu_roll_back(const struct tree *tree);

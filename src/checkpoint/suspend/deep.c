@@ -52,12 +52,13 @@ enum vg_status deep_check_leaving(const struct deep *deep, uint64_t bytes)
 					  "what the driver moves off the GPU takes");
 }
 
-// A process may wait at its gate for its turn, while the GPU waits for what it is about to launch.
+// Parks the device memory, locks the processes and takes them off the GPU. Opens the gates meanwhile: a process may
+// wait at its gate for its turn, while work on the GPU waits for the launch that the gate delays.
 static enum vg_status take_off(struct deep *deep, unsigned timeout_ms)
 {
 	const struct parking_wish wish = {.drain_ms = timeout_ms, .limit = "--drain", .is_deep = true};
 	unsigned open_ms = timeout_ms < GATE_MOST_MS ? timeout_ms : GATE_MOST_MS;
-	struct parking parking; // has files only of processes that were parked by a dump that was killed
+	struct parking parking; // has files only if a killed dump has parked processes
 
 	tenants_open_gates(&deep->tenants, open_ms);
 	enum vg_status status = parking_begin(&deep->tenants, &wish, deep->phase, &parking);
@@ -79,8 +80,8 @@ enum vg_status deep_return(struct deep *deep)
 {
 	enum vg_status status = gpu_roll_back(&deep->tree);
 
-	if (status == VG_OK)			 // else the mark stays, and the next attempt finds it
-		parking_release(&deep->tenants); // not before: their pagers would wait for the driver
+	if (status == VG_OK)			 // after a failure the mark stays, and the next attempt finds it
+		parking_release(&deep->tenants); // not before gpu_roll_back(): the pagers would wait for the driver
 	return status;
 }
 
@@ -116,7 +117,7 @@ enum vg_status deep_check_return(const struct deep *deep, const char *uuid, uint
 	struct vg_gpu *gpu;
 
 	if (vg_gpu_by_uuid(uuid, &gpu) || vg_gpu_memory(gpu, &memory) || memory.free >= bytes)
-		return VG_OK; // without NVML, the driver refuses itself
+		return VG_OK; // without NVML, rely on the driver, which refuses such processes
 	enum vg_status status =
 		refuse(REFUSE_DEVICE_MEMORY, 0,
 		       "%s has %s free, and the processes of vGPU %s need %s to return, without the memory in "

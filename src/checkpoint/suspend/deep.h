@@ -1,6 +1,6 @@
-// Takes processes of a vGPU off the GPU and back by the driver's checkpoint alone, including what their pagers cannot
-// move. Only the processes and a mark in the vGPU's ledger keep the state, so any program of the same user can resume
-// them. One thread.
+// Suspends processes of a vGPU with --deep: the driver's checkpoint takes them off the GPU, including the memory that
+// their pagers cannot move. The state is only in the processes, and in a mark in the vGPU's ledger. So any program of
+// the same user can resume them. One thread.
 #pragma once
 #include "checkpoint/process/phase.h"
 #include "checkpoint/suspend/park.h"
@@ -8,19 +8,21 @@
 struct deep {
 	const char *vgpu;
 	struct phase *phase;
-	struct tree tree; // without descendants
+	struct tree tree; // the processes, without their descendants
 	struct tenants tenants;
 };
-// Finds the processes and locks them (process/hold.h). Changes nothing else. deep_finish() is needed after every
-// outcome.
+// Finds the processes and locks them (process/hold.h), without changing them. The caller must call deep_finish() after
+// every outcome.
 enum vg_status deep_find(struct deep *deep, const pid_t *pids, size_t count);
-// Checks whether they can leave the GPU. `bytes`: what the driver will move to the host. INSUFFICIENT, and all refusals
-// of a dump.
+// Checks whether the processes can leave the GPU. `bytes`: how much the driver will move to the host. INSUFFICIENT, and
+// all refusals of a dump.
 enum vg_status deep_check_leaving(const struct deep *deep, uint64_t bytes);
-// Takes them off the GPU. A failure is rolled back, but memory that was in the host before stays there.
+// Takes the processes off the GPU. A failure is rolled back, except that memory which was in the host before stays
+// there.
 enum vg_status deep_leave(struct deep *deep, unsigned timeout_ms);
-// Checks that the GPU has room for what the driver moves back. DEVICE_MEMORY (with need and have).
+// Checks that the GPU has room for `bytes`, which the driver moves back. DEVICE_MEMORY (with need and have).
 enum vg_status deep_check_return(const struct deep *deep, const char *uuid, uint64_t bytes);
-// Returns them to the GPU from any state. Their memory stays in the host if they are suspended.
+// Returns the processes to the GPU, from any state. If they are also suspended by their pagers, that part of their
+// memory stays in the host.
 enum vg_status deep_return(struct deep *deep);
 void deep_finish(struct deep *deep);

@@ -15,12 +15,12 @@
 
 enum { MOST_SHARED = 64, MOST_ENVIRONMENT = 4 << 20 };
 
-// What the kernel shows of NCCL in a process.
+// What the kernel shows of a process that is a rank of an NCCL job.
 struct rank {
 	bool has_library;
-	unsigned long ranks; // of its job, as the launcher says; 0: unknown
-	char number[16];     // of this rank; "": unknown
-	uint64_t job;	     // a hash that ranks of a job have in common; 0: unknown
+	unsigned long ranks; // number of ranks in its job, as the launcher set it; 0: unknown
+	char number[16];     // the rank's own number in the job; "": unknown
+	uint64_t job;	     // hash that is the same for all ranks of a job; 0: unknown
 	size_t shared_count;
 	unsigned long shared[MOST_SHARED]; // inodes of NCCL's shared memory
 };
@@ -64,7 +64,8 @@ static const char *find_variable(const char *text, size_t length, const char *na
 	return NULL;
 }
 
-// If torchrun runs below Slurm, both set variables. Use those of the launcher nearest to the program.
+// Reads the variables of launchers. If torchrun runs below Slurm, both set variables; uses those of the launcher
+// nearest to the program.
 static void parse_environment(const char *text, size_t length, struct rank *rank)
 {
 	static const struct {
@@ -117,8 +118,8 @@ static bool have_same_job(const struct rank *left, const struct rank *right)
 	return left->ranks == right->ranks && left->job == right->job;
 }
 
-// Counts the ranks of the job in the list. Processes with the same number are helpers of one rank, unless their jobs
-// are known to differ.
+// Counts the ranks in the list that belong to the same job as `rank`. Processes with the same number count once, as
+// helpers of one rank, unless their jobs are known to differ.
 static size_t count_ranks(const struct rank *rank, const struct rank *ranks, size_t count)
 {
 	size_t found = 0;
@@ -140,7 +141,7 @@ static bool is_among(pid_t pid, const pid_t *pids, size_t count)
 	return false;
 }
 
-// Returns a process that shares memory with the rank and is not in `pids`, or 0.
+// Returns the pid of a process that shares memory with the rank and is not in `pids`, or 0.
 static pid_t find_partner(const struct rank *rank, const pid_t *pids, size_t count)
 {
 	DIR *directory = rank->shared_count ? opendir("/proc") : NULL;

@@ -25,15 +25,15 @@
 
 enum { LOOK_LEAST_US = 200, LOOK_MOST_US = 10000 };
 #define NONE_NS UINT64_C(1000000000)	  // how long a process may have no pager after its start
-#define PATIENCE_NS UINT64_C(10000000000) // besides the time for draining and pinning
-// limits for numbers from a ledger, which its processes can write
+#define PATIENCE_NS UINT64_C(10000000000) // how long to wait in addition to the time for draining and pinning
+// Limits for figures from a ledger, because the tenants can write any figure.
 static const uint64_t pinned_each_second = 256 << 20, most_bytes = UINT64_C(1) << 40;
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
 
-// The state of a process, from its slot.
+// The state of a process, as read from its slot.
 struct seen {
-	bool is_there; // the slot still belongs to it, and the ledger is valid
+	bool is_there; // the slot still belongs to the process, and the ledger is valid
 	bool has_answered;
 	uint32_t state, reason, row;
 	uint64_t bytes, host, missing;
@@ -122,10 +122,10 @@ static void make_wish(const struct tenant *tenant, struct vg_ledger *ledger, uin
 		atomic_store(&slot->park, wish);
 		wake_pager(slot);
 	}
-	(void)vg_ledger_unguard(); // truncated: no answer
+	(void)vg_ledger_unguard(); // a truncated ledger counts as no answer
 }
 
-// Returns whether there was a wish to withdraw.
+// Withdraws the request to park. Returns whether there was a request.
 static bool withdraw_wish(const struct tenant *tenant, struct vg_ledger *ledger, bool keeps_deep)
 {
 	bool withdrawn = false;
@@ -158,7 +158,7 @@ static struct seen look_at(const struct tenant *tenant, struct vg_ledger *ledger
 
 // ---- waiting -------------------------------------------------------------------------------------------
 
-// Returns the text for a reason of the pager.
+// Returns a text for the reason that the pager reported.
 static const char *reason_text(const struct seen *seen, char *buffer, size_t capacity)
 {
 	switch (seen->reason) {
@@ -180,8 +180,8 @@ static const char *reason_text(const struct seen *seen, char *buffer, size_t cap
 	}
 }
 
-// Judges the answer of a process that is not parked. One whose memory is all on the device stays there: the driver
-// saves it. For a deep suspension the memory in the host stays mapped.
+// Judges the answer of a process that is not parked. If all its memory is on the GPU, it stays there, and the driver
+// saves it. For a deep suspension, memory in the host stays mapped.
 static enum vg_status judge_answer(const struct tenants *tenants, const struct tenant *tenant, const struct seen *seen,
 				   const struct parking_wish *how)
 {
@@ -249,8 +249,8 @@ static enum vg_status wait_for(const struct tenants *tenants, const struct tenan
 
 // ---- files ---------------------------------------------------------------------------------------------
 
-// Opens the directory for such files as the process sees it. It may be in a container, whose links must not lead out
-// of it. Returns the descriptor or -errno.
+// Opens the directory for pagers' files as the process sees it. The process may be in a container, whose links must not
+// lead out of it. Returns the descriptor or -errno.
 static int open_directory(pid_t pid)
 {
 	const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
@@ -282,7 +282,7 @@ static enum vg_status find_file(const struct tenant *tenant, const struct pager_
 	struct stat info;
 
 	if (!file->number)
-		return VG_OK; // no memory is in a file
+		return VG_OK; // the process has no memory in a file
 	pager_file_format(file, parked.name);
 	int r = vg_process_start_time(tenant->pid, &parked.start_time);
 	parked.directory = r ? r : open_directory(tenant->pid);
@@ -346,7 +346,8 @@ enum vg_status parking_begin(const struct tenants *tenants, const struct parking
 	return status;
 }
 
-// Opens a file that its process has named. The process may be hostile, and the caller may be root.
+// Opens the file that a process has named. Does not trust the name: the process may be hostile, and the caller may be
+// root.
 static int open_source(const struct parked *parked)
 {
 	struct proc_status process;
@@ -396,7 +397,7 @@ static void mark_done(const struct tenant *tenant, struct vg_ledger *ledger)
 	struct pager_slot *slot = slot_of(ledger, tenant);
 	if (slot && READ(slot->park) & PAGER_PARK_DEEP)
 		atomic_fetch_or(&slot->park, PAGER_PARK_DEEP_DONE);
-	(void)vg_ledger_unguard(); // truncated: shows nothing
+	(void)vg_ledger_unguard(); // ignore a truncated ledger
 }
 
 void parking_mark_deep(const struct tenants *tenants)
@@ -458,7 +459,7 @@ enum vg_status parking_check_room(uint64_t bytes)
 		return VG_OK;
 	pager_file_sweep();
 	if (statvfs(PAGER_FILE_DIRECTORY, &info) < 0)
-		return VG_OK; // the processes may have another one
+		return VG_OK; // skip the check: the processes may have another file system there
 	uint64_t have = (uint64_t)info.f_bavail * info.f_frsize;
 	if (bytes <= have)
 		return VG_OK;
@@ -471,7 +472,7 @@ enum vg_status parking_check_room(uint64_t bytes)
 	return status;
 }
 
-// Gives the file to the user of the process, which opens it itself.
+// Changes the file's owner to the user of the process, because the process opens the file itself.
 static int give_to(int fd, pid_t pid)
 {
 	struct proc_status process;
@@ -523,7 +524,7 @@ bool parking_adopt(struct parking *parking, pid_t pid, int fd, struct pager_file
 		return false;
 	pager_file_format(ret_file, parked.name);
 	parked.directory = open_directory(pid);
-	if (parked.directory >= 0 && give_to(fd, pid) == 0) // a container may have another file system there
+	if (parked.directory >= 0 && give_to(fd, pid) == 0) // fails in a container that has another file system there
 		is_linked = linkat(AT_FDCWD, from, parked.directory, parked.name, AT_SYMLINK_FOLLOW) == 0;
 	if (is_linked && add_parked(parking, &parked) == VG_OK)
 		return true;

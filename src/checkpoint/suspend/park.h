@@ -1,61 +1,64 @@
-// Parks tenants of evictable vGPUs before a dump: their pagers move device memory to the host, into files that they
-// then do not map (pager/page.h). So neither the driver nor CRIU saves it. For a deep suspension the host memory stays
-// mapped and pinned. One thread.
+// Parks tenants of evictable vGPUs before a dump: their pagers move device memory to the host, into files, and unmap
+// the files (pager/page.h). So neither the driver nor CRIU saves that memory. For a deep suspension, the host memory
+// stays mapped and pinned. One thread.
 #pragma once
 #include "checkpoint/device/out.h"
 #include "checkpoint/process/phase.h"
 #include "checkpoint/tenant/tenant.h"
 #include "pager/host_file.h"
 
-// The file of one process.
+// A file with the device memory of one process.
 struct parked {
 	pid_t pid;
 	uint64_t start_time;
-	int directory; // the directory of the file, as the process sees it
+	int directory; // descriptor of the directory with the file, as the process sees it
 	char name[PAGER_FILE_NAME];
 	uint64_t bytes;
 };
 
 struct parking {
-	struct parked *list; // of those that have a file
+	struct parked *list; // the processes that have a file
 	size_t count;
-	uint64_t bytes; // of all
+	uint64_t bytes; // size of all files
 };
 
 // Returns whether a process of the tree is in an evictable vGPU.
 bool parking_concerns(const struct tenants *tenants);
 struct parking_wish {
 	unsigned drain_ms;
-	const char *limit; // the option that sets it, for messages
-	// for `suspend --deep`: the wish stays set, also in processes of vGPUs that are not evictable
+	const char *limit; // the option that sets `drain_ms`, for messages
+	// for `suspend --deep`: the request to park stays set, also in processes of vGPUs that are not evictable
 	bool is_deep;
 };
-// Asks the processes to park, and waits until they have. A process for which there is too little host memory stays on
-// the GPU, and moves nothing until parking_release(), which is needed after every outcome. NOT_READY (its work does not
-// end within `drain_ms`), SUSPENDED, HOST_FILE, DRIVER, STATE (the phase wants to stop), SYSTEM, NO_MEMORY.
+// Asks the processes to park, and waits until they have. If there is too little host memory for a process, its memory
+// stays on the GPU, and its pager stays idle until parking_release(). The caller must call parking_release() after
+// every outcome. NOT_READY (the work of a process does not end within `drain_ms`), SUSPENDED, HOST_FILE, DRIVER, STATE
+// (the phase wants to stop), SYSTEM, NO_MEMORY.
 enum vg_status parking_begin(const struct tenants *tenants, const struct parking_wish *how, struct phase *phase,
 			     struct parking *ret_parking);
-// Records that the driver has taken processes with a deep wish off the GPU.
+// Records that the driver has taken the processes with a deep request off the GPU.
 void parking_mark_deep(const struct tenants *tenants);
-// Opens the files for reading. SYSTEM; INTEGRITY (a file does not belong to its process).
+// Opens the files for reading. SYSTEM, INTEGRITY (a file does not belong to its process).
 enum vg_status parking_open(const struct parking *parking, struct device_source **ret_sources);
-// Ends the parking: the processes use their memory again, and move it to the GPU unless they are suspended. Returns the
-// number of processes that were parked or asked to park. Also for processes that a killed dump has left parked.
+// Withdraws the requests to park: the processes use their memory again, and move it to the GPU unless they are
+// suspended. Returns the number of processes that were parked or asked to park. Also releases processes that a killed
+// dump has left parked.
 size_t parking_release(const struct tenants *tenants);
-// The same, but not for processes with a deep wish. If the driver could not restore them, they must keep it, so that
-// their pagers stay idle and the next attempt finds them.
+// Releases processes like parking_release(), but not those with a deep request. If the driver could not restore them,
+// the request must stay, so that their pagers stay idle and the next attempt finds them.
 void parking_release_dumped(const struct tenants *tenants);
 // Removes the files of processes that have ended, and frees the list.
 void parking_finish(struct parking *parking);
 
 // ---- a restore -----------------------------------------------------------------------------------------
 
-// Sweeps the file system for such files, and checks that it has room. HOST_MEMORY.
+// Removes old pagers' files from the file system, and checks that it has room for `bytes`. HOST_MEMORY.
 enum vg_status parking_check_room(uint64_t bytes);
-// Creates an empty file for a stopped process that CRIU has restored. Adds it to the list, and returns its descriptor
-// in *ret_fd. SYSTEM, NO_MEMORY.
+// Creates an empty file for the memory of a stopped process that CRIU has restored, and adds it to the list. *ret_fd:
+// its descriptor. SYSTEM, NO_MEMORY.
 enum vg_status parking_make(struct parking *parking, pid_t pid, int *ret_fd, struct pager_file *ret_file);
-// Gives an unnamed file a name in the process's /dev/shm. Returns false and changes nothing on failure.
+// Links an unnamed file into the process's /dev/shm, and adds it to the list. On failure, returns false and changes
+// nothing.
 bool parking_adopt(struct parking *parking, pid_t pid, int fd, struct pager_file *ret_file);
-// Removes the files of the list, and frees it.
+// Removes the files in the list, and frees the list.
 void parking_remove(struct parking *parking);

@@ -7,13 +7,13 @@
 #include <string.h>
 
 enum {
-	ANSWER_MS = 2000, // for an answer, after the time that a process has for draining
+	ANSWER_MS = 2000, // how long to wait for an answer, in addition to the time for draining
 	RETURN_MS = 10000,
 	POLL_LEAST_MS = 10,
 	POLL_MOST_MS = 200,
-	MOVING = -1, // no outcome yet
+	MOVING = -1, // the process has no outcome yet
 };
-static const uint64_t COPY_RATE = 256 << 20; // bytes per second; a slower copy is late
+static const uint64_t COPY_RATE = 256 << 20; // bytes per second; a process that copies more slowly is late
 
 static const struct vg_tenant_info *find_process(const struct suspend_wait *wait,
 						 const struct vg_suspend_process *asked)
@@ -36,8 +36,9 @@ static uint64_t answer_ms(const struct suspend_wait *wait)
 	return wait->is_out ? wait->drain_ms + (uint64_t)ANSWER_MS : RETURN_MS;
 }
 
-// Returns how long the copies may take. They share the bus, so their sizes are added up. A process can report any size,
-// so the sum is bounded by the vGPU's limit. Pinning host memory takes no longer than such a copy.
+// Returns the longest time for the copies of all processes. Adds up their sizes, because the copies share the bus. A
+// process can report any size, so the vGPU's limit is the maximum of the sum. Pinning host memory takes no longer than
+// such a copy.
 static uint64_t copy_ms(const struct suspend_wait *wait)
 {
 	uint64_t bytes = 0, most = wait->now->vgpus->memory;
@@ -57,14 +58,14 @@ static bool is_in_state(const struct vg_eviction_info *eviction, const char *sta
 	return strcmp(eviction->state, state) == 0;
 }
 
-// Returns whether it is pinning host memory or copying.
+// Returns whether the process is pinning host memory or copying.
 static bool is_on_its_way(const struct vg_eviction_info *eviction, bool is_out)
 {
 	return is_out ? is_in_state(eviction, "preparing") || is_in_state(eviction, "leaving")
 		      : is_in_state(eviction, "returning");
 }
 
-// Returns the outcome of a process that has not answered yet, or MOVING.
+// Judges a process that has not answered yet. Returns its outcome, or MOVING.
 static int judge_delay(const struct suspend_wait *wait, const struct vg_eviction_info *eviction)
 {
 	uint64_t waited = waited_ms(wait);
@@ -76,7 +77,7 @@ static int judge_delay(const struct suspend_wait *wait, const struct vg_eviction
 	bool drains = is_in_state(eviction, "draining") && eviction->state_ns / 1000000 <= answer_ms(wait);
 	if (!drains && !is_on_its_way(eviction, wait->is_out))
 		return VG_SUSPEND_SILENT;
-	// Preparing takes at most as long as copying.
+	// Allow for the preparation, which takes at most as long as copying.
 	return waited <= answer_ms(wait) + 2 * copy_ms(wait) ? MOVING : VG_SUSPEND_LATE;
 }
 

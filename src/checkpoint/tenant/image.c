@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// (uid_t)-1 and (gid_t)-1 become null.
+// Converts a user or group id to JSON. An unknown id, -1, becomes null.
 static json_t *number_or_null(uint32_t id)
 {
 	return id == UINT32_MAX ? json_null() : json_integer(id);
@@ -41,7 +41,7 @@ static json_t *describe_tenant(const struct tenants *tenants, const struct tenan
 		if (slot->by_kind[kind])
 			json_object_set_new(charged, vg_ledger_kind_text((enum vg_ledger_kind)kind),
 					    json_integer((json_int_t)slot->by_kind[kind]));
-	for (size_t i = 0; i < sizeof command; i++) // the name is any bytes that the program has chosen
+	for (size_t i = 0; i < sizeof command; i++) // the program has chosen the name, which may be any bytes
 		command[i] = slot->command[i] & 0x80 || (slot->command[i] && slot->command[i] < ' ') ? '?'
 												     : slot->command[i];
 	snprintf(image, sizeof image, "%016" PRIx64 "%016" PRIx64, slot->program, slot->image);
@@ -52,7 +52,7 @@ static json_t *describe_tenant(const struct tenants *tenants, const struct tenan
 			 (int)slot->pristine, "host", (int)slot->host, "charged", charged);
 }
 
-// Counts the contexts of a tenant with one; for others the ledger has no number.
+// Adds the number of contexts, 1, if the tenant has its first context. Otherwise the ledger does not tell the number.
 static int set_contexts(json_t *gpu, const json_t *tenant)
 {
 	return json_is_true(json_object_get(tenant, "first_context"))
@@ -60,7 +60,7 @@ static int set_contexts(json_t *gpu, const json_t *tenant)
 		       : 0;
 }
 
-// Adds what the process has charged, by kind, to its description.
+// Adds the memory that the process has charged, by kind, to its description.
 static int add_kinds(json_t *description, const json_t *tenant, const char *uuid)
 {
 	json_t *process, *gpu, *charged = json_object_get(tenant, "charged");
@@ -96,7 +96,7 @@ enum vg_status tenants_describe(const struct tenants *tenants, json_t *descripti
 
 // ---- reading -----------------------------------------------------------------------------------------
 
-// Images of earlier versions do not have it.
+// Reads a user or group id. Images of earlier versions do not have one.
 static bool read_id(const json_t *item, const char *key, uint32_t *ret_id)
 {
 	const json_t *value = json_object_get(item, key);
@@ -106,7 +106,7 @@ static bool read_id(const json_t *item, const char *key, uint32_t *ret_id)
 	return id >= 0 && id <= UINT32_MAX;
 }
 
-// Images of earlier versions do not have them.
+// Reads the terms of the compute share. Images of earlier versions do not have them.
 static bool read_terms(const json_t *item, struct tenant_vgpu *vgpu)
 {
 	const json_t *limit = json_object_get(item, "share_limit");
@@ -120,7 +120,7 @@ static bool read_terms(const json_t *item, struct tenant_vgpu *vgpu)
 	return (vgpu->share || !vgpu->share_limit) && (vgpu->class == VG_CLASS_LATENCY || strcmp(class, "batch") == 0);
 }
 
-// Images of earlier versions do not have them.
+// Reads the settings for eviction. Images of earlier versions do not have them.
 static bool read_eviction(const json_t *item, struct tenant_vgpu *vgpu)
 {
 	json_int_t swap = json_integer_value(json_object_get(item, "swap"));
@@ -222,7 +222,7 @@ static int by_process(const void *a, const void *b)
 	return (one->pid > other->pid) - (one->pid < other->pid);
 }
 
-// Returns whether each slot has one tenant, and each tenant one slot.
+// Returns whether each process has at most one slot in each vGPU, and no slot is listed twice.
 static bool have_slots(const struct tenants *tenants)
 {
 	int (*const orders[])(const void *, const void *) = {by_place, by_process};

@@ -1,8 +1,8 @@
-// Tenants in virgate.json. One thread.
+// Reads tenants from virgate.json. One thread.
 #pragma once
 #include "checkpoint/tenant/tenant.h"
 
-// Reads them. The caller frees them with tenants_free(). INTEGRITY, NO_MEMORY.
+// Reads the tenants in a description. The caller frees them with tenants_free(). INTEGRITY, NO_MEMORY.
 enum vg_status tenants_read(const json_t *description, struct tenants *ret_tenants);
-// Formats whole mebibytes, rounded up, as `virgate create --memory` reads them. Returns `text`.
+// Formats a size in whole mebibytes, rounded up, as `virgate create --memory` accepts it. Returns `text`.
 const char *tenant_memory_text(uint64_t bytes, char text[32]);

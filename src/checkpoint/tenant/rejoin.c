@@ -1,4 +1,4 @@
-// Reserves slots for restored tenants, and hands them over when the processes exist.
+// Reserves slots for restored tenants, and hands the slots over once the processes exist.
 #include "checkpoint/tenant/tenant.h"
 
 #include "base/descriptor.h"
@@ -32,7 +32,7 @@ static enum vg_status fail_truncated(const struct tenant_vgpu *vgpu)
 		vgpu->name, vgpu->name);
 }
 
-// The tenants before this one in the list have their slots already.
+// Fails because a tenant does not fit into its vGPU. The tenants before it in the list have their slots already.
 static enum vg_status no_room(const struct tenants *tenants, const struct tenant *tenant)
 {
 	size_t index = tenant->vgpu;
@@ -125,7 +125,7 @@ void tenants_register(const struct tenants *tenants, struct vg_node *node)
 		struct vg_wire_registration registration = {
 			.pid = owner->pid, .pid_namespace = owner->pid_namespace, .start_time = owner->start_time};
 		snprintf(registration.ledger, sizeof registration.ledger, "%s", tenants->vgpus[tenant->vgpu].name);
-		// If this fails, the daemon finds them a little later.
+		// Ignore a failure: the daemon finds the tenant a little later without a registration.
 		(void)vg_wire_register_and_wait(vg_node_socket(node), &registration, -1);
 	}
 }

@@ -1,4 +1,4 @@
-// Refuses tenants that share memory with other processes, by the ledgers of this vGPU and the other ones.
+// Refuses tenants that share memory with other processes. Reads the ledgers of their vGPUs and of all other vGPUs.
 #include "checkpoint/tenant/tenant.h"
 
 #include "base/status.h"
@@ -17,7 +17,8 @@ static enum vg_status refuse_shared(const struct tenant *tenant, const char *vgp
 		      (int)tenant->pid, tenant->slot.command, vgpu);
 }
 
-// A guest's slot is in the ledger of a vGPU that the process has not mapped.
+// Looks for tenants that are guests of another vGPU. Their slot is in the ledger of that vGPU, which they have not
+// mapped.
 static enum vg_status look_into(const struct tenants *tenants, const char *path)
 {
 	enum vg_status status = VG_OK;
@@ -26,7 +27,7 @@ static enum vg_status look_into(const struct tenants *tenants, const char *path)
 	unsigned int cursor = 0;
 
 	if (vg_ledger_open_copy(path, &ledger))
-		return VG_OK; // no ledger, or another user's
+		return VG_OK; // the file is not a ledger, or belongs to another user
 	while (status == VG_OK && vg_ledger_next_tenant(ledger, &cursor, &slot))
 		for (size_t i = 0; i < tenants->count && slot.guest && status == VG_OK; i++)
 			if (vg_ledger_owner_same(&slot.owner, &tenants->list[i].slot.owner) &&

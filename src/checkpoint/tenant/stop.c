@@ -1,5 +1,5 @@
-// Stops tenants while none of their threads uses the ledger: after a restore such a thread would go on with the old
-// slot.
+// Stops tenants at a moment when none of their threads uses the ledger. Otherwise such a thread would use its old slot
+// after a restore.
 #include "checkpoint/tenant/tenant.h"
 
 #include "base/clock.h"
@@ -23,7 +23,7 @@ static bool is_stopped(pid_t pid, const char *thread)
 
 	snprintf(path, sizeof path, "/proc/%d/task/%.16s/stat", (int)pid, thread);
 	if (vg_file_read(path, text, sizeof text) < 0)
-		return true; // it has ended
+		return true; // the thread has ended
 	const char *end = strrchr(text, ')');
 	return end && strchr("TtZX", end[2]);
 }
@@ -57,7 +57,7 @@ static enum vg_status stop_tree(const struct tree *tree, uint64_t end)
 	return VG_OK;
 }
 
-// Lets all tenants forget their slots. Returns the first one that is inside an operation, or NULL.
+// Makes all tenants forget their slots. Returns the first tenant that is inside a ledger operation, or NULL.
 static const struct tenant *lift_all(const struct tenants *tenants)
 {
 	for (size_t i = 0; i < tenants->count; i++) {
@@ -123,7 +123,7 @@ enum vg_status tenants_stop(const struct tree *tree, const char *whole, struct t
 		if (!busy)
 			return whole ? check_whole(tenants, whole) : VG_OK;
 		if (vg_clock_monotonic_ns() > end)
-			return vg_fail(VG_NOT_READY, 0, // the caller rolls back, which gives them their slots again
+			return vg_fail(VG_NOT_READY, 0, // rolling back gives the tenants their slots again
 				       "process %d (%s) was in the midst of an allocation whenever it was stopped",
 				       (int)busy->pid, busy->slot.command);
 		tenants_restore_slots(tenants);

@@ -1,5 +1,5 @@
-// Refuses tenants of evictable vGPUs whose memory is in the host or moves, but is not parked: the driver would not find
-// it.
+// Refuses tenants of evictable vGPUs whose memory is in the host or is being moved, but is not parked. The driver's
+// checkpoint would not include such memory.
 #include "checkpoint/tenant/tenant.h"
 
 #include "base/hint.h"

@@ -82,13 +82,14 @@ int tenant_owner(pid_t pid, struct vg_ledger_owner *ret_owner)
 	if (!line)
 		return length < 0 ? (int)length : -ENODATA;
 	line[1 + strcspn(line + 1, "\n")] = '\0';
-	owner.pid = (uint32_t)atoi(strrchr(line, '\t') + 1); // the pid in its own namespace
+	owner.pid = (uint32_t)atoi(strrchr(line, '\t') + 1); // the pid in the process's own namespace
 	int r = vg_process_start_time(pid, &owner.start_time);
 	*ret_owner = owner;
 	return r;
 }
 
-// A shared writable mapping of a file may be a ledger; the file's header tells.
+// Reads a line of /proc/PID/maps, and returns the path of a shared writable mapping of a file. Only the file's header
+// tells whether it is a ledger.
 static bool read_mapping(char *line, char **ret_path)
 {
 	char mode[8];
@@ -165,7 +166,7 @@ static enum vg_status add_slots(struct tenants *tenants, size_t vgpu, const stru
 	unsigned int cursor = 0;
 
 	if (tenant_owner(process->pid, &owner))
-		return VG_OK; // it has ended; a later check reports that
+		return VG_OK; // the process has ended; a later check reports that
 	size_t before = tenants->count;
 	while (status == VG_OK && vg_ledger_next_tenant(of->ledger, &cursor, &tenant.slot)) {
 		if (!tenant.slot.guest && vg_ledger_owner_same(&tenant.slot.owner, &owner))
@@ -174,7 +175,7 @@ static enum vg_status add_slots(struct tenants *tenants, size_t vgpu, const stru
 	return status || tenants->count > before ? status : add_placeless(tenants, process->pid);
 }
 
-// Skips a ledger that was read already: several processes map it.
+// Reads a ledger that a process has mapped, unless it was read for another process before.
 static enum vg_status look_at(struct tenants *tenants, const struct tree_process *process, const char *path)
 {
 	struct vg_ledger *ledger;
@@ -185,7 +186,7 @@ static enum vg_status look_at(struct tenants *tenants, const struct tree_process
 	if (i < tenants->vgpu_count)
 		return add_slots(tenants, i, process);
 	if (vg_ledger_open_copy(path, &ledger))
-		return VG_OK; // not a ledger
+		return VG_OK; // the file is not a ledger
 	enum vg_status status = add_vgpu(tenants, path, ledger, &i);
 	return status ? status : add_slots(tenants, i, process);
 }

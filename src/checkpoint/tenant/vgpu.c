@@ -35,7 +35,7 @@ static const char *gpu_of(const struct tenant_vgpu *vgpu, const struct tenant_wa
 	return vgpu->uuid;
 }
 
-// Returns the vGPU that the user chose for this one, or NULL.
+// Returns the vGPU that the user chose as a replacement for `vgpu`, or NULL.
 static const char *chosen_for(const struct tenant_vgpu *vgpu, const struct tenant_way *way)
 {
 	for (size_t i = 0; i < way->vgpu_count; i++)
@@ -74,7 +74,7 @@ static enum vg_status check_choice(const struct tenants *tenants, const struct t
 
 // ---- requests of a dump ------------------------------------------------------------------------------
 
-// Finds the daemon by the directory of the vGPU's ledger.
+// Opens the node of a vGPU. The directory of the vGPU's ledger tells which daemon is the right one.
 static enum vg_status open_node(const struct tenant_vgpu *vgpu, struct vg_node **ret_node)
 {
 	bool simulated = vg_ledger_flags(vgpu->ledger) & VG_LEDGER_SIMULATED;
@@ -83,7 +83,7 @@ static enum vg_status open_node(const struct tenant_vgpu *vgpu, struct vg_node *
 	char directory[PATH_MAX];
 
 	snprintf(directory, sizeof directory, "%s", vgpu->path);
-	for (int level = 0; level < 2; level++) // DIRECTORY/ledgers/NAME
+	for (int level = 0; level < 2; level++) // remove two components of DIRECTORY/ledgers/NAME
 		if (strrchr(directory, '/'))
 			*strrchr(directory, '/') = '\0';
 	options.runtime_dir = directory;
@@ -163,7 +163,8 @@ static enum vg_status read_path(struct tenant_vgpu *vgpu, const json_t *reply)
 	return VG_OK;
 }
 
-// A later run may have created another vGPU of the same name.
+// Returns whether the vGPU that was found has the settings of the one in the image. A later run may have created
+// another vGPU with the same name.
 static bool is_alike(const struct tenant_vgpu *vgpu, const json_t *found)
 {
 	const char *class = json_string_value(json_object_get(found, "class"));
@@ -191,7 +192,7 @@ static enum vg_status is_another(const struct tenant_vgpu *vgpu, const json_t *f
 		       vg_size_format(vgpu->memory, text[1]));
 }
 
-// Keeps an ephemeral vGPU, which would be removed with its last process.
+// Uses a vGPU that exists. Enters an ephemeral one, so that it is not removed when its last process ends.
 static enum vg_status use_existing(struct tenant_vgpu *vgpu, const struct tenant_way *way, const json_t *found)
 {
 	json_t *reply;
@@ -210,7 +211,7 @@ static enum vg_status use_existing(struct tenant_vgpu *vgpu, const struct tenant
 
 // ---- create vGPUs --------------------------------------------------------------------------------------
 
-// Root creates it for the user of the programs, which open the ledger.
+// Creates an ephemeral vGPU again. Root creates it for the user of the programs, because the programs open its ledger.
 static enum vg_status make_again(struct tenant_vgpu *vgpu, const struct tenant_way *way, const char *gpu)
 {
 	struct vg_vgpu_options options = {.size = sizeof options,
@@ -258,7 +259,7 @@ void tenants_undo(struct tenants *tenants)
 	vg_error_keep(&kept);
 	tenants_release_slots(tenants);
 	for (size_t i = 0; i < tenants->vgpu_count; i++) {
-		// After that time the daemon removes it when this process ends.
+		// If the vGPU is still busy after that time, the daemon removes it when this process ends.
 		while (tenants->vgpus[i].made && vg_vgpu_remove(tenants->node, tenants->vgpus[i].name) == VG_BUSY &&
 		       vg_clock_monotonic_ns() < end)
 			usleep(PAUSE_US);
@@ -269,7 +270,7 @@ void tenants_undo(struct tenants *tenants)
 
 // ---- all vGPUs -----------------------------------------------------------------------------------------
 
-// `chosen`: the user named it. It may belong to another user then.
+// Checks who owns the vGPU. If the user chose it (`chosen`), it may belong to another user.
 static enum vg_status check_owner(const struct tenant_vgpu *vgpu, bool chosen)
 {
 	struct stat info;
@@ -317,7 +318,7 @@ static enum vg_status find_vgpu(struct tenant_vgpu *vgpu, const struct tenant_wa
 	enum vg_status status = vg_check_name(vgpu->name);
 	if (status)
 		return status;
-	// After a reboot the daemon may have to create the ledger again.
+	// This request also has the daemon create the ledger again, which is missing after a reboot.
 	status = vg_node_request(way->node, json_pack("{s:s, s:s}", "op", "inspect", "name", vgpu->name), &reply);
 	if (status == VG_NOT_FOUND && !chosen)
 		status = vgpu->ephemeral ? make_again(vgpu, way, gpu) : fail_missing(vgpu, way->node, gpu);
@@ -326,7 +327,7 @@ static enum vg_status find_vgpu(struct tenant_vgpu *vgpu, const struct tenant_wa
 		status = chosen || !vgpu->ephemeral || is_alike(vgpu, found) ? use_existing(vgpu, way, found)
 									     : is_another(vgpu, found);
 		json_decref(reply);
-		if (status == VG_NOT_FOUND && !chosen && vgpu->ephemeral) // it was removed meanwhile
+		if (status == VG_NOT_FOUND && !chosen && vgpu->ephemeral) // the vGPU was removed meanwhile
 			status = make_again(vgpu, way, gpu);
 	}
 	if (status == VG_OK)
