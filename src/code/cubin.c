@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SYMBOL_ENTRY 0x10 // of st_other: a kernel
+#define SYMBOL_ENTRY 0x10 // bit of st_other that marks a kernel
 // ABI versions, which differ in where e_flags has the architecture.
 enum { ABI_OLDER = 7, ABI_NEWER = 8 };
 
@@ -19,10 +19,10 @@ struct cubin {
 	size_t size;
 	Elf64_Ehdr header;
 	Elf64_Shdr names, symbols, symbol_names;
-	size_t *functions; // by section: 1 + index of the function whose code it has; 0: none
+	size_t *functions; // by section: 1 + index of the function whose code the section has; 0: no code
 };
 
-// Returns false if the section is not completely in the file.
+// Returns false if the section lies partly outside the file.
 static bool read_section(const struct cubin *cubin, size_t index, Elf64_Shdr *ret_section)
 {
 	size_t offset = cubin->header.e_shoff;
@@ -37,7 +37,7 @@ static bool read_section(const struct cubin *cubin, size_t index, Elf64_Shdr *re
 	       (ret_section->sh_offset <= cubin->size && ret_section->sh_size <= cubin->size - ret_section->sh_offset);
 }
 
-// Returns NULL if the name is outside its table or not terminated.
+// Returns NULL if the name is outside the string table or not terminated.
 static const char *read_name(const struct cubin *cubin, const Elf64_Shdr *table, size_t offset)
 {
 	if (offset >= table->sh_size)
@@ -146,11 +146,12 @@ static int read_symbols(const struct cubin *cubin, struct code_module *module)
 	return 0;
 }
 
-// Marks the functions whose address the relocations of a section store elsewhere. `size`: of a relocation.
+// Marks each function whose address is stored elsewhere by a relocation of the section. `size` is the size of a
+// relocation.
 static void read_relocations(const struct cubin *cubin, struct code_module *module, const Elf64_Shdr *section,
 			     size_t size)
 {
-	Elf64_Rel relocation; // Elf64_Rela begins in the same way
+	Elf64_Rel relocation; // an Elf64_Rela begins with the same fields
 	Elf64_Sym symbol;
 
 	for (size_t at = 0; section->sh_size - at >= size; at += size) {
@@ -199,7 +200,7 @@ static int read_tables(struct cubin *cubin)
 		cubin->symbols = section;
 		return read_section(cubin, section.sh_link, &cubin->symbol_names) ? 0 : -EBADMSG;
 	}
-	return -EBADMSG; // without symbols, no kernels are known
+	return -EBADMSG; // a cubin without symbols names no kernels
 }
 
 int code_read_cubin(struct code_module *module, const void *data, size_t size)

@@ -32,8 +32,8 @@ static int next_entry(struct reader *reader, struct fatbin_entry *ret_entry, con
 	return 1;
 }
 
-// Returns how suitable an entry is; negative: not for such a device. Machine code runs only on its generation, and is
-// better than PTX.
+// Ranks an entry for the device; a negative rank means that the device cannot run the entry. Machine code runs only on
+// its own generation, and ranks above PTX.
 static int rank_entry(const struct fatbin_entry *entry, unsigned architecture)
 {
 	bool elf = entry->kind == FATBIN_ELF, generation = entry->architecture / 10 == architecture / 10;
@@ -63,7 +63,7 @@ static int decompress(const struct fatbin_entry *entry, const unsigned char *sto
 		got = ZSTD_decompress(plain, entry->plain_size, stored, entry->compressed_size);
 	else
 		got = vg_lz4_expand(stored, entry->compressed_size, plain, entry->plain_size);
-	if (got != entry->plain_size) { // or an error code, which is larger than any size
+	if (got != entry->plain_size) { // an error code is larger than any size
 		free(plain);
 		return -EBADMSG;
 	}
@@ -90,7 +90,7 @@ static int read_entry(struct code_module *module, const struct fatbin_entry *ent
 	return r;
 }
 
-// Reads the entries of the highest rank.
+// Reads all entries of the highest rank.
 static int read_best(struct reader reader, unsigned architecture, int best, struct code_module *modules)
 {
 	const unsigned char *stored;

@@ -95,7 +95,7 @@ const char *code_image_kernel(const struct code_image *image, size_t index)
 struct walk {
 	const struct code_module *module;
 	bool *reached, all;
-	size_t *open, open_count; // functions whose calls have not been followed yet
+	size_t *open, open_count; // `open`: functions whose calls the walk must still follow
 };
 
 static void mark_reached(struct walk *walk, size_t index)
@@ -113,7 +113,7 @@ static void follow_calls(struct walk *walk, size_t kernel)
 	const char *name = module->functions[kernel].name;
 
 	for (size_t i = kernel; i < module->count && strcmp(module->functions[i].name, name) == 0; i++)
-		mark_reached(walk, i); // several have the same name only in hostile files
+		mark_reached(walk, i); // valid code never defines one name twice; a hostile file may
 	for (size_t i = 0; i < module->count; i++)
 		if (module->functions[i].is_called_by_all)
 			mark_reached(walk, i);
@@ -127,7 +127,7 @@ static void follow_calls(struct walk *walk, size_t kernel)
 	}
 }
 
-// Turns CLEAN into UNKNOWN. FOUND stays, because it is certain.
+// Changes the finding CLEAN to UNKNOWN. FOUND stays, because the instruction was seen.
 static void set_unknown(struct code_report *report, const char *reason)
 {
 	if (report->tensor == CODE_CLEAN)

@@ -2,7 +2,7 @@
 #pragma once
 #include <stddef.h>
 
-// FOUND and CLEAN are certain; UNKNOWN: the code cannot be read.
+// FOUND and CLEAN are certain; UNKNOWN: the code could not be read.
 enum code_answer { CODE_CLEAN, CODE_FOUND, CODE_UNKNOWN };
 
 // The report on one kernel and everything that it may call. Tensor: instructions that multiply matrices on tensor
@@ -10,7 +10,7 @@ enum code_answer { CODE_CLEAN, CODE_FOUND, CODE_UNKNOWN };
 struct code_report {
 	enum code_answer tensor, mixed;
 	char tensor_instruction[48], mixed_instruction[48]; // if FOUND, the first one: "wgmma.mma_async", "HGMMA"
-	char reason[128];				    // if UNKNOWN
+	char reason[128];				    // if UNKNOWN, why
 };
 
 struct code_image;
@@ -21,7 +21,8 @@ struct code_image;
 int code_image_create(const void *image, size_t size, unsigned architecture, struct code_image **ret_image);
 void code_image_destroy(struct code_image *image);
 
-// The kernels of the image, with indices from 0. Code that cannot be read has none.
+// Return the number of kernels, and the name and report of one, with indices from 0. Code that cannot be read has no
+// kernels.
 size_t code_image_kernel_count(const struct code_image *image);
 const char *code_image_kernel(const struct code_image *image, size_t index);
 

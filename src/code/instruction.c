@@ -2,7 +2,7 @@
 
 #include "code/ptx_lex.h"
 
-// Returns the length of the part of the name that begins at *at, and advances *at past its dot.
+// Returns the length of the dot-separated part of the name that begins at *at, and moves *at past the next dot.
 static size_t next_part(const char *instruction, size_t length, size_t *at, const char **ret_part)
 {
 	const char *part = instruction + *at, *dot = memchr(part, '.', length - *at);
@@ -49,7 +49,7 @@ static enum type type_of(const char *part, size_t size)
 	return NO_TYPE;
 }
 
-// Returns whether the instruction names at most one type, and stores that.
+// Returns whether the instruction names at most one type, and stores that type.
 static bool has_one_type(const char *instruction, size_t length, enum type *ret_type)
 {
 	const char *part;

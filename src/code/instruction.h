@@ -7,8 +7,8 @@
 // Returns whether the instruction is wmma.mma, mma, wgmma.mma_async or tcgen05.mma, in any form. Instructions that only
 // move their operands are not.
 bool code_ptx_tensor(const char *instruction, size_t length);
-// Returns whether the instruction is mixed. A tensor instruction is mixed unless all types that it names are f16, or
-// all are f64: the others accumulate in more bits than their inputs have (also integers), compute in tf32, or choose
-// the accumulator at run time (tcgen05). Additions and multiplications of two floating-point types are mixed, such as
-// fma.rn.f32.f16. Conversions are not.
+// Returns whether the instruction is mixed. A tensor instruction is not mixed if all types that it names are f16, or
+// all are f64. Any other tensor instruction accumulates in more bits than its inputs have, computes in tf32, or chooses
+// the accumulator at run time (tcgen05). An addition or multiplication of two floating-point types is mixed, such as
+// fma.rn.f32.f16. A conversion is not.
 bool code_ptx_mixed(const char *instruction, size_t length);

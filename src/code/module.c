@@ -57,7 +57,7 @@ struct code_function *code_module_find(const struct code_module *module, const c
 		else
 			high = middle;
 	}
-	// Longer names that begin with it come after it.
+	// A longer name that begins with `name` sorts after it.
 	struct code_function *function = low < module->count ? &module->functions[low] : NULL;
 	return function && strncmp(function->name, name, length) == 0 && !function->name[length] ? function : NULL;
 }
@@ -90,7 +90,8 @@ void code_note(char ret_first[48], const char *instruction, size_t length)
 
 bool code_is_of_driver(const char *name, size_t length)
 {
-	// Without the functions that launch other kernels, which count as called.
+	// The functions of the driver that launch other kernels are missing here: a kernel that calls one may call any
+	// function.
 	static const char *const names[] = {"__assertfail", "cudaGraphSetConditional", "free", "malloc", "vprintf"};
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)

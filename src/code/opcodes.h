@@ -27,9 +27,9 @@ enum {
 
 #define CODE_NEVER 0
 #define CODE_ALWAYS UINT64_MAX
-// X(bits, name, tensor, mixed, groups). The low nine of an instruction's 128 bits identify it; the three bits above
-// them are the kinds of its operands. Tensor: it multiplies matrices. Mixed: a mask of the upper 64 bits; the
-// instruction is mixed if any of these bits is set.
+// X(bits, name, tensor, mixed, groups). The low nine of an instruction's 128 bits identify the instruction; the next
+// three are the kinds of its operands. `tensor`: the instruction multiplies matrices. `mixed`: a mask for the upper 64
+// bits; the instruction is mixed if any of these bits is set.
 #define CODE_OPCODES(X)                                                                            \
 	X(0x036, "HMMA", true, 0x1000, CODE_TURING)                                                \
 	X(0x037, "IMMA", true, CODE_ALWAYS, CODE_ALL)                                              \
@@ -48,5 +48,5 @@ enum {
 
 // Returns the group of an architecture (90 for sm_90); 0: unknown.
 unsigned code_group(unsigned architecture);
-// Returns the name of an instruction that is tensor or mixed on this group; NULL: it is neither.
+// Returns the name of the instruction if it is tensor or mixed on this group, else NULL.
 const char *code_opcode(unsigned group, uint64_t low, uint64_t high, bool *ret_tensor, bool *ret_mixed);

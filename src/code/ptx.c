@@ -1,6 +1,5 @@
-// Reads the functions of a PTX text, the instructions in their bodies and the names that these mention. The grammar is
-// a part of the PTX ISA: enough to recognise functions, statements and names. It accepts text that the driver's
-// compiler would refuse.
+// Reads the functions of a PTX text, and the instructions and names in their bodies. Parses only as much of the PTX ISA
+// as is needed to recognise functions, statements and names. Accepts text that the driver's compiler would reject.
 #include "code/instruction.h"
 #include "code/module.h"
 #include "code/ptx_lex.h"
@@ -9,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A declaration or a definition at the top level.
+// A declaration or definition of a function at the top level of the text.
 struct declaration {
 	struct ptx_token name;
 	bool is_kernel;
-	struct ptx_lexer body; // between the braces; its `at` is NULL: no body
-	struct ptx_token alias; // the function for which it is another name; length 0: none
+	struct ptx_lexer body; // the text between the braces; `at` is NULL if there is no body
+	struct ptx_token alias; // for .alias: the function that the alias stands for; length 0: not an alias
 };
 
 struct list {
@@ -83,7 +82,7 @@ static int read_function(struct ptx_lexer *lexer, bool kernel, struct list *list
 	}
 }
 
-// .alias other, function;
+// Reads ".alias NAME, FUNCTION;".
 static int read_alias(struct ptx_lexer *lexer, struct list *list)
 {
 	struct declaration declaration = {.name = ptx_next(lexer)};
@@ -108,7 +107,7 @@ static int read_top(struct ptx_lexer *lexer, struct list *list)
 			r = read_function(lexer, equals(token, ".entry"), list);
 		else if (equals(token, ".alias"))
 			r = read_alias(lexer, list);
-		else if (token.kind == '{') // an initial value, debugging information
+		else if (token.kind == '{') // braces here contain an initial value or debugging information
 			r = skip_nested(lexer, '{', '}') ? 0 : -EBADMSG;
 		if (r)
 			return r;
@@ -152,8 +151,8 @@ static int name_functions(const struct list *list, struct code_module *module)
 	return 0;
 }
 
-// Reads the name of an instruction with its modifiers, which may be separate words. Cuts off what does not fit: no
-// valid instruction is so long.
+// Reads the name of an instruction with its modifiers, which may be separate tokens. Cuts off a longer name than any
+// valid instruction has.
 static size_t read_instruction(struct ptx_lexer *lexer, struct ptx_token first, char *ret_text, size_t capacity)
 {
 	struct ptx_token token = first;
@@ -176,7 +175,7 @@ static bool begins_call(const char *instruction, size_t length)
 	return length >= 4 && memcmp(instruction, "call", 4) == 0 && (length == 4 || instruction[4] == '.');
 }
 
-// Returns whether a call has a computed target. The target is the first operand, after the return value.
+// Returns whether a call is indirect. The target is the first operand after the return value.
 static bool is_indirect(struct ptx_lexer lexer, const struct code_module *module)
 {
 	struct ptx_token token = ptx_next(&lexer);
@@ -189,7 +188,7 @@ static bool is_indirect(struct ptx_lexer lexer, const struct code_module *module
 	return token.kind != PTX_WORD || !code_module_find(module, token.text, token.length);
 }
 
-// `first` begins a statement that is neither a label nor a directive.
+// Reads a statement that begins with the token `first`, and is neither a label nor a directive.
 static void read_statement(struct ptx_lexer *lexer, struct ptx_token first, struct code_module *module,
 			   struct code_function *function)
 {
@@ -204,7 +203,7 @@ static void read_statement(struct ptx_lexer *lexer, struct ptx_token first, stru
 		function->has_indirect_calls = true;
 }
 
-// Notes a function that a body mentions: it may be called, or its address be stored.
+// Records that a body mentions a function: the body may call the function, or store its address.
 static int note_name(struct ptx_token token, struct code_module *module)
 {
 	char first = token.text[0];
@@ -226,7 +225,7 @@ static struct ptx_token skip_predicate(struct ptx_lexer *lexer)
 
 static int read_body(struct ptx_lexer lexer, struct code_module *module, struct code_function *function)
 {
-	bool begins = true; // a statement begins here
+	bool begins = true; // the next token begins a statement
 	int r = 0;
 
 	for (;;) {
@@ -239,7 +238,7 @@ static int read_body(struct ptx_lexer lexer, struct code_module *module, struct 
 		if (token.kind == '{' || token.kind == '}' || token.kind == ';') {
 			begins = true;
 		} else if (begins && token.kind == PTX_WORD && ptx_next(&ahead).kind == ':') {
-			lexer = ahead; // a label
+			lexer = ahead; // the token was a label
 		} else if (begins && token.kind == PTX_WORD && token.text[0] != '.') {
 			read_statement(&lexer, token, module, function);
 			begins = false;
@@ -251,7 +250,7 @@ static int read_body(struct ptx_lexer lexer, struct code_module *module, struct 
 	}
 }
 
-// Reads all bodies. Those of the same name are next to each other.
+// Reads the bodies of all functions. Functions of the same name are adjacent.
 static int read_bodies(const struct list *list, struct code_module *module)
 {
 	struct code_function *function = NULL;

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-// Skips white space and comments. Returns false if a comment does not end.
+// Skips white space and comments. Returns false if a comment is not terminated.
 static bool skip_blank(struct ptx_lexer *lexer)
 {
 	while (lexer->at < lexer->end) {
@@ -30,7 +30,7 @@ static bool skip_blank(struct ptx_lexer *lexer)
 static bool is_part_of_word(const char *at, const char *end)
 {
 	return isalnum((unsigned char)*at) || strchr("_$%.", *at) ||
-	       (*at == ':' && end - at > 1 && at[1] == ':'); // kind::f16
+	       (*at == ':' && end - at > 1 && at[1] == ':'); // "::" continues a word, as in kind::f16
 }
 
 struct ptx_token ptx_next(struct ptx_lexer *lexer)

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { PTX_END = 0, PTX_WORD = 'w', PTX_STRING = '"', PTX_DAMAGED = '?' }; // otherwise the character itself
+enum { PTX_END = 0, PTX_WORD = 'w', PTX_STRING = '"', PTX_DAMAGED = '?' }; // all other tokens are the character itself
 
 struct ptx_lexer {
 	const char *at, *end;
@@ -17,10 +17,10 @@ struct ptx_token {
 	size_t length;
 };
 
-// Returns whether a text of `length` bytes is this word.
+// Returns whether the `length` bytes at `text` are equal to `word`.
 static inline bool ptx_is_word(const char *text, size_t length, const char *word)
 {
 	return strlen(word) == length && memcmp(text, word, length) == 0;
 }
-// Returns the next token; PTX_DAMAGED: a comment or a string does not end.
+// Returns the next token; PTX_DAMAGED: a comment or a string is not terminated.
 struct ptx_token ptx_next(struct ptx_lexer *lexer);

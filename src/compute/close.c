@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-// Fails with BUSY if `alone`, or any unit if NULL, has work. Call with the lock. After the context failed, nothing is
-// lost.
+// Fails with BUSY if the unit `alone`, or any unit if `alone` is NULL, has work. Succeeds if the context has failed,
+// because no work can run then. Call with the lock held.
 static enum vg_status check_idle(const struct vg_compute *compute, const struct vg_compute_unit *alone,
 				 const char *instead)
 {
@@ -36,7 +36,8 @@ static enum vg_status check_idle(const struct vg_compute *compute, const struct 
 		       first->name, more, queued, running, instead);
 }
 
-// Accepts no more work, and cancels all work of the unit. Call with the lock. Returns how much work there was.
+// Makes the unit accept no more work, and cancels all its work. Returns how much work the unit had. Call with the lock
+// held.
 static unsigned shut_unit(struct vg_compute_unit *unit)
 {
 	unsigned left = unit->closing ? 0 : unit->unfinished;
@@ -61,7 +62,7 @@ enum vg_status compute_shut(struct vg_compute *compute, struct vg_compute_unit *
 		if (!alone || unit == alone)
 			left += shut_unit(unit);
 	if (status == VG_OK && !alone)
-		atomic_store(&compute->object.closed, true); // the creation of a unit checks this under the lock
+		atomic_store(&compute->object.closed, true); // a thread that creates a unit reads this under the lock
 	compute_unlock(compute);
 	if (status)
 		return status;
@@ -84,7 +85,7 @@ void compute_unit_wait_gone(struct vg_compute_unit *unit)
 	unit->syncing--;
 	atomic_fetch_sub(&compute->waiters, 1);
 	compute_unlock(compute);
-	// Callbacks of ended work may use what the caller is about to free.
+	// Wait for the callbacks of ended work: they may use what the caller is about to free.
 	for (unsigned left; (left = atomic_load(&unit->undelivered));)
 		compute_wait(&unit->undelivered, left, UINT64_MAX);
 }

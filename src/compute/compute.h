@@ -7,8 +7,8 @@
 #include "virgate/context.h"
 #include "virgate/stream.h"
 
-// `direct`: submits each unit's work at once, to driver streams of its own: no shares, quanta, groups or time
-// measurement. Otherwise like vg_compute_create().
+// Creates a scheduler. `direct`: submits the work of each unit at once to the unit's own driver streams, without
+// shares, quanta, groups or time measurement. Otherwise works like vg_compute_create().
 enum vg_status compute_create(struct vg_device *device, const struct vg_compute_options *options, bool direct,
 			      struct vg_compute **ret_compute);
 
@@ -17,14 +17,16 @@ struct vg_ledger;
 // a slot of this process, and stay open until the unit is closed. NO_MEMORY, STATE.
 enum vg_status compute_take_turns(struct vg_compute_unit *unit, const struct vg_ledger *ledger);
 
-// Work other than registered kernels: operations and copies.
+// Describes work other than a registered kernel: an operation or a copy.
 struct compute_job {
-	const char *name; // copied
-	// Submits the next kernel or copy to `stream`, and sets *ret_more if others follow. Called on the scheduler's
-	// thread without locks, with the device's primary context current. Must not wait for work of any unit.
+	const char *name; // the scheduler copies the name
+	// Submits the job's next kernel or copy to `stream`, and sets *ret_more if another one follows. The scheduler's
+	// thread calls this without locks, with the device's primary context current. Must not wait for work of any
+	// unit.
 	enum vg_status (*step)(void *user, struct vg_stream *stream, bool *ret_more);
-	// Called once after the end in any state, unless compute_submit() failed; closing the unit waits for it. Called
-	// on any thread without locks. Must not close units. May be NULL.
+	// Called once after the job has ended in any state, on any thread and without locks. Not called if
+	// compute_submit() failed. Closing the unit waits until the callback returns. Must not close units. May be
+	// NULL.
 	void (*free)(void *user);
 	void *user;
 	unsigned stream;
@@ -32,32 +34,32 @@ struct compute_job {
 };
 enum vg_status compute_submit(struct vg_compute_unit *unit, const struct compute_job *job,
 			      struct vg_execution **ret_execution);
-// Like vg_compute_unit_execute(). `ended`, if not NULL, is called like a job's `free`.
+// Queues a kernel like vg_compute_unit_execute(). `ended`, if not NULL, is called like a job's `free`.
 enum vg_status compute_execute(struct vg_compute_unit *unit, const struct vg_work *work, void (*ended)(void *user),
 			       void *user, struct vg_execution **ret_execution);
 
-// Makes `stream` wait for all work of the unit that was submitted to the driver so far, but not for queued work.
+// Makes `stream` wait for all work of the unit that is at the driver already, but not for queued work.
 enum vg_status compute_fence(struct vg_compute_unit *unit, struct vg_stream *stream);
-// Waits until all running executions of a paused unit have ended. A fence is not enough, because an execution of many
-// launches continues in later quanta.
+// Waits until all running executions of a paused unit have ended. compute_fence() is not enough for that, because an
+// execution of many launches continues in later quanta.
 enum vg_status compute_wait_for_running(struct vg_compute_unit *unit);
-// Lets another unit of the same scheduler run up to `count` executions queued in this unit, newest first. They keep
-// their order in their stream, and this unit still syncs, closes and finds them. They wait in the other unit's queue
-// and use its turns, and their time is charged to it. A closed unit returns them.
+// Lets `to`, a unit of the same scheduler, run up to `count` executions queued in `from`, newest first. The executions
+// keep their order in their stream, and `from` still waits for them, closes them and finds them. They wait in the queue
+// of `to` and use its turns, and their GPU time counts as that of `to`. When `to` is closed, they return to `from`.
 enum vg_status compute_migrate(struct vg_compute_unit *from, struct vg_compute_unit *to, size_t count,
 			       size_t *ret_moved);
-// Ends the unit's turn, and its quantum if it is open.
+// Ends the unit's turn, and the unit's open quantum if there is one.
 enum vg_status compute_preempt(struct vg_compute_unit *unit, bool *ret_preempted);
 
-// Fails all work, because the driver reported to another caller that every call on the context fails. Keeps the last
-// error.
+// Makes all work fail, because the driver told another caller that every call on the context fails. Keeps
+// the last error.
 void compute_lost(struct vg_compute *compute, CUresult result);
-void compute_failure(struct vg_compute *compute, char *ret_text, size_t size); // why it has; "": it has not
+void compute_failure(struct vg_compute *compute, char *ret_text, size_t size); // why the context failed; "": it works
 
-// Begins to close all units and their scheduler, or only `alone`: accepts no more work and cancels the rest. BUSY,
-// without any change, while there is work: `instead` names the function that cancels work; NULL: cancel it.
-// compute_unit_wait_gone() waits until such a unit has ended.
+// Begins to close the unit `alone`, or with NULL all units and their scheduler: accepts no more work and cancels the
+// rest. While there is work, and `instead` is not NULL, fails with BUSY and changes nothing; `instead` names the
+// function that cancels work. compute_unit_wait_gone() then waits until the unit has ended.
 enum vg_status compute_shut(struct vg_compute *compute, struct vg_compute_unit *alone, const char *instead);
 void compute_unit_wait_gone(struct vg_compute_unit *unit);
-// Closes the scheduler after compute_shut().
+// Closes a scheduler for which compute_shut() has succeeded.
 void compute_finish(struct vg_compute *compute);

@@ -1,5 +1,6 @@
-// The scheduler's internal interface. Lanes, quanta, marks and places belong to the scheduler's thread. All else is
-// protected by the lock, which is not held during driver calls, except those that destroy streams.
+// Declares the parts of the scheduler for this directory. Only the scheduler's thread uses lanes, quanta, marks and
+// places. The lock protects everything else. The lock is not held during driver calls, except those that destroy
+// streams.
 #pragma once
 #include <pthread.h>
 
@@ -12,13 +13,13 @@
 enum {
 	COMPUTE_SLOTS = 32,    // maximum number of driver streams of a unit
 	COMPUTE_MOST = 1024,   // maximum number of units, and of streams of a unit
-	COMPUTE_SHAPES = 4096, // kernels with their grids whose GPU time is estimated
-	COMPUTE_KINDS = 8,     // maximum number of kernels in a quantum whose estimates learn from it
-	COMPUTE_PICKS = 32,    // maximum number of launches between two checks of the queues
+	COMPUTE_SHAPES = 4096, // maximum number of pairs of kernel and grid whose GPU time is estimated
+	COMPUTE_KINDS = 8,     // maximum number of kernels of a quantum whose estimates are updated from its duration
+	COMPUTE_PICKS = 32,    // maximum number of launches before the thread checks the queues again
 	COMPUTE_LONGEST_MS = 3600 * 1000,
-	COMPUTE_PARAMETERS = 512 // bytes of arguments that an execution stores without another allocation
+	COMPUTE_PARAMETERS = 512 // bytes of arguments that fit into an execution without another allocation
 };
-#define COMPUTE_MS 1000000ull // in nanoseconds, like all times here
+#define COMPUTE_MS 1000000ull // all times are in nanoseconds
 
 struct compute_lane;
 struct compute_mark;
@@ -32,20 +33,20 @@ struct compute_turn;
 
 struct vg_execution {
 	struct core_object object;
-	struct vg_compute_unit *origin; // a reference
-	struct vg_compute_unit *runner; // the unit that runs it; the origin unless it migrated
+	struct vg_compute_unit *origin; // owns a reference; the unit to which the work was submitted
+	struct vg_compute_unit *runner; // the unit that runs the work; equal to `origin` unless the work migrated
 	struct compute_stream *stream;
-	struct vg_execution *previous, *next; // unfinished executions of the stream
-	struct vg_execution *chain;	      // in a mark, in the list of ended ones, or in the pool
+	struct vg_execution *previous, *next; // neighbours in the list of the stream's unfinished executions
+	struct vg_execution *chain;	      // next in a mark's list, in the list of ended executions, or in the pool
 	uint64_t id;
 	atomic_uint state, waiters;
 	atomic_bool cancelled;
 	int priority;
 	unsigned repeat;
-	atomic_uint launched; // number of launches; for a job: pieces
-	bool handed;	      // nothing is left to launch
-	bool whole;	      // all launches were submitted
-	bool gpu_shared;      // one of its quanta contained other work
+	atomic_uint launched; // number of launches so far; for a job, number of pieces
+	bool handed;	      // all launches were made, or the rest was cancelled
+	bool whole;	      // all launches were submitted, none was cancelled
+	bool gpu_shared;      // a quantum of this execution contained other work too
 	uint64_t queued_ns, started_ns, ended_ns, gpu_ns;
 	char name[64];
 
@@ -53,27 +54,28 @@ struct vg_execution {
 	int failure_code;
 	char *failure_text;
 
-	uint64_t shape; // key of its time estimate
+	uint64_t shape; // key of the execution's time estimate
 
-	struct compute_entry *entry; // a reference; NULL: a job
+	struct compute_entry *entry; // owns a reference; NULL: a job
 	CUlaunchConfig native;
 	CUlaunchAttribute *attributes;
 	void **values;
-	void *block; // arguments that exceed `parameters`
+	void *block; // memory for arguments that do not fit into `parameters`
 	struct compute_job job;
 	void (*ended)(void *user);
 	void *ended_user;
-	void *inside[COMPUTE_PARAMETERS / 8]; // values
+	void *inside[COMPUTE_PARAMETERS / 8]; // memory for the values
 	_Alignas(64) unsigned char parameters[COMPUTE_PARAMETERS];
 };
 
-// A virtual stream. Its unfinished executions are a list in order; those from `next` on are not launched yet.
+// A virtual stream, with an ordered list of its unfinished executions. The executions from `next` on are not launched
+// yet.
 struct compute_stream {
 	struct vg_compute_unit *unit;
 	unsigned index;
 	struct vg_execution *head, *tail, *next;
-	bool in_hand;		   // the thread works on `next`
-	struct compute_slot *slot; // the driver stream with its launched work
+	bool in_hand;		   // the scheduler's thread is working on `next`
+	struct compute_slot *slot; // the driver stream to which this stream's launched work went
 	unsigned in_flight;	   // number of launched executions
 	struct vg_compute_unit *ready;
 	struct compute_stream *ready_previous, *ready_next; // links in the unit's `ready`
@@ -88,7 +90,7 @@ struct compute_slot {
 	unsigned index;
 };
 
-// A unit's driver streams in one lane.
+// The driver streams of one unit in one lane.
 struct compute_place {
 	struct compute_lane *lane;
 	struct compute_slot slots[COMPUTE_SLOTS];
@@ -98,7 +100,8 @@ struct compute_sample {
 	uint64_t ns;
 	double sm_seconds;
 };
-// Two moments at least an interval apart, or the start.
+// A reading of the counters, and the one before. They are at least an interval apart, unless the earlier one is the
+// start.
 struct compute_samples {
 	struct compute_sample before, last;
 	bool known;
@@ -106,54 +109,54 @@ struct compute_samples {
 
 struct vg_compute_unit {
 	struct core_object object;
-	struct vg_compute *compute; // a reference
+	struct vg_compute *compute; // owns a reference
 	uint64_t serial;	    // unique among the scheduler's units
 	struct vg_compute_unit *next;
-	pthread_cond_t changed; // for threads that sync or close
+	pthread_cond_t changed; // wakes threads that wait for work or close the unit
 	unsigned syncing;
-	bool closing, gone;	 // gone: the thread no longer uses it
+	bool closing, gone;	 // `gone`: the thread no longer uses the unit
 	atomic_uint undelivered; // number of ended executions whose callbacks have not returned
 
 	char name[64];
 	double share;
 	int priority;
 	atomic_int stream_priority;
-	bool new_streams; // creates streams of another priority when no work is in flight
+	bool new_streams; // the unit's priority changed: create new streams when no work is in flight
 	bool tensor, mixed, paused, preempted;
 	enum vg_unknown_code unknown_code;
 	unsigned stream_count, slot_count;
 	struct compute_stream *streams;
 	struct compute_stream *ready; // streams whose next work this unit runs
 
-	struct compute_turn *turn; // see turn.c; NULL: only this process knows its vGPU
+	struct compute_turn *turn; // the unit's gate, see turn.c; NULL: the unit never waits for other processes
 
-	struct compute_lane *home; // its group, or its own lane; NULL: the whole device
+	struct compute_lane *home; // the lane of the unit's SM group, or a direct unit's lane; NULL: the whole device
 	double realised;
 	struct compute_place whole, own;
 
-	unsigned queued, running; // of executions that it runs
-	unsigned unfinished;	  // of executions submitted to it
-	unsigned in_quanta;	  // number of its quanta that have not ended
+	unsigned queued, running; // numbers of executions that this unit runs
+	unsigned unfinished;	  // number of executions submitted to this unit
+	unsigned in_quanta;	  // number of quanta of this unit that have not ended
 	uint64_t launches, completed, failures, cancelled, busy_ns;
 	double sm_seconds;
 	struct compute_samples samples;
 
 	double virtual_time;   // SM-seconds divided by the share
-	uint64_t in_flight_ns; // estimate of launched work that is not measured yet
-	uint64_t idle_since;   // when it became idle or was paused; 0: it is busy
+	uint64_t in_flight_ns; // estimated time of launched work whose time is not measured yet
+	uint64_t idle_since;   // when the unit became idle or was paused; 0: the unit is busy
 };
 
 // ---- the scheduler ----------------------------------------------------------------------------------
 
 struct compute_shape {
-	uint64_t hash, asked; // `asked`: the counter at the latest use
+	uint64_t hash, asked; // `asked`: value of the scheduler's counter when the entry was last used
 	double ns;	      // duration of a launch; 0: unknown
 	bool checked;
 };
 
 struct vg_compute {
 	struct core_object object;
-	struct vg_context *context; // a reference
+	struct vg_context *context; // owns a reference
 	struct vg_device *device;
 	struct compute_registry *registry;
 	bool direct;
@@ -173,29 +176,30 @@ struct vg_compute {
 	uint64_t ids, quanta, busy_ns, longest_ns;
 	double sm_seconds, floor; // `floor`: the least virtual time of a busy unit
 	struct compute_samples samples;
-	bool starved;	       // for the thread: no memory for a quantum, so work waits
+	bool starved;	       // the thread found no memory for a quantum, so work waits
 	bool in_hand;	       // the thread has work that is neither queued nor launched
-	pthread_cond_t handed; // signalled when that ends
-	unsigned fences;       // number of threads that wait for that
-	atomic_uint waiters;   // threads that wait for executions, in sync or in close
+	pthread_cond_t handed; // signalled when `in_hand` becomes false
+	unsigned fences;       // number of threads that wait until `in_hand` is false
+	atomic_uint waiters;   // number of threads that wait for an execution to end
 
 	int failure; // the driver's error; 0: none
 	char failure_text[384];
 
-	// the whole device's first; only direct units' lanes are freed earlier than at the end
+	// The list of lanes begins with the lane of the whole device. Only lanes of direct units are freed before the
+	// scheduler is.
 	struct compute_lane *lanes;
-	struct compute_parts *parts; // the smallest SM groups; NULL: not created yet
-	bool grouped;		     // units run in their groups, not on the whole device
-	bool grouping;		     // units have groups that match their shares
-	bool regroup;		     // shares have changed
+	struct compute_parts *parts; // the device's smallest SM groups; NULL: not created yet
+	bool grouped;		     // units run in their SM groups, not on the whole device
+	bool grouping;		     // the units' SM groups match their shares
+	bool regroup;		     // shares have changed, so the groups must be rebuilt
 	struct compute_shape shapes[COMPUTE_SHAPES];
 	uint64_t asked;
 
-	struct vg_execution *ended; // to be released after the lock is unlocked
+	struct vg_execution *ended; // ended executions, to be released after the lock is unlocked
 	struct vg_lock pool_lock;
 	struct vg_execution *pool;
 	unsigned pooled;
-	CUevent *events[2]; // unused events, without and with timing
+	CUevent *events[2]; // unused events: without timing, with timing
 	unsigned event_count[2], event_room[2];
 	struct compute_mark *marks; // unused marks
 	struct compute_quantum *quantums;
@@ -205,7 +209,7 @@ static inline struct compute_place *compute_place_of(struct vg_compute_unit *uni
 {
 	return unit->home == lane ? &unit->own : &unit->whole;
 }
-// A dropped stream has reset its count, so there may be none to subtract.
+// Dropping a stream resets the count, so the count may be 0 here.
 static inline void compute_slot_leave(struct compute_slot *slot)
 {
 	slot->bound -= slot->bound > 0;
@@ -216,12 +220,14 @@ static inline bool compute_has_ended(const struct vg_execution *execution)
 }
 
 // ---- compute.c
-enum vg_status compute_usable(void); // fails with STATE in a forked child
-// Unlocks, then releases ended executions. Callbacks run here, and closing a unit waits for those of its work.
+enum vg_status compute_usable(void); // returns STATE in a forked child
+// Unlocks the scheduler's lock, then releases ended executions and runs their callbacks. Closing a unit waits for the
+// callbacks of its work.
 void compute_unlock(struct vg_compute *compute);
-// Fails with CLOSED or DRIVER if no work may be submitted. Call with the lock.
+// Fails with CLOSED or DRIVER if no work may be submitted. Call with the lock held.
 enum vg_status compute_open_for_work(const struct vg_compute_unit *unit);
-// Makes the thread check the queues. COMPUTE_RING_ASLEEP does not wake a thread that naps while work is in flight.
+// Makes the thread check the queues. COMPUTE_RING_ASLEEP does not wake a thread in a short sleep while work is in
+// flight.
 enum compute_ring { COMPUTE_RING_ASLEEP, COMPUTE_RING_ALWAYS };
 void compute_ring(struct vg_compute *compute, enum compute_ring ring);
 
@@ -231,29 +237,29 @@ void compute_execution_recycle(struct vg_execution *execution); // returns an ex
 void compute_execution_release(struct vg_execution *execution);
 // Records why the execution fails, from the calling thread's last error.
 void compute_execution_fail(struct vg_execution *execution, enum vg_status status);
-// Ends an execution: removes it from its stream, wakes waiting threads, leaves the release to compute_unlock(). Call
-// once, with the lock.
+// Ends an execution: removes it from its stream and wakes waiting threads. compute_unlock() releases the execution
+// later. Call once, with the lock held.
 void compute_execution_end(struct vg_execution *execution, enum vg_execution_state state);
 
 // ---- failure.c
-// Changes the number of running executions, before they are on the GPU. Any thread.
+// Changes the count of running executions. Call with +1 before the execution is on the GPU. Any thread.
 void compute_failure_count(const struct vg_compute *compute, int executions);
 
 // ---- queue.c, under the lock
 void compute_queue_add(struct vg_execution *execution);
 void compute_queue_remove(struct vg_execution *execution);
-// Call after any change of the stream's next work or of its runner.
+// Updates the queues. Call after any change of the stream's next work, or of the unit that runs that work.
 void compute_queue_refresh(struct compute_stream *stream);
-// Returns the unit's next work for a lane, or NULL if none may run now.
+// Returns the unit's next execution for a lane, or NULL if none may run now.
 struct vg_execution *compute_queue_peek(struct vg_compute_unit *unit, const struct compute_lane *lane);
 int compute_queue_priority(const struct vg_compute_unit *unit); // the unit's priority plus that of its most urgent work
 // Records when the unit became idle; call after work has ended.
 void compute_queue_note_idle(struct vg_compute_unit *unit);
-// Makes another unit run work that is queued, or partly launched and not in hand.
+// Makes another unit run the execution, which is queued, or partly launched and not in use by the thread.
 void compute_queue_hand(struct vg_execution *execution, struct vg_compute_unit *runner);
-// Returns work of other units from a unit that is closing: queued work, and the rest of running work.
+// Returns the work of other units that a closing unit has: queued work, and the unlaunched rest of running work.
 void compute_queue_give_back(struct vg_compute_unit *unit);
-// Pauses or resumes a unit. A paused unit counts as idle, and takes its queued work back from other units.
+// Pauses or resumes a unit. A paused unit counts as idle, and its queued work returns to it from other units.
 void compute_queue_pause(struct vg_compute_unit *unit, bool paused);
 void compute_queue_cancel_all(struct vg_compute_unit *unit); // cancels queued work, and asks running work to stop
 
@@ -265,7 +271,7 @@ bool compute_policy_yields(struct vg_compute *compute, struct compute_lane *lane
 bool compute_policy_contended(struct vg_compute *compute, const struct compute_lane *lane,
 			      const struct vg_compute_unit *unit);
 void compute_policy_charge(struct compute_quantum *quantum, uint64_t measured_ns);
-// Returns the virtual time for a unit that was idle: the least of all busy units, including work in flight.
+// Returns the virtual time with which an idle unit continues: the least of all busy units, including work in flight.
 double compute_policy_start(const struct vg_compute *compute);
 bool compute_runs_in(const struct vg_compute_unit *unit, const struct compute_lane *lane);
 
@@ -273,7 +279,7 @@ bool compute_runs_in(const struct vg_compute_unit *unit, const struct compute_la
 // Estimates one launch. Returns false if the duration is unknown.
 bool compute_estimate(struct vg_compute *compute, const struct vg_execution *execution, uint64_t *ret_ns);
 void compute_estimate_learn(struct vg_compute *compute, const struct compute_quantum *quantum, uint64_t measured_ns);
-// Returns whether such a launch was found to be within the device's limits.
+// Returns whether an earlier launch with this kernel and shape was found to be within the device's limits.
 bool compute_estimate_is_checked(struct vg_compute *compute, uint64_t hash);
 void compute_estimate_checked(struct vg_compute *compute, uint64_t hash);
 
@@ -285,7 +291,7 @@ void *compute_thread(void *compute);
 
 // ---- unit_control.c
 void compute_samples_start(struct compute_samples *samples);
-// For the thread, under the lock: takes samples even if no caller asks for them.
+// Takes samples of the counters even if no caller asks for utilization. Call on the thread with the lock held.
 void compute_samples_roll(struct vg_compute *compute);
 // Returns SM-seconds per second, over the last one or two intervals.
 double compute_samples_look(struct compute_samples *samples, uint64_t interval_ns, double sm_seconds, bool *ret_known);

@@ -1,4 +1,4 @@
-// Pools of events and marks, so that a launch never creates or destroys any.
+// Keeps pools of events and marks, so that a launch never creates or destroys any.
 #include "compute/quantum.h"
 
 #include "core/core.h"

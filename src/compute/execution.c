@@ -1,5 +1,5 @@
-// Executions. They come from a pool of the scheduler, because there may be as many as launches. The program has one
-// reference if it wanted one; the scheduler has one until the work has ended.
+// Creates and releases executions. They come from a pool of the scheduler, because there may be as many as launches.
+// The program owns one reference if it asked for one. The scheduler owns one until the work has ended.
 #include "compute/engine.h"
 #include "compute/wait.h"
 
@@ -50,7 +50,7 @@ void compute_execution_recycle(struct vg_execution *execution)
 	free(execution->attributes);
 	free(execution->block);
 	free(execution->failure_text);
-	core_object_retain(&compute->object); // the unit may have its last reference
+	core_object_retain(&compute->object); // the unit may own the last other reference
 	core_object_release(&unit->object);
 	vg_lock_take(&compute->pool_lock);
 	bool keep = compute->pooled < POOLED;
@@ -65,7 +65,7 @@ void compute_execution_recycle(struct vg_execution *execution)
 	core_object_release(&compute->object);
 }
 
-// Cheaper than core_object_release(), which keeps the thread's last error.
+// This is cheaper than core_object_release(), which also keeps the thread's last error.
 void compute_execution_release(struct vg_execution *execution)
 {
 	if (atomic_fetch_sub_explicit(&execution->object.references, 1, memory_order_acq_rel) == 1)

@@ -1,14 +1,14 @@
-// Failed contexts. A sticky error affects the process in every context on every device, and the driver does not name
-// the kernel. The first call that sees the error records where executions were running.
+// Records failed contexts. A sticky error affects every context of the process on every device, and the driver does not
+// name the kernel. The first call that sees the error records which executions were running, and where.
 #include "compute/quantum.h"
 
 #include "core/error.h"
 
 #include <stdio.h>
 
-enum { DEVICES = 64 }; // further devices are not named
+enum { DEVICES = 64 }; // devices above this number are not named in the error
 
-// Each is changed only by its own device's schedulers.
+// Each counter is changed only by the schedulers of its own device.
 static struct {
 	_Alignas(64) atomic_uint executions;
 } running[DEVICES];
@@ -40,7 +40,7 @@ static void describe_running(void)
 
 static void set_error(CUresult result)
 {
-	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) { // concerns this context only
+	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) { // this error concerns one context only
 		core_driver_failed(result, "the GPU's work", "%s", "");
 		return;
 	}

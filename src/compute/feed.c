@@ -1,17 +1,17 @@
-// Moves work from the queues to the GPU. Keeps only some milliseconds of work ahead, so that the next unit is chosen
-// late.
+// Moves work from the queues to the GPU. Keeps only some milliseconds of work in flight, so that the next unit can be
+// chosen as late as possible.
 #include "compute/quantum.h"
 #include "compute/turn.h"
 
 #include "base/clock.h"
 
 enum {
-	QUANTUM_MS = 4,	   // if other units wait
-	ALONE_MS = 20,	   // if no other unit waits
-	AHEAD_US = 4000,   // maximum work in flight
-	PREEMPT_US = 500,  // the same with preemption, so that urgent work does not wait behind it
-	IN_FLIGHT = 512,   // launches; well below the capacity of a driver's queue
-	LAUNCHES_AHEAD = 2 // minimum, regardless of their duration
+	QUANTUM_MS = 4,	   // length of a quantum while other units wait
+	ALONE_MS = 20,	   // length of a quantum while no other unit waits
+	AHEAD_US = 4000,   // maximum estimated time of the work in flight
+	PREEMPT_US = 500,  // the same with preemption: urgent work waits no longer than this
+	IN_FLIGHT = 512,   // maximum number of launches in flight, well below the capacity of the driver's queue
+	LAUNCHES_AHEAD = 2 // minimum number of launches in flight, whatever their duration
 };
 
 struct pick {
@@ -41,7 +41,8 @@ static uint64_t compute_room(struct vg_compute *compute, const struct compute_la
 	return quantum->estimate < most ? most - quantum->estimate : 0;
 }
 
-// Chooses the first driver stream with the fewest virtual streams, so that work without overlap uses only one.
+// Chooses the first of the driver streams with the fewest virtual streams. Work that does not overlap thus uses only
+// one.
 static struct compute_slot *bind_stream(struct compute_stream *stream, struct compute_place *place, unsigned slots)
 {
 	struct compute_slot *best = &place->slots[0];
@@ -85,7 +86,7 @@ static void pick_execution(struct compute_quantum *quantum, struct vg_execution 
 				  count};
 	if (atomic_load(&execution->state) == VG_EXECUTION_QUEUED)
 		begin_execution(execution);
-	// More launches may follow at once.
+	// The thread keeps working on the execution while it has more launches.
 	stream->in_hand = execution->job.step || count < left;
 	if (!stream->in_hand) {
 		stream->next = execution->next;
@@ -110,12 +111,12 @@ static unsigned pick_work(struct vg_compute *compute, struct compute_quantum *qu
 		launches += picks[count].count;
 		count++;
 		if (atomic_load(&next->cancelled))
-			break; // see must_end()
+			break; // the quantum must end; see must_end()
 	}
 	return count;
 }
 
-// Releases an execution of which only a part was launched.
+// Ends the thread's work on an execution. If launches are left, puts the stream back into its queue.
 static void release_pick(const struct pick *pick)
 {
 	struct compute_stream *stream = pick->execution->stream;
@@ -169,7 +170,7 @@ static bool must_end(struct vg_compute *compute, struct compute_lane *lane, cons
 
 	if (lane->apart)
 		return unit->closing && !unit->unfinished;
-	// Cancelled work that was chosen out of turn ends alone.
+	// Cancelled work that was chosen out of turn gets a quantum of its own.
 	if (!quantum->launches && quantum->executions)
 		return true;
 	return !compute_room(compute, lane, quantum) || compute_policy_yields(compute, lane, unit) ||
@@ -223,7 +224,7 @@ bool compute_feed(struct vg_compute *compute, struct compute_lane *lane)
 
 	while (!compute->failure && has_capacity(compute, lane) && feed_once(compute, lane))
 		any = true;
-	// A quantum that stayed open because the lane was full must not wait for more work.
+	// Close a quantum that stayed open because the lane was full: the quantum must not wait for more work.
 	struct compute_quantum *last = lane->last;
 	if (!compute->failure && last && !last->closed && must_end(compute, lane, last))
 		any |= end_quantum(compute, lane, true);

@@ -1,6 +1,6 @@
-// SM groups: which units have one, and whether they are in use. The device is split once into the smallest possible
-// groups; a unit's group is a green context of adjacent ones. These contexts are kept for the next use of the same
-// shares, because the driver keeps their memory anyway.
+// Decides which units have SM groups, and whether the groups are in use. The device is split once into the smallest
+// possible groups. A unit's group is a green context of adjacent ones. These contexts are kept until the same shares
+// occur again, because the driver keeps their memory anyway.
 #include "compute/quantum.h"
 
 #include "base/clock.h"
@@ -45,7 +45,8 @@ static bool split_device(struct vg_compute *compute)
 	return status == VG_OK && compute->parts->count > 0;
 }
 
-// Returns the lane of the parts from `begin` to `end`, creating it if needed. `rest`: with the SMs that are in no part.
+// Returns the lane of the parts (smallest groups) from `begin` to `end`, and creates the lane if needed. `rest`: the
+// lane also gets the SMs that are in no part.
 static struct compute_lane *find_lane(struct vg_compute *compute, unsigned begin, unsigned end, bool rest)
 {
 	struct vg_sm_resource *sms[MOST_PARTS + 1];
@@ -99,8 +100,8 @@ static bool has_work_in_groups(const struct vg_compute *compute)
 	return false;
 }
 
-// Creates the lanes of a plan; the last one is the rest's. Makes driver calls: call without the lock. Returns false,
-// without changes to units, on failure.
+// Creates the lanes of a plan; the last lane has all SMs without a group. Returns false on failure, without changes to
+// units. Makes driver calls: call without the lock.
 static bool make_lanes(struct vg_compute *compute, const struct compute_plan *plan, const unsigned *parts, size_t count,
 		       struct compute_lane **ret_lanes)
 {
@@ -116,7 +117,7 @@ static bool make_lanes(struct vg_compute *compute, const struct compute_plan *pl
 	}
 	ret_lanes[count] = plan->rest ? find_lane(compute, begin, plan->parts, true) : NULL;
 	if (ret_lanes[count])
-		ret_lanes[count]->group = -1; // no unit's own
+		ret_lanes[count]->group = -1; // the lane belongs to no unit alone
 	return !plan->rest || ret_lanes[count];
 }
 
@@ -156,7 +157,7 @@ static void plan_and_build(struct vg_compute *compute)
 		plan.part_sms = vg_sm_resource_count(compute->parts->part[0]);
 		plan.parts = (unsigned)compute->parts->count;
 		good = compute_plan_groups(&plan, shares, parts, count);
-		// Unclaimed SMs can only be lent by time.
+		// Unclaimed SMs can be lent only by sharing time on the whole device.
 		if (compute->placement == VG_PLACEMENT_AUTOMATIC && compute->lending)
 			good = good && plan.taken == plan.parts;
 	}
@@ -169,7 +170,7 @@ static void plan_and_build(struct vg_compute *compute)
 	free(lanes);
 }
 
-// Returns whether lending is useful: one unit is idle while another has work.
+// Returns whether units should share the whole device: one unit is idle while another has work.
 static bool is_lending_useful(const struct vg_compute *compute)
 {
 	uint64_t now = vg_clock_monotonic_ns();
@@ -197,7 +198,7 @@ void compute_group(struct vg_compute *compute)
 	if (compute->placement == VG_PLACEMENT_TIME || compute->direct || compute->failure)
 		return;
 	if (compute->regroup) {
-		set_grouped(compute, false); // run on the whole device from now on, after the groups' quanta
+		set_grouped(compute, false); // run on the whole device once the groups' quanta have ended
 		if (has_work_in_groups(compute))
 			return;
 		clear_homes(compute);

@@ -8,7 +8,7 @@ static double compute_size(const struct compute_plan *plan, unsigned parts)
 	return (double)parts * plan->part_sms / plan->sms;
 }
 
-// Takes a part from the group that is furthest above its share.
+// Takes one part (smallest SM group) from the unit whose group is furthest above its share.
 static void remove_part(const struct compute_plan *plan, const double *shares, unsigned *parts, size_t count)
 {
 	size_t most = 0;
@@ -24,8 +24,8 @@ static void remove_part(const struct compute_plan *plan, const double *shares, u
 	parts[most]--;
 }
 
-// Gives the SMs that are in no part to the group that is furthest below its share, if that reduces the error. Only if
-// groups are required: odd numbers of SMs leave more of them idle at the end of a kernel than time sharing costs.
+// Gives the SMs that are in no part to the unit furthest below its share, if that reduces the error. Does so only if
+// groups are required: with an odd number of SMs, more SMs idle at the end of a kernel than time sharing costs.
 static size_t place_extra(const struct compute_plan *plan, const double *shares, const unsigned *parts, size_t count)
 {
 	double extra = 1 - compute_size(plan, plan->parts), below = extra / 2;
@@ -48,7 +48,7 @@ bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsign
 		ret_parts[i] = (unsigned)(shares[i] * plan->sms / plan->part_sms + 0.5);
 		plan->taken += ret_parts[i];
 	}
-	// Units on the rest need some SMs, at least those that are in no part.
+	// Leave some SMs to the units without a group, at least those that are in no part.
 	for (;;) {
 		plan->rest = false;
 		for (size_t i = 0; i < count; i++)

@@ -1,4 +1,4 @@
-// The public functions of the table of kernels.
+// Implements the public functions of the table of kernels.
 #include "compute/engine.h"
 
 #include <string.h>

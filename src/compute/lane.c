@@ -1,4 +1,4 @@
-// Lanes, where quanta run, and the driver streams of units in them, which are created at their first use.
+// Creates lanes, in which quanta run, and the units' driver streams in them, each at its first use.
 #include "compute/quantum.h"
 
 #include "core/error.h"
@@ -49,7 +49,7 @@ enum vg_status compute_lanes_create(struct vg_compute *compute)
 	vg_sm_resource_destroy(all);
 	if (!whole)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a scheduler");
-	whole->end = whole->sms; // more than the number of groups
+	whole->end = whole->sms; // greater than any index of a part
 	whole->rest = true;
 	return VG_OK;
 }
@@ -75,7 +75,7 @@ void compute_place_drop(struct compute_place *place)
 	place->lane = NULL;
 }
 
-// The driver has few levels, and lower numbers are more urgent.
+// The driver has few priority levels, and a lower number is more urgent.
 static int convert_priority(int priority)
 {
 	int least = 0, greatest = 0;
@@ -96,7 +96,7 @@ enum vg_status compute_slot_ready(struct vg_compute_unit *unit, struct compute_s
 	enum vg_status status = vg_stream_create(lane->context, &options, &stream);
 	if (status)
 		return status;
-	pthread_mutex_lock(&unit->compute->lock); // compute_fence() reads it
+	pthread_mutex_lock(&unit->compute->lock); // compute_fence() reads the streams under this lock
 	slot->stream = stream;
 	pthread_mutex_unlock(&unit->compute->lock);
 	return VG_OK;

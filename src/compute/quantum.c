@@ -1,7 +1,7 @@
-// A quantum on the GPU: its start, launches, end and duration. It begins with an event in the stream of its first
-// kernel, after the end of all quanta that it must not overlap. It ends with an event after all of its streams. Marks
-// in between show the end of single executions. One mark covers some microseconds of estimated work, because it costs
-// as much as an empty kernel.
+// Runs a quantum on the GPU: starts it, launches its work, ends it and measures its duration. A quantum begins with an
+// event in the stream of its first kernel, after the end of all quanta that it must not overlap. It ends with an event
+// after all of its streams. Marks (events in between) show which executions have ended. One mark covers some
+// microseconds of estimated work, because a mark costs as much as an empty kernel.
 #include "compute/quantum.h"
 
 #include "base/clock.h"
@@ -51,7 +51,7 @@ bool compute_lanes_overlap(const struct compute_lane *lane, const struct compute
 	return (lane->begin < other->end && other->begin < lane->end) || (lane->rest && other->rest);
 }
 
-// Returns the last closed quantum of a lane, which ends after all earlier ones. Quanta that submitted nothing have no
+// Returns the last closed quantum of a lane; all earlier ones end before it. A quantum that submitted nothing has no
 // end event.
 static struct compute_quantum *find_last_closed(const struct compute_lane *lane)
 {
@@ -109,7 +109,7 @@ static CUresult join_slot(struct compute_quantum *quantum, struct compute_slot *
 	return CUDA_SUCCESS;
 }
 
-// Allocates all that detects the end of a launch, before the launch.
+// Allocates everything that is needed to detect the end of a launch. Call before the launch.
 static enum vg_status prepare_launch(struct compute_quantum *quantum, const struct vg_execution *execution,
 				     struct compute_slot *slot)
 {
@@ -124,7 +124,7 @@ static enum vg_status prepare_launch(struct compute_quantum *quantum, const stru
 	return r ? core_driver_failed(r, "cuEventCreate", "before kernel \"%s\"", execution->name) : VG_OK;
 }
 
-// The GPU time of executions that end before their quantum is unknown.
+// Executions that end before their quantum have no known GPU time.
 static void forget_time(struct compute_quantum *quantum, struct vg_execution *ends)
 {
 	for (; ends; ends = ends->chain) {
@@ -134,8 +134,8 @@ static void forget_time(struct compute_quantum *quantum, struct vg_execution *en
 	}
 }
 
-// Records a mark. If not `needed`, a later mark can replace it. Without launches, no mark is needed: the executions end
-// with the quantum, or at once in a direct lane.
+// Records a mark. Unless `needed`, skips the mark if a later one can replace it. Without launches no mark is needed:
+// the executions end with the quantum, or at once in a direct lane.
 static bool mark_track(struct compute_quantum *quantum, unsigned index, bool needed)
 {
 	struct vg_compute *compute = quantum->unit->compute;
@@ -185,10 +185,10 @@ bool compute_quantum_close(struct compute_quantum *quantum)
 
 	quantum->closed = true;
 	if (!quantum->leader || quantum->lane->apart)
-		return !quantum->leader || compute_quantum_mark(quantum); // refused work ends without a mark
+		return !quantum->leader || compute_quantum_mark(quantum); // refused work needs no mark
 	CUstream leader = quantum->leader->stream->handle;
 	const bool alone = quantum->used == 1u << quantum->leader->index;
-	// With one stream, the last executions end with the quantum.
+	// If the quantum uses one driver stream, its last executions end with the quantum.
 	if (!alone && !compute_quantum_mark(quantum))
 		return false;
 	for (unsigned i = 0; i < quantum->unit->slot_count && r == CUDA_SUCCESS; i++)
@@ -214,7 +214,7 @@ static void note_kind(struct compute_quantum *quantum, const struct vg_execution
 		quantum->kind[quantum->kinds++] = execution->shape;
 }
 
-// GPU time is known only for an execution that was alone in its quanta.
+// Set the GPU time only if the execution was alone in all its quanta.
 static void note_part(struct compute_quantum *quantum, struct vg_execution *execution)
 {
 	if (quantum->only == execution)
@@ -227,7 +227,7 @@ static void note_part(struct compute_quantum *quantum, struct vg_execution *exec
 	quantum->only = execution;
 }
 
-// Handles a failed launch: returns true if only this execution fails, false if the context has failed.
+// Handles a failed launch. Returns true if only this execution fails, false if the context has failed.
 static bool handle_refusal(struct compute_quantum *quantum, struct vg_execution *execution, struct compute_slot *slot,
 			   enum vg_status status)
 {
@@ -255,7 +255,7 @@ static enum vg_status launch_one(struct vg_execution *execution, struct compute_
 		 : VG_OK;
 }
 
-// Records a mark when due. The last launch needs none: the end of the quantum or a mark follows.
+// Records a mark if one is due. The last launch needs none, because the end of the quantum or another mark follows.
 static bool mark_when_due(struct compute_quantum *quantum, const struct compute_slot *slot, bool last)
 {
 	const struct compute_track *track = &quantum->tracks[slot->index];
@@ -281,7 +281,7 @@ static void count_launches(struct compute_quantum *quantum, struct vg_execution 
 	note_part(quantum, execution);
 }
 
-// Ends the execution with this track. The slot may have no stream if the launch failed.
+// Ends the execution together with the last work of its driver stream. The stream may not exist if the launch failed.
 static void end_with_track(struct compute_quantum *quantum, struct vg_execution *execution,
 			   const struct compute_slot *slot)
 {

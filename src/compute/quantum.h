@@ -1,21 +1,21 @@
-// Quanta and lanes. For the scheduler's thread only, unless said otherwise.
+// Declares quanta and lanes. Only the scheduler's thread uses them, unless said otherwise.
 #pragma once
 #include "compute/engine.h"
 
-// An event after some launches of one slot.
+// A mark: an event recorded after some launches of one driver stream.
 struct compute_mark {
 	struct compute_mark *next;
 	CUevent event;
-	struct vg_execution *ends; // executions that have ended when the event is reached
+	struct vg_execution *ends; // executions that have ended when the event has completed
 	uint64_t estimate;
 	unsigned launches;
 };
 
 struct compute_track {
 	struct compute_mark *first, *last;
-	// reserved for the launched work, in case no other mark can be allocated; NULL: nothing was launched
+	// The mark to use for the launched work if no other mark can be allocated. NULL: nothing was launched.
 	struct compute_mark *spare;
-	struct vg_execution *ends; // after the last mark
+	struct vg_execution *ends; // executions that end after the last mark
 	uint64_t estimate;
 	unsigned launches;
 };
@@ -26,16 +26,16 @@ struct compute_quantum {
 	struct compute_lane *lane;
 	struct compute_place *place;
 	CUevent start, end;
-	struct compute_slot *leader; // its stream has both events
-	uint32_t used;		     // bits of slots
+	struct compute_slot *leader; // the driver stream with the start and end events
+	uint32_t used;		     // bit mask of the driver streams in use
 	bool closed;
-	uint64_t estimate; // of all launched work
+	uint64_t estimate; // estimated time of all launched work
 	unsigned launches;
-	unsigned executions; // number of executions with work in it
+	unsigned executions; // number of executions with work in this quantum
 	struct vg_execution *only;
-	unsigned turn; // number of the lane's turn
+	unsigned turn; // number of the lane's turn that this quantum belongs to
 	struct compute_track tracks[COMPUTE_SLOTS];
-	bool guessed; // the duration of some of its work is unknown
+	bool guessed; // the estimate is a guess for some of the work
 	unsigned kinds;
 	uint64_t kind[COMPUTE_KINDS];
 };
@@ -43,33 +43,34 @@ struct compute_quantum {
 // A set of SMs that runs one quantum at a time.
 struct compute_lane {
 	struct compute_lane *next;
-	struct vg_context *context; // a reference
+	struct vg_context *context; // owns a reference
 	unsigned sms;
 	unsigned begin, end;		      // range of the device's smallest groups
-	bool rest;			      // also has the SMs that are in no group
-	int group;			      // number of the group; -1: the whole device, or a direct unit's lane
-	bool apart;			      // a direct unit's lane: overlaps all others, and nothing is measured
-	struct compute_quantum *first, *last; // in order; only `last` may be open
-	uint64_t ahead;			      // estimate of the work in flight
+	bool rest;			      // the lane also has the SMs that are in no smallest group
+	int group;			      // index of the unit's group; -1: whole device, or a direct unit's lane
+	bool apart;			      // a direct unit's lane: overlaps all others, no time measurement
+	struct compute_quantum *first, *last; // ordered list; only `last` may be open
+	uint64_t ahead;			      // estimated time of the work in flight
 	unsigned launches;		      // number of launches in flight
 	uint64_t progress_ns;		      // when work last ended, or was launched into an empty lane
-	struct vg_compute_unit *holder;	      // owner of the turn; only for comparison, may be freed
+	struct vg_compute_unit *holder;	      // unit that has the turn; may be freed, so only compare the pointer
 	unsigned turn;
 	uint64_t turn_ns;
 };
 
 // ---- event_pool.c, for the thread
 CUresult compute_event_acquire(struct vg_compute *compute, bool timing, CUevent *ret_event);
-void compute_event_release(struct vg_compute *compute, bool timing, CUevent event);	   // NULL is fine
+void compute_event_release(struct vg_compute *compute, bool timing, CUevent event);	   // accepts NULL
 CUresult compute_mark_acquire(struct vg_compute *compute, struct compute_mark **ret_mark); // with an event
-void compute_mark_release(struct vg_compute *compute, struct compute_mark *mark);	   // NULL is fine
+void compute_mark_release(struct vg_compute *compute, struct compute_mark *mark);	   // accepts NULL
 void compute_pools_finish(struct vg_compute *compute);
 
 // ---- quantum.c, for the thread
 struct compute_quantum *compute_quantum_open(struct vg_compute *compute, struct compute_lane *lane,
-					     struct vg_compute_unit *unit); // NULL: no memory
-// Launches `count` times, or a job's next piece; fewer if it is cancelled or fails. Sets `handed` if nothing is left.
-// `last`: the caller marks or closes next. Returns false if the context failed.
+					     struct vg_compute_unit *unit); // returns NULL if out of memory
+// Launches the kernel `count` times, or the next piece of a job. Stops earlier if the execution is cancelled or fails.
+// Sets `handed` if nothing is left to launch. `last`: the caller marks or closes the quantum next. Returns false if the
+// context failed.
 bool compute_quantum_launch(struct compute_quantum *quantum, struct vg_execution *execution, struct compute_slot *slot,
 			    unsigned count, uint64_t estimate, bool last);
 bool compute_quantum_mark(struct compute_quantum *quantum);
@@ -77,40 +78,44 @@ bool compute_quantum_close(struct compute_quantum *quantum);
 // Returns whether quanta of the two lanes must not overlap.
 bool compute_lanes_overlap(const struct compute_lane *lane, const struct compute_lane *other);
 
-// reap.c, for the thread: chains executions that have ended to *ends. Returns false if the context failed.
+// Implemented in reap.c, for the thread: appends executions that have ended to *ends. Returns false if the context
+// failed.
 bool compute_reap(struct vg_compute *compute, struct compute_lane *lane, struct vg_execution **ends,
 		  bool *ret_progress);
 
-// failure.c: records that the context failed with `result`, and sets the last error. Any thread, without the lock.
+// Implemented in failure.c: records that the context failed with `result`, and sets the last error. Any thread, without
+// the lock.
 void compute_break(struct vg_compute *compute, CUresult result);
 
-// feed.c, for the thread, under the lock. Returns true if something was done.
+// Implemented in feed.c: submits work to the GPU. Returns true if something was submitted. Call on the thread with the
+// lock held.
 bool compute_feed(struct vg_compute *compute, struct compute_lane *lane);
-// Closes all open quanta, so that work in other lanes comes after them.
+// Closes all open quanta, so that work in other lanes runs after them.
 void compute_feed_close(struct vg_compute *compute);
 
 // ---- lane.c
 enum vg_status compute_lanes_create(struct vg_compute *compute);
 void compute_lanes_destroy(struct vg_compute *compute);
-void compute_lane_remove(struct vg_compute *compute, struct compute_lane *lane); // empty
-// Appends a lane, with a reference to the context. Returns NULL without memory.
+void compute_lane_remove(struct vg_compute *compute, struct compute_lane *lane); // the lane must be empty
+// Appends a lane, which retains the context. Returns NULL if out of memory.
 struct compute_lane *compute_lane_new(struct vg_compute *compute, struct vg_context *context, unsigned sms);
-// Destroys the place's streams. Call without work in flight.
+// Destroys the driver streams of a unit in one lane. Call when no work is in flight.
 void compute_place_drop(struct compute_place *place);
 enum vg_status compute_slot_ready(struct vg_compute_unit *unit, struct compute_slot *slot, struct compute_lane *lane);
 
 // ---- group.c, for the thread, under the lock
-// Decides whether quanta run in groups or on the whole device, and rebuilds the groups after changes of shares.
+// Decides whether quanta run in groups or on the whole device. Rebuilds the groups after shares have changed.
 void compute_group(struct vg_compute *compute);
 void compute_parts_destroy(struct compute_parts *parts);
 
 // ---- group_plan.c
 struct compute_plan {
-	unsigned part_sms, parts, sms; // input: SMs of a smallest group, their number, SMs of the device
-	double tolerance;	       // input; negative: any deviation
-	unsigned taken;		       // output: parts in groups
-	bool rest;		       // output: some unit has no group
-	size_t extra;		       // output: index of the unit with the SMs that are in no part; SIZE_MAX: none
+	unsigned part_sms, parts, sms; // input: SMs of a smallest group, number of these groups, SMs of the device
+	double tolerance;	       // input: largest allowed deviation from the shares; negative: any
+	unsigned taken;		       // output: number of smallest groups that units get
+	bool rest;		       // output: at least one unit has no group
+	size_t extra;		       // output: index of the unit with the SMs in no smallest group; SIZE_MAX: none
 };
-// Computes how many parts each share gets; 0: time on the rest. Returns false if a deviation exceeds the tolerance.
+// Computes how many smallest groups each share gets; 0: the unit shares the remaining SMs by time. Returns false if a
+// deviation exceeds the tolerance.
 bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsigned *ret_parts, size_t count);

@@ -1,11 +1,12 @@
-// Queues: executions in the order of their streams, and streams at the unit that runs their next one.
+// Keeps the executions of each stream in order, and the streams in the queue of the unit that runs their next
+// execution.
 #include "compute/quantum.h"
 
 #include "base/clock.h"
 
 #include <limits.h>
 
-// A unit keeps its claim over shorter gaps between submissions.
+// A unit keeps its unused GPU time over gaps between submissions that are shorter than this.
 enum { IDLE_MS = 10 };
 
 static void unlink_ready(struct compute_stream *stream)
@@ -24,8 +25,8 @@ static void unlink_ready(struct compute_stream *stream)
 	compute_queue_note_idle(unit);
 }
 
-// Ends an idle period. Being idle or paused earns no claim: the unit continues with the least virtual time of busy
-// units.
+// Ends an idle period. A unit earns no GPU time while it is idle or paused: it continues with the least virtual time of
+// the busy units.
 static void end_idle(struct vg_compute_unit *unit)
 {
 	struct vg_compute *compute = unit->compute;
@@ -141,7 +142,7 @@ static bool may_launch(const struct compute_stream *stream, const struct vg_comp
 {
 	if (stream->in_hand)
 		return false;
-	// In another lane it could overtake earlier work of its stream, unless the two lanes exclude each other.
+	// In another lane this work could overtake earlier work of its stream, unless the two lanes exclude each other.
 	const struct compute_lane *before = stream->in_flight ? stream->slot->place->lane : NULL;
 	if (before && before != lane && !compute_lanes_overlap(before, lane))
 		return false;
@@ -158,7 +159,7 @@ struct vg_execution *compute_queue_peek(struct vg_compute_unit *unit, const stru
 		if (!may_launch(stream, unit, lane))
 			continue;
 		if (atomic_load_explicit(&next->cancelled, memory_order_relaxed))
-			return next; // it takes no GPU time, and a thread may wait for its end
+			return next; // cancelled work takes no GPU time, and a thread may wait for its end
 		if (!best || next->priority > best->priority ||
 		    (next->priority == best->priority && next->id < best->id))
 			best = next;

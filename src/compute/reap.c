@@ -21,7 +21,7 @@ static void record_progress(struct compute_lane *lane, uint64_t estimate, unsign
 	lane->progress_ns = vg_clock_monotonic_ns();
 }
 
-// Returns 1 if the event is reached, 0 if not, and -1 if the context failed.
+// Returns 1 if the event has completed, 0 if it has not, and -1 if the context failed.
 static int query_event(struct vg_compute *compute, CUevent event)
 {
 	CUresult r = core_driver->cuEventQuery(event);
@@ -80,7 +80,7 @@ static bool charge_quantum(struct vg_compute *compute, struct compute_quantum *q
 	return true;
 }
 
-// Removes a quantum that has ended and is charged: ends its last executions, and frees its memory.
+// Removes a quantum that has ended and whose time was charged: ends its last executions, and frees its memory.
 static void retire_quantum(struct vg_compute *compute, struct compute_lane *lane, struct vg_execution **ends)
 {
 	struct compute_quantum *quantum = lane->first;
@@ -114,7 +114,7 @@ bool compute_reap(struct vg_compute *compute, struct compute_lane *lane, struct 
 			*ret_progress |= r > 0;
 			rest |= track->first != NULL;
 			if (lane->apart && !track->first && !track->launches &&
-			    track->ends) { // nothing reached the GPU
+			    track->ends) { // the launch did not reach the GPU
 				chain_all(track->ends, ends);
 				track->ends = NULL;
 				*ret_progress = true;

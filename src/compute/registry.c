@@ -72,7 +72,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp((*(struct compute_entry *const *)a)->name, (*(struct compute_entry *const *)b)->name);
 }
 
-// Returns the index of the name, or where to insert it.
+// Returns the index of the name in the table, or the index where to insert the name.
 static size_t find_place(const struct compute_registry *registry, const char *name, bool *ret_found)
 {
 	size_t low = 0, high = registry->count;
@@ -156,7 +156,7 @@ enum vg_status compute_registry_add_kernel(struct compute_registry *registry, co
 	return status;
 }
 
-// Call with the lock, because the message lists names.
+// Call with the lock held, because the message lists the names in the table.
 static enum vg_status find_locked(struct compute_registry *registry, const char *name, size_t *ret_index)
 {
 	char close[256];

@@ -7,11 +7,11 @@
 #include "core/object_code.h"
 #include "virgate/kernel.h"
 
-// Has a reference count: an entry stays valid after its removal.
+// A registered kernel. It is reference-counted, so it stays valid after its removal from the table.
 struct compute_entry {
 	atomic_uint references;
 	uint64_t serial;	  // unique in the process
-	struct vg_kernel *kernel; // a reference
+	struct vg_kernel *kernel; // owns a reference
 	struct code_report report;
 	char name[];
 };
@@ -20,23 +20,25 @@ void compute_entry_release(struct compute_entry *entry); // accepts NULL
 
 struct compute_registry;
 
-// Creates a table with the built-in set. `architecture`: the device's, 90 for sm_90.
+// Creates a table with the built-in kernels. `architecture`: the device's architecture, 90 for sm_90.
 enum vg_status compute_registry_create(unsigned architecture, struct compute_registry **ret_registry);
 void compute_registry_destroy(struct compute_registry *registry);
 
-// Adds all kernels of the code, by the expression with which the program compiled them, or else by symbol. Loads the
-// code. EXISTS names the first duplicate, NOT_FOUND: no kernel in it; the table is unchanged then.
+// Loads the code and adds all its kernels. Names each by the expression with which the program compiled it, or else by
+// its symbol. EXISTS: the error names the first duplicate. NOT_FOUND: the code has no kernel. After either error the
+// table is unchanged.
 enum vg_status compute_registry_add(struct compute_registry *registry, struct vg_object_code *code);
-// Adds one kernel under any name, and retains it.
+// Adds one kernel under any name, and retains the kernel.
 enum vg_status compute_registry_add_kernel(struct compute_registry *registry, const char *name,
 					   struct vg_kernel *kernel);
-// NOT_FOUND, with the message of compute_registry_find().
+// Removes a name. NOT_FOUND, with the message of compute_registry_find().
 enum vg_status compute_registry_remove(struct compute_registry *registry, const char *name);
 
-// Returns a new reference. NOT_FOUND names similar kernels, and the number of kernels.
+// Finds a kernel by name, and returns a new reference. NOT_FOUND: the error lists similar names, and the number of
+// kernels.
 enum vg_status compute_registry_find(struct compute_registry *registry, const char *name,
 				     struct compute_entry **ret_entry);
-// Index by name.
+// Returns the number of kernels.
 size_t compute_registry_count(struct compute_registry *registry);
-// Returns a new reference, or NULL if the index is too large.
+// Returns a new reference to a kernel by its index in the order of names, or NULL if the index is too large.
 struct compute_entry *compute_registry_at(struct compute_registry *registry, size_t index);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LISTED = 4, LONGEST = 127 }; // longer names are mangled ones, which users do not type
+enum { LISTED = 4, LONGEST = 127 }; // a longer name is a mangled one, which users do not type
 
 static unsigned get_least(unsigned a, unsigned b, unsigned c)
 {
@@ -13,7 +13,7 @@ static unsigned get_least(unsigned a, unsigned b, unsigned c)
 	return ab < c ? ab : c;
 }
 
-// Returns the number of letters to add, remove or change (Levenshtein distance).
+// Returns how many letters must be added, removed or changed to turn one name into the other (Levenshtein distance).
 static unsigned count_edits(const char *a, const char *b, size_t b_length)
 {
 	unsigned row[LONGEST + 1];

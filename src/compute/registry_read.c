@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Reads a whole file. Does not map it, because another process may truncate it meanwhile.
+// Reads a whole file. Does not map the file, because another process may truncate it meanwhile.
 static int read_file(const char *path, char **ret_data, size_t *ret_size)
 {
 	struct stat stat;
@@ -47,7 +47,7 @@ static struct code_report make_unknown_report(const char *reason)
 	return report;
 }
 
-// Returns NULL if the code cannot be read. This is not an error: the report has the reason.
+// Inspects the code. Returns NULL if the code cannot be read. That is no error: the report contains the reason.
 static struct code_image *read_image(struct vg_object_code *code, unsigned architecture, struct code_report *ret_report)
 {
 	struct code_image *image = NULL;

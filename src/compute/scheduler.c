@@ -1,4 +1,4 @@
-// The scheduler's thread: finds ended work, submits the next, sleeps.
+// Runs the scheduler's thread, which detects ended work, submits the next work, and sleeps.
 #include "compute/quantum.h"
 #include "compute/turn.h"
 #include "compute/wait.h"
@@ -12,12 +12,12 @@
 #include <sys/prctl.h>
 
 enum {
-	SPIN_US = 30,	// after the last event
-	NAP_US = 25,	// shortest nap
-	WAITED_US = 50, // longest nap while a thread waits for an execution
+	SPIN_US = 30,	// how long the thread polls after the last event
+	NAP_US = 25,	// shortest sleep
+	WAITED_US = 50, // longest sleep while a thread waits for an execution
 	NAP_MOST_US = 1000,
 	AWAKE = 0,
-	NAPPING = 1, // work is in flight: a submission need not wake the thread
+	NAPPING = 1, // the thread sleeps while work is in flight: a submission need not wake it
 	ASLEEP = 2
 };
 
@@ -106,8 +106,9 @@ static void end_executions(struct vg_execution *ends)
 	}
 }
 
-// Ends executions that the GPU has completed. Call with the lock, which is unlocked meanwhile. Repeats until no lane
-// has news: what ended in one lane may have started work in another, whose quantum must not count time after its end.
+// Ends executions that the GPU has completed, until no lane has a new one. It repeats because the end of work in one
+// lane may have started work in another. That quantum must not count time after its end. Call with the lock held, which
+// is unlocked meanwhile.
 static bool reap_lanes(struct vg_compute *compute)
 {
 	struct vg_execution *ends = NULL;
@@ -128,7 +129,7 @@ static bool reap_lanes(struct vg_compute *compute)
 
 // ---- sleep ------------------------------------------------------------------------------------------
 
-// Returns how long until some work probably ends; 0: none is in flight.
+// Estimates how long it takes until some work ends; returns 0 if no work is in flight.
 static uint64_t compute_nap(struct vg_compute *compute)
 {
 	uint64_t shortest = UINT64_MAX, now = vg_clock_monotonic_ns();
@@ -137,7 +138,8 @@ static uint64_t compute_nap(struct vg_compute *compute)
 		if (!lane->first || !lane->launches)
 			continue;
 		uint64_t gone = now - lane->progress_ns, each = lane->ahead / lane->launches;
-		// Half of the rest; after that, longer the longer the estimate was exceeded.
+		// Sleep for half of the remaining time. When the estimate is exceeded, sleep longer the longer it was
+		// exceeded.
 		uint64_t nap = gone < each && !lane->first->guessed ? (each - gone) / 2 : gone / 8;
 		if (nap < shortest)
 			shortest = nap;
@@ -166,7 +168,7 @@ static void sleep_or_spin(struct vg_compute *compute, unsigned bell, uint64_t bu
 	uint64_t nap = flying ? compute_nap(compute) : 0;
 	if (flying && !nap)
 		nap = NAP_US * 1000;
-	if (compute->starved) // try again soon: there may be memory again
+	if (compute->starved) // try again soon, because memory may be free by then
 		nap = flying ? nap : NAP_MOST_US * 1000;
 	bool light = flying && !compute->preemption && !compute->lanes->next;
 	atomic_store(&compute->asleep, light ? NAPPING : ASLEEP);
@@ -180,10 +182,10 @@ void *compute_thread(void *argument)
 	struct vg_compute *compute = argument;
 	uint64_t busy_ns = vg_clock_monotonic_ns();
 	bool logged = false;
-	CORE_RELAXED relaxed = core_relax(); // captures of the program's threads do not concern this thread
+	CORE_RELAXED relaxed = core_relax(); // stream captures of the program's threads do not affect this thread
 
 	prctl(PR_SET_NAME, "vg-compute");
-	prctl(PR_SET_TIMERSLACK, 1000); // naps take microseconds
+	prctl(PR_SET_TIMERSLACK, 1000); // needed for sleeps of some microseconds
 	core_driver->cuCtxSetCurrent(compute->context->handle);
 	for (;;) {
 		unsigned bell = atomic_load(&compute->bell);
@@ -202,7 +204,7 @@ void *compute_thread(void *argument)
 		compute_samples_roll(compute);
 		bool leave = compute->stopping && !has_work_in_flight(compute), failed = compute->failure;
 		compute_unlock(compute);
-		if (failed && !logged) // `failure_text` does not change any more
+		if (failed && !logged) // `failure_text` does not change once `failed` is set
 			vg_log(VG_LOG_ERROR, "compute: device %d: %s", compute->device->ordinal, compute->failure_text);
 		logged = failed;
 		if (leave)

@@ -5,11 +5,11 @@
 #include "virgate/status.h"
 
 struct compute_share_asked {
-	double share;	    // 0: not given
-	unsigned units;	    // 0: not given
-	unsigned max_units; // of the device
-	double taken;	    // share of other units
+	double share;	    // the requested share; 0: not given
+	unsigned units;	    // the requested number of units; 0: not given
+	unsigned max_units; // number of units of the device
+	double taken;	    // sum of the shares of other units
 	unsigned places;    // number of units that may still be created, including this one
 };
-// INVALID or LIMIT, with the figures.
+// Computes the share. INVALID or LIMIT, with the figures in the message.
 enum vg_status compute_share(const struct compute_share_asked *asked, double *ret_share);

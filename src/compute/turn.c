@@ -13,17 +13,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WORDS = 63 }; // maximum number of gates that wake the thread; it checks others once a millisecond
+enum { WORDS = 63 }; // maximum number of gates whose change wakes the thread; it polls further gates once a millisecond
 static const uint64_t look_ns = 1000000, spin_ns = 25000;
 
 struct compute_turn {
 	const struct vg_ledger *ledger;
 	struct turn_process process;
 	struct turn_wait wait;
-	bool waits;	   // it waits at the gate
-	uint32_t restores; // the process's count of restores for process.slot
-	uint32_t word;	   // value at the last check
-	uint64_t step_ns;  // how long the thread may sleep after the last check
+	bool waits;	   // the unit waits at the gate
+	uint32_t restores; // number of restores of the process for which `process.slot` is valid
+	uint32_t word;	   // value of the gate's word at the last check
+	uint64_t step_ns;  // how long the thread may sleep, as of the last check
 };
 
 static void ring_arbiter(struct compute_turn *turn)
@@ -32,7 +32,8 @@ static void ring_arbiter(struct compute_turn *turn)
 	syscall(SYS_futex, &turn->process.page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-// Follows the process to a new slot after a restore. Returns false while it has none, because it is dumped or restored.
+// Updates the slot after a restore gave the process a new one. Returns false while the process has none, because it is
+// being dumped or restored.
 static bool follow_slot(struct compute_turn *turn)
 {
 	struct turn_slot *slot = vg_ledger_turn_slot(turn->ledger);
@@ -188,7 +189,7 @@ enum vg_status compute_take_turns(struct vg_compute_unit *unit, const struct vg_
 	turn->ledger = ledger;
 	turn->process = (struct turn_process){.page = vg_ledger_turn_page(ledger), .slot = slot};
 	turn->restores = vg_ledger_restores(ledger);
-	turn_watch_begin(&turn->process); // the scheduler's thread reports when work has ended
+	turn_watch_begin(&turn->process); // from here on the scheduler's thread reports when work has ended
 	pthread_mutex_lock(&unit->compute->lock);
 	unit->turn = turn;
 	pthread_mutex_unlock(&unit->compute->lock);

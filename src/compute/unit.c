@@ -89,7 +89,7 @@ static enum vg_status allocate_unit(struct vg_compute *compute, const struct vg_
 	return VG_OK;
 }
 
-// Computes what is left for a unit: the share, and the number of units that may still be created.
+// Computes what is left for a new unit: the share, and the number of units that may still be created.
 static void compute_left(const struct vg_compute *compute, const struct vg_compute_unit *unit,
 			 struct compute_share_asked *asked)
 {
@@ -106,7 +106,7 @@ static void compute_left(const struct vg_compute *compute, const struct vg_compu
 	asked->places = compute->max_units > others ? compute->max_units - others : 0;
 }
 
-// Adds the unit to the list. Call with the lock.
+// Adds the unit to the list. Call with the lock held.
 static enum vg_status add_unit(struct vg_compute *compute, struct vg_compute_unit *unit,
 			       const struct vg_compute_unit_options *o)
 {
@@ -172,7 +172,8 @@ enum vg_status vg_compute_unit_create(struct vg_compute *compute, const struct v
 
 // ---- for the thread ---------------------------------------------------------------------------------
 
-// Work that it ran for others and returned is not on the GPU: lets its streams use their own unit's first slot.
+// Lets the streams of returned work use the first driver stream of their own unit, because none of that work is on the
+// GPU.
 static void leave_slots(struct vg_compute *compute, const struct vg_compute_unit *unit)
 {
 	for (struct vg_compute_unit *other = compute->units; other; other = other->next)

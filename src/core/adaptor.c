@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// The first member of each.
+// The first member of each adaptor.
 struct adaptor {
 	struct vg_memory_resource resource;
 	struct vg_memory_resource *upstream; // owns a reference
@@ -35,13 +35,13 @@ static enum vg_status create_adaptor(const struct core_resource_class *class, si
 	core_object_init(&adaptor->resource.object, &class->object);
 	adaptor->resource.properties = upstream->properties;
 	adaptor->resource.needs_stream = upstream->needs_stream;
-	adaptor->resource.keeps_notes = true; // the figures would count memory that it never allocated
+	adaptor->resource.keeps_notes = true; // otherwise the figures would count foreign memory
 	adaptor->upstream = vg_memory_resource_retain(upstream);
 	*ret_adaptor = adaptor;
 	return VG_OK;
 }
 
-// The error of an allocation, kept while a callback uses the library, which may set another one.
+// Holds the error of an allocation while a callback uses the library, which may set another error.
 struct failure {
 	enum vg_status status;
 	int code;
@@ -102,7 +102,7 @@ static enum vg_status limiting_allocate(struct vg_memory_resource *resource, siz
 		atomic_fetch_sub(&it->used, size);
 		return status;
 	}
-	// The size may have been rounded up.
+	// The upstream resource may have rounded up the size.
 	if (!try_charge(it, allocation.size - size)) {
 		core_resource_deallocate(it->adaptor.upstream, &allocation, stream);
 		atomic_fetch_sub(&it->used, size);
@@ -155,7 +155,7 @@ enum vg_status vg_limiting_resource_used(const struct vg_memory_resource *resour
 struct statistics {
 	struct adaptor adaptor;
 	struct vg_mutex lock;
-	struct vg_memory_statistics figures; // under it
+	struct vg_memory_statistics figures; // protected by `lock`
 };
 
 static void count_amount(uint64_t add, uint64_t *current, uint64_t *peak, uint64_t *total)

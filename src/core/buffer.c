@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-static struct vg_mutex stream_lock; // of the streams of all buffers, which several threads may use
+static struct vg_mutex stream_lock; // protects the streams of all buffers, which several threads may use
 
 static enum vg_status close_buffer(struct core_object *object)
 {
@@ -151,7 +151,7 @@ enum vg_status vg_buffer_close(struct vg_buffer *buffer, struct vg_stream *strea
 	CORE_NEEDED(buffer);
 	if (atomic_load(&buffer->object.closed))
 		return VG_OK;
-	// Everything is checked before anything changes.
+	// Check everything before changing anything.
 	if (stream)
 		CORE_USABLE(stream, "stream");
 	if (buffer->resource && buffer->address) {
@@ -234,7 +234,7 @@ enum vg_status vg_buffer_properties(const struct vg_buffer *buffer, struct vg_me
 	if (r)
 		return core_driver_failed(r, "cuDevicePrimaryCtxRetain", "%s", "");
 	CORE_CALL(cuPointerGetAttributes, 3, attributes, answers, buffer->address);
-	// Type 0: the driver does not know the memory.
+	// type 0: the driver does not know the memory
 	bool device_memory = type == CU_MEMORYTYPE_DEVICE && !managed;
 	*ret_properties = (struct vg_memory_properties){.device = type ? device : -1,
 							.device_accessible = type != 0,

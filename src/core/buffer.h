@@ -8,16 +8,16 @@ struct vg_buffer {
 	struct core_object object;
 	CUdeviceptr address;
 	size_t size;
-	void *note;			     // vg_allocation.user, for the resource's deallocate
+	void *note;			     // vg_allocation.user, passed to the resource's deallocate
 	struct vg_memory_resource *resource; // owns a reference; NULL: the address was borrowed
-	struct vg_stream *stream;	     // owns a reference; orders the deallocation; NULL: none; under a lock
-	bool mapped;			     // imported from another process
-	void *owner;			     // of a borrowed address; passed to `release` in the end
+	struct vg_stream *stream;	     // owns a reference; orders the deallocation; may be NULL; under a lock
+	bool mapped;			     // the buffer was imported from another process
+	void *owner;			     // owner of a borrowed address; passed to `release` at the end
 	void (*release)(void *owner);
 };
 
-// Creates the buffer of an allocation, with references of its own to the resource and the stream. Returns NULL if there
-// is no host memory; the allocation is still the caller's then.
+// Creates the buffer of an allocation, and retains the resource and the stream. Returns NULL if out of host memory;
+// then the caller still owns the allocation.
 struct vg_buffer *core_buffer_new(const struct vg_allocation *allocation, struct vg_memory_resource *resource,
 				  struct vg_stream *stream);
 // Returns a new reference to the stream on which the buffer will be freed, or NULL. Another thread may change the

@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-// Seconds after which a temporary file counts as abandoned by a killed process, and by which clocks may differ.
+// `STALE`: seconds after which a temporary file counts as left by a killed process. `SKEW`: seconds by which clocks may
+// differ.
 enum { STALE = 3600, SKEW = 60 };
 
 char *core_cache_directory_default(void)
@@ -44,7 +45,7 @@ static int make_directories(const char *path)
 		return -ENOMEM;
 	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		mkdir(copy, 0700); // the last mkdir() fails if one of these failed
+		mkdir(copy, 0700); // errors are ignored here: the last mkdir() reports them
 		*slash = '/';
 	}
 	int r = mkdir(copy, 0700) && errno != EEXIST ? -errno : 0;
@@ -63,7 +64,7 @@ enum vg_status core_cache_directory_open(struct vg_compile_cache *cache)
 	}
 	if (r)
 		return vg_fail(VG_SYSTEM, -r, "no cache in %s: %s", cache->path, strerror(-r));
-	// The entries are run as code on the GPU.
+	// Other users must not be able to write here: the GPU runs the entries as code.
 	if (status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)))
 		return vg_fail(VG_DENIED, 0,
 			       "no cache in %s: others may write there (owner %u, mode %03o); it has to be yours alone",
@@ -86,13 +87,13 @@ static int compare_use(const void *a, const void *b)
 	return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
 }
 
-// Whether core_cache_put() gave the name to a file that it writes: "new-" and 16 digits. Other files are left alone.
+// Returns whether core_cache_put() creates temporary files with such names: "new-" and 16 digits. Other files are kept.
 static bool is_temporary(const char *name)
 {
 	return strncmp(name, "new-", 4) == 0 && strspn(name + 4, "0123456789abcdef") == 16 && !name[20];
 }
 
-// Whether a name in the directory is an entry. Removes abandoned temporary files.
+// Returns whether a name in the directory is an entry's. Removes abandoned temporary files.
 static bool check_entry(int directory, const char *name, struct stat *ret_status)
 {
 	size_t length = strlen(name);
@@ -135,7 +136,7 @@ static int list_entries(int directory, struct entry **ret_entries, size_t *ret_c
 			entries = grown;
 		}
 		entries[count].used = status.st_mtim;
-		if (status.st_mtim.tv_sec > now + SKEW) // the clock was set back since: counts as unused
+		if (status.st_mtim.tv_sec > now + SKEW) // the clock was set back: count the entry as unused
 			entries[count].used = (struct timespec){0};
 		entries[count].size = (uint64_t)status.st_size;
 		strcpy(entries[count++].name, file->d_name);
@@ -160,7 +161,7 @@ int core_cache_directory_trim(const struct vg_compile_cache *cache, uint64_t mos
 		sum.bytes += entries[i].size;
 	if (sum.bytes > most)
 		qsort(entries, count, sizeof *entries, compare_use);
-	// Another process may trim at the same time: what it removed counts as removed.
+	// Another process may trim at the same time: a file that it has removed counts as removed.
 	for (size_t i = 0; i < count && sum.bytes > most; i++) {
 		if (unlinkat(cache->directory, entries[i].name, 0) && errno != ENOENT) {
 			r = -errno;

@@ -1,4 +1,4 @@
-// The directory of a compile cache. Any thread, any number of processes.
+// Reads and trims the directory of a compile cache. Any thread, any number of processes.
 #pragma once
 #include <stdint.h>
 

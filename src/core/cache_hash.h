@@ -1,4 +1,4 @@
-// A hash of bytes that detects accidental damage. Entries contain their whole key, so that a collision does no harm.
+// Hashes bytes to detect accidental damage. A hash collision does no harm, because an entry contains its whole key.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@ static inline uint64_t core_cache_mix(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-// Different seeds give independent hashes.
+// Returns the hash of the bytes. Different seeds give independent hashes.
 static inline uint64_t core_cache_hash(const void *data, size_t size, uint64_t seed)
 {
 	const unsigned char *bytes = data;

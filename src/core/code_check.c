@@ -1,4 +1,4 @@
-// Checks whether bytes can be code of the type that the program says.
+// Checks whether bytes can be code of the type that the program names.
 #include "abi/fatbin.h"
 #include "core/error.h"
 #include "core/object_code.h"

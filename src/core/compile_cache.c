@@ -17,7 +17,7 @@
 #define MAGIC 0x31656863616367ul // "gcache1"
 #define DEFAULT_LIMIT (256ul << 20)
 
-// An entry: this, the key, the code, and the symbols as pairs of terminated texts.
+// The header of an entry. The key, the code, and the symbols as pairs of terminated texts follow.
 struct header {
 	uint64_t magic;
 	uint64_t check; // hash of everything after this field
@@ -121,10 +121,10 @@ static void name_entry(const struct core_cache_key *key, char ret_name[40])
 		 (unsigned long long)core_cache_hash(key->data, key->size, 2));
 }
 
-// Reads the whole file, and updates its time of use. NULL if it does not exist or cannot be read.
+// Reads the whole file, and updates its access time. Returns NULL if the file does not exist or cannot be read.
 static char *read_entry(int directory, const char *name, size_t *ret_size)
 {
-	int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); // does not wait for a FIFO
+	int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); // no wait for a FIFO's writer
 	struct stat status;
 	char *data = NULL;
 	size_t size = 0;
@@ -133,7 +133,7 @@ static char *read_entry(int directory, const char *name, size_t *ret_size)
 	if (fd < 0)
 		return NULL;
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (data = malloc((size_t)status.st_size + 1))) {
-		// One read() returns 2 GiB at most. A file that is too short fails its check later.
+		// One read() returns at most 2 GiB. A file that is too short fails the check of its hash later.
 		while (size < (size_t)status.st_size &&
 		       (got = read(fd, data + size, (size_t)status.st_size - size)) > 0)
 			size += (size_t)got;
@@ -144,7 +144,7 @@ static char *read_entry(int directory, const char *name, size_t *ret_size)
 	return data;
 }
 
-// Whether there are `count` texts, each with its zero byte.
+// Returns whether the bytes contain `count` terminated texts.
 static bool has_texts(const char *texts, size_t size, uint64_t count)
 {
 	uint64_t ends = 0;
@@ -228,7 +228,7 @@ bool core_cache_get(struct vg_compile_cache *cache, const struct core_cache_key 
 	return hit;
 }
 
-// Puts header, key, code and symbols into one block; NULL: no memory.
+// Copies header, key, code and symbols into one block. Returns NULL if out of memory.
 static char *pack_entry(const struct core_cache_key *key, const struct core_compiled *compiled, size_t *ret_size)
 {
 	struct header header = {.magic = MAGIC,
@@ -257,7 +257,7 @@ static char *pack_entry(const struct core_cache_key *key, const struct core_comp
 	return entry;
 }
 
-// Writes a temporary file and renames it, so that other processes find a whole entry or none.
+// Writes a temporary file and renames it, so that other processes find a complete entry or none.
 static int write_entry(struct vg_compile_cache *cache, const char *name, const char *entry, size_t size)
 {
 	uint64_t number;

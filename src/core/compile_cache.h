@@ -1,10 +1,10 @@
-// The compile cache, as vg_program_compile() uses it. Any thread.
+// Caches the results of vg_program_compile(). Any thread.
 #pragma once
 #include "core/object.h"
 #include "core/program.h"
 #include "virgate/compile_cache.h"
 
-// Everything that the result of a compilation depends on, as bytes.
+// A key: everything that the result of a compilation depends on, as bytes.
 struct core_cache_key {
 	unsigned char *data;
 	size_t size;
@@ -12,16 +12,16 @@ struct core_cache_key {
 	bool has_time; // the source contains the time of compilation: the result is not stored
 };
 
-// Fills a key that the caller has zeroed and finishes in any case. INVALID if the compiler reads files and the options
-// have no digest of them; NO_MEMORY.
+// Fills a zeroed key. The caller finishes the key, also after a failure. INVALID if the compiler reads files and the
+// options have no digest of these files; NO_MEMORY.
 enum vg_status core_cache_key_make(const struct vg_program *program, enum vg_code_type target,
 				   const struct core_arguments *arguments, const struct vg_compile_options *options,
 				   struct core_cache_key *ret_key);
 void core_cache_key_finish(struct core_cache_key *key);
 
-// Reads an entry. False if it is missing or damaged.
+// Reads an entry. Returns false if the entry is missing or damaged.
 bool core_cache_get(struct vg_compile_cache *cache, const struct core_cache_key *key,
 		    struct core_compiled *ret_compiled);
-// Stores an entry. A failure goes to the log and into the statistics: it does not fail the compilation.
+// Stores an entry. A failure does not fail the compilation: it is logged and counted in the statistics.
 void core_cache_put(struct vg_compile_cache *cache, const struct core_cache_key *key,
 		    const struct core_compiled *compiled);

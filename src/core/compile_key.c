@@ -1,4 +1,4 @@
-// Keys of the compile cache: everything that the result of a compilation depends on.
+// Makes the keys of the compile cache, which contain everything that the result of a compilation depends on.
 #include "core/compile_cache.h"
 #include "core/error.h"
 #include "core/linker.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// Adds a piece with its size before it, so that different lists of pieces never have the same bytes.
+// Adds bytes to the key, after their size, so that different lists of pieces never give the same bytes.
 static void add_bytes(struct core_cache_key *key, const void *data, size_t size)
 {
 	unsigned char *grown = key->failed ? NULL : realloc(key->data, key->size + sizeof size + size);
@@ -35,7 +35,7 @@ static void add_number(struct core_cache_key *key, uint64_t number)
 	add_bytes(key, &number, sizeof number);
 }
 
-// Adds the name, size and time of a tool's file, which identify it better than a version such as 13.0.
+// Adds the name, size and time of a tool's file. These identify the tool better than a version such as 13.0.
 static void add_file(struct core_cache_key *key, const char *path)
 {
 	struct stat status;
@@ -66,7 +66,7 @@ static enum vg_status add_tool(struct core_cache_key *key, const struct vg_progr
 	return VG_OK;
 }
 
-// Adds the environment variables from which NVRTC takes more options, which may name files.
+// Adds the environment variables from which NVRTC takes further options. These options may name files.
 static enum vg_status add_environment(struct core_cache_key *key, const struct vg_program *program,
 				      const struct vg_compile_options *options)
 {
@@ -102,7 +102,7 @@ static void add_linker(struct core_cache_key *key, const struct vg_linker *linke
 	add_bytes(key, linker->jit, linker->jit_count * sizeof *linker->jit);
 }
 
-// Whether a source may include another file. A comment that looks like it counts as well.
+// Returns whether a source may include another file. An #include inside a comment counts too.
 static bool reads_other_files(const char *source)
 {
 	static const char *const words[] = {"include", "embed", "import"};
@@ -115,9 +115,9 @@ static bool reads_other_files(const char *source)
 			continue;
 		while (isspace((unsigned char)*word) || (*word == '\\' && word[1] == '\n'))
 			word++;
-		if (*word == '/') // a comment between the # and the word
+		if (*word == '/') // a comment stands between the # and the word
 			return true;
-		if (word[strspn(word, "abcdefghijklmnopqrstuvwxyz")] == '\\') // continues on the next line
+		if (word[strspn(word, "abcdefghijklmnopqrstuvwxyz")] == '\\') // the word continues on the next line
 			return true;
 		for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 			if (strncmp(word, words[i], strlen(words[i])) == 0)
@@ -126,7 +126,7 @@ static bool reads_other_files(const char *source)
 	return false;
 }
 
-// Whether `text` begins with a word, which may continue on the next line after a backslash.
+// Returns whether `text` begins with the word. A backslash at the end of a line may split the word.
 static bool begins_with(const char *text, const char *word)
 {
 	while (*word && *text == *word) {
@@ -138,7 +138,7 @@ static bool begins_with(const char *text, const char *word)
 	return !*word;
 }
 
-// Whether a text contains a macro for the time of compilation.
+// Returns whether a text contains a macro for the time of compilation.
 static bool contains_time(const char *text)
 {
 	for (const char *p = text; (p = strchr(p, '_')); p++)
@@ -167,7 +167,7 @@ enum vg_status core_cache_key_make(const struct vg_program *program, enum vg_cod
 	CORE_TRY(add_environment(key, program, options));
 	CORE_TRY(add_tool(key, program));
 	key->has_time = program->type == VG_SOURCE_CXX && contains_time(program->source);
-	for (size_t i = 0; i < arguments->count && !arguments->failed; i++) // a macro's definition
+	for (size_t i = 0; i < arguments->count && !arguments->failed; i++) // an option may define a macro
 		key->has_time |= contains_time(arguments->texts[i]);
 	add_number(key, program->type);
 	add_number(key, target);

@@ -11,7 +11,7 @@ static enum vg_status close_green(struct vg_context *context)
 {
 	CUcontext current;
 
-	// The thread must not keep a destroyed context as its current one.
+	// Pop the context: the thread must not keep a destroyed context as its current one.
 	if (core_driver->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context->identity)
 		core_driver->cuCtxSetCurrent(NULL);
 	CUresult r = core_driver->cuGreenCtxDestroy(context->green);
@@ -47,7 +47,7 @@ static enum vg_status create_context(struct vg_device *device, struct vg_context
 	return VG_OK;
 }
 
-// Retains the primary context, as the one to make current, until the object is closed.
+// Retains the device's primary context until the object is closed. The object makes this context current for its calls.
 static enum vg_status retain_primary(struct vg_context *context)
 {
 	CUresult r = core_driver->cuDevicePrimaryCtxRetain(&context->handle, context->device->handle);
@@ -100,7 +100,7 @@ static enum vg_status check_resources(const struct vg_device *device, const stru
 	return VG_OK;
 }
 
-// Creates the green context. On failure the release of `context` destroys what was created so far.
+// Creates the green context. On failure, releasing `context` destroys what was created so far.
 static enum vg_status make_green(struct vg_context *context, const struct vg_context_options *o)
 {
 	CUdevResource natives[MOST_RESOURCES + 2];
@@ -118,7 +118,7 @@ static enum vg_status make_green(struct vg_context *context, const struct vg_con
 	CUresult r = core_driver->cuDevResourceGenerateDesc(&description, natives, count);
 	if (r)
 		return core_driver_failed(r, "cuDevResourceGenerateDesc", "of %u resources", count);
-	// Retained first: otherwise the driver would create and destroy the primary context itself.
+	// Retain the primary context first: otherwise the driver would create and destroy it itself.
 	CORE_TRY(retain_primary(context));
 	CUgreenCtx green;
 	r = core_driver->cuGreenCtxCreate(&green, description, context->device->handle, CU_GREEN_CTX_DEFAULT_STREAM);
@@ -179,7 +179,7 @@ enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, struct 
 	return status;
 }
 
-// Finds the green context that a context belongs to, by its default stream.
+// Finds the green context of a context, by the context's default stream.
 static enum vg_status find_green(CUcontext identity, CUgreenCtx *ret_green)
 {
 	CORE_ENTER(scope, identity);

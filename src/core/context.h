@@ -9,15 +9,17 @@
 struct vg_context {
 	struct core_object object;
 	struct vg_device *device;
-	// Made current for driver calls. For a green context this is the device's primary context, since a green
-	// context can be current to one thread only; its streams are what limits the work to its SMs.
+	// The context that is made current for driver calls. For a green context this is the device's primary context,
+	// since only one thread can have a green context current. The streams of a green context limit the work to its
+	// SMs.
 	CUcontext handle;
 	CUcontext identity;	    // the handle that the program sees
-	CUgreenCtx green;	    // NULL: an ordinary context
+	CUgreenCtx green;	    // NULL: not a green context
 	struct vg_mutex green_lock; // around driver calls on `green`, which the driver does not serialise
-	bool primary;		    // the device's primary context was retained and is to be released
+	bool primary;		    // the device's primary context was retained, and must be released
 	bool borrowed;		    // destroyed by its creator, not by this object
 };
 
-// Wraps a context that the program created itself. `green` is NULL for an ordinary context, whose handle is `identity`.
+// Creates the object of a context that the program created itself. `green` is NULL if the context is not a green one;
+// `identity` is the handle that the program sees.
 enum vg_status core_context_borrow(CUcontext identity, CUgreenCtx green, struct vg_context **ret_context);

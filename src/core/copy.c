@@ -1,4 +1,4 @@
-// Copies and fills of buffers.
+// Copies and fills buffers.
 #include "core/buffer.h"
 #include "core/resource.h"
 
@@ -50,7 +50,7 @@ enum vg_status vg_buffer_duplicate(const struct vg_buffer *from, struct vg_strea
 	return VG_OK;
 }
 
-// Checks the part of the buffer that a copy from or to the host names.
+// Checks that a copy from or to the host stays within the buffer.
 static enum vg_status check_range(const struct vg_buffer *buffer, size_t offset, const void *host, size_t size,
 				  struct vg_stream *stream)
 {

@@ -22,7 +22,7 @@ static void note_fork(void)
 	core_launching.launch = refusing_driver.cuLaunchKernelEx;
 }
 
-// Sets the error of a driver that did not start, for which core_driver_failed() cannot be used.
+// Sets the error for a driver that did not start. core_driver_failed() cannot be used then.
 static enum vg_status fail_start(const struct vg_driver *driver, CUresult result)
 {
 	const char *name = NULL;
@@ -51,7 +51,7 @@ static enum vg_status open_locked(void)
 	enum vg_status status =
 		version ? core_driver_failed(version, "cuDriverGetVersion", "%s", "") : core_devices_open();
 	vg_driver_refuse(driver, &refusing_driver);
-	core_log_skip(); // of earlier users of the driver
+	core_log_skip(); // skip what earlier users of the driver have logged
 	if (status)
 		core_driver = NULL;
 	else

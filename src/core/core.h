@@ -1,11 +1,12 @@
-// The table of the driver's entries, for all of this room. It is valid after core_open(), and then changes only in a
-// forked child, where every entry refuses.
+// Declares the table of the driver's entries for this room. The table is valid after core_open(). It changes only in a
+// forked child, where every entry fails.
 #pragma once
 #include "driver/driver.h"
 #include "virgate/status.h"
 
 extern const struct vg_driver *core_driver;
-// What a launch needs of the driver and of the processor, in one cache line. Valid and changed together with the table.
+// The driver's entry and the processor's properties that a launch needs, in one cache line. Changes together with the
+// table.
 struct core_launching {
 	__typeof__(((struct vg_driver *)0)->cuLaunchKernelEx) launch;
 	bool avx2;
@@ -15,7 +16,7 @@ extern struct core_launching core_launching;
 // Loads the driver, calls cuInit and builds the table of devices, once per process. After a failure the next call tries
 // again. NO_DRIVER, DRIVER. Any thread.
 enum vg_status core_open(void);
-// True in a child that was forked after core_open(): the driver does not work there, and releasing handles may hang.
+// Is true in a child that was forked after core_open(). The driver does not work there, and releasing handles may hang.
 extern bool core_forked;
 
 // Returns the version that the driver reports, 13000 for 13.0. After core_open().

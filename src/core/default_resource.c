@@ -1,4 +1,4 @@
-// The default memory resource of a device, for allocations that do not name one.
+// Chooses the default memory resource of a device, for allocations that do not name a resource.
 #include "base/mutex.h"
 #include "core/buffer.h"
 #include "core/device.h"
@@ -6,7 +6,7 @@
 #include "virgate/memory_pool.h"
 #include "virgate/memory_resource.h"
 
-static struct vg_mutex lock; // of every device's memory_resource
+static struct vg_mutex lock; // protects `memory_resource` of every device
 
 static enum vg_status choose_resource(struct vg_device *device, struct vg_memory_resource **ret_resource)
 {

@@ -150,7 +150,7 @@ enum vg_status vg_device_can_access_peer(struct vg_device *device, struct vg_dev
 	return VG_OK;
 }
 
-// Makes a call in the device's primary context, which is retained meanwhile.
+// Runs a driver call in the device's primary context, which is retained meanwhile.
 static CUresult call_in_primary(struct vg_device *device, CUresult (*call)(void *), void *argument)
 {
 	CUcontext primary;
@@ -210,6 +210,6 @@ enum vg_status vg_device_sync(struct vg_device *device)
 	CORE_NEEDED(device);
 	CORE_CALL(cuDevicePrimaryCtxGetState, device->handle, &flags, &active);
 	CUresult r = active ? call_in_primary(device, synchronize_context, NULL)
-			    : CUDA_SUCCESS; // not active: no work was queued
+			    : CUDA_SUCCESS; // if the primary context is not active, no work was queued in it
 	return r ? core_driver_failed(r, "cuCtxSynchronize", "device %d", device->ordinal) : VG_OK;
 }

@@ -19,7 +19,8 @@ struct vg_device {
 	char name[256];
 	char pci_bus_id[16], arch[8];
 	int compute_major, compute_minor;
-	// Cached values by property number, with CORE_PROPERTY_KNOWN; 0: not asked yet.
+	// Cached property values, by property number, with the flag CORE_PROPERTY_KNOWN. 0: the driver was not asked
+	// yet.
 	_Atomic uint64_t properties[CORE_PROPERTIES];
 	struct vg_memory_resource
 		*memory_resource; // owns a reference; under the lock of default_resource.c; NULL: not chosen yet

@@ -1,4 +1,4 @@
-// Properties of a device, from the one list in the header. Values are cached in the device object.
+// Reads the properties of a device, which one list in the public header defines. The device object caches the values.
 #include "base/status.h"
 #include "core/device.h"
 #include "core/error.h"

@@ -1,5 +1,5 @@
-// The device resource objects, and the fields that CUDA 13.1 added to the driver's structures, since the driver may be
-// newer than the header that this is compiled with. Any thread.
+// Declares the device resource objects, and the fields that CUDA 13.1 added to the driver's structures: the driver may
+// be newer than the CUDA header in use. Any thread.
 #pragma once
 #include "core/device.h"
 #include "core/object.h"
@@ -12,8 +12,8 @@ struct vg_sm_resource {
 	struct vg_device *device;
 	CUdevResource native;
 	unsigned count, min_partition_size, coscheduled_alignment, flags;
-	bool group;   // the result of a split: only a green context made of it can split it again
-	bool dry_run; // has sizes only
+	bool group;   // a split made this resource: only a green context made of it can split it again
+	bool dry_run; // the resource has sizes only, for a dry run
 };
 
 // The driver takes a work queue's configuration and the queue together.
@@ -25,7 +25,7 @@ struct vg_workqueue_resource {
 
 enum { CORE_RESOURCE_WORKQUEUE_CONFIG = 1000, CORE_RESOURCE_WORKQUEUE = 10000 };
 
-// The 48 public bytes of a driver resource, by type.
+// The public part (48 bytes) of a driver's resource, by type.
 union core_resource_fields {
 	struct {
 		unsigned count, min_partition_size, coscheduled_alignment, flags;
@@ -43,14 +43,14 @@ _Static_assert(sizeof(CUdevResource) == 144, "the same in every version");
 struct vg_context;
 // Asks the driver for a resource of the context, or of the device if `context` is NULL.
 CUresult core_resource_query(struct vg_device *device, struct vg_context *context, int type, CUdevResource *ret_native);
-// Creates an empty SM resource. NULL: no memory.
+// Creates an empty SM resource. NULL: out of memory.
 struct vg_sm_resource *core_sm_resource_new(struct vg_device *device);
-// Fills an SM resource from the driver's. `parent` is the one that was split, or NULL.
+// Fills an SM resource from a driver's resource. `parent` is the resource that was split, or NULL.
 void core_sm_resource_fill(struct vg_sm_resource *resource, const CUdevResource *native,
 			   const struct vg_sm_resource *parent);
 
-// Defines the three public functions that get a resource of a kind: of a device, of a context, and of a stream's
-// context. The file has query_KIND().
+// Defines the three public functions that get a resource of one kind: of a device, of a context, and of a stream's
+// context. The including file defines query_KIND().
 #define CORE_RESOURCE_GETTERS(kind)                                                             \
 	enum vg_status vg_device_##kind##_resource(struct vg_device *device,                    \
 						   struct vg_##kind##_resource **ret_resource)  \

@@ -1,4 +1,4 @@
-// Splits SMs into groups: of any sizes with the entry of CUDA 13.1, of equal sizes with the older one.
+// Splits SMs into groups: of any sizes with the driver entry of CUDA 13.1, of equal sizes with the older entry.
 #include "base/status.h"
 #include "core/device_resource.h"
 #include "core/error.h"
@@ -9,16 +9,16 @@
 
 enum { BACKFILL = 1, MOST_GROUPS = 256 };
 
-// A split that the program asked for, and its results.
+// The arguments and the results of a split.
 struct split {
 	struct vg_sm_resource *from;
-	size_t capacity; // of `natives`, in groups
+	size_t capacity; // number of groups for which `natives` has room
 	bool dry_run;
 	CUdevResource *natives, remainder;
 	unsigned made;
 };
 
-// CU_DEV_SM_RESOURCE_GROUP_PARAMS and cuDevSmResourceSplit of CUDA 13.1.
+// Declares CU_DEV_SM_RESOURCE_GROUP_PARAMS and cuDevSmResourceSplit as in CUDA 13.1.
 struct native_group {
 	unsigned sm_count, coscheduled, preferred, flags, reserved[12];
 };
@@ -31,7 +31,7 @@ static void release_groups(struct vg_sm_resource **groups, size_t count)
 		core_object_release(&groups[--count]->object);
 }
 
-// Creates the objects of the groups that the driver made: all, or none.
+// Creates the objects of all groups that the driver made. On failure, creates none.
 static enum vg_status create_groups(const struct split *split, struct vg_sm_resource **ret_groups, size_t *ret_count,
 				    struct vg_sm_resource **ret_remainder)
 {

@@ -1,5 +1,5 @@
-// The structures of DLPack 0.8 and 1.x, with the layout of its specification. <dlpack/dlpack.h>, which a program may
-// include, declares the same ones.
+// Declares the structures of DLPack 0.8 and 1.x as its specification lays them out. They are compatible with those of
+// <dlpack/dlpack.h>, which a program may include too.
 #pragma once
 #include <stdint.h>
 

@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-// The driver has one log of errors for all threads of the process. What it wrote since the last read belongs to the
-// current failure. It may also contain the failure of another thread at the same time.
+// The driver has one error log for all threads of the process. The entries since the last read describe the current
+// failure. They may also include another thread's failure at the same time.
 static struct vg_mutex lock;
 static CUlogIterator seen;
 

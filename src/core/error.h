@@ -1,16 +1,16 @@
-// Errors that describe why a driver call failed. Any thread.
+// Sets errors that describe why a driver call failed. Any thread.
 #pragma once
 #include "core/return.h"
 #include "core/scope.h"
 
 // Sets the thread's last error to DRIVER with "CALL: CUDA_ERROR_X: explanation; …". `format` describes the request;
-// "%s" with "" adds nothing. Adds what the driver has logged since its log was last read or skipped. An entry that the
-// driver lacks returns CUDA_ERROR_NOT_SUPPORTED: check the version before calling a newer one.
+// "%s" with "" adds nothing. Adds what the driver has logged since its log was last read or skipped. Calling an entry
+// that the driver lacks gives CUDA_ERROR_NOT_SUPPORTED: check the driver's version before calling a newer entry.
 __attribute__((format(printf, 3, 4))) enum vg_status core_driver_failed(CUresult result, const char *call,
 									const char *format, ...);
 
-// Skips what the driver has logged so far, so that later errors do not contain it. For driver calls that are expected
-// to fail.
+// Skips what the driver has logged so far, so that later errors do not contain it. Call after a driver call that was
+// expected to fail.
 void core_log_skip(void);
 // Returns the result of a driver call for which a failure is an ordinary answer, and skips its log if it failed.
 static inline CUresult core_asked(CUresult result)
@@ -26,7 +26,7 @@ static inline enum vg_status core_explained(enum vg_status status)
 	return status;
 }
 
-// Returns the end of an error text: it refers to the log, if there is one, which is in struct vg_error alone.
+// Returns the end of an error text. If struct vg_error has a driver log, the text refers to that log.
 static inline const char *core_see_log(const char *log)
 {
 	return log && *log ? "; see the log" : "";

@@ -8,7 +8,7 @@ static enum vg_status close_event(struct core_object *object)
 {
 	struct vg_event *event = (struct vg_event *)object;
 
-	CUresult r = core_driver->cuEventDestroy_v2(event->handle); // in any context
+	CUresult r = core_driver->cuEventDestroy_v2(event->handle); // works with any current context
 	return r ? core_driver_failed(r, "cuEventDestroy", "%s", "") : VG_OK;
 }
 
@@ -197,7 +197,7 @@ enum vg_status vg_event_sync(struct vg_event *event)
 	return VG_OK;
 }
 
-// Explains the driver's "invalid handle" or "not ready": which of the two events, and why.
+// Explains the error "invalid handle" or "not ready" of the driver: which of the two events caused it, and why.
 static enum vg_status refuse_elapsed(const struct vg_event *start, const struct vg_event *end, CUresult r)
 {
 	if (r == CUDA_ERROR_NOT_READY) {

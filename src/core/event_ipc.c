@@ -1,4 +1,4 @@
-// Events for other processes, exported as plain bytes.
+// Exports events to other processes as plain bytes, and imports them.
 #include "core/error.h"
 #include "core/event.h"
 

@@ -10,7 +10,7 @@ static enum vg_status close_graph(struct core_object *object)
 	struct vg_graph *graph = (struct vg_graph *)object;
 	CORE_SCOPE scope = {false};
 
-	core_enter(&scope, graph->context->handle); // on failure, tries without a current context
+	core_enter(&scope, graph->context->handle); // on failure, destroy the graph without a current context
 	CUresult r = core_driver->cuGraphExecDestroy(graph->handle);
 	core_graph_changes_finish(graph);
 	core_graph_keep_drain();
@@ -108,7 +108,7 @@ enum vg_status vg_graph_launch(struct vg_graph *graph, struct vg_stream *stream)
 	CORE_USABLE(stream, "stream");
 	CORE_ENTER(scope, stream->context->handle);
 	if (__builtin_expect(stream->builder != NULL,
-			     0)) // checked here: the driver's refusal would invalidate the capture
+			     0)) // check here, because a failed driver call would invalidate the capture
 		return vg_fail(
 			VG_STATE, 0,
 			"a graph builder is capturing the stream, and launches of graphs are not captured: embed "

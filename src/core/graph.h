@@ -4,7 +4,7 @@
 #include "core/graph_definition.h"
 #include "virgate/graph.h"
 
-// The references that the new parameters of one node need. The driver has no user object for them.
+// The references that changed parameters of one node need. A driver's user object cannot own them.
 struct core_graph_change {
 	struct core_graph_change *next;
 	CUgraphNode node;
@@ -16,14 +16,14 @@ struct vg_graph {
 	struct vg_context *context; // owns a reference
 	CUgraphExec handle;
 	struct core_graph_change *changes;
-	// Of earlier changes: needed by launches that were queued before them, until these have run.
+	// References of earlier changes. Launches that were queued before a change need them until they have run.
 	struct core_graph_change *outdated;
-	CUevent launched; // the last launch; NULL until a node is changed
+	CUevent launched; // recorded after the last launch; NULL until a node is changed
 };
 
-// Sets new parameters of one node of the executable. Consumes spec->keep, also on failure.
+// Sets new parameters of one node of the executable graph. Consumes spec->keep, also on failure.
 enum vg_status core_graph_exec_set(struct vg_graph *graph, struct vg_graph_node *node, struct core_graph_spec *spec);
-// Records the event that says when the launch just queued has run. Only for graphs whose nodes were changed.
+// Records an event after the launch that was just queued. Only for graphs with changed nodes.
 void core_graph_mark_launch(struct vg_graph *graph, CUstream stream);
-// Waits for the last launch if it may use what changes need, and releases that.
+// Waits for the last launch if it may use the references of earlier changes, and releases these.
 void core_graph_changes_finish(struct vg_graph *graph);

@@ -1,4 +1,4 @@
-// Nodes that allocate and free memory.
+// Adds nodes that allocate and free memory.
 #include <stdlib.h>
 
 #include "core/device.h"

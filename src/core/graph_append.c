@@ -1,4 +1,4 @@
-// Nodes and references that a builder adds to its graph besides the captured work of the stream.
+// Adds nodes and references to a builder's graph, besides the captured work of the stream.
 #include "core/graph.h"
 #include "core/graph_builder.h"
 #include "core/stream.h"
@@ -50,7 +50,7 @@ enum vg_status core_builder_keep(struct vg_graph_builder *builder, struct core_o
 {
 	struct vg_graph_builder *origin = builder->origin;
 
-	// Usually the same kernel many times: once is enough.
+	// Consecutive launches usually use the same kernel: keep it once.
 	if (origin->kept == object)
 		return VG_OK;
 	struct core_graph_keep *keep = core_graph_keep_create(object, NULL, NULL, 0);

@@ -1,4 +1,4 @@
-// Nodes that contain graphs, added by a builder: child graphs, and conditional nodes whose bodies are builders.
+// Makes a builder add nodes that contain graphs: child graphs, and conditional nodes whose bodies are builders.
 #include <stdlib.h>
 
 #include "core/graph.h"
@@ -82,7 +82,8 @@ static enum vg_status create_bodies(struct vg_graph_builder *builder, unsigned c
 	return VG_OK;
 }
 
-// Adds a conditional node, and creates `count` builders for its bodies, in an array that the caller frees.
+// Adds a conditional node, and creates a builder for each of its `count` bodies. The caller frees the array of
+// builders.
 static enum vg_status add_conditional(struct vg_graph_builder *builder, struct vg_graph_condition condition,
 				      enum vg_graph_conditional_type type, unsigned count,
 				      struct vg_graph_builder ***ret_bodies)

@@ -136,7 +136,7 @@ enum vg_status vg_graph_builder_is_building(struct vg_graph_builder *builder, in
 	return VG_OK;
 }
 
-// Resets the state of the definition, the streams and the forks after a capture has ended or failed.
+// Resets the definition, the streams and the forks (builders split off) after a capture has ended or failed.
 static void finish_capture(struct vg_graph_builder *builder, enum core_builder_state state)
 {
 	builder->state = state;
@@ -160,7 +160,7 @@ static CUresult end_capture(struct vg_graph_builder *builder)
 	CUgraph graph;
 	CUresult r = core_driver->cuStreamEndCapture(builder->stream->handle, &graph);
 
-	// After some failures the capture goes on, and the thread that began it can end it.
+	// After some failures the capture continues. Then the thread that began the capture can end it.
 	if (r == CUDA_SUCCESS || core_driver->cuStreamIsCapturing(builder->stream->handle, &status) ||
 	    status == CU_STREAM_CAPTURE_STATUS_NONE)
 		finish_capture(builder, r ? CORE_BUILDER_FAILED : CORE_BUILDER_ENDED);
@@ -183,14 +183,14 @@ enum vg_status vg_graph_builder_end(struct vg_graph_builder *builder)
 	CUresult r = end_capture(builder);
 	if (r)
 		return core_driver_failed(r, "cuStreamEndCapture", "%s", "");
-	// The graph may have lost a body although its own capture succeeded.
+	// The graph may have lost the body of a conditional node although its own capture succeeded.
 	enum vg_status status = core_graph_check(builder->definition, "");
 	if (status)
 		builder->state = CORE_BUILDER_FAILED;
 	return status;
 }
 
-// Removes all nodes of a discarded capture from a body, whose graph belongs to the conditional node.
+// Removes all nodes of a discarded capture from a body. The graph itself belongs to the conditional node.
 static enum vg_status remove_nodes(struct vg_graph_definition *body)
 {
 	size_t count;
@@ -212,7 +212,7 @@ static enum vg_status discard_capture(struct vg_graph_builder *builder)
 {
 	CORE_SCOPE scope = {false};
 
-	core_enter(&scope, builder->stream->context->handle); // on failure, tries without a current context
+	core_enter(&scope, builder->stream->context->handle); // on failure, continue without a current context
 	CUresult r = end_capture(builder);
 	if (builder->state == CORE_BUILDER_BUILDING)
 		return core_driver_failed(r, "cuStreamEndCapture", "%s", "");
@@ -231,7 +231,7 @@ enum vg_status vg_graph_builder_close(struct vg_graph_builder *builder)
 	if (builder->origin == builder && builder->state == CORE_BUILDER_BUILDING)
 		CORE_TRY(discard_capture(builder));
 	else if (builder->origin != builder && !builder->joined && builder->origin->state == CORE_BUILDER_BUILDING)
-		builder->origin->unjoined--; // at the end the driver finds out whether work of it is missing
+		builder->origin->unjoined--; // the driver detects work that was not joined
 	return core_object_close(&builder->object);
 }
 
@@ -245,7 +245,7 @@ void vg_graph_builder_destroy(struct vg_graph_builder *builder)
 	vg_graph_builder_close(builder);
 	vg_error_restore(&kept);
 	if (builder->origin == builder && builder->state == CORE_BUILDER_BUILDING)
-		finish_capture(builder, CORE_BUILDER_FAILED); // another thread's capture, which ends with the stream
+		finish_capture(builder, CORE_BUILDER_FAILED); // another thread owns the capture; it ends with the stream
 	core_object_release(&builder->object);
 }
 

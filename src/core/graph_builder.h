@@ -1,4 +1,4 @@
-// The graph builder object. One thread at a time for a builder together with all that were split off from it.
+// The graph builder object. Only one thread at a time may use a builder and all builders split off from it.
 #pragma once
 #include <pthread.h>
 
@@ -16,28 +16,30 @@ enum core_builder_state {
 struct vg_graph_builder {
 	struct core_object object;
 	struct vg_stream *stream; // owns a reference
-	// The builder that began the capture: this one itself, or one that it was split off from (owns a reference).
+	// The origin, which began the capture: this builder itself, or the one it was split off from (owns a
+	// reference).
 	struct vg_graph_builder *origin;
-	bool body;   // fills the body of a conditional node
-	bool joined; // was split off, and joined again
+	bool body;   // this builder fills the body of a conditional node
+	bool joined; // this builder was split off, and the stream of another builder waits for its work
 	struct vg_graph_builder *next_fork;
 
-	// The rest is set for an origin only.
+	// The members below are used in an origin only.
 	enum core_builder_state state;
 	enum vg_graph_capture_mode mode;
-	pthread_t thread;			// that began the capture
-	struct vg_graph_definition *definition; // owns a reference to its root; NULL: not begun
-	unsigned unjoined;			// builders that were split off and not joined
-	struct vg_graph_builder *forks; // owns references until the capture ends, since their streams take part in it
-	const struct core_object *kept; // by the last core_builder_keep()
+	pthread_t thread;			// the thread that began the capture
+	struct vg_graph_definition *definition; // owns a reference to the root; NULL: no capture was begun
+	unsigned unjoined;			// number of builders that were split off and not joined
+	struct vg_graph_builder *forks; // builders split off; owns references until the capture ends
+	const struct core_object *kept; // the last object given to core_builder_keep()
 };
 
-// Creates a builder on the stream, with a reference of its own. NULL: no memory, and *ret_status is set.
+// Creates a builder on the stream, and retains the stream. Returns NULL and sets *ret_status if out of memory.
 struct vg_graph_builder *core_builder_new(struct vg_stream *stream, enum vg_status *ret_status);
-// VG_OK while the builder is building; else INVALID, CLOSED or STATE, with "the graph builder " and `needed` as text.
+// Returns VG_OK while the builder is building; otherwise INVALID, CLOSED or STATE, with "the graph builder " and
+// `needed` as text.
 enum vg_status core_builder_check(const struct vg_graph_builder *builder, const char *needed);
-// Adds a node that depends on what the stream has captured so far; what is captured next depends on the node. Consumes
-// spec->keep, also on failure. `ret_node` may be NULL.
+// Adds a node that depends on all work that the stream has captured so far. Work captured later depends on the node.
+// Consumes spec->keep, also on failure. `ret_node` may be NULL.
 enum vg_status core_builder_append(struct vg_graph_builder *builder, struct core_graph_spec *spec,
 				   struct vg_graph_node **ret_node);
 // Keeps the object alive as long as the graph that is being captured and its executables. Functions that queue work on

@@ -1,9 +1,9 @@
-// Child graph nodes.
+// Adds child graph nodes and changes them.
 #include <stdlib.h>
 
 #include "core/graph.h"
 
-// Sets a better error than the driver's if the child graph has a node that cannot be embedded.
+// If the child graph has a node that cannot be embedded, replaces the driver's error by one that says so.
 static enum vg_status explain_refusal(struct vg_graph_definition *child, enum vg_status status)
 {
 	size_t count;

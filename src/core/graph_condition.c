@@ -1,5 +1,5 @@
-// Which graph definition each condition belongs to. The driver accepts a condition in a node of any graph, but a graph
-// never sees the values of another graph's condition.
+// Records to which graph definition each condition belongs. The driver accepts any condition in a node of any graph.
+// But a graph never sees the values of another graph's condition.
 #include "core/graph_condition.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@ struct core_condition {
 };
 
 static struct vg_mutex lock;
-static struct core_condition *conditions; // the latest first
+static struct core_condition *conditions; // newest first
 static _Atomic(size_t) count;
 
 struct core_condition *core_condition_create(void)
@@ -52,8 +52,8 @@ void core_conditions_remove(const struct vg_graph_definition *root)
 	vg_mutex_give(&lock);
 }
 
-// Finds the definition of a condition, preferably one below `root`. NULL for a condition that this library did not
-// create.
+// Finds the definition of a condition, preferably one inside `root`. Returns NULL for a condition that this library did
+// not create.
 static const struct vg_graph_definition *find_definition(uint64_t handle, const struct vg_graph_definition *root)
 {
 	const struct vg_graph_definition *definition = NULL;

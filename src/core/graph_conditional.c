@@ -1,10 +1,10 @@
-// Conditional nodes and their bodies.
+// Adds conditional nodes and their bodies.
 #include <stdlib.h>
 
 #include "core/graph.h"
 #include "core/graph_condition.h"
 
-enum { MOST_BRANCHES = 1 << 16 }; // each is a graph of its own
+enum { MOST_BRANCHES = 1 << 16 }; // maximum number of branches; each branch is a graph of its own
 
 static const char *const type_names[] = {"if", "while", "switch"};
 

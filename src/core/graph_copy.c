@@ -1,8 +1,8 @@
-// Memset and memcpy nodes.
+// Adds memset and memcpy nodes and changes them.
 #include "core/buffer.h"
 #include "core/graph.h"
 
-// Checks a buffer of the parameters, which may be NULL.
+// Checks a buffer in the parameters of a node. The buffer may be NULL.
 static enum vg_status check_buffer(const struct vg_buffer *buffer, const char *name)
 {
 	return buffer ? core_object_check(&buffer->object, name) : VG_OK;
@@ -21,8 +21,8 @@ static struct vg_buffer *kept_buffer(const struct vg_graph_node *node, int which
 	return node->keep ? (struct vg_buffer *)node->keep->objects[which] : NULL;
 }
 
-// Defines the three public functions that use describe_KIND(): add a node, set its parameters, and set them in an
-// executable.
+// Defines the three public functions that use describe_KIND(): one adds a node, one sets its parameters, and one sets
+// them in an executable graph.
 #define COPY_NODE(kind, KIND)                                                                                          \
 	enum vg_status vg_graph_add_##kind(struct vg_graph_definition *definition, struct vg_graph_node *const *after, \
 					   size_t count, const struct vg_graph_##kind *kind,                           \
@@ -116,7 +116,7 @@ enum vg_status vg_graph_node_get_memset(const struct vg_graph_node *node, struct
 
 // ---- memcpy -------------------------------------------------------------------------------------
 
-// Memory that the driver does not know is ordinary host memory.
+// The driver does not know the address, so it is ordinary host memory.
 static CUmemorytype memory_type(vg_address address)
 {
 	CUmemorytype type;

@@ -17,8 +17,8 @@ static enum vg_status close_definition(struct core_object *object)
 	CORE_SCOPE scope = {false};
 
 	core_conditions_remove(definition);
-	core_enter(&scope, definition->context->handle); // on failure, tries without a current context
-	// The driver crashes if a graph that has lost a body is destroyed: its rest leaks.
+	core_enter(&scope, definition->context->handle); // on failure, continue without a current context
+	// The driver crashes when a graph that has lost a body is destroyed. So this graph is leaked.
 	CUresult r = definition->lost ? CUDA_SUCCESS : core_driver->cuGraphDestroy(definition->handle);
 	definition->handle = NULL;
 	core_graph_keep_drain();
@@ -184,7 +184,7 @@ enum vg_status vg_graph_definition_dot(struct vg_graph_definition *definition, c
 	CORE_TRY(core_graph_check(definition, "definition"));
 	CORE_NEEDED(path);
 	CORE_OPTIONS(o, options);
-	// The fields have the order of the driver's flags: field n is bit n.
+	// The fields are in the order of the driver's flags: field number n is bit n.
 	_Static_assert(offsetof(struct vg_graph_dot_options, conditional_node_parameters) -
 				       offsetof(struct vg_graph_dot_options, verbose) ==
 			       15 * sizeof(int),

@@ -1,9 +1,9 @@
-// Edges of a node. The driver has the only copy: each call reads them from it.
+// Reads and changes the edges of a node. Only the driver stores the edges: each call reads them from the driver.
 #include <stdlib.h>
 
 #include "core/graph.h"
 
-// The predecessors or the successors of a node, and the data of their edges.
+// Either the predecessors or the successors of a node, with the data of the edges.
 struct side {
 	CUgraphNode *nodes;
 	CUgraphEdgeData *data;
@@ -145,11 +145,11 @@ static CUresult change_edges(const struct vg_graph_node *node, bool before, cons
 	return r;
 }
 
-// Lists the existing edges that are not wanted in `ret_old`, and the wanted ones that do not exist in `ret_new`.
+// Lists in `ret_old` the existing edges that are not wanted, and in `ret_new` the wanted edges that do not exist.
 static enum vg_status compare_sides(const struct side *have, struct vg_graph_node *const *wanted, size_t count,
 				    struct vg_graph_definition *definition, struct side *ret_new, struct side *ret_old)
 {
-	uint64_t mark = definition->root->mark; // every wanted node has this mark
+	uint64_t mark = definition->root->mark; // every wanted node has the root's current mark
 	struct vg_graph_node *node;
 
 	for (size_t i = 0; i < have->count; i++) {
@@ -158,7 +158,7 @@ static enum vg_status compare_sides(const struct side *have, struct vg_graph_nod
 			ret_old->data[ret_old->count] = have->data[i];
 			ret_old->nodes[ret_old->count++] = node->handle;
 		}
-		node->mark = 0; // wanted nodes that keep the mark are new
+		node->mark = 0; // an existing wanted node loses its mark, so nodes that keep the mark are new
 	}
 	for (size_t i = 0; i < count; i++)
 		if (wanted[i]->mark == mark)

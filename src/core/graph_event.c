@@ -1,4 +1,4 @@
-// Event record and event wait nodes.
+// Adds event record and event wait nodes and changes them.
 #include "core/event.h"
 #include "core/graph.h"
 

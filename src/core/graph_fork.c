@@ -1,4 +1,4 @@
-// Builders that are split off from a capture, and joined again.
+// Splits builders off from a capture, and joins them again.
 #include <stdlib.h>
 
 #include "core/graph_builder.h"
@@ -8,7 +8,7 @@ enum { MOST_FORKS = 1 << 12 };
 
 static const char not_building[] = "must be building before it can be split";
 
-// Makes `to` wait for what `from` has captured so far.
+// Makes the builder `to` wait for the work that `from` has captured so far.
 static CUresult wait_for_stream(CUstream to, CUstream from, CUevent event)
 {
 	CUresult r = core_driver->cuEventRecord(event, from);
@@ -36,7 +36,7 @@ static enum vg_status create_fork(struct vg_graph_builder *builder, CUevent even
 	stream->builder = fork;
 	fork->origin = origin;
 	core_object_retain(&origin->object);
-	// Its stream takes part in the capture until that ends, even if the program destroys the builder.
+	// The fork's stream takes part in the capture until the capture ends, even if the program destroys the builder.
 	core_object_retain(&fork->object);
 	fork->next_fork = origin->forks;
 	origin->forks = fork;
@@ -58,7 +58,7 @@ static enum vg_status create_forks(struct vg_graph_builder *builder, unsigned co
 		status = create_fork(builder, event, &forks[made]);
 		made += status == VG_OK;
 	}
-	// The forks created so far captured nothing: the capture can end without them.
+	// The forks created so far have captured nothing, so the capture can end without them.
 	for (unsigned i = 0; status && i < made; i++)
 		vg_graph_builder_destroy(forks[i]);
 	return status;
@@ -141,7 +141,7 @@ enum vg_status vg_graph_builder_join(struct vg_graph_builder *const *builders, s
 		if (builders[i] != root)
 			r = wait_for_stream(root->stream->handle, builders[i]->stream->handle, event);
 	core_driver->cuEventDestroy_v2(event);
-	// On failure no builder is closed; the waits queued so far do no harm.
+	// On failure no builder is closed; the waits that were queued do no harm.
 	if (r)
 		return core_driver_failed(r, "cuStreamWaitEvent", "%s", "");
 	for (size_t i = 0; i < count; i++) {

@@ -1,4 +1,4 @@
-// Host nodes, which call a function of the program.
+// Adds host nodes, which call a function of the program, and changes them.
 #include "core/graph.h"
 
 enum vg_status core_graph_describe_host(void (*callback)(void *data), const void *data, size_t size,

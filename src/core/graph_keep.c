@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A list: any thread of the driver adds one, core_graph_keep_drain() removes all.
+// The queue: any thread of the driver adds one element, core_graph_keep_drain() removes all.
 static _Atomic(struct core_graph_keep *) dropped;
 
 static void CUDA_CB queue_dropped(void *data)

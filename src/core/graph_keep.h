@@ -1,8 +1,8 @@
-// References that keep objects alive as long as a graph, or an executable made from it, needs them. The driver owns
-// them as user objects.
+// Keeps references to objects as long as a graph, or an executable graph made from it, needs the objects. The driver
+// owns the references as user objects.
 //
-// The driver may drop a user object on a thread of its own, where no CUDA function may be called. The references are
-// queued then, and core_graph_keep_drain() releases them on a thread of the program. Any thread.
+// The driver may release a user object on its own thread, where no CUDA function may be called. The references are then
+// queued, and core_graph_keep_drain() releases them on a thread of the program. Any thread.
 #pragma once
 #include <stddef.h>
 
@@ -18,14 +18,14 @@ struct core_graph_keep {
 	max_align_t data[]; // copy of a callback's data
 };
 
-// Creates references to the objects, which may be NULL, and copies `size` bytes. NULL: no memory.
+// Retains the objects, which may be NULL, and copies `size` bytes. Returns NULL if out of memory.
 struct core_graph_keep *core_graph_keep_create(struct core_object *first, struct core_object *second, const void *data,
 					       size_t size);
-// Releases references that the driver does not own. Accepts NULL.
+// Releases references that the driver does not own yet. Accepts NULL.
 void core_graph_keep_destroy(struct core_graph_keep *keep);
-// Gives the references to the graph; on failure they are released. Accepts NULL.
+// Gives the references to the graph. On failure, releases them. Accepts NULL.
 CUresult core_graph_keep_attach(struct core_graph_keep *keep, CUgraph graph);
-// Drops the graph's references; executables made meanwhile keep theirs. Accepts NULL.
+// Releases the graph's references. Executable graphs that were made meanwhile keep theirs. Accepts NULL.
 void core_graph_keep_detach(struct core_graph_keep *keep, CUgraph graph);
-// Releases the references that the driver has dropped.
+// Releases the references in the queue.
 void core_graph_keep_drain(void);

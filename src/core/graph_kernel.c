@@ -1,4 +1,4 @@
-// Kernel nodes. The attributes of the launch are set one by one after the node was added.
+// Adds kernel nodes and changes them. Sets the attributes of a launch one by one, after the node was added.
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ struct description {
 	struct core_graph_spec spec;
 	struct core_launch launch;
 	struct vg_kernel *kernel;
-	void **values; // addresses of the program's values; owned
+	void **values; // addresses of the values as the program gave them; owned
 };
 
 static enum vg_status refuse_serialization(const struct core_launch *launch)
@@ -127,7 +127,7 @@ static enum vg_status read_cluster(CUgraphNode node, unsigned ret_cluster[3], in
 	CUresult r = core_driver->cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value);
 	if (r)
 		return core_driver_failed(r, "cuGraphKernelNodeGetAttribute", "%s", "");
-	// No cluster and a cluster of one block are the same.
+	// No cluster, and a cluster of one block, mean the same.
 	bool none = value.clusterDim.x * value.clusterDim.y * value.clusterDim.z <= 1;
 	ret_cluster[0] = none ? 0 : value.clusterDim.x;
 	ret_cluster[1] = none ? 0 : value.clusterDim.y;
@@ -174,7 +174,7 @@ enum vg_status vg_graph_node_get_launch_config(const struct vg_graph_node *node,
 	memcpy(config.grid, (unsigned[]){params.gridDimX, params.gridDimY, params.gridDimZ}, sizeof config.grid);
 	memcpy(config.block, (unsigned[]){params.blockDimX, params.blockDimY, params.blockDimZ}, sizeof config.block);
 	config.shared_memory = params.sharedMemBytes;
-	for (int i = 0; i < 3 && config.cluster[0]; i++) // our grid counts clusters
+	for (int i = 0; i < 3 && config.cluster[0]; i++) // the grid of this library counts clusters
 		config.grid[i] /= config.cluster[i];
 	*ret_config = config;
 	return VG_OK;
@@ -182,8 +182,8 @@ enum vg_status vg_graph_node_get_launch_config(const struct vg_graph_node *node,
 
 // ---- setting them -------------------------------------------------------------------------------
 
-// Checks that new parameters have the node's attributes, which the driver does not change with the parameters, and
-// cannot change in an executable.
+// Checks that new parameters have the same attributes as the node. The driver does not change attributes with the
+// parameters, and cannot change them in an executable graph.
 static enum vg_status check_same_attributes(const struct vg_graph_node *node, const struct description *d)
 {
 	unsigned cluster[3];

@@ -1,4 +1,4 @@
-// Lists of nodes and edges from the driver. The count is read first, so that a list is never cut.
+// Reads lists of nodes and edges from the driver. Reads the count first, so that no list is truncated.
 #include <stdlib.h>
 
 #include "core/graph_definition.h"

@@ -172,7 +172,7 @@ void core_graph_node_drop(struct vg_graph_node *node)
 	node->keep = NULL;
 }
 
-// Whether a builder captures into a graph inside the node: the driver would crash if such a graph were removed.
+// Returns whether a builder captures into a graph inside the node. The driver would crash if the node were removed.
 static bool has_capture(const struct vg_graph_node *node)
 {
 	for (unsigned i = 0; i < node->inner_count; i++) {
@@ -187,7 +187,7 @@ static bool has_capture(const struct vg_graph_node *node)
 	return false;
 }
 
-// Returns why the driver does not remove a node of the definition; "" if unknown.
+// Returns why the driver cannot remove a node of the definition; "" if the reason is unknown.
 static const char *explain_removal(struct vg_graph_definition *definition)
 {
 	const char *reason = "";

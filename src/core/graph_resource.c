@@ -1,4 +1,4 @@
-// The resource of the memory that captured graphs allocate: one for each device.
+// Manages the memory that captured graphs allocate: one resource for each device.
 #include "base/mutex.h"
 #include "core/device.h"
 #include "core/resource.h"
@@ -12,7 +12,7 @@ struct graph_resource {
 	struct graph_resource *next;
 };
 
-// Whether it is the legacy default stream, which cannot be captured.
+// Returns whether the stream is the legacy default stream, which cannot be captured.
 static bool is_legacy(const struct vg_stream *stream)
 {
 	return !stream->handle || stream->handle == CU_STREAM_LEGACY;
@@ -68,7 +68,8 @@ static const struct core_resource_class graph_class = {.object = {"graph memory 
 						       .allocate = allocate_in_graph,
 						       .deallocate = free_in_graph};
 
-// Returns a new reference to the device's resource. The list keeps one for ever, since devices live for ever.
+// Returns a new reference to the device's resource. The list keeps one reference for ever, since devices are never
+// freed.
 static struct graph_resource *find_resource(struct vg_device *device)
 {
 	static struct vg_mutex lock;

@@ -1,4 +1,4 @@
-// Changes of executables: the whole graph from another one, or one node.
+// Changes executable graphs: all nodes, from another graph, or one node.
 #include <stdlib.h>
 
 #include "core/graph.h"
@@ -16,7 +16,7 @@ static void free_changes(struct core_graph_change **list)
 	*list = NULL;
 }
 
-// Releases what outdated changes need, once the last launch has run.
+// Waits for the last launch, then releases the references of replaced parameters.
 static void free_outdated(struct vg_graph *graph)
 {
 	CORE_RELAXED relaxed = core_relax();
@@ -29,7 +29,7 @@ void core_graph_mark_launch(struct vg_graph *graph, CUstream stream)
 {
 	free_outdated(graph);
 	CORE_RELAXED relaxed = core_relax();
-	// The event cannot be recorded on a stream of another context: wait instead.
+	// An event cannot be recorded on a stream of another context: wait for the stream instead.
 	if (core_driver->cuEventRecord(graph->launched, stream))
 		core_driver->cuStreamSynchronize(stream);
 }
@@ -90,7 +90,7 @@ static enum vg_status update_graph(struct vg_graph *graph, struct vg_graph_defin
 	if (r)
 		return core_driver_failed(r, "cuGraphExecUpdate", "graph update failed, the graph is as before: %s",
 					  explain_update(info.result));
-	// The nodes now need the references of the source, which the driver has as user objects.
+	// The nodes now need the references of the source graph, which the driver has as user objects.
 	while (graph->changes)
 		outdate_change(graph, &graph->changes);
 	free_outdated(graph);
@@ -187,7 +187,7 @@ enum vg_status vg_graph_set_child(struct vg_graph *graph, struct vg_graph_node *
 	struct core_graph_spec spec = {.native.type = CU_GRAPH_NODE_TYPE_GRAPH,
 				       .asked = "the new child graph must have the same nodes and edges"};
 	spec.native.graph.graph = child->handle;
-	// The new child owns the references that its nodes need, so the executable keeps the child.
+	// The new child graph owns the references that its nodes need, so the executable keeps the child graph.
 	child->root->copied = true;
 	spec.keep = core_graph_keep_create(&child->root->object, NULL, NULL, 0);
 	if (!spec.keep)

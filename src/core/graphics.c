@@ -13,10 +13,10 @@ struct vg_graphics_resource {
 	struct vg_context *context; // owns a reference
 	CUgraphicsResource handle;
 	bool image;
-	struct vg_mutex lock; // protects the rest, and is held during the driver calls that change it
+	struct vg_mutex lock; // protects the members below; held during the driver calls that change them
 	bool mapped;
-	struct vg_stream *stream; // on which it was mapped; owns a reference while mapped
-	struct vg_buffer *buffer; // of the mapping; has a reference to the resource, not the reverse
+	struct vg_stream *stream; // the stream on which the resource was mapped; owns a reference while mapped
+	struct vg_buffer *buffer; // buffer of the mapping; the buffer retains the resource, not the reverse
 };
 
 static enum vg_status unmap_locked(struct vg_graphics_resource *resource, struct vg_stream *stream)
@@ -27,7 +27,7 @@ static enum vg_status unmap_locked(struct vg_graphics_resource *resource, struct
 	CUresult r = core_driver->cuGraphicsUnmapResources(1, &resource->handle, handle);
 	if (r)
 		return core_driver_failed(r, "cuGraphicsUnmapResources", "%s", "");
-	if (resource->buffer) // its memory is not mapped any more
+	if (resource->buffer) // the buffer's memory is not mapped any more
 		atomic_store(&resource->buffer->object.closed, true);
 	resource->mapped = false;
 	resource->buffer = NULL;
@@ -102,7 +102,7 @@ static enum vg_status create_resource(struct vg_context *context, bool image,
 	return VG_OK;
 }
 
-// Creates a resource without a handle, and finds the driver's entry that registers it.
+// Creates a resource without a handle, and finds the driver's entry for registering it.
 static enum vg_status prepare_resource(struct vg_context *context, unsigned flags, const char *entry, void *ret_entry,
 				       bool image, struct vg_graphics_resource **ret_resource)
 {
@@ -167,7 +167,7 @@ static enum vg_status map_locked(struct vg_graphics_resource *resource, struct v
 	return VG_OK;
 }
 
-// Undoes a mapping after a failure, whose error is kept.
+// Undoes a mapping after a failure. Keeps the last error.
 static void undo_map_locked(struct vg_graphics_resource *resource)
 {
 	if (core_driver->cuGraphicsUnmapResources(1, &resource->handle, resource->stream->handle))
@@ -177,7 +177,7 @@ static void undo_map_locked(struct vg_graphics_resource *resource)
 	resource->stream = NULL;
 }
 
-// The mapped buffer has a memory resource of its own, which cannot allocate. Its deallocation unmaps.
+// The buffer has its own memory resource, which cannot allocate. Its deallocate function unmaps the graphics resource.
 static enum vg_status refuse_allocation(void *user, size_t size, struct vg_stream *stream,
 					struct vg_allocation *ret_allocation)
 {
@@ -190,10 +190,10 @@ static enum vg_status unmap_buffer(void *user, const struct vg_allocation *alloc
 	enum vg_status status = VG_OK;
 
 	vg_mutex_take(&resource->lock);
-	// If it was unmapped and mapped again meanwhile, the mapping belongs to another buffer.
+	// If the resource was unmapped and mapped again meanwhile, the mapping belongs to another buffer.
 	if (resource->buffer && resource->buffer->address == allocation->address && resource->buffer->object.released)
 		status = unmap_locked(resource, stream);
-	if (status) // still mapped, and the buffer may be freed before the next attempt
+	if (status) // the resource is still mapped, and the buffer may be freed before the next attempt
 		resource->buffer = NULL;
 	vg_mutex_give(&resource->lock);
 	return status;

@@ -21,7 +21,7 @@ static void free_kernel(struct core_object *object)
 
 static const struct core_class kernel_class = {"kernel", NULL, free_kernel};
 
-// Sets the error of a query about a parameter. The driver may have compiled the code only now.
+// Sets the error of a failed query about a parameter. The query may have been the first use, which compiles the code.
 static enum vg_status fail_parameter(CUresult r, const struct vg_object_code *code, unsigned index)
 {
 	char what[32];
@@ -31,7 +31,7 @@ static enum vg_status fail_parameter(CUresult r, const struct vg_object_code *co
 		    : core_driver_failed(r, "cuKernelGetParamInfo", "%s", what);
 }
 
-// Counts the parameters by asking for each until the driver refuses: there is no query for their number.
+// Counts the parameters by asking for each until the driver fails: it has no query for the number.
 static enum vg_status count_parameters(CUkernel handle, const struct vg_object_code *code, unsigned *ret_count)
 {
 	size_t offset, size;

@@ -1,7 +1,8 @@
-// The name of a kernel for messages: as the program gave it, or the C++ name of the symbol without parameters.
+// Makes the name of a kernel for messages: the name that the program used, or the symbol's C++ name without parameters.
 //
-// The mangled name of a kernel is "_Z" and "N" parts "E", or "_Z" and one part. A part is a length and so many letters,
-// and template arguments as "I", types and numbers, "E". A symbol with anything else is not changed.
+// The mangled name of a kernel is "_Z" and one part, or "_Z", "N", several parts and "E". A part is a length and that
+// many letters, optionally with template arguments: "I", types and numbers, "E". A symbol with anything else is not
+// changed.
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -46,10 +47,10 @@ static bool read_arguments(struct reader *reader);
 
 static bool read_part(struct reader *reader)
 {
-	static const char unnamed[] = "_GLOBAL__N_"; // and a hash
+	static const char unnamed[] = "_GLOBAL__N_"; // a hash follows this prefix
 	char *end;
 
-	read_letter(reader, 'L'); // internal linkage
+	read_letter(reader, 'L'); // the letter marks internal linkage
 	if (!isdigit((unsigned char)*reader->at))
 		return false;
 	size_t length = strtoul(reader->at, &end, 10);
@@ -106,7 +107,7 @@ static bool read_type(struct reader *reader)
 	return read;
 }
 
-// Reads a number after its "L", such as "i128E".
+// Reads a number after the letter "L", such as "i128E".
 static bool read_number(struct reader *reader)
 {
 	bool truth = *reader->at == 'b';

@@ -9,8 +9,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
-// Fills in a launch that has a grid and a block only, the usual case. False: call core_launch_configure(), which also
-// reports errors.
+// Fills in a launch that has only a grid and a block, which is the usual case. If it returns false, call
+// core_launch_configure(), which also reports errors.
 VG_HOT static inline bool fill_plain(CUlaunchConfig *native, const struct vg_launch_config *c)
 {
 	if (c->size != sizeof *c || !c->grid[0] || !c->block[0] || c->shared_memory > UINT_MAX || c->attributes ||
@@ -27,7 +27,7 @@ VG_HOT static inline bool fill_plain(CUlaunchConfig *native, const struct vg_lau
 	return true;
 }
 
-// Launches with clusters, cooperation or attributes, or for a program that was built with an older header.
+// Runs a launch with clusters, cooperation or attributes, or one of a program that was built with an older header.
 static __attribute__((noinline)) enum vg_status launch_configured(struct vg_stream *stream,
 								  const struct vg_launch_config *config,
 								  struct vg_kernel *kernel, void **values)
@@ -55,7 +55,8 @@ static __attribute__((noinline)) enum vg_status fail_plain(CUresult result, cons
 	return core_launch_failed(result, &launch_kernel, kernel, stream->context->device, "cuLaunchKernelEx");
 }
 
-// Launches on a stream that a builder captures or that needs its context current, and launches that are not plain.
+// Runs a launch with special options. Also runs one on a stream that a builder captures or that needs its context
+// current.
 static __attribute__((noinline)) enum vg_status launch_in_context(struct vg_stream *stream,
 								  const struct vg_launch_config *config,
 								  struct vg_kernel *kernel, void **values)
@@ -72,7 +73,8 @@ static __attribute__((noinline)) enum vg_status launch_in_context(struct vg_stre
 	return r ? fail_plain(r, stream, config, kernel) : VG_OK;
 }
 
-// Does not look at the current context unless it matters: the stream determines where a kernel of no context runs.
+// Skips the check of the current context in the usual case: a kernel belongs to no context, so the stream alone
+// matters.
 VG_HOT static inline enum vg_status launch_kernel(struct vg_stream *stream, const struct vg_launch_config *config,
 						  struct vg_kernel *kernel, CUfunction handle, void **values)
 {
@@ -103,8 +105,8 @@ VG_HOT enum vg_status vg_launch(struct vg_stream *stream, const struct vg_launch
 struct vg_argument_list {
 	struct core_object object;
 	struct vg_kernel *kernel; // owns a reference
-	CUfunction handle;	  // the kernel's, so that a launch reads one cache line less
-	void *values[];		  // addresses of the program's values
+	CUfunction handle;	  // the kernel's handle, copied so that a launch reads one cache line less
+	void *values[];		  // addresses of the values as the program gave them
 };
 
 static void free_list(struct core_object *object)

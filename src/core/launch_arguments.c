@@ -5,11 +5,11 @@
 
 #include <immintrin.h>
 
-enum { FEW = 8 }; // for fewer arguments the simple loop is faster
+enum { FEW = 8 }; // for at most this many arguments the simple loop is faster
 
 static bool is_address(const void *value)
 {
-	return !(((size_t)value - 1) >> 63); // neither NULL nor in the kernel's half
+	return !(((size_t)value - 1) >> 63); // neither NULL nor in the kernel's half of the address space
 }
 
 enum vg_status core_launch_check_argument(const struct vg_kernel *kernel, size_t index, const void *value, size_t size)
@@ -43,8 +43,8 @@ static VG_COLD enum vg_status fail_count(const struct vg_kernel *kernel, size_t 
 		       core_kernel_title(kernel), kernel->parameter_count);
 }
 
-// Copies the addresses, and returns 0 if all arguments from `i` on are valid. It has no branch for each argument, since
-// hundreds are common and wrong ones are not.
+// Copies the addresses, and returns 0 if all arguments from `i` on are valid. Does not branch for each argument, since
+// hundreds are common and invalid ones are rare.
 static inline size_t copy_rest(size_t i, size_t count, const struct vg_argument *arguments, const uint16_t *sizes,
 			       void **ret_values)
 {
@@ -52,13 +52,13 @@ static inline size_t copy_rest(size_t i, size_t count, const struct vg_argument 
 
 	for (; i < count; i++) {
 		wrong |= arguments[i].size ^ sizes[i];
-		lowest |= (size_t)arguments[i].value - 1; // is_address() for all arguments
+		lowest |= (size_t)arguments[i].value - 1; // checks is_address() for all arguments at once
 		ret_values[i] = (void *)arguments[i].value;
 	}
 	return wrong | lowest >> 63;
 }
 
-// The same, four at a time.
+// Copies and checks the arguments four at a time.
 static __attribute__((target("avx2"))) VG_HOT size_t copy_many(size_t count, const struct vg_argument *arguments,
 							       const uint16_t *sizes, void **ret_values)
 {

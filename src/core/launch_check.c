@@ -50,7 +50,7 @@ static enum vg_status copy_attributes(struct core_launch *launch, const struct v
 	return VG_OK;
 }
 
-// Sets the cluster, and multiplies the grid, which counts clusters, since the driver's grid counts blocks.
+// Sets the cluster, and converts the grid from a number of clusters, as here, to a number of blocks, as in the driver.
 static enum vg_status set_cluster(struct core_launch *launch, const unsigned asked[3], unsigned grid[3],
 				  const struct vg_device *device)
 {
@@ -134,7 +134,7 @@ enum vg_status core_launch_check_cooperative(const struct core_launch *launch, c
 	if (r)
 		return core_driver_failed(r, "cuOccupancyMaxActiveBlocksPerMultiprocessor", "kernel \"%s\"",
 					  core_kernel_title(kernel));
-	// A green context has its own SMs.
+	// a green context has fewer SMs than the device
 	r = core_resource_query(context->device, context, CU_DEV_RESOURCE_TYPE_SM, &resource);
 	if (r)
 		return core_driver_failed(r, context->green ? "cuGreenCtxGetDevResource" : "cuCtxGetDevResource", "%s",

@@ -1,11 +1,11 @@
-// Finds the limit that a launch exceeds: after the driver refused it, or when a launch is prepared.
+// Finds the limit that a launch exceeds, after the launch failed or when it is prepared.
 #include "core/error.h"
 #include "core/launch.h"
 #include "core/object_code.h"
 
 #include <stdio.h>
 
-enum { PORTABLE_CLUSTER = 8 }; // blocks in a cluster that every device with clusters supports
+enum { PORTABLE_CLUSTER = 8 }; // maximum number of blocks that every device with clusters supports in a cluster
 
 static unsigned read_device_limit(const struct vg_device *device, CUdevice_attribute attribute)
 {
@@ -16,7 +16,7 @@ static unsigned read_device_limit(const struct vg_device *device, CUdevice_attri
 		       : (unsigned)value;
 }
 
-// Returns less than 0 if the driver does not say.
+// Returns a negative value if the driver does not know the limit.
 static int read_kernel_limit(const struct vg_kernel *kernel, const struct vg_device *device,
 			     CUfunction_attribute attribute)
 {
@@ -39,7 +39,7 @@ static enum vg_status check_dimensions(const char *name, const unsigned asked[3]
 	return VG_OK;
 }
 
-// Checks a cluster against the size that the kernel's source requires, if it does.
+// Checks the cluster against the cluster size in the kernel's source, if the source has one.
 static enum vg_status check_required_cluster(const struct core_launch *launch, const struct vg_kernel *kernel,
 					     const struct vg_device *device)
 {
@@ -124,7 +124,7 @@ enum vg_status core_launch_check_limits(const struct core_launch *launch, const 
 	return check_kernel(launch, kernel, device);
 }
 
-// Whether a launch failed because of its code, which the driver may compile at the first launch on a device.
+// Returns whether a launch failed because of the kernel's code, which the driver may compile at the first launch.
 static bool is_about_code(CUresult result)
 {
 	switch (result) {

@@ -1,4 +1,4 @@
-// Launches that are checked once and run often.
+// Prepares launches that are checked once and run often.
 #include "base/hot.h"
 #include "core/error.h"
 #include "core/graph_builder.h"
@@ -8,17 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARAMETER_ALIGNMENT = 64 }; // of a tensor map, the largest alignment of a parameter
+enum { PARAMETER_ALIGNMENT = 64 }; // alignment of a tensor map, the largest alignment that a parameter has
 
-// Aligned to a cache line: a run reads the first line, and the beginning of `launch`.
+// Aligned to a cache line: running the launch reads the first line, and the beginning of `launch`.
 struct vg_prepared_launch {
 	struct core_object object;
-	CUfunction handle; // the kernel's
-	void **values;	   // addresses in `parameters`; NULL: never set
+	CUfunction handle; // the kernel's handle
+	void **values;	   // addresses in `parameters`; an element is NULL until its value is set
 	struct vg_device *device;
 	size_t unset;
 	struct core_launch launch;
-	unsigned char *parameters;  // copies of the values, with the kernel's offsets
+	unsigned char *parameters;  // copies of the values, at the kernel's offsets
 	struct vg_context *context; // owns a reference
 	struct vg_kernel *kernel;   // owns a reference
 };
@@ -71,7 +71,7 @@ static enum vg_status create_prepared(struct vg_context *context, struct vg_kern
 	return VG_OK;
 }
 
-// Makes every check that is possible before a run.
+// Makes every check that is possible before the launch runs.
 static enum vg_status check_prepared(struct vg_prepared_launch *launch, const struct vg_launch_config *config,
 				     const struct vg_argument *arguments, size_t count)
 {
@@ -80,7 +80,7 @@ static enum vg_status check_prepared(struct vg_prepared_launch *launch, const st
 	CORE_TRY(core_launch_configure(&launch->launch, config, device));
 	if (arguments || count) {
 		CORE_TRY(core_launch_check_arguments(launch->kernel, arguments, count, launch->values));
-		// These were the program's addresses: no value is set yet.
+		// Clear the program's addresses: no value is set yet.
 		memset(launch->values, 0, launch->kernel->parameter_count * sizeof *launch->values);
 	}
 	CORE_TRY(core_launch_check_limits(&launch->launch, launch->kernel, device));
@@ -142,7 +142,7 @@ static __attribute__((noinline)) enum vg_status fail_launch(CUresult result, con
 	return core_launch_failed(result, &launch->launch, launch->kernel, launch->device, "cuLaunchKernelEx");
 }
 
-// Launches on a stream that a builder captures or that needs its context current.
+// Runs a launch on a stream that a builder captures or that needs its context current.
 static __attribute__((noinline)) enum vg_status run_in_context(struct vg_prepared_launch *launch,
 							       struct vg_stream *stream, const CUlaunchConfig *native)
 {

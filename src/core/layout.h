@@ -1,13 +1,13 @@
-// Checks of layouts, which a program may have filled by hand. Pure arithmetic; any thread.
+// Checks layouts, which a program may have filled by hand. Pure arithmetic; any thread.
 #pragma once
 #include <stdbool.h>
 
 #include "base/status.h"
 #include "virgate/layout.h"
 
-// INVALID for NULL, and for ranks, extents and strides with which a count or an offset in bytes overflows.
+// Returns INVALID for NULL, and if ranks, extents and strides make a count or an offset in bytes overflow.
 enum vg_status core_layout_check(const struct vg_layout *layout);
-// For functions that cannot fail: whether the layout is NULL or has an invalid rank.
+// Returns whether the layout is NULL or has an invalid rank. For functions that cannot fail.
 static inline bool core_layout_is_invalid(const struct vg_layout *layout)
 {
 	return !layout || layout->rank < 0 || layout->rank > VG_LAYOUT_RANK;

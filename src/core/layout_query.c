@@ -66,7 +66,8 @@ int core_layout_sorted_axes(const struct vg_layout *layout, int ret_axes[VG_LAYO
 	return count;
 }
 
-// Whether the axes, the last one innermost, have no gaps between elements. Axes of extent 1 may have any stride.
+// Returns whether there is no gap between elements along these axes. The last axis is innermost. An axis of extent 1
+// may have any stride.
 static bool has_no_gaps(const struct vg_layout *layout, const int *axes, int count)
 {
 	int64_t stride = 1;

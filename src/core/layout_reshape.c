@@ -1,12 +1,12 @@
-// Other shapes and element sizes for the same bytes.
+// Gives the same bytes another shape or another element size.
 #include "core/layout.h"
 
 #include "core/object.h"
 
 #include <string.h>
 
-// Returns the stride of an axis directly around one of this extent and stride; 0, which no axis with elements has, on
-// overflow.
+// Returns the stride that an axis needs if it directly encloses an axis of this extent and stride. Returns 0 on
+// overflow; no axis with elements has stride 0.
 static int64_t outer_stride(int64_t extent, int64_t stride)
 {
 	int64_t around;
@@ -14,7 +14,7 @@ static int64_t outer_stride(int64_t extent, int64_t stride)
 	return __builtin_mul_overflow(extent, stride, &around) ? 0 : around;
 }
 
-// Merges neighbouring axes without a gap into one, and drops axes of extent 1.
+// Merges adjacent axes that have no gap between them, and drops axes of extent 1.
 static void merge_axes(const struct vg_layout *layout, struct vg_layout *ret_merged)
 {
 	*ret_merged = (struct vg_layout){.offset = layout->offset, .item_size = layout->item_size};
@@ -32,7 +32,8 @@ static void merge_axes(const struct vg_layout *layout, struct vg_layout *ret_mer
 	}
 }
 
-// Splits the merged axes into the wanted ones, from the innermost outwards. False: one of them would cross a gap.
+// Splits the merged axes into the wanted ones, from the innermost outwards. Returns false if a wanted axis would cross
+// a gap.
 static bool split_axes(const struct vg_layout *merged, struct vg_layout *result)
 {
 	int from = merged->rank - 1;
@@ -140,7 +141,8 @@ static enum vg_status check_repack_axis(const struct vg_layout *layout, int axis
 	return VG_OK;
 }
 
-// Converts a number of elements into elements of another size. False: the bytes are not a multiple of it.
+// Converts a number of elements to elements of another size. Returns false if the bytes are not a multiple of that
+// size.
 static bool convert_units(int64_t elements, size_t from, size_t to, int64_t *ret_elements)
 {
 	int64_t bytes = elements * (int64_t)from;
@@ -149,7 +151,7 @@ static bool convert_units(int64_t elements, size_t from, size_t to, int64_t *ret
 	return bytes % (int64_t)to == 0;
 }
 
-// Returns -1 on success, -2 if the offset is not a multiple of the new size, else the axis that is not.
+// Returns -1 on success, -2 if the offset is not a multiple of the new size, else the index of the axis that is not.
 static int repack_layout(const struct vg_layout *layout, int axis, size_t item_size, struct vg_layout *ret_layout)
 {
 	struct vg_layout result = *layout;

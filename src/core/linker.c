@@ -21,7 +21,7 @@ static enum vg_status close_linker(struct core_object *object)
 {
 	struct vg_linker *linker = (struct vg_linker *)object;
 
-	// If another thread was linking when this process was forked, the tool's state is not usable.
+	// If another thread was linking when this process was forked, the tool may be left in an inconsistent state.
 	if (vg_mutex_take(&linker->linking))
 		drop_native(linker);
 	vg_mutex_give(&linker->linking);
@@ -88,7 +88,7 @@ static enum vg_status retain_codes(struct vg_linker *linker, struct vg_object_co
 				       "object code %zu (%s) is LTO-IR, which the driver's linker does not take: "
 				       "nvJitLink does",
 				       i, codes[i]->title);
-		// nvJitLink would ignore it, and report success.
+		// nvJitLink would ignore this input and report success.
 		if (codes[i]->type == VG_CODE_LTOIR && !with_lto)
 			return vg_fail(VG_INVALID, 0,
 				       "object code %zu (%s) is LTO-IR: set link_time_optimization to link it", i,

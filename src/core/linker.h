@@ -1,4 +1,4 @@
-// The linker object, and its two back ends. Any thread.
+// The linker object, and its two back ends (nvJitLink and the driver). Any thread.
 #pragma once
 #include "base/mutex.h"
 #include "core/program.h"
@@ -10,32 +10,32 @@ struct vg_linker {
 	struct core_object object;
 	enum vg_backend backend;
 	char *name;
-	struct vg_object_code **codes; // owns a reference
+	struct vg_object_code **codes; // owns a reference to each
 	size_t code_count;
-	struct vg_device *device; // in whose context the driver links; NULL: the first device
+	struct vg_device *device; // the driver links in this device's context; NULL: the first device
 	bool link_time_optimization, ptx;
-	struct core_arguments arguments; // for nvJitLink
-	struct core_jit {		 // for the driver
+	struct core_arguments arguments; // used by the nvJitLink back end
+	struct core_jit {		 // used by the driver back end
 		unsigned option;	 // CUjit_option
 		unsigned value;
 	} jit[CORE_LINKER_JIT];
 	unsigned jit_count;
 
-	struct vg_mutex linking; // protects the rest, which is of the last link
+	struct vg_mutex linking; // protects the members below, which describe the last link
 	char *error_log, *info_log;
 	void *native;
 	struct core_arguments shown; // returned by vg_linker_arguments()
 };
 
-// Checks every option, and makes nvJitLink's arguments or the driver's options. The back end is set. INVALID,
+// Checks every option, and makes nvJitLink's arguments or the driver's options for the chosen back end. INVALID,
 // NO_DRIVER, NO_MEMORY.
 enum vg_status core_linker_options(struct vg_linker *linker, const struct vg_linker_options *options);
 void core_linker_arguments(const struct vg_linker *linker, enum vg_code_type target,
 			   struct core_arguments *ret_arguments);
-// Links without creating an object.
+// Links, but does not create an object.
 enum vg_status core_linker_link(struct vg_linker *linker, enum vg_code_type target, struct core_compiled *ret_compiled);
 
-// The back ends. They set `native` and the logs; `linking` is locked.
+// Run the link in one back end, and set `native` and the logs. Call with `linking` locked.
 enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type target,
 				   struct core_compiled *ret_compiled);
 void core_nvjitlink_drop(struct vg_linker *linker);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOG_SIZE = 4 << 20 }; // of each log; the driver cuts longer ones
+enum { LOG_SIZE = 4 << 20 }; // size of each log; the driver truncates longer logs
 
 void core_driver_link_drop(struct vg_linker *linker)
 {
@@ -17,7 +17,7 @@ void core_driver_link_drop(struct vg_linker *linker)
 	linker->native = NULL;
 }
 
-// Sets the error of a failed call. `code` is the input that was refused, or NULL.
+// Sets the error of a failed call. `code` is the input that caused the failure, or NULL.
 static enum vg_status fail_call(const struct vg_linker *linker, const struct vg_object_code *code, CUresult r,
 				const char *call)
 {
@@ -40,13 +40,13 @@ static CUresult add_input(const struct vg_linker *linker, const struct vg_object
 
 	if (code->path)
 		return core_driver->cuLinkAddFile_v2(linker->native, inputs[code->type], code->path, 0, NULL, NULL);
-	// The size of PTX includes its zero byte.
+	// The driver counts the zero byte in the size of PTX.
 	return core_driver->cuLinkAddData_v2(linker->native, inputs[code->type], code->data,
 					     code->size + (code->type == VG_CODE_PTX), core_code_label(code), 0, NULL,
 					     NULL);
 }
 
-// Links, and copies the result, which the driver's linker owns. The context is current, both logs are allocated.
+// Links, and copies the result, which the driver's linker owns. Call with the context current and both logs allocated.
 static enum vg_status link_all(struct vg_linker *linker, struct core_compiled *compiled)
 {
 	CUjit_option options[CORE_LINKER_JIT + 4] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
@@ -108,7 +108,7 @@ enum vg_status core_driver_link(struct vg_linker *linker, struct core_compiled *
 		CORE_SCOPE scope = {false};
 		CUresult r = core_enter(&scope, context->handle);
 		status = r ? core_driver_failed(r, "cuCtxPushCurrent", "%s", "") : link_all(linker, ret_compiled);
-		// The driver's linker writes to its logs until it is destroyed.
+		// Destroy the driver's linker first: it writes to the logs until then.
 		core_driver_link_drop(linker);
 	}
 	vg_context_destroy(context);

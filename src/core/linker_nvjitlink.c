@@ -70,7 +70,7 @@ static char *read_log(nvJitLinkHandle native, nvJitLinkResult (*get_size)(nvJitL
 	return log;
 }
 
-// Sets the error of a failed call. `code` is the input that was refused, or NULL.
+// Sets the error of a failed call. `code` is the input that caused the failure, or NULL.
 static enum vg_status fail_call(const struct vg_linker *linker, const struct vg_object_code *code, nvJitLinkResult r,
 				const char *call)
 {
@@ -122,7 +122,7 @@ enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type t
 	const struct vg_nvjitlink *nvjitlink = get_nvjitlink();
 	struct core_arguments arguments = {0};
 	const char *call = "nvJitLinkCreate";
-	const struct vg_object_code *code = NULL; // the input of the call
+	const struct vg_object_code *code = NULL; // the input of the current call
 	nvJitLinkHandle native = NULL;
 
 	core_linker_arguments(linker, target, &arguments);

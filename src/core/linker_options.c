@@ -1,4 +1,4 @@
-// The table of a linker's options, and the arguments that each back end gets.
+// Defines the table of a linker's options, and makes the arguments for each back end.
 #include "base/log.h"
 #include "core/device.h"
 #include "core/error.h"
@@ -43,7 +43,7 @@ static void add_jit(struct vg_linker *linker, CUjit_option option, unsigned valu
 	linker->jit[linker->jit_count++] = (struct core_jit){option, value};
 }
 
-// Returns the driver's target of an architecture: 90 for "sm_90", with flags for "sm_90a" and "sm_100f".
+// Returns the driver's target for an architecture: 90 for "sm_90", with flags for "sm_90a" and "sm_100f".
 static unsigned find_jit_target(const char *arch)
 {
 	char *suffix;

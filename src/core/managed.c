@@ -1,4 +1,4 @@
-// Managed memory: advice, prefetches and discards.
+// Gives advice about managed memory, prefetches it and discards it.
 #include "core/buffer.h"
 #include "core/device.h"
 #include "core/resource.h"
@@ -18,7 +18,7 @@ static enum vg_status check_managed(const struct vg_buffer *buffer)
 		       "the buffer is not a managed-memory allocation: it neither moves nor takes advice");
 }
 
-// HOST_NUMA and HOST_NUMA_CURRENT are valid only if `nodes` is true.
+// Checks a location. HOST_NUMA and HOST_NUMA_CURRENT are valid only if `nodes` is true.
 static enum vg_status check_location(struct vg_memory_location location, bool nodes)
 {
 	int count = 0;
@@ -134,13 +134,13 @@ enum vg_status vg_buffer_set_accessed_by(struct vg_buffer *buffer, struct vg_mem
 			   location);
 }
 
-// Lists the locations that the driver returned (-2: unused): devices in ascending order, then the host. Counts them
-// only if `ret_locations` is NULL.
+// Lists the locations that the driver returned (-2: unused entry): devices in ascending order, then the host. If
+// `ret_locations` is NULL, only counts them.
 static size_t sort_users(const int *users, int room, struct vg_memory_location *ret_locations)
 {
 	size_t count = 0;
 
-	for (int device = 0; device < room; device++) // the last turn is the host's
+	for (int device = 0; device < room; device++) // the last iteration is for the host
 		for (int i = 0; i < room; i++) {
 			bool host = device == room - 1;
 			if (users[i] != (host ? CU_DEVICE_CPU : device))
@@ -189,9 +189,9 @@ enum vg_status vg_buffer_accessed_by(const struct vg_buffer *buffer, struct vg_m
 
 struct batch {
 	CUdeviceptr *addresses;
-	size_t *sizes, *indices; // indices: of the first range for each location
+	size_t *sizes, *indices; // `indices`: of the first range for each location
 	CUmemLocation *locations;
-	size_t count; // of buffers that are not empty
+	size_t count; // number of buffers that are not empty
 };
 
 static void finish_batch(struct batch *batch)

@@ -42,7 +42,7 @@ void core_object_release(struct core_object *object)
 {
 	if (!object || atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel) != 1)
 		return;
-	struct vg_kept_error kept; // programs clean up before they report an error
+	struct vg_kept_error kept; // keep the error, because programs clean up before they report it
 	vg_error_keep(&kept);
 	if (release_handle(object))
 		vg_log(VG_LOG_WARNING, "destroying a %s: %s", object->class->name, vg_last_error()->text);
@@ -53,7 +53,7 @@ void core_object_release(struct core_object *object)
 enum vg_status core_object_close(struct core_object *object)
 {
 	atomic_store(&object->closed, true);
-	// Owners of other references still need the handle: the last release closes it.
+	// Other references still need the handle: the last release closes it.
 	if (atomic_load(&object->references) > 1)
 		return VG_OK;
 	return release_handle(object);

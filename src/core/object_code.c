@@ -71,7 +71,7 @@ static char *make_title(enum vg_code_type type, const char *name, size_t bytes)
 	return length < 0 ? NULL : title;
 }
 
-// Creates the object without its code, which has `bytes`.
+// Creates the object for code of `bytes` bytes, but does not set the code.
 static enum vg_status create_code(enum vg_code_type type, const char *name, size_t bytes,
 				  const struct vg_object_code_options *options, struct vg_object_code **ret_code)
 {
@@ -181,8 +181,8 @@ void vg_object_code_destroy(struct vg_object_code *code)
 	core_object_release(code ? &code->object : NULL);
 }
 
-// Finds out whether PTX compiled, if the compiler wrote a log: on hardware invalid PTX loads successfully, and every
-// use of it fails.
+// If the driver's compiler wrote a log, checks whether the PTX compiled. On hardware, invalid PTX loads successfully,
+// and every later use fails.
 static CUresult check_loaded(CUlibrary library, const char *log)
 {
 	CUkernel kernel;

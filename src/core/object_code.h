@@ -10,7 +10,7 @@
 struct core_compiled {
 	char *data; // followed by a zero byte
 	size_t size;
-	struct vg_symbol *symbols; // one block with their texts
+	struct vg_symbol *symbols; // one allocation with the symbols and their texts
 	size_t symbol_count;
 };
 
@@ -19,37 +19,37 @@ struct vg_object_code {
 	enum vg_code_type type;
 	char *name;
 	char *title; // for messages: PTX "add.cu", or "PTX of 1.2 KiB" without a name
-	void *data;  // followed by a zero byte, which the driver needs after PTX; NULL: the code is in a file
+	void *data;  // name for messages: PTX "add.cu", or "PTX of 1.2 KiB" without a name
 	size_t size;
 	char *path;
-	struct vg_symbol *symbols; // one block with their texts
+	struct vg_symbol *symbols; // one allocation with the symbols and their texts
 	size_t symbol_count;
-	struct vg_mutex loading;    // around the loading
+	struct vg_mutex loading;    // held while the code is loaded
 	_Atomic(CUlibrary) library; // NULL: not loaded
-	// The driver's compiler writes here whenever it compiles the code for one more device.
+	// The driver's compiler writes to these logs whenever it compiles the code for another device.
 	char log[8192];	  // errors
 	char notes[4096]; // information, such as a function that a kernel calls and the code does not contain
 };
 
-// Returns the name that a linker gives its input in its log.
+// Returns the name that a linker gives this input in its log.
 static inline const char *core_code_label(const struct vg_object_code *code)
 {
 	return *code->name ? code->name : code->title;
 }
 
-// Returns "cubin", "PTX", …; NULL for an invalid type.
+// Returns the name of a type of code, such as "cubin" or "PTX"; NULL for an invalid type.
 const char *core_code_type_name(enum vg_code_type type);
-// Sets the error of a driver call about the code or a part of it, `what`, with the log of the driver's compiler if
-// there is one.
+// Sets the error of a driver call about the code, or about the part `what` of it. Adds the log of the driver's compiler
+// if there is one.
 enum vg_status core_code_failed(const struct vg_object_code *code, CUresult result, const char *call, const char *what);
-// Checks that bytes are complete code of that type: the driver is not told a size, and would read beyond a truncated
+// Checks that the bytes are complete code of the type. The driver is not told a size, and would read beyond a truncated
 // file.
 enum vg_status core_code_check(enum vg_code_type type, const void *data, size_t size);
-// Returns the name expression of a symbol, or the symbol itself if it has none.
+// Returns the name expression of a symbol, or the symbol itself if it has no name expression.
 const char *core_code_expression(const struct vg_object_code *code, const char *symbol);
-// Copies the table and its texts into one block. NULL for an empty table, and if there is no memory.
+// Copies the table and its texts into one allocation. Returns NULL for an empty table, and if out of memory.
 struct vg_symbol *core_symbols_copy(const struct vg_symbol *symbols, size_t count);
-// Creates object code that owns the output of a tool. If `status` is a failure already, frees the output and returns
+// Creates object code that owns the output of a tool. If `status` already is a failure, frees the output and returns
 // `status`.
 enum vg_status core_object_code_adopt(enum vg_status status, enum vg_code_type type, const char *name,
 				      struct core_compiled *compiled, struct vg_object_code **ret_code);

@@ -14,7 +14,7 @@ static const char *find_symbol(const struct vg_object_code *code, const char *na
 	return symbol ? symbol : name;
 }
 
-// Formats a kernel's name as the program can ask for it, with its C++ name if that is different.
+// Formats a kernel's symbol, and its C++ name if that is different: the program can use either.
 static int format_kernel(const struct vg_object_code *code, const char *symbol, char *to, size_t capacity)
 {
 	const char *name = core_code_expression(code, symbol);
@@ -25,7 +25,7 @@ static int format_kernel(const struct vg_object_code *code, const char *symbol, 
 					: snprintf(to, capacity, "%s (%s)", name, title);
 }
 
-// Lists the kernels of the library, "add, _Z5scalePf (scale), …"; "none" also if the driver does not list them.
+// Lists the kernels of the library: "add, _Z5scalePf (scale), …". Returns "none" also if the driver cannot list them.
 static void list_kernels(const struct vg_object_code *code, CUlibrary library, char *ret_text, size_t capacity)
 {
 	unsigned count = 0;
@@ -72,8 +72,8 @@ enum vg_status vg_object_code_kernel(struct vg_object_code *code, const char *na
 	return core_kernel_create(handle, code, name, ret_kernel);
 }
 
-// Asks the driver, in the current context. A managed variable exists once the library is loaded into a context, which
-// cuLibraryGetModule() does.
+// Finds a variable through the driver, in the current context. A managed variable exists only after
+// cuLibraryGetModule() has loaded the library into a context.
 static CUresult query_variable(CUlibrary library, bool managed, const char *symbol, CUdeviceptr *ret_address,
 			       size_t *ret_size)
 {

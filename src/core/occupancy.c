@@ -31,7 +31,7 @@ enum vg_status vg_kernel_max_active_blocks(struct vg_kernel *kernel, struct vg_c
 	return VG_OK;
 }
 
-// For the driver's callback, which has no user pointer and runs on the calling thread.
+// Options for the driver's callback, which has no user pointer and runs on the calling thread.
 static _Thread_local const struct vg_block_size_options *current_options;
 
 static size_t shared_memory_of(int block_threads)

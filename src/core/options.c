@@ -188,7 +188,7 @@ static bool is_architecture(const char *arch)
 								 : "";
 	size_t count = strspn(digits, "0123456789");
 
-	if (digits[count] == 'a' || digits[count] == 'f') // features of one architecture, or of a family
+	if (digits[count] == 'a' || digits[count] == 'f') // suffix for one architecture, or for a family
 		return count >= 2 && count <= 4 && !digits[count + 1];
 	return count >= 2 && count <= 4 && !digits[count];
 }

@@ -1,4 +1,4 @@
-// Options of compilers and linkers, as tables of fields from which arguments and messages are made. Any thread.
+// Makes arguments and messages from options of compilers and linkers, which tables of fields describe. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -6,7 +6,7 @@
 #include "virgate/device.h"
 #include "virgate/toolchain.h"
 
-// A list of arguments that grows. `failed` says that an allocation failed; check it before use.
+// A growing list of arguments. `failed`: an allocation failed; check this before using the list.
 struct core_arguments {
 	char **texts;
 	size_t count;
@@ -18,15 +18,15 @@ void core_arguments_copy(struct core_arguments *arguments, const struct core_arg
 void core_arguments_finish(struct core_arguments *arguments);
 
 enum core_option_kind {
-	OPTION_FLAG,	// int: the argument alone
-	OPTION_CHOICE,	// enum vg_choice: the argument and "true" or "false"
-	OPTION_SWITCH,	// enum vg_choice: the argument and 1 or 0
+	OPTION_FLAG,	// int: adds the argument alone
+	OPTION_CHOICE,	// enum vg_choice: adds the argument and "true" or "false"
+	OPTION_SWITCH,	// enum vg_choice: adds the argument and 1 or 0
 	OPTION_TEXT,	// const char *
-	OPTION_TEXTS,	// struct vg_texts: an argument each
+	OPTION_TEXTS,	// struct vg_texts: adds an argument for each text
 	OPTION_MACROS,	// struct vg_texts, each NAME or NAME=VALUE
-	OPTION_NUMBER,	// int, from 1
-	OPTION_LEVEL,	// int, 3, or VG_OPTIMIZE_NOT for 0
-	OPTION_THREADS, // int, from 1, or VG_SPLIT_ALL for 0
+	OPTION_NUMBER,	// int, at least 1
+	OPTION_LEVEL,	// int, up to 3; VG_OPTIMIZE_NOT means 0
+	OPTION_THREADS, // int, at least 1; VG_SPLIT_ALL means 0
 	OPTION_NUMBERS, // struct vg_numbers
 };
 
@@ -34,21 +34,22 @@ struct core_option {
 	const char *field;
 	size_t offset;
 	enum core_option_kind kind;
-	unsigned traits; // flags that its table defines
+	unsigned traits; // flags, which the option's table defines
 	const char *argument;
 };
 
 bool core_option_given(const struct core_option *option, const void *options);
-// INVALID, naming the field, if its value is invalid.
+// Returns INVALID, naming the field, if the value of the field is invalid.
 enum vg_status core_option_check(const struct core_option *option, const void *options);
-// Adds the arguments of an option that is set.
+// Adds the arguments of an option if the option is set.
 void core_option_add(const struct core_option *option, const void *options, struct core_arguments *arguments);
-// INVALID with "the following options are not supported by WHO: a, b" if options are set that have none of `traits`.
+// Returns INVALID with "the following options are not supported by WHO: a, b" if an option without any of `traits` is
+// set.
 enum vg_status core_options_refuse(const struct core_option *table, size_t count, const void *options, unsigned traits,
 				   const char *who);
 
 enum { CORE_ARCHITECTURE = 32 };
-// Finds the architecture, such as "sm_90": `arch` if it is not NULL, else the device's, else device 0's. INVALID
-// (malformed), NO_DRIVER, NOT_FOUND.
+// Finds the architecture, such as "sm_90": `arch` if it is not NULL, else that of the device, else that of device 0.
+// INVALID (malformed), NO_DRIVER, NOT_FOUND.
 enum vg_status core_find_architecture(const char *arch, const struct vg_device *device,
 				      char ret_text[CORE_ARCHITECTURE]);

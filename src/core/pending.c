@@ -13,9 +13,9 @@ struct pending {
 };
 
 static struct vg_mutex lock;
-// Held while pending memory is freed, and while a capture begins. Lock order: this one, then `lock`.
+// Held while pending memory is freed, and while a capture begins. Lock order: first this lock, then `lock`.
 static struct vg_mutex freeing;
-static _Atomic(struct pending *) list; // changed under the lock
+static _Atomic(struct pending *) list; // the list is changed only under `lock`
 
 bool core_pending_needed(struct vg_stream *stream)
 {
@@ -59,7 +59,7 @@ void core_pending_retry(void)
 	struct pending *waiting = atomic_exchange(&list, NULL);
 	vg_mutex_give(&lock);
 	CORE_RELAXED relaxed = core_relax();
-	// The deallocation adds memory that still cannot be freed to the list again.
+	// If the memory still cannot be freed, the deallocation puts it into the list again.
 	for (struct pending *next; waiting; waiting = next) {
 		next = waiting->next;
 		vg_mutex_take(&freeing);

@@ -1,4 +1,4 @@
-// Resources of memory that is not ordered by streams: page-locked host memory, and memory of devices without pools.
+// Allocates memory that is not ordered by streams: page-locked host memory, and memory of devices without pools.
 #include "core/pending.h"
 #include "core/resource.h"
 #include "virgate/memory_resource.h"

@@ -37,7 +37,8 @@ static enum vg_status free_to_pool(struct vg_memory_resource *resource, const st
 
 	if (!allocation->address)
 		return VG_OK;
-	// A buffer may be destroyed while its stream captures: that must not invalidate the capture or leak the memory.
+	// Defer the deallocation while the stream is being captured: it would invalidate the capture or leak the
+	// memory.
 	if (core_pending_needed(stream))
 		return core_pending_add(resource, allocation, stream);
 	if (allocation->user)
@@ -60,7 +61,7 @@ static enum vg_status close_pool(struct core_object *object)
 	if (!pool->owned)
 		return VG_OK;
 	if (pool->device)
-		core_pool_revoke(pool); // some drivers fail to destroy a pool that peers have access to
+		core_pool_revoke(pool); // some drivers fail to destroy a pool that other devices have access to
 	CUresult r = core_driver->cuMemPoolDestroy(pool->handle);
 	return r ? core_driver_failed(r, "cuMemPoolDestroy", "%s", "") : VG_OK;
 }

@@ -6,47 +6,47 @@
 #include "core/resource.h"
 #include "virgate/memory_pool.h"
 
-struct core_import; // a buffer of another process; pool_buffer.c
+struct core_import; // a buffer imported from another process; see pool_buffer.c
 
-// A pool of another process. The driver returns the same handle for every import, so there is one of these for all.
+// A pool imported from another process. The driver returns the same handle for every import, so all imports share this.
 struct core_foreign_pool {
 	CUmemoryPool handle;
-	unsigned users; // pool objects; this and the next two under the lock of pool_share.c
-	unsigned times; // number of imports, each of which needs one destruction
+	unsigned users; // number of pool objects; foreign_lock in pool_share.c protects this and the next two members
+	unsigned times; // number of imports; the pool must be destroyed as often
 	struct core_foreign_pool *next;
 	struct vg_mutex lock;
-	struct core_import *imports; // under `lock`
+	struct core_import *imports; // protected by `lock`
 };
 
 struct core_pool {
 	struct vg_memory_resource resource;
 	CUmemoryPool handle;
-	CUmemLocation location;	  // of its memory; of managed memory the preferred one
-	struct vg_device *device; // of a device pool; NULL: of host or managed memory
+	CUmemLocation location;	  // location of the memory; for managed memory, the preferred location
+	struct vg_device *device; // device of a device pool; NULL: a pool of host or managed memory
 	bool owned, shareable;
-	bool has_uuid; // under the registry's lock if imported
+	bool has_uuid; // for an imported pool, protected by the registry's lock
 	unsigned char uuid[16];
-	struct core_foreign_pool *foreign; // NULL: it was not imported
+	struct core_foreign_pool *foreign; // NULL: this pool was not imported
 };
 
 extern const struct core_resource_class core_device_pool, core_pinned_pool, core_managed_pool;
 
-// Creates a pool object without a handle. NULL: no memory.
+// Creates a pool object without a handle. NULL: out of memory.
 struct core_pool *core_pool_new(const struct core_resource_class *class, struct vg_device *device);
-// Returns the pool that a resource is, or NULL for other resources.
+// Returns the memory pool that the resource is, or NULL if the resource is not a pool.
 struct core_pool *core_pool_of(const struct vg_memory_resource *resource);
-// Finds the pool that a resource is. INVALID for NULL and for other resources, CLOSED.
+// Finds the memory pool that the resource is. INVALID if it is NULL or not a pool, CLOSED.
 enum vg_status core_pool_check(const struct vg_memory_resource *resource, struct core_pool **ret_pool);
 
-// Gives the device access to a pool of host memory, unless it has it already.
+// Gives the device access to a pool of host memory, unless the device already has access.
 CUresult core_pool_allow(struct core_pool *pool, struct vg_device *device);
-// Removes the access that other devices were given.
+// Removes the access that other devices got to the pool.
 void core_pool_revoke(struct core_pool *pool);
 // Removes the pool from the registry.
 void core_pool_unregister(struct core_pool *pool);
-// Frees a buffer of an imported pool. `import` is the `user` of its allocation.
+// Frees a buffer of an imported pool. `import` is the `user` value of the buffer's allocation.
 enum vg_status core_import_release(struct core_pool *pool, struct core_import *import, struct vg_stream *stream);
-// Frees the imports that the driver refused to free before, when the pool ends.
+// Frees the imported buffers that the driver failed to free earlier. Call when the pool ends.
 enum vg_status core_imports_unmap(struct core_foreign_pool *pool);
-// Ends one user of an imported pool.
+// Removes one user of an imported pool.
 enum vg_status core_foreign_pool_release(struct core_pool *pool);

@@ -1,8 +1,8 @@
-// Buffers that are exported to other processes and imported from them.
+// Exports buffers to other processes and imports theirs.
 //
-// The driver maps an exported buffer once into a pool, and one free ends the mapping, however often the buffer was
-// imported. So all imports of a buffer use one mapping, which is freed with the last of them, after the work on all the
-// streams on which the others were freed.
+// The driver maps an imported buffer only once into a pool. One free ends that mapping, however often the buffer was
+// imported. So all imports of a buffer share one mapping. The last user frees the mapping, after the work on all
+// streams on which other users were freed.
 #include "core/buffer.h"
 #include "core/pool.h"
 #include "core/some_context.h"
@@ -16,9 +16,9 @@ _Static_assert(sizeof(((struct vg_buffer_descriptor *)0)->payload) == sizeof(CUm
 struct core_import {
 	CUmemPoolPtrExportData data;
 	CUdeviceptr address;
-	size_t size;	// of the memory there
-	unsigned users; // buffers; like the rest under the pool's lock
-	CUevent freed;	// recorded when a user was freed; NULL: no user was freed yet
+	size_t size;	// size of the memory at that address
+	unsigned users; // number of buffers that use the import; the pool's lock protects this and all members below
+	CUevent freed;	// event recorded when a user was freed; NULL: no user was freed yet
 	CUcontext freed_context;
 	struct core_import *next;
 };
@@ -70,7 +70,7 @@ static void free_import(struct core_import *import)
 	free(import);
 }
 
-// Makes the stream wait for the streams on which other users were freed, so that the last free comes after all of them.
+// Makes the stream wait for the streams on which other users were freed. The last free then comes after all their work.
 static CUresult wait_for_earlier(struct core_import *import, struct vg_stream *stream)
 {
 	return import->freed ? core_driver->cuStreamWaitEvent(stream->handle, import->freed, 0) : CUDA_SUCCESS;
@@ -81,7 +81,7 @@ static CUresult record_freed(struct core_import *import, struct vg_stream *strea
 	CUresult r = CUDA_SUCCESS;
 
 	if (import->freed && import->freed_context != stream->context->handle) {
-		// An event can be recorded in its own context only. The wait for this one is queued already.
+		// An event can be recorded in its own context only. A wait for this event is already queued.
 		(void)core_driver->cuEventDestroy_v2(import->freed);
 		import->freed = NULL;
 	}
@@ -92,8 +92,8 @@ static CUresult record_freed(struct core_import *import, struct vg_stream *strea
 	return r ? r : core_driver->cuEventRecord(import->freed, stream->handle);
 }
 
-// If the driver fails, the import stays in the pool's list, with or without users. The next import of the same buffer
-// finds it again, and the end of the pool frees it.
+// If the driver fails, the import stays in the pool's list, with or without users. A later import of the same buffer
+// uses it again, and the end of the pool frees it.
 enum vg_status core_import_release(struct core_pool *pool, struct core_import *import, struct vg_stream *stream)
 {
 	struct core_foreign_pool *foreign = pool->foreign;
@@ -111,7 +111,7 @@ enum vg_status core_import_release(struct core_pool *pool, struct core_import *i
 		call = last ? "cuMemFreeAsync" : "cuEventRecord";
 		r = last ? core_driver->cuMemFreeAsync(import->address, stream->handle) : record_freed(import, stream);
 	}
-	if (r) // the event was not recorded, so that later frees cannot wait for this stream
+	if (r) // the event was not recorded, so later frees cannot wait for this stream
 		(void)core_driver->cuStreamSynchronize(stream->handle);
 	last &= r == CUDA_SUCCESS;
 	if (last)
@@ -160,8 +160,8 @@ static struct core_import *find_address(struct core_foreign_pool *pool, CUdevice
 	return import;
 }
 
-// Maps the buffer, or adds a user to the import at the same address, which other data may have named. The pool's lock
-// is held, and the stream's context is current.
+// Maps the buffer, or adds a user to an existing import at the same address. Other export data may have named that
+// address. Call with the pool's lock held and the stream's context current.
 static enum vg_status map_import(struct core_foreign_pool *pool, const struct vg_buffer_descriptor *descriptor,
 				 struct vg_stream *stream, struct core_import **ret_import)
 {

@@ -8,7 +8,7 @@
 // The parameters of a pool.
 struct recipe {
 	const struct core_resource_class *class;
-	struct vg_device *device; // of the memory; of host memory: that has access
+	struct vg_device *device; // device of the memory; for host memory, a device that has access
 	CUmemPoolProps properties;
 };
 
@@ -38,7 +38,7 @@ static enum vg_status check_recipe(const struct recipe *recipe)
 		       on_device ? "synchronous" : "legacy pinned");
 }
 
-// Sets the release threshold unless the program did: a pool that releases all memory at each synchronisation is slower
+// Sets the release threshold unless the program did. A pool that releases all memory at each synchronisation is slower
 // than no pool.
 static CUresult keep_freed_memory(CUmemoryPool pool)
 {
@@ -191,7 +191,7 @@ enum vg_status vg_pinned_pool_create(struct vg_device *device, const struct vg_p
 		break;
 	case VG_LOCATION_NONE:
 	case VG_LOCATION_HOST:
-		if (o.shareable) { // which needs memory on one NUMA node
+		if (o.shareable) { // shareable memory must be on one NUMA node
 			location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
 			status = find_node(device, &location.id);
 		}

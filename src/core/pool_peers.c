@@ -1,4 +1,4 @@
-// Which other devices have access to a pool. The driver has the only copy.
+// Reads and changes which other devices have access to a pool. Only the driver stores this.
 #include "core/pool.h"
 
 #include <stdlib.h>
@@ -29,10 +29,10 @@ CUresult core_pool_allow(struct core_pool *pool, struct vg_device *device)
 	return r || has ? r : core_driver->cuMemPoolSetAccess(pool->handle, &access, 1);
 }
 
-// The access that is wanted for each device, by ordinal.
+// The wanted access for each device, by ordinal.
 enum wish { UNCHANGED, WITH_ACCESS, WITHOUT_ACCESS };
 
-// Changes the access of all devices by one driver call, or by none if nothing changes.
+// Changes the access of all devices in one driver call. Makes no call if nothing changes.
 static CUresult apply_wishes(struct core_pool *pool, const enum wish *wishes, CUmemAccessDesc *changes,
 			     int device_count, const char **ret_call)
 {
@@ -61,7 +61,7 @@ static enum vg_status check_peer(struct core_pool *pool, struct vg_device *peer)
 	if (!peer)
 		return vg_fail(VG_INVALID, 0, "one of the peers is NULL");
 	if (!pool->device)
-		return VG_OK; // host memory
+		return VG_OK; // the pool is of host memory
 	enum vg_status status = vg_device_can_access_peer(peer, pool->device, &can);
 	if (status || can)
 		return status;
@@ -106,7 +106,7 @@ void core_pool_revoke(struct core_pool *pool)
 	(void)change_peers(pool, NULL, 0, WITHOUT_ACCESS, WITHOUT_ACCESS);
 }
 
-// Finds the pool, whose access can be changed unless it is of managed memory.
+// Finds a pool whose access can be changed. Pools of managed memory are rejected.
 static enum vg_status find_peer_pool(const struct vg_memory_resource *resource, struct core_pool **ret_pool)
 {
 	CORE_TRY(core_pool_check(resource, ret_pool));
@@ -115,7 +115,7 @@ static enum vg_status find_peer_pool(const struct vg_memory_resource *resource, 
 	return VG_OK;
 }
 
-// Lists all peers.
+// Lists all devices that have access to the pool.
 static enum vg_status find_peers(struct core_pool *pool, struct vg_device **found, int device_count, size_t *ret_count)
 {
 	struct vg_device *device;

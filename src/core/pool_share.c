@@ -1,4 +1,4 @@
-// Pools that several processes use: export and import by descriptor, and the registry of pools by UUID.
+// Exports and imports pools by descriptor, and keeps the registry of pools by UUID.
 #include "core/pool.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ enum vg_status vg_memory_pool_export(struct vg_memory_resource *resource, int *r
 
 // ---- import -------------------------------------------------------------------------------------
 
-static struct vg_mutex foreign_lock; // held during driver calls, so that an import and an end do not overlap
+static struct vg_mutex foreign_lock; // held during driver calls, so that importing and destroying a pool do not overlap
 static struct core_foreign_pool *foreign_pools;
 
 static enum vg_status import_handle(struct core_pool *pool, int descriptor)
@@ -60,8 +60,8 @@ static enum vg_status import_handle(struct core_pool *pool, int descriptor)
 	return r ? core_driver_failed(r, "cuMemPoolImportFromShareableHandle", "descriptor %d", descriptor) : VG_OK;
 }
 
-// Destroys an imported pool with its last user: the driver refuses to destroy a pool while a pointer of it is imported,
-// by any user.
+// Destroys an imported pool with its last user. The driver cannot destroy a pool while any user has imported a pointer
+// of that pool.
 static enum vg_status destroy_foreign(struct core_pool *pool)
 {
 	struct core_foreign_pool **link = &foreign_pools, *foreign = pool->foreign;
@@ -132,14 +132,14 @@ enum vg_status vg_pinned_pool_import(struct vg_device *device, int descriptor, s
 // ---- registry -----------------------------------------------------------------------------------
 
 struct entry {
-	struct core_pool *pool; // no reference: a pool that ends removes its entry
+	struct core_pool *pool; // not a reference: the pool removes its entry when it ends
 	struct entry *next;
 };
 
 static struct vg_mutex registry_lock;
 static struct entry *registry;
 
-// Returns a new reference to the open pool with that UUID, or NULL. The lock is held.
+// Returns a new reference to the open pool with that UUID, or NULL. Call with the lock held.
 static struct core_pool *find_registered(const unsigned char uuid[16])
 {
 	for (struct entry *entry = registry; entry; entry = entry->next)
@@ -197,7 +197,7 @@ enum vg_status vg_memory_pool_register(struct vg_memory_resource *resource, cons
 	if (!entry)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory to register a pool");
 	vg_mutex_take(&registry_lock);
-	if (atomic_load(&resource->object.closed)) { // meanwhile: the entry would never be removed
+	if (atomic_load(&resource->object.closed)) { // closed meanwhile: nothing would ever remove the entry
 		vg_mutex_give(&registry_lock);
 		free(entry);
 		CORE_USABLE(resource, "pool");

@@ -58,7 +58,7 @@ static CUresult read_state(pid_t pid, enum vg_process_state *ret_state)
 	return r;
 }
 
-// Sets the error of a query that the driver refused.
+// Sets the error of a failed query.
 static enum vg_status fail_query(const struct vg_process *process, CUresult result, const char *call)
 {
 	if (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_NOT_INITIALIZED &&
@@ -69,7 +69,7 @@ static enum vg_status fail_query(const struct vg_process *process, CUresult resu
 				      (int)process->pid));
 }
 
-// Sets the error of a step that the driver refused, with the state of the process.
+// Sets the error of a failed step of a checkpoint, with the state of the process.
 static enum vg_status fail_step(const struct vg_process *process, CUresult result, const char *call, const char *wanted)
 {
 	enum vg_process_state state;

@@ -20,7 +20,7 @@ static enum vg_status close_program(struct core_object *object)
 {
 	struct vg_program *program = (struct vg_program *)object;
 
-	// If another thread was compiling when this process was forked, the tool's state is not usable.
+	// If another thread was compiling when this process was forked, the tool may be left in an inconsistent state.
 	if (vg_mutex_take(&program->compiling))
 		drop_native(program);
 	vg_mutex_give(&program->compiling);
@@ -47,7 +47,7 @@ static void free_program(struct core_object *object)
 
 static const struct core_class program_class = {"program", close_program, free_program};
 
-// Copies bytes, and adds a zero byte. NULL: no memory.
+// Copies bytes, and appends a zero byte. NULL: out of memory.
 static char *copy_bytes(const void *data, size_t size)
 {
 	char *result = malloc(size + 1);
@@ -91,7 +91,7 @@ static enum vg_status copy_modules(struct vg_program *program, const struct vg_p
 	return program->modules ? VG_OK : vg_fail(VG_NO_MEMORY, 0, "no memory for sources");
 }
 
-// Creates the linker that compiles a program of PTX, with the PTX as its only input.
+// Creates the linker that compiles a PTX program. The PTX is the linker's only input.
 static enum vg_status create_linker(struct vg_program *program, const struct vg_program_options *options)
 {
 	struct vg_linker_options link = core_program_link_options(options);
@@ -225,7 +225,7 @@ static enum vg_status run_backend(struct vg_program *program, enum vg_code_type 
 	return core_nvvm_compile(program, target, arguments, compiled);
 }
 
-// Reads the result from the cache, or compiles and stores it. The program is locked.
+// Reads the result from the cache, or compiles the program and stores the result. Call with the program locked.
 static enum vg_status compile_or_load(struct vg_program *program, enum vg_code_type target,
 				      const struct vg_compile_options *options, struct core_compiled *compiled)
 {

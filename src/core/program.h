@@ -18,27 +18,28 @@ struct vg_program {
 	struct core_program_module {
 		char *name, *data;
 		size_t size;
-	} * modules; // NVVM's extra sources
+	} * modules; // extra sources for NVVM
 	size_t module_count;
 	bool use_libdevice, link_time_optimization, pch;
-	const char *reads_files;	 // an option that is set and makes the compiler read files, or NULL
-	struct core_arguments arguments; // for every target
-	struct vg_linker *linker;	 // of PTX; owns a reference
+	const char *reads_files;	 // an option that makes the compiler read files, if one is set, or NULL
+	struct core_arguments arguments; // arguments that are the same for every target
+	struct vg_linker *linker;	 // the linker that compiles PTX; owns a reference
 
-	struct vg_mutex compiling; // protects the rest, which is of the last compilation
+	struct vg_mutex compiling; // protects the members below, which describe the last compilation
 	char *log;
 	enum vg_pch_status pch_status;
 	void *native;
 	struct core_arguments shown; // returned by vg_program_arguments()
 };
 
-// Checks every option and makes the arguments. CORE_OPTIONS has copied `options`. INVALID, NO_DRIVER, NO_MEMORY.
+// Checks every option and makes the arguments from `options`, which CORE_OPTIONS has copied. INVALID, NO_DRIVER,
+// NO_MEMORY.
 enum vg_status core_program_options(struct vg_program *program, const struct vg_program_options *options);
-// Returns the linker's options for a program of PTX.
+// Returns the linker's options for a PTX program.
 struct vg_linker_options core_program_link_options(const struct vg_program_options *options);
 
-// The back ends. find() loads the tool: NOT_FOUND. compile() gets all arguments for the target; `compiling` is locked:
-// TOOLCHAIN, NO_MEMORY. drop() destroys the tool's own program.
+// The back ends. find() loads the tool: NOT_FOUND. compile() gets all arguments for the target, with `compiling`
+// locked: TOOLCHAIN, NO_MEMORY. drop() destroys the tool's own object of the program.
 enum vg_status core_nvrtc_find(void);
 enum vg_status core_nvrtc_compile(struct vg_program *program, enum vg_code_type target,
 				  const struct core_arguments *arguments, const struct vg_texts *names,
@@ -49,6 +50,6 @@ enum vg_status core_nvvm_compile(struct vg_program *program, enum vg_code_type t
 				 const struct core_arguments *arguments, struct core_compiled *ret_compiled);
 void core_nvvm_drop(struct vg_program *program);
 
-// Makes the arguments for a target.
+// Makes the complete arguments for one target.
 void core_program_arguments(const struct vg_program *program, enum vg_code_type target,
 			    struct core_arguments *ret_arguments);

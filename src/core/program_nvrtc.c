@@ -53,7 +53,7 @@ static enum vg_status fail_call(const struct vg_program *program, nvrtcResult r,
 	return status;
 }
 
-// Compiles with a new program of NVRTC, since names cannot be added to one that was compiled.
+// Compiles with a new NVRTC program, since NVRTC cannot add names to a program that was compiled already.
 static enum vg_status compile_once(struct vg_program *program, const struct core_arguments *arguments,
 				   const struct vg_texts *names)
 {
@@ -74,7 +74,8 @@ static enum vg_status compile_once(struct vg_program *program, const struct core
 	return r ? fail_call(program, r, "nvrtcCompileProgram") : VG_OK;
 }
 
-// Sets *ret_again if the precompiled header did not fit into NVRTC's heap, which was enlarged for a second attempt.
+// Sets *ret_again if the precompiled header did not fit into NVRTC's heap. The heap is then enlarged for a second
+// attempt.
 static void read_pch_status(struct vg_program *program, bool *ret_again)
 {
 	nvrtcResult r = nvrtc->nvrtcGetPCHCreateStatus(program->native);

@@ -48,7 +48,7 @@ static enum vg_status fail_call(struct vg_program *program, nvvmResult r, const 
 	return status;
 }
 
-// Reads a whole file. NULL: see errno.
+// Reads a whole file. Returns NULL and sets errno on failure.
 static char *read_file(const char *path, size_t *ret_size)
 {
 	FILE *file = fopen(path, "re");
@@ -68,7 +68,7 @@ static char *read_file(const char *path, size_t *ret_size)
 	return data;
 }
 
-// Adds libdevice, of which only the functions that are used are linked.
+// Adds libdevice. NVVM links only the functions that the program uses.
 static enum vg_status add_libdevice(struct vg_program *program)
 {
 	char path[4096], problem[1000];

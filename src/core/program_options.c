@@ -1,4 +1,4 @@
-// The table of a program's options, and the arguments that each back end gets.
+// Defines the table of a program's options, and makes the arguments for each back end.
 #include "core/error.h"
 #include "core/program.h"
 #include "virgate/linker.h"
@@ -64,7 +64,7 @@ static const struct core_option table[] = {
 	ROW(instantiate_templates_in_pch, CHOICE, NVRTC, "--instantiate-templates-in-pch="),
 	ROW(numba_debug, FLAG, NVRTC, "--numba-debug"),
 };
-// Options whose arguments the functions below make.
+// Defines the options whose arguments are made by the functions below.
 static const struct core_option by_hand[] = {
 	ROW(device_code_optimize, CHOICE, NVRTC | NVVM, NULL),
 	ROW(use_libdevice, FLAG, NVVM, NULL),

@@ -15,7 +15,8 @@ enum vg_status core_stream_is_capturing(struct vg_stream *stream, bool *ret_capt
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamIsCapturing(stream->handle, &capture);
-	// The legacy stream is not captured itself, but work on it would invalidate a capture that waits for it.
+	// The legacy stream cannot be captured. But work on the legacy stream would invalidate a capture of a stream
+	// that waits for it.
 	if (r == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
 		core_log_skip();
 		*ret_capturing = true;
@@ -126,7 +127,7 @@ struct custom {
 	struct vg_memory_resource resource;
 	struct vg_memory_resource_operations operations;
 	void *user;
-	char name[]; // operations.name
+	char name[]; // storage for operations.name
 };
 
 // Returns the status of a program's function, and sets an error unless the function has set one.

@@ -2,7 +2,7 @@
 // statement in a function that returns enum vg_status, and sets the thread's last error when it returns. Memory and
 // locks that the function has acquired before one of them need a cleanup attribute.
 //
-// Includes of this header come with "core/object.h" and "core/error.h"; CORE_CALL and CORE_ENTER need the latter.
+// "core/object.h" and "core/error.h" include this header. CORE_CALL and CORE_ENTER need "core/error.h".
 #pragma once
 #include "base/status.h"
 
@@ -13,19 +13,19 @@
 		if (__builtin_expect(tried_ != VG_OK, 0)) \
 			return tried_;                    \
 	} while (0)
-// Returns INVALID if an argument is NULL, outputs above all.
+// Returns INVALID if an argument is NULL. Used mostly for output arguments.
 #define CORE_NEEDED(pointer)                                                   \
 	do {                                                                   \
 		if (!(pointer))                                                \
 			return vg_fail(VG_INVALID, 0, "%s is NULL", #pointer); \
 	} while (0)
-// Returns INVALID if the object is NULL, and CLOSED if the program has closed it. Objects have their struct core_object
-// as their first member.
+// Returns INVALID if the object is NULL, and CLOSED if the program has closed the object. The first member of an object
+// is its struct core_object.
 #define CORE_USABLE(pointer, name) CORE_TRY(core_object_check((const struct core_object *)(pointer), name))
-// Copies an options structure of the program: NULL for all defaults, or one that begins with its size. Returns INVALID
-// or UNSUPPORTED as vg_options_copy() does.
+// Copies an options structure of the program: NULL (all defaults), or a structure that begins with its size. Returns
+// INVALID or UNSUPPORTED as vg_options_copy() does.
 #define CORE_OPTIONS(copy, options) CORE_TRY(vg_options_copy(&(copy), sizeof(copy), (options)))
-// Calls an entry of the driver, and returns DRIVER if that fails: CORE_CALL(cuEventRecord, event, stream).
+// Calls an entry of the driver, and returns DRIVER if the call fails: CORE_CALL(cuEventRecord, event, stream).
 #define CORE_CALL(entry, ...)                                                 \
 	do {                                                                  \
 		CUresult result_ = core_driver->entry(__VA_ARGS__);           \

@@ -8,7 +8,7 @@ struct core_scope {
 	bool pushed;
 };
 
-// Costs one cuCtxGetCurrent if the context is current already, the usual case.
+// Makes the context current. If it already is, the usual case, this costs one cuCtxGetCurrent.
 static inline CUresult core_enter(struct core_scope *scope, CUcontext context)
 {
 	CUcontext current;
@@ -33,11 +33,11 @@ static inline void core_leave(struct core_scope *scope)
 // Restores the current context at the end of the block.
 #define CORE_SCOPE __attribute__((cleanup(core_leave))) struct core_scope
 
-// Sets the thread's capture mode to relaxed until the end of a block. Otherwise many driver calls would invalidate a
-// capture that the thread, or another thread in global mode, has begun. Releasing objects, and the library's own
+// Sets the thread's capture mode to relaxed until the end of a block. In other modes, many driver calls would
+// invalidate a capture of this thread, or a global capture of another thread. Releasing objects, and the library's own
 // queries, must not do that.
 struct core_relaxed {
-	CUstreamCaptureMode mode; // of the thread, to be restored
+	CUstreamCaptureMode mode; // the thread's previous mode, to be restored
 	bool changed;
 };
 
@@ -45,7 +45,7 @@ static inline struct core_relaxed core_relax(void)
 {
 	struct core_relaxed relaxed = {CU_STREAM_CAPTURE_MODE_RELAXED, false};
 
-	// The driver may not be open, if the program has its own memory resource.
+	// The driver may not be loaded, if the program uses only its own memory resource.
 	relaxed.changed = core_driver && core_driver->cuThreadExchangeStreamCaptureMode(&relaxed.mode) == CUDA_SUCCESS;
 	return relaxed;
 }

@@ -18,8 +18,8 @@ static struct vg_device *find_active_device(void)
 	return NULL;
 }
 
-// Makes a primary context current if the thread has no context: that of `fallback` if none is active, or none at all
-// without a `fallback`.
+// If the thread has no current context, makes an active primary context current. If none is active, uses that of
+// `fallback`; if `fallback` is NULL, uses none.
 static CUresult enter_context(struct core_some_context *some, struct vg_device *fallback)
 {
 	CUcontext context;

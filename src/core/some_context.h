@@ -1,4 +1,5 @@
-// For driver calls that need any current context: the thread's, or the primary one of a device. Any thread.
+// Makes some context current for driver calls that need any: the thread's context, or a device's primary context. Any
+// thread.
 #pragma once
 #include <stdbool.h>
 
@@ -11,9 +12,9 @@ struct core_some_context {
 	bool pushed;
 };
 
-// Keeps the thread's current context. Without one, makes an active primary context current. If no primary context
-// is active, creates the first device's.
+// Keeps the thread's current context. If there is none, makes an active primary context current. If no primary context
+// is active, creates that of the first device.
 CUresult core_enter_some(struct core_some_context *some);
-// The same, but stays without a context if no primary context is active.
+// Like core_some_context(), but leaves the thread without a context if no primary context is active.
 CUresult core_enter_active(struct core_some_context *some);
 void core_leave_some(struct core_some_context *some);

@@ -12,7 +12,7 @@ static enum vg_status close_stream(struct core_object *object)
 
 	if (stream->borrowed)
 		return VG_OK;
-	CUresult r = core_driver->cuStreamDestroy_v2(stream->handle); // in any context
+	CUresult r = core_driver->cuStreamDestroy_v2(stream->handle); // works with any current context
 	return r ? core_driver_failed(r, "cuStreamDestroy", "%s", "") : VG_OK;
 }
 
@@ -170,7 +170,7 @@ enum vg_status vg_stream_wait_stream(struct vg_stream *stream, struct vg_stream 
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamWaitEvent(stream->handle, event, CU_EVENT_WAIT_DEFAULT);
-	core_driver->cuEventDestroy_v2(event); // which does not affect a queued wait
+	core_driver->cuEventDestroy_v2(event); // destroying the event does not affect a wait that is queued
 	return r ? core_driver_failed(r, "cuStreamWaitEvent", "%s", "") : VG_OK;
 }
 

@@ -5,21 +5,21 @@
 
 struct vg_graph_builder;
 
-// Aligned to a cache line, whose first one has everything that a launch reads.
+// Aligned to a cache line: the first line has everything that a launch reads.
 struct vg_stream {
 	struct core_object object;
 	CUstream handle;
-	_Atomic(struct vg_graph_builder *) builder; // that captures the stream's work; NULL: the work runs
+	_Atomic(struct vg_graph_builder *) builder; // the builder that captures the stream's work; NULL: the work runs
 	struct vg_device *device;
-	bool by_context; // launches need its context current (default streams, streams of green contexts)
-	bool borrowed;	 // destroyed by its creator
+	bool by_context; // launches need the stream's context current (default streams, green contexts)
+	bool borrowed;	 // the creator destroys the stream, this object does not
 	unsigned flags;	 // CU_STREAM_…
 	int priority;
 	struct vg_context *context; // owns a reference
-	void *owner;		    // of a borrowed stream; passed to `release` in the end
+	void *owner;		    // owner of a borrowed stream; passed to `release` at the end
 	void (*release)(void *owner);
 };
 
-// Creates the object of a driver's stream, which it owns on success unless `borrowed`.
+// Creates the object of a driver's stream. On success the object owns the stream, unless it is `borrowed`.
 enum vg_status core_stream_wrap(struct vg_context *context, CUstream handle, bool borrowed,
 				struct vg_stream **ret_stream);

@@ -1,4 +1,4 @@
-// Objects of streams that they do not destroy: default streams, and streams of the program.
+// Creates objects of streams that the objects do not destroy: default streams, and streams of the program.
 #include "core/error.h"
 #include "core/stream.h"
 
@@ -51,11 +51,11 @@ enum vg_status vg_stream_default(struct vg_context *context, enum vg_default_str
 			     ret_stream);
 }
 
-// Creates the object of the stream's context.
+// Creates the object of the context to which the stream belongs.
 static enum vg_status borrow_context(CUstream handle, struct vg_context **ret_context)
 {
 	CUcontext identity = NULL;
-	CUgreenCtx green = NULL; // the driver sets one of the two
+	CUgreenCtx green = NULL; // the driver sets either `context` or `green`
 
 	CUresult r = core_driver->cuStreamGetCtx_v2(handle, &identity, &green);
 	if (r)

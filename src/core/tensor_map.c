@@ -114,7 +114,7 @@ static vg_address first_element(const struct vg_view *view)
 	return view->address + (vg_address)(view->layout.offset * (int64_t)view->layout.item_size);
 }
 
-// Checks that the context's device can read the view's memory, and that it is aligned.
+// Checks that the context's device can read the view's memory, and that the memory is aligned.
 static enum vg_status check_memory(const struct vg_context *context, const struct vg_view *view)
 {
 	if (!vg_view_is_device_accessible(view))
@@ -206,7 +206,7 @@ static enum vg_status prepare_tensor(const struct vg_context *context, const str
 	return describe_tensor(context, view, &o, least_rank, tensor);
 }
 
-// Creates the map object of what the driver encoded.
+// Creates the map object from the tensor map that the driver encoded.
 static enum vg_status create_map(CUresult result, const char *call, struct vg_context *context, struct vg_view *view,
 				 const CUtensorMap *encoded, struct vg_tensor_map **ret_map)
 {

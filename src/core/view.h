@@ -12,11 +12,11 @@ struct vg_view {
 	int device; // ordinal; -1: host memory
 	bool read_only;
 	struct vg_buffer *buffer; // owns a reference, or NULL
-	struct vg_view *base;	  // that this one reinterprets; owns a reference, or NULL
+	struct vg_view *base;	  // the view that this one reinterprets; owns a reference, or NULL
 	void *owner;
 	void (*release)(void *owner);
 };
 
-// Creates a view without references. `layout` is checked against `type`. INVALID, UNSUPPORTED, NO_MEMORY.
+// Creates a view without references to other objects. Checks `layout` against `type`. INVALID, UNSUPPORTED, NO_MEMORY.
 enum vg_status core_view_new(vg_address address, const struct vg_layout *layout, struct vg_data_type type,
 			     struct vg_view **ret_view);

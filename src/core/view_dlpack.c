@@ -85,7 +85,7 @@ enum vg_status vg_view_import_versioned(struct DLManagedTensorVersioned *tensor,
 	return VG_OK;
 }
 
-// An exported tensor, with the arrays that it points to.
+// An exported tensor, with storage for the arrays that the tensor points to.
 struct exported {
 	union {
 		struct DLManagedTensor plain;
@@ -126,7 +126,7 @@ static struct exported *create_exported(struct vg_view *view)
 	return exported;
 }
 
-// Adds the offset to the pointer, since some consumers ignore byte_offset.
+// Add the offset to the pointer here, since some consumers ignore byte_offset.
 static struct dlpack_tensor describe_view(const struct vg_view *view, struct exported *exported)
 {
 	int64_t offset = view->layout.offset * (int64_t)view->layout.item_size;

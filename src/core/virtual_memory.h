@@ -8,13 +8,13 @@ struct vg_physical_memory {
 	struct core_object object;
 	CUmemGenericAllocationHandle handle;
 	size_t size;
-	bool shareable; // can be exported as a descriptor
+	bool shareable; // the memory can be exported as a descriptor
 };
 
 struct vg_address_range {
 	struct core_object object;
 	CUdeviceptr address;
-	size_t size; // as reserved: the driver frees exactly that
+	size_t size; // the size that was reserved: the driver frees only exactly that
 };
 
 struct vg_mapping {
@@ -32,9 +32,9 @@ struct core_memory_plan {
 	size_t granularity, alignment;
 	CUdeviceptr hint;
 	size_t access_count;
-	CUmemAccessDesc access[]; // of the device, the host and the peers
+	CUmemAccessDesc access[]; // entries for the device, the host and the peers
 };
-// Checks the options. The plan is freed with free(). INVALID, UNSUPPORTED, NO_MEMORY, DRIVER.
+// Checks the options and converts them. The caller frees the plan with free(). INVALID, UNSUPPORTED, NO_MEMORY, DRIVER.
 enum vg_status core_memory_plan(struct vg_device *device, const struct vg_virtual_memory_options *options,
 				struct core_memory_plan **ret_plan);
 // Rounds up to a multiple of the granularity. INVALID: overflow.
@@ -46,6 +46,6 @@ enum vg_status core_address_range_create(size_t size, size_t alignment, CUdevice
 					 struct vg_address_range **ret_range);
 enum vg_status core_mapping_create(struct vg_address_range *range, size_t offset, struct vg_physical_memory *memory,
 				   struct vg_mapping **ret_mapping);
-// Sets the access to neighbouring mappings by one driver call; by none if `count` is 0.
+// Sets the access to adjacent mappings in one driver call. If `count` is 0, makes no call.
 enum vg_status core_memory_set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count);
 enum vg_status core_mapping_set_access(struct vg_mapping *mapping, const CUmemAccessDesc *access, size_t count);

@@ -1,7 +1,8 @@
-// The memory resource of virtual memory.
+// Implements the memory resource of virtual memory.
 //
-// A buffer is a row of mappings without gaps. A buffer that was grown uses the mappings of the old buffer, or maps the
-// same physical memory again at other addresses. Reference counts free each mapping and each memory with its last user.
+// A buffer is a row of adjacent mappings. When a buffer grows, the new buffer uses the mappings of the old one, or maps
+// the same physical memory again at other addresses. Mappings and physical memory are reference-counted: the last user
+// frees them.
 #include "core/buffer.h"
 #include "core/pending.h"
 #include "core/virtual_memory.h"
@@ -13,7 +14,7 @@ struct virtual_resource {
 	struct core_memory_plan *plan;
 };
 
-// The mappings of an allocation: its `user`.
+// The row of mappings of an allocation; the allocation's `user` points to it.
 struct row {
 	size_t count;
 	struct vg_mapping *mappings[]; // owns references; in the order of their addresses
@@ -28,7 +29,7 @@ static struct row *create_row(size_t capacity)
 	return row;
 }
 
-// Closes every mapping, and returns the first failure.
+// Closes every mapping, and returns the first error.
 static enum vg_status free_row(struct row *row)
 {
 	enum vg_status result = VG_OK;
@@ -42,7 +43,7 @@ static enum vg_status free_row(struct row *row)
 	return result;
 }
 
-// Frees a row after a failure, whose error is kept.
+// Frees a row after a failure. Keeps the last error.
 static void undo_row(struct row *row)
 {
 	struct vg_kept_error kept;
@@ -52,7 +53,7 @@ static void undo_row(struct row *row)
 	vg_error_restore(&kept);
 }
 
-// Maps new physical memory at `offset` of the range, sets its access, and adds it to the row.
+// Maps new physical memory at `offset` of the address range, sets the access, and adds the mapping to the row.
 static enum vg_status append_mapping(struct row *row, const struct core_memory_plan *plan, size_t size,
 				     struct vg_address_range *range, size_t offset)
 {
@@ -106,7 +107,7 @@ static enum vg_status free_virtual(struct vg_memory_resource *resource, const st
 		return VG_OK;
 	if (core_pending_needed(stream))
 		return core_pending_add(resource, allocation, stream);
-	if (stream) // unmapping does not wait for work that uses the memory
+	if (stream) // wait for the stream, because unmapping does not wait for work that uses the memory
 		core_stream_wait(stream);
 	return free_row(allocation->user);
 }
@@ -156,8 +157,8 @@ enum vg_status vg_virtual_memory_resource_create(struct vg_device *device,
 
 // ---- growth -------------------------------------------------------------------------------------
 
-// Makes a row of the same mappings and more memory at the addresses behind them. Does not set *ret_row if these are in
-// use, or not aligned as the options require.
+// Makes a row with the same mappings, and maps more memory at the addresses directly after them. Leaves *ret_row unset
+// if those addresses are in use, or not aligned as the options require.
 static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct core_memory_plan *plan, size_t more,
 				    struct row **ret_row)
 {
@@ -165,7 +166,7 @@ static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct
 	const CUdeviceptr end = buffer->address + buffer->size;
 	struct vg_address_range *range;
 
-	// The options may require another granularity than the buffer's.
+	// The options may require another granularity than that of the buffer.
 	if (end % plan->granularity || buffer->address % plan->alignment)
 		return VG_OK;
 	CORE_TRY(core_address_range_create(more, plan->granularity, end, &range));
@@ -191,7 +192,7 @@ static enum vg_status grow_in_place(const struct vg_buffer *buffer, const struct
 	return status;
 }
 
-// Maps the same physical memory again at other addresses, with more memory behind it.
+// Maps the same physical memory again at other addresses, and maps more memory after it.
 static enum vg_status grow_elsewhere(const struct vg_buffer *buffer, const struct core_memory_plan *plan, size_t more,
 				     struct row **ret_row)
 {
@@ -237,7 +238,7 @@ static enum vg_status grow_elsewhere(const struct vg_buffer *buffer, const struc
 	return status;
 }
 
-// Sets the access to all mappings by one call, so that a failure changes none.
+// Set the access to all mappings in one call, so that a failure changes no mapping.
 static enum vg_status set_buffer_access(const struct vg_buffer *buffer, const struct core_memory_plan *plan)
 {
 	return core_memory_set_access(buffer->address, buffer->size, plan->access, plan->access_count);

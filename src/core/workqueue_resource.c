@@ -1,4 +1,4 @@
-// Work queues, a resource of CUDA 13.1.
+// Implements work queue resources, which CUDA 13.1 added.
 #include "core/context.h"
 #include "core/device_resource.h"
 #include "core/error.h"
