@@ -1,7 +1,7 @@
-// Strategies: choose the virtual GPU for new work.
+// Implements the strategies, which choose the virtual GPU for new work.
 #include "manager/balancer.h"
 
-// Order of round robin: by manager, then by id.
+// Compares keys in the order of round robin: by manager, then by id.
 static bool comes_after(struct balancer_key a, struct balancer_key b)
 {
 	return a.manager != b.manager ? a.manager > b.manager : a.id > b.id;
@@ -17,22 +17,22 @@ static bool is_better_next(const struct balancer_memory *memory, struct balancer
 static bool is_less_loaded(const struct balancer_memory *memory, const struct balancer_load *load,
 			   const struct balancer_load *best)
 {
-	// Includes the new work, so that an idle virtual GPU with a small share does not count as one with a large
+	// Counts the new work too. Otherwise an idle virtual GPU with a small share would look like one with a large
 	// share.
 	double after = balancer_drain(load) + 1 / (load->share > 0.001 ? load->share : 0.001);
 	double best_after = balancer_drain(best) + 1 / (best->share > 0.001 ? best->share : 0.001);
 
 	if (after != best_after)
 		return after < best_after;
-	// Utilization describes a past interval: small differences say nothing about the present.
+	// Utilization describes a past interval, so a small difference says nothing about the present.
 	double less = best->utilization - load->utilization;
 	if (load->utilization_known && best->utilization_known && (less > 0.1 || less < -0.1))
 		return less > 0;
-	return is_better_next(memory, load->key, best->key); // otherwise short work would always go to the first one
+	return is_better_next(memory, load->key, best->key); // otherwise the first virtual GPU would get all short work
 }
 
-// The chosen one pays the sum of all shares, and each earns its own share: over time, each is chosen in proportion to
-// its share, evenly spread.
+// Subtracts the sum of all shares from the credit of the chosen virtual GPU, and adds to each credit its own share.
+// Over time each is chosen in proportion to its share, evenly spread.
 static void pay_credit(struct balancer_memory *memory, const struct balancer_load *loads, size_t count, long chosen)
 {
 	double all = 0;

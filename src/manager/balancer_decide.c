@@ -25,17 +25,18 @@ struct balancer_decision *balancer_plan_add(struct balancer_plan *plan, enum vg_
 
 static size_t count_movable(const struct balancer_load *from, const struct balancer_load *to)
 {
-	// The arguments of bound work contain addresses of its device.
+	// Bound work stays on its device, because its arguments contain addresses there.
 	return from->unbound + (from->key.manager == to->key.manager && from->takes_work ? from->waiting : 0);
 }
 
-// Returns how many executions to move so that both wait equally long. Rounded down, so that no work ever moves back.
+// Returns how many executions to move so that both virtual GPUs wait equally long. Rounds down, so that no work moves
+// back.
 static size_t count_to_move(const struct balancer_load *from, const struct balancer_load *to)
 {
 	double both = from->share + to->share;
 
 	if (!from->takes_work)
-		return from->unbound; // it would wait forever
+		return from->unbound; // move all work: on this virtual GPU it would wait forever
 	double even =
 		both > 0 ? (balancer_executions(from) * to->share - balancer_executions(to) * from->share) / both : 0;
 	size_t most = count_movable(from, to), wanted = even > 0 ? (size_t)(even + 1e-9) : 0;
@@ -43,7 +44,7 @@ static size_t count_to_move(const struct balancer_load *from, const struct balan
 	return wanted < most ? wanted : most;
 }
 
-// Returns how long new work would wait there.
+// Returns how long new work would wait on the virtual GPU after the move.
 static double estimate_wait(const struct balancer_load *load)
 {
 	return balancer_drain(load) + (load->takes_work ? 0 : 1e9);
@@ -69,7 +70,7 @@ static bool may_take(const struct balancer_plan *plan, const struct balancer_loa
 	       !balancer_still(plan->memory, balancer_mark(plan->memory, load->key)->gave, 0);
 }
 
-// Finds the pair with the largest gain. Returns false if no pair differs by more than the threshold.
+// Finds the pair of virtual GPUs with the largest gain. Returns false if no pair differs by more than the threshold.
 static bool find_pair(const struct balancer_plan *plan, size_t *ret_from, size_t *ret_to)
 {
 	double most = 0;
@@ -124,7 +125,7 @@ void balancer_plan_migrations(struct balancer_plan *plan)
 {
 	size_t from, to;
 
-	// Each pair moves once in a round: the next round sees the result.
+	// Move work between a pair once in a round, because the next round sees the result.
 	for (size_t i = 0; i < plan->count && balancer_allows(plan, VG_ACTION_MIGRATE); i++) {
 		if (!find_pair(plan, &from, &to))
 			return;
@@ -140,8 +141,7 @@ void balancer_plan_migrations(struct balancer_plan *plan)
 
 // ---- preemption -------------------------------------------------------------------------------------------
 
-// For each manager: ends the quantum of the running virtual GPU with the lowest priority for the waiting one with the
-// highest.
+// For each manager, preempts the running virtual GPU with the lowest priority if one with a higher priority waits.
 void balancer_plan_preemption(struct balancer_plan *plan)
 {
 	const struct balancer_load *loads = plan->loads;
@@ -182,10 +182,10 @@ size_t balancer_decide(const struct balancer_rules *rules, const struct balancer
 	if (!count)
 		return 0;
 	plan.loads = calloc(count, sizeof *plan.loads);
-	if (!plan.loads) // decide nothing: the next round tries again
+	if (!plan.loads) // out of memory: decide nothing, the next round tries again
 		return 0;
 	memcpy(plan.loads, loads, count * sizeof *loads);
-	// Cheapest first: where moving work suffices, no share changes.
+	// The cheapest actions come first: if moving work is enough, no share changes.
 	balancer_plan_migrations(&plan);
 	balancer_plan_units(&plan);
 	balancer_plan_shares(&plan);

@@ -1,7 +1,8 @@
-// The balancer's engine: queues for each virtual GPU, the thread that binds work, and rounds.
+// Declares the balancer's engine: the queue of each virtual GPU, the thread that binds work to virtual GPUs, and the
+// rounds.
 //
 // Lock order: `rounds`, then `worker.lock`. Neither is locked during a callback, a log message or a submission.
-// `rounds` is locked during actions, which never wait for the GPU.
+// `rounds` is locked during actions; no action waits for the GPU.
 #pragma once
 #include "core/core.h"
 #include "core/object.h"
@@ -14,8 +15,8 @@ enum { BALANCER_ARGUMENTS = 4096 };
 
 struct vg_balanced {
 	struct core_object object;
-	struct vg_balancer *balancer; // a reference
-	// From the program. Only `bind` changes the values, once.
+	struct vg_balancer *balancer; // owns a reference
+	// The values are from the program. Only `bind` changes them, once.
 	char *kernel;
 	struct vg_launch_config config;
 	struct vg_argument *arguments; // pointers into `values`
@@ -26,12 +27,12 @@ struct vg_balanced {
 	vg_bind_fn *bind;
 	vg_ended_fn *ended;
 	void *user;
-	// Under the balancer's lock.
+	// The balancer's lock protects the members below.
 	struct vg_balanced *next;
-	struct balancer_key key;	// the virtual GPU to which it is or will be bound
+	struct balancer_key key;	// the virtual GPU to which the work is or will be bound
 	struct vg_balanced_info info;	// includes its state
-	struct vg_execution *execution; // a reference; NULL: not bound
-	bool cancelled, done;		// done: the program's callback has returned
+	struct vg_execution *execution; // owns a reference; NULL: the work is not bound
+	bool cancelled, done;		// `done`: the program's callback has returned
 	enum vg_status failure;
 	int failure_code;
 	char failure_text[512];
@@ -51,20 +52,20 @@ struct balancer_list {
 void balancer_list_init(struct balancer_list *list);
 void balancer_list_add(struct balancer_list *list, struct vg_balanced *work);
 struct vg_balanced *balancer_list_pop(struct balancer_list *list);
-// Moves the last `count` elements, and keeps their order.
+// Moves the last `count` elements to the end of another list, in the same order.
 void balancer_list_move(struct balancer_list *from, struct balancer_list *to, size_t count);
-// Returns false if the work is not in the list.
+// Removes the work from the list. Returns false if the work is not in the list.
 bool balancer_list_remove(struct balancer_list *list, const struct vg_balanced *work);
 
-// The work of one virtual GPU.
+// The queue of one virtual GPU.
 struct balancer_queue {
 	struct balancer_queue *next;
 	struct balancer_key key;
-	struct balancer_list waiting; // not bound yet
-	struct balancer_list bound;   // bound to this virtual GPU, and not ended
-	unsigned window;	      // lower limit for the number of bound executions
-	uint64_t gap_ns, last_end_ns; // smoothed interval between two ends
-	bool takes_work, listed;      // from the latest snapshot
+	struct balancer_list waiting; // work that is not bound yet
+	struct balancer_list bound;   // work that is bound to this virtual GPU and has not ended
+	unsigned window;	      // number of bound executions that is always allowed
+	uint64_t gap_ns, last_end_ns; // smoothed interval between the ends of two executions
+	bool takes_work, listed;      // values from the latest snapshot; `listed`: the virtual GPU exists
 };
 
 struct vg_balancer {
@@ -81,28 +82,29 @@ struct vg_balancer {
 	unsigned manager_count;
 	struct balancer_queue *queues;
 	struct balancer_memory memory;
-	struct balancer_list ended;	// work whose end the program does not know yet
-	struct vg_balancing_entry *log; // a ring
+	struct balancer_list ended;	// ended work whose callback has not been called yet
+	struct vg_balancing_entry *log; // ring buffer
 	size_t log_count, log_next;
 	struct vg_balancer_info info;
 };
-// Reads the loads, and creates and removes queues accordingly. The caller frees *ret_loads.
+// Reads the loads, and creates and removes queues to match. The caller frees *ret_loads.
 enum vg_status balancer_take_snapshot(struct vg_balancer *balancer, struct balancer_load **ret_loads,
 				      size_t *ret_count);
 struct balancer_queue *balancer_queue_find(const struct vg_balancer *balancer, struct balancer_key key);
-// Chooses a virtual GPU and puts the work into its queue. Call without locks. NOT_FOUND, STATE, CLOSED, NO_MEMORY.
+// Chooses a virtual GPU for the work, and adds the work to its queue. Call without locks. NOT_FOUND, STATE, CLOSED,
+// NO_MEMORY.
 enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced *work);
 
 // ---- the thread (balancer_thread.c) ------------------------------------------------------------------------
 
 void *balancer_run(void *balancer);
-// The scheduler's callback when an execution has ended; `user` is the work.
+// The scheduler calls this when an execution has ended; `user` is the struct vg_balanced.
 void balancer_notice(void *user);
 
 // ---- rounds (balancer_round.c) -----------------------------------------------------------------------------
 
 enum vg_status balancer_round(struct vg_balancer *balancer, size_t *ret_taken);
-// Returns all loans and added units.
+// Returns all loans, and removes all added units.
 void balancer_give_back(struct vg_balancer *balancer);
 
 // ---- managers and their executions (balancer_source.c) -----------------------------------------------------
@@ -114,14 +116,14 @@ enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, s
 			     size_t *ret_count);
 enum balancer_fate {
 	BALANCER_BOUND,	    // submitted: *ret_execution is set
-	BALANCER_FAILED,    // *ret_status is the reason; the last error has the text if it has that status
+	BALANCER_FAILED,    // *ret_status is the reason; the last error has the text if its status is the same
 	BALANCER_LATER,	    // the virtual GPU is paused
 	BALANCER_ELSEWHERE, // the virtual GPU is closed or in error
 };
 enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_key key, struct vg_balanced *work,
 				   struct vg_execution **ret_execution, enum vg_status *ret_status);
 enum vg_execution_state balancer_state(const struct vg_execution *execution);
-// Returns why an execution failed, and sets the last error.
+// Returns the status with which an execution failed, and sets the last error.
 enum vg_status balancer_failure(struct vg_execution *execution);
 void balancer_stop(struct vg_execution *execution);
 void balancer_retain(struct vg_execution *execution);

@@ -1,4 +1,5 @@
-// The balancer's memory between rounds. It prevents reactions to a single moment, and actions that undo recent ones.
+// Keeps what the balancer remembers between rounds. It prevents reactions to a single moment, and actions that undo
+// recent ones.
 #include "manager/balancer.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ struct balancer_mark *balancer_mark(const struct balancer_memory *memory, struct
 	return NULL;
 }
 
-// Returns what a virtual GPU has borrowed minus what it has lent.
+// Returns the share that a virtual GPU has borrowed, minus the share that it has lent.
 static double sum_loans(const struct balancer_memory *memory, struct balancer_key key)
 {
 	double share = 0;
@@ -38,7 +39,7 @@ static void forget_loans(struct balancer_memory *memory, struct balancer_key key
 			memory->loans[kept++] = loan;
 			continue;
 		}
-		// The loan becomes permanent for the other virtual GPU.
+		// The other virtual GPU keeps the share permanently.
 		if (other)
 			other->share += balancer_same(loan.from, key) ? loan.share : -loan.share;
 	}
@@ -65,7 +66,7 @@ enum vg_status balancer_update_marks(struct balancer_memory *memory, const struc
 	return VG_OK;
 }
 
-// Accepts a share that another party set: it becomes the virtual GPU's own share.
+// If another party has set the share, makes the new value the virtual GPU's own share.
 static void accept_share(struct balancer_memory *memory, struct balancer_mark *mark, const struct balancer_load *load)
 {
 	double expected = mark->share + sum_loans(memory, mark->key);
@@ -140,10 +141,10 @@ void balancer_commit(struct balancer_memory *memory, const struct balancer_load 
 	case VG_ACTION_ADJUST_SHARE:
 		if (decision->returns) {
 			remove_loan(memory, from->key, to->key);
-			to->took = memory->round; // prevents new loans from it for a while
+			to->took = memory->round; // prevents new loans from this virtual GPU for some rounds
 			to->needed += decision->needed;
 		} else if (!add_loan(memory, from->key, to->key, decision->share)) {
-			from->share -= decision->share; // no memory to record the loan: the share moves permanently
+			from->share -= decision->share; // out of memory: without a record, the move is permanent
 			to->share += decision->share;
 		}
 		break;

@@ -1,4 +1,4 @@
-// The queues of unbound work, one for each virtual GPU. The strategy chooses the queue; until work is bound, it can
+// Keeps a queue of unbound work for each virtual GPU. The strategy chooses the queue. Until the work is bound, it can
 // move to another queue.
 #include "manager/balancer_engine.h"
 
@@ -101,14 +101,14 @@ static void free_unused_queues(struct vg_balancer *balancer)
 	}
 }
 
-// Updates the queues and the loads from each other.
+// Creates and updates the queues from the loads, and sets the number of queued executions in the loads.
 static bool match_queues(struct vg_balancer *balancer, struct balancer_load *loads, size_t count)
 {
 	for (struct balancer_queue *queue = balancer->queues; queue; queue = queue->next)
 		queue->listed = queue->takes_work = false;
 	for (size_t i = 0; i < count; i++) {
 		struct balancer_queue *queue = balancer_queue_find(balancer, loads[i].key);
-		if (loads[i].status == VG_VIRTUAL_GPU_ERROR) // permanent: treat it as closed
+		if (loads[i].status == VG_VIRTUAL_GPU_ERROR) // permanent: treat the virtual GPU as closed
 			continue;
 		if (!queue)
 			queue = create_queue(balancer, &loads[i]);
@@ -175,7 +175,7 @@ enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced
 	bool closed = balancer->worker.stopping;
 	if (!closed)
 		status = balancer_update_marks(&balancer->memory, loads, count);
-	for (size_t i = 0; i < count; i++) { // other threads may have enqueued since the snapshot
+	for (size_t i = 0; i < count; i++) { // other threads may have added work since the snapshot
 		const struct balancer_queue *queue = balancer_queue_find(balancer, loads[i].key);
 		loads[i].takes_work &= queue != NULL;
 		loads[i].unbound = queue ? queue->waiting.count : 0;

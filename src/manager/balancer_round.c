@@ -1,4 +1,4 @@
-// Rounds: execute decisions, and log each with its reason.
+// Runs rounds: executes decisions, and logs each decision with its reason.
 #include "manager/balancer_engine.h"
 
 #include "base/clock.h"
@@ -12,7 +12,7 @@ enum { MAX_DECISIONS = 64 }; // maximum number of decisions of a round
 
 // ---- actions ---------------------------------------------------------------------------------------------------
 
-// Moves unbound work, newest first. Returns how much it moved.
+// Moves unbound work, newest first. Returns how many executions it moved.
 static size_t move_unbound(struct vg_balancer *balancer, struct balancer_key from, struct balancer_key to, size_t count)
 {
 	pthread_mutex_lock(&balancer->worker.lock);
@@ -36,7 +36,7 @@ static size_t move_unbound(struct vg_balancer *balancer, struct balancer_key fro
 	return moved;
 }
 
-// Moves unbound work, and bound work that still waits if both virtual GPUs have the same manager.
+// Moves unbound work. If both virtual GPUs have the same manager, also moves bound work that still waits.
 static enum vg_status migrate_work(struct vg_balancer *balancer, struct balancer_key from, struct balancer_key to,
 				   bool bound, struct balancer_decision *decision)
 {
@@ -49,7 +49,7 @@ static enum vg_status migrate_work(struct vg_balancer *balancer, struct balancer
 	return moved ? VG_OK : status;
 }
 
-// Sets *ret_done if something has changed.
+// Executes a decision. Sets *ret_done if something has changed.
 static enum vg_status execute_decision(struct vg_balancer *balancer, const struct balancer_load *loads,
 				       struct balancer_decision *decision, bool *ret_done)
 {
@@ -167,7 +167,7 @@ static size_t execute_decisions(struct vg_balancer *balancer, const struct balan
 		bool done = false;
 		enum vg_status status = execute_decision(balancer, loads, &decisions[i], &done);
 		if (status == VG_OK && !done)
-			continue; // the work to be moved has started meanwhile
+			continue; // the work has started meanwhile, so nothing was moved
 		pthread_mutex_lock(&balancer->worker.lock);
 		entries[written] = make_entry(loads, &decisions[i], status, balancer->memory.round);
 		if (done)
@@ -195,7 +195,7 @@ static enum vg_status make_decisions(struct vg_balancer *balancer, struct balanc
 	return status;
 }
 
-// Runs the steps of a round, with `rounds` locked. *ret_written is the number of entries, also on failure.
+// Runs the steps of a round. Call with `rounds` locked. *ret_written is the number of log entries, also on failure.
 static enum vg_status run_round(struct vg_balancer *balancer, struct balancer_decision *decisions,
 				struct vg_balancing_entry *entries, size_t *ret_written)
 {
@@ -256,7 +256,7 @@ void balancer_give_back(struct vg_balancer *balancer)
 	size_t count;
 
 	pthread_mutex_lock(&balancer->rounds); // the thread was the only other user of `memory`
-	// Accept shares that were set since the last round.
+	// Make shares that were set since the last round the virtual GPUs' own shares.
 	if (balancer_read(balancer->managers, balancer->manager_count, &loads, &count) == VG_OK)
 		(void)balancer_begin_round(memory, loads, count);
 	free(loads);

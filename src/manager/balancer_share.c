@@ -1,5 +1,5 @@
-// Adapts shares to the load: idle virtual GPUs lend to those with waiting work, and unclaimed units are added. Both are
-// returned when the load ends.
+// Adapts shares to the load. Idle virtual GPUs lend share to those with waiting work, and unclaimed units are added.
+// Loans and added units are returned when the load ends.
 #include "manager/balancer.h"
 
 static const double least_loan = 0.01;
@@ -66,7 +66,7 @@ void balancer_plan_units(struct balancer_plan *plan)
 			continue;
 		int own = (int)load->units - find_mark(plan, i)->scaled;
 		int free = (int)(sum_unclaimed(plan, load->key.manager) * load->max_units + 1e-6);
-		int more = own - find_mark(plan, i)->scaled; // at most twice its own
+		int more = own - find_mark(plan, i)->scaled; // a virtual GPU gets at most twice its own number of units
 		more = more < free ? more : free;
 		if (more > 0)
 			scale_units(plan, i, more, "its work waits");
@@ -118,7 +118,7 @@ static void plan_returns(struct balancer_plan *plan)
 	}
 }
 
-// Returns the share that a virtual GPU may still lend: half of the unused part, but at most half of its own share.
+// Returns the share that a virtual GPU may still lend: half of its unused share, but at most half of its own share.
 static double compute_spare(const struct balancer_plan *plan, size_t i)
 {
 	const struct balancer_load *load = &plan->loads[i];
@@ -143,7 +143,7 @@ static bool has_returned(const struct balancer_plan *plan, size_t i)
 static void plan_loan(struct balancer_plan *plan, size_t borrower)
 {
 	const struct balancer_load *load = &plan->loads[borrower];
-	double most = 0, room = 2 * find_mark(plan, borrower)->share - load->share; // at most twice its own
+	double most = 0, room = 2 * find_mark(plan, borrower)->share - load->share; // at most twice its own share
 	size_t lender = 0;
 
 	for (size_t i = 0; i < plan->count; i++) {

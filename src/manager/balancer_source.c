@@ -24,7 +24,7 @@ void balancer_release_manager(struct vg_manager *manager)
 
 // ---- loads -----------------------------------------------------------------------------------------------------
 
-// Reads units only if the share is a whole number of them, because added units could not be returned otherwise.
+// Reads the units only if the share is a whole number of them. Otherwise the balancer could not return added units.
 static void read_units(const struct vg_compute_unit_info *unit, struct balancer_load *load)
 {
 	double units = unit->share * unit->max_units, off = units - unit->compute_units;
@@ -43,7 +43,7 @@ static void read_utilization(const struct vg_compute_unit_info *unit, struct bal
 	load->utilization = unit->utilization < unit->share ? unit->utilization / unit->share : 1;
 }
 
-// Returns false if the virtual GPU is being closed.
+// Reads the load of a virtual GPU. Returns false if the virtual GPU is being closed.
 static bool read_load(struct vg_virtual_gpu *vgpu, unsigned manager, struct balancer_load *load)
 {
 	struct vg_compute_unit_info unit;
@@ -62,7 +62,7 @@ static bool read_load(struct vg_virtual_gpu *vgpu, unsigned manager, struct bala
 	load->takes_work = load->status == VG_VIRTUAL_GPU_CREATED || load->status == VG_VIRTUAL_GPU_RUNNING;
 	snprintf(load->name, sizeof load->name, "%s", vgpu->name);
 	if (vgpu->manager->options.no_compute_virtualization) {
-		load->share = 1; // each runs as if it were alone
+		load->share = 1; // each virtual GPU runs as if it were alone
 		return true;
 	}
 	read_units(&unit, load);
@@ -111,7 +111,7 @@ enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, s
 
 // ---- executions ------------------------------------------------------------------------------------------------
 
-// Returns a new reference, or NULL if the virtual GPU is closed.
+// Returns a new reference to the virtual GPU, or NULL if it is closed.
 static struct vg_virtual_gpu *get_vgpu(struct vg_manager *manager, struct balancer_key key)
 {
 	struct vg_virtual_gpu *vgpu = manager_get(manager, key.id);
@@ -122,7 +122,8 @@ static struct vg_virtual_gpu *get_vgpu(struct vg_manager *manager, struct balanc
 	return NULL;
 }
 
-// Submits to the streams in turn. If the manager has no more streams for an inactive one, uses an active one.
+// Chooses the streams in turn. If the chosen stream is inactive and the manager has no more active ones, uses an active
+// one.
 static enum vg_status execute_work(struct vg_virtual_gpu *vgpu, struct vg_balanced *work,
 				   struct vg_execution **ret_execution)
 {
@@ -154,13 +155,13 @@ static enum balancer_fate submit_to(struct vg_virtual_gpu *vgpu, struct vg_balan
 {
 	if (atomic_load(&vgpu->paused))
 		return BALANCER_LATER;
-	if (work->bind) // outside of the gate, because the callback may close the virtual GPU
+	if (work->bind) // call it outside of the gate, because the callback may close the virtual GPU
 		*ret_status = work->bind(work->user, vgpu, work->values, work->argument_count);
 	if (*ret_status)
 		return BALANCER_FAILED;
 	*ret_status = manager_enter(vgpu);
 	if (*ret_status)
-		// without a callback, nothing refers to this virtual GPU yet
+		// without a callback, no argument refers to this virtual GPU yet
 		return work->bind ? BALANCER_FAILED : BALANCER_ELSEWHERE;
 	*ret_status = manager_leave(vgpu, execute_work(vgpu, work, ret_execution));
 	return *ret_status ? BALANCER_FAILED : BALANCER_BOUND;
@@ -192,7 +193,7 @@ enum vg_status balancer_failure(struct vg_execution *execution)
 
 void balancer_stop(struct vg_execution *execution)
 {
-	(void)vg_execution_cancel(execution); // fails with STATE if it has ended
+	(void)vg_execution_cancel(execution); // fails with STATE if the execution has ended
 }
 
 void balancer_retain(struct vg_execution *execution)
@@ -232,7 +233,7 @@ static enum vg_status add_share(struct vg_virtual_gpu *vgpu, double share)
 	return status ? status : vg_virtual_gpu_set_compute_share(vgpu, unit.share + share);
 }
 
-// Reduces one share first, so that the sum never exceeds the device.
+// Reduce one share first, so that the sum of shares never exceeds the device.
 static enum vg_status move_share(struct vg_virtual_gpu *from, struct vg_virtual_gpu *to, double share)
 {
 	struct vg_kept_error kept;

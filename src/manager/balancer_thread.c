@@ -1,4 +1,4 @@
-// The balancer's thread: binds work to a virtual GPU shortly before it runs, and reports its end.
+// Runs the balancer's thread: binds work to a virtual GPU shortly before the work runs, and reports the work's end.
 #include "manager/balancer_engine.h"
 
 #include "base/clock.h"
@@ -7,12 +7,12 @@
 #include <stdlib.h>
 
 enum {
-	AHEAD_NS = 20000000,	// duration of bound work: enough that the virtual GPU never waits for this thread
-	MAX_GAP_NS = 100000000, // maximum interval between two ends that counts: longer ones were idle
+	AHEAD_NS = 20000000,	// duration of the work bound ahead: the virtual GPU never waits for this thread
+	MAX_GAP_NS = 100000000, // longest interval between two ends that counts; a longer one was idle time
 	MAX_AHEAD = 512
 };
 
-// Updates the average interval between ends, which decides how many executions are bound ahead.
+// Updates the average interval between the ends of executions. It determines how many executions are bound ahead.
 static void note_end(struct balancer_queue *queue, uint64_t now)
 {
 	uint64_t gap = queue->last_end_ns ? now - queue->last_end_ns : MAX_GAP_NS;
@@ -38,7 +38,7 @@ void balancer_notice(void *user)
 	struct vg_balancer *balancer = work->balancer;
 
 	pthread_mutex_lock(&balancer->worker.lock);
-	struct balancer_queue *queue = balancer_queue_find(balancer, work->key); // exists while work is bound to it
+	struct balancer_queue *queue = balancer_queue_find(balancer, work->key); // exists while its GPU has bound work
 	balancer_list_remove(&queue->bound, work);
 	note_end(queue, vg_clock_monotonic_ns());
 	balancer_list_add(&balancer->ended, work);
@@ -57,7 +57,7 @@ static void count_end(struct vg_balancer *balancer, enum vg_execution_state stat
 	info->cancelled += state == VG_EXECUTION_CANCELLED;
 }
 
-// Calls the program's callback, and wakes waiting threads. Call without the lock.
+// Calls the program's callback for ended work, and wakes waiting threads. Call without the lock.
 static void end_work(struct vg_balancer *balancer, struct vg_balanced *work)
 {
 	enum vg_execution_state state = work->execution ? balancer_state(work->execution) : work->info.state;
@@ -94,14 +94,14 @@ static bool report_end(struct vg_balancer *balancer)
 
 // ---- binding --------------------------------------------------------------------------------------------------
 
-// The queue of a closed virtual GPU is emptied too: its work moves to another.
+// Also take work from the queue of a closed virtual GPU, so that the work moves to another one.
 static bool can_bind(const struct balancer_queue *queue)
 {
 	return queue->waiting.count &&
 	       (!queue->listed || (queue->takes_work && queue->bound.count < compute_room(queue)));
 }
 
-// Returns the next work of a virtual GPU with room, and counts it as bound. Call with the lock.
+// Returns the next work of a virtual GPU that has room for more, and counts the work as bound. Call with the lock held.
 static struct vg_balanced *pick_work(struct vg_balancer *balancer)
 {
 	for (struct balancer_queue *queue = balancer->queues; queue; queue = queue->next) {
@@ -117,7 +117,7 @@ static struct vg_balanced *pick_work(struct vg_balancer *balancer)
 	return NULL;
 }
 
-// Undoes the binding. `waits`: keeps the work in this queue until the next snapshot.
+// Undoes the binding of work. `waits`: the work stays in this queue until the next snapshot.
 static void undo_binding(struct vg_balancer *balancer, struct vg_balanced *work, bool waits)
 {
 	pthread_mutex_lock(&balancer->worker.lock);
@@ -155,7 +155,7 @@ static void bind_work(struct vg_balancer *balancer, struct vg_balanced *work)
 	struct vg_execution *execution = NULL;
 	enum vg_status status = VG_OK;
 
-	core_object_retain(&work->object); // the execution may end before this function returns
+	core_object_retain(&work->object); // keeps the work alive if the execution ends before this function returns
 	enum balancer_fate fate =
 		balancer_submit(balancer->managers[work->key.manager], work->key, work, &execution, &status);
 	if (fate == BALANCER_BOUND)
@@ -209,7 +209,7 @@ static struct vg_execution *find_execution_to_stop(struct vg_balancer *balancer)
 	return NULL;
 }
 
-// Cancels bound work too, because it may wait for a paused virtual GPU. Running work ends by itself.
+// Cancels bound work too, because the work may wait for a paused virtual GPU. Running work ends by itself.
 static void stop_bound(struct vg_balancer *balancer)
 {
 	struct vg_execution *execution;
@@ -266,12 +266,12 @@ static bool has_waiting(const struct vg_balancer *balancer)
 	return false;
 }
 
-// Waits for work, or until the next look at the virtual GPUs is due. Returns false at the end.
+// Waits for work, or until the next snapshot of the virtual GPUs is due. Returns false when the thread must end.
 static bool wait_for_work(struct vg_balancer *balancer, uint64_t due)
 {
 	pthread_mutex_lock(&balancer->worker.lock);
 	while (!has_to_do(balancer) && vg_clock_monotonic_ns() < due) {
-		if (balancer->manual && !has_waiting(balancer)) // then no look is ever due
+		if (balancer->manual && !has_waiting(balancer)) // without waiting work, no snapshot is due
 			pthread_cond_wait(&balancer->worker.wake, &balancer->worker.lock);
 		else
 			manager_worker_sleep(&balancer->worker, due);
@@ -281,7 +281,7 @@ static bool wait_for_work(struct vg_balancer *balancer, uint64_t due)
 	return !stopping;
 }
 
-// Runs a round. A manual balancer only finds out whether paused virtual GPUs were resumed.
+// Runs a round. For a manual balancer, only finds out whether paused virtual GPUs were resumed.
 static void look_at_vgpus(struct vg_balancer *balancer)
 {
 	struct balancer_load *loads = NULL;

@@ -1,4 +1,4 @@
-// Work without a virtual GPU, from its submission to its end.
+// Keeps work from its submission to its end. The balancer chooses a virtual GPU for the work meanwhile.
 #include "manager/balancer_engine.h"
 
 #include "base/clock.h"
@@ -13,7 +13,7 @@ static void free_work(struct core_object *object)
 	struct vg_balanced *work = (struct vg_balanced *)object;
 
 	if (work->argument_count)
-		free(work->values[0]); // all values are in one block
+		free(work->values[0]); // all values are in one allocation
 	free(work->values);
 	free(work->arguments);
 	free(work->kernel);
@@ -146,7 +146,7 @@ enum vg_execution_state vg_balanced_state(struct vg_balanced *balanced)
 	return info.state;
 }
 
-// Waits until the work is done, or until `when`; 0: without a limit. Call with the lock.
+// Waits until the work is done, or until `when`; 0: without a limit. Call with the lock held.
 static bool wait_until(struct vg_balanced *balanced, uint64_t when)
 {
 	const struct timespec until = {(time_t)(when / 1000000000), (long)(when % 1000000000)};
@@ -168,7 +168,7 @@ enum vg_status vg_balanced_wait(struct vg_balanced *balanced, double timeout_sec
 	struct vg_balancer *balancer = balanced->balancer;
 	uint64_t when = 0;
 
-	// Centuries count as no limit.
+	// A timeout of centuries counts as no limit.
 	if (timeout_seconds > 0 && timeout_seconds < 9e9)
 		when = vg_clock_monotonic_ns() + (uint64_t)(timeout_seconds * 1e9);
 	pthread_mutex_lock(&balancer->worker.lock);
@@ -204,7 +204,7 @@ enum vg_status vg_balanced_cancel(struct vg_balanced *balanced)
 		break;
 	}
 	if (!ended && balanced->info.state == VG_EXECUTION_QUEUED) {
-		balanced->cancelled = true; // the thread may be binding it now
+		balanced->cancelled = true; // the balancer's thread may be binding this work now
 		execution = balanced->execution;
 	}
 	if (execution)

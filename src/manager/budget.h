@@ -10,25 +10,25 @@
 
 struct manager_budget {
 	struct vg_mutex lock;
-	uint64_t limit, charged; // of this process; for a shared vGPU, the ledger has the limit
+	uint64_t limit, charged; // counted in this process; for a shared vGPU, the ledger has the limit
 	uint64_t refusals;
-	struct vg_ledger *ledger; // NULL: only this process knows the vGPU
+	struct vg_ledger *ledger; // NULL: only this process uses the vGPU
 	enum vg_ledger_kind kind; // the kind of memory to charge in the ledger
 	const char *name;	  // of the vGPU, for messages
 	int id;
 };
 
-// INSUFFICIENT, with need and have; SYSTEM: the ledger cannot be used.
+// Charge and refund bytes. INSUFFICIENT, with the needed and the available bytes; SYSTEM: the ledger cannot be used.
 enum vg_status budget_charge(struct manager_budget *budget, uint64_t bytes);
-// Records a refused allocation: counts it, reports it to the ledger, and adds the vGPU's name to the last error.
-// Returns INSUFFICIENT.
+// Counts a refused allocation, reports it to the ledger, and adds the vGPU's name to the last error. Returns
+// INSUFFICIENT.
 enum vg_status budget_refused(struct manager_budget *budget);
 void budget_refund(struct manager_budget *budget, uint64_t bytes);
-// BUSY: more is charged. Not for a shared vGPU.
+// Sets the limit. BUSY: more than that is charged. Not for a shared vGPU.
 enum vg_status budget_set_limit(struct manager_budget *budget, uint64_t limit);
 
 struct budget_figures {
 	uint64_t limit, charged, refusals;
 };
-// For a shared vGPU: the figures of all programs inside.
+// Reads the figures. For a shared vGPU they cover all programs inside.
 struct budget_figures budget_read(struct manager_budget *budget);

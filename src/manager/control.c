@@ -1,4 +1,4 @@
-// Information about virtual GPUs, and changes to them.
+// Gives information about virtual GPUs, and changes them.
 #include "compute/compute.h"
 #include "manager/manager.h"
 #include "manager/memory.h"
@@ -34,7 +34,7 @@ static void fill_unit(struct vg_virtual_gpu *vgpu, struct vg_virtual_gpu_info *i
 	struct vg_compute_unit_info unit;
 
 	if (vg_compute_unit_info(vgpu->unit, &unit))
-		return; // it is being closed
+		return; // the virtual GPU is being closed
 	info->compute_share = vgpu->manager->options.no_compute_virtualization ? 0 : unit.share;
 	info->compute_utilization = unit.utilization;
 	info->compute_utilization_known = unit.utilization_known;
@@ -184,7 +184,7 @@ static bool report_progress(void *user, uint64_t bytes, uint64_t total)
 	return !options->progress || !options->progress(options->user, bytes, total);
 }
 
-// The caller has `setting` locked, so that no other thread resumes the vGPU meanwhile.
+// Call with `setting` locked, so that no other thread resumes the vGPU meanwhile.
 static enum vg_status move_memory(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *given,
 				  bool out)
 {
@@ -244,7 +244,7 @@ static enum vg_status change_promise(struct vg_virtual_gpu *vgpu, uint64_t limit
 	return status;
 }
 
-// Lets the space free empty pages to reach the limit.
+// Frees empty pages of the space until the new limit is reached.
 static enum vg_status limit_budget(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	struct vg_kept_error kept;
@@ -253,12 +253,12 @@ static enum vg_status limit_budget(struct vg_virtual_gpu *vgpu, uint64_t limit)
 	if (status == VG_OK)
 		return budget_set_limit(&vgpu->budget, limit);
 	vg_error_keep(&kept);
-	if (status == VG_LIMIT) // more is charged than the limit; this may change
+	if (status == VG_LIMIT) // more than the limit is charged; this may change, so try again
 		status = VG_BUSY;
 	return vg_fail(status, kept.error.code, "virtual GPU %d (%s): %s", vgpu->id, vgpu->name, kept.text);
 }
 
-// Reserves the limit before it takes effect, and returns the difference only after it no longer applies.
+// Reserves a higher limit before it takes effect. Returns the difference to a lower limit only after that took effect.
 static enum vg_status set_limit(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	struct vg_kept_error kept;

@@ -1,4 +1,4 @@
-// All ids that a manager's vGPUs ever had, to distinguish destroyed vGPUs from unknown ones.
+// Keeps all ids that a manager's vGPUs ever had, to distinguish destroyed vGPUs from unknown ones.
 #include "manager/manager.h"
 
 #include <limits.h>

@@ -13,7 +13,7 @@
 
 // ---- close -----------------------------------------------------------------------------------------------
 
-// Closes the parts of a vGPU. Call with `closing`.
+// Closes the parts of a vGPU. Call with `closing` locked.
 static enum vg_status end_parts(struct vg_virtual_gpu *vgpu, const char *instead)
 {
 	if (vgpu->closed)
@@ -23,7 +23,7 @@ static enum vg_status end_parts(struct vg_virtual_gpu *vgpu, const char *instead
 		return status;
 	atomic_store(&vgpu->object.closed, true);
 	manager_gate_shut(&vgpu->gate);
-	unit_end(vgpu); // threads that wait for work inside return
+	unit_end(vgpu); // makes threads that wait for work of this vGPU return
 	manager_gate_wait(&vgpu->gate);
 	operations_end(vgpu);
 	status = memory_end(vgpu);
@@ -146,7 +146,7 @@ static enum vg_status allocate_vgpu(struct vg_manager *manager, const struct vg_
 	return vgpu->active_streams ? VG_OK : vg_fail(VG_NO_MEMORY, 0, "no memory for a virtual GPU");
 }
 
-// Creates the parts of a vGPU that is already in the table.
+// Creates the parts of a vGPU that has been added to the table.
 static enum vg_status create_parts(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *o)
 {
 	vgpu->budget.limit = o->memory_limit;

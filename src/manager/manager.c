@@ -25,7 +25,7 @@ enum vg_status manager_check(const struct vg_manager *manager)
 	return status ? status : manager_usable();
 }
 
-// Returns whether every later call on the context fails after this error.
+// Returns whether every later call on the context fails after an error with this status.
 static bool is_sticky(CUresult result)
 {
 	switch (result) {
@@ -55,7 +55,7 @@ static void note_lost(struct vg_manager *manager, CUresult result)
 	atomic_store(&manager->lost, true);
 }
 
-// Also asks the driver, because work of others in the context or on another device may have lost it.
+// Asks the driver too, because other work in the context or on another device may have caused the failure.
 bool manager_is_lost(struct vg_manager *manager)
 {
 	struct vg_compute_info info;
@@ -94,7 +94,8 @@ enum vg_status manager_enter(struct vg_virtual_gpu *vgpu)
 	return vg_fail(VG_CLOSED, 0, "virtual GPU %d (%s) was destroyed", vgpu->id, vgpu->name);
 }
 
-// Adds to the last error what lost the context: the driver's error may come from other work or from another device.
+// Adds the cause of the context's loss to the last error. The driver's own error may come from other work or another
+// device.
 static void explain_loss(struct vg_manager *manager)
 {
 	struct vg_kept_error kept;
@@ -214,7 +215,7 @@ fail:
 	return status;
 }
 
-// Closes all vGPUs or none: fails if one of them, or another unit of the scheduler, still has work.
+// Closes all vGPUs or none. Fails if a vGPU, or another unit of the scheduler, still has work.
 static enum vg_status end_all(struct vg_manager *manager, const char *instead)
 {
 	struct vg_virtual_gpu **vgpus;
@@ -227,7 +228,7 @@ static enum vg_status end_all(struct vg_manager *manager, const char *instead)
 		return status;
 	vg_mutex_take(&manager->lock);
 	atomic_store(&manager->object.closed, true);
-	// manager_admit() checks `closed` under the lock, so no vGPU is added from here on
+	// manager_admit() checks `closed` under the lock, so no vGPU is added after this
 	vg_mutex_give(&manager->lock);
 	status = manager_get_all(manager, &vgpus, &count);
 	if (status)
@@ -271,7 +272,7 @@ void vg_manager_destroy(struct vg_manager *manager)
 		return;
 	vg_error_keep(&kept);
 	if (!core_forked)
-		(void)end_all(manager, NULL); // each vGPU's log says what failed
+		(void)end_all(manager, NULL); // ignored, because the log of each vGPU says what failed
 	vg_error_restore(&kept);
 	core_object_release(&manager->object);
 }
@@ -287,7 +288,7 @@ static void fill_compute(struct vg_manager *manager, struct vg_manager_info *inf
 
 	info->compute_virtualized = !manager->options.no_compute_virtualization;
 	if (vg_compute_info(manager->compute, &compute))
-		return; // it is being closed
+		return; // the virtual GPU is being closed
 	info->share_promised = info->compute_virtualized ? 1 - compute.unclaimed_share : 0;
 	info->utilization = compute.utilization;
 	info->utilization_known = compute.utilization_known;
@@ -317,7 +318,7 @@ enum vg_status vg_manager_info(struct vg_manager *manager, struct vg_manager_inf
 	};
 	for (size_t i = 0; i < count; i++) {
 		if (!manager_gate_enter(&vgpus[i]->gate))
-			continue; // its ledger is being closed
+			continue; // the vGPU's ledger is being closed
 		info.memory_held += budget_read(&vgpus[i]->budget).charged;
 		manager_gate_leave(&vgpus[i]->gate);
 	}

@@ -1,4 +1,4 @@
-// A virtual GPU's memory, virtualized or plain.
+// Implements the memory of a virtual GPU, virtualized or plain.
 #include "manager/memory.h"
 #include "manager/plain.h"
 
@@ -21,7 +21,7 @@ static void refund(void *user, uint64_t bytes)
 	budget_refund(&((struct vg_virtual_gpu *)user)->budget, bytes);
 }
 
-// After the unit is closed, all its work has ended.
+// The unit is closed before, so all its work has ended.
 static enum vg_status fence(void *user, struct vg_stream *stream)
 {
 	struct vg_virtual_gpu *vgpu = user;
@@ -38,10 +38,10 @@ enum vg_status memory_begin(struct vg_virtual_gpu *vgpu, uint64_t limit)
 	vgpu->budget.kind = manager->options.no_memory_virtualization ? VG_LEDGER_DEVICE : VG_LEDGER_VMM;
 	if (manager->options.no_memory_virtualization)
 		return plain_create(manager->context, &budget, &vgpu->budget, &vgpu->plain);
-	// The ledger of a shared vGPU has its limit, which others may raise.
+	// The ledger keeps the limit of a shared vGPU, which other programs may raise.
 	options.limit = vgpu->shared ? manager->memory : limit;
-	// Cached pages would be missing for the programs inside: the pool of whole pages keeps a sixteenth of the
-	// limit, the other pools less.
+	// Limit the cached pages, because other programs inside cannot use them. The pool of whole pages keeps a
+	// sixteenth of the limit, the other pools keep less.
 	if (vgpu->shared && !options.base_pool_size)
 		options.base_pool_size = (limit >> 13) + 1;
 	return space_create(manager->context, &options, &budget, &vgpu->space);
@@ -137,7 +137,7 @@ enum vg_status vg_virtual_gpu_allocate(struct vg_virtual_gpu *vgpu, size_t size,
 	enum vg_status status = manager_enter(vgpu);
 	if (status)
 		return status;
-	// After the context is lost, the driver may return memory that is of no use.
+	// After the context is lost, the driver may return memory that cannot be used.
 	status = atomic_load(&vgpu->manager->lost) ? manager_lost(vgpu)
 						   : memory_allocate(vgpu, size, alignment, ret_address);
 	if (status == VG_INSUFFICIENT)
@@ -201,7 +201,7 @@ enum vg_status vg_virtual_gpu_copy(struct vg_virtual_gpu *vgpu, vg_address to, v
 					       : plain_copy(vgpu->plain, to, from, size));
 }
 
-// At least one of the two vGPUs has plain memory. Pins its block, and checks the other one's address.
+// Handles copies in which at least one vGPU has plain memory. Pins the plain block, and checks the other address.
 static enum vg_status copy_mixed(struct vg_virtual_gpu *to_vgpu, vg_address to, struct vg_virtual_gpu *from_vgpu,
 				 vg_address from, size_t size)
 {

@@ -1,4 +1,4 @@
-// Creates and closes monitors; their thread.
+// Creates and closes monitors, and runs their thread.
 #include "manager/monitor.h"
 
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 
 enum { DEFAULT_HISTORY = 600 };
 
-// Waits until `when` or the end. Call with the lock. Returns false at the end.
+// Waits until the time `when`. Returns false if the monitor is being closed. Call with the lock held.
 static bool sleep_until(struct vg_monitor *monitor, uint64_t when)
 {
 	while (!monitor->worker.stopping && vg_clock_monotonic_ns() < when)
@@ -17,7 +17,7 @@ static bool sleep_until(struct vg_monitor *monitor, uint64_t when)
 	return !monitor->worker.stopping;
 }
 
-// Returns false if the manager is closed.
+// Takes a sample. Returns false if the manager is closed.
 static bool sample_once(struct vg_monitor *monitor, uint64_t planned)
 {
 	enum vg_status status = monitor_take_sample(monitor, planned);
@@ -36,7 +36,7 @@ static void *run_monitor(void *argument)
 	uint64_t interval = monitor->interval_ms * UINT64_C(1000000);
 	uint64_t planned = monitor->device->ring[0].time_ns - monitor->device->ring[0].late_ns;
 
-	monitor_deliver(monitor); // messages of the first sample
+	monitor_deliver(monitor); // log the events of the first sample
 	pthread_mutex_lock(&monitor->worker.lock);
 	for (bool more = true; more;) {
 		planned = monitor_next(planned, interval, vg_clock_monotonic_ns(), &monitor->info.missed);

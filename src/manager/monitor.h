@@ -1,6 +1,6 @@
-// The monitor's internal interface: readings become samples, samples a history, and crossed thresholds events. One
-// thread takes samples; others only read what it stored. The lock protects copies; it is not held while reading
-// managers, calling back or logging.
+// Declares the parts of the monitor for this directory. Readings of a manager become samples, samples a history, and
+// crossed thresholds events. One thread takes samples; other threads only read what that thread stored. The lock
+// protects the stored copies. It is not held while reading managers, calling back or logging.
 #pragma once
 #include "base/status.h"
 #include "core/core.h"
@@ -16,28 +16,28 @@ enum { MONITOR_NAME = 64, MONITOR_TOTALS = 3 };
 // ---- readings of a manager (monitor_source.c) --------------------------
 
 struct monitor_source {
-	struct vg_manager *manager; // a reference
+	struct vg_manager *manager; // owns a reference
 	struct vg_device *device;
 	struct vg_gpu *gpu;   // NULL: NVML does not know the device
-	unsigned interval_ms; // the manager's default
+	unsigned interval_ms; // default interval of the manager
 };
 enum vg_status monitor_source_open(struct vg_manager *manager, struct monitor_source *ret_source);
 void monitor_source_close(struct monitor_source *source);
 bool monitor_source_has(const struct monitor_source *source, int id);
 
 struct monitor_reading {
-	struct vg_sample sample; // without times, rates and compute_utilization
-	uint64_t serial;	 // an id may be reused, a serial never
+	struct vg_sample sample; // all fields but times, rates and compute_utilization
+	uint64_t serial;	 // unlike the id, never reused
 	bool busy_known;
-	uint64_t busy_ns; // GPU time since its creation; for the device: SM time divided by the number of SMs
+	uint64_t busy_ns; // GPU time since the creation; for the device: sum over all SMs, divided by their number
 	char name[MONITOR_NAME];
 };
 struct monitor_readings {
 	struct monitor_reading device;
-	struct monitor_reading *virtual_gpus; // by ascending id
+	struct monitor_reading *virtual_gpus; // sorted by id
 	size_t count, capacity;
 };
-// Fills `readings`, and grows its array. CLOSED: the manager is closed. Only for the monitor's thread.
+// Fills `readings`, and enlarges its array. CLOSED: the manager is closed. Only for the monitor's thread.
 enum vg_status monitor_read(const struct monitor_source *source, struct monitor_readings *readings);
 
 // ---- series: the history of one virtual GPU, or of the device (monitor_series.c) ----
@@ -47,21 +47,21 @@ struct monitor_series {
 	uint64_t serial;
 	char name[MONITOR_NAME];
 	struct vg_sample *ring;
-	size_t capacity, count, next; // next: index for the next sample
-	bool busy_known;	      // from the latest reading
+	size_t capacity, count, next; // `next`: index at which the next sample is stored
+	bool busy_known;	      // `busy_ns` was known in the latest reading
 	uint64_t busy_ns;
 };
-// Returns NULL without memory.
+// Creates an empty series. Returns NULL if out of memory.
 struct monitor_series *monitor_series_create(const struct monitor_reading *reading, size_t capacity);
 void monitor_series_destroy(struct monitor_series *series);
-// Appends a reading of `now`, with the rates since the previous sample.
+// Appends a sample made from a reading at time `now`, with the rates since the previous sample.
 void monitor_series_add(struct monitor_series *series, const struct monitor_reading *reading, uint64_t now,
 			uint64_t planned);
 const struct vg_sample *monitor_series_latest(const struct monitor_series *series);
 // Copies the latest `capacity` samples, oldest first. Returns their number.
 size_t monitor_series_copy(const struct monitor_series *series, struct vg_sample *samples, size_t capacity);
 
-// Returns when the sample after `planned` is due. Adds the number of skipped samples to *missed.
+// Returns when the sample after the one at `planned` is due. Adds the number of skipped samples to *missed.
 uint64_t monitor_next(uint64_t planned, uint64_t interval, uint64_t now, uint64_t *missed);
 
 // ---- metrics (monitor_metric.c) ----
@@ -84,7 +84,7 @@ struct monitor_watch {
 	struct monitor_watch *next;
 	uint64_t number;
 	struct vg_watch watch;
-	int *beyond; // ids beyond the threshold
+	int *beyond; // ids that are beyond the threshold
 	size_t count, capacity;
 };
 void monitor_watch_destroy(struct monitor_watch *watch);
@@ -95,7 +95,7 @@ void monitor_watch_forget(struct monitor_watch *watch, int id);
 struct monitor_event {
 	enum vg_log_level level;
 	char text[256];
-	vg_watch_fn *callback; // NULL: only a message
+	vg_watch_fn *callback; // NULL: only log the message
 	void *user;
 	struct vg_watch_event event;
 	struct vg_sample sample;
@@ -104,12 +104,13 @@ struct monitor_events {
 	struct monitor_event *all;
 	size_t count, capacity;
 };
-// Makes room for one more element. Returns false without memory.
+// Makes room for one more element of an array. Returns false if out of memory.
 bool monitor_grow(void **array, size_t count, size_t *capacity, size_t size);
-// Adds an event with a message. Returns NULL without memory.
+// Adds an event with a message to the list. Returns NULL if out of memory.
 __attribute__((format(printf, 3, 4))) struct monitor_event *
 monitor_say(struct monitor_events *events, enum vg_log_level level, const char *format, ...);
-// Compares the latest sample of a series with the threshold. Returns false without memory: the next sample tries again.
+// Compares the latest sample of a series with the threshold. Returns false if out of memory; the next sample tries
+// again.
 bool monitor_watch_look(struct monitor_watch *watch, const struct monitor_series *series,
 			struct monitor_events *events);
 
@@ -120,25 +121,25 @@ struct vg_monitor {
 	unsigned interval_ms;
 	size_t history;
 	_Atomic(enum vg_log_level) log_level;
-	struct monitor_readings readings; // this and `events` are for the monitor's thread only
+	struct monitor_readings readings; // only the monitor's thread uses this and `events`
 	struct monitor_events events;
 
 	struct manager_worker worker; // its lock protects all members below
-	uint64_t calling;	      // the watch whose callback runs now; 0: none
+	uint64_t calling;	      // id of the watch whose callback is running; 0: none
 	uint64_t last_watch;
 	struct monitor_watch *watches;
 	struct monitor_series *device;
-	struct monitor_series **series; // by ascending id
+	struct monitor_series **series; // sorted by id
 	size_t count;
-	double past[MONITOR_TOTALS]; // totals of closed virtual GPUs
+	double past[MONITOR_TOTALS]; // sum of the totals of closed virtual GPUs
 	struct vg_monitor_info info;
 };
 
 // Takes the sample that was due at `planned`, stores it, and fills `events`. CLOSED: the manager is closed.
 enum vg_status monitor_take_sample(struct vg_monitor *monitor, uint64_t planned);
-// Logs the events and calls back. For the monitor's thread, without the lock.
+// Logs the events and calls the callbacks. Call on the monitor's thread, without the lock.
 void monitor_deliver(struct vg_monitor *monitor);
-// Returns NULL if the latest sample has no such id. Call with the lock.
+// Finds the series of an id. Returns NULL if the latest sample has no such id. Call with the lock held.
 struct monitor_series *monitor_find(const struct vg_monitor *monitor, int id);
 // Begins a public function: returns an error if `monitor` is NULL or the process was forked.
 #define MONITOR_USABLE(monitor)                                                                                       \

@@ -79,7 +79,7 @@ enum vg_status vg_monitor_watch(struct vg_monitor *monitor, const struct vg_watc
 	}
 	*ret_watch = added->number = ++monitor->last_watch;
 	struct monitor_watch **end = &monitor->watches;
-	while (*end) // callbacks run in the order of their watches
+	while (*end) // the list is kept in the order of creation, because callbacks run in that order
 		end = &(*end)->next;
 	*end = added;
 	pthread_mutex_unlock(&monitor->worker.lock);

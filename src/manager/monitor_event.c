@@ -1,4 +1,5 @@
-// Events of a sample: gathered under the monitor's lock, logged and delivered without it.
+// Logs and delivers the events of a sample. They were collected with the monitor's lock held, and are delivered without
+// it.
 #include "manager/monitor.h"
 
 #include "base/log.h"
@@ -42,7 +43,7 @@ static bool is_watched(const struct vg_monitor *monitor, uint64_t number)
 	return false;
 }
 
-// Calls an event's callback, unless the watch was removed meanwhile, perhaps by an earlier callback.
+// Calls an event's callback, unless the watch was removed meanwhile. An earlier callback may have removed it.
 static void deliver_event(struct vg_monitor *monitor, struct monitor_event *event)
 {
 	pthread_mutex_lock(&monitor->worker.lock);

@@ -15,7 +15,7 @@ static json_t *write_metric(enum vg_metric_name name, struct vg_metric metric)
 	return json_integer((json_int_t)(metric.value + 0.5));
 }
 
-// Adds a sample to `object`. Frees it and returns NULL without memory.
+// Adds a sample to `object`. If out of memory, frees `object` and returns NULL.
 static json_t *add_sample(json_t *object, const struct vg_sample *sample)
 {
 	json_t *metrics = json_object();
@@ -74,7 +74,7 @@ static json_t *write_watch(const struct monitor_watch *watch)
 			 asked->hysteresis, "beyond", beyond);
 }
 
-// Returns NULL without memory. Call with the lock.
+// Makes the JSON object. Returns NULL if out of memory. Call with the lock held.
 static json_t *write_snapshot(const struct vg_monitor *monitor)
 {
 	json_t *virtual_gpus = json_array(), *watches = json_array();

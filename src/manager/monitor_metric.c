@@ -1,4 +1,4 @@
-// The table of metrics.
+// Defines the table of metrics.
 #include "manager/monitor.h"
 
 #include <stddef.h>
@@ -12,7 +12,7 @@ static const struct {
 	VG_METRIC_LIST(X)
 #undef X
 };
-// Fails if the list lacks a figure of the structure, which would then be missing in JSON.
+// The build fails if the list lacks a figure of the structure. JSON would lack it too.
 _Static_assert(sizeof(struct vg_sample) ==
 		       offsetof(struct vg_sample, memory_held) + VG_METRIC_COUNT * sizeof(struct vg_metric),
 	       "every figure of a sample is in VG_METRIC_LIST");

@@ -1,4 +1,4 @@
-// Takes a sample: reads the manager without the lock, then stores the result with it.
+// Takes a sample: reads the manager without the lock, then stores the result with the lock held.
 #include "manager/monitor.h"
 
 #include "base/clock.h"
@@ -35,7 +35,7 @@ static const enum vg_metric_name totals[MONITOR_TOTALS] = {VG_METRIC_LAUNCHES, V
 
 static void remove_series(struct vg_monitor *monitor, struct monitor_series *series)
 {
-	for (int i = 0; i < MONITOR_TOTALS; i++) // the device's totals do not decrease
+	for (int i = 0; i < MONITOR_TOTALS; i++) // so that the device's totals do not decrease
 		monitor->past[i] += monitor_metric(monitor_series_latest(series), totals[i])->value;
 	monitor_say(&monitor->events, VG_LOG_INFO, "virtual GPU %d (%s) has gone", series->id, series->name);
 	for (struct monitor_watch *watch = monitor->watches; watch; watch = watch->next)
@@ -52,8 +52,8 @@ static struct monitor_series *add_series(struct vg_monitor *monitor, const struc
 	return series;
 }
 
-// Collects the series of all readings in `kept`; both lists are by ascending id. Removes the others. Without memory, a
-// new series is created with the next sample.
+// Collects the series of all readings in `kept`, and removes the others. Both lists are sorted by id. If out of memory,
+// the next sample creates a missing series.
 static size_t match_series(struct vg_monitor *monitor, struct monitor_series **kept, uint64_t now, uint64_t planned)
 {
 	const struct monitor_readings *readings = &monitor->readings;
@@ -85,7 +85,7 @@ static size_t match_series(struct vg_monitor *monitor, struct monitor_series **k
 	return count;
 }
 
-// Sums the totals of all virtual GPUs, including closed ones as of their last sample.
+// Sums the totals of all virtual GPUs. A closed one counts with the totals of its last sample.
 static void add_totals(struct vg_monitor *monitor, struct monitor_reading *device)
 {
 	for (int i = 0; i < MONITOR_TOTALS; i++) {

@@ -1,5 +1,5 @@
-// The history of one virtual GPU, or of the device: a ring of samples, with rates between them. Also computes when the
-// next sample is due.
+// Keeps the history of one virtual GPU, or of the device: a ring buffer of samples, with rates between them. Also
+// computes when the next sample is due.
 #include "manager/monitor.h"
 
 #include <stdio.h>
@@ -37,7 +37,8 @@ const struct vg_sample *monitor_series_latest(const struct monitor_series *serie
 	return series->count ? &series->ring[(series->next + series->capacity - 1) % series->capacity] : NULL;
 }
 
-// Returns the rate per second. Unknown if either value is, or if the total decreased, as it may for the device.
+// Returns the rate per second. Returns unknown if either value is unknown, or if the total decreased, which is possible
+// for the device.
 static struct vg_metric compute_rate(struct vg_metric before, struct vg_metric now, uint64_t interval_ns)
 {
 	if (!before.known || !now.known || !interval_ns || now.value < before.value)
@@ -50,7 +51,7 @@ static struct vg_metric compute_utilization(const struct monitor_series *series,
 {
 	if (!series->busy_known || !reading->busy_known || !interval_ns || reading->busy_ns < series->busy_ns)
 		return (struct vg_metric){0};
-	// A quantum is counted when it ends, so one that began before this interval may make the ratio exceed 1.
+	// A quantum is counted when it ends. One that began before this interval may make the ratio exceed 1.
 	double part = (double)(reading->busy_ns - series->busy_ns) / (double)interval_ns;
 	return monitor_known(part < 1 ? part : 1);
 }
@@ -70,7 +71,7 @@ void monitor_series_add(struct monitor_series *series, const struct monitor_read
 		taken.failure_rate = compute_rate(before->failures, taken.failures, taken.interval_ns);
 		taken.compute_utilization = compute_utilization(series, reading, taken.interval_ns);
 	}
-	*sample = taken; // with a ring of one element, `before` points to it
+	*sample = taken; // store this last: in a ring of one element, `before` points to the same element
 	series->next = (series->next + 1) % series->capacity;
 	if (series->count < series->capacity)
 		series->count++;
@@ -98,7 +99,7 @@ uint64_t monitor_next(uint64_t planned, uint64_t interval, uint64_t now, uint64_
 	planned += interval;
 	if (now < planned)
 		return planned;
-	uint64_t late = (now - planned) / interval; // skip whole intervals: their samples would be equal
+	uint64_t late = (now - planned) / interval; // skip whole intervals, because late samples would all be equal
 	*missed += late;
 	return planned + late * interval;
 }

@@ -41,7 +41,7 @@ static void read_unit(struct vg_virtual_gpu *vgpu, struct monitor_reading *readi
 	struct vg_compute_unit_info unit;
 
 	if (vg_compute_unit_info(vgpu->unit, &unit))
-		return; // it is being closed: all of this is unknown
+		return; // the virtual GPU is being closed, so all figures are unknown
 	if (!vgpu->manager->options.no_compute_virtualization)
 		sample->compute_share = monitor_known(unit.share);
 	sample->queue_length = monitor_known(unit.queue_length);
@@ -61,7 +61,7 @@ static void read_space(struct vg_virtual_gpu *vgpu, struct vg_sample *sample)
 		sample->fragmentation = monitor_known(space.fragmentation);
 }
 
-// Returns false if the virtual GPU is being closed.
+// Reads one virtual GPU. Returns false if it is being closed.
 static bool read_virtual_gpu(struct vg_virtual_gpu *vgpu, struct monitor_reading *reading)
 {
 	struct vg_virtual_gpu_info info;
@@ -123,7 +123,7 @@ static void read_memory(const struct monitor_source *source, struct vg_sample *s
 		sample->memory_utilization = monitor_known(sample->memory_held.value / sample->memory_limit.value);
 }
 
-// Computes for how long all SMs together would have been busy.
+// Computes for how long the whole device would have been busy, as the mean over all SMs.
 static void read_busy(struct vg_manager *manager, struct monitor_reading *device)
 {
 	struct vg_compute_info compute;
@@ -134,7 +134,7 @@ static void read_busy(struct vg_manager *manager, struct monitor_reading *device
 	device->busy_ns = (uint64_t)(compute.sm_seconds / compute.sms * 1e9);
 }
 
-// Sums a metric over all virtual GPUs; unknown if one of them is unknown.
+// Sums a metric over all virtual GPUs. The sum is unknown if one value is unknown.
 static void sum_metric(const struct monitor_readings *readings, enum vg_metric_name metric, struct vg_sample *sample)
 {
 	struct vg_metric sum = monitor_known(0);

@@ -1,4 +1,4 @@
-// Thresholds: detects when a figure crosses one, and when it is back.
+// Evaluates thresholds: detects when a figure crosses a threshold, and when the figure returns.
 #include "manager/monitor.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Ignores rounding errors of decimal fractions.
+// Compares with a tolerance, to ignore rounding errors of decimal fractions.
 static const double slack = 1e-9;
 
 enum monitor_crossing monitor_cross(const struct vg_watch *watch, bool beyond, struct vg_metric metric)
@@ -72,7 +72,7 @@ void monitor_watch_forget(struct monitor_watch *watch, int id)
 	memmove(watch->beyond + i, watch->beyond + i + 1, (watch->count - i) * sizeof *watch->beyond);
 }
 
-// Records whether the id is beyond the threshold. Returns false without memory.
+// Records whether the id is beyond the threshold. Returns false if out of memory.
 static bool mark_beyond(struct monitor_watch *watch, int id, bool beyond)
 {
 	if (!beyond) {
@@ -120,7 +120,7 @@ bool monitor_watch_look(struct monitor_watch *watch, const struct monitor_series
 	struct monitor_event *event = add_crossing(asked, series, metric.value, beyond, events);
 	if (!event)
 		return mark_beyond(watch, series->id, was) &&
-		       false; // cannot fail: the array has room for the restored id
+		       false; // cannot fail, because the array has room for the id that was just removed
 	event->callback = asked->callback;
 	event->user = asked->user;
 	event->sample = *sample;

@@ -6,7 +6,8 @@
 
 // ---- scratch memory -----------------------------------------------------------------------------------------
 
-// Releases a workspace. May run on any thread; freeing may wait for the device, so the next call does it.
+// Drops a reference to a workspace. May run on any thread. Freeing may wait for the device, so the next operation does
+// that.
 static void release_workspace(struct vg_virtual_gpu *vgpu, struct manager_workspace *workspace)
 {
 	if (!workspace || atomic_fetch_sub(&workspace->references, 1) != 1)
@@ -25,7 +26,7 @@ static void free_unused(struct vg_virtual_gpu *vgpu)
 	vg_mutex_give(&vgpu->lock);
 	while (workspace) {
 		struct manager_workspace *next = workspace->next;
-		(void)memory_free(vgpu, workspace->address); // on failure, memory_end() frees it
+		(void)memory_free(vgpu, workspace->address); // if this fails, memory_end() frees the block
 		free(workspace);
 		workspace = next;
 	}
@@ -43,7 +44,7 @@ static struct manager_workspace *find_workspace(struct vg_virtual_gpu *vgpu, uns
 	return workspace;
 }
 
-// Replaces the stream's workspace. Returns false without memory.
+// Replaces the stream's workspace by a larger one. Returns false if out of memory.
 static bool install_workspace(struct vg_virtual_gpu *vgpu, unsigned stream, struct manager_workspace *workspace)
 {
 	vg_mutex_take(&vgpu->lock);
@@ -95,7 +96,7 @@ void operations_end(struct vg_virtual_gpu *vgpu)
 
 // ---- the manager's kernels and libraries ------------------------------------------------------------------------
 
-// Creates the set with the first operation, because loading libraries takes long.
+// Creates the set with the first operation, not with the manager, because loading libraries takes long.
 static enum vg_status get_operations(struct vg_manager *manager, struct operation_set **ret_set)
 {
 	enum vg_status status = VG_OK;
@@ -118,7 +119,7 @@ void operations_destroy(struct vg_manager *manager)
 struct operation_job {
 	struct vg_virtual_gpu *vgpu;
 	struct operation_plan *plan;
-	struct manager_workspace *workspace; // NULL: none needed
+	struct manager_workspace *workspace; // NULL: the operation needs none
 };
 
 static enum vg_status check_ranges(const struct operation_job *job)
@@ -132,7 +133,7 @@ static enum vg_status check_ranges(const struct operation_job *job)
 	return status;
 }
 
-// Checks again, because memory may have been freed while the operation was queued.
+// Check the ranges again, because memory may have been freed while the operation was queued.
 static enum vg_status run_job(void *user, struct vg_stream *stream, bool *ret_more)
 {
 	const struct operation_job *job = user;
@@ -151,7 +152,7 @@ static void free_job(void *user)
 	free(job);
 }
 
-// Submits a plan. Always consumes it.
+// Submits a plan to the unit. Consumes the plan, also on failure.
 static enum vg_status submit_plan(struct vg_virtual_gpu *vgpu, struct operation_plan *plan, const char *name,
 				  unsigned stream, struct vg_execution **ret_execution)
 {

@@ -1,16 +1,16 @@
-// Operations of virtual GPUs: turns plans into work of compute units. Any thread.
+// Runs operations of virtual GPUs: turns plans into work of compute units. Any thread.
 #pragma once
 #include "manager/manager.h"
 #include "operation/operation.h"
 
-// Scratch memory of a vGPU: one block for each virtual stream, whose operations use it one after the other.
+// Scratch memory of a vGPU: one block for each virtual stream. The stream's operations use it one after another.
 struct manager_workspace {
 	atomic_uint references;
 	vg_address address;
 	size_t size;
-	struct manager_workspace *next; // next unused one
+	struct manager_workspace *next; // next in the list of unused workspaces
 };
-// Frees all workspaces. The vGPU's unit is closed, and no call is inside.
+// Frees all workspaces. Call after the vGPU's unit is closed, with no call inside the gate.
 void operations_end(struct vg_virtual_gpu *vgpu);
 // Destroys the manager's kernels and libraries.
 void operations_destroy(struct vg_manager *manager);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The rounding of the driver's allocator (docs/hardware.md).
+// The driver's allocator rounds sizes up to this (docs/hardware.md).
 enum { STEP = 512 };
 static const size_t SMALL = 1 << 20, BLOCK = 2 << 20;
 
@@ -23,14 +23,14 @@ struct plain_block {
 };
 
 struct plain_memory {
-	struct vg_context *context;	   // a reference
-	struct vg_memory_resource *driver; // a reference
-	struct vg_stream *stream;	   // a reference to the per-thread default stream
+	struct vg_context *context;	   // owns a reference
+	struct vg_memory_resource *driver; // owns a reference
+	struct vg_stream *stream;	   // owns a reference to the per-thread default stream
 	struct space_budget budget;
 	const struct manager_budget *owner;
 	pthread_mutex_t lock;
 	pthread_cond_t unpinned;
-	struct plain_block **blocks; // by address
+	struct plain_block **blocks; // sorted by address
 	size_t count, capacity;
 	uint64_t bytes;
 };
@@ -122,7 +122,7 @@ static bool insert_block(struct plain_memory *memory, struct plain_block *block)
 	return fits;
 }
 
-// Removes a block from the list, after waiting until it is no longer pinned. Call with the lock.
+// Removes a block from the list when it is no longer pinned. Waits until then. Call with the lock held.
 static void remove_block(struct plain_memory *memory, struct plain_block *block)
 {
 	block->going = true;
@@ -232,8 +232,8 @@ enum vg_status plain_allocate(struct plain_memory *memory, size_t size, size_t a
 	return status;
 }
 
-// Zeroes a block after all work of the vGPU, so that the next owner reads zeros, and frees it. Frees it also if it
-// cannot be zeroed.
+// Zeroes and frees a block after all work of the vGPU, so that the next owner reads zeros. Frees the block even if
+// zeroing fails.
 static enum vg_status free_block(struct plain_memory *memory, struct plain_block *block)
 {
 	const struct vg_allocation *allocation = &block->allocation;

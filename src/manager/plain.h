@@ -1,5 +1,5 @@
-// Memory of a virtual GPU whose manager does not virtualize memory: allocations of the driver, charged, checked and
-// zeroed. Any thread.
+// Provides the memory of a virtual GPU whose manager does not virtualize memory: driver allocations that are charged,
+// checked and zeroed. Any thread.
 #pragma once
 #include "core/context.h"
 #include "manager/budget.h"
@@ -8,10 +8,11 @@
 struct plain_memory;
 struct plain_block;
 
-// Charges through `budget`, which lives longer. `owner` provides the name for messages.
+// Creates plain memory. Charges it to `budget`, which must live longer. `owner` provides the name for messages.
 enum vg_status plain_create(struct vg_context *context, const struct space_budget *budget,
 			    const struct manager_budget *owner, struct plain_memory **ret_memory);
-// plain_finish() frees all blocks and counts them; no call may be under way. plain_destroy() accepts NULL.
+// plain_finish() frees all blocks and counts them; call it when no other call is in progress. plain_destroy() accepts
+// NULL.
 enum vg_status plain_finish(struct plain_memory *memory, size_t *ret_blocks, uint64_t *ret_bytes);
 void plain_destroy(struct plain_memory *memory);
 
@@ -24,11 +25,11 @@ void plain_unpin(struct plain_memory *memory, struct plain_block *block);
 void plain_figures(struct plain_memory *memory, size_t *ret_blocks, uint64_t *ret_bytes);
 struct vg_context *plain_context(const struct plain_memory *memory);
 
-// Like the public functions of these names.
+// Copy like the public functions of these names.
 enum vg_status plain_write(struct plain_memory *memory, vg_address to, const void *from, size_t size);
 enum vg_status plain_read(struct plain_memory *memory, void *to, vg_address from, size_t size);
 enum vg_status plain_set(struct plain_memory *memory, vg_address to, int value, size_t size);
 enum vg_status plain_copy(struct plain_memory *memory, vg_address to, vg_address from, size_t size);
-// Copies between checked addresses of one or two contexts. INVALID (they overlap), DRIVER.
+// Copies between two addresses that were checked, in one or two contexts. INVALID (the ranges overlap), DRIVER.
 enum vg_status plain_copy_raw(struct vg_context *to_context, vg_address to, struct vg_context *from_context,
 			      vg_address from, size_t size);

@@ -8,7 +8,7 @@ static CUresult wait_for_copy(CUresult queued)
 	return queued ? queued : core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
 }
 
-// Fails if `host` is an address of the device. Pinned and managed memory are allowed. Call inside the context.
+// Fails if `host` is a device address. Pinned and managed memory are allowed. Call with the context current.
 static enum vg_status check_host(const void *host, const char *argument)
 {
 	CUdeviceptr address = (CUdeviceptr)(uintptr_t)host;
@@ -36,7 +36,7 @@ struct call {
 	enum access access;
 	vg_address address;
 	size_t size;
-	void *host; // const for a write
+	void *host; // a write does not change this memory
 	unsigned char value;
 };
 

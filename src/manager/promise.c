@@ -1,9 +1,9 @@
-// Reserved limits of all managers in this process, by device.
+// Sums the reserved limits of all managers in this process, for each device.
 #include "manager/manager.h"
 
 #include "core/device.h"
 
-enum { DEVICES = 64 }; // the most devices that a driver reports
+enum { DEVICES = 64 }; // the largest number of devices that a driver reports
 
 static struct vg_mutex lock;
 static uint64_t promised[DEVICES];

@@ -1,4 +1,4 @@
-// A manager's table of virtual GPUs, and the limits reserved for them.
+// Implements a manager's table of virtual GPUs, and reserves their limits.
 #include "manager/manager.h"
 
 #include "base/size.h"
@@ -17,7 +17,7 @@ static struct vg_virtual_gpu *find_vgpu(const struct vg_manager *manager, int id
 
 // ---- ids and limits ------------------------------------------------------------------------------------
 
-// Chooses the id, and the default name that follows from it.
+// Chooses the id, and a default name that contains the id.
 static enum vg_status choose_id(struct vg_virtual_gpu *vgpu)
 {
 	struct vg_manager *manager = vgpu->manager;
@@ -74,7 +74,7 @@ enum vg_status manager_promise(struct vg_virtual_gpu *vgpu, uint64_t before, uin
 }
 
 // ---- adding and removing ---------------------------------------------------------------------------------
-// Reserves an id and the limit, and links the vGPU into the table. Call with the manager's lock.
+// Reserves an id and the limit, and links the vGPU into the table. Call with the manager's lock held.
 static enum vg_status link_vgpu(struct vg_manager *manager, struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	struct vg_virtual_gpu **link = &manager->vgpus;

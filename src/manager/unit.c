@@ -3,8 +3,8 @@
 
 // ---- creation and close -----------------------------------------------------------------------------------
 
-// Returns an equal part of the unclaimed share for each vGPU that may still be created. Returns 0 if nothing is left:
-// the scheduler refuses that with the figures.
+// Divides the unclaimed share equally among the vGPUs that may still be created. Returns 0 if no share is left; the
+// scheduler then fails, with the figures in the error.
 static double compute_equal_share(struct vg_manager *manager)
 {
 	struct vg_compute_info info;
@@ -123,7 +123,7 @@ enum vg_status vg_virtual_gpu_sync_all(struct vg_virtual_gpu *vgpu, double timeo
 	return status ? status : manager_leave(vgpu, vg_compute_unit_sync_all(vgpu->unit, timeout_seconds));
 }
 
-// Makes a stream inactive. A submission meanwhile makes it active again.
+// Makes a stream inactive. A submission by another thread at the same time makes the stream active again.
 static enum vg_status release_stream(struct vg_virtual_gpu *vgpu, unsigned stream)
 {
 	bool active;
@@ -161,8 +161,8 @@ static double get_share(struct vg_virtual_gpu *vgpu)
 	return vg_compute_unit_info(vgpu->unit, &info) ? 0 : info.share;
 }
 
-// Sets the share or the number of units, whichever is not 0, and reports it to the daemon. If that fails, restores the
-// share.
+// Sets the share or the number of units, whichever is not 0, and reports the new share to the daemon. If reporting
+// fails, restores the old share.
 static enum vg_status change_share(struct vg_virtual_gpu *vgpu, double share, unsigned units)
 {
 	struct vg_kept_error kept;

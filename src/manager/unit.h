@@ -1,16 +1,17 @@
-// A virtual GPU's compute unit. Any thread; inside the vGPU's gate, except unit_begin() and unit_end().
+// Manages the compute unit of a virtual GPU. Any thread. Call inside the vGPU's gate, except unit_begin() and
+// unit_end().
 #pragma once
 #include "compute/compute.h"
 #include "manager/manager.h"
 
-// LIMIT, INVALID, CLOSED, NO_MEMORY, DRIVER.
+// Creates the unit. LIMIT, INVALID, CLOSED, NO_MEMORY, DRIVER.
 enum vg_status unit_begin(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *options);
-// Accepts no more work, cancels waiting work, and makes waiting calls return. BUSY as compute_shut(), without any
-// change. unit_end() waits until running work has ended.
+// unit_shut() accepts no more work, cancels waiting work, and makes waiting calls return. It fails with BUSY like
+// compute_shut(), without any change. unit_end() waits until running work has ended.
 enum vg_status unit_shut(struct vg_virtual_gpu *vgpu, const char *instead);
 void unit_end(struct vg_virtual_gpu *vgpu);
 
-// Begins and ends a submission to a stream; `status` is its result. The stream becomes active unless the submission
-// fails. Errors as vg_virtual_gpu_execute().
+// Begin and end a submission to a stream; `status` is the result of the submission. The stream becomes active unless
+// the submission fails. Same errors as vg_virtual_gpu_execute().
 enum vg_status unit_begin_submit(struct vg_virtual_gpu *vgpu, unsigned stream);
 enum vg_status unit_end_submit(struct vg_virtual_gpu *vgpu, unsigned stream, enum vg_status status);

@@ -1,5 +1,5 @@
-// The thread of a monitor or a balancer. Any number of other threads can stop it, but not the thread itself. Its lock
-// also protects the data of its owner.
+// Runs the thread of a monitor or a balancer. Several other threads may stop it at once; the thread cannot stop itself.
+// The worker's lock also protects data of the monitor or balancer.
 #pragma once
 #include "base/status.h"
 
@@ -10,20 +10,20 @@
 struct manager_worker {
 	pthread_t thread;
 	pthread_mutex_t lock;
-	pthread_cond_t wake;	// wakes the thread; monotonic clock
-	pthread_cond_t changed; // wakes other threads: their condition may hold, or the thread has ended
-	bool stopping;		// this and the next two: under the lock
+	pthread_cond_t wake;	// wakes the worker's thread; uses the monotonic clock
+	pthread_cond_t changed; // wakes other threads: a condition may hold now, or the worker's thread has ended
+	bool stopping;		// the lock protects this and the next two members
 	bool joining, gone;
 };
 void manager_worker_init(struct manager_worker *worker);
 // Starts the thread with all signals blocked. SYSTEM.
 enum vg_status manager_worker_start(struct manager_worker *worker, void *(*run)(void *argument), void *argument,
 				    const char *what);
-// Returns whether the caller is the thread. Call with the lock.
+// Returns whether the caller is the worker's thread. Call with the lock held.
 bool manager_worker_is_self(const struct manager_worker *worker);
-// Waits until the thread has ended. STATE: the caller is the thread.
+// Waits until the worker's thread has ended. STATE: the caller is that thread.
 enum vg_status manager_worker_stop(struct manager_worker *worker, const char *what);
-// Waits until the thread is woken, or until `when`. Call with the lock.
+// Waits until the worker's thread is woken, or until `when`. Call with the lock held.
 void manager_worker_sleep(struct manager_worker *worker, uint64_t when_ns);
 // Initializes a condition variable whose timed waits use the monotonic clock.
 void manager_condition_init(pthread_cond_t *condition);

@@ -1,4 +1,4 @@
-// Caches answers of a library's heuristics, by question. Any thread.
+// Caches answers of a library's heuristics by key (the description of an operation). Any thread.
 #pragma once
 #include "base/mutex.h"
 
@@ -8,7 +8,7 @@
 
 enum { CACHE_SLOTS = 256, CACHE_KEY = 128, CACHE_VALUE = 96 };
 
-// All zeros is an empty cache. A question replaces another one in the same slot.
+// A cache of all zeros is empty. A new key replaces the key with the same index.
 struct operation_cache {
 	struct vg_mutex lock;
 	struct {
@@ -17,7 +17,7 @@ struct operation_cache {
 	} slots[CACHE_SLOTS];
 };
 
-// Keys are compared byte by byte: padding must be zero.
+// Keys are compared byte by byte, so padding must be zero.
 bool operation_cache_find(struct operation_cache *cache, const void *key, size_t key_size, void *ret_value,
 			  size_t value_size);
 void operation_cache_keep(struct operation_cache *cache, const void *key, size_t key_size, const void *value,

@@ -1,6 +1,6 @@
 #include "operation/check.h"
 
-// Returns the number of positions along a side of the output; 0 if the filter does not fit.
+// Returns the number of output positions along one side; 0 if the filter does not fit.
 static uint64_t count_positions(uint64_t extent, uint64_t kernel, unsigned stride, unsigned padding, unsigned dilation)
 {
 	uint64_t padded = extent + 2 * (uint64_t)padding, reach = (kernel - 1) * dilation + 1;

@@ -31,7 +31,7 @@ static enum vg_status check_epilogue(const struct vg_matrix_multiply *d)
 	return VG_OK;
 }
 
-// Checks the distance between the matrices of two products, and computes how many elements all matrices span.
+// Checks the stride from one product's matrix to the next one's. Computes how many elements all the matrices span.
 static enum vg_status check_stride(const char *name, uint64_t rows, uint64_t columns, bool shared,
 				   const struct checked_multiply *c, int64_t *stride, uint64_t *ret_span)
 {

@@ -1,6 +1,6 @@
-// cuBLASLt's matrices are column-major: a row-major m x n matrix is a column-major n x m matrix. C = A * B becomes C' =
-// B' * A', so the operands are swapped and nothing is transposed. A bias by column of C is cuBLASLt's bias, by row of
-// C'.
+// Multiplies matrices with cuBLASLt, whose matrices are column-major. A row-major m x n matrix is a column-major n x m
+// matrix. C = A * B becomes C' = B' * A', so the operands are swapped and nothing is transposed. A bias for each column
+// of C becomes a bias for each row of C', the only form that cuBLASLt has.
 #include "operation/cublaslt.h"
 
 #include "operation/cache.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Recommended by NVIDIA for Hopper; an algorithm may need less.
+// NVIDIA recommends this size for Hopper; an algorithm may need less.
 #define MAX_WORKSPACE ((uint64_t)32 << 20)
 enum { CANDIDATES = 8, ALIGNMENT = 256 };
 #define NARROW_INPUTS                                                                         \
@@ -19,17 +19,17 @@ enum { CANDIDATES = 8, ALIGNMENT = 256 };
 
 struct cublaslt {
 	const struct vg_cublaslt *api;
-	cublasLtHandle_t handle; // for any thread
+	cublasLtHandle_t handle; // any thread may use the handle
 	struct operation_cache cache;
 };
 
-// All inputs to the choice of an algorithm; without padding.
+// The key of the cache: all inputs to the choice of an algorithm, without padding.
 struct question {
 	uint64_t m, n, k, batch;
 	int64_t stride_a, stride_b, stride_c;
 	uint32_t type, epilogue, no_tensor_cores, no_workspace, has_beta;
 	uint32_t align_a, align_b, align_c, align_bias;
-	uint32_t unused; // instead of padding
+	uint32_t unused; // keeps the structure free of padding
 };
 
 struct answer {
@@ -75,7 +75,7 @@ void cublaslt_destroy(struct cublaslt *cublaslt)
 	free(cublaslt);
 }
 
-// Returns an alignment that the matrices of all products have.
+// Returns an alignment that holds for the matrices of all products.
 static uint32_t compute_alignment(vg_address address, int64_t stride, const struct checked_multiply *checked)
 {
 	uint64_t bits = address | (checked->d.batch > 1 ? (uint64_t)stride * checked->type->bytes : 0);
@@ -161,7 +161,7 @@ static cublasStatus_t describe_all(const struct vg_cublaslt *api, struct cublasl
 	return r;
 }
 
-// Partial sums keep the compute type, so that results are rounded only once, at the end.
+// The reduction uses the compute type, so that results are rounded only once, at the end.
 static cublasStatus_t set_preferences(const struct vg_cublaslt *api, cublasLtMatmulPreferenceOpaque_t *preference,
 				      const struct question *q)
 {
@@ -208,7 +208,7 @@ static bool is_fma(uint64_t flags)
 	       !(flags & NARROW_INPUTS);
 }
 
-// Checks what an algorithm reports, because the heuristic may ignore the mask of preferences.
+// Checks what an algorithm reports about itself, because the heuristic may ignore the mask of preferences.
 static bool may_run(const struct vg_cublaslt *api, const cublasLtMatmulHeuristicResult_t *candidate,
 		    const struct question *q)
 {
@@ -280,14 +280,14 @@ int cublaslt_plan(struct cublaslt *cublaslt, struct operation_plan *plan, const 
 	const struct question question = make_question(checked, rules);
 	struct answer answer;
 
-	// Reports are not reliable for types of tensor cores: 13.1 has a tf32 algorithm that reports none, with 345
-	// TFLOP/s on an H200.
+	// For types of tensor cores the reports are not reliable: cuBLASLt 13.1 has a tf32 algorithm that reports no
+	// tensor cores, but reaches 345 TFLOP/s on an H200.
 	if (rules.no_tensor_cores && d->type != VG_F32 && d->type != VG_F64)
 		return 1;
-	// cuBLASLt's GELU of f64 is only as exact as that of f32.
+	// The GELU of cuBLASLt for f64 is only as exact as that for f32.
 	if (d->type == VG_F64 && (d->epilogue == VG_EPILOGUE_GELU || d->epilogue == VG_EPILOGUE_GELU_BIAS))
 		return 1;
-	// With alpha 0 it may still multiply, so that NaN remains NaN.
+	// With alpha 0, cuBLASLt may still multiply, so NaN inputs give NaN.
 	if (d->alpha == 0 || d->batch > INT32_MAX || describe_all(cublaslt->api, multiply, d, rules))
 		return 1;
 	if (!operation_cache_find(&cublaslt->cache, &question, sizeof question, &answer, sizeof answer)) {

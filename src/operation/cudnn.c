@@ -24,7 +24,7 @@ struct cudnn {
 	struct operation_cache cache;
 };
 
-// All inputs to the choice of an algorithm; without padding.
+// The key of the cache: all inputs to the choice of an algorithm, without padding.
 struct question {
 	uint32_t batch, in_channels, out_channels, height, width, kernel_height, kernel_width;
 	uint32_t stride[2], padding[2], dilation[2], groups, type, no_tensor_cores, no_workspace;
@@ -37,7 +37,8 @@ struct answer {
 };
 _Static_assert(sizeof(struct question) <= CACHE_KEY && sizeof(struct answer) <= CACHE_VALUE, "the cache holds them");
 
-// `math`: the most that is allowed. Only FMA_MATH never rounds f32 inputs.
+// For each element type, cuDNN's types and the most permissive math that is allowed. Only FMA_MATH never rounds f32
+// inputs.
 static const struct {
 	int type, sum, math;
 } types[] = {
@@ -126,7 +127,7 @@ static int describe_tensor(const struct vg_cudnn *api, void **tensor, int type, 
 	       api->cudnnSetTensor4dDescriptor(*tensor, VG_CUDNN_NCHW, type, (int)n, (int)c, (int)h, (int)w);
 }
 
-// Returns nonzero if cuDNN refuses the description.
+// Sets the descriptors. Returns nonzero if cuDNN rejects the description.
 static int create_descriptors(const struct vg_cudnn *api, struct cudnn_convolution *c,
 			      const struct checked_convolution *checked)
 {

@@ -1,4 +1,4 @@
-// Forward convolution by cuDNN. For this room only; any thread.
+// Computes forward convolutions with cuDNN. For this room only; any thread.
 #pragma once
 #include "operation/operation.h"
 
@@ -7,18 +7,18 @@
 struct checked_convolution;
 struct cudnn;
 
-// The parameters of a plan for cuDNN; NULL: not created.
+// The parameters of a plan for cuDNN. A NULL pointer: not created.
 struct cudnn_convolution {
-	void *input, *filter, *convolution, *output, *bias; // descriptors
+	void *input, *filter, *convolution, *output, *bias; // cuDNN's descriptors
 	int algorithm;
 	const void *address_input, *address_filter, *address_bias;
 	void *address_output;
-	int wide; // f64
+	int wide; // scalars are f64
 };
 
-// Returns 0, or 1 with a message.
+// Creates cuDNN's handle. Returns 0, or 1 with a message.
 int cudnn_create(struct cudnn **ret_cudnn, char *problem, size_t capacity);
 void cudnn_destroy(struct cudnn *cudnn);
-// Completes the plan. Returns 0, or 1 if cuDNN has no algorithm within the rules. Call in the set's context.
+// Completes the plan. Returns 0, or 1 if cuDNN has no algorithm within the rules. Call with the set's context current.
 int cudnn_plan(struct cudnn *cudnn, struct operation_plan *plan, const struct checked_convolution *checked,
 	       struct operation_rules rules);

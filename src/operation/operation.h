@@ -1,5 +1,5 @@
-// Operations on a stream of a device's primary context, for virtual GPUs. Any number of threads may use a set or a plan
-// at once. Nothing may use it when it is destroyed.
+// Runs operations on a stream of a device's primary context, for virtual GPUs. Any number of threads may use a set or a
+// plan at once. Destroy a set or a plan only when no thread uses it.
 #pragma once
 #include "virgate/context.h"
 #include "virgate/operation.h"
@@ -14,11 +14,11 @@ struct operation_plan;
 
 struct operation_rules {
 	bool no_tensor_cores, no_mixed_precision; // as in include/virgate/operation.h
-	bool no_workspace;			  // only algorithms without workspace
-	bool portable;				  // only this library's own kernels, which need no workspace
+	bool no_workspace;			  // use only algorithms without workspace
+	bool portable;				  // use only this library's own kernels, which need no workspace
 };
 
-// The memory that each run of a plan uses; `name` as in the description.
+// A range of memory that each run of a plan uses; `name` is the name in the description.
 struct operation_ranges {
 	struct {
 		vg_address address;
@@ -29,13 +29,13 @@ struct operation_ranges {
 	unsigned count;
 };
 
-// Loads this library's kernels, and retains the context. NVIDIA's libraries are loaded at their first use. INVALID,
-// CLOSED, NO_MEMORY, DRIVER.
+// Creates a set: loads this library's kernels, and retains the context. NVIDIA's libraries are loaded at their first
+// use. INVALID, CLOSED, NO_MEMORY, DRIVER.
 enum vg_status operation_set_create(struct vg_context *context, struct operation_set **ret_set);
-// Accepts NULL. All runs must have ended.
+// Destroys a set. Accepts NULL. All runs must have ended.
 void operation_set_destroy(struct operation_set *set);
-// Returns why a provider is not available, as a text that is valid as long as the set, or NULL if it is. Loads the
-// library if needed.
+// Returns NULL if a provider is available, otherwise a text that says why not. The text is valid as long as the set.
+// Loads the provider's library if needed.
 const char *operation_set_lacks(struct operation_set *set, enum operation_provider provider);
 
 // Checks a description, and chooses the algorithm. INVALID (the message names the field), UNSUPPORTED (not possible
@@ -49,12 +49,13 @@ enum vg_status operation_plan_activation(struct operation_set *set, const struct
 void operation_plan_destroy(struct operation_plan *plan);
 
 void operation_plan_ranges(const struct operation_plan *plan, struct operation_ranges *ret_ranges);
-// Returns how many bytes of device memory each run needs, at a multiple of 256; 0: none.
+// Returns how many bytes of device memory (workspace) each run needs, aligned to 256; 0: none.
 size_t operation_plan_workspace(const struct operation_plan *plan);
 enum operation_provider operation_plan_provider(const struct operation_plan *plan);
 // Returns the provider and its algorithm, such as "cuBLASLt, algorithm 66, tile 128x256".
 const char *operation_plan_says(const struct operation_plan *plan);
 
-// Submits the operation to a stream of the context or of a green context of its device, also during a capture, and does
-// not wait. The plan may be destroyed at once. INVALID (another device's stream, no workspace), CLOSED, DRIVER.
+// Submits the operation to a stream of the context, or of a green context of the same device, also during a capture.
+// Does not wait. The plan may be destroyed directly afterwards. INVALID (another device's stream, no workspace),
+// CLOSED, DRIVER.
 enum vg_status operation_plan_run(struct operation_plan *plan, struct vg_stream *stream, vg_address workspace);

@@ -32,7 +32,7 @@ static enum vg_status check_rules(const struct operation_type *type, struct oper
 	return VG_OK;
 }
 
-// Returns whether the provider is available. Enters the set's context then.
+// Returns whether the provider is available. If so, makes the set's context current.
 static bool enter_provider(struct operation_set *set, enum operation_provider provider, struct operation_rules rules,
 			   struct core_scope *scope)
 {

@@ -1,4 +1,4 @@
-// Plans and sets. For this room only.
+// Declares plans and sets. For this room only.
 #pragma once
 #include "core/context.h"
 #include "core/error.h"
@@ -13,14 +13,14 @@
 // Properties of an element type.
 struct operation_type {
 	const char *name;
-	unsigned bytes, kernels; // bytes of an element; `kernels`: index below OPERATION_KERNEL_TYPES
-	bool tensor_only, mixed; // computed by tensor cores only; sums are wider than the factors
+	unsigned bytes, kernels; // bytes of an element; `kernels`: index of the type's kernels
+	bool tensor_only, mixed; // only tensor cores compute this type; sums are wider than the factors
 };
 enum { OPERATION_KERNEL_TYPES = 4 };
 // Returns NULL for an invalid type.
 const struct operation_type *operation_type_of(enum vg_element_type type);
 
-// The launch of a kernel of this library.
+// The parameters for launching a kernel of this library.
 struct operation_launch {
 	struct vg_kernel *kernel; // owned by the set
 	unsigned blocks, threads;
@@ -38,10 +38,10 @@ struct operation_plan {
 	struct operation_ranges ranges;
 	size_t workspace;
 	char says[96];
-	// Runs the plan in the set's context. DRIVER.
+	// Runs the plan. Call with the set's context current. DRIVER.
 	enum vg_status (*run)(struct operation_plan *plan, CUstream stream, vg_address workspace);
-	void (*finish)(struct operation_plan *plan); // frees the provider's parts; NULL: none
-	union {					     // for the provider
+	void (*finish)(struct operation_plan *plan); // frees the parts that the provider added; may be NULL
+	union {					     // parameters for the provider
 		struct operation_launch launch;
 		struct cublaslt_multiply multiply;
 		struct cudnn_convolution convolution;
@@ -59,19 +59,19 @@ enum operation_kernel {
 };
 
 struct operation_set {
-	struct vg_context *context; // a reference
-	unsigned processors;	    // multiprocessors of the device
+	struct vg_context *context; // owns a reference
+	unsigned processors;	    // number of multiprocessors of the device
 	struct vg_object_code *multiply, *activation;
-	struct vg_kernel *kernels[KERNEL_COUNT][OPERATION_KERNEL_TYPES]; // NULL: does not exist
-	// NVIDIA's libraries: loaded once, under the lock, and not changed after that.
+	struct vg_kernel *kernels[KERNEL_COUNT][OPERATION_KERNEL_TYPES]; // NULL: no such kernel for the type
+	// NVIDIA's libraries. Each is loaded once, under the lock, and does not change after that.
 	struct vg_mutex lock;
 	bool tried[OPERATION_PORTABLE];
-	char lacks[OPERATION_PORTABLE][1000]; // why it is not available; "": it is
+	char lacks[OPERATION_PORTABLE][1000]; // why the provider is not available; "": it is available
 	struct cublaslt *cublaslt;
 	struct cudnn *cudnn;
 };
 
-// Validated descriptions with defaults filled in, and what follows from them.
+// Validated descriptions with defaults filled in, and values computed from them.
 struct checked_multiply {
 	struct vg_matrix_multiply d;
 	const struct operation_type *type;
@@ -95,7 +95,7 @@ enum vg_status operation_check_convolution(const struct vg_convolution *descript
 enum vg_status operation_check_activation(const struct vg_activation *description,
 					  struct checked_activation *ret_checked);
 
-// Plan with this library's kernels. Cannot fail.
+// Make a plan with this library's kernels. Cannot fail.
 void portable_multiply(struct operation_plan *plan, const struct checked_multiply *checked);
 void portable_convolution(struct operation_plan *plan, const struct checked_convolution *checked);
 void portable_activation(struct operation_plan *plan, const struct checked_activation *checked);

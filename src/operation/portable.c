@@ -1,4 +1,4 @@
-// Launches of this library's own kernels.
+// Launches this library's own kernels.
 #include "operation/plan.h"
 
 #include <stdio.h>
@@ -12,12 +12,12 @@ static uint64_t count_tiles(uint64_t m, uint64_t n, uint64_t batch, unsigned sid
 {
 	uint64_t tiles;
 
-	// On overflow, the number only has to exceed what can be launched.
+	// On overflow, any number above what can be launched will do.
 	return __builtin_mul_overflow(count_pieces(m, side) * count_pieces(n, side), batch, &tiles) ? UINT64_MAX
 												    : tiles;
 }
 
-// Limits the blocks of a launch. Each block loops over the pieces of work that are left.
+// Limits the number of blocks of a launch. Each block loops over its share of the work.
 static unsigned limit_blocks(uint64_t blocks)
 {
 	return blocks < INT32_MAX ? (unsigned)blocks : INT32_MAX;
@@ -45,7 +45,7 @@ static void set_launch(struct operation_plan *plan, const struct operation_type 
 		 (unsigned long long)plan->launch.blocks);
 }
 
-// Uses large tiles, which read less memory, if there is one for each multiprocessor.
+// Uses large tiles, which read less memory, if there are enough of them to occupy every multiprocessor.
 static void set_tiles(struct operation_plan *plan, const struct operation_type *type, enum operation_kernel small,
 		      uint64_t m, uint64_t n, uint64_t batch)
 {
@@ -109,7 +109,7 @@ void portable_convolution(struct operation_plan *plan, const struct checked_conv
 	};
 }
 
-// Returns the smallest power of two that is at least `value`, limited to `most`.
+// Returns the smallest power of two that is at least `value`, but at most `most`.
 static unsigned round_to_power(uint64_t value, unsigned most)
 {
 	unsigned power = 1;
@@ -123,8 +123,8 @@ static void plan_softmax(struct operation_plan *plan, const struct checked_activ
 {
 	const struct vg_activation *d = &checked->d;
 	uint64_t area = d->height * d->width;
-	// Adjacent positions are adjacent in memory, so a warp processes up to 32 of them. Each thread should have
-	// several channels of its own before it combines results with others.
+	// A warp processes up to 32 adjacent positions, which are adjacent in memory. Each thread should process
+	// several channels before it combines results with others.
 	unsigned lanes = round_to_power(count_pieces(d->channels, 8), ACTIVATION_THREADS / round_to_power(area, 32));
 	unsigned positions = ACTIVATION_THREADS / lanes;
 
@@ -140,7 +140,7 @@ void portable_activation(struct operation_plan *plan, const struct checked_activ
 	uint64_t count = d->batch * d->channels * d->height * d->width;
 	uint64_t vectors = count_pieces(count, ACTIVATION_BYTES / checked->type->bytes),
 		 blocks = count_pieces(vectors, ACTIVATION_THREADS);
-	uint64_t wave = (uint64_t)plan->set->processors * 16; // resident blocks, and some more for balance
+	uint64_t wave = (uint64_t)plan->set->processors * 16; // enough blocks to fill the device, and some more
 
 	if (d->kind == VG_ACTIVATION_SOFTMAX) {
 		plan_softmax(plan, checked);

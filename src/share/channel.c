@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "share/step.h"
 
-enum { MOST_AT_ONCE = 253 }; // descriptors that the kernel passes with one message
+enum { MOST_AT_ONCE = 253 }; // maximum number of descriptors that the kernel passes with one message
 
 enum vg_status share_channel_open(int socket, int timeout_ms, struct share_channel *ret_channel)
 {
@@ -60,7 +60,7 @@ static enum vg_status fail_gone(const struct share_channel *channel, size_t done
 		       "the other end closed the connection before it sent or took %s: did its program end?", what);
 }
 
-// Waits until the socket is ready. `done` of `size` bytes of `what` were sent or received.
+// Waits until the socket is ready. For the error message: `done` of `size` bytes of `what` were transferred so far.
 static enum vg_status wait_for_socket(const struct share_channel *channel, short events, size_t done, size_t size,
 				      const char *what)
 {
@@ -91,7 +91,7 @@ static enum vg_status wait_for_socket(const struct share_channel *channel, short
 
 // ---- sending --------------------------------------------------------------------------------------------
 
-// Skips the first `done` bytes of two parts. Returns the number of parts that are left.
+// Skips the first `done` bytes of a message in two parts. Returns the number of parts that are left.
 static unsigned skip_bytes(const struct iovec from[2], size_t done, struct iovec ret_to[2])
 {
 	unsigned parts = 0;
@@ -176,7 +176,7 @@ static void collect_rights(struct msghdr *message, struct share_rights *rights)
 	}
 }
 
-// Receives what one recvmsg() returns; 0 bytes: the peer closed the connection.
+// Receives the bytes of one recvmsg(). Returns 0 bytes if the peer closed the connection.
 static enum vg_status receive_some(const struct share_channel *channel, struct iovec *parts, size_t count, size_t done,
 				   size_t size, struct share_rights *rights, size_t *ret_got)
 {
@@ -207,7 +207,7 @@ static enum vg_status receive_some(const struct share_channel *channel, struct i
 	return VG_OK;
 }
 
-// Receives exactly `size` bytes of a stream, after `already` bytes of the same message.
+// Receives exactly `size` bytes of a stream socket. `already` bytes of the same message were received before.
 static enum vg_status receive_all(const struct share_channel *channel, void *bytes, size_t already, size_t size,
 				  struct share_rights *rights)
 {

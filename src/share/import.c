@@ -10,7 +10,7 @@
 #include "vram/trust.h"
 #include "vram/vram.h"
 
-// What an imported region needs to be freed. The mapping has a reference to its address range.
+// The objects that must be freed with an imported region. The mapping retains its address range.
 struct import {
 	struct vg_physical_memory *memory;
 	struct vg_mapping *mapping;
@@ -64,7 +64,7 @@ static enum vg_status check_request(const struct vg_vram *vram, const struct sha
 	return VG_OK;
 }
 
-// Returns whether the driver's error means that the peer's description is false, rather than a failure here.
+// Returns whether the driver's error means that the peer's description is wrong, and not that this process failed.
 static bool is_false_claim(enum vg_status status)
 {
 	static const CUresult blamed[] = {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_DEVICE,
@@ -76,7 +76,7 @@ static bool is_false_claim(enum vg_status status)
 	return false;
 }
 
-// Returns whether the descriptor is not one of exported memory; the driver may report that as CUDA_ERROR_UNKNOWN.
+// Returns whether the descriptor is not for exported memory. The driver may report that as CUDA_ERROR_UNKNOWN.
 static bool is_no_export(enum vg_status status)
 {
 	return is_false_claim(status) || (status == VG_DRIVER && vg_last_error()->code == CUDA_ERROR_UNKNOWN);
@@ -186,7 +186,7 @@ static enum vg_status import_range(struct vg_vram *vram, const struct share_rang
 	return status;
 }
 
-// Seals the region with the exporter's seal, and verifies it. Frees it on failure.
+// Seals the region with the exporter's seal, and verifies the seal. Frees the region on failure.
 static enum vg_status verify_region(struct vg_vram_handle handle, const struct share_range *range)
 {
 	struct vg_kept_error kept;

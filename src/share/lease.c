@@ -1,4 +1,4 @@
-// Leases: the right of a reader to one generation of a publication.
+// Implements leases: the right of a reader to one generation of a publication.
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static enum vg_status request_lease(struct vg_share_lease *lease, enum share_sta
 				    lease->writable ? "read-write" : "read");
 	json_t *reply;
 
-	if (request && link->generation) { // again, after the daemon was restarted
+	if (request && link->generation) { // the daemon was restarted: ask for the same generation again
 		json_object_set_new(request, "generation", json_integer((json_int_t)link->generation));
 		json_object_set_new(request, "ticket", json_string(link->ticket));
 	}
@@ -57,7 +57,7 @@ enum vg_status vg_share_open(struct vg_node *node, const char *name, const struc
 	CORE_OPTIONS(o, options);
 	enum vg_status status = vg_check_name(name);
 	if (status == VG_OK)
-		status = core_open(); // without a driver, the memory could not be used
+		status = core_open(); // load the driver first, because without it the memory could not be used
 	if (status)
 		return status;
 	struct vg_share_lease *lease = calloc(1, sizeof *lease);
@@ -99,7 +99,7 @@ int vg_share_lease_descriptor(const struct vg_share_lease *lease)
 	return lease ? lease->link.descriptor : -1;
 }
 
-// Requests the same lease from a restarted daemon. The ranges are not sent again.
+// Requests the same lease from a restarted daemon. The daemon does not send the ranges again.
 static void reopen_lease(struct vg_share_lease *lease)
 {
 	enum vg_status status = request_lease(lease, SHARE_NO_START);
@@ -126,7 +126,7 @@ enum vg_status vg_share_lease_look(struct vg_share_lease *lease, struct vg_publi
 	pthread_mutex_lock(&lease->lock);
 	share_link_drain(&lease->link);
 	if (lease->link.ended && !lease->lost) {
-		vg_error_keep(&kept); // a failure is a state here, not an error
+		vg_error_keep(&kept); // a failure changes the lease's state; it is no error here
 		reopen_lease(lease);
 		vg_error_restore(&kept);
 	}

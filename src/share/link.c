@@ -38,7 +38,8 @@ enum vg_status share_link_check_process(const struct share_link *link)
 }
 
 // Maps the page that came with a reply. Checks the file's type and size, since access to a truncated file would fault.
-// Replaces the old page at the same address, since another thread may be reading it; mostly it is the same file.
+// Replaces the old page at the same address, since another thread may be reading that page. Usually both are the same
+// file.
 static void map_page(struct share_link *link, int descriptor)
 {
 	void *before = (void *)link->page, *page = MAP_FAILED;
@@ -60,7 +61,7 @@ enum vg_status share_link_receive(struct share_link *link, json_t **ret_reply)
 		return vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for the daemon's answer");
 	do
 		r = vg_wire_receive(link->descriptor, message);
-	while (r == 0 && message->type == VG_WIRE_EVENT); // the page has the new state
+	while (r == 0 && message->type == VG_WIRE_EVENT); // skip events: the page has the new state anyway
 	if (r == 0 && message->type == VG_WIRE_REPLY)
 		reply = json_loads(message->text, JSON_REJECT_DUPLICATES, NULL);
 	for (unsigned i = 0; r == 0 && i < message->descriptor_count; i++) {
@@ -124,7 +125,7 @@ enum vg_status share_link_begin(struct share_link *link, enum share_start start,
 			close(descriptor);
 		return status;
 	}
-	if (link->descriptor >= 0) { // the program may poll that number
+	if (link->descriptor >= 0) { // keep the descriptor number, because the program may poll it
 		dup3(descriptor, link->descriptor, O_CLOEXEC);
 		close(descriptor);
 	} else {

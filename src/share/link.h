@@ -1,5 +1,5 @@
-// The connection to the broker that keeps a publication or a lease alive, and its page of shared state. One thread at a
-// time: the caller locks.
+// Keeps the connection to the broker on which a publication or a lease depends, and the page of shared state. One
+// thread at a time: the caller locks.
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -11,36 +11,36 @@
 struct share_link {
 	struct vg_node node; // a copy, since the program may close its node
 	int descriptor;
-	bool ended;    // the daemon ended, or closed the connection
-	pid_t process; // that created the link
+	bool ended;    // the daemon has ended, or has closed the connection
+	pid_t process; // the process that created the link
 	uint64_t generation;
-	const struct vg_wire_page *_Atomic page; // NULL: none yet
+	const struct vg_wire_page *_Atomic page; // NULL: not received yet
 	char name[VG_WIRE_NAME];
-	char id[2 * VG_PAGE_ID + 1], ticket[2 * 32 + 1]; // from the broker's replies
+	char id[2 * VG_PAGE_ID + 1], ticket[2 * 32 + 1]; // received from the broker
 };
 
-// Sets the fields; does not connect.
+// Initializes the fields; does not connect.
 void share_link_init(struct share_link *link, const struct vg_node *node, const char *name);
-// Shuts the connection down for all processes that have it open; in a forked child, only closes it.
+// Shuts the connection down for all processes that have it open. In a forked child, only closes the descriptor.
 void share_link_finish(struct share_link *link);
 
 enum share_start {
 	SHARE_NO_START,
-	SHARE_MAY_START, // a daemon, if none listens
+	SHARE_MAY_START, // start a daemon if none listens
 };
-// Connects, sends the request, and maps the page that comes with the reply. A new connection of a link gets the same
-// descriptor number. Consumes `request`; the reply is the caller's.
+// Connects, sends the request, and maps the page that comes with the reply. When a link connects again, the descriptor
+// number stays the same. Consumes `request`; the caller owns the reply.
 enum vg_status share_link_begin(struct share_link *link, enum share_start start, json_t *request, json_t **ret_reply);
 // Sends another request, and receives its reply.
 enum vg_status share_link_ask(struct share_link *link, json_t *request, json_t **ret_reply);
 // Receives a reply to data that the caller sent on `descriptor`.
 enum vg_status share_link_receive(struct share_link *link, json_t **ret_reply);
-// Reads the generation and the ticket of a reply that came with a page. A generation that is known already must be the
-// same: other threads may be reading it. PROTOCOL.
+// Reads the generation and the ticket from a reply that came with a page. If the generation is already known, it must
+// be the same, because other threads may be reading it. PROTOCOL.
 enum vg_status share_link_read_grant(struct share_link *link, const json_t *reply);
-// Reads and drops events of the broker, without waiting; sets `ended` if the connection was closed.
+// Reads and drops events of the broker, without waiting. Sets `ended` if the connection was closed.
 void share_link_drain(struct share_link *link);
-// Fills the view from the page.
+// Fills the program's view of the state from the page.
 void share_link_view(const struct share_link *link, struct vg_publication_view *ret_view);
-// Fails with STATE in a forked child.
+// Returns STATE in a forked child.
 enum vg_status share_link_check_process(const struct share_link *link);

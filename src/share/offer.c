@@ -102,8 +102,8 @@ static enum vg_status describe_region(struct vram_region *region, const struct v
 	CUresult r = core_enter(&scope, region->vram->context->handle);
 	if (r)
 		return core_driver_failed(r, "cuCtxPushCurrent", "%s", "");
-	// Earlier writes must be in memory before another process gets the region. Later writes see `shared`, and wait
-	// before they return.
+	// Earlier writes must have reached memory before another process gets the region. Later writes see `shared`,
+	// and finish before they return.
 	atomic_store(&region->shared, true);
 	enum vg_status status = vram_wait_for_writes(region);
 	if (status == VG_OK)
@@ -115,7 +115,7 @@ static enum vg_status describe_region(struct vram_region *region, const struct v
 	return VG_OK;
 }
 
-// Adds the range with a copy of the seal. Closes its descriptor on failure.
+// Adds the range to the offer, with a copy of the seal. Closes the descriptor on failure.
 static enum vg_status append_region(struct vg_share_offer *offer, struct share_range *range, const char *seal)
 {
 	enum vg_status status = VG_OK;

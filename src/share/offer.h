@@ -1,5 +1,5 @@
-// An offer: ranges of device memory with their descriptors. It does not change once it was sent or received; any thread
-// may read it then.
+// Declares an offer: ranges of device memory with their descriptors. An offer does not change after it was sent or
+// received; then any thread may read it.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@ struct share_range {
 	uint64_t bytes, mapped, granularity, generation, address;
 	uint8_t uuid[16];
 	bool writable;
-	char *seal;	// its text; NULL: no seal
+	char *seal;	// text of the seal; NULL: no seal
 	int descriptor; // owned by the offer
 };
 
@@ -21,12 +21,12 @@ struct vg_share_offer {
 	struct share_range *ranges;
 };
 
-// Adds a range. Consumes its seal and descriptor, also on failure. -ENOMEM; -E2BIG: the offer is full.
+// Adds a range. Consumes the seal and the descriptor, also on failure. -ENOMEM; -E2BIG: the offer is full.
 int share_offer_append(struct vg_share_offer *offer, const struct share_range *range);
 
-// Returns `otherwise` unless the range's seal is valid, and of that range. `ret_seal` may be NULL.
+// Returns `otherwise` unless the range has a valid seal that belongs to this range. `ret_seal` may be NULL.
 enum vg_status share_seal_check(const struct share_range *range, enum vg_status otherwise, struct vg_seal *ret_seal);
 
 enum { SHARE_UUID_TEXT = 41 };
-// Writes "GPU-…" for the 16 bytes of a UUID.
+// Writes a UUID of 16 bytes as "GPU-…".
 const char *share_uuid_text(const uint8_t uuid[16], char ret_text[SHARE_UUID_TEXT]);

@@ -10,9 +10,9 @@
 #include "virgate/broker.h"
 
 struct block {
-	json_t *reply; // owns the strings of the rows
+	json_t *reply; // owns the strings in the rows
 	struct vg_publication_info *rows;
-	struct vg_reader_info *readers; // of all rows
+	struct vg_reader_info *readers; // the readers of all rows
 	struct vg_publication_list list;
 };
 
@@ -39,7 +39,7 @@ static const char *read_row(const json_t *object, struct vg_publication_info *ro
 	row->name = vg_field_text(&fields, "name");
 	row->generation = vg_field_size(&fields, "generation");
 	row->state = vg_field_text(&fields, "state");
-	row->bytes = vg_field_known_size(&fields, "bytes", &known); // a lost publication lacks this and the next two
+	row->bytes = vg_field_known_size(&fields, "bytes", &known); // lost publications lack this and the next two
 	row->ranges = (unsigned)vg_field_known_size(&fields, "ranges", &known);
 	row->device = (int)vg_field_known_size(&fields, "device", &device_known);
 	row->device = device_known ? row->device : -1;

@@ -1,4 +1,4 @@
-// Publishes offers, and publishes them again after the daemon was restarted.
+// Publishes offers. Publishes them again after the daemon was restarted.
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 struct vg_publication {
 	pthread_mutex_t lock;
 	struct share_link link;
-	struct vg_share_offer *offer; // a copy with its own descriptors, to publish it again
+	struct vg_share_offer *offer; // copy with its own descriptors, to be published again if the daemon restarts
 	unsigned mode;
 	char *group; // NULL: none
 	bool withdrawn, lost;
@@ -87,14 +87,14 @@ static json_t *make_publish_request(const struct vg_publication *publication)
 
 	if (request && publication->group)
 		json_object_set_new(request, "group", json_string(publication->group));
-	if (request && link->generation) { // again, after the daemon was restarted
+	if (request && link->generation) { // the daemon was restarted: publish the same generation again
 		json_object_set_new(request, "generation", json_integer((json_int_t)link->generation));
 		json_object_set_new(request, "id", json_string(link->id));
 	}
 	return request;
 }
 
-// Sends name, rights and ranges. All that the broker can refuse, it refuses here.
+// Sends name, rights and ranges. If the broker rejects the publication, it does so in this step.
 static enum vg_status register_ranges(struct vg_publication *publication)
 {
 	struct share_link *link = &publication->link;
@@ -108,7 +108,7 @@ static enum vg_status register_ranges(struct vg_publication *publication)
 	status = vg_share_send(link->descriptor, publication->offer, NULL);
 	if (status && status != VG_SYSTEM)
 		return status;
-	status = share_link_receive(link, &reply); // after SYSTEM, it has the reason for the refusal
+	status = share_link_receive(link, &reply); // after SYSTEM, the reply says why
 	if (status == VG_OK)
 		json_decref(reply);
 	SHARE_STEP("registered");
@@ -203,7 +203,7 @@ enum vg_status vg_share_publish(struct vg_node *node, const char *name, const st
 
 // ---- afterwards ---------------------------------------------------------------------------------------------
 
-// Returns whether the publication was revoked. A restart of the daemon does not undo that.
+// Returns whether the publication was revoked. It stays revoked when the daemon restarts.
 static bool is_revoked(const struct share_link *link)
 {
 	const struct vg_wire_page *page = link->page;
@@ -211,7 +211,7 @@ static bool is_revoked(const struct share_link *link)
 	return page && page->asked >= link->generation && page->current != link->generation;
 }
 
-// Publishes the same generation with a restarted daemon. A permanent refusal makes the publication lost.
+// Publishes the same generation at a restarted daemon. If the daemon denies that permanently, the publication is lost.
 static void publish_again(struct vg_publication *publication)
 {
 	enum vg_status status = register_ranges(publication);
@@ -242,7 +242,7 @@ enum vg_status vg_publication_look(struct vg_publication *publication, struct vg
 	share_link_drain(&publication->link);
 	if (publication->link.ended && !publication->withdrawn && !publication->lost &&
 	    !is_revoked(&publication->link)) {
-		vg_error_keep(&kept); // a failure is a state here, not an error
+		vg_error_keep(&kept); // a failure changes the publication's state; it is no error here
 		publish_again(publication);
 		vg_error_restore(&kept);
 	}

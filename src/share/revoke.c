@@ -1,4 +1,5 @@
-// Revokes a publication: the daemon takes the steps, from a request to a kill, and this waits for the last one.
+// Revokes a publication. The daemon takes the steps, from asking the readers to killing them. This function waits for
+// the last step.
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 enum { MOST_SECONDS = 24 * 3600, KILL_SECONDS = 4 };
 
 struct block {
-	json_t *reply; // owns the strings of the report
+	json_t *reply; // owns the strings in the report
 	struct vg_revoke_holder *left;
 	struct vg_revoke_report report;
 };
@@ -83,7 +84,7 @@ enum vg_status vg_share_revoke(struct vg_node *node, const char *name, const str
 	if (!(o.deadline >= 0) || o.deadline > MOST_SECONDS)
 		return vg_fail(VG_INVALID, 0, "a deadline of %g s makes no sense: 0 to %d", o.deadline, MOST_SECONDS);
 	share_link_init(&link, node, name);
-	link.node.timeout += (unsigned)o.deadline + KILL_SECONDS + 1; // the reply comes after the last step
+	link.node.timeout += (unsigned)o.deadline + KILL_SECONDS + 1; // the daemon replies after the last step
 	status = share_link_begin(&link, SHARE_MAY_START,
 				  json_pack("{s:s, s:s, s:f, s:b}", "op", "revoke", "name", name, "deadline",
 					    o.deadline, "kill", o.kill != 0),

@@ -1,4 +1,4 @@
-// Sends an offer over a socket in packets, and receives one.
+// Sends an offer over a socket in packets, and receives an offer.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +120,7 @@ static enum vg_status unpack_ranges(const struct share_packet *packet, struct vg
 	return short_of_memory ? vg_fail(VG_NO_MEMORY, ENOMEM, "no memory for an offer") : VG_OK;
 }
 
-// Receives the next packet, checks that it follows those before it, and adds its ranges to the offer.
+// Receives the next packet, checks that it follows the previous one, and adds its ranges to the offer.
 static enum vg_status receive_next(const struct share_channel *channel, struct share_packet *packet,
 				   struct vg_share_offer *offer, uint32_t *total)
 {
@@ -170,7 +170,7 @@ enum vg_status vg_share_receive(int socket, const struct vg_share_socket_options
 
 	CORE_NEEDED(ret_offer);
 	CORE_OPTIONS(o, options);
-	enum vg_status status = core_open(); // check_kinds() needs to know which driver is used
+	enum vg_status status = core_open(); // check_kinds() must know which driver is used
 	if (status == VG_OK)
 		status = open_channel(socket, &o, &channel);
 	if (status)
