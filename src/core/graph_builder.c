@@ -245,7 +245,7 @@ void vg_graph_builder_destroy(struct vg_graph_builder *builder)
 	vg_graph_builder_close(builder);
 	vg_error_restore(&kept);
 	if (builder->origin == builder && builder->state == CORE_BUILDER_BUILDING)
-		finish_capture(builder, CORE_BUILDER_FAILED); // another thread owns the capture; it ends with the stream
+		finish_capture(builder, CORE_BUILDER_FAILED); // another thread's capture; it ends with the stream
 	core_object_release(&builder->object);
 }
 

@@ -1,4 +1,4 @@
-// Our own declarations of the functions of cuDNN 9 that are called, since its header is not part of the CUDA toolkit.
+// Declares the functions of cuDNN 9 that this library calls, since cuDNN's header is not part of the CUDA toolkit.
 // tests/driver compares the values if <cudnn.h> is installed. All handles and descriptors are pointers. Functions
 // return a status, 0 for success.
 #pragma once
@@ -8,7 +8,7 @@ enum { VG_CUDNN_FLOAT = 0, VG_CUDNN_DOUBLE = 1, VG_CUDNN_HALF = 2, VG_CUDNN_BFLO
 enum { VG_CUDNN_NCHW = 0 };
 enum { VG_CUDNN_CROSS_CORRELATION = 1 };
 enum { VG_CUDNN_DEFAULT_MATH = 0, VG_CUDNN_TENSOR_OP_MATH = 1, VG_CUDNN_FMA_MATH = 3 };
-// Algorithms up to DIRECT add the products; those from 4 on use Fourier transforms or Winograd's method.
+// Algorithms up to DIRECT sum the products directly. Algorithms from 4 on use Fourier transforms or Winograd's method.
 enum { VG_CUDNN_ALGORITHM_DIRECT = 3, VG_CUDNN_ALGORITHMS = 8 };
 
 struct vg_cudnn_algorithm {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Replaces entries of every type: on x86-64 the caller passes and removes the arguments, and all entries return a
+// Stands in for entries of any type: on x86-64 the caller passes and removes the arguments, and each entry returns a
 // CUresult.
 static CUresult return_not_supported(void)
 {

@@ -1,12 +1,12 @@
-// cuBLASLt and cuDNN as tables of typed functions, each loaded once per process. They contain a CUDA runtime, which
-// uses the thread's current context. Any thread.
+// Loads cuBLASLt and cuDNN as tables of typed functions, each once per process. Both contain a CUDA runtime, which uses
+// the thread's current context. Any thread.
 #pragma once
 #include <cublasLt.h>
 #include <stddef.h>
 
 #include "driver/cudnn_abi.h"
 
-// Every cuBLASLt of CUDA 12 has these; a library that lacks one is refused.
+// Every cuBLASLt of CUDA 12 has these functions; a library that lacks one is rejected.
 #define VG_CUBLASLT_CALLS(X)                                                                                           \
 	X(cublasLtGetVersion)                                                                                          \
 	X(cublasLtGetStatusName)                                                                                       \
@@ -26,7 +26,7 @@
 #define X(name) __typeof__(&name) name;
 struct vg_cublaslt {
 	VG_CUBLASLT_CALLS(X)
-	const char *path; // of the file
+	const char *path; // path of the library's file
 	int major, minor;
 };
 #undef X
@@ -41,8 +41,8 @@ struct vg_cudnn {
 };
 #undef X
 
-// Loads the file that VIRGATE_CUBLASLT (VIRGATE_CUDNN) names, or else the first suitable one of: the toolkits in
-// CUDA_HOME and CUDA_PATH, the dynamic linker's, the toolkit in /usr/local/cuda. Returns 0, or 1 with a sentence in
-// `problem`; the next call searches again.
+// Load a library. The first suitable file is used: the one that VIRGATE_CUBLASLT (VIRGATE_CUDNN) names, and no other;
+// else one in the toolkits at CUDA_HOME and CUDA_PATH, one that the dynamic linker finds, or one in the toolkit at
+// /usr/local/cuda. Return 0, or 1 with a sentence in `problem`; the next call then searches again.
 int vg_cublaslt_load(const struct vg_cublaslt **ret_cublaslt, char *problem, size_t capacity);
 int vg_cudnn_load(const struct vg_cudnn **ret_cudnn, char *problem, size_t capacity);

@@ -1,11 +1,11 @@
-// NVML as a table of typed functions. Any thread.
+// Loads NVML as a table of typed functions. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "abi/nvml_abi.h"
 
-// The entries that are called, by topic. One that the loaded library lacks returns NVML_ERROR_FUNCTION_NOT_FOUND.
+// The NVML functions in use, by topic. A function that the library lacks returns NVML_ERROR_FUNCTION_NOT_FOUND.
 #define VG_NVML_CALLS(X)                                                                                               \
 	X(nvmlInitWithFlags)                                                                                           \
 	X(nvmlShutdown)                                                                                                \
@@ -118,9 +118,9 @@ struct vg_nvml {
 	VG_NVML_CALLS(X)
 #undef X
 	bool simulated;
-	const char *(*sim_directory)(void); // of the simulated node; NULL: not the simulated NVML
+	const char *(*sim_directory)(void); // directory of the simulated node; NULL: NVML is not the simulated one
 };
 
-// Loads VIRGATE_NVML, or the simulator's library if VIRGATE_SIM is set, or libnvidia-ml.so.1, once per process. Calls
-// none of its functions. Returns 0, or 1 with a sentence in `problem`.
+// Loads VIRGATE_NVML, or the simulated NVML if VIRGATE_SIM is set, or libnvidia-ml.so.1, once per process. Calls none
+// of its functions. Returns 0, or 1 with a sentence in `problem`.
 int vg_nvml_load(const struct vg_nvml **ret_nvml, char *problem, size_t capacity);

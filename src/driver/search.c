@@ -21,7 +21,7 @@ struct search {
 	const struct tool *tool;
 	tool_fill *fill;
 	void *table;
-	char found[800]; // the unsuitable libraries that were found, with the reasons
+	char found[800]; // text with the unsuitable libraries that were found, and the reasons
 };
 
 __attribute__((format(printf, 2, 3))) static void note_unsuitable(struct search *search, const char *format, ...)
@@ -38,7 +38,7 @@ __attribute__((format(printf, 2, 3))) static void note_unsuitable(struct search 
 	va_end(arguments);
 }
 
-// Returns where the dynamic linker found the library; valid while it is open.
+// Returns the path where the dynamic linker found the library. The text is valid while the library is open.
 static const char *find_path(void *library, const struct tool *tool)
 {
 	struct link_map *map;
@@ -46,7 +46,7 @@ static const char *find_path(void *library, const struct tool *tool)
 	return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map->l_name[0] ? map->l_name : tool->files[0];
 }
 
-// Fills the table from a library. Returns false, and closes the library, if it is not suitable.
+// Fills the table from a library. If the library is not suitable, closes it and returns false.
 static bool try_library(struct search *search, void *library)
 {
 	const char *path = find_path(library, search->tool);
@@ -88,7 +88,7 @@ static bool search_linker(struct search *search)
 	return false;
 }
 
-// Opens the file that the user names, and searches no other one.
+// Opens the file that the user names, and tries no other file.
 static int open_named(struct search *search, const char *named, char *problem, size_t capacity)
 {
 	const struct tool *tool = search->tool;

@@ -15,8 +15,9 @@ static const struct tool nvjitlink_tool = {
 	"nvJitLink", "VIRGATE_NVJITLINK", "libnvjitlink-13-0", SINCE, {"libnvJitLink.so.13", "libnvJitLink.so.12"}};
 static const struct tool nvvm_tool = {"NVVM", "VIRGATE_NVVM", "libnvvm-13-0", SINCE, {"libnvvm.so.4"}};
 
-// Loads NVRTC's built-in functions from its directory. NVRTC itself opens them by name alone, when it compiles: they
-// are not found if the dynamic linker does not search that directory. If they are missing here, NVRTC reports it.
+// Loads NVRTC's built-in functions from NVRTC's directory. NVRTC opens that library by name alone when it compiles, and
+// does not find it if the dynamic linker does not search the directory. If the library is missing, NVRTC reports that
+// later.
 static void load_builtins(const struct vg_nvrtc *nvrtc)
 {
 	const char *slash = strrchr(nvrtc->path, '/');
@@ -27,7 +28,7 @@ static void load_builtins(const struct vg_nvrtc *nvrtc)
 		dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-// Fills the table, then evaluates `then`.
+// Fills the table; if that succeeds, evaluates `then`.
 #define FILL(tool, CALLS, version_call, integer, then)                                                                 \
 	static int fill_##tool(void *table_, const char *path, void *library, char *why, size_t capacity)              \
 	{                                                                                                              \
@@ -55,7 +56,7 @@ int vg_libdevice_find(const struct vg_nvvm *nvvm, char *ret_path, size_t path_ca
 {
 	static const char file[] = "libdevice/libdevice.10.bc";
 	const char *named = tool_setting("VIRGATE_LIBDEVICE"), *slash = strrchr(nvvm->path, '/');
-	char directory[LIBRARY_PATH]; // of NVVM: nvvm/lib64, or lib64 of a toolkit
+	char directory[LIBRARY_PATH]; // directory of NVVM's file: nvvm/lib64, or lib64 of a toolkit
 	const struct {
 		const char *root, *below;
 	} places[] = {{directory, "/../"},

@@ -1,11 +1,11 @@
-// NVRTC, nvJitLink and NVVM as tables of typed functions, each loaded once per process. Any thread.
+// Loads NVRTC, nvJitLink and NVVM as tables of typed functions, each once per process. Any thread.
 #pragma once
 #include <nvJitLink.h>
 #include <nvrtc.h>
 #include <nvvm.h>
 #include <stddef.h>
 
-// Every library of CUDA 12.8 or later has these; one that lacks an entry is refused.
+// Every library of CUDA 12.8 or later has these functions; a library that lacks one is rejected.
 #define VG_NVRTC_CALLS(X)                                                                                              \
 	X(nvrtcGetErrorString)                                                                                         \
 	X(nvrtcVersion)                                                                                                \
@@ -26,7 +26,7 @@
 	X(nvrtcSetPCHHeapSize)                                                                                         \
 	X(nvrtcGetPCHCreateStatus)
 
-// The names are without the toolkit's version, so that a later nvJitLink can be used, too.
+// The names have no toolkit version as a suffix, so that a later nvJitLink can be used too.
 #define VG_NVJITLINK_CALLS(X)                                                                                          \
 	X(nvJitLinkVersion)                                                                                            \
 	X(nvJitLinkCreate)                                                                                             \
@@ -60,7 +60,7 @@
 #define X(name) __typeof__(&name) name;
 struct vg_nvrtc {
 	VG_NVRTC_CALLS(X)
-	const char *path; // of the file
+	const char *path; // path of the library's file
 	int major, minor;
 };
 struct vg_nvjitlink {
@@ -75,9 +75,9 @@ struct vg_nvvm {
 };
 #undef X
 
-// Loads the file that VIRGATE_NVRTC (VIRGATE_NVJITLINK, VIRGATE_NVVM) names, or else the first suitable one of: the
-// toolkits in CUDA_HOME and CUDA_PATH, the dynamic linker's, the toolkit in /usr/local/cuda. Returns 0, or 1 with a
-// sentence in `problem`; the next call searches again.
+// Load a library. The first suitable file is used: the one that VIRGATE_NVRTC (VIRGATE_NVJITLINK, VIRGATE_NVVM) names,
+// and no other; else one in the toolkits at CUDA_HOME and CUDA_PATH, one that the dynamic linker finds, or one in the
+// toolkit at /usr/local/cuda. Return 0, or 1 with a sentence in `problem`; the next call then searches again.
 int vg_nvrtc_load(const struct vg_nvrtc **ret_nvrtc, char *problem, size_t capacity);
 int vg_nvjitlink_load(const struct vg_nvjitlink **ret_nvjitlink, char *problem, size_t capacity);
 int vg_nvvm_load(const struct vg_nvvm **ret_nvvm, char *problem, size_t capacity);

@@ -1,10 +1,10 @@
-// Activation functions: element-wise ones, and softmax over channels.
+// Computes activation functions: element-wise ones, and softmax over channels.
 #include "activation.h"
 #include "number.cuh"
 
 template <int KIND, typename W> INLINE W activate(W x, W alpha)
 {
-	switch (KIND) { // a NaN fails every comparison, so it stays a NaN
+	switch (KIND) { // comparisons with a NaN are false, so a NaN stays a NaN
 	case ACTIVATION_RELU:
 		return x <= 0 ? 0 : x;
 	case ACTIVATION_LEAKY_RELU:
@@ -22,7 +22,7 @@ template <int KIND, typename W> INLINE W activate(W x, W alpha)
 	}
 }
 
-// The elements that a thread loads or stores at once.
+// The elements that a thread loads or stores in one access.
 template <typename T> struct __align__(ACTIVATION_BYTES) vector {
 	T element[ACTIVATION_BYTES / sizeof(T)];
 };
@@ -67,12 +67,12 @@ template <typename T> INLINE void run_kind(const activation_parameters &p)
 	}
 }
 
-// The largest value so far, and the sum of exp(x - largest).
+// The state of a softmax: the largest value so far, and the sum of exp(x - largest).
 template <typename W> struct total {
 	W largest, sum;
 };
 
-// With a sum of 0, `largest` is not valid. A NaN stays a NaN.
+// Combines two states. If a sum is 0, its `largest` is not valid. A NaN stays a NaN.
 template <typename W> INLINE void add(total<W> &to, W largest, W sum)
 {
 	if (sum == 0)
@@ -89,7 +89,8 @@ template <typename T> INLINE void softmax(const softmax_parameters &p)
 {
 	typedef typename wide<T>::type W;
 	__shared__ W largest[ACTIVATION_THREADS], sums[ACTIVATION_THREADS];
-	// Neighbouring threads read neighbouring elements: positions, or channels if an image has one position.
+	// Neighbouring threads read neighbouring elements: neighbouring positions, or channels if an image has one
+	// position.
 	const uint32_t position = p.area == 1 ? threadIdx.x / p.lanes : threadIdx.x % p.positions;
 	const uint32_t lane = p.area == 1 ? threadIdx.x % p.lanes : threadIdx.x / p.positions;
 	const uint32_t mine_at = lane * p.positions + position;
@@ -105,7 +106,7 @@ template <typename T> INLINE void softmax(const softmax_parameters &p)
 		if (at < places)
 			for (uint64_t c = lane; c < p.channels; c += p.lanes) {
 				W x = widen(input[c * p.area]);
-				add(mine, x, x == none ? (W)0 : 1 + (x - x)); // NaN of infinity
+				add(mine, x, x == none ? (W)0 : 1 + (x - x)); // 1 + (x - x) is NaN if x is infinite
 			}
 		largest[mine_at] = mine.largest;
 		sums[mine_at] = mine.sum;

@@ -3,10 +3,10 @@
 #include <stdint.h>
 
 #define ACTIVATION_THREADS 256
-// Bytes that a thread of the element-wise kernels handles at once, if the addresses are aligned to them.
+// Number of bytes that a thread of an element-wise kernel handles at once, if the addresses are aligned to that number.
 #define ACTIVATION_BYTES 16
 
-// In the order of VG_ACTIVATION_LIST.
+// The functions, in the order of VG_ACTIVATION_LIST.
 enum activation_kind {
 	ACTIVATION_RELU,
 	ACTIVATION_LEAKY_RELU,
@@ -19,15 +19,15 @@ enum activation_kind {
 
 struct activation_parameters {
 	uint64_t input, output; // addresses
-	uint64_t count;		// of elements
+	uint64_t count;		// number of elements
 	double alpha;
 	uint32_t kind;
 };
 
-// Softmax: a block handles `positions` positions, of one or several images, with `lanes` threads for the channels of
-// each. Both are powers of two, and their product is ACTIVATION_THREADS.
+// Softmax. A block handles `positions` positions, of one or several images. `lanes` threads handle the channels of each
+// position. Both numbers are powers of two, and their product is ACTIVATION_THREADS.
 struct softmax_parameters {
 	uint64_t input, output;
-	uint64_t images, channels, area; // height * width
+	uint64_t images, channels, area; // `area`: height * width
 	uint32_t positions, lanes;
 };

@@ -1,19 +1,20 @@
-// BLAKE3's keyed hashes of many blocks of 2 MiB in one launch. The digest of a block depends only on its bytes.
+// Computes BLAKE3's keyed hashes of many 2 MiB blocks of memory in one launch. The digest depends only on a block's
+// bytes.
 #include "blocks.h"
 #include "hash.cuh"
 
 enum { GROUPS = BLOCKS_BYTES / HASH_CHUNK_BYTES / HASH_CHUNK_GROUP };
 
-// Variables of the module, so that they exist as soon as it is loaded.
+// These are variables of the module, so that they exist as soon as the module is loaded.
 __device__ uint64_t virgate_block_addresses[BLOCKS_MOST];
 __device__ hash_node virgate_block_digests[BLOCKS_MOST];
 
-// Launched with one thread block for each block. Each group of chunks is combined to a few nodes only, while all
-// threads have work. The nodes of all groups are combined at the end.
+// Hashes each block of memory with one thread block. First combines each group of chunks to a few nodes, as long as all
+// threads have work. At the end, combines the nodes of all groups.
 extern "C" __global__ void __launch_bounds__(HASH_CHUNK_GROUP, 5) virgate_hash_blocks(hash_parameters p)
 {
 	__shared__ uint32_t nodes[8][HASH_CHUNK_GROUP], kept[8][HASH_CHUNK_GROUP];
-	const uint32_t each = HASH_CHUNK_GROUP / GROUPS; // nodes that a group leaves
+	const uint32_t each = HASH_CHUNK_GROUP / GROUPS; // number of nodes that remain of a group
 	const uint8_t *block = (const uint8_t *)virgate_block_addresses[blockIdx.x];
 
 	for (uint32_t group = 0; group < GROUPS; group++) {

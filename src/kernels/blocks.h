@@ -2,5 +2,5 @@
 #pragma once
 #include "hash.h"
 
-#define BLOCKS_BYTES (2 << 20) // of a block
-#define BLOCKS_MOST 4096       // blocks of a launch
+#define BLOCKS_BYTES (2 << 20) // size of a block of memory
+#define BLOCKS_MOST 4096       // maximum number of blocks in a launch

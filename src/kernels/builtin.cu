@@ -45,7 +45,7 @@ struct maximum {
 	static const uint32_t neutral = 0xff800000; // -infinity
 };
 
-// Combines the values of all threads of the block, and returns the result in each of them.
+// Combines the values of all threads of the block. Returns the result in every thread.
 template <typename OPERATION> INLINE float combine(float mine)
 {
 	__shared__ float warps[32];
@@ -107,7 +107,7 @@ KERNEL vector_multiply(const float *a, const float *b, float *c, uint64_t n)
 KERNEL relu(const float *x, float *y, uint64_t n)
 {
 	EACH(i, n)
-		y[i] = x[i] < 0 ? 0 : x[i]; // NaN stays
+		y[i] = x[i] < 0 ? 0 : x[i]; // a NaN stays a NaN
 }
 
 KERNEL transpose(const float *x, float *y, uint64_t rows, uint64_t columns)
@@ -150,7 +150,7 @@ KERNEL dot(const float *x, const float *y, float *sum, uint64_t n)
 		atomicAdd(sum, mine);
 }
 
-// A block computes a row.
+// Each thread block computes one row.
 KERNEL softmax(const float *x, float *y, uint64_t rows, uint64_t columns)
 {
 	for (uint64_t row = block_index(); row < rows; row += block_count()) {

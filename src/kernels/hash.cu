@@ -1,5 +1,5 @@
-// BLAKE3's keyed hash of device memory. Each thread hashes a chunk, 64 bytes at a time. Neighbours are combined level
-// by level (hash.cuh).
+// Computes BLAKE3's keyed hash of device memory. Each thread hashes a chunk, 64 bytes at a time. Then neighbouring
+// nodes of the tree are combined, level by level (hash.cuh).
 #include "hash.cuh"
 
 // Hashes `size` bytes, which begin with chunk number `first`. A single block writes one node. Several blocks write one
@@ -27,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(HASH_CHUNK_GROUP)
 	reduce<HASH_CHUNK_GROUP>(nodes, count, gridDim.x == 1 ? 1 : kept, p, root, ret_nodes);
 }
 
-// Combines `total` nodes; each block writes one.
+// Combines `total` nodes; each thread block writes one node.
 extern "C" __global__ void __launch_bounds__(HASH_NODE_GROUP / 2)
 	virgate_hash_nodes(const hash_node *from, uint64_t total, hash_parameters p, hash_node *ret_nodes)
 {

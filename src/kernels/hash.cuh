@@ -1,6 +1,6 @@
-// BLAKE3's keyed hash, for kernels (https://github.com/BLAKE3-team/BLAKE3-specs): chunks of 1 KiB, one for each thread,
-// and the tree above them, level by level. An odd node at the end moves up unchanged. That gives the tree of the
-// specification, whose left subtrees have the largest power of two of chunks.
+// Computes BLAKE3's keyed hash (https://github.com/BLAKE3-team/BLAKE3-specs). Each thread hashes a chunk of 1 KiB. Then
+// the tree above the chunks is computed level by level. An odd node at the end of a level moves up unchanged. That
+// gives the tree of the specification, in which a left subtree has the largest possible power of two of chunks.
 #pragma once
 #include "hash.h"
 
@@ -18,9 +18,9 @@ template <int BITS> INLINE uint32_t rotate_right(uint32_t x)
 	return __funnelshift_r(x, x, BITS);
 }
 
-// Computes a + b + x on the multiplier, because the integer pipe limits the speed and the multiplier's pipe is idle.
-// Measured on an H200: an eighth more bytes per second. `one` is 1, but unknown to the compiler, which would otherwise
-// add.
+// Computes a + b + x on the multiplier: the integer pipe limits the speed, and the multiplier's pipe is idle. On an
+// H200 this hashes an eighth more bytes per second. `one` is 1, but the compiler does not know that: otherwise it would
+// use additions.
 INLINE uint32_t add(uint32_t a, uint32_t b, uint32_t x, uint32_t one)
 {
 	uint32_t sum;
@@ -117,9 +117,9 @@ INLINE void hash_chunk(uint32_t h[8], const uint8_t *chunk, uint32_t bytes, uint
 	} while (bytes);
 }
 
-// Combines `count` nodes in shared memory (by word) level by level, as many levels as reduce GROUP nodes to `keep`.
-// Returns how many nodes are left. All threads of the block call it, at least one for each two nodes. `root` is ROOT if
-// these are all nodes of the tree.
+// Combines `count` nodes in shared memory (stored word by word), level by level. Stops after as many levels as reduce
+// GROUP nodes to `keep`. Returns how many nodes remain. All threads of the block must call this, with at least one
+// thread for every two nodes. `root` is ROOT if these are all nodes of the tree.
 template <int GROUP>
 INLINE uint32_t combine(uint32_t nodes[8][GROUP], uint32_t count, uint32_t keep, const hash_parameters &p,
 			uint32_t root)
@@ -153,7 +153,7 @@ INLINE uint32_t combine(uint32_t nodes[8][GROUP], uint32_t count, uint32_t keep,
 	return count;
 }
 
-// Combines nodes in the same way, and stores the remaining ones.
+// Combines nodes like combine(), and stores the remaining nodes.
 template <int GROUP>
 INLINE void reduce(uint32_t nodes[8][GROUP], uint32_t count, uint32_t keep, const hash_parameters &p, uint32_t root,
 		   hash_node *ret_nodes)

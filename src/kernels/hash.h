@@ -3,8 +3,8 @@
 #include <stdint.h>
 
 #define HASH_CHUNK_BYTES 1024
-// A block of virgate_hash_chunks has a thread for each of its chunks, and writes a node for each eight of them. A block
-// of virgate_hash_nodes has half as many threads as nodes, and writes one node.
+// A thread block of virgate_hash_chunks has one thread for each chunk, and writes one node for every eight chunks. A
+// thread block of virgate_hash_nodes has half as many threads as nodes, and writes one node.
 #define HASH_CHUNK_GROUP 256
 #define HASH_CHUNKS_PER_NODE 8
 #define HASH_NODE_GROUP 512
@@ -12,7 +12,7 @@
 struct hash_parameters {
 	uint32_t key[8];
 	uint32_t one;  // 1, unknown to the compiler: see add() in hash.cuh
-	uint32_t root; // not 0: the node of a single block is the root
+	uint32_t root; // not 0: the node of a single thread block is the root
 };
 
 // A chaining value: the hash of a subtree. The root's bytes are the hash.

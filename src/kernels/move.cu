@@ -1,12 +1,12 @@
 // Copies or compares a list of pieces of device memory in one launch. The list may be in page-locked host memory.
 #include "move.h"
 
-enum { VECTORS = 4 }; // that a thread loads at once
-enum { WORDS = 3 };   // of a struct move_piece, each read by another thread
+enum { VECTORS = 4 }; // number of vectors that a thread loads at once
+enum { WORDS = 3 };   // number of words of a struct move_piece, each read by another thread
 
 #define INLINE static __device__ __forceinline__
 
-// The vectors of a thread are MOVE_THREADS apart, so that those of a warp are neighbours.
+// The vectors of one thread are MOVE_THREADS apart, so that the threads of a warp access neighbouring vectors.
 INLINE void copy(const struct move_piece *piece)
 {
 	const uint4 *from = (const uint4 *)piece->from;
@@ -32,7 +32,7 @@ INLINE uint32_t differ(uint4 a, uint4 b)
 	return (a.x ^ b.x) | (a.y ^ b.y) | (a.z ^ b.z) | (a.w ^ b.w);
 }
 
-// Returns nonzero if a vector of this thread differs.
+// Compares the piece. Returns nonzero if a vector of this thread differs.
 INLINE uint32_t compare(const struct move_piece *piece)
 {
 	const uint4 *from = (const uint4 *)piece->from, *to = (const uint4 *)piece->to;
@@ -55,7 +55,8 @@ INLINE uint32_t compare(const struct move_piece *piece)
 	return found;
 }
 
-// Loads the block's piece into shared memory, so that it crosses the bus once and not once for each warp.
+// Loads the description of the block's piece into shared memory, so that it crosses the bus once, not once for each
+// warp.
 INLINE const struct move_piece *load_piece(const struct move_piece *pieces)
 {
 	__shared__ struct move_piece piece;
@@ -66,13 +67,13 @@ INLINE const struct move_piece *load_piece(const struct move_piece *pieces)
 	return &piece;
 }
 
-// Both kernels are launched with one block for each piece.
+// Launch both kernels with one thread block for each piece.
 extern "C" __global__ void __launch_bounds__(MOVE_THREADS) virgate_move(const struct move_piece *pieces)
 {
 	copy(load_piece(pieces));
 }
 
-// Sets different[i] to 1 if piece i differs, and does not write it otherwise.
+// Sets different[i] to 1 if piece i differs; otherwise does not write it.
 extern "C" __global__ void __launch_bounds__(MOVE_THREADS)
 	virgate_compare(const struct move_piece *pieces, uint32_t *different)
 {

@@ -1,9 +1,10 @@
-// C = epilogue(alpha * A * B + beta * C) by tiles in shared memory, and convolutions as such products. Each thread adds
-// up a square of the tile in registers while the next slices of A and B are being loaded.
+// Computes C = epilogue(alpha * A * B + beta * C) by tiles in shared memory, and convolutions as such products. Each
+// thread sums a square of the tile in registers, while the next slices of A and B are being loaded.
 #include "multiply.h"
 #include "number.cuh"
 
-// The depth of a slice, and threads along a tile's side: equal, because results pass through a slice of B.
+// The depth of a slice, and the number of threads along a tile's side. Equal, because results pass through a slice of
+// B.
 enum { DEPTH = 16, SIDE = 16 };
 
 template <typename W> struct __align__(16) four {
@@ -22,7 +23,7 @@ template <int TILE> INLINE tile_position find_tile(uint64_t tile, uint64_t m, ui
 	return {tile / (across * down), tile / across % down * TILE, tile % across * TILE};
 }
 
-// B as a matrix in memory. A thread reads only one column.
+// A matrix B in memory. A thread reads one column only.
 template <typename T> struct matrix {
 	const T *column;
 	uint64_t n, k;
@@ -50,12 +51,12 @@ template <typename T> struct matrix {
 	}
 };
 
-// B of a convolution: a column is a position of the output, a row a weight of the filter.
+// The matrix B of a convolution: a column is a position of the output, a row is a weight of the filter.
 template <typename T> struct image {
-	const T *input; // of the group's first channel
+	const T *input; // input of the group's first channel
 	const convolve_parameters &p;
 	uint32_t k;
-	int64_t y, x; // of the filter's first weight
+	int64_t y, x; // position of the filter's first weight
 
 	INLINE image make(const convolve_parameters &p, uint64_t product, uint64_t column)
 	{
@@ -89,7 +90,7 @@ template <typename T> struct image {
 	}
 };
 
-// Stores one element.
+// Stores one element of C.
 template <typename T, typename W>
 INLINE void finish(const multiply_result &result, T *c, const T *bias, W alpha, W beta, W sum)
 {
@@ -106,7 +107,7 @@ INLINE void finish(const multiply_result &result, T *c, const T *bias, W alpha, 
 	narrow(value, *c);
 }
 
-// Loads and converts a thread's elements of the next slices; they are zero outside the matrices.
+// Loads and converts a thread's elements of the next slices. Elements outside the matrices are zero.
 template <typename T, int EACH, int A_STEP, int B_STEP, typename SOURCE, typename W>
 INLINE void fetch(const T *a, int a_rows, bool a_here, uint64_t k, const SOURCE &b, uint64_t b_row, W next_a[EACH],
 		  W next_b[EACH])
@@ -119,8 +120,8 @@ INLINE void fetch(const T *a, int a_rows, bool a_here, uint64_t k, const SOURCE 
 	}
 }
 
-// MICRO: the side of a thread's square, in pieces of 4 that are 4 * SIDE apart, so that neighbouring threads read
-// neighbouring words of shared memory. SOURCE finds A and the bias, and reads B.
+// MICRO is the side of a thread's square, in pieces of 4 elements. The pieces are 4 * SIDE apart, so that neighbouring
+// threads read neighbouring words of shared memory. SOURCE locates A and the bias, and reads B.
 template <typename T, int MICRO, typename SOURCE, typename PARAMETERS> INLINE void multiply(const PARAMETERS &p)
 {
 	typedef typename wide<T>::type W;
@@ -173,8 +174,8 @@ template <typename T, int MICRO, typename SOURCE, typename PARAMETERS> INLINE vo
 		}
 		T *c = (T *)p.result.c + at.product * p.result.stride;
 		const T *bias = (const T *)p.result.bias;
-		// Stores through shared memory, one row of each thread at a time, so that neighbouring threads store
-		// neighbouring elements.
+		// Stores the results through shared memory, one row of each thread at a time, so that neighbouring
+		// threads write neighbouring elements.
 #pragma unroll
 		for (int i = 0; i < MICRO; i++) {
 #pragma unroll

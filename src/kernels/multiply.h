@@ -3,16 +3,16 @@
 #include <stdint.h>
 
 #define MULTIPLY_THREADS 256
-// Rows and columns of the tiles of a block, in the kernels named _small and _large.
+// Rows and columns of a thread block's tile, in the kernels named _small and _large.
 #define MULTIPLY_SMALL 64
 #define MULTIPLY_LARGE 128
 
 enum multiply_epilogue { MULTIPLY_PLAIN, MULTIPLY_RELU, MULTIPLY_GELU };
 
-// How the sums are stored. Strides are in elements.
+// How to store the sums. Strides are in elements.
 struct multiply_result {
-	uint64_t c, bias; // addresses; bias 0: none. One value for each row of a convolution, otherwise for each column
-	uint64_t stride;  // from one product's C to the next one's
+	uint64_t c, bias; // addresses; bias 0: none. One bias for each row (convolution) or each column
+	uint64_t stride;  // distance from one product's C to the next one's
 	double alpha, beta;
 	uint32_t epilogue; // enum multiply_epilogue
 };
@@ -24,12 +24,12 @@ struct multiply_parameters {
 	struct multiply_result result;
 };
 
-// A convolution is a product for each image and group: m output channels of the group, n positions of the output, k
-// weights of a filter; A are the filters and B is read from the image as it is needed.
+// A convolution is one product for each image and group: m output channels of the group, n positions of the output, k
+// weights of a filter. A contains the filters. B is read from the image as it is needed.
 struct convolve_parameters {
-	uint64_t m, n, k, batch; // batch: images * groups
+	uint64_t m, n, k, batch; // `batch`: images * groups
 	uint64_t filter, input;	 // addresses
-	uint32_t groups, channels; // of a group
+	uint32_t groups, channels; // `channels`: number of channels of a group
 	uint32_t height, width, kernel_height, kernel_width, output_width;
 	uint32_t stride[2], padding[2], dilation[2];
 	struct multiply_result result;

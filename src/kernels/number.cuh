@@ -1,5 +1,6 @@
-// Number types in memory, and the wider types for computing. f16 and bf16 are plain bits, so that no header of the
-// toolkit is needed. bf16 is converted with integers, because not every architecture has instructions for it.
+// Defines number types in memory, and the wider types for computing. f16 and bf16 are stored as plain bits, so that no
+// header of the toolkit is needed. bf16 is converted with integer instructions, because not every architecture has
+// instructions for it.
 #pragma once
 #include <stdint.h>
 
@@ -50,7 +51,7 @@ INLINE void narrow(float x, f16 &ret)
 	asm("cvt.rn.f16.f32 %0, %1;" : "=h"(ret.bits) : "f"(x));
 }
 
-// Rounds to nearest, ties to even; a NaN keeps its sign.
+// Rounds to nearest, ties to even. A NaN keeps its sign.
 INLINE void narrow(float x, bf16 &ret)
 {
 	uint32_t bits = __float_as_uint(x), nan = (bits & 0x7fffffff) > 0x7f800000;
@@ -81,7 +82,7 @@ template <typename W> INLINE W sigmoid(W x)
 	return 1 / (1 + exponential(-x));
 }
 
-// Returns x times sigmoid(at). It is 0 if sigmoid(at) is 0, even if x is infinite.
+// Returns x * sigmoid(at). Returns 0 if sigmoid(at) is 0, even if x is infinite.
 template <typename W> INLINE W times_sigmoid(W x, W at)
 {
 	W factor = sigmoid(at);
@@ -89,7 +90,7 @@ template <typename W> INLINE W times_sigmoid(W x, W at)
 	return factor == 0 ? 0 : x * factor;
 }
 
-// The approximation with tanh. (1 + tanh(u)) / 2 is computed as sigmoid(2 u), which does not cancel for negative u.
+// GELU's approximation with tanh. Computes (1 + tanh(u)) / 2 as sigmoid(2 u), which loses no digits for negative u.
 template <typename W> INLINE W gelu(W x)
 {
 	return times_sigmoid(x, (W)1.5957691216057308 * x * (1 + (W)0.044715 * x * x));

@@ -1,13 +1,14 @@
-// Host access to the contents of blocks. All work runs synchronously on the per-thread default stream: it waits for the
-// legacy stream, and other threads' streams do not wait for it. A chunk with `holds` is neither unmapped nor moved.
+// Copies between the host and the contents of blocks. All work runs synchronously on the per-thread default stream.
+// That stream waits for the legacy stream, and other threads' streams do not wait for it. A chunk whose `holds` is not
+// 0 is neither unmapped nor moved.
 #include "space/memory.h"
 
-// A part of a block.
+// A part of a block, inside one chunk.
 struct part {
 	struct vg_memory_space *space;
 	CUdeviceptr address;
 	size_t size;
-	const char *what; // name of the address argument
+	const char *what; // name of the address argument, for errors
 	struct space_chunk *chunk;
 	size_t offset; // within the chunk
 };
@@ -71,7 +72,7 @@ static void release_part(struct part *part, bool done, bool written)
 
 // ---- the program's memory ---------------------------------------------------------------------------
 
-// Returns whether `address` is device memory. The driver knows all of that, but of host memory only what is registered.
+// Returns whether `address` is device memory. The driver knows all device memory, but only registered host memory.
 static bool is_device(struct vg_memory_space *space, CUdeviceptr address)
 {
 	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED};
@@ -107,7 +108,7 @@ struct work {
 	CUdeviceptr to, from;
 	void *host;
 	unsigned char value;
-	CUcontext there; // for PEER: the context of `from`
+	CUcontext there; // for a copy from another device: the context of `from`
 };
 
 static CUresult queue_work(const struct work *work, struct vg_memory_space *space, size_t size)
@@ -140,7 +141,7 @@ static enum vg_status run_work(const struct work *work, struct vg_memory_space *
 		return core_driver_failed(r, "cuCtxPushCurrent", "%s", "");
 	CORE_RELAXED relaxed = core_relax();
 	r = queue_work(work, space, size);
-	// also after a failure, for work that was submitted
+	// also after a failure, because work may have been submitted
 	CUresult end = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
 	r = r ? r : end;
 	return r ? core_driver_failed(r, calls[work->kind], "%zu bytes", size) : VG_OK;
@@ -225,7 +226,7 @@ enum vg_status vg_memory_space_copy(struct vg_memory_space *space, vg_address to
 		      : run_on_parts(&to_part, &from_part, &(struct work){.kind = COPY, .to = to, .from = from});
 }
 
-// Waits for the legacy stream of the other device, because streams of two devices do not wait for each other.
+// Wait for the other device's legacy stream, because streams of two devices do not wait for each other.
 static enum vg_status wait_for_device(struct vg_memory_space *space)
 {
 	CORE_SCOPE scope = {false};

@@ -1,4 +1,4 @@
-// Pages of addresses. Each page points to its chunk, so that a search for free pages steps from chunk to chunk.
+// Manages pages of addresses. Each page points to its chunk, so a search for free pages skips whole chunks.
 #include "space/memory.h"
 
 #include "base/size.h"
@@ -10,7 +10,7 @@ static size_t get_chunk_end(const struct space_chunk *chunk)
 	return chunk->first + chunk->pages;
 }
 
-// Returns the first page from `at` with an aligned address. Every page suits an alignment of a page or less.
+// Returns the first page from `at` on whose address is aligned. Any page is aligned to the size of a page or less.
 static size_t align_page(const struct vg_memory_space *space, const struct space_range *range, size_t at,
 			 size_t alignment)
 {
@@ -19,7 +19,7 @@ static size_t align_page(const struct vg_memory_space *space, const struct space
 	return at;
 }
 
-// Returns the first page of a free row, or range->pages.
+// Returns the first page of a free row of pages, or range->pages if there is no such row.
 static size_t find_row(const struct vg_memory_space *space, const struct space_range *range, size_t pages,
 		       size_t alignment)
 {
@@ -95,7 +95,8 @@ static enum vg_status create_range(struct vg_memory_space *space, size_t pages, 
 	return VG_OK;
 }
 
-// Returns how many pages to reserve within the limits of addresses and ranges, or 0 if `pages` exceeds them.
+// Returns how many pages to reserve within the limits of addresses and ranges. Returns 0 if `pages` exceeds these
+// limits.
 static size_t compute_reserve(struct vg_memory_space *space, size_t pages)
 {
 	pthread_mutex_lock(&space->lock);
@@ -129,7 +130,7 @@ enum vg_status space_reserve(struct vg_memory_space *space, size_t pages, size_t
 		enum vg_status status = create_range(space, reserve, alignment, &range);
 		if (status || append_range(space, range))
 			return status;
-		destroy_range(range); // another thread appended a range meanwhile
+		destroy_range(range); // another thread has appended a range meanwhile, so this one is not needed
 	}
 	return vg_fail(VG_LIMIT, 0,
 		       "no %zu pages of addresses are free in a row: there are %zu in all; raise max_pages, or free "

@@ -6,7 +6,7 @@ static const size_t max_alignment = (size_t)1 << 30, max_size = (size_t)1 << 60;
 struct request {
 	size_t size, alignment;
 	struct vg_movable_block *owner;
-	vg_address address; // result
+	vg_address address; // address of the block, the result
 };
 
 static bool fits_parts(const struct vg_memory_space *space, const struct request *request)
@@ -16,7 +16,7 @@ static bool fits_parts(const struct vg_memory_space *space, const struct request
 	return request->alignment <= space->granularity && (request->size - 1) / parts->cell + 1 < SPACE_PARTS;
 }
 
-// Returns the index of the pool; one above the last for whole pages.
+// Returns the index of the pool for this size. Whole pages have the index after the last size class.
 static unsigned choose_pool(const struct vg_memory_space *space, const struct request *request)
 {
 	size_t least = request->size;
@@ -34,7 +34,7 @@ static struct space_pool *get_pool(struct vg_memory_space *space, const struct r
 	return index > space->classes ? &space->whole : &space->pool[request->owner != NULL][index];
 }
 
-// Assigns the cell to the request: space_find() then returns its owner.
+// Gives the cell to the requested block, so that space_find() finds the block and its owner.
 static void assign_cell(struct vg_memory_space *space, struct request *request, struct space_chunk *chunk, size_t cell)
 {
 	if (request->owner) {
@@ -59,7 +59,7 @@ static bool allocate_cell(struct vg_memory_space *space, struct request *request
 	return true;
 }
 
-// Reuses an empty page of any pool, most recently used first.
+// Reuses an empty page of any pool. Takes the most recently used page.
 static bool reuse_empty_page(struct vg_memory_space *space, struct request *request, struct space_pool *pool)
 {
 	unsigned probes = SPACE_PROBES;
@@ -70,7 +70,7 @@ static bool reuse_empty_page(struct vg_memory_space *space, struct request *requ
 		struct space_pool *before = chunk->pool;
 		space_pool_drop(space, chunk);
 		if (space_pool_adopt(space, pool, chunk)) {
-			space_pool_adopt(space, before, chunk); // it still has cells of that size, so this cannot fail
+			space_pool_adopt(space, before, chunk); // cannot fail, because the chunk has cells of that size
 			return false;
 		}
 		return allocate_cell(space, request, pool);
@@ -78,7 +78,7 @@ static bool reuse_empty_page(struct vg_memory_space *space, struct request *requ
 	return false;
 }
 
-// Takes a larger cell, when no page can be added.
+// Allocates a larger cell than needed, when no page can be added.
 static bool allocate_larger(struct vg_memory_space *space, struct request *request, unsigned index)
 {
 	for (unsigned i = index + 1; i <= space->classes; i++)
@@ -88,7 +88,7 @@ static bool allocate_larger(struct vg_memory_space *space, struct request *reque
 	return false;
 }
 
-// Returns whether even an empty space could not hold the pages.
+// Returns whether the limit is too small for the pages even if the space were empty.
 static bool is_beyond_limit(struct vg_memory_space *space, size_t pages)
 {
 	pthread_mutex_lock(&space->lock);
@@ -97,7 +97,8 @@ static bool is_beyond_limit(struct vg_memory_space *space, size_t pages)
 	return beyond;
 }
 
-// Creates pages. Returns true with *ret_status if the request is served or has failed, false if freeing pages may help.
+// Creates pages. Returns true if the request has succeeded or failed, with *ret_status. Returns false if freeing other
+// pages may help.
 static bool make_pages(struct vg_memory_space *space, struct request *request, unsigned index,
 		       enum vg_status *ret_status)
 {
@@ -131,7 +132,7 @@ static bool make_pages(struct vg_memory_space *space, struct request *request, u
 	return true;
 }
 
-// Frees empty pages of other pools, or waits for pages that other threads free. Returns false if none was empty.
+// Frees empty pages of other pools, or waits for pages that other threads are freeing. Returns false if neither exists.
 static bool make_room(struct vg_memory_space *space, enum vg_status *ret_status)
 {
 	struct space_chunk *list = NULL;
@@ -150,7 +151,7 @@ static bool make_room(struct vg_memory_space *space, enum vg_status *ret_status)
 	return status == VG_OK;
 }
 
-// Adds pages. Call without the lock, counted in `active`.
+// Creates the pages of a chunk. Call without the lock, after adding 1 to `active`.
 static enum vg_status add_pages(struct vg_memory_space *space, struct request *request, unsigned index)
 {
 	struct space_pool *pool = get_pool(space, request, index);

@@ -1,25 +1,25 @@
-// Moves the pages of a space to the host and back to the same addresses. Meanwhile no call uses the device's memory,
-// and the owner of the space dispatches no work.
+// Moves the pages of a space to the host, and back to the same addresses. During the moves and in between, no call uses
+// the device's memory, and the owner of the space submits no work.
 #include "space/memory.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { PIECE = 64 << 20 }; // bytes copied between two progress reports
+enum { PIECE = 64 << 20 }; // number of bytes that are copied between two calls of the progress callback
 
 struct move {
 	struct vg_memory_space *space;
 	space_progress_fn *progress;
 	void *user;
 	uint64_t done, total;
-	bool is_back; // it undoes a failed move, and reports no progress
+	bool is_back; // the move undoes a failed move, and reports no progress
 };
 
 // ---- all chunks ------------------------------------------------------------------------------------------
 
 typedef enum vg_status step_fn(struct move *move, struct space_chunk *chunk);
 
-// No other thread adds or removes chunks while the space is out.
+// No other thread adds or removes chunks while the memory is in the host or is being moved.
 static enum vg_status for_all_chunks(struct move *move, step_fn *step)
 {
 	struct vg_memory_space *space = move->space;
@@ -84,13 +84,13 @@ static enum vg_status move_chunk_out(struct move *move, struct space_chunk *chun
 		goto fail;
 	atomic_fetch_add(&move->space->in_host, bytes);
 	return VG_OK;
-fail: // its memory is still on the device
+fail: // the memory of the chunk is still on the device
 	free(chunk->host);
 	chunk->host = NULL;
 	return status;
 }
 
-// Returns whether a chunk whose contents are in the host has memory on the device.
+// Returns whether a chunk has memory on the device although its contents are in the host.
 static bool is_mapped(const struct space_chunk *chunk)
 {
 	return chunk->memory != 0;
@@ -104,7 +104,7 @@ static enum vg_status map_again(struct move *move, struct space_chunk *chunk)
 static enum vg_status unmap_again(struct move *move, struct space_chunk *chunk)
 {
 	if (chunk->host && is_mapped(chunk))
-		(void)space_chunk_unmap(move->space, chunk); // if this fails, it stays mapped
+		(void)space_chunk_unmap(move->space, chunk); // if this fails, the chunk stays mapped
 	return VG_OK;
 }
 
@@ -124,7 +124,7 @@ static enum vg_status free_host(struct move *move, struct space_chunk *chunk)
 
 // ---- moves -----------------------------------------------------------------------------------------------
 
-// Maps all chunks before it copies any, so that nothing changes if the device has no room.
+// Maps all chunks before it copies any of them. If the device has no room, no contents have moved.
 static enum vg_status move_in(struct move *move)
 {
 	struct vg_kept_error kept;
@@ -185,14 +185,14 @@ static enum vg_status begin_move_locked(struct vg_memory_space *space, bool out)
 	space->is_out = true;
 	while (space->active)
 		pthread_cond_wait(&space->changed, &space->lock);
-	status = space_usable(space); // it may have been closed meanwhile
+	status = space_usable(space); // the space may have been closed meanwhile
 	if (status)
 		return status;
-	space->active++; // closing waits from here on
+	space->active++; // from here on, closing the space waits
 	return VG_OK;
 }
 
-// Makes new calls fail and waits until the other calls at the driver have ended. The caller's call is not counted.
+// Makes new calls fail, and waits until all other calls have left the driver. The caller's own call is not counted.
 static enum vg_status begin_move(struct vg_memory_space *space, bool out)
 {
 	pthread_mutex_lock(&space->lock);

@@ -29,7 +29,7 @@ enum vg_status space_present(const struct vg_memory_space *space)
 
 // ---- looking up -------------------------------------------------------------------------------------
 
-// Returns the first cell of the block that includes `cell`, or `cell` itself.
+// Returns the first cell of the block that contains `cell`, or `cell` itself if no block does.
 static size_t find_block_start(const struct space_chunk *chunk, size_t cell)
 {
 	size_t start = cell;
@@ -64,7 +64,7 @@ enum vg_status space_find(const struct vg_memory_space *space, CUdeviceptr addre
 
 // ---- freeing ----------------------------------------------------------------------------------------
 
-// On failure, chunks remain and are freed at another time.
+// Frees unneeded chunks. If that fails, the chunks stay in their pools and are freed another time.
 void space_free_unneeded(struct vg_memory_space *space, struct space_chunk *list)
 {
 	struct vg_kept_error kept;

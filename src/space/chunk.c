@@ -1,5 +1,6 @@
-// Pages of the device: created, mapped, zeroed and freed. The handle of the physical memory is released before the
-// mapping is removed: if the driver refuses either call, the chunk is still mapped and usable, and can be freed later.
+// Creates, maps, zeroes and frees pages of the device. To free a chunk, releases the handle of the physical memory
+// before removing the mapping. If the driver refuses either call, the chunk is still mapped and usable, and can be
+// freed later.
 #include "space/memory.h"
 
 #include "base/clock.h"
@@ -91,7 +92,7 @@ static enum vg_status place_chunk(struct vg_memory_space *space, struct space_ch
 	return status;
 }
 
-// Creates a chunk whose pages are charged already.
+// Creates a chunk. Its pages must have been charged.
 static enum vg_status create_charged(struct vg_memory_space *space, size_t pages, size_t alignment,
 				     struct space_chunk **ret_chunk)
 {
@@ -157,9 +158,9 @@ static enum vg_status zero_chunks(struct vg_memory_space *space, const struct sp
 			r = core_driver->cuMemsetD8Async(space_chunk_address(space, chunk), 0,
 							 space_chunk_bytes(space, chunk), space->stream->handle);
 	CUresult end =
-		// also after a failure, for work that was submitted
+		// also after a failure, because work may have been submitted
 		core_driver->cuStreamSynchronize(space->stream->handle);
-	if (end) // retry: a page that stays must not be zeroed after a new block uses it
+	if (end) // try again: the zeroing must end before a new block uses a page that stays
 		(void)core_driver->cuStreamSynchronize(space->stream->handle);
 	r = r ? r : end;
 	return r ? core_driver_failed(r, "cuMemsetD8", "%s", "zeroing pages before they go back") : VG_OK;
@@ -177,7 +178,7 @@ enum vg_status space_chunk_unmap(struct vg_memory_space *space, struct space_chu
 	return r ? fail_call(r, "cuMemUnmap", bytes) : VG_OK;
 }
 
-// Unmaps as much as possible: there is no later attempt.
+// Unmaps as many chunks as possible, because there is no later attempt.
 static enum vg_status unmap_forcibly(struct vg_memory_space *space, struct space_chunk *chunk)
 {
 	enum vg_status status = space_chunk_unmap(space, chunk);
@@ -204,11 +205,11 @@ static void remove_chunk(struct vg_memory_space *space, struct space_chunk *chun
 	free_chunk(chunk);
 }
 
-// Returns a chunk that was not freed to its pool, as an empty chunk.
+// Puts a chunk that could not be freed back into its pool, as an empty chunk.
 static void keep_chunk(struct vg_memory_space *space, struct space_chunk *chunk)
 {
 	pthread_mutex_lock(&space->lock);
-	space_pool_adopt(space, chunk->pool, chunk); // its cells exist, so this cannot fail
+	space_pool_adopt(space, chunk->pool, chunk); // the chunk still has its cells, so this cannot fail
 	pthread_mutex_unlock(&space->lock);
 }
 
@@ -237,7 +238,7 @@ static enum vg_status free_chunks(struct vg_memory_space *space, struct space_ch
 		list = chunk->next;
 		chunk->next = NULL;
 		enum vg_status status = refused				? result
-					: chunk->host && !chunk->memory ? VG_OK // its contents are in the host
+					: chunk->host && !chunk->memory ? VG_OK // the contents are in the host
 					: freeing == SPACE_FREE_REFUSED ? unmap_forcibly(space, chunk)
 									: space_chunk_unmap(space, chunk);
 		result = result ? result : status;

@@ -1,14 +1,14 @@
-// Compaction: moves movable blocks from the emptiest pages to fuller ones. A pass is planned under the lock: it sets
-// sources apart, so that they get no new blocks, and reserves the blocks' new cells. Then it copies and compares
-// without the lock. Only then does it change the blocks' cells. On failure, it frees the new cells, and no block has
-// moved.
+// Compacts the memory: moves movable blocks from the emptiest pages to fuller pages. A pass is planned under the lock.
+// Planning takes source pages out of the pools' lists, so that they get no new blocks, and reserves new cells. Then the
+// pass copies and compares without the lock, and only then changes the blocks' cells. On failure it frees the new
+// cells, and no block has moved.
 #include "space/pass.h"
 
 #include "base/clock.h"
 
 #include <stdlib.h>
 
-// Executes the planned moves, or undoes the plan on failure.
+// Executes the planned moves. On failure, undoes the plan.
 static enum vg_status run_pass(struct space_pass *pass, struct vg_compact_result *result)
 {
 	struct vg_memory_space *space = pass->space;

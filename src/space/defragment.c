@@ -1,4 +1,4 @@
-// Empty chunks: the list of them, and when they are freed.
+// Keeps the list of empty chunks, and decides when to free them.
 #include "space/memory.h"
 
 #include "base/log.h"
@@ -51,7 +51,7 @@ void space_remove_all_empty(struct vg_memory_space *space, struct space_chunk **
 
 // ---- automatic defragmentation ----------------------------------------------------------------------
 
-// A check costs time in proportion to the empty chunks, so the interval grows with their number.
+// The time for a check is proportional to the number of empty chunks, so the interval grows with that number.
 void space_check_fragmentation(struct vg_memory_space *space, struct space_chunk **list)
 {
 	unsigned left = SPACE_LOOK_RETURNS;
@@ -63,7 +63,7 @@ void space_check_fragmentation(struct vg_memory_space *space, struct space_chunk
 		for (struct space_chunk *chunk = space->idle_first, *next; chunk && left; chunk = next) {
 			next = chunk->idle_next;
 			if (space->operations - chunk->idle_since < SPACE_LOOK_EVERY)
-				break; // later ones are empty for a shorter time
+				break; // all later chunks became empty more recently
 			left -= space_remove_empty(space, chunk, list);
 		}
 		space->automatic += left < SPACE_LOOK_RETURNS;

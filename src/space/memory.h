@@ -1,8 +1,8 @@
-// The parts of a space, for this room only. All of it is under the space's lock, unless said otherwise. A chunk is what
-// the driver maps at once: a page with cells of one size, or a row of pages that is one cell. A block uses one cell or
-// several adjacent ones. A pool has the chunks of one cell size, in lists by the largest block that still fits. A bit
-// mask of the lists finds the fullest suitable chunk. Movable blocks have their own chunks: a block that cannot move
-// would keep a page forever.
+// Declares the parts of a space, for this room only. The space's lock protects everything, unless said otherwise. A
+// chunk is what the driver maps at once: a page with cells of one size, or a row of pages that is one cell. A block
+// uses one cell, or several adjacent cells. A pool has all chunks of one cell size. It sorts them into lists by the
+// largest block that still fits, and a bit mask of these lists finds the fullest suitable chunk. Movable blocks have
+// separate chunks, because a block that cannot move would keep a page forever.
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
@@ -16,104 +16,105 @@
 
 enum {
 	SPACE_POOLS = 16,  // maximum number of size classes
-	SPACE_PARTS = 64,  // parts of a page, for blocks between the largest class and a page
+	SPACE_PARTS = 64,  // number of parts of a page, for blocks between the largest class and a page
 	SPACE_LEVELS = 64, // number of lists of a pool
 	SPACE_RANGES = 64,
-	SPACE_PROBES = 16, // number of chunks to check before a new one is created
-	// calls between two checks of fragmentation; minimum for which a page is empty before it is freed
+	SPACE_PROBES = 16, // number of chunks to check for room before a new one is created
+	// Number of calls between two checks of fragmentation. A page must be empty for as many calls before it is
+	// freed.
 	SPACE_LOOK_EVERY = 1024,
 	SPACE_LOOK_RETURNS = 32, // maximum number of chunks that one check frees
 	SPACE_ALIGNMENT = 256,
 };
 
 struct space_cell {
-	size_t asked;			// size of the block that begins here; 0: none
-	struct vg_movable_block *owner; // NULL: a plain block
+	size_t asked;			// size of the block that begins in this cell; 0: none
+	struct vg_movable_block *owner; // NULL: the block is not movable
 };
 
 enum space_state {
-	SPACE_COMING,  // being mapped
-	SPACE_LIVE,    // in a pool
-	SPACE_LEAVING, // being freed
+	SPACE_COMING,  // the chunk is being mapped
+	SPACE_LIVE,    // the chunk is in a pool
+	SPACE_LEAVING, // the chunk is being freed
 };
 
 struct space_chunk {
 	struct space_range *range;
-	size_t first, pages;		     // pages in the range
-	CUmemGenericAllocationHandle memory; // 0: released, only the mapping keeps the memory
-	uint64_t physical;		     // number of its first physical page
-	uint64_t *calls;		     // by page: accesses by calls of the space (table.c)
-	bool exposed;			     // the program got an address in it since it was mapped
-	void *host;			     // its contents while they are in the host; NULL: on the device
+	size_t first, pages;		     // position and number of the pages in the range
+	CUmemGenericAllocationHandle memory; // 0: the handle was released, and only the mapping keeps the memory
+	uint64_t physical;		     // number of the chunk's first physical page
+	uint64_t *calls;		     // for each page: accesses by calls of the space (table.c)
+	bool exposed;			     // the program has got an address in the mapped chunk
+	void *host;			     // contents while they are in the host; NULL: on the device
 	enum space_state state;
-	unsigned holds;	 // number of calls that copy to or from it: it must stay mapped
-	unsigned coming; // number of blocks that compaction moves here
-	bool apart;	 // source of a compaction: in no list, and gets no blocks
+	unsigned holds;	 // number of calls that copy to or from the chunk, which must stay mapped
+	unsigned coming; // number of blocks that compaction is moving into this chunk
+	bool apart;	 // compaction is emptying the chunk: it is in no list, and gets no blocks
 
 	struct space_pool *pool;
 	size_t cells, free_cells, blocks, pinned;
-	uint64_t *unused; // bits of free cells
+	uint64_t *unused; // bit mask of the free cells
 	struct space_cell *cell;
-	int level;			     // its list in the pool; -1: none
-	struct space_chunk *next, *previous; // in that list
+	int level;			     // level of the chunk's list in the pool; -1: in no list
+	struct space_chunk *next, *previous; // neighbours in that list
 	struct space_chunk *idle_next, *idle_previous;
-	uint64_t idle_since; // the space's count of calls at that time
-	uint64_t tried;	     // number of the latest compaction that considered it
+	uint64_t idle_since; // value of the space's count of calls when the chunk became empty
+	uint64_t tried;	     // number of the latest compaction that considered this chunk
 };
 
 struct space_pool {
-	size_t cell; // bytes of a cell; 0: whole pages
-	bool parts;  // blocks may use several cells
-	size_t keep; // free bytes to keep, for plain and movable blocks together
+	size_t cell; // size of a cell in bytes; 0: whole pages
+	bool parts;  // a block may use several cells
+	size_t keep; // number of free bytes to keep, for plain and movable blocks together
 	size_t blocks, free_bytes;
-	uint64_t filled; // bits of levels whose lists are not empty
+	uint64_t filled; // bit mask of the levels whose lists are not empty
 	struct space_chunk *level[SPACE_LEVELS];
 };
 
 struct space_range {
 	struct vg_address_range *reserved;
 	CUdeviceptr base;
-	size_t pages, lowest_free;  // no earlier page is free
-	struct space_chunk **chunk; // by page
+	size_t pages, lowest_free;  // `lowest_free`: no page before this one is free
+	struct space_chunk **chunk; // the chunk of each page
 };
 
 struct space_mover; // the kernels of compaction (mover.h)
 
 struct vg_memory_space {
 	struct core_object object;
-	struct vg_context *context; // a reference
-	struct vg_stream *stream;   // a reference; for zeroing and moving
+	struct vg_context *context; // owns a reference
+	struct vg_stream *stream;   // owns a reference; used for zeroing and moving
 	struct core_memory_plan *plan;
 	struct space_budget budget;
-	size_t page_size, granularity, max_pages, usual_range; // usual_range: pages reserved at once
+	size_t page_size, granularity, max_pages, usual_range; // `usual_range`: number of pages to reserve at once
 	double threshold;
 	bool manual;
 
-	pthread_mutex_t lock;	// protects all below; not held during driver calls
-	pthread_cond_t changed; // signals `active`, `leaving`, and blocks that stop moving
+	pthread_mutex_t lock;	// protects all members below; not held during driver calls
+	pthread_cond_t changed; // signalled when `active` or `leaving` changes, and when blocks stop moving
 	bool ended;
-	bool is_out;	  // memory is in the host, or is being moved
-	unsigned active;  // number of calls at the driver
-	unsigned leaving; // of these, calls that free pages
+	bool is_out;	  // the memory is in the host, or is being moved
+	unsigned active;  // number of calls that are in the driver
+	unsigned leaving; // number of these calls that free pages
 	uint64_t limit, charged, allocated, padding;
 	size_t blocks, movable_blocks, reserved_pages;
 	uint64_t next_physical, operations, next_look;
 	uint64_t defragmentations, automatic, compactions, bytes_moved;
 	unsigned range_count, classes;
 	struct space_range *range[SPACE_RANGES];
-	struct space_pool pool[2][SPACE_POOLS + 1]; // not movable, movable; the last pool has parts of pages
+	struct space_pool pool[2][SPACE_POOLS + 1]; // [0] not movable, [1] movable; the last pool has parts of pages
 	struct space_pool whole;
-	struct space_chunk *idle_first, *idle_last; // empty chunks, longest empty first
+	struct space_chunk *idle_first, *idle_last; // list of empty chunks, sorted by how long they are empty
 	bool compacting;
 	struct space_mover *mover; // NULL: before the first compaction
-	_Atomic uint64_t in_host;  // bytes of chunks in the host; not under the lock
+	_Atomic uint64_t in_host;  // bytes of chunks whose contents are in the host; not protected by the lock
 };
 
 struct vg_movable_block {
-	struct vg_memory_space *space; // a reference
+	struct vg_memory_space *space; // owns a reference
 	size_t size;
 	struct space_chunk *chunk; // NULL: the space is closed
-	size_t at;		   // index of the first cell
+	size_t at;		   // index of the block's first cell
 	unsigned pins;
 	bool moving;
 };
@@ -135,7 +136,8 @@ static inline size_t space_cell_bytes(const struct vg_memory_space *space, const
 
 // ---- address.c: pages of addresses ------------------------------------------------------------------
 
-// Finds a free row of pages at a multiple of `alignment` and assigns it to the chunk. Returns false if no row is free.
+// Finds a free row of pages at a multiple of `alignment`, and assigns the row to the chunk. Returns false if none is
+// free.
 bool space_assign_pages(struct vg_memory_space *space, struct space_chunk *chunk, size_t alignment);
 void space_unassign_pages(struct space_chunk *chunk);
 // Reserves more addresses for a chunk. Call without the lock. LIMIT, NO_MEMORY, DRIVER.
@@ -147,50 +149,51 @@ void space_ranges_finish(struct vg_memory_space *space);
 
 // ---- charge.c, without the lock ---------------------------------------------------------------------
 
-// Sets INSUFFICIENT with both amounts; `whose` names the resource that ran out.
+// Sets INSUFFICIENT with the needed and the available amount; `whose` names the resource that ran out.
 enum vg_status space_insufficient(uint64_t need, uint64_t have, const char *whose);
 enum vg_status space_charge(struct vg_memory_space *space, uint64_t bytes);
 void space_refund(struct vg_memory_space *space, uint64_t bytes);
 
 // ---- chunk.c: pages of the device; without the lock -------------------------------------------------
 
-// Charges and maps pages; the chunk is in no pool yet. INSUFFICIENT, LIMIT, NO_MEMORY, DRIVER.
+// Charges, creates and maps the pages of a chunk, which is in no pool yet. INSUFFICIENT, LIMIT, NO_MEMORY, DRIVER.
 enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, size_t alignment,
 				  struct space_chunk **ret_chunk);
-// Creates the chunk's memory and maps it. In the context. INSUFFICIENT, DRIVER.
+// Creates the chunk's memory and maps it. Call with the context current. INSUFFICIENT, DRIVER.
 enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk *chunk);
-// Releases and unmaps it. DRIVER: it is still mapped.
+// Releases and unmaps the chunk's memory. DRIVER: the memory is still mapped.
 enum vg_status space_chunk_unmap(struct vg_memory_space *space, struct space_chunk *chunk);
-// Zeroes, unmaps, refunds and frees a list of chunks by `next`, in state LEAVING and counted by space_remove_empty().
-// Chunks that the driver refuses return to their pools, or, with SPACE_FREE_REFUSED, are freed without it. Adds to
-// *ret_returned, if not NULL. DRIVER, or the fence's error.
+// Zeroes, unmaps, refunds and frees a list of chunks, linked by `next`. Each must be in state LEAVING and counted by
+// space_remove_empty(). Chunks that the driver refuses to unmap return to their pools; with SPACE_FREE_REFUSED, only
+// their structures are freed. Adds the number of freed bytes to *ret_returned, if not NULL. DRIVER, or the fence's
+// error.
 enum space_freeing { SPACE_KEEP_REFUSED, SPACE_FREE_REFUSED };
 struct space_returned {
 	uint64_t bytes;
 	size_t pages;
-	double ms; // for zeroing and unmapping
+	double ms; // milliseconds for zeroing and unmapping
 };
 enum vg_status space_free_chunks(struct vg_memory_space *space, struct space_chunk *list, enum space_freeing freeing,
 				 struct space_returned *ret_returned);
-// Waits for the virtual GPU's work that was dispatched so far. Call in the context.
+// Waits for all work of the virtual GPU that was submitted so far. Call with the context current.
 enum vg_status space_fence(struct vg_memory_space *space);
 
 // ---- pool.c: cells ----------------------------------------------------------------------------------
 
-// Adds the chunk to a pool as an empty chunk, with cells of its size. Returns -ENOMEM without any change.
+// Adds the chunk to a pool as an empty chunk with cells of the pool's size. Returns -ENOMEM without any change.
 int space_pool_adopt(struct vg_memory_space *space, struct space_pool *pool, struct space_chunk *chunk);
 // Removes an empty chunk from its pool.
 void space_pool_drop(struct vg_memory_space *space, struct space_chunk *chunk);
-// Allocates a block's cells in existing chunks. Returns false if none has room.
+// Allocates a block's cells in existing chunks. Returns false if no chunk has room.
 bool space_pool_allocate(struct vg_memory_space *space, struct space_pool *pool, size_t size, size_t alignment,
 			 struct space_chunk **ret_chunk, size_t *ret_cell);
 bool space_chunk_allocate(struct vg_memory_space *space, struct space_chunk *chunk, size_t size, size_t alignment,
 			  size_t *ret_cell);
 // Frees the cells of the block that begins at `cell`.
 void space_chunk_release(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell);
-// Moves the chunk to the list of its current level.
+// Moves the chunk to the list that matches its free cells.
 void space_pool_sort(struct vg_memory_space *space, struct space_chunk *chunk);
-// Returns the free bytes of a pool as programs see it: for plain and movable blocks.
+// Returns the free bytes of a pool as programs see it: plain and movable blocks together.
 uint64_t space_pool_spare(const struct vg_memory_space *space, const struct space_pool *pool);
 uint64_t space_largest_free(const struct vg_memory_space *space);
 uint64_t space_free_bytes(const struct vg_memory_space *space);
@@ -200,15 +203,17 @@ double space_fragmentation(const struct vg_memory_space *space);
 
 enum vg_status space_block_create(struct vg_memory_space *space, size_t size, size_t alignment,
 				  struct vg_movable_block *owner, vg_address *ret_address);
-// Frees the cells. Puts a chunk that is not to be kept before *list, for space_free_unneeded().
+// Frees the cells of a block. If the chunk is empty and not to be kept, puts it before *list, for
+// space_free_unneeded().
 void space_block_end(struct vg_memory_space *space, struct space_chunk *chunk, size_t cell, struct space_chunk **list);
-// Frees chunks. On failure they remain, and the failure is logged. Keeps the last error. Call without the lock.
+// Frees a list of chunks. Those that cannot be freed stay in their pools, and the failure is logged. Keeps the last
+// error. Call without the lock.
 void space_free_unneeded(struct vg_memory_space *space, struct space_chunk *list);
-// Returns CLOSED, STATE if the space is out, or VG_OK.
+// Returns CLOSED, or STATE while the memory is in the host or is being moved, or VG_OK.
 enum vg_status space_present(const struct vg_memory_space *space);
 // Fails with CLOSED if the space is closed.
 enum vg_status space_usable(const struct vg_memory_space *space);
-// Fails with STATE in a forked child. Call without the lock, which a thread of the parent may have held at the fork.
+// Returns STATE in a forked child. Call without the lock, which a thread of the parent may have held during the fork.
 enum vg_status space_here(void);
 // Begins a public function: returns an error if the space cannot be used.
 #define SPACE_USABLE(space)                           \
@@ -220,10 +225,10 @@ enum vg_status space_here(void);
 
 struct space_position {
 	struct space_chunk *chunk;
-	size_t cell;   // first cell of the block
-	size_t offset; // of the address within the block
+	size_t cell;   // index of the block's first cell
+	size_t offset; // distance of the address from the start of the block
 };
-// Finds the block that contains an address. BOUNDS, STALE; `what` is the address's name.
+// Finds the block that contains an address. BOUNDS, STALE; `what` names the address in the error.
 enum vg_status space_find(const struct vg_memory_space *space, CUdeviceptr address, const char *what,
 			  struct space_position *ret_place);
 
@@ -231,12 +236,12 @@ enum vg_status space_find(const struct vg_memory_space *space, CUdeviceptr addre
 
 void space_idle_add(struct vg_memory_space *space, struct space_chunk *chunk);
 void space_idle_remove(struct vg_memory_space *space, struct space_chunk *chunk);
-// Removes an empty chunk from its pool and puts it before *list, to be freed. Returns false if a call still copies
-// there, or if the space is out.
+// Removes an empty chunk from its pool and puts it before *list, to be freed. Returns false if a call still copies to
+// or from it, or while the memory is in the host or is being moved.
 bool space_remove_empty(struct vg_memory_space *space, struct space_chunk *chunk, struct space_chunk **list);
-// Does that for all empty chunks.
+// Calls space_remove_empty() for all empty chunks.
 void space_remove_all_empty(struct vg_memory_space *space, struct space_chunk **list);
-// Counts an operation. If a check is due, puts empty chunks before *list.
+// Counts an operation. If a check of fragmentation is due, puts the chunks to be freed before *list.
 void space_check_fragmentation(struct vg_memory_space *space, struct space_chunk **list);
 
 // ---- table.c: accesses to pages ---------------------------------------------------------------------

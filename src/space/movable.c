@@ -1,4 +1,4 @@
-// Blocks that may move while they are not pinned.
+// Implements movable blocks, which may move while they are not pinned.
 #include "space/memory.h"
 
 #include "base/log.h"
@@ -27,7 +27,7 @@ enum vg_status vg_movable_block_create(struct vg_memory_space *space, size_t siz
 	return VG_OK;
 }
 
-// Waits until compaction does not move the block. Call with the space's lock.
+// Waits until compaction is not moving the block. Call with the space's lock held.
 static void wait_for_move(struct vg_movable_block *block)
 {
 	while (block->moving)

@@ -13,8 +13,8 @@ static void (*_Atomic between_hook)(const struct move_piece *pieces, size_t coun
 struct space_mover {
 	struct vg_object_code *code;
 	struct vg_kernel *move, *compare;
-	CUevent events[3];	   // before the copies, after them, after the comparison
-	struct move_piece *pieces; // page-locked, with `different`
+	CUevent events[3];	   // recorded before the copies, after the copies, after the comparison
+	struct move_piece *pieces; // page-locked memory, which also has `different`
 	uint32_t *different;
 	uint32_t count;
 };

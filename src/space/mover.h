@@ -1,5 +1,5 @@
-// Copies a list of pieces of device memory with one launch, and compares them with another. Needs no device memory: the
-// list is in page-locked host memory. One thread at a time.
+// Copies a list of pieces of device memory in one launch, and compares the copies in another launch. Needs no device
+// memory, because the list is in page-locked host memory. One thread at a time.
 #pragma once
 #include "core/stream.h"
 #include "kernels/move.h"
@@ -10,18 +10,18 @@ struct space_mover;
 
 enum { SPACE_MOVER_PIECES = 16384 };
 
-// Call in the context. NO_MEMORY, DRIVER.
+// Call with the context current. NO_MEMORY, DRIVER.
 enum vg_status space_mover_create(struct space_mover **ret_mover);
-// No kernel of it may be running. Accepts NULL.
+// Destroys the mover. None of its kernels may be running. Accepts NULL.
 void space_mover_destroy(struct space_mover *mover);
 
-// Returns the length of the list. space_mover_cut() shortens the list to `count` pieces.
+// space_mover_count() returns the length of the list. space_mover_cut() shortens the list to `count` pieces.
 uint32_t space_mover_count(const struct space_mover *mover);
 void space_mover_cut(struct space_mover *mover, uint32_t count);
-// Addresses must be multiples of 16; bytes are rounded up to 16. Returns false if the list is full.
+// Adds a piece. Addresses must be multiples of 16; the size is rounded up to 16. Returns false if the list is full.
 bool space_mover_add(struct space_mover *mover, CUdeviceptr to, CUdeviceptr from, size_t bytes);
-// Copies and compares, and waits for the end. Adds the device's milliseconds to both counters. Call in the context.
-// DRIVER; INTEGRITY (a copy differs from its source).
+// Copies and compares the pieces, and waits for the end. Adds the device's milliseconds to both counters. Call with the
+// context current. DRIVER; INTEGRITY (a copy differs from its source).
 enum vg_status space_mover_run(struct space_mover *mover, struct vg_stream *stream, double *copy_ms, double *verify_ms);
 
 // For tests: sets a function to call between the copies and the comparison. NULL: none.

@@ -5,7 +5,7 @@ static const uint64_t pass_bytes = (uint64_t)512 << 20;
 
 // ---- the plan: under the lock -----------------------------------------------------------------------
 
-// A block with two places counts once; the other place counts as padding.
+// While a block has an old and a new place, it counts once; the second place counts as padding.
 static void count_once(struct vg_memory_space *space, const struct space_move *move)
 {
 	space->blocks--;
@@ -27,8 +27,8 @@ static CUdeviceptr get_address(const struct vg_memory_space *space, const struct
 	return space_chunk_address(space, chunk) + cell * space_cell_bytes(space, chunk);
 }
 
-// Allocates cells in a page that is at least as full as the block's, and not empty. Each move thus makes the fuller
-// page fuller, so that no sequence of moves ends where it began.
+// Allocates cells in a page that is not empty and at least as full as the block's page. So each move makes the fuller
+// page fuller, and no sequence of moves returns to its start.
 static bool allocate_fuller(struct vg_memory_space *space, const struct vg_movable_block *block,
 			    struct space_move *move)
 {
@@ -55,7 +55,7 @@ static enum planned plan_block(struct space_pass *pass, struct vg_movable_block 
 	struct vg_memory_space *space = pass->space;
 	struct space_move *move = &pass->move[pass->count];
 
-	// A block larger than a pass gets its own pass.
+	// A block larger than a pass is moved in a pass of its own.
 	if (block->size > pass->bytes_left || (pass->bytes && pass->bytes + block->size > pass_bytes)) {
 		pass->bounded |= block->size > pass->bytes_left;
 		return NO_MORE;
@@ -90,7 +90,7 @@ static void undo_move(struct space_pass *pass, const struct space_move *move)
 	pass->bytes_left += move->block->size;
 }
 
-// Plans to move all blocks of a chunk, as many as the bounds permit, or none if there is no place for them.
+// Plans to move all blocks of a chunk, or as many as the bounds permit. Plans none if there is no room for them.
 static enum planned plan_source(struct space_pass *pass, struct space_chunk *source)
 {
 	const size_t before = pass->count;
@@ -108,7 +108,7 @@ static enum planned plan_source(struct space_pass *pass, struct space_chunk *sou
 		space_mover_cut(pass->space->mover, listed);
 	}
 	if (planned != NO_MORE)
-		source->tried = pass->space->compactions; // not again in this call
+		source->tried = pass->space->compactions; // do not consider the chunk again in this call
 	if (pass->count == before) {
 		source->apart = false;
 		space_pool_sort(pass->space, source);
@@ -119,7 +119,7 @@ static enum planned plan_source(struct space_pass *pass, struct space_chunk *sou
 	return planned;
 }
 
-// Returns the emptiest chunk of the pool that was not tried yet and can be emptied.
+// Returns the emptiest chunk of the pool that can be emptied and was not considered in this call.
 static struct space_chunk *find_source(const struct vg_memory_space *space, const struct space_pool *pool)
 {
 	for (int level = SPACE_LEVELS - 2; level >= 0; level--)

@@ -1,4 +1,4 @@
-// One pass of a compaction. Call with the space's lock.
+// One pass of a compaction. Call with the space's lock held.
 #pragma once
 #include "space/memory.h"
 #include "space/mover.h"
@@ -11,16 +11,16 @@ struct space_move {
 
 struct space_pass {
 	struct vg_memory_space *space;
-	uint64_t bytes_left;	     // of the bound for the call
-	uint64_t bytes;		     // in this pass
+	uint64_t bytes_left;	     // number of bytes that the call may still move
+	uint64_t bytes;		     // number of bytes to move in this pass
 	bool bounded;		     // a block was skipped because of a bound
-	struct space_chunk *sources; // by `next`
+	struct space_chunk *sources; // chunks to be emptied, linked by `next`
 	size_t count;
 	struct space_move move[SPACE_MOVER_PIECES];
 };
 
-// Plans moves within the bounds, in the pass and in the space's list of copies. Without moves, count is 0.
+// Plans moves within the bounds, and adds them to the space's list of copies. `count` is 0 if there is nothing to move.
 void space_pass_plan(struct space_pass *pass);
-// Gives the blocks their new cells if they were `moved`, or frees these otherwise. Puts chunks that are empty now
-// before *list, to be freed.
+// Ends the pass. If the blocks were `moved`, gives them their new cells; otherwise frees the new cells. Puts chunks
+// that are now empty before *list, to be freed.
 void space_pass_finish(struct space_pass *pass, bool moved, struct space_chunk **list);

@@ -1,6 +1,7 @@
-// Cells of chunks, and the lists of chunks. A chunk's level says what still fits. If blocks use several cells: the
-// longest row of free cells, minus one. If each block uses one: the free fraction of the chunk. For whole pages: the
-// logarithm of their number. An empty chunk of one page has the last level, so that it is used last.
+// Manages the cells of chunks, and the lists of chunks. A chunk's level tells how large a block still fits. If a block
+// may use several cells, the level is the length of the longest row of free cells, minus one. If each block uses one
+// cell, the level is the free fraction of the chunk. For whole pages it is the logarithm of their number. An empty
+// chunk of one page has the last level, so that it is used last.
 #include "space/memory.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ static void flip_bits(uint64_t *bits, size_t first, size_t count)
 	}
 }
 
-// Returns the bits at which `count` set bits in a row begin.
+// Returns a mask of the bits at which `count` consecutive set bits begin.
 static uint64_t find_row_starts(uint64_t bits, unsigned count)
 {
 	for (unsigned have = 1; have < count && bits;) {
@@ -36,10 +37,10 @@ static uint64_t find_row_starts(uint64_t bits, unsigned count)
 	return bits;
 }
 
-// Doubles the length of rows as long as there are any; then extends the longest by half as much each time.
+// Doubles the length of the rows of set bits while any exist. Then adds ever smaller powers of two to the longest row.
 static unsigned find_longest_row(uint64_t bits)
 {
-	uint64_t rows[7] = {bits}; // start bits of rows of 1, 2, 4, … bits
+	uint64_t rows[7] = {bits}; // masks of the bits where rows of 1, 2, 4, … set bits begin
 	unsigned power = 0;
 
 	if (bits == 0 || bits == UINT64_MAX)
@@ -219,7 +220,7 @@ void space_chunk_release(struct vg_memory_space *space, struct space_chunk *chun
 	space_pool_sort(space, chunk);
 }
 
-// A block gets all pages of a chunk: up to an eighth too many is better than creating pages.
+// A block may get all pages of a chunk: wasting up to an eighth is better than creating pages.
 static bool is_suitable(const struct vg_memory_space *space, const struct space_chunk *chunk, size_t size,
 			size_t alignment)
 {

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-// addresses reserved, as a multiple of the limit; minimum number of pages of a range
+// Addresses to reserve, as a multiple of the limit; and the minimum number of pages of a range.
 enum { RESERVED_TIMES = 4, LEAST_RANGE = 64 };
 
 static void free_space(struct core_object *object)
@@ -18,7 +18,7 @@ static void free_space(struct core_object *object)
 	vg_stream_destroy(space->stream);
 	vg_context_destroy(space->context);
 	free(space->plan);
-	if (!core_forked) // threads of the parent may wait there forever
+	if (!core_forked) // in a forked child, destroying would wait for threads of the parent
 		pthread_cond_destroy(&space->changed);
 	pthread_mutex_destroy(&space->lock);
 	free(space);
@@ -223,7 +223,7 @@ enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit)
 
 // ---- close ------------------------------------------------------------------------------------------
 
-// Leaves the movable blocks of a chunk without memory.
+// Removes the memory from the movable blocks of a chunk; the blocks themselves remain.
 static void detach_blocks(struct space_chunk *chunk)
 {
 	for (size_t i = 0; i < chunk->cells; i++)
@@ -249,7 +249,7 @@ static struct space_chunk *list_chunks(struct vg_memory_space *space)
 	return list;
 }
 
-// Freeing page-locked memory needs a context, and must not fail because another thread captures.
+// Freeing page-locked memory needs a context, and must not fail when another thread captures a stream.
 static void end_mover(struct vg_memory_space *space)
 {
 	CORE_SCOPE scope = {false};
@@ -276,7 +276,7 @@ static enum vg_status end_space(struct vg_memory_space *space)
 	pthread_mutex_unlock(&space->lock);
 	if (again)
 		return VG_OK;
-	if (blocks && !space->budget.charge) // otherwise the owner of the budget logs them
+	if (blocks && !space->budget.charge) // if there is a budget with `charge`, its owner logs the blocks
 		vg_log(VG_LOG_WARNING, "closing a memory space: %zu blocks with %s were still allocated", blocks,
 		       vg_size_format(allocated, bytes));
 	end_mover(space);

@@ -1,9 +1,9 @@
-// Information about pages and pools.
+// Gives information about pages and pools.
 #include "space/memory.h"
 
 #include "base/clock.h"
 
-// Bits of a page's note: kinds of accesses, and above them the time of the last one.
+// The record of a page has bits for the kinds of accesses, and above them the time of the last access.
 enum { ACCESSED = 1, WRITTEN = 2, TIME = 4 };
 
 void space_touch(struct vg_memory_space *space, struct space_chunk *chunk, size_t offset, size_t size, bool written)
@@ -128,7 +128,7 @@ enum vg_status vg_memory_space_info(struct vg_memory_space *space, struct vg_mem
 
 // ---- pools ------------------------------------------------------------------------------------------
 
-// Finds a pool as programs see it: the pools of plain and of movable blocks; whole pages have only one.
+// Finds a pool as programs see it: plain and movable blocks together. For whole pages there is only one.
 static enum vg_status find_pool(struct vg_memory_space *space, unsigned index, struct space_pool *ret_pools[2])
 {
 	if (index > space->classes + 1)

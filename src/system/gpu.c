@@ -34,7 +34,8 @@ static enum vg_status describe_gpu(const struct vg_nvml *nvml, nvmlDevice_t hand
 	return VG_OK;
 }
 
-// Adds an object to the list. If another thread has added the same GPU meanwhile, frees `gpu` and returns that one.
+// Adds an object to the list. If another thread has added an object of the same GPU, frees `gpu` and returns the other
+// object.
 static struct vg_gpu *add_gpu(struct vg_gpu *gpu)
 {
 	struct vg_gpu *first = atomic_load(&gpus), *other;
@@ -81,7 +82,7 @@ enum vg_status gpu_call_begin(struct vg_gpu *gpu, struct gpu_call *ret_call)
 	if (!gpu)
 		return vg_fail(VG_INVALID, 0, "gpu is NULL");
 	SYSTEM_TRY(system_nvml_open(&ret_call->nvml));
-	if (atomic_load(&gpu->found_by) != getpid()) { // in a child after fork
+	if (atomic_load(&gpu->found_by) != getpid()) { // this process was forked since then
 		nvmlReturn_t result = ret_call->nvml->nvmlDeviceGetHandleByUUID(gpu->uuid, &handle);
 		if (result)
 			return system_nvml_failed(result, "nvmlDeviceGetHandleByUUID", "%s", gpu->uuid);
@@ -158,7 +159,7 @@ enum vg_status vg_gpu_by_index(unsigned index, struct vg_gpu **ret_gpu)
 	return find_by_index(nvml, index, ret_gpu);
 }
 
-// Whether a text has the form 8-4-4-4-12.
+// Returns whether a text has the form 8-4-4-4-12.
 static bool is_uuid(const char *text)
 {
 	for (int i = 0; i < 36; i++) {

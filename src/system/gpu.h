@@ -15,22 +15,22 @@ struct vg_gpu {
 	char pci_bus_id[NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE];
 };
 
-// What a call of NVML about a GPU needs.
+// What a call of NVML about a GPU needs: NVML's functions and the handle.
 struct gpu_call {
 	const struct vg_nvml *nvml;
 	nvmlDevice_t handle;
 };
-// Initialises NVML if necessary, and finds the GPU's handle in this process. INVALID for NULL.
+// Initialises NVML if necessary, and finds the GPU's handle for this process. INVALID if `gpu` is NULL.
 enum vg_status gpu_call_begin(struct vg_gpu *gpu, struct gpu_call *ret_call);
-// Finds the object of a handle of this process, or creates it.
+// Finds or creates the object for a handle of this process.
 enum vg_status gpu_find(const struct vg_nvml *nvml, nvmlDevice_t handle, struct vg_gpu **ret_gpu);
 
-// For functions that fill an array of the caller: sets *ret_count, and returns true if the array has room for `have`
-// elements. On false the function returns *ret_status, which is VG_OK if only the count was asked for.
+// Sets *ret_count, and returns whether the caller's array has room for `have` elements. If it returns false, the
+// calling function must return *ret_status. That is VG_OK if only the count was asked for.
 bool gpu_list_fits(const void *array, size_t capacity, size_t have, const char *what, size_t *ret_count,
 		   enum vg_status *ret_status);
 
-// Converts one figure of a group: -1 if NVML does not know it. VG_OK, or the status of another failure.
+// Converts one figure of a group; -1 if NVML does not know the figure. Returns VG_OK, or the status of another failure.
 enum vg_status gpu_figure(nvmlReturn_t result, const unsigned *value, const struct vg_gpu *gpu, const char *entry,
 			  int *ret_figure);
 
@@ -48,7 +48,7 @@ enum vg_status gpu_figure(nvmlReturn_t result, const unsigned *value, const stru
 		return VG_OK;                                     \
 	}
 
-// Defines a public function that makes one call of NVML without arguments.
+// Defines a public function that makes one NVML call with no arguments except the GPU.
 #define GPU_COMMAND(name, entry)                                                             \
 	enum vg_status name(struct vg_gpu *gpu)                                              \
 	{                                                                                    \
@@ -58,7 +58,7 @@ enum vg_status gpu_figure(nvmlReturn_t result, const unsigned *value, const stru
 		return result ? system_nvml_failed(result, #entry, "%s", gpu->uuid) : VG_OK; \
 	}
 
-// Whether it is a MIG device, not a whole GPU.
+// Returns whether `gpu` is a MIG device, not a whole GPU.
 static inline bool gpu_is_mig_device(const struct vg_gpu *gpu)
 {
 	return gpu->uuid[0] == 'M';

@@ -1,11 +1,11 @@
-// The InfoROM of a board, and fields by number.
+// Reads the InfoROM of a board, and NVML fields by number.
 #include "system/gpu.h"
 #include "virgate/gpu_state.h"
 #include "virgate/system.h"
 
 #include <stdlib.h>
 
-// Makes a text of a group "" where NVML does not know it.
+// Sets a text to "" if NVML does not know it. The text is one of a group.
 static enum vg_status check_text(nvmlReturn_t result, const struct vg_gpu *gpu, const char *entry, char *text)
 {
 	if (result == NVML_SUCCESS)
@@ -57,7 +57,7 @@ enum vg_status vg_gpu_inforom(struct vg_gpu *gpu, struct vg_gpu_inforom *ret_inf
 	SYSTEM_TRY(gpu_figure(result, &(unsigned){1}, gpu, "nvmlDeviceGetInforomConfigurationChecksum", &known));
 	got.checksum_known = known > 0;
 	result = call.nvml->nvmlDeviceGetLastBBXFlushTime(call.handle, &time, &duration);
-	if (result == NVML_ERROR_NOT_READY) // an H200 that has never flushed returns this
+	if (result == NVML_ERROR_NOT_READY) // an H200 returns this if its InfoROM was never flushed
 		result = NVML_ERROR_NOT_SUPPORTED;
 	SYSTEM_TRY(gpu_figure(result, &(unsigned){1}, gpu, "nvmlDeviceGetLastBBXFlushTime", &known));
 	got.flush_known = known > 0;
@@ -112,7 +112,7 @@ static void convert_value(const nvmlFieldValue_t *from, struct vg_gpu_field *to)
 		to->value.number = from->value.usVal;
 		return;
 	}
-	to->status = VG_UNSUPPORTED; // the type is newer than this library
+	to->status = VG_UNSUPPORTED; // NVML's type of value is newer than this library
 }
 
 static enum vg_status access_fields(struct vg_gpu *gpu, struct vg_gpu_field *fields, size_t count, bool clear)

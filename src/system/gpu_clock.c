@@ -1,4 +1,4 @@
-// Clocks and performance states.
+// Reads and sets clocks and performance states.
 #include "system/gpu.h"
 #include "virgate/gpu_state.h"
 

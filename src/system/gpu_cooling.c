@@ -1,4 +1,4 @@
-// Temperatures and fans.
+// Reads temperatures, and reads and sets fans.
 #include "system/gpu.h"
 #include "virgate/gpu_state.h"
 

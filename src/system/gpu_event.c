@@ -1,4 +1,4 @@
-// Events of GPUs, such as errors.
+// Waits for events of GPUs, such as errors.
 #include "virgate/gpu_event.h"
 
 #include "system/gpu.h"

@@ -1,4 +1,4 @@
-// The identity of a GPU: numbers, names, modes.
+// Reads the identity of a GPU: numbers, names, modes.
 #include "system/gpu.h"
 
 GPU_NUMBER(vg_gpu_index, unsigned, nvmlDeviceGetIndex, unsigned)

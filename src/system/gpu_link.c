@@ -1,4 +1,4 @@
-// A GPU's PCI link and its NVLinks.
+// Reads the state of a GPU's PCI link and NVLinks.
 #include "system/gpu.h"
 #include "virgate/gpu_place.h"
 
@@ -120,7 +120,7 @@ enum vg_status vg_gpu_nvlink_count(struct vg_gpu *gpu, unsigned *ret_count)
 enum vg_status vg_gpu_nvlink(struct vg_gpu *gpu, unsigned link, struct vg_gpu_nvlink *ret_link)
 {
 	VG_ENTRY();
-	// By NVML's number for the version.
+	// Indexed by NVML's number for the NVLink version.
 	static const struct {
 		int major, minor;
 	} versions[] = {{-1, -1}, {1, 0}, {2, 0}, {2, 2}, {3, 0}, {3, 1}, {4, 0}, {5, 0}, {6, 0}};

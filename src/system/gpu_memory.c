@@ -1,4 +1,4 @@
-// The memory of a GPU, and the processes that use it.
+// Reads the memory of a GPU, and lists the processes that use it.
 #include "system/gpu.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static nvmlReturn_t query_processes(const struct gpu_call *call, unsigned *count
 	return result;
 }
 
-// Lists the processes. Their number may change between two calls, so it tries until the list fits.
+// Lists the processes. Their number may change between two calls, so this repeats until the list fits.
 static enum vg_status list_processes(struct vg_gpu *gpu, const struct gpu_call *call, nvmlProcessInfo_t **ret_infos,
 				     unsigned *ret_count)
 {

@@ -1,4 +1,4 @@
-// MIG devices.
+// Finds MIG devices and reads their properties.
 #include "system/gpu.h"
 
 enum vg_status vg_gpu_mig(struct vg_gpu *gpu, struct vg_gpu_mig *ret_mig)
@@ -47,7 +47,7 @@ enum vg_status vg_gpu_mig_parent(struct vg_gpu *gpu, struct vg_gpu **ret_parent)
 	return gpu_find(call.nvml, parent, ret_parent);
 }
 
-// Reads the maximum number of MIG devices; 0 without MIG.
+// Reads the maximum number of MIG devices; 0 if the GPU does not support MIG.
 static enum vg_status read_max_devices(struct vg_gpu *gpu, const struct gpu_call *call, unsigned *ret_most)
 {
 	int most = 0;

@@ -1,13 +1,13 @@
-// Processors, memory nodes and other GPUs near a GPU.
+// Lists processors, memory nodes and other GPUs near a GPU.
 #include "system/gpu.h"
 #include "virgate/gpu_place.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { WORDS = 256, WORD_BITS = 8 * sizeof(unsigned long) }; // 16384 processors or nodes
+enum { WORDS = 256, WORD_BITS = 8 * sizeof(unsigned long) }; // enough for 16384 processors or memory nodes
 
-// Lists the numbers of the bits that are set.
+// Lists the numbers of the set bits.
 static enum vg_status list_bits(const unsigned long *set, const char *what, unsigned *numbers, size_t capacity,
 				size_t *ret_count)
 {
@@ -62,10 +62,10 @@ GPU_COMMAND(vg_gpu_clear_thread_affinity, nvmlDeviceClearCpuAffinity)
 
 // ---- other GPUs ---------------------------------------------------------------------------------
 
-// A query for a set of GPUs, which is called for their number first.
+// A query for a set of GPUs. It is called once for their number, then for the GPUs.
 struct topology_query {
 	const struct vg_nvml *nvml;
-	nvmlDevice_t of; // the GPUs near this one; NULL: near a processor
+	nvmlDevice_t of; // list the GPUs near this GPU; NULL: near a processor
 	unsigned argument;
 	const char *entry;
 };

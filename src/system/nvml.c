@@ -13,10 +13,11 @@
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const struct vg_nvml *_Atomic nvml; // never changes once it is set
-static _Atomic(pid_t) initialised_by;	   // NVML's state does not survive fork
+static const struct vg_nvml *_Atomic nvml; // does not change once it is set
+static _Atomic(pid_t) initialised_by;	   // process that initialised NVML, whose state does not survive fork()
 
-// Fork handlers: a child must not inherit a lock that is held by a thread which it does not have.
+// Fork handlers. A child must not inherit a lock that another thread holds, because that thread does not exist in the
+// child.
 static void lock_nvml(void)
 {
 	pthread_mutex_lock(&lock);
@@ -44,7 +45,7 @@ static enum vg_status open_locked(void)
 			       "reload the module "
 			       "or restart the machine",
 			       vg_nvml_error_name(result));
-	// The interposer's NVML loads the driver's NVML only now.
+	// If NVML is the interposer's, it loads the driver's NVML only now.
 	const char *named = result == NVML_ERROR_LIBRARY_NOT_FOUND ? secure_getenv("VIRGATE_NVML") : NULL;
 	if (named && *named)
 		return vg_fail(VG_NO_DRIVER, result,

@@ -1,13 +1,13 @@
-// Initialisation of NVML, and errors from its results. Any thread, also in a child after fork.
+// Initialises NVML, and makes errors from its results. Any thread, also in a child after fork.
 #pragma once
 #include "driver/nvml.h"
 #include "system/return.h"
 #include "virgate/status.h"
 
-// Loads and initialises NVML unless this process has done so. After a failure the next call tries again.
+// Loads and initialises NVML, unless this process has already done that. After a failure the next call tries again.
 enum vg_status system_nvml_open(const struct vg_nvml **ret_nvml);
 
-// Converts a result; VG_OK for NVML_SUCCESS.
+// Converts an NVML result to a status: VG_OK for NVML_SUCCESS.
 enum vg_status system_nvml_status(nvmlReturn_t result);
 
 // Sets the thread's last error from a result that is not NVML_SUCCESS. `format` describes the request; "%s" with ""
@@ -18,8 +18,8 @@ __attribute__((format(printf, 3, 4))) enum vg_status system_nvml_failed(nvmlRetu
 // Copies a text with its zero byte. LIMIT, saying how many bytes it needs.
 enum vg_status system_copy_text(char *to, size_t capacity, const char *text);
 
-// Whether a result only says that NVML does not know a figure. The arguments were checked, so an invalid argument is
-// one that this version of NVML does not know.
+// Returns whether the result only means that NVML does not know a figure. "Invalid argument" has that meaning too: the
+// arguments were checked, so this version of NVML does not know the argument.
 static inline bool system_nvml_is_unknown(nvmlReturn_t result)
 {
 	return result == NVML_ERROR_NOT_SUPPORTED || result == NVML_ERROR_FUNCTION_NOT_FOUND ||

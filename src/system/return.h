@@ -19,18 +19,18 @@
 		if (!(pointer))                                                \
 			return vg_fail(VG_INVALID, 0, "%s is NULL", #pointer); \
 	} while (0)
-// Declares `call`, which the next two use: NVML's entries, and its handle of `gpu`. Returns INVALID for NULL, or why
-// NVML cannot be used.
+// Declares `call`, which GPU_ASK and GPU_FIGURE use: NVML's functions, and NVML's handle of `gpu`. Returns INVALID if
+// `gpu` is NULL, or an error if NVML cannot be used.
 #define GPU_CALL(gpu)         \
 	struct gpu_call call; \
 	SYSTEM_TRY(gpu_call_begin(gpu, &call))
-// Asks NVML about `gpu`, or returns its failure: GPU_ASK(nvmlDeviceGetIndex, &index).
+// Calls an NVML function about `gpu`, and returns if that fails: GPU_ASK(nvmlDeviceGetIndex, &index).
 #define GPU_ASK(entry, ...)                                                         \
 	do {                                                                        \
 		nvmlReturn_t asked_ = call.nvml->entry(call.handle, __VA_ARGS__);   \
 		if (asked_)                                                         \
 			return system_nvml_failed(asked_, #entry, "%s", gpu->uuid); \
 	} while (0)
-// The same for one figure of a group, which is -1 where NVML does not know it: see gpu_figure().
+// Calls an NVML function for one figure of a group. The figure becomes -1 if NVML does not know it: see gpu_figure().
 #define GPU_FIGURE(ret_figure, value, entry, ...) \
 	SYSTEM_TRY(gpu_figure(call.nvml->entry(call.handle, __VA_ARGS__), &(value), gpu, #entry, ret_figure))

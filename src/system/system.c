@@ -12,7 +12,7 @@
 
 struct vg_system {
 	const struct vg_nvml *nvml;
-	pid_t initialised_by; // NVML's state does not survive fork
+	pid_t initialised_by; // process that initialised NVML, whose state does not survive fork()
 	char driver_version[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE];
 	size_t device_count;
 	struct vg_system_device devices[VG_SYSTEM_DEVICES];
@@ -160,7 +160,7 @@ static void add_process(struct vg_system_process *processes, size_t *count, cons
 	for (size_t i = 0; i < *count; i++) {
 		if (processes[i].pid != info->pid)
 			continue;
-		// A compute and graphics process: each of its two entries has all its memory.
+		// A process that computes and draws has two entries, each with all its memory: count only one.
 		if (known && (!processes[i].memory_known || info->usedGpuMemory > processes[i].memory))
 			processes[i] = (struct vg_system_process){info->pid, true, info->usedGpuMemory};
 		return;

@@ -1,5 +1,5 @@
-// The GPUs of this machine and their processes, for the daemon. One thread at a time for each system. In a child after
-// fork, the first call initialises NVML again.
+// Lists the GPUs of this machine and their processes, for the daemon. One thread at a time for each system. In a child
+// after fork, the first call initialises NVML again.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,20 +29,20 @@ int vg_system_open(struct vg_system **ret_system, char *problem, size_t capacity
 void vg_system_close(struct vg_system *system);
 
 bool vg_system_simulated(const struct vg_system *system);
-// Returns the absolute path of the simulated node's directory; "" if the GPUs are real, or if it is unknown.
+// Returns the absolute path of the simulated node's directory; "" if the GPUs are real, or if the path is unknown.
 const char *vg_system_simulated_directory(const struct vg_system *system);
 const char *vg_system_driver_version(const struct vg_system *system);
-// The list does not change while the system is open.
+// Returns the list of GPUs, which does not change while the system is open.
 size_t vg_system_device_count(const struct vg_system *system);
 const struct vg_system_device *vg_system_device(const struct vg_system *system, size_t index);
 
-// Returns 0, or -EIO if NVML does not say.
+// Reads the memory of a GPU. Returns 0, or -EIO if NVML fails.
 int vg_system_memory_used(struct vg_system *system, size_t index, uint64_t *ret_used);
-// Lists the processes with a context on the device, each once. Returns 0, -EIO, or -ENOBUFS if there are more than the
-// array can hold.
+// Lists the processes that have a context on the device. No process occurs twice. Returns 0, -EIO, or -ENOBUFS if the
+// array is too small.
 int vg_system_processes(struct vg_system *system, size_t index,
 			struct vg_system_process ret_processes[VG_SYSTEM_PROCESSES], size_t *ret_count);
 
-// Parses "GPU-" and 8-4-4-4-12 hexadecimal digits. False: not a UUID of a GPU.
+// Parses "GPU-" and 8-4-4-4-12 hexadecimal digits. Returns false if the text is not the UUID of a GPU.
 bool vg_system_uuid_parse(const char *text, uint8_t ret_uuid[16]);
 void vg_system_uuid_format(const uint8_t uuid[16], char ret_text[VG_SYSTEM_UUID_TEXT]);

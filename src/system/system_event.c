@@ -1,4 +1,4 @@
-// Events of GPUs that are bound to a driver, and unbound.
+// Reports when a GPU is bound to a driver, or unbound.
 #include "system/gpu.h"
 #include "system/wait.h"
 #include "virgate/gpu_event.h"
@@ -58,7 +58,7 @@ void vg_system_events_destroy(struct vg_system_events *events)
 	free(events);
 }
 
-// Finds the GPU with a PCI id of NVML; NULL if NVML lists none.
+// Finds the GPU with the PCI id that NVML reported. Returns NULL if NVML lists no such GPU.
 static struct vg_gpu *find_gpu_at(const struct vg_nvml *nvml, unsigned id)
 {
 	struct vg_gpu *gpu = NULL;

@@ -1,4 +1,4 @@
-// Versions of the driver and of NVML, and names of processes.
+// Reads the versions of the driver and of NVML, and the names of processes.
 #include "base/status.h"
 #include "system/nvml.h"
 #include "virgate/system.h"
@@ -81,7 +81,7 @@ enum vg_status vg_system_driver_branch(char *ret_branch, size_t capacity)
 	return system_copy_text(ret_branch, capacity, info.branch);
 }
 
-// Lists the processes, since NVML knows the names of processes that it has listed before. Failures do not matter.
+// Lists the processes first, since NVML knows a process's name only after it has listed the process. Ignores failures.
 static void list_processes(const struct vg_nvml *nvml)
 {
 	nvmlProcessInfo_t infos[512];
@@ -109,7 +109,7 @@ enum vg_status vg_system_process_name(pid_t pid, char *ret_name, size_t capacity
 		return vg_fail(VG_INVALID, 0, "a name of 0 bytes: there is no room for its end");
 	SYSTEM_TRY(system_nvml_open(&nvml));
 	list_processes(nvml);
-	// NVML cuts a longer name without an error.
+	// NVML truncates a longer name without an error.
 	nvmlReturn_t result = nvml->nvmlSystemGetProcessName((unsigned)pid, name, sizeof name);
 	if (result)
 		return system_nvml_failed(result, "nvmlSystemGetProcessName", "process %d", (int)pid);

@@ -4,8 +4,8 @@
 
 #include "system/nvml.h"
 
-// Calls `wait` with parts of the timeout until the timeout is over, or `wait` returns something else than
+// Calls `wait` with parts of the timeout, until the whole timeout has passed or `wait` returns another result than
 // NVML_ERROR_TIMEOUT.
 nvmlReturn_t system_wait(unsigned timeout_ms, nvmlReturn_t (*wait)(void *context, unsigned slice_ms), void *context);
-// Checks that this process created a set of events, since a child after fork cannot use it. STATE.
+// Checks that this process created the set of events, since a child after fork cannot use the parent's. STATE.
 enum vg_status system_check_creator(pid_t creator);

@@ -41,7 +41,7 @@ struct vram_event {
 // DENIED, NOT_FOUND (the directory), BUSY, SYSTEM, NO_MEMORY.
 enum vg_status vram_audit_open(const char *path, const struct vram_keys *keys, const char *vgpu,
 			       struct vram_audit **ret_audit);
-// Syncs and closes the log; a failure goes to the log callback. NULL is fine.
+// Syncs and closes the log; a failure goes to the log callback. Accepts NULL.
 void vram_audit_close(struct vram_audit *audit);
 
 // Writes all records to the disk. VG_OK if `audit` is NULL; SYSTEM.

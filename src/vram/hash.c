@@ -19,7 +19,7 @@
 #define NODE_CHUNKS (HASH_NODE_GROUP * HASH_CHUNKS_PER_NODE)
 
 struct vram_hasher {
-	struct vg_context *context; // a reference
+	struct vg_context *context; // owns a reference
 	struct vram_scratch_list scratch;
 	struct vg_object_code *code;
 	struct vg_kernel *chunks, *nodes;

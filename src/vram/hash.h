@@ -10,7 +10,7 @@ struct vram_hasher; // the kernels in one context, and their scratch memory
 
 // The caller ends it with vram_hasher_destroy(). INVALID, CLOSED, NO_MEMORY, DRIVER.
 enum vg_status vram_hasher_create(struct vg_context *context, struct vram_hasher **ret_hasher);
-// No hash may be running. NULL is fine.
+// No hash may be running. Accepts NULL.
 void vram_hasher_destroy(struct vram_hasher *hasher);
 
 // Hashes `size` bytes, at least 1, at `address` on `stream`, and waits for the result. Addresses that are multiples of

@@ -16,5 +16,5 @@ struct vram_keys {
 // thread, the process, the session and the user. INVALID, NOT_FOUND, DENIED (mode, owner, a link), LIMIT
 // (RLIMIT_MEMLOCK), NO_MEMORY, SYSTEM.
 enum vg_status vram_keys_open(const char *file, const char *ring, const char *vgpu, struct vram_keys **ret_keys);
-// NULL is fine.
+// accepts NULL.
 void vram_keys_close(struct vram_keys *keys);

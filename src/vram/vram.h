@@ -20,8 +20,8 @@ struct vram_keys;
 
 struct vg_vram {
 	struct core_object object;	  // each of its regions has a reference
-	struct vg_context *context;	  // a reference to the device's primary context
-	struct vg_memory_resource *plain; // a reference; regions without guard that are not shareable come from it
+	struct vg_context *context;	  // owns a reference to the device's primary context
+	struct vg_memory_resource *plain; // owns a reference; regions without guard that are not shareable come from it
 	struct core_memory_plan *guarded, *shareable;
 	struct vram_scratch_list staging; // page-locked memory for long reads into pageable memory
 	pthread_mutex_t lock;		  // orders publishing and closing: a closed context gets no new region
@@ -47,14 +47,14 @@ struct vram_region {
 	_Atomic uint64_t state; // only table.c changes this and `index`
 	uint32_t index;
 
-	struct vg_vram *vram; // a reference
+	struct vg_vram *vram; // owns a reference
 	CUdeviceptr address;
 	size_t size;			   // bytes that the program asked for
 	CUdeviceptr base;		   // start of the mapped memory; lower than `address` only with a guard
 	size_t mapped;			   // bytes from `base` on that are zeroed and counted as used
 	struct vg_allocation plain;	   // address 0: not from the context's resource
-	struct vg_physical_memory *memory; // a reference; NULL: not allocated by cuMemCreate in this process
-	struct vg_mapping *mapping;	   // a reference; NULL with `memory`
+	struct vg_physical_memory *memory; // owns a reference; NULL: not allocated by cuMemCreate in this process
+	struct vg_mapping *mapping;	   // owns a reference; NULL with `memory`
 	struct vram_import import;
 
 	atomic_bool write_pending;	// a write may not have finished on the legacy default stream
