@@ -20,7 +20,7 @@ struct vg_graph_builder {
 	// reference).
 	struct vg_graph_builder *origin;
 	bool body;   // this builder fills the body of a conditional node
-	bool joined; // this builder was split off, and the stream of another builder waits for its work
+	bool joined; // this builder was split off, and another builder has waited for its work since
 	struct vg_graph_builder *next_fork;
 
 	// The members below are used in an origin only.
@@ -29,8 +29,8 @@ struct vg_graph_builder {
 	pthread_t thread;			// the thread that began the capture
 	struct vg_graph_definition *definition; // owns a reference to the root; NULL: no capture was begun
 	unsigned unjoined;			// number of builders that were split off and not joined
-	struct vg_graph_builder *forks; // builders split off; owns references until the capture ends
-	const struct core_object *kept; // the last object given to core_builder_keep()
+	struct vg_graph_builder *forks;		// builders split off; owns references until the capture ends
+	const struct core_object *kept;		// the last object given to core_builder_keep()
 };
 
 // Creates a builder on the stream, and retains the stream. Returns NULL and sets *ret_status if out of memory.

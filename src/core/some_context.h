@@ -12,7 +12,7 @@ struct core_some_context {
 	bool pushed;
 };
 
-// Keeps the thread's current context. If there is none, makes an active primary context current. If no primary context
+// Keeps the thread's current context. Without one, makes an active primary context current. If no primary context
 // is active, creates that of the first device.
 CUresult core_enter_some(struct core_some_context *some);
 // Like core_some_context(), but leaves the thread without a context if no primary context is active.

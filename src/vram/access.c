@@ -1,13 +1,14 @@
 // Reads, writes, fills and copies regions from the host.
 //
-// All but short writes run on the per-thread default stream. It waits for the legacy default stream, and not for the
-// streams of other threads, so that readers do not wait for each other. Short writes run on the legacy stream: the
-// driver's synchronous copy may return before its internal buffer was copied, and later work waits for that stream.
+// All operations but short writes run on the per-thread default stream. That stream waits for the legacy default
+// stream, but not for other threads' streams, so that readers do not wait for each other. Short writes run on the
+// legacy stream, because the driver's synchronous copy may return before its internal buffer was copied. Later work
+// waits for that stream.
 #include "core/error.h"
 #include "vram/staging.h"
 #include "vram/vram.h"
 
-// The region's context is current.
+// Waits for the legacy stream. Call with the region's context current.
 static enum vg_status wait_for_legacy_stream(struct vram_region *region)
 {
 	CUresult r = core_driver->cuStreamSynchronize(CU_STREAM_LEGACY);
@@ -15,10 +16,10 @@ static enum vg_status wait_for_legacy_stream(struct vram_region *region)
 	return r ? core_driver_failed(r, "cuStreamSynchronize", "%s", "waiting for what was written") : VG_OK;
 }
 
-enum { LONG_WRITE = 1 << 20 }; // bytes; for more, the time to wait for the stream is negligible
+enum { LONG_WRITE = 1 << 20 }; // in bytes; for a longer write, the time to wait for the stream is negligible
 
-// A GPU does the copies of one direction one after the other, also those of different streams. Long copies are cut into
-// pieces, so that short ones of other threads run in between.
+// A GPU runs the copies of one direction one after another, even in different streams. Long copies are cut into pieces,
+// so that short copies of other threads run in between.
 enum { PIECE = 32 << 20 };
 
 static CUresult write_long(CUdeviceptr to, const void *from, size_t bytes)
@@ -44,7 +45,8 @@ static enum vg_status write_region(struct vram_region *region, size_t offset, co
 		return core_driver_failed(r, "cuMemcpyHtoD", "%zu bytes at offset %zu", bytes, offset);
 	if (is_long)
 		return VG_OK;
-	// Set the flag before reading the loans: a loan or offer that begins now is counted before it reads the flag.
+	// Set the flag before reading the count of loans. A loan or offer that begins now is counted before it reads
+	// the flag.
 	if (!atomic_load_explicit(&region->write_pending, memory_order_relaxed))
 		atomic_store(&region->write_pending, true);
 	const bool is_visible = vram_table_count_loans(region) || atomic_load(&region->shared);
@@ -63,7 +65,7 @@ static enum vg_status read_region(struct vram_region *region, size_t offset, voi
 	return r ? core_driver_failed(r, "cuMemcpyDtoH", "%zu bytes at offset %zu", bytes, offset) : VG_OK;
 }
 
-// Fills on the per-thread default stream, and waits for it.
+// Fills on the per-thread default stream, and waits for the end.
 static enum vg_status fill_region(struct vram_region *region, size_t offset, int value, size_t bytes)
 {
 	CORE_SCOPE scope = {false};
@@ -77,8 +79,8 @@ static enum vg_status fill_region(struct vram_region *region, size_t offset, int
 	return r ? core_driver_failed(r, "cuMemsetD8", "%zu bytes at offset %zu", bytes, offset) : VG_OK;
 }
 
-// Copies on the per-thread default stream, and waits for it. A stream does not wait for the legacy stream of another
-// device: wait for writes to the source first.
+// Copies on the per-thread default stream, and waits for the end. First waits for writes to the source, because a
+// stream does not wait for the legacy stream of another device.
 static enum vg_status copy_region(struct vram_region *to, size_t to_offset, struct vram_region *from,
 				  size_t from_offset, size_t bytes)
 {

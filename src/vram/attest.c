@@ -1,4 +1,4 @@
-// Attestations: the driver confirms what a region's memory is.
+// Makes attestations: asks the driver what a region's memory is.
 #include "vram/seal.h"
 
 #include "base/clock.h"
@@ -33,11 +33,11 @@ static enum vg_status fail_unmapped(CUresult result, const char *call)
 	return core_driver_failed(result, call, "%s", "what the region's memory is");
 }
 
-// Checks that the driver knows the byte as memory of the region's device.
+// Checks that the driver knows the address as memory of the region's device.
 static enum vg_status check_byte(const struct vram_region *region, CUdeviceptr address)
 {
 	CUmemorytype type = 0;
-	unsigned managed = 0, mapped = 0; // some drivers write only one byte of each
+	unsigned managed = 0, mapped = 0; // some drivers write only one byte of each value
 	int ordinal = -1, own = region->vram->context->device->ordinal;
 	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
 					    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_MAPPED};
@@ -56,8 +56,7 @@ static enum vg_status check_byte(const struct vram_region *region, CUdeviceptr a
 	return VG_OK;
 }
 
-// Checks the location of physical memory that was mapped with cuMemMap: the pointer attributes say only which device
-// accesses it.
+// Checks where physical memory mapped with cuMemMap is. The pointer attributes only tell which device accesses it.
 static enum vg_status check_piece(const struct vram_region *region, CUdeviceptr address)
 {
 	CUmemGenericAllocationHandle piece;
@@ -66,7 +65,7 @@ static enum vg_status check_piece(const struct vram_region *region, CUdeviceptr 
 
 	CUresult r = core_driver->cuMemRetainAllocationHandle(&piece, (void *)address);
 	if (r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_NOT_SUPPORTED)
-		return core_explained(VG_OK); // allocated by cuMemAlloc
+		return core_explained(VG_OK); // this memory was allocated by cuMemAlloc
 	if (r)
 		return core_driver_failed(r, "cuMemRetainAllocationHandle", "%s", "");
 	r = core_driver->cuMemGetAllocationPropertiesFromHandle(&properties, piece);

@@ -1,6 +1,7 @@
-// Appends to the audit log under a lock of the file: first the record, then the head. A writer that is killed between
-// the two leaves one record more than the head counts; the next writer adds it to the head. A writer that is killed
-// while it writes a record leaves an unfinished line; the next writer removes it, and records that.
+// Appends records to the audit log while the file is locked: writes the record, then the head, which counts the
+// records. If a writer is killed between the two, the log has one record more than the head counts. The next writer
+// then adds that record to the head. If a writer is killed while it writes a record, the line is unfinished. The next
+// writer removes the line, and records the removal.
 #include "vram/audit_file.h"
 
 #include "base/descriptor.h"
@@ -18,11 +19,11 @@
 #include <unistd.h>
 
 struct vram_audit {
-	pthread_mutex_t lock; // flock() does not exclude threads that use the same descriptor
+	pthread_mutex_t lock; // needed because flock() does not exclude threads that use the same descriptor
 	int log, head;
-	pid_t owner; // a forked child has the same open files, and with them the same flock()
+	pid_t owner; // process that opened the log; a forked child shares its files and its flock()
 	const struct vram_keys *keys;
-	uint64_t seen; // number of records when we last looked: the log must never have fewer
+	uint64_t seen; // number of records at the last check; the log must never have fewer
 	char vgpu[64];
 	char path[PATH_MAX];
 };
@@ -47,7 +48,7 @@ static enum vg_status fail_damaged(const struct vram_audit *audit, const char *h
 
 // ---- the end of the chain --------------------------------------------------------------------------------
 
-// Checks that `fd` is still the file at `path`: records written to a removed file would be lost.
+// Checks that `fd` is still the file at `path`, because records written to a removed file would be lost.
 static enum vg_status check_file(const struct vram_audit *audit, int fd, const char *path, uint64_t *ret_bytes)
 {
 	struct stat here, there;
@@ -86,8 +87,8 @@ static enum vg_status append_record(const struct vram_audit *audit, const struct
 	enum vg_status status =
 		put == (ssize_t)length ? write_head(audit, &next) : fail_file(error, audit->path, "append a record");
 	if (status) {
-		// Remove the record, since the caller gets an error. If that fails too, the next
-		// writer handles the line.
+		// Remove the record, because the caller gets an error. If that fails too, the next writer handles the
+		// line.
 		if (ftruncate(audit->log, (off_t)head->bytes) < 0)
 			vg_log(VG_LOG_WARNING, "audit log %s: cannot take an unfinished record off: %s", audit->path,
 			       strerror(errno));
@@ -97,8 +98,8 @@ static enum vg_status append_record(const struct vram_audit *audit, const struct
 	return VG_OK;
 }
 
-// Handles lines that a killed writer left after the end that the head states: counts complete records, and removes an
-// unfinished one.
+// Handles lines after the end that the head states, which a killed writer left. Adds complete records to the head, and
+// removes an unfinished one.
 static enum vg_status read_past_head(struct vram_audit *audit, struct audit_head *head, uint64_t bytes)
 {
 	char line[AUDIT_LINE], time[AUDIT_TIME];
@@ -129,7 +130,7 @@ static enum vg_status read_past_head(struct vram_audit *audit, struct audit_head
 			     head);
 }
 
-// The caller has locked the log.
+// Reads the end of the log. Call with the log locked.
 static enum vg_status find_end(struct vram_audit *audit, struct audit_head *ret_head)
 {
 	char text[AUDIT_HEAD + 1], path[PATH_MAX];
@@ -145,7 +146,7 @@ static enum vg_status find_end(struct vram_audit *audit, struct audit_head *ret_
 	ssize_t got = vg_read_all(audit->head, text, sizeof text, 0);
 	if (got < 0)
 		return fail_file((int)-got, path, "read it");
-	// Both files are empty if they were just created.
+	// Both files are empty if this process has just created them.
 	if ((got || bytes || audit->seen) && !audit_head_read(text, (size_t)got, audit->keys, &head))
 		return fail_damaged(audit, got ? "has a head that was changed, or is of another key" : "has no head");
 	if (head.bytes > bytes || head.chain.count < audit->seen)
@@ -199,7 +200,7 @@ enum vg_status vram_audit_sync(struct vram_audit *audit)
 	return audit ? sync_files(audit) : VG_OK;
 }
 
-// The caller has locked the log.
+// Appends one record. Call with the log locked.
 static enum vg_status append_locked(struct vram_audit *audit, const struct vram_event *event)
 {
 	struct audit_head head;
@@ -218,7 +219,7 @@ enum vg_status vram_audit_append(struct vram_audit *audit, const struct vram_eve
 {
 	if (!audit)
 		return VG_OK;
-	enum vg_status status = check_owner(audit); // first: in a forked child, `lock` may stay locked for ever
+	enum vg_status status = check_owner(audit); // first, as a forked child may never get `lock`
 	if (status)
 		return status;
 	pthread_mutex_lock(&audit->lock);
@@ -266,7 +267,7 @@ static enum vg_status open_file(const char *path, int flags, int *ret_fd)
 	return VG_OK;
 }
 
-// The program may change its working directory while the log is open.
+// Store an absolute path, because the program may change its working directory.
 static enum vg_status make_absolute(const char *path, char ret_path[PATH_MAX])
 {
 	char directory[PATH_MAX] = "";
@@ -299,7 +300,7 @@ static enum vg_status open_files(struct vram_audit *audit, const char *path)
 	status = open_file(audit->path, O_APPEND, &audit->log);
 	if (status)
 		return status;
-	status = lock_log(audit); // on failure, closing the file unlocks it
+	status = lock_log(audit); // on failure, closing the file also unlocks it
 	if (status)
 		return status;
 	status = open_file(head_path, 0, &audit->head);

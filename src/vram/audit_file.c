@@ -18,7 +18,7 @@ int audit_lock(int fd, bool exclusive)
 	uint64_t until = vg_clock_monotonic_ns() + AUDIT_LOCK_MS * 1000000ull;
 	struct timespec pause = {0, 20000};
 
-	// The process that has the lock may be stopped: give up after AUDIT_LOCK_MS.
+	// Give up after AUDIT_LOCK_MS, because the process that has the lock may be stopped.
 	while (flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) < 0) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;

@@ -1,4 +1,4 @@
-// Writes and parses records as lines. docs/seals.md describes the layout: keep the two the same.
+// Writes and parses records as lines of text. docs/seals.md describes the layout: change both together.
 #include "vram/audit_file.h"
 
 #include "base/clock.h"
@@ -25,7 +25,7 @@ static const char *get_event_text(enum vram_event_kind kind)
 	return texts[kind];
 }
 
-// "2026-01-31T12:00:00.123456789Z"
+// Checks for the form "2026-01-31T12:00:00.123456789Z".
 static void format_time(uint64_t ns, char text[AUDIT_TIME])
 {
 	time_t seconds = (time_t)(ns / 1000000000);
@@ -90,7 +90,7 @@ size_t audit_line_make(char line[AUDIT_LINE], const struct vram_event *event, co
 	return length + (size_t)snprintf(line + length, AUDIT_LINE - length, END "\n");
 }
 
-// Parses a number without leading zeros. Returns the count of digits; 0 if there is no valid number.
+// Parses a number without leading zeros. Returns the number of digits; 0 if the text is not a valid number.
 static size_t read_number(const char *text, size_t length, uint64_t *ret_number)
 {
 	uint64_t number = 0;
@@ -160,7 +160,7 @@ void audit_head_make(char text[AUDIT_HEAD], const struct audit_head *head, const
 	int length = snprintf(made, sizeof made,
 			      "{\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"last\":\"%s\",\"mac\":\"%s\"}",
 			      head->chain.count, head->bytes, last, own);
-	memset(text, ' ', AUDIT_HEAD); // JSON allows spaces behind it
+	memset(text, ' ', AUDIT_HEAD); // pad with spaces, which JSON allows at the end
 	memcpy(text, made, (size_t)length);
 	text[AUDIT_HEAD - 1] = '\n';
 }
@@ -177,7 +177,7 @@ bool audit_head_read(const char *text, size_t length, const struct vram_keys *ke
 		   &head.bytes, last) != 3 ||
 	    strlen(last) != 2 * VRAM_MAC || !read_mac(last, head.chain.mac))
 		return false;
-	// Each head has exactly one text.
+	// The text must be exactly what the parsed head would be written as.
 	audit_head_make(again, &head, keys);
 	if (sodium_memcmp(again, text, AUDIT_HEAD) != 0)
 		return false;

@@ -1,4 +1,4 @@
-// Verifies an audit log, and reports the first fault.
+// Verifies an audit log, and reports the first error.
 #include "vram/audit_file.h"
 
 #include "base/descriptor.h"
@@ -18,12 +18,12 @@ struct verification {
 	const char *path;
 	const struct vram_keys *keys;
 	int log;
-	uint64_t bytes; // of the log
+	uint64_t bytes; // size of the log
 	uint64_t line;	// number of the last line that was read
 	struct audit_chain chain;
 	bool has_head, head_is_valid;
 	struct audit_head head;
-	struct audit_chain expected; // count 0: the caller expects no certain record
+	struct audit_chain expected; // record that must be in the log; count 0: none in particular
 	struct vg_audit_report report;
 };
 
@@ -77,7 +77,7 @@ static enum vg_status report_line_fault(struct verification *it, enum audit_line
 			    line);
 }
 
-// Checks the MAC of the last record that was read, if the head or the caller names that record.
+// Checks the MAC of the last record read, if the head or the caller expects that record.
 static enum vg_status check_anchors(struct verification *it)
 {
 	if (it->chain.count == it->expected.count && it->expected.count &&
@@ -92,7 +92,7 @@ static enum vg_status check_anchors(struct verification *it)
 	return VG_OK;
 }
 
-// Checks the counts after the last line. `unfinished`: bytes after the last newline.
+// Checks the counts after the last line. `unfinished`: number of bytes after the last newline.
 static enum vg_status check_end(struct verification *it, size_t unfinished)
 {
 	uint64_t records = it->chain.count, line = it->line + 1;
@@ -180,7 +180,7 @@ static enum vg_status read_head(struct verification *it)
 	ssize_t got = fd < 0 ? fd : vg_read_all(fd, text, sizeof text, 0);
 	if (got < 0)
 		return vg_fail(VG_SYSTEM, (int)-got, "cannot read %s: %s", path, strerror((int)-got));
-	it->has_head = got > 0; // 0: a writer was killed before it wrote the first head
+	it->has_head = got > 0; // size 0: a writer was killed before it wrote the first head
 	it->head_is_valid = audit_head_read(text, (size_t)got, it->keys, &it->head);
 	return VG_OK;
 }
@@ -202,7 +202,7 @@ static enum vg_status verify_log(struct verification *it)
 	if (r)
 		return vg_fail(r == -ETIMEDOUT ? VG_BUSY : VG_SYSTEM, -r, "audit log %s: cannot lock it: %s", it->path,
 			       r == -ETIMEDOUT ? "a writer has held it for seconds" : strerror(-r));
-	fstat(log, &stat); // writers may have appended while we waited for the lock
+	fstat(log, &stat); // writers may have appended records while this thread waited for the lock
 	it->log = log;
 	it->bytes = (uint64_t)stat.st_size;
 	enum vg_status status = read_head(it);
@@ -211,7 +211,7 @@ static enum vg_status verify_log(struct verification *it)
 
 // ---- the public function ---------------------------------------------------------------------------------
 
-// Parses "COUNT:MAC".
+// Parses an expected record, "COUNT:MAC".
 static bool read_expected(const char *text, struct audit_chain *ret_chain)
 {
 	char digits[2 * VRAM_MAC + 1], again[VG_AUDIT_HEAD_MAX];

@@ -1,5 +1,5 @@
-// Follows the specification, https://github.com/BLAKE3-team/BLAKE3-specs. Of the tree of chunks, only the roots of
-// subtrees that wait for their right neighbour are kept.
+// Computes BLAKE3 as https://github.com/BLAKE3-team/BLAKE3-specs specifies. Keeps only the roots of those subtrees that
+// still wait for their right neighbour.
 #include "vram/blake3.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ enum { BLOCK_BYTES = 64, CHUNK_BYTES = 1024, LEVELS = 54 }; // 2⁶⁴ bytes hav
 
 static const uint32_t iv[4] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a};
 static const uint8_t permutation[16] = {2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8};
-// The words of the state that are mixed: columns, then diagonals.
+// Indexes of the four state words that each step mixes: first the columns, then the diagonals.
 static const uint8_t mixed[8][4] = {{0, 4, 8, 12},  {1, 5, 9, 13},  {2, 6, 10, 14}, {3, 7, 11, 15},
 				    {0, 5, 10, 15}, {1, 6, 11, 12}, {2, 7, 8, 13},  {3, 4, 9, 14}};
 
@@ -112,7 +112,7 @@ void vram_blake3(const void *data, size_t size, const uint8_t key[VRAM_KEY_BYTES
 	for (int i = 0; i < 8; i++)
 		root.word[i] = load_word(key + 4 * i);
 	const struct node key_words = root;
-	// A chunk completes as many subtrees as its number, counted from 1, has zero bits at the end.
+	// Chunk number n, counted from 1, completes as many subtrees as n has zero bits at the end.
 	for (; size > CHUNK_BYTES; bytes += CHUNK_BYTES, size -= CHUNK_BYTES) {
 		node = hash_chunk(&key_words, bytes, CHUNK_BYTES, chunk++, 0);
 		for (uint64_t number = chunk; number % 2 == 0; number /= 2)

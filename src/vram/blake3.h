@@ -1,4 +1,4 @@
-// The keyed BLAKE3 hash of host memory, in plain C: slow, for tests and tools. Any thread.
+// Computes the keyed BLAKE3 hash of host memory in plain C. Slow; for tests and tools. Any thread.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

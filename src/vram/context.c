@@ -94,7 +94,8 @@ enum vg_status vg_vram_capacity(struct vg_vram *vram, struct vg_vram_capacity *r
 
 // ---- closing ----------------------------------------------------------------------------------------
 
-// Frees the handle's region if it is of this context and still exists. Sets the last error if the driver fails.
+// Frees the region of the handle if it belongs to this context and still exists. Sets the last error if the driver
+// fails.
 static enum vg_status free_one(struct vg_vram *vram, struct vg_vram_handle handle, struct vg_vram_report *report)
 {
 	struct vram_region *region;
@@ -103,7 +104,7 @@ static enum vg_status free_one(struct vg_vram *vram, struct vg_vram_handle handl
 	while ((status = vram_look(handle, &region)) == VG_BUSY)
 		sched_yield();
 	if (status)
-		return VG_OK; // another thread has freed it
+		return VG_OK; // another thread has freed the region
 	bool is_own = region->vram == vram;
 	size_t bytes = region->size;
 	vram_unpin(region, VRAM_READ);
@@ -130,7 +131,7 @@ static enum vg_status free_all(struct vg_vram *vram, struct vg_vram_report *repo
 	pthread_mutex_lock(&vram->lock);
 	atomic_store(&vram->object.closed, true);
 	pthread_mutex_unlock(
-		&vram->lock); // vram_publish() reads `closed` under the lock: no region is added after this
+		&vram->lock); // vram_publish() reads `closed` under the lock, so no region is added after this
 	while (vram_table_next(&cursor, &handle)) {
 		enum vg_status status = free_one(vram, handle, report);
 		if (status && !result) {

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// 4 GiB: takes 16 MiB of scratch memory. In smaller pieces, the GPU would be partly idle for longer while the last
-// blocks of each piece end; this loses a few percent at most.
+// 4 GiB, which need 16 MiB of scratch memory. With smaller pieces the GPU idles more often while the last blocks of a
+// piece end. With 4 GiB this costs a few percent at most.
 #define PIECE_CHUNKS ((uint64_t)4 << 20)
-// The chunks that a node of the second level covers.
+// Number of chunks below a node of the second level.
 #define NODE_CHUNKS (HASH_NODE_GROUP * HASH_CHUNKS_PER_NODE)
 
 struct vram_hasher {
@@ -23,7 +23,7 @@ struct vram_hasher {
 	struct vram_scratch_list scratch;
 	struct vg_object_code *code;
 	struct vg_kernel *chunks, *nodes;
-	uint64_t piece; // chunks that are hashed before the scratch memory is reused
+	uint64_t piece; // number of chunks that are hashed before the scratch memory is reused
 };
 
 static enum vg_status load_kernels(struct vram_hasher *hasher)
@@ -79,14 +79,14 @@ void vram_hasher_set_piece(struct vram_hasher *hasher, size_t bytes)
 	hasher->piece = bytes / HASH_CHUNK_BYTES / NODE_CHUNKS * NODE_CHUNKS;
 }
 
-// One call of vram_hash().
+// The state of one call of vram_hash().
 struct work {
 	struct vram_hasher *hasher;
 	struct vg_stream *stream;
 	struct hash_parameters parameters;
 	vg_address address;
 	size_t size;
-	uint64_t chunks, piece; // chunks in all, and in one piece
+	uint64_t chunks, piece; // number of chunks in all, and in one piece
 };
 
 static uint64_t count_groups(uint64_t count, unsigned group)
@@ -94,8 +94,8 @@ static uint64_t count_groups(uint64_t count, unsigned group)
 	return count / group + (count % group != 0);
 }
 
-// Scratch memory has room for the nodes of one piece, then for all nodes of the second level, then for each level above
-// it up to the root.
+// The scratch memory holds the nodes of one piece, then all nodes of the second level, then the nodes of each level
+// above, up to the root.
 static uint64_t count_piece_nodes(const struct work *work)
 {
 	return count_groups(work->piece, HASH_CHUNKS_PER_NODE);
@@ -128,7 +128,7 @@ static enum vg_status launch_kernel(const struct work *work, struct vg_kernel *k
 	return r ? fail_hash(work, r, "cuLaunchKernel") : VG_OK;
 }
 
-// Combines the `count` nodes at `from` into one node for each group, at `to`.
+// Combines the `count` nodes at `from`: writes one node for each group to `to`.
 static enum vg_status combine_nodes(struct work *work, CUdeviceptr from, uint64_t count, CUdeviceptr to)
 {
 	void *arguments[] = {&from, &count, &work->parameters, &to};
@@ -137,7 +137,7 @@ static enum vg_status combine_nodes(struct work *work, CUdeviceptr from, uint64_
 			     arguments);
 }
 
-// Hashes the chunks of one piece, from number `first` on, and combines them into one node for each NODE_CHUNKS.
+// Hashes the chunks of one piece, from number `first` on. Writes one node for each NODE_CHUNKS chunks.
 static enum vg_status hash_piece(struct work *work, uint64_t first, CUdeviceptr scratch, CUdeviceptr to)
 {
 	uint64_t left = work->chunks - first, chunks = left < work->piece ? left : work->piece;
@@ -210,7 +210,7 @@ static enum vg_status hash_with_scratch(struct work *work, uint8_t ret_root[VRAM
 	if (status)
 		return status;
 	status = hash_to_node(work, scratch->buffer->address, &root);
-	if (status) // kernels that were queued before the failure may still use the scratch memory
+	if (status) // wait, because queued kernels may still use the scratch memory
 		core_stream_wait(work->stream);
 	else
 		memcpy(ret_root, &root, sizeof root);
@@ -233,7 +233,7 @@ enum vg_status vram_hash(struct vram_hasher *hasher, struct vg_stream *stream, v
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r)
 		return fail_hash(&work, r, "cuCtxPushCurrent");
-	// In this mode, allocating and waiting do not invalidate the capture of another stream.
+	// Relaxed mode: allocating and waiting must not invalidate the capture of another stream.
 	r = core_driver->cuThreadExchangeStreamCaptureMode(&mode);
 	if (r)
 		return fail_hash(&work, r, "cuThreadExchangeStreamCaptureMode");

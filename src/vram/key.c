@@ -13,7 +13,7 @@
 
 enum { DIGITS = 2 * VRAM_SECRET };
 
-// Temporary values of the derivation, in one block that one call wipes.
+// Temporary values for deriving the keys, in one structure that one call wipes.
 struct working {
 	char text[DIGITS + 2]; // the digits, a newline, and one byte more to detect a longer text
 	uint8_t master[VRAM_SECRET];
@@ -43,7 +43,7 @@ static enum vg_status create_locked(size_t size, void **ret_memory)
 	void *memory = sodium_malloc(size);
 	if (!memory)
 		return vg_fail(VG_NO_MEMORY, errno, "no memory for keys: %s", strerror(errno));
-	// sodium_malloc() succeeds also if the system refuses to lock the memory: lock it again to detect that.
+	// sodium_malloc() succeeds even if the system cannot lock the memory. Lock it again to detect that.
 	if (sodium_mlock(memory, size)) {
 		enum vg_status status = fail_locking(size);
 		sodium_free(memory);
@@ -55,7 +55,7 @@ static enum vg_status create_locked(size_t size, void **ret_memory)
 
 static void destroy_locked(void *memory)
 {
-	sodium_free(memory); // also wipes it
+	sodium_free(memory); // this also wipes the memory
 }
 
 // ---- reading the secret ----------------------------------------------------------------------------------
@@ -121,7 +121,8 @@ static enum vg_status read_ring(const char *description, struct working *working
 {
 	static const char type[] = "user";
 
-	// Searches the keyrings of the thread, process and session. The user's is not always linked into the session's.
+	// Searches the keyrings of the thread, the process and the session, then that of the user, which the session
+	// may not include.
 	long key = syscall(SYS_request_key, type, description, NULL, 0);
 	if (key < 0 && errno == ENOKEY)
 		key = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_USER_KEYRING, type, description, 0);
@@ -130,7 +131,7 @@ static enum vg_status read_ring(const char *description, struct working *working
 	long length = syscall(SYS_keyctl, KEYCTL_READ, key, working->text, sizeof working->text);
 	if (length < 0)
 		return fail_ring(description);
-	*ret_length = (size_t)length; // of the whole key, also if it did not fit
+	*ret_length = (size_t)length; // length of the whole key, even if the buffer was too small
 	return VG_OK;
 }
 
@@ -152,7 +153,7 @@ static enum vg_status parse_secret(struct working *working, size_t length, const
 	return VG_OK;
 }
 
-// Contexts of crypto_kdf, which have a fixed length.
+// The context strings of crypto_kdf, which have a fixed length.
 #define OF_MASTER "virgate-"
 #define OF_VGPU "vg-vgpu-"
 enum { MASTER_VGPU = 1, MASTER_AUDIT };

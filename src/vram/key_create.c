@@ -1,4 +1,4 @@
-// Makes the key file that vram_keys_open() reads.
+// Creates the key file that vram_keys_open() reads.
 #include "vram/mac.h"
 
 #include "base/descriptor.h"
@@ -12,13 +12,13 @@
 
 static int write_key(int fd)
 {
-	char text[2 * VRAM_SECRET + 1]; // with the terminator, which becomes the newline
+	char text[2 * VRAM_SECRET + 1]; // with the terminator, which a newline replaces
 	uint8_t secret[VRAM_SECRET];
 
 	randombytes_buf(secret, sizeof secret);
 	sodium_bin2hex(text, sizeof text, secret, sizeof secret);
 	text[sizeof text - 1] = '\n';
-	int r = fchmod(fd, 0600) < 0 ? -errno : 0; // regardless of the umask
+	int r = fchmod(fd, 0600) < 0 ? -errno : 0; // sets the mode whatever the umask is
 	if (r == 0)
 		r = vg_write_all(fd, text, sizeof text, -1);
 	if (r == 0 && fsync(fd) < 0)

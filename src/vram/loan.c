@@ -1,4 +1,4 @@
-// Loans: the time for which a program has the raw address of a region.
+// Implements loans: the time for which a program has the raw address of a region.
 #include "vram/vram.h"
 
 #include "core/object.h"
@@ -6,19 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-// An active loan.
+// The record of an active loan.
 struct vram_loan_record {
 	struct vram_loan_record *next;
 	uint64_t ticket;
 	enum vg_vram_access access;
 };
 
-// The caller has the region pinned, and keeps it pinned until the loan is counted.
+// Counts and records a loan. The caller must keep the region pinned until this returns.
 static enum vg_status add_loan(struct vram_region *region, struct vram_loan_record *record)
 {
 	static _Atomic uint64_t tickets;
 
-	// Count it first: vram_freeze() reads the count after the caller has unpinned the region.
+	// Count a writing loan before anything else: vram_freeze() reads the count after the caller has unpinned the
+	// region.
 	if (record->access == VG_VRAM_READ_WRITE)
 		atomic_fetch_add(&region->writing_loans, 1);
 	int outcome = vram_table_add_loan(region);
@@ -37,7 +38,7 @@ static enum vg_status add_loan(struct vram_region *region, struct vram_loan_reco
 	return VG_OK;
 }
 
-// Removes the record of an active loan, which the caller then owns; NULL: not found.
+// Removes the record of an active loan from the list, and returns it to the caller. Returns NULL if not found.
 static struct vram_loan_record *remove_loan(struct vram_region *region, uint64_t ticket)
 {
 	struct vram_loan_record **link, *record;

@@ -1,6 +1,6 @@
-// A keyed BLAKE2b of 32 bytes over a list of fields. Before each field stands its length, 64 bits, little-endian, so
-// that different lists never give the same bytes. A number is a field of 8 bytes, little-endian. sodium_init() was
-// called before. Any thread.
+// Computes a keyed BLAKE2b of 32 bytes over a list of fields. The length of each field, 64 bits, little-endian,
+// precedes the field, so that different lists never give the same bytes. A number is a field of 8 bytes, little-endian.
+// Call sodium_init() first. Any thread.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@ struct vram_mac {
 	crypto_generichash_state state;
 };
 
-// `what` becomes the first field: it names the kind of record, so that the MAC of one kind is not valid for another.
+// Begins a MAC. `what` is the first field and names the kind of record: the MAC of one kind is not valid for another.
 void vram_mac_begin(struct vram_mac *mac, const uint8_t key[VRAM_SECRET], const char *what);
 void vram_mac_bytes(struct vram_mac *mac, const void *data, size_t size);
 void vram_mac_text(struct vram_mac *mac, const char *text);

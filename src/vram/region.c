@@ -10,20 +10,21 @@
 
 // ---- memory -----------------------------------------------------------------------------------------
 
-// Zeroes all mapped bytes, including padding. The per-thread default stream waits for earlier writes on the legacy one.
+// Zeroes all mapped bytes, including padding. The per-thread default stream waits for earlier writes on the legacy
+// stream.
 static enum vg_status zero_region(const struct vram_region *region)
 {
 	CORE_SCOPE scope = {false};
 
 	CUresult r = core_enter(&scope, region->vram->context->handle);
 	if (r == CUDA_SUCCESS && atomic_load(&region->lent))
-		r = core_driver->cuCtxSynchronize(); // a kernel of a loan must not write after the zeroing
+		r = core_driver->cuCtxSynchronize(); // a kernel started during a loan must not write after the zeroing
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemsetD8Async(region->base, 0, region->mapped, CU_STREAM_PER_THREAD);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
 	if (r)
-		(void)core_driver->cuCtxSynchronize(); // queued work must not use memory that was freed
+		(void)core_driver->cuCtxSynchronize(); // queued work must not use the memory after it is freed
 	return r ? core_driver_failed(r, "cuMemsetD8", "zeroing %zu bytes", region->mapped) : VG_OK;
 }
 
@@ -55,7 +56,7 @@ static enum vg_status allocate_plain(struct vram_region *region, size_t bytes)
 	return VG_OK;
 }
 
-// Maps `region->memory` at new addresses, and reserves `guard` bytes of addresses after it.
+// Maps `region->memory` at new addresses, followed by `guard` bytes of reserved addresses.
 static enum vg_status map_memory(struct vram_region *region, const struct core_memory_plan *plan, size_t guard)
 {
 	struct vg_address_range *range;
@@ -70,8 +71,8 @@ static enum vg_status map_memory(struct vram_region *region, const struct core_m
 	return core_mapping_set_access(region->mapping, plan->access, plan->access_count);
 }
 
-// With a `guard` of more than 0 bytes, that many addresses after the region stay unmapped, and the region ends directly
-// before them.
+// Allocates a region. If `guard` is not 0, that many bytes of addresses after the region stay unmapped, and the region
+// ends directly before them.
 static enum vg_status allocate_mapped(struct vram_region *region, const struct core_memory_plan *plan, size_t bytes,
 				      size_t guard)
 {
@@ -95,8 +96,8 @@ static enum vg_status allocate_mapped(struct vram_region *region, const struct c
 	return VG_OK;
 }
 
-// Sets INSUFFICIENT with the bytes that are needed and free: the caller may try again later. Sizes that would be
-// rounded to the same text are written in bytes.
+// Sets INSUFFICIENT with the needed and the free bytes: the caller may try again later. Writes exact bytes if both
+// sizes would be rounded to the same text.
 static enum vg_status fail_insufficient(const struct vram_region *region, size_t bytes)
 {
 	const size_t need = region->mapped ? region->mapped : bytes;
@@ -119,7 +120,7 @@ static enum vg_status fail_insufficient(const struct vram_region *region, size_t
 
 // ---- handles ----------------------------------------------------------------------------------------
 
-// Releases the table's entry and all else but the memory, which was freed already.
+// Releases the table's entry and everything else of a region whose memory was freed already.
 static void forget_region(struct vram_region *region)
 {
 	struct vg_vram *vram = region->vram;
@@ -131,7 +132,7 @@ static void forget_region(struct vram_region *region)
 	core_object_release(&vram->object);
 }
 
-// `freed`: the status of freeing the memory.
+// Records the deallocation in the audit log. `freed`: result of freeing the memory.
 static enum vg_status record_end(struct vram_region *region, enum vg_status freed)
 {
 	struct vg_kept_error kept;

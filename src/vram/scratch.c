@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { LEAST_BYTES = 1 << 20 }; // the driver allocates 2 MiB of the device anyway
+enum { LEAST_BYTES = 1 << 20 }; // the driver allocates 2 MiB anyway
 
 enum vg_status vram_scratch_list_init(struct vram_scratch_list *list, struct vg_context *context)
 {
@@ -53,7 +53,7 @@ enum vg_status vram_scratch_acquire(struct vram_scratch_list *list, size_t size,
 		*ret_scratch = scratch;
 		return VG_OK;
 	}
-	if (scratch) // too small for this call, and probably for the next ones
+	if (scratch) // this memory is too small for the call, and probably for the next calls
 		destroy_scratch(scratch);
 	return create_scratch(list, size < LEAST_BYTES ? LEAST_BYTES : size, ret_scratch);
 }

@@ -1,4 +1,4 @@
-// Temporary memory of calls, kept in a list for the next call. Any thread.
+// Keeps temporary memory of calls in a list for later calls. Any thread.
 #pragma once
 #include "base/lock.h"
 #include "core/buffer.h"
@@ -10,15 +10,15 @@ struct vram_scratch {
 
 struct vram_scratch_list {
 	struct vg_memory_resource *resource; // allocates the memory
-	struct vg_lock lock;		     // for `first` only: no driver call is made under it
-	struct vram_scratch *first;	     // those that no call uses
+	struct vg_lock lock;		     // protects `first` only; no driver call is made under it
+	struct vram_scratch *first;	     // list of memory that no call uses
 };
 
 enum vg_status vram_scratch_list_init(struct vram_scratch_list *list, struct vg_context *context);
-// Frees the memory; all of it was released before. A list of zeros is fine.
+// Frees the memory in the list. All memory must have been released. A list of all zeros is allowed.
 void vram_scratch_list_finish(struct vram_scratch_list *list);
 
-// Returns at least `size` bytes with undefined contents; allocates if the list has none that large. NO_MEMORY, DRIVER.
+// Returns at least `size` bytes with undefined contents. Allocates if the list has no such memory. NO_MEMORY, DRIVER.
 enum vg_status vram_scratch_acquire(struct vram_scratch_list *list, size_t size, struct vram_scratch **ret_scratch);
-// Puts it back into the list. No work on it may be queued or running.
+// Puts the memory back into the list. No work that uses it may be queued or running.
 void vram_scratch_release(struct vram_scratch_list *list, struct vram_scratch *scratch);

@@ -1,4 +1,4 @@
-// Seals regions and verifies them. The GPU hashes the contents, and only the 32 bytes of the root reach the host.
+// Seals regions and verifies the seals. The GPU hashes the contents, and only the 32 bytes of the root reach the host.
 #include "vram/seal.h"
 
 #include "base/clock.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-// Returns a generation that no other seal of this process has, even if the clock is set back.
+// Returns a generation that no other seal of this process has, even if the system clock is set back.
 static uint64_t make_generation(void)
 {
 	static _Atomic uint64_t last;
@@ -23,7 +23,8 @@ static uint64_t make_generation(void)
 	return next;
 }
 
-// The caller has the region pinned. Unless it is frozen as well, writes may change the contents during the hash.
+// Hashes the region. Call with the region pinned. Unless the region is also frozen, writes may change the contents
+// meanwhile.
 static enum vg_status hash_contents(struct vram_region *region, uint8_t ret_root[VRAM_ROOT_BYTES])
 {
 	CORE_SCOPE scope = {false};
@@ -45,7 +46,7 @@ static enum vg_status begin_seal(const struct vg_seal_options *options, struct v
 		return vg_fail(VG_INVALID, 0, "id is NULL: a seal has a name");
 	const char *const texts[] = {options->id, options->model ? options->model : ""};
 	char *const fields[] = {seal->id, seal->model};
-	for (int i = 0; i < 2; i++) { // one character more than allowed, so that vram_seal_check() refuses long texts
+	for (int i = 0; i < 2; i++) { // copy one character too many, so that vram_seal_check() rejects longer texts
 		memset(fields[i], 0, VG_SEAL_ID_MAX + 1);
 		memcpy(fields[i], texts[i], strnlen(texts[i], VG_SEAL_ID_MAX + 1));
 	}
@@ -54,7 +55,7 @@ static enum vg_status begin_seal(const struct vg_seal_options *options, struct v
 	return VG_OK;
 }
 
-// The region is frozen.
+// Makes the seal. Call with the region frozen.
 static enum vg_status complete_seal(struct vram_region *region, struct vg_seal *seal)
 {
 	enum vg_status status = hash_contents(region, seal->root);
@@ -118,7 +119,7 @@ enum vg_status vg_vram_seal(struct vg_vram_handle handle, const struct vg_seal_o
 
 static enum vg_status unseal_region(struct vram_region *region)
 {
-	// Cleared first: verifications that run now then fail with STATE, and do not blame writes that follow.
+	// Clear this first: verifications from now on fail with STATE, and do not report the coming writes as damage.
 	uint64_t generation = atomic_exchange(&region->sealed, 0);
 	struct vg_seal seal = {.generation = generation};
 
@@ -147,7 +148,7 @@ enum vg_status vg_vram_unseal(struct vg_vram_handle handle)
 
 // ---- verify ----------------------------------------------------------------------------------------------
 
-// Checks everything but the contents.
+// Checks everything in the seal but the contents.
 static enum vg_status check_record(const struct vram_region *region, const struct vg_seal *seal, uint64_t generation)
 {
 	if (!vram_seal_is_genuine(seal, region->vram->keys))
@@ -181,7 +182,7 @@ static enum vg_status check_contents(struct vram_region *region, const struct vg
 	if (status)
 		return status;
 	bool same = sodium_memcmp(root, seal->root, sizeof root) == 0;
-	if (atomic_load(&region->sealed) != seal->generation) // there may have been writes since
+	if (atomic_load(&region->sealed) != seal->generation) // the region may have been written since it was sealed
 		return fail_unsealed("was unsealed meanwhile");
 	if (same)
 		return VG_OK;

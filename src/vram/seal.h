@@ -1,14 +1,15 @@
-// Checks and MACs of seals, for this room and src/share. Any thread.
+// Checks seals and computes their MACs, for this room and src/share. Any thread.
 #pragma once
 #include "vram/key.h"
 #include "virgate/seal.h"
 
 #include <stdbool.h>
 
-// Checks the form of the fields. Returns `otherwise` if one is invalid, with a text that begins with `what`.
+// Checks the form of the fields. If a field is invalid, returns `otherwise`, with an error text that begins with
+// `what`.
 enum vg_status vram_seal_check(const struct vg_seal *seal, const char *what, enum vg_status otherwise);
-// Computes the MAC of all fields but `mac`.
+// Computes the MAC over all fields but `mac`.
 void vram_seal_compute_mac(const struct vg_seal *seal, const struct vram_keys *keys, uint8_t ret_mac[VRAM_MAC]);
 bool vram_seal_is_genuine(const struct vg_seal *seal, const struct vram_keys *keys);
-// 1 to VG_SEAL_ID_MAX of A-Z a-z 0-9 - _, within `capacity`.
+// Returns whether the text is a valid id: 1 to VG_SEAL_ID_MAX characters of A-Z a-z 0-9 - _, within `capacity`.
 bool vram_seal_is_id(const char *id, size_t capacity);

@@ -1,4 +1,4 @@
-// The MAC of a seal. docs/seals.md describes the layout: keep the two the same.
+// Computes the MAC of a seal. docs/seals.md describes the layout: change both together.
 #include "vram/seal.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ bool vram_seal_is_genuine(const struct vg_seal *seal, const struct vram_keys *ke
 {
 	uint8_t mac[VRAM_MAC];
 
-	// The texts of an overwritten record may lack their terminators.
+	// The texts may lack their terminators if the program has overwritten the seal.
 	if (!memchr(seal->id, 0, sizeof seal->id) || !memchr(seal->model, 0, sizeof seal->model) ||
 	    !memchr(seal->device, 0, sizeof seal->device))
 		return false;

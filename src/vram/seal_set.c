@@ -1,4 +1,4 @@
-// Checks that a set of seals has every shard of a model once.
+// Checks that a set of seals has every shard of a model exactly once.
 #include "vram/seal.h"
 
 #include <stdlib.h>
@@ -32,8 +32,9 @@ enum vg_status vg_seal_check_set(const struct vg_seal *seals, size_t count)
 	enum vg_status status = check_each(seals, count);
 	if (status)
 		return status;
-	// Shard numbers up to `count` are enough: without a repeated shard, an incomplete set misses one of these.
-	size_t slots = count + 1, *where = calloc(slots, sizeof *where); // by shard: 1 + the seal's number; 0: missing
+	// Shard numbers up to `count` are enough: if no shard occurs twice, an incomplete set misses one of these
+	// numbers.
+	size_t slots = count + 1, *where = calloc(slots, sizeof *where); // by shard: 1 + index of its seal; 0: missing
 	if (!where)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a set of %zu seals", count);
 	for (size_t i = 0; i < count && status == VG_OK; i++) {

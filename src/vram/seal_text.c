@@ -1,4 +1,4 @@
-// A seal as a line of text. Each seal has exactly one text, and the parser accepts no other.
+// Writes and parses a seal as a line of text. Each seal has exactly one text, and the parser accepts no other.
 #include "vram/seal.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ bool vram_seal_is_id(const char *id, size_t capacity)
 	return true;
 }
 
-// "GPU-" and 8-4-4-4-12 lower case hexadecimal digits.
+// Checks for "GPU-" and 8-4-4-4-12 lower case hexadecimal digits.
 static bool is_device(const char device[41])
 {
 	static const char shape[] = "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
@@ -95,7 +95,7 @@ enum vg_status vg_seal_encode(const struct vg_seal *seal, char *text, size_t cap
 struct reader {
 	const char *text;
 	size_t length, at;
-	const char *wanted; // what is missing at `at`; NULL: no error so far
+	const char *wanted; // what the parser expected at `at`; NULL: no error so far
 };
 
 static bool refuse_text(struct reader *reader, const char *wanted)
@@ -145,7 +145,7 @@ static void read_number(struct reader *reader, const char *before, uint64_t most
 		unsigned digit = (unsigned char)reader->text[reader->at + digits] - '0';
 		if (digit > 9)
 			break;
-		if (digits == 1 && number == 0) { // 007 would be a second text for 7
+		if (digits == 1 && number == 0) { // reject leading zeros: 007 would be a second text for 7
 			refuse_text(reader, "a number without leading zeros");
 			return;
 		}

@@ -1,9 +1,9 @@
-// Long reads in parts: other readers get the driver and the copy engine between two parts.
+// Reads long ranges in parts, so that other readers get the driver and the copy engine between two parts.
 //
-// A read into pageable memory goes through two buffers of page-locked memory: while the host copies from one, the
-// device fills the other. The driver's own copy works in the same way, but has a lock from the first byte to the last.
-// A read into page-locked memory waits for each part before it queues the next: the copy engine of an H200 does not
-// serve another stream while one stream has more queued.
+// A read into pageable memory goes through two page-locked buffers: while the host copies from one, the device fills
+// the other. The driver's own copy works in the same way, but holds a lock from the first byte to the last. A read into
+// page-locked memory waits for each part before it queues the next. The reason: while one stream has more copies
+// queued, the copy engine of an H200 serves no other stream.
 #include "vram/staging.h"
 
 #include "core/error.h"
@@ -12,20 +12,21 @@
 #include <stdint.h>
 #include <string.h>
 
-// Bytes; large enough to make the time of the calls negligible: 15 GB/s through slots, 55 GB/s directly.
+// Sizes of a part in bytes, large enough that the time of the calls does not matter: 15 GB/s through buffers, 55 GB/s
+// directly.
 enum { SLOT = 1 << 20, DIRECT = 32 << 20, SLOTS = 2 };
 
 struct transfer {
-	char *slots;	// page-locked buffers; NULL: copy directly
-	size_t part;	// bytes
-	unsigned parts; // queued at the same time, at most
+	char *slots;	// page-locked buffers; NULL: copy directly to the destination
+	size_t part;	// size of a part
+	unsigned parts; // maximum number of parts that are queued at the same time
 	CUevent arrived[SLOTS];
-	size_t begun, ended;  // bytes that were queued, and that have arrived
-	unsigned first, next; // numbers of the oldest queued part and of the next one to queue
+	size_t begun, ended;  // number of bytes that were queued, and number that have arrived
+	unsigned first, next; // index of the oldest queued part, and of the next part to queue
 };
 
-// Copies with stores that bypass the caches: the data do not fit in them, and a normal store would first read the
-// overwritten memory.
+// Copies with stores that bypass the caches. The data do not fit in the caches, and a normal store would first read the
+// memory that it overwrites.
 static void copy_uncached(char *to, const char *from, size_t bytes)
 {
 	size_t head = -(uintptr_t)to % 16;
@@ -87,7 +88,7 @@ static CUresult run_transfer(struct transfer *transfer, char *to, CUdeviceptr fr
 	}
 	if (r)
 		(void)core_driver->cuStreamSynchronize(
-			CU_STREAM_PER_THREAD); // no copy may write to `to` after the return
+			CU_STREAM_PER_THREAD); // after the return, no copy may write to `to`
 	for (unsigned i = 0; i < transfer->parts && transfer->arrived[i]; i++)
 		(void)core_driver->cuEventDestroy_v2(transfer->arrived[i]);
 	return r;

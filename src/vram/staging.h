@@ -1,9 +1,9 @@
-// Long reads that do not block other readers for long. Any thread.
+// Reads long ranges without blocking other readers for long. Any thread.
 #pragma once
 #include "vram/scratch.h"
 
-enum { VRAM_LONG_READ = 2 << 20 }; // bytes; a shorter read does not block others long enough to be cut
+enum { VRAM_LONG_READ = 2 << 20 }; // in bytes; a shorter read does not block others long enough to be worth splitting
 
-// Copies `bytes` bytes to the host, through page-locked memory of the list unless `to` is page-locked. The region's
-// context is current. NO_MEMORY, DRIVER.
+// Copies `bytes` bytes to the host. Copies through page-locked memory of `list`, unless `to` is page-locked. Call with
+// the region's context current. NO_MEMORY, DRIVER.
 enum vg_status vram_read_long(struct vram_scratch_list *slots, void *to, CUdeviceptr from, size_t bytes);

@@ -1,12 +1,13 @@
-// The table of regions. It only grows and never moves an entry, so that a handle is looked up without a lock.
+// Implements the table of regions. The table only grows and never moves an entry, so a handle is looked up without a
+// lock.
 //
 // One word holds the state of an entry:
 //
 //   63 … 32     31    30       29           28      27 … 20  19 … 10  9 … 0
 //   generation  live  closing  quarantined  frozen  loans    writers  readers
 //
-// Compare-and-swap changes it only if it has the handle's generation, so that a stale handle changes nothing. Each
-// generation is used once; an entry whose generations are used up is never used again.
+// All changes use compare-and-swap and require the handle's generation, so that a stale handle changes nothing. Each
+// generation of an entry is used once. When all are used up, the entry is never used again.
 #include "vram/vram.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@
 #define VRAM_GENERATIONS UINT32_MAX
 #endif
 
-enum { CHUNK = 256, CHUNKS = 16384 }; // 4 Mi regions: more than a driver allocates
+enum { CHUNK = 256, CHUNKS = 16384 }; // room for 4 Mi regions, more than a driver allocates
 
 #define READER ((uint64_t)1)
 #define READERS ((uint64_t)0x3ff)
@@ -35,10 +36,10 @@ enum { CHUNK = 256, CHUNKS = 16384 }; // 4 Mi regions: more than a driver alloca
 #define LIVE ((uint64_t)1 << 31)
 
 static struct {
-	pthread_mutex_t lock; // for all fields but `chunks`, whose elements are atomic
-	uint32_t *unused;     // entries that can be used again
+	pthread_mutex_t lock; // protects all fields but `chunks`, whose elements are atomic
+	uint32_t *unused;     // list of entries that can be used again
 	uint32_t unused_count, unused_capacity;
-	_Atomic uint32_t count; // entries that were ever used
+	_Atomic uint32_t count; // number of entries that were ever used
 	struct vram_region *_Atomic chunks[CHUNKS];
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -73,7 +74,7 @@ static int add_chunk(uint32_t first)
 	return 0;
 }
 
-// Makes room for `entries` in the list of unused entries, so that retiring an entry cannot fail.
+// Makes room for `entries` elements in the list of unused entries, so that retiring an entry cannot fail.
 static int grow_unused_list(uint32_t entries)
 {
 	if (entries <= table.unused_capacity)
@@ -139,7 +140,7 @@ void vram_table_retire(struct vram_region *region)
 
 	atomic_store_explicit(&region->state, generation << 32, memory_order_release);
 	if (generation >= VRAM_GENERATIONS)
-		return; // the next generation would repeat an old handle
+		return; // never use the entry again: the next generation would repeat an old handle
 	pthread_mutex_lock(&table.lock);
 	table.unused[table.unused_count++] = region->index;
 	pthread_mutex_unlock(&table.lock);
@@ -147,13 +148,13 @@ void vram_table_retire(struct vram_region *region)
 
 // ---- pins -------------------------------------------------------------------------------------------
 
-// Wakes the threads that wait to free or to freeze the region.
+// Wakes the threads that wait until they can free or freeze the region.
 static void wake_waiters(struct vram_region *region)
 {
 	syscall(SYS_futex, &region->state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
-// Waits until none of these bits is set. They are in the low half of the word, which the futex compares.
+// Waits until none of `bits` is set. The bits are in the low half of the word, which the futex compares.
 static void wait_until_clear(struct vram_region *region, uint64_t bits)
 {
 	uint64_t state;
@@ -200,7 +201,7 @@ void vram_unpin(struct vram_region *region, enum vram_use use)
 	uint64_t one = use == VRAM_READ ? READER : WRITER;
 	uint64_t state = atomic_fetch_sub_explicit(&region->state, one, memory_order_release) - one;
 
-	// Another thread may free and reuse the region from here on: use nothing but its address, which stays valid.
+	// From here on another thread may free and reuse the region: use only its address, which stays valid.
 	if (state & CLOSING ? !(state & (READERS | WRITERS)) : (state & FROZEN) && use == VRAM_WRITE)
 		wake_waiters(region);
 }
@@ -218,7 +219,7 @@ int vram_table_add_loan(struct vram_region *region)
 
 	do {
 		if (state & CLOSING)
-			return VRAM_STALE; // vram_table_close() has seen that there are no loans
+			return VRAM_STALE; // vram_table_close() has already checked that there are no loans
 		if ((state & LOANS) == LOANS)
 			return VRAM_CROWDED;
 	} while (!atomic_compare_exchange_weak(&region->state, &state, state + LOAN));

@@ -1,8 +1,8 @@
-// Regions and their handles, for this room and src/share. Any thread.
+// Declares regions and their handles, for this room and src/share. Any thread.
 //
-// A call pins the region that its handle names, uses it, and unpins it. Each is one atomic operation without a lock.
-// Freeing a region waits until no call has it pinned. The fields that describe a region's memory do not change while a
-// handle names it.
+// A call pins the region that its handle names, uses the region, and unpins it. Pinning and unpinning are one atomic
+// operation each, without a lock. Freeing a region waits until no call has it pinned. The fields that describe a
+// region's memory do not change while a handle names the region.
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,83 +21,83 @@ struct vram_keys;
 struct vg_vram {
 	struct core_object object;	  // each of its regions has a reference
 	struct vg_context *context;	  // owns a reference to the device's primary context
-	struct vg_memory_resource *plain; // owns a reference; regions without guard that are not shareable come from it
+	struct vg_memory_resource *plain; // owns a reference; allocates regions without a guard that are not shareable
 	struct core_memory_plan *guarded, *shareable;
 	struct vram_scratch_list staging; // page-locked memory for long reads into pageable memory
-	pthread_mutex_t lock;		  // orders publishing and closing: a closed context gets no new region
+	pthread_mutex_t lock;		  // orders publishing and closing, so that a closed context gets no new region
 	_Atomic uint64_t used;
 	atomic_size_t regions;
 
 	// Set by trust.c when the context is opened, and constant afterwards.
 	char device_name[41];	// "GPU-…"
-	struct vram_keys *keys; // NULL: opened without a secret; then `hasher` and `thread_stream` are NULL too
+	struct vram_keys *keys; // NULL: opened without a secret; `hasher` and `thread_stream` are then NULL too
 	struct vram_hasher *hasher;
 	struct vg_stream *thread_stream; // the per-thread default stream
-	struct vram_audit *audit;	 // NULL: no log
+	struct vram_audit *audit;	 // NULL: no audit log
 };
 
-// How an imported region ends: its memory is unmapped, and not zeroed, since it belongs to the exporter.
+// How to end an imported region. Its memory is unmapped but not zeroed, because the memory belongs to the exporter.
 struct vram_import {
 	enum vg_status (*unmap)(void *user); // called once; NULL: the region is not imported
 	void *user;
-	bool read_only; // writing fails with POLICY
+	bool read_only; // writing to the region fails with POLICY
 };
 
 struct vram_region {
-	_Atomic uint64_t state; // only table.c changes this and `index`
+	_Atomic uint64_t state; // only table.c changes `state` and `index`
 	uint32_t index;
 
 	struct vg_vram *vram; // owns a reference
 	CUdeviceptr address;
 	size_t size;			   // bytes that the program asked for
 	CUdeviceptr base;		   // start of the mapped memory; lower than `address` only with a guard
-	size_t mapped;			   // bytes from `base` on that are zeroed and counted as used
-	struct vg_allocation plain;	   // address 0: not from the context's resource
+	size_t mapped;			   // number of bytes from `base` on that are zeroed and counted as used
+	struct vg_allocation plain;	   // address 0: the memory is not from the context's resource
 	struct vg_physical_memory *memory; // owns a reference; NULL: not allocated by cuMemCreate in this process
-	struct vg_mapping *mapping;	   // owns a reference; NULL with `memory`
+	struct vg_mapping *mapping;	   // owns a reference; NULL if `memory` is NULL
 	struct vram_import import;
 
-	atomic_bool write_pending;	// a write may not have finished on the legacy default stream
-	atomic_bool lent;		// it was on loan at some time: kernels may have used it
-	atomic_bool shared;		// other processes may have it; set before vram_wait_for_writes(), never cleared
-	atomic_uint writing_loans;	// active loans that allow writing
-	struct vram_loan_record *loans; // active loans, under the context's lock
+	atomic_bool write_pending;	// a write on the legacy default stream may not have finished
+	atomic_bool lent;		// the region was on loan at some time, so kernels may have used it
+	atomic_bool shared;		// other processes may have the region; set before vram_wait_for_writes()
+	atomic_uint writing_loans;	// number of active loans that allow writing
+	struct vram_loan_record *loans; // list of active loans; the context's lock protects it
 
-	_Atomic uint64_t sealed; // generation of the valid seal; 0: not sealed
+	_Atomic uint64_t sealed; // generation of the valid seal; 0: the region is not sealed
 };
 
 // ---- pins (pin.c) -----------------------------------------------------------------------------------
 
 enum vram_use { VRAM_READ, VRAM_WRITE };
 
-// Fails with STATE in a forked child, which cannot use the driver.
+// Returns STATE in a forked child, which cannot use the driver.
 enum vg_status vram_check_process(void);
-// Pins the handle's region: it is not freed before vram_unpin(). STALE, INTEGRITY (quarantined), POLICY (writing to a
-// frozen or read-only region), BUSY (too many pins), INVALID (handle 0), STATE (a forked child).
+// Pins the handle's region, which is then not freed before vram_unpin(). STALE, INTEGRITY (quarantined), POLICY
+// (writing to a frozen or read-only region), BUSY (too many pins), INVALID (handle 0), STATE (a forked child).
 enum vg_status vram_pin(struct vg_vram_handle handle, enum vram_use use, struct vram_region **ret_region);
-// Pins it also if it is frozen or quarantined, to read its description. Unpin it as VRAM_READ.
+// Pins the region even if it is frozen or quarantined, to read its description. Unpin it with VRAM_READ.
 enum vg_status vram_look(struct vg_vram_handle handle, struct vram_region **ret_region);
 void vram_unpin(struct vram_region *region, enum vram_use use);
-// Fails with BOUNDS unless `bytes` bytes from `offset` on lie in the region.
+// Fails with BOUNDS unless the `bytes` bytes from `offset` on lie in the region.
 enum vg_status vram_check_range(const struct vram_region *region, size_t offset, size_t bytes);
-// Waits until the writes of calls that have returned are in the region's memory. Needed before work on a stream that
-// does not wait for the legacy default stream. The caller has the region pinned. DRIVER.
+// Waits until the writes of finished calls are in the region's memory. Call before work on a stream that does not wait
+// for the legacy default stream. Call with the region pinned. DRIVER.
 enum vg_status vram_wait_for_writes(struct vram_region *region);
 
 enum vram_closing {
-	VRAM_CLOSE_UNLENT, // fails if the region is on loan
-	VRAM_CLOSE_ALWAYS, // also with active loans
+	VRAM_CLOSE_UNLENT, // fail if the region is on loan
+	VRAM_CLOSE_ALWAYS, // close even with active loans
 };
-// Makes the handle stale, and waits until no call has the region pinned. STALE, BUSY (on loan), INVALID, STATE.
+// Makes the handle stale, and waits until no call has its region pinned. STALE, BUSY (on loan), INVALID, STATE.
 enum vg_status vram_close_handle(struct vg_vram_handle handle, enum vram_closing how, struct vram_region **ret_region);
 
 // ---- seals (pin.c, table.c) ------------------------------------------------------------------------------------
 
-// Refuses new writers, and waits until there are no writers. The caller has the region pinned for reading. POLICY (it
-// is frozen already), BUSY (a loan allows writing).
+// Makes new writes fail, and waits until no write is in progress. Call with the region pinned for reading. POLICY (the
+// region is frozen already), BUSY (a loan allows writing).
 enum vg_status vram_freeze(struct vram_region *region);
 void vram_unfreeze(struct vram_region *region);
-// From then on the region can only be freed.
+// Quarantines the region. From then on the region can only be freed.
 void vram_quarantine(struct vram_region *region);
 
 // Frees the records of the active loans of a region whose handle was closed (loan.c).
@@ -105,12 +105,12 @@ void vram_forget_loans(struct vram_region *region);
 
 // ---- creating and freeing regions (region.c) ----------------------------------------------------------
 
-// Makes a handle for memory that the caller describes: address, size, mapped, base, and the objects that are needed to
-// free it. On success these objects belong to the region. CLOSED, NO_MEMORY, LIMIT.
+// Makes a handle for memory. The caller fills in address, size, mapped, base, and the objects that must be freed with
+// the memory. On success these objects belong to the region. CLOSED, NO_MEMORY, LIMIT.
 enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *description,
 			    struct vg_vram_handle *ret_handle);
 enum vram_disposal {
-	VRAM_DISPOSE_ZEROED, // keeps the region if it cannot be zeroed: its handle is valid again
+	VRAM_DISPOSE_ZEROED, // if the region cannot be zeroed, keep it and make its handle valid again
 	VRAM_DISPOSE_ALWAYS,
 };
 // Zeroes a region whose handle was closed, and frees its memory. DRIVER.
@@ -122,24 +122,24 @@ enum vram_outcome { VRAM_OK, VRAM_STALE, VRAM_FROZEN, VRAM_QUARANTINED, VRAM_CRO
 
 // Returns an unused region, which no handle names yet. -ENOMEM, -ENOSPC.
 int vram_table_allocate(struct vram_region **ret_region);
-// Copies the fields of `description` from `vram` on.
+// Copies all fields of `description` from `vram` on into the region.
 void vram_table_describe(struct vram_region *region, const struct vram_region *description);
 // Makes the region's handle valid, and returns it.
 struct vg_vram_handle vram_table_publish(struct vram_region *region);
-// VRAM_OK, STALE, FROZEN, QUARANTINED, CROWDED.
+// Pins the region for a use. Returns VRAM_OK, STALE, FROZEN, QUARANTINED, CROWDED.
 int vram_table_pin(struct vg_vram_handle handle, enum vram_use use, struct vram_region **ret_region);
-// Pins the region as a reader, also if it is frozen or quarantined. VRAM_OK, STALE, CROWDED.
+// Pins the region as a reader, even if it is frozen or quarantined. Returns VRAM_OK, STALE, CROWDED.
 int vram_table_pin_any_state(struct vg_vram_handle handle, struct vram_region **ret_region);
-// Makes the handle stale, and waits for the pins. Of several callers exactly one gets VRAM_OK. STALE, LENT.
+// Makes the handle stale, and waits until there are no pins. Exactly one of several callers gets VRAM_OK. STALE, LENT.
 int vram_table_close(struct vg_vram_handle handle, enum vram_closing how, struct vram_region **ret_region);
 unsigned vram_table_count_loans(const struct vram_region *region);
-// Counts one loan more, or one less; the caller has the region pinned. VRAM_OK, STALE (it is being freed), CROWDED.
+// Add a loan to the count, or subtract one. Call with the region pinned. VRAM_OK, STALE (it is being freed), CROWDED.
 int vram_table_add_loan(struct vram_region *region);
 void vram_table_end_loan(struct vram_region *region);
-// Refuses new writers, and waits until there are no writers; false if it was frozen already.
+// Makes new writers fail, and waits until there are no writers. Returns false if the region was frozen already.
 bool vram_table_freeze(struct vram_region *region);
-// After vram_table_close(): makes the handle valid again, or stale for ever.
+// After vram_table_close(), vram_table_reopen() makes the handle valid again; vram_table_retire() leaves it stale.
 void vram_table_reopen(struct vram_region *region);
 void vram_table_retire(struct vram_region *region);
-// Returns each valid handle in turn: start with *cursor 0. False after the last.
+// Returns the valid handles one by one. Set *cursor to 0 at first. Returns false after the last handle.
 bool vram_table_next(uint32_t *cursor, struct vg_vram_handle *ret_handle);
