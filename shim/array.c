@@ -1,6 +1,6 @@
-// CUDA arrays. The driver chooses their size and reports it only for arrays with deferred mapping. So an array of the
-// same shape is created that way and queried. Small arrays share blocks of 2 MiB, but nothing tells which: each is
-// charged a block.
+// CUDA arrays. The driver chooses an array's size, and reports it only for arrays with deferred mapping. So, before an
+// array is created, an array of the same shape with deferred mapping is created and queried. Small arrays share blocks
+// of 2 MiB, but the driver does not report which arrays share a block. So each small array is charged a whole block.
 #include <string.h>
 
 #include "shim/contexts.h"
@@ -16,13 +16,13 @@ static unsigned int measure_format(CUarray_format format)
 	case CU_AD_FORMAT_SIGNED_INT16:
 	case CU_AD_FORMAT_HALF:
 		return 2;
-	default: // block-compressed and planar formats take less than this
+	default: // block-compressed and planar formats have smaller elements
 		return 4;
 	}
 }
 
-// Returns what the elements need, for shapes that cannot be deferred. 0: invalid or too large, so the driver reports an
-// error.
+// Returns how many bytes the elements of an array need, for shapes that cannot be created with deferred mapping.
+// Returns 0 if the shape is invalid or too large: then the driver reports the error.
 static uint64_t compute_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int levels)
 {
 	uint64_t bytes = (uint64_t)measure_format(shape->Format) * (shape->NumChannels ? shape->NumChannels : 1);
@@ -31,7 +31,7 @@ static uint64_t compute_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int
 	for (int i = 0; i < 3; i++)
 		if (extents[i] && __builtin_mul_overflow(bytes, extents[i], &bytes))
 			return 0;
-	if (levels > 1 && __builtin_add_overflow(bytes, bytes / 3 + 1, &bytes)) // a level is a quarter of the last
+	if (levels > 1 && __builtin_add_overflow(bytes, bytes / 3 + 1, &bytes)) // level n + 1 is a quarter of n
 		bytes = UINT64_MAX;
 	bytes = shim_round_granularity(bytes);
 	return shim_exceeds_device(bytes) ? 0 : bytes; 
@@ -99,7 +99,7 @@ static CUresult finish_array(CUresult result, CUarray *array, uint64_t bytes)
 	return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
-// Creates an array. The last arguments describe it as for cuArray3DCreate_v2.
+// Creates an array. The last arguments are the array's description for cuArray3DCreate_v2().
 #define CREATE_ARRAY(abi, descriptor, ...)                                                                             \
 	SHIM_EXPORT CUresult CUDAAPI abi(CUarray *array, const descriptor *shape)                                      \
 	{                                                                                                              \
@@ -164,8 +164,8 @@ static CUresult finish_destroy(CUresult result, const struct shim_record *record
 DESTROY_ARRAY(cuArrayDestroy, CUarray, SHIM_ARRAY)
 DESTROY_ARRAY(cuMipmappedArrayDestroy, CUmipmappedArray, SHIM_MIPMAP)
 
-// Keeps the physical memory of a sparse array's tiles. Unmapped tiles are not tracked: what was ever mapped into an
-// array stays charged until the array is destroyed.
+// Pins the physical memory that is mapped as tiles of a sparse array. Unmapping is not tracked: memory that was once
+// mapped into an array stays charged until the array is destroyed.
 static void pin_tiles(const CUarrayMapInfo *list, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++) {

@@ -10,8 +10,8 @@
 #include "shim/undeclared.h"
 
 static const uint64_t granularity = 2ull << 20;
-// In evictable vGPUs, a thread holds this lock while it changes the ledger and the charge for evictable memory, and
-// checks the fixed part. So no other thread sees one of them changed without the other.
+// A thread of an evictable vGPU holds this lock while it checks the fixed part, and changes the ledger and the charge
+// for evictable memory. So no other thread sees one of the two changed without the other.
 static pthread_mutex_t fixed_lock = PTHREAD_MUTEX_INITIALIZER;
 
 uint64_t shim_round_granularity(uint64_t bytes)
@@ -34,7 +34,8 @@ VG_HOT static CUresult charge_ledger(enum vg_ledger_kind kind, uint64_t bytes)
 	}
 }
 
-// Charges before it checks, so that processes that do so at the same time cannot all pass the check.
+// Charges first and checks the fixed part afterwards, so that processes that charge at the same time cannot all pass
+// the check.
 VG_COLD static CUresult charge_ledger_fixed(enum vg_ledger_kind kind, uint64_t bytes)
 {
 	CUresult result;
@@ -77,8 +78,8 @@ VG_HOT CUresult shim_charge(enum vg_entry entry, enum vg_ledger_kind kind, uint6
 	return shim_charge_measured(entry, kind, bytes);
 }
 
-// Makes room for a charge that does not fit. Measures the undeclared memory again, because some of it may have been
-// freed since. Returns false if nothing was refunded.
+// Makes room for a charge that does not fit. Also measures the undeclared memory again, because some of that memory may
+// have been freed since. Returns false if nothing was refunded.
 VG_COLD static bool make_room(void)
 {
 	bool refreshed = shim_counting() && shim_undeclared_refresh(shim_session_ledger());
@@ -128,7 +129,7 @@ CUresult shim_charge_evictable(enum vg_entry entry, enum vg_ledger_kind kind, ui
 
 void shim_refund_evictable(enum vg_ledger_kind kind, uint64_t bytes)
 {
-	if (!shim_evictable) { // a forked child: a thread that does not exist in it may hold the lock
+	if (!shim_evictable) { // in a forked child: the lock may belong to a thread of the parent
 		shim_refund(kind, bytes);
 		return;
 	}

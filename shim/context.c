@@ -1,5 +1,5 @@
-// Creation and destruction of contexts. A context is charged a fixed amount; what its limits declare is charged by
-// limit.c.
+// Creation and destruction of contexts. Each context is charged a fixed amount. Memory for a context's limits
+// (cuCtxSetLimit) is charged by limit.c.
 #include <pthread.h>
 
 #include "shim/contexts.h"
@@ -15,7 +15,7 @@ static struct {
 	bool is_charged;
 	uint64_t bytes;
 	CUcontext context;
-} primary; // of the vGPU's one device
+} primary; // the primary context of the vGPU's one device
 
 static uint64_t context_overhead(void)
 {
@@ -36,7 +36,7 @@ static void refund_with_context(const struct shim_record *record)
 		shim_evict_forget(record->key);
 }
 
-// Refunds all that was allocated in a context that is destroyed.
+// Refunds the charges of everything that was allocated in a destroyed context.
 static void forget_context(CUcontext context)
 {
 	shim_record_remove_context(context, refund_with_context);
@@ -44,7 +44,7 @@ static void forget_context(CUcontext context)
 	shim_evict_forget_context(context);
 }
 
-// Charges for the primary context before a call that may create it, unless it exists.
+// Charges for the primary context before a call that may create it, unless the context exists already.
 static CUresult charge_primary(enum vg_entry entry, uint64_t *ret_charged)
 {
 	bool is_charged;
@@ -65,8 +65,8 @@ static CUresult charge_primary(enum vg_entry entry, uint64_t *ret_charged)
 	return result;
 }
 
-// After such a call, or one that may have destroyed the context: sets the charge by what the driver says. `charged`:
-// bytes that charge_primary() charged.
+// Sets the primary context's charge by the state that the driver reports. Call this after a call that may have created
+// or destroyed the primary context. `charged`: the bytes that charge_primary() charged before that call.
 static void reconcile_primary(CUdevice device, uint64_t charged, CUcontext context)
 {
 	CUcontext destroyed = NULL;
@@ -124,7 +124,8 @@ static CUresult reconcile_after(CUresult result, CUdevice device)
 	return result;
 }
 
-// Calls that may destroy a context. The daemon must stop learning from the first context before such a call.
+// Calls that may destroy a context. Before such a call, the daemon must stop measuring the size of a context from this
+// process.
 #define MAY_DESTROY(call, device) (shim_first_context_ended(), reconcile_after(call, device))
 
 #define RELEASE_PRIMARY(abi)                                                                                           \
@@ -137,8 +138,8 @@ RELEASE_PRIMARY(cuDevicePrimaryCtxRelease_v2)
 RELEASE_PRIMARY(cuDevicePrimaryCtxReset)
 RELEASE_PRIMARY(cuDevicePrimaryCtxReset_v2)
 
-// What a green context takes stays allocated after its destruction until the primary context is destroyed
-// (docs/hardware.md). So it is charged with the primary context.
+// The memory of a green context stays allocated after its destruction, until the primary context is destroyed
+// (docs/hardware.md). So that memory is charged with the primary context.
 static const uint64_t green_bytes = 4ull << 20;
 
 static CUresult charge_green(enum vg_entry entry, uint64_t *ret_charged)
@@ -165,7 +166,8 @@ static void keep_green_charge(void)
 		shim_refund(VG_LEDGER_CONTEXT, green_bytes);
 }
 
-// Green contexts are parts of the primary context; the call creates that if necessary.
+// Green contexts are parts of the primary context. The call that creates a green context also creates the primary one
+// if necessary.
 SHIM_EXPORT CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device,
 					      unsigned int flags)
 {

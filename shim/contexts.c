@@ -11,17 +11,17 @@ _Atomic(CUcontext) shim_only_context;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUcontext primary;
 static bool is_primary_charged;
-static unsigned int other_count; // contexts that are not the primary one
+static unsigned int other_count; // number of contexts other than the primary one
 enum { OTHERS = 64 };
-static CUcontext others[OTHERS]; // those of them that have room here
+static CUcontext others[OTHERS]; // the first OTHERS of these contexts
 
-// With the lock held.
+// Call it with the lock held.
 static void find_only_context(void)
 {
 	shim_only_context = is_primary_charged && other_count == 0 ? primary : NULL;
 }
 
-// With the lock held.
+// Call it with the lock held.
 static void replace_other(CUcontext before, CUcontext after)
 {
 	for (size_t i = 0; i < OTHERS; i++)

@@ -5,18 +5,19 @@
 
 #include "abi/cuda_abi.h"
 
-// The primary context of the device if it is the process's only context; NULL otherwise, or if it is not known.
+// The primary context of the device if it is the process's only context, or else NULL. Also NULL if the primary context
+// is unknown.
 extern _Atomic(CUcontext) shim_only_context;
 
-// Returns the context to which what the calling thread creates belongs: the only one, or else the thread's current one.
-// NULL: none.
+// Returns the context in which the calling thread creates objects: the process's only context, or else the thread's
+// current one. NULL: there is no context.
 CUcontext shim_current_context(void);
 // Returns the context of a stream; for a default stream, shim_current_context().
 CUcontext shim_context_of_stream(CUstream stream);
 // Stores the live contexts, at most `most` of them, and returns how many it stored.
 size_t shim_contexts_list(CUcontext *ret_contexts, size_t most);
-// Notes the primary context, NULL if it is unknown or destroyed. is_charged: it exists and is charged.
+// Stores the primary context; NULL: it is unknown or destroyed. is_charged: the context exists and is charged.
 void shim_contexts_set_primary(CUcontext context, bool is_charged);
-// Notes that another context was created or destroyed.
+// Notes that a context other than the primary one was created or destroyed.
 void shim_contexts_add(CUcontext context);
 void shim_contexts_remove(CUcontext context);

@@ -11,8 +11,8 @@
 #include "abi/entries.def"
 	rows_end
 
-/* dlopen(file, mode): shim_dlopen_file() may replace the name, then the real dlopen runs by a tail jump. It finds its
- * caller, and so the RUNPATH, by the return address. So that address must stay the program's.
+/* dlopen(file, mode): shim_dlopen_file() may replace the name, then a tail jump runs the real dlopen. The real
+ * dlopen finds its caller, and the caller's RUNPATH, by the return address. So that must stay the program's.
  */
 	.text
 	.globl dlopen
@@ -30,8 +30,8 @@ dlopen:
 	.cfi_endproc
 	.size dlopen, . - dlopen
 
-/* The functions in the slots of turns.def in a vGPU: a jump to the driver while the vGPU's word is 0, or else a call of
- * shim_turn_call(row, registers, stack).
+/* In a vGPU, these stubs are in the slots of the functions in turns.def. A stub jumps to the driver while the vGPU's
+ * word is 0. Otherwise it calls shim_turn_call(row, registers, stack).
  */
 .set turn_index, 0
 

@@ -1,6 +1,6 @@
-// dlopen. Programs load the driver also by names other than its SONAME: libcuda.so (numba, Triton), or an absolute
-// path. For those, by base name, dlopen returns this library. All other files reach the real dlopen unchanged
-// (cuda_exports.S has the exported function).
+// dlopen. Programs load the driver also by names other than its SONAME: by libcuda.so (numba, Triton), or by an
+// absolute path. If the base name is the driver's, dlopen returns this library instead. All other files reach the real
+// dlopen unchanged. The exported function is in cuda_exports.S.
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -37,8 +37,8 @@ static bool names_library(const char *file, const char *library)
 	return base[length] == '\0' || (base[length] == '.' && base[length + 1] >= '0' && base[length + 1] <= '9');
 }
 
-// Returns true if a library with the SONAME is loaded, so that dlopen finds it before it opens a file. If only one of
-// the interposers is preloaded, the other library is loaded as usual.
+// Returns true if a library with this SONAME is loaded, so that dlopen finds that library before it opens a file. If
+// only one of the two interposers is preloaded, the other driver library is loaded as usual.
 static bool is_interposed(const char *soname)
 {
 	void *handle = shim_real_dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);

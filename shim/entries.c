@@ -22,7 +22,8 @@ static const char opaque_names[] =
 #include "abi/entries.def"
 	;
 
-// Hash table from addresses of the driver to rows. A driver may have several rows at one address.
+// Hash table from addresses of driver functions to rows of entries.def. Several rows may have the same address in a
+// driver.
 enum { ADDRESS_TABLE = 2048 };
 _Static_assert(ADDRESS_TABLE >= 2 * SHIM_ROW_COUNT, "the address table is too full to search quickly");
 static struct {

@@ -1,4 +1,4 @@
-// The driver's functions behind the exports, in the slots that cuda_exports.S defines. Any thread.
+// The driver's functions that the exports call, in the slots that cuda_exports.S defines. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,7 +8,7 @@
 #define SHIM_HIDDEN __attribute__((visibility("hidden")))
 #define SHIM_EXPORT __attribute__((visibility("default")))
 
-// The rows of entries.def, then those without a type.
+// The rows of entries.def, followed by the rows of driver functions whose type is not declared.
 enum shim_row {
 	SHIM_ROW_LAST_TYPED = VG_ENTRY_COUNT - 1,
 #define OPAQUE(abi) SHIM_ROW_##abi,
@@ -18,23 +18,23 @@ enum shim_row {
 
 extern SHIM_HIDDEN void *shim_slots[SHIM_ROW_COUNT];
 
-// The driver's function of a row. Before the driver is loaded it is a stub that loads it.
+// The driver's function of a row. Until the driver is loaded, the slot has a stub that loads the driver.
 #define REAL(abi) ((__typeof__(&abi))__atomic_load_n(&shim_slots[VG_ENTRY_##abi], __ATOMIC_RELAXED))
 
 struct shim_entry {
 	const char *abi;
 	const char *api;
 	int version;
-	char stream; // 'p' plain, 'd' ptds, 's' ptsz
+	char stream; // stream variant: 'p' plain, 'd' ptds, 's' ptsz
 	const char *family;
 };
 
 const struct shim_entry *shim_entry(enum vg_entry entry);
-// Returns our export of a row, hooked or not.
+// Returns the interposer's export of a row, hooked or not.
 void *shim_export(unsigned int row);
 // Loads the driver if it is not loaded yet. Returns false if no driver was found.
 bool shim_driver_loaded(void);
-// Returns true if the driver has the row.
+// Returns true if the driver exports the function of the row.
 bool shim_driver_has(unsigned int row);
 // Iterates over the rows whose driver function is at `address`; *cursor is 0 at first. Returns false at the end.
 bool shim_next_row_at(const void *address, unsigned int *cursor, unsigned int *ret_row);

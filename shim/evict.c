@@ -21,17 +21,17 @@ _Atomic unsigned int shim_captures;
 
 static const struct vg_ledger *ledger;
 
-extern const int32_t shim_evict_stubs[VG_ENTRY_COUNT] SHIM_HIDDEN; // distances from the table
+extern const int32_t shim_evict_stubs[VG_ENTRY_COUNT] SHIM_HIDDEN; // distances of the stubs from this table
 void *shim_evict_below[VG_ENTRY_COUNT];
 
-// Families of calls that must not run while memory is in the host: those that launch work or use addresses. Calls that
-// wait for work or query it are not gated, because they may last long. Calls whose memory never moves are not gated
+// Families of calls that must not run while memory is in the host: calls that launch work or use addresses. Calls that
+// wait for work or query it are not gated, because they may last long. Calls for memory that never moves are not gated
 // either.
 enum {
 	gated_array = false,
-	gated_capture = false, // except the begin calls, below
+	gated_capture = false, // except the calls that begin a capture, below
 	gated_checkpoint = false,
-	gated_context = false, // except destruction, below
+	gated_context = false, // except the calls that destroy a context, below
 	gated_copy = true,
 	gated_coredump = false,
 	gated_device = false,
@@ -39,7 +39,7 @@ enum {
 	gated_event = false,
 	gated_external = true,
 	gated_graph = true,
-	gated_green = false, // except destruction, below
+	gated_green = false, // except the calls that destroy one, below
 	gated_host = false,
 	gated_init = false,
 	gated_interop = true,
@@ -51,13 +51,13 @@ enum {
 	gated_lookup = false,
 	gated_managed = true,
 	gated_memop = true,
-	gated_memory = false, // its hooks enter the gate themselves
+	gated_memory = false, // the hooks of these calls enter the gate themselves
 	gated_module = false,
 	gated_multicast = true,
 	gated_occupancy = false,
 	gated_peer = false,
 	gated_pool = false, // memory of pools never moves
-	gated_primary = false, // except release and reset, below
+	gated_primary = false, // except the calls that release or reset it, below
 	gated_profiler = false,
 	gated_set = true,
 	gated_stream = false,
@@ -71,7 +71,7 @@ static const bool is_family_gated[VG_ENTRY_COUNT] = {
 #include "abi/entries.def"
 };
 
-// Gated calls of families that are not gated.
+// Calls that are gated although their family is not.
 static const enum vg_entry also_gated[] = {
 	VG_ENTRY_cuMemMapArrayAsync,
 	VG_ENTRY_cuMemMapArrayAsync_ptsz,
@@ -84,7 +84,7 @@ static const enum vg_entry also_gated[] = {
 	VG_ENTRY_cuCtxDestroy,
 	VG_ENTRY_cuCtxDestroy_v2,
 	VG_ENTRY_cuCtxDetach,
-	VG_ENTRY_cuGreenCtxDestroy, // the last one takes down a primary context that the program has released
+	VG_ENTRY_cuGreenCtxDestroy, // destroying the last one may destroy the primary context
 	VG_ENTRY_cuDevicePrimaryCtxRelease,
 	VG_ENTRY_cuDevicePrimaryCtxRelease_v2,
 	VG_ENTRY_cuDevicePrimaryCtxReset,
@@ -147,7 +147,7 @@ static const char *format_reason(const struct pager_slot *slot, char *text, size
 		snprintf(text, size, "%llu MiB of host memory are missing", mib);
 		return text;
 	case PAGER_DEVICE:
-		if (!mib) // it has room for the memory, but not for what the driver needs besides
+		if (!mib) // the GPU has room for the memory itself, but not for the driver's own
 			return "the GPU lacks memory; trying again";
 		snprintf(text, size, "the GPU lacks %llu MiB; trying again", mib);
 		return text;
@@ -169,8 +169,8 @@ static void log_failure(const struct pager_slot *slot)
 		 format_reason(slot, text, sizeof text));
 }
 
-// Reads the name of the vGPU that has the device. The daemon writes it, but every process of this vGPU can overwrite
-// it.
+// Reads the name of the vGPU that has the device. The daemon writes the name, but every process of this vGPU can
+// overwrite it.
 static void read_holder(const struct pager_page *page, char holder[PAGER_NAME])
 {
 	size_t length = 0;
@@ -213,9 +213,9 @@ void shim_evict_fill_driver(void)
 	pager_driver.cuModuleGetGlobal_v2 = cuModuleGetGlobal_v2;
 }
 
-// Returns the least memory of a process for which the GPU hashes blocks to find unchanged ones: copying less takes only
-// milliseconds. The simulated GPU interprets the kernel, which takes longer than copies. There VIRGATE_SIM_HASH sets
-// the number of MiB, and the default is never.
+// Returns the least memory of a process for which the GPU hashes blocks to find unchanged ones. Copying less memory
+// takes only milliseconds. The simulated GPU interprets the hash kernel, which takes longer than copying. So it does
+// not hash, unless VIRGATE_SIM_HASH sets the least memory in MiB.
 static uint64_t choose_hash_least(const struct vg_ledger *of)
 {
 	const char *mib = secure_getenv("VIRGATE_SIM_HASH");
@@ -225,7 +225,8 @@ static uint64_t choose_hash_least(const struct vg_ledger *of)
 	return mib ? strtoull(mib, NULL, 10) << 20 : UINT64_MAX;
 }
 
-// Returns how much memory the host must have available. On the simulated GPU it is what a test sets, or nothing.
+// Returns the amount of available host memory below which the pager releases pinned memory that it does not need. On
+// the simulated GPU a test sets the amount; the default is 0.
 static uint64_t choose_host_least(const struct vg_ledger *of)
 {
 	const char *mib = secure_getenv("VIRGATE_SIM_HOST_LEAST");
@@ -237,7 +238,7 @@ static uint64_t choose_host_least(const struct vg_ledger *of)
 
 static void log_not_hashed(const struct pager_slot *slot)
 {
-	static uint32_t logged; // one message for each reason
+	static uint32_t logged; // the reason of the last message: each is logged once
 
 	if (logged == atomic_load(&slot->hash_result))
 		return;
@@ -299,7 +300,7 @@ CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t b
 	pager_enter(entry);
 	result = REAL(cuCtxGetCurrent)(&context);
 	if (!address || result != CUDA_SUCCESS || !context) {
-		result = REAL(cuMemAlloc_v2)(address, bytes); // fails with the driver's own error
+		result = REAL(cuMemAlloc_v2)(address, bytes); // this call fails with the driver's own error
 	} else {
 		uint64_t freed = is_capturing() ? 0 : pager_memory_free_rest();
 		shim_refund_evictable(VG_LEDGER_DEVICE, freed);

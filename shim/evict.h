@@ -4,18 +4,22 @@
 #include "shim/charge.h"
 #include "shim/fixed.h"
 
-// Fills the pager's table of driver functions. Call it before shim_turn_start(): the pager's own calls take no turns.
+// Fills the pager's table of driver functions. Call it before shim_turn_start(), so that the pager's own calls take no
+// turns.
 void shim_evict_fill_driver(void);
 // Puts gates before the driver's functions and starts the pager. Call it once, after shim_turn_start().
 void shim_evict_start(const struct vg_ledger *ledger);
 // Resets the pager in a forked child, which may not use CUDA.
 void shim_evict_stop(void);
 
-// Returns whether cuMemAlloc can allocate evictable memory now. A stream capture forbids the driver calls for it.
+// Returns whether cuMemAlloc can allocate evictable memory now. It cannot during a stream capture, which forbids the
+// driver calls for this.
 bool shim_evict_is_possible(void);
-// Allocates for cuMemAlloc what was charged by shim_charge_evictable(). The functions below are for such addresses.
+// Allocates for cuMemAlloc after the caller has charged with shim_charge_evictable(). The functions below take
+// addresses of such memory.
 CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t bytes);
-// *ret_later: a stream is being captured, so the memory is freed, and its charge refunded, after the capture.
+// Frees the allocation. *ret_later: a stream is being captured, so the memory is freed, and its charge refunded, after
+// the capture.
 CUresult shim_evict_free(enum vg_entry entry, CUdeviceptr address, bool *ret_later);
 // Frees the allocation after its context was destroyed.
 void shim_evict_forget(CUdeviceptr address);
@@ -23,14 +27,14 @@ void shim_evict_forget(CUdeviceptr address);
 void shim_evict_forget_context(CUcontext context);
 bool shim_is_evictable(CUdeviceptr address);
 
-// Returns whether cuMemCreate of these properties is evictable, too (evict_handles.c), and charged by
-// shim_charge_evictable().
+// Returns whether a cuMemCreate() call with these properties makes evictable memory (evict_handles.c), which is charged
+// by shim_charge_evictable().
 bool shim_evict_can_create(size_t size, const CUmemAllocationProp *properties, unsigned long long flags);
-// Returns whether such memory is mapped in a range.
+// Returns whether evictable memory of cuMemCreate() is mapped in a range.
 bool shim_evict_is_mapped(CUdeviceptr address, size_t size);
-// Puts the functions for handles between the gates and the driver. Call it before the gates are set.
+// Inserts the functions of evict_handles.c between the gates and the driver. Call it before the gates are set.
 void shim_evict_handles_start(void);
-// Removes them in a forked child.
+// Removes the functions of evict_handles.c in a forked child.
 void shim_evict_handles_stop(void);
 extern void *shim_evict_below[VG_ENTRY_COUNT] SHIM_HIDDEN; // the functions that the gates call
 

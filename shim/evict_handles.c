@@ -1,6 +1,6 @@
-// Evictable vGPUs: memory that the program makes with cuMemCreate. The gate calls these functions instead of the
-// driver's, so the memory is on the device while a thread is in one. The rest of the interposer treats their handles
-// like the driver's.
+// Evictable vGPUs: memory that the program creates with cuMemCreate(). The gate calls the functions of this file
+// instead of the driver's. So the memory is on the device while a thread runs one of them. The rest of the interposer
+// treats the handles that they return like the driver's.
 #include <pthread.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "shim/evict.h"
 #include "shim/mapping.h"
 
-// The driver's functions that take, return or map handles; and the one that reports which kinds of memory the device
+// The driver's functions that take, return or map handles, and the query that reports which kinds of memory the device
 // has.
 #define HANDLE_CALLS(X)                           \
 	X(cuMemCreate)                            \
@@ -69,8 +69,8 @@ bool shim_evict_is_mapped(CUdeviceptr address, size_t size)
 	return shim_evictable && pager_mapping_can_leave(address, address + size);
 }
 
-// Programs ask for memory that GPUDirect RDMA can reach wherever the GPU has it. Such memory cannot leave, because
-// other devices learn its physical addresses.
+// Programs request memory that GPUDirect RDMA can reach wherever the GPU supports that. Such memory must stay on the
+// device, because other devices learn its physical addresses.
 static CUresult CUDAAPI with_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	CUresult result = driver.cuDeviceGetAttribute(value, attribute, device);
@@ -133,7 +133,7 @@ static CUresult CUDAAPI with_cuMemRetainAllocationHandle(CUmemGenericAllocationH
 	return CUDA_SUCCESS;
 }
 
-// Replaces one of our numbers by the driver's handle, with a reference for the duration of the call.
+// Replaces a handle that the program has by the driver's handle, and takes a reference for the duration of the call.
 static CUresult begin_call(CUmemGenericAllocationHandle *handle, struct pager_handle **ret_held)
 {
 	*ret_held = NULL;
@@ -158,21 +158,23 @@ static CUresult CUDAAPI with_cuMemGetAllocationPropertiesFromHandle(CUmemAllocat
 	return result;
 }
 
-// A thread holds this lock while it changes whether memory stays on the device, and its charge.
+// A thread holds this lock while it changes whether an allocation must stay on the device, and the charge of that
+// allocation.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-// Counts the memory as fixed from now on. With the lock ours.
+// Counts the memory as fixed from now on. Call it with the lock held.
 static CUresult charge_as_fixed(struct shim_physical *physical)
 {
 	if (!physical)
-		return CUDA_ERROR_INVALID_VALUE; // another thread has just released it
+		return CUDA_ERROR_INVALID_VALUE; // another thread has just released the handle
 	if (shim_charge_as_fixed(shim_physical_set_evictable(physical, false)))
 		return CUDA_SUCCESS;
 	shim_physical_set_evictable(physical, true);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// Keeps memory on the device from now on; it then counts as fixed. Call it before the driver's call that needs it.
+// Keeps memory on the device from now on, so that it counts as fixed. Call it before the driver call that needs the
+// memory to stay.
 static CUresult keep_on_device(enum vg_entry entry, struct shim_physical *physical, struct pager_handle *ours)
 {
 	CUresult result;
@@ -205,8 +207,8 @@ static CUresult CUDAAPI with_cuMemExportToShareableHandle(void *shareable, CUmem
 	struct shim_physical *physical = shim_handle_find(handle, &bytes);
 	struct pager_handle *ours;
 	CUresult result = begin_call(&handle, &ours);
-	// Other processes can use exported memory, so it stays. The driver refuses to export memory that was made
-	// without handles of this type.
+	// Other processes can use exported memory, so that memory stays on the device. The driver refuses to export
+	// memory that was created without handles of this type.
 	bool stays = ours && ours->properties.requestedHandleTypes & type;
 
 	if (stays)
@@ -221,7 +223,8 @@ static CUresult CUDAAPI with_cuMemExportToShareableHandle(void *shareable, CUmem
 	return result;
 }
 
-// Keeps all memory that is mapped in a range, or lets it leave again. Stores in *ret_end where it failed.
+// Keeps all memory that is mapped in a range on the device, or lets it leave again. On failure, *ret_end is the address
+// of the failure.
 static CUresult change_range(enum vg_entry entry, CUdeviceptr address, CUdeviceptr end, bool stays,
 			     CUdeviceptr *ret_end)
 {
@@ -276,8 +279,8 @@ static void deny_access(CUdeviceptr address, size_t size, const CUmemAccessDesc 
 	driver.cuMemSetAccess(address, size, &none, 1);
 }
 
-// The pager restores the access of the device alone, so memory that other devices may use as well does not leave. The
-// driver is called first, since it refuses most of these calls.
+// The pager can restore access rights for the vGPU's device only. So memory to which other devices have access must not
+// leave. The driver is called first, since it refuses most of these calls.
 static CUresult CUDAAPI with_cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
 					    size_t count)
 {
@@ -295,7 +298,7 @@ static CUresult CUDAAPI with_cuMemSetAccess(CUdeviceptr address, size_t size, co
 	return result;
 }
 
-// Sparse arrays use memory of tile pools, which is never evictable.
+// Sparse arrays use memory created for tile pools, which is never evictable.
 static CUresult map_arrays(CUresult (*real)(CUarrayMapInfo *, unsigned int, CUstream), CUarrayMapInfo *list,
 			   unsigned int count, CUstream stream)
 {

@@ -1,6 +1,6 @@
-// Queries about evictable memory. They return the same as for memory of cuMemAlloc, also while it is in the host.
-// Queries for the physical memory, which changes with each move, fail with the codes by which libraries fall back to
-// copies.
+// Queries about evictable memory. They return the same values as for memory of cuMemAlloc(), also while the memory is
+// in the host. Queries for the physical memory, which changes with each move, fail with codes after which libraries
+// fall back to copies.
 #include <string.h>
 
 #include "pager/gate.h"
@@ -13,8 +13,8 @@ static bool find_range(CUdeviceptr address, struct pager_range *ret_range)
 	return shim_evictable && pager_memory_find(address, ret_range);
 }
 
-// Enters the pager's gate, which waits until the memory is on the device, if the program itself has mapped the address:
-// such queries go to the driver. Returns false for other addresses.
+// If the program itself has mapped the address, enters the pager's gate, which waits until the memory is on the device.
+// Such queries go to the driver. Returns false for all other addresses.
 static bool enter_if_mapped(enum vg_entry entry, CUdeviceptr address, struct pager_mapped *ret_mapped)
 {
 	if (!shim_evictable || !pager_mapping_find(address, ret_mapped))
@@ -62,7 +62,7 @@ static CUresult get_attribute(const struct pager_range *range, CUdeviceptr addre
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 		ANSWER(unsigned int, range->sync_memops);
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-		// The driver's numbers count from 1, so they never have this bit.
+		// The driver's numbers count up from 1, so they never have this bit set.
 		ANSWER(unsigned long long, range->number | 1ull << 62);
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 		ANSWER(unsigned int, 0);
@@ -89,7 +89,8 @@ static CUresult get_attribute(const struct pager_range *range, CUdeviceptr addre
 	}
 }
 
-// Answers with a constant number: the driver gives a mapping a new number each time that the memory returns to the device.
+// Answers with a constant buffer ID, because the driver gives a mapping a new one each time that the memory returns to
+// the device.
 static void keep_number(const struct pager_mapped *mapped, CUpointer_attribute attribute, void *data)
 {
 	if (attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID || attribute == CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID)
@@ -135,7 +136,7 @@ SHIM_EXPORT CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointe
 
 	if (!attributes || !data || !find_range(address, &range))
 		return query_driver(count, attributes, data, address);
-	// For an unknown address the driver writes nothing, but still rejects attributes that it does not know.
+	// For an unknown address the driver writes no results, but still rejects unknown attributes.
 	result = REAL(cuPointerGetAttributes)(count, attributes, data, 0);
 	for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)
 		get_attribute(&range, address, attributes[i], data[i]);

@@ -1,6 +1,6 @@
-/* The functions in the slots of gated rows in an evictable vGPU. The thread enters the pager's gate (pager/gate.h),
- * calls the function that was in the slot before, and leaves the gate. This is a call, not a jump, so it copies six
- * words of arguments on the stack: no gated entry has more.
+/* In an evictable vGPU, these stubs are in the slots of gated rows. A stub enters the pager's gate (pager/gate.h),
+ * calls the function that was in the slot before, and leaves the gate. For this call, the stub copies the arguments on
+ * the stack: six words, since no gated entry has more.
  */
 .set evict_index, 0
 

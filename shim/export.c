@@ -1,4 +1,4 @@
-// Export of physical memory as descriptors.
+// Exports physical memory as descriptors.
 #include "shim/evict.h"
 #include "shim/exported.h"
 #include "shim/mapping.h"
@@ -36,8 +36,8 @@ static void watch_range(int descriptor, struct shim_physical *physical, uint64_t
 	shim_register(vg_ledger_name(shim_session_ledger()));
 }
 
-// Returns the piece of memory that contains a range, with a new reference. A dma-buf of the range keeps the whole
-// piece.
+// Returns the physical memory that contains a range, with a new reference. A dma-buf of any range of it keeps all of it
+// allocated.
 static struct shim_physical *find_piece(CUdeviceptr address, size_t size, uint64_t *ret_bytes)
 {
 	struct shim_physical *physical = shim_mapping_find(address, size, ret_bytes);
@@ -51,8 +51,8 @@ static struct shim_physical *find_piece(CUdeviceptr address, size_t size, uint64
 	return shim_physical_of_allocation(base, ret_bytes);
 }
 
-// Charges a range in addition, until its descriptors are closed: it is not within one piece of memory that has a charge
-// of its own. It covers several pieces, or is memory of a pool or of another process.
+// Charges a range again, until its descriptors are closed. This is for ranges that do not lie in one piece of memory
+// with a charge of its own: ranges of several pieces, of a pool, or of another process's memory.
 static CUresult export_additionally(int *descriptor, CUdeviceptr address, size_t size, CUmemRangeHandleType type,
 				    unsigned long long flags)
 {

@@ -1,5 +1,6 @@
-// An epoll instance shows which descriptors are still open, in whatever process or socket. Its entry for a descriptor
-// does not keep the open file; the kernel removes the entry with the last copy. /proc/self/fdinfo lists the entries.
+// An epoll instance, the watcher, shows which exported descriptors are still open in any process or socket. An epoll
+// entry does not keep the open file; the kernel removes the entry when the last copy of the descriptor is closed.
+// /proc/self/fdinfo lists the entries.
 #include "shim/exported.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include "ledger/share.h"
 
 // key: the data of the epoll entry, which the daemon reads. Upper half: the size in units of 2 MiB. Lower half: the
-// number of the shared allocation, or else a number that no shared allocation has.
+// number of the shared allocation, or, for other memory, a number that no shared allocation has.
 struct exported {
 	uint64_t key;
 	struct shim_physical *physical;
@@ -23,8 +24,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct exported *exports;
 static uint32_t last_number;
 static _Atomic int watcher = -1;
-// An entry that stays as long as the watcher is ours. A program that closes descriptors it did not open closes the
-// watcher and the witness; then nothing shows which descriptors are open.
+// The witness is an entry that the kernel keeps while the watcher is open. A program that closes descriptors it did not
+// open may close both. Then it is unknown which exported descriptors are open.
 static const uint64_t witness_key = 0;
 static _Atomic int witness = -1;
 
@@ -47,7 +48,8 @@ static bool start_watching(void)
 	return witness >= 0 && add_entry(witness, witness_key) == 0;
 }
 
-// Returns false if the program has closed the watcher, or reused its number: then the witness can be added again.
+// Returns false if the program has closed the watcher, or reused its descriptor number: then the witness can be added
+// again.
 static bool is_watcher_ours(void)
 {
 	if (watcher < 0 || witness < 0)
@@ -73,7 +75,8 @@ static int compare_keys(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-// Returns the keys of all descriptors that are open, sorted; the caller frees them. NULL: they cannot be read.
+// Returns the sorted keys of all exported descriptors that are open; the caller frees the array. NULL: the keys cannot
+// be read.
 static uint64_t *read_open_keys(size_t *ret_count)
 {
 	char path[48], line[256];
@@ -143,7 +146,7 @@ static struct exported *find_exported(const struct shim_physical *physical)
 	return one;
 }
 
-// Takes over the reference. NULL: out of host memory.
+// Adds memory to the list and takes over the caller's reference. NULL: out of host memory.
 static struct exported *add_exported(struct shim_physical *physical, uint64_t bytes)
 {
 	struct exported *one;
@@ -158,7 +161,8 @@ static struct exported *add_exported(struct shim_physical *physical, uint64_t by
 	return one;
 }
 
-// Keeps the memory charged: nothing shows when its descriptors are closed.
+// Removes memory whose descriptors cannot be watched from the list. Its reference is never dropped, so the memory stays
+// charged until the process ends.
 static void forget_exported(struct exported *one)
 {
 	struct exported **link = &exports;

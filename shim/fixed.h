@@ -1,15 +1,17 @@
-// The fixed part of an evictable vGPU: the most memory that cannot move to the host. Any thread.
+// The fixed part of an evictable vGPU's limit: the most memory that may be charged without being able to move to the
+// host. Any thread.
 #pragma once
 #include <stdbool.h>
 
 #include "abi/cuda_abi.h"
 
-// The memory of this process can move to the host (shim/evict.h). False in all other vGPUs, and in a forked child.
+// True if memory of this process can move to the host (shim/evict.h). False in vGPUs that are not evictable, and in a
+// forked child.
 extern bool shim_evictable;
 
-// Notes a change of the charge for memory that can move. Call it before a charge, and after a refund.
+// Notes a change of the charge for evictable memory. Call it before the memory is charged, and after it is refunded.
 void shim_fixed_note_evictable(int64_t bytes);
-// Returns true if `bytes` more of memory that cannot move would exceed the fixed part.
+// Returns true if another `bytes` of memory that cannot move would exceed the fixed part.
 bool shim_fixed_exceeds(uint64_t bytes);
-// Reports a refusal for that reason to the user and in the vGPU's log.
+// Reports to the user, and in the vGPU's log, that the fixed part has no room.
 void shim_fixed_refuse(enum vg_entry entry, uint64_t bytes);

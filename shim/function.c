@@ -1,9 +1,9 @@
-// Functions, kernels and variables that the program asks for.
+// Queries by which the program gets functions, kernels and variables.
 #include <string.h>
 
 #include "shim/kernel.h"
 
-// Gets a kernel or function by its name, and loads it.
+// Gets a kernel or function by its name, and loads its code.
 #define GET_CODE(abi, type, module_type, code_type, load)                                                              \
 	SHIM_EXPORT CUresult CUDAAPI abi(code_type *code, module_type module, const char *name)                        \
 	{                                                                                                              \
@@ -22,7 +22,7 @@
 GET_CODE(cuLibraryGetKernel, SHIM_LIBRARY, CUlibrary, CUkernel, shim_kernel_load_from)
 GET_CODE(cuModuleGetFunction, SHIM_MODULE, CUmodule, CUfunction, shim_function_load)
 
-// Lists the kernels or functions, and loads all that it returns.
+// Lists kernels or functions, and loads the code of all that are returned.
 #define LIST_CODE(abi, type, module_type, code_type, count_abi, load)                                                  \
 	SHIM_EXPORT CUresult CUDAAPI abi(code_type *codes, unsigned int most, module_type module)                      \
 	{                                                                                                              \
@@ -59,7 +59,7 @@ SHIM_EXPORT CUresult CUDAAPI cuKernelGetFunction(CUfunction *function, CUkernel 
 	return result == CUDA_SUCCESS ? REAL(cuKernelGetFunction)(function, kernel) : result;
 }
 
-// Any query loads the library into the current context.
+// Defines a query about a library's contents. Such a query makes the driver load the library into the current context.
 #define QUERY(abi, type, handle, ...)                                                                \
 	do {                                                                                       \
 		CUresult result = shim_load_check(VG_ENTRY_##abi, type, handle);                   \

@@ -1,4 +1,4 @@
-// Graphs: instantiation, launches, and nodes that allocate.
+// Charges for graphs: when they are instantiated or launched, and when nodes that allocate are added.
 #include "shim/graph_charge.h"
 #include "shim/raise.h"
 
@@ -56,7 +56,7 @@ SHIM_EXPORT CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec executable)
 	return result;
 }
 
-// With graphs that allocate, a launch or an upload may make the driver reserve more.
+// Launching or uploading a graph that allocates may make the driver reserve more memory.
 static inline CUresult reconcile_after(CUresult result)
 {
 	if (__builtin_expect(shim_graph_count != 0, 0))
@@ -90,7 +90,7 @@ SHIM_EXPORT CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph g
 	return REAL(cuGraphAddMemAllocNode)(node, graph, dependencies, count, parameters);
 }
 
-// Adds a node of any type.
+// Adds a node of any type to a graph, after the charge for its launch.
 #define ADD_NODE(abi, parameters, ...)                                                                                 \
 	do {                                                                                                           \
 		CUresult result = shim_raise_for_node(VG_ENTRY_##abi, parameters);                                     \

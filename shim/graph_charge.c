@@ -1,7 +1,7 @@
-// The driver allocates the memory of allocation nodes at upload or launch. It gives nodes whose lifetimes do not
-// overlap the same addresses, so a graph occupies the union of its nodes' ranges. What graphs have used stays reserved
-// by the driver until it is trimmed. The charge is the larger of what the executable graphs declare and what the driver
-// has reserved.
+// Charges the memory of allocation nodes in graphs. The driver allocates this memory when a graph is uploaded or
+// launched. Nodes whose lifetimes do not overlap get the same addresses, so a graph occupies the union of its nodes'
+// ranges. The driver keeps memory that graphs have used reserved until the memory is trimmed. The charge is the larger
+// of two sums: what the executable graphs declare, and what the driver has reserved.
 #include "shim/graph_charge.h"
 
 #include <pthread.h>
@@ -15,8 +15,8 @@
 _Atomic bool shim_may_have_graph_memory;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t charged;  // in the ledger
-static uint64_t declared; // by the live executable graphs
+static uint64_t charged;  // bytes charged in the ledger
+static uint64_t declared; // bytes that the live executable graphs declare
 _Atomic unsigned int shim_graph_count;
 
 struct range {
@@ -122,7 +122,7 @@ static uint64_t measure_graph(CUgraph graph)
 	return bytes;
 }
 
-// The driver reserves for graphs in steps of 32 MiB.
+// The driver reserves memory for graphs in steps of 32 MiB.
 static uint64_t round_to_step(uint64_t bytes)
 {
 	const uint64_t step = 32ull << 20;
@@ -130,8 +130,8 @@ static uint64_t round_to_step(uint64_t bytes)
 	return bytes > UINT64_MAX - step ? bytes : (bytes + step - 1) & ~(step - 1);
 }
 
-// Sets the charge to what it should be. CUDA_ERROR_OUT_OF_MEMORY: the limit has no room, and the charge is unchanged.
-// With the lock held.
+// Sets the charge to the larger of the declared and the reserved bytes. CUDA_ERROR_OUT_OF_MEMORY: the limit has no
+// room, and the charge is unchanged. Call it with the lock held.
 static CUresult reconcile_graphs(void)
 {
 	cuuint64_t reserved = 0;

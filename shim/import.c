@@ -1,5 +1,5 @@
-// Memory of other processes, by IPC handles, pool pointers and external memory. If a vGPU is charged for it, this
-// process joins the shared allocation before it opens the memory; otherwise it is charged.
+// Opens memory of other processes: by IPC handles, pool pointers and external memory. If the memory is a known shared
+// allocation, this process becomes one of its holders before it opens the memory. Otherwise this process is charged.
 #include "ledger/share.h"
 #include "shim/contexts.h"
 #include "shim/evict.h"
@@ -22,7 +22,7 @@ static bool is_opened(CUdeviceptr address)
 	return shim_record_find(SHIM_POINTER, address, &record) && record.origin == SHIM_OPENED;
 }
 
-// Charges memory that no vGPU is charged for, after it was opened: opening allocates nothing.
+// Charges memory for which no vGPU is charged. It is charged after it was opened, because opening allocates nothing.
 static CUresult charge_unknown(enum vg_entry entry, CUdeviceptr address, uint64_t key,
 			       struct shim_physical **ret_physical)
 {
@@ -40,8 +40,8 @@ static CUresult charge_unknown(enum vg_entry entry, CUdeviceptr address, uint64_
 	return CUDA_SUCCESS;
 }
 
-// Keeps the reference of `physical`, which may be NULL, in the record of an opened address. An address that is opened
-// again keeps one.
+// Keeps the reference of `physical`, which may be NULL, in the record of an opened address. An address that was opened
+// several times keeps one reference.
 static CUresult store_opened(enum vg_entry entry, CUdeviceptr address, uint64_t key, struct shim_physical *physical)
 {
 	struct shim_record record;
@@ -117,8 +117,8 @@ SHIM_EXPORT CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr address)
 	return result;
 }
 
-// Makes the memory known to processes that open the handle. A small allocation has a handle of its own, but its block
-// has the charge: the block may have several names.
+// Makes the memory known to processes that open the handle. A small allocation has a handle of its own, but the charge
+// belongs to its block. So a block may have several names.
 SHIM_EXPORT CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 {
 	struct shim_physical *physical;
@@ -135,7 +135,7 @@ SHIM_EXPORT CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *handle, CUdevicep
 		base = address;
 	physical = shim_physical_of_allocation(base, &bytes);
 	if (!physical)
-		return result; // not charged here, so importers are charged
+		return result; // this process has no charge, so each importer is charged
 	shim_shared_name(physical, vg_ledger_key(SHIM_KEY_IPC, handle, sizeof *handle));
 	shim_physical_unref(physical);
 	return result;
@@ -153,7 +153,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *address, CUmemo
 	key = vg_ledger_key(SHIM_KEY_POINTER, data, sizeof *data);
 	physical = shim_pool_find_import(pool);
 	if (!physical)
-		physical = shim_shared_join(key); // another process of the vGPU may have opened it
+		physical = shim_shared_join(key); // another process of the vGPU may have opened the memory before
 	result = REAL(cuMemPoolImportPointer)(address, pool, data);
 	if (result != CUDA_SUCCESS) {
 		shim_physical_unref(physical);

@@ -1,6 +1,6 @@
-// Modules and libraries load lazily: variables when the program first asks for a handle, a kernel's code at its first
-// launch. A program does not expect a launch to fail for lack of memory, so what a launch would load is loaded, and
-// charged, when the program asks for the handle. An unused library costs nothing.
+// Modules and libraries load lazily: variables when the program first gets a handle, and a kernel's code at its first
+// launch. Programs do not expect a launch to fail for lack of memory. So the code is loaded and charged when the
+// program gets the handle. An unused library costs nothing.
 #include "shim/kernel.h"
 
 #include "shim/local.h"
@@ -26,13 +26,13 @@ CUresult shim_kernel_load_from(enum vg_entry entry, CUlibrary library, CUkernel 
 	int64_t before = shim_load_begin();
 	CUfunction function;
 
-	if (REAL(cuKernelGetFunction)(&function, kernel) != CUDA_SUCCESS) { // no context yet
+	if (REAL(cuKernelGetFunction)(&function, kernel) != CUDA_SUCCESS) { // fails if there is no context yet
 		shim_local_defer(kernel);
 		return CUDA_SUCCESS;
 	}
 	if (is_unloaded(function))
-		REAL(cuFuncLoad)(function);	 // a failure shows at the launch
-	note_local(function, (uintptr_t)kernel); // in any case, because the program has seen the handle
+		REAL(cuFuncLoad)(function);	 // if loading fails, the launch reports the error
+	note_local(function, (uintptr_t)kernel); // also after a failure, because the program has seen the handle
 	note_local(function, (uintptr_t)function);
 	return shim_load_end(entry, SHIM_LIBRARY, library, before);
 }

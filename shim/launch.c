@@ -1,4 +1,4 @@
-// Launches: a jump to the driver, unless a kernel is known whose launch may allocate local memory.
+// Launches. An export jumps to the driver, unless a kernel is known whose launch may allocate local memory.
 #include "shim/raise.h"
 
 #define LAUNCH(abi, function, stream, ...)                                                                             \
@@ -54,7 +54,8 @@ SHIM_EXPORT CUresult CUDAAPI cuLaunchGridAsync(CUfunction f, int width, int heig
 	LAUNCH(cuLaunchGridAsync, f, stream, f, width, height, stream);
 }
 
-// If one launch fails, what the others need stays charged: their contexts may have allocated it already.
+// If one of several launches fails, the local memory for the others stays charged: their contexts may have allocated it
+// already.
 SHIM_EXPORT CUresult CUDAAPI cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned int count,
 								  unsigned int flags)
 {

@@ -1,16 +1,17 @@
-// cuCtxSetLimit. A context is charged what its limits declare beyond those of a new context, which are part of its own
-// charge.
+// cuCtxSetLimit. A context's own charge covers the limits that a new context has. What higher limits need beyond that
+// is charged here.
 #include "shim/contexts.h"
 #include "shim/local.h"
 
-// Returns how much memory a limit makes the driver reserve: a stack for every thread that the device can hold.
+// Returns how much memory the driver reserves for a limit. A stack is reserved for every thread that the device can run
+// at once.
 static uint64_t measure_limit(CUlimit limit, size_t value)
 {
 	return limit == CU_LIMIT_STACK_SIZE ? shim_for_every_thread(value) : value;
 }
 
-// Sets the charge of a limit to the amount by which it was raised since the context was created: what a new context has
-// is part of the context's own charge. `charged`: bytes that the caller charged before the call.
+// Charges the amount by which a limit was raised above that of a new context, which the context's own charge covers.
+// `charged`: bytes that the caller charged before the driver call.
 static void change_limit_charge(CUcontext context, CUlimit limit, uint64_t before, uint64_t after, uint64_t charged)
 {
 	struct shim_record record = {.key = (uintptr_t)context << 3 | limit, .context = context, .type = SHIM_LIMIT,
@@ -28,8 +29,8 @@ static void change_limit_charge(CUcontext context, CUlimit limit, uint64_t befor
 		shim_record_put(&record);
 }
 
-// Sets a limit that no device can satisfy. The driver refuses it with its own error; otherwise it is undone and
-// refused.
+// Sets a limit that no device can satisfy. The driver fails the call with its own error. If it does not, the change is
+// undone and the call refused.
 static CUresult set_too_large_limit(CUlimit limit, size_t value, size_t current, uint64_t bytes)
 {
 	CUresult result = REAL(cuCtxSetLimit)(limit, value);
@@ -63,7 +64,7 @@ SHIM_EXPORT CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 	}
 	result = REAL(cuCtxSetLimit)(limit, value);
 	if (result == CUDA_SUCCESS)
-		REAL(cuCtxGetLimit)(&current, limit); // the driver may have rounded or bounded it
+		REAL(cuCtxGetLimit)(&current, limit); // the driver may have rounded or bounded the limit
 	change_limit_charge(shim_current_context(), limit, before, measure_limit(limit, current), charged);
 	shim_local_note_contexts(0);
 	return result;

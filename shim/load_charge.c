@@ -3,8 +3,8 @@
 #include "shim/contexts.h"
 #include "shim/undeclared.h"
 
-// Returns the free device memory plus what the vGPU is charged. Allocations of other tenants of this vGPU do not change
-// the sum.
+// Returns the level from which loads are measured: the free device memory plus what the vGPU is charged. Allocations of
+// other tenants of this vGPU do not change the level.
 static int64_t measure_level(void)
 {
 	SHIM_RELAXED;
@@ -24,8 +24,9 @@ static bool has_room(uint64_t bytes)
 	return limit >= charged && bytes <= limit - charged;
 }
 
-// An allocation of another vGPU meanwhile looks like one of ours. So a result that is above `trusted`, or would be
-// refused, is limited to the daemon's figure for this process, or to `plausible` if the daemon does not answer.
+// If another vGPU allocates during a load, the load seems larger. So a result above `trusted`, or one without room in
+// the limit, is limited to the daemon's figure for this process. If the daemon does not answer, the result is limited
+// to `plausible`.
 static const uint64_t trusted = 4ull << 20, plausible = 256ull << 20;
 
 // Returns how much memory was allocated since the level was measured.
@@ -41,7 +42,7 @@ static uint64_t measure_since(int64_t before)
 	return bytes < most ? bytes : most;
 }
 
-// Measures and charges the undeclared memory again: it no longer contains what was just charged or unloaded.
+// Measures and charges the undeclared memory again after a load or unload of `bytes`, which changes that figure.
 static void refresh_undeclared(uint64_t bytes)
 {
 	if (bytes > trusted && shim_undeclared_measure(shim_session_ledger(), &bytes))
@@ -53,8 +54,8 @@ int64_t shim_load_begin(void)
 	return measure_level();
 }
 
-// Makes the record of a charge. A module is in one context. A library may be in several: it has a record for each, and
-// one of its own.
+// Makes the record of a charge. A module belongs to one context. A library may be loaded in several contexts: it has a
+// record for each of them, and one for itself.
 static struct shim_record make_record(enum shim_record_type type, void *handle, uint64_t bytes)
 {
 	struct shim_record record = {.key = (uintptr_t)handle,
@@ -90,15 +91,15 @@ static void refund_load(uint64_t bytes)
 	refresh_undeclared(bytes);
 }
 
-static _Thread_local uint64_t collected; // by collect_bytes()
+static _Thread_local uint64_t collected; // the bytes that collect_bytes() has added up
 
 static void collect_bytes(const struct shim_record *record)
 {
 	collected += record->bytes;
 }
 
-// Unloads a module or library. Removes its records before the driver's call, because the handle may be reused at once,
-// and refunds after it.
+// Unloads a module or library. Removes its records before the driver call, because the driver may reuse the handle at
+// once. Refunds the charges after the call.
 static CUresult unload_code(enum shim_record_type type, void *handle, uint64_t bytes)
 {
 	struct shim_record again = make_record(type, handle, 0);
@@ -117,11 +118,11 @@ static CUresult unload_code(enum shim_record_type type, void *handle, uint64_t b
 	return result;
 }
 
-// Code that does not fit is loaded and cannot be unloaded.
+// True if code is loaded for which the limit has no room, and which cannot be unloaded.
 static _Atomic bool has_overrun;
 
-// Unloads code that does not fit, if the program has nothing of it but the handle of the module. From then on the
-// handle answers CUDA_ERROR_OUT_OF_MEMORY.
+// Unloads code that does not fit, if the program has only the handle of the module or library. From then on, calls with
+// this handle return CUDA_ERROR_OUT_OF_MEMORY.
 static void undo_load(enum shim_record_type type, void *handle)
 {
 	struct shim_record record = {.key = (uintptr_t)handle, .type = (uint8_t)type, .kind = VG_LEDGER_MODULE};
@@ -186,7 +187,7 @@ CUresult shim_load_check(enum vg_entry entry, enum shim_record_type type, void *
 	return record.origin == SHIM_UNDONE ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-// Forgets what was known of an earlier module with the same handle.
+// First removes the record of an earlier module that had the same handle.
 CUresult shim_load_finish(enum vg_entry entry, enum shim_record_type type, CUresult result, void *handle,
 			  int64_t before)
 {
@@ -196,19 +197,19 @@ CUresult shim_load_finish(enum vg_entry entry, enum shim_record_type type, CUres
 		return result;
 	shim_record_remove(type, (uintptr_t)handle, &old);
 	result = shim_load_end(entry, type, handle, before);
-	if (result != CUDA_SUCCESS) // the program does not get the handle
+	if (result != CUDA_SUCCESS) // the call fails, so the program does not get the handle
 		shim_record_remove(type, (uintptr_t)handle, &old);
 	return result;
 }
 
-// A module that was undone has only its record left.
+// If undo_load() has unloaded the module already, only its record is left to remove.
 CUresult shim_load_unload(enum shim_record_type type, void *handle)
 {
 	struct shim_record record = {0};
 	bool is_known = shim_record_remove(type, (uintptr_t)handle, &record);
 	CUresult result = record.origin == SHIM_UNDONE ? CUDA_SUCCESS : unload_code(type, handle, record.bytes);
 
-	record.bytes = 0; // unload_code() has put them back
+	record.bytes = 0; // on failure, unload_code() has already restored these bytes
 	if (result != CUDA_SUCCESS && is_known)
 		shim_record_add_bytes(&record);
 	return result;

@@ -5,7 +5,7 @@
 _Atomic bool shim_launch_watched;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t heaviest; // bytes a thread, of all kernels noted
+static uint64_t heaviest; // the most bytes of local memory per thread, of all kernels noted
 static int contexts, deferred;
 
 uint64_t shim_for_every_thread(uint64_t bytes)
@@ -22,7 +22,7 @@ uint64_t shim_local_beyond_initial(uint64_t each)
 	return each > shim_local_initial ? shim_round_granularity(shim_for_every_thread(each - shim_local_initial)) : 0;
 }
 
-// With the lock held.
+// Call it with the lock held.
 static void watch_launches(void)
 {
 	shim_launch_watched = heaviest > 0 || deferred > 0;
@@ -36,7 +36,8 @@ void shim_local_note_contexts(int change)
 	pthread_mutex_unlock(&lock);
 }
 
-// Removes the record of a kernel; its handle may have been another kernel's. Returns true if that one was deferred.
+// Removes the record of a kernel, or of an earlier kernel with the same handle. Returns true if the kernel of the
+// record was deferred.
 static bool remove_kernel(uint64_t function)
 {
 	struct shim_record record;

@@ -1,25 +1,26 @@
-// Kernels whose threads need more local memory than a context has from the start. At the first launch of such a kernel
-// the driver allocates that memory for every thread the device can hold (shim/raise.h charges it). Any thread.
+// Kernels whose threads need more local memory than a new context has. At the first launch of such a kernel, the driver
+// allocates that memory for every thread that the device can hold (shim/raise.h charges it). Any thread.
 #pragma once
 #include "shim/charge.h"
 
-// Launches must be checked: a kernel is known whose launch may allocate. While it is false, a launch is a jump.
+// True if a kernel is known whose launch may allocate local memory. While this is false, launches are not checked.
 extern _Atomic bool shim_launch_watched;
 
-// Bytes that a context has for each thread from the start, charged with the context.
+// Bytes of local memory that a new context has for each thread. They are charged with the context.
 static const uint64_t shim_local_initial = 1024;
 
 // Notes how many bytes of local memory a thread of the function, or kernel, needs.
 void shim_local_note(uint64_t function, uint64_t local);
-// Notes a kernel that cannot be asked or loaded because no context exists yet.
+// Notes a kernel that cannot be queried or loaded yet, because no context exists.
 void shim_local_defer(CUkernel kernel);
 // Notes that contexts were created (1) or destroyed (-1), or that a context's stack limit changed (0).
 void shim_local_note_contexts(int change);
-// Notes how much a context is charged for local memory. If it is the only one and has enough for all known kernels,
-// launches are not checked any more.
+// Notes how much a context is charged for local memory. If the context is the only one, and that is enough for all
+// known kernels, launches are not checked any more.
 void shim_local_note_charge(uint64_t charged);
 
 // Returns `bytes` times the number of threads that the device can hold at once; UINT64_MAX if that overflows.
 uint64_t shim_for_every_thread(uint64_t bytes);
-// Returns what a context needs in addition for kernels that take `each` bytes a thread.
+// Returns the bytes that a context needs beyond those of a new one, for kernels with `each` bytes of local memory a
+// thread.
 uint64_t shim_local_beyond_initial(uint64_t each);

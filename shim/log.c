@@ -15,8 +15,8 @@
 #include "base/size.h"
 #include "shim/log.h"
 
-// Writes without a SIGPIPE: a program that does not itself write to standard error must not die if its reader has
-// ended.
+// Writes without raising SIGPIPE. If the reader of standard error has ended, a program that does not write to it must
+// not die by our message.
 static void write_quietly(const char *line, size_t length)
 {
 	sigset_t pipe_signal, before, pending;
@@ -36,7 +36,7 @@ static void write_quietly(const char *line, size_t length)
 
 static int read_level(void)
 {
-	static _Atomic int wanted; // 0: not looked up yet
+	static _Atomic int wanted; // the log level; 0: VIRGATE_LOG is not read yet
 	static const char *const names[] = {"quiet", "error", "warning", "info", "debug"};
 	int level = atomic_load_explicit(&wanted, memory_order_relaxed);
 
@@ -64,7 +64,7 @@ void shim_log(enum shim_log_level level, const char *format, ...)
 	va_end(arguments);
 	if (written < 0)
 		return;
-	vg_make_printable(line + length); // it may have a name that another user chose
+	vg_make_printable(line + length); // the line may contain a name that another user chose
 	written = (int)strlen(line + length);
 	length += (size_t)written < sizeof line - length - 1 ? (size_t)written : sizeof line - length - 2;
 	line[length++] = '\n';
@@ -76,7 +76,7 @@ struct unit {
 	const char *text;
 };
 
-// Returns the largest unit that is not above `bytes`, but one of which a tenth is at most `least`.
+// Returns the largest unit that is at most `bytes`, and a tenth of which is at most `least`.
 static struct unit choose_unit(uint64_t bytes, uint64_t least)
 {
 	static const struct unit units[] = {
@@ -88,7 +88,7 @@ static struct unit choose_unit(uint64_t bytes, uint64_t least)
 	return (struct unit){1, "B"};
 }
 
-// Formats with one decimal ("7.1"), rounded to nearest, in any locale.
+// Formats a size with one decimal ("7.1"), rounded to nearest, in any locale.
 static const char *format_in_unit(uint64_t bytes, struct unit unit, char text[32])
 {
 	unsigned __int128 tenths = ((unsigned __int128)bytes * 10 + unit.bytes / 2) / unit.bytes;
@@ -102,8 +102,8 @@ static const char *format_in_unit(uint64_t bytes, struct unit unit, char text[32
 
 enum { ADVICE = 512 };
 
-// Writes a limit for `virgate set`: one and a half times the limit, or what this request needs, rounded up, but at most
-// `ceiling`. Returns false if that is not enough.
+// Writes a limit to suggest for `virgate set`: one and a half times the limit, or what this request needs if that is
+// more. The value is rounded up, but at most `ceiling`. Returns false if `ceiling` is not enough.
 static bool suggest_limit(const struct vg_ledger_refusal *refusal, uint64_t ceiling, char text[32])
 {
 	const uint64_t gib = 1ull << 30, mib = 1ull << 20, step = refusal->limit >= 2 * gib ? gib : mib;
@@ -152,7 +152,7 @@ void shim_log_refusal(const struct vg_ledger *ledger, const struct vg_ledger_ref
 	uint64_t now = vg_clock_monotonic_ns(), last = atomic_load(&last_ns), asked = refusal->asked;
 	char line[1024], asked_text[32], charged_text[32], limit_text[32], overhead_text[32], omitted[48] = "";
 	char advice[ADVICE];
-	// The requested size must be visible in the figures with which it is compared.
+	// The unit must be small enough that the requested size and the overhead do not print as 0.0.
 	uint64_t least = refusal->overhead && refusal->overhead < asked ? refusal->overhead : asked;
 	struct unit asked_unit = choose_unit(asked, asked), unit = choose_unit(refusal->limit, least);
 
@@ -164,7 +164,7 @@ void shim_log_refusal(const struct vg_ledger *ledger, const struct vg_ledger_ref
 	if (omitted_count)
 		snprintf(omitted, sizeof omitted, " (and %llu refusal%s before)", (unsigned long long)omitted_count,
 			 omitted_count == 1 ? "" : "s");
-	if (!refusal->limit) { // the daemon has removed the vGPU
+	if (!refusal->limit) { // the daemon removed the vGPU
 		shim_log(SHIM_ERROR,
 			 "vGPU %s was removed: it grants no memory any more; run the program in another one%s",
 			 vg_ledger_name(ledger), omitted);

@@ -1,6 +1,6 @@
-// cuGetProcAddress. It asks the driver first, so that a name or version that the driver does not have is not found. It
-// then finds the row of entries.def that has the driver's pointer, and returns our export of that row: the same version
-// and stream variant.
+// cuGetProcAddress. It queries the driver first, so that names and versions that the driver does not have are not
+// found. It then finds the row of entries.def that has the returned pointer, and returns the interposer's export of
+// that row: the same version and stream variant.
 #include <stdbool.h>
 #include <string.h>
 
@@ -13,7 +13,8 @@ static bool wants_per_thread(cuuint64_t flags)
 	return (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
 }
 
-// Compares rows of one API function: the requested stream variant is better, then the newest version up to `version`.
+// Compares two rows of the same API function. The requested stream variant is preferred, then the newest version up to
+// `version`.
 static bool is_better(const struct shim_entry *candidate, const struct shim_entry *best, int version, bool per_thread)
 {
 	bool candidate_matches = (candidate->stream != 'p') == per_thread, best_matches;
@@ -50,7 +51,8 @@ static bool find_row_by_address(const char *api, const void *address, int versio
 	return found;
 }
 
-// Finds a row for a driver whose lookups return addresses other than its symbols.
+// Finds a row by name and version, for drivers whose cuGetProcAddress() returns other addresses than their symbols
+// have.
 static bool find_row_by_version(const char *api, int version, bool per_thread, unsigned int *ret_row)
 {
 	const struct shim_entry *best = NULL;
@@ -81,7 +83,7 @@ static bool may_take_memory(const char *api)
 	return false;
 }
 
-// Decides whether the program may get a function that has no row.
+// Decides whether the program may get a driver function that has no row.
 static bool may_pass_unknown(const char *api, int version)
 {
 	static _Atomic unsigned int message_count;
@@ -94,8 +96,8 @@ static bool may_pass_unknown(const char *api, int version)
 	return passes;
 }
 
-// Returns true if the requested version has no function newer than those in our list: asked for our version, the driver
-// returns the same address.
+// Returns true if the requested version has no newer function than entries.def knows. Then the driver returns the same
+// address for CUDA_VERSION.
 static bool is_in_our_list(const char *api, const void *address, int version, cuuint64_t flags)
 {
 	void *ours = NULL;
@@ -105,7 +107,7 @@ static bool is_in_our_list(const char *api, const void *address, int version, cu
 	return REAL(cuGetProcAddress_v2)(api, &ours, CUDA_VERSION, flags, NULL) == CUDA_SUCCESS && ours == address;
 }
 
-// Returns the answer for a pointer that the driver returned. NULL: not found.
+// Returns what the program gets for a pointer that the driver returned. NULL: the function must not be found.
 static void *translate_pointer(const char *api, void *address, int version, cuuint64_t flags)
 {
 	unsigned int row;
@@ -118,7 +120,8 @@ static void *translate_pointer(const char *api, void *address, int version, cuui
 	return may_pass_unknown(api, version) ? address : NULL;
 }
 
-// A name that no driver has. A lookup of it returns what the program gets for a function that may not pass.
+// A name that no driver has. For functions that must not be found, this name is looked up, so that the driver itself
+// reports that.
 static const char no_such_entry[] = "cuVirgateHasNoSuchEntry";
 
 SHIM_EXPORT CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct shim_mapping *mappings; // by address; guarded by shim_physical_lock
+static struct shim_mapping *mappings; // sorted by address; guarded by shim_physical_lock
 static size_t mapping_count, mapping_capacity;
 
 int shim_handle_store_locked(CUmemGenericAllocationHandle handle, struct shim_physical *physical)

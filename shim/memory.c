@@ -9,8 +9,8 @@
 #include "shim/stream_refund.h"
 #include "shim/undeclared.h"
 
-// Requests of up to 1 MiB share blocks of 2 MiB. The driver allocates a block for its first request and frees it after
-// the last. So each block is charged once.
+// Requests of up to 1 MiB share blocks of 2 MiB. The driver allocates a block for the first request and frees it after
+// the last one. So each block is charged once.
 enum { SMALL = 1 << 20 };
 
 static bool is_small(uint64_t bytes)
@@ -22,8 +22,8 @@ struct request {
 	enum vg_entry entry;
 	enum vg_ledger_kind kind;
 	uint64_t asked;
-	uint64_t charged; // 0 after charge_request(): it may only use a block that exists
-	bool is_evictable; // before charge_request(): may be
+	uint64_t charged; // 0 after charge_request(): only a block that exists may be used
+	bool is_evictable; // before charge_request(): the memory may be evictable
 };
 
 VG_HOT static CUresult charge_request(struct request *request)
@@ -49,7 +49,8 @@ VG_HOT static CUresult charge_request(struct request *request)
 	return result;
 }
 
-// Removes a small allocation from its block. Returns true if it was the last: then the caller refunds the block.
+// Removes a small allocation from its block. Returns true if it was the last one of the block: then the caller refunds
+// the block.
 static bool leave_block(CUdeviceptr address, struct shim_record *ret_block)
 {
 	struct shim_record block;
@@ -70,7 +71,7 @@ VG_COLD static void leave_and_refund_block(CUdeviceptr address)
 		shim_refund_record(&block);
 }
 
-// Adds a small allocation to its block, and charges a new block.
+// Adds a small allocation to its block, and charges the block if it is new.
 VG_COLD static CUresult enter_block(const struct request *request, CUdeviceptr address, CUcontext context)
 {
 	struct shim_record block = {.key = address >> SHIM_BLOCK_SHIFT, .bytes = 1ull << SHIM_BLOCK_SHIFT,
@@ -88,7 +89,7 @@ VG_COLD static CUresult enter_block(const struct request *request, CUdeviceptr a
 	}
 	joined = shim_record_reference_or_put(&block);
 	if (joined != 0)
-		shim_refund(request->kind, block.bytes); // another request has charged the block
+		shim_refund(request->kind, block.bytes); // another thread's request has charged the same block
 	return joined < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
@@ -102,7 +103,7 @@ static void free_request(const struct request *request, CUdeviceptr address)
 		REAL(cuMemFree_v2)(address);
 }
 
-// Allocates what was charged.
+// Allocates memory that charge_request() has charged.
 VG_HOT static CUresult allocate_charged(struct request *request, CUdeviceptr *address)
 {
 	if (request->is_evictable)
@@ -110,7 +111,7 @@ VG_HOT static CUresult allocate_charged(struct request *request, CUdeviceptr *ad
 	return REAL(cuMemAlloc_v2)(address, request->asked);
 }
 
-// After the driver's call: keeps the charge in a record, or refunds it.
+// Keeps the charge in a record after a successful driver call, or refunds it.
 VG_HOT static CUresult finish_allocation(CUresult result, const struct request *request, CUdeviceptr address)
 {
 	struct shim_record record = {.key = address, .bytes = request->charged, .type = SHIM_POINTER,
@@ -134,7 +135,7 @@ VG_HOT static CUresult finish_allocation(CUresult result, const struct request *
 	}
 	if (shim_record_put(&record) == 0)
 		return CUDA_SUCCESS;
-	free_request(request, address); // no host memory for the record
+	free_request(request, address); // there is no host memory for the record
 	if (record.origin == SHIM_SMALL)
 		leave_and_refund_block(address);
 	shim_refund_record(&record);
@@ -151,7 +152,7 @@ VG_HOT SHIM_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t byte
 	result = charge_request(&request);
 	if (result != CUDA_SUCCESS) {
 		if (dptr)
-			*dptr = 0; // as the driver does
+			*dptr = 0; // the driver does this, too
 		return result;
 	}
 	result = allocate_charged(&request, dptr);
@@ -168,14 +169,14 @@ SHIM_EXPORT CUresult CUDAAPI cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytes
 	result = charge_request(&request);
 	if (result != CUDA_SUCCESS) {
 		if (dptr)
-			*dptr = 0; // as the driver does
+			*dptr = 0; // the driver does this, too
 		return result;
 	}
 	result = REAL(cuMemAlloc)(dptr, bytes);
 	return finish_allocation(result, &request, result == CUDA_SUCCESS ? *dptr : 0);
 }
 
-// Corrects the charge, which was a guess, because the driver chooses the pitch.
+// Corrects the charge, which was an estimate, because the driver chooses the pitch.
 static CUresult finish_pitched(struct request *request, CUdeviceptr address, size_t pitch, size_t height)
 {
 	uint64_t guess = request->charged;
@@ -203,7 +204,7 @@ static uint64_t guess_pitched(size_t width, size_t height)
 	uint64_t bytes;
 
 	if (width > UINT64_MAX - 511 || __builtin_mul_overflow((width + 511) & ~(size_t)511, height, &bytes))
-		return UINT64_MAX; // larger than any device
+		return UINT64_MAX; // more than any device has
 	return bytes;
 }
 
@@ -269,22 +270,22 @@ SHIM_EXPORT CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *dptr, size_t bytes, 
 	return finish_allocation(result, &request, result == CUDA_SUCCESS ? *dptr : 0);
 }
 
-// Removes the record before the driver's free, because the address may be reused at once. The charge is refunded after
-// it.
+// Removes the record before the driver call, because the driver may reuse the address at once. The charge is refunded
+// after the call.
 VG_HOT static bool remove_record(CUdeviceptr address, struct shim_record *ret_record)
 {
 	if (!address || !shim_counting())
 		return false;
 	if (shim_record_remove(SHIM_POINTER, address, ret_record))
 		return true;
-	shim_needs_reconcile |= shim_may_have_graph_memory; // it may be a graph's allocation
+	shim_needs_reconcile |= shim_may_have_graph_memory; // the address may belong to a graph's allocation
 	return false;
 }
 
 VG_HOT static CUresult finish_free(CUresult result, struct shim_record *record)
 {
 	if (result != CUDA_SUCCESS) {
-		shim_record_put(record); // it still exists
+		shim_record_put(record); // the driver call failed, so the allocation still exists
 		return result;
 	}
 	if (record->origin == SHIM_POOLED)
@@ -327,7 +328,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemFree(CUdeviceptr_v1 dptr)
 	return finish_free(REAL(cuMemFree)(dptr), &record);
 }
 
-// Frees in stream order: the memory exists until the stream reaches the free.
+// Frees an allocation in stream order. The memory exists until the stream reaches the free.
 static CUresult free_async(CUresult (*real)(CUdeviceptr, CUstream), bool is_per_thread, CUdeviceptr dptr,
 			   CUstream stream)
 {
@@ -337,7 +338,7 @@ static CUresult free_async(CUresult (*real)(CUdeviceptr, CUstream), bool is_per_
 	if (!remove_record(dptr, &record))
 		return real(dptr, stream);
 	if (record.origin == SHIM_EVICTABLE)
-		return free_evictable(VG_ENTRY_cuMemFreeAsync, &record); // waits for all work, the stream's included
+		return free_evictable(VG_ENTRY_cuMemFreeAsync, &record); // waits for all work, also the stream's
 	result = real(dptr, stream);
 	if (result != CUDA_SUCCESS) {
 		shim_record_put(&record);

@@ -1,5 +1,5 @@
-// Multicast objects. They have no memory of their own but keep what is bound to them. Like memory, an object exists
-// until its last handle and mapping is released.
+// Multicast objects. They have no memory of their own, but keep the memory that is bound to them allocated. A multicast
+// object, like memory, exists until its last handle and mapping is released.
 #include "shim/mapping.h"
 
 SHIM_EXPORT CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *handle,
@@ -15,7 +15,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMulticastBindMem(CUmemGenericAllocationHandle mul
 						unsigned long long flags)
 {
 	uint64_t bytes;
-	// A reference for the duration of the call: another thread may release the handle meanwhile.
+	// Takes a reference for the duration of the call, because another thread may release the handle meanwhile.
 	struct shim_physical *physical = shim_counting() ? shim_handle_find(handle, &bytes) : NULL;
 	CUresult result = REAL(cuMulticastBindMem)(multicast, offset, handle, handle_offset, size, flags);
 

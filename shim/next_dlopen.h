@@ -1,4 +1,4 @@
-// The real dlopen, behind the interposer's. Any thread.
+// The dlopen() that the interposer's own one hides. Any thread.
 #pragma once
 
 void *shim_next_dlopen(const char *file, int mode);

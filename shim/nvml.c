@@ -1,4 +1,4 @@
-// NVML inside a vGPU: one device, of the vGPU's size, with the vGPU's processes.
+// NVML inside a vGPU. It shows one device, with the size and the processes of the vGPU.
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "shim/nvml_entries.h"
 #include "shim/uuid.h"
 
-static struct vg_ledger *ledger; // only read: this process takes no slot in it
+static struct vg_ledger *ledger; // only read: a process takes no slot to query NVML
 static char our_uuid[SHIM_UUID_TEXT];
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
 
@@ -39,7 +39,7 @@ static nvmlReturn_t find_our_device(nvmlDevice_t *ret_device)
 	return REAL(nvmlDeviceGetHandleByUUID)(our_uuid, ret_device);
 }
 
-// Hides devices other than the vGPU's from a lookup: the result is its handle, or not found.
+// Hides devices other than the vGPU's own from a lookup: the result is the handle of the vGPU's device, or "not found".
 static nvmlReturn_t hide_others(nvmlReturn_t result, nvmlDevice_t *device)
 {
 	nvmlDevice_t ours;
@@ -92,7 +92,7 @@ SHIM_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index
 	return result;
 }
 
-// The same figures as cuMemGetInfo: free is what is left of the limit, or of the device if that is less.
+// Returns the same figures as cuMemGetInfo(): free is what is left of the limit, or of the device if that is less.
 struct memory {
 	unsigned long long total, free, used;
 };
@@ -136,7 +136,8 @@ SHIM_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMem
 	return result;
 }
 
-// Returns true for a tenant of the vGPU. NVML reports process ids of the caller's PID namespace, or of the host's.
+// Returns true if a pid belongs to a tenant of the vGPU. NVML reports pids of the caller's PID namespace, or of the
+// host's.
 static bool is_tenant(unsigned pid)
 {
 	struct vg_ledger_tenant tenant;
@@ -148,8 +149,8 @@ static bool is_tenant(unsigned pid)
 	return false;
 }
 
-// All lists of processes have the same form: records that begin with the process id. *count is the number of records
-// that fit, and becomes the number that there are.
+// All lists of processes have the same form: an array of records that begin with the pid. On entry, *count is the
+// number of records that fit. On return, it is the number of processes found.
 typedef nvmlReturn_t (*list_function)(nvmlDevice_t device, unsigned *count, void *records);
 
 static nvmlReturn_t read_list(list_function real, nvmlDevice_t device, size_t size, char **ret_records,

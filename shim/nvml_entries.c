@@ -27,7 +27,7 @@ static nvmlReturn_t answer_no_function(void)
 	return NVML_ERROR_FUNCTION_NOT_FOUND;
 }
 
-// Skips the dlopen of the CUDA interposer, which would return this library.
+// Calls the real dlopen, because the one of the CUDA interposer would return this library.
 void *shim_next_dlopen(const char *file, int mode)
 {
 	void *(*next)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
@@ -61,7 +61,7 @@ void *shim_resolve(uint64_t row)
 	return __atomic_load_n(&shim_slots[row], __ATOMIC_RELAXED);
 }
 
-// The only entry that returns text, so it needs an answer of its own without a library.
+// This is the only entry that returns text. So without NVML it needs an answer of its own.
 SHIM_EXPORT const char *nvmlErrorString(nvmlReturn_t result)
 {
 	return shim_nvml_loaded() ? REAL(nvmlErrorString)(result) : "NVML Shared Library Not Found";

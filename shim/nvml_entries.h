@@ -1,4 +1,4 @@
-// The real NVML's functions behind the exports, in the slots that nvml_exports.S defines. Any thread.
+// The real NVML functions that the exports call, in the slots that nvml_exports.S defines. Any thread.
 #pragma once
 #include <stdbool.h>
 

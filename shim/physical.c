@@ -12,15 +12,15 @@ struct pin {
 
 pthread_mutex_t shim_physical_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pin *pins;
-static uint64_t exported_bytes;		// of memory that has descriptors
-static uint64_t descriptor_only_bytes; // of memory that only its descriptors keep
+static uint64_t exported_bytes;		// bytes of all memory that has exported descriptors
+static uint64_t descriptor_only_bytes; // bytes of memory that only its exported descriptors keep
 
 static bool has_descriptors_only(const struct shim_physical *physical)
 {
 	return physical->is_exported && physical->references == 1;
 }
 
-// Writes each change of exported memory to the ledger, where the daemon finds it if this process dies.
+// Writes each change of the exported bytes to the ledger. If this process dies, the daemon finds them there.
 static void change_exported(struct shim_physical *physical, bool is_exported, unsigned int references)
 {
 	bool had_descriptors_only = has_descriptors_only(physical);
@@ -62,7 +62,7 @@ void shim_physical_resize(struct shim_physical *physical, uint64_t bytes)
 		change_exported(physical, true, physical->references);
 }
 
-// Removes the pins of one owner at `offset`, or all of them. With the lock held.
+// Removes the pins of one owner: those at `offset`, or all of them. Call it with the lock held.
 static void remove_pins(uint64_t owner, bool all, uint64_t offset)
 {
 	for (struct pin **link = &pins; *link;) {
@@ -139,7 +139,7 @@ uint64_t shim_physical_detach(struct shim_physical *physical)
 	return bytes;
 }
 
-// With the lock held.
+// Call it with the lock held.
 static struct shim_physical *move_charge(enum shim_record_type type, uint64_t key)
 {
 	struct shim_physical *physical;
@@ -203,10 +203,10 @@ void shim_physical_pin(struct shim_physical *physical, uint64_t owner, uint64_t 
 	struct pin *pin = malloc(sizeof *pin);
 
 	if (!pin)
-		return; // keeps the reference, so the memory stays charged until the process ends
+		return; // the reference stays, so the memory stays charged until the process ends
 	*pin = (struct pin){owner, offset, physical, NULL};
 	pthread_mutex_lock(&shim_physical_lock);
-	if (is_pinned(pin)) { // tiles of a sparse array are often mapped again
+	if (is_pinned(pin)) { // the same memory is often mapped again as a tile of a sparse array
 		shim_physical_unref_locked(physical);
 		free(pin);
 	} else {

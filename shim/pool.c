@@ -5,7 +5,8 @@
 #include "shim/shared.h"
 #include "shim/undeclared.h"
 
-// The device's pool. NULL: the driver must be asked. A vGPU has one device, which is device 0 here.
+// The device's current pool. NULL: unknown, so the driver must be queried. A vGPU has one device, which is device 0
+// here.
 static CUmemoryPool current_pool;
 
 static CUmemoryPool find_current_pool(void)
@@ -42,8 +43,8 @@ struct request {
 	bool is_per_thread;
 };
 
-// Charges for the growth that a request may cause. Without room the pool may still have enough unused memory. A
-// captured request is charged when its graph is instantiated.
+// Charges for the growth of the pool that a request may cause. If the limit has no room, the request goes on if the
+// pool has enough unused memory. A captured request is charged later, when its graph is instantiated.
 static CUresult charge_growth(const struct request *request, uint64_t bytes, uint64_t *ret_growth)
 {
 	CUresult result;
@@ -72,8 +73,8 @@ static CUresult undo_allocation(const struct request *request, CUdeviceptr addre
 	return shim_refuse(request->entry, request->bytes);
 }
 
-// After the call: sets the pool's charge. Undoes an allocation for whose growth the limit has no room, even after pools
-// and graphs returned unused memory.
+// Sets the pool's charge after the driver call. Undoes the allocation if the limit has no room for the pool's growth,
+// even after pools and graphs returned unused memory.
 static CUresult finish_allocation(const struct request *request, struct shim_pool *pool, uint64_t growth,
 				  CUresult result, CUdeviceptr address)
 {
@@ -100,7 +101,7 @@ static CUresult allocate_from_pool(CUdeviceptr *dptr, const struct request *requ
 	CUresult result;
 
 	if (!shim_may_have_graph_memory)
-		shim_may_have_graph_memory = true; // the stream may be capturing
+		shim_may_have_graph_memory = true; // the stream may be under capture
 	if (!pool)
 		return real(dptr, request->bytes, request->handle, request->stream);
 	result = charge_growth(request, shim_round_granularity(request->bytes), &growth);
@@ -167,7 +168,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPool
 	return result;
 }
 
-// Notes a pool of host memory that CUDA 13 returns without a create call.
+// Notes that a pool is in host memory. CUDA 13 returns such pools without a call that creates them.
 static CUresult note_host_pool(CUresult result, CUmemoryPool *pool, const CUmemLocation *location)
 {
 	if (result == CUDA_SUCCESS && shim_counting() && is_host(location->type))
@@ -233,7 +234,8 @@ SHIM_EXPORT CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *handle, CUme
 	return result;
 }
 
-// An imported pool shares its owner's charge as a whole: nothing tells how much of the pool this process opens.
+// An imported pool shares the whole charge of its owner. The driver does not report how much of the pool this process
+// opens.
 SHIM_EXPORT CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
 								CUmemAllocationHandleType type,
 								unsigned long long flags)

@@ -1,5 +1,6 @@
-// A pool grows inside the driver's call, and shrinks at synchronization, in steps of its own. So the rounded request is
-// charged before the call, and after it the charge is set to what the driver reports as reserved.
+// A pool grows and shrinks in steps of its own: it grows inside an allocation call, and shrinks at synchronization. So
+// the rounded request is charged before the call. After the call, the charge is set to what the driver reports as
+// reserved.
 #include "shim/pool_charge.h"
 
 #include <stdlib.h>
@@ -11,15 +12,15 @@
 
 struct shim_pool {
 	CUmemoryPool handle;
-	uint64_t charged;  // in the ledger
-	uint64_t live;	   // bytes of its allocations that are not freed yet
-	uint64_t growing;  // charged by calls in progress, for the growth they may cause
-	bool is_counted;   // its memory is on the device and not imported
-	bool is_destroyed; // the driver keeps it until its last allocation is freed
-	uint32_t shared;   // it is exported, as this shared allocation: what it ever reserved stays (docs/hardware.md)
-	uint64_t mark;	   // on its descriptors
-	struct shim_physical *import; // it is imported: what this process has of its owner's shared allocation
-	unsigned int imports; // how often it was imported: the driver destroys it as often
+	uint64_t charged;  // bytes charged in the ledger
+	uint64_t live;	   // bytes of the pool's allocations that are not freed yet
+	uint64_t growing;  // bytes that calls in progress have charged for growth of the pool
+	bool is_counted;   // the pool is on the device and not imported
+	bool is_destroyed; // destroyed; the driver keeps it until its last allocation is freed
+	uint32_t shared;   // not 0: exported as this shared allocation, which never shrinks (docs/hardware.md)
+	uint64_t mark;	   // the mark on the pool's descriptors
+	struct shim_physical *import; // not NULL: imported; this process's part of its owner's shared allocation
+	unsigned int imports; // number of imports; the program destroys the pool once for each
 	struct shim_pool *next;
 };
 
@@ -60,7 +61,7 @@ static uint64_t read_attribute(CUmemoryPool handle, CUmemPool_attribute which, u
 	return REAL(cuMemPoolGetAttribute)(handle, which, &value) == CUDA_SUCCESS ? value : otherwise;
 }
 
-// Returns what the driver reports as reserved by the pool; for an exported pool at least what it is charged.
+// Returns what the driver reports as reserved by the pool. For an exported pool, returns at least the bytes charged.
 static uint64_t read_reserved(const struct shim_pool *pool)
 {
 	uint64_t reserved = read_attribute(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, pool->charged);
@@ -68,8 +69,8 @@ static uint64_t read_reserved(const struct shim_pool *pool)
 	return pool->shared && reserved < pool->charged ? pool->charged : reserved;
 }
 
-// Sets the pool's charge to what the driver reports. The caller has charged `growth` for the growth of its own call;
-// what the pool did not grow is refunded. Growth for which other calls in progress have charged is left to them.
+// Sets the pool's charge to what the driver reports as reserved. The caller has charged `growth` for its own call. If
+// the pool grew by less, the rest is refunded. Growth that other calls in progress have charged is left to those calls.
 // Returns how many bytes the limit has no room for.
 static uint64_t change_charge(struct shim_pool *pool, uint64_t growth)
 {
@@ -93,7 +94,7 @@ static uint64_t change_charge(struct shim_pool *pool, uint64_t growth)
 	return 0;
 }
 
-// Does the same, and changes the size of the shared allocation, if the pool is one. With the lock held.
+// Calls change_charge(), and adjusts the size of the shared allocation if the pool is one. Call it with the lock held.
 static uint64_t reconcile_pool(struct shim_pool *pool, uint64_t growth)
 {
 	uint64_t before = pool->charged, missing = change_charge(pool, growth);
@@ -132,8 +133,8 @@ static void unlink_pool(struct shim_pool *ended)
 	}
 }
 
-// Forgets a pool that is destroyed and empty. Returns how much of its charge is left to refund: some may have passed to
-// its shared allocation.
+// Forgets a pool that is destroyed and empty. Returns how much of its charge is left to refund, because part of the
+// charge may have passed to its shared allocation.
 static uint64_t end_pool(struct shim_pool *pool)
 {
 	uint64_t charged = pool->charged, passed = 0;
@@ -257,7 +258,7 @@ static struct shim_pool *remove_pool(CUmemoryPool handle)
 	return pool;
 }
 
-// Returns an imported or uncounted pool to the list: the driver still has it.
+// Inserts an imported or uncounted pool into the list again, because the driver still has it.
 static void put_back(struct shim_pool *pool)
 {
 	pthread_mutex_lock(&lock);
@@ -292,7 +293,7 @@ CUresult shim_pool_destroy(struct shim_pool *pool)
 	pthread_mutex_lock(&lock);
 	reconcile_pool(pool, 0);
 	pool->is_destroyed = true; // before the call, because the driver may reuse the handle at once
-	pool->live++;		   // so that another thread's last free does not end the pool meanwhile
+	pool->live++;		   // so that another thread's last free does not remove the pool meanwhile
 	pthread_mutex_unlock(&lock);
 	result = REAL(cuMemPoolDestroy)(pool->handle);
 	pthread_mutex_lock(&lock);

@@ -5,9 +5,10 @@
 #include "shim/contexts.h"
 #include "shim/kernel.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // from the look at a context's charge until it is raised
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // held from reading a context's charge until it is raised
 
-// Makes the launch's context current, which it need not be. Returns false if there is no context.
+// Makes the context of a launch current, because it may be another than the thread's. Returns false if there is no
+// context.
 static bool enter_context(CUcontext context)
 {
 	return context && REAL(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
@@ -41,7 +42,7 @@ static size_t read_stack_limit(CUcontext context)
 	return stack;
 }
 
-// Returns how much a context is charged for local memory, by its stack limit and by launches.
+// Returns how much a context is charged for local memory: for its stack limit, and for earlier launches.
 static uint64_t read_charge(CUcontext context)
 {
 	struct shim_record record;

@@ -1,5 +1,5 @@
-// dlopen of "libcuda.so.1" would return this library, because it has that SONAME. So this code searches where the
-// dynamic linker would, and skips this library by its device and inode.
+// dlopen() of "libcuda.so.1" would return this library, because this library has that SONAME. So this code searches
+// where the dynamic linker would, and recognises this library by its device and inode to skip it.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,20 +1,21 @@
-// Compares charges with the driver's figures, and makes caches return memory. Any thread.
+// Sets charges to the driver's figures, and makes pools and graphs return unused memory. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
-// Something may have shrunk since the last comparison.
+// True if memory may have shrunk since charges were last compared with the driver's figures.
 extern _Atomic bool shim_needs_reconcile;
 
-// The functions of one kind of memory whose charge follows the driver.
+// The functions for one kind of memory whose charge follows the driver's figures.
 struct shim_reclaimer {
-	void (*reconcile)(void); // sets the charge to what the driver says
-	void (*trim)(void);	 // makes the driver return what is not used; NULL: nothing to trim
+	void (*reconcile)(void); // sets the charge to the driver's figure
+	void (*trim)(void);	 // makes the driver return unused memory; NULL: there is none
 };
-// Registers the kinds of memory; keeps the pointer. Call it once.
+// Registers the kinds of memory; keeps the pointer to the array. Call it once.
 void shim_reclaim_set(const struct shim_reclaimer *reclaimers, size_t count);
 
-// Reconciles all charges.
+// Sets all charges to the driver's figures.
 void shim_reconcile(void);
-// Reconciles, trims, and reconciles again. Returns false if nothing was refunded.
+// Sets all charges to the driver's figures, returns unused memory, and sets them again. Returns false if nothing was
+// refunded.
 bool shim_reclaim(void);

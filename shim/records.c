@@ -7,14 +7,14 @@
 #include "base/lock.h"
 
 enum { SHARD_BITS = 6, SHARDS = 1 << SHARD_BITS, FIRST_CAPACITY = 64 };
-enum { NEVER, REMOVED = 255 }; // types of entries without a record
+enum { NEVER, REMOVED = 255 }; // types of unused entries: never used, or its record was removed
 
-// A hash table with linear probing. A search passes entries whose record was removed, and ends at one that never had a
-// record. Each shard has a cache line of its own, so that threads seldom contend.
+// A hash table with linear probing. A search passes entries of removed records, and ends at an entry that was never
+// used. Each shard has a cache line of its own, so that threads seldom contend.
 struct shard {
 	struct vg_lock lock;
 	struct shim_record *records;
-	size_t capacity, count, used; // used: count, and removed entries
+	size_t capacity, count, used; // count: records; used: records and removed entries
 } __attribute__((aligned(64)));
 
 static bool is_record(const struct shim_record *entry)
@@ -24,9 +24,9 @@ static bool is_record(const struct shim_record *entry)
 
 static struct shard shards[SHARDS];
 
-// A driver call leaves little in the caches, so a record costs as much as the cache lines that it touches. Programs
-// allocate and free neighbours one after the other; so the records of eight neighbouring granules of 2 MiB are side by
-// side. The highest bits choose the shard.
+// A driver call evicts most of the caches. So the cost of a record is the number of cache lines that it touches.
+// Programs allocate and free neighbours one after the other. So the records of eight neighbouring granules of 2 MiB are
+// stored side by side. The highest bits of the hash choose the shard.
 static uint64_t hash_key(enum shim_record_type type, uint64_t key)
 {
 	uint64_t neighbours = key >> 24, within = key & ((1 << 21) - 1);
@@ -58,7 +58,7 @@ VG_HOT static struct shim_record *find_entry(const struct shard *shard, uint64_t
 	}
 }
 
-// Makes the table larger, or only removes the removed entries from it.
+// Rebuilds the table without the removed entries, and enlarges it if necessary.
 VG_COLD static int rebuild_shard(struct shard *shard)
 {
 	size_t capacity = !shard->capacity ? FIRST_CAPACITY : shard->capacity << (shard->count * 4 >= shard->capacity);
@@ -93,8 +93,8 @@ static void store_record(struct shard *shard, struct shim_record *at, const stru
 	*at = *record;
 }
 
-// Returns the entry where a record is or may be stored. NULL: out of host memory. One entry always stays unused, so
-// that searches end. With the shard locked.
+// Returns the entry where a record is or can be stored. NULL: out of host memory. One entry always stays unused, so
+// that searches end. Call it with the shard locked.
 VG_HOT static struct shim_record *prepare_entry(struct shard *shard, uint64_t hashed, const struct shim_record *record)
 {
 	if (shard->used * 2 >= shard->capacity && rebuild_shard(shard) != 0 && shard->used + 1 >= shard->capacity)
@@ -137,7 +137,7 @@ int shim_record_reference_or_put(const struct shim_record *record)
 	return result;
 }
 
-// Returns the record with its shard locked, or NULL with nothing locked.
+// Returns the record and leaves its shard locked, or returns NULL with no lock held.
 VG_HOT static struct shim_record *lock_record(enum shim_record_type type, uint64_t key, struct shard **ret_shard)
 {
 	uint64_t hashed = hash_key(type, key);
@@ -228,7 +228,7 @@ int shim_record_add_bytes(const struct shim_record *record)
 }
 
 struct wanted {
-	const void *context; // NULL: find by data and type
+	const void *context; // NULL: select records by `data` and `type` instead
 	const void *data;
 	enum shim_record_type type;
 };

@@ -1,5 +1,5 @@
-// What this process has of the driver, by address or handle: one sharded table for all types, so that a free finds its
-// bytes whatever call they came from. Any thread. Not used after a fork.
+// Records of the driver objects that this process has, by address or handle. One sharded table has all types, so that a
+// free finds the bytes of any allocation. Any thread. Not used after a fork.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -7,9 +7,9 @@
 #include "ledger/ledger.h"
 
 enum shim_record_type {
-	SHIM_POINTER = 1, // device memory, by its address
-	SHIM_BLOCK,	  // 2 MiB that small allocations share; key: the address / 2 MiB
-	SHIM_HANDLE,	  // of physical memory (cuMemCreate); `data` is the shim_physical
+	SHIM_POINTER = 1, // device memory; key: its address
+	SHIM_BLOCK,	  // a block of 2 MiB that small allocations share; key: the address / 2 MiB
+	SHIM_HANDLE,	  // a handle of physical memory (cuMemCreate); `data` is the shim_physical
 	SHIM_ARRAY,
 	SHIM_MIPMAP,
 	SHIM_EXTERNAL,
@@ -17,30 +17,30 @@ enum shim_record_type {
 	SHIM_CONTEXT,
 	SHIM_MODULE,
 	SHIM_LIBRARY,
-	SHIM_LIMIT,   // of a context; key: the context and the limit
-	SHIM_LOADED,  // a library in a context; key: both, `data`: the library
+	SHIM_LIMIT,   // a limit of a context; key: the context and the limit
+	SHIM_LOADED,  // a library in a context; key: both; `data`: the library
 	SHIM_LOCAL,   // local memory that kernels made a context allocate
 	SHIM_CAPTURE, // a stream that is being captured (capture.c)
-	SHIM_KERNEL,  // that needs more local memory than a context has from the start: `bytes` a thread, no charge
+	SHIM_KERNEL,  // a kernel that needs more local memory than a new context has; `bytes` per thread, not charged
 };
 
 enum { SHIM_BLOCK_SHIFT = 21 };
 
 enum shim_origin {
-	SHIM_ALLOCATED, // by cuMemAlloc, cuMemAllocPitch or cuMemAllocManaged
-	SHIM_EVICTABLE, // the same, in memory that can move to the host
-	SHIM_SMALL,	// the same, in a block that has the charge
-	SHIM_POOLED,	// from a pool; `data` is the pool, which has the charge
-	SHIM_OPENED,	// from an IPC handle or a pool pointer, opened `references` times; `data` as below
-	SHIM_SHARED,	// an allocation that other processes may open: `data` is the shim_physical with the charge
-	SHIM_UNKNOWN,	// a kernel that could not be asked yet
-	SHIM_UNDONE,	// code that did not fit: the driver has unloaded it
+	SHIM_ALLOCATED, // allocated by cuMemAlloc, cuMemAllocPitch or cuMemAllocManaged
+	SHIM_EVICTABLE, // allocated by cuMemAlloc or cuMemAllocPitch, in memory that can move to the host
+	SHIM_SMALL,	// a small allocation in a block; the block has the charge
+	SHIM_POOLED,	// allocated from a pool; `data` is the pool, which has the charge
+	SHIM_OPENED,	// opened from an IPC handle or a pool pointer `references` times; `data`: the shim_physical
+	SHIM_SHARED,	// an allocation that other processes may open; `data`: the shim_physical, which has the charge
+	SHIM_UNKNOWN,	// a kernel whose local memory is not known yet
+	SHIM_UNDONE,	// code that did not fit, so it was unloaded
 };
 
 struct shim_record {
 	uint64_t key;
 	uint64_t bytes;
-	void *context; // with which it is destroyed; NULL: none
+	void *context; // the context whose destruction destroys the object; NULL: none
 	void *data;
 	uint32_t references;
 	uint8_t type;	// enum shim_record_type
@@ -54,24 +54,24 @@ static inline bool shim_record_has_physical(const struct shim_record *record)
 	return record->origin >= SHIM_OPENED;
 }
 
-// Stores a record. Replaces one of the same type and key: then the driver has reused the address. Returns -ENOMEM if it
-// stored nothing.
+// Stores a record. Replaces a record of the same type and key, because then the driver has reused the address. Returns
+// -ENOMEM if nothing was stored.
 int shim_record_put(const struct shim_record *record);
 bool shim_record_find(enum shim_record_type type, uint64_t key, struct shim_record *ret_record);
 bool shim_record_remove(enum shim_record_type type, uint64_t key, struct shim_record *ret_record);
-// Adds `change` to the references of a record and returns a copy of it; removes it if they become 0. Returns false if
-// there is no such record.
+// Adds `change` to the reference count of a record, copies the record to the caller, and removes it if the count
+// becomes 0. Returns false if there is no such record.
 bool shim_record_add_references(enum shim_record_type type, uint64_t key, int change, struct shim_record *ret_record);
-// Adds a reference to the record of the same type and key, or stores this one with its first. Returns 1 if there was
-// one, 0 if it was stored, or -ENOMEM.
+// Adds a reference to the record of the same type and key, or stores this record with one reference. Returns 1 if there
+// was such a record, 0 if this one was stored, or -ENOMEM.
 int shim_record_reference_or_put(const struct shim_record *record);
-// Turns an allocation into one that other processes may open, whose charge is with `data`. Returns false if there is no
-// such record, or it is one already.
+// Turns the record of an allocation into one of a shared allocation, whose charge is with `data`. Returns false if
+// there is no such record, or the allocation is shared already.
 bool shim_record_set_physical(enum shim_record_type type, uint64_t key, void *data);
-// Adds bytes to the record of the same type and key, or stores this one. Returns 0 or -ENOMEM.
+// Adds the bytes to the record of the same type and key, or stores this record. Returns 0 or -ENOMEM.
 int shim_record_add_bytes(const struct shim_record *record);
-// Removes all records of a type with `data`, or all records of a context, and calls `removed` for each, with no lock
-// held.
+// Removes all records of a type with this `data`, or all records of a context. Calls `removed` for each of them with no
+// lock held.
 void shim_record_remove_data(enum shim_record_type type, const void *data,
 			     void (*removed)(const struct shim_record *record));
 void shim_record_remove_context(const void *context, void (*removed)(const struct shim_record *record));

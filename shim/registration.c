@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "ledger/ledger.h"
 
-// After a timeout no message that waits is sent for this long, so that a program spends at most a tenth of its time
-// waiting for the daemon.
+// After a timeout, no message that waits for an answer is sent for this long. So a program spends at most a tenth of
+// its time waiting for the daemon.
 static const uint64_t pause_ns = 200000000;
 static _Atomic uint64_t paused_until_ns;
 
@@ -19,7 +19,7 @@ void shim_registration_set_descriptor(int (*get)(void))
 	get_descriptor = get;
 }
 
-// Returns the daemon's socket and describes this process for a message. NULL: there is no daemon.
+// Returns the path of the daemon's socket, and describes this process for a message. NULL: there is no daemon.
 static const char *find_daemon(const char *vgpu, struct vg_wire_registration *ret_registration)
 {
 	const char *socket = secure_getenv("VIRGATE_SOCKET");
@@ -58,14 +58,14 @@ bool shim_register_and_measure(const char *vgpu)
 	return vg_clock_monotonic_ns() >= paused_until_ns && send_registration(vgpu, true) == 0;
 }
 
-// A leave that timed out may still reach the daemon and would undo a later join. So after one nothing is joined any
-// more: this process is charged in addition.
+// True after a message that ends a guest's hold timed out. The daemon may still receive that message, and it would undo
+// a later join. So this process asks for no more joins, and is charged in addition.
 static _Atomic bool has_lost_leave;
 
 bool shim_guest_join(const char *vgpu, uint64_t key, struct vg_wire_guest *ret_guest)
 {
 	struct vg_wire_guest asked = {.key = key};
-	// Sent also during a pause: it is rare, and decides for a long time which vGPU is charged.
+	// This message is sent even after a timeout: it is rare, and decides for a long time which vGPU is charged.
 	const char *socket = has_lost_leave ? NULL : find_daemon(vgpu, &asked.self);
 
 	return socket && vg_wire_be_guest(socket, &asked, ret_guest) == 0 && ret_guest->share;

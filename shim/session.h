@@ -1,5 +1,5 @@
-// The state of this process: whether a vGPU limits it, and the ledger in which it is charged. The first call that needs
-// the state sets it up. Any thread; safe over fork.
+// The state of this process: whether it belongs to a vGPU, and the ledger in which it is charged. The first call that
+// needs the state initializes it. Any thread; safe over fork.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,18 +8,18 @@
 #include "ledger/ledger.h"
 
 enum shim_state {
-	SHIM_UNSET,  // not set up yet
-	SHIM_FREE,   // no vGPU: every call passes through
-	SHIM_TENANT, // charged in shim_session_ledger()
+	SHIM_UNSET,  // not initialized yet
+	SHIM_FREE,   // not in a vGPU: every call passes through
+	SHIM_TENANT, // in a vGPU, and charged in shim_session_ledger()
 	SHIM_FORKED, // a forked child of a tenant, which may not use CUDA
-	SHIM_BROKEN, // the vGPU's ledger cannot be used: nothing may be allocated
+	SHIM_BROKEN, // in a vGPU whose ledger cannot be used: nothing may be allocated
 };
 
 extern _Atomic int shim_state;
-// Sets the state up. Defined in start.c, the top layer, because this starts all the others.
+// Initializes the state. Defined in start.c, the top layer, because it also starts all other layers.
 enum shim_state shim_session_start(void);
 
-// Returns the state; sets it up first if necessary.
+// Returns the state; initializes it first if necessary.
 static inline enum shim_state shim_session(void)
 {
 	int state = __atomic_load_n((int *)&shim_state, __ATOMIC_RELAXED);
@@ -39,8 +39,8 @@ static inline bool shim_counting(void)
 	return __atomic_load_n((int *)&shim_state, __ATOMIC_RELAXED) == SHIM_TENANT;
 }
 
-// Returns NULL unless the state is SHIM_TENANT.
+// Returns the ledger in which this process is charged. NULL unless the state is SHIM_TENANT.
 struct vg_ledger *shim_session_ledger(void);
 
-// For start.c. Opens the ledger and takes a slot in it. Returns SHIM_TENANT, or SHIM_BROKEN after a message.
+// Opens the ledger and takes a slot in it. Returns SHIM_TENANT, or SHIM_BROKEN after a message. Only start.c calls it.
 enum shim_state shim_session_open(const char *path, struct vg_ledger **ret_ledger);

@@ -8,7 +8,7 @@
 #include "shim/registration.h"
 #include "shim/undeclared.h"
 
-static struct shim_physical *shared; // all that are shared; guarded by shim_physical_lock
+static struct shim_physical *shared; // list of all that are shared; guarded by shim_physical_lock
 
 static void remove_shared(struct shim_physical *physical)
 {
@@ -20,7 +20,7 @@ static void remove_shared(struct shim_physical *physical)
 	physical->shared = 0;
 }
 
-// Finds what this process has of a shared allocation of its own vGPU.
+// Finds this process's object for a shared allocation of its own vGPU.
 static struct shim_physical *find_shared(uint32_t number)
 {
 	for (struct shim_physical *physical = shared; physical; physical = physical->next_shared)
@@ -37,7 +37,8 @@ static struct shim_physical *find_guest(uint32_t number, const char *of)
 	return NULL;
 }
 
-// Leaves the shared allocation. Stores how much of this process's charge passed to the allocation itself.
+// Ends this process's part in the shared allocation. *ret_passed: how much of its charge has passed to the allocation
+// itself.
 static void leave_shared(struct shim_physical *physical, uint64_t *ret_passed)
 {
 	uint32_t number = physical->shared;
@@ -51,7 +52,7 @@ static void leave_shared(struct shim_physical *physical, uint64_t *ret_passed)
 		physical->guest_of = NULL;
 		return;
 	}
-	if (shim_counting() && !find_shared(number)) // no other address of the same memory is open
+	if (shim_counting() && !find_shared(number)) // this was the process's only object for it
 		vg_ledger_share_leave(shim_session_ledger(), number, physical->kind, physical->bytes, ret_passed);
 }
 
@@ -71,7 +72,7 @@ static void add_shared(struct shim_physical *physical, uint32_t number)
 	shared = physical;
 }
 
-// Makes memory that this process is charged for a shared allocation, unless it is one.
+// Makes memory for which this process is charged a shared allocation, unless it is one already.
 static bool make_shared(struct shim_physical *physical)
 {
 	uint32_t number;
@@ -92,7 +93,7 @@ void shim_shared_name(struct shim_physical *physical, uint64_t key)
 	pthread_mutex_unlock(&shim_physical_lock);
 }
 
-// With the lock held, as for all static functions below.
+// All static functions below are called with the lock held.
 static struct shim_physical *join_here(uint64_t key)
 {
 	struct vg_ledger *ledger = shim_session_ledger();
@@ -113,11 +114,12 @@ static struct shim_physical *join_here(uint64_t key)
 	physical->is_joined = true;
 	physical->size = size;
 	add_shared(physical, number);
-	shim_first_context_ended(); // when the owner has ended, the driver may count the memory for this process
+	shim_first_context_ended(); // when the owner ends, the driver may count the memory for this process
 	return physical;
 }
 
-// Creates what this process has of a shared allocation of another vGPU, of which the daemon has made it a guest.
+// Creates this process's object for a shared allocation of another vGPU. The daemon has made this process a guest of
+// that vGPU.
 static struct shim_physical *create_guest(const struct vg_wire_guest *guest)
 {
 	struct shim_physical *physical = find_guest(guest->share, guest->vgpu);
@@ -148,7 +150,7 @@ struct shim_physical *shim_shared_join(uint64_t key)
 
 	if (!shim_counting())
 		return NULL;
-	pthread_mutex_lock(&shim_physical_lock); // so that the daemon, too, receives joins and leaves in order
+	pthread_mutex_lock(&shim_physical_lock); // so the daemon receives joins and leaves in this order, too
 	physical = join_here(key);
 	if (!physical && shim_guest_join(vg_ledger_name(shim_session_ledger()), key, &guest))
 		physical = create_guest(&guest);
@@ -168,7 +170,7 @@ struct shim_physical *shim_shared_join_descriptor(char kind, int descriptor)
 	return physical;
 }
 
-// Refunds the charge of memory whose owner is another process.
+// Makes this process a holder of memory whose owner is another process, and refunds this process's charge.
 static void become_joined(struct shim_physical *physical, uint32_t number, uint64_t size)
 {
 	uint64_t charged = physical->bytes;
@@ -194,7 +196,7 @@ static void name_or_join(struct shim_physical *physical, uint64_t key)
 	}
 	if (!make_shared(physical) || vg_ledger_share_name(ledger, physical->shared, key, false) != VG_LEDGER_REFUSED)
 		return;
-	leave_shared(physical, &passed); // no process has joined it, since it has no name
+	leave_shared(physical, &passed); // no other process holds it, since it has no name
 	if (vg_ledger_share_join(ledger, key, &number, &size) == 0)
 		become_joined(physical, number, size);
 }
@@ -243,7 +245,7 @@ void shim_shared_mark(struct shim_physical *physical, int descriptor)
 void shim_shared_mark_only(struct shim_physical *physical, int descriptor)
 {
 	pthread_mutex_lock(&shim_physical_lock);
-	if (!shim_mark_read(descriptor, &physical->mark, 1)) // another importer may have marked it
+	if (!shim_mark_read(descriptor, &physical->mark, 1)) // another importer may have marked the descriptor
 		physical->mark = shim_mark_put(descriptor, 0);
 	pthread_mutex_unlock(&shim_physical_lock);
 }

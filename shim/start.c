@@ -1,5 +1,5 @@
-// Starts the interposer in a process, at the first call that needs to know whether a vGPU limits it. Connects the
-// layers: registers the functions of higher layers that lower ones call.
+// Starts the interposer in a process, at the first call that needs to know whether the process is in a vGPU. Connects
+// the layers: registers functions of higher layers that lower layers call.
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -26,9 +26,9 @@ static const struct shim_reclaimer reclaimers[] = {
 	{.reconcile = shim_graphs_reconcile, .trim = shim_graphs_trim},
 };
 
-// The driver does not work in a forked child of a process that has used it, and the charges that the child inherits
-// belong to its parent. So the child charges nothing and may not allocate. Threads that do not exist in the child may
-// hold locks of the records, so it takes none of those.
+// Makes a forked child charge nothing and allocate nothing. The driver does not work in such a child if the parent has
+// used it, and the charges in the child's records belong to the parent. Threads of the parent may have held locks of
+// the records at the fork, so the child takes no such lock.
 static void reset_in_forked_child(void)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
@@ -40,8 +40,8 @@ static void reset_in_forked_child(void)
 	shim_evict_stop();
 }
 
-// Returns whether the program's own list of devices begins with ours. In a vGPU, index 0 is the one device; any other
-// index or UUID is no device. The driver reads the list up to the first entry that is no device.
+// Returns whether the list of devices that the program itself sets begins with the vGPU's device. In a vGPU, only index
+// 0 or the UUID of that device is valid. The driver reads the list up to the first invalid entry.
 static bool names_our_device(const char *visible, const char *uuid)
 {
 	size_t length;
@@ -76,7 +76,7 @@ static void start_tenant(struct vg_ledger *ledger)
 	shim_reclaim_set(reclaimers, sizeof reclaimers / sizeof *reclaimers);
 	shim_registration_set_descriptor(shim_exported_watcher);
 	show_only_our_device(ledger);
-	// Variables are loaded with the first use of their module, where the load can be refused.
+	// Makes the driver load variables with the first use of their module, because that load can be refused.
 	setenv("CUDA_MODULE_DATA_LOADING", "EAGER", 1);
 	shim_register(vg_ledger_name(ledger));
 	shim_evict_fill_driver();

@@ -1,4 +1,4 @@
-// Refunds of memory that is freed in stream order: they wait until the stream has reached the free. Any thread.
+// Refunds of memory that is freed in stream order. A refund waits until the stream has reached the free. Any thread.
 #pragma once
 #include <stdbool.h>
 
@@ -6,8 +6,8 @@
 
 struct shim_record;
 
-// Refunds a record when `stream` has done all work that was queued until now. is_per_thread: a NULL stream means the
-// thread's default stream.
+// Refunds a record once `stream` has done all work that is queued now. is_per_thread: a NULL stream means the thread's
+// own default stream.
 void shim_stream_refund(const struct shim_record *record, bool is_per_thread, CUstream stream);
-// Refunds what streams have reached.
+// Refunds the records whose streams have reached the free.
 void shim_stream_refunds_reconcile(void);

@@ -1,4 +1,5 @@
-// Calls that take turns, while the vGPU's word is not 0: the stubs in cuda_exports.S call shim_turn_call().
+// Calls that take turns. While the vGPU's word (turn/page.h) is not 0, the stubs in cuda_exports.S call
+// shim_turn_call().
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -25,26 +26,26 @@ static const struct {
 #undef TURN
 };
 
-extern const int32_t shim_turn_stubs[SHIM_TURN_COUNT] SHIM_HIDDEN; // distances from the table
+extern const int32_t shim_turn_stubs[SHIM_TURN_COUNT] SHIM_HIDDEN; // distances of the stubs from this table
 CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint64_t *stack) SHIM_HIDDEN;
 
 void *shim_turn_below[SHIM_TURN_COUNT] SHIM_HIDDEN;
 static const uint32_t open_word;
-// The word that the stubs read.
+// The word of the vGPU that the stubs read before each call.
 const _Atomic uint32_t *shim_turn_word SHIM_HIDDEN = (const _Atomic uint32_t *)&open_word;
 _Atomic bool shim_turn_captures;
 
 static const struct vg_ledger *ledger;
 static struct turn_process process;
-static _Atomic uint32_t restores; // when process.slot was read
+static _Atomic uint32_t restores; // how often the process had been restored when process.slot was read
 
-// While the gate is open, a thread counts this many launches at once.
+// While the gate is open, a thread counts only one launch of this many, and counts it for all of them.
 enum { OPEN_LAUNCHES = 64 };
 static __thread SHIM_TLS unsigned int launches_open;
-static const uint64_t unknown_least_ns = 100000; // for a kind of work that was never measured
-static const uint64_t spin_most_ns = 60000;	 // a sleep takes about as long
+static const uint64_t unknown_least_ns = 100000; // estimate for a kind of work that was never measured
+static const uint64_t spin_most_ns = 60000;	 // the thread spins at most this long; a sleep takes about as long
 
-// Times in the page and the slots are by this clock, which the daemon uses as well.
+// The times in the page and in the slots use this clock, because the daemon uses it as well.
 static uint64_t read_clock_ns(void)
 {
 	return vg_ledger_clock_ns(ledger);
@@ -84,8 +85,8 @@ static uint64_t read_argument(const struct call *call, int index)
 	return index < 6 ? call->registers[index] : call->stack[index - 6];
 }
 
-// Calls the driver with eleven arguments; all are integers or pointers. A function with fewer ignores the rest, which
-// is read from the caller's stack beyond its arguments. A sanitizer would report that.
+// Calls the driver with eleven arguments, all integers or pointers. A function with fewer parameters ignores the rest,
+// which was read from the caller's stack beyond its arguments. A sanitizer would report that read.
 static __attribute__((no_sanitize_address)) CUresult forward(const struct call *call)
 {
 	typedef CUresult function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
@@ -112,7 +113,7 @@ static CUstream find_stream(const struct call *call)
 	return flavour == 'p' ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD;
 }
 
-// Returns a hash that is equal for calls that should take equally long.
+// Returns a hash of a call. Calls with equal hashes should take equally long.
 static uint64_t hash_shape(const struct call *call)
 {
 	const void *row = &rows[call->row];
@@ -152,7 +153,7 @@ static bool is_host_side(CUmemorytype type, CUdeviceptr address)
 	return type == CU_MEMORYTYPE_HOST || (type == CU_MEMORYTYPE_UNIFIED && is_host_address(address));
 }
 
-// Returns true for a copy with one side in host memory. A copy engine does it, which takes no time of the
+// Returns true for a copy with host memory on one side. A copy engine does such a copy, which takes no time of the
 // multiprocessors.
 static bool is_host_copy(const struct call *call)
 {
@@ -173,7 +174,7 @@ static bool is_host_copy(const struct call *call)
 	}
 }
 
-// Returns true for work that does not run now because its stream is being captured, and if the driver cannot tell.
+// Returns true if work is not run now, because its stream is being captured. Also true if the driver cannot tell.
 static bool is_captured(CUstream stream)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -220,9 +221,9 @@ static bool is_restored_since(uint32_t before)
 	return vg_ledger_restores(ledger) != before;
 }
 
-// Follows the process to its new slot after a restore. The slot may have the number of the old one, and the clock is
-// another; all work had ended before the checkpoint. Returns false while the process has no slot, because it is being
-// dumped or restored.
+// Finds the process's new slot after a restore. The new slot may have the number of the old one, and the clock differs.
+// All work had ended before the checkpoint. Returns false while the process has no slot, because it is being dumped or
+// restored.
 static bool follow_slot(void)
 {
 	struct turn_slot *slot = vg_ledger_turn_slot(ledger);
@@ -239,8 +240,8 @@ static bool follow_slot(void)
 	return slot != NULL;
 }
 
-// Waits until the gate opens. Meanwhile it marks the rest of the launch's stream (NULL: unknown) as soon as a mark is
-// free. Without a mark, the end of that work is noticed only after more than twice its estimate.
+// Waits until the gate opens. Meanwhile it marks the launch's stream (NULL: unknown) as soon as a mark is free. Without
+// a mark, work in the stream counts as ended only after more than twice its estimate.
 static void wait_at_gate(struct shim_turn_stream *stream)
 {
 	struct turn_wait wait;
@@ -277,25 +278,26 @@ static uint64_t estimate_unknown(void)
 	return window > unknown_least_ns ? window : unknown_least_ns;
 }
 
-// Returns true for a launch that needs no count: while the gate is open, one launch of many is counted for all of them.
+// Returns true for a launch that is not counted: while the gate is open, one launch of OPEN_LAUNCHES is counted for all
+// of them.
 static bool passes_uncounted(uint32_t word)
 {
 	return turn_word_state(word) == TURN_OPEN && !turn_word_is(word, TURN_ANNOUNCE) &&
 	       ++launches_open % OPEN_LAUNCHES != 0;
 }
 
-// Short launches of a thread in its turn are reported together with a later one: reading the clock for each costs too
-// much.
+// A thread in its turn reports short launches together with a later one, because reading the clock for each of them
+// costs too much.
 enum { LATER_LAUNCHES = 16 };
 static const uint64_t later_most_ns = 20000;
 static __thread SHIM_TLS struct {
-	uint32_t word; // of that turn
+	uint32_t word; // the vGPU's word in that turn
 	unsigned int launches;
 	CUstream handle;
 	uint64_t ns;
 } unreported;
 
-// Returns true if the launch is short enough to be reported with a later one, and notes it.
+// Returns true if the launch is short enough to be reported with a later one, and adds it to the unreported launches.
 static bool report_later(uint32_t word, CUstream handle, uint64_t estimate)
 {
 	if (turn_word_state(word) != TURN_HELD || turn_word_is(word, TURN_ANNOUNCE) || unreported.word != word ||
@@ -354,7 +356,7 @@ static void note_work_end(const struct call *call, uint64_t began_ns)
 			   read_clock_ns());
 }
 
-// Passes on a call that waits for work or queries it. Its result may show that nothing is in flight any more.
+// Forwards a call that waits for work or queries it. Its result may show that no work is in flight any more.
 static CUresult wait_for_work(const struct call *call)
 {
 	CUresult result;

@@ -1,6 +1,6 @@
-// Work in flight, by stream. Marks are events in the program's streams: when a stream has reached one, what was
-// launched before it has ended. A thread marks only the stream on which it launches: that exists and is not being
-// captured.
+// Tracks the work in flight of each stream. A mark is an event in a stream of the program: when the stream has reached
+// it, the work launched before it has ended. A thread marks only the stream on which it launches, because that stream
+// exists and is not being captured.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -12,27 +12,27 @@
 #include "turn/estimate.h"
 
 enum { STREAMS = 64, MARKS = 64, MARK_LAUNCHES = 64 };
-// A mark follows after this much work, or after one MARK_PART-th of the marked work in flight if that is more. So a
+// A mark is recorded after this much work, or after one MARK_PART-th of the marked work in flight if that is more. So a
 // long queue does not need more marks than there are.
 static const uint64_t mark_every_ns = 50000;
 enum { MARK_PART = 16 };
-enum { LATE_PART = 4 }; // late work is expected to take at least this part of its estimate again
-static const uint64_t lost_ns = 1000000; // work without a mark counts as ended after twice its estimate and this time
+enum { LATE_PART = 4 }; // late work is expected to take at least 1 / LATE_PART of its estimate more
+static const uint64_t lost_ns = 1000000; // work without a mark counts as ended after twice its estimate plus this
 
 struct mark {
-	CUevent event; // made when first used
-	uint64_t ns;   // estimate of the work between it and the mark before
+	CUevent event; // created at its first use
+	uint64_t ns;   // estimate of the work between the previous mark and this one
 };
 
 struct shim_turn_stream {
-	_Atomic(uintptr_t) key; // 0: free
+	_Atomic(uintptr_t) key; // key of the stream; 0: the entry is free
 	CUstream handle;
 	CUcontext context;
 	struct vg_lock lock;
 	struct mark marks[MARKS];
-	unsigned int first, count;     // marks not known to be reached
-	uint64_t marked_ns;	       // the sum of their estimates
-	uint64_t since_ns;	       // earliest time at which the work before the first of them began
+	unsigned int first, count;     // the marks not yet found reached
+	uint64_t marked_ns;	       // sum of the estimates of these marks
+	uint64_t since_ns;	       // earliest time at which the first mark's work can have begun
 	uint64_t open_ns, launched_ns; // work after the last mark; when its last part was launched
 	unsigned int open_launches;
 	struct {
@@ -44,13 +44,14 @@ struct shim_turn_stream {
 
 struct turn_estimates shim_turn_estimates;
 static struct shim_turn_stream streams[STREAMS];
-static _Atomic unsigned int used; // entries from here on were never used
-static _Atomic uint64_t reached_ns; // when a mark was last found reached, in any stream
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards the keys
+static _Atomic unsigned int used; // entries from this index on were never used
+static _Atomic uint64_t reached_ns; // when a mark of any stream was last found reached
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards the keys of the streams
 static __thread SHIM_TLS struct shim_turn_stream *latest;
 static __thread SHIM_TLS uintptr_t latest_key;
 
-// Returns the key of a stream. Each context has a default stream of its own, and so has each thread.
+// Returns the key of a stream. The default stream of each context has a key of its own, and so has the one of each
+// thread.
 static uintptr_t make_key(CUstream stream, CUcontext context)
 {
 	if (stream == CU_STREAM_PER_THREAD)
@@ -124,8 +125,9 @@ static bool record_event(struct shim_turn_stream *stream, CUevent *event, unsign
 	return make_event(stream, event, flags) && REAL(cuEventRecord)(*event, stream->handle) == CUDA_SUCCESS;
 }
 
-// Returns true unless the event is still pending: an event whose query fails will not answer later either. While
-// another thread captures, a query would invalidate its capture unless this thread's capture mode is relaxed.
+// Returns true unless the event is pending. An event whose query fails counts as reached, because later queries would
+// fail, too. During another thread's capture, a query invalidates that capture unless this thread's capture mode is
+// relaxed.
 static bool is_reached(CUevent event)
 {
 	if (!atomic_load_explicit(&shim_turn_captures, memory_order_relaxed))
@@ -134,7 +136,7 @@ static bool is_reached(CUevent event)
 	return SHIM_TURN_BELOW(cuEventQuery)(event) != CUDA_ERROR_NOT_READY;
 }
 
-// With the lock held.
+// Call it with the stream's lock held.
 static void reap_marks(struct shim_turn_stream *stream, uint64_t now)
 {
 	while (stream->count && is_reached(stream->marks[stream->first].event)) {
@@ -146,7 +148,7 @@ static void reap_marks(struct shim_turn_stream *stream, uint64_t now)
 	}
 }
 
-// With the lock held.
+// Call it with the stream's lock held.
 static void put_mark(struct shim_turn_stream *stream, uint64_t now)
 {
 	if (stream->count == MARKS)
@@ -183,7 +185,7 @@ void shim_turn_mark_rest(struct shim_turn_stream *stream, uint64_t now)
 	vg_lock_give(&stream->lock);
 }
 
-// With the lock held.
+// Adds a measurement that has ended to the estimates. Call it with the stream's lock held.
 static void finish_measure(struct shim_turn_stream *stream)
 {
 	float ms;
@@ -221,7 +223,7 @@ void shim_turn_measure_end(struct shim_turn_stream *stream, bool launched)
 	vg_lock_give(&stream->lock);
 }
 
-// With the lock held.
+// Call it with the stream's lock held.
 static uint64_t estimate_left(struct shim_turn_stream *stream, uint64_t now)
 {
 	finish_measure(stream);
@@ -230,12 +232,12 @@ static uint64_t estimate_left(struct shim_turn_stream *stream, uint64_t now)
 		stream->open_ns = 0;
 		stream->open_launches = 0;
 	}
-	// A mark whose estimate is 0 counts as work in flight, too.
+	// Counts are added, so that a mark or launch with an estimate of 0 also counts as work in flight.
 	return stream->marked_ns + stream->open_ns + stream->count + stream->open_launches;
 }
 
-// Returns the expected rest of work that was estimated at `ns` and has run for `ran`. Late work is expected to run for
-// as long again as it is late.
+// Returns the expected remaining time of work that was estimated at `ns` and has run for `ran`. Work that is late is
+// expected to run for as long again as it is late.
 static uint64_t estimate_rest(uint64_t ns, uint64_t ran)
 {
 	uint64_t rest = ran < ns ? ns - ran : ran - ns, least = ns / LATE_PART;
@@ -243,7 +245,8 @@ static uint64_t estimate_rest(uint64_t ns, uint64_t ran)
 	return rest > least ? rest : least;
 }
 
-// Assumes that the streams run one after the other. So only one of the first marks has run since any mark was reached.
+// Assumes that the GPU runs the streams' work one after the other. So, of all streams' first marks, only one mark's
+// work has run since the last mark was reached.
 uint64_t shim_turn_left(uint64_t now)
 {
 	uint64_t left = 0, first = 0, since = UINT64_MAX;
@@ -268,7 +271,7 @@ uint64_t shim_turn_left(uint64_t now)
 	return left - first + estimate_rest(first, now > since ? now - since : 0);
 }
 
-// Keeps a measurement that has ended. With the lock held.
+// Forgets the work in flight of a stream. Call it with the lock held.
 static void forget_flight(struct shim_turn_stream *stream)
 {
 	stream->count = 0;

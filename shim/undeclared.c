@@ -8,16 +8,17 @@
 #include "shim/registration.h"
 #include "shim/session.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // locked by trylock only, so a forked child cannot hang on it
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // only trylock is used, so a forked child cannot hang
 static _Atomic uint64_t charged;
 
-// Within this distance of the limit, the undeclared memory may decide whether an allocation fits.
+// Within this distance of the limit, undeclared memory may decide whether an allocation fits.
 static const uint64_t near_limit = 512ull << 20;
 static const uint64_t measure_every_ns = 20000000;
-// A pool grows in steps of this size before it is charged for the growth.
+// Undeclared memory up to this size is tolerated without room in the limit: a pool grows in such steps before it is
+// charged.
 static const uint64_t tolerated = 32ull << 20;
 
-// Charges no more than the limit has room for: the memory is allocated already and cannot be refused any more.
+// Charges at most what the limit has room for: the memory is already allocated, so it cannot be refused.
 VG_COLD static void charge_change(struct vg_ledger *ledger)
 {
 	uint64_t found = vg_ledger_undeclared(ledger), limit, all, more;

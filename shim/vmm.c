@@ -1,4 +1,4 @@
-// Physical memory of the virtual memory management calls.
+// Creates, imports, maps and releases physical memory (virtual memory management).
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "shim/shared.h"
 #include "shim/undeclared.h"
 
-static const uint64_t granularity = 2ull << 20; // of device memory
+static const uint64_t granularity = 2ull << 20; // of physical device memory
 
 static bool is_on_device(const CUmemAllocationProp *properties)
 {
@@ -43,7 +43,7 @@ static CUresult create_evictable(CUmemGenericAllocationHandle *handle, size_t si
 	return result;
 }
 
-// Creates memory of a size that the driver refuses today. If a driver accepts it, it is charged afterwards.
+// Creates memory of a size that drivers refuse today. If a driver accepts the size, the memory is charged afterwards.
 static CUresult create_unaligned(CUmemGenericAllocationHandle *handle, size_t size,
 				 const CUmemAllocationProp *properties, unsigned long long flags)
 {
@@ -79,7 +79,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, s
 	return result;
 }
 
-// Returns true, and counts a reference, if the driver has returned a handle that this process already has.
+// Returns true, and adds a reference, if this process already has the handle that the driver returned.
 static bool reference_known_handle(CUmemGenericAllocationHandle handle)
 {
 	struct shim_record record;
@@ -87,8 +87,8 @@ static bool reference_known_handle(CUmemGenericAllocationHandle handle)
 	return shim_record_add_references(SHIM_HANDLE, handle, 1, &record);
 }
 
-// Keeps imported memory that no process is charged for. An import does not tell its size, so the smallest size is
-// charged now, and the rest when the memory is mapped, before which it cannot be used.
+// Keeps imported memory for which no process is charged. An import does not report its size. So the smallest size is
+// charged now, and the rest when the memory is mapped: it cannot be used before.
 static CUresult store_import(CUmemGenericAllocationHandle handle, void *shareable, CUmemAllocationHandleType type,
 			     uint64_t least)
 {
@@ -96,7 +96,7 @@ static CUresult store_import(CUmemGenericAllocationHandle handle, void *shareabl
 	CUresult result = shim_handle_store(handle, VG_LEDGER_IMPORT, least);
 	struct shim_physical *physical = result == CUDA_SUCCESS ? shim_handle_find(handle, &bytes) : NULL;
 
-	shim_undeclared_expect_change(); // even if it is never mapped, it may be larger than charged
+	shim_undeclared_expect_change(); // the memory may be larger than charged, even if never mapped
 	if (physical && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		shim_shared_mark_only(physical, (int)(intptr_t)shareable);
 	shim_physical_unref(physical);
@@ -152,10 +152,10 @@ SHIM_EXPORT CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle)
 		return REAL(cuMemRelease)(handle);
 	pthread_mutex_lock(&shim_physical_lock);
 	if (shim_record_add_references(SHIM_HANDLE, handle, -1, &record))
-		physical = record.data; // the last handle's reference is dropped below
+		physical = record.data; // this was the last handle: its reference is dropped below
 	pthread_mutex_unlock(&shim_physical_lock);
 	result = REAL(cuMemRelease)(handle);
-	if (!physical) { // a multicast object, or host memory
+	if (!physical) { // the handle is of a multicast object or of host memory
 		if (result == CUDA_SUCCESS)
 			shim_unpin_all(handle);
 		return result;
@@ -173,7 +173,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle)
 	return result;
 }
 
-// Charges the rest of an import that turns out to be larger than what is charged for it.
+// Charges the remaining bytes of an import that turns out to be larger than its charge.
 static CUresult charge_rest(struct shim_physical *physical, uint64_t size)
 {
 	uint64_t missing = 0;
@@ -223,7 +223,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size)
 {
 	struct shim_mapping *removed = NULL;
 
-	if (shim_is_evictable(address)) // for the program this is memory of cuMemAlloc
+	if (shim_is_evictable(address)) // the program sees it as memory of cuMemAlloc
 		return CUDA_ERROR_INVALID_VALUE;
 	size_t count = shim_counting() ? shim_mappings_remove(address, size, &removed) : 0;
 	CUresult result = REAL(cuMemUnmap)(address, size);
