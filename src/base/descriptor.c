@@ -16,7 +16,7 @@ int vg_fd_raise_consume(int fd)
 {
 	int high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
 
-	if (high < 0) // the limit is low: at least above standard error
+	if (high < 0) // the limit is low, so only stay above standard error
 		high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	int error = errno;
 	close(fd);
@@ -53,7 +53,7 @@ int vg_open_regular(const char *path, int flags)
 	if (!S_ISREG(info.st_mode))
 		return S_ISLNK(info.st_mode) ? -ELOOP : -EINVAL;
 	snprintf(link, sizeof link, "/proc/self/fd/%d", there);
-	// Without O_NONBLOCK, open() would wait until the owner of the file gives up a lease.
+	// O_NONBLOCK: otherwise open() waits until the holder of a file lease (F_SETLEASE) gives it up.
 	int fd = open(link, (flags & ~O_NOFOLLOW) | O_NONBLOCK | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
@@ -64,7 +64,7 @@ ssize_t vg_file_read(const char *path, char *buffer, size_t capacity)
 
 	if (fd < 0)
 		return -errno;
-	ssize_t length = vg_read_all(fd, buffer, capacity, -1); // not pread: it may be a pipe
+	ssize_t length = vg_read_all(fd, buffer, capacity, -1); // not pread(), because the file may be a pipe
 	if (length < 0)
 		return length;
 	if ((size_t)length == capacity)
@@ -144,7 +144,7 @@ int vg_process_start_time(pid_t pid, uint64_t *ret_ticks)
 	ssize_t length = vg_file_read(pid ? path : "/proc/self/stat", text, sizeof text);
 	if (length < 0)
 		return length == -ENOENT ? -ESRCH : (int)length;
-	char *end = strrchr(text, ')'); // the process name may contain any character, even ") "
+	char *end = strrchr(text, ')'); // the last one: a process name may contain any character, even ") "
 	if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
 			   &ticks) != 1)
 		return -EIO;

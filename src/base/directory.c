@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Checks the open descriptor, not the path: another user may replace the directory at the path meanwhile.
+// Checks the open descriptor, not the path, because another user may replace the directory at the path meanwhile.
 static int check_owner(int fd, const char *path, char *problem, size_t capacity)
 {
 	struct stat status;

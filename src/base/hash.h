@@ -5,9 +5,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VG_HASH_EMPTY UINT64_C(0xcbf29ce484222325) // the hash of no bytes
+#define VG_HASH_EMPTY UINT64_C(0xcbf29ce484222325) // the hash of zero bytes
 
-// Continues a hash: returns the hash of the bytes that `hash` covers, followed by these.
+// Continues a hash: `hash` covers earlier bytes. Returns the hash of those bytes followed by the given ones.
 static inline uint64_t vg_hash_add(uint64_t hash, const void *bytes, size_t size)
 {
 	for (size_t i = 0; i < size; i++)

@@ -1,5 +1,5 @@
-// Helpers for code that runs after a driver call, which leaves the caches cold. VG_HOT: the linker places the function
-// beside other hot functions.
+// Helpers for code that runs after a driver call, when the CPU's caches are cold. VG_HOT: the linker places the
+// function next to other hot functions.
 #pragma once
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +7,10 @@
 enum { VG_LINE = 64 };
 
 #define VG_HOT __attribute__((hot))
-// For rare branches of hot functions: keeps their code out of the cache lines of the hot code.
+// VG_COLD is for functions on rare paths: their code stays out of the cache lines of hot functions.
 #define VG_COLD __attribute__((cold, noinline))
 
-// Allocates zeroed memory at the begin of a cache line; free it with free(). Returns NULL if there is no memory.
+// Allocates zeroed memory that begins at a cache line; free it with free(). Returns NULL if no memory is left.
 static inline void *vg_lines(size_t size)
 {
 	size_t whole = (size + VG_LINE - 1) / VG_LINE * VG_LINE;

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Keeps errno, because the program that called does not expect a change.
+// Keeps errno unchanged, because the program that called the interposer does not expect a change.
 static void call_futex(struct vg_lock *lock, int operation, uint32_t value)
 {
 	int error = errno;

@@ -1,10 +1,10 @@
-// A lock of one word that is held for a few instructions only. Zero is unlocked. Any thread.
+// A lock of one word, for critical sections of a few instructions. A zeroed lock is unlocked. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
 struct vg_lock {
-	uint32_t word; // 1: locked, 2: locked, and a thread waits
+	uint32_t word; // 0: unlocked; 1: locked; 2: locked, and a thread waits
 };
 
 void vg_lock_wait(struct vg_lock *lock);

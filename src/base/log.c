@@ -23,9 +23,9 @@ struct waiting {
 };
 
 static struct vg_mutex lock;
-static struct callback registered; // under the lock
+static struct callback registered; // guarded by the lock
 static _Thread_local unsigned hold_depth;
-static _Thread_local struct waiting *first, **end; // end: where the next message is linked
+static _Thread_local struct waiting *first, **end; // this thread's messages; end: where the next one is linked
 
 void vg_log_set(vg_log_fn *callback, void *user)
 {
@@ -42,7 +42,7 @@ static struct callback get_callback(void)
 	return callback;
 }
 
-// Calls the callback. It may call the library, which must not change the thread's last error.
+// Calls the callback, which may call the library. The thread's last error must not change by that.
 static void call_back(enum vg_log_level level, const char *text)
 {
 	struct callback callback = get_callback();
@@ -59,7 +59,7 @@ static void keep_for_later(enum vg_log_level level, const char *text)
 {
 	struct waiting *one = malloc(sizeof *one + strlen(text) + 1);
 
-	if (!one) // only this message is lost
+	if (!one) // out of memory: only this message is lost
 		return;
 	one->next = NULL;
 	one->level = level;
@@ -78,7 +78,7 @@ void vg_log_go_on(void)
 	if (--hold_depth || !first)
 		return;
 	struct waiting *one = first;
-	first = NULL; // a callback may log, too
+	first = NULL; // first, because a callback may log messages, too
 	for (struct waiting *next; one; one = next) {
 		next = one->next;
 		call_back(one->level, one->text);

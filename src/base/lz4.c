@@ -8,7 +8,7 @@ struct cursor {
 	const uint8_t *at, *end;
 };
 
-// A length of 15 in a token is continued by bytes that are added; the last one is not 255.
+// Reads a length. If the token says 15, further bytes are added to the length; the last of them is not 255.
 static bool read_length(struct cursor *in, size_t *length)
 {
 	if (*length != 15)
@@ -38,7 +38,7 @@ size_t vg_lz4_expand(const void *input, size_t input_size, void *output, size_t 
 		at += literals;
 		in.at += literals;
 		if (in.at == in.end)
-			break; // the last sequence has no match
+			break; // the last sequence may have no match
 		if (in.end - in.at < 2)
 			return SIZE_MAX;
 		size_t distance = in.at[0] | (size_t)in.at[1] << 8;
@@ -48,7 +48,7 @@ size_t vg_lz4_expand(const void *input, size_t input_size, void *output, size_t 
 		match += 4;
 		if (!distance || distance > (size_t)(at - start) || match > (size_t)(end - at))
 			return SIZE_MAX;
-		while (match--) { // byte by byte: source and destination may overlap
+		while (match--) { // byte by byte, because source and destination may overlap
 			*at = *(at - distance);
 			at++;
 		}

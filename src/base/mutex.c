@@ -4,10 +4,10 @@
 
 #include <pthread.h>
 
-static uint32_t forks;		// number of forks above this process
+static uint32_t forks;		// number of forks from the first process to this one
 static struct vg_lock renewing; // held while a mutex of the parent process is reset
 
-// In the child, in which only the thread that called fork() exists.
+// Runs in the child, where only the thread that called fork() exists.
 static void note_fork(void)
 {
 	forks++;

@@ -1,6 +1,6 @@
-// The mutexes of the library. After fork(), a mutex that another thread of the parent had locked is unlocked in the
-// child. Messages logged while a thread has a mutex are delivered when it has none, so that no callback runs under a
-// mutex. Zero is unlocked. Any thread.
+// Mutexes of the library. If another thread of the parent had a mutex locked at fork(), the mutex is unlocked in the
+// child. Messages that a thread logs while it has a mutex are delivered after it has released all, so no callback runs
+// under a mutex. A zeroed mutex is unlocked. Any thread.
 #pragma once
 #include "base/lock.h"
 
@@ -8,11 +8,11 @@
 
 struct vg_mutex {
 	struct vg_lock lock;
-	uint32_t forks; // number of forks above the process that last locked it
-	bool orphaned; // another thread had it locked at the fork
+	uint32_t forks; // number of forks of the process that last locked the mutex
+	bool orphaned; // another thread had the mutex locked at the fork
 };
 
-// Locks the mutex. Returns false if it was orphaned by a fork: then it is locked all the same, but the data that it
-// protects may be inconsistent from then on.
+// Locks the mutex. Returns false if a fork orphaned it: the mutex is locked all the same, but the data that it protects
+// may be inconsistent from then on.
 bool vg_mutex_take(struct vg_mutex *mutex);
 void vg_mutex_give(struct vg_mutex *mutex);

@@ -6,12 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-// LIBDIR/virgate, relative to the directory of libvirgate or of a program. Programs are in bin, libvirgate.so is in
-// LIBDIR, the test programs of a bundle are in libexec/virgate. LIBDIR is lib, or the libdir of the build (on Debian
-// lib/x86_64-linux-gnu).
+// The path of LIBDIR/virgate, relative to the directory of libvirgate.so or of a program. Programs are in bin,
+// libvirgate.so is in LIBDIR, and the test programs of a bundle are in libexec/virgate. LIBDIR is lib, or the libdir of
+// the build (on Debian lib/x86_64-linux-gnu).
 #define INSTALLED "virgate/", "../lib/virgate/", "../" VG_INSTALL_LIBDIR "/virgate/", "../../lib/virgate/"
 
-// Relative to that directory: first where the parts are installed, then where they are in the build tree.
+// The parts. `around`: paths relative to the directory of libvirgate.so or of the program. The first paths are where a
+// part is installed, and the others are in the build tree.
 static const struct {
 	const char *file; // relative to LIBDIR/virgate
 	const char *around[8]; // NULL-terminated
@@ -33,7 +34,8 @@ const char *vg_simulation_wanted(void)
 	return specification && strcmp(specification, "0") != 0 ? specification : "";
 }
 
-// Finds the directory of libvirgate.so if this code is in it, else of the running program. The path ends in a slash.
+// Finds the directory of libvirgate.so if this code is in that library, or else of the running program. The path ends
+// in a slash.
 static bool find_own_directory(char ret_path[PATH_MAX])
 {
 	Dl_info info;
@@ -69,7 +71,7 @@ bool vg_paths_find(enum vg_part part, const char *libdir, char ret_path[PATH_MAX
 		return find_file("", "", named, right, ret_path);
 	if (libdir && *libdir)
 		named = libdir;
-	if (part != VG_PART_DAEMON && named && *named) // and nowhere else
+	if (part != VG_PART_DAEMON && named && *named) // then no other directory is searched
 		return find_file(named, "/", parts[part].file, right, ret_path);
 	if (!find_own_directory(directory))
 		return false;

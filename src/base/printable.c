@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-// Returns the length in bytes of a character that begins with this byte; 0: no character begins with it.
+// Returns the length in bytes of a UTF-8 character, by its first byte; 0: no character begins with this byte.
 static size_t length_of(unsigned char first)
 {
 	if (first < 0x80)
@@ -17,7 +17,7 @@ size_t vg_character_read(const char *text, unsigned *ret_character)
 	size_t length = length_of(*at), i = 1;
 	unsigned character = length < 2 ? *at : *at & (0x7fu >> length);
 
-	for (; i < length && (at[i] & 0xc0) == 0x80; i++) // stops at the end of the text, too
+	for (; i < length && (at[i] & 0xc0) == 0x80; i++) // the zero byte at the end of the text also ends this loop
 		character = character << 6 | (at[i] & 0x3f);
 	bool is_valid = length > 0 && i >= length && character >= least[length] && character <= 0x10ffff &&
 			(character < 0xd800 || character > 0xdfff);

@@ -6,7 +6,7 @@
 
 static const char unit_letters[] = "BKMGTP";
 
-// Parses the unit at the end of a size. Returns the shift of the number, or -1.
+// Parses the unit at the end of a size. Returns by how many bits the number must be shifted, or -1.
 static int parse_unit(const char *text)
 {
 	while (isspace((unsigned char)*text))
@@ -49,14 +49,14 @@ int vg_size_parse(const char *text, uint64_t *ret_bytes)
 	}
 	if (*text == '.')
 		for (text++; isdigit((unsigned char)*text); text++, digits++)
-			if (scale < 1000000000000) { // further digits are less than a byte
+			if (scale < 1000000000000) { // digits after these change the size by less than a byte
 				fraction = fraction * 10 + (unsigned)(*text - '0');
 				scale *= 10;
 			}
 	if (!digits)
 		return VG_SIZE_MALFORMED;
 	int shift = parse_unit(text);
-	if (shift < 0 || (shift == 0 && fraction)) // no fractions of bytes: the unit is missing
+	if (shift < 0 || (shift == 0 && fraction)) // a fraction of a byte: the unit is missing
 		return VG_SIZE_MALFORMED;
 	unsigned __int128 bytes = (whole << shift) + (fraction << shift) / scale;
 	if (bytes > INT64_MAX)
@@ -83,7 +83,7 @@ const char *vg_size_format(uint64_t bytes, char buffer[VG_SIZE_TEXT])
 {
 	int unit = 0;
 
-	// Takes the next unit if rounding to one decimal would print 1024.0 of this one.
+	// Uses the next larger unit if the size would print as 1024.0 of this one, by rounding.
 	while (unit < 5 && bytes >> (10 * unit) >= 1024)
 		unit++;
 	if (unit == 0) {

@@ -80,7 +80,7 @@ const struct vg_error *vg_last_error(void)
 	return &last.error;
 }
 
-enum { MOST_UNKNOWN = 4096 }; // bytes: a size beyond is one that was never set
+enum { MOST_UNKNOWN = 4096 }; // bytes: a larger options size was never initialized
 
 enum vg_status vg_options_copy(void *copy, size_t size, const void *options)
 {

@@ -1,31 +1,31 @@
-// How the library's rooms set the calling thread's last error.
+// Sets the calling thread's last error, for the directories of the library. Any thread.
 #pragma once
 #include <stddef.h>
 
 #include "virgate/status.h"
 
-// The public function that the program called in this thread; NULL: none.
+// The public function that the program called in this thread; NULL: the thread is in none.
 extern _Thread_local const char *vg_entry;
 
 static inline void vg_entry_leave(const char *const *before)
 {
 	vg_entry = *before;
 }
-// The first statement of a public function that can fail: its name stands in the errors of all that it calls, other
-// public functions included.
+// Use this as the first statement of a public function that can fail. Errors of everything that the function calls then
+// have this function's name, even if it calls other public functions.
 #define VG_ENTRY()                                                                                   \
 	__attribute__((cleanup(vg_entry_leave), unused)) const char *const entry_before_ = vg_entry; \
 	vg_entry = entry_before_ ? entry_before_ : __func__
 
-// Sets the calling thread's last error, and returns `status`: a failing function ends in `return vg_fail(…)`. `code`: as
-// in struct vg_error. Any thread.
+// Sets the calling thread's last error, and returns `status`, so that a failing function ends in `return vg_fail(…)`.
+// `code`: as in struct vg_error. Any thread.
 __attribute__((format(printf, 3, 4))) enum vg_status vg_fail(enum vg_status status, int code, const char *format, ...);
-// Adds to an INSUFFICIENT just set how many bytes it takes, and how many there were.
+// Adds to an INSUFFICIENT error just set how many bytes are needed, and how many are available.
 void vg_fail_amounts(uint64_t need, uint64_t have);
-// Adds a tool's log to the error just set; cut at 16 KiB.
+// Adds the log of a tool, such as a compiler, to the error just set. The log is cut at 16 KiB.
 void vg_fail_log(const char *log);
 
-// Keep the calling thread's last error over a cleanup that may fail, and restore it in the same thread.
+// Save the calling thread's last error before a cleanup that may fail, and restore it afterwards in the same thread.
 struct vg_kept_error {
 	struct vg_error error;
 	char text[1024];
@@ -34,7 +34,7 @@ struct vg_kept_error {
 void vg_error_keep(struct vg_kept_error *ret_kept);
 void vg_error_restore(const struct vg_kept_error *kept);
 
-// Copies a caller's options, which begin with their size, into a structure of `size` bytes: zero where the caller has
-// none, or is of an older version (NULL: no options). INVALID: the size field is not set. UNSUPPORTED: a field that is
-// not known here is given.
+// Copies a caller's options into a structure of `size` bytes. The options begin with their own size. Fields that an
+// older caller does not have are zero, and all are if the options are NULL. INVALID: the size field is not set.
+// UNSUPPORTED: a field that this version does not know is set.
 enum vg_status vg_options_copy(void *copy, size_t size, const void *options);

@@ -1,4 +1,4 @@
-// The ledger as the daemon uses it: lists tenants, reaps them, and sets the limit.
+// The daemon's operations on a ledger: it lists tenants, reaps them, and sets the limit.
 #include "ledger/ledger.h"
 
 #include "ledger/layout.h"
@@ -27,8 +27,8 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 	for (int kind = VG_LEDGER_CONTEXT; kind < VG_LEDGER_KIND_COUNT; kind++)
 		tenant.overhead += tenant.by_kind[kind];
 	tenant.declared = ledger_slot_declared(slot, tenant.used);
-	// A charge under way counts. Each value is read once, the sequence first, since the next intent may be a
-	// refund.
+	// A pending charge counts as made. Each value is read once, and the sequence first, since the next operation
+	// may be a refund.
 	bool is_pending = LEDGER_LOAD(slot->intent_sequence) == tenant.changes + 1;
 	int64_t delta = LEDGER_LOAD(slot->intent_delta);
 	if (is_pending && delta > 0)
@@ -46,7 +46,7 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 	tenant.outer_start_time = LEDGER_LOAD(slot->outer_start_time);
 	memcpy(tenant.command, slot->command, sizeof tenant.command - 1);
 	if (ledger_word_read(&slot->owner) != owner || LEDGER_LOAD(slot->generation) != tenant.generation)
-		return false; // it left meanwhile
+		return false; // the process left while its slot was read
 	*ret_tenant = tenant;
 	return true;
 }
@@ -59,7 +59,7 @@ bool vg_ledger_next_tenant(const struct vg_ledger *ledger, unsigned int *cursor,
 	return false;
 }
 
-// Returns NULL if the slot has another owner now.
+// Returns the slot of a tenant; NULL: the slot has another owner now.
 static struct ledger_slot *find_slot(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant)
 {
 	struct ledger_slot *slot = &ledger_file_of(ledger)->slots[tenant->slot];
@@ -96,10 +96,10 @@ void vg_ledger_clear_peak(struct vg_ledger *ledger, const struct vg_ledger_tenan
 {
 	struct ledger_slot *slot = &ledger_file_of(ledger)->slots[tenant->slot];
 
-	__atomic_store_n(&slot->peak, 0, __ATOMIC_SEQ_CST); // ordered before all later reads
+	__atomic_store_n(&slot->peak, 0, __ATOMIC_SEQ_CST); // the store is ordered before all later reads
 }
 
-// The remaining charge is for memory that exported descriptors keep.
+// Attributes what is left of a slot's charge to memory that exported descriptors keep allocated.
 static void keep_exported(struct ledger_slot *slot, uint64_t bytes)
 {
 	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++)
@@ -109,8 +109,8 @@ static void keep_exported(struct ledger_slot *slot, uint64_t bytes)
 	LEDGER_STORE(slot->undeclared, 0);
 }
 
-// Owns the slot meanwhile; its owner does not access it. If the function fails or a charge remains, the owner gets it
-// back.
+// Makes this process the slot's owner meanwhile; the dead owner does not access it. If the function fails or a charge
+// remains, makes the dead process the owner again.
 int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, const struct vg_ledger_keep *keep,
 		   uint64_t *ret_refunded)
 {
@@ -121,7 +121,7 @@ int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tena
 
 	if (r < 0)
 		return r;
-	// If this process is killed from here on, the slot belongs to a dead process and is reaped as such.
+	// If this process is killed after this swap, the slot has a dead owner again and will be reaped.
 	if (LEDGER_LOAD(slot->generation) != tenant->generation ||
 	    !ledger_word_swap(&slot->owner, &from, ledger_owner_word(&self)))
 		return VG_LEDGER_GONE;
@@ -131,17 +131,17 @@ int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tena
 	if (r == 0 && kept)
 		keep_exported(slot, kept);
 	if (r == 0 && !kept) {
-		if (keep) // leave shared allocations that were kept but have no charge
+		if (keep) // leave the shared allocations in `keep` that have no charge
 			ledger_shares_leave(ledger_file_of(ledger), tenant->slot, NULL, LEDGER_ATTEMPTS);
 		ledger_slot_free(ledger_file_of(ledger), tenant->slot);
-	} else { // to be reaped again later
+	} else { // the slot is reaped again later
 		ledger_word mine = ledger_owner_word(&self);
 		ledger_word_swap(&slot->owner, &mine, ledger_owner_word(&tenant->owner));
 	}
 	return r;
 }
 
-// The process may take over the slot at the same time. The one that changes the image wins.
+// The process itself may take over its slot at the same time. The swap of the image decides which of the two refunds.
 int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
 			   const struct vg_ledger_keep *keep, uint64_t *ret_refunded)
 {
@@ -153,7 +153,7 @@ int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tena
 		return VG_LEDGER_GONE;
 	ledger_step("image reaped");
 	int r = vg_ledger_reap(ledger, tenant, keep, ret_refunded);
-	if (r || ledger_slot_used(slot)) // a freed slot has no image
+	if (r || ledger_slot_used(slot)) // a slot that was freed has no image to restore
 		ledger_word_swap(&slot->image, &reaped, image);
 	return r;
 }

@@ -1,4 +1,4 @@
-// Copies a ledger for readers. Its users may have written anything to the file, or truncated it.
+// Copies a ledger for readers. The users of the vGPU may have written anything to the file, or truncated it.
 #include "base/descriptor.h"
 #include "ledger/layout.h"
 

@@ -1,4 +1,4 @@
-// The file of a ledger: creation, mapping, and the values of its header.
+// Creates and maps the file of a ledger, and reads and writes the values of its header.
 #include "base/descriptor.h"
 #include "ledger/layout.h"
 #include "ledger/process.h"
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-// Returns NULL and sets errno if the file cannot be mapped.
+// Maps the file. Returns NULL and sets errno on failure.
 static struct ledger_file *map_file(int fd)
 {
 	void *address = mmap(NULL, sizeof(struct ledger_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -52,7 +52,8 @@ static int set_owner(int fd, const struct vg_ledger_options *options)
 static int create_at(const char *temporary, int fd, const char *path, const struct vg_ledger_options *options,
 		     struct vg_ledger **ret_ledger)
 {
-	// Allocates every page now. If the file system were full later, the first access to a page would kill a tenant.
+	// Allocates every page of the file now. If the file system were full later, the first access to a page would
+	// kill a tenant.
 	int r = posix_fallocate(fd, 0, sizeof(struct ledger_file));
 	if (r)
 		return -r;
@@ -96,7 +97,7 @@ bool ledger_header_is_valid(const struct ledger_header *header)
 	       header->size == sizeof(struct ledger_file) && memchr(header->name, '\0', sizeof header->name);
 }
 
-// Reads the header instead of mapping it, since accessing the mapping of a truncated file raises SIGBUS.
+// Reads the header with read() and does not access the mapping, because that raises SIGBUS if the file is truncated.
 int vg_ledger_open(const char *path, struct vg_ledger **ret_ledger)
 {
 	struct ledger_header header;

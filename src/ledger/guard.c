@@ -6,7 +6,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the two variables below
 static unsigned guards;
-static struct sigaction before; // the handler of the program; read while there are guards
+static struct sigaction before; // the program's handler of SIGBUS; read while a thread is protected
 
 static _Thread_local struct {
 	void *address;
@@ -20,7 +20,7 @@ static void call_other_handler(int signal, siginfo_t *info, void *context)
 		before.sa_sigaction(signal, info, context);
 	else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
 		before.sa_handler(signal);
-	else // the access is repeated, and kills the process
+	else // the handler returns, the access is repeated, and the signal kills the process
 		sigaction(SIGBUS, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
 }
 

@@ -1,4 +1,4 @@
-// Checkpoints: removes a slot from a process that is dumped, and passes a slot to a restored process.
+// Checkpoints: takes the slot from a process that is dumped, and passes a slot to a restored process.
 #include "base/descriptor.h"
 #include "ledger/layout.h"
 #include "ledger/process.h"
@@ -29,7 +29,7 @@ static int write_slot_number(pid_t pid, uint64_t address, uint32_t number)
 	return length == (ssize_t)sizeof number ? 0 : length < 0 ? -errno : -EFAULT;
 }
 
-// Checks the state in the memory of the process: the number of its slot, and that no thread is within an operation.
+// Checks in the memory of the process that it has slot `number`, and that no thread of it is within an operation.
 static int check_process(const struct vg_ledger_tenant *tenant, pid_t pid, uint32_t number)
 {
 	struct ledger_process process;
@@ -42,7 +42,7 @@ static int check_process(const struct vg_ledger_tenant *tenant, pid_t pid, uint3
 	return process.slot_number == number ? 0 : VG_LEDGER_GONE;
 }
 
-// Writes into the memory of the process that it was restored, and by how much its clock is ahead now.
+// Writes into the memory of the process that it was restored once more, and by how much its clock is ahead.
 static int write_restore(pid_t pid, uint64_t address)
 {
 	struct ledger_process process;
@@ -64,7 +64,7 @@ int vg_ledger_lift(const struct vg_ledger *ledger, const struct vg_ledger_tenant
 	const struct ledger_slot *slot = &ledger_file_of(ledger)->slots[tenant->slot];
 
 	int r = check_process(tenant, pid, tenant->slot + 1);
-	// The lock is free, so there is no operation, unless a tenant overwrote the slot.
+	// The process's lock is free. So an operation is pending only if a tenant overwrote the slot.
 	if (r == 0 && LEDGER_LOAD(slot->intent_sequence) == LEDGER_LOAD(slot->done) + 1)
 		return VG_LEDGER_BUSY;
 	return r ? r : write_slot_number(pid, tenant->process, LEDGER_NO_SLOT);
@@ -98,8 +98,8 @@ static void fill_slot(struct ledger_slot *slot, const struct vg_ledger_tenant *t
 	memcpy(slot->command, tenant->command, VG_LEDGER_COMMAND - 1);
 }
 
-// Removes the image of the slot while its owner changes. With the image of one process and the owner of the other, the
-// slot would look like that of a program that was replaced by exec.
+// Clears the image of the slot while its owner changes. A slot with the image of one process and the owner of the other
+// would look like a slot from before an exec.
 static int pass_slot(struct ledger_file *file, unsigned int index, const struct vg_ledger_tenant *tenant, pid_t pid)
 {
 	struct ledger_slot *slot = &file->slots[index];

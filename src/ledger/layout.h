@@ -1,16 +1,16 @@
-// The layout of a ledger file, and the operation on it. This room only.
+// The layout of a ledger file, and the operation on it. Only files of src/ledger include this header.
 //
 // The word `account` of the header is {charged, tag}. Only cmpxchg16b changes it. The tag names the last operation:
-// {slot + 1, sequence, limit generation}. Each slot has one writer. To change the account, the writer
+// {slot + 1, sequence, limit generation}. Each slot has one writer: its process. To change the account, the writer
 //   1. writes its intent {delta, sequence} into its slot,
-//   2. notes in the slot of the current tag that the operation of this tag was applied,
-//   3. swaps the account,
+//   2. notes, in the slot that the current tag names, that the operation of that tag was applied,
+//   3. swaps the account, which replaces the tag,
 //   4. stores the result in its slot: used[sequence & 1], then done.
-// If a writer is killed at any point, the part of `charged` that belongs to its slot is exactly
-//   used[done & 1] + (intent is done + 1 && (tag is it || applied >= it) ? delta : 0)
+// If the writer of a slot is killed at any point, the part of `charged` that belongs to its slot is exactly
+//   used[done & 1] + (intent is done + 1 && (tag is of this intent || applied >= done + 1) ? delta : 0)
 //
-// A shared allocation (struct ledger_share) has its own account, which a slot changes in the same way. The slot's
-// intent says which account it means. A charge that passes from a slot to a shared allocation does not change the
+// A shared allocation (struct ledger_share) has an account of its own, which a slot changes in the same way. The slot's
+// intent says which account is meant. A charge that passes from a slot to a shared allocation does not change the
 // header's account. So
 //   charged = sum over the slots + sum over the shared allocations without an owner.
 #pragma once
@@ -18,76 +18,77 @@
 #include "pager/page.h"
 #include "turn/page.h"
 
-// Value of `image` while the daemon refunds the charges of the program before exec.
+// Value of `image` while the daemon refunds the charges of the program that the process ran before exec.
 #define LEDGER_IMAGE_REAPED ((ledger_word)1)
 
 enum { LEDGER_VERSION = 7, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
 #define LEDGER_MAGIC 0x524744454c544756u // "VGTLEDGR"
 
-// How often the daemon tries: tenants that write to the ledger all the time must not block it.
+// How often the daemon tries again: a tenant that writes to the ledger all the time must not block the daemon.
 enum { LEDGER_TRIES = 1000, LEDGER_ATTEMPTS = 10000 };
 
 typedef unsigned __int128 ledger_word;
 
-// LEDGER_HOST: a program that uses the vGPU and other memory, too (vg_ledger_set_host).
+// LEDGER_HOST: a program that also uses device memory outside the vGPU (vg_ledger_set_host).
 enum ledger_role { LEDGER_TENANT, LEDGER_GUEST, LEDGER_HOST };
 
 struct ledger_slot {
-	_Alignas(256) ledger_word owner; // start time << 64 | namespace << 32 | pid; 0: free
-	ledger_word image; // program << 64 | random: differs for each program that a process runs (exec)
-	uint64_t generation;		 // grows when the slot is freed
-	uint64_t intent_sequence;	 // pending when it is done + 1
+	_Alignas(256) ledger_word owner; // start time << 64 | pid namespace << 32 | pid; 0: free
+	ledger_word image; // program << 64 | random number; exec changes both
+	uint64_t generation;		 // incremented when the slot is freed
+	uint64_t intent_sequence;	 // done + 1: an operation is pending
 	int64_t intent_delta;
 	uint64_t done;
 	uint64_t used[2]; // [done & 1] is valid; an operation needs only the first two cache lines
-	uint64_t apart;	  // the part of `used` whose kinds are not declared
-	uint64_t peak;	     // highest declared bytes since the daemon cleared it
+	uint64_t apart;	  // the part of `used` in kinds that are not declared
+	uint64_t peak;	     // highest declared bytes since the daemon cleared this
 	uint64_t undeclared; // written by the daemon
-	uint64_t applied;    // highest sequence known to be applied; written by others
-	uint64_t exported, adrift; // vg_ledger_set_exported
+	uint64_t applied;    // highest sequence known to be applied; others write it
+	uint64_t exported, adrift; // as in vg_ledger_set_exported()
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t entered_ns;
 	uint64_t outer_start_time;
 	uint32_t outer_pid;
-	uint16_t intent_share; // account of the intent: index + 1 of a shared allocation; 0: the header
+	uint16_t intent_share; // whose account the intent changes: index + 1 of a shared allocation; 0: the header's
 	uint8_t pristine, role; // `role`: enum ledger_role
 	char command[VG_LEDGER_COMMAND];
 };
 
 struct ledger_refusal_entry {
-	_Alignas(128) uint64_t number; // from 1
-	uint64_t check;		       // checksum; wrong if the writer was interrupted
+	_Alignas(128) uint64_t number; // number of the refusal, from 1
+	uint64_t check;		       // checksum; wrong if its writer was killed
 	struct vg_ledger_refusal refusal;
 };
 
-// A shared allocation: {ledger_share_word(), tag}, and the slots that hold it besides its owner.
+// A shared allocation: its account {ledger_share_word(), tag}, and the slots of its holders besides its owner.
 struct ledger_share {
 	_Alignas(64) ledger_word account;
-	uint64_t away; // vg_ledger_share_set_away
+	uint64_t away; // as in vg_ledger_share_set_away()
 	uint64_t holders[VG_LEDGER_SLOTS / 64];
 };
 
-// A hash table of names: {key, number of a shared allocation} in one word. An entry is free if its number is not valid.
+// A hash table of names. An entry is one word: {key, number of a shared allocation}. An entry with an invalid number is
+// free.
 enum { LEDGER_NAMES = 8192, LEDGER_NAME_TRIES = 64 };
 
 struct ledger_header {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t size; // of the file
+	uint32_t size; // size of the file in bytes
 	char name[VG_LEDGER_NAME];
 	uint8_t uuid[16];
 	uint32_t flags;
 	uint32_t share_percent;
 	uint64_t context_overhead;
-	uint64_t limits[2];	 // [limit generation & 1] is in force
-	uint64_t admin_sequence; // of limit changes
+	uint64_t limits[2];	 // the element [limit generation & 1] is in force
+	uint64_t admin_sequence; // sequence of limit changes
 	uint64_t swap, fixed;
 	uint64_t enters;
-	uint64_t refusals;	// since creation
+	uint64_t refusals;	// number of refusals since creation
 	uint32_t slots_touched; // slots from this index on were never used
 	uint32_t shares_touched;
 	_Alignas(64) ledger_word account;
-	uint64_t ceiling; // vg_ledger_set_ceiling
+	uint64_t ceiling; // as in vg_ledger_ceiling()
 };
 
 struct ledger_file {
@@ -96,11 +97,11 @@ struct ledger_file {
 	_Alignas(LEDGER_HEADER_SIZE) struct ledger_slot slots[VG_LEDGER_SLOTS];
 	_Alignas(LEDGER_HEADER_SIZE) struct ledger_share shares[VG_LEDGER_SHARES];
 	_Alignas(LEDGER_HEADER_SIZE) ledger_word names[LEDGER_NAMES];
-	_Alignas(LEDGER_HEADER_SIZE) uint64_t processes[VG_LEDGER_SLOTS]; // by slot: vg_ledger_tenant.process
+	_Alignas(LEDGER_HEADER_SIZE) uint64_t processes[VG_LEDGER_SLOTS]; // by slot: as in vg_ledger_tenant.process
 	_Alignas(LEDGER_HEADER_SIZE) struct turn_page turn;
-	struct turn_slot turns[VG_LEDGER_SLOTS]; // by slot
+	struct turn_slot turns[VG_LEDGER_SLOTS]; // indexed by slot
 	_Alignas(LEDGER_HEADER_SIZE) struct pager_page pager;
-	struct pager_slot pagers[VG_LEDGER_SLOTS]; // by slot
+	struct pager_slot pagers[VG_LEDGER_SLOTS]; // indexed by slot
 };
 _Static_assert(sizeof(struct ledger_slot) == 256, "a slot is 256 bytes");
 _Static_assert(sizeof(struct ledger_refusal_entry) == 128, "a refusal is 128 bytes");
@@ -109,7 +110,7 @@ struct ledger_account {
 	uint64_t charged, tag;
 };
 
-// The account of a shared allocation: {live:1, generation:20, owner's slot + 1:11, pages of 4 KiB:32}.
+// Packs the account of a shared allocation: {live:1, generation:20, owner's slot + 1:11, pages of 4 KiB:32}.
 enum { LEDGER_PAGE_SHIFT = 12, LEDGER_GENERATIONS = 1 << 20 };
 #define LEDGER_SHARE_LIVE (1ull << 63)
 static inline uint64_t ledger_share_word(uint32_t generation, unsigned int owner_number, uint64_t bytes)
@@ -138,10 +139,10 @@ static inline bool ledger_share_is_orphan(uint64_t word)
 	return (word & LEDGER_SHARE_LIVE) && ledger_share_owner(word) == 0;
 }
 
-// The tag's parts.
+// The parts of a tag.
 static inline unsigned int ledger_tag_slot(uint64_t tag)
 {
-	return (unsigned int)(tag >> 53); // slot + 1; 0: no slot (creation, a new limit)
+	return (unsigned int)(tag >> 53); // slot + 1; 0: no slot made this operation (creation, a new limit)
 }
 static inline uint64_t ledger_tag_sequence(uint64_t tag)
 {
@@ -159,7 +160,7 @@ static inline uint64_t ledger_tag(unsigned int slot_number, uint64_t sequence, u
 #define LEDGER_LOAD(p) __atomic_load_n(&(p), __ATOMIC_ACQUIRE)
 #define LEDGER_STORE(p, value) __atomic_store_n(&(p), value, __ATOMIC_RELEASE)
 
-// The header counts how many entries of a table were ever used. Raises such a count so that it covers entry `index`.
+// Raises the header's count of table entries that were ever used, so that the count covers entry `index`.
 static inline void ledger_touch(uint32_t *count, unsigned int index)
 {
 	uint32_t seen = LEDGER_LOAD(*count);
@@ -168,7 +169,8 @@ static inline void ledger_touch(uint32_t *count, unsigned int index)
 	       !__atomic_compare_exchange_n(count, &seen, index + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		;
 }
-// Returns such a count, bounded by the size of the table: a tenant may have written anything there.
+// Returns the header's count of entries ever used, bounded by the table's size, because a tenant may have written any
+// value.
 static inline unsigned int ledger_touched(const uint32_t *count, unsigned int table_size)
 {
 	uint32_t touched = LEDGER_LOAD(*count);
@@ -181,8 +183,8 @@ static inline unsigned int ledger_slots_touched(const struct ledger_file *file)
 	return ledger_touched(&file->header.slots_touched, VG_LEDGER_SLOTS);
 }
 
-// Compares and swaps with cmpxchg16b. It is not the builtin, which the thread sanitizer replaces by a lock of the
-// process. Stores the value that was there in *expected.
+// Compares and swaps with cmpxchg16b. The compiler's builtin is not used, because the thread sanitizer replaces it by a
+// lock within the process. Stores the previous value in *expected.
 static inline bool ledger_word_swap(ledger_word *word, ledger_word *expected, ledger_word desired)
 {
 	uint64_t low = (uint64_t)*expected, high = (uint64_t)(*expected >> 64);
@@ -209,8 +211,8 @@ static inline void ledger_word_write(ledger_word *word, ledger_word value)
 	while (!ledger_word_swap(word, &before, value))
 		;
 }
-// Reads both halves without a locked instruction. The tag changes with every operation, so `charged` is valid if the
-// tag is the same before and after it.
+// Reads both halves of an account without a locked instruction. The tag changes with every operation. So `charged` is
+// valid if the tag is the same before and after reading it.
 static inline struct ledger_account ledger_account_read(const ledger_word *word)
 {
 	const uint64_t *half = (const uint64_t *)word;
@@ -222,29 +224,29 @@ static inline struct ledger_account ledger_account_read(const ledger_word *word)
 		account.tag = again;
 		account.charged = LEDGER_LOAD(half[0]);
 		again = LEDGER_LOAD(half[1]);
-	} while (again != account.tag && ++tries < LEDGER_TRIES); // then a tenant overwrites it all the time
+	} while (again != account.tag && ++tries < LEDGER_TRIES); // a tenant overwrites it all the time
 	return account;
 }
 
 bool ledger_account_swap(ledger_word *account, struct ledger_account from, struct ledger_account to);
-// Notes in the slot of a tag that its operation was applied. Call it before the tag is replaced.
+// Notes, in the slot that a tag names, that the tag's operation was applied. Call it before the tag is replaced.
 void ledger_note_applied(struct ledger_file *file, uint64_t tag);
 
-// Adds `delta` to the account for slot `index`. The caller is the slot's only writer. Returns 0, VG_LEDGER_REFUSED, or
-// -EAGAIN after `attempts` (0: no bound).
+// Adds `delta` to the header's account for slot `index`, whose only writer is the caller. Returns 0, VG_LEDGER_REFUSED,
+// or -EAGAIN after `attempts` (0: tries without end).
 int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_ledger_kind kind, int64_t delta,
 		   unsigned long attempts);
-// For a slot whose writer has ended, and which the caller owns: completes its last operation, leaves its shared
+// Empties a slot that the caller owns and whose writer has ended: completes the last operation, leaves the shared
 // allocations, and refunds all charges except `keep` (NULL: none).
 int ledger_slot_refund(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
 		       unsigned long attempts, uint64_t *ret_refunded);
-// share.c: leaves all shared allocations except those to keep. Returns 0 or -EAGAIN.
+// Leaves all shared allocations of a slot except those in `keep`. Returns 0 or -EAGAIN. In share.c.
 int ledger_shares_leave(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
 			unsigned long attempts);
 // Clears and frees a slot that has no charge and no pending operation.
 void ledger_slot_free(struct ledger_file *file, unsigned int index);
-// Returns whether memory of a kind is declared. NVML does not count managed memory for a process, and undeclared memory
-// is measured.
+// Returns whether memory of a kind is declared: NVML counts it for the process, and a call announced it. Managed and
+// undeclared memory is not.
 static inline bool ledger_kind_is_declared(enum vg_ledger_kind kind)
 {
 	return kind != VG_LEDGER_MANAGED && kind != VG_LEDGER_UNDECLARED;
@@ -255,20 +257,20 @@ static inline uint64_t ledger_slot_declared(const struct ledger_slot *slot, uint
 
 	return used > apart ? used - apart : 0;
 }
-// Returns what is charged to a slot. If its writer is active, the value may be out of date.
+// Returns what is charged to a slot. While its writer is active, the value may be out of date.
 uint64_t ledger_slot_used(const struct ledger_slot *slot);
 
-// Replaces only the tag. Returns false if the account has changed meanwhile.
+// Replaces the tag of the header's account. Returns false if the account has changed meanwhile.
 bool ledger_replace_tag(struct ledger_file *file, struct ledger_account now, uint64_t tag);
 
-// Locks the slot of this process until ledger_slot_unlock(). Returns 0, or VG_LEDGER_FULL without a lock if it has
-// none.
+// Locks the slot of this process until ledger_slot_unlock(). Returns 0, or VG_LEDGER_FULL without a lock if the process
+// has no slot.
 int ledger_slot_lock(const struct vg_ledger *ledger, unsigned int *ret_index);
 void ledger_slot_unlock(const struct vg_ledger *ledger);
-// Forgets the locked slot, which belongs to another process from now on.
+// Forgets the locked slot, because another process owns it from now on.
 void ledger_forget_slot(struct vg_ledger *ledger);
-// Finds the slot of a guest, and completes its last operation. Without a slot, claims one for `program`, or returns
-// VG_LEDGER_GONE if that is NULL.
+// Finds the slot of a guest, and completes the guest's last operation. If the guest has no slot, claims one for
+// `program`; if `program` is NULL, returns VG_LEDGER_GONE.
 int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *process, const uint64_t *program,
 		      unsigned int *ret_index);
 // Completes or drops the pending operation of a slot whose writer has ended.
@@ -276,13 +278,13 @@ void ledger_slot_complete(struct ledger_file *file, unsigned int index);
 
 struct ledger_file *ledger_file_of(const struct vg_ledger *ledger);
 ledger_word ledger_owner_word(const struct vg_ledger_owner *owner);
-// Makes the object for a mapped file. `fd` is the file, which the caller closes; -1: there is no file.
+// Creates the object for a mapped file. `fd` is the file, which the caller closes; -1: there is no file.
 int ledger_wrap(struct ledger_file *file, int fd, struct vg_ledger **ret_ledger);
-// Returns whether this is a valid header of this version.
+// Returns whether the header is valid and of this version.
 bool ledger_header_is_valid(const struct ledger_header *header);
 void ledger_file_unmap(struct ledger_file *file);
 
-// A hook for tests, which kill the process at every step.
+// A hook with which tests kill the process at every step of an operation.
 #ifdef LEDGER_STEPS
 void ledger_step(const char *where);
 #else

@@ -17,8 +17,8 @@
 struct vg_ledger {
 	struct ledger_file *file;
 	struct ledger_process *process;
-	struct ledger_slot *likely; // the slot of this process, or of its parent after a fork: for prefetching only
-	dev_t device;		    // of the file, as `inode`; 0: no file
+	struct ledger_slot *likely; // for prefetching only: the slot of this process, or of its parent after a fork
+	dev_t device;		    // device and inode of the file; 0: no file
 	ino_t inode;
 };
 
@@ -100,9 +100,9 @@ uint64_t vg_ledger_program_of(pid_t pid)
 	return length > 0 ? vg_hash(bytes, (size_t)length) : 0;
 }
 
-// Identifies the program that this process runs. The kernel gives each program that it starts different random bytes
-// (AT_RANDOM) and addresses (auxv), and a forked child keeps them. The bytes are hashed, since they also seed the stack
-// protector. The daemon can read only the addresses.
+// Identifies the program that this process runs. The kernel gives each program at its start new random bytes
+// (AT_RANDOM) and addresses (auxv), and a forked child keeps them. The random bytes also seed the stack protector, so
+// only their hash is used. The daemon can read only the addresses.
 static ledger_word read_own_image(void)
 {
 	const void *bytes = (const void *)getauxval(AT_RANDOM);
@@ -115,7 +115,7 @@ ledger_word ledger_owner_word(const struct vg_ledger_owner *owner)
 	return (ledger_word)owner->start_time << 64 | (ledger_word)owner->pid_namespace << 32 | owner->pid;
 }
 
-// Compares pid, namespace and start time (vg_start_time_same).
+// Compares two owners: their pids, pid namespaces and start times (vg_start_time_same).
 static bool is_same_owner(ledger_word left, ledger_word right)
 {
 	return (uint64_t)left == (uint64_t)right && vg_start_time_same((uint64_t)(left >> 64), (uint64_t)(right >> 64));
@@ -137,7 +137,8 @@ static void fill_slot(struct ledger_slot *slot)
 	}
 }
 
-// Takes over a slot of this process that its program before exec left behind, and refunds its charges.
+// Takes over a slot that an earlier program of this process, before exec, left behind. Refunds the charges of that
+// program.
 static int take_over_slot(struct ledger_file *file, ledger_word self, ledger_word image, unsigned int *ret_index)
 {
 	for (unsigned int i = 0; i < ledger_slots_touched(file); i++) {
@@ -147,7 +148,8 @@ static int take_over_slot(struct ledger_file *file, ledger_word self, ledger_wor
 		if (LEDGER_LOAD(*(uint64_t *)&slot->owner) != (uint64_t)self ||
 		    !is_same_owner(ledger_word_read(&slot->owner), self))
 			continue;
-		// Exported descriptors may have survived exec. The daemon finds them and refunds the rest.
+		// Descriptors that the earlier program exported may still be open. The daemon checks that, and refunds
+		// the rest.
 		if (LEDGER_LOAD(slot->exported))
 			continue;
 		ledger_word old = ledger_word_read(&slot->image);
@@ -170,7 +172,8 @@ static int claim_slot(struct ledger_file *file, ledger_word self, ledger_word im
 	for (unsigned int i = 0; i < VG_LEDGER_SLOTS; i++) {
 		struct ledger_slot *slot = &file->slots[i];
 
-		// First: the daemon must find the slot if this process is killed after it claimed it.
+		// The count is raised first, so that the daemon finds the slot if this process is killed after claiming
+		// it.
 		ledger_touch(&file->header.slots_touched, i);
 		if (LEDGER_LOAD(*(uint64_t *)&slot->owner) != 0)
 			continue;
@@ -246,7 +249,7 @@ int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *pr
 		struct ledger_slot *slot = &file->slots[i];
 		if (LEDGER_LOAD(slot->role) != LEDGER_GUEST || !is_same_owner(ledger_word_read(&slot->owner), self))
 			continue;
-		ledger_slot_complete(file, i); // an earlier daemon may have been killed within an operation
+		ledger_slot_complete(file, i); // a daemon may have been killed within an operation on it
 		*ret_index = i;
 		return 0;
 	}
@@ -310,9 +313,9 @@ VG_HOT void vg_ledger_refund(struct vg_ledger *ledger, enum vg_ledger_kind kind,
 {
 	vg_lock_take(&ledger->process->lock);
 	unsigned int number = ledger->process->slot_number;
-	if (number != LEDGER_NO_SLOT) { // a forked child has charged nothing
+	if (number != LEDGER_NO_SLOT) { // not of a forked child, which has charged nothing
 		struct ledger_slot *slot = &ledger->file->slots[number - 1];
-		uint64_t most = slot->by_kind[kind]; // other tenants may have written any value
+		uint64_t most = slot->by_kind[kind]; // any value may stand there: other tenants can write it
 
 		most = most < INT64_MAX ? most : INT64_MAX;
 		if (bytes > most)
@@ -393,7 +396,7 @@ VG_HOT uint64_t vg_ledger_clock_ns(const struct vg_ledger *ledger)
 	return vg_clock_monotonic_ns() - (uint64_t)__atomic_load_n(&ledger->process->clock_ahead, __ATOMIC_RELAXED);
 }
 
-// Returns the index of this process's slot; VG_LEDGER_SLOTS or more: it has none.
+// Returns the index of this process's slot; VG_LEDGER_SLOTS or more: the process has no slot.
 static inline uint32_t own_index(const struct vg_ledger *ledger)
 {
 	return __atomic_load_n(&ledger->process->slot_number, __ATOMIC_RELAXED) - 1;
@@ -429,7 +432,7 @@ VG_HOT void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, 
 	uint64_t limit;
 	int tries = 0;
 
-	do { // until limit and account have the same generation
+	do { // until the limit and the account are of one generation
 		account = again;
 		limit = LEDGER_LOAD(ledger->file->header.limits[ledger_tag_limit(account.tag) & 1]);
 		again = ledger_account_read(&ledger->file->header.account);

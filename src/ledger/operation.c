@@ -11,7 +11,7 @@ VG_HOT bool ledger_account_swap(ledger_word *account, struct ledger_account from
 	return ledger_word_swap(account, &expected, (ledger_word)to.tag << 64 | to.charged);
 }
 
-// May run late, when the slot has begun its next operation: an applied operation stays applied.
+// May be called late, when the slot has begun its next operation, since an applied operation stays applied.
 VG_HOT void ledger_note_applied(struct ledger_file *file, uint64_t tag)
 {
 	unsigned int number = ledger_tag_slot(tag);
@@ -32,7 +32,8 @@ bool ledger_replace_tag(struct ledger_file *file, struct ledger_account now, uin
 				   (struct ledger_account){.charged = now.charged, .tag = tag});
 }
 
-// Call it before the swap: its barrier makes the new peak visible before the change.
+// Raises the slot's peak. Call it before the account is swapped: the swap's barrier makes the peak visible before the
+// charge.
 static void raise_peak(struct ledger_slot *slot, enum vg_ledger_kind kind, uint64_t used, int64_t delta)
 {
 	if (delta <= 0 || !ledger_kind_is_declared(kind))
@@ -61,7 +62,8 @@ VG_HOT int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_
 		ledger_step("read");
 		ledger_note_applied(file, now.tag);
 		ledger_step("helped");
-		// The tag has the generation of the limit: if the limit has changed meanwhile, the swap fails.
+		// The tag contains the generation of the limit. If the limit has changed since it was read, the swap
+		// fails.
 		if (delta > 0 && (now.charged > limit || (uint64_t)delta > limit - now.charged)) {
 			LEDGER_STORE(slot->intent_sequence, 0);
 			ledger_step("refused");
@@ -98,11 +100,12 @@ uint64_t ledger_slot_used(const struct ledger_slot *slot)
 		done = again;
 		used = LEDGER_LOAD(slot->used[done & 1]);
 		again = LEDGER_LOAD(slot->done);
-	} while (again != done && ++tries < LEDGER_TRIES); // bounded: a tenant may write all the time
+	} while (again != done && ++tries < LEDGER_TRIES); // bounded, because a tenant may write all the time
 	return used;
 }
 
-// Reads the tag before `applied`: if the tag is replaced between the two reads, `applied` has been raised.
+// Reads the tag before `applied`. If another operation replaces the tag between the two reads, it has raised `applied`
+// first.
 static bool is_applied(struct ledger_file *file, const struct ledger_slot *slot, unsigned int index, uint64_t sequence)
 {
 	unsigned int share = LEDGER_LOAD(slot->intent_share);
@@ -129,7 +132,7 @@ void ledger_slot_complete(struct ledger_file *file, unsigned int index)
 		}
 		ledger_step("decided");
 	}
-	LEDGER_STORE(slot->intent_share, 0); // the next operations change the header's account
+	LEDGER_STORE(slot->intent_share, 0); // the next operation changes the header's account
 }
 
 int ledger_slot_refund(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
@@ -143,7 +146,7 @@ int ledger_slot_refund(struct ledger_file *file, unsigned int index, const struc
 		return r;
 	uint64_t used = ledger_slot_used(slot), kept = keep ? keep->bytes : 0;
 	uint64_t charged = ledger_account_read(&file->header.account).charged;
-	// A slot cannot have more than is charged in total, unless a tenant overwrote the value.
+	// A slot cannot have a larger charge than the header's total, unless a tenant overwrote the value.
 	if (used > charged || used > INT64_MAX) {
 		used = charged < INT64_MAX ? charged : INT64_MAX;
 		LEDGER_STORE(slot->used[LEDGER_LOAD(slot->done) & 1], used);

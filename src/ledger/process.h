@@ -1,16 +1,16 @@
-// The private state of a process for one ledger: the number of its slot, and a lock between its threads, which is held
-// for one operation and never during a driver call. This room only.
+// The private state of a process for one ledger: the number of its slot, and a lock between its threads. The lock is
+// held for one operation, and never during a driver call. Only files of src/ledger include this header.
 #pragma once
 #include "base/lock.h"
 #include "ledger/ledger.h"
 
-// In a page that the kernel clears in a forked child. So in the child the lock is free, even if a thread of the parent
-// held it, and no slot is claimed.
+// This structure lies in a page that the kernel clears in a forked child. So in the child the lock is free, even if a
+// thread of the parent held it, and the child has no slot.
 struct ledger_process {
 	struct vg_lock lock;
-	uint32_t slot_number; // slot + 1; 0: none
+	uint32_t slot_number; // slot + 1; 0: the process has no slot
 	uint32_t restores;    // how many times the process was restored
-	int64_t clock_ahead;  // vg_clock_offset() of the process, "monotonic"
+	int64_t clock_ahead;  // vg_clock_offset() of this process for "monotonic"
 };
 
 int ledger_process_create(struct ledger_process **ret_process);

@@ -1,5 +1,5 @@
-// The ring of refusals. Any tenant writes to it at any time, so an entry is valid only if it has the number that
-// belongs at its index, and the right checksum.
+// The ring buffer of refusals. Any tenant writes to it at any time. So an entry is valid only if its number belongs to
+// its index, and its checksum is right.
 #include "base/clock.h"
 #include "base/hash.h"
 #include "ledger/layout.h"
@@ -43,7 +43,7 @@ size_t vg_ledger_refusals(const struct vg_ledger *ledger, struct vg_ledger_refus
 	uint64_t kept = last < VG_LEDGER_REFUSALS ? last : VG_LEDGER_REFUSALS;
 	size_t count = 0;
 
-	// Counts down, since a tenant may have written any value to `last`, even the largest.
+	// Counts down a loop variable, since a tenant may have written any value to `last`, even the largest.
 	for (; kept > 0; kept--) {
 		uint64_t number = last - kept + 1;
 		const struct ledger_refusal_entry *entry = &file->refusals[number % VG_LEDGER_REFUSALS];

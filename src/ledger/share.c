@@ -41,8 +41,8 @@ static void set_holder(struct ledger_share *share, unsigned int index, bool hold
 	ledger_step("holder");
 }
 
-// Changes the account of a shared allocation from `from` to `word`, and adds `delta` (of `kind`) to the charge of slot
-// `index`, as one operation of that slot. Returns false if the account is not `from` any more: nothing has changed.
+// Changes the account of a shared allocation from `from` to `word`. Also adds `delta` to the charge of slot `index` in
+// `kind`. Both are one operation of that slot. Returns false, without a change, if the account is not `from` any more.
 static bool change_account(struct ledger_file *file, unsigned int index, struct ledger_share *share,
 			   struct ledger_account from, uint64_t word, enum vg_ledger_kind kind, int64_t delta)
 {
@@ -71,8 +71,8 @@ static bool change_account(struct ledger_file *file, unsigned int index, struct 
 	return true;
 }
 
-// Refunds a shared allocation without owner and holders: passes its charge to the slot, which refunds it. A process
-// that was killed while it left may have left such an allocation behind.
+// Refunds a shared allocation that has neither owner nor holders: passes its charge to the slot, which refunds it. A
+// process that is killed while it leaves can leave such an allocation behind.
 static int refund_orphan(struct ledger_file *file, unsigned int index, struct ledger_share *share,
 			 unsigned long attempts)
 {
@@ -91,8 +91,8 @@ static int refund_orphan(struct ledger_file *file, unsigned int index, struct le
 	return -EAGAIN;
 }
 
-// Ends the ownership. If others hold the memory, the charge passes to the shared allocation. Otherwise that is freed,
-// and the owner keeps the charge.
+// Ends this slot's ownership. If other processes hold the memory, the charge passes to the shared allocation. Otherwise
+// the shared allocation is freed, and the owner's slot keeps the charge.
 static int leave_as_owner(struct ledger_file *file, unsigned int index, struct ledger_share *share,
 			  enum vg_ledger_kind kind, uint64_t most, unsigned long attempts, uint64_t *ret_passed)
 {
@@ -111,7 +111,8 @@ static int leave_as_owner(struct ledger_file *file, unsigned int index, struct l
 		if (!change_account(file, index, share, now, word, kind, -(int64_t)passed))
 			continue;
 		*ret_passed = passed;
-		// The last holder may have left after has_holder(): it did not refund, since there was an owner.
+		// The last holder may have left after has_holder(). That holder refunded nothing, since there was an
+		// owner.
 		return refund_orphan(file, index, share, attempts);
 	}
 	return -EAGAIN;
@@ -168,7 +169,7 @@ static int make_share(struct ledger_file *file, unsigned int index, uint64_t byt
 		struct ledger_account now = ledger_account_read(&share->account);
 		uint64_t word = ledger_share_word(ledger_share_generation(now.charged) + 1, index + 1, bytes);
 
-		ledger_touch(&file->header.shares_touched, i); // first: a reaper must find the entry
+		ledger_touch(&file->header.shares_touched, i); // first, so that a reaper finds the entry
 		if ((now.charged & LEDGER_SHARE_LIVE) || has_holder(share) ||
 		    !change_account(file, index, share, now, word, VG_LEDGER_DEVICE, 0))
 			continue;
@@ -179,7 +180,7 @@ static int make_share(struct ledger_file *file, unsigned int index, uint64_t byt
 	return VG_LEDGER_FULL;
 }
 
-// Returns NULL if there is no shared allocation with this number (any more).
+// Finds a shared allocation. Returns NULL if no shared allocation has this number (any more).
 static struct ledger_share *find_share(struct ledger_file *file, uint32_t number, uint64_t *ret_word)
 {
 	unsigned int index = (number & ((1 << VG_LEDGER_SHARE_BITS) - 1)) - 1;
@@ -205,7 +206,7 @@ int vg_ledger_share_make(struct vg_ledger *ledger, uint64_t bytes, uint32_t *ret
 	return r;
 }
 
-// Finds the number for a name in the hash table; 0: not found. Entries with an invalid number are free.
+// Returns the number for a name in the hash table; 0: not found. Entries with an invalid number are free.
 static uint32_t find_named(struct ledger_file *file, uint64_t key)
 {
 	uint64_t word;
@@ -234,7 +235,7 @@ static bool is_name_free(struct ledger_file *file, ledger_word name)
 	return !find_share(file, (uint32_t)(name >> 64), &word);
 }
 
-// Two processes that add the same name try the same entries in the same order, so only one of them succeeds.
+// Two processes that add the same name try the same entries in the same order. So only one of them succeeds.
 static int add_name(struct ledger_file *file, uint32_t number, uint64_t key, bool instead)
 {
 	ledger_word wanted = (ledger_word)number << 64 | key;
@@ -266,8 +267,8 @@ int vg_ledger_share_name(struct vg_ledger *ledger, uint32_t share, uint64_t key,
 	return add_name(file, share, key, instead);
 }
 
-// Changes the tag of the account, although its value stays the same, so that an owner that leaves checks the holders
-// again.
+// Makes a slot a holder. Replaces the account's tag, although its value stays the same: an owner that is about to leave
+// then fails to swap the account, and checks again whether there are holders.
 static int join_share(struct ledger_file *file, unsigned int index, uint32_t number, unsigned long attempts,
 		uint64_t *ret_bytes)
 {
