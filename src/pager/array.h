@@ -1,11 +1,11 @@
-// Arrays of pointers that grow. The caller holds the lock of the array.
+// Arrays of pointers that grow. The caller holds the lock that protects the array.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-// Makes room for one more pointer behind `used`, in an array that `array` points to. Returns false if there is no
-// memory.
+// Makes room for one more pointer after `used` pointers. `array` points to the array, which may move. Returns false if
+// no memory is left.
 static inline bool pager_array_reserve(void *array, size_t used, size_t *capacity)
 {
 	size_t more = *capacity ? *capacity * 2 : 64;

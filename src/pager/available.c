@@ -39,8 +39,8 @@ static bool read_number(const char *directory, const char *name, uint64_t *ret_n
 
 // File names of one version of control groups.
 struct names {
-	const char *prefix; // of the group's line in /proc/PID/cgroup
-	const char *below;  // directory of the groups, below the root
+	const char *prefix; // start of the group's line in /proc/PID/cgroup
+	const char *below;  // directory of the groups, relative to the mount point
 	const char *most[2], *used, *droppable;
 };
 static const struct names versions[] = {
@@ -48,8 +48,8 @@ static const struct names versions[] = {
 	{":memory:/", "/memory", {"memory.limit_in_bytes"}, "memory.usage_in_bytes", "\ntotal_inactive_file "},
 };
 
-// Returns the page cache of files that were not used lately. It counts as used memory, but the kernel drops it before
-// it refuses memory.
+// Returns the bytes of the page cache that were not used lately. They count as used memory of the group, but the kernel
+// drops them before it refuses memory.
 static uint64_t read_droppable(const char *directory, const struct names *names)
 {
 	char path[2 * TEXT + 64], text[4 * TEXT];
@@ -59,7 +59,7 @@ static uint64_t read_droppable(const char *directory, const struct names *names)
 	return line ? strtoull(line + strlen(names->droppable), NULL, 10) : 0;
 }
 
-// Returns the bytes that are left below the limit of one group.
+// Returns the bytes that one control group can still use below its limit.
 static uint64_t directory_available(const char *directory, const struct names *names)
 {
 	uint64_t most = UINT64_MAX, number, used;
@@ -83,7 +83,7 @@ static uint64_t version_available(const char *root, const char *groups, const st
 		return available;
 	snprintf(group, sizeof group, "%s", line + strlen(names->prefix) - 1);
 	group[strcspn(group, "\n")] = '\0';
-	for (char *end = group + strlen(group); end; end = strrchr(group, '/')) { // the group, then its parents
+	for (char *end = group + strlen(group); end; end = strrchr(group, '/')) { // the group, then each parent
 		*end = '\0';
 		snprintf(directory, sizeof directory, "%s%s%s", root, names->below, group);
 		available = smaller(available, directory_available(directory, names));

@@ -14,19 +14,20 @@ static struct {
 	CUmodule module;
 	CUfunction function;
 	CUdeviceptr addresses, digests;
-	// The context in which loading failed, and the error. It is not tried again there, to keep moves short.
+	// The context in which loading the module failed, and the error. Loading is not tried again there, to keep
+	// moves short.
 	CUcontext refused_in;
 	CUresult refusal;
 } code;
 
-// The blocks that the next launch hashes.
+// The blocks that the next launch of the hash kernel will hash.
 static CUstream stream;
 static size_t count;
 static CUdeviceptr addresses[BLOCKS_MOST];
 static struct hash_node digests[BLOCKS_MOST];
 static struct {
 	struct pager_room *room;
-	size_t index; // of the block in the room
+	size_t index; // index of the block in its room
 } owners[BLOCKS_MOST];
 
 static uint64_t least = UINT64_MAX;
@@ -72,7 +73,7 @@ static CUresult load_code(CUcontext context)
 		return CUDA_SUCCESS;
 	if (code.refused_in == context)
 		return code.refusal;
-	if (code.context) // The current context changed, and the old one still exists.
+	if (code.context) // the current context changed, and the old one still exists
 		pager_driver.cuModuleUnload(code.module);
 	code.context = NULL;
 	result = load_module();
@@ -100,7 +101,7 @@ CUresult pager_blocks_begin(uint64_t bytes, CUstream on)
 	return bytes < least ? CUDA_ERROR_NOT_READY : load_code(pager_current_context());
 }
 
-// Computes BLAKE3's keyed hash with a key of zeroes.
+// Computes BLAKE3's keyed hash with an all-zero key.
 static CUresult hash_blocks(void)
 {
 	struct hash_parameters parameters = {.one = 1};
@@ -117,7 +118,7 @@ static CUresult hash_blocks(void)
 	return result == CUDA_SUCCESS ? finished : result;
 }
 
-// Compares the digest of a block with that of its copy in the host, and stores it.
+// Compares the digest of a block with the digest of its copy in the host, and stores the new digest.
 static void compare_digest(struct pager_room *room, size_t index, const struct hash_node *digest)
 {
 	if (room->is_copy && memcmp(&room->digests[index], digest, sizeof *digest) == 0)
@@ -136,7 +137,7 @@ static CUresult flush_blocks(void)
 			compare_digest(room, owners[i].index, &digests[i]);
 		room->is_hashed = result == CUDA_SUCCESS;
 	}
-	for (size_t i = 0; i < count; i++) // after all blocks of the room were compared
+	for (size_t i = 0; i < count; i++) // after the last block of each room was compared
 		owners[i].room->is_copy &= owners[i].room->changed == 0;
 	count = 0;
 	return result;

@@ -4,7 +4,7 @@
 #include "pager/host.h"
 #include "pager/room.h"
 
-// Called before the first copy and not earlier, since a process without memory may have no context.
+// Creates the stream before the first copy, and no earlier, since a process without memory may have no context.
 CUresult pager_copies_start(struct pager_copies *copies)
 {
 	CUresult result;
@@ -60,7 +60,7 @@ CUresult pager_copies_create(struct pager_copies *copies, CUresult (*create)(voi
 	return result;
 }
 
-// Begins to copy bytes `at` to `end`, in parts where the room extends over several pieces of host memory.
+// Begins to copy the bytes from `at` to `end`, in parts if the room extends over several pieces of host memory.
 static CUresult begin_range(const struct pager_copies *copies, const struct pager_copy *copy, size_t at, size_t end)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -116,7 +116,7 @@ CUresult pager_copies_add(struct pager_copies *copies, const struct pager_copy *
 		return CUDA_SUCCESS;
 	}
 	copies->failure = copies->failure == CUDA_SUCCESS ? result : copies->failure;
-	pager_driver.cuStreamSynchronize(copies->stream); // without an event, only this shows that its parts have ended
+	pager_driver.cuStreamSynchronize(copies->stream); // without an event, only this shows that the parts have ended
 	return result;
 }
 

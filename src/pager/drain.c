@@ -14,7 +14,7 @@ long pager_longer(long pause_ns, long most_ns)
 	return pause_ns < most_ns / 2 ? pause_ns * 2 : most_ns;
 }
 
-// Waits for the work of all streams of the context, which the event covers.
+// Waits until the GPU has reached the event, which covers the work of all streams of the context.
 static CUresult wait_for_event(CUcontext context, CUevent event, uint64_t deadline_ns)
 {
 	CUresult result = pager_driver.cuCtxRecordEvent(context, event);

@@ -1,5 +1,5 @@
-// The functions of the driver that the pager calls, without the gate. Those for modules are the interposer's, which
-// charges what a module takes from the device; the others are the driver's own.
+// The driver functions that the pager calls without passing the gate. Those for modules are the interposer's own, which
+// charge the device memory of a module; the others are the driver's.
 #pragma once
 #include "abi/cuda_abi.h"
 

@@ -18,9 +18,9 @@ __thread PAGER_TLS struct pager_mark *pager_mark;
 _Atomic uint32_t pager_gate;
 static _Atomic(struct pager_mark *) marks;
 static pthread_mutex_t count_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pager_slot *counted_in; // protected by count_lock, as the next variable
+static struct pager_slot *counted_in; // protected by count_lock, as is the next variable
 static uint32_t waiting;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // held while a mark is added or reused
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // held while a thread adds or reuses a mark
 static void (*report_waiting)(uint64_t waited_ns);
 
 enum { REPORT_FIRST_S = 5, REPORT_AGAIN_S = 60 };
@@ -50,7 +50,8 @@ void pager_gate_count_in(struct pager_slot *slot)
 	pthread_mutex_unlock(&count_lock);
 }
 
-// Adds `change` to the number of waiting threads. After a restore, a thread may end in another slot than it began in.
+// Adds `change` to the number of waiting threads. After a restore, a thread may end its wait in another slot than it
+// began in.
 static void count_waiting(int change, uint64_t waited_ns)
 {
 	pthread_mutex_lock(&count_lock);
@@ -74,7 +75,7 @@ static bool has_ended(const struct pager_mark *mark)
 	return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
 }
 
-// Returns a mark whose thread has ended; NULL: none.
+// Returns a mark whose thread has ended; NULL: there is no such mark.
 static struct pager_mark *find_unused_mark(void)
 {
 	for (struct pager_mark *mark = atomic_load(&marks); mark; mark = mark->next)
@@ -85,7 +86,7 @@ static struct pager_mark *find_unused_mark(void)
 	return NULL;
 }
 
-// Gives this thread a mark. A thread may not enter without one, so this waits until memory for it can be allocated.
+// Gives this thread a mark. A thread may not enter the gate without a mark, so this waits until one can be allocated.
 static void add_mark(void)
 {
 	struct pager_mark *mark;
@@ -141,7 +142,8 @@ void pager_gate_open(void)
 	syscall(SYS_futex, &pager_gate, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
-// Makes all threads of the process pass a memory barrier. CRIU before 4.2 loses the registration, so this repeats it.
+// Makes all threads of the process pass a memory barrier. Registers for membarrier() again if necessary, because CRIU
+// before 4.2 loses the registration.
 static bool pass_memory_barriers(void)
 {
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)

@@ -8,11 +8,11 @@
 #include "pager/memory.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects all variables below, and the counts in handles
-static struct pager_handle **handles;			 // by number
+static struct pager_handle **handles;			 // sorted by number
 static size_t count, capacity;
 static uint64_t numbers, bytes_of_all;
 
-// Returns the index of the first handle whose number is not less.
+// Returns the index of the first handle whose number is not below `number`.
 static size_t find_index(CUmemGenericAllocationHandle number)
 {
 	size_t low = 0, high = count;
@@ -58,7 +58,7 @@ static bool insert_handle(struct pager_handle *handle)
 	inserted = pager_array_reserve(&handles, count, &capacity);
 	if (inserted) {
 		handle->number = 1ull << 62 | ++numbers;
-		handles[count++] = handle; // at the end, since numbers only grow
+		handles[count++] = handle; // appended, since numbers only grow
 		bytes_of_all += handle->size;
 	}
 	pthread_mutex_unlock(&lock);
@@ -96,7 +96,7 @@ struct pager_handle *pager_handle_hold(CUmemGenericAllocationHandle number)
 	return handle;
 }
 
-// The lock is held.
+// Call it with the lock held.
 static void remove_handle(const struct pager_handle *handle)
 {
 	size_t at = find_index(handle->number);
@@ -112,7 +112,7 @@ static void give_rooms(struct pager_handle *handle)
 		pager_room_give(&handle->rooms[i], pager_chunk_bytes(handle->size, i));
 }
 
-// Releases memory without holders. If the driver fails, the last holder stays.
+// Releases memory that has no holder left. If the driver call fails, the last holder stays.
 static CUresult destroy_handle(struct pager_handle *handle)
 {
 	CUresult result = handle->real ? pager_driver.cuMemRelease(handle->real) : CUDA_SUCCESS;
@@ -180,7 +180,7 @@ void pager_handle_keep_on_device(struct pager_handle *handle)
 	pthread_mutex_lock(&lock);
 	if (pager_handle_can_leave(handle)) {
 		bytes_of_all -= handle->size;
-		give_rooms(handle); // with the lock held, because the pager counts them
+		give_rooms(handle); // with the lock held, because the pager counts rooms
 	}
 	handle->stays++;
 	pthread_mutex_unlock(&lock);
@@ -192,7 +192,7 @@ bool pager_handle_let_leave(struct pager_handle *handle)
 
 	pthread_mutex_lock(&lock);
 	can_leave = atomic_load(&handle->stays) == 1;
-	handle->stays -= atomic_load(&handle->stays) != 0; // 0: not kept, but mapped in the range meanwhile
+	handle->stays -= atomic_load(&handle->stays) != 0; // 0: mapped in the range later, so never kept
 	bytes_of_all += can_leave ? handle->size : 0;
 	pthread_mutex_unlock(&lock);
 	return can_leave;

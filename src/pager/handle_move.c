@@ -36,12 +36,12 @@ static CUresult close_window(struct pager_handle *handle)
 	return CUDA_SUCCESS;
 }
 
-// Maps the memory at addresses of the pager's own, for a copy.
+// Maps the memory at addresses that the pager reserves for a copy (the window).
 static CUresult open_window(struct pager_handle *handle)
 {
 	CUdeviceptr window;
 
-	if (handle->window) // it could not be closed
+	if (handle->window) // an earlier copy could not close the window
 		return CUDA_SUCCESS;
 	CUresult result = pager_driver.cuMemAddressReserve(&window, handle->size, 0, 0, 0);
 	if (result != CUDA_SUCCESS)
@@ -58,7 +58,7 @@ static CUresult open_window(struct pager_handle *handle)
 	return result;
 }
 
-// Finds an address for copies: where the program has all of the memory mapped and may write it, or else a window.
+// Finds an address for copies: one where the program has all of the memory mapped with write access, or else a window.
 static CUresult find_address(struct pager_handle *handle, CUdeviceptr *ret_address)
 {
 	for (const struct pager_mapping *mapping = handle->mappings; mapping; mapping = mapping->next)
@@ -142,7 +142,7 @@ static bool is_to_move_out(const struct pager_handle *handle)
 	return handle->real && !handle->is_away && pager_handle_can_leave(handle);
 }
 
-// Marks all blocks as changed, and notes the access rights of mappings.
+// Marks all blocks as changed, and notes the access rights of the mappings.
 static CUresult begin_out(struct pager_handle *handle)
 {
 	CUresult result = CUDA_SUCCESS;

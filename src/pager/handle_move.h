@@ -1,27 +1,28 @@
-// Moves the memory of handles, as a part of pager/move.h. The gate is closed and a context current. This room only.
+// Moves the memory of handles, as a part of pager/move.h. The gate is closed and a context current. Only files of
+// src/pager include this header.
 #pragma once
 #include "pager/copy.h"
 #include "pager/handle.h"
 
-// Takes rooms in the host for all memory that can leave and has none.
+// Takes rooms in the host for all memory that can leave and has no room yet.
 void pager_handles_take_host(void);
-// Gives back the rooms of handles that are on the device and have no copy. Call it after every move to the host, also
-// one that failed.
+// Gives back the rooms of handles whose memory is on the device and has no copy in the host. Call it after every move
+// to the host, even after a failed one.
 void pager_handles_give_host(void);
-// Before a move to the host: marks all blocks as changed, and notes the access rights of mappings.
+// Marks all blocks as changed, and notes the access rights of the mappings. Call it before a move to the host.
 CUresult pager_handles_begin(void);
-// Hashes what is on the device and can leave (pager/blocks.h).
+// Hashes the memory that is on the device and can leave (pager/blocks.h).
 CUresult pager_handles_hash(void);
-// Begins the copies to the host. The end of a handle's last copy releases its memory.
+// Begins the copies to the host. When the last copy of a handle ends, its device memory is released.
 CUresult pager_handles_begin_out(struct pager_copies *copies);
-// Creates the memory of all handles that have none on the device.
+// Creates device memory for all handles that have none.
 CUresult pager_handles_create(void);
 uint64_t pager_handles_count_absent(void);
 uint64_t pager_handles_count_away(void);
-// Creates missing memory, maps it at its addresses and, for the copies, at a window, and begins the copies to the
-// device. Stores the result of a copy that could not begin in *ret_copied.
+// Creates the missing device memory, and maps it at the program's addresses and, for the copies, at a window. Begins
+// the copies to the device. If a copy could not begin, *ret_copied is its result.
 CUresult pager_handles_bring(struct pager_copies *copies, CUresult *ret_copied);
-// Unmaps and releases the memory of handles whose bytes are in the host.
+// Unmaps and releases the device memory of handles whose bytes are in the host.
 CUresult pager_handles_release(void);
-// Notes that all bytes are on the device.
+// Notes that the bytes of all handles are on the device.
 CUresult pager_handles_note_return(void);

@@ -12,30 +12,33 @@
 #include "pager/host_file.h"
 #include "pager/memory.h"
 
-// A piece is pinned at once. Copies must not cross the border of two, and pinning holds up the whole process.
+// A piece is pinned by one call, during which the whole process may be blocked. A copy must not cross from one piece
+// into the next.
 enum { PIECE = 2 * PAGER_CHUNK, GRANULE = 2 << 20, GRANULES = PIECE / GRANULE, PIECES = 2048, THREADS = 4 };
 
 struct piece {
-	char *memory; // NULL: it is not mapped
+	char *memory; // NULL: the piece is not mapped
 	size_t size;
 	CUcontext pinned_in; // NULL: not pinned
-	bool is_lost;	     // it was pinned, and must be pinned again
+	bool is_lost;	     // its context was destroyed or restored, so it must be pinned again
 	bool is_in_file;
-	off_t offset; // in the file
+	off_t offset; // offset of the piece in the file
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct piece pieces[PIECES];
 static size_t piece_count;
 static uint64_t limit, all_bytes, used_bytes;
-// Rooms are numbered through all pieces. Number 0 is no room, so the first granule begins at GRANULE.
-static uint64_t used[PIECES * GRANULES / 64]; // a bit for each granule
-static size_t lowest;			      // all granules before this one are used
-// The file in which pieces lie. A program may close descriptors that it does not know, so its inode is compared.
+// Granules are numbered through all pieces. A room is named by its position; 0 means no room, so the first position is
+// GRANULE.
+static uint64_t used[PIECES * GRANULES / 64]; // one bit for each granule
+static size_t lowest;			      // all granules before this one are in use
+// The file that contains the pieces. The program may close descriptors that it does not know, so the inode is compared
+// before use.
 static int file_fd = -1;
 static ino_t file_inode;
 static off_t file_bytes;
-static struct pager_file file_name; // number 0: it has none
+static struct pager_file file_name; // number 0: the file has no name
 
 void pager_host_limit(uint64_t bytes)
 {
@@ -48,7 +51,7 @@ struct part {
 	bool failed;
 };
 
-// Makes the kernel provide the pages. An older kernel does not know the call: pinning provides them then.
+// Makes the kernel allocate the pages. An older kernel does not have this call: there, pinning allocates them.
 static void *populate_part(void *argument)
 {
 	struct part *part = argument;
@@ -57,8 +60,8 @@ static void *populate_part(void *argument)
 	return NULL;
 }
 
-// The kernel clears each page, which takes most of the time of pinning: several threads share the work. Returns false
-// if the kernel has no such memory.
+// Makes the kernel allocate the pages in several threads, because it clears each page, which takes most of the time of
+// pinning. Returns false if the kernel has no memory left.
 static bool populate_pages(char *memory, size_t size)
 {
 	size_t each = size / THREADS / GRANULE * GRANULE;
@@ -84,7 +87,7 @@ static void pin_piece(struct piece *piece)
 {
 	piece->is_lost = false;
 	if (pager_driver.cuMemHostRegister_v2(piece->memory, piece->size, CU_MEMHOSTREGISTER_PORTABLE) != CUDA_SUCCESS)
-		return; // copies are slower then
+		return; // the piece stays unpinned; copies are slower then
 	piece->pinned_in = pager_current_context();
 }
 
@@ -98,14 +101,14 @@ static void close_file(void)
 	file_bytes = 0;
 }
 
-// Opens the file, if it is not open. Returns false if it cannot be opened, or the program has closed it.
+// Opens the file if it is not open. Returns false if that fails, or if the program has closed the descriptor.
 static bool has_file(void)
 {
 	struct stat info;
 
 	if (file_fd >= 0)
 		return fstat(file_fd, &info) == 0 && info.st_ino == file_inode;
-	if (file_bytes) // it has a name and is not open
+	if (file_bytes) // the file has a name, and is not open now
 		return false;
 	file_fd = pager_file_create();
 	if (file_fd < 0)
@@ -131,14 +134,14 @@ static void *map_piece(size_t size, int fd, off_t offset)
 	return memory;
 }
 
-// Returns whether a quarter of the file system remains for other programs.
+// Returns whether, after this piece, a quarter of the file system remains for other programs.
 static bool leaves_enough(size_t size)
 {
 	struct statvfs info;
 
 	if (fstatvfs(file_fd, &info) < 0)
 		return false;
-	return info.f_blocks == 0 || // it has no limit
+	return info.f_blocks == 0 || // the file system has no size limit
 	       (uint64_t)info.f_bavail * info.f_frsize >= size + (uint64_t)info.f_blocks * info.f_frsize / 4;
 }
 
@@ -168,7 +171,7 @@ static void *map_anonymous(size_t size)
 	return NULL;
 }
 
-// Adds a piece of `size` bytes, of PIECE at most. The lock is held.
+// Adds a piece of `size` bytes, at most PIECE. Call it with the lock held.
 static bool add_piece(uint64_t size)
 {
 	struct piece *piece = &pieces[piece_count];
@@ -203,7 +206,7 @@ static struct piece *find_lost(void)
 	return NULL;
 }
 
-// The lock is held.
+// Call it with the lock held.
 static enum pager_host_step grow_locked(uint64_t bytes, uint64_t kept, uint64_t *ret_missing)
 {
 	uint64_t needed = bytes > free_bytes() ? bytes - free_bytes() : 0, available;
@@ -318,7 +321,7 @@ void pager_host_forget(CUcontext context)
 
 // ---- dump and restore ----------------------------------------------------------------------------------
 
-// Returns false if the driver fails to unpin the piece.
+// Unpins a piece. Returns false if the driver call fails.
 static bool unpin_piece(struct piece *piece)
 {
 	if (piece->pinned_in && pager_driver.cuMemHostUnregister(piece->memory) != CUDA_SUCCESS)
@@ -328,7 +331,7 @@ static bool unpin_piece(struct piece *piece)
 	return true;
 }
 
-// Frees the unused pages of a piece in the file, so that they are not written into an image.
+// Frees the unused pages of a piece in the file, so that they are not written into a checkpoint image.
 static void punch_unused(const struct piece *piece, size_t first_granule)
 {
 	const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
@@ -388,7 +391,7 @@ static int park_file(void)
 	return 0;
 }
 
-// Frees memory that is not in use. The lock is held.
+// Releases all host memory, of which none is in use. Call it with the lock held.
 static void release_all(void)
 {
 	for (size_t i = 0; i < piece_count; i++)
@@ -416,7 +419,7 @@ int pager_host_park(struct pager_file *ret_file)
 	if (file_bytes)
 		r = park_file();
 	else
-		close_file(); // CRIU would write it
+		close_file(); // an open file would become part of CRIU's dump
 	if (r == 0)
 		*ret_file = file_name;
 	pthread_mutex_unlock(&lock);

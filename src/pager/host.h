@@ -1,7 +1,7 @@
-// Pinned host memory for chunks that leave the device. It lies in a file without a name (pager/host_file.h), or is
-// anonymous where the tmpfs has no room, so it goes with the process. It grows by pieces, which stay pinned. A chunk
-// has a room in it, which may extend over several pieces. So rooms of all sizes fit without gaps, if they are taken in
-// the same order as before. The pager's thread, or threads inside the gate.
+// Pinned host memory for chunks that leave the device. The memory lies in a file without a name (pager/host_file.h), or
+// is anonymous where the tmpfs has no space. So it is freed with the process. It grows by pieces, which stay pinned. A
+// chunk gets a room, which may extend over several pieces. So rooms of all sizes fit without gaps, if they are always
+// taken in the same order. The pager's thread, or threads inside the gate.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,44 +9,46 @@
 
 #include "pager/driver.h"
 
-// Limits the host memory, in bytes.
+// Sets the most host memory that may be used, in bytes.
 void pager_host_limit(uint64_t bytes);
 enum pager_host_step {
-	PAGER_HOST_READY, // the bytes are there
-	PAGER_HOST_MORE,  // call again
-	PAGER_HOST_SHORT, // *ret_missing more bytes are needed: the host does not have them, or the limit is lower
+	PAGER_HOST_READY, // all requested bytes are pinned and free
+	PAGER_HOST_MORE,  // one more piece was pinned, call again
+	PAGER_HOST_SHORT, // *ret_missing more bytes are needed, because of the host's memory or of the limit
 };
-// Pins one piece more towards `bytes`, if `kept` bytes of the host's memory are left when all of it is pinned. The
-// context is current. Other threads that use this memory wait meanwhile.
+// Pins one more piece, until `bytes` are pinned and free. Fails if less than `kept` bytes of the host's memory would be
+// left with all of them pinned. The context is current. Meanwhile, other threads that use this memory wait.
 enum pager_host_step pager_host_grow(uint64_t bytes, uint64_t kept, uint64_t *ret_missing);
 // Returns whether `bytes` are pinned and free.
 bool pager_host_has(uint64_t bytes);
-// Takes a room of a multiple of 2 MiB from what is pinned and free. Returns 0 if it does not fit.
+// Takes a room of a multiple of 2 MiB from the memory that is pinned and free. Returns 0 if the room does not fit.
 uint64_t pager_host_take(size_t size);
 void pager_host_give(uint64_t room, size_t size);
-// Returns where a room begins, or a byte within one. A copy may take *ret_size bytes from there, and not more.
+// Returns the address of a byte in a room. A copy may take at most *ret_size bytes from there.
 void *pager_host_at(uint64_t room, size_t *ret_size);
-// Notes that a context was destroyed, and with it what was pinned in it. NULL: nothing is pinned any more.
+// Notes that a context was destroyed, so memory that was pinned in it is no longer pinned. NULL: no memory is pinned
+// any more.
 void pager_host_forget(CUcontext context);
 
-// While the process is dumped and restored, its file has a name, and the process does not map it. The gate is closed.
+// While the process is dumped and restored, its file has a name and the process does not map the file. The gate is
+// closed.
 
 struct pager_file;
 
-// Unpins and unmaps the memory in the file, and frees its unused rooms. Anonymous memory stays. *ret_file says where
-// the file is; its number is 0 if nothing lies in a file. A context is current if any memory is pinned. Returns 0, or
-// -errno after which all is as before.
+// Unpins and unmaps the memory in the file, and frees the unused pages of the file. Anonymous memory stays mapped.
+// *ret_file identifies the file; its number is 0 if no memory lies in a file. A context is current if any memory is
+// pinned. Returns 0, or -errno, after which nothing has changed.
 int pager_host_park(struct pager_file *ret_file);
-// Maps the memory again. It is not pinned yet: pager_host_grow() does that. `file` may be another one than before.
-// Returns 0, or -errno after which all is as before: -ENOENT, -EINVAL and -EPERM if there is no such file.
+// Maps the memory in `file` again, which may be another file than before. The memory is not pinned: pager_host_grow()
+// pins it. Returns 0, or -errno, after which nothing has changed: -ENOENT, -EINVAL and -EPERM if there is no such file.
 int pager_host_unpark(const struct pager_file *file);
-// Unpins and releases all memory if none of it is in use, and removes the name of the file. A context is current if any
-// memory is pinned.
+// Unpins and releases all memory, if none of it is in use, and removes the name of the file. A context is current if
+// any memory is pinned.
 void pager_host_release(void);
-// Unpins one piece if no memory is in use, and releases all memory after the last piece. Returns whether pieces are
+// If no memory is in use, unpins one piece, and releases all memory after the last piece. Returns whether pieces are
 // left. A context is current if any memory is pinned.
 bool pager_host_release_step(void);
-// Returns how much there is, in use or not.
+// Returns how much host memory is allocated, in use or not.
 uint64_t pager_host_bytes(void);
 // Returns whether the file has a name.
 bool pager_host_is_named(void);

@@ -38,7 +38,8 @@ bool pager_file_parse(const char *name, struct pager_file *ret_file)
 	return true;
 }
 
-// Returns the pid by which the process knows itself: the last one of the list; 0 if it cannot be read.
+// Returns the pid that the process has in its own pid namespace: the last one of the list. Returns 0 if the list cannot
+// be read.
 static uint32_t read_own_pid(const char *directory)
 {
 	char path[64], text[8192];

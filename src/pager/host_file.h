@@ -1,7 +1,7 @@
-// The file for the host memory of a process (pager/host.h). It lies in a tmpfs and has no name, so the kernel frees it
-// with the process. While a dump or a restore is under way, the process does not map it, and it has a name by which
-// both find it. The name identifies the process, so that files of processes that were killed can be removed. Any
-// thread.
+// The file with the host memory of a process (pager/host.h). The file lies in a tmpfs and has no name, so the kernel
+// frees it with the process. During a dump or a restore, the process does not map the file. Then the file has a name,
+// by which the dump and the restore find it. The name identifies the process, so that files of killed processes can be
+// removed. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,22 +11,24 @@
 #define PAGER_FILE_DIRECTORY "/dev/shm"
 enum { PAGER_FILE_NAME = 80 };
 
-// Identifies a file: the process as it sees itself (pid namespace << 32 | pid), its start time, and a random number.
+// Identifies a file: by the process as it sees itself (pid namespace << 32 | pid), the start time of that process, and
+// a random number.
 struct pager_file {
 	uint64_t process, start_time, number; // number 0: there is no file
 };
 
 void pager_file_format(const struct pager_file *file, char ret_name[PAGER_FILE_NAME]);
 bool pager_file_parse(const char *name, struct pager_file *ret_file);
-// Identifies a new file for a process. `pid`: as the caller sees the process; 0: this process. Returns 0 or -errno.
+// Creates the identity of a new file for a process. `pid`: the process as the caller sees it; 0: this process. Returns
+// 0 or -errno.
 int pager_file_choose(pid_t pid, struct pager_file *ret_file);
-// Opens a new file without a name in the directory. Returns the descriptor or -errno.
+// Creates a new file without a name in the tmpfs. Returns the descriptor or -errno.
 int pager_file_create(void);
-// Gives the file a name. It must have had none since pager_file_create(). Returns 0 or -errno.
+// Gives the file a name. It must have had no name since pager_file_create(). Returns 0 or -errno.
 int pager_file_link(int fd, const struct pager_file *file);
-// Opens a file of this user. Returns the descriptor or -errno: -EPERM if it is another user's, -EINVAL if it is not a
-// regular file.
+// Opens a file of this user by its name. Returns the descriptor or -errno: -EPERM: the file belongs to another user;
+// -EINVAL: it is not a regular file.
 int pager_file_open(const struct pager_file *file);
 void pager_file_unlink(const struct pager_file *file);
-// Removes the files of processes of this pid namespace that have ended, as far as this user may.
+// Removes the files of ended processes of this pid namespace, as far as this user may.
 void pager_file_sweep(void);

@@ -1,4 +1,4 @@
-// The way of the memory to the host: pin host memory, close the gate, wait for the GPU, copy.
+// Moves the memory to the host: pins host memory, closes the gate, waits for the GPU, and copies.
 #include "base/clock.h"
 #include "pager/drain.h"
 #include "pager/gate.h"
@@ -8,7 +8,8 @@
 
 enum { DEFAULT_DRAIN_MS = 10000 };
 
-// Waits with the gate open, since a thread that captures needs the gate to end its capture.
+// Waits for captures to end. The gate stays open meanwhile, since a capturing thread must enter the gate to end its
+// capture.
 static bool wait_for_captures(uint64_t deadline_ns)
 {
 	long pause_ns = PAGER_POLL_LEAST_NS;
@@ -22,7 +23,7 @@ static bool wait_for_captures(uint64_t deadline_ns)
 	return true;
 }
 
-// Closes the gate while no stream is being captured.
+// Closes the gate at a moment when no stream is being captured.
 static bool close_gate(struct pager_slot *slot, uint64_t deadline_ns)
 {
 	uint32_t row;
@@ -38,7 +39,7 @@ static bool close_gate(struct pager_slot *slot, uint64_t deadline_ns)
 		}
 		if (!pager_thread.options.captures())
 			return true;
-		pager_gate_open(); // a capture began meanwhile
+		pager_gate_open(); // a capture began before the gate was closed
 	}
 }
 
@@ -49,8 +50,8 @@ static uint64_t find_deadline(const struct pager_slot *slot)
 	return vg_clock_monotonic_ns() + (ms ? ms : DEFAULT_DRAIN_MS) * UINT64_C(1000000);
 }
 
-// Pins host memory before the gate closes, since that takes longer than the copy. Returns false if the process stays,
-// because there is too little host memory, or the request was withdrawn meanwhile.
+// Pins host memory before the gate closes, since pinning takes longer than the copy. Returns false if the memory stays
+// on the device, because there is too little host memory or the request was withdrawn.
 static bool prepare_host(struct pager_slot *slot)
 {
 	enum pager_host_step step;
@@ -67,8 +68,8 @@ static bool prepare_host(struct pager_slot *slot)
 	return step == PAGER_HOST_READY && pager_is_to_leave(slot);
 }
 
-// Pins host memory and closes the gate, again if a thread has allocated memory meanwhile. Returns false if the process
-// stays.
+// Pins host memory and closes the gate. Repeats both if a thread has allocated memory in between. Returns false if the
+// memory stays on the device.
 static bool prepare_and_close(struct pager_slot *slot, uint64_t *ret_deadline_ns)
 {
 	for (;;) {
@@ -91,7 +92,8 @@ static bool prepare_and_close(struct pager_slot *slot, uint64_t *ret_deadline_ns
 	}
 }
 
-// The gate is closed, the device idle, and a context current. Returns false if the move must be tried again.
+// Moves the memory. The gate is closed, the device idle, and a context current. Returns false if the move must be tried
+// again.
 static bool move_out(struct pager_slot *slot)
 {
 	uint64_t began_ns = vg_clock_monotonic_ns(), missing;
@@ -112,7 +114,8 @@ static bool move_out(struct pager_slot *slot)
 	return true;
 }
 
-// With a context current, if the process has memory. Returns false if the move must be tried again.
+// Waits for the GPU, then moves the memory. A context is current if the process has memory. Returns false if the move
+// must be tried again.
 static bool drain_and_leave(struct pager_slot *slot, const CUcontext *contexts, size_t count, uint64_t deadline_ns)
 {
 	CUresult result = pager_drain(contexts, count, deadline_ns);
@@ -123,7 +126,8 @@ static bool drain_and_leave(struct pager_slot *slot, const CUcontext *contexts, 
 	return pager_undo_leaving(slot);
 }
 
-// The gate is closed. Returns false if the move must be tried again.
+// Makes a context current, waits for the GPU, and moves the memory. The gate is closed. Returns false if the move must
+// be tried again.
 static bool drain_and_move_out(struct pager_slot *slot, uint64_t deadline_ns)
 {
 	CUcontext contexts[PAGER_CONTEXTS];

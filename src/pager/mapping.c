@@ -7,11 +7,11 @@
 #include "pager/array.h"
 #include "pager/handle.h"
 
-// Protects all variables below, and the lists in handles. Lock it before the lock of handle.c.
+// Protects all variables below, and the lists of mappings in handles. Lock this before the lock of handle.c.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pager_mapping **mappings; // by address
+static struct pager_mapping **mappings; // sorted by address
 static size_t count, capacity;
-static size_t reserved; // entries for mappings that calls under way may insert
+static size_t reserved; // number of entries reserved for calls under way
 static uint64_t numbers;
 
 // Returns the index of the first mapping that ends after `address`.
@@ -40,7 +40,7 @@ static bool reserve_entry(void)
 	return is_reserved;
 }
 
-// Inserts a mapping for which an entry is reserved. The lock is held.
+// Inserts a mapping for which an entry is reserved. Call it with the lock held.
 static void insert_mapping(struct pager_mapping *mapping)
 {
 	size_t at = find_behind(mapping->address);
@@ -96,8 +96,8 @@ CUresult pager_mapping_add(CUdeviceptr address, size_t size, size_t offset, CUme
 	return result;
 }
 
-// Removes the mappings that begin inside a range from the table, and reserves their entries. The caller frees the
-// array. Returns false if there is no memory for it.
+// Removes the mappings that begin inside a range from the table, but keeps their entries reserved. The caller frees the
+// array of mappings. Returns false if no memory is left for the array.
 static bool remove_range(CUdeviceptr address, size_t size, struct pager_mapping ***ret_removed, size_t *ret_count)
 {
 	struct pager_mapping **removed = NULL;
@@ -133,7 +133,7 @@ static void unlink_from_handle(const struct pager_mapping *mapping)
 	*link = mapping->next;
 }
 
-// Unmaps a range, unless all of its mappings (`removed`, if there are any) are unmapped already.
+// Unmaps a range. Does nothing if the range has mappings (`removed`), and all of them are unmapped already.
 static CUresult unmap_range(CUdeviceptr address, size_t size, struct pager_mapping **removed, size_t removed_count)
 {
 	bool is_mapped = removed_count == 0;
@@ -154,7 +154,7 @@ static void insert_again(struct pager_mapping *mapping)
 	pthread_mutex_unlock(&lock);
 }
 
-// Destroys a mapping that was removed from the table, or inserts it again if its memory is not released.
+// Destroys a mapping that was removed from the table. If its memory cannot be released, inserts the mapping again.
 static CUresult destroy_mapping(struct pager_mapping *mapping)
 {
 	CUresult result;

@@ -1,5 +1,5 @@
-// Where the memory of handles (pager/handle.h) is mapped, by address. Callers are inside the gate, but any thread may
-// call pager_mapping_find() and pager_mapping_can_leave() at any time.
+// Mappings: the addresses at which the memory of handles (pager/handle.h) is mapped. Callers are inside the gate, but
+// any thread may call pager_mapping_find() and pager_mapping_can_leave() at any time.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,10 +13,10 @@ struct pager_mapping {
 	CUdeviceptr address;
 	size_t size, offset;
 	uint64_t number; // CU_POINTER_ATTRIBUTE_BUFFER_ID
-	struct pager_handle *handle; // which it holds
-	struct pager_mapping *next;  // of the same handle
-	bool is_mapped;		     // false while the memory is away, or after a removal that failed half-way
-	unsigned long long access;   // of the device, kept for that time: CUmemAccess_flags
+	struct pager_handle *handle; // the mapping is a holder of this handle
+	struct pager_mapping *next;  // next mapping of the same handle
+	bool is_mapped;		     // false: the memory is in the host, or a removal failed after it was unmapped
+	unsigned long long access;   // access rights of the device while the memory is in the host: CUmemAccess_flags
 };
 
 // One mapping, as callers see it.
@@ -26,17 +26,17 @@ struct pager_mapped {
 	uint64_t number;
 };
 
-// These do what the driver's calls do, with its results. The handle is a number. If the driver unmaps memory, but does
-// not release it, the mapping stays, and pager_mapping_remove() can be called again.
+// Map and unmap memory like the driver's calls, with the same results. `handle` is a number of pager/handle.h. If the
+// driver unmaps memory but fails to release it, the mapping stays, and pager_mapping_remove() can be called again.
 CUresult pager_mapping_add(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 			   unsigned long long flags);
 CUresult pager_mapping_remove(CUdeviceptr address, size_t size);
-// Finds the first mapping that ends behind `address` and begins before `end`, describes it in *ret_mapped, and keeps
-// its memory until pager_handle_drop(). Returns NULL if no mapping is found.
+// Finds the first mapping that ends after `address` and begins before `end`. Describes the mapping in *ret_mapped, and
+// holds its memory until pager_handle_drop(). Returns NULL if no mapping is found.
 struct pager_handle *pager_mapping_hold(CUdeviceptr address, CUdeviceptr end, struct pager_mapped *ret_mapped);
 bool pager_mapping_find(CUdeviceptr address, struct pager_mapped *ret_mapped);
 // Returns whether any memory mapped between two addresses can leave the device.
 bool pager_mapping_can_leave(CUdeviceptr address, CUdeviceptr end);
-// For the pager, before and after it reads and writes handles and mappings without their locks. The gate orders that
-// already, but the thread sanitizer does not see the gate's assembly code. It sees the locks that this takes and gives.
+// For the pager, before and after it accesses handles and mappings without their locks. The gate orders these accesses
+// already. But the thread sanitizer sees only the locks that this function takes, and not the gate's assembly code.
 void pager_mapping_order(void);

@@ -8,7 +8,7 @@
 #include "pager/handle.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects all variables below
-static struct pager_allocation **allocations;		 // by address
+static struct pager_allocation **allocations;		 // sorted by address
 static size_t count, capacity;
 static uint64_t bytes_of_all, numbers;
 static struct pager_allocation *to_free;
@@ -124,7 +124,7 @@ CUresult pager_chunk_open(struct pager_allocation *allocation, size_t index)
 	return result;
 }
 
-// Makes all memory accessible by one call, which takes less time than one for each chunk.
+// Makes all memory of an allocation accessible by one call, which takes less time than one call for each chunk.
 static CUresult open_all(struct pager_allocation *allocation)
 {
 	bool is_open = true;
@@ -139,7 +139,7 @@ static CUresult open_all(struct pager_allocation *allocation)
 	return result;
 }
 
-// Creates and maps missing memory.
+// Creates and maps the chunks that are missing.
 static CUresult make_memory(struct pager_allocation *allocation)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -161,7 +161,7 @@ static CUresult release_memory(struct pager_allocation *allocation)
 	return result;
 }
 
-// Gives back the host memory and the addresses.
+// Frees the rooms in the host and the reserved addresses.
 static void destroy_allocation(struct pager_allocation *allocation)
 {
 	for (size_t i = 0; i < allocation->chunk_count; i++)
@@ -184,14 +184,15 @@ static struct pager_allocation *new_allocation(size_t bytes, CUcontext context)
 	return allocation;
 }
 
-// Reserves addresses for the allocation, creates its memory and inserts it. On failure destroys it.
+// Reserves addresses for the allocation, creates its memory, and adds it to the table. On failure, destroys the
+// allocation.
 static CUresult fill_allocation(struct pager_allocation *allocation, CUdeviceptr *ret_address)
 {
 	CUresult result = pager_driver.cuMemAddressReserve(&allocation->base, allocation->size, 0, 0, 0);
 
 	if (result != CUDA_SUCCESS) {
 		free(allocation);
-		return CUDA_ERROR_OUT_OF_MEMORY; // as cuMemAlloc returns for any size that is too large
+		return CUDA_ERROR_OUT_OF_MEMORY; // as cuMemAlloc returns for any too large size
 	}
 	result = make_memory(allocation);
 	if (result == CUDA_SUCCESS && !insert_allocation(allocation))
@@ -219,7 +220,8 @@ CUresult pager_memory_allocate(size_t bytes, CUcontext context, CUdeviceptr *ret
 	return result;
 }
 
-// Finds the allocation that begins at `address`, and lists it to be freed later if `later`.
+// Finds the allocation that begins at `address`. If `later` is true, also adds it to the list of allocations to free
+// later.
 static struct pager_allocation *find_begin(CUdeviceptr address, bool later)
 {
 	struct pager_allocation *allocation;
@@ -271,7 +273,7 @@ CUresult pager_memory_free(CUdeviceptr address, bool wait, bool later)
 		wait_for_context(allocation->context);
 	result = release_memory(allocation);
 	if (result != CUDA_SUCCESS) {
-		make_memory(allocation); // all of it, so that it can move
+		make_memory(allocation); // creates the missing chunks, so that the allocation can move
 		return result;
 	}
 	remove_allocation(allocation);
@@ -295,7 +297,7 @@ uint64_t pager_memory_free_rest(void)
 		if (pager_memory_free(base, true, false) == CUDA_SUCCESS)
 			bytes += size;
 		else
-			find_begin(base, true); // again later
+			find_begin(base, true); // it stays on the list, to be freed in a later call
 		list = next;
 	}
 	return bytes;

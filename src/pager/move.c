@@ -66,7 +66,7 @@ static CUresult give_room_back(struct pager_allocation *allocation, size_t index
 	return CUDA_SUCCESS;
 }
 
-// Keeps the room if it has a copy with digests.
+// Gives the room back, unless it has a copy of the chunk with digests.
 static CUresult give_room_back_without_copy(struct pager_allocation *allocation, size_t index)
 {
 	return allocation->chunks[index].room.is_copy ? CUDA_SUCCESS : give_room_back(allocation, index);
@@ -79,9 +79,9 @@ static uint64_t take_rooms(void)
 	return pager_memory_roomless();
 }
 
-// Takes a room for every chunk before the first copy, so that a move that cannot be completed does not begin. Returns
-// the bytes that have no room. Rooms kept from an earlier move may leave gaps that are too small. Then the function
-// gives all rooms back and takes them again.
+// Takes a room for every chunk before the first copy, so that no move begins that cannot be completed. Returns the
+// bytes that have no room. Rooms kept from an earlier move may leave gaps that are too small. In that case, gives back
+// all rooms that only keep copies, and takes rooms again.
 static uint64_t take_all_rooms(void)
 {
 	if (take_rooms() == 0)
@@ -90,7 +90,7 @@ static uint64_t take_all_rooms(void)
 	return take_rooms();
 }
 
-// Hashes a chunk that is on the device. It must be accessible, because a fault of a kernel would end the context.
+// Hashes a chunk that is on the device. Skips an inaccessible chunk, because a fault of a kernel would end the context.
 static CUresult hash_chunk(struct pager_allocation *allocation, size_t index)
 {
 	struct pager_chunk *chunk = &allocation->chunks[index];
@@ -108,7 +108,7 @@ static CUresult begin_room(struct pager_allocation *allocation, size_t index)
 	return CUDA_SUCCESS;
 }
 
-// Finds out which blocks must be copied. If the GPU cannot hash, all blocks must be.
+// Finds the blocks that must be copied. If the GPU cannot hash, these are all blocks.
 static void find_changed(struct pager_copies *copies)
 {
 	uint64_t bytes = pager_memory_bytes() - atomic_load(&copies->slot->host);
@@ -204,7 +204,7 @@ static CUresult release_if_away(struct pager_allocation *allocation, size_t inde
 	return allocation->chunks[index].is_away ? pager_chunk_release(allocation, index) : CUDA_SUCCESS;
 }
 
-// Counts the bytes that have no memory on the device.
+// Counts the bytes of chunks and handles that have no device memory.
 static uint64_t count_absent(void)
 {
 	size_t count;
@@ -217,7 +217,7 @@ static uint64_t count_absent(void)
 	return bytes;
 }
 
-// Counts the bytes that are in the host.
+// Counts the bytes of chunks and handles that are in the host.
 static uint64_t count_away(void)
 {
 	size_t count;
@@ -237,7 +237,7 @@ static CUresult create_missing(void)
 	return result == CUDA_SUCCESS ? pager_handles_create() : result;
 }
 
-// Creates and maps the memory of a chunk.
+// Creates and maps the device memory of a chunk.
 static CUresult prepare_chunk(struct pager_copies *copies, struct pager_allocation *allocation, size_t index)
 {
 	CUresult result = pager_copies_create(copies, create_chunk, allocation, index);
@@ -247,7 +247,7 @@ static CUresult prepare_chunk(struct pager_copies *copies, struct pager_allocati
 	return result == CUDA_SUCCESS ? pager_chunk_open(allocation, index) : result;
 }
 
-// Every chunk is mapped, also one whose bytes never left: a release may have failed after it was unmapped.
+// Every chunk is mapped, even if its bytes never left: an earlier release may have failed after unmapping the chunk.
 static CUresult bring_chunks(struct pager_copies *copies, CUresult *ret_copied)
 {
 	size_t count;
@@ -281,7 +281,8 @@ static CUresult note_return(struct pager_allocation *allocation, size_t index)
 	return give_room_back_without_copy(allocation, index);
 }
 
-// The bytes in the host stay valid until all are back, because no thread can change those on the device.
+// Moves everything to the device. The bytes in the host stay valid until all bytes are back, because no thread can
+// change those on the device before the gate opens.
 static CUresult move_all_in(struct pager_slot *slot, bool (*waits)(uint64_t waited_ns), uint64_t *ret_missing)
 {
 	struct pager_copies copies = {.slot = slot, .waits = waits};
@@ -293,7 +294,7 @@ static CUresult move_all_in(struct pager_slot *slot, bool (*waits)(uint64_t wait
 		result = pager_handles_bring(&copies, &copied);
 	copied = pager_copies_end(&copies, copied);
 	*ret_missing = count_absent();
-	if (copied != CUDA_SUCCESS) // the context no longer works
+	if (copied != CUDA_SUCCESS) // after a failed copy, the context is unusable
 		return copied == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_ERROR_UNKNOWN : copied;
 	if (result != CUDA_SUCCESS)
 		return undo_move_in(slot) == CUDA_SUCCESS ? result : CUDA_ERROR_UNKNOWN;

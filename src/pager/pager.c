@@ -13,15 +13,16 @@
 #include "pager/memory.h"
 #include "pager/thread.h"
 
-// A dumped process may be restored as another process with another slot, whose bell its pager does not hear.
+// How often the pager looks without a bell: a dumped process may be restored with another slot, whose bell the pager
+// does not wait for.
 static const long parked_look_ns = 50000000;
 
 static bool is_started;
-// Held while a figure is computed and stored in the slot, so that the last one stored is the last one computed.
+// Held while a figure is computed and stored in the slot, so that the stored figure is the latest one.
 static pthread_mutex_t figures_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t charged;
 
-// Waits for a request, or for `most_ns` if that is not 0.
+// Waits for a request, but at most for `most_ns` if that is not 0.
 static void wait_for_bell(struct pager_slot *slot, uint32_t heard, long most_ns)
 {
 	struct timespec most = {most_ns / 1000000000, most_ns % 1000000000};
@@ -29,7 +30,7 @@ static void wait_for_bell(struct pager_slot *slot, uint32_t heard, long most_ns)
 	syscall(SYS_futex, &slot->bell, FUTEX_WAIT, heard, most_ns ? &most : NULL, NULL, 0);
 }
 
-// Does what the slot and the page ask for. Returns false if it must be called again later.
+// Does what the slot and the page request. Returns false if this must be tried again later.
 static bool carry_out_request(struct pager_slot *slot, bool is_first)
 {
 	uint32_t park = atomic_load(&slot->park), request = park & PAGER_PARK_NUMBER;
@@ -50,7 +51,8 @@ static bool carry_out_request(struct pager_slot *slot, bool is_first)
 	return pager_thread.state == PAGER_OUT || pager_leave_device(slot);
 }
 
-// Carries out the request that `bell` announced. Returns after how long to try again; 0: it is done, or given up.
+// Carries out the request that `bell` announced. Returns in how many nanoseconds to try again; 0: the request is done
+// or given up.
 static long answer_bell(struct pager_slot *slot, uint32_t bell, long retry_ns)
 {
 	if (!carry_out_request(slot, retry_ns == 0))
@@ -59,8 +61,8 @@ static long answer_bell(struct pager_slot *slot, uint32_t bell, long retry_ns)
 	return 0;
 }
 
-// Fills the slot that the process has got: its first, or a new one after a restore. Memory that was pinned before the
-// restore is not pinned any more.
+// Fills a slot that the process has just got: its first slot, or a new one after a restore. After a restore, no memory
+// is pinned any more.
 static void fill_slot(struct pager_slot *slot, bool is_restored)
 {
 	enum pager_state state = pager_thread.state;
@@ -78,7 +80,7 @@ static void fill_slot(struct pager_slot *slot, bool is_restored)
 		return;
 	}
 	pager_enter_state(slot, PAGER_RUNNING);
-	if (!pager_is_to_leave(slot)) // the request for which the gate was barred at the start may be gone
+	if (!pager_is_to_leave(slot)) // the gate was barred at the start for a request that may be gone
 		pager_gate_open();
 }
 
@@ -91,7 +93,7 @@ static void *run_pager(void *unused)
 	(void)unused;
 	for (;;) {
 		slot = pager_thread.options.slot();
-		if (!slot) { // it is being checkpointed or restored
+		if (!slot) { // the process is being dumped or restored
 			pager_sleep(PAGER_POLL_MOST_NS);
 			continue;
 		}
@@ -121,7 +123,7 @@ int pager_start(const struct pager_options *options)
 	if (r < 0)
 		return r;
 	pager_gate_count_in(options->slot());
-	if (atomic_load(&options->page->out)) // the thread may begin after the first call of the program
+	if (atomic_load(&options->page->out)) // the thread may start later than the program's first call
 		pager_gate_bar();
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,5 +1,5 @@
 // The pager: a thread that moves the device memory of its process to the host and back when the daemon asks for it
-// (pager/page.h). Its own driver calls do not pass the gate. Any thread.
+// (pager/page.h). The pager's own driver calls do not pass the gate. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,35 +11,36 @@ struct pager_page;
 struct pager_slot;
 
 struct pager_options {
-	const struct pager_page *page; // of the vGPU
-	// Returns the slot of this process; after a restore it is another one. NULL: none.
+	const struct pager_page *page; // the page of the vGPU
+	// Returns the slot of this process; NULL: it has no slot. After a restore, the process has another slot.
 	struct pager_slot *(*slot)(void);
-	// Returns how often this process was restored. Its slot is a new one then, also at the same place.
+	// Returns how often this process was restored. After each restore its slot is a new one, even at the same
+	// address.
 	uint32_t (*restores)(void);
-	// Returns the kernel's own CLOCK_MONOTONIC, which a time namespace does not change.
+	// Returns the kernel's CLOCK_MONOTONIC, which no time namespace changes.
 	uint64_t (*clock_ns)(void);
-	// Stores the live contexts of the process and returns how many there are; more than `most` are not stored.
+	// Stores the live contexts of the process, at most `most`, and returns how many contexts there are.
 	size_t (*contexts)(CUcontext *contexts, size_t most);
 	// Returns whether a stream is being captured.
 	bool (*captures)(void);
-	// Tells the user why a move failed, from the values of the slot.
+	// Tells the user why a move failed, as the slot says.
 	void (*failed)(const struct pager_slot *slot);
-	// Tells the user that the GPU could not hash memory that has moved, so that all of it was copied.
+	// Tells the user that the GPU could not hash the memory that has moved, so that all of it was copied.
 	void (*not_hashed)(const struct pager_slot *slot);
-	// Tells the user how long a thread has been waiting.
+	// Tells the user how long a thread has been waiting at the gate.
 	void (*waits)(uint64_t waited_ns);
-	uint64_t host_limit; // bytes
+	uint64_t host_limit; // bytes: the most host memory to use
 	uint64_t hash_least; // bytes: with less memory, the pager does not look for unchanged blocks
-	// If the host has less memory available and no other vGPU competes, the pager releases pinned memory that it
-	// does not need.
+	// If the host has fewer bytes available than this and no other vGPU competes, the pager releases pinned memory
+	// that it does not need.
 	uint64_t host_least;
 };
 
 // Starts the thread, which blocks all signals. Call it once. Returns 0 or -errno.
 int pager_start(const struct pager_options *options);
-// Publishes the amount of evictable memory, after it has changed.
+// Publishes the amount of evictable memory in the slot. Call it after that amount has changed.
 void pager_note_bytes(void);
-// Notes a change of the charge for evictable memory. Call it before a charge, and after a refund.
+// Notes a change of the charge for evictable memory. Call it before the memory is charged, and after it is refunded.
 void pager_note_charge(int64_t bytes);
-// Resets the state in a forked child, which has no pager.
+// Resets the state of the pager in a forked child, which has no pager thread.
 void pager_reset(void);

@@ -1,10 +1,11 @@
-// Dump and restore: all memory is in the host, in a file that the process does not map meanwhile.
+// Parks the process for a dump, and unparks it after a restore. While it is parked, all memory is in the host, in a
+// file that the process does not map.
 #include <errno.h>
 
 #include "pager/host_file.h"
 #include "pager/thread.h"
 
-static uint32_t refused; // the number of the request to park that could not be carried out; 0: none
+static uint32_t refused; // number of the park request that could not be carried out; 0: none
 
 static void write_file(struct pager_slot *slot, const struct pager_file *file)
 {
@@ -13,7 +14,7 @@ static void write_file(struct pager_slot *slot, const struct pager_file *file)
 	atomic_store(&slot->file[2], file->number);
 }
 
-// All memory is in the host: unpins and unmaps it. Returns false if that failed.
+// Unpins and unmaps the host memory, after all memory has moved there. Returns false on failure.
 static bool park_memory(struct pager_slot *slot)
 {
 	struct pager_file file = {0};

@@ -1,14 +1,15 @@
-// Host memory before and after moves: pinned ahead of need, and released while no other vGPU competes.
+// Prepares host memory for moves: pins it ahead of need, and releases it while no other vGPU competes for the device.
 #include "base/clock.h"
 #include "pager/available.h"
 #include "pager/gate.h"
 #include "pager/memory.h"
 #include "pager/thread.h"
 
-static const long pause_between_pieces_ns = 10000000; // other threads use the driver meanwhile
-// Pinning ahead of need leaves this much of the host's memory to others. If there is too little, it tries again later.
+static const long pause_between_pieces_ns = 10000000; // other threads use the driver in this pause
+// Pinning ahead of need leaves this much of the host's memory to other programs. If there is less, pinning is tried
+// again later.
 static const uint64_t ahead_keeps_bytes = 4ull << 30, ahead_retry_ns = 5000000000;
-static const long host_look_ns = 1000000000; // between two checks whether the host is short of memory
+static const long host_look_ns = 1000000000; // interval of the checks whether the host is short of memory
 
 enum pager_host_step pager_prepare_piece(uint64_t kept, uint64_t *ret_missing)
 {
@@ -36,8 +37,9 @@ bool pager_release_piece(void)
 	return are_left;
 }
 
-// While no other vGPU needs the device, the host memory is only of use for the next move. Releases it, one piece a
-// call, if the host is short of memory and no stream is being captured. Returns when to look again; 0: not needed.
+// While no other vGPU needs the device, pinned host memory is useful only for the next move. If the host is short of
+// memory and no stream is being captured, releases one piece. Returns in how many nanoseconds to call it again; 0: not
+// needed.
 static long look_at_host(void)
 {
 	static uint64_t next_ns;
@@ -52,8 +54,8 @@ static long look_at_host(void)
 	return next_ns > now_ns ? (long)(next_ns - now_ns) : host_look_ns;
 }
 
-// While the vGPUs do not fit on the device together (the daemon sets `ask_ms`), reports whether threads use the device,
-// and pins host memory ahead of need.
+// Reports whether threads use the device, and pins host memory ahead of need. Does both only if the vGPUs do not all
+// fit on the device: the daemon then sets `ask_ms`.
 long pager_look_ahead(struct pager_slot *slot)
 {
 	static uint64_t retry_after_ns;

@@ -1,4 +1,4 @@
-// The way of the memory back to the device, and what follows a move that failed.
+// Moves the memory back to the device, and handles moves that failed.
 #include "base/clock.h"
 #include "pager/drain.h"
 #include "pager/gate.h"
@@ -7,7 +7,7 @@
 #include "pager/thread.h"
 
 static const long look_for_room_ns = 500000;
-static const uint64_t patience_ns = 10000000000; // since the last memory for which there was room
+static const uint64_t patience_ns = 10000000000; // the longest wait after the last chunk for which there was room
 
 void pager_stay(struct pager_slot *slot)
 {
@@ -25,7 +25,8 @@ void pager_give_up(struct pager_slot *slot)
 	pager_thread.options.failed(slot);
 }
 
-// The device lacks `missing` bytes: the pager tries again later. `is_known`: this was reported.
+// Notes that the device lacks `missing` bytes; the pager will try again later. `is_known`: the user was told of this
+// before.
 static void wait_for_room(struct pager_slot *slot, uint64_t missing, bool is_known)
 {
 	pager_give_reason(slot, PAGER_DEVICE, 0, missing);
@@ -50,13 +51,13 @@ bool pager_undo_leaving(struct pager_slot *slot)
 	}
 	pager_thread.is_partly_out = true;
 	if (!is_known)
-		pager_thread.options.failed(slot); // why the move to the host failed
+		pager_thread.options.failed(slot); // reports why the move to the host failed
 	wait_for_room(slot, missing, is_known);
 	return false;
 }
 
-// Waits a moment for room that other processes make. Returns false if this process is to leave again, or if it has
-// waited too long.
+// Waits a moment for room that other processes make. Returns false if this process must leave again, or has waited too
+// long.
 static bool wait_for_others(uint64_t waited_ns)
 {
 	const struct pager_slot *slot = pager_thread.options.slot();
@@ -67,7 +68,7 @@ static bool wait_for_others(uint64_t waited_ns)
 	return true;
 }
 
-// Releases the host memory after a dump, because its file has a name. The GPU is idle: unpinning waits for it.
+// Releases the host memory after a dump, because its file has a name. Unpinning waits for the GPU, which is idle.
 static void release_named(void)
 {
 	if (!pager_host_is_named())
@@ -99,7 +100,7 @@ bool pager_return_to_device(struct pager_slot *slot, bool is_first)
 	uint64_t began_ns = vg_clock_monotonic_ns(), missing;
 	CUresult result = move_in(slot, waits, &missing);
 
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && pager_is_to_leave(slot)) { // so it stopped waiting for room
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && pager_is_to_leave(slot)) { // the memory must leave again
 		pager_give_reason(slot, PAGER_DONE, 0, 0);
 		pager_enter_state(slot, PAGER_OUT);
 		return true;

@@ -21,7 +21,7 @@ bool pager_is_to_leave(const struct pager_slot *slot)
 	return atomic_load(&pager_thread.options.page->out) || atomic_load(&slot->out) || atomic_load(&slot->park);
 }
 
-// Allows this thread calls that would end captures of other threads. The driver must have been initialized.
+// Allows this thread to make driver calls that a capture in another thread forbids. The driver must be initialized.
 static void relax_capture_mode(void)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -1,5 +1,5 @@
-// What the files of the pager's thread share: its state, and the contexts of the process. This room only; the pager's
-// thread, after pager_start().
+// Shared by the files of the pager's thread: its state, and the contexts of the process. Only files of src/pager
+// include this header. The pager's thread, after pager_start().
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,53 +13,53 @@ enum { PAGER_CONTEXTS = 64, PAGER_RETRY_FIRST_NS = 10000000, PAGER_RETRY_MOST_NS
 
 extern struct pager_thread {
 	struct pager_options options;
-	enum pager_state state; // as in the slot, which the process does not have while it is dumped
-	bool is_partly_out;	// a move to the host failed, and what has left cannot come back yet
+	enum pager_state state; // as in the slot, which the process does not have during a dump
+	bool is_partly_out;	// a move to the host failed, and the part that has left cannot come back yet
 } pager_thread __attribute__((visibility("hidden")));
 
 void pager_enter_state(struct pager_slot *slot, enum pager_state next);
-// Stores why a request cannot be carried out.
+// Stores in the slot why a request cannot be carried out.
 void pager_give_reason(struct pager_slot *slot, enum pager_reason reason, uint32_t row, uint64_t missing);
-// Returns whether the daemon, a user or a dump asks that the memory leaves the device.
+// Returns whether the daemon, a user or a dump requests that the memory leaves the device.
 bool pager_is_to_leave(const struct pager_slot *slot);
-// Stores the contexts of the process and makes one of them current. Returns CUDA_ERROR_INVALID_CONTEXT if it
+// Stores the contexts of the process and makes one of them current. Returns CUDA_ERROR_INVALID_CONTEXT if the process
 // has no context.
 CUresult pager_push_context(CUcontext ret_contexts[PAGER_CONTEXTS], size_t *ret_count);
 void pager_pop_context(void);
 
 // ---- prepare.c: host memory before and after a move
 
-// Pins another piece of host memory for the memory that can leave, if `kept` bytes of the host's memory are left then.
-// *ret_missing is 0 if no context could be made current.
+// Pins one more piece of host memory for the memory that can leave, if `kept` bytes of the host's memory are left then.
+// *ret_missing: the missing bytes; 0 if no context could be made current.
 enum pager_host_step pager_prepare_piece(uint64_t kept, uint64_t *ret_missing);
-// Unpins the next piece of host memory, in which there are only copies, and releases all of it after the last piece.
+// Unpins the next piece of host memory if the host memory has only copies. Releases all of it after the last piece.
 // Unpinning waits for the GPU. Returns whether pieces are left.
 bool pager_release_piece(void);
-// Does what can be done ahead of the next move. Returns when to call it again, in nanoseconds; 0: not needed.
+// Does what can be done ahead of the next move. Returns in how many nanoseconds to call it again; 0: not needed.
 long pager_look_ahead(struct pager_slot *slot);
 
 // ---- leave.c and return.c: the moves. Functions that return false must be called again later.
 
-// Moves all memory to the host, unless the process must stay on the device: then the slot has the reason.
+// Moves all memory to the host. If that is impossible, the memory stays on the device, and the slot has the reason.
 bool pager_leave_device(struct pager_slot *slot);
-// Continues a move to the host that failed. The gate is closed.
+// Tries a failed move to the host again. The gate is closed.
 bool pager_leave_device_again(struct pager_slot *slot);
-// Moves all memory to the device. Waits for room that other processes make, but only in the first attempt: later, parts
-// of several processes could block each other.
+// Moves all memory to the device. Only the first attempt waits for room that other processes make. If later attempts
+// waited, too, parts of several processes could block each other.
 bool pager_return_to_device(struct pager_slot *slot, bool is_first);
-// After a move to the host that failed: moves back what has left.
+// Moves the part that has left back to the device, after a move to the host failed.
 bool pager_undo_leaving(struct pager_slot *slot);
-// Ends an attempt to leave: the process runs on, and the reason is reported.
+// Ends an attempt to leave: opens the gate, and reports why the memory stays.
 void pager_stay(struct pager_slot *slot);
-// The memory of the process is lost.
+// Gives up after the memory of the process was lost: opens the gate, and reports the reason.
 void pager_give_up(struct pager_slot *slot);
 
 // ---- park.c: dump and restore. Functions that return false must be called again later.
 
-// Moves all memory to the host and puts it into a file with a name, or refuses: then the slot has the reason. In a deep
-// suspension the host memory stays mapped and pinned.
+// Moves all memory to the host and puts it into a file with a name. If that is impossible, the slot has the reason. In
+// a deep suspension the host memory stays mapped and pinned.
 bool pager_park(struct pager_slot *slot, uint32_t request, bool is_deep);
-// Maps and pins the memory again that was put into a file.
+// Maps and pins the memory that was put into a file.
 bool pager_unpark(struct pager_slot *slot);
-// The request to park was withdrawn.
+// Forgets a park request that could not be carried out. Call it when the request was withdrawn.
 void pager_forget_refusal(struct pager_slot *slot);
