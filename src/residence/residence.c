@@ -2,7 +2,7 @@
 
 static const uint64_t ms = 1000000;
 
-// Returns the part of the limit that moves.
+// Returns how many bytes of the vGPU's limit move to the host when it leaves the device.
 static uint64_t get_moving_part(const struct residence_vgpu *vgpu)
 {
 	return vgpu->memory > vgpu->fixed ? vgpu->memory - vgpu->fixed : 0;
@@ -36,14 +36,14 @@ uint64_t residence_most(const struct residence_vgpu *vgpus, size_t count)
 	return sum;
 }
 
-// Returns whether the memory of the vGPU has left the device, or has begun to leave it after its programs had stopped.
+// Returns whether the vGPU's memory has left the device, or is leaving it and the vGPU's programs have stopped.
 static bool releases_room(const struct residence_vgpu *vgpu)
 {
 	return vgpu->state == RESIDENCE_OUT || (vgpu->state == RESIDENCE_LEAVING && vgpu->has_drained);
 }
 
-// Returns how much the vGPUs take now or, if `soon`, after all orders are carried out. The room of a vGPU that was
-// ordered in counts as taken from then on.
+// Returns how many bytes the vGPUs occupy now or, if `soon`, after all orders are carried out. A vGPU that was ordered
+// in counts in full from the order on.
 static uint64_t sum_taken(const struct residence_vgpu *vgpus, size_t count, bool soon)
 {
 	uint64_t taken = sum_fixed_parts(vgpus, count);
@@ -54,7 +54,7 @@ static uint64_t sum_taken(const struct residence_vgpu *vgpus, size_t count, bool
 	return taken;
 }
 
-// Returns the room that vGPUs should have released by now.
+// Returns how many bytes vGPUs that leave should have released by now, but have not.
 static uint64_t sum_overdue(const struct residence_vgpu *vgpus, size_t count)
 {
 	uint64_t sum = 0;
@@ -65,8 +65,8 @@ static uint64_t sum_overdue(const struct residence_vgpu *vgpus, size_t count)
 	return sum;
 }
 
-// Orders a returning vGPU out again if the vGPUs that should make room stay, or do not leave in time. Otherwise both
-// would wait for each other.
+// Withdraws the order to return from a vGPU if the vGPUs that should make room for it do not leave in time. Otherwise
+// the vGPU and they would wait for each other.
 static void order_back_out(struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
 {
 	uint64_t overdue = sum_overdue(vgpus, count);
@@ -86,9 +86,9 @@ static uint64_t choose_quantum(const struct residence_vgpu *vgpu)
 	return quantum < RESIDENCE_QUANTUM_MOST_MS * ms ? quantum : RESIDENCE_QUANTUM_MOST_MS * ms;
 }
 
-// Returns after how long without use a vGPU is idle. A vGPU that moves quickly may leave soon: a server with few
-// requests makes room for others between them. If the vGPU needs the device again at once, it loses no more than the
-// time of a move.
+// Returns the time without use after which a vGPU is idle. The time is short for a vGPU that moves quickly: a server
+// with few requests then makes room for others between requests. If that vGPU needs the device again at once, it loses
+// only the time of a move.
 static uint64_t choose_idle_time(const struct residence_vgpu *vgpu)
 {
 	uint64_t idle = vgpu->switch_ns / 2;
@@ -115,7 +115,7 @@ static bool is_idle(const struct residence_vgpu *vgpu, uint64_t now)
 	return now >= vgpu->active_ns + choose_idle_time(vgpu);
 }
 
-// Returns whether `left` leaves before `right`, if both may leave.
+// Returns whether `left` leaves before `right`, if both are allowed to leave.
 static bool leaves_before(const struct residence_vgpu *left, const struct residence_vgpu *right, uint64_t now)
 {
 	bool left_idle = is_idle(left, now), right_idle = is_idle(right, now);
@@ -129,7 +129,8 @@ static bool leaves_before(const struct residence_vgpu *left, const struct reside
 	return left->in_since_ns < right->in_since_ns;
 }
 
-// Finds the vGPU that leaves next. Returns NULL if none may leave now, and lowers *ret_next to when one may.
+// Finds the vGPU that leaves next. Returns NULL if none may leave now. Then lowers *ret_next to the first time at which
+// one may.
 static struct residence_vgpu *find_victim(struct residence_vgpu *vgpus, size_t count, uint64_t now, uint64_t *ret_next)
 {
 	struct residence_vgpu *victim = NULL;
@@ -158,7 +159,7 @@ static struct residence_vgpu *find_first_waiting(struct residence_vgpu *vgpus, s
 	return first;
 }
 
-// Orders a vGPU in if it fits beside the vGPUs that are in or have not drained. Returns false if it does not fit.
+// Orders a vGPU in if it fits beside the vGPUs that are in or still leaving. Returns false if it does not fit.
 static bool order_in(struct residence_vgpu *vgpu, const struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
 {
 	vgpu->out = false;
@@ -166,8 +167,8 @@ static bool order_in(struct residence_vgpu *vgpu, const struct residence_vgpu *v
 	return !vgpu->out;
 }
 
-// Orders waiting vGPUs in, in the order of their waiting, as long as there is room. Returns the first one without room;
-// NULL: none.
+// Orders waiting vGPUs in, the longest waiting first, as long as there is room. Returns the first vGPU that does not
+// fit, or NULL.
 static struct residence_vgpu *order_waiting_in(struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
 {
 	struct residence_vgpu *first;
@@ -177,7 +178,7 @@ static struct residence_vgpu *order_waiting_in(struct residence_vgpu *vgpus, siz
 	return first;
 }
 
-// Returns when the vGPU leaves because of its own idle time; UINT64_MAX: never.
+// Returns the time at which the vGPU leaves because its own `idle_ns` is over; UINT64_MAX: never.
 static uint64_t find_idle_end(const struct residence_vgpu *vgpu)
 {
 	uint64_t used = vgpu->active_ns > vgpu->in_since_ns ? vgpu->active_ns : vgpu->in_since_ns;

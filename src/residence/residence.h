@@ -1,9 +1,10 @@
-// Decides which evictable vGPUs have their memory on the device. A vGPU needs all of its memory to run. It stays on the
-// device until another vGPU needs the room. If a vGPU waits for room, idle vGPUs leave first, then those that have been
-// on the device longest, each after a quantum. vGPUs of the latency class leave last. Waiting vGPUs return in the order
-// in which they began to wait. A vGPU may return while others leave, as soon as the others have drained: its memory
-// takes the room that they release. If they stay, or do not leave in time, it is ordered out again. A vGPU may also
-// have a time after which it leaves by itself. Pure functions, any thread. Times are nanoseconds of one monotonic
+// Decides which evictable vGPUs have their memory on the device ("in"), and which in the host ("out"). A vGPU needs all
+// of its memory on the device to run. It stays in until another vGPU needs the room. Then idle vGPUs leave first, and
+// after them those that have been in longest, each after a quantum. vGPUs of the latency class leave last. Waiting
+// vGPUs return in the order in which they began to wait. A leaving vGPU has drained when its programs no longer use the
+// device. From then on another vGPU may already return into the room that the leaving one releases. If the leaving one
+// does not release the room in time, the returning one is ordered out again. A vGPU may also have a time without use
+// after which it leaves even if no other vGPU waits. Pure functions, any thread. Times are nanoseconds of one monotonic
 // clock.
 #pragma once
 #include <stdbool.h>
@@ -18,43 +19,43 @@ enum residence_state {
 };
 
 struct residence_vgpu {
-	// Facts.
-	uint64_t memory;	 // its limit, all of which it may use on the device
-	uint64_t fixed;		 // the part of the limit that stays on the device when it is out
-	bool is_suspended;	 // by its user: it stays out
-	bool is_latency;	 // it is of the latency class
-	bool wants;		 // one of its threads waits for the memory
-	uint64_t wants_since_ns; // valid while it wants
-	uint64_t in_since_ns;	 // valid while it is in
-	uint64_t active_ns;	 // when it last used the device
-	uint64_t switch_ns;	 // how long its last move took
-	uint64_t busy_until_ns;	 // it could not leave, and is not asked again before this time
-	uint64_t idle_ns;	 // it leaves after so long without use, even if no other vGPU waits; 0: never
+	// The facts, which the caller fills.
+	uint64_t memory;	 // the vGPU's limit, all of which it may use on the device
+	uint64_t fixed;		 // the part of the limit that stays on the device when the vGPU is out
+	bool is_suspended;	 // its user suspended it, so it stays out
+	bool is_latency;	 // the vGPU is of the latency class
+	bool wants;		 // one of its threads waits until the memory is on the device
+	uint64_t wants_since_ns; // since when a thread waits; valid if `wants`
+	uint64_t in_since_ns;	 // when the vGPU was last ordered in; valid while it is in
+	uint64_t active_ns;	 // when the vGPU last used the device
+	uint64_t switch_ns;	 // how long its last move to or from the host took
+	uint64_t busy_until_ns;	 // the vGPU could not leave, and is not ordered out again before this time
+	uint64_t idle_ns;	 // the vGPU leaves after this time without use, even if no other vGPU waits; 0: never
 	enum residence_state state;
-	// Valid while it leaves.
-	bool has_drained; // its programs no longer use the device, its memory moves, and it is in time
-	bool is_overdue;  // its memory should have left by now: others must not rely on its room
-	// The order.
+	// Valid while the vGPU leaves the device.
+	bool has_drained; // its programs no longer use the device, and its memory is moving within the expected time
+	bool is_overdue;  // its memory should have left by now, so other vGPUs must not rely on its room
+	// The order, which residence_decide() writes.
 	bool out;
 };
 
 enum {
-	// A vGPU is idle if it has not used the device for half of the time of its last move, between these. The
-	// longer time counts before its first move.
+	// A vGPU is idle after half the duration of its last move without use, bounded by these two values. Before its
+	// first move the larger value applies.
 	RESIDENCE_IDLE_LEAST_MS = 500,
 	RESIDENCE_IDLE_MOST_MS = 1000,
-	// The quantum of a vGPU is a multiple of the duration of its last move, within two limits.
+	// The quantum of a vGPU is a multiple of the duration of its last move, bounded by these two values.
 	RESIDENCE_QUANTUM_LEAST_MS = 5000,
 	RESIDENCE_QUANTUM_MOST_MS = 60000,
-	RESIDENCE_QUANTUM_SWITCHES = 10, // the factor
+	RESIDENCE_QUANTUM_SWITCHES = 10, // the multiple
 };
 
-// Returns how much memory of a device these vGPUs need so that each can run while the others are out. 0: none.
+// Returns how many bytes of the device these vGPUs need so that each one can run while the others are out; 0: none.
 uint64_t residence_least(const struct residence_vgpu *vgpus, size_t count);
-// Returns how much they need to be on the device all at once.
+// Returns how many bytes of the device these vGPUs need so that all of them can be in at once.
 uint64_t residence_most(const struct residence_vgpu *vgpus, size_t count);
-// Decides, and writes the order of each vGPU. `capacity`: the bytes of the device that they share. Returns when to
-// decide again if no fact changes before; UINT64_MAX: never.
+// Decides, and writes the order of each vGPU. `capacity`: how many bytes of the device these vGPUs may use together.
+// Returns when to decide again if no fact changes earlier; UINT64_MAX: never.
 uint64_t residence_decide(struct residence_vgpu *vgpus, size_t count, uint64_t capacity, uint64_t now);
-// Returns when the vGPU may be asked to leave, because it is idle or its quantum has ended.
+// Returns the earliest time at which the vGPU may be ordered out: when it is idle, or its quantum has ended.
 uint64_t residence_leaves_at(const struct residence_vgpu *vgpu);

@@ -1,5 +1,6 @@
-// Charges the time to the vGPUs that had the device. If several contexts were on it at once, each is charged an equal
-// part, because the driver gives them equal slices. The handover at the beginning of a turn is charged to no vGPU.
+// Charges time to the vGPUs that had the device. If several contexts were on the device at once, each is charged an
+// equal part, because the driver gives them equal time slices. The handover at the beginning of a turn is charged to no
+// vGPU.
 #include "turn/engine.h"
 
 double turn_budget_share(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu)
@@ -24,12 +25,12 @@ static void charge_vgpu(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, ui
 	arbiter->total.charged_ns += ns;
 	vgpu->virtual_time += (double)ns / turn_pace(vgpu);
 	vgpu->allowance -= (double)ns;
-	if (arbiter->contenders > vgpu->contends) // time that no other vGPU wants costs no budget
+	if (arbiter->contenders > vgpu->contends) // time that no other vGPU wants does not reduce the budget
 		vgpu->budget -= (double)ns;
 }
 
-// Charges the holder. The handover is free, but at most half of a turn. Otherwise short turns would cost the others
-// more than they are charged.
+// Charges the holder of the turn. The handover is free, up to half of the turn. Otherwise short turns would cost the
+// other vGPUs more time than the holder is charged.
 static void charge_holder(struct turn_arbiter *arbiter, uint64_t ns)
 {
 	uint64_t due;
@@ -43,7 +44,7 @@ static void charge_holder(struct turn_arbiter *arbiter, uint64_t ns)
 	arbiter->paid_ns = due;
 }
 
-// Computes the handover: the time from the grant to the first launch, and the context switch.
+// Computes the handover: the time from the grant of the turn to the first launch, plus the context switch.
 static void find_handover(struct turn_arbiter *arbiter, const struct turn_facts *facts)
 {
 	const struct turn_rules *rules = &arbiter->rules;
@@ -60,7 +61,7 @@ static void find_handover(struct turn_arbiter *arbiter, const struct turn_facts 
 		arbiter->free_ns += rules->switch_ns;
 }
 
-// Charges time in which the same contexts were on the device.
+// Charges `ns` during which the set of contexts on the device did not change.
 static void charge_stretch(struct turn_arbiter *arbiter, uint64_t ns, bool with_holder)
 {
 	unsigned int contexts = 0, before = 0;
@@ -88,7 +89,7 @@ static void charge_stretch(struct turn_arbiter *arbiter, uint64_t ns, bool with_
 	}
 }
 
-// Returns when the holder's time ended, between two decisions.
+// Returns when the holder's time on the device ended, between the last decision and this one.
 static uint64_t find_holder_end(const struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)
 {
 	if (facts->in_flight)
@@ -117,14 +118,15 @@ static void charge_turns(struct turn_arbiter *arbiter, const struct turn_facts *
 	charge_stretch(arbiter, now - end, false);
 }
 
-// A vGPU that is alone is charged what its kernels take. This is for the figures only: no other vGPU competes with it.
+// Charges a vGPU that has the device alone for the time of its kernels. This matters only for the listings, because no
+// other vGPU competes.
 static void charge_alone(struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)
 {
 	uint64_t elapsed = now - arbiter->last_ns, used = 0;
 
 	if (arbiter->holder >= 0) {
 		struct turn_vgpu *vgpu = &arbiter->vgpus[arbiter->holder];
-		uint64_t before = vgpu->facts.gpu_ns; // the sum falls when a slot is reaped
+		uint64_t before = vgpu->facts.gpu_ns; // the sum of the slots' estimates falls when a slot is reaped
 		used = turn_clamp(facts[arbiter->holder].gpu_ns, before, before + elapsed) - before;
 		vgpu->charged_ns += used;
 		arbiter->total.charged_ns += used;
@@ -132,7 +134,7 @@ static void charge_alone(struct turn_arbiter *arbiter, const struct turn_facts *
 	arbiter->total.idle_ns += elapsed - used;
 }
 
-// Side by side, each vGPU is charged as if it had the device alone, because it gets as much.
+// Charges each vGPU that runs side by side as if it had the device alone, because each one gets as much work done.
 static void charge_beside(struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)
 {
 	uint64_t covered = 0;
@@ -167,12 +169,12 @@ static void refill_buckets(const struct turn_arbiter *arbiter, struct turn_vgpu 
 	vgpu->allowance += (double)elapsed * vgpu->weight;
 	if (!vgpu->terms.is_limit || vgpu->allowance > most)
 		vgpu->allowance = most;
-	// It waits no longer than the debt, however much it overran.
+	// However much a vGPU overran its limit, it waits no longer than `debt_ns`.
 	if (vgpu->allowance < -vgpu->weight * (double)arbiter->rules.debt_ns)
 		vgpu->allowance = -vgpu->weight * (double)arbiter->rules.debt_ns;
 }
 
-// Raises the least virtual time of each class, from which vGPUs that come back start.
+// Raises the least virtual time of each class. A vGPU that returns after an absence starts from that time.
 static void raise_floor(struct turn_arbiter *arbiter)
 {
 	for (int class = 0; class < 2; class++) {
@@ -214,7 +216,8 @@ void turn_charge_time(struct turn_arbiter *arbiter, const struct turn_facts *fac
 
 	for (int i = 0; i < arbiter->touched; i++)
 		waits |= arbiter->vgpus[i].waits;
-	// Without a beat the gates opened by themselves. Which vGPUs ran from then on is unknown.
+	// Without a beat (a periodic sign that the arbiter runs) the gates opened by themselves. Which vGPUs ran is
+	// unknown.
 	if (waits && now - arbiter->last_ns > TURN_BEAT_NS) {
 		uint64_t lost = now - arbiter->last_ns - TURN_BEAT_NS;
 		charge_regime(arbiter, facts, now - lost);

@@ -1,10 +1,11 @@
-// Side by side: where a context switch costs nothing, vGPUs that together do not fill the device run at once. Each gets
-// as much as alone. A vGPU that gets ahead of the others waits for them, so that shares hold. Whether they fill the
-// device is not known before: kernels of several programs may run at the same time. So they are tried.
+// Runs vGPUs side by side: at the same time, where a context switch costs nothing and the vGPUs together do not fill
+// the device. Each vGPU then gets as much done as alone. A vGPU that gets ahead of the others waits for them, so that
+// the shares hold. Whether the vGPUs fill the device cannot be computed, because kernels of several programs may
+// overlap. So the arbiter tries it and measures.
 #include "turn/engine.h"
 
-static const uint64_t BACKOFF_MOST = 32; // times `beside_ns`
-static const uint64_t LEAST_MEASURES = 5; // launches run ahead of what the GPU has done
+static const uint64_t BACKOFF_MOST = 32; // the most by which failed attempts multiply `beside_ns`
+static const uint64_t LEAST_MEASURES = 5; // in times of `measure_ns`: the first launches only fill the queue
 
 static bool is_member(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu, uint64_t now)
 {
@@ -12,7 +13,7 @@ static bool is_member(const struct turn_arbiter *arbiter, const struct turn_vgpu
 	       !vgpu->terms.is_exempt;
 }
 
-// Returns whether there are several active batch vGPUs, and the rates of all were measured in turns.
+// Returns whether several batch vGPUs are active, and the launch rate of each was measured in turns.
 static bool are_measured(const struct turn_arbiter *arbiter, uint64_t now)
 {
 	int count = 0;
@@ -28,7 +29,7 @@ static bool are_measured(const struct turn_arbiter *arbiter, uint64_t now)
 	return count > 1;
 }
 
-// Returns the least virtual time of the members that launch or wait.
+// Returns the least virtual time of the members that launch or wait. A member is a vGPU that runs side by side.
 static double find_base(const struct turn_arbiter *arbiter)
 {
 	double least = -1;
@@ -81,12 +82,13 @@ static void enter_beside(struct turn_arbiter *arbiter, uint64_t now)
 	arbiter->regime = TURN_REGIME_BESIDE;
 }
 
-// Returns whether no member was slowed down much. If one ran too shortly to tell, because it was ahead of the others
-// and waited for them, all together must have done more than they do in turns, or want less than the device can do.
+// Returns whether running side by side is worthwhile: no member launches much more slowly than in turns. A member that
+// often waited for the others ran too shortly to tell. Then all members together must get more done than in turns, or
+// need less than the whole device.
 static bool is_worthwhile(const struct turn_arbiter *arbiter, uint64_t lasted)
 {
 	const struct turn_rules *rules = &arbiter->rules;
-	double done = 0; // in nanoseconds of a turn
+	double done = 0; // work of all members, as nanoseconds that it takes in turns
 	bool is_known = true;
 
 	for (int i = 0; i < arbiter->touched; i++) {
@@ -104,8 +106,8 @@ static bool is_worthwhile(const struct turn_arbiter *arbiter, uint64_t lasted)
 	return is_known || done > rules->beside_gain * (double)lasted || done < rules->beside_rest * (double)lasted;
 }
 
-// Returns to turns, in which the members are measured again. If nothing was gained, the next attempt comes later each
-// time.
+// Ends side by side, so that the members are measured in turns again. After each attempt that gained nothing, the next
+// attempt comes later.
 static void leave_beside(struct turn_arbiter *arbiter, uint64_t now)
 {
 	bool worthwhile = is_worthwhile(arbiter, now - arbiter->beside_since_ns);
@@ -149,7 +151,7 @@ bool turn_is_beside(const struct turn_arbiter *arbiter, const struct turn_vgpu *
 	       !arbiter->paused;
 }
 
-// Returns when the first member gets too far ahead, or is no longer ahead.
+// Returns the next time at which a member gets too far ahead, or is no longer ahead.
 uint64_t turn_beside_next(const struct turn_arbiter *arbiter, uint64_t now)
 {
 	uint64_t trial = arbiter->beside_since_ns + arbiter->rules.beside_trial_ns;
@@ -162,7 +164,8 @@ uint64_t turn_beside_next(const struct turn_arbiter *arbiter, uint64_t now)
 			continue;
 		double lead = vgpu->virtual_time - base;
 		double wait = vgpu->paced ? lead * turn_pace(vgpu) : (most_lead(arbiter) - lead) * turn_pace(vgpu);
-		// Two that run at the same pace stay just below the most lead: the next look is not at once.
+		// Two members with the same pace stay just below the largest allowed lead, so wait a little before the
+		// next check.
 		next = turn_earlier(next, now + turn_later((uint64_t)(wait > 0 ? wait : 0), arbiter->rules.return_ns));
 	}
 	return next;

@@ -1,7 +1,8 @@
-// Grants a turn, and ends it when its time is over or its holder is idle: closes the gate and waits for the drain.
+// Grants a turn. Ends a turn when its time is over or its holder is idle: closes the gate and waits until the work in
+// flight has ended (the drain).
 #include "turn/engine.h"
 
-enum { HANDOVERS = 16 }; // the mean time of a handover is that of about so many
+enum { HANDOVERS = 16 }; // the mean time of a handover is over about this many handovers
 
 static void measure_turn(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu)
 {
@@ -22,7 +23,8 @@ void turn_finish(struct turn_arbiter *arbiter)
 			took += (double)arbiter->rules.switch_ns;
 		arbiter->handover_ns += (took - arbiter->handover_ns) / HANDOVERS;
 		arbiter->resident = arbiter->holder;
-		// The launch came early: half of the waiting time would have been enough.
+		// If the launch came early, half of the allowed silence would have been enough: shorten the silence
+		// again.
 		if (vgpu->silences && arbiter->begin_ns < turn_silence(arbiter, vgpu) / 4)
 			vgpu->silences--;
 	}
@@ -49,7 +51,7 @@ static void grant_turn(struct turn_arbiter *arbiter, int index, uint64_t now)
 	vgpu->turns++;
 }
 
-// A turn without any launch lasts longer each time, because the process may only be slow to wake.
+// Each further turn without a launch lasts longer, because the process may only be slow to wake.
 uint64_t turn_silence(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu)
 {
 	uint64_t most = arbiter->rules.patience_ns, ns = arbiter->rules.launch_ns;
@@ -69,7 +71,7 @@ uint64_t turn_idle_end(const struct turn_arbiter *arbiter)
 	if (facts->in_flight)
 		return UINT64_MAX;
 	uint64_t since = turn_later(facts->idle_ns, arbiter->turn_ns);
-	// A thread at the gate of the holder reads the word all the time, unless it is stopped.
+	// A thread that waits at the holder's gate reads the gate's word continuously, unless its process is stopped.
 	return facts->waiting ? turn_later(since, facts->alive_ns) + arbiter->rules.launch_ns
 			      : since + vgpu->grace_ns;
 }
@@ -100,11 +102,11 @@ static void close_gate(struct turn_arbiter *arbiter, uint64_t now)
 
 	arbiter->drains = true;
 	arbiter->drained_ns = now + turn_earlier(left + beyond, rules->patience_ns);
-	if (left > rules->patience_ns) // the arbiter does not wait for it
+	if (left > rules->patience_ns) // the work in flight outlasts the patience, so the arbiter does not wait for it
 		vgpu->lasting = true;
 }
 
-// Returns true if the turn is over: its work has ended, or the arbiter waits no longer.
+// Returns true if the turn is over: its work has ended, or the arbiter has waited long enough.
 static bool wait_for_drain(struct turn_arbiter *arbiter, uint64_t now)
 {
 	struct turn_vgpu *vgpu = &arbiter->vgpus[arbiter->holder];
@@ -113,23 +115,24 @@ static bool wait_for_drain(struct turn_arbiter *arbiter, uint64_t now)
 		return true;
 	if (now < arbiter->drained_ns)
 		return false;
-	vgpu->lasting = true; // others run beside it from now on, and the driver gives them slices
+	vgpu->lasting = true; // from now on other vGPUs run beside this work, and the driver gives both time slices
 	return true;
 }
 
-// A request closes the gate of the holder after a delay. If no vGPU has the turn, none is granted.
+// Pauses the holder for a request of the latency class: closes the holder's gate after a delay. If no vGPU has the
+// turn, grants none.
 static void update_pause(struct turn_arbiter *arbiter, uint64_t now)
 {
 	bool paused = arbiter->urgent_ns &&
 		      (arbiter->holder < 0 || now >= arbiter->urgent_ns + arbiter->rules.urgent_delay_ns);
 
 	if (arbiter->paused && !paused && arbiter->holder >= 0)
-		arbiter->free_ns += arbiter->rules.switch_ns; // back to the holder's context
+		arbiter->free_ns += arbiter->rules.switch_ns; // the switch back to the holder's context
 	arbiter->paused = paused;
 }
 
-// While one vGPU is active its gate is open. If that of a sleeping holder were open, too, it would not ring the bell
-// when it wakes, and both would run for as long as neither rings.
+// Returns whether the vGPU sleeps while another one is active. The gate of the active vGPU is open. If the sleeping
+// holder's gate were open, too, the holder would not ring the bell when it wakes, and both vGPUs would launch.
 static bool sleeps_beside_another(const struct turn_arbiter *arbiter, const struct turn_vgpu *holder, uint64_t now)
 {
 	if (turn_is_active(arbiter, holder, now))

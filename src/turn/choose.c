@@ -34,7 +34,7 @@ static unsigned int count_contenders(const struct turn_arbiter *arbiter, double 
 	return count;
 }
 
-// Returns a mean quantum that is long compared with a handover, and short enough for the round.
+// Returns a mean length of turns that is long compared with a handover, but fits all contenders into a round.
 static uint64_t find_mean_quantum(const struct turn_arbiter *arbiter, unsigned int contenders)
 {
 	const struct turn_rules *rules = &arbiter->rules;
@@ -51,7 +51,7 @@ uint64_t turn_mean_quantum(const struct turn_arbiter *arbiter)
 	return find_mean_quantum(arbiter, count_contenders(arbiter, &weights));
 }
 
-// Returns the holder's part of a round of all contenders.
+// Returns the holder's turn length: its part of a round, in which every contender has one turn.
 static uint64_t find_quantum(const struct turn_arbiter *arbiter, const struct turn_vgpu *holder)
 {
 	double weights;
@@ -62,8 +62,8 @@ static uint64_t find_quantum(const struct turn_arbiter *arbiter, const struct tu
 	return own < arbiter->rules.turn_least_ns ? arbiter->rules.turn_least_ns : own;
 }
 
-// Returns how long the holder takes to reach the virtual time `target`, if it has the device alone. The rest of the
-// handover takes time and is not charged.
+// Returns how long the holder takes to reach the virtual time `target` if it has the device alone. The uncharged rest
+// of the handover counts as well.
 static uint64_t time_to_reach(const struct turn_arbiter *arbiter, const struct turn_vgpu *holder, double target)
 {
 	double ns = (target - holder->virtual_time) * turn_pace(holder);
@@ -74,7 +74,7 @@ static uint64_t time_to_reach(const struct turn_arbiter *arbiter, const struct t
 	return (uint64_t)ns + (arbiter->launched && arbiter->free_ns > uncharged ? arbiter->free_ns - uncharged : 0);
 }
 
-// Returns what is left of `ns`, counted from the first launch, without the handover.
+// Returns how much of `ns` is left. Counts from the first launch, so the handover does not use up any of it.
 static uint64_t time_left_of(const struct turn_arbiter *arbiter, uint64_t ns)
 {
 	uint64_t end = ns + arbiter->free_ns;
@@ -84,7 +84,8 @@ static uint64_t time_left_of(const struct turn_arbiter *arbiter, uint64_t ns)
 	return end > arbiter->wall_ns ? end - arbiter->wall_ns : 0;
 }
 
-// A turn lasts its quantum, and then until another vGPU is behind. A vGPU that came back and is behind ends it earlier.
+// Returns the end of the turn: after its quantum, as soon as another vGPU has less virtual time. A vGPU that returned
+// after an absence and has less virtual time ends the turn earlier.
 uint64_t turn_until(const struct turn_arbiter *arbiter, uint64_t now)
 {
 	const struct turn_rules *rules = &arbiter->rules;
@@ -101,7 +102,7 @@ uint64_t turn_until(const struct turn_arbiter *arbiter, uint64_t now)
 	if (turn_is_idle_class(holder) && !turn_is_idle_class(&arbiter->vgpus[next]))
 		return now;
 	rest = time_left_of(arbiter, find_quantum(arbiter, holder));
-	if (!arbiter->launched && holder->silences) // it is slow to wake
+	if (!arbiter->launched && holder->silences) // the holder's process is slow to wake
 		rest += turn_silence(arbiter, holder);
 	rest = turn_later(rest, time_to_reach(arbiter, holder, arbiter->vgpus[next].virtual_time));
 	until = turn_earlier(until, now + rest);

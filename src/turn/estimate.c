@@ -4,14 +4,15 @@ enum { TAG_SHIFT = 44, UNIT_SHIFT = 4, COUNT_BITS = 6, LEARN = 4, GROWTH = 4, SO
 #define CAPPED (1ull << COUNT_BITS) // the last sample was capped
 #define UNITS_SHIFT (COUNT_BITS + 1)
 #define LONG_UNITS (100000ull >> UNIT_SHIFT)
-#define UNITS_MOST ((1ull << (TAG_SHIFT - UNITS_SHIFT)) - 1) // 36 minutes
+#define UNITS_MOST ((1ull << (TAG_SHIFT - UNITS_SHIFT)) - 1) // the largest estimate: 36 minutes
 
 static bool has_tag(uint64_t entry, uint64_t shape)
 {
 	return entry && entry >> TAG_SHIFT == shape >> TAG_SHIFT;
 }
 
-// Returns the entry of the shape, or where it belongs: a free entry of its set, or one that the shape itself selects.
+// Returns the entry of the shape. If the shape has none, returns the entry that it gets: a free one of its set, or else
+// one that the shape's bits select.
 static _Atomic uint64_t *find_entry(struct turn_estimates *estimates, uint64_t shape)
 {
 	_Atomic uint64_t *set = estimates->shapes[shape >> 32 & (TURN_SETS - 1)];
@@ -51,8 +52,8 @@ uint64_t turn_estimate(struct turn_estimates *estimates, uint64_t shape, uint64_
 	return get_units(entry) << UNIT_SHIFT;
 }
 
-// Returns whether to measure again soon. The first launch of a kernel may load its code, and then takes much longer.
-// Short kernels are not measured more often, because that costs their program too much.
+// Returns whether to measure the shape again soon. The first launch of a kernel may load its code, and then takes much
+// longer. Short kernels are not measured more often, because measuring them costs their program too much.
 static bool is_far_off(uint64_t old, uint64_t measured)
 {
 	uint64_t difference = measured > old ? measured - old : old - measured;

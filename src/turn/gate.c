@@ -1,12 +1,12 @@
 #include "turn/gate.h"
 
 #define SPIN_NS 20000ull
-#define SPIN_SOON_NS 1000000ull // if the gate opens soon
+#define SPIN_SOON_NS 1000000ull // how long a thread spins if the gate opens soon
 #define LARGE_WINDOW_NS 1000000ull
 #define POLL_LEAST_NS 10000ull
 #define POLL_MOST_NS 1000000ull
 #define SLEEP_NS (TURN_BEAT_NS / 3)
-#define UNGATED_NS 1000000000ull // the gate is open for so long without an arbiter
+#define UNGATED_NS 1000000000ull // how long the gate stays open without an arbiter
 
 #define LOAD(word) atomic_load_explicit(&(word), memory_order_acquire)
 #define STORE(word, value) atomic_store_explicit(&(word), value, memory_order_release)
@@ -16,7 +16,7 @@ static uint64_t at_most(uint64_t value, uint64_t most)
 	return value < most ? value : most;
 }
 
-// Returns whether the arbiter is known to have stopped: a thread has waited for its next beat already.
+// Returns whether the arbiter is known to have stopped: a thread has already waited for the beat after `beat`.
 static bool has_arbiter_stopped(struct turn_process *process, uint64_t beat)
 {
 	return beat && beat == LOAD(process->last_ns);
@@ -41,7 +41,7 @@ void turn_wait_end(struct turn_process *process)
 	atomic_fetch_sub(&process->slot->waiting, 1);
 }
 
-// Counts how long the thread has waited without a beat. Returns true if it must ring to ask for one.
+// Counts how long the thread has waited without a beat. Returns true if the thread must ring the bell to ask for one.
 static bool count_quiet_time(struct turn_process *process, struct turn_wait *wait, uint64_t now)
 {
 	uint64_t beat = LOAD(process->page->beat_ns), took = now - wait->looked_ns, before = wait->quiet_ns;
@@ -60,8 +60,8 @@ static bool count_quiet_time(struct turn_process *process, struct turn_wait *wai
 	return wait->quiet_ns / SLEEP_NS != before / SLEEP_NS;
 }
 
-// Returns the time until the next poll: half of the time until the estimated end of the work in flight, or after it a
-// quarter of the time since.
+// Returns the time until the next poll. Before the estimated end of the work in flight, it is half of the time until
+// then; after that end, a quarter of the time since then.
 static uint64_t find_poll_time(uint64_t eta, uint64_t now)
 {
 	uint64_t ns = eta > now ? (eta - now) / 2 : (now - eta) / 4;
@@ -75,8 +75,8 @@ static struct turn_action wait_for_turn(const struct turn_process *process, stru
 	uint64_t eta = LOAD(process->slot->eta_ns);
 	struct turn_action action = {.step = TURN_STEP_SLEEP, .word = word, .ns = SLEEP_NS};
 
-	// Rings once for each turn: the arbiter may have read the slot too early, or have granted a turn that ended
-	// while the thread slept.
+	// Ring once for each turn: the arbiter may have read the slot before this thread waited, or may have granted a
+	// turn that ended while the thread slept.
 	action.ring = wait->rang != turn_word_number(word) + 1;
 	wait->rang = turn_word_number(word) + 1;
 	if (turn_word_is(word, TURN_SPIN) && wait->awake_ns < now)
@@ -91,8 +91,8 @@ static struct turn_action wait_for_turn(const struct turn_process *process, stru
 	return action;
 }
 
-// A thread that spins loses its processor if others want it. So it sleeps until a part of a large window is free. Work
-// that was never measured may end much sooner than estimated, so the first looks are close together.
+// A thread that spins loses its processor if other threads want it. So it sleeps until a part of a large window is
+// free. Work that was never measured may end much sooner than estimated, so the thread looks often at first.
 static struct turn_action wait_for_window(const struct turn_process *process, struct turn_wait *wait, uint32_t word,
 					  uint64_t now)
 {
@@ -127,7 +127,7 @@ struct turn_action turn_wait_look(struct turn_process *process, struct turn_wait
 	return action;
 }
 
-// Work whose end was not reported may have ended long ago.
+// Returns whether this launch begins a new request. Work whose end was not reported may have ended long ago.
 static bool begins_request(uint32_t word, uint64_t eta, uint64_t now)
 {
 	return turn_word_is(word, TURN_ANNOUNCE) && (!eta || (now > eta && now - eta > TURN_QUIET_NS));
@@ -138,7 +138,8 @@ bool turn_count_launch(struct turn_process *process, uint64_t estimate_ns, uint6
 	struct turn_slot *slot = process->slot;
 	uint32_t word = LOAD(process->page->word);
 	uint64_t eta = LOAD(slot->eta_ns), sum;
-	// The arbiter has ended a request that was quiet for so long, although this thread waited to launch more of it.
+	// After this quiet time the arbiter has ended the request, even if this thread still waits to launch a part of
+	// it.
 	bool is_stale = eta || now - LOAD(slot->idle_ns) > TURN_QUIET_NS;
 	bool ring = begins_request(word, eta, now) && (!atomic_exchange(&slot->urgent, 1) || is_stale);
 
@@ -150,7 +151,8 @@ bool turn_count_launch(struct turn_process *process, uint64_t estimate_ns, uint6
 		sum = (eta > now ? eta : now) + estimate_ns;
 	} while (!atomic_compare_exchange_weak_explicit(&slot->eta_ns, &eta, sum, memory_order_release,
 							memory_order_acquire));
-	// No locked instruction: threads that launch at once may lose a count, but the arbiter sees that it changed.
+	// Not an atomic increment: threads that launch at once may lose a count, but the arbiter sees that the count
+	// changed.
 	STORE(slot->gpu_ns, atomic_load_explicit(&slot->gpu_ns, memory_order_relaxed) + estimate_ns);
 	STORE(slot->launches, atomic_load_explicit(&slot->launches, memory_order_relaxed) + 1);
 	return ring;
@@ -164,13 +166,13 @@ bool turn_report_flight(struct turn_process *process, uint64_t left_ns, uint64_t
 		STORE(slot->eta_ns, now + left_ns);
 		return false;
 	}
-	// A thread that waits for the window will launch more of the same request.
+	// A thread that waits for the window will launch more work of the same request.
 	bool ended = LOAD(slot->eta_ns) != 0, request = !LOAD(slot->waiting) && atomic_exchange(&slot->urgent, 0);
 	if (ended) {
 		STORE(slot->idle_ns, now);
 		atomic_store(&slot->eta_ns, 0);
 	}
-	uint32_t word = atomic_load(&process->page->word); // after eta_ns: see page.h
+	uint32_t word = atomic_load(&process->page->word); // read it after eta_ns was written: see page.h
 	bool wanted = turn_word_state(word) == TURN_CLOSED || turn_word_is(word, TURN_WANTED);
 	return request || (ended && wanted);
 }

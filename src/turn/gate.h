@@ -1,6 +1,7 @@
-// The gate in a process of a vGPU: what the interposer does before and after launches. No clock, thread or system call:
-// the caller passes the time, and rings, sleeps and spins as the functions say. Any thread; no lock. After a fork, the
-// child starts with its own slot and struct turn_process.
+// Implements the gate in a process of a vGPU: what the interposer does before and after launches. No clock, thread or
+// system call: the caller passes the time, and rings, sleeps and spins as the functions say. To ring is to wake the
+// arbiter by the word `bell`. Any thread; no lock. After a fork, the child starts with its own slot and struct
+// turn_process.
 //
 // Before a launch, if page->word is not 0:
 //	now = clock();
@@ -23,30 +24,30 @@
 #pragma once
 #include "turn/page.h"
 
-// The state of this process; not shared.
+// The state of this process, which other processes do not see.
 struct turn_process {
 	struct turn_page *page;
 	struct turn_slot *slot;
-	_Atomic uint64_t open_ns; // the gate is open until then, because no arbiter runs
-	_Atomic uint64_t last_ns; // the last beat of an arbiter that stopped; 0: no beat was missed
+	_Atomic uint64_t open_ns; // the gate is open until this time, because no arbiter runs
+	_Atomic uint64_t last_ns; // the last beat of an arbiter that stopped; 0: every beat came in time
 };
 
 // The state of a thread at the gate.
 struct turn_wait {
-	uint64_t began_ns;  // when it came to the gate
+	uint64_t began_ns;  // when the thread came to the gate
 	uint64_t awake_ns;  // the thread spins until then
-	uint64_t beat_ns;   // the last beat that it saw
-	uint64_t looked_ns; // when it looked last
-	uint64_t step_ns;   // the longest time that the step after that may take
-	uint64_t quiet_ns;  // how long it has waited without a beat
-	uint32_t rang;	    // number of the turn for which it rang, plus 1; 0: none
+	uint64_t beat_ns;   // the last beat that the thread saw
+	uint64_t looked_ns; // when the thread last looked at the gate
+	uint64_t step_ns;   // the longest time that the step after that look may take
+	uint64_t quiet_ns;  // how long the thread has waited without a beat
+	uint32_t rang;	    // number of the turn for which the thread rang, plus 1; 0: none
 };
 
 enum turn_step {
 	TURN_STEP_LAUNCH, // the gate is open
 	TURN_STEP_SPIN,	  // look again at once
-	TURN_STEP_SLEEP,  // FUTEX_WAIT while page->word is `word`, for at most `ns`
-	TURN_STEP_POLL,	  // the same; then query whether work of this process has ended, since no other thread does
+	TURN_STEP_SLEEP,  // sleep with FUTEX_WAIT while page->word is `word`, for at most `ns`
+	TURN_STEP_POLL,	  // sleep in the same way; then query whether work of this process has ended
 };
 struct turn_action {
 	enum turn_step step;
@@ -55,17 +56,17 @@ struct turn_action {
 	uint64_t ns;
 };
 
-// Returns how much work may be in flight, in nanoseconds: half of the time until `ahead_ns`, at least the window. This
-// limit shrinks at half the speed of the device, so the work in flight falls with it, even if the estimates are too
-// low by half.
+// Returns how many nanoseconds of work may be in flight: half of the time until `ahead_ns`, but at least the window.
+// The limit shrinks at half the speed of the device. So the work in flight shrinks with it, even if the estimates are
+// only half of the real times.
 static inline uint64_t turn_window(uint32_t window_us, uint64_t ahead_ns, uint64_t now)
 {
 	uint64_t window = window_us * 1000ull, ahead = ahead_ns > now ? (ahead_ns - now) / 2 : 0;
 
 	return ahead > window ? ahead : window;
 }
-// Whether a launch may go to the driver at `now` while the work in flight ends at `eta_ns` (0: nothing is in flight).
-// The last launch of a turn is the one that starts before the turn's end.
+// Returns whether a launch may go to the driver at `now` while the work in flight ends at `eta_ns` (0: nothing is in
+// flight). The last launch of a turn may start before the turn's end and end after it.
 static inline bool turn_admits(uint32_t word, uint64_t window_ns, uint64_t until_ns, uint64_t now, uint64_t eta_ns)
 {
 	uint64_t start = eta_ns > now ? eta_ns : now;
@@ -92,19 +93,22 @@ static inline bool turn_gate_admits(const struct turn_process *process, uint64_t
 }
 
 void turn_wait_begin(struct turn_process *process, struct turn_wait *ret_wait, uint64_t now);
-// Says what the thread does next.
-// - A launch waits for the window no longer than the patience: the work in flight may wait for this launch.
+// Returns what the thread does next.
+// - A launch waits at most for the patience until the window has room: the work in flight may itself wait for this
+//   launch.
 // - A thread that waited for TURN_BEAT_NS without a beat concludes that no arbiter runs. The gates of the process are
-//   open for 1 s. A step counts for no longer than it was to take, because the process may have been stopped.
+//   then open for 1 s. A step counts as no longer than it should have taken, because the process may have been stopped
+//   meanwhile.
 struct turn_action turn_wait_look(struct turn_process *process, struct turn_wait *wait, uint64_t now);
 void turn_wait_end(struct turn_process *process);
 
-// Counts a launch, before the driver call. Returns true if the caller must ring the bell.
+// Counts a launch. Call it before the driver call. Returns true if the caller must ring the bell.
 bool turn_count_launch(struct turn_process *process, uint64_t estimate_ns, uint64_t now);
-// Corrects what is in flight, after a mark in a stream was reached or a call waited for the GPU: work for `left_ns`; 0:
-// nothing. Returns true if the caller must ring the bell. Launches of other threads at the same time may be lost from
-// the estimate until the next report.
+// Corrects the estimate of the work in flight after a mark in a stream was reached, or after a call waited for the GPU.
+// `left_ns`: the work still in flight; 0: nothing is. Returns true if the caller must ring the bell. Launches that
+// other threads make at the same time may be missing in the estimate until the next report.
 bool turn_report_flight(struct turn_process *process, uint64_t left_ns, uint64_t now);
-// The calling thread waits in the driver for work of this process, and reports its end.
+// Begin and end a driver call in which this thread waits for work of this process. The thread reports the end of the
+// work.
 void turn_watch_begin(struct turn_process *process);
 void turn_watch_end(struct turn_process *process);

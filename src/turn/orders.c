@@ -1,4 +1,4 @@
-// Derives the word of each gate from the decision, and the time of the next one.
+// Computes from the decision the word of each gate, and the time of the next decision.
 #include "turn/engine.h"
 
 static void note_reason(struct turn_vgpu *vgpu, enum turn_reason reason, uint64_t now)
@@ -17,7 +17,7 @@ static enum turn_reason find_reason(const struct turn_arbiter *arbiter, int inde
 		return TURN_REASON_OFF;
 	if (vgpu->terms.is_exempt)
 		return TURN_REASON_EXEMPT;
-	if (vgpu->facts.is_stopped && !vgpu->contends) // no other process of it works
+	if (vgpu->facts.is_stopped && !vgpu->contends) // no other process of the vGPU works
 		return TURN_REASON_STOPPED;
 	if (vgpu->lasting && index != arbiter->holder)
 		return TURN_REASON_RESIDENT;
@@ -34,7 +34,7 @@ static enum turn_reason find_reason(const struct turn_arbiter *arbiter, int inde
 	return arbiter->regime == TURN_REGIME_BESIDE ? TURN_REASON_BESIDE : TURN_REASON_NONE;
 }
 
-// Notes which vGPUs have contexts on the device from now on.
+// Records which vGPUs have contexts on the device from now on.
 static void place_contexts(struct turn_arbiter *arbiter)
 {
 	for (int i = 0; i < arbiter->touched; i++) {
@@ -45,9 +45,9 @@ static void place_contexts(struct turn_arbiter *arbiter)
 	}
 }
 
-// Whether the holder keeps its turn until the end, because all other vGPUs wait already, also those that were idle
-// until now. Then its threads may run ahead of the device, as they do natively, and the device stays busy while the
-// host pauses. Processes do not know what others of their vGPU have in flight, so only one may.
+// Returns whether the holder's threads may run ahead of the device, as they do natively, so that the device stays busy
+// while the host pauses. They may if all other vGPUs wait already: then the holder surely keeps its turn until the end.
+// Processes do not know what others of their vGPU have in flight, so only one process may run ahead.
 static bool may_run_ahead(const struct turn_arbiter *arbiter)
 {
 	const struct turn_facts *facts = &arbiter->vgpus[arbiter->holder].facts;
@@ -82,7 +82,7 @@ static void order_gate(const struct turn_arbiter *arbiter, int index, uint64_t n
 		state = TURN_OPEN;
 	} else if (turn_is_urgent_class(vgpu)) {
 		bool alone = arbiter->regime == TURN_REGIME_ALONE && turn_is_active(arbiter, vgpu, now);
-		// It never waits for a turn. The window keeps it from running ahead of its budget.
+		// The vGPU never waits for a turn. The window keeps it from using more than its budget.
 		state = alone ? TURN_OPEN : TURN_HELD;
 		flags = alone ? TURN_COUNT : TURN_ANNOUNCE;
 		window = rules->window_ns;
@@ -110,7 +110,7 @@ static void order_gate(const struct turn_arbiter *arbiter, int index, uint64_t n
 	gate->since_ns = vgpu->reason_ns;
 }
 
-// The end of the work may not be reported: the estimate says when to look. While a request lasts, the others wait.
+// Returns when to look at the vGPU's work again: after its estimated end, because its end may never be reported.
 static uint64_t find_look(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu, uint64_t now)
 {
 	const struct turn_rules *rules = &arbiter->rules;
@@ -119,7 +119,7 @@ static uint64_t find_look(const struct turn_arbiter *arbiter, const struct turn_
 	return turn_clamp(vgpu->facts.eta_ns, now + least, now + rules->patience_ns) + rules->margin_ns;
 }
 
-// Returns the next time at which something changes for the vGPU without a bell.
+// Returns the next time at which something changes for the vGPU without its bell being rung.
 static uint64_t next_of_vgpu(const struct turn_arbiter *arbiter, int index, uint64_t now)
 {
 	const struct turn_rules *rules = &arbiter->rules;
@@ -136,7 +136,7 @@ static uint64_t next_of_vgpu(const struct turn_arbiter *arbiter, int index, uint
 	}
 	if (vgpu->request_ns && !vgpu->facts.in_flight)
 		next = turn_earlier(next, vgpu->launched_ns + rules->quiet_ns);
-	if (vgpu->request_ns && arbiter->contenders > 1) // its budget ends
+	if (vgpu->request_ns && arbiter->contenders > 1) // the request's budget ends
 		next = turn_earlier(next, now + (uint64_t)(vgpu->budget > 0 ? vgpu->budget : 0) + 1000);
 	if (vgpu->over_budget && vgpu->facts.in_flight + vgpu->facts.waiting) {
 		double share = turn_budget_share(arbiter, vgpu);
@@ -145,7 +145,7 @@ static uint64_t next_of_vgpu(const struct turn_arbiter *arbiter, int index, uint
 			next = turn_earlier(next, now + (uint64_t)((missing > 0 ? missing : 0) / share) + 1000);
 	}
 	if (vgpu->waits && !vgpu->eligible && turn_is_idle_class(vgpu) && arbiter->shared_ns < now)
-		next = turn_earlier(next, arbiter->shared_ns + rules->idle_ns); // otherwise a bell rings first
+		next = turn_earlier(next, arbiter->shared_ns + rules->idle_ns); // earlier changes ring a bell
 	if (!vgpu->contends && turn_is_active(arbiter, vgpu, now) && arbiter->regime != TURN_REGIME_ALONE)
 		next = turn_earlier(next, vgpu->active_ns + rules->active_ns);
 	return next;
@@ -161,7 +161,7 @@ static uint64_t next_of_turn(const struct turn_arbiter *arbiter, uint64_t now, c
 		next = arbiter->drained_ns;
 		if (spin > now)
 			return turn_earlier(next, spin);
-		// The end of the work may not be reported.
+		// The end of the work may never be reported, so look when its estimate is over.
 		return eta + arbiter->rules.margin_ns > now ? turn_earlier(next, eta + arbiter->rules.margin_ns) : next;
 	}
 	if (arbiter->paused)
@@ -194,7 +194,7 @@ void turn_order(struct turn_arbiter *arbiter, uint64_t now, struct turn_orders *
 	orders->next = turn_choose(arbiter, TURN_ALL);
 	orders->reason = arbiter->regime == TURN_REGIME_OFF ? TURN_REASON_OFF : TURN_REASON_NONE;
 	orders->reason_vgpu = -1;
-	// The drain is about to end: neither the arbiter nor the next vGPU's threads sleep.
+	// If the drain is about to end, neither the arbiter nor the threads of the next vGPU sleep.
 	orders->poll = arbiter->holder >= 0 && arbiter->drains && !arbiter->paused && ends_soon(arbiter, now);
 	if (arbiter->regime == TURN_REGIME_BESIDE)
 		next = turn_beside_next(arbiter, now);

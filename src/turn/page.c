@@ -1,4 +1,5 @@
-// Reads and writes the shared words for the arbiter. What tenants wrote is read once and bounded.
+// Reads and writes the shared words for the arbiter. Tenants can write any value, so each word is read once and
+// bounded.
 #include "turn/page.h"
 
 #include "turn/turn.h"

@@ -1,18 +1,21 @@
-// The shared words of one vGPU, by which the arbiter of a device (a thread of the daemon) and the processes of the vGPU
-// communicate. One page for the vGPU and one line for each slot of its ledger; nothing is shared between vGPUs. Any
-// thread.
+// Declares the shared words of one vGPU, by which the arbiter of a device (a thread of the daemon) and the processes of
+// the vGPU communicate. There is one page for the vGPU, and one cache line for each slot of its ledger. vGPUs share no
+// words. Any thread.
+//
+// To ring is to add 1 to `bell` and wake the arbiter, which waits on it as a futex. A beat is the time in `beat_ns`, by
+// which the arbiter shows that it runs.
 //
 // Writers: the arbiter writes the first line of the page. Every process of the vGPU writes `bell`. The threads of the
-// process that owns a slot in the ledger write the slot; the daemon zeroes it when it reaps the process, before the
-// slot has a new owner. Lifetime: that of the ledger. A new ledger has zeroes: the gate is open, nothing is in flight.
-// A restored process claims a zeroed slot. All times are nanoseconds of the kernel's own CLOCK_MONOTONIC, which a time
-// namespace does not shift (vg_ledger_clock_ns).
+// process that owns a slot in the ledger write the slot. The daemon zeroes the slot when it reaps the process, before
+// the slot has a new owner. The words exist as long as the ledger. In a new ledger all words are zero: the gate is
+// open, and nothing is in flight. A restored process claims a zeroed slot. All times are nanoseconds of the kernel's
+// own CLOCK_MONOTONIC, which a time namespace does not shift (vg_ledger_clock_ns).
 //
-// Memory order: the arbiter writes `word` last, with release; a gate reads it first, with acquire, so it sees the other
-// words of the same or of a later order. A process writes its slot with release and then rings; the arbiter reads the
-// bells before the slots. A process writes eta_ns before it reads `word` (sequentially consistent), and the arbiter
-// writes `word` before it reads the slots a second time (a fence in turn_page_write): one of them sees the other's
-// write.
+// Memory order: the arbiter writes `word` last, with release. A gate reads `word` first, with acquire, so it sees the
+// other words of the same or of a later order. A process writes its slot with release and then rings. The arbiter reads
+// the bells before the slots. A process writes eta_ns before it reads `word` (sequentially consistent). The arbiter
+// writes `word` before it reads the slots a second time (a fence in turn_page_write). So at least one of the two sees
+// what the other wrote.
 //
 // Hostile values: a tenant may write anything into the page and the slots of its own vGPU. The arbiter reads each word
 // once and bounds it (turn_page_read), and keeps its own state elsewhere. A gate treats unknown states as open.
@@ -26,12 +29,13 @@ struct turn_gate;
 
 enum {
 	TURN_PAGE_SIZE = 4096,
-	TURN_NUMBERS = 1 << 24, // a turn's number is taken modulo this
+	TURN_NUMBERS = 1 << 24, // turn numbers are taken modulo this value
 };
-// A thread at the gate concludes that no arbiter runs if it waited for so long without a beat. It rings the bell at
-// each third of that; the arbiter answers with a beat, and writes one at least every half of it while a thread waits.
+// A thread that waits at the gate for this long without a beat concludes that no arbiter runs. It rings the bell after
+// each third of this time. The arbiter answers with a beat, and writes one at least every half of this time while a
+// thread waits.
 #define TURN_BEAT_NS 210000000ull
-// A request of the latency class has ended when there were no work and no launches for so long.
+// A request of the latency class ends after this time without work and launches.
 #define TURN_QUIET_NS 200000ull
 
 enum turn_state {
@@ -40,13 +44,13 @@ enum turn_state {
 	TURN_CLOSED, // wait
 };
 enum turn_flag {
-	TURN_COUNT = 1,	   // open, but count launches and report what is in flight
-	TURN_WANTED = 2,   // another vGPU waits: keep to `until_ns`, and ring when nothing is in flight any more
+	TURN_COUNT = 1,	   // the gate is open, but the process counts launches and reports what is in flight
+	TURN_WANTED = 2,   // another vGPU waits: launch only until `until_ns`, and ring when nothing is in flight
 	TURN_SPIN = 4,	   // the gate opens soon: spin instead of sleeping
-	TURN_ANNOUNCE = 8, // latency class: report when a request begins and ends
+	TURN_ANNOUNCE = 8, // latency class: the process reports when a request begins and ends
 };
 
-// The word of a gate: {number of the turn:24, state:4, flags:4}. 0 is open, without flags.
+// Makes the word of a gate: {number of the turn:24, state:4, flags:4}. 0 means open, without flags.
 static inline uint32_t turn_word(uint32_t number, enum turn_state state, unsigned int flags)
 {
 	return (number % TURN_NUMBERS) << 8 | (uint32_t)state << 4 | (flags & 15);
@@ -66,14 +70,14 @@ static inline bool turn_word_is(uint32_t word, enum turn_flag flag)
 
 struct turn_page {
 	_Alignas(64) _Atomic uint32_t word; // futex of the gates
-	_Atomic uint32_t window_us;	    // estimated work that may be in flight
-	_Atomic uint64_t until_ns;	    // held: the end of the turn; UINT64_MAX: no other vGPU waits for it
+	_Atomic uint32_t window_us;	    // how much estimated work may be in flight
+	_Atomic uint64_t until_ns;	    // TURN_HELD: the end of the turn; UINT64_MAX: no other vGPU waits for it
 	_Atomic uint64_t turn_ns;	    // when the last turn of the device began
 	_Atomic uint64_t beat_ns;	    // when the arbiter last wrote
-	_Atomic uint32_t patience_us;	    // the longest that a gate waits for the window
-	_Atomic uint32_t reason;	    // enum turn_reason: why the share is not being held
-	// Held: half of the time until then may be in flight, if that is more than the window. 0: the window counts
-	// alone.
+	_Atomic uint32_t patience_us;	    // the longest time that a launch waits for the window
+	_Atomic uint32_t reason;	    // enum turn_reason: why the vGPU does not get its share
+	// TURN_HELD: half of the time until `ahead_ns` may be in flight, if that is more than the window. 0: only the
+	// window counts.
 	_Atomic uint64_t ahead_ns;
 	_Alignas(64) _Atomic uint32_t bell; // futex of the arbiter: add 1 and wake
 	_Alignas(64) unsigned char reserved[TURN_PAGE_SIZE - 128];
@@ -81,28 +85,28 @@ struct turn_page {
 _Static_assert(sizeof(struct turn_page) == TURN_PAGE_SIZE, "one page");
 
 struct turn_slot {
-	_Alignas(64) _Atomic uint32_t waiting; // threads at the gate
-	_Atomic uint32_t watching;	       // threads that will report when the work in flight has ended
+	_Alignas(64) _Atomic uint32_t waiting; // number of threads at the gate
+	_Atomic uint32_t watching;	       // number of threads that will report when the work in flight has ended
 	_Atomic uint32_t urgent;	       // latency class: a request is in progress
 	_Atomic uint32_t turn;		       // number of the turn in which the process last launched
 	_Atomic uint64_t eta_ns;	       // when the work in flight ends, by estimate; 0: nothing is in flight
-	_Atomic uint64_t began_ns;	       // when the first launch of that turn was
+	_Atomic uint64_t began_ns;	       // the time of the process's first launch in that turn
 	_Atomic uint64_t idle_ns;	       // when the process last saw that nothing was in flight any more
 	_Atomic uint64_t alive_ns;	       // when a thread at the gate last read the word
 	_Atomic uint64_t launches;	       // changes with every launch
-	_Atomic uint64_t gpu_ns;	       // estimated GPU time of the launches, which grows
+	_Atomic uint64_t gpu_ns;	       // sum of the estimated GPU times of all launches
 };
 _Static_assert(sizeof(struct turn_slot) == 64, "one cache line");
 
-// Reads the slots of one vGPU: entries 0 to `count` - 1, of which unowned ones are zero. A set bit of `stopped` (by
-// slot; NULL: none) means that the process is stopped: it reports nothing, and its work counts as ended at its
-// estimate. `margin_ns` is added to the estimates of work that no thread watches. The words may change meanwhile.
+// Reads the slots of one vGPU: entries 0 to `count` - 1, of which unowned ones are zero. `stopped` has a bit for each
+// slot; NULL: no process is stopped. A stopped process reports nothing, so its work counts as ended at its estimate.
+// `margin_ns` is added to the estimates of work that no thread watches. The words may change during the call.
 void turn_page_read(const struct turn_page *page, const struct turn_slot *slots, unsigned int count,
 		    const uint64_t *stopped, uint64_t margin_ns, uint64_t now, struct turn_facts *ret_facts);
-// What the arbiter does after turn_page_write().
+// Says what the caller must do after turn_page_write().
 enum turn_written {
 	TURN_WRITTEN_WAKE = 1, // FUTEX_WAKE all threads on `word`
 	TURN_WRITTEN_LOOK = 2, // read the slots again: the process may have become idle without ringing the bell
 };
-// Writes the orders for one vGPU and the beat. Returns bits of enum turn_written.
+// Writes the orders for one vGPU, and a beat. Returns bits of enum turn_written.
 unsigned int turn_page_write(struct turn_page *page, const struct turn_gate *gate, uint64_t now);

@@ -88,7 +88,7 @@ void turn_destroy(struct turn_arbiter *arbiter)
 	free(arbiter);
 }
 
-// Checks new terms of the vGPU `except`; -1: of a new one.
+// Checks the new terms of the vGPU `except`; -1: the terms of a vGPU that is added.
 static int check_terms(const struct turn_arbiter *arbiter, const struct turn_terms *terms, int except)
 {
 	unsigned int sum = terms->share;
@@ -135,7 +135,7 @@ void turn_leave(struct turn_arbiter *arbiter, unsigned int index, uint64_t now)
 	if ((int)index == arbiter->holder)
 		turn_finish(arbiter);
 	if ((int)index == arbiter->resident)
-		arbiter->resident = -1; // another vGPU may get its index
+		arbiter->resident = -1; // another vGPU may get the same index
 	arbiter->vgpus[index] = (struct turn_vgpu){0};
 }
 
@@ -149,7 +149,7 @@ int turn_set(struct turn_arbiter *arbiter, unsigned int index, const struct turn
 		return outcome;
 	vgpu->terms = *terms;
 	turn_weigh(arbiter, now);
-	// It stays ahead or behind by the same time of its own.
+	// Keep the vGPU's lead or lag, measured in its own time, although its weight changes.
 	double floor = arbiter->floor[turn_is_idle_class(vgpu)];
 	vgpu->virtual_time = floor + (vgpu->virtual_time - floor) * before / turn_pace(vgpu);
 	return 0;

@@ -1,10 +1,10 @@
-// Derives from the facts what each vGPU does.
+// Finds out from the facts what each vGPU does: whether it waits, works, came back, or has a request.
 #include "turn/engine.h"
 
-enum { EXHAUSTED_NS = 1000 }; // less time than this counts as none
+enum { EXHAUSTED_NS = 1000 }; // a budget or allowance of less than this counts as used up
 
-// A vGPU that was absent gets little credit for the time that it did not use. No vGPU is so far ahead that it would
-// wait for ever.
+// Bounds how far a vGPU is behind or ahead of the others. One that was absent gets little credit for the time that it
+// did not use. One that is ahead does not wait for ever.
 static void bound_virtual_time(const struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, bool came_back)
 {
 	double floor = arbiter->floor[turn_is_idle_class(vgpu)];
@@ -17,7 +17,7 @@ static void bound_virtual_time(const struct turn_arbiter *arbiter, struct turn_v
 		vgpu->virtual_time = most;
 }
 
-// A request lasts until its process says that it has ended, or launches nothing any more.
+// Watches the vGPU's request, which lasts until the process reports its end or launches nothing any more.
 static void watch_request(const struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, uint64_t now)
 {
 	const struct turn_facts *facts = &vgpu->facts;
@@ -29,8 +29,8 @@ static void watch_request(const struct turn_arbiter *arbiter, struct turn_vgpu *
 		vgpu->request_ns = now;
 }
 
-// A vGPU that has used up its budget stays batch until the budget is full again. Few long phases cost fewer context
-// switches than many short ones.
+// Updates the budget. A vGPU that has used up its budget is treated as batch until the budget is full again. A few long
+// phases need fewer context switches than many short ones.
 static void watch_budget(const struct turn_arbiter *arbiter, struct turn_vgpu *vgpu)
 {
 	if (!vgpu->terms.is_latency)
@@ -51,8 +51,9 @@ static void watch_limit(const struct turn_arbiter *arbiter, struct turn_vgpu *vg
 		vgpu->limited = false;
 }
 
-// A program pauses after each synchronization. If the pause is a little longer than its grace, it loses each turn
-// there, and waits for a whole turn of another vGPU. So the grace grows with such pauses, until one is much longer.
+// Adapts the vGPU's grace, the time without work after which it loses its turn. A program pauses after each
+// synchronization. If its pause is a little longer than the grace, the program loses its turn at each one, and waits
+// for a whole turn of another vGPU. So the grace grows to cover such pauses, until one is much longer.
 static void learn_grace(const struct turn_rules *rules, struct turn_vgpu *vgpu, uint64_t now)
 {
 	uint64_t wanted = now - vgpu->left_ns + rules->grace_ns;
@@ -85,7 +86,8 @@ static void watch_vgpu(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, con
 	vgpu->contends = vgpu->waits || facts->in_flight || vgpu->request_ns;
 	if (vgpu->contends || launched)
 		vgpu->active_ns = now;
-	// vGPUs that get idle time only wait until this one is idle. Requests need no idle time: they make room.
+	// vGPUs that get idle time only wait until this one is idle. Requests of the latency class do not wait for idle
+	// time.
 	if (vgpu->active_ns && !turn_is_idle_class(vgpu) && !turn_is_urgent_class(vgpu)) {
 		uint64_t last = vgpu->contends ? now : turn_earlier(facts->idle_ns, now);
 		arbiter->shared_ns = turn_later(arbiter->shared_ns, last);
@@ -101,7 +103,7 @@ static void find_eligible(struct turn_arbiter *arbiter, int index, bool waited, 
 	if (eligible && !vgpu->eligible && index != arbiter->holder) {
 		bool came_back = now - vgpu->present_ns >= arbiter->rules.away_ns;
 		bound_virtual_time(arbiter, vgpu, came_back);
-		// A vGPU that waited before, or is slow to wake, does not interrupt the others.
+		// A vGPU that waited already, or that is slow to wake, does not interrupt the turn of another one.
 		vgpu->returned |= came_back && !waited && !vgpu->silences;
 	}
 	vgpu->eligible = eligible;

@@ -1,6 +1,6 @@
-// The page of a publication: a file of the daemon that readers map. From it they know, without a request, whether their
-// generation is the current one, and whether the publisher asks for it back. It outlives the daemon, and the next
-// daemon continues it. Only the daemon writes it; any thread of any process reads it.
+// Defines the page of a publication: a file of the daemon that readers map. It tells readers, without a request,
+// whether their generation is the current one, and whether the publisher wants it released. The file outlives the
+// daemon, and the next daemon continues it. Only the daemon writes it; any thread of any process reads it.
 #pragma once
 #include <stdatomic.h>
 #include <stdint.h>
@@ -11,16 +11,16 @@ enum { VG_PAGE_MAGIC = 0x31504756 /* "VGP1" */, VG_PAGE_SIZE = 4096, VG_PAGE_ID 
 
 struct vg_wire_page {
 	uint32_t magic;
-	uint32_t owner;	    // user
-	uint8_t id[VG_PAGE_ID]; // of the publication: random, unique
+	uint32_t owner;	    // user id
+	uint8_t id[VG_PAGE_ID]; // a random and unique id of the publication
 	char name[VG_WIRE_NAME];
-	// For the next daemon: the publisher, and the generations so far.
-	int64_t publisher; // in the daemon's pid namespace; 0: unknown
+	// For the next daemon: the publisher's process, and the number of generations.
+	int64_t publisher; // the publisher's pid in the daemon's pid namespace; 0: unknown
 	uint64_t publisher_start;
 	uint64_t newest; // the last generation that was published
 	// For readers.
 	_Atomic uint64_t current;     // the generation that may be opened; 0: none
-	_Atomic uint64_t asked;	      // the publisher asks for the generations up to this one; 0: none
-	_Atomic uint64_t deadline_ns; // of that request, on the monotonic clock
+	_Atomic uint64_t asked;	      // the publisher wants the generations up to this one released; 0: none
+	_Atomic uint64_t deadline_ns; // when they must be released, on the monotonic clock
 };
 _Static_assert(sizeof(struct vg_wire_page) <= VG_PAGE_SIZE, "a page");

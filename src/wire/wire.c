@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-enum { MOST_PASSED = 253 }; // SCM_MAX_FD
+enum { MOST_PASSED = 253 }; // SCM_MAX_FD: the most descriptors that the kernel passes in one packet
 
 static int check_text(const char *text, size_t size)
 {
@@ -94,7 +94,8 @@ int vg_wire_address(const char *path, struct sockaddr_un *ret_address)
 	return 0;
 }
 
-// Any user can listen at the path of a daemon that has ended: only daemons of root and of this user are trusted.
+// Checks the user of the listening process. Any user can listen at the path of a daemon that has ended, so only daemons
+// of root and of this user are trusted.
 static int check_peer(int fd)
 {
 	struct ucred peer;
@@ -184,7 +185,7 @@ static void close_descriptor(int fd)
 
 void (*vg_wire_discard)(int fd) = close_descriptor;
 
-// Stores the received descriptors, and discards those that are too many. *ret_all: how many were received.
+// Stores the received descriptors, and discards those for which there is no room. *ret_all: how many were received.
 static unsigned int store_descriptors(struct msghdr *message, int *ret_descriptors, unsigned int *ret_all)
 {
 	unsigned int count = 0;
@@ -215,7 +216,8 @@ static void close_all(const int *descriptors, unsigned int count)
 
 ssize_t vg_wire_receive_raw(int fd, struct iovec parts[2], int *ret_descriptors, unsigned int *ret_count)
 {
-	// Large enough for all descriptors of a packet: the kernel would close the others here, and might block.
+	// Room for all descriptors of a packet. Otherwise the kernel would close those without room here, and might
+	// block.
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * MOST_PASSED)];
 	unsigned int all;
 	struct msghdr message = {
@@ -238,7 +240,8 @@ ssize_t vg_wire_receive_raw(int fd, struct iovec parts[2], int *ret_descriptors,
 int vg_wire_receive(int fd, struct vg_wire_message *ret_message)
 {
 	struct vg_wire_header header;
-	// The payload is received in place. The buffer has one byte more, to detect a payload that is too long.
+	// The payload is received directly into the message. The buffer has one more byte, to detect a payload that is
+	// too long.
 	struct iovec parts[2] = {{&header, sizeof header}, {ret_message->text, sizeof ret_message->text}};
 	ssize_t got = vg_wire_receive_raw(fd, parts, ret_message->descriptors, &ret_message->descriptor_count);
 
@@ -295,7 +298,7 @@ int vg_wire_request(const char *path, const char *text, int timeout_ms, char **r
 	if (fd < 0)
 		return fd;
 	int sent = vg_wire_send(fd, VG_WIRE_ADMIN, 0, text, strlen(text), NULL, 0);
-	if (sent < 0 && sent != -EPIPE) // a daemon that refuses the connection may have sent the reason
+	if (sent < 0 && sent != -EPIPE) // a daemon that refuses the connection may have sent the reason first
 		return sent;
 	struct vg_wire_message *message = malloc(sizeof *message);
 	if (!message)
@@ -305,7 +308,7 @@ int vg_wire_request(const char *path, const char *text, int timeout_ms, char **r
 	return r < 0 && sent < 0 ? sent : r;
 }
 
-// Waits until the daemon answers, or closes the connection because it is done.
+// Waits until the daemon answers, or closes the connection because it has handled the message.
 static int wait_for_daemon(int fd, int timeout_ms)
 {
 	struct pollfd answered = {.fd = fd, .events = POLLIN};
