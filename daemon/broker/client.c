@@ -1,4 +1,4 @@
-// The connections of clients, and their requests.
+// Handles the connections and the requests of clients.
 #include "daemon/broker/broker.h"
 
 #include "base/clock.h"
@@ -49,14 +49,14 @@ static void end_session(struct node *node, struct session *session)
 	free(session);
 }
 
-enum order { REQUEST_FIRST, REQUEST_LATER }; // of a session
+enum order { REQUEST_FIRST, REQUEST_LATER }; // whether it is the first request of a session
 
 static void answer_request(struct node *node, struct session *session, const char *text, enum order order)
 {
 	static const struct {
 		const char *op;
 		enum order order;
-		enum session_state state; // in which it is allowed
+		enum session_state state; // the state of the session in which the verb is allowed
 		void (*begin)(struct session *session, const struct request *request);
 	} ops[] = {
 		{"publish", REQUEST_FIRST, SESSION_ENDED, publish_begin},
@@ -81,13 +81,13 @@ static void answer_request(struct node *node, struct session *session, const cha
 		if (!refusal)
 			refusal = refuse("invalid", "the request \"%.40s\" is not valid in this state of a session",
 					 op ? op : "");
-		revoke_cancel(node, session); // the session ends
+		revoke_cancel(node, session); // a revocation ends with the session
 		session_answer(node, session, refusal, -1);
 	}
 	json_decref(object);
 }
 
-// Receives what the peer had sent before it learned that the session has ended, to close the descriptors.
+// Receives the messages that the peer sent before it learned that the session has ended, to close their descriptors.
 static void receive_rest(struct node *node, struct session *session)
 {
 	static char rest[2][SHARE_BODY_MAX]; // too large for the stack
@@ -158,16 +158,16 @@ static void process_ended(struct node *node, struct source *source, uint32_t eve
 	end_session(node, (struct session *)((char *)source - offsetof(struct session, process)));
 }
 
-// Watches the process, since a lease ends with it although a forked child can keep the connection open.
+// Watches the peer's process: a lease ends with the process, although a forked child can keep the connection open.
 static int watch_process(struct node *node, struct session *session)
 {
 	if (session->peer.pid <= 0)
-		return 0; // in another pid namespace: only the connection is watched
+		return 0; // the peer is in another pid namespace: only the connection is watched
 	session->process.fd = process_open_peer(&session->peer);
 	return session->process.fd < 0 ? session->process.fd : source_watch(node, &session->process, EPOLLIN);
 }
 
-// Refuses a session and closes its connection, without a session that would have to be counted.
+// Sends the refusal and closes the connection. Creates no session, which would count against the user's limit.
 static void refuse_session(int fd, json_t *refusal)
 {
 	char *text = json_dumps(refusal, JSON_COMPACT);

@@ -62,10 +62,10 @@ static void load_page(struct node *node, const char *name)
 	publication->newest = page.newest;
 	if (page.current) { // otherwise it was withdrawn before
 		publication->current = page.current;
-		publication->page->asked = 0; // the client that revoked it was not answered
+		publication->page->asked = 0; // the client of that revocation has lost its connection without an answer
 		expect_publisher(node, publication, &page);
 	}
-	publication_release(node, publication); // if its publisher has ended
+	publication_release(node, publication); // frees it if its publisher has ended
 }
 
 void broker_load_pages(struct node *node)

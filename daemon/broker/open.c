@@ -42,7 +42,7 @@ static json_t *refuse_access(const struct edition *edition, const char *verb)
 	return refusal;
 }
 
-// Finds the edition of the request: the current generation, or the one of its ticket.
+// Finds the edition that the request means: the current generation, or the generation of the request's ticket.
 static struct edition *find_edition(const struct request *request, const struct publication *publication)
 {
 	const json_t *generation = json_object_get(request->object, "generation");
@@ -60,7 +60,7 @@ static struct edition *find_edition(const struct request *request, const struct 
 // A lease that a request asks for.
 struct wanted {
 	const char *name;
-	size_t access; // index in accesses
+	size_t access; // the index of the wanted access in `accesses`
 	bool is_resumed; // the reader had the lease under an earlier daemon
 	struct publication *publication;
 	struct edition *edition;
@@ -116,7 +116,7 @@ void open_begin(struct session *session, const struct request *request)
 	}
 	session->edition = edition;
 	session->access = accesses[wanted.access].access;
-	session->to_send = wanted.is_resumed ? NULL : edition->packets; // a reader that resumes has the memory
+	session->to_send = wanted.is_resumed ? NULL : edition->packets; // a reader that resumes has the memory already
 	session->state = SESSION_SENDING;
 	session_set_deadline(session);
 	edition->leases++;

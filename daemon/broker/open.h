@@ -1,4 +1,4 @@
-// Opening: a lease on the current generation, its packets as the publisher sent them, and the page. Main thread only.
+// Gives a reader a lease on the current generation, the publisher's packets unchanged, and the page. Main thread only.
 #pragma once
 #include "daemon/broker/state.h"
 #include "daemon/request.h"

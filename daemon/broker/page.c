@@ -1,5 +1,5 @@
-// Readers' mappings of a page continue to work when this daemon is killed, and the next daemon can continue to write
-// it.
+// Creates and maps pages. A page is a file, so readers' mappings continue to work when this daemon is killed, and the
+// next daemon can continue to write the page.
 #include "daemon/broker/page.h"
 
 #include "base/descriptor.h"
@@ -45,13 +45,13 @@ int page_create(struct node *node, struct publication *publication)
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	page_path(node, publication->name, path);
-	unlink(path); // no publication has it, since the daemon knows all of them
+	unlink(path); // a leftover file: no publication has this name, since the daemon knows all publications
 	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
 	BROKER_STEP("the page's file is empty");
-	// Writing reports a full file system here, not at an access to the mapping. After posix_fallocate() the
-	// removal of the file would take 3 ms on ext4.
+	// Write the zeros, so that a full file system is reported here and not at an access to the mapping.
+	// posix_fallocate() would do, too, but after it the removal of the file takes 3 ms on ext4.
 	ssize_t written = pwrite(fd, (char[VG_PAGE_SIZE]){0}, VG_PAGE_SIZE, 0);
 	int r = written == VG_PAGE_SIZE ? page_map(publication, path, fd) : written < 0 ? -errno : -ENOSPC;
 	if (r < 0) {

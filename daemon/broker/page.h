@@ -2,13 +2,13 @@
 #pragma once
 #include "daemon/broker/state.h"
 
-// Writes the path of the page, for this process alone.
+// Writes the path of the page. Only this process can use the path.
 void page_path(const struct node *node, const char *name, char path[PATH_MAX]);
 // Creates the page. Returns 0 or -errno.
 int page_create(struct node *node, struct publication *publication);
 // Maps the page of an earlier daemon. Returns 0 or -errno.
 int page_map(struct publication *publication, const char *path, int fd);
-// Unmaps the page, and removes its file.
+// Unmaps the page of the publication, and removes its file.
 void page_drop(struct node *node, struct publication *publication);
-// Sets the generation that can be opened; 0: none.
+// Sets the generation that readers can open; 0: none.
 void page_set_current(struct publication *publication, uint64_t generation);

@@ -135,8 +135,8 @@ void edition_withdraw(struct node *node, struct edition *edition)
 
 // ---- limits of a user ---------------------------------------------------------------------------------------
 
-// The broker uses at most half of the daemon's descriptors. Each user of the system's daemon can have a quarter of
-// them.
+// Returns how many descriptors the broker may keep for one user: half of the daemon's, or an eighth in the system's
+// daemon.
 static size_t count_allowed_descriptors(const struct node *node)
 {
 	struct rlimit files = {.rlim_cur = 1024};
@@ -153,13 +153,13 @@ static struct usage sum_usage(const struct node *node, uid_t user)
 	for (const struct session *session = node->sessions; session; session = session->next) {
 		if (user_owner(session->peer.uid) != owner)
 			continue;
-		usage.descriptors += 2; // of the connection and of the process
+		usage.descriptors += 2; // the descriptors of the connection and of the process
 		usage.leases += session->state == SESSION_SENDING || session->state == SESSION_READING;
 	}
 	for (const struct publication *one = node->publications; one; one = one->next) {
 		if (user_owner(one->owner) != owner)
 			continue;
-		usage.descriptors += 1; // of the page
+		usage.descriptors += 1; // the descriptor of the page
 		for (const struct edition *edition = one->editions; edition; edition = edition->next) {
 			usage.editions++;
 			usage.descriptors += edition->ranges;

@@ -29,8 +29,8 @@ struct wanted {
 	uint32_t ranges;
 	mode_t mode;
 	gid_t group;
-	// Of a publisher that an earlier daemon knew:
-	uint64_t generation; // 0: a new publisher
+	// The members that only a publisher of an earlier daemon sends:
+	uint64_t generation; // the generation that it had; 0: a new publication
 	uint8_t id[VG_PAGE_ID];
 };
 
@@ -75,7 +75,8 @@ static json_t *read_wanted(const struct request *request, struct wanted *wanted)
 	return request_read_group(request, &wanted->group);
 }
 
-// Finds the publication of that name; NULL: the name is free. Returns a refusal if the peer may not use the name.
+// Finds the publication of that name; NULL in *ret_publication: the name is free. Returns a refusal if the peer may not
+// use the name.
 static json_t *find_name(struct node *node, const struct request *request, const struct wanted *wanted,
 			  struct publication **ret_publication)
 {
@@ -105,7 +106,7 @@ static json_t *find_name(struct node *node, const struct request *request, const
 	return NULL;
 }
 
-// Begins an edition, of a new publication if the name is free. Returns NULL if there is no memory.
+// Begins an edition. Creates the publication if the name is free. Returns NULL if there is no memory.
 static struct edition *begin_edition(struct node *node, struct session *session, struct wanted *wanted,
 				     struct publication *publication)
 {
@@ -149,8 +150,8 @@ void publish_begin(struct session *session, const struct request *request)
 	session_answer(node, session, agree_with("ranges", json_integer(wanted.ranges)), -1);
 }
 
-// Returns whether it is a descriptor of device memory. Does not access the file: it may be in a file system that a user
-// serves, and that never answers.
+// Returns whether the descriptor is of device memory. Does not access the file: it may be in a user's own file system
+// (FUSE) that never answers.
 static bool is_memory(const struct node *node, int fd)
 {
 	char path[48], name[PATH_MAX];
@@ -201,7 +202,7 @@ static void keep_packet(struct edition *edition, struct packet *packet)
 
 	for (unsigned int i = 0; i < packet->header.count; i++) {
 		memcpy(&entry, packet->body + i * sizeof entry, sizeof entry);
-		// The publisher can claim any size; INT64_MAX is the largest integer in JSON.
+		// The publisher can claim any size, so the sum is bounded by INT64_MAX, the largest integer in JSON.
 		edition->bytes =
 			entry.mapped > INT64_MAX - edition->bytes ? INT64_MAX : edition->bytes + entry.mapped;
 		edition->writable = entry.access && (edition->writable || packet->header.first + i == 0);
@@ -215,7 +216,7 @@ static void keep_packet(struct edition *edition, struct packet *packet)
 	edition->end = &packet->next;
 }
 
-// Copies a valid packet into *ret_packet. Returns NULL or a refusal.
+// Copies the packet into *ret_packet if it is valid. Returns NULL or a refusal.
 static json_t *copy_packet(const struct node *node, const struct session *session, const struct share_header *header,
 			   const char *body, const int *descriptors, unsigned int count, struct packet **ret_packet)
 {
@@ -274,18 +275,19 @@ bool publish_receive_packet(struct node *node, struct session *session)
 		return true;
 	ticket_digest(edition);
 	session->state = SESSION_REGISTERED;
-	session->deadline_ns = 0; // the publisher commits when its GPU work is done
+	session->deadline_ns = 0; // no deadline: the publisher commits when its GPU work is done
 	session_answer(node, session, agree_with("bytes", json_integer((json_int_t)edition->bytes)), -1);
 	return true;
 }
 
-// A ledger can name any process, but only processes that may enter its vGPU count as charged to it.
+// Returns whether the publisher may enter the vGPU. A ledger can name any process, but only processes that may enter
+// its vGPU count as charged to it.
 static bool may_enter(const struct session *session, const struct vgpu *vgpu)
 {
 	return authority_allows(AUTHORITY_ENTER, authority_classify(&session->peer, vgpu->owner, vgpu->group));
 }
 
-// Finds the vGPU to which the publisher's memory is charged; "": none.
+// Finds the vGPU to which the publisher's memory is charged; "": no vGPU.
 static void find_vgpu(struct node *node, const struct session *session, char ret_name[VG_LEDGER_NAME])
 {
 	*ret_name = '\0';
@@ -300,7 +302,7 @@ static void find_vgpu(struct node *node, const struct session *session, char ret
 	}
 }
 
-// Checks the ticket of a publisher that an earlier daemon knew. Returns NULL or a refusal.
+// Checks the ticket of a publisher that already published under an earlier daemon. Returns NULL or a refusal.
 static json_t *check_ticket(struct session *session, const struct request *request)
 {
 	struct edition *edition = session->edition;
@@ -317,7 +319,7 @@ static json_t *check_ticket(struct session *session, const struct request *reque
 	return NULL;
 }
 
-// Makes the edition the one that can be opened. Readers of the previous one keep it, and are notified.
+// Makes the edition the current one. Readers of the previous edition keep it, and are notified.
 static void replace_current(struct node *node, struct publication *publication, struct edition *edition)
 {
 	struct edition *before = publication_current(publication);

@@ -1,5 +1,5 @@
-// Publishing: a name, its ranges with their descriptors, and then the commit, which makes them visible. Main thread
-// only.
+// Handles publishing: a request with the name, packets with the ranges and their descriptors, and then the commit,
+// which makes the ranges visible. Main thread only.
 #pragma once
 #include "daemon/broker/state.h"
 #include "daemon/request.h"

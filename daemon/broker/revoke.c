@@ -1,7 +1,7 @@
-// Steps of a revocation: the readers are asked to release the memory, and have time until a deadline. Then the
-// publication is withdrawn. Then, if the client allows it, readers of the publication's owner are ended by SIGTERM,
-// and after a moment by SIGKILL; readers of other users never are. The revocation ends when no lease is left, or after
-// the last step. The answer names that step.
+// Revokes a publication in steps. First the readers are asked to release the memory before a deadline. Then the
+// publication is withdrawn. Then, if the client allows it, readers that run for the publication's owner are ended by
+// SIGTERM, and shortly after by SIGKILL. Readers of other users are never ended. The revocation ends when no lease is
+// left, or after the last step. The answer names the step that was reached.
 #include "daemon/broker/revoke.h"
 
 #include "base/clock.h"
@@ -65,7 +65,7 @@ static json_t *list_left(const struct node *node, const struct publication *publ
 	return left;
 }
 
-// Ends the revocation, and reports its last step.
+// Ends the revocation, and answers with its last step.
 static void finish_revoking(struct node *node, struct session *revoker, struct publication *publication)
 {
 	json_t *report = json_pack("{s:b, s:s, s:i, s:o}", "ok", 1, "step", step_words[revoker->step], "holders",
@@ -88,7 +88,7 @@ static bool may_signal(const struct session *session, const struct session *revo
 	       session->peer.pid != revoker->peer.pid;
 }
 
-// Returns whether a process got the signal.
+// Sends the signal to the readers of the publication's owner. Returns whether a process got the signal.
 static bool send_signal(struct node *node, const struct session *revoker, const struct publication *publication,
 			int signal)
 {
@@ -120,7 +120,7 @@ void revoke_step(struct node *node, struct session *revoker)
 			revoker->deadline_ns = vg_clock_monotonic_ns() + KILL_PATIENCE_S * 1000000000ull;
 			return;
 		}
-		revoker->step--; // the owner has no reader, so no signal was sent
+		revoker->step--; // the owner has no reader, so no signal was sent and the step does not count
 		break;
 	}
 	finish_revoking(node, revoker, publication);
@@ -131,7 +131,7 @@ void revoke_check(struct node *node, struct publication *publication)
 	struct session *revoker = publication->revoker;
 	bool done = count_readers(node, publication) == 0;
 
-	if (revoker->step >= STEP_TERMINATED && !done) { // the others belong to other users, so they are not ended
+	if (revoker->step >= STEP_TERMINATED && !done) { // the other readers belong to other users, and are not ended
 		done = true;
 		for (const struct session *session = node->sessions; session; session = session->next)
 			done &= !may_signal(session, revoker, publication);

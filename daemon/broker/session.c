@@ -22,7 +22,7 @@ void session_answer(struct node *node, struct session *session, json_t *answer, 
 	bool is_positive = json_is_true(json_object_get(answer, "ok"));
 
 	json_decref(answer);
-	// The socket has room for an answer unless the peer has left many messages unread.
+	// The answer fits into the socket's buffer unless the peer has left many messages unread.
 	if (text &&
 	    vg_wire_send(session->socket.fd, VG_WIRE_REPLY, 0, text, strlen(text), &descriptor, descriptor >= 0) < 0)
 		shutdown(session->socket.fd, SHUT_RDWR);
@@ -43,7 +43,7 @@ void session_answer(struct node *node, struct session *session, json_t *answer, 
 		edition_release(node, edition);
 }
 
-// Sends a packet as the publisher sent it, with the access of the lease.
+// Sends a packet as the publisher sent it, but with the access that the lease has.
 static int send_packet(const struct session *session, const struct packet *packet)
 {
 	static char body[SHARE_BODY_MAX]; // too large for the stack
@@ -69,7 +69,7 @@ void session_send_packets(struct node *node, struct session *session)
 			return;
 		}
 		if (r < 0) {
-			shutdown(session->socket.fd, SHUT_RDWR); // the loop handles its end
+			shutdown(session->socket.fd, SHUT_RDWR); // the loop then ends the session
 			return;
 		}
 		session->to_send = packet->next;

@@ -1,13 +1,13 @@
-// What the daemon sends in a session. Main thread only.
+// Sends messages to the peer of a session. Main thread only.
 #pragma once
 #include <jansson.h>
 
 #include "daemon/broker/state.h"
 
-// Sets the deadline for the next message of the peer.
+// Sets the deadline by which the peer must send its next message.
 void session_set_deadline(struct session *session);
-// Sends and frees the answer, with a descriptor unless it is negative. A refusal ends the session and its edition or
-// lease.
+// Sends and frees the answer, with the descriptor `fd` unless it is negative. A refusal ends the session, and with it
+// the session's edition or lease.
 void session_answer(struct node *node, struct session *session, json_t *answer, int descriptor);
-// Sends the packets of the edition, as far as the socket accepts them.
+// Sends the packets of the session's edition, as far as the socket accepts them.
 void session_send_packets(struct node *node, struct session *session);

@@ -11,15 +11,15 @@
 #include "wire/wire.h"
 
 enum {
-	BROKER_RANGES_MAX = 1024,	// of one edition
-	BROKER_EDITIONS_MAX = 1024,	// of one user
-	BROKER_LEASES_MAX = 4096,	// of one user
-	BROKER_METADATA_MAX = 16 << 20, // bytes of one user's editions
-	BROKER_PATIENCE_S = 10,		// for a peer that has to send or receive something
+	BROKER_RANGES_MAX = 1024,	// ranges of one edition
+	BROKER_EDITIONS_MAX = 1024,	// editions of one user
+	BROKER_LEASES_MAX = 4096,	// leases of one user
+	BROKER_METADATA_MAX = 16 << 20, // bytes of packets in all editions of one user
+	BROKER_PATIENCE_S = 10,		// seconds that a peer has to send or receive a message
 	BROKER_DIGEST = 32,
 };
 
-// Ranges of an edition as their publisher sent them, and as readers get them.
+// Ranges of an edition: a message as the publisher sent it, and as readers get it.
 struct packet {
 	struct packet *next;
 	struct share_header header;
@@ -28,21 +28,21 @@ struct packet {
 };
 
 struct edition {
-	struct edition *next; // older
+	struct edition *next; // the next older edition
 	struct publication *publication;
-	struct session *publisher; // NULL: it has ended
-	uint64_t generation;	   // 0: not committed, so no reader sees it
+	struct session *publisher; // NULL: the publisher's session has ended
+	uint64_t generation;	   // 0: the edition is not committed, so no reader sees it
 	struct packet *packets, **end;
 	uint32_t ranges, received;
-	uint64_t bytes;		       // of memory
+	uint64_t bytes;		       // bytes of device memory
 	size_t metadata;	       // bytes of the packets
-	bool writable;		       // all of its ranges are offered for writing
-	uint8_t uuid[16];	       // of the first range's device
-	uint8_t digest[BROKER_DIGEST]; // of the packets
+	bool writable;		       // all ranges of the edition are offered for writing
+	uint8_t uuid[16];	       // UUID of the first range's device
+	uint8_t digest[BROKER_DIGEST]; // digest of the packets
 	mode_t mode;
 	gid_t group;		   // (gid_t)-1: none
-	pid_t pid;		   // of the publisher
-	char vgpu[VG_LEDGER_NAME]; // to which the memory is charged; "": none
+	pid_t pid;		   // pid of the publisher
+	char vgpu[VG_LEDGER_NAME]; // the vGPU to which the memory is charged; "": none
 	double created;
 	unsigned int leases;
 };
@@ -54,23 +54,23 @@ struct publication {
 	uint8_t id[VG_PAGE_ID];
 	struct vg_wire_page *page; // NULL: nothing was published yet. Only broker_load_pages() reads it
 	uint64_t newest, current;  // generations, as in the page
-	int page_fd;		   // read-only, for readers; -1: no page
-	struct edition *editions;  // newest first
-	// pidfd of a publisher that an earlier daemon knew and that has not connected again; fd -1: none
+	int page_fd;		   // read-only descriptor of the page, for readers; -1: no page
+	struct edition *editions;  // the newest edition first
+	// pidfd of a publisher that an earlier daemon knew, until it connects again; fd -1: no such publisher
 	struct source lost;
 	pid_t lost_pid;
-	struct session *revoker; // NULL: it is not being revoked
-	bool refuses;		 // it is being revoked, so it cannot be opened
+	struct session *revoker; // the session that revokes the publication; NULL: none
+	bool refuses;		 // the publication is being revoked, so readers cannot open it
 };
 
 enum session_state {
-	SESSION_RECEIVING,  // publisher: its packets arrive
-	SESSION_REGISTERED, // publisher: all packets are here, and nothing is visible yet
+	SESSION_RECEIVING,  // publisher: its packets are arriving
+	SESSION_REGISTERED, // publisher: all packets have arrived, but are not committed and not visible yet
 	SESSION_PUBLISHED,
 	SESSION_SENDING, // reader: its packets are being sent
 	SESSION_READING,
 	SESSION_REVOKING,
-	SESSION_ENDED, // the peer was notified, and must close the connection
+	SESSION_ENDED, // the peer was notified of the end, and must close the connection
 };
 
 struct session {
@@ -79,15 +79,15 @@ struct session {
 	struct session *next;
 	struct authority_peer peer;
 	enum session_state state;
-	bool rests;		 // its user has used up the loop's time for now
-	uint64_t deadline_ns;	 // 0: none
-	struct edition *edition; // published or read; NULL: none
+	bool rests;		 // its user has used up the loop's time for now, so the session is not served
+	uint64_t deadline_ns;	 // when the daemon stops waiting for the peer; 0: never
+	struct edition *edition; // the edition that is published or read; NULL: none
 	const struct packet *to_send;
-	uint64_t renews; // publisher: the generation that it had under an earlier daemon; 0: none
-	uint32_t access; // reader: as in an entry of an offer
+	uint64_t renews; // publisher: the generation that it published under an earlier daemon; 0: none
+	uint32_t access; // reader: the access it has, as in an entry of an offer
 	double since;
-	// Of a client that revokes:
+	// Members of a client that revokes:
 	bool may_kill;
-	unsigned int holders; // readers at the beginning
+	unsigned int holders; // number of readers when the revocation began
 	int step;
 };

@@ -1,5 +1,5 @@
-// Only in the daemon that tests kill. The environment variable BROKER_STEP has the number of the step at which the
-// daemon kills itself, as kill -9 does.
+// Kills the daemon at a step, as kill -9 does. The environment variable BROKER_STEP has the number of the step. Only a
+// build for tests contains this file's code.
 #include "daemon/broker/step.h"
 
 #include "daemon/say.h"
@@ -9,7 +9,7 @@
 
 void broker_step(const char *where)
 {
-	static int left = -2; // -1: never
+	static int left = -2; // steps until the daemon is killed; -1: it never is
 
 	if (left == -2) {
 		const char *text = getenv("BROKER_STEP");

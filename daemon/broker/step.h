@@ -1,4 +1,4 @@
-// The steps at which a test kills the daemon: only in a build with -DBROKER_STEPS. Main thread only.
+// Marks the steps at which a test can kill the daemon: only in a build with -DBROKER_STEPS. Main thread only.
 #pragma once
 
 #ifdef BROKER_STEPS

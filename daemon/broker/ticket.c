@@ -1,5 +1,5 @@
-// A ticket is a keyed digest of a generation and of exactly the metadata that were published. The key is a file in the
-// runtime directory, so the next daemon can verify it.
+// Makes and checks tickets. A ticket is a keyed digest of a generation and of the metadata that were published. The key
+// is a file in the runtime directory, so the next daemon can verify tickets of this one.
 #include "daemon/broker/ticket.h"
 
 #include "base/descriptor.h"
@@ -23,11 +23,11 @@ static int read_key(const char *path, uint8_t key[crypto_generichash_KEYBYTES])
 	return read(fd, key, crypto_generichash_KEYBYTES) == crypto_generichash_KEYBYTES ? 0 : -EIO;
 }
 
-// Reads the key, or creates it when it is first needed. It is used only while programs run that a daemon of this
+// Reads the key, or creates it at its first use. A key is needed only while programs run that a daemon with this
 // runtime directory has served.
 static int find_key(const struct node *node, uint8_t ret_key[crypto_generichash_KEYBYTES])
 {
-	static uint8_t key[crypto_generichash_KEYBYTES]; // stays the same if its file is removed
+	static uint8_t key[crypto_generichash_KEYBYTES]; // kept in memory, so that removing the file does not change it
 	static bool known;
 	char path[PATH_MAX];
 

@@ -1,4 +1,4 @@
-// Tickets: they prove to a later daemon what this one published. Main thread only.
+// Tickets, by which a publisher proves to a later daemon what it had published under this one. Main thread only.
 #pragma once
 #include "daemon/broker/state.h"
 
@@ -6,6 +6,6 @@ enum { TICKET_TEXT = 64 };
 
 // Computes the digest of an edition whose packets are complete.
 void ticket_digest(struct edition *edition);
-// Returns 0 or -errno.
+// Makes the ticket of an edition as a text. Returns 0 or -errno.
 int ticket_make(const struct node *node, const struct edition *edition, char ret_text[TICKET_TEXT + 1]);
 bool ticket_is_valid(const struct node *node, const struct edition *edition, const char *text);
