@@ -1,6 +1,6 @@
-// Each daemon publishes in a file of its own, the claims, what it has admitted. The directory is sticky, and a file
+// Each daemon publishes what it has admitted (its claims) in a file of its own. The directory is sticky, and a file
 // counts only if its owner is the user in its name. The system's daemon counts only root's files, and works without a
-// file of its own if it cannot write it, so users cannot influence it. There is no lock: a daemon first publishes what
+// file of its own if it cannot write one. So users cannot influence it. There is no lock. A daemon first publishes what
 // it wants, then reads the files of the others, and withdraws its claim if the sum is too large. Two daemons at once
 // may both be refused, and try again, but are never both admitted.
 #include "daemon/admission.h"
@@ -35,17 +35,17 @@ static bool has_claims(const struct node *node)
 	return !node->simulated || getenv("VIRGATE_CLAIMS_DIR");
 }
 
-// Returns the part of a vGPU's memory that leaves the device while others use it; 0: it is not evictable.
+// Returns how many bytes of the vGPU leave the device while other vGPUs use it; 0: the vGPU is not evictable.
 static uint64_t moving_bytes(const struct vgpu *vgpu)
 {
 	return vgpu->evictable && vgpu->fixed < vgpu->memory ? vgpu->memory - vgpu->fixed : 0;
 }
 
-// What the vGPUs of a device reserve: the fixed parts of all, and the largest of the moving parts. So each of them can
-// run while the others are in the host.
+// What the vGPUs of a device reserve: the fixed parts of all, and the largest of the moving parts. So each vGPU can run
+// while the others are in the host.
 struct reserved {
 	uint64_t fixed, largest;
-	const struct vgpu *largest_of; // NULL: none moves
+	const struct vgpu *largest_of; // the vGPU with the largest moving part; NULL: no vGPU has one
 };
 
 // Sums up the vGPUs of this daemon.
@@ -102,8 +102,8 @@ static json_t *list_users(const struct vgpu *vgpu)
 	return users;
 }
 
-// "turn_users" are the processes for which this daemon controls compute shares, which only one daemon can on a device.
-// `turns`: it is about to begin that for this vGPU.
+// Makes the claim for a vGPU. Its member "turn_users" lists the processes for which this daemon controls compute
+// shares; only one daemon can do so on a device. `turns`: this daemon is about to begin that for this vGPU.
 static json_t *make_claim(const struct node *node, const struct vgpu *vgpu, uint64_t bytes, bool turns)
 {
 	json_t *claim = json_pack("{s:s, s:I}", "uuid", vg_system_device(node->system, vgpu->device)->uuid_text,
@@ -144,8 +144,8 @@ static void format_own_name(const struct node *node, char name[64])
 	snprintf(name, 64, "%u-%016llx", (unsigned int)geteuid(), (unsigned long long)vg_hash_text(node->runtime_dir));
 }
 
-// Writes this daemon's claims: those of the vGPUs in the list, and `extra` bytes and `turns` on `device` for a new
-// vGPU, or in place of the bytes of `instead_of`. Returns 0 or -errno.
+// Writes this daemon's claims: those of the vGPUs in the list and `extra` bytes on `device`, with compute shares if
+// `turns`. These bytes are for a new vGPU, or for `instead_of` in place of its present bytes. Returns 0 or -errno.
 static int publish_claims(struct node *node, size_t device, uint64_t extra, bool turns, const struct vgpu *instead_of)
 {
 	char path[PATH_MAX], name[64];
@@ -181,7 +181,7 @@ static int publish_claims(struct node *node, size_t device, uint64_t extra, bool
 	return r;
 }
 
-// What other daemons had admitted when this one last read their files for an admission.
+// What other daemons had admitted when this daemon last read their files for an admission.
 static uint64_t others_last_seen[VG_SYSTEM_DEVICES];
 
 static int looks_left; // processes that may still be checked in this sum
@@ -208,7 +208,7 @@ static bool any_user_alive(const json_t *users)
 struct others {
 	uint64_t bytes;
 	bool have_turns;
-	uid_t user; // of the daemon with turns
+	uid_t user; // the user of the daemon that controls compute shares
 };
 
 static void add_claims(const char *text, const char *uuid, uid_t user, struct others *others)
@@ -224,7 +224,7 @@ static void add_claims(const char *text, const char *uuid, uid_t user, struct ot
 		json_int_t bytes = json_integer_value(json_object_get(claim, "bytes"));
 		if (!of || strcmp(of, uuid) != 0 || bytes <= 0)
 			continue;
-		// The claim of a daemon that was killed is valid while a process uses the ephemeral vGPU.
+		// The claim of a daemon that was killed stays valid while a process uses its ephemeral vGPU.
 		if (!alive && users && !any_user_alive(users))
 			continue;
 		uint64_t sum = others->bytes + (uint64_t)bytes;
@@ -237,8 +237,8 @@ static void add_claims(const char *text, const char *uuid, uid_t user, struct ot
 	json_decref(file);
 }
 
-// Returns whether the file of that name counts. For the system's daemon only root's do, since all users can create
-// files.
+// Returns whether the file of that name counts. The system's daemon counts only root's files, since all users can
+// create files.
 static bool is_counted(const struct node *node, const char *name, const char *own, uid_t *ret_owner)
 {
 	char *end;
@@ -333,8 +333,8 @@ uint64_t admission_promised(const struct node *node, size_t device)
 	return add_promised(node, device, read_others_bytes(node, device));
 }
 
-// Writes into each ledger the largest limit that the vGPU could have now. What other daemons admit later counts when
-// this daemon publishes its claims the next time.
+// Writes into each ledger the largest limit that the vGPU could have now. What other daemons admit later is counted
+// when this daemon publishes its claims again.
 static void set_ceilings(const struct node *node, size_t device)
 {
 	const struct reserved all = sum_up(node, device, NULL);
@@ -389,7 +389,7 @@ int admission_check(struct node *node, size_t device, const struct admission_wis
 	bool admitted = has_enough(&figures, bytes);
 	for (int try = 0; admitted && has_claims(node) && try < TRIES; try++) {
 		int r = publish_claims(node, device, bytes, turns, wish->instead_of);
-		if (r < 0 && !node->system_wide) // others would promise the same memory
+		if (r < 0 && !node->system_wide) // daemons of other users would admit the same memory again
 			return r;
 		struct others others = read_others(node, gpu->uuid_text);
 		others_last_seen[device] = others.bytes;
@@ -401,7 +401,7 @@ int admission_check(struct node *node, size_t device, const struct admission_wis
 		publish_claims(node, 0, 0, false, NULL);
 		if (try == TRIES - 1)
 			admitted = false;
-		else // another daemon may be withdrawing its claim just now
+		else // another daemon may be withdrawing its claim at this moment
 			poll(NULL, 0, 2 + (int)((unsigned int)getpid() * 7 % 11) * (try + 1));
 	}
 	*ret_figures = figures;

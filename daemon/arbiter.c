@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 enum {
-	HISTORY = 11,	 // seconds
-	LOOKS = 4,	 // how often the words are read again for one decision
-	DECISIONS = 100, // in a period; a pause follows each further one, since a tenant can ring its bell at will
+	HISTORY = 11,	 // length of the history in seconds
+	LOOKS = 4,	 // how often the shared words are read again for one decision
+	DECISIONS = 100, // decisions in a period; each further one is followed by a pause: tenants can ring at will
 };
 static const uint64_t period_ns = 10000000, pause_ns = 500000;
 
@@ -28,9 +28,9 @@ struct seat {
 	struct turn_terms terms;
 	uint64_t joined_ns;
 	struct arbiter_stops stops;
-	bool has_stops; // a bit of `stops` is set
-	uint32_t bell; // as last read
-	uint64_t charged[HISTORY]; // at the ends of the last seconds
+	bool has_stops; // at least one bit of `stops` is set
+	uint32_t bell; // the value of the vGPU's bell when it was last read
+	uint64_t charged[HISTORY]; // the vGPU's charged time at the end of each of the last seconds
 };
 
 struct arbiter {
@@ -44,18 +44,18 @@ struct arbiter {
 	struct turn_facts facts[TURN_VGPUS];
 	struct seat seats[TURN_VGPUS];
 	unsigned int most; // number of seats that were ever used
-	uint64_t second;   // the last one in the history
+	uint64_t second;   // the last second in the history
 	uint64_t handovers[HISTORY];
 	bool ending;
 	_Atomic uint32_t bell; // rung by the main thread
-	uint64_t period;       // the present one, and the decisions in it; used by the thread only
+	uint64_t period;       // the present period and its number of decisions; used by the arbiter's thread only
 	unsigned int decisions;
 };
 
 static struct arbiter *arbiters; // used by the main thread only
 
 static pthread_once_t clock_once = PTHREAD_ONCE_INIT;
-static int64_t clock_ahead; // how far the clock of this process's time namespace is ahead
+static int64_t clock_ahead; // how far the clock of this process's time namespace is ahead of the kernel's
 
 static void read_clock(void)
 {
@@ -73,7 +73,7 @@ static void wake_gates(struct turn_page *page)
 	syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-// Clears the stops of processes whose threads have read the gate's word since.
+// Clears the stop bit of each process that has read its gate's word since: it was continued.
 static void drop_continued(struct seat *seat)
 {
 	const struct turn_slot *slots = vg_ledger_turn_slots(seat->ledger);
@@ -103,7 +103,8 @@ static void read_facts(struct arbiter *arbiter, const struct turn_rules *rules, 
 	}
 }
 
-// Returns whether the words must be read again, since a process may have reported meanwhile.
+// Writes the orders to all pages. Returns whether the words must be read again, since a process may have reported
+// meanwhile.
 static bool write_orders(struct arbiter *arbiter, uint64_t now)
 {
 	bool look = false;
@@ -149,7 +150,7 @@ static void note_history(struct arbiter *arbiter, uint64_t now)
 	arbiter->second = second;
 }
 
-// Waits until a bell rings or until the time `until`. To be called without the lock.
+// Waits until a bell rings or until the time `until`. The caller must not hold the lock.
 static void sleep_until(const struct arbiter *arbiter, const struct futex_waitv *bells, unsigned int count,
 			uint64_t until)
 {
@@ -209,7 +210,7 @@ static void *run_arbiter(void *data)
 	struct turn_rules rules;
 
 	turn_rules(arbiter->mode, &rules);
-	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -10); // if it has the right to
+	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -10); // fails without the right to raise the priority
 	pthread_mutex_lock(&arbiter->lock);
 	while (!arbiter->ending) {
 		uint32_t own = atomic_load(&arbiter->bell);
@@ -278,8 +279,8 @@ static enum turn_mode find_mode(const struct vgpu *vgpu)
 	return vgpu->terms.is_mps ? TURN_MODE_MPS : TURN_MODE_TIME;
 }
 
-// Returns the arbiter of the vGPU's device and mode; starts it if a vGPU of the device has a compute share. NULL: none
-// has. Programs of only one mode at a time run on a device, so at most one of its arbiters has vGPUs.
+// Returns the arbiter for the vGPU's device and sharing mode. Starts it if a vGPU of the device has a compute share;
+// else returns NULL. Programs of only one mode run on a device at a time, so at most one of its arbiters has vGPUs.
 static struct arbiter *find_arbiter(const struct node *node, const struct vgpu *for_vgpu)
 {
 	struct arbiter *arbiter = arbiters;
@@ -379,7 +380,7 @@ void arbiter_follow(struct node *node)
 {
 	uint64_t now = arbiter_now();
 
-	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) // first, to make room for others
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) // remove vGPUs first, to make room for others
 		if (vgpu->arbiter && !takes_part(vgpu))
 			arbiter_forget(vgpu);
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {

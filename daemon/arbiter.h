@@ -1,16 +1,17 @@
-// Turns on the devices, which src/turn decides in a thread for each device that has compute shares. An arbiter's lock
-// guards all that both threads use, the mapped ledgers included. Main thread only.
+// Gives the vGPUs their turns on the devices. A thread for each device with compute shares calls src/turn, which
+// decides. An arbiter's lock guards all that this thread and the main thread use, the mapped ledgers included. Main
+// thread only.
 #pragma once
 #include "daemon/node.h"
 #include "turn/turn.h"
 
-// Adds the vGPUs that have tenants to their arbiters, with their present terms, and removes all others. To be called
-// after every event.
+// Adds the vGPUs that have tenants to their arbiters with their present terms, and removes all others. Call it after
+// every event.
 void arbiter_follow(struct node *node);
-// Removes the vGPU from its arbiter. To be called before its ledger is unmapped.
+// Removes the vGPU from its arbiter. Call it before the vGPU's ledger is unmapped.
 void arbiter_forget(struct vgpu *vgpu);
-// Sets which processes of the vGPU, by slot of its ledger, were stopped at `seen_ns`. A process that reads its gate
-// later counts as continued before the next call.
+// Which processes of the vGPU, by slot of its ledger, were stopped at `seen_ns`. A process that reads its gate's word
+// later counts as continued.
 struct arbiter_stops {
 	uint64_t slots[VG_LEDGER_SLOTS / 64];
 	uint64_t seen_ns;
@@ -18,21 +19,21 @@ struct arbiter_stops {
 void arbiter_set_stops(struct vgpu *vgpu, const struct arbiter_stops *stops);
 // Returns the time that the pages use: the kernel's own CLOCK_MONOTONIC, whatever time namespace this process is in.
 uint64_t arbiter_now(void);
-// Opens the gate of a ledger that an earlier daemon left.
+// Opens the gate in a ledger that an earlier daemon left.
 void arbiter_open_gate(struct vg_ledger *ledger);
 // Ends all threads, and opens all gates.
 void arbiter_end_all(struct node *node);
 
-// Figures for `ps` and `inspect`.
+// Figures of one vGPU for `virgate ps` and `virgate inspect`.
 struct arbiter_report {
 	struct turn_account account;
 	struct turn_total total;
 	enum turn_regime regime;
 	enum turn_reason reason; // why the vGPU does not get its share
-	uint64_t since_ns;	 // since when
+	uint64_t since_ns;	 // the time since which the reason holds
 	bool is_holder;
 	double recent;	  // the vGPU's part of the device's time in the last 10 s
-	double handovers; // of the device, in a second, on average over the last 10 s
+	double handovers; // handovers of the device per second, on average over the last 10 s
 };
 // Returns false if the vGPU has no arbiter.
 bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report);

@@ -1,4 +1,4 @@
-// The table of who may do what. Any thread.
+// The table of which users may use which verbs. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,9 +38,9 @@ enum authority_class { AUTHORITY_OWNER, AUTHORITY_GROUP, AUTHORITY_OTHER, AUTHOR
 enum { AUTHORITY_GROUPS = 128 };
 
 struct authority_peer {
-	pid_t pid;		// in the daemon's pid namespace; 0: it is in another one
-	uint64_t start_time;	// of the process, when it was accepted; 0: it had ended, or it is unknown
-	int socket;		// its connection
+	pid_t pid;		// the peer's pid in the daemon's pid namespace; 0: it is in another namespace
+	uint64_t start_time;	// the start time of the process; 0: unknown, or it had ended when it was accepted
+	int socket;		// the peer's connection
 	uid_t uid;
 	gid_t groups[AUTHORITY_GROUPS]; // the primary group first
 	size_t group_count;
@@ -50,5 +50,5 @@ struct authority_peer {
 enum authority_class authority_classify(const struct authority_peer *peer, uid_t owner, gid_t group);
 bool authority_allows(enum authority_verb verb, enum authority_class class);
 const char *authority_verb_text(enum authority_verb verb);
-// Reads SO_PEERCRED and SO_PEERGROUPS; sets the start time to 0. Returns 0 or -errno.
+// Reads SO_PEERCRED and SO_PEERGROUPS into *ret_peer, and sets the start time to 0. Returns 0 or -errno.
 int authority_read_peer(int fd, struct authority_peer *ret_peer);

@@ -1,5 +1,5 @@
-// One request for each connection: receive, answer, close. A slow, silent or malicious peer harms only its own
-// connection.
+// Receives one request on each connection, answers it, and closes the connection. A slow, silent or malicious peer
+// harms only its own connection.
 #include "daemon/connection.h"
 
 #include "base/clock.h"
@@ -32,16 +32,16 @@ struct connection {
 	struct source source;
 	struct connection *next;
 	struct authority_peer peer;
-	uint64_t deadline_ns; // 0: it waits, since enough connections of its user are served
+	uint64_t deadline_ns; // 0: the connection is not served yet, since enough connections of its user are
 	bool for_broker;
-	bool rests;		     // its user has used up the loop's time for now
-	char *request;		     // that must be repeated; NULL: none
-	const struct change *change; // that answers the request when it is on disk; NULL: none
-	char *answer;		     // NULL: not yet
+	bool rests;		     // its user has used up the loop's time for now, so the request is not handled
+	char *request;		     // the request, if it must be repeated; else NULL
+	const struct change *change; // the change that answers the request when it is on disk; NULL: none
+	char *answer;		     // the answer to be sent; NULL: there is no answer yet
 	size_t length, sent;
 };
 
-// Reads from the connection from now on, unless enough connections of its user are served. Returns 0 or -errno.
+// Begins to read from the connection, unless enough connections of its user are served already. Returns 0 or -errno.
 static int serve_connection(struct node *node, struct connection *connection)
 {
 	struct user *user = user_of(connection->peer.uid);
@@ -63,12 +63,12 @@ static void serve_next(struct node *node, uid_t uid)
 
 	for (struct connection *one = node->connections; one; one = one->next)
 		if (!one->deadline_ns && user_owner(one->peer.uid) == owner)
-			next = one; // the oldest is last in the list
+			next = one; // the oldest connection is last in the list
 	if (next && serve_connection(node, next) < 0)
 		say("a connection of user %u cannot be read: %m", (unsigned int)uid);
 }
 
-// Closes the connection, unless the broker has taken over its descriptor, and frees it.
+// Closes and frees the connection. Leaves the descriptor open if the broker has taken it over.
 static void close_connection(struct node *node, struct connection *connection)
 {
 	struct user *user = user_of(connection->peer.uid);
@@ -87,7 +87,7 @@ static void close_connection(struct node *node, struct connection *connection)
 	serve_next(node, user->uid);
 }
 
-// Sends the answer as far as the socket accepts it. Returns false if the connection was closed.
+// Sends as much of the answer as the socket accepts. Returns false if the connection was closed.
 static bool send_answer(struct node *node, struct connection *connection)
 {
 	while (connection->sent < connection->length) {
@@ -126,7 +126,7 @@ static bool begin_answer(struct node *node, struct connection *connection, json_
 	return send_answer(node, connection);
 }
 
-// Answers the request, or keeps it until it can be answered. Returns false if the connection was closed.
+// Answers the request, or keeps the request until it can be answered. Returns false if the connection was closed.
 static bool answer_request(struct node *node, struct connection *connection, const char *text)
 {
 	json_t *answer = NULL;
@@ -174,7 +174,7 @@ static void answer_guest(struct node *node, const struct connection *connection,
 		guests_undo(node, guest);
 }
 
-// Handles the messages of tenants, and closes the descriptors of others, which need none.
+// Handles a message of a tenant. Closes descriptors that came with any other message, which needs none.
 static void handle_tenant_message(struct node *node, const struct connection *connection,
 				  struct vg_wire_message *message)
 {
@@ -217,14 +217,14 @@ void connection_retry(struct node *node)
 			continue;
 		connection->request = NULL;
 		if (!answer_request(node, connection, request))
-			node->must_retry = true; // the next one may be closed, too: the loop calls this again
+			node->must_retry = true; // the list may have changed: the loop calls this again
 		free(request);
 		if (node->must_retry)
 			return;
 	}
 }
 
-// Returns whether the next message is that of a tenant, which is never delayed: the tenant waits at most 20 ms.
+// Returns whether the next message is from a tenant. Such a message is never delayed: the tenant waits at most 20 ms.
 static bool is_from_tenant(int fd)
 {
 	struct vg_wire_header header;
@@ -255,7 +255,7 @@ static void connection_ready(struct node *node, struct source *source, uint32_t 
 	user_charge_request(uid, begun);
 }
 
-// Takes `fd`.
+// Begins to serve the connection `fd`, which it takes.
 static void open_connection(struct node *node, int fd)
 {
 	struct connection *connection = calloc(1, sizeof *connection);
@@ -291,7 +291,7 @@ static void open_connection(struct node *node, int fd)
 		close_connection(node, connection);
 }
 
-// Accepts a connection with the spare descriptor, and refuses it.
+// Accepts a connection by giving up the spare descriptor, and refuses the connection.
 static void refuse_connection(struct node *node)
 {
 	close(node->spare);
@@ -315,9 +315,9 @@ void connection_accept(struct node *node)
 			return;
 		open_connection(node, fd);
 		if (i == ACCEPTS_A_TURN - 1)
-			return; // the loop calls this again for further ones
+			return; // the loop calls this function again for further connections
 	}
-	// There is no room for more, so the oldest is closed.
+	// There is no room for more connections, so the oldest is closed.
 	struct connection *oldest = node->connections;
 	while (oldest->next)
 		oldest = oldest->next;
@@ -336,7 +336,7 @@ void connection_expire(struct node *node, uint64_t now, uint64_t *deadline)
 			continue;
 		if (now >= connection->deadline_ns) {
 			close_connection(node, connection);
-			connection_expire(node, now, deadline); // another one may be served instead
+			connection_expire(node, now, deadline); // a connection that waited may be served now
 			return;
 		}
 		deadline_lower(deadline, connection->deadline_ns);

@@ -1,4 +1,5 @@
-// The connections of clients: one request for each, except for those that the broker takes over. Main thread only.
+// Serves the connections of clients: one request for each connection, unless the broker takes it over. Main thread
+// only.
 #pragma once
 #include "daemon/node.h"
 
@@ -7,7 +8,7 @@ struct change;
 void connection_accept(struct node *node);
 // Answers the requests that had to wait, as far as they can be answered now.
 void connection_retry(struct node *node);
-// Finishes the change, and sends the answer to the client that waits for it, if it is still connected.
+// Ends the change by calling its finish(), and sends the answer to the client if that is still connected.
 void connection_finish(struct node *node, const struct change *change, int error);
 // Closes connections that have waited too long. Lowers *deadline to the next such time.
 void connection_expire(struct node *node, uint64_t now, uint64_t *deadline);

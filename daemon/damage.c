@@ -7,13 +7,13 @@
 
 #include <string.h>
 
-// The owner of a ledger can write anything into it. So the daemon compares the header, the limit and the sum with its
-// own figures. A wrong ledger harms only the users of its vGPU.
+// Marks the vGPU as damaged, and logs the cause. The owner of a ledger can write anything into it. So the daemon
+// compares the header, the limit and the sum with its own figures. A wrong ledger harms only the users of its vGPU.
 static void note_damage(struct vgpu *vgpu, enum damage damage, const char *text)
 {
 	vgpu->damage = damage;
 	vgpu->damage_text = text;
-	search_restart(vgpu); // from now on all mappings are searched, since the slots may be wrong
+	search_restart(vgpu); // search the mappings of all processes, since the slots may be wrong
 	say("the ledger of vGPU %s is damaged: %s", vgpu->name, text);
 }
 
@@ -26,7 +26,7 @@ void damage_check(struct node *node, struct vgpu *vgpu)
 	int r = vg_ledger_check_file(vgpu->ledger, path);
 	if (r == VG_LEDGER_GROWN) {
 		leftover_cut(node, vgpu);
-		vgpu->is_being_removed = true; // otherwise its users could fill the file system
+		vgpu->is_being_removed = true; // otherwise its users could fill the file system through the ledger
 	}
 	if (vgpu->damage == DAMAGE_CONTENTS && vgpu->damage_text)
 		return;

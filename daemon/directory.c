@@ -1,4 +1,5 @@
-// Everything in the directory is reached through its descriptor (docs/decisions.md, "The runtime directory").
+// Keeps the runtime directory. All its files are reached through its descriptor (docs/decisions.md, "The runtime
+// directory").
 #include "daemon/directory.h"
 
 #include "base/hash.h"
@@ -57,8 +58,8 @@ static bool is_live(const char *path)
 
 // ---- the name lock ----------------------------------------------------------------------------------------------
 
-// The second lock is an abstract socket. Its name is in no directory, so it stays when the directory is removed,
-// and disappears with its daemon.
+// Makes the name of an abstract socket, which serves as the second lock. The name is in no directory, so it survives
+// the removal of the runtime directory. It disappears with its daemon.
 static socklen_t format_name(const struct node *node, struct sockaddr_un *ret_address)
 {
 	memset(ret_address, 0, sizeof *ret_address);
@@ -68,7 +69,8 @@ static socklen_t format_name(const struct node *node, struct sockaddr_un *ret_ad
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-// Another daemon is about to start and does not find this one: the directory may have been removed.
+// Called when another daemon that is about to start connects to the name. That daemon did not find this one, so the
+// runtime directory may have been removed.
 static void name_connected(struct node *node, struct source *source, uint32_t events)
 {
 	int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -81,7 +83,7 @@ static void name_connected(struct node *node, struct source *source, uint32_t ev
 
 enum holder { HOLDER_SAME_USER, HOLDER_OTHER_USER, HOLDER_UNKNOWN };
 
-// Connects to the name, to find out who has it.
+// Connects to the abstract socket, to find out which process has the name.
 static enum holder find_holder(const struct sockaddr_un *address, socklen_t length)
 {
 	struct ucred credentials;
@@ -90,12 +92,12 @@ static enum holder find_holder(const struct sockaddr_un *address, socklen_t leng
 
 	if (fd < 0 || connect(fd, (const struct sockaddr *)address, length) < 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
-		return HOLDER_UNKNOWN; // it is about to listen or to end, or it is busy
+		return HOLDER_UNKNOWN; // the process with the name is about to listen or to end, or it is busy
 	return credentials.uid == geteuid() ? HOLDER_SAME_USER : HOLDER_OTHER_USER;
 }
 
-// Locks the name, unless another user has it. Returns false while another daemon of this user has it. `waited_ms`: the
-// time since the first attempt.
+// Locks the name, unless another user has it. Returns false while another daemon of this user has the name.
+// `waited_ms`: the time since the first attempt.
 static bool lock_name(struct node *node, int waited_ms)
 {
 	struct sockaddr_un address;
@@ -128,7 +130,8 @@ static int open_lock(int directory)
 	return openat(directory, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
-// Waits while another process has the lock without listening, since it is about to listen or to end.
+// Waits while another process has the lock but does not listen: it is about to listen, or to end. Returns whether this
+// process has the lock.
 static bool wait_for_lock(struct node *node)
 {
 	char path[PATH_MAX];
@@ -144,7 +147,7 @@ static bool wait_for_lock(struct node *node)
 	return false;
 }
 
-// Writes the process number into the lock file.
+// Writes the daemon's pid into the lock file.
 static void write_lock(const struct node *node)
 {
 	char text[32];
@@ -224,7 +227,7 @@ int directory_listen(struct node *node)
 
 // ---- after a removal --------------------------------------------------------------------------------------------
 
-// Continues the log in the new directory, if it was in the old one.
+// Opens the log again in the new directory, if the log was in the old one.
 static void reopen_log(const struct node *node)
 {
 	struct stat status;
@@ -237,7 +240,7 @@ static void reopen_log(const struct node *node)
 		dup2(fd, 2);
 }
 
-// Creates and locks a directory in place of the removed one. Returns -1 if another daemon has it by now.
+// Creates and locks a directory in place of the removed one. Returns -1 if another daemon has locked it by now.
 static int restore_directory(struct node *node)
 {
 	int directory = open_directory(node);
@@ -277,7 +280,7 @@ static bool is_in_place(const struct node *node)
 	       is_same_file(&now, &ours);
 }
 
-// For example, a cleaner of temporary directories removes them.
+// Checks for removed files: a cleaner of temporary directories may have deleted them.
 void directory_check(struct node *node)
 {
 	char path[PATH_MAX];

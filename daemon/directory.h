@@ -1,10 +1,10 @@
-// The daemon's runtime directory, the locks that make it the only daemon there, and its socket. Main thread only.
+// Keeps the daemon's runtime directory, its socket, and the locks that admit only one daemon there. Main thread only.
 #pragma once
 #include "daemon/node.h"
 
 struct directory_events {
-	void (*connected)(struct node *node); // a client waits to be accepted
-	void (*restored)(struct node *node);  // the directory was removed and is there again, without the ledgers
+	void (*connected)(struct node *node); // called when a client waits to be accepted
+	void (*restored)(struct node *node);  // called when the removed directory was created again, without ledgers
 };
 // Creates and locks the directory. Returns 0, or -1 after a log line.
 int directory_prepare(struct node *node, const struct directory_events *events);
@@ -14,5 +14,5 @@ int directory_listen(struct node *node);
 void directory_check(struct node *node);
 // Removes the socket, so that new clients do not find this daemon.
 void directory_leave(struct node *node);
-// Releases socket and lock for the next daemon, even if a thread of this one hangs in a close().
+// Releases the socket and the lock for the next daemon, even if a thread of this daemon hangs in a close().
 void directory_release(struct node *node);

@@ -1,17 +1,17 @@
-// Closes what users made. The last close of a file can take long, so the user's thread does it (work.h). Main thread
-// only.
+// Closes descriptors that users sent or opened. The last close of a file can take long, so a thread of the user does it
+// (work.h). Main thread only.
 #pragma once
 #include "daemon/node.h"
 
-// Sets the user whose descriptors discard() closes.
+// Sets the user for the following calls of discard().
 void discard_from(uid_t uid);
-// Closes a descriptor of the user last set.
+// Closes a descriptor that belongs to the user set by discard_from().
 void discard(int descriptor);
-// Returns whether so many descriptors of the user wait to be closed that the daemon must not receive more.
+// Returns whether the daemon must not receive more descriptors of the user, because too many wait to be closed.
 bool discard_is_full(const struct node *node, uid_t uid);
 // Closes a connection whose queue may contain messages and descriptors.
 void discard_connection(int socket);
-// The same, for a connection that the loop waits for.
+// Closes a connection as discard_connection() does. The loop stops waiting for events of `source` first.
 void discard_source(struct node *node, struct source *source, uid_t uid);
 // Sends a refusal to a connection that is not served, and closes it.
 void discard_with_refusal(int socket, const char *text);

@@ -1,5 +1,5 @@
-// The words that the daemon shares with the processes of evictable vGPUs (pager/page.h). A process can write any value
-// there, so the daemon uses them for the vGPU of that process only. Main thread only.
+// Reads and writes the words that the daemon shares with the processes of evictable vGPUs (pager/page.h). A process can
+// write any value into them, so what the daemon reads affects only the vGPU of that process. Main thread only.
 #pragma once
 #include "daemon/node.h"
 #include "pager/page.h"
@@ -9,19 +9,19 @@ struct eviction {
 	enum pager_state state;	  // PAGER_STATE_COUNT: invalid
 	enum pager_reason reason; // PAGER_REASON_COUNT: invalid
 	uint32_t row, waiting, moves;
-	// At most the vGPU's limit, and the others at most `bytes`.
+	// `bytes` is at most the vGPU's limit; the other figures are at most `bytes`.
 	uint64_t bytes, host, missing, unchanged;
 	uint32_t hash_result;
 	uint64_t since_ns, moved_ns, waited_ns;
 	bool is_out;	    // the process was asked to leave the device, alone or with its vGPU
-	bool is_pending;    // it has not answered the last wish
-	bool is_evicted;    // it was asked to leave to make room, not by a user
-	uint64_t active_ns; // 0: unknown
+	bool is_pending;    // the process has not answered the last request to leave or to return
+	bool is_evicted;    // the process was asked to leave to make room for others, not by a user
+	uint64_t active_ns; // when the process last used the device; 0: unknown
 };
-// Returns whether the process is suspended with --deep, or is about to be: the driver takes it off the device.
+// Returns whether the process is suspended with --deep, or is about to be: then the driver removes it from the device.
 bool eviction_is_deep(const struct tenant *tenant);
 void eviction_read_slot(const struct vgpu *vgpu, unsigned int slot, struct eviction *ret_eviction);
-// Returns whether the process can be suspended: it has not ended, and it is neither a guest nor a host.
+// Returns whether the process can be suspended: it has not ended, it is no guest, and it is not the host of guests.
 bool eviction_concerns(const struct tenant *tenant);
 // Returns whether the vGPU as a whole is suspended.
 bool eviction_is_suspended(const struct vgpu *vgpu);
@@ -29,12 +29,12 @@ bool eviction_is_suspended(const struct vgpu *vgpu);
 // Steps through the slots of all processes that can be suspended. It reads the ledger, because the last scan may have
 // missed a process. `*cursor` starts at 0. Returns false after the last slot.
 bool eviction_next_slot(const struct vgpu *vgpu, unsigned int *cursor, unsigned int *ret_slot);
-// Wakes the pager of the process that has this slot.
+// Wakes the pager of the process that owns this slot.
 void eviction_ring(struct pager_slot *slot);
-// Writes the wish for the whole vGPU, which its user and residence.c decide, and rings for all of its processes. Sets
-// their limit for draining, unless `drain_ms` is 0.
+// Writes whether the whole vGPU must leave the device, as its user and residence.c decide, and wakes all of its pagers.
+// Sets the processes' time limit for draining, unless `drain_ms` is 0.
 void eviction_apply(struct vgpu *vgpu, uint32_t drain_ms);
-// Writes the name of the vGPU that has the device, for messages of the waiting programs; "": none.
+// Writes the name of the vGPU that has the device. Waiting programs show it in messages. "": no vGPU has the device.
 void eviction_name_holder(struct vgpu *vgpu, const char *holder);
 // Tells the processes whether others are releasing the room that they need.
 void eviction_set_room_comes(struct vgpu *vgpu, bool comes);

@@ -1,6 +1,6 @@
-// A tenant sends the epoll instance to which it added the descriptors that it exported. An item of the instance exists
-// until the last copy of its descriptor is closed, in whatever process, and the daemon's copy of the instance outlives
-// the tenant. Every figure in it is the tenant's word.
+// Finds out whether exported memory is still open. A tenant sends an epoll instance to which it added the descriptors
+// that it exported. An item of the instance exists until the last copy of its descriptor is closed, in whatever
+// process. The daemon's copy of the instance outlives the tenant. A tenant can put any figures into the items.
 #include "daemon/exports.h"
 
 #include "base/clock.h"
@@ -17,14 +17,14 @@
 
 enum {
 	MOST_ITEMS = 16384,
-	REST = 20, // the pause after a look is so many times as long as the look
+	REST = 20, // the pause after a reading is this many times as long as the reading
 };
 
-// One reading of the items, in the user's thread: the kernel lists all items before the first can be read, and there
-// can be very many.
+// A reading of the items, in a thread of the user. It can take long: the kernel lists all items before the first can be
+// read, and there can be very many.
 struct exports_look {
 	struct work work;
-	struct tenant *tenant; // NULL: it was forgotten, or has another instance
+	struct tenant *tenant; // NULL: the tenant is gone, or has another instance by now
 	int descriptor;
 	bool is_known;
 	uint64_t bytes, took_ns;
@@ -69,7 +69,7 @@ int exports_accept(const struct node *node, struct tenant *tenant, int offered)
 	exports_drop(tenant);
 	if (!user_count_process(node, tenant->vgpu->owner)) {
 		discard(offered);
-		return -EMFILE; // all of its exports count as open then
+		return -EMFILE; // without the instance, all of the tenant's exports count as open
 	}
 	tenant->exports = source_keep_descriptor(offered);
 	if (tenant->exports < 0)
@@ -91,7 +91,8 @@ static int compare_numbers(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-// Sums up the exported memory. All descriptors of one shared allocation have the same key: its size, and its number.
+// Returns how many bytes were exported, and counts each shared allocation once. All of its descriptors have the same
+// key, which has its size and its number.
 static uint64_t sum_up(uint64_t *keys, size_t count, uint32_t *ret_shares)
 {
 	uint64_t granules = 0;
@@ -139,7 +140,7 @@ static void end_look(struct node *node, struct work *work)
 	}
 	look->tenant->look_is_done = true;
 	look->tenant->next_look_ns = vg_clock_monotonic_ns() + REST * look->took_ns;
-	node->next_reap_ns = vg_clock_monotonic_ns(); // at once
+	node->next_reap_ns = vg_clock_monotonic_ns(); // read the items at once
 }
 
 static void begin_look(struct tenant *tenant)

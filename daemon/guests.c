@@ -1,5 +1,5 @@
-// A tenant opens memory of another vGPU, and becomes a guest there. The memory stays charged to the vGPU that
-// allocated it, until the last process that has it open has ended.
+// Makes a tenant that opens memory of another vGPU a guest there. The memory stays charged to the vGPU that allocated
+// it, until the last process that has the memory open has ended.
 #include "daemon/guests.h"
 
 #include "daemon/registry.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-// Finds the tenant that sent the message. Returns NULL if the peer is not the tenant in it.
+// Finds the tenant that sent the message. Returns NULL if the peer is not the tenant that the message names.
 static struct tenant *find_sender(struct node *node, const struct authority_peer *peer,
 				  const struct vg_wire_registration *self)
 {
@@ -25,7 +25,8 @@ static struct tenant *find_sender(struct node *node, const struct authority_peer
 	return NULL;
 }
 
-// Makes the tenant a guest of the vGPU if the key of the message is of its memory. Returns 0 on success.
+// Makes the tenant a guest of the vGPU if the key in the message is that of memory charged to the vGPU. Returns 0 on
+// success.
 static int join_vgpu(struct node *node, struct vgpu *vgpu, const struct tenant *tenant, struct vg_wire_guest *guest)
 {
 	struct vg_ledger_tenant seen;
@@ -41,7 +42,7 @@ static int join_vgpu(struct node *node, struct vgpu *vgpu, const struct tenant *
 	while (vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen))
 		if (seen.guest && memcmp(&seen.owner, &tenant->seen.owner, sizeof seen.owner) == 0)
 			vg_ledger_set_outer(vgpu->ledger, &seen, (uint32_t)tenant->pid, tenant->start_time);
-	tenant_scan(node, vgpu); // begins to watch the guest
+	tenant_scan(node, vgpu); // the scan begins to watch the guest
 	return 0;
 }
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_READ = 256 }; // names of processes, for one answer
+enum { MOST_READ = 256 }; // names of processes that are read for one answer, at most
 
 static int reads_left;
 
@@ -21,7 +21,7 @@ json_t *json_group(gid_t gid)
 	return gid == (gid_t)-1 ? json_null() : json_string(names_group(gid));
 }
 
-// JSON accepts UTF-8 only.
+// Returns the name with other bytes replaced, since JSON accepts only UTF-8.
 json_t *json_command(const char *command)
 {
 	char printable[VG_LEDGER_COMMAND];

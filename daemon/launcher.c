@@ -34,10 +34,11 @@ static void launcher_ended(struct node *node, struct source *source, uint32_t ev
 	struct vgpu *vgpu = ((struct launcher *)source)->vgpu;
 
 	forget_launcher(node, (struct launcher *)source);
-	// A program that it started may be a tenant that the last scan has missed.
+	// A program that the launcher started may be a tenant that the last scan has missed.
 	if (vgpu->ephemeral && !vgpu->launchers)
 		tenant_scan(node, vgpu);
-	// Not written at once: very many can end together, and the next daemon checks each process.
+	// Do not write the file now: very many launchers can end together, and an old file harms nothing, because the
+	// next daemon checks each process.
 	node->runtime_is_stale = true;
 }
 
@@ -49,7 +50,7 @@ static struct launcher *find_launcher(const struct vgpu *vgpu, pid_t pid, uint64
 	return NULL;
 }
 
-// Adds the process of `peer`; NULL: the process {pid, start time}.
+// Adds the process of `peer`, or if `peer` is NULL, the process {pid, start time}.
 static int add_launcher(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time,
 			const struct authority_peer *peer, bool has_mapped)
 {
@@ -103,7 +104,7 @@ static bool has_ended(const struct tenant *tenant)
 	return tenant->is_dead || (tenant->source.fd >= 0 && process_has_ended(tenant->source.fd));
 }
 
-// Also handles the ends of launchers that the loop has not handled yet.
+// Returns whether launchers or tenants use the vGPU. Also handles ends of launchers that the loop has not handled yet.
 static bool is_used(struct node *node, struct vgpu *vgpu)
 {
 	for (struct launcher *launcher = vgpu->launchers, *next; launcher; launcher = next) {

@@ -1,4 +1,4 @@
-// Processes that keep a vGPU in use while they live. Main thread only.
+// Watches launchers: processes that keep a vGPU in use while they live. Main thread only.
 #pragma once
 #include "daemon/authority.h"
 #include "daemon/node.h"

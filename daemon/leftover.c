@@ -28,7 +28,7 @@ static void cut_file(struct work *work)
 	int fd = ((struct cut *)work)->fd;
 
 	if (ftruncate(fd, (off_t)vg_ledger_size()) < 0)
-		(void)errno; // the next check tries again
+		(void)errno; // a failure is harmless: the next check tries again
 	close(fd);
 }
 
@@ -37,7 +37,7 @@ static void end_cut(struct node *node, struct work *work)
 	free(work);
 }
 
-// Cuts the file in the owner's thread, since freeing many pages takes long.
+// Truncates the file in a thread of the owner, since freeing many pages takes long.
 static void begin_cut(int fd, uid_t owner)
 {
 	struct cut *job = malloc(sizeof *job);
@@ -52,7 +52,7 @@ static void begin_cut(int fd, uid_t owner)
 	free(job);
 }
 
-// Opens the file of the ledger that the vGPU has mapped. Returns -1 if another file is there.
+// Opens the file of the ledger that the vGPU has mapped. Returns -1 if the path now names another file.
 static int open_ledger(const struct node *node, const struct vgpu *vgpu)
 {
 	char path[PATH_MAX];
@@ -81,7 +81,7 @@ int leftover_open(const struct node *node, const struct vgpu *vgpu)
 	return user_is_limited(node, vgpu->owner) ? open_ledger(node, vgpu) : -1;
 }
 
-// Returns whether no other process has the file open for writing: only then the kernel grants a lease.
+// Returns whether no other process has the file open. Only then the kernel grants a write lease (fcntl F_SETLEASE).
 static bool is_unused(int fd)
 {
 	if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)

@@ -11,7 +11,8 @@
 
 enum { FRESH_MS = 200 };
 
-// The memory of the processes on one device. NVML is slow, so an answer is used again for FRESH_MS.
+// The memory of the processes on one device, as NVML reports it. NVML is slow, so its answer is used again for
+// FRESH_MS.
 struct physical {
 	bool known;
 	uint64_t at_ns;
@@ -32,8 +33,8 @@ static const struct physical *read_physical(const struct node *node, size_t devi
 	return one;
 }
 
-// Finds the physical memory of the tenant. A process that is not in NVML's list has none. Returns false if the amount
-// is unknown: the list has no figure for the process, or the daemon does not know its number.
+// Finds the physical memory of the tenant. A process that is missing in NVML's list has none. Returns false if the
+// amount is unknown: the list has no figure for the process, or the daemon does not know the pid of the process.
 static bool find_physical(const struct physical *physical, const struct tenant *tenant, uint64_t *ret_bytes)
 {
 	if (!physical->known || tenant->pid <= 0)
@@ -48,8 +49,8 @@ static bool find_physical(const struct physical *physical, const struct tenant *
 	return true;
 }
 
-// Returns a figure of a ledger, which tenants can set to any value, as at most `most`. JSON has no larger integer than
-// INT64_MAX.
+// Returns `figure`, but at most `most`. Tenants can set the figures of a ledger to any value, and INT64_MAX is the
+// largest integer in JSON.
 static json_int_t limit_figure(uint64_t figure, uint64_t most)
 {
 	figure = figure < most ? figure : most;
@@ -61,8 +62,8 @@ static json_t *size_or_null(bool known, uint64_t bytes)
 	return known ? json_integer(limit_figure(bytes, INT64_MAX)) : json_null();
 }
 
-// Tenants write their names into their slots, except guests: the daemon reserves the slot of a guest, which may have
-// the name of an earlier tenant.
+// Returns the tenant's name. Tenants write their names into their slots. A guest does not: the daemon reserves its
+// slot, which may still have the name of an earlier tenant.
 static json_t *name_tenant(const struct tenant *tenant)
 {
 	if (!tenant->seen.guest)
@@ -92,7 +93,8 @@ static bool list_tenants(const struct node *node, const struct vgpu *vgpu, json_
 
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
 		uint64_t bytes = 0;
-		// A guest's memory belongs to its own vGPU; how much of a host's belongs to this vGPU is unknown.
+		// NVML's figure of a guest belongs to the guest's own vGPU. Of a host, it covers several vGPUs, and
+		// this vGPU's part is unknown.
 		bool known = !tenant->seen.guest && !tenant->seen.host &&
 			     find_physical(read_physical(node, vgpu->device), tenant, &bytes);
 		all_known &= known || tenant->seen.guest;
@@ -106,7 +108,7 @@ static bool list_tenants(const struct node *node, const struct vgpu *vgpu, json_
 
 json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, enum listing_detail detail)
 {
-	json_t *tenants = detail == LISTING_FULL ? json_array() : json_null(); // null, since the peer may not know them
+	json_t *tenants = detail == LISTING_FULL ? json_array() : json_null(); // null: the peer may not see the tenants
 	uint64_t limit, charged, physical;
 	bool is_known = list_tenants(node, vgpu, tenants, &physical), is_sound = vgpu->damage != DAMAGE_CONTENTS;
 
@@ -126,7 +128,7 @@ json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, enum list
 	options_write_terms(listed, &vgpu->terms);
 	options_write_eviction(listed, vgpu);
 	json_object_set_new(listed, "eviction", listing_eviction(vgpu));
-	if (detail == LISTING_FULL) // only for peers that may enter the vGPU
+	if (detail == LISTING_FULL) // the path is only for peers that may enter the vGPU
 		json_object_set_new(listed, "ledger", json_string(vgpu->path));
 	return listed;
 }

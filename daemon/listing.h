@@ -1,5 +1,5 @@
-// vGPUs and devices as JSON. What is unknown is null, never 0. Changes nothing: measure_for_listing() brings the
-// figures up to date before. Main thread only.
+// Lists vGPUs and devices as JSON. An unknown value is null, never 0. Changes nothing: the caller updates the figures
+// with measure_for_listing() first. Main thread only.
 #pragma once
 #include <jansson.h>
 
@@ -9,7 +9,7 @@
 // LISTING_SUMMARY: without the tenants and the path of the ledger.
 enum listing_detail { LISTING_SUMMARY, LISTING_FULL };
 json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, enum listing_detail detail);
-// Lists all vGPUs, with the tenants of those whose tenants the peer may see.
+// Lists all vGPUs. The tenants of a vGPU are included only if the peer may see them.
 json_t *listing_vgpus(const struct node *node, const struct authority_peer *peer);
 json_t *listing_devices(const struct node *node);
 json_t *listing_refusals(const struct vgpu *vgpu);

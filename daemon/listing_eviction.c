@@ -50,7 +50,7 @@ static const char *name_reason(enum pager_reason reason)
 	return texts[reason];
 }
 
-// Returns the name of the driver call that a thread has not left; JSON null if it is unknown.
+// Returns the name of the driver call in which a thread still is; JSON null if it is unknown.
 static json_t *name_call(const struct eviction *one)
 {
 	static const char *const entries[] = {
@@ -97,7 +97,7 @@ json_t *listing_deep(const struct tenant *tenant)
 	return json_string(park & PAGER_PARK_DEEP_DONE ? "done" : "begun");
 }
 
-// The processes of a vGPU, counted by where their memory is.
+// How many processes of a vGPU have their memory where.
 struct summary {
 	unsigned int on_device, out, moving, waiting;
 	uint64_t bytes, host;

@@ -4,7 +4,7 @@
 
 #include "daemon/node.h"
 
-// Returns the vGPU's part of its device's time; null if it takes no part in turns.
+// Returns the figures of the vGPU's compute share and turns; null if the vGPU takes no part in turns.
 json_t *listing_turns(const struct node *node, const struct vgpu *vgpu);
 // Return the eviction figures; null if the vGPU is not evictable or its ledger is damaged.
 json_t *listing_eviction(const struct vgpu *vgpu);

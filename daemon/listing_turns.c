@@ -8,7 +8,7 @@
 // A reason that lasts for less than this does not affect the share.
 static const uint64_t lasting_ns = 1000000000;
 
-// Returns whether the vGPU gets its share, as its class promises.
+// Returns whether the vGPU gets the share that its class promises.
 static bool gets_share(const struct arbiter_report *report)
 {
 	if (arbiter_now() - report->since_ns < lasting_ns)
@@ -36,7 +36,7 @@ static json_t *name_holder(const struct node *node, size_t device)
 	return json_null();
 }
 
-// Returns why a vGPU that should take part in turns does not; NULL: it need not.
+// Returns why a vGPU that should take part in turns does not; NULL: nothing is wrong.
 static const char *explain_absence(const struct vgpu *vgpu)
 {
 	const struct tenant *tenant = vgpu->tenants;

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STATE_MOST = 16 << 20 }; // bytes
+enum { STATE_MOST = 16 << 20 }; // the largest state file that is read, in bytes
 
 static bool read_vgpu(const struct node *node, const json_t *state, struct vgpu *ret_vgpu)
 {
@@ -53,7 +53,7 @@ static void adopt_launchers(struct node *node, struct vgpu *vgpu, const json_t *
 
 enum origin { STATE_FILE, RUNTIME_FILE };
 
-// Takes over the vGPU of an entry.
+// Takes over the vGPU that an entry of the state file describes.
 static void adopt_vgpu(struct node *node, json_t *state, enum origin origin)
 {
 	bool is_created = origin == STATE_FILE;
@@ -77,7 +77,7 @@ static void adopt_vgpu(struct node *node, json_t *state, enum origin origin)
 		adopt_launchers(node, vgpu, json_object_get(state, "launchers"));
 }
 
-// Returns NULL if the file does not exist or is invalid. An invalid file is renamed, not lost.
+// Reads a state file. Returns NULL if it does not exist or is invalid. An invalid file is renamed, so it is not lost.
 static json_t *read_state_file(const char *path)
 {
 	char *text = malloc(STATE_MOST), aside[PATH_MAX + 16];

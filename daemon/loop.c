@@ -33,7 +33,7 @@ static bool is_in_use(const struct node *node)
 	return false;
 }
 
-// Does what follows a scan of all ledgers.
+// Does the work that must follow a scan of all ledgers.
 static void finish_scan(struct node *node)
 {
 	node->is_scanning = false;
@@ -48,7 +48,7 @@ static void finish_scan(struct node *node)
 		directory_check(node);
 }
 
-// Continues or begins a scan, and lowers *deadline to the next one.
+// Begins or continues a scan of all ledgers, and lowers *deadline to the time of the next one.
 static void run_scan(struct node *node, uint64_t now, uint64_t *deadline)
 {
 	bool is_needed = node->vgpus || leftover_any();
@@ -64,7 +64,7 @@ static void run_scan(struct node *node, uint64_t now, uint64_t *deadline)
 		deadline_lower(deadline, node->next_scan_ns);
 }
 
-// Ends the daemon after its idle time, and lowers *deadline to that.
+// Ends the daemon after its idle time. Lowers *deadline to the end of that time.
 static void check_idle(struct node *node, uint64_t now, uint64_t *deadline)
 {
 	if (is_in_use(node))
@@ -77,7 +77,7 @@ static void check_idle(struct node *node, uint64_t now, uint64_t *deadline)
 	deadline_lower(deadline, end);
 }
 
-// Does what is due. Returns the time at which the next thing is due; 0: none.
+// Does all periodic work that is due. Returns when the next work is due; 0: never.
 static uint64_t do_due_work(struct node *node)
 {
 	uint64_t now = vg_clock_monotonic_ns(), deadline = 0;
@@ -106,8 +106,8 @@ static uint64_t do_due_work(struct node *node)
 	return deadline;
 }
 
-// Returns whether the daemon ends. A client may have connected since the decision: when the socket is removed, no new
-// one can.
+// Returns whether the daemon ends. Removes the socket first, so that no new client can connect. A client may have
+// connected since the decision to end; then the daemon stays.
 static bool try_to_leave(struct node *node)
 {
 	directory_leave(node);
@@ -116,7 +116,7 @@ static bool try_to_leave(struct node *node)
 	connection_accept(node);
 	if (!node->connections)
 		return true;
-	if (node->was_shut_down) // clients that connected in time are answered first
+	if (node->was_shut_down) // clients that connected before the shutdown are answered first
 		return false;
 	node->is_leaving = false;
 	node->busy_until_ns = vg_clock_monotonic_ns();
@@ -133,7 +133,7 @@ int loop_step(struct node *node, int longest_ms)
 		timeout = longest_ms;
 	if (node->is_leaving && try_to_leave(node))
 		return -1;
-	// One event at a time, since handling it can free the source of another one.
+	// Take one event at a time: handling an event can free the source of another one.
 	if (epoll_wait(node->epoll_fd, &event, 1, timeout) != 1)
 		return 0;
 	struct source *source = event.data.ptr;

@@ -1,4 +1,4 @@
-// virgated: options, environment, and the life of the process.
+// virgated: reads options and environment, starts the daemon, and ends it.
 #include "base/hash.h"
 #include "base/parts.h"
 #include "daemon/discard.h"
@@ -94,14 +94,14 @@ static const char *read_environment(const char *variable)
 	return value && *value ? value : NULL;
 }
 
-// Creates the directory of the system's daemon for simulated devices, which the processes of all users map. It belongs
-// to root, and has the mode by which the simulator recognizes a directory for all users.
+// Creates the directory in which the system's daemon keeps simulated devices, which processes of all users map. The
+// directory belongs to root. By its mode the simulator recognizes a directory for all users.
 static void share_simulated_node(const char *state)
 {
 	const char *named = read_environment("VIRGATE_SIM_DIR");
 	char path[PATH_MAX];
 
-	if (geteuid() != 0) // other users could not trust it
+	if (geteuid() != 0) // other users could not trust the directory
 		return;
 	snprintf(path, sizeof path, "%s/sim-%016llx", state, (unsigned long long)vg_hash_text(vg_simulation_wanted()));
 	if (!named)
@@ -113,7 +113,7 @@ static void share_simulated_node(const char *state)
 		say("%s: %m", named ? named : path);
 }
 
-// Creates a directory and its parents. Errors show when it is used.
+// Creates a directory and its parents. A failure is reported when the directory is used.
 static void make_directories(char *path)
 {
 	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -142,7 +142,7 @@ static void choose_state_path(struct node *node)
 	make_directories(directory);
 	if (node->system_wide && *vg_simulation_wanted())
 		share_simulated_node(directory);
-	// Each simulated node has its own vGPUs, and so has a second daemon of the user.
+	// Each simulated node has its own vGPUs, so the user needs one daemon for each.
 	if (*vg_simulation_wanted())
 		snprintf(name, sizeof name, "sim-%016llx", hash);
 	else if (runtime && !state && !node->system_wide)
@@ -150,7 +150,7 @@ static void choose_state_path(struct node *node)
 	snprintf(node->state_path, sizeof node->state_path, "%s/%s.json", directory, name);
 }
 
-// Returns -1 if the name of the runtime directory is too long.
+// Chooses the runtime directory and the state directory. Returns -1 if the runtime directory's path is too long.
 static int choose_directories(struct node *node)
 {
 	const char *runtime = read_environment("VIRGATE_RUNTIME_DIR"), *claims = read_environment("VIRGATE_CLAIMS_DIR");
@@ -159,14 +159,15 @@ static int choose_directories(struct node *node)
 
 	if (runtime || node->system_wide)
 		length = snprintf(node->runtime_dir, room, "%s", runtime ? runtime : "/run/virgate");
-	else // not a directory of the login session, which ends before its programs do
+	else // not a directory of the login session, which the session's end removes, maybe before the programs end
 		length = snprintf(node->runtime_dir, room, "/tmp/virgate-%u", (unsigned int)geteuid());
 	snprintf(node->claims_dir, sizeof node->claims_dir, "%s", claims ? claims : "/tmp/virgate-claims");
 	choose_state_path(node);
 	return length < (int)room ? 0 : -1;
 }
 
-// The parent waits until the child listens, so that the caller can use the daemon at once.
+// Forks; the child becomes the daemon. The parent waits until the child listens, so that the caller can use the daemon
+// at once.
 static void go_to_background(struct options *options)
 {
 	int ready[2], null_fd;
@@ -185,7 +186,7 @@ static void go_to_background(struct options *options)
 	setsid();
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	dup2(null_fd, 0);
-	dup2(null_fd, 1); // standard error stays, for the log
+	dup2(null_fd, 1); // standard error stays open, for the log
 	if (chdir("/") < 0)
 		exit(125);
 	options->ready_fd = ready[1];

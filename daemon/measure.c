@@ -1,6 +1,6 @@
-// Tenants use memory on the device beyond their charges: kernels loaded on first use, local memory, heaps of
-// libraries. NVML reports it for each process. The daemon queries it, because that takes 20 microseconds here, and 15
-// milliseconds of initialisation in a tenant.
+// Measures how much device memory tenants use beyond what they charged: for kernels loaded on first use, local memory
+// and heaps of libraries. NVML reports the memory of each process. The daemon asks NVML, because a query takes 20
+// microseconds here, but 15 milliseconds of initialisation in a tenant.
 #include "daemon/measure.h"
 
 #include "base/clock.h"
@@ -17,8 +17,8 @@
 
 #include <string.h>
 
-// How much a tenant may use beyond its charges without a log line (a pool grows in steps of 32 MiB), and for how long
-// it may use more.
+// SLACK: how much a tenant may use beyond what it charged without a log line (a pool grows in steps of 32 MiB).
+// DRIFT_NS: for how long it may use more than that.
 static const uint64_t SLACK = 32ull << 20, DRIFT_NS = 3000000000;
 
 static bool has_live_tenants(const struct node *node, size_t device)
@@ -31,17 +31,18 @@ static bool has_live_tenants(const struct node *node, size_t device)
 	return false;
 }
 
-// A guest is measured in its own vGPU. A host has memory of several vGPUs on the device, and NVML reports only the sum.
+// Returns whether this vGPU measures the tenant. A guest is measured in its own vGPU. A host has memory of several
+// vGPUs on the device, and NVML reports only the sum.
 static bool is_measured(const struct tenant *tenant)
 {
 	return !tenant->is_dead && !tenant->is_replaced && !tenant->seen.guest && !tenant->seen.host &&
 	       tenant->vgpu->damage != DAMAGE_CONTENTS;
 }
 
-// Estimates the memory of a context from a tenant that has nothing but its first context; of several such tenants,
-// from the one that uses least. The estimate is used for all later tenants of this owner. The tenant itself reports
-// that it has nothing else, so it must not lower the estimate at will: two measurements must agree, and a measured
-// estimate is never halved.
+// Estimates the memory of a context from a tenant that has nothing but its first context. Of several such tenants, the
+// one that uses least counts. The estimate is used for all later tenants of this owner. Only the tenant itself reports
+// that it has nothing else, so it must not be able to lower the estimate at will: two measurements must agree, and a
+// measured estimate is never halved.
 static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *tenant,
 			  const struct vg_ledger_tenant *now, uint64_t physical)
 {
@@ -58,15 +59,15 @@ static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *t
 	if (!physical || !confirmed || (measured && (physical >= known || physical <= known / 2)))
 		return;
 	vg_ledger_set_context_overhead(vgpu->ledger, physical);
-	// It is used for this user only. A user's own daemon keeps it in its state file.
+	// The estimate is used for this user only. A user's own daemon keeps it in its state file.
 	if (overhead_remember(node, vgpu->owner, vg_system_device(node->system, vgpu->device)->name,
 			      vg_system_driver_version(node->system), physical) &&
 	    !node->system_wide)
 		save_state(node);
 }
 
-// Logs a process that uses more on the device than it was charged for, because the quota cannot prevent that. Memory
-// that moved to the host is charged but not on the device.
+// Logs a process that uses more memory on the device than it was charged for, because the quota cannot prevent that.
+// Memory that moved to the host is charged but not on the device.
 static void report_drift(const struct vgpu *vgpu, struct tenant *tenant, const struct vg_ledger_tenant *now,
 			 uint64_t physical, uint64_t shared, uint64_t in_host)
 {
@@ -87,8 +88,8 @@ static void report_drift(const struct vgpu *vgpu, struct tenant *tenant, const s
 	    vg_size_format(physical, text[0]), vg_size_format(charged, text[1]));
 }
 
-// Reads the tenant's slot again. Returns false if the tenant has left, or if another process has the slot now, as
-// after a restore.
+// Reads the tenant's slot again into *ret_now. Returns false if the tenant has left, or if another process has the slot
+// by now, as after a restore.
 static bool read_slot_again(const struct vgpu *vgpu, const struct tenant *tenant, struct vg_ledger_tenant *ret_now)
 {
 	unsigned int cursor = tenant->seen.slot;
@@ -105,12 +106,12 @@ static uint64_t count_host_bytes(const struct tenant *tenant)
 	if (tenant->vgpu->evictable)
 		eviction_read_slot(tenant->vgpu, tenant->seen.slot, &eviction);
 	bool is_out = eviction.state == PAGER_OUT || eviction.state == PAGER_PARKED;
-	return is_out ? eviction.host : 0; // while it moves, parts of it are on the device
+	return is_out ? eviction.host : 0; // while memory moves, an unknown part of it is on the device
 }
 
-// Returns how much of the declared memory was in the host during the whole measurement. It cannot detect memory that
-// returned and left again within that time. A tenant can report any value. A wrong one only makes the undeclared part
-// larger, so the charge is never less than the memory on the device.
+// Returns how many bytes of the declared memory were in the host during the whole measurement. It cannot detect memory
+// that returned and left again within that time. A tenant can report any value. A wrong value only makes the undeclared
+// part larger, so the charge is never less than the memory on the device.
 static uint64_t least_in_host(const struct tenant *tenant)
 {
 	uint64_t host = count_host_bytes(tenant);
@@ -123,8 +124,9 @@ static uint64_t pick_larger(uint64_t left, uint64_t right)
 	return left > right ? left : right;
 }
 
-// The tenant runs during the measurement. It reserves before it allocates and frees before it refunds, so memory beyond
-// the most that it had declared during that time was never declared.
+// Charges to the tenant the memory that it did not declare. The tenant runs during the measurement. It declares memory
+// before it allocates, and refunds it after it was freed. So memory beyond the largest declared amount of that time was
+// never declared.
 static void measure_tenant(struct node *node, struct vgpu *vgpu, struct tenant *tenant, uint64_t physical)
 {
 	struct vg_ledger_tenant now;
@@ -137,7 +139,8 @@ static void measure_tenant(struct node *node, struct vgpu *vgpu, struct tenant *
 	uint64_t absent = adrift + in_host < adrift ? UINT64_MAX : adrift + in_host;
 	uint64_t expected = (most > absent ? most - absent : 0) + shared;
 	uint64_t undeclared = physical > expected ? physical - expected : 0;
-	// While the driver takes a process off the device, its memory stays reserved, since it needs it at its return.
+	// While the driver removes a process from the device, the process's undeclared memory stays charged, since the
+	// process needs it again when it returns.
 	if (eviction_is_deep(tenant) && undeclared < now.undeclared)
 		undeclared = now.undeclared;
 	learn_context(node, vgpu, tenant, &now, physical);
@@ -158,7 +161,8 @@ static void begin_tenant(struct vgpu *vgpu, struct tenant *tenant)
 	tenant->host_before = count_host_bytes(tenant);
 }
 
-// Stops when the owner's part of the loop's time is used up: a ledger can name a process in each of its slots.
+// Begins to measure the tenants of the vGPU. Stops when the owner's part of the loop's time is used up: a ledger can
+// name a process in each of its slots.
 static void begin_vgpu(struct node *node, struct vgpu *vgpu)
 {
 	bool in_time = user_begin_time(node, vgpu->owner);
@@ -207,7 +211,7 @@ void measure_all(struct node *node)
 void measure_for_listing(struct node *node, struct vgpu *vgpu)
 {
 	tenant_scan(node, vgpu);
-	arbiter_follow(node); // the scan may have found its first program
+	arbiter_follow(node); // the scan may have found the vGPU's first program
 }
 
 void measure_for_summary(struct node *node, struct vgpu *vgpu)

@@ -27,16 +27,16 @@
 #include <unistd.h>
 
 enum {
-	START_MS = 5000,       // until it listens
-	LOOK_MS = 10,	       // between two checks of that
-	LINGER_MS = 10000,     // how long it runs after the last program
-	PAUSE_MS = 1000,       // before the next start after an unexpected end; doubled each time,
-	PAUSE_MOST_MS = 60000, // up to this
-	STABLE_MS = 60000,     // the pause is short again after it has run for so long
+	START_MS = 5000,       // how long the control daemon may take until it listens
+	LOOK_MS = 10,	       // time between two checks whether it listens
+	LINGER_MS = 10000,     // how long the control daemon runs after the last program has ended
+	PAUSE_MS = 1000,       // pause before the next start after an unexpected end; doubled each time,
+	PAUSE_MOST_MS = 60000, // but at most this
+	STABLE_MS = 60000,     // after the control daemon has run for so long, the pause is PAUSE_MS again
 	GROUPS = 256,
 };
 
-// The user of a control daemon.
+// The user as whom a control daemon runs.
 struct identity {
 	uid_t uid;
 	gid_t gid;
@@ -69,7 +69,7 @@ struct server *mps_add_server(const struct node *node, size_t device, uid_t uid)
 	return server;
 }
 
-// Returns the program, or NULL. The system's daemon does not search directories of users.
+// Returns the path of nvidia-cuda-mps-control, or NULL. The system's daemon does not search directories of users.
 static const char *find_program(void)
 {
 	static const char *const paths[] = {"/usr/bin/nvidia-cuda-mps-control",
@@ -95,7 +95,7 @@ unsigned int mps_count_programs(const struct vgpu *vgpu)
 		tenants += !tenant->is_dead && !tenant->seen.guest;
 	for (const struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next)
 		launchers++;
-	return tenants > launchers ? tenants : launchers; // a launcher is not a client, but starts one at least
+	return tenants > launchers ? tenants : launchers; // a launcher is not a client, but it starts at least one
 }
 
 unsigned int mps_count_clients(const struct node *node, size_t device, uid_t uid)
@@ -110,13 +110,14 @@ unsigned int mps_count_clients(const struct node *node, size_t device, uid_t uid
 
 // ---- starting ------------------------------------------------------------------------------------------
 
-// Makes a directory that others may pass through, or, with a server, one of its user alone. Only root's daemon changes
-// owners. The parent directory is the daemon's own, so users cannot replace the directory.
+// Makes a directory of MPS: one that only the user of `server` may enter, or, if `server` is NULL, one that all users
+// may pass through. Only root's daemon changes owners. The parent directory is the daemon's own, so users cannot
+// replace the directory.
 static int make_directory(const struct node *node, const char *path, const struct server *server)
 {
 	if (mkdir(path, server ? 0700 : 0711) < 0 && errno != EEXIST)
 		return -errno;
-	if (!server) // also if the umask has cleared bits
+	if (!server) // set the mode explicitly, since the umask may have cleared bits
 		return chmod(path, 0711) < 0 ? -errno : 0;
 	return node->system_wide && lchown(path, server->uid, (gid_t)-1) < 0 ? -errno : 0;
 }
@@ -163,7 +164,8 @@ static void exec_control(const char *program, char *const *environment, const st
 	_exit(127);
 }
 
-// The control daemon gets an environment of its own, since its user must not see the one of root's daemon.
+// Starts the control daemon, and returns its pid. It gets an environment of its own, since its user must not see the
+// environment of root's daemon.
 static pid_t fork_control(const struct node *node, const struct server *server, const char *program,
 			  const struct identity *identity)
 {
@@ -180,7 +182,7 @@ static pid_t fork_control(const struct node *node, const struct server *server, 
 	return pid < 0 ? -errno : pid;
 }
 
-// Writes the number of the process for the next daemon.
+// Writes the control daemon's pid into a file, for the next daemon.
 static void write_pid(const struct node *node, const struct server *server)
 {
 	char path[PATH_MAX], text[64];
@@ -196,7 +198,7 @@ static void write_pid(const struct node *node, const struct server *server)
 		    strerror(-r));
 }
 
-// Delays the next start.
+// Delays the next start of the control daemon.
 static void delay_start(struct server *server, uint64_t now)
 {
 	uint64_t pause = PAUSE_MS;
@@ -209,7 +211,7 @@ static void delay_start(struct server *server, uint64_t now)
 	server->next_start_ns = now + (pause < PAUSE_MOST_MS ? pause : PAUSE_MOST_MS) * 1000000;
 }
 
-// `identity`: NULL for the daemon's own user. Returns 0 or -errno.
+// Starts the control daemon as the user `identity`; NULL: as the daemon's own user. Returns 0 or -errno.
 static int start_server(struct node *node, struct server *server, const struct identity *identity)
 {
 	const char *program = find_program();
@@ -254,7 +256,7 @@ struct lookup {
 	int error;
 };
 
-// Runs in a thread, since a directory of users on the network can take long.
+// Looks up the user, in a thread, since a directory of users on the network can take long.
 static void run_lookup(struct work *work)
 {
 	struct lookup *lookup = (struct lookup *)work;
@@ -323,9 +325,9 @@ static void server_ended(struct node *node, struct source *source, uint32_t even
 	node->must_retry = true;
 }
 
-// Sends the signal to the control daemon and to the servers that it has started, which are in its process group. If an
-// earlier daemon started it, it is no child, and another process may have its number by now: only the pidfd is safe
-// then, and kernels before Linux 6.9 signal the control daemon alone.
+// Sends the signal to the control daemon and to the MPS servers that it started, which are in its process group. If an
+// earlier daemon started it, the control daemon is not a child of this one, so another process may have its pid by now.
+// Then only the pidfd is safe, and kernels before Linux 6.9 signal the control daemon alone.
 static void send_signal(const struct server *server, int number)
 {
 	enum { PROCESS_GROUP = 1 << 2 }; // PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9
@@ -347,7 +349,7 @@ static void end_server(struct server *server)
 
 // ---- the regular check of each server -------------------------------------------------------------------
 
-// Returns whether the control daemon listens. Its files belong to the user, so only their existence is checked.
+// Returns whether the control daemon listens. Its files belong to the user, so the daemon only checks that they exist.
 static bool is_listening(const struct node *node, const struct server *server)
 {
 	char path[PATH_MAX];
@@ -371,7 +373,7 @@ static void check_start(struct node *node, struct server *server, uint64_t now, 
 	}
 }
 
-// Starts a server that programs need, unless its user is being looked up or its pause is not over.
+// Starts a control daemon that programs need, unless its user is still being looked up or its pause is not over.
 static void start_needed(struct node *node, struct server *server, uint64_t now, uint64_t *deadline)
 {
 	if (server->is_looked_up || now < server->next_start_ns) {

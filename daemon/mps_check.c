@@ -7,12 +7,12 @@
 #include <string.h>
 
 enum {
-	CLIENTS = 48, // of one server, according to NVIDIA's documentation
-	RESERVE = 4,  // for processes that programs start after they were admitted
+	CLIENTS = 48, // clients of one MPS server at most, according to NVIDIA's documentation
+	RESERVE = 4,  // of these, kept free for processes that admitted programs start later
 };
 
-// Refuses a second mode on a GPU and, in the mode mps, a second user: clients of different servers would share the GPU
-// without turns.
+// Refuses a second mode on a GPU and, in the mode mps, a second user: clients of different MPS servers would share the
+// GPU without turns.
 static json_t *refuse_mixture(const struct node *node, const struct vgpu *vgpu)
 {
 	for (const struct vgpu *other = node->vgpus; other; other = other->next) {
@@ -75,7 +75,7 @@ json_t *mps_enter(const struct node *node, const struct vgpu *vgpu, bool *ret_re
 		server = mps_add_server(node, vgpu->device, vgpu->owner);
 	if (!server)
 		return refuse("system", "no memory for the MPS control daemon of GPU %zu", vgpu->device);
-	server->needed_ns = vg_clock_monotonic_ns(); // so mps_keep() starts it
+	server->needed_ns = vg_clock_monotonic_ns(); // mps_keep() then starts the control daemon
 	*ret_ready = server->listens && !server->was_ended;
 	return NULL;
 }

@@ -1,26 +1,26 @@
-// The control daemons of MPS, for the files of mps.h. Main thread only.
+// The records of MPS control daemons, which the files of mps.h use. Main thread only.
 #pragma once
 #include "daemon/node.h"
 
-// The control daemon of a GPU and a user.
+// The MPS control daemon of one GPU and one user.
 struct server {
-	struct source source; // pidfd; -1: it does not run
+	struct source source; // pidfd of the control daemon; -1: it does not run
 	struct server *next;
 	size_t device;
 	uid_t uid;
 	pid_t pid;
 	bool listens;
-	bool was_ended; // by this daemon
-	bool is_looked_up; // a thread looks up its user
-	bool is_adopted;   // an earlier daemon started it
+	bool was_ended; // this daemon ended the control daemon
+	bool is_looked_up; // a thread is looking up its user
+	bool is_adopted;   // an earlier daemon started the control daemon
 	uint64_t started_ns, needed_ns, next_start_ns;
-	unsigned int failures; // in a row
-	char pipe[PATH_MAX];   // the directory, for its clients
+	unsigned int failures; // number of failures in a row
+	char pipe[PATH_MAX];   // the directory through which its clients connect
 };
 
-// Returns NULL if none was needed yet.
+// Returns the control daemon's record; NULL: none was needed yet.
 struct server *mps_find_server(size_t device, uid_t uid);
-// Returns NULL if there is no memory.
+// Adds the record of a control daemon. Returns NULL if there is no memory.
 struct server *mps_add_server(const struct node *node, size_t device, uid_t uid);
 unsigned int mps_count_programs(const struct vgpu *vgpu);
 // Counts the programs of the user on the GPU in the mode mps.

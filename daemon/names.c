@@ -12,26 +12,26 @@
 #include <string.h>
 
 enum {
-	MOST_SHOWN = 1024,		  // cached names for answers; one more replaces the oldest
-	MOST_ASKED = 2 * USER_SERVED,	  // cached names that requests of one user contain
-	FRESH_S = 10,			  // an older name is looked up again when an answer shows it
-	ASKED_S = 2,			  // the result of a request's lookup is kept for so long
+	MOST_SHOWN = 1024,		  // names of ids that are cached for answers; one more replaces the oldest in use
+	MOST_ASKED = 2 * USER_SERVED,	  // names in the requests of one user that are cached
+	FRESH_S = 10,			  // a name older than this is looked up again when an answer shows it
+	ASKED_S = 2,			  // how long the result of a lookup for a request is kept
 	PATIENCE_MS = 1000,		  // how long a request waits for the name of its user
-	ENTRY_SPACE = 4096, MOST_SPACE = 16 << 20, // bytes for an entry; that of a group has all of its members
+	ENTRY_SPACE = 4096, MOST_SPACE = 16 << 20, // bytes for an entry; a group's entry has all of its members
 };
 
 enum kind { NAME_OF_USER, NAME_OF_GROUP, USER_OF_NAME, GROUP_OF_NAME };
 
-// A lookup finds the name of an id, or the id of a name.
+// What a lookup is given: an id whose name is to be found, or a name whose id is to be found.
 struct key {
 	enum kind kind;
-	uid_t asker; // the user whose thread looks it up; for names in requests it is part of the key
+	uid_t asker; // the user whose thread looks it up; it is part of the key for names in requests
 	uint32_t number;
 	char text[NAME_TEXT];
 };
 
 struct name {
-	struct name *next; // in the order of last use, the latest first
+	struct name *next; // the next name in the order of last use, the latest first
 	struct key key;
 	bool is_pending, is_known;
 	int error; // 0 or -errno of the last lookup that ended
@@ -45,11 +45,12 @@ struct lookup {
 };
 
 static struct name *names;
-static uint64_t waits_until_ns; // when the first request stops waiting for the name of its user; 0: none waits
+static uint64_t waits_until_ns; // when the first request stops waiting for the name of its user; 0: no request waits
 
 // ---- in the thread --------------------------------------------------------------------------------------------
 
-// Returns -ENOENT if there is no such entry. POSIX allows several error numbers for that.
+// Returns -ENOENT if the error means that the entry does not exist: POSIX allows several error numbers for that. Other
+// errors are returned negated.
 static int convert_lookup_error(int error)
 {
 	return error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM ? -ENOENT : -error;
@@ -146,8 +147,8 @@ static void drop_name(struct name **link)
 	free(name);
 }
 
-// Makes room for one more name of the same kind: to be shown, or in requests of the same user. Returns false if
-// lookups of all of them are in progress.
+// Makes room for one more name of the same kind: names of ids, or names in requests of the same user. Returns false if
+// all of these are being looked up.
 static bool make_room(const struct key *key)
 {
 	struct name **oldest = NULL;
@@ -174,7 +175,7 @@ static void put_first(struct name *name)
 	names = name;
 }
 
-// Finds the name and moves it to the front. NULL: it is not cached.
+// Finds the name in the cache and moves it to the front. Returns NULL if it is not cached.
 static struct name *find_name(const struct key *key)
 {
 	for (struct name **link = &names; *link; link = &(*link)->next) {
@@ -193,7 +194,7 @@ static bool is_older(const struct name *name, unsigned int seconds)
 	return vg_clock_monotonic_ns() - name->known_ns > seconds * 1000000000ull;
 }
 
-// Removes the results of lookups for requests that have been answered.
+// Removes the results of lookups whose requests have been answered.
 static void drop_old_results(void)
 {
 	for (struct name **link = &names; *link;) {
@@ -267,7 +268,7 @@ static void begin_lookup(struct name *name)
 		free(lookup);
 }
 
-// Begins a lookup if the name is unknown or too old. Returns NULL if there is no room for it.
+// Begins a lookup if the name is unknown or older than `fresh_s`. Returns NULL if there is no room in the cache.
 static struct name *expect_name(const struct key *key, unsigned int fresh_s)
 {
 	struct name *name = find_or_add_name(key);
@@ -277,7 +278,7 @@ static struct name *expect_name(const struct key *key, unsigned int fresh_s)
 	return name;
 }
 
-// Subordinate ids have no names.
+// Returns whether the user can have a name: subordinate ids have none.
 static bool has_name(uid_t uid)
 {
 	return user_owner(uid) == uid;
@@ -285,7 +286,7 @@ static bool has_name(uid_t uid)
 
 static const char *show_name(const struct key *key)
 {
-	static char text[2][NAME_TEXT]; // a message can contain a user and a group
+	static char text[2][NAME_TEXT]; // two texts, since a message can contain a user and a group
 	static unsigned int turn;
 	char *shown = text[turn++ % 2];
 	const struct name *name =
@@ -327,7 +328,7 @@ bool names_are_pending(void)
 	return false;
 }
 
-// Returns false if the text cannot be looked up.
+// Makes the key for the lookup of `text`. Returns false if the text cannot be a name.
 static bool make_key(uid_t asker, enum kind kind, const char *text, struct key *ret_key)
 {
 	if (!text || !*text || strlen(text) >= NAME_TEXT)
@@ -353,12 +354,12 @@ bool names_are_ready(uid_t asker, const char *owner, const char *group)
 	const struct name *name = has_name(asker) ? expect_name(&own, FRESH_S) : NULL;
 	bool are_ready = is_ready(asker, USER_OF_NAME, owner);
 
-	are_ready &= is_ready(asker, GROUP_OF_NAME, group); // both lookups begin
+	are_ready &= is_ready(asker, GROUP_OF_NAME, group); // do not stop at the first: both lookups must begin
 	if (!are_ready || !name || name->is_known || !name->is_pending)
 		return are_ready;
 	uint64_t until = name->asked_ns + PATIENCE_MS * 1000000ull;
 	if (vg_clock_monotonic_ns() >= until)
-		return true; // the answer shows the number
+		return true; // the answer shows the number instead of a name
 	if (!waits_until_ns || until < waits_until_ns)
 		waits_until_ns = until;
 	return false;

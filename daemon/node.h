@@ -1,4 +1,4 @@
-// The state of the daemon, which all of its modules have in common. The main thread only.
+// The state of the daemon, which all of its modules use. Main thread only.
 #pragma once
 #include <limits.h>
 #include <stdbool.h>
@@ -14,9 +14,9 @@ struct node;
 
 // A descriptor that the loop waits for (source.h). `ready` may free the struct that contains it.
 struct source {
-	int fd; // -1: none
+	int fd; // the descriptor; -1: none
 	void (*ready)(struct node *node, struct source *source, uint32_t events);
-	bool is_users; // it is in the epoll instance of `user`, so that one user's events do not delay those of others
+	bool is_users; // it is in the epoll instance of `user`, so that one user's events do not delay others'
 	uid_t user;
 };
 
@@ -27,86 +27,87 @@ struct launcher {
 	struct launcher *next;
 	pid_t pid;
 	uint64_t start_time;
-	bool has_mapped; // the kernel shows that it has the vGPU's ledger mapped
-	bool was_killed; // by `rm --force`
+	bool has_mapped; // /proc shows that the process has the vGPU's ledger mapped
+	bool was_killed; // `virgate rm --force` killed the process
 };
 
-// Whether the process that a slot names is a tenant of the vGPU. The slot itself is only the word of its writer.
+// Whether the process that a slot names is a tenant of the vGPU. The slot proves nothing: any process that can write
+// the ledger can write any pid into it.
 enum proof {
-	PROOF_NONE,   // not searched for; a process of the vGPU's owner or group is watched nevertheless
-	PROOF_WANTED, // the next search finds out
+	PROOF_NONE,   // not searched for; the process is watched only if it belongs to the vGPU's owner or group
+	PROOF_WANTED, // the next search of /proc finds out
 	PROOF_GIVEN,  // the process has the ledger mapped
-	PROOF_DENIED, // it does not have the ledger mapped
+	PROOF_DENIED, // the process does not have the ledger mapped
 };
 
 struct tenant {
-	struct source source; // pidfd, -1 if the daemon cannot see the process
+	struct source source; // pidfd; -1: the daemon cannot see the process
 	struct vgpu *vgpu;
 	struct tenant *next;
-	struct vg_ledger_tenant seen; // the slot at the last scan
-	pid_t pid;		      // in the daemon's pid namespace; 0: unknown, -1: a process that is no tenant
+	struct vg_ledger_tenant seen; // a copy of the slot, made by the last scan
+	pid_t pid;		      // pid in the daemon's pid namespace; 0: unknown, -1: the process is no tenant
 	uint64_t start_time;
-	int exports;		   // the epoll instance of its exports (exports.h); -1: none
-	struct exports_look *look; // at that instance; NULL: none in progress
+	int exports;		   // the epoll instance of its exported descriptors (exports.h); -1: none
+	struct exports_look *look; // the reading of `exports` that is in progress; NULL: none is
 	bool look_is_done;
 	uint64_t next_look_ns;
-	bool exports_reported; // that open descriptors keep its memory charged
+	bool exports_reported; // the log says that open descriptors keep its memory charged
 	enum proof proof;
-	bool is_searched;	    // by the search in progress
+	bool is_searched;	    // the search in progress includes it
 	bool is_dead;		    // its process has ended
-	bool is_stopped;	    // at the last look (stops.h)
-	uint64_t life;		    // changes while its process launches, or waits at its gate
+	bool is_stopped;	    // its process was stopped when last checked (stops.h)
+	uint64_t life;		    // changes while its process launches, or waits at the gate
 	bool is_replaced;	    // its process lives, but runs another program now (exec)
-	bool delay_reported;	    // that the driver still lists its memory
-	bool drift_reported;	    // that it uses more than is charged
-	bool was_killed;	    // by `rm --force`
-	bool is_looked_at;	    // by the measurement in progress (measure.h)
-	uint64_t declared_before;   // what it had declared when the measurement began
-	uint64_t host_before;	    // what it had in the host then
-	uint64_t pristine_physical; // what its first context took at the last measurement; 0: unknown
-	uint64_t drift_since_ns;    // since when it uses more on the device than is charged; 0: it does not
-	uint64_t dead_since_ns;	    // also: since when it is replaced
+	bool delay_reported;	    // the log says that the driver still lists its memory
+	bool drift_reported;	    // the log says that it uses more than it was charged
+	bool was_killed;	    // `virgate rm --force` killed its process
+	bool is_looked_at;	    // the measurement in progress includes it (measure.h)
+	uint64_t declared_before;   // how much it had declared when the measurement began
+	uint64_t host_before;	    // how much it had in the host when the measurement began
+	uint64_t pristine_physical; // bytes of its first context at the last measurement; 0: unknown
+	uint64_t drift_since_ns;    // since when it uses more on the device than it was charged; 0: it does not
+	uint64_t dead_since_ns;	    // since when it is dead or replaced
 };
 
-// What is wrong with a vGPU's ledger, which its tenants can write.
+// Damage to a vGPU's ledger, which its tenants can write.
 enum damage {
 	DAMAGE_NONE,
-	DAMAGE_REMOVED,	 // its tenants continue to use it, but new programs do not find it
-	DAMAGE_CONTENTS, // truncated or overwritten: the daemon uses nothing of its contents any more
+	DAMAGE_REMOVED,	 // the file was removed: its tenants continue to use it, but new programs do not find it
+	DAMAGE_CONTENTS, // the file was truncated or overwritten: the daemon no longer uses its contents
 };
 
-// Moves of an evictable vGPU (residence.h).
+// Where an evictable vGPU's memory is, and its moves (residence.h).
 struct residence {
-	bool is_evicted; // ordered out to make room, or because it was not used, but not by its user
+	bool is_evicted; // it was ordered out to make room, or because it was not used, but not by its user
 	bool is_called;	 // its user resumed it: it returns even if none of its threads waits
 	enum residence_state state;
-	uint64_t wants_since_ns; // 0: no thread waits
+	uint64_t wants_since_ns; // since when a thread waits for the memory; 0: no thread waits
 	uint64_t in_since_ns;
 	uint64_t busy_until_ns;
-	uint64_t moves_since_ns; // since when its memory moves in this direction; 0: it does not
-	unsigned int refusals;	 // number of times in a row that it could not leave
+	uint64_t moves_since_ns; // since when its memory moves in this direction; 0: it does not move
+	unsigned int refusals;	 // number of times in a row that the vGPU could not leave the device
 	unsigned int evictions;
 };
 
 struct vgpu {
 	struct vgpu *next;
 	char name[VG_LEDGER_NAME];
-	char path[PATH_MAX];	     // of the ledger, for its tenants; the daemon itself uses registry_path()
-	size_t device;		     // index in the system's list
-	uint64_t memory;	     // its limit, which is reserved on the device
-	uint64_t limit;		     // the limit in its ledger: `memory`, or less until a larger one is on disk
-	const struct change *change; // save.h: being written to disk; other requests for the vGPU wait. NULL: none
-	struct turn_terms terms;     // its compute share
-	bool evictable;		     // its programs' device memory can move to the host
+	char path[PATH_MAX];	     // path of the ledger for tenants; the daemon itself uses registry_path()
+	size_t device;		     // the GPU's index in the system's list
+	uint64_t memory;	     // the vGPU's limit, which is reserved on the device
+	uint64_t limit;		     // the limit in the ledger: `memory`, or less until a larger limit is on disk
+	const struct change *change; // a change that is being written to disk (save.h); other requests wait. NULL: none
+	struct turn_terms terms;     // the compute share
+	bool evictable;		     // the device memory of its programs can move to the host
 	uint64_t swap;		     // evictable: how much host memory each process may use for its device memory
 	uint64_t fixed;		     // evictable: how much of its memory stays on the device
-	unsigned int idle_suspend;   // evictable: it leaves the device after so many seconds without use; 0: never
+	unsigned int idle_suspend;   // evictable: after so many seconds without use it leaves the device; 0: never
 	struct residence residence;
-	uint64_t exempt_until_ns; // a checkpoint is being taken: its gate is open until then
-	struct arbiter *arbiter;  // NULL: it takes no part in turns
-	unsigned int seat;	  // its number at the arbiter
+	uint64_t exempt_until_ns; // its gate is open until then, because a checkpoint is being taken
+	struct arbiter *arbiter;  // NULL: the vGPU takes no part in turns
+	unsigned int seat;	  // the vGPU's index at its arbiter
 	uid_t owner;
-	gid_t group; // (gid_t)-1: none
+	gid_t group; // the group that may use the vGPU; (gid_t)-1: none
 	bool ephemeral;
 	double created; // seconds since 1970
 	struct vg_ledger *ledger;
@@ -115,11 +116,12 @@ struct vgpu {
 	bool is_being_removed;	     // its programs were killed; it is removed when the last of them has ended
 	bool was_damaged_at_start;   // the ledger is created again, or the vGPU removed, as soon as no process uses it
 	struct launcher *launchers;
-	uint64_t left_ns; // time at which its last launcher ended; 0: no launcher has ended
+	uint64_t left_ns; // when its last launcher ended; 0: no launcher has ended
 	struct tenant *tenants, *by_slot[VG_LEDGER_SLOTS];
-	unsigned int next_slot; // where the next scan continues
-	struct search *search;	// in progress (search.h); NULL: none
-	// Whether a search for processes that use the vGPU has ended since the last launcher or tenant went.
+	unsigned int next_slot; // the slot at which the next scan continues
+	struct search *search;	// the search that is in progress (search.h); NULL: none
+	// Whether a search for heirs (processes that use the vGPU without being tenants or launchers, see search.c) has
+	// ended since the last launcher or tenant ended.
 	enum { HEIRS_UNKNOWN, HEIRS_SEARCHED, HEIRS_KNOWN } heirs;
 };
 
@@ -129,25 +131,25 @@ struct node {
 	unsigned int idle_seconds; // the daemon ends after so many seconds without use; 0: never
 	char runtime_dir[PATH_MAX - 128], state_path[PATH_MAX], claims_dir[PATH_MAX - 128];
 	uint32_t pid_namespace;
-	int epoll_fd, lock_fd, directory; // `directory`: the runtime directory
-	int spare;			  // a descriptor that is closed to accept a connection when no other is left
+	int epoll_fd, lock_fd, directory; // `directory`: the descriptor of the runtime directory
+	int spare;			  // a descriptor that is closed to accept a connection when no other is free
 	struct source listener, signals, name_lock; // `name_lock`: the second lock of directory.h
-	bool name_lock_refused;			    // and this was reported
+	bool name_lock_refused;			    // another user has the name of that lock, and the log says so
 	struct vgpu *vgpus;
 	struct overhead *overheads;	// overhead.h
 	struct connection *connections; // connection.h
 	unsigned int connection_count;
 	struct session *sessions;	  // broker/broker.h
 	struct publication *publications; // broker/broker.h
-	bool must_retry;		  // requests that wait may be answered now: the loop calls connection_retry()
-	bool runtime_is_stale;		  // launchers have ended since state_save_runtime()
-	bool is_deferred;	// the present request waits for a search, a lookup or the disk, and is repeated
-	struct change *change;	// the present request is answered when this is on disk; NULL: none
-	bool is_leaving;	// the daemon ends when nothing keeps it
-	bool is_interrupted;	// by a signal: it ends without answering requests that wait
-	bool was_shut_down;	// by a request: it accepts no new connections
-	uint64_t busy_until_ns; // time of the last use
-	uint64_t next_scan_ns, next_reap_ns; // 0: not due
-	bool is_scanning;		     // all ledgers, some of them in each iteration of the loop
+	bool must_retry;		  // requests that wait may be answerable now: the loop calls connection_retry()
+	bool runtime_is_stale;		  // launchers have ended since the last state_save_runtime()
+	bool is_deferred;	// the present request must wait for a search, a lookup or the disk, and is repeated
+	struct change *change;	// the present request is answered when this change is on disk; NULL: it changes nothing
+	bool is_leaving;	// the daemon ends as soon as no client is connected
+	bool is_interrupted;	// a signal ends the daemon, without answers to requests that wait
+	bool was_shut_down;	// a request ends the daemon, which accepts no new connections
+	uint64_t busy_until_ns; // when the daemon was last used
+	uint64_t next_scan_ns, next_reap_ns; // when the next scan and the next reaping are due; 0: not due
+	bool is_scanning;		     // a scan of all ledgers is in progress, a part in each loop iteration
 	struct vgpu *scan_next;		     // the next vGPU of that scan; NULL: all have been scanned
 };

@@ -1,4 +1,4 @@
-// Compute shares and eviction options of vGPUs as JSON, in files and answers. Main thread only.
+// Converts compute shares and eviction options of vGPUs to and from JSON, for files and answers. Main thread only.
 #pragma once
 #include <jansson.h>
 
@@ -8,10 +8,11 @@ enum { OPTIONS_IDLE_MOST_S = 3600 };
 
 void options_write_terms(json_t *object, const struct turn_terms *terms);
 void options_write_eviction(json_t *object, const struct vgpu *vgpu);
-// Read what was written into a file. Return false if a field is invalid.
+// Read the terms or options from a file's JSON object. Return false if a field is invalid.
 bool options_read_terms(const json_t *object, struct turn_terms *ret_terms);
 bool options_read_eviction(const json_t *object, struct vgpu *ret_vgpu);
-// Reads the eviction options from a ledger for which there is no file. The swap is at most the memory of this machine.
+// Reads the eviction options from a ledger, for a vGPU that no state file describes. The swap is at most this machine's
+// memory.
 void options_read_ledger(const struct vg_ledger *ledger, struct vgpu *ret_vgpu);
 // Returns the size of this machine's memory in bytes, or 0 if it is unknown.
 uint64_t options_host_memory(void);

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The default for a context until one was measured. On an H200 it takes 518 MiB.
+// Bytes that a context is assumed to take until one was measured. On an H200 a context takes 518 MiB.
 static const uint64_t DECLARED = 544ull << 20, DECLARED_SIMULATED = 16ull << 20;
 
-// Returns what a context takes by the specification of the simulated device.
+// Returns how many bytes a context takes according to the specification of the simulated device.
 static uint64_t read_specification(void)
 {
 	const char *text = vg_simulation_wanted();
@@ -50,7 +50,7 @@ bool overhead_remember(struct node *node, uid_t owner, const char *gpu, const ch
 {
 	struct overhead *one = node->overheads;
 
-	// Tenants influence the figure, so an implausible one is ignored.
+	// Tenants can influence the measurement, so an implausible figure is ignored.
 	if (bytes == 0 || bytes > 2 * default_bytes(node) || bytes < default_bytes(node) / 8)
 		return false;
 	owner = user_owner(owner);

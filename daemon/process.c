@@ -15,7 +15,7 @@
 #define SO_PEERPIDFD 77 // Linux 6.5
 #endif
 
-// Reads the numbers after `key` in /proc/PID/status, `most` at most. Returns how many there were.
+// Reads the numbers after `key` in the text of /proc/PID/status, at most `most`. Returns how many there were.
 static size_t read_ids(const char *status, const char *key, unsigned long *ret_ids, size_t most)
 {
 	const char *at = strstr(status, key);
@@ -58,7 +58,7 @@ bool process_inner(pid_t pid, uint32_t *ret_pid_namespace, uint32_t *ret_inner_p
 {
 	char path[40], status[8192];
 	struct stat namespace;
-	unsigned long ids[64]; // one for each namespace, the innermost last
+	unsigned long ids[64]; // pids of the process, one for each nested namespace, the innermost last
 
 	snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)pid);
 	if (stat(path, &namespace) < 0)
@@ -81,7 +81,7 @@ bool process_is_stopped(pid_t pid)
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
 	if (vg_file_read(path, text, sizeof text) < 0)
 		return false;
-	const char *end = strrchr(text, ')'); // the name before it can contain any character
+	const char *end = strrchr(text, ')'); // the program's name before ")" can contain any character
 	return end && sscanf(end + 1, " %c", &state) == 1 && (state == 'T' || state == 't');
 }
 
@@ -92,15 +92,15 @@ bool process_has_ended(int pidfd)
 	return poll(&poll_fd, 1, 0) != 0;
 }
 
-// Opens a pidfd of the process that connected: by the socket, or on an old kernel by its number, which another process
-// of the same user may have by now.
+// Opens a pidfd of the process that connected, through its socket. A kernel older than SO_PEERPIDFD needs the pid,
+// which another process of the same user may have by now.
 static int open_peer(const struct authority_peer *peer)
 {
 	socklen_t length = sizeof(int);
 	int fd;
 
 	if (peer->pid <= 0)
-		return -ESRCH; // in a pid namespace that the daemon does not see
+		return -ESRCH; // the peer is in a pid namespace that the daemon does not see
 	if (getsockopt(peer->socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) == 0)
 		return fd;
 	if (errno != ENOPROTOOPT)
@@ -119,7 +119,7 @@ int process_open_peer(const struct authority_peer *peer)
 
 	if (fd < 0)
 		return fd;
-	// Another process can get the number only after this one has ended, which the pidfd shows.
+	// Another process can get the pid only after this process has ended, and the pidfd shows that.
 	if (vg_process_start_time(peer->pid, &now) == 0 && vg_start_time_same(now, peer->start_time) &&
 	    !process_has_ended(fd))
 		return fd;
@@ -142,7 +142,7 @@ int process_open(pid_t pid, uint64_t start_time)
 
 	if (fd < 0)
 		return fd;
-	// The number can have gone to another process before the pidfd was open, but not after.
+	// Another process may have got the pid before the pidfd was open, but not after.
 	int r = vg_process_start_time(pid, &now);
 	if (r == 0 && vg_start_time_same(now, start_time))
 		return fd;

@@ -9,8 +9,8 @@
 
 #include <errno.h>
 
-// Gives the epoll instance to the tenant. A process that ran several programs (exec) has a slot for each of them that
-// exported memory; the latest is registered now.
+// Gives the epoll instance to the tenant. A process that ran several programs (exec) has a slot for each program that
+// exported memory; the registration is from the latest program.
 static void accept_exports(const struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, int offered)
 {
 	struct tenant *sender = NULL;
@@ -31,7 +31,7 @@ static void register_tenant(struct node *node, struct vgpu *vgpu, const struct v
 	struct vg_ledger_tenant seen;
 	unsigned int cursor = 0;
 
-	// A process that was restored is registered by the process that restored it.
+	// A process that was restored is registered by the process that restored it, so the peer is another process.
 	bool is_peer = owner->pid_namespace != node->pid_namespace && tenant_is_process(peer->pid, owner);
 	while (is_peer && vgpu->damage != DAMAGE_CONTENTS && vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen))
 		if (vg_ledger_owner_same(&seen.owner, owner))

@@ -7,10 +7,10 @@
 #include <sys/mman.h>
 
 static const struct node *guarded;
-static const struct vg_ledger *guarded_ledger; // a ledger that is not in the list yet
+static const struct vg_ledger *guarded_ledger; // a ledger that is protected, but not in the list yet
 static bool (*mend_other_mapping)(const struct node *node, const void *address);
 
-// Replaces the mapping by empty memory if `fault` is in it.
+// If the address `fault` is in the mapping, replaces the mapping by empty memory.
 static bool empty_mapping(const void *fault, void *address, size_t length)
 {
 	return (const char *)fault >= (char *)address && (const char *)fault < (char *)address + length &&
@@ -26,8 +26,8 @@ static bool empty_ledger(const void *fault, const struct vg_ledger *ledger)
 	return empty_mapping(fault, address, length);
 }
 
-// Handles SIGBUS. The owner of a ledger can truncate it, which must not end the daemon. The vGPU is damaged from then
-// on.
+// Handles SIGBUS. The owner of a ledger can truncate it, which must not end the daemon. From then on the vGPU is
+// damaged.
 static void mend_mapping(int signal, siginfo_t *info, void *context)
 {
 	for (struct vgpu *vgpu = guarded->vgpus; vgpu; vgpu = vgpu->next) {

@@ -1,18 +1,18 @@
-// The list of vGPUs and their ledger files. Main thread only.
+// Keeps the list of vGPUs, and protects their mapped ledgers. Main thread only.
 #pragma once
 #include "daemon/node.h"
 
-// Returns NULL if there is no vGPU of that name.
+// Finds a vGPU by its name. Returns NULL if no vGPU has that name.
 struct vgpu *registry_find(const struct node *node, const char *name);
 // Returns whether the name can be that of a vGPU or a publication.
 bool registry_name_is_valid(const char *name);
 // Finds the GPU with the UUID. Returns false if this node does not have it.
 bool registry_find_device(const struct node *node, const uint8_t uuid[16], size_t *ret_device);
-// Writes the path of the vGPU's ledger, for this process alone (path.h).
+// Writes the path of the vGPU's ledger. Only this process can use it (path.h).
 void registry_path(const struct node *node, const struct vgpu *vgpu, char path[PATH_MAX]);
 // Installs a handler of SIGBUS that replaces a truncated ledger by empty memory, and marks its vGPU as damaged.
-// `mend_other` does the same for other mappings, and returns whether the address is in one; it must be
-// async-signal-safe.
+// `mend_other` does the same for mappings that are no ledgers. It returns whether the address is in one of them, and
+// must be async-signal-safe.
 void registry_guard(struct node *node, bool (*mend_other)(const struct node *node, const void *address));
-// Protects a ledger that is not in the list yet; NULL: none any more.
+// Protects a ledger that is not in the list yet; NULL: protects none.
 void registry_guard_ledger(const struct vg_ledger *ledger);

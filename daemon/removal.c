@@ -58,7 +58,7 @@ void removal_sweep(struct node *node)
 		if (!vgpu->is_being_removed || vgpu->change)
 			continue;
 		bool known = search_knows_heirs(node, vgpu);
-		removal_kill_programs(vgpu); // a program may have entered since
+		removal_kill_programs(vgpu); // a program may have entered since the last call
 		if (!known || removal_count_ending(vgpu) > 0)
 			continue;
 		removal_drop(node, vgpu);
@@ -79,8 +79,8 @@ void removal_sweep_ephemeral(struct node *node)
 			continue;
 		if (!search_knows_heirs(node, vgpu))
 			continue;
-		// The limit of 0 keeps out processes that are about to enter; one that entered before has a slot. A
-		// charge without a slot is not checked: a process wrote it into the ledger.
+		// The limit of 0 keeps out processes that are about to enter. A process that entered before has a slot.
+		// A charge without a slot does not count: a process wrote it into the ledger itself.
 		if (vgpu->damage != DAMAGE_CONTENTS)
 			vg_ledger_set_limit(vgpu->ledger, 0, &charged);
 		if (vgpu->damage != DAMAGE_CONTENTS && vg_ledger_next_tenant(vgpu->ledger, &(unsigned int){0}, &seen)) {
@@ -94,6 +94,6 @@ void removal_sweep_ephemeral(struct node *node)
 	if (changed) {
 		admission_publish(node);
 		state_save_runtime(node);
-		node->must_retry = true; // a request may wait for the room
+		node->must_retry = true; // a request may wait for the memory that is free now
 	}
 }

@@ -1,15 +1,15 @@
-// Removes vGPUs after their programs have ended. Main thread only.
+// Removes vGPUs whose programs have ended. Main thread only.
 #pragma once
 #include "daemon/node.h"
 
-// Remove the vGPUs of `rm --force`, and ephemeral ones that no process uses any more.
+// Removes vGPUs that `virgate rm --force` is removing, and ephemeral vGPUs, once no process uses them any more.
 void removal_sweep(struct node *node);
 void removal_sweep_ephemeral(struct node *node);
-// Kills the processes that have the vGPU's ledger mapped. A process that only started a program has not, and stays; so
-// does a process that only a slot names.
+// Kills the processes that have the vGPU's ledger mapped. A process that only started such a program does not have it
+// mapped, and is not killed. A process that only a slot names is not killed either.
 void removal_kill_programs(struct vgpu *vgpu);
-// Counts the killed processes whose memory is not released yet. It does not count dead ones whose memory descriptors in
-// other processes keep, since these may stay open for ever.
+// Counts the killed processes whose memory is not released yet. Does not count dead ones whose memory is kept only by
+// descriptors in other processes, since these may stay open for ever.
 int removal_count_ending(const struct vgpu *vgpu);
-// Removes the vGPU, and publishes that.
+// Removes the vGPU, and publishes the claims without it.
 void removal_drop(struct node *node, struct vgpu *vgpu);

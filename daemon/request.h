@@ -1,5 +1,4 @@
-// What the requests have in common, whether they are answered at once or begin a session with the broker. Main thread
-// only.
+// Functions for all requests, whether they are answered at once or begin a session with the broker. Main thread only.
 #pragma once
 #include "daemon/answer.h"
 #include "daemon/authority.h"
@@ -12,15 +11,15 @@ struct request {
 	enum authority_verb verb;
 };
 
-// Returns NULL, and lets the request be repeated after a search, a lookup or a write to the disk.
+// Returns NULL, so that the request is repeated after a search, a lookup or a write to the disk.
 json_t *answer_later(const struct request *request);
 // Returns the text of a field; NULL if the request has none.
 const char *request_text(const struct request *request, const char *key);
-// Returns the vGPU that the request names in `key`. NULL: *ret_refusal says why the peer cannot have it.
+// Finds the vGPU that the request names in `key`. Returns NULL if the peer cannot have it: *ret_refusal says why.
 struct vgpu *request_vgpu(const struct request *request, const char *key, json_t **ret_refusal);
-// Returns NULL, or a refusal: the peer may not do this to the vGPU.
+// Checks that the peer may do this to the vGPU. Returns NULL or a refusal.
 json_t *request_permit(const struct request *request, const struct vgpu *vgpu);
-// Returns NULL, or a refusal: the request is meant for other GPUs than this daemon's.
+// Checks that the request is meant for this daemon's GPUs. Returns NULL or a refusal.
 json_t *request_check_gpus(const struct request *request);
 // Reads "group". Returns NULL or a refusal; leaves *ret_group unchanged if the request has no group.
 json_t *request_read_group(const struct request *request, gid_t *ret_group);

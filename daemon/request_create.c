@@ -1,4 +1,4 @@
-// create and enter: create vGPUs, and let programs into them.
+// Handles the verbs create and enter, which create vGPUs and let programs into them.
 #include "base/clock.h"
 #include "base/parts.h"
 #include "daemon/admission.h"
@@ -73,7 +73,8 @@ static json_t *check_vgpu_limit(const struct request *request, const struct vgpu
 		      USER_VGPUS);
 }
 
-// Returns NULL or a refusal. *ret_ready is false if the request must wait for room.
+// Checks that the new vGPU is admitted. Returns NULL or a refusal. *ret_ready is false if the request must wait for
+// room.
 static json_t *admit_wanted(const struct request *request, const struct vgpu *wanted, bool *ret_ready)
 {
 	json_t *refusal = admit_share(request, wanted->device, &wanted->terms, NULL);
@@ -87,8 +88,8 @@ static json_t *admit_wanted(const struct request *request, const struct vgpu *wa
 	return NULL;
 }
 
-// Creates the vGPU of a `create`, or of an `enter` without a name. Returns NULL or a refusal. NULL without a vGPU: the
-// request must wait.
+// Creates the vGPU of a `create`, or of an `enter` without a name. Returns NULL or a refusal. If it returns NULL and
+// *ret_vgpu is NULL, the request must wait.
 static json_t *create_vgpu(const struct request *request, bool is_ephemeral, struct vgpu **ret_vgpu)
 {
 	struct vgpu wanted = {.ephemeral = is_ephemeral, .owner = request->peer->uid, .group = (gid_t)-1};
@@ -119,8 +120,8 @@ static json_t *create_vgpu(const struct request *request, bool is_ephemeral, str
 	return refuse("system", "the ledger of vGPU %s cannot be made: %s", wanted.name, strerror(-r));
 }
 
-// Watches the process of the peer, which keeps the vGPU in use. Returns NULL, or a refusal after removing a vGPU that
-// was created for it.
+// Watches the process of the peer, which keeps the vGPU in use. Returns NULL or a refusal. Before a refusal, removes
+// the vGPU if it was created for this request.
 static json_t *add_launcher(const struct request *request, struct vgpu *vgpu)
 {
 	pid_t pid = request->peer->pid;
@@ -140,7 +141,7 @@ static json_t *add_launcher(const struct request *request, struct vgpu *vgpu)
 	return refusal;
 }
 
-// Removes a created vGPU again if it is not on disk.
+// Answers after the new vGPU was written to disk. Removes the vGPU again if the write failed.
 static json_t *finish_creation(struct node *node, const struct change *change, int error)
 {
 	json_t *refusal;
@@ -207,7 +208,7 @@ json_t *answer_enter(const struct request *request)
 	struct vgpu *vgpu = NULL;
 	json_t *refusal = NULL;
 
-	if (!named && request->peer->pid <= 0) // its vGPU would be removed at once, since no launcher can be watched
+	if (!named && request->peer->pid <= 0) // the daemon cannot watch the peer, so it would remove the vGPU at once
 		return refuse("invalid",
 			      "the daemon cannot see your process (it is in another container): create a vGPU and "
 			      "enter that");
@@ -219,7 +220,7 @@ json_t *answer_enter(const struct request *request)
 		return refusal;
 	if (!can_be_used(request, vgpu, &refusal))
 		return refusal;
-	// Other daemons may have admitted more while this user had no daemon with claims.
+	// While this user had no daemon with claims, other daemons may have admitted more vGPUs.
 	if (named && (refusal = admit_again(request, vgpu, vgpu->memory, &vgpu->terms)))
 		return refusal;
 	bool is_ready = true;

@@ -1,4 +1,4 @@
-// The GPU of a new vGPU: the one that the request names, or the best of those that it allows.
+// Chooses the GPU of a new vGPU: the one that the request names, or the best of those that it allows.
 #include "daemon/admission.h"
 #include "daemon/mps.h"
 #include "daemon/request_parts.h"
@@ -10,7 +10,7 @@
 
 enum { MODES = 2 * VG_SYSTEM_DEVICES }; // each GPU by its index and by its UUID
 
-// Finds the GPU by index or UUID. Returns NULL or a refusal.
+// Finds the GPU by its index or UUID. Returns NULL or a refusal.
 static json_t *find_device(const struct node *node, const char *text, size_t *ret_device)
 {
 	size_t count = vg_system_device_count(node->system);
@@ -51,7 +51,7 @@ static json_t *allow_device(const struct node *node, const json_t *value, bool a
 	return refusal;
 }
 
-// Reads "device": a GPU, or a list to choose from; without it all GPUs are allowed.
+// Reads "device": a GPU, or a list of GPUs to choose from. Without "device", all GPUs are allowed.
 static json_t *read_allowed(const struct request *request, bool allowed[VG_SYSTEM_DEVICES])
 {
 	const json_t *value = json_object_get(request->object, "device");
@@ -79,7 +79,7 @@ static json_t *read_mode(const json_t *value, bool *ret_is_mps)
 	return NULL;
 }
 
-// Reads "mode", and "device_modes", which has other modes for some GPUs.
+// Reads "mode", the sharing mode, and "device_modes", which has other modes for some GPUs.
 static json_t *read_modes(const struct request *request, struct vgpu *wanted)
 {
 	json_t *mode = json_object_get(request->object, "mode"), *value, *refusal;
@@ -114,11 +114,11 @@ static json_t *set_device(const struct request *request, size_t device, struct v
 }
 
 struct rating {
-	enum { SUITS_NOT, SUITS_LATER, SUITS_NOW } suits; // SUITS_LATER: it has room, but programs cannot enter now
+	enum { SUITS_NOT, SUITS_LATER, SUITS_NOW } suits; // SUITS_LATER: the vGPU fits, but programs cannot enter now
 	uint64_t room;
 };
 
-// Returns NULL or a refusal.
+// Checks whether the vGPU fits on the device and can be entered. Returns NULL or a refusal.
 static json_t *check_device(const struct request *request, size_t device, const struct vgpu *wanted)
 {
 	json_t *refusal = refuse_too_small(request, device, wanted->owner, wanted->memory);

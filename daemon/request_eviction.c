@@ -1,9 +1,9 @@
-// The options of evictable vGPUs in requests.
+// Reads the options of evictable vGPUs in requests.
 #include "daemon/options.h"
 #include "daemon/overhead.h"
 #include "daemon/request_parts.h"
 
-// The default of the fixed part, without the context.
+// The default of the fixed part of the memory, not counting the context.
 #define FIXED_WITHOUT_CONTEXT (UINT64_C(1) << 30)
 
 static json_t *refuse_swap(const struct vgpu *wanted, bool is_default, uint64_t host)
@@ -27,8 +27,8 @@ bool read_evictable(const struct request *request)
 	return json_is_true(json_object_get(request->object, "evictable"));
 }
 
-// Returns the default of the fixed part: a context, and room for small allocations and the libraries' own. The room is
-// at most a quarter of the memory.
+// Returns the default of the fixed part: a context, and room for small allocations and those of the libraries. That
+// room is at most a quarter of the memory.
 static uint64_t choose_fixed(const struct request *request, const struct vgpu *wanted)
 {
 	bool measured;

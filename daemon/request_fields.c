@@ -1,4 +1,4 @@
-// The fields "memory" and "owner".
+// Reads the fields "memory" and "owner".
 #include "daemon/names.h"
 #include "daemon/request_parts.h"
 
@@ -23,11 +23,11 @@ json_t *read_memory_or_part(const struct request *request, struct vgpu *wanted)
 
 	if (json_object_get(request->object, "memory") || !wanted->terms.share)
 		return read_memory(request, &wanted->memory);
-	wanted->memory = memory / 100 * wanted->terms.share >> 21 << 21; // in blocks of 2 MiB
+	wanted->memory = memory / 100 * wanted->terms.share >> 21 << 21; // rounded down to blocks of 2 MiB
 	return NULL;
 }
 
-// Only root creates vGPUs for other users, for example to restore their programs.
+// Reads "owner". Only root creates vGPUs for other users, for example to restore their programs.
 json_t *read_owner(const struct request *request, uid_t *ret_owner)
 {
 	const json_t *value = json_object_get(request->object, "owner");

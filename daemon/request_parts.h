@@ -1,11 +1,12 @@
-// What the files of the verbs `create`, `enter`, `set` and `suspend` have in common. Main thread only.
+// Functions that the files of the verbs `create`, `enter`, `set` and `suspend` share. Main thread only.
 #pragma once
 #include "base/size.h"
 #include "daemon/request.h"
 
 // request_fields.c: each reads fields of the request, and returns NULL or a refusal.
 json_t *read_memory(const struct request *request, uint64_t *ret_memory);
-// Without a size, a compute share brings the same part of the GPU's memory.
+// Reads "memory" as read_memory() does. If it is missing, uses the part of the GPU's memory that the compute share
+// names.
 json_t *read_memory_or_part(const struct request *request, struct vgpu *wanted);
 json_t *read_owner(const struct request *request, uid_t *ret_owner);
 
@@ -13,7 +14,7 @@ json_t *read_owner(const struct request *request, uid_t *ret_owner);
 // has none. Return NULL or a refusal.
 json_t *read_terms(const struct request *request, struct turn_terms *ret_terms);
 json_t *read_share(const struct request *request, unsigned int *ret_share);
-// Checks whether the share fits beside those of the device's other vGPUs. Returns NULL or a refusal.
+// Checks that the share fits beside the shares of the device's other vGPUs. Returns NULL or a refusal.
 json_t *admit_share(const struct request *request, size_t device, const struct turn_terms *terms,
 		    const struct vgpu *instead_of);
 
@@ -24,31 +25,31 @@ bool read_evictable(const struct request *request);
 // refusal.
 json_t *read_eviction(const struct request *request, struct vgpu *wanted);
 
-// request_device.c: reads the GPU, the mode and the memory of a vGPU that has its other terms and its owner. If the
-// request allows several GPUs, chooses one where the vGPU fits and can be entered now, of these the one with most
-// memory left. Returns NULL or a refusal.
+// request_device.c: reads the GPU, the mode and the memory of a vGPU that has its other terms and its owner already. If
+// the request allows several GPUs, chooses one on which the vGPU fits and can be entered now; of these, the one with
+// most memory left. Returns NULL or a refusal.
 json_t *read_device(const struct request *request, struct vgpu *wanted);
 
 // request_admission.c
 enum { FIGURE = VG_SIZE_TEXT + 32 };
-// Writes "8.0 GiB", and also the bytes if `beside` would read the same.
+// Writes the size as "8.0 GiB". Adds the bytes if the size `beside` would give the same text.
 const char *write_figure(uint64_t bytes, uint64_t beside, char text[FIGURE]);
-// Check the room on the device, for a new vGPU, or for a vGPU with another memory and other terms. Return NULL or a
-// refusal.
+// Check the room on the device: for a new vGPU, or for an existing one with another memory and other terms. Return NULL
+// or a refusal.
 json_t *admit_new(const struct request *request, const struct vgpu *wanted);
 json_t *admit_again(const struct request *request, const struct vgpu *vgpu, uint64_t memory,
 		    const struct turn_terms *terms);
-// Returns a refusal of a limit that is too small for a context, or NULL.
+// Checks that a limit is large enough for a context. Returns NULL or a refusal.
 json_t *refuse_too_small(const struct request *request, size_t device, uid_t owner, uint64_t memory);
 
 // request_create.c
 // Returns the refusal for a vGPU whose ledger is damaged.
 json_t *refuse_damaged(const struct vgpu *vgpu);
-// Returns whether the vGPU can be entered or changed now. If not, *ret_answer is the refusal, or NULL if the request
+// Returns whether the vGPU can be entered or changed now. If not, *ret_answer is the refusal; it is NULL if the request
 // must wait for a search or a write to the disk.
 bool can_be_used(const struct request *request, struct vgpu *vgpu, json_t **ret_answer);
 
-// Answers to the verbs, each in the file of its name.
+// The functions of the verbs, each in the file of its name, return the answer.
 json_t *answer_create(const struct request *request);
 json_t *answer_enter(const struct request *request);
 json_t *answer_set(const struct request *request);

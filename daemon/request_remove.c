@@ -1,5 +1,6 @@
-// rm: removes a vGPU. While programs run in it, they must be killed with it (--force); then it is removed when the
-// last of them has ended and its memory is released, so that others do not get its memory too early.
+// Handles the verb rm, which removes a vGPU. If programs run in it, the request must allow to kill them (--force). Then
+// the vGPU is removed when the last of them has ended and its memory is released, so that others do not get the memory
+// too early.
 #include "base/size.h"
 #include "daemon/removal.h"
 #include "daemon/request_parts.h"
@@ -59,7 +60,7 @@ json_t *answer_remove(const struct request *request)
 	if (force) {
 		if (!vgpu->is_being_removed) {
 			vgpu->is_being_removed = true;
-			search_restart(vgpu); // also for processes that have the ledger open without a slot
+			search_restart(vgpu); // search also for processes that have the ledger open without a slot
 		}
 		if (!search_knows_heirs(node, vgpu))
 			return answer_later(request);

@@ -1,4 +1,4 @@
-// set: changes the limit and the compute share of a vGPU.
+// Handles the verb set, which changes the limit and the compute share of a vGPU.
 #include "daemon/admission.h"
 #include "daemon/listing.h"
 #include "daemon/measure.h"
@@ -29,7 +29,7 @@ static json_t *refuse_limit(struct node *node, const struct vgpu *vgpu, int r, u
 		      vg_size_format(vg_ledger_overhead(vgpu->ledger), text[2]));
 }
 
-// Writes the limit into the ledger. Returns NULL, or a refusal if the limit stays as it was.
+// Writes the limit into the ledger. Returns NULL, or a refusal if the limit could not be changed.
 static json_t *write_limit(struct node *node, struct vgpu *vgpu, uint64_t memory)
 {
 	uint64_t charged = 0;
@@ -73,8 +73,9 @@ static json_t *finish_set(struct node *node, const struct change *change, int er
 	return agree_with("vgpu", listing_vgpu(node, vgpu, LISTING_FULL));
 }
 
-// A restarted daemon reads limits from the disk, and a ledger must never allow more than that. So a limit is raised in
-// the ledger after the larger one is on disk, and lowered in the ledger before the smaller one is on disk.
+// Changes the terms. A restarted daemon reads limits from the disk, and a ledger must never allow more than that. So a
+// limit is raised in the ledger after the larger one is on disk, and lowered in the ledger before the smaller one is on
+// disk.
 json_t *answer_set(const struct request *request)
 {
 	json_t *refusal = NULL;

@@ -1,5 +1,6 @@
-// suspend and resume: write wishes into the ledger of an evictable vGPU and ring for its processes (pager/page.h). A
-// wish stays in the ledger until the opposite one replaces it, also while no daemon runs.
+// Handles the verbs suspend and resume. A request of a user to suspend or resume is called a wish. The daemon writes
+// the wish into the ledger of an evictable vGPU and wakes its pagers (pager/page.h). The wish stays in the ledger until
+// the opposite one replaces it, also while no daemon runs.
 #include "daemon/eviction.h"
 #include "daemon/json_text.h"
 #include "daemon/request_parts.h"
@@ -13,7 +14,7 @@ static const json_int_t drain_most_ms = 3600000;
 
 struct wish {
 	struct vgpu *vgpu;
-	pid_t pid; // the one process that it is for; 0: the whole vGPU
+	pid_t pid; // the process to which the wish is limited; 0: it is for the whole vGPU
 	bool is_out;
 	uint32_t drain_ms;
 };
@@ -31,8 +32,8 @@ static json_t *read_drain(const struct request *request, uint32_t *ret_drain_ms)
 
 // ---- vGPU and process ------------------------------------------------------------------------------------
 
-// Returns whether the tenant is the process `pid`. A slot can name any process, so the daemon must have its pidfd: it
-// opens one only of a process that runs for the vGPU's owner or group, or that maps the ledger.
+// Returns whether the tenant is the process `pid`. A slot can name any process, so the daemon must have a pidfd of it.
+// It opens a pidfd only of a process that runs for the vGPU's owner or group, or that maps the ledger.
 static bool is_process(const struct tenant *tenant, pid_t pid)
 {
 	return eviction_concerns(tenant) && tenant->pid == pid && tenant->source.fd >= 0;
@@ -85,8 +86,8 @@ static json_t *read_process(const struct request *request, struct wish *wish)
 	return wish->vgpu ? request_permit(request, wish->vgpu) : refuse_process(pid);
 }
 
-// Returns whether the vGPU accepts the wish now. Programs can be resumed even if the ledger was removed or the vGPU is
-// being removed.
+// Returns whether the vGPU accepts the wish now. It always accepts that programs are resumed, even if the ledger was
+// removed or the vGPU is being removed.
 static bool accepts_wish(const struct request *request, const struct wish *wish, json_t **ret_answer)
 {
 	if (wish->is_out)
@@ -118,14 +119,14 @@ static json_t *read_fields(const struct request *request, struct wish *wish)
 		      wish->vgpu->name, wish->is_out ? ", or suspend it with --deep" : "");
 }
 
-// Reads the wish, and checks whether the vGPU accepts it. If it returns false, *ret_answer is the refusal, or NULL if
-// the answer comes later.
+// Reads the wish, and checks that the vGPU accepts it. If not, returns false, and *ret_answer is the refusal, or NULL
+// if the request must wait.
 static bool read_wish(const struct request *request, struct wish *wish, json_t **ret_answer)
 {
 	*ret_answer = read_fields(request, wish);
 	if (*ret_answer || !accepts_wish(request, wish, ret_answer))
 		return false;
-	if (wish->pid && !has_process(wish->vgpu, wish->pid)) // it has ended
+	if (wish->pid && !has_process(wish->vgpu, wish->pid)) // the process has ended
 		*ret_answer = refuse_process(wish->pid);
 	return !*ret_answer;
 }
@@ -137,12 +138,12 @@ static bool is_addressed(const struct wish *wish, const struct tenant *tenant)
 
 // ---- repeated wishes -------------------------------------------------------------------------------------
 
-// Returns whether the process has carried out the wish, or never can.
+// Returns whether the process has carried out the wish, or never can carry it out.
 static bool is_carried_out(const struct eviction *one, bool is_out)
 {
 	switch (one->state) {
-	case PAGER_NONE:   // takes effect when it allocates memory
-	case PAGER_BROKEN: // its memory is lost
+	case PAGER_NONE:   // the process has no memory yet; its next allocation obeys the wish
+	case PAGER_BROKEN: // the memory of the process is lost
 		return true;
 	case PAGER_OUT:
 	case PAGER_PARKED:
@@ -154,8 +155,8 @@ static bool is_carried_out(const struct eviction *one, bool is_out)
 	}
 }
 
-// Returns whether the same wish was made before, and all addressed processes have carried it out. A process that gave
-// up can be asked again.
+// Returns whether the same wish was made before, and all processes that it is for have carried it out. If one of them
+// gave up, the wish is no repetition, and the daemon asks that process again.
 static bool is_repetition(const struct wish *wish)
 {
 	bool stands = wish->pid || eviction_is_suspended(wish->vgpu) == wish->is_out;
@@ -196,7 +197,8 @@ static json_t *check_wish(const struct wish *wish)
 
 // ---- notification ----------------------------------------------------------------------------------------
 
-// Writes the wish into a process's slot and rings, unless the process is suspended already and is to stay so.
+// Writes the wish into the process's slot and wakes its pager, unless the process is suspended already and shall stay
+// so.
 static void ask_process(const struct wish *wish, unsigned int number)
 {
 	struct pager_slot *slot = &vg_ledger_pager_slots(wish->vgpu->ledger)[number];
@@ -219,8 +221,8 @@ static json_t *describe_process(const struct tenant *tenant)
 			 (json_int_t)one.bytes, "host", (json_int_t)one.host);
 }
 
-// Writes the wish for the whole vGPU and asks all of its processes. The last scan may have missed a process that read
-// the page before this changed it, so this steps through the ledger's slots.
+// Writes the wish for the whole vGPU, and wakes the pagers of all of its processes. Reads the slots in the ledger
+// itself. The last scan may have missed a process that read the page before this function changed it.
 static void ask_vgpu(struct node *node, const struct wish *wish)
 {
 	struct pager_page *page = vg_ledger_pager_page(wish->vgpu->ledger);
@@ -230,7 +232,7 @@ static void ask_vgpu(struct node *node, const struct wish *wish)
 	if (wish->is_out)
 		wish->vgpu->residence.is_called = false;
 	else
-		residence_resume(node, wish->vgpu); // on an overcommitted device it returns when there is room
+		residence_resume(node, wish->vgpu); // if memory is short, the vGPU returns when there is room
 	atomic_store(&page->out, wish->is_out || wish->vgpu->residence.is_evicted);
 	while (eviction_next_slot(wish->vgpu, &cursor, &slot))
 		ask_process(wish, slot);

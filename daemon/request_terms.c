@@ -1,10 +1,10 @@
-// Compute shares in requests.
+// Reads and checks compute shares in requests.
 #include "daemon/arbiter.h"
 #include "daemon/request_parts.h"
 
 #include <string.h>
 
-// The exemption also ends if the program that takes the checkpoint is killed.
+// The most time for which a gate stays open for a checkpoint: the program that takes the checkpoint may be killed.
 static const json_int_t exempt_most_ms = 60000;
 
 static unsigned int sum_shares(const struct node *node, size_t device, const struct vgpu *instead_of)
@@ -81,6 +81,6 @@ json_t *answer_exempt(const struct request *request)
 	if (!json_is_integer(value) || milliseconds < 0 || milliseconds > exempt_most_ms)
 		return refuse("invalid", "\"milliseconds\" must be a number from 0 to %d", (int)exempt_most_ms);
 	vgpu->exempt_until_ns = arbiter_now() + (uint64_t)milliseconds * 1000000;
-	arbiter_follow(request->node); // in effect before the answer is sent
+	arbiter_follow(request->node); // the exemption must be in effect before the answer is sent
 	return agree();
 }

@@ -6,13 +6,13 @@
 #include "daemon/eviction.h"
 
 enum {
-	LOOK_MOVING_MS = 5,   // between two checks of an overcommitted device, while memory moves there
-	LOOK_OFTEN_MS = 20,   // likewise, while a vGPU waits for room
-	LOOK_SELDOM_MS = 100, // otherwise
+	LOOK_MOVING_MS = 5,   // time between two checks of an overcommitted device while memory moves there
+	LOOK_OFTEN_MS = 20,   // time between two checks while a vGPU waits for room
+	LOOK_SELDOM_MS = 100, // time between two checks otherwise
 	ASK_MS = 100,	      // how often processes report whether they use the device
 	DRAIN_MS = 2000,
 	BUSY_MOST_S = 64,
-	MOVE_MOST_S = 20, // the processes write their states themselves: after this time a move counts as hanging
+	MOVE_MOST_S = 20, // processes write their states themselves, so a move that takes longer counts as hanging
 	VGPUS_MOST = 256
 };
 static const uint64_t ms = 1000000;
@@ -20,8 +20,8 @@ static const uint64_t ms = 1000000;
 // Sums and maxima over the processes of one vGPU.
 struct facts {
 	unsigned int processes, out, drained, refusing, waiting;
-	bool is_moving;	 // at least one is carrying out an order, or has not begun to
-	bool is_copying; // memory of at least one moves
+	bool is_moving;	 // at least one process is carrying out an order, or has not begun to
+	bool is_copying; // memory of at least one process moves
 	uint64_t active_ns, switch_ns;
 };
 
@@ -74,8 +74,8 @@ static enum residence_state find_state(const struct vgpu *vgpu, const struct fac
 	return facts->out || facts->is_moving ? RESIDENCE_COMING : RESIDENCE_IN;
 }
 
-// Withdraws the order of a vGPU that could not leave, and lets it stay for 1, 2, 4, up to 64 seconds before the next
-// order.
+// Withdraws the order to leave from a vGPU that could not leave. The vGPU stays for 1, 2, 4, up to 64 seconds before
+// the next order.
 static void postpone_eviction(struct vgpu *vgpu, uint64_t now)
 {
 	struct residence *residence = &vgpu->residence;
@@ -141,14 +141,14 @@ static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct
 				       .active_ns = facts->active_ns,
 				       .switch_ns = facts->switch_ns,
 				       .busy_until_ns = residence->busy_until_ns,
-				       // A vGPU without programs has nothing to move.
+				       // A vGPU without programs has no memory to move, so it is never idle too long.
 				       .idle_ns = facts->processes ? vgpu->idle_suspend * 1000 * ms : 0,
 				       .state = residence->state,
 				       .has_drained = facts->drained == facts->processes && !is_late,
 				       .is_overdue = is_late};
 }
 
-// Returns the name of the vGPU that has most of the device, for messages of the waiting programs; "": none.
+// Returns the name of the largest vGPU on the device, for messages of the waiting programs; "": no vGPU has the device.
 static const char *find_holder(struct vgpu *const *vgpus, const struct residence_vgpu *orders, size_t count)
 {
 	const struct vgpu *holder = NULL;

@@ -1,6 +1,6 @@
-// Syncing a disk takes long, so a thread writes the state (work.h), one write after the other. All changes during a
-// write go into the next one. So no request waits for more than two writes, and the file never returns to an older
-// state.
+// Writes the state file. Syncing a disk takes long, so a thread does it (work.h), one write after the other. The next
+// write contains all changes that are made during a write. So no request waits for more than two writes, and the file
+// never returns to an older state.
 #include "daemon/save.h"
 
 #include "base/descriptor.h"
@@ -17,7 +17,7 @@ struct write {
 	struct work work;
 	const char *path;
 	char *text;
-	uint64_t number; // of the last change in `text`
+	uint64_t number; // the number of the last change in `text`
 	int error;
 };
 
@@ -51,7 +51,7 @@ static void finish_changes(struct node *node, uint64_t number, int error)
 			change->vgpu->change = NULL;
 		answer_change(node, change, error);
 		free(change);
-		link = &waiting; // finish() may have removed or added some
+		link = &waiting; // finish() may have removed changes from the list, or added some
 	}
 }
 

@@ -1,4 +1,4 @@
-// Writes the state file to the disk, and answers requests when their change is there. Main thread only.
+// Writes the state file to the disk, and answers requests when their changes are on the disk. Main thread only.
 #pragma once
 #include <jansson.h>
 
@@ -7,18 +7,19 @@
 struct change {
 	struct change *next;
 	uint64_t number;
-	// Returns the answer. `error`: 0, or -errno if the change is not on disk; it undoes what must not stay then.
+	// Returns the answer. `error`: 0, or -errno if the change is not on disk. Then the function undoes the parts of
+	// the change that must not remain.
 	json_t *(*finish)(struct node *node, const struct change *change, int error);
-	struct vgpu *vgpu; // no other request changes or removes it until then; NULL: it was removed
-	struct turn_terms terms; // `set`: the previous ones
-	bool raises;		 // `set`: the limit in the ledger is raised when the change is on disk
+	struct vgpu *vgpu; // the vGPU, which no other request changes or removes until finish(); NULL: it was removed
+	struct turn_terms terms; // `set`: the terms before the change
+	bool raises;		 // `set`: the limit in the ledger must be raised when the change is on disk
 };
 
 // Sets the function that calls finish() and sends its answer.
 void save_set_answer(void (*answer)(struct node *node, const struct change *change, int error));
 // Begins to write the state. Returns 0 or -errno.
 int save_state(struct node *node);
-// Begins to write the state, which has the change already. Returns the answer if the change needs no disk or the write
-// cannot begin; else NULL, and the node's `change` answers the request later.
+// Begins to write the state, which contains the change already. Returns the answer if the change needs no write, or the
+// write cannot begin. Otherwise returns NULL, and the node's `change` answers the request later.
 json_t *save_change(struct node *node, const struct change *change);
 bool save_is_writing(void);

@@ -13,7 +13,7 @@
 enum { MOST_A_MINUTE = 20 };
 static const uint64_t MINUTE_NS = 60000000000;
 
-static struct say_kind *kinds; // that have written a line
+static struct say_kind *kinds; // the kinds of lines that were written
 
 static void write_line(const char *text)
 {
@@ -47,7 +47,7 @@ void say_line(struct say_kind *kind, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
-	vg_make_printable(text); // it can contain names that users chose
+	vg_make_printable(text); // the line can contain names that users chose
 	if (!kind->since_ns) {
 		kind->next = kinds;
 		kinds = kind;

@@ -1,13 +1,13 @@
-// Log lines on standard error, with time and process number. Any user can cause log lines, so each place in the source
-// writes at most 20 in a minute; the next minute begins with a line that counts the omitted ones. Main thread only.
+// Writes log lines to standard error, with time and pid. Users can cause log lines, so each place in the source writes
+// at most 20 in a minute. The next minute begins with a line that says how many were omitted. Main thread only.
 #pragma once
 #include <stdint.h>
 
 struct say_kind {
 	struct say_kind *next;
-	uint64_t since_ns; // start of its minute; 0: nothing was written yet
+	uint64_t since_ns; // start of the minute in which lines are counted; 0: nothing was written yet
 	unsigned int said, left_out;
-	char last[120]; // of the omitted lines
+	char last[120]; // the last line that was omitted
 };
 #define say(...)                                                                                   \
 	do {                                                                                       \
@@ -15,6 +15,6 @@ struct say_kind {
 		say_line(&say_kind_, __VA_ARGS__);                                                 \
 	} while (0)
 __attribute__((format(printf, 2, 3))) void say_line(struct say_kind *kind, const char *format, ...);
-// Reports the lines omitted in minutes that are over. Lowers *deadline to the end of the next such minute. UINT64_MAX:
-// reports all.
+// Reports the lines that were omitted in minutes that are over; UINT64_MAX: in all minutes. Lowers *deadline to the end
+// of the next such minute.
 void say_left_out(uint64_t now, uint64_t *deadline);

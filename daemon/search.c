@@ -1,8 +1,10 @@
-// Searches /proc in the thread of the vGPU's owner: parts of what the kernel shows of a process are in that process's
-// memory, so reading them takes as long as the user likes. A search finds
-// - heirs: processes that a launcher started with the vGPU's environment, that outlive it and have not used CUDA yet;
+// Searches /proc in the thread of the vGPU's owner. Parts of what the kernel shows of a process are in that process's
+// memory, so reading them takes as long as the user likes. A search finds:
+// - heirs: processes that a launcher started with the vGPU's environment, that live longer than the launcher, and that
+//   have not used CUDA yet;
 // - processes that have the ledger mapped, which proves that a slot or a signal is meant for them;
-// - the numbers of tenants in other pid namespaces, since these write only their inner numbers into their slots.
+// - the pids of tenants in other pid namespaces, since these tenants know only their inner pids, which are in their
+//   slots.
 #include "daemon/search.h"
 
 #include "base/descriptor.h"
@@ -19,11 +21,11 @@
 #include <time.h>
 
 enum {
-	MOST_FOUND = 512, // in one search
+	MOST_FOUND = 512, // processes that one search can find
 	MOST_ASKED = 64,
-	MOST_ENVIRONMENT = 256 << 10, // bytes that are read for one process
-	MOST_MAPPINGS = 2 << 20,      // likewise
-	BUSY_MS = 250,		      // processor time in each second; then the thread sleeps
+	MOST_ENVIRONMENT = 256 << 10, // bytes that are read of the environment of one process
+	MOST_MAPPINGS = 2 << 20,      // bytes that are read of the mappings of one process
+	BUSY_MS = 250,		      // processor time that a search may use in each second; then the thread sleeps
 };
 
 static const struct search_results *results;
@@ -43,25 +45,25 @@ struct found {
 struct search {
 	struct work work;
 	struct vgpu *vgpu; // used by the main thread only; NULL: the results are ignored
-	char variable[PATH_MAX + 16]; // of the environment of heirs
-	char mapped[PATH_MAX];	      // the end of the path in the line of the ledger's mapping
+	char variable[PATH_MAX + 16]; // "NAME=VALUE": the environment variable that heirs have
+	char mapped[PATH_MAX];	      // how the line of the ledger's mapping in /proc/PID/maps ends
 	ino_t inode;
 	uid_t owner;
 	gid_t group;
 	uint32_t pid_namespace;
-	bool for_heirs;	   // all processes of the owner
-	bool all_mappings; // of all processes of the owner and group, not only of the requested ones
-	bool namespaces;   // processes in other pid namespaces
-	bool is_limited;   // in processor time
-	pid_t asked[MOST_ASKED]; // the requested ones
+	bool for_heirs;	   // check the environment of all processes of the owner
+	bool all_mappings; // check the mappings of all processes of the owner and group, not only of `asked`
+	bool namespaces;   // check the processes in other pid namespaces
+	bool is_limited;   // the search has a limit of processor time
+	pid_t asked[MOST_ASKED]; // the processes whose mappings are checked
 	size_t asked_count, found_count;
 	struct found found[MOST_FOUND];
 };
 
 // ---- in the thread --------------------------------------------------------------------------------------------
 
-// Reads the next piece of the file, up to the character `end`; cuts it if it does not fit. Returns false at the end of
-// the file, or after `*left` bytes.
+// Reads the next piece of the file, up to the character `end`, and truncates it to `capacity`. Returns false at the end
+// of the file, or after `*left` bytes.
 static bool read_piece(FILE *file, int end, size_t *left, char *piece, size_t capacity)
 {
 	size_t length = 0;
@@ -92,8 +94,8 @@ static bool has_variable(pid_t pid, const char *wanted)
 	return found;
 }
 
-// Returns whether a line of /proc/PID/maps ends in the ledger's path, also after the file was removed. If the inode is
-// known, the end of the path suffices: a process in a container sees the file below another root.
+// Returns whether a line of /proc/PID/maps is for the ledger, also after the file was removed. If the inode is known,
+// only the end of the path must match: a process in a container sees the file under another root.
 static bool is_mapping(char *line, const char *end_of_path, ino_t inode)
 {
 	static const char removed[] = " (deleted)";
@@ -135,7 +137,8 @@ static void look_at_process(struct search *search, pid_t pid)
 	char path[32];
 	struct stat status;
 
-	// The start time is read first: later uses of it fail if another process has the number by then.
+	// Read the start time first. If another process gets the pid later, its start time differs, and later checks
+	// fail.
 	snprintf(path, sizeof path, "/proc/%d", (int)pid);
 	if (vg_process_start_time(pid, &found.start_time) < 0 || stat(path, &status) < 0)
 		return;
@@ -157,8 +160,8 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-// Sleeps until the next second if this one's processor time is used up, so that a user with many processes does not use
-// the machine's time.
+// Sleeps until the next second if the processor time of this second is used up, so that a user with many processes does
+// not use up the machine's time.
 static void limit_time(void)
 {
 	static _Thread_local uint64_t second_ns, busy_ns;
@@ -166,7 +169,7 @@ static void limit_time(void)
 
 	if (now - second_ns < 1000000000 && busy - busy_ns < BUSY_MS * 1000000ull)
 		return;
-	for (; now - second_ns < 1000000000; now = clock_ns(CLOCK_MONOTONIC)) // signals interrupt it (work.c)
+	for (; now - second_ns < 1000000000; now = clock_ns(CLOCK_MONOTONIC)) // signals interrupt the sleep (work.c)
 		poll(NULL, 0, (int)((second_ns + 1000000000 - now) / 1000000) + 1);
 	second_ns = now;
 	busy_ns = busy;
@@ -260,7 +263,7 @@ enum purpose { FOR_TENANTS, FOR_HEIRS };
 static void start_search(const struct node *node, struct vgpu *vgpu, enum purpose purpose)
 {
 	if (vgpu->search)
-		return; // the caller asks again if that one does not suffice
+		return; // the caller begins another search if the one in progress is not enough
 	struct search *search = calloc(1, sizeof *search);
 	if (!search)
 		return;
@@ -277,7 +280,7 @@ static void start_search(const struct node *node, struct vgpu *vgpu, enum purpos
 		snprintf(search->mapped, sizeof search->mapped, "/ledgers/%s", vgpu->name);
 	else
 		memcpy(search->mapped, vgpu->path, sizeof search->mapped);
-	// The slots do not suffice if the ledger is damaged, or if all users of the vGPU are to be killed.
+	// The slots are not enough if the ledger is damaged, or if all users of the vGPU shall be killed.
 	search->all_mappings = vgpu->damage || vgpu->is_being_removed;
 	request_tenants(search);
 	if (!work_post(vgpu->owner, &search->work)) {

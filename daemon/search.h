@@ -1,12 +1,12 @@
-// Searches /proc, in a thread, for processes that use a vGPU or are said to. Main thread only.
+// Searches /proc, in a thread, for processes that use a vGPU or that slots name. Main thread only.
 #pragma once
 #include "daemon/node.h"
 
-// What a search found, for modules that use it. All are called in the main thread.
+// Functions that receive the results of a search. They are called in the main thread.
 struct search_results {
-	// A process uses the vGPU without being its tenant yet.
+	// Called for a process that uses the vGPU without being its tenant yet.
 	int (*add_launcher)(struct node *node, struct vgpu *vgpu, pid_t pid, uint64_t start_time, bool has_mapped);
-	// The process of a tenant was searched for; pid 0: it does not exist.
+	// Called for each tenant that was searched for; pid 0: its process does not exist.
 	void (*prove_tenant)(struct node *node, struct tenant *tenant, pid_t pid, uint64_t start_time, bool has_mapped);
 	void (*ended)(struct node *node);
 };
@@ -14,9 +14,9 @@ void search_set_results(const struct search_results *results);
 
 // Begins a search for the processes of tenants with PROOF_WANTED, unless a search is in progress.
 void search_begin(struct node *node, struct vgpu *vgpu);
-// Returns whether a search that began after the last launcher or tenant went has ended. Begins one otherwise.
+// Returns whether a search has ended that began after the last launcher or tenant ended. Begins a search otherwise.
 bool search_knows_heirs(struct node *node, struct vgpu *vgpu);
-// Ignores the results of the search in progress and of earlier ones, which do not suffice any more.
+// Ignores the results of earlier searches and of the one in progress, because they are outdated.
 void search_restart(struct vgpu *vgpu);
 // Ignores the results of the search in progress.
 void search_forget(struct vgpu *vgpu);

@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-// Returns whether the device does not show the allocation under its owner, to whom it is charged. After the owner has
-// released it, the device shows it under one of the other processes, or, while only descriptors keep it, under none.
+// Returns whether the driver does not list the allocation under its owner, to whom it is charged. After the owner has
+// released it, the driver lists it under another process that has it open. While only descriptors keep it, the driver
+// lists it under no process.
 static bool shows_elsewhere(const struct vgpu *vgpu, const struct vg_ledger_share_info *share)
 {
 	if (!share->owned || share->away)

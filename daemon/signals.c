@@ -1,5 +1,6 @@
-// Any process that can write a ledger can name any other process in it, so a slot does not prove that its process is a
-// tenant. The mapping of the ledger proves it: only the process itself can map it, and it needs the right to the file.
+// Sends signals to proven tenants only. Any process that can write a ledger can name any other process in it, so a slot
+// does not prove that its process is a tenant. The mapping of the ledger proves it: only the process itself can map it,
+// and it needs the permission to open the file.
 #include "daemon/signals.h"
 
 #include <errno.h>

@@ -4,8 +4,9 @@
 
 struct signals_result {
 	unsigned int sent, failed;
-	pid_t pid; // one of those that failed, and its error
+	pid_t pid; // the pid of one process that got no signal, and the error
 	int error;
 };
-// Sends the signal to every tenant of the vGPU, but not to guests. tenant_are_proven() must be true.
+// Sends the signal to every tenant of the vGPU, but not to guests. Call it only after tenant_are_proven() returned
+// true.
 struct signals_result signals_send(const struct vgpu *vgpu, int signal);

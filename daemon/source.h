@@ -1,12 +1,12 @@
-// Descriptors that the loop waits for. Main thread only.
+// Manages descriptors that the loop waits for. Main thread only.
 #pragma once
 #include "daemon/node.h"
 
-// Waits for `events` (EPOLLIN, EPOLLOUT) from now on, also instead of others. Returns 0 or -errno.
+// Waits for `events` (EPOLLIN, EPOLLOUT) from now on, and no longer for earlier ones. Returns 0 or -errno.
 int source_watch(struct node *node, struct source *source, uint32_t events);
-// Stops waiting, and keeps the descriptor open.
+// Stops waiting for the descriptor, but keeps it open.
 void source_ignore(struct node *node, struct source *source);
-// Stops waiting, and closes the descriptor. Accepts a source without one.
+// Stops waiting for the descriptor, and closes it. Does nothing if the source has no descriptor.
 void source_close(struct node *node, struct source *source);
 // Checks that a descriptor may be kept for as long as a process lives: a quarter of the daemon's descriptors stays free
 // for connections. Returns `fd`, or closes it and returns -EMFILE. Returns a negative `fd` unchanged.

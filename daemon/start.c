@@ -49,12 +49,12 @@ static int watch_signals(struct node *node)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	signal(SIGIO, SIG_IGN); // for the leases of leftover.c
+	signal(SIGIO, SIG_IGN); // the kernel sends SIGIO for the leases that leftover.c takes
 	node->signals = (struct source){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), handle_signal};
 	return node->signals.fd < 0 ? -1 : source_watch(node, &node->signals, EPOLLIN);
 }
 
-// The directory was created again: the scan marks the vGPUs whose ledgers are missing.
+// Called when the directory was created again: the scan marks the vGPUs whose ledgers are missing.
 static void restore_vgpus(struct node *node)
 {
 	tenant_scan_all(node);
@@ -67,7 +67,7 @@ static void end_search(struct node *node)
 	mend_all(node);
 }
 
-// Connects the modules that notify others.
+// Sets the functions by which modules notify modules of higher layers.
 static void set_callbacks(struct node *node)
 {
 	static const struct search_results results = {launcher_adopt, tenant_prove, end_search};
@@ -99,7 +99,7 @@ static int open_events(struct node *node)
 	return -1;
 }
 
-// Waits for searches and lookups, but not for long: a slow directory of users must not delay the start.
+// Waits for searches and lookups, but only for a short time: a slow directory of users must not delay the start.
 static void wait_for_threads(struct node *node)
 {
 	for (int i = 0; i < START_PATIENCE_MS / 20; i++) {

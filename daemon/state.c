@@ -33,7 +33,7 @@ static json_t *write_overheads(const struct node *node)
 	return array;
 }
 
-// Entries of vGPUs whose GPU is missing.
+// Entries of vGPUs whose GPU is missing, for the state file.
 static json_t *kept_entries;
 
 void state_keep_entry(json_t *entry)

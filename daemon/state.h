@@ -1,4 +1,4 @@
-// Writes the state that survives the daemon; load.h reads it. Main thread only.
+// Writes the state that a later daemon takes over; load.h reads it. Main thread only.
 #pragma once
 #include <jansson.h>
 
@@ -6,10 +6,11 @@
 
 enum { STATE_SCHEMA = 1 };
 
-// Returns the contents of the state file: created vGPUs, and a user's own overheads. NULL: no memory. The caller frees
-// it.
+// Returns the contents of the state file: created vGPUs, and in a user's own daemon the measured overheads. NULL: no
+// memory. The caller frees the text.
 char *state_text(const struct node *node);
-// Keeps the entry of a vGPU whose GPU is missing now, so that it stays in the state file. Takes a reference.
+// Keeps the entry of a vGPU whose GPU is missing now, so that the entry stays in the state file. Takes a reference.
 void state_keep_entry(json_t *entry);
-// Writes ephemeral vGPUs and launchers into the runtime directory. They do not survive a reboot, and neither does this.
+// Writes ephemeral vGPUs and launchers into a file in the runtime directory. Neither they nor the file survive a
+// reboot.
 void state_save_runtime(struct node *node);

@@ -1,5 +1,5 @@
-// The kernel reports a stopped process only to its parent, so the state is read from /proc. A process that launched or
-// read its gate since the last look runs, so its state need not be read.
+// Finds stopped tenants. The kernel reports a stopped process only to its parent, so the state is read from /proc. A
+// process that launched or read its gate's word since the last check is running, so its state is not read.
 #include "daemon/stops.h"
 
 #include "daemon/arbiter.h"
@@ -17,7 +17,8 @@ static bool shows_life(struct tenant *tenant, const struct turn_slot *slot)
 	return changed;
 }
 
-// Looks at the tenants until the owner's part of the loop's time is used up; keeps the last state of the others.
+// Checks the tenants until the owner's part of the loop's time is used up. The other tenants keep their last known
+// state.
 static void look_at_vgpu(struct node *node, struct vgpu *vgpu)
 {
 	struct arbiter_stops stops = {.seen_ns = arbiter_now()};

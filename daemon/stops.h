@@ -2,5 +2,5 @@
 #pragma once
 #include "daemon/node.h"
 
-// Looks at all tenants. To be called after a scan.
+// Checks all tenants. Call it after a scan.
 void stops_look(struct node *node);

@@ -13,7 +13,7 @@
 
 enum { MOST_RANGES = 16384, MOST_FILE = 1 << 20, CHECK_EVERY_S = 1 };
 static const char path[] = "/etc/subuid";
-// The id whose thread reads the file. It is no user's, since a lookup for each line can take long.
+// The user id whose thread reads the file. No user has this id, so the many lookups delay no user.
 static const uid_t READER = (uid_t)-1;
 
 struct range {
@@ -28,16 +28,17 @@ struct table {
 	struct range ranges[];
 };
 
-static bool is_wanted; // only by the system's daemon
-static struct table *table; // NULL: not read yet
+static bool is_wanted; // true only in the system's daemon
+static struct table *table; // NULL: the file was not read yet
 static bool is_reading;
 static struct stat seen;
 static uint64_t next_check_ns;
 
 // ---- in the thread --------------------------------------------------------------------------------------------
 
-// Reads one line, "NAME:FIRST:COUNT", where NAME can be a number. Returns false if it is invalid or contains no ids.
-// The owner of a range of root's is the range's first id, because programs under these ids do not have root's rights.
+// Reads one line, "NAME:FIRST:COUNT", where NAME can be a number. Returns false if it is invalid or contains no ids. A
+// range that belongs to root gets its own first id as the owner, because programs under these ids do not have root's
+// rights.
 static bool parse_line(char *line, struct range *ret_range)
 {
 	char *first = strchr(line, ':'), *count = first ? strchr(first + 1, ':') : NULL, *end;
@@ -81,7 +82,7 @@ static void run_reading(struct work *work)
 
 // ---- in the loop ----------------------------------------------------------------------------------------------
 
-// Returns the owner of an id, or `uid` itself.
+// Returns the user who owns the subordinate id, or `uid` itself.
 static uid_t find_owner(uid_t uid)
 {
 	for (size_t i = 0; table && i < table->count; i++)

@@ -1,13 +1,13 @@
-// Subordinate user ids (subuid(5)). Their owner can act under each of them (newuidmap), so the limits of the owner
-// apply to them. Main thread only.
+// Finds the owners of subordinate user ids (subuid(5)). The owner can act under each of these ids (newuidmap), so the
+// owner's limits apply to them. Main thread only.
 #pragma once
 #include <stdbool.h>
 
 struct node;
 
-// Reads /etc/subuid in a thread, and gives user.h the owners.
+// Reads /etc/subuid in a thread, and then tells user.h the owners.
 void subordinate_start(const struct node *node);
-// Reads the file again if it has changed; checks that once a second at most.
+// Reads the file again if it has changed. Checks that at most once a second.
 void subordinate_refresh(void);
-// Returns whether the first reading is in progress.
+// Returns whether the file is being read for the first time.
 bool subordinate_is_pending(void);

@@ -18,9 +18,9 @@
 #include <sys/epoll.h>
 
 enum {
-	SCAN_STEP_MS = 2,	// of tenant_scan_some()
-	REAP_EVERY_MS = 20,	// while the driver has not released memory of dead tenants
-	EXPORTS_EVERY_MS = 250, // while only descriptors keep their memory
+	SCAN_STEP_MS = 2,	// the longest step of tenant_scan_some()
+	REAP_EVERY_MS = 20,	// time between two attempts while the driver has not released memory of dead tenants
+	EXPORTS_EVERY_MS = 250, // time between two attempts while only descriptors keep that memory
 	WARN_AFTER_S = 10,
 	BLIND_S = 1, // how long a dead tenant is kept if NVML reports nothing
 };
@@ -60,7 +60,7 @@ static void mark_dead(struct node *node, struct tenant *tenant)
 	close_pidfd(node, tenant);
 	tenant->is_dead = true;
 	tenant->dead_since_ns = vg_clock_monotonic_ns();
-	node->next_reap_ns = tenant->dead_since_ns; // now
+	node->next_reap_ns = tenant->dead_since_ns; // reap at once
 }
 
 static void tenant_ended(struct node *node, struct source *source, uint32_t events)
@@ -78,7 +78,7 @@ bool tenant_is_process(pid_t pid, const struct vg_ledger_owner *owner)
 	       vg_start_time_same(start_time, owner->start_time);
 }
 
-// Returns the number of the tenant in the daemon's pid namespace; 0: it must be searched for.
+// Returns the tenant's pid in the daemon's pid namespace; 0: a search must find it.
 static pid_t find_outer_pid(const struct node *node, const struct vg_ledger_tenant *seen)
 {
 	bool here = seen->owner.pid_namespace == node->pid_namespace;
@@ -98,8 +98,8 @@ static bool is_known_guest(const struct node *node, const struct tenant *guest)
 	return false;
 }
 
-// Opens a pidfd of the tenant's process, or notes that it has ended. A slot can name any process, so only a process
-// that runs for the vGPU's owner or group is watched, or one that is known to have the ledger mapped.
+// Opens a pidfd of the tenant's process, or notes that it has ended. A slot can name any process. So the daemon watches
+// only a process that runs for the vGPU's owner or group, or that is known to have the ledger mapped.
 static void watch_tenant(struct node *node, struct tenant *tenant)
 {
 	const struct vgpu *vgpu = tenant->vgpu;
@@ -116,7 +116,7 @@ static void watch_tenant(struct node *node, struct tenant *tenant)
 	if (!is_ours && tenant->proof == PROOF_NONE)
 		tenant->proof = PROOF_WANTED;
 	if (!is_ours && tenant->proof == PROOF_DENIED && !tenant->seen.guest)
-		tenant->pid = -1; // a process of another user
+		tenant->pid = -1; // the process belongs to another user
 	bool counted = is_ours && user_count_process(node, vgpu->owner);
 	int fd = counted ? source_keep_descriptor(process_open(tenant->pid, tenant->start_time)) : -EMFILE;
 	if (fd >= 0) {
@@ -126,7 +126,7 @@ static void watch_tenant(struct node *node, struct tenant *tenant)
 	}
 	if (counted)
 		user_uncount_process(vgpu->owner);
-	// Otherwise the next scan tries again.
+	// After another error the next scan tries again.
 	if (tenant->pid > 0 && (fd == -ESRCH || vg_process_is_dead(tenant->pid, tenant->start_time)))
 		mark_dead(node, tenant);
 }
@@ -134,7 +134,7 @@ static void watch_tenant(struct node *node, struct tenant *tenant)
 void tenant_prove(struct node *node, struct tenant *tenant, pid_t pid, uint64_t start_time, bool has_mapped)
 {
 	bool elsewhere = tenant->seen.owner.pid_namespace != node->pid_namespace;
-	bool was_known = tenant->pid > 0; // otherwise the search has not read its mappings
+	bool was_known = tenant->pid > 0; // if the pid was unknown, the search has not read the mappings of the process
 
 	if (elsewhere && !pid) {
 		mark_dead(node, tenant);
@@ -166,7 +166,8 @@ bool tenant_are_proven(struct node *node, struct vgpu *vgpu)
 }
 
 // Checks whether the process runs another program now. exec() keeps pid and start time, and leaves the charges of the
-// program that has ended. A new program that enters the vGPU refunds them itself; otherwise the daemon does.
+// program that has ended. If the new program enters the vGPU, it refunds these charges itself; otherwise the daemon
+// does.
 static void check_exec(struct node *node, struct tenant *tenant)
 {
 	uint64_t program = tenant->seen.program && tenant->pid > 0 ? vg_ledger_program_of(tenant->pid) : 0;
@@ -185,7 +186,7 @@ static bool is_same_slot(const struct vg_ledger_tenant *left, const struct vg_le
 	       memcmp(&left->owner, &right->owner, sizeof left->owner) == 0;
 }
 
-// Returns NULL if the owner has reached the limit, or if there is no memory.
+// Adds a tenant. Returns NULL if the owner has reached the limit, or if there is no memory.
 static struct tenant *add_tenant(struct node *node, struct vgpu *vgpu, const struct vg_ledger_tenant *seen)
 {
 	bool has_room = !user_is_limited(node, vgpu->owner) || user_total(vgpu->owner).tenants < USER_TENANTS;
@@ -223,7 +224,7 @@ static void note_slot(struct node *node, struct vgpu *vgpu, const struct vg_ledg
 		check_exec(node, tenant);
 }
 
-// Continues where the last scan ended, until the owner's part of the loop's time is used up.
+// Scans the slots from where the last scan ended, until the owner's part of the loop's time is used up.
 static void scan_slots(struct node *node, struct vgpu *vgpu)
 {
 	struct vg_ledger_tenant seen;
@@ -279,7 +280,7 @@ bool tenant_scan_some(struct node *node)
 
 	while (node->scan_next && vg_clock_monotonic_ns() - begun_ns < SCAN_STEP_MS * 1000000ull) {
 		struct vgpu *vgpu = node->scan_next;
-		node->scan_next = vgpu->next; // vgpu_drop() changes it, too
+		node->scan_next = vgpu->next; // vgpu_drop() changes scan_next, too
 		tenant_scan(node, vgpu);
 	}
 	return !node->scan_next;
@@ -302,7 +303,7 @@ static bool is_released(struct tenant *tenant, int known, const struct vg_system
 		if (processes[i].pid != (uint32_t)tenant->pid)
 			continue;
 		if (vg_process_start_time(tenant->pid, &now) == 0 && !vg_start_time_same(now, tenant->start_time))
-			return true; // the number means another process by now, so this one was released
+			return true; // another process has the pid by now, so this tenant's memory was released
 		if (since >= WARN_AFTER_S && !tenant->delay_reported) {
 			tenant->delay_reported = true;
 			say("process %d of vGPU %s ended %.0f s ago, but the driver still lists its memory: not "
@@ -322,9 +323,9 @@ static bool has_living(const struct vgpu *vgpu)
 	return vgpu->launchers;
 }
 
-// Finds how much of an ended program's memory descriptors keep. If the daemon has no epoll instance of the exports (an
-// earlier daemon had it), all exported memory counts while other programs of the vGPU live, since these may have
-// descriptors. Returns false if it is not known yet.
+// Finds how much memory of an ended program descriptors keep allocated. If an earlier daemon had the epoll instance of
+// the exports, this daemon has none. Then all exported memory counts while other programs of the vGPU live, since these
+// may have descriptors. Returns false if the amount is not known yet.
 static bool find_kept(struct tenant *tenant, struct vg_ledger_keep *ret_keep)
 {
 	uint64_t most = tenant->seen.exported < tenant->seen.used ? tenant->seen.exported : tenant->seen.used;
@@ -353,12 +354,12 @@ static void reap_tenant(struct node *node, struct tenant *tenant)
 	unsigned int cursor = tenant->seen.slot;
 	char text[VG_SIZE_TEXT];
 
-	// It may have changed its slot after the last scan.
+	// The process may have changed its slot after the last scan.
 	bool sound = vgpu->damage != DAMAGE_CONTENTS;
 	if (sound && vg_ledger_next_tenant(vgpu->ledger, &cursor, &last) && is_same_slot(&last, &tenant->seen))
 		tenant->seen = last;
 	if (tenant->seen.exported && tenant->exports < 0 && seconds_since_end(tenant) < BLIND_S)
-		return; // its last registration may not have arrived yet
+		return; // the last registration of the process may not have arrived yet
 	uint64_t refunded = 0;
 	struct vg_ledger_keep keep;
 	if (!find_kept(tenant, &keep))
@@ -369,7 +370,7 @@ static void reap_tenant(struct node *node, struct tenant *tenant)
 	else if (sound)
 		r = vg_ledger_reap_program(vgpu->ledger, &tenant->seen, &keep, &refunded);
 	if (r == -EAGAIN) {
-		return; // the next call tries again
+		return; // the next call of this function tries again
 	} else if (r < 0) {
 		say("process %d of vGPU %s cannot be refunded: %s", (int)tenant->pid, vgpu->name, strerror(-r));
 		return;
@@ -417,7 +418,7 @@ static bool reap_device(struct node *node, size_t device)
 	return has_dead(node, device);
 }
 
-// Returns whether an ended tenant's memory is kept by more than descriptors.
+// Returns whether the memory of an ended tenant is not released yet, for another reason than open descriptors.
 static bool is_release_pending(const struct node *node)
 {
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)

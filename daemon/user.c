@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static struct user *users;
-static struct user fallback = {.events = {.fd = -1}}; // for all users for whom there was no memory
+static struct user fallback = {.events = {.fd = -1}}; // used for every user for whom there was no memory
 
 static uid_t find_no_other(uid_t uid)
 {
@@ -118,7 +118,7 @@ static bool is_counted(const struct user *user)
 	return user->connections || user->vgpus || user->tenants || user->processes || has_jobs(user) || user->watched;
 }
 
-// Returns the time from which the limits of the loop's time do not need the user any more.
+// Returns the time at which the user's record is no longer needed for the limits of the loop's time.
 static uint64_t find_end_of_limits(const struct user *user)
 {
 	uint64_t window_end_ns = user->window_ns + USER_WINDOW_MS * 1000000ull;
@@ -183,7 +183,7 @@ uint64_t user_waits_until(const struct node *node, uid_t uid)
 
 // ---- the loop's time ----------------------------------------------------------------------------------------
 
-static struct user *timed; // the user to whom the loop's time is charged now; NULL: none, or not limited
+static struct user *timed; // the user to whom the loop's time is charged now; NULL: no user, or one without limits
 static uint64_t begun_ns;
 
 bool user_begin_time(const struct node *node, uid_t uid)

@@ -1,5 +1,5 @@
-// The table of verbs, and the verbs that need no file of their own. Every refusal is a whole sentence with the figures
-// and with what to do.
+// Has the table of verbs, and the verbs that need no file of their own. Every refusal is a whole sentence with the
+// figures and with what to do.
 #include "daemon/verbs.h"
 
 #include "base/parts.h"
@@ -98,7 +98,8 @@ static json_t *answer_shutdown(const struct request *request)
 	say("shut down by process %d", (int)request->peer->pid);
 	request->node->is_leaving = true;
 	request->node->was_shut_down = true;
-	// Before the answer: a client that connects after it must reach the next daemon, not this one.
+	// Remove the socket before the answer: a client that connects after the answer must reach the next daemon, not
+	// this one.
 	directory_leave(request->node);
 	return agree();
 }
@@ -132,7 +133,7 @@ bool verbs_are_ready(const struct authority_peer *peer, const char *text)
 
 static json_t *answer_verb(const struct request *request, json_t *(*answer_it)(const struct request *request))
 {
-	// Any daemon can be asked whether it runs, and be ended.
+	// A client for other GPUs may also ask any daemon whether it runs, and may end it.
 	bool is_for_any = request->verb == AUTHORITY_PING || request->verb == AUTHORITY_SHUTDOWN;
 	json_t *answer = is_for_any ? NULL : request_check_gpus(request);
 

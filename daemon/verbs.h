@@ -1,11 +1,11 @@
-// The table of requests. Main thread only.
+// Answers requests by the table of verbs. Main thread only.
 #pragma once
 #include <jansson.h>
 
 #include "daemon/authority.h"
 #include "daemon/node.h"
 
-// Returns false if the request must wait until a user or group that it names was looked up.
+// Returns false if the request must wait for the lookup of a user or group that it names.
 bool verbs_are_ready(const struct authority_peer *peer, const char *text);
-// Returns the answer to a JSON request. NULL: it must be repeated later, or the node's `change` answers it.
+// Returns the answer to a JSON request. NULL: the request must be repeated later, or the node's `change` answers it.
 json_t *verbs_answer(struct node *node, const struct authority_peer *peer, const char *text);

@@ -92,7 +92,7 @@ int vgpu_renew(struct node *node, struct vgpu *vgpu)
 {
 	struct vg_ledger *ledger;
 
-	remove_file(node, vgpu); // another file may be there
+	remove_file(node, vgpu); // first: another file may be at the path
 	int r = make_ledger(node, vgpu, &ledger);
 	if (r < 0)
 		return r;
@@ -106,8 +106,8 @@ int vgpu_renew(struct node *node, struct vgpu *vgpu)
 	return 0;
 }
 
-// Writes the limit and the share of the state file into the ledger, which the tenants obey. They differ if a daemon
-// ended between its two writes, or if a tenant has changed them.
+// Writes the limit and the share of the state file into the ledger, which the tenants obey. The two differ if a daemon
+// ended after it had written only one of them, or if a tenant has changed the ledger.
 static void adopt_limit(struct vgpu *vgpu)
 {
 	uint64_t charged;
@@ -116,7 +116,8 @@ static void adopt_limit(struct vgpu *vgpu)
 	vg_ledger_set_share(vgpu->ledger, vgpu->terms.share);
 }
 
-// Adds the vGPU with its old ledger, or with a blank one if that cannot be opened; *ret_r is 0 or the error.
+// Adds the vGPU with its old ledger, or with a blank one if the old one cannot be opened. *ret_r is 0, or the error of
+// opening.
 static struct vgpu *add_old(struct node *node, const struct vgpu *wanted, int *ret_r)
 {
 	struct vg_ledger *ledger;
@@ -141,7 +142,7 @@ static struct vgpu *add_old(struct node *node, const struct vgpu *wanted, int *r
 	return vgpu;
 }
 
-// Removes the vGPU from the list, and keeps its file.
+// Removes the vGPU from the list, but keeps the file of its ledger.
 static void forget_vgpu(struct node *node, struct vgpu *vgpu)
 {
 	struct vgpu **link = &node->vgpus;
@@ -172,18 +173,19 @@ int vgpu_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **ret_v
 
 	if (!vgpu)
 		return r < 0 ? r : -ENOMEM;
-	if (!is_missing_or_broken(r)) { // the ledger may be valid
+	if (!is_missing_or_broken(r)) { // the ledger may be valid, although it cannot be read now
 		forget_vgpu(node, vgpu);
 		return r;
 	}
 	vgpu->was_damaged_at_start = vgpu->damage;
-	vgpu->left_ns = vg_clock_monotonic_ns(); // the caller adopts its launchers next, if there are any
+	vgpu->left_ns = vg_clock_monotonic_ns(); // if the vGPU has launchers, the caller adopts them next
 	tenant_scan(node, vgpu);
 	*ret_vgpu = vgpu;
 	return 0;
 }
 
-// Reads the terms of a vGPU from its ledger. Returns false if it is not a ledger of this node.
+// Reads the terms of a vGPU from its ledger, for a ledger that no state file describes. Returns false if it is not a
+// ledger of this node.
 static bool read_stray(const struct node *node, const char *path, struct vgpu *stray)
 {
 	struct vg_ledger *ledger;
@@ -204,7 +206,7 @@ static bool read_stray(const struct node *node, const char *path, struct vgpu *s
 	stray->created = (double)vg_clock_realtime_ns() / 1e9;
 	if (!registry_find_device(node, uuid, &stray->device))
 		return false;
-	// Only the ledger has its limit, and tenants can write any value there.
+	// Only the ledger has this vGPU's limit, and tenants can write any value there.
 	uint64_t most = vg_system_device(node->system, stray->device)->memory;
 	if (stray->memory > most)
 		stray->memory = most;

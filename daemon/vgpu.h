@@ -4,12 +4,12 @@
 
 // Creates the ledger and adds the vGPU to the list. Returns 0 or -errno.
 int vgpu_add(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu);
-// Takes over the vGPU with the ledger that an earlier daemon left. If the ledger is missing or broken, the vGPU is
-// damaged until mend.h creates it again. Returns 0, or -errno if the ledger cannot be read now.
+// Takes over a vGPU and its ledger from an earlier daemon. If the ledger is missing or broken, the vGPU is damaged
+// until mend.h creates it again. Returns 0, or -errno if the ledger cannot be read now.
 int vgpu_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **ret_vgpu);
-// Takes over ledgers that are in no file, as ephemeral vGPUs.
+// Takes over ledgers that no state file describes, as ephemeral vGPUs.
 void vgpu_adopt_strays(struct node *node);
-// Creates the ledger again, in place of a damaged one that no process uses. Returns 0 or -errno.
+// Replaces a damaged ledger that no process uses by a new one. Returns 0 or -errno.
 int vgpu_renew(struct node *node, struct vgpu *vgpu);
 // Removes the vGPU and its ledger's file.
 void vgpu_drop(struct node *node, struct vgpu *vgpu);

@@ -29,9 +29,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards everything be
 static struct worker *workers;
 static struct work *finished;
 static struct source finished_source = {.fd = -1};
-static timer_t loop_timer; // work_start_timer()
+static timer_t loop_timer; // set by work_start_timer()
 
-// Creates a timer that sends signals to this thread: a signal ends a close() that lingers.
+// Creates a timer that sends signals to this thread. A signal ends a close() that lingers.
 static bool make_timer(timer_t *ret_timer)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1};
@@ -61,7 +61,7 @@ static void ignore_signal(int signal)
 {
 }
 
-// Waits for work, with the lock locked. Returns NULL after IDLE_SECONDS without work.
+// Waits for work and returns it, or NULL after IDLE_SECONDS without work. The caller must hold the lock.
 static struct work *next_work(struct worker *worker)
 {
 	struct timespec until;
@@ -91,7 +91,7 @@ static void free_worker(struct worker *worker)
 
 static void *run_worker(void *worker_)
 {
-	// Thread names, for `ps -L`.
+	// The names of the threads, which `ps -L` shows.
 	static const char *const names[WORK_LANES] = {
 		[WORK_ANY] = "virgated-user", [WORK_UNREAD] = "virgated-unread", [WORK_NAMES] = "virgated-names",
 		[WORK_DISK] = "virgated-disk"};
@@ -102,7 +102,7 @@ static void *run_worker(void *worker_)
 
 	prctl(PR_SET_NAME, names[worker->lane]);
 	if (worker->lane != WORK_DISK)
-		setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE); // the loop has priority
+		setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE); // lower priority than the loop
 	if (timed)
 		start_timer(timer);
 	pthread_mutex_lock(&lock);
@@ -121,7 +121,7 @@ static void *run_worker(void *worker_)
 	return NULL;
 }
 
-// To be called with the lock locked.
+// Starts a thread. The caller must hold the lock.
 static struct worker *start_worker(uid_t uid, enum work_lane lane)
 {
 	struct worker *worker = calloc(1, sizeof *worker);

@@ -1,25 +1,25 @@
-// Work that can take long because of a user's doing: closing the user's descriptors, reading what the kernel shows of
-// the user's processes. A thread of that user does it, so that it delays no other user. Main thread only, except `run`.
+// Runs work that a user can make slow: closing the user's descriptors, reading what the kernel shows of the user's
+// processes. A thread of that user does it, so that it delays no other user. Main thread only, except `run`.
 #pragma once
 #include "daemon/user.h"
 
-// The first member of each kind of work.
+// The first member of every struct that describes a piece of work.
 struct work {
 	struct work *next;
 	uid_t uid;
 	enum work_lane lane;
-	void (*run)(struct work *work);			    // in the user's thread, which must not use the node
-	void (*done)(struct node *node, struct work *work); // in the main thread, afterwards; frees the work
+	void (*run)(struct work *work);			    // called in the user's thread, which must not use the node
+	void (*done)(struct node *node, struct work *work); // called in the main thread afterwards; frees the work
 };
 
-// Returns 0 or -errno.
+// Starts the exchange with the worker threads. Returns 0 or -errno.
 int work_start(struct node *node);
-// Gives work to the user's thread of its lane. Returns false, and leaves the work to the caller, if the lane is full or
-// the thread cannot be started.
+// Gives the work to the user's thread for its lane (user.h). Returns false, and leaves the work to the caller, if the
+// lane is full or the thread cannot be started.
 bool work_post(uid_t uid, struct work *work);
 bool work_is_full(uid_t uid, enum work_lane lane);
-// Starts or stops a timer whose signals end a close() of the main thread that lingers.
+// Start and stop a timer whose signals end a close() of the main thread that lingers.
 void work_start_timer(void);
 void work_stop_timer(void);
-// Waits for finished work, at most for the given time (-1: without limit), and calls its done().
+// Waits for finished work and calls its done(). Waits at most for the given time; -1: without limit.
 void work_collect(struct node *node, int timeout_ms);
