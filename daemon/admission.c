@@ -161,7 +161,7 @@ static int publish_claims(struct node *node, size_t device, uint64_t extra, bool
 			bytes = extra;
 		json_array_append_new(claims, make_claim(node, vgpu, bytes, vgpu == instead_of && turns));
 	}
-	if (extra && !instead_of) { // valid while this daemon lives, until the vGPU is in the list
+	if (extra && !instead_of) { // this claim has no process, so it is valid while this daemon lives
 		const char *uuid = vg_system_device(node->system, device)->uuid_text;
 		json_t *claim = json_pack("{s:s, s:I, s:[]}", "uuid", uuid, "bytes", (json_int_t)extra, "users");
 		if (turns)
@@ -184,7 +184,7 @@ static int publish_claims(struct node *node, size_t device, uint64_t extra, bool
 // What other daemons had admitted when this daemon last read their files for an admission.
 static uint64_t others_last_seen[VG_SYSTEM_DEVICES];
 
-static int looks_left; // processes that may still be checked in this sum
+static int looks_left; // how many more processes this summation may check
 
 static bool is_alive(json_int_t pid, json_int_t start_time)
 {

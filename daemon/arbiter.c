@@ -23,7 +23,7 @@ enum {
 static const uint64_t period_ns = 10000000, pause_ns = 500000;
 
 struct seat {
-	const struct vgpu *vgpu; // NULL: free. The arbiter's thread must not dereference it
+	const struct vgpu *vgpu; // NULL: the seat is free. The arbiter's thread must not dereference the pointer
 	struct vg_ledger *ledger;
 	struct turn_terms terms;
 	uint64_t joined_ns;
@@ -43,7 +43,7 @@ struct arbiter {
 	struct turn_orders orders;
 	struct turn_facts facts[TURN_VGPUS];
 	struct seat seats[TURN_VGPUS];
-	unsigned int most; // number of seats that were ever used
+	unsigned int most; // seats from this index on were never used
 	uint64_t second;   // the last second in the history
 	uint64_t handovers[HISTORY];
 	bool ending;
@@ -364,7 +364,7 @@ void arbiter_set_stops(struct vgpu *vgpu, const struct arbiter_stops *stops)
 static void update_terms(struct vgpu *vgpu)
 {
 	struct arbiter *arbiter = vgpu->arbiter;
-	struct turn_terms *terms = &arbiter->seats[vgpu->seat].terms; // only this thread writes them
+	struct turn_terms *terms = &arbiter->seats[vgpu->seat].terms; // only this thread, the main thread, writes terms
 
 	if (terms->share == vgpu->terms.share && terms->is_limit == vgpu->terms.is_limit &&
 	    terms->is_latency == vgpu->terms.is_latency && terms->is_exempt == vgpu->terms.is_exempt)

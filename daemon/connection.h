@@ -6,7 +6,7 @@
 struct change;
 
 void connection_accept(struct node *node);
-// Answers the requests that had to wait, as far as they can be answered now.
+// Tries again to answer the requests that had to wait.
 void connection_retry(struct node *node);
 // Ends the change by calling its finish(), and sends the answer to the client if that is still connected.
 void connection_finish(struct node *node, const struct change *change, int error);

@@ -1,4 +1,4 @@
-// Deadlines of the loop: times of CLOCK_MONOTONIC in nanoseconds, or 0 for none. Any thread.
+// Combines deadlines of the loop: times of CLOCK_MONOTONIC in nanoseconds, or 0 for none. Any thread.
 #pragma once
 #include <stdint.h>
 

@@ -78,7 +78,7 @@ void eviction_set_ask(struct vgpu *vgpu, uint32_t ms)
 void eviction_read_slot(const struct vgpu *vgpu, unsigned int slot, struct eviction *ret_eviction)
 {
 	struct pager_slot *words = &vg_ledger_pager_slots(vgpu->ledger)[slot];
-	uint32_t answered = atomic_load_explicit(&words->answered, memory_order_acquire); // before other words
+	uint32_t answered = atomic_load_explicit(&words->answered, memory_order_acquire); // read before the other words
 	uint32_t state = READ(words->state), reason = READ(words->reason);
 	struct eviction now = {
 		.state = state < PAGER_STATE_COUNT ? (enum pager_state)state : PAGER_STATE_COUNT,

@@ -36,7 +36,7 @@ void eviction_ring(struct pager_slot *slot);
 void eviction_apply(struct vgpu *vgpu, uint32_t drain_ms);
 // Writes the name of the vGPU that has the device. Waiting programs show it in messages. "": no vGPU has the device.
 void eviction_name_holder(struct vgpu *vgpu, const char *holder);
-// Tells the processes whether others are releasing the room that they need.
+// Writes whether other vGPUs are releasing the room that this vGPU's processes wait for.
 void eviction_set_room_comes(struct vgpu *vgpu, bool comes);
 // Sets how often the processes report whether they use the device; 0: never.
 void eviction_set_ask(struct vgpu *vgpu, uint32_t ms);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-enum { SOON_MS = 2000 }; // the memory of an ended process is released within this time
+enum { SOON_MS = 2000 }; // the driver releases the memory of an ended process within this time
 
 static void forget_launcher(struct node *node, struct launcher *launcher)
 {

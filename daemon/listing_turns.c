@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-// A reason that lasts for less than this does not affect the share.
+// A reason counts only after this time: a shorter one does not affect the share.
 static const uint64_t lasting_ns = 1000000000;
 
 // Returns whether the vGPU gets the share that its class promises.

@@ -41,7 +41,7 @@ static bool is_measured(const struct tenant *tenant)
 
 // Estimates the memory of a context from a tenant that has nothing but its first context. Of several such tenants, the
 // one that uses least counts. The estimate is used for all later tenants of this owner. Only the tenant itself reports
-// that it has nothing else, so it must not be able to lower the estimate at will: two measurements must agree, and a
+// that it has nothing else, so it must not be able to lower the estimate at will. So two measurements must agree, and a
 // measured estimate is never halved.
 static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *tenant,
 			  const struct vg_ledger_tenant *now, uint64_t physical)

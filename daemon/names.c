@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-	MOST_SHOWN = 1024,		  // names of ids that are cached for answers; one more replaces the oldest in use
+	MOST_SHOWN = 1024,		  // names of ids that are cached for answers; one more replaces the oldest
 	MOST_ASKED = 2 * USER_SERVED,	  // names in the requests of one user that are cached
 	FRESH_S = 10,			  // a name older than this is looked up again when an answer shows it
 	ASKED_S = 2,			  // how long the result of a lookup for a request is kept

@@ -79,7 +79,7 @@ enum damage {
 // Where an evictable vGPU's memory is, and its moves (residence.h).
 struct residence {
 	bool is_evicted; // it was ordered out to make room, or because it was not used, but not by its user
-	bool is_called;	 // its user resumed it: it returns even if none of its threads waits
+	bool is_called;	 // its user resumed it, so it returns even if no thread waits
 	enum residence_state state;
 	uint64_t wants_since_ns; // since when a thread waits for the memory; 0: no thread waits
 	uint64_t in_since_ns;
@@ -100,7 +100,7 @@ struct vgpu {
 	struct turn_terms terms;     // the compute share
 	bool evictable;		     // the device memory of its programs can move to the host
 	uint64_t swap;		     // evictable: how much host memory each process may use for its device memory
-	uint64_t fixed;		     // evictable: how much of its memory stays on the device
+	uint64_t fixed;		     // evictable: how much of the vGPU's memory stays on the device
 	unsigned int idle_suspend;   // evictable: after so many seconds without use it leaves the device; 0: never
 	struct residence residence;
 	uint64_t exempt_until_ns; // its gate is open until then, because a checkpoint is being taken

@@ -238,7 +238,7 @@ json_t *answer_enter(const struct request *request)
 	options_write_terms(answer, &vgpu->terms);
 	if (vgpu->terms.is_mps)
 		json_object_set_new(answer, "mps_pipe", json_string(mps_pipe_directory(vgpu)));
-	if (*vg_simulation_wanted()) { // so that the tenant finds the same GPU
+	if (*vg_simulation_wanted()) { // tell the client, so that the tenant finds the same simulated GPU
 		json_object_set_new(answer, "simulate", json_string(vg_simulation_wanted()));
 		json_object_set_new(answer, "simulate_dir", json_string(vg_system_simulated_directory(node->system)));
 	}

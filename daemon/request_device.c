@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MODES = 2 * VG_SYSTEM_DEVICES }; // each GPU by its index and by its UUID
+enum { MODES = 2 * VG_SYSTEM_DEVICES }; // each GPU can be named by its index and by its UUID
 
 // Finds the GPU by its index or UUID. Returns NULL or a refusal.
 static json_t *find_device(const struct node *node, const char *text, size_t *ret_device)

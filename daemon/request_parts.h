@@ -10,8 +10,8 @@ json_t *read_memory(const struct request *request, uint64_t *ret_memory);
 json_t *read_memory_or_part(const struct request *request, struct vgpu *wanted);
 json_t *read_owner(const struct request *request, uid_t *ret_owner);
 
-// request_terms.c: read "share", "share_limit" and "class", or the share alone, which stays unchanged if the request
-// has none. Return NULL or a refusal.
+// request_terms.c: read_terms() reads "share", "share_limit" and "class"; read_share() reads "share" alone, and leaves
+// *ret_share unchanged if it is missing. Both return NULL or a refusal.
 json_t *read_terms(const struct request *request, struct turn_terms *ret_terms);
 json_t *read_share(const struct request *request, unsigned int *ret_share);
 // Checks that the share fits beside the shares of the device's other vGPUs. Returns NULL or a refusal.

@@ -9,7 +9,7 @@ enum {
 	LOOK_MOVING_MS = 5,   // time between two checks of an overcommitted device while memory moves there
 	LOOK_OFTEN_MS = 20,   // time between two checks while a vGPU waits for room
 	LOOK_SELDOM_MS = 100, // time between two checks otherwise
-	ASK_MS = 100,	      // how often processes report whether they use the device
+	ASK_MS = 100,	      // time between two reports of a process whether it uses the device
 	DRAIN_MS = 2000,
 	BUSY_MOST_S = 64,
 	MOVE_MOST_S = 20, // processes write their states themselves, so a move that takes longer counts as hanging
@@ -141,7 +141,7 @@ static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct
 				       .active_ns = facts->active_ns,
 				       .switch_ns = facts->switch_ns,
 				       .busy_until_ns = residence->busy_until_ns,
-				       // A vGPU without programs has no memory to move, so it is never idle too long.
+				       // A vGPU without programs has no memory to move.
 				       .idle_ns = facts->processes ? vgpu->idle_suspend * 1000 * ms : 0,
 				       .state = residence->state,
 				       .has_drained = facts->drained == facts->processes && !is_late,

@@ -45,7 +45,7 @@ struct found {
 struct search {
 	struct work work;
 	struct vgpu *vgpu; // used by the main thread only; NULL: the results are ignored
-	char variable[PATH_MAX + 16]; // "NAME=VALUE": the environment variable that heirs have
+	char variable[PATH_MAX + 16]; // "VIRGATE_LEDGER=PATH", which the environment of heirs has
 	char mapped[PATH_MAX];	      // how the line of the ledger's mapping in /proc/PID/maps ends
 	ino_t inode;
 	uid_t owner;

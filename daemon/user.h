@@ -6,7 +6,7 @@
 // other users.
 enum {
 	USER_CONNECTIONS = 128, // connections that are accepted and not closed
-	USER_SERVED = 16,	// connections that the loop reads at a time; the others wait
+	USER_SERVED = 16,	// connections that the loop reads at a time; the user's other ones wait
 	USER_JOBS = 256,	// jobs that wait in one lane
 	USER_VGPUS = 64,
 	USER_TENANTS = 2048, // ledger slots of which the daemon keeps a record

@@ -12,7 +12,7 @@ struct work {
 	void (*done)(struct node *node, struct work *work); // called in the main thread afterwards; frees the work
 };
 
-// Starts the exchange with the worker threads. Returns 0 or -errno.
+// Prepares to receive finished work in the loop. Returns 0 or -errno.
 int work_start(struct node *node);
 // Gives the work to the user's thread for its lane (user.h). Returns false, and leaves the work to the caller, if the
 // lane is full or the thread cannot be started.

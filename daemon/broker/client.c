@@ -110,7 +110,7 @@ static void receive_request(struct node *node, struct session *session)
 	if (r == -EAGAIN)
 		return;
 	for (unsigned int i = 0; r == 0 && i < message.descriptor_count; i++)
-		discard(message.descriptors[i]); // requests have none
+		discard(message.descriptors[i]); // requests need no descriptors
 	if (r == -EPROTO || (r == 0 && message.type != VG_WIRE_SHARE))
 		say("a malformed message from process %d of user %u: its session is over", (int)session->peer.pid,
 		    (unsigned int)session->peer.uid);
@@ -219,7 +219,7 @@ void broker_expire_sessions(struct node *node, uint64_t now, uint64_t *deadline)
 				revoke_step(node, session);
 			else
 				end_session(node, session);
-			broker_expire_sessions(node, now, deadline); // this may have ended other sessions
+			broker_expire_sessions(node, now, deadline); // begin again: this may have ended other sessions
 			return;
 		}
 		deadline_lower(deadline, session->deadline_ns);

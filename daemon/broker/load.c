@@ -60,7 +60,7 @@ static void load_page(struct node *node, const char *name)
 		return;
 	}
 	publication->newest = page.newest;
-	if (page.current) { // otherwise it was withdrawn before
+	if (page.current) { // 0: an earlier daemon had withdrawn it
 		publication->current = page.current;
 		publication->page->asked = 0; // the client of that revocation has lost its connection without an answer
 		expect_publisher(node, publication, &page);

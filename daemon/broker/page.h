@@ -1,4 +1,5 @@
-// The page of a publication: a file in the runtime directory that its readers map (wire/page.h). Main thread only.
+// Creates, maps and writes the page of a publication: a file in the runtime directory that readers map (wire/page.h).
+// Main thread only.
 #pragma once
 #include "daemon/broker/state.h"
 

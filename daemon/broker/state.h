@@ -40,7 +40,7 @@ struct edition {
 	uint8_t uuid[16];	       // UUID of the first range's device
 	uint8_t digest[BROKER_DIGEST]; // digest of the packets
 	mode_t mode;
-	gid_t group;		   // (gid_t)-1: none
+	gid_t group;		   // the group that may open the edition; (gid_t)-1: none
 	pid_t pid;		   // pid of the publisher
 	char vgpu[VG_LEDGER_NAME]; // the vGPU to which the memory is charged; "": none
 	double created;
@@ -52,7 +52,7 @@ struct publication {
 	char name[VG_WIRE_NAME];
 	uid_t owner;
 	uint8_t id[VG_PAGE_ID];
-	struct vg_wire_page *page; // NULL: nothing was published yet. Only broker_load_pages() reads it
+	struct vg_wire_page *page; // only broker_load_pages() reads it. NULL: nothing was published yet
 	uint64_t newest, current;  // generations, as in the page
 	int page_fd;		   // read-only descriptor of the page, for readers; -1: no page
 	struct edition *editions;  // the newest edition first

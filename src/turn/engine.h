@@ -25,7 +25,7 @@ struct turn_vgpu {
 	unsigned int contexts; // how many of its contexts were on the device since the last decision
 	uint32_t number;       // the number of its last turn
 
-	uint64_t request_ns; // latency class: when the present request was announced; 0: none, or over its budget
+	uint64_t request_ns; // latency class: when the present request was announced; 0: none, or its budget is used up
 	double budget;	     // latency class: how long its requests may still precede other vGPUs, in nanoseconds
 	bool over_budget;
 	double allowance; // if its share is a limit: how long it may still run, in nanoseconds
@@ -33,7 +33,7 @@ struct turn_vgpu {
 
 	bool paced;		  // side by side: the vGPU is ahead, so its gate is closed until the others catch up
 	bool is_measured;
-	double rate;		  // launches per nanosecond in its last turn
+	double rate;		  // launches per nanosecond in the vGPU's last turn
 	uint64_t beside_ns;	  // side by side: for how long its gate was open
 	uint64_t beside_launches; // side by side: how many launches it made in `beside_ns`
 
@@ -61,7 +61,7 @@ struct turn_arbiter {
 	uint64_t drained_ns; // when the arbiter stops waiting for the drain
 	uint64_t wall_ns;    // the length of the turn, without pauses
 	uint64_t part_ns;    // how much of the turn the holder had the device
-	uint64_t free_ns;    // how much of `part_ns` was the handover, which is not charged
+	uint64_t free_ns;    // how much of `part_ns` may count as the handover, which is not charged
 	uint64_t paid_ns;    // how much of `part_ns` was charged
 	bool launched;	     // the holder launched in this turn
 	uint64_t begin_ns;   // the time from the grant to the first launch

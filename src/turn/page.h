@@ -88,7 +88,7 @@ struct turn_slot {
 	_Alignas(64) _Atomic uint32_t waiting; // number of threads at the gate
 	_Atomic uint32_t watching;	       // number of threads that will report when the work in flight has ended
 	_Atomic uint32_t urgent;	       // latency class: a request is in progress
-	_Atomic uint32_t turn;		       // number of the turn in which the process last launched
+	_Atomic uint32_t turn;		       // the turn's number when the process last launched
 	_Atomic uint64_t eta_ns;	       // when the work in flight ends, by estimate; 0: nothing is in flight
 	_Atomic uint64_t began_ns;	       // the time of the process's first launch in that turn
 	_Atomic uint64_t idle_ns;	       // when the process last saw that nothing was in flight any more

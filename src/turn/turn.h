@@ -24,7 +24,7 @@
 enum { TURN_VGPUS = 127 }; // of one device: futex_waitv waits for 128 words: one bell each, and one of the arbiter
 
 enum turn_mode {
-	TURN_MODE_TIME, // every process has its own context on the device, and changing between them takes time
+	TURN_MODE_TIME, // every process has its own context on the device, and a context switch takes time
 	TURN_MODE_MPS,	// all processes share one context
 };
 
@@ -40,13 +40,13 @@ struct turn_rules {
 	uint64_t switch_ns; // the time of a context switch of the device
 	uint64_t wake_ns;   // the longest time from the grant to the first launch that is not charged
 	// The end of turns.
-	uint64_t look_ns;	    // shortest time between two looks at the holder's work while others wait
-	uint64_t grace_ns;	    // a holder that is idle for so long loses its turn, if another vGPU waits;
+	uint64_t look_ns;	    // shortest time between two checks of the holder's work while other vGPUs wait
+	uint64_t grace_ns;	    // a holder that is idle for this time loses its turn, if another vGPU waits
 	uint64_t grace_most_ns;	    // the longest grace for a program whose host pauses a little longer than `grace_ns`
 	uint64_t launch_ns;	    // a holder that launches nothing for so long loses its turn
 	uint64_t return_ns;	    // a vGPU that came back after an absence ends the turn of another after so long,
 	uint64_t return_lag_ns;	    // if it is behind by this much virtual time
-	uint64_t away_ns;	    // a vGPU without work and waiting threads for so long is absent
+	uint64_t away_ns;	    // a vGPU is absent after this time without work and waiting threads
 	uint64_t patience_ns;	    // the longest wait for work in flight at the end of a turn
 	uint64_t patience_least_ns; // the least wait after the estimated end of that work
 	uint64_t margin_ns;	    // error of the estimate of work that no thread watches
@@ -57,11 +57,11 @@ struct turn_rules {
 	uint64_t credit_ns; // the most by which a vGPU that was absent is behind the others, in its own time
 	uint64_t debt_ns;   // the most by which a vGPU is ahead of the others, in virtual time
 	// Activity.
-	uint64_t active_ns; // a vGPU is active for so long after its last work or wait
-	uint64_t idle_ns;   // vGPUs that get idle time only wait until the others were idle for so long
+	uint64_t active_ns; // a vGPU counts as active for this time after its last work or wait
+	uint64_t idle_ns;   // the other vGPUs must be idle for this time before idle time is given away
 	// Latency class.
 	uint64_t urgent_delay_ns; // time from the announcement of a request until batch vGPUs stop launching
-	uint64_t quiet_ns;	  // a request ends after so long without work and launches
+	uint64_t quiet_ns;	  // a request ends after this time without work and launches
 	uint64_t budget_ns;	  // a latency vGPU's budget is its share of this time
 	double unshared_budget;	  // the share that counts for a latency vGPU without a share
 	// Shares that are limits.
@@ -86,7 +86,7 @@ struct turn_terms {
 	bool is_mps;	    // the programs are clients of MPS; the arbiter's mode must match
 };
 
-// What the processes of one vGPU report; turn_page_read() fills it. Nothing of it is trusted.
+// What the processes of one vGPU report, as turn_page_read() reads it. The arbiter trusts no value in it.
 struct turn_facts {
 	uint64_t eta_ns;	// when the work in flight ends, by estimate; 0: nothing is in flight
 	uint64_t began_ns;	// time of the first launch in the present turn; 0: no launch yet
@@ -144,7 +144,7 @@ struct turn_orders {
 	enum turn_regime regime;
 	int holder, next;	 // the vGPU that has the turn, and the one after it; -1: none
 	enum turn_reason reason; // why the device does not keep to the shares; NONE: it does
-	int reason_vgpu;	 // the vGPU that causes it; -1: none
+	int reason_vgpu;	 // the vGPU that causes the reason; -1: no single one
 };
 
 // The account of one vGPU, since it was added.

@@ -19,7 +19,7 @@ struct vg_wire_page {
 	uint64_t publisher_start;
 	uint64_t newest; // the last generation that was published
 	// For readers.
-	_Atomic uint64_t current;     // the generation that may be opened; 0: none
+	_Atomic uint64_t current;     // the generation that readers may open; 0: no generation
 	_Atomic uint64_t asked;	      // the publisher wants the generations up to this one released; 0: none
 	_Atomic uint64_t deadline_ns; // when they must be released, on the monotonic clock
 };

@@ -79,7 +79,7 @@ struct vg_wire_message {
 	enum vg_wire_type type;
 	uint32_t flags;
 	uint32_t size;
-	int descriptors[VG_WIRE_DESCRIPTORS_MAX]; // the receiver closes them
+	int descriptors[VG_WIRE_DESCRIPTORS_MAX]; // received descriptors, which the receiver closes
 	unsigned int descriptor_count;
 	union {
 		struct vg_wire_registration registration;
@@ -104,7 +104,7 @@ int vg_wire_send(int fd, enum vg_wire_type type, uint32_t flags, const void *pay
 // Sends a packet of any kind, whose contents are in two parts.
 int vg_wire_send_raw(int fd, const void *head, size_t head_size, const void *body, size_t body_size,
 		     const int *descriptors, unsigned int descriptor_count);
-// Closes descriptors that came with refused messages. The last close of a file may block for as long as its owner
+// The function that closes descriptors of refused messages. The last close of a file may block for as long as its owner
 // likes. So a process that must not block replaces this function before the first message.
 extern void (*vg_wire_discard)(int fd);
 // Receives a packet of any kind into two parts, with at most VG_WIRE_DESCRIPTORS_MAX descriptors, which the caller
