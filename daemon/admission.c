@@ -22,10 +22,10 @@
 #include <sys/stat.h>
 
 enum {
-	CLAIMS_FILE_MOST = 64 << 10, // bytes of a file that are read
-	CLAIMS_MOST = 256,	     // files that are read
-	CLAIMS_NAMES_MOST = 4096,    // entries of the directory that are read
-	CLAIMS_LOOKS_MOST = 1024,    // processes in the files that are checked
+	CLAIMS_FILE_MOST = 64 << 10, // the most bytes of a file that are read
+	CLAIMS_MOST = 256,	     // the most files that are read
+	CLAIMS_NAMES_MOST = 4096,    // the most entries of the directory that are read
+	CLAIMS_LOOKS_MOST = 1024,    // the most processes in the files that are checked
 	TRIES = 4
 };
 
@@ -161,7 +161,7 @@ static int publish_claims(struct node *node, size_t device, uint64_t extra, bool
 			bytes = extra;
 		json_array_append_new(claims, make_claim(node, vgpu, bytes, vgpu == instead_of && turns));
 	}
-	if (extra && !instead_of) { // this claim has no process, so it is valid while this daemon lives
+	if (extra && !instead_of) { // a claim without users, so it is valid only while this daemon lives
 		const char *uuid = vg_system_device(node->system, device)->uuid_text;
 		json_t *claim = json_pack("{s:s, s:I, s:[]}", "uuid", uuid, "bytes", (json_int_t)extra, "users");
 		if (turns)

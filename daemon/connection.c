@@ -34,7 +34,7 @@ struct connection {
 	struct authority_peer peer;
 	uint64_t deadline_ns; // 0: the connection is not served yet, since enough connections of its user are
 	bool for_broker;
-	bool rests;		     // its user has used up the loop's time for now, so the request is not handled
+	bool rests;		     // the user has used up the loop's time for now, so the request is not handled yet
 	char *request;		     // the request, if it must be repeated; else NULL
 	const struct change *change; // the change that answers the request when it is on disk; NULL: none
 	char *answer;		     // the answer to be sent; NULL: there is no answer yet

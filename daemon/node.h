@@ -16,7 +16,7 @@ struct node;
 struct source {
 	int fd; // the descriptor; -1: none
 	void (*ready)(struct node *node, struct source *source, uint32_t events);
-	bool is_users; // it is in the epoll instance of `user`, so that one user's events do not delay others'
+	bool is_users; // in the epoll instance of `user`, so that events of one user do not delay other users
 	uid_t user;
 };
 
@@ -54,10 +54,10 @@ struct tenant {
 	bool exports_reported; // the log says that open descriptors keep its memory charged
 	enum proof proof;
 	bool is_searched;	    // the search in progress includes it
-	bool is_dead;		    // its process has ended
-	bool is_stopped;	    // its process was stopped when last checked (stops.h)
+	bool is_dead;		    // the tenant's process has ended
+	bool is_stopped;	    // the process was stopped when last checked (stops.h)
 	uint64_t life;		    // changes while its process launches, or waits at the gate
-	bool is_replaced;	    // its process lives, but runs another program now (exec)
+	bool is_replaced;	    // the process lives, but runs another program now (exec)
 	bool delay_reported;	    // the log says that the driver still lists its memory
 	bool drift_reported;	    // the log says that it uses more than it was charged
 	bool was_killed;	    // `virgate rm --force` killed its process
@@ -78,8 +78,8 @@ enum damage {
 
 // Where an evictable vGPU's memory is, and its moves (residence.h).
 struct residence {
-	bool is_evicted; // it was ordered out to make room, or because it was not used, but not by its user
-	bool is_called;	 // its user resumed it, so it returns even if no thread waits
+	bool is_evicted; // the vGPU was ordered out to make room, or for lack of use, but not by its user
+	bool is_called;	 // the user resumed the vGPU, so it returns even if no thread waits
 	enum residence_state state;
 	uint64_t wants_since_ns; // since when a thread waits for the memory; 0: no thread waits
 	uint64_t in_since_ns;
@@ -103,7 +103,7 @@ struct vgpu {
 	uint64_t fixed;		     // evictable: how much of the vGPU's memory stays on the device
 	unsigned int idle_suspend;   // evictable: after so many seconds without use it leaves the device; 0: never
 	struct residence residence;
-	uint64_t exempt_until_ns; // its gate is open until then, because a checkpoint is being taken
+	uint64_t exempt_until_ns; // the vGPU's gate is open until then, because a checkpoint is being taken
 	struct arbiter *arbiter;  // NULL: the vGPU takes no part in turns
 	unsigned int seat;	  // the vGPU's index at its arbiter
 	uid_t owner;
@@ -111,9 +111,9 @@ struct vgpu {
 	bool ephemeral;
 	double created; // seconds since 1970
 	struct vg_ledger *ledger;
-	volatile enum damage damage; // also written by the signal handler of registry_guard()
+	volatile enum damage damage; // the signal handler of registry_guard() writes this, too
 	const char *damage_text;     // the cause, as the end of a sentence; NULL: not reported yet
-	bool is_being_removed;	     // its programs were killed; it is removed when the last of them has ended
+	bool is_being_removed;	     // the programs were killed; the vGPU is removed after the last one has ended
 	bool was_damaged_at_start;   // the ledger is created again, or the vGPU removed, as soon as no process uses it
 	struct launcher *launchers;
 	uint64_t left_ns; // when its last launcher ended; 0: no launcher has ended
@@ -136,11 +136,11 @@ struct node {
 	struct source listener, signals, name_lock; // `name_lock`: the second lock of directory.h
 	bool name_lock_refused;			    // another user has the name of that lock, and the log says so
 	struct vgpu *vgpus;
-	struct overhead *overheads;	// overhead.h
-	struct connection *connections; // connection.h
+	struct overhead *overheads;	// measured overheads of contexts (overhead.h)
+	struct connection *connections; // the clients' connections (connection.h)
 	unsigned int connection_count;
-	struct session *sessions;	  // broker/broker.h
-	struct publication *publications; // broker/broker.h
+	struct session *sessions;	  // sessions with the broker (broker/broker.h)
+	struct publication *publications; // kept by the broker (broker/broker.h)
 	bool must_retry;		  // requests that wait may be answerable now: the loop calls connection_retry()
 	bool runtime_is_stale;		  // launchers have ended since the last state_save_runtime()
 	bool is_deferred;	// the present request must wait for a search, a lookup or the disk, and is repeated

@@ -87,7 +87,7 @@ json_t *request_check_gpus(const struct request *request)
 			      "the daemon in %.200s serves this machine's GPUs, not the simulated %s: name another "
 			      "directory in VIRGATE_RUNTIME_DIR for that",
 			      node->runtime_dir, instead);
-	if (!node->system_wide) // a client with --sim would otherwise start another daemon
+	if (!node->system_wide) // with --sim alone, a client would start another daemon
 		snprintf(way, sizeof way, " and VIRGATE_RUNTIME_DIR=%.200s", node->runtime_dir);
 	return refuse("invalid",
 		      "the daemon in %.200s serves the simulated GPU \"%.200s\", not %s: reach it with%s%s (its "

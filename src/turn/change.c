@@ -2,7 +2,7 @@
 // flight has ended (the drain).
 #include "turn/engine.h"
 
-enum { HANDOVERS = 16 }; // the mean time of a handover is over about this many handovers
+enum { HANDOVERS = 16 }; // the mean time of a handover is taken over about this many handovers
 
 static void measure_turn(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu)
 {

@@ -14,7 +14,7 @@ struct turn_vgpu {
 	bool contends;	       // the vGPU waits, has work in flight, or has a request in progress
 	bool eligible;	       // the vGPU may be given a turn
 	bool returned;	       // the vGPU was absent, came back, and has waited since
-	bool lasting;	       // its work in flight outlasted the patience at the end of a turn
+	bool lasting;	       // the vGPU's work in flight outlasted the patience at the end of a turn
 	uint64_t launched_ns;  // when the arbiter last saw a new launch of the vGPU
 	uint64_t active_ns;    // when the vGPU last contended; 0: never
 	uint64_t present_ns;   // when the vGPU was last eligible, or used its turn
@@ -29,7 +29,7 @@ struct turn_vgpu {
 	double budget;	     // latency class: how long its requests may still precede other vGPUs, in nanoseconds
 	bool over_budget;
 	double allowance; // if its share is a limit: how long it may still run, in nanoseconds
-	bool limited;	  // its share is a limit and its allowance is used up, so it waits
+	bool limited;	  // the share is a limit and the allowance is used up, so the vGPU waits
 
 	bool paced;		  // side by side: the vGPU is ahead, so its gate is closed until the others catch up
 	bool is_measured;
@@ -142,7 +142,7 @@ void turn_finish(struct turn_arbiter *arbiter);
 // ---- beside.c
 // Begins or ends running side by side, and closes the gates of vGPUs that are ahead.
 void turn_beside(struct turn_arbiter *arbiter, uint64_t now);
-bool turn_is_beside(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu); // it may launch side by side
+bool turn_is_beside(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu); // whether it may launch
 uint64_t turn_beside_next(const struct turn_arbiter *arbiter, uint64_t now);
 
 // ---- orders.c

@@ -21,7 +21,7 @@
 
 #include "turn/page.h"
 
-enum { TURN_VGPUS = 127 }; // of one device: futex_waitv waits for 128 words: one bell each, and one of the arbiter
+enum { TURN_VGPUS = 127 }; // the most of one device: futex_waitv takes 128 words, one of them the arbiter's
 
 enum turn_mode {
 	TURN_MODE_TIME, // every process has its own context on the device, and a context switch takes time
@@ -68,7 +68,7 @@ struct turn_rules {
 	uint64_t limit_ns; // a vGPU's allowance is its share of this time, at most `quantum_ns`
 	// Side by side.
 	bool may_be_beside;	  // the mode allows to run vGPUs side by side (at the same time)
-	double beside_rate;	  // they continue if each launches at least at this part of its rate in turns;
+	double beside_rate;	  // they go on if each launches at least at this part of its rate in turns;
 	double beside_gain;	  // if rates are unknown: if all together do this many times what they do in turns,
 	double beside_rest;	  // or less than this part of it, because they have no more work
 	uint64_t beside_trial_ns; // time until the first check of that
