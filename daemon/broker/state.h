@@ -67,7 +67,7 @@ enum session_state {
 	SESSION_RECEIVING,  // publisher: its packets are arriving
 	SESSION_REGISTERED, // publisher: all packets have arrived, but are not committed and not visible yet
 	SESSION_PUBLISHED,
-	SESSION_SENDING, // reader: its packets are being sent
+	SESSION_SENDING, // reader: the edition's packets are being sent to it
 	SESSION_READING,
 	SESSION_REVOKING,
 	SESSION_ENDED, // the peer was notified of the end, and must close the connection

@@ -65,8 +65,8 @@ static uint64_t sum_overdue(const struct residence_vgpu *vgpus, size_t count)
 	return sum;
 }
 
-// Withdraws the order to return from a vGPU if the vGPUs that should make room for it do not leave in time. Otherwise
-// the vGPU and they would wait for each other.
+// Orders a returning vGPU out again if the vGPUs that should make room for it stay, or do not leave in time. Otherwise
+// the returning vGPU and the others would wait for each other.
 static void order_back_out(struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
 {
 	uint64_t overdue = sum_overdue(vgpus, count);
