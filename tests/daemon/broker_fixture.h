@@ -1,5 +1,5 @@
-// The broker of a simulated node, and peers that send its messages themselves. Device memory is a pipe with the name
-// that the simulated driver uses, which is all that the broker checks.
+// A simulated node with a broker, and clients whose messages the test writes itself. A pipe stands for device memory:
+// its name is the one that the simulated driver uses, and the broker checks nothing else.
 #pragma once
 #include "daemon_fixture.h"
 #include "share/message.h"
@@ -8,11 +8,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-static bool is_system_wide; // start_broker() starts the system's daemon
+static bool is_system_wide; // true: start_broker() starts the system's daemon, not a user's
 static const char *simulated_gpu = "memory=1G,ctx=16M";
-static rlim_t descriptor_limit; // of the next daemon; 0: that of the test
+static rlim_t descriptor_limit; // of the next daemon; 0: the daemon keeps the limit of the test
 
-// Starts the daemon, which kills itself at the step of that number; -1: never. Returns whether it listens.
+// Starts a daemon that kills itself at step `step`; -1: never. Returns whether the daemon listens.
 static inline bool start_broker_program(const char *program, int step)
 {
 	int ready[2];
@@ -81,7 +81,7 @@ static inline ino_t inode_of(int fd)
 
 // ---- messages -------------------------------------------------------------------------------------------------
 
-// Sends a request with single quotes for double ones.
+// Sends a request. The text has single quotes in place of double quotes.
 __attribute__((format(printf, 2, 3))) static inline int send_request(int fd, const char *format, ...)
 {
 	char text[1024];
@@ -105,8 +105,8 @@ static inline int connect_to_broker(void)
 	return fd;
 }
 
-// Receives the next answer. Returns NULL if the connection ended or timed out. Its descriptor goes to *ret_page, or is
-// closed.
+// Receives the next answer. Returns NULL if the connection ended or timed out. A descriptor in the answer goes to
+// *ret_page; without ret_page it is closed.
 static inline json_t *receive_answer(int fd, int *ret_page)
 {
 	static struct vg_wire_message message;
@@ -123,7 +123,7 @@ static inline json_t *receive_answer(int fd, int *ret_page)
 	return json_loads(message.text, 0, NULL);
 }
 
-// Returns the kind of the next event; 0: none within the time.
+// Waits for the next event and returns its kind; 0: no event arrived in time.
 static inline int await_event(int fd, int ms, struct vg_wire_event *ret_event)
 {
 	static struct vg_wire_message message;
@@ -190,7 +190,8 @@ struct published {
 	char id[40], ticket[72];
 };
 
-// Publishes `count` ranges without a commit. Returns the connection after all of them have arrived.
+// Registers `count` ranges of memory with the broker, without a commit. Returns the connection after the broker has
+// confirmed all ranges.
 static inline int register_ranges(const char *name, const char *more, const int *memory, unsigned int count,
 				  uint32_t access)
 {
@@ -271,7 +272,8 @@ static inline void close_lease(struct lease *lease)
 	munmap((void *)lease->page, VG_PAGE_SIZE);
 }
 
-// Returns a figure of the listing's first row with that name and generation (0: any); -1: there is no such row.
+// Returns a number from the first listed publication with that name and generation (0: any generation); -1: no such
+// publication is listed.
 static inline json_int_t listed_figure(const char *name, json_int_t generation, const char *key, char *ret_text)
 {
 	json_t *reply = ask("{'op':'publications'}"), *row;
@@ -292,7 +294,7 @@ static inline json_int_t listed_figure(const char *name, json_int_t generation, 
 	return result;
 }
 
-// Waits until the listing has that state, or until it has no such row for "gone"; at most two seconds.
+// Waits at most two seconds until the publication is listed in state `wanted`. "gone": until it is not listed any more.
 static inline void await_state(const char *name, json_int_t generation, const char *wanted)
 {
 	char state[32] = "";
@@ -320,7 +322,7 @@ static inline void await_leases(const char *name, json_int_t wanted)
 	     (long long)wanted);
 }
 
-// Returns how many descriptors of the memory the daemon has.
+// Returns how many descriptors of the memory the daemon has open.
 static inline int count_daemon_descriptors(int number)
 {
 	char path[64], link[320], target[320], wanted[64];

@@ -1,4 +1,4 @@
-// A daemon of the test's own over a fake NVML, and tenants that are children of the test.
+// Starts a daemon of the test's own with a fake NVML, and tenants that are children of the test.
 #pragma once
 #include "base/clock.h"
 #include "base/descriptor.h"
@@ -33,7 +33,7 @@ static void clean_up(void)
 		waitpid(daemon_pid, NULL, 0);
 		daemon_pid = 0;
 	}
-	// A daemon that was started by `virgate`: the lock file has its number.
+	// Reads the pid of a daemon that `virgate` started, from the lock file.
 	snprintf(command, sizeof command, "%s/lock", runtime_dir);
 	if (vg_file_read(command, text, sizeof text) > 0 && atoi(text) > 1 && access(socket_path, F_OK) == 0)
 		kill(atoi(text), SIGKILL);
@@ -55,7 +55,7 @@ __attribute__((format(printf, 1, 2))) static inline void set_world(const char *f
 		FAIL("cannot write %s", nvml_world);
 }
 
-// Creates a new directory, and two GPUs of 8 GiB without processes.
+// Creates a new directory, and a fake NVML with two GPUs of 8 GiB and no processes.
 static inline void fresh_node(void)
 {
 	static bool registered;
@@ -129,7 +129,7 @@ static inline json_t *ask_at(const char *path, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
-	for (char *at = text; *at; at++) // JSON with single quotes reads better in C
+	for (char *at = text; *at; at++) // the callers write single quotes, which need no backslash in C
 		if (*at == '\'')
 			*at = '"';
 	int r = vg_wire_request(path, text, 20000, &answer);
@@ -176,7 +176,8 @@ static inline json_int_t figure(const char *name, const char *key)
 	return result;
 }
 
-// Waits until the figure has the value, at most `ms`. Returns how many milliseconds it took; -1: it did not.
+// Waits at most `ms` milliseconds until the figure has the value. Returns how many milliseconds that took; -1: the
+// figure had another value until the end.
 static inline int await_figure(const char *name, const char *key, json_int_t wanted, int ms)
 {
 	uint64_t start = vg_clock_monotonic_ns();
@@ -229,7 +230,7 @@ static inline void kill_tenant(pid_t tenant)
 	waitpid(tenant, NULL, 0);
 }
 
-// Sends the signal to the vGPU's programs. It must reach `count` processes.
+// Sends the signal to the vGPU's programs. Fails unless the signal reaches `count` processes.
 #define CHECK_SIGNALLED(name, signal, count)                                                 \
 	do {                                                                                 \
 		json_t *reply_ = ask("{'op':'kill','name':'%s','signal':%d}", name, signal); \

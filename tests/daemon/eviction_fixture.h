@@ -1,5 +1,5 @@
-// A node with an evictable vGPU, and its eviction as the daemon lists it. Include in exactly one file per program. One
-// thread.
+// Starts a node with an evictable vGPU, and reads the state of its eviction from the daemon's listing. Include in
+// exactly one file per program. One thread.
 #pragma once
 #include "daemon_fixture.h"
 #include "player.h"
@@ -34,7 +34,7 @@ static inline void start_evictable_node(void)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0,'evictable':true}", 4 * GIB));
 }
 
-// Returns the member of the vGPU, or of its process `pid`, in the listing. The caller owns the reference.
+// Returns the value of a key from the listing: of the vGPU, or of its process `pid`. The caller owns the reference.
 static inline json_t *read_member(const char *name, pid_t pid, const char *key)
 {
 	json_t *reply = ask("{'op':'inspect','name':'%s'}", name), *vgpu = json_object_get(reply, "vgpu"), *one;
@@ -83,7 +83,7 @@ static inline void await_state(const char *name, pid_t pid, const char *wanted)
 	FAIL("%s, process %d: \"%s\", not \"%s\"", name, (int)pid, state, wanted);
 }
 
-// Returns how many processes got the request.
+// Returns how many processes the daemon has asked to suspend or resume, according to its answer.
 static inline size_t count_asked(json_t *reply)
 {
 	if (!agreed(reply))

@@ -24,7 +24,7 @@ struct world {
 	} process[PROCESSES];
 };
 
-static int devices[GPUS]; // a handle is an address in this array
+static int devices[GPUS]; // a device handle is the address of an element
 
 static struct world read_world(void)
 {

@@ -30,8 +30,8 @@ static size_t free_mib(void)
 	return free / mib;
 }
 
-// Waits until so much is free. If the daemon measures between a load and its charge, the module counts twice, as
-// undeclared, until the next measurement.
+// Waits until that much memory is free. A module counts twice if the daemon measures between its load and its charge:
+// as charged and as undeclared memory. The next measurement corrects that.
 static bool await_free(size_t least)
 {
 	for (int i = 0; i < 1000 && free_mib() < least; i++)
@@ -39,7 +39,7 @@ static bool await_free(size_t least)
 	return free_mib() >= least;
 }
 
-// Loads and unloads modules several times: the free memory is the same afterwards.
+// Loads and unloads modules several times, and checks that as much memory is free afterwards as before.
 static int load_modules(void)
 {
 	CUmodule modules[FIT];
@@ -62,7 +62,8 @@ static int load_modules(void)
 	return 0;
 }
 
-// A library is loaded lazily, so it exists before its size is known. One that exceeds the limit is unloaded again.
+// Loads libraries. The driver loads their code lazily, so the interposer learns their size only afterwards. It unloads
+// a library that exceeds the limit.
 static int load_libraries(void)
 {
 	enum { MANY = 12 };
@@ -85,7 +86,7 @@ static int load_libraries(void)
 	return 0;
 }
 
-// Memory that only an import keeps, and that was never mapped, so its size is unknown to the importer.
+// Imports memory that only the import keeps allocated. The importer never maps it, so its size is unknown there.
 static int import_unmapped(void)
 {
 	enum { CHUNK_MIB = 64, MANY = 40 };

@@ -1,4 +1,5 @@
-// A process in a vGPU that simulates a pager: it follows the wishes of pager/page.h according to a plan, without a GPU.
+// A process in a vGPU that simulates a pager. It follows requests to move memory (wishes, in pager/page.h) as its plan
+// says, without a GPU.
 #pragma once
 #include "base/clock.h"
 #include "ledger/ledger.h"
@@ -15,14 +16,15 @@
 #include <sys/wait.h>
 
 struct player_plan {
-	uint64_t bytes; // of charged memory that can move; 0: none
-	enum pager_reason reason; // why it cannot leave; PAGER_DEVICE: why it cannot return
+	uint64_t bytes; // bytes of charged memory that can move; 0: no memory
+	// Why the memory cannot leave the device; with PAGER_DEVICE, why it cannot return.
+	enum pager_reason reason;
 	uint32_t row;
 	uint64_t missing;
 	unsigned int slow_ms; // how long a move takes
-	bool is_silent;	      // it never answers
-	bool is_host;	      // vg_ledger_set_host()
-	bool breaks;	      // its first move fails
+	bool is_silent;	      // the player never answers
+	bool is_host;	      // the player calls vg_ledger_set_host()
+	bool breaks;	      // the player's first move fails
 };
 
 static inline void player_state(struct pager_slot *slot, const struct vg_ledger *ledger, enum pager_state state)
@@ -80,7 +82,7 @@ __attribute__((noreturn)) static inline void player_play(const struct vg_ledger 
 	}
 }
 
-// Starts a player in the vGPU of that ledger. Returns its pid after it has entered.
+// Starts a player in the vGPU with the ledger `path`. Returns its pid after the player has entered the vGPU.
 static inline pid_t start_player(const char *path, const struct player_plan *plan)
 {
 	int ready[2];
@@ -112,7 +114,7 @@ static inline pid_t start_player(const char *path, const struct player_plan *pla
 	return child;
 }
 
-// Returns the words of a process in a ledger that the test has mapped.
+// Returns the pager's part of the slot of process `pid`. The test has mapped the ledger.
 static inline struct pager_slot *player_slot(const struct vg_ledger *ledger, pid_t pid)
 {
 	struct vg_ledger_tenant tenant;

@@ -1,4 +1,5 @@
-// A simulated node, whose daemon `virgate` starts as it does for users. Include in one file of a program.
+// Creates a simulated node. The `virgate` program starts its daemon, as it does for users. Include in one file of a
+// program.
 #pragma once
 #include "daemon_fixture.h"
 
@@ -32,7 +33,8 @@ static inline int virgate(const char *arguments)
 }
 
 #ifdef HOLDER
-// Runs `virgate run --vgpu NAME -- holder MIB`. Returns the launcher after the memory was allocated.
+// Runs `virgate run --vgpu NAME -- holder MIB`. Returns the pid of the launcher after the holder has allocated its
+// memory.
 static inline pid_t run_holder(const char *name, const char *mib)
 {
 	int out[2];

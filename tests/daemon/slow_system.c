@@ -1,6 +1,7 @@
-// Preloaded into a daemon: makes the disk wait or fail, and the directory of users and groups wait. Files in the
-// directory SLOW_SYSTEM control it: `hold-disk`, `fail-disk`, `hold-users`, `hold-groups`. It creates `waits-disk`
-// (and so on) at the first wait. With `truncate-ledgers`, it truncates each existing ledger as soon as it is mapped.
+// Preloaded into a daemon: makes the disk, or the look-up of users and groups, wait or fail. Files in the directory
+// SLOW_SYSTEM control this: `hold-disk`, `fail-disk`, `hold-users`, `hold-groups`. At the first wait, the file
+// `waits-disk` (or -users, -groups) is created. With `truncate-ledgers`, the daemon's ledgers that exist already are
+// truncated as soon as they are mapped.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -76,7 +77,7 @@ void *mmap64(void *at, size_t length, int protection, int flags, int fd, off64_t
 		return mapped;
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	char *base = readlink(path, name, sizeof name - 1) > 0 ? strstr(name, "/ledgers/") : NULL;
-	if (base && !strchr(base, '.') && ftruncate(fd, 0) < 0) // a new ledger has a temporary name at first
+	if (base && !strchr(base, '.') && ftruncate(fd, 0) < 0) // a new ledger has a temporary name with a dot
 		abort();
 	return mapped;
 }

@@ -1,4 +1,4 @@
-// The broker's protocol: publishing in two steps, leases, generations, and refusals.
+// Tests the broker's protocol: publishing in two steps, leases, generations, and refused requests.
 #include "broker_fixture.h"
 
 #define OWN ",'mode':384" // 0600
@@ -36,7 +36,7 @@ TEST(uncommitted_publication_is_invisible)
 	struct published published = commit(publisher);
 	struct lease lease = open_lease("w", "read");
 	close_lease(&lease);
-	// A publisher that ends before its commit leaves nothing.
+	// A publisher that ends before its commit leaves no publication.
 	int second = register_ranges("w", OWN, &memory, 1, 0);
 	close(second);
 	await_state("w", 1, "open");
@@ -82,12 +82,12 @@ TEST(publishing_again_makes_the_next_generation)
 	CHECK(strcmp(second.ticket, first.ticket) != 0);
 	CHECK_INT(await_event(old.fd, 1000, &event), VG_WIRE_SUPERSEDED);
 	CHECK_INT(event.generation, 1);
-	CHECK_INT(old.page->current, 2); // without a request to the daemon
+	CHECK_INT(old.page->current, 2); // the daemon updates the page, so the reader needs no request
 	struct lease new = open_lease("w", "read");
 	CHECK_INT(new.generation, 2);
 	CHECK(inode_of(new.memory) != inode_of(old.memory));
 	await_state("w", 1, "superseded");
-	close(first.fd); // its reader still has it
+	close(first.fd); // the reader `old` still has a lease on generation 1
 	await_state("w", 1, "orphaned");
 	CHECK_INT(count_daemon_descriptors(1), 1);
 	close_lease(&old);
@@ -111,7 +111,7 @@ TEST(readers_keep_a_publication_whose_publisher_ended)
 	CHECK_REFUSED(try_open("w", "read", &fd), "not_found", "withdrawn");
 	close(fd);
 	CHECK_INT(count_daemon_descriptors(1), 1);
-	// Publishing again makes the next generation, and the reader is notified.
+	// Publishing again under a name makes the next generation, and the daemon notifies the reader.
 	published = publish("w", OWN, 2);
 	CHECK_INT(published.generation, 2);
 	CHECK_INT(lease.page->current, 2);
@@ -119,7 +119,7 @@ TEST(readers_keep_a_publication_whose_publisher_ended)
 	await_state("w", 1, "gone");
 	close(published.fd);
 	await_state("w", 0, "gone");
-	// After the last reader has ended it begins at 1, with another identity.
+	// After the last reader has ended, the generations of the name begin at 1 again, with another id.
 	struct published other = publish("w", OWN, 3);
 	CHECK_INT(other.generation, 1);
 	CHECK(strcmp(other.id, published.id) != 0);
@@ -144,7 +144,7 @@ TEST(withdraw_answers_number_of_readers)
 	close(published.fd);
 }
 
-// The process ends while its child keeps the connection open.
+// A lease ends when its process ends, even if a child of the process keeps the connection open.
 TEST(lease_ends_with_its_process)
 {
 	int ready[2];
@@ -167,7 +167,7 @@ TEST(lease_ends_with_its_process)
 	CHECK_INT(read(ready[0], &grandchild, sizeof grandchild), sizeof grandchild);
 	CHECK_INT(waitpid(reader, NULL, 0), reader);
 	await_leases("w", 0);
-	CHECK_INT(kill(grandchild, SIGKILL), 0); // it was alive until now
+	CHECK_INT(kill(grandchild, SIGKILL), 0); // the grandchild was alive until now, with the connection open
 	close(published.fd);
 	close(ready[0]);
 	close(ready[1]);
@@ -220,15 +220,15 @@ TEST(requests_in_the_wrong_state_are_refused)
 	start_fresh_broker();
 	memory = make_memory(1);
 	struct published published = publish("w", OWN, 1);
-	CHECK_INT(send_request(published.fd, "{'op':'commit'}"), 0); // a second time
+	CHECK_INT(send_request(published.fd, "{'op':'commit'}"), 0); // a second commit
 	CHECK_REFUSED(receive_answer(published.fd, NULL), "invalid", "is not valid in this state");
-	await_state("w", 0, "gone"); // a refusal ends the session of the publisher
+	await_state("w", 0, "gone"); // a refused request ends the session of the publisher
 	close(published.fd);
 	fd = register_ranges("w", OWN, &memory, 1, 0);
 	CHECK_INT(send_request(fd, "{'op':'withdraw'}"), 0);
 	CHECK_REFUSED(receive_answer(fd, NULL), "invalid", "is not valid in this state");
 	close(fd);
-	// A request instead of ranges.
+	// The publisher sends another request where the broker expects ranges.
 	fd = connect_to_broker();
 	CHECK_INT(send_request(fd, "{'op':'publish','name':'v','ranges':1,'mode':384}"), 0);
 	CHECK_AGREED(receive_answer(fd, NULL));

@@ -1,4 +1,4 @@
-// To which vGPU published memory is charged, and for how long.
+// Checks to which vGPU published memory is charged, and for how long.
 #include "simulated.h"
 
 enum { PUBLISHED = 64 << 20 };
@@ -19,7 +19,7 @@ static pid_t start_virgate(const char *const *words)
 		_exit(9);
 	}
 	close(out[1]);
-	CHECK(read(out[0], line, sizeof line) > 0); // stays open for further lines
+	CHECK(read(out[0], line, sizeof line) > 0); // the pipe stays open for further lines
 	return child;
 }
 
@@ -37,7 +37,7 @@ static pid_t start_reader(const char *vgpu)
 						   "open", "w", "--hold", NULL});
 }
 
-// Returns the pid of the program in the vGPU.
+// Returns the pid of the program in the vGPU, without the launcher.
 static pid_t tenant_of(const char *name)
 {
 	json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
@@ -96,14 +96,15 @@ static void check_orphaned(const char *readers_vgpu)
 	pid_t reader = start_reader(readers_vgpu);
 	if (!readers_vgpu)
 		CHECK_INT(figure("a", "charged"),
-			  alone); // a reader is charged its own context, but not the memory again
+			  // A reader is charged for its own context, but not for the published memory again.
+			  alone);
 	end_child(tenant, SIGKILL);
 	waitpid(publisher, NULL, 0);
 	await_state("orphaned");
-	poll(NULL, 0, 600); // time for the daemon to reap it: the memory is not refunded
+	poll(NULL, 0, 600); // time for the daemon to reap the publisher, without a refund of the memory
 	CHECK(figure("a", "charged") >= PUBLISHED);
 	if (!readers_vgpu)
-		CHECK_INT(figure("a", "charged"), PUBLISHED); // its context is refunded
+		CHECK_INT(figure("a", "charged"), PUBLISHED); // the publisher's context is refunded
 	end_child(reader, SIGTERM);
 	CHECK(await_figure("a", "charged", 0, 3000) >= 0);
 	if (readers_vgpu && strcmp(readers_vgpu, "a") != 0)
@@ -126,7 +127,7 @@ TEST(reader_in_another_vgpu_is_not_charged)
 	check_orphaned("b");
 }
 
-// Returns the line of `virgate ps` that contains the words; "": none.
+// Returns the line of `virgate ps` that contains the words; "": no line does.
 static void ps_row(const char *words, char ret_line[256])
 {
 	FILE *ps = popen(VIRGATE " ps --sim", "r");
@@ -140,7 +141,8 @@ static void ps_row(const char *words, char ret_line[256])
 	CHECK_INT(pclose(ps), 0);
 }
 
-// Leaves a free slot with the name of an ended command. The next user of the slot must not be listed under that name.
+// Runs a command that ends, so that a free slot keeps the name of the command. The next user of the slot must not be
+// listed under that name.
 static void come_and_go(const char *command)
 {
 	char path[400];
@@ -168,13 +170,13 @@ TEST(ps_shows_the_guest)
 	pid_t tenant = tenant_of("a"), reader = start_reader("b");
 	CHECK_INT(figure("a", "tenants"), 2);
 	ps_row("(shared", row);
-	CHECK_STR(row, ""); // the memory is charged to the owner
+	CHECK_STR(row, ""); // no such row: the memory is charged to its owner
 	snprintf(words, sizeof words, "  %d virgate (guest) ", (int)tenant_of("b"));
 	ps_row(words, row);
 	CHECK_CONTAINS(row, words);
 	CHECK_CONTAINS(row, " 0 B ");
 	ps_row("a ", row);
-	CHECK_CONTAINS(row, " 1\n"); // one program in it
+	CHECK_CONTAINS(row, " 1\n"); // one program in vGPU a
 	end_child(tenant, SIGKILL);
 	waitpid(publisher, NULL, 0);
 	await_state("orphaned");
@@ -182,9 +184,9 @@ TEST(ps_shows_the_guest)
 	CHECK_CONTAINS(row, words); // the reason why the memory is still charged
 	snprintf(words, sizeof words, "  %d virgate (ended) ", (int)tenant);
 	ps_row(words, row);
-	CHECK_CONTAINS(row, " 64.0 MiB "); // the vGPU of the memory
+	CHECK_CONTAINS(row, " 64.0 MiB "); // listed in the vGPU to which the memory is charged
 	ps_row("a ", row);
-	CHECK_CONTAINS(row, " 0\n"); // no programs in it
+	CHECK_CONTAINS(row, " 0\n"); // no programs in vGPU a
 	end_child(reader, SIGTERM);
 	CHECK(await_figure("a", "charged", 0, 3000) >= 0);
 	ps_row("(guest)", row);

@@ -1,4 +1,5 @@
-// The page of a publication is overwritten or truncated: the daemon and other publications work as before.
+// Checks that the daemon and other publications work as before when a user overwrites or truncates the page of a
+// publication.
 #include "broker_fixture.h"
 
 #define OWN ",'mode':384" // 0600
@@ -48,7 +49,7 @@ TEST(overwritten_page_harms_no_other_publication)
 			overwrite_word("mine", at, patterns[i]);
 			check_list(2);
 			await_state("other", 1, "open");
-			await_state("mine", 1, "open"); // the daemon does not read its page
+			await_state("mine", 1, "open"); // the daemon does not read the overwritten page
 			struct lease lease = open_lease("other", "read");
 			close_lease(&lease);
 			close(mine.fd);
@@ -89,7 +90,7 @@ TEST(truncated_page_does_not_end_the_daemon)
 	struct published first = publish("mine", OWN, 1), other = publish("other", OWN, 2);
 	page_path_of("mine", path);
 	CHECK_INT(truncate(path, 0), 0);
-	struct published second = publish("mine", OWN, 3); // the daemon writes to the page
+	struct published second = publish("mine", OWN, 3); // the daemon writes to the truncated page
 	CHECK_INT(second.generation, 2);
 	check_list(3);
 	close(first.fd);

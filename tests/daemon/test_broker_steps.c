@@ -1,5 +1,5 @@
-// The daemon is killed (kill -9) at every step of publishing, opening, withdrawing and revoking: no client hangs,
-// nothing is left, and the next daemon accepts the name.
+// Kills the daemon (kill -9) at every step of publishing, opening, withdrawing and revoking. No client may hang,
+// nothing may be left, and the next daemon must accept the name.
 #include "broker_fixture.h"
 
 #define OWN ",'mode':384"
@@ -38,7 +38,7 @@ static int try_lease(unsigned int count)
 	return fd;
 }
 
-// Starts a reader that the revocation ends.
+// Starts a reader whose lease the revocation ends.
 static pid_t start_reader(void)
 {
 	int ready[2];
@@ -100,7 +100,7 @@ static int count_pages(void)
 	return count;
 }
 
-// Starts the next daemon, and checks that it can use what it finds.
+// Starts the next daemon, and checks that it can use the files that the killed daemon left.
 static void check_next(void)
 {
 	start_broker();
@@ -116,8 +116,8 @@ static void check_next(void)
 	kill_daemon();
 }
 
-// Runs the scenario in a process of its own, so that nothing of it is left for the next daemon. An alarm ends it if it
-// hangs.
+// Runs the scenario in a child process, so that no descriptor of it is left for the next daemon. An alarm kills a child
+// that hangs.
 static void run_in_child(void)
 {
 	int status;
@@ -179,7 +179,7 @@ TEST(daemon_killed_at_every_step_leaves_nothing)
 	char path[300], log[65536], words[80];
 	snprintf(path, sizeof path, "%s/log", directory);
 	CHECK(vg_file_read(path, log, sizeof log) > 0);
-	for (size_t i = 0; i < sizeof met / sizeof *met; i++) { // each step was reached
+	for (size_t i = 0; i < sizeof met / sizeof *met; i++) { // each step was reached in some run
 		snprintf(words, sizeof words, "killed: %s\n", met[i]);
 		CHECK_CONTAINS(log, words);
 	}

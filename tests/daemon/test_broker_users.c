@@ -1,11 +1,12 @@
-// Rights at the broker, the steps of a revocation, the limits of a user, and peers that do not respond.
+// Tests rights at the broker, the steps of a revocation, the limits of a user, and clients that do not respond.
 #include "broker_fixture.h"
 
 #include <grp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-enum { ALICE = 60001, BOB = 60002, GAMES = 60 }; // GAMES: any group with a name
+// GAMES: any group that has a name.
+enum { ALICE = 60001, BOB = 60002, GAMES = 60 };
 
 static void start_system_broker(void)
 {
@@ -24,8 +25,8 @@ static void switch_user(uid_t uid, gid_t group)
 		_exit(99);
 }
 
-// A user's process that sends a request and then waits until it is killed. `outcome`: "yes", or the code of the
-// refusal.
+// Process of a user that sends a request and then waits until it is killed. `outcome`: "yes" if the broker agreed, else
+// the code in its answer.
 struct player {
 	pid_t pid;
 	char outcome[32];
@@ -84,14 +85,14 @@ static void end_player(struct player *player)
 TEST(mode_applies_to_owner_group_and_others)
 {
 	start_system_broker();
-	// A publisher must be a member of the group.
+	// A publisher must be a member of the group that it names.
 	struct player none =
 		start_player(BOB, 0, "{'op':'publish','name':'a','ranges':1,'mode':416,'group':'games'}", 1);
 	CHECK_STR(none.outcome, "denied");
 	end_player(&none);
 	struct player alice =
 		start_player(ALICE, GAMES, "{'op':'publish','name':'a','ranges':1,'mode':416,'group':'games'}", 1);
-	CHECK_STR(alice.outcome, "yes"); // 0640
+	CHECK_STR(alice.outcome, "yes"); // mode 0640
 	CHECK_PLAYER(ALICE, 0, WRITE, "yes");
 	CHECK_PLAYER(BOB, GAMES, READ, "yes");
 	CHECK_PLAYER(BOB, GAMES, WRITE, "denied");
@@ -100,16 +101,16 @@ TEST(mode_applies_to_owner_group_and_others)
 	CHECK_PLAYER(BOB, GAMES, "{'op':'publish','name':'a','ranges':1,'mode':384}", "exists");
 	CHECK_PLAYER(BOB, GAMES, "{'op':'revoke','name':'a','deadline':0}", "denied");
 	CHECK_PLAYER(0, 0, "{'op':'publish','name':'a','ranges':1,'mode':384}",
-		     "exists"); // the name belongs to its owner
+		     "exists"); // the name belongs to its first publisher
 	CHECK_PLAYER(ALICE, 0, "{'op':'revoke','name':'a','deadline':0}", "yes");
 	end_player(&alice);
 	await_state("a", 0, "gone");
-	alice = start_player(ALICE, 0, "{'op':'publish','name':'a','ranges':1,'mode':388}", 1); // 0604
+	alice = start_player(ALICE, 0, "{'op':'publish','name':'a','ranges':1,'mode':388}", 1); // mode 0604
 	CHECK_PLAYER(BOB, GAMES, READ, "yes");
 	CHECK_PLAYER(BOB, 0, WRITE, "denied");
 	end_player(&alice);
 	alice = start_player(ALICE, 0, "{'op':'publish','name':'a','ranges':1,'mode':4}",
-			     1); // 0004: not even the owner may open it
+			     1); // mode 0004: not even the owner may open it
 	CHECK_STR(alice.outcome, "yes");
 	CHECK_PLAYER(ALICE, 0, READ, "denied");
 	CHECK_PLAYER(BOB, 0, READ, "yes");
@@ -198,7 +199,7 @@ TEST(revoke_reports_its_last_step)
 	struct vg_wire_event event;
 
 	start_fresh_broker();
-	// Without readers.
+	// Revokes a publication without readers.
 	struct published published = publish("a", ",'mode':384", 1);
 	json_t *report = begin_revocation("{'op':'revoke','name':'a','deadline':30}", &fd);
 	check_report(report, "asked", 0, 0);
@@ -207,7 +208,7 @@ TEST(revoke_reports_its_last_step)
 	CHECK_INT(await_event(published.fd, 1000, NULL), VG_WIRE_ASKED_BACK);
 	CHECK_INT(await_event(published.fd, 1000, NULL), VG_WIRE_WITHDRAWN);
 	close(published.fd);
-	// With a reader that releases the memory when asked.
+	// Revokes a publication whose reader releases the memory when the daemon asks for it.
 	published = publish("a", ",'mode':384", 1);
 	struct lease lease = open_lease("a", "read");
 	fd = connect_to_broker();
@@ -231,8 +232,8 @@ TEST(revoke_reports_its_last_step)
 	json_decref(report);
 	close(fd);
 	close(published.fd);
-	// With a reader that does not: it is withdrawn. With kill, too, since the only reader is the revoking process
-	// itself.
+	// Revokes a publication whose reader does not release the memory: the lease is withdrawn. The option kill ends
+	// no process here, since the only reader is the revoking process.
 	published = publish("a", ",'mode':384", 1);
 	lease = open_lease("a", "read");
 	report = begin_revocation("{'op':'revoke','name':'a','deadline':0.01,'kill':true}", &fd);
@@ -299,7 +300,7 @@ TEST(revoke_by_a_client_that_disconnects_withdraws)
 	CHECK_INT(await_event(lease.fd, 1000, NULL), VG_WIRE_WITHDRAWN);
 	CHECK_INT(lease.page->current, 0);
 	close(published.fd);
-	published = publish("a", ",'mode':384", 2); // it can be published again
+	published = publish("a", ",'mode':384", 2); // the name can be published again
 	CHECK_INT(published.generation, 2);
 	close_lease(&lease);
 	close(published.fd);
@@ -319,7 +320,7 @@ TEST(request_of_a_revoking_client_ends_the_revocation)
 	CHECK_REFUSED(receive_answer(fd, NULL), "invalid", "is not valid in this state");
 	close(fd);
 	CHECK_INT(await_event(lease.fd, 1000, NULL), VG_WIRE_WITHDRAWN);
-	close_lease(&lease); // no revocation waits for it any more
+	close_lease(&lease); // no revocation waits for this lease any more
 	close(published.fd);
 	await_state("a", 0, "gone");
 }
@@ -334,7 +335,7 @@ TEST(descriptors_of_one_user_are_limited)
 	descriptor_limit = 128;
 	start_fresh_broker();
 	descriptor_limit = 0;
-	for (int i = 0; i < 2; i++) { // refused ones are not counted
+	for (int i = 0; i < 2; i++) { // refused publications do not count against the limit
 		fd = connect_to_broker();
 		CHECK_INT(send_request(fd, "{'op':'publish','name':'big','ranges':100,'mode':384}"), 0);
 		CHECK_REFUSED(receive_answer(fd, NULL), "limit", "64 are the most");
@@ -350,7 +351,7 @@ TEST(descriptors_of_one_user_are_limited)
 	}
 	CHECK(count >= 20 && count < 64);
 	CHECK_REFUSED(reply, "limit", "64 are the most");
-	CHECK_AGREED(ask("{'op':'ping'}")); // other clients are answered
+	CHECK_AGREED(ask("{'op':'ping'}")); // the daemon still answers other clients
 	for (; count >= 0; count--)
 		close(leases[count]);
 	await_leases("w", 0);
@@ -371,7 +372,7 @@ TEST(unresponsive_reader_delays_no_other_client)
 		memory[i] = make_memory(i % 8);
 	int publisher = register_ranges("w", ",'mode':384", memory, MANY, 0);
 	commit(publisher);
-	for (int i = 0; i < 8; i++) { // they send requests, and never receive the answers
+	for (int i = 0; i < 8; i++) { // these clients send requests, and never receive the answers
 		idle[i] = connect_to_broker();
 		CHECK_INT(setsockopt(idle[i], SOL_SOCKET, SO_RCVBUF, &(int){1}, sizeof(int)), 0);
 		CHECK_INT(send_request(idle[i], "{'op':'open','name':'w','access':'read'}"), 0);
@@ -405,13 +406,13 @@ TEST(silent_publisher_is_disconnected)
 	CHECK_REFUSED(try_open("w", "read", &other), "not_ready", "is not complete");
 	close(other);
 	ended = (struct pollfd){.fd = fd, .events = POLLIN};
-	CHECK_INT(poll(&ended, 1, 13000), 1); // after 10 s
+	CHECK_INT(poll(&ended, 1, 13000), 1); // the daemon closes the connection after 10 s
 	CHECK_REFUSED(try_open("w", "read", &other), "not_found", "there is no publication w");
 	close(other);
 	close(fd);
 }
 
-// Returns a socket with SO_LINGER whose peer never receives anything, so the last close() of it blocks.
+// Returns a socket with SO_LINGER whose peer never receives anything, so the last close() of the socket blocks.
 static int lingering_socket(int *ret_other)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -458,14 +459,15 @@ TEST(blocking_close_delays_no_other_client)
 			CHECK_AGREED(receive_answer(fd, NULL));
 		}
 		CHECK_INT(kill(daemon_pid, SIGSTOP),
-			  0);	 // the last close() of `slow` blocks: the daemon must do it, not this process
-		if (kind == 0) { // with a range
+			  // The last close() of `slow` blocks: the daemon must call it, not this process.
+			  0);
+		if (kind == 0) { // sends `slow` with a range
 			CHECK_INT(vg_wire_send_raw(fd, &header, sizeof header, &entry, sizeof entry, &slow, 1), 0);
-		} else if (kind == 1) { // with a request
+		} else if (kind == 1) { // sends `slow` with a request
 			CHECK_INT(vg_wire_send(fd, VG_WIRE_ADMIN, 0, "{}", 2, &slow, 1), 0);
-		} else if (kind == 2) { // with a message of a session
+		} else if (kind == 2) { // sends `slow` with a message of a session
 			CHECK_INT(vg_wire_send(fd, VG_WIRE_SHARE, 0, "{}", 2, &slow, 1), 0);
-		} else { // with an invalid message
+		} else { // sends `slow` with an invalid message
 			CHECK_INT(vg_wire_send_raw(fd, "?", 1, NULL, 0, &slow, 1), 0);
 		}
 		close(slow);

@@ -1,4 +1,4 @@
-// Tenants in containers, which have pid namespaces of their own.
+// Tests tenants in containers, each with a pid namespace of its own.
 #include "daemon_fixture.h"
 
 #include <sched.h>
@@ -47,7 +47,7 @@ static pid_t start_contained_tenant(bool is_registered)
 		got += (size_t)length;
 	}
 	close(ready[0]);
-	// Either of the two may have written the outer pid first.
+	// The tenant writes a byte, and its parent writes the outer pid, in either order.
 	if (bytes[0] == 1 && bytes[4] != 1)
 		memcpy(&outer, bytes + 1, sizeof outer);
 	else
@@ -55,7 +55,8 @@ static pid_t start_contained_tenant(bool is_registered)
 	return outer;
 }
 
-// Waits until the daemon lists a pid, and returns it. The daemon must search for a tenant without a registration.
+// Waits until the daemon lists a tenant of the vGPU, and returns its pid. The tenant has not registered, so the daemon
+// must search for it.
 static pid_t await_listed_pid(const char *name)
 {
 	json_int_t pid = 0;
@@ -82,7 +83,7 @@ static void check_contained_tenant(bool is_registered)
 	CHECK_INT(figure("c", "charged"), MIB);
 	CHECK_INT(await_listed_pid("c"), outer);
 	CHECK_INT(kill(outer, 0), 0);
-	poll(NULL, 0, 600); // the daemon must not reap it in this time
+	poll(NULL, 0, 600); // in this time, the daemon must not reap the tenant
 	CHECK_INT(figure("c", "charged"), MIB);
 	kill_daemon();
 	start_daemon();

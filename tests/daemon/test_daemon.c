@@ -1,4 +1,4 @@
-// The daemon's verbs, admission, malformed messages, and its runtime directory.
+// Tests the daemon's requests, admission, malformed messages, and its runtime directory.
 #include "daemon_fixture.h"
 
 #include <sys/socket.h>
@@ -103,7 +103,7 @@ TEST(limits_beyond_the_device_are_refused)
 		      "other vGPUs reserve 5.0 GiB of its 8.0 GiB");
 	CHECK_AGREED(ask("{'op':'set','name':'b','memory':%llu}", 2 * GIB));
 	CHECK_AGREED(ask("{'op':'set','name':'a','memory':%llu}", 6 * GIB));
-	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", 7 * GIB)); // the GPU with more room
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", 7 * GIB)); // vGPU c goes to the GPU with more room
 	CHECK_INT(figure("c", "device"), 1);
 	CHECK_REFUSED(
 		ask("{'op':'create','name':'d','memory':%llu,'device':0}", GIB), "limit",
@@ -116,7 +116,7 @@ TEST(limits_beyond_the_device_are_refused)
 	json_decref(devices);
 }
 
-// The ledger has the largest limit that the daemon would admit.
+// The daemon writes the largest limit that it would admit into the ledger.
 TEST(ledger_has_the_largest_possible_limit)
 {
 	fresh_node();
@@ -174,7 +174,7 @@ TEST(limits_of_all_daemons_fit_the_device)
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'c','memory':%llu}", 6 * GIB));
 	CHECK_AGREED(ask_at(other_socket, "{'op':'rm','name':'c'}"));
 	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 5 * GIB + 1), "limit", "3.0 GiB of its 8.0 GiB");
-	kill_daemon(); // created vGPUs stay reserved
+	kill_daemon(); // the limits of created vGPUs stay reserved without a daemon
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'b','memory':%llu}", 4 * GIB), "limit",
 		      "5.0 GiB of its 8.0 GiB");
 	start_daemon();
@@ -184,7 +184,8 @@ TEST(limits_of_all_daemons_fit_the_device)
 	waitpid(other, NULL, 0);
 }
 
-// If the directory of claims cannot be used, the daemon must not assume that no others have admitted anything.
+// If the directory of claims cannot be used, the daemon cannot know what other daemons have admitted. It must refuse to
+// admit more.
 TEST(unusable_claims_directory_admits_nothing)
 {
 	char claims[300];
@@ -193,7 +194,8 @@ TEST(unusable_claims_directory_admits_nothing)
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", GIB));
 	snprintf(claims, sizeof claims, "%s/claims", directory);
-	CHECK_INT(chmod(claims, 0755), 0); // without the sticky bit: only root's daemon sets it
+	// The directory now lacks the sticky bit, which only root's daemon sets again.
+	CHECK_INT(chmod(claims, 0755), 0);
 	if (geteuid() == 0)
 		CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu}", GIB));
 	else
@@ -205,7 +207,8 @@ TEST(unusable_claims_directory_admits_nothing)
 	CHECK_INT(vg_file_write_atomic(claims, "no folder", 9, 0600), 0);
 	CHECK_REFUSED(ask("{'op':'create','name':'c','memory':%llu}", GIB), "system", "claims of users' daemons");
 	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 2 * GIB), "system", "claims of users' daemons");
-	CHECK_AGREED(ask("{'op':'set','name':'a','memory':%llu}", GIB)); // not more than before
+	// The limit does not grow, so no claim is needed.
+	CHECK_AGREED(ask("{'op':'set','name':'a','memory':%llu}", GIB));
 	CHECK_INT(unlink(claims), 0);
 	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", GIB));
 }
@@ -235,7 +238,7 @@ static ssize_t send_descriptors(size_t count)
 	CHECK(count <= 64);
 	rights->cmsg_level = SOL_SOCKET;
 	rights->cmsg_type = SCM_RIGHTS;
-	rights->cmsg_len = CMSG_LEN(count * sizeof(int)); // each of them is descriptor 0
+	rights->cmsg_len = CMSG_LEN(count * sizeof(int)); // the same descriptor 0 each time
 	int fd = raw_connection();
 	CHECK(sendmsg(fd, &message, MSG_NOSIGNAL) > 0);
 	ssize_t length = recv(fd, answer, sizeof answer, 0);
@@ -262,16 +265,17 @@ TEST(malformed_messages_close_the_connection)
 		memcpy(packet, &bad, sizeof bad);
 		int fd = raw_connection();
 		CHECK_INT(send(fd, packet, length, MSG_NOSIGNAL), (long)length);
-		CHECK_INT(recv(fd, &byte, 1, 0), 0); // closed without an answer
+		CHECK_INT(recv(fd, &byte, 1, 0), 0); // the daemon closed the connection without an answer
 		close(fd);
 	}
 	int descriptors[VG_WIRE_DESCRIPTORS_MAX] = {0, 0, 0, 0, 0, 0, 0, 0}, fd = raw_connection();
 	CHECK_INT(vg_wire_send(fd, VG_WIRE_ADMIN, 0, "{\"op\":\"ping\"}", 13, descriptors, VG_WIRE_DESCRIPTORS_MAX), 0);
 	CHECK(recv(fd, packet, sizeof packet, 0) > 0);
 	close(fd);
-	CHECK_INT(send_descriptors(VG_WIRE_DESCRIPTORS_MAX + 1), 0); // one too many: closed
+	CHECK_INT(send_descriptors(VG_WIRE_DESCRIPTORS_MAX + 1), 0); // one too many: the daemon closes the connection
 	CHECK_AGREED(ask("{'op':'ping'}"));
-	snprintf(packet, sizeof packet, "/proc/%d/fd/40", (int)daemon_pid); // a thread of the daemon closes them
+	// A thread of the daemon closes the received descriptors.
+	snprintf(packet, sizeof packet, "/proc/%d/fd/40", (int)daemon_pid);
 	for (int i = 0; i < 2000 && access(packet, F_OK) == 0; i++)
 		poll(NULL, 0, 5);
 	CHECK_INT(access(packet, F_OK), -1);
@@ -355,7 +359,7 @@ TEST(stale_socket_is_replaced)
 	CHECK_AGREED(ask("{'op':'ping'}"));
 	kill_daemon();
 	unlink(socket_path);
-	// The socket of another process that listens is not replaced.
+	// A daemon does not replace the socket of another process that still listens.
 	struct sockaddr_un address;
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	CHECK_INT(vg_wire_address(socket_path, &address), 0);
@@ -397,7 +401,7 @@ TEST(idle_daemon_ends)
 	CHECK_INT(figure("kept", "memory"), GIB);
 }
 
-// A client that connects while the daemon ends reaches it or the next one.
+// A client that connects while the daemon ends reaches that daemon or the next one.
 TEST(daemon_starts_while_another_ends)
 {
 	bool ready;

@@ -1,5 +1,5 @@
-// The ledger of one vGPU is overwritten; the daemon and other vGPUs behave as before. The suite slow overwrites each
-// word of the file.
+// Overwrites the ledger of one vGPU, and checks that the daemon and other vGPUs behave as before. The suite `slow`
+// overwrites each word of the file.
 #include "daemon_fixture.h"
 #include "ledger/layout.h"
 #include "ledger/share.h"
@@ -30,7 +30,7 @@ static pid_t start_full_tenant(void)
 		struct vg_ledger_refusal refusal = {.asked = GIB, .entry = "cuMemAlloc_v2"};
 		struct vg_ledger *ledger;
 		uint32_t share;
-		prctl(PR_SET_PDEATHSIG, SIGKILL); // also if the test fails
+		prctl(PR_SET_PDEATHSIG, SIGKILL); // the tenant ends even if the test fails
 		byte = vg_ledger_open(path, &ledger) == 0 &&
 		       vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 64 * MIB) == 0 &&
 		       vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 16 * MIB) == 0 &&
@@ -55,7 +55,7 @@ static void make_victim(void)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0,'ephemeral':true,'evictable':true}", GIB));
 }
 
-// Removes the vGPU, which kills its tenant whatever its ledger contains.
+// Removes the vGPU. That kills its tenant, whatever the vGPU's ledger contains.
 static void remove_victim(pid_t tenant, const char *when)
 {
 	int status;
@@ -72,11 +72,11 @@ static void remove_victim(pid_t tenant, const char *when)
 			break;
 		poll(NULL, 0, 1);
 	}
-	CHECK_INT(waitpid(tenant, &status, 0), tenant); // it was killed with its vGPU
+	CHECK_INT(waitpid(tenant, &status, 0), tenant); // the removal of the vGPU killed the tenant
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-// Returns the listing of vGPU b and of the GPU.
+// Returns what the daemon lists for vGPU b and for the GPU.
 static char *list_others(const char *when)
 {
 	static const char *const requests[] = {"{'op':'inspect','name':'b'}", "{'op':'logs','name':'b'}",
@@ -118,7 +118,7 @@ static void check_others(const char *before, const char *when)
 	free(now);
 	CHECK_AGREED(ask("{'op':'set','name':'b','memory':%llu}", 2 * GIB));
 	CHECK_AGREED(ask("{'op':'enter','vgpu':'b'}"));
-	json_decref(ask("{'op':'logs','name':'a'}")); // any answer, but within the time
+	json_decref(ask("{'op':'logs','name':'a'}")); // the answer may say anything, but it must arrive in time
 	json_decref(ask("{'op':'inspect','name':'a'}"));
 	json_decref(ask("{'op':'suspend','name':'a'}"));
 	json_decref(ask("{'op':'resume','name':'a'}"));
@@ -177,8 +177,8 @@ static void check_part(const char *before, size_t offset, size_t size, bool rest
 		check_word(before, offset + at, 1, restart);
 }
 
-// The fields of the header, with a restart of the daemon; those of the tenant's slot, its shared allocation, its names
-// and its refusal; and those of free slots.
+// Overwrites fields of the header, with a restart of the daemon. Then overwrites those of the tenant's slot, of its
+// shared allocation, names and refusal, and of free slots.
 TEST(overwritten_fields_harm_no_other_vgpu)
 {
 	const size_t slot = offsetof(struct ledger_file, slots), share = offsetof(struct ledger_file, shares),
@@ -216,7 +216,8 @@ TEST(every_overwritten_word_harms_no_other_vgpu)
 	kill_tenant(tenant);
 }
 
-// After an impossible sum the vGPU is damaged: it refuses new programs, and is removed after its programs have ended.
+// A ledger with an impossible sum makes its vGPU damaged: the daemon admits no new programs, and removes the vGPU after
+// its programs have ended.
 TEST(impossible_sum_is_damage)
 {
 	const size_t charged = offsetof(struct ledger_header, account);
@@ -230,7 +231,7 @@ TEST(impossible_sum_is_damage)
 	json_t *reply = ask("{'op':'inspect','name':'a'}"), *row = json_object_get(reply, "vgpu");
 	CHECK(json_is_true(json_object_get(row, "damaged")));
 	CHECK(json_is_null(json_object_get(row, "charged")));
-	CHECK_INT(json_array_size(json_object_get(row, "tenants")), 1); // the daemon knows it from before
+	CHECK_INT(json_array_size(json_object_get(row, "tenants")), 1); // the daemon remembers the tenant
 	json_decref(reply);
 	CHECK_REFUSED(
 		ask("{'op':'enter','vgpu':'a'}"), "system",
@@ -239,7 +240,7 @@ TEST(impossible_sum_is_damage)
 	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 2 * GIB), "system", "is damaged");
 	CHECK_REFUSED(ask("{'op':'rm','name':'a'}"), "busy", "1 on the GPU");
 	kill_daemon();
-	start_daemon(); // its program still runs, so it stays damaged
+	start_daemon(); // a program of the vGPU still runs, so the vGPU stays damaged
 	reply = ask("{'op':'inspect','name':'a'}");
 	CHECK(json_is_true(json_object_get(json_object_get(reply, "vgpu"), "damaged")));
 	json_decref(reply);
@@ -247,7 +248,8 @@ TEST(impossible_sum_is_damage)
 	CHECK_REFUSED(ask("{'op':'inspect','name':'a'}"), "not_found", "no vGPU a");
 }
 
-// The limit of the state file applies, not one that a tenant wrote into the ledger while no daemon ran.
+// After a restart, the daemon uses the limit of the state file. It ignores a limit that a tenant has written into the
+// ledger meanwhile.
 TEST(limit_written_by_a_tenant_is_replaced)
 {
 	const size_t limits = offsetof(struct ledger_header, limits);
@@ -275,7 +277,7 @@ TEST(limit_written_by_a_tenant_is_replaced)
 	CHECK_INT(status, 0);
 }
 
-// A slot names a process that is not in the vGPU: the removal of the vGPU does not kill it.
+// A slot names a process that is not in the vGPU: removing the vGPU does not kill that process.
 TEST(process_named_in_a_ledger_is_not_killed)
 {
 	const size_t owner = offsetof(struct ledger_file, slots) + sizeof(struct ledger_slot);

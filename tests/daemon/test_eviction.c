@@ -1,4 +1,5 @@
-// Evictable vGPUs: their options, and the wishes that suspend and resume write into ledgers.
+// Tests evictable vGPUs: their options, and the requests (wishes) that the daemon writes into ledgers for suspend and
+// resume.
 #include "eviction_fixture.h"
 
 // ---- options ---------------------------------------------------------------------------------------------
@@ -34,14 +35,14 @@ TEST(options_are_stored)
 		kill_daemon();
 		snprintf(command, sizeof command, "rm -rf '%s/ledgers' '%s/vgpus.json'", runtime_dir, runtime_dir);
 		if (i == 1)
-			CHECK_INT(system(command), 0); // as in a reboot
+			CHECK_INT(system(command), 0); // a reboot removes the runtime directory
 		start_daemon();
 	}
 	CHECK_AGREED(ask("{'op':'set','name':'b','memory':%llu}", GIB + MIB));
 	check_options("b", 64 * MIB);
 }
 
-// An ephemeral vGPU, which is only in the runtime directory, and a vGPU that is only in its ledger.
+// Tests an ephemeral vGPU, which is only in the runtime directory, and a vGPU of which only the ledger exists.
 TEST(options_of_an_ephemeral_vgpu_are_stored)
 {
 	char path[300];
@@ -114,7 +115,7 @@ TEST(swap_beyond_host_memory_is_refused_with_figures)
 		      "limit", "vGPU x: asked for a swap of 1.0 PiB for each process, but this machine has ");
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'swap':%llu}", GIB,
 			  (kib << 10) + 1), "limit", "of memory: ask for less");
-	// The limit is the default.
+	// The swap is as large as the limit by default.
 	set_world("gpu %llu\ngpu %llu\n", 1ull << 51, 8 * GIB);
 	kill_daemon();
 	start_daemon();
@@ -152,7 +153,7 @@ TEST(suspend_and_resume_vgpu)
 	CHECK_INT(number_of("a", first, "moves"), 1);
 	CHECK(number_of("a", first, "state_ns") > 0);
 	CHECK_STR(text_of("a", first, "reason"), "");
-	CHECK_INT(figure("a", "charged"), 2 * GIB); // it stays charged to them
+	CHECK_INT(figure("a", "charged"), 2 * GIB); // suspended memory stays charged to its processes
 	CHECK_REFUSED(ask("{'op':'suspend','name':'a'}"), "busy",
 		      "vGPU a is suspended already: `virgate resume a` resumes it");
 	CHECK_INT(count_asked(ask("{'op':'resume','name':'a'}")), 3);
@@ -183,7 +184,7 @@ TEST(suspend_and_resume_one_process)
 	CHECK_REFUSED(ask("{'op':'resume','pid':%d}", (int)second), "busy", "is not suspended");
 	CHECK_INT(count_asked(ask("{'op':'resume','pid':%d}", (int)first)), 1);
 	await_state("a", first, "running");
-	// A process that was suspended alone returns with the vGPU, whether that was suspended as a whole or not.
+	// A process that was suspended alone resumes with the vGPU, whether or not the whole vGPU was suspended.
 	for (int whole = 0; whole < 2; whole++) {
 		CHECK_INT(count_asked(ask("{'op':'suspend','pid':%d}", (int)first)), 1);
 		await_state("a", first, "suspended");
@@ -237,7 +238,7 @@ TEST(suspend_vgpu_without_processes)
 	CHECK_INT(count_asked(ask("{'op':'suspend','name':'a'}")), 0);
 	CHECK_STR(text_of("a", 0, "state"), "suspended");
 	CHECK_REFUSED(ask("{'op':'suspend','name':'a'}"), "busy", "is suspended already");
-	pid_t later = start_player(path_of("a"), &obedient); // it reads the wish at its start
+	pid_t later = start_player(path_of("a"), &obedient); // it reads the request to suspend when it starts
 	await_state("a", later, "suspended");
 	CHECK_INT(number_of("a", later, "suspended"), 1);
 	CHECK_INT(count_asked(ask("{'op':'resume','name':'a'}")), 1);
@@ -279,10 +280,11 @@ TEST(process_that_gave_up_is_asked_again)
 			poll(NULL, 0, 5);
 		CHECK_STR(text_of("a", bad, "state"), "running");
 		CHECK_STR(text_of("a", bad, "reason"), "thread");
-		CHECK_STR(text_of("a", bad, "call"), "cuArray3DGetDescriptor_v2"); // the name of the row in entries.def
+		// The name of the driver function in that row of entries.def.
+		CHECK_STR(text_of("a", bad, "call"), "cuArray3DGetDescriptor_v2");
 		CHECK_STR(text_of("a", 0, "state"), "partly suspended");
 		CHECK_INT(player_slot(ledger, bad)->bell, i);
-		CHECK_INT(player_slot(ledger, good)->bell, 1); // it has followed the wish
+		CHECK_INT(player_slot(ledger, good)->bell, 1); // this process has followed the request
 	}
 	CHECK_INT(count_asked(ask("{'op':'resume','name':'a'}")), 2);
 	await_state("a", good, "running");
@@ -293,7 +295,7 @@ TEST(process_that_gave_up_is_asked_again)
 	kill_tenant(bad);
 }
 
-// The states between suspended and resumed, and invalid ones.
+// Lists the states between suspended and resumed, and invalid states.
 TEST(all_states_are_listed)
 {
 	start_evictable_node();
@@ -308,7 +310,7 @@ TEST(all_states_are_listed)
 	pid_t silent = start_player(path_of("a"), &(struct player_plan){.bytes = GIB, .is_silent = true});
 	CHECK_INT(count_asked(ask("{'op':'suspend','pid':%d}", (int)silent)), 1);
 	CHECK_STR(text_of("a", silent, "state"), "asked");
-	CHECK_INT(count_asked(ask("{'op':'resume','pid':%d}", (int)silent)), 1); // withdraws the wish
+	CHECK_INT(count_asked(ask("{'op':'resume','pid':%d}", (int)silent)), 1); // withdraws the request to suspend
 	CHECK_STR(text_of("a", silent, "state"), "running");
 	kill_tenant(silent);
 	pid_t homeless =
@@ -335,7 +337,7 @@ TEST(all_states_are_listed)
 	kill_tenant(ill);
 }
 
-// A host has memory of several vGPUs, and no pager.
+// A host process (vg_ledger_set_host) holds memory of several vGPUs, and has no pager.
 TEST(host_is_not_suspended)
 {
 	start_evictable_node();
@@ -366,7 +368,7 @@ TEST(killed_suspended_process_is_refunded)
 	pid_t next = start_player(path_of("a"), &obedient);
 	CHECK(player_slot(ledger, next) == slot);
 	poll(NULL, 0, 300);
-	CHECK_STR(text_of("a", next, "state"), "running"); // the wish was for the killed process
+	CHECK_STR(text_of("a", next, "state"), "running"); // the request was for the killed process, not for this one
 	vg_ledger_close(ledger);
 	kill_tenant(next);
 }
@@ -379,7 +381,7 @@ TEST(suspended_vgpu_is_changed_and_removed)
 	await_state("a", player, "suspended");
 	CHECK_AGREED(ask("{'op':'set','name':'a','memory':%llu}", 3 * GIB));
 	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", GIB - 1), "limit",
-		      "is in use"); // the memory is still charged
+		      "is in use"); // the ended process's memory is still charged
 	CHECK_STR(text_of("a", 0, "state"), "suspended");
 	CHECK_REFUSED(ask("{'op':'rm','name':'a'}"), "busy", "is in use");
 	json_decref(ask("{'op':'rm','name':'a','force':true}"));
@@ -393,7 +395,7 @@ TEST(suspended_vgpu_is_changed_and_removed)
 	CHECK_AGREED(ask("{'op':'rm','name':'a'}"));
 }
 
-// New programs cannot use the vGPU then, but its suspended programs must be able to continue.
+// After the ledger is removed, new programs cannot use the vGPU, but its suspended programs must be able to continue.
 TEST(vgpu_with_removed_ledger_is_resumed)
 {
 	start_evictable_node();

@@ -1,7 +1,7 @@
-// Evictable vGPUs that do not fit on the device together, and processes that do not follow orders.
+// Tests evictable vGPUs that do not fit on the device together, and processes that do not follow the daemon's requests.
 #include "eviction_fixture.h"
 
-// Two vGPUs of 6 GiB on a device of 8 GiB, each with a process whose words the test writes.
+// Starts two vGPUs of 6 GiB on a device of 8 GiB. Each has a process for which the test writes the pager's answers.
 static struct pager_slot *first, *second;
 static struct pager_page *first_page, *second_page;
 static struct vg_ledger *ledgers[2];
@@ -48,7 +48,8 @@ static void write_answer(struct pager_slot *slot, enum pager_state state)
 	slot->answered = slot->bell;
 }
 
-// The second vGPU waits for the device, which the first one has and does not use.
+// Makes the second vGPU wait for room on the device. The first vGPU occupies the room without using it, so the daemon
+// orders the first one out.
 static void order_first_out(void)
 {
 	await_word(&first_page->ask_ms, 100, 10);
@@ -82,7 +83,7 @@ static long long count_waits_in_2_s(void)
 	return count_waits() - before;
 }
 
-// For example, it is stopped: no memory moves.
+// A process that does not answer, for example because it is stopped, moves no memory.
 TEST(silent_process_does_not_keep_the_daemon_busy)
 {
 	begin_crowded();
@@ -106,7 +107,7 @@ TEST(late_process_does_not_announce_room)
 	write_answer(second, PAGER_OUT);
 	poll(NULL, 0, 500);
 	CHECK_INT(second_page->out, 1);
-	write_answer(first, PAGER_OUT); // it leaves at last
+	write_answer(first, PAGER_OUT); // the memory of the first process leaves at last
 	await_word(&second_page->out, 0, 5);
 	end_crowded();
 }

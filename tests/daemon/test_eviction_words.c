@@ -1,4 +1,4 @@
-// The words that processes of evictable vGPUs write: the daemon limits false values, and they do not lower a charge.
+// Writes false values as processes of evictable vGPUs could: the daemon limits these values, and none lowers a charge.
 #include "eviction_fixture.h"
 
 // ---- hostile values ----------------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ TEST(hostile_words_are_limited)
 	CHECK_STR(text_of("a", liar, "reason"), "unknown");
 	slot->state = PAGER_RUNNING;
 	slot->reason = PAGER_THREAD;
-	slot->row = UINT32_MAX; // not in entries.def
+	slot->row = UINT32_MAX; // no row of entries.def has this number
 	CHECK_STR(text_of("a", liar, "call"), "null");
 	vg_ledger_pager_page(ledger)->out = UINT32_MAX;
 	CHECK_STR(text_of("b", 0, "state"), "running");
@@ -89,7 +89,8 @@ static void show_physical(pid_t pid, uint64_t bytes)
 	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)pid, (unsigned long long)bytes);
 }
 
-// Memory in the host is charged, but not on the device. Memory on the device beyond that was never declared.
+// Memory in the host stays charged, but the device does not have it. Device memory of the process beyond the rest was
+// never declared.
 TEST(memory_in_the_host_hides_no_memory_on_the_device)
 {
 	start_evictable_node();
@@ -112,7 +113,7 @@ TEST(memory_in_the_host_hides_no_memory_on_the_device)
 	kill_tenant(player);
 }
 
-// The memory of a process that the driver has taken off the device stays reserved.
+// If the driver has taken the memory of a process off the device, the process stays charged for its undeclared memory.
 TEST(deep_suspension_keeps_the_undeclared_charge)
 {
 	start_evictable_node();
@@ -122,7 +123,7 @@ TEST(deep_suspension_keeps_the_undeclared_charge)
 	show_physical(player, GIB + 100 * MIB);
 	CHECK_INT(await_undeclared(ledger, player, 100 * MIB), 100 * MIB);
 	CHECK_STR(text_of("a", player, "deep"), "null");
-	slot->park = 7; // a dump
+	slot->park = 7; // a dump parks the process
 	CHECK_STR(text_of("a", player, "deep"), "null");
 	slot->park = 7 | (uint32_t)PAGER_PARK_DEEP;
 	CHECK_STR(text_of("a", player, "deep"), "begun");
@@ -131,7 +132,8 @@ TEST(deep_suspension_keeps_the_undeclared_charge)
 	show_physical(player, MIB);
 	poll(NULL, 0, 600);
 	CHECK_INT(tenant_of(ledger, player).undeclared, 100 * MIB);
-	show_physical(player, GIB + 300 * MIB); // the word is false, and hides nothing
+	// The slot's claim of a deep suspension is false, and must hide no memory.
+	show_physical(player, GIB + 300 * MIB);
 	CHECK_INT(await_undeclared(ledger, player, 300 * MIB), 300 * MIB);
 	slot->park = 0;
 	show_physical(player, GIB);
@@ -140,7 +142,7 @@ TEST(deep_suspension_keeps_the_undeclared_charge)
 	kill_tenant(player);
 }
 
-// Whatever a process reports of its memory in the host: its charge, with the undeclared part, is at least what NVML
+// A process reports any amount of memory in the host. Its charge, with the undeclared part, must be at least what NVML
 // reports.
 TEST(no_word_in_a_slot_lowers_a_charge)
 {
@@ -152,7 +154,8 @@ TEST(no_word_in_a_slot_lowers_a_charge)
 	struct pager_slot *slot = player_slot(ledger, liar);
 	show_physical(liar, GIB + 200 * MIB);
 	for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-		// Only declared memory can be in the host, and only if the process reports that it has left.
+		// Only declared memory can be in the host, and only if the process reports that its memory has left the
+		// device.
 		uint64_t host = i % 2 == 0 ? 0 : lies[i] < GIB ? lies[i] : GIB;
 		slot->bytes = lies[i];
 		slot->host = lies[i];

@@ -1,10 +1,10 @@
-// A daemon that `virgate` starts does not keep the resource limits of the shell. If it cannot raise them, a line
-// reports that.
+// A daemon that `virgate` starts does not keep the resource limits of the shell. If it cannot raise a limit, it prints
+// a warning.
 #include "simulated.h"
 
 #include <sys/resource.h>
 
-// Runs `virgate WORDS` after shell commands. Returns its exit status.
+// Runs `virgate WORDS` after the shell commands `before`. Returns its exit status.
 static char standard_error[4096];
 
 static int virgate_after(const char *before, const char *words)
@@ -52,7 +52,8 @@ TEST(low_hard_limits_are_reported)
 		CHECK_INT(virgate_after(cases[i].before, "run --sim --memory 512M -- " LOADER " modules"), 125);
 		CHECK_CONTAINS(standard_error, cases[i].words);
 		CHECK_INT(virgate_after("true", "ps --sim"),
-			  0); // it starts from another session, and serves this one, too
+			  // Another session starts the daemon, which then serves this session, too.
+			  0);
 		CHECK_INT(virgate_after(cases[i].before, "run --sim --memory 512M -- true"), 0);
 		end_daemon();
 	}
@@ -83,7 +84,8 @@ TEST(soft_limits_are_not_inherited)
 	end_daemon();
 }
 
-// A daemon with a low limit refuses what it cannot do, and creates no vGPU without a launcher that it can watch.
+// A daemon with a low descriptor limit refuses what it has no descriptors for. It creates no vGPU whose launcher it
+// cannot watch.
 TEST(program_that_cannot_be_watched_is_refused)
 {
 	enum { MOST = 64 };

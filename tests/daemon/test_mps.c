@@ -1,4 +1,5 @@
-// vGPUs of the mode mps: the daemon starts, watches and ends a control daemon of MPS. A script replaces it.
+// Tests vGPUs of the mode mps, for which the daemon starts, watches and ends a control daemon of MPS. A script replaces
+// NVIDIA's control daemon.
 #include "daemon_fixture.h"
 
 #include <grp.h>
@@ -24,7 +25,7 @@ static void create_file(const char *name)
 	close(open(beside_control(name), O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
 }
 
-// Creates a node with the stand-in; files beside it let it fail.
+// Creates a node with the script in place of NVIDIA's control daemon. Files beside the script make it fail.
 static void set_up_mps_node(void)
 {
 	char command[900];
@@ -36,7 +37,7 @@ static void set_up_mps_node(void)
 	setenv("VIRGATE_MPS_CONTROL", control, 1);
 }
 
-// Returns the pid of the last start, and its line: pid, uid, GPU, directories.
+// Returns the pid of the control daemon that was started last; `line` gets its pid, uid, GPU and directories.
 static pid_t last_control(char *ret_line, size_t size)
 {
 	char text[8192];
@@ -73,7 +74,7 @@ static void await_end(pid_t pid)
 	CHECK(!is_alive(pid));
 }
 
-// Starts a process of the user that enters a vGPU and waits. Returns its pid, and the daemon's answer.
+// Starts a process of the user that enters a vGPU and waits. Returns its pid; `answer` gets the daemon's answer.
 static pid_t enter_as(uid_t uid, const char *fields, char answer[2000])
 {
 	int ready[2];
@@ -168,7 +169,7 @@ TEST(programs_get_the_directory_of_a_listening_control_daemon)
 	snprintf(wanted, sizeof wanted, "\"mps_pipe\": \"%s/mps/1-%u/pipe\"", runtime_dir, (unsigned int)getuid());
 	CHECK_CONTAINS(answer, wanted);
 	snprintf(wanted, sizeof wanted, "%s/mps/1-%u/pipe/control", runtime_dir, (unsigned int)getuid());
-	CHECK(file_exists(wanted)); // when the answer arrives
+	CHECK(file_exists(wanted)); // the file exists when the answer arrives
 	pid_t pid = last_control(line, sizeof line);
 	CHECK(is_alive(pid));
 	snprintf(wanted, sizeof wanted, " %u GPU-", (unsigned int)getuid());
@@ -186,7 +187,7 @@ TEST(programs_get_the_directory_of_a_listening_control_daemon)
 	CHECK_INT(count_starts(), 1);
 	kill_tenant(launcher);
 	kill_tenant(second);
-	await_end(pid); // some seconds after the last program
+	await_end(pid); // the control daemon ends some seconds after the last program
 	CHECK_INT(count_starts(), 1);
 }
 
@@ -226,15 +227,16 @@ TEST(choice_of_gpu_considers_the_mode)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'mode':'mps','device':0}", GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':1}", 4 * GIB));
 	pid_t launcher = enter_and_stay("'vgpu':'a'", answer);
-	// GPU 0 has more memory left, but programs of the other mode.
+	// GPU 0 has more memory left, but programs of the mode mps run there. The next vGPU has the other mode.
 	pid_t second = enter_and_stay("'name':'c','memory':1073741824", answer);
 	CHECK_INT(device_of("c"), 1);
-	CHECK_AGREED(ask("{'op':'create','name':'d','memory':%llu}", GIB)); // where programs can enter now
+	// The daemon creates vGPU d on the GPU where its programs can enter now.
+	CHECK_AGREED(ask("{'op':'create','name':'d','memory':%llu}", GIB));
 	CHECK_INT(device_of("d"), 1);
 	CHECK_REFUSED(ask("{'op':'enter','memory':%llu}", 4 * GIB), "busy", "GPU 0: ");
 	pid_t third = enter_and_stay("'name':'e','memory':1073741824,'mode':'mps'", answer);
 	CHECK_INT(device_of("e"), 0);
-	// If programs can enter on no GPU now, it is created where they can enter later.
+	// If no GPU with enough memory admits programs now, a vGPU is created where its programs can enter later.
 	CHECK_AGREED(ask("{'op':'create','name':'f','memory':%llu}", 4 * GIB));
 	CHECK_INT(device_of("f"), 0);
 	kill_tenant(launcher);
@@ -273,12 +275,12 @@ TEST(device_modes_override_the_mode)
 	CHECK_STR(mode_of("a"), "time");
 	CHECK_STR(mode_of("b"), "mps");
 	CHECK_STR(mode_of("c"), "time");
-	// The mode is that of the chosen GPU.
+	// A new vGPU gets the mode that `device_modes` names for its GPU.
 	pid_t launcher = enter_and_stay("'name':'d','memory':1073741824,'device_modes':{'1':'mps'}", answer);
 	CHECK_INT(device_of("d"), 1);
 	CHECK_STR(mode_of("d"), "mps");
 	pid_t second = enter_and_stay("'name':'e','memory':1073741824,'device_modes':{'1':'time'}", answer);
-	CHECK_INT(device_of("e"), 0); // since GPU 1 is in the mode mps now
+	CHECK_INT(device_of("e"), 0); // GPU 1 is in the mode mps now
 	CHECK_REFUSED(ask("{'op':'enter','memory':%llu,'device_modes':{'2':'mps'}}", GIB), "not_found",
 		      "there is no GPU 2");
 	CHECK_REFUSED(ask("{'op':'enter','memory':%llu,'device_modes':{'0':'fast'}}", GIB), "invalid",
@@ -361,7 +363,7 @@ TEST(next_daemon_takes_over_the_control_daemon)
 	pid_t launcher = enter_and_stay("'vgpu':'a'", answer);
 	pid_t pid = last_control(line, sizeof line);
 	kill_daemon();
-	CHECK(is_alive(pid)); // its clients continue to run
+	CHECK(is_alive(pid)); // the clients of the ended control daemon continue to run
 	start_daemon();
 	pid_t other = enter_and_stay("'vgpu':'a'", answer);
 	CHECK_CONTAINS(answer, "mps_pipe");
@@ -447,7 +449,7 @@ TEST(control_daemon_runs_as_its_user)
 		snprintf(path, sizeof path, "%s/mps/0-%d/%s", runtime_dir, FIRST, own[i]);
 		CHECK_INT(lstat(path, &status), 0);
 		CHECK_INT(status.st_uid, FIRST);
-		CHECK_INT(status.st_mode & 07777, 0700); // other users cannot connect
+		CHECK_INT(status.st_mode & 07777, 0700); // other users cannot connect to the control daemon
 	}
 	static const char *const above[] = {"mps", "mps/0-65534"};
 	for (int i = 0; i < 2; i++) {
@@ -456,7 +458,7 @@ TEST(control_daemon_runs_as_its_user)
 		CHECK_INT(status.st_uid, 0);
 		CHECK_INT(status.st_mode & 07777, 0711);
 	}
-	// Clients of the servers of two users would share the GPU without turns.
+	// Clients of the MPS servers of two users would share the GPU without turns, so a second user is refused.
 	pid_t second = enter_as(SECOND, "'memory':1073741824,'mode':'mps','device':0", answer);
 	CHECK_CONTAINS(answer, "serves one user at a time");
 	kill_tenant(second);

@@ -1,4 +1,4 @@
-// The runtime directory is removed while a daemon and tenants run: at a logout, or by a user.
+// Removes the runtime directory while a daemon and tenants run, as happens at a logout or by a user.
 #include "simulated.h"
 
 #include <sys/file.h>
@@ -55,7 +55,7 @@ static void remove_tree(const char *path)
 	CHECK_INT(system(command), 0);
 }
 
-// Finds the socket of the daemon from the environment of a program.
+// Finds the daemon's socket: sets socket_path and runtime_dir from the environment of a program in a vGPU.
 static void find_socket(void)
 {
 	char command[400], path[300];
@@ -67,7 +67,7 @@ static void find_socket(void)
 	snprintf(runtime_dir, sizeof runtime_dir, "%.*s", (int)(strrchr(socket_path, '/') - socket_path), socket_path);
 }
 
-// In the default directory; the directory of the simulated node is the test's own.
+// Uses the default runtime directory. Only the simulated node has a directory of the test's own.
 TEST(limit_applies_after_logout)
 {
 	char session[300];
@@ -92,7 +92,8 @@ TEST(limit_applies_after_logout)
 	unsetenv("XDG_RUNTIME_DIR");
 }
 
-// Running programs keep their limit, new ones are refused while they run, and no second daemon starts.
+// After the removal, running programs keep their limit, new programs are refused until those have ended, and no second
+// daemon starts.
 TEST(removed_directory_is_created_again)
 {
 	char path[300], text[1024];
@@ -103,7 +104,7 @@ TEST(removed_directory_is_created_again)
 	pid_t daemon = read_daemon_pid(), launcher = run_holder("a", "300");
 	json_int_t charged = figure("a", "charged");
 	remove_tree(runtime_dir);
-	CHECK_INT(virgate("ps --sim"), 0); // finds no daemon, and tries to start one
+	CHECK_INT(virgate("ps --sim"), 0); // the command finds no socket, and tries to start a daemon
 	CHECK_INT(read_daemon_pid(), daemon);
 	CHECK_INT(figure("a", "tenants"), 1);
 	CHECK_INT(figure("a", "charged"), charged);
@@ -150,7 +151,7 @@ TEST(clients_during_the_removal_start_no_second_daemon)
 	end_daemon();
 }
 
-// Removes only the lock, and renames the directory.
+// Removes only the lock file, and then renames the directory.
 TEST(removed_lock_and_renamed_directory_are_created_again)
 {
 	char path[300], aside[300];
@@ -174,7 +175,8 @@ TEST(removed_lock_and_renamed_directory_are_created_again)
 	end_daemon();
 }
 
-// The daemon and the directory are gone: the kernel shows which processes still have the ledger of a created vGPU.
+// After the loss of the daemon and of the directory, the kernel shows which processes still have the ledger of a
+// created vGPU open.
 TEST(limit_applies_after_loss_of_daemon_and_directory)
 {
 	set_up_simulated_node();
@@ -195,7 +197,7 @@ TEST(limit_applies_after_loss_of_daemon_and_directory)
 	end_daemon();
 }
 
-// systemd-tmpfiles does not clean a directory that it cannot lock.
+// systemd-tmpfiles does not clean a directory that another process has locked.
 TEST(directory_is_locked_against_cleaners)
 {
 	set_up_simulated_node();

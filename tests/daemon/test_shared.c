@@ -1,4 +1,4 @@
-// Shared allocations of processes of one or two vGPUs, with a daemon that measures and reaps them.
+// Tests shared allocations of processes in one or two vGPUs, with a daemon that measures and reaps these processes.
 #include "../shim/actor.h"
 #include "ledger/share.h"
 #include "simulated.h"
@@ -20,7 +20,7 @@ static struct actor actor_in(const char *vgpu)
 	return actor;
 }
 
-// The owner is in vGPU a, the user in `other`.
+// Starts two actors: the owner of the memory in vGPU a, and its user in the vGPU `other`.
 static void start_actors(const char *other)
 {
 	unsetenv("LD_PRELOAD"); // for the actors only, not for the daemon
@@ -68,7 +68,8 @@ static void end_both(void)
 	end_daemon();
 }
 
-// After the owner has ended, NVML reports the memory for the user. It must not count as undeclared.
+// After the owner has ended, NVML reports its memory for the user. The memory must not count as the user's undeclared
+// memory.
 TEST(memory_of_an_ended_owner_is_charged_once)
 {
 	start_actors("a");
@@ -78,7 +79,7 @@ TEST(memory_of_an_ended_owner_is_charged_once)
 	actor_kill(&owner);
 	CHECK(await_figure("a", "charged", CONTEXT + 160 * MIB, 2000) >= 0);
 	CHECK_INT(figure("a", "shared"), 160 * MIB);
-	CHECK_INT(act(&user, ALLOC, 2 * MIB), CUDA_SUCCESS); // reads the measurement
+	CHECK_INT(act(&user, ALLOC, 2 * MIB), CUDA_SUCCESS); // this allocation reads the daemon's measurement
 	CHECK_INT(act(&user, FREE, 0), CUDA_SUCCESS);
 	check_stays_charged("a", CONTEXT + 160 * MIB);
 	owner = actor_in("a");
@@ -96,7 +97,8 @@ TEST(memory_kept_by_a_descriptor_is_charged_once)
 	actor_kill(&owner);
 	CHECK(await_figure("a", "charged", CONTEXT + 160 * MIB, 2000) >= 0);
 	check_stays_charged("a", CONTEXT + 160 * MIB);
-	CHECK_INT(figure("a", "shared"), 0); // while the descriptor is open, the memory is charged to the ended owner
+	// While the descriptor is open, the memory is charged to the ended owner.
+	CHECK_INT(figure("a", "shared"), 0);
 	close(fd);
 	CHECK(await_figure("a", "shared", 160 * MIB, 2000) >= 0);
 	check_stays_charged("a", CONTEXT + 160 * MIB);
@@ -118,7 +120,7 @@ TEST(user_in_another_vgpu_is_not_charged)
 	CHECK_INT(figure("a", "physical"), CONTEXT + 160 * MIB);
 	actor_kill(&owner);
 	CHECK(await_figure("a", "tenants", 1, 2000) >= 0);
-	check_stays_charged("a", 160 * MIB); // to the vGPU that allocated it
+	check_stays_charged("a", 160 * MIB); // the memory is charged to the vGPU that allocated it
 	check_stays_charged("b", CONTEXT);
 	CHECK_REFUSED(ask("{'op':'rm','name':'a'}"), "busy", "a");
 	CHECK_INT(act(&user, CLOSE, 0), CUDA_SUCCESS);
@@ -154,7 +156,7 @@ TEST(descriptor_in_another_vgpu_is_not_charged)
 	end_both();
 }
 
-// The next daemon knows the exports and the guests of the killed one.
+// Kills the daemon between export and import: the next daemon must know the exports and guests of before.
 TEST(daemon_is_killed_between_export_and_import)
 {
 	start_actors("b");
@@ -175,7 +177,8 @@ TEST(daemon_is_killed_between_export_and_import)
 	end_both();
 }
 
-// Without a daemon the vGPU of the memory is unknown: it is charged to both, so never to none.
+// Without a daemon, the user cannot learn to which vGPU the memory is charged. The memory is charged to both vGPUs, so
+// that it is never charged to none.
 TEST(without_a_daemon_user_in_another_vgpu_is_charged)
 {
 	start_actors("b");
@@ -211,10 +214,11 @@ TEST(guest_with_a_false_identity_is_refused)
 	guest.zero = 1;
 	send_guest(&guest, false);
 	guest.zero = 0;
-	guest.share = 5; // with the name of no vGPU
+	guest.share = 5; // this message lacks the name of a vGPU
 	send_guest(&guest, false);
 	strcpy(guest.vgpu, "a");
-	CHECK_INT(vg_wire_be_guest(socket_path, &guest, NULL), 0); // ends the use of memory that it never had
+	// The message ends the use of memory that this guest never used, which is allowed.
+	CHECK_INT(vg_wire_be_guest(socket_path, &guest, NULL), 0);
 	memset(guest.vgpu, 'a', sizeof guest.vgpu);
 	send_guest(&guest, false);
 	CHECK_INT(figure("a", "tenants"), 1);

@@ -87,7 +87,7 @@ TEST(daemon_killed_under_load_loses_no_charge)
 	json_decref(reply);
 	CHECK_INT(poll(&daemon_end, 1, 5000), 1);
 	close(daemon_end.fd);
-	kill(pids[0], SIGKILL); // while no daemon runs
+	kill(pids[0], SIGKILL); // the tenant ends while no daemon runs
 	for (int i = 1; i < TENANTS; i++)
 		CHECK_INT(kill(pids[i], 0), 0);
 	CHECK_INT(virgate("ps --sim"), 0); // starts the next daemon

@@ -1,4 +1,5 @@
-// The system's daemon on a simulated GPU: two users, each with vGPUs of their own. Needs root, to run as both.
+// Tests the system's daemon on a simulated GPU with two users, each with vGPUs of their own. Needs root, to run
+// processes of both users.
 #include "simulated.h"
 
 #include <grp.h>
@@ -38,7 +39,7 @@ static void set_up_system_node(void)
 	if (read(ready[0], &byte, 1) != 1)
 		FAIL("the daemon does not start: see %s/log", directory);
 	close(ready[0]);
-	// The environment of its users.
+	// Removes variables that the environment of a user does not have.
 	unsetenv("VIRGATE_RUNTIME_DIR");
 	setenv("VIRGATE_SYSTEM_DIR", runtime_dir, 1);
 	setenv("VIRGATE_SIM", "1", 1);
@@ -128,7 +129,7 @@ TEST(two_users_share_a_simulated_gpu)
 {
 	set_up_system_node();
 	CHECK_RUN(ALICE, "virgate create a --memory 512M", 0);
-	CHECK_RUN(BOB, "virgate create b --memory 768M", 1); // the vGPUs of both users count
+	CHECK_RUN(BOB, "virgate create b --memory 768M", 1); // the vGPUs of both users count against the GPU
 	CHECK_CONTAINS(err, "other vGPUs reserve 512.0 MiB of its 1.0 GiB");
 	CHECK_RUN(BOB, "virgate create b --memory 256M", 0);
 	pid_t alice = start_holder(ALICE, "a", "300"), bob = start_holder(BOB, "b", "100");
@@ -140,7 +141,7 @@ TEST(two_users_share_a_simulated_gpu)
 	CHECK_CONTAINS(err, "vGPU a: asked 300.0 MiB");
 	CHECK_RUN(BOB, "virgate run --vgpu a -- true", 125);
 	CHECK_CONTAINS(err, "only its owner");
-	CHECK_RUN(BOB, "virgate run --memory 300M -- true", 125); // 256 MiB are left
+	CHECK_RUN(BOB, "virgate run --memory 300M -- true", 125); // only 256 MiB are left for the vGPU
 	CHECK_RUN(BOB, "virgate run --memory 200M -- true", 0);
 	CHECK_RUN(BOB, "virgate ps --sim", 0);
 	CHECK_CONTAINS(out, "a ");
@@ -195,7 +196,8 @@ TEST(program_with_another_user_id_works)
 		"virgate run --sim --memory 512M -- unshare -Ur $loader modules; r=$?; virgate shutdown --sim; exit $r",
 		0);
 	CHECK_STR(err, "");
-	// Root has no id there, so the program cannot trust the owner of the shared node, and a line reports that.
+	// The root user has no id in that namespace, so the program cannot verify the owner of the shared node. It then
+	// reports that.
 	int code = run_as(ALICE, "virgate run --vgpu a -- unshare -Ur $loader modules");
 	if (code != 0)
 		CHECK_CONTAINS(err, "belongs to another user");
@@ -220,6 +222,6 @@ TEST(node_of_another_user_is_refused)
 	snprintf(command, sizeof command,
 		 "VIRGATE_SIM_DIR=%s/home-%d/sim VIRGATE_RUNTIME_DIR=%s/root-run virgate devices --sim", directory,
 		 ALICE, directory);
-	CHECK_RUN(0, command, 1); // root's programs do not trust it either
+	CHECK_RUN(0, command, 1); // programs of root do not use the node of a user either
 	CHECK_CONTAINS(err, "belongs to another user (60001)");
 }

@@ -1,5 +1,5 @@
-// A disk or a directory of users that is slow or fails: the daemon answers other requests meanwhile, and confirms no
-// change that is not on the disk.
+// Makes a disk, or the look-up of users, slow or fail. The daemon must answer other requests meanwhile, and confirm no
+// change before it is on the disk.
 #include "daemon_fixture.h"
 
 #include <pwd.h>
@@ -27,7 +27,7 @@ static void remove_gate(const char *word, const char *what)
 	unlink(path);
 }
 
-// Waits until a thread of the daemon is waiting.
+// Waits until a thread of the daemon waits for `what`: the disk, users or groups.
 static void await_wait(const char *what)
 {
 	char path[400];
@@ -94,12 +94,12 @@ TEST(slow_disk_delays_no_other_request)
 	int raise = send_only("{'op':'set','name':'a','memory':2147483648}");
 	int enter = send_only("{'op':'enter','vgpu':'b'}");
 	int raise_again = send_only("{'op':'set','name':'a','memory':3221225472}");
-	// After this answer the daemon has read the earlier requests, too, since it reads connections in order.
+	// The daemon reads connections in order: after this answer it has also read the earlier requests.
 	CHECK_AGREED(ask("{'op':'list'}"));
 	CHECK_AGREED(ask("{'op':'list'}"));
 	CHECK_INT(figure("a", "memory"), GIB);
 	CHECK(!has_answer(create) && !has_answer(raise) && !has_answer(enter) && !has_answer(raise_again));
-	// The requested memory is reserved meanwhile, so that it is not admitted twice.
+	// The requested memory is reserved while the disk is slow, so that the daemon does not admit it twice.
 	CHECK_REFUSED(ask("{'op':'create','name':'c','device':0,'memory':8589934592}"), "limit", "GPU 0");
 	remove_gate("hold", "disk");
 	CHECK_AGREED(receive_reply(create));
@@ -148,7 +148,8 @@ TEST(unanswered_change_is_atomic)
 	remove_gate("hold", "disk");
 	start_slow();
 	CHECK_INT(figure("a", "memory"), GIB);
-	CHECK(await_figure("b", "memory", -1, 10000) >= 0); // it is removed, since no process uses its new ledger
+	// The daemon removes vGPU b, since no process uses the new ledger of b.
+	CHECK(await_figure("b", "memory", -1, 10000) >= 0);
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':1073741824}"));
 }
 
@@ -191,7 +192,7 @@ TEST(slow_directory_of_users_delays_no_other_user)
 	int create = send_only("{'op':'create','name':'a','memory':1073741824}");
 	await_wait("users");
 	CHECK_AGREED(ask("{'op':'ping'}"));
-	// The answer waits for a name only for a limited time.
+	// The daemon waits only for a limited time for a user's name, and then answers with the number.
 	CHECK_AGREED(receive_reply(create));
 	check_owner("a", number);
 	remove_gate("hold", "users");
@@ -207,7 +208,7 @@ TEST(slow_directory_of_users_delays_no_other_user)
 	check_owner("a", self->pw_name);
 	kill_daemon();
 	start_slow();
-	check_owner("a", self->pw_name); // the name is known by now
+	check_owner("a", self->pw_name); // by now, the daemon has the user's name
 }
 
 // ---- truncated ledgers ----------------------------------------------------------------------------------------------
@@ -227,7 +228,8 @@ TEST(ledger_truncated_during_start_is_created_again)
 	kill_daemon();
 	start_while_ledgers_are_truncated();
 	CHECK_INT(figure("a", "memory"), GIB);
-	CHECK_AGREED(ask("{'op':'enter','vgpu':'a'}")); // no process used it, so it was created again
+	// No process used the truncated ledger, so the daemon created it again.
+	CHECK_AGREED(ask("{'op':'enter','vgpu':'a'}"));
 }
 
 TEST(stray_ledger_truncated_during_start_is_ignored)

@@ -1,4 +1,4 @@
-// The end of tenants, the next daemon, and the state file.
+// Tests the end of tenants, restarts of the daemon, and the state file.
 #include "daemon_fixture.h"
 #include "ledger/layout.h"
 
@@ -77,7 +77,7 @@ TEST(next_daemon_takes_over_running_tenants)
 	pid_t stays = start_tenant("a", GIB), goes = start_tenant("a", 2 * GIB);
 	CHECK_INT(figure("a", "charged"), 3 * GIB);
 	kill_daemon();
-	kill_tenant(goes); // while no daemon runs
+	kill_tenant(goes); // this tenant ends while no daemon runs
 	pid_t comes = start_tenant("a", MIB);
 	start_daemon();
 	CHECK(await_figure("a", "charged", (json_int_t)(GIB + MIB), 1000) >= 0);
@@ -89,7 +89,7 @@ TEST(next_daemon_takes_over_running_tenants)
 	CHECK(await_figure("a", "charged", 0, 1000) >= 0);
 }
 
-// The daemon is killed repeatedly (kill -9), while tenants enter, charge, and are killed.
+// Kills the daemon (kill -9) repeatedly, while tenants enter, charge, and are killed.
 TEST(daemon_killed_under_load_loses_no_charge)
 {
 	enum { TENANTS = 8 };
@@ -103,7 +103,7 @@ TEST(daemon_killed_under_load_loses_no_charge)
 			tenants[i] = start_tenant("a", 10 * MIB);
 		for (int i = 0; i < TENANTS; i += 2)
 			kill(tenants[i], SIGKILL);
-		poll(NULL, 0, round); // at another point of its work in each round
+		poll(NULL, 0, round); // kill the daemon at another point of its work in each round
 		kill_daemon();
 		for (int i = 1; i < TENANTS; i += 2)
 			kill(tenants[i], SIGKILL);
@@ -115,8 +115,8 @@ TEST(daemon_killed_under_load_loses_no_charge)
 	}
 }
 
-// Starts a launcher that enters a vGPU of its own, with the name `wanted` (NULL: none), and keeps it until it is
-// killed.
+// Starts a launcher that enters a new ephemeral vGPU with the name `wanted` (NULL: any name). The vGPU exists until the
+// launcher is killed.
 static pid_t start_launcher_named(const char *wanted, uint64_t memory, char name[64])
 {
 	int ready[2];
@@ -160,7 +160,7 @@ static bool await_gone(const char *name)
 	return false;
 }
 
-// Each program uses the whole GPU: the next one waits until the vGPU of the last one is removed.
+// Each program needs the whole GPU: it waits until the daemon has removed the vGPU of the previous program.
 TEST(next_program_gets_the_room_of_the_last)
 {
 	char name[64];
@@ -196,7 +196,7 @@ TEST(next_program_gets_the_name_of_the_last)
 	}
 }
 
-// The daemon ends together with the program, so the next one finds the vGPU without a process.
+// The daemon and the first program end together. The second program finds the vGPU of that name without a process.
 TEST(next_program_gets_the_name_at_the_next_daemon)
 {
 	char name[64];
@@ -222,7 +222,7 @@ TEST(ephemeral_vgpu_is_removed_after_its_last_process)
 	pid_t tenant = start_tenant(name, MIB);
 	kill_tenant(launcher);
 	poll(NULL, 0, 400);
-	CHECK_INT(figure(name, "memory"), GIB); // the program continues without its launcher
+	CHECK_INT(figure(name, "memory"), GIB); // the program continues without its launcher, so its vGPU stays
 	kill_daemon();
 	start_daemon();
 	CHECK_INT(figure(name, "charged"), MIB);
@@ -230,7 +230,7 @@ TEST(ephemeral_vgpu_is_removed_after_its_last_process)
 	CHECK(await_gone(name));
 	snprintf(path, sizeof path, "%s/ledgers/%s", runtime_dir, name);
 	CHECK_INT(access(path, F_OK), -1);
-	// It is also removed after a launcher without a program, and by the next daemon, too.
+	// The daemon also removes the vGPU of a launcher without a program, even if the daemon was restarted meanwhile.
 	launcher = start_launcher(name);
 	kill_daemon();
 	start_daemon();
@@ -278,7 +278,7 @@ TEST(damaged_files_do_not_affect_other_vgpus)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu}", GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu}", GIB));
 	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
-	CHECK_INT(truncate(path, 100), 0); // while the daemon has it mapped
+	CHECK_INT(truncate(path, 100), 0); // the daemon has mapped the file at this time
 	json_t *reply = ask("{'op':'inspect','name':'a'}"), *damaged = json_object_get(reply, "vgpu");
 	CHECK(json_is_true(json_object_get(damaged, "damaged")));
 	CHECK(json_is_null(json_object_get(damaged, "physical")));
@@ -312,7 +312,8 @@ TEST(measured_overhead_is_stored)
 	CHECK(!(vg_ledger_flags(ledger) & VG_LEDGER_OVERHEAD_MEASURED));
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 544 * MIB), 0); // this process is the tenant
 	vg_ledger_set_pristine(ledger, true);
-	for (int mib = 100; mib < 523; mib += 40) { // a context that is being created or destroyed is no measurement
+	// The daemon must not use a context that is being created or destroyed to estimate the overhead.
+	for (int mib = 100; mib < 523; mib += 40) {
 		set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)getpid(), mib * MIB);
 		poll(NULL, 0, 100);
 	}
@@ -335,8 +336,8 @@ TEST(measured_overhead_is_stored)
 	vg_ledger_close(ledger);
 }
 
-// A tenant that reserves and refunds all the time has 1 GiB that it never declared. At least the part above its largest
-// declaration is found.
+// A busy tenant reserves and refunds all the time, and has 1 GiB of undeclared memory. The daemon finds at least the
+// part above the most that the tenant ever declared.
 TEST(busy_tenant_is_measured)
 {
 	struct vg_ledger_tenant seen;
@@ -370,7 +371,7 @@ TEST(busy_tenant_is_measured)
 	vg_ledger_close(ledger);
 }
 
-// A tenant's start must not wait for the daemon: entering takes 10 ms at most, also with sanitizers.
+// A tenant must not wait for the daemon when it starts: entering takes 10 ms at most, also with sanitizers.
 TEST(entering_takes_10_ms_at_most)
 {
 	enum { TIMES = 50 };
@@ -437,7 +438,7 @@ TEST(many_processes_start_at_once)
 	CHECK(await_figure("a", "charged", 0, 2000) >= 0);
 }
 
-// After exec of a program without CUDA nothing is charged to the tenant.
+// A tenant that calls exec for a program without CUDA is not charged for anything any more.
 TEST(exec_is_refunded)
 {
 	char path[400];
@@ -462,7 +463,7 @@ TEST(exec_is_refunded)
 	kill_tenant(child);
 }
 
-// Memory beyond the charges is logged once.
+// Device memory beyond the charges is logged once.
 TEST(drift_is_logged_once)
 {
 	char path[300], text[8192], *at;
@@ -493,7 +494,8 @@ static struct vg_ledger *open_ledger(const char *name)
 	return ledger;
 }
 
-// As in a restore: this process has the reserved slot until the tenant runs, and the daemon has seen it in the slot.
+// As in a restore, this process has the reserved slot at first, and the daemon sees it there. Then the restored tenant
+// gets the slot.
 TEST(measurement_uses_the_new_owner_of_a_slot)
 {
 	struct vg_ledger_tenant tenant;
@@ -511,8 +513,8 @@ TEST(measurement_uses_the_new_owner_of_a_slot)
 	CHECK_INT(vg_ledger_stand_in(stand_in, &tenant), 0);
 	CHECK_INT(figure("a", "charged"), 128 * MIB);
 	CHECK_INT(vg_ledger_hand_over(stand_in, &tenant, child), 0);
-	// A tenant of another vGPU of the GPU registers: all tenants on that GPU are measured, but this vGPU is not
-	// scanned.
+	// A tenant of vGPU b registers on the same GPU. That makes the daemon measure all tenants of the GPU, but scan
+	// only vGPU b.
 	pid_t other = start_tenant("b", MIB);
 	CHECK_INT(figure("a", "charged"), 128 * MIB);
 	vg_ledger_close(stand_in);

@@ -1,11 +1,11 @@
-// Compute shares as the daemon admits, stores and lists them.
+// Tests how the daemon admits, stores and lists compute shares.
 #include "daemon_fixture.h"
 #include "turn/turn.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
-// Returns the terms of the vGPU in `inspect`, such as "30" or "30 limit latency".
+// Returns the share, limit and class of the vGPU as `inspect` lists them, such as "30" or "30 limit latency".
 static const char *terms_of(const char *name)
 {
 	static char text[64];
@@ -19,7 +19,7 @@ static const char *terms_of(const char *name)
 	return text;
 }
 
-// Returns whether the vGPU gets its share: "held: REASON" or "not held: REASON"; "": it takes no part in turns.
+// Returns whether the vGPU gets its share: "held: REASON" or "not held: REASON"; "": the vGPU takes no part in turns.
 static const char *turns_of(const char *name)
 {
 	static char text[256];
@@ -66,7 +66,7 @@ TEST(terms_are_stored_and_listed)
 	json_decref(entered);
 	CHECK_AGREED(ask("{'op':'set','name':'a','share':40}"));
 	CHECK_STR(terms_of("a"), "40 limit latency");
-	CHECK_AGREED(ask("{'op':'set','name':'a','share':0}")); // there is no limit without a share
+	CHECK_AGREED(ask("{'op':'set','name':'a','share':0}")); // removing the share removes the limit, too
 	CHECK_STR(terms_of("a"), "0 latency");
 }
 
@@ -126,7 +126,7 @@ TEST(shares_beyond_100_percent_are_refused)
 	CHECK_REFUSED(ask("{'op':'set','name':'a','share':31,'memory':%llu}", 2 * GIB), "limit", "30 % is left");
 	CHECK_INT(figure("a", "memory"), GIB); // nothing has changed
 	CHECK_STR(terms_of("a"), "30 batch");
-	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'device':0}", GIB)); // without a share
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'device':0}", GIB)); // vGPU c has no share
 	CHECK_AGREED(ask("{'op':'create','name':'d','memory':%llu,'share':100,'device':1}", GIB));
 	CHECK_AGREED(ask("{'op':'set','name':'b','share':60}"));
 	CHECK_AGREED(ask("{'op':'set','name':'a','share':40}"));
@@ -140,7 +140,8 @@ TEST(choice_of_gpu_considers_the_share)
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':60,'device':0}", GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':1}", 4 * GIB));
-	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'share':60}", GIB)); // GPU 0 has more memory left
+	// GPU 0 has more memory left, but only 1 has enough share.
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'share':60}", GIB));
 	CHECK_INT(figure("c", "device"), 1);
 	CHECK_AGREED(ask("{'op':'create','name':'d','memory':%llu,'share':40}", GIB));
 	CHECK_INT(figure("d", "device"), 0);
@@ -155,7 +156,7 @@ TEST(choice_of_gpu_considers_the_memory_of_the_share)
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'device':0}", 5 * GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':1}", 2 * GIB));
-	CHECK_AGREED(ask("{'op':'create','name':'c','share':50}")); // 4 GiB of GPU 0, of which 3 are left
+	CHECK_AGREED(ask("{'op':'create','name':'c','share':50}")); // needs 4 GiB, but GPU 0 has only 3 GiB left
 	CHECK_INT(figure("c", "device"), 1);
 	CHECK_AGREED(ask("{'op':'create','name':'d','share':25}"));
 	CHECK_INT(figure("d", "device"), 0);
@@ -205,7 +206,7 @@ TEST(terms_survive_a_restart)
 	CHECK_STR(terms_of(name), "25 limit latency");
 	CHECK_REFUSED(ask("{'op':'set','name':'b','share':100}"), "limit", "is left");
 	kill_tenant(launcher);
-	CHECK(await_figure(name, "memory", -1, 5000) >= 0); // its share is free again
+	CHECK(await_figure(name, "memory", -1, 5000) >= 0); // the share of the removed vGPU is free again
 }
 
 // Turns are listed while programs run on a GPU where a vGPU has a share.
@@ -249,7 +250,7 @@ TEST(stopped_processes_are_listed)
 	kill_tenant(other);
 }
 
-// Waits until the page has the reason, or has another one.
+// Waits until the page has the given reason; `has` false: until it has another reason.
 static bool await_reason(const struct turn_page *page, enum turn_reason reason, bool has)
 {
 	uint64_t end = vg_clock_monotonic_ns() + 5000000000;
@@ -260,7 +261,8 @@ static bool await_reason(const struct turn_page *page, enum turn_reason reason, 
 	return true;
 }
 
-// Reports that a thread of the process reads its gate; returns how long it took until the process counted as continued.
+// Acts like a thread that reads its gate. Returns how long it took until the daemon counted the process as running
+// again.
 static uint64_t show_life(struct turn_page *page, struct turn_slot *slot)
 {
 	uint64_t begin = vg_clock_monotonic_ns();
@@ -273,8 +275,8 @@ static uint64_t show_life(struct turn_page *page, struct turn_slot *slot)
 	return vg_clock_monotonic_ns() - begin;
 }
 
-// A process that reads its gate has been continued. The daemon must notice that before its next scan, which is 250 ms
-// after the one that saw it stopped. The machine may be busy in some of the rounds.
+// A process that reads its gate is running again. The daemon must notice that before its next scan, which is 250 ms
+// after the one that saw the process stopped. Some rounds may fail because the machine is busy.
 TEST(continued_process_counts_at_once)
 {
 	uint64_t least = UINT64_MAX;
@@ -312,7 +314,8 @@ TEST(gate_is_open_during_a_checkpoint)
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':30,'device':0}", GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'share':30,'device':0}", GIB));
-	CHECK_AGREED(ask("{'op':'exempt','name':'b','milliseconds':1000}")); // before a program runs
+	// The request arrives before a program runs.
+	CHECK_AGREED(ask("{'op':'exempt','name':'b','milliseconds':1000}"));
 	pid_t tenant = start_tenant("a", MIB), other = start_tenant("b", MIB);
 	snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
 	CHECK_INT(vg_ledger_open(path, &ledger), 0);
@@ -321,12 +324,12 @@ TEST(gate_is_open_during_a_checkpoint)
 	CHECK_AGREED(ask("{'op':'exempt','name':'a','milliseconds':60000}"));
 	CHECK(await_reason(page, TURN_REASON_EXEMPT, true));
 	CHECK_INT(atomic_load(&page->word), 0);
-	CHECK_AGREED(ask("{'op':'set','name':'a','share':40}")); // it stays
+	CHECK_AGREED(ask("{'op':'set','name':'a','share':40}")); // a change of the share does not end the exemption
 	CHECK_INT(atomic_load(&page->reason), TURN_REASON_EXEMPT);
 	CHECK(await_turns("a", "not held: a checkpoint is being taken"));
 	CHECK_AGREED(ask("{'op':'exempt','name':'a','milliseconds':0}"));
 	CHECK(await_reason(page, TURN_REASON_EXEMPT, false));
-	// It ends by itself, in case the program that requested it is killed.
+	// An exemption ends by itself, since the program that requested it may be killed.
 	CHECK_AGREED(ask("{'op':'exempt','name':'a','milliseconds':300}"));
 	CHECK(await_reason(page, TURN_REASON_EXEMPT, true));
 	CHECK(await_reason(page, TURN_REASON_EXEMPT, false));
@@ -378,11 +381,14 @@ TEST(only_one_daemon_controls_the_shares_of_a_gpu)
 		ask_at(other_socket, "{'op':'create','name':'d','memory':%llu,'class':'latency','device':0}", GIB),
 		"limit", "virgated --system");
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'c','share':10}"), "limit", "two daemons cannot");
-	CHECK_AGREED(ask_at(other_socket, "{'op':'enter','vgpu':'c'}")); // without a share
+	CHECK_AGREED(ask_at(other_socket, "{'op':'enter','vgpu':'c'}")); // vGPU c has no share
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'d','memory':%llu,'share':1,'device':1}", GIB));
-	CHECK_AGREED(ask("{'op':'create','name':'e','memory':%llu,'device':1}", 5 * GIB)); // less is left there
-	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'e','memory':%llu,'share':1}", GIB)); // not on GPU 0
-	pid_t second = start_launcher(socket_path, "'vgpu':'a'", name); // its own vGPUs can still be entered
+	// Now GPU 1 has less memory left than GPU 0.
+	CHECK_AGREED(ask("{'op':'create','name':'e','memory':%llu,'device':1}", 5 * GIB));
+	// The second daemon may not use a share on GPU 0.
+	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'e','memory':%llu,'share':1}", GIB));
+	// The vGPUs of the first daemon can still be entered.
+	pid_t second = start_launcher(socket_path, "'vgpu':'a'", name);
 	CHECK_AGREED(ask("{'op':'set','name':'a','share':60}"));
 	kill_tenant(launcher);
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'c','share':10}"), "limit", "two daemons cannot");

@@ -1,6 +1,7 @@
 #!/bin/bash
-# test_unit.sh UNIT VIRGATED CONFINED.PY [PROGRAM…]: tests the unit of the system service. Without programs: systemd rates
-# its exposure as 3.0 at most. Otherwise: the tests in these programs pass while the daemon has the unit's restrictions.
+# test_unit.sh UNIT VIRGATED CONFINED.PY [PROGRAM…]: tests the unit of the system service. Without programs, systemd
+# must rate the exposure of the unit as 3.0 at most. With programs, their tests must pass while the daemon has the
+# unit's restrictions.
 set -uo pipefail
 unit=$1 program=$2
 shift 3

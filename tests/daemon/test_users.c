@@ -1,4 +1,4 @@
-// The system's daemon and its users. Needs root, to run as several users.
+// Tests the system's daemon with several users. Needs root, to run processes of these users.
 #include "daemon_fixture.h"
 #include "ledger/layout.h"
 #include "ledger/share.h"
@@ -6,9 +6,10 @@
 #include <grp.h>
 #include <sys/mman.h>
 
-enum { ALICE = 60001, BOB = 60002, SHARED_GROUP = 60 }; // "games" on Debian: any group by name will do
+// SHARED_GROUP: "games" on Debian; any group that has a name will do.
+enum { ALICE = 60001, BOB = 60002, SHARED_GROUP = 60 };
 
-// Starts the system's daemon in the present directories.
+// Starts the system's daemon in the directories of this test.
 static void launch_system_daemon(void)
 {
 	int ready[2];
@@ -68,7 +69,7 @@ static void ask_as(uid_t uid, gid_t group, const char *request, const char *(*de
 	ret_outcome[length] = '\0';
 }
 
-// Returns the code of a refusal; "": none.
+// Returns the error code of the daemon's answer; "": the daemon agreed.
 static const char *find_code(json_t *reply)
 {
 	return agreed(reply) ? "" : json_string_value(json_object_get(reply, "code"));
@@ -113,7 +114,7 @@ TEST(rights_of_owner_group_others_and_root)
 	CHECK_ANSWER(BOB, 0, "{'op':'list'}", "");
 	CHECK_OUTCOME(ALICE, 0, "{'op':'list'}", tenants_of_first, "a list");
 	CHECK_OUTCOME(BOB, SHARED_GROUP, "{'op':'list'}", tenants_of_first, "a list");
-	CHECK_OUTCOME(BOB, 0, "{'op':'list'}", tenants_of_first, "null"); // null, since they are unknown to him
+	CHECK_OUTCOME(BOB, 0, "{'op':'list'}", tenants_of_first, "null"); // null: Bob may not see the tenants
 	CHECK_ANSWER(BOB, 0, "{'op':'shutdown'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000,'group':'games'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000}", "");
@@ -121,7 +122,8 @@ TEST(rights_of_owner_group_others_and_root)
 	CHECK_INT(stat(path, &status), 0);
 	CHECK_INT(status.st_mode & 0777, 0600);
 	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','memory':3000000000}", "");
-	CHECK_AGREED(ask("{'op':'set','name':'b','memory':2000000000}")); // root
+	// The test asks as root, who may change every vGPU.
+	CHECK_AGREED(ask("{'op':'set','name':'b','memory':2000000000}"));
 	CHECK_ANSWER(ALICE, 0, "{'op':'rm','name':'a'}", "");
 }
 
@@ -192,7 +194,7 @@ TEST(root_creates_vgpus_for_other_users)
 	CHECK_INT(status.st_uid, ALICE);
 	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','memory':2000000000}", "");
 	CHECK_OUTCOME(ALICE, 0, "{'op':'inspect','name':'a'}", ledger_of_vgpu, "a path");
-	CHECK_AGREED(ask("{'op':'enter','name':'b','memory':1000000000,'owner':'daemon'}")); // a name
+	CHECK_AGREED(ask("{'op':'enter','name':'b','memory':1000000000,'owner':'daemon'}")); // owner by name
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1000000000,'owner':'60001'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1000000000,'owner':'root'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1000000000,'owner':'60002'}", "");
@@ -211,7 +213,8 @@ TEST(root_creates_vgpus_for_other_users)
 		CHECK(WIFSIGNALED(status_) && WTERMSIG(status_) == (signal)); \
 	} while (0)
 
-// Returns "damaged" if the vGPU a is; "no row" if it is not listed, or if a figure of any row is negative.
+// Returns "damaged" if vGPU a is damaged, else "sound"; "no row" if vGPU a is not listed, or if a number in any row is
+// negative.
 static const char *state_of_a(json_t *reply)
 {
 	const char *state = "no row", *key;
@@ -242,7 +245,7 @@ TEST(overwritten_ledger_is_listed_as_damaged)
 		CHECK_OUTCOME(BOB, 0, "{'op':'list'}", state_of_a, "sound");
 		snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
 		int fd = open(path, O_WRONLY | O_CLOEXEC);
-		CHECK_INT(pwrite(fd, &ones, sizeof ones, 192), sizeof ones); // what is charged
+		CHECK_INT(pwrite(fd, &ones, sizeof ones, 192), sizeof ones); // the sum of what is charged
 		close(fd);
 		CHECK_OUTCOME(BOB, 0, "{'op':'list'}", state_of_a, "damaged");
 		CHECK_OUTCOME(0, 0, "{'op':'list'}", state_of_a, "damaged");
@@ -310,7 +313,7 @@ static bool join_memory(struct vg_ledger *ledger, struct vg_wire_guest *self)
 	       answer.share && answer.key == 64 * MIB && strcmp(answer.vgpu, "a") == 0;
 }
 
-// A guest with a false identity, or with the key of no shared allocation, is refused.
+// Returns whether the daemon refuses a guest with a false identity, and one with the key of no shared allocation.
 static bool is_refused(struct vg_ledger *ledger, struct vg_wire_guest *self)
 {
 	struct vg_wire_guest answer, other = *self;
@@ -328,7 +331,7 @@ static bool keep_running(struct vg_ledger *ledger, struct vg_wire_guest *self)
 	return vg_wire_register_and_wait(socket_path, &self->self, -1) == 0;
 }
 
-// Writes the process into the first slot of a vGPU, as a user can do with a ledger of its own.
+// Writes the process into the first slot of a vGPU's ledger, as the owner of the vGPU can.
 static void name_process(const char *name, pid_t pid)
 {
 	struct vg_ledger_owner owner;
@@ -364,13 +367,13 @@ TEST(owner_and_root_suspend_processes)
 	pid_t program = start_user(ALICE, 0, "a", MIB, keep_running),
 	      other = start_user(ALICE, 0, "plain", MIB, keep_running);
 	snprintf(request, sizeof request, "{'op':'suspend','pid':%d}", (int)program);
-	CHECK_ANSWER(BOB, 0, request, "not_found"); // he may not see it
+	CHECK_ANSWER(BOB, 0, request, "not_found"); // Bob may not see the process
 	CHECK_ANSWER(BOB, SHARED_GROUP, request, "denied");
 	ask_as(BOB, SHARED_GROUP, request, find_message, outcome);
 	CHECK_STR(outcome, "vGPU a: only its owner (60001) and root may suspend its programs");
 	CHECK_OUTCOME(ALICE, 0, request, vgpu_asked, "a");
-	CHECK_AGREED(ask("{'op':'resume','pid':%d}", (int)program)); // root
-	// A ledger that names a process of another user does not get the wishes for that process.
+	CHECK_AGREED(ask("{'op':'resume','pid':%d}", (int)program)); // the test asks as root
+	// A request to suspend a process does not reach a ledger of another user that names this process.
 	name_process("z", getpid());
 	CHECK_REFUSED(ask("{'op':'suspend','pid':%d}", (int)getpid()), "not_found", "does not run in a vGPU of yours");
 	name_process("z", other);
@@ -401,10 +404,10 @@ TEST(signals_reach_the_tenants_of_all_users)
 	CHECK_ANSWER(ALICE, 0, "{'op':'kill','name':'a'}", "invalid");
 	CHECK_ANSWER(ALICE, 0, "{'op':'kill','name':'a','signal':15}", "");
 	CHECK_ENDED(alice, SIGTERM);
-	CHECK_ENDED(bob, SIGTERM); // she may end it: it ran in her vGPU
+	CHECK_ENDED(bob, SIGTERM); // Alice may end Bob's program, since it ran in her vGPU
 	CHECK(await_figure("a", "charged", 0, 3000) >= 0);
 	pid_t another = start_user(ALICE, 0, "a", MIB, keep_running);
-	CHECK_SIGNALLED("a", SIGUSR1, 1); // root
+	CHECK_SIGNALLED("a", SIGUSR1, 1); // the test asks as root
 	CHECK_ENDED(another, SIGUSR1);
 }
 
@@ -429,7 +432,7 @@ static pid_t start_bystander(int *ret_ends)
 	return child;
 }
 
-// A user can write any process into a ledger: the daemon must not send a signal to it.
+// A user can write any process into a ledger of its own. The daemon must not send a signal to that process.
 TEST(signals_do_not_reach_a_process_named_in_a_ledger)
 {
 	char path[400], byte = 1;
@@ -452,7 +455,7 @@ TEST(signals_do_not_reach_a_process_named_in_a_ledger)
 		CHECK_INT(vg_process_start_time(targets[i], &named.start_time), 0);
 		file->slots[1 + i].owner =
 			(ledger_word)named.start_time << 64 | (ledger_word)named.pid_namespace << 32 | named.pid;
-		file->slots[1 + i].image = 0; // any program
+		file->slots[1 + i].image = 0; // 0: any program
 	}
 	file->header.slots_touched = 3;
 	munmap(file, sizeof *file);
@@ -477,7 +480,7 @@ TEST(memory_stays_charged_to_the_vgpu_of_another_user)
 	pid_t bob = start_user(BOB, 0, "b", MIB, join_memory);
 	CHECK_INT(figure("a", "charged"), 80 * MIB);
 	CHECK_INT(figure("a", "tenants"), 2);
-	CHECK_SIGNALLED("a", SIGKILL, 1); // not the guest
+	CHECK_SIGNALLED("a", SIGKILL, 1); // the signal does not reach the guest
 	CHECK_ENDED(alice, SIGKILL);
 	CHECK(await_figure("a", "charged", 64 * MIB, 3000) >= 0);
 	CHECK_INT(figure("b", "charged"), 2 * MIB);
@@ -492,7 +495,8 @@ static bool is_pristine(struct vg_ledger *ledger, struct vg_wire_guest *self)
 	return vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 544 * MIB) == 0;
 }
 
-// A tenant that reports to have nothing but a context must not change the estimate for other users.
+// A tenant reports that it has nothing but a context. If that is false, the overhead estimate of other users must not
+// change.
 TEST(context_overhead_is_measured_for_each_user)
 {
 	char path[300], text[4096];
@@ -516,7 +520,7 @@ TEST(context_overhead_is_measured_for_each_user)
 	kill_tenant(alice);
 }
 
-// The system's daemon ignores the claims of users.
+// The system's daemon ignores the claims that users publish.
 TEST(system_daemon_ignores_claims_of_users)
 {
 	char path[700], text[200];
@@ -532,17 +536,17 @@ TEST(system_daemon_ignores_claims_of_users)
 	CHECK_INT(vg_file_write_atomic(path, text, strlen(text), 0644), 0);
 	CHECK_INT(chown(path, ALICE, ALICE), 0);
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1000000000,'device':0}", "");
-	snprintf(path, sizeof path, "%s/claims/0-1", directory); // of another daemon of root
+	snprintf(path, sizeof path, "%s/claims/0-1", directory); // the claim of another daemon of root
 	CHECK_INT(vg_file_write_atomic(path, text, strlen(text), 0644), 0);
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'d','memory':1000000000,'device':0}", "limit");
 	CHECK_INT(unlink(path), 0);
-	// It also ignores what users do to the directory.
+	// The daemon also ignores that users replace the directory of claims.
 	snprintf(path, sizeof path, "rm -rf '%s/claims' && touch '%s/claims'", directory, directory);
 	CHECK_INT(system(path), 0);
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'d','memory':1000000000,'device':0}", "");
 }
 
-// A ledger belongs to its user, and others have no rights: the next daemon must still be able to open it.
+// A ledger belongs to its user, and other users have no rights to it. A restarted daemon must still be able to open it.
 TEST(restarted_daemon_opens_ledgers_of_users)
 {
 	start_system_daemon();
