@@ -1,4 +1,5 @@
-// Child processes that call CUDA on request. A message names one action, and may carry a descriptor. Include once.
+// Starts child processes (actors) that call CUDA on request. A message names one action, and may carry a descriptor.
+// Include once.
 #pragma once
 #include <signal.h>
 #include <stdbool.h>
@@ -12,26 +13,27 @@
 
 enum action {
 	START,
-	ALLOC,	     // `value` bytes; returns the address, which becomes the current one
-	FREE,	     // the current address
-	GET_HANDLE,  // of the current address
-	OPEN,	     // the handle in `bytes`
+	ALLOC,	     // allocates `value` bytes and returns their address, which becomes the current address
+	FREE,	     // frees the current address
+	GET_HANDLE,  // returns an IPC handle of the current address
+	OPEN,	     // opens the IPC handle in `bytes`
 	CLOSE,
-	CREATE,	     // `value` bytes of physical memory, and exports them; returns the descriptor
-	IMPORT,	     // the descriptor
-	EXPORT,	     // the memory again
-	MAP,	     // `value` bytes
+	// Creates `value` bytes of physical memory, exports them, and returns the descriptor.
+	CREATE,
+	IMPORT,	     // imports the descriptor
+	EXPORT,	     // exports the created memory again
+	MAP,	     // maps `value` bytes
 	UNMAP,
 	RELEASE,
-	POOL,	     // creates a pool and exports it; returns the descriptor
-	POOL_ALLOC,  // `value` bytes from it
-	GET_POINTER, // of the current address
-	POOL_IMPORT, // the descriptor
+	POOL,	     // creates and exports a pool, and returns the descriptor
+	POOL_ALLOC,  // allocates `value` bytes from the pool
+	GET_POINTER, // exports the pool pointer of the current address
+	POOL_IMPORT, // imports the pool of the descriptor
 	OPEN_POINTER,
-	FREE_ASYNC,  // the current address, and waits
-	TRIM,	     // the pool
+	FREE_ASYNC,  // frees the current address in stream order, and waits
+	TRIM,	     // trims the pool
 	POOL_DESTROY,
-	GET_INFO,    // cuMemGetInfo
+	GET_INFO,    // calls cuMemGetInfo
 };
 
 struct act {
@@ -53,7 +55,7 @@ static struct {
 	CUmemGenericAllocationHandle handle;
 	CUmemoryPool pool;
 	size_t mapped;
-} stage; // what an actor has
+} stage; // the state of an actor: what it has created or opened
 
 static inline void act_send(int socket, const struct act *act, int fd)
 {
@@ -217,7 +219,7 @@ static inline void serve_actions(int socket)
 	_exit(0);
 }
 
-// Starts a child in the vGPU that VIRGATE_LEDGER names, if any. It does not initialize CUDA yet.
+// Starts an actor, in the vGPU that VIRGATE_LEDGER names, if any. The actor does not initialize CUDA yet.
 static inline struct actor actor_start(void)
 {
 	struct actor actor;
@@ -228,7 +230,9 @@ static inline struct actor actor_start(void)
 	CHECK(actor.pid >= 0);
 	if (actor.pid == 0) {
 		alarm(TEST_CHILD_SECONDS);
-		for (int fd = 3; fd < 256; fd++) // an inherited socket would keep another actor from seeing the end
+		// Without this, an actor that inherits the socket of another one would keep that one from seeing the
+		// end of the test.
+		for (int fd = 3; fd < 256; fd++)
 			if (fd != pair[1])
 				close(fd);
 		serve_actions(pair[1]);
@@ -238,8 +242,8 @@ static inline struct actor actor_start(void)
 	return actor;
 }
 
-// Makes the actor do `action`, and returns its answer. with: the values to send, or NULL. ret_fd: the descriptor that
-// the actor returned, or NULL to close it.
+// Makes the actor do `action`, and returns its answer. with: the values to send, or NULL. *ret_fd: the descriptor that
+// the actor sent; if ret_fd is NULL, that descriptor is closed.
 static inline struct act act_with(struct actor *actor, enum action action, const struct act *with, uint64_t value,
 				  int fd,
 				  int *ret_fd)

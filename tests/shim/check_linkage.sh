@@ -1,6 +1,6 @@
 #!/bin/sh
-# The interposers link with libc alone, export nothing but the driver's names, and need no
-# glibc newer than 2.34, if they were built with one that is old enough.
+# Checks that the interposers link with libc alone, and export nothing but the driver's names. They must also need no
+# glibc newer than 2.34, unless the glibc of the build is newer.
 set -u
 export LC_ALL=C
 command -v readelf >/dev/null && command -v nm >/dev/null || { echo "needs readelf and nm (binutils)"; exit 77; }

@@ -1,4 +1,4 @@
-// A libcuda.so.1 whose entries of turns.def store their arguments. It runs nothing.
+// A libcuda.so.1 for tests: the functions in turns.def store their arguments, and run nothing.
 #include <stdbool.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 static struct echo echo;
 static _Atomic bool capturing, busy;
-static _Atomic bool captured; // a stream was captured
+static _Atomic bool captured; // some stream was captured
 static __thread CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 EXPORT struct echo *echo_last(void)
@@ -114,7 +114,7 @@ EXPORT CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *stat
 	return CUDA_SUCCESS;
 }
 
-// Low addresses are host memory.
+// Addresses below ECHO_DEVICE are host memory.
 EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
 	*(unsigned int *)data = pointer < ECHO_DEVICE ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;

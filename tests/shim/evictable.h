@@ -1,4 +1,5 @@
-// A tenant of an evictable vGPU, and what the daemon writes for it. Include once, in place of tenant.h.
+// Runs a tenant in an evictable vGPU, and writes into its ledger what the daemon would write. Include once, in place of
+// tenant.h.
 #pragma once
 #include <linux/futex.h>
 #include <signal.h>
@@ -28,7 +29,7 @@ static inline void start(void)
 	slot = vg_ledger_pager_slots(tenant_ledger);
 }
 
-// Asks the process to move its memory out of the device, or back, as the daemon does.
+// Requests that the process moves its memory out of the device, or back, as the daemon does.
 static inline void request_move(bool out, uint32_t drain_ms)
 {
 	atomic_store(&slot->out, out);
@@ -44,7 +45,7 @@ static inline void wait_for_answer(void)
 	CHECK_INT(atomic_load(&slot->answered), atomic_load(&slot->bell));
 }
 
-// Moves the memory, and checks the state of the slot afterwards.
+// Moves the memory of the process, and checks the state in its slot afterwards.
 static inline void move_memory(bool out, enum pager_state state)
 {
 	request_move(out, 5000);
@@ -95,7 +96,7 @@ static inline size_t free_on_device(void)
 	return free_bytes;
 }
 
-// Starts a process outside the vGPU that allocates memory on the device until it is killed.
+// Starts a process outside the vGPU that occupies memory of the device until it is killed.
 static inline pid_t occupy_device(size_t bytes)
 {
 	int ends[2];
@@ -120,7 +121,7 @@ static inline pid_t occupy_device(size_t bytes)
 	return child;
 }
 
-// Runs in that process.
+// Runs in the child process of occupy_device().
 __attribute__((constructor)) static void occupy_in_child(void)
 {
 	const char *bytes = getenv("EVICT_HOLD");

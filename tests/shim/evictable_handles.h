@@ -1,4 +1,4 @@
-// Memory that the program makes with cuMemCreate and maps by itself, in an evictable vGPU. Include once.
+// Helpers for memory that the program creates with cuMemCreate and maps itself, in an evictable vGPU. Include once.
 #pragma once
 #include "evictable.h"
 

@@ -1,5 +1,5 @@
-// A small libcuda.so.1 for tests of the interposer. It returns addresses, counts what is allocated, and fails on
-// request. Tests of missing entries use those that it does not define. It runs nothing.
+// A small libcuda.so.1 for tests of the interposer. It returns addresses, counts what is allocated, fails on request,
+// and runs nothing. Some functions are missing on purpose, for tests of missing entries.
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ EXPORT uint64_t fake_calls(void)
 	return calls;
 }
 
-// Fails in a forked child of a process that has used it, as the real driver does.
+// Returns an error in a forked child of a process that has used the driver, as the real driver does.
 static bool forked;
 
 static void after_fork(void)
@@ -80,7 +80,7 @@ static struct block *find(uint64_t key, int what)
 		if (what == FREE ? block->what == FREE : block->what == what && block->key == key)
 			return block;
 		if (what != FREE && block->what == FREE && block->key == 0)
-			return NULL; // never used: the chain ends here
+			return NULL; // this block was never used, so the search ends
 	}
 	return NULL;
 }
@@ -209,7 +209,7 @@ EXPORT CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *address, size_t bytes, un
 	return add(bytes, MEMORY, NULL, 0, (uint64_t *)address);
 }
 
-// A pitch that the interposer cannot guess.
+// Returns a pitch that the interposer cannot guess.
 EXPORT CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
 					   unsigned int element)
 {
@@ -231,7 +231,7 @@ EXPORT CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t
 	return add(size, HANDLE, NULL, 0, (uint64_t *)handle);
 }
 
-// A dma-buf that can be polled, like a real one.
+// Returns a descriptor that can be polled, like that of a real dma-buf.
 EXPORT CUresult CUDAAPI cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, size_t size,
 						      CUmemRangeHandleType type, unsigned long long flags)
 {
@@ -266,7 +266,7 @@ EXPORT CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size)
 	return result;
 }
 
-// The device has GPUDirect RDMA. Other attributes are 0.
+// The device supports GPUDirect RDMA. All other attributes are 0.
 EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	BEGIN("cuDeviceGetAttribute");
@@ -291,7 +291,8 @@ EXPORT CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t size, const C
 	return CUDA_SUCCESS;
 }
 
-// Objects without memory. The driver does not track bindings, mappings and imports; that is what the tests check.
+// These functions create objects without memory. The driver does not track bindings, mappings and imports, because the
+// tests check that the interposer does.
 static CUresult bare_object(const char *entry, void *ret_handle)
 {
 	BEGIN(entry);
@@ -386,7 +387,7 @@ EXPORT CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 {
 	if (on_pool_destroy)
 		on_pool_destroy();
-	return CUDA_SUCCESS; // the tests look at it afterwards
+	return CUDA_SUCCESS; // the tests read the stored value afterwards
 }
 
 EXPORT CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void *value)
@@ -457,7 +458,7 @@ EXPORT CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int gx, uns
 	return gx == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// Tells whether every argument arrived, the ones on the stack and the last one included.
+// Returns an error unless every argument has arrived, including those on the stack.
 EXPORT CUresult CUDAAPI cuLaunchKernel_ptsz(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
 					    unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
 					    CUstream stream, void **parameters, void **extra)
@@ -497,7 +498,7 @@ EXPORT CUresult CUDAAPI cuStreamSynchronize(CUstream stream)
 	return CUDA_SUCCESS;
 }
 
-// Entries that only a newer driver has.
+// These functions are in newer drivers only.
 static CUresult CUDAAPI new_query(void)
 {
 	return CUDA_SUCCESS;
@@ -543,7 +544,7 @@ EXPORT CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int 
 	return result;
 }
 
-// Every event is reached when it is recorded.
+// An event counts as completed as soon as it is recorded.
 EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags)
 {
 	static char events[1024];

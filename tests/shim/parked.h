@@ -1,5 +1,5 @@
-// A tenant that the daemon parks: its pager puts its host memory into a file that the process does not map. Include
-// once.
+// Runs a tenant that the daemon parks for a dump. Its pager puts the host copy of the device memory into a file, which
+// the process does not map. Include once.
 #pragma once
 #include <dirent.h>
 #include <errno.h>
@@ -58,7 +58,7 @@ static inline const char *format_path(const struct pager_file *file)
 	return path;
 }
 
-// Counts the mappings, or the descriptors, of files of host memory. Closes these descriptors, if asked.
+// Counts the mappings, or the open descriptors, of files with host memory. Closes these descriptors if requested.
 static inline unsigned int count_mappings(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -82,7 +82,8 @@ static inline unsigned int visit_descriptors(bool closes)
 		target[length > 0 ? length : 0] = '\0';
 		bool is_of_file = strncmp(target, "/dev/shm/", 9) == 0;
 		if (is_of_file && closes)
-			syscall(SYS_close, atoi(entry->d_name)); // not by close(), because a sanitizer would report it
+			// A sanitizer would report close().
+			syscall(SYS_close, atoi(entry->d_name));
 		count += is_of_file;
 	}
 	closedir(directory);

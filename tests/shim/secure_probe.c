@@ -1,6 +1,6 @@
-// A program that the test makes set-user-ID. It loads an interposer and calls it.
-// Prints "secure=0|1 named=0|1": whether the kernel has set AT_SECURE, and whether a file is loaded whose name contains
-// the third argument.
+// A program that the test makes set-user-ID. It loads an interposer and calls one of its functions. Prints "secure=0|1
+// named=0|1": whether the kernel has set AT_SECURE, and whether the process has loaded a file whose name contains the
+// third argument.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

@@ -21,7 +21,7 @@ static char tenant_ledger_path[96];
 static struct vg_ledger *tenant_ledger;
 static uint32_t tenant_flags; // additional flags of the next ledger
 static uint64_t tenant_swap, tenant_fixed;
-static uint64_t tenant_ceiling; // the largest limit that the daemon would give; 0: unknown
+static uint64_t tenant_ceiling; // the largest limit that the daemon would give the vGPU; 0: unknown
 
 static inline void tenant_clean(void)
 {
@@ -33,8 +33,8 @@ static inline void tenant_clean(void)
 		fprintf(stderr, "could not remove %s\n", tenant_directory);
 }
 
-// Reads the UUID of the simulated device, for the ledger. Does so in a child process, because a driver that was used
-// does not survive a fork.
+// Reads the UUID of the simulated device, for the ledger. A child process reads the UUID, because a driver that was
+// used does not survive a fork.
 static inline void tenant_read_uuid(uint8_t uuid[16])
 {
 	int ends[2];
@@ -56,7 +56,7 @@ static inline void tenant_read_uuid(uint8_t uuid[16])
 	CHECK_INT(waitpid(child, NULL, 0), child);
 }
 
-// Creates a ledger with a limit of `limit` bytes, in which each context is charged `overhead`.
+// Creates a ledger with a limit of `limit` bytes. The ledger says that each context is charged with `overhead` bytes.
 static inline void tenant_new_ledger(uint64_t limit, uint64_t overhead)
 {
 	struct vg_ledger_options options = {.name = "train",
@@ -86,7 +86,7 @@ static inline void tenant_new_ledger(uint64_t limit, uint64_t overhead)
 	setenv("VIRGATE_LEDGER", tenant_ledger_path, 1);
 }
 
-// Runs `body` in a child process and returns its status as waitpid() does.
+// Runs `body` as a tenant in a child process. Returns the child's status as waitpid() does.
 static inline int tenant_run(void (*body)(void))
 {
 	int status = -1;

@@ -1,4 +1,4 @@
-// Charges to the byte, and their refunds, with the fake driver.
+// Checks charges to the byte, and their refunds, with the fake driver.
 #include "tenant.h"
 
 #include "fake_driver.h"
@@ -53,12 +53,14 @@ static void small_body(void)
 	CUdeviceptr small[64], large, first;
 
 	start();
-	CHECK_INT(cuMemAlloc_v2(&first, 2 * MIB), CUDA_SUCCESS); // so that the small ones begin a block
+	// This allocation makes the small ones begin a new block.
+	CHECK_INT(cuMemAlloc_v2(&first, 2 * MIB), CUDA_SUCCESS);
 	for (int i = 0; i < 64; i++)
 		CHECK_INT(cuMemAlloc_v2(&small[i], 64 * 1024), CUDA_SUCCESS);
 	CHECK_INT(charged(), 6 * MIB); // 4 MiB in two blocks
 	CHECK_INT(cuMemAlloc_v2(&large, 2 * MIB), CUDA_SUCCESS);
-	CHECK_INT(cuMemAlloc_v2(&large, 1), CUDA_ERROR_OUT_OF_MEMORY); // the fake one has no room in a block
+	// The fake driver has no room for this allocation in an existing block.
+	CHECK_INT(cuMemAlloc_v2(&large, 1), CUDA_ERROR_OUT_OF_MEMORY);
 	for (int i = 0; i < 64; i++)
 		CHECK_INT(cuMemFree_v2(small[i]), CUDA_SUCCESS);
 	CHECK_INT(charged(), 4 * MIB);
@@ -97,7 +99,7 @@ static void failing_body(void)
 	fail_entry("cuMemCreate");
 	CHECK_INT(cuMemCreate(&handle, 2 * MIB, &properties, 0), CUDA_ERROR_UNKNOWN);
 	CHECK_INT(charged(), 0);
-	fail_entry("cuMemFree_v2"); // memory that could not be freed stays charged
+	fail_entry("cuMemFree_v2"); // memory that the driver failed to free stays charged
 	CHECK_INT(cuMemAlloc_v2(&kept, 2 * MIB), CUDA_SUCCESS);
 	CHECK_INT(cuMemFree_v2(kept), CUDA_ERROR_UNKNOWN);
 	CHECK_INT(charged(), 2 * MIB);
@@ -128,7 +130,8 @@ static void pitch_body(void)
 	CHECK_INT(pitch, 8192);
 	CHECK_INT(charged(), 8 * MIB);
 	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
-	// The guess is 4.9 MiB, the driver's pitch makes it 8 MiB, and 7 MiB are left.
+	// The interposer guesses 4.9 MiB, and 7 MiB are left. The driver's pitch makes the allocation 8 MiB large,
+	// which is too much.
 	CHECK_INT(cuMemAlloc_v2(&address, 3 * MIB), CUDA_SUCCESS);
 	CHECK_INT(cuMemAllocPitch_v2(&address, &pitch, 5000, 1024, 4), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(charged(), 4 * MIB);
@@ -156,15 +159,17 @@ static void pool_body(void)
 	CHECK_INT(cuMemFreeAsync(extra, NULL), CUDA_SUCCESS);
 	for (int i = 0; i < 8; i++)
 		CHECK_INT(cuMemFreeAsync(blocks[i], NULL), CUDA_SUCCESS);
-	CHECK_INT(charged(), 64 * MIB); // the pool keeps it
-	CHECK_INT(cuMemAlloc_v2(&extra, 96 * MIB), CUDA_SUCCESS); // before refusing, pools are trimmed
+	CHECK_INT(charged(), 64 * MIB); // the pool keeps the freed memory
+	// The interposer trims pools before it refuses an allocation.
+	CHECK_INT(cuMemAlloc_v2(&extra, 96 * MIB), CUDA_SUCCESS);
 	CHECK_INT(charged(), 96 * MIB);
 	CHECK_INT(cuMemAllocAsync(&blocks[0], 2 * MIB, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(cuMemAllocAsync(&blocks[0], 64 * MIB, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(cuMemFree_v2(extra), CUDA_SUCCESS);
 	CHECK_INT(cuMemAllocAsync(&blocks[0], 60 * MIB, NULL), CUDA_SUCCESS);
 	CHECK_INT(charged(), 64 * MIB);
-	CHECK_INT(cuMemFree_v2(blocks[0]), CUDA_SUCCESS); // a pointer of a pool may be freed by this call, too
+	// cuMemFree may also free a pointer of a pool.
+	CHECK_INT(cuMemFree_v2(blocks[0]), CUDA_SUCCESS);
 	CHECK_INT(charged(), 64 * MIB);
 	CHECK_INT(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), 0);
@@ -188,7 +193,7 @@ static void destroyed_pool_body(void)
 	CHECK_INT(cuMemAllocFromPoolAsync(&first, MIB, pool, NULL), CUDA_SUCCESS);
 	CHECK_INT(cuMemAllocFromPoolAsync(&second, MIB, pool, NULL), CUDA_SUCCESS);
 	CHECK_INT(cuMemPoolDestroy(pool), CUDA_SUCCESS);
-	CHECK_INT(charged(), 32 * MIB); // until the last allocation is freed
+	CHECK_INT(charged(), 32 * MIB); // the memory stays charged until its last allocation is freed
 	CHECK_INT(cuMemFree_v2(first), CUDA_SUCCESS);
 	CHECK_INT(charged(), 32 * MIB);
 	CHECK_INT(cuMemFree_v2(second), CUDA_SUCCESS);
@@ -196,7 +201,7 @@ static void destroyed_pool_body(void)
 	properties.location.type = CU_MEM_LOCATION_TYPE_HOST;
 	CHECK_INT(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
 	CHECK_INT(cuMemAllocFromPoolAsync(&first, MIB, pool, NULL), CUDA_SUCCESS);
-	CHECK_INT(charged(), 0); // host memory
+	CHECK_INT(charged(), 0); // this call allocates host memory
 }
 
 TEST(destroyed_pools_stay_charged_while_used)
@@ -222,7 +227,8 @@ static void freed_meanwhile_body(void)
 	start();
 	on_pool_destroy = (void (*)(void (*)(void)))dlsym(dlopen(getenv("VIRGATE_DRIVER"), RTLD_NOW),
 							  "fake_on_pool_destroy");
-	CHECK_INT(cuMemAllocAsync(&other, MIB, NULL), CUDA_SUCCESS); // from another pool, which must stay charged
+	// This allocation is from another pool, which must stay charged.
+	CHECK_INT(cuMemAllocAsync(&other, MIB, NULL), CUDA_SUCCESS);
 	CHECK_INT(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
 	CHECK_INT(cuMemAllocFromPoolAsync(&last_of_pool, MIB, pool, NULL), CUDA_SUCCESS);
 	CHECK_INT(charged(), 64 * MIB);
@@ -252,9 +258,10 @@ static void vmm_body(void)
 		CHECK_INT(cuMemMap(range + (unsigned)i * 2 * MIB, 2 * MIB, 0, handles[i], 0), CUDA_SUCCESS);
 		CHECK_INT(cuMemRelease(handles[i]), CUDA_SUCCESS);
 	}
-	CHECK_INT(charged(), 6 * MIB); // a mapping keeps the memory
-	CHECK_INT(cuMemMap(range + 64 * MIB, 2 * MIB, 0, 12345, 0), CUDA_SUCCESS); // a handle that is not charged
-	CHECK_INT(cuMemUnmap(range, 4 * MIB), CUDA_SUCCESS); // two mappings at once
+	CHECK_INT(charged(), 6 * MIB); // the mapping keeps the memory allocated
+	// Handle 12345 is not charged.
+	CHECK_INT(cuMemMap(range + 64 * MIB, 2 * MIB, 0, 12345, 0), CUDA_SUCCESS);
+	CHECK_INT(cuMemUnmap(range, 4 * MIB), CUDA_SUCCESS); // one call removes two mappings
 	CHECK_INT(charged(), 2 * MIB);
 	CHECK_INT(cuMemUnmap(range + 4 * MIB, 2 * MIB), CUDA_SUCCESS);
 	CHECK_INT(charged(), 0);
@@ -289,7 +296,8 @@ static void context_body(void)
 	CHECK_INT(vg_ledger_overhead(tenant_ledger), 40 * MIB);
 	CHECK_INT(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
 	CHECK_INT(charged(), 42 * MIB);
-	CHECK_INT(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS); // refunds all that was allocated in it
+	// Releasing the context refunds all that was allocated in it.
+	CHECK_INT(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
 	CHECK_INT(charged(), 0);
 }
 
@@ -354,7 +362,8 @@ static void free_body(void)
 
 	start();
 	CHECK_INT(cuMemAlloc_v2(&address, 64 * MIB), CUDA_SUCCESS);
-	CHECK_INT(cuMemFree_v2(0x1234), CUDA_ERROR_INVALID_VALUE); // unknown pointers pass through
+	// The interposer passes unknown pointers on to the driver.
+	CHECK_INT(cuMemFree_v2(0x1234), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemFreeAsync(0x1234, NULL), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemAlloc_v2(&address, 0), CUDA_ERROR_INVALID_VALUE);
 }
@@ -379,7 +388,7 @@ TEST(unusable_ledgers_make_cuda_unavailable)
 	CHECK_INT(tenant_run(broken_body), 0);
 }
 
-// Adds and removes records at random.
+// Adds records to the interposer's table and removes them, at random.
 static void churn_body(void)
 {
 	enum { BLOCKS = 700, STEPS = 100000 };
@@ -417,11 +426,12 @@ static CUresult dma_buf(int *ret_fd, CUdeviceptr address, size_t bytes)
 	return cuMemGetHandleForAddressRange(ret_fd, address, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
 }
 
-// A dma-buf keeps the whole piece of memory that contains its range, and is not charged in addition.
+// A dma-buf keeps the whole allocation that contains its range. The allocation is not charged a second time for the
+// dma-buf.
 static void dma_buf_body(void)
 {
 	CUmemAllocationProp properties = {.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
-	const CUdeviceptr range = 0x600000000000ull; // any address: the fake driver maps nothing
+	const CUdeviceptr range = 0x600000000000ull; // any address will do, since the fake driver maps nothing
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr address;
 	size_t left;
@@ -441,7 +451,7 @@ static void dma_buf_body(void)
 	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
 	CHECK_INT(charged(), 8 * MIB);
 	close(copy);
-	// closed descriptors are refunded before a refusal
+	// before a refusal, the interposer refunds closed descriptors
 	CHECK_INT(cuMemCreate(&handle, 10 * MIB, &properties, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), 10 * MIB);
 	CHECK_INT(cuMemMap(range, 10 * MIB, 0, handle, 0), CUDA_SUCCESS);
@@ -463,7 +473,8 @@ static void dma_buf_body(void)
 	CHECK_INT(charged(), 0);
 }
 
-// A dma-buf of a small allocation keeps its block. Several of them are charged once.
+// A dma-buf of a small allocation keeps the block that contains the allocation. Several dma-bufs of a block are charged
+// once.
 static void small_dma_buf_body(void)
 {
 	CUdeviceptr address, other;

@@ -1,4 +1,4 @@
-// Memory that multicast objects and sparse arrays keep, and external memory, with the fake driver.
+// Tests memory that multicast objects and sparse arrays keep allocated, and external memory, with the fake driver.
 #include "tenant.h"
 
 #include "fake_driver.h"
@@ -25,7 +25,7 @@ static void start(void)
 	CHECK_INT(cuInit(0), CUDA_SUCCESS);
 	CHECK_INT(cuMemCreate(&memory, 8 * MIB, &properties, 0), CUDA_SUCCESS);
 	CHECK_INT(cuMulticastCreate(&multicast, &object), CUDA_SUCCESS);
-	CHECK_INT(charged(), 8 * MIB); // the object has no memory of its own
+	CHECK_INT(charged(), 8 * MIB); // a multicast object has no memory of its own
 }
 
 static void unbound_body(void)
@@ -58,7 +58,7 @@ static void mapped_body(void)
 	CHECK_INT(cuMemMap(RANGE, 8 * MIB, 0, multicast, 0), CUDA_SUCCESS);
 	CHECK_INT(cuMemRelease(memory), CUDA_SUCCESS);
 	CHECK_INT(cuMemRelease(multicast), CUDA_SUCCESS);
-	CHECK_INT(charged(), 8 * MIB); // the mapping keeps it
+	CHECK_INT(charged(), 8 * MIB); // the mapping keeps the memory allocated
 	CHECK_INT(cuMemUnmap(RANGE, 8 * MIB), CUDA_SUCCESS);
 	CHECK_INT(charged(), 0);
 }
@@ -112,12 +112,12 @@ static void sparse_body(void)
 
 	start();
 	CHECK_INT(cuArray3DCreate_v2(&tile.resource.array, &shape), CUDA_SUCCESS);
-	CHECK_INT(charged(), 8 * MIB); // 64 MiB of elements, but no memory yet
+	CHECK_INT(charged(), 8 * MIB); // the array has 64 MiB of elements, but no memory yet
 	tile.memHandle.memHandle = memory;
 	fail_entry("cuMemMapArrayAsync");
 	CHECK_INT(cuMemMapArrayAsync(&tile, 1, NULL), CUDA_ERROR_UNKNOWN);
 	fail_entry(NULL);
-	for (int i = 0; i < 3; i++) // the array keeps the memory once
+	for (int i = 0; i < 3; i++) // mapping the memory three times charges it once
 		CHECK_INT(cuMemMapArrayAsync(&tile, 1, NULL), CUDA_SUCCESS);
 	CHECK_INT(charged(), 8 * MIB);
 	CHECK_INT(cuMemRelease(memory), CUDA_SUCCESS);
@@ -160,7 +160,7 @@ TEST(external_memory_is_charged_to_the_importer)
 	TENANT(64 * MIB, 0, external_body);
 }
 
-// In an evictable vGPU, memory that another object or location can use stays on the device and counts as fixed.
+// In an evictable vGPU, memory that another object or another GPU can use stays on the device and counts as fixed.
 static const struct pager_slot *slot;
 static unsigned int (*last_access)(void);
 
@@ -250,7 +250,8 @@ static void beyond_body(void)
 	CHECK_INT(last_access(), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 2);
 	CHECK_INT(cuMemSetAccess(RANGE, 8 * MIB, &access[1], 1), CUDA_ERROR_OUT_OF_MEMORY);
-	CHECK_INT(last_access(), CU_MEM_ACCESS_FLAGS_PROT_NONE); // undone
+	// The interposer has rolled the access back.
+	CHECK_INT(last_access(), CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	CHECK_INT(slot->bytes, 8 * MIB);
 	CHECK_INT(slot->charged, 8 * MIB);
 }
@@ -310,7 +311,8 @@ static void no_rdma_body(void)
 
 	start_evictable();
 	CHECK_INT(has_rdma(), 0);
-	CHECK_INT(cuMemCreate(&handle, 8 * MIB, &properties, 0), CUDA_SUCCESS); // accepted, but without RDMA
+	// The driver accepts the flag, but the memory is created without RDMA.
+	CHECK_INT(cuMemCreate(&handle, 8 * MIB, &properties, 0), CUDA_SUCCESS);
 	CHECK_INT(slot->bytes, 8 * MIB);
 }
 

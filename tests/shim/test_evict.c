@@ -1,4 +1,4 @@
-// Evictable memory from the view of its program.
+// Tests what a program notices of its evictable memory.
 #include <pthread.h>
 
 #include "evictable.h"
@@ -19,12 +19,12 @@ static void moves_body(void)
 	fill(big, BIG, 3);
 	fill(big + BIG - 64, 64, 4);
 	CHECK_INT(slot->state, PAGER_RUNNING);
-	CHECK_INT(slot->bytes, BIG + SMALL + (1 << 20)); // in blocks of 2 MiB
+	CHECK_INT(slot->bytes, BIG + SMALL + (1 << 20)); // charged in blocks of 2 MiB
 	before = vg_ledger_charged(tenant_ledger);
 	for (int i = 0; i < 3; i++) {
 		move_out(PAGER_OUT);
 		CHECK_INT(slot->host, slot->bytes);
-		move_out(PAGER_OUT); // again
+		move_out(PAGER_OUT); // the same request again
 		move_in(PAGER_RUNNING);
 		CHECK_INT(slot->host, 0);
 		CHECK_INT(slot->moves, i + 1);
@@ -46,7 +46,7 @@ TEST(memory_moves_to_the_host_and_back)
 	run_evictable(moves_body);
 }
 
-// The limit is larger than the device here, so that the device decides what is free.
+// The limit is larger than the device here, so the device decides how much memory is free.
 static void room_body(void)
 {
 	CUdeviceptr big;
@@ -93,7 +93,8 @@ static void waits_body(void)
 		pause_ms(1);
 	CHECK_INT(slot->waiting, 1);
 	CHECK_INT(step, 1);
-	CHECK_INT(cuCtxSynchronize(), CUDA_SUCCESS); // uses no memory, so it does not wait
+	// This call uses no device memory, so it does not wait.
+	CHECK_INT(cuCtxSynchronize(), CUDA_SUCCESS);
 	CHECK_INT(cuStreamQuery(stream), CUDA_SUCCESS);
 	move_in(PAGER_RUNNING);
 	CHECK_INT(pthread_join(thread, NULL), 0);
@@ -108,7 +109,7 @@ TEST(launches_wait_until_the_memory_is_back)
 	run_evictable(waits_body);
 }
 
-// A new process of a suspended vGPU reads the page before it allocates.
+// A new process of a suspended vGPU reads the request to suspend before it allocates.
 static void *allocate_when_away(void *unused)
 {
 	CUdeviceptr memory;
@@ -155,7 +156,7 @@ static void activity_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
 	pause_ms(50);
-	CHECK_INT(slot->active_ns, 0); // no request yet
+	CHECK_INT(slot->active_ns, 0); // no request yet, so no time of the last use
 	atomic_store(&vg_ledger_pager_page(tenant_ledger)->ask_ms, 10);
 	request_move(false, 0);
 	pause_ms(50);
@@ -263,12 +264,12 @@ static void busy_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
 	fill(memory, SMALL, 5);
-	// Work that does not end.
+	// Starts GPU work that does not end.
 	CHECK_INT(cuLaunchHostFunc(stream, block_until_told, &told), CUDA_SUCCESS);
 	give_up(PAGER_GPU);
 	told = 1;
 	CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
-	// A thread that does not return.
+	// Runs a thread that does not return.
 	told = 0;
 	CHECK_INT(cuLaunchHostFunc(NULL, block_until_told, &told), CUDA_SUCCESS);
 	CHECK_INT(pthread_create(&thread, NULL, copy_behind_a_block, (void *)(uintptr_t)memory), 0);
@@ -279,7 +280,7 @@ static void busy_body(void)
 	CHECK_INT(slot->row, VG_ENTRY_cuMemcpyDtoH_v2);
 	told = 1;
 	CHECK_INT(pthread_join(thread, NULL), 0);
-	// A capture that does not end.
+	// Starts a capture that does not end.
 	CHECK_INT(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
 	give_up(PAGER_CAPTURE);
 	CHECK_INT(cuMemsetD32Async(memory, 6, SMALL / 4, stream), CUDA_SUCCESS);
@@ -387,7 +388,7 @@ static void context_body(void)
 	move_out(PAGER_OUT);
 	move_in(PAGER_RUNNING);
 	CHECK_INT(cuCtxDestroy_v2(own), CUDA_SUCCESS);
-	CHECK_INT(slot->bytes, 4 << 20); // of the other context
+	CHECK_INT(slot->bytes, 4 << 20); // the memory of the other context
 	move_out(PAGER_OUT);
 	move_in(PAGER_RUNNING);
 	check_filled(other, SMALL, 12);
@@ -471,7 +472,7 @@ TEST(queries_answer_as_for_other_memory_while_evicted)
 	run_evictable(attributes_body);
 }
 
-// A context takes 16 MiB here.
+// A context takes 16 MiB of the device in this test.
 static void fixed_body(void)
 {
 	CUdeviceptr pooled, small, big, pitched;
@@ -520,10 +521,10 @@ static void fork_body(void)
 	if (child == 0)
 		_exit(cuMemsetD32_v2(memory, 1, 4) == CUDA_SUCCESS);
 	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK_INT(status, 0); // it did not hang
+	CHECK_INT(status, 0); // the process did not hang
 	move_in(PAGER_RUNNING);
 	check_filled(memory, SMALL, 13);
-	move_out(PAGER_OUT); // and it exits while suspended
+	move_out(PAGER_OUT); // the process exits while its memory is in the host
 }
 
 TEST(forked_children_do_not_wait_and_suspended_processes_can_exit)

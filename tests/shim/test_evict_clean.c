@@ -1,15 +1,15 @@
-// Blocks that have not changed since the last move to the host are not copied again.
+// Checks that blocks are not copied again if they have not changed since the last move to the host.
 #include <unistd.h>
 
 #include "evictable_handles.h"
 
-// The simulated GPU hashes slowly.
+// These sizes are small because the simulated GPU hashes slowly.
 enum { BIG = 3 * BLOCK, PAIR = 2 * BLOCK };
 
 static CUdeviceptr big, small, alias, second_alias;
 static CUmemGenericAllocationHandle nowhere;
 
-// The GPU hashes the blocks of any process that has 1 MiB.
+// Runs `body` in a process whose blocks the GPU hashes. It does so for each process with at least 1 MiB.
 static void run_hashed(const char *fault, void (*body)(void))
 {
 	setenv("VIRGATE_SIM_HASH", "1", 1);
@@ -30,7 +30,7 @@ static void check_blocks(CUdeviceptr address, size_t bytes, uint32_t value)
 		check_filled(address + at, bytes - at < BLOCK ? bytes - at : BLOCK, value + (uint32_t)(at / BLOCK));
 }
 
-// An allocation whose last block is not whole, a handle with two mappings, and one that is mapped nowhere.
+// Makes an allocation whose last block is incomplete, a handle with two mappings, and a handle without any mapping.
 static void make_all(void)
 {
 	CUmemGenericAllocationHandle handle;
@@ -55,7 +55,7 @@ static void check_all(void)
 	check_blocks(second_alias, PAIR, 300);
 }
 
-// Moves everything to the host and back. `changed` blocks must have been copied.
+// Moves all memory to the host and back, and checks that `changed` blocks were copied.
 static void out_and_in_with(size_t changed)
 {
 	move_out_and_in();
@@ -69,28 +69,29 @@ static void changed_body(void)
 
 	make_all();
 	const size_t all = slot->bytes / BLOCK;
-	out_and_in_with(all); // the host has no copies yet
+	out_and_in_with(all); // all blocks: the host has no copies yet
 	check_all();
 	out_and_in_with(0);
 	out_and_in_with(0);
 	check_all();
-	// The first and the last byte of blocks, by one bit each.
-	CHECK_INT(cuMemsetD8_v2(big + BLOCK, 100, 1), CUDA_SUCCESS);   // it was 101
-	CHECK_INT(cuMemsetD8_v2(big + BIG - 1, 1, 1), CUDA_SUCCESS);     // it was 0
+	// Changes one bit in the first byte of a block, and in the last byte of another one.
+	CHECK_INT(cuMemsetD8_v2(big + BLOCK, 100, 1), CUDA_SUCCESS);   // the byte was 101
+	CHECK_INT(cuMemsetD8_v2(big + BIG - 1, 1, 1), CUDA_SUCCESS);     // the byte was 0
 	out_and_in_with(2);
 	CHECK_INT(cuMemsetD8_v2(big + BLOCK, 101, 1), CUDA_SUCCESS);
 	CHECK_INT(cuMemsetD8_v2(big + BIG - 1, 0, 1), CUDA_SUCCESS);
-	out_and_in_with(2); // the host has the bytes of the previous move
+	out_and_in_with(2); // the host already has these bytes, from the previous move
 	check_all();
-	// Two blocks change places.
+	// Swaps the contents of two blocks.
 	fill(big, BLOCK, 101);
 	fill(big + BLOCK, BLOCK, 100);
 	out_and_in_with(2);
 	fill(big, BLOCK, 100);
 	fill(big + BLOCK, BLOCK, 101);
-	// The last byte of an allocation that ends within a block; the same bytes again; a handle without address.
-	CHECK_INT(cuMemsetD8_v2(small + PAIR - 4097, 1, 1), CUDA_SUCCESS); // it was 0
-	fill(second_alias + BLOCK, BLOCK, 301); // as before
+	// Changes the last byte of an allocation that ends within a block, writes the same bytes again, and changes a
+	// handle without a mapping.
+	CHECK_INT(cuMemsetD8_v2(small + PAIR - 4097, 1, 1), CUDA_SUCCESS); // the byte was 0
+	fill(second_alias + BLOCK, BLOCK, 301); // the same contents as before
 	window = map_anywhere(BLOCK, nowhere);
 	fill(window + BLOCK - 64, 64, 7);
 	CHECK_INT(cuMemUnmap(window, BLOCK), CUDA_SUCCESS);
@@ -111,7 +112,7 @@ TEST(only_changed_blocks_are_copied)
 	run_hashed("", changed_body);
 }
 
-// Copies after the second move fail: an event is recorded for each.
+// Makes copies after the second move fail: the pager records an event for each copy.
 static void no_copy_body(void)
 {
 	make_all();
@@ -153,7 +154,8 @@ TEST(newly_allocated_memory_is_copied)
 	run_hashed("", new_memory_body);
 }
 
-// The gap that a freed allocation leaves in the host is too small for the next one, and the swap has no other room.
+// The gap that a freed allocation leaves in the host is too small for the next allocation, and the swap has no other
+// room.
 enum { ROOM = 2 * BLOCK, ROOMS = 3 };
 
 static void gaps_body(void)
@@ -172,12 +174,13 @@ static void gaps_body(void)
 	CHECK_INT(cuMemAlloc_v2(&memory[2], ROOM - BLOCK), CUDA_SUCCESS);
 	fill_by_blocks(memory[0], ROOM + BLOCK, 50);
 	fill_by_blocks(memory[2], ROOM - BLOCK, 60);
-	out_and_in_with(ROOMS * ROOM / BLOCK); // all of it, to another place in the host
+	// All blocks are copied, since the memory goes to another place in the host.
+	out_and_in_with(ROOMS * ROOM / BLOCK);
 	out_and_in_with(0);
 	check_blocks(memory[0], ROOM + BLOCK, 50);
 	check_blocks(memory[1], ROOM, 10);
 	check_blocks(memory[2], ROOM - BLOCK, 60);
-	// One block more than the swap.
+	// one block more than the swap has
 	CHECK_INT(cuMemAlloc_v2(&memory[3], BLOCK), CUDA_SUCCESS);
 	request_move(true, 5000);
 	wait_for_answer();
@@ -197,7 +200,7 @@ TEST(kept_copies_take_no_more_than_the_swap)
 	TENANT(950 * MIB, 16 * MIB, gaps_body);
 }
 
-// A move that fails half-way has hashed all blocks, and copied some of them.
+// Makes a move fail after all blocks were hashed and some of them were copied.
 static void fail_a_move(void)
 {
 	make_all();
@@ -223,7 +226,7 @@ static void failed_body(void)
 static void failed_and_rewritten_body(void)
 {
 	fail_a_move();
-	fill_by_blocks(big, BIG, 100); // as the host had it before
+	fill_by_blocks(big, BIG, 100); // the same contents as in the host's copy
 	fill_by_blocks(alias, PAIR, 300);
 	move_out_and_in();
 	check_all();
@@ -233,7 +236,8 @@ static void failed_and_rewritten_body(void)
 
 TEST(failed_moves_leave_no_stale_copies)
 {
-	// Each move to the host hashes once, which copies digests, and the first one copies four chunks.
+	// Each move to the host hashes the blocks and copies their digests once. The first move also copies four
+	// chunks.
 	static const char *const faults[] = {
 		"cuMemcpyDtoHAsync_v2:7=CUDA_ERROR_UNKNOWN", "cuMemcpyDtoHAsync_v2:8=CUDA_ERROR_UNKNOWN",
 		"cuEventRecord:9=CUDA_ERROR_UNKNOWN", "cuEventSynchronize:10=CUDA_ERROR_UNKNOWN",
@@ -252,7 +256,7 @@ static void not_hashed_body(void)
 		CHECK_INT(slot->unchanged, 0);
 		check_all();
 	}
-	move_out_and_in(); // now the driver's function works
+	move_out_and_in(); // from here on, the driver's function works
 	out_and_in_with(0);
 	check_all();
 }
@@ -272,7 +276,7 @@ static void make_again(void)
 	fill_by_blocks(big, BIG, 100);
 }
 
-// The driver's function fails once only.
+// The driver's function fails only once.
 static void not_loaded_body(void)
 {
 	make_all();
@@ -318,7 +322,7 @@ static void charged_body(void)
 	all = charged_for_modules();
 	out_and_in_with(0);
 	CHECK_INT(charged_for_modules(), all);
-	// The module is unloaded with its context and loaded in another one.
+	// Unloads the module with its context, and loads it in another context.
 	make_again();
 	CHECK_INT(charged_for_modules(), 0);
 	move_out_and_in();

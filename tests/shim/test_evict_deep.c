@@ -1,4 +1,4 @@
-// Deep suspension: the driver's checkpoint of a parked process, which keeps its host memory in place.
+// Tests deep suspension: the driver makes a checkpoint of a parked process, which keeps its host memory mapped.
 #include <pthread.h>
 
 #include "parked.h"
@@ -10,14 +10,15 @@ static void park_deep(uint32_t request_number, enum pager_state state)
 	CHECK_INT(slot->host, slot->bytes);
 }
 
-// Runs in another process.
+// Runs in a process other than the suspended one.
 static void checkpoint_and_restore(void)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = 5000};
 
 	CHECK_INT(cuCheckpointProcessLock(getpid(), &lock), CUDA_SUCCESS);
 	CHECK_INT(cuCheckpointProcessCheckpoint(getpid(), NULL), CUDA_SUCCESS);
-	pause_ms(100); // the pager must not call the driver: it would wait until the driver is unlocked
+	// The pager must not call the driver now: the call would wait until the driver is unlocked.
+	pause_ms(100);
 	CHECK_INT(cuCheckpointProcessRestore(getpid(), NULL), CUDA_SUCCESS);
 	CHECK_INT(cuCheckpointProcessUnlock(getpid(), NULL), CUDA_SUCCESS);
 }
@@ -46,7 +47,8 @@ static void deep_body(void)
 		while (slot->waiting == 0)
 			pause_ms(1);
 		checkpoint_and_restore();
-		CHECK_INT(slot->state, PAGER_OUT); // until the request is withdrawn
+		// The memory stays out until the request is withdrawn.
+		CHECK_INT(slot->state, PAGER_OUT);
 		CHECK_INT(done, 0);
 		unpark(PAGER_RUNNING);
 		CHECK_INT(pthread_join(thread, NULL), 0);
@@ -59,7 +61,8 @@ static void deep_body(void)
 		CHECK_INT(slot->unchanged, FEW);
 		move_in(PAGER_RUNNING);
 	}
-	park(4); // the driver unpins what was pinned before its checkpoint
+	// The driver unpins the memory that was pinned before its checkpoint.
+	park(4);
 	CHECK_INT(count_mappings(), 0);
 	unpark(PAGER_RUNNING);
 	check_filled(memory + BLOCK, BLOCK, 23);
@@ -73,7 +76,7 @@ TEST(a_deep_suspension_keeps_the_host_memory_in_place)
 	unsetenv("VIRGATE_SIM_HASH");
 }
 
-// The daemon may request anything meanwhile.
+// While the process is checkpointed, the daemon may request anything.
 static void deep_asked_body(void)
 {
 	CUdeviceptr memory;
@@ -92,7 +95,7 @@ static void deep_asked_body(void)
 	check_filled(memory, SMALL, 30);
 }
 
-// A killed dump has left the process parked.
+// A dump that was killed has left the process parked.
 static void deep_parked_body(void)
 {
 	CUdeviceptr memory;
@@ -107,7 +110,7 @@ static void deep_parked_body(void)
 	check_filled(memory, SMALL, 31);
 }
 
-// The file needs no name.
+// The file with the host memory needs no name in this case.
 static void deep_closed_body(void)
 {
 	CUdeviceptr memory;

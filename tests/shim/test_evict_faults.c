@@ -1,9 +1,9 @@
-// Driver failures while memory moves.
+// Makes driver calls fail while memory moves.
 #include <pthread.h>
 
 #include "evictable_handles.h"
 
-// The limit and the swap are larger than the device.
+// The limit and the swap are larger than the device in these tests.
 static void run_with(const char *fault, void (*body)(void))
 {
 	printf("# %s\n", fault);
@@ -33,7 +33,8 @@ static void request_move_and_wait(bool out)
 static CUdeviceptr allocated, first, second;
 static CUmemGenericAllocationHandle nowhere;
 
-// An allocation, a handle with two mappings, and one with none, for which copies need a window.
+// Makes an allocation, a handle with two mappings, and a handle without a mapping. To copy the last one, the pager must
+// map it temporarily (the window).
 static void make_all_kinds(void)
 {
 	CUmemGenericAllocationHandle handle;
@@ -55,7 +56,8 @@ static void check_all_kinds(void)
 	check_filled(second, SIZE, 2);
 }
 
-// Calls 1 to 3 of cuMemCreate and cuMemMap make this. Call 4 of cuMemMap is for the window of the move to the host.
+// Driver calls that fail in turn. Calls 1 to 3 of cuMemCreate and cuMemMap are those of make_all_kinds(). Call 4 of
+// cuMemMap maps the window for the move to the host.
 static const char *const steps_in[] = {
 	"cuMemCreate:4", "cuMemCreate:5", "cuMemCreate:6", "cuMemMap:5", "cuMemMap:6", "cuMemMap:7", "cuMemMap:8",
 	"cuMemSetAccess:5", "cuMemSetAccess:6", "cuMemSetAccess:7", "cuMemSetAccess:8", "cuMemAddressReserve:5",
@@ -87,7 +89,8 @@ TEST(memory_waits_in_the_host_if_the_device_has_no_room)
 
 	for (size_t i = 0; i < sizeof steps_in / sizeof *steps_in; i++) {
 		int n = atoi(strchr(steps_in[i], ':') + 1);
-		snprintf(fault, sizeof fault, "%s-%d=CUDA_ERROR_OUT_OF_MEMORY", steps_in[i], n + 5); // in five attempts
+		// The call fails in five attempts.
+		snprintf(fault, sizeof fault, "%s-%d=CUDA_ERROR_OUT_OF_MEMORY", steps_in[i], n + 5);
 		run_with(fault, no_room_body);
 	}
 }
@@ -103,9 +106,9 @@ static void broken_body(void)
 	CHECK_INT(slot->reason, PAGER_DRIVER);
 	CHECK(slot->row == CUDA_ERROR_UNKNOWN || slot->row == CUDA_ERROR_OUT_OF_MEMORY);
 	request_move_and_wait(true);
-	CHECK_INT(slot->state, PAGER_BROKEN); // permanently
+	CHECK_INT(slot->state, PAGER_BROKEN); // the state is permanent
 	CHECK_INT(cuCtxGetCurrent(&current), CUDA_SUCCESS);
-	cuMemsetD8_v2(allocated, 0, 4); // must return, with any result
+	cuMemsetD8_v2(allocated, 0, 4); // this call must return, with any result
 	CHECK_INT(cuMemFree_v2(allocated), CUDA_SUCCESS);
 	CHECK_INT(cuMemRelease(nowhere), CUDA_SUCCESS);
 	CHECK_INT(slot->bytes, SIZE);
@@ -118,7 +121,8 @@ TEST(other_failures_of_a_resume_break_the_process)
 		"cuMemcpyHtoDAsync_v2:3=CUDA_ERROR_UNKNOWN", "cuEventRecord:4=CUDA_ERROR_UNKNOWN",
 		"cuEventSynchronize:4=CUDA_ERROR_UNKNOWN", "cuEventSynchronize:6=CUDA_ERROR_UNKNOWN",
 		"cuStreamCreate:3=CUDA_ERROR_OUT_OF_MEMORY",
-		"cuMemMap:6=CUDA_ERROR_OUT_OF_MEMORY;cuMemRelease:4=CUDA_ERROR_UNKNOWN", // it cannot be undone
+		// The release fails, too, so the pager cannot roll back.
+		"cuMemMap:6=CUDA_ERROR_OUT_OF_MEMORY;cuMemRelease:4=CUDA_ERROR_UNKNOWN",
 	};
 	char fault[96];
 
@@ -130,7 +134,7 @@ TEST(other_failures_of_a_resume_break_the_process)
 		run_with(copies[i], broken_body);
 }
 
-// The first five calls make the context current for the move to the host.
+// The first five of these calls make the context current for the move to the host.
 static void lost_context_body(void)
 {
 	make_all_kinds();
@@ -165,7 +169,7 @@ static void *destroy_green(void *green)
 	return NULL;
 }
 
-// Only the green context keeps the primary one.
+// Only a green context keeps the primary context alive in this test.
 static void green_body(void)
 {
 	CUmemGenericAllocationHandle handle;
@@ -184,7 +188,7 @@ static void green_body(void)
 	move_in(PAGER_RUNNING);
 	CHECK_INT(slot->host, 0);
 	CHECK_INT(pthread_join(thread, NULL), 0);
-	request_move_and_wait(true); // no context is left in which to copy
+	request_move_and_wait(true); // no context is left in which the pager could copy
 	CHECK_INT(slot->state, PAGER_RUNNING);
 	CHECK_INT(slot->reason, PAGER_DRIVER);
 	CHECK_INT(slot->row, CUDA_ERROR_INVALID_CONTEXT);
@@ -198,7 +202,8 @@ TEST(green_contexts_stay_while_memory_is_away)
 
 // ---- on the way out ----------------------------------------------------------------------------
 
-enum { COUNT = 8, LEFT = 3 }; // LEFT allocations have left before copy 6 fails
+// LEFT allocations are in the host before copy 6 fails.
+enum { COUNT = 8, LEFT = 3 };
 static CUdeviceptr many[COUNT];
 
 static void allocate_many(void)
@@ -225,7 +230,7 @@ static void leave_partly(void)
 	CHECK(slot->answered != slot->bell);
 }
 
-// The next attempt to leave succeeds.
+// The next attempt to move the memory out succeeds.
 static void leaves_later_body(void)
 {
 	leave_partly();
@@ -270,7 +275,7 @@ TEST(memory_of_a_failed_move_waits_for_room)
 		 comes_later_body);
 }
 
-// A release that fails leaves the memory where it is, unmapped.
+// If the driver fails to release memory, the memory stays where it is, unmapped.
 static void not_released_body(void)
 {
 	size_t before;
@@ -296,7 +301,7 @@ TEST(memory_that_cannot_be_released_is_mapped_again)
 
 // ---- accounts ----------------------------------------------------------------------------------
 
-// Checks that the slot, the ledger and the device agree, with or without memory of SIZE.
+// Checks that the slot, the ledger and the device agree, whether or not the SIZE bytes are allocated.
 static void check_accounts(uint64_t charged, size_t free_bytes, size_t made)
 {
 	CHECK_INT(slot->bytes, made);
@@ -316,22 +321,24 @@ static void release_body(void)
 	charged = vg_ledger_charged(tenant_ledger);
 	free_bytes = free_on_device();
 	handle = make(SIZE);
-	CHECK_INT(cuMemRelease(handle), CUDA_ERROR_UNKNOWN); // call 1
+	CHECK_INT(cuMemRelease(handle), CUDA_ERROR_UNKNOWN); // call 1 of cuMemRelease fails
 	check_accounts(charged, free_bytes, SIZE);
-	address = map_anywhere(SIZE, handle); // it still exists
+	address = map_anywhere(SIZE, handle); // the memory still exists
 	fill(address, SIZE, 1);
 	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
-	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_ERROR_UNKNOWN); // call 2, which releases the memory
+	// Call 2 fails, which would release the memory.
+	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_ERROR_UNKNOWN);
 	check_accounts(charged, free_bytes, SIZE);
 	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_SUCCESS);
 	check_accounts(charged, free_bytes, 0);
-	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_SUCCESS); // of a range without mappings
+	// The range has no mappings any more.
+	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_SUCCESS);
 	CHECK_INT(cuMemAddressFree(address, SIZE), CUDA_SUCCESS);
 	CHECK_INT(cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
 	move_out_and_in();
 }
 
-// Memory that could not be released moves, and the next attempt releases it.
+// Memory that the driver failed to release moves with the rest, and the pager's next attempt releases it.
 static void release_and_move_body(void)
 {
 	CUmemGenericAllocationHandle handle;

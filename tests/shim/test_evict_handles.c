@@ -1,4 +1,4 @@
-// Memory that the program makes with cuMemCreate and maps by itself, in an evictable vGPU.
+// Tests memory that the program creates with cuMemCreate and maps itself, in an evictable vGPU.
 #include <pthread.h>
 
 #include "evictable_handles.h"
@@ -38,7 +38,7 @@ TEST(memory_of_a_handle_moves_to_the_host_and_back)
 	run_evictable(one_mapping_body);
 }
 
-// Larger than a chunk of the pager, and mapped twice.
+// Tests memory that is larger than a chunk of the pager and mapped twice.
 static void aliases_body(void)
 {
 	const size_t size = 150 << 20;
@@ -50,11 +50,11 @@ static void aliases_body(void)
 	first = map_anywhere(size, handle);
 	second = map_anywhere(size, handle);
 	fill(first, size, 1);
-	CHECK_INT(slot->bytes, size); // once
+	CHECK_INT(slot->bytes, size); // charged once, despite two mappings
 	move_out_and_in();
 	check_filled(second, size, 1);
 	fill(second, SIZE, 2);
-	check_filled(first, SIZE, 2); // the same memory
+	check_filled(first, SIZE, 2); // both addresses have the same memory
 	move_out_and_in();
 	check_filled(first, SIZE, 2);
 	check_filled(first + SIZE, size - SIZE, 1);
@@ -77,7 +77,7 @@ static void parts_body(void)
 	start();
 	handle = make(SIZE);
 	address = reserve(SIZE);
-	// As without the interposer.
+	// The calls return the same errors as without the interposer.
 	CHECK_INT(cuMemMap(address, BLOCK, BLOCK, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
 	CHECK_INT(cuMemMap(address, BLOCK, 0, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
 	CHECK_INT(cuMemMap(address, SIZE, 0, handle, 1), CUDA_ERROR_INVALID_VALUE);
@@ -164,7 +164,7 @@ static void release_first_body(void)
 	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
 	CHECK_INT(cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemMap(reserve(SIZE), SIZE, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(slot->bytes, SIZE); // the mapping keeps it
+	CHECK_INT(slot->bytes, SIZE); // the mapping keeps the memory allocated
 	move_out_and_in();
 	CHECK_INT(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(address + SIZE - 1)), CUDA_SUCCESS);
 	CHECK_INT(again, handle);
@@ -190,11 +190,12 @@ TEST(memory_is_freed_with_its_last_handle_or_mapping)
 	run_evictable(release_first_body);
 }
 
-// A large reservation in which segments are mapped one after the other, as PyTorch does. Unmapped segments leave gaps,
-// which others fill.
+// Maps segments one after the other in a large reservation, as PyTorch does. Unmapped segments leave gaps, which other
+// segments fill.
 static void segments_body(void)
 {
-	static const size_t steps[] = {0, 1, 2, 3, 4, 1, 3, 3, 4, 5, 1, 0}; // unmaps a mapped segment, maps others
+	// Each step unmaps the segment if it is mapped, and maps it otherwise.
+	static const size_t steps[] = {0, 1, 2, 3, 4, 1, 3, 3, 4, 5, 1, 0};
 	enum { COUNT = 6, SEGMENT = 20 << 20 };
 	uint32_t values[COUNT] = {0};
 	CUdeviceptr base;
@@ -225,7 +226,7 @@ static void segments_body(void)
 	for (size_t i = 0; i < COUNT; i++)
 		if (values[i])
 			check_filled(base + i * SEGMENT, SEGMENT, values[i]);
-	CHECK_INT(cuMemUnmap(base, COUNT * SEGMENT), CUDA_SUCCESS); // all at once
+	CHECK_INT(cuMemUnmap(base, COUNT * SEGMENT), CUDA_SUCCESS); // one call unmaps all segments
 	CHECK_INT(slot->bytes, 0);
 	CHECK_INT(slot->charged, 0);
 	CHECK_INT(cuMemAddressFree(base, GIB), CUDA_SUCCESS);
@@ -274,7 +275,7 @@ TEST(queries_about_handles_answer_as_the_driver)
 	run_evictable(questions_body);
 }
 
-// Calls of a thread while the memory is away.
+// What the thread uses that makes calls while the memory is in the host.
 static struct {
 	CUmemGenericAllocationHandle handle, made;
 	CUdeviceptr address, other;
@@ -402,10 +403,10 @@ TEST(calls_wait_while_the_memory_is_away)
 	run_evictable(away_body);
 }
 
-// Threads create, map and unmap memory while it moves: their own, and that of a common handle.
+// While memory moves, threads create, map and unmap memory: each its own, and all of them that of the handle `shared`.
 static CUmemGenericAllocationHandle shared;
 static _Atomic bool ended;
-static _Atomic unsigned int iterations[SIZE / BLOCK]; // of each thread
+static _Atomic unsigned int iterations[SIZE / BLOCK]; // number of rounds of each thread
 
 static void *work(void *value)
 {
@@ -419,7 +420,8 @@ static void *work(void *value)
 		map_at(common, SIZE, shared);
 		fill(own, BLOCK, ++number);
 		fill(common + (uintptr_t)value * BLOCK, BLOCK, number);
-		CHECK_INT(cuStreamSynchronize(CU_STREAM_LEGACY), CUDA_SUCCESS); // the device may still be writing
+		// The device may still be writing.
+		CHECK_INT(cuStreamSynchronize(CU_STREAM_LEGACY), CUDA_SUCCESS);
 		CHECK_INT(cuMemUnmap(own, SIZE), CUDA_SUCCESS);
 		map_at(own, SIZE, handle);
 		CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);

@@ -1,4 +1,4 @@
-// Memory of cuMemCreate in an evictable vGPU: refusals, memory that stays on the device, and failed moves.
+// Tests memory of cuMemCreate in an evictable vGPU: refusals, memory that stays on the device, and failed moves.
 #include <pthread.h>
 
 #include "evictable_handles.h"
@@ -11,13 +11,16 @@ static void failures_body(void)
 
 	start();
 	before = vg_ledger_charged(tenant_ledger);
-	CHECK_INT(cuMemCreate(&handle, 900 << 20, &plain, 0), CUDA_ERROR_OUT_OF_MEMORY); // of the device's 1 GiB
+	// More than the 1 GiB of the device.
+	CHECK_INT(cuMemCreate(&handle, 900 << 20, &plain, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 0);
-	CHECK_INT(cuMemCreate(&handle, 2 * GIB, &plain, 0), CUDA_ERROR_OUT_OF_MEMORY); // of the limit
+	// More than the limit.
+	CHECK_INT(cuMemCreate(&handle, 2 * GIB, &plain, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
 	CHECK_INT(cuMemCreate(&handle, BLOCK + 1, &plain, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemCreate(&handle, 4096, &plain, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(cuMemCreate(&handle, 2 * GIB + 1, &plain, 0), CUDA_ERROR_INVALID_VALUE); // with any limit
+	// Invalid with any limit.
+	CHECK_INT(cuMemCreate(&handle, 2 * GIB + 1, &plain, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemCreate(&handle, (size_t)0 - 1, &plain, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemCreate(&handle, 0, &plain, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
@@ -41,7 +44,7 @@ TEST(a_failed_creation_charges_nothing)
 	unsetenv("VIRGATE_SIM_FAULT");
 }
 
-// A context takes 16 MiB of the fixed 50.
+// A context takes 16 MiB of the fixed part, which has 50 MiB.
 static void fixed_body(void)
 {
 	CUmemAllocationProp tiles = plain, compressed = plain;
@@ -92,7 +95,7 @@ static void exported_body(void)
 	move_out_and_in();
 	CHECK_INT(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
 		  CUDA_SUCCESS);
-	CHECK_INT(slot->bytes, 20 << 20); // the other one
+	CHECK_INT(slot->bytes, 20 << 20); // only the handle `other` can still move
 	CHECK_INT(slot->charged, 20 << 20);
 	CHECK_INT(cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)descriptor,
 						 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
@@ -101,8 +104,9 @@ static void exported_body(void)
 	CHECK_INT(vg_ledger_charged(tenant_ledger), before + (40 << 20));
 	fill(map_anywhere(20 << 20, imported), SIZE, 21);
 	move_out_and_in();
-	check_filled(address, SIZE, 21); // both addresses have the same memory
-	// No room for a second one in the fixed part.
+	// Both addresses have the same memory.
+	check_filled(address, SIZE, 21);
+	// The fixed part has no room for the memory of a second export.
 	CHECK_INT(cuMemExportToShareableHandle(&descriptor, other, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
 		  CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
@@ -136,7 +140,7 @@ static void export_fails_body(void)
 	}
 	CHECK_INT(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
 		  CUDA_ERROR_UNKNOWN);
-	CHECK_INT(slot->bytes, 0); // because of the first descriptor
+	CHECK_INT(slot->bytes, 0); // the first export has made the memory fixed
 	CHECK_INT(slot->charged, 0);
 }
 
@@ -152,13 +156,14 @@ TEST(memory_moves_after_a_failed_export)
 	unsetenv("VIRGATE_SIM_FAULT");
 }
 
-// The simulated device has no multicast objects, so binding fails.
+// The simulated device has no multicast objects, so binding memory to one fails.
 static void multicast_body(void)
 {
 	CUmemGenericAllocationHandle handle, other;
 	CUdeviceptr address;
 
-	unsetenv("VIRGATE_SIM_UNIMPLEMENTED"); // these calls fail on purpose
+	// The calls below must fail.
+	unsetenv("VIRGATE_SIM_UNIMPLEMENTED");
 	start();
 	handle = make(20 << 20);
 	address = map_anywhere(20 << 20, handle);
@@ -166,7 +171,8 @@ static void multicast_body(void)
 	fill(address, SIZE, 30);
 	CHECK_INT(cuMulticastBindMem(1234, 0, handle, 0, 20 << 20, 0), CUDA_ERROR_NOT_SUPPORTED);
 	CHECK_INT(cuMulticastBindAddr(1234, 0, address, 20 << 20, 0), CUDA_ERROR_NOT_SUPPORTED);
-	CHECK_INT(cuMulticastBindMem(1234, 0, other, 0, 40 << 20, 0), CUDA_ERROR_OUT_OF_MEMORY); // of the fixed part
+	// More than the fixed part.
+	CHECK_INT(cuMulticastBindMem(1234, 0, other, 0, 40 << 20, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
 	CHECK_INT(slot->bytes, 60 << 20);
 	CHECK_INT(slot->charged, 60 << 20);
@@ -183,7 +189,7 @@ TEST(memory_moves_after_a_failed_binding)
 	tenant_fixed = 0;
 }
 
-// A vGPU has no peers, and the driver lets the host use no memory of the device.
+// In a vGPU, no peer GPU can use the memory, and the driver does not let the host use device memory.
 static void host_access_body(void)
 {
 	const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_HOST},
@@ -208,7 +214,7 @@ TEST(memory_moves_after_access_was_refused)
 	tenant_fixed = 0;
 }
 
-// Threads compete for the fixed part, of which a context takes 16 MiB.
+// Threads compete for the fixed part. A context takes 16 MiB of it.
 enum { WISHERS = 2, ROUNDS = 60 };
 static pthread_barrier_t barrier;
 static _Atomic unsigned int granted, arrived;
@@ -220,7 +226,8 @@ static void *wish_fixed(void *unused)
 
 	tiles.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
 	for (int i = 0; i < ROUNDS; i++) {
-		for (arrived++; arrived < (unsigned int)(i + 1) * WISHERS;) // closer than a barrier
+		// The threads start at more nearly the same time than after a barrier.
+		for (arrived++; arrived < (unsigned int)(i + 1) * WISHERS;)
 			;
 		bool has = cuMemCreate(&handle, 20 << 20, &tiles, 0) == CUDA_SUCCESS;
 		granted += has;
@@ -233,7 +240,7 @@ static void *wish_fixed(void *unused)
 		granted -= has;
 		if (has)
 			CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
-		movable = make(40 << 20); // must not count as room in the fixed part
+		movable = make(40 << 20); // this movable memory must not count as room in the fixed part
 		CHECK_INT(cuMemRelease(movable), CUDA_SUCCESS);
 	}
 	return unused;
@@ -269,7 +276,8 @@ static void sparse_body(void)
 	start();
 	CHECK_INT(cuArray3DCreate_v2(&map.resource.array, &shape), CUDA_SUCCESS);
 	map.memHandle.memHandle = make(SIZE);
-	CHECK_INT(cuMemMapArrayAsync(&map, 1, stream), CUDA_ERROR_INVALID_VALUE); // no memory of a tile pool
+	// The memory is not from a tile pool.
+	CHECK_INT(cuMemMapArrayAsync(&map, 1, stream), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemMapArrayAsync_ptsz(&map, 1, stream), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -278,7 +286,7 @@ TEST(arrays_refuse_memory_that_can_leave)
 	run_evictable(sparse_body);
 }
 
-// A part of it would fit, but it returns as a whole.
+// A part of the memory would fit on the device, but the memory returns as a whole.
 static void no_room_body(void)
 {
 	CUdeviceptr mapped, allocated;
@@ -338,7 +346,7 @@ TEST(handles_beyond_the_swap_stay_on_the_device)
 	TENANT(950 * MIB, 16 * MIB, no_swap_body);
 }
 
-// The driver fails in the middle of a move to the host: memory that has left returns.
+// A driver call fails in the middle of a move to the host: the memory that has left returns to the device.
 static void half_way_body(void)
 {
 	CUdeviceptr first, second;
@@ -365,9 +373,9 @@ static void half_way_body(void)
 TEST(failed_moves_are_rolled_back)
 {
 	static const char *const faults[] = {
-		"cuMemUnmap:1=CUDA_ERROR_UNKNOWN", // of the first handle's mappings
+		"cuMemUnmap:1=CUDA_ERROR_UNKNOWN", // the first handle's mappings
 		"cuMemUnmap:2=CUDA_ERROR_UNKNOWN", "cuMemUnmap:3=CUDA_ERROR_UNKNOWN",
-		"cuMemUnmap:4=CUDA_ERROR_UNKNOWN", // of the window
+		"cuMemUnmap:4=CUDA_ERROR_UNKNOWN", // the temporary mapping for copies (window)
 		"cuMemcpyDtoHAsync_v2:2=CUDA_ERROR_UNKNOWN",
 		"cuMemcpyDtoHAsync_v2:3=CUDA_ERROR_UNKNOWN",
 		"cuMemAddressReserve:4=CUDA_ERROR_OUT_OF_MEMORY",

@@ -1,4 +1,4 @@
-// A parked process: for a dump, its pager puts its host memory into a file that the process does not map.
+// Tests a parked process. For a dump, its pager puts its host memory into a file that the process does not map.
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -30,8 +30,9 @@ static void parks_body(void)
 		CHECK_INT(count_descriptors(), 0);
 		file = read_file();
 		CHECK_INT((uint32_t)file.process, getpid());
-		CHECK_INT(measure_file(format_path(&file)), slot->bytes); // and no unused memory
-		park(i); // again
+		// The file has no unused memory.
+		CHECK_INT(measure_file(format_path(&file)), slot->bytes);
+		park(i); // the same request again
 		unpark(PAGER_RUNNING);
 		CHECK_INT(slot->host, 0);
 		check_filled(big, BIG, 3);
@@ -67,7 +68,7 @@ static void suspended_body(void)
 	park(2);
 	again = read_file();
 	CHECK_INT(again.number, file.number);
-	atomic_store(&slot->out, 0); // the request is withdrawn meanwhile
+	atomic_store(&slot->out, 0); // the daemon withdraws the request meanwhile
 	unpark(PAGER_RUNNING);
 	check_filled(memory, SMALL, 6);
 	for (int i = 0; i < 1000 && access(format_path(&file), F_OK) == 0; i++)
@@ -80,7 +81,7 @@ TEST(a_suspended_process_stays_suspended)
 	run_evictable(suspended_body);
 }
 
-// After a restore, the memory is in another file than the one that the process created.
+// After a restore, the memory is in a file other than the one that the process created.
 static void other_file_body(void)
 {
 	struct pager_file file, other;
@@ -139,7 +140,7 @@ static void missing_body(void)
 	struct pager_file file = read_file();
 	CHECK_INT(unlink(format_path(&file)), 0);
 	check_broken(&file, ENOENT);
-	CHECK(cuMemsetD8_v2(memory, 0, 1) != CUDA_SUCCESS); // it does not hang
+	CHECK(cuMemsetD8_v2(memory, 0, 1) != CUDA_SUCCESS); // the call does not hang
 }
 
 static void short_body(void)
@@ -161,7 +162,7 @@ TEST(missing_or_short_files_break_the_process)
 	run_evictable(short_body);
 }
 
-// A limit leaves no room in the file system: the memory is anonymous and stays mapped.
+// The file system has no room because of a resource limit: the memory is anonymous and stays mapped.
 static void anonymous_body(void)
 {
 	const struct rlimit limit = {1 << 20, 1 << 20};
@@ -188,7 +189,7 @@ TEST(memory_without_a_file_stays_in_the_process)
 	run_evictable(anonymous_body);
 }
 
-// A file system of 64 MiB has room for the first piece, not for the second.
+// The file system has 64 MiB: enough for the first piece of host memory, not for the second one.
 static void mixed_body(void)
 {
 	CUdeviceptr first, second;
@@ -196,7 +197,7 @@ static void mixed_body(void)
 
 	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("none", PAGER_FILE_DIRECTORY, "tmpfs", 0, "size=64m") < 0)
-		return; // only root may mount
+		return; // only root may mount a file system
 	start();
 	CHECK_INT(cuMemAlloc_v2(&first, 40 << 20), CUDA_SUCCESS);
 	move_out(PAGER_OUT);
@@ -207,7 +208,8 @@ static void mixed_body(void)
 		fill(second, 20 << 20, i + 10);
 		park(i);
 		file = read_file();
-		CHECK_INT(file.number != 0, i == 1); // then both are one piece, which has no room
+		// With i 0 both allocations are in one piece, which does not fit into the file system.
+		CHECK_INT(file.number != 0, i == 1);
 		if (file.number)
 			CHECK_INT(measure_file(format_path(&file)), 40 << 20);
 		CHECK_INT(count_mappings(), 0);
@@ -222,7 +224,7 @@ TEST(a_quarter_of_the_file_system_stays_free)
 	run_evictable(mixed_body);
 }
 
-// If the program closes all descriptors, the file cannot be given a name.
+// A program that closes all descriptors also closes the pager's, so the file cannot be given a name.
 static void closed_body(void)
 {
 	CUdeviceptr memory;
@@ -245,7 +247,7 @@ TEST(files_closed_by_the_program_are_not_parked)
 	run_evictable(closed_body);
 }
 
-// Memory that cannot leave stays until the request is withdrawn, also if more is requested.
+// Memory that cannot leave the device stays there until the request is withdrawn, even if the daemon requests more.
 static void refused_body(void)
 {
 	CUdeviceptr memory;
@@ -254,7 +256,7 @@ static void refused_body(void)
 	CHECK_INT(cuMemAlloc_v2(&memory, BIG), CUDA_SUCCESS);
 	CHECK_INT(cuMemAlloc_v2(&memory, BIG), CUDA_SUCCESS);
 	fill(memory, BIG, 1);
-	ask_to_park(1); // the swap is too small
+	ask_to_park(1); // the swap is too small for the memory
 	check_state(PAGER_RUNNING, PAGER_HOST);
 	CHECK(slot->missing > 0);
 	CHECK_INT(count_mappings(), 0);
@@ -291,7 +293,7 @@ TEST(processes_without_memory_are_parked_without_a_file)
 	run_evictable(nothing_body);
 }
 
-// The gate stays closed, also for threads that wait at it while the process is parked.
+// The gate stays closed for all threads while the process is parked, also for those that already wait.
 static void waits_body(void)
 {
 	CUdeviceptr memory;
@@ -359,7 +361,7 @@ static void killed_body(void)
 	park(1);
 	struct pager_file file = read_file();
 	pager_file_sweep();
-	CHECK_INT(access(format_path(&file), F_OK), 0); // its process is alive
+	CHECK_INT(access(format_path(&file), F_OK), 0); // the file's process is alive
 	int fd = open("killed", O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	CHECK_INT(write(fd, &file, sizeof file), sizeof file);
 	close(fd);

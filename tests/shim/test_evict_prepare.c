@@ -1,16 +1,17 @@
-// Pinning of host memory while the program runs: before its memory leaves, and in advance if vGPUs compete.
+// Tests when the pager pins host memory while the program runs: before memory leaves the device, and in advance if
+// vGPUs compete.
 #include <unistd.h>
 
 #include "evictable.h"
 
 enum { HELD = 300 << 20 };
 
-// Requests a move of a process whose host memory takes 0.8 s to pin, and returns when it prepares.
+// Requests a move of a process whose host memory takes 0.8 s to pin. Returns when the pager prepares the move.
 static CUdeviceptr begin_slowly(uint32_t drain_ms)
 {
 	CUdeviceptr memory;
 
-	setenv("VIRGATE_SIM", "memory=1G,ctx=16M,slice=2ms", 1); // calls take time
+	setenv("VIRGATE_SIM", "memory=1G,ctx=16M,slice=2ms", 1); // driver calls take time
 	setenv("VIRGATE_SIM_COST", "call:cuMemHostRegister_v2=400ms", 1);
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, HELD), CUDA_SUCCESS);
@@ -21,14 +22,14 @@ static CUdeviceptr begin_slowly(uint32_t drain_ms)
 	return memory;
 }
 
-// Pinning takes longer than the time for draining threads and the GPU.
+// Pinning takes longer than the pager waits for threads and the GPU to finish.
 static void slow_body(void)
 {
 	CUdeviceptr memory = begin_slowly(500);
 
 	CHECK_INT(cuMemsetD32_v2(memory, 1, 1024), CUDA_SUCCESS);
 	CHECK_INT(slot->waiting, 0);
-	CHECK_INT(slot->state, PAGER_PREPARING); // nothing delayed the call
+	CHECK_INT(slot->state, PAGER_PREPARING); // the move has not delayed the call
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_OUT);
 	move_in(PAGER_RUNNING);
@@ -54,7 +55,7 @@ TEST(the_time_for_draining_begins_after_the_host_memory_is_pinned)
 	run_evictable(slow_body);
 }
 
-// Memory that a thread allocates while the host memory is pinned leaves, too.
+// Memory that a thread allocates while the pager pins host memory leaves with the rest.
 static void meanwhile_body(void)
 {
 	CUdeviceptr memory = begin_slowly(5000), more;
@@ -89,7 +90,8 @@ static size_t anonymous_bytes(void)
 	return (size_t)kib << 10;
 }
 
-// Two of these fit in a piece of host memory, and the third extends over two pieces. The swap has no more room.
+// Two allocations of this size fit in a piece of host memory, and the third one extends over two pieces. The swap has
+// no more room.
 enum { ODD = 86 << 20, ODD_COUNT = 3 };
 
 static void odd_body(void)
@@ -158,13 +160,13 @@ static void ahead_body(void)
 		pause_ms(1);
 	CHECK(resident_bytes() >= before + HELD);
 	CHECK_INT(slot->state, PAGER_RUNNING);
-	pause_ms(50); // it stops there
+	pause_ms(50); // the pager stops pinning there
 	CHECK(resident_bytes() < before + HELD * 3 / 2);
 	move_out(PAGER_OUT);
 	move_in(PAGER_RUNNING);
 }
 
-// One more MiB than the machine can have, or none.
+// Runs `body` in a machine that has to keep `mib` MiB of host memory free: 0, or more than any machine has.
 static void run_with_host_least(const char *mib, void (*body)(void))
 {
 	setenv("VIRGATE_SIM_HOST_LEAST", mib, 1);
@@ -179,7 +181,7 @@ static void short_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, HELD), CUDA_SUCCESS);
 	fill(memory, HELD, 5);
-	size_t before = resident_bytes(); // the simulated GPU's memory is resident, too
+	size_t before = resident_bytes(); // the memory of the simulated GPU is resident, too
 	move_out(PAGER_OUT);
 	pause_ms(1500); // longer than the interval of the pager's checks
 	CHECK_INT(slot->host, slot->bytes);
@@ -227,7 +229,7 @@ static void end_capture(void)
 	CHECK_INT(cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-// The pager checks the host only while no vGPUs compete; that begins during the capture.
+// The pager checks the host's memory only if no vGPUs compete. Competition begins during the capture here.
 static void capture_body(void)
 {
 	CUdeviceptr memory;
@@ -276,7 +278,7 @@ static void capture_goes_on_body(void)
 	move_in(PAGER_RUNNING);
 }
 
-// Before the pager waits for the capture, it pins host memory.
+// The pager pins host memory before it waits for the end of the capture.
 TEST(captures_continue_while_host_memory_is_pinned)
 {
 	run_evictable(capture_goes_on_body);

@@ -1,7 +1,8 @@
-// A random program (allocations, handles and their mappings, kernels, memsets, copies, graphs, captures, frees) while
-// its memory moves to the host and back at random moments. The memory must have what the program computes on the host
-// as well. EVICT_SECONDS: the least duration, 3 by default. EVICT_SEED: the seed. With VIRGATE_SIM_HASH unchanged
-// blocks are not copied; allocations are smaller then, because the simulated GPU hashes slowly.
+// A random program runs while its memory moves to the host and back at random moments. It uses allocations, handles and
+// mappings, kernels, memsets, copies, graphs and captures, and computes all contents on the host as well. The memory
+// must have the same contents. EVICT_SECONDS: the least duration, 3 by default. EVICT_SEED: the seed. With
+// VIRGATE_SIM_HASH unchanged blocks are not copied; allocations are smaller then, because the simulated GPU hashes
+// slowly.
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,7 +13,7 @@
 #include "pager/page.h"
 #include "tenant.h"
 
-// Memory is written by blocks; each word of one has the same value.
+// The program writes whole blocks, in each of which all words have the same value.
 enum { BLOCK = 256 << 10, WORDS = BLOCK / 4, ALLOCATIONS = 10, MOST_BLOCKS = 600, GRAPHS = 4, LEAST_STEPS = 20,
       LEAST_MOVES = 5 };
 
@@ -24,19 +25,19 @@ static const char source[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			     "mad.lo.s32 %r5, %r2, %r3, %r4; mul.wide.u32 %d2, %r5, 4; add.s64 %d3, %d1, %d2;\n"
 			     "ld.global.u32 %r6, [%d3]; add.u32 %r7, %r6, %r1; st.global.u32 [%d3], %r7;\nret;\n}\n";
 
-// Made by cuMemAlloc, or by cuMemCreate and mapped: then it may be mapped a second time, or nowhere for a while.
+// An allocation by cuMemAlloc or cuMemCreate. That of cuMemCreate may be mapped twice, or not at all for a while.
 struct allocation {
-	CUdeviceptr address; // 0: none
+	CUdeviceptr address; // 0: not mapped
 	size_t blocks;
 	uint32_t values[MOST_BLOCKS];
 	bool is_mapping, is_parked;
-	CUmemGenericAllocationHandle handle; // 0: released
-	CUdeviceptr alias;		     // 0: none
+	CUmemGenericAllocationHandle handle; // 0: released, or never created
+	CUdeviceptr alias;		     // the second mapping; 0: none
 };
 
-// Adds to one block, then copies it to another.
+// A graph that adds to one block, and then copies that block to another one.
 struct graph {
-	CUgraphExec executable; // NULL: none
+	CUgraphExec executable; // NULL: no graph
 	struct allocation *from, *to;
 	size_t from_block, to_block;
 	uint32_t added;
@@ -65,7 +66,7 @@ static struct allocation *pick_allocation(void)
 	return one->address && !one->is_parked ? one : NULL;
 }
 
-// An address that does not change while the allocation exists.
+// Returns an address that does not change while the allocation exists.
 static CUdeviceptr address_of(const struct allocation *one, size_t block)
 {
 	return one->address + block * BLOCK;
@@ -132,7 +133,7 @@ static CUdeviceptr map_anywhere(const struct allocation *one)
 
 static void unmap(const struct allocation *one, CUdeviceptr address)
 {
-	CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS); // unmapping does not wait
+	CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS); // cuMemUnmap does not wait for the stream
 	CHECK_INT(cuMemUnmap(address, size_of(one)), CUDA_SUCCESS);
 }
 
@@ -183,7 +184,7 @@ static void change_access(const struct allocation *one)
 	set_access(one->address, size_of(one), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
 
-// Changes the handle or the mappings of an allocation that has them.
+// Maps or unmaps an allocation that has a handle, or releases the handle.
 static void change_mapping(struct allocation *one)
 {
 	if (!one->handle)
@@ -215,11 +216,11 @@ static void allocate_or_free(void)
 		*one = (struct allocation){0};
 		return;
 	}
-	// The first one may be larger than a chunk.
+	// The first allocation may be larger than a chunk of the pager.
 	one->blocks = one > allocations || pick(3) ? 8 + pick(20) : MOST_BLOCKS / (getenv("VIRGATE_SIM_HASH") ? 10 : 1);
 	one->is_mapping = pick(2);
 	if (one->is_mapping) {
-		one->blocks &= ~(size_t)7; // 2 MiB
+		one->blocks &= ~(size_t)7; // a multiple of 2 MiB
 		CHECK_INT(cuMemCreate(&one->handle, size_of(one), &plain, 0), CUDA_SUCCESS);
 		one->address = map_anywhere(one);
 	} else {
@@ -308,7 +309,7 @@ static void *move_around(void *unused)
 	unsigned int random = seed + 1;
 
 	(void)unused;
-	for (bool out = true; !ended || !out; out = !out) { // ends with the memory on the device
+	for (bool out = true; !ended || !out; out = !out) { // the loop ends with the memory on the device
 		atomic_store(&slot->out, out);
 		atomic_fetch_add(&slot->bell, 1);
 		syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);

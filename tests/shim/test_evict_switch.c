@@ -1,4 +1,4 @@
-// Memory that returns while other processes make room for it.
+// Tests memory that returns to the device while other processes make room.
 #include "evictable_handles.h"
 
 enum { BIG = 300 << 20, CHUNK = 128 << 20, HANDLE = 40 << 20 };
@@ -17,8 +17,8 @@ static void tell_room_comes(bool comes)
 	atomic_store(&vg_ledger_pager_page(tenant_ledger)->room_comes, comes);
 }
 
-// An allocation of three chunks, and a handle, are in the host. The device has room for one chunk, and `others` have
-// the rest: when the first of them has ended, there is room for another chunk.
+// Moves an allocation of three chunks, and a handle, to the host. Then the processes `others` take all of the device
+// but one chunk. When others[0] ends, there is room for another chunk.
 static void begin_without_room(pid_t others[2])
 {
 	CUmemGenericAllocationHandle handle;
@@ -32,7 +32,7 @@ static void begin_without_room(pid_t others[2])
 	fill(mapped, HANDLE, 13);
 	move_out(PAGER_OUT);
 	others[0] = occupy_device(CHUNK);
-	others[1] = occupy_device(free_on_device() - CHUNK - (32 << 20)); // a context takes 16 MiB
+	others[1] = occupy_device(free_on_device() - CHUNK - (32 << 20)); // the context of the process takes 16 MiB
 	tell_room_comes(true);
 	request_move(false, 0);
 	wait_until(&slot->host, BIG + HANDLE - CHUNK);
@@ -72,7 +72,7 @@ static void by_parts_body(void)
 	check_contents();
 }
 
-// The limit and the swap are larger than the device.
+// The limit and the swap are larger than the device in these tests.
 static void run_crowded(void (*body)(void))
 {
 	tenant_flags = VG_LEDGER_EVICTABLE;
@@ -93,10 +93,10 @@ static void turns_back_body(void)
 	begin_without_room(others);
 	before = free_on_device();
 	move_out(PAGER_OUT);
-	CHECK_INT(slot->reason, PAGER_DONE); // nothing failed
+	CHECK_INT(slot->reason, PAGER_DONE); // no step failed
 	CHECK_INT(slot->missing, 0);
 	CHECK_INT(slot->host, BIG + HANDLE);
-	CHECK_INT(slot->moves, 1); // returned memory was not copied again
+	CHECK_INT(slot->moves, 1); // memory that returned was not copied again
 	CHECK_INT(free_on_device(), before + CHUNK);
 	end_other(others[0]);
 	end_other(others[1]);
@@ -121,7 +121,8 @@ static void gives_up_body(void)
 	CHECK_INT(slot->reason, PAGER_DEVICE);
 	CHECK_INT(slot->missing, BIG + HANDLE - CHUNK);
 	CHECK_INT(slot->host, BIG + HANDLE);
-	CHECK(free_on_device() >= before + CHUNK / 2); // it tries again at intervals
+	// The pager releases the room and tries again at intervals.
+	CHECK(free_on_device() >= before + CHUNK / 2);
 	CHECK(slot->answered != slot->bell);
 	end_other(others[0]);
 	end_other(others[1]);
@@ -168,7 +169,7 @@ static void wish_for(struct pager_slot *of, bool out)
 	request_move(out, 5000);
 }
 
-// Calls of the driver take time, so that both get a part of the room.
+// Driver calls take time in this test, so that each process gets a part of the room.
 TEST(processes_that_wait_for_each_other_return_their_parts)
 {
 	struct pager_slot *slots;
@@ -190,13 +191,15 @@ TEST(processes_that_wait_for_each_other_return_their_parts)
 		wish_for(&slots[i], true);
 	for (int i = 0; i < 2; i++)
 		wait_for_state(&slots[i], PAGER_OUT);
-	other = occupy_device((1024 - 3 * 16 - 300) * MIB); // 300 MiB are left
+	// 300 MiB are left on the device.
+	other = occupy_device((1024 - 3 * 16 - 300) * MIB);
 	tell_room_comes(true);
 	for (int i = 0; i < 2; i++)
 		wish_for(&slots[i], false);
 	for (int i = 0; i < 20000 && (slots[0].host == PIECES * PIECE || slots[1].host == PIECES * PIECE); i++)
 		pause_ms(1);
-	CHECK(slots[0].host < PIECES * PIECE && slots[1].host < PIECES * PIECE); // each has a part
+	// Each process has a part of its memory on the device.
+	CHECK(slots[0].host < PIECES * PIECE && slots[1].host < PIECES * PIECE);
 	for (int i = 0; i < 40000 && slots[0].state != PAGER_RUNNING && slots[1].state != PAGER_RUNNING; i++)
 		pause_ms(1);
 	int first = slots[0].state == PAGER_RUNNING ? 0 : 1;

@@ -1,9 +1,10 @@
-// Lookups by name, version and stream variant; entries missing in the driver; entries unknown to the interposer.
+// Looks up entries by name, version and stream variant, including entries that the driver or the interposer does not
+// know.
 #include "tenant.h"
 
 #include "fake_driver.h"
 
-// In a new process, so that the first call is the one with a float and arguments on the stack.
+// Runs in a new process, so that the first call of the driver is the one with a float and arguments on the stack.
 static void first_call_body(void)
 {
 	void *fake;
@@ -67,7 +68,8 @@ TEST(lookups_find_the_lookup_function)
 
 TEST(entries_missing_in_the_driver_are_not_found)
 {
-	CHECK(!look_up("cuMemAllocManaged", 12000, 0)); // the interposer exports it, but the driver does not have it
+	// The interposer exports this name, but the driver does not have it.
+	CHECK(!look_up("cuMemAllocManaged", 12000, 0));
 	CHECK(!look_up("cuMemAlloc", 2000, 0));
 	CHECK(!look_up("cuNoSuchThing", 12000, 0));
 }
@@ -95,10 +97,13 @@ TEST(arguments_arrive_in_the_first_and_second_call)
 
 static void ask_body(void)
 {
-	CHECK(look_up("cuVirgateTestNewQuery", 13000, 0)); // allocates nothing: passes through
-	CHECK(!look_up("cuVirgateTestNewAlloc", 13000, 0)); // might allocate without a charge
+	// The interposer does not know this entry, but queries allocate nothing.
+	CHECK(look_up("cuVirgateTestNewQuery", 13000, 0));
+	// This unknown entry might allocate without a charge.
+	CHECK(!look_up("cuVirgateTestNewAlloc", 13000, 0));
 	CHECK(look_up("cuMemCreate", 13000, 0) == (void *)cuMemCreate);
-	CHECK(!look_up("cuMemCreate", 13010, 0)); // another function under the same name
+	// A later version is another function under the same name.
+	CHECK(!look_up("cuMemCreate", 13010, 0));
 }
 
 TEST(unknown_allocators_are_refused_in_a_vgpu)

@@ -1,4 +1,4 @@
-// NVML inside a vGPU of the simulated driver, which has two devices outside it.
+// Tests NVML inside a vGPU of the simulated driver. Two of the driver's devices are outside the vGPU.
 #include "tenant.h"
 
 #include "abi/nvml_abi.h"
@@ -8,7 +8,7 @@ static void *entry(const char *name)
 	static void *library;
 
 	if (!library)
-		library = dlopen("libnvidia-ml.so", RTLD_NOW); // not the SONAME
+		library = dlopen("libnvidia-ml.so", RTLD_NOW); // a program may use this name instead of the SONAME
 	CHECK(library);
 	void *address = dlsym(library, name);
 	CHECK(address);
@@ -45,12 +45,13 @@ static void view_body(void)
 	CHECK_INT(memory.used, 80 * MIB);
 	CHECK_INT(CALL(nvmlDeviceGetMemoryInfo_v2)(device, &memory2), NVML_SUCCESS);
 	CHECK_INT(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
-	CHECK_INT(memory2.total, total); // the same figures
+	// The second version of the call returns the same numbers.
+	CHECK_INT(memory2.total, total);
 	CHECK_INT(memory2.free, free_bytes);
 	CHECK_INT(memory.free, free_bytes);
 	count = 8;
 	CHECK_INT(CALL(nvmlDeviceGetComputeRunningProcesses_v3)(device, &count, processes), NVML_SUCCESS);
-	CHECK_INT(count, 1); // the other process is not in this vGPU
+	CHECK_INT(count, 1); // NVML does not show the process outside this vGPU
 	CHECK_INT(processes[0].pid, getpid());
 	count = 0;
 	CHECK_INT(CALL(nvmlDeviceGetComputeRunningProcesses_v3)(device, &count, NULL), NVML_ERROR_INSUFFICIENT_SIZE);
@@ -64,7 +65,7 @@ TEST(nvml_shows_the_vgpu)
 
 	tenant_new_ledger(LIMIT, 16 * MIB);
 	CHECK_INT(pipe(ready) | pipe(done), 0);
-	pid_t stranger = fork(); // uses the same device outside the vGPU
+	pid_t stranger = fork(); // this process uses the same device outside the vGPU
 	CHECK(stranger >= 0);
 	if (stranger == 0) {
 		CUcontext context;

@@ -1,4 +1,4 @@
-// Processes and threads: fork, exec, spawn, killed processes, many at once.
+// Tests processes and threads: fork, exec, spawn, killed processes, and many at the same time.
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -24,7 +24,7 @@ static void child_of_tenant(CUdeviceptr address)
 	CHECK_INT(cuInit(0), CUDA_ERROR_NOT_INITIALIZED);
 	CHECK_INT(cuMemAlloc_v2(&other, MIB), CUDA_ERROR_NOT_INITIALIZED);
 	CHECK_INT(cuMemAllocAsync(&other, MIB, NULL), CUDA_ERROR_NOT_INITIALIZED);
-	cuMemFree_v2(address); // must change no charge, with any result
+	cuMemFree_v2(address); // this call must change no charge, with any result
 	cuMemGetInfo_v2(&free_bytes, &total);
 	CHECK_INT(charged(), 8 * MIB);
 }
@@ -64,7 +64,7 @@ static void *allocate_for_ever(void *stop)
 	return NULL;
 }
 
-// Other threads may have locks at the time of the fork. No child may wait for one.
+// Forks while other threads may have locks. No child may wait for one of these locks.
 static void fork_storm_body(void)
 {
 	pthread_t threads[3];
@@ -140,7 +140,7 @@ TEST(threads_never_exceed_the_limit_and_refund_all)
 	CHECK(vg_ledger_refusal_count(tenant_ledger) > 0);
 }
 
-// All threads use pools that grow and shrink, and physical memory that outlives its handles.
+// Runs threads that use growing and shrinking pools, and physical memory that outlives its handles.
 static void *hammer_pools(void *seed)
 {
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -221,7 +221,7 @@ TEST(sixty_four_processes_start_at_once)
 		}
 	}
 	close(gate[0]);
-	close(gate[1]); // all at once
+	close(gate[1]); // all processes start at the same time
 	for (int i = 0; i < MANY; i++) {
 		int status;
 		CHECK_INT(waitpid(children[i], &status, 0), children[i]);
@@ -247,7 +247,8 @@ TEST(killed_processes_stay_charged_until_reaped)
 
 	tenant_new_ledger(64 * MIB, 0);
 	CHECK_INT(tenant_run(killed_body), SIGKILL);
-	CHECK_INT(charged(), 8 * MIB); // until the daemon reaps it, after the driver has freed the memory
+	// The memory stays charged until the daemon reaps the process, after the driver has freed the memory.
+	CHECK_INT(charged(), 8 * MIB);
 	CHECK(vg_ledger_next_tenant(tenant_ledger, &cursor, &tenant));
 	CHECK_INT(tenant.used, 8 * MIB);
 	CHECK_INT(tenant.by_kind[VG_LEDGER_DEVICE], 8 * MIB);
@@ -295,7 +296,8 @@ static void descriptors_body(void)
 	close(lowest);
 	CHECK_INT(cuInit(0), CUDA_SUCCESS);
 	after = dup(0);
-	CHECK_INT(after, lowest); // the interposer uses no low descriptor numbers
+	// The interposer uses no low descriptor numbers.
+	CHECK_INT(after, lowest);
 }
 
 TEST(the_interposer_uses_no_low_descriptors)
@@ -357,7 +359,7 @@ static void refused_a_little_body(void)
 	CHECK_INT(cuMemAlloc_v2(&address, 96 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-// Returns the messages of a tenant of 1 GiB on standard error.
+// Returns what a tenant with a limit of 1 GiB prints on standard error.
 static const char *words_of(void (*body)(void))
 {
 	static char text[1024];
@@ -390,18 +392,19 @@ static void removed_body(void)
 
 	CHECK(freopen(getenv("SHIM_TEST_STDERR"), "w", stderr));
 	CHECK_INT(cuInit(0), CUDA_SUCCESS);
-	CHECK_INT(vg_ledger_set_limit(tenant_ledger, 0, &charged), 0); // as the daemon closes it
+	// The daemon sets the limit of a closed vGPU to 0.
+	CHECK_INT(vg_ledger_set_limit(tenant_ledger, 0, &charged), 0);
 	CHECK_INT(cuMemAlloc_v2(&address, MIB), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-// The message is not "0 of 0 B used".
+// The interposer must not print "0 of 0 B used".
 TEST(messages_name_a_removed_vgpu)
 {
 	CHECK_STR(words_of(removed_body),
 		  "virgate: vGPU train was removed: it grants no memory any more; run the program in another one\n");
 }
 
-// The message is not "1.0 of 1.0 GiB" when 64 MiB are left.
+// The interposer must not print "1.0 of 1.0 GiB" when 64 MiB are left.
 TEST(messages_have_enough_digits_for_the_request)
 {
 	CHECK_STR(words_of(refused_a_little_body),
@@ -409,7 +412,7 @@ TEST(messages_have_enough_digits_for_the_request)
 		  "raise with `virgate set train --memory 1536M`\n");
 }
 
-// The message has a command for the running program, and one for the next start.
+// The message names a command for the running program, and another one for the next start.
 TEST(messages_suggest_options_of_run_for_ephemeral_vgpus)
 {
 	tenant_flags = VG_LEDGER_EPHEMERAL;
@@ -425,7 +428,7 @@ static void refused_on_the_simulator_body(void)
 	refused_a_little_body();
 }
 
-// The suggested command names the same simulated GPU, so that it works when it is pasted.
+// The suggested command names the same simulated GPU, so that users can paste the command.
 TEST(suggested_commands_name_the_simulator)
 {
 	CHECK_STR(words_of(refused_on_the_simulator_body),
@@ -433,7 +436,7 @@ TEST(suggested_commands_name_the_simulator)
 		  "raise with `virgate set --sim=memory=4G train --memory 1536M`\n");
 }
 
-// The daemon has written the largest limit that it would give into the ledger.
+// The daemon has written the largest limit that it would give the vGPU into the ledger.
 static void refused_under_ceiling(uint64_t ceiling, const char *advice)
 {
 	char expected[512];

@@ -1,4 +1,5 @@
-// Registration and requests to be measured, with a daemon that never answers, on the simulated driver.
+// Tests the registration of a tenant and its requests for a measurement, with a daemon that never answers. Runs on the
+// simulated driver.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -6,7 +7,8 @@
 
 #include "tenant.h"
 
-#define LIMIT (256 * MIB) // so near the limit, every allocation may request a measurement
+// So small that each allocation is near the limit, and may request a measurement.
+#define LIMIT (256 * MIB)
 #define CONTEXT (16 * MIB)
 
 static int listener;
@@ -61,8 +63,8 @@ static void silence_body(void)
 		CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
 	}
 	int count = receive_messages();
-	CHECK(count >= 2); // it tries again
-	CHECK(count <= 6); // each takes 20 ms
+	CHECK(count >= 2); // the interposer tries again
+	CHECK(count <= 6); // each attempt takes 20 ms
 }
 
 TEST(a_hanging_daemon_costs_a_tenth_of_the_time)
@@ -88,10 +90,12 @@ static void closed_body(void)
 			close(fd);
 	receive_messages();
 	usleep(300000);
-	cuMemAlloc_v2(&address, 2 * MIB); // may fail: the simulated driver's descriptors are closed, too
+	// This call may fail, since the descriptors of the simulated driver are closed, too.
+	cuMemAlloc_v2(&address, 2 * MIB);
 	CHECK(receive_messages() > 0);
 	usleep(300000);
-	for (int fd = 3; fd < 1024; fd++) // reuses the numbers of the closed descriptors
+	// The numbers of the closed descriptors now belong to other files.
+	for (int fd = 3; fd < 1024; fd++)
 		if (fd != listener)
 			dup2(listener, fd);
 	cuMemAlloc_v2(&address, 2 * MIB);

@@ -1,5 +1,5 @@
-// All calls that allocate device memory, on the simulated driver: they are refused exactly at the limit, and after the
-// frees the charge is what it was before.
+// Tests all calls that allocate device memory, on the simulated driver. They are refused exactly at the limit, and
+// after the frees the charge is what it was before.
 #include <sys/socket.h>
 
 #include "tenant.h"
@@ -35,11 +35,11 @@ static void end(void)
 	CHECK_INT(charged(), 0);
 }
 
-// One kind of allocation: take() allocates `bytes`, and give() frees what take() stored.
+// One way to allocate: take() allocates `bytes` and stores a handle, and give() frees the memory of that handle.
 struct route {
 	CUresult (*take)(uint64_t bytes, uint64_t *ret_handle);
 	CUresult (*give)(uint64_t handle);
-	uint64_t step; // the least size of a request
+	uint64_t step; // the smallest request
 };
 
 static void fill(const struct route *route)
@@ -61,7 +61,8 @@ static void fill(const struct route *route)
 			CHECK_INT(route->give(handles[i]), CUDA_SUCCESS);
 		CHECK_INT(charged(), baseline);
 	}
-	CHECK_INT(route->take(ROOM / route->step * route->step, &extra), CUDA_SUCCESS); // all in one request
+	// All memory in one request.
+	CHECK_INT(route->take(ROOM / route->step * route->step, &extra), CUDA_SUCCESS);
 	CHECK_INT(route->give(extra), CUDA_SUCCESS);
 }
 
@@ -146,7 +147,7 @@ static CUresult create_give(uint64_t handle)
 }
 ROUTE(create, 4 * MIB)
 
-// Created, mapped and released: the mapping keeps the memory.
+// Memory that was created, mapped and released. The mapping keeps it allocated.
 static CUdeviceptr range;
 static uint64_t range_used, sizes[4096];
 
@@ -188,7 +189,7 @@ static CUresult array_give(uint64_t handle)
 }
 ROUTE(array, 4 * MIB)
 
-// A base level of 8 MiB needs a third more with its smaller levels: only the sums are compared.
+// A mipmap with a base level of 8 MiB needs a third more for the smaller levels. The test compares only the sums.
 static void mipmap_body(void)
 {
 	CUDA_ARRAY3D_DESCRIPTOR shape = {1024, 512, 0, CU_AD_FORMAT_FLOAT, 4, 0};
@@ -212,7 +213,7 @@ TEST(mipmapped_array)
 	TENANT(LIMIT, OVERHEAD_MIB * MIB, mipmap_body);
 }
 
-// The driver allocates a graph's memory at its first launch. The refusal comes at instantiation.
+// The driver allocates the memory of a graph at its first launch. The interposer refuses at instantiation.
 static CUresult graph_take(uint64_t bytes, uint64_t *ret_handle)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS wanted = {
@@ -266,8 +267,9 @@ static void pool_body(void)
 	for (int i = 0; i < 7; i++)
 		CHECK_INT(cuMemFreeAsync(blocks[i], stream), CUDA_SUCCESS);
 	CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
-	CHECK_INT(charged(), baseline + 224 * MIB);		 // the pool keeps it
-	CHECK_INT(cuMemAlloc_v2(&extra, 200 * MIB), CUDA_SUCCESS); // before a refusal, the pool returns it
+	CHECK_INT(charged(), baseline + 224 * MIB);		 // the pool keeps the freed memory
+	// Before a refusal, the interposer trims the pool.
+	CHECK_INT(cuMemAlloc_v2(&extra, 200 * MIB), CUDA_SUCCESS);
 	CHECK_INT(charged(), baseline + 200 * MIB);
 	CHECK_INT(cuMemFree_v2(extra), CUDA_SUCCESS);
 	CHECK_INT(cuMemPoolDestroy(pool), CUDA_SUCCESS);
@@ -279,7 +281,7 @@ TEST(pool)
 	TENANT(LIMIT, OVERHEAD_MIB * MIB, pool_body);
 }
 
-// Exported memory is charged once, although it is also imported and mapped.
+// Memory is charged once, although the tenant exports, imports and maps it.
 static void import_body(void)
 {
 	CUmemAllocationProp properties = on_device();
@@ -298,7 +300,8 @@ static void import_body(void)
 	CHECK_INT(cuMemMap(address, 64 * MIB, 0, imported, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), baseline + 64 * MIB);
 	close(fd);
-	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS); // this call refunds closed descriptors
+	// This call refunds closed descriptors.
+	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
 	CHECK_INT(charged(), baseline + 64 * MIB);
 	CHECK_INT(cuMemRelease(imported), CUDA_SUCCESS);
 	CHECK_INT(charged(), baseline + 64 * MIB);
@@ -326,7 +329,8 @@ static int exported(uint64_t bytes)
 	return fd;
 }
 
-// A copy of a descriptor keeps the charge in any process: here in a forked child that does not use CUDA.
+// A copy of a descriptor keeps the memory charged, whichever process has the copy. Here it is a forked child that does
+// not use CUDA.
 static void copies_body(void)
 {
 	size_t left;
@@ -342,7 +346,7 @@ static void copies_body(void)
 		_exit(read(pair[0], &byte, 1) != 0);
 	}
 	close(first);
-	int other = exported(64 * MIB); // probably with the same number
+	int other = exported(64 * MIB); // the descriptor probably has the number of `first`
 	CHECK_INT(charged(), baseline + 128 * MIB);
 	close(other);
 	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
@@ -359,7 +363,7 @@ TEST(copies_of_descriptors_keep_the_charge)
 	TENANT(LIMIT, OVERHEAD_MIB * MIB, copies_body);
 }
 
-// If the program closes the interposer's descriptors as well, exported memory stays charged.
+// If the program closes all descriptors, including the interposer's, exported memory stays charged.
 static void close_all_body(void)
 {
 	size_t left;
@@ -394,7 +398,7 @@ static CUresult make_green(CUgreenCtx *green)
 	return cuGreenCtxCreate(green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM);
 }
 
-// Each keeps 4 MiB until the primary context is destroyed, also after its own destruction.
+// Each object keeps 4 MiB until the primary context is destroyed, even after the object itself was destroyed.
 static void green_body(void)
 {
 	CUdeviceptr address;
@@ -446,7 +450,8 @@ static void capture_body(void)
 
 	begin();
 	CHECK_INT(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-	CHECK_INT(cuMemAllocAsync(&address, 512 * MIB, stream), CUDA_SUCCESS); // a capture allocates nothing
+	// A capture allocates nothing.
+	CHECK_INT(cuMemAllocAsync(&address, 512 * MIB, stream), CUDA_SUCCESS);
 	CHECK_INT(cuMemFreeAsync(address, stream), CUDA_SUCCESS);
 	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
 	CHECK_INT(charged(), baseline);

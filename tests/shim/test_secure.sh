@@ -1,7 +1,7 @@
 #!/bin/bash
-# test_secure.sh PROBE CUDA_INTERPOSER NVML_INTERPOSER DRIVER: a set-user-ID program that loads an interposer takes
-# neither a driver nor a ledger nor a log level from its caller's environment. Each case runs first without the bit, to
-# show that the variable works then.
+# test_secure.sh PROBE CUDA_INTERPOSER NVML_INTERPOSER DRIVER: checks a set-user-ID program that loads an interposer.
+# The interposer must take no driver, ledger or log level from the environment. Each case runs first without the
+# set-user-ID bit, to show that the variable has an effect then.
 set -uo pipefail
 passed=0 failed=0
 if ((EUID != 0)); then
@@ -56,7 +56,7 @@ for row in libvirgate-cuda.so:cuInit:VIRGATE_DRIVER:cuInit \
 		"$(run probe-setuid "$interposer" "$first" VIRGATE_LOG=warning "VIRGATE_LEDGER=$dir/named-ledger")" \
 		'secure=1 named=0'
 done
-# The warning that no driver was found shows whether the log level was taken.
+# The warning that no driver was found appears only if the log level was taken.
 expect "VIRGATE_LOG works without the bit" \
 	"$(run probe libvirgate-nvml.so nvmlInitWithFlags VIRGATE_LOG=warning)" '*no libnvidia-ml.so.1*'
 expect "VIRGATE_LOG is not for a set-user-ID program" \

@@ -1,4 +1,4 @@
-// Shared allocations are charged once, in whatever order processes open and release them.
+// Checks that shared allocations are charged once, in whatever order processes open and release them.
 #include "actor.h"
 #include "base/descriptor.h"
 #include "ledger/share.h"
@@ -26,7 +26,7 @@ static void begin(void)
 	CHECK_INT(charged(), 3 * CONTEXT);
 }
 
-// Reaps as the daemon does after the driver has freed the memory of an ended process.
+// Reaps ended processes, as the daemon does after the driver has freed their memory.
 static void reap(void)
 {
 	struct vg_ledger_tenant tenant;
@@ -53,7 +53,7 @@ static CUresult opens(struct actor *actor, const struct act *handle)
 	return act_with(actor, OPEN, handle, 0, -1, NULL).result;
 }
 
-// 160 of the 256 MiB are used: the memory would not fit two more times.
+// The memory and the contexts use 160 of the 256 MiB, so the memory would not fit two more times.
 static struct act handle_of(uint64_t bytes)
 {
 	CHECK_INT(act(&owner, ALLOC, bytes), CUDA_SUCCESS);
@@ -109,7 +109,7 @@ TEST(memory_of_an_ended_owner_stays_charged_while_open)
 	reap();
 	CHECK_INT(charged(), 2 * CONTEXT + 160 * MIB);
 	CHECK_INT(vg_ledger_shared(tenant_ledger), 160 * MIB);
-	CHECK_INT(opens(&other, &handle), CUDA_SUCCESS); // its name stays known
+	CHECK_INT(opens(&other, &handle), CUDA_SUCCESS); // the handle can still be opened
 	CHECK_INT(charged(), 2 * CONTEXT + 160 * MIB);
 	CHECK_INT(act(&user, CLOSE, 0), CUDA_SUCCESS);
 	CHECK_INT(act(&other, CLOSE, 0), CUDA_SUCCESS);
@@ -118,7 +118,7 @@ TEST(memory_of_an_ended_owner_stays_charged_while_open)
 	end_all();
 }
 
-// Two small allocations of one block have different handles of the same memory.
+// Two small allocations in one block have different handles of the same memory.
 TEST(handles_of_one_block_are_charged_once)
 {
 	begin();
@@ -149,13 +149,15 @@ TEST(descriptors_are_charged_once)
 	uint64_t all = 3 * CONTEXT + 160 * MIB;
 	CHECK_INT(act_with(&user, IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
 	CHECK_INT(act(&user, MAP, 160 * MIB), CUDA_SUCCESS);
-	CHECK_INT(act_with(&owner, EXPORT, NULL, 0, -1, &again).result, CUDA_SUCCESS); // a different open file
+	// The second export makes a new open file.
+	CHECK_INT(act_with(&owner, EXPORT, NULL, 0, -1, &again).result, CUDA_SUCCESS);
 	CHECK_INT(act_with(&other, IMPORT, NULL, 0, again, NULL).result, CUDA_SUCCESS);
 	CHECK_INT(charged(), all);
 	close(fd);
 	close(again);
 	CHECK_INT(act(&owner, RELEASE, 0), CUDA_SUCCESS);
-	CHECK_INT(act(&owner, GET_INFO, 0), CUDA_SUCCESS); // refunds closed descriptors
+	// This call refunds closed descriptors.
+	CHECK_INT(act(&owner, GET_INFO, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), all);
 	CHECK_INT(vg_ledger_shared(tenant_ledger), 160 * MIB);
 	CHECK_INT(act(&user, UNMAP, 0), CUDA_SUCCESS);
@@ -166,7 +168,7 @@ TEST(descriptors_are_charged_once)
 	end_all();
 }
 
-// An importer that exports memory again is charged for it, because the descriptor may outlive the importer.
+// An importer that exports the memory again is charged for it, because the new descriptor may outlive the importer.
 TEST(importers_that_export_again_are_charged)
 {
 	int fd, again;
@@ -207,7 +209,8 @@ static struct act pool_pointer(uint64_t bytes, int *ret_fd)
 	return pointer;
 }
 
-// An exported pool keeps what it ever had reserved. Opened memory stays until the importer destroys its pool.
+// An exported pool stays charged with the most memory that it ever had. Opened memory stays charged until the importer
+// destroys its pool.
 TEST(pools_are_charged_once)
 {
 	int fd;
@@ -242,16 +245,18 @@ TEST(pools_without_importers_end_with_their_owner)
 	pool_pointer(96 * MIB, &fd);
 	close(fd);
 	CHECK_INT(act(&owner, FREE_ASYNC, 0), CUDA_SUCCESS);
-	CHECK_INT(act(&owner, POOL_ALLOC, 40 * MIB), CUDA_SUCCESS); // from unused memory
+	// The pool still has unused memory for this allocation.
+	CHECK_INT(act(&owner, POOL_ALLOC, 40 * MIB), CUDA_SUCCESS);
 	CHECK_INT(charged(), 3 * CONTEXT + 96 * MIB);
 	CHECK_INT(act(&owner, POOL_DESTROY, 0), CUDA_SUCCESS);
-	CHECK_INT(charged(), 3 * CONTEXT + 96 * MIB); // one allocation is left
+	// One allocation of the pool is left.
+	CHECK_INT(charged(), 3 * CONTEXT + 96 * MIB);
 	CHECK_INT(act(&owner, FREE_ASYNC, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), 3 * CONTEXT);
 	end_all();
 }
 
-// The pool grows after its import. The driver destroys it after its last pointer, and as often as it was imported.
+// The pool grows after its import. The driver frees it when no pointer is left, and every import was destroyed.
 TEST(pools_of_an_ended_owner_stay_charged_while_open)
 {
 	int fd;
@@ -289,7 +294,7 @@ static void owner_outside(void)
 	CHECK_INT(charged(), 2 * CONTEXT);
 }
 
-// Memory of a program outside all vGPUs is charged to the first process that opens it, and once in a vGPU.
+// Memory of a program outside all vGPUs is charged to the first process of a vGPU that opens it, once in each vGPU.
 TEST(memory_from_outside_is_charged_once)
 {
 	begin();
@@ -321,7 +326,8 @@ TEST(descriptors_from_outside_are_charged_once)
 	owner_outside();
 	CHECK_INT(act_with(&owner, CREATE, NULL, 160 * MIB, -1, &fd).result, CUDA_SUCCESS);
 	CHECK_INT(act_with(&user, IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
-	CHECK_INT(charged(), 2 * CONTEXT + 2 * MIB); // the import does not tell the size
+	// The import does not reveal the size, so 2 MiB are charged.
+	CHECK_INT(charged(), 2 * CONTEXT + 2 * MIB);
 	CHECK_INT(act(&user, MAP, 160 * MIB), CUDA_SUCCESS);
 	CHECK_INT(act_with(&other, IMPORT, NULL, 0, fd, NULL).result, CUDA_SUCCESS);
 	CHECK_INT(act(&other, MAP, 160 * MIB), CUDA_SUCCESS);
@@ -336,7 +342,7 @@ TEST(descriptors_from_outside_are_charged_once)
 	end_all();
 }
 
-// Both processes import the memory before they know its size.
+// Both processes import the memory before the interposer knows its size.
 TEST(descriptors_mapped_by_two_importers_are_charged_once)
 {
 	int fd;
@@ -362,11 +368,11 @@ TEST(failed_opens_change_nothing)
 	begin();
 	struct act handle = handle_of(64 * MIB), nonsense = {.bytes = "nonsense"};
 	CHECK(opens(&user, &nonsense) != CUDA_SUCCESS);
-	// a process cannot open its own handle
+	// A process cannot open its own handle.
 	CHECK(act_with(&owner, OPEN, &handle, 0, -1, NULL).result != CUDA_SUCCESS);
 	CHECK_INT(act(&owner, FREE, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), 3 * CONTEXT);
-	CHECK(opens(&user, &handle) != CUDA_SUCCESS); // freed
+	CHECK(opens(&user, &handle) != CUDA_SUCCESS); // the owner has freed the memory
 	CHECK_INT(charged(), 3 * CONTEXT);
 	end_all();
 }

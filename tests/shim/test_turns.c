@@ -1,4 +1,4 @@
-// The gate, with all entries of turns.def. The test takes the place of the arbiter.
+// Tests the gate with all entries of turns.def. The test plays the arbiter.
 #include <pthread.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
@@ -60,7 +60,7 @@ static void order(enum turn_state state, unsigned int flags)
 	atomic_store(&page->word, turn_word(++number, state, flags));
 }
 
-// Sets arguments that are different for each row; structures for rows that have them.
+// Calls the entry of a row with arguments that are different for each row, and with structures where the row has them.
 static CUresult call(const struct row *row, uint64_t first, uint64_t second)
 {
 	static CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1};
@@ -82,10 +82,12 @@ static CUresult call(const struct row *row, uint64_t first, uint64_t second)
 		a[row->stream] = (uintptr_t)&config;
 	CUresult result = ((function *)dlsym(RTLD_DEFAULT, row->abi))(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
 								      a[8], a[9], a[10]);
-	if (strstr(row->abi, "Query")) // not checked: the interposer queries as well
+	// The interposer makes queries, too, so the stored arguments may be those.
+	if (strstr(row->abi, "Query"))
 		return result;
 	CHECK_STR(echo->entry, row->abi);
-	if (strcmp(row->abi, "cuCtxSynchronize") != 0) // it has no arguments
+	// cuCtxSynchronize has no arguments.
+	if (strcmp(row->abi, "cuCtxSynchronize") != 0)
 		CHECK(echo->arguments[0] == a[0]);
 	if (row->stream != NONE)
 		CHECK(echo->arguments[row->stream] == a[row->stream]);
@@ -135,7 +137,7 @@ static void host_copies_body(void)
 	const struct row *copy = row_of("cuMemcpyAsync");
 
 	start();
-	order(TURN_CLOSED, TURN_WANTED); // a call that waits makes the test hang
+	order(TURN_CLOSED, TURN_WANTED); // a call that waits would hang now
 	CHECK_INT(call(copy, 0x1000, 0), CUDA_SUCCESS);
 	CHECK_INT(call(copy, 0, 0x1000), CUDA_SUCCESS);
 	for (const struct row *row = rows; row < rows + ROWS; row++)
@@ -209,7 +211,7 @@ static void closed_body(void)
 		for (uint64_t end = vg_clock_monotonic_ns() + 2000000; vg_clock_monotonic_ns() < end;)
 			page->beat_ns = vg_clock_monotonic_ns();
 		CHECK_INT(echo->calls, calls);
-		CHECK(page->bell != bell); // the arbiter was woken
+		CHECK(page->bell != bell); // the gate has woken the arbiter
 		order(TURN_HELD, 0);
 		syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 		beat_until(has_no_waiting_process);
@@ -236,7 +238,7 @@ static void no_arbiter_body(void)
 	CHECK(took < 20000000000); // 0.35 s, and more on a busy machine
 	begun = vg_clock_monotonic_ns();
 	CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
-	CHECK(vg_clock_monotonic_ns() - begun < 200000000); // open for a while
+	CHECK(vg_clock_monotonic_ns() - begun < 200000000); // the gate stays open for a while
 }
 
 TEST(gates_without_an_arbiter_open)
@@ -250,16 +252,18 @@ static void window_body(void)
 
 	start();
 	order(TURN_HELD, 0);
-	for (int i = 0; i < 8; i++) // measured: 20 us each
+	for (int i = 0; i < 8; i++) // these calls measure the function: 20 us each
 		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
 	unsigned int marks = echo->marks;
 	CHECK(marks >= 2);
 	keep_busy(true);
 	page->window_us = 2000;
 	uint64_t begun = vg_clock_monotonic_ns();
-	for (int i = 0; i < 20; i++) // more than fits: an unmeasured function counts as a whole window
+	// More work than the window allows: an unmeasured function counts as a whole window.
+	for (int i = 0; i < 20; i++)
 		CHECK_INT(call(row, ECHO_DEVICE + 1, 0), CUDA_SUCCESS);
-	CHECK(vg_clock_monotonic_ns() - begun >= 20000000); // until the gate's timeout
+	// The launch waits until the gate's timeout.
+	CHECK(vg_clock_monotonic_ns() - begun >= 20000000);
 }
 
 TEST(work_in_flight_is_limited_by_the_window)
@@ -267,7 +271,7 @@ TEST(work_in_flight_is_limited_by_the_window)
 	TENANT(64 * MIB, 0, window_body);
 }
 
-// Launches kernels, too few for a mark, and waits.
+// Launches kernels, so few that no event (mark) is recorded after them, and waits.
 static void launch_and_wait(uint64_t stream, const char *wait, uint64_t waits_for)
 {
 	const struct row *launch = row_of("cuLaunchKernel");
@@ -288,7 +292,7 @@ static void waited_for_body(void)
 	order(TURN_HELD, 0);
 	launch_and_wait(stream, "cuStreamQuery", stream);
 	CHECK_INT(slot->eta_ns, 0);
-	keep_busy(true); // no mark is reached
+	keep_busy(true); // events stay pending, so no mark is reached
 	launch_and_wait(stream, "cuStreamSynchronize", other);
 	CHECK(slot->eta_ns != 0);
 	launch_and_wait(stream, "cuStreamSynchronize", stream);
@@ -306,7 +310,7 @@ TEST(nothing_is_in_flight_after_a_synchronization)
 	TENANT(64 * MIB, 0, waited_for_body);
 }
 
-// An unmeasured kernel counts as a whole window, of 10 s. It does not end.
+// Launches an unmeasured kernel that does not end. The gate estimates it as a whole window, of 10 s.
 static void kernel_runs_body(void)
 {
 	const uint64_t stream = 0x1000, other = 0x2000;
@@ -321,10 +325,11 @@ static void kernel_runs_body(void)
 	nanosleep(&pause, NULL);
 	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, "cuStreamSynchronize"))(other, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
 		  CUDA_SUCCESS);
-	CHECK(slot->eta_ns < first + 20000000); // not 30 ms later
+	// The estimated end is not 30 ms later.
+	CHECK(slot->eta_ns < first + 20000000);
 }
 
-// One stream waits for the other. When the other has ended, all work of the first is left.
+// One stream waits for another one. When the other one has ended, all work of the first stream is left.
 static void streams_take_turns_body(void)
 {
 	const uint64_t first = 0x1000, second = 0x2000;
@@ -333,7 +338,7 @@ static void streams_take_turns_body(void)
 
 	start();
 	order(TURN_HELD, 0);
-	page->window_us = 20000; // the estimate of unmeasured work
+	page->window_us = 20000; // the gate's estimate of unmeasured work
 	keep_busy(true);
 	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, launch->abi))(ECHO_DEVICE, 1, 1, 1, 1, 1, 1, 0, first, 0, 0),
 		  CUDA_SUCCESS);
@@ -356,17 +361,18 @@ TEST(elapsed_time_is_subtracted_from_work_in_flight)
 	TENANT(64 * MIB, 0, kernel_runs_body);
 }
 
-// Launches more work than a stream has marks for. Then all work ends. Returns how long the next launch waits.
+// Launches more work than a stream has events (marks) for. Then all work ends. Returns how long the next launch waits.
 static uint64_t wait_behind_many_marks(void)
 {
 	const struct row *row = row_of("cuLaunchKernel");
 
 	keep_busy(true);
 	page->window_us = 1000000000;
-	for (int i = 0; i < 4000; i++) // 20 us each
+	for (int i = 0; i < 4000; i++) // each takes 20 us
 		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
 	keep_busy(false);
-	order(TURN_HELD, 0); // in a new turn the first launch is reported at once
+	// In a new turn, the gate reports the first launch at once.
+	order(TURN_HELD, 0);
 	page->window_us = 100;
 	page->patience_us = 1000000;
 	uint64_t begun = vg_clock_monotonic_ns();
@@ -381,13 +387,14 @@ static void many_marks_body(void)
 
 	start();
 	order(TURN_HELD, 0);
-	for (int i = 0; i < 8; i++) // measured
+	for (int i = 0; i < 8; i++) // these calls measure the function
 		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
-	for (int i = 0; i < 5; i++) { // the machine may be busy
+	for (int i = 0; i < 5; i++) { // the machine may be busy in some attempts
 		uint64_t took = wait_behind_many_marks();
 		shortest = took < shortest ? took : shortest;
 	}
-	CHECK(shortest < 20000000); // the launches without a mark have an estimate of more than 50 ms
+	// The launches without a mark have an estimate of more than 50 ms.
+	CHECK(shortest < 20000000);
 }
 
 TEST(work_beyond_the_marks_ends_as_soon)
@@ -404,7 +411,7 @@ static void other_capture_body(void)
 	order(TURN_HELD, 0);
 	keep_busy(true);
 	page->window_us = 100;
-	for (int i = 0; i < 20; i++) // more than fits, so marks are queried
+	for (int i = 0; i < 20; i++) // more than the window allows, so the gate queries marks
 		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
 	CHECK(echo->marks > 0);
 	CHECK_INT(echo->unsafe, 0);
@@ -433,7 +440,7 @@ TEST(forked_children_do_not_wait)
 	TENANT(64 * MIB, 0, forked_body);
 }
 
-// Fails if a new entry of these families has no row in turns.def.
+// Fails if an entry of these families has no row in turns.def, so that new ones are noticed.
 TEST(every_entry_of_these_families_has_a_class)
 {
 	static const char *const families[] = {"launch", "set", "copy"};
