@@ -1,5 +1,5 @@
-// A FUSE file system whose files can be opened but never finish closing: it does not answer the kernel's FLUSH. Root
-// mounts it, as fusermount does for a user.
+// Mounts a FUSE file system whose files can be opened, but never finish closing: nothing answers the kernel's FLUSH
+// request. Root mounts it, as fusermount does for a user.
 #pragma once
 #include "test.h"
 
@@ -51,7 +51,7 @@ static inline void fuse_serve(int fd)
 		case FUSE_OPEN:
 			fuse_answer(fd, in->unique, &opened, sizeof opened, 0);
 			break;
-		case FUSE_FLUSH: // no answer
+		case FUSE_FLUSH: // no answer to this request
 		case FUSE_FORGET:
 			break;
 		default:
@@ -70,7 +70,7 @@ static inline void end_hanging_files(void)
 	umount2(hanging_path, MNT_DETACH);
 }
 
-// Mounts it. From then on, hanging_path/x is such a file.
+// Mounts the file system. From then on, closing hanging_path/x hangs.
 static inline void start_hanging_files(const char *directory)
 {
 	char options[100];

@@ -26,9 +26,10 @@ static inline int storm_ms(void)
 	return text ? atoi(text) : 3000;
 }
 
-static int namespace_error = -1; // 0: this process is in new namespaces
+static int namespace_error = -1; // 0: this process runs in new namespaces
 
-// Runs before main(): the tests run in a child, which is process 1 of its namespace. All that it starts ends with it.
+// Runs before main(), and lets the tests run in a child, which is process 1 of a new namespace. All processes of the
+// tests end with that child.
 __attribute__((constructor)) static void enter_namespaces(void)
 {
 	int status;
@@ -61,7 +62,7 @@ static inline void start_system_daemon(void)
 
 // ---- users ------------------------------------------------------------------------------------------------------
 
-static pid_t leaders[64]; // of the process groups of users
+static pid_t leaders[64]; // leaders of the users' process groups
 
 static inline void become(uid_t uid)
 {
@@ -69,17 +70,17 @@ static inline void become(uid_t uid)
 	if (setgroups(0, NULL) < 0 || setgid(uid) < 0 || setuid(uid) < 0)
 		_exit(99);
 	prctl(PR_SET_DUMPABLE, 1);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); // because setuid() has reset it
+	prctl(PR_SET_PDEATHSIG, SIGKILL); // setuid() has reset this
 }
 
-// Starts a process of the user that runs `body` and exits. It leads a process group, which end_user() kills.
+// Starts a process of the user that runs `body` and exits. The process leads a process group, which end_user() kills.
 static inline pid_t start_user(uid_t uid, void (*body)(void))
 {
 	pid_t child = fork();
 
 	if (child == 0) {
 		setpgid(0, 0);
-		if (uid != bob) // the test measures the daemon, not the scheduler
+		if (uid != bob) // attackers have the lowest priority: the test measures the daemon, not the scheduler
 			setpriority(PRIO_PROCESS, 0, 19);
 		become(uid);
 		body();
@@ -110,7 +111,7 @@ static inline void end_user(pid_t leader)
 	CHECK_INT(waitpid(leader, NULL, 0), leader);
 }
 
-// Ends also the users of a failed test.
+// Ends all processes of users, also those of a failed test.
 static inline void end_all_users(void)
 {
 	for (size_t i = 0; i < sizeof leaders / sizeof *leaders; i++)
@@ -142,7 +143,7 @@ static inline void run_user(uid_t uid, void (*body)(void))
 
 static volatile bool *attack_is_ready;
 
-// Tells the test that the attack has begun, after its preparations.
+// The attacker calls this function when its preparations are done and the attack begins.
 static inline void attack_begins(void)
 {
 	*attack_is_ready = true;
@@ -184,7 +185,7 @@ static inline void mount_memory(void)
 	CHECK_INT(chmod(directory, 0755), 0);
 }
 
-// Uses a directory in memory, so that the time of a disk is not measured.
+// Prepares a node whose directory is in memory, so that the test does not measure a disk.
 static inline void prepare_system(void)
 {
 	static bool registered;
@@ -198,7 +199,8 @@ static inline void prepare_system(void)
 	leave_memory();
 	fresh_node();
 	if (!registered)
-		atexit(leave_memory); // before that of fresh_node()
+		// Exit handlers run in reverse order, so this one runs after that of fresh_node().
+		atexit(leave_memory);
 	registered = true;
 	mount_memory();
 }

@@ -1,4 +1,4 @@
-// Descriptors whose sender decides how long their close takes.
+// Sends descriptors to the daemon whose close takes as long as their sender wants.
 #include "victim.h"
 
 #include "hanging_files.h"
@@ -17,10 +17,10 @@ static int open_hanging(void)
 }
 
 static int (*make_slow)(void); // makes a descriptor that closes slowly
-static unsigned int at_once;   // descriptors in one packet
-static int senders_packets;    // packets of each sender
+static unsigned int at_once;   // number of descriptors in one packet
+static int senders_packets;    // number of packets of each sender
 
-// Sends descriptors with a packet and exits. malformed: the daemon refuses them.
+// Sends descriptors with a packet and exits. malformed: the daemon refuses the packet.
 static void send_slow(bool malformed)
 {
 	struct vg_wire_header header = {
@@ -34,9 +34,9 @@ static void send_slow(bool malformed)
 		count++;
 	header.size -= malformed;
 	vg_wire_send_raw(fd, &header, sizeof header, "{}", 2, descriptors, count);
-	// A second packet stays in the connection's queue when the daemon closes it.
+	// The second packet stays in the connection's queue when the daemon closes the connection.
 	vg_wire_send_raw(fd, &header, sizeof header, "{}", 2, descriptors, count);
-	// This process does not close the last copies, unless the daemon was faster.
+	// Closes this process's copies first, so that the daemon closes the last ones, unless the daemon was faster.
 	for (unsigned int i = 0; i < count && make_slow != open_hanging; i++)
 		close(descriptors[i]);
 	close(fd);
@@ -52,7 +52,7 @@ static void attack(void)
 			for (int j = 0; j < senders_packets; j++)
 				send_slow(i & 1);
 			for (;;)
-				pause(); // keeps what the descriptors need
+				pause(); // keeps open what makes the descriptors slow
 		}
 		poll(NULL, 0, 50);
 		waitpid(-1, NULL, WNOHANG);
@@ -83,7 +83,8 @@ TEST(files_that_never_close)
 	CHECK(count_descriptors(daemon_pid) <= 30);
 }
 
-// Returns a TCP connection with unacknowledged data. Its close lingers for as long as its owner has set.
+// Returns a TCP connection with unacknowledged data. Closing it takes as long as the process that opened it has set
+// with SO_LINGER.
 static int make_lingering(void)
 {
 	static char data[1 << 20];
@@ -104,7 +105,7 @@ static int make_lingering(void)
 	return fd; // the listener stays open: the connection waits in its queue
 }
 
-// Puts it in the queue of a socket that is sent.
+// Returns a socket in whose queue a lingering connection waits.
 static int make_nested(void)
 {
 	int pair[2], inner = make_lingering();
@@ -117,7 +118,7 @@ static int make_nested(void)
 	return pair[1];
 }
 
-// The daemon exits although one of its threads cannot, and another daemon starts.
+// A daemon must exit even if one of its threads hangs in close(), and another daemon must be able to start.
 TEST(files_that_never_close_do_not_stop_a_restart)
 {
 	fresh_system();
@@ -140,11 +141,11 @@ TEST(sockets_with_lingering_sockets_inside)
 	end_daemon_at_once();
 }
 
-// Clients that do not read refusals.
+// Starts sessions whose client never reads the daemon's refusals.
 static void be_refused(void)
 {
 	for (int i = 0; i < 300; i++)
-		// a session above the limit is closed at once
+		// the daemon closes a session above the limit at once
 		send_request(connect_to_broker(), "{'op':'open','name':'none','access':'read'}");
 	attack_begins();
 	for (;;)
@@ -167,7 +168,7 @@ static void make_a(void)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':67108864}"));
 }
 
-// A busy daemon has no time for so many connections of one user, and closes those that waited too long.
+// Enters vGPU a. A busy daemon has no time for so many connections of one user, and closes those that waited too long.
 static void enter_a(void)
 {
 	char *answer;
@@ -177,10 +178,10 @@ static void enter_a(void)
 	free(answer);
 }
 
-// The end of one costs the daemon little, but all of them end at once.
+// Ends many programs at the same time. The end of a single program costs the daemon little.
 static void end_many_programs(void)
 {
-	enum { PROGRAMS = 1000, AT_ONCE = 32 }; // that enter at a time
+	enum { PROGRAMS = 1000, AT_ONCE = 32 }; // AT_ONCE: number of programs that enter at the same time
 	int entered[2], end[2];
 
 	for (int round = 0;; round++) {
@@ -207,7 +208,7 @@ static void end_many_programs(void)
 		}
 		if (round == 0)
 			attack_begins();
-		close(end[1]); // ends all of them
+		close(end[1]); // ends all these programs
 		while (waitpid(-1, NULL, 0) > 0)
 			;
 		close(end[0]);

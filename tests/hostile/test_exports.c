@@ -1,4 +1,4 @@
-// An epoll instance with so many entries that the kernel needs long to list them.
+// Sends an epoll instance with so many entries that the kernel needs long to list them.
 #include "victim.h"
 
 #include "ledger/layout.h"
@@ -11,7 +11,7 @@ static void make_vgpu(void)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':268435456}"));
 }
 
-// Entries exist as long as the file is open, also without their descriptors.
+// Makes an epoll instance. Its entries exist as long as their file is open, even after their descriptors are closed.
 static int make_items(unsigned int files)
 {
 	int epoll = epoll_create1(EPOLL_CLOEXEC), top = (int)sysconf(_SC_OPEN_MAX) - 100;

@@ -1,9 +1,9 @@
-// The daemon identifies processes by pidfd, not by process ids, which can be reused.
+// Checks that the daemon identifies processes by pidfd, not by pid, since pids are reused.
 #include "hostile.h"
 
 #include <sys/socket.h>
 
-// Starts a process with this id that waits for signals. Returns -1 if another process got the id first.
+// Starts a process with this pid that waits for signals. Returns -1 if another process got the pid first.
 static pid_t start_with_number(pid_t pid)
 {
 	char text[16];
@@ -41,7 +41,8 @@ static void revoke_by_force(void)
 	CHECK_AGREED(receive_answer(fd, NULL));
 }
 
-// Connects as the user and exits; the connection stays with the caller. Returns the id that the process had.
+// Connects to the daemon as the user and exits. The connection stays open in the caller. Returns the pid that the
+// process had.
 static pid_t connect_and_exit(uid_t uid, int *ret_fd)
 {
 	int status;
@@ -62,7 +63,8 @@ static pid_t connect_and_exit(uid_t uid, int *ret_fd)
 	CHECK_INT(vg_wire_receive_raw(pair[0], parts, descriptors, &count), 1);
 	CHECK_INT(count, 1);
 	*ret_fd = descriptors[0];
-	CHECK_AGREED(ask("{'op':'ping'}")); // the daemon has accepted the connection before this one
+	// The daemon accepts connections in order, so it has accepted the one above.
+	CHECK_AGREED(ask("{'op':'ping'}"));
 	CHECK_INT(waitpid(reader, &status, 0), reader);
 	CHECK_INT(status, 0);
 	close(pair[0]);
@@ -77,8 +79,8 @@ static void await_publication(const char *name, bool is_there)
 	CHECK_INT(listed_figure(name, 0, "leases", NULL) >= 0, is_there);
 }
 
-// Starts a root process with the id of one of alice's that has exited; *ret_fd is the connection of the latter. Returns
-// 0 if that did not succeed.
+// Starts a root process with the pid of an exited process of Alice. *ret_fd: the connection of Alice's process. Returns
+// 0 if no such process could be started.
 static pid_t replace_process(int *ret_fd)
 {
 	pid_t number = connect_and_exit(alice, ret_fd);
@@ -107,7 +109,8 @@ TEST(reused_process_ids_are_not_signalled)
 	int fd, count = 0;
 
 	fresh_system();
-	CHECK_INT(chmod(directory, 0777), 0); // the publisher creates its memory there
+	// The publisher creates its memory in this directory.
+	CHECK_INT(chmod(directory, 0777), 0);
 	pid_t publisher = start_user(alice, publish_and_wait);
 	await_publication("w", true);
 	for (uint64_t begun = vg_clock_monotonic_ns(); storm_goes_on(begun) || !count;) {
@@ -115,13 +118,14 @@ TEST(reused_process_ids_are_not_signalled)
 		if (!other)
 			continue;
 		count++;
-		// The session begins now, in the name of a process that has ended.
+		// The session begins now. Its connection was opened by Alice's process, which has ended.
 		CHECK_INT(send_request(fd, "{'op':'open','name':'w','access':'read'}"), 0);
 		json_decref(receive_answer(fd, NULL));
 		run_user(alice, revoke_by_force);
 		end_replacement(other, fd);
 		end_user(publisher);
-		await_publication("w", false); // so that the next wait does not see this one
+		// The next call must not see this publication, but the following one.
+		await_publication("w", false);
 		publisher = start_user(alice, publish_and_wait);
 		await_publication("w", true);
 	}

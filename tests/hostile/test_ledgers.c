@@ -1,4 +1,4 @@
-// Users write to their ledgers, which are in a file system that all users have in common.
+// Users write to their ledgers, which are all in one file system.
 #include "victim.h"
 
 #include "ledger/layout.h"
@@ -109,10 +109,9 @@ TEST(ledgers_truncated_while_daemons_start)
 	end_user(attacker);
 }
 
-// ---- the contents of a ledger affect only its own vGPU
-// ---------------------------------------------------------------
+// ---- the contents of a ledger affect only its own vGPU -----------------------------------------------------------
 
-static pid_t named; // a process of root, named by slots
+static pid_t named; // a process of root that the slots name
 
 static struct ledger_file *map_ledger(const char *name)
 {
@@ -125,7 +124,7 @@ static struct ledger_file *map_ledger(const char *name)
 	return file;
 }
 
-// Overwrites all of the ledger of "a". That of "c" stays valid, but its slots name a process of root.
+// Overwrites the whole ledger of vGPU a. The ledger of vGPU c stays valid, but its slots name a process of root.
 static void scribble(void)
 {
 	struct ledger_file *file = map_ledger("c");

@@ -1,4 +1,4 @@
-// A client talks only to a daemon of root or of its own user.
+// Checks that a client talks only to a daemon of root or of its own user.
 #include "hostile.h"
 
 #include <sys/socket.h>
@@ -27,8 +27,8 @@ static void serve_falsely(int listener)
 	}
 }
 
-// The directory belongs to the daemon and to the attacker in turn. A client that checks first and then connects is too
-// late.
+// The directory belongs to the daemon and to the attacker in turn. A client that checks the owner before it connects
+// can reach the attacker.
 static void swap_directories(void)
 {
 	char fake[320], next[320], path[340];

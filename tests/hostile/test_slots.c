@@ -1,4 +1,4 @@
-// Slots of a user's own ledgers that name arbitrary processes.
+// Names arbitrary processes in slots of a user's own ledgers.
 #include "victim.h"
 
 #include "ledger/layout.h"
@@ -122,7 +122,7 @@ static void change_slots(void)
 	}
 }
 
-// Returns processor time in clock ticks.
+// Returns the processor time of a process in clock ticks.
 static unsigned long time_of(pid_t pid)
 {
 	unsigned long user = 0, system = 0;
@@ -148,7 +148,8 @@ TEST(slots_of_another_pid_namespace_that_keep_changing)
 	poll(NULL, 0, SECONDS * 1000);
 	unsigned long percent = (time_of(daemon_pid) - before) * 100 / (SECONDS * (unsigned long)sysconf(_SC_CLK_TCK));
 	printf("the daemon takes %lu %% of a processor\n", percent);
-	CHECK(percent <= 45); // a quarter for the search, and 10 of 250 ms for the loop
+	// The search may take a quarter of a processor, and the loop 10 of each 250 ms.
+	CHECK(percent <= 45);
 	end_user(attacker);
 }
 
@@ -165,7 +166,7 @@ static void have_a_long_environment(void)
 	CHECK(vg_file_read("/proc/self/stat", text, sizeof text) > 0);
 	int count = 0;
 	for (char *word = strtok(strrchr(text, ')') + 2, " "); word && count < 60; word = strtok(NULL, " "))
-		fields[count++] = strtoul(word, NULL, 10); // field 3 of proc(5) first
+		fields[count++] = strtoul(word, NULL, 10); // the first word here is field 3 of proc(5)
 	map = (struct prctl_mm_map){.start_code = fields[23], .end_code = fields[24], .start_stack = fields[25],
 				    .start_data = fields[42], .end_data = fields[43], .start_brk = fields[44],
 				    .brk = (uintptr_t)sbrk(0), .arg_start = fields[45], .arg_end = fields[46],
@@ -214,15 +215,17 @@ TEST(endless_environments)
 	fresh_system();
 	pid_t attacker = start_attack(leave_vgpus_behind);
 	check_victim("an environment without an end");
-	for (int i = 0; i < 2000 && figure(left_name(alice, 0), "memory") >= 0; i++) // until a search has ended
+	// The search for processes ends, and the vGPU is removed.
+	for (int i = 0; i < 2000 && figure(left_name(alice, 0), "memory") >= 0; i++)
 		poll(NULL, 0, 5);
 	CHECK_INT(figure(left_name(alice, 0), "memory"), -1);
 	CHECK(resident_mib(daemon_pid) < 150 * SANITIZED);
-	CHECK(read_mib() < ENVIRONMENT_MIB); // it was never read as a whole
+	// The daemon has never read the whole environment.
+	CHECK(read_mib() < ENVIRONMENT_MIB);
 	end_user(attacker);
 }
 
-// A listing that is slow: very many tenants, each with a name that the daemon must look up.
+// Makes the listing slow: very many tenants, each with a name that the daemon must look up.
 static void be_guests(void)
 {
 	ledger_word owner = owner_of(getpid());

@@ -1,4 +1,4 @@
-// Subordinate ids count as their owner, and slow look-ups of users do not delay others.
+// Checks that subordinate ids count as their owner, and that slow look-ups of users do not delay other requests.
 #include "victim.h"
 
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 
 enum { FIRST_SUBORDINATE = 700000000, USERS = 20, VGPUS_EACH = 8, CONNECTIONS_EACH = 20 };
 
-// Writes /etc/subuid in a copy of /etc that only this namespace sees.
+// Writes /etc/subuid in a copy of /etc. Only this mount namespace sees the copy.
 static void write_subordinate_ids(const char *format, ...)
 {
 	char text[4096], path[300];
@@ -28,7 +28,7 @@ static void copy_etc(void)
 	CHECK_INT(system(command), 0);
 }
 
-static volatile unsigned int *made; // in memory shared with the children
+static volatile unsigned int *made; // number of vGPUs made, in memory shared with the children
 
 static void make_vgpus(void)
 {
@@ -72,7 +72,7 @@ TEST(subordinate_ids_count_as_their_owner)
 	CHECK_INT(*made, 64);
 	CHECK_INT(try_user(alice, make_one), 7);
 	CHECK_INT(try_user(bob, make_one), 0);
-	// Root's subordinate ids are one user, which is not root.
+	// All subordinate ids of root count as one user, which is not root.
 	*made = 0;
 	for (unsigned int i = 0; i < USERS; i++)
 		run_user(FIRST_SUBORDINATE + 100000 + i, make_vgpus);

@@ -14,17 +14,17 @@ enum {
 	MOST_TRIPS = 2000,
 };
 #if defined(__SANITIZE_ADDRESS__)
-enum { SANITIZED = 4 }; // answers may take this many times as long
+enum { SANITIZED = 4 }; // with sanitizers, answers may take this many times as long
 #else
 enum { SANITIZED = 1 };
 #endif
 
-// The most that an answer may take. Each further attacking user may use a part of the loop's time, too.
+// Returns the most that an answer may take. Each further attacking user may use a part of the loop's time.
 static int most_ms = ONE_USERS_MS;
 
 struct trip {
 	uint64_t begun_ns, ended_ns;
-	uint64_t waited_ns; // for a processor
+	uint64_t waited_ns; // time of waiting for a processor
 };
 
 struct trips {
@@ -32,7 +32,7 @@ struct trips {
 	struct trip trips[MOST_TRIPS];
 };
 
-static struct trips *attacked, *control; // in memory shared with the children
+static struct trips *attacked, *control; // the trips of both daemons, in memory shared with the children
 static char control_directory[sizeof directory], control_socket[sizeof socket_path];
 static pid_t control_pid;
 
@@ -45,7 +45,7 @@ static inline void end_control(void)
 	rmdir(control_directory);
 }
 
-// Starts the second daemon, in another directory, for all tests of the program.
+// Starts the second daemon, which is not attacked, in another directory. All tests of the program use that daemon.
 static inline void start_control(void)
 {
 	char old_directory[sizeof directory], old_run[sizeof runtime_dir], old_socket[sizeof socket_path],
@@ -75,7 +75,7 @@ static inline void start_control(void)
 	setenv("VIRGATE_CLAIMS_DIR", old_claims, 1);
 }
 
-// Returns how long a thread was ready but did not run. 0: this kernel does not count it.
+// Returns how long a thread was ready but did not run. 0: this kernel does not count that time.
 static inline uint64_t read_waited_ns(const char *task)
 {
 	char path[400], text[128];
@@ -87,7 +87,8 @@ static inline uint64_t read_waited_ns(const char *task)
 	return waited;
 }
 
-// Returns the sum for the daemon's loop and for the thread that writes the state, for which some answers wait.
+// Returns that time for the daemon: the sum of its loop and of the thread that writes the state, for which some answers
+// wait.
 static inline uint64_t read_daemon_waited_ns(pid_t pid)
 {
 	char path[64], task[340], comm[400], name[32];
@@ -155,7 +156,7 @@ static inline double milliseconds(const struct trip *trip)
 	return taken > trip->waited_ns ? (double)(taken - trip->waited_ns) / 1e6 / SANITIZED : 0;
 }
 
-// Trips within this time of each other count as simultaneous.
+// Trips that are no more than this time apart count as simultaneous.
 static const uint64_t MARGIN_NS = 100000000;
 
 static inline bool is_beside(const struct trip *trip, const struct trip *other)
@@ -163,7 +164,7 @@ static inline bool is_beside(const struct trip *trip, const struct trip *other)
 	return other->ended_ns + MARGIN_NS > trip->begun_ns && other->begun_ns < trip->ended_ns + MARGIN_NS;
 }
 
-// Returns true if the daemon that is not attacked was slow at about that time, too.
+// Returns true if the daemon that is not attacked was slow at about the time of the trip.
 static inline bool is_excused(const struct trip *trip)
 {
 	for (unsigned int i = 0; i < control->count; i++)
@@ -172,7 +173,7 @@ static inline bool is_excused(const struct trip *trip)
 	return false;
 }
 
-// Returns the number of trips that took longer than allowed, and stores the duration of the longest.
+// Returns the number of trips that took longer than allowed, and stores the duration of the longest trip.
 static inline unsigned int count_slow(double *ret_worst_ms)
 {
 	unsigned int slow = 0;
@@ -188,8 +189,8 @@ static inline unsigned int count_slow(double *ret_worst_ms)
 	return slow;
 }
 
-// Checks that during the attack all requests of the victim succeed, and that in most rounds none takes longer than
-// allowed. The machine may pause for a moment in some rounds, but the effect of an attack shows in each.
+// Checks that all requests of the victim succeed during the attack, and that in most rounds none takes longer than
+// allowed. The machine may pause for a moment in some rounds, but an attack that works shows in each round.
 static inline void check_victim_for(int milliseconds_long, const char *when)
 {
 	double worst_ms = 0, longest_ms = 0;

@@ -19,7 +19,7 @@ static void remove_ledger_directory(void)
 		fprintf(stderr, "cannot remove %s\n", ledger_directory);
 }
 
-// Creates a ledger at ledger_path.
+// Creates a ledger in the file ledger_path.
 static inline struct vg_ledger *create_ledger(uint64_t limit)
 {
 	static int count;
@@ -50,7 +50,7 @@ static inline uint64_t next_random(uint64_t *state)
 	return *state;
 }
 
-// Reaps all dead tenants. Returns the sum of the refunds.
+// Reaps the slots of all dead tenants. Returns the sum of the refunds.
 static inline uint64_t reap_all_dead(struct vg_ledger *ledger)
 {
 	struct vg_ledger_tenant tenant;
@@ -69,7 +69,7 @@ static inline uint64_t reap_all_dead(struct vg_ledger *ledger)
 	return sum;
 }
 
-// Reaps the programs that living processes replaced by exec. Returns the sum of the refunds.
+// Reaps the slots of programs that living processes have replaced by exec. Returns the sum of the refunds.
 static inline uint64_t reap_all_replaced(struct vg_ledger *ledger)
 {
 	struct vg_ledger_tenant tenant;

@@ -1,5 +1,5 @@
-// Kills or stops a process at each step of an operation. For tests that are built with the ledger's sources and their
-// hook ledger_step().
+// Kills or stops a process at each step of an operation. The tests are built with the ledger's sources, which call the
+// function ledger_step() at each step.
 #pragma once
 #include "ledger/layout.h"
 #include "ledger_file.h"
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 static int steps_left = -1, signal_at_step;
-static bool reached_end; // the last child ended before the step
+static bool reached_end; // the operation of the last child ended before the step
 
 void ledger_step(const char *where)
 {
@@ -17,7 +17,8 @@ void ledger_step(const char *where)
 		kill(getpid(), signal_at_step);
 }
 
-// Runs `work` in a child, which gets the signal at step `step`. Returns its pid when it is dead or stopped.
+// Runs `work` in a child, which gets the signal at step `step`. Returns the child's pid when the child is dead or
+// stopped.
 static inline pid_t run_until(struct vg_ledger *ledger, void (*work)(struct vg_ledger *), int step, int signal)
 {
 	int status;
@@ -36,7 +37,7 @@ static inline pid_t run_until(struct vg_ledger *ledger, void (*work)(struct vg_l
 	return child;
 }
 
-// Checks that the slots and shared allocations together have what is charged, and that only this process has a slot.
+// Checks that the sum of all slots and shared allocations is what is charged, and that only this process has a slot.
 static inline void check_sum(struct vg_ledger *ledger, uint64_t expected)
 {
 	struct vg_ledger_tenant tenant;

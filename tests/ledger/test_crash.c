@@ -4,7 +4,7 @@
 
 static const uint64_t MIB = 1 << 20, CHARGED = 5 << 20;
 
-// The operations of a process. Each is run once for each of its steps.
+// Lists the operations of a process. The test runs each operation once for each of its steps.
 static void do_reserve(struct vg_ledger *ledger)
 {
 	vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 2 * MIB);
@@ -53,7 +53,8 @@ static void check_others_can_charge(struct vg_ledger *ledger)
 	alarm(0);
 }
 
-// `between`: another process changes the account, and with it the tag, between the kill and the reaping.
+// Kills a tenant at every step, and reaps it. `between`: before that, another process changes the account, and with it
+// the account's tag.
 static int kill_at_every_step(void (*work)(struct vg_ledger *), bool between)
 {
 	int step = 0;
@@ -87,7 +88,7 @@ EVERY_STEP(reserve_and_refund, do_work, 45)
 EVERY_STEP(leave, do_work_and_leave, 20)
 EVERY_STEP(limit, do_limit, 2)
 
-// Kills a tenant at every step of a reservation, and its reaper at every step of reaping.
+// Kills a tenant at every step of a reservation, and its reaper at every step of reaping the tenant.
 static void kill_reaper_at_every_step(bool between)
 {
 	for (int step = 0;; step++) {
@@ -100,12 +101,12 @@ static void kill_reaper_at_every_step(bool between)
 			bool reaper_ended = reached_end;
 			if (between)
 				check_others_can_charge(ledger);
-			run_until(ledger, reap_dead, reaper_step / 2, SIGKILL); // and a second one
+			run_until(ledger, reap_dead, reaper_step / 2, SIGKILL); // a second reaper is killed, too
 			reap_all_dead(ledger);
 			check_sum(ledger, CHARGED);
 			vg_ledger_close(ledger);
 			if (reaper_ended) {
-				CHECK(reaper_step >= 4); // the slot was only claimed
+				CHECK(reaper_step >= 4); // at these steps, the tenant had only claimed a slot
 				if (!tenant_ended)
 					break;
 				CHECK(step >= 11 && reaper_step >= 13);
@@ -125,7 +126,7 @@ TEST(sum_is_exact_if_reaper_is_killed_before_other_changes)
 	kill_reaper_at_every_step(true);
 }
 
-// A stopped process blocks no other. When it continues, it completes its work.
+// A stopped process blocks no other process, and completes its work when it continues.
 TEST(stopped_process_blocks_no_other)
 {
 	for (int step = 0;; step++) {
@@ -177,7 +178,8 @@ static void reap_replaced(struct vg_ledger *ledger)
 	reap_all_replaced(ledger);
 }
 
-// A reaper is killed at every step of refunding a program that a living process replaced by exec.
+// A living process has replaced its program by exec. The reaper of the old program is killed at every step of the
+// refund.
 TEST(sum_is_exact_if_reaper_of_replaced_program_is_killed)
 {
 	for (int step = 0;; step++) {

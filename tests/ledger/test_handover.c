@@ -1,4 +1,5 @@
-// A tenant is dumped and its slot refunded; then a restorer passes a new slot to it, and may be killed at every step.
+// A tenant is dumped and its slot refunded. Then a restorer gets a new slot, and passes it to the restored tenant. The
+// restorer may be killed at every step.
 #include "ledger/process.h"
 #include "steps.h"
 
@@ -36,7 +37,8 @@ TEST(tenant_within_an_operation_cannot_be_lifted)
 		}
 		struct vg_ledger_tenant tenant;
 		unsigned int cursor = 0;
-		if (vg_ledger_next_tenant(ledger, &cursor, &tenant)) // it may have been stopped before it had a slot
+		// The child may have been stopped before it had a slot.
+		if (vg_ledger_next_tenant(ledger, &cursor, &tenant))
 			CHECK(vg_ledger_lift(ledger, &tenant, child) != 0);
 		kill(child, SIGKILL);
 		CHECK_INT(waitpid(child, NULL, 0), child);
@@ -108,7 +110,7 @@ static void kill_program(struct program *program)
 static struct vg_ledger_tenant dumped;
 static pid_t dumped_pid;
 
-// Does what a dump does: stops the process and refunds its charges.
+// Stops the process and refunds its charges, as a dump does.
 static struct program dump_program(struct vg_ledger *ledger)
 {
 	struct program program = start_program(ledger);
@@ -118,7 +120,7 @@ static struct program dump_program(struct vg_ledger *ledger)
 	dumped = find_tenant(ledger, program.pid);
 	dumped_pid = program.pid;
 	CHECK_INT(vg_ledger_lift(ledger, &dumped, program.pid), 0);
-	CHECK_INT(vg_ledger_lift(ledger, &dumped, program.pid), VG_LEDGER_GONE); // a second time
+	CHECK_INT(vg_ledger_lift(ledger, &dumped, program.pid), VG_LEDGER_GONE); // a second call finds nothing to do
 	CHECK_INT(vg_ledger_reap(ledger, &dumped, NULL, &refunded), 0);
 	CHECK_INT(refunded, 4 * MIB);
 	return program;
@@ -151,13 +153,14 @@ TEST(restored_tenant_continues_in_another_slot)
 
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, CHARGED), 0);
 	struct program program = dump_program(ledger);
-	// Its slot is used by another object meanwhile.
+	// Another tenant uses the old slot meanwhile.
 	CHECK_INT(vg_ledger_open(ledger_path, &other), 0);
 	CHECK_INT(vg_ledger_reserve(other, VG_LEDGER_DEVICE, 3 * MIB), 0);
 	CHECK_INT(find_tenant(ledger, getpid()).slot + 1, dumped.slot);
 	CHECK_INT(read_restores(&dumped, program.pid), 0);
 	do_restore(ledger);
-	CHECK_INT(read_restores(&dumped, program.pid), 1); // it changes even if the slot has the same number
+	// The number changes even if the new slot has the same number.
+	CHECK_INT(read_restores(&dumped, program.pid), 1);
 	struct vg_ledger_tenant now = find_tenant(ledger, program.pid);
 	CHECK(now.slot != dumped.slot);
 	CHECK_INT(now.used, 4 * MIB);
@@ -168,15 +171,16 @@ TEST(restored_tenant_continues_in_another_slot)
 	CHECK_INT(now.image, dumped.image);
 	CHECK_STR(now.command, dumped.command);
 	CHECK_INT(now.entered_ns, dumped.entered_ns);
-	CHECK_INT(vg_ledger_put_back(&now, program.pid), VG_LEDGER_GONE); // it has its number already
+	// The number was written already.
+	CHECK_INT(vg_ledger_put_back(&now, program.pid), VG_LEDGER_GONE);
 	CHECK_INT(vg_ledger_charged(ledger), CHARGED + 7 * MIB);
 	kill(program.pid, SIGCONT);
-	CHECK_INT(let_charge(&program), 0); // 14 of 16 MiB
+	CHECK_INT(let_charge(&program), 0); // 14 of the limit's 16 MiB are used now
 	CHECK_INT(vg_ledger_charged(ledger), CHARGED + 9 * MIB);
-	CHECK_INT(let_charge(&program), 0); // 16 of 16 MiB
+	CHECK_INT(let_charge(&program), 0); // 16 of 16 MiB are used now
 	CHECK_INT(let_charge(&program), VG_LEDGER_REFUSED);
 	kill_program(&program);
-	CHECK_INT(reap_all_dead(ledger), 8 * MIB); // the last refund had nothing left to refund
+	CHECK_INT(reap_all_dead(ledger), 8 * MIB); // the refund of the dump has left nothing to refund twice
 	vg_ledger_leave(other);
 	vg_ledger_close(other);
 	check_sum(ledger, CHARGED);
@@ -194,13 +198,14 @@ TEST(failed_restore_changes_nothing)
 	check_sum(ledger, 13 * MIB);
 	vg_ledger_refund(ledger, VG_LEDGER_DEVICE, MIB);
 	CHECK_INT(vg_ledger_stand_in(mine, &dumped), 0);
-	// Another process than the dumped one.
+	// Tries to restore into another process than the dumped one.
 	struct program stranger = start_program(ledger);
 	stop_process(stranger.pid);
 	struct vg_ledger_tenant wrong = dumped;
 	wrong.process = 4096; // an address that is not mapped
 	CHECK(vg_ledger_hand_over(mine, &wrong, stranger.pid) != 0);
-	CHECK_INT(vg_ledger_hand_over(mine, &dumped, stranger.pid), VG_LEDGER_GONE); // it has a slot
+	// The stranger has a slot.
+	CHECK_INT(vg_ledger_hand_over(mine, &dumped, stranger.pid), VG_LEDGER_GONE);
 	wrong.process = 0;
 	CHECK_INT(vg_ledger_hand_over(mine, &wrong, program.pid), VG_LEDGER_GONE);
 	CHECK_INT(vg_ledger_charged(ledger), 16 * MIB);
@@ -213,7 +218,7 @@ TEST(failed_restore_changes_nothing)
 	vg_ledger_close(ledger);
 }
 
-// The restorer is killed: the charge belongs to it or to the restored process.
+// The restorer is killed at every step: the charge belongs to the restorer or to the restored process.
 TEST(sum_is_exact_if_restorer_is_killed)
 {
 	for (int step = 0;; step++) {
@@ -239,7 +244,8 @@ TEST(sum_is_exact_if_restorer_is_killed)
 	}
 }
 
-// The same, and the process continues: it must not change the slot of another process.
+// The restorer is killed, and the process continues: the process must not change a slot that belongs to another
+// process.
 TEST(process_continues_correctly_if_restorer_is_killed)
 {
 	for (int step = 0;; step++) {

@@ -33,7 +33,7 @@ TEST(reserve_and_refund)
 	vg_ledger_close(ledger);
 }
 
-// On a full file system, the first write to a page that is not allocated would kill the process.
+// On a full file system, the first write to an unallocated page of the file would kill the process.
 TEST(whole_file_is_allocated_at_creation)
 {
 	struct vg_ledger *ledger = create_ledger(1000);
@@ -44,7 +44,7 @@ TEST(whole_file_is_allocated_at_creation)
 	vg_ledger_close(ledger);
 }
 
-// Another tenant may have overwritten the figure.
+// The refunded figure may be impossible, since another tenant may have overwritten it.
 TEST(refund_of_impossible_figure_is_bounded)
 {
 	struct vg_ledger *ledger = create_ledger(UINT64_MAX);
@@ -56,7 +56,7 @@ TEST(refund_of_impossible_figure_is_bounded)
 	vg_ledger_close(ledger);
 }
 
-// A measurement must notice changes even if their sum is 0.
+// A measurement must notice charges and refunds even if their sum is 0.
 TEST(changes_are_counted_even_if_they_cancel_out)
 {
 	struct vg_ledger *ledger = create_ledger(8 * MIB);
@@ -82,7 +82,7 @@ TEST(impossible_sizes_are_refused)
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, INT64_MAX), VG_LEDGER_REFUSED);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, MIB), 0);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, UINT64_MAX - MIB + 1), VG_LEDGER_REFUSED);
-	vg_ledger_refund(ledger, VG_LEDGER_DEVICE, 100 * MIB); // more than was charged
+	vg_ledger_refund(ledger, VG_LEDGER_DEVICE, 100 * MIB); // more than is charged
 	CHECK_INT(vg_ledger_charged(ledger), 0);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 0), 0);
 	vg_ledger_close(ledger);
@@ -99,7 +99,7 @@ TEST(limit_changes_take_effect_at_once)
 	CHECK_INT(vg_ledger_limit(ledger), 8 * MIB);
 	CHECK_INT(vg_ledger_set_limit(ledger, 6 * MIB, &charged), 0);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 1), VG_LEDGER_REFUSED);
-	for (int i = 0; i < 300; i++) // until the generation has wrapped
+	for (int i = 0; i < 300; i++) // the generation number has wrapped afterwards
 		CHECK_INT(vg_ledger_set_limit(ledger, (uint64_t)(7 + i) * MIB, &charged), 0);
 	CHECK_INT(vg_ledger_limit(ledger), 306 * MIB);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 300 * MIB), 0);
@@ -115,7 +115,7 @@ TEST(forked_child_gets_its_own_slot)
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, MIB), 0);
 	pid_t child = fork();
 	if (child == 0) {
-		vg_ledger_refund(ledger, VG_LEDGER_DEVICE, MIB); // the child has charged nothing
+		vg_ledger_refund(ledger, VG_LEDGER_DEVICE, MIB); // the child has charged nothing, so it refunds nothing
 		CHECK_INT(vg_ledger_charged(ledger), MIB);
 		CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 2 * MIB), 0);
 		CHECK_INT(vg_ledger_used_here(ledger), 2 * MIB);
@@ -142,7 +142,7 @@ static void *charge_and_refund(void *argument)
 	return NULL;
 }
 
-// In the child, the lock must be free even if another thread of the parent held it.
+// In a forked child, the lock must be free even if another thread of the parent held the lock.
 TEST(child_of_fork_can_charge_while_threads_of_the_parent_charge)
 {
 	struct vg_ledger *ledger = create_ledger(8 * MIB);
@@ -169,7 +169,7 @@ TEST(child_of_fork_can_charge_while_threads_of_the_parent_charge)
 	vg_ledger_close(ledger);
 }
 
-// The program after exec in the tests below: this one again.
+// After exec, this same program runs again and does the work of the child in the tests below.
 __attribute__((constructor)) static void program_after_exec(void)
 {
 	const char *path = getenv("TEST_LEDGER_AFTER_EXEC");
@@ -179,7 +179,8 @@ __attribute__((constructor)) static void program_after_exec(void)
 		return;
 	if (vg_ledger_open(path, &ledger) != 0)
 		_exit(2);
-	if (getenv("TEST_LEDGER_RACE")) // the earlier charges may be refunded already, but only once
+	// The earlier charges may be refunded already, but only once.
+	if (getenv("TEST_LEDGER_RACE"))
 		_exit(vg_ledger_enter(ledger) != 0 || vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 3 * MIB) != 0 ||
 		      vg_ledger_used_here(ledger) != 3 * MIB);
 	if (vg_ledger_charged(ledger) != 5 * MIB)
@@ -231,7 +232,7 @@ TEST(reap_refunds_program_that_was_replaced_by_exec)
 	vg_ledger_close(ledger);
 }
 
-// The program after exec and a reaper refund the earlier charges at the same time.
+// The program after exec and a reaper both refund the charges of the program before exec, at the same time.
 TEST(exec_and_reaper_refund_only_once)
 {
 	struct vg_ledger *ledger = create_ledger(8 * MIB);
@@ -308,7 +309,8 @@ TEST(other_files_are_refused)
 	int fd = open(wrong, O_RDWR | O_CREAT, 0600);
 	CHECK(fd >= 0);
 	CHECK_INT(vg_ledger_open(wrong, &other), -EPROTO);
-	CHECK_INT(ftruncate(fd, status.st_size), 0); // the right size is not sufficient
+	// A file of the right size is not yet a ledger.
+	CHECK_INT(ftruncate(fd, status.st_size), 0);
 	CHECK_INT(vg_ledger_open(wrong, &other), -EPROTO);
 	close(fd);
 	struct vg_ledger_options options = {.name = "again", .limit = MIB, .owner = (uid_t)-1, .group = (gid_t)-1};
@@ -379,7 +381,7 @@ TEST(tenant_is_listed)
 	vg_ledger_close(ledger);
 }
 
-// Memory of exported descriptors stays charged after the end of the process.
+// Memory of exported descriptors stays charged after its process has ended.
 TEST(dead_tenant_keeps_charge_of_exported_memory)
 {
 	struct vg_ledger *ledger = create_ledger(64 * MIB);
@@ -415,7 +417,7 @@ TEST(dead_tenant_keeps_charge_of_exported_memory)
 	vg_ledger_close(ledger);
 }
 
-// The peak is the most that was declared since it was cleared.
+// The peak is the most that the process had declared since the peak was cleared.
 TEST(peak_of_declared_memory_is_kept)
 {
 	struct vg_ledger *ledger = create_ledger(64 * MIB);
@@ -425,7 +427,8 @@ TEST(peak_of_declared_memory_is_kept)
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 2 * MIB), 0);
 	CHECK(vg_ledger_next_tenant(ledger, &cursor, &tenant));
 	vg_ledger_clear_peak(ledger, &tenant);
-	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_MANAGED, 16 * MIB), 0); // not counted by NVML
+	// NVML does not report managed memory.
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_MANAGED, 16 * MIB), 0);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_VMM, 8 * MIB), 0);
 	vg_ledger_refund(ledger, VG_LEDGER_VMM, 8 * MIB);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_VMM, MIB), 0);

@@ -1,5 +1,5 @@
-// 16 processes compete for the last MiB while the limit changes and some of them are killed. There is never more
-// charged than the limit, and the sum is exact at the end. Runs for RACE_SECONDS, or 2 s.
+// 16 processes compete for the last MiB while the limit changes, and some of them are killed. The charges never exceed
+// the limit, and their sum is exact at the end. Runs for RACE_SECONDS, or 2 s.
 #include "base/clock.h"
 #include "ledger_file.h"
 #include "test.h"
@@ -76,7 +76,8 @@ static void stop_all(struct vg_ledger *ledger, pid_t *children)
 	uint64_t sum = 0;
 
 	__atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
-	for (int waited = 0; waited < 10000; waited += 10) { // until all have stored their sums and pause
+	// All processes have stored their sums and pause then.
+	for (int waited = 0; waited < 10000; waited += 10) {
 		uint64_t before = vg_ledger_charged(ledger);
 		poll(NULL, 0, 100);
 		if (vg_ledger_charged(ledger) == before)
@@ -110,9 +111,11 @@ TEST(limit_holds_while_16_processes_compete)
 	while (vg_clock_monotonic_ns() < end) {
 		uint64_t random = next_random(&state);
 		check_within(ledger, &most);
-		vg_ledger_set_limit(ledger, BASE + random % (MIB + 1), &charged); // may be refused
+		// The ledger may refuse this limit.
+		vg_ledger_set_limit(ledger, BASE + random % (MIB + 1), &charged);
 		int victim = (int)(random >> 40) % COMPETITORS;
-		if (random >> 60 == 0) { // killed at any point, and replaced
+		// The process is killed at any point, and replaced.
+		if (random >> 60 == 0) {
 			kill(children[victim], SIGKILL);
 			CHECK_INT(waitpid(children[victim], NULL, 0), children[victim]);
 			reap_all_dead(ledger);

@@ -1,11 +1,12 @@
-// Shared allocations are charged once, in whatever order the processes leave, and wherever they are killed.
+// Checks that shared allocations are charged once, in whatever order processes leave them, and wherever processes are
+// killed.
 #include "steps.h"
 
 #include <sys/mman.h>
 
 static const uint64_t MIB = 1 << 20, CHARGED = 5 << 20, LIMIT = 16 << 20, KEY = 0x1234567890abcdef;
 
-// Makes a shared allocation of 2 of the 5 MiB that this process has charged.
+// Makes 2 of the 5 MiB that this process has charged a shared allocation.
 static uint32_t share_own_memory(struct vg_ledger *ledger)
 {
 	uint32_t share;
@@ -34,7 +35,7 @@ static uint32_t join(struct vg_ledger *ledger)
 	return share;
 }
 
-// Leaves a shared allocation that this process owns.
+// Releases a shared allocation as its owner.
 static uint64_t leave_as_owner(struct vg_ledger *ledger, uint32_t share)
 {
 	uint64_t passed;
@@ -44,7 +45,7 @@ static uint64_t leave_as_owner(struct vg_ledger *ledger, uint32_t share)
 	return passed;
 }
 
-// A child that does `first`, waits for finish(), and does `then`.
+// Runs `first` in a child, waits for finish(), and then runs `then`.
 struct pair {
 	pid_t child;
 	int go[2], done[2];
@@ -140,7 +141,8 @@ TEST(charge_passes_on_when_owner_leaves_first)
 	CHECK_INT(vg_ledger_shared(ledger), 2 * MIB);
 	CHECK_INT(vg_ledger_used_here(ledger), CHARGED - 2 * MIB);
 	finish(&pair);
-	CHECK_INT(vg_ledger_charged(ledger), CHARGED - 2 * MIB); // the last holder has refunded it
+	// The last holder has refunded the shared allocation.
+	CHECK_INT(vg_ledger_charged(ledger), CHARGED - 2 * MIB);
 	reap_all_dead(ledger);
 	check_sum(ledger, CHARGED - 2 * MIB);
 	vg_ledger_close(ledger);
@@ -166,7 +168,7 @@ TEST(charge_passes_on_when_dead_owner_is_reaped)
 	vg_ledger_close(ledger);
 }
 
-// A dead program stays the owner of an allocation that an open descriptor keeps.
+// An open descriptor keeps an allocation, whose owner is a dead program until the descriptor is closed.
 TEST(dead_owner_keeps_allocations_of_open_descriptors)
 {
 	struct vg_ledger *ledger = create_charged_ledger();
@@ -200,7 +202,7 @@ TEST(dead_owner_keeps_allocations_of_open_descriptors)
 	CHECK(vg_ledger_next_share(ledger, &cursor, &info) && info.share == first && !info.owned);
 	CHECK(vg_ledger_next_share(ledger, &cursor, &info) && info.share == second && info.owned && info.owner == 1);
 	CHECK(vg_ledger_share_is_held_by(&info, 0) && !vg_ledger_share_is_held_by(&info, 1));
-	reap_all_dead(ledger); // after the descriptor was closed
+	reap_all_dead(ledger); // the descriptor was closed before
 	check_sum(ledger, CHARGED + 5 * MIB);
 	CHECK_INT(vg_ledger_shared(ledger), 5 * MIB);
 	vg_ledger_share_leave(ledger, first, VG_LEDGER_IMPORT, 0, &bytes);
@@ -219,7 +221,8 @@ TEST(guest_holds_without_charge)
 	uint32_t share, other = share_own_memory(ledger);
 	uint64_t bytes;
 
-	start(ledger, &pair, act_nothing, act_nothing, -1); // a process that does not enter
+	// This child does not enter the vGPU.
+	start(ledger, &pair, act_nothing, act_nothing, -1);
 	CHECK_INT(vg_ledger_self(&self), 0);
 	self.pid = (uint32_t)pair.child;
 	CHECK_INT(vg_process_start_time(pair.child, &self.start_time), 0);
@@ -256,15 +259,18 @@ TEST(names_are_added_replaced_and_freed)
 	CHECK_INT(vg_ledger_share_name(ledger, one, KEY, false), 0);
 	CHECK_INT(vg_ledger_share_name(ledger, two, KEY, false), VG_LEDGER_REFUSED);
 	CHECK_INT(vg_ledger_share_name(ledger, two, KEY, true), 0);
-	CHECK_INT(vg_ledger_share_join(ledger, KEY, &three, &bytes), VG_LEDGER_GONE); // this process is the owner
+	// This process is the owner.
+	CHECK_INT(vg_ledger_share_join(ledger, KEY, &three, &bytes), VG_LEDGER_GONE);
 	CHECK_INT(vg_ledger_share_name(ledger, one, KEY, false), VG_LEDGER_REFUSED);
 	leave_as_owner(ledger, two);
 	CHECK_INT(vg_ledger_share_name(ledger, one, KEY, false), 0);
 	CHECK_INT(vg_ledger_share_make(ledger, 2 * MIB, &three), 0);
-	CHECK(three != two && three != one); // the same entry with another number
+	// The entry of the table is the same, but its number is new.
+	CHECK(three != two && three != one);
 	leave_as_owner(ledger, three);
 	leave_as_owner(ledger, one);
-	check_sum(ledger, CHARGED - 5 * MIB); // 6 MiB were shared of 5: no more is refunded than was charged
+	// 6 of 5 MiB were shared: the refund is limited to what was charged.
+	check_sum(ledger, CHARGED - 5 * MIB);
 	vg_ledger_close(ledger);
 }
 
@@ -274,7 +280,8 @@ TEST(invalid_sizes_and_full_tables_are_refused)
 	uint32_t share;
 	uint64_t passed = 7;
 
-	CHECK_INT(vg_ledger_share_make(ledger, 2 * MIB, &share), VG_LEDGER_FULL); // no slot
+	// This process has no slot yet.
+	CHECK_INT(vg_ledger_share_make(ledger, 2 * MIB, &share), VG_LEDGER_FULL);
 	CHECK_INT(vg_ledger_enter(ledger), 0);
 	CHECK_INT(vg_ledger_share_make(ledger, 0, &share), VG_LEDGER_FULL);
 	CHECK_INT(vg_ledger_share_make(ledger, 4095, &share), VG_LEDGER_FULL);
@@ -290,7 +297,8 @@ TEST(invalid_sizes_and_full_tables_are_refused)
 	CHECK_INT(passed, 0);
 	vg_ledger_leave(ledger);
 	CHECK_INT(vg_ledger_enter(ledger), 0);
-	CHECK_INT(vg_ledger_share_make(ledger, 4096, &share), 0); // all entries are free again
+	// All entries are free again.
+	CHECK_INT(vg_ledger_share_make(ledger, 4096, &share), 0);
 	vg_ledger_close(ledger);
 }
 
@@ -327,7 +335,7 @@ TEST(sum_is_exact_if_holder_is_killed_at_any_step)
 		uint32_t share = share_own_memory(ledger);
 		run_until(ledger, act_join_and_leave, step, SIGKILL);
 		bool ended = reached_end;
-		if (owner_first) // while the dead process is still a holder
+		if (owner_first) // the dead process is still a holder then
 			leave_as_owner(ledger, share);
 		reap_all_dead(ledger);
 		if (!owner_first)
@@ -342,7 +350,7 @@ TEST(sum_is_exact_if_holder_is_killed_at_any_step)
 	}
 }
 
-// The owner is killed at every step of leaving, while this process is a holder.
+// The owner is killed at every step of releasing the allocation, while this process is a holder.
 TEST(sum_is_exact_if_leaving_owner_is_killed)
 {
 	for (int step = 0;; step++) {
@@ -366,8 +374,8 @@ TEST(sum_is_exact_if_leaving_owner_is_killed)
 	}
 }
 
-// After its owner has left, the last holder is killed at every step of leaving, and its reaper at every step of
-// reaping.
+// The owner has released the allocation. The last holder is killed at every step of releasing it, and the holder's
+// reaper at every step of reaping.
 TEST(sum_is_exact_if_last_holder_and_reaper_are_killed)
 {
 	for (int step = 0, reaper_step = 0;;) {
@@ -395,7 +403,7 @@ TEST(sum_is_exact_if_last_holder_and_reaper_are_killed)
 	}
 }
 
-// The reaper of a dead owner is killed at every step, while this process is a holder.
+// The owner is dead and its reaper is killed at every step, while this process is a holder of the allocation.
 TEST(sum_is_exact_if_reaper_of_owner_is_killed)
 {
 	for (int step = 0;; step++) {
@@ -409,7 +417,7 @@ TEST(sum_is_exact_if_reaper_of_owner_is_killed)
 		run_until(ledger, reap_dead, step, SIGKILL);
 		bool ended = reached_end;
 		CHECK_INT(vg_ledger_charged(ledger), CHARGED + 2 * MIB);
-		run_until(ledger, reap_dead, step / 2, SIGKILL); // and a second one
+		run_until(ledger, reap_dead, step / 2, SIGKILL); // a second reaper is killed, too
 		reap_all_dead(ledger);
 		check_sum(ledger, CHARGED + 2 * MIB);
 		vg_ledger_share_leave(ledger, share, VG_LEDGER_IMPORT, 0, &passed);

@@ -1,5 +1,5 @@
-// Processes own, join and leave a few shared allocations in random order, and some are killed. Memory with a holder is
-// always charged, and at the end nothing is charged. Runs for RACE_SECONDS, or 2 s.
+// Processes own, open and release a few shared allocations in random order, and some processes are killed. Memory with
+// a holder is always charged, and at the end nothing is charged. Runs for RACE_SECONDS, or 2 s.
 #include "base/clock.h"
 #include "ledger/share.h"
 #include "ledger_file.h"
@@ -18,7 +18,7 @@ struct shared {
 static struct shared *shared;
 
 struct holding {
-	uint32_t share; // 0: none
+	uint32_t share; // 0: no shared allocation
 	bool own;
 };
 
@@ -45,7 +45,7 @@ static void make_owner(struct vg_ledger *ledger, unsigned int piece, struct hold
 	holding->share = 0;
 }
 
-// The memory of a holder must be charged: to the owner or to the shared allocation.
+// The memory of a holder must be charged, either to the owner's slot or to the shared allocation.
 static void join_allocation(struct vg_ledger *ledger, unsigned int piece, struct holding *holding)
 {
 	uint64_t bytes;

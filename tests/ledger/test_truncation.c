@@ -1,4 +1,5 @@
-// The users of a ledger truncate its file while other processes read or write it: SIGBUS kills none of them.
+// The owner of a ledger truncates its file while other processes read or write the ledger. They get SIGBUS, which must
+// kill none of them.
 #include "ledger_file.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@ TEST(copy_survives_truncation_of_file)
 	CHECK_INT(truncate(ledger_path, 0), 0);
 	CHECK_STR(vg_ledger_name(copy), "test");
 	CHECK_INT(vg_ledger_limit(copy), 16 * MIB);
-	CHECK_INT(vg_ledger_charged(copy), MIB); // as when it was copied
+	CHECK_INT(vg_ledger_charged(copy), MIB); // as at the time of the copy
 	CHECK(vg_ledger_next_tenant(copy, &cursor, &tenant));
 	CHECK_INT(tenant.owner.pid, getpid());
 	CHECK_INT(vg_ledger_open_copy(ledger_path, &none), -EPROTO);
@@ -45,7 +46,7 @@ TEST(copy_survives_truncation_of_file)
 	vg_ledger_close(ledger);
 }
 
-// Opening a device may have effects, and opening a FIFO blocks.
+// Opening a device file may have effects, and opening a FIFO may block.
 TEST(only_regular_files_are_opened)
 {
 	struct vg_ledger *ledger = create_ledger(MIB), *none = NULL;
@@ -53,7 +54,7 @@ TEST(only_regular_files_are_opened)
 
 	snprintf(fifo, sizeof fifo, "%s.fifo", ledger_path);
 	CHECK_INT(mkfifo(fifo, 0600), 0);
-	alarm(10); // if it blocks
+	alarm(10); // ends the test if the call blocks
 	CHECK_INT(vg_ledger_open_copy(fifo, &none), -EPROTO);
 	CHECK_INT(vg_ledger_open_copy("/dev/null", &none), -EPROTO);
 	CHECK_INT(vg_ledger_open_copy("/", &none), -EPROTO);
@@ -113,7 +114,7 @@ TEST(guard_passes_other_faults_to_previous_handler)
 	vg_ledger_close(ledger);
 }
 
-// As without a guard.
+// Without a handler, SIGBUS kills the process, as it does without a guard.
 TEST(fault_without_handler_kills_process)
 {
 	struct vg_ledger *ledger = create_ledger(16 * MIB);
@@ -158,7 +159,7 @@ TEST(readers_and_writers_survive_repeated_truncation)
 	pid_t child = fork();
 	if (child == 0)
 		truncate_repeatedly(ledger_path);
-	// On a busy host it takes longer until both have happened.
+	// On a busy host it takes longer until truncations and copies have happened.
 	while (vg_clock_monotonic_ns() < end + (truncations && copies ? 0 : 30000000000)) {
 		unsigned int cursor = 0;
 		if (vg_ledger_open_copy(ledger_path, &opened) == 0) {
@@ -178,6 +179,6 @@ TEST(readers_and_writers_survive_repeated_truncation)
 	}
 	kill(child, SIGKILL);
 	CHECK_INT(waitpid(child, &status, 0), child);
-	CHECK(WIFSIGNALED(status)); // it was still running
+	CHECK(WIFSIGNALED(status)); // the process was still running
 	CHECK(truncations > 0 && copies > 0);
 }

@@ -1,4 +1,4 @@
-// The figures of evictable memory in a process's slot, while threads allocate and free.
+// Checks the figures of evictable memory in a process's slot while threads allocate and free.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -97,8 +97,8 @@ static void ignore_waiting(uint64_t waited_ns)
 int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
 
-// Replaces the function (linker option --wrap): sleeps at times, so that threads overtake one that has just read a
-// figure.
+// Replaces the function by the linker option --wrap. Sometimes sleeps after a figure was read, so that other threads
+// change the figure first.
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
 	static _Thread_local unsigned int seed;

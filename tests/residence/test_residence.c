@@ -50,12 +50,12 @@ TEST(idle_time_orders_out_although_all_fit)
 	vgpus[0].active_ns = 10 * SECOND;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 39 * SECOND), 40 * SECOND);
 	CHECK(!vgpus[0].out && !vgpus[1].out);
-	vgpus[0].busy_until_ns = 42 * SECOND; // it was not able to leave
+	vgpus[0].busy_until_ns = 42 * SECOND; // the vGPU was not able to leave
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 41 * SECOND), 42 * SECOND);
 	CHECK(!vgpus[0].out);
 	CHECK_INT(residence_decide(vgpus, 2, capacity, 42 * SECOND), UINT64_MAX);
 	CHECK(vgpus[0].out && !vgpus[1].out);
-	// It stays out until one of its threads waits for the memory.
+	// The vGPU stays out until one of its threads waits for the memory.
 	vgpus[0].state = RESIDENCE_LEAVING;
 	residence_decide(vgpus, 2, capacity, 43 * SECOND);
 	CHECK(vgpus[0].out);
@@ -85,15 +85,17 @@ TEST(idle_vgpu_leaves_at_once_busy_one_after_quantum)
 	vgpus[0].active_ns = 98 * SECOND;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), UINT64_MAX);
 	CHECK(vgpus[0].out && vgpus[1].out);
-	// In use: five seconds, or ten times its last move.
+	// A vGPU in use stays for five seconds, or for ten times the duration of its last move.
 	vgpus[0].in_since_ns = now - 2 * SECOND;
 	vgpus[0].active_ns = now;
-	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + SECOND); // when it would be idle
+	// The vGPU would be idle at that time.
+	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + SECOND);
 	CHECK(!vgpus[0].out && vgpus[1].out);
 	vgpus[0].switch_ns = 200 * MS;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + 500 * MS);
 	vgpus[0].switch_ns = 1600 * MS;
-	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + 800 * MS); // half of its last move
+	// Half of the duration of its last move.
+	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + 800 * MS);
 	vgpus[0].switch_ns = 3 * SECOND;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + SECOND);
 	vgpus[0].switch_ns = 900 * MS;
@@ -102,7 +104,7 @@ TEST(idle_vgpu_leaves_at_once_busy_one_after_quantum)
 	CHECK(!vgpus[0].out);
 	residence_decide(vgpus, 2, capacity, now + 7 * SECOND);
 	CHECK(vgpus[0].out && vgpus[1].out);
-	// It comes in when the other one has drained, not before.
+	// The second vGPU comes in when the first one has drained, not before.
 	vgpus[0].state = RESIDENCE_LEAVING;
 	residence_decide(vgpus, 2, capacity, now + 7 * SECOND);
 	CHECK(vgpus[0].out && vgpus[1].out);
@@ -121,14 +123,15 @@ TEST(released_room_is_given_to_one_vgpu)
 
 	vgpus[0].has_drained = true;
 	for (int i = 0; i < 3; i++)
-		set_waiting(&vgpus[i], (uint64_t)(30 - 10 * i) * SECOND); // the last one has waited longest
+		// The last vGPU has waited longest.
+		set_waiting(&vgpus[i], (uint64_t)(30 - 10 * i) * SECOND);
 	residence_decide(vgpus, 3, capacity, 40 * SECOND);
 	CHECK(vgpus[0].out && vgpus[1].out && !vgpus[2].out);
 	vgpus[2].wants = false;
 	vgpus[2].state = RESIDENCE_COMING;
 	residence_decide(vgpus, 3, capacity, 40 * SECOND);
 	CHECK(vgpus[0].out && vgpus[1].out && !vgpus[2].out);
-	// No other vGPU has the room: it may return before it has left.
+	// No other vGPU has taken the room, so the vGPU may return before it has left completely.
 	vgpus[2].state = RESIDENCE_OUT;
 	vgpus[1].wants = false;
 	residence_decide(vgpus, 3, capacity, 40 * SECOND);
@@ -140,7 +143,7 @@ TEST(returning_vgpu_is_ordered_out_if_other_stays)
 	struct residence_vgpu vgpus[] = {make_vgpu(60 * GIB, RESIDENCE_IN), make_vgpu(60 * GIB, RESIDENCE_COMING),
 					 make_vgpu(15 * GIB, RESIDENCE_COMING)};
 
-	vgpus[0].busy_until_ns = 50 * SECOND; // it was not able to leave
+	vgpus[0].busy_until_ns = 50 * SECOND; // the vGPU was not able to leave
 	residence_decide(vgpus, 3, capacity, 49 * SECOND);
 	CHECK(!vgpus[0].out && vgpus[1].out && !vgpus[2].out);
 	vgpus[1].state = RESIDENCE_LEAVING;
@@ -170,7 +173,7 @@ TEST(returning_vgpu_is_ordered_out_if_other_is_overdue)
 	vgpus[1].state = RESIDENCE_OUT;
 	residence_decide(vgpus, 2, capacity, 22 * SECOND);
 	CHECK(vgpus[0].out && vgpus[1].out);
-	vgpus[0].state = RESIDENCE_OUT; // it has left after all
+	vgpus[0].state = RESIDENCE_OUT; // the vGPU has left after all
 	residence_decide(vgpus, 2, capacity, 23 * SECOND);
 	CHECK(vgpus[0].out && !vgpus[1].out);
 }
@@ -214,7 +217,7 @@ TEST(waiting_vgpus_return_in_order)
 	set_waiting(&vgpus[1], 10);
 	set_waiting(&vgpus[2], 20);
 	vgpus[0].in_since_ns = vgpus[0].active_ns = SECOND;
-	// The small one would fit. But the large one would wait for ever if small ones could overtake it.
+	// The small vGPU would fit. But the large one would wait for ever if small ones could overtake it.
 	residence_decide(vgpus, 3, capacity, SECOND + MS);
 	CHECK(!vgpus[0].out && vgpus[1].out && vgpus[2].out);
 	vgpus[0].state = RESIDENCE_OUT;
@@ -222,19 +225,21 @@ TEST(waiting_vgpus_return_in_order)
 	CHECK(vgpus[0].out && !vgpus[1].out && !vgpus[2].out);
 }
 
-// A model: each program works when it wants to and its vGPU is in. Its memory leaves at 50 GiB/s after a drain, and
+// A model: each program works when it wants to and its vGPU is in. The memory leaves at 50 GiB/s after a drain, and
 // returns at that rate while the device has room. Some moves to the host fail half-way; then the memory returns.
 struct program {
-	uint64_t next_ns; // when it wants to work next
+	uint64_t next_ns; // when the program wants to work next
 	uint64_t here;	  // bytes on the device that can leave
 	uint64_t drained_ns, began_ns;
-	uint64_t progress_ns; // when memory last returned; 0: it returns all at once, or not at all
+	// When memory last returned; 0: the memory returns all at once, or not at all.
+	uint64_t progress_ns;
 	uint64_t worked_ms, longest_wait_ns;
-	uint64_t fails_until_ns; // until then, one of two moves to the host fails
+	// Until then, one of two moves to the host fails.
+	uint64_t fails_until_ns;
 	bool always, is_failing;
 };
 
-static const uint64_t step_bytes = GIB / 2; // in 10 ms
+static const uint64_t step_bytes = GIB / 2; // per 10 ms
 
 static uint64_t moving_bytes(const struct residence_vgpu *vgpu)
 {
@@ -262,7 +267,7 @@ static void end_move(struct residence_vgpu *vgpu, struct program *program, uint6
 		vgpu->in_since_ns = now;
 }
 
-// Moves a step of memory in. After 10 s without room, releases all of it again. Returns true when all memory is in.
+// Moves a part of the memory in. After 10 s without room, releases all of it again. Returns true when all memory is in.
 static bool move_in_step(const struct residence_vgpu *vgpu, struct program *program, uint64_t now, uint64_t *free_bytes)
 {
 	uint64_t left = moving_bytes(vgpu) - program->here, step = left < step_bytes ? left : step_bytes;
@@ -284,7 +289,7 @@ static bool move_in_step(const struct residence_vgpu *vgpu, struct program *prog
 	return program->here == moving_bytes(vgpu);
 }
 
-// After a failed move to the host, as the pager does: moves all memory back, or nothing.
+// Handles a failed move to the host as the pager does: moves all memory back, or nothing.
 static void undo_leave(struct residence_vgpu *vgpu, struct program *program, uint64_t now, uint64_t *free_bytes)
 {
 	uint64_t left = moving_bytes(vgpu) - program->here;
@@ -319,7 +324,8 @@ static void move_out_step(struct residence_vgpu *vgpu, struct program *program, 
 
 static void advance_move(struct residence_vgpu *vgpu, struct program *program, uint64_t now, uint64_t *free_bytes)
 {
-	if (vgpu->out && vgpu->state == RESIDENCE_COMING) { // it is ordered out again
+	// The policy orders the vGPU out again.
+	if (vgpu->out && vgpu->state == RESIDENCE_COMING) {
 		*free_bytes += program->here;
 		program->here = 0;
 		end_move(vgpu, program, now, RESIDENCE_OUT);
@@ -374,13 +380,13 @@ TEST(two_busy_vgpus_alternate)
 	struct program programs[2] = {{.always = true}, {.always = true}};
 
 	run_model(vgpus, programs, 2, 420);
-	// A quantum is 11.8 s, and both move at the same time, for 1.2 s.
+	// A quantum is 11.8 s, and both vGPUs move at the same time, for 1.2 s.
 	CHECK(programs[0].worked_ms + programs[1].worked_ms > 420 * 890);
 	CHECK(programs[0].worked_ms > 420 * 430);
 	CHECK(programs[1].worked_ms > 420 * 430);
 }
 
-// Moves fail half-way while another vGPU already takes the room: no vGPU waits for ever.
+// Some moves fail half-way while another vGPU already takes the room: no vGPU may wait for ever.
 TEST(failed_moves_block_no_vgpu)
 {
 	const unsigned int seconds = 420;
@@ -414,8 +420,8 @@ TEST(occasional_servers_all_get_the_device)
 	}
 }
 
-// With random facts: the orders never need more room than the device has, no vGPU is ordered in before its room is
-// being released, and no suspended vGPU is ordered in.
+// Checks orders for random facts: they never need more room than the device has. No vGPU is ordered in before its room
+// is being released, and no suspended vGPU is ordered in.
 TEST(random_facts_never_overcommit_the_device)
 {
 	srand(2);

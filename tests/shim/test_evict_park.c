@@ -208,7 +208,7 @@ static void mixed_body(void)
 		fill(second, 20 << 20, i + 10);
 		park(i);
 		file = read_file();
-		// With i 0 both allocations are in one piece, which does not fit into the file system.
+		// In the second round, both allocations are in one piece of host memory, for which there is no room.
 		CHECK_INT(file.number != 0, i == 1);
 		if (file.number)
 			CHECK_INT(measure_file(format_path(&file)), 40 << 20);

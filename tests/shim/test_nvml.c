@@ -1,4 +1,4 @@
-// Tests NVML inside a vGPU of the simulated driver. Two of the driver's devices are outside the vGPU.
+// Tests NVML inside a vGPU of the simulated driver. A process outside the vGPU would see two devices.
 #include "tenant.h"
 
 #include "abi/nvml_abi.h"

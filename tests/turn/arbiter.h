@@ -1,4 +1,4 @@
-// An arbiter, and the facts and orders of its vGPUs, for tests that take it step by step.
+// Runs an arbiter step by step, with the facts and orders of its vGPUs. For tests of single decisions.
 #pragma once
 #include "test.h"
 
@@ -51,7 +51,7 @@ static inline void set_idle(unsigned int vgpu, uint64_t now)
 	facts[vgpu].idle_ns = now;
 }
 
-// Starts two vGPUs. The first one has the turn since `now`, with work in flight; the second one waits.
+// Starts two vGPUs. The first one has had the turn since `now`, with work in flight; the second one waits.
 static inline void begin_pair(struct turn_terms first, struct turn_terms second, uint64_t now)
 {
 	unsigned int index;
@@ -68,7 +68,7 @@ static inline void begin_pair(struct turn_terms first, struct turn_terms second,
 	CHECK_INT(orders.holder, 0);
 }
 
-// Decides at the end of the first vGPU's turn, which may move. Returns the end.
+// Lets the arbiter decide at the end of the first vGPU's turn, which the arbiter may move. Returns that end.
 static inline uint64_t end_first_turn(void)
 {
 	uint64_t until;

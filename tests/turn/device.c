@@ -1,4 +1,4 @@
-// The device of the model: contexts in turn, kernels of one context side by side while they fit.
+// Simulates the device of the model: contexts in turn, and kernels of one context side by side while they fit.
 #include "model_engine.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ uint64_t device_ahead(const struct model *model, const struct process *process)
 	return ahead;
 }
 
-// Advances the running kernels until now.
+// Advances the running kernels to the present time.
 static void advance_kernels(struct model *model)
 {
 	uint64_t elapsed = model->now - model->device.since;
@@ -59,7 +59,7 @@ static void stop_kernel(struct model *model, struct process *process)
 	model->device.width -= get_width(process);
 }
 
-// Starts the next operation of a stream.
+// Starts the operation at the head of a process's queue.
 static void begin_head(struct model *model, unsigned int index)
 {
 	struct process *process = &model->processes[index];
@@ -98,7 +98,7 @@ void device_copied(struct model *model, unsigned int index)
 	update_device(model);
 }
 
-// Ends kernels that wait for a kernel of another process, once that has ended.
+// Ends kernels that spin until a kernel of another process has ended, if that one has ended.
 static void release_spinning(struct model *model)
 {
 	for (unsigned int i = 0; i < model->process_count; i++) {
@@ -131,7 +131,7 @@ static void end_kernels(struct model *model)
 		release_spinning(model);
 }
 
-// Returns the next context after the current one that has work; -1: none.
+// Returns the context after the current one that has work; -1: no context has.
 static int find_context(const struct model *model)
 {
 	unsigned int from = model->device.current < 0 ? 0 : (unsigned int)model->device.current + 1;
@@ -206,7 +206,7 @@ static void end_switch(struct model *model)
 	device->slice_end = model->now + model->options.slice_ns;
 }
 
-// Ends kernels, switches contexts and starts kernels, after any change.
+// Updates the device after any change: ends kernels, switches contexts, and starts kernels.
 static void update_device(struct model *model)
 {
 	struct device *device = &model->device;
@@ -226,7 +226,7 @@ static void update_device(struct model *model)
 		switch_to(model, other);
 		return;
 	}
-	if (model->now >= device->slice_end) // slices go on while no other context waits
+	if (model->now >= device->slice_end) // the same context gets further slices while no other context waits
 		device->slice_end += ((model->now - device->slice_end) / model->options.slice_ns + 1) *
 				     model->options.slice_ns;
 	begin_kernels(model);

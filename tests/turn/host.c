@@ -1,4 +1,4 @@
-// The processes of the model. The gate in each is the real one, called as an interposer calls it.
+// Simulates the processes of the model. Each calls the real gate, as an interposer does.
 #include "model_engine.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ unsigned int model_start_process(struct model *model, unsigned int vgpu, const s
 	return model->process_count++;
 }
 
-// Reports the work in flight, from the marks in the stream.
+// Reports the work in flight, as the interposer does from its events (marks) in the stream.
 static void report_flight(struct model *model, struct process *process)
 {
 	uint64_t ahead = device_ahead(model, process);
@@ -74,7 +74,7 @@ static void leave_gate(struct model *model, struct process *process)
 	launch_kernel(model, process);
 }
 
-// A thread at the gate reads the word.
+// Lets a thread at the gate read the gate's word.
 static void look_at_gate(struct model *model, struct process *process)
 {
 	struct turn_action action;
@@ -92,7 +92,7 @@ static void look_at_gate(struct model *model, struct process *process)
 		leave_gate(model, process);
 		return;
 	}
-	// A thread that spins looks again when the word changes (host_wake).
+	// A spinning thread looks again when the word changes: see host_wake().
 	process->awake_ns = action.step == TURN_STEP_SPIN ? model->now + action.ns : 0;
 	schedule(model, process, model->now + (action.ns ? action.ns : 10 * US), EVENT_LOOK);
 }
@@ -126,7 +126,7 @@ static void end_request(struct model *model, struct process *process)
 		process->state = HOST_DEAD;
 		return;
 	}
-	if (think > 0) // timers are not exact
+	if (think > 0) // a sleep is never exact
 		think = think * (1 + .01 * model_normal(model)) + 60 * US * model_random(model);
 	process->request_ns = model->now + (think > 0 ? (uint64_t)think : 2 * US);
 	process->pace = public->program.jitter > 0 ? exp(public->program.jitter * model_normal(model)) : 1;
@@ -232,7 +232,7 @@ void model_continue(struct model *model, unsigned int index)
 					       : EVENT_HOST);
 }
 
-// The daemon notices it at once. The work leaves the device within 100 ms.
+// Kills a process. The daemon notices that at once, and the work leaves the device within 100 ms.
 void model_kill(struct model *model, unsigned int index)
 {
 	struct process *process = &model->processes[index];

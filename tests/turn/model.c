@@ -1,4 +1,4 @@
-// See model.h. device.c is the device, host.c the processes with their gates.
+// Implements model.h. device.c simulates the device, host.c the processes with their gates.
 #include "model_engine.h"
 
 #include <math.h>
@@ -147,7 +147,7 @@ void model_stop_arbiter(struct model *model)
 	model->arbiter = NULL;
 }
 
-// Rings the bell: the arbiter wakes, or notices it at once.
+// Rings the bell of the arbiter, which wakes up, or notices the bell at once if it runs.
 void model_ring(struct model *model)
 {
 	uint64_t due;
@@ -173,7 +173,7 @@ static void read_vgpu_facts(const struct model *model, const struct vgpu *vgpu, 
 		       ret_facts);
 }
 
-// Returns whether work ended between the last look and the orders.
+// Returns whether the vGPU's work ended after the arbiter had read the facts, and before it wrote the orders.
 static bool became_idle(const struct model *model, const struct vgpu *vgpu)
 {
 	struct turn_facts facts;

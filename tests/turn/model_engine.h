@@ -1,4 +1,4 @@
-// The inside of the model.
+// Internal definitions of the model.
 #pragma once
 #include <stddef.h>
 
@@ -7,11 +7,11 @@
 #include "turn/gate.h"
 
 enum event_kind {
-	EVENT_HOST,    // a process continues
-	EVENT_LOOK,    // a process at the gate looks at the word
-	EVENT_SYNCED,  // a synchronization returns
+	EVENT_HOST,    // a process continues its program
+	EVENT_LOOK,    // a process at the gate reads the word
+	EVENT_SYNCED,  // a synchronization of a process returns
 	EVENT_REAPED,  // the daemon clears the slot of a killed process
-	EVENT_DEVICE,  // something ends on the device
+	EVENT_DEVICE,  // a kernel, copy or slice ends on the device
 	EVENT_COPIED,  // a copy has ended
 	EVENT_GONE,    // the work of a killed process leaves the device
 	EVENT_ARBITER, // the arbiter reads the facts
@@ -29,11 +29,11 @@ static inline bool event_before(const struct event *a, const struct event *b)
 }
 
 struct kernel {
-	uint64_t left_ns;  // UINT64_MAX: until another kernel ends
-	uint64_t estimate; // nanoseconds, when it was launched
-	uint64_t shape, measured_ns; // for turn_estimate_learn(), if it is a sample
+	uint64_t left_ns;  // remaining time; UINT64_MAX: the kernel runs until another one ends
+	uint64_t estimate; // estimated nanoseconds at the launch
+	uint64_t shape, measured_ns; // for turn_estimate_learn(), if the kernel is a sample
 	bool sampled;
-	uint64_t awaits;   // it waits for so many kernels of the other process
+	uint64_t awaits;   // number of kernels of the other process that this one waits for
 	bool copy;
 };
 
@@ -43,21 +43,21 @@ struct process {
 	struct model_process public;
 	unsigned int slot;
 	enum host_state state;
-	uint64_t version; // of its next event
-	bool stopped, pending; // pending: an event came while it was stopped
-	unsigned int launched; // of the present request
+	uint64_t version; // version of the process's next event; older events are ignored
+	bool stopped, pending; // pending: an event came while the process was stopped
+	unsigned int launched; // launches of the present request
 	uint64_t request_ns, total_launches;
-	double pace; // of the host, in this request
-	// At the gate.
+	double pace; // relative pace of the host in this request
+	// State at the gate.
 	struct turn_process gate;
 	struct turn_wait wait;
 	struct turn_estimates estimates;
-	uint64_t closed_ns, awake_ns; // it waits for a turn since; it spins until
-	// On the device: a ring of kernels.
+	uint64_t closed_ns, awake_ns; // start of the wait for a turn; end of spinning
+	// State on the device: the queue of kernels is a ring buffer.
 	struct kernel *queue;
 	unsigned int first, count;
-	uint64_t head_ns;  // the first one is the first since
-	uint64_t ready_ns; // it may begin
+	uint64_t head_ns;  // when the first kernel of the queue became the first
+	uint64_t ready_ns; // when that kernel may begin
 	bool running;
 };
 
@@ -66,14 +66,14 @@ struct vgpu {
 	struct turn_slot slots[64];
 	struct turn_terms terms;
 	unsigned int slot_count, index;
-	uint64_t stopped; // slots
+	uint64_t stopped; // bits: stopped slots
 	bool present, joined;
 };
 
 struct device {
 	int current;	  // context; -1: none
-	bool switching, contended; // another context was ready at the last step
-	int next;	  // context, while it switches
+	bool switching, contended; // contended: another context was ready at the last step
+	int next;	  // the next context, during a switch
 	uint64_t slice_end, since, idle_since, version;
 	double width;
 };
@@ -101,7 +101,7 @@ struct model {
 
 // ---- model.c
 void model_schedule(struct model *model, uint64_t when, enum event_kind kind, unsigned int index, uint64_t version);
-double model_random(struct model *model); // 0 to 1
+double model_random(struct model *model); // between 0 and 1
 double model_normal(struct model *model);
 
 // ---- device.c
@@ -109,7 +109,7 @@ void device_submit(struct model *model, unsigned int process, struct kernel kern
 void device_step(struct model *model);
 void device_copied(struct model *model, unsigned int process);
 void device_remove(struct model *model, unsigned int process);
-// Returns the estimated work in flight, from the marks of the process.
+// Returns the estimated work in flight, according to the events (marks) in the process's stream.
 uint64_t device_ahead(const struct model *model, const struct process *process);
 
 // ---- host.c

@@ -1,4 +1,5 @@
-// Side by side under MPS: which vGPUs run at once, and what a failed attempt costs the others.
+// Tests vGPUs that run side by side under MPS: which ones run at the same time, and what a failed attempt costs the
+// others.
 #include "test.h"
 
 #include "model.h"
@@ -34,7 +35,7 @@ TEST(failed_attempts_cost_little)
 	model_destroy(model);
 }
 
-// The kernels of each take two thirds of the time, but less than half of the device.
+// The kernels of each vGPU take two thirds of the time, but less than half of the device.
 TEST(small_kernels_run_side_by_side)
 {
 	const struct program narrow = {.launches = 200, .host_ns = 12 * US, .kernel_ns = 8 * US, .width = .4};
@@ -52,7 +53,7 @@ TEST(small_kernels_run_side_by_side)
 	model_destroy(model);
 }
 
-// During an attempt of 20 ms each works for about 4 ms: little, but neither waits for the other.
+// In an attempt of 20 ms, each vGPU works for about 4 ms. That is little, but neither vGPU waits for the other.
 TEST(mostly_idle_tenants_run_side_by_side)
 {
 	struct program rare = {.launches = 10, .host_ns = 8 * US, .kernel_ns = 200 * US, .think_ns = 10 * MS};

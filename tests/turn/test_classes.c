@@ -1,7 +1,8 @@
-// The arbiter, step by step: limits and the latency class.
+// Tests the arbiter step by step: limits and the latency class.
 #include "arbiter.h"
 
-// While a request is in progress the batch gate is closed; its turn is as long as before.
+// A request of a latency vGPU closes the batch vGPU's gate while it lasts. The batch vGPU's turn is as long as without
+// the request.
 TEST(request_pauses_the_turn)
 {
 	unsigned int a, l;
@@ -35,7 +36,7 @@ TEST(request_pauses_the_turn)
 	facts[l].is_urgent = false;
 	turn_decide(arbiter, facts, now + 4 * MS, &orders);
 	CHECK(get_state(a) == TURN_HELD && orders.holder == (int)a);
-	// The turn was paused for 2 ms less the delay, and the device must switch back to its context.
+	// The batch vGPU's turn was paused for 2 ms less the delay, and the device must switch back to its context.
 	CHECK_INT(orders.gates[a].until_ns, until + 2 * MS - rules.urgent_delay_ns + rules.switch_ns);
 	turn_destroy(arbiter);
 }
@@ -49,7 +50,7 @@ TEST(turn_ends_with_the_allowance_of_a_limit)
 	double left = .2 * (double)rules.limit_ns - (double)account.charged_ns;
 	CHECK(orders.gates[0].until_ns <= SEC + 10 * US + (uint64_t)(left / .8) + US);
 	turn_destroy(arbiter);
-	// A limit also holds for a vGPU that is alone.
+	// The limit also applies to a vGPU that runs alone.
 	create_arbiter(TURN_MODE_TIME);
 	add_vgpu(25, true, false);
 	set_waiting(0, SEC);
@@ -69,7 +70,8 @@ TEST(turn_ends_with_the_allowance_of_a_limit)
 	turn_destroy(arbiter);
 }
 
-// Nothing interrupts a kernel of 10 s. The next launch waits for a second.
+// Nothing interrupts a kernel of 10 s, which exceeds the limit by far. But the next launch waits for no more than a
+// second.
 TEST(overrun_limit_waits_no_longer_than_the_debt)
 {
 	uint64_t now = SEC;
@@ -91,7 +93,7 @@ TEST(overrun_limit_waits_no_longer_than_the_debt)
 	turn_destroy(arbiter);
 }
 
-// A request of 10 s uses up far more than the budget, of which twice its depth is paid.
+// A request of 10 s exceeds the budget by far. The vGPU repays no more than twice the size of the budget.
 TEST(overrun_budget_recovers_in_bounded_time)
 {
 	uint64_t now = SEC;
@@ -117,7 +119,7 @@ TEST(overrun_budget_recovers_in_bounded_time)
 	turn_destroy(arbiter);
 }
 
-// What a vGPU was charged before does not count against a new limit or budget.
+// What a vGPU was charged before a change does not count against its new limit or budget.
 TEST(new_terms_start_with_full_allowance_and_budget)
 {
 	begin_pair((struct turn_terms){50}, (struct turn_terms){50}, SEC);
@@ -132,7 +134,8 @@ TEST(new_terms_start_with_full_allowance_and_budget)
 	turn_destroy(arbiter);
 }
 
-// The process has synchronized in a way that proves nothing, and does not report that its work has ended.
+// The process has synchronized in a way from which the gate cannot conclude that the work has ended, so it does not
+// report that.
 TEST(unreported_request_ends_after_its_estimate)
 {
 	unsigned int batch, latency;
@@ -151,7 +154,8 @@ TEST(unreported_request_ends_after_its_estimate)
 	CHECK_INT(get_state(batch), TURN_CLOSED);
 	for (int i = 0; i < 3 && get_state(batch) == TURN_CLOSED; i++) {
 		now = orders.next_ns;
-		if (facts[latency].eta_ns && now >= facts[latency].eta_ns + rules.margin_ns) // as turn_page_read() does
+		// turn_page_read() does the same.
+		if (facts[latency].eta_ns && now >= facts[latency].eta_ns + rules.margin_ns)
 			set_idle(latency, facts[latency].eta_ns);
 		turn_decide(arbiter, facts, now, &orders);
 	}
@@ -168,7 +172,8 @@ TEST(single_latency_vgpu_has_an_open_gate)
 	l = add_vgpu(50, false, true);
 	other = add_vgpu(50, false, false);
 	turn_decide(arbiter, facts, SEC, &orders);
-	CHECK(get_state(l) == TURN_HELD && turn_word_is(orders.gates[l].word, TURN_ANNOUNCE)); // it is asleep
+	// The latency vGPU is asleep, and must announce its launches.
+	CHECK(get_state(l) == TURN_HELD && turn_word_is(orders.gates[l].word, TURN_ANNOUNCE));
 	add_launch(l, SEC, MS);
 	facts[l].is_urgent = true;
 	turn_decide(arbiter, facts, SEC + 10 * US, &orders);
@@ -179,7 +184,7 @@ TEST(single_latency_vgpu_has_an_open_gate)
 	turn_destroy(arbiter);
 }
 
-// A batch vGPU that has the turn becomes a latency vGPU: it needs no turn.
+// A batch vGPU that has the turn becomes a latency vGPU, and then needs no turn.
 TEST(latency_vgpu_within_its_budget_has_no_turn)
 {
 	begin_pair((struct turn_terms){50}, (struct turn_terms){50}, SEC);

@@ -1,4 +1,4 @@
-// The shared words, the gate in a process, and the estimates of launches.
+// Tests the shared words, the gate in a process, and the estimates of launches.
 #include "test.h"
 
 #include <pthread.h>
@@ -50,7 +50,7 @@ TEST(held_gate_admits_a_window_until_the_end_of_the_turn)
 	CHECK(turn_admits(held, 400 * US, 0, now, 0));
 	CHECK(turn_admits(held, 400 * US, 0, now, now + 399 * US));
 	CHECK(!turn_admits(held, 400 * US, 0, now, now + 400 * US));
-	CHECK(turn_admits(held, 400 * US, 0, now, now - 1)); // the estimate has passed
+	CHECK(turn_admits(held, 400 * US, 0, now, now - 1)); // the estimated end has passed
 	// Work that starts before the end of the turn belongs to it.
 	CHECK(turn_admits(wanted, 400 * US, until, until - 1, 0));
 	CHECK(!turn_admits(wanted, 400 * US, until, until, 0));
@@ -109,7 +109,8 @@ TEST(unwatched_work_ends_at_its_estimate)
 	clear_page();
 	slots[70] = (struct turn_slot){.watching = 1, .eta_ns = now - 1 * MS, .waiting = 1};
 	CHECK_INT(read_slots(71, NULL, now).in_flight, 1);
-	facts = read_slots(71, stopped, now); // no thread is at the gate, and none watches
+	// A stopped process has no thread that waits at the gate or watches the device.
+	facts = read_slots(71, stopped, now);
 	CHECK(!facts.in_flight && !facts.waiting && facts.is_stopped && facts.idle_ns == now - 1 * MS);
 	slots[70].watching = 0;
 	slots[70].eta_ns = now - 99 * US;
@@ -145,13 +146,13 @@ TEST(write_returns_when_to_wake_and_to_look_again)
 	      page.reason == TURN_REASON_LIMITED);
 	gate.word = turn_word(1, TURN_CLOSED, TURN_SPIN);
 	CHECK_INT(turn_page_write(&page, &gate, 124), TURN_WRITTEN_WAKE);
-	CHECK_INT(turn_page_write(&page, &gate, 125), 0); // only the beat is new
+	CHECK_INT(turn_page_write(&page, &gate, 125), 0); // only the time of the heartbeat is new
 	CHECK(page.beat_ns == 125);
 	gate.word = turn_word(2, TURN_HELD, 0);
 	CHECK_INT(turn_page_write(&page, &gate, 126), TURN_WRITTEN_WAKE);
 	gate.word = turn_word(2, TURN_HELD, TURN_WANTED);
 	CHECK_INT(turn_page_write(&page, &gate, 126), TURN_WRITTEN_WAKE | TURN_WRITTEN_LOOK);
-	page.word = 0xffffffff; // overwritten by a tenant
+	page.word = 0xffffffff; // a tenant has overwritten the word
 	CHECK(turn_page_write(&page, &gate, 127) & TURN_WRITTEN_WAKE);
 	CHECK(page.word == gate.word);
 }
@@ -183,7 +184,7 @@ TEST(launch_is_counted_in_the_slot)
 	CHECK(!turn_count_launch(&process, 500, SEC + 100));
 	CHECK(slots[0].launches == 2 && slots[0].gpu_ns == 800 && slots[0].eta_ns == SEC + 800);
 	CHECK(slots[0].turn == 3 && slots[0].began_ns == SEC && !slots[0].urgent);
-	CHECK(!turn_count_launch(&process, 7, SEC + MS)); // after the end of the first two
+	CHECK(!turn_count_launch(&process, 7, SEC + MS)); // the first two kernels have ended before
 	CHECK(slots[0].eta_ns == SEC + MS + 7);
 }
 
@@ -193,21 +194,22 @@ TEST(end_of_work_rings_if_another_vgpu_waits)
 	turn_count_launch(&process, 300, SEC);
 	CHECK(!turn_report_flight(&process, 900, SEC + 100));
 	CHECK_INT(slots[0].eta_ns, SEC + 1000);
-	CHECK(!turn_report_flight(&process, 0, SEC + 500)); // no other vGPU waits
+	CHECK(!turn_report_flight(&process, 0, SEC + 500)); // no other vGPU waits for the end
 	CHECK(slots[0].eta_ns == 0 && slots[0].idle_ns == SEC + 500);
 	turn_count_launch(&process, 300, SEC + 600);
 	set_word(TURN_HELD, TURN_WANTED);
 	CHECK(turn_report_flight(&process, 0, SEC + 700));
-	CHECK(!turn_report_flight(&process, 0, SEC + 800)); // it was idle
+	CHECK(!turn_report_flight(&process, 0, SEC + 800)); // the process was idle already
 	CHECK_INT(slots[0].idle_ns, SEC + 700);
 	set_word(TURN_HELD, TURN_ANNOUNCE);
-	CHECK(turn_count_launch(&process, 300, SEC + MS)); // a request begins
+	CHECK(turn_count_launch(&process, 300, SEC + MS)); // a request begins, which the arbiter must learn
 	CHECK(slots[0].urgent && !turn_count_launch(&process, 300, SEC + MS));
-	slots[0].waiting = 1; // another thread waits to launch more of it
+	slots[0].waiting = 1; // another thread waits to launch more work of the request
 	CHECK(!turn_report_flight(&process, 0, SEC + 2 * MS) && slots[0].urgent && !slots[0].eta_ns);
 	CHECK(!turn_count_launch(&process, 300, SEC + 2 * MS));
 	CHECK(!turn_report_flight(&process, 0, SEC + 2 * MS + 1000));
-	CHECK(turn_count_launch(&process, 300, SEC + 3 * MS - 1000)); // the arbiter has ended the request meanwhile
+	// The arbiter has ended the request meanwhile.
+	CHECK(turn_count_launch(&process, 300, SEC + 3 * MS - 1000));
 	slots[0].waiting = 0;
 	CHECK(turn_report_flight(&process, 0, SEC + 3 * MS) && !slots[0].urgent);
 }
@@ -216,7 +218,7 @@ TEST(request_is_announced_after_an_end_that_was_not_reported)
 {
 	begin_process(TURN_HELD, TURN_ANNOUNCE);
 	CHECK(turn_count_launch(&process, US, SEC));
-	CHECK(!turn_count_launch(&process, US, SEC + 150 * US)); // of the same request
+	CHECK(!turn_count_launch(&process, US, SEC + 150 * US)); // this launch belongs to the same request
 	CHECK(turn_count_launch(&process, US, SEC + 400 * US));
 	CHECK(slots[0].urgent);
 }
@@ -242,7 +244,8 @@ TEST(thread_at_a_closed_gate_rings_spins_and_sleeps)
 	CHECK(!slots[0].waiting && !slots[0].watching);
 }
 
-// The thread asks more often as the estimated end comes closer, and less often the longer the work lasts beyond it.
+// A thread at a closed gate polls more often as the estimated end comes closer, and less often the longer the work
+// lasts beyond that time.
 TEST(thread_at_a_closed_gate_polls_for_the_end_of_work)
 {
 	struct turn_action action;
@@ -272,7 +275,7 @@ TEST(launch_waits_for_the_window_at_most_for_the_patience)
 	CHECK_INT(turn_wait_look(&process, &waiting, SEC + 20 * MS).step, TURN_STEP_LAUNCH);
 }
 
-// Sleeps until the gate opens or rings for the `rings`-th time. Returns the time.
+// Sleeps until the gate opens, or until the thread rings the arbiter's bell for the `rings`-th time. Returns the time.
 static uint64_t sleep_at_gate(uint64_t now, int rings)
 {
 	struct turn_action action;
@@ -292,7 +295,8 @@ TEST(gate_without_a_beat_opens)
 	CHECK(now >= SEC + TURN_BEAT_NS && now <= SEC + TURN_BEAT_NS + MS);
 	turn_wait_end(&process);
 	CHECK(turn_gate_admits(&process, now + SEC - 1) && !turn_gate_admits(&process, now + SEC));
-	// A thread that was stopped cannot conclude that no arbiter runs. It rings, and the beat comes.
+	// A thread that was stopped cannot conclude from an old heartbeat that no arbiter runs. It rings the bell, and
+	// the arbiter answers with a heartbeat.
 	now += 2 * SEC;
 	turn_wait_begin(&process, &waiting, now);
 	CHECK_INT(sleep_at_gate(now, 1), now);
@@ -346,7 +350,7 @@ TEST(estimates_follow_measurements)
 	turn_estimate_learn(&estimates, a, 160 * US);
 	CHECK(turn_estimate(&estimates, a, MS, &sample) == 160 * US && !sample);
 	CHECK(turn_estimate(&estimates, b, MS, &sample) == MS && sample);
-	turn_estimate_learn(&estimates, a, 320 * US); // by a quarter of the difference
+	turn_estimate_learn(&estimates, a, 320 * US); // the estimate changes by a quarter of the difference
 	CHECK_INT(turn_estimate(&estimates, a, MS, &sample), 200 * US);
 	turn_estimate_learn(&estimates, a, 40 * US);
 	CHECK_INT(turn_estimate(&estimates, a, MS, &sample), 160 * US);
@@ -357,7 +361,7 @@ TEST(estimates_follow_measurements)
 	CHECK(turn_estimate(&estimates, b, MS, &sample) > 2000 * SEC);
 }
 
-// All are in the same set of the table, and one more than it has room for.
+// All these shapes belong to one set of the table, and are one more than the set has room for.
 TEST(shapes_keep_separate_estimates)
 {
 	enum { SHAPES = TURN_WAYS + 1 };
@@ -449,7 +453,7 @@ TEST(estimate_of_a_long_kernel_converges_soon)
 	CHECK(launches <= 50);
 }
 
-// A persistent kernel has the same shape for all sizes of its problem.
+// A persistent kernel has the same launch shape for all sizes of its problem.
 TEST(estimate_follows_a_kernel_that_takes_longer_than_before)
 {
 	bool sample;
@@ -458,14 +462,14 @@ TEST(estimate_follows_a_kernel_that_takes_longer_than_before)
 
 	estimates = (struct turn_estimates){0};
 	turn_estimate_learn(&estimates, shape, 50 * US);
-	turn_estimate_learn(&estimates, shape, 10 * MS); // the first sample
+	turn_estimate_learn(&estimates, shape, 10 * MS); // this is the first sample
 	while (turn_estimate(&estimates, shape, 0, &sample) < 7500 * US && launches++ < 1000)
 		if (sample)
 			turn_estimate_learn(&estimates, shape, 10 * MS);
 	CHECK(launches <= 40);
 }
 
-// Waits at a closed gate, and returns for how long.
+// Waits at a closed gate, and returns how long.
 static uint64_t wait_at_gate(struct turn_process *process, uint64_t now)
 {
 	struct turn_action action;
@@ -489,8 +493,8 @@ TEST(no_thread_waits_twice_for_a_stopped_arbiter)
 	page.beat_ns = SEC;
 	uint64_t first = wait_at_gate(&process, SEC);
 	CHECK(first >= TURN_BEAT_NS && first < 2 * TURN_BEAT_NS);
-	CHECK_INT(wait_at_gate(&process, 2 * SEC), 0); // still open
+	CHECK_INT(wait_at_gate(&process, 2 * SEC), 0); // the gate is still open
 	CHECK_INT(wait_at_gate(&process, 10 * SEC), 0);
-	page.beat_ns = 11 * SEC; // another arbiter
+	page.beat_ns = 11 * SEC; // another arbiter has started
 	CHECK(wait_at_gate(&process, 12 * SEC) >= TURN_BEAT_NS);
 }

@@ -1,4 +1,4 @@
-// Hazards, one test each: no wait is unbounded, and the cost for the other vGPUs is bounded.
+// Tests one hazard each: no wait is unbounded, and the cost for the other vGPUs is bounded.
 #include "test.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static uint64_t longest_wait(const struct model *model, unsigned int processes)
 	return longest;
 }
 
-// Each kernel of one process waits for the previous kernel of the other.
+// Two processes alternate: each kernel of one waits for the previous kernel of the other one.
 TEST(kernels_that_wait_for_another_vgpu_continue)
 {
 	const struct program first = {.launches = 1, .host_ns = 8 * US, .kernel_ns = 50 * US, .spins_for = 2};
@@ -45,7 +45,7 @@ TEST(kernels_that_wait_for_another_vgpu_continue)
 	start_vgpu(model, 50, &first);
 	start_vgpu(model, 50, &second);
 	model_run(model, 5 * SEC);
-	// At most a round of two turns, and the patience for one of them.
+	// A wait lasts at most a round of two turns, and the arbiter's patience for one of them.
 	CHECK(model_process(model, 0)->kernels > 5 * 1000 / (2 * 12 + 20));
 	CHECK(longest_wait(model, 2) <= 2 * (12 + 20) * MS);
 	model_destroy(model);
@@ -57,7 +57,7 @@ TEST(two_collectives_across_vgpus_continue)
 	struct model_options options;
 	struct model *model = begin_model(&options);
 
-	// Process 0 waits for 3 and 1 for 2. Processes 2 and 3 wait for none, and are in the other vGPU.
+	// Process 0 waits for process 3, and 1 for 2. Processes 2 and 3 wait for no other, and are in the other vGPU.
 	for (unsigned int i = 0; i < 4; i++)
 		programs[i] = (struct program){.launches = 1, .host_ns = 8 * US, .kernel_ns = 100 * US,
 					       .spins_for = i == 0 ? 4 : i == 1 ? 3 : 0};
@@ -92,10 +92,10 @@ TEST(persistent_kernel_blocks_no_turns_and_is_reported)
 	CHECK_INT(model_gate(model, p)->reason, TURN_REASON_RESIDENT);
 	CHECK_INT(model_orders(model)->reason, TURN_REASON_RESIDENT);
 	CHECK(model_now(model) - model_gate(model, p)->since_ns > 4 * SEC);
-	// The driver gives it every second slice; the others keep their shares of the rest.
+	// The driver gives the persistent kernel every second slice. The other vGPUs keep their shares of the rest.
 	CHECK(measure_part(model, a, 4 * SEC) > 18 && measure_part(model, b, 4 * SEC) > 18);
 	CHECK(fabs((double)account[a].charged_ns - (double)account[b].charged_ns) < .01 * 5e9);
-	// It is charged for half of the time.
+	// The vGPU of the persistent kernel is charged for half of the time.
 	CHECK(fabs((double)account[p].charged_ns / 5e9 - .5) < .03);
 	model_destroy(model);
 }
@@ -116,7 +116,7 @@ TEST(overlong_kernels_are_compensated_in_later_turns)
 	model_destroy(model);
 }
 
-// A kernel of 100 ms with a share of 2 would keep its process waiting for 4.9 s.
+// With a share of 2 %, a kernel of 100 ms would keep its process waiting for 4.9 s. The debt is limited.
 TEST(wait_is_bounded_by_the_debt)
 {
 	const struct program program = {.launches = 1, .host_ns = 8 * US, .kernel_ns = 100 * MS};
@@ -131,7 +131,7 @@ TEST(wait_is_bounded_by_the_debt)
 	model_destroy(model);
 }
 
-// A process that never synchronizes computes on the host: no thread reports that its work has ended.
+// A process that never synchronizes computes on the host. No thread reports that the process's work has ended.
 TEST(unwatched_work_ends_at_its_estimate)
 {
 	const struct program program = {
@@ -144,7 +144,7 @@ TEST(unwatched_work_ends_at_its_estimate)
 	model_run(model, SEC);
 	model_reset_figures(model);
 	model_run(model, 4 * SEC);
-	CHECK(measure_part(model, 1, 4 * SEC) > 85); // it wants 4 %
+	CHECK(measure_part(model, 1, 4 * SEC) > 85); // the other program only wants 4 %
 	CHECK(model_process(model, 0)->kernels > 4 * 5 * 40);
 	model_destroy(model);
 }
@@ -195,7 +195,7 @@ TEST(killed_holder_loses_its_turn_at_once)
 		check_total(model);
 		model_reset_figures(model);
 		model_run(model, SEC);
-		CHECK(measure_part(model, other, SEC) > 97); // the other vGPU alone
+		CHECK(measure_part(model, other, SEC) > 97); // the other vGPU runs alone
 		model_destroy(model);
 	}
 }
@@ -213,7 +213,7 @@ TEST(stopped_holders_delay_others_by_at_most_a_turn)
 		run_until_turn(model, 0);
 		model_run(model, (uint64_t)i * 100 * US);
 		model_stop(model, victim);
-		// If it is stopped within a synchronization, no thread reports that its work has ended.
+		// If the process is stopped while it synchronizes, no thread reports that its work has ended.
 		CHECK(gap_of(model, other, SEC) <= (12 + 12 + 20) * MS);
 		if (options.sees_stops)
 			CHECK_INT(model_gate(model, 0)->reason, TURN_REASON_STOPPED);
@@ -234,8 +234,8 @@ static uint64_t draw(uint64_t below)
 	return (random_state >> 33) % below;
 }
 
-// Kills the process, and starts another one in a new vGPU; or stops and continues it. Returns the present process, and
-// the longest time without a kernel of process 0 meanwhile.
+// Kills the victim, and starts another process in a new vGPU; or stops and continues the victim. Returns the present
+// victim, and the longest time without a kernel of process 0 meanwhile.
 static unsigned int disturb_holder(struct model *model, unsigned int victim, uint64_t *ret_gap)
 {
 	run_until_turn(model, victim);
@@ -251,7 +251,7 @@ static unsigned int disturb_holder(struct model *model, unsigned int victim, uin
 	return victim;
 }
 
-// The arbiter is killed, too.
+// The arbiter is killed, too, at the same time.
 TEST(killed_and_stopped_holders_block_no_other)
 {
 	enum { WORLDS = 20, HOLDERS = 50 };
@@ -284,7 +284,7 @@ TEST(killed_and_stopped_holders_block_no_other)
 	}
 }
 
-// A process is stopped at the gate. It is granted one turn, which ends after 2 ms, and no other.
+// A process is stopped at the gate. Its vGPU gets one turn, which ends after 2 ms, and no further turn.
 TEST(process_stopped_at_the_gate_gets_one_turn)
 {
 	struct model_options options;
@@ -355,7 +355,7 @@ TEST(threads_that_wake_slowly_still_get_turns)
 		double sum = measure_part(model, 0, 10 * SEC) + measure_part(model, 1, 10 * SEC);
 		if (sum < hosts[i].sum)
 			FAIL("wakes of %.1f ms: %.1f %%", (double)hosts[i].wake / 1e6, sum);
-		// A slow wake is part of the turn.
+		// The turn includes a slow wake.
 		model_account(model, 0, &first);
 		model_account(model, 1, &second);
 		CHECK(fabs((double)first.charged_ns / (double)(first.charged_ns + second.charged_ns) - .3) < .003);
@@ -363,7 +363,7 @@ TEST(threads_that_wake_slowly_still_get_turns)
 	}
 }
 
-// The turn of a small share is shorter than the time to wake.
+// With a small share, the turn is shorter than the time to wake up.
 TEST(small_shares_survive_slow_wakes)
 {
 	struct model_options options;
@@ -404,7 +404,7 @@ TEST(gates_open_without_an_arbiter_until_the_next_one)
 	model_destroy(model);
 }
 
-// An arbiter that did not run for seconds does not charge them to the holder.
+// An arbiter that did not run for seconds does not charge that time to the vGPU that has the turn.
 TEST(time_without_a_beat_is_charged_to_no_vgpu)
 {
 	struct turn_rules rules;
@@ -431,7 +431,7 @@ TEST(time_without_a_beat_is_charged_to_no_vgpu)
 	turn_destroy(arbiter);
 }
 
-// A vGPU with three processes has the same share as with one.
+// A vGPU with three processes has the same share as a vGPU with one process.
 TEST(processes_of_a_vgpu_divide_its_share)
 {
 	struct model_options options;
@@ -446,7 +446,8 @@ TEST(processes_of_a_vgpu_divide_its_share)
 	model_run(model, 10 * SEC);
 	double whole = measure_part(model, single, 10 * SEC), parts = 0;
 	for (unsigned int i = 0; i < 3; i++) {
-		CHECK(measure_part(model, i, 10 * SEC) > 7.5); // they pay for the context switches among them
+		// The vGPU's processes pay for the context switches among them.
+		CHECK(measure_part(model, i, 10 * SEC) > 7.5);
 		parts += measure_part(model, i, 10 * SEC);
 	}
 	CHECK(whole + parts > 96.5 && fabs(whole / (whole + parts) - .7) < .008);
@@ -464,7 +465,7 @@ TEST(gate_of_a_checkpointed_vgpu_is_open)
 	model_set_terms(model, 0, &(struct turn_terms){30, .is_exempt = true});
 	model_run(model, MS);
 	CHECK_INT(model_gate(model, 0)->word, 0);
-	model_stop(model, dumped); // as the checkpoint does
+	model_stop(model, dumped); // a checkpoint stops the process
 	model_run(model, 100 * MS);
 	model_reset_figures(model);
 	model_run(model, SEC);
@@ -499,7 +500,7 @@ TEST(false_end_of_work_costs_only_its_own_vgpu)
 	model_destroy(model);
 }
 
-// A batch vGPU that announces requests gains nothing; a latency vGPU that does so has its budget.
+// A batch vGPU that announces requests gains nothing. A latency vGPU that does so has only its budget.
 TEST(false_requests_gain_no_more_than_the_share)
 {
 	for (int latency = 0; latency < 2; latency++) {

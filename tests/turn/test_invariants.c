@@ -1,5 +1,5 @@
-// Invariants: random tenants that start, change their shares, stop and are killed, and hostile slots. INVARIANT_SEEDS
-// sets the number of worlds.
+// Checks invariants with random tenants that start, change their shares, stop and are killed, and with hostile slots.
+// INVARIANT_SEEDS sets the number of random worlds.
 #include "test.h"
 
 #include <errno.h>
@@ -32,15 +32,16 @@ struct world {
 	bool latency[VGPUS], limit[VGPUS], alive[VGPUS], stopped[VGPUS];
 	int holder;
 	uint64_t seed, decisions, arrivals;
-	// At the last decision: what each was charged, and all together.
+	// What each vGPU was charged at the last decision, and the sum.
 	uint64_t account[VGPUS], total;
 	bool counted[VGPUS];
-	// For limits: the charged time at earlier decisions.
+	// For limits: what each vGPU was charged at earlier decisions.
 	struct {
 		uint64_t at, charged;
 	} charged[VGPUS][WINDOWS];
 	unsigned int charged_count[VGPUS];
-	uint64_t overrun; // work in flight: a window of wrong estimates, and the longest kernel, of 3 processes
+	// Most work in flight: a window of wrong estimates, and the longest kernel, of 3 processes.
+	uint64_t overrun;
 };
 
 #define WORLD_CHECK(condition)                                                                                         \
@@ -50,8 +51,8 @@ struct world {
 			     (unsigned long long)world->decisions, #condition);                                        \
 	} while (0)
 
-// Returns whether the vGPU may be granted a turn, as far as the orders tell: a gate has one reason, which may hide
-// others.
+// Returns whether the vGPU may get a turn, according to the orders. A gate has only one reason, which may hide another
+// one.
 static bool wants_turn(const struct model *model, const struct world *world, unsigned int i)
 {
 	const struct turn_gate *gate = model_gate(model, i);
@@ -65,8 +66,8 @@ static bool wants_turn(const struct model *model, const struct world *world, uns
 	return gate->reason == TURN_REASON_NONE || gate->reason == TURN_REASON_ALONE;
 }
 
-// The time of the device adds up, and what all vGPUs are charged is the sum of what each is charged. The last charge of
-// a vGPU that has left cannot be read any more.
+// Checks that the device's time adds up, and that the sum of all charges is right. The last charge of a vGPU that has
+// left cannot be read any more.
 static void check_accounts(const struct model *model, struct world *world)
 {
 	uint64_t sum = 0;
@@ -99,7 +100,8 @@ static bool is_urgent(const struct model *model, const struct world *world)
 	return false;
 }
 
-// One vGPU has the turn; if one wants it, it is granted; the vGPU with the least virtual time is next.
+// Checks that at most one vGPU has the turn, that some vGPU has it if one wants it, and that the one with the least
+// virtual time is next.
 static void check_turns(const struct model *model, const struct world *world)
 {
 	const struct turn_orders *orders = model_orders(model);
@@ -130,7 +132,7 @@ static void check_turns(const struct model *model, const struct world *world)
 	}
 }
 
-// Over 100 ms a limit is exceeded by no more than a quantum and the kernels in flight.
+// Checks that in 100 ms, a vGPU exceeds its limit by no more than a quantum and the kernels in flight.
 static void check_limits(const struct model *model, struct world *world, uint64_t now)
 {
 	struct turn_account account;
@@ -140,7 +142,7 @@ static void check_limits(const struct model *model, struct world *world, uint64_
 	for (unsigned int i = 0; i < world->count; i++) {
 		if (!world->limit[i] || !world->alive[i] || world->latency[i])
 			continue;
-		// Nothing removes such work from the device.
+		// Nothing removes the work of such a vGPU from the device, so its limit cannot hold.
 		if (model_gate(model, i)->reason == TURN_REASON_RESIDENT ||
 		    model_gate(model, i)->reason == TURN_REASON_STOPPED)
 			world->charged_count[i] = 0;
@@ -206,7 +208,7 @@ static void add_vgpu(struct model *model, struct world *world)
 
 	world->share[i] = draw(4) ? (unsigned int)draw(left + 1) : 0;
 	if (draw(6) == 0)
-		world->share[i] = left; // the others get idle time
+		world->share[i] = left; // the other vGPUs get idle time only
 	world->latency[i] = draw(5) == 0;
 	world->limit[i] = world->share[i] && draw(5) == 0;
 	world->alive[i] = true;
@@ -234,7 +236,7 @@ static void disturb_world(struct model *model, struct world *world)
 		world->stopped[i] = !world->stopped[i];
 		(world->stopped[i] ? model_stop : model_continue)(model, world->process[i]);
 		break;
-	case 1: // gives up its share, or part of it
+	case 1: // the vGPU gives up its share, or part of it
 		world->share[i] = (unsigned int)draw(world->share[i] + 1);
 		world->limit[i] = world->limit[i] && world->share[i];
 		world->charged_count[i] = 0;
@@ -248,7 +250,7 @@ static void disturb_world(struct model *model, struct world *world)
 			model_kill(model, world->process[i]);
 		break;
 	default:
-		model_ring(model); // without a reason
+		model_ring(model); // rings the arbiter's bell without a reason
 	}
 }
 
@@ -273,7 +275,7 @@ TEST(invariants_hold_with_random_tenants)
 		for (int step = 0; step < 20; step++) {
 			model_run(model, (1 + draw(40)) * MS);
 			disturb_world(model, &world);
-			// A vGPU leaves when its last process is dead.
+			// The vGPU leaves when its last process is dead.
 			for (unsigned int i = 0; i < world.count; i++)
 				world.alive[i] &= model_is_present(model, i);
 		}
@@ -284,8 +286,7 @@ TEST(invariants_hold_with_random_tenants)
 	CHECK(decisions > 160 * read_seed_count(60) && arrivals > read_seed_count(60));
 }
 
-// If kernels fit into turns, no wait is longer than a round in which every vGPU overstays its turn. Tenants come and
-// go.
+// If kernels fit into turns, no wait is longer than a round in which every vGPU exceeds its turn. Tenants come and go.
 TEST(waiting_is_bounded)
 {
 	for (unsigned int seed = 1; seed <= read_seed_count(20); seed++) {
@@ -301,7 +302,8 @@ TEST(waiting_is_bounded)
 		for (int step = 0; step < 40; step++) {
 			struct program program = draw_program();
 			program.kernel_ns = (5 + draw(400)) * US;
-			program.never_waits = false; // alone it would launch more than a turn takes
+			// Alone, the program would launch more than a turn takes.
+			program.never_waits = false;
 			unsigned int present = 0, oldest = started;
 			for (unsigned int i = started; i > 0; i--)
 				if (model_is_present(model, i - 1)) {
@@ -328,7 +330,7 @@ TEST(waiting_is_bounded)
 	}
 }
 
-// With full loads the device is idle during handovers only, and equal shares get equal parts.
+// If all vGPUs always have work, the device is idle during handovers only, and equal shares get equal parts.
 TEST(full_loads_keep_the_device_busy)
 {
 	static const unsigned int counts[] = {2, 3, 5, 10, 24, 48};
@@ -408,7 +410,7 @@ static unsigned int sum_shares(const struct lies *lies, unsigned int except)
 	return sum;
 }
 
-// Lets a vGPU join or leave, or changes its terms.
+// Lets a vGPU take part in turns, lets it leave, or changes its terms.
 static void change_membership(struct lies *lies, uint64_t now)
 {
 	unsigned int i = (unsigned int)draw(MOST);

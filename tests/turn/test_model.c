@@ -1,6 +1,6 @@
-// The policy against the model of a device: what each tenant gets. The bounds are the model's figures with a small
-// margin. Where an H200 gave worse figures than the model, a comment has them. --table prints the model's figures
-// instead.
+// Runs the policy against the model of a device, and checks what each tenant gets. The bounds are the model's figures
+// with a small margin. Where an H200 gave worse figures than the model, a comment has them. --table prints the model's
+// figures instead.
 int test_main(int argc, char **argv);
 #define main test_main
 #include "test.h"
@@ -19,12 +19,12 @@ int test_main(int argc, char **argv);
 #define FORTY &program_forty
 #define INFER &program_infer
 
-// Rows whose figures are parts of a sum.
+// Each row is a scene whose figures are parts of a sum.
 struct row {
 	struct scene scene;
-	double tolerance; // points, of each part over the whole time
-	double window;	  // points, of each part in 2 seconds
-	double sum;	  // at least, percent of solo
+	double tolerance; // largest deviation of each part over the whole time, percentage points
+	double window;	  // largest deviation of each part in 2 seconds, percentage points
+	double sum;	  // least sum of the parts, percent of solo
 };
 
 static const struct row rows[] = {
@@ -59,7 +59,7 @@ static const struct row rows[] = {
 	{{"train 30, train 70, estimates of half", {{TRAIN, 30}, {TRAIN, 70}}, .estimate = .5}, .3, .6, 98.3},
 	{{"train 30, train 70, estimates of double", {{TRAIN, 30}, {TRAIN, 70}}, .estimate = 2}, .3, .6, 98},
 	{{"train 30, train 70, wakes 500 us", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 500 * US}, .4, .8, 97},
-	// With every core of the host busy, the goal is 96 %. If every wake takes as long as here, it is less.
+	// If every core of the host is busy, the goal is 96 %. If every wake takes 1 ms as here, less is possible.
 	{{"train 30, train 70, wakes 1 ms", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 1000 * US}, 1, .9, 95},
 	{{"loop 50, loop 50, wakes 200 us", {{LOOP, 50}, {LOOP, 50}}, .wake_ns = 200 * US}, .2, .5, 97.5},
 	{{"loop 20, loop 80, wakes 200 us", {{LOOP, 20}, {LOOP, 80}}, .wake_ns = 200 * US}, .5, .5, 98.5},
@@ -92,12 +92,14 @@ TEST(tenants_get_their_parts_of_the_sum)
 		}
 		if (result.sum < row->sum)
 			FAIL("%s: the sum is %.1f %% of solo", row->scene.name, result.sum);
-		if (result.decisions > 1400) // of about 15 us: 2 % of a core
+		// Each decision takes about 15 us, so these take 2 % of a core.
+		if (result.decisions > 1400)
 			FAIL("%s: %.0f decisions a second", row->scene.name, result.decisions);
 	}
 }
 
-// Without gates the model must give the measured figures: 95.0 % in sum, no shares; infer p99 1.9 to 3.4 ms.
+// Without gates, the model must give the figures measured on the driver: 95.0 % in sum, no effect of shares, p99 of
+// infer 1.9 to 3.4 ms.
 static const struct scene native = {"driver: train 30, train 70", {{TRAIN, 30}, {TRAIN, 70}}, .ungated = true};
 static const struct scene native_infer = {"driver: infer, train", {{INFER, 20}, {TRAIN, 80}}, .ungated = true};
 static const struct scene native_long = {"driver: infer, long", {{INFER, 20}, {LONG, 80}}, .ungated = true};
@@ -114,7 +116,7 @@ TEST(model_without_gates_agrees_with_measurements)
 	CHECK(result.p99[0] > 2600 && result.p99[0] < 3100 && result.solo[1] > 93 && result.solo[1] < 96);
 }
 
-// A context switch takes 1.6 % of a turn of 7.2 ms and 0.7 % of one of 16.8 ms.
+// A context switch takes 1.6 % of a turn of 7.2 ms, and 0.7 % of a turn of 16.8 ms.
 static const struct scene charged = {
 	"train 30, train 70, the switch charged", {{TRAIN, 30}, {TRAIN, 70}}, .charges_switch = true};
 
@@ -124,7 +126,7 @@ TEST(context_switch_is_charged_to_no_vgpu)
 
 	scene_run(&charged, &with);
 	scene_run(&rows[0].scene, &without);
-	CHECK(with.part[0] < 29.9); // otherwise this test cannot fail
+	CHECK(with.part[0] < 29.9); // a larger part would make this test useless
 	CHECK(fabs(without.part[0] - 30) < .08);
 }
 
@@ -146,7 +148,7 @@ TEST(tenant_that_pauses_gets_most_of_its_share)
 	CHECK(result.device[0] >= 27.5 && result.device[1] >= 68);
 }
 
-// On an H200 a C program with the same window had p99 1.6 x and train 89 %. The model hides the launches behind the
+// On an H200, a C program with the same window had p99 1.6 x and train 89 %. In the model, the launches overlap the
 // drain.
 static const struct scene infer = {"infer 20 (latency), train 80", {{INFER, 20, true}, {TRAIN, 80}}};
 // On an H200: p99 1.25 x, train 86 %.
@@ -154,7 +156,7 @@ static const struct scene infer_short = {
 	"infer 20 (latency), train 80, window 0.2 ms", {{INFER, 20, true}, {TRAIN, 80}}, .window_ns = 200 * US};
 static const struct scene infer_slow = {
 	"infer 20 (latency), train 80, wakes 60 us", {{INFER, 20, true}, {TRAIN, 80}}, .wake_ns = 60 * US};
-// If the device stays for 0.2 ms with a context without work, the model comes closer to the measurement.
+// With a device that stays for 0.2 ms with a context without work, the model is closer to the measurement.
 static const struct scene infer_linger = {
 	"infer 20 (latency), train 80, idle contexts 0.2 ms", {{INFER, 20, true}, {TRAIN, 80}}, .linger_ns = 200 * US};
 static const struct scene infer_short_linger = {"infer 20 (latency), train 80, window and idle contexts 0.2 ms",
@@ -191,7 +193,7 @@ TEST(latency_tenant_under_mps_is_as_fast_as_alone)
 }
 
 // If kernels are longer than the driver's slice, the driver alone decides when the request runs. The policy only keeps
-// the next kernel back. The result depends on how long the device stays with a context that idles between two launches.
+// the next kernel back. The result depends on how long the device stays with an idle context between two launches.
 static const struct scene infer_long = {"infer 20 (latency), long 80", {{INFER, 20, true}, {LONG, 80}}};
 static const struct scene infer_long_linger = {
 	"infer 20 (latency), long 80, idle contexts 25 us", {{INFER, 20, true}, {LONG, 80}}, .linger_ns = 25 * US};
@@ -223,7 +225,7 @@ TEST(latency_tenant_gets_no_more_than_its_share)
 	CHECK(result.solo[1] >= 79.2 && result.solo[0] >= 19.7);
 	scene_run(&closed_slow, &result);
 	CHECK(result.solo[1] >= 78.9);
-	// 10 % urgent, and the rest of what is left as batch.
+	// The vGPU without a share gets 10 % for urgent requests, and the rest of its part as batch work.
 	scene_run(&closed_unshared, &result);
 	CHECK(fabs(result.part[0] - 50) < 2);
 }
@@ -274,11 +276,14 @@ TEST(vgpus_without_a_share_divide_the_rest)
 	CHECK(fabs(result.part[0] - 30) < .1 && fabs(result.part[1] - 35) < .1 && result.sum > 98.5);
 	scene_run(&idle_only, &result);
 	CHECK(result.solo[0] > 99.9);
-	scene_run(&idle_gaps, &result); // gaps of 3 ms are not idle time
+	// Gaps of 3 ms do not count as idle time.
+	scene_run(&idle_gaps, &result);
 	CHECK(result.solo[0] > 99.9);
-	scene_run(&idle_infer, &result); // requests make room for themselves
+	// Requests make room for themselves.
+	scene_run(&idle_infer, &result);
 	CHECK(result.p99[0] <= 1.2 * result.solo_p99[0] && result.solo[1] > 90 && result.decisions < 1400);
-	scene_run(&idle_pauses, &result); // gaps of 20 ms are: a request is late by a drain and a context switch
+	// Gaps of 20 ms count as idle time: a request is late by a drain and a context switch.
+	scene_run(&idle_pauses, &result);
 	CHECK(result.p99[0] <= result.solo_p99[0] + 900 && result.device[1] > 45);
 }
 
@@ -292,7 +297,7 @@ TEST(very_long_kernels_get_their_share_on_average)
 	CHECK(fabs(result.part[0] - 30) < .5 && result.sum > 96);
 }
 
-// Measures the time from closing the holder's gate to the next grant.
+// Measures the time from closing the gate of the vGPU that has the turn to the next grant.
 static struct {
 	uint64_t closed, longest;
 	int holder;
@@ -329,7 +334,7 @@ TEST(handover_takes_less_than_a_millisecond)
 	model_set_watch(model, watch_handover, NULL);
 	model_run(model, 5 * SEC);
 	model_destroy(model);
-	// Then the first kernel: the orders, a wake, a launch and the context switch.
+	// After the grant, the first kernel needs the orders, a wake, a launch and the context switch.
 	CHECK(handover.longest && handover.longest + options.arbiter_ns + options.wake_ns + options.start_ns +
 						  options.switch_ns < 1 * MS);
 }

@@ -1,4 +1,4 @@
-// The arbiter, step by step: regimes and turns.
+// Tests the arbiter step by step: regimes and turns.
 #include "arbiter.h"
 
 #include <errno.h>
@@ -43,12 +43,13 @@ TEST(gates_are_open_if_no_share_is_enforced)
 	turn_leave(arbiter, b, SEC);
 	CHECK_INT(turn_set(arbiter, a, &(struct turn_terms){50, .is_limit = true}, SEC), 0);
 	turn_decide(arbiter, facts, SEC, &orders);
-	CHECK(orders.regime == TURN_REGIME_TURNS && get_state(a) == TURN_HELD); // a limit holds alone
+	// A limit needs turns even for a vGPU that runs alone.
+	CHECK(orders.regime == TURN_REGIME_TURNS && get_state(a) == TURN_HELD);
 	turn_destroy(arbiter);
 }
 
-// The only active vGPU has an open gate that counts. When another becomes active they take turns, until it was idle for
-// a second.
+// The only active vGPU has an open gate, and launches are counted. When another vGPU becomes active, both take turns,
+// until the other one has been idle for a second.
 TEST(gate_of_the_only_active_vgpu_opens_after_a_second)
 {
 	unsigned int a, b;
@@ -74,7 +75,7 @@ TEST(gate_of_the_only_active_vgpu_opens_after_a_second)
 	turn_destroy(arbiter);
 }
 
-// Two with shares of 30 and 70: turns of 7.2 and 16.8 ms, of which the wake and the context switch are not charged.
+// Two vGPUs with shares of 30 and 70 have turns of 7.2 and 16.8 ms. The wake and the context switch are not charged.
 TEST(turn_is_charged_from_its_first_work_to_its_last)
 {
 	unsigned int a, b;
@@ -97,7 +98,7 @@ TEST(turn_is_charged_from_its_first_work_to_its_last)
 	facts[a].eta_ns = until + 100 * US;
 	turn_decide(arbiter, facts, until, &orders);
 	CHECK(get_state(a) == TURN_CLOSED && get_state(b) == TURN_CLOSED && orders.holder == (int)a);
-	// The last kernel ended 90 us later, and the arbiter looks after another 10.
+	// The last kernel ended 90 us later, and the arbiter looks after another 10 us.
 	set_idle(a, until + 90 * US);
 	set_waiting(a, until + 90 * US);
 	facts[a].idle_ns = until + 90 * US;
@@ -108,14 +109,14 @@ TEST(turn_is_charged_from_its_first_work_to_its_last)
 	turn_read_total(arbiter, &total);
 	CHECK_INT(total.overhead_ns, 20 * US + rules.switch_ns + 10 * US);
 	CHECK_INT(total.quantum_ns, 12 * MS);
-	// The next turn is 16.8 ms, and compensates the 90 us.
+	// The next turn would be 16.8 ms, and is corrected by those 90 us.
 	add_launch(b, until + 150 * US, MS);
 	turn_decide(arbiter, facts, until + 160 * US, &orders);
 	CHECK_INT((orders.gates[b].until_ns - until - 150 * US - rules.switch_ns + 500) / 1000, 16800 + 90 * 7 / 3);
 	turn_destroy(arbiter);
 }
 
-// At least half of a short turn is charged. Otherwise a tenant of short requests would cost more than it pays.
+// The arbiter charges at least half of a short turn. Otherwise a tenant of short requests would cost more than it pays.
 TEST(at_least_half_of_a_turn_is_charged)
 {
 	unsigned int a, b;
@@ -155,7 +156,7 @@ TEST(idle_holder_keeps_its_turn_for_the_grace_time)
 	set_idle(a, now + MS);
 	turn_decide(arbiter, facts, now + MS + 10 * US, &orders);
 	CHECK(orders.holder == (int)a && orders.next_ns == now + MS + rules.grace_ns);
-	// A launch in time: the request is not cut in two.
+	// This launch comes before the end of the grace period, so the turn does not end within the request.
 	add_launch(a, now + MS + 90 * US, MS);
 	turn_decide(arbiter, facts, now + MS + rules.grace_ns, &orders);
 	CHECK_INT(orders.holder, a);
@@ -177,11 +178,13 @@ TEST(holder_may_run_ahead_while_all_others_wait)
 	set_waiting(third, SEC + 20 * US);
 	turn_decide(arbiter, facts, SEC + 20 * US, &orders);
 	CHECK_INT(orders.gates[0].ahead_ns, orders.gates[0].until_ns);
-	facts[0].in_flight = 2; // two processes, which do not know the work of each other
+	// Two processes, neither of which knows the work of the other one.
+	facts[0].in_flight = 2;
 	turn_decide(arbiter, facts, SEC + 25 * US, &orders);
 	CHECK_INT(orders.gates[0].ahead_ns, 0);
 	facts[0].in_flight = 1;
-	facts[third].waiting = 0; // it may come back before the turn ends
+	// The third vGPU may want a turn again before this one ends.
+	facts[third].waiting = 0;
 	turn_decide(arbiter, facts, SEC + 30 * US, &orders);
 	CHECK_INT(orders.gates[0].ahead_ns, 0);
 	set_waiting(third, SEC + 40 * US);
@@ -199,7 +202,7 @@ TEST(vgpu_with_idle_time_only_loses_its_turn_at_once)
 {
 	begin_pair((struct turn_terms){0}, (struct turn_terms){100}, SEC);
 	CHECK_INT(orders.gates[0].window_us, rules.idle_window_ns / 1000);
-	CHECK_INT(get_state(0), TURN_CLOSED); // it drains
+	CHECK_INT(get_state(0), TURN_CLOSED); // the vGPU drains
 	CHECK_INT(orders.gates[0].reason, TURN_REASON_UNSHARED);
 	set_idle(0, SEC + MS);
 	turn_decide(arbiter, facts, SEC + MS, &orders);
@@ -208,7 +211,8 @@ TEST(vgpu_with_idle_time_only_loses_its_turn_at_once)
 	set_waiting(0, SEC + MS);
 	turn_decide(arbiter, facts, SEC + 2 * MS, &orders);
 	set_idle(1, SEC + 3 * MS);
-	turn_decide(arbiter, facts, SEC + 4 * MS, &orders); // for longer than the grace
+	// Idle for longer than the grace period.
+	turn_decide(arbiter, facts, SEC + 4 * MS, &orders);
 	CHECK_INT(orders.holder, 1);
 	CHECK_INT(orders.next_ns, SEC + 3 * MS + rules.idle_ns);
 	turn_decide(arbiter, facts, SEC + 3 * MS + rules.idle_ns, &orders);
@@ -216,8 +220,8 @@ TEST(vgpu_with_idle_time_only_loses_its_turn_at_once)
 	turn_destroy(arbiter);
 }
 
-// A vGPU with an open gate rings no bell. If the gate of a sleeping vGPU stayed open, the arbiter would not notice new
-// launches.
+// A vGPU with an open gate does not ring the bell. If the gate of a sleeping vGPU stayed open, the arbiter would not
+// notice new launches.
 TEST(sleeping_vgpu_has_no_open_gate_beside_an_active_one)
 {
 	unsigned int l, batch;
@@ -230,7 +234,8 @@ TEST(sleeping_vgpu_has_no_open_gate_beside_an_active_one)
 	CHECK(orders.regime == TURN_REGIME_ALONE && get_state(batch) == TURN_OPEN);
 	set_idle(batch, SEC + MS);
 	turn_decide(arbiter, facts, 3 * SEC, &orders);
-	CHECK(get_state(batch) == TURN_OPEN); // no other vGPU is active, so it need not wait when it wakes
+	// No other vGPU is active, so the vGPU need not wait when it wakes up.
+	CHECK(get_state(batch) == TURN_OPEN);
 	add_launch(l, 3 * SEC, MS);
 	facts[l].is_urgent = true;
 	turn_decide(arbiter, facts, 3 * SEC + 10 * US, &orders);
@@ -262,7 +267,8 @@ TEST(arbiter_waits_half_of_the_estimate_longer)
 	turn_decide(arbiter, facts, orders.next_ns, &orders);
 	CHECK(orders.next_ns == facts[0].eta_ns + rules.margin_ns && orders.poll);
 	CHECK(turn_word_is(orders.gates[1].word, TURN_SPIN));
-	uint64_t longest = facts[0].eta_ns + (facts[0].eta_ns - until) / 2; // half of the estimate longer
+	// The arbiter waits half of the estimate longer.
+	uint64_t longest = facts[0].eta_ns + (facts[0].eta_ns - until) / 2;
 	turn_decide(arbiter, facts, longest - US, &orders);
 	CHECK_INT(orders.holder, 0);
 	turn_decide(arbiter, facts, longest, &orders);
@@ -302,7 +308,7 @@ TEST(beat_continues_while_a_thread_waits)
 	turn_destroy(arbiter);
 }
 
-// A vGPU stays ahead by the same time of its own: with five times the share that is a fifth of the virtual time.
+// A vGPU that is ahead stays ahead by the same time. With five times the share, that is a fifth of the virtual time.
 TEST(new_share_keeps_the_time_that_a_vgpu_is_ahead)
 {
 	struct turn_account first, second;
