@@ -1,5 +1,5 @@
-// Creates a stopped process with a given pid, as a restore does: again PID. The process does nothing, and exits with 7
-// on SIGTERM. Exit code 77: this user may not choose pids.
+// Creates a stopped process with a given pid, as a restore does. Usage: again PID. The process does nothing, and exits
+// with 7 on SIGTERM. Exit code 77: this user may not choose pids.
 #include <errno.h>
 #include <linux/sched.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-// Shared by the tests of this room: a directory, the subject, and the program virgate on the simulated GPU.
+// Helpers of the checkpoint tests: a test directory, the subject, and the program virgate on the simulated GPU.
 #pragma once
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ __attribute__((constructor)) static void make_test_directory(void)
 
 	if (!mkdtemp(directory))
 		abort();
-	// Orphans become children of the test: not every machine's init reaps them.
+	// The test becomes the parent of orphans, since not every machine's init reaps them.
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	snprintf(path, sizeof path, "%s/node", directory);
 	setenv("STANDIN", directory, 1);
@@ -80,8 +80,8 @@ static void end_guarded(int signal)
 	_exit(1);
 }
 
-// Starts it without the test's descriptors and terminal, and ends it with the test: else a test that fails would seem
-// to hang, since the subject keeps its output open. `kinds`: names of subject_kinds.c, separated by spaces.
+// Starts the subject without the test's descriptors and terminal. A failed test would seem to hang if the subject kept
+// its output open. The subject ends with the test. `kinds`: names of subject_kinds.c, separated by spaces.
 static struct subject start_subject_with(const char *rounds, const char *kinds)
 {
 	struct subject subject = {0};
@@ -136,7 +136,7 @@ __attribute__((unused)) static uint32_t round_of(const char *rounds)
 	return fd >= 0 && pread(fd, &round, sizeof round, 0) == sizeof round ? round : 0;
 }
 
-// Checks that it goes on for two more rounds, in each of which it checks all its memory.
+// Checks that the subject runs for two more rounds, in each of which it checks all its memory.
 __attribute__((unused)) static void check_goes_on(const char *rounds)
 {
 	uint64_t end = vg_clock_monotonic_ns() + UINT64_C(60000000000);
@@ -148,7 +148,7 @@ __attribute__((unused)) static void check_goes_on(const char *rounds)
 	}
 }
 
-// Returns whether all its descendants are gone and reaped. Reaps orphans.
+// Returns whether all descendants of the test are gone and reaped. Reaps orphans.
 static bool is_gone(pid_t pid)
 {
 	while (waitpid(-pid, NULL, WNOHANG) > 0)
@@ -165,7 +165,8 @@ __attribute__((unused)) static void wait_gone(pid_t pid)
 
 __attribute__((unused)) static void end_subject(struct subject subject)
 {
-	kill(-subject.pid, SIGKILL); // with its children: it leads a session
+	// The subject leads a session, so this kills its children, too.
+	kill(-subject.pid, SIGKILL);
 	kill(-subject.pid, SIGCONT);
 	waitpid(subject.guard, NULL, 0);
 	wait_gone(subject.pid);
@@ -184,7 +185,7 @@ __attribute__((unused)) static void need_criu(void)
 		SKIP("CRIU needs rights that this user has not");
 }
 
-// Creates a vGPU in a daemon of the test's own, which "shutdown" ends.
+// Creates a vGPU in a daemon of the test's own, which `virgate shutdown` ends.
 __attribute__((unused)) static void with_vgpu(const char *name)
 {
 	setenv("VIRGATE_RUNTIME_DIR", path_of("run"), 1);

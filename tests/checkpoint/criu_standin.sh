@@ -1,7 +1,7 @@
 #!/bin/sh
-# Stands in for CRIU: writes its arguments to $STANDIN/said, stops the process for "dump", and fails if $STANDIN/fail
-# names the verb. Restores nothing, or an idle process with the pid in $STANDIN/again.
-# "no-pstree" there: it says that it has written everything, and has not written that; "empty-pstree": nothing in it.
+# Replaces CRIU: writes its arguments to $STANDIN/said, stops the process for "dump", and fails if $STANDIN/fail names
+# the verb. "restore" makes nothing, or an idle process with the pid in $STANDIN/again. With "no-pstree" in
+# $STANDIN/fail, a dump succeeds but lacks the file pstree.img; with "empty-pstree", that file is empty.
 say() { echo "$*" >>"$STANDIN/said"; }
 verb=$1
 folder= work= pid=
@@ -24,7 +24,7 @@ if grep -qx "$verb" "$STANDIN/fail" 2>/dev/null; then
 	echo "(00.001) Error (standin.c:1): told to fail" >"$work/$verb.log"
 	exit 1
 fi
-if grep -qx slow "$STANDIN/fail" 2>/dev/null; then # until the test takes the file away
+if grep -qx slow "$STANDIN/fail" 2>/dev/null; then # until the test removes "slow" from the file
 	: >"$STANDIN/slow"
 	while [ -e "$STANDIN/slow" ]; do sleep 0.01; done
 fi

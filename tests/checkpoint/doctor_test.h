@@ -1,4 +1,4 @@
-// Shared by the tests of the doctor: a directory with scripts.
+// Helpers of the tests of the doctor: a test directory with scripts.
 #pragma once
 #include <limits.h>
 #include <stdlib.h>

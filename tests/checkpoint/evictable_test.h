@@ -1,5 +1,5 @@
-// Programs in evictable vGPUs, what the daemon lists of them, and their files of host memory. Include in exactly one
-// file per program. One thread.
+// Helpers for programs in evictable vGPUs: what the daemon lists of them, and their files of host memory. Include in
+// exactly one file per program. One thread.
 #pragma once
 #include <dirent.h>
 
@@ -12,7 +12,7 @@ static inline void must(const char *command)
 		FAIL("%s: %s", command, said);
 }
 
-// `more`: more options of `virgate create`.
+// Creates an evictable vGPU. `more`: more options of `virgate create`.
 static inline struct program start_evictable(const char *vgpu, const char *more)
 {
 	if (run("create %s --memory 256M --evictable %s", vgpu, more))
@@ -20,7 +20,7 @@ static inline struct program start_evictable(const char *vgpu, const char *more)
 	return start(vgpu, vgpu, "64", "32", "512");
 }
 
-// Returns a field of the process in the listing, also of its "eviction"; "null": the field is missing.
+// Returns a field of the process in the daemon's listing, also a field of its "eviction"; "null": the field is missing.
 static inline const char *field_of(const char *vgpu, pid_t pid, const char *field)
 {
 	static char text[64];
@@ -52,7 +52,7 @@ static inline void wait_for_field(const char *vgpu, pid_t pid, const char *field
 	CHECK_STR(field_of(vgpu, pid, field), wanted);
 }
 
-// Counts the files of host memory that belong to this process: other tests may run at the same time.
+// Counts the files of host memory that belong to this process. Other tests may run at the same time.
 static inline unsigned count_files(pid_t pid)
 {
 	DIR *directory = opendir(PAGER_FILE_DIRECTORY);

@@ -1,4 +1,4 @@
-// An image to read and to damage. Include in exactly one file per program. One thread.
+// Makes an image that tests read and damage. Include in exactly one file per program. One thread.
 #pragma once
 #include <jansson.h>
 
@@ -6,7 +6,7 @@
 
 static pid_t dumped; // the process of the image
 
-// Returns the path of an image of a subject, which it dumps at the first call. The subject has ended.
+// Returns the path of an image of a subject that has ended. The first call dumps the subject.
 static inline const char *image(void)
 {
 	static char path[PATH_MAX];
@@ -25,7 +25,7 @@ static inline const char *image(void)
 	return path;
 }
 
-// Reads the description of that image. The caller owns it.
+// Reads the description of the image that image() returns. The caller owns it.
 static inline json_t *description(void)
 {
 	char name[PATH_MAX + 32];

@@ -1,5 +1,5 @@
-// Shared by the tests of migrations: an idle process, its state, and both sides, with the stand-in for CRIU. Include in
-// exactly one file per program.
+// Helpers of the tests of migrations: an idle process, its state, and both sides of a migration, with the stand-in for
+// CRIU. Include in exactly one file per program.
 #pragma once
 #include <glob.h>
 #include <stddef.h>
@@ -24,7 +24,8 @@ static void start_idle(void)
 	if (idle.guard == 0) {
 		int null = open("/dev/null", O_RDWR);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (int fd = 0; fd < 3; fd++) // else a reader of the test's output would wait for this process, too
+		// Without this, a reader of the test's output would also wait for this process to end.
+		for (int fd = 0; fd < 3; fd++)
 			dup2(null, fd);
 		pid_t pid = fork();
 		if (pid == 0) {
@@ -74,7 +75,7 @@ static bool no_scratch(void)
 	return none;
 }
 
-// Checks that it is not stopped. It may be running for a moment.
+// Checks that the process is not stopped. The process may be running for a moment.
 static void check_sleeps(void)
 {
 	for (int i = 0; i < 1000 && state_of(idle.pid) != 'S'; i++)
@@ -82,7 +83,7 @@ static void check_sleeps(void)
 	CHECK(state_of(idle.pid) == 'S');
 }
 
-// Checks that it is the same process, and that the migration left no files.
+// Checks that the process is the one from before, and that the migration left no files.
 static void check_untouched(void)
 {
 	CHECK(is_first_one());
@@ -90,7 +91,7 @@ static void check_untouched(void)
 	CHECK(no_scratch());
 }
 
-// Checks that it has ended, and was made again.
+// Checks that the process has ended, and that a process with its pid was made again.
 __attribute__((unused)) static void check_made_again(void)
 {
 	CHECK(!is_first_one());
@@ -137,7 +138,7 @@ static void wait_for_file(const char *name)
 	CHECK_INT(access(path_of(name), F_OK), 0);
 }
 
-// The receiver's stand-in has a directory of its own.
+// The stand-in of the receiver has a directory of its own.
 __attribute__((unused)) static pid_t start_far_side(void)
 {
 	char from[PATH_MAX + 8];

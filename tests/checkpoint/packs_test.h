@@ -1,4 +1,4 @@
-// Images with device memory in packs, made without processes. Include in exactly one file per program. One thread.
+// Makes images with device memory in packs, without processes. Include in exactly one file per program. One thread.
 #pragma once
 #include "checkpoint/device/base.h"
 #include "checkpoint/device/in.h"
@@ -22,7 +22,8 @@ static inline void fill_random(unsigned char *block, uint64_t seed)
 	}
 }
 
-// Fills a block of a kind: 0: zeroes; below 1000: random bytes; from 1000 on: bytes that compress well.
+// Fills a block with contents of kind `kind`. 0: zeroes; below 1000: random bytes; from 1000 on: bytes that compress
+// well.
 static inline void fill_block(unsigned char *block, unsigned kind)
 {
 	if (kind == 0)
@@ -34,7 +35,7 @@ static inline void fill_block(unsigned char *block, unsigned kind)
 			block[i] = (unsigned char)(kind + i / 4096);
 }
 
-// Returns a file without a name that holds these blocks.
+// Returns a file without a name that holds blocks of these kinds.
 static inline int memory_of(const unsigned *kinds, size_t count)
 {
 	unsigned char *block = malloc(BLOCK);
@@ -43,7 +44,8 @@ static inline int memory_of(const unsigned *kinds, size_t count)
 	CHECK(fd >= 0);
 	for (size_t i = 0; i < count; i++) {
 		fill_block(block, kinds[i]);
-		if (kinds[i]) // zeroes are a hole
+		// The file has a hole in place of a block of zeroes.
+		if (kinds[i])
 			CHECK_INT(vg_write_all(fd, block, BLOCK, (off_t)i * BLOCK), 0);
 	}
 	CHECK_INT(ftruncate(fd, (off_t)count * BLOCK), 0);
@@ -57,11 +59,12 @@ struct made {
 	struct device_written written;
 };
 
-// Makes an image as a dump does, with the processes' files of another image. `bases` may be NULL.
+// Makes an image as a dump does, with the files of another image for the processes. `bases` may be NULL.
 static inline struct made make_packs(const char *given_path, const unsigned *kinds, size_t count,
 				     const char *given_base, enum vg_compression compression)
 {
-	char path[PATH_MAX], base_path[PATH_MAX] = "", *base = given_base ? base_path : NULL; // image() uses path_of()
+	// A copy, since image() overwrites the buffer of path_of().
+	char path[PATH_MAX], base_path[PATH_MAX] = "", *base = given_base ? base_path : NULL;
 	struct device_bases bases = {0};
 	struct made made = {VG_OK};
 	struct image_draft draft;
@@ -108,7 +111,7 @@ static inline void must_make(const char *path, const unsigned *kinds, size_t cou
 		*ret_written = made.written;
 }
 
-// Reads the only memory of an image into a file. Returns the descriptor, or -1 with the last error set.
+// Reads the only device memory of an image into a file. Returns the descriptor, or -1 with the last error set.
 static inline int read_back(const char *path)
 {
 	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -1,5 +1,5 @@
-// Images of files that a stand-in for CRIU streams, without processes. Include in exactly one file per program. One
-// thread.
+// Makes images of the files that a stand-in for CRIU streams, without processes. Include in exactly one file per
+// program. One thread.
 #pragma once
 #include "checkpoint/criu/image_tree.h"
 #include "checkpoint/data/chunk.h"
@@ -23,7 +23,7 @@ static inline void make_file(const char *name, size_t length, enum content conte
 	snprintf(path, sizeof path, "%s/%s", path_of("source"), name);
 	for (size_t at = 0; at < length && content != ZERO; at += 8) {
 		uint64_t word = content == TEXT ? at / 512 : next_random();
-		// Every third page has data, and every second chunk.
+		// The memory has data in every third page of every second chunk.
 		if (content == SPARSE && (at / 4096 % 3 || at / CHUNK_BYTES % 2))
 			word = 0;
 		memcpy(data + at, &word, 8);
@@ -54,7 +54,7 @@ static inline void make_few(void)
 	make_file("core-1.img", 700, RANDOM);
 }
 
-// Writes a draft, which the caller commits or finishes.
+// Writes a draft of an image. The caller commits or finishes the draft.
 static inline enum vg_status write_image(const char *path, enum vg_compression compression, struct image_draft *draft)
 {
 	enum vg_status status = image_begin(path, draft);

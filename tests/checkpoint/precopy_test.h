@@ -1,4 +1,4 @@
-// The receiver of a migration with precopy, played by the test: it verifies what arrives. Include in exactly one file
+// Plays the receiver of a migration with precopy, and verifies what the sender transfers. Include in exactly one file
 // per program. One thread.
 #pragma once
 #include <sys/prctl.h>
@@ -16,7 +16,7 @@
 
 enum { HELD = 64, BLOCKS = HELD / 2, FILL = 0x5eed };
 
-// When it closes the connection.
+// The point at which the receiver closes the connection.
 enum far { CLOSES_IN_ROUNDS, CLOSES_BEHIND_ROUNDS, REFUSES_AFTER_LOOK };
 
 static inline int listen_there(void)
@@ -31,13 +31,14 @@ static inline int listen_there(void)
 	return listener;
 }
 
-// Returns what the program has written into a block after so many rounds, if it changes `changes` blocks.
+// Returns what the program has written into a block after that many rounds. It writes `changes` blocks in each round.
 static inline unsigned expected(unsigned block, unsigned changes, unsigned rounds)
 {
 	return !changes ? FILL : block < changes && rounds ? rounds * 64 + block : FILL * 0x10000u + block;
 }
 
-// The program is stopped. Its file has the number of complete rounds; it may have begun another one.
+// Returns the round of the stopped program. Its file has the number of complete rounds; the program may have begun
+// another one.
 static inline void check_block(const unsigned *words, unsigned number, const struct program *program, unsigned changes)
 {
 	unsigned rounds = report_of(program).round, first = words[0];
@@ -70,7 +71,8 @@ static inline void check_packs(const struct image_dir *dir, const struct device_
 	free(data);
 }
 
-// Checks that the host memory filled by the rounds has most blocks, and all blocks after it is completed.
+// Checks the host memory that the receiver has filled in the rounds: it has most blocks then, and all blocks after the
+// last transfer.
 static inline void check_prefill(const struct image_dir *dir, const struct device_index *index,
 				 const struct prefill *prefill, const struct program *program, unsigned changes)
 {
@@ -143,7 +145,8 @@ static inline void receive_and_look(struct frames *frames, const struct program 
 	CHECK_INT(image_publish(&draft, description, false), VG_OK);
 	image_finish(&store);
 	const struct image_dir dir = image_draft_dir(&draft);
-	if (vg_image_verify(path_of("far.image"), NULL)) // reads all files
+	// vg_image_verify() reads all files.
+	if (vg_image_verify(path_of("far.image"), NULL))
 		FAIL("%s", vg_last_error()->text);
 	check_memory(&dir, &prefill, program, changes);
 	frame_write(frames, FRAME_REFUSED, &status, sizeof status, "seen enough", 11);

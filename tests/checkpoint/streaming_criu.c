@@ -1,4 +1,4 @@
-// Stands in for a CRIU that streams: "dump" writes the files of $SOURCE through the socket, all at the same time;
+// Replaces a CRIU that streams images. "dump" writes the files of $SOURCE through the socket, all at the same time.
 // "restore" reads them back into $TARGET, some of them twice. $TRICK makes it fail.
 #include <dirent.h>
 #include <fcntl.h>
@@ -77,7 +77,7 @@ static void ask(int socket, const char *name)
 		stop("the socket was closed");
 }
 
-// Passes one end of the pipe.
+// Sends one end of a new pipe through the socket.
 static void give(int socket, int end)
 {
 	char room[CMSG_SPACE(sizeof end)] = {0}, byte = 0;
@@ -156,7 +156,7 @@ static void restore(const char *directory, int streams)
 		stop("a file that is not there");
 	for (int i = 0; i < count; i++) {
 		ssize_t length;
-		// A reader that wants only the beginning of a file closes the pipe.
+		// A reader that wants only the beginning of a file closes the pipe early.
 		if (streams) {
 			int once = open_of(socket, names[i]);
 			if (once >= 0 && read(once, piece, 10) < 0)

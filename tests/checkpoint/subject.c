@@ -1,8 +1,8 @@
-// A CUDA program to be taken off the GPU, off the machine, and back: memory of cuMemAlloc, of a pool and of the virtual
-// memory calls, a stream, an event and a graph. Every round it runs the graph, which counts in device memory, and looks
-// whether the rest is as it was. Its file holds the number of the last round. SIGTERM: it ends with 0 if all was right.
-// subject FILE [WHAT...]: what else it has or does, by the names in subject_kinds.c. SIGUSR1: it forks a child, late;
-// SIGUSR2: it becomes a program without CUDA.
+// A CUDA program that the tests dump and restore. It has memory of cuMemAlloc, of a pool and of the virtual memory
+// calls, a stream, an event and a graph. In each round it runs the graph, which counts in device memory, and checks
+// that all other memory is unchanged. Its file has the number of the last round. On SIGTERM it exits with 0 if all
+// memory was right. Usage: subject FILE [WHAT...], with names of subject_kinds.c for what else it has or does. On
+// SIGUSR1 it forks a child, on SIGUSR2 it becomes a program without CUDA by exec.
 #include "subject.h"
 
 #include <stdio.h>
@@ -39,7 +39,8 @@ void must(CUresult result, const char *what)
 {
 	if (result == CUDA_SUCCESS)
 		return;
-	while (ended && gettid() != getpid()) // the program is exiting, and this is another thread of it
+	// The program is exiting, and this is not its main thread.
+	while (ended && gettid() != getpid())
 		pause();
 	fprintf(stderr, "subject: %s: %d\n", what, (int)result);
 	_exit(3);
@@ -66,7 +67,7 @@ static void make_memory(struct work *work)
 	MUST(cuStreamSynchronize(work->stream));
 }
 
-// Copies the first word of the pool's memory after the first word of the others, in three nodes.
+// Captures a graph that copies the first word of the pool's memory to the second word of the other two memories.
 static void make_graph(struct work *work)
 {
 	CUgraph captured;

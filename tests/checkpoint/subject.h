@@ -1,4 +1,5 @@
-// The subject of the dumps: its work (subject.c), and its other resources (subject_kinds.c, subject_zeros.c).
+// Declares the parts of the subject, which the tests dump: its work (subject.c), and its other resources
+// (subject_kinds.c, subject_zeros.c).
 #pragma once
 #include <cuda.h>
 
@@ -9,7 +10,7 @@ enum { WORDS = 1 << 18, BYTES = WORDS * 4 };
 
 // The resources of a thread.
 struct work {
-	CUdeviceptr memory[3]; // of the three kinds
+	CUdeviceptr memory[3]; // one of each kind of memory
 	CUstream stream;
 	CUevent event;
 	CUgraphExec graph;
@@ -24,10 +25,10 @@ extern CUdevice device;
 void must(CUresult result, const char *what);
 #define MUST(call) must(call, #call)
 void make(struct work *work);
-// Checks all memory. Returns 0 if it differs; `wrong` then says what.
+// Checks all memory. Returns 0 if any differs; `wrong` then says which.
 int look(struct work *work, uint32_t round);
 // Runs the subject to its end.
 __attribute__((noreturn)) void run(const char *file_to_write, int count, char **names);
-// Creates those of `names` that must exist before the first use of CUDA, or after it.
+// Creates those of `names` that must exist before the first use of CUDA, or else those that are created after it.
 void make_kinds(int early, int count, char **names);
 void have_zeros(void);

@@ -1,4 +1,4 @@
-// Other resources of the subject, by name.
+// Creates other resources of the subject, by name.
 #include "subject.h"
 
 #include <fcntl.h>
@@ -87,7 +87,7 @@ static void export_pool(void)
 	MUST(cuMemPoolExportToShareableHandle(&descriptor, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 }
 
-// Waits until FILE.go exists.
+// Waits until the file FILE.go exists.
 static void wait_for_file(void *data)
 {
 	char name[4096];
@@ -106,7 +106,8 @@ static void have_endless_work(void)
 	MUST(cuLaunchHostFunc(stream, wait_for_file, NULL));
 }
 
-// Connects to a process outside of the tree, which CRIU refuses. The other end is inherited by our parent.
+// Connects to a process outside the tree, which CRIU refuses. The parent process inherits the other end of the
+// connection.
 static void have_socket(void)
 {
 	int ends[2];
@@ -117,7 +118,8 @@ static void have_socket(void)
 		close(ends[0]);
 		if (fork() == 0) {
 			setsid();
-			(void)!read(ends[1], (char[1]){0}, 1); // until the other end is closed
+			// Waits until the other end is closed.
+			(void)!read(ends[1], (char[1]){0}, 1);
 		}
 		_exit(0);
 	}
@@ -160,7 +162,8 @@ static void have_three(void)
 	}
 }
 
-// Opens a file that is named like a device, which the test has made and removed: here, and in a child.
+// Opens a file that has the path of a device, in this process and in a child. The test has created and removed the
+// device's path.
 static int open_device(void)
 {
 	const char *name = getenv("SUBJECT_DEVICE");
@@ -182,7 +185,7 @@ static void have_device_in_child(void)
 	close(fd);
 }
 
-// Opens a file with two names that has lost the one it is open by, and a file without any name.
+// Opens two files whose names were removed: one that has another name left, and one that has none.
 static void have_lost_names(void)
 {
 	char name[4096], other[4096];
@@ -198,7 +201,7 @@ static void have_lost_names(void)
 static const struct kind {
 	const char *name;
 	void (*make)(void);
-	int early; // before CUDA is used
+	int early; // 1: before the first use of CUDA
 } kinds[] = {
 	{"threads", have_threads, 0},
 	{"managed", have_managed_memory, 0},

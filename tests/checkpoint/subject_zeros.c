@@ -1,5 +1,5 @@
-// Memory with zeros where a restore could put other bytes: those of a mapped file, or those that a parent had before
-// its child's pages were copied. The process and a child check it again and again.
+// Has pages of zeros where a restore could put other bytes: those of a mapped file, or those that the parent had before
+// the child changed its copy. The process and a child check the pages again and again.
 #include "subject.h"
 
 #include <fcntl.h>
@@ -14,17 +14,18 @@ enum { AREA = 16 << 20, PAGE = 4096, PAGES = AREA / PAGE };
 
 static unsigned char *anonymous, *of_file, *shared, *parents, *childs;
 static int is_child;
-static int numbers; // the number of rounds is written here
+static int numbers; // descriptor of the file with the number of rounds
 
-// Returns the first byte of each page of an area.
+// Returns the expected first byte of each page of an area.
 static unsigned char expected(const unsigned char *area, unsigned page)
 {
 	if (area == anonymous)
 		return page % 1500 == 1499 ? (unsigned char)(1 + page % 251) : 0; // two or three pages have data
 	if (area == of_file)
-		return page >= PAGES / 2 ? 0x5a : 0; // zeros were written over half of the file's bytes
+		// Zeros were written over half of the file's bytes.
+		return page >= PAGES / 2 ? 0x5a : 0;
 	if (area == parents)
-		return is_child ? 0 : 0x11; // the child's copies are zero
+		return is_child ? 0 : 0x11; // the child has written zeros
 	if (area == childs)
 		return is_child ? 0x22 : 0;
 	return 0;
@@ -92,7 +93,8 @@ static void look_beside(const char *suffix)
 	pthread_detach(thread);
 }
 
-// FILE.areas has the address of the first area; FILE.zeros and FILE.zeros.child have the rounds.
+// FILE.areas has the address of the first area. FILE.zeros and FILE.zeros.child have the rounds of this process and the
+// child.
 void have_zeros(void)
 {
 	int content = open_beside("content");

@@ -1,5 +1,5 @@
-// Programs in vGPUs, dumped and restored by the tests of this room, and what their vGPUs are charged. Include in
-// exactly one file per program.
+// Runs programs in vGPUs for the tests of dumps and restores, and checks what the vGPUs are charged. Include in exactly
+// one file per program.
 #pragma once
 #include "checkpoint/image/image.h"
 #include "checkpoint/image/text.h"
@@ -39,7 +39,7 @@ struct program {
 	char file[PATH_MAX];
 };
 
-// A restored process leads no group, and is a child of ours or of init.
+// Waits for the end of the program. A restored process leads no group, and is a child of the test or of init.
 static inline void await_end(pid_t pid)
 {
 	for (int i = 0; i < 3000; i++) {
@@ -77,7 +77,7 @@ static inline void check_looks_on(const struct program *program)
 	await_round(program, report_of(program).round + 2);
 }
 
-// `how`: options of virgate run for the vGPU, ended by NULL.
+// Starts a program in a vGPU. `how`: options of virgate run for the vGPU, ended by NULL.
 static inline struct program start_so(const char *const *how, const char *name, const char *hold, const char *small,
 				      const char *big)
 {
@@ -116,7 +116,7 @@ static inline struct program start(const char *vgpu, const char *name, const cha
 	return start_so((const char *const[]){"--vgpu", vgpu, NULL}, name, hold, small, big);
 }
 
-// Starts it in an ephemeral vGPU with 256 MiB, a limit of 30 % and the latency class.
+// Starts a program in an ephemeral vGPU with 256 MiB, a limit of 30 % and the latency class.
 static inline struct program start_once(const char *vgpu, const char *name)
 {
 	return start_so((const char *const[]){"--name", vgpu, "--memory", "256M", "--share", "30", "--limit", "--class",
@@ -124,7 +124,7 @@ static inline struct program start_once(const char *vgpu, const char *name)
 			name, "64", "32", "512");
 }
 
-// Has it allocate more: the small size succeeds, and the big one does not.
+// Makes the program allocate more: the small size must succeed, and the big one must be refused.
 static inline void check_quota(const struct program *program)
 {
 	unsigned before = report_of(program).asked;
@@ -152,7 +152,7 @@ static inline void end(const struct program *program)
 	waitpid(program->run, NULL, 0);
 }
 
-// ---- charges of its vGPU -----------------------------------------------------------------------------
+// ---- what the vGPU is charged --------------------------------------------------------------------------
 
 static inline uint64_t charged_now(const char *vgpu)
 {
@@ -172,7 +172,7 @@ static inline uint64_t charged_now(const char *vgpu)
 	return charged;
 }
 
-// The daemon refunds a dead process after a moment.
+// The daemon refunds a dead process after a moment, so this waits.
 static inline void check_charged(const char *vgpu, uint64_t expected)
 {
 	for (int i = 0; i < 500 && charged_now(vgpu) != expected; i++)

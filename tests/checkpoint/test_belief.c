@@ -1,4 +1,4 @@
-// Invalid descriptions and chunks of an image are refused.
+// Checks that invalid descriptions and chunks of an image are refused.
 #include "checkpoint/data/chunk.h"
 #include "checkpoint/data/sum.h"
 #include "checkpoint/image/files.h"
@@ -63,9 +63,12 @@ TEST(an_invalid_list_of_files_is_refused)
 		"}, {\"name\": \"tree-0/a\", \"bytes\": 1, \"xxh3\": " SUM "}]",
 		"[{\"name\": \"tree-0/a\", \"bytes\": 1099511627777, \"xxh3\": " SUM "}]",
 		PAGES("p.img", "5", "5", "lzma", "65536", C("5")),
-		PAGES("p.img", "5", "5", "lz4", "65536", C("5")),     // does not end with the suffix of its compression
-		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("4")), // the chunks do not add up
-		PAGES("p.img.lz4", "9", "5", "lz4", "65536", C("9")), // more than a chunk can need
+		// The name lacks the suffix of its compression.
+		PAGES("p.img", "5", "5", "lz4", "65536", C("5")),
+		// The lengths of the chunks do not add up to that of the file.
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("4")),
+		// A chunk is longer than it can need to be.
+		PAGES("p.img.lz4", "9", "5", "lz4", "65536", C("9")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("-5")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("05")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("5x")),
@@ -73,9 +76,12 @@ TEST(an_invalid_list_of_files_is_refused)
 		PAGES("p.img.lz4", "5", "5", "lz4", "65536", "\"0123456789abcdef\""),
 		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("18446744073709551621")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "65536", "5"),
-		PAGES("p.img.lz4", "5", "5", "lz4", "65536", ""),			   // too few chunks
-		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("5") ", " C("0")),	   // too many chunks
-		PAGES("p.img.lz4", "5", "1152921504606846976", "lz4", "67108864", C("5")), // a decompression bomb
+		// Too few chunks.
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", ""),
+		// Too many chunks.
+		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("5") ", " C("0")),
+		// A decompression bomb.
+		PAGES("p.img.lz4", "5", "1152921504606846976", "lz4", "67108864", C("5")),
 		PAGES("p.img.lz4", "5", "-5", "lz4", "65536", C("5")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "0", C("5")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "-65536", C("5")),
@@ -83,17 +89,18 @@ TEST(an_invalid_list_of_files_is_refused)
 		PAGES("p.img.lz4", "5", "5", "lz4", "65537", C("5")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "134217728", C("5")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "4294967296", C("5")),
-		PAGES("p.img", "5", "6", "none", "65536", C("5")), // an uncompressed file whose lengths differ
+		// A file without compression has two different lengths.
+		PAGES("p.img", "5", "6", "none", "65536", C("5")),
 		PAGES("p.img", "5", "5", "none", "65536", C("6")),
 		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"raw\": 5, \"compression\": \"none\", \"chunk_bytes\": "
 		"65536}]",
 		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"raw\": 5, \"compression\": \"none\", \"chunk_bytes\": "
 		"65536, \"chunks\": {}}]",
-		// Two entries for one file.
+		// Two entries describe the same file.
 		"[{\"name\": \"tree-0/p.img.lz4\", \"bytes\": 5, \"xxh3\": " SUM
 		"}, {\"name\": \"tree-0/p.img.lz4\", \"bytes\": 0, "
 		"\"raw\": 5, \"compression\": \"lz4\", \"chunk_bytes\": 65536, \"chunks\": [" C("0") "]}]",
-		// Two files with the same name of CRIU's.
+		// Two files have the same name for CRIU.
 		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"xxh3\": " SUM
 		"}, {\"name\": \"tree-0/p.img.lz4\", \"bytes\": 0, "
 		"\"raw\": 5, \"compression\": \"lz4\", \"chunk_bytes\": 65536, \"chunks\": [" C("0") "]}]",
@@ -124,7 +131,7 @@ TEST(an_invalid_description_is_refused)
 		{"{\"version\": 0}", VG_INTEGRITY},
 		{"{\"version\": -1}", VG_INTEGRITY},
 		{"{\"version\": \"1\"}", VG_INTEGRITY},
-		{"{\"version\": 1}", VG_INTEGRITY}, // without a checksum
+		{"{\"version\": 1}", VG_INTEGRITY}, // no checksum
 		{"{\"version\": 1, \"version\": 1}", VG_INTEGRITY},
 		{"{\n  \"xxh3\": \"0123456789abcdef\",\n  \"version\": 1\n}", VG_INTEGRITY},
 		{"{\"version\": 3}", VG_UNSUPPORTED},
@@ -140,7 +147,7 @@ TEST(an_invalid_description_is_refused)
 	CHECK_INT(image_parse(text, strlen(text), "NAME", &parsed), VG_OK);
 	CHECK_STR(json_string_value(json_object_get(parsed, "of")), "this");
 	json_decref(parsed);
-	// Nothing may stand before or after it.
+	// No text may stand before or after the description.
 	char *longer = NULL;
 	CHECK(asprintf(&longer, "%s\n", text) > 0);
 	CHECK_INT(image_parse(longer, strlen(longer), "NAME", &parsed), VG_INTEGRITY);
@@ -155,7 +162,7 @@ TEST(an_invalid_description_is_refused)
 
 enum { PADDING = 20 << 20 }; // as "{}," in an array, it takes 16 GiB when parsed
 
-// Returns a text with many values, and a checksum that is right or wrong.
+// Returns a description with many values, and a right or wrong checksum.
 static char *write_padded(bool right, size_t *ret_length)
 {
 	static const char head[] = "{\n  \"xxh3\": \"0000000000000000\",\n", start[] = "  \"version\": 1, \"pad\": [",
@@ -174,7 +181,7 @@ static char *write_padded(bool right, size_t *ret_length)
 	return text;
 }
 
-// Runs the body where little more memory can be allocated than the process has.
+// Runs `body` with a limit that lets the process allocate little more memory than it has.
 static void in_little_memory(void (*body)(void))
 {
 	pid_t pid = fork();
@@ -182,7 +189,8 @@ static void in_little_memory(void (*body)(void))
 
 	CHECK(pid >= 0);
 	if (pid == 0) {
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ // sanitizers need memory of their own
+// Sanitizers need memory of their own.
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 		setrlimit(RLIMIT_DATA, &(struct rlimit){256 << 20, 256 << 20});
 #endif
 		body();
@@ -239,7 +247,7 @@ TEST(a_description_of_a_terabyte_is_refused_unread)
 	in_little_memory(read_large);
 }
 
-// A chunk whose contents do not have its length is refused, and nothing is written after the buffer's end.
+// The reader refuses a chunk whose contents do not have the stated length, and writes nothing after the buffer's end.
 TEST(an_invalid_chunk_is_refused)
 {
 	enum { LENGTH = 10 * CHUNK_PAGE + 7, GUARD = 64 };
@@ -264,7 +272,7 @@ TEST(an_invalid_chunk_is_refused)
 		}
 		for (size_t i = 0; i < GUARD; i++)
 			CHECK_INT(back[LENGTH + i], 0xaa);
-		// A map with pages after the end, and a map without pages.
+		// Tests a map with pages after the end of the file, and a map without pages.
 		out[1] |= 1 << 3;
 		CHECK(!codec_unpack(codec, out, bytes, back, LENGTH));
 		memset(out, 0, 2);

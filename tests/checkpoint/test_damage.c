@@ -1,5 +1,6 @@
-// Damages eight bytes of an image at each position: it is refused or reported, and other images are unharmed. All
-// positions with VIRGATE_TEST_FULL; otherwise the limits of structures, and some between.
+// Damages eight bytes of an image at each position. The damaged image must be refused or reported, and other images
+// must be unharmed. All positions with VIRGATE_TEST_FULL; otherwise the limits of structures, and some positions
+// between them.
 #include "checkpoint/data/sum.h"
 #include "checkpoint/image/files.h"
 #include "checkpoint/image/image.h"
@@ -32,7 +33,7 @@ static void write_source(const char *name, size_t length, bool sparse)
 	free(words);
 }
 
-// A program takes CRIU's part: it reads and writes files, and makes no process.
+// Writes a script that replaces CRIU: it reads and writes files, and makes no process.
 static void write_criu(void)
 {
 	char script[2048];
@@ -61,7 +62,7 @@ static void write_down(const char *vgpu, const char *image, const char *options)
 	if (run("dump --pid %d --dir %s %s", (int)pid, image, options))
 		FAIL("dump: %s", said);
 	CHECK_INT(end_of_run(runner), 75);
-	// CRIU reads the files that it wrote.
+	// ^The script fails if the restored files are not those that it has written.
 	snprintf(command, sizeof command, "cp -r %s %s.criu", path_of("source"), image);
 	CHECK_INT(system(command), 0);
 }
@@ -149,7 +150,7 @@ static size_t next_position(const struct file *file, size_t at)
 		full = getenv("VIRGATE_TEST_FULL") != NULL;
 	if (full || at < 4 * WORD || at + 2 * WORD >= file->length)
 		return at + WORD;
-	// The description has lines; the others have pages and chunks.
+	// A description has lines; the other files have pages and chunks.
 	size_t step = file->description ? 37 : file->pages ? 4093 : 61;
 	return at + step + WORD < file->length ? at + step : file->length - WORD;
 }
@@ -162,7 +163,7 @@ static void put(const struct file *file, const unsigned char *data, size_t lengt
 	CHECK_INT(vg_write_all(fd, data, length, (off_t)at), 0);
 }
 
-// Returns false if the bytes are the same already.
+// Damages the file at that position. Returns false if the file has those bytes already.
 static bool damage(const struct file *file, size_t at, enum pattern pattern)
 {
 	size_t length = file->length - at < WORD ? file->length - at : WORD;
@@ -181,7 +182,7 @@ static void mend(const struct file *file)
 	put(file, file->data, file->length, 0);
 }
 
-// Corrects the checksum, so that the reader must check the contents.
+// Writes a right checksum into the damaged description, so that the reader must check the contents.
 static void seal_again(const struct file *file)
 {
 	static const char key[] = "\"xxh3\": \"", end[] = "\",\n";
@@ -208,7 +209,7 @@ static void check_text(enum vg_status status)
 		FAIL("%s, and no sentence", vg_status_text(status));
 }
 
-// `told`: list and inspect must refuse it.
+// Checks image list and image inspect. `told`: both must report the damage.
 static void check_listed(bool told)
 {
 	struct vg_image_list *list;
@@ -244,7 +245,8 @@ struct place {
 
 static void bound_memory(void)
 {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // sanitizers reserve far more memory than they use
+// Sanitizers reserve far more memory than they use.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	const struct rlimit most = {MOST_MEMORY, MOST_MEMORY};
 
 	CHECK_INT(setrlimit(RLIMIT_AS, &most), 0);
@@ -256,7 +258,8 @@ __attribute__((noreturn)) static void sweep_in_child(const struct file *file, bo
 	bound_memory();
 	for (size_t at = 0; at < file->length; at = next_position(file, at))
 		for (enum pattern pattern = ZEROS; pattern < PATTERNS; pattern++) {
-			alarm(SECONDS); // for one position; longer means that it hangs
+			// SECONDS are for one position; a longer time means that the reader hangs.
+			alarm(SECONDS);
 			*place = (struct place){at, pattern};
 			bool changed = damage(file, at, pattern);
 			if (sealed)
@@ -268,7 +271,7 @@ __attribute__((noreturn)) static void sweep_in_child(const struct file *file, bo
 	_exit(0);
 }
 
-// Runs in a process of its own, which may crash.
+// Tests all positions of a file. Runs in a child process, since the reader may crash.
 static void sweep(const struct file *file, bool sealed)
 {
 	struct place *place = mmap(NULL, sizeof *place, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -305,7 +308,7 @@ TEST(a_damaged_description_with_a_valid_checksum_does_no_harm)
 
 // ---- the verbs ------------------------------------------------------------------------------------------
 
-// Checks that the program exits by itself, and prints lines of text.
+// Runs the program. Checks that it exits by itself, and prints lines of text.
 static int run_soundly(const char *verb, const char *image)
 {
 	char source[PATH_MAX + 8];
@@ -321,7 +324,7 @@ static int run_soundly(const char *verb, const char *image)
 	return code;
 }
 
-// Checks that the undamaged image restores as before. No process exists at the end, since this CRIU makes none.
+// Checks that the undamaged image restores as before. No process exists at the end, since the script makes none.
 static void check_other(const char *as_before)
 {
 	char command[2 * PATH_MAX + 64];
@@ -349,7 +352,8 @@ TEST(verbs_refuse_only_the_damaged_image)
 		const struct file *file = &files[i];
 		for (enum pattern pattern = ZEROS; pattern <= RANDOM; pattern++) {
 			size_t at = pattern == ZEROS ? 0 : pattern == ONES ? file->length / 2 : file->length - WORD;
-			if (!damage(file, at, pattern)) // a hole
+			// The damage may make no difference in a hole.
+			if (!damage(file, at, pattern))
 				damage(file, at, RANDOM);
 			CHECK_INT(run_soundly("image verify", hurt), 1);
 			CHECK_CONTAINS(said, file->name);

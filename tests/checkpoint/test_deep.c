@@ -1,5 +1,5 @@
-// suspend --deep: after a program's memory has moved, the driver takes it off the GPU, and resume returns it, whichever
-// process is killed meanwhile.
+// Tests suspend --deep. After a program's memory has moved, the driver takes the program off the GPU, and resume
+// returns it. That must work whichever process is killed meanwhile.
 #include <stdatomic.h>
 
 #include "evictable_test.h"
@@ -37,19 +37,22 @@ TEST(deep_suspension_and_resume_keep_a_program)
 
 	for (int i = 0; i < 3; i++) {
 		if (i == 1)
-			must("suspend deep"); // it may be suspended already
+			// The process may be suspended already.
+			must("suspend deep");
 		must("suspend deep --deep");
 		CHECK_CONTAINS(said, i == 1 ? "64.0 MiB, in the host already; taken off the GPU by the driver in "
 					    : "64.0 MiB to the host in 0.");
 		CHECK_CONTAINS(said, "; taken off the GPU by the driver in ");
 		CHECK_STR(field_of("deep", program.pid, "deep"), "done");
 		wait_for_field("deep", program.pid, "physical",
-			       "0"); // the daemon caches the driver's answer for a moment
+			       // The daemon caches the driver's answer for a moment.
+			       "0");
 		CHECK_STR(field_of("deep", program.pid, "state"), "suspended");
 		must("ps deep");
 		CHECK_CONTAINS(said, "suspended, deep");
 		check_stands_still(&program);
-		CHECK_INT(place_of("deep", program.pid).used, before.used); // all of it stays charged
+		// All memory stays charged.
+		CHECK_INT(place_of("deep", program.pid).used, before.used);
 		must("resume deep");
 		CHECK_CONTAINS(said, "64.0 MiB to the GPU in 0.");
 		CHECK_CONTAINS(said, "; brought back by the driver\n");
@@ -71,7 +74,8 @@ TEST(one_process_is_suspended_deep)
 	CHECK_STR(field_of("pair", second.pid, "deep"), "null");
 	check_stands_still(&first);
 	check_looks_on(&second);
-	must("suspend pair --deep"); // the other process
+	// This suspends the other process.
+	must("suspend pair --deep");
 	CHECK_STR(field_of("pair", second.pid, "deep"), "done");
 	CHECK_INT(run("resume --pid %d", (int)first.pid), 1);
 	CHECK_CONTAINS(said, "cannot be resumed alone");
@@ -116,7 +120,7 @@ TEST(the_driver_moves_memory_that_is_not_evictable)
 	CHECK_CONTAINS(said, "no process runs in vGPU plain");
 }
 
-// The driver does not copy the memory that the pager has moved.
+// The driver must not copy the memory that the pager has already moved.
 TEST(the_driver_moves_nothing_twice)
 {
 	char log[PATH_MAX + 8], *text = malloc(1 << 20);
@@ -136,7 +140,7 @@ TEST(the_driver_moves_nothing_twice)
 	end(&program);
 }
 
-// Lists the mappings of the process's host memory, and their files.
+// Lists the mappings of the process's host memory, and the files behind them.
 static void read_host_memory(pid_t pid, char text[4096])
 {
 	char path[64], line[512];
@@ -205,7 +209,8 @@ TEST(a_suspended_program_is_neither_suspended_again_nor_dumped)
 	end(&program);
 }
 
-// A suspended process was not left behind. Other tests may leave some meanwhile.
+// The doctor reports processes that a command has left suspended. One that the user has suspended is not reported.
+// Other tests may leave processes meanwhile.
 TEST(doctor_does_not_report_suspended_programs)
 {
 	char pid[32];
@@ -255,13 +260,14 @@ TEST(a_stopped_program_is_refused)
 	CHECK_INT(run("suspend halt --deep"), 1);
 	CHECK_CONTAINS(said, "refused (stopped): process");
 	CHECK_STR(field_of("halt", program.pid, "deep"), "null");
-	CHECK_STR(field_of("halt", program.pid, "state"), "running"); // no request was sent
+	// The process got no request.
+	CHECK_STR(field_of("halt", program.pid, "state"), "running");
 	kill(program.pid, SIGCONT);
 	check_looks_on(&program);
 	end(&program);
 }
 
-// Starts a program outside of vGPUs that allocates all free memory but 8 MiB.
+// Starts a program outside all vGPUs that allocates all free memory but 8 MiB.
 static struct program fill_device(void)
 {
 	struct program other = {0};
@@ -278,7 +284,7 @@ static struct program fill_device(void)
 	return other;
 }
 
-// If other programs have used the room, nothing changes until there is enough.
+// If other programs have used the room on the GPU, resume changes nothing until there is enough.
 TEST(a_full_gpu_is_reported_before_the_driver_is_called)
 {
 	prepare(false);
@@ -310,7 +316,8 @@ TEST(a_suspension_that_is_stopped_or_killed_leaves_the_program_whole)
 		CHECK_INT(move_at("deep", "torn", phases[i], "stop"), 1);
 		CHECK_STR(field_of("torn", program.pid, "deep"), "null");
 		if (i > 1)
-			must("resume torn"); // the request to suspend stands
+			// The request to suspend is still in effect.
+			must("resume torn");
 		check_looks_on(&program);
 		CHECK_INT(move_at("deep", "torn", phases[i], "kill"), -SIGKILL);
 		if (i > 1)
@@ -371,13 +378,13 @@ TEST(a_resumption_that_is_killed_is_repeated)
 	end(&program);
 }
 
-// The guard of the verb does what resume and recover do.
+// The guard of a killed command does what resume and recover do.
 TEST(the_guard_rolls_back_a_killed_suspension)
 {
 	struct program program;
 
 	prepare(false);
-	// The driver's lock waits for an endless kernel, which leaves time to kill the verb.
+	// The driver's lock waits for an endless kernel, which leaves time to kill the command.
 	create_vgpu("guarded", "256M");
 	pid_t launcher, pid = start_in_vgpu("guarded", path_of("guarded"), "endless", &launcher);
 	program = (struct program){.pid = pid};
@@ -459,7 +466,8 @@ TEST(a_daemon_that_is_killed_at_any_step_does_no_harm)
 		must("ps"); // starts another daemon
 		if (is_done)
 			CHECK_STR(field_of("orphan", program.pid, "deep"), "done");
-		run("resume orphan"); // it may not have been suspended
+		// The process may not have been suspended.
+		run("resume orphan");
 		CHECK_STR(field_of("orphan", program.pid, "deep"), "null");
 		check_looks_on(&program);
 	}
@@ -524,7 +532,8 @@ TEST(suspending_one_rank_of_a_job_warns)
 	setenv("WORLD_SIZE", "2", 1);
 	struct program second = start("rank", "rank.second", "32", "16", "512");
 	unsetenv("WORLD_SIZE");
-	must("suspend rank"); // both
+	// Both processes are suspended.
+	must("suspend rank");
 	CHECK(!strstr(said, "NCCL"));
 	must("resume rank");
 	CHECK_INT(run("suspend --pid %d --deep", (int)second.pid), 0);
@@ -532,7 +541,7 @@ TEST(suspending_one_rank_of_a_job_warns)
 	must("resume rank");
 	end(&second);
 	end(&program);
-	// The library alone gives no warning: every PyTorch program has it.
+	// The NCCL library alone causes no warning, since every PyTorch program has it.
 	program = start("rank", "rank", "64", "32", "512");
 	must("suspend rank");
 	CHECK(!strstr(said, "NCCL"));
@@ -561,7 +570,8 @@ TEST(ranks_with_common_memory_warn)
 	snprintf(text, sizeof text, "is a rank of a NCCL job: process %d is another one", (int)two.pid);
 	CHECK_CONTAINS(said, text);
 	must("resume first");
-	CHECK_INT(run("suspend first --deep"), 1); // its shared memory would be lost
+	// The memory that the processes share would be lost.
+	CHECK_INT(run("suspend first --deep"), 1);
 	CHECK_CONTAINS(said, "refused (cuda-ipc)");
 	end(&one);
 	end(&two);

@@ -1,4 +1,4 @@
-// The doctor's verdicts on CRIUs that are old, new, silent or missing, and on kernels, rights and drivers.
+// Tests the doctor's verdicts on CRIUs that are old, new, silent or missing, and on kernels, rights and drivers.
 #include "checkpoint/doctor/doctor.h"
 #include "checkpoint/process/tool.h"
 #include "checkpoint/process/version.h"
@@ -57,7 +57,7 @@ TEST(programs_are_killed_when_their_time_is_up)
 	CHECK_STR(output, "before\n");
 	CHECK_INT(tool(script("silent", "exec >/dev/null 2>&1; sleep 61.7"), 300, output, sizeof output), -ETIMEDOUT);
 	CHECK(vg_clock_monotonic_ns() - start < UINT64_C(30000000000));
-	// Its child was killed with it.
+	// The script's child was killed with the script.
 	CHECK(system("pgrep -xf 'sleep 61.7' >/dev/null") != 0);
 }
 
@@ -67,7 +67,7 @@ static bool stop_late(void *user)
 	return false;
 }
 
-// A program that has already exited was not interrupted, and its result counts.
+// If a program has already exited when the caller asks to stop, its result counts.
 TEST(stopping_an_ended_program_is_too_late)
 {
 	useconds_t wait = 500000;
@@ -156,7 +156,7 @@ TEST(another_program_is_no_criu_whatever_its_version)
 	CHECK_INT(report.checks[0].verdict, DOCTOR_FAILED);
 	CHECK_CONTAINS(report.checks[0].found, "says: true (GNU coreutils) 9.1");
 	CHECK_CONTAINS(report.checks[0].fix, "install CRIU");
-	// Nor is the kernel checked.
+	// Without CRIU, the doctor does not check the kernel either.
 	CHECK_INT(report.count, 1);
 }
 
@@ -174,7 +174,7 @@ TEST(a_missing_criu_is_reported)
 	CHECK_CONTAINS(report.checks[0].fix, "VIRGATE_CRIU");
 }
 
-// Makes the kernel look old to this process: 4.0 is enough for it, as 4.1 is for 6.13 and later.
+// Makes the kernel look old to this process. CRIU 4.0 is enough for an older kernel, and 6.13 and later need 4.1.
 TEST(an_older_kernel_takes_an_older_criu)
 {
 	int before = personality(0xffffffff);
@@ -195,7 +195,7 @@ TEST(the_cuda_plugin_of_criu_is_disabled)
 
 	snprintf(plugin, sizeof plugin, "%s", script("cuda_plugin.so", ""));
 	setenv("CRIU_LIBS_DIR", directory, 1);
-	// The check passes only with the options for plugins.
+	// The script succeeds only with the options for plugins.
 	const struct doctor_check *check =
 		check_with_criu_that("case \"$*\" in --version) echo Version: 4.2;; "
 				     "*--no-default-config*--libdir*/nonexistent*) ;; *) exit 1;; esac",
@@ -222,7 +222,7 @@ TEST(missing_kernel_features_are_reported)
 	CHECK_INT(check_with_criu_that("echo Version: 4.2", "CRIU check")->verdict, DOCTOR_OK);
 }
 
-// Runs in a child that has only these capabilities.
+// Runs `look` in a child that has only these capabilities.
 static void with_capabilities(unsigned low, unsigned high, void (*look)(struct doctor_report *report))
 {
 	static struct doctor_report report;
@@ -276,7 +276,8 @@ static void look_with_both(struct doctor_report *report)
 	CHECK_INT(check_of(report, "CAP_CHECKPOINT_RESTORE")->verdict, DOCTOR_OK);
 	CHECK_STR(check_of(report, "CAP_CHECKPOINT_RESTORE")->found, "held");
 	CHECK_INT(check_of(report, "CAP_SYS_PTRACE")->verdict, DOCTOR_OK);
-	CHECK_INT(check_of(report, "CRIU check")->verdict, DOCTOR_FAILED); // it was run
+	// The check was run.
+	CHECK_INT(check_of(report, "CRIU check")->verdict, DOCTOR_FAILED);
 	CHECK_INT(check_of(report, "CAP_SETPCAP")->verdict, DOCTOR_FAILED);
 	CHECK_CONTAINS(check_of(report, "CAP_SETPCAP")->fix, "cap_setpcap");
 }

@@ -1,4 +1,4 @@
-// The program `virgate doctor`, on the simulated GPU.
+// Tests the program `virgate doctor` on the simulated GPU.
 #include <errno.h>
 #include <jansson.h>
 #include <signal.h>
@@ -44,7 +44,8 @@ TEST(the_exit_code_reports_failed_checks)
 	CHECK_CONTAINS(said, "Failed with ");
 	CHECK(!strstr(said, "interposer"));
 	snprintf(environment, sizeof environment, "VIRGATE_CRIU=%s", script("criu", "echo Version: 4.2"));
-	run(environment, "cuda"); // whatever else is missing on this machine
+	// This test does not depend on what else is missing on this machine.
+	run(environment, "cuda");
 	CHECK_CONTAINS(said, "4.2 at ");
 	CHECK_CONTAINS(said, "(simulated)");
 	CHECK_CONTAINS(said, "GPU 0 ");
@@ -67,7 +68,7 @@ TEST(the_exit_code_reports_failed_checks)
 	CHECK_INT(run("", "cuda quota"), 2);
 }
 
-// Writes a file below the test's directory.
+// Writes a file into the test's directory.
 static void write_file(const char *name, const char *text, mode_t mode)
 {
 	char path[PATH_MAX];
@@ -85,7 +86,7 @@ static void make_directory(const char *name)
 	CHECK(mkdir(path, 0700) == 0 || errno == EEXIST);
 }
 
-// A toolkit with one program. Tools of other toolkits are not used, since each path is set.
+// A toolkit has only one program. The doctor uses no tools of other toolkits, since each path is set.
 TEST(missing_tools_of_a_toolkit_are_named)
 {
 	static const char none[] =
@@ -104,14 +105,15 @@ TEST(missing_tools_of_a_toolkit_are_named)
 	CHECK_CONTAINS(said, "Looks good");
 	CHECK_INT(run(environment, "--json toolkit"), 0);
 	CHECK_CONTAINS(said, "\"toolkit\"");
-	// The version, and a toolkit that is too old for the build.
+	// Tests the reported version, and a toolkit that is too old for the build.
 	write_file("toolkit/include/cuda.h", "// CUDA_VERSION\n#define CUDA_VERSION 13020\n", 0600);
 	CHECK_INT(run(environment, "toolkit"), 0);
 	CHECK_CONTAINS(said, "ok       nvcc 13.2 at /");
 	write_file("toolkit/include/cuda.h", "#define CUDA_VERSION 11080\n", 0600);
 	CHECK_INT(run(environment, "toolkit"), 0);
 	CHECK_CONTAINS(said, "ok       nvcc 11.8 (too old for building Virgate) at /");
-	// CUDA_HOME without nvcc. PATH is searched last: on a machine with /usr/local/cuda that one is found.
+	// CUDA_HOME has no nvcc. PATH is searched last: on a machine with /usr/local/cuda, the doctor finds that one
+	// first.
 	snprintf(environment, sizeof environment, "%s CUDA_HOME=%s PATH=/usr/bin:/bin::%s/toolkit/bin", none, directory,
 		 directory);
 	CHECK_INT(run(environment, "toolkit"), 0);
@@ -122,7 +124,7 @@ TEST(missing_tools_of_a_toolkit_are_named)
 	}
 }
 
-// Returns the line of one check: verdict, what was found, and the fix.
+// Returns the line of one check: its verdict, what the doctor found, and the fix.
 static const char *line_of(const char *name)
 {
 	static char line[1024];
@@ -137,7 +139,7 @@ static const char *line_of(const char *name)
 	FAIL("no line of %s in: %s", name, said);
 }
 
-// No program exists with which the interposer could be checked.
+// Without a program to check the interposer with, the doctor warns and still succeeds.
 TEST(a_warning_is_no_failure)
 {
 	CHECK_INT(run("PATH=/nonexistent", "quota"), 0);
@@ -180,7 +182,7 @@ TEST(a_divided_gpu_fails)
 					"nvidia-smi -mig 0, when nobody uses the GPU");
 }
 
-// Any process with the control daemon's name, which the kernel cuts.
+// Any process with the name of the MPS control daemon counts. The kernel truncates that name.
 TEST(mps_that_runs_is_a_warning)
 {
 	int ends[2];
@@ -243,7 +245,7 @@ TEST(the_daemon_and_its_ledgers_are_checked)
 			 "create it again");
 }
 
-// A listener in the daemon's place closes each connection.
+// A listener in place of the daemon closes each connection.
 TEST(a_daemon_that_does_not_answer_fails)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -252,7 +254,7 @@ TEST(a_daemon_that_does_not_answer_fails)
 	snprintf(path, sizeof path, "%s/run", directory);
 	CHECK(mkdir(path, 0700) == 0 || errno == EEXIST);
 	snprintf(address.sun_path, sizeof address.sun_path, "%s/run/virgated.sock", directory);
-	// The daemon of the previous test is about to remove it.
+	// The daemon of the previous test is about to remove its socket.
 	for (int i = 0; i < 1000 && access(address.sun_path, F_OK) == 0; i++)
 		usleep(10000);
 	CHECK(access(address.sun_path, F_OK) != 0);

@@ -1,5 +1,5 @@
-// Every step fails once, in each possible way: the process runs on unchanged or can be recovered, and there is a whole
-// image or none.
+// Makes every step of a dump fail once, in each possible way. The process must run on unchanged or be recoverable, and
+// the image must be complete or absent.
 #include "checkpoint_test.h"
 
 static const char *const steps[] = {"find", "lock", "device-out", "host-out", "commit", "end"};
@@ -12,7 +12,7 @@ static void standin(void)
 	unlink(path_of("fail"));
 }
 
-// Returns the coordinator's exit code, or minus the signal that ended it; `said` has its output.
+// Runs the coordinator. Returns its exit code, or minus the signal that ended it; `said` has its output.
 static int coordinate(const char *verb, pid_t pid, const char *dir, const char *phase, const char *what)
 {
 	char command[PATH_MAX + 256];
@@ -64,7 +64,7 @@ TEST(a_dump_can_be_stopped_before_each_step_up_to_the_commit)
 		CHECK(nothing_there("stopped"));
 		check_goes_on(path_of("stop"));
 	}
-	// The image is complete: it is too late to stop.
+	// The image is complete now, so the request to stop comes too late.
 	CHECK_INT(coordinate("dump", subject.pid, path_of("late"), "end", "stop"), 0);
 	CHECK(image_stands("late"));
 	end_subject(subject);
@@ -81,8 +81,10 @@ TEST(recover_works_after_a_dump_is_killed_at_any_step)
 		check_goes_on(path_of(rounds));
 		CHECK_INT(coordinate("dump", subject.pid, path_of(image), steps[i], "kill"), -SIGKILL);
 		CHECK_INT(image_stands(image), i >= COMMITTED);
-		CHECK_INT(state_of(subject.pid) == 'T', i > 3); // from host-out on
-		if (i > 1) {					// a dump of such a process says what to do
+		// The process is stopped from step host-out on.
+		CHECK_INT(state_of(subject.pid) == 'T', i > 3);
+		// The next dump of such a process must say what to do.
+		if (i > 1) {
 			CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("again")), 1);
 			CHECK_CONTAINS(said, i > 3 ? "refused (stopped)" : "refused (left-behind)");
 			CHECK_CONTAINS(said, "virgate recover --sim --pid");
@@ -106,7 +108,7 @@ TEST(a_process_that_ends_in_the_midst_leaves_no_image)
 		snprintf(rounds, sizeof rounds, "end%d", i);
 		struct subject subject = start_subject(path_of(rounds));
 		check_goes_on(path_of(rounds));
-		// The image is complete: the processes are not needed any more.
+		// After the last step the image is complete, and the processes are not needed any more.
 		bool written = strcmp(steps[i], "commit") == 0;
 		CHECK_INT(coordinate("dump", subject.pid, path_of("ended"), steps[i], "end"), written ? 0 : 1);
 		CHECK(written ? image_stands("ended") : nothing_there("ended"));
@@ -116,7 +118,7 @@ TEST(a_process_that_ends_in_the_midst_leaves_no_image)
 	}
 }
 
-// A CRIU that exits with 0 and has not done its work: the process would end for nothing.
+// If CRIU exits with 0 and has not written the files, no process may be ended.
 TEST(no_process_ends_for_an_image_that_is_not_whole)
 {
 	static const char *const lacks[][2] = {{"no-core\nno-pstree\nno-inventory\n", "core-"},
@@ -156,7 +158,7 @@ TEST(another_program_is_not_taken_for_criu)
 	end_subject(subject);
 }
 
-// The guard process rolls back a dump that was killed, here by a CRIU that kills its parent.
+// The guard process rolls back a killed dump. Here, CRIU kills its parent.
 TEST(the_guard_rolls_back_a_killed_dump)
 {
 	standin();
@@ -197,8 +199,8 @@ TEST(each_call_of_the_driver_fails_once_and_the_process_runs_on)
 		 "CUDA_ERROR_OUT_OF_MEMORY"},
 		{"cuCheckpointProcessCheckpoint:1=CUDA_ERROR_ILLEGAL_STATE", "", "step device-out",
 		 "is locked, not locked"},
-		// On the way back: the memory is used by another program for a moment, the state cannot be read, the
-		// last step fails.
+		// Faults of the rollback: another program uses the memory for a moment, the state cannot be read, or
+		// the last step fails.
 		{"cuCheckpointProcessRestore:1=CUDA_ERROR_OUT_OF_MEMORY", "dump\n", "step host-out", "told to fail"},
 		{"cuCheckpointProcessGetState:2-3=CUDA_ERROR_UNKNOWN", "dump\n", "step host-out", "told to fail"},
 		{"cuCheckpointProcessUnlock:1=CUDA_ERROR_UNKNOWN", "dump\n", "step host-out", "told to fail"},
@@ -242,7 +244,7 @@ TEST(a_failed_roll_back_reports_states_and_can_be_repeated)
 	end_subject(subject);
 }
 
-// After a step that failed for good, the message does not advise to try again.
+// After the driver has given a process up, the message does not advise to try again.
 TEST(a_process_that_the_driver_has_given_up_can_only_be_ended)
 {
 	standin();
@@ -261,7 +263,7 @@ TEST(a_process_that_the_driver_has_given_up_can_only_be_ended)
 	CHECK(nothing_there("never"));
 	CHECK_INT(run("recover --pid %d", (int)subject.pid), 1);
 	CHECK_CONTAINS(said, "is failed, not running: the driver has given it up, and it can only be ended");
-	// It names the first process on the machine, which another test may have stopped.
+	// The doctor names the first such process on the machine, which may belong to another test.
 	static const char advice[] = ": failed; end it, for the driver has given it up: kill -9 ";
 	for (int i = 0; i < 100 && !strstr(said, advice); i++, usleep(100000))
 		CHECK(run("doctor cuda") <= 1);
@@ -289,7 +291,7 @@ TEST(the_wait_for_endless_work_has_a_timeout)
 	end_subject(subject);
 }
 
-// The driver goes on locking after the caller was killed. Recovery waits for the lock, and unlocks.
+// The driver completes a lock after its caller was killed. Recovery waits for that lock, and unlocks the process.
 TEST(a_dump_killed_during_the_lock_leaves_no_process_locked)
 {
 	char pid[16];
@@ -305,7 +307,7 @@ TEST(a_dump_killed_during_the_lock_leaves_no_process_locked)
 		      (char *)NULL);
 		_exit(127);
 	}
-	// Its calls wait as soon as it is locked.
+	// The CUDA calls of the process wait as soon as the process is locked.
 	uint32_t round = 0;
 	for (int i = 0; i < 3000 && (round == 0 || round_of(path_of("waits")) != round); i++) {
 		round = round_of(path_of("waits"));
@@ -330,7 +332,7 @@ TEST(a_child_that_is_started_meanwhile_is_noticed)
 		CHECK_CONTAINS(said, "was started meanwhile");
 		CHECK(nothing_there("forked"));
 		check_goes_on(path_of(when[i]));
-		// Once the driver knows it, it is dumped with the others.
+		// ^Once the driver knows the forked child, a dump includes it.
 		CHECK_INT(run("dump --pid %d --dir %s --leave-running --json", (int)subject.pid,
 			      path_of(i ? "with1" : "with0")),
 			  0);

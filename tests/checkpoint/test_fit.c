@@ -1,5 +1,5 @@
-// An image that does not fit is refused by name before anything changes. A changed description, with a new checksum,
-// stands for an image of another machine. The stand-in for CRIU is never started.
+// Checks that an image that does not fit this machine is refused by name before anything changes. A changed description
+// with a new checksum acts as an image of another machine. The stand-in for CRIU is never started.
 #include "checkpoint/image/text.h"
 #include "checkpoint/machine/build_id.h"
 #include "checkpoint/process/refusal.h"
@@ -54,7 +54,7 @@ static void put(const json_t *changed)
 	free(text);
 }
 
-// Replaces the value at a path such as "gpus/0/name".
+// Replaces the value at a path in the description, such as "gpus/0/name".
 static void set(json_t *group, const char *path, json_t *value)
 {
 	char step[64];
@@ -97,7 +97,7 @@ static void with(const char *path, json_t *value, const char *name, const char *
 	json_decref(original);
 }
 
-// An unchanged image gets as far as CRIU.
+// A restore of an unchanged image starts CRIU.
 TEST(a_fitting_image_is_restored)
 {
 	CHECK_INT(run("restore --dir %s --detach", image()), 125);
@@ -113,7 +113,8 @@ static const char *part(const char *name)
 	return path;
 }
 
-// Makes others able to write, and checks the refusal. Leaves it with the mode `after`.
+// Makes a file of the image writable for others, and checks that a restore refuses it. Leaves the file with the mode
+// `after`.
 static void check_written_to(const char *name, mode_t after, mode_t before)
 {
 	char wanted[64];
@@ -130,11 +131,11 @@ TEST(an_image_that_others_can_write_is_refused)
 	CHECK_INT(chmod(image(), 0770), 0);
 	check_refused("other-owner");
 	CHECK_CONTAINS(said, "mode 770");
-	CHECK_INT(symlink(image(), path_of("link")), 0); // the target of a link counts
+	CHECK_INT(symlink(image(), path_of("link")), 0); // the mode of a link's target counts
 	CHECK_INT(run("restore --dir %s --detach", path_of("link")), 125);
 	CHECK_CONTAINS(said, "mode 770");
 	CHECK_INT(unlink(path_of("link")), 0);
-	CHECK_INT(chmod(image(), 0755), 0); // others may read
+	CHECK_INT(chmod(image(), 0755), 0); // others may read the image
 	check_written_to("", 0755, 0757);
 	check_written_to("/virgate.json", 0644, 0664);
 	check_written_to("/tree-0", 0755, 0777);
@@ -161,7 +162,8 @@ static void under_kernel(const char *release, bool warned)
 
 	set(changed, "kernel/release", json_string(release));
 	put(changed);
-	CHECK_INT(run("restore --dir %s --detach", image()), 125); // by the stand-in, which makes no process
+	// The stand-in starts and makes no process.
+	CHECK_INT(run("restore --dir %s --detach", image()), 125);
 	CHECK(access(path_of("said"), F_OK) == 0);
 	CHECK(strstr(said, "refused") == NULL);
 	snprintf(words, sizeof words, "the image is of Linux %s, and here is the older ", release);
@@ -243,7 +245,7 @@ TEST(files_must_be_there_and_the_same)
 	with("mapped_files/0/build_id", json_string("00112233445566778899"), "other-build", "not 0011223344556677");
 	with("open_files/0/path", json_string("/nonexistent/data"), "file-missing", "put it back");
 	with("open_files/0/bytes", json_integer(123456), "file-changed", "had 123456");
-	// Does not wait for a pipe without a writer.
+	// Reading the build id of a pipe without a writer must not block.
 	char build[BUILD_ID_TEXT];
 	CHECK_INT(mkfifo(path_of("pipe"), 0600), 0);
 	alarm(60);
@@ -251,7 +253,7 @@ TEST(files_must_be_there_and_the_same)
 	alarm(0);
 	CHECK_STR(build, "");
 	with("mapped_files/0/path", json_string(path_of("pipe")), "other-build", "(none)");
-	// The file has grown since the dump.
+	// An open file has grown since the dump.
 	image();
 	FILE *rounds = fopen(path_of("rounds"), "a");
 	CHECK(rounds && fputs("more", rounds) >= 0 && fclose(rounds) == 0);
@@ -294,7 +296,7 @@ TEST(the_mode_of_the_gpu_counts)
 	setenv("VIRGATE_SIM", "devices=2,names=Sim A:Sim B,mode=prohibited", 1);
 	check_refused("gpu-setting");
 	CHECK_CONTAINS(said, "prohibited");
-	// In the mode for one process: it fits if no other process uses the GPU.
+	// In the exclusive mode, an image fits if no other process uses the GPU.
 	setenv("VIRGATE_SIM", "devices=2,names=Sim A:Sim B,mode=exclusive", 1);
 	CHECK_INT(run("restore --dir %s --detach", image()), 125);
 	CHECK(strstr(said, "refused") == NULL);
@@ -314,7 +316,8 @@ TEST(host_memory_must_be_available)
 	json_t *file;
 	size_t i;
 	json_array_foreach(json_object_get(changed, "files"), i, file)
-		if (json_object_get(file, "xxh3")) { // a file without chunks, which would have to add up
+		// A file without chunks. The lengths of chunks would have to add up.
+		if (json_object_get(file, "xxh3")) {
 			json_object_set_new(file, "bytes", json_integer((json_int_t)1 << 40));
 			break;
 		}
@@ -326,7 +329,7 @@ TEST(host_memory_must_be_available)
 	json_decref(original);
 }
 
-// A GPU that no process used need not exist.
+// A GPU that no process of the image used need not exist.
 TEST(an_unused_gpu_may_be_missing)
 {
 	json_t *original = description(), *changed = json_deep_copy(original);
@@ -362,7 +365,7 @@ static pid_t start_weights(const char *file, const char *size)
 	FAIL("%s is not ready", WEIGHTS);
 }
 
-// Checks that it still runs unchanged, without verifying all its memory, which takes long.
+// Checks that the program still runs, and ends it. It does not verify all memory, which would take long.
 static void end_weights(pid_t pid)
 {
 	char path[64], text[8192];
@@ -390,7 +393,7 @@ TEST(device_memory_must_fit_host_memory)
 	end_weights(pid);
 }
 
-// Runs in a mount namespace of its own, so that nothing stays on the machine.
+// Runs in a mount namespace of its own, so that no mount is left on the machine.
 TEST(an_image_must_fit_the_disk)
 {
 	char image_path[PATH_MAX];

@@ -1,5 +1,5 @@
-// The description of an image, virgate.json: its keys are those of the table and of the manual page, and other contents
-// are refused with the name of the key.
+// Tests the description of an image, virgate.json. Its keys are those of the table and of the manual page. Other
+// contents are refused with the name of the key.
 #include "checkpoint/image/inspect.h"
 #include "checkpoint/image/schema.h"
 #include "checkpoint/image/text.h"
@@ -62,7 +62,7 @@ TEST(the_page_names_every_key_with_its_type)
 			 row->may_be_unknown ? " or null" : "");
 		CHECK_CONTAINS(page, line);
 	}
-	// The page has no other keys.
+	// The manual page has no other keys.
 	for (char *at = page; (at = strstr(at, "\n*"));) {
 		char *end = strchr(++at + 1, '*');
 		if (!end || strncmp(end, "*, ", 3) != 0)
@@ -89,7 +89,7 @@ TEST(known_values_are_described)
 	CHECK(json_is_false(json_object_get(gpu, "mig")));
 	CHECK_INT(json_unpack(process, "{s:[{s:I}!]}", "gpus", "held", &held), 0);
 	CHECK_INT(held, json_integer_value(json_object_get(gpu, "held")));
-	// The driver has threads of its own.
+	// The process has more than one thread, since the driver has threads of its own.
 	CHECK(json_array_size(json_object_get(process, "threads")) > 1);
 	CHECK(json_integer_value(json_object_get(process, "host_memory")) > 3 << 20);
 	bool driver = false, rounds = false;
@@ -124,7 +124,7 @@ static json_t *slot(json_t *root, const char *path, char *ret_key)
 	return root;
 }
 
-// Checks the schema with a value at that path, or without one (NULL).
+// Checks the schema of a description with a value at that path, or without that key (NULL).
 static enum vg_status with(const char *path, const char *text)
 {
 	json_t *changed = description();
@@ -186,7 +186,7 @@ TEST(invalid_descriptions_are_refused_with_the_key)
 	CHECK_INT(with("host", NULL), VG_OK);
 }
 
-// Reads the image with a value at that path.
+// Reads an image whose description has the value at that path.
 static enum vg_status read_with(const char *path, const char *text)
 {
 	json_t *changed = description(), *read = NULL;
@@ -279,7 +279,7 @@ TEST(invalid_tenants_are_refused)
 	}
 }
 
-// Images of earlier versions lack the limit of the share and the class.
+// Images of earlier versions lack the limit of the compute share and the class.
 TEST(terms_of_compute_shares_are_read)
 {
 	static const struct {
@@ -349,7 +349,7 @@ TEST(every_root_has_a_tree_of_its_own)
 	}
 	json_decref(said_by);
 	CHECK(i >= 4);
-	// Each root has a tenant.
+	// Each root process must have a tenant.
 	said_by = description();
 	list = json_object_get(said_by, "files");
 	json_array_append_new(list, json_pack("{s:s, s:i, s:s}", "name", "tree-1/pstree.img", "bytes", 0, "xxh3",
@@ -368,14 +368,15 @@ TEST(a_processs_gpu_is_one_of_the_image)
 	CHECK_INT(read_with("gpus/0/uuid", "\"GPU-00000000-0000-0000-0000-000000000000\""), VG_INTEGRITY);
 	CHECK_INT(read_with("processes/0/gpus/0/uuid", "\"GPU-0\""), VG_INTEGRITY);
 	CHECK_CONTAINS(vg_last_error()->text, "is on GPU-0, which is none of");
-	CHECK_INT(read_with("processes/0/gpus", "null"), VG_OK); // unknown
+	// null: the GPUs are unknown.
+	CHECK_INT(read_with("processes/0/gpus", "null"), VG_OK);
 }
 
 // ---- values that pass the table -----------------------------------------------------------------------
 
 static size_t values_left;
 
-// Replaces the value with this number by `odd`. Takes only the first items of long lists.
+// Replaces value number values_left in the description by `odd`. Counts only the first items of long lists.
 static bool replace_one(json_t *group, json_t *odd)
 {
 	const char *key;
@@ -399,7 +400,7 @@ static bool replace_one(json_t *group, json_t *odd)
 	return false;
 }
 
-// No description with a valid checksum crashes a reader. Sanitizers find more.
+// No description with a valid checksum may crash a reader. Sanitizers find more than crashes.
 TEST(no_description_crashes_its_readers)
 {
 	static const char *const odds[] = {"null",   "-1",   "9223372036854775807", "[]",
@@ -411,7 +412,7 @@ TEST(no_description_crashes_its_readers)
 	bool more = true;
 
 	json_object_del(original, "xxh3");
-	// No driver is loaded here, and the comparison of drivers would fail.
+	// No driver is loaded here, so the comparison of driver versions would fail.
 	json_object_set_new(json_object_get(original, "driver"), "version", json_null());
 	for (size_t place = 0; more; place++)
 		for (size_t o = 0; o < sizeof odds / sizeof *odds; o++) {
@@ -439,7 +440,7 @@ TEST(no_description_crashes_its_readers)
 	json_decref(original);
 }
 
-// A working directory that was removed is not needed for a restore.
+// A restore does not need a working directory that was removed.
 TEST(a_removed_working_directory_is_not_needed)
 {
 	char here[PATH_MAX];

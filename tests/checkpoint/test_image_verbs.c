@@ -1,4 +1,4 @@
-// image list, inspect and verify: their output, and that texts of an image cannot control the terminal.
+// Tests image list, inspect and verify: their output, and that texts of an image cannot control the terminal.
 #include "checkpoint/image/text.h"
 
 #include "base/printable.h"
@@ -24,13 +24,14 @@ TEST(images_are_listed)
 	json_t *listed = json_loads(said, 0, NULL), *images;
 	CHECK_INT(json_unpack(listed, "{s:i, s:o}", "schema", &(int){0}, "images", &images), 0);
 	CHECK_INT(json_array_size(images), 3);
-	static const char *const states[] = {"unreadable", "part", "whole"}; // bad, deep/…, one
+	// In the order of the images: bad, deep/…, one.
+	static const char *const states[] = {"unreadable", "part", "whole"};
 	for (size_t i = 0; i < 3; i++)
 		CHECK_STR(json_string_value(json_object_get(json_array_get(images, i), "state")), states[i]);
 	CHECK_INT(json_integer_value(json_object_get(json_array_get(images, 2), "cuda_processes")), 1);
 	CHECK(json_is_null(json_object_get(json_array_get(images, 0), "bytes")));
 	json_decref(listed);
-	// Paths of an image, of an empty directory, and of nothing.
+	// Lists the path of an image, of an empty directory, and of a missing one.
 	CHECK_INT(run("image list %s", image()), 0);
 	CHECK_CONTAINS(said, "/images/one\n");
 	CHECK_INT(mkdir(path_of("empty"), 0700), 0);
@@ -122,7 +123,7 @@ TEST(control_characters_are_escaped)
 	"\033[31m\xc2\x9b" \
 	"2J\177\n\xe2\x80\xaex"
 
-// Makes every text hostile, except in the list of files, whose names are restricted.
+// Puts control characters into every text, except into the names of files, which are restricted.
 static void make_hostile(json_t *value)
 {
 	const char *key;

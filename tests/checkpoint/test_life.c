@@ -1,4 +1,5 @@
-// The whole life of an image, with the CRIU of this machine: dump, end, restore, and the program goes on.
+// Tests the whole life of an image, with the CRIU of this machine: dump, end, and restore of a program, which then
+// continues.
 #include <dirent.h>
 
 #include "checkpoint_test.h"
@@ -23,7 +24,7 @@ TEST(a_process_is_restored_again_and_again)
 			FAIL("restore %d: %s", i, said);
 		check_goes_on(path_of("rounds"));
 	}
-	// It checked its memory in every round, and exits on SIGTERM.
+	// The subject checked its memory in every round, and exits on SIGTERM.
 	CHECK_INT(kill(subject.pid, SIGTERM), 0);
 	wait_gone(subject.pid);
 	char log[4096];
@@ -46,7 +47,7 @@ TEST(a_process_that_ran_on_can_be_dumped_again)
 	end_subject(subject);
 }
 
-// Counts names beside the subject's file that begin with one text, and do not end with the other.
+// Counts names in the subject's directory that begin with `begin`, and do not end with `not_end`.
 static int count_names(const char *begin, const char *not_end)
 {
 	struct dirent *entry;
@@ -61,7 +62,7 @@ static int count_names(const char *begin, const char *not_end)
 	return count;
 }
 
-// Checks descriptors 3 and 4: the file with another name, and the one without any.
+// Checks descriptors 3 and 4 of the process: a file with another name, and a file without any name.
 static void check_lost_names(pid_t pid)
 {
 	struct stat open_one, named;
@@ -99,8 +100,8 @@ static void fail_dump(pid_t pid)
 	check_lost_names(pid);
 }
 
-// CRIU links a file that has lost its name once more. Dumps do not disturb each other, and every image can be restored
-// again and again.
+// For an open file whose name was removed, CRIU makes a link. Dumps must not disturb each other's links, and every
+// image can be restored again and again.
 TEST(a_file_that_lost_its_name_is_there_for_every_image)
 {
 	need_criu();
@@ -117,7 +118,8 @@ TEST(a_file_that_lost_its_name_is_there_for_every_image)
 		if (i < 2)
 			check_goes_on(path_of("lost"));
 		if (i == 0)
-			fail_dump(subject.pid); // which removes nothing of the existing image
+			// The failed dump removes nothing of the existing image.
+			fail_dump(subject.pid);
 		CHECK(count_names("link_remap.", ".virgate") > 0);
 	}
 	wait_gone(subject.pid);
@@ -128,7 +130,7 @@ TEST(a_file_that_lost_its_name_is_there_for_every_image)
 		check_lost_names_again(subject.pid, "lost2.image");
 	}
 	CHECK_INT(count_names("link_remap.", ""), count_names("link_remap.", ".virgate"));
-	// Without the link, the image is refused before anything is made.
+	// Without the link, the restore refuses the image before it makes a process.
 	char command[PATH_MAX + 32];
 	snprintf(command, sizeof command, "rm %s/link_remap.*", directory);
 	CHECK_INT(system(command), 0);
@@ -137,7 +139,7 @@ TEST(a_file_that_lost_its_name_is_there_for_every_image)
 	CHECK_CONTAINS(said, "link_remap.");
 }
 
-// Starts virgate restore in the background; end_of() returns its exit code.
+// Starts virgate restore in the background. end_of() returns its exit code.
 static pid_t start_restore(const char *image, const char *more)
 {
 	fflush(stdout);
@@ -172,20 +174,20 @@ TEST(restore_waits_and_passes_signals_on)
 	CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("waits")), 0);
 	wait_gone(subject.pid);
 	waitpid(subject.guard, NULL, 0);
-	// SIGTERM reaches it, and it exits with 0 if its memory was right.
+	// The restore forwards SIGTERM to the restored process, which exits with 0 if its memory was right.
 	pid_t restore = start_restore(path_of("waits"), NULL);
 	check_goes_on(path_of("rounds3"));
 	CHECK_INT(kill(restore, SIGTERM), 0);
 	CHECK_INT(end_of(restore), 0);
 	CHECK_INT(kill(subject.pid, 0), -1);
-	// A signal that ends it is reported as by a shell.
+	// If a signal ends the restored process, the exit code is that of a shell.
 	restore = start_restore(path_of("waits2"), NULL);
 	check_goes_on(path_of("rounds3"));
 	CHECK_INT(kill(subject.pid, SIGKILL), 0);
 	CHECK_INT(end_of(restore), 128 + SIGKILL);
 }
 
-// The first and the second GPU are exchanged.
+// Maps the first GPU to the second one, and the reverse.
 TEST(restore_takes_a_map_of_gpus)
 {
 	need_criu();
@@ -216,7 +218,7 @@ TEST(restore_takes_a_map_of_gpus)
 	setenv("VIRGATE_SIM_DIR", path_of("node"), 1);
 }
 
-// Waits at a socket, here or in a pid namespace of its own.
+// Starts a receiver that waits at a socket, here or in a pid namespace of its own.
 static pid_t start_far_side(bool apart)
 {
 	char from[PATH_MAX + 8];
@@ -239,7 +241,8 @@ static pid_t start_far_side(bool apart)
 	return pid;
 }
 
-// Checks that a process continues on the receiver with all its memory, and that the receiver exits with its exit code.
+// Checks that a process continues on the receiver with all its memory, and that the receiver exits with the process's
+// exit code.
 static void check_migration(const char *name, bool apart, const char *more)
 {
 	char rounds[PATH_MAX];
@@ -258,7 +261,7 @@ static void check_migration(const char *name, bool apart, const char *more)
 	check_goes_on(rounds);
 	CHECK(round_of(rounds) > before);
 	CHECK_INT(kill(subject.pid, 0) == 0, !apart);
-	// unshare does not forward signals: the receiver is its child.
+	// The program unshare does not forward signals, so the test finds its child, the receiver.
 	char path[64], child[32] = "";
 	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)far, (int)far);
 	CHECK(!apart || vg_file_read(path, child, sizeof child) > 0);

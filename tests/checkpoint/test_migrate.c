@@ -1,5 +1,5 @@
-// Which side has the processes at each step of a migration, against another side that fails at each step, with the
-// stand-in for CRIU on both sides.
+// Checks which side has the processes at each step of a migration. The other side fails at each step. Both sides use
+// the stand-in for CRIU.
 #include "checkpoint/move/frame.h"
 #include "checkpoint/move/stream.h"
 #include "migrate_test.h"
@@ -122,7 +122,7 @@ TEST(another_users_socket_gets_nothing)
 	fflush(stdout);
 	pid_t other = fork();
 	if (other == 0) {
-		// The credentials of the listener are those that the peer sees.
+		// The peer sees the credentials that the listener has at the time of listen().
 		if (setresuid(NOBODY, NOBODY, NOBODY) || listen(listener, 1))
 			_exit(1);
 		close(accept(listener, NULL, NULL));
@@ -141,7 +141,8 @@ TEST(another_users_socket_gets_nothing)
 
 enum last { CLOSES, GREETS, READS, IS_READY, TAKES, REFUSES, LIES, INVENTS, IS_SILENT };
 
-// Does every step up to `last`, and then closes the connection; READS: after so many frames.
+// Plays a receiver that does every step up to `last`, and then closes the connection. READS: closes after `count`
+// frames.
 static void play_far_side(int fd, enum last last, uint64_t count)
 {
 	struct frames frames = {.in = fd, .out = fd};
@@ -234,7 +235,7 @@ TEST(a_process_that_was_handed_over_is_not_made_twice)
 	}
 }
 
-// ^C and a short wait end the wait for a receiver that says nothing.
+// ^C, and a short time limit, end the wait for a receiver that sends nothing.
 TEST(the_wait_for_a_silent_receiver_can_be_interrupted)
 {
 	char command[3 * PATH_MAX];
@@ -243,7 +244,8 @@ TEST(the_wait_for_a_silent_receiver_can_be_interrupted)
 	pid_t player = start_player(IS_SILENT, 0);
 	snprintf(command, sizeof command, "timeout -s INT 2 %s migrate --pid %d --cpu-only --to unix:%s >%s 2>&1",
 		 VIRGATE, (int)idle.pid, path_of("socket"), path_of("left"));
-	CHECK_INT(WEXITSTATUS(system(command)), 124); // the exit code of timeout, after the program has ended
+	// 124 is the exit code of timeout(1), after the program has ended.
+	CHECK_INT(WEXITSTATUS(system(command)), 124);
 	CHECK_INT(end_of(player), 0);
 	CHECK_CONTAINS(text_of("left"), "the other side does not answer, after the processes had ended here");
 	CHECK_CONTAINS(text_of("left"), "only if it does not, restore its image here");
@@ -275,12 +277,13 @@ static void play_sender(const char *dir, uint64_t count)
 	enum frame_type type;
 
 	for (int i = 0; i < 100 && connect(fd, (struct sockaddr *)&where, sizeof where) < 0; i++)
-		usleep(10000); // it is bound before it listens
+		// The receiver binds the socket before it listens.
+		usleep(10000);
 	struct frames wire = {.in = fd, .out = fd};
 	CHECK_INT(stream_begin(&wire, true, false), VG_OK);
 	CHECK_INT(frame_read(&wire, &type), VG_OK);
 	CHECK_INT(type, FRAME_READY);
-	// Writes all of it to a file, whose first frames are forwarded.
+	// Writes all frames to a file, so that the first ones can be forwarded.
 	ends[0] = open(path_of("frames"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	struct frames file = {.in = ends[0], .out = ends[0]};
 	struct image_dir image;
@@ -302,7 +305,7 @@ static void play_sender(const char *dir, uint64_t count)
 	close(fd);
 }
 
-// Starts the receiver of a stream that is in a file.
+// Starts a receiver that reads the stream from a file.
 static pid_t start_from_file(const char *image)
 {
 	int fd = open(path_of("stream"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -324,7 +327,7 @@ static pid_t start_from_file(const char *image)
 	return pid;
 }
 
-// The next command removes its image, and no other one.
+// The next command removes the image of a killed receiver, and no other image.
 TEST(the_image_of_a_killed_receiver_is_removed)
 {
 	char command[PATH_MAX + 64], image[PATH_MAX];
@@ -334,11 +337,13 @@ TEST(the_image_of_a_killed_receiver_is_removed)
 	snprintf(image, sizeof image, "%s", path_of("image-for-two"));
 	CHECK_INT(run("dump --pid %d --cpu-only --dir %s", (int)idle.pid, image), 0);
 	end_idle();
-	write_text("far/fail", "slow\n"); // its CRIU begins and never ends
+	// The receiver's CRIU begins, and never ends.
+	write_text("far/fail", "slow\n");
 	pid_t far = start_from_file(image);
 	wait_for_file("far/slow");
 	CHECK(!no_scratch());
-	CHECK_INT(run("restore --dir %s", path_of("nothing")), 125); // the other one is still running
+	// The killed receiver's CRIU is still running.
+	CHECK_INT(run("restore --dir %s", path_of("nothing")), 125);
 	snprintf(command, sizeof command, "%s/virgate-arrival.*/image/virgate.json", path_of("tmp"));
 	CHECK_INT(glob(command, 0, NULL, &found), 0);
 	CHECK_INT(found.gl_pathc, 1);
@@ -346,11 +351,13 @@ TEST(the_image_of_a_killed_receiver_is_removed)
 	kill(far, SIGKILL);
 	waitpid(far, NULL, 0);
 	unlink(path_of("far/again"));
-	unlink(path_of("far/slow")); // its CRIU ends, and leaves no process
+	// The receiver's CRIU ends now, and leaves no process.
+	unlink(path_of("far/slow"));
 	CHECK_INT(mkdir(path_of("tmp/virgate-arrival.abcdef"), 0700), 0);
 	write_text("tmp/virgate-arrival.abcdef/notes", "mine");
 	CHECK_INT(run("restore --dir %s", path_of("nothing")), 125);
-	CHECK_INT(access(path_of("tmp/virgate-arrival.abcdef/notes"), F_OK), 0); // not an image
+	// This directory is not an image.
+	CHECK_INT(access(path_of("tmp/virgate-arrival.abcdef/notes"), F_OK), 0);
 	snprintf(command, sizeof command, "rm -r %s/virgate-arrival.abcdef", path_of("tmp"));
 	CHECK_INT(system(command), 0);
 	CHECK(no_scratch());

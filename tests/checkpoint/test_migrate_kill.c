@@ -1,5 +1,5 @@
-// A migration that is interrupted or killed, or whose other side is silent or gone: the process runs on, or its image
-// stays.
+// Interrupts or kills a migration, or lets its other side hang or fail. The process must run on, or its image must
+// stay.
 #include "checkpoint/move/frame.h"
 #include "checkpoint/move/stream.h"
 #include "migrate_test.h"
@@ -48,7 +48,7 @@ TEST(an_existing_path_stays)
 	CHECK_CONTAINS(said, "mine exists: name another directory");
 	CHECK_INT(access(path_of("mine/data"), F_OK), 0);
 	check_untouched();
-	// A directory that is made there later does not belong to the migration.
+	// A directory that is made at the same path later does not belong to the migration.
 	pid_t near = start_migration(path_of("later"));
 	_cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	usleep(300000);
@@ -96,7 +96,7 @@ TEST(a_migration_that_is_killed_while_they_end_keeps_the_image)
 TEST(a_killed_migration_lets_it_run_on)
 {
 	set_up();
-	// The receiver reads nothing; the process is stopped after CRIU has dumped it.
+	// The receiver reads nothing, so the sender waits. The process is stopped after CRIU has dumped it.
 	_cleanup_close_ int listener = start_silent();
 	pid_t near = start_migration(NULL);
 	_cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -122,7 +122,8 @@ TEST(a_killed_migration_lets_it_run_on)
 TEST(a_killed_receiver_changes_nothing_here)
 {
 	set_up();
-	write_text("far/fail", "slow\n"); // its CRIU would never end, but is not started
+	// The receiver's CRIU would never end, but is not started.
+	write_text("far/fail", "slow\n");
 	pid_t far = start_far_side();
 	kill(far, SIGKILL);
 	waitpid(far, NULL, 0);

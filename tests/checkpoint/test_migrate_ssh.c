@@ -1,4 +1,4 @@
-// A migration through ssh, for which a script stands in: its arguments, and the effect of its messages.
+// Tests a migration through ssh. A script replaces ssh. Checks its arguments, and the effect of its messages.
 #include "migrate_test.h"
 
 static void write_ssh(const char *body)

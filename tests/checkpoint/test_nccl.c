@@ -1,4 +1,4 @@
-// Finds ranks of NCCL jobs that are not suspended, with processes that look like ranks.
+// Tests the search for ranks of NCCL jobs that are not suspended. Some processes look like ranks.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -25,7 +25,7 @@ __attribute__((constructor)) static void be_rank(void)
 	_exit(0);
 }
 
-// Variables are separated by spaces.
+// Starts a process with these environment variables, separated by spaces.
 static pid_t start_rank(const char *library, const char *variables)
 {
 	char text[256], number[16], byte, *rest = text;
@@ -51,7 +51,7 @@ static pid_t start_rank(const char *library, const char *variables)
 	return pid;
 }
 
-// Suspends processes with these variables, and checks the number of suspended ranks in the warning; 0: no warning.
+// Suspends processes with these variables, and checks that the warning names `suspended` ranks; 0: no warning.
 static void check_warning(const char *const *variables, unsigned suspended)
 {
 	char directory[] = "/tmp/virgate-nccl.XXXXXX", library[64], text[512], wanted[64];

@@ -1,5 +1,5 @@
-// A path in an image or of a dumped process may lead to anything when root opens it. Devices and FIFOs are not opened,
-// not even for a moment: opening alone has effects, and may never return.
+// A path in an image or of a dumped process may lead to any file when root opens it. Devices and FIFOs must not be
+// opened, not even for a moment: opening a device has effects, and opening a FIFO may block for ever.
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/machine/build_id.h"
@@ -56,12 +56,12 @@ static int watch_opens(void)
 	CHECK(watch >= 0);
 	CHECK(inotify_add_watch(watch, path, IN_OPEN) >= 0);
 	close(open(path, O_RDWR | O_CLOEXEC));
-	CHECK_INT(count_opens(watch), 1); // the watch sees it
+	CHECK_INT(count_opens(watch), 1); // the watch notices an open
 	return watch;
 }
 
-// A process with a shared writable mapping of a file, like a ledger. The file was removed: the kernel shows the name
-// that the FIFO has now.
+// Starts a process with a shared writable mapping of a file, like a ledger. The file was removed, and a FIFO has its
+// name now. The kernel still shows that name for the mapping.
 static pid_t start_mapper(void)
 {
 	char name[64];
@@ -96,7 +96,8 @@ TEST(a_fifo_in_the_place_of_a_mapped_file_is_not_opened)
 	struct tenants tenants;
 	int watch = watch_opens();
 
-	alarm(20); // instead of waiting forever
+	// Ends the test if a call blocks.
+	alarm(20);
 	enum vg_status status = tenants_find(&tree, &tenants);
 	alarm(0);
 	kill(pid, SIGKILL);
@@ -121,6 +122,7 @@ TEST(a_fifo_that_an_image_names_is_not_opened)
 	alarm(0);
 	CHECK_INT(count_opens(watch), 0);
 	close(watch);
-	CHECK_INT(build_id_read("/proc/self/exe", text), 0); // follows the link
+	// This call follows the link.
+	CHECK_INT(build_id_read("/proc/self/exe", text), 0);
 	CHECK(*text);
 }

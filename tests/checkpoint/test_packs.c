@@ -1,4 +1,4 @@
-// Device memory in an image's packs: what is written is read back, images share packs, and damage is found.
+// Tests device memory in an image's packs: the reader gets what was written, images share packs, and damage is found.
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -24,7 +24,8 @@ TEST(memory_is_restored_unchanged)
 	must_make(path_of("plain"), kinds, COUNT, NULL, VG_COMPRESSION_NONE, &written);
 	CHECK_INT(written.bytes, COUNT * (uint64_t)BLOCK);
 	CHECK_INT(written.zero_bytes, 3 * (uint64_t)BLOCK);
-	CHECK_INT(stat_of(pack_of(path_of("plain"), 0)).st_size, KINDS * (off_t)BLOCK); // each block once
+	// Equal blocks are stored once.
+	CHECK_INT(stat_of(pack_of(path_of("plain"), 0)).st_size, KINDS * (off_t)BLOCK);
 	check_holds(path_of("plain"), kinds, COUNT);
 	CHECK_INT(verify(path_of("plain")), VG_OK);
 	must_make(path_of("packed"), kinds, COUNT, NULL, VG_COMPRESSION_LZ4, NULL);
@@ -84,7 +85,7 @@ TEST(large_memory_has_several_packs)
 
 // ---- rounds without an image -----------------------------------------------------------------------------
 
-// Writes blocks as a round of a migration does, and takes the source.
+// Writes blocks as a round of a migration does. Closes the source.
 static enum vg_status make_round(const char *path, int consume_fd, size_t count, const struct device_bases *bases,
 				 struct image_draft *draft, struct device_written *ret_written,
 				 struct device_base *ret_base)
@@ -128,7 +129,7 @@ struct writer {
 	_Atomic bool stop;
 };
 
-// Changes a word of every block again and again, and never repeats a value.
+// Changes a word of every block again and again. No value is ever repeated.
 static void *keep_writing(void *user)
 {
 	struct writer *writer = user;
@@ -140,7 +141,8 @@ static void *keep_writing(void *user)
 	return NULL;
 }
 
-// Else a block would be stored under the digest of other bytes, and another image would use it for those.
+// A block may change while it is read. It must not be stored under the digest of other bytes, for which another image
+// would use it.
 TEST(memory_that_changes_while_it_is_read_is_noticed)
 {
 	unsigned kinds[16];
@@ -176,7 +178,7 @@ static const char *chain_path(int number)
 	return path_of(name);
 }
 
-// Each image has most blocks of the one before.
+// Makes a chain of images, each of which has most blocks of the one before.
 static void make_chain(void)
 {
 	struct device_written written;
@@ -226,7 +228,7 @@ TEST(only_changed_blocks_are_written)
 	CHECK_INT(stat_of(pack_of(chain_path(1), 0)).st_size, CHAIN_BLOCKS * (off_t)BLOCK);
 	CHECK_INT(stat_of(pack_of(chain_path(1), 1)).st_size, BLOCK);
 	CHECK_INT(count_packs(chain_path(2)), 3);
-	// The same memory again takes only an index.
+	// An image of unchanged memory needs only a new index.
 	must_make(path_of("same"), chain[2], CHAIN_BLOCKS, chain_path(2), VG_COMPRESSION_NONE, NULL);
 	CHECK_INT(count_packs(path_of("same")), 3);
 	check_holds(path_of("same"), chain[2], CHAIN_BLOCKS);
@@ -279,7 +281,7 @@ TEST(blocks_may_come_from_several_bases)
 	device_bases_close(&bases);
 }
 
-// /dev/shm is on another file system than the tests.
+// /dev/shm is on another file system than the test's directory.
 TEST(packs_of_another_file_system_are_copied)
 {
 	static const unsigned kinds[] = {1, 2, 3};
@@ -347,7 +349,7 @@ TEST(an_invalid_base_is_refused)
 	check_refused(path, VG_INTEGRITY, "another length");
 }
 
-// An image without packs is allowed, and has nothing in common.
+// An image without packs may be a base, but no packs can be shared with it.
 TEST(an_image_without_packs_may_be_a_base)
 {
 	static const unsigned kinds[] = {1};
@@ -489,7 +491,7 @@ TEST(a_forged_index_is_refused)
 	CHECK_WRONG(blocks[2].length, UINT32_MAX, "invalid length");
 }
 
-// A block with a valid checksum that does not unpack is reported as damage.
+// A block with a valid checksum that cannot be decompressed is reported as damage.
 TEST(a_block_that_does_not_unpack_is_damaged)
 {
 	unsigned char stored[100] = {0xff}, *data = malloc(BLOCK);
@@ -504,7 +506,7 @@ TEST(a_block_that_does_not_unpack_is_damaged)
 	free(data);
 }
 
-// The description says anything, with a valid checksum.
+// The description has a valid checksum, but false contents.
 TEST(packs_without_an_index_are_refused)
 {
 	const char *path = fresh("indexless");

@@ -1,4 +1,4 @@
-// Packs on a full disk, sources that shrink, and digests of blocks.
+// Tests packs on a full disk, sources that shrink, and digests of blocks.
 #include <sched.h>
 #include <sys/mount.h>
 
@@ -10,7 +10,7 @@
 
 TEST(digests_are_blake3)
 {
-	// The published vector of 16 KiB whose byte i is i % 251.
+	// The published digest of 16 KiB in which byte i is i % 251.
 	static const uint8_t published[DIGEST_BYTES] = {
 		0xf8, 0x75, 0xd6, 0x64, 0x6d, 0xe2, 0x89, 0x85, 0x64, 0x6f, 0x34, 0xee, 0x13, 0xbe, 0x9a, 0x57,
 		0x6f, 0xd5, 0x15, 0xf7, 0x6b, 0x5b, 0x0a, 0x26, 0xbb, 0x32, 0x47, 0x35, 0x04, 0x1d, 0xdd, 0xe4};
@@ -20,7 +20,7 @@ TEST(digests_are_blake3)
 		data[i] = (uint8_t)(i % 251);
 	digest_block(data, 16384, digest);
 	CHECK(memcmp(digest, published, sizeof digest) == 0);
-	// vram_blake3(), whose own test has all published vectors of the keyed hash.
+	// Compares with vram_blake3(), whose own test has all published vectors of the keyed hash.
 	fill_random(data, 1);
 	memcpy(key, data, sizeof key);
 	for (size_t size = DIGEST_LEAST; size <= DIGEST_MOST; size *= 2) {
@@ -38,7 +38,8 @@ static int make_in_child(int (*prepare_child)(void), const char *path, const cha
 	static const unsigned kinds[] = {1, 2, 3, 4, 5, 6};
 	int status;
 
-	image(); // before the disk is full
+	// The image must exist before the disk is full.
+	image();
 	fflush(stdout);
 	pid_t child = fork();
 	if (child == 0) {

@@ -1,4 +1,4 @@
-// Pagemaps without pages of zeros: CRIU gets every page that it needs, and none that is zero anyway.
+// Tests pagemaps without pages of zeros: CRIU must get every page that it needs, and no page that is zero anyway.
 #include "checkpoint/criu/pagemap.h"
 #include "checkpoint/data/chunk.h"
 
@@ -8,7 +8,7 @@
 
 enum { CHUNK = IMAGE_LEAST_CHUNK, CHUNK_PAGES = CHUNK / CHUNK_PAGE, MOST_PAGES = 4096, MOST_ENTRIES = 512 };
 enum { PRESENT = 4, LAZY = 2, IN_PARENT = 1 };
-// Kinds of areas, by CRIU's status.
+// Kinds of memory areas, by CRIU's status bits.
 enum { REGULAR = 1, STACK = 2, HEAP = 32, OF_FILE = 64, SHARED = 256, ANONYMOUS = 512, AIO_RING = 1 << 13 };
 
 static uint64_t seed = 88172645463325252u;
@@ -96,7 +96,7 @@ static void add_area(uint64_t begin, uint64_t end, uint64_t status, uint64_t fla
 	put_field(&inner, 3, 0);
 	put_field(&inner, 6, flags);
 	put_field(&inner, 7, status);
-	put_field(&inner, 8, 1); // -1
+	put_field(&inner, 8, 1); // the value is -1
 	put_number(&areas, 14 * 8 + 2);
 	put_number(&areas, inner.length);
 	put(&areas, inner.data, inner.length);
@@ -203,7 +203,8 @@ static void check_any(void)
 		add_area(begin, address, status, flags);
 		address += random_below(3) ? 0 : 16 * CHUNK_PAGE;
 	}
-	add_area(0x1000, 0x2000, 1 << 16, 0); // a guard, which is not an area and comes after all of them
+	// A guard page, which is not an area and is listed after all areas.
+	add_area(0x1000, 0x2000, 1 << 16, 0);
 	end_mm();
 	struct image_file file = file_of(count);
 	for (size_t i = 0; i < file.chunk_count; i++)
@@ -267,7 +268,7 @@ TEST(unknown_contents_are_passed_on_unchanged)
 	memset(chunks, 0, sizeof chunks);
 	make_two();
 	CHECK_INT(thin(&file, &out, &length, &without), 0);
-	CHECK(without[0] && without[1] && length == 8 + 4 + 2); // only the head is left
+	CHECK(without[0] && without[1] && length == 8 + 4 + 2); // only the head of the file is left
 	free(out);
 	free(without);
 
@@ -275,7 +276,7 @@ TEST(unknown_contents_are_passed_on_unchanged)
 	refused(2 * CHUNK_PAGES + 1);
 	file.chunk_bytes = CHUNK_PAGE / 2;
 	CHECK_INT(thin(&file, &out, &length, &without), -EBADMSG);
-	// A pagemap that is cut anywhere is invalid.
+	// A pagemap that ends early at any position is invalid.
 	for (whole = pagemap.length--; pagemap.length > 0; pagemap.length--)
 		refused(2 * CHUNK_PAGES);
 	make_two();
@@ -305,7 +306,8 @@ TEST(unknown_contents_are_passed_on_unchanged)
 	record.length = 0;
 	put_field(&record, 1, 0x400000);
 	put_field(&record, 2, 1);
-	put_field(&record, 3, 1); // it refers to a parent image
+	// The record refers to a parent image.
+	put_field(&record, 3, 1);
 	put_field(&record, 4, PRESENT);
 	put_record(&pagemap, &record);
 	refused(2 * CHUNK_PAGES + 1);
@@ -346,7 +348,7 @@ TEST(any_byte_may_be_damaged)
 
 // ---- the CRIU of this machine --------------------------------------------------------------------------------
 
-// Returns how much of the area that begins there is in memory, in KiB.
+// Returns how many KiB of the area that begins at that address are in memory.
 static long resident(pid_t pid, const char *begin)
 {
 	char path[64], line[512];
@@ -384,13 +386,14 @@ TEST(zeros_stay_zeros_and_are_not_restored)
 		wait_gone(subject.pid);
 		int r = run("restore --detach --dir %s", path_of(methods[i]));
 		if (vg_file_read(path_of("subject.log"), log, sizeof log) > 0)
-			FAIL("%s", log); // the child's message
+			FAIL("%s", log); // the message of the child
 		if (r)
 			FAIL("%s", said);
 		check_goes_on(path_of("subject.zeros"));
 		check_goes_on(path_of("subject.zeros.child"));
 	}
-	// It was read meanwhile, which allocates no memory; a few chunks have pages with data.
+	// The restored process has read the area, but reading allocates no memory. Only a few chunks have pages with
+	// data.
 	long after = resident(subject.pid, begin);
 	printf("# %ld KiB of %ld KiB are in memory after it\n", after, before);
 	CHECK(after > 0 && after <= before / 2);

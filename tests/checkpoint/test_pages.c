@@ -1,4 +1,5 @@
-// What CRIU writes is restored unchanged, for all sizes, zeros and compressions; and damage is found.
+// Checks that a restore gets the files that CRIU wrote unchanged, for all sizes, zeros and compressions, and that
+// damage is found.
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
@@ -180,7 +181,7 @@ TEST(a_file_too_many_or_too_few_is_found)
 	}
 }
 
-// Between verification and restore: files are checked again when CRIU gets them.
+// Damages files between verification and restore: they must be checked again when CRIU reads them.
 TEST(a_file_that_changes_while_it_is_restored_is_found)
 {
 	char image[PATH_MAX], path[PATH_MAX + 64];
@@ -198,7 +199,7 @@ TEST(a_file_that_changes_while_it_is_restored_is_found)
 	flip(path, 100, 3);
 	CHECK_INT(restore(image), VG_INTEGRITY);
 	CHECK_CONTAINS(vg_last_error()->text, "core-1.img has changed since it was looked at");
-	// CRIU had read everything before.
+	// CRIU had read all files before.
 	CHECK(made);
 	flip(path, 100, 3);
 	CHECK_INT(restore(image), VG_OK);
@@ -242,7 +243,7 @@ TEST(errors_of_criu_are_explained)
 	CHECK_STR(text, "Error (criu/cr-restore.c:1230): Can't fork for 29303: Cannot allocate memory");
 }
 
-// Runs in a child with limits and mounts of its own. Returns 0 if it failed as expected.
+// Runs a failing dump in a child with limits and mounts of its own. Returns 0 if the dump failed as expected.
 static int fail_in_child(int (*prepare)(const char *directory), const char *directory, const char *says, int method)
 {
 	pid_t pid = fork();
@@ -261,7 +262,7 @@ static int fail_in_child(int (*prepare)(const char *directory), const char *dire
 			_exit(1);
 		}
 		image_finish(&draft);
-		// Neither the image nor a draft exists.
+		// Neither the image nor a draft may exist.
 		_exit(rmdir(directory) == 0 || errno == EBUSY ? 0 : 1);
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -328,7 +329,7 @@ TEST(levels_and_threads_have_bounds)
 
 // ---- killed commits ----------------------------------------------------------------------------------
 
-// Kills the commit at its system call `number`. Returns false if it ended before.
+// Kills the commit at its system call `number`. Returns false if the commit ended before that call.
 static bool kill_at(const char *path, int number)
 {
 	pid_t pid = fork();
@@ -376,7 +377,7 @@ TEST(a_kill_at_any_step_of_the_commit_leaves_a_whole_image_or_none)
 		none += status == VG_NOT_FOUND;
 		snprintf(command, sizeof command, "rm -rf %s", path);
 		CHECK_INT(system(command), 0);
-		// The next draft of that name removes the remains.
+		// The next draft of the same name removes what the killed commit left.
 		struct image_draft draft;
 		CHECK_INT(image_begin(path, &draft), VG_OK);
 		image_finish(&draft);
@@ -385,7 +386,7 @@ TEST(a_kill_at_any_step_of_the_commit_leaves_a_whole_image_or_none)
 	CHECK(whole > 1 && none > 10);
 }
 
-// Files with such a name that are not drafts.
+// Files whose names look like those of drafts must stay if they are no drafts.
 TEST(files_with_names_of_drafts_stay)
 {
 	static const char *const makers[] = {

@@ -1,4 +1,5 @@
-// An image that is replaced while it is open is not read, and files that have moved are restored at their new paths.
+// Checks that an image that replaces an open one is not read, and that files that have moved are restored at their new
+// paths.
 #include "pages_test.h"
 
 // ---- another image in its place ------------------------------------------------------------------------
@@ -11,7 +12,7 @@ static bool target_has_source(void)
 	return system(command) == 0;
 }
 
-// A user who may write to the parent directory can put another image there after this one was checked.
+// A user who may write to the parent directory can put another image in the place of one that was already checked.
 TEST(an_open_image_is_read_after_it_is_replaced)
 {
 	char path[PATH_MAX], aside[PATH_MAX], other[PATH_MAX];
@@ -83,7 +84,7 @@ TEST(a_draft_that_is_swapped_is_not_taken_for_the_image)
 
 enum { MOST_RECORD = 4096 };
 
-// Writes a record of files.img: a regular file of that name, with CRIU's other fields around it; `mode` 0: without a
+// Writes a record of files.img for a regular file of that name, with CRIU's other fields around the name. `mode` 0: no
 // mode.
 static size_t put_entry(unsigned char *out, unsigned id, const char *name, unsigned mode)
 {
@@ -102,7 +103,8 @@ static size_t put_entry(unsigned char *out, unsigned id, const char *name, unsig
 	if (mode)
 		*at++ = 10 << 3, *at++ = (unsigned char)(mode | 0x80), *at++ = (unsigned char)(mode >> 7);
 	*at++ = 11 << 3, *at++ = 1, *at++ = 11 << 3, *at++ = 2; // build_id, twice
-	if (!mode) {						// the new name comes last
+	// The new name is the last field then.
+	if (!mode) {
 		*at++ = 6 << 3 | 2;
 		if (strlen(name) >= 128)
 			*at++ = (unsigned char)(strlen(name) | 0x80), *at++ = (unsigned char)(strlen(name) >> 7);
@@ -169,7 +171,7 @@ TEST(criu_gets_the_new_paths_of_files)
 	snprintf(path, sizeof path, "%s/files.img", path_of("target"));
 	CHECK_INT(vg_file_read(path, read, sizeof read), expected);
 	CHECK(memcmp(read, after, expected) == 0);
-	// A damaged list is not passed on.
+	// CRIU must not get a damaged list.
 	before[0] ^= 1;
 	write_source("files.img", before, length);
 	snprintf(path, sizeof path, "%s", path_of("image-no-list"));

@@ -1,4 +1,4 @@
-// Programs of evictable vGPUs are dumped after their device memory has left the GPU, and Virgate writes it itself.
+// Tests dumps of programs in evictable vGPUs. Their device memory leaves the GPU first, and Virgate itself writes it.
 // Tests that need a real CRIU say so; the others use the stand-in.
 #include <stdatomic.h>
 
@@ -25,7 +25,7 @@ static json_t *description_of(const char *path)
 	return loaded;
 }
 
-// Returns the bytes of device memory in the packs of the image.
+// Returns how many bytes of device memory the packs of the image have.
 static json_int_t packed_bytes(const char *path)
 {
 	json_t *text = description_of(path);
@@ -69,7 +69,7 @@ TEST(the_memory_is_in_packs_and_the_program_goes_on)
 	check_charged("goes", 0);
 }
 
-// The driver saves the rest, and nothing of the program's memory.
+// The driver saves only what is not the program's memory, such as contexts.
 TEST(the_driver_saves_none_of_it)
 {
 	prepare(false);
@@ -115,7 +115,7 @@ TEST(a_suspended_program_is_dumped_and_stays_suspended)
 	CHECK_INT(count_files(program.pid), 0);
 }
 
-// If the host has too little room, the driver moves the memory, as for other programs.
+// If the host has too little room, the driver moves the memory, as it does for programs that are not evictable.
 TEST(the_driver_moves_memory_without_room_in_the_host)
 {
 	prepare(false);
@@ -154,7 +154,8 @@ TEST(unchanged_memory_is_not_written_again)
 	snprintf(base, sizeof base, "--base %s", path_of("chain0"));
 	snprintf(command, sizeof command, "%s --leave-running", base);
 	dump_to("chain", "chain1", command);
-	CHECK_CONTAINS(said, "2.0 MiB of device memory in common with the base images"); // equal blocks are stored once
+	// Equal blocks are stored once.
+	CHECK_CONTAINS(said, "2.0 MiB of device memory in common with the base images");
 	CHECK_INT(stat(path_of("chain0/device/pack-0000"), &first), 0);
 	CHECK_INT(stat(path_of("chain1/device/pack-0000"), &second), 0);
 	CHECK_INT(first.st_ino, second.st_ino);
@@ -163,7 +164,7 @@ TEST(unchanged_memory_is_not_written_again)
 	snprintf(command, sizeof command, "rm -r %s", path_of("chain0"));
 	CHECK_INT(system(command), 0);
 	CHECK_INT(run("image verify %s", path_of("chain1")), 0);
-	// An invalid base is refused before anything happens.
+	// The dump refuses an invalid base before it changes anything.
 	CHECK_INT(run("dump --vgpu chain --dir %s %s", path_of("chain2"), base), 1);
 	CHECK_CONTAINS(said, "base image");
 	CHECK_CONTAINS(said, "is no image");
@@ -192,7 +193,7 @@ static void check_is_whole(const struct program *program, const char *vgpu, cons
 		CHECK_INT(run("suspend %s", vgpu), 0);
 }
 
-// However a dump ends, the memory is unchanged and where it was.
+// However a dump ends, the memory must be unchanged, and where it was before.
 TEST(a_stopped_or_killed_dump_is_rolled_back)
 {
 	prepare(false);
@@ -230,7 +231,7 @@ static struct pager_slot *slot_of(const char *vgpu, pid_t pid, struct vg_ledger 
 	return &vg_ledger_pager_slots(*ret_ledger)[place_of(vgpu, pid).slot];
 }
 
-// Kills a dump without a guard when the program's memory has reached that state.
+// Kills a dump without a guard as soon as the pager of the program has reached that state.
 static void kill_dump_at(const struct program *program, const struct pager_slot *slot, enum pager_state state)
 {
 	char pid[16];
@@ -259,7 +260,7 @@ TEST(a_dump_killed_while_memory_moves_is_rolled_back)
 
 	prepare(false);
 	must("create moving --memory 1G --evictable");
-	// large enough to be caught while it moves
+	// The program's memory is large, so that the dump is killed while it moves.
 	struct program program = start("moving", "moving", "512", "32", "1024");
 	struct vg_ledger_tenant before = place_of("moving", program.pid);
 	const struct pager_slot *slot = slot_of("moving", program.pid, &ledger);
@@ -269,7 +270,7 @@ TEST(a_dump_killed_while_memory_moves_is_rolled_back)
 			FAIL("recover from state %d: %s", (int)states[i], said);
 		check_is_whole(&program, "moving", &before, false);
 	}
-	// Without recovery it waits, and the next dump lets it continue.
+	// Without recovery the parked program waits. The next dump lets it continue.
 	kill_dump_at(&program, slot, PAGER_PARKED);
 	unsigned round = report_of(&program).round;
 	usleep(200000);
@@ -300,7 +301,7 @@ TEST(work_that_does_not_end_fails_the_dump)
 	waitpid(launcher, NULL, 0);
 }
 
-// The disk fills while CRIU runs.
+// The disk becomes full while CRIU runs.
 TEST(a_full_disk_fails_the_dump)
 {
 	char command[6 * PATH_MAX];
@@ -328,7 +329,7 @@ TEST(a_full_disk_fails_the_dump)
 	end(&program);
 }
 
-// The guard does what `virgate recover` does. CRIU's stand-in kills the dump when it starts.
+// The guard does what `virgate recover` does. The stand-in for CRIU kills the dump at its start.
 TEST(the_guard_rolls_back_a_killed_dump)
 {
 	prepare(false);
@@ -348,7 +349,7 @@ TEST(the_guard_rolls_back_a_killed_dump)
 	end(&program);
 }
 
-// A program that is killed leaves no file in host memory.
+// A program that is killed leaves no file of host memory.
 TEST(a_program_that_is_killed_meanwhile_leaves_nothing)
 {
 	prepare(false);
@@ -367,7 +368,7 @@ TEST(a_program_that_is_killed_meanwhile_leaves_nothing)
 	}
 }
 
-// Both are killed: the next command, or the daemon, removes the file.
+// The program and its dump are both killed. The next command, or the daemon, removes the file of host memory.
 TEST(the_file_of_a_program_that_died_with_its_dump_is_removed)
 {
 	prepare(false);
@@ -382,7 +383,7 @@ TEST(the_file_of_a_program_that_died_with_its_dump_is_removed)
 	check_charged("both", 0);
 }
 
-// No step needs the daemon.
+// The daemon is killed at each step: no step of a dump needs it.
 TEST(a_daemon_that_is_killed_meanwhile_does_no_harm)
 {
 	prepare(false);
@@ -394,11 +395,11 @@ TEST(a_daemon_that_is_killed_meanwhile_does_no_harm)
 		snprintf(name, sizeof name, "alone%d", i);
 		setenv("COORDINATED", "kill -9 $(cat \"$VIRGATE_RUNTIME_DIR\"/lock)", 1);
 		CHECK_INT(coordinate("dump", program.pid, path_of(name), steps[i], "run"), 0);
-		// It ends the program, which is started again.
+		// The dump has ended the program, which the next round starts again.
 		CHECK_INT(run("image verify %s", path_of(name)), 0);
 		await_end(program.pid);
 		waitpid(program.run, NULL, 0);
-		CHECK_INT(run("ps"), 0); // starts another daemon
+		CHECK_INT(run("ps"), 0); // this command starts another daemon
 		check_charged("alone", 0);
 		program = start("alone", "alone", "64", "32", "512");
 		CHECK_INT(place_of("alone", program.pid).used, before.used);
@@ -444,7 +445,7 @@ TEST(a_program_is_restored_with_its_memory)
 		await_end(program.pid);
 		check_charged("life", 0);
 		check_comes_back(&program, "life", name, used, i == 2);
-		// It can leave and return as before.
+		// The restored program can be suspended and resumed as before.
 		CHECK_INT(run("suspend life"), 0);
 		CHECK_INT(run("resume life"), 0);
 		check_looks_on(&program);
@@ -489,7 +490,7 @@ TEST(a_damaged_pack_restores_nothing)
 	check_charged("damaged", 0);
 }
 
-// The restore is killed: the process has no slot, and its file is removed with it.
+// The restore is killed: the process has no slot, and its file is removed with the process.
 TEST(a_restore_that_is_killed_leaves_nothing_behind)
 {
 	static const char *const phases[] = {"host-in", "device-in", "unlock"};

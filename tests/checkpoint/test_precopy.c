@@ -1,5 +1,5 @@
-// migrate --precopy: device memory is transferred in rounds while the program runs, and the receiver ends with the
-// memory that the program had when it stopped. With the stand-in for CRIU, and a receiver that the test plays.
+// Tests migrate --precopy. Rounds transfer device memory while the program runs. In the end the receiver must have the
+// memory that the program had when it was stopped. Uses the stand-in for CRIU, and a receiver that the test plays.
 #include <glob.h>
 
 #include "base/status.h"
@@ -28,7 +28,7 @@ static void check_no_scratch(void)
 	char pattern[PATH_MAX];
 
 	snprintf(pattern, sizeof pattern, "%s/virgate-*", path_of("tmp"));
-	for (int i = 0; i < 500; i++) { // a guard may still use it
+	for (int i = 0; i < 500; i++) { // a guard may still use the file
 		glob_t found = {0};
 		bool none = glob(pattern, 0, NULL, &found) == GLOB_NOMATCH;
 		globfree(&found);
@@ -54,7 +54,7 @@ static int migrate(const char *vgpu, const char *more)
 
 // ---- memory on the receiver ------------------------------------------------------------------------------
 
-// It changes blocks all the time, from before the first round until it is stopped.
+// The program changes blocks all the time, from before the first round until it is stopped.
 TEST(the_receiver_has_the_memory_of_the_stop)
 {
 	static const char *const how[] = {"", "--compress lz4"};
@@ -90,7 +90,7 @@ TEST(unchanged_memory_is_sent_once)
 	end(&program);
 }
 
-// The whole migration, if there is a CRIU.
+// Tests the whole migration, if there is a CRIU.
 TEST(a_program_migrates_and_continues)
 {
 	char from[PATH_MAX + 8];
@@ -120,9 +120,8 @@ TEST(a_program_migrates_and_continues)
 	await_end(program.pid);
 }
 
-// A real receiver with the stand-in: the process that CRIU makes, there and here again, is not a tenant, so both
-// restores fail in the end. Until then the filled host memory has become the file of the process, and is removed with
-// it.
+// Uses a real receiver with the stand-in. The process that the stand-in makes is not a tenant, so the restores on both
+// sides fail. Until then the filled host memory has become the file of the process, and it is removed with the process.
 TEST(filled_memory_is_removed_with_a_failed_restore)
 {
 	char from[PATH_MAX + 8], pid[16], *image;
@@ -167,7 +166,7 @@ TEST(filled_memory_is_removed_with_a_failed_restore)
 
 // ---- warnings --------------------------------------------------------------------------------------------
 
-// All its memory changes all the time. The result comes from the library, since the receiver refuses.
+// The program changes all its memory all the time. The result comes from the library, since the receiver refuses.
 TEST(a_program_that_changes_too_much_gets_a_warning)
 {
 	struct vg_checkpoint_result result = {0};
@@ -244,7 +243,7 @@ TEST(a_connection_that_is_cut_leaves_the_program_here)
 	end(&program);
 }
 
-// The receiver reads nothing, so the round lasts as long as the test needs.
+// The receiver reads nothing, so a round lasts until the test kills the migration.
 TEST(a_migration_that_is_killed_in_a_round_leaves_nothing)
 {
 	char to[PATH_MAX + 8];
@@ -270,7 +269,8 @@ TEST(a_migration_that_is_killed_in_a_round_leaves_nothing)
 	CHECK_INT(frame_write(&frames, FRAME_READY, NULL, 0, NULL, 0), VG_OK);
 	CHECK_INT(frame_read(&frames, &type), VG_OK);
 	CHECK_INT(type, FRAME_PACK);
-	check_looks_on(&program); // it runs while its memory is sent
+	// The program runs while its memory is sent.
+	check_looks_on(&program);
 	kill(near, SIGKILL);
 	waitpid(near, NULL, 0);
 	close(fd);
@@ -378,7 +378,7 @@ static void play_empty_index(struct frames *frames)
 	stream_send_index(frames, NULL, 0);
 }
 
-// An index of a pack that was not sent.
+// Sends an index that names a pack which was not sent.
 static void play_index_without_pack(struct frames *frames)
 {
 	struct device_memory memory = {.pid = 1, .bytes = DEVICE_BLOCK};
@@ -391,7 +391,7 @@ static void play_index_without_pack(struct frames *frames)
 	free(data);
 }
 
-// The pack was sent, and is shorter.
+// Sends an index that needs a longer pack than the one that was sent.
 static void play_index_of_short_pack(struct frames *frames)
 {
 	send_pack(frames, 0);
@@ -399,7 +399,7 @@ static void play_index_of_short_pack(struct frames *frames)
 	play_index_without_pack(frames);
 }
 
-// The pack is long enough, and has other bytes than the index says.
+// Sends a pack that is long enough, but has other bytes than the index says.
 static void play_index_of_other_bytes(struct frames *frames)
 {
 	send_pack(frames, 0);

@@ -1,4 +1,4 @@
-// The progress line of a dump: on a terminal only, not too often, and removed at the end.
+// Tests the progress line of a dump, which appears on a terminal only, not too often, and is removed at the end.
 #include <poll.h>
 
 #include "checkpoint_test.h"
@@ -76,7 +76,7 @@ TEST(a_terminal_shows_the_progress)
 	collect(terminal, 2000);
 	CHECK_INT(waitpid(dump, &status, 0), dump);
 	CHECK_INT(status, 0);
-	// The line is cleared for the result, and does not come again.
+	// The dump clears the line before its result, and prints no progress after that.
 	const char *last = strstr(shown, "\r\033[K");
 	for (const char *next; (next = strstr(last + 1, "\r\033[K"));)
 		last = next;

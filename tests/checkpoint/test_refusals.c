@@ -1,4 +1,4 @@
-// Each reason for a refusal is made, by name, and the process goes on unchanged.
+// Causes each reason for refusing a dump, checks its name, and checks that the process goes on unchanged.
 #include "checkpoint_test.h"
 
 #include <linux/capability.h>
@@ -13,7 +13,7 @@ static void standin(void)
 	unlink(path_of("fail"));
 }
 
-// Checks that a dump is refused with that name and text, and leaves nothing.
+// Checks that a dump is refused with that name and text, and leaves no files.
 static void refused(pid_t pid, const char *name, const char *words)
 {
 	char wanted[64];
@@ -72,7 +72,7 @@ TEST(a_kernel_thread_is_refused)
 	CHECK(access(path_of("never"), F_OK) != 0);
 }
 
-// The same as another user, by options of setpriv. Ends the process.
+// Checks that a dump is refused for another user or with other rights, which options of setpriv set. Ends the process.
 static void refused_as(const char *who, pid_t idle, const char *words)
 {
 	char command[PATH_MAX + 256];
@@ -123,7 +123,7 @@ TEST(a_process_cannot_dump_itself)
 	char command[256];
 
 	standin();
-	// The shell stays the parent, so virgate descends from it.
+	// ^The command does not exec virgate, so the shell stays the parent of virgate.
 	snprintf(command, sizeof command, "%s dump --pid $$ --dir %s --cpu-only 2>&1; true", VIRGATE, path_of("never"));
 	FILE *output = popen(command, "re");
 	CHECK(output != NULL);
@@ -157,7 +157,7 @@ TEST(a_zombie_child_is_allowed)
 	end_subject(subject);
 }
 
-// The driver's thread is stopped, too: a call to the driver would never return.
+// In a stopped process the driver's thread is stopped, too, so a call to the driver would never return.
 TEST(a_stopped_process_is_refused_and_not_waited_for)
 {
 	standin();
@@ -199,7 +199,8 @@ TEST(the_leader_of_a_terminal_is_refused)
 	pid_t pid = fork();
 	if (pid == 0) {
 		setsid();
-		open(ptsname(master), O_RDWR); // its controlling terminal from now on
+		// This terminal becomes the controlling terminal.
+		open(ptsname(master), O_RDWR);
 		for (;;)
 			pause();
 	}
@@ -257,7 +258,7 @@ TEST(managed_memory_is_refused_where_the_driver_does_not_take_it)
 	check_kind_refused("managed", "managed-memory", "cuMemAllocManaged");
 }
 
-// NVML reports the process on a MIG device.
+// NVML reports the process on a MIG device, a part of a GPU.
 TEST(a_process_on_a_part_of_a_gpu_is_refused)
 {
 	standin();
@@ -311,7 +312,7 @@ TEST(a_map_needs_gpus_of_the_same_model)
 	setenv("VIRGATE_SIM_DIR", path_of("node"), 1);
 }
 
-// The driver refuses the lock. No process is locked, so nothing is rolled back.
+// The driver refuses to lock a client of MPS. No process is locked, so nothing is rolled back.
 TEST(a_client_of_mps_is_refused_and_left_as_it_was)
 {
 	standin();
@@ -328,7 +329,7 @@ TEST(a_client_of_mps_is_refused_and_left_as_it_was)
 	end_subject(client);
 }
 
-// Its parent is locked before it, and unlocked again.
+// The parent of the MPS client is locked first, and must be unlocked again.
 TEST(a_client_of_mps_leaves_its_parent_unlocked)
 {
 	standin();
@@ -358,7 +359,8 @@ TEST(memory_opened_by_others_is_allowed)
 	end_subject(exporter);
 }
 
-// The driver takes it off the GPU and cannot return it. Nothing shows that before.
+// The driver takes a process with imported memory off the GPU, but cannot return it. Before that, nothing shows that
+// the memory is imported.
 TEST(a_process_with_imported_memory_is_lost_with_a_message)
 {
 	standin();
@@ -375,7 +377,7 @@ TEST(a_process_with_imported_memory_is_lost_with_a_message)
 	end_subject(exporter);
 }
 
-// The one sign of it: the driver's file of shared events.
+// The only sign of CUDA IPC is the driver's file of shared events.
 TEST(cuda_ipc_is_refused_where_it_shows)
 {
 	char name[64];
@@ -395,7 +397,7 @@ TEST(cuda_ipc_is_refused_where_it_shows)
 	end_idle(idle);
 }
 
-// Files with the names of devices stand in for devices, which this machine lacks.
+// Files with the names of devices act as devices that this machine lacks.
 TEST(an_open_device_is_refused_with_its_process)
 {
 	char name[64];
@@ -421,7 +423,7 @@ TEST(an_open_device_is_refused_with_its_process)
 	end_subject(two);
 }
 
-// The page by which the daemon publishes leases of the broker, in a process that maps one.
+// The process maps the page by which the daemon publishes leases of the broker.
 TEST(a_lease_of_the_broker_is_refused)
 {
 	standin();

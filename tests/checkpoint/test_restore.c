@@ -1,5 +1,5 @@
-// A restore fails once at every step, in each possible way, with the CRIU of this machine: no process is left, or it
-// can be recovered, and the image is unchanged.
+// Makes a restore fail once at every step, in each possible way, with the CRIU of this machine. No process may be left
+// unless it can be recovered, and the image must be unchanged.
 #include "virgate/checkpoint.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@ static void setup(void)
 	unsetenv("VIRGATE_SIM_FAULT");
 }
 
-// Dumps a subject, and ends it.
+// Dumps a subject, which then ends.
 static struct subject dumped(const char *rounds, const char *image, const char *kinds)
 {
 	struct subject subject = start_subject_with(path_of(rounds), kinds);
@@ -61,7 +61,7 @@ TEST(a_restore_can_be_stopped_until_processes_exist)
 		CHECK(is_gone(subject.pid));
 		check_image(subject, "stop", "stopped");
 	}
-	// Later steps cannot be stopped.
+	// A restore cannot be stopped at a later step.
 	CHECK_INT(coordinate(subject.pid, "stopped", "device-in", "stop"), 0);
 	check_goes_on(path_of("stop"));
 	end_subject(subject);
@@ -130,7 +130,7 @@ TEST(a_process_that_ends_meanwhile_fails_the_restore)
 	waitpid(subject.guard, NULL, 0);
 }
 
-// A CRIU that does its work, and then runs `after`.
+// Makes a CRIU that does its work, and then runs `after`.
 static void wrap_criu(const char *after)
 {
 	const char *criu = getenv("VIRGATE_CRIU");
@@ -163,7 +163,7 @@ TEST(a_failing_criu_leaves_no_process)
 	if (kept)
 		setenv("VIRGATE_CRIU", kept, 1);
 	check_image(subject, "criu-fails", "unmade");
-	// The coordinator dies while CRIU runs, which ends CRIU: the processes are stopped, and can be recovered.
+	// The coordinator dies while CRIU runs, which ends CRIU. The processes are stopped, and can be recovered.
 	wrap_criu("kill -9 $PPID");
 	CHECK_INT(run("restore --detach --dir %s", path_of("unmade")), 128 + SIGKILL);
 	CHECK_INT(kill(subject.pid, 0), 0);
@@ -179,7 +179,7 @@ TEST(a_failing_criu_leaves_no_process)
 	waitpid(subject.guard, NULL, 0);
 }
 
-// Its children may have left its session.
+// The children of a hanging CRIU may have left its session. They must end, too.
 TEST(a_criu_that_hangs_is_ended_when_asked_to_stop)
 {
 	setup();
@@ -195,7 +195,8 @@ TEST(a_criu_that_hangs_is_ended_when_asked_to_stop)
 	uint64_t start = vg_clock_monotonic_ns();
 	snprintf(command, sizeof command, "timeout -s INT 1 %s restore --detach --dir %s >%s 2>&1", VIRGATE,
 		 path_of("hung"), path_of("hung.log"));
-	CHECK_INT(WEXITSTATUS(system(command)), 124); // the exit code of timeout, after the program has ended
+	// 124 is the exit code of timeout(1), after the program has ended.
+	CHECK_INT(WEXITSTATUS(system(command)), 124);
 	CHECK(vg_clock_monotonic_ns() - start < UINT64_C(60000000000));
 	CHECK_CONTAINS(text_of("hung.log"), "step host-in: stopped while CRIU was at work, as asked");
 	CHECK(is_gone(atoi(text_of("straggler"))));
@@ -208,7 +209,8 @@ TEST(a_criu_that_hangs_is_ended_when_asked_to_stop)
 	waitpid(subject.guard, NULL, 0);
 }
 
-// The driver maps GPUs only for processes that see all of them. It reports that late, and no process is left halfway.
+// The driver maps GPUs only for processes that see all GPUs. It reports that late, but no process may be left half
+// restored.
 TEST(a_process_that_sees_a_part_of_the_gpus_is_not_moved)
 {
 	setup();
@@ -232,9 +234,10 @@ TEST(a_process_that_sees_a_part_of_the_gpus_is_not_moved)
 
 // ---- an image that is damaged --------------------------------------------------------------------------
 
-// A chunk of an image: the last one with data in it, of the last file with chunks.
+// The last chunk with data in the last file with chunks of an image.
 struct place {
-	char file[PATH_MAX], words[160]; // the text of its refusal
+	// words: the text of the refusal.
+	char file[PATH_MAX], words[160];
 	uint64_t byte;
 };
 
@@ -288,14 +291,15 @@ static struct place last_place(const char *image)
 	bool plain = strcmp(json_string_value(json_object_get(file, "compression")), "none") == 0;
 	const char *leaf = json_string_value(json_object_get(file, "name"));
 
-	CHECK(count > 1); // else CRIU would get nothing before it
+	// With one chunk only, CRIU would get nothing before the damaged one.
+	CHECK(count > 1);
 	while (last > 0 && strcmp(strchr(json_string_value(json_array_get(chunks, last - 1)), ' '), " 0") == 0)
 		last--;
 	CHECK(last > 1);
 	snprintf(place.file, sizeof place.file, "%.2000s/%.200s", image, leaf);
 	if (plain && last * chunk < end)
 		end = last * chunk;
-	// Zeros of an uncompressed file may be a hole, which is not read.
+	// Zeros of an uncompressed file may be a hole, which a restore does not read.
 	for (place.byte = end - 1; plain && byte_at(place.file, place.byte) == 0; place.byte--)
 		CHECK(place.byte > (last - 1) * chunk);
 	snprintf(place.words, sizeof place.words, "%.80s is damaged: chunk %zu of %zu", leaf, last - 1, count);
@@ -303,7 +307,7 @@ static struct place last_place(const char *image)
 	return place;
 }
 
-// The state before a restore that is refused, which must be the same after it.
+// The state before a refused restore. It must be the same afterwards.
 struct world {
 	uint32_t round[2];
 	struct timespec written[2];
@@ -342,7 +346,8 @@ static void check_nothing_happened(const char *rounds, const struct world *befor
 {
 	struct world now = look_around(rounds);
 
-	wait_gone(pid); // CRIU has killed them; their end takes a moment
+	// CRIU has killed the processes, which end after a moment.
+	wait_gone(pid);
 	for (int i = 0; i < 2; i++) {
 		CHECK_INT(now.round[i], before->round[i]);
 		CHECK_INT(now.written[i].tv_sec, before->written[i].tv_sec);
@@ -376,7 +381,7 @@ static void check_comes_back(const char *rounds, const char *how, const char *im
 	CHECK(!now.charged && !now.device);
 }
 
-// `how`: the option for the image or stream in `image`.
+// Checks that a restore is refused. `how`: the option for the image or stream in `image`.
 static void check_refused(const char *rounds, const char *how, const char *image, pid_t pid, const char *step,
 			  const char *words)
 {
@@ -390,7 +395,7 @@ static void check_refused(const char *rounds, const char *how, const char *image
 	check_nothing_happened(rounds, &before, pid);
 }
 
-// Dumps a subject, and removes everything else.
+// Dumps a subject, and removes all else that belongs to it.
 static pid_t put_away(const char *rounds, const char *image, const char *method)
 {
 	pid_t runs, pid = start_in_vgpu("flip", rounds, "cuda-child", &runs);
@@ -402,13 +407,14 @@ static pid_t put_away(const char *rounds, const char *image, const char *method)
 	return pid;
 }
 
-// By then CRIU has made the processes, stopped, and has read all pages but the last.
+// CRIU has made the processes, which are still stopped, and has read all pages but the last when the damage is found.
 TEST(a_flipped_bit_in_the_last_chunk_lets_no_process_run)
 {
 	static const char *const methods[] = {"none", "lz4", "zstd"};
 
 	setup();
-	unsetenv("VIRGATE_LIBDIR"); // it is the coordinator's: the interposer is elsewhere
+	// The variable is for the coordinator. The interposer is in another directory.
+	unsetenv("VIRGATE_LIBDIR");
 	with_vgpu("flip");
 	for (int i = 0; i < 3; i++) {
 		char rounds[PATH_MAX], image[PATH_MAX], name[32];
@@ -419,7 +425,7 @@ TEST(a_flipped_bit_in_the_last_chunk_lets_no_process_run)
 		pid_t pid = put_away(rounds, image, methods[i]);
 		struct place place = last_place(image);
 		flip(&place);
-		// A step before the first call to the driver.
+		// The restore fails in step host-in, before the first call to the driver.
 		check_refused(rounds, "--dir", image, pid, "step host-in", place.words);
 		flip(&place);
 		check_comes_back(rounds, "--dir", image, pid);
@@ -449,14 +455,15 @@ static void send_to_file(const char *image, const char *file)
 		FAIL("%s", vg_last_error()->text);
 }
 
-// Nothing is made of an incomplete stream.
+// Of an incomplete stream, no process may be made.
 TEST(a_cut_or_damaged_stream_lets_no_process_run)
 {
 	char rounds[PATH_MAX], image[PATH_MAX], stream[PATH_MAX];
 	struct stat info;
 
 	setup();
-	unsetenv("VIRGATE_LIBDIR"); // it is the coordinator's: the interposer is elsewhere
+	// The variable is for the coordinator. The interposer is in another directory.
+	unsetenv("VIRGATE_LIBDIR");
 	with_vgpu("flip");
 	CHECK_INT(mkdir(path_of("tmp"), 0700), 0);
 	setenv("TMPDIR", path_of("tmp"), 1);
@@ -482,7 +489,8 @@ TEST(a_cut_or_damaged_stream_lets_no_process_run)
 	run("shutdown");
 }
 
-// Root is not needed, only the capabilities that the doctor names. CAP_SETPCAP, since this machine may be a container.
+// A restore does not need root, only the capabilities that the doctor names. CAP_SETPCAP is among them, since this
+// machine may be a container.
 TEST(the_named_capabilities_suffice)
 {
 	static const char script[] =

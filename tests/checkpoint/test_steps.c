@@ -1,4 +1,4 @@
-// The order of the steps, and what a failure rolls back, with a stand-in for CRIU that the test controls.
+// Tests the order of the steps, and what a failure rolls back, with a stand-in for CRIU that the test controls.
 #include "checkpoint_test.h"
 
 static void standin(void)
@@ -53,7 +53,7 @@ TEST(a_dump_ends_the_process_and_leaves_an_image)
 	CHECK_INT(info.st_mode & 0777, 0700);
 	CHECK_INT(stat(path_of("image/tree-0/pages-1.img"), &info), 0);
 	CHECK_INT(info.st_mode & 0777, 0600);
-	// The name is used now, and the image stays.
+	// An image with this name exists, so the next dump must fail and leave it.
 	CHECK_INT(run("dump --pid %d --dir %s", (int)getpid(), path_of("image")), 1);
 	end_subject(subject);
 }
@@ -73,13 +73,14 @@ TEST(a_dump_can_leave_the_process_running)
 	end_subject(subject);
 }
 
-// The next dump would remove an image with the name of a draft.
+// An image may not have the name of a draft, since the next dump would remove it.
 TEST(device_memory_is_never_left_out)
 {
 	standin();
 	struct subject subject = start_subject(path_of("with-cuda"));
 
-	check_goes_on(path_of("with-cuda")); // it uses a GPU now
+	// The subject uses a GPU now.
+	check_goes_on(path_of("with-cuda"));
 	CHECK_INT(run("dump --pid %d --dir %s --cpu-only --leave-running --json", (int)subject.pid, path_of("both")),
 		  0);
 	CHECK_CONTAINS(said, "\"cuda_processes\": 1");
@@ -97,7 +98,7 @@ TEST(an_image_cannot_have_the_name_of_a_draft)
 	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("x.part-000001")), 1);
 	CHECK_CONTAINS(said, "name another directory");
 	CHECK(!exists("x.part-000001"));
-	// Only the last part of the path is the image's name.
+	// Only the last component of the path is the name of the image.
 	CHECK_INT(mkdir(path_of("y.part-1"), 0700), 0);
 	CHECK_INT(run("dump --pid %d --dir %s --leave-running", (int)subject.pid, path_of("y.part-1/image")), 0);
 	check_goes_on(path_of("named"));
@@ -121,7 +122,7 @@ TEST(a_criu_that_fails_costs_nothing)
 	end_subject(subject);
 }
 
-// Each driver call of the way out fails once: all steps before it are rolled back.
+// Each driver call of the move off the GPU fails once. All steps before it are rolled back.
 TEST(a_driver_that_refuses_costs_nothing)
 {
 	static const char *const calls[] = {"cuCheckpointProcessLock", "cuCheckpointProcessCheckpoint"};
@@ -157,7 +158,8 @@ TEST(invalid_options_are_refused)
 	CHECK_INT(run("dump --pid 4194304 --dir %s --compress zstd:99", path_of("x")), 2);
 	CHECK_CONTAINS(said, "there are 1 to 22, and 0 for its own choice");
 	CHECK_INT(run("dump --pid 4194304 --dir %s --compress zstd:0", path_of("x")), 1);
-	CHECK_CONTAINS(said, "there is none"); // the process
+	// The text is about the process.
+	CHECK_CONTAINS(said, "there is none");
 	CHECK_INT(run("dump --pid 4194304 --vgpu v --dir %s", path_of("x")), 2);
 	CHECK_CONTAINS(said, "give one of them");
 	CHECK_INT(run("migrate --pid 4194304 --vgpu v --to unix:%s", path_of("x")), 2);
@@ -172,7 +174,7 @@ TEST(missing_processes_are_named)
 	CHECK_INT(run("dump --pid 0 --dir %s", path_of("x")), 2);
 	CHECK_INT(run("dump --pid %d", (int)getpid()), 2);
 	CHECK_INT(run("dump --dir %s", path_of("x")), 2);
-	// A process without CUDA that does nothing.
+	// Starts a process without CUDA that does nothing.
 	pid_t idle = fork();
 	if (idle == 0) {
 		pause();
@@ -183,7 +185,7 @@ TEST(missing_processes_are_named)
 	CHECK_CONTAINS(said, "--cpu-only");
 	CHECK_INT(run("dump --pid %d --dir %s --cpu-only --leave-running", (int)idle, path_of("cpu")), 0);
 	CHECK(exists("cpu/virgate.json"));
-	// A directory that does not exist is refused.
+	// A dump into a missing directory is refused.
 	CHECK_INT(run("dump --pid %d --dir %s --cpu-only", (int)idle, path_of("nowhere/x")), 1);
 	CHECK_CONTAINS(said, "/nowhere/x: No such file or directory: create its parent directory first");
 	CHECK_INT(run("dump --pid %d --dir %s/%0250d --cpu-only", (int)idle, directory, 0), 1);
@@ -219,7 +221,7 @@ static void flip(const char *path)
 	CHECK_INT(pwrite(fd, &byte, 1, 2), 1);
 }
 
-// CRIU is not started for a refused image.
+// A restore of a refused image does not start CRIU.
 TEST(an_image_that_is_not_whole_is_not_restored)
 {
 	standin();

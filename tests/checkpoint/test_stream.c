@@ -1,4 +1,4 @@
-// Images as streams: complete on the receiver or not there, whatever the stream contains.
+// Tests images as streams. Whatever the stream contains, the image on the receiver must be complete or absent.
 #include <glob.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -39,7 +39,7 @@ static const char *image(void)
 	return path;
 }
 
-// Returns the whole stream, in memory.
+// Returns the whole stream of the image, in memory.
 static const char *stream(size_t *ret_length)
 {
 	static char *bytes;
@@ -127,7 +127,7 @@ TEST(an_image_arrives_as_it_was_sent)
 	CHECK_INT(info.st_mode & 0777, 0700);
 	CHECK_INT(stat(path_of("arrived/virgate.json"), &info), 0);
 	CHECK_INT(info.st_mode & 0777, 0600);
-	// Existing files stay.
+	// A receiver must not overwrite existing files.
 	size_t length;
 	const char *bytes = stream(&length);
 	CHECK_STATUS(receive(bytes, length, "arrived"), VG_EXISTS);
@@ -149,7 +149,7 @@ TEST(holes_are_not_sent)
 	struct stat info;
 	char name[PATH_MAX + 32];
 
-	// All pages of the stand-in are zeros.
+	// All pages that the stand-in writes are zeros.
 	snprintf(name, sizeof name, "%s/tree-0/pages-1.img", image());
 	_cleanup_close_ int fd = open(name, O_RDWR | O_CLOEXEC), out = memfd_create("stream", MFD_CLOEXEC);
 	CHECK_INT(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096, 81920), 0);
@@ -178,7 +178,8 @@ TEST(a_damaged_byte_is_found)
 	const char *bytes = stream(&length);
 	char *copy = malloc(length);
 
-	// Skips the sender's machine in the header, which has no checksum and which this receiver ignores.
+	// Skips the description of the sender's machine in the header. It has no checksum, and this receiver ignores
+	// it.
 	for (size_t at = 0; at < length; at += at < 8 || at > 64 ? 1 + length / 400 : 1) {
 		if (at >= 12 && at < 64)
 			continue;
@@ -305,7 +306,7 @@ TEST(a_stream_in_disorder_is_refused)
 	refuse_it("does not belong there");
 }
 
-// Lists the files without one of them.
+// Writes a description whose list of files lacks one of them.
 static void describe_without(const char *name)
 {
 	char path[PATH_MAX + 32];
@@ -328,7 +329,8 @@ static void describe_without(const char *name)
 	json_decref(description);
 }
 
-// All files arrive unchanged, but CRIU could not restore them: the sender must not end its processes.
+// All files arrive unchanged, but CRIU could not restore them without the missing one. The sender must not end its
+// processes.
 TEST(an_image_that_lacks_what_criu_needs_is_refused)
 {
 	begin(), describe_without("tree-0/inventory.img");

@@ -1,4 +1,5 @@
-// Packs that are transferred before their image: what the receiver verifies and when, and how much room it gives them.
+// Tests packs that are transferred before their image: what the receiver verifies and when, and how much room it gives
+// them.
 #include <signal.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -17,8 +18,10 @@ enum { MOST_ROUNDS = 3 };
 
 // What the sender sends: the packs of an image in each precopy round, and then an image.
 struct sending {
-	const char *rounds[MOST_ROUNDS], *image; // NULL: the last round's
-	uint64_t empty_bytes;			 // of another memory in each index, with zeroes only
+	// NULL: the image of the last round.
+	const char *rounds[MOST_ROUNDS], *image;
+	// Bytes of another memory in each index, which has only zeroes.
+	uint64_t empty_bytes;
 };
 
 // ---- the sender ------------------------------------------------------------------------------------------
@@ -108,7 +111,8 @@ struct receiving {
 	struct prefill prefill;
 	struct frames frames;
 	pid_t sender;
-	enum vg_status packs_status, status; // of the packs; of the image
+	// packs_status: of the packs; status: of the image.
+	enum vg_status packs_status, status;
 };
 
 static void begin_receiving(struct receiving *receiving, const struct sending *sending, bool fills)
@@ -169,7 +173,7 @@ static void make_image(char path[PATH_MAX], const char *name, const unsigned *ki
 	must_make(path, kinds, count, NULL, VG_COMPRESSION_NONE, NULL);
 }
 
-// Returns more bytes than the receiver has room for.
+// Returns a number of bytes for which the receiver has no room.
 static uint64_t too_many_bytes(void)
 {
 	struct statvfs info;
@@ -180,7 +184,7 @@ static uint64_t too_many_bytes(void)
 
 // ---- tests -----------------------------------------------------------------------------------------------
 
-// Whether or not the receiver has room to fill memory ahead, it finds damage before it says that everything arrived.
+// Whether or not the receiver has room to fill memory in advance, it must find damage before it confirms the image.
 TEST(a_damaged_pack_is_found_when_the_image_arrives)
 {
 	static const unsigned kinds[] = {1, 2, 3, 4};
@@ -198,7 +202,7 @@ TEST(a_damaged_pack_is_found_when_the_image_arrives)
 	check_received(&small, true, VG_INTEGRITY, VG_INTEGRITY);
 }
 
-// The receiver has the bytes of the block, but the image has them in the other pack.
+// The receiver has the bytes of the block in one pack, but the image names the other pack for it.
 TEST(a_block_that_is_transferred_again_is_verified_again)
 {
 	static const unsigned kinds[][2] = {{1, 2}, {1, 3}};
@@ -267,7 +271,7 @@ TEST(unused_packs_are_removed)
 	receive_image(&receiving);
 	CHECK_INT(receiving.status, VG_OK);
 	end_receiving(&receiving);
-	// The sender uses it nevertheless: in a round, and in the image.
+	// The sender uses the pack that the receiver has closed, first in a round, and then in the image.
 	const struct sending round = {.rounds = {one, other, one}}, image = {.rounds = {one, other}, .image = one};
 	check_received(&round, true, VG_INTEGRITY, VG_INTEGRITY);
 	check_received(&image, true, VG_OK, VG_INTEGRITY);
@@ -302,7 +306,7 @@ TEST(a_sender_sends_a_pack_again_that_it_has_closed)
 	close(files[1]);
 }
 
-// A restore that cannot use the file needs its room for another one.
+// A restore that cannot use the filled file needs the file's room for another one.
 TEST(filled_memory_is_used_once)
 {
 	static const unsigned kinds[] = {1, 0, 2};
@@ -368,7 +372,8 @@ TEST(filling_memory_ahead_can_be_stopped)
 	snprintf(store.directory, sizeof store.directory, "%s", path);
 	struct phase phase = {.progress = stop, .user = &bytes, .result = &result, .since = 1, .bytes = 7};
 	CHECK_INT(prefill_round(&prefill, data, length, &phase), VG_STATE);
-	CHECK_INT(bytes, 7); // the phase counts received bytes
+	// The phase counts the received bytes.
+	CHECK_INT(bytes, 7);
 	CHECK(!is_checked[0]);
 	prefill_finish(&prefill);
 	device_index_free(&index);

@@ -1,5 +1,5 @@
-// Programs of vGPUs are dumped and restored with their quota, and the ledger is exact at every moment. Tests that need
-// a real CRIU say so; the others use the stand-in.
+// Tests dumps and restores of programs of vGPUs with their quota. The ledger must be exact at every moment. Tests that
+// need a real CRIU say so; the others use the stand-in.
 #include "pager/page.h"
 #include "tenants_test.h"
 
@@ -16,7 +16,7 @@ TEST(virgate_run_reports_the_dump_of_its_program)
 	CHECK_INT(run("dump --pid %d --dir %s", (int)program.pid, path_of("told.image")), 0);
 	CHECK_INT(await_run(&program), 75);
 	check_charged("told", 0);
-	// The log belongs to the program, and is unchanged; the user gets a message.
+	// Virgate writes nothing to the log, which belongs to the program, and prints its message for the user.
 	struct stat info;
 	CHECK_INT(stat(path_of("told.log"), &info), 0);
 	CHECK_INT(info.st_size, 0);
@@ -53,7 +53,7 @@ TEST(a_running_program_keeps_its_slot)
 	check_charged("kept", 0);
 }
 
-// However the dump fails, and whatever rolls it back, the slot is the same.
+// However the dump fails, and whatever command rolls it back, the slot must be the same.
 TEST(a_recovered_program_has_its_slot)
 {
 	static const char *const phases[] = {"lock", "device-out", "host-out", "commit"};
@@ -125,7 +125,8 @@ static struct vg_ledger *ledger_of(const char *vgpu)
 	return ledger;
 }
 
-// As the daemon records an export that another vGPU's tenant has opened, and as tenants of one vGPU share memory.
+// Writes a ledger as the daemon does for an export that a tenant of another vGPU has opened, and as tenants of one vGPU
+// do for shared memory.
 TEST(shared_memory_is_refused)
 {
 	prepare(false);
@@ -155,7 +156,7 @@ TEST(shared_memory_is_refused)
 	CHECK(access(path_of("x"), F_OK) < 0);
 }
 
-// A request to suspend is kept, also during a dump. test_park.c has the rest.
+// A request to suspend stays in effect during a dump. test_park.c has the rest.
 TEST(a_program_that_is_suspended_meanwhile_stays_so)
 {
 	prepare(false);
@@ -189,7 +190,7 @@ TEST(a_vgpu_without_room_is_refused_with_figures)
 	CHECK(!criu_was_asked_to_restore());
 	CHECK_INT(charged_now("full"), charged);
 	check_quota(&other);
-	// With the limit of the message, the next step is CRIU's, and its failure refunds everything.
+	// With the limit that the message suggests, CRIU is started. Its failure refunds everything.
 	CHECK_INT(run("set full --memory 288M"), 0);
 	write_text("fail", "restore\n");
 	CHECK_INT(run("restore --detach --dir %s", path_of("full.image")), 125);
@@ -199,7 +200,8 @@ TEST(a_vgpu_without_room_is_refused_with_figures)
 	check_charged("full", 0);
 }
 
-// The user truncates it while CRIU runs. The restore has changed the ledger, and frees what it has reserved.
+// The user truncates the ledger while CRIU runs. The restore has changed the ledger, and must free what it has
+// reserved.
 TEST(a_ledger_that_is_truncated_meanwhile_ends_no_restore)
 {
 	char script[3 * PATH_MAX];
@@ -266,7 +268,7 @@ TEST(a_tenant_is_restored_with_its_quota)
 			CHECK_INT(await_run(&program), 75);
 		await_end(program.pid);
 		check_charged("life", 0);
-		// Another process uses its old slot.
+		// Another process uses the old slot of the program.
 		struct program other = start("life", "other-life", "16", "8", "512");
 		uint64_t others = charged_now("life");
 		unsigned round = report_of(&program).round;
@@ -284,7 +286,7 @@ TEST(a_tenant_is_restored_with_its_quota)
 		end(&other);
 		check_charged("life", before.used);
 	}
-	// It is refunded like any other process.
+	// A restored process is refunded like any other process.
 	kill(program.pid, SIGKILL);
 	check_charged("life", 0);
 	CHECK(!ps_shows("life", program.pid));
@@ -305,7 +307,7 @@ TEST(all_tenants_of_a_vgpu_are_restored)
 	CHECK_INT(await_run(&right), 75);
 	check_charged("all", 0);
 	unsigned rounds[2] = {report_of(&left).round, report_of(&right).round};
-	// One taken pid fails the restore of all.
+	// If one of the pids is taken, the restore fails for all processes.
 	if (run("restore --detach --dir %s", path_of("all.image")))
 		FAIL("restore: %s", said);
 	await_round(&left, rounds[0] + 2);
@@ -322,7 +324,7 @@ TEST(all_tenants_of_a_vgpu_are_restored)
 static void check_recovery(const struct program *program, const char *vgpu, uint64_t charged)
 {
 	if (kill(program->pid, 0) < 0)
-		return; // it was not made yet
+		return; // the process was not made yet
 	if (run("recover --pid %d", (int)program->pid) == 0) {
 		check_looks_on(program);
 		check_charged(vgpu, charged);
@@ -332,7 +334,7 @@ static void check_recovery(const struct program *program, const char *vgpu, uint
 	}
 }
 
-// The remains are ended and refunded: no slot stays reserved.
+// The processes of a killed restore are ended and refunded. No slot stays reserved.
 TEST(a_restore_that_is_killed_costs_no_quota)
 {
 	static const char *const phases[] = {"host-in", "device-in", "unlock"};
@@ -347,7 +349,7 @@ TEST(a_restore_that_is_killed_costs_no_quota)
 	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
 		CHECK_INT(coordinate("restore", 0, path_of("torn.image"), phases[i], "kill"), -SIGKILL);
 		check_recovery(&program, "torn", charged);
-		kill(program.pid, SIGKILL); // it may exist by now
+		kill(program.pid, SIGKILL); // the process may exist by now
 		await_end(program.pid);
 		check_charged("torn", 0);
 	}
@@ -359,7 +361,8 @@ TEST(a_restore_that_is_killed_costs_no_quota)
 	end(&program);
 }
 
-// Killed after CRIU and before the slots are handed over: the process exists, stopped, and nothing is charged.
+// The restore is killed after CRIU has ended, and before the slots are handed over. The stopped process exists, and
+// nothing is charged.
 TEST(a_process_without_a_slot_stays_off_the_gpu)
 {
 	char script[PATH_MAX * 2], real[PATH_MAX];
@@ -392,7 +395,7 @@ TEST(a_process_without_a_slot_stays_off_the_gpu)
 	end(&program);
 }
 
-// The driver refuses to restore it: what was made is ended, and the quota is free again.
+// The driver refuses to restore the process: its remains are ended, and the quota is free again.
 TEST(a_restore_that_fails_costs_no_quota)
 {
 	prepare(true);

@@ -1,4 +1,4 @@
-// Restores of programs from ephemeral vGPUs of `virgate run`, or into another vGPU than before.
+// Tests restores of programs from ephemeral vGPUs of `virgate run`, or into another vGPU than before.
 #include "tenants_test.h"
 
 static bool vgpu_exists(const char *name)
@@ -14,7 +14,7 @@ static void await_no_vgpu(const char *name)
 		FAIL("vGPU %s is still there: %s", name, said);
 }
 
-// Dumps a program, which ends. Its image is NAME.image.
+// Dumps a program, which then ends, into the image NAME.image.
 static struct program write_down_once(const char *name)
 {
 	struct program program = start_once(name, name);
@@ -28,7 +28,7 @@ static struct program write_down_once(const char *name)
 	return program;
 }
 
-// Restores the size of its log, which it has open, and which must be unchanged.
+// Truncates the program's log to the size that it had at the dump. The program has the log open.
 static void empty_log(const struct program *program)
 {
 	char log[PATH_MAX + 8];
@@ -37,7 +37,7 @@ static void empty_log(const struct program *program)
 	CHECK_INT(truncate(log, 0), 0);
 }
 
-// Sets a key of the image's only vGPU to `value` (NULL: removes it).
+// Sets a key of the only vGPU in the image's description to `value` (NULL: removes the key).
 static void edit_image(const char *image, const char *key, json_t *value)
 {
 	char path[PATH_MAX];
@@ -68,7 +68,7 @@ TEST(a_vgpu_of_one_run_is_made_again_and_goes_with_a_failure)
 	CHECK_INT(run("restore --detach --dir %s", path_of("brief.image")), 125);
 	CHECK(criu_was_asked_to_restore());
 	CHECK(!vgpu_exists("brief"));
-	// The library's caller runs on, and the vGPU is removed nevertheless.
+	// The caller of the library continues to run, and the vGPU must be removed nevertheless.
 	CHECK_INT(coordinate("restore", 0, path_of("brief.image"), "host-in", "stop"), 1);
 	CHECK(!vgpu_exists("brief"));
 	// Images of earlier versions have no owner.
@@ -79,7 +79,7 @@ TEST(a_vgpu_of_one_run_is_made_again_and_goes_with_a_failure)
 	unlink(path_of("said"));
 	CHECK_INT(run("restore --detach --dir %s", path_of("brief.image")), 125);
 	CHECK(criu_was_asked_to_restore());
-	// As root for another user: only the system's daemon has vGPUs of several users.
+	// Only the system's daemon has vGPUs of several users. Root restores a vGPU for another user.
 	edit_image("brief.image", "group", json_integer(4294967294));
 	CHECK_INT(run("restore --detach --dir %s", path_of("brief.image")), 125);
 	CHECK_CONTAINS(said, "group 4294967294, which does not exist here");
@@ -131,13 +131,14 @@ TEST(another_vgpu_of_that_name_is_refused)
 	end(&other);
 	await_no_vgpu("taken");
 	other = start_so((const char *const[]){"--name", "taken", "--memory", "256M", "--share", "30", "--limit", NULL},
-			 "other-taken", "64", "8", "512"); // another class
+			 // The vGPU has another class.
+			 "other-taken", "64", "8", "512");
 	CHECK_INT(run("restore --detach --dir %s", path_of("taken.image")), 125);
 	CHECK_CONTAINS(said, "the vGPU taken that exists now is not the one that the processes ran inside");
 	end(&other);
 	await_no_vgpu("taken");
 	if (geteuid() != 0)
-		return; // only root has ledgers of other users
+		return; // only root can have ledgers of other users
 	other = start_once("taken", "other-taken");
 	snprintf(path, sizeof path, "%s/taken", path_of("run/ledgers"));
 	CHECK_INT(chown(path, 60001, (gid_t)-1), 0);
@@ -189,14 +190,15 @@ TEST(a_program_of_an_ephemeral_vgpu_keeps_its_quota)
 		check_charged("once", place_of("once", program.pid).used);
 		CHECK(charged_now("once") >= 64 * MIB);
 		check_quota(&program);
-		// It is removed with the program, as before.
+		// The vGPU is removed with the program, as before the dump.
 		end(&program);
 		await_no_vgpu("once");
 		empty_log(&program);
 	}
 }
 
-// An evictable ephemeral vGPU is made again with its settings. Images of earlier versions have none.
+// A restore makes an evictable ephemeral vGPU again with its settings. Images of earlier versions have no such
+// settings.
 TEST(an_evictable_vgpu_of_one_run_is_made_again)
 {
 	prepare(true);
@@ -220,7 +222,7 @@ TEST(an_evictable_vgpu_of_one_run_is_made_again)
 	empty_log(&program);
 }
 
-// Inspects the vGPU during a restore that fails.
+// Inspects the vGPU while a restore runs that fails in the end.
 static void inspect_in_restore(const char *image, const char *name, char text[4096])
 {
 	char command[2 * PATH_MAX];
@@ -233,7 +235,7 @@ static void inspect_in_restore(const char *image, const char *name, char text[40
 	CHECK(length > 0);
 }
 
-// The vGPUs that a restore makes, without a CRIU that could restore the program.
+// Checks the vGPUs that a restore makes, without a CRIU that could restore the program.
 TEST(evictable_vgpus_are_distinguished)
 {
 	char text[4096];
@@ -249,7 +251,8 @@ TEST(evictable_vgpus_are_distinguished)
 	await_no_vgpu("plain");
 	edit_image("plain.image", "evictable", json_true());
 	CHECK_INT(run("restore --detach --dir %s", path_of("plain.image")), 125);
-	CHECK_CONTAINS(said, "describes vGPUs or tenants by halves"); // neither swap nor a fixed part
+	// The description has neither swap nor a fixed part.
+	CHECK_CONTAINS(said, "describes vGPUs or tenants by halves");
 	edit_image("plain.image", "fixed", json_integer(64 * (json_int_t)MIB));
 	edit_image("plain.image", "swap", json_integer(1ll << 50));
 	CHECK_INT(run("restore --detach --dir %s", path_of("plain.image")), 125);
@@ -282,7 +285,7 @@ TEST(a_restore_that_fails_late_leaves_no_vgpu)
 	CHECK(!vgpu_exists("undone"));
 	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
 		CHECK_INT(coordinate("restore", 0, path_of("undone.image"), phases[i], "kill"), -SIGKILL);
-		kill(program.pid, SIGKILL); // it may exist by now
+		kill(program.pid, SIGKILL); // the process may exist by now
 		await_end(program.pid);
 		await_no_vgpu("undone");
 	}
@@ -303,7 +306,7 @@ TEST(a_program_goes_into_another_vgpu)
 	check_charged("into-another-one", used);
 	CHECK(used >= 64 * MIB);
 	check_quota(&program);
-	// A dump from there has it as a tenant of that vGPU.
+	// A dump of the restored program has it as a tenant of the new vGPU.
 	CHECK_INT(run("dump --vgpu into-another-one --dir %s", path_of("into.image")), 0);
 	await_end(program.pid);
 	check_charged("into-another-one", 0);
@@ -314,7 +317,7 @@ TEST(a_program_goes_into_another_vgpu)
 	check_charged("into-another-one", used);
 	end(&program);
 	check_charged("into-another-one", 0);
-	// Where it does not fit, nothing is made.
+	// If the program does not fit into the vGPU, no process is made.
 	empty_log(&program);
 	CHECK_INT(run("set into-another-one --memory 32M"), 0);
 	CHECK_INT(run("restore --detach --vgpu into-another-one --dir %s", path_of("from.image")), 125);
@@ -322,7 +325,7 @@ TEST(a_program_goes_into_another_vgpu)
 	CHECK_INT(run("rm into-another-one"), 0);
 }
 
-// The shell's two children are in different vGPUs.
+// Starts a shell with two children in different vGPUs.
 static pid_t start_two(struct program programs[2])
 {
 	static const char script[] =
@@ -392,7 +395,7 @@ TEST(an_image_of_several_vgpus)
 	}
 	await_end(shell);
 	check_charged("two-c", 0);
-	// Both into one.
+	// Both programs are restored into one vGPU.
 	CHECK_INT(run("set two-c --memory 400M"), 0);
 	if (run("restore --detach --vgpu two-a=two-c --vgpu two-b=two-c --dir %s", path_of("two.image")))
 		FAIL("restore: %s", said);

@@ -1,11 +1,11 @@
-// A shell job on a terminal: dumped with --shell-job, and restored on the terminal of the restore.
+// Dumps a shell job with --shell-job, and restores it on the terminal of the restore.
 #include <pty.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "checkpoint_test.h"
 
-// Runs it as leader of a new terminal, whose output is discarded.
+// Runs `work` in a process that leads a new terminal, whose output is discarded.
 static pid_t on_terminal(void (*work)(const char *), const char *argument)
 {
 	int terminal;
@@ -71,13 +71,14 @@ TEST(a_shell_job_is_restored_on_another_terminal)
 	CHECK_INT(run("dump --pid %d --dir %s --shell-job", (int)pid, path_of("image")), 0);
 	waitpid(guard, NULL, 0);
 	CHECK(run("restore --dir %s --detach", path_of("image")) != 0);
-	while (waitpid(pid, NULL, 0) == pid) // the remains of CRIU's work
+	// CRIU's process with that pid may still have to be reaped.
+	while (waitpid(pid, NULL, 0) == pid)
 		;
 	CHECK(strstr(said, "it hangs on a terminal: restore it from one, and without --detach") != NULL);
 
 	pid_t restorer = on_terminal(restore, path_of("image"));
 	check_goes_on(path_of("rounds"));
-	// SIGTERM is forwarded to it, and its exit status is returned.
+	// The restore forwards SIGTERM to the process, and returns its exit status.
 	CHECK_INT(kill(restorer, SIGTERM), 0);
 	int status;
 	CHECK_INT(waitpid(restorer, &status, 0), restorer);

@@ -1,9 +1,10 @@
-// Trees, threads and what CRIU refuses, with the CRIU of this machine; and several trees in one image, for which one
-// restore waits.
+// Tests trees of processes, threads and what CRIU refuses, with the CRIU of this machine. Also tests images with
+// several trees, for which one restore waits.
 #include "checkpoint/image/text.h"
 #include "checkpoint_test.h"
 
-// Five times, with all that one process can have. It checks its memory in every round.
+// Restores a process five times, with all resources that one process can have. The process checks its memory in every
+// round.
 TEST(a_process_with_threads_and_children_is_restored_five_times)
 {
 	need_criu();
@@ -25,7 +26,8 @@ TEST(a_process_with_threads_and_children_is_restored_five_times)
 	}
 	int status;
 	CHECK_INT(kill(subject.pid, SIGTERM), 0);
-	CHECK_INT(waitpid(subject.pid, &status, 0), subject.pid); // CRIU was its parent
+	// CRIU was the parent.
+	CHECK_INT(waitpid(subject.pid, &status, 0), subject.pid);
 	CHECK_INT(status, 0);
 	kill(-subject.pid, SIGKILL);
 	wait_gone(subject.pid);
@@ -34,7 +36,7 @@ TEST(a_process_with_threads_and_children_is_restored_five_times)
 	waitpid(subject.guard, NULL, 0);
 }
 
-// The process in the middle uses no CUDA.
+// The middle process of the tree uses no CUDA.
 TEST(a_tree_of_three_is_restored)
 {
 	need_criu();
@@ -53,7 +55,7 @@ TEST(a_tree_of_three_is_restored)
 	end_subject(subject);
 }
 
-// The message says what to do, and the process runs on.
+// The message for a refusal by CRIU says what to do, and the process runs on.
 TEST(refusals_of_criu_are_reported)
 {
 	need_criu();
@@ -70,7 +72,7 @@ TEST(refusals_of_criu_are_reported)
 
 // ---- several roots -----------------------------------------------------------------------------------
 
-// virgate restore in the background. Its output is a pipe: to a file it would print less.
+// A virgate restore in the background. Its output is a pipe, since it would print less to a file.
 struct waiting {
 	pid_t pid;
 	int words;
@@ -96,7 +98,7 @@ static struct waiting start_restore(const char *image)
 	return waiting;
 }
 
-// Returns its exit code; `said` has its output.
+// Waits for the restore and returns its exit code; `said` has its output.
 static int end_of(struct waiting waiting)
 {
 	int status = 0;
@@ -122,7 +124,7 @@ static void await_alive(pid_t pid, bool alive)
 	CHECK_INT(kill(pid, 0) == 0, alive);
 }
 
-// The order of the vGPU decides which root CRIU writes first.
+// Reads the pids of both roots, in the order in which CRIU writes them. That order depends on the vGPU.
 static void read_roots(const char *image, pid_t ret_roots[2])
 {
 	char name[PATH_MAX + 16];
@@ -147,14 +149,14 @@ static void check_pair(const char *image)
 	pid_t roots[2];
 
 	read_roots(image, roots);
-	// A signal reaches both, and both end as they should.
+	// The restore forwards a signal to both roots, and both exit with the expected code.
 	struct waiting restore = start_restore(image);
 	check_both_go_on();
 	CHECK_INT(kill(restore.pid, SIGTERM), 0);
 	if (end_of(restore))
 		FAIL("not 0: %s", said);
 	CHECK(kill(roots[0], 0) < 0 && kill(roots[1], 0) < 0);
-	// When one ends, the other goes on; the message names the one that failed.
+	// When one root ends, the other one goes on. The message names the root that failed.
 	for (int i = 0; i < 2; i++) {
 		restore = start_restore(image);
 		check_both_go_on();
@@ -168,7 +170,7 @@ static void check_pair(const char *image)
 		CHECK_CONTAINS(said, wanted);
 		CHECK(kill(roots[!i], 0) < 0);
 	}
-	// Another dump of both is not a failure.
+	// If another command dumps both roots, the restore does not count as failed.
 	restore = start_restore(image);
 	check_both_go_on();
 	if (run("dump --vgpu pair --dir %s", path_of("pair.again")))
@@ -179,7 +181,7 @@ static void check_pair(const char *image)
 	CHECK_CONTAINS(said, "pair.again");
 }
 
-// Adds the first tree's files again, with the core of the second root.
+// Adds the files of the first tree a second time, as those of the second root.
 static void add_second_tree(json_t *files, const char *image, const pid_t roots[2])
 {
 	char command[3 * PATH_MAX], name[64];
@@ -199,7 +201,8 @@ static void add_second_tree(json_t *files, const char *image, const pid_t roots[
 	}
 }
 
-// Makes the image of one idle program list two: the stand-in makes both, each by its number.
+// Changes the image of one idle program so that it lists two root processes. The stand-in makes both, each with its
+// pid.
 static void make_image_of_two(const char *image, pid_t roots[2])
 {
 	char name[PATH_MAX + 16];
@@ -217,7 +220,8 @@ static void make_image_of_two(const char *image, pid_t roots[2])
 			_exit(127);
 		}
 	}
-	usleep(200000); // until it has called exec
+	// The process has called exec by then.
+	usleep(200000);
 	if (run("dump --cpu-only --pid %d --dir %s", (int)roots[0], image))
 		FAIL("dump: %s", said);
 	kill(roots[1], SIGKILL);
@@ -264,7 +268,7 @@ TEST(restore_waits_for_all_processes)
 	snprintf(image, sizeof image, "%s", path_of("two"));
 	make_criu_of_two();
 	make_image_of_two(image, roots);
-	// `i`: which one is killed first; the other one exits with 7 on the forwarded signal.
+	// Root `i` is killed first. The other one exits with 7 on the forwarded signal.
 	for (int i = 0; i < 3; i++) {
 		snprintf(text, sizeof text, "%d\n%d\n", (int)roots[0], (int)roots[1]);
 		write_text("next", text);
@@ -278,7 +282,7 @@ TEST(restore_waits_for_all_processes)
 			check_waits(restore);
 		}
 		CHECK_INT(kill(restore.pid, SIGTERM), 0);
-		// The first root's exit code counts, in whatever order they end.
+		// The exit code is that of the first root, in whatever order the roots end.
 		CHECK_INT(end_of(restore), i == 0 ? 128 + SIGKILL : 7);
 		snprintf(wanted, sizeof wanted, "process %d %s", (int)roots[0],
 			 i == 0 ? "was ended by signal 9" : "ended with exit status 7");

@@ -26,8 +26,8 @@ enum {
 	MOST_PIECES = 16384
 };
 
-// words(p, n, mask, wrong): word i is a hash of i (that of splitmix64) and the mask; it is written, or compared where
-// there is a counter of those that are wrong.
+// Defines the kernel words(p, n, mask, wrong). Word i is a hash of i (that of splitmix64) and the mask. The kernel
+// writes the words, or if `wrong` is not NULL, counts those that differ.
 #define HASH                                                           \
 	"add.u64 %t, %i, 1;\nmul.lo.u64 %z, %t, 0x9e3779b97f4a7c15;\n" \
 	"shr.u64 %t, %z, 30;\nxor.b64 %z, %z, %t;\n"                   \
@@ -55,7 +55,8 @@ static const char kernels[] = ".version 6.4\n.target sm_75\n.address_size 64\n"
 
 struct part {
 	CUdeviceptr memory;
-	uint64_t words, mask; // the mask is 0 if the memory was never written
+	// mask: 0 if the memory was never written.
+	uint64_t words, mask;
 };
 
 static struct gpu {
@@ -99,7 +100,7 @@ static uint64_t count_wrong(void)
 	return all;
 }
 
-// Returns the MiB that it can allocate, in small pieces, and frees them.
+// Returns how many MiB the program can allocate, in small pieces, and frees them.
 static unsigned count_granted(void)
 {
 	static CUdeviceptr taken[MOST_PIECES];
@@ -153,7 +154,7 @@ static void change(void)
 	MUST(cuCtxSynchronize());
 }
 
-// Waits for a signal, and meanwhile changes memory if asked to.
+// Waits for a signal. Meanwhile changes memory if WEIGHTS_CHANGE is set.
 static int next_signal(const sigset_t *signals)
 {
 	const struct timespec most = {.tv_nsec = CHANGE_NS};
