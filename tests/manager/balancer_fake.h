@@ -1,4 +1,4 @@
-// Fake managers and executions, instead of src/manager/balancer_source.c, to test the balancer's thread, queues and
+// Fake managers and executions that replace src/manager/balancer_source.c. They test the balancer's thread, queues and
 // rounds without a device. A thread ends `per_ms` executions of each virtual GPU in a millisecond.
 #pragma once
 #include "core/core_test.h"
@@ -26,7 +26,8 @@ static struct fake {
 	bool there;
 } fakes[FAKES];
 static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
-static enum vg_status fake_refusal; // result of changes of shares and units
+// What changes of shares and units return.
+static enum vg_status fake_refusal;
 static atomic_bool fake_ends;
 static pthread_t fake_thread;
 
@@ -88,7 +89,8 @@ enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_k
 	struct vg_execution *execution = calloc(1, sizeof *execution);
 	execution->work = work;
 	execution->references = 2;  // one for the caller, one for the list
-	*ret_execution = execution; // before its end can be noticed
+	// The thread must not notice the end of the execution before this.
+	*ret_execution = execution;
 	pthread_mutex_lock(&fake_lock);
 	*fake->end = execution;
 	fake->end = &execution->next;
@@ -244,7 +246,7 @@ static void add_fake(int place, unsigned manager, int id, double share, unsigned
 	pthread_mutex_unlock(&fake_lock);
 }
 
-// Returns the number of executions submitted to it so far.
+// Returns how many executions have been submitted to the virtual GPU so far.
 static unsigned binds_of(int place)
 {
 	pthread_mutex_lock(&fake_lock);

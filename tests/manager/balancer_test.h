@@ -1,10 +1,10 @@
-// Helpers for the balancer's tests with real managers.
+// Helpers for tests of the balancer with real managers.
 #pragma once
 #include "work_test.h"
 
 #include <time.h>
 
-// Returns how often to repeat work: a GPU is some hundred times as fast as the simulated one.
+// Returns how often a job repeats its work. A GPU is some hundred times as fast as the simulated GPU.
 static inline unsigned scale_repeats(unsigned simulated, unsigned hardware)
 {
 	return getenv("VIRGATE_SIM") ? simulated : hardware;

@@ -1,4 +1,4 @@
-// Loads for the balancer's decisions, and a model in which they are executed.
+// Provides loads for the balancer's decisions, and a model that carries the decisions out.
 #pragma once
 #include "core/core_test.h"
 
@@ -10,7 +10,7 @@ enum { WORLD = 8, ROUND = 32 };
 
 static const struct balancer_rules usual = {.threshold = 0.2};
 
-// Returns a load of manager 0 with unknown utilization.
+// Returns a load of a virtual GPU of manager 0, with unknown utilization.
 static inline struct balancer_load load_of(int id, double share, size_t waiting, size_t running)
 {
 	struct balancer_load load = {.key = {0, id, (uint64_t)id},
@@ -59,7 +59,7 @@ static inline void carry_out(struct world *world, const struct balancer_decision
 	balancer_commit(&world->memory, world->loads, decision);
 }
 
-// Runs one round: decides and executes.
+// Runs one round: lets the balancer decide, and carries the decisions out in the model.
 static inline size_t play(struct world *world, const struct balancer_rules *rules)
 {
 	OK(balancer_begin_round(&world->memory, world->loads, world->count));

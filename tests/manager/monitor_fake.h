@@ -1,4 +1,4 @@
-// A fake manager with given readings, instead of src/manager/monitor_source.c, to test the monitor without a device.
+// A fake manager with given readings, which replaces src/manager/monitor_source.c to test the monitor without a device.
 #pragma once
 #include "core/core_test.h"
 
@@ -13,9 +13,9 @@ enum { FAKES = 16 };
 
 static struct {
 	pthread_mutex_t lock;
-	struct monitor_reading device, virtual_gpus[FAKES]; // by ascending id
+	struct monitor_reading device, virtual_gpus[FAKES]; // virtual_gpus: by ascending id
 	size_t count;
-	unsigned sleep_ms; // duration of the next reading
+	unsigned sleep_ms; // how long the next reading takes
 	enum vg_status status;
 	atomic_uint readings;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -66,7 +66,7 @@ enum vg_status monitor_read(const struct monitor_source *source, struct monitor_
 	return status ? vg_fail(status, 0, "the manager says so") : VG_OK;
 }
 
-// Returns a reading in which all but memory is unknown.
+// Returns a reading of a virtual GPU. All metrics but memory are unknown.
 static struct monitor_reading reading_of(int id, uint64_t serial, double held)
 {
 	struct monitor_reading reading = {.sample = {.id = id, .status = VG_VIRTUAL_GPU_RUNNING}, .serial = serial};
@@ -95,7 +95,7 @@ static void set_fake_status(enum vg_status status)
 	pthread_mutex_unlock(&fake.lock);
 }
 
-// Waits for two whole samples, so that earlier changes are stored and reported.
+// Waits for two complete samples, so that the monitor has stored and reported earlier changes.
 static void pass_samples(struct vg_monitor *monitor)
 {
 	struct vg_monitor_info info;

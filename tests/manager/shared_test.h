@@ -1,4 +1,4 @@
-// A node for the test, with a daemon that the first request starts, and the vGPU in its list.
+// Creates a node for the test, whose daemon the first request starts, and reads its list of vGPUs.
 #pragma once
 #include "manager_test.h"
 
@@ -26,7 +26,7 @@ static inline void end_node(void)
 		fprintf(stderr, "left behind: %s\n", shared_directory);
 }
 
-// Finds daemon and command beside this program: in a build tree or in a bundle.
+// Finds the daemon and the command virgate beside this program, in a build tree or in a bundle.
 static inline void find_programs(void)
 {
 	static const char *const places[][2] = {{"../../daemon/virgated", "../../cli/virgate"},
@@ -45,7 +45,7 @@ static inline void find_programs(void)
 	CHECK(*shared_cli);
 }
 
-// Opens the node; call before the driver is loaded, because child processes open the node too.
+// Opens the node. Call this before the driver is loaded, because child processes use the node, too.
 static inline struct vg_node *shared_node(void)
 {
 	char path[128];
@@ -91,7 +91,7 @@ static inline struct listed look(const char *name)
 	return listed;
 }
 
-// Waits until the daemon has noticed the end.
+// Waits until the daemon has noticed that the process has ended.
 static inline void await_gone(const char *name)
 {
 	for (int i = 0; i < 2000 && look(name).found; i++)

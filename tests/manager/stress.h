@@ -1,4 +1,4 @@
-// One thread of the stress test: makes random calls, and checks that each result is allowed.
+// Runs one thread of the stress test, which makes random calls and checks that each result is allowed.
 #pragma once
 #include "work_test.h"
 
@@ -21,11 +21,12 @@ struct stress {
 		int id;
 		unsigned stream;
 		uint64_t random;
-		struct vg_virtual_gpu *vgpu; // the thread's own handle; NULL: find or create it
+		// The thread's own handle; NULL: find or create the virtual GPU.
+		struct vg_virtual_gpu *vgpu;
 		struct block {
-			vg_address address; // 0: none
+			vg_address address; // 0: no block
 			size_t size;
-			unsigned char value; // of all its bytes
+			unsigned char value; // value of all bytes of the block
 		} blocks[BLOCKS];
 		struct vg_movable_block *movable;
 		const char *volatile at;
@@ -35,7 +36,7 @@ struct stress {
 };
 
 static void *stress_work(void *data);
-// Makes one call; `what` selects the kind.
+// Makes one random call. `what` selects the kind of call.
 static void stress_call(struct worker *worker, unsigned what);
 // Frees the worker's blocks, if the virtual GPU still exists.
 static void stress_free_blocks(struct worker *worker);
@@ -44,7 +45,7 @@ static void stress_free_blocks(struct worker *worker);
 
 static inline uint64_t next(struct worker *worker)
 {
-	uint64_t x = worker->random += 0x9e3779b97f4a7c15u; // splitmix
+	uint64_t x = worker->random += 0x9e3779b97f4a7c15u; // the random number generator splitmix
 
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
@@ -66,7 +67,8 @@ __attribute__((format(printf, 2, 3))) static inline void complain(struct worker 
 	atomic_store(&stress->stop, true);
 }
 
-// Drops all handles after another thread closed the virtual GPU, which freed its blocks.
+// Drops all handles of the worker after another thread has closed the virtual GPU. Closing has freed the worker's
+// blocks.
 static inline void forget(struct worker *worker)
 {
 	memset(worker->blocks, 0, sizeof worker->blocks);
@@ -76,7 +78,7 @@ static inline void forget(struct worker *worker)
 	worker->vgpu = NULL;
 }
 
-// Makes a call that may return VG_OK, VG_CLOSED or the listed statuses. True: it succeeded.
+// Checks the status of a call, which may be VG_OK, VG_CLOSED or one of the listed statuses. Returns true for VG_OK.
 #define MAY(worker, call, ...)                                                    \
 	({                                                                        \
 		const enum vg_status may_[] = {VG_OK, VG_CLOSED, ##__VA_ARGS__};  \
@@ -117,7 +119,8 @@ static inline bool ensure_vgpu(struct worker *worker)
 		return true;
 	if (vg_manager_find(stress->manager, worker->id, &worker->vgpu) == VG_OK)
 		return true;
-	// Another thread may be faster, and a vGPU that is being closed still has its slot.
+	// Another thread may create the virtual GPU first, and a virtual GPU that is being closed still occupies its
+	// id.
 	MAY(worker, vg_virtual_gpu_create(stress->manager, &options, &worker->vgpu), VG_EXISTS, VG_LIMIT);
 	return worker->vgpu != NULL;
 }
@@ -152,7 +155,7 @@ static inline void call_free(struct worker *worker)
 		block->address = 0;
 }
 
-// No other thread has the block, so it has the bytes that were written.
+// No other thread uses the block, so it must have the bytes that this thread wrote.
 static inline void call_read(struct worker *worker)
 {
 	unsigned char bytes[256];

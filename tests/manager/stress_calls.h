@@ -1,8 +1,8 @@
-// The stress test's calls that do not concern blocks.
+// Makes the calls of the stress test that do not use blocks directly.
 #pragma once
 
-// Waits until an execution has ended, so that its block can be freed; cancels it if the virtual GPU is paused. Returns
-// true if it completed.
+// Waits until an execution has ended, so that its block can be freed. Cancels the execution if the virtual GPU is
+// paused. Returns true if the execution completed.
 static inline bool await_execution(struct worker *worker, struct vg_execution *execution)
 {
 	worker->at = "vg_execution_wait";
@@ -27,7 +27,7 @@ static inline void call_execute(struct worker *worker)
 
 	if (!block || block->size % 4)
 		return;
-	memset(&pattern, value % 127, sizeof pattern); // no NaN
+	memset(&pattern, value % 127, sizeof pattern); // the float must not be a NaN
 	if (!MAY(worker,
 		 try_fill(worker->vgpu, worker->stream, block->address, pattern, block->size / 4, 1, &execution),
 		 VG_LIMIT))
@@ -36,7 +36,8 @@ static inline void call_execute(struct worker *worker)
 	vg_address address = block->address;
 	if (await_execution(worker, execution))
 		block->value = value % 127;
-	else if (MAY(worker, vg_virtual_gpu_set(vgpu, address, 0, block->size))) // it may have run in part
+	// The cancelled execution may have run in part, so all bytes are set again.
+	else if (MAY(worker, vg_virtual_gpu_set(vgpu, address, 0, block->size)))
 		block->value = 0;
 }
 
@@ -92,7 +93,8 @@ static inline void call_pause(struct worker *worker)
 static inline void call_share(struct worker *worker)
 {
 	switch (next(worker) % 4) {
-	case 0: // never more than its part, so that there is enough for all
+	// No virtual GPU asks for more than its part, so that there is enough for all.
+	case 0:
 		MAY(worker,
 		    vg_virtual_gpu_set_compute_share(worker->vgpu, (double)(next(worker) % 64 + 1) / 64 / VGPUS));
 		break;
@@ -169,7 +171,7 @@ static inline void call_space(struct worker *worker)
 	}
 }
 
-// Rare, because it takes everything from the other threads.
+// Closes or ends the virtual GPU. Does so rarely, because all blocks of the other threads are lost.
 static inline void call_close(struct worker *worker)
 {
 	if (next(worker) % 20)

@@ -1,6 +1,6 @@
-// tenant take MIB: runs inside a vGPU and allocates MIB with vg_vram. tenant manage NAME LIMIT_MIB MIB: creates a
-// shared vGPU NAME and allocates MIB in it. Both print "ready", or the library's message, and stay until their standard
-// input ends.
+// Runs inside a vGPU, or creates one. tenant take MIB: allocates MIB with vg_vram. tenant manage NAME LIMIT_MIB MIB:
+// creates a shared vGPU NAME and allocates MIB in it. Both print "ready", or the error of the library, and stay until
+// their standard input ends.
 #include <virgate/virgate.h>
 
 #include <stdio.h>
@@ -46,5 +46,6 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (read(0, &byte, 1) > 0)
 		;
-	_exit(status ? 1 : 0); // without an orderly end: nothing is freed
+	// _exit() frees nothing, unlike a normal exit.
+	_exit(status ? 1 : 0);
 }

@@ -1,4 +1,5 @@
-// The balancer with real managers and schedulers: binding, several devices, virtual GPUs that come and go.
+// Tests the balancer with real managers and schedulers: binding, several devices, and virtual GPUs that are created and
+// closed meanwhile.
 #include "balancer_test.h"
 
 #include <pthread.h>
@@ -10,13 +11,14 @@ enum { COUNT = 4096 };
 
 struct job {
 	struct vg_balanced *balanced;
-	struct vg_virtual_gpu *vgpu; // the one to which it was bound, with a reference
+	// The virtual GPU to which the job was bound, with a reference.
+	struct vg_virtual_gpu *vgpu;
 	vg_address block;
 	float value;
 	atomic_uint ended;
 };
 
-// Allocates the output in the virtual GPU to which the job is bound.
+// Allocates the job's output in the virtual GPU to which the job is bound.
 static enum vg_status bind_job(void *user, struct vg_virtual_gpu *vgpu, void *const *values, size_t count)
 {
 	struct job *job = user;
@@ -52,7 +54,7 @@ static void submit(struct vg_balancer *balancer, struct job *job, unsigned repea
 	OK(vg_balancer_execute(balancer, &work, &job->balanced));
 }
 
-// Checks that the job ran where it was bound.
+// Checks that the job ran in the virtual GPU to which it was bound.
 static void check_job(struct job *job)
 {
 	OK(vg_balanced_wait(job->balanced, 60));
@@ -81,7 +83,7 @@ TEST(unassigned_work_runs_on_a_virtual_gpu)
 		for (int i = 0; i < 24; i++)
 			check_job(&jobs[i]);
 		uint64_t done = info_of(one).completed - before;
-		CHECK(done >= 2 && done <= 22); // both had some
+		CHECK(done >= 2 && done <= 22); // both virtual GPUs completed some jobs
 		vg_balancer_destroy(balancer);
 	}
 	CHECK_INT(info_of(one).memory_allocated + info_of(two).memory_allocated, 0);
@@ -103,7 +105,7 @@ TEST(invalid_work_fails_with_a_reason)
 	REFUSED(vg_balanced_wait(balanced, 10), VG_NOT_FOUND, "no_such_kernel");
 	CHECK_INT(vg_balanced_state(balanced), VG_EXECUTION_FAILED);
 	vg_balanced_destroy(balanced);
-	work.kernel = "fill"; // without its arguments
+	work.kernel = "fill"; // the arguments of the kernel are missing
 	OK(vg_balancer_execute(balancer, &work, &balanced));
 	CHECK_INT(vg_balanced_wait(balanced, 10), VG_INVALID);
 	vg_balanced_destroy(balanced);
@@ -119,7 +121,7 @@ TEST(invalid_work_fails_with_a_reason)
 	vg_balancer_destroy(balancer);
 }
 
-// Opens managers of two devices if there are two, or two managers of one.
+// Opens managers of two devices, or two managers of one device if there is only one.
 static void open_two(struct vg_manager **managers, struct vg_virtual_gpu **vgpus)
 {
 	struct vg_device *device;
@@ -156,7 +158,8 @@ TEST(work_is_spread_over_several_managers)
 	for (int i = 0; i < 200; i++) {
 		jobs[i].value = (float)i;
 		submit(balancer, &jobs[i], scale_repeats(20, 5000));
-		if (i == 100) // unbound work that waits for it moves to the other one
+		// Unbound work that waits for this virtual GPU moves to the other one.
+		if (i == 100)
 			OK(vg_virtual_gpu_pause(vgpus[0]));
 	}
 	for (int i = 0; i < 3000 && info_of(vgpus[1]).completed < 120; i++)
@@ -205,7 +208,7 @@ static void *keep_working(void *user)
 		if (i % 7 == 0)
 			(void)vg_balanced_cancel(job.balanced);
 		enum vg_status status = vg_balanced_wait(job.balanced, 60);
-		// cancelled, or its virtual GPU was closed before or after the binding
+		// The job was cancelled, or its virtual GPU was closed before or after the binding.
 		if (status != VG_OK && status != VG_STATE && status != VG_CLOSED)
 			FAIL("%s: %s", vg_status_text(status), vg_last_error()->text);
 		CHECK_INT(job.ended, 1);
@@ -261,7 +264,8 @@ TEST(balancer_calls_fail_in_a_forked_child)
 		bool refused = vg_balancer_info(balancer, &info) == VG_STATE &&
 			       vg_balancer_rebalance(balancer, NULL) == VG_STATE &&
 			       vg_balancer_close(balancer) == VG_STATE;
-		vg_balancer_destroy(balancer); // without its thread, and without waiting for it
+		// In a forked child, the balancer's thread does not exist, so this must not wait for it.
+		vg_balancer_destroy(balancer);
 		_exit(refused ? 0 : 1);
 	}
 	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -270,7 +274,7 @@ TEST(balancer_calls_fail_in_a_forked_child)
 	vg_manager_destroy(manager);
 }
 
-// Must be the last test: a fault ends the GPU work of the process.
+// This must be the last test, because a fault ends the GPU work of the process.
 TEST(a_fault_fails_work_of_all_managers)
 {
 	struct vg_balancer_options options = {
@@ -285,7 +289,7 @@ TEST(a_fault_fails_work_of_all_managers)
 	struct vg_balancer *balancer = open_balancer(managers, 2, &options);
 	for (int i = 0; i < 200; i++)
 		submit(balancer, &jobs[i], scale_repeats(20, 5000));
-	OK(vg_virtual_gpu_pause(vgpus[0])); // its work waits until the fault
+	OK(vg_virtual_gpu_pause(vgpus[0])); // the work of this virtual GPU waits until the fault
 	struct vg_execution *bad = fill(vgpus[1], 3, 8, 1, 1, 1);
 	CHECK_INT(vg_execution_wait(bad, 60), VG_DRIVER);
 	for (int i = 0; i < 200; i++) {

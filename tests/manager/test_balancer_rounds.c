@@ -1,7 +1,7 @@
-// Rounds of the balancer with real managers and schedulers: queued work moves, shares are lent, quanta end.
+// Tests rounds of the balancer with real managers and schedulers: queued work moves, shares are lent, and quanta end.
 #include "balancer_test.h"
 
-// One virtual GPU has a long queue, and the other one is idle.
+// Runs rounds while one virtual GPU has a long queue, and another one is idle.
 TEST(queued_work_migrates_to_an_idle_virtual_gpu)
 {
 	struct vg_balancer_options options = {.size = sizeof options, .manual = 1};
@@ -22,7 +22,8 @@ TEST(queued_work_migrates_to_an_idle_virtual_gpu)
 	OK(vg_balancer_log(balancer, &entry, 1, &count));
 	CHECK(entry.action == VG_ACTION_MIGRATE && entry.from == 1 && entry.to == 2 && entry.amount >= 10);
 	CHECK_CONTAINS(entry.why, "vgpu-1 has ");
-	OK(vg_virtual_gpu_sync_all(one, 60)); // waits for all work that was submitted to it
+	// Waits for all work that was submitted to the first virtual GPU.
+	OK(vg_virtual_gpu_sync_all(one, 60));
 	CHECK(float_at(one, block) == 2.0f && float_at(one, block + (1 << 18) - 4) == 2.0f);
 	CHECK_INT(info_of(one).queue_length + info_of(two).queue_length, 0);
 	CHECK(info_of(two).launches > 0 || info_of(two).completed > 0);
@@ -47,9 +48,10 @@ TEST(shares_are_lent_and_returned)
 	vg_address block = allocate(one, 1 << 20), other = allocate(two, 4096);
 	size_t taken;
 
-	vg_execution_destroy(fill(two, 0, other, 1, 1024, 1)); // makes its utilization known
+	// Makes the second virtual GPU's utilization known.
+	vg_execution_destroy(fill(two, 0, other, 1, 1024, 1));
 	OK(vg_virtual_gpu_sync_all(two, 60));
-	// Enough work for the whole test; the rest is cancelled with its virtual GPU.
+	// Submits enough work for the whole test. Closing the virtual GPU cancels the rest.
 	for (int i = 0; i < 4000; i++)
 		OK(try_fill(one, (unsigned)i % 4, block, 2.0f, 1 << 18, 100, NULL));
 	for (int i = 0; i < 1000 && share_of(one) == 0.3; i++) {
@@ -71,7 +73,7 @@ TEST(shares_are_lent_and_returned)
 	vg_manager_destroy(manager);
 }
 
-// In turns of 100 ms, another unit's work would wait that long.
+// If the units took turns of 100 ms, work of another unit would wait that long.
 TEST(preemption_ends_a_quantum_of_lower_priority)
 {
 	const struct vg_compute_options turns = {.size = sizeof turns,

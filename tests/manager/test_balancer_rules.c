@@ -1,4 +1,4 @@
-// The balancer's decisions for given loads: choice of a virtual GPU, migration, preemption.
+// Tests the balancer's decisions for given loads: the choice of a virtual GPU, migration, and preemption.
 #include "balancer_world.h"
 
 static void check_places(enum vg_balancing strategy, struct balancer_load *loads, size_t count, const int *ids,
@@ -40,14 +40,15 @@ TEST(least_loaded_compares_work_per_share)
 	struct balancer_load even[] = {load_of(1, 0.5, 2, 1), load_of(2, 0.5, 0, 1)};
 	check_places(VG_BALANCE_LEAST_LOADED, even, 2, (int[]){2, 2, 1, 2, 1}, 5);
 
-	// An idle half of a device is less loaded than an idle tenth, until it has five times as much work.
+	// An idle half of a device counts as less loaded than an idle tenth. That changes when the half has five times
+	// as much work.
 	struct balancer_load uneven[] = {load_of(1, 0.1, 0, 0), load_of(2, 0.5, 0, 0)};
 	check_places(VG_BALANCE_LEAST_LOADED, uneven, 2, (int[]){2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 1}, 11);
 
 	struct balancer_load idle[] = {load_of(1, 0.5, 0, 0), load_of(2, 0.5, 0, 0)};
 	struct balancer_memory memory = {0};
 	OK(balancer_begin_round(&memory, idle, 2));
-	for (int i = 0; i < 6; i++) // short work does not always go to the first one
+	for (int i = 0; i < 6; i++) // short work must not always go to the first virtual GPU
 		CHECK_INT(balancer_choose(VG_BALANCE_LEAST_LOADED, idle, 2, &memory), i % 2);
 	balancer_memory_finish(&memory);
 
@@ -86,21 +87,21 @@ TEST(migration_moves_half_the_difference)
 	static const struct {
 		double share_a, share_b, threshold;
 		size_t waiting_a, running_a, waiting_b, running_b;
-		size_t moves; // from a to b
+		size_t moves; // number of moved executions, from a to b
 	} rows[] = {
 		{0.5, 0.5, 0.2, 10, 0, 0, 0, 5},
-		{0.5, 0.5, 0.2, 11, 0, 0, 0, 5}, // not more: the odd one would move back
+		{0.5, 0.5, 0.2, 11, 0, 0, 0, 5}, // an odd execution stays, since it would move back later
 		{0.5, 0.5, 0.2, 1, 1, 0, 0, 1},
 		{0.5, 0.5, 0.2, 0, 9, 0, 0, 0},	 // running work does not move
-		{0.5, 0.5, 0.2, 1, 0, 0, 0, 0},	 // no gain
-		{0.5, 0.5, 0.2, 10, 0, 8, 0, 0}, // a difference of 20 %
+		{0.5, 0.5, 0.2, 1, 0, 0, 0, 0},	 // moving would not help
+		{0.5, 0.5, 0.2, 10, 0, 8, 0, 0}, // the loads differ by 20 %, which is not more than the threshold
 		{0.5, 0.5, 0.1, 10, 0, 8, 0, 1},
 		{0.5, 0.5, 0.2, 100, 0, 50, 0, 25},
-		{0.8, 0.2, 0.2, 10, 0, 0, 0, 2}, // a fifth of the work for a fifth of the shares
+		{0.8, 0.2, 0.2, 10, 0, 0, 0, 2}, // b has a fifth of the shares, and gets a fifth of the work
 		{0.2, 0.8, 0.2, 10, 0, 0, 0, 8},
-		{0.8, 0.2, 0.2, 8, 0, 2, 0, 0},	 // equal waiting times
-		{0.5, 0.5, 0.2, 2, 8, 0, 0, 2},	 // no more than wait
-		{0.5, 0.5, 1.0, 10, 0, 0, 0, 0}, // no difference exceeds the whole
+		{0.8, 0.2, 0.2, 8, 0, 2, 0, 0},	 // both have equal waiting times
+		{0.5, 0.5, 0.2, 2, 8, 0, 0, 2},	 // no more than the waiting executions can move
+		{0.5, 0.5, 1.0, 10, 0, 0, 0, 0}, // no difference exceeds a threshold of 1
 		{0.5, 0.5, 0.2, 0, 0, 0, 0, 0},
 	};
 
@@ -153,11 +154,13 @@ TEST(paused_virtual_gpus_get_no_work)
 	CHECK_INT(play(&world, &usual), 0);
 	world.loads[1].takes_work = true;
 	world.loads[0].takes_work = false;
-	CHECK_INT(play(&world, &usual), 0); // bound work is paused with it
+	// Work bound to the paused virtual GPU stays and is paused.
+	CHECK_INT(play(&world, &usual), 0);
 	world.loads[0].status = VG_VIRTUAL_GPU_PAUSED;
 	world.loads[0].unbound = 3;
 	world.loads[1].running = 9;
-	CHECK_INT(play(&world, &usual), 1); // but these are not bound to it
+	// The unbound executions move.
+	CHECK_INT(play(&world, &usual), 1);
 	CHECK(world.loads[0].unbound == 0 && world.loads[1].unbound == 3);
 	CHECK_CONTAINS(world.decisions[0].why, "vGPU 1 is paused: the 3 executions that wait for it");
 	world.loads[1].unbound = world.loads[1].running = 0;
@@ -179,7 +182,8 @@ TEST(migration_balances_several_virtual_gpus)
 		play(&world, &usual);
 	for (int i = 0; i < 4; i++)
 		CHECK(world.loads[i].waiting >= 8 && world.loads[i].waiting <= 12);
-	CHECK_INT(play(&world, &usual), 0); // and no further moves
+	// The loads are equal, so no more work moves.
+	CHECK_INT(play(&world, &usual), 0);
 	end_world(&world);
 }
 
@@ -189,10 +193,10 @@ TEST(preemption_requires_waiting_work_of_higher_priority)
 		int priority_a, priority_b;
 		size_t waiting_a, running_a, running_b;
 		unsigned forbidden;
-		bool preempts; // b, for a
+		bool preempts; // whether b is preempted in favour of a
 	} rows[] = {
 		{5, 1, 3, 0, 2, 0, true},  {5, 5, 3, 0, 2, 0, false}, {1, 5, 3, 0, 2, 0, false},
-		{5, 1, 3, 1, 2, 0, false}, // something of it runs
+		{5, 1, 3, 1, 2, 0, false}, // some work of a runs already
 		{5, 1, 0, 0, 2, 0, false}, {5, 1, 3, 0, 0, 0, false}, {5, 1, 3, 0, 2, VG_ACTION_PREEMPT, false},
 	};
 
@@ -203,7 +207,8 @@ TEST(preemption_requires_waiting_work_of_higher_priority)
 		struct balancer_rules rules = {.threshold = 0.2, .forbidden = rows[i].forbidden | VG_ACTION_MIGRATE};
 		world.loads[0].priority = rows[i].priority_a;
 		world.loads[1].priority = rows[i].priority_b;
-		CHECK_INT(play(&world, &rules), 0); // one round is not enough
+		// The load must last for more than one round.
+		CHECK_INT(play(&world, &rules), 0);
 		size_t decided = play(&world, &rules);
 		if (decided != rows[i].preempts)
 			FAIL("row %zu: %zu decisions", i, decided);

@@ -1,4 +1,4 @@
-// Shares and units follow the load and are returned; a constant load is not moved back and forth.
+// Checks that shares and units follow the load and are returned, and that a constant load is not moved back and forth.
 #include "balancer_world.h"
 
 #define NO_MOVES (VG_ACTION_MIGRATE | VG_ACTION_PREEMPT)
@@ -21,24 +21,27 @@ TEST(a_share_is_lent_and_returned)
 	struct world world = {.loads = {load_of(1, 0.4, 9, 1), load_of(2, 0.6, 0, 0)}, .count = 2};
 
 	use(&world.loads[0], 1);
-	// waiting for one round is not enough, and the other one's utilization is unknown
+	// Work has waited for one round only, and the other virtual GPU's utilization is unknown.
 	CHECK_INT(play(&world, &loans), 0);
 	CHECK_INT(play(&world, &loans), 0);
 	use(&world.loads[1], 0.5);
 	CHECK_INT(play(&world, &loans), 1);
-	CHECK(near(world.loads[0].share, 0.55) && near(world.loads[1].share, 0.45)); // half of the idle part
+	// Half of the idle part is lent.
+	CHECK(near(world.loads[0].share, 0.55) && near(world.loads[1].share, 0.45));
 	CHECK_CONTAINS(world.decisions[0].why,
 		       "vGPU 1 has 9 waiting with a share of 0.400, vGPU 2 has 0 with 0.600 and uses "
 		       "0.50 of it: 0.150 goes");
 	use(&world.loads[1], 0.05);
 	for (int i = 0; i < 20; i++)
 		play(&world, &loans);
-	CHECK(near(world.loads[1].share, 0.3)); // never less than half of its own
+	// A lender keeps at least half of its own share.
+	CHECK(near(world.loads[1].share, 0.3));
 	CHECK(near(world.loads[0].share, 0.7));
 	world.loads[0].waiting = 0;
 	CHECK_INT(play(&world, &loans), 0);
 	CHECK_INT(play(&world, &loans), 0);
-	CHECK_INT(play(&world, &loans), 1); // no work waited for three rounds
+	// No work has waited for three rounds.
+	CHECK_INT(play(&world, &loans), 1);
 	CHECK(near(world.loads[0].share, 0.4) && near(world.loads[1].share, 0.6));
 	CHECK_CONTAINS(world.decisions[0].why, "the load is over");
 	CHECK_INT(play(&world, &loans), 0);
@@ -59,7 +62,7 @@ TEST(a_lender_in_need_gets_its_share_back)
 		play(&world, &loans);
 	CHECK(near(world.loads[0].share, 0.4) && near(world.loads[1].share, 0.4));
 	CHECK_CONTAINS(world.decisions[0].why, "the lender needs it");
-	// A load that comes and goes: each loan that proved wrong delays the next one.
+	// With a load that comes and goes, each loan that proved wrong delays the next one.
 	for (int i = 0; i < 400; i++) {
 		world.loads[1].waiting = world.loads[1].share < 0.35 ? 2 : 0;
 		play(&world, &loans);
@@ -89,12 +92,13 @@ TEST(shares_set_by_others_are_kept)
 	for (int i = 0; i < 2; i++)
 		play(&world, &loans);
 	CHECK(near(world.loads[0].share, 0.5));
-	world.loads[1].share = 0.35; // the program changes it
+	world.loads[1].share = 0.35; // the program itself changes the share
 	world.loads[0].waiting = 0;
 	for (int i = 0; i < 10; i++)
-		CHECK_INT(play(&world, &loans), 0); // no loan is left to return
+		// No loan is left that could be returned.
+		CHECK_INT(play(&world, &loans), 0);
 	CHECK(near(world.loads[0].share, 0.5) && near(world.loads[1].share, 0.35));
-	// A closed virtual GPU's loans end.
+	// The loans of a closed virtual GPU end.
 	world.loads[0].waiting = 9;
 	for (int i = 0; i < 2; i++)
 		play(&world, &loans);
@@ -116,12 +120,14 @@ TEST(unclaimed_units_are_added_and_returned)
 	}
 	CHECK_INT(play(&world, &units), 0);
 	CHECK_INT(play(&world, &units), 1);
-	CHECK(world.loads[0].units == 8 && near(world.loads[0].share, 0.5)); // twice its own
+	// The borrower has twice its own units.
+	CHECK(world.loads[0].units == 8 && near(world.loads[0].share, 0.5));
 	CHECK_CONTAINS(world.decisions[0].why, "4 of 16 units");
 	world.loads[1].waiting = 1;
 	play(&world, &units);
 	CHECK_INT(play(&world, &units), 1);
-	CHECK(world.loads[1].units == 8 && world.loads[0].units == 8); // all is claimed now
+	// Now both virtual GPUs claim all their units.
+	CHECK(world.loads[1].units == 8 && world.loads[0].units == 8);
 	CHECK_INT(play(&world, &units), 0);
 	world.loads[0].waiting = world.loads[1].waiting = 0;
 	for (int i = 0; i < BALANCER_CALM; i++)
@@ -131,7 +137,8 @@ TEST(unclaimed_units_are_added_and_returned)
 	end_world(&world);
 }
 
-// Executes up to `work` executions for a whole share in a round; unused shares go to the others.
+// Completes work in one round. A virtual GPU with the whole device would complete `work` executions. Shares that one
+// does not use go to the others.
 static void serve(struct world *world, unsigned work)
 {
 	double left = work;
@@ -154,7 +161,7 @@ static void serve(struct world *world, unsigned work)
 	}
 }
 
-// For any constant load, moved work never moves back, and shares stop changing.
+// For any constant load, moved work never moves back, and the shares stop changing.
 TEST(a_constant_load_is_not_moved_back_and_forth)
 {
 	static const unsigned arrivals[][3] = {{30, 0, 0},  {30, 5, 0},	 {20, 10, 10}, {14, 13, 12},

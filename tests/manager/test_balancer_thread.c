@@ -1,4 +1,4 @@
-// The balancer's thread, queues and rounds with fake managers.
+// Tests the balancer's thread, queues and rounds with fake managers.
 #include "balancer_fake.h"
 
 static const struct vg_balancer_options manual = {.size = sizeof manual, .manual = 1};
@@ -96,7 +96,8 @@ TEST(work_is_bound_once_and_ends_once)
 	CHECK(info.submitted == 40 && info.completed == 40 && info.unbound == 0 && info.bound == 0);
 	CHECK(info.managers == 2 && info.virtual_gpus == 2 && info.threshold == 0.2 && info.interval_ms == 100);
 	vg_balancer_destroy(balancer);
-	drop_all(jobs, 40); // they outlive the balancer
+	// The jobs outlive the balancer.
+	drop_all(jobs, 40);
 	end_fakes();
 }
 
@@ -111,14 +112,15 @@ TEST(unbound_work_moves_to_another_device)
 
 	memset(jobs, 0, sizeof jobs);
 	begin_fakes();
-	add_fake(0, 0, 1, 1, 0); // ends nothing
+	add_fake(0, 0, 1, 1, 0); // this virtual GPU ends no work
 	add_fake(1, 1, 7, 1, 8);
 	struct vg_balancer *balancer = open_balancer(&options, 2);
-	submit_all(balancer, jobs, 200); // half of it to each
+	submit_all(balancer, jobs, 200); // half of the jobs go to each virtual GPU
 	for (int i = 0; i < 1000 && binds_of(1) < 190; i++)
 		wait_ms(5);
 	pthread_mutex_lock(&fake_lock);
-	fakes[0].per_ms = 8; // ends the work that was bound there
+	// Now this virtual GPU ends the work that was bound to it.
+	fakes[0].per_ms = 8;
 	pthread_mutex_unlock(&fake_lock);
 	wait_all(jobs, 200);
 	for (int i = 0; i < 200; i++) {
@@ -134,7 +136,8 @@ TEST(unbound_work_moves_to_another_device)
 	      !entries[0].status);
 	CHECK_CONTAINS(entries[0].why, "waiting");
 	for (size_t i = 0; i < count; i++)
-		CHECK_INT(entries[i].to, 7); // nothing moves to the virtual GPU that ends nothing
+		// No work moves to the virtual GPU that ends none.
+		CHECK_INT(entries[i].to, 7);
 	drop_all(jobs, 200);
 	vg_balancer_destroy(balancer);
 	end_fakes();
@@ -158,13 +161,14 @@ TEST(a_paused_virtual_gpu_loses_its_unbound_work)
 	unsigned kept = 0;
 	for (int i = 0; i < 40; i++)
 		kept += info_of(&jobs[i]).id == 1;
-	CHECK(kept <= 4); // those that were bound
+	CHECK(kept <= 4); // only the bound jobs stayed
 	pause_fake(1, true);
 	REFUSED(submit(balancer, &more, 0), VG_STATE,
 		"no virtual GPU accepts work: vGPU 1 is paused, vGPU 2 is paused");
 	pause_fake(0, false);
 	pause_fake(1, false);
-	wait_all(jobs, 40); // the balancer notices by itself that they were resumed
+	// The balancer notices by itself that the virtual GPUs were resumed.
+	wait_all(jobs, 40);
 	drop_all(jobs, 40);
 	vg_balancer_destroy(balancer);
 	end_fakes();
@@ -184,7 +188,7 @@ TEST(work_of_a_closed_virtual_gpu_moves_to_another)
 		wait_ms(1);
 	pthread_mutex_lock(&fake_lock);
 	fakes[0].there = false;
-	fakes[0].per_ms = 4; // ends its work
+	fakes[0].per_ms = 4; // from now on, this virtual GPU ends its work
 	pthread_mutex_unlock(&fake_lock);
 	OK(vg_balancer_rebalance(balancer, NULL));
 	wait_all(jobs, 40);
@@ -237,7 +241,8 @@ TEST(cancelling_works_before_and_after_binding)
 	OK(vg_balanced_cancel(jobs[0].balanced));
 	REFUSED(vg_balanced_wait(jobs[0].balanced, 10), VG_STATE, "was cancelled");
 	CHECK(jobs[0].ended == 1 && jobs[0].bound == 1);
-	vg_balancer_destroy(balancer); // cancels the others, also bound ones
+	// This cancels the other jobs, including bound ones.
+	vg_balancer_destroy(balancer);
 	for (int i = 1; i < 19; i++)
 		CHECK(jobs[i].ended == 1 && jobs[i].state == VG_EXECUTION_CANCELLED);
 	REFUSED(vg_balanced_wait(jobs[5].balanced, 0), VG_STATE, "was cancelled");
@@ -328,7 +333,7 @@ TEST(closing_returns_lent_shares)
 	CHECK_CONTAINS(entries[0].why, "it failed: no such share is to be had");
 	CHECK(entries[1].action == VG_ACTION_ADJUST_SHARE && entries[1].from == 2 && entries[1].to == 1);
 	CHECK(entries[1].amount > 0.29 && entries[1].amount < 0.31 && entries[1].round == 3);
-	OK(vg_balancer_log(balancer, entries, 1, &count)); // the latest
+	OK(vg_balancer_log(balancer, entries, 1, &count)); // the latest entry
 	CHECK(count == 1 && entries[0].status == VG_OK);
 	vg_log_set(NULL, NULL);
 	CHECK_CONTAINS(words.text, "1 balancer: adjust share: work waits");
@@ -358,7 +363,7 @@ TEST(closing_keeps_shares_set_by_others)
 	CHECK_INT(taken, 1);
 	CHECK(fakes[0].load.share > 0.6);
 	pthread_mutex_lock(&fake_lock);
-	fakes[0].load.share = 0.1; // the program changes it
+	fakes[0].load.share = 0.1; // the program itself changes the share
 	double lender = fakes[1].load.share;
 	pthread_mutex_unlock(&fake_lock);
 	vg_balancer_destroy(balancer);
@@ -383,11 +388,13 @@ TEST(rounds_change_units_quanta_and_bound_work)
 	struct vg_balancer *balancer = open_balancer(&options, 1);
 	OK(vg_balancer_rebalance(balancer, &taken));
 	OK(vg_balancer_rebalance(balancer, &taken));
-	CHECK_INT(taken, 2); // units, and the other one's quantum
+	// The balancer has lent units, and ended the quantum of the other virtual GPU.
+	CHECK_INT(taken, 2);
 	CHECK(fakes[0].load.units == 8 && fakes[1].preempted == 1 && fakes[0].migrated == 0);
 	fakes[1].load.running = 0;
 	OK(vg_balancer_rebalance(balancer, &taken));
-	CHECK(fakes[0].migrated == 3 && fakes[1].load.waiting == 3); // in proportion to the shares: a third
+	// Work moves in proportion to the shares, so a third moves.
+	CHECK(fakes[0].migrated == 3 && fakes[1].load.waiting == 3);
 	fakes[0].load.waiting = fakes[1].load.waiting = 0;
 	vg_balancer_destroy(balancer);
 	CHECK_INT(fakes[0].load.units, 4);
@@ -475,7 +482,8 @@ static void *use_in_thread(void *user)
 		struct job job = {0};
 		OK(submit(balancer, &job, 0));
 		if (i % 3 == 0)
-			(void)vg_balanced_cancel(job.balanced); // it may have ended
+			// The job may have ended.
+			(void)vg_balanced_cancel(job.balanced);
 		if (i % 5 == 0)
 			OK(vg_balancer_rebalance(balancer, NULL));
 		OK(vg_balancer_log(balancer, entries, 4, &count));

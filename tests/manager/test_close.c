@@ -1,4 +1,5 @@
-// Closing virtual GPUs and managers fails while they have work, without any change; ending them cancels the work.
+// Checks that closing virtual GPUs and managers fails without any change while they have work, and that ending them
+// cancels the work.
 #include "work_test.h"
 
 #include <pthread.h>
@@ -47,7 +48,7 @@ TEST(closing_fails_while_work_is_queued)
 	struct vg_virtual_gpu_info info = info_of(vgpu);
 	CHECK(info.status == VG_VIRTUAL_GPU_PAUSED && info.queue_length == 5 && info.active_streams == 2);
 	CHECK(info.cancelled == 0 && info.memory_allocated == 4096);
-	vg_address more = allocate(vgpu, 4096); // it is still usable
+	vg_address more = allocate(vgpu, 4096); // the virtual GPU can still be used
 	struct vg_execution *later = fill(vgpu, 2, more, 9, 1, 1);
 	OK(vg_virtual_gpu_resume(vgpu));
 	OK(vg_execution_wait(later, 60));
@@ -67,7 +68,7 @@ TEST(closing_fails_while_work_is_queued)
 	vg_manager_destroy(manager);
 }
 
-// Returns whether the work was running when the close was tried.
+// Tries to close a virtual GPU with running work. Returns whether the work was still running at that time.
 static bool close_running(const struct vg_manager_options *options, unsigned repeat)
 {
 	struct vg_manager *manager = open_manager(options);
@@ -79,7 +80,8 @@ static bool close_running(const struct vg_manager_options *options, unsigned rep
 	enum vg_status status = vg_virtual_gpu_close(vgpu);
 	if (status)
 		REFUSED(status, VG_BUSY, "work in \"vgpu-1\": 0 queued, 1 running");
-	OK(vg_execution_wait(execution, 120)); // in either case it is completed
+	// The work completes in either case.
+	OK(vg_execution_wait(execution, 120));
 	OK(vg_virtual_gpu_close(vgpu));	       // all work has ended
 	vg_execution_destroy(execution);
 	vg_virtual_gpu_destroy(vgpu);
@@ -119,7 +121,8 @@ TEST(ending_cancels_queued_work)
 	OK(vg_virtual_gpu_end(vgpu));
 	vg_log_set(NULL, NULL);
 	CHECK_INT(work_messages, 1);
-	CHECK_INT(block_messages, 1); // once, with its name
+	// One message per virtual GPU, with its name.
+	CHECK_INT(block_messages, 1);
 	CHECK_CONTAINS(told, "virtual GPU 1 (vgpu-1)");
 	CHECK_INT(pthread_join(waiter, &said), 0);
 	CHECK_INT((intptr_t)said, VG_CLOSED);
@@ -164,7 +167,8 @@ TEST(a_manager_closes_all_of_its_vgpus_or_none)
 	REFUSED(vg_manager_close(manager), VG_BUSY, "work in \"vgpu-2\" and 1 other: 3 queued, 0 running");
 	CHECK_CONTAINS(vg_last_error()->text, "vg_manager_end()");
 	OK(vg_virtual_gpu_free(idle, allocate(idle, 4096)));
-	vg_virtual_gpu_destroy(new_vgpu(manager, 0, 8 * MIB)); // and can create more
+	// The manager can still create virtual GPUs.
+	vg_virtual_gpu_destroy(new_vgpu(manager, 0, 8 * MIB));
 	CHECK_INT(manager_info(manager).virtual_gpus, 3);
 	CHECK_INT(vg_manager_status(manager, 2), VG_VIRTUAL_GPU_PAUSED);
 	OK(vg_virtual_gpu_resume(other));
@@ -226,7 +230,7 @@ static void *submit_until_closed(void *user)
 	return NULL;
 }
 
-// All accepted work must complete: a close with a race would cancel some.
+// All accepted work must complete. A race in closing would cancel some of it.
 static void close_under_submitters(struct vg_manager *manager, bool all)
 {
 	struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 16 * MIB);

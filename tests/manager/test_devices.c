@@ -1,4 +1,4 @@
-// Managers of two devices in one program: independent of each other, except for faults.
+// Tests managers of two devices in one program, which are independent of each other except for faults.
 #include "work_test.h"
 
 #include <pthread.h>
@@ -39,7 +39,7 @@ static void close_pair(struct pair *pair)
 
 // ---- a fault of the second device, in a child process, before this process uses the driver -------------------
 
-// Checks that the error has cause and advice, also on the device without the fault.
+// Checks that the error has a cause and advice, also on the device without the fault.
 #define IS_LOST(call, status) REFUSED(call, status, "executions were running on device 1; restart the process")
 
 static void fault_while_the_first_is_paused(void)
@@ -53,7 +53,8 @@ static void fault_while_the_first_is_paused(void)
 	NEEDS_TWO(&pair, 64 * MIB);
 	block = allocate(pair.vgpus[0], 4096);
 	OK(vg_virtual_gpu_pause(pair.vgpus[0]));
-	queued = fill(pair.vgpus[0], 1, block, 1, 1024, 1); // paused, so that its work does not notice the fault
+	// This virtual GPU is paused, so that its work does not notice the fault.
+	queued = fill(pair.vgpus[0], 1, block, 1, 1024, 1);
 	struct vg_execution *bad = fill(pair.vgpus[1], 0, 8, 1, 1, 1);
 	IS_LOST(vg_execution_wait(bad, 10), VG_DRIVER);
 	int code = vg_last_error()->code;
@@ -70,7 +71,8 @@ static void fault_while_the_first_is_paused(void)
 		OK(vg_compute_info(vg_manager_compute(pair.managers[i]), &info));
 		CHECK_INT(info.failure, code);
 		CHECK_INT(info.queue_length + info.running, 0);
-		(void)vg_virtual_gpu_close(pair.vgpus[i]); // may report what the driver refused, but closes it
+		// Closing may report that the driver refused something, but always closes.
+		(void)vg_virtual_gpu_close(pair.vgpus[i]);
 		CHECK_INT(vg_manager_status(pair.managers[i], 1), VG_VIRTUAL_GPU_DESTROYED);
 	}
 	vg_execution_destroy(queued);
@@ -78,7 +80,7 @@ static void fault_while_the_first_is_paused(void)
 	close_pair(&pair);
 }
 
-// The same without an earlier query of the other device's virtual GPU.
+// Causes a fault on the second device, without an earlier query of the first device's virtual GPU.
 static void fault_of_the_second(bool busy)
 {
 	struct vg_execution *first[4], *late;
@@ -92,7 +94,7 @@ static void fault_of_the_second(bool busy)
 	struct vg_execution *bad = fill(pair.vgpus[1], 0, 8, 1, 1, 1);
 	REFUSED(vg_execution_wait(bad, 10), VG_DRIVER, "restart the process");
 	CHECK_CONTAINS(vg_last_error()->text, "on device ");
-	for (unsigned i = 0; i < 4 && busy; i++) { // or it had ended before
+	for (unsigned i = 0; i < 4 && busy; i++) { // the work may have ended before the fault
 		enum vg_status status = vg_execution_wait(first[i], 60);
 		CHECK(status == VG_OK || status == VG_DRIVER);
 		vg_execution_destroy(first[i]);
@@ -169,7 +171,7 @@ TEST(limits_reserve_memory_of_one_device_only)
 	close_pair(&pair);
 }
 
-// Neither device waits for the other: each has work while the other one is paused or synchronized.
+// Neither device waits for the other: each completes work while the other one is paused or synchronized.
 TEST(work_runs_on_two_devices_at_once)
 {
 	struct vg_execution *executions[2][8];
@@ -217,7 +219,7 @@ static void *carry(void *user)
 	unsigned char *seen = malloc(BYTES);
 
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		// A different byte for each third, to detect parts that are not copied.
+		// Each third has a different byte, so that missing parts of a copy are noticed.
 		for (size_t part = 0; part < 3; part++)
 			OK(vg_virtual_gpu_set(courier->from, courier->source + part * (BYTES / 3),
 					      (int)(courier->base + 3 * round + part), BYTES / 3));

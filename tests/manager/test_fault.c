@@ -1,4 +1,4 @@
-// Managers and virtual GPUs when any driver call fails during their creation.
+// Makes each driver call fail in turn while managers and virtual GPUs are created.
 #include "../core/core_fault.h"
 
 static struct vg_device *device;

@@ -1,4 +1,4 @@
-// Life of virtual GPUs: ids, statuses, limits, lists, and use of handles after the end.
+// Tests the life of virtual GPUs: ids, statuses, limits, lists, and the use of handles after the end.
 #include "manager_test.h"
 
 #include <limits.h>
@@ -53,7 +53,8 @@ TEST(ids_are_unique)
 	CHECK_INT(info_of(three).id, 3);
 	vg_virtual_gpu_destroy(one);
 	struct vg_virtual_gpu *last = new_vgpu(manager, INT_MAX, MIB), *four = new_vgpu(manager, 0, MIB);
-	CHECK_INT(info_of(four).id, 4); // 1 was used before: a thread may still have it
+	// The id 1 is not reused at once, since a thread may still have it.
+	CHECK_INT(info_of(four).id, 4);
 	one = new_vgpu(manager, 1, MIB);
 	struct vg_virtual_gpu *const all[] = {one, two, three, four, last};
 	struct vg_virtual_gpu_info infos[5];
@@ -79,7 +80,7 @@ TEST(creating_a_vgpu_allocates_no_memory)
 
 	struct vg_virtual_gpu *all = new_vgpu(manager, 2, total - MIB);
 	after = free_on(device);
-	// The driver takes some for streams; the vGPU's limit is reserved only.
+	// The driver takes some memory for streams. The limit of the virtual GPU is only reserved.
 	CHECK(before - after <= 16 * MIB);
 	CHECK_INT(info_of(all).memory_held, 0);
 	CHECK_INT(manager_info(manager).memory_available, 0);
@@ -113,7 +114,7 @@ TEST(limits_of_all_managers_fit_the_device)
 	REFUSED(vg_virtual_gpu_create(manager, &options, &vgpu), VG_INVALID, "needs a memory limit");
 	options.memory_limit = total + 1;
 	REFUSED(vg_virtual_gpu_create(manager, &options, &vgpu), VG_LIMIT, "asked for a memory limit of");
-	options.memory_limit = UINT64_MAX; // without overflow
+	options.memory_limit = UINT64_MAX; // the limit must not overflow
 	REFUSED(vg_virtual_gpu_create(manager, &options, &vgpu), VG_LIMIT, "18446744073709551615");
 	struct vg_virtual_gpu *half = new_vgpu(other, 0, total / 2);
 	options.memory_limit = total - total / 2 + 1;
@@ -173,11 +174,13 @@ TEST(shares_are_between_0_and_1_and_so_is_their_sum)
 	options.compute_share = 0;
 	REFUSED(vg_virtual_gpu_create(manager, &options, &vgpu), VG_LIMIT, "given away");
 	CHECK_INT(manager_info(manager).virtual_gpus, 3);
-	CHECK_INT(vg_manager_status(manager, 4), VG_VIRTUAL_GPU_NOT_FOUND); // a refusal has no effect
+	// The refused call has created nothing.
+	CHECK_INT(vg_manager_status(manager, 4), VG_VIRTUAL_GPU_NOT_FOUND);
 	for (int i = 0; i < 3; i++)
 		vg_virtual_gpu_destroy(vgpus[i]);
 	vgpus[0] = new_vgpu(manager, 0, MIB);
-	CHECK(info_of(vgpus[0]).compute_share > 0.1249 && info_of(vgpus[0]).compute_share < 0.1251); // one of eight
+	// The share of one virtual GPU of eight.
+	CHECK(info_of(vgpus[0]).compute_share > 0.1249 && info_of(vgpus[0]).compute_share < 0.1251);
 	vg_virtual_gpu_destroy(vgpus[0]);
 	vg_manager_destroy(manager);
 }
@@ -209,7 +212,8 @@ TEST(pausing_or_resuming_twice_fails)
 	OK(vg_virtual_gpu_pause(vgpu));
 	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_PAUSED);
 	REFUSED(vg_virtual_gpu_pause(vgpu), VG_STATE, "paused already");
-	OK(vg_virtual_gpu_free(vgpu, allocate(vgpu, MIB))); // memory remains usable
+	// Memory can still be used.
+	OK(vg_virtual_gpu_free(vgpu, allocate(vgpu, MIB)));
 	OK(vg_virtual_gpu_resume(vgpu));
 	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_RUNNING);
 	vg_virtual_gpu_destroy(vgpu);
@@ -231,7 +235,8 @@ TEST(closing_a_manager_closes_its_vgpus)
 	REFUSED(vg_manager_info(manager, &info), VG_CLOSED, "manager");
 	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_DESTROYED);
 	OK(vg_manager_close(manager));
-	vg_manager_destroy(manager); // before its vGPUs' handles
+	// The handles of its virtual GPUs still exist.
+	vg_manager_destroy(manager);
 	CHECK(vg_virtual_gpu_manager(one) == vg_virtual_gpu_manager(two));
 	vg_virtual_gpu_destroy(one);
 	vg_virtual_gpu_destroy(two);

@@ -1,4 +1,4 @@
-// Memory of virtual GPUs: charges, bounds, isolation; with and without memory virtualization.
+// Tests the memory of virtual GPUs: charges, bounds and isolation, with and without memory virtualization.
 #include "manager_test.h"
 
 #include <cuda.h>
@@ -10,7 +10,7 @@ static struct vg_manager_options kinds[] = {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-// A test that runs with each kind of memory.
+// Defines a test that runs once with each kind of memory.
 #define TEST_BOTH(name)                                                          \
 	static void both_##name(struct vg_manager *manager);                     \
 	TEST(name)                                                               \
@@ -101,7 +101,7 @@ TEST_BOTH(accesses_outside_a_block_are_refused)
 	REFUSED(vg_virtual_gpu_set(vgpu, block + 4095, 0, 2), VG_BOUNDS, "to");
 	REFUSED(vg_virtual_gpu_set(vgpu, block, 256, 1), VG_INVALID, "256");
 	REFUSED(vg_virtual_gpu_copy(vgpu, block, block + 10, 100), VG_INVALID, "overlap");
-	// Addresses of another vGPU, and of the host.
+	// Uses addresses of another virtual GPU, and of the host.
 	REFUSED(vg_virtual_gpu_write(vgpu, foreign, bytes, 1), VG_BOUNDS, "to");
 	REFUSED(vg_virtual_gpu_copy(vgpu, block, foreign, 1), VG_BOUNDS, "from");
 	REFUSED(vg_virtual_gpu_free(vgpu, foreign), VG_BOUNDS, "");
@@ -109,7 +109,7 @@ TEST_BOTH(accesses_outside_a_block_are_refused)
 	REFUSED(vg_virtual_gpu_write(vgpu, block, (void *)(uintptr_t)block, 1), VG_INVALID, "device");
 	REFUSED(vg_virtual_gpu_read(vgpu, (void *)(uintptr_t)foreign, block, 1), VG_INVALID, "device");
 	REFUSED(vg_virtual_gpu_read(vgpu, NULL, block, 1), VG_INVALID, "to is NULL");
-	// Addresses inside a block, and of a freed block.
+	// Uses an address inside a block, and that of a freed block.
 	REFUSED(vg_virtual_gpu_free(vgpu, block + 256), VG_INVALID, "into a block");
 	OK(vg_virtual_gpu_free(vgpu, block));
 	status = vg_virtual_gpu_free(vgpu, block);
@@ -177,14 +177,15 @@ static size_t close_and_check(struct vg_manager *manager)
 	return before - free_on(device);
 }
 
-// The next owner reads zeros, and all memory is free again. The first run allocates what the driver keeps for itself.
+// After closing, the next owner of the memory reads zeros, and all memory is free again. In the first run, the driver
+// also allocates memory for itself and keeps it.
 TEST_BOTH(closing_zeroes_and_frees_memory)
 {
 	close_and_check(manager);
 	CHECK_INT(close_and_check(manager), 0);
 }
 
-// Also between managers of both kinds and, if there are two, of two devices.
+// Copies blocks between memory of both kinds, also of different managers, and of two devices if there are two.
 TEST(blocks_are_copied_between_all_kinds_of_memory)
 {
 	struct vg_device *devices[2] = {first_device(), first_device()};

@@ -1,4 +1,4 @@
-// A monitor with a real manager: readings of memory and of the device, and closed managers.
+// Tests a monitor with a real manager: readings of memory and of the device, and closed managers.
 #include "work_test.h"
 
 #include <stdatomic.h>
@@ -28,7 +28,7 @@ static struct vg_monitor_info info_of_monitor(struct vg_monitor *monitor)
 	return info;
 }
 
-// Waits for three samples, so that at least one began after this call.
+// Waits for three samples, so that at least one of them began after this call.
 static void pass_samples(struct vg_monitor *monitor)
 {
 	uint64_t until = info_of_monitor(monitor).samples + 3;
@@ -87,7 +87,8 @@ TEST(work_is_counted_and_its_time_measured)
 	double most = 0, rate = 0;
 
 	OK(vg_monitor_history(monitor, 1, first, 600, &count));
-	CHECK(!first[0].compute_utilization.known && !first[0].launch_rate.known); // there is no earlier sample
+	// There is no earlier sample to compare with.
+	CHECK(!first[0].compute_utilization.known && !first[0].launch_rate.known);
 	CHECK(first[0].launches.known && first[0].launches.value == 0 && first[0].fragmentation.known);
 	for (int i = 0; i < 40; i++)
 		vg_execution_destroy(fill(vgpu, (unsigned)i % 4, block, 1, 1 << 18, getenv("VIRGATE_SIM") ? 5 : 2000));
@@ -109,12 +110,14 @@ TEST(work_is_counted_and_its_time_measured)
 	CHECK(of_device.launches.known && of_device.launches.value == sample.launches.value);
 	CHECK(of_device.compute_utilization.known);
 	OK(vg_monitor_sample(monitor, 2, &sample));
-	CHECK(sample.compute_utilization.known && sample.compute_utilization.value == 0); // known to be 0
+	// The value is known to be 0.
+	CHECK(sample.compute_utilization.known && sample.compute_utilization.value == 0);
 	OK(vg_virtual_gpu_close(vgpu));
 	pass_samples(monitor);
 	double before = of_device.launches.value;
 	OK(vg_monitor_sample(monitor, 0, &of_device));
-	CHECK(of_device.launches.value == before); // the device's totals never decrease
+	// Totals of the device never decrease.
+	CHECK(of_device.launches.value == before);
 	vg_monitor_destroy(monitor);
 	vg_virtual_gpu_destroy(vgpu);
 	vg_virtual_gpu_destroy(idle);
@@ -160,10 +163,12 @@ TEST(a_watch_reports_high_memory_utilization)
 	CHECK(seen.beyond == 1 && seen.back == 0);
 	OK(vg_virtual_gpu_free(vgpu, half));
 	OK(vg_virtual_gpu_free(vgpu, more));
-	OK(vg_memory_space_defragment(vg_virtual_gpu_memory(vgpu), NULL)); // frees cached pages
+	// Frees cached pages.
+	OK(vg_memory_space_defragment(vg_virtual_gpu_memory(vgpu), NULL));
 	pass_samples(monitor);
 	CHECK(seen.beyond == 1 && seen.back == 1);
-	seen.close_it = other; // a callback may close virtual GPUs of the watched manager
+	// A callback may close virtual GPUs of the manager that it watches.
+	seen.close_it = other;
 	allocate(vgpu, 60 * MIB);
 	pass_samples(monitor);
 	CHECK_INT(seen.beyond, 2);
@@ -192,7 +197,8 @@ TEST(closing_the_manager_ends_sampling)
 	free(text);
 	REFUSED(vg_monitor_create(manager, NULL, &none), VG_CLOSED, "manager has been closed");
 	vg_virtual_gpu_destroy(vgpu);
-	vg_manager_destroy(manager); // the monitor has its own references
+	// The monitor has its own references to the manager.
+	vg_manager_destroy(manager);
 	OK(vg_monitor_sample(monitor, 0, &sample));
 	REFUSED(vg_monitor_sample(monitor, 3, &sample), VG_NOT_FOUND, "no virtual GPU 3");
 	vg_monitor_destroy(monitor);
@@ -209,7 +215,8 @@ TEST(monitor_calls_fail_in_a_forked_child)
 		struct vg_sample sample;
 		bool refused =
 			vg_monitor_sample(monitor, 0, &sample) == VG_STATE && vg_monitor_close(monitor) == VG_STATE;
-		vg_monitor_destroy(monitor); // without its thread, and without waiting for it
+		// In a forked child, the monitor's thread does not exist, so this must not wait for it.
+		vg_monitor_destroy(monitor);
 		_exit(refused ? 0 : 1);
 	}
 	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);

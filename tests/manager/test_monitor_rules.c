@@ -1,4 +1,4 @@
-// Parts of the monitor without a thread: crossings, clock, history, names.
+// Tests parts of the monitor without its thread: thresholds that are crossed, the clock, the history, and names.
 #include "core/core_test.h"
 
 #include "manager/monitor.h"
@@ -20,12 +20,13 @@ TEST(crossings_follow_threshold_and_hysteresis)
 		{VG_WATCH_ABOVE, 0.8, 0.1, 0.70, true, true, MONITOR_COMES_BACK},
 		{VG_WATCH_ABOVE, 0.8, 0.1, 0.10, true, false, MONITOR_STAYS},
 		{VG_WATCH_ABOVE, 0.8, 0.0, 0.80, true, true, MONITOR_COMES_BACK},
-		{VG_WATCH_ABOVE, 0.8, 0.1, 0.99, false, false, MONITOR_STAYS}, // unknown
+		{VG_WATCH_ABOVE, 0.8, 0.1, 0.99, false, false, MONITOR_STAYS}, // the value is unknown
 		{VG_WATCH_ABOVE, 0.8, 0.1, 0.00, false, true, MONITOR_STAYS},
 		{VG_WATCH_BELOW, 0.2, 0.1, 0.20, true, false, MONITOR_STAYS},
 		{VG_WATCH_BELOW, 0.2, 0.1, 0.19, true, false, MONITOR_GOES_BEYOND},
 		{VG_WATCH_BELOW, 0.2, 0.1, 0.25, true, true, MONITOR_STAYS},
-		{VG_WATCH_BELOW, 0.9, 0.1, 1.00, true, true, MONITOR_COMES_BACK}, // 1 - 0.9 is not exactly 0.1
+		// In floating point, 1 - 0.9 is not exactly 0.1.
+		{VG_WATCH_BELOW, 0.9, 0.1, 1.00, true, true, MONITOR_COMES_BACK},
 		{VG_WATCH_BELOW, 0.2, 0.1, 0.90, true, false, MONITOR_STAYS},
 		{VG_WATCH_ABOVE, 3e9, 1e9, 2e9, true, true, MONITOR_COMES_BACK},
 		{VG_WATCH_ABOVE, 0, 0, 1, true, false, MONITOR_GOES_BEYOND},
@@ -52,7 +53,7 @@ TEST(impossible_thresholds_are_refused)
 		enum vg_metric_name metric;
 		enum vg_watch_side side;
 		double threshold, hysteresis;
-		const char *why; // NULL: valid
+		const char *why; // part of the error; NULL: the watch is valid
 	} rows[] = {
 		{VG_METRIC_MEMORY_UTILIZATION, VG_WATCH_ABOVE, 0.8, 0.1, NULL},
 		{VG_METRIC_MEMORY_UTILIZATION, VG_WATCH_BELOW, 0.9, 0.1, NULL},
@@ -95,9 +96,11 @@ TEST(samples_are_due_at_multiples_of_the_interval)
 	static const struct {
 		uint64_t planned, now, next, missed;
 	} rows[] = {
-		{1000, 1000, 1100, 0}, {1000, 1099, 1100, 0}, {1000, 1100, 1100, 0}, // due at once
+		// The next sample is due at once.
+		{1000, 1000, 1100, 0}, {1000, 1099, 1100, 0}, {1000, 1100, 1100, 0},
 		{1000, 1199, 1100, 0}, {1000, 1200, 1200, 1}, {1000, 1950, 1900, 8},
-		{1000, 900, 1100, 0}, // an early sample does not move the next one
+		// An early sample does not change the time of the next one.
+		{1000, 900, 1100, 0},
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -123,7 +126,8 @@ TEST(the_history_is_a_ring)
 			CHECK_INT(monitor_series_copy(series, samples, 8), want);
 			for (size_t i = 0; i < want; i++)
 				CHECK_INT(samples[i].time_ns, now - want + 1 + i);
-			CHECK_INT(monitor_series_copy(series, samples, 1), 1); // the latest ones
+			// The copy has the latest samples.
+			CHECK_INT(monitor_series_copy(series, samples, 1), 1);
 			CHECK_INT(samples[0].time_ns, now);
 		}
 		monitor_series_destroy(series);
@@ -133,7 +137,7 @@ TEST(the_history_is_a_ring)
 TEST(rates_cover_the_time_between_samples)
 {
 	struct monitor_reading reading = {.sample = {.id = 1, .launches = {10, 1}}, .busy_known = true, .busy_ns = 500};
-	// the previous sample is in the same element
+	// The history has one element, which each new sample overwrites. Rates still need the previous sample.
 	struct monitor_series *series = monitor_series_create(&reading, 1);
 
 	monitor_series_add(series, &reading, 1000000000, 999999000);
@@ -150,9 +154,10 @@ TEST(rates_cover_the_time_between_samples)
 	CHECK_INT(sample.interval_ns, 500000000);
 	CHECK(sample.launch_rate.known && sample.launch_rate.value == 100);
 	CHECK(sample.compute_utilization.known && sample.compute_utilization.value == 0.25);
-	CHECK(!sample.failure_rate.known); // failures were never known
+	CHECK(!sample.failure_rate.known); // no reading had a known number of failures
 
-	reading.busy_ns += 2000000000; // a long quantum, counted at its end
+	// A long quantum is counted when it ends.
+	reading.busy_ns += 2000000000;
 	monitor_series_add(series, &reading, 2500000000, 2500000000);
 	CHECK(monitor_series_latest(series)->compute_utilization.value == 1);
 
@@ -161,7 +166,8 @@ TEST(rates_cover_the_time_between_samples)
 	monitor_series_add(series, &reading, 3500000000, 3500000000);
 	CHECK(!monitor_series_latest(series)->compute_utilization.known);
 	CHECK(!monitor_series_latest(series)->launch_rate.known);
-	reading.busy_known = true; // there is no earlier value
+	// The previous value is unknown, so there is no rate.
+	reading.busy_known = true;
 	monitor_series_add(series, &reading, 4500000000, 4500000000);
 	CHECK(!monitor_series_latest(series)->compute_utilization.known);
 	monitor_series_destroy(series);

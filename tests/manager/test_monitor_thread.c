@@ -1,4 +1,5 @@
-// The monitor's thread with a fake manager: virtual GPUs that come and go, callbacks, invalid input, many threads.
+// Tests the monitor's thread with a fake manager: virtual GPUs that appear and disappear, callbacks, invalid input, and
+// many threads.
 #include "monitor_fake.h"
 
 #include <jansson.h>
@@ -67,11 +68,12 @@ TEST(samples_are_taken_and_kept)
 	CHECK(info.sampling == 1 && info.virtual_gpus == 2 && info.history == 3 && info.interval_ms == 2);
 	CHECK(info.cost_ns > 0 && info.longest_cost_ns >= info.cost_ns && info.total_cost_ns >= info.longest_cost_ns);
 	OK(vg_monitor_close(monitor));
-	OK(vg_monitor_close(monitor)); // again: allowed
+	OK(vg_monitor_close(monitor)); // a second close is allowed
 	unsigned readings = fake.readings;
 	wait_ms(10);
 	CHECK_INT(fake.readings, readings);
-	OK(vg_monitor_sample(monitor, 1, &sample)); // samples stay readable
+	// Samples stay readable after the close.
+	OK(vg_monitor_sample(monitor, 1, &sample));
 	OK(vg_monitor_info(monitor, &info));
 	CHECK_INT(info.sampling, 0);
 	vg_monitor_destroy(monitor);
@@ -87,7 +89,7 @@ TEST(the_sampling_clock_does_not_drift)
 	struct vg_monitor *monitor = fake_monitor(64);
 	pass_samples(monitor);
 	pthread_mutex_lock(&fake.lock);
-	fake.sleep_ms = 21; // ten intervals
+	fake.sleep_ms = 21; // one reading takes ten intervals
 	pthread_mutex_unlock(&fake.lock);
 	pass_samples(monitor);
 	pass_samples(monitor);
@@ -96,7 +98,7 @@ TEST(the_sampling_clock_does_not_drift)
 	OK(vg_monitor_info(monitor, &info));
 	CHECK(info.missed >= 8);
 	CHECK(count > 5);
-	// Minus its lateness, each sample is a multiple of the interval after the first.
+	// The time of each sample without its lateness differs from the first one by a multiple of the interval.
 	uint64_t first = samples[0].time_ns - samples[0].late_ns;
 	for (size_t i = 1; i < count; i++)
 		CHECK_INT((samples[i].time_ns - samples[i].late_ns - first) % 2000000, 0);
@@ -120,14 +122,14 @@ TEST(new_and_closed_virtual_gpus_are_tracked)
 	REFUSED(vg_monitor_sample(monitor, 4, &sample), VG_NOT_FOUND, "existing ids: 1, 3");
 	OK(vg_monitor_sample(monitor, 3, &sample));
 	CHECK(calls.beyond == 1 && calls.back == 0);
-	// Another virtual GPU with the same id: the history and the state of the watch start again.
+	// Another virtual GPU gets the same id: its history and the state of the watch start again.
 	set_readings((struct monitor_reading[]){reading_of(3, 13, 30), reading_of(4, 24, 80)}, 2);
 	pass_samples(monitor);
 	CHECK(calls.beyond == 2 && calls.back == 0);
 	OK(vg_monitor_history(monitor, 4, NULL, 0, &count));
 	CHECK(count < 6);
 	set_readings((struct monitor_reading[]){reading_of(3, 13, 30), reading_of(4, 34, 80)},
-		     2); // between two samples
+		     2); // the change happens between two samples
 	pass_samples(monitor);
 	CHECK(calls.beyond == 3 && calls.back == 0);
 	set_readings(NULL, 0);
@@ -149,7 +151,8 @@ TEST(a_callback_runs_once_per_crossing)
 		set_held(60, 20);
 		pass_samples(monitor);
 		CHECK(calls.beyond == round && calls.back == round - 1 && calls.last_value == 0.6);
-		set_held(45, 20); // not far enough to be back
+		// The value has not fallen enough to count as back.
+		set_held(45, 20);
 		pass_samples(monitor);
 		set_held(60, 20);
 		pass_samples(monitor);
@@ -171,12 +174,14 @@ static void call_forbidden_functions(void *user, const struct vg_watch_event *ev
 	calls->beyond++;
 	calls->status = vg_monitor_close(calls->monitor);
 	CHECK_CONTAINS(vg_last_error()->text, "closed by its own callback");
-	vg_monitor_destroy(calls->monitor); // also refused
+	vg_monitor_destroy(calls->monitor); // the monitor refuses this call, too
 	CHECK_INT(vg_last_error()->status, VG_STATE);
-	OK(vg_monitor_info(calls->monitor, &info)); // no lock is held
+	// The monitor calls back without a lock.
+	OK(vg_monitor_info(calls->monitor, &info));
 	OK(vg_monitor_json(calls->monitor, &text));
 	free(text);
-	OK(vg_monitor_unwatch(calls->monitor, calls->watch)); // itself
+	// A callback may remove its own watch.
+	OK(vg_monitor_unwatch(calls->monitor, calls->watch));
 	uint64_t other = watch_memory(calls->monitor, VG_WATCH_ALL, 0.9, count_call, calls);
 	OK(vg_monitor_unwatch(calls->monitor, other));
 }
@@ -195,8 +200,10 @@ TEST(a_callback_can_do_all_except_close_its_monitor)
 	pass_samples(monitor);
 	set_held(60, 20);
 	pass_samples(monitor);
-	CHECK_INT(calls.beyond, 1); // its watch was removed
-	CHECK_INT(later.beyond, 2); // the next one is still called
+	// The callback has removed its watch.
+	CHECK_INT(calls.beyond, 1);
+	// The next watch is still called.
+	CHECK_INT(later.beyond, 2);
 	vg_monitor_destroy(monitor);
 }
 
@@ -369,7 +376,8 @@ TEST(invalid_input_is_refused)
 	OK(vg_monitor_create(manager, NULL, &monitor));
 	struct vg_monitor_info info;
 	OK(vg_monitor_info(monitor, &info));
-	CHECK(info.interval_ms == 5 && info.history == 600); // the manager's interval, and the default history
+	// The interval is that of the manager, the history the default.
+	CHECK(info.interval_ms == 5 && info.history == 600);
 	REFUSED(vg_monitor_sample(monitor, 9, &sample), VG_NOT_FOUND, "no virtual GPU 9; existing ids: 1, 4");
 	REFUSED(vg_monitor_sample(monitor, -1, &sample), VG_INVALID, "id -1");
 	REFUSED(vg_monitor_sample(monitor, 1, NULL), VG_INVALID, "ret_sample is NULL");
@@ -408,7 +416,8 @@ TEST(a_new_virtual_gpu_is_not_ready)
 	REFUSED(vg_monitor_sample(monitor, 2, &sample), VG_NOT_READY, "every 10000 ms");
 	struct vg_watch watch = {.size = sizeof watch, .id = 2, .threshold = 1, .callback = count_call};
 	OK(vg_monitor_watch(monitor, &watch, &number));
-	vg_monitor_destroy(monitor); // at once, with the next sample 10 s away
+	// This returns at once, although the next sample is 10 s away.
+	vg_monitor_destroy(monitor);
 }
 
 static void *use_in_thread(void *user)

@@ -1,4 +1,5 @@
-// Moves a virtual GPU's memory to the host and back: contents, use of the device meanwhile, and refused calls.
+// Moves a virtual GPU's memory to the host and back, and checks contents, the use of the device meanwhile, and refused
+// calls.
 #include "work_test.h"
 
 #include <pthread.h>
@@ -49,7 +50,8 @@ TEST(a_move_keeps_contents_and_addresses)
 	for (int round = 0; round < 3; round++) {
 		move_out(vgpu);
 		CHECK_INT(info_of(vgpu).memory_in_host, held);
-		CHECK_INT(info_of(vgpu).memory_held, held); // it stays charged
+		// The memory stays charged.
+		CHECK_INT(info_of(vgpu).memory_held, held);
 		CHECK_INT(free_on_device(), before + held);
 		move_in(vgpu);
 		CHECK_INT(info_of(vgpu).memory_in_host, 0);
@@ -60,7 +62,7 @@ TEST(a_move_keeps_contents_and_addresses)
 			CHECK_INT(memcmp(in, out, size[i]), 0);
 		}
 	}
-	// It can be used as before.
+	// The virtual GPU can be used as before the move.
 	vg_address more = allocate(vgpu, 5 * MIB);
 	OK(vg_virtual_gpu_write(vgpu, more, in, sizeof in));
 	for (unsigned i = 0; i < BLOCKS; i++)
@@ -70,7 +72,7 @@ TEST(a_move_keeps_contents_and_addresses)
 	vg_manager_destroy(manager);
 }
 
-// Running work ends; waiting work runs when the memory is back.
+// Running work ends before the move. Waiting work runs when the memory is back on the device.
 TEST(waiting_work_runs_after_the_move_back)
 {
 	struct vg_manager *manager = open_manager(NULL);
@@ -80,7 +82,8 @@ TEST(waiting_work_runs_after_the_move_back)
 	OK(vg_virtual_gpu_pause(vgpu));
 	struct vg_execution *waiting = fill(vgpu, 0, block + 65536, 2, 1024, 1);
 	OK(vg_virtual_gpu_move_out(vgpu, NULL));
-	vg_execution_destroy(fill(other, 0, others, 3, 1024, 1)); // another vGPU is not affected
+	// Another virtual GPU is not affected.
+	vg_execution_destroy(fill(other, 0, others, 3, 1024, 1));
 	OK(vg_virtual_gpu_sync_all(other, 10));
 	CHECK(float_at(other, others) == 3);
 	move_in(vgpu);
@@ -143,7 +146,7 @@ TEST(plain_memory_cannot_move)
 	vg_manager_destroy(manager);
 }
 
-// A vGPU without memory can be moved out and in, too.
+// A virtual GPU without memory can be moved out and in, too.
 TEST(a_vgpu_without_memory_can_move)
 {
 	struct vg_manager *manager = open_manager(NULL);
@@ -176,7 +179,7 @@ TEST(a_vgpu_can_be_closed_while_its_memory_is_in_the_host)
 	vg_manager_destroy(manager);
 }
 
-// Without room on the device, the memory stays in the host.
+// If the device has no room, the memory stays in the host.
 TEST(moving_in_fails_on_a_full_device)
 {
 	struct vg_manager *manager = open_manager(NULL);
@@ -226,7 +229,8 @@ static int count_meanwhile(void *user, uint64_t bytes, uint64_t total)
 {
 	uint64_t in_host = info_of(user).memory_in_host;
 
-	CHECK(in_host <= bytes); // bytes being copied are not counted yet
+	// Bytes that are being copied are not counted yet.
+	CHECK(in_host <= bytes);
 	CHECK_INT(total, info_of(user).memory_held);
 	return 0;
 }
@@ -321,7 +325,7 @@ TEST(a_progress_callback_can_stop_a_move)
 			CHECK_INT(info_of(vgpu).memory_in_host, info_of(vgpu).memory_held);
 		} else {
 			OK(vg_virtual_gpu_move_out(vgpu, &options));
-			CHECK(seen.calls >= 4); // 64 MiB each
+			CHECK(seen.calls >= 4); // one call for each 64 MiB
 			CHECK_INT(seen.bytes, seen.total);
 			CHECK_INT(seen.total, info_of(vgpu).memory_held);
 		}

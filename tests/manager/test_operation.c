@@ -1,4 +1,4 @@
-// Operations of virtual GPUs: results, invalid addresses, scratch memory.
+// Tests operations of virtual GPUs: results, invalid addresses, and scratch memory.
 #include "work_test.h"
 
 static void upload(struct vg_virtual_gpu *vgpu, vg_address to, float first, float by, int count)
@@ -30,7 +30,7 @@ TEST(products_are_correct_and_in_stream_order)
 	OK(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 1, NULL));
 	OK(vg_virtual_gpu_sync(vgpu, 1, 0));
 	OK(vg_virtual_gpu_read(vgpu, out, c, sizeof out));
-	for (int i = 0; i < 64; i++) // the sum of a row, twice
+	for (int i = 0; i < 64; i++) // each result is twice the sum of a row
 		CHECK_INT((int)out[i], 2 * (8 * (8 * (i / 8)) + 36));
 	CHECK_INT(info_of(vgpu).completed, 2);
 	vg_virtual_gpu_destroy(vgpu);
@@ -94,14 +94,15 @@ TEST(invalid_addresses_are_refused_by_name)
 	multiply = product(a, b, (vg_address)(uintptr_t)host);
 	REFUSED(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL), VG_BOUNDS, "c");
 	multiply = product(a, b, c);
-	multiply.m = 9; // more than the block
+	// The matrix is larger than the block.
+	multiply.m = 9;
 	CHECK_INT(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL), VG_BOUNDS);
 	multiply.m = 0;
 	REFUSED(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, NULL), VG_INVALID, "m");
 	REFUSED(vg_virtual_gpu_matrix_multiply(vgpu, NULL, 0, NULL), VG_INVALID, "operation is NULL");
 	multiply = product(a, b, c);
 	REFUSED(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 77, NULL), VG_INVALID, "no stream 77");
-	// Memory that is freed while the operation is queued is not used.
+	// An operation must not use memory that is freed while the operation is queued.
 	OK(vg_virtual_gpu_pause(vgpu));
 	OK(vg_virtual_gpu_matrix_multiply(vgpu, &multiply, 0, &execution));
 	OK(vg_virtual_gpu_free(vgpu, b));
@@ -109,14 +110,16 @@ TEST(invalid_addresses_are_refused_by_name)
 	CHECK_INT(vg_execution_wait(execution, 0), VG_STALE);
 	CHECK_INT(vg_execution_state(execution), VG_EXECUTION_FAILED);
 	CHECK_INT(info_of(vgpu).failures, 1);
-	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_RUNNING); // the context is usable
+	// The context can still be used.
+	CHECK_INT(vg_manager_status(manager, 1), VG_VIRTUAL_GPU_RUNNING);
 	vg_execution_destroy(execution);
 	vg_virtual_gpu_destroy(vgpu);
 	vg_virtual_gpu_destroy(other);
 	vg_manager_destroy(manager);
 }
 
-// A library's wish for scratch memory is not a refusal if it can do without. The simulated driver's kernels need none.
+// A library may want scratch memory and do without it. Such a request is not counted as a refusal. The simulated
+// driver's kernels need no scratch memory.
 TEST(missing_scratch_memory_is_not_a_refusal)
 {
 	const uint64_t deep = 1 << 16, bytes = 64 * deep * sizeof(float);
@@ -150,7 +153,7 @@ TEST(closing_frees_memory_of_queued_operations)
 	struct vg_manager *manager = open_manager(NULL);
 	size_t before = 0;
 
-	for (int round = 0; round < 2; round++) { // the libraries keep memory from the first time
+	for (int round = 0; round < 2; round++) { // the libraries keep some memory from the first round
 		before = free_on(device);
 		struct vg_virtual_gpu *vgpu = new_vgpu(manager, 0, 256 * MIB);
 		vg_address a = allocate(vgpu, 256), b = allocate(vgpu, 256), c = allocate(vgpu, 256);

@@ -1,4 +1,4 @@
-// Shared virtual GPUs: the daemon knows them, programs run inside, and one ledger has all charges.
+// Tests shared virtual GPUs: the daemon knows them, programs run inside them, and one ledger has all charges.
 #include "shared_test.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ struct child {
 	char said[300];
 };
 
-// Runs a program with pipes as standard streams, and reads its first line.
+// Runs a program with pipes as standard streams, and reads its first line of output.
 static struct child start(const char *const *arguments)
 {
 	struct child child = {0};
@@ -23,7 +23,8 @@ static struct child start(const char *const *arguments)
 	CHECK(pipe(in) == 0 && pipe(out) == 0);
 	child.pid = fork();
 	if (child.pid == 0) {
-		unsetenv("VIRGATE_LIBDIR"); // `virgate` finds the parts of its own build
+		// Makes `virgate` find the parts of its own build.
+		unsetenv("VIRGATE_LIBDIR");
 		dup2(in[0], 0);
 		dup2(out[1], 1);
 		close(in[1]);
@@ -63,7 +64,7 @@ static void end(struct child *child)
 	CHECK(waitpid(child->pid, NULL, 0) == child->pid);
 }
 
-// Returns a limit with enough room for contexts of programs inside.
+// Returns a limit with enough room for the contexts of programs inside the vGPU.
 static uint64_t get_roomy_limit(void)
 {
 	return getenv("VIRGATE_SIM") ? 512 * MIB : 4096 * MIB;
@@ -138,13 +139,15 @@ TEST(one_ledger_has_all_charges)
 	CHECK_INT(vg_last_error()->have, left);
 	CHECK_INT(info_of(vgpu).refusals, 1);
 	OK(vg_virtual_gpu_allocate(vgpu, left / (2 * MIB) * (2 * MIB), 0, &more));
-	struct child second = run_inside("one", "8"); // nothing is left, not even for its context
+	// No memory is left, not even for the context of this program.
+	struct child second = run_inside("one", "8");
 	CHECK(strcmp(second.said, "ready") != 0);
 	end(&second);
 	end(&child);
 	OK(vg_virtual_gpu_free(vgpu, more));
 	OK(vg_virtual_gpu_free(vgpu, block));
-	OK(vg_memory_space_defragment(vg_virtual_gpu_memory(vgpu), NULL)); // frees cached pages
+	// Frees cached pages.
+	OK(vg_memory_space_defragment(vg_virtual_gpu_memory(vgpu), NULL));
 	for (int i = 0; i < 1000 && look("one").charged; i++)
 		poll(NULL, 0, 5);
 	CHECK_INT(look("one").charged, 0);
@@ -188,7 +191,7 @@ static int log_says(const char *word)
 	return strstr(text, word) != NULL;
 }
 
-// The program's other memory on the device is not in the ledger: it is not charged, and not logged.
+// The program's other memory on the device is not in the ledger, so it is neither charged nor logged.
 TEST(other_memory_of_the_program_is_not_charged)
 {
 	struct vg_manager *manager = shared_manager();
@@ -200,7 +203,8 @@ TEST(other_memory_of_the_program_is_not_charged)
 	for (int i = 0; i < 40; i++) { // longer than the daemon tolerates uncharged memory
 		poll(NULL, 0, 100);
 		CHECK_INT(look("beside").charged, 2 * MIB);
-		CHECK(!look("beside").physical_known); // cannot be distinguished from the rest
+		// NVML's figure includes the program's other memory.
+		CHECK(!look("beside").physical_known);
 	}
 	CHECK(!log_says(" holds "));
 	CHECK_INT(info_of(own).memory_held, 100 * MIB);

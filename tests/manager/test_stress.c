@@ -1,5 +1,6 @@
-// 64 virtual GPUs with 8 threads each make all calls in any order for some seconds. At the end no thread hangs, nothing
-// is left on the device, and charges match allocations. VIRGATE_STRESS_SECONDS, VIRGATE_STRESS_SEED.
+// 64 virtual GPUs with 8 threads each make all calls in any order for some seconds. At the end no thread may hang, no
+// memory may be left on the device, and charges must match allocations. VIRGATE_STRESS_SECONDS: the duration.
+// VIRGATE_STRESS_SEED: the random seed.
 #include "stress.h"
 
 static struct stress stress;
@@ -18,7 +19,7 @@ static uint64_t seed_asked(void)
 	return text ? strtoull(text, NULL, 10) : (uint64_t)time(NULL) * 1000003u + (uint64_t)getpid();
 }
 
-// Fails if a thread makes no progress for a minute.
+// Fails the test if a thread makes no progress for a minute.
 static void *watch(void *data)
 {
 	enum { STALLED = 60 };
@@ -76,7 +77,7 @@ static uint64_t held(void)
 	return sum;
 }
 
-// Every byte that is no longer charged is free on the device.
+// Checks that every byte that is no longer charged is free on the device.
 static void check_books(void)
 {
 	struct vg_device *device = first_device();
@@ -97,7 +98,7 @@ static void check_books(void)
 	CHECK_INT(free_after - free_before, held_before - held_after);
 }
 
-// Runs one manager for some seconds. Returns how much is free on the device afterwards.
+// Runs one manager for some seconds. Returns how much memory is free on the device afterwards.
 static size_t live(unsigned seconds)
 {
 	static pthread_t threads[THREADS];
@@ -143,7 +144,7 @@ static size_t live(unsigned seconds)
 }
 
 // A driver keeps memory from first uses: code of NVIDIA's libraries, channels for streams, local memory. A second run
-// needs no more of that, so memory missing after it is leaked. The simulated driver keeps nothing.
+// needs no more of that, so memory that is missing afterwards is leaked. The simulated driver keeps none.
 TEST(all_calls_from_all_threads)
 {
 	enum { DRIVERS_OWN = 64 };

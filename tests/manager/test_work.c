@@ -1,4 +1,4 @@
-// Work of virtual GPUs: kernels and operations in virtual streams, pauses, shares, and the effects of closing.
+// Tests work of virtual GPUs: kernels and operations in virtual streams, pauses, shares, and the effects of closing.
 #include "work_test.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ TEST(kernels_run_in_virtual_streams)
 	vg_address block = allocate(vgpu, 4096);
 
 	struct vg_execution *execution = fill(vgpu, 0, block, 1.5f, 1024, 1);
-	vg_execution_destroy(fill(vgpu, 0, block, 2.5f, 512, 1)); // after it
+	vg_execution_destroy(fill(vgpu, 0, block, 2.5f, 512, 1)); // this work runs after the first
 	OK(vg_execution_wait(execution, 0));
 	OK(vg_virtual_gpu_sync(vgpu, 0, 0));
 	CHECK(float_at(vgpu, block) == 2.5f && float_at(vgpu, block + 4092) == 1.5f);
@@ -25,7 +25,8 @@ TEST(kernels_run_in_virtual_streams)
 	const struct vg_work unknown = {
 		.size = sizeof unknown, .kernel = "no_such", .config = {.grid = {1}, .block = {1}}, .stream = 1};
 	REFUSED(vg_virtual_gpu_execute(vgpu, &unknown, NULL), VG_NOT_FOUND, "no_such");
-	CHECK_INT(info_of(vgpu).active_streams, 1); // a refused submission has no stream
+	// A refused submission uses no stream.
+	CHECK_INT(info_of(vgpu).active_streams, 1);
 	vg_execution_destroy(execution);
 	vg_virtual_gpu_destroy(vgpu);
 	vg_manager_destroy(manager);
@@ -61,7 +62,7 @@ TEST(a_manager_limits_active_streams)
 
 static atomic_bool submitting;
 
-// Submits work that is refused, to the stream of another thread's work.
+// Submits work that is always refused, to a stream in which another thread's work runs.
 static void *submit_in_vain(void *vgpu)
 {
 	const struct vg_work unknown = {
@@ -85,7 +86,8 @@ TEST(refused_work_does_not_release_a_busy_stream)
 		OK(try_fill(vgpu, 1, block, 0, 16, 1, NULL));
 		CHECK_INT(info_of(vgpu).active_streams, 1);
 		OK(vg_virtual_gpu_sync(vgpu, 1, 0));
-		(void)vg_virtual_gpu_release_stream(vgpu, 1); // BUSY while the other thread is being refused
+		// The result is BUSY while the other thread is being refused.
+		(void)vg_virtual_gpu_release_stream(vgpu, 1);
 	}
 	atomic_store(&submitting, 0);
 	pthread_join(thread, NULL);
@@ -124,7 +126,7 @@ TEST(shares_change_while_work_runs)
 	struct vg_virtual_gpu *vgpu, *other;
 
 	OK(vg_virtual_gpu_create(manager, &options, &vgpu));
-	CHECK(info_of(vgpu).compute_share == 0.25); // of 16
+	CHECK(info_of(vgpu).compute_share == 0.25); // 4 of 16 units
 	options.compute_units = 0;
 	options.compute_share = 0.5;
 	OK(vg_virtual_gpu_create(manager, &options, &other));
@@ -149,7 +151,8 @@ TEST(utilization_is_measured_or_unknown)
 	vg_address block = allocate(vgpu, MIB);
 
 	if (info_of(vgpu).compute_utilization_known)
-		CHECK(info_of(vgpu).compute_utilization == 0); // nothing has run yet
+		// No work has run yet.
+		CHECK(info_of(vgpu).compute_utilization == 0);
 	struct vg_virtual_gpu_info info = {0};
 	for (time_t end = time(NULL) + 10; time(NULL) < end;) { // some intervals of 100 ms
 		vg_execution_destroy(fill(vgpu, 0, block, 1, MIB / 4, 20));
@@ -173,7 +176,8 @@ TEST(direct_work_goes_straight_to_the_driver)
 	struct vg_virtual_gpu *vgpu, *other;
 
 	OK(vg_virtual_gpu_create(manager, &share, &vgpu));
-	OK(vg_virtual_gpu_create(manager, &share, &other)); // without virtual compute, shares are not added up
+	// Without virtual compute, the sum of shares is not limited.
+	OK(vg_virtual_gpu_create(manager, &share, &other));
 	vg_address block = allocate(vgpu, 4096), more = allocate(other, 4096);
 	vg_execution_destroy(fill(vgpu, 0, block, 1, 1024, 1));
 	vg_execution_destroy(fill(vgpu, 0, block, 2, 1024, 1));
@@ -210,7 +214,8 @@ TEST(a_manager_restricts_its_vgpus)
 	vg_manager_destroy(manager);
 }
 
-// A kernel's fault ends the context for all virtual GPUs; nothing hangs, and all calls report it. In a child process.
+// A kernel's fault ends the context for all virtual GPUs. No call may hang, and all calls must report the fault. Runs
+// in a child process.
 TEST(a_fault_fails_all_virtual_gpus)
 {
 	struct vg_manager *manager = open_manager(NULL), *other = open_manager(NULL);

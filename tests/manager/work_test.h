@@ -1,4 +1,4 @@
-// Helpers for tests that submit work with built-in kernels; `fill` runs as long as requested.
+// Helpers for tests that submit work with built-in kernels. The kernel `fill` runs as long as requested.
 #pragma once
 #include "manager_test.h"
 
