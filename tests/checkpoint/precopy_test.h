@@ -37,8 +37,8 @@ static inline unsigned expected(unsigned block, unsigned changes, unsigned round
 	return !changes ? FILL : block < changes && rounds ? rounds * 64 + block : FILL * 0x10000u + block;
 }
 
-// Returns the round of the stopped program. Its file has the number of complete rounds; the program may have begun
-// another one.
+// Checks a block of the program's memory, while the program is stopped. Its file has the number of complete rounds; the
+// program may have begun another one.
 static inline void check_block(const unsigned *words, unsigned number, const struct program *program, unsigned changes)
 {
 	unsigned rounds = report_of(program).round, first = words[0];

@@ -351,7 +351,7 @@ TEST(the_image_of_a_killed_receiver_is_removed)
 	kill(far, SIGKILL);
 	waitpid(far, NULL, 0);
 	unlink(path_of("far/again"));
-	// The receiver's CRIU ends now, and leaves no process.
+	// The killed receiver's CRIU ends now, and makes no process.
 	unlink(path_of("far/slow"));
 	CHECK_INT(mkdir(path_of("tmp/virgate-arrival.abcdef"), 0700), 0);
 	write_text("tmp/virgate-arrival.abcdef/notes", "mine");

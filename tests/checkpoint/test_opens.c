@@ -60,8 +60,8 @@ static int watch_opens(void)
 	return watch;
 }
 
-// Starts a process with a shared writable mapping of a file, like a ledger. The file was removed, and a FIFO has its
-// name now. The kernel still shows that name for the mapping.
+// Starts a process with a shared writable mapping of a removed file, such as a ledger. The kernel shows the path of the
+// mapping with " (deleted)" at its end. The FIFO is at the path with that ending.
 static pid_t start_mapper(void)
 {
 	char name[64];

@@ -69,7 +69,7 @@ TEST(the_memory_is_in_packs_and_the_program_goes_on)
 	check_charged("goes", 0);
 }
 
-// The driver saves only what is not the program's memory, such as contexts.
+// The driver copies none of the program's device memory, which Virgate writes itself.
 TEST(the_driver_saves_none_of_it)
 {
 	prepare(false);

@@ -271,7 +271,7 @@ TEST(unused_packs_are_removed)
 	receive_image(&receiving);
 	CHECK_INT(receiving.status, VG_OK);
 	end_receiving(&receiving);
-	// The sender uses the pack that the receiver has closed, first in a round, and then in the image.
+	// The sender nevertheless uses the pack that the receiver has removed: in a round, and in the image.
 	const struct sending round = {.rounds = {one, other, one}}, image = {.rounds = {one, other}, .image = one};
 	check_received(&round, true, VG_INTEGRITY, VG_INTEGRITY);
 	check_received(&image, true, VG_OK, VG_INTEGRITY);

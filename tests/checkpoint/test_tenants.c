@@ -125,8 +125,8 @@ static struct vg_ledger *ledger_of(const char *vgpu)
 	return ledger;
 }
 
-// Writes a ledger as the daemon does for an export that a tenant of another vGPU has opened, and as tenants of one vGPU
-// do for shared memory.
+// Shared memory, in the ledger: an export that a tenant of another vGPU has opened, as the daemon records it. Then
+// memory that tenants of one vGPU share.
 TEST(shared_memory_is_refused)
 {
 	prepare(false);

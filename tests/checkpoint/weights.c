@@ -1,9 +1,9 @@
-// A CUDA program that holds random device memory and keeps still, for checkpoints of any size.
+// A CUDA program that allocates random device memory and does nothing, for checkpoints of any size.
 //   weights FILE SIZE[+UNTOUCHED] [SIZE[+UNTOUCHED] of the next GPU]…      sizes in MiB
-// It writes "ready" to the file; at SIGUSR1 it compares every word with what it had been given, on the GPU, and writes
-// "right" or how many are wrong; at SIGUSR2 it writes how much more the first GPU grants; at SIGTERM it compares and
-// ends, with 0 if all was right. With WEIGHTS_CHANGE=SIZE it holds that much more on the first GPU, and writes it again
-// five times a second.
+// It writes "ready" to the file. On SIGUSR1 it compares every word with the original one on the GPU, and writes "right"
+// or the number of wrong words. On SIGUSR2 it writes how many MiB the first GPU still grants. On SIGTERM it compares
+// and exits, with 0 if all words are right. With WEIGHTS_CHANGE=SIZE it allocates that much more on the first GPU, and
+// writes it again five times a second.
 #include <cuda.h>
 
 #include <fcntl.h>

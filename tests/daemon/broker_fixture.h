@@ -10,7 +10,7 @@
 
 static bool is_system_wide; // true: start_broker() starts the system's daemon, not a user's
 static const char *simulated_gpu = "memory=1G,ctx=16M";
-static rlim_t descriptor_limit; // of the next daemon; 0: the daemon keeps the limit of the test
+static rlim_t descriptor_limit; // descriptor limit of the next daemon; 0: that of the test
 
 // Starts a daemon that kills itself at step `step`; -1: never. Returns whether the daemon listens.
 static inline bool start_broker_program(const char *program, int step)

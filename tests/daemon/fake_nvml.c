@@ -2,8 +2,8 @@
 //   gpu <bytes>
 //   process <gpu> <pid> <bytes>
 //   silent                     (lists of processes return an error)
-//   hidden <gpus>              (so many GPUs before these are hidden from this process, as by a device cgroup)
-// So a test decides when the driver releases the memory of a dead process.
+//   hidden <gpus>              (number of GPUs before these that a device cgroup hides from this process)
+// A test thereby decides when the driver releases the memory of a dead process.
 #include "abi/nvml_abi.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
-// Preloaded into a daemon: makes the disk, or the look-up of users and groups, wait or fail. Files in the directory
+// Preloaded into a daemon: makes the disk wait or fail, and look-ups of users and groups wait. Files in the directory
 // SLOW_SYSTEM control this: `hold-disk`, `fail-disk`, `hold-users`, `hold-groups`. At the first wait, the file
-// `waits-disk` (or -users, -groups) is created. With `truncate-ledgers`, the daemon's ledgers that exist already are
-// truncated as soon as they are mapped.
+// `waits-disk` (or -users, -groups) is created. With `truncate-ledgers`, ledgers that exist already are truncated as
+// soon as the daemon maps them.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -127,7 +127,7 @@ TEST(swap_beyond_host_memory_is_refused_with_figures)
 			 kib << 10));
 }
 
-// ---- wishes ----------------------------------------------------------------------------------------------
+// ---- requests to move memory ----------------------------------------------------------------------------
 
 TEST(suspend_and_resume_vgpu)
 {
@@ -238,7 +238,7 @@ TEST(suspend_vgpu_without_processes)
 	CHECK_INT(count_asked(ask("{'op':'suspend','name':'a'}")), 0);
 	CHECK_STR(text_of("a", 0, "state"), "suspended");
 	CHECK_REFUSED(ask("{'op':'suspend','name':'a'}"), "busy", "is suspended already");
-	pid_t later = start_player(path_of("a"), &obedient); // it reads the request to suspend when it starts
+	pid_t later = start_player(path_of("a"), &obedient); // the process reads the request when it starts
 	await_state("a", later, "suspended");
 	CHECK_INT(number_of("a", later, "suspended"), 1);
 	CHECK_INT(count_asked(ask("{'op':'resume','name':'a'}")), 1);

@@ -89,8 +89,8 @@ static void show_physical(pid_t pid, uint64_t bytes)
 	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)pid, (unsigned long long)bytes);
 }
 
-// Memory in the host stays charged, but the device does not have it. Device memory of the process beyond the rest was
-// never declared.
+// Memory in the host stays charged, but is not on the device. If a process has more on the device than the rest of its
+// charge, the difference is undeclared memory.
 TEST(memory_in_the_host_hides_no_memory_on_the_device)
 {
 	start_evictable_node();

@@ -363,7 +363,7 @@ TEST(next_daemon_takes_over_the_control_daemon)
 	pid_t launcher = enter_and_stay("'vgpu':'a'", answer);
 	pid_t pid = last_control(line, sizeof line);
 	kill_daemon();
-	CHECK(is_alive(pid)); // the clients of the ended control daemon continue to run
+	CHECK(is_alive(pid)); // the control daemon survives, so its clients continue to run
 	start_daemon();
 	pid_t other = enter_and_stay("'vgpu':'a'", answer);
 	CHECK_CONTAINS(answer, "mps_pipe");

@@ -19,7 +19,7 @@ TEST(ended_tenant_is_refunded_after_its_memory_is_released)
 	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)tenant, GIB);
 	kill_tenant(tenant);
 	for (uint64_t end = now_ms() + 600; now_ms() < end; poll(NULL, 0, 10))
-		CHECK_INT(figure("a", "charged"), GIB); // not refunded while the memory is on the device
+		CHECK_INT(figure("a", "charged"), GIB); // no refund while the device still has the memory
 	set_world("gpu %llu\ngpu %llu\n", 8 * GIB, 8 * GIB);
 	int waited = await_figure("a", "charged", 0, 1000);
 	CHECK(waited >= 0);

@@ -140,7 +140,7 @@ TEST(choice_of_gpu_considers_the_share)
 	start_daemon();
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':60,'device':0}", GIB));
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':1}", 4 * GIB));
-	// GPU 0 has more memory left, but only 1 has enough share.
+	// GPU 0 has more memory left, but only GPU 1 has enough compute share left.
 	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'share':60}", GIB));
 	CHECK_INT(figure("c", "device"), 1);
 	CHECK_AGREED(ask("{'op':'create','name':'d','memory':%llu,'share':40}", GIB));

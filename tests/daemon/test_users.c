@@ -495,8 +495,8 @@ static bool is_pristine(struct vg_ledger *ledger, struct vg_wire_guest *self)
 	return vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 544 * MIB) == 0;
 }
 
-// A tenant reports that it has nothing but a context. If that is false, the overhead estimate of other users must not
-// change.
+// A tenant may falsely report that it has nothing but a context. That must not change the overhead estimate for other
+// users.
 TEST(context_overhead_is_measured_for_each_user)
 {
 	char path[300], text[4096];

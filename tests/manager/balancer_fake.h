@@ -88,7 +88,7 @@ enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_k
 		return BALANCER_FAILED;
 	struct vg_execution *execution = calloc(1, sizeof *execution);
 	execution->work = work;
-	execution->references = 2;  // one for the caller, one for the list
+	execution->references = 2; // one for the caller, one for the list
 	// The thread must not notice the end of the execution before this.
 	*ret_execution = execution;
 	pthread_mutex_lock(&fake_lock);

@@ -126,7 +126,7 @@ TEST(unclaimed_units_are_added_and_returned)
 	world.loads[1].waiting = 1;
 	play(&world, &units);
 	CHECK_INT(play(&world, &units), 1);
-	// Now both virtual GPUs claim all their units.
+	// All 16 units are claimed now.
 	CHECK(world.loads[1].units == 8 && world.loads[0].units == 8);
 	CHECK_INT(play(&world, &units), 0);
 	world.loads[0].waiting = world.loads[1].waiting = 0;

@@ -82,7 +82,7 @@ static bool close_running(const struct vg_manager_options *options, unsigned rep
 		REFUSED(status, VG_BUSY, "work in \"vgpu-1\": 0 queued, 1 running");
 	// The work completes in either case.
 	OK(vg_execution_wait(execution, 120));
-	OK(vg_virtual_gpu_close(vgpu));	       // all work has ended
+	OK(vg_virtual_gpu_close(vgpu)); // all work has ended
 	vg_execution_destroy(execution);
 	vg_virtual_gpu_destroy(vgpu);
 	vg_manager_destroy(manager);

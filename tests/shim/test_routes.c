@@ -398,7 +398,7 @@ static CUresult make_green(CUgreenCtx *green)
 	return cuGreenCtxCreate(green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM);
 }
 
-// Each object keeps 4 MiB until the primary context is destroyed, even after the object itself was destroyed.
+// Each green context keeps 4 MiB until the primary context is destroyed, even after the green context was destroyed.
 static void green_body(void)
 {
 	CUdeviceptr address;

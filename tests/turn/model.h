@@ -53,7 +53,7 @@ struct model_process {
 	uint64_t kernels, gpu_ns, requests; // kernels, GPU time and requests that have ended
 	uint64_t longest_wait_ns;	    // longest wait at the gate for a turn
 	uint64_t latency_count;
-	uint32_t *latencies; // of the first requests, in microseconds
+	uint32_t *latencies; // latencies of the first requests, in microseconds
 };
 
 struct model;

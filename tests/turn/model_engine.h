@@ -21,7 +21,7 @@ enum event_kind {
 struct event {
 	uint64_t when, sequence, version;
 	enum event_kind kind;
-	unsigned int index; // of the process
+	unsigned int index; // index of the process
 };
 static inline bool event_before(const struct event *a, const struct event *b)
 {

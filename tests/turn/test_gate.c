@@ -244,7 +244,7 @@ TEST(thread_at_a_closed_gate_rings_spins_and_sleeps)
 	CHECK(!slots[0].waiting && !slots[0].watching);
 }
 
-// A thread at a closed gate polls more often as the estimated end comes closer, and less often the longer the work
+// A thread at a closed gate polls more often as the estimated end comes closer. It polls less often the longer the work
 // lasts beyond that time.
 TEST(thread_at_a_closed_gate_polls_for_the_end_of_work)
 {

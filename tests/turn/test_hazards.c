@@ -34,7 +34,7 @@ static uint64_t longest_wait(const struct model *model, unsigned int processes)
 	return longest;
 }
 
-// Two processes alternate: each kernel of one waits for the previous kernel of the other one.
+// Each kernel of process 0 waits for a kernel of process 1, which is in the other vGPU.
 TEST(kernels_that_wait_for_another_vgpu_continue)
 {
 	const struct program first = {.launches = 1, .host_ns = 8 * US, .kernel_ns = 50 * US, .spins_for = 2};

@@ -100,8 +100,8 @@ static bool is_urgent(const struct model *model, const struct world *world)
 	return false;
 }
 
-// Checks that at most one vGPU has the turn, that some vGPU has it if one wants it, and that the one with the least
-// virtual time is next.
+// Checks that at most one vGPU has the turn, and that some vGPU has it if any wants it. The next one must be the vGPU
+// with the least virtual time.
 static void check_turns(const struct model *model, const struct world *world)
 {
 	const struct turn_orders *orders = model_orders(model);
