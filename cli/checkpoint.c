@@ -73,7 +73,7 @@ int checkpoint_open_session(struct session *session, const struct arguments *arg
 		r = share_choose_driver(session, arguments);
 	if (r)
 		return r;
-	// If SIGCHLD were ignored, waitpid() would find no children.
+	// If SIGCHLD were ignored, waitpid() would find no children. An ignored signal is inherited.
 	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);

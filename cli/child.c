@@ -73,7 +73,7 @@ static void block_signals(struct children *children)
 {
 	sigset_t wanted;
 
-	fill_forwarded_signals(&wanted); // also SIGCHLD, which is not forwarded
+	fill_forwarded_signals(&wanted); // the set also has SIGCHLD, which is not forwarded
 	sigprocmask(SIG_BLOCK, &wanted, &children->inherited_mask);
 	// If the parent ignored SIGCHLD, this process inherits that, and waitpid() would find no children.
 	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &children->inherited_chld);

@@ -27,7 +27,7 @@ struct line {
 	const char *simulation; // the value of --sim; NULL: not given
 	bool options_end;	// the word "--" was read, so no more options follow
 	int positional;		// words that are neither options nor their values
-	int program;		// the index of the program that the verb runs; -1: none so far
+	int program;		// index of the word that names the program to run; -1: none so far
 	const struct option *pending; // option whose value is the current word; NULL: the current word is no value
 };
 

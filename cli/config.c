@@ -89,7 +89,7 @@ __attribute__((format(printf, 2, 3))) static void refuse_line(struct reading *re
 	char words[400];
 	va_list arguments;
 
-	if (reading->refused) // only the first mistake is reported
+	if (reading->refused) // report only the first mistake
 		return;
 	reading->refused = true;
 	va_start(arguments, format);

@@ -25,7 +25,7 @@ static int read_compression(const struct arguments *arguments, struct vg_dump_op
 			continue;
 		options->compression = (enum vg_compression)i;
 		options->compression_level = (int)level;
-		// The library knows the valid levels.
+		// The library checks the level, because it knows the valid levels.
 		if (image_check_compression(options->compression, options->compression_level) == VG_OK)
 			return 0;
 		return say_usage(arguments->verb, "--compress \"%s\": %s", text, vg_last_error()->text);

@@ -31,7 +31,7 @@ json_t *eviction_json(const struct vg_eviction_info *eviction);
 json_t *deep_json(const struct vg_tenant_info *tenant);
 json_t *vgpu_eviction_json(const struct vg_vgpu_info *vgpu);
 
-// The options of the verbs that create a vGPU.
+// The options about eviction, for the verbs that create a vGPU.
 #define OPTION_EVICTABLE                                                                                               \
 	{"evictable", 'e', NULL, "device memory of its programs can move to the host, see virgate suspend", 0}
 #define OPTION_FIXED                                                                                                   \

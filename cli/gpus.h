@@ -1,4 +1,4 @@
-// The option --gpu-map, which maps GPUs of an image to GPUs of this machine. One thread.
+// Reads the option --gpu-map, which maps GPUs of an image to GPUs of this machine. One thread.
 #pragma once
 #include "options.h"
 #include "virgate/process.h"

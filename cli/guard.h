@@ -1,5 +1,5 @@
-// A guard process for a dump: if the dumping process is killed before the image is complete, the guard resumes the
-// dumped processes. One thread, before the driver is loaded.
+// Starts a guard process for a dump. If the dumping process is killed before the image is complete, the guard resumes
+// the dumped processes. One thread, before the driver is loaded.
 #pragma once
 #include <sys/types.h>
 

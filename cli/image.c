@@ -1,4 +1,4 @@
-// image list, inspect, verify: lists images, shows the description of one, and verifies its checksums.
+// image list, inspect, verify: lists images, shows the description of an image, verifies the checksums of an image.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-// The verbs suspend and resume: ask the daemon, wait for the processes, and print the result for each. One thread.
+// Suspends and resumes vGPUs: asks the daemon, waits for the processes, and prints the result for each process. One
+// thread.
 #pragma once
 #include "verb.h"
 

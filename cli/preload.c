@@ -96,7 +96,7 @@ static bool needs_asan(const struct elf *elf)
 		return false;
 	size_t count = dynamic.p_filesz / sizeof entry;
 	count = count < MOST_ENTRIES ? count : MOST_ENTRIES;
-	for (int pass = 0; pass < 2; pass++) // DT_STRTAB, which the second pass needs, follows DT_NEEDED
+	for (int pass = 0; pass < 2; pass++) // two passes: the second needs DT_STRTAB, which may come after DT_NEEDED
 		for (size_t i = 0; i < count; i++) {
 			off_t at = (off_t)(dynamic.p_offset + i * sizeof entry);
 			if (pread(elf->fd, &entry, sizeof entry, at) != sizeof entry || entry.d_tag == DT_NULL)

@@ -18,7 +18,7 @@ struct preload_program {
 	char linker[PATH_MAX];	      // path of its dynamic linker; "": none, or unknown
 };
 
-// Inspects the file, or the interpreter that its "#!" line names.
+// Inspects the program file. For a script, inspects the interpreter that its "#!" line names.
 void preload_inspect(const char *path, struct preload_program *ret_program);
 // Returns why the interposer is not loaded, such as "is statically linked"; NULL: no reason to warn.
 const char *preload_text(enum preload preload);

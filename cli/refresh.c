@@ -24,7 +24,7 @@ struct refresh {
 	refresh_draw draw;
 	void *user;
 	bool terminal;
-	bool waiting; // the daemon does not answer
+	bool waiting; // the daemon did not answer the last request
 };
 
 // Ends the program at once on ^C, because a pending request to the daemon may last until its timeout.

@@ -35,8 +35,8 @@ int share_pair_run(const struct arguments *arguments, const char *title, int (*w
 // Opens the memory (virgate/vram.h) of the device, which must support virtual memory management and export as
 // descriptors. Returns 0, or EXIT_FAILED after a message.
 int share_pair_open(const struct share_pair *pair, struct vg_vram **ret_vram);
-// Sets the environment for the simulated GPU if settings or options ask for it. Returns 0, or the verb's exit code
-// after a message.
+// Sets the environment variables of the simulated GPU if settings or options ask for one. Returns 0, or the verb's exit
+// code after a message.
 int share_choose_driver(const struct session *session, const struct arguments *arguments);
 // Finds a device by index or UUID. If `named` is NULL, finds the first device.
 enum vg_status share_find_device(const char *named, struct vg_device **ret_device);

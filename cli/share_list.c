@@ -47,7 +47,7 @@ static void print_table(const struct vg_publication_list *list, bool readers)
 
 static json_t *publication_json(const struct vg_publication_info *one)
 {
-	json_t *readers = one->readers_known ? json_array() : json_null(); // null: unknown
+	json_t *readers = one->readers_known ? json_array() : json_null(); // JSON null: the readers are unknown
 	char mode[8];
 
 	snprintf(mode, sizeof mode, "%04o", one->mode);

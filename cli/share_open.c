@@ -22,7 +22,7 @@ struct opened {
 	struct key key; // key for verifying seals
 	struct vg_share_lease *lease;
 	struct vg_vram *vram;
-	struct vg_vram_handle *handles; // one for each range
+	struct vg_vram_handle *handles; // one handle for each range of the publication
 	size_t count;
 	uint64_t bytes;
 };

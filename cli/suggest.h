@@ -1,4 +1,4 @@
-// "Did you mean …": finds the candidate nearest to a mistyped word. One thread.
+// Finds the candidate nearest to a mistyped word, for "did you mean …". One thread.
 #pragma once
 #include <stdbool.h>
 

@@ -35,7 +35,7 @@ void print_terms(const struct vg_vgpu_info *vgpu);
 // Returns a JSON object about the vGPU's turns, or JSON null if the figures are unknown. Times are in seconds.
 json_t *turns_json(const struct vg_turns_info *turns);
 
-// The options of the verbs that create a vGPU.
+// The options about compute shares, for the verbs that create a vGPU.
 #define OPTION_LIMIT {"limit", 'l', NULL, "never more than the share, even if the GPU is idle otherwise", 0}
 #define OPTION_CLASS                                                                                                   \
 	{"class", 'c', "CLASS", "batch, or latency: its work starts at once; default: batch", COMPLETE_CLASS}

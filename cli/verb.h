@@ -88,7 +88,7 @@ const char *verb_heading(const struct verb *verb);
 
 struct family {
 	const char *name;
-	const char *summary; // one line, no full stop
+	const char *summary; // one line without a full stop
 };
 
 // All families; the last row has no name.

@@ -43,8 +43,8 @@ struct dump {
 	struct device_bases bases;
 	struct tenants evicted; // the tenants that were asked to park
 	struct parking parking;
-	struct device_out *device; // writes the parked memory; NULL: no memory is parked
-	bool aside;		   // remaps_set_aside() was called: link names are renamed (criu/remap.h)
+	struct device_out *device; // writes the parked memory into the image; NULL: no memory is parked
+	bool aside;		   // link names may be renamed by remaps_set_aside() (criu/remap.h)
 	json_t *description;
 	const struct dump_gate *gate; // may be NULL
 	bool stands;		      // the image is complete

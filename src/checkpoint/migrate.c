@@ -28,8 +28,8 @@ struct migration {
 	struct channel channel;
 	struct frames frames;
 	bool refused;			    // the receiver has refused, and has removed everything that it received
-	struct vg_checkpoint_result result; // of the dump and the steps after it
-	struct vg_checkpoint_result ahead;  // of the steps before the dump
+	struct vg_checkpoint_result result; // result of the dump and the steps after it
+	struct vg_checkpoint_result ahead;  // result of the steps before the dump
 };
 
 // Appends the last message of ssh to the last error.
@@ -111,7 +111,7 @@ static enum vg_status copy_ahead(struct migration *migration, struct precopy *pr
 	frames->phase = &phase;
 	frames->may_stop = true;
 	enum vg_status status = precopy_run(precopy);
-	// The receiver may have closed the connection after a refusal.
+	// A failed write may mean that the receiver has refused, and closed the connection. Look for the refusal.
 	if (status == VG_SYSTEM && vg_last_error()->code == ECONNRESET) {
 		enum vg_status reason = wait_for_frame(migration, FRAME_READY);
 		status = reason ? reason : status;
@@ -149,7 +149,7 @@ static enum vg_status send_image(void *user, struct phase *phase, const struct i
 	enum vg_status status = phase_begin(phase, VG_CHECKPOINT_SEND);
 	if (status == VG_OK)
 		status = stream_send(frames, dir, true);
-	// The receiver may have closed the connection after a refusal.
+	// A failed write may mean that the receiver has refused, and closed the connection. Look for the refusal.
 	if (status == VG_SYSTEM) {
 		enum vg_status reason = wait_for_frame(migration, FRAME_READY);
 		status = reason ? reason : status;

@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 // Returns a descriptor that receives messages about children of this process, or -errno. The caller must read it after
-// every SIGCHLD: its queue is short, and each message is followed by a SIGCHLD.
+// every SIGCHLD: its queue is short, and each message causes a SIGCHLD.
 int notice_listen(void);
 // Tells the process `parent` that its children `pids` are about to be ended by a dump into `image`; "": they were
 // migrated. Does nothing if the parent does not listen. If the parent does not read, waits up to a second.

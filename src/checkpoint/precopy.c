@@ -82,7 +82,7 @@ static enum vg_status take_snapshot(struct precopy *precopy, struct device_sourc
 		status = open_memory(precopy, &snapshot, ret_sources);
 	*ret_count = snapshot.parking.count;
 	for (size_t i = 0; i < *ret_count && status == VG_OK; i++)
-		(*ret_sources)[i].is_loose = true; // its pager may not have released this file, and may use it again
+		(*ret_sources)[i].is_loose = true; // its pager may still have the file, and may use it again
 	parking_finish(&snapshot.parking);
 	tenants_free(&snapshot.tenants);
 	tree_free(&snapshot.tree);

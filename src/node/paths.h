@@ -1,4 +1,4 @@
-// Paths of the node's daemon. Any thread.
+// Finds the paths of the node's daemon. Any thread.
 #pragma once
 #include <stddef.h>
 

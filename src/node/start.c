@@ -78,7 +78,7 @@ static void reset_inherited_state(void)
 	umask(077);
 	sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
 	setpriority(PRIO_PROCESS, 0, 0);
-	syscall(SYS_ioprio_set, 1, 0, 0); // IOPRIO_WHO_PROCESS, this process, class none
+	syscall(SYS_ioprio_set, 1, 0, 0); // IOPRIO_WHO_PROCESS; 0 is this process; 0 is the default class
 	memset(&all, 0xff, sizeof all);
 	sched_setaffinity(0, sizeof all, &all);
 	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

@@ -1,4 +1,4 @@
-// Requests that suspend or resume an evictable vGPU, or one process of it. Any thread.
+// Requests to suspend or resume an evictable vGPU, or one process of it. Any thread.
 #pragma once
 #include <jansson.h>
 

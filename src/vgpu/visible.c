@@ -12,7 +12,7 @@
 #include "vgpu/lists.h"
 #include "vgpu/options.h"
 
-enum { PREFIX = 4, ENTRY = 64 }; // "GPU-"; the maximum length of an entry that can name a GPU
+enum { PREFIX = 4, ENTRY = 64 }; // the prefix "GPU-"; entries that can name a GPU are shorter than ENTRY
 
 struct visible {
 	struct vg_node *node;

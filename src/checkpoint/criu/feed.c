@@ -215,8 +215,8 @@ enum vg_status feed_file(struct feed *feed, const struct image_file *file, const
 
 	pthread_mutex_init(&lane.lock, NULL);
 	pthread_cond_init(&lane.changed, NULL);
-	// Reuse a buffer only after as many bytes have followed it as fit into the pipe: until then CRIU may not have
-	// read it.
+	// Reuse a slot only after a whole pipe of later bytes was written. Until then CRIU may still have to read its
+	// pages.
 	lane.behind = 1 + (enlarge_pipe(output) + file->chunk_bytes - 1) / file->chunk_bytes;
 	lane.ahead = AHEAD_BYTES / file->chunk_bytes;
 	size_t slots = feed->worker_count + 1 + lane.behind;

@@ -17,8 +17,8 @@ void intake_fail(struct intake *intake, const char *name, uint64_t after, int er
 // Returns the errno of the failure, or 0. *ret_name belongs to the intake. Any thread.
 int intake_failure(struct intake *intake, const char **ret_name, uint64_t *ret_after);
 
-// A file that CRIU writes. The thread that reads it owns it; after that thread has ended, the thread that joined it
-// does.
+// A file that CRIU writes. The thread that reads the file owns this struct until it ends; then the thread that called
+// pthread_join() owns it.
 struct intake_file {
 	struct intake *intake;
 	char name[IMAGE_NAME_TEXT];

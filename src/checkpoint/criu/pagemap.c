@@ -38,7 +38,7 @@ int pagemap_pages_id(const void *pagemap, size_t length, uint32_t *ret_id)
 
 struct entry {
 	uint64_t address, pages, flags;
-	bool long_count; // CRIU 4.2 and later: the number of pages is in field 5, not in field 2
+	bool long_count; // CRIU 4.2 and later put the number of pages into field 5, not into field 2
 };
 
 // A range of addresses. Lists of areas are sorted by address, as CRIU writes them.

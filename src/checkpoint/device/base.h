@@ -16,7 +16,7 @@ struct device_bases {
 	size_t capacity;	    // size of the table, a power of 2; 0: there is no table
 };
 
-// A block of a base.
+// A block that was found in a base.
 struct device_found {
 	const struct device_block *block; // NULL: not found
 	size_t base;

@@ -37,7 +37,7 @@ struct image_sizes {
 };
 
 struct image_draft {
-	char final[PATH_MAX];	  // absolute
+	char final[PATH_MAX];	  // absolute path of the image
 	char directory[PATH_MAX]; // temporary directory; "": the draft was published, or does not exist
 	int lock;		  // descriptor of the directory, which is locked while the draft is written; 0: none
 	json_t *files;		  // the list of files, as in virgate.json

@@ -13,7 +13,7 @@ enum schema_type {
 	SCHEMA_TIME,   // seconds since the epoch
 	SCHEMA_FLAG,
 	SCHEMA_LIST,
-	SCHEMA_GROUP, // an object
+	SCHEMA_GROUP, // an object with more keys, which have their own rows
 };
 
 struct schema_row {

@@ -24,7 +24,7 @@
 
 enum { TICK_NS = 50000000 };
 
-// A piece of work: a chunk, a whole file without chunks, or a block of device memory.
+// A unit of work: a chunk, a whole file without chunks, or a block of device memory.
 struct unit {
 	const struct image_file *file;
 	size_t index;
@@ -38,7 +38,7 @@ struct verification {
 	struct phase *phase;
 	bool pages; // also read pages of processes and device memory
 	struct device_index device;
-	const bool *trusted; // by number of the pack: its blocks were checked before; NULL: read all packs
+	const bool *trusted; // by number of the pack: true if its blocks were checked before; NULL: read all packs
 	size_t seen;
 	int directory;
 	size_t count;

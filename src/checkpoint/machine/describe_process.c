@@ -208,7 +208,7 @@ static void add_open(pid_t pid, json_t *seen)
 		closedir(directory);
 }
 
-// Returns the list in the member of an object, and frees the object.
+// Returns a list of the members of an object, without their keys, and frees the object.
 static json_t *list_of(json_t *group)
 {
 	json_t *list = json_array(), *file;

@@ -7,7 +7,7 @@
 enum { GPU_MAP_MOST = 64, GPU_MAP_UUID = 41 };
 
 struct gpu_map {
-	size_t count; // 0: each GPU stays the same
+	size_t count; // number of pairs; 0: each process stays on the same GPU
 	struct vg_process_gpu_pair pairs[GPU_MAP_MOST];
 	char uuids[GPU_MAP_MOST][2][GPU_MAP_UUID]; // "GPU-" and 32 digits in groups; `pairs` points here
 };

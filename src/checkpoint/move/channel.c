@@ -240,7 +240,7 @@ void channel_close(struct channel *channel)
 {
 	if (channel->fd >= 0)
 		close(channel->fd);
-	// ssh exits when its input ends. If it has no connection yet, it may not, and is killed.
+	// ssh exits when its input ends. If ssh does not exit, because it has no connection yet, it is killed.
 	for (int i = 0; channel->ssh > 0; i++) {
 		pid_t r = waitpid(channel->ssh, NULL, WNOHANG);
 		if (r == channel->ssh || (r < 0 && errno != EINTR))

@@ -6,17 +6,17 @@
 #include <stdbool.h>
 
 enum frame_type {
-	// from the sender of an image
+	// Sent by the sender of an image:
 	FRAME_DESCRIPTION = 1, // a part of the text of virgate.json; an empty frame ends the text
 	FRAME_FILE,	       // the name of the next file
 	FRAME_DATA,	       // an offset in the file, 8 bytes, and the bytes from there on
 	FRAME_END,	       // number of files, 8 bytes: the image ends
 	FRAME_GO,	       // the processes have ended on the sender: restore them
-	// from the receiver
-	FRAME_READY,   // the image is complete, verified, and fits
+	// Sent by the receiver:
+	FRAME_READY,   // the image is complete, verified, and fits the machine
 	FRAME_RUNNING, // the processes run; struct frame_running
 	FRAME_REFUSED, // a status, 4 bytes, and the reason; the receiver has removed everything
-	// from the sender, in version 2 of the stream
+	// Sent by the sender, in version 2 of the stream:
 	FRAME_PACK,   // before the image: number of the next pack, 4 bytes; the data frames after it are the pack's
 	FRAME_PACKED, // the image begins: no more packs follow
 	// A part of the index of the packs of a precopy round, after these packs. An empty frame ends the index.
@@ -34,7 +34,7 @@ enum { FRAME_MOST = (1 << 20) + 8 };
 struct frames {
 	int in, out;		// descriptors, which may be the same; -1: not used
 	struct phase *phase;	// phase_tick() is called during a wait; may be NULL
-	bool may_stop;		// stop if the phase wants to
+	bool may_stop;		// a wait may end early if the phase wants to stop
 	uint64_t patience;	// how long to wait, in ns, after the phase wants to stop
 	uint64_t deadline;	// time in ns at which a wait ends; 0: none
 	uint64_t read, written; // number of frames so far
@@ -52,7 +52,7 @@ enum vg_status frame_write(struct frames *frames, enum frame_type type, const vo
 // Reads a frame. Errors of frame_write(), INTEGRITY (not such a frame, or a damaged one), and NO_MEMORY.
 enum vg_status frame_read(struct frames *frames, enum frame_type *ret_type);
 
-// These functions write and read bytes outside frames. Errors: see frame_write() and frame_read().
+// Write and read bytes outside frames. Errors: see frame_write() and frame_read().
 enum vg_status frames_write_plain(struct frames *frames, const void *data, size_t bytes);
 enum vg_status frames_read_plain(struct frames *frames, void *data, size_t bytes);
 // Checks that no bytes follow the last frame. INTEGRITY.

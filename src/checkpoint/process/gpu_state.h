@@ -1,5 +1,5 @@
-// The driver's steps for a tree of processes: lock, checkpoint, restore, unlock. The state of a process is always read
-// from the driver. One thread; the calls for several processes run at the same time.
+// Has the driver lock, checkpoint, restore and unlock the processes of a tree. The state of a process is always read
+// from the driver. One thread; the driver's calls for several processes run at the same time.
 #pragma once
 #include "checkpoint/process/phase.h"
 #include "checkpoint/process/tree.h"

@@ -1,4 +1,5 @@
-// Runs other programs to their end: finds them in PATH, watches them, and kills them after a timeout. Any thread.
+// Runs other programs until they exit: finds them in PATH, reads their output, and kills them after a timeout. Any
+// thread.
 #pragma once
 #include <limits.h>
 #include <stdbool.h>

@@ -37,8 +37,8 @@ static const struct tree_process *find_process(const struct tree *tree, pid_t pi
 	return NULL;
 }
 
-// Adds the children of all processes in the tree. Searches all processes, because the pid of a child may be lower than
-// its parent's.
+// Scans all processes, and adds those whose parent is in the tree. Call it until it adds no process: the pid of a child
+// may be lower than its parent's.
 static enum vg_status add_children(struct tree *tree, bool *ret_grown)
 {
 	DIR *directory = opendir("/proc");

@@ -117,7 +117,7 @@ enum vg_status deep_check_return(const struct deep *deep, const char *uuid, uint
 	struct vg_gpu *gpu;
 
 	if (vg_gpu_by_uuid(uuid, &gpu) || vg_gpu_memory(gpu, &memory) || memory.free >= bytes)
-		return VG_OK; // without NVML, rely on the driver, which refuses such processes
+		return VG_OK; // without NVML, rely on the driver: it fails if memory is missing
 	enum vg_status status =
 		refuse(REFUSE_DEVICE_MEMORY, 0,
 		       "%s has %s free, and the processes of vGPU %s need %s to return, without the memory in "

@@ -1,4 +1,4 @@
-// Finds the vGPUs for the tenants of an image, and creates ephemeral ones again.
+// Finds the vGPUs for the tenants of an image, and creates ephemeral vGPUs that do not exist any more.
 #include "checkpoint/tenant/tenant.h"
 
 #include "base/clock.h"
@@ -318,7 +318,7 @@ static enum vg_status find_vgpu(struct tenant_vgpu *vgpu, const struct tenant_wa
 	enum vg_status status = vg_check_name(vgpu->name);
 	if (status)
 		return status;
-	// This request also has the daemon create the ledger again, which is missing after a reboot.
+	// For this request the daemon also creates the ledger again if it is missing, as after a reboot.
 	status = vg_node_request(way->node, json_pack("{s:s, s:s}", "op", "inspect", "name", vgpu->name), &reply);
 	if (status == VG_NOT_FOUND && !chosen)
 		status = vgpu->ephemeral ? make_again(vgpu, way, gpu) : fail_missing(vgpu, way->node, gpu);
