@@ -87,7 +87,7 @@ static void read_instructions(const struct cubin *cubin, const Elf64_Shdr *secti
 	}
 }
 
-// Adds a function for each section of code. Any kernel may call it, unless its symbol shows that it is a kernel itself.
+// Adds a function for each section of code. Any kernel may call the function, unless its symbol marks it as a kernel.
 static int read_code(struct cubin *cubin, struct code_module *module, unsigned group)
 {
 	static const char prefix[] = ".text.";

@@ -45,7 +45,7 @@ static int rank_entry(const struct fatbin_entry *entry, unsigned architecture)
 	return (int)entry->architecture + (elf ? 1 << 20 : entry->kind == FATBIN_PTX ? 1 << 16 : 0);
 }
 
-// Decompresses an entry. *ret_plain is NULL if it is not compressed. Returns 0, -EBADMSG or -ENOMEM.
+// Decompresses an entry. *ret_plain is NULL if the entry is not compressed. Returns 0, -EBADMSG or -ENOMEM.
 static int decompress(const struct fatbin_entry *entry, const unsigned char *stored, void **ret_plain)
 {
 	size_t got;

@@ -5,7 +5,7 @@
 // FOUND and CLEAN are certain; UNKNOWN: the code could not be read.
 enum code_answer { CODE_CLEAN, CODE_FOUND, CODE_UNKNOWN };
 
-// The report on one kernel and everything that it may call. Tensor: instructions that multiply matrices on tensor
+// The report on one kernel and all functions that it may call. Tensor: instructions that multiply matrices on tensor
 // cores. Mixed: arithmetic whose inputs are narrower than its accumulator, and tf32.
 struct code_report {
 	enum code_answer tensor, mixed;

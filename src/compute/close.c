@@ -1,4 +1,4 @@
-// Closes and ends units: refuses while they have work, or cancels it.
+// Closes and ends units. Closing fails while a unit has work; ending cancels the work.
 #include "compute/engine.h"
 #include "compute/wait.h"
 

@@ -1,4 +1,4 @@
-// Information about a scheduler, and changes while it runs.
+// Gives information about a scheduler, and changes the scheduler while it runs.
 #include "compute/quantum.h"
 
 #include <math.h>

@@ -266,7 +266,7 @@ void compute_queue_cancel_all(struct vg_compute_unit *unit); // cancels queued w
 // ---- policy.c, under the lock
 // Chooses the unit for the lane's next quantum; NULL: no unit has work.
 struct vg_compute_unit *compute_policy_pick(struct vg_compute *compute, struct compute_lane *lane);
-// Returns whether an open quantum must end although it has work and room.
+// Returns whether an open quantum must end although its unit has more work and the quantum has room.
 bool compute_policy_yields(struct vg_compute *compute, struct compute_lane *lane, struct vg_compute_unit *unit);
 bool compute_policy_contended(struct vg_compute *compute, const struct compute_lane *lane,
 			      const struct vg_compute_unit *unit);

@@ -1,4 +1,4 @@
-// Estimates how long a launch takes from earlier ones. Only the length of quanta depends on it. The table has a fixed
+// Estimates a launch's duration from earlier launches. Only the length of quanta uses the estimate. The table has a fixed
 // size: nothing is allocated, and unregistered kernels leave only a number. A full bucket replaces the entry that was
 // unused for longest.
 #include "compute/quantum.h"

@@ -185,7 +185,7 @@ bool compute_quantum_close(struct compute_quantum *quantum)
 
 	quantum->closed = true;
 	if (!quantum->leader || quantum->lane->apart)
-		return !quantum->leader || compute_quantum_mark(quantum); // refused work needs no mark
+		return !quantum->leader || compute_quantum_mark(quantum); // without launches, no mark is needed
 	CUstream leader = quantum->leader->stream->handle;
 	const bool alone = quantum->used == 1u << quantum->leader->index;
 	// If the quantum uses one driver stream, its last executions end with the quantum.

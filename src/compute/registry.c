@@ -110,7 +110,7 @@ static enum vg_status insert_locked(struct compute_registry *registry, struct co
 	return VG_OK;
 }
 
-// Inserts entries. On success, the table owns them.
+// Inserts entries into the table, which owns the entries on success.
 static enum vg_status insert_entries(struct compute_registry *registry, struct compute_entry **entries, size_t count)
 {
 	vg_mutex_take(&registry->lock);

@@ -1,4 +1,4 @@
-// Turns a description of work into a queued execution, after validating all of it.
+// Validates a description of work completely, then turns it into a queued execution.
 #include "compute/engine.h"
 
 #include "base/clock.h"

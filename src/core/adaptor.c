@@ -1,4 +1,4 @@
-// Memory resources that add something to another one: a limit, statistics, a log, retries.
+// Implements memory resources that wrap another resource, and add a limit, statistics, a log or retries.
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/size.h"

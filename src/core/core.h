@@ -23,5 +23,5 @@ extern bool core_forked;
 int core_driver_version(void);
 // Returns UNSUPPORTED with "WHAT: unsupported: needs driver 13.1, have 13.0".
 enum vg_status core_needs_driver(int version, const char *what);
-// Looks up an entry that is newer than the table. UNSUPPORTED as above if the driver does not have it.
+// Looks up an entry that is newer than the table. UNSUPPORTED, like core_needs_driver(), if the driver lacks the entry.
 enum vg_status core_find_entry(const char *entry, int version, void **ret_entry);

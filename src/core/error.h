@@ -12,14 +12,14 @@ __attribute__((format(printf, 3, 4))) enum vg_status core_driver_failed(CUresult
 // Skips what the driver has logged so far, so that later errors do not contain it. Call after a driver call that was
 // expected to fail.
 void core_log_skip(void);
-// Returns the result of a driver call for which a failure is an ordinary answer, and skips its log if it failed.
+// Returns the result of a driver call that may fail as an ordinary answer. After a failure, skips the driver's log.
 static inline CUresult core_asked(CUresult result)
 {
 	if (__builtin_expect(result != CUDA_SUCCESS, 0))
 		core_log_skip();
 	return result;
 }
-// Returns the status of an error that vg_fail() set in place of the driver's, whose log is skipped.
+// Skips the driver's log, and returns `status`: vg_fail() has set a better error than the driver's.
 static inline enum vg_status core_explained(enum vg_status status)
 {
 	core_log_skip();

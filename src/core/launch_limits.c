@@ -1,4 +1,4 @@
-// Finds the limit that a launch exceeds, after the launch failed or when it is prepared.
+// Finds the limit that a launch exceeds, after the launch failed or when the launch is prepared.
 #include "core/error.h"
 #include "core/launch.h"
 #include "core/object_code.h"

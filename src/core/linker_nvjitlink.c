@@ -152,7 +152,7 @@ enum vg_status core_nvjitlink_link(struct vg_linker *linker, enum vg_code_type t
 	}
 	if (r)
 		return fail_call(linker, code, r, call);
-	// nvJitLink reports success although it ignored an invalid input.
+	// nvJitLink reports success even if it has ignored an invalid input.
 	if (linker->error_log && strstr(linker->error_log, "ERROR"))
 		return fail_call(linker, NULL, NVJITLINK_ERROR_UNRECOGNIZED_INPUT, "nvJitLinkComplete");
 	return ret_compiled->data ? VG_OK

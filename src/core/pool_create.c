@@ -1,4 +1,4 @@
-// Gets the driver's current pools, and creates new ones.
+// Wraps the pools that the driver currently uses by default, and creates new pools.
 #include "core/pool.h"
 
 #include "base/log.h"

@@ -8,7 +8,7 @@ struct core_scope {
 	bool pushed;
 };
 
-// Makes the context current. If it already is, the usual case, this costs one cuCtxGetCurrent.
+// Makes the context current. In the usual case the context is current already, and this costs one cuCtxGetCurrent.
 static inline CUresult core_enter(struct core_scope *scope, CUcontext context)
 {
 	CUcontext current;

@@ -144,7 +144,7 @@ enum vg_status vg_stream_wait_event(struct vg_stream *stream, struct vg_event *e
 	return VG_OK;
 }
 
-// Records a new event on `other`, in its context. The caller destroys it.
+// Records a new event on `other`, in that stream's context. The caller destroys the event.
 static enum vg_status record_mark(struct vg_stream *other, CUevent *ret_event)
 {
 	CORE_ENTER(scope, other->context->handle);

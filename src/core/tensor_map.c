@@ -59,7 +59,7 @@ static enum vg_status check_options(const struct vg_tensor_map_options *options)
 	return VG_OK;
 }
 
-// Returns the driver's type of elements, or VG_TENSOR_DEFAULT if it has none.
+// Returns the driver's element type, or VG_TENSOR_DEFAULT if the driver has no such type.
 static enum vg_tensor_type convert_type(struct vg_data_type type)
 {
 	static const struct {

@@ -34,7 +34,7 @@ struct balancer_load {
 	int priority;		 // highest priority of the waiting and running work
 	unsigned window;	 // number of executions that the virtual GPU can run at once
 	size_t waiting, running; // unbound work in the queue of this virtual GPU, which can still move
-	size_t unbound;		 // work in the balancer's queue for it, which can still move to another
+	size_t unbound;		 // work queued for this virtual GPU, which can still move to another one
 	bool utilization_known;
 	double utilization; // used fraction of the share, 0 to 1
 	bool gave, took;    // set within a plan: work left this virtual GPU or came to it in this round

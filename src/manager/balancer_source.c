@@ -1,4 +1,4 @@
-// Connects the balancer with managers: reads their loads, and acts on them.
+// Connects the balancer with managers: reads the managers' loads, and executes actions on managers.
 #include "compute/compute.h"
 #include "manager/balancer_engine.h"
 #include "manager/manager.h"

@@ -1,4 +1,4 @@
-// The memory limit of a virtual GPU and what is charged to it. Pages are charged before they are created, and refunded
+// Counts the memory charged to a virtual GPU against its limit. Pages are charged before they are created, and refunded
 // after they are destroyed. Any thread.
 #pragma once
 #include <stdbool.h>

@@ -43,7 +43,7 @@ static bool is_watched(const struct vg_monitor *monitor, uint64_t number)
 	return false;
 }
 
-// Calls an event's callback, unless the watch was removed meanwhile. An earlier callback may have removed it.
+// Calls an event's callback, unless the watch was removed meanwhile. An earlier callback may have removed the watch.
 static void deliver_event(struct vg_monitor *monitor, struct monitor_event *event)
 {
 	pthread_mutex_lock(&monitor->worker.lock);

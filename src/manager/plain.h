@@ -11,7 +11,7 @@ struct plain_block;
 // Creates plain memory. Charges it to `budget`, which must live longer. `owner` provides the name for messages.
 enum vg_status plain_create(struct vg_context *context, const struct space_budget *budget,
 			    const struct manager_budget *owner, struct plain_memory **ret_memory);
-// plain_finish() frees all blocks and counts them; call it when no other call is in progress. plain_destroy() accepts
+// plain_finish() frees all blocks and counts them; no other call may be in progress then. plain_destroy() accepts
 // NULL.
 enum vg_status plain_finish(struct plain_memory *memory, size_t *ret_blocks, uint64_t *ret_bytes);
 void plain_destroy(struct plain_memory *memory);

@@ -1,5 +1,5 @@
 // Runs operations on a stream of a device's primary context, for virtual GPUs. Any number of threads may use a set or a
-// plan at once. Destroy a set or a plan only when no thread uses it.
+// plan at once. No thread may use a set or a plan while it is destroyed.
 #pragma once
 #include "virgate/context.h"
 #include "virgate/operation.h"

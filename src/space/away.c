@@ -124,7 +124,7 @@ static enum vg_status free_host(struct move *move, struct space_chunk *chunk)
 
 // ---- moves -----------------------------------------------------------------------------------------------
 
-// Maps all chunks before it copies any of them. If the device has no room, no contents have moved.
+// Maps all chunks before copying any chunk. So if the device has no room, no contents have moved.
 static enum vg_status move_in(struct move *move)
 {
 	struct vg_kept_error kept;

@@ -1,4 +1,4 @@
-// Finds blocks by address, and frees them.
+// Finds blocks by address, and frees blocks.
 #include "space/memory.h"
 
 #include "base/log.h"

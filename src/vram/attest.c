@@ -56,7 +56,7 @@ static enum vg_status check_byte(const struct vram_region *region, CUdeviceptr a
 	return VG_OK;
 }
 
-// Checks where physical memory mapped with cuMemMap is. The pointer attributes only tell which device accesses it.
+// Checks where memory mapped with cuMemMap is. The pointer attributes only tell which device can access that memory.
 static enum vg_status check_piece(const struct vram_region *region, CUdeviceptr address)
 {
 	CUmemGenericAllocationHandle piece;
