@@ -1,6 +1,6 @@
-// Estimates a launch's duration from earlier launches. Only the length of quanta uses the estimate. The table has a fixed
-// size: nothing is allocated, and unregistered kernels leave only a number. A full bucket replaces the entry that was
-// unused for longest.
+// Estimates a launch's duration from earlier launches. Only the length of quanta uses the estimate. The table has a
+// fixed size: nothing is allocated, and an unregistered kernel leaves only a number. A full bucket replaces the entry
+// that was unused for longest.
 #include "compute/quantum.h"
 
 enum {

@@ -20,7 +20,7 @@ struct vg_graph_builder {
 	// reference).
 	struct vg_graph_builder *origin;
 	bool body;   // this builder fills the body of a conditional node
-	bool joined; // this builder was split off, and another builder has waited for its work since
+	bool joined; // this builder was split off, and then joined: another builder waits for its work
 	struct vg_graph_builder *next_fork;
 
 	// The members below are used in an origin only.

@@ -1,5 +1,5 @@
 // Declares the memory of a virtual GPU, virtualized or plain. Any thread. Call all functions inside the vGPU's gate,
-// except memory_begin() and the functions after memory_end().
+// except memory_begin() before and memory_end() after all other calls.
 #pragma once
 #include "manager/manager.h"
 

@@ -178,7 +178,7 @@ enum vg_status space_chunk_unmap(struct vg_memory_space *space, struct space_chu
 	return r ? fail_call(r, "cuMemUnmap", bytes) : VG_OK;
 }
 
-// Unmaps as many chunks as possible, because there is no later attempt.
+// Unmaps a chunk as far as the driver permits, because there is no later attempt.
 static enum vg_status unmap_forcibly(struct vg_memory_space *space, struct space_chunk *chunk)
 {
 	enum vg_status status = space_chunk_unmap(space, chunk);

@@ -164,9 +164,8 @@ enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk
 // Releases and unmaps the chunk's memory. DRIVER: the memory is still mapped.
 enum vg_status space_chunk_unmap(struct vg_memory_space *space, struct space_chunk *chunk);
 // Zeroes, unmaps, refunds and frees a list of chunks, linked by `next`. Each must be in state LEAVING and counted by
-// space_remove_empty(). Chunks that the driver refuses to unmap return to their pools; with SPACE_FREE_REFUSED, only
-// their structures are freed. Adds the number of freed bytes to *ret_returned, if not NULL. DRIVER, or the fence's
-// error.
+// space_remove_empty(). A chunk that the driver refuses to unmap returns to its pool, or, with SPACE_FREE_REFUSED, is
+// freed while still mapped. Adds the freed memory to *ret_returned, if not NULL. DRIVER, or the fence's error.
 enum space_freeing { SPACE_KEEP_REFUSED, SPACE_FREE_REFUSED };
 struct space_returned {
 	uint64_t bytes;
