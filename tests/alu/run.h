@@ -61,7 +61,7 @@ static inline void run_form(const struct ptx_alu_form *form, struct registers *r
 	form->run(&alu);
 }
 
-// Returns a random word. Edge values are more frequent than in a uniform distribution.
+// Returns a random word. Edge values are more frequent than others.
 static inline uint64_t random_word(uint64_t *state)
 {
 	static const uint64_t edges[] = {
@@ -79,6 +79,6 @@ static inline uint64_t random_word(uint64_t *state)
 	if (draw >> 62 == 0)
 		return edges[(draw >> 8) % (sizeof edges / sizeof *edges)];
 	if (draw >> 62 == 1)
-		return (draw >> 4) % 67; // shift amounts and small numbers
+		return (draw >> 4) % 67; // shift amounts and other small numbers
 	return draw ^ draw >> 31;
 }

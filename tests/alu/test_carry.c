@@ -1,5 +1,5 @@
-// Every form with a carry, on edge operands, compared with the definition: the flag is the carry out of the word. A
-// subtraction adds the complement, so that its flag is 1 if there is no borrow.
+// Compares every form with a carry, on edge operands, with the definition: the flag is the carry out of the word. A
+// subtraction adds the complement, so its flag is 1 if there is no borrow.
 #include <stdbool.h>
 
 #include "run.h"
@@ -109,7 +109,7 @@ static void check_operands(const struct ptx_alu_form *form, const struct chain *
 static void check_form(const struct chain *chain, const struct word_type *type)
 {
 	char mnemonic[32];
-	unsigned seen = 0; // a bit for each pair of flags, before and after
+	unsigned seen = 0; // a bit for each pair of the flag before and the flag after
 
 	snprintf(mnemonic, sizeof mnemonic, "%s.%s", chain->name, type->name);
 	const struct ptx_alu_form *form = find_form(PTX_ALU_BASE, mnemonic);
@@ -130,7 +130,7 @@ TEST(every_form_and_carry)
 			check_form(&chains[i], &word_types[t]);
 }
 
-// As nvcc's 128-bit division does: addc reads whether a chain of subtractions became negative.
+// Tests a sequence of nvcc's 128-bit division: addc reads whether a chain of subtractions became negative.
 TEST(flag_of_a_subtraction_read_by_addc)
 {
 	struct registers registers = {0};

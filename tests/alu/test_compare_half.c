@@ -1,12 +1,12 @@
-// Every comparison of halves: 14 operators, both formats, with and without .ftz, alone and in pairs, on all pairs of
-// edge values. The reference compares their bits as integers.
+// Tests every comparison of halves: 14 operators, both formats, with and without .ftz, alone and in pairs, on all pairs
+// of edge values. The reference compares their bits as integers.
 #include <stdbool.h>
 
 #include "run.h"
 
 static const struct {
 	const char *name;
-	unsigned truth; // less, equal, greater, unordered: bits 0 to 3
+	unsigned truth; // bits 0 to 3: true for less, equal, greater, unordered
 } operators[] = {
 	{"eq", 2},  {"ne", 5},   {"lt", 1},   {"le", 3},   {"gt", 4},   {"ge", 6},  {"equ", 10},
 	{"neu", 13}, {"ltu", 9}, {"leu", 11}, {"gtu", 12}, {"geu", 14}, {"num", 7}, {"nan", 8},
@@ -54,7 +54,7 @@ static bool compares(const struct format *format, unsigned truth, unsigned a, un
 	return truth >> (unordered ? 3 : x < y ? 0 : x == y ? 1 : 2) & 1;
 }
 
-// Fills a warp's operands from pair number `first` on; the high halves have other pairs than the low ones.
+// Fills a warp's operands from pair number `first` on. The high halves get other pairs than the low ones.
 struct operands {
 	unsigned a[2][LANES], b[2][LANES];
 	uint32_t predicate;
@@ -71,7 +71,7 @@ static void fill_operands(const struct format *format, unsigned first, struct op
 	operands->predicate = first * 0x9e3779b9u ^ 0x5a5a3c3c;
 }
 
-// Finds the truth in all lanes, of the low or the high halves.
+// Returns the lanes in which the comparison is true, of the low or of the high halves.
 static uint32_t find_truth(const struct format *format, unsigned truth, const struct operands *operands, unsigned high)
 {
 	uint32_t lanes = 0;
@@ -106,7 +106,7 @@ static void check_lanes(const struct ptx_alu_form *form, unsigned first, uint32_
 		FAIL("%s of pairs %u on: %08x, not %08x", form->mnemonic, first, got, want);
 }
 
-// setp on halves sets p and its negation q; on pairs it sets p for the low and q for the high halves.
+// Checks setp. On halves it sets p and its negation q; on pairs it sets p for the low and q for the high halves.
 static void check_setp(enum ptx_alu_level level, const struct format *format, unsigned k, const char *word, bool pair)
 {
 	struct registers registers;
@@ -126,7 +126,7 @@ static void check_setp(enum ptx_alu_level level, const struct format *format, un
 	}
 }
 
-// set: `yes` where the comparison is true, in each half of a pair.
+// Checks set: the result is `yes` where the comparison is true, in each half of a pair.
 static void check_set(enum ptx_alu_level level, const struct format *format, unsigned k, const char *word,
 		      const char *result, uint32_t yes, bool pair)
 {

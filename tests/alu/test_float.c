@@ -1,5 +1,6 @@
-// f32 and f64 in every rounding mode. The reference for f32 computes in long double, which is exact or has more than
-// twice the bits, and searches the neighbouring f32. The reference for f64 computes one operation under fesetround().
+// Tests f32 and f64 in every rounding mode. The reference for f32 computes in long double, which is exact or has more
+// than twice the bits, and searches the neighbouring f32. The reference for f64 computes one operation under
+// fesetround().
 #include <fenv.h>
 #include <math.h>
 
@@ -51,7 +52,7 @@ static const int fe_modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWA
 enum operation { ADD, SUB, MUL, DIV, RCP, SQRT, FMA, OPERATIONS };
 static const char *const operation_names[] = {"add", "sub", "mul", "div", "rcp", "sqrt", "fma"};
 
-// Volatile operands keep the arithmetic between the changes of the mode.
+// Volatile operands keep the compiler from moving the arithmetic across the changes of the rounding mode.
 static uint64_t compute_reference(enum operation operation, int wide, int mode, uint64_t a, uint64_t b, uint64_t c)
 {
 	volatile float x = f32_of(a), y = f32_of(b), z = f32_of(c), r = 0;
@@ -164,7 +165,7 @@ TEST(flush_at_the_border)
 	CHECK_INT(run_on(PTX_ALU_BASE, "fma.rn.ftz.f32", 0x40000000, least, 0x80800000), 0x00800000);
 }
 
-// As on an H200, the NaN of the second source is kept, made quiet.
+// As on an H200, the result is the NaN of the second source, made quiet.
 TEST(nan_payload_of_f64)
 {
 	const uint64_t one = 0x7ff8000000000111, two = 0xfff0000000000222, quiet_two = 0xfff8000000000222;

@@ -75,7 +75,7 @@ TEST(destination_may_be_a_source)
 		}
 }
 
-// The compilation for newer processors computes the same bits.
+// The forms compiled for newer processors compute the same bits.
 TEST(levels_agree)
 {
 	if (!ptx_alu_level_runs(PTX_ALU_AVX2))

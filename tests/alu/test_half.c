@@ -1,4 +1,5 @@
-// f16, bf16, fp8 and conversions. The reference for narrow formats rounds by searching a table of all their values.
+// Tests f16, bf16, fp8 and conversions. The reference for narrow formats rounds by searching a table of all their
+// values.
 #include <math.h>
 
 #include "run.h"
@@ -18,7 +19,7 @@ static uint64_t run_lane(const char *mnemonic, uint64_t a, uint64_t b, uint64_t 
 struct format {
 	const char *name;
 	int mantissa_bits, bias;
-	unsigned infinity; // its bits; larger ones are NaN
+	unsigned infinity; // the bits of infinity; larger numbers are NaN
 	double values[0x7f81];
 };
 static struct format half = {"f16", 10, 15, 0x7c00, {0}}, brain = {"bf16", 7, 127, 0x7f80, {0}};
@@ -128,7 +129,7 @@ TEST(narrowing)
 
 	for (unsigned round = 0; round < 20000; round++) {
 		uint32_t bits = (uint32_t)random_word(&state);
-		if (round & 1) // in the range of f16, including ties
+		if (round & 1) // within the range of f16, including ties
 			bits = (bits & 0x8ffff000) | 0x30000000 | (round & 2 ? 0 : bits & 0x1fff);
 		long double x = f32_of(bits);
 		unsigned m = round / 2 % 4;
@@ -160,7 +161,7 @@ TEST(arithmetic)
 		for (int k = 0; k < 4; k++) {
 			char mnemonic[32];
 			snprintf(mnemonic, sizeof mnemonic, "%s.%s", cases[k].name, f->name);
-			// For sums of very different numbers long double is not exact.
+			// Skips sums of very different numbers, for which long double is not exact.
 			if (isfinite(x) && isfinite(y) && isfinite(z) && fabsl(cases[k].exact) > 0 &&
 			    (fabsl(x) > fabsl(y) * 0x1p40L || fabsl(y) > fabsl(x) * 0x1p40L ||
 			     fabsl(z) > fabsl(x * y) * 0x1p40L || fabsl(x * y) > fabsl(z) * 0x1p40L))
@@ -193,7 +194,7 @@ TEST(float_to_integer)
 	for (unsigned round = 0; round < 8000; round++) {
 		uint64_t wide = random_word(&state);
 		if (round & 1)
-			wide = (wide & 0x83ffffffffffffff) | 0x4000000000000000; // about the size of integers
+			wide = (wide & 0x83ffffffffffffff) | 0x4000000000000000; // magnitudes near the integers' range
 		uint32_t narrow = (uint32_t)(wide >> 32);
 		unsigned t = round % 5, m = round / 5 % 4;
 		for (int from_wide = 0; from_wide < 2; from_wide++) {
@@ -237,7 +238,7 @@ TEST(resizing_integers)
 {
 	CHECK_INT(run_lane("cvt.rz.sat.f32.s32", 7, 0, 0), bits_f32(1));
 	CHECK_INT(run_lane("cvt.rp.sat.f32.s32", (uint32_t)-7, 0, 0), 0);
-	CHECK_INT(run_lane("cvt.rn.sat.f16.u8", 0x300, 0, 0), 0); // of the low byte
+	CHECK_INT(run_lane("cvt.rn.sat.f16.u8", 0x300, 0, 0), 0); // converts the low byte only
 	CHECK_INT(run_lane("cvt.rn.sat.f16.u8", 0x301, 0, 0), 0x3c00);
 	CHECK_INT(run_lane("cvt.rm.ftz.f32.u32", 0xffffffff, 0, 0), 0x4f7fffff);
 	CHECK_INT(run_lane("cvt.rni.sat.f16.f16", 0x4200, 0, 0), 0x3c00);

@@ -1,4 +1,4 @@
-// Integer forms, compared with 128-bit arithmetic and definitions bit by bit.
+// Compares integer forms with 128-bit arithmetic and with definitions bit by bit.
 #include "run.h"
 
 typedef unsigned __int128 u128;
@@ -181,7 +181,7 @@ TEST(shifts_clamp)
 	}
 }
 
-// bfe and bfi, compared bit by bit.
+// Compares bfe and bfi with their definitions bit by bit.
 TEST(bit_fields)
 {
 	uint64_t state = 5150;

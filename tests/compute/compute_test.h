@@ -54,7 +54,7 @@ static inline enum vg_status try_launch(struct vg_compute_unit *unit, const char
 	return vg_compute_unit_execute(unit, &work, ret_execution);
 }
 
-// Launches a kernel that takes some hundred microseconds on the simulated device for 10000 rounds.
+// Launches a kernel of `rounds`: 10000 rounds take some hundred microseconds on the simulated device.
 static inline struct vg_execution *spin(struct vg_compute_unit *unit, unsigned stream, unsigned rounds, unsigned repeat)
 {
 	struct vg_execution *execution;

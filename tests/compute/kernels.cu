@@ -17,7 +17,7 @@ __global__ void note(unsigned id, unsigned *log)
 	log[1 + atomicAdd(log, 1)] = id;
 }
 
-// Does both, with one block.
+// Takes time and logs the execution, with one block.
 __global__ void spin_note(unsigned rounds, unsigned id, unsigned *log)
 {
 	unsigned value = threadIdx.x + 1;

@@ -11,7 +11,7 @@ struct bench {
 	struct vg_stream *stream;
 };
 
-// One thread; a part of a warp in all dimensions; the usual shape; more threads than work.
+// The shapes: one thread; a part of a warp in all dimensions; the usual shape; more threads than elements.
 static const struct vg_launch_config shapes[] = {
 	{.size = sizeof shapes[0], .grid = {1}, .block = {1}},
 	{.size = sizeof shapes[0], .grid = {2, 3, 2}, .block = {3, 5, 3}},
@@ -80,7 +80,7 @@ static void check_values(struct bench *b, const char *name, vg_address address, 
 	for (size_t i = 0; i < count; i++)
 		if (!(fabsf(got[i] - want[i]) <= tolerance * fabsf(want[i])) && !(isnan(got[i]) && isnan(want[i])))
 			FAIL("%s: value %zu of %zu is %g, not %g", name, i, count, got[i], want[i]);
-	if (got[count] != 0) // words() left zeros there
+	if (got[count] != 0) // words() left zeros behind the values
 		FAIL("%s wrote behind its %zu values", name, count);
 	free(got);
 }
@@ -185,7 +185,7 @@ TEST(relu_keeps_nan)
 	close_bench(&b);
 }
 
-// Both add to the value in memory.
+// Both kernels add to the value in memory.
 TEST(reduce_sum_and_dot)
 {
 	struct vectors v = open_vectors();
@@ -237,7 +237,7 @@ TEST(matrix_multiply)
 		vg_address at = words(v.b.context, sizeof want + 4);
 		launch(&v.b, "matrix_multiply", &shapes[s], VG_ARGUMENTS(v.at_x, v.at_y, at, m, n, k));
 		check_values(&v.b, "matrix_multiply", at, want, 17 * 19, 0);
-		k = 0; // an empty sum
+		k = 0; // the sum of no elements
 		launch(&v.b, "matrix_multiply", &shapes[s], VG_ARGUMENTS(v.at_x, v.at_y, at, m, n, k));
 		check_values(&v.b, "matrix_multiply", at, (float[17 * 19]){0}, 17 * 19, 0);
 		k = 23;

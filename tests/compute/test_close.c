@@ -16,7 +16,7 @@ TEST(closing_a_unit_fails_while_it_has_work)
 	REFUSED(vg_compute_close(rig.compute), VG_BUSY, "work in \"busy\", which is paused: 4 queued, 0 running");
 	CHECK_CONTAINS(vg_last_error()->text, "vg_compute_end()");
 	CHECK(info_of(unit).share == 0.5 && info_of(unit).queue_length == 4 && info_of(unit).cancelled == 0);
-	OK(vg_compute_unit_close(other)); // it has no work
+	OK(vg_compute_unit_close(other)); // this unit has no work
 	struct vg_compute_unit *next = unit_of(&rig, "next", 0.25);
 	OK(vg_compute_unit_resume(unit));
 	OK(vg_compute_unit_sync_all(unit, 60));
@@ -85,7 +85,7 @@ TEST(ending_a_scheduler_cancels_all_work)
 	close_rig(&rig);
 }
 
-// No thread can wait for such work any more.
+// A thread cannot wait any more for work that was ended.
 TEST(ended_work_does_not_prevent_a_close)
 {
 	struct rig rig = open_rig(NULL);
@@ -95,7 +95,7 @@ TEST(ended_work_does_not_prevent_a_close)
 		struct vg_execution *one = note(&rig, unit, (unsigned)i % 4, 1, 0);
 		OK(vg_execution_wait(one, 60));
 		if (i == 199)
-			OK(vg_compute_unit_close(unit)); // immediately after the end
+			OK(vg_compute_unit_close(unit)); // a close immediately after the end
 		vg_execution_destroy(one);
 	}
 	vg_compute_unit_destroy(unit);

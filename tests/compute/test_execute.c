@@ -1,4 +1,4 @@
-// Work, from its submission to its end.
+// Tests work from its submission to its end.
 #include "compute_test.h"
 
 TEST(kernels_run_in_the_order_of_their_stream)
@@ -148,7 +148,7 @@ TEST(utilization_is_known_after_an_interval)
 	CHECK(info_of(unit).utilization == 0);
 	OK(vg_compute_info(rig.compute, &info));
 	struct vg_execution *one = spin(unit, 0, 200000, 1000000);
-	// Includes only quanta that have ended, which may take a while.
+	// Waits until the figures include all work: they contain only quanta that have ended.
 	for (int i = 0; i < 1000; i++) {
 		nap_ms(30);
 		OK(vg_compute_info(rig.compute, &info));

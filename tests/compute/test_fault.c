@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 
-// In a child process, because the simulated driver reads its faults when it is loaded.
+// Runs in a child process, because the simulated driver reads its faults when it is loaded.
 static void no_stream_for_the_second(void)
 {
 	struct rig rig = open_rig(NULL);
@@ -151,9 +151,9 @@ TEST(work_waits_until_memory_is_available)
 	atomic_store(&starving, true);
 	struct vg_execution *one = spin(unit, 0, 1000, 3);
 	REFUSED(vg_execution_wait(one, 0.1), VG_NOT_READY, "queued");
-	CHECK(atomic_load(&starved) > 1); // it has tried again
+	CHECK(atomic_load(&starved) > 1); // the library has tried again
 	atomic_store(&starving, false);
-	OK(vg_execution_wait(one, 60)); // without a new submission
+	OK(vg_execution_wait(one, 60)); // ends without a new submission
 	vg_execution_destroy(one);
 	vg_compute_unit_destroy(unit);
 	close_rig(&rig);

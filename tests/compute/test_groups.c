@@ -1,9 +1,9 @@
-// SM groups: which units get one, which SMs their kernels see, and who uses the SMs of idle units.
+// Tests groups of SMs: which units get one, which SMs their kernels see, and which units use the SMs of idle units.
 #include "compute_test.h"
 
 #include <math.h>
 
-enum { SMS = 132 }; // so that groups of 8 match the shares
+enum { SMS = 132 }; // with 132 SMs, groups of 8 match the shares
 
 static struct rig rig_of(enum vg_compute_placement placement, int no_lending)
 {
@@ -20,7 +20,7 @@ static struct rig rig_of(enum vg_compute_placement placement, int no_lending)
 	return rig;
 }
 
-// Waits until the scheduler uses groups, or no longer does.
+// Waits until the scheduler uses groups of SMs, or has stopped to use them.
 static void wait_grouped(struct rig *rig, int grouped)
 {
 	struct vg_compute_info info;
@@ -80,7 +80,7 @@ TEST(automatic_placement_uses_groups_that_fit)
 	CHECK_INT(info_of(units[1]).how, VG_SHARE_BY_TIME);
 	CHECK_INT(info_of(units[1]).sms, SMS);
 	run_some(&rig, units[0], 20);
-	// Back to groups.
+	// The old share matches again: units have groups.
 	OK(vg_compute_unit_set_share(units[0], share));
 	wait_grouped(&rig, 1);
 	run_some(&rig, units[0], 20);
@@ -105,7 +105,7 @@ TEST(units_without_a_group_share_the_remaining_sms)
 		struct vg_compute_unit_info info = info_of(small[i]);
 		CHECK_INT(info.how, VG_SHARE_BY_TIME);
 		CHECK_INT(info.group, -1);
-		CHECK_INT(info.sms, 12); // one group of 8, and the 4 SMs that are in none
+		CHECK_INT(info.sms, 12); // one group of 8, and the 4 SMs outside all groups
 		CHECK(fabs(info.realised_share - 6.0 / SMS) < 1e-9);
 		run_some(&rig, small[i], 20);
 	}
@@ -131,7 +131,7 @@ TEST(groups_run_concurrently)
 		OK(vg_execution_info(one[i], &info[i]));
 		vg_execution_destroy(one[i]);
 	}
-	// Each began before the other had ended.
+	// Each execution began before the other one had ended.
 	CHECK(info[0].started_ns < info[1].ended_ns && info[1].started_ns < info[0].ended_ns);
 	vg_compute_unit_destroy(units[0]);
 	vg_compute_unit_destroy(units[1]);

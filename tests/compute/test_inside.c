@@ -1,4 +1,5 @@
-// Functions of units for other rooms: jobs, fences, migration, preemption, ends, and direct work.
+// Tests functions of compute units that only other parts of the library call: jobs, fences, migration, preemption,
+// ends, direct work.
 #include "compute/compute.h"
 #include "compute_test.h"
 #include "core/core.h"
@@ -61,7 +62,7 @@ TEST(jobs_run_piece_by_piece)
 	unsigned ids[64];
 
 	OK(compute_submit(unit, &job, &one));
-	vg_execution_destroy(note(&rig, unit, 1, 77, 0)); // after it in its stream
+	vg_execution_destroy(note(&rig, unit, 1, 77, 0)); // runs after the job in its stream
 	OK(vg_execution_wait(one, 60));
 	OK(vg_execution_info(one, &info));
 	CHECK_INT(info.launches, 30);
@@ -143,7 +144,7 @@ TEST(a_fence_waits_for_submitted_work)
 	OK(vg_stream_query(stream, &done));
 	CHECK(!done || vg_execution_state(one) != VG_EXECUTION_RUNNING || vg_execution_wait(one, 0.2) == VG_OK);
 	OK(vg_stream_sync(stream));
-	OK(vg_execution_wait(one, 2));	 // is noticed soon
+	OK(vg_execution_wait(one, 2));	 // the scheduler's thread notices the change soon
 	OK(compute_fence(unit, stream)); // without work
 	OK(vg_stream_sync(stream));
 	vg_execution_destroy(one);
@@ -171,9 +172,9 @@ TEST(migrated_work_stays_in_order)
 	CHECK_INT(info_of(from).queue_length, 15);
 	CHECK_INT(info_of(to).queue_length, 5);
 	OK(vg_compute_unit_resume(to));
-	REFUSED(vg_execution_wait(last, 0.05), VG_NOT_READY, "queued"); // earlier executions of its stream come first
+	REFUSED(vg_execution_wait(last, 0.05), VG_NOT_READY, "queued"); // earlier executions of the stream run first
 	OK(vg_compute_unit_resume(from));
-	OK(vg_compute_unit_sync(from, 2, 60)); // also migrated work
+	OK(vg_compute_unit_sync(from, 2, 60)); // waits for migrated work, too
 	CHECK_INT(vg_execution_state(last), VG_EXECUTION_COMPLETED);
 	CHECK_INT(read_log(&rig, ids, 64), 20);
 	for (unsigned i = 0; i < 20; i++)
@@ -186,7 +187,7 @@ TEST(migrated_work_stays_in_order)
 	close_rig(&rig);
 }
 
-// The scheduler's thread, and with it the GPU, waits meanwhile.
+// Migration must be fast: the scheduler's thread, and so the GPU, waits meanwhile.
 TEST(migrating_many_executions_is_fast)
 {
 	enum { MANY = 40000 };
@@ -204,13 +205,13 @@ TEST(migrating_many_executions_is_fast)
 		OK(compute_migrate(from, to, MANY, &moved));
 		least = seconds() - start < least ? seconds() - start : least;
 		CHECK_INT(moved, MANY);
-		OK(compute_migrate(to, from, MANY, &moved)); // not to's own work
+		OK(compute_migrate(to, from, MANY, &moved)); // does not move the work that `to` had itself
 		CHECK_INT(moved, 0);
-		OK(vg_compute_unit_pause(from)); // takes its work back
+		OK(vg_compute_unit_pause(from)); // the pause takes migrated work back
 		CHECK_INT(info_of(from).queue_length, MANY);
 	}
 	printf("  %.1f ms\n", least * 1e3);
-	CHECK(least < 1); // 2.4 s with a search through all migrated work for each execution
+	CHECK(least < 1); // searching all migrated work for each execution would take 2.4 s
 	vg_compute_unit_destroy(from);
 	vg_compute_unit_destroy(to);
 	close_rig(&rig);
@@ -236,7 +237,7 @@ TEST(a_closed_unit_returns_migrated_work)
 	close_rig(&rig);
 }
 
-// For a job of many pieces, some of which have run there.
+// A job of many pieces, some of which ran in the other unit.
 TEST(a_closed_unit_returns_running_work)
 {
 	const unsigned repeat = 20000;
@@ -253,7 +254,7 @@ TEST(a_closed_unit_returns_running_work)
 		nap_ms(1);
 		OK(vg_execution_info(one, &info));
 	}
-	OK(vg_compute_unit_close(to)); // it has no work of its own
+	OK(vg_compute_unit_close(to)); // this unit has no work of its own
 	vg_compute_unit_destroy(to);
 	CHECK_INT(vg_execution_state(one), VG_EXECUTION_RUNNING);
 	CHECK_INT(vg_execution_state(next), VG_EXECUTION_QUEUED);
@@ -262,7 +263,7 @@ TEST(a_closed_unit_returns_running_work)
 	OK(vg_execution_info(one, &info));
 	unsigned before = info.launches;
 	CHECK(before < repeat);
-	for (unsigned i = 0; i < 60000 && info.launches < before + 40; i++) { // it continues in its own unit
+	for (unsigned i = 0; i < 60000 && info.launches < before + 40; i++) { // the job continues in its own unit
 		nap_ms(1);
 		OK(vg_execution_info(one, &info));
 	}
@@ -354,7 +355,7 @@ TEST(a_global_capture_and_the_scheduler_do_not_interfere)
 
 	OK(vg_stream_create(rig.context, NULL, &stream));
 	CHECK_INT(core_driver->cuStreamBeginCapture_v2(vg_stream_handle(stream), CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
-	struct vg_execution *one = spin(unit, 0, 200000, 20); // creates its events and streams during a capture
+	struct vg_execution *one = spin(unit, 0, 200000, 20); // creates events and streams during a capture
 	OK(vg_execution_wait(one, 60));
 	CHECK_INT(core_driver->cuStreamEndCapture(vg_stream_handle(stream), &graph), 0);
 	CHECK_INT(core_driver->cuGraphDestroy(graph), 0);

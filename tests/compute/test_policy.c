@@ -1,4 +1,4 @@
-// The order of units, and their parts of the GPU time, as measured on the GPU.
+// Tests the order of units, and their shares of the GPU time, as measured on the GPU.
 #include "compute_test.h"
 
 #include <math.h>
@@ -61,7 +61,7 @@ static unsigned rounds_of_a_millisecond(struct rig *rig)
 	return (unsigned)(10e6 * rounds / (double)ns) + 1;
 }
 
-// Pauses all units until all work is queued.
+// Pauses all units, so that the caller can queue all work first.
 static void pause_all(struct vg_compute_unit **units, int count)
 {
 	for (int i = 0; i < count; i++)
@@ -83,7 +83,7 @@ static unsigned changes(const unsigned *ids, unsigned count)
 	return changed;
 }
 
-// Measures the units' parts of the SM-seconds while all of them have work.
+// Measures each unit's fraction of the SM-seconds while all units have work.
 static void measure(struct vg_compute_unit **units, int count, double seconds_, double *ret_parts)
 {
 	double before[8], sum = 0;
@@ -102,8 +102,8 @@ static void measure(struct vg_compute_unit **units, int count, double seconds_, 
 		ret_parts[i] /= sum;
 }
 
-// Returns whether the shares are kept in one of several windows: an interrupted kernel takes many times its time. A
-// share that is not kept fails in all of them.
+// Returns whether the units get their shares in one of several windows. One window may fail: an interrupted kernel
+// takes many times its time. Units without their shares fail in all windows.
 static bool shares_hold(struct vg_compute_unit **units, int count, const double *shares, double tolerance)
 {
 	double parts[8];
@@ -177,7 +177,7 @@ TEST(weighted_fair_interleaves)
 		OK(vg_compute_unit_sync_all(units[u], 60));
 	unsigned count = read_log(&rig, ids, MOST);
 	CHECK_INT(count, 200);
-	// Neither finishes long before the other: by the middle, both have had about half.
+	// Neither unit finishes long before the other: by the middle, both have had about half of the GPU time.
 	for (unsigned i = 0; i < 100; i++)
 		counts[ids[i]]++;
 	printf("  of the first 100: %u and %u; %u changes\n", counts[0], counts[1], changes(ids, count));
@@ -188,8 +188,8 @@ TEST(weighted_fair_interleaves)
 	close_rig(&rig);
 }
 
-// Measures a unit's part of the second after it was idle: half. If idle time earned a claim, it would be four fifths or
-// more.
+// Measures a unit's fraction of the second after it was idle. It should be half; if idle time gave credit, it would be
+// at least four fifths.
 static double part_after_idling(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_WEIGHTED_FAIR, 0, 0);
@@ -198,7 +198,7 @@ static double part_after_idling(void)
 	double parts[2];
 
 	load(&rig, units[0], ms, 10000);
-	nap_ms(800); // only the other one has work
+	nap_ms(800); // only the other unit has work
 	CHECK(info_of(units[1]).sm_seconds == 0);
 	load(&rig, units[1], ms, 10000);
 	measure(units, 2, 1, parts);
@@ -214,7 +214,8 @@ TEST(idle_time_earns_no_claim)
 	CHECK(one_of_three(part_after_idling, 0.3, 0.7));
 }
 
-// Measures a unit's part of the second after a pause: half. If a pause earned a claim, it would have all of it.
+// Measures a unit's fraction of the second after a pause. It should be half; if a pause gave credit, the unit would
+// have all.
 static double part_after_a_pause(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_WEIGHTED_FAIR, 0, 0);
@@ -261,7 +262,7 @@ TEST(cancelled_work_needs_no_turn)
 	CHECK_INT(vg_execution_wait(cancelled, 30), VG_STATE);
 	OK(vg_compute_unit_end(closed));
 	CHECK_INT(vg_execution_state(rest), VG_EXECUTION_CANCELLED);
-	CHECK_INT(info_of(low).launches, launches); // it had no turn
+	CHECK_INT(info_of(low).launches, launches); // the unit has launched nothing
 	CHECK(info_of(high).queue_length > 0);
 	vg_execution_destroy(cancelled);
 	vg_execution_destroy(rest);
@@ -271,8 +272,8 @@ TEST(cancelled_work_needs_no_turn)
 	close_rig(&rig);
 }
 
-// Runs three units with 150 kernels each, and checks that every turn goes to the next unit. Returns the changes of the
-// unit for each time slice of GPU time.
+// Runs three units with 150 kernels each, and checks that the units take turns in order. Returns how often the unit
+// changed for each time slice of GPU time.
 static double changes_in_a_time_slice(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_ROUND_ROBIN, 20, 0);
@@ -305,7 +306,7 @@ static double changes_in_a_time_slice(void)
 
 TEST(round_robin_alternates)
 {
-	// A kernel that is interrupted for many time slices is still one turn.
+	// A kernel that is interrupted for many time slices counts as one turn.
 	CHECK(one_of_three(changes_in_a_time_slice, 1.0 / 3, 3));
 }
 
@@ -323,8 +324,8 @@ TEST(round_robin_ignores_shares)
 	close_rig(&rig);
 }
 
-// Measures the part of a unit with a share of three quarters in the first second of weighted fair sharing, after equal
-// turns. If earlier turns counted as debts, it would have all of it.
+// Measures the fraction of a unit with a share of three quarters, in the first second of weighted fair sharing after
+// equal turns. If earlier turns counted as debts, the unit would have all.
 static double part_after_a_change(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_ROUND_ROBIN, 1000, 0);
@@ -334,7 +335,7 @@ static double part_after_a_change(void)
 	for (int u = 0; u < 2; u++)
 		load(&rig, units[u], ms, 10000);
 	OK(vg_compute_set_time_slice(rig.compute, 10));
-	CHECK(shares_hold(units, 2, (double[]){0.5, 0.5}, 0.05)); // not with slices of a second
+	CHECK(shares_hold(units, 2, (double[]){0.5, 0.5}, 0.05)); // slices of a second would miss this tolerance
 	OK(vg_compute_set_policy(rig.compute, VG_COMPUTE_WEIGHTED_FAIR));
 	double parts[2];
 	measure(units, 2, 1, parts);
@@ -376,7 +377,7 @@ TEST(the_highest_priority_runs_first)
 		last = ids[i] ? i : last;
 	}
 	printf("  of 240 the urgent 40 were %u to %u\n", first, last);
-	CHECK(first > 0 && last - first == 39); // without interruption, between the others
+	CHECK(first > 0 && last - first == 39); // the urgent kernels ran without interruption, between the others
 	CHECK(last < 239);
 	for (int u = 0; u < 2; u++)
 		vg_compute_unit_destroy(units[u]);

@@ -91,7 +91,7 @@ TEST(a_kernel_is_registered_under_any_name)
 	compute_registry_destroy(registry);
 }
 
-// Queued work keeps its entry after the removal.
+// Queued work keeps its kernel's entry after the entry is removed.
 TEST(an_entry_stays_valid_after_its_removal)
 {
 	struct compute_registry *registry = open_registry();
@@ -150,7 +150,7 @@ struct worker {
 	const char *problem;
 };
 
-// Adds and removes its own name, while others do the same with theirs. Entries that are found are complete.
+// Each thread adds and removes its own name while the others do the same. Entries that are found must be complete.
 static void *work(void *worker_)
 {
 	struct worker *worker = worker_;
@@ -246,7 +246,7 @@ TEST(code_in_a_file_is_inspected)
 	CHECK_INT(entry->report.tensor, CODE_FOUND);
 	compute_entry_release(entry);
 	OK(compute_registry_remove(registry, "filed"));
-	unlink(path); // removed, although loaded: its code can no longer be inspected
+	unlink(path); // the file is removed although its code is loaded: the code can no longer be inspected
 	OK(compute_registry_add(registry, code));
 	OK(compute_registry_find(registry, "filed", &entry));
 	CHECK_INT(entry->report.tensor, CODE_UNKNOWN);

@@ -1,7 +1,7 @@
 // Units without tensor cores or mixed precision: which kernels they refuse, with which messages.
 #include "compute_test.h"
 
-// Stores 7 first, to show whether it ran.
+// A kernel that stores 7 first, to show whether it ran.
 #define KERNEL(name, body)                                                                                         \
 	".visible .entry " name "(.param .u64 to)\n{\n.reg .b32 %r<8>;\n.reg .f32 %f<8>;\n.reg .b64 %d<2>;\n"      \
 	"ld.param.u64 %d0, [to];\ncvta.to.global.u64 %d1, %d0;\nmov.u32 %r0, 7;\nst.global.u32 [%d1], %r0;\n" body \
@@ -92,7 +92,7 @@ TEST(kernels_with_mixed_precision_are_refused)
 
 	REFUSED(try_kernel(&rules, "accumulates_wider"), VG_POLICY, "may not use mixed precision");
 	check_runs(&rules, "plain");
-	OK(try_kernel(&rules, "halves_alone")); // it fails later without tensor cores, as on the simulated GPU
+	OK(try_kernel(&rules, "halves_alone")); // without tensor cores, as on the simulated GPU, the kernel fails later
 	close_rules(&rules);
 }
 
@@ -152,7 +152,8 @@ TEST(unreadable_code_is_refused_or_allowed)
 	close_rules(&allows);
 }
 
-// Built-in kernels need neither: the rules allow them, and they are refused for their arguments.
+// Built-in kernels need neither tensor cores nor mixed precision: the rules allow them, and only their arguments are
+// refused.
 TEST(builtin_kernels_are_allowed)
 {
 	struct vg_compute_unit_options options = {

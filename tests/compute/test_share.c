@@ -79,7 +79,7 @@ TEST(compute_units_are_converted_to_shares)
 	of.share = 0.125;
 	OK(vg_compute_unit_create(rig.compute, &of, &other));
 	vg_compute_unit_destroy(other);
-	// No share given: an equal part of the remaining quarter for 7 units.
+	// A unit without a share gets an equal part of the rest: a quarter divided by 7 units.
 	OK(vg_compute_unit_create(rig.compute, NULL, &other));
 	CHECK(fabs(info_of(other).share - 0.25 / 7) < 1e-9);
 	vg_compute_unit_destroy(other);
@@ -160,9 +160,10 @@ TEST(groups_get_the_nearest_size)
 	struct compute_plan made;
 	unsigned parts[8];
 
-	// 52.8 and twice 39.6 SMs: groups of 48 and 40 leave 4, groups of 56 and 40 need more than there are.
+	// The shares are 52.8 and twice 39.6 SMs. Groups of 48 and 40 leave 4 SMs over; groups of 56 and 40 need too
+	// many.
 	CHECK(!plan(0.01, (double[]){0.4, 0.3, 0.3}, 3, parts, &made));
-	// The nearest size: the 4 SMs that are in no group of 8 bring the first one to 52.
+	// Takes the nearest size: the 4 SMs outside all groups of 8 bring the first unit to 52.
 	CHECK(plan(-1, (double[]){0.4, 0.3, 0.3}, 3, parts, &made));
 	CHECK_INT(parts[0], 6);
 	CHECK_INT(parts[1], 5);
@@ -170,7 +171,7 @@ TEST(groups_get_the_nearest_size)
 	CHECK_INT(made.extra, 0);
 	CHECK_INT(made.taken, 16);
 	CHECK(!made.rest);
-	// 66 each: 64 and 68 differ by 1.5 percentage points.
+	// Each unit should get 66 SMs: 64 and 68 differ by 1.5 percentage points.
 	CHECK(!plan(0.01, (double[]){0.5, 0.5}, 2, parts, &made));
 	CHECK(plan(0.016, (double[]){0.5, 0.5}, 2, parts, &made));
 	CHECK(made.extra == SIZE_MAX);
@@ -189,7 +190,7 @@ TEST(small_shares_use_the_remaining_sms)
 	CHECK_INT(parts[1] + parts[2], 16); // 4 SMs are left
 	CHECK(made.rest && made.extra == SIZE_MAX);
 	CHECK(!plan(0.5, (double[]){0.02, 0.49, 0.49}, 3, parts, &made));
-	CHECK(!plan(-1, (double[]){0.01, 0.02, 0.03}, 3, parts, &made)); // no groups at all
+	CHECK(!plan(-1, (double[]){0.01, 0.02, 0.03}, 3, parts, &made)); // the shares are too small for groups
 	made = (struct compute_plan){.part_sms = 8, .parts = 16, .sms = 128, .tolerance = -1};
 	CHECK(compute_plan_groups(&made, (double[]){0.98, 0.02}, parts, 2));
 	CHECK_INT(parts[0], 15); // no SMs are left over, so one group has fewer

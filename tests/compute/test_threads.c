@@ -32,7 +32,7 @@ static void *mix(void *argument)
 		struct vg_execution *one = spin(unit, seed >> 8 & 3, 200, 1 + (seed >> 12 & 3));
 		switch (seed >> 16 & 7) {
 		case 0:
-			vg_execution_cancel(one); // may have ended
+			vg_execution_cancel(one); // the execution may have ended
 			break;
 		case 1:
 			vg_compute_unit_info(unit, &info);

@@ -1,4 +1,4 @@
-// Arrays: descriptors, cost, memory requirements, mipmaps, copies.
+// Tests arrays: descriptors, cost, memory requirements, mipmaps, copies.
 #include "conformance.h"
 
 CONFORM(descriptors)
@@ -63,7 +63,7 @@ CONFORM(exhaustion)
 	WORKS(cuCtxSynchronize());
 }
 
-// Three levels of a square, in steps of 64 KiB.
+// Checks the memory requirements of three levels of a square, in steps of 64 KiB.
 static void needs_of_levels(size_t side, CUarray_format format, size_t size)
 {
 	CUmipmappedArray mipmap;
@@ -91,7 +91,7 @@ CONFORM(memory_requirements)
 
 	need_context();
 	NEED(cuArray3DCreate(&plain, &wanted));
-	GIVES(cuArrayGetMemoryRequirements(&needs, plain, device), CUDA_ERROR_INVALID_VALUE); // only for deferred ones
+	GIVES(cuArrayGetMemoryRequirements(&needs, plain, device), CUDA_ERROR_INVALID_VALUE); // array is not deferred
 	WORKS(cuArrayDestroy(plain));
 	before = memory_used();
 	wanted.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING;
@@ -162,7 +162,7 @@ CONFORM(deferred_mapping)
 			      .WidthInBytes = SIDE,
 			      .Height = SIDE};
 	CUarrayMapInfo map = mapping_of(arrays[0], CU_MEM_OPERATION_TYPE_MAP, other);
-	GIVES(cuMemMapArrayAsync(&map, 1, NULL), CUDA_ERROR_INVALID_VALUE); // not of a tile pool
+	GIVES(cuMemMapArrayAsync(&map, 1, NULL), CUDA_ERROR_INVALID_VALUE); // the memory is not of a tile pool
 	map.memHandle.memHandle = memory;
 	map.deviceBitMask = 0;
 	GIVES(cuMemMapArrayAsync(&map, 1, NULL), CUDA_ERROR_INVALID_VALUE);
@@ -205,7 +205,7 @@ CONFORM(mipmaps)
 	need_context();
 	before = memory_used();
 	WORKS(cuMipmappedArrayCreate(&array, &wanted, 11));
-	BETWEEN(memory_used() - before, 20 * MiB, 32 * MiB); // 4/3 of the base level, and padding
+	BETWEEN(memory_used() - before, 20 * MiB, 32 * MiB); // mipmaps take 4/3 of the base level, and padding
 	WORKS(cuMipmappedArrayGetLevel(&level, array, 3));
 	WORKS(cuArrayGetDescriptor(&found, level));
 	EQUALS(found.Width, 128);

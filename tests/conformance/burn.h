@@ -21,7 +21,8 @@
 	"	setp.lt.u32 %p, %r2, %r1;\n	@%p bra again;\n"                               \
 	"	setp.eq.u32 %p, %r3, 0;\n	@%p trap;\n	ret;\n}\n"
 
-// meet(mine, other, value): tells the other process that it runs, and stays until the other one's does.
+// meet(mine, other, value): tells the other process that this kernel runs, and spins until the other process's kernel
+// runs.
 static const char ptx_burn[] = PTX_HEAD BURN("burn50") BURN("burn200") BURN("burn1000") BURN("burn3000") BURN(
 	"burn50000") ".visible .entry meet(.param .u64 mine, .param .u64 other, .param .u32 value) {\n"
 		     "	.reg .b64 %a, %b;\n	.reg .b32 %v, %w;\n	.reg .pred %p;\n"
@@ -32,8 +33,8 @@ static const char ptx_burn[] = PTX_HEAD BURN("burn50") BURN("burn200") BURN("bur
 
 // What a test shares with its children: a page that the device can reach.
 struct page {
-	_Atomic unsigned words[2]; // of the device
-	_Atomic unsigned gates[2]; // streams wait for it: the test's, and its child's
+	_Atomic unsigned words[2]; // words of the device
+	_Atomic unsigned gates[2]; // streams wait for a gate: the test's, and its child's
 	_Atomic unsigned opens;	   // likewise
 	_Atomic unsigned loaded, stop;
 	_Atomic unsigned queued;
@@ -43,7 +44,7 @@ static CUdeviceptr page_address;
 static int page_descriptor = -1;
 static CUstream stream;
 static CUmodule burns;
-static unsigned self, gate; // index of gates; the value that opens it next
+static unsigned self, gate; // index of this process's gate; the value that opens the gate next
 
 static void map_page(void)
 {
@@ -63,7 +64,7 @@ static void need_stream(void)
 	burns = need_module(ptx_burn);
 }
 
-// Before every test.
+// Called before every test.
 static void need_sharing(void)
 {
 	const char *simulated = getenv("VIRGATE_SIM");
@@ -72,7 +73,7 @@ static void need_sharing(void)
 		SKIP("the simulated device does not share its time");
 	need_stream();
 	if (!page) {
-		page_descriptor = memfd_create("page", 0); // for the children, too
+		page_descriptor = memfd_create("page", 0); // so that the children inherit the descriptor
 		if (page_descriptor < 0 || ftruncate(page_descriptor, 4096) != 0)
 			FAIL("memfd: %m");
 		map_page();
@@ -88,7 +89,7 @@ static pid_t start_tenant(const char *name)
 	return start_child(name, number);
 }
 
-// A child's first call.
+// A child calls this first.
 static void join_page(const char *argument)
 {
 	self = 1;
@@ -119,7 +120,8 @@ static void launch(const struct burn *burn)
 	NEED(cuLaunchKernel(burn->function, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL));
 }
 
-// Blocks the stream until open_stream(): work that is queued meanwhile then runs without gaps, even on a slow host.
+// Blocks the stream until open_stream(): the kernels that are queued meanwhile then run without gaps, even on a slow
+// host.
 static void hold_stream(void)
 {
 	CUdeviceptr word = page_address + offsetof(struct page, gates) + 4 * self;
@@ -141,7 +143,7 @@ static CUevent record(void)
 	return event;
 }
 
-// Microseconds of the device between the two; waits for them, and destroys them.
+// Returns the microseconds of the device between the two events, after waiting for them; destroys both.
 static double between(CUevent from, CUevent to)
 {
 	float ms = 0;
@@ -153,7 +155,7 @@ static double between(CUevent from, CUevent to)
 	return ms * 1e3;
 }
 
-// One kernel before it: the first event is taken on the device, not while the stream is idle.
+// One kernel runs before: the first event is then recorded on a busy device, not while the stream is idle.
 static double measure(const struct burn *burn, unsigned times)
 {
 	hold_stream();
@@ -166,7 +168,7 @@ static double measure(const struct burn *burn, unsigned times)
 	return between(from, to);
 }
 
-// Returns the number of rounds that take so long. No other process may use the device.
+// Returns a kernel with the number of rounds that takes as long as its name says. No other process may use the device.
 static struct burn need_burn(const char *name)
 {
 	struct burn burn = {need_function(burns, name), 1};

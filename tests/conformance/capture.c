@@ -1,4 +1,4 @@
-// Stream capture: states, modes, and the results of calls that are forbidden during a capture.
+// Tests stream capture: states, modes, and the results of calls that are forbidden during a capture.
 #include "conformance.h"
 
 #include <pthread.h>
@@ -53,7 +53,7 @@ CONFORM(a_captured_launch_runs_later)
 	WORKS(cuStreamSynchronize(stream));
 	WORKS(cuMemcpyDtoH(&word, memory, 4));
 	EQUALS(word, 7);
-	// A launch is no node of another graph.
+	// A captured launch cannot depend on a node of another graph.
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 	GIVES(cuGraphLaunch(exec, stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	CUgraph spoilt = NULL;
@@ -74,7 +74,7 @@ CONFORM(begin_and_end)
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 	GIVES(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_ERROR_ILLEGAL_STATE);
 	WORKS(cuStreamEndCapture(stream, &graph));
-	HOLDS(graph != NULL); // empty, but a graph
+	HOLDS(graph != NULL); // the graph is empty, but exists
 	WORKS(cuGraphDestroy(graph));
 }
 
@@ -115,7 +115,7 @@ static void dropped(void *count)
 	++*(int *)count;
 }
 
-// Captures into an existing graph that is not empty.
+// Begins a capture into an existing graph that is not empty.
 static CUgraph begin_into_a_graph(int *count)
 {
 	CUuserObject object;
@@ -181,7 +181,7 @@ CONFORM(allocation_in_a_global_capture)
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	WORKS(cuThreadExchangeStreamCaptureMode(&mode));
-	EQUALS(mode, CU_STREAM_CAPTURE_MODE_GLOBAL); // the thread's own mode, which it had
+	EQUALS(mode, CU_STREAM_CAPTURE_MODE_GLOBAL); // the thread's own mode, as it was before
 	WORKS(cuMemFree(address));
 	WORKS(cuMemAlloc(&address, 4096));
 	WORKS(cuThreadExchangeStreamCaptureMode(&mode));
@@ -229,13 +229,13 @@ CONFORM(modes_and_other_threads)
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 	WORKS(in_a_thread(allocate_elsewhere));
 	GIVES(in_a_thread(end_elsewhere), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-	GIVES(end_capture(), CUDA_ERROR_ILLEGAL_STATE); // the attempt ended it
+	GIVES(end_capture(), CUDA_ERROR_ILLEGAL_STATE); // the failed call ended the capture
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 	WORKS(in_a_thread(end_elsewhere));
 	GIVES(end_capture(), CUDA_ERROR_ILLEGAL_STATE);
 }
 
-// A call of the capturing thread on another stream.
+// The capturing thread makes an unsafe call, which uses another stream.
 #define UNSAFE(call)                                                                     \
 	do {                                                                             \
 		NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)); \
@@ -248,7 +248,7 @@ CONFORM(modes_and_other_threads)
 		WORKS(end_capture());                                                    \
 	} while (0)
 
-// And the reverse.
+// The same calls succeed if the thread's mode is relaxed.
 static void relax(void)
 {
 	static CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -282,7 +282,7 @@ CONFORM(unsafe_on_other_streams_too)
 	UNSAFE(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_NONE));
 	WORKS(cuGraphDestroy(graph));
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-	need_module(ptx_basic); // these are safe
+	need_module(ptx_basic); // these calls are safe
 	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 				    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
 	CUmemGenericAllocationHandle memory;

@@ -1,4 +1,4 @@
-// The driver's checkpoint of another process: states, refusals, freeing and restoring memory.
+// Tests the driver's checkpoint of another process: states, refusals, freeing and restoring memory.
 #include "conformance.h"
 
 #include <sys/mman.h>
@@ -32,7 +32,7 @@ CHILD(subject)
 	NEED(cuCtxSynchronize());
 	say(out, 'r');
 	hear(in);
-	WORKS(cuMemcpyDtoH(words, address + 32 * MiB, 8)); // at the same address, the same contents
+	WORKS(cuMemcpyDtoH(words, address + 32 * MiB, 8)); // the same contents at the same address
 	EQUALS(words[1], 0xc0de);
 	CUdeviceptr more = 0;
 	WORKS(cuMemAlloc(&more, MiB));
@@ -40,7 +40,7 @@ CHILD(subject)
 	say(out, 'd');
 }
 
-// Exports its memory as a descriptor, which it keeps open.
+// A child that exports its memory as a descriptor, and keeps the descriptor open.
 CHILD(exporter)
 {
 	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -72,7 +72,7 @@ CHILD(exporter)
 	say(out, 'd');
 }
 
-// Has memory that the driver does not move off a device.
+// A child with managed memory, which the driver does not move off a device.
 CHILD(manager)
 {
 	CUdeviceptr address;
@@ -91,7 +91,7 @@ CHILD(manager)
 	say(out, 'd');
 }
 
-// Exports memory by a legacy IPC handle.
+// A child that exports memory by a legacy IPC handle.
 CHILD(lender)
 {
 	CUipcMemHandle handle;
@@ -154,7 +154,7 @@ static void map_held(CUdeviceptr address, CUmemGenericAllocationHandle handle)
 	NEED(cuMemSetAccess(address, HELD, &access, 1));
 }
 
-// Returns reserved addresses, with a new handle behind the first of them and words of 0x5afe in it.
+// Returns reserved addresses. A new handle is mapped at the first of them, and filled with words of 0x5afe.
 static CUdeviceptr fill_held(CUmemGenericAllocationHandle *ret_handle)
 {
 	CUdeviceptr address;
@@ -177,7 +177,7 @@ static void check_held(CUdeviceptr address)
 	WORKS(cuMemUnmap(address, HELD));
 }
 
-// Its memory is mapped nowhere, but it still has the handle.
+// A child that holds a handle whose memory is mapped nowhere.
 CHILD(holder)
 {
 	CUmemGenericAllocationHandle handle;
@@ -227,7 +227,7 @@ static void check_registered(unsigned *arena, CUdeviceptr address)
 	EQUALS(arena[HELD / 4 - 1], 0x5afe);
 }
 
-// It has copied its memory to a file and released it.
+// A child that has copied its memory to a file and released the memory.
 static void evict_and_return(const char *argument, char *arena, bool stays_registered)
 {
 	CUmemGenericAllocationHandle handle;
@@ -268,7 +268,7 @@ CHILD(evicter_with_registered_file)
 	evict_and_return(argument, map_arena(), true);
 }
 
-// A process that cannot have a file keeps the contents in anonymous memory.
+// A child without files: the contents stay in anonymous memory.
 CHILD(evicter_with_registered_memory)
 {
 	char *arena = mmap(NULL, HELD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -335,7 +335,7 @@ CONFORM(the_whole_way)
 	GIVES(cuCheckpointProcessLock(child, &lock), CUDA_ERROR_ILLEGAL_STATE);
 	NEED(cuCheckpointProcessCheckpoint(child, NULL));
 	EQUALS(state_of(child), CU_PROCESS_STATE_CHECKPOINTED);
-	COSTS(memory_used(), before, with_subject); // all of it is free; a vGPU keeps the room for it
+	COSTS(memory_used(), before, with_subject); // all of the memory is free; a vGPU still charges it
 	GIVES(cuCheckpointProcessUnlock(child, NULL), CUDA_ERROR_ILLEGAL_STATE);
 	NEED(cuCheckpointProcessRestore(child, NULL));
 	EQUALS(state_of(child), CU_PROCESS_STATE_LOCKED);
@@ -346,7 +346,7 @@ CONFORM(the_whole_way)
 	COMES_TO(memory_used(), before);
 }
 
-// Private memory of the process without files: there the driver puts the contents of device memory.
+// Returns the private memory without a file of the process: the driver puts the contents of device memory there.
 static size_t anonymous_memory(pid_t pid)
 {
 	char path[64], line[256];
@@ -361,7 +361,7 @@ static size_t anonymous_memory(pid_t pid)
 	return kib * KiB;
 }
 
-// Returns how much private memory the checkpoint of such a process takes.
+// Returns how much private memory the checkpoint of the named child takes.
 static size_t checkpoint_and_return(const char *name)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = 10000};
@@ -386,7 +386,7 @@ CONFORM(released_memory_is_not_in_the_checkpoint)
 	held = checkpoint_and_return("holder");
 	evicted = checkpoint_and_return("evicter");
 	registered = checkpoint_and_return("evicter_with_registered_file");
-	BETWEEN((long long)(held - evicted), HELD - 32 * MiB, HELD + 32 * MiB); // also an unmapped handle's memory
+	BETWEEN((long long)(held - evicted), HELD - 32 * MiB, HELD + 32 * MiB); // and an unmapped handle's
 	BETWEEN((long long)(registered - evicted), -32 * (long long)MiB, 32 * (long long)MiB);
 }
 
@@ -486,7 +486,7 @@ CONFORM(pairs_that_make_no_sense)
 	pairs[0] = pairs[1] = (CUcheckpointGpuPair){uuid, uuid};
 	restore.gpuPairsCount = 2;
 	GIVES(cuCheckpointProcessRestore(child, &restore), CUDA_ERROR_INVALID_VALUE);
-	EQUALS(state_of(child), CU_PROCESS_STATE_CHECKPOINTED); // without a loss of memory
+	EQUALS(state_of(child), CU_PROCESS_STATE_CHECKPOINTED); // the failed restore loses no memory
 	restore.gpuPairsCount = 1;
 	WORKS(cuCheckpointProcessRestore(child, &restore));
 	WORKS(cuCheckpointProcessUnlock(child, NULL));
@@ -500,7 +500,7 @@ CONFORM(locked_and_unlocked)
 	need_context();
 	pid_t child = start_subject("subject");
 	NEED(cuCheckpointProcessLock(child, &lock));
-	say(to_child[1], 'g'); // its next driver call waits
+	say(to_child[1], 'g'); // the child's next driver call waits
 	usleep(200000);
 	EQUALS(state_of(child), CU_PROCESS_STATE_LOCKED);
 	WORKS(cuCheckpointProcessUnlock(child, NULL));

@@ -1,4 +1,4 @@
-// Thread block clusters: valid and invalid shapes, ranks, occupancy, barriers between blocks.
+// Tests thread block clusters: valid and invalid shapes, ranks, occupancy, barriers between blocks.
 #include "conformance.h"
 
 static const char ptx_cluster[] =
@@ -22,7 +22,7 @@ static const char ptx_cluster[] =
 	"	ld.param.u64 %a, [to];\n	mov.u32 %t, %tid.x;\n	mov.u32 %b, %ctaid.x;\n	mov.u32 %d, %ntid.x;\n"
 	"	mad.lo.u32 %b, %b, %d, %t;\n	mul.wide.u32 %o, %b, 16;\n	add.u64 %a, %a, %o;\n"
 	"	mov.u32 %r, %cluster_ctarank;\n	mov.u32 %n, %cluster_nctarank;\n"
-	"	add.u32 %x, %r, 1;\n	setp.eq.u32 %p, %x, %n;\n	selp.u32 %x, 0, %x, %p;\n" // the next rank
+	"	add.u32 %x, %r, 1;\n	setp.eq.u32 %p, %x, %n;\n	selp.u32 %x, 0, %x, %p;\n" // next block
 	"	mov.u32 %s, s;\n	setp.eq.u32 %q, %t, 0;\n	@%q st.shared.u32 [%s], 0;\n"
 	"	barrier.cluster.arrive;\n	barrier.cluster.wait;\n"
 	"	mapa.shared::cluster.u32 %y, %s, %x;\n	mad.lo.u32 %y, %t, 4, %y;\n"
@@ -36,7 +36,7 @@ static const char ptx_cluster[] =
 	"	mad.lo.u32 %y, %t, 4, %s;\n	ld.shared.u32 %y, [%y+4];\n	ld.u32 %z, [%m];\n"
 	"	st.global.u32 [%a], %y;\n	st.global.u32 [%a+4], %z;\n	st.global.u32 [%a+8], %k;\n"
 	"	barrier.cluster.arrive;\n	barrier.cluster.wait;\n	ret;\n}\n"
-	// Thread 0 stores four words and adds to one in the next block; all there wait for these bytes.
+	// Thread 0 stores four words and adds to one in the next block; all threads of that block wait for these bytes.
 	".visible .entry send(.param .u64 to) {\n"
 	"	.reg .b64 %a, %o;\n	.reg .b32 %t, %b, %r, %n, %x, %s, %m, %y, %z, %d;\n	.reg .pred %p, %q;\n"
 	"	.shared .align 16 .b8 s[64];\n	.shared .align 8 .b64 bar;\n"
@@ -102,7 +102,7 @@ CONFORM(blocks_know_their_cluster)
 		EQUALS(seen[i][2], i % 2);
 		EQUALS(seen[i][3], 2);
 	}
-	NEED(launch("where", 8, 0, arguments)); // a cluster each
+	NEED(launch("where", 8, 0, arguments)); // each has a cluster size
 	WORKS(cuMemcpyDtoH(seen, to, sizeof seen));
 	EQUALS(seen[5][0], 5);
 	EQUALS(seen[5][2], 0);
@@ -119,9 +119,9 @@ CONFORM(shapes)
 	fixed = need_function(module, "fixed");
 	free = need_function(module, "free");
 	WORKS(launch("free", 8, 8, NULL));
-	GIVES(launch("free", 9, 2, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE); // the grid is in whole clusters
+	GIVES(launch("free", 9, 2, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE); // the grid must consist of whole clusters
 	GIVES(launch("free", 32, 32, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
-	WORKS(launch("fixed", 8, 0, NULL)); // as it was compiled
+	WORKS(launch("fixed", 8, 0, NULL)); // the cluster size that was compiled in
 	WORKS(launch("fixed", 8, 4, NULL));
 	GIVES(launch("fixed", 8, 2, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
 	GIVES(launch("fixed", 6, 0, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
@@ -150,7 +150,7 @@ CONFORM(occupancy)
 	need_clusters();
 	free = need_function(module, "free");
 	WORKS(cuOccupancyMaxPotentialClusterSize(&size, free, &config));
-	BETWEEN(size, 8, 16); // eight fit on every device that has clusters
+	BETWEEN(size, 8, 16); // every device with clusters supports a size of eight
 	WORKS(cuOccupancyMaxActiveClusters(&two, free, &config));
 	HOLDS(two > 0);
 	int major = 0, minor = 0, sms = 0;
@@ -158,20 +158,20 @@ CONFORM(occupancy)
 	NEED(cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
 	NEED(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
 	if (major == 9 && minor == 0)
-		EQUALS(two, sms * 8 / 2); // of 16 blocks that fit a multiprocessor, it counts on 8
+		EQUALS(two, sms * 8 / 2); // of 16 blocks that fit a multiprocessor, the driver counts 8
 	attribute.value.clusterDim.x = 4;
 	WORKS(cuOccupancyMaxActiveClusters(&four, free, &config));
 	BETWEEN(four, 1, two / 2);
 	config.numAttrs = 0;
 	WORKS(cuOccupancyMaxActiveClusters(&four, free, &config));
-	EQUALS(four, 0); // without a cluster
+	EQUALS(four, 0); // for a launch without a cluster
 	config.numAttrs = 1;
 	GIVES(cuOccupancyMaxPotentialClusterSize(NULL, free, &config), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuOccupancyMaxActiveClusters(&two, free, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-// As an H200 counts: at most 8 blocks for each multiprocessor, and 8 multiprocessors less for clusters of more than
-// two.
+// Compares with the numbers of an H200: at most 8 blocks a multiprocessor; larger clusters than two lose 8
+// multiprocessors.
 CONFORM(occupancy_of_132_multiprocessors)
 {
 	static const struct {
@@ -268,7 +268,7 @@ CONFORM(blocks_share_memory)
 			unsigned block = i / 32, rank = block % cluster, before = (rank + cluster - 1) % cluster;
 			wrong += seen[i][0] != (block - rank + before) * 32 + i % 32;
 			wrong += seen[i][1] != cluster * 32;
-			wrong += seen[i][2] != (rank == 0 ? 3 : 2); // shared::cluster, and one's own block's
+			wrong += seen[i][2] != (rank == 0 ? 3 : 2); // shared::cluster, shared::cta
 		}
 		EQUALS(wrong, 0);
 	}
@@ -295,7 +295,7 @@ CONFORM(blocks_send_to_each_other)
 	WORKS(cuMemFree(to));
 }
 
-// More blocks than the portable size, if the kernel allows them and the device has room.
+// Launches clusters larger than the portable size, if the kernel allows them and the device has room.
 CONFORM(sixteen_blocks)
 {
 	CUfunction meeting;

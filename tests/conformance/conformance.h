@@ -26,7 +26,7 @@ static inline bool in_vgpu(void)
 	return getenv("VIRGATE_VGPU") != NULL;
 }
 
-// Checks a figure of device memory in use; inside a vGPU, which charges memory before the driver allocates it, against
+// Checks how much device memory is in use. A vGPU charges memory before the driver allocates it, and must show
 // `charged`.
 #define COSTS(got, want, charged)             \
 	do {                                  \
@@ -49,10 +49,10 @@ static inline bool in_vgpu(void)
 		assertions++;                                                                           \
 		if (status_ != 0)                                                                       \
 			differ(__FILE__, __LINE__, "child %s ended with %d", name, status_);            \
-		COMES_TO(memory_of_all() > before_, 0); /* less: what an earlier test gave back late */ \
+		COMES_TO(memory_of_all() > before_, 0); /* negative: an earlier test freed some late */ \
 	} while (0)
 
-// 0 without a context: then it cannot be asked.
+// Returns 0 without a context: then the driver cannot be queried.
 static inline size_t memory_of_all(void)
 {
 	CUcontext current = NULL;
@@ -66,7 +66,7 @@ static inline size_t memory_of_all(void)
 static CUdevice device;
 static CUcontext context;
 
-// The primary context of device 0, current to this thread.
+// Makes the primary context of device 0 current to this thread.
 static inline void need_context(void)
 {
 	if (!context) {

@@ -1,4 +1,4 @@
-// Contexts: primary and created ones, the thread's stack, limits, memory costs.
+// Tests contexts: primary and created ones, the thread's stack, limits, memory costs.
 #include "conformance.h"
 
 #include <pthread.h>
@@ -20,7 +20,7 @@ CONFORM(primary_state)
 	GIVES(cuDevicePrimaryCtxRetain(NULL, device), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuDevicePrimaryCtxRetain(&again, 99), CUDA_ERROR_INVALID_DEVICE);
 	GIVES(cuDevicePrimaryCtxRelease(99), CUDA_ERROR_INVALID_DEVICE);
-	GIVES(cuCtxDestroy(context), CUDA_ERROR_INVALID_CONTEXT); // the primary one is released, not destroyed
+	GIVES(cuCtxDestroy(context), CUDA_ERROR_INVALID_CONTEXT); // a primary context is released, not destroyed
 }
 
 CHILD(primary_life)
@@ -41,7 +41,7 @@ CHILD(primary_life)
 	EQUALS(active, 1);
 	EQUALS(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_BLOCKING_SYNC);
 	WORKS(cuCtxGetCurrent(&current));
-	HOLDS(current == NULL); // retaining does not make it current
+	HOLDS(current == NULL); // retaining the primary context does not make it current
 	WORKS(cuCtxSetCurrent(first));
 	WORKS(cuMemAlloc(&address, 4096));
 	WORKS(cuDevicePrimaryCtxRelease(device));
@@ -55,7 +55,7 @@ CHILD(primary_life)
 	WORKS(cuDevicePrimaryCtxReset(device));
 	WORKS(cuDevicePrimaryCtxGetState(device, &flags, &active));
 	EQUALS(active, 0);
-	WORKS(cuCtxPopCurrent(&current)); // it can be current, but is not usable
+	WORKS(cuCtxPopCurrent(&current)); // a released context can be current, but is not usable
 	WORKS(cuCtxPushCurrent(current));
 	GIVES(cuMemAlloc(&address, 4096), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
@@ -65,7 +65,7 @@ CONFORM(primary_life)
 	run_child("primary_life", NULL);
 }
 
-// As a runtime does: it makes the primary context current before it retains it, by the handle, which never changes.
+// Makes the primary context current, by its constant handle, before it retains the context. The CUDA runtime does that.
 CHILD(inactive_primary)
 {
 	CUcontext primary = NULL, current = NULL;
@@ -82,7 +82,7 @@ CHILD(inactive_primary)
 	WORKS(cuCtxGetCurrent(&current));
 	HOLDS(current == primary);
 	WORKS(cuDevicePrimaryCtxGetState(device, &flags, &active));
-	EQUALS(active, 0); // making it current does not activate it
+	EQUALS(active, 0); // making the context current does not activate it
 	WORKS(cuCtxGetDevice(&where));
 	EQUALS(where, device);
 	GIVES(cuCtxGetApiVersion(primary, &version), CUDA_ERROR_INVALID_CONTEXT);
@@ -91,7 +91,7 @@ CHILD(inactive_primary)
 	HOLDS(current == primary);
 	WORKS(cuCtxGetApiVersion(primary, &version));
 	WORKS(cuMemAlloc(&address, 4096));
-	WORKS(cuDevicePrimaryCtxReset(device)); // while it is current: it stays so
+	WORKS(cuDevicePrimaryCtxReset(device)); // a reset leaves the context current
 	WORKS(cuCtxGetCurrent(&current));
 	HOLDS(current == primary);
 	WORKS(cuDevicePrimaryCtxGetState(device, &flags, &active));
@@ -153,7 +153,7 @@ CONFORM(set_current_replaces_the_top)
 
 	need_context();
 	NEED(cuCtxCreate(&made, NULL, 0, device));
-	WORKS(cuCtxSetCurrent(context)); // the new one was on top
+	WORKS(cuCtxSetCurrent(context)); // the new context was on top
 	WORKS(cuCtxGetCurrent(&current));
 	HOLDS(current == context);
 	WORKS(cuCtxSetCurrent(NULL)); // pops
@@ -193,10 +193,10 @@ CONFORM(memory_of_another_context)
 	WORKS(cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, theirs));
 	HOLDS(owner == made);
 	WORKS(cuMemsetD8(ours, 1, 4096)); // unified addressing
-	WORKS(cuMemFree(ours));		  // from whatever context is current
+	WORKS(cuMemFree(ours));		  // frees memory with any current context
 	WORKS(cuCtxDestroy(made));
 	need_context();
-	FAILS(cuMemFree(theirs)); // freed with its context
+	FAILS(cuMemFree(theirs)); // was freed with its context
 }
 
 CONFORM(limits)
@@ -237,7 +237,7 @@ CHILD(heap_limits)
 	WORKS(cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE));
 	HOLDS(value >= 16 * MiB);
 	raised += value - fifo;
-	COSTS(now - before, 0, raised); // comes when a module that uses them is loaded
+	COSTS(now - before, 0, raised); // the memory is allocated when a module that needs it is loaded
 }
 
 CONFORM(heap_limits_cost_nothing_yet)
@@ -256,7 +256,7 @@ CHILD(stack_limit)
 	before = memory_used();
 	WORKS(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096));
 	after = memory_used();
-	HOLDS(after > before); // taken at once, for every thread that can be resident
+	HOLDS(after > before); // the stack of every thread that can be resident is allocated at once
 	BETWEEN(after - before, (size_t)sms * threads * 3000, (size_t)sms * threads * 4096 + 64 * MiB);
 	WORKS(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
 	restored = memory_used();
@@ -275,7 +275,7 @@ CONFORM(a_context_costs_memory_until_destroyed)
 
 	need_context();
 	if (in_vgpu())
-		usleep(600000); // by then, undeclared overhead of earlier tests has been measured
+		usleep(600000); // by then the daemon has measured undeclared overhead of earlier tests
 	before = memory_used();
 	NEED(cuCtxCreate(&made, NULL, 0, device));
 	during = memory_used();

@@ -1,4 +1,4 @@
-// Devices: names, attributes and how they relate, identifiers, invalid ordinals.
+// Tests devices: names, attributes and their relations, identifiers, invalid ordinals.
 #include "conformance.h"
 
 static int attribute(CUdevice_attribute which)

@@ -1,5 +1,5 @@
-// Assertions that go on after a difference, so that one run on a GPU tells all of them, and children. The includer
-// defines RESULT, the type that its interface's calls return, with 0 for success, and result_name(RESULT) before.
+// Assertions that go on after a difference, so that one run on a GPU shows all of them, and child processes. Before it
+// includes this file, a program defines RESULT, the type that its calls return (0 is success), and result_name(RESULT).
 // One thread, unless a test says otherwise. Include in exactly one file per program.
 #pragma once
 
@@ -29,7 +29,7 @@ __attribute__((format(printf, 3, 4))) static inline void differ(const char *file
 		snprintf(first_difference, sizeof first_difference, "%s:%d: %s", base ? base + 1 : file, line, text);
 }
 
-// The call gives exactly this result.
+// Checks that the call returns exactly this result.
 #define GIVES(call, want)                                                                                             \
 	do {                                                                                                          \
 		RESULT got_ = (call), want_ = (want);                                                                 \
@@ -39,7 +39,7 @@ __attribute__((format(printf, 3, 4))) static inline void differ(const char *file
 			       result_name(want_));                                                                   \
 	} while (0)
 #define WORKS(call) GIVES(call, (RESULT)0)
-// The call fails with any code: drivers differ in the code, and no program relies on it.
+// Checks that the call fails with any code: drivers differ in the code, and no program relies on it.
 #define FAILS(call)                                                        \
 	do {                                                               \
 		assertions++;                                              \
@@ -59,7 +59,7 @@ __attribute__((format(printf, 3, 4))) static inline void differ(const char *file
 		if (!(condition))                                             \
 			differ(__FILE__, __LINE__, "not so: %s", #condition); \
 	} while (0)
-// low <= got <= high
+// Checks that low <= got <= high.
 #define BETWEEN(got, low, high)                                                                                 \
 	do {                                                                                                    \
 		long long got_ = (long long)(got);                                                              \
@@ -67,7 +67,7 @@ __attribute__((format(printf, 3, 4))) static inline void differ(const char *file
 		if (got_ < (long long)(low) || got_ > (long long)(high))                                        \
 			differ(__FILE__, __LINE__, "%s is %lld, not within %s .. %s", #got, got_, #low, #high); \
 	} while (0)
-// Without this the rest of the test has no meaning: end it.
+// Ends the test if the call fails: without it the rest of the test has no meaning.
 #define NEED(call)                                                                                        \
 	do {                                                                                              \
 		RESULT got_ = (call);                                                                     \
@@ -99,8 +99,8 @@ static inline void end_differences(void)
 	}                                                 \
 	static void conform_##name(void)
 
-// A part that runs in a process of its own (exec'd, so that it has no CUDA state): what kills a
-// context, or must see an uninitialised driver. The test runs it with run_child("name", argument).
+// A part of a test that kills its context, or needs an uninitialised driver. It runs in a process of its own after
+// exec, without CUDA state. The test starts it by run_child("name", argument).
 #define CHILD(name)                                                 \
 	static void child_##name(const char *argument);             \
 	__attribute__((constructor)) static void begin_##name(void) \
@@ -116,13 +116,13 @@ static inline void end_differences(void)
 
 static inline pid_t start_child(const char *name, const char *argument)
 {
-	// Before the fork: it allocates, and another thread may have held the allocator's lock.
+	// Called before the fork: setenv() allocates, and another thread may hold the allocator's lock.
 	setenv("CONFORMANCE_CHILD", name, 1);
 	setenv("CONFORMANCE_ARGUMENT", argument ? argument : "", 1);
 	fflush(NULL);
 	pid_t child = fork();
 	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); // do not outlive a killed test
+		prctl(PR_SET_PDEATHSIG, SIGKILL); // the child does not outlive a killed test
 		execl("/proc/self/exe", "conformance-child", (char *)NULL);
 		_exit(127);
 	}

@@ -1,4 +1,4 @@
-// Error names; errors that stick to a context and errors that do not.
+// Tests error names, errors that stick to a context, and errors that do not.
 #include "conformance.h"
 
 CONFORM(names)
@@ -77,7 +77,7 @@ CHILD(illegal_address)
 	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
 	GIVES(run_store(store, 0x10), CUDA_ERROR_ILLEGAL_ADDRESS);
 	check_stuck(CUDA_ERROR_ILLEGAL_ADDRESS);
-	// also with objects that existed before
+	// Calls with objects that existed before the fault fail, too.
 	GIVES(cuStreamQuery(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
 	GIVES(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
 	GIVES(cuEventRecord(event, stream), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -89,7 +89,7 @@ CHILD(illegal_address)
 	GIVES(cuDevicePrimaryCtxRetain(&context, device), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// Objects that were made before the fault.
+// Objects that are created before the fault.
 struct survivors {
 	CUmodule module;
 	CUfunction store, empty;
@@ -129,7 +129,7 @@ static void make_survivors(struct survivors *s)
 	GIVES(run_store(s->store, 0x10), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// Calls that only look up names or addresses, or use no context.
+// After a fault, calls still succeed that only look up names or addresses, or use no context.
 CHILD(what_goes_on_after_a_fault)
 {
 	CUgraph graph;

@@ -1,4 +1,4 @@
-// Events: recording, querying, elapsed time and its errors; of streams, of contexts and of green contexts.
+// Tests events: recording, querying, elapsed time and its errors; events of streams, contexts and green contexts.
 #include "conformance.h"
 
 #include <stdatomic.h>
@@ -12,7 +12,7 @@ CONFORM(flags_and_handles)
 	WORKS(cuEventDestroy(event));
 	GIVES(cuEventCreate(NULL, 0), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuEventCreate(&event, 0x100), CUDA_ERROR_INVALID_VALUE);
-	GIVES(cuEventCreate(&event, CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE); // needs disabled timing
+	GIVES(cuEventCreate(&event, CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE); // timing is enabled
 	WORKS(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
 	WORKS(cuEventDestroy(event));
 	GIVES(cuEventDestroy(NULL), CUDA_ERROR_INVALID_HANDLE);
@@ -91,11 +91,11 @@ CONFORM(a_later_record_replaces)
 	WORKS(cuEventRecord(event, stream));
 	WORKS(cuEventSynchronize(event));
 	NEED(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
-	WORKS(cuEventQuery(event)); // still the first record
+	WORKS(cuEventQuery(event)); // the event still has its first record
 	WORKS(cuEventRecordWithFlags(event, stream, CU_EVENT_RECORD_DEFAULT));
 	GIVES(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	GIVES(cuEventRecordWithFlags(event, stream, 8), CUDA_ERROR_INVALID_VALUE);
-	WORKS(cuEventDestroy(event)); // does not wait
+	WORKS(cuEventDestroy(event)); // the call does not wait
 	WORKS(cuStreamSynchronize(stream));
 	WORKS(cuStreamDestroy(stream));
 }
@@ -117,11 +117,11 @@ CONFORM(event_and_stream_of_two_contexts)
 	WORKS(cuEventDestroy(event));
 }
 
-// ---- of all streams of a context ----------------------------------------------------------------
+// ---- events of all streams of a context -----------------------------------------------------------
 
 static atomic_uint *words; // streams wait for them
 
-// The stream waits until open_stream().
+// Blocks the stream until open_stream().
 static void hold_stream(CUstream stream, int index)
 {
 	if (!words) {
@@ -137,7 +137,7 @@ static void open_stream(int index)
 	atomic_fetch_add(words + index, 1);
 }
 
-// Returns whether the stream becomes idle soon. Polls, since a held stream would block a synchronization for ever.
+// Returns whether the stream becomes idle soon. It polls: synchronizing with a held stream would block for ever.
 static bool becomes_idle(CUstream stream)
 {
 	for (double end = seconds() + 10; seconds() < end; usleep(1000))
@@ -161,12 +161,12 @@ CONFORM(an_event_of_the_context_covers_all_its_streams)
 	WORKS(cuEventSynchronize(event));
 	for (int i = 0; i < 3; i++) {
 		hold_stream(streams[i], i);
-		WORKS(cuEventQuery(event)); // later work is not covered
+		WORKS(cuEventQuery(event)); // the event does not cover later work
 		WORKS(cuCtxRecordEvent(context, event));
 		GIVES(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 		hold_stream(other, 3);
 		open_stream(i);
-		WORKS(cuEventSynchronize(event)); // although there is work by now
+		WORKS(cuEventSynchronize(event)); // returns although more work was queued since
 		GIVES(cuStreamQuery(other), CUDA_ERROR_NOT_READY);
 		open_stream(3);
 		WORKS(cuCtxSynchronize());
@@ -177,9 +177,9 @@ CONFORM(an_event_of_the_context_covers_all_its_streams)
 	WORKS(cuEventDestroy(event));
 }
 
-// A stream that waits, others beside it, and memory to write in them.
+// A stream that waits, other streams, and memory that they write.
 struct beside {
-	CUstream held, streams[3]; // the test creates streams[1]; the last one is a null stream
+	CUstream held, streams[3]; // the test creates streams[1]; the last stream is a null stream
 	CUdeviceptr memory;
 	CUevent event;
 };
@@ -229,10 +229,10 @@ CONFORM(a_context_waits_for_an_event)
 {
 	struct beside beside = begin_beside();
 
-	WORKS(cuCtxWaitEvent(context, beside.event)); // never recorded: no wait
+	WORKS(cuCtxWaitEvent(context, beside.event)); // the event was never recorded: no wait
 	hold_stream(beside.held, 0);
 	WORKS(cuEventRecord(beside.event, beside.held));
-	WORKS(cuCtxWaitEvent(context, beside.event));			  // returns at once
+	WORKS(cuCtxWaitEvent(context, beside.event));			  // the call returns at once
 	NEED(cuStreamCreate(&beside.streams[1], CU_STREAM_NON_BLOCKING)); // created later
 	for (int i = 0; i < 3; i++)
 		WORKS(cuMemsetD32Async(beside.memory, 1, 16, beside.streams[i]));
@@ -251,7 +251,7 @@ CONFORM(events_of_contexts_that_are_refused)
 	need_context();
 	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
 	NEED(cuCtxCreate(&made, NULL, 0, device));
-	GIVES(cuCtxRecordEvent(made, event), CUDA_ERROR_INVALID_HANDLE); // of another context
+	GIVES(cuCtxRecordEvent(made, event), CUDA_ERROR_INVALID_HANDLE); // the event is of another context
 	WORKS(cuCtxWaitEvent(made, event));
 	WORKS(cuCtxDestroy(made));
 	need_context();
@@ -260,10 +260,9 @@ CONFORM(events_of_contexts_that_are_refused)
 	WORKS(cuEventDestroy(event));
 }
 
-// ---- of green contexts --------------------------------------------------------------------------
+// ---- events of green contexts ---------------------------------------------------------------------
 
-// Streams of the primary context and of two green contexts; of the second green context, also of the context made from
-// it.
+// Streams of the primary context and of two green contexts, and of the context made from the second green context.
 static struct green_parts {
 	CUgreenCtx greens[2];
 	CUcontext view;
@@ -316,7 +315,7 @@ static void check_covering(CUstream held, bool first, bool second)
 		WORKS(cuEventDestroy(events[i]));
 	}
 	WORKS(cuCtxSynchronize());
-	WORKS(cuStreamQuery(held)); // covered by that, too
+	WORKS(cuStreamQuery(held)); // the context's event covers this stream, too
 }
 
 CONFORM(events_of_green_contexts_cover_their_streams)
@@ -400,10 +399,10 @@ CONFORM(calls_on_contexts_invalidate_captures)
 	SPOILS(parts.green[0], cuGreenCtxRecordEvent(parts.greens[0], event));
 	SPOILS(parts.green[0], cuGreenCtxWaitEvent(parts.greens[0], event));
 	SPOILS(parts.of_view, cuCtxRecordEvent(parts.view, event));
-	SPARES(parts.green[0], cuGreenCtxRecordEvent(parts.greens[1], event)); // other streams capture
+	SPARES(parts.green[0], cuGreenCtxRecordEvent(parts.greens[1], event)); // other streams capture: no effect here
 	SPARES(parts.plain, cuCtxRecordEvent(parts.view, event));
 	SPARES(parts.plain, cuCtxWaitEvent(made, event));
-	// An event of the capture.
+	// An event of a capture cannot be used outside it.
 	NEED(cuStreamBeginCapture(parts.plain, CU_STREAM_CAPTURE_MODE_RELAXED));
 	WORKS(cuEventRecord(inside, parts.plain));
 	GIVES(cuCtxWaitEvent(made, inside), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);

@@ -1,4 +1,4 @@
-// The driver's behaviour that eviction needs: memory moves to registered files and back to its addresses, and the
+// Tests the driver's behaviour that eviction needs. Memory moves to registered files and back to its addresses. The
 // thread that moves it is not blocked by calls in which other threads wait.
 #include "conformance.h"
 
@@ -9,10 +9,10 @@
 
 enum { CHUNKS = 4 };
 #define CHUNK (4 * MiB)
-#define PIECE (2 * CHUNK) // of a file, as it is registered
+#define PIECE (2 * CHUNK) // the size in which a file is registered
 #define RESERVED (64 * GiB)
 
-// await(address, value): ends when the word has the value. add(address, by): adds to a word.
+// await(address, value): ends when the word at the address has the value. add(address, by): adds to the word.
 static const char ptx_evict[] = PTX_HEAD
 	".visible .entry await(.param .u64 address, .param .u32 value) {\n"
 	"	.reg .b64 %a;\n	.reg .b32 %v, %w;\n	.reg .pred %p;\n"
@@ -47,12 +47,12 @@ static CUresult launch(CUfunction function, CUdeviceptr address, unsigned value,
 	return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL);
 }
 
-// ---- out and back -----------------------------------------------------------------------------
+// ---- moving memory out and back ---------------------------------------------------------------
 
 struct tenant {
 	CUdeviceptr base;
 	CUmemGenericAllocationHandle handles[CHUNKS];
-	CUevent copied[CHUNKS]; // made before: cuEventCreate waits while another thread stands before a full queue
+	CUevent copied[CHUNKS]; // created before: cuEventCreate waits while a thread waits for room in the queue
 	char *file;		// mapped
 };
 
@@ -78,7 +78,7 @@ static void map_chunks(struct tenant *tenant)
 		NEED(cuMemCreate(&tenant->handles[i], CHUNK, &wanted, 0));
 		NEED(cuMemMap(tenant->base + i * CHUNK, CHUNK, 0, tenant->handles[i], 0));
 	}
-	NEED(cuMemSetAccess(tenant->base, CHUNKS * CHUNK, &access, 1)); // one call for all
+	NEED(cuMemSetAccess(tenant->base, CHUNKS * CHUNK, &access, 1)); // one call for all chunks
 }
 
 static struct tenant make_tenant(void)
@@ -125,7 +125,7 @@ static void move_out(struct tenant *tenant)
 		NEED(cuEventSynchronize(tenant->copied[i]));
 		WORKS(cuMemUnmap(tenant->base + i * CHUNK, CHUNK));
 		WORKS(cuMemRelease(tenant->handles[i]));
-		EQUALS(before - memory_used(), (i + 1) * CHUNK); // for others at once
+		EQUALS(before - memory_used(), (i + 1) * CHUNK); // other processes can use the chunk at once
 	}
 }
 
@@ -137,7 +137,7 @@ static void move_in(struct tenant *tenant)
 	NEED(cuStreamSynchronize(pager));
 }
 
-// Uses the free device memory, so that the tenant's old contents are gone there.
+// Fills the free device memory, so that the tenant's old contents are overwritten.
 static void use_memory(void)
 {
 	CUdeviceptr other;
@@ -176,7 +176,7 @@ CONFORM(memory_comes_back_at_its_addresses)
 	end_tenant(&tenant);
 }
 
-// A kernel, a copy and a memset that were captured before.
+// Launches a captured kernel, copy and memset after their memory was moved out and back.
 CONFORM(graphs_survive_the_exchange)
 {
 	struct tenant tenant;
@@ -199,7 +199,7 @@ CONFORM(graphs_survive_the_exchange)
 	for (unsigned round = 1; round <= 3; round++) {
 		move_out(&tenant);
 		use_memory();
-		memset(tenant.file + 3 * CHUNK, 0, 64); // the graph writes it again
+		memset(tenant.file + 3 * CHUNK, 0, 64); // the graph writes this part again
 		move_in(&tenant);
 		WORKS(cuGraphLaunch(exec, pager));
 		WORKS(cuStreamSynchronize(pager));
@@ -212,14 +212,14 @@ CONFORM(graphs_survive_the_exchange)
 	end_tenant(&tenant);
 }
 
-// ---- while other threads wait -------------------------------------------------------------------
+// ---- moving memory while other threads wait -----------------------------------------------------
 
 static atomic_uint *word; // the kernel spins until it is 1
 static atomic_uint progress;
 static atomic_bool hung;
 static CUstream spinning;
 
-// If the driver blocks the pager, the kernel is ended after a time, and the test fails.
+// Ends the kernel after a time if the driver blocks the pager; the test then fails.
 static void *watch(void *argument)
 {
 	for (int i = 0; i < 200 && atomic_load(word) == 0; i++)
@@ -231,7 +231,7 @@ static void *watch(void *argument)
 	return NULL;
 }
 
-// Returns when the kernel runs.
+// Launches the spinning kernel, and returns when it runs.
 static void start_spinning(void)
 {
 	if (!word)
@@ -345,7 +345,7 @@ static bool register_memory(void)
 	return result == CUDA_SUCCESS && cuMemHostUnregister(page) == CUDA_SUCCESS;
 }
 
-// Larger memory of an evictable vGPU is made by cuMemCreate, which does not wait.
+// For large memory, an evictable vGPU calls cuMemCreate, which does not wait.
 static bool allocate_memory(void)
 {
 	CUdeviceptr memory;
@@ -369,7 +369,7 @@ static void *call_beside(void *argument)
 	return NULL;
 }
 
-// The call returns only after the queue has room.
+// Checks that the call returns only after the queue has room.
 static void expect_wait(bool (*call)(void))
 {
 	pthread_t filler, caller;

@@ -1,11 +1,11 @@
-// The scope of a kernel's fault: other streams, other devices, waiting threads, contexts that are created later.
+// Tests the scope of a kernel's fault: other streams, other devices, waiting threads, contexts created later.
 #include "conformance.h"
 
 #include <pthread.h>
 
 static const CUresult illegal = CUDA_ERROR_ILLEGAL_ADDRESS;
 
-// A context with a stream. The work of the second one faults.
+// A context with a stream. The second side's kernel faults.
 struct side {
 	CUcontext context;
 	CUstream stream;
@@ -35,7 +35,7 @@ static CUcontext primary_of(CUdevice of)
 	return retained;
 }
 
-// Of two devices, or both of the first one.
+// Creates contexts on two devices, or both on the first one.
 static void make_sides(struct side sides[2], int devices)
 {
 	NEED(cuInit(0));
@@ -95,7 +95,7 @@ CHILD(fault_of_the_second)
 	GIVES(cuStreamSynchronize(sides[1].stream), error);
 	GIVES(cuCtxSynchronize(), error);
 	check_lost(&sides[0], error);
-	WORKS(cuDevicePrimaryCtxReset(1)); // it succeeds, but has no effect
+	WORKS(cuDevicePrimaryCtxReset(1)); // the reset succeeds, but has no effect
 	check_lost(&sides[0], error);
 }
 
@@ -142,7 +142,7 @@ CHILD(fault_while_a_thread_waits)
 	launch_spin(&sides[0], 20000000000);
 	if (pthread_create(&waiter, NULL, wait_for_stream, &sides[0]) != 0)
 		FAIL("no thread to be had");
-	usleep(300000); // it waits by then
+	usleep(300000); // the thread waits by then
 	double start = seconds();
 	launch_fault(&sides[1], false);
 	if (!strstr(argument, "unseen")) {
@@ -157,7 +157,7 @@ CHILD(fault_while_a_thread_waits)
 	WORKS(cuCtxSetCurrent(sides[0].context));
 	if (devices == 2) {
 		GIVES(cuMemGetInfo(&available, &total), illegal);
-		WORKS(cuDevicePrimaryCtxReset(0)); // nor does this wait for the kernel
+		WORKS(cuDevicePrimaryCtxReset(0)); // the reset does not wait for the kernel, either
 		HOLDS(seconds() - start < 8);
 		GIVES(cuDevicePrimaryCtxRetain(&context, 0), illegal);
 	}

@@ -1,4 +1,4 @@
-// Graphs: nodes and edges, instantiation, launch, update, memory nodes and the time of their allocation.
+// Tests graphs: nodes and edges, instantiation, launch, update, memory nodes and when they allocate.
 #include "conformance.h"
 
 static CUstream stream;
@@ -136,7 +136,7 @@ CONFORM(launch_and_update)
 	GIVES(cuGraphExecUpdate(exec, graph, &information), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
 	EQUALS(information.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
 	GIVES(cuGraphLaunch(NULL, stream), CUDA_ERROR_INVALID_VALUE);
-	WORKS(cuGraphDestroy(graph)); // an executable graph lives on its own
+	WORKS(cuGraphDestroy(graph)); // an executable graph does not need its definition
 	WORKS(cuGraphLaunch(exec, stream));
 	WORKS(cuStreamSynchronize(stream));
 	WORKS(cuGraphExecDestroy(exec));
@@ -179,14 +179,14 @@ CONFORM(memory_nodes)
 	COSTS(memory_used() - before, 0, 320 * MiB);
 	WORKS(cuGraphUpload(exec, stream));
 	WORKS(cuStreamSynchronize(stream));
-	EQUALS(memory_used() - before, 320 * MiB); // now it is there
+	EQUALS(memory_used() - before, 320 * MiB); // now the memory is allocated
 	EQUALS(graph_memory(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 320 * MiB);
 	WORKS(cuGraphLaunch(exec, stream));
 	WORKS(cuStreamSynchronize(stream));
 	EQUALS(memory_used() - before, 320 * MiB);
 	WORKS(cuGraphExecDestroy(exec));
 	WORKS(cuGraphDestroy(graph));
-	EQUALS(memory_used() - before, 320 * MiB); // kept for other graphs
+	EQUALS(memory_used() - before, 320 * MiB); // the driver keeps the memory for other graphs
 	WORKS(cuDeviceGraphMemTrim(device));
 	EQUALS(memory_used(), before);
 	EQUALS(graph_memory(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 0);
@@ -216,9 +216,9 @@ CONFORM(memory_comes_at_the_first_launch)
 	WORKS(cuGraphLaunch(exec, stream));
 	WORKS(cuStreamSynchronize(stream));
 	EQUALS(memory_used() - before, 32 * MiB);
-	GIVES(cuGraphLaunch(exec, stream), CUDA_ERROR_INVALID_VALUE); // its memory has not been freed
+	GIVES(cuGraphLaunch(exec, stream), CUDA_ERROR_INVALID_VALUE); // memory still allocated
 	WORKS(cuMemsetD8(wanted.dptr, 1, 8 * MiB));
-	WORKS(cuMemFreeAsync(wanted.dptr, stream)); // outside the graph
+	WORKS(cuMemFreeAsync(wanted.dptr, stream)); // a free outside the graph
 	WORKS(cuStreamSynchronize(stream));
 	WORKS(cuGraphLaunch(exec, stream));
 	WORKS(cuStreamSynchronize(stream));
@@ -275,7 +275,7 @@ CONFORM(invalid_memory_nodes)
 	WORKS(cuGraphDestroy(graph));
 }
 
-// A condition that is true at every launch, and a node for it. Returns the body.
+// Adds a condition that is true at every launch, and its node. Returns the body.
 static CUgraph add_condition(CUgraph graph)
 {
 	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
@@ -291,7 +291,7 @@ static CUgraph add_condition(CUgraph graph)
 	return wanted.conditional.phGraph_out[0];
 }
 
-// An executable graph needs nothing of the definition that it was made from.
+// Checks that an executable graph needs nothing of its definition.
 CONFORM(a_condition_outlives_its_definition)
 {
 	CUgraph graph;
@@ -377,7 +377,7 @@ CONFORM(graphs_with_memory_lose_nothing)
 	GIVES(cuGraphDestroyNode(first), CUDA_ERROR_NOT_SUPPORTED);
 	GIVES(cuGraphRemoveDependencies(graph, &allocation, &last, NULL, 1), CUDA_ERROR_NOT_SUPPORTED);
 	WORKS(cuGraphAddDependencies(graph, &first, &last, NULL, 1));
-	// Its memory has an address, but is not known by it until a launch allocates it.
+	// The memory has an address, but the driver does not know the address until a launch allocates the memory.
 	NEED(cuGraphInstantiate(&exec, graph, 0));
 	GIVES(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, params.dptr), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuGraphLaunch(exec, stream));
@@ -412,7 +412,7 @@ CONFORM(graphs_of_nodes_are_not_embedded)
 	NEED(cuGraphInstantiate(&exec, graph, 0));
 	GIVES(cuGraphExecUpdate(exec, own, &info), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuGraphExecDestroy(exec));
-	WORKS(cuGraphClone(&copy, own)); // a clone without a parent
+	WORKS(cuGraphClone(&copy, own)); // the clone has no parent graph
 	WORKS(cuGraphAddChildGraphNode(&node, other, NULL, 0, copy));
 	WORKS(cuGraphDestroy(copy));
 	WORKS(cuGraphDestroy(graph));

@@ -1,4 +1,4 @@
-// Graphics resources without a graphics context: results for invalid handles, and failing registrations.
+// Tests graphics resources without a graphics context: results for invalid handles, and failing registrations.
 #include "conformance.h"
 
 typedef CUresult (*register_buffer_function)(CUgraphicsResource *, unsigned, unsigned);

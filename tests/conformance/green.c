@@ -1,4 +1,4 @@
-// Green contexts: resources and how they split, cost, streams confined to some multiprocessors.
+// Tests green contexts: resources and their splits, cost, streams confined to some multiprocessors.
 #include "conformance.h"
 
 static unsigned multiprocessors(void)
@@ -26,8 +26,8 @@ CONFORM(resources)
 	WORKS(cuDevSmResourceSplitByCount(groups, &count, &whole, &rest, 0, 9)); // rounded up
 	EQUALS(groups[0].sm.smCount, 16);
 	count = 0;
-	WORKS(cuDevSmResourceSplitByCount(NULL, &count, &whole, NULL, 0, 8)); // how many there could be
-	BETWEEN(count, 1, whole.sm.smCount / 8); // clusters of multiprocessors may leave some over
+	WORKS(cuDevSmResourceSplitByCount(NULL, &count, &whole, NULL, 0, 8)); // only queries the number of groups
+	BETWEEN(count, 1, whole.sm.smCount / 8); // multiprocessors that do not fill a cluster are left over
 	count = 1;
 	FAILS(cuDevSmResourceSplitByCount(groups, &count, &whole, &rest, 0, whole.sm.smCount + 8));
 	FAILS(cuDeviceGetDevResource(device, &whole, 77));
@@ -45,22 +45,22 @@ CONFORM(rules_of_splits)
 	NEED(cuDevSmResourceSplitByCount(groups, &count, &whole, &rest, 0, 8));
 	EQUALS(count, 2);
 	count = 1;
-	// It must be a context's first, and so must what remained.
+	// Only a context's own resource can be split, not a group or what remained.
 	GIVES(cuDevSmResourceSplitByCount(&again, &count, &groups[0], NULL, 0, 8),
 	      CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 	count = 1;
 	GIVES(cuDevSmResourceSplitByCount(&again, &count, &rest, NULL, 0, 8),
 	      CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
-	WORKS(cuDevResourceGenerateDesc(&description, groups, 2)); // of one split
+	WORKS(cuDevResourceGenerateDesc(&description, groups, 2)); // groups of one split
 	count = 1;
 	NEED(cuDevSmResourceSplitByCount(&other, &count, &whole, NULL, 0, 16));
 	groups[1] = other;
-	WORKS(cuDevResourceGenerateDesc(&description, groups, 2)); // of different splits too
+	WORKS(cuDevResourceGenerateDesc(&description, groups, 2)); // groups of different splits can be combined, too
 	GIVES(cuDevResourceGenerateDesc(NULL, groups, 1), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuDevResourceGenerateDesc(&description, NULL, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
-// What CUDA 13.1 added: its types are not in the header yet.
+// Types that CUDA 13.1 added: the header does not have them yet.
 struct group {
 	unsigned count, coscheduled, preferred, flags, reserved[12];
 };
@@ -95,7 +95,7 @@ CONFORM(structured_splits)
 		return;
 	NEED(cuDeviceGetDevResource(device, &whole, CU_DEV_RESOURCE_TYPE_SM));
 	struct group groups[2] = {{.count = 16}, {.count = 0, .flags = BACKFILL}};
-	WORKS(split(NULL, 2, &whole, &rest, 0, groups)); // a query only
+	WORKS(split(NULL, 2, &whole, &rest, 0, groups)); // only queries the split
 	EQUALS(groups[0].count, 16);
 	BETWEEN(groups[1].count, 1, whole.sm.smCount - 16);
 	groups[0].count = 16, groups[1].count = 8, groups[1].flags = 0;
@@ -126,13 +126,13 @@ CHILD(green_memory)
 	NEED(cuDeviceGetDevResource(device, &whole, CU_DEV_RESOURCE_TYPE_SM));
 	NEED(cuDevSmResourceSplitByCount(&part, &count, &whole, NULL, 0, 8));
 	NEED(cuDevResourceGenerateDesc(&description, &part, 1));
-	for (int i = 0; i <= MANY; i++) { // the first may take more
+	for (int i = 0; i <= MANY; i++) { // the first context may take more
 		NEED(cuGreenCtxCreate(&green, description, device, CU_GREEN_CTX_DEFAULT_STREAM));
 		NEED(cuGreenCtxDestroy(green));
 		if (i == 0)
 			before = memory_used();
 	}
-	EQUALS(memory_used() - before, MANY * 4 * MiB); // memory of destroyed ones is kept
+	EQUALS(memory_used() - before, MANY * 4 * MiB); // the driver keeps the memory of destroyed contexts
 	WORKS(cuDevicePrimaryCtxReset(device));
 	NEED(cuDevicePrimaryCtxRetain(&context, device));
 	NEED(cuCtxSetCurrent(context));
@@ -162,7 +162,7 @@ CONFORM(green_contexts)
 	NEED(cuDevResourceGenerateDesc(&description, &part, 1));
 	GIVES(cuGreenCtxCreate(&green, description, device, 0), CUDA_ERROR_INVALID_VALUE); // the flag is required
 	NEED(cuGreenCtxCreate(&green, description, device, CU_GREEN_CTX_DEFAULT_STREAM));
-	BETWEEN(memory_used() - before, 0, 64 * MiB); // far less than a context
+	BETWEEN(memory_used() - before, 0, 64 * MiB); // a green context takes far less than a context
 	WORKS(cuGreenCtxGetDevResource(green, &found, CU_DEV_RESOURCE_TYPE_SM));
 	EQUALS(found.sm.smCount, 8);
 	WORKS(cuCtxFromGreenCtx(&view, green));

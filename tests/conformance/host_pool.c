@@ -1,4 +1,4 @@
-// Pools in host and in managed memory: places, access, sharing. Skipped where the device has none.
+// Tests pools in host and in managed memory: location, access, sharing. Skipped if the device does not support them.
 #include "conformance.h"
 
 static CUstream stream;
@@ -63,7 +63,7 @@ CONFORM(in_host_memory)
 	CUmemPoolProps wrong = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 				.location = {.type = CU_MEM_LOCATION_TYPE_HOST},
 				.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
-	GIVES(cuMemPoolCreate(&pool, &wrong), CUDA_ERROR_INVALID_VALUE); // not for other processes
+	GIVES(cuMemPoolCreate(&pool, &wrong), CUDA_ERROR_INVALID_VALUE); // not shareable
 	wrong = (CUmemPoolProps){.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 				 .location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT}};
 	GIVES(cuMemPoolCreate(&pool, &wrong), CUDA_ERROR_INVALID_VALUE);
@@ -159,7 +159,7 @@ CONFORM(default_and_current_pools)
 	WORKS(cuMemSetMemPool(&host, CU_MEM_ALLOCATION_TYPE_PINNED, pool));
 	WORKS(cuMemGetMemPool(&current, &host, CU_MEM_ALLOCATION_TYPE_PINNED));
 	HOLDS(current == pool);
-	GIVES(cuMemSetMemPool(&here, CU_MEM_ALLOCATION_TYPE_PINNED, pool), CUDA_ERROR_INVALID_VALUE); // it is elsewhere
+	GIVES(cuMemSetMemPool(&here, CU_MEM_ALLOCATION_TYPE_PINNED, pool), CUDA_ERROR_INVALID_VALUE); // not here
 	WORKS(cuMemSetMemPool(&host, CU_MEM_ALLOCATION_TYPE_PINNED, standard));
 	WORKS(cuMemPoolDestroy(pool));
 	FAILS(cuMemPoolDestroy(standard));
@@ -189,7 +189,7 @@ CONFORM(in_managed_memory)
 	WORKS(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address));
 	EQUALS(managed & 0xff, 1);
 	CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
-	// A pool says where its memory lives: advice is not for it.
+	// The pool determines the location: advice on its memory is refused.
 	GIVES(cuMemAdvise(address, 4 * MiB, CU_MEM_ADVISE_SET_READ_MOSTLY, here), CUDA_ERROR_NOT_SUPPORTED);
 	GIVES(cuMemAdvise(address, 4 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, here), CUDA_ERROR_NOT_SUPPORTED);
 	WORKS(cuMemPrefetchAsync(address, 4 * MiB, here, 0, stream));
@@ -198,7 +198,7 @@ CONFORM(in_managed_memory)
 	WORKS(cuMemPoolDestroy(pool));
 }
 
-// The other process: imports the pool and the memory, reads it, and writes an answer.
+// The other process imports the pool and the memory, reads the memory, and writes an answer.
 CHILD(importer)
 {
 	CUmemPoolPtrExportData data;
@@ -216,10 +216,10 @@ CHILD(importer)
 	CUmemoryPool again = NULL;
 	WORKS(cuMemPoolImportFromShareableHandle(&again, (void *)(intptr_t)descriptor,
 						 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-	HOLDS(again == pool); // as one on a device
+	HOLDS(again == pool); // a repeated import gives the same pool, as for device pools
 	NEED(cuMemPoolImportPointer(&address, pool, &data));
 	GIVES(cuMemPoolImportPointer(&(CUdeviceptr){0}, again, &data),
-	      CUDA_ERROR_ALREADY_MAPPED); // as none on a device
+	      CUDA_ERROR_ALREADY_MAPPED); // unlike in a device pool
 	EQUALS(*(volatile unsigned *)address, 41);
 	*(volatile unsigned *)address = 42;
 }
@@ -274,7 +274,7 @@ CONFORM(nodes_of_graphs)
 	memory.bytesize = 0;
 	FAILS(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &memory));
 	WORKS(cuGraphDestroy(graph));
-	// Graphs have memory of devices, also managed one, but none of the host.
+	// Graphs can allocate device and managed memory, but no host memory.
 	static const struct {
 		CUmemAllocationType type;
 		CUmemLocationType where;

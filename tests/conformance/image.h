@@ -23,7 +23,7 @@
 	"mov.b32 %f12, %r12; mov.u32 %r21, 0; mov.u32 %r22, 0; mov.u32 %r23, 0; mov.u32 %r24, 0;\n"
 #define IMAGE_TAIL "st.global.v4.b32 [%rd3], {%r21, %r22, %r23, %r24};\nDONE:\nret;\n}\n"
 #define IMAGE_KERNEL(name, text) IMAGE_HEAD(name) text "\n" IMAGE_TAIL
-// With a result of four floats.
+// A kernel whose result is four floats.
 #define IMAGE_FLOATS(name, text) \
 	IMAGE_HEAD(name)         \
 	text "\nmov.b32 %r21, %f21; mov.b32 %r22, %f22; mov.b32 %r23, %f23; mov.b32 %r24, %f24;\n" IMAGE_TAIL
@@ -34,7 +34,7 @@ union word {
 	uint32_t u;
 };
 
-struct probe { // of one thread
+struct probe { // input and result of one thread
 	union word in[12];
 };
 
@@ -68,7 +68,7 @@ static inline struct value probe_once(CUmodule module, const char *name, unsigne
 	return value;
 }
 
-// An array, or a level of a mipmapped one, filled from rows without padding.
+// Creates an array, or fills a level of a mipmapped array, from rows without padding.
 static inline void fill_array(CUarray array, const void *from, size_t row, size_t height, size_t depth)
 {
 	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,

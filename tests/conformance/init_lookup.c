@@ -1,4 +1,4 @@
-// Initialisation, what works before it and without a context, and lookup of entries by name.
+// Tests initialisation, calls that work before it or without a context, and the lookup of entries by name.
 #include "conformance.h"
 
 CHILD(before_init)
@@ -129,7 +129,7 @@ CONFORM(lookup_by_stream_flavour)
 	LOOKS_UP("cuMemAllocAsync", 11020, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, "cuMemAllocAsync_ptsz");
 }
 
-// Every row of the list of entries: looked up by its name, version and flavour it is the export.
+// For every row of the list of entries, the lookup by name, version and flavour gives the exported function.
 CONFORM(lookup_of_every_entry)
 {
 	enum { plain, ptds, ptsz };
@@ -151,7 +151,7 @@ CONFORM(lookup_of_every_entry)
 					 NULL);
 		assertions++;
 		if (!export && !entry)
-			continue; // a driver older than the list
+			continue; // this driver is older than the list
 		found++;
 		if (result != CUDA_SUCCESS || entry != export)
 			differ(__FILE__, __LINE__, "%s at %d gave %d and %s", rows[i].api, rows[i].version, result,
@@ -167,7 +167,7 @@ CONFORM(lookup_of_the_lookup)
 	LOOKS_UP("cuGetProcAddress", 13000, 0, "cuGetProcAddress_v2");
 }
 
-// A missing entry is no error: the call succeeds, with a null pointer and a status with the reason.
+// Looks up a missing entry: the call succeeds, with a null pointer and a status that gives the reason.
 #define LACKS(api, version, why)                                             \
 	do {                                                                 \
 		void *entry_ = &entry_;                                      \
@@ -197,7 +197,7 @@ CONFORM(lookup_refusals)
 	CUdriverProcAddressQueryResult status = -1;
 
 	GIVES(cuGetProcAddress("cuInit", &entry, 13000, 8, &status), CUDA_ERROR_INVALID_VALUE);
-	WORKS(cuGetProcAddress("cuInit", &entry, 13000, 3, &status)); // both flavours at once
+	WORKS(cuGetProcAddress("cuInit", &entry, 13000, 3, &status)); // flags of both flavours at once
 }
 
 CONFORM(first_version_of_lookup)

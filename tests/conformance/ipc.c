@@ -1,4 +1,4 @@
-// Sharing between processes: IPC memory and event handles, descriptors of physical memory, shared pools.
+// Tests sharing between processes: IPC memory and event handles, descriptors of physical memory, shared pools.
 #include "conformance.h"
 
 #include <fcntl.h>
@@ -34,17 +34,17 @@ CHILD(open_memory)
 	before = memory_used();
 	NEED(cuIpcOpenMemHandle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 	WORKS(cuMemGetAddressRange(NULL, &size, address));
-	EQUALS(memory_used(), before); // memory of the exporter, which is charged for it
+	EQUALS(memory_used(), before); // the exporter allocated the memory and is charged for it
 	WORKS(cuMemcpyDtoH(&word, address, 4));
 	EQUALS(word, 0xabcd);
 	HOLDS(size >= 8 * MiB);
 	WORKS(cuMemsetD32(address, 0x1234, 1));
 	WORKS(cuCtxSynchronize());
 	if (cuIpcOpenMemHandle(&again, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) == CUDA_SUCCESS) {
-		EQUALS(again, address); // opened twice: the same mapping, counted
+		EQUALS(again, address); // a second open gives the same mapping, and counts
 		WORKS(cuIpcCloseMemHandle(again));
 	}
-	GIVES(cuMemFree(address), CUDA_ERROR_INVALID_VALUE); // closed, not freed
+	GIVES(cuMemFree(address), CUDA_ERROR_INVALID_VALUE); // imported memory is closed, not freed
 	WORKS(cuIpcCloseMemHandle(address));
 	GIVES(cuIpcCloseMemHandle(address), CUDA_ERROR_INVALID_VALUE);
 	memset(&handle, 0, sizeof handle);
@@ -62,7 +62,7 @@ CONFORM(memory_handles)
 	NEED(cuMemsetD32(address, 0xabcd, 16));
 	NEED(cuCtxSynchronize());
 	NEED(cuIpcGetMemHandle(&handle, address));
-	WORKS(cuIpcGetMemHandle(&second, address + MiB)); // of the whole allocation
+	WORKS(cuIpcGetMemHandle(&second, address + MiB)); // the handle is of the whole allocation
 	GIVES(cuIpcGetMemHandle(&second, 0x1000), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuIpcOpenMemHandle(&opened, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_CONTEXT);
 	GIVES(cuIpcCloseMemHandle(address), CUDA_ERROR_INVALID_VALUE);
@@ -149,7 +149,7 @@ CHILD(map_descriptor)
 	EQUALS(memory_used(), before);
 	NEED(cuMemAddressReserve(&address, 4 * MiB, 0, 0, 0));
 	NEED(cuMemMap(address, 4 * MiB, 0, handle, 0));
-	WORKS(cuMemSetAccess(address, 4 * MiB, &access, 1)); // the importer chooses, not the exporter
+	WORKS(cuMemSetAccess(address, 4 * MiB, &access, 1)); // the importer chooses the access, not the exporter
 	WORKS(cuMemcpyDtoH(&word, address, 4));
 	EQUALS(word, 0x77);
 	WORKS(cuMemsetD32(address, 0x88, 1));
@@ -217,7 +217,7 @@ CHILD(import_pool)
 	NEED(cuMemPoolImportPointer(&address, pool, &parts.data));
 	WORKS(cuMemcpyDtoH(&word, address, 4));
 	EQUALS(word, 0x55);
-	FAILS(cuMemAllocFromPoolAsync(&fresh, 4096, pool, stream)); // an imported pool gives no memory
+	FAILS(cuMemAllocFromPoolAsync(&fresh, 4096, pool, stream)); // an imported pool does not allocate
 	WORKS(cuMemPoolImportPointer(&again, pool, &parts.data));   // once more
 	word = 0;
 	WORKS(cuMemcpyDtoH(&word, again, 4));

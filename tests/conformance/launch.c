@@ -1,4 +1,4 @@
-// Launches: validation of shapes, arguments, shared memory; extended and cooperative launches; occupancy.
+// Tests launches: checks of shapes, arguments, shared memory; extended and cooperative launches; occupancy.
 #include "conformance.h"
 
 static CUmodule module;
@@ -139,7 +139,7 @@ CONFORM(occupancy)
 	GIVES(cuOccupancyMaxActiveBlocksPerMultiprocessor(NULL, empty, 32, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-// The same kernel handle for every context: the stream says where it runs, whatever is current.
+// One kernel handle works in every context: the stream determines the context, whatever context is current.
 CONFORM(a_streams_launch_needs_no_current_context)
 {
 	CUlaunchConfig config = {
@@ -156,7 +156,7 @@ CONFORM(a_streams_launch_needs_no_current_context)
 	NEED(cuMemAlloc(&address, 4));
 	NEED(cuStreamCreate(&config.hStream, CU_STREAM_NON_BLOCKING));
 	NEED(cuCtxCreate(&made, NULL, 0, device));
-	NEED(cuCtxPopCurrent(&now)); // now only the primary one is on the stack
+	NEED(cuCtxPopCurrent(&now)); // now only the primary context is on the stack
 	void *pointers[] = {&address, &value};
 	for (int i = 0; i < 2; i++) {
 		CUcontext current = i ? made : NULL;
@@ -171,7 +171,7 @@ CONFORM(a_streams_launch_needs_no_current_context)
 		EQUALS(seen, value);
 	}
 	NEED(cuCtxSetCurrent(NULL));
-	config.hStream = NULL; // a default stream is the current context's
+	config.hStream = NULL; // the default stream belongs to the current context
 	GIVES(cuLaunchKernelEx(&config, (CUfunction)store, pointers, NULL), CUDA_ERROR_INVALID_CONTEXT);
 	need_context();
 	WORKS(cuCtxDestroy(made));
@@ -188,7 +188,7 @@ CONFORM(stream_of_a_destroyed_context_is_not_ours)
 	NEED(cuCtxCreate(&made, NULL, 0, device));
 	NEED(cuStreamCreate(&stream, 0));
 	need_context();
-	// a function of one context on a stream of another
+	// The function is of one context, the stream of another.
 	GIVES(cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
 	WORKS(cuCtxDestroy(made));
 	need_context();
@@ -219,12 +219,12 @@ CHILD(local_memory)
 	void *parameters[] = {&out, &offset};
 	size_t before = memory_used(), each = (size_t)sms * (size_t)threads;
 	GIVES(cuLaunchKernel(kernel, 0, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
-	EQUALS(memory_used(), before); // a launch that failed took nothing
+	EQUALS(memory_used(), before); // a launch that failed allocates nothing
 	WORKS(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
 	WORKS(cuCtxSynchronize());
 	WORKS(cuMemcpyDtoH(&seen, out, 4));
 	EQUALS(seen, 64);
-	// for every thread that can be resident, beyond the 1 KiB that a context begins with
+	// Local memory for every thread that can be resident, beyond the 1 KiB of a new context.
 	size_t after = memory_used();
 	BETWEEN(after - before, 1024 * each, 1024 * each + 64 * MiB);
 	WORKS(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
@@ -232,7 +232,7 @@ CHILD(local_memory)
 	EQUALS(memory_used(), after);
 }
 
-// The kernel is got before there is a context, and launched while none is current.
+// Looks up the kernel before a context exists, and launches it while no context is current.
 CHILD(local_memory_without_context)
 {
 	int sms = 0, threads = 0;

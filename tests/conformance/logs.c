@@ -1,4 +1,4 @@
-// The driver's log of errors: iterators, dumps, callbacks. It is not documented which failures are logged.
+// Tests the driver's log of errors: iterators, dumps, callbacks. CUDA does not document which failures are logged.
 #include "conformance.h"
 
 CONFORM(iterators)

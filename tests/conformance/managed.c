@@ -1,4 +1,4 @@
-// Managed memory, in small sizes: attributes, access from both sides, advice and prefetch.
+// Tests managed memory, in small sizes: attributes, access from host and device, advice and prefetch.
 #include "conformance.h"
 
 CONFORM(allocation)
@@ -112,13 +112,13 @@ CONFORM(batches)
 				     8 * MiB));
 	EQUALS(value, device);
 	FAILS(cuMemPrefetchBatchAsync(both, sizes, 0, places, first, 1, 0, stream));
-	FAILS(cuMemPrefetchBatchAsync(both, sizes, 2, places, wrong, 2, 0, stream)); // the first is always 0
+	FAILS(cuMemPrefetchBatchAsync(both, sizes, 2, places, wrong, 2, 0, stream)); // the first index must be 0
 	FAILS(cuMemPrefetchBatchAsync(both, sizes, 1, places, first, 2, 0, stream)); // more places than ranges
 	FAILS(cuMemPrefetchBatchAsync(both, sizes, 2, places, first, 2, 5, stream));
-	FAILS(cuMemDiscardBatchAsync(both, sizes, 2, 0, NULL)); // not the legacy stream
+	FAILS(cuMemDiscardBatchAsync(both, sizes, 2, 0, NULL)); // the legacy stream is not allowed
 	FAILS(cuMemDiscardBatchAsync(both, sizes, 2, 3, stream));
 	sizes[1] = 8 * MiB;
-	FAILS(cuMemDiscardBatchAsync(both, sizes, 2, 0, stream)); // beyond the allocation
+	FAILS(cuMemDiscardBatchAsync(both, sizes, 2, 0, stream)); // the range extends beyond the allocation
 	both[1] = plain, sizes[1] = 4096;
 	FAILS(cuMemDiscardBatchAsync(both, sizes, 2, 0, stream)); // not managed
 	WORKS(cuMemFree(plain));
@@ -141,7 +141,7 @@ CONFORM(attaching)
 	WORKS(cuStreamDestroy(stream));
 }
 
-// counter (managed, 5), plain (of the device, 9), bump(n): counter += n.
+// Variables: counter (managed, 5), plain (in device memory, 9). bump(n) adds n to counter.
 static const char ptx_managed[] = PTX_HEAD
 	".visible .global .attribute(.managed) .align 4 .u32 counter = 5;\n"
 	".visible .global .align 4 .u32 plain = 9;\n"
@@ -170,7 +170,7 @@ CONFORM(variables_of_a_module)
 	WORKS(cuModuleUnload(module));
 }
 
-// Registered images ask for them at the start of a program, before there is a context.
+// Generated code looks up managed variables at the start of a program, before a context exists.
 CHILD(variables_without_a_context)
 {
 	CUdeviceptr address = 0, again = 0;
@@ -189,7 +189,7 @@ CHILD(variables_without_a_context)
 	void *arguments[] = {&n};
 	NEED(cuLaunchKernel((CUfunction)bump, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
 	WORKS(cuCtxSynchronize());
-	EQUALS(*(volatile unsigned *)address, 9); // 5, as it was initialized, and 4
+	EQUALS(*(volatile unsigned *)address, 9); // the initial 5, and 4
 	WORKS(cuLibraryGetManaged(&again, NULL, library, "counter"));
 	EQUALS(again, address);
 	WORKS(cuLibraryUnload(library));

@@ -1,11 +1,11 @@
-// Matrix instructions on registers: mma.sync in all shapes and types up to compute capability 9.0, ldmatrix, stmatrix,
-// movmatrix. Small integers give the same bits everywhere; other sums lie within (K+1) units of 2^-23 (of f32) of the
-// sum of the absolute products.
+// Tests matrix instructions on registers: mma.sync in all shapes and types up to compute capability 9.0, ldmatrix,
+// stmatrix, movmatrix. Small integers give the same bits everywhere; other sums lie within (K+1) units of 2^-23 (of
+// f32) of the sum of the absolute products.
 #include "conformance.h"
 #include "matrix_elements.h"
 
 struct product {
-	const char *shape, *before, *after; // what stands before and behind the types
+	const char *shape, *before, *after; // parts of the instruction before and after the types
 	unsigned m, n, k;
 	enum element a, b, c, d;
 	bool by_column[2], saturates, is_and;
@@ -42,7 +42,8 @@ static unsigned registers_of(enum element type, unsigned count)
 	return count * elements[type].bits / (8 * bytes_of_register(type));
 }
 
-// Where PTX has element `i` of a lane, in a matrix of the four of m8n8k4 or in the only one.
+// Computes row and column of element `i` of a lane, as PTX defines them. m8n8k4 has four matrices, other shapes have
+// one.
 static void place_quad(const struct product *p, char matrix, unsigned lane, unsigned i, unsigned *row, unsigned *column)
 {
 	unsigned upper = lane < 16 ? 0 : 4;
@@ -81,7 +82,8 @@ static void place(const struct product *p, char matrix, unsigned lane, unsigned 
 	}
 }
 
-// A list of registers, {%r0,%r1}, and one load or store for each: the registers lie in memory by lanes.
+// Adds a list of registers, {%r0,%r1}, and one load or store for each register. Memory has the registers of one lane
+// after the other.
 static void add_registers(char *text, size_t size, char matrix, enum element type, unsigned count)
 {
 	size_t used = strlen(text);
@@ -120,7 +122,7 @@ static void add_stores(char *text, size_t size, enum element type, unsigned coun
 	"	ld.param.u64 %p, [p];\n	mov.u32 %l, %tid.x;\n	mul.wide.u32 %o, %l, 512;\n"           \
 	"	add.u64 %p, %p, %o;\n"
 
-// The registers of a lane: A from word 0, B from 16, C from 32, D from 48, of 64 words of 8 bytes.
+// The first word of each matrix in the 64 words of 8 bytes of a lane: A 0, B 16, C 32, D 48.
 static const unsigned first_word[4] = {0, 16, 32, 48};
 
 static void build(const struct product *p, char *text, size_t size)
@@ -139,7 +141,7 @@ static void build(const struct product *p, char *text, size_t size)
 		 p->by_column[0] ? "col" : "row", p->by_column[1] ? "col" : "row", p->before, elements[p->d].name,
 		 elements[p->a].name, elements[p->b].name, elements[p->c].name, p->after);
 	for (unsigned i = 0; i < 4; i++) {
-		unsigned which = (i + 3) % 4; // D, A, B, C
+		unsigned which = (i + 3) % 4; // the order is D, A, B, C
 		add_registers(text, size, "abcd"[which], types[which], counts[which]);
 		strcat(text, i < 3 ? ", " : ";\n");
 	}
@@ -160,7 +162,7 @@ static void run(const char *text)
 	NEED(cuModuleUnload(module));
 }
 
-// Element `i` of a lane's registers: each register has a word of eight bytes.
+// Returns the word of element `i` of a lane; each register has a word of eight bytes.
 static uint64_t *word_of(unsigned lane, enum element type, unsigned which, unsigned i, unsigned *ret_index)
 {
 	unsigned packed = elements[type].bits < 32 ? 32 / elements[type].bits : 1;
@@ -169,7 +171,7 @@ static uint64_t *word_of(unsigned lane, enum element type, unsigned which, unsig
 	return &words[lane][first_word[which] + i / packed];
 }
 
-static double numbers[4][16 * 256]; // of A, B, C, D as matrices
+static double numbers[4][16 * 256]; // A, B, C, D as matrices
 
 static void draw_matrix(const struct product *p, unsigned which, enum element type, unsigned rows, unsigned columns,
 			unsigned quad, bool exact)
@@ -229,7 +231,7 @@ static void compare(const struct product *p, unsigned quad, bool exact)
 
 static void check(const struct product *p)
 {
-	static double kept[4][4][16 * 256]; // by the matrices of m8n8k4
+	static double kept[4][4][16 * 256]; // the same for each of the four matrices of m8n8k4
 	char text[16384];
 
 	build(p, text, sizeof text);
@@ -270,7 +272,7 @@ CONFORM(halves)
 		check(&products[i]);
 }
 
-// Volta's shape: four products at once, in any layout.
+// Tests the shape of Volta: four products at once, in any layout.
 CONFORM(four_products)
 {
 	need_matrices();
@@ -306,7 +308,7 @@ CONFORM(integers)
 
 	need_matrices();
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		for (unsigned k = 0; k < 8; k++) { // signed or not, either; limited or not
+		for (unsigned k = 0; k < 8; k++) { // A and B signed or not; with or without saturation
 			struct product p = {rows[i].shape, k & 4 ? ".satfinite" : "", "", rows[i].m, 8, rows[i].k,
 					    rows[i].type + (k & 1), rows[i].type + (k >> 1 & 1), S32, S32,
 					    {false, true}, k & 4, false};
@@ -330,7 +332,7 @@ CONFORM(bits)
 		}
 }
 
-// What is not a number, infinite, or subnormal: one such element in row 0 of A, B of ones.
+// Puts one NaN, infinite or subnormal element into row 0 of A; all elements of B are 1.
 CONFORM(special_numbers)
 {
 	static const struct {
@@ -370,7 +372,7 @@ CONFORM(special_numbers)
 	}
 }
 
-// Each lane stores or names a row of eight halves in shared memory.
+// Tests ldmatrix and stmatrix. Each lane stores a row of eight halves to shared memory, or passes the address of one.
 static void check_moves(unsigned count, bool transposes, bool store)
 {
 	const char *registers[] = {"%v0", "%v0,%v1", "", "%v0,%v1,%v2,%v3"};
@@ -383,7 +385,7 @@ static void check_moves(unsigned count, bool transposes, bool store)
 	snprintf(text, sizeof text,
 		 "%s	.reg .b32 %%v<4>, %%s, %%b;\n	.shared .align 16 .b8 m[512];\n"
 		 "	mov.u32 %%b, m;\n	mad.lo.u32 %%s, %%l, 16, %%b;\n"
-		 "	ld.global.v4.b32 {%%v0,%%v1,%%v2,%%v3}, [%%p];\n" // loads: the rows, stores: the registers
+		 "	ld.global.v4.b32 {%%v0,%%v1,%%v2,%%v3}, [%%p];\n" // in: rows for a load, registers for a store
 		 "	%s\n	bar.sync 0;\n	%s\n	bar.sync 0;\n	%s\n"
 		 "	st.global.v4.b32 [%%p+16], {%%v0,%%v1,%%v2,%%v3};\n	ret;\n}\n",
 		 KERNEL_HEAD, store ? "st.shared.v4.b32 [%s], {0,0,0,0};" : "st.shared.v4.b32 [%s], {%v0,%v1,%v2,%v3};",
@@ -396,7 +398,8 @@ static void check_moves(unsigned count, bool transposes, bool store)
 	unsigned wrong = 0;
 	for (unsigned lane = 0; lane < LANES; lane++)
 		for (unsigned i = 0; i < 2 * count; i++) {
-			// Lane `lane` has two elements of row lane / 4 of matrix i / 2, or of that column.
+			// Lane `lane` has two elements of row lane / 4 of matrix i / 2, or of column lane / 4 if it is
+			// transposed.
 			unsigned row = lane / 4, column = lane % 4 * 2 + i % 2;
 			unsigned source = i / 2 * 8 + (transposes ? column : row), at = transposes ? row : column;
 			unsigned got = store ? lanes[source][8 + at] : lanes[lane][8 + i];
@@ -425,7 +428,7 @@ CONFORM(transposition)
 
 	need_matrices();
 	for (unsigned lane = 0; lane < LANES; lane++)
-		words[lane][0] = lane * 2 | (lane * 2 + 1) << 16; // row lane / 4: its elements are numbered
+		words[lane][0] = lane * 2 | (lane * 2 + 1) << 16; // the numbers of the elements of row lane / 4
 	run(text);
 	for (unsigned lane = 0; lane < LANES; lane++) {
 		unsigned first = lane % 4 * 2 * 8 + lane / 4;

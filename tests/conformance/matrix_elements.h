@@ -1,4 +1,4 @@
-// Elements of matrices: what their codes mean, and random ones. No CUDA. One thread.
+// Elements of matrices: the value of each bit pattern, and random elements. No CUDA. One thread.
 #pragma once
 
 #include <math.h>
@@ -10,10 +10,10 @@ enum element { F16, BF16, TF32, F64, E4M3, E5M2, S8, U8, S4, U4, B1, F32, S32 };
 
 static const struct {
 	const char *name;
-	unsigned bits;		     // in a register
-	unsigned exponent, fraction; // bits; 0: an integer
+	unsigned bits;		     // bits in a register
+	unsigned exponent, fraction; // numbers of bits; 0: an integer type
 	bool is_signed;
-	char registers; // of PTX: r, f (f32) or d (f64)
+	char registers; // PTX register class: r, f (f32) or d (f64)
 } elements[] = {
 	[F16] = {"f16", 16, 5, 10, true, 'r'},	[BF16] = {"bf16", 16, 8, 7, true, 'r'},
 	[TF32] = {"tf32", 32, 8, 10, true, 'r'}, [F64] = {"f64", 64, 11, 52, true, 'd'},
@@ -56,7 +56,7 @@ static inline double element_value(enum element type, uint64_t code)
 	return sign * ldexp((double)(fraction | (uint64_t)1 << f), (int)exponent - bias - (int)f);
 }
 
-// Of a value that the type has, and that is not subnormal.
+// Returns the bits of a value that the type can represent exactly and that is not subnormal.
 static inline uint64_t element_code(enum element type, double value)
 {
 	unsigned e = elements[type].exponent, f = elements[type].fraction;
@@ -81,7 +81,8 @@ static inline uint64_t draw(void)
 	return x ^ x >> 31;
 }
 
-// Small integers, whose products and sums every type has: or, not `exact`, any code, of numbers from 1/8 to 2.
+// Returns a random element. `exact`: a small integer, whose products and sums every type has; else a number from 1/8 to
+// 2.
 static inline uint64_t draw_element(enum element type, bool exact)
 {
 	unsigned e = elements[type].exponent, f = elements[type].fraction;
@@ -96,7 +97,7 @@ static inline uint64_t draw_element(enum element type, bool exact)
 	return (draw() % 2 << (e + f) | exponent << f | draw() >> (64 - f)) << unused_bits(type);
 }
 
-// The element at `index` of an array without gaps.
+// Returns the element at `index` of an array without gaps.
 static inline uint64_t element_at(const void *array, enum element type, size_t index)
 {
 	const uint8_t *bytes = array;
@@ -120,13 +121,14 @@ static inline void element_put(void *array, enum element type, size_t index, uin
 	bytes[bit / 8] = (uint8_t)((bytes[bit / 8] & ~all) | code << bit % 8);
 }
 
-// One sum of products, and what a result may differ from it.
+// One sum of products, to compute how far a result may differ.
 struct sum {
-	long double exact, magnitude; // the sum of the absolute values
+	long double exact, magnitude; // the exact sum, and the sum of the absolute values
 	unsigned terms;
 };
 
-// For sums of floating-point numbers: the distance that `type` allows from the exact sum. Bits: nothing.
+// Returns how far a result of `type` may differ from the exact floating-point sum. Types of single bits allow no
+// difference.
 static inline long double allowed(enum element type, const struct sum *sum)
 {
 	int digits = type == F16 ? 10 : type == F32 ? 23 : 52;
@@ -134,7 +136,7 @@ static inline long double allowed(enum element type, const struct sum *sum)
 	return elements[type].exponent ? (sum->terms + 1) * ldexpl(sum->magnitude, -digits) : 0;
 }
 
-// An exact sum of integers as s32: it wraps, or is limited.
+// Returns an exact sum of integers as s32: saturated, or else wrapped.
 static inline double as_integer(const struct sum *sum, bool saturates)
 {
 	int64_t whole = (int64_t)sum->exact;

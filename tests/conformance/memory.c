@@ -1,4 +1,4 @@
-// Linear memory: allocation and its rounding, pitch, frees, pointers, sets, copies, host memory.
+// Tests linear memory: allocation and its rounding, pitch, frees, pointers, sets, copies, host memory.
 #include "conformance.h"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ CONFORM(invalid_allocations)
 	GIVES(cuMemAlloc(&address, 0), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemAlloc(NULL, 16), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemAlloc(&address, (size_t)1 << 50), CUDA_ERROR_OUT_OF_MEMORY);
-	EQUALS(address, 0); // not left as it was
+	EQUALS(address, 0); // the failed call writes 0
 	WORKS(cuMemFree(0)); // like free(NULL)
 	GIVES(cuMemFree(0x1000), CUDA_ERROR_INVALID_VALUE);
 	address = need_memory(4096);
@@ -35,7 +35,7 @@ CONFORM(blocks_of_two_mebibytes)
 	size_t before;
 
 	need_context();
-	CUdeviceptr keep = need_memory(16); // so that the block for small ones exists or not, but stays
+	CUdeviceptr keep = need_memory(16); // keeps the driver's block for small allocations
 	before = memory_used();
 	for (int i = 0; i < 3; i++) {
 		small[i] = need_memory(1);
@@ -158,7 +158,7 @@ CONFORM(address_ranges)
 	address = need_memory(10000);
 	WORKS(cuMemGetAddressRange(&base, &size, address + 5000));
 	EQUALS(base, address);
-	EQUALS(size, 10000); // as asked, not as rounded
+	EQUALS(size, 10000); // the requested size, not the rounded one
 	WORKS(cuMemGetAddressRange(&base, NULL, address));
 	WORKS(cuMemGetAddressRange(NULL, &size, address));
 	GIVES(cuMemGetAddressRange(&base, &size, 0x1000), CUDA_ERROR_NOT_FOUND);
@@ -186,7 +186,7 @@ CONFORM(pointer_attributes)
 	WORKS(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address));
 	EQUALS(ordinal, device);
 	WORKS(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address));
-	EQUALS(managed, 0); // four bytes are written
+	EQUALS(managed, 0); // the call writes four bytes
 	WORKS(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address + 5));
 	EQUALS(start, address);
 	WORKS(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address));
@@ -198,7 +198,7 @@ CONFORM(pointer_attributes)
 		CUDA_ERROR_INVALID_VALUE);
 	address = need_memory(10000);
 	WORKS(cuPointerGetAttribute(&other, CU_POINTER_ATTRIBUTE_BUFFER_ID, address));
-	HOLDS(identity != other); // a later buffer at the same address is another one
+	HOLDS(identity != other); // a later buffer at the same address has another id
 	GIVES(cuPointerGetAttribute(NULL, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuMemFree(address));
 	NEED(cuMemHostAlloc(&host, 4096, 0));
@@ -207,7 +207,7 @@ CONFORM(pointer_attributes)
 	WORKS(cuPointerGetAttribute(&seen, CU_POINTER_ATTRIBUTE_HOST_POINTER, (CUdeviceptr)host));
 	HOLDS(seen == host);
 	WORKS(cuMemFreeHost(host));
-	// several at once: an unknown pointer is no error there
+	// A query of several attributes does not fail for an unknown pointer.
 	CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_CONTEXT};
 	void *values[] = {&type, &owner};
 	WORKS(cuPointerGetAttributes(2, which, values, (CUdeviceptr)&on_stack));
@@ -260,7 +260,7 @@ CONFORM(copies)
 	WORKS(cuMemcpyDtoH(in, second, 256));
 	HOLDS(memcmp(in, out, 256) == 0);
 	memset(in, 0, sizeof in);
-	WORKS(cuMemcpy((CUdeviceptr)in, first, 256)); // unified: the direction is inferred
+	WORKS(cuMemcpy((CUdeviceptr)in, first, 256)); // unified addressing: the driver infers the direction
 	HOLDS(memcmp(in, out, 256) == 0);
 	WORKS(cuMemcpyHtoD(first, out, 0));
 	GIVES(cuMemcpyHtoD(first, out, 64 * MiB), CUDA_ERROR_INVALID_VALUE);
@@ -291,7 +291,7 @@ CONFORM(copies_of_rectangles)
 	WORKS(cuMemcpy2D(&back));
 	EQUALS(in[0][0], 8 * 16 + 4);
 	EQUALS(in[3][3], 11 * 16 + 7);
-	back.srcPitch = 2; // below the width
+	back.srcPitch = 2; // the pitch is below the width
 	GIVES(cuMemcpy2D(&back), CUDA_ERROR_INVALID_VALUE);
 	back.srcPitch = pitch;
 	back.srcMemoryType = 77;
@@ -317,9 +317,9 @@ CONFORM(host_memory)
 	need_context();
 	before = memory_used();
 	WORKS(cuMemHostAlloc(&host, 8 * MiB, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
-	EQUALS(memory_used(), before); // not device memory
+	EQUALS(memory_used(), before); // host memory takes no device memory
 	WORKS(cuMemHostGetDevicePointer(&mapped, host, 0));
-	EQUALS(mapped, (CUdeviceptr)host); // one address for both
+	EQUALS(mapped, (CUdeviceptr)host); // host and device use the same address
 	WORKS(cuMemHostGetFlags(&flags, host));
 	EQUALS(flags, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
 	GIVES(cuMemHostGetDevicePointer(&mapped, host, 1), CUDA_ERROR_INVALID_VALUE);
@@ -362,7 +362,7 @@ CONFORM(registered_memory)
 	munmap(area, MiB);
 }
 
-// Two pieces of a file that are registered apart. The memory before and behind them is pageable.
+// Checks two parts of a file that are registered separately. The memory before and behind them is pageable.
 static void check_registered_file(int descriptor)
 {
 	enum { PIECE = 2 << 20, WHOLE = 4 * PIECE };
@@ -381,14 +381,14 @@ static void check_registered_file(int descriptor)
 	before = memory_used();
 	WORKS(cuMemHostRegister(pieces[0], PIECE, CU_MEMHOSTREGISTER_PORTABLE));
 	WORKS(cuMemHostRegister(pieces[1], PIECE, CU_MEMHOSTREGISTER_PORTABLE));
-	BETWEEN(memory_used() - before, 0, 4 * MiB); // page tables at most
+	BETWEEN(memory_used() - before, 0, 4 * MiB); // takes only page tables
 	WORKS(cuMemHostGetFlags(&flags, pieces[1]));
 	HOLDS(flags & CU_MEMHOSTREGISTER_PORTABLE);
 	GIVES(cuMemHostRegister(pieces[1], PIECE, CU_MEMHOSTREGISTER_PORTABLE),
 	      CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 	GIVES(cuMemHostRegister(pieces[1] - 4096, 8192, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 	GIVES(cuMemHostRegister(file, WHOLE, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
-	// What the device writes is in the file.
+	// The device writes into the file.
 	NEED(cuMemsetD32(memory, 0xf11e, WHOLE / 4));
 	for (int i = 0; i < 2; i++)
 		WORKS(cuMemcpyDtoHAsync(pieces[i], memory, PIECE, stream));
@@ -396,15 +396,15 @@ static void check_registered_file(int descriptor)
 	EQUALS(pread(descriptor, &word, 4, 3 * PIECE - 4), 4);
 	EQUALS(word, 0xf11e);
 	WORKS(cuMemcpyHtoDAsync(memory, pieces[1], PIECE, stream));
-	// A copy must not cross a border: neither of two pieces, nor to pageable memory.
+	// A copy must not cross a border between two registered parts, or to pageable memory.
 	GIVES(cuMemcpyDtoHAsync(pieces[0], memory, 2 * PIECE, stream), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemcpyHtoDAsync(memory, pieces[1] - 64, 128, stream), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemcpyDtoHAsync(pieces[1], memory, PIECE + 4096, stream), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemcpyHtoDAsync(memory, pieces[0] - 4096, 8192, stream), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemcpyDtoH(pieces[1], memory, PIECE + 4096), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemcpyHtoD(memory, pieces[0] - 4096, 8192), CUDA_ERROR_INVALID_VALUE);
-	WORKS(cuStreamSynchronize(stream)); // nothing else is wrong
-	WORKS(cuMemcpyDtoHAsync(file, memory, PIECE, stream)); // pageable, up to the border
+	WORKS(cuStreamSynchronize(stream)); // the failed copies leave no other error
+	WORKS(cuMemcpyDtoHAsync(file, memory, PIECE, stream)); // pageable memory, up to the border
 	for (int i = 0; i < 2; i++) {
 		WORKS(cuMemHostUnregister(pieces[i]));
 		GIVES(cuMemHostUnregister(pieces[i]), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
@@ -438,13 +438,13 @@ CONFORM(frees_across_interfaces)
 	NEED(cuDeviceGetDefaultMemPool(&pool, device));
 	NEED(cuMemAllocAsync(&address, 4 * MiB, stream));
 	WORKS(cuStreamSynchronize(stream));
-	WORKS(cuMemFree(address)); // takes pool pointers
+	WORKS(cuMemFree(address)); // cuMemFree also frees memory of pools
 	WORKS(cuMemPoolTrimTo(pool, 0));
 	WORKS(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
-	EQUALS(reserved, 0); // but it may go on counting as used
+	EQUALS(reserved, 0); // freed memory may still count as used
 	EQUALS(memory_used(), before);
 	address = need_memory(4 * MiB);
-	WORKS(cuMemFreeAsync(address, stream)); // takes cuMemAlloc pointers
+	WORKS(cuMemFreeAsync(address, stream)); // cuMemFreeAsync also frees memory of cuMemAlloc
 	WORKS(cuStreamSynchronize(stream));
 	EQUALS(memory_used(), before);
 	GIVES(cuMemFreeAsync(address, stream), CUDA_ERROR_INVALID_VALUE);

@@ -1,4 +1,4 @@
-// Modules and libraries: loading PTX, its errors, functions, variables, lazy costs.
+// Tests modules and libraries: loading PTX, its errors, functions, variables, costs of lazy loading.
 #include "conformance.h"
 
 static const char ptx_variables[] = PTX_HEAD
@@ -73,7 +73,7 @@ CONFORM(cost_of_a_module)
 	size_t size, before;
 
 	need_context();
-	module = need_module(ptx_variables); // whatever comes with the first one
+	module = need_module(ptx_variables); // loads a first module, which allocates memory for the context
 	WORKS(cuModuleGetGlobal(&address, &size, module, "large"));
 	before = memory_used();
 	again = need_module(ptx_variables);
@@ -95,7 +95,7 @@ CONFORM(libraries_of_bad_ptx)
 	unsigned count = 7;
 
 	need_context();
-	// The compiler's log is there after the load, which succeeds; its verdict comes with the first use.
+	// The load succeeds and writes the compiler's log; the first use returns the error.
 	NEED(cuLibraryLoadData(&library, PTX_HEAD ".visible .entry a() { nonsense.u32 %r1; ret; }", options, values, 2,
 			       NULL, NULL, 0));
 	HOLDS(log[0] != 0);
@@ -249,7 +249,7 @@ CONFORM(libraries)
 	WORKS(cuLibraryGetGlobal(&address, &size, library, "counter"));
 	EQUALS(size, 4);
 	GIVES(cuLibraryGetGlobal(&address, &size, library, "missing"), CUDA_ERROR_NOT_FOUND);
-	// a kernel launches where a function is asked for
+	// A kernel handle is accepted where a function is required.
 	WORKS(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 	WORKS(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 	WORKS(cuCtxSynchronize());

@@ -1,9 +1,9 @@
-// NVML and the driver: the same device, consistent memory figures, the process list, refusals.
+// Tests NVML and the driver: the same device, consistent memory figures, the process list, refusals.
 #include "conformance.h"
 
 #include "../../src/abi/nvml_abi.h"
 
-// NVML's results have their own names; the numbers will do.
+// Compares the numbers of NVML's results, whose names differ from the driver's.
 #define ANSWERS(call, want) EQUALS(call, want)
 
 static void *library;
@@ -107,7 +107,7 @@ CONFORM(refusals)
 	ANSWERS(NVML(nvmlDeviceGetMemoryInfo)(handle, NULL), NVML_ERROR_INVALID_ARGUMENT);
 	ANSWERS(NVML(nvmlDeviceGetMemoryInfo)(NULL, &memory), NVML_ERROR_INVALID_ARGUMENT);
 	ANSWERS(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(handle, &count, NULL), NVML_ERROR_INSUFFICIENT_SIZE);
-	HOLDS(count >= 1); // how many there are
+	HOLDS(count >= 1); // queries the number of processes
 	HOLDS(strlen(NVML(nvmlErrorString)(NVML_ERROR_NOT_FOUND)) > 3);
 }
 
@@ -122,7 +122,7 @@ CONFORM(memory)
 	NEED(cuDeviceTotalMem(&total, device));
 	ANSWERS(NVML(nvmlDeviceGetMemoryInfo)(handle, &before), NVML_SUCCESS);
 	EQUALS(before.used + before.free, before.total);
-	HOLDS(before.total >= total); // the driver keeps some
+	HOLDS(before.total >= total); // the driver reserves some of the memory
 	BETWEEN(before.total - total, 0, 4 * GiB);
 	HOLDS(before.used >= memory_used());
 	NEED(cuMemAlloc(&address, 256 * MiB));
@@ -131,7 +131,7 @@ CONFORM(memory)
 	ANSWERS(NVML(nvmlDeviceGetMemoryInfo_v2)(handle, &full), NVML_SUCCESS);
 	EQUALS(full.total, memory.total);
 	EQUALS(full.used + full.free + full.reserved, full.total);
-	EQUALS(full.used + full.reserved, memory.used); // version 1 counts what is reserved as used
+	EQUALS(full.used + full.reserved, memory.used); // version 1 counts reserved memory as used
 	full.version = 7;
 	ANSWERS(NVML(nvmlDeviceGetMemoryInfo_v2)(handle, &full), NVML_ERROR_FUNCTION_NOT_FOUND);
 	WORKS(cuMemFree(address));
@@ -183,7 +183,7 @@ CHILD(only_init)
 	ANSWERS(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(handle, &count, processes), NVML_SUCCESS);
 	for (unsigned i = 0; i < count; i++)
 		found += processes[i].pid == (unsigned)getpid();
-	EQUALS(found, 0); // no context, not in the list
+	EQUALS(found, 0); // a process without a context is not in the list
 }
 
 CONFORM(a_process_without_a_context_is_not_listed)
@@ -211,7 +211,7 @@ CONFORM(memory_of_a_killed_process_comes_back)
 	COMES_TO((NVML(nvmlDeviceGetMemoryInfo)(handle, &memory), memory.used), before); // by the time it can be reaped
 }
 
-// Calls that succeed or return NOT_SUPPORTED, as NVML documents for any device.
+// Checks that the call succeeds or returns NOT_SUPPORTED, as NVML documents for any device.
 #define ASKED(call)                                                                                         \
 	do {                                                                                                \
 		int got_ = (int)(call);                                                                     \
@@ -252,7 +252,7 @@ CONFORM(figures)
 	ASKED(NVML(nvmlDeviceGetSupportedPerformanceStates)(handle, states, sizeof states));
 	ANSWERS(NVML(nvmlDeviceGetTemperatureThreshold)(handle, 99, &number), NVML_ERROR_INVALID_ARGUMENT);
 	ASKED(NVML(nvmlDeviceGetTemperatureThreshold)(handle, NVML_TEMPERATURE_THRESHOLD_GPU_MAX, &number));
-	ANSWERS(NVML(nvmlDeviceGetNumFans)(handle, &number), NVML_SUCCESS); // also without one
+	ANSWERS(NVML(nvmlDeviceGetNumFans)(handle, &number), NVML_SUCCESS); // also succeeds on a device without a fan
 	unsigned long long flushed = 0;
 	unsigned long took = 0;
 	nvmlGpuThermalSettings_t sensors = {0};
@@ -268,7 +268,7 @@ CONFORM(figures)
 	EQUALS(number, 0);
 }
 
-// Structs that say their version: the library knows the layout we declare.
+// Structs with a version field: the library must know the layout that is declared here.
 CONFORM(versioned_structs)
 {
 	nvmlTemperature_v1_t temperature = {.version = nvmlTemperature_v1};
@@ -339,7 +339,7 @@ CONFORM(events_and_fields)
 	ANSWERS(NVML(nvmlDeviceRegisterEvents)(handle, NVML_EVENT_TYPE_XID_CRITICAL, set), NVML_SUCCESS);
 	ANSWERS(NVML(nvmlEventSetWait_v2)(set, &event, 20), NVML_ERROR_TIMEOUT);
 	ANSWERS(NVML(nvmlEventSetFree)(set), NVML_SUCCESS);
-	ANSWERS(NVML(nvmlDeviceGetFieldValues)(handle, 2, values), NVML_SUCCESS); // each has its own result
+	ANSWERS(NVML(nvmlDeviceGetFieldValues)(handle, 2, values), NVML_SUCCESS); // each field has its own result
 	ASKED(values[0].nvmlReturn);
 	HOLDS(values[1].nvmlReturn != NVML_SUCCESS);
 	ANSWERS(NVML(nvmlDeviceGetFieldValues)(handle, 2, NULL), NVML_ERROR_INVALID_ARGUMENT);

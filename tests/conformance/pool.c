@@ -1,4 +1,4 @@
-// Stream-ordered memory: pools, their attributes, growth in steps, release and trimming.
+// Tests stream-ordered memory: pools, their attributes, growth in steps, release and trimming.
 #include "conformance.h"
 
 static CUstream stream;
@@ -43,7 +43,7 @@ CONFORM(default_pool)
 	WORKS(cuDeviceSetMemPool(device, made));
 	WORKS(cuDeviceGetMemPool(&current, device));
 	HOLDS(current == made);
-	WORKS(cuMemPoolDestroy(made)); // the default one becomes current again
+	WORKS(cuMemPoolDestroy(made)); // the default pool becomes current again
 	WORKS(cuDeviceGetMemPool(&current, device));
 	HOLDS(current == pool);
 	GIVES(cuDeviceGetDefaultMemPool(NULL, device), CUDA_ERROR_INVALID_VALUE);
@@ -69,7 +69,7 @@ CONFORM(defaults_of_attributes)
 	GIVES(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &value), CUDA_ERROR_INVALID_VALUE);
 	value = 0;
-	WORKS(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &value)); // resets the mark
+	WORKS(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &value)); // resets the highest value
 }
 
 CONFORM(growth_in_steps)
@@ -93,7 +93,7 @@ CONFORM(growth_in_steps)
 	for (int i = 0; i < 6; i++)
 		WORKS(cuMemFreeAsync(parts[i], stream));
 	EQUALS(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 352 * MiB);
-	WORKS(cuStreamSynchronize(stream)); // threshold 0: given back here
+	WORKS(cuStreamSynchronize(stream)); // threshold 0: the pool frees its memory here
 	EQUALS(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
 	EQUALS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
 	EQUALS(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 352 * MiB);
@@ -132,7 +132,7 @@ CONFORM(threshold_keeps_memory_until_trim)
 	need_pool();
 	before = memory_used();
 	made = make_pool(CU_MEM_HANDLE_TYPE_NONE);
-	EQUALS(memory_used(), before); // nothing reserved yet
+	EQUALS(memory_used(), before); // the pool has reserved nothing yet
 	WORKS(cuMemPoolSetAttribute(made, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
 	WORKS(cuMemAllocFromPoolAsync(&address, 64 * MiB, made, stream));
 	WORKS(cuMemFreeAsync(address, stream));
@@ -141,7 +141,7 @@ CONFORM(threshold_keeps_memory_until_trim)
 	EQUALS(memory_used() - before, 64 * MiB);
 	WORKS(cuMemAllocFromPoolAsync(&again, 64 * MiB, made, stream));
 	EQUALS(again, address);		 // reused
-	WORKS(cuMemPoolTrimTo(made, 0)); // in use: nothing to give back
+	WORKS(cuMemPoolTrimTo(made, 0)); // the memory is in use: trimming frees nothing
 	EQUALS(attribute(made, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 64 * MiB);
 	WORKS(cuMemFreeAsync(again, stream));
 	WORKS(cuStreamSynchronize(stream));
@@ -165,7 +165,7 @@ CONFORM(destroyed_with_memory_in_use)
 	NEED(cuMemAllocFromPoolAsync(&address, 8 * MiB, made, stream));
 	NEED(cuStreamSynchronize(stream));
 	WORKS(cuMemPoolDestroy(made));
-	EQUALS(memory_used() - before, 32 * MiB); // exists until its last allocation is freed
+	EQUALS(memory_used() - before, 32 * MiB); // the pool exists until its last allocation is freed
 	WORKS(cuMemsetD8(address, 1, 8 * MiB));
 	WORKS(cuMemFreeAsync(address, stream));
 	WORKS(cuStreamSynchronize(stream));
@@ -196,7 +196,7 @@ CONFORM(invalid_allocations)
 	CUmemoryPool made;
 
 	need_pool();
-	WORKS(cuMemAllocAsync(&address, 0, stream)); // 0 bytes: no memory
+	WORKS(cuMemAllocAsync(&address, 0, stream)); // 0 bytes take no memory
 	GIVES(cuMemAllocAsync(NULL, 16, stream), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemAllocAsync(&address, (size_t)1 << 50, stream), CUDA_ERROR_OUT_OF_MEMORY);
 	WORKS(cuStreamSynchronize(stream)); // nothing sticks
@@ -226,10 +226,10 @@ CONFORM(access)
 	WORKS(cuMemPoolGetAccess(&flags, pool, &here));
 	EQUALS(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	CUmemAccessDesc none = {.location = here, .flags = CU_MEM_ACCESS_FLAGS_PROT_NONE};
-	FAILS(cuMemPoolSetAccess(pool, &none, 1)); // cannot take it from the pool's own device
+	FAILS(cuMemPoolSetAccess(pool, &none, 1)); // the pool's own device always has access
 }
 
-// A device copies to and from memory of another one's pool only once the pool is open to it.
+// A device can copy to and from a pool of another device only after the pool has granted it access.
 CONFORM(copies_of_a_peers_pool)
 {
 	CUdeviceptr ours, theirs = 0;
@@ -327,7 +327,7 @@ CONFORM(memory_is_usable_in_stream_order)
 
 	need_pool();
 	NEED(cuMemAllocAsync(&address, 4096, stream));
-	for (int i = 0; i < 2; i++) { // before the stream has come to it, without a current context too
+	for (int i = 0; i < 2; i++) { // before the stream has executed the allocation, also without a current context
 		of = context;
 		NEED(i ? cuCtxPopCurrent(&before) : CUDA_SUCCESS);
 		WORKS(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address));

@@ -1,4 +1,4 @@
-// Importing a shared pool: repeated imports, pointers, and invalid data.
+// Tests the import of a shared pool: repeated imports, pointers, and invalid data.
 #include "conformance.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #define BY_DESCRIPTOR CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 static CUmemoryPool pool;
-static CUdeviceptr address; // a MiB of it
+static CUdeviceptr address; // the address of 1 MiB in the pool
 static CUstream stream;
 static int descriptor;
 static CUmemPoolPtrExportData data;
@@ -69,7 +69,7 @@ static unsigned word_at(CUdeviceptr from)
 	return word;
 }
 
-// Repeated imports of a pointer give one import, which a single free ends.
+// Importing a pointer again gives the same import, and a single free ends it.
 CONFORM(an_exported_pointer_is_imported_once)
 {
 	unsigned word = 0;
@@ -82,7 +82,7 @@ CONFORM(an_exported_pointer_is_imported_once)
 	free_pointer(first);
 	GIVES(cuMemcpyDtoH(&word, second, 4), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemFreeAsync(second, stream), CUDA_ERROR_INVALID_VALUE);
-	EQUALS(word_at(address), 0x55); // the exporter keeps what it has
+	EQUALS(word_at(address), 0x55); // the exporter's memory stays
 	second = import_pointer(imported);
 	HOLDS(second == first);
 	EQUALS(word_at(second), 0x55);
@@ -99,7 +99,7 @@ static void CUDA_CB hold_up(void *unused)
 		usleep(1000);
 }
 
-// A free that waits for its stream ends the import before it, not the one after it.
+// A free that waits for its stream ends the import that was made before it, not a later one.
 CONFORM(a_pointer_is_imported_while_its_free_is_queued)
 {
 	CUstream other;
@@ -128,7 +128,8 @@ CONFORM(a_pointer_is_imported_while_its_free_is_queued)
 	unshare();
 }
 
-// Repeated imports give the same pool. It needs as many destroys, and cannot be destroyed while a pointer is imported.
+// Importing a pool again gives the same pool. Each import needs a destroy. A pool with an imported pointer cannot be
+// destroyed.
 CONFORM(a_pool_that_is_imported_again)
 {
 	share();
@@ -177,7 +178,7 @@ CONFORM(imported_pool_refuses_allocation_and_export)
 // New memory at an old address has other export data. An importer gets the same address for both.
 CONFORM(export_data_identifies_one_allocation)
 {
-	CUmemPoolPtrExportData second = {0}; // not all of it is written
+	CUmemPoolPtrExportData second = {0}; // the driver does not write all of the data
 
 	share();
 	NEED(cuMemPoolExportPointer(&second, address));

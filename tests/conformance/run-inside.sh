@@ -1,6 +1,6 @@
 #!/bin/sh
-# run-inside.sh BUILD PROGRAM [TEST…]: a conformance program inside a vGPU of a simulated device, with a daemon of
-# its own: it must find the same driver there. INSIDE_OPTIONS: further options of `virgate run`.
+# run-inside.sh BUILD PROGRAM [TEST…]: runs a conformance program inside a vGPU of a simulated device, with its own
+# daemon: the program must find the same driver there. INSIDE_OPTIONS: further options of `virgate run`.
 set -u
 build=$1
 program=$2

@@ -1,5 +1,5 @@
 #!/bin/sh
-# run-sim.sh SIM_DIRECTORY PROGRAM [TEST…]: a conformance program on a simulated device of its own.
+# run-sim.sh SIM_DIRECTORY PROGRAM [TEST…]: runs a conformance program on a new simulated device.
 set -u
 directory=$1
 program=$2

@@ -1,4 +1,4 @@
-// Sparse arrays: shapes of tiles, which tiles have memory, what the others read, and how tiles are mapped.
+// Tests sparse arrays: shapes of tiles, mapping of tiles, and reads of tiles with and without memory.
 #include "texture.h"
 
 enum { SIDE = 512, TILE_BYTES = 65536, POOL_BYTES = 8 << 20 };
@@ -47,7 +47,7 @@ static CUmemGenericAllocationHandle make_memory(size_t size, unsigned usage)
 	return memory;
 }
 
-// A region of an array that starts at texel (x, y). memory 0: unmaps it.
+// Returns the description of a part of an array that starts at texel (x, y). memory 0 unmaps the part.
 static CUarrayMapInfo region(CUarray array, CUmemGenericAllocationHandle memory, unsigned long long offset, unsigned x,
 			     unsigned y, unsigned width, unsigned height)
 {
@@ -100,7 +100,7 @@ static CUresult map(CUarrayMapInfo info)
 	return result;
 }
 
-// Texels of a plane of the array, whose rows are `side` texels long in both directions.
+// Texels of a square plane of the array, `SIDE` texels a row.
 static float plane[SIDE * SIDE], found[SIDE * SIDE];
 
 static void copy_plane(CUarray array, bool to_array, unsigned side, unsigned z)
@@ -124,7 +124,7 @@ static void number_texels(void)
 		plane[i] = 1 + i;
 }
 
-// How many texels of the rectangle hold what number_texels wrote, times `factor`.
+// Counts the texels of the rectangle that equal the number by number_texels, times `factor`.
 static unsigned count_numbers(unsigned x, unsigned y, unsigned width, unsigned height, int factor)
 {
 	unsigned count = 0;
@@ -171,7 +171,7 @@ CONFORM(shapes_of_tiles)
 		}
 }
 
-struct tail { // what a GPU's driver says of the levels that are smaller than a tile
+struct tail { // the driver's description of the mipmap tail: the levels that are smaller than a tile
 	unsigned first;
 	unsigned long long size;
 	bool single;
@@ -186,7 +186,7 @@ static struct tail tail_of(CUmipmappedArray mipmap)
 			     properties.flags == CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL};
 }
 
-// Of each layer, or of all of them if even the first level is smaller than a tile.
+// Each layer has a mipmap tail, or all layers share one if even the first level is smaller than a tile.
 CONFORM(tails)
 {
 	static const struct {
@@ -226,7 +226,7 @@ CONFORM(properties)
 	EQUALS(properties.miptailFirstLevel, 0);
 	EQUALS(properties.miptailSize, 0);
 	EQUALS(properties.flags, 0);
-	WORKS(cuArrayGetSparseProperties(&properties, small)); // smaller than a tile: it is all tail
+	WORKS(cuArrayGetSparseProperties(&properties, small)); // smaller than a tile: all mipmap tail
 	EQUALS(properties.miptailFirstLevel, 0);
 	EQUALS(properties.miptailSize, TILE_BYTES);
 	EQUALS(properties.flags, CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL);
@@ -284,7 +284,7 @@ CONFORM(refused_shapes)
 	}
 }
 
-// Memory for tiles cannot be used otherwise; the driver does not report that it is such memory.
+// Memory for tiles has no other use. The driver does not report that an allocation is for tiles.
 CONFORM(tile_pools)
 {
 	need_context();
@@ -300,7 +300,7 @@ CONFORM(tile_pools)
 	WORKS(cuMemRelease(memory));
 }
 
-// The memory is that of the tiles.
+// A sparse array takes no memory besides its tiles'.
 CONFORM(cost)
 {
 	need_context();
@@ -329,7 +329,7 @@ CONFORM(layers)
 		copy_plane(layered, false, SIDE, z);
 		unsigned kept = z == 1 ? tile.width * tile.height : 0;
 		EQUALS(count_numbers(0, 0, tile.width, tile.height, 1), kept);
-		EQUALS(count_numbers(0, 0, SIDE, SIDE, 0), SIDE * SIDE - kept); // dropped, and zero
+		EQUALS(count_numbers(0, 0, SIDE, SIDE, 0), SIDE * SIDE - kept); // the unmapped tiles read as zero
 	}
 	WORKS(cuArrayDestroy(layered));
 	WORKS(cuMemRelease(memory));
@@ -353,7 +353,7 @@ CONFORM(mip_tail)
 			NEED(cuMipmappedArrayGetLevel(&level, mipmap, i));
 			copy_plane(level, true, SIDE >> i, 0);
 		}
-		for (unsigned i = 0; i < 10; i++) { // after all are written: they do not overlap
+		for (unsigned i = 0; i < 10; i++) { // compares after all parts are written: the parts do not overlap
 			NEED(cuMipmappedArrayGetLevel(&level, mipmap, i));
 			copy_plane(level, false, SIDE >> i, 0);
 			EQUALS(count_numbers(0, 0, SIDE >> i, SIDE >> i, mapped && i >= first),
@@ -388,7 +388,7 @@ CONFORM(refused)
 	CUarrayMapInfo base = region(array, memory, 0, 0, 0, tile.width, tile.height);
 
 	WORKS(map(base));
-	WORKS(map(base)); // again, and elsewhere
+	WORKS(map(base)); // the same tile again, and another one
 	WITH(CUDA_SUCCESS, offset, POOL_BYTES - TILE_BYTES);
 	WORKS(map(region(array, 0, 0, 0, 0, tile.width, tile.height)));
 	WORKS(map(region(array, 0, 0, 0, 0, tile.width, tile.height)));
@@ -462,7 +462,7 @@ CONFORM(streams)
 		GIVES(cuStreamEndCapture(streams[0], &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	}
 	NEED(cuStreamBeginCapture(streams[0], CU_STREAM_CAPTURE_MODE_GLOBAL));
-	WORKS(cuMemMapArrayAsync(&unmap, 1, streams[1])); // of another stream
+	WORKS(cuMemMapArrayAsync(&unmap, 1, streams[1])); // memory of another stream
 	WORKS(cuStreamEndCapture(streams[0], &graph));
 	WORKS(cuGraphDestroy(graph));
 	for (int i = 0; i < 2; i++)

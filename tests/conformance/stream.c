@@ -1,11 +1,11 @@
-// Streams: creation, the null streams, order, host functions, waiting and memory operations.
+// Tests streams: creation, the null streams, order, host functions, waiting and memory operations.
 #include "conformance.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 static CUfunction spin;
-static unsigned long long long_enough = 400000000; // ns: longer than a loaded machine stalls
+static unsigned long long long_enough = 400000000; // in ns: longer than a loaded machine stalls
 
 static void need_spin(void)
 {
@@ -89,14 +89,14 @@ CONFORM(busy_and_idle)
 	launch_spin(stream, long_enough); // asynchronous:
 	GIVES(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
 	WORKS(cuStreamQuery(other));
-	WORKS(cuStreamQuery(NULL)); // a non-blocking stream does not hold the null stream
+	WORKS(cuStreamQuery(NULL)); // a non-blocking stream does not block the null stream
 	WORKS(cuStreamSynchronize(other));
 	GIVES(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
 	WORKS(cuStreamSynchronize(stream));
 	HOLDS(seconds() - start >= 0.39);
 	WORKS(cuStreamQuery(stream));
 	launch_spin(stream, 50000000);
-	WORKS(cuStreamDestroy(stream)); // does not wait; the work goes on
+	WORKS(cuStreamDestroy(stream)); // the call does not wait; the work goes on
 	WORKS(cuCtxSynchronize());
 	WORKS(cuStreamDestroy(other));
 }
@@ -135,7 +135,7 @@ static void CUDA_CB call_host(void *argument)
 {
 	CUdeviceptr address;
 
-	inside = cuMemAlloc(&address, 4096); // forbidden in here
+	inside = cuMemAlloc(&address, 4096); // CUDA calls are forbidden in a host function
 	called += (int)(intptr_t)argument;
 }
 
@@ -178,7 +178,7 @@ CONFORM(waiting_for_an_event)
 	NEED(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
 	NEED(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
 	NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-	WORKS(cuStreamWaitEvent(second, event, 0)); // never recorded: no wait
+	WORKS(cuStreamWaitEvent(second, event, 0)); // the event was never recorded: no wait
 	WORKS(cuStreamSynchronize(second));
 	launch_spin(first, long_enough);
 	WORKS(cuEventRecord(event, first));
@@ -236,7 +236,7 @@ CONFORM(memory_operations)
 	WORKS(cuStreamDestroy(writer));
 }
 
-static atomic_uint *words; // in host memory that kernels and streams reach
+static atomic_uint *words; // words in host memory that kernels and streams can access
 
 static void need_words(void)
 {
@@ -326,7 +326,7 @@ static void *launch_many(void *stream)
 	return stream;
 }
 
-// Only the calling thread waits.
+// A full queue blocks only the thread that launches.
 CONFORM(a_full_queue_makes_launches_wait)
 {
 	CUstream stream, other;
@@ -343,7 +343,7 @@ CONFORM(a_full_queue_makes_launches_wait)
 	pthread_create(&thread, NULL, launch_many, stream);
 	for (double end = seconds() + 30; atomic_load(&launched) < 900 && seconds() < end; usleep(1000))
 		;
-	usleep(200000); // without a limit all launches would return by now
+	usleep(200000); // by then all launches would return if the queue had no limit
 	BETWEEN(atomic_load(&launched), 900, 1200);
 	GIVES(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
 	launch_spin(other, 1000);

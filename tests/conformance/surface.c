@@ -1,4 +1,4 @@
-// Surfaces: loads and stores of all widths, the rules for coordinates outside, layers, and textures of the same array.
+// Tests surfaces: loads and stores of all widths, rules for coordinates outside, layers, textures of the same array.
 #include "image.h"
 
 static const char ptx_surfaces[] = ".version 8.0\n.target sm_75\n.address_size 64\n"

@@ -1,4 +1,4 @@
-// Kernels that copy by tensor maps and in bulk: boxes of one to five dimensions, at the edges of a tensor, with
+// Tests kernels that copy by tensor maps and in bulk: boxes of one to five dimensions, at the edges of a tensor, with
 // strides, in both directions, and to several blocks of a cluster.
 #include "conformance.h"
 
@@ -6,7 +6,7 @@
 
 struct tensor {
 	CUtensorMapDataType type;
-	unsigned rank, bytes; // of an element
+	unsigned rank, bytes; // bytes: of an element
 	cuuint64_t dim[RANK_MOST];
 	cuuint32_t box[RANK_MOST], step[RANK_MOST];
 	CUtensorMapFloatOOBfill fill;
@@ -42,7 +42,7 @@ static void need_copies(void)
 	"	ld.param.u32 %n, [bytes];\n	ld.param.u32 %c0, [c0];\n	ld.param.u32 %c1, [c1];\n" \
 	"	ld.param.u32 %c2, [c2];\n	ld.param.u32 %c3, [c3];\n	ld.param.u32 %c4, [c4];\n" \
 	"	mov.u32 %t, %tid.x;\n	setp.eq.u32 %first, %t, 0;\n	mov.u32 %s, s;\n	mov.u32 %b, bar;\n"
-// Copies the box between shared memory and p, word by word.
+// PTX: copies the box between shared memory and p, word by word.
 #define EACH_WORD(body)                                                                            \
 	"	mul.lo.u32 %i, %t, 4;\neach:\n	setp.ge.u32 %done, %i, %n;\n	@%done bra end;\n" \
 	"	cvt.u64.u32 %o, %i;\n	add.u64 %q, %p, %o;\n	add.u32 %r, %s, %i;\n" body        \
@@ -82,7 +82,7 @@ static const char *store_text(unsigned rank)
 	return text;
 }
 
-// Rows follow each other without a gap.
+// Returns the stride of a dimension; rows follow each other without a gap.
 static cuuint64_t stride_of(const struct tensor *t, unsigned dimension)
 {
 	cuuint64_t stride = t->bytes;
@@ -103,7 +103,7 @@ static void need_map(const struct tensor *t, CUtensorMap *ret_map)
 				    CU_TENSOR_MAP_L2_PROMOTION_NONE, t->fill));
 }
 
-// Elements of the box along a dimension; the first one has no stride.
+// Returns the number of elements of the box along a dimension. The innermost dimension has no stride.
 static unsigned extent(const struct tensor *t, unsigned i)
 {
 	return i ? (t->box[i] + t->step[i] - 1) / t->step[i] : t->box[0];
@@ -118,7 +118,7 @@ static unsigned elements_of(const struct tensor *t)
 	return count;
 }
 
-// Where element `number` of the box is in the tensor, in bytes; -1: outside.
+// Returns the offset in bytes of element `number` of the box in the tensor; -1: outside.
 static int64_t place(const struct tensor *t, const int *start, unsigned number)
 {
 	int64_t at = 0;
@@ -200,12 +200,12 @@ static const struct tensor tensors[] = {
 	{CU_TENSOR_MAP_DATA_TYPE_UINT16, 5, 2, {16, 4, 3, 5, 2}, {8, 2, 3, 2, 2}, {1, 1, 1, 1, 1}, 0},
 	{CU_TENSOR_MAP_DATA_TYPE_INT32, 3, 4, {12, 20, 15}, {4, 9, 8}, {1, 2, 3}, 0},
 };
-// The first coordinate counts 16 bytes here.
+// The first coordinate is in units of 16 bytes here.
 static const int starts[][RANK_MOST] = {
 	{0, 0, 0, 0, 0}, {1, 2, 1, 1, 0}, {-1, -1, 1, 0, 0}, {1, -2, -1, 1, -1}, {6, 4, 6, 2, 1}, {900, 0, 0, 0, 0},
 };
 
-// The address of a box is a multiple of 16 bytes.
+// Returns the start coordinates. The address of a box must be a multiple of 16 bytes.
 static const int *start_of(const struct tensor *t, const int *units)
 {
 	static int start[RANK_MOST];
@@ -282,7 +282,7 @@ CONFORM(where_boxes_may_start)
 	run_child("stored_before", NULL);
 }
 
-// A block with rank 1 copies to those in the mask: each waits for its own bytes.
+// The block with rank 1 copies to the blocks in the mask; each of them waits for its own bytes.
 CONFORM(to_several_blocks)
 {
 	static const char *const copies[] = {
@@ -304,7 +304,7 @@ CONFORM(to_several_blocks)
 	need_map(&t, &map);
 	fill(tensor_bytes, sizeof tensor_bytes, 4);
 	for (unsigned i = 0; i < 2; i++) {
-		// The first bytes of the box in global memory are those of the tensor, too.
+		// The box's first bytes in global memory equal the tensor's first bytes.
 		memset(box_bytes, 0xee, sizeof box_bytes);
 		memcpy(box_bytes, tensor_bytes, bytes);
 		snprintf(text, sizeof text,
@@ -328,7 +328,7 @@ CONFORM(to_several_blocks)
 	}
 }
 
-// Every element in global memory is `old`, in shared memory `by`.
+// Every element of global memory is `old`, and every element of shared memory is `by`.
 CONFORM(reductions)
 {
 	static const struct {
@@ -362,7 +362,7 @@ CONFORM(reductions)
 	need_copies();
 	need_map(&any, &map);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		// From the second half of the box to its first one.
+		// Copies from the second half of the box to the first one.
 		for (unsigned at = 0; at < bytes; at += rows[i].bytes) {
 			memcpy(box_bytes + at, &rows[i].old, rows[i].bytes);
 			memcpy(box_bytes + bytes + at, &rows[i].by, rows[i].bytes);
@@ -383,7 +383,7 @@ CONFORM(reductions)
 	}
 }
 
-// Adds the box to the numbers of the threads, which lie 1 KiB behind it in the block's own shared memory.
+// Adds the box to the threads' numbers, which lie 1 KiB behind the box in the block's own shared memory.
 static void launch_reduction(unsigned cluster)
 {
 	static CUtensorMap map;
@@ -436,7 +436,7 @@ CONFORM(copies_between_blocks_need_a_cluster)
 	run_child("reduction_without_a_cluster", NULL);
 }
 
-// What accompanies such copies: the election of a thread, fences between proxies, and hints.
+// Tests instructions used with tensor copies: the election of a thread, fences between proxies, and cache hints.
 CONFORM(elections_and_hints)
 {
 	static const char text[] = KERNEL_HEAD

@@ -1,4 +1,4 @@
-// Tensor maps: what an encoding demands of its arguments, and that maps can be moved and passed to kernels.
+// Tests tensor maps: which arguments the encoding requires, and that maps can be copied and passed to kernels.
 #include "conformance.h"
 
 static CUtensorMap map __attribute__((aligned(64)));
@@ -13,7 +13,7 @@ static void need_maps(void)
 		SKIP("no tensor maps on this device");
 }
 
-// 128 x 64 floats, rows of 512 bytes, boxes of 32 x 8.
+// A tensor of 128 x 64 floats: rows of 512 bytes, boxes of 32 x 8.
 struct tiles {
 	CUtensorMapDataType type;
 	cuuint32_t rank;
@@ -79,14 +79,14 @@ CONFORM(tiled)
 	REFUSES(stride[0], (cuuint64_t)1 << 40);
 	REFUSES(box[0], 0);
 	REFUSES(box[0], 257);
-	REFUSES(box[0], 3); // not a multiple of 16 bytes
+	REFUSES(box[0], 3); // a row is not a multiple of 16 bytes
 	REFUSES(box[1], 257);
 	ACCEPTS(box[1], 256);
 	REFUSES(step[1], 0);
 	REFUSES(step[1], 9);
 	ACCEPTS(step[1], 8);
 	REFUSES(interleave, (CUtensorMapInterleave)9);
-	REFUSES(interleave, CU_TENSOR_MAP_INTERLEAVE_16B); // needs three dimensions
+	REFUSES(interleave, CU_TENSOR_MAP_INTERLEAVE_16B); // interleaving needs three dimensions
 	REFUSES(swizzle, (CUtensorMapSwizzle)77);
 	REFUSES(swizzle, CU_TENSOR_MAP_SWIZZLE_32B); // a row of the box has 128 bytes
 	ACCEPTS(swizzle, CU_TENSOR_MAP_SWIZZLE_128B);
@@ -94,7 +94,7 @@ CONFORM(tiled)
 	t = good();
 	t.type = CU_TENSOR_MAP_DATA_TYPE_INT32;
 	WORKS(encode(&map, &t));
-	t.fill = CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA; // of floating point alone
+	t.fill = CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA; // only floating-point types have this fill
 	GIVES(encode(&map, &t), CUDA_ERROR_INVALID_VALUE);
 	t = good();
 	t.rank = 1;
@@ -155,10 +155,10 @@ CONFORM(wide_columns_are_encoded)
 		&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, (void *)memory, dim, stride, -1, -1, 64, 128, step,
 		CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W, CU_TENSOR_MAP_SWIZZLE_128B,
 		CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-	EQUALS(result == CUDA_SUCCESS, major >= 9); // also where no kernel can use it
+	EQUALS(result == CUDA_SUCCESS, major >= 9); // encoding also succeeds where no kernel can use the map
 }
 
-// A map is a parameter of 128 bytes like any other.
+// Passes a map as a kernel parameter of 128 bytes.
 CONFORM(passed_by_value)
 {
 	static const char ptx[] =

@@ -1,5 +1,5 @@
-// Textures: what each kind of read gives, compared with the formulas of the CUDA programming guide (appendix "Texture
-// Fetching") computed here. Linear filters use weights of 8 fractional bits: the tolerance follows from that.
+// Tests textures: compares each kind of read with the formulas of the CUDA programming guide (appendix "Texture
+// Fetching"), computed here. Linear filters use weights of 8 fractional bits, which determines the tolerance.
 #include "texture.h"
 
 // ---- the formulas ----------------------------------------------------------------------------------
@@ -29,7 +29,7 @@ static double texel(const struct picture *picture, const CUDA_TEXTURE_DESC *how,
 	return picture->texels[((at[2] * picture->size[1] + at[1]) * picture->size[0] + at[0]) * CHANNELS + channel];
 }
 
-// The mean along the axes from `axis` on.
+// Returns the filtered value along the axes from `axis` on.
 static double filtered(const struct picture *picture, const CUDA_TEXTURE_DESC *how, int axes, int axis,
 		       const double coordinate[3], long index[3], int channel)
 {
@@ -56,7 +56,7 @@ static double expected(const struct picture *picture, const CUDA_TEXTURE_DESC *h
 	long index[3] = {0, 0, 0};
 
 	double value = filtered(picture, how, axes, 0, coordinate, index, channel);
-	// A row is filtered at the edge of what lies beside it.
+	// A linear filter in one dimension takes the texels beside the row from the border.
 	if (axes == 1 && how->filterMode == CU_TR_FILTER_MODE_LINEAR &&
 	    how->addressMode[1] == CU_TR_ADDRESS_MODE_BORDER)
 		value = (value + how->borderColor[channel]) / 2;
@@ -93,9 +93,9 @@ CONFORM(linear_memory)
 	NEAR(values[0].at[0].f, 0, 0);
 	NEAR(values[1].at[0].f, 63 * 1.5, 0);
 	NEAR(values[2].at[0].f, 17 * 1.5, 0);
-	NEAR(values[3].at[0].f, 0, 0); // beyond the end
+	NEAR(values[3].at[0].f, 0, 0); // the index is beyond the end
 	WORKS(cuTexObjectDestroy(object));
-	resource.res.linear.format = CU_AD_FORMAT_SIGNED_INT16; // the same bytes
+	resource.res.linear.format = CU_AD_FORMAT_SIGNED_INT16; // the same bytes in another format
 	resource.res.linear.numChannels = 4;
 	how.flags = CU_TRSF_READ_AS_INTEGER;
 	NEED(cuTexObjectCreate(&object, &resource, &how, NULL));
@@ -116,7 +116,7 @@ CONFORM(linear_memory)
 	WORKS(cuMemFree(memory));
 }
 
-// Every address mode and both filters, in 1, 2 and 3 dimensions, with coordinates far outside.
+// Checks every address mode and both filters, in 1, 2 and 3 dimensions, with coordinates far outside.
 static void check_reads(int axes, const char *kernel, unsigned flags, CUaddress_mode mode, CUfilter_mode filter)
 {
 	enum { PROBES = 200 };
@@ -134,7 +134,7 @@ static void check_reads(int axes, const char *kernel, unsigned flags, CUaddress_
 		for (int axis = 0; axis < axes; axis++) {
 			state = state * 1664525 + 1013904223;
 			int texels = (int)(state >> 8) % (3 * picture.size[axis]) - picture.size[axis];
-			double place = texels + (1 + (state >> 4) % 15) / 16.0; // never between two texels
+			double place = texels + (1 + (state >> 4) % 15) / 16.0; // never exactly between two texels
 			probes[i].in[axis].f =
 				(float)(flags & CU_TRSF_NORMALIZED_COORDINATES ? place / picture.size[axis] : place);
 		}
@@ -192,13 +192,13 @@ CONFORM(weights_have_eight_bits)
 	for (int i = 0; i < 256; i++)
 		probes[i].in[0].f = 0.5f + (i + 0.25f) / 256.0f;
 	probe_image(module, "read_1d", object, probes, values, 256);
-	for (int i = 0; i < 256; i++) // a multiple of 1/256
+	for (int i = 0; i < 256; i++) // multiples of 1/256
 		NEAR(values[i].at[0].f * 256, round(values[i].at[0].f * 256), 0);
 	WORKS(cuTexObjectDestroy(object));
 	WORKS(cuArrayDestroy(array));
 }
 
-// One row of four texels in a format, read at the second and fourth.
+// Reads one row of four texels in a format, at the second and fourth texel.
 static void check_format(CUarray_format format, unsigned channels, size_t bytes, const void *texels, unsigned flags,
 			 const double want[2][4])
 {
@@ -254,7 +254,7 @@ CONFORM(formats)
 	check_format(CU_AD_FORMAT_HALF, 4, 8, half, 0, (const double[2][4]){{1, -2, 5.9604644775390625e-8, 65504},
 		{0.333251953125, 0, 6.103515625e-5, 0.0999755859375}});
 	check_format(CU_AD_FORMAT_FLOAT, 2, 8, single, 0, (const double[2][4]){{-1.5, 3e30f}, {1e-30f, 0.1f}});
-	// sRGB: the alpha channel stays as it is.
+	// sRGB does not convert the alpha channel.
 	double srgb[2][4];
 	for (int i = 0; i < 2; i++)
 		for (int c = 0; c < 4; c++) {
@@ -331,13 +331,13 @@ CONFORM(layers)
 	free(row.texels);
 }
 
-// The direction from the centre of a cube to a place on a face, by the table of the programming guide.
+// Computes the direction from the centre of a cube to a point of a face, by the table of the programming guide.
 static void direction(int face, double s, double t, float ret_direction[3])
 {
 	const double all[6][3] = {{1, -t, -s}, {-1, -t, s}, {s, 1, t}, {s, -1, -t}, {s, -t, 1}, {-s, -t, -1}};
 
 	for (int i = 0; i < 3; i++)
-		ret_direction[i] = (float)(all[face][i] * 1.7); // its length has no effect
+		ret_direction[i] = (float)(all[face][i] * 1.7); // the length of the vector has no effect
 }
 
 CONFORM(cube_maps)
@@ -382,7 +382,7 @@ CONFORM(cube_maps)
 	WORKS(cuTexObjectDestroy(object));
 	CUarray flat = make_array(8, 8, 0, CU_AD_FORMAT_FLOAT, 4, 0);
 	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY, .res.array.hArray = flat};
-	GIVES(cuTexObjectCreate(&object, &resource, &how, NULL), CUDA_ERROR_INVALID_VALUE); // no cube map
+	GIVES(cuTexObjectCreate(&object, &resource, &how, NULL), CUDA_ERROR_INVALID_VALUE); // the array is no cube map
 	WORKS(cuArrayDestroy(flat));
 	WORKS(cuArrayDestroy(cube));
 	WORKS(cuArrayDestroy(cubes));

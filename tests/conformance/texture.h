@@ -46,7 +46,7 @@ static inline CUmodule need_reads(void)
 
 enum { CHANNELS = 4 };
 
-struct picture { // floats, CHANNELS a texel
+struct picture { // texels: floats, CHANNELS for each texel
 	int size[3];
 	float *texels;
 };
@@ -58,7 +58,7 @@ static inline struct picture make_picture(int width, int height, int depth)
 
 	for (int i = 0; i < width * height * depth * CHANNELS; i++) {
 		state = state * 1664525 + 1013904223;
-		picture.texels[i] = (float)(state >> 8) / (1 << 24); // 0 to 1
+		picture.texels[i] = (float)(state >> 8) / (1 << 24); // from 0 to 1
 	}
 	return picture;
 }

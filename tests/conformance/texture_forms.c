@@ -1,4 +1,4 @@
-// Textures: mipmaps, gathers, forms of results, queries, views of resources, and what cannot be described.
+// Tests textures: mipmaps, gathers, forms of results, queries, views of resources, and invalid descriptions.
 #include "texture.h"
 
 static CUmipmappedArray make_levels(int size, int levels)
@@ -8,7 +8,7 @@ static CUmipmappedArray make_levels(int size, int levels)
 		.Width = size, .Height = size, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
 
 	NEED(cuMipmappedArrayCreate(&mipmap, &wanted, levels));
-	for (int level = 0; level < levels; level++) { // a level's texels are its number
+	for (int level = 0; level < levels; level++) { // the texels of a level are its number
 		CUarray array;
 		float texels[64 * 64];
 		int wide = size >> level;
@@ -50,7 +50,7 @@ CONFORM(levels)
 	NEAR(level_of(module, object, 2.7f), 3, 0);
 	NEAR(level_of(module, object, 9), 5, 0);
 	NEAR(level_of(module, object, -3), 0, 0);
-	// 4 texels from pixel to pixel: level 2.
+	// Neighbouring pixels are 4 texels apart: level 2.
 	struct probe gradient = {{{0.4f}, {0.6f}, {0}, {0}, {4 / 32.f}, {0}, {0}, {0}, {0}, {4 / 32.f}}};
 	NEAR(probe_once(module, "gradient_2d", object, gradient).at[0].f, 2, 0);
 	struct value sizes = probe_once(module, "query", object, (struct probe){0});
@@ -79,7 +79,7 @@ CONFORM(levels)
 	WORKS(cuMipmappedArrayDestroy(mipmap));
 }
 
-// A texture goes on to show its array when that gets other memory.
+// Gives the array of a texture other memory: the texture then reads that memory.
 CONFORM(deferred_mapping)
 {
 	CUmodule module = need_reads();
@@ -170,7 +170,7 @@ CONFORM(forms_of_results)
 	WORKS(cuArrayDestroy(array));
 }
 
-// A handle can be asked for sizes. The others need a reference: the driver has no such kernel.
+// Sizes can be queried by a texture object. Other queries need a texture reference: the driver refuses such a kernel.
 CONFORM(queries_of_handles)
 {
 	static const char *const missing[] = {"query_levels", "query_layers", "query_coordinates"};
@@ -209,7 +209,7 @@ CONFORM(views)
 	WORKS(cuTexObjectGetResourceViewDesc(&found_view, object));
 	EQUALS(found_view.firstLayer, 1);
 	WORKS(cuTexObjectDestroy(object));
-	view.lastLayer = 3; // is not checked
+	view.lastLayer = 3; // the driver does not check this field
 	NEED(cuTexObjectCreate(&object, &resource, &how, &view));
 	WORKS(cuTexObjectDestroy(object));
 	view.lastLayer = 2;
@@ -217,7 +217,7 @@ CONFORM(views)
 	GIVES(cuTexObjectCreate(&object, &resource, &how, &view), CUDA_ERROR_INVALID_VALUE);
 	NEED(cuTexObjectCreate(&object, &resource, &how, NULL));
 	memset(&found_view, 0x55, sizeof found_view);
-	WORKS(cuTexObjectGetResourceViewDesc(&found_view, object)); // it has none
+	WORKS(cuTexObjectGetResourceViewDesc(&found_view, object)); // the texture has no view
 	EQUALS(found_view.firstLayer, 0x55555555);
 	WORKS(cuTexObjectDestroy(object));
 	WORKS(cuArrayDestroy(array));
@@ -249,7 +249,7 @@ CONFORM(invalid_descriptions)
 	GIVES(cuTexObjectCreate(&object, &resource, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
 	EQUALS(object, 77);
 	CUDA_RESOURCE_VIEW_DESC view = {.format = CU_RES_VIEW_FORMAT_FLOAT_1X32, .width = 256};
-	WORKS(cuTexObjectCreate(&object, &resource, &how, &view)); // memory has no view: it is ignored
+	WORKS(cuTexObjectCreate(&object, &resource, &how, &view)); // linear memory has no view: the driver ignores it
 	WORKS(cuTexObjectDestroy(object));
 	resource.resType = 9;
 	GIVES(cuTexObjectCreate(&object, &resource, &how, NULL), CUDA_ERROR_INVALID_VALUE);

@@ -1,4 +1,4 @@
-// Texture and surface references: variables of a module, deprecated in NVIDIA's header but present.
+// Tests texture and surface references: variables of a module, deprecated in NVIDIA's header but present.
 #include "image.h"
 
 static const char ptx_references[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
@@ -82,7 +82,7 @@ CONFORM(settings)
 	EQUALS(format, CU_AD_FORMAT_SIGNED_INT16);
 	EQUALS(channels, 2);
 	FAILS(cuTexRefSetFormat(picture, CU_AD_FORMAT_FLOAT, 3));
-	FAILS(cuTexRefGetArray(&array, picture)); // bound to nothing
+	FAILS(cuTexRefGetArray(&array, picture)); // the reference is bound to nothing
 	FAILS(cuTexRefGetAddress(&address, picture));
 	WORKS(cuTexRefSetAddressMode(picture, 1, CU_TR_ADDRESS_MODE_CLAMP));
 	WORKS(cuTexRefSetFilterMode(picture, CU_TR_FILTER_MODE_POINT));
@@ -107,7 +107,7 @@ CONFORM(arrays)
 	NEAR(read_at("read", 2.5f, 1.5f), 6, 0);
 	NEAR(read_at("read", -9, 9), 12, 0);
 	EQUALS(probe_once(module, "width", 0, (struct probe){0}).at[0].u, 4);
-	WORKS(cuTexRefSetFilterMode(picture, CU_TR_FILTER_MODE_LINEAR)); // also after it was bound
+	WORKS(cuTexRefSetFilterMode(picture, CU_TR_FILTER_MODE_LINEAR)); // also allowed after the reference was bound
 	NEAR(read_at("read", 2, 1.5f), 5.5, 1 / 256.);
 	WORKS(cuTexRefSetFlags(picture, CU_TRSF_NORMALIZED_COORDINATES));
 	NEAR(read_at("read", 0.5f, 1.5f / 4), 5.5, 1 / 256.);

@@ -1,10 +1,10 @@
-// The device's time, which processes share: contexts take turns on the multiprocessors in slices of about 2 ms; copies
-// between host and device run beside them; work in flight continues without its process.
+// Tests how processes share the device's time. Contexts take turns on the multiprocessors in slices of about 2 ms.
+// Copies between host and device run beside kernels. Queued work continues after its process stops.
 #include "burn.h"
 
-// ---- the other process ----------------------------------------------------------------------
+// ---- the child processes ----------------------------------------------------------------------
 
-// Keeps its queue full until told to stop.
+// Keeps the device's queue full until the parent ends it.
 CHILD(keep_loaded)
 {
 	join_page(argument);
@@ -23,7 +23,7 @@ CHILD(keep_loaded_with_long_kernels)
 	launch(&burn);
 	for (unsigned i = 1; !atomic_load(&page->stop); i++) {
 		CUevent event = record();
-		launch(&burn); // one waits always
+		launch(&burn); // one kernel is always queued
 		atomic_store(&page->loaded, i);
 		WORKS(cuEventSynchronize(event));
 		WORKS(cuEventDestroy(event));
@@ -31,7 +31,7 @@ CHILD(keep_loaded_with_long_kernels)
 	WORKS(cuStreamSynchronize(stream));
 }
 
-// words[1]: which copies.
+// The parent writes to words[1] which copies the child makes.
 enum { FROM_HOST, TO_HOST, ON_DEVICE, SET };
 CHILD(keep_copying)
 {
@@ -58,7 +58,7 @@ static void stop_tenant(pid_t child)
 	EQUALS(wait_child(child), 0);
 }
 
-// ---- turns ----------------------------------------------------------------------------------
+// ---- time slices ------------------------------------------------------------------------------
 
 CONFORM(an_idle_device_takes_what_a_kernel_takes)
 {
@@ -67,7 +67,7 @@ CONFORM(an_idle_device_takes_what_a_kernel_takes)
 	need_sharing();
 	burn = need_burn("burn200");
 	double took = measure(&burn, 500);
-	BETWEEN(took, 500 * 190, 500 * 220); // also what lies between kernels
+	BETWEEN(took, 500 * 190, 500 * 220); // includes the time between kernels
 }
 
 CONFORM(two_processes_take_turns)
@@ -83,10 +83,10 @@ CONFORM(two_processes_take_turns)
 	double beside = measure(&burn, 900);
 	stop_tenant(child);
 	double part = 900.0 / 500 * alone / beside * 1000; // in thousandths
-	BETWEEN(part, 440, 510);			   // half, but for the switches between the contexts
+	BETWEEN(part, 440, 510);			   // half of the time, less the switches between the contexts
 }
 
-// Slices of equal length for both, whatever the length of their kernels.
+// Both processes get slices of equal length, whatever the length of their kernels.
 CONFORM(long_kernels_are_interrupted)
 {
 	struct burn burn, warm, other;
@@ -101,7 +101,7 @@ CONFORM(long_kernels_are_interrupted)
 	double least = 1e9, most = 0;
 	for (int i = 0; i < 10; i++) {
 		hold_stream();
-		launch(&warm); // the slice begins with it
+		launch(&warm); // the slice begins with this kernel
 		CUevent from = record(), to;
 		launch(&burn);
 		to = record();
@@ -129,7 +129,7 @@ CONFORM(a_short_kernel_waits_for_one_slice)
 	for (int i = 0; i < 30; i++) {
 		launch(&burn);
 		CUevent from = record();
-		WORKS(cuStreamSynchronize(stream)); // nothing is left: the other one's slice begins
+		WORKS(cuStreamSynchronize(stream)); // this stream is empty: the other process's slice begins
 		launch(&burn);
 		double took = between(from, record());
 		least = took < least ? took : least;
@@ -155,7 +155,7 @@ CONFORM(graphs_take_what_their_kernels_take)
 		launch(&burn);
 	NEED(cuStreamEndCapture(stream, &graph));
 	NEED(cuGraphInstantiateWithFlags(&exec, graph, 0));
-	WORKS(cuGraphLaunch(exec, stream)); // the first launch uploads it
+	WORKS(cuGraphLaunch(exec, stream)); // the first launch uploads the graph
 	WORKS(cuStreamSynchronize(stream));
 	hold_stream();
 	launch(&burn);
@@ -175,7 +175,7 @@ static unsigned used_percent(void)
 {
 	static int (*get)(void *, unsigned[2]), (*find)(unsigned, void **);
 	static void *nvml_device;
-	unsigned rates[2] = {0}; // of the multiprocessors, and of the memory
+	unsigned rates[2] = {0}; // the shares of time in use of multiprocessors and memory, in percent
 
 	if (!get) {
 		void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
@@ -254,7 +254,7 @@ CONFORM(copies_on_the_device_and_memsets_take_turns_with_kernels)
 
 enum { MEETINGS = 10 };
 
-// Each meeting in a kernel of its own, all queued ahead.
+// Queues all meetings ahead, each in a kernel of its own.
 static void queue_meetings(unsigned mine)
 {
 	CUdeviceptr own = page_address + 4 * mine, other = page_address + 4 * !mine;
@@ -276,7 +276,8 @@ CHILD(meet_the_parent)
 	queue_meetings(1);
 	to = record();
 	open_stream();
-	// Never both at once: in each slice one of them is met, and the next one waited for.
+	// Both kernels never run at once: in each slice, a kernel meets the last one of the other process, and waits
+	// for the next.
 	HOLDS(between(from, to) > MEETINGS / 2 * 1200);
 }
 
@@ -293,7 +294,7 @@ CONFORM(kernels_that_wait_for_each_other_go_on)
 
 // ---- streams --------------------------------------------------------------------------------
 
-// Neither uses GPU time: kernels of another stream are not slower.
+// Neither kind of blocked stream uses GPU time: kernels of another stream are not slower.
 static double measure_beside(CUstream held, const struct burn *burn)
 {
 	GIVES(cuStreamQuery(held), CUDA_ERROR_NOT_READY);
@@ -347,15 +348,15 @@ CHILD(queue_and_wait)
 		launch(&burn);
 	CUevent to = record();
 	open_stream();
-	WORKS(cuEventSynchronize(from)); // the stream is open: on the simulated device that takes this process
+	WORKS(cuEventSynchronize(from)); // opens the stream: the simulated device needs this running process for that
 	atomic_store(&page->queued, 1);
-	wait_until(&page->opens, 1); // the parent stops us here
+	wait_until(&page->opens, 1); // the parent stops this process here
 	double took = between(from, to);
-	// Served while we were stopped, beside the parent's own work or not.
+	// The device ran the kernels while this process was stopped, perhaps beside the parent's kernels.
 	BETWEEN(took, QUEUED * 900, QUEUED * 2600);
 }
 
-// Waits until no other process uses the device. Returns how long that took, in microseconds of the device.
+// Waits until no other process uses the device. Returns the time this took, in microseconds of the device.
 static double wait_until_alone(const struct burn *burn, double alone, CUevent from)
 {
 	double part;
@@ -389,12 +390,12 @@ CONFORM(work_of_a_stopped_process_goes_on)
 
 	kill(child, SIGSTOP);
 	CUevent from = record();
-	BETWEEN(measure(&burn, 100), alone * 1.6, alone * 2.6); // it still has the device by turns
+	BETWEEN(measure(&burn, 100), alone * 1.6, alone * 2.6); // the killed process still gets time slices
 	double took = wait_until_alone(&burn, alone, from);
-	HOLDS(took > QUEUED * 500); // its work was not dropped
+	HOLDS(took > QUEUED * 500); // the device did not drop the queued kernels
 	double stopped = seconds();
 	while (seconds() - stopped < 3)
-		usleep(10000); // longer than it may say that its work took
+		usleep(10000); // longer than the process's last record may last
 	atomic_store(&page->opens, 1);
 	kill(child, SIGCONT);
 	EQUALS(wait_child(child), 0);

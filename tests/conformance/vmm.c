@@ -1,4 +1,4 @@
-// Virtual memory management: physical handles, reservations, mappings, access, sharing.
+// Tests virtual memory management: physical handles, reservations, mappings, access, sharing.
 #include "conformance.h"
 
 #define BLOCK (2 * MiB)
@@ -50,7 +50,7 @@ CONFORM(granularity)
 	EQUALS(recommended, BLOCK);
 	GIVES(cuMemGetAllocationGranularity(NULL, &wanted, 0), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemGetAllocationGranularity(&least, &wanted, 7), CUDA_ERROR_INVALID_VALUE);
-	// It answers for what cuMemCreate refuses.
+	// The granularity query also accepts properties that cuMemCreate refuses.
 	CUmemGenericAllocationHandle handle;
 	wanted.location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT};
 	WORKS(cuMemGetAllocationGranularity(&least, &wanted, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
@@ -106,7 +106,7 @@ CONFORM(reservations)
 	address = reserve(64 * GiB);
 	EQUALS(memory_used(), before); // costs nothing
 	EQUALS(address % BLOCK, 0);
-	GIVES(cuMemAddressFree(address, 32 * GiB), CUDA_ERROR_INVALID_VALUE); // whole reservations only
+	GIVES(cuMemAddressFree(address, 32 * GiB), CUDA_ERROR_INVALID_VALUE); // only a whole reservation can be freed
 	GIVES(cuMemAddressFree(address + BLOCK, 64 * GiB - BLOCK), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuMemAddressFree(address, 64 * GiB));
 	GIVES(cuMemAddressFree(address, 64 * GiB), CUDA_ERROR_INVALID_VALUE);
@@ -122,7 +122,7 @@ CONFORM(reservations)
 	WORKS(cuMemAddressFree(address, 8 * BLOCK));
 	WORKS(cuMemAddressReserve(&other, 8 * BLOCK, 0, address, 0));
 	if (getenv("VIRGATE_SIM"))
-		EQUALS(other, address); // drivers need not take a hint, though it is free
+		EQUALS(other, address); // drivers need not follow a hint, even if the address is free
 	WORKS(cuMemAddressFree(other, 8 * BLOCK));
 }
 
@@ -135,23 +135,23 @@ CONFORM(mapping_rules)
 	need_context();
 	handle = make(4 * BLOCK, 0);
 	address = reserve(8 * BLOCK);
-	GIVES(cuMemMap(address, 2 * BLOCK, BLOCK, handle, 0), CUDA_ERROR_NOT_SUPPORTED); // offset must be 0
+	GIVES(cuMemMap(address, 2 * BLOCK, BLOCK, handle, 0), CUDA_ERROR_NOT_SUPPORTED); // the offset must be 0
 	GIVES(cuMemMap(address + 4096, 4 * BLOCK, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
-	GIVES(cuMemMap(address, 8 * BLOCK, 0, handle, 0), CUDA_ERROR_NOT_SUPPORTED); // more than the handle has
+	GIVES(cuMemMap(address, 8 * BLOCK, 0, handle, 0), CUDA_ERROR_NOT_SUPPORTED); // the size exceeds the handle's
 	GIVES(cuMemMap(address, BLOCK, 0, handle, 0), CUDA_ERROR_NOT_SUPPORTED); // less
 	GIVES(cuMemMap(address, 4 * BLOCK, 0, handle, 1), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuMemMap(address, 4 * BLOCK, 0, handle, 0));
 	GIVES(cuMemMap(address, 4 * BLOCK, 0, handle, 0), CUDA_ERROR_INVALID_VALUE); // occupied
-	FAILS(cuMemcpyDtoH(&word, address, 4)); // no access yet
+	FAILS(cuMemcpyDtoH(&word, address, 4)); // the mapping has no access yet
 	WORKS(allow(address, 4 * BLOCK, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
 	WORKS(cuMemcpyDtoH(&word, address, 4));
 	EQUALS(word, 0); // fresh
-	GIVES(cuMemUnmap(address, BLOCK), CUDA_ERROR_INVALID_VALUE); // whole mappings only
+	GIVES(cuMemUnmap(address, BLOCK), CUDA_ERROR_INVALID_VALUE); // only a whole mapping can be unmapped
 	GIVES(cuMemUnmap(address + BLOCK, 3 * BLOCK), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemAddressFree(address, 8 * BLOCK), CUDA_ERROR_INVALID_VALUE); // still mapped
 	GIVES(cuMemFree(address), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuMemUnmap(address, 4 * BLOCK));
-	WORKS(cuMemUnmap(address, 4 * BLOCK)); // nothing there: no error
+	WORKS(cuMemUnmap(address, 4 * BLOCK)); // nothing is mapped: no error
 	WORKS(cuMemMap(address + 2 * BLOCK, 4 * BLOCK, 0, handle, 0));
 	WORKS(cuMemUnmap(address + 2 * BLOCK, 4 * BLOCK));
 	WORKS(cuMemRelease(handle));
@@ -209,7 +209,7 @@ CONFORM(memory_lives_until_the_last_of_handle_and_mapping)
 	NEED(cuMemMap(address, 4 * BLOCK, 0, handle, 0));
 	NEED(allow(address, 4 * BLOCK, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
 	WORKS(cuMemRelease(handle));
-	EQUALS(memory_used() - before, 4 * BLOCK); // released while mapped stays
+	EQUALS(memory_used() - before, 4 * BLOCK); // released memory stays while it is mapped
 	WORKS(cuMemsetD32(address, 77, 4));
 	WORKS(cuMemRetainAllocationHandle(&again, (void *)address));
 	EQUALS(again, handle);
@@ -246,7 +246,7 @@ CONFORM(access_of_mappings)
 	}
 	WORKS(cuMemGetAccess(&flags, &here, address));
 	EQUALS(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
-	WORKS(allow(address, 2 * BLOCK, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)); // one call for both
+	WORKS(allow(address, 2 * BLOCK, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)); // one call for both mappings
 	WORKS(cuMemGetAccess(&flags, &here, address + BLOCK));
 	EQUALS(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	WORKS(allow(address, BLOCK, CU_MEM_ACCESS_FLAGS_PROT_READ));
@@ -300,7 +300,7 @@ CHILD(read_only)
 	address = map_one(CU_MEM_ACCESS_FLAGS_PROT_READ);
 	NEED(cuMemAlloc(&output, 4));
 	WORKS(run("load", address, output));
-	GIVES(cuMemsetD8(address, 7, 1), CUDA_ERROR_INVALID_VALUE); // refused, where a kernel's write is a fault
+	GIVES(cuMemsetD8(address, 7, 1), CUDA_ERROR_INVALID_VALUE); // refused; in a kernel: fault
 	WORKS(cuCtxSynchronize());
 	GIVES(run("store", address, 5), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
@@ -368,7 +368,7 @@ CONFORM(pointer_attributes_of_mappings)
 	WORKS(cuMemRelease(handle));
 	WORKS(cuMemUnmap(address, BLOCK));
 	WORKS(cuMemRelease(handle));
-	// An address that is reserved, and no more, is no memory.
+	// An address that is only reserved is no memory.
 	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
 					    CU_POINTER_ATTRIBUTE_MAPPED};
 	int ordinal = 9;
@@ -390,7 +390,7 @@ static unsigned long long number_of(CUpointer_attribute attribute, CUdeviceptr a
 	return value;
 }
 
-// Two handles side by side in a larger reservation, and what cuMemAlloc's memory answers differently.
+// Compares two adjacent handles in a larger reservation with memory of cuMemAlloc.
 CONFORM(attributes_of_neighbouring_handles)
 {
 	CUmemGenericAllocationHandle handles[2];
@@ -423,7 +423,7 @@ CONFORM(attributes_of_neighbouring_handles)
 	// Of the whole reservation.
 	EQUALS(number_of(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address + 2 * BLOCK), base);
 	EQUALS(number_of(CU_POINTER_ATTRIBUTE_RANGE_SIZE, address), 8 * BLOCK);
-	// It belongs to no context, and the legacy means do not share it.
+	// The memory belongs to no context, and legacy IPC cannot share it.
 	WORKS(cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, address));
 	HOLDS(owner == NULL);
 	EQUALS(number_of(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, address) & 0xff, 0);
@@ -440,7 +440,7 @@ CONFORM(attributes_of_neighbouring_handles)
 	EQUALS(number_of(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address) & 0xff, 0);
 	GIVES(cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address), CUDA_ERROR_NOT_SUPPORTED);
 	EQUALS(number_of(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, address), CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
-	// Each handle is an allocation of its own, also where another one was before.
+	// Each handle is a separate allocation, even at an address that another handle had.
 	for (int i = 0; i < 2; i++)
 		identities[i] = number_of(CU_POINTER_ATTRIBUTE_BUFFER_ID, address + 2 * i * BLOCK);
 	HOLDS(identities[0] != identities[1]);
@@ -450,7 +450,7 @@ CONFORM(attributes_of_neighbouring_handles)
 	NEED(cuMemMap(address + 2 * BLOCK, BLOCK, 0, handles[1], 0));
 	identities[2] = number_of(CU_POINTER_ATTRIBUTE_BUFFER_ID, address + 2 * BLOCK);
 	HOLDS(identities[2] != identities[0] && identities[2] != identities[1]);
-	// Addresses of the reservation without a mapping.
+	// The range attributes describe reserved addresses without a mapping, too.
 	CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
 					    CU_POINTER_ATTRIBUTE_MAPPED};
 	int mapped = 9;
@@ -477,21 +477,21 @@ CONFORM(descriptors)
 	before = memory_used();
 	plain = make(BLOCK, 0);
 	GIVES(cuMemExportToShareableHandle(&descriptor, plain, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-		CUDA_ERROR_INVALID_VALUE); // not asked for when it was created
+		CUDA_ERROR_INVALID_VALUE); // the handle type was not requested at the creation
 	WORKS(cuMemRelease(plain));
 	handle = make(BLOCK, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	WORKS(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	HOLDS(descriptor >= 0);
 	snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
 	HOLDS(readlink(link, target, sizeof target - 1) > 0);
-	// the descriptor by value, in the pointer
+	// The pointer argument holds the descriptor itself.
 	WORKS(cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)descriptor,
 		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
-	COSTS(memory_used() - before, BLOCK, BLOCK); // the same memory
+	COSTS(memory_used() - before, BLOCK, BLOCK); // the import is the same memory
 	WORKS(cuMemRelease(handle));
 	COSTS(memory_used() - before, BLOCK, BLOCK);
 	WORKS(cuMemRelease(imported));
-	COSTS(memory_used() - before, BLOCK, BLOCK); // the descriptor holds it too
+	COSTS(memory_used() - before, BLOCK, BLOCK); // the descriptor keeps the memory, too
 	close(descriptor);
 	EQUALS(memory_used(), before);
 	FAILS(cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)descriptor,
@@ -538,7 +538,7 @@ CONFORM(a_handle_in_host_memory_is_used_from_both_sides)
 		SKIP("no handles in host memory here");
 	NEED(cuMemGetAllocationGranularity(&granularity, &wanted, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
 	wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-	GIVES(cuMemCreate(&handle, granularity, &wanted, 0), CUDA_ERROR_INVALID_VALUE); // not for other processes
+	GIVES(cuMemCreate(&handle, granularity, &wanted, 0), CUDA_ERROR_INVALID_VALUE); // not shareable
 	wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
 	NEED(cuMemCreate(&handle, granularity, &wanted, 0));
 	NEED(cuMemAddressReserve(&address, granularity, 0, 0, 0));

@@ -1,15 +1,15 @@
-// wmma: matrices loaded from memory, multiplied and stored, in all shapes, types and layouts. Which lane has which
-// element is not documented and not asked. Small integers give the same bits everywhere; other sums lie within (K+1)
-// units of 2^-23 (of f32) of the sum of the absolute products.
+// Tests wmma: matrices loaded from memory, multiplied and stored, in all shapes, types and layouts. CUDA does not
+// document which lane has which element, so it is not tested. Small integers give the same bits everywhere; other sums
+// lie within (K+1) units of 2^-23 (of f32) of the sum of the absolute products.
 #include "conformance.h"
 #include "matrix_elements.h"
 
 struct product {
 	unsigned shape[3];
 	enum element a, b, c, d;
-	bool by_column[4]; // A, B, C, D
-	const char *before, *after; // the operation on bits; what follows the types
-	unsigned padding;	    // elements of a stride beyond the matrix
+	bool by_column[4]; // the layouts of A, B, C, D
+	const char *before, *after; // the operation on bits; the part after the types
+	unsigned padding;	    // elements by which the stride exceeds a row of the matrix
 	bool saturates, is_and;
 	const char *rounding; // of f64
 };
@@ -17,7 +17,7 @@ struct product {
 enum { MATRIX_BYTES = 16 << 10 };
 
 static CUdeviceptr memory;
-static _Alignas(16) uint8_t host[4][MATRIX_BYTES]; // A, B, C, D
+static _Alignas(16) uint8_t host[4][MATRIX_BYTES]; // the matrices A, B, C, D
 
 static void need_matrices(void)
 {
@@ -38,7 +38,7 @@ static enum element type_of(const struct product *p, unsigned which)
 	return types[which];
 }
 
-// Rows and columns of A, B, C and D.
+// Computes the numbers of rows and columns of A, B, C or D.
 static void size_of(const struct product *p, unsigned which, unsigned *ret_rows, unsigned *ret_columns)
 {
 	*ret_rows = p->shape[which == 1 ? 2 : 0];
@@ -198,7 +198,7 @@ static void check(const struct product *p)
 	NEED(cuModuleUnload(module));
 }
 
-// In all layouts, with and without a stride.
+// Checks all layouts, with and without padding.
 static void check_layouts(struct product p, unsigned layouts)
 {
 	for (unsigned i = 0; i < layouts; i++) {
@@ -265,7 +265,7 @@ CONFORM(bytes)
 CONFORM(nibbles_and_bits)
 {
 	need_matrices();
-	for (unsigned k = 0; k < 4; k++) { // C and D by rows or columns
+	for (unsigned k = 0; k < 4; k++) { // C and D are stored by rows or by columns
 		struct product p = {{8, 8, 32}, S4, S4, S32, S32, {false, true, k & 1, k & 2}, "", "", 0, false, false};
 		check_layouts(p, 1);
 		p.saturates = true;

@@ -1,5 +1,5 @@
-/* VG_ARGUMENTS and its neighbours, in a program that is C11 and C++17; test_arguments.sh compiles it by every compiler
- * that is there. With REFUSED, a statement that must not compile. */
+/* Tests VG_ARGUMENTS and related macros in a program that is C11 and C++17. test_arguments.sh compiles it with every
+ * installed compiler. With REFUSED, one statement must not compile. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static struct pair make_pair(int a, float b)
 	return pair;
 }
 
-/* Takes what a launch takes: each value is read here, after the arguments were made. */
+/* Reads each value after the arguments were made, as a launch does. */
 static void expect_bytes(int line, const struct vg_argument *arguments, size_t count, const void *bytes, size_t size)
 {
 	const char *at = (const char *)bytes;
@@ -34,7 +34,7 @@ static void expect_bytes(int line, const struct vg_argument *arguments, size_t c
 		failures += printf("FAIL line %d: the arguments have other sizes\n", line) > 0;
 }
 
-/* An argument of each type, against the same values in a packed structure. */
+/* Compares an argument of each type with the same values in a packed structure. */
 static void check_types(void)
 {
 	const int fixed = 5;

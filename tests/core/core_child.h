@@ -1,5 +1,5 @@
-// Runs a test in a child process, whose simulated driver is configured by a variable. Faults are counted per process,
-// and a child cannot use a driver that its parent used, so that this process must not use it before.
+// Runs a test in a child process, whose simulated driver is configured by a variable. The driver counts faults per
+// process. A child cannot use a driver that its parent used: this process must not use it before.
 #pragma once
 #include "core_test.h"
 

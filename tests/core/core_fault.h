@@ -11,7 +11,7 @@
 struct fault_subject {
 	enum vg_status (*prepare)(void);   // makes what the constructor needs; may be NULL
 	enum vg_status (*construct)(void); // on failure it must leave its output NULL
-	void (*clean)(void);		   // destroys what both of them made
+	void (*clean)(void);		   // destroys what prepare and construct made
 };
 
 // For prepare functions: returns on a failure.

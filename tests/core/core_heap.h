@@ -25,8 +25,8 @@ void *__libc_memalign(size_t alignment, size_t size);
 
 void __libc_free(void *memory);
 
-// A hash table of the addresses that the library allocated; 1 is a removed entry. The caller of free is not known when
-// free is the last call of a function, so that frees are found by address.
+// A hash table of the addresses that the library allocated; 1 is a removed entry. Frees are recognized by address: the
+// caller of free is unknown if free is the last call of a function.
 enum { HEAP_SLOTS = 1 << 14 };
 static atomic_uintptr_t heap_held[HEAP_SLOTS];
 
@@ -128,7 +128,7 @@ static inline int heap_find(struct dl_phdr_info *object, size_t size, void *addr
 	return 0;
 }
 
-// Called at the start of each test that counts.
+// Starts counting; each test that counts calls this first.
 static inline void heap_open(void)
 {
 	if (HEAP_IS_TAKEN)

@@ -1,4 +1,4 @@
-// Blocks a stream until the test continues it: a host function in the stream waits. It works with every driver.
+// Blocks a stream until the test continues it: a host function in the stream waits. This works with every driver.
 #pragma once
 #include "core_test.h"
 

@@ -51,7 +51,7 @@ static inline struct vg_context *first_context(void)
 	return context;
 }
 
-// Creates a green context of the first device with that many SMs.
+// Creates a green context of the first device with `sms` SMs.
 static inline struct vg_context *green_context(int sms)
 {
 	struct vg_context_options options = {.size = sizeof options, .sm_count = 1};

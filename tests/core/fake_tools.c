@@ -1,4 +1,4 @@
-// NVRTC, NVVM and nvJitLink in one library for tests. They make text, count live objects, and fail on demand:
+// NVRTC, NVVM and nvJitLink in one library for tests. The entries return texts, count live objects, and fail on demand:
 // FAKE_FAIL=entry:N=result fails the Nth call of an entry. With FAKE_PCH=small the first precompiled header does not
 // fit.
 #include <nvrtc.h>
@@ -9,7 +9,7 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-// Declared here, since the header has the entries under other names.
+// Declared here, since nvJitLink's header names its entries differently.
 typedef int nvJitLinkResult, nvJitLinkInputType;
 typedef struct nvJitLink *nvJitLinkHandle;
 
@@ -25,7 +25,7 @@ int fake_alive(void)
 	return alive;
 }
 
-// Returns the result of this call.
+// Returns the result of this call of the entry: success, or the failure that FAKE_FAIL demands.
 static int result_of(const char *entry)
 {
 	static struct {
@@ -49,7 +49,7 @@ static int result_of(const char *entry)
 	int result_ = result_of(__func__); \
 	if (result_)                       \
 	return result_
-// An entry that only succeeds, or fails on demand.
+// Defines an entry that succeeds, or fails on demand.
 #define SUCCEEDS(result, name, ...)      \
 	PUBLIC result name(__VA_ARGS__); \
 	result name(__VA_ARGS__)         \
@@ -57,7 +57,7 @@ static int result_of(const char *entry)
 		ENTER;                   \
 		return 0;                \
 	}
-// NAMESize() and NAME() return a text.
+// Defines NAMESize() and NAME(), which return a text and its size.
 #define SIZE_OF(result, name, handle, text)                    \
 	PUBLIC result name##Size(handle native, size_t *size); \
 	result name##Size(handle native, size_t *size)         \
@@ -75,7 +75,7 @@ static int result_of(const char *entry)
 		memcpy(buffer, text, sizeof text);       \
 		return 0;                                \
 	}
-// Objects that are created and destroyed, and counted.
+// Defines entries that create and destroy objects, and count them.
 #define CREATES(result, name, handle, bytes, ...)          \
 	PUBLIC result name(handle *native, ##__VA_ARGS__); \
 	result name(handle *native, ##__VA_ARGS__)         \
@@ -192,7 +192,7 @@ TEXT_OF(nvJitLinkResult, nvJitLinkGetLinkedCubin, nvJitLinkHandle, void, "cubin"
 TEXT_OF(nvJitLinkResult, nvJitLinkGetLinkedPtx, nvJitLinkHandle, char, "ptx")
 TEXT_OF(nvJitLinkResult, nvJitLinkGetInfoLog, nvJitLinkHandle, char, "the linker's log")
 
-// Contains "ERROR" on demand, although all calls succeeded.
+// The log contains "ERROR" on demand, although all calls succeeded.
 SIZE_OF(nvJitLinkResult, nvJitLinkGetErrorLog, nvJitLinkHandle, "ERROR of the linker")
 PUBLIC nvJitLinkResult nvJitLinkGetErrorLog(nvJitLinkHandle handle, char *log);
 nvJitLinkResult nvJitLinkGetErrorLog(nvJitLinkHandle handle, char *log)

@@ -13,7 +13,7 @@ __global__ void set_condition(cudaGraphConditionalHandle condition, unsigned val
 	cudaGraphSetConditional(condition, value);
 }
 
-// Ends a loop once it has counted down to 0.
+// Decrements the number, and ends the loop when the number is 0.
 __global__ void count_down(cudaGraphConditionalHandle condition, int *left)
 {
 	cudaGraphSetConditional(condition, --*left > 0);

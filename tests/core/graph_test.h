@@ -4,7 +4,7 @@
 
 #define ADDRESS(pointer) ((vg_address)(uintptr_t)(pointer))
 
-// What most tests need: a context, a stream, an empty definition, and on demand kernels.
+// Objects that most tests need: a context, a stream, an empty definition, and kernels on demand.
 struct bench {
 	struct vg_context *context;
 	struct vg_stream *stream;

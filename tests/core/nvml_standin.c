@@ -77,7 +77,7 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 	return NVML_SUCCESS;
 }
 
-// Known values, and one that the library does not know.
+// Returns known brands, and one that the library does not know.
 nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, nvmlBrandType_t *type)
 {
 	*type = (nvmlBrandType_t)(device == &whole ? 15 : 77);
@@ -116,7 +116,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 	return NVML_SUCCESS;
 }
 
-// Always more than the last call returned, up to 100.
+// Returns more processes than the last call, up to 100.
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount,
 						     nvmlProcessInfo_v2_t *infos)
 {
@@ -339,7 +339,7 @@ nvmlReturn_t nvmlDeviceGetBoardPartNumber(nvmlDevice_t device, char *partNumber,
 	return NVML_SUCCESS;
 }
 
-// Too old for some kinds of record.
+// Old devices lack some kinds of record.
 nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t device, nvmlInforomObject_t object, char *version,
 					 unsigned length)
 {
@@ -399,7 +399,7 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ev
 	return eventTypes & 1 ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
 }
 
-// Two waits end early, as after an interrupt, before the event comes.
+// Two waits end early, as after an interrupt, before the event occurs.
 nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeoutms)
 {
 	if (set->waited++ < 2)

@@ -156,7 +156,7 @@ TEST(buffers_are_equal_by_address_and_size)
 	vg_buffer_destroy(elsewhere);
 }
 
-// ---- borrowed ------------------------------------------------------------------------------------
+// ---- borrowed memory -----------------------------------------------------------------------------
 
 static int dropped;
 static void *dropped_owner;
@@ -227,7 +227,7 @@ TEST(borrowed_buffer_is_freed_by_the_given_resource)
 	close_bench(&b);
 }
 
-// ---- where it can be reached -----------------------------------------------------------------------
+// ---- which processors can access the memory -------------------------------------------------------
 
 static struct vg_memory_properties borrowed_properties(vg_address address)
 {
@@ -283,7 +283,7 @@ TEST(buffer_properties_come_from_resource_or_pointer)
 	close_bench(&b);
 }
 
-// ---- any order, any thread -------------------------------------------------------------------------
+// ---- destruction in any order, by any thread ------------------------------------------------------
 
 TEST(buffer_keeps_pool_stream_and_context)
 {
@@ -321,7 +321,7 @@ static void end(int which, struct bench *b, struct vg_memory_resource *adaptor, 
 
 TEST(buffer_and_dependencies_are_destroyed_in_any_order)
 {
-	struct bench keep = open_bench(); // keeps the context, so that leaks are visible
+	struct bench keep = open_bench(); // keeps the context, so that a leak shows as used memory
 	size_t before = 0;
 
 	for (int order = 0; order < 5 * 4 * 3 * 2; order++) {
@@ -457,7 +457,7 @@ TEST(buffer_of_the_legacy_stream_waits_for_other_captures)
 	REFUSED(vg_buffer_create(graph_memory, 64, legacy, &next), VG_STATE, "on a non-capturing stream");
 	REFUSED(vg_buffer_close(buffer, NULL), VG_STATE, "on a capturing stream");
 	vg_buffer_destroy(buffer);
-	OK(vg_graph_builder_end(builder)); // the capture is valid
+	OK(vg_graph_builder_end(builder)); // the capture is still valid
 	vg_graph_builder_destroy(builder);
 	OK(vg_buffer_create(b.pool, 0, b.stream, &next));
 	vg_buffer_destroy(next);

@@ -44,7 +44,7 @@ TEST(launches)
 	open_all();
 	OK(vg_argument_list_create(some, variables, 3, &list));
 	OK(vg_launch_prepare(context, &config, some, arguments, 3, &prepared));
-	for (int round = 0; round < 2; round++) { // first with another context current, then with this one
+	for (int round = 0; round < 2; round++) { // first with another context current, then with the kernel's own
 		HEAP_FREE(vg_launch(stream, &config, none, NULL, 0));
 		HEAP_FREE(vg_launch(stream, &config, some, arguments, 3));
 		HEAP_FREE(vg_launch(stream, &cooperative, some, arguments, 3));
@@ -117,7 +117,7 @@ TEST(programs_and_linkers)
 
 TEST(nothing_leaks)
 {
-	// The address sanitizer reports what the tests above leaked.
+	// The address sanitizer reports leaks of the tests above.
 	vg_kernel_destroy(none);
 	vg_kernel_destroy(some);
 	vg_object_code_destroy(code);

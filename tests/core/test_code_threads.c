@@ -30,7 +30,7 @@ static void run_in_threads(void *(*run)(void *))
 	CHECK_INT(failures, 0);
 }
 
-// A failed check is counted, since it must not end the test in a thread.
+// Counts a failed call: a failed check must not end the test in a thread.
 #define GOOD(call)                                                                 \
 	do {                                                                       \
 		if (call) {                                                        \

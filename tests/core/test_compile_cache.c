@@ -253,7 +253,7 @@ TEST(damaged_entries_are_compiled_again)
 	vg_compile_cache_destroy(cache);
 }
 
-// Whether the cache stores a program with this macro. A program with the time has another result a second later.
+// Checks whether the cache stores a program with this macro. The cache must not store one whose text contains the time.
 static void expect_of_time(struct vg_compile_cache *cache, const char *text, const char *macro, bool kept)
 {
 	struct vg_program_options options = {sizeof options, .arch = "sm_90", .name = "t"};
@@ -335,7 +335,7 @@ TEST(log_callback_may_use_the_program)
 	alarm(0);
 	vg_log_set(NULL, NULL);
 	CHECK_INT(it.heard, 1);
-	CHECK_CONTAINS(vg_last_error()->text, "ret_code is NULL"); // the callback's error was not kept
+	CHECK_CONTAINS(vg_last_error()->text, "ret_code is NULL"); // the error of the callback's call was not kept
 	CHECK_INT(statistics_of(it.cache).damaged, 1);
 	vg_object_code_destroy(code);
 	vg_program_destroy(it.program);
@@ -371,16 +371,16 @@ TEST(least_recently_used_entries_are_removed_first)
 	CHECK(statistics_of(cache).bytes <= one * 5 / 2);
 	vg_object_code_destroy(compile(cache, "a", VG_CODE_PTX));
 	expect_counts(cache, 3, 2);
-	vg_object_code_destroy(compile(cache, "b", VG_CODE_PTX)); // it was removed
+	vg_object_code_destroy(compile(cache, "b", VG_CODE_PTX)); // b was removed from the cache
 	expect_counts(cache, 3, 3);
 	vg_compile_cache_destroy(cache);
-	cache = cache_of(10); // nothing fits, but compiling works
+	cache = cache_of(10); // no entry fits, but compiling works
 	vg_object_code_destroy(compile(cache, "a2", VG_CODE_PTX));
 	CHECK_INT(statistics_of(cache).failed, 1);
 	vg_compile_cache_destroy(cache);
 }
 
-// A clock that is set back leaves entries with future times: they must not be kept instead of new ones.
+// After a clock was set back, entries have future times: the cache must not keep them instead of new entries.
 TEST(entries_with_a_future_time_are_removed_first)
 {
 	struct vg_compile_cache *cache = cache_of(0);

@@ -130,7 +130,7 @@ TEST(green_contexts)
 		VG_INVALID, "must be non-blocking");
 	REFUSED(vg_stream_default(green, VG_DEFAULT_STREAM_LEGACY, &stream), VG_INVALID,
 		"green context's default stream");
-	OK(vg_stream_record(stream, NULL, &event)); // for any stream of the device, green or not
+	OK(vg_stream_record(stream, NULL, &event)); // an event of any stream of the device, green or not
 	OK(vg_event_record(event, of_primary));
 	OK(vg_stream_wait_stream(of_primary, stream));
 	OK(vg_context_record(green, event));
@@ -296,7 +296,7 @@ static void *create_and_release(void *status_)
 	struct vg_device *device;
 
 	*status = vg_device_get(0, &device);
-	int rounds = getenv("VIRGATE_SIM") ? 2000 : 10; // a context takes half a second on hardware
+	int rounds = getenv("VIRGATE_SIM") ? 2000 : 10; // creating a context takes half a second on hardware
 	for (int i = 0; i < rounds && *status == VG_OK; i++) {
 		*status = vg_context_primary(device, &context);
 		if (*status)

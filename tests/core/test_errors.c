@@ -6,7 +6,7 @@
 
 static const char nonsense[] = ".version 7.0\n.target sm_75\n.address_size 64\nthis is not PTX\n";
 
-// More memory than any device has.
+// Asks for more memory than any device has.
 static enum vg_status ask_too_much(struct vg_context *context, struct vg_stream *stream)
 {
 	struct vg_memory_resource *pool;
@@ -19,7 +19,7 @@ static enum vg_status ask_too_much(struct vg_context *context, struct vg_stream 
 	return status;
 }
 
-// ---- in children: faults are counted for each process, before this one uses the driver -----------------
+// ---- errors in children: the driver counts faults per process ------------------------------------------
 
 // The simulated device is lost at the third read of the driver's log.
 static void read_the_log(void)
@@ -44,9 +44,9 @@ static void read_the_log(void)
 		vg_stream_destroy(another);
 	}
 	CHECK_INT(ask_too_much(context, stream), VG_DRIVER);
-	CHECK_INT(vg_last_error()->code, CUDA_ERROR_OUT_OF_MEMORY); // the error of the call itself
+	CHECK_INT(vg_last_error()->code, CUDA_ERROR_OUT_OF_MEMORY); // the error of the failed call itself
 	CHECK_INT(vg_stream_create(context, NULL, &another), VG_DRIVER);
-	CHECK_INT(vg_last_error()->code, CUDA_ERROR_UNKNOWN); // lost: exactly one more read
+	CHECK_INT(vg_last_error()->code, CUDA_ERROR_UNKNOWN); // the device is lost: the log was read exactly once more
 }
 
 TEST(driver_log_is_read_once_for_each_failure)
@@ -88,7 +88,7 @@ static void destroy_with_fault(void)
 	CHECK_CONTAINS(warning, "1: destroying a stream: ");
 	CHECK_CONTAINS(warning, "CUDA_ERROR_OPERATING_SYSTEM");
 	CHECK_INT(vg_last_error()->status,
-		  VG_INVALID); // the first error, not that of the cleanup
+		  VG_INVALID); // the first error is kept, not that of the cleanup
 	CHECK_CONTAINS(vg_last_error()->text, "context is NULL");
 	OK(vg_stream_create(context, NULL, &stream));
 	REFUSED(vg_stream_close(stream), VG_DRIVER, "CUDA_ERROR_OPERATING_SYSTEM"); // an explicit close reports it
@@ -101,7 +101,7 @@ TEST(failures_of_destroy_go_to_the_log)
 	in_child(destroy_with_fault, "VIRGATE_SIM_FAULT", "cuStreamDestroy_v2=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// ---- in this process ---------------------------------------------------------------------------------
+// ---- errors in this process --------------------------------------------------------------------------
 
 TEST(errors_of_library_and_driver_are_separate)
 {
@@ -122,7 +122,7 @@ TEST(errors_of_library_and_driver_are_separate)
 	CHECK_INT(vg_last_error()->code, CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_STR(vg_last_error()->function, "vg_buffer_create");
 
-	// The next error of the library has nothing of the driver's error.
+	// The next error of the library contains nothing of the driver's error.
 	REFUSED(vg_device_property(vg_context_device(context), 100000, &value), VG_INVALID, "100000");
 	CHECK_INT(vg_last_error()->code, 0);
 	CHECK_STR(vg_last_error()->log, "");
@@ -145,7 +145,7 @@ static const char kernels[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
 			      ".visible .entry one(.param .u64 a) { ret; }\n"
 			      ".visible .entry three(.param .u64 a, .param .u32 b, .param .u8 c) { ret; }\n";
 
-// Calls that fail in the driver as the library expects, so that it sets its own error.
+// Makes calls that the driver refuses as the library expects, so that the library sets its own error.
 static void expect_refusals(struct vg_context *context, struct vg_stream *stream)
 {
 	struct vg_graph_definition *definition;
@@ -253,7 +253,7 @@ TEST(each_status_has_its_own_text)
 
 struct thread {
 	pthread_barrier_t *both;
-	int bytes; // size of the options, different in each thread
+	int bytes; // size of the options structure, different in each thread
 	char problem[256];
 };
 
@@ -289,7 +289,7 @@ static void *fail_in_thread(void *thread_)
 
 TEST(each_thread_has_its_own_last_error)
 {
-	struct vg_context *kept = first_context(); // creating it again takes half a second on hardware
+	struct vg_context *kept = first_context(); // a new one takes half a second on hardware
 	pthread_barrier_t both;
 	struct thread threads[2] = {{&both, 1, ""}, {&both, 2, ""}};
 	pthread_t ids[2];
@@ -338,7 +338,7 @@ TEST(calls_in_a_forked_child_fail)
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	OK(vg_stream_sync(stream)); // nothing has changed in the parent
+	OK(vg_stream_sync(stream)); // the parent's objects are unchanged
 	vg_stream_destroy(stream);
 	vg_context_destroy(context);
 }

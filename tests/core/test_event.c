@@ -26,7 +26,7 @@ TEST(an_event_completes_with_its_stream)
 	OK(vg_event_sync(event));
 	OK(vg_event_query(event, &done));
 	CHECK_INT(done, 1);
-	vg_context_destroy(context); // in any order
+	vg_context_destroy(context); // objects can be destroyed in any order
 	vg_stream_destroy(stream);
 	OK(vg_event_query(event, &done));
 	vg_event_destroy(event);
@@ -170,7 +170,7 @@ TEST(an_event_does_not_complete_before_its_stream)
 	char text[256];
 	snprintf(text, sizeof text, "%s", vg_last_error()->text);
 	enum vg_status backwards = vg_event_elapsed(end, start, &time);
-	hold_end(&hold); // before a failed check ends the test
+	hold_end(&hold); // releases the stream before a failed check ends the test
 	CHECK_INT(queried, VG_OK);
 	CHECK_INT(done, 0);
 	CHECK_INT(elapsed, VG_NOT_READY);

@@ -1,5 +1,5 @@
-// A process waits for an event of another one. It is forked before this process uses the driver, since a forked child
-// cannot use it afterwards.
+// Tests that a process waits for an event of another process. The other process is forked before this one uses the
+// driver, since a forked child cannot use the driver afterwards.
 #include "core_test.h"
 
 #include <sys/wait.h>

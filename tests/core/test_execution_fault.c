@@ -167,7 +167,8 @@ TEST(events)
 	FAULT_EVERY_CALL(&((struct fault_subject){open_stream, record, clean}), "cuEventCreate", "cuEventRecord");
 }
 
-// The first two queries are for the compute capability, when the table of devices is made.
+// Runs the body with a fault. The driver's first two queries are for the compute capability, when the table of devices
+// is made.
 static void with_fault(const char *fault, void (*body)(struct vg_device *))
 {
 	int status;
@@ -203,7 +204,7 @@ static void check_kept(struct vg_device *asked)
 						       VG_DEVICE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO};
 	int value = -1;
 
-	OK(vg_device_property(asked, VG_DEVICE_WARP_SIZE, &value)); // the third query, the last one that succeeds
+	OK(vg_device_property(asked, VG_DEVICE_WARP_SIZE, &value)); // the third query is the last one that succeeds
 	OK(vg_device_property(asked, VG_DEVICE_WARP_SIZE, &value));
 	CHECK_INT(value, 32);
 	for (size_t i = 0; i < sizeof live / sizeof *live; i++)
@@ -259,7 +260,7 @@ static void check_destroy(struct vg_device *of)
 	vg_context_destroy(context);
 	vg_stream_destroy(stream);
 	CHECK_INT(warnings, 1);
-	CHECK_INT(fault_primary_is_active(), 0); // the context was released all the same
+	CHECK_INT(fault_primary_is_active(), 0); // the context was released although the close failed
 }
 
 TEST(handles_that_the_driver_does_not_destroy)

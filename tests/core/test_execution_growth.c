@@ -41,8 +41,8 @@ TEST(contexts)
 	heap_open();
 	context = first_context();
 	HEAP_STEADY(OK(vg_context_primary(vg_context_device(context), &again)); vg_context_destroy(again););
-	// The driver (580.159) keeps 4 MiB of each green context until the device's primary context goes: here with
-	// each, which takes a GPU too long to do a thousand times.
+	// The driver (580.159) keeps 4 MiB of each green context until the device's primary context is destroyed. So
+	// each round destroys the primary context, which takes a GPU too long for a thousand rounds.
 	vg_context_destroy(context);
 	if (getenv("VIRGATE_SIM"))
 		HEAP_STEADY(green = green_context(8); vg_context_destroy(green););

@@ -33,7 +33,7 @@ TEST(frequent_calls_allocate_nothing)
 	OK(vg_stream_record(stream, &timing, &event));
 	OK(vg_stream_record(stream, &timing, &later));
 	heap_open();
-	for (int round = 0; round < 2; round++) { // first with another context current, then with this one
+	for (int round = 0; round < 2; round++) { // first with another context current, then with the stream's own
 		HEAP_FREE(vg_event_record(event, stream));
 		HEAP_FREE(vg_event_record(later, stream));
 		HEAP_FREE(vg_event_query(event, &done));

@@ -21,7 +21,7 @@ struct shared {
 	unsigned char uuid[16];
 };
 
-// Calls with different locks, one after the other. Their statuses do not matter.
+// Makes calls that take different locks, one after the other. Their statuses do not matter.
 static void use_all(struct shared *s)
 {
 	struct vg_memory_statistics statistics;
@@ -55,7 +55,7 @@ static void *keep_using(void *data)
 	return NULL;
 }
 
-// Returns the result of the child, which exits, or is killed by SIGALRM after its time limit.
+// Runs the function in a child. Returns the child's exit status; SIGALRM kills the child after its time limit.
 static int in_child(void (*run)(void *data), void *data)
 {
 	int status;
@@ -110,7 +110,7 @@ static struct shared open_shared(void)
 TEST(calls_fail_in_a_child_forked_during_calls)
 {
 	enum { THREADS = 3 };
-	static struct shared s; // static, since the threads go on after a failure
+	static struct shared s; // static, since the threads go on after a failed check
 	pthread_t threads[THREADS];
 	int failed = 0;
 
@@ -124,7 +124,7 @@ TEST(calls_fail_in_a_child_forked_during_calls)
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	CHECK_INT(failed, 0);
-	OK(vg_stream_sync(s.b.stream)); // nothing has changed in the parent
+	OK(vg_stream_sync(s.b.stream)); // the parent's objects are unchanged
 	vg_event_destroy(s.event);
 	vg_buffer_destroy(s.buffer);
 	vg_memory_resource_destroy(s.counted);
@@ -148,7 +148,7 @@ static void *keep_compiling(void *unused)
 	return unused;
 }
 
-// 1: refused, since the other thread was compiling; 0: it was not.
+// Exits with 1 if the call was refused because another thread was compiling at the fork, or with 0.
 static void compile_in_child(void *unused)
 {
 	struct vg_object_code *code = NULL;

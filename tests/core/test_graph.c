@@ -1,4 +1,4 @@
-// Graph definitions: the work of each kind of node, and its parameters as read back.
+// Tests graph definitions: what each kind of node does, and its parameters as read back.
 #include "graph_test.h"
 
 TEST(memory_is_allocated_set_copied_and_freed_by_nodes)
@@ -188,7 +188,7 @@ TEST(graphs_allocate_managed_but_no_host_memory)
 	OK(vg_graph_add_memset(bench.definition, &node, 1, MEMSET(.destination = address, .value = 10, .width = 64),
 			       &set));
 	struct vg_graph *graph = bench_run(&bench);
-	unsigned char last = 0; // copied by the driver: the host cannot access managed memory of graphs on an H200
+	unsigned char last = 0; // the driver copies it: the host cannot access managed memory of graphs on an H200
 	read_words(bench.context, &last, address + 63, 1);
 	CHECK_INT(last, 10);
 	bench_free(&bench, address);
@@ -247,7 +247,7 @@ TEST(event_nodes_record_and_wait_and_keep_the_event)
 	OK(vg_graph_node_set_event(record, second));
 	OK(vg_graph_node_get_event(record, &read, &handle));
 	CHECK(read == second && handle == vg_event_handle(second));
-	vg_event_destroy(first); // the wait node keeps it
+	vg_event_destroy(first); // the wait node keeps the event
 	struct vg_graph *graph = bench_run(&bench);
 	OK(vg_event_query(second, &done));
 	CHECK_INT(done, 1);
@@ -255,7 +255,7 @@ TEST(event_nodes_record_and_wait_and_keep_the_event)
 	OK(vg_event_close(second));
 	REFUSED(vg_graph_node_set_event(wait, second), VG_CLOSED, "the event has been closed");
 	vg_event_destroy(second);
-	OK(vg_graph_launch(graph, bench.stream)); // the executable keeps it too
+	OK(vg_graph_launch(graph, bench.stream)); // the executable graph keeps the event, too
 	OK(vg_stream_sync(bench.stream));
 	vg_graph_destroy(graph);
 	bench_close(&bench);
@@ -272,7 +272,7 @@ TEST(a_child_graph_is_a_readable_copy)
 	OK(vg_graph_definition_create(bench.context, &child));
 	OK(vg_graph_add_callback(child, NULL, 0, count, &where, sizeof where, NULL));
 	OK(vg_graph_add_child(bench.definition, NULL, 0, child, &node));
-	OK(vg_graph_add_callback(child, NULL, 0, count, &where, sizeof where, NULL)); // not copied any more
+	OK(vg_graph_add_callback(child, NULL, 0, count, &where, sizeof where, NULL)); // too large to be copied
 	vg_graph_definition_destroy(child);
 	OK(vg_graph_node_get_child(node, &copy));
 	OK(vg_graph_node_get_child(node, &again));
@@ -337,7 +337,7 @@ TEST(graphs_inside_nodes_cannot_be_embedded)
 		REFUSED(vg_graph_add_child(own[i], NULL, 0, own[i], NULL), VG_INVALID, "its own child");
 		REFUSED(vg_graph_builder_embed_definition(builder, own[i]), VG_UNSUPPORTED, "is a node's own");
 		REFUSED(vg_graph_add_child(own[i], NULL, 0, bench.definition, NULL), VG_INVALID, "its own child, nor");
-		OK(vg_graph_add_child(own[i], NULL, 0, child, NULL)); // but graphs in nodes can contain others
+		OK(vg_graph_add_child(own[i], NULL, 0, child, NULL)); // graphs in nodes can contain other graphs
 	}
 	OK(vg_graph_builder_end(builder)); // still valid
 	OK(vg_graph_definition_nodes(other, NULL, 0, &count));

@@ -1,4 +1,4 @@
-// Graphs made by capture.
+// Tests graphs made by capture.
 #include "graph_test.h"
 
 #include <limits.h>
@@ -27,7 +27,7 @@ static int word_at(struct bench *bench, vg_address address)
 	return value;
 }
 
-// Ends and completes the builder, launches the graph once, destroys the builder.
+// Ends and completes the builder, launches the graph once, and destroys the builder.
 static struct vg_graph *finish(struct bench *bench, struct vg_graph_builder *builder)
 {
 	OK(vg_graph_builder_end(builder));
@@ -146,7 +146,7 @@ TEST(split_and_joined_work_keeps_its_order)
 	launch_affine(both[1], affine, b, 1, 7);
 	REFUSED(vg_graph_builder_end(both[1]), VG_STATE, "was split off");
 	REFUSED(vg_graph_builder_end(builder), VG_STATE, "1 graph builder split off has not been joined");
-	// In any order of the list, the builder that began goes on.
+	// The builder that began the graph goes on, whatever the order of the list.
 	OK(vg_graph_builder_join((struct vg_graph_builder *[]){both[1], both[0]}, 2, &root));
 	CHECK(root == builder);
 	REFUSED(vg_graph_builder_callback(both[1], count, NULL, 0), VG_CLOSED, "has been closed");
@@ -158,7 +158,7 @@ TEST(split_and_joined_work_keeps_its_order)
 	OK(vg_graph_builder_end(builder));
 	OK(vg_graph_builder_definition(builder, &definition));
 	OK(vg_graph_definition_edges(definition, edges, 4, &found));
-	CHECK_INT(found, 4); // one edge to each side, and back
+	CHECK_INT(found, 4); // one edge to each side, and one back from each
 	struct vg_graph *graph = builder_run(&bench, builder);
 	vg_graph_builder_destroy(builder);
 	vg_graph_definition_destroy(definition);
@@ -181,7 +181,7 @@ TEST(many_builders_are_joined_together_or_in_pairs)
 	OK(vg_graph_builder_split(builder, MANY, all));
 	for (int i = 0; i < MANY; i++)
 		launch_one(all[i], kernel, word);
-	// Of two builders that were split off the first goes on, and still has to be joined.
+	// If two split builders are joined, the first one goes on; it must still be joined to the root.
 	OK(vg_graph_builder_join(&all[4], 2, &root));
 	CHECK(root == all[4]);
 	CHECK_INT(vg_graph_builder_is_join_required(root), 1);
@@ -320,13 +320,13 @@ TEST(closing_a_builder_discards_its_capture)
 	REFUSED(vg_graph_builder_callback(split[1], count, &where, 0), VG_STATE, "is not building");
 	OK(vg_graph_builder_is_building(split[2], &done));
 	CHECK_INT(done, 0);
-	OK(vg_stream_sync(bench.stream)); // it does not capture any more
+	OK(vg_stream_sync(bench.stream)); // the stream does not capture any more
 	OK(vg_stream_query(bench.stream, &done));
 	CHECK_INT(ran, 0);
 	vg_graph_builder_destroy(split[2]);
 	vg_graph_builder_destroy(builder);
 	vg_graph_builder_destroy(split[1]);
-	// Destroying a builder that is building does the same, also while builders are split off.
+	// Destroying a builder during its capture also ends the capture, even while other builders are split off.
 	OK(vg_graph_builder_create_on(bench.stream, &builder));
 	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
 	OK(vg_graph_builder_split(builder, 2, split));
@@ -347,7 +347,7 @@ TEST(an_invalidated_capture_is_reported_and_closed)
 	OK(vg_graph_builder_create_on(bench.stream, &builder));
 	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
 	OK(vg_graph_builder_callback(builder, count, &where, sizeof where));
-	CHECK_INT(vg_stream_sync(bench.stream), VG_DRIVER); // cannot be captured
+	CHECK_INT(vg_stream_sync(bench.stream), VG_DRIVER); // not capturable
 	REFUSED(vg_graph_builder_is_building(builder, &building), VG_STATE, "invalidated");
 	CHECK_INT(building, 7);
 	REFUSED(vg_graph_builder_callback(builder, count, &where, sizeof where), VG_STATE, "invalidated");
@@ -357,7 +357,7 @@ TEST(an_invalidated_capture_is_reported_and_closed)
 	REFUSED(vg_graph_builder_definition(builder, &definition), VG_STATE, "invalidated");
 	OK(vg_graph_builder_close(builder));
 	vg_graph_builder_destroy(builder);
-	// Invalidated, and destroyed without an end.
+	// The capture is invalidated, and its builder destroyed without an end.
 	OK(vg_graph_builder_create_on(bench.stream, &builder));
 	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
 	CHECK_INT(vg_stream_sync(bench.stream), VG_DRIVER);
@@ -382,7 +382,7 @@ TEST(work_of_an_unjoined_builder_fails_the_end)
 	vg_graph_builder_destroy(builder);
 	builder = begin_builder(&bench);
 	OK(vg_graph_builder_split(builder, 2, split));
-	vg_graph_builder_destroy(split[1]); // which captured nothing
+	vg_graph_builder_destroy(split[1]); // this builder captured nothing
 	OK(vg_graph_builder_end(builder));
 	vg_graph_builder_destroy(builder);
 	// A node that the builder added itself is part of the graph, not captured work of its stream.
@@ -405,7 +405,7 @@ TEST(default_streams_cannot_be_captured)
 	REFUSED(vg_graph_builder_create_on(NULL, &builder), VG_INVALID, "stream is NULL");
 	REFUSED(vg_graph_builder_create(NULL, &builder), VG_INVALID, "context is NULL");
 	REFUSED(vg_graph_builder_create(bench.context, NULL), VG_INVALID, "ret_builder is NULL");
-	// One capture on a stream at a time.
+	// A stream can have one capture at a time.
 	OK(vg_graph_builder_create_on(bench.stream, &builder));
 	OK(vg_graph_builder_create_on(bench.stream, &second));
 	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
@@ -470,7 +470,7 @@ TEST(releasing_objects_invalidates_no_capture)
 	vg_kernel_destroy(kernel);
 	vg_object_code_destroy(code);
 	vg_stream_destroy(other);
-	OK(vg_device_pool_current(device, &pool)); // nor do the library's own queries
+	OK(vg_device_pool_current(device, &pool)); // the library's own queries do not invalidate the capture
 	vg_memory_resource_destroy(pool);
 	OK(vg_graph_builder_end(builder));
 	vg_graph_builder_destroy(builder);
@@ -501,7 +501,7 @@ TEST(launching_a_changed_graph_invalidates_no_capture)
 	OK(vg_graph_set_memset(graph, set, MEMSET(.destination = word, .width = 16)));
 	OK(vg_graph_builder_create_on(bench.stream, &builder));
 	OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_THREAD_LOCAL));
-	OK(vg_graph_launch(graph, other)); // which releases objects of earlier launches
+	OK(vg_graph_launch(graph, other)); // the launch releases objects of earlier launches
 	vg_graph_destroy(graph);
 	OK(vg_graph_builder_end(builder));
 	vg_graph_builder_destroy(builder);

@@ -102,7 +102,7 @@ TEST(while_runs_its_body_until_the_condition_is_0)
 	struct vg_graph *graph = bench_run(&bench);
 	read_all(&bench, &w);
 	CHECK(w.values[0] == 0 && w.values[1] == 5);
-	OK(vg_graph_launch(graph, bench.stream)); // starts with the default again
+	OK(vg_graph_launch(graph, bench.stream)); // the condition has its default again
 	OK(vg_stream_sync(bench.stream));
 	read_all(&bench, &w);
 	CHECK_INT(w.values[1], 10);
@@ -182,7 +182,7 @@ TEST(a_condition_is_for_one_node_of_its_definition)
 	bench_close(&bench);
 }
 
-// ---- captured -----------------------------------------------------------------------------
+// ---- captured bodies ----------------------------------------------------------------------
 
 static void launch_on(struct vg_graph_builder *builder, struct vg_kernel *kernel, const struct vg_argument *arguments,
 		      size_t count)
@@ -206,7 +206,7 @@ TEST(builders_capture_bodies)
 	OK(vg_graph_builder_create_condition(builder, NULL, &condition));
 	launch_on(builder, set, VG_ARGUMENTS(condition, one));
 	OK(vg_graph_builder_if_else(builder, condition, &then, &otherwise));
-	OK(vg_graph_builder_definition(then, &body)); // before the capture of the body
+	OK(vg_graph_builder_definition(then, &body)); // gets the definition before the body is captured
 	OK(vg_graph_builder_begin(then, VG_GRAPH_CAPTURE_RELAXED));
 	REFUSED(vg_graph_builder_definition(then, &same), VG_STATE, "is still building");
 	launch_on(then, add, VG_ARGUMENTS(w.address));
@@ -216,7 +216,7 @@ TEST(builders_capture_bodies)
 	REFUSED(vg_graph_builder_complete(then, NULL, &graph), VG_STATE, "fills a part of a graph");
 	OK(vg_graph_builder_begin(otherwise, VG_GRAPH_CAPTURE_RELAXED));
 	launch_on(otherwise, add, VG_ARGUMENTS(second));
-	launch_on(builder, add, VG_ARGUMENTS(third)); // depends on the node
+	launch_on(builder, add, VG_ARGUMENTS(third)); // the kernel depends on the conditional node
 	OK(vg_graph_builder_end(builder));
 	REFUSED(vg_graph_builder_complete(builder, NULL, &graph), VG_STATE,
 		"still being captured by 1 builder: end it first");
@@ -237,7 +237,7 @@ TEST(builders_capture_bodies)
 	vg_graph_builder_destroy(then);
 	vg_graph_builder_destroy(otherwise);
 	vg_graph_builder_destroy(builder);
-	for (int i = 0; i < 3; i++) // one for each reference
+	for (int i = 0; i < 3; i++) // one graph for each reference
 		vg_graph_definition_destroy(i ? body : definition);
 
 	launch_and_read(&bench, graph, &w);
@@ -278,7 +278,7 @@ TEST(builders_capture_nested_loops_and_switches)
 	OK(vg_graph_builder_end(loop));
 	OK(vg_graph_builder_end(builder));
 	OK(vg_graph_builder_complete(builder, NULL, &graph));
-	vg_graph_builder_destroy(builder); // in an unusual order
+	vg_graph_builder_destroy(builder); // destroys the builder before its body, an unusual order
 	for (int i = 0; i < 3; i++)
 		vg_graph_builder_destroy(branches[i]);
 	vg_graph_builder_destroy(loop);

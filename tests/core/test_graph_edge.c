@@ -68,18 +68,18 @@ TEST(edges_are_added_removed_and_assigned)
 	OK(vg_graph_add_empty(bench.definition, NULL, 0, &c));
 	OK(vg_graph_add_empty(bench.definition, NULL, 0, &d));
 	OK(vg_graph_edge_add(a, d));
-	OK(vg_graph_edge_add(a, d)); // edges are a set
+	OK(vg_graph_edge_add(a, d)); // adding an edge twice has no effect
 	OK(vg_graph_node_predecessors(d, found, 4, &count));
 	CHECK(count == 1 && found[0] == a);
 	OK(vg_graph_node_set_predecessors(d, (struct vg_graph_node *[]){b, c}, 2));
 	OK(vg_graph_node_predecessors(d, found, 4, &count));
 	CHECK_INT(count, 2);
 	CHECK((found[0] == b && found[1] == c) || (found[0] == c && found[1] == b));
-	OK(vg_graph_node_set_predecessors(d, (struct vg_graph_node *[]){a, c}, 2)); // one edge is kept
+	OK(vg_graph_node_set_predecessors(d, (struct vg_graph_node *[]){a, c}, 2)); // keeps one of the edges
 	OK(vg_graph_node_predecessors(d, found, 4, &count));
 	CHECK_INT(count, 2);
 	OK(vg_graph_edge_remove(a, d));
-	OK(vg_graph_edge_remove(a, d)); // does not exist: OK
+	OK(vg_graph_edge_remove(a, d)); // removing an edge that does not exist succeeds
 	OK(vg_graph_node_set_successors(b, (struct vg_graph_node *[]){a, c, d}, 3));
 	OK(vg_graph_node_successors(b, found, 4, &count));
 	CHECK_INT(count, 3);

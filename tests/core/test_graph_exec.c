@@ -268,7 +268,7 @@ TEST(kernel_nodes_run_and_return_their_kernel)
 	read_words(bench.context, &value, word, sizeof value);
 	CHECK_INT(value, 3);
 	OK(vg_graph_set_kernel(graph, node, KERNEL(add, CONFIG(1, 5), VG_ARGUMENT(word))));
-	vg_kernel_destroy(add); // the executable keeps it
+	vg_kernel_destroy(add); // the executable graph keeps the kernel
 	launch_and_wait(&bench, graph);
 	read_words(bench.context, &value, word, sizeof value);
 	CHECK_INT(value, 8);
@@ -279,7 +279,7 @@ TEST(kernel_nodes_run_and_return_their_kernel)
 	bench.code = NULL;
 	launch_and_wait(&bench, graph);
 	vg_graph_destroy(graph);
-	graph = bench_run(&bench); // the definition keeps it too
+	graph = bench_run(&bench); // the definition keeps the kernel, too
 	read_words(bench.context, &value, word, sizeof value);
 	CHECK_INT(value, 3);
 	vg_graph_destroy(graph);
@@ -416,7 +416,7 @@ TEST(dot_files_with_every_flag)
 		if (flag == 0 || flag == 16)
 			lines[flag == 16] = (int)length;
 	}
-	CHECK(lines[0] > lines[1]); // verbose writes more
+	CHECK(lines[0] > lines[1]); // a verbose drawing has more lines
 	remove(path);
 	free_words(bench.context, word);
 	REFUSED(vg_graph_definition_dot(bench.definition, NULL, NULL), VG_INVALID, "path is NULL");

@@ -47,7 +47,7 @@ static enum vg_status open_definition(void)
 	return make_definition();
 }
 
-// A failure adds nothing.
+// Checks that a failed call added nothing to the graph.
 static enum vg_status check_unchanged(enum vg_status status)
 {
 	struct vg_error error = *vg_last_error();
@@ -163,7 +163,7 @@ static enum vg_status open_edge(void)
 	return vg_graph_add_empty(definition, &nodes[0], 1, &nodes[2]);
 }
 
-// The edge is the new one on success, else the old one.
+// On success the edge is the new one, on failure the old one.
 static enum vg_status assign(void)
 {
 	struct vg_graph_node *before;
@@ -217,7 +217,7 @@ static enum vg_status open_capture(void)
 	return begin();
 }
 
-// After a failure the capture is unchanged and can end.
+// Checks that after a failure the capture is unchanged and can end.
 static enum vg_status check_still_building(enum vg_status status)
 {
 	struct vg_graph_definition *captured;
@@ -253,7 +253,7 @@ static enum vg_status join(void)
 	enum vg_status status = vg_graph_builder_join(made_builders, 3, NULL);
 
 	if (status) {
-		// All builders are unchanged, and can be joined.
+		// Checks that after a failure all builders are unchanged, and can be joined.
 		struct vg_error error = *vg_last_error();
 		CHECK_INT(error.code, CUDA_ERROR_OPERATING_SYSTEM);
 		OK(vg_graph_builder_join(made_builders, 3, NULL));

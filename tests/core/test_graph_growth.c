@@ -71,7 +71,7 @@ TEST(builders)
 		    OK(vg_graph_builder_callback(builder, do_nothing, &bench, sizeof bench));
 		    OK(vg_graph_builder_end(builder)); OK(vg_graph_builder_complete(builder, NULL, &graph));
 		    vg_graph_builder_destroy(builder); vg_graph_destroy(graph););
-	// Discarded during the capture, and destroyed in any order.
+	// Graphs are discarded during the capture, and destroyed in any order.
 	int round = 0;
 	HEAP_STEADY(OK(vg_graph_builder_create_on(bench.stream, &builder));
 		    OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
@@ -106,11 +106,11 @@ TEST(launches_and_uploads_allocate_nothing)
 	bench_close(&bench);
 }
 
-// Dependent objects, destroyed in the order that a number encodes.
+// Destroys dependent objects in an order that a number encodes.
 TEST(any_order_of_destruction)
 {
 	enum { OBJECTS = 6 };
-	// Keeps the context on a real GPU, where it takes a tenth of a second to create.
+	// Keeps the context on a real GPU, where creating one takes a tenth of a second.
 	struct vg_context *kept = getenv("VIRGATE_SIM") ? NULL : first_context();
 
 	for (unsigned order = 0; order < 720; order++) {
@@ -163,7 +163,8 @@ TEST(any_order_of_destruction)
 
 enum { THREADS = 4 };
 
-// Each thread has its own graphs. References that the driver drops on its threads are released by any of them.
+// Each thread has its own graphs. The driver drops references on its own threads; any of these threads then releases
+// them.
 static void *launch_graphs(void *context)
 {
 	for (int i = 0; i < 100; i++) {

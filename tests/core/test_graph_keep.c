@@ -70,7 +70,7 @@ static void release_dropped(struct bench *bench)
 	vg_graph_definition_destroy(definition);
 }
 
-// Waits, since the driver drops them later.
+// Waits until the driver has dropped the objects, which it does with a delay.
 static int wait_for_drop(struct bench *bench, struct witness *witness)
 {
 	for (int i = 0; i < 1000 && !witness->dropped; i++) {
@@ -96,12 +96,12 @@ TEST(a_running_launch_keeps_its_objects)
 	vg_buffer_destroy(witness.buffer);
 	OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph));
 	OK(vg_graph_definition_close(bench.definition));
-	CHECK_INT(witness.dropped, 0); // the executable keeps it
+	CHECK_INT(witness.dropped, 0); // the executable graph keeps the buffer
 	OK(vg_graph_launch(graph, bench.stream));
 	sem_wait(&gate.reached);
 	vg_graph_destroy(graph);
 	release_dropped(&bench);
-	CHECK_INT(witness.dropped, 0); // the launch keeps it
+	CHECK_INT(witness.dropped, 0); // the launch keeps the buffer
 	sem_post(&gate.open);
 	OK(vg_stream_sync(bench.stream));
 	CHECK_INT(wait_for_drop(&bench, &witness), 1);
@@ -180,7 +180,7 @@ TEST(old_objects_of_a_changed_node_are_kept_until_launches_end)
 					      .destination_buffer = witness[i].buffer)));
 		vg_buffer_destroy(witness[i].buffer);
 		if (i == 1) {
-			CHECK_INT(witness[0].dropped, 1); // was never launched
+			CHECK_INT(witness[0].dropped, 1); // this graph was never launched
 			OK(vg_graph_launch(graph, bench.stream));
 			sem_wait(&gate.reached);
 		}
@@ -282,7 +282,7 @@ TEST(an_invalidated_capture_releases_its_objects)
 	CHECK_INT(witness.dropped, 0);
 	CHECK_INT(vg_stream_sync(bench.stream), VG_DRIVER);
 	CHECK_INT(vg_graph_builder_end(builder), VG_DRIVER);
-	CHECK_INT(wait_for_drop(&bench, &witness), 1); // the driver destroyed the graph
+	CHECK_INT(wait_for_drop(&bench, &witness), 1); // the driver destroyed the graph, and drops the buffer
 	vg_graph_builder_destroy(builder);
 	OK(vg_stream_sync(bench.stream));
 	free_words(bench.context, word);

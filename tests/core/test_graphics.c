@@ -73,7 +73,7 @@ TEST(any_order_of_destruction_is_safe)
 	begin();
 	OK(vg_graphics_resource_of_gl_buffer(context, 1, 0, &resource));
 	OK(vg_graphics_resource_map(resource, stream, &buffer));
-	vg_graphics_resource_destroy(resource); // the buffer keeps it
+	vg_graphics_resource_destroy(resource); // the buffer keeps the resource
 	CHECK_INT(vg_buffer_size(buffer), 65536);
 	vg_buffer_destroy(buffer);
 }
@@ -105,7 +105,7 @@ TEST(images_map_as_arrays)
 	OK(vg_graphics_resource_of_gl_image(context, 2, 0x0de1, VG_GRAPHICS_READ_ONLY, &resource));
 	REFUSED(vg_graphics_resource_map(resource, stream, &buffer), VG_UNSUPPORTED, "an image has no address");
 	REFUSED(vg_graphics_resource_map_array(resource, stream, 5, 0, &array), VG_DRIVER, "layer 5");
-	CHECK(!vg_graphics_resource_is_mapped(resource)); // not mapped after the failure
+	CHECK(!vg_graphics_resource_is_mapped(resource)); // the resource is not mapped after the failure
 	OK(vg_graphics_resource_map_array(resource, stream, 0, 0, &array));
 	CHECK(array != NULL);
 	OK(vg_graphics_resource_unmap(resource, NULL));
@@ -156,13 +156,13 @@ TEST(invalid_mappings_are_refused)
 	REFUSED(vg_graphics_resource_map_array(resource, stream, 0, 0, &array), VG_UNSUPPORTED, "a buffer is no array");
 	OK(vg_stream_create(context, NULL, &own));
 	OK(vg_graphics_resource_map(resource, own, &buffer));
-	OK(vg_stream_close(own)); // the mapping keeps it, for an unmap without a stream
+	OK(vg_stream_close(own)); // the mapping keeps the stream, for an unmap without a stream
 	REFUSED(vg_graphics_resource_unmap(resource, own), VG_CLOSED, "stream has been closed");
 	CHECK(vg_graphics_resource_is_mapped(resource));
 	OK(vg_graphics_resource_unmap(resource, NULL));
 	vg_stream_destroy(own);
 	vg_buffer_destroy(buffer);
-	OK(vg_graphics_resource_close(resource, stream)); // not mapped: the stream is ignored
+	OK(vg_graphics_resource_close(resource, stream)); // the resource is not mapped: the stream is ignored
 	REFUSED(vg_graphics_resource_unmap(resource, stream), VG_CLOSED, "closed");
 	CHECK(!vg_graphics_resource_is_mapped(resource) && !vg_graphics_resource_is_mapped(NULL));
 	vg_graphics_resource_destroy(resource);

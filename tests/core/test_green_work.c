@@ -61,7 +61,7 @@ TEST(work_of_a_green_context_stays_on_its_sms)
 	CHECK(count_sms_used(everywhere, kernel, buffer) > SMS);
 	OK(vg_context_current(&now));
 	CHECK(!now);
-	vg_context_destroy(green); // in any order
+	vg_context_destroy(green); // objects can be destroyed in any order
 	vg_context_destroy(context);
 	vg_memory_resource_destroy(pool);
 	vg_buffer_destroy(buffer);

@@ -93,7 +93,7 @@ static enum vg_status replace(void)
 
 	memcpy(before, vg_tensor_map_value(map), sizeof before);
 	enum vg_status status = vg_tensor_map_replace_address(map, other);
-	if (status) // the map is unchanged
+	if (status) // a failed call does not change the map
 		CHECK(memcmp(before, vg_tensor_map_value(map), sizeof before) == 0);
 	return status;
 }
@@ -111,7 +111,7 @@ static enum vg_status open_resource(void)
 	return vg_graphics_resource_of_gl_buffer(context, 1, 0, &resource);
 }
 
-// A failed map can be repeated: nothing is mapped.
+// Maps the buffer. A failed call has mapped nothing, and can be repeated.
 static enum vg_status map_buffer(void)
 {
 	enum vg_status status = vg_graphics_resource_map(resource, stream, &mapped);
@@ -123,7 +123,7 @@ static enum vg_status map_buffer(void)
 		vg_buffer_destroy(mapped);
 		mapped = NULL;
 		CHECK(!vg_graphics_resource_is_mapped(resource));
-		CHECK_INT(vg_last_error()->code, code); // success keeps the last error
+		CHECK_INT(vg_last_error()->code, code); // a successful call keeps the last error
 	}
 	return status;
 }
@@ -163,7 +163,7 @@ static enum vg_status open_mapping(void)
 	return vg_graphics_resource_map(resource, stream, &mapped);
 }
 
-// Still mapped, with valid memory: the program can try again.
+// Unmaps. After a failure the resource is still mapped, its memory is valid, and the program can try again.
 static enum vg_status unmap(void)
 {
 	enum vg_status status = vg_graphics_resource_unmap(resource, stream);
@@ -185,7 +185,7 @@ static enum vg_status close_buffer(void)
 	enum vg_status status = vg_buffer_close(mapped, stream);
 
 	CHECK_INT(vg_graphics_resource_is_mapped(resource), status != VG_OK);
-	if (status) { // the mapping exists without its buffer, and can be unmapped
+	if (status) { // the mapping remains without its buffer, and can be unmapped
 		vg_buffer_destroy(mapped);
 		mapped = NULL;
 		OK(vg_graphics_resource_unmap(resource, stream));

@@ -176,7 +176,7 @@ TEST(threads_use_one_buffer_and_owner)
 	end();
 }
 
-// Two threads map and unmap one resource: each time one succeeds and the other gets an error.
+// Two threads map and unmap one resource: each time one of them succeeds and the other one gets an error.
 static void *map_and_unmap(void *resource)
 {
 	for (int i = 0; i < ROUNDS; i++) {

@@ -58,7 +58,7 @@ TEST(arguments_are_checked_in_number_and_size)
 	vg_kernel_destroy(empty);
 }
 
-// A kernel that adds `count` parameters of 8 bytes, the last one of `last` bits.
+// Returns a kernel that adds `count` parameters of 8 bytes, except the last one, which has `last` bits.
 static struct vg_kernel *get_adder(unsigned count, unsigned last, struct vg_object_code **ret_code)
 {
 	static char ptx[1024 + 512 * 128];
@@ -90,7 +90,7 @@ TEST(each_of_many_arguments_is_checked)
 
 	vg_kernel_destroy(kernel_of("empty"));
 	where = words(context, 8);
-	// Counts around those that are checked together.
+	// Parameters are checked in groups; tests the counts around a group's size.
 	for (unsigned count = 1; count <= MOST; count += count < 12 ? 1 : 7) {
 		struct vg_kernel *kernel = get_adder(count, 32, &own);
 
@@ -121,8 +121,8 @@ TEST(each_of_many_arguments_is_checked)
 	free_words(context, where);
 }
 
-// An argument list is for many arguments, or for the same variables in every launch; vg_launch() for values that are
-// known at the launch; a prepared launch for a fixed configuration.
+// Programs use an argument list for many arguments, or for the same variables in every launch. They use vg_launch() for
+// values that are known at the launch, and a prepared launch for a fixed configuration.
 TEST(argument_lists_are_checked_once_and_read_at_each_launch)
 {
 	enum { COUNT = 512 };
@@ -149,7 +149,7 @@ TEST(argument_lists_are_checked_once_and_read_at_each_launch)
 	CHECK(list == NULL);
 	arguments[COUNT].place.size = 8;
 	OK(vg_argument_list_create(kernel, arguments, COUNT + 1, &list));
-	memset(arguments, 0, sizeof arguments); // the list has copied them
+	memset(arguments, 0, sizeof arguments); // the list has copied the arguments
 	vg_kernel_destroy(kernel);
 	for (unsigned round = 1; round <= 3; round++) {
 		sum = 0;
@@ -276,7 +276,7 @@ TEST(clusters_fixed_by_the_source)
 	OK(vg_launch(stream, CONFIG(3, 32, .cluster = {2}), pair, NULL, 0));
 	REFUSED(vg_launch(stream, CONFIG(3, 32, .cluster = {4}), pair, NULL, 0), VG_INVALID,
 		"a cluster of 4 x 1 x 1 blocks: kernel \"pair\" is made for 2 x 1 x 1");
-	OK(vg_launch(stream, CONFIG(4, 32), pair, NULL, 0)); // in blocks, since no cluster is given
+	OK(vg_launch(stream, CONFIG(4, 32), pair, NULL, 0)); // the grid is given in blocks, since no cluster is given
 	REFUSED(vg_launch(stream, CONFIG(3, 32), pair, NULL, 0), VG_INVALID,
 		"a grid of 3 x 1 x 1 blocks: kernel \"pair\" is made for clusters of 2 x 1 x 1, and needs whole ones");
 	OK(vg_stream_sync(stream));
@@ -373,7 +373,7 @@ TEST(a_prepared_launch_runs_many_times)
 	OK(vg_launch_set_argument(launch, 3, &(int){3}, 4));
 	OK(vg_launch_set_argument(launch, 4, &(double){4}, 8));
 	OK(vg_launch_set_argument(launch, 5, &(char){5}, 1));
-	vg_kernel_destroy(kernel); // the launch keeps it
+	vg_kernel_destroy(kernel); // the prepared launch keeps the kernel
 	for (int i = 0; i < 100; i++) {
 		OK(vg_launch_set_argument(launch, 3, &i, sizeof i));
 		OK(vg_launch_run(launch, stream));
@@ -393,7 +393,7 @@ TEST(a_prepared_launch_runs_many_times)
 	free_words(context, where);
 }
 
-// Without a current context: the stream determines where a launch runs; for a default stream the library does.
+// Launches without a current context: the stream determines the context; for a default stream the library does.
 static void launch_without_context(struct vg_stream *on)
 {
 	struct vg_kernel *kernel = kernel_of("store");

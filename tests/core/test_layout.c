@@ -50,7 +50,7 @@ static int random_below(int limit)
 	return (int)(seed >> 8) % limit;
 }
 
-// A dense layout with a random order of axes, then sliced and sometimes broadcast.
+// Makes a dense layout with a random order of axes, perhaps sliced or broadcast.
 static struct vg_layout random_layout(void)
 {
 	struct vg_layout layout;
@@ -87,7 +87,8 @@ TEST(reshape_keeps_the_order_or_is_unsupported)
 
 		enum vg_status status = vg_layout_reshape(&layout, 3, shape, &flat);
 		if (status == VG_UNSUPPORTED) {
-			// No stride fits: the steps of the innermost or of the outer axis are uneven.
+			// The reshape fails if no stride fits: the steps of the innermost or of an outer axis are
+			// uneven.
 			struct elements all = elements_of(&layout);
 			int64_t inner = volume / outer;
 			bool even = true;
@@ -155,7 +156,7 @@ TEST(queries_match_the_list_of_elements)
 		CHECK_INT(least, low);
 		CHECK_INT(greatest, high);
 		CHECK_INT(vg_layout_is_contiguous_c(&layout), c_order);
-		CHECK_INT(vg_layout_is_unique(&layout), 1); // true for slices of dense layouts
+		CHECK_INT(vg_layout_is_unique(&layout), 1); // slices of dense layouts are unique
 		int reversed[4];
 		struct vg_layout transposed;
 		for (int i = 0; i < layout.rank; i++)
@@ -291,7 +292,7 @@ TEST(flatten_merges_axes)
 	check_same(&layout, &flat);
 }
 
-// A program may fill in the structure itself.
+// Checks a structure that the program filled in itself.
 TEST(invalid_layouts_are_refused)
 {
 	struct vg_layout odd = {.rank = VG_LAYOUT_RANK + 1, .item_size = 4}, result = {.rank = 7};

@@ -46,7 +46,7 @@ TEST(nvjitlink_links_ptx_to_a_cubin)
 	size_t size;
 
 	CHECK(vg_linker_handle(linker) == NULL);
-	vg_object_code_destroy(codes[0]); // the linker keeps them
+	vg_object_code_destroy(codes[0]); // the linker keeps the codes
 	vg_object_code_destroy(codes[1]);
 	for (int i = 0; i < 2; i++) { // a linker can link several times
 		OK(vg_linker_link(linker, VG_CODE_CUBIN, &linked));
@@ -62,7 +62,7 @@ TEST(nvjitlink_links_ptx_to_a_cubin)
 	OK(vg_linker_close(linker));
 	OK(vg_linker_close(linker));
 	CHECK(vg_linker_handle(linker) == NULL);
-	CHECK_CONTAINS(vg_linker_info_log(linker), "store"); // logs are valid after the close
+	CHECK_CONTAINS(vg_linker_info_log(linker), "store"); // the logs are valid after the close
 	REFUSED(vg_linker_link(linker, VG_CODE_CUBIN, &linked), VG_CLOSED, "the linker has been closed");
 	vg_linker_destroy(linker);
 }
@@ -118,7 +118,7 @@ TEST(files_are_linked)
 	vg_object_code_destroy(code);
 }
 
-// The output of nvcc for hosts: an object with device code, and an archive of it.
+// Links nvcc's output for hosts: an object with device code, and an archive of it.
 TEST(objects_and_libraries_are_linked)
 {
 	const struct {
@@ -143,7 +143,7 @@ TEST(objects_and_libraries_are_linked)
 		REFUSED(vg_object_code_load(codes[1]), VG_UNSUPPORTED, "only cubin, PTX and fatbin can; link it first");
 		struct vg_linker *linker = linker_of(codes, 2, OPTIONS(.backend = VG_BACKEND_NVJITLINK));
 		OK(vg_linker_link(linker, VG_CODE_CUBIN, &linked));
-		if (!getenv("VIRGATE_SIM")) // which cannot run cubins
+		if (!getenv("VIRGATE_SIM")) // the simulated GPU cannot run cubins
 			CHECK_INT(run_kernel_once(linked, "store", 2), 42);
 		vg_object_code_destroy(linked);
 		vg_linker_destroy(linker);
@@ -282,7 +282,7 @@ TEST(invalid_options_are_refused)
 	struct vg_linker *linker = NULL;
 	struct vg_toolchain tool;
 
-	if (vg_toolchain_find(VG_BACKEND_NVJITLINK, &tool) == VG_NOT_FOUND) // without it the driver links
+	if (vg_toolchain_find(VG_BACKEND_NVJITLINK, &tool) == VG_NOT_FOUND) // without nvJitLink the driver links
 		SKIP("%s", vg_last_error()->text);
 
 	REFUSED(vg_linker_create(NULL, 0, NULL, &linker), VG_INVALID, "at least one is needed");

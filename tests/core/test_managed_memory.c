@@ -30,7 +30,7 @@ static void close_scene(struct scene *s)
 	close_bench(&s->b);
 }
 
-// The location of the last prefetch, from the driver.
+// Returns the location of the last prefetch, from the driver.
 static int last_prefetch(const struct scene *s, struct vg_buffer *buffer)
 {
 	struct CUctx_st *before;
@@ -43,7 +43,7 @@ static int last_prefetch(const struct scene *s, struct vg_buffer *buffer)
 	return type;
 }
 
-// Pools set the location of their memory themselves: advice is for memory of cuMemAllocManaged.
+// Opens memory that accepts advice: memory of cuMemAllocManaged. Pools set the location of their memory themselves.
 static struct vg_buffer *open_advised(struct vg_context *context)
 {
 	struct vg_buffer *buffer;

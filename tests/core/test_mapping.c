@@ -1,4 +1,4 @@
-// The parts of virtual memory: physical memory, addresses, mappings.
+// Tests the parts of virtual memory: physical memory, addresses, mappings.
 #include "memory_test.h"
 
 TEST(memory_is_mapped_at_several_addresses)
@@ -24,7 +24,7 @@ TEST(memory_is_mapped_at_several_addresses)
 	REFUSED(vg_mapping_create(range, 0, memory, &none), VG_DRIVER, "cuMemMap");
 	OK(vg_mapping_set_access(first, &b.device, 1, VG_ACCESS_READ_WRITE));
 	OK(vg_mapping_set_access(second, &b.device, 1, VG_ACCESS_READ));
-	// The parts can be destroyed first: a mapping keeps them.
+	// The physical memory and the addresses can be destroyed first: a mapping keeps them.
 	vg_physical_memory_destroy(memory);
 	vg_address_range_destroy(range);
 	CHECK_INT(before - free_on(b.device), granule);
@@ -44,7 +44,7 @@ TEST(memory_is_mapped_at_several_addresses)
 	vg_mapping_destroy(first);
 	OK(vg_buffer_read(two, 0, &word, 4, b.stream));
 	OK(vg_stream_sync(b.stream));
-	vg_buffer_destroy(two); // frees the mapping too
+	vg_buffer_destroy(two); // destroying the buffer frees the mapping, too
 	CHECK_INT(free_on(b.device), before);
 	close_bench(&b);
 }
@@ -112,7 +112,7 @@ TEST(physical_memory_is_exported_and_imported)
 	OK(vg_physical_memory_export(memory, &descriptor));
 	OK(vg_physical_memory_import(b.device, descriptor, 2 * granule, &imported));
 	OK(vg_address_range_create(2 * granule, 0, 0, &range));
-	REFUSED(vg_mapping_create(range, 0, imported, &mapping), VG_DRIVER, "cuMemMap"); // a wrong size
+	REFUSED(vg_mapping_create(range, 0, imported, &mapping), VG_DRIVER, "cuMemMap"); // the size is wrong
 	CHECK(!mapping);
 	vg_physical_memory_destroy(imported);
 	OK(vg_physical_memory_import(b.device, descriptor, granule, &imported));

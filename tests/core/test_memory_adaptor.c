@@ -1,4 +1,4 @@
-// Adaptors: limit, statistics, log, retries.
+// Tests memory adaptors: limit, statistics, log, retries.
 #include "memory_test.h"
 
 TEST(limit_is_enforced)
@@ -105,7 +105,7 @@ static int event_count;
 static void note(void *user, const struct vg_memory_event *event)
 {
 	CHECK(user == events);
-	vg_stream_sync(NULL); // an error of the callback does not replace the buffer's
+	vg_stream_sync(NULL); // an error in the callback does not replace the error of the buffer
 	events[event_count++] = *event;
 }
 
@@ -160,7 +160,7 @@ TEST(log_as_text)
 // ---- retries -----------------------------------------------------------------------------------------
 
 struct reserve {
-	struct vg_buffer *spare; // freed when memory runs out
+	struct vg_buffer *spare; // a buffer that is freed when memory runs out
 	int asked;
 	size_t size;
 };
@@ -172,7 +172,7 @@ static int release_spare(void *user, size_t size)
 
 	reserve->asked++;
 	reserve->size = size;
-	vg_stream_sync(NULL); // an error of the callback does not replace the buffer's
+	vg_stream_sync(NULL); // an error in the callback does not replace the error of the buffer
 	reserve->spare = NULL;
 	vg_buffer_destroy(spare);
 	return spare != NULL;
@@ -195,7 +195,7 @@ TEST(retry_when_out_of_memory)
 	REFUSED(vg_buffer_create(retrying, 2000, b.stream, &buffer), VG_LIMIT, "asked for 2.0 KiB");
 	CHECK_INT(reserve.asked, 2);
 	vg_memory_resource_destroy(retrying);
-	// For device memory too, but not for other failures, which are returned at once.
+	// Device memory is retried too, but other failures are returned at once.
 	OK(vg_retrying_resource_create(b.pool, release_spare, &reserve, &retrying));
 	REFUSED(vg_buffer_create(retrying, (size_t)1 << 50, b.stream, &buffer), VG_DRIVER, "CUDA_ERROR_OUT_OF_MEMORY");
 	CHECK_INT(reserve.asked, 3);

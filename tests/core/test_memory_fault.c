@@ -188,7 +188,7 @@ static enum vg_status grow(void)
 	return vg_buffer_grow(buffer, 8 << 20, NULL, &made_buffer);
 }
 
-// With the addresses behind the buffer in use.
+// Opens a buffer whose following addresses are in use.
 static enum vg_status open_blocked_buffer(void)
 {
 	TRY(open_virtual_buffer());
@@ -276,7 +276,7 @@ TEST(failures_of_mappings)
 
 // ---- missing features of a device -----------------------------------------------------------------------
 
-// Runs in a child with this variable.
+// Runs the function in a child with this environment variable.
 static void run_with(void (*run)(void), const char *variable, const char *value)
 {
 	int status;
@@ -319,7 +319,7 @@ static void without_properties(void)
 	REFUSED(vg_physical_memory_create(device, 1, NULL, &made_memory), VG_UNSUPPORTED,
 		"the CUDA virtual memory API");
 	CHECK(!made_resource && !made_memory);
-	// Only cuMemAlloc is left.
+	// Only cuMemAlloc is left to allocate device memory.
 	OK(vg_device_memory_resource(device, &resource));
 	CHECK_STR(vg_memory_resource_name(resource), "synchronous resource");
 	OK(vg_device_allocate(device, 1 << 20, stream, &buffer));
@@ -374,7 +374,7 @@ TEST(a_failed_import_can_be_repeated)
 	run_with(import_twice, "VIRGATE_SIM_FAULT", "cuPointerGetAttribute:1=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// A mapping that the driver does not free is not lost: it is found again, or freed with the pool.
+// A mapping that the driver does not free is not lost: a later import finds it, or the end of the pool frees it.
 static void free_twice(void)
 {
 	size_t before;
@@ -387,7 +387,7 @@ static void free_twice(void)
 		REFUSED(vg_buffer_close(made_buffer, NULL), VG_DRIVER, getenv("REFUSED_CALL"));
 		vg_buffer_destroy(made_buffer);
 		if (i)
-			break; // and the end of the pool frees it
+			break; // the end of the pool frees the mapping
 		OK(import_buffer());
 		CHECK(vg_buffer_address(made_buffer) == address);
 		OK(vg_buffer_close(made_buffer, NULL));
@@ -397,7 +397,7 @@ static void free_twice(void)
 	vg_memory_resource_destroy(made_resource);
 	made_resource = NULL;
 	OK(import_pool());
-	OK(import_buffer()); // it is not mapped any more
+	OK(import_buffer()); // the buffer is not mapped any more
 	clean();
 	CHECK_INT(fault_primary_is_active(), 0);
 }
@@ -409,7 +409,7 @@ TEST(an_import_that_cannot_be_freed_is_kept)
 		 "cuMemFreeAsync:1=CUDA_ERROR_OPERATING_SYSTEM;cuMemFreeAsync:3=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// Two users of one mapping: the event for the first one cannot be recorded.
+// Two imports use one mapping; recording the event for the first one fails.
 static void close_without_event(void)
 {
 	struct vg_buffer *second;
@@ -420,7 +420,7 @@ static void close_without_event(void)
 	CHECK(vg_buffer_address(second) == vg_buffer_address(made_buffer));
 	REFUSED(vg_buffer_close(second, NULL), VG_DRIVER, "cuEventRecord: CUDA_ERROR_OPERATING_SYSTEM");
 	vg_buffer_destroy(second);
-	OK(vg_buffer_close(made_buffer, NULL)); // the last one frees it all the same
+	OK(vg_buffer_close(made_buffer, NULL)); // the last import frees the mapping all the same
 	OK(vg_stream_sync(stream));
 	OK(vg_buffer_import(made_resource, &exported, sizeof exported, stream, &second));
 	vg_buffer_destroy(second);
@@ -455,7 +455,7 @@ TEST(non_concurrent_managed_memory_is_logged_once)
 	run_with(managed_without_concurrency, "VIRGATE_SIM_FAULT", "cuDeviceGetAttribute:4=CUDA_ERROR_INVALID_VALUE");
 }
 
-// Some drivers fail to destroy a pool with peers: when the destruction fails here, the peers were removed before.
+// Some drivers cannot destroy a pool with peers. If the destruction fails here, the peers were removed before.
 static void fail_destroy_of_pool(void)
 {
 	CUmemLocation place = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1};
@@ -515,7 +515,7 @@ static void refuse_unreachable_peers(void)
 		"device 1 cannot access peer device 0, which the pool is of: nothing was changed");
 	REFUSED(vg_memory_pool_set_peers(resource, &one, 1), VG_INVALID, "cannot access peer");
 	OK(vg_memory_pool_remove_peers(resource, &one, 1));
-	OK(vg_memory_pool_set_peers(resource, &device, 1)); // its own device
+	OK(vg_memory_pool_set_peers(resource, &device, 1)); // the pool's own device
 	OK(vg_memory_pool_peers(resource, NULL, 0, &count));
 	CHECK_INT(count, 0);
 	REFUSED(vg_virtual_memory_resource_create(

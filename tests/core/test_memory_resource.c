@@ -7,9 +7,9 @@
 struct arena {
 	int allocations, deallocations, destroyed;
 	struct vg_stream *last_stream;
-	enum vg_status answer; // returned by allocate
-	size_t more;	       // more than was asked for
-	int nothing;	       // returns no address
+	enum vg_status answer; // the status that allocate returns
+	size_t more;	       // number of bytes beyond the requested size
+	int nothing;	       // allocate returns no address
 	enum vg_status on_free;
 };
 
@@ -75,7 +75,7 @@ TEST(custom_resource_is_called_once_for_each_buffer)
 	CHECK(arena.deallocations == 1 && !arena.last_stream);
 	vg_buffer_destroy(buffer);
 	CHECK_INT(arena.deallocations, 1);
-	// Freed on the stream that it was allocated on, unless another one is given.
+	// A buffer is freed on the stream that it was allocated on, unless another stream is given.
 	OK(vg_buffer_create(resource, 61, b.stream, &buffer));
 	vg_buffer_destroy(buffer);
 	CHECK(arena.last_stream == b.stream);
@@ -85,7 +85,7 @@ TEST(custom_resource_is_called_once_for_each_buffer)
 	CHECK(arena.last_stream == second);
 	OK(vg_buffer_create(resource, 61, b.stream, &buffer));
 	OK(vg_buffer_set_deallocation_stream(buffer, second));
-	// A closed buffer with another reference keeps the resource, and is freed on the stream it was closed on.
+	// A closed buffer with another reference keeps its resource, and is freed on the stream of the close.
 	other = vg_buffer_retain(buffer);
 	OK(vg_buffer_close(buffer, NULL));
 	vg_buffer_destroy(buffer);
@@ -117,7 +117,7 @@ TEST(custom_resource_sets_the_error)
 	struct vg_buffer *buffer = NULL;
 
 	OK(vg_memory_resource_create(&operations, &arena, &resource));
-	// If the function sets no error, the library does, also if an older error is set.
+	// If the custom function sets no error, the library does, even if an older error is set.
 	REFUSED(vg_stream_sync(NULL), VG_INVALID, "stream is NULL");
 	REFUSED(vg_buffer_create(resource, 1 << 20, NULL, &buffer), VG_LIMIT,
 		"arena: could not allocate 1.0 MiB: over a limit");
@@ -125,7 +125,7 @@ TEST(custom_resource_sets_the_error)
 	arena.nothing = 1;
 	REFUSED(vg_buffer_create(resource, 64, NULL, &buffer), VG_INVALID,
 		"arena returned 64 bytes at 0x0, and 64 were asked for");
-	CHECK_INT(arena.deallocations, 1); // of that allocation
+	CHECK_INT(arena.deallocations, 1); // only that allocation was freed
 	vg_memory_resource_destroy(resource);
 	operations.allocate = refuse_with_error;
 	OK(vg_memory_resource_create(&operations, &arena, &resource));
@@ -175,7 +175,7 @@ TEST(custom_resource_needs_its_functions)
 	CHECK_INT(arena.destroyed, 1);
 }
 
-// ---- without streams ---------------------------------------------------------------------------------
+// ---- memory without streams ------------------------------------------------------------------------------
 
 static void *release_soon(void *hold)
 {
@@ -246,7 +246,8 @@ TEST(synchronous_memory)
 	close_bench(&b);
 }
 
-// Their calls cannot be captured: they are refused, and buffers that are destroyed meanwhile are freed later.
+// Calls for memory without streams cannot be captured: they are refused. Buffers that are destroyed meanwhile are freed
+// later.
 TEST(memory_without_streams_during_captures)
 {
 	struct bench b = open_bench();
@@ -266,9 +267,9 @@ TEST(memory_without_streams_during_captures)
 	REFUSED(vg_buffer_close(two, NULL), VG_STATE, "on a capturing stream");
 	vg_buffer_destroy(one);
 	vg_buffer_destroy(two);
-	vg_buffer_destroy(three); // without a stream: freed at once
+	vg_buffer_destroy(three); // the buffer has no stream: it is freed at once
 	vg_buffer_destroy(four);
-	OK(vg_graph_builder_end(builder)); // the capture is valid
+	OK(vg_graph_builder_end(builder)); // the capture is still valid
 	OK(vg_buffer_create(b.pool, 0, b.stream, &new_one));
 	vg_buffer_destroy(new_one);
 	CHECK_INT(free_on(b.device), before);
@@ -278,7 +279,7 @@ TEST(memory_without_streams_during_captures)
 	close_bench(&b);
 }
 
-// ---- of graphs ---------------------------------------------------------------------------------------
+// ---- memory of graphs ----------------------------------------------------------------------------------
 
 TEST(each_device_has_one_graph_memory_resource)
 {
@@ -319,7 +320,7 @@ TEST(graph_memory_becomes_nodes)
 	OK(vg_graph_builder_end(builder));
 	REFUSED(vg_buffer_close(kept, b.stream), VG_STATE, "on a non-capturing stream");
 	vg_address kept_address = vg_buffer_address(kept);
-	vg_buffer_destroy(kept); // its memory belongs to the graph
+	vg_buffer_destroy(kept); // the memory belongs to the graph
 	vg_buffer_destroy(buffer);
 	OK(vg_graph_builder_complete(builder, NULL, &graph));
 	OK(vg_graph_launch(graph, b.stream));
@@ -359,7 +360,7 @@ TEST(graph_memory_becomes_nodes)
 	close_bench(&b);
 }
 
-// ---- the default of a device -------------------------------------------------------------------------
+// ---- the default resource of a device ----------------------------------------------------------------
 
 TEST(device_has_a_default_memory_resource)
 {
@@ -380,7 +381,7 @@ TEST(device_has_a_default_memory_resource)
 	OK(vg_device_allocate(b.device, 64, b.stream, &buffer));
 	CHECK(vg_buffer_memory_resource(buffer) == b.pool);
 	vg_buffer_destroy(buffer);
-	// If the program closes it, the device chooses another one.
+	// If the program closes the default resource, the device chooses another one.
 	OK(vg_memory_resource_close(b.pool));
 	REFUSED(vg_device_set_memory_resource(b.device, b.pool), VG_CLOSED, "the device pool has been closed");
 	OK(vg_device_allocate(b.device, 64, b.stream, &buffer));

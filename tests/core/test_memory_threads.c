@@ -24,7 +24,7 @@ static void run_threads(void *(*body)(void *), struct shared *shared)
 	}
 }
 
-// For threads: a failure is passed to the waiting thread, which ends the test.
+// Returns the failure of a thread's call, for the waiting thread, which ends the test.
 static void *describe_failure(const char *call)
 {
 	const struct vg_error *error = vg_last_error();
@@ -106,12 +106,12 @@ static void *grow(void *data)
 		struct vg_stream *stream;
 		DO(vg_stream_create(s->b.context, NULL, &stream));
 		DO(vg_buffer_set_deallocation_stream(s->buffer, stream));
-		vg_stream_destroy(stream); // the buffers keep it
+		vg_stream_destroy(stream); // the buffers keep the stream
 		DO(vg_buffer_grow(s->buffer, 4 << 20, NULL, &larger));
 		DO(vg_buffer_grow(larger, 6 << 20, NULL, &largest));
 		vg_buffer_destroy(larger);
 		DO(vg_buffer_fill_byte(largest, i, s->b.stream));
-		DO(vg_buffer_close(largest, s->b.stream)); // on the stream where it was used
+		DO(vg_buffer_close(largest, s->b.stream)); // closed on the stream where it was used
 		vg_buffer_destroy(largest);
 	}
 	return NULL;

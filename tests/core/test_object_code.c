@@ -251,7 +251,7 @@ TEST(truncated_or_foreign_code_is_refused)
 	CHECK(code == NULL);
 }
 
-// No field of a header leads to an access outside the bytes; for the address sanitizer.
+// An invalid field of a header must not cause an access outside the bytes; the address sanitizer checks this.
 TEST(invalid_headers_are_refused)
 {
 	struct vg_object_code *code;
@@ -301,7 +301,7 @@ static void check_missing_mma(enum vg_status status)
 	CHECK_CONTAINS(vg_last_error()->log, "mma.sync");
 }
 
-// Without any environment variable.
+// Runs without any environment variable.
 TEST(unsupported_instructions_are_in_the_error)
 {
 	struct vg_linker_options of_the_driver = {sizeof of_the_driver, .backend = VG_BACKEND_DRIVER};

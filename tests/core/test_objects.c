@@ -17,7 +17,8 @@ static void begin(void)
 	OK(vg_stream_create(context, NULL, &stream));
 }
 
-// Closing twice is OK. Then calls return CLOSED and the handle is NULL. The object can still be destroyed.
+// Checks that closing twice is OK, that calls then return CLOSED, and that the handle is NULL. The object can still be
+// destroyed.
 #define CLOSES(type, object, close, gone, use)     \
 	do {                                       \
 		OK(close);                         \

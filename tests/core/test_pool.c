@@ -177,7 +177,7 @@ TEST(peers_are_read_from_the_driver_in_order)
 	size_t count;
 
 	check_peers(b.pool, "");
-	OK(vg_memory_pool_set_peers(b.pool, list, 4)); // its own device, and one device twice
+	OK(vg_memory_pool_set_peers(b.pool, list, 4)); // the pool's own device, and one device twice
 	check_peers(b.pool, "13");
 	OK(vg_memory_pool_add_peers(b.pool, &two, 1));
 	check_peers(b.pool, "123");
@@ -212,7 +212,7 @@ TEST(objects_of_the_current_pool_have_the_same_peers)
 	OK(vg_device_pool_current(device, &second));
 	OK(vg_memory_pool_add_peers(first, &one, 1));
 	check_peers(second, "1");
-	vg_memory_resource_destroy(first); // keeps the access, which is not its own
+	vg_memory_resource_destroy(first); // the pool keeps access that the destroyed buffer did not set
 	check_peers(second, "1");
 	OK(vg_memory_pool_set_peers(second, NULL, 0));
 	vg_memory_resource_destroy(second);
@@ -250,7 +250,7 @@ TEST(virtual_memory_for_peers)
 	struct vg_device *peers[] = {device_of(1), device_of(0), device_of(3)};
 	static const struct {
 		enum vg_access self, peer;
-		int flags[4]; // 0 none, 1 read, 3 read and write
+		int flags[4]; // access: 0 none, 1 read, 3 read and write
 	} cases[] = {{VG_ACCESS_READ_WRITE, VG_ACCESS_READ_WRITE, {3, 3, 0, 3}},
 		     {VG_ACCESS_READ_WRITE, VG_ACCESS_READ, {3, 1, 0, 1}},
 		     {VG_ACCESS_READ, VG_ACCESS_READ_WRITE, {1, 3, 0, 3}},
@@ -349,7 +349,7 @@ TEST(pinned_pools)
 	OK(vg_pinned_pool_create(b.device, PINNED(.location = {VG_LOCATION_HOST_NUMA, 0}), &pool));
 	check_location(pool, VG_LOCATION_HOST_NUMA, 0);
 	use_from_both_sides(pool, b.stream, 0);
-	OK(vg_pinned_pool_create(b.device, PINNED(.shareable = 1), &pool)); // on the device's NUMA node
+	OK(vg_pinned_pool_create(b.device, PINNED(.shareable = 1), &pool)); // memory on the device's NUMA node
 	check_location(pool, VG_LOCATION_HOST_NUMA, 0);
 	CHECK(vg_memory_pool_is_shareable(pool));
 	use_from_both_sides(pool, b.stream, 0);

@@ -1,5 +1,5 @@
-// Pools and buffers that are sent to another process, by descriptors over a socket. Both processes are children of this
-// one, which never uses the driver, since forked children could not use it then.
+// Tests pools and buffers that are sent to another process, by descriptors over a socket. Both processes are children
+// of this one. This process never uses the driver: otherwise its forked children could not.
 #include "memory_test.h"
 
 #include <fcntl.h>
@@ -42,7 +42,7 @@ static int receive_message(int socket, struct message *ret_message)
 	return descriptor;
 }
 
-// Waits for a byte of the other process, or sends one.
+// Waits for a byte of the other process, or sends a byte.
 static void signal_or_wait(int socket, int wait)
 {
 	char byte = 0;
@@ -50,7 +50,7 @@ static void signal_or_wait(int socket, int wait)
 	CHECK_INT(wait ? read(socket, &byte, 1) : write(socket, &byte, 1), 1);
 }
 
-// Two processes with a socket between them.
+// Runs two processes with a socket between them.
 static void run_both(void (*one)(int socket), void (*other)(int socket))
 {
 	void (*sides[])(int) = {one, other};
@@ -92,7 +92,7 @@ static enum vg_status import_pool(int pinned, struct vg_device *device, int desc
 		      : vg_device_pool_import(device, descriptor, ret_pool);
 }
 
-// The last buffer of an import is freed after the work of all its streams, also of one that was closed earlier.
+// The last buffer of an import is freed after the work of all its streams, also of a stream that was closed earlier.
 static void free_in_order(struct message *m, int descriptor, int pinned, struct bench *b, struct vg_stream *busy)
 {
 	struct vg_memory_resource *pool;
@@ -117,7 +117,7 @@ static void free_in_order(struct message *m, int descriptor, int pinned, struct 
 	vg_memory_resource_destroy(pool);
 }
 
-// Each UUID has one pool.
+// Checks that each UUID has one pool.
 static void check_registry(struct message *m, struct vg_memory_resource *pool, struct vg_memory_resource *again)
 {
 	struct vg_memory_resource *known;
@@ -139,7 +139,7 @@ static void check_registry(struct message *m, struct vg_memory_resource *pool, s
 	REFUSED(vg_memory_pool_register(pool, (unsigned char[16]){1}, &known), VG_INVALID, "another UUID already");
 }
 
-// Descriptors are checked.
+// Checks that descriptors of other kinds are refused.
 static void check_descriptor_claims(struct message *m, struct vg_memory_resource *pool, struct bench *b)
 {
 	struct vg_buffer_descriptor claim = m->buffer;
@@ -147,7 +147,7 @@ static void check_descriptor_claims(struct message *m, struct vg_memory_resource
 
 	REFUSED(vg_buffer_import(pool, &m->buffer, 8, b->stream, &buffer), VG_INVALID,
 		"the descriptor is 8 bytes; expected at least 72");
-	if (getenv("VIRGATE_SIM")) { // which checks exactly
+	if (getenv("VIRGATE_SIM")) { // the simulator checks exactly
 		claim.size = SIZE + 1;
 		REFUSED(vg_buffer_import(pool, &claim, sizeof claim, b->stream, &buffer), VG_INVALID,
 			"the descriptor claims 1048577 bytes, where the buffer has 1048576");
@@ -172,7 +172,7 @@ static void check_descriptor_claims(struct message *m, struct vg_memory_resource
 	CHECK(!buffer);
 }
 
-// A second import has the same address, which exists until all imports are freed, on any streams.
+// Uses a second import: it has the same address, which exists until all imports are freed, on any streams.
 static void use_buffer(struct message *m, struct vg_memory_resource *pool, struct bench *b, struct vg_stream *stream)
 {
 	struct vg_buffer *first, *second, *more;
@@ -182,7 +182,7 @@ static void use_buffer(struct message *m, struct vg_memory_resource *pool, struc
 	CHECK_INT(vg_buffer_size(first), SIZE);
 	CHECK_INT(read_word(first, b->stream), m->word);
 	REFUSED(vg_buffer_export(first, &(struct vg_buffer_descriptor){0}), VG_STATE, "the buffer was imported");
-	int last = dup(0); // shows a leaked descriptor, which would get this number
+	int last = dup(0); // a leaked descriptor would get this number
 	for (int i = 0; i < (getenv("VIRGATE_TEST_FULL") ? 100000 : 1000); i++) {
 		OK(vg_buffer_import(pool, &m->buffer, sizeof m->buffer, b->stream, &more));
 		vg_buffer_destroy(more);
@@ -198,7 +198,7 @@ static void use_buffer(struct message *m, struct vg_memory_resource *pool, struc
 	OK(vg_buffer_fill(second, &(unsigned){(unsigned)m->word + 1}, 4, stream));
 	OK(vg_stream_sync(stream));
 	vg_buffer_destroy(more);
-	vg_memory_resource_destroy(pool); // the buffer keeps it
+	vg_memory_resource_destroy(pool); // the buffer keeps the pool
 	CHECK_INT(read_word(second, stream), m->word + 1);
 	vg_buffer_destroy(second);
 	OK(vg_stream_sync(stream));
@@ -219,7 +219,7 @@ static void check_any_order(struct message *m, struct vg_memory_resource *pool, 
 		vg_buffer_destroy(both[!first]);
 		OK(vg_stream_sync(b->stream));
 	}
-	// The simulator reads the first words of the data only. The driver does not import host memory twice.
+	// The simulator reads only the first words of the data. The driver does not import host memory twice.
 	struct vg_memory_properties properties;
 	OK(vg_memory_resource_properties(pool, &properties));
 	if (!getenv("VIRGATE_SIM") || properties.host_accessible)
@@ -236,7 +236,7 @@ static void check_any_order(struct message *m, struct vg_memory_resource *pool, 
 	OK(vg_stream_sync(b->stream));
 }
 
-// One pool, imported twice: the pool and its buffer exist until both imports have freed them.
+// Imports one pool twice: the pool and its buffer exist until both imports have freed them.
 static void check_two_pools(struct message *m, struct vg_memory_resource *pool, struct vg_memory_resource *again,
 			    struct bench *b)
 {
@@ -496,7 +496,7 @@ static void check_refusals(int socket)
 	OK(vg_buffer_create(shareable, 0, b.stream, &buffer));
 	REFUSED(vg_buffer_export(buffer, &descriptor), VG_INVALID, "the buffer has 0 bytes");
 	vg_buffer_destroy(buffer);
-	// A pool has its UUID; after registration others in the process find it.
+	// A pool has its UUID. After its registration, other users in the process find it by UUID.
 	OK(vg_memory_pool_uuid(shareable, uuid));
 	OK(vg_memory_pool_register(shareable, uuid, &pool));
 	CHECK(pool == shareable);

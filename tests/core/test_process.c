@@ -13,7 +13,8 @@ static char read_byte(int descriptor)
 	return read(descriptor, &word, 1) == 1 ? word : 0;
 }
 
-// Called before this process uses CUDA, since a forked child could not use it then.
+// The process that the tests lock. It is forked before this process uses CUDA, since a forked child could not use CUDA
+// then.
 static void subject(void)
 {
 	struct vg_context *context = first_context();
@@ -39,7 +40,7 @@ static void subject(void)
 	_exit(0);
 }
 
-// The same UUID in upper case and without hyphens.
+// Returns the UUID in upper case and without hyphens.
 static const char *plain_uuid(struct vg_device *device)
 {
 	static char plain[64];

@@ -1,5 +1,5 @@
-// Locking a busy process, and missing features of an older driver. Each process is a child that is forked before this
-// one uses the driver.
+// Tests locking of a busy process, and missing features of an older driver. Each process is a child that is forked
+// before this one uses the driver.
 #include "core_child.h"
 #include "core_hold.h"
 
@@ -24,7 +24,7 @@ TEST(before_13_0_processes_are_restored_on_the_same_gpus)
 static int to_child[2], from_child[2];
 static struct hold hold;
 
-// Makes no CUDA calls, which wait while the process is locked.
+// Waits without CUDA calls, which would block while the process is locked.
 static void *wait_for_word(void *nothing)
 {
 	char word;

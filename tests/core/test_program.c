@@ -99,7 +99,7 @@ static void expect_arguments(struct vg_program *program, enum vg_code_type targe
 	vg_program_destroy(program);
 }
 
-// Every option, by its argument as NVRTC's manual spells it.
+// Checks every option's argument against the spelling in NVRTC's manual.
 TEST(every_option_of_nvrtc)
 {
 	struct vg_program_options options = {
@@ -452,7 +452,7 @@ TEST(ptx_is_compiled_by_a_linker)
 	struct vg_object_code *code = NULL;
 	struct vg_toolchain tool;
 
-	if (vg_toolchain_find(VG_BACKEND_NVJITLINK, &tool) == VG_NOT_FOUND) // without it the driver links
+	if (vg_toolchain_find(VG_BACKEND_NVJITLINK, &tool) == VG_NOT_FOUND) // without nvJitLink the driver links
 		SKIP("%s", vg_last_error()->text);
 	OK(vg_program_create(VG_SOURCE_PTX, ptx, size,
 			     OPTIONS(.name = "linked", .max_register_count = 64, .lineinfo = 1), &program));

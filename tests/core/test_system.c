@@ -1,4 +1,4 @@
-// GPUs as NVML describes them. Runs on a real GPU too: the checks hold on any machine with a GPU.
+// Tests GPUs as NVML describes them. Runs on a real GPU too: the checks hold on any machine with a GPU.
 #include "core_test.h"
 
 #include <pthread.h>
@@ -48,7 +48,7 @@ static void ask_without_library(void)
 	CHECK(count > 0 && count != 77);
 }
 
-// The first test, since the others load the library.
+// This test must be the first one, since the others load the library.
 TEST(no_library)
 {
 	in_child(ask_without_library);
@@ -163,7 +163,7 @@ static bool is_listed(struct vg_gpu *gpu, pid_t pid)
 	return false;
 }
 
-// The tests above created no context: no GPU lists this process.
+// The tests above created no context: NVML lists this process on no GPU.
 TEST(calls_create_no_context)
 {
 	struct vg_device *device;
@@ -197,7 +197,7 @@ TEST(processes)
 	OK(vg_gpu_of_device(device, &gpu));
 	OK(vg_gpu_processes(gpu, NULL, 0, &count));
 	CHECK(count > 0);
-	if (is_listed(gpu, getpid())) { // in a PID namespace, NVML may have another number for it
+	if (is_listed(gpu, getpid())) { // in a PID namespace, NVML may give the process another pid
 		OK(vg_system_process_name(getpid(), name, sizeof name));
 		CHECK_CONTAINS(name, "test-core-system");
 		strcpy(name + 20, "untouched");
@@ -211,7 +211,7 @@ TEST(processes)
 	REFUSED(vg_system_process_name(-5, name, sizeof name), VG_INVALID, "pid -5");
 	REFUSED(vg_system_process_name(1, NULL, sizeof name), VG_INVALID, "NULL");
 	REFUSED(vg_system_process_name(1, name, 0), VG_INVALID, "0 bytes");
-	enum vg_status status = vg_system_process_name(0x7ffffff0, name, sizeof name); // no such process
+	enum vg_status status = vg_system_process_name(0x7ffffff0, name, sizeof name); // no process has this pid
 	CHECK(status == VG_NOT_FOUND || status == VG_NVML);
 	vg_context_destroy(context);
 }
@@ -222,7 +222,7 @@ TEST(cuda_device)
 	struct vg_gpu *gpu = first_gpu();
 
 	enum vg_status status = vg_gpu_to_device(gpu, &device);
-	if (status) // hidden from CUDA
+	if (status) // CUDA does not show this GPU
 		CHECK_INT(status, VG_NOT_FOUND);
 	else
 		CHECK_STR(vg_device_uuid(device), vg_gpu_uuid_without_prefix(gpu));

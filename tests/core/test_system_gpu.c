@@ -1,4 +1,4 @@
-// Every query about a GPU. Runs on a real one too, where missing features are UNSUPPORTED. Nothing here changes the
+// Tests every query about a GPU. Runs on a real GPU too, where missing features are UNSUPPORTED. No test changes the
 // settings of a GPU.
 #include "core_test.h"
 
@@ -7,7 +7,7 @@
 
 static struct vg_gpu *gpu;
 
-// Whether the call succeeded. A failure is printed, and must be an error of NVML.
+// Returns whether the call succeeded. A failure is printed, and must be an error of NVML.
 static bool check_answer(enum vg_status status)
 {
 	if (status == VG_OK)
@@ -92,7 +92,7 @@ TEST(mig)
 	CHECK_CONTAINS(vg_last_error()->text, "there is no number 1000");
 	if (mig.mode != 1)
 		CHECK(vg_gpu_mig_device(gpu, 0, &other) != VG_OK);
-	if (check_answer(vg_gpu_attributes(gpu, &attributes))) // usually for MIG devices only
+	if (check_answer(vg_gpu_attributes(gpu, &attributes))) // usually only MIG devices have these attributes
 		CHECK(attributes.multiprocessors > 0);
 	CHECK(!other);
 }
@@ -323,7 +323,7 @@ TEST(fields)
 	REFUSED(vg_gpu_fields(NULL, fields, 1), VG_INVALID, "gpu is NULL");
 }
 
-// Functions with the parameters `gpu` and one output.
+// Tests functions with the parameters `gpu` and one output.
 TEST(null)
 {
 	unsigned number;
@@ -420,7 +420,7 @@ TEST(events)
 	REFUSED(vg_system_events_wait(NULL, 1, seen, 4, &count), VG_INVALID, "NULL");
 }
 
-// Does not change settings of a real GPU.
+// Tests setters without a change to a real GPU.
 TEST(setters)
 {
 	if (!getenv("VIRGATE_SIM"))

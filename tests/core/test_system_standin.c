@@ -8,7 +8,7 @@
 
 static struct vg_gpu *gpu, *part;
 
-// Chooses the stand-in before anything is loaded.
+// Chooses the stand-in library before any NVML is loaded.
 __attribute__((constructor)) static void choose(void)
 {
 	char path[4200];
@@ -29,7 +29,7 @@ static void begin(void)
 	OK(vg_gpu_by_uuid("MIG-66666666-7777-8888-9999-aaaaaaaaaaaa", &part));
 }
 
-// A child whose NVML does not start.
+// Checks the error of a child in which NVML does not start.
 static void expect_start_failure(const char *result, enum vg_status status, const char *text)
 {
 	int ended;
@@ -121,7 +121,7 @@ TEST(versions)
 	CHECK(version.count == 3 && version.part[0] == 550);
 }
 
-// A missing entry fails its own query only, or an older entry is used.
+// A missing entry fails only its own query, or the library uses an older entry.
 TEST(missing_entries)
 {
 	struct vg_gpu_repair repair = {7, 7};
@@ -253,7 +253,7 @@ TEST(locations)
 	CHECK(link.active == 1 && link.version_major == 4 && link.version_minor == 0);
 	OK(vg_gpu_nvlink(gpu, 1, &link));
 	CHECK(link.version_major == 2 && link.version_minor == 2);
-	OK(vg_gpu_nvlink(gpu, 2, &link)); // a version newer than the library
+	OK(vg_gpu_nvlink(gpu, 2, &link)); // the GPU reports a version newer than the library knows
 	CHECK(link.active == 0 && link.version_major == -1);
 	OK(vg_gpu_nvlink(gpu, 3, &link)); // no version
 	CHECK_INT(link.version_major, -1);
@@ -360,7 +360,7 @@ TEST(events)
 	begin();
 	OK(vg_gpu_events_create(gpu, VG_GPU_EVENT_XID_CRITICAL_ERROR, &events));
 	wait_in_child(events);
-	OK(vg_gpu_events_wait(events, 0, &event)); // waits for ever, although NVML's waits end early
+	OK(vg_gpu_events_wait(events, 0, &event)); // waits until the event, although NVML's waits end early
 	CHECK(event.gpu == gpu && event.type == VG_GPU_EVENT_XID_CRITICAL_ERROR && event.data == 79);
 	CHECK(event.in_instance && event.gpu_instance == 3 && event.compute_instance == 1);
 	OK(vg_gpu_events_add(events, part, VG_GPU_EVENT_CLOCK));
@@ -383,7 +383,7 @@ TEST(system_events)
 	REFUSED(vg_system_events_wait(events, 0, seen, 0, &count), VG_INVALID, "0 events");
 	OK(vg_system_events_wait(events, 0, seen, 4, &count));
 	CHECK_INT(count, 2);
-	CHECK_INT(vg_last_error()->status, VG_INVALID); // success keeps the last error
+	CHECK_INT(vg_last_error()->status, VG_INVALID); // a successful call keeps the last error
 	CHECK(seen[0].type == VG_SYSTEM_EVENT_UNBIND && seen[0].id == 0x9900 && !seen[0].gpu);
 	CHECK(seen[1].type == VG_SYSTEM_EVENT_BIND && seen[1].gpu == gpu);
 	OK(vg_system_events_wait(events, 5, seen, 1, &count));

@@ -81,7 +81,7 @@ TEST(invalid_tiled_maps_are_refused)
 								    .type = VG_TENSOR_FLOAT16},
 				    &map),
 		VG_INVALID, "elements of 2 bytes, the view has 4");
-	OK(vg_layout_slice(&layout, 1, 1, 128, 1, &layout)); // at offset 4
+	OK(vg_layout_slice(&layout, 1, 1, 128, 1, &layout)); // the slice begins at offset 4
 	OK(vg_view_reinterpret(view, &layout, NULL, &other));
 	REFUSED(vg_tensor_map_tiled(context, other, (unsigned[]){4, 4}, NULL, &map), VG_INVALID, "aligned to 16 bytes");
 	vg_view_destroy(other);
@@ -106,7 +106,7 @@ TEST(invalid_tiled_maps_are_refused)
 	CHECK(map == NULL);
 }
 
-// The map has the same words as after a direct call, and each option changes them.
+// Checks that the map has the same words as after a direct call, and that each option changes them.
 TEST(options_are_passed_to_the_driver)
 {
 	static CUtensorMap direct __attribute__((aligned(64)));
@@ -233,7 +233,7 @@ TEST(replacing_the_address)
 	vg_view_destroy(view);
 }
 
-// The driver's numbers; of types and swizzles one more, so that 0 can be the default.
+// Types and swizzles are the driver's numbers plus one, so that 0 can be the default.
 #define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
 SAME(VG_TENSOR_UINT8 - 1, CU_TENSOR_MAP_DATA_TYPE_UINT8);
 SAME(VG_TENSOR_UINT16 - 1, CU_TENSOR_MAP_DATA_TYPE_UINT16);
@@ -270,7 +270,7 @@ TEST(every_type_of_elements_has_a_map)
 	static const struct {
 		enum vg_tensor_type type;
 		unsigned bits;
-		uint8_t code; // type of views with this default; VG_TYPE_OPAQUE: none
+		uint8_t code; // the type of views with this default; VG_TYPE_OPAQUE: no type
 	} types[] = {
 		{VG_TENSOR_UINT8, 8, VG_TYPE_UINT},	      {VG_TENSOR_UINT16, 16, VG_TYPE_UINT},
 		{VG_TENSOR_UINT32, 32, VG_TYPE_UINT},	      {VG_TENSOR_INT32, 32, VG_TYPE_INT},
@@ -350,7 +350,7 @@ TEST(device_memory_must_be_of_the_contexts_device)
 	vg_view_destroy(view);
 	vg_buffer_destroy(host);
 	vg_memory_resource_destroy(pinned);
-	vg_tensor_map_destroy(map); // the map kept them all
+	vg_tensor_map_destroy(map); // the map kept all of them
 	vg_view_destroy(good);
 }
 
@@ -365,7 +365,7 @@ TEST(invalid_replacements_are_refused)
 	vg_context_destroy(own);
 	REFUSED(vg_tensor_map_replace_address(map, NULL), VG_INVALID, "view is NULL");
 	REFUSED(vg_tensor_map_replace_address(NULL, view), VG_INVALID, "map is NULL");
-	OK(vg_tensor_map_replace_address(map, view)); // by the same view
+	OK(vg_tensor_map_replace_address(map, view)); // replaces the address by the same view
 	vg_view_destroy(view);
 	CHECK(vg_tensor_map_value(NULL) == NULL && vg_tensor_map_device(NULL) == NULL);
 	vg_tensor_map_destroy(map);

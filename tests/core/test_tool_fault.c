@@ -1,5 +1,5 @@
-// Failures of every call of a tool in programs and linkers, and rare results of real tools. The tools are fake_tools.c;
-// each case runs in a process of its own.
+// Tests failures of every call of a tool by programs and linkers, and rare results of real tools. The tools are
+// fake_tools.c; each case runs in a process of its own.
 #include "code_test.h"
 
 #include <sys/wait.h>
@@ -30,7 +30,7 @@ static void in_child(void (*run)(void), const char *variable, const char *value)
 		setenv("VIRGATE_NVRTC", built_path("libfake-tools.so"), 1);
 		setenv("VIRGATE_NVVM", built_path("libfake-tools.so"), 1);
 		setenv("VIRGATE_NVJITLINK", built_path("libfake-tools.so"), 1);
-		setenv("VIRGATE_LIBDEVICE", built_path("libfake-tools.so"), 1); // the fake tools do not read it
+		setenv("VIRGATE_LIBDEVICE", built_path("libfake-tools.so"), 1); // never read
 		setenv(variable, value, 1);
 		run();
 		CHECK_INT(count_alive(), 0);
@@ -58,11 +58,11 @@ static void expect_failure(struct vg_program *program, enum vg_code_type target,
 	CHECK(code == NULL);
 	char name[64];
 	snprintf(name, sizeof name, "%.*s", (int)strcspn(entry, ":"), entry);
-	// The query for a size belongs to the query for its data.
+	// Counts the query for a size as part of the query for its data.
 	if (strlen(name) > 4 && strcmp(name + strlen(name) - 4, "Size") == 0)
 		name[strlen(name) - 4] = '\0';
 	CHECK_CONTAINS(vg_last_error()->text, name);
-	OK(vg_program_compile(program, target, how, &code)); // only one call fails
+	OK(vg_program_compile(program, target, how, &code)); // only one call fails, so that a retry succeeds
 	vg_object_code_destroy(code);
 	vg_program_destroy(program);
 }
@@ -221,7 +221,7 @@ static void find_without_version(void)
 	REFUSED(vg_toolchain_find(VG_BACKEND_NVRTC, &tool), VG_NOT_FOUND,
 		"libfake-tools.so does not say its version: NVRTC of CUDA 12.8 or later is needed");
 	unsetenv("FAKE_FAIL");
-	OK(vg_toolchain_find(VG_BACKEND_NVRTC, &tool)); // the version is read again
+	OK(vg_toolchain_find(VG_BACKEND_NVRTC, &tool)); // the library reads the version again
 	CHECK_INT(tool.major, 99);
 	CHECK_STR(tool.path, built_path("libfake-tools.so"));
 }

@@ -10,7 +10,7 @@ static struct vg_program_options options = {sizeof(struct vg_program_options)};
 
 static char child_said[4096];
 
-// Returns the child's status; child_said has its standard error.
+// Returns the child's status; child_said contains the child's standard error.
 static int status_of_child(void (*run)(void), const char *variable, const char *value)
 {
 	size_t length = 0;
@@ -124,7 +124,7 @@ static void find_in_cuda_home(void)
 
 	OK(vg_toolchain_find(VG_BACKEND_NVRTC, &tool));
 	CHECK(strncmp(tool.path, getenv("CUDA_HOME"), strlen(getenv("CUDA_HOME"))) == 0);
-	// The library that NVRTC opens by name when it compiles comes from the same toolkit.
+	// NVRTC opens another library by name when it compiles: that library must be of the same toolkit.
 	struct link_map *map;
 	char name[64];
 	snprintf(name, sizeof name, "libnvrtc-builtins.so.%d.%d", tool.major, tool.minor);
@@ -164,7 +164,7 @@ static void find_elsewhere(void)
 	SKIP("%s", vg_last_error()->text);
 }
 
-// Like a toolkit that is too old: the files exist, but lack entries.
+// Simulates a toolkit that is too old: the files exist, but lack entries.
 TEST(the_search_continues_after_an_unusable_toolkit)
 {
 	char home[] = "/tmp/test-toolkit-XXXXXX", directory[64], old[128], broken[128];

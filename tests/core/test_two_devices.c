@@ -1,4 +1,4 @@
-// Objects of one device that are used with another device, or with another context of the same device.
+// Tests objects of one device that are used with another device, or with another context of the same device.
 #include "core_test.h"
 
 #include <cuda.h>
@@ -105,7 +105,7 @@ TEST(resources_stay_with_their_device)
 	vg_sm_resource_destroy(all);
 }
 
-// A context that the program created itself, and a stream in it.
+// Uses a context that the program created itself, and a stream in that context.
 TEST(a_context_of_the_program_is_used)
 {
 	struct vg_context *primary = context_of(0), *foreign;
@@ -120,7 +120,7 @@ TEST(a_context_of_the_program_is_used)
 	CUcontext context;
 	CUstream handle;
 
-	CHECK_INT(create(&context, NULL, 0, 0), CUDA_SUCCESS); // it is current then
+	CHECK_INT(create(&context, NULL, 0, 0), CUDA_SUCCESS); // the new context is current then
 	CHECK_INT(make_stream(&handle, 0), CUDA_SUCCESS);
 	OK(vg_context_set_current(NULL, NULL));
 	OK(vg_stream_borrow(handle, NULL, NULL, &stream));
@@ -141,7 +141,7 @@ TEST(a_context_of_the_program_is_used)
 	vg_event_destroy(event);
 	vg_stream_destroy(stream);
 	CHECK_INT(end_stream(handle), CUDA_SUCCESS);
-	CHECK_INT(end(context), CUDA_SUCCESS); // the object did not destroy it
+	CHECK_INT(end(context), CUDA_SUCCESS); // destroying the object did not destroy the context
 	vg_context_destroy(primary);
 	dlclose(driver);
 }
@@ -193,7 +193,7 @@ TEST(code_is_loaded_once_for_both)
 	}
 }
 
-// Launches on this device from a thread whose current device is the other one.
+// Launches on this device from a thread whose current device is the other device.
 static void launch_beside(struct vg_context *other, struct vg_stream *stream, struct vg_kernel *kernel,
 			  const struct vg_argument *argument)
 {

@@ -78,7 +78,7 @@ TEST(a_view_keeps_its_buffer_and_fits_in_it)
 	CHECK_INT(vg_view_device(view), 0);
 	CHECK(vg_view_is_device_accessible(view) && !vg_view_is_host_accessible(view));
 	CHECK(vg_view_address(view) != 0);
-	OK(vg_buffer_close(buffer, stream)); // the view has a reference: the memory exists until the view is destroyed
+	OK(vg_buffer_close(buffer, stream)); // the view keeps the buffer: the memory exists until the view is destroyed
 	REFUSED(vg_view_of_buffer(buffer, &fits, f32, 0, &view), VG_CLOSED, "buffer has been closed");
 	vg_view_destroy(view);
 	vg_memory_resource_destroy(pool);
@@ -332,7 +332,7 @@ TEST(exported_views_keep_the_kind_of_memory)
 		vg_memory_resource_destroy(resource);
 		vg_buffer_destroy(buffer);
 		vg_view_destroy(view);
-		vg_view_destroy(back); // the last user of the memory
+		vg_view_destroy(back); // the view is the last user of the memory
 	}
 	vg_stream_destroy(stream);
 	vg_context_destroy(context);
@@ -353,7 +353,7 @@ TEST(views_of_host_memory)
 	CHECK(vg_view_is_read_only(view) && vg_view_is_host_accessible(view) && !vg_view_is_device_accessible(view));
 	struct vg_view *part;
 	OK(vg_view_reinterpret(view, NULL, NULL, &part));
-	CHECK(vg_view_is_read_only(part)); // inherited by derived views
+	CHECK(vg_view_is_read_only(part)); // derived views are read-only, too
 	vg_view_destroy(part);
 	vg_view_destroy(view);
 	vg_buffer_destroy(buffer);

@@ -50,7 +50,7 @@ TEST(virtual_buffer_is_rounded_and_freed)
 	OK(vg_buffer_fill_byte(buffer, 1, b.stream));
 	OK(vg_stream_sync(b.stream));
 	OK(vg_buffer_close(buffer, NULL));
-	CHECK_INT(free_on(b.device), before); // all memory is freed at once
+	CHECK_INT(free_on(b.device), before); // the buffer's memory is freed at once
 	vg_buffer_destroy(buffer);
 	OK(vg_buffer_create(resource, 0, NULL, &buffer));
 	CHECK(vg_buffer_size(buffer) == 0 && vg_buffer_address(buffer) == 0);
@@ -106,7 +106,7 @@ TEST(virtual_memory_hint_and_alignment)
 	struct vg_buffer *buffer;
 	size_t granule = get_granularity(b.device);
 
-	// An address that was free just now.
+	// Makes a buffer at an address that was free just now.
 	OK(vg_address_range_create(4 * granule, 0, 0, &range));
 	vg_address place = vg_address_range_address(range);
 	vg_address_range_destroy(range);
@@ -269,7 +269,8 @@ TEST(virtual_host_memory)
 
 // ---- growth -------------------------------------------------------------------------------------------
 
-// Whether the driver reserves a range at this address. The simulated driver follows every hint; others need not.
+// Returns whether the driver reserves a range at this address. The simulated driver follows every hint; others need
+// not.
 static bool reserves_at(vg_address place, size_t size)
 {
 	struct vg_address_range *range;
@@ -303,12 +304,12 @@ TEST(buffer_grows_in_place)
 	OK(vg_buffer_grow(large, 12 * MIB, NULL, &larger));
 	vg_buffer_destroy(small);
 	check(larger, 0, 10, 200, b.stream);
-	vg_buffer_destroy(larger); // destroys the newest first
+	vg_buffer_destroy(larger); // the newest buffer is destroyed first
 	check(large, 0, 10, 200, b.stream);
 	CHECK_INT(before - free_on(b.device), 10 * MIB);
 	vg_buffer_destroy(large);
 	CHECK_INT(free_on(b.device), before);
-	CHECK(reserves_at(place, 12 * MIB)); // the addresses are free too
+	CHECK(reserves_at(place, 12 * MIB)); // the addresses are free again
 	vg_memory_resource_destroy(resource);
 	close_bench(&b);
 }
@@ -325,22 +326,22 @@ TEST(buffer_grows_at_another_address)
 	OK(vg_buffer_create(resource, 4 * MIB, b.stream, &small));
 	vg_address place = vg_buffer_address(small);
 	OK(vg_address_range_create(4 * MIB, 0, place + 4 * MIB, &wall));
-	// If the addresses behind the buffer are free, it grows in place.
+	// If the addresses behind the buffer are free, the buffer grows in place.
 	bool walled = vg_address_range_address(wall) == place + 4 * MIB;
 	CHECK(walled || !getenv("VIRGATE_SIM"));
 	write_words(small, 100, b.stream);
 	OK(vg_buffer_grow(small, 10 * MIB, NULL, &large));
 	CHECK(!walled || vg_buffer_address(large) != place);
-	CHECK_INT(before - free_on(b.device), 10 * MIB); // counts the old memory once
+	CHECK_INT(before - free_on(b.device), 10 * MIB); // the memory of the old buffer counts once
 	check(large, 0, 4, 100, b.stream);
-	check(small, 0, 4, 100, b.stream); // still valid at its own address
+	check(small, 0, 4, 100, b.stream); // the smaller buffer is still valid at its own address
 	write_words(large, 300, b.stream);
 	check(small, 0, 4, 300, b.stream);
 	vg_address_range_destroy(wall);
 	vg_buffer_destroy(small);
 	check(large, 0, 10, 300, b.stream);
 	CHECK_INT(before - free_on(b.device), 10 * MIB);
-	// Grows again, with several mappings.
+	// Grows the buffer again; it then has several mappings.
 	OK(vg_buffer_grow(large, 12 * MIB, NULL, &larger));
 	vg_address_range_destroy(NULL);
 	vg_buffer_destroy(large);
@@ -362,7 +363,7 @@ TEST(growth_with_another_granularity)
 	OK(vg_buffer_create(resource, 4 * MIB, b.stream, &small));
 	vg_address place = vg_buffer_address(small);
 	write_words(small, 100, b.stream);
-	// The address does not have the alignment that is asked for now: another address is necessary.
+	// The buffer's address does not have the requested alignment: another address is necessary.
 	size_t alignment = 4 * MIB;
 	while (place % alignment == 0)
 		alignment *= 2;
@@ -371,7 +372,7 @@ TEST(growth_with_another_granularity)
 	CHECK_INT(vg_buffer_size(large), 6 * MIB);
 	check(large, 0, 4, 100, b.stream);
 	vg_buffer_destroy(large);
-	// The address has the alignment: it can grow in place.
+	// The buffer's address has the alignment: the buffer can grow in place.
 	OK(vg_buffer_grow(small, 6 * MIB, OPTIONS(.alignment = alignment / 2), &large));
 	CHECK(vg_buffer_address(large) == place || !getenv("VIRGATE_SIM"));
 	check(large, 0, 4, 100, b.stream);

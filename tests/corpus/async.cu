@@ -3,7 +3,7 @@
 
 static __device__ unsigned shared_address(const void *at) { return (unsigned)__cvta_generic_to_shared(at); }
 
-// Four stages in flight, sixteen bytes for each thread.
+// Keeps four stages of copies under way, sixteen bytes for each thread.
 KERNEL(copy_pipeline)
 {
 	__shared__ __align__(16) uint4 stage[4][64];
@@ -57,7 +57,7 @@ KERNEL(copy_barrier)
 	out[THREAD] = sum;
 }
 
-// Arrivals with tokens, and tests instead of waits.
+// Uses arrivals with tokens, and tests instead of waits.
 KERNEL(barrier_token)
 {
 	__shared__ word64 barrier;

@@ -27,7 +27,7 @@ KERNEL(big_multiply)
 		out[16 * THREAD + i] = r[i];
 }
 
-// Sums and differences of 128 bits by chains of four.
+// Adds and subtracts 128-bit integers by chains of four words.
 KERNEL(big_add)
 {
 	const uint4 x = ((const uint4 *)in)[2 * THREAD], y = ((const uint4 *)in)[2 * THREAD + 1];
@@ -71,7 +71,7 @@ KERNEL(montgomery_power)
 	for (int i = 0; i < 6; i++)
 		inverse *= 2 - modulus * inverse;
 	word64 one = (word64)-1 % modulus + 1, square = one;
-	for (int i = 0; i < 64; i++) { // 2^128 modulo the modulus, by doubling
+	for (int i = 0; i < 64; i++) { // computes 2^128 modulo the modulus by doubling
 		bool over = square >> 63;
 		square <<= 1;
 		if (over || square >= modulus)

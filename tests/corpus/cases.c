@@ -4,7 +4,7 @@
 #define NO_WORK 0
 #define EXACT CORPUS_DIGEST, 0
 
-// name = kernel, grid, block, n, steps, input, words in, out, scratch, mode and tolerance, …
+// The fields: name = kernel, grid, block, n, steps, input, words in, out, scratch, mode and tolerance, …
 #define CASE(file, name, ...) {#name, #file, #name, __VA_ARGS__}
 #define GRID(...) {__VA_ARGS__}
 #define BLOCK(...) {__VA_ARGS__}, 0

@@ -136,7 +136,7 @@ static void run_recorded(const struct corpus_case *one, const struct options *op
 	options->times ? printf(" (%.1f ms)\n", (now() - start) * 1e3) : printf("\n");
 }
 
-// Runs a case with a reference. It is also compared while recording, but not recorded.
+// Runs a case with a reference. The case is compared even while recording, and never recorded.
 static void run_with_reference(const struct corpus_case *one, const struct options *options, CUdevice device,
 			       struct tally *tally)
 {

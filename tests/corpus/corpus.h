@@ -7,7 +7,7 @@
 
 enum corpus_input {
 	CORPUS_WORDS,	// random
-	CORPUS_F32,	// random in [-1, 1)
+	CORPUS_F32,	// random values in [-1, 1)
 	CORPUS_F64,
 	CORPUS_EDGE_F32, // each edge value of the type once, then zeros
 	CORPUS_EDGE_F64,
@@ -18,12 +18,12 @@ enum corpus_input {
 };
 
 enum corpus_mode {
-	CORPUS_DIGEST,	  // bit for bit, by recorded digests
-	CORPUS_BITS,	  // bit for bit, by recorded words
-	CORPUS_ULP_F16,	  // units in the last place, of each number
+	CORPUS_DIGEST,	  // compares bit for bit, with recorded digests
+	CORPUS_BITS,	  // compares bit for bit, with recorded words
+	CORPUS_ULP_F16,	  // tolerance in units in the last place of each number
 	CORPUS_ULP_F32,
 	CORPUS_ULP_F64,
-	CORPUS_CLOSE_F32, // relative to the number, or to 1 if that is more
+	CORPUS_CLOSE_F32, // tolerance relative to the number, or to 1 if that is more
 	CORPUS_CLOSE_F64,
 };
 
@@ -36,32 +36,32 @@ enum corpus_flag {
 struct corpus_case {
 	const char *name;
 	const char *file;    // without .cu
-	const char *kernels; // launched in this order, in each step
+	const char *kernels; // kernels that are launched in this order, in each step
 	unsigned grid[3], block[3], shared;
 	unsigned n, steps;
 	enum corpus_input input;
 	unsigned in_words, out_words, work_words;
 	enum corpus_mode mode;
 	double tolerance;
-	unsigned parts; // digests to record, of equal parts of the output; 0: one
+	unsigned parts; // number of digests, each of an equal part of the output; 0: one
 	unsigned flags;
-	// Computes the output on the host instead of a record: for integers, whose results are the same on every
-	// machine.
+	// Computes the expected output on the host, instead of a record: for integers, whose results are the same on
+	// every machine.
 	void (*reference)(const uint32_t *in, uint32_t *out, size_t threads);
 };
 
 extern const struct corpus_case corpus_cases[];
 extern const size_t corpus_case_count;
 
-// Fills `words` with the case's input: the same on every machine.
+// Fills `words` with the case's input, which is the same on every machine.
 void corpus_fill(const struct corpus_case *one, uint32_t *words);
 
 // The recorded or computed outcome of a case.
 struct corpus_result {
 	char name[64];
 	enum corpus_mode mode;
-	size_t word_count; // of the output
-	uint64_t *values;  // digests, or words
+	size_t word_count; // number of words of the output
+	uint64_t *values;  // recorded digests, or words
 	size_t value_count;
 };
 

@@ -1,10 +1,10 @@
 // Tables and texts: edit distance, alignment, knapsack, base64, run lengths, matches.
 #include "corpus.cuh"
 
-// A text of four letters.
+// Returns letter i of a text over an alphabet of four.
 static __device__ unsigned letter(const unsigned *in, unsigned i) { return in[i / 16] >> 2 * (i % 16) & 3; }
 
-// Anti-diagonals of the table by one block; rows of 64 and 64 letters.
+// One block computes the anti-diagonals of the table, for two texts of 64 letters.
 KERNEL(edit_distance)
 {
 	__shared__ unsigned row[3][65];
@@ -27,7 +27,7 @@ KERNEL(edit_distance)
 		out[blockIdx.x] = row[128 % 3][64];
 }
 
-// Needleman and Wunsch's scores, a table in local memory for each thread.
+// Computes the scores of Needleman and Wunsch; each thread has its table in local memory.
 KERNEL(alignment)
 {
 	short score[33];

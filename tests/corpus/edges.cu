@@ -1,5 +1,5 @@
-// Every pair of edge values through single instructions: the words of out are in groups of
-// THREADS, one group for each instruction.
+// Executes single instructions on every pair of edge values. The words of out are in groups of THREADS, one group for
+// each instruction.
 #include "corpus.cuh"
 
 typedef unsigned short half_word;
@@ -208,7 +208,7 @@ KERNEL(edge_integer)
 	RAW_32("lop3.b32 %0, %1, %2, %3, 0x6d;", "r"(x), "r"(y), "r"(z))
 }
 
-// NaNs of every kind through every unit: few enough that their values are recorded.
+// Passes NaNs of every kind to every kind of instruction. They are few, so their values are recorded.
 KERNEL(edge_nan)
 {
 	unsigned i = THREAD, at = 0;
@@ -291,8 +291,8 @@ KERNEL(edge_choices)
 	TO_32("cvt.rzi.s32.bf16", "h") }
 }
 
-// More than edge_choices: the first and third NaN of fma, sums that cancel at the border,
-// quotients rounded up to it, and NaNs in instructions that write only high words.
+// Tests more than edge_choices: the first and third NaN of fma, sums that cancel at the border, quotients rounded up to
+// it, and NaNs in instructions that write only high words.
 KERNEL(edge_open)
 {
 	unsigned i = THREAD, at = 0;

@@ -1,5 +1,5 @@
-// Sparse matrix by vector, breadth-first search, components, all shortest paths. The graph
-// is given by hashing: vertex v has edges to v / 2 and to three others.
+// Sparse matrix by vector, breadth-first search, components, all shortest paths. A hash defines the graph: vertex v has
+// edges to v / 2 and to three others.
 #include "corpus.cuh"
 
 static __device__ unsigned neighbour(const unsigned *in, unsigned v, unsigned k, unsigned n)
@@ -7,7 +7,7 @@ static __device__ unsigned neighbour(const unsigned *in, unsigned v, unsigned k,
 	return k == 0 ? v / 2 : (in[v] * (2 * k + 1) + v * 7 + k) >> 3 & (n - 1);
 }
 
-// Row r has r % 9 entries, from 4 * r on: a warp for each row.
+// One warp computes row r, which has r % 9 entries from 4 * r on.
 KERNEL(sparse_product)
 {
 	const double *value = (const double *)in;
@@ -45,7 +45,7 @@ static __device__ unsigned root(volatile unsigned *parent, unsigned v)
 	return v;
 }
 
-// The launches: make each vertex its own parent; hook the larger root under the smaller; flatten.
+// The steps of the launches: make each vertex its own parent; hook the larger root under the smaller; flatten.
 KERNEL(components)
 {
 	unsigned v = THREAD;

@@ -4,7 +4,7 @@
 
 #include "corpus.cuh"
 
-// work: the next ticket and the one that is served; only the lock protects out[0].
+// work contains the next ticket and the ticket that is served; only the lock protects out[0].
 KERNEL(ticket_lock)
 {
 	volatile unsigned *serving = work + 1, *shared_value = out;
@@ -57,7 +57,7 @@ KERNEL(hand_over)
 	out[THREAD] = sum;
 }
 
-// Every block reads the words that all others wrote before the barrier.
+// Every block reads the words that all other blocks wrote before the barrier.
 KERNEL(grid_barrier)
 {
 	cooperative_groups::grid_group grid = cooperative_groups::this_grid();

@@ -21,7 +21,7 @@ template <typename T> static __device__ void multiply(const T *a, const T *b, T 
 KERNEL(matmul_f32) { multiply((const float *)in, (const float *)in + n * n, (float *)out, n); }
 KERNEL(matmul_f64) { multiply((const double *)in, (const double *)in + n * n, (double *)out, n); }
 
-// Four bytes a word: a by rows, b by columns.
+// Multiplies matrices of bytes, four in a word: a by rows, b by columns.
 KERNEL(matmul_bytes)
 {
 	unsigned row = THREAD / n, column = THREAD % n, words = n / 4;

@@ -12,7 +12,7 @@ static __device__ __forceinline__ int element(const unsigned *in, unsigned matri
 	return MATRIX_ELEMENT(in, matrix, row, k);
 }
 
-// A warp for each tile of 16 by 16. The tiles of A and B are staged in shared memory.
+// One warp computes each tile of 16 by 16. The tiles of A and B are staged in shared memory.
 KERNEL(matrix_halves)
 {
 	__shared__ __align__(32) half a[16 * 16], b[16 * 16];
@@ -29,7 +29,7 @@ KERNEL(matrix_halves)
 		__syncwarp();
 		wmma::load_matrix_sync(fa, a, 16);
 		wmma::load_matrix_sync(fb, b, 16);
-		for (unsigned i = 0; i < fa.num_elements; i++) // each element, in any layout
+		for (unsigned i = 0; i < fa.num_elements; i++) // reads each element, in any layout
 			fa.x[i] = __hmul(fa.x[i], __int2half_rn(2));
 		wmma::mma_sync(sum, fa, fb, sum);
 		__syncwarp();
@@ -80,7 +80,7 @@ KERNEL(matrix_doubles)
 	product<8, 8, 4, double, double>(in, (double *)out, [](int x) { return (double)x; });
 }
 
-// A warp for each 16 by 8 elements: ldmatrix from shared memory, then mma.
+// One warp computes each 16 by 8 elements: ldmatrix from shared memory, then mma.
 KERNEL(matrix_written_out)
 {
 	__shared__ __align__(16) half a[16 * 16], b[16 * 8]; // B is stored by rows: ldmatrix transposes it

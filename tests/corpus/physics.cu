@@ -41,7 +41,7 @@ KERNEL(runge_kutta)
 	((double *)out)[2 * THREAD + 1] = v;
 }
 
-// 256 points in a block: bits reversed, then eight passes of butterflies.
+// Transforms 256 points in a block: reverses the bits, then makes eight passes of butterflies.
 KERNEL(fourier)
 {
 	__shared__ float2 point[256];
@@ -65,7 +65,7 @@ KERNEL(fourier)
 	((float2 *)out)[256 * blockIdx.x + at + 128] = point[at + 128];
 }
 
-// Blocks of 8 x 8, rows then columns.
+// Transforms blocks of 8 x 8, first rows, then columns.
 KERNEL(cosine_transform)
 {
 	__shared__ float block[8][9], weight[8][8];
@@ -86,8 +86,8 @@ KERNEL(cosine_transform)
 	((float *)out)[64 * blockIdx.x + 8 * y + x] = sum;
 }
 
-// Eight centres in fixed point, so that the order of the sums does not matter. A launch
-// assigns, the next moves the centres: work holds x, y and count of each.
+// Uses eight centres in fixed point, so that the order of the sums does not matter. One launch assigns the points, the
+// next one moves the centres: work holds x, y and count of each.
 KERNEL(k_means)
 {
 	__shared__ int centre[8][2];

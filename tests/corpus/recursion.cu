@@ -66,7 +66,7 @@ KERNEL(towers_of_hanoi)
 	((word64 *)out)[2 * THREAD + 1] = t.trace;
 }
 
-// The eight queens problem; the thread gives the first two rows.
+// Counts solutions of the eight queens problem; the thread determines the first two rows.
 static __device__ __noinline__ unsigned queens(unsigned columns, unsigned left, unsigned right)
 {
 	if (columns == 255)
@@ -105,7 +105,7 @@ KERNEL(function_pointers)
 	out[THREAD] = x;
 }
 
-// A small machine: a switch over many cases becomes a jump table.
+// Interprets bytecode: a switch over many cases becomes a jump table.
 KERNEL(bytecode)
 {
 	unsigned a = THREAD, b = in[THREAD], sum = 0;

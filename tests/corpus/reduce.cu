@@ -57,7 +57,7 @@ KERNEL(reduce_redux)
 	}
 }
 
-// The order of the additions is free.
+// The additions may have any order.
 KERNEL(reduce_float_atomic)
 {
 	float sum = 0;

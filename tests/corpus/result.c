@@ -124,7 +124,7 @@ int corpus_result_compare(const struct corpus_case *one, const struct corpus_res
 	if (one->mode > CORPUS_BITS)
 		used += snprintf(text + used, size - (size_t)used, " by up to %g (%g allowed)", worst, one->tolerance);
 	used += snprintf(text + used, size - (size_t)used, ", from number %zu", first);
-	if (one->mode == CORPUS_DIGEST && numbers > 1) // lists the digests that differ: each belongs to an instruction
+	if (one->mode == CORPUS_DIGEST && numbers > 1) // prints the digests that differ: each belongs to an instruction
 		for (size_t i = first, listed = 0; i < numbers && listed < 40 && (size_t)used + 8 < size; i++)
 			if (got->values[i] != want->values[i])
 				used += snprintf(text + used, size - (size_t)used, "%s%zu", listed++ ? " " : ": ", i);

@@ -1,5 +1,6 @@
 #!/bin/sh
-# run-sim.sh CORPUS PTX-DIRECTORY RECORD SIM-DIRECTORY [OPTION…]: compares on its own simulated device.
+# run-sim.sh CORPUS PTX-DIRECTORY RECORD SIM-DIRECTORY [OPTION…]: runs the corpus on a new simulated device, and
+# compares the outputs with the record.
 set -eu
 node=$(mktemp -d)
 trap 'rm -rf "$node"' EXIT

@@ -229,7 +229,7 @@ static int run_in_context(const struct corpus_directories *where, const struct c
 	TRY(cuMemAlloc(&buffers.out, 4 * (size_t)one->out_words));
 	TRY(cuMemAlloc(&buffers.work, 4 * (size_t)one->work_words + 4));
 	if (run_module(where, one, module, &buffers, host, ret_result))
-		return 1; // the context is destroyed with its buffers
+		return 1; // destroying the context frees its buffers
 	TRY(cuMemFree(buffers.in));
 	TRY(cuMemFree(buffers.out));
 	TRY(cuMemFree(buffers.work));

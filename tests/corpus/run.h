@@ -7,10 +7,10 @@
 
 struct corpus_directories {
 	const char *ptx;
-	const char *keep; // directory for whole outputs; may be NULL
+	const char *keep; // directory for complete outputs; may be NULL
 };
 
-// Returns 0, or 1 with the reason in corpus_problem(); the context is then a new one.
+// Returns 0, or 1 with the reason in corpus_problem(); after a failure the context is a new one.
 int corpus_run(const struct corpus_case *one, const struct corpus_directories *where, CUdevice device,
 	       struct corpus_result *ret_result);
 const char *corpus_problem(void);

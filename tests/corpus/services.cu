@@ -15,7 +15,7 @@ KERNEL(print)
 	out[0] = length > 0;
 }
 
-// A list of nodes on the heap, read back and freed.
+// Builds a list of nodes on the heap, reads it back and frees it.
 KERNEL(heap)
 {
 	struct node {

@@ -24,7 +24,7 @@ KERNEL(sort_bitonic)
 		out[blockIdx.x * 512 + i] = key[i];
 }
 
-// One block of 256 keys; a stable split by each bit.
+// Sorts 256 keys in one block by a stable split for each bit.
 KERNEL(sort_radix)
 {
 	__shared__ unsigned key[2][256], zeros[8];

@@ -57,7 +57,7 @@ static __device__ __forceinline__ void blake_mix(unsigned *s, int a, int b, int 
 	s[b] = rotate_right(s[b] ^ s[c], 7);
 }
 
-// A chunk of two blocks for each thread.
+// Each thread compresses a chunk of two blocks.
 KERNEL(blake3)
 {
 	unsigned chain[8];

@@ -44,7 +44,7 @@ KERNEL(stencil_3d)
 	((float *)out)[i] = fmaf(-6.0f, u[i], left + right + front + back + under + over);
 }
 
-// Rows of 32 cells in a word: neighbours are counted by bitwise adders.
+// A word contains 32 cells of a row: bitwise adders count neighbours.
 KERNEL(game_of_life)
 {
 	__shared__ unsigned board[64];

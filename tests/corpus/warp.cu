@@ -10,7 +10,7 @@ KERNEL(votes)
 	sum = sum * 5 + __match_any_sync(~0u, x & 7);
 	int all_equal;
 	sum += __match_all_sync(~0u, x >> 31, &all_equal) + all_equal;
-	if (lane & 1) { // half of the warp
+	if (lane & 1) { // only half of the warp runs this
 		unsigned members = 0xaaaaaaaa;
 		sum += __reduce_add_sync(members, x & 255) + __popc(__ballot_sync(members, x & 2));
 		sum ^= __shfl_sync(members, x, (lane + 2) | 1);

@@ -4,7 +4,7 @@
 #define WIDE_FUNCTION static __device__
 #include "wide.h"
 
-#ifndef __clang__ // clang 14 has no such division
+#ifndef __clang__ // clang 14 lacks this division
 KERNEL(wide_division)
 {
 	const struct wide_operands o = wide_operands_take(in + 8 * THREAD);
@@ -16,7 +16,7 @@ KERNEL(wide_division)
 }
 #endif
 
-// The flag as each of the four instructions reads it, for both old values of the flag.
+// Reads the flag by each of the four instructions, for both old values of the flag.
 KERNEL(carry_flags)
 {
 	const word64 *edge = (const word64 *)in;

@@ -117,7 +117,7 @@ static inline enum vg_publication_state lease_state(struct vg_share_lease *lease
 	return view.state;
 }
 
-// Returns the number of rows with that name, and the leases and the state of the last one.
+// Returns the number of listed publications with that name. *ret_leases, ret_state: leases and state of the last one.
 static inline int listed(const char *name, unsigned *ret_leases, char ret_state[16])
 {
 	struct vg_publication_list *list;
@@ -137,7 +137,7 @@ static inline int listed(const char *name, unsigned *ret_leases, char ret_state[
 	return rows;
 }
 
-// Waits for the number of rows: the daemon handles the end of a process with a delay.
+// Waits until so many publications are listed: the daemon handles the end of a process with a delay.
 static inline void await_rows(const char *name, int rows)
 {
 	for (int i = 0; i < 1000 && listed(name, NULL, NULL) != rows; i++)

@@ -1,5 +1,5 @@
-// Helpers of the tests of share. A process may import memory that it exported itself, so most tests of refusals need no
-// second process.
+// Helpers of the tests of sharing. A process may import memory that it exported itself, so most tests of refusals need
+// no second process.
 #pragma once
 #include "../core/core_test.h"
 
@@ -10,7 +10,7 @@
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
 
-static struct vg_vram *vram; // of the first device; opened on first use in each process
+static struct vg_vram *vram; // context of the first device; each process opens it on first use
 
 static inline struct vg_vram *open_vram(void)
 {
@@ -45,7 +45,7 @@ static inline struct vg_share_offer *offer_of(size_t count, size_t bytes, int wr
 	return offer;
 }
 
-// Sends the offer over a socket pair, and returns the received one.
+// Sends the offer over a socket pair, and returns the received offer.
 static inline struct vg_share_offer *sent(const struct vg_share_offer *offer, int kind)
 {
 	struct vg_share_offer *received;

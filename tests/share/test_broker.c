@@ -36,7 +36,7 @@ TEST(published_memory_is_not_copied)
 	await_leases("weights", 0);
 	vg_publication_destroy(publication);
 	await_rows("weights", 0);
-	OK(vg_vram_read_at(handle, 4096, &word, 4)); // the publisher's region stays valid
+	OK(vg_vram_read_at(handle, 4096, &word, 4)); // the region of the publisher stays valid
 	OK(vg_vram_free(handle));
 }
 
@@ -202,7 +202,7 @@ TEST(revoke_returns_when_readers_close)
 	CHECK_INT(pthread_create(&thread, NULL, let_go_when_asked, lease), 0);
 	uint64_t before = vg_clock_monotonic_ns();
 	OK(vg_share_revoke(node, "asked", &patient, &report));
-	CHECK((vg_clock_monotonic_ns() - before) / 1000000000 < 10); // seconds: before the deadline
+	CHECK((vg_clock_monotonic_ns() - before) / 1000000000 < 10); // in seconds: the lease ended before the deadline
 	CHECK_INT(pthread_join(thread, &done), 0);
 	CHECK(done == lease);
 	CHECK_INT(report->step, VG_REVOKE_ASKED);
@@ -256,17 +256,17 @@ TEST(mappings_survive_a_killed_daemon)
 	OK(vg_vram_write_at(handle, 8, &(uint32_t){77}, 4));
 	OK(vg_vram_read_at(other, 8, &word, 4));
 	CHECK_INT(word, 77);
-	// The next daemon reserves the name for its publisher.
+	// The next daemon keeps the name free for its publisher.
 	OK(vg_node_ping(node));
 	REFUSED(vg_share_open(node, "w", NULL, &again), VG_NOT_READY, "has not connected again yet");
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_DETACHED);
-	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT); // publishes it again
+	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT); // the publisher publishes the name again
 	CHECK_INT(vg_publication_generation(publication), 1);
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_CURRENT);
 	await_leases("w", 1);
 	again = open_lease("w", 0);
 	CHECK_INT(vg_share_lease_generation(again), 1);
-	// The reader's page is still the same.
+	// The reader's memory is still the same.
 	struct vg_vram_handle next;
 	struct vg_publication *second = publish("w", &next);
 	CHECK_INT(vg_publication_generation(second), 2);
@@ -302,7 +302,7 @@ TEST(superseded_generation_is_republished_as_superseded)
 	struct vg_share_lease *lease = open_lease("w", 0);
 	struct vg_publication *second = publish("w", &handles[1]);
 	kill_broker();
-	CHECK_INT(state_of(first), VG_PUBLICATION_SUPERSEDED); // before the newer generation was republished
+	CHECK_INT(state_of(first), VG_PUBLICATION_SUPERSEDED); // before the newer generation was published again
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_SUPERSEDED);
 	CHECK_INT(state_of(second), VG_PUBLICATION_CURRENT);
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_SUPERSEDED);
@@ -315,7 +315,7 @@ TEST(superseded_generation_is_republished_as_superseded)
 	await_rows("w", 0);
 }
 
-// The broker's key was deleted while no daemon ran: tickets of the old key are invalid, and the publication is lost.
+// The broker's key was deleted while no daemon ran: tickets of the old key are invalid. The publication is lost.
 TEST(ticket_of_another_key_is_refused)
 {
 	struct vg_vram_handle handle;
@@ -349,7 +349,7 @@ TEST(revoked_publication_is_not_republished)
 	struct vg_vram_handle handle;
 
 	struct vg_publication *publication = publish("w", &handle);
-	struct vg_share_lease *lease = open_lease("w", 0); // keeps the page
+	struct vg_share_lease *lease = open_lease("w", 0); // the lease keeps the page of memory
 	revoke_now("w");
 	kill_broker();
 	CHECK_INT(state_of(publication), VG_PUBLICATION_ASKED_BACK);
@@ -361,7 +361,7 @@ TEST(revoked_publication_is_not_republished)
 	OK(vg_vram_free(handle));
 }
 
-// The publisher destroyed the publication while no daemon ran, and has not ended.
+// The publisher destroyed the publication while no daemon ran, and is still running.
 TEST(name_without_a_returning_publisher_is_revoked)
 {
 	struct vg_vram_handle handle;
@@ -506,7 +506,7 @@ TEST(threads_use_leases_concurrently)
 		publication = next;
 		handle = other;
 	}
-	kill_broker(); // while the threads run
+	kill_broker(); // kills the daemon while the threads run
 	for (int i = 0; i < 6; i++)
 		CHECK_INT(pthread_join(threads[i], NULL), 0);
 	vg_share_lease_close(watched);
@@ -527,7 +527,7 @@ static int count_lines(const char *path)
 	return lines;
 }
 
-// Counts a process's descriptors; repeats until the daemon has closed those of recent connections.
+// Counts a process's descriptors. Repeats until the daemon has closed those of recent connections.
 static int count_descriptors(pid_t pid)
 {
 	char path[64];
@@ -562,7 +562,7 @@ enum { IS_SANITIZED = true };
 enum { IS_SANITIZED = false };
 #endif
 
-// Runs VIRGATE_CYCLES cycles. The counts after the first cycles must not grow.
+// Runs VIRGATE_CYCLES cycles. The numbers of descriptors and mappings after the first cycles must not grow.
 TEST(repeated_use_leaks_nothing)
 {
 	const char *wanted = getenv("VIRGATE_CYCLES");
@@ -581,11 +581,12 @@ TEST(repeated_use_leaks_nothing)
 		cycle();
 	await_rows("cycle", 0);
 	CHECK_INT(count_descriptors(getpid()), own);
-	// The daemon's threads close descriptors with a delay. Fewer: a file was open at the first count.
+	// The daemon's threads close descriptors with a delay. There may be fewer now, if a file was open at the first
+	// count.
 	for (int i = 0; i < 1000 && count_descriptors(broker_pid()) > daemon; i++)
 		usleep(10000);
 	CHECK(count_descriptors(broker_pid()) <= daemon);
-	CHECK(IS_SANITIZED || count_lines("/proc/self/maps") <= maps + 2); // the heap may map another part
+	CHECK(IS_SANITIZED || count_lines("/proc/self/maps") <= maps + 2); // the heap may have another mapping
 	CHECK(IS_SANITIZED || count_lines(path) <= daemon_maps + 2);
 	CHECK_INT(free_on(vg_vram_device(open_vram())), device);
 }

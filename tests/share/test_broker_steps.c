@@ -1,5 +1,5 @@
-// Kills a publisher and a reader at each step with SIGKILL: the memory is freed with the last process that has it, and
-// no process hangs. The test builds src/share with a hook at each step.
+// Kills a publisher and a reader at each step with SIGKILL. The memory must be freed with the last process that uses
+// it, and no process may hang. The test builds src/share with a hook at each step.
 #include "broker_test.h"
 
 #include "share/step.h"
@@ -12,7 +12,7 @@ void share_step(const char *where)
 		kill(getpid(), SIGKILL);
 }
 
-// Publishes a region. Failures do not fail the test: they are expected when the process is killed.
+// Publishes a region. Ignores failures: they are expected when the process is killed.
 static bool play_publisher(void)
 {
 	struct vg_publication *publication;
@@ -60,7 +60,7 @@ static bool play_to(bool (*role)(void), int step)
 
 static struct vg_vram_handle held;
 
-// Starts a child with a role. After its part the child waits until `ret_end` is closed.
+// Starts a child with a role. When the role is done, the child waits until `ret_end` is closed.
 static pid_t start(void (*role)(void), int *ret_end)
 {
 	uint32_t word = 1;
@@ -161,7 +161,7 @@ TEST(reader_can_be_killed_at_every_step)
 	CHECK(step >= 4);
 }
 
-// A reader keeps the memory of a killed publisher. It is freed when the reader ends, in spite of the daemon's
+// A reader keeps the memory of a killed publisher. The memory is freed when the reader ends, in spite of the daemon's
 // descriptor.
 TEST(memory_is_freed_with_its_last_process)
 {
@@ -183,13 +183,13 @@ TEST(memory_is_freed_with_its_last_process)
 	CHECK_STR(state, "orphaned");
 	close(readers_end);
 	CHECK_INT(waitpid(reader, &status, 0), reader);
-	CHECK_INT(status, 0); // it read the right contents
+	CHECK_INT(status, 0); // the reader read the right contents
 	await_rows("w", 0);
 	await_free(before);
 	close(publishers_end);
 }
 
-// Both end while no daemon runs: the next daemon finds the page, and must not wait for them.
+// Both processes end while no daemon runs: the next daemon finds the page, and must not wait for them.
 TEST(publisher_and_reader_can_end_without_a_daemon)
 {
 	int publishers_end, readers_end, status;
@@ -205,7 +205,7 @@ TEST(publisher_and_reader_can_end_without_a_daemon)
 	CHECK_INT(waitpid(reader, &status, 0), reader);
 	CHECK_INT(status, 0);
 	await_free(before);
-	await_rows("w", 0); // its request starts the next daemon
+	await_rows("w", 0); // the request starts the next daemon
 	publisher = start(publish_and_wait, &readers_end);
 	CHECK_INT(listed("w", NULL, NULL), 1);
 	kill(publisher, SIGKILL);

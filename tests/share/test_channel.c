@@ -1,4 +1,4 @@
-// Packets of an offer over both types of socket: contents, and refusals of invalid data from a hostile peer.
+// Tests packets of an offer over both types of socket: contents, and refusals of invalid data from a hostile peer.
 #include "share/channel.h"
 #include "count_entries.h"
 
@@ -119,8 +119,8 @@ static size_t packed(char *bytes)
 	return sizeof sent.header + sent.header.size;
 }
 
-// Sends the packet in `sent` as it is, with so many descriptors, over both types of socket. Checks that it is refused
-// with this text, and that no received descriptor stays open.
+// Sends the packet in `sent` unchanged, with `descriptors` descriptors, over both types of socket. Checks that the
+// packet is refused with this text, and that no received descriptor stays open.
 static void refused(unsigned descriptors, const char *words)
 {
 	static char bytes[sizeof sent.header + SHARE_BODY_MAX];
@@ -185,7 +185,7 @@ TEST(each_range_needs_one_descriptor)
 	LIE(2, 1, "1 descriptors came with 2 ranges", (void)0);
 	LIE(2, 3, "3 descriptors came with 2 ranges", (void)0);
 	LIE(1, 253, "253 descriptors came with 1 ranges", (void)0);
-	// the peer of a stream may send them with any byte
+	// The peer of a stream socket may attach the descriptors to any byte.
 	int before = count_entries("/proc/self/fd");
 	char bytes[1024];
 	fill(2);
@@ -313,13 +313,13 @@ static void *slow_reader(void *unused)
 	return NULL;
 }
 
-// A stream may accept a packet in pieces: the descriptors are sent once.
+// A stream socket may accept a packet in pieces: the descriptors must be sent once.
 TEST(slow_reader_receives_all)
 {
 	for (unsigned kind = 0; kind < 2; kind++) {
 		pthread_t reader;
 		void *wrong;
-		int little = 4608; // about two packets
+		int little = 4608; // the buffer has room for about two packets
 		open_pair(kinds[kind], 5000);
 		setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &little, sizeof little);
 		fill(8);
@@ -376,7 +376,8 @@ TEST(unsuitable_descriptors_are_refused)
 	close(datagrams[1]);
 }
 
-// SO_PEERCRED is of the process that made the socket pair, so maker and checker are different processes.
+// Checks a peer of another user. SO_PEERCRED names the process that created the socket pair, so the creator and the
+// checking process are different.
 static enum vg_status peer_check_as(uid_t maker, uid_t checker)
 {
 	int status;
@@ -408,5 +409,5 @@ TEST(peers_of_other_users_are_refused)
 	CHECK_INT(peer_check_as(1001, 1001), VG_OK);
 	CHECK_INT(peer_check_as(1001, 1002), VG_DENIED);
 	CHECK_INT(peer_check_as(0, 1002), VG_OK);
-	CHECK_INT(peer_check_as(1001, 0), VG_DENIED); // also root refuses other users
+	CHECK_INT(peer_check_as(1001, 0), VG_DENIED); // root refuses other users, too
 }

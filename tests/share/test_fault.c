@@ -15,7 +15,7 @@ static enum vg_status make_region(void)
 
 	TRY(vg_vram_open(NULL, &vram));
 	TRY(vg_vram_allocate(vram, 1 << 20, &options, &handle));
-	TRY(vg_vram_write_at(handle, 0, "word", 4)); // the offer waits for it
+	TRY(vg_vram_write_at(handle, 0, "word", 4)); // the offer waits for the write
 	return vg_share_offer_create(&offer);
 }
 
@@ -119,7 +119,7 @@ static void free_with_fault(void)
 	CHECK_INT(vg_vram_free(imported), VG_STALE); // the handle is stale in spite of the failure
 	imported.value = 0;
 	clean();
-	_exit(0); // without checks at exit: the driver still has the mapping
+	_exit(0); // exits without checks: the driver still has the mapping
 }
 
 TEST(import_is_freed_if_unmapping_fails)

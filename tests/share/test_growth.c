@@ -1,5 +1,5 @@
-// Offers, sends, receives, imports and frees memory 10^3 or 10^5 times: neither device memory, nor the heap, nor
-// addresses, nor descriptors leak.
+// Offers, sends, receives, imports and frees memory 10^3 or 10^5 times. Neither device memory, nor heap memory, nor
+// addresses, nor descriptors may leak.
 #include "../core/core_heap.h"
 #include "count_entries.h"
 
@@ -52,7 +52,7 @@ TEST(offers_and_imports_leak_nothing)
 	heap_open();
 	HEAP_STEADY(cycle(i_););
 	CHECK_INT(count_entries("/proc/self/fd"), descriptors);
-	// the heap may grow late, for its break and the arena of a thread
+	// the heap may still grow later, for its break and the arena of a thread
 	long more = addresses() - pages;
 	if (more > 64 << 8)
 		FAIL("%ld pages of addresses more than before", more);

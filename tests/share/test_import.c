@@ -1,4 +1,4 @@
-// Offers and imports: contents, addresses, access rights, and refusals.
+// Tests offers and imports: contents, addresses, access rights, and refusals.
 #include "share_test.h"
 
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ TEST(import_maps_the_same_memory)
 		OK(vg_vram_write_at(other, 4096, &(uint32_t){0xbeef}, 4));
 		OK(vg_vram_read_at(handle, 4096, &word, 4));
 		CHECK_INT(word, 0xbeef);
-		OK(vg_vram_free(other)); // unmaps without zeroing
+		OK(vg_vram_free(other)); // unmaps the imported memory without zeroing it
 		OK(vg_vram_read_at(handle, 4096, &word, 4));
 		CHECK_INT(word, 0xbeef);
 		REFUSED(vg_vram_read_at(other, 0, &word, 4), VG_STALE, "");
@@ -57,7 +57,7 @@ TEST(offer_describes_its_ranges)
 	vg_share_offer_destroy(received);
 }
 
-// Encodes a seal of that range, with an invalid MAC.
+// Encodes a seal of the range, with an invalid MAC.
 static const char *seal_text(const struct vg_share_range *range, const char *id, uint64_t generation)
 {
 	struct vg_seal seal = {.size = sizeof seal, .generation = generation, .bytes = range->bytes, .sealed_ns = 1};
@@ -197,7 +197,7 @@ TEST(import_maps_at_the_requested_address)
 	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle), *received = sent(offer, SOCK_STREAM);
 	struct vg_address_range *addresses;
 
-	// free addresses: those of a region that was just freed
+	// the addresses of a region that was just freed
 	OK(vg_address_range_create(2 * MIB, 2 * MIB, 0, &addresses));
 	options.address = vg_address_range_address(addresses);
 	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_EXISTS, "something else is there");
@@ -212,10 +212,10 @@ TEST(import_maps_at_the_requested_address)
 	options.address -= 4096;
 	options.same_address = 1;
 	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_INVALID, "take one of them");
-	options.address = 0; // the exporter is this process
+	options.address = 0; // the requested addresses are in use: the exporter is this process
 	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_EXISTS, "something else is there");
 	OK(vg_vram_free(handle));
-	if (import_hinted(received, &options, &imported)) // its addresses are free now
+	if (import_hinted(received, &options, &imported)) // the exporter's addresses are free now
 		OK(vg_vram_free(imported));
 	vg_share_offer_destroy(offer);
 	vg_share_offer_destroy(received);
@@ -384,7 +384,7 @@ TEST(import_verifies_contents_on_request)
 	REFUSED(vg_share_import(other, received, 0, &verified, &imported), VG_INTEGRITY, "not genuine");
 	vg_vram_destroy(other);
 
-	// a byte that was changed through a writable mapping
+	// A byte is changed through a writable mapping.
 	OK(vg_share_import(open_vram(), received, 0, &writable, &writer));
 	OK(vg_vram_write_at(writer, 3 * MIB - 1, "x", 1));
 	OK(vg_vram_free(writer));

@@ -1,4 +1,4 @@
-// Peers that send false sizes and devices, descriptors of other types, and packets out of order.
+// Tests peers that send false sizes and devices, descriptors of other types, and packets out of order.
 #include "share_test.h"
 
 #include "share/channel.h"
@@ -27,7 +27,7 @@ TEST(false_size_is_refused)
 	refused_import(offer, VG_PROTOCOL, "has another size than the 2097152 bytes");
 	range->bytes = range->mapped = 8 * MIB;
 	refused_import(offer, VG_PROTOCOL, "has another size than the 8388608 bytes");
-	range->bytes = range->mapped = 4 * MIB + 4096; // with a granularity that divides it
+	range->bytes = range->mapped = 4 * MIB + 4096; // the size is a multiple of the granularity
 	range->granularity = 4096;
 	range->address = 0;
 	refused_import(offer, VG_PROTOCOL, "4198400 bytes are mapped, which is no multiple of this device's");
@@ -74,7 +74,7 @@ TEST(each_range_is_imported_on_its_device)
 	OK(vg_vram_read_at(imported, 0, &word, 4));
 	CHECK_INT(word, 2);
 	OK(vg_vram_free(imported));
-	// a false device is refused
+	// The import refuses a false device.
 	memcpy(received->ranges[1].uuid, received->ranges[0].uuid, 16);
 	REFUSED(vg_share_import(vram, received, 1, NULL, &imported), VG_PROTOCOL, "does not lie on device 0");
 	vg_share_offer_destroy(received);
@@ -84,7 +84,7 @@ TEST(each_range_is_imported_on_its_device)
 	vg_vram_destroy(second);
 }
 
-// Sends the offer with `descriptor` instead of the memory's.
+// Sends the offer with `descriptor` instead of the memory's descriptor.
 static void refused_descriptor(struct vg_share_offer *offer, int descriptor, const char *words)
 {
 	struct vg_share_offer *received;
@@ -117,7 +117,7 @@ TEST(descriptors_of_other_types_are_refused)
 	OK(vg_vram_free(handle));
 }
 
-// A descriptor of the right type that is no export: only the driver can refuse it.
+// A descriptor of the right type that is not an export: only the driver can refuse it.
 TEST(descriptor_without_export_is_refused)
 {
 	struct vg_vram_handle handle, imported;

@@ -1,5 +1,5 @@
-// Memory in two processes. Both are children of this one, which never uses the driver itself: otherwise its children
-// could not use it.
+// Tests memory in two processes. Both are children of this process, which never uses the driver itself: otherwise its
+// children could not use it.
 #include "share_test.h"
 
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include "core/virtual_memory.h"
 #include "virgate/virtual_memory.h"
 
-// Waits for a byte from the other process, or sends one.
+// Waits for a byte from the other process, or sends a byte.
 static void meet(int socket, int wait)
 {
 	char byte = 0;
@@ -88,7 +88,7 @@ static void take_many(int socket)
 		CHECK_INT(range.generation, 100 + i);
 		options.same_address = 1;
 		enum vg_status status = vg_share_import(open_vram(), offer, i, &options, &handle);
-		// the addresses may be in use by a real driver or by libraries: EXISTS
+		// EXISTS: a real driver or a library may use the addresses.
 		options.same_address = 0;
 		if (status == VG_EXISTS && !getenv("VIRGATE_SIM"))
 			status = vg_share_import(vram, offer, i, &options, &handle);
@@ -185,7 +185,7 @@ static void outlive(int socket)
 	char byte;
 
 	CHECK_INT(read(socket, &byte, 1), 0); // the exporter has ended
-	for (int i = 0; i < 2; i++) {	      // imported after its end, twice
+	for (int i = 0; i < 2; i++) {	      // imports the memory twice after the exporter's end
 		OK(vg_share_import(open_vram(), offer, 0, NULL, &handle));
 		OK(vg_vram_read_at(handle, 16, &word, 4));
 		CHECK_INT(word, 0x5eed);
@@ -244,7 +244,8 @@ TEST(gpu_faults_on_writes_to_a_read_only_mapping)
 	both_pass(offer_and_wait, write_for_reading);
 }
 
-// The limit of that: a process that has the descriptor can map the memory for writing, whatever the offer says.
+// The offer's access is not enforced: a process that has the descriptor can map the memory for writing, whatever the
+// offer says.
 static void write_by_the_descriptor(int socket)
 {
 	struct vg_share_offer *offer = receive(socket);

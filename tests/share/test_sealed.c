@@ -1,4 +1,4 @@
-// `virgate share open --verify` of memory that programs publish: genuine seals that it must refuse.
+// Tests `virgate share open --verify` on memory that programs publish, with genuine seals that it must refuse.
 #include <sys/stat.h>
 
 #include "broker_test.h"

@@ -1,11 +1,11 @@
-// Helpers of the tests that kill and stop processes at every step of what they do with the node. The region's sources
-// are built with a hook at each step. Include in exactly one file of a program.
+// Helpers of tests that kill and stop processes at every step of their work with the node. The region's sources are
+// built with a hook at each step. Include in exactly one file of a program.
 #pragma once
 
 #include "region_node.h"
 
 static int steps_left = -1, step_signal = SIGKILL;
-static bool reached_end; // the work ended before the step
+static bool reached_end; // the work ended before this step
 
 void region_step(const char *where)
 {
@@ -13,7 +13,7 @@ void region_step(const char *where)
 		kill(getpid(), step_signal);
 }
 
-// Starts a child that does the work and gets the signal at the step.
+// Starts a child that does the work and receives the signal at the step.
 static pid_t start_until(void (*work)(void), int step)
 {
 	pid_t child = fork();

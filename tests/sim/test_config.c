@@ -1,11 +1,11 @@
-// VIRGATE_SIM and CUDA_VISIBLE_DEVICES. Each check runs in its own process.
+// Tests VIRGATE_SIM and CUDA_VISIBLE_DEVICES. Each check runs in its own process.
 #include "sim_test.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-// Runs `check` in a child with this VIRGATE_SIM and CUDA_VISIBLE_DEVICES (NULL: unset). Returns its exit status and its
-// messages on standard error.
+// Runs `check` in a child with this VIRGATE_SIM and CUDA_VISIBLE_DEVICES (NULL: unset). Returns the child's exit
+// status. Its messages on standard error are kept.
 static int run_check(const char *spec, const char *visible, int (*check)(void), char *ret_output, size_t capacity)
 {
 	int pipes[2], status;
@@ -141,7 +141,7 @@ static int check_names(void)
 		       : 1;
 }
 
-// Returns the result of a context in this process, or else in another process at the same time.
+// Returns the result of creating a context in this process, or else in another process at the same time.
 static int check_two_processes(void)
 {
 	CUcontext context;

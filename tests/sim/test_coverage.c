@@ -1,4 +1,4 @@
-// Compares the page in docs/ with the entries that the simulator lacks. `--print` writes the page.
+// Compares a page of docs/ with the entries that the simulator lacks. `--print` writes the page.
 #include "test.h"
 
 #include <dlfcn.h>
@@ -91,7 +91,7 @@ TEST(the_page_lists_the_missing_entries)
 
 typedef int (*entry)(void);
 
-// The suites use this to find calls of entries that the simulator lacks.
+// The test suites use this record to find calls of entries that the simulator lacks.
 TEST(calls_of_missing_entries_are_recorded)
 {
 	char path[] = "/tmp/virgate-unimplemented-XXXXXX", text[256] = "";

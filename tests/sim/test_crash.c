@@ -1,11 +1,11 @@
-// Kills a process at every step of everything that it does with the node. The next process that reaps must free all
-// that it has left.
+// Kills a process at every step of its work with the node. The next process that reaps must free everything the killed
+// process had.
 #include "crash.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 
-static struct region *observer; // has KEPT bytes in the middle, so that other memory is fragmented
+static struct region *observer; // has KEPT bytes in the middle of the memory, which is fragmented by that
 static uint64_t kept;
 static const size_t KEPT = 2 * MIB;
 
@@ -34,14 +34,14 @@ static unsigned count_exports(void)
 	return count;
 }
 
-// Checks that only the observer has anything: memory, disk space, a slot, an event, a file.
+// Checks that only the observer has memory, disk space, a slot, an event or a file.
 static void check_clean(void)
 {
 	const struct region_header *h = observer->header;
 	unsigned blocks = 0, processes = 0, events = 0;
 	struct stat device;
 
-	alarm(TEST_CHILD_SECONDS); // fails if the lock of a dead process stays locked
+	alarm(TEST_CHILD_SECONDS); // ends the test if the lock of a dead process stays locked
 	CHECK_INT(region_used(observer, 0), KEPT);
 	alarm(0);
 	for (uint32_t i = 0; i < observer->blocks_per_device; i++)
@@ -112,7 +112,7 @@ static void export_and_free(void)
 	}
 }
 
-// Passes memory between two regions of one process, which are like two processes of the node.
+// Passes memory between two regions of one process, which act like two processes of the node.
 static void pass_memory(void)
 {
 	struct region *first = join(), *second = join();
@@ -132,7 +132,7 @@ static void pass_memory(void)
 	region_close(second);
 }
 
-// References memory that stays charged to the observer.
+// References memory that is charged to the observer.
 static void use_observers_memory(void)
 {
 	struct region *region = join();
@@ -176,8 +176,8 @@ static void reap(void)
 static const struct {
 	const char *name;
 	void (*work)(void);
-	int least;   // number of steps
-	bool reaped; // also test with a reaper that is killed
+	int least;   // least number of steps
+	bool reaped; // also kill a process that reaps this one
 } works[] = {{"alloc_and_free", alloc_and_free, 40, true}, {"alloc_and_close", alloc_and_close, 20},
 	     {"exceed_memory", exceed_memory, 60},	   {"export_and_free", export_and_free, 40, true},
 	     {"pass_memory", pass_memory, 40, true},	   {"use_observers_memory", use_observers_memory, 10},

@@ -1,5 +1,5 @@
-// Kills and stops a process at every step of everything that processes do with the time of the devices they share. The
-// others continue, the work of a killed process leaves the device, and a stopped process later finds its work done.
+// Kills and stops a process at every step of its work with the time of shared devices. The other processes must
+// continue. The work of a killed process leaves the device. A stopped process later finds its work done.
 #include "crash.h"
 #include "region_time.h"
 
@@ -219,7 +219,7 @@ TEST(work_is_served_while_no_process_reads_the_state)
 	region_time_release(observer, 0, channel);
 }
 
-// Sleeps for 100 s unless it is woken. Returns at once if `moment` is older than the change.
+// Sleeps for 100 s unless another process wakes it. Returns at once if the device has changed since `moment`.
 static void sleep_long(struct region_moment moment)
 {
 	moment.wake_ns = region_time_now(observer) + 100000 * (uint64_t)MS;
@@ -244,7 +244,7 @@ static void check_woken_by(void (*act)(uint32_t channel, uint64_t sequence))
 	moment = region_time_query(observer, 0, channel, sequence, TIME_ENDS);
 	alarm(TEST_CHILD_SECONDS);
 	pthread_create(&thread, NULL, sleep_in_thread, &moment);
-	act(channel, sequence); // before or after the thread sleeps
+	act(channel, sequence); // acts before or after the thread sleeps
 	pthread_join(thread, NULL);
 	sleep_long(moment);
 	alarm(0);
@@ -302,7 +302,7 @@ TEST(many_processes_use_the_device_at_once)
 	check_channels();
 }
 
-// Uses the device in a time namespace: the clock has an offset, as in a process that was restored from an image.
+// Uses the device with another clock offset, as in a process that was restored from an image.
 __attribute__((noreturn)) static void serve_with_clock_offset(void)
 {
 	int status;

@@ -1,4 +1,4 @@
-// How a simulated device divides its time (sim/device_time.c): in virtual time, without processes.
+// Tests how a simulated device divides its time (sim/device_time.c), in virtual time, without processes.
 #include "device_time.h"
 #include "test.h"
 
@@ -48,7 +48,7 @@ static uint64_t append_open(unsigned channel, uint64_t ready_ns)
 	return sequence;
 }
 
-// Like the region: writes which work has ended to the channels before the next change begins.
+// Advances the device. Like the region, writes which work has ended to the channels before the next change begins.
 static void run_until(uint64_t until)
 {
 	bool reached;
@@ -76,7 +76,7 @@ static uint64_t get_end(unsigned channel, uint64_t sequence)
 
 #define CHECK_US(got, want) CHECK_INT((got) / US, want)
 
-// A host that queues at most `ahead` pieces of work, and needs `gap_ns` to react to the end of one.
+// A simulated program that queues at most `ahead` pieces of work, and needs `gap_ns` to react to the end of one.
 struct tenant {
 	unsigned channel, ahead;
 	uint64_t need_ns, gap_ns, ended, at_ns;
@@ -105,7 +105,7 @@ TEST(work_takes_the_time_it_needs)
 	start_device();
 	append(0, TIME_SMS, SMS, 200 * US, 10 * US);
 	append(0, TIME_SMS, SMS, 300 * US, 10 * US);
-	append(0, TIME_SMS, SMS, 50 * US, 2000 * US); // ready later than the one before it ends
+	append(0, TIME_SMS, SMS, 50 * US, 2000 * US); // is ready later than the end of the work before it
 	run_until(5000 * US);
 	CHECK_US(get_end(0, 0), 210);
 	CHECK_US(get_end(0, 1), 510);
@@ -122,7 +122,7 @@ TEST(contexts_take_turns_in_slices)
 		for (unsigned channel = 0; channel < 2; channel++)
 			append(channel, TIME_SMS, SMS, 200 * US, 1);
 	run_until(200 * MS);
-	// 95.0 %, as measured on an H200, and half for each.
+	// The device works 95.0 % of the time, as measured on an H200, and half for each channel.
 	CHECK_INT((channels[0].done + channels[1].done) * 200 * US * 1000 / (200 * MS) / 2, 474);
 	CHECK(channels[0].done + 11 >= channels[1].done && channels[1].done + 11 >= channels[0].done);
 	CHECK_INT(state.switches, 200 * MS / (2265 * US));
@@ -134,7 +134,7 @@ TEST(three_contexts_take_turns_in_order)
 	for (unsigned channel = 0; channel < 3; channel++)
 		append(channel, TIME_SMS, SMS, 5000 * US, 1 + channel);
 	run_until(30 * MS);
-	// Two slices of each, and 700 us in the third.
+	// Each work takes two slices, and 700 us of the third.
 	CHECK_US(get_end(0, 0), 6 * (2150 + 115) + 700);
 	CHECK_US(get_end(1, 0), 6 * (2150 + 115) + 700 + 115 + 700);
 	CHECK_US(get_end(2, 0), 6 * (2150 + 115) + 3 * 700 + 2 * 115);
@@ -148,7 +148,7 @@ TEST(a_short_kernel_waits_for_a_slice_beside_long_ones)
 	start_device();
 	run_tenants(tenants, 2, 100 * MS);
 	append(1, TIME_SMS, SMS, 50 * US, state.now_ns);
-	run_tenants(tenants, 2, 110 * MS); // from now on synchronous: the long kernel has begun a slice
+	run_tenants(tenants, 2, 110 * MS); // synchronous from now on: the long kernel has begun a slice
 	uint64_t before = get_end(1, 0);
 	sequence = append(1, TIME_SMS, SMS, 50 * US, before + 20 * US);
 	run_tenants(tenants, 2, 120 * MS);
@@ -157,13 +157,13 @@ TEST(a_short_kernel_waits_for_a_slice_beside_long_ones)
 	append(0, TIME_SMS, SMS, 50 * MS, 1);
 	append(1, TIME_SMS, SMS, 50 * US, 2);
 	run_until(1000 * US);
-	append(1, TIME_SMS, SMS, 50 * US, 2330 * US); // right after the first has ended
+	append(1, TIME_SMS, SMS, 50 * US, 2330 * US); // right after the end of the first one
 	run_until(10 * MS);
 	CHECK_US(get_end(1, 0), 2150 + 115 + 50);
 	CHECK_US(get_end(1, 1) - get_end(1, 0), 115 + 2150 + 115 + 50);
 }
 
-// An idle context loses the device at once, so two synchronous hosts lose the time of the switches.
+// An idle context loses the device at once, so two synchronous programs lose the time of the switches.
 TEST(synchronous_kernels_of_two_processes)
 {
 	struct tenant tenants[] = {{.channel = 0, .ahead = 1, .need_ns = 500 * US, .gap_ns = 10 * US},
@@ -172,7 +172,7 @@ TEST(synchronous_kernels_of_two_processes)
 	start_device();
 	run_tenants(tenants, 2, 500 * MS);
 	double of_solo = (double)(channels[0].done + channels[1].done) * 515 * US / (500 * MS);
-	CHECK(of_solo > 0.79 && of_solo < 0.86); // an H200: 81 %
+	CHECK(of_solo > 0.79 && of_solo < 0.86); // 81 % on an H200
 }
 
 TEST(channels_of_a_context_divide_its_multiprocessors)
@@ -184,7 +184,7 @@ TEST(channels_of_a_context_divide_its_multiprocessors)
 	run_until(MS);
 	CHECK_US(get_end(0, 0), 1 + 400);
 	CHECK_US(get_end(1, 0), 1 + 500);
-	append(0, TIME_SMS, SMS / 4, 200 * US, 1000 * US); // these fit side by side
+	append(0, TIME_SMS, SMS / 4, 200 * US, 1000 * US); // these kernels fit side by side
 	append(1, TIME_SMS, SMS / 2, 300 * US, 1000 * US);
 	append(2, TIME_SMS, SMS / 4, 300 * US, 1000 * US);
 	run_until(2 * MS);
@@ -200,7 +200,7 @@ TEST(copies_run_beside_kernels)
 	append(0, TIME_SMS, SMS, 10 * MS, 1000);
 	append(1, TIME_COPY_IN, 0, 3 * MS, 1000);
 	append(2, TIME_COPY_OUT, 0, 4 * MS, 1000);
-	append(3, TIME_COPY_IN, 0, 1 * MS, 1000); // on the same engine as channel 1
+	append(3, TIME_COPY_IN, 0, 1 * MS, 1000); // uses the same engine as channel 1
 	run_until(20 * MS);
 	CHECK_US(get_end(0, 0), 10001);
 	CHECK_US(get_end(1, 0), 4001);
@@ -231,7 +231,7 @@ TEST(work_begins_when_it_is_ready)
 	run_until(5 * MS);
 	CHECK_INT(channels[0].done, 0);
 	CHECK_INT(state.busy_ns, 0);
-	work_at(0, 0)->ready_ns = 4 * MS; // earlier than now: the device was idle since
+	work_at(0, 0)->ready_ns = 4 * MS; // ready earlier than now: the device has been idle since
 	run_until(6 * MS);
 	CHECK(get_end(0, 0) >= 4100 * US && get_end(0, 0) <= 5100 * US);
 }
@@ -245,15 +245,15 @@ TEST(a_spinning_kernel_gets_its_slices)
 	other = append(1, TIME_SMS, SMS, 5 * MS, 1000);
 	append(1, TIME_SMS, SMS, 50 * US, 1000);
 	run_until(60 * MS);
-	CHECK_US(get_end(1, other), 1 + 5 * (2150 + 115) + 700); // its third slice
+	CHECK_US(get_end(1, other), 1 + 5 * (2150 + 115) + 700); // the end in its third slice
 	CHECK_INT(channels[0].done, 0);
 	CHECK(state.busy_ns > 58 * MS);
-	work_at(0, spins)->closed_ns = 60 * MS; // the kernel ends
+	work_at(0, spins)->closed_ns = 60 * MS; // the open kernel ends here
 	run_until(61 * MS);
 	CHECK_US(get_end(0, spins), 60 * 1000);
 }
 
-// An open kernel ends only while its context has the device, and after the time that it needs.
+// An open kernel ends only while its context has the device, and not before it has run for the time it needs.
 TEST(an_open_kernel_runs_for_the_time_it_needs)
 {
 	uint64_t open;
@@ -261,7 +261,7 @@ TEST(an_open_kernel_runs_for_the_time_it_needs)
 	start_device();
 	open = append_open(0, 1000);
 	append(1, TIME_SMS, SMS, 20 * MS, 1000);
-	run_until(3 * MS); // the other one's slice
+	run_until(3 * MS); // the slice of the other context
 	work_at(0, open)->need_ns = 3 * MS;
 	work_at(0, open)->closed_ns = 3 * MS;
 	run_until(20 * MS);
@@ -297,11 +297,11 @@ TEST(work_of_a_dead_process_is_removed)
 	run_until(400 * MS);
 	CHECK_INT(channels[0].done, 10);
 	CHECK_US(get_end(0, 9), 110 * 1000);
-	// 110 ms in turns, then alone: about 52 ms of its 80 ms are done after 110 ms.
+	// The context has turns for 110 ms, in which about 52 of its 80 ms are done, then runs alone.
 	CHECK(get_end(1, 0) > 130 * MS && get_end(1, 0) < 145 * MS);
 }
 
-// Advances in one step and in many small ones, and compares the results.
+// Advances the time in one step and in many small ones, and compares the results.
 TEST(the_result_does_not_depend_on_the_steps)
 {
 	static uint64_t ends[4][1000];
@@ -325,7 +325,7 @@ TEST(the_result_does_not_depend_on_the_steps)
 			CHECK_INT(channels[channel].done, 100);
 			for (unsigned i = 0; i < 100; i++) {
 				CHECK(i == 0 || get_end(channel, i) >= get_end(channel, i - 1));
-				if (small) // rounding of parts of nanoseconds
+				if (small) // fractions of nanoseconds are rounded
 					CHECK(llabs((long long)(get_end(channel, i) - ends[channel][i])) < 20 * US);
 				ends[channel][i] = get_end(channel, i);
 			}
@@ -348,7 +348,7 @@ TEST(predictions_are_right)
 	uint64_t starts = time_predict(&copy, &rules, &queues, 1, 0, TIME_RUNS);
 	copy = state;
 	uint64_t ends = time_predict(&copy, &rules, &queues, 1, 6, TIME_ENDS);
-	append_open(2, 1000); // its end cannot be predicted
+	append_open(2, 1000); // the end of the kernel cannot be predicted
 	time_begin(&state, &queues);
 	copy = state;
 	CHECK(time_predict(&copy, &rules, &queues, 2, 0, TIME_ENDS) != 0);

@@ -1,4 +1,4 @@
-// The directory of the node of a specification.
+// Tests which directory the node of a specification gets.
 #include "config.h"
 #include "test.h"
 
@@ -17,7 +17,7 @@ TEST(each_specification_has_a_node_of_its_own)
 
 	unsetenv("VIRGATE_SIM_DIR");
 	CHECK_STR(read_directory("memory=2G,sms=4", &first), read_directory("memory=2G,sms=4", &second));
-	// Another spelling is another node, with a daemon of its own.
+	// Another spelling of the same configuration is another node, with its own daemon.
 	CHECK(strcmp(read_directory("sms=4,memory=2G", &second), first.directory) != 0);
 	CHECK(strcmp(read_directory("1", &first), read_directory("memory=8G", &second)) != 0);
 }

@@ -1,4 +1,5 @@
-// A node whose directory is on a file system that becomes full. Each check runs in its own process and mount namespace.
+// Tests a node whose directory is on a file system that becomes full. Each check runs in its own process and mount
+// namespace.
 #include "sim_test.h"
 
 #include <fcntl.h>
@@ -18,7 +19,7 @@ static void write_map(const char *path, unsigned outside)
 	close(fd);
 }
 
-// Mounts a tmpfs of that size over the node's directory, for this process only.
+// Mounts a tmpfs of `size` bytes over the node's directory, for this process only.
 static void mount_small(const char *directory, size_t size)
 {
 	unsigned user = geteuid(), group = getegid();
@@ -105,7 +106,7 @@ TEST(init_fails_without_space_for_the_node)
 	} while (0)
 enum { ROOM = 24, MOST = 16 };
 
-// Allocates until memory is short, and uses all of it with device operations. Returns the number of allocations.
+// Allocates until memory is short, and writes all of it with device operations. Returns the number of allocations.
 static int fill_memory(CUdeviceptr addresses[MOST])
 {
 	static unsigned char bytes[4 << 20];
@@ -173,7 +174,7 @@ TEST(allocations_fail_on_a_full_file_system)
 	CHECK_INT(count_lines(output), 1);
 }
 
-// A large device on a small disk: only written memory must fit.
+// Uses a large device on a small disk: only written memory must fit.
 static int write_some(void)
 {
 	CUcontext context;

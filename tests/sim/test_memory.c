@@ -64,7 +64,7 @@ TEST(new_memory_is_zero_and_copies_are_exact)
 	CHECK(memcmp(in, out, sizeof in) == 0);
 	CU(cuMemFree_v2(a));
 	CU(cuMemFree_v2(b));
-	CU(cuMemAlloc_v2(&a, 8 * MIB)); // perhaps the same memory: it must be zero
+	CU(cuMemAlloc_v2(&a, 8 * MIB)); // may return the same memory, which must be zero
 	CU(cuMemcpyDtoH_v2(out, a + 5 * MIB, sizeof out));
 	for (size_t i = 0; i < sizeof out; i++)
 		CHECK_INT(out[i], 0);
@@ -124,7 +124,7 @@ TEST(host_dereference_faults)
 	CU(cuMemAlloc_v2(&a, 4096));
 	pid_t child = fork();
 	if (child == 0) {
-		signal(SIGSEGV, SIG_DFL); // a sanitizer would turn it into an exit
+		signal(SIGSEGV, SIG_DFL); // a sanitizer would turn the signal into an exit
 		*(volatile char *)a = 1;
 		_exit(0);
 	}

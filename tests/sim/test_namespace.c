@@ -1,4 +1,4 @@
-// Processes of several pid namespaces on one node. Each namespace has a process 1, and none can see processes of
+// Tests processes of several pid namespaces on one node. Each namespace has a process 1, and none can see processes of
 // another.
 #include "region_node.h"
 
@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 
 static struct board {
-	_Atomic pid_t first, second; // process ids in this namespace
+	_Atomic pid_t first, second; // pids in this namespace
 	_Atomic bool go, entered;
 } * board;
 
@@ -31,7 +31,7 @@ static void start_node(void)
 	memset(board, 0, sizeof *board);
 }
 
-// Starts process 1 of a new pid namespace. Its process id in this namespace is in `ret_pid` when this returns.
+// Starts process 1 of a new pid namespace. Before it returns, it stores the pid of this namespace in `ret_pid`.
 static void start_contained(void (*live)(void), _Atomic pid_t *ret_pid)
 {
 	int status;
@@ -68,8 +68,7 @@ static char read_state(pid_t pid)
 	return state;
 }
 
-// Kills a contained process and reaps it, as its subreaper. Until it is reaped, its threads may still have its
-// resources.
+// Kills a contained process and reaps it, as its subreaper. Its threads may still have its resources until then.
 static void end_contained(pid_t pid)
 {
 	kill(pid, SIGKILL);
@@ -83,7 +82,7 @@ static void wait_until_entered(pid_t pid)
 	CHECK(atomic_load(&board->entered));
 }
 
-// Waits to be killed; ends after a while in case the test has failed.
+// Waits for SIGKILL; ends after a while if the test has failed.
 static void wait_for_kill(void)
 {
 	sleep(30);
@@ -104,7 +103,7 @@ static void lock_tables(void)
 
 static void wait_for_tables(void)
 {
-	(void)join(); // which takes the lock
+	(void)join(); // joining takes the lock
 	wait_for_kill();
 }
 
@@ -132,7 +131,7 @@ TEST(a_killed_waiter_does_not_release_the_lock)
 	CHECK_INT(waitpid(next, &status, 0), next);
 	end_contained(board->first);
 	CHECK(WIFEXITED(status));
-	CHECK_INT(WEXITSTATUS(status), 0); // 3: it got the lock while another process had it
+	CHECK_INT(WEXITSTATUS(status), 0); // 3: the process got the lock while another process had it
 	region_close(region);
 }
 
@@ -153,7 +152,7 @@ static void alloc_and_wait(void)
 	uint64_t id;
 
 	int status = region_alloc(region, 0, 8 * MIB, &id);
-	for (int fd = 3; fd < 1024; fd++) // as a program may do
+	for (int fd = 3; fd < 1024; fd++) // a program may close all descriptors
 		close(fd);
 	if (status == 0)
 		atomic_store(&board->entered, true);
@@ -192,7 +191,7 @@ TEST(a_process_killed_in_another_namespace_frees_only_its_memory)
 	region_close(region);
 }
 
-// Checks from another namespace that the process counts as alive, although its process id means nothing there.
+// Checks in another namespace that the process counts as alive, although its pid means nothing there.
 static void check_from_outside(void)
 {
 	struct region *region = join();
@@ -216,7 +215,7 @@ TEST(processes_of_other_namespaces_are_not_reaped)
 	region_close(region);
 }
 
-// Like a process that was restored from an image and ends before its device memory is restored.
+// A restored process may end before its device memory is restored: the forked child simulates that.
 TEST(a_forked_child_frees_nothing_of_its_parent)
 {
 	uint64_t id;
@@ -244,7 +243,7 @@ TEST(a_checkpointed_process_keeps_its_slot)
 	int slot = region->slot;
 	region_detach(region);
 	region_reap(other);
-	region_release_all(region); // does nothing: it has nothing
+	region_release_all(region); // has no effect: the child has nothing
 	CHECK_INT(region_attach(region, &config), 0);
 	CHECK_INT(region->slot, slot);
 	CHECK_INT(region_alloc(region, 0, 4 * MIB, &id), 0);

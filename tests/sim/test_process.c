@@ -1,4 +1,4 @@
-// Several processes on one node: device memory, IPC, killed processes, fork.
+// Tests several processes on one node: device memory, IPC, killed processes, fork.
 #include "sim_test.h"
 
 #include <poll.h>
@@ -17,8 +17,8 @@ static size_t get_used(void)
 	return total - free;
 }
 
-// A child that was forked before this process called cuInit, and so has its own driver. It executes commands of one
-// letter and replies with one letter.
+// A child that was forked before this process called cuInit, and so has its own driver. The child executes commands of
+// one letter and replies with one letter.
 static struct {
 	pid_t pid;
 	int socket;
@@ -66,7 +66,7 @@ static char execute_command(int socket, char letter)
 				       cuMemsetD8_v2(address, 0x5a, 64 * MIB) == CUDA_SUCCESS
 			       ? 'k'
 			       : 'n';
-	case 'i': // opens an IPC handle, checks and changes a word
+	case 'i': // opens an IPC handle, checks a word and changes it
 		if (read(socket, &ipc, sizeof ipc) != sizeof ipc ||
 		    cuIpcOpenMemHandle_v2(&address, ipc, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS)
 			return 'n';
@@ -122,7 +122,7 @@ TEST(memory_of_other_processes_counts_as_used)
 	CHECK_INT(send_command('a'), 'k');
 	CHECK_INT(get_used() - before, 80 * MIB);
 	CU(cuMemAlloc_v2(&rest, 150 * MIB));
-	CHECK_INT(send_command('a'), 'n'); // not enough memory is left
+	CHECK_INT(send_command('a'), 'n'); // too little memory is left
 	CU(cuMemFree_v2(rest));
 }
 
@@ -142,7 +142,7 @@ TEST(ipc_memory)
 	CHECK_INT(answer, 'k');
 	CU(cuMemcpyDtoH_v2(&word, address, 4));
 	CHECK_INT(word, 0x1234);
-	CU(cuMemFree_v2(address)); // the helper still has it open
+	CU(cuMemFree_v2(address)); // the helper still has the memory open
 }
 
 TEST(sigkill_frees_memory_without_other_references)
@@ -166,7 +166,7 @@ TEST(sigkill_frees_memory_without_other_references)
 	CHECK_INT(get_used(), before);
 	kill(helper.pid, SIGKILL);
 	CHECK(waitpid(helper.pid, &status, 0) == helper.pid);
-	CHECK_INT(get_used(), 16 * MIB); // only the context of this process
+	CHECK_INT(get_used(), 16 * MIB); // only the context of this process is left
 	CUdeviceptr all;
 	CU(cuMemAlloc_v2(&all, 240 * MIB));
 	CU(cuMemFree_v2(all));

@@ -1,4 +1,4 @@
-// Stream order, default streams, events, waiting, and faults of operations.
+// Tests stream order, default streams, events, waiting, and faults of operations.
 #include "sim_test.h"
 
 #include <pthread.h>
@@ -72,7 +72,7 @@ TEST(the_legacy_stream_waits_for_blocking_streams_only)
 	CU(cuStreamQuery(blocking));
 
 	block_stream(NULL);
-	CU(cuLaunchHostFunc(blocking, note_order, &second)); // behind the legacy stream
+	CU(cuLaunchHostFunc(blocking, note_order, &second)); // runs after the legacy stream
 	GIVES(cuStreamQuery(blocking), CUDA_ERROR_NOT_READY);
 	atomic_store(&gate, 1);
 	CU(cuStreamSynchronize(blocking));
@@ -165,9 +165,9 @@ TEST(a_pool_reuses_memory_in_stream_order)
 	CU(cuMemAllocAsync(&a, 1 << 20, stream));
 	block_stream(stream);
 	CU(cuMemFreeAsync(a, stream));
-	CU(cuMemAllocAsync(&b, 1 << 20, other)); // another stream cannot reuse it yet
+	CU(cuMemAllocAsync(&b, 1 << 20, other)); // another stream cannot reuse the memory yet
 	CHECK(b != a);
-	CU(cuMemAllocAsync(&c, 1 << 20, stream)); // the same stream can
+	CU(cuMemAllocAsync(&c, 1 << 20, stream)); // the same stream can reuse the memory
 	CHECK(c == a);
 	atomic_store(&gate, 1);
 	CU(cuMemFreeAsync(b, other));
@@ -205,7 +205,7 @@ TEST(memory_unmapped_under_a_running_operation_loses_the_context)
 {
 	start();
 	pid_t child = fork();
-	if (child == 0) { // executes the program again, for its own driver
+	if (child == 0) { // executes the program again, so that the child has its own driver
 		char *arguments[] = {"test-sim-stream", "--unmapped", NULL};
 		execv("/proc/self/exe", arguments);
 		_exit(127);
@@ -237,7 +237,7 @@ __attribute__((constructor)) static void run_unmapped(int argc, char **argv)
 		_exit(1);
 	atomic_store(&gate, 0);
 	if (cuLaunchHostFunc(stream, wait_at_gate, NULL) || cuMemsetD8Async(address, 1, 2 * MIB, stream) ||
-	    cuMemUnmap(address, 2 * MIB)) // does not wait
+	    cuMemUnmap(address, 2 * MIB)) // the call does not wait
 		_exit(2);
 	atomic_store(&gate, 1);
 	if (cuStreamSynchronize(stream) != CUDA_ERROR_ILLEGAL_ADDRESS ||

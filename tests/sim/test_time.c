@@ -1,5 +1,5 @@
-// A device that shares its time (`slice`). Covers what the conformance suite (tests/conformance/time.c) cannot, because
-// GPUs have another configuration: MPS, one copy engine, exact times of graphs, limits and invalid values.
+// Tests a device that shares its time (`slice`). Covers what the conformance suite (tests/conformance/time.c) cannot,
+// because GPUs have another configuration: MPS, one copy engine, exact times of graphs, limits and invalid values.
 #include "sim_test.h"
 
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 static struct shared {
 	_Atomic int loaded, stop;
 } *shared;
-static _Atomic unsigned *gate; // of this process's streams
+static _Atomic unsigned *gate; // gate of this process's streams
 
 static CUstream stream;
 static CUfunction full, longer, traps;
@@ -231,7 +231,7 @@ static void wait_on_device(void)
 	for (int i = 0; i < 1000; i++)
 		CU(cuLaunchKernel(longer, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
 	atomic_fetch_add(&shared->loaded, 1);
-	GIVES(cuStreamSynchronize(stream), CUDA_ERROR_LAUNCH_FAILED); // 50 s before its own end
+	GIVES(cuStreamSynchronize(stream), CUDA_ERROR_LAUNCH_FAILED); // the wait fails 50 s before the kernel's own end
 }
 
 static void poll_for_failure(void)
@@ -289,7 +289,7 @@ static void copy_both_ways(double *ret_longest_ms, double *ret_all_ms)
 		CU(cuMemcpyHtoDAsync_v2(memory, host, MIB, streams[0]));
 		CU(cuMemcpyDtoHAsync_v2((char *)host + MIB, memory + MIB, MIB, streams[1]));
 		for (int i = 0; i < 2 && k == 0; i++)
-			from[i] = record(streams[i]); // on the device, not while the stream is idle
+			from[i] = record(streams[i]); // recorded on the busy device, not while the stream is idle
 	}
 	for (int i = 0; i < 2; i++)
 		to[i] = record(streams[i]);
@@ -373,7 +373,8 @@ static double now_ms(void)
 	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-// Copies memory to the host in chunks, and unmaps each chunk when its copy has ended. The device must continue to copy.
+// Copies memory to the host in chunks, and unmaps each chunk when its copy has ended. The device must go on copying
+// meanwhile.
 static void unmap_beside_copies(void)
 {
 	enum { CHUNKS = 4 };
@@ -420,7 +421,7 @@ TEST(calls_take_the_configured_time)
 
 // ---- graphs ---------------------------------------------------------------------------------
 
-// Creates a graph of kernels in a row. Two events are recorded around those in the middle.
+// Creates a graph of consecutive kernels. Two events are recorded around the kernels in the middle.
 static CUgraphExec make_graph(unsigned kernels, CUevent events[2])
 {
 	CUDA_KERNEL_NODE_PARAMS params = {.func = full, .gridDimX = 4, .gridDimY = 1, .gridDimZ = 1,
@@ -546,7 +547,7 @@ static void use_many_streams(void)
 	GIVES(cuLaunchKernel(full, 1, 1, 1, 1, 1, 1, 0, streams[STREAMS], NULL, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	atomic_store(&opened, 1);
 	CU(cuCtxSynchronize());
-	launch(streams[STREAMS], 1); // the channels are free again
+	launch(streams[STREAMS], 1); // the channels can be used again
 	CU(cuCtxSynchronize());
 }
 
@@ -566,11 +567,11 @@ TEST(invalid_costs_are_refused)
 		use_node(NODE, invalid[i]);
 		check_end(start(check_init_fails));
 	}
-	use_node("memory=256M", COST); // costs need a slice
+	use_node("memory=256M", COST); // a cost without a slice is invalid
 	check_end(start(check_init_fails));
 }
 
-// The work of a process that exits must not occupy the device or its channel.
+// Exits with work in the queue: the work must not occupy the device or its channel.
 static void leave_work(void)
 {
 	open_device();

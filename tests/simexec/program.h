@@ -1,11 +1,11 @@
-// What the tests have in common: the kernels of kernels.cu, a context, words of device memory.
+// Helpers of the tests: the kernels of kernels.cu, a context, words of device memory.
 #pragma once
 
 #include "sim/sim_test.h"
 
 static CUmodule kernels;
 
-// Reads a file of the build, terminated. The caller frees it.
+// Reads a file of the build directory, and appends a 0 byte. The caller frees the contents.
 __attribute__((unused)) static char *read_built(const char *name, size_t *ret_size)
 {
 	char path[512];

@@ -1,4 +1,4 @@
-// Capture across streams and threads, and its errors.
+// Tests capture across streams and threads, and its errors.
 #include "program.h"
 
 #include <pthread.h>
@@ -61,7 +61,7 @@ TEST(a_forked_stream_joins_again)
 	CHECK_INT(count, 5);
 	CU(cuGraphGetEdges(graph, NULL, NULL, &count));
 	CHECK_INT(count, 5);
-	CHECK_INT(word(a), 0); // nothing has run
+	CHECK_INT(word(a), 0); // the captured kernels have not run
 	run_graph(graph);
 	CHECK_INT(host[0], 9);
 	CHECK_INT(host[1], 2);
@@ -80,7 +80,7 @@ TEST(unjoined_work_fails_the_capture)
 	CU(launch_add(other, data, 1));
 	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
 	CHECK(graph == NULL);
-	CU(launch_add(other, data, 1)); // both are ordinary streams again
+	CU(launch_add(other, data, 1)); // both streams run work again
 	CU(cuStreamSynchronize(other));
 	CHECK_INT(word(data), 1);
 }

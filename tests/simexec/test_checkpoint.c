@@ -1,4 +1,4 @@
-// One process locks, checkpoints and restores another one that works.
+// Tests that one process locks, checkpoints and restores another one that works.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -34,7 +34,7 @@ static int count_device_files(pid_t pid)
 	return count;
 }
 
-// Increments a counter in device memory until it is stopped, and checks every result.
+// Increments a counter in device memory until the parent ends it, and checks every result.
 static void run_subject(void)
 {
 	load_kernels();
@@ -147,7 +147,7 @@ static void move_to_other_device(pid_t child)
 	restore.gpuPairsCount = 2;
 	CU(cuCheckpointProcessRestore(child, &restore));
 	CU(cuCheckpointProcessUnlock(child, NULL));
-	CHECK_INT(get_used(), before); // it is on the other device
+	CHECK_INT(get_used(), before); // the memory is on the other device
 	wait_for_rounds(3);
 }
 
@@ -266,7 +266,7 @@ static void free_in_stages(void)
 		for (int i = 0; i < 4000 && shared->rounds < stage; i++)
 			nap_ms(5);
 	}
-	map_new(32 * MIB); // the address is still reserved
+	map_new(32 * MIB); // the address range is still reserved
 }
 
 static void checkpoint_stages(pid_t child)

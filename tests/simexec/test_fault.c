@@ -1,4 +1,4 @@
-// VIRGATE_SIM_FAULT. Each specification runs in its own process.
+// Tests VIRGATE_SIM_FAULT. Each specification runs in its own process.
 #include "program.h"
 
 #include <dlfcn.h>
@@ -112,7 +112,7 @@ TEST(calls_on_a_lost_device_fail)
 	run_with_fault("slow=1us;lost@cuLaunchKernel:2", lose_device);
 }
 
-// Returns whether an entry works with lost devices: it, or its family, does not use the device.
+// Returns whether the entry works after the devices are lost: the entry, or its family, does not use a device.
 static bool works_without_device(const char *entry, const char *family)
 {
 	static const char *const names[] = {"init",	"error",      "lookup",	  "logs",    "device",	  "primary",
@@ -137,7 +137,7 @@ static void call_all_entries(void)
 	CUcontext current = NULL;
 	int failed = 0, count;
 
-	unsetenv("VIRGATE_SIM_UNIMPLEMENTED"); // those entries are called, too
+	unsetenv("VIRGATE_SIM_UNIMPLEMENTED"); // the loop calls unimplemented entries, too
 	load_kernels();
 	CHECK_INT(LAUNCH(kernel("empty"), 1, 1, 0, NULL, NULL), CUDA_ERROR_UNKNOWN);
 	for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
@@ -145,7 +145,7 @@ static void call_all_entries(void)
 			continue;
 		CUresult (*call)(long, ...) = dlsym(RTLD_DEFAULT, entries[i].name);
 		CHECK(call != NULL);
-		// With invalid arguments: the result must come before they are checked.
+		// The arguments are invalid: the driver must return the fault before it checks them.
 		CUresult result = call(0, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L);
 		if (result == CUDA_ERROR_NOT_SUPPORTED) // not implemented
 			continue;

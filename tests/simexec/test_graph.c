@@ -1,4 +1,4 @@
-// Graphs: creation, instantiation, updates, launches, conditions, user objects.
+// Tests graphs: creation, instantiation, updates, launches, conditions, user objects.
 #include "program.h"
 
 static CUstream stream;
@@ -107,7 +107,7 @@ TEST(edges_can_be_listed_and_graphs_cloned)
 	CU(cuGraphClone(&clone, graph));
 	CU(cuGraphNodeFindInClone(&found[0], nodes[3], clone));
 	CHECK(found[0] != nodes[3]);
-	CU(cuGraphAddDependencies(graph, &nodes[3], &nodes[0], 1)); // a cycle: the instantiation fails
+	CU(cuGraphAddDependencies(graph, &nodes[3], &nodes[0], 1)); // the edges form a cycle: the instantiation fails
 	CHECK_INT(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE);
 	CU(cuGraphDestroyNode(nodes[3]));
 	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
@@ -141,7 +141,7 @@ TEST(executable_graphs_can_be_updated)
 	CHECK_INT(*(int *)params.kernelParams[2], 1);
 	void *arguments[] = {&data, &n, &hundred};
 	params.kernelParams = arguments;
-	CU(cuGraphLaunch(exec, stream)); // runs with the old parameters
+	CU(cuGraphLaunch(exec, stream)); // the executable graph still has the old parameters
 	CU(cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
 	launch(exec);
 	CHECK_INT(word(data), 101);
@@ -151,7 +151,7 @@ TEST(executable_graphs_can_be_updated)
 	launch(exec);
 	CHECK_INT(word(data), 101);
 	CU(cuGraphNodeSetEnabled(exec, node, 1));
-	// A graph of the same topology, then others.
+	// Updates with a graph of the same topology, then with others.
 	CU(cuGraphCreate(&other, 0));
 	extra = add_node(other, NULL, 0, &data, &n, &one);
 	CU(cuGraphExecUpdate_v2(exec, other, &info));
@@ -243,7 +243,7 @@ TEST(a_switch_node_selects_a_body)
 	CU(cuGraphDestroy(graph));
 }
 
-// A condition belongs to its graph, also after that was destroyed.
+// A condition belongs to its graph, even after the graph was destroyed.
 TEST(conditions_of_other_graphs_are_refused)
 {
 	start();
@@ -279,7 +279,7 @@ TEST(a_context_may_end_before_its_condition)
 	CU(cuCtxDestroy_v2(ended));
 	CU(cuCtxCreate_v4(&next, NULL, 0, 0));
 	CU(cuMemAlloc_v2(&taken, 4));
-	CHECK(taken == condition); // the freed address is used again first
+	CHECK(taken == condition); // the allocator returns the freed address first
 	CU(cuGraphDestroy(graph));
 	CU(cuMemAlloc_v2(&again, 4));
 	CHECK(again != taken);

@@ -1,4 +1,4 @@
-// Registered buffers and images of OpenGL: the calls that their states allow.
+// Tests registered buffers and images of OpenGL: the calls that their states allow.
 #include "program.h"
 
 // Declared here because cudaGL.h includes OpenGL's headers.
@@ -37,14 +37,14 @@ TEST(buffers_are_mapped_as_pointers)
 	CU(cuGraphicsResourceGetMappedPointer_v2(&address, &size, buffer));
 	CHECK_INT(size, 65536);
 	CU(cuMemsetD32_v2(address, 77, size / 4));
-	GIVES(cuMemFree_v2(address), CUDA_ERROR_INVALID_VALUE); // OpenGL owns it
+	GIVES(cuMemFree_v2(address), CUDA_ERROR_INVALID_VALUE); // OpenGL owns the memory
 	CU(cuGraphicsUnmapResources(1, &buffer, NULL));
 	CU(cuGraphicsResourceSetMapFlags_v2(buffer, CU_GRAPHICS_MAP_RESOURCE_FLAGS_READ_ONLY));
 	GIVES(cuGraphicsResourceSetMapFlags_v2(buffer, 5), CUDA_ERROR_INVALID_VALUE);
 	CU(cuGraphicsMapResources(1, &buffer, NULL));
 	CU(cuGraphicsResourceGetMappedPointer_v2(&address, &size, buffer));
 	CHECK_INT(word(address + 400), 77); // contents stay
-	CU(cuGraphicsUnregisterResource(buffer)); // even while mapped
+	CU(cuGraphicsUnregisterResource(buffer)); // succeeds even while the buffer is mapped
 	GIVES(cuGraphicsUnregisterResource(buffer), CUDA_ERROR_INVALID_HANDLE);
 	GIVES(cuGraphicsMapResources(1, &buffer, NULL), CUDA_ERROR_INVALID_HANDLE);
 	GIVES(cuGraphicsUnregisterResource(NULL), CUDA_ERROR_INVALID_HANDLE);

@@ -1,4 +1,4 @@
-// Faults of kernels, and printf. Each runs in its own process, because the errors are sticky.
+// Tests faults of kernels, and printf. Each runs in its own process, because the errors are sticky.
 #include "program.h"
 
 static char output[8192];
@@ -26,7 +26,7 @@ static void run_in_child(void (*part)(void))
 		FAIL("status %#x: %s", status, output);
 }
 
-static CUfunction empty; // found before the fault: after it this fails, too
+static CUfunction empty; // looked up before the fault, after which the lookup fails, too
 
 static void start(void)
 {

@@ -1,4 +1,4 @@
-// Images, modules, libraries, links, attributes of functions.
+// Tests images, modules, libraries, links, attributes of functions.
 #include "program.h"
 
 #define HEAD ".version 8.0\n.target sm_52\n.address_size 64\n"
@@ -86,7 +86,7 @@ TEST(damaged_and_foreign_images_are_refused)
 	load_kernels();
 	char *image = read_built("zstd.fatbin", &size);
 	char *frame =
-		memmem(image, size, "\x28\xb5\x2f\xfd", 4); // the header of zstd: later damage may not be detected
+		memmem(image, size, "\x28\xb5\x2f\xfd", 4); // header of zstd: other damage may go undetected
 	CHECK(frame != NULL);
 	frame[4] ^= 0xff;
 	CHECK_INT(cuModuleLoadData(&module, image), CUDA_ERROR_INVALID_IMAGE);
@@ -222,7 +222,7 @@ TEST(libraries_and_kernels)
 	CU(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function));
 	CHECK_INT(value, 100000);
 	data = words(1);
-	CU(LAUNCH((CUfunction)entry, 1, 1, 0, NULL, &data, &n, &by)); // a kernel instead of a function
+	CU(LAUNCH((CUfunction)entry, 1, 1, 0, NULL, &data, &n, &by)); // passes a kernel instead of a function
 	CHECK_INT(word(data), 9);
 	CU(cuLibraryGetGlobal(&address, &size, library, "counter"));
 	CHECK_INT(word(address), 5);
@@ -230,7 +230,7 @@ TEST(libraries_and_kernels)
 	CHECK_INT(cuLibraryUnload(NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
-// The reason why an image is refused is in the log of errors, and in the log of the load.
+// The driver's log of errors and the load's log contain the reason why an image is refused.
 TEST(refused_images_are_explained)
 {
 	static const struct {

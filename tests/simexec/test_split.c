@@ -1,4 +1,4 @@
-// cuDevSmResourceSplit of CUDA 13.1: possible groups, and work queues.
+// Tests cuDevSmResourceSplit of CUDA 13.1: possible groups, and work queues.
 #include "program.h"
 
 struct group {
@@ -37,7 +37,7 @@ TEST(groups)
 	struct group groups[3] = {{.count = 24}, {.count = 6, .flags = BACKFILL}, {0}};
 
 	CU(split(NULL, 3, &whole, NULL, 0, groups));
-	CHECK_INT(groups[2].count, (132 - 30) / 8 * 8); // as many as possible
+	CHECK_INT(groups[2].count, (132 - 30) / 8 * 8); // as many SMs as possible
 	groups[2].count = 0;
 	CU(split(parts, 3, &whole, &rest, 0, groups));
 	CHECK_INT(parts[2].sm.smCount, 96);
@@ -95,7 +95,7 @@ TEST(work_queues_of_green_contexts)
 	GIVES(cuDeviceGetDevResource(0, &found, (CUdevResourceType)77), CUDA_ERROR_INVALID_RESOURCE_TYPE);
 }
 
-// A grid that is one wave of blocks on all multiprocessors and several on some of them.
+// Launches a grid that takes one wave of blocks on all multiprocessors, and several waves on some of them.
 TEST(fewer_multiprocessors_take_longer)
 {
 	static const char ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -124,11 +124,11 @@ TEST(fewer_multiprocessors_take_longer)
 		CU(cuEventCreate(&from, 0));
 		CU(cuEventCreate(&to, 0));
 		CU(cuEventRecord(from, stream));
-		CU(cuLaunchKernel(work, 264, 1, 1, 1024, 1, 1, 0, stream, NULL, NULL)); // one wave on 132, nine on 16
+		CU(cuLaunchKernel(work, 264, 1, 1, 1024, 1, 1, 0, stream, NULL, NULL)); // 1 or 9 waves
 		CU(cuEventRecord(to, stream));
 		CU(cuEventSynchronize(to));
 		CU(cuEventElapsedTime(&ms[i], from, to));
 	}
-	if (ms[1] < 2 * ms[0]) // nine times, but the machine has other work, too
+	if (ms[1] < 2 * ms[0]) // should take nine times as long, but the machine has other work, too
 		FAIL("%.1f ms on 16 multiprocessors, %.1f on 132", ms[1], ms[0]);
 }

@@ -42,7 +42,7 @@ static inline struct vg_memory_space_info info_of(struct vg_memory_space *space)
 	return info;
 }
 
-// Checks the figures of a space without calls under way: all charged bytes are accounted for.
+// Checks the figures of a space while no call is running: all charged bytes are accounted for.
 static inline void check_figures(struct vg_memory_space *space)
 {
 	struct vg_memory_space_info info = info_of(space);

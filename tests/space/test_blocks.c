@@ -1,4 +1,4 @@
-// Blocks: their pools, contents, and refused sizes.
+// Tests blocks: their pools, contents, and refused sizes.
 #include "space_test.h"
 
 TEST(blocks_of_each_size_keep_contents)

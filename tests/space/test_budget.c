@@ -1,4 +1,4 @@
-// What a space asks of its owner: to charge pages, and to wait for work on them.
+// Tests what a space requests from its owner: to charge pages, and to wait for work on them.
 #include "base/status.h"
 #include "core/core.h"
 #include "core/stream.h"
@@ -7,7 +7,7 @@
 
 static struct vg_memory_space *space;
 static struct vg_context *context;
-static struct vg_stream *work; // stands for the virtual GPU's stream
+static struct vg_stream *work; // represents the stream of the virtual GPU
 static uint64_t charged, most, refused;
 static int fences;
 
@@ -79,11 +79,11 @@ TEST(a_refusing_budget_fails_allocations)
 	close_it();
 }
 
-// ---- work under way ---------------------------------------------------------------------------------
+// ---- running work -----------------------------------------------------------------------------------
 
 enum { TURNS = 24 };
 
-// Queues many writes of which the last is 0x11; each takes some time.
+// Queues many writes, the last one of 0x11; each takes some time.
 static void queue_work(vg_address address, size_t size)
 {
 	struct CUctx_st *before;
@@ -95,7 +95,7 @@ static void queue_work(vg_address address, size_t size)
 	OK(vg_context_restore(before));
 }
 
-// Without the fence, the driver would unmap pages in use, and the context would be lost.
+// Without a fence, the driver would unmap pages in use, and the context would be lost.
 static void free_under_work(const struct space_budget *budget)
 {
 	open_with(budget, 128 * MIB);
@@ -157,7 +157,7 @@ TEST(blocks_move_after_work_ends)
 	close_it();
 }
 
-// A copy under way keeps the pages of its block mapped after the block is freed.
+// A running copy keeps the pages of its block mapped after the block is freed.
 TEST(pages_stay_mapped_while_a_call_copies)
 {
 	struct space_position place;
@@ -166,7 +166,7 @@ TEST(pages_stay_mapped_while_a_call_copies)
 	vg_address address = allocate(space, 3 * PAGE), other;
 	pthread_mutex_lock(&space->lock);
 	enum vg_status found = space_find(space, address, "address", &place);
-	place.chunk->holds++; // as access.c does before a driver call
+	place.chunk->holds++; // access.c does this before a driver call
 	pthread_mutex_unlock(&space->lock);
 	OK(found);
 	OK(vg_memory_space_free(space, address));

@@ -1,4 +1,4 @@
-// Compaction: which blocks move, which stay, and the cost.
+// Tests compaction: which blocks move, which stay, and the cost.
 #include "core/core.h"
 #include "space/mover.h"
 #include "space_test.h"
@@ -31,7 +31,7 @@ static void fill(struct vg_memory_space *space, size_t size)
 	}
 }
 
-// Frees half of the blocks in every other page, except those that `keep` names.
+// Frees half of the blocks in every other page, except the blocks of `keep`.
 static void thin(int keep)
 {
 	for (int i = 0; i < BLOCKS; i++)
@@ -162,7 +162,7 @@ static void add_up(const struct move_piece *pieces, size_t count)
 		copied += pieces[i].bytes;
 }
 
-// If only one of a page's two blocks has a place, nothing is moved or copied.
+// If only one of a page's two blocks fits elsewhere, nothing is moved or copied.
 TEST(nothing_moves_from_a_page_that_cannot_be_emptied)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
@@ -173,7 +173,7 @@ TEST(nothing_moves_from_a_page_that_cannot_be_emptied)
 	thin(2);
 	OK(vg_movable_block_create(space, 200 * KIB, &stays[0]));
 	OK(vg_movable_block_create(space, MIB, &stays[1]));
-	OK(vg_movable_block_create(space, 3 * MIB / 2, &stays[2])); // a fuller page, with room for the first only
+	OK(vg_movable_block_create(space, 3 * MIB / 2, &stays[2])); // a fuller page, with room for the first block only
 	const vg_address before = pin(stays[0]);
 	unpin(stays[0]);
 	copied = 0;
@@ -221,11 +221,11 @@ static bool is_known(const struct vg_context *context, const void *host)
 	return r == CUDA_SUCCESS;
 }
 
-// Also if the closing thread has no context.
+// Closing a space frees page-locked memory, even if the closing thread has no context.
 TEST(closing_a_space_frees_page_locked_memory)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
-	struct vg_context *context = first_context(); // otherwise the memory would be freed with the context
+	struct vg_context *context = first_context(); // keeps the context: destroying it would free the memory
 	pthread_t thread;
 
 	fill(space, MIB);
@@ -241,7 +241,7 @@ TEST(closing_a_space_frees_page_locked_memory)
 	vg_context_destroy(context);
 }
 
-// ---- bounds -----------------------------------------------------------------------------------------
+// ---- limits of a compaction -------------------------------------------------------------------------
 
 struct progress {
 	int calls, last;
@@ -259,7 +259,7 @@ static int count_calls(void *user, const struct vg_compact_progress *progress)
 	return seen->calls == seen->last;
 }
 
-// Moves at most the given bytes in a call, and everything in the end.
+// A call moves at most the given bytes; repeated calls move everything.
 TEST(max_bytes_limits_a_compaction)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
@@ -272,7 +272,7 @@ TEST(max_bytes_limits_a_compaction)
 	fill(space, 600 * KIB);
 	thin(3);
 	OK(vg_memory_space_compact(space, &options, &result));
-	CHECK_INT(result.bytes_moved, 0); // no block is that small
+	CHECK_INT(result.bytes_moved, 0); // the limit is smaller than every block
 	CHECK_INT(result.complete, 0);
 	CHECK_INT(seen.calls, 0);
 	options.max_bytes = 1300 * KIB;
@@ -294,7 +294,7 @@ TEST(max_bytes_limits_a_compaction)
 	vg_memory_space_destroy(space);
 }
 
-// More blocks than one pass moves, so that the callback and the time limit apply.
+// Creates more blocks than one pass moves, so that the callback and the time limit apply.
 TEST(callback_and_time_limit_stop_a_compaction)
 {
 	enum { COUNT = 40000 };

@@ -39,7 +39,7 @@ static enum vg_status open_it(void)
 	return status;
 }
 
-// The second attempt is for a fault in this function: closing frees everything in any case.
+// Destroys the space. Repeats a call that may have hit the fault; closing frees everything in any case.
 static void clean(void)
 {
 	for (int i = 0; i < BLOCKS; i++)
@@ -101,7 +101,7 @@ static enum vg_status leave_empty_pages(void)
 	return VG_OK;
 }
 
-// Pages that the driver refused stay usable, and are freed later.
+// The driver refuses to free pages: they stay usable, and are freed later.
 static enum vg_status give_back(void)
 {
 	struct vg_defragment_result result;
@@ -126,7 +126,7 @@ static enum vg_status give_back(void)
 	OK(vg_memory_space_defragment(space, &result));
 	CHECK_INT(charged, 0);
 	CHECK_INT(error.code, CUDA_ERROR_OPERATING_SYSTEM);
-	// Repeats the call for the caller, who checks the last error.
+	// Repeats the failure for the caller, who checks the last error.
 	return vg_fail(error.status, error.code, "as above");
 }
 
@@ -228,7 +228,7 @@ TEST(compaction)
 
 // ---- close ------------------------------------------------------------------------------------------
 
-// Memory that cannot be zeroed is freed anyway, with an error; a call that fails once is repeated.
+// Closes the space. Memory that cannot be zeroed is freed anyway, with an error; a call that fails once is repeated.
 static void close_it(void)
 {
 	struct vg_device *device;

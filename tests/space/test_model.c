@@ -9,7 +9,7 @@ enum { MOST = 96, LIMIT_MIB = 96 };
 
 struct block {
 	struct vg_movable_block *movable; // NULL: a plain block
-	vg_address address;		  // of a movable block: while it is pinned
+	vg_address address;		  // of a movable block: valid while the block is pinned
 	size_t size;
 	unsigned pins;
 	uint64_t contents;
@@ -175,7 +175,7 @@ static void compact(void)
 	CHECK(!options.max_bytes || result.bytes_moved <= options.max_bytes);
 }
 
-// Frees addresses of freed blocks, unless another block begins there now.
+// Frees the addresses of freed blocks again, which must fail, unless another block begins there now.
 static void free_stale(void)
 {
 	const vg_address address = stale[below(16)];

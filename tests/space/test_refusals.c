@@ -1,4 +1,4 @@
-// Refused calls: their messages, and that nothing changes.
+// Tests refused calls: their messages, and that nothing changes.
 #include "core/core.h"
 #include "space/space.h"
 #include "space_test.h"
@@ -50,7 +50,7 @@ TEST(options)
 	OK(CREATE(.limit = MIB, .base_pool_size = SIZE_MAX, .pools = 1, .page_size = 1));
 }
 
-// The default of 4096 is rounded up to the device's granularity, and the result reported.
+// The default of 4096 is rounded up to the device's granularity, and the space reports the result.
 TEST(page_sizes)
 {
 	static const struct {
@@ -94,7 +94,7 @@ TEST(sizes_and_alignments)
 		OK(vg_memory_space_allocate(space, 200 * KIB, alignment, &address));
 		CHECK_INT(address % alignment, 0);
 		check_figures(space);
-		if (alignment >= MIB) // each gets its own pages
+		if (alignment >= MIB) // each block gets its own pages
 			OK(vg_memory_space_free(space, address));
 	}
 	vg_memory_space_destroy(space);
@@ -114,7 +114,7 @@ TEST(too_large_requests_are_refused)
 	CHECK_INT(vg_last_error()->need, 10 * MIB);
 	CHECK_INT(info_of(space).held, 8 * MIB);
 	CHECK(vg_status_is_retriable(VG_INSUFFICIENT));
-	// Empty pages of another size make room: one run of 4 MiB instead of two single pages.
+	// Empty pages of another size are freed for new ones: one run of 4 MiB replaces two single pages.
 	OK(vg_memory_space_free(space, address[0]));
 	OK(vg_memory_space_free(space, address[2]));
 	CHECK_INT(info_of(space).held, 8 * MIB);
@@ -202,7 +202,7 @@ TEST(copies)
 	REFUSED(vg_memory_space_copy(space, address, foreign, 1), VG_BOUNDS, "from is 0x");
 	REFUSED(vg_memory_space_copy_peer(space, foreign, other, foreign, 1), VG_INVALID, "overlap");
 	REFUSED(vg_memory_space_copy_peer(space, second, other, address, 1), VG_BOUNDS, "from is 0x");
-	// The two addresses must not be confused.
+	// The call must not confuse the device address and the host address.
 	REFUSED(vg_memory_space_write(space, (vg_address)(uintptr_t)data, data, 1), VG_BOUNDS, "to is 0x");
 	REFUSED(vg_memory_space_read(space, data, (vg_address)(uintptr_t)data, 1), VG_BOUNDS, "from is 0x");
 	REFUSED(vg_memory_space_copy(space, address, (vg_address)(uintptr_t)data, 1), VG_BOUNDS, "from is 0x");
@@ -291,7 +291,7 @@ TEST(contents_between_devices)
 	vg_context_destroy(second);
 }
 
-// ---- movable blocks, limits, the end ----------------------------------------------------------------
+// ---- movable blocks, limits, closing ----------------------------------------------------------------
 
 TEST(movable_blocks)
 {
@@ -344,7 +344,7 @@ TEST(limits)
 	OK(space_set_limit(space, 64 * MIB));
 	OK(vg_memory_space_allocate(space, 60 * MIB, 0, &more));
 	OK(vg_memory_space_free(space, more));
-	OK(space_set_limit(space, 5 * MIB)); // frees cached pages
+	OK(space_set_limit(space, 5 * MIB)); // the new limit frees cached pages
 	CHECK_INT(info_of(space).held, 4 * MIB);
 	OK(vg_memory_space_free(space, address));
 	vg_memory_space_destroy(space);

@@ -1,10 +1,10 @@
-// Memory that a space frees is zero: a second mapping of the same memory shows it.
+// Tests that memory which a space frees is zero: a second mapping of the same memory shows its contents.
 #include "core/core.h"
 #include "space_test.h"
 
 enum { SECRET = 0x5e };
 
-// A second mapping of the page at `address`, which keeps its memory.
+// A second mapping of the page at `address`; it keeps the memory allocated.
 struct spy {
 	CUmemGenericAllocationHandle memory;
 	CUdeviceptr at;
@@ -35,7 +35,7 @@ static size_t count_bytes(const struct spy *spy, int value)
 	return count;
 }
 
-// Checks that all of it is zero, and removes the second mapping.
+// Checks that the page is all zero, and removes the second mapping.
 static void check_clean(struct spy *spy)
 {
 	CHECK_INT(count_bytes(spy, 0), spy->size);
@@ -59,7 +59,7 @@ static void leave(void)
 	vg_context_destroy(context);
 }
 
-// Checks a page with a secret that `give` makes the space free.
+// Writes a secret to a page, lets `give` make the space free the page, and checks it.
 static void after(size_t size, void (*give)(struct vg_memory_space *space, vg_address address))
 {
 	struct vg_memory_space *space = open_space(64 * MIB);
@@ -143,7 +143,7 @@ TEST(pages_emptied_by_compaction_are_zeroed)
 	vg_movable_block_destroy(block[3]);
 	OK(vg_memory_space_compact(space, NULL, &result));
 	CHECK_INT(result.bytes_returned, PAGE);
-	int full = count_bytes(&spies[0], SECRET) == PAGE ? 0 : 1; // it now has the other one's block
+	int full = count_bytes(&spies[0], SECRET) == PAGE ? 0 : 1; // the page that now has the block of the other page
 	CHECK_INT(count_bytes(&spies[full], SECRET), PAGE);
 	CHECK_INT(count_bytes(&spies[!full], 0), PAGE);
 	vg_movable_block_destroy(block[0]);

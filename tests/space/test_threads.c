@@ -1,5 +1,5 @@
-// Many threads use one space, others another, while it is compacted and defragmented; and a space is closed under use.
-// For the thread sanitizer.
+// Tests many threads that use one space, others that use another, while it is compacted and defragmented; and a space
+// that is closed during use. Meant for the thread sanitizer.
 #include "space_test.h"
 
 #include <pthread.h>
@@ -10,7 +10,7 @@ enum { WORKERS = 4, ROUNDS = 60, HELD = 12 };
 static atomic_int failures, running;
 static struct vg_memory_space *spaces[2];
 
-// Checks for threads: those of the test framework leave a test by longjmp, which a thread must not.
+// Checks for threads: a failed check of the test framework calls longjmp, which a thread must not.
 #define EXPECT(condition)                                                                                          \
 	do {                                                                                                       \
 		if (!(condition)) {                                                                                \

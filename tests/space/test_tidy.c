@@ -1,4 +1,4 @@
-// Empty pages: which are kept, which are freed, and the effect on fragmentation.
+// Tests empty pages: which are kept, which are freed, and the effect on fragmentation.
 #include "space_test.h"
 
 // ---- pools ------------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ TEST(pools_keep_empty_pages_up_to_their_size)
 	vg_memory_space_destroy(space);
 }
 
-// Plain and movable blocks of a size share the pool's limit.
+// Plain and movable blocks of one size share the pool's limit.
 TEST(a_pool_size_covers_plain_and_movable_blocks)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
@@ -91,15 +91,15 @@ TEST(fragmentation)
 	CHECK(info_of(space).fragmentation == 0);
 	for (int i = 0; i < 8; i++)
 		address[i] = allocate(space, MIB);
-	CHECK(info_of(space).fragmentation == 0); // nothing is free
+	CHECK(info_of(space).fragmentation == 0); // all memory is in use
 	OK(vg_memory_space_free(space, address[0]));
-	CHECK(info_of(space).fragmentation == 0); // 1 MiB in one piece
+	CHECK(info_of(space).fragmentation == 0); // 1 MiB is free in one piece
 	OK(vg_memory_space_free(space, address[2]));
 	CHECK(info_of(space).fragmentation == 0.5);
 	OK(vg_memory_space_free(space, address[4]));
 	OK(vg_memory_space_free(space, address[6]));
 	CHECK(info_of(space).fragmentation == 0.75);
-	OK(vg_memory_space_free(space, address[1])); // an empty page, and three halves
+	OK(vg_memory_space_free(space, address[1])); // free are an empty page and three halves
 	CHECK(info_of(space).fragmentation == 1 - 2.0 / 5);
 	OK(vg_memory_space_defragment(space, &result));
 	CHECK(result.before == 1 - 2.0 / 5);
@@ -108,10 +108,10 @@ TEST(fragmentation)
 	CHECK_INT(result.pages_returned, 1);
 	CHECK_INT(info_of(space).held, 3 * PAGE);
 	CHECK_INT(info_of(space).defragmentations, 1);
-	for (int i = 3; i < 8; i += 2) // live blocks have not moved
+	for (int i = 3; i < 8; i += 2) // allocated blocks have not moved
 		check_bytes(space, address[i], MIB, 0);
 	CHECK(info_of(space).padding_waste == 0);
-	allocate(space, MIB / 2 + 1); // 17 parts of 32 KiB
+	allocate(space, MIB / 2 + 1); // takes 17 parts of 32 KiB
 	CHECK_INT(info_of(space).padding, 32 * KIB - 1);
 	vg_memory_space_destroy(space);
 }
@@ -131,7 +131,7 @@ TEST(free_ranges_of_addresses_join)
 	OK(vg_memory_space_free(space, address[3]));
 	OK(vg_memory_space_defragment(space, NULL));
 	OK(vg_memory_space_free(space, address[2]));
-	OK(vg_memory_space_defragment(space, &result)); // two holes become one
+	OK(vg_memory_space_defragment(space, &result)); // merges two holes into one
 	CHECK_INT(result.ranges_joined, 1);
 	vg_address run = allocate(space, 3 * PAGE);
 	CHECK(run == address[1]);
@@ -146,7 +146,7 @@ static struct vg_memory_space *open_automatic(double threshold, int manual)
 		.limit = 256 * MIB, .defragmentation_threshold = threshold, .manual_defragmentation = manual});
 }
 
-// Leaves four half empty pages and four empty ones, then makes calls that use other pages.
+// Leaves four half-empty pages and four empty ones, then makes calls that use other pages.
 static void wear(struct vg_memory_space *space, int calls)
 {
 	vg_address address[16];
@@ -172,7 +172,7 @@ TEST(empty_pages_are_freed_above_the_threshold)
 	wear(space, 4000);
 	struct vg_memory_space_info info = info_of(space);
 	CHECK(info.automatic_defragmentations > 0);
-	CHECK(info.held <= 10 * MIB); // the halves, and the page of the last calls
+	CHECK(info.held <= 10 * MIB); // the half-empty pages, and the page of the last calls
 	check_figures(space);
 	vg_memory_space_destroy(space);
 }
@@ -191,7 +191,7 @@ TEST(automatic_defragmentation_can_be_off)
 	vg_memory_space_destroy(space);
 }
 
-// A page that calls use again and again stays.
+// Defragmentation does not free a page that calls use repeatedly.
 TEST(pages_in_use_are_not_freed)
 {
 	struct vg_memory_space *space = open_automatic(0.01, 0);
@@ -247,7 +247,7 @@ TEST(the_page_table)
 	CHECK(!page.valid);
 	CHECK_INT(page.physical, 0);
 	REFUSED(vg_memory_space_page(space, 1, &page), VG_BOUNDS, "no address of this space");
-	// The program never got an address in this one.
+	// The program never got an address in this page.
 	OK(vg_movable_block_create(space, PAGE, &block));
 	OK(vg_memory_space_pages(space, NULL, 0, &count));
 	CHECK_INT(count, 4);

@@ -14,7 +14,7 @@ static inline struct vg_vram *open_vram(void)
 	return vram;
 }
 
-// Closes the context, and checks that no region was left.
+// Closes the context, and checks that it had no region left.
 static inline void close_vram(struct vg_vram *vram)
 {
 	struct vg_vram_report report;

@@ -44,7 +44,7 @@ static inline struct vg_vram_handle allocate_sealed(struct vg_vram *vram, size_t
 	return handle;
 }
 
-// Writes by a call of the driver, to the address of a read-only loan.
+// Writes to the address of a read-only loan by a call of the driver.
 static inline void write_unseen(struct vg_vram_handle handle, size_t offset, int byte)
 {
 	struct vg_context *context = first_context();

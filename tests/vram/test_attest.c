@@ -1,4 +1,4 @@
-// Attestations: made from the driver's answers, and checked.
+// Tests attestations: made from the driver's answers, and checked.
 #include "sealed_test.h"
 
 #include "core/core.h"
@@ -131,7 +131,7 @@ TEST(attest_refuses_a_region_beyond_its_memory)
 
 	OK(vg_vram_allocate(vram, 1000, GUARDED, &guarded));
 	OK(vram_look(guarded, &region));
-	region->size += 1; // into the guard
+	region->size += 1; // the size reaches into the guard
 	REFUSED(vg_vram_attest(guarded, &attestation), VG_INTEGRITY, "");
 	region->size -= 1;
 	OK(vg_vram_attest(guarded, &attestation));
@@ -140,7 +140,7 @@ TEST(attest_refuses_a_region_beyond_its_memory)
 	close_vram(vram);
 }
 
-// The test resets the primary context: the driver then fails, drivers differ in the error. The last test of this
+// Resets the primary context, so that the driver fails; drivers differ in the error. This must be the last test of the
 // process.
 TEST(attest_fails_after_a_device_reset)
 {

@@ -1,4 +1,4 @@
-// Verification of the audit log: it finds every change, and names the first one.
+// Tests the verification of the audit log: it finds every change, and names the first one.
 #include "audit_test.h"
 
 enum { RECORDS = 9 };
@@ -9,7 +9,7 @@ struct log {
 	int count;
 };
 
-// A log of RECORDS lines, split into lines.
+// Writes a log of RECORDS records, and splits it into lines.
 static void begin(struct log *log)
 {
 	static int turn;
@@ -52,7 +52,7 @@ TEST(verify_finds_every_changed_byte)
 	begin(&log);
 	char *text = read_file(log.path, &length);
 	size_t first = strlen(log.lines[0]) + 1;
-	for (size_t at = 0; at < 2 * first; at++) { // only in two lines: all have the same form
+	for (size_t at = 0; at < 2 * first; at++) { // only in two lines, since all lines have the same form
 		char before = text[at];
 		text[at] ^= 1;
 		write_file(log.path, text, length, 0600);
@@ -130,7 +130,7 @@ TEST(verify_finds_an_inserted_line)
 	put_back(&log);
 	is_not_whole(log.path, VG_AUDIT_UNREADABLE, 4, 3, "line 4 is not a record");
 	end(&log);
-	begin(&log); // a line of the right form with a wrong MAC
+	begin(&log); // a valid line with a wrong MAC
 	insert(&log, 3, log.lines[3]);
 	memcpy(strstr(log.lines[3], "sealed"), "Sealed", 6);
 	put_back(&log);
@@ -202,7 +202,7 @@ TEST(verify_finds_a_cut_end)
 		is_not_whole(log.path, VG_AUDIT_CUT, RECORDS, RECORDS - 1,
 			     "it ends after 8 records, and its head counts 9");
 	}
-	// Garbage after the last record: all acknowledged records are there.
+	// Garbage follows the last record: all acknowledged records are present.
 	write_file(log.path, text, length, 0600);
 	int fd = open(log.path, O_WRONLY | O_APPEND);
 	CHECK_INT(write(fd, "{\"n\":10,\"ti", 11), 11);
@@ -251,7 +251,7 @@ TEST(verify_finds_a_missing_or_changed_head)
 	is_not_whole(log.path, VG_AUDIT_HEAD, 0, RECORDS, "head was changed");
 	write_file(head_of(log.path), head, 0, 0600);
 	is_not_whole(log.path, VG_AUDIT_HEAD, 0, RECORDS, "head is missing");
-	// An empty log with a head, and one without.
+	// Tests an empty log with a head, and one without.
 	write_file(head_of(log.path), head, length, 0600);
 	write_file(log.path, "", 0, 0600);
 	is_not_whole(log.path, VG_AUDIT_CUT, 1, 0, "it ends after 0 records, and its head counts 9");
@@ -278,7 +278,7 @@ TEST(verify_finds_another_key)
 	end(&log);
 }
 
-// Log and head cannot show that both were restored from an old copy.
+// A log and its head cannot show that both were restored from an old copy: the caller must pass the expected head.
 TEST(expected_head_finds_a_restored_old_log)
 {
 	struct vg_audit_report before, report;

@@ -1,4 +1,4 @@
-// Appending to the audit log: the records, concurrent writers, and failures.
+// Tests appending to the audit log: the records, concurrent writers, and failures.
 #include "audit_test.h"
 
 #include "virgate/log.h"
@@ -80,7 +80,7 @@ TEST(reopened_log_continues)
 
 static int syncs;
 
-// Replaces libc's function in this program.
+// Replaces libc's fdatasync() in this program.
 __attribute__((visibility("default"))) int fdatasync(int fd)
 {
 	syncs++;
@@ -93,7 +93,7 @@ TEST(failures_are_synced)
 	struct vram_audit *audit = open_log(path_of("synced"), keys);
 	static const struct {
 		enum vram_event_kind kind;
-		int syncs; // of the log and of its head
+		int syncs; // one for the log, one for its head
 	} rows[] = {
 		{VRAM_EVENT_ALLOCATED, 0},	     {VRAM_EVENT_SEALED, 0},	  {VRAM_EVENT_VERIFIED, 0},
 		{VRAM_EVENT_VERIFICATION_FAILED, 2}, {VRAM_EVENT_DEALLOCATED, 0}, {VRAM_EVENT_ALLOCATION_FAILED, 2},
@@ -239,7 +239,7 @@ TEST(append_on_a_full_disk_leaves_no_record)
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &before);
 	limit = before;
-	for (int room = 0; room < 300; room += 60) { // bytes: for no record, or for a part of one
+	for (int room = 0; room < 300; room += 60) { // the disk has room for no record, or for a part of one
 		limit.rlim_cur = (rlim_t)stat_.st_size + (rlim_t)room;
 		CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
 		enum vg_status status = vram_audit_append(audit, &example);
@@ -248,7 +248,7 @@ TEST(append_on_a_full_disk_leaves_no_record)
 		CHECK_CONTAINS(vg_last_error()->text, "cannot append a record");
 		is_whole(path, 1);
 	}
-	// A failed operation keeps its error, and the log callback gets a message.
+	// A failed operation keeps its own error; the log callback gets a message about the log.
 	vg_log_set(count_warnings, NULL);
 	CHECK_INT(vram_audit_open("", keys, "", &audit), VG_INVALID);
 	CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -280,7 +280,7 @@ TEST(next_writer_removes_an_unfinished_record)
 	free(text);
 }
 
-// As after a writer that was killed between record and head.
+// Simulates a writer that was killed between writing a record and the head.
 TEST(next_writer_counts_a_record_after_the_head)
 {
 	const char *path = path_of("behind");

@@ -1,4 +1,4 @@
-// The digests of blocks of 2 MiB (src/kernels/blocks.cu): each depends only on the bytes of its block.
+// Tests the digests of blocks of 2 MiB (src/kernels/blocks.cu): each depends only on the bytes of its block.
 #include "core/context.h"
 #include "core/error.h"
 #include "core/kernel.h"
@@ -59,7 +59,7 @@ TEST(each_digest_is_of_its_block_only)
 	struct vg_buffer *buffer;
 	uint64_t addresses[BLOCKS];
 
-	memcpy(data + BLOCKS_BYTES, data, BLOCKS_BYTES); // equal but for the last bit
+	memcpy(data + BLOCKS_BYTES, data, BLOCKS_BYTES); // a copy that differs in the last bit only
 	data[2 * BLOCKS_BYTES - 1] ^= 0x80;
 	memset(data + (size_t)3 * BLOCKS_BYTES, 0, BLOCKS_BYTES);
 	OK(vg_buffer_create(bench.pool, (size_t)BLOCKS * BLOCKS_BYTES, bench.stream, &buffer));

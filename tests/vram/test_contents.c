@@ -1,4 +1,4 @@
-// Copies, fills, loans, and refused accesses.
+// Tests copies, fills, loans, and refused accesses.
 #include "region_test.h"
 
 #include "vram/vram.h"
@@ -9,16 +9,16 @@ TEST(copy_does_not_pass_through_the_host)
 	struct vg_vram_handle from = allocate(vram, 5000), to = allocate(other, 6000), guarded;
 
 	OK(vg_vram_fill(from, 0, 7, 5000));
-	OK(vg_vram_copy(to, 1000, from, 0, 5000)); // to another context
+	OK(vg_vram_copy(to, 1000, from, 0, 5000)); // copies to a region of another context
 	check_bytes(to, 0, 1000, 0);
 	check_bytes(to, 1000, 5000, 7);
 	OK(vg_vram_allocate(vram, 5000, GUARDED, &guarded));
 	OK(vg_vram_copy(guarded, 0, from, 0, 5000));
 	check_bytes(guarded, 0, 5000, 7);
 	OK(vg_vram_write_at(from, 10, "ab", 2));
-	OK(vg_vram_copy(from, 100, from, 10, 2)); // within one region
+	OK(vg_vram_copy(from, 100, from, 10, 2)); // copies within one region
 	check_bytes(from, 100, 1, 'a');
-	OK(vg_vram_copy(from, 12, from, 10, 2)); // side by side
+	OK(vg_vram_copy(from, 12, from, 10, 2)); // adjacent ranges do not overlap
 	check_bytes(from, 13, 1, 'b');
 	REFUSED(vg_vram_copy(from, 11, from, 10, 2), VG_INVALID, "overlap");
 	REFUSED(vg_vram_copy(from, 10, from, 11, 2), VG_INVALID, "overlap");
@@ -78,7 +78,7 @@ TEST(fill_changes_only_its_range)
 	close_vram(vram);
 }
 
-// Long reads use another path than short ones; tests several offsets and sizes.
+// Long reads use another code path than short ones; tests several offsets and sizes.
 TEST(long_read_returns_the_contents)
 {
 	const size_t bytes = (9 << 20) + 5;
@@ -130,7 +130,7 @@ TEST(kernel_uses_the_address_of_a_loan)
 	close_vram(vram);
 }
 
-// Work on a non-blocking stream sees earlier writes without any synchronization.
+// Work on a non-blocking stream sees earlier writes without a synchronization.
 TEST(writes_are_visible_on_every_stream)
 {
 	enum { BYTES = 60000, ROUNDS = 200 }; // bytes: few enough that the driver's copy may return before it is done
@@ -148,7 +148,7 @@ TEST(writes_are_visible_on_every_stream)
 			OK(vg_vram_write_at(handle, 0, data, BYTES));
 		OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan));
 		if (i % 2 == 0)
-			OK(vg_vram_write_at(handle, 0, data, BYTES)); // during the loan
+			OK(vg_vram_write_at(handle, 0, data, BYTES)); // writes during the loan
 		OK(vg_launch(work.stream, &config, work.kernel,
 			     (struct vg_argument[]){VG_ARGUMENT(loan.address), VG_ARGUMENT((uint64_t){BYTES - 1}),
 						    VG_ARGUMENT(place.address)},
@@ -224,7 +224,7 @@ TEST(frozen_region_refuses_writes)
 	OK(vram_look(handle, &region));
 	OK(vg_vram_borrow(handle, VG_VRAM_READ_WRITE, &loan));
 	REFUSED(vram_freeze(region), VG_BUSY, "1 loans of the region that may write");
-	OK(vg_vram_write_at(handle, 0, "x", 1)); // the failed call did not freeze it
+	OK(vg_vram_write_at(handle, 0, "x", 1)); // the failed call did not freeze the region
 	OK(vg_vram_give_back(&loan));
 	OK(vram_freeze(region));
 	REFUSED(vram_freeze(region), VG_POLICY, "sealed already");

@@ -1,4 +1,4 @@
-// Allocates and frees regions 10^3 or 10^5 times: neither device memory nor the heap leaks.
+// Allocates and frees regions 10^3 or 10^5 times: neither device memory nor heap memory leaks.
 #include "core/core_heap.h"
 #include "region_test.h"
 
@@ -23,7 +23,7 @@ TEST(plain_regions_leak_nothing)
 	close_vram(vram);
 }
 
-// Guarded and shareable in turn: on the simulator each takes milliseconds.
+// Uses guarded and shareable regions in turn: on the simulator each one takes milliseconds.
 TEST(mapped_regions_leak_nothing)
 {
 	struct vg_vram *vram = open_vram();
@@ -35,7 +35,7 @@ TEST(mapped_regions_leak_nothing)
 
 TEST(closed_contexts_leak_no_regions)
 {
-	struct vg_context *stays = first_context(); // a primary context takes half a second on hardware
+	struct vg_context *stays = first_context(); // creating a primary context takes half a second on hardware
 
 	heap_open();
 	HEAP_STEADY({

@@ -11,7 +11,7 @@ struct overrun {
 	bool guard;
 };
 
-// Returns 0: the kernel succeeded; 3: it faulted.
+// Exit status: 0: the kernel succeeded; 3: it faulted.
 static int touch(const struct overrun *it)
 {
 	struct vg_launch_config config = {.size = sizeof config, .grid = {1}, .block = {1}};
@@ -73,7 +73,7 @@ static const size_t sizes[] = {1, 1000, 99999, 2 << 20, (2 << 20) + 1, 4096, (2 
 enum {
 	SIZES = sizeof sizes / sizeof sizes[0],
 	FAULTING = 5
-}; // the first FAULTING fault in a child each, which takes half a second
+}; // the first FAULTING sizes fault, in a child each, which takes half a second
 
 TEST(last_byte_is_accessible)
 {
@@ -110,13 +110,13 @@ TEST(guard_has_the_size_of_a_granule)
 	CHECK_INT(in_a_child((struct overrun){"put_byte", 1000, 1000 + (2 << 20) - 1, true}), 3);
 }
 
-// Shows what a guard is for: without it, the same overrun reaches other mapped memory.
+// Shows why guards are needed: without one, the same overrun reaches other mapped memory.
 TEST(overrun_without_a_guard_does_not_fault)
 {
 	CHECK_INT(in_a_child((struct overrun){"put_byte", 1000, 1000, false}), 0);
 }
 
-// The address is a multiple of each power of two that divides the size.
+// Checks that the address is a multiple of each power of two that divides the size.
 static int look_at_addresses(void)
 {
 	struct vg_vram *vram = open_vram();

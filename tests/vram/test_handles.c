@@ -15,7 +15,7 @@ TEST(open_fails_without_a_gpu)
 	pid_t child = fork();
 	if (child == 0) {
 		unsetenv("VIRGATE_SIM");
-		enum vg_status refused = vg_vram_open(NULL, &vram); // NOT_FOUND: a driver without a device
+		enum vg_status refused = vg_vram_open(NULL, &vram); // NOT_FOUND: the driver has no device
 		_exit(vram || (refused != VG_NO_DRIVER && refused != VG_NOT_FOUND) || !*vg_last_error()->text);
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);
@@ -119,7 +119,7 @@ TEST(every_offset_is_checked_against_the_bounds)
 	}
 	check_bytes(handle, 0, 4096, 0);
 	OK(vg_vram_write_at(handle, 4095, "x", 1));
-	OK(vg_vram_write_at(handle, 4096, NULL, 0)); // 0 bytes at the end
+	OK(vg_vram_write_at(handle, 4096, NULL, 0)); // 0 bytes at the end are allowed
 	OK(vg_vram_read_at(handle, 4096, NULL, 0));
 	OK(vg_vram_fill(handle, 4096, 0, 0));
 	OK(vg_vram_copy(handle, 4096, other, 4096, 0));
@@ -209,7 +209,7 @@ TEST(freed_handle_stays_stale)
 
 	OK(vg_vram_free(first));
 	check_dead(first);
-	struct vg_vram_handle second = allocate(vram, 64); // most likely in the same entry of the table
+	struct vg_vram_handle second = allocate(vram, 64); // most likely gets the same entry of the table
 	CHECK(second.value != first.value);
 	check_dead(first);
 	check_dead(invented);
@@ -246,7 +246,7 @@ TEST(close_frees_and_reports_remaining_regions)
 	CHECK_INT(report.regions, 0);
 	REFUSED(vg_vram_allocate(vram, 1, NULL, &left[0]), VG_CLOSED, "has been closed");
 	vg_vram_destroy(vram);
-	OK(vg_vram_capacity(other, &capacity)); // the region of another context
+	OK(vg_vram_capacity(other, &capacity)); // the region of another context remains
 	CHECK_INT(capacity.regions, 1);
 	check_bytes(stays, 0, 10, 0);
 	OK(vg_vram_free(stays));

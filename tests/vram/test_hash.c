@@ -1,4 +1,5 @@
-// The hash of device memory against the published vectors, and against the host's at every boundary of the tree.
+// Compares the hash of device memory with the published vectors, and with the host's hash at every boundary of the
+// tree.
 #include "core/memory_test.h"
 #include "vram/hash.h"
 #include "vram/scratch.h"
@@ -62,7 +63,7 @@ TEST(matches_published_vectors)
 	close_subject(&s);
 }
 
-// A group: the chunks that one block of threads reduces to one node.
+// Tests groups: a group is the chunks that one thread block reduces to one node.
 TEST(matches_the_host_at_boundaries_of_the_tree)
 {
 	const size_t chunk = 1024, group = 256 * chunk, mib = (size_t)1 << 20;
@@ -117,7 +118,7 @@ TEST(matches_the_host_at_boundaries_of_the_tree)
 	close_subject(&s);
 }
 
-// Pieces use the same scratch memory, and add a level to the tree. The smallest piece is 4 MiB.
+// Tests several pieces: they use the same scratch memory, and add a level to the tree. The smallest piece is 4 MiB.
 TEST(matches_the_host_with_several_pieces)
 {
 	const size_t mib = (size_t)1 << 20;
@@ -132,8 +133,8 @@ TEST(matches_the_host_with_several_pieces)
 	close_subject(&s);
 }
 
-// More than one piece by default, and three levels above the pieces. Compared with smaller pieces, since hashing so
-// much on the host would take too long.
+// Hashes more than one piece of the default size, with three levels above the pieces. Compares with smaller pieces: the
+// host would take too long to hash so much.
 TEST(matches_smaller_pieces_above_4_gib)
 {
 	const size_t mib = (size_t)1 << 20, size = 4096 * mib + (300 << 10) + 5;
@@ -150,7 +151,7 @@ TEST(matches_smaller_pieces_above_4_gib)
 	}
 	vg_buffer_destroy(s.buffer);
 	OK(vg_buffer_create(s.bench.pool, size, s.bench.stream, &s.buffer));
-	for (size_t at = 0; at < size; at += 64 * mib) // shifted, so that all parts differ
+	for (size_t at = 0; at < size; at += 64 * mib) // starts each copy at another offset, so that all parts differ
 		OK(vg_buffer_write(s.buffer, at, s.data + at / mib, size - at < 64 * mib ? size - at : 64 * mib,
 				   s.bench.stream));
 	OK(vram_hash(s.hasher, s.bench.stream, vg_buffer_address(s.buffer), size, key, root));
@@ -279,7 +280,7 @@ TEST(scratch_memory_is_reused_or_grows)
 	vram_scratch_release(&list, first);
 	OK(vram_scratch_acquire(&list, 1000, &first));
 	CHECK_INT(first->buffer->address, address);
-	OK(vram_scratch_acquire(&list, 5 << 20, &large)); // takes the second one from the list, which is too small
+	OK(vram_scratch_acquire(&list, 5 << 20, &large)); // the second entry of the list is too small, and is replaced
 	CHECK(large->buffer->size >= 5 << 20);
 	CHECK(list.first == NULL);
 	vram_scratch_release(&list, first);
@@ -290,7 +291,7 @@ TEST(scratch_memory_is_reused_or_grows)
 
 TEST(does_not_invalidate_a_capture_of_another_stream)
 {
-	struct subject s = open_subject(1000); // it needs new scratch memory
+	struct subject s = open_subject(1000); // this hash needs new scratch memory
 	struct vg_graph_builder *builder;
 	struct vg_stream *captured;
 

@@ -1,4 +1,4 @@
-// Allocations that exceed the device's free memory: errors, leaks, and concurrent attempts.
+// Tests allocations that exceed the device's free memory: errors, leaks, and concurrent attempts.
 #include "region_test.h"
 
 #include <pthread.h>
@@ -66,7 +66,7 @@ TEST(retry_succeeds_when_memory_is_free)
 	close_vram(vram);
 }
 
-// ---- threads that need more than is free ---------------------------------------------------------------
+// ---- threads that need more memory than is free --------------------------------------------------------
 
 enum { THREADS = 4, ROUNDS = 20 };
 
@@ -76,7 +76,7 @@ struct rivals {
 	atomic_int inside, most, got, refused;
 };
 
-// Allocates without a check of the free memory. A refusal must be INSUFFICIENT.
+// Allocates without querying the free memory. A refusal must be INSUFFICIENT.
 static void *want(void *data)
 {
 	struct rivals *it = data;

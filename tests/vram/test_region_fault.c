@@ -23,7 +23,7 @@ static enum vg_status allocate_it(void)
 
 static void clean(void)
 {
-	// Retry: the injected fault may hit this call.
+	// The call is repeated: the injected fault may hit the first one.
 	if (handle.value && vg_vram_free(handle) && vg_vram_free(handle))
 		FAIL("not freed: %s", vg_last_error()->text);
 	vg_vram_destroy(vram);
@@ -138,7 +138,7 @@ static void with_fault(void (*run)(void), const char *fault)
 	in_child(run, "VIRGATE_SIM_FAULT", fault);
 }
 
-// The first wait is for zeroing the new region, the second for the write. If that fails, there is no loan.
+// The first wait is for zeroing the new region, the second for the write. If the second fails, there is no loan.
 static void lend_after_a_write(void)
 {
 	char byte = 1;
@@ -157,7 +157,7 @@ static void write_while_lent(void)
 
 	OK(open_it());
 	OK(allocate_it());
-	OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan)); // no write, so no driver call
+	OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan)); // no write is pending, so no driver call
 	REFUSED(vg_vram_write_at(handle, 0, &byte, 1), VG_DRIVER, "waiting for what was written");
 	OK(vg_vram_give_back(&loan));
 	OK(vg_vram_free(handle));
@@ -188,7 +188,7 @@ static void write_what_was_offered(void)
 	OK(open_it());
 	OK(allocate_it());
 	OK(vg_share_offer_create(&offer));
-	OK(vg_share_offer_add(offer, handle, NULL)); // no write, so no driver call
+	OK(vg_share_offer_add(offer, handle, NULL)); // no write is pending, so no driver call
 	REFUSED(vg_vram_write_at(handle, 0, &byte, 1), VG_DRIVER, "waiting for what was written");
 	vg_share_offer_destroy(offer);
 	OK(vg_vram_free(handle));
@@ -204,7 +204,7 @@ TEST(failed_waits_for_writes_are_reported)
 	with_fault(write_while_lent, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// If zeroing fails, the handle stays valid, and a retry succeeds.
+// If zeroing fails, the handle stays valid, and a second free succeeds.
 static void free_again(void)
 {
 	struct vg_vram_capacity capacity;
@@ -248,7 +248,7 @@ TEST(handle_is_stale_if_the_driver_fails_to_free)
 	with_fault(not_taken_back, "cuMemUnmap:1=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// Closing a context frees every region, also those that cannot be zeroed, and reports each failure.
+// Closing a context frees every region, even one that cannot be zeroed, and reports each failure.
 static void close_with_failures(void)
 {
 	struct vg_vram_report report;

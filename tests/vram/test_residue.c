@@ -29,7 +29,7 @@ static int hold_secret(int ready)
 	return pause();
 }
 
-// Allocates with the driver: a new region would be zeroed again.
+// Searches memory that the driver allocates: a new region would be zeroed again.
 static int look_for_secret(int unused)
 {
 	struct vg_context *context = first_context();
@@ -124,7 +124,7 @@ static void reuse(const struct vg_vram_allocate_options *options, size_t bytes,
 		OK(vg_vram_free(handle));
 	}
 	if (reused)
-		CHECK(met > 0); // otherwise the test proves nothing
+		CHECK(met > 0); // otherwise no address was reused, and the test proves nothing
 	OK(vg_vram_free(neighbour));
 	close_vram(vram);
 }
@@ -154,7 +154,7 @@ TEST(reused_shareable_regions_are_zero)
 	reuse(SHAREABLE, 5000, write_by_kernel, false);
 }
 
-// The driver's next allocation in this process reads as zero, too, not only the next region.
+// Other driver allocations of this process must also get zeroed memory, not only new regions.
 TEST(freed_memory_is_zero_for_other_allocations)
 {
 	struct vg_vram *vram = open_vram();
@@ -180,7 +180,7 @@ TEST(freed_memory_is_zero_for_other_allocations)
 	close_vram(vram);
 }
 
-// The padding between the region's end and the granule's end, read through a mapping of the whole granule.
+// Reads the padding between the region's end and the granule's end, through a mapping of the whole granule.
 TEST(padding_of_a_region_is_zero)
 {
 	struct vg_vram *vram = open_vram();

@@ -1,4 +1,4 @@
-// Sealing and verifying regions: every change is found, and the contents do not leave the device.
+// Tests sealing and verifying regions: every change is found, and the contents do not leave the device.
 #include "sealed_test.h"
 
 #include "core/core.h"
@@ -54,7 +54,7 @@ TEST(every_kind_of_region_can_be_sealed)
 		size_t length;
 		OK(vg_seal_encode(&seals[i], text, sizeof text, &length));
 		OK(vg_seal_decode(text, length, &back));
-		OK(vg_vram_verify(handle, &back)); // the seal that was decoded from the text
+		OK(vg_vram_verify(handle, &back)); // verifies the seal that was decoded from the text
 		OK(vg_vram_free(handle));
 	}
 	CHECK(memcmp(seals[0].root, seals[1].root, 32) == 0 && memcmp(seals[0].root, seals[2].root, 32) == 0);
@@ -174,7 +174,7 @@ TEST(verify_accepts_restored_contents)
 	OK(vg_vram_read_at(handle, 2000, &byte, 1));
 	write_unseen(handle, 2000, byte ^ 0x80);
 	write_unseen(handle, 2000, byte);
-	OK(vg_vram_verify(handle, &seal)); // verification looks at the contents at the time of the check
+	OK(vg_vram_verify(handle, &seal)); // verification examines the contents at the time of the call
 	OK(vg_vram_free(handle));
 	close_vram(vram);
 }
@@ -197,12 +197,12 @@ TEST(sealed_region_is_frozen)
 	OK(vg_vram_read_at(handle, 0, &byte, 1));
 	OK(vg_vram_copy(other, 0, handle, 0, 3000));
 	OK(vg_vram_borrow(handle, VG_VRAM_READ, &loan));
-	OK(vg_vram_verify(handle, &seal)); // while it is on loan
+	OK(vg_vram_verify(handle, &seal)); // while the region is on loan
 	OK(vg_vram_give_back(&loan));
 	OK(vg_vram_unseal(handle));
 	REFUSED(vg_vram_unseal(handle), VG_STATE, "not sealed");
 	REFUSED(vg_vram_verify(handle, &seal), VG_STATE, "not sealed");
-	OK(vg_vram_write_at(handle, 0, &byte, 1)); // it is neither frozen nor quarantined
+	OK(vg_vram_write_at(handle, 0, &byte, 1)); // the region is neither frozen nor quarantined
 	OK(vg_vram_seal(handle, &layer, &next));
 	CHECK(next.generation > seal.generation);
 	OK(vg_vram_verify(handle, &next));
@@ -256,7 +256,7 @@ TEST(seal_refuses_invalid_options)
 	REFUSED(vg_vram_unseal(handle), VG_STALE, "names no region");
 	REFUSED(vg_vram_verify(handle, &seal), VG_STALE, "names no region");
 	REFUSED(vg_vram_allocate(vram, 0, NULL, &handle), VG_INVALID,
-		"bytes is 0"); // so there is no empty region to seal
+		"bytes is 0"); // no region is empty, so sealing one cannot be tested
 	close_vram(vram);
 }
 
@@ -271,7 +271,7 @@ TEST(seals_need_a_secret)
 	REFUSED(vg_vram_verify(handle, &seal), VG_STATE, "opened without a secret");
 	REFUSED(vg_vram_attest(handle, &attestation), VG_STATE, "opened without a secret");
 	REFUSED(vg_vram_unseal(handle), VG_STATE, "not sealed");
-	check_bytes(handle, 0, 10, 0); // it is unchanged
+	check_bytes(handle, 0, 10, 0); // the region is unchanged
 	OK(vg_vram_free(handle));
 	close_vram(vram);
 }
@@ -346,13 +346,13 @@ TEST(verify_copies_only_the_root_to_the_host)
 	NONE(cuMemcpy2DUnaligned_v2);
 	NONE(cuMemcpy3D_v2);
 	NONE(cuMemcpy3DAsync_v2);
-	NONE(cuMemAllocHost_v2); // no page-locked memory, to which kernels could write
+	NONE(cuMemAllocHost_v2); // no page-locked host memory, to which kernels could write
 	NONE(cuMemHostAlloc);
 	NONE(cuMemHostRegister_v2);
 	NONE(cuMemAllocManaged);
 	core_driver = &counting;
 	OK(vg_vram_read_at(handle, 0, bytes, sizeof bytes));
-	CHECK_INT(copied, sizeof bytes); // the counter works
+	CHECK_INT(copied, sizeof bytes); // shows that the counter works
 	copied = 0;
 	OK(vg_vram_verify(handle, &seal));
 	CHECK_INT(copied, 32);

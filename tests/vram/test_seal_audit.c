@@ -1,4 +1,4 @@
-// Records of operations on regions in the audit log, and operations that cannot be recorded.
+// Tests records of operations on regions in the audit log, and operations that cannot be recorded.
 #include "sealed_test.h"
 
 #include "virgate/audit.h"
@@ -92,11 +92,11 @@ TEST(every_operation_is_recorded)
 	CHECK_INT(events_of(path, "deallocated"), 1);
 	size_t much = more_than_there_is(vram);
 	CHECK_INT(vg_vram_allocate(vram, much, NULL, &none), VG_INSUFFICIENT);
-	CHECK(vg_last_error()->need >= much); // the same error as without a log
+	CHECK(vg_last_error()->need >= much); // the error is the same as without a log
 	CHECK_INT(events_of(path, "allocation failed"), 1);
 	snprintf(part, sizeof part, "\"event\":\"allocation failed\",\"handle\":\"0\",\"bytes\":%zu,", much);
 	contains(path, part);
-	handle = allocate(vram, 10); // freed by closing the context
+	handle = allocate(vram, 10); // closing the context frees this region
 	OK(vg_vram_close(vram, NULL));
 	CHECK_INT(events_of(path, "deallocated"), 2);
 	vg_vram_destroy(vram);
@@ -144,7 +144,7 @@ static void count_errors(void *user, enum vg_log_level level, const char *text)
 
 static struct rlimit unlimited;
 
-// Limits the size of files, as on a full disk.
+// Limits the size of files, which simulates a full disk.
 static void fill_disk(const char *path)
 {
 	struct stat stat_;
@@ -197,9 +197,9 @@ TEST(unrecorded_operations_are_rolled_back)
 	enum vg_status unsealed = vg_vram_unseal(handle), verified = vg_vram_verify(handle, &seal);
 	free_disk();
 	CHECK_INT(unsealed, VG_SYSTEM);
-	CHECK_INT(verified, VG_SYSTEM); // unchanged, but not recorded
+	CHECK_INT(verified, VG_SYSTEM); // the region is unchanged, but the check was not recorded
 	REFUSED(vg_vram_fill(handle, 0, 1, 1), VG_POLICY, "sealed");
-	OK(vg_vram_verify(handle, &seal)); // it is not quarantined
+	OK(vg_vram_verify(handle, &seal)); // the region is not quarantined
 	OK(vg_vram_free(handle));
 	close_vram(vram);
 	is_whole(path);
@@ -226,7 +226,7 @@ TEST(operations_without_rollback_report_the_missing_record)
 	CHECK_INT(freed, VG_SYSTEM);
 	CHECK_CONTAINS(text, "the region was freed, and that is not recorded: audit log ");
 	REFUSED(vg_vram_free(handle), VG_STALE, "names no region");
-	CHECK_INT(verified, VG_INTEGRITY); // keeps its own error; the log callback reports the missing record
+	CHECK_INT(verified, VG_INTEGRITY); // the error is the operation's; the log callback reports the missing record
 	CHECK_INT(after_verify, 1);
 	CHECK_INT(allocated, VG_INSUFFICIENT);
 	CHECK_INT(errors, 2);

@@ -1,4 +1,4 @@
-// Seals that were changed, are older, or are of another region. Each is refused, and the region is quarantined.
+// Tests seals that were changed, are older, or are of another region. Each is refused, and the region is quarantined.
 #include "sealed_test.h"
 
 enum { BYTES = 100 };
@@ -29,7 +29,7 @@ TEST(every_field_is_authenticated)
 	struct vg_vram *vram = open_sealing();
 
 	FIELD(id, strlen("layer-0"));
-	FIELD(id[7], 1); // a longer name
+	FIELD(id[7], 1); // the name gets longer
 	FIELD(model, 1);
 	FIELD(shard, sizeof(uint32_t));
 	FIELD(shards, sizeof(uint32_t));

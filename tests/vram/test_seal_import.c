@@ -1,9 +1,9 @@
-// Sealed memory in a second mapping: attestation of an import, and changes through the other mapping.
+// Tests sealed memory in a second mapping: attestation of an import, and changes through the other mapping.
 #include "sealed_test.h"
 
 #include <sys/socket.h>
 
-// Sends the region over a socket and imports it, in the same process, which the driver allows.
+// Sends the region over a socket and imports it in the same process; the driver allows that.
 static enum vg_status import_sealed(struct vg_vram *vram, struct vg_vram_handle handle, const struct vg_seal *seal,
 				    struct vg_vram_handle *ret_handle)
 {
@@ -51,7 +51,7 @@ TEST(import_can_be_attested_and_verified)
 	OK(import_sealed(reader, handle, &seal, &import));
 	OK(vg_vram_verify(import, &seal));
 	OK(vg_vram_attest(import, &attestation));
-	OK(vg_attestation_check(vram, &attestation)); // made with the same secret
+	OK(vg_attestation_check(vram, &attestation)); // the checking context has the same secret
 	CHECK_INT(attestation.bytes, 300000);
 	CHECK_INT(attestation.generation, seal.generation);
 	CHECK_STR(attestation.device, seal.device);

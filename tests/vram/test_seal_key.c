@@ -1,4 +1,4 @@
-// Keys: reading the secret, deriving keys, and wiping both.
+// Tests keys: reading the secret, deriving keys, and wiping both.
 #include "seal_test.h"
 
 #include "vram/key.h"
@@ -119,7 +119,7 @@ TEST(exactly_one_secret_must_be_given)
 	vram_keys_close(NULL);
 }
 
-// The figures were computed by Python's hashlib.blake2b, from the layout that docs/seals.md gives.
+// The expected keys were computed by Python's hashlib.blake2b, with the layout that docs/seals.md gives.
 TEST(derived_keys_match_the_documented_layout)
 {
 	struct vram_keys *train, *other;
@@ -182,7 +182,7 @@ TEST(invalid_kernel_keys_are_refused)
 
 // ---- memory ----------------------------------------------------------------------------------------------
 
-// Runs as an unprivileged user: the limit on locked memory does not apply to root.
+// Runs as an unprivileged user, because the limit on locked memory does not apply to root.
 TEST(unlockable_memory_is_refused)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -204,7 +204,7 @@ TEST(unlockable_memory_is_refused)
 	CHECK_INT(status, 0);
 }
 
-// Counts 32 bytes in writable memory. They are given inverted, so that the search does not find its own argument.
+// Counts the occurrences of 32 bytes in writable memory. The argument is inverted, so that the search does not find it.
 static int count_in_memory(const uint8_t turned[32])
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -250,8 +250,8 @@ TEST(keys_are_wiped_from_memory)
 	OK(vram_keys_open(key_file("known", KEY_DIGITS), NULL, "train", &keys));
 	for (int i = 0; i < 32; i++)
 		seal[i] = (uint8_t)~keys->seal[i];
-	CHECK(count_in_memory(seal) >= 1);     // the search finds what is there
-	CHECK_INT(count_in_memory(master), 0); // needed only while keys are derived
+	CHECK(count_in_memory(seal) >= 1);     // shows that the search finds existing bytes
+	CHECK_INT(count_in_memory(master), 0); // the master key is needed only while keys are derived
 	vram_keys_close(keys);
 	CHECK_INT(count_in_memory(seal), 0);
 }

@@ -1,4 +1,4 @@
-// Seals as records and as text: the MAC, and hostile input.
+// Tests seals as records and as text: the MAC, and hostile input.
 #include "seal_test.h"
 
 #include "vram/seal.h"
@@ -81,7 +81,7 @@ TEST(decode_refuses_every_truncated_text)
 	struct vg_seal seal = {.bytes = 12345};
 
 	for (size_t length = 0; length < strlen(TEXT); length++) {
-		char *exact = malloc(length + 1); // without spare bytes, so that a sanitizer finds reads past the end
+		char *exact = malloc(length + 1); // exact size, so that a sanitizer finds reads past the end
 		memcpy(exact, TEXT, length);
 		CHECK_INT(vg_seal_decode(exact, length, &seal), VG_PROTOCOL);
 		free(exact);
@@ -89,7 +89,7 @@ TEST(decode_refuses_every_truncated_text)
 	CHECK_INT(seal.bytes, 12345);
 }
 
-// A changed text is invalid, or is another seal: no seal has two texts.
+// A changed text is invalid, or is the text of another seal: no seal has two texts.
 TEST(changed_byte_is_refused_or_another_seal)
 {
 	char text[] = TEXT, again[VG_SEAL_TEXT_MAX];
@@ -187,7 +187,7 @@ static struct vram_keys *keys_of(const char *digits, const char *vgpu)
 	return keys;
 }
 
-// Computed by Python's hashlib.blake2b, from the layout that docs/seals.md gives.
+// The expected MAC was computed by Python's hashlib.blake2b, with the layout that docs/seals.md gives.
 TEST(mac_matches_the_documented_layout)
 {
 	struct vram_keys *keys = keys_of(KEY_DIGITS, "train");
@@ -269,7 +269,7 @@ static void make_set(struct vg_seal seals[SHARDS])
 	for (unsigned i = 0; i < SHARDS; i++) {
 		seals[i] = example();
 		snprintf(seals[i].id, sizeof seals[i].id, "layer-%u", i);
-		seals[i].shard = (i + 2) % SHARDS; // in any order
+		seals[i].shard = (i + 2) % SHARDS; // the seals of a set may have any order
 	}
 }
 

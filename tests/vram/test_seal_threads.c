@@ -47,7 +47,7 @@ TEST(threads_verify_one_region)
 	close_vram(shared.vram);
 }
 
-// Exactly one thread seals the region; the others get POLICY.
+// Exactly one thread can seal the region; the others get POLICY.
 static void *seal_once(void *shared_)
 {
 	struct shared *shared = shared_;
@@ -73,7 +73,7 @@ TEST(exactly_one_thread_seals)
 	close_vram(shared.vram);
 }
 
-// Each write happens before the seal, or is refused: a seal that was returned always verifies.
+// Each write happens before the seal, or is refused: a returned seal always verifies.
 static void *write_always(void *shared_)
 {
 	struct shared *shared = shared_;
@@ -180,7 +180,7 @@ TEST(region_is_freed_during_verify)
 	}
 }
 
-// Each thread quarantines the region, or finds it quarantined.
+// Each thread quarantines the region, or finds it quarantined already.
 static void *find_damage(void *shared_)
 {
 	struct shared *shared = shared_;

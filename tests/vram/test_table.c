@@ -1,4 +1,4 @@
-// The table of regions without a driver; its entries have only three generations here.
+// Tests the table of regions without a driver. Its entries have only three generations here.
 #include "test.h"
 #include "vram/vram.h"
 
@@ -212,7 +212,7 @@ TEST(exactly_one_of_several_closes_succeeds)
 	}
 }
 
-// A thread that has the region pinned finds it open; a thread that has closed it finds no pins.
+// If a thread has the region pinned, the region is open. When a thread has closed it, the region has no pins.
 static void *use_or_close(void *data)
 {
 	struct race *race = data;
@@ -250,7 +250,7 @@ TEST(close_waits_for_pins)
 	}
 }
 
-// When the region is frozen, no writer has it pinned; readers may.
+// When the region is frozen, no writer has the region pinned; readers may.
 static void *write_or_freeze(void *data)
 {
 	struct race *race = data;

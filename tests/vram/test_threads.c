@@ -21,7 +21,7 @@ static void run_threads(void *(*body)(void *), void *data)
 		FAIL("a thread: %s", first);
 }
 
-// For use in a thread: passes a failure to the thread that joins it.
+// For use in a thread: returns the failure to the thread that joins this one.
 #define DO(call)                      \
 	do {                          \
 		if (call)             \
@@ -63,7 +63,7 @@ TEST(exactly_one_of_several_frees_succeeds)
 	close_vram(vram);
 }
 
-// One thread frees; the others read the old contents, or get STALE, but never read zeros.
+// One thread frees the region; the others read the old contents, or get STALE, but never read zeros.
 static void *read_or_free(void *data)
 {
 	struct race *race = data;
@@ -103,21 +103,21 @@ TEST(reads_complete_before_the_region_is_freed)
 		pthread_barrier_destroy(&race.start);
 		read += race.read;
 	}
-	CHECK(read > 0); // otherwise the test proves nothing
+	CHECK(read > 0); // otherwise no thread read in time, and the test proves nothing
 	close_vram(vram);
 }
 
-// ---- everything at once -------------------------------------------------------------------------------
+// ---- all operations at once ---------------------------------------------------------------------------
 
 enum { SHARED = 4, STEPS = 150 };
 
 struct crowd {
 	struct vg_vram *vram;
-	_Atomic uint64_t handles[SHARED]; // that come and go
+	_Atomic uint64_t handles[SHARED]; // handles of regions that threads allocate and free
 	atomic_uint seeds;
 };
 
-// The statuses that are possible for a handle that other threads use and free.
+// Returns whether the status is possible for a handle that other threads use and free.
 static bool expected(enum vg_status status)
 {
 	return status == VG_OK || status == VG_STALE || status == VG_BUSY || status == VG_INVALID;
@@ -190,7 +190,7 @@ struct pair {
 	struct vg_vram_handle handle;
 	char *to;
 	atomic_bool begun, ended;
-	double seconds; // of the long read
+	double seconds; // duration of the long read
 };
 
 static double now(void)
@@ -213,8 +213,8 @@ static void *read_long(void *data)
 	return status ? "the long read" : NULL;
 }
 
-// Returns the number of short reads of the same region during the long one, and the time of the slowest. If short reads
-// waited for the long one, one would take as long as the rest of the long read.
+// Returns the number of short reads of the same region during the long one. *ret_longest: the time of the slowest. If
+// short reads waited for the long one, one of them would take as long as the rest of the long read.
 static int read_beside(struct pair *pair, double *ret_longest)
 {
 	char data[SHORT];

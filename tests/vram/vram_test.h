@@ -8,7 +8,7 @@
 
 enum { VECTOR_COUNT = sizeof vectors / sizeof vectors[0] };
 
-// The vectors' input; the caller frees it.
+// Returns the vectors' input; the caller frees it.
 static inline uint8_t *pattern(size_t size)
 {
 	uint8_t *data = malloc(size);
@@ -18,7 +18,7 @@ static inline uint8_t *pattern(size_t size)
 	return data;
 }
 
-// Valid until the next call of the same thread.
+// Returns the text of a root; valid until the next call of the same thread.
 static inline const char *hex(const uint8_t root[VRAM_ROOT_BYTES])
 {
 	static _Thread_local char text[2 * VRAM_ROOT_BYTES + 1];

@@ -1,7 +1,7 @@
 // Uses functions and variables of the other files.
 #include "separable.h"
 
-static __device__ int hidden = 1; // each file has one
+static __device__ int hidden = 1; // each file has its own variable of this name
 
 static __device__ int own(int x)
 {

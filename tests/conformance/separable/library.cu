@@ -1,4 +1,4 @@
-// In a static library: device code of an archive.
+// This file is compiled into a static library, so that device code is linked from an archive.
 #include "separable.h"
 
 static __device__ int calls;

@@ -1,5 +1,6 @@
-// Separable compilation (nvcc -rdc=true): the image that nvcc hands to the runtime library, a wrapper of version 2,
-// loaded through the driver. The registration functions below stand in for the runtime library: they keep the wrapper.
+// Tests separable compilation (nvcc -rdc=true). nvcc passes the runtime library an image in a wrapper of version 2;
+// this program loads the image through the driver. The functions below replace the runtime library's registration, and
+// keep the wrapper.
 #include "../conformance.h"
 
 struct wrapper {
@@ -11,7 +12,7 @@ struct wrapper {
 static struct wrapper *registered;
 static unsigned functions, variables;
 
-// What the code that nvcc writes calls; the tests here load and launch by the driver.
+// Functions that the code of nvcc calls. The tests load and launch through the driver.
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
@@ -120,7 +121,7 @@ CONFORM(module)
 	CUmodule module;
 
 	need_context();
-	GIVES(cuModuleLoadData(&module, registered), CUDA_ERROR_INVALID_IMAGE); // as PTX it can only be a library
+	GIVES(cuModuleLoadData(&module, registered), CUDA_ERROR_INVALID_IMAGE); // only as a library
 }
 
 CONFORM(library)

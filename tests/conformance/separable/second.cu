@@ -1,4 +1,4 @@
-// Defines what first.cu uses, and uses the library, too.
+// Defines what first.cu uses, and uses the static library, too.
 #include "separable.h"
 
 __device__ int shared_counter = 40;

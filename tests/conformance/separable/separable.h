@@ -1,4 +1,4 @@
-// What the files of the program share; each is compiled alone.
+// Declarations that the separately compiled files of the program share.
 #pragma once
 
 extern __device__ int shared_counter;
@@ -8,7 +8,7 @@ __device__ int through_table(int x);
 __device__ int library_square(int x);
 __device__ int library_calls();
 
-// Every file that uses it has a definition: one remains.
+// Every file that uses the template compiles a definition; the linker keeps one.
 template <int factor> __device__ __noinline__ int common_function(int x)
 {
 	return factor * x + shared_counter;
