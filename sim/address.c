@@ -1,5 +1,5 @@
-// Device addresses: which granules of the window are reserved, what is mapped there, and physical memory. All of it
-// under the memory lock.
+// Device addresses: which granules of the window are reserved, what is mapped there, and physical memory. Most
+// functions here need the memory lock.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static size_t find_free(size_t count, size_t alignment, size_t hint)
 			i--;
 		if (i == start)
 			return start;
-		// Skip the whole range that is in the way.
+		// Continues before the whole range that is in the way.
 		const struct sim_range *range = range_of[i - 1];
 		size_t end = get_granule(range->base) + (range->size >> SIM_GRANULE_SHIFT);
 		start = (end + alignment - 1) / alignment * alignment;
@@ -190,7 +190,7 @@ CUresult sim_range_map(struct sim_range *range, CUdeviceptr base, struct sim_phy
 	if (set_backing(mapping) != 0) {
 		clear_backing(base, physical->size);
 		free(mapping);
-		return CUDA_ERROR_OUT_OF_MEMORY; // too many mappings for the kernel
+		return CUDA_ERROR_OUT_OF_MEMORY; // the kernel allows no more mappings
 	}
 	atomic_fetch_add(&physical->references, 1);
 	while (*at && (*at)->base < base)
@@ -210,7 +210,7 @@ void sim_mapping_remove(struct sim_mapping *mapping)
 		if (mapping->access[i])
 			set_permission(&sim_process.devices[i], mapping->base, mapping->size, 0);
 	clear_backing(mapping->base, mapping->size);
-	if (mapping->host) // ends the host's access
+	if (mapping->host) // also removes the host's access
 		(void)mmap((void *)mapping->base, mapping->size, PROT_NONE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	while (*at != mapping)

@@ -14,7 +14,7 @@ enum { MIPMAP_MAGIC = 0x4d49502b, LEVELS_MOST = 20 };
 struct sim_mipmap {
 	uint32_t magic;
 	struct sim_context *context;
-	CUdeviceptr base; // 0: deferred mapping
+	CUdeviceptr base; // 0: the mapping of memory is deferred
 	size_t size;
 	unsigned count;
 	struct sim_array *levels[LEVELS_MOST];
@@ -22,7 +22,7 @@ struct sim_mipmap {
 };
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sim_array *free_arrays; // reused only for arrays: a stale handle points to one without its magic
+static struct sim_array *free_arrays; // memory only for arrays: a stale handle points to one without its magic
 static struct sim_mipmap *free_mipmaps;
 
 static struct sim_array *get_free_array(void)
@@ -54,7 +54,7 @@ CUresult sim_array_get(CUarray handle, struct sim_array **ret_array)
 	return CUDA_SUCCESS;
 }
 
-// Returns the bytes of one channel; 0: a format that is not supported.
+// Returns the bytes of one channel; 0: the format is not supported.
 static size_t get_channel_bytes(CUarray_format format)
 {
 	switch ((int)format) {
@@ -198,7 +198,7 @@ CUresult CUDAAPI cuArrayDestroy(CUarray hArray)
 	SIM_ENTER(cuArrayDestroy);
 	SIM_TRY(sim_array_get(hArray, &array));
 	if (array->mipmap)
-		return CUDA_ERROR_INVALID_HANDLE; // is destroyed with its mipmapped array
+		return CUDA_ERROR_INVALID_HANDLE; // a level is destroyed with its mipmapped array
 	SIM_TRY(sim_capture_check_unsafe());
 	(void)sim_context_synchronize(array->context);
 	sim_sparse_destroy(&array, 1);
@@ -267,7 +267,7 @@ CUresult CUDAAPI cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparse
 	if (!sparseProperties || sim_array_get(hArray, &array) != CUDA_SUCCESS || !array->sparse || array->mipmap)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_sparse_properties(array->sparse, sparseProperties);
-	sparseProperties->miptailFirstLevel = 0; // it has no other levels
+	sparseProperties->miptailFirstLevel = 0; // this array has no other levels
 	return CUDA_SUCCESS;
 }
 

@@ -5,19 +5,19 @@
 
 struct ptx_tiles;
 
-enum { SIM_ARRAY_MAGIC = 0x41525932, SIM_LEVEL_ALIGNMENT = 512 /* of a mipmap level */ };
+enum { SIM_ARRAY_MAGIC = 0x41525932, SIM_LEVEL_ALIGNMENT = 512 /* alignment of a mipmap level */ };
 
 struct sim_array {
 	uint32_t magic;
 	struct sim_context *context;
 	CUDA_ARRAY3D_DESCRIPTOR descriptor;
-	CUdeviceptr base; // 0: deferred mapping, or sparse
+	CUdeviceptr base; // 0: the array has deferred mapping, or is sparse
 	size_t element, pitch, slice, size; // bytes; rows of a slice are `pitch` apart
 	size_t width, height, depth; // elements, rows and slices; at least 1
-	struct sim_mipmap *mipmap;  // of which it is a level; or NULL
-	struct sim_range *mapping;  // of an array or first level with deferred mapping; NULL: no memory
-	struct sim_sparse *sparse;  // its tiles, shared by all levels of a mipmapped array; NULL: not sparse
-	const struct ptx_tiles *tiles; // of the level
+	struct sim_mipmap *mipmap;  // the mipmapped array of which this is a level; or NULL
+	struct sim_range *mapping;  // memory of an array or first level with deferred mapping; NULL: no memory yet
+	struct sim_sparse *sparse;  // the tiles, shared by all levels of a mipmapped array; NULL: not sparse
+	const struct ptx_tiles *tiles; // tiles of this level
 	struct sim_array *next_free;
 };
 
@@ -25,14 +25,14 @@ CUresult sim_array_get(CUarray handle, struct sim_array **ret_array);
 void sim_array_unmap(struct sim_array *const *levels, unsigned count);
 CUresult sim_mipmap_levels(CUmipmappedArray handle, unsigned *ret_count, struct sim_array *const **ret_levels);
 bool sim_array_is_volume(const CUDA_ARRAY3D_DESCRIPTOR *descriptor);
-// Returns the bytes of a level, or of one of its layers, in the blocks of texels in which a GPU stores them. The sizes
-// that a GPU's driver reports follow from it.
+// Returns the bytes that a GPU needs for a level, or for one of its layers. A GPU stores texels in blocks; the sizes
+// that its driver reports follow from that.
 uint64_t sim_array_block_bytes(const struct sim_array *array, bool is_volume);
 
 // With the memory lock held. Checks that `physical` (NULL: not a handle) belongs to a tile pool of the context's device
 // and has `size` bytes at the offset.
 CUresult sim_array_check_memory(const struct sim_context *context, const struct sim_physical *physical,
 				unsigned long long offset, size_t alignment, size_t size);
-// With the memory lock held. Maps all of it at new addresses, which end with the context.
+// With the memory lock held. Maps all of `physical` at new addresses, which end with the context.
 CUresult sim_array_map_physical(struct sim_context *context, struct sim_physical *physical,
 				struct sim_range **ret_range);

@@ -17,7 +17,7 @@ static CUresult find_levels(const CUarrayMapInfo *info, unsigned *ret_count, str
 	} else if (info->resourceType == CU_RESOURCE_TYPE_ARRAY) {
 		SIM_TRY(sim_array_get(info->resource.array, array));
 		if ((*array)->mipmap)
-			return CUDA_ERROR_INVALID_VALUE; // a level is mapped with its mipmapped array
+			return CUDA_ERROR_INVALID_VALUE; // a single level cannot be mapped, only its mipmapped array
 		*ret_count = 1;
 		*ret_levels = array;
 	} else {
@@ -42,7 +42,7 @@ void sim_array_unmap(struct sim_array *const *levels, unsigned count)
 	if (!levels[0]->mapping)
 		return;
 	sim_memory_lock();
-	if (sim_range_find(levels[0]->base) == levels[0]->mapping) // else its context has freed it
+	if (sim_range_find(levels[0]->base) == levels[0]->mapping) // otherwise the context has freed the mapping
 		sim_range_free(levels[0]->mapping);
 	sim_memory_unlock();
 	levels[0]->mapping = NULL;
@@ -79,7 +79,7 @@ CUresult sim_array_map_physical(struct sim_context *context, struct sim_physical
 	return CUDA_SUCCESS;
 }
 
-// With the memory lock held.
+// Maps memory to an array with deferred mapping. With the memory lock held.
 static CUresult map_deferred(struct sim_context *context, const CUarrayMapInfo *info, size_t size,
 			     struct sim_range **ret_range)
 {

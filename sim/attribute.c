@@ -1,4 +1,4 @@
-// cuDeviceGetAttribute: values of the configuration, else those of an H200 if the simulator behaves so; 0: not
+// cuDeviceGetAttribute: returns configured values, or those of an H200 if the simulator behaves like one; 0: not
 // simulated.
 #include "entry.h"
 #include "kernel.h"

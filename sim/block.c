@@ -1,5 +1,5 @@
-// Small allocations: a granule of a context's device memory, cut into units of 512 bytes, first fit. An empty granule
-// is freed.
+// Small allocations: cuts a granule of a context's device memory into units of 512 bytes, first fit. Frees an empty
+// granule.
 #include <stdlib.h>
 
 #include "context.h"
@@ -11,9 +11,9 @@ struct sim_block {
 	struct sim_range *range;
 	struct sim_context *context;
 	struct sim_block *next, *previous;
-	unsigned used, lowest; // units in use; no free unit below `lowest`
+	unsigned used, lowest; // units in use; no unit below `lowest` is free
 	struct {
-		uint32_t units; // at the first unit of an allocation: its length; else 0
+		uint32_t units; // length of the allocation that starts at this unit; other units: 0
 		uint32_t asked;
 		unsigned long long id;
 	} at[UNITS];

@@ -84,8 +84,9 @@ static CUresult set_tip(struct sim_captured *captured, CUgraphNode node)
 	return sim_edges_add(&captured->tips, node, NULL);
 }
 
-// Frees the graph of a failed capture, also if it is the program's own. Call it without the lock, because user objects
-// are released. A graph of which it was the child or a body stays, and crashes when it is used, as in the driver.
+// Frees the graph of a failed capture, even a graph that the program passed. Call it without the lock, because user
+// objects are released. The parent of such a child graph or body remains, and crashes when it is used, as in the
+// driver.
 static void free_failed_graph(struct CUgraph_st *graph)
 {
 	struct CUgraphNode_st *owner = graph ? graph->owner : NULL;
@@ -116,7 +117,7 @@ static struct CUgraph_st *end_capture(struct sim_capture *capture)
 	}
 	for (struct sim_recorded *one = capture->records, *next; one; one = next) {
 		next = one->next;
-		if (one->event->capture == one) // else the event was recorded again, or its memory is another event
+		if (one->event->capture == one) // else the event was recorded again, or is another event now
 			one->event->capture = NULL;
 		sim_edges_finish(&one->tips);
 		free(one);
@@ -175,10 +176,10 @@ CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, 
 	return result;
 }
 
-// Sets `mark` in a node and in all nodes that it depends on.
+// Sets `mark` in a node and in all nodes on which that node depends.
 static void mark_dependencies(CUgraphNode node, size_t mark)
 {
-	// Without recursion: captured graphs may be long chains.
+	// Not recursive: captured graphs may be long chains.
 	size_t capacity = 64, count = 0;
 	CUgraphNode *stack = malloc(capacity * sizeof *stack);
 	if (!stack)
@@ -326,7 +327,7 @@ static CUresult capture_op_locked(struct sim_captured *captured, struct sim_op *
 		return result;
 	}
 	if (op->class == &sim_event_wait_class && !(((struct sim_event_op *)op)->flags & CU_EVENT_WAIT_EXTERNAL)) {
-		// The event was recorded outside of the graph, which must not depend on it.
+		// The event was recorded outside of the graph, which must not depend on the event.
 		sim_op_free(op);
 		capture->invalidated = true;
 		return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
@@ -356,7 +357,7 @@ CUresult sim_capture_wait(struct sim_stream *stream, struct sim_event *event, un
 	struct sim_recorded *recorded = event->capture;
 	struct sim_captured *captured = stream->capture;
 	if (!recorded) {
-		// The event was recorded outside of the graph, which must not depend on it.
+		// The event was recorded outside of the graph, which must not depend on the event.
 		if (captured && !(flags & CU_EVENT_WAIT_EXTERNAL)) {
 			captured->capture->invalidated = true;
 			result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
@@ -397,9 +398,9 @@ void sim_capture_abandon(struct sim_stream *stream)
 	struct sim_captured *captured = stream->capture;
 	struct sim_capture *capture = captured ? captured->capture : NULL;
 	if (capture && capture->origin == captured) {
-		failed = end_capture(capture); // no stream is left that can end it
+		failed = end_capture(capture); // no stream is left that can end the capture
 	} else if (capture) {
-		detach_stream(captured); // its work must still be joined
+		detach_stream(captured); // work of the stream must still be joined
 	}
 	sim_capture_unlock();
 	free_failed_graph(failed);

@@ -1,4 +1,4 @@
-// The driver's entries for capture.
+// The driver's entries for stream capture.
 #include <stdlib.h>
 
 #include "capture_state.h"
@@ -76,7 +76,7 @@ struct info {
 	size_t *count;
 };
 
-// Returns the dependencies in arrays of the stream, which are valid until the next such call.
+// Returns the dependencies in arrays of the stream, which are valid until the next query of the stream.
 static CUresult fill_dependencies(const struct info *info, struct sim_captured *captured)
 {
 	size_t count = captured->tips.count;
@@ -155,7 +155,7 @@ static CUresult change_dependencies(CUstream handle, const CUgraphNode *nodes, c
 	return result;
 }
 
-// Each entry has a form for the legacy and one for the per-thread default stream.
+// Each entry exists for the legacy and for the per-thread default stream.
 CUresult cuStreamBeginCapture(CUstream hStream)
 {
 	SIM_ENTER(cuStreamBeginCapture);

@@ -1,4 +1,4 @@
-// The calls that threads and streams must not make while a stream captures.
+// Decides which calls threads and streams must not make while a stream captures.
 #include "capture.h"
 #include "capture_state.h"
 #include "entry.h"

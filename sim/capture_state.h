@@ -1,4 +1,4 @@
-// The state of captures, between capture*.c. One lock for all captures; it is taken before every other lock.
+// The state of captures, shared by capture*.c. One lock for all captures; it is taken before every other lock.
 #pragma once
 
 #include "graph.h"
@@ -8,15 +8,15 @@ struct sim_capture {
 	unsigned long long id;
 	struct CUgraph_st *graph;
 	CUstreamCaptureMode mode;
-	pthread_t thread; // that began it
+	pthread_t thread; // the thread that began the capture
 	bool invalidated;
-	bool into_given; // the graph is the program's (cuStreamBeginCaptureToGraph)
+	bool into_given; // the program passed the graph (cuStreamBeginCaptureToGraph)
 	struct sim_captured *origin, *streams;
 	struct sim_recorded *records;
-	struct sim_capture *next; // of all in the process
+	struct sim_capture *next; // list of all captures of the process
 };
 
-// A stream in a capture: what its next node depends on. stream->capture points to it.
+// A capturing stream, and what its next node depends on. stream->capture points to this struct.
 struct sim_captured {
 	struct sim_capture *capture;
 	struct sim_stream *stream; // NULL: destroyed
@@ -27,7 +27,7 @@ struct sim_captured {
 	struct sim_captured *next;
 };
 
-// An event's record in a capture. event->capture points to it.
+// An event's record in a capture. event->capture points to this struct.
 struct sim_recorded {
 	struct sim_capture *capture;
 	struct sim_event *event;
@@ -35,11 +35,11 @@ struct sim_recorded {
 	struct sim_recorded *next;
 };
 
-extern struct sim_capture *sim_captures; // all of the process, under the lock
+extern struct sim_capture *sim_captures; // all captures of the process, under the lock
 extern _Atomic unsigned sim_capture_count;
 void sim_capture_lock(void);
 void sim_capture_unlock(void);
 CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, struct CUgraph_st *graph,
 			   const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count);
-// ret_graph may be NULL if the capture is into a given graph.
+// Ends the capture. ret_graph may be NULL if the program passed the graph.
 CUresult sim_capture_end(struct sim_stream *stream, CUgraph *ret_graph);

@@ -14,7 +14,7 @@ socklen_t sim_service_address(pid_t pid, struct sockaddr_un *ret_address)
 {
 	uint8_t node[16];
 
-	region_uuid(&sim_process.config, 0, node); // identifies the node
+	region_uuid(&sim_process.config, 0, node); // the UUID identifies the node
 	*ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
 	unsigned long long words[2];
 	memcpy(words, node, sizeof words);
@@ -23,8 +23,8 @@ socklen_t sim_service_address(pid_t pid, struct sockaddr_un *ret_address)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-// Checks the peer: process ids belong to a namespace, addresses do not. A process of another namespace may have the
-// same id.
+// Checks the peer by its address. A pid is only valid in its namespace: a process of another namespace may have the
+// same one.
 static bool is_process(int fd, pid_t pid)
 {
 	struct ucred peer;

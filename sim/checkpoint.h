@@ -23,14 +23,14 @@ struct sim_service_request {
 
 struct sim_service_reply {
 	int32_t result; // a CUresult
-	int32_t value;	// the state, or the thread
+	int32_t value;	// the state, or the pid of the thread
 };
 
-// cuInit, before the gate opens: starts the service thread.
+// Starts the service thread. cuInit calls it before any other driver call can run.
 void sim_service_start(void);
-// SIM_GATE_LOCKED is set: waits until the process is unlocked, unless the call is allowed meanwhile.
+// If SIM_GATE_LOCKED is set: waits until the process is unlocked, unless the call is allowed meanwhile.
 CUresult sim_checkpoint_enter(enum vg_entry entry);
-// Returns the length of the service's address, for a process of this node.
+// Computes the service's address for a process of this node. Returns the length of the address.
 socklen_t sim_service_address(pid_t pid, struct sockaddr_un *ret_address);
 
 // Moves the contents of all device memory into private memory, and frees the device memory.

@@ -10,11 +10,11 @@
 #include "log.h"
 #include "process.h"
 
-// The contents of one physical allocation. Zero pages are not written, and so take no memory.
+// The contents of one physical allocation. Pages of zeros are not written, and so take no memory.
 struct evicted {
 	struct sim_physical *physical;
 	unsigned char *contents;
-	bool stayed; // a descriptor or another process has kept it, with its contents, on the device
+	bool stayed; // the memory stayed on the device: a descriptor or another process keeps it
 	struct evicted *next;
 };
 static struct evicted *evicted;
@@ -56,7 +56,7 @@ static int copy_contents(const struct sim_physical *physical, unsigned char *con
 struct survey {
 	CUresult result;
 	struct evicted *list;
-	size_t bytes; // copied, without the driver's own memory
+	size_t bytes; // bytes that were copied, without the driver's own memory
 };
 
 static void copy_out(struct sim_physical *physical, void *data)
@@ -65,7 +65,7 @@ static void copy_out(struct sim_physical *physical, void *data)
 
 	if (survey->result != CUDA_SUCCESS || !physical->device)
 		return;
-	if (physical->shared && sim_physical_has_duplicate(physical)) { // two structs for one memory
+	if (physical->shared && sim_physical_has_duplicate(physical)) { // two structs represent the same memory
 		survey->result = CUDA_ERROR_NOT_SUPPORTED;
 		return;
 	}
@@ -94,7 +94,7 @@ static void free_evicted(struct evicted *list)
 }
 
 struct presence {
-	int change; // of the region's count of contexts
+	int change; // change of the region's count of contexts
 };
 
 static void count_context(struct sim_context *context, void *data)
@@ -151,7 +151,7 @@ static CUresult map_devices(const CUcheckpointGpuPair *pairs, unsigned count, in
 
 	for (int d = 0; d < SIM_DEVICES; d++)
 		target[d] = count ? -1 : d;
-	// A process that sees only some of the devices is not moved.
+	// Only a process that sees all devices can move to another one.
 	if (count && (count != sim_process.config.devices || sim_process.device_count != (int)count))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned p = 0; p < count; p++) {

@@ -18,10 +18,10 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t unlocked = PTHREAD_COND_INITIALIZER;
 static CUprocessState state = CU_PROCESS_STATE_RUNNING;
-static bool closed; // calls of the program have to wait
+static bool closed; // the program's driver calls have to wait
 static pid_t thread_id;
 
-// Returns whether a call must work in a locked process: it may unlock the process, or uses no device.
+// Returns whether a call must work in a locked process: it may unlock the process, or it uses no device.
 static bool is_allowed_while_locked(enum vg_entry entry)
 {
 	switch (entry) {
@@ -70,7 +70,7 @@ static void open_gate(void)
 	pthread_mutex_unlock(&lock);
 }
 
-// Waits until the process has been idle for a while: calls that passed the gate before it closed may still submit work.
+// Waits until the process has been idle for a while: calls that began before the lock may still submit work.
 static bool wait_idle(unsigned timeout_ms)
 {
 	const struct timespec nap = {.tv_nsec = 500000};
@@ -125,7 +125,7 @@ static CUresult checkpoint_process(void)
 
 static CUresult restore_process(const struct sim_service_request *request)
 {
-	static CUresult stuck; // the error of every further restore
+	static CUresult stuck; // error of a failed restore, which every further restore returns
 
 	if (state != CU_PROCESS_STATE_CHECKPOINTED)
 		return CUDA_ERROR_ILLEGAL_STATE;
@@ -175,7 +175,7 @@ static void serve_request(int connection)
 		break;
 	}
 	(void)send(connection, &reply, sizeof reply, MSG_NOSIGNAL);
-	// After the reply: the program may end at once.
+	// Only after the reply: once unlocked, the program may end at once.
 	if (request.verb == SIM_SERVICE_UNLOCK && reply.result == CUDA_SUCCESS)
 		open_gate();
 }
@@ -224,7 +224,7 @@ void sim_service_start(void)
 	pthread_atfork(NULL, NULL, close_in_child);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all); // signals are for the program's own threads
+	sigfillset(&all); // the program's own threads handle its signals
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (pthread_create(&thread, &attributes, run_service, NULL) != 0)
 		close(listener);

@@ -55,7 +55,7 @@ static bool parse_slice(const char *text, uint64_t *ret_ns)
 	return true;
 }
 
-// Parses names separated by colons. The last one is also the name of all further devices.
+// Parses names separated by colons. Further devices have the last name.
 static bool parse_names(const char *text, struct sim_config *config)
 {
 	for (unsigned i = 0; i < SIM_DEVICES; i++) {
@@ -81,7 +81,7 @@ static bool parse_mode(const char *text, enum sim_mode *ret_mode)
 	return true;
 }
 
-// Sets one key. Returns NULL, or what its value must be; an empty text for an unknown key.
+// Sets one key. Returns NULL, or a description of valid values; an empty text for an unknown key.
 static const char *set_key(struct sim_config *config, const char *key, const char *value)
 {
 	const struct {
@@ -191,8 +191,8 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 	return 0;
 }
 
-// Returns a hash of the configuration and of its text. Another text is another node with its own daemon: two daemons
-// must not admit vGPUs to the memory of one device.
+// Returns a hash of the configuration and of its text. Another text is another node with its own daemon, because two
+// daemons must not admit vGPUs to the memory of one device.
 static uint64_t hash_config(const struct sim_config *config, const char *spec)
 {
 	char text[512];

@@ -8,13 +8,13 @@
 enum { SIM_DEVICES = 16, SIM_SMS = 256, SIM_NAME = 32 };
 #define SIM_DEVICE_NAME "Virgate Simulated GPU"
 
-// With the numbers of NVML.
+// The values are those of NVML.
 enum sim_mode { SIM_MODE_DEFAULT = 0, SIM_MODE_PROHIBITED = 2, SIM_MODE_EXCLUSIVE = 3 };
 
 struct sim_config {
 	unsigned devices, sms, cc_major, cc_minor, driver;
-	unsigned peers; // 1: the devices reach each other's memory
-	uint64_t memory, context; // bytes of a device, bytes of a context
+	unsigned peers; // 1: the devices can access each other's memory
+	uint64_t memory, context; // bytes of memory of a device; bytes that a context takes
 	char names[SIM_DEVICES][SIM_NAME];
 	enum sim_mode mode;	  // which processes may have contexts
 	unsigned mig;		  // 1: MIG is on; each device has one instance
@@ -23,19 +23,19 @@ struct sim_config {
 	unsigned giveup;	  // 1: a checkpoint of the process fails for good
 	unsigned overcommit;	  // 1: memory takes no space on the file system before it is written
 	uint64_t slice_ns;  // contexts get the device's time in slices of this length; 0: they run at the same time
-	uint64_t switch_ns; // duration of a change of the context
-	unsigned copy_engines;	  // 1: one for both directions
-	char directory[256];	  // of the simulated node
+	uint64_t switch_ns; // how long a switch between contexts takes
+	unsigned copy_engines;	  // 1: one engine copies in both directions
+	char directory[256];	  // directory of the simulated node
 };
 
 enum sim_config_status {
 	SIM_CONFIG_UNSET = 1, // VIRGATE_SIM is unset, empty or 0
-	SIM_CONFIG_BAD = 2,   // `problem` has a message for the user
+	SIM_CONFIG_BAD = 2,   // `problem` contains a message for the user
 };
 
-// Reads the environment. Does not create the directory. Returns 0 or a sim_config_status.
+// Reads the configuration from the environment. Does not create the directory. Returns 0 or a sim_config_status.
 int sim_config_read(struct sim_config *ret_config, char *problem, size_t capacity);
-// Parses "500us", "2ms" or "1.5s", up to an hour. False: invalid.
+// Parses "500us", "2ms" or "1.5s", up to an hour. Returns false if the text is invalid.
 bool sim_duration_parse(const char *text, uint64_t *ret_ns);
 // Parses a specification ("1" or "devices=2,memory=8G,…"). Returns 0 or SIM_CONFIG_BAD.
 int sim_config_parse(const char *spec, struct sim_config *ret_config, char *problem, size_t capacity);

@@ -41,7 +41,7 @@ static CUresult push_context(struct sim_context *context)
 		stack.items = grown;
 		stack.capacity = more;
 		pthread_once(&stack_once, create_stack_key);
-		pthread_setspecific(stack_key, grown); // freed when the thread ends
+		pthread_setspecific(stack_key, grown); // the stack is freed when the thread ends
 	}
 	stack.items[stack.count++] = context;
 	current = context;
@@ -127,7 +127,7 @@ static void stop_work(struct sim_context *context, void *data)
 	atomic_compare_exchange_strong(&context->cancel, &none, SIM_CANCEL_WORK);
 }
 
-// Sets the sticky error. Returns false if there is one already. *ret_error: the sticky error.
+// Sets the sticky error. Returns false if one is set already. *ret_error: the sticky error that is set.
 static bool set_sticky_error(const struct sim_device *device, CUresult error, CUresult *ret_error)
 {
 	int none = CUDA_SUCCESS;
@@ -138,7 +138,7 @@ static bool set_sticky_error(const struct sim_device *device, CUresult error, CU
 		return false;
 	sim_log("device %d: the context failed, and with it those of every device: %s", device->ordinal,
 		sim_error_name(error));
-	sim_contexts_each(stop_work, NULL); // threads that wait for the work wake, and get the error
+	sim_contexts_each(stop_work, NULL); // threads that wait for the work wake up and get the error
 	for (int i = 0; i < sim_process.device_count && sim_process.config.slice_ns; i++)
 		region_time_wake(sim_process.region, sim_process.devices[i].physical);
 	return true;
@@ -191,7 +191,7 @@ bool sim_has_pending_work(void)
 	return pending;
 }
 
-// Waits until the context's work has ended. Cancels it after two seconds.
+// Waits until the context's work has ended. Cancels the work after two seconds.
 static void wait_until_idle(struct sim_context *context)
 {
 	uint64_t until = sim_clock_ns() + 2000000000u;
@@ -261,7 +261,7 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 	context->peers = 0;
 	context->legacy = sim_stream_new(context, 0, 0);
 	context->legacy->legacy = true;
-	// A failure before this is seen below; a failure after it finds the context in the list.
+	// The check below finds a failure before this line. A later failure finds the context in the list.
 	pthread_mutex_lock(&contexts_lock);
 	atomic_store(&context->cancel, sim_failure() ? SIM_CANCEL_WORK : 0);
 	atomic_store(&context->magic, SIM_CONTEXT_MAGIC);
@@ -312,7 +312,7 @@ void sim_context_end(struct sim_context *context)
 		sim_stream_close(stream);
 	}
 	sim_context_forget_waits(context);
-	atomic_store(&context->recorder, NULL); // closed with the others
+	atomic_store(&context->recorder, NULL); // the recorder was closed with the other streams
 	sim_memory_lock();
 	sim_physical_unref(context->overhead);
 	sim_physical_unref(context->stack);
@@ -436,8 +436,8 @@ CUresult CUDAAPI cuCtxDetach(CUcontext ctx)
 	return CUDA_SUCCESS;
 }
 
-// An inactive primary context may be current, too. Calls that need it fail with CUDA_ERROR_CONTEXT_IS_DESTROYED until
-// it is retained.
+// An inactive primary context may be current, too. Calls that need an active one fail with
+// CUDA_ERROR_CONTEXT_IS_DESTROYED until it is retained.
 static CUresult get_for_stack(CUcontext handle, struct sim_context **ret_context)
 {
 	CUresult result = sim_context_get(handle, ret_context);

@@ -1,7 +1,6 @@
-// Calls on all streams of a context: wait for them, record an event behind them, make them wait for an event.
-//
-// The streams of a context include those of its green contexts, and those of the contexts that cuCtxFromGreenCtx
-// created for these. A call on a green context concerns its own streams only.
+// Calls on all streams of a context: waiting for them, recording an event behind them, making them wait for an event.
+// The streams of a context include those of its green contexts, and those of contexts that cuCtxFromGreenCtx created. A
+// call on a green context concerns only the streams of that green context.
 #include <stdlib.h>
 
 #include "capture.h"
@@ -14,14 +13,14 @@
 #include "process.h"
 #include "stream.h"
 
-// An event that streams created later wait for, too. In a list under the lock of the context.
+// An event for which streams that are created later must wait, too. Listed under the lock of the context.
 struct sim_context_wait {
 	struct sim_mark *mark;
-	const struct sim_green *green; // NULL: all streams
+	const struct sim_green *green; // NULL: all streams wait
 	struct sim_context_wait *next;
 };
 
-// Returns the next of the contexts whose streams belong to `context`: the one after `at`, or itself for NULL.
+// Returns the next of the contexts whose streams belong to `context`: the one after `at`, or for NULL `context` itself.
 static struct sim_context *get_next_context(struct sim_context *context, const struct sim_context *at)
 {
 	if (!at)
@@ -34,7 +33,7 @@ struct marks {
 	size_t count;
 };
 
-// Adds a reference to the mark of the stream's latest operation. With the lock of its context held.
+// Adds a reference to the mark of the stream's latest operation. With the lock of the stream's context held.
 static void add_last_mark(struct marks *marks, struct sim_stream *stream)
 {
 	struct sim_mark **grown = realloc(marks->items, (marks->count + 1) * sizeof *grown);
@@ -76,7 +75,7 @@ CUresult sim_context_synchronize(struct sim_context *context)
 	return sim_failure();
 }
 
-// Returns the stream for records. It is not one of the program's, so that no other stream waits for a record.
+// Returns the stream for records. The program does not have this stream, so that no other stream waits for a record.
 static struct sim_stream *get_recorder(struct sim_context *context)
 {
 	struct sim_stream *recorder = atomic_load(&context->recorder);
@@ -86,7 +85,7 @@ static struct sim_stream *get_recorder(struct sim_context *context)
 	struct sim_stream *created = sim_stream_new(context, CU_STREAM_NON_BLOCKING, 0);
 	if (atomic_compare_exchange_strong(&context->recorder, &recorder, created))
 		return created;
-	sim_stream_close(created); // another thread was first
+	sim_stream_close(created); // another thread created the recorder first
 	return recorder;
 }
 
@@ -122,7 +121,7 @@ static CUresult order_behind(struct sim_stream *stream, struct sim_mark *mark)
 	return sim_submit(stream, op);
 }
 
-// Remembers the wait for streams that are created while the event is not done.
+// Stores the wait for streams that are created before the event is done.
 static void add_wait(struct sim_context *context, const struct sim_green *green, struct sim_mark *mark)
 {
 	struct sim_context_wait *wait = calloc(1, sizeof *wait);
@@ -224,7 +223,7 @@ CUresult sim_context_wait(struct sim_context *context, const struct sim_green *g
 	return result;
 }
 
-// ---- entries -----------------------------------------------------------------------------------
+// ---- entries ---------------------------------------------------------------------------------
 
 CUresult CUDAAPI cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {

@@ -139,7 +139,8 @@ CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 	return CUDA_SUCCESS;
 }
 
-// Returns how much device memory so large a stack for every thread needs, beyond the stack that is always there.
+// Returns how much device memory a stack of `each` bytes for every thread needs, beyond the stack that every context
+// has.
 static size_t get_stack_bytes(size_t each)
 {
 	const size_t threads = (size_t)2048 * sim_process.config.sms;
@@ -147,7 +148,7 @@ static size_t get_stack_bytes(size_t each)
 	return each > SIM_STACK_DEFAULT ? sim_round_up((each - SIM_STACK_DEFAULT) * threads, SIM_GRANULE) : 0;
 }
 
-// Allocates memory for `each` bytes for every thread that the device can run. On failure allocates as much as before.
+// Allocates memory for `each` bytes for every thread that the device can run. On failure the old size stays allocated.
 // With the memory lock held.
 static CUresult resize_stack(struct sim_context *context, size_t before, size_t each)
 {
@@ -194,7 +195,8 @@ static CUresult set_stack(struct sim_context *context, size_t value)
 	return result;
 }
 
-// The same for local memory, at the first launch of a kernel that needs more than earlier ones. The context keeps it.
+// Allocates local memory for every thread, at the first launch of a kernel that needs more than earlier ones. The
+// context keeps the memory.
 CUresult sim_context_reserve_local(struct sim_context *context, size_t bytes)
 {
 	CUresult result = CUDA_SUCCESS;

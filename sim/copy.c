@@ -1,4 +1,4 @@
-// Copies as operations. Each copies a box, row by row.
+// Copies as operations. Each operation copies a box, row by row.
 #include <stdlib.h>
 
 #include "capture.h"
@@ -15,14 +15,14 @@ enum { PIECE = 4 << 20 }; // bytes between checks that the memory is still mappe
 // One side of a copy.
 struct side {
 	CUmemorytype type;
-	uintptr_t base;	   // of the box's first byte
+	uintptr_t base;	   // address of the box's first byte
 	size_t pitch, slice;
 	struct sim_device *device;
 	struct sim_copy_tiles tiles;
 };
 
-// Checks that [first, first + length) is in one allocation, or in mappings without a gap. `by` (may be NULL) must have
-// access to memory of a device's pool. Returns the device that can do the copy.
+// Checks that [first, first + length) is in one allocation, or in mappings without a gap. `by` (may be NULL): the
+// device that must have access to memory of pools. Returns the device that can do the copy.
 static CUresult check_device(const struct sim_device *by, CUdeviceptr first, size_t length, enum sim_access access,
 			     struct sim_device **ret_device)
 {
@@ -41,7 +41,7 @@ static CUresult check_device(const struct sim_device *by, CUdeviceptr first, siz
 						      : &sim_process.devices[0];
 	if (pointer.range->kind != SIM_RANGE_RESERVED && length > pointer.size - (first - pointer.base))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (pointer.range->kind == SIM_RANGE_GRAPH) { // the launch of the graph may allocate its memory
+	if (pointer.range->kind == SIM_RANGE_GRAPH) { // the graph's launch may allocate the memory later
 		*ret_device = device;
 		return CUDA_SUCCESS;
 	}
@@ -51,7 +51,7 @@ static CUresult check_device(const struct sim_device *by, CUdeviceptr first, siz
 			(unsigned long long)first, pointer.device->ordinal);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	// Any device that may access it can do the copy.
+	// Any device with access to the memory can do the copy.
 	for (int i = -1; i < sim_process.device_count; i++) {
 		struct sim_device *other = i < 0 ? device : &sim_process.devices[i];
 		if (sim_memory_translate(other, first, length, access)) {
@@ -62,7 +62,7 @@ static CUresult check_device(const struct sim_device *by, CUdeviceptr first, siz
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-// Returns whether it is host memory at a device address. The host copies it if the device has no access.
+// Returns whether the address is a device address of host memory. The host does the copy if the device has no access.
 static bool is_host_memory(CUdeviceptr address, size_t length)
 {
 	struct sim_pointer pointer;
@@ -81,7 +81,7 @@ static CUmemorytype find_memory_type(CUdeviceptr address)
 	return sim_host_find(address, &pointer) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 }
 
-// Checks the side of a copy that it reads or writes, and finds its address and its device.
+// Checks one side of a copy, and finds its address and its device.
 static CUresult resolve_side(struct sim_copy_op *op, const struct sim_device *by, enum sim_access access,
 			     struct side *ret_side)
 {
@@ -125,7 +125,7 @@ static CUresult resolve_side(struct sim_copy_op *op, const struct sim_device *by
 		return CUDA_ERROR_INVALID_VALUE;
 	side.base = base + z * side.slice + y * side.pitch + x;
 	size_t length = (c->Depth - 1) * side.slice + (c->Height - 1) * side.pitch + c->WidthInBytes;
-	// Also for a device address that the program passes as a host address.
+	// Also checks a device address that the program passes as a host address.
 	if (side.type == CU_MEMORYTYPE_DEVICE || side.base - sim_process.window < sim_process.window_size) {
 		CUresult result = check_device(by, side.base, length, access, &side.device);
 		if (result != CUDA_SUCCESS && (type != CU_MEMORYTYPE_UNIFIED || !is_host_memory(side.base, length)))
@@ -148,7 +148,7 @@ static CUresult copy_row(struct sim_copy_op *op, uintptr_t to, uintptr_t from, s
 		if (op->source)
 			source = sim_memory_translate(op->source, from + done, piece, SIM_READ);
 		if (!target || !source)
-			return CUDA_ERROR_ILLEGAL_ADDRESS; // unmapped since the call
+			return CUDA_ERROR_ILLEGAL_ADDRESS; // the memory was unmapped after the call
 		if (atomic_load_explicit(&op->op.context->cancel, memory_order_relaxed))
 			return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 		SIM_PROGRAMS_BYTES(memmove(target, source, piece));
@@ -157,8 +157,8 @@ static CUresult copy_row(struct sim_copy_op *op, uintptr_t to, uintptr_t from, s
 	return CUDA_SUCCESS;
 }
 
-// Returns the address of the byte at (x, y, z) of the box, and reduces *length to the bytes that follow it without a
-// gap. *ret_address 0: it has no memory.
+// Returns the address of the byte at (x, y, z) of the box, and reduces *length to the bytes that follow without a gap.
+// *ret_address 0: the tile has no memory.
 static CUresult find_piece(const struct sim_copy_tiles *tiles, size_t x, size_t y, size_t z, uintptr_t *ret_address,
 			   size_t *length)
 {
@@ -253,7 +253,8 @@ const struct sim_op_class sim_copy_class = {.name = "copy",
 					    .finish = finish_copy,
 					    .pieces = list_pieces};
 
-// `by`: the device that must have access to memory of pools; NULL: any device that has access does the copy.
+// Creates a copy operation. `by`: the device that must have access to memory of pools; NULL: any device with access
+// does the copy.
 static CUresult new_copy_op(struct sim_context *context, const struct sim_device *by, const CUDA_MEMCPY3D *copy,
 			    struct sim_op **ret_op)
 {
@@ -288,7 +289,7 @@ CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy,
 	return new_copy_op(context, context->device, copy, ret_op);
 }
 
-// Checks a side in host memory. CUDA_ERROR_INVALID_VALUE: it crosses the border of a registration.
+// Checks a side in host memory. CUDA_ERROR_INVALID_VALUE: the side crosses the border of a registration.
 static CUresult check_host(const CUDA_MEMCPY3D *copy, uintptr_t first, size_t pitch, size_t slice, bool *ret_pageable)
 {
 	size_t length = (copy->Depth - 1) * slice + (copy->Height - 1) * pitch + copy->WidthInBytes;
@@ -301,7 +302,7 @@ static CUresult check_host(const CUDA_MEMCPY3D *copy, uintptr_t first, size_t pi
 	return cover == SIM_HOST_PART ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// `peers`: memory of pools need not be accessible to the stream's device.
+// Submits a copy. `peers`: the stream's device need not have access to memory of pools.
 static CUresult submit_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool peers, enum sim_call call)
 {
 	bool asynchronous = call == SIM_ASYNCHRONOUS;
@@ -333,7 +334,7 @@ static CUresult submit_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool pee
 	}
 	bool linear = op->copy.Height == 1 && op->copy.Depth == 1,
 	     small = linear && op->copy.WidthInBytes <= SIM_STAGED;
-	if (!asynchronous && op->source && op->target) { // between devices: the host does not wait
+	if (!asynchronous && op->source && op->target) { // a copy between devices: the host does not wait
 		op_->instant = true;
 		return sim_submit(stream, op_);
 	}

@@ -3,7 +3,7 @@
 
 #include "op.h"
 
-// Accesses the program's bytes unseen by the thread sanitizer: threads of a program may race for them, as on a GPU.
+// Accesses the program's bytes without the thread sanitizer: threads of a program may race for them, as on a GPU.
 #ifdef __SANITIZE_THREAD__
 void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);
@@ -22,34 +22,34 @@ void AnnotateIgnoreWritesEnd(const char *file, int line);
 #endif
 
 enum sim_call { SIM_SYNCHRONOUS, SIM_ASYNCHRONOUS };
-enum { SIM_STAGED = 64 << 10 }; // pageable sources up to this are copied when the call is made
+enum { SIM_STAGED = 64 << 10 }; // bytes: a pageable source up to this size is copied during the call
 
 struct sim_copy_tiles { // the side of a copy that is in a sparse array
-	const struct sim_array *array; // NULL: it is elsewhere
-	size_t x, y, z;		       // bytes, rows, slices
+	const struct sim_array *array; // NULL: this side is in no sparse array
+	size_t x, y, z;		       // position in bytes, rows, slices
 };
 
 struct sim_copy_op {
 	struct sim_op op;
 	CUDA_MEMCPY3D copy;
 	struct sim_copy_tiles from_tiles, to_tiles;
-	struct sim_device *source, *target; // of device operands; NULL: host memory
-	uintptr_t from, to;		    // of the first byte
+	struct sim_device *source, *target; // device of each side; NULL: host memory
+	uintptr_t from, to;		    // addresses of the first byte
 	size_t from_pitch, from_slice, to_pitch, to_slice;
-	void *staged; // pageable host memory, copied when the call was made
+	void *staged; // the contents of a pageable source, copied during the call
 };
 extern const struct sim_op_class sim_copy_class;
 // Checks a copy as the driver does when the call is made.
 CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy, struct sim_op **ret_op);
-// Checks and submits to the stream of a handle.
+// Checks a copy and submits it to the stream of a handle.
 CUresult sim_copy(CUstream stream, const CUDA_MEMCPY3D *copy, enum sim_call call);
-// Between the memory of two contexts, each of which may access its own.
+// Copies between the memory of two contexts, each of which may access its own memory.
 CUresult sim_copy_peer(CUstream stream, const CUDA_MEMCPY3D *copy, enum sim_call call);
 
 struct sim_set_op {
 	struct sim_op op;
 	CUDA_MEMSET_NODE_PARAMS set;
-	struct sim_device *device; // that may write there
+	struct sim_device *device; // device that may write there
 };
 extern const struct sim_op_class sim_set_class;
 CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARAMS *set, struct sim_op **ret_op);

@@ -25,7 +25,7 @@ static CUresult copy_batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, 
 	struct sim_stream *stream;
 
 	if (failIdx)
-		*failIdx = SIZE_MAX; // the error is not about one copy
+		*failIdx = SIZE_MAX; // the error concerns no single copy
 	if (!dsts || !srcs || !sizes || count == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(check_attributes(attrs, attrsIdxs, numAttrs, count));
@@ -79,8 +79,7 @@ CUresult CUDAAPI cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, s
 	return copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, SIM_PTSZ(hStream));
 }
 
-// Sets the side of a copy that it reads or writes. Sizes of an operand are in elements: of the array, or bytes if both
-// are pointers.
+// Sets one side of a copy. Sizes are in elements of the array, or in bytes if both sides are pointers.
 static CUresult set_operand(const CUmemcpy3DOperand *from, size_t element, CUDA_MEMCPY3D *to, enum sim_access access)
 {
 	CUmemorytype type = CU_MEMORYTYPE_UNIFIED;

@@ -14,15 +14,15 @@
 enum { KERNELS_MOST = 64, KERNEL_NAME = 128 };
 
 struct kernel_cost {
-	char name[KERNEL_NAME]; // empty: the cost of every kernel without one of its own
-	bool known, open;	// open: the kernel stays on the device until its work has ended
+	char name[KERNEL_NAME]; // empty: the cost of every kernel without an entry
+	bool known, open;	// open: the kernel stays on the device until its interpretation has ended
 	uint64_t ns;
 };
 static struct kernel_cost kernels[KERNELS_MOST];
 static size_t kernel_count;
-// Bytes per second, as on an H200: copy engines over PCIe, device memory.
+// Rates in bytes per second, as on an H200: copy engines over PCIe, device memory.
 static uint64_t htod_rate = 55000000000u, dtoh_rate = 55000000000u, device_rate = 2000000000000u;
-static uint64_t call_ns[VG_ENTRY_COUNT]; // how long each driver call takes at least
+static uint64_t call_ns[VG_ENTRY_COUNT]; // least duration of each driver call
 
 // Parses "200us" or "200us+".
 static bool parse_kernel(const char *name, char *value, char *error, size_t size)
@@ -128,7 +128,7 @@ CUresult sim_cost_start(void)
 
 static struct kernel_cost find_kernel(const char *name)
 {
-	struct kernel_cost found = {.open = true}; // takes as long as its interpretation
+	struct kernel_cost found = {.open = true}; // the kernel takes as long as its interpretation
 
 	for (size_t i = 0; i < kernel_count; i++)
 		if (strcmp(kernels[i].name, name) == 0)
@@ -142,7 +142,7 @@ struct region_piece sim_cost_kernel(const char *name, uint64_t blocks, unsigned 
 {
 	struct kernel_cost cost = find_kernel(name);
 	uint64_t all = sim_process.config.sms, wanted = blocks < all ? blocks : all;
-	uint64_t ns = wanted > sms ? (cost.ns * wanted + sms - 1) / sms : cost.ns; // fewer of them need more waves
+	uint64_t ns = wanted > sms ? (cost.ns * wanted + sms - 1) / sms : cost.ns; // fewer SMs, more waves
 
 	return (struct region_piece){.engine = TIME_SMS,
 				     .open = cost.open,

@@ -1,5 +1,5 @@
-// Lists which driver entries the simulator implements: those whose symbol is not the fallback's. Like fallback.c it
-// does not include cuda.h, whose prototypes would conflict.
+// Lists which driver entries the simulator implements: those whose symbol is not the fallback's. Like fallback.c, this
+// file does not include cuda.h, whose prototypes would conflict.
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>

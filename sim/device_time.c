@@ -5,16 +5,16 @@
 
 enum { STEPS_MOST = 4096, PREDICTED_EVENTS = 128 };
 
-// One advance: the state, and the heads of the active channels as this step has read them.
+// One call of time_advance(): the state, and the heads of the active channels as the current step has read them.
 struct advance {
 	struct time_state *state;
 	const struct time_rules *rules;
 	const struct time_queues *queues;
-	bool predicts; // work that ends is not reported
+	bool predicts; // the caller only predicts: ended work is not reported
 	unsigned events;
-	uint64_t demand[TIME_ENGINES]; // what all work on an engine could use together; see find_demand()
+	uint64_t demand[TIME_ENGINES]; // how much of an engine all its work could use together; see find_demand()
 	struct head {
-		uint64_t ready_ns, closed_ns, need_ns; // ready_ns 0: no work, or work that may not begin yet
+		uint64_t ready_ns, closed_ns, need_ns; // ready_ns 0: no work, or work that is not ready yet
 		uint32_t engine, sms;
 	} heads[TIME_CHANNELS];
 };
@@ -217,7 +217,7 @@ static bool choose_context(struct advance *advance)
 		return true;
 	}
 	if (runs && is_over)
-		begin_slice(advance, state->current); // no other context waits
+		begin_slice(advance, state->current); // no other context waits: the current one gets another slice
 	return false;
 }
 
@@ -228,8 +228,8 @@ static bool is_being_served(const struct advance *advance, uint32_t i)
 	return advance->heads[i].engine != TIME_SMS || has_device(advance, i);
 }
 
-// Computes the demand for each engine. Pieces of work that run at the same time divide an engine: multiprocessors by
-// how many each piece can use, copy engines equally.
+// Computes the demand for each engine. Pieces of work that run at the same time share an engine. Multiprocessors are
+// divided by how many each piece can use; copy engines equally.
 static void find_demand(struct advance *advance)
 {
 	memset(advance->demand, 0, sizeof advance->demand);
@@ -290,7 +290,7 @@ static void serve_work(struct advance *advance, uint64_t until)
 		state->switching_ns += elapsed;
 	else if (has_current_work(advance))
 		state->busy_ns += elapsed;
-	// Alone on the device: the next slice follows at once.
+	// The context is alone on the device: its next slice follows at once.
 	if (!state->next && state->slice_end_ns < until && has_current_work(advance) && !find_waiting(advance))
 		state->slice_end_ns +=
 			(until - state->slice_end_ns + rules->slice_ns - 1) / rules->slice_ns * rules->slice_ns;
@@ -327,7 +327,8 @@ bool time_advance(struct time_state *state, const struct time_rules *rules, cons
 	struct advance advance = {.state = state, .rules = rules, .queues = queues};
 	enum step step = STEP_DONE;
 
-	// The bound is for a process that reads a ring while it is overwritten. Its result is discarded.
+	// The limit is for a process that reads a channel while another one overwrites it. The result is discarded
+	// then.
 	for (unsigned i = 0; i < STEPS_MOST && step == STEP_DONE; i++)
 		step = advance_step(&advance, until);
 	drop_idle(state, queues);

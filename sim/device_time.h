@@ -1,8 +1,7 @@
 // Computes how a simulated GPU divides its time between contexts, as a function of its queues and of a time. It uses no
-// clock, thread or file. The same code computes the state until now (region_time.c) and predicts the future.
-//
-// A stream has a channel while it has work: a ring of pieces of work in the order of the stream. Only the process of
-// the stream writes it. The state says how far the device is with the work.
+// clock, thread or file. The same code computes the state until now (region_time.c) and predicts the future. A stream
+// with work has a channel: a ring buffer of pieces of work, in the order of the stream. Only the process of the stream
+// writes the channel. The state says how much of the work the device has done.
 #pragma once
 
 #include <stdatomic.h>
@@ -13,7 +12,7 @@ enum { TIME_CHANNELS = 256, TIME_DEPTH = 1024, TIME_ENDED = 64 };
 
 // What a piece of work occupies while it runs.
 enum time_engine {
-	TIME_HOST, // nothing: work behind it waits until its process has executed it
+	TIME_HOST, // no engine: work behind it waits until the process has executed it
 	TIME_SMS,
 	TIME_COPY_IN,  // the copy engine for copies from the host
 	TIME_COPY_OUT, // the copy engine for copies to the host
@@ -21,27 +20,27 @@ enum time_engine {
 };
 
 struct time_work {
-	_Atomic uint64_t ready_ns;  // it may begin then; 0: its process does not let it begin yet
-	_Atomic uint64_t closed_ns; // it may end then; 0: its process does not let it end yet
-	_Atomic uint64_t need_ns;   // the device's time that it takes; valid once it is closed
+	_Atomic uint64_t ready_ns;  // when the work may begin; 0: its process does not let it begin yet
+	_Atomic uint64_t closed_ns; // when the work may end; 0: its process does not let it end yet
+	_Atomic uint64_t need_ns;   // how much device time the work takes; valid once it is closed
 	_Atomic uint32_t engine;    // enum time_engine
-	_Atomic uint32_t sms;	    // how many multiprocessors it can use
+	_Atomic uint32_t sms;	    // how many multiprocessors the work can use
 	_Alignas(16) struct time_stamp {
-		uint64_t sequence, end_ns; // the piece of work in this entry; when it ended, or 0
+		uint64_t sequence, end_ns; // sequence of the work in this entry; when that ended, or 0
 	} stamp;
 };
 
 struct time_channel {
-	_Alignas(64) _Atomic uint64_t owner; // the process; 0: free
+	_Alignas(64) _Atomic uint64_t owner; // the process with the channel; 0: free
 	_Atomic uint64_t context;	     // channels of one context run side by side; contexts take turns
 	_Atomic uint64_t tail;		     // sequence of the next piece of work
-	_Atomic uint64_t done;		     // all work before it has ended; never decreases
-	_Atomic uint32_t reserved;	     // its ring has space on the file system
+	_Atomic uint64_t done;		     // all work before this sequence has ended; never decreases
+	_Atomic uint32_t reserved;	     // space for the entries is reserved on the file system
 };
 
 struct time_queues {
 	const struct time_channel *channels;
-	struct time_work *work; // TIME_DEPTH for each channel
+	struct time_work *work; // TIME_DEPTH entries for each channel
 	unsigned count;
 };
 
@@ -52,47 +51,47 @@ struct time_rules {
 
 struct time_active { // a channel with work
 	uint32_t channel;
-	uint32_t runnable; // the work at its head may run
-	uint64_t sequence; // of the work at its head
+	uint32_t runnable; // the work at the channel's head may run
+	uint64_t sequence; // sequence of the work at the head
 	uint64_t context;
-	uint64_t served_ns; // of that work
-	uint64_t turn;	    // the context of the lowest turn is the next one
-	uint64_t gone_ns;   // its process is dead, and its work is removed then; or 0
+	uint64_t served_ns; // how long the head has been served
+	uint64_t turn;	    // the context with the lowest turn runs next
+	uint64_t gone_ns;   // when the work of a dead process is removed; 0: the process lives
 };
 
 struct time_ended {
 	uint32_t channel, padding;
-	uint64_t sequence, end_ns; // this work and all before it
+	uint64_t sequence, end_ns; // this work and all work before it has ended
 };
 
-// The device at one moment. All zero: it has never run anything.
+// The device at one moment. All zero: the device has never run anything.
 struct time_state {
 	uint64_t now_ns;
-	uint64_t current;    // context on the multiprocessors; 0: none yet
+	uint64_t current;    // context that has the multiprocessors; 0: none yet
 	uint64_t next;	     // context that the device switches to; 0: it does not switch
 	uint64_t switch_end_ns, slice_end_ns;
 	uint64_t turns;
-	uint64_t busy_ns, switching_ns, switches; // since the beginning
+	uint64_t busy_ns, switching_ns, switches; // sums since the node began
 	uint32_t active_count, ended_count;
-	struct time_ended ended[TIME_ENDED]; // by the latest call of time_advance()
+	struct time_ended ended[TIME_ENDED]; // work that ended in the latest call of time_advance()
 	struct time_active active[TIME_CHANNELS];
 };
 
-// Begins a change of the state: clears `ended`, which the channels' `done` must include by now, and adds channels that
-// have work now.
+// Begins a change of the state: clears `ended` and adds channels that have work now. The caller has added the contents
+// of `ended` to the channels' `done` before.
 void time_begin(struct time_state *state, const struct time_queues *queues);
 
 // Advances the state to `until`, and drops channels without work. Returns false if it stopped earlier: `ended` is full,
-// or much happened. Adds to *ret_events how often anything but the time has changed.
+// or too much happened. Adds to *ret_events how often anything but the time has changed.
 bool time_advance(struct time_state *state, const struct time_rules *rules, const struct time_queues *queues,
 		  uint64_t until, unsigned *ret_events);
 
 enum time_stage { TIME_WAITS, TIME_RUNS, TIME_ENDS };
-// Returns the stage of the work; of a channel that is not active by its `done`.
+// Returns the stage of the work. If the channel is not active, its `done` determines the stage.
 enum time_stage time_stage_of(const struct time_state *state, const struct time_queues *queues, uint32_t channel,
 			      uint64_t sequence);
 
-// Returns when the work will be at that stage if no other work arrives, or the end of what can be predicted;
+// Returns when the work will be at that stage if no other work arrives, or the end of what can be predicted.
 // UINT64_MAX: not before a process acts. Changes the state.
 uint64_t time_predict(struct time_state *state, const struct time_rules *rules, const struct time_queues *queues,
 		      uint32_t channel, uint64_t sequence, enum time_stage stage);

@@ -1,11 +1,11 @@
-// The gate that every call of the driver passes. Any thread.
+// The checks at the begin of every driver call, called the gate in the simulator. Any thread.
 #pragma once
 
 #include "sim.h"
 
-// Reasons to look closer at a call. A call tests all of them at once.
+// Reasons to check a call further. A call tests all of them at once.
 enum sim_gate {
-	SIM_GATE_UNINITIALIZED = 1, // before cuInit; for ever in a forked child
+	SIM_GATE_UNINITIALIZED = 1, // cuInit was not called; for ever in a forked child
 	SIM_GATE_FAULTS = 2,	    // VIRGATE_SIM_FAULT names entries (fault.c)
 	SIM_GATE_LOCKED = 4,	    // another process has locked this one (checkpoint_service.c)
 	SIM_GATE_MPS = 8,	    // a fault of another client of MPS may end this process (mps.c)
@@ -14,7 +14,7 @@ enum sim_gate {
 	SIM_GATE_CALLBACK = 0x100,
 };
 extern _Atomic unsigned sim_gate;
-extern _Thread_local bool sim_in_callback; // the thread runs a host function
+extern _Thread_local bool sim_in_callback; // the thread runs a host function of the program
 
 void sim_gate_set(unsigned bits);
 void sim_gate_clear(unsigned bits);

@@ -90,7 +90,7 @@ struct sim_mark *sim_event_last_mark(struct sim_event *event)
 	pthread_mutex_lock(&event->lock);
 	struct sim_mark *mark = sim_mark_ref(event->mark);
 	uint32_t recorded = event->shared ? atomic_load(&event->shared->recorded) : 0;
-	if (recorded && (!mark || mark->event_value != recorded)) { // another process recorded it last
+	if (recorded && (!mark || mark->event_value != recorded)) { // another process has made the latest record
 		sim_mark_unref(mark);
 		mark = sim_mark_new();
 		mark->event = event->shared;
@@ -119,7 +119,7 @@ static CUresult run_wait(struct sim_op *op_)
 {
 	struct sim_event_op *op = (struct sim_event_op *)op_;
 
-	// A submitted wait has its mark in the operation's list; a node of a graph finds it now.
+	// A submitted wait has its mark in the operation's list. A node of a graph looks up the mark now.
 	struct sim_mark *mark = op->mark ? sim_mark_ref(op->mark) : op_->stream ? NULL : sim_event_last_mark(op->event);
 	if (mark)
 		sim_mark_wait(mark, &op_->context->cancel);
@@ -141,8 +141,8 @@ static void finish_event_op(struct sim_op *op_)
 {
 	struct sim_event_op *op = (struct sim_event_op *)op_;
 
-	// A record that was skipped after a failure counts as done. In a stream, the stream finishes its mark when the
-	// record is no longer pending.
+	// A record that was skipped after a failure counts as done. A stream finishes the mark when the record is no
+	// longer pending.
 	if (op->mark && !op_->stream && op_->class == &sim_event_record_class && !sim_mark_is_done(op->mark))
 		sim_mark_finish(op->mark);
 	sim_mark_unref(op->mark);
@@ -344,7 +344,7 @@ CUresult CUDAAPI cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUe
 	SIM_TRY(sim_event_get(hStart, &start));
 	SIM_TRY(sim_event_get(hEnd, &end));
 	if (!pMilliseconds)
-		return CUDA_ERROR_INVALID_HANDLE; // as the real driver does
+		return CUDA_ERROR_INVALID_HANDLE; // the real driver returns this, too
 	SIM_TRY(sim_failure());
 	if ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)
 		return CUDA_ERROR_INVALID_HANDLE;

@@ -12,25 +12,25 @@ struct sim_event {
 	unsigned flags;
 	struct sim_context *context;
 	pthread_mutex_t lock;
-	struct sim_mark *mark;	     // of the latest record; NULL before the first
-	void *capture;		     // a struct sim_recorded of capture.c: recorded in a capture
-	struct region_event *shared; // of an interprocess event: in the region
+	struct sim_mark *mark;	     // mark of the latest record; NULL before the first record
+	void *capture;		     // a struct sim_recorded of capture.c: the event was recorded in a capture
+	struct region_event *shared; // the region's entry for an interprocess event
 	uint32_t shared_index;
-	_Atomic int references; // the handle, operations
+	_Atomic int references; // references of the handle and of operations
 	struct sim_event *next_free;
 };
 struct sim_event *sim_event_new(struct sim_context *context, unsigned flags);
 CUresult sim_event_get(CUevent handle, struct sim_event **ret_event);
-// Makes a new mark the event's latest record. Returns a reference.
+// Creates a mark for a new record of the event. Returns a reference.
 struct sim_mark *sim_event_arm(struct sim_event *event);
 // Returns a reference to the mark of the latest record; NULL: never recorded.
 struct sim_mark *sim_event_last_mark(struct sim_event *event);
 
-// Records and waits. As nodes of a graph they are cloned, then armed when the graph is launched.
+// Records and waits as operations. A graph clones its nodes' operations, and arms them when it is launched.
 struct sim_event_op {
 	struct sim_op op;
 	struct sim_event *event;
-	struct sim_mark *mark; // record: armed when submitted, or by run; wait: what to wait for
+	struct sim_mark *mark; // record: armed when submitted, or when run; wait: the mark to wait for
 	unsigned flags;
 };
 extern const struct sim_op_class sim_event_record_class, sim_event_wait_class;

@@ -13,7 +13,7 @@ struct sim_exec { // context->exec of the parent context
 	struct CUmod_st *modules;
 	struct ptx_heap *heap;
 	CUdeviceptr heap_memory;
-	CUdeviceptr workspaces;	 // of cooperative launches: slots of SIM_WORKSPACE bytes
+	CUdeviceptr workspaces;	 // workspaces of cooperative launches: slots of SIM_WORKSPACE bytes
 	uint64_t workspace_used; // a bit for each slot
 	// printf's output since the host last waited, the oldest first.
 	char *printed;

@@ -6,7 +6,7 @@
 
 #include "sim.h"
 
-// Returns whether it is a compiler or linker of the toolkit, which works without the tables.
+// Returns whether the program is a compiler or linker of the toolkit, which works without the tables.
 static bool is_tool(const char *name)
 {
 	static const char *const tools[] = {"libnvrtc", "libnvJitLink", "libnvvm"};
@@ -17,7 +17,7 @@ static bool is_tool(const char *name)
 	return false;
 }
 
-// Returns the file name of the program or library that an address is in. NULL: unknown, or the interposer, which
+// Returns the file name of the program or library that contains an address. NULL: unknown, or the interposer, which
 // passes the call on.
 static const char *find_object(const void *address)
 {

@@ -15,7 +15,7 @@
 #define FLAG_LINKED ((uint64_t)1 << 62) // our own: a part of one program; all parts are read
 #define LARGEST_TEXT ((uint64_t)1 << 30)
 
-// Returns how well a text suits the device: higher is better, negative is unusable.
+// Returns how well a text fits the device: higher is better, negative is unusable.
 static int rank_text(const char *text, uint32_t architecture, int target)
 {
 	const char *directive = strstr(text, ".target");
@@ -33,7 +33,7 @@ static int rank_text(const char *text, uint32_t architecture, int target)
 	return (int)architecture * 2 + specific;
 }
 
-// Returns the entry's text, terminated. NULL: damaged (errno EBADMSG) or out of memory.
+// Returns the entry's text, with a 0 byte appended. NULL: damaged (errno EBADMSG) or out of memory.
 static char *read_entry(const struct fatbin_entry *entry, const uint8_t *stored, size_t *ret_length)
 {
 	bool compressed = entry->flags & (FATBIN_LZ4 | FATBIN_ZSTD);
@@ -67,7 +67,7 @@ static char *read_entry(const struct fatbin_entry *entry, const uint8_t *stored,
 	return text;
 }
 
-// Adds a text from malloc. The image owns it from then on; on failure the caller still does.
+// Adds a text from malloc. The image then owns the text; on failure the caller still owns it.
 static int append_text(struct sim_image *image, char *text, size_t length)
 {
 	char **texts = realloc(image->texts, (image->count + 1) * sizeof *texts);

@@ -7,8 +7,8 @@
 
 enum sim_image_status {
 	SIM_IMAGE_READ = 0,
-	SIM_IMAGE_INVALID = 1,	 // neither PTX nor a fat binary nor ELF, or a damaged one
-	SIM_IMAGE_NO_BINARY = 2, // machine code only, or PTX for newer devices only
+	SIM_IMAGE_INVALID = 1,	 // the image is neither PTX nor a fat binary nor ELF, or is damaged
+	SIM_IMAGE_NO_BINARY = 2, // the image has machine code only, or PTX for newer devices only
 };
 
 #define SIM_IMAGE_UNBOUNDED ((size_t)-1)
@@ -20,12 +20,12 @@ struct sim_image {
 };
 
 // Reads an image of `size` bytes, or, for SIM_IMAGE_UNBOUNDED, one that contains its own size. `target`: the device's
-// compute capability as 10 * major + minor. Of a fat binary it reads the texts with the highest target that the device
+// compute capability as 10 * major + minor. From a fat binary, reads the texts with the highest target that the device
 // can run. Returns a sim_image_status or negative errno.
 int sim_image_read(const void *data, size_t size, int target, struct sim_image *ret_image);
 // Returns whether the image is a wrapper of several containers (separable compilation).
 bool sim_image_has_modules(const void *data);
-// Moves the texts of `more` to the end. On failure the texts not moved stay there. Returns 0 or -ENOMEM.
+// Moves the texts of `more` to the end. On failure the texts that were not moved stay in `more`. Returns 0 or -ENOMEM.
 int sim_image_append_all(struct sim_image *image, struct sim_image *more);
 // Returns a fat binary, from malloc, of all texts as one program; NULL: out of memory.
 void *sim_image_link(const struct sim_image *image, size_t *ret_size);

@@ -145,7 +145,7 @@ static int parse_clause(char *clause, char *error, size_t size)
 	return parse_rule(clause, error, size);
 }
 
-// Parses a specification; NULL or empty: no faults. Returns 0, or 1 with one line in `error` that says what is wrong.
+// Parses a specification; NULL or empty: no faults. Returns 0, or 1 with a line in `error` that describes the mistake.
 static int parse_specification(const char *specification, char *error, size_t error_size)
 {
 	rule_count = 0;
@@ -183,8 +183,8 @@ CUresult sim_fault_start(void)
 	return CUDA_SUCCESS;
 }
 
-// Returns whether a call works with lost devices: it concerns no device, or what the driver knows without asking it, or
-// a thread's contexts.
+// Returns whether a call works with lost devices: it concerns no device, or only what the driver knows without the
+// device, or a thread's contexts.
 static bool works_without_devices(enum vg_entry entry)
 {
 	static const char *const families[VG_ENTRY_COUNT] = {

@@ -70,7 +70,7 @@ void sim_condition_unref(struct sim_condition *condition)
 
 	if (!condition || atomic_fetch_sub(&condition->references, 1) != 1)
 		return;
-	// A context that has ended has freed the word.
+	// If the context has ended, the word is freed already.
 	if (sim_context_get(sim_context_handle(condition->context), &context) == CUDA_SUCCESS &&
 	    context->id == condition->context_id)
 		sim_memory_free(condition->handle);

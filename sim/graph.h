@@ -22,20 +22,20 @@ void sim_edges_remove(struct sim_edges *edges, const struct CUgraphNode_st *node
 const struct sim_edge *sim_edges_find(const struct sim_edges *edges, const struct CUgraphNode_st *node);
 void sim_edges_finish(struct sim_edges *edges);
 
-// The value of a condition, a word in device memory: kernels set it, conditional nodes read it. Its address is the
-// handle. Its graph shares it with the programs made of the graph, which outlive the graph.
+// The value of a condition, a word in device memory: kernels set it, conditional nodes read it. The handle is the
+// word's address. The graph shares the condition with the programs made from the graph, which may outlive it.
 struct sim_condition {
 	_Atomic int references;
 	CUgraphConditionalHandle handle;
 	struct sim_context *context;
-	unsigned long long context_id; // a primary context may end, and another one get its handle
+	unsigned long long context_id; // id of the context: a primary context may end, and another one get its handle
 	unsigned initial;
-	bool reset; // CU_GRAPH_COND_ASSIGN_DEFAULT: at every launch
+	bool reset; // CU_GRAPH_COND_ASSIGN_DEFAULT: every launch resets the value
 	bool used;
-	struct sim_condition *next; // in the graph
+	struct sim_condition *next; // next condition of the graph
 };
 struct sim_condition *sim_condition_ref(struct sim_condition *condition);
-void sim_condition_unref(struct sim_condition *condition); // NULL: does nothing
+void sim_condition_unref(struct sim_condition *condition); // Drops a reference. NULL: does nothing
 
 // Returns CUDA_ERROR_INVALID_VALUE if no memory of graphs starts there, or the graph frees it already.
 CUresult sim_graph_check_free(const struct CUgraph_st *graph, CUdeviceptr address);
@@ -46,20 +46,20 @@ struct CUgraphNode_st {
 	struct CUgraph_st *graph;
 	struct CUgraphNode_st *previous, *next;
 	struct sim_edges dependencies, dependents;
-	struct sim_op *op; // kernel, memcpy, memset, host, event and memory operation nodes
-	struct CUgraph_st *child; // child graph nodes; owned
-	struct CUgraph_st **bodies; // conditional nodes; owned
+	struct sim_op *op; // operation of a kernel, memcpy, memset, host, event or memory operation node
+	struct CUgraph_st *child; // graph of a child graph node; owned
+	struct CUgraph_st **bodies; // graphs of a conditional node; owned
 	unsigned body_count;
 	CUgraphConditionalNodeType conditional;
 	struct sim_condition *condition;
 	CUDA_CONDITIONAL_NODE_PARAMS conditional_params;
 	struct sim_graph_memory *memory; // allocation nodes
 	CUdeviceptr freed; // free nodes
-	void **pointers; // kernelParams that GetParams has returned
-	CUkernel kernel; // kernel nodes made from a CUkernel
-	const struct CUgraphNode_st *origin; // of which it is a clone; or NULL
+	void **pointers; // the kernelParams that GetParams has returned
+	CUkernel kernel; // kernel of a node that was made from a CUkernel
+	const struct CUgraphNode_st *origin; // the node of which this one is a clone; or NULL
 	unsigned long long id;
-	size_t mark; // for algorithms on the graph
+	size_t mark; // temporary value for algorithms on the graph
 };
 
 struct sim_user_reference {
@@ -70,7 +70,7 @@ struct sim_user_reference {
 
 struct CUgraph_st {
 	uint32_t magic;
-	struct CUgraphNode_st *first, *last, *owner; // owner: the node of which it is a body or the child
+	struct CUgraphNode_st *first, *last, *owner; // owner: the node of which this graph is a body or the child
 	size_t count;
 	const struct CUgraph_st *origin;
 	struct sim_condition *conditions;
@@ -87,7 +87,7 @@ CUresult sim_node_new(struct CUgraph_st *graph, CUgraphNodeType type, struct CUg
 void sim_node_free(struct CUgraphNode_st *node);
 CUresult sim_graph_connect(struct CUgraphNode_st *from, struct CUgraphNode_st *to, const CUgraphEdgeData *data);
 CUresult sim_graph_clone(const struct CUgraph_st *graph, struct CUgraph_st **ret_clone);
-// Returns all nodes, each after those it depends on, in an array from malloc. CUDA_ERROR_INVALID_VALUE: a cycle.
+// Returns all nodes in an array from malloc; each node follows its dependencies. CUDA_ERROR_INVALID_VALUE: a cycle.
 CUresult sim_graph_sort(const struct CUgraph_st *graph, struct CUgraphNode_st ***ret_nodes);
 struct sim_condition *sim_graph_find_condition(struct CUgraph_st *graph, CUgraphConditionalHandle handle);
 bool sim_graph_contains(const struct CUgraph_st *graph, CUgraphNodeType type); // here or in a nested graph
@@ -99,27 +99,27 @@ CUresult sim_node_op(const CUgraphNodeParams *params, struct sim_op **ret_op);
 
 // A node as a launch runs it.
 struct sim_step {
-	const struct CUgraphNode_st *source; // only to compare: the node may not exist any more
+	const struct CUgraphNode_st *source; // only compared, never read: the node may not exist any more
 	CUgraphNodeType type;
 	bool enabled;
-	uint64_t dependencies; // a hash of their indices in the program
+	uint64_t dependencies; // a hash of the dependencies' indices in the program
 	struct sim_op *op;
 	struct sim_graph_memory *memory;
 	CUdeviceptr freed;
 	CUgraphConditionalNodeType conditional;
 	struct sim_condition *condition;
-	struct sim_program **bodies; // child graph: one
+	struct sim_program **bodies; // the bodies; a child graph has one
 	unsigned body_count;
 };
 
-// An executable graph as a launch runs it. A launch in flight keeps its program: updates change a copy then.
+// An executable graph as a launch runs it. A running launch keeps its program: an update then changes a copy.
 struct sim_program {
 	_Atomic int references;
 	size_t count;
-	struct sim_step *steps; // in an order that keeps all dependencies
+	struct sim_step *steps; // steps in an order that keeps all dependencies
 	unsigned condition_count;
 	struct sim_condition **conditions;
-	struct sim_user_reference *objects; // of the graph when it was instantiated; not of its child graphs
+	struct sim_user_reference *objects; // user objects of the graph at its instantiation; not of its child graphs
 };
 CUresult sim_program_new(const struct CUgraph_st *graph, struct sim_program **ret_program);
 CUresult sim_program_copy(const struct sim_program *program, struct sim_program **ret_copy);
@@ -127,7 +127,8 @@ void sim_program_unref(struct sim_program *program); // NULL: does nothing
 // Runs the program. `marks`: for each step the mark of the event it records; NULL: recorded when it runs. `cursor`: its
 // pieces of work; NULL: the device does not share its time.
 CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *marks, struct sim_time_cursor *cursor);
-// Writes at most `capacity` pieces of work of its steps, in the order in which they run, and returns their number.
+// Writes at most `capacity` pieces of work of the program's steps, in the order in which they run. Returns their
+// number.
 unsigned sim_program_pieces(const struct sim_program *program, struct region_piece *ret_pieces, unsigned capacity);
 CUresult sim_program_upload(struct sim_program *program);
 void sim_program_each_memory(struct sim_program *program, void (*each)(struct sim_graph_memory *, void *), void *data);
@@ -135,13 +136,13 @@ struct sim_step *sim_program_find_step(struct sim_program *program, const struct
 
 struct CUgraphExec_st {
 	uint32_t magic;
-	_Atomic int references; // the handle, and launches in flight
+	_Atomic int references; // references of the handle and of running launches
 	pthread_mutex_t lock;
 	struct sim_program *program;
-	struct sim_mark *last; // of the latest launch: launches of one graph do not overlap
+	struct sim_mark *last; // mark of the latest launch: launches of one executable graph do not overlap
 	unsigned long long last_stream; // id of the stream of that launch
 	unsigned long long flags;
-	CUgraph source; // only to compare
+	CUgraph source; // only compared, never read
 };
 CUresult sim_graph_exec_get(CUgraphExec handle);
 void sim_graph_exec_unref(CUgraphExec exec);

@@ -77,8 +77,8 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode)
 	return CUDA_SUCCESS;
 }
 
-// Returns a list as the driver does: NULL asks for the count; an array that is too long gets NULL at the end, and
-// *count becomes the number of nodes.
+// Returns a list as the driver does. With NULL, *count is set to the number of nodes. An array that is too long gets
+// NULL at the end, and *count is set to the number of nodes.
 static CUresult fill_list(CUgraphNode *nodes, size_t *count, CUgraphNode *found, size_t found_count)
 {
 	if (nodes)
@@ -135,7 +135,7 @@ static bool is_default(const CUgraphEdgeData *data)
 	return !data->from_port && !data->to_port && !data->type;
 }
 
-// CUDA_ERROR_LOSSY_QUERY: an edge has data, and `data` is NULL.
+// Lists edges. CUDA_ERROR_LOSSY_QUERY: an edge has data, and `data` is NULL.
 static CUresult list_edges(const struct sim_edges *edges, CUgraphNode *nodes, CUgraphEdgeData *data, size_t *count)
 {
 	if (!count)
@@ -246,7 +246,7 @@ static CUresult add_dependencies(CUgraph graph, const CUgraphNode *from, const C
 {
 	SIM_TRY(check_pairs(graph, from, to, count, false));
 	for (size_t i = 0; i < count; i++) {
-		if (sim_edges_find(&to[i]->dependencies, from[i])) // a pair was repeated
+		if (sim_edges_find(&to[i]->dependencies, from[i])) // the program repeated a pair
 			return CUDA_ERROR_INVALID_VALUE;
 		SIM_TRY(sim_graph_connect(from[i], to[i], data ? &data[i] : NULL));
 	}

@@ -48,9 +48,10 @@ static bool are_conditions_used(const struct CUgraph_st *graph)
 	return true;
 }
 
-// Executable graphs that share memory nodes would use the same addresses: only one may exist at a time.
+// Claims memory nodes for one executable graph. Executable graphs that share memory nodes would use the same addresses,
+// so only one may exist at a time.
 struct claim {
-	bool apply, is_claimed; // apply: claim the memory; is_claimed: another executable graph has it
+	bool apply, is_claimed; // apply: claim the memory; is_claimed: another executable graph has the memory
 };
 
 static void claim_one(struct sim_graph_memory *memory, void *data)
@@ -85,7 +86,7 @@ static CUresult instantiate_graph(CUgraph graph, unsigned long long flags, CUgra
 
 	*ret_reason = CUDA_GRAPH_INSTANTIATE_ERROR;
 	if (sim_context_current_any(&current) == CUDA_SUCCESS)
-		SIM_TRY(sim_failure()); // a graph itself can still be built
+		SIM_TRY(sim_failure()); // after a failure, graphs can still be built but not instantiated
 	SIM_TRY(sim_capture_check_unsafe());
 	if (!ret_exec || (flags & ~(unsigned long long)INSTANTIATE_FLAGS))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -156,7 +157,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, u
 
 	SIM_ENTER(cuGraphInstantiateWithFlags);
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
-		return CUDA_ERROR_INVALID_VALUE; // needs a stream
+		return CUDA_ERROR_INVALID_VALUE; // uploading needs a stream
 	return instantiate_graph(hGraph, flags, phGraphExec, &reason);
 }
 

@@ -22,7 +22,7 @@ static void release_launch(struct graph_op *launch)
 		return;
 	for (size_t i = 0; launch->marks && i < launch->program->count; i++) {
 		if (launch->marks[i] && !sim_mark_is_done(launch->marks[i]))
-			sim_mark_finish(launch->marks[i]); // not reached, after a failure
+			sim_mark_finish(launch->marks[i]); // a failure ended the launch before these steps
 		sim_mark_unref(launch->marks[i]);
 	}
 	free(launch->marks);
@@ -45,7 +45,7 @@ static CUresult run_graph(struct sim_op *op)
 	CUresult result = sim_program_run(launch->program, launch->marks, op->time ? &cursor : NULL);
 	if (op->time)
 		sim_time_end_graph(op, &cursor);
-	release_launch(launch); // before the end of the launch can be seen: the program may need the memory next
+	release_launch(launch); // before other threads see the end: the program may need the memory next
 	return result;
 }
 
@@ -54,7 +54,7 @@ static void finish_graph(struct sim_op *op)
 	release_launch((struct graph_op *)op);
 }
 
-// Returns one piece of work for each node, or a single one for a graph with too many nodes.
+// Returns one piece of work for each node, or a single piece for a graph with too many nodes.
 static unsigned list_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
 {
 	unsigned count = sim_program_pieces(((const struct graph_op *)op)->program, ret_pieces, capacity);
@@ -75,7 +75,7 @@ static const struct sim_op_class graph_class = {.name = "graph",
 						.pieces = list_pieces,
 						.runs_pieces = true};
 
-// Marks the memory that a launch allocates and does not free again as live.
+// Marks memory as live that a launch allocates and does not free.
 struct mark_live {
 	struct sim_program *program;
 	bool free_first;
@@ -117,7 +117,7 @@ static void match_address(struct sim_graph_memory *memory, void *data)
 	search->found |= memory->address == search->address;
 }
 
-// Frees the memory of other graphs that the program frees.
+// Frees memory of other graphs that nodes of this program free.
 static void free_foreign(struct sim_program *program)
 {
 	for (size_t i = 0; i < program->count; i++) {
@@ -145,7 +145,7 @@ static CUresult arm_events(struct graph_op *launch)
 	return CUDA_SUCCESS;
 }
 
-// With exec->lock held.
+// Launches the graph. With exec->lock held.
 static CUresult launch_locked(CUgraphExec exec, struct sim_stream *stream)
 {
 	struct mark_live live = {.program = exec->program,
@@ -167,7 +167,7 @@ static CUresult launch_locked(CUgraphExec exec, struct sim_stream *stream)
 	live.apply = true;
 	sim_program_each_memory(exec->program, mark_one, &live);
 	free_foreign(exec->program);
-	if (exec->last_stream != stream->id) // else the stream orders them
+	if (exec->last_stream != stream->id) // in the same stream, the launches are in order anyway
 		sim_op_wait_for(&launch->op, exec->last);
 	exec->last_stream = stream->id;
 	launch->op.mark = sim_mark_new();

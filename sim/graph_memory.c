@@ -1,5 +1,5 @@
 // Memory of the allocation nodes of graphs. Physical memory is allocated when a graph is uploaded or first launched. It
-// is kept for the next graph that needs it, until cuDeviceGraphMemTrim.
+// is then kept for the next graph that needs memory, until cuDeviceGraphMemTrim.
 #include <stdlib.h>
 
 #include "context.h"
@@ -18,7 +18,7 @@ struct account {
 	uint64_t used, used_high, reserved, reserved_high;
 };
 
-// Under the memory lock. The last one is for memory in the host, which belongs to no device.
+// Accounts of memory, under the memory lock. The last one is for host memory, which belongs to no device.
 static struct account accounts[SIM_DEVICES + 1];
 
 static struct account *get_account(const struct sim_graph_memory *memory)
@@ -146,8 +146,8 @@ static CUresult find_physical(struct sim_graph_memory *memory, struct sim_physic
 	return CUDA_SUCCESS;
 }
 
-// Gives access to the memory. Memory of a device: that device. Managed memory: all devices. Memory in the host: the
-// host and the context's device. Also the devices in the parameters of the node.
+// Gives access to the memory. To memory of a device: that device. To managed memory: all devices. To host memory: the
+// host and the context's device. Also gives access to the devices in the node's parameters.
 static void open_memory(struct sim_graph_memory *memory)
 {
 	struct sim_mapping *mapping = memory->range->mappings;
@@ -162,10 +162,10 @@ static void open_memory(struct sim_graph_memory *memory)
 			sim_mapping_set_access(mapping, &sim_process.devices[i], CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	}
 	if (!memory->range->device)
-		(void)sim_mapping_open_to_host(mapping); // on failure an access of the host faults
+		(void)sim_mapping_open_to_host(mapping); // after a failure, an access by the host faults
 }
 
-// With the memory lock held.
+// Gives the node physical memory. With the memory lock held.
 static CUresult back_memory(struct sim_graph_memory *memory)
 {
 	struct account *account = get_account(memory);

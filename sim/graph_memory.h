@@ -8,14 +8,14 @@
 // Memory of an allocation node. It has addresses from the creation of the node, and physical memory from the upload or
 // launch. The node, its clones and its executable graphs share it.
 struct sim_graph_memory {
-	_Atomic int references; // one more while it is live
+	_Atomic int references; // references; one more while the memory is live
 	struct sim_context *context;
 	struct sim_range *range;
 	CUdeviceptr address;
 	size_t size; // a multiple of SIM_GRAPH_CHUNK
-	bool live;   // allocated by a launch, and not freed since
-	bool backed; // has physical memory
-	bool instantiated; // only one executable graph may have it at a time
+	bool live;   // a launch has allocated the memory, and it was not freed since
+	bool backed; // the memory has physical memory
+	bool instantiated; // an executable graph has the memory; only one may
 	CUDA_MEM_ALLOC_NODE_PARAMS_v2 params;
 	CUmemAccessDesc access[SIM_DEVICES]; // of params
 };
@@ -32,6 +32,5 @@ CUresult sim_graph_memory_mark_live(struct sim_graph_memory *memory, bool free_f
 CUresult sim_graph_memory_check_live(const struct sim_graph_memory *memory, bool free_first);
 // Returns whether a launch has allocated the memory at this address, and it was not freed since.
 bool sim_graph_memory_is_live(CUdeviceptr address);
-// Frees live memory by its address (cuMemFree, cuMemFreeAsync). CUDA_ERROR_INVALID_VALUE: not the address of such
-// memory.
+// Frees live memory by its address (cuMemFree, cuMemFreeAsync). CUDA_ERROR_INVALID_VALUE: no live memory starts there.
 CUresult sim_graph_memory_free(CUdeviceptr address);

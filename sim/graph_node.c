@@ -14,7 +14,7 @@ static CUresult check_type(CUgraphNode node, CUgraphNodeType type)
 	return node->type == type ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// The parameters belong to the node, and are valid until it is changed or destroyed.
+// Returns the parameters, which belong to the node and are valid until the node is changed or destroyed.
 static CUresult get_kernel_params(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *ret_params)
 {
 	if (!ret_params)

@@ -258,8 +258,8 @@ static CUresult run_conditional(const struct sim_step *step, struct sim_time_cur
 	return result;
 }
 
-// Records an event. `mark`: created when the launch was submitted. NULL in a body, which may run several times: each
-// record creates its own.
+// Records an event. `mark`: created when the launch was submitted; NULL in a body, which may run several times, so that
+// each record creates a mark.
 static CUresult run_record(const struct sim_event_op *op, struct sim_mark *mark, const struct sim_time_cursor *cursor)
 {
 	// Uses a copy: a change to the executable graph may copy the step at the same time.
@@ -283,7 +283,7 @@ static CUresult run_step(const struct sim_step *step, struct sim_mark *mark, str
 		return sim_program_run(step->bodies[0], NULL, cursor);
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return run_conditional(step, cursor);
-	case CU_GRAPH_NODE_TYPE_MEM_ALLOC: // done when the launch was submitted
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC: // the launch's submission has done this already
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 	case CU_GRAPH_NODE_TYPE_EMPTY:
 		return CUDA_SUCCESS;
@@ -309,13 +309,13 @@ CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *ma
 	return CUDA_SUCCESS;
 }
 
-// Writes the pieces of work of a step and returns their number; 0: it takes no time.
+// Writes the pieces of work of a step and returns their number; 0: the step takes no time.
 static unsigned list_step_pieces(const struct sim_step *step, struct region_piece *ret_pieces, unsigned capacity)
 {
 	switch (step->type) {
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return sim_program_pieces(step->bodies[0], ret_pieces, capacity);
-	case CU_GRAPH_NODE_TYPE_CONDITIONAL: // its time is known after it has run
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL: // the time is known only after the step has run
 		if (capacity)
 			ret_pieces[0] = (struct region_piece){.engine = TIME_SMS, .open = true, .sms = sim_process.sms};
 		return 1;

@@ -6,7 +6,7 @@
 #include "graph.h"
 #include "launch.h"
 
-// Finds the step of a node in a program that no launch uses. On success exec->lock is locked.
+// Finds the step of a node in a program that no launch uses. On success exec->lock is held.
 static CUresult open_step(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, struct sim_step **ret_step)
 {
 	struct sim_program *program;
@@ -208,7 +208,7 @@ static CUresult check_update(const struct sim_program *before, struct sim_progra
 	return CUDA_SUCCESS;
 }
 
-// Makes the new steps stand for the nodes of the old ones.
+// Assigns the identity of the old steps' nodes to the new steps.
 static void keep_identity(const struct sim_program *before, struct sim_program *after)
 {
 	for (size_t i = 0; i < before->count; i++) {

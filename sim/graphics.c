@@ -14,26 +14,26 @@ enum { RESOURCE_MAGIC = 0x47465832, NAMES_MOST = 64, GL_TEXTURE_2D = 0x0de1, GL_
        GL_RENDERBUFFER = 0x8d41 };
 
 struct CUgraphicsResource_st {
-	uint32_t magic; // 0 once unregistered; the memory is only reused for resources
+	uint32_t magic; // 0 after it is unregistered; the memory is reused only for resources
 	struct sim_context *context;
 	unsigned flags;
 	bool mapped;
-	CUdeviceptr address; // of a buffer
+	CUdeviceptr address; // address of a buffer
 	size_t size;
-	CUarray array; // of an image
+	CUarray array; // array of an image
 	struct CUgraphicsResource_st *next_free;
 };
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUgraphicsResource_st *free_list; // a stale handle points to one without its magic
 
-struct object {			      // an entry of VIRGATE_SIM_GL
-	unsigned name, width, height; // width 0: a buffer
+struct object {			      // An object that VIRGATE_SIM_GL declares.
+	unsigned name, width, height; // width 0: the object is a buffer
 	size_t size;
 };
 
-// CUDA_ERROR_INVALID_GRAPHICS_CONTEXT: the variable is not set. CUDA_ERROR_INVALID_VALUE: it does not declare the
-// object.
+// Finds an object. CUDA_ERROR_INVALID_GRAPHICS_CONTEXT: the variable is not set. CUDA_ERROR_INVALID_VALUE: the variable
+// does not declare the object.
 static CUresult find_object(unsigned name, struct object *ret_object)
 {
 	const char *declared = getenv("VIRGATE_SIM_GL");

@@ -3,7 +3,7 @@
 
 #include "sim.h"
 
-// What CUDA 13.1 added to the ABI. The toolkit's header may not have it yet.
+// Features of the ABI that CUDA 13.1 added. The toolkit's header may not have them yet.
 enum {
 	SIM_RESOURCE_WORKQUEUE_CONFIG = 1000,
 	SIM_RESOURCE_WORKQUEUE = 10000,
@@ -20,14 +20,14 @@ struct sim_workqueue { // CUdevWorkqueueConfigResource
 
 struct sim_green {
 	uint32_t magic;
-	struct sim_context *context; // its primary context
+	struct sim_context *context; // the primary context of its device
 	struct sim_context *view;    // of cuCtxFromGreenCtx
 	struct sim_device *device;
 	unsigned sms;
 	unsigned long long id;
 	uint8_t mask[SIM_SMS / 8]; // its multiprocessors
 	struct sim_workqueue workqueue;
-	struct sim_stream *internal; // where its events are recorded
+	struct sim_stream *internal; // stream in which events of the green context are recorded
 	struct sim_green *next;
 };
 
@@ -41,7 +41,7 @@ CUresult sim_green_descriptor_get(CUdevResourceDesc handle, const struct sim_gre
 
 // Returns the number of multiprocessors in the mask.
 unsigned sim_green_count(const uint8_t mask[SIM_SMS / 8]);
-// Writes the resource of a type that a green context, or (NULL) the device, has.
+// Writes the resource of a type that a green context, or the device (NULL), has.
 CUresult sim_green_get_resource(CUdevResource *resource, CUdevResourceType type, const struct sim_device *device,
 				const struct sim_green *green);
 

@@ -8,10 +8,10 @@
 
 enum { DESCRIPTOR_MAGIC = 0x44455332, RESOURCE_MAGIC = 0x52455332, QUEUES = 8 };
 
-struct resource { // in CUdevResource's private bytes
+struct resource { // A resource, stored in CUdevResource's private bytes.
 	uint32_t magic, device;
-	uint32_t split; // number of the call that made it; 0: of a device or a context
-	bool group;	// cannot be split again before a context has it
+	uint32_t split; // number of the call that created the resource; 0: of a device or a context
+	bool group;	// the resource cannot be split again before a context has it
 	uint8_t mask[SIM_SMS / 8];
 };
 _Static_assert(sizeof(struct resource) <= sizeof(((CUdevResource *)0)->_internal_padding), "fits");
@@ -29,7 +29,8 @@ unsigned sim_green_count(const uint8_t mask[SIM_SMS / 8])
 
 enum scheduling { COSCHEDULED, IGNORE_COSCHEDULING };
 
-// Returns the unit of a split: 8 SMs, the size of a cluster, or 2 if they need not be scheduled together.
+// Returns the number of SMs of which groups are multiples: 8, the size of a cluster, or 2 if the SMs need not be
+// scheduled together.
 static unsigned get_unit(enum scheduling scheduling)
 {
 	if (sim_process.config.cc_major < 9)
@@ -141,7 +142,7 @@ CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(read_resource(input, &hidden));
 	if (hidden.group)
-		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION; // a green context must have it first
+		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION; // only a green context's resource can be split again
 	unsigned unit = get_unit(useFlags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING ? IGNORE_COSCHEDULING
 											    : COSCHEDULED),
 		 have = sim_green_count(hidden.mask);
@@ -250,7 +251,7 @@ static CUresult add_resource(struct sim_green_descriptor *descriptor, const CUde
 		       : CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 }
 
-// The API has no call that frees a descriptor. They stay in this list, so that a leak checker finds them.
+// All descriptors, in a list so that leak checkers find them: the API has no call that frees a descriptor.
 static struct sim_green_descriptor *_Atomic descriptors;
 
 CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,
@@ -269,7 +270,7 @@ CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResou
 	descriptor->workqueue = (struct sim_workqueue){-1, QUEUES, SIM_WORKQUEUE_SCOPE_DEVICE};
 	for (unsigned i = 0; i < nbResources && result == CUDA_SUCCESS; i++)
 		result = add_resource(descriptor, &resources[i], &found);
-	if (result == CUDA_SUCCESS && !found) // work queues alone
+	if (result == CUDA_SUCCESS && !found) // the descriptor has only work queues
 		result = CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	if (descriptor->workqueue.device < 0)
 		descriptor->workqueue.device = (CUdevice)descriptor->device;

@@ -13,7 +13,7 @@
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct sim_host **hosts; // by address
 static size_t count, capacity;
-static atomic_ullong changes = 1; // number of changes of the list: tells threads whether what they found is still valid
+static atomic_ullong changes = 1; // counts changes of the list: a found entry is valid until the next change
 
 // Returns the index of the first entry that starts above `address`.
 static size_t find_above(uintptr_t address)
@@ -36,7 +36,7 @@ static struct sim_host *find_host(uintptr_t address)
 	return i > 0 && address - hosts[i - 1]->base < hosts[i - 1]->size ? hosts[i - 1] : NULL;
 }
 
-// Returns the size up to the end of the last page: kernels and copies may use the rest of it.
+// Returns the size up to the end of the last page: kernels and copies may use the rest of that page.
 static size_t get_size_in_pages(const struct sim_host *host)
 {
 	return sim_round_up(host->base + host->size, 4096) - host->base;
@@ -200,7 +200,7 @@ bool sim_host_has_managed(void)
 	return found;
 }
 
-// Removes the entry of that kind that starts at `base`, and returns it; NULL: not found.
+// Removes the entry of this kind that starts at `base`, and returns the entry; NULL: not found.
 static struct sim_host *remove_at(uintptr_t base, enum sim_host_kind kind)
 {
 	struct sim_host *host = NULL;

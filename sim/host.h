@@ -1,4 +1,4 @@
-// Pinned and managed memory (host.c, managed.c). Any thread; the functions take a lock of their own.
+// Pinned and managed memory (host.c, managed.c). Any thread; the functions take their own lock.
 #pragma once
 
 #include "memory.h"
@@ -19,7 +19,7 @@ struct sim_host {
 	unsigned long long buffer_id;
 	bool read_mostly;
 	CUmemLocation preferred, prefetched;
-	uint32_t accessed_by; // a bit for each device; bit 31: the host
+	uint32_t accessed_by; // a bit for each device with the advice ACCESSED_BY; bit 31: the host
 };
 
 CUresult sim_managed_alloc(struct sim_context *context, size_t size, unsigned flags, CUdeviceptr *ret_address);
@@ -29,7 +29,7 @@ bool sim_host_find(uintptr_t address, struct sim_pointer *ret_pointer);
 bool sim_host_has_managed(void); // there is managed memory, of whatever kind
 // Changes the managed memory that contains [address, address + size); false: none does.
 bool sim_host_update(uintptr_t address, size_t size, void (*change)(struct sim_host *host, void *data), void *data);
-// Allocations of a managed pool, which take advice like other managed memory.
+// Adds an allocation of a managed pool, which takes advice like other managed memory.
 CUresult sim_host_pool_add(uintptr_t base, size_t size);
 void sim_host_pool_remove(uintptr_t base);
 // Translates a device address outside the window, for kernels; see struct ptx_space.

@@ -59,7 +59,7 @@ CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 	return CUDA_SUCCESS;
 }
 
-static struct opened { // memory of another process, opened `count` times
+static struct opened { // memory of another process, which this process has opened `count` times
 	uint64_t id;
 	struct sim_range *range;
 	unsigned count;
@@ -74,7 +74,7 @@ static struct opened *find_opening(uint64_t id)
 	return NULL;
 }
 
-// With the memory lock held.
+// Opens memory of another process. With the memory lock held.
 static CUresult open_memory(struct sim_context *context, const struct memory_handle *handle, struct opened **ret_opened)
 {
 	struct sim_physical *physical;

@@ -6,7 +6,7 @@
 
 #include "module.h"
 
-enum { SIM_CLUSTER_PORTABLE = 8, SIM_CLUSTER_MOST = 16 }; // blocks of a cluster
+enum { SIM_CLUSTER_PORTABLE = 8, SIM_CLUSTER_MOST = 16 }; // blocks of a cluster: the portable size, and the largest one
 
 // Returns the largest shared memory of a block (opt-in).
 int sim_kernel_shared_limit(void);
@@ -17,5 +17,5 @@ struct sim_multiprocessor {
 	int threads, blocks, registers, shared, reserved_shared;
 };
 struct sim_multiprocessor sim_multiprocessor(void);
-// Returns how many blocks of so many threads one multiprocessor runs at once; may be 0.
+// Returns how many blocks of `threads` threads one multiprocessor runs at once; may be 0.
 int sim_occupancy_blocks(const struct ptx_function_info *info, int threads, size_t dynamic_shared);

@@ -25,7 +25,7 @@ static CUresult launch_kernel(CUfunction f, const unsigned grid[3], const unsign
 	request.sms = stream->green ? stream->green->sms : 0;
 	CUresult result = sim_launch_op_new(stream->context, &request, &op);
 	if (result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
-		(void)sim_capture_check_stream(stream); // it invalidates a capture
+		(void)sim_capture_check_stream(stream); // the synchronization invalidates a capture
 	SIM_TRY(result);
 	if (request.function->info->local > stream->context->parent->local) {
 		result = sim_context_reserve_local(stream->context->parent, request.function->info->local);
@@ -57,7 +57,7 @@ CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int g
 			     kernelParams, extra, NULL);
 }
 
-// Records the events of a launch. They are recorded behind the kernel, which is later than necessary.
+// Records the events of a launch after the kernel, which is later than hardware may record them.
 static CUresult record_events(const struct sim_launch_attributes *attributes, CUstream stream)
 {
 	if (attributes->set & 1u << CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)

@@ -8,13 +8,13 @@ enum { SIM_LAUNCH_INLINE = 192, SIM_LAUNCH_ATTRIBUTES = CU_LAUNCH_ATTRIBUTE_NVLI
 
 // The attributes given with a launch or set on a kernel node.
 struct sim_launch_attributes {
-	uint32_t set; // a bit for each CUlaunchAttributeID
+	uint32_t set; // a bit for each CUlaunchAttributeID that is set
 	CUlaunchAttributeValue values[SIM_LAUNCH_ATTRIBUTES];
 };
 
 struct sim_launch_op {
 	struct sim_op op;
-	struct CUfunc_st *function; // its module is referenced
+	struct CUfunc_st *function; // the kernel; its module has a reference
 	unsigned grid[3], block[3], shared, sms;
 	bool cooperative;
 	struct sim_launch_attributes *attributes; // owned; NULL: none
@@ -28,13 +28,13 @@ struct sim_launch_request {
 	unsigned grid[3], block[3], shared;
 	void **parameters, **extra; // as cuLaunchKernel takes them
 	const struct sim_launch_attributes *attributes; // may be NULL
-	unsigned sms; // that it may use; 0: those of the context
+	unsigned sms; // multiprocessors that the kernel may use; 0: those of the context
 };
 // Checks the request as the driver does when the call is made.
 CUresult sim_launch_op_new(struct sim_context *context, const struct sim_launch_request *request,
 			   struct sim_op **ret_op);
-// Returns the size of a cluster in blocks: of the attributes (may be NULL), of the kernel, or as set for the kernel.
-// Checks it against the kernel and the grid as at a launch. An axis is 0 if nothing defines it.
+// Computes the size of a cluster in blocks. The attributes (may be NULL) define it, or the kernel's code, or the
+// kernel's settings. Checks the size against the kernel and the grid. An axis is 0 if nothing defines it.
 CUresult sim_launch_cluster(const struct CUfunc_st *function, const unsigned grid[3],
 			    const struct sim_launch_attributes *attributes, unsigned ret_cluster[3]);
 CUresult sim_launch_attributes_add(struct sim_launch_attributes *attributes, CUlaunchAttributeID id,

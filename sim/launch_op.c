@@ -73,7 +73,7 @@ CUresult sim_launch_cluster(const struct CUfunc_st *function, const unsigned gri
 		const CUlaunchAttributeValue *value = &attributes->values[CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION];
 		const unsigned given[3] = {value->clusterDim.x, value->clusterDim.y, value->clusterDim.z};
 		if (cluster[0] && memcmp(given, cluster, sizeof cluster) != 0)
-			return CUDA_ERROR_INVALID_CLUSTER_SIZE; // the kernel has another size
+			return CUDA_ERROR_INVALID_CLUSTER_SIZE; // the kernel was compiled for another size
 		memcpy(cluster, given, sizeof cluster);
 	}
 	memcpy(ret_cluster, cluster, sizeof cluster);
@@ -258,7 +258,7 @@ static void finish_launch(struct sim_op *op)
 
 static CUresult report_fault(const struct sim_launch_op *launch, const struct ptx_fault *fault)
 {
-	// Writes the output now: no later call waits in a context that has failed.
+	// Writes the output of printf now: after a failure no later call waits for the context.
 	sim_exec_flush_output(launch->op.context);
 	if (fault->kind == PTX_FAULT_DEADLOCK)
 		sim_warn("%s", fault->text);
@@ -286,7 +286,7 @@ static CUresult report_fault(const struct sim_launch_op *launch, const struct pt
 }
 
 // Returns how many host threads run a grid: at most one for each processor and for each block. The interpreter starts
-// all but the first after a while, except if all blocks must run at once.
+// all but the first after a delay, unless all blocks must run at once.
 static unsigned count_host_threads(const struct sim_launch_op *launch)
 {
 	static _Atomic unsigned processors;

@@ -137,7 +137,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 
 struct unloading {
 	struct CUlib_st *library;
-	struct CUmod_st *removed; // from their contexts, to be freed when no lock is held
+	struct CUmod_st *removed; // modules removed from their contexts, which are freed without a lock
 };
 
 static void remove_modules(struct sim_context *context, void *data)
@@ -178,7 +178,7 @@ CUresult cuLibraryUnload(CUlibrary library)
 	return CUDA_SUCCESS;
 }
 
-// Returns the library's module in a context. Loads it if necessary.
+// Returns the library's module in a context. Loads the module if necessary.
 static CUresult get_module(struct CUlib_st *library, struct sim_context *context, struct CUmod_st **ret_module)
 {
 	struct CUmod_st *module;
@@ -187,7 +187,7 @@ static CUresult get_module(struct CUlib_st *library, struct sim_context *context
 
 	SIM_TRY(library->broken);
 	SIM_TRY(sim_exec_get(context, &exec));
-	pthread_mutex_lock(&library->lock); // so that only one thread loads it
+	pthread_mutex_lock(&library->lock); // locked, so that only one thread loads the module
 	pthread_mutex_lock(&exec->lock);
 	for (module = exec->modules; module; module = module->next)
 		if (module->library == library)
@@ -209,7 +209,7 @@ CUresult sim_kernel_get_function(struct CUkern_st *kernel, struct sim_context *c
 	SIM_TRY(get_module(kernel->library, context, &module));
 	struct CUfunc_st *function = &module->functions[kernel->index];
 	if (!atomic_load_explicit(&function->loaded, memory_order_acquire)) {
-		pthread_mutex_lock(&kernel->library->lock); // so that no other thread launches before all are copied
+		pthread_mutex_lock(&kernel->library->lock); // no launch before all settings are copied
 		if (!atomic_load_explicit(&function->loaded, memory_order_relaxed)) {
 			function->settings = kernel->settings[context->device->ordinal];
 			function->cache_config = kernel->cache_config[context->device->ordinal];
@@ -302,7 +302,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 }
 
 // Allocates the library's managed variables, which belong to no context, and binds them. With library->lock held.
-// CUDA_ERROR_INVALID_CONTEXT: the initializer of one is an address in a context.
+// CUDA_ERROR_INVALID_CONTEXT: a variable is initialized with an address in a context.
 static CUresult bind_managed(struct CUlib_st *library)
 {
 	void *memory;

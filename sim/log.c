@@ -21,7 +21,7 @@ struct CUlogsCallbackEntry_st {
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; // a callback may read the log
 static char messages[MESSAGES][MESSAGE_BYTES];
-static unsigned written; // message n is at n % MESSAGES
+static unsigned written; // number of messages written; message n is at n % MESSAGES
 static struct CUlogsCallbackEntry_st *callbacks;
 
 void sim_log(const char *format, ...)
@@ -39,7 +39,7 @@ void sim_log(const char *format, ...)
 	pthread_mutex_unlock(&lock);
 }
 
-// Enters an entry of the log: works before cuInit and in a locked process. Of the gate, only injected faults apply.
+// Begins a call of the log: it works before cuInit and in a locked process, but injected faults apply.
 static CUresult enter_log(enum vg_entry entry)
 {
 	return atomic_load(&sim_gate) & SIM_GATE_FAULTS ? sim_fault_enter(entry) : CUDA_SUCCESS;
@@ -113,7 +113,7 @@ static size_t write_messages(unsigned first, bool truncated, char *to, size_t ca
 	return at;
 }
 
-// Returns the first message for an iterator (NULL: the oldest). False: the iterator is invalid.
+// Finds the first message for an iterator (NULL: the oldest). Returns false if the iterator is invalid.
 static bool find_first(const CUlogIterator *iterator, unsigned *ret_first, bool *ret_truncated)
 {
 	unsigned oldest = written > MESSAGES ? written - MESSAGES : 0;

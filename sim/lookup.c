@@ -38,7 +38,7 @@ static CUdriverProcAddressQueryResult find_other(const char *symbol, int version
 	return CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 }
 
-// Returns the entry (or NULL) and the status, as the driver does.
+// Finds the entry (or NULL) and the status, as the driver does.
 static void find_symbol(const char *symbol, void **pfn, int version, cuuint64_t flags,
 			CUdriverProcAddressQueryResult *status)
 {

@@ -3,4 +3,4 @@
 
 #include <stddef.h>
 
-void *sim_entry_address(size_t row); // of a row of entries.def
+void *sim_entry_address(size_t row); // Returns the address of the entry in a row of entries.def.

@@ -126,7 +126,7 @@ static CUresult run_prefetch(struct sim_op *op_)
 {
 	struct prefetch_op *op = (struct prefetch_op *)op_;
 
-	(void)sim_host_update(op->address, op->size, set_prefetched, &op->location); // fails if it was freed since
+	(void)sim_host_update(op->address, op->size, set_prefetched, &op->location); // no effect once freed
 	return CUDA_SUCCESS;
 }
 
@@ -193,7 +193,7 @@ static CUresult check_batch(const CUdeviceptr *addresses, const size_t *sizes, s
 	return CUDA_SUCCESS;
 }
 
-// Checks the locations, and the indices of the operations from which they apply: from 0 on, rising, within the batch.
+// Checks the locations, and the indices from which they apply: ascending from 0, within the batch.
 static CUresult check_locations(const CUmemLocation *locations, const size_t *first, size_t locations_count,
 				size_t count)
 {
@@ -231,7 +231,7 @@ CUresult CUDAAPI cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes,
 				       SIM_PTSZ(hStream));
 }
 
-// Discarded contents are indeterminate until written, so nothing has to be done.
+// Does nothing: discarded contents are undefined until they are written.
 CUresult CUDAAPI cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
 					CUstream hStream)
 {

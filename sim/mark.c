@@ -78,7 +78,7 @@ bool sim_mark_is_done(const struct sim_mark *mark)
 
 void sim_mark_wait(const struct sim_mark *mark_, const atomic_int *cancel)
 {
-	struct sim_mark *mark = (struct sim_mark *)mark_; // changed only to say that a thread sleeps
+	struct sim_mark *mark = (struct sim_mark *)mark_; // changed only to record that a thread sleeps
 	const struct timespec slice = {.tv_nsec = 20000000};
 
 	while (!sim_mark_is_done(mark)) {
@@ -86,7 +86,7 @@ void sim_mark_wait(const struct sim_mark *mark_, const atomic_int *cancel)
 		if (stop == SIM_CANCEL_WAITS || (stop && mark->foreign))
 			return;
 		if (mark->foreign) {
-			// Its process may die first: check that from time to time.
+			// The event's process may die before the event completes, so check that regularly.
 			uint32_t seen = atomic_load(&mark->event->completed);
 			if (!is_foreign_done(mark))
 				futex_wait(&mark->event->completed, FUTEX_WAIT, seen, &slice);

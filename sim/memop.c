@@ -8,7 +8,7 @@
 
 enum { BATCH_MOST = 256 };
 
-// Returns whether the value in memory satisfies the wait. *ret_gone: it cannot be read.
+// Returns whether the value in memory satisfies the wait. *ret_gone: the memory cannot be read.
 static bool is_satisfied(struct sim_op *op, const CUstreamBatchMemOpParams *param, bool *ret_gone)
 {
 	bool wide = param->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
@@ -77,7 +77,7 @@ static CUresult run_memop(struct sim_op *op_)
 		case CU_STREAM_MEM_OP_WRITE_VALUE_64:
 			SIM_TRY(write_value(op_, &op->params[i]));
 			break;
-		default: // barriers: all operations are in order anyway
+		default: // barriers have no effect: operations run in order anyway
 			atomic_thread_fence(memory_order_seq_cst);
 		}
 	}
@@ -118,7 +118,7 @@ static CUresult check_param(const struct sim_context *context, const CUstreamBat
 		wide = true;
 		/* fallthrough */
 	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-		if (param->waitValue.flags & ~3u) // FLUSH: the attribute that allows it is 0
+		if (param->waitValue.flags & ~3u) // FLUSH is refused: the device attribute that allows it is 0
 			return CUDA_ERROR_INVALID_VALUE;
 		break;
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:

@@ -119,7 +119,7 @@ static void finish_range(struct sim_range *range, void *context)
 	case SIM_RANGE_MODULE:
 		sim_range_free(range);
 		break;
-	default: // the process owns pools and reservations
+	default: // pools and reservations belong to the process
 		break;
 	}
 }
@@ -185,7 +185,7 @@ bool sim_pointer_find(CUdeviceptr address, struct sim_pointer *ret_pointer)
 		}
 	} else {
 		found = address - range->base < range->asked;
-		if (!range->device) { // of a graph, in the host
+		if (!range->device) { // memory of a graph in the host
 			pointer.type = CU_MEMORYTYPE_HOST;
 			pointer.host_access = true;
 		}
@@ -207,7 +207,7 @@ CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	if (!dptr || bytesize == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(sim_capture_check_unsafe());
-	*dptr = 0; // for a failure, as in the driver
+	*dptr = 0; // on failure the driver writes 0
 	sim_context_wait_for_room(context);
 	return sim_memory_alloc(context, bytesize, SIM_RANGE_DEVICE, dptr);
 }
@@ -240,7 +240,7 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr)
 	SIM_ENTER(cuMemFree_v2);
 	SIM_TRY(sim_capture_check_unsafe());
 	if (dptr == 0)
-		return CUDA_SUCCESS; // even without a context
+		return CUDA_SUCCESS; // cuMemFree(0) succeeds even without a context
 	SIM_TRY(sim_context_current(&context));
 	if (!sim_pointer_find(dptr, &pointer) || pointer.base != dptr)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -6,26 +6,26 @@
 
 #include "sim.h"
 
-#define SIM_HOST_MEMORY "virgate-sim-host" // name of descriptors of host memory
+#define SIM_HOST_MEMORY "virgate-sim-host" // name of the descriptors' files of host memory
 
 // Whole granules of physical memory. Processes share it by its id.
 struct sim_physical {
-	_Atomic int references;	   // handles and mappings in this process
-	struct sim_device *device; // NULL: in host memory (descriptor `memory`)
-	uint64_t id;		   // in the region; the same in all processes
+	_Atomic int references;	   // references of handles and mappings in this process
+	struct sim_device *device; // NULL: host memory, with the descriptor `memory`
+	uint64_t id;		   // id in the region; the same in all processes
 	size_t size;
 	int memory; // descriptor of host memory, or -1
 	off_t memory_offset;
-	bool borrowed;	  // the descriptor is a pool's
-	CUresult foreign; // imported memory, which cannot be restored: the error of the restore; else 0
-	bool shared;	  // exported or imported: another struct of this process may stand for the same memory
-	bool driver;	  // the driver allocated it for itself: contexts, stacks
+	bool borrowed;	  // the descriptor belongs to a pool
+	CUresult foreign; // error of the restore of imported memory, which cannot be restored; else 0
+	bool shared;	  // exported or imported: another struct of this process may represent the same memory
+	bool driver;	  // the driver allocated the memory for itself: contexts, stacks
 	CUmemAllocationProp properties;	     // of cuMemCreate
-	CUmemGenericAllocationHandle handle; // of vmm.c; 0: none yet
-	unsigned handles;		     // how often the program has acquired the handle
+	CUmemGenericAllocationHandle handle; // handle of vmm.c; 0: none yet
+	unsigned handles;		     // number of the program's references to the handle
 	unsigned long long buffer_id;
-	struct sim_physical *next, *previous; // of all in the process, under the memory lock
-	int shadow;			      // evicted by a checkpoint: private descriptor with the contents; or -1
+	struct sim_physical *next, *previous; // list of all physical memory of the process, under the memory lock
+	int shadow;			      // after an eviction: private descriptor with the contents; or -1
 };
 
 enum sim_range_kind {
@@ -42,25 +42,25 @@ struct sim_mapping { // physical memory at an address
 	CUdeviceptr base;
 	size_t size;
 	struct sim_physical *physical;
-	unsigned char access[SIM_DEVICES]; // CUmemAccess_flags by device ordinal
+	unsigned char access[SIM_DEVICES]; // CUmemAccess_flags for each device ordinal
 	struct sim_range *range;
 	bool host;		  // the host may use the address too: the memory is in the host
-	struct sim_mapping *next; // in the range, by address
+	struct sim_mapping *next; // next mapping of the range, by address
 };
 
 struct sim_range { // reserved device addresses
 	CUdeviceptr base;
-	size_t size, asked; // in whole granules; as the caller requested
+	size_t size, asked; // size in whole granules; size that the caller requested
 	enum sim_range_kind kind;
 	struct sim_context *context;
 	struct sim_device *device;
 	struct sim_mapping *mappings;
 	unsigned long long buffer_id;
 	bool sync_memops;
-	void *owner; // by kind: struct sim_block, struct sim_pool, …
+	void *owner; // depends on the kind: struct sim_block, struct sim_pool, …
 };
 
-CUresult sim_address_start(void); // cuInit: allocates the tables for the window
+CUresult sim_address_start(void); // Allocates the tables for the window; cuInit calls it
 void sim_memory_lock(void);
 void sim_memory_unlock(void);
 
@@ -89,8 +89,8 @@ CUresult sim_mapping_open_to_host(struct sim_mapping *mapping);
 CUresult sim_physical_create(struct sim_device *device, size_t size, struct sim_physical **ret_physical);
 // Allocates zeroed memory in the host, which the host and devices may map. CUDA_ERROR_OUT_OF_MEMORY.
 CUresult sim_physical_create_on_host(size_t size, struct sim_physical **ret_physical);
-// Wraps memory that this process already has: of the region, or, if `memory` is not -1, of the host. NULL: out of
-// memory.
+// Creates a struct for memory that this process already has: of the region, or, if `memory` is not -1, of the host.
+// NULL: out of memory.
 struct sim_physical *sim_physical_adopt(struct sim_device *device, uint64_t id, size_t size, int memory);
 void sim_physical_unref(struct sim_physical *physical); // frees it with the last reference; NULL: does nothing
 // Returns whether another struct of this process stands for the same memory, because it was imported.
@@ -108,13 +108,13 @@ int sim_physical_remap(const struct sim_physical *physical);
 CUresult sim_block_alloc(struct sim_context *context, size_t size, CUdeviceptr *ret_address);
 bool sim_block_free(struct sim_range *range, CUdeviceptr address); // false: no allocation starts there
 bool sim_block_find(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer);
-void sim_block_finish(struct sim_range *range); // frees the struct only; the range ends with its context
-void sim_ipc_finish(struct sim_range *range);	// the range ends with its context
+void sim_block_finish(struct sim_range *range); // Frees the struct only; the range ends with its context
+void sim_ipc_finish(struct sim_range *range);	// Frees the owner only; the range ends with its context
 
 // ---- without the memory lock ----
 
 unsigned long long sim_new_buffer_id(void); // returns a new id
-bool sim_has_numa_node(int node);	    // the machine has the node
+bool sim_has_numa_node(int node);	    // whether the machine has the NUMA node
 static inline bool sim_is_host_location(const CUmemLocation *location)
 {
 	return location->type == CU_MEM_LOCATION_TYPE_HOST || location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
@@ -126,8 +126,8 @@ CUresult sim_memory_alloc(struct sim_context *context, size_t size, enum sim_ran
 CUresult sim_memory_free(CUdeviceptr address);
 void sim_memory_context_finish(struct sim_context *context);
 enum sim_access { SIM_READ, SIM_WRITE };
-// Returns where the host can access `length` bytes of device, pinned or managed memory; NULL: `device` may not access
-// all of them. Valid while the memory stays mapped.
+// Returns the address at which the host can access `length` bytes of device, pinned or managed memory. NULL: `device`
+// may not access all of them. The address is valid while the memory stays mapped.
 void *sim_memory_translate(const struct sim_device *device, CUdeviceptr address, size_t length, enum sim_access access);
 
 // What the driver knows about an address, for the checks of copies and for pointer attributes.
@@ -137,7 +137,7 @@ struct sim_pointer {
 	size_t size;
 	struct sim_device *device;
 	struct sim_context *context;
-	bool managed, mapped;	 // mapped: the address has memory
+	bool managed, mapped;	 // mapped: the address has physical memory
 	bool host_access;	 // the host may use the address
 	struct sim_range *range; // device memory
 	struct sim_host *host;	 // pinned and managed memory

@@ -116,7 +116,7 @@ CUresult sim_managed_variables_new(const struct ptx_module *ptx, void **ret_memo
 	size_t size = ptx_module_managed_size(ptx);
 
 	if (ptx_module_image_align(ptx) > 4096)
-		return CUDA_ERROR_INVALID_IMAGE; // pages have no larger alignment
+		return CUDA_ERROR_INVALID_IMAGE; // pages do not have a larger alignment
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -128,7 +128,7 @@ CUresult sim_managed_variables_new(const struct ptx_module *ptx, void **ret_memo
 	return CUDA_SUCCESS;
 }
 
-// Binds the managed variables: those of the library if they exist, else new ones of the module.
+// Binds the managed variables: those of the library if they exist, else new ones that the module owns.
 static CUresult bind_managed(struct CUmod_st *module, const struct CUlib_st *library)
 {
 	bool is_shared = library && library->managed;
@@ -208,7 +208,7 @@ CUresult sim_module_create(struct sim_context *context, const struct sim_image *
 		sim_module_unref(module);
 		return result;
 	}
-	if (library && module->managed) { // from now on of all modules of the library
+	if (library && module->managed) { // the variables now belong to all modules of the library
 		library->managed = module->managed;
 		module->managed = NULL;
 	}

@@ -14,7 +14,7 @@ enum {
 	SIM_KERNEL_MAGIC = 0x4b524e32,
 };
 
-// What cuFuncSetAttribute may change.
+// Settings that cuFuncSetAttribute can change.
 struct sim_settings {
 	int dynamic_shared; // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 	int carveout, cluster[3], cluster_policy, cluster_any;
@@ -25,12 +25,12 @@ struct CUfunc_st {
 	uint32_t magic;
 	_Atomic bool loaded;
 	struct CUmod_st *module;
-	struct CUkern_st *kernel; // NULL: not of a library
+	struct CUkern_st *kernel; // NULL: the function is not of a library
 	const struct ptx_function *ptx;
 	const struct ptx_function_info *info;
 	struct sim_settings settings;
 	CUfunc_cache cache_config;
-	// For the deprecated way to launch: cuFuncSetBlockShape, cuParamSet*, cuLaunch.
+	// Parameters of the deprecated launch functions: cuFuncSetBlockShape, cuParamSet*, cuLaunch.
 	unsigned block[3], shared;
 	unsigned char *parameters;
 	size_t parameter_size;
@@ -38,24 +38,24 @@ struct CUfunc_st {
 
 struct CUmod_st {
 	uint32_t magic;
-	_Atomic int references; // the handle, and every queued launch
+	_Atomic int references; // references of the handle and of queued launches
 	struct sim_context *context;
 	struct CUlib_st *library; // NULL: loaded by cuModuleLoad*
 	struct ptx_module *ptx;
 	CUdeviceptr image;
-	void *managed; // its managed variables; the modules of a library share them
+	void *managed; // the managed variables; the modules of a library share them
 	bool uses_heap;
 	size_t function_count;
 	struct CUfunc_st *functions;
-	struct CUtexref_st *texture_references; // those that the program looked up, also surface references
-	struct CUmod_st *next; // in the context
+	struct CUtexref_st *texture_references; // the references that the program looked up, also surface references
+	struct CUmod_st *next; // next module of the context
 };
 
 struct CUkern_st {
 	uint32_t magic;
 	struct CUlib_st *library;
-	size_t index; // in the library
-	const struct ptx_function *ptx; // of the library's own copy, which is never launched
+	size_t index; // index in the library
+	const struct ptx_function *ptx; // function of the library's own copy, which is never launched
 	const struct ptx_function_info *info;
 	struct sim_settings settings[SIM_DEVICES];
 	CUfunc_cache cache_config[SIM_DEVICES];
@@ -64,10 +64,10 @@ struct CUkern_st {
 struct CUlib_st {
 	uint32_t magic;
 	struct sim_image image;
-	struct ptx_module *ptx; // to list kernels without a context
+	struct ptx_module *ptx; // parsed once to list kernels without a context
 	CUresult broken;	// error of every use if the PTX does not compile; the load itself succeeds
-	pthread_mutex_t lock;	// loads into contexts
-	void *managed;		// variables of all its modules; NULL: not needed yet
+	pthread_mutex_t lock;	// serializes loads into contexts
+	void *managed;		// managed variables of all modules; NULL: not allocated yet
 	size_t kernel_count;
 	struct CUkern_st *kernels;
 };
@@ -75,7 +75,7 @@ struct CUlib_st {
 // The options of a load or a link.
 struct sim_jit {
 	struct ptx_log information, error;
-	void **information_size, **error_size, **wall_time; // results for the program
+	void **information_size, **error_size, **wall_time; // where the program receives results
 };
 // Returns CUDA_ERROR_INVALID_VALUE for an option that does not exist.
 CUresult sim_jit_read(unsigned count, const CUjit_option *options, void **values, struct sim_jit *ret_jit);
@@ -84,7 +84,7 @@ void sim_jit_write(struct sim_jit *jit);
 
 // Reads a file as an image. CUDA_ERROR_FILE_NOT_FOUND. `jit` may be NULL.
 CUresult sim_image_file(const char *path, struct sim_jit *jit, struct sim_image *ret_image);
-// Reads an image from memory. Writes the reason of a failure to the log of errors, and to that of `jit`.
+// Reads an image from memory. Writes the reason of a failure to the log of errors, and to the log of `jit`.
 CUresult sim_image_get(const void *data, size_t size, struct sim_jit *jit, struct sim_image *ret_image);
 // Parses texts, together with the definitions that nvcc expects of the driver. `jit` may be NULL.
 CUresult sim_module_parse(const struct sim_image *image, struct sim_jit *jit, struct ptx_module **ret_module);

@@ -37,7 +37,7 @@ CUresult sim_exec_get(struct sim_context *context, struct sim_exec **ret_exec)
 	return CUDA_SUCCESS;
 }
 
-// With exec->lock held.
+// Allocates the heap. With exec->lock held.
 static CUresult alloc_heap(struct sim_context *owner, struct sim_exec *exec)
 {
 	size_t size = owner->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
@@ -62,7 +62,7 @@ CUresult sim_exec_create_heap(struct sim_context *context)
 	return result;
 }
 
-// With exec->lock held.
+// Allocates a workspace. With exec->lock held.
 static CUresult alloc_workspace(struct sim_context *owner, struct sim_exec *exec, CUdeviceptr *ret_workspace)
 {
 	if (!exec->workspaces)
@@ -97,7 +97,7 @@ void sim_exec_workspace_free(struct sim_context *context, CUdeviceptr workspace)
 	pthread_mutex_unlock(&exec->lock);
 }
 
-// Adds output of printf. A buffer of CU_LIMIT_PRINTF_FIFO_SIZE bytes that is full loses its oldest lines.
+// Adds output of printf. If the buffer of CU_LIMIT_PRINTF_FIFO_SIZE bytes is full, its oldest lines are lost.
 void sim_exec_print(void *argument, const char *text, size_t length)
 {
 	struct sim_context *context = argument;
@@ -162,7 +162,7 @@ void sim_exec_context_finish(struct sim_context *context)
 		next = module->next;
 		module->next = NULL;
 		module->magic = 0;
-		// Graphs may still have references to its functions, but its memory is freed with the context.
+		// Graphs may still refer to functions of the module, but its memory is freed with the context.
 		sim_memory_free(module->image);
 		module->image = 0;
 		sim_module_unref(module);

@@ -51,7 +51,7 @@ static CUresult load_module(const void *data, size_t size, struct sim_jit *jit, 
 	return result;
 }
 
-// Reads the whole file, and terminates it. NULL: errno is set.
+// Reads the whole file, and appends a 0 byte. NULL: errno is set.
 static void *read_file(const char *path, size_t *ret_size)
 {
 	FILE *file = fopen(path, "re");

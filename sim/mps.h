@@ -1,10 +1,10 @@
-// Clients of MPS (`mps=1`) on devices that share their time: they share one context, and a fault of one fails all that
-// have a context on its device. Any thread.
+// Clients of MPS (`mps=1`) on devices that share their time. The clients share one context, and a fault of one fails
+// all clients that have a context on its device. Any thread.
 #pragma once
 
 #include "sim.h"
 
-// cuInit, before the gate opens: reads which part of the multiprocessors this process may use.
+// Reads which part of the multiprocessors this process may use. cuInit calls it before any other driver call can run.
 CUresult sim_mps_start(void);
 bool sim_mps_is_client(void);
 void sim_mps_join_device(struct sim_device *device); // the process gets a context there

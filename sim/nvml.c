@@ -12,7 +12,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct nvml_state state;
-static unsigned initialized; // nvmlInit calls without their nvmlShutdown
+static unsigned initialized; // number of nvmlInit calls without their nvmlShutdown
 
 nvmlReturn_t nvml_state(struct nvml_state **ret_state)
 {
@@ -73,8 +73,8 @@ static nvmlReturn_t init_state(void)
 	return NVML_SUCCESS;
 }
 
-// Not an entry of NVML: returns the directory of the node, for the daemon and its clients. NULL before nvmlInit. Valid
-// until nvmlShutdown.
+// Not an entry of NVML: returns the directory of the node, for the daemon and its clients. Returns NULL before
+// nvmlInit. The text is valid until nvmlShutdown.
 __attribute__((visibility("default"))) const char *virgate_sim_directory(void);
 const char *virgate_sim_directory(void)
 {

@@ -9,12 +9,12 @@
 
 #include "region.h"
 
-enum { NVIDIA = 0x10de }; // the PCI vendor; the device is not one of NVIDIA's
+enum { NVIDIA = 0x10de }; // the PCI vendor NVIDIA; the simulated device is not one of NVIDIA's
 
 struct nvmlDevice_st {
 	int index;
 	char uuid[REGION_UUID_TEXT], pci[32];
-	uint64_t seen_ns, seen_busy; // for rates: the latest reading
+	uint64_t seen_ns, seen_busy; // the latest reading, to compute rates
 	unsigned rate;
 };
 
@@ -26,12 +26,12 @@ struct nvml_state {
 
 // Returns NVML_ERROR_UNINITIALIZED before nvmlInit and after nvmlShutdown.
 nvmlReturn_t nvml_state(struct nvml_state **ret_state);
-// The same, after it has checked the handle.
+// Checks the handle, and returns the state. NVML_ERROR_UNINITIALIZED before nvmlInit and after nvmlShutdown.
 nvmlReturn_t nvml_device(nvmlDevice_t device, struct nvml_state **ret_state);
 // Copies a text. NVML_ERROR_INSUFFICIENT_SIZE.
 nvmlReturn_t nvml_text(char *to, unsigned length, const char *text);
 
-// Like SIM_TRY in sim.h.
+// Returns from the caller if the expression is not NVML_SUCCESS, like SIM_TRY in sim.h.
 #define NVML_TRY(expression)                                                                       \
 	do {                                                                                       \
 		nvmlReturn_t try_ = (expression);                                                  \
@@ -45,7 +45,8 @@ nvmlReturn_t nvml_text(char *to, unsigned length, const char *text);
 	NVML_TRY(nvml_device(device, &now));                                                       \
 	if (wrong)                                                                                 \
 		return NVML_ERROR_INVALID_ARGUMENT
-// The same, if the caller's structure is missing or of another version.
+// First line of an entry with a versioned structure: returns from the entry if the handle is invalid, or the structure
+// is missing or of another version.
 #define NVML_ENTER_VERSION(device, info, expected)                                                 \
 	NVML_ENTER(device, !(info));                                                               \
 	if ((info)->version != (expected))                                                         \

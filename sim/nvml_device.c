@@ -1,4 +1,4 @@
-// NVML's figures of a device: those of the configuration, measured ones, else those of an idle H200.
+// NVML's figures of a device: configured ones, measured ones, else those of an idle H200.
 #include "nvml.h"
 
 #include <stdio.h>
@@ -73,7 +73,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
 {
 	NVML_ENTER(device, !memory);
 	if (memory->version != nvmlMemory_v2)
-		return NVML_ERROR_FUNCTION_NOT_FOUND; // as the real library does
+		return NVML_ERROR_FUNCTION_NOT_FOUND; // the real library returns this, too
 	memory->total = now->config.memory;
 	memory->reserved = 0;
 	memory->used = region_used(now->region, device->index);
@@ -88,7 +88,7 @@ nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *
 	return NVML_SUCCESS;
 }
 
-// Returns the percentage of device time used between the two latest readings, which are at least a sixth of a second
+// Returns the percentage of device time in use between the two latest readings, which are at least a sixth of a second
 // apart.
 static unsigned get_busy_rate(struct nvml_state *now, struct nvmlDevice_st *device)
 {

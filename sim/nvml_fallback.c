@@ -1,5 +1,5 @@
-// A weak definition of every NVML entry. A strong one in another file overrides it. The definitions read no argument,
-// so all can have one type.
+// Defines every NVML entry weakly. A strong definition in another file overrides it. The weak definitions read no
+// argument, so all can have one type.
 int sim_nvml_not_supported(void);
 
 int sim_nvml_not_supported(void)

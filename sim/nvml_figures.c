@@ -58,7 +58,7 @@ nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t device)
 	return nvml_device(device, &now);
 }
 
-// Returns that a figure is not supported, if the arguments are valid.
+// Returns NVML_ERROR_NOT_SUPPORTED if the arguments are valid.
 static nvmlReturn_t report_not_supported(nvmlDevice_t device, const void *result)
 {
 	struct nvml_state *now;

@@ -10,7 +10,7 @@ static unsigned get_instance(const struct nvml_state *now)
 	return now->config.mig ? 0 : NVML_NO_INSTANCE;
 }
 
-// Lists the processes. NVML_ERROR_INSUFFICIENT_SIZE: *count says how many there are. `put` writes the struct of the
+// Lists the processes. NVML_ERROR_INSUFFICIENT_SIZE: *count is set to their number. `put` writes the struct of an
 // entry.
 static nvmlReturn_t list_processes(nvmlDevice_t device, unsigned *count, void *infos,
 				   void (*put)(void *infos, size_t at, const struct region_use *use, unsigned instance))

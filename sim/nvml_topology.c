@@ -37,7 +37,7 @@ nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned cpuSetSize, 
 	return nvmlDeviceGetCpuAffinityWithinScope(device, cpuSetSize, cpuSet, NVML_AFFINITY_SCOPE_NODE);
 }
 
-// Lets the calling thread run on all processors that it is allowed to use, because all are near the device.
+// Lets the calling thread run on all processors that it may use: all are near the device.
 static nvmlReturn_t clear_affinity(nvmlDevice_t device)
 {
 	struct nvml_state *now;
@@ -57,7 +57,7 @@ nvmlReturn_t nvmlDeviceClearCpuAffinity(nvmlDevice_t device)
 	return clear_affinity(device);
 }
 
-// Lists all devices except `but`. An array that is too small gets as many as fit, and the count of all.
+// Lists all devices except `but`. A small array gets as many as fit, and *count the number of all.
 static nvmlReturn_t list_devices(struct nvml_state *now, const struct nvmlDevice_st *but, unsigned *count,
 				 nvmlDevice_t *devices)
 {
@@ -89,7 +89,7 @@ nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopolo
 					      nvmlDevice_t *deviceArray)
 {
 	NVML_ENTER(device, !count || level > NVML_TOPOLOGY_SYSTEM || level % 10);
-	if (level == NVML_TOPOLOGY_NODE) // the only level at which other devices are
+	if (level == NVML_TOPOLOGY_NODE) // other devices are at this level only
 		return list_devices(now, device, count, deviceArray);
 	*count = 0;
 	return NVML_SUCCESS;
@@ -150,5 +150,5 @@ nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t migDevice
 	struct nvml_state *now;
 
 	NVML_TRY(nvml_device(migDevice, &now));
-	return NVML_ERROR_INVALID_ARGUMENT; // it is not a MIG device
+	return NVML_ERROR_INVALID_ARGUMENT; // the device is not a MIG device
 }

@@ -151,7 +151,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunc
 	return CUDA_SUCCESS;
 }
 
-// Returns the cluster of a configuration.
+// Computes the size of a configuration's cluster.
 static CUresult get_cluster(const CUlaunchConfig *config, const struct CUfunc_st *function, unsigned ret_cluster[3])
 {
 	const unsigned grid[3] = {config->gridDimX, config->gridDimY, config->gridDimZ};
@@ -181,7 +181,7 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, c
 // Returns how many clusters of `blocks` blocks run at once, with `resident` blocks on each of `sms` multiprocessors.
 static int count_active_clusters(int resident, int sms, int blocks)
 {
-	if (blocks == 0) // without a cluster
+	if (blocks == 0) // a launch without a cluster
 		return 0;
 	if (blocks <= 2)
 		return resident * sms / blocks;

@@ -1,8 +1,6 @@
-// Operations and the queues of streams.
-//
-// Every stream runs its operations in order, one at a time, on its worker thread, which ends after a while without
-// work. An operation runs on the calling thread where a program cannot see the difference. When an operation is
-// submitted, it gets a list of the marks in other streams that it must wait for.
+// Operations and the queues of streams. Every stream runs its operations in order, one at a time, on its worker thread.
+// The worker ends after a while without work. An operation runs on the calling thread where a program cannot see the
+// difference. A submitted operation gets a list of the marks in other streams for which it must wait.
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -85,7 +83,7 @@ const struct ptx_space *sim_op_space(const struct sim_op *op)
 	return &op->context->device->space;
 }
 
-// Waits for the operation's marks. On a device that shares its time, lets the operation begin then.
+// Waits for the operation's marks. On a device that shares its time, then lets the operation begin.
 static void wait_for_marks(struct sim_op *op)
 {
 	uint64_t latest = 0;
@@ -101,7 +99,7 @@ static void wait_for_marks(struct sim_op *op)
 		sim_time_ready(op, latest);
 }
 
-// Returns the sticky error, unless the operation may run in spite of it.
+// Returns the sticky error, unless the operation must run in spite of it.
 static CUresult check_failure(const struct sim_op *op)
 {
 	struct sim_context *context = op->context;
@@ -111,12 +109,12 @@ static CUresult check_failure(const struct sim_op *op)
 	return op->always ? CUDA_SUCCESS : sim_failure();
 }
 
-// Makes a result other than success the sticky error.
+// Sets a result other than success as the sticky error, and returns that error.
 static CUresult check_result(struct sim_context *context, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
 		return result;
-	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) // the operation was cancelled; it did not fail itself
+	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) // the operation was cancelled: that is no failure of its own
 		return sim_failure() ? sim_failure() : result;
 	return sim_context_fail(context, result);
 }
@@ -163,7 +161,7 @@ static CUresult run_one(struct sim_stream *stream, struct sim_op *op)
 	pthread_mutex_unlock(lock);
 	CUresult result = execute_op(op, NULL);
 	if (op->class->finish)
-		op->class->finish(op); // its resources are free before its end can be seen
+		op->class->finish(op); // frees the operation's resources before other threads can see its end
 	op->finished = true;
 	pthread_mutex_lock(lock);
 	stream->running = NULL;
@@ -213,7 +211,7 @@ static void *run_worker(void *argument)
 			stream->tail = NULL;
 		run_one(stream, op);
 		pthread_mutex_unlock(lock);
-		sim_op_free(op); // may run code of the program
+		sim_op_free(op); // freeing an operation may run code of the program
 		pthread_mutex_lock(lock);
 	}
 idle:
@@ -231,7 +229,7 @@ static void start_worker(struct sim_stream *stream)
 
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all); // signals are for the program's own threads
+	sigfillset(&all); // the program's own threads handle its signals
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	sim_stream_ref(stream);
 	stream->worker = pthread_create(&thread, &attributes, run_worker, stream) == 0;
@@ -251,7 +249,7 @@ static struct sim_mark *get_last_mark(struct sim_stream *stream)
 	return stream->last->mark;
 }
 
-// Makes the operation wait as the semantics of default streams demand. With context->lock held.
+// Makes the operation wait according to the rules for default streams. With context->lock held.
 static void order_with_default(struct sim_stream *stream, struct sim_op *op)
 {
 	struct sim_context *context = stream->context;
@@ -411,7 +409,7 @@ static CUresult submit_op(struct sim_stream *stream, struct sim_op *op, enum sub
 		start_worker(stream);
 	else if (stream->sleeping && !stream->running)
 		pthread_cond_signal(&stream->wake);
-	bool stranded = !stream->worker; // no thread could be created: run it here
+	bool stranded = !stream->worker; // no worker thread could be created: this thread runs the operation
 	pthread_mutex_unlock(&context->lock);
 	if (stranded)
 		run_queue(stream);
@@ -460,7 +458,7 @@ CUresult sim_stream_wait_idle(struct sim_stream *stream)
 	struct sim_context *context = stream->context;
 	struct sim_mark *mark = ref_last_mark(stream);
 
-	if (stream->legacy) { // its work ends after that of the blocking streams
+	if (stream->legacy) { // the legacy stream's work ends after that of the blocking streams
 		struct sim_op *probe = sim_op_new(&nothing_class, context);
 		probe->instant = probe->always = true;
 		(void)sim_submit_wait(stream, probe);

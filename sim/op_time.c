@@ -9,7 +9,7 @@
 
 // ---- submission -----------------------------------------------------------------------------
 
-// Writes at most `capacity` of the operation's pieces and returns their number. 0: it takes no time.
+// Writes at most `capacity` of the operation's pieces and returns their number. 0: the operation takes no time.
 static unsigned list_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
 {
 	if (op->class->pieces)
@@ -107,7 +107,7 @@ static bool wait_for_stage(const struct sim_stream *stream, uint64_t sequence, e
 	}
 }
 
-// Waits for the end of the piece of work. Cancels it if its operation failed or is cancelled.
+// Waits for the end of the piece of work. Cancels the piece if its operation failed or is cancelled.
 static CUresult end_piece(const struct sim_op *op, const struct sim_stream *stream, uint64_t sequence, CUresult result,
 			  uint64_t *ret_end_ns)
 {
@@ -129,7 +129,8 @@ static CUresult run_on_host(struct sim_op *op, const struct sim_stream *stream, 
 	return result;
 }
 
-// Runs the operation when the device serves it, so that its effect on memory is not seen before. Measures its time.
+// Runs the operation when the device serves it: before that, its effect on memory must not be visible. Measures the
+// operation's time.
 static CUresult run_when_served(struct sim_op *op, const struct sim_stream *stream, uint64_t sequence,
 				uint64_t *ret_own_ns)
 {
@@ -239,7 +240,7 @@ void sim_time_end(struct sim_stream *stream, struct sim_op *op)
 	struct sim_op_time *time = op->time;
 	uint64_t earliest = time->ready_ns > time->submitted_ns ? time->ready_ns : time->submitted_ns;
 
-	if (!time->ended_ns) // took no time: ended with the operation before it
+	if (!time->ended_ns) // an operation that took no time ended with the one before it
 		time->ended_ns = stream->ended_ns > earliest ? stream->ended_ns : earliest;
 	stream->ended_ns = time->ended_ns;
 	stream->pieces -= op->pieces;

@@ -5,7 +5,7 @@
 #include "pool.h"
 #include "process.h"
 
-// Returns whether the address is in a range of cuMemAddressReserve. There each mapping is like an allocation.
+// Returns whether the address is in a range of cuMemAddressReserve. There, each mapping counts as an allocation.
 static bool is_reserved(const struct sim_pointer *pointer)
 {
 	return pointer->range && pointer->range->kind == SIM_RANGE_RESERVED;
@@ -82,7 +82,7 @@ static bool is_of_pool(const struct sim_pointer *pointer)
 	return pointer->range && pointer->range->kind == SIM_RANGE_POOL;
 }
 
-// Returns whether it is memory of a pool in the host. Such memory belongs to the current context.
+// Returns whether the pointer is memory of a pool in the host. Such memory belongs to the current context.
 static bool find_host_pool_context(const struct sim_pointer *pointer, struct sim_context **ret_context)
 {
 	return is_of_pool(pointer) && !pointer->device && sim_context_current(ret_context) == CUDA_SUCCESS;
@@ -107,7 +107,7 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
 		if (!p.context && !find_host_pool_context(&p, &p.context) && !is_of_pool(&p) && !is_reserved(&p))
-			return CUDA_ERROR_INVALID_VALUE; // belongs to no context
+			return CUDA_ERROR_INVALID_VALUE; // the memory belongs to no context
 		*(CUcontext *)data = p.context ? sim_context_handle(p.context) : NULL;
 		break;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:

@@ -161,7 +161,7 @@ CUresult sim_pool_chunk_memory(struct sim_pool *pool, size_t chunk, struct sim_p
 	return CUDA_SUCCESS;
 }
 
-// Allocates memory for [base, base + size), which is inside the range: all of it, or nothing.
+// Allocates memory for [base, base + size), which is inside the pool's range: all of it, or nothing.
 static CUresult alloc_chunks(struct sim_pool *pool, CUdeviceptr base, size_t size)
 {
 	size_t first = (base - pool->range->base) / SIM_CHUNK, last = (base + size - 1 - pool->range->base) / SIM_CHUNK;
@@ -185,7 +185,7 @@ static CUresult alloc_chunks(struct sim_pool *pool, CUdeviceptr base, size_t siz
 	return result;
 }
 
-// Merges the segment with the one after it.
+// Merges the segment with the next one.
 static void merge_next(struct sim_segment *segment)
 {
 	struct sim_segment *next = segment->next;
@@ -358,7 +358,7 @@ CUresult sim_pool_mark_used(struct sim_pool *pool, size_t offset, size_t size)
 		if (base - segment->base < segment->size)
 			break;
 	size_t rounded = sim_round_up(size, 512);
-	// Imported again: in device memory it counts as one import, which one free ends.
+	// The pointer is imported again: in device memory this counts as one import, which one free ends.
 	if (pool->device && segment && segment->used && segment->base == base && segment->asked == size)
 		return CUDA_SUCCESS;
 	if (!segment || segment->used || rounded > segment->size - (base - segment->base))

@@ -11,8 +11,8 @@
 
 struct free_op {
 	struct sim_op op;
-	CUdeviceptr address; // freed when the operation runs; 0: of a pool, only the mark matters
-	bool graph;	     // allocated by a graph, else by cuMemAlloc
+	CUdeviceptr address; // freed when the operation runs; 0: pool memory, only the mark matters
+	bool graph;	     // a graph allocated the memory; false: cuMemAlloc did
 };
 
 static CUresult run_free(struct sim_op *op_)
@@ -143,7 +143,7 @@ CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 	SIM_TRY(sim_pool_get(pool, &destroyed));
 	sim_memory_lock();
 	bool mine = !destroyed->location && !(destroyed->device && destroyed == destroyed->device->default_pool);
-	if (destroyed->imports) // once for each import, and not while it has imported pointers
+	if (destroyed->imports) // an imported pool is destroyed once for each import, when it has no imported pointers
 		mine = destroyed->used == 0;
 	if (mine && destroyed->imports > 1)
 		destroyed->imports--;
@@ -190,7 +190,7 @@ CUresult sim_pool_set_device(CUdevice dev, CUmemoryPool pool)
 
 	SIM_TRY(sim_device_get(dev, &device));
 	SIM_TRY(sim_pool_get(pool, &chosen));
-	if (chosen->device != device || chosen->imports) // or in host memory
+	if (chosen->device != device || chosen->imports) // the pool is of another device, or in host memory
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
 	(void)sim_pool_default(device);
@@ -288,7 +288,7 @@ CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute at
 	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
 		changed->threshold = *(cuuint64_t *)value;
 		break;
-	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: // only to reset
+	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: // the program may only reset this value
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
 		if (*(cuuint64_t *)value != 0)
 			result = CUDA_ERROR_INVALID_VALUE;
@@ -324,7 +324,7 @@ CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *ma
 		if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			return CUDA_ERROR_INVALID_VALUE;
 		if (device == changed->device && map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
-			return CUDA_ERROR_INVALID_VALUE; // its own device keeps access
+			return CUDA_ERROR_INVALID_VALUE; // the pool's own device keeps its access
 		if (changed->device && device != changed->device && !sim_process.config.peers &&
 		    map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
 			return CUDA_ERROR_INVALID_DEVICE;
@@ -353,7 +353,7 @@ CUresult CUDAAPI cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPo
 	SIM_TRY(sim_pool_get(memPool, &queried));
 	if (!flags || !location)
 		return CUDA_ERROR_INVALID_VALUE;
-	bool managed = sim_pool_is_managed(queried); // all have access, but as in the driver none is listed
+	bool managed = sim_pool_is_managed(queried); // all devices have access, but the driver lists none
 	if (location->type == CU_MEM_LOCATION_TYPE_HOST ||
 	    (location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA && sim_has_numa_node(location->id))) {
 		*flags =

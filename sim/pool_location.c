@@ -1,5 +1,5 @@
-// Creation of pools, and the default and the current pool of every location. struct sim_device has those of a device. A
-// list here has those in host memory, one entry for each location and type.
+// Creates pools, and finds the default and the current pool of every location. struct sim_device has the pools of a
+// device. A list here has those in host memory, one entry for each location and type.
 #include <stdlib.h>
 
 #include "capture.h"
@@ -35,7 +35,7 @@ CUresult sim_pool_check_location(const CUmemLocation *location, CUmemAllocationT
 	case CU_MEM_LOCATION_TYPE_DEVICE:
 		ret_location->id = location->id;
 		return sim_device_get(location->id, &device);
-	default: // also the node of the calling thread, which may change
+	default: // includes the NUMA node of the calling thread, which may change
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 }

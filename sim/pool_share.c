@@ -13,7 +13,7 @@ struct pointer_data { // in CUmemPoolPtrExportData
 	uint64_t uid, offset, size, id;
 };
 
-// A pool on a NUMA node of the host is one file. This record follows its last chunk.
+// The record at the end of a host pool's file, after the last chunk. A pool on a NUMA node of the host is one file.
 struct host_pool {
 	char magic[16];
 	uint64_t uid, size;
@@ -40,7 +40,7 @@ static CUresult export_host(struct sim_pool *pool, int *ret_descriptor)
 	return CUDA_SUCCESS;
 }
 
-// Imports a pool. A process has it only once, however often it imports it.
+// Imports a pool. Further imports in the process return the same pool.
 static CUresult import_pool(struct sim_device *device, const CUmemPoolProps *properties, size_t size, uint64_t uid,
 			    int descriptor, CUmemoryPool *ret_pool)
 {

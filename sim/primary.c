@@ -41,7 +41,8 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-// Drops at most `count` retains, and ends the context with the last one. Returns false if it was not retained.
+// Drops at most `count` references to the primary context, and ends the context with the last one. Returns false if it
+// was not retained.
 static bool drop_retains(struct sim_device *device, unsigned count)
 {
 	struct sim_context *ended = NULL;

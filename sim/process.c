@@ -86,8 +86,8 @@ CUresult sim_enter_slow(enum vg_entry entry)
 	return CUDA_SUCCESS;
 }
 
-// A forked child has no driver before it executes a program, as on hardware. It must not wait for a lock that a thread
-// of its parent may have had.
+// Resets the driver in a forked child, which has no driver until it executes a program, as on hardware. The child must
+// not wait for a lock that a thread of its parent may have had.
 static void reset_in_child(void)
 {
 	atomic_store(&forked, true);
@@ -95,8 +95,8 @@ static void reset_in_child(void)
 	region_forget_in_child(sim_process.region);
 }
 
-// Frees this process's memory in the node at exit. If work still runs on it, the next process that finds this one dead
-// frees it.
+// Frees this process's memory in the node at exit. If work still uses the memory, the next process that finds this one
+// dead frees it.
 __attribute__((destructor)) static void free_memory_at_exit(void)
 {
 	if (atomic_load(&forked) || !sim_process.region || sim_has_pending_work())
@@ -111,7 +111,7 @@ static void *reserve_addresses(size_t size, int protection)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-// The result is "out of memory", but addresses ran out: the message says so.
+// Explains in a message that addresses ran out: the result is only "out of memory".
 static CUresult report_no_addresses(uint64_t bytes)
 {
 	char needed[VG_SIZE_TEXT], limited[VG_SIZE_TEXT];
@@ -133,7 +133,7 @@ static CUresult report_no_addresses(uint64_t bytes)
 static CUresult init_window(void)
 {
 	uint64_t size = sim_process.config.memory * sim_process.config.devices * 32, least = (uint64_t)1 << 40;
-#ifdef __SANITIZE_THREAD__ // its shadow leaves little room
+#ifdef __SANITIZE_THREAD__ // the sanitizer's shadow memory leaves few addresses
 	uint64_t most = (uint64_t)256 << 30;
 #else
 	uint64_t most = (uint64_t)4 << 40;
@@ -191,7 +191,7 @@ static int find_visible(const char *item)
 	return end != item && !*end && index >= 0 && index < (long)sim_process.config.devices ? (int)index : -1;
 }
 
-// Lists the visible devices as the driver does: an invalid item ends the list, and a repeated one hides all devices.
+// Lists the visible devices as the driver does: an invalid item ends the list, and a repeated item hides all devices.
 static int list_visible(int ret_physical[SIM_DEVICES])
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");
@@ -218,7 +218,8 @@ static int list_visible(int ret_physical[SIM_DEVICES])
 	return count;
 }
 
-// A UUID of another node hides the devices of this one. Nodes differ by user and specification: names this node.
+// Reports that CUDA_VISIBLE_DEVICES has a UUID of another node, which hides the devices of this one. Nodes differ by
+// user and specification.
 static void report_hidden(void)
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");

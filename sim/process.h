@@ -6,8 +6,8 @@
 #include "sim.h"
 
 struct sim_device {
-	int ordinal;  // as the program sees it, after CUDA_VISIBLE_DEVICES
-	int physical; // index in the region
+	int ordinal;  // number that the program sees, after CUDA_VISIBLE_DEVICES
+	int physical; // index of the device in the region
 	CUuuid uuid;
 	char pci[16]; // "0000:01:00.0"
 	// One byte for each granule of the window: 1 read, 2 write.
@@ -30,7 +30,7 @@ struct sim_process {
 	struct region *region; // the state shared with the node's other processes
 	struct sim_device devices[SIM_DEVICES];
 	int device_count;
-	unsigned sms;	   // multiprocessors of a device that this process may use
+	unsigned sms;	   // number of multiprocessors of a device that this process may use
 	_Atomic int fault; // a CUresult: the sticky error, of all contexts on every device; 0: none
 	// Device addresses: [window, window + window_size), PROT_NONE. The bytes of an address are at
 	// address + window_offset.
@@ -40,7 +40,8 @@ struct sim_process {
 };
 extern struct sim_process sim_process;
 
-// Returns the sticky error, which every context and every attempt to create one returns; or CUDA_SUCCESS.
+// Returns the sticky error, or CUDA_SUCCESS. Every call on a context, and every attempt to create one, returns the
+// sticky error.
 static inline CUresult sim_failure(void)
 {
 	return (CUresult)atomic_load_explicit(&sim_process.fault, memory_order_acquire);
@@ -49,4 +50,4 @@ static inline CUresult sim_failure(void)
 CUresult sim_device_get(CUdevice device, struct sim_device **ret_device);
 uint64_t sim_clock_ns(void);	    // CLOCK_MONOTONIC
 uint64_t sim_device_clock_ns(void); // the devices' time, which is the same in all processes
-unsigned sim_driver_version(void); // as configured; also before cuInit
+unsigned sim_driver_version(void); // the configured version; works before cuInit
