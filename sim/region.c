@@ -18,7 +18,7 @@
 #include "base/size.h"
 #include "region_internal.h"
 
-enum { SHARED_MODE = 01711 }; // of root's directory, in which only root creates files, but which all users may use
+enum { SHARED_MODE = 01711 }; // mode of root's directory: only root creates files there, but all users may use them
 
 // Checks that the directory belongs to the caller, or that root shares it with all users.
 static int check_directory(struct region *region, const struct stat *status, char *problem, size_t capacity)
@@ -50,7 +50,7 @@ static int create_directory(struct region *region, char *problem, size_t capacit
 	char *slash = strrchr(parent, '/');
 	if (slash && slash != parent) {
 		*slash = 0;
-		(void)mkdir(parent, 0700); // if it fails, the next mkdir fails, too
+		(void)mkdir(parent, 0700); // if this fails, the next mkdir fails, too
 	}
 	if (mkdir(region->directory, 0700) != 0 && errno != EEXIST) {
 		int error = errno;
@@ -80,8 +80,8 @@ static int open_file(const struct region *region, const char *path, int flags)
 	return -1;
 }
 
-// Locks the directory, so that cleaners of temporary files leave it alone. Root also creates the directory for exports
-// of all users.
+// Locks the directory, so that cleaners of temporary files do not remove it. Root also creates the directory for
+// exports of all users.
 static int keep_directory(struct region *region)
 {
 	char path[300];
@@ -106,7 +106,7 @@ static bool is_same_node(const struct sim_config *a, const struct sim_config *b)
 	       a->copy_engines == b->copy_engines;
 }
 
-// Returns the size of the tables, which is reserved from the start. The devices' time follows them.
+// Returns the size of the tables, for which space is reserved at once. The devices' time follows the tables.
 static size_t get_table_bytes(const struct sim_config *config)
 {
 	return sizeof(struct region_header) +
@@ -136,7 +136,7 @@ static int map_header(struct region *region, int fd, const struct sim_config *co
 	region->header_size = size;
 	region->blocks_per_device = (uint32_t)(config->memory / REGION_BLOCK);
 	region->time_offset = get_time_offset(config);
-	// The clock of a process that was restored from an image may have an offset.
+	// In a process that was restored from an image, the clock may have an offset.
 	region->clock_offset = config->slice_ns ? vg_clock_offset(0, "monotonic") : 0;
 	return region_lock_init(region, fcntl(fd, F_DUPFD_CLOEXEC, 3));
 }
@@ -154,7 +154,7 @@ int region_reserve(int descriptor, off_t offset, size_t size)
 	struct statvfs disk;
 	int error;
 
-	// Fails early, so as not to fill the disk with a file that cannot fit.
+	// Fails early if the file cannot fit, before it fills the disk.
 	if (fstatvfs(descriptor, &disk) == 0 && disk.f_blocks && size / disk.f_frsize > disk.f_bfree)
 		return -ENOSPC;
 	do
@@ -191,10 +191,10 @@ static int init_header(struct region *region, int fd, const struct sim_config *c
 		error = region_time_init(region, fd);
 	if (error != 0)
 		return error;
-	// A process restored from an image may still have ids of memory from an earlier node: new ones must differ.
+	// A process restored from an image may still have ids of memory from an earlier node: new ids must differ.
 	region->header->generation = (uint32_t)(vg_clock_realtime_ns() >> 10);
 	region->header->version = REGION_VERSION;
-	region->header->magic = REGION_MAGIC; // last: says that the header is complete
+	region->header->magic = REGION_MAGIC; // set last, because it says that the header is complete
 	return 0;
 }
 
@@ -250,7 +250,7 @@ static int open_devices(struct region *region, const struct sim_config *config)
 		if (fd < 0)
 			return fd;
 		region->devices[i] = fd;
-		// Not if it has its size already: RLIMIT_FSIZE may be smaller.
+		// Skipped if the file has the right size: RLIMIT_FSIZE may be smaller.
 		if (fstat(fd, &status) != 0 ||
 		    (status.st_size != (off_t)config->memory && ftruncate(fd, (off_t)config->memory) != 0))
 			return -errno;
@@ -279,7 +279,7 @@ static int claim_slot(struct region *region)
 		if (process->pid != 0)
 			continue;
 		error = region_slot_claim(region, i);
-		if (error == REGION_GONE) // a process still has the lock
+		if (error == REGION_GONE) // REGION_GONE: another process still has the lock
 			continue;
 		if (error != 0)
 			return error;
@@ -290,7 +290,7 @@ static int claim_slot(struct region *region)
 		atomic_store(&process->incarnation, ++h->generation);
 		if ((uint32_t)i >= h->process_high)
 			h->process_high = (uint32_t)i + 1;
-		region_step("in sight"); // process_high first, else the slot would never be reaped
+		region_step("in sight"); // process_high is set first: otherwise a reaper would not find the slot
 		process->pid = getpid();
 		region_step("named");
 		region->slot = i;
@@ -299,9 +299,9 @@ static int claim_slot(struct region *region)
 	return -EUSERS;
 }
 
-// Opens and locks the node's header file. The lock must be dropped explicitly: the mapping keeps the open file
-// description, so closing the descriptor is not enough. A new node has a new inode, so that processes that still map
-// the old one are not disturbed.
+// Opens and locks the node's header file. The lock must be dropped explicitly: closing the descriptor is not enough,
+// because the mapping keeps the open file description. A new node has a new inode, so that processes that map the old
+// file are not disturbed.
 static int lock_header(const struct region *region, const char *path)
 {
 	struct stat mine, current;
@@ -317,7 +317,7 @@ static int lock_header(const struct region *region, const char *path)
 		}
 		if (stat(path, &current) == 0 && current.st_ino == mine.st_ino)
 			return fd;
-		close(fd); // the file was replaced meanwhile
+		close(fd); // another process replaced the file meanwhile
 	}
 }
 
@@ -326,7 +326,7 @@ static int open_locked_node(struct region *region, const struct sim_config *conf
 {
 	int status = open_devices(region, config);
 
-	if (observer) { // has only created the files, for processes that must not
+	if (observer) { // an observer only creates the files, if other processes may not
 		close_devices(region);
 		status = 0;
 	}
@@ -441,7 +441,7 @@ void region_release_all(struct region *region)
 	if (region->slot < 0 || region->lock < 0 || region->lock_owner != getpid())
 		return;
 	region_lock(region);
-	region->header->processes[region->slot].start_time = UINT64_MAX; // reaped as dead
+	region->header->processes[region->slot].start_time = UINT64_MAX; // marks the slot as dead, so that it is reaped
 	region_step("nobody's");
 	region_slot_release(region);
 	region_step("given up");
@@ -493,7 +493,7 @@ static bool has_slot(const struct region *region)
 	       vg_process_start_time(0, &start) == 0 && vg_start_time_same(process->start_time, start);
 }
 
-// Claims the slot again. Returns false if the node was created again, or if the slot is lost.
+// Claims the slot again. Returns false if the node was created again, or if another process has the slot.
 static bool resume_slot(struct region *region)
 {
 	char path[300];
@@ -519,7 +519,7 @@ int region_attach(struct region *region, const struct sim_config *config)
 
 	if (resume_slot(region))
 		return open_devices(region, config);
-	// The node may have been created again, in another file.
+	// The node may have been created again in another file.
 	unmap_header(region);
 	region->slot = -1;
 	return open_node(region, config, false, problem, sizeof problem);

@@ -18,35 +18,35 @@ enum { REGION_PROCESSES = 1024, REGION_EVENTS = 4096 };
 enum { REGION_UUID_TEXT = 48 };
 
 struct region_process {
-	int32_t pid; // 0: free slot
+	int32_t pid; // 0: the slot is free
 	uint32_t contexts;
 	uint64_t start_time;
 	uint64_t used[SIM_DEVICES];	       // bytes charged to this process
 	_Atomic uint64_t busy_ns[SIM_DEVICES]; // device time of its operations
 	uint32_t device_contexts[SIM_DEVICES];
-	uint32_t pid_namespace;	      // in which the pid is valid
-	uint32_t parked;	      // checkpointed: it has nothing, not even the lock of its slot
-	_Atomic uint32_t incarnation; // differs between the processes that have had the slot
+	uint32_t pid_namespace;	      // the pid namespace in which the pid is valid
+	uint32_t parked;	      // checkpointed: has no memory, not even the lock of its slot
+	_Atomic uint32_t incarnation; // a number that differs between the processes that have had the slot
 };
 
-// One for each block. The head, the first block of an allocation, describes the allocation.
+// An entry for each block. The head, the entry of an allocation's first block, describes the allocation.
 struct region_block {
-	uint32_t first;	     // index + 1 of the allocation's first block; 0: free
-	uint32_t next;	     // index + 1 of its next block; 0: the last
-	uint32_t generation; // head only, like all below
+	uint32_t first;	     // index + 1 of the allocation's first block; 0: the block is free
+	uint32_t next;	     // index + 1 of the allocation's next block; 0: this is the last
+	uint32_t generation; // valid in the head only, like all members below
 	uint32_t blocks;
 	uint16_t owner;	  // slot that is charged; REGION_NO_PROCESS: only a descriptor keeps the memory alive
-	uint8_t exported; // a descriptor of it may exist
-	uint8_t dying;	  // is being freed
-	uint8_t holders[REGION_PROCESSES / 8]; // a bit for each slot that references it
+	uint8_t exported; // a descriptor of the memory may exist
+	uint8_t dying;	  // the memory is being freed
+	uint8_t holders[REGION_PROCESSES / 8]; // a bit for each slot that references the memory
 };
 enum { REGION_NO_PROCESS = 0xffff };
 
 struct region_event { // an interprocess event
 	uint32_t used, generation;
-	_Atomic uint32_t recorded, completed; // counts of records; completed is a futex
+	_Atomic uint32_t recorded, completed; // numbers of records; completed is a futex
 	_Atomic uint64_t time_ns;
-	_Atomic uint32_t recorder; // slot of the process that recorded it last
+	_Atomic uint32_t recorder; // slot of the process that recorded the event last
 	uint8_t holders[REGION_PROCESSES / 8];
 };
 
@@ -56,44 +56,44 @@ struct region_header {
 	struct sim_config config;
 	uint32_t changing;	      // a process has the lock, or died while it had it
 	uint64_t used[SIM_DEVICES];   // bytes
-	uint32_t hint[SIM_DEVICES];   // no block below is free
+	uint32_t hint[SIM_DEVICES];   // no block with a lower index is free
 	uint32_t generation, orphans; // orphans: number of allocations that only descriptors keep alive
-	uint32_t process_high;	      // all slots from here on are free
+	uint32_t process_high;	      // all slots from this index on are free
 	_Atomic uint64_t busy_ns[SIM_DEVICES];
 	struct region_process processes[REGION_PROCESSES];
 	struct region_event events[REGION_EVENTS];
-	struct region_block blocks[]; // devices x blocks per device; behind them the devices' time (region_time.c)
+	struct region_block blocks[]; // devices x blocks per device; the devices' time follows (region_time.c)
 };
 
 struct region {
 	struct region_header *header;
 	size_t header_size;
 	uint32_t blocks_per_device;
-	int slot;		     // of this process, -1 for an observer
-	int lock;		     // the header file, for its locks; -1 while checkpointed
-	_Atomic pid_t lock_owner;    // process that opened it; negative: the process that is resetting it after a fork
-	ino_t inode;		     // of the header file
-	pthread_mutex_t threads;     // lets one thread of this process at a time use the lock
+	int slot;		     // slot of this process; -1 for an observer
+	int lock;		     // descriptor of the header file, for its locks; -1 while checkpointed
+	_Atomic pid_t lock_owner;    // pid that opened `lock`; negative: pid that resets it after a fork
+	ino_t inode;		     // inode of the header file
+	pthread_mutex_t threads;     // allows one thread of this process at a time to use the lock
 	int devices[SIM_DEVICES];    // descriptors
 	bool overcommit;	     // allocations of this process reserve no space on the file system
-	bool shared;		     // root has created it, for processes of all users
-	int kept;		     // of an observer: the directory, locked against cleaners of temporary files; -1
-	size_t time_offset;	     // of the devices' time in the header file
-	pthread_mutex_t time_lock;   // lets one thread of this process at a time write the states of its slot
+	bool shared;		     // root has created the node, for processes of all users
+	int kept;		     // observer: directory, locked against cleaners of temporary files; -1
+	size_t time_offset;	     // offset of the devices' time in the header file
+	pthread_mutex_t time_lock;   // allows one thread of this process at a time to write the states of its slot
 	int time_slots[SIM_DEVICES]; // slot + 1 whose states have space on the file system
 	int64_t clock_offset;	     // this process's CLOCK_MONOTONIC minus the devices' time
 	char directory[256];
 };
 
-// Creates or joins the node of `config`. Returns 0, 1 or negative errno; `problem` has a message for the user then,
-// except for -ENOMEM.
+// Creates or joins the node of `config`. Returns 0, 1 or negative errno. Unless it returns 0 or -ENOMEM, `problem` has
+// a message for the user.
 int region_open(const struct sim_config *config, struct region **ret_region, char *problem, size_t capacity);
-// The same as an observer (NVML), which has no slot and no memory.
+// Opens the node as an observer (NVML), which has no slot and no memory.
 int region_observe(const struct sim_config *config, struct region **ret_region, char *problem, size_t capacity);
 // Frees everything that this process has in the region, and unmaps it. NULL: does nothing.
 void region_close(struct region *region);
 
-// Close and open the descriptors of the devices' memory. A checkpointed process has none.
+// Closes the descriptors of the devices' memory; region_attach() opens them again. A checkpointed process has none.
 void region_detach(struct region *region);
 int region_attach(struct region *region, const struct sim_config *config); // 0 or negative errno
 // Frees everything that this process has in the region, which stays mapped.
@@ -112,17 +112,18 @@ void region_unref(struct region *region, uint64_t id);
 // Calls `each` with every contiguous run of the memory, in order, until it returns nonzero.
 int region_each_run(struct region *region, uint64_t id,
 		    int (*each)(void *data, int descriptor, off_t offset, size_t at, size_t size), void *data);
-// What an exported descriptor stands for: memory, or another object (`kind`, `payload`).
+// The contents of an exported descriptor: memory, or another object (`kind`, `payload`).
 struct region_export {
 	uint64_t magic, seed;
 	uint32_t kind, flags;
 	uint64_t id, payload[12];
 };
 enum region_export_kind { REGION_EXPORT_MEMORY = 1, REGION_EXPORT_POOL = 2 };
-// Creates a descriptor that keeps memory alive, also in other processes. `tail`: bytes that the caller will write
-// behind the record (pools); they are reserved on the file system.
+// Creates a descriptor that keeps memory alive, also in other processes. `tail`: number of bytes that the caller will
+// write after the record (pools); space for them is reserved on the file system.
 int region_export(struct region *region, const struct region_export *what, size_t tail, int *ret_descriptor);
-// Returns 0, REGION_GONE (not exported by this node), or negative errno. The caller keeps the descriptor.
+// Finds the exported memory or object. Returns 0, REGION_GONE (this node did not export it), or negative errno. The
+// caller keeps the descriptor.
 int region_import(struct region *region, int descriptor, struct region_export *ret_what);
 
 static inline bool region_is_no_space(int status)
@@ -132,12 +133,12 @@ static inline bool region_is_no_space(int status)
 // Writes a message for the user: the directory has no space for `bytes` more.
 void region_format_no_space(const char *directory, uint64_t bytes, char *problem, size_t capacity);
 
-// Frees what dead processes have left.
+// Frees everything that dead processes have left.
 void region_reap(struct region *region);
 uint64_t region_used(struct region *region, int device);
 void region_count_context(struct region *region, int device, int change);
-// Counts a new context of this process if the mode of the device allows it. False: another process has contexts, or
-// none are allowed.
+// Counts a new context of this process if the mode of the device allows one. Returns false if another process has
+// contexts, or none are allowed.
 bool region_add_context(struct region *region, int device, enum sim_mode mode);
 // Lists the live processes that have a context or memory on the device. Writes at most `capacity`, returns their
 // number.
@@ -148,11 +149,11 @@ struct region_use {
 size_t region_users(struct region *region, int device, struct region_use *ret_users, size_t capacity);
 void region_add_busy(struct region *region, int device, uint64_t ns);
 
-// Interprocess events. Return 0, or REGION_FULL or REGION_GONE.
+// Functions for interprocess events return 0, or REGION_FULL or REGION_GONE.
 int region_event_create(struct region *region, uint32_t *ret_index, uint32_t *ret_generation);
 int region_event_ref(struct region *region, uint32_t index, uint32_t generation);
 void region_event_unref(struct region *region, uint32_t index);
-// Returns false if the process that recorded it last has died, so that it never completes.
+// Returns false if the process that recorded the event last has died, so that the event never completes.
 bool region_event_expected(struct region *region, const struct region_event *event);
 
 // Returns the UUID of a device: the same for every process of the node, different for every directory.

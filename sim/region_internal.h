@@ -1,4 +1,4 @@
-// What only the files of the region share.
+// Declarations that only the files of the region share.
 #pragma once
 
 #include "region.h"
@@ -7,8 +7,8 @@
 #define REGION_VERSION 9u
 #define REGION_EXPORT_MAGIC 0x545258454d495332u
 
-// The process may be killed anywhere. At a step, all stores before it are done and none after it: the compiler moves no
-// store across. Tests kill the process at every step.
+// A step: a place at which tests kill the process. All stores before it are done and none after it: the compiler moves
+// no store across.
 #ifdef REGION_STEPS
 void region_step(const char *where);
 #else
@@ -21,14 +21,14 @@ int region_lock_init(struct region *region, int fd);
 void region_lock_finish(struct region *region);
 void region_lock(struct region *region);
 void region_unlock(struct region *region);
-// With the lock held: claims a slot for this process. Returns 0, REGION_GONE (another process has it), or negative
-// errno. A forked child does not inherit the mapping.
+// With the lock held: claims a slot for this process. Returns 0, REGION_GONE (another process has the slot), or
+// negative errno. A forked child does not inherit the slot.
 int region_slot_claim(struct region *region, int slot);
 void region_slot_release(struct region *region);
 bool region_slot_is_locked(struct region *region, uint32_t slot);
 // With the lock held: returns whether the slot belongs to a live process, which may be checkpointed.
 bool region_is_alive_locked(struct region *region, uint32_t slot);
-// With the lock held: frees what dead processes have left. Returns how many processes are alive.
+// With the lock held: frees what dead processes have left. Returns the number of live processes.
 unsigned region_reap_locked(struct region *region);
 // With the lock held: returns whether an exported descriptor of the memory exists.
 bool region_export_is_alive(struct region *region, uint64_t id);
@@ -38,7 +38,8 @@ void region_sweep_exports(struct region *region);
 // With the lock held: drops the references of the slot to events.
 void region_events_unref_slot(struct region *region, int slot);
 
-// The devices' time in the header file (region_time.c): its size, and its initialization in a new file.
+// Returns the size of the devices' time in the header file (region_time.c); the next function initializes it in a new
+// file.
 size_t region_time_bytes(const struct sim_config *config);
 int region_time_init(struct region *region, int fd);
 

@@ -20,15 +20,15 @@
 #include "base/descriptor.h"
 #include "region_internal.h"
 
-enum { TABLES = 0, SLOTS = 1 }; // bytes of the file; that of a slot is SLOTS + its index
+enum { TABLES = 0, SLOTS = 1 }; // bytes of the file; the byte of a slot is SLOTS + its index
 
 static struct flock make_byte_lock(short type, int byte)
 {
 	return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
 }
 
-// Repairs the tables after a process has died in the middle of a change. The blocks are right, and the sums are
-// computed again from them. An allocation counts only if its head has its length.
+// Repairs the tables after a process has died during a change. The blocks are right; the sums are computed from them
+// again. An allocation is valid only if its head has a length.
 static void repair_tables(struct region *region)
 {
 	struct region_header *h = region->header;
@@ -90,7 +90,7 @@ void region_forget_in_child(struct region *region)
 		region_lock_finish(region);
 }
 
-// Opens the mapped file again, for another open file description. Returns the descriptor or negative errno.
+// Opens the mapped file again, to get another open file description. Returns the descriptor or negative errno.
 static int reopen_file(const struct region *region)
 {
 	char path[320];
@@ -142,7 +142,7 @@ void region_lock(struct region *region)
 		region->lock = vg_fd_raise_consume(reopen_file(region));
 	while (fcntl(region->lock, F_OFD_SETLKW, &lock) != 0)
 		if (errno != EINTR)
-			abort(); // cannot fail for this file
+			abort(); // the call cannot fail for this file
 	if (region->header->changing)
 		repair_tables(region);
 	region->header->changing = 1;
@@ -157,7 +157,8 @@ void region_unlock(struct region *region)
 	pthread_mutex_unlock(&region->threads);
 }
 
-// Replaces the mapping by one of another descriptor of the file. That drops the locks of the old open file description.
+// Replaces the mapping by a mapping of another descriptor of the file. That drops the locks of the old open file
+// description.
 static int remap_file(struct region *region, int fd)
 {
 	void *at = mmap(region->header, region->header_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);

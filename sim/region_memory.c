@@ -99,7 +99,7 @@ int region_alloc(struct region *region, int device, size_t size, uint64_t *ret_i
 		}
 		charge_slot(region, region->slot, device, size);
 		region_step("charged");
-		h->blocks[head].blocks = blocks; // from here on the allocation exists
+		h->blocks[head].blocks = blocks; // the allocation exists from this store on
 		region_step("counts");
 		advance_hint(region, device);
 		id = get_id(h, head);
@@ -163,7 +163,7 @@ static void free_blocks(struct region *region, struct region_block *head)
 		h->processes[head->owner].used[device] -= bytes;
 	h->used[device] -= bytes;
 	region_step("not charged");
-	head->blocks = 0; // from here on the allocation does not exist
+	head->blocks = 0; // the allocation does not exist any more after this store
 	region_step("does not count");
 	for (uint32_t next = index + 1; next;) {
 		struct region_block *block = &h->blocks[next - 1];
@@ -175,7 +175,7 @@ static void free_blocks(struct region *region, struct region_block *head)
 	}
 }
 
-// Charges the memory to another slot; -1: to none. With the lock held.
+// Charges the memory to another slot; -1: to no slot. With the lock held.
 static void change_owner(struct region *region, struct region_block *head, int slot)
 {
 	struct region_header *h = region->header;
@@ -214,9 +214,9 @@ int region_ref(struct region *region, uint64_t id, int *ret_device, size_t *ret_
 	return status;
 }
 
-// Removes the slot from the holders and returns false, if anything else keeps the memory alive. Otherwise returns true,
-// and the slot stays the holder until the memory is freed: memory without holders would leak if the process were killed
-// meanwhile. With the lock held.
+// Returns false if anything else keeps the memory alive; then removes the slot from the holders. Otherwise returns
+// true, and the slot stays a holder until the memory is freed: memory without holders would leak if the process were
+// killed meanwhile. With the lock held.
 static bool remove_holder(struct region *region, struct region_block *head, int slot)
 {
 	int other = region_bit_first_except(head->holders, slot);
@@ -291,8 +291,8 @@ bool region_is_alive_locked(struct region *region, uint32_t slot)
 		return false;
 	if (region_slot_is_locked(region, slot))
 		return true;
-	// A checkpointed process has no lock. One of another pid namespace cannot be checked: processes there will reap
-	// it.
+	// A checkpointed process has no lock. A process of another pid namespace cannot be checked: processes of its
+	// namespace will reap it.
 	return process->parked && (process->pid_namespace != region_pid_namespace() ||
 				   !vg_process_is_dead(process->pid, process->start_time));
 }

@@ -1,9 +1,8 @@
-// Exported descriptors of memory and pools, and interprocess events.
-//
-// The open file description of an exported descriptor has a shared lock on its file. The lock exists as long as any
-// copy of the descriptor, in any process or in a message. So the kernel knows whether a descriptor still exists. The
-// file of memory is a FIFO that no process writes to: as on hardware, epoll accepts its descriptor. Its name contains
-// the id of the memory. The file of a pool contains a record.
+// Exported descriptors of memory and pools, and interprocess events. The open file description of an exported
+// descriptor has a shared lock on its file. The lock exists as long as any copy of the descriptor, in any process or in
+// a message: it shows whether a descriptor still exists. The file of memory is a FIFO to which no process writes: as on
+// hardware, epoll accepts its descriptor. The name of the file contains the id of the memory. The file of a pool
+// contains a record.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +36,7 @@ bool region_export_is_alive(struct region *region, uint64_t id)
 	format_export_path(region, id, REGION_EXPORT_MEMORY, path, sizeof path);
 	_cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
-		return errno == EACCES; // another user has just created it
+		return errno == EACCES; // EACCES: another user has just created the directory
 	return is_locked(fd);
 }
 
@@ -108,7 +107,7 @@ int region_export(struct region *region, const struct region_export *what, size_
 	record.magic = REGION_EXPORT_MAGIC;
 	region_uuid(&region->header->config, 0, (uint8_t *)&record.payload[10]); // the node
 	format_export_path(region, what->id, what->kind, path, sizeof path);
-	if (what->kind == REGION_EXPORT_MEMORY) { // from now on freeing the memory removes the file
+	if (what->kind == REGION_EXPORT_MEMORY) { // from now on, freeing the memory removes the file
 		region_lock(region);
 		region->header->blocks[(uint32_t)what->id].exported = 1;
 		region_step("exported");
@@ -128,7 +127,8 @@ int region_export(struct region *region, const struct region_export *what, size_
 	return 0;
 }
 
-// Finds the memory by the file name of the descriptor, and checks that it is the file of that name in the directory.
+// Finds the memory by the file name of the descriptor, and checks that the descriptor is of the file with that name in
+// the directory.
 static int import_memory(const struct region *region, int descriptor, const struct stat *given,
 			 struct region_export *ret_what)
 {
@@ -213,7 +213,7 @@ int region_event_ref(struct region *region, uint32_t index, uint32_t generation)
 static void unref_event(struct region_event *event, int slot)
 {
 	if (region_bit_first_except(event->holders, slot) < 0)
-		event->used = 0; // first: a used event without holders would never be freed
+		event->used = 0; // cleared first: a used event without holders would never be freed
 	region_step("unused");
 	region_bit_clear(event->holders, slot);
 	region_step("left");

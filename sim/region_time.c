@@ -14,17 +14,17 @@
 
 enum { PAGE = 4096, STATES = 2 * REGION_PROCESSES, LOOK_FOR_DEAD_NS = 10000000 };
 
-struct region_time { // one for each device; its rings and its states follow in the file
+struct region_time { // The shared state of a device's time; its channels' work and its states follow in the file.
 	_Alignas(PAGE) _Atomic uint64_t published; // version << 16 | index of the valid state
 	_Atomic uint32_t generation;		   // futex: work has ended whose end could not be predicted
-	_Atomic uint32_t channels_used;		   // no channel from here on was ever used
-	_Atomic uint64_t looked_ns;		   // when a process last searched for dead ones
-	_Atomic uint64_t failure;		   // count << 32 | error
+	_Atomic uint32_t channels_used;		   // no channel from this index on was ever used
+	_Atomic uint64_t looked_ns;		   // when a process last searched for dead processes
+	_Atomic uint64_t failure;		   // number of failures << 32 | error
 	struct time_channel channels[TIME_CHANNELS];
 };
 _Static_assert(sizeof(struct region_time) % PAGE == 0, "what follows begins with a page");
 
-// The size of a state in the file: whole pages, so that space can be reserved for each.
+// The size of a state in the file: whole pages, so that space can be reserved for each state.
 enum { STATE_BYTES = (sizeof(struct time_state) + PAGE - 1) / PAGE * PAGE };
 enum { RING_BYTES = TIME_DEPTH * sizeof(struct time_work) };
 _Static_assert(RING_BYTES % PAGE == 0, "room is reserved by pages");
@@ -87,7 +87,7 @@ int region_time_init(struct region *region, int fd)
 {
 	int error = 0;
 
-	// `published` is 0, so state 0 is valid; it is zero.
+	// `published` is 0, so state 0 is valid; its contents are zero.
 	for (unsigned device = 0; device < region->header->config.devices && error == 0; device++) {
 		error = region_reserve(fd, (off_t)get_time_offset(region, (int)device), sizeof(struct region_time));
 		if (error == 0)
@@ -138,7 +138,7 @@ static int reserve_states(struct region *region, int device)
 
 // ---- publishing the state -------------------------------------------------------------------
 
-// Replaces the stamp atomically. Returns false if it was not as expected.
+// Replaces the stamp atomically. Returns false if the old stamp was not as expected.
 static bool swap_stamp(struct time_stamp *stamp, struct time_stamp expected, struct time_stamp desired)
 {
 	bool swapped;
@@ -151,7 +151,8 @@ static bool swap_stamp(struct time_stamp *stamp, struct time_stamp expected, str
 }
 
 // Writes to the channels which work had ended when the state was published. A process does so before it publishes the
-// next state. A process that is stopped here and continues much later changes nothing: the ring has other work by then.
+// next state. If it is stopped here and continues much later, it changes nothing: the channel's entries have other work
+// by then.
 static void mark_ended(struct region *region, int device, const struct time_state *state)
 {
 	struct region_time *time = get_time(region, device);
@@ -200,7 +201,7 @@ static bool publish_state(struct region *region, int device, uint64_t word, cons
 	struct region_time *time = get_time(region, device);
 	unsigned index = 2 * (unsigned)region->slot;
 
-	if (index == (word & 0xffff)) // the published state is this one
+	if (index == (word & 0xffff)) // the published state is still the same
 		index++;
 	copy_state(get_state(region, device, index), state);
 	region_step("written");
@@ -209,7 +210,7 @@ static bool publish_state(struct region *region, int device, uint64_t word, cons
 	return published;
 }
 
-// Schedules the removal of the work of dead processes. Only every 10 ms, because it needs system calls.
+// Schedules the removal of dead processes' work. Searches for them only every 10 ms, because that needs system calls.
 static unsigned schedule_dead(struct region *region, int device, uint64_t now, struct time_state *state)
 {
 	struct region_time *time = get_time(region, device);
@@ -266,8 +267,8 @@ static bool claim_channel(struct region *region, int device, uint32_t index, uin
 	return true;
 }
 
-// Returns the channel, or TIME_CHANNELS if all are in use. *ret_later: one becomes free when the work of a dead process
-// was removed from it.
+// Returns a free channel, or TIME_CHANNELS if all are in use. *ret_later: a channel becomes free when the work of a
+// dead process has been removed.
 static uint32_t find_channel(struct region *region, int device, bool *ret_later)
 {
 	struct region_time *time = get_time(region, device);
@@ -360,7 +361,8 @@ uint64_t region_time_append(struct region *region, int device, uint32_t channel,
 		atomic_store_explicit(&work->need_ns, pieces[i].need_ns, memory_order_relaxed);
 		atomic_store_explicit(&work->engine, pieces[i].engine, memory_order_relaxed);
 		atomic_store_explicit(&work->sms, pieces[i].sms, memory_order_relaxed);
-		// In this order, so that the swap fails of a process that was stopped while it stamped the old work.
+		// In this order, so that a process that was stopped while it stamped the old work fails to swap the
+		// stamp.
 		__atomic_store_n(&work->stamp.sequence, first + i, __ATOMIC_RELEASE);
 		region_step("no stamp");
 		__atomic_store_n(&work->stamp.end_ns, 0, __ATOMIC_RELEASE);
@@ -394,7 +396,7 @@ void region_time_close(struct region *region, int device, uint32_t channel, uint
 	region_step("not closed");
 	atomic_store_explicit(&work->closed_ns, closed_ns, memory_order_release);
 	region_step("closed");
-	if (atomic_load_explicit(&work->engine, memory_order_relaxed) != TIME_HOST) // other work may wait for it
+	if (atomic_load_explicit(&work->engine, memory_order_relaxed) != TIME_HOST) // other work may wait for this work
 		region_time_wake(region, device);
 }
 
@@ -417,7 +419,7 @@ struct region_moment region_time_query(struct region *region, int device, uint32
 {
 	struct region_time *time = get_time(region, device);
 	const struct time_rules rules = get_rules(region);
-	struct region_moment moment = {.generation = atomic_load(&time->generation)}; // before it reads the state
+	struct region_moment moment = {.generation = atomic_load(&time->generation)}; // read before the state
 	struct time_state state;
 
 	pthread_mutex_lock(&region->time_lock);
@@ -459,7 +461,7 @@ struct region_time_view region_time_view(struct region *region, int device)
 	struct time_queues queues = get_queues(region, device);
 	time_begin(&state, &queues);
 	while (!time_advance(&state, &rules, &queues, now, &events))
-		state.ended_count = 0; // discarded, because nothing is published
+		state.ended_count = 0; // discarded, because this state is not published
 	for (uint32_t i = 0; i < state.active_count; i++)
 		channels += state.active[i].sequence < atomic_load(&queues.channels[state.active[i].channel].tail);
 	return (struct region_time_view){.busy_ns = state.busy_ns,

@@ -33,7 +33,7 @@ static CUresult run_set(struct sim_op *op_)
 			size_t count = op->set.width - done < piece ? op->set.width - done : piece;
 			void *at = sim_memory_translate(op->device, row + done * op->set.elementSize,
 							count * op->set.elementSize, SIM_WRITE);
-			if (!at) // unmapped since the call
+			if (!at) // the memory was unmapped after the call
 				return CUDA_ERROR_ILLEGAL_ADDRESS;
 			if (atomic_load_explicit(&op_->context->cancel, memory_order_relaxed))
 				return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -73,10 +73,10 @@ CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARA
 		return CUDA_ERROR_INVALID_VALUE;
 	struct sim_device *device = context->device;
 	if (pointer.range &&
-	    pointer.range->kind == SIM_RANGE_GRAPH) { // the launch of the graph may allocate its memory
+	    pointer.range->kind == SIM_RANGE_GRAPH) { // the launch of the graph may allocate the memory later
 		device = pointer.device ? pointer.device : device;
 	} else if (!sim_memory_translate(device, set->dst, length ? length : 1, SIM_WRITE)) {
-		device = pointer.device; // memory of another device, which then does it
+		device = pointer.device; // the memory is of another device, which then sets it
 		if (!device || !sim_memory_translate(device, set->dst, length ? length : 1, SIM_WRITE))
 			return CUDA_ERROR_INVALID_VALUE;
 	}

@@ -1,8 +1,7 @@
-// What every file of the simulated driver needs: the driver API, the names of the driver's structs, granules, SIM_TRY.
-// Any thread may call any function of the room unless its comment says otherwise.
-//
-// Lock order, outermost first: the lock of the captures, the memory lock, context->lock, event->lock, the mutex of the
-// region. No lock is held while an operation runs, or while a thread waits for one.
+// Included by every file of the simulated driver: the driver API, the names of the driver's structs, granules, SIM_TRY.
+// Any thread may call any function of the simulated driver unless its comment says otherwise. Lock order, outermost
+// first: the lock of the captures, the memory lock, context->lock, event->lock, the mutex of the region. No lock is
+// held while an operation runs, or while a thread waits for one.
 #pragma once
 
 #pragma GCC visibility push(default)

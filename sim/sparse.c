@@ -9,20 +9,20 @@
 
 // Memory of a tile pool that an array's tiles use, mapped at its own addresses.
 struct sparse_pool {
-	struct sim_range *range; // freed with its context if `base` is not in this range any more
+	struct sim_range *range; // the pool is freed with its context if `base` is not in this range any more
 	CUdeviceptr base;
 	size_t size;
 	struct sim_physical *physical;
-	size_t uses; // tiles that use it, and tiles that a queued operation will map
+	size_t uses; // number of tiles that use the pool, or that a queued operation will map
 	struct sparse_pool *next;
 };
 
 struct sim_sparse {
-	int references; // of the array and of operations; under the memory lock, like the pools
+	int references; // references of the array and of operations; under the memory lock, like the pools
 	CUDA_ARRAY_SPARSE_PROPERTIES properties;
 	size_t layers, tails, tail_tiles; // tail_tiles: number of tiles in each tail
 	bool is_volume;
-	struct ptx_tiles *tiles; // of each level
+	struct ptx_tiles *tiles; // tiles of each level
 	uint64_t *addresses, *tail; // tail: points into `addresses`
 	struct sparse_pool *pools;
 	unsigned count;
@@ -33,10 +33,10 @@ struct sim_sparse {
 struct map_op {
 	struct sim_op op;
 	struct sim_sparse *sparse;
-	const struct ptx_tiles *tiles; // NULL: of the tail
-	size_t first[3], extent[3];    // in tiles; of the tail along the first axis
+	const struct ptx_tiles *tiles; // tiles of the level; NULL: of the tail
+	size_t first[3], extent[3];    // position and extent in tiles; in the tail, along the first axis
 	struct sparse_pool *pool;      // NULL: unmap
-	CUdeviceptr address;	       // of the first tile
+	CUdeviceptr address;	       // address of the first tile
 	bool is_done;
 };
 
@@ -48,7 +48,7 @@ CUresult sim_sparse_check(const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 	return descriptor->Height && !(descriptor->Flags & excluded) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Computes the extent of a tile. It is halved along one axis after the other as texels become larger.
+// Computes the extent of a tile, by halving one axis after the other as texels become larger.
 static void set_tile_extent(CUDA_ARRAY_SPARSE_PROPERTIES *properties, size_t element, bool volume)
 {
 	unsigned extent[3] = {256, 256, 1}, axis = 1, axes = 2;

@@ -7,7 +7,7 @@
 #include "stream.h"
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sim_stream *free_list; // reused only for streams: a stale handle points to one without its magic
+static struct sim_stream *free_list; // memory only for streams: a stale handle points to one without its magic
 static atomic_ullong stream_ids = 1;
 
 static struct sim_stream *get_free_stream(void)
@@ -97,7 +97,7 @@ void sim_stream_close(struct sim_stream *stream)
 	if (!atomic_compare_exchange_strong(&stream->magic, &magic, 0))
 		return; // already closed
 	pthread_mutex_lock(&context->lock);
-	// A stream with work stays in its context: calls on the default stream must still wait for it.
+	// A stream with work stays in its context: calls on the default stream must still wait for the stream.
 	stream->closing = true;
 	pthread_cond_signal(&stream->wake);
 	sim_stream_retire(stream);

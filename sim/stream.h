@@ -23,12 +23,12 @@ struct sim_stream {
 	_Atomic unsigned pending; // number of operations queued and running
 	bool worker, sleeping, closing;
 	pthread_cond_t wake;
-	unsigned room_waiters; // threads that wait for room in the queue
+	unsigned room_waiters; // number of threads that wait for room in the queue
 	pthread_cond_t room;
 	// On a device that shares its time, also under context->lock:
 	uint32_t channel; // valid while has_channel is set
 	bool has_channel;
-	unsigned pieces;   // in the channel, of operations that have not ended
+	unsigned pieces;   // number of pieces in the channel, of operations that have not ended
 	uint64_t ended_ns; // when its latest operation ended
 	// A struct sim_captured of capture.c; not NULL while the stream captures.
 	_Atomic(void *) capture;
@@ -36,7 +36,8 @@ struct sim_stream {
 };
 
 static inline CUstream sim_stream_handle(struct sim_stream *stream) { return (CUstream)stream; }
-// Returns whether the stream belongs to the context or to one of its green contexts. `green` not NULL: to that one.
+// Returns whether the stream belongs to the context or to one of its green contexts. `green` not NULL: whether it
+// belongs to that one.
 static inline bool sim_stream_is_of(const struct sim_stream *stream, const struct sim_context *context,
 				    const struct sim_green *green)
 {
@@ -46,7 +47,7 @@ static inline bool sim_stream_is_of(const struct sim_stream *stream, const struc
 // Finds the stream of a handle. NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD mean streams of the current context.
 // Fails with the sticky error if there is one.
 CUresult sim_stream_get(CUstream handle, struct sim_stream **ret_stream);
-// The same without regard to the sticky error.
+// Finds the stream of a handle, even if there is a sticky error.
 CUresult sim_stream_get_any(CUstream handle, struct sim_stream **ret_stream);
 
 // Creates a stream and adds it to its context.
@@ -58,10 +59,10 @@ void sim_stream_close(struct sim_stream *stream);
 // Removes a closed stream that is idle from its context, and drops the handle's reference. With context->lock held.
 void sim_stream_retire(struct sim_stream *stream);
 
-// Appends an operation to the stream's queue, behind what the default streams imply. If the stream captures, the
-// operation becomes a node of the graph instead. Consumes the operation, also on failure.
+// Appends an operation to the stream's queue, after the waits that the rules for default streams require. If the stream
+// captures, the operation becomes a node of the graph instead. Consumes the operation, also on failure.
 CUresult sim_submit(struct sim_stream *stream, struct sim_op *op);
-// Submits, waits for the end, and returns the sticky error if there is one now.
+// Submits the operation, waits for its end, and returns the sticky error if there is one then.
 CUresult sim_submit_wait(struct sim_stream *stream, struct sim_op *op);
 CUresult sim_stream_wait_idle(struct sim_stream *stream);
 

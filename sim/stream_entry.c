@@ -1,4 +1,4 @@
-// The driver's entries for streams, each also for the per-thread default stream.
+// The driver's entries for streams; each also exists for the per-thread default stream.
 #include <stdlib.h>
 
 #include "capture.h"

@@ -12,7 +12,7 @@ static CUresult run_host_function(struct sim_op *op_)
 
 	atomic_fetch_add(&sim_gate, SIM_GATE_CALLBACK);
 	sim_in_callback = true;
-	if (op->callback) // a callback also gets errors
+	if (op->callback) // a callback is called after errors, too
 		op->callback(sim_stream_handle(op_->stream), error, op->data);
 	else if (error == CUDA_SUCCESS)
 		op->function(op->data);
@@ -86,7 +86,7 @@ CUresult CUDAAPI cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size
 	if (!sim_pointer_find(dptr, &pointer) || !pointer.managed || (length && length != pointer.size) ||
 	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE))
 		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS; // in the simulator the host and every device may use it at any time
+	return CUDA_SUCCESS; // in the simulator the host and every device may use the memory at any time
 }
 
 CUresult CUDAAPI cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)

@@ -6,7 +6,7 @@
 
 _Static_assert(sizeof(struct ptx_tensor_map) <= sizeof(CUtensorMap), "fits");
 
-// The arguments that all kinds have in common.
+// The arguments that all kinds of tensor maps have.
 struct tensor {
 	CUtensorMap *map;
 	CUtensorMapDataType type;
@@ -55,7 +55,7 @@ static uint64_t get_bytes(CUtensorMapDataType type, uint64_t count)
 	}
 }
 
-// Returns whether elements are copied unchanged. Others are flushed, rounded to tf32 or unpacked.
+// Returns whether elements are copied unchanged. Other elements are flushed, rounded to tf32 or unpacked.
 static bool is_copied(CUtensorMapDataType type)
 {
 	return type < CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ;
@@ -128,7 +128,7 @@ static CUresult check_tensor(const struct tensor *t, unsigned least_rank)
 	    t->rank > PTX_TENSOR_RANK || !are_enums_valid(t))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (config->cc_major < 10 && (is_packed(t->type) || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B))
-		return CUDA_ERROR_INVALID_VALUE; // only on Blackwell
+		return CUDA_ERROR_INVALID_VALUE; // only Blackwell devices support this
 	if (t->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE &&
 	    (t->rank < 3 || t->type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -259,7 +259,7 @@ CUresult CUDAAPI cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMap
 				 elementStrides, interleave, swizzle, l2Promotion, oobFill};
 
 	SIM_ENTER(cuTensorMapEncodeIm2colWide);
-	SIM_TRY(check_tensor(&t, 3)); // an H200 encodes it, although none of its instructions can use it
+	SIM_TRY(check_tensor(&t, 3)); // an H200 encodes the map, although none of its instructions can use it
 	if ((unsigned)mode > CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 ||
 	    (swizzle != CU_TENSOR_MAP_SWIZZLE_64B && swizzle != CU_TENSOR_MAP_SWIZZLE_128B &&
 	     swizzle != CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B))
@@ -288,7 +288,7 @@ CUresult CUDAAPI cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalA
 	memcpy(&map, tensorMap, sizeof map);
 	if (map.magic != PTX_TENSOR_MAGIC)
 		return (uintptr_t)globalAddress % 16 ? CUDA_ERROR_INVALID_VALUE
-						     : CUDA_SUCCESS; // as the driver, accepts any bytes
+						     : CUDA_SUCCESS; // the driver accepts any bytes, too
 	if (!is_address_valid((CUtensorMapDataType)map.type, (CUtensorMapInterleave)map.interleave, globalAddress))
 		return CUDA_ERROR_INVALID_VALUE;
 	map.address = (uintptr_t)globalAddress;

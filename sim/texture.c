@@ -10,7 +10,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_texture *_Atomic chunks[CHUNKS];
 static uint32_t used; // entries that have ever been used
 static struct sim_texture *free_list;
-static struct sim_texture *ended; // destroyed objects that work in the streams may still read
+static struct sim_texture *ended; // destroyed objects that queued work may still read
 
 static struct sim_texture *get_entry(uint32_t index)
 {
@@ -30,7 +30,7 @@ static void reclaim_ended(void)
 	if (!candidates)
 		return;
 	bool pending =
-		sim_has_pending_work(); // without the lock, because it takes locks that an ending context may have
+		sim_has_pending_work(); // unlocked: the call takes locks that an ending context may have
 	pthread_mutex_lock(&lock);
 	struct sim_texture **list = pending ? &ended : &free_list;
 	for (struct sim_texture *texture = candidates, *next; texture; texture = next) {
@@ -85,7 +85,7 @@ CUresult sim_texture_create(struct sim_context *context, const struct sim_textur
 	return CUDA_SUCCESS;
 }
 
-// With the lock held.
+// Ends an object. With the lock held.
 static void end_texture(struct sim_texture *texture)
 {
 	atomic_store(&texture->is_live, false);

@@ -9,16 +9,16 @@ struct sim_texture_description {
 	CUDA_TEXTURE_DESC reading; // of textures
 	CUDA_RESOURCE_VIEW_DESC view;
 	bool has_view, is_surface;
-	bool needs_ldst; // only arrays with CUDA_ARRAY3D_SURFACE_LDST: for surface references
+	bool needs_ldst; // for surface references: the array must have CUDA_ARRAY3D_SURFACE_LDST
 };
 
 struct sim_texture {
-	struct ptx_texture seen; // as kernels see it
+	struct ptx_texture seen; // the object as kernels see it
 	struct sim_texture_description description;
 	struct sim_context *context;
 	uint32_t handle; // never 0
 	_Atomic bool is_live;
-	_Atomic bool is_visible; // to kernels; stays set after its end for kernels launched before
+	_Atomic bool is_visible; // kernels see the object; stays set after its end for kernels launched before
 	struct sim_texture *next_free;
 };
 
@@ -27,10 +27,10 @@ CUresult sim_texture_read(const struct sim_texture_description *description, str
 CUresult sim_texture_create(struct sim_context *context, const struct sim_texture_description *description,
 			    struct sim_texture **ret_texture);
 void sim_texture_destroy(struct sim_texture *texture);
-// Returns NULL if it is not the handle of a live object.
+// Finds an object. NULL: the handle is not that of a live object.
 struct sim_texture *sim_texture_get(unsigned long long handle);
-const struct ptx_texture *sim_texture_find(uint64_t handle); // for launches; takes no lock
-void sim_textures_refresh(void); // the addresses of arrays have changed
+const struct ptx_texture *sim_texture_find(uint64_t handle); // finds an object for launches; takes no lock
+void sim_textures_refresh(void); // updates the objects after the addresses of arrays have changed
 void sim_textures_forget(const struct ptx_tiles *tiles, unsigned count); // the tables are freed
 void sim_texture_context_finish(struct sim_context *context); // destroys its objects
 // Returns the bytes of a texel; 0: invalid format.

@@ -168,7 +168,7 @@ static CUresult apply_view(const CUDA_RESOURCE_VIEW_DESC *view, unsigned flags, 
 		return CUDA_ERROR_INVALID_VALUE;
 	if (texture->layers ? first >= base->depth : last != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (texture->layers && last >= base->depth) // a GPU's driver accepts that
+	if (texture->layers && last >= base->depth) // a GPU's driver accepts this, too
 		last = base->depth - 1;
 	texture->level_count = view->lastMipmapLevel - view->firstMipmapLevel + 1;
 	for (uint32_t i = 0; i < texture->level_count; i++) {

@@ -9,7 +9,7 @@
 
 enum { ALIGNMENT = 512 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of the modules' lists
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the modules' lists
 
 static struct CUtexref_st *create_reference(uint32_t magic)
 {
@@ -70,7 +70,7 @@ CUresult sim_reference_change(struct CUtexref_st *reference, const struct CUtexr
 	if (reference->object) {
 		CUresult result = sim_texture_read(&changed->description, &seen);
 		if (result == CUDA_ERROR_INVALID_HANDLE && is_same_resource(reference, changed)) {
-			*reference = *changed; // its array was destroyed: only the settings change
+			*reference = *changed; // the array was destroyed: only the settings change
 			reference->is_bound = false;
 			return CUDA_SUCCESS;
 		}
@@ -170,12 +170,12 @@ CUresult cuTexRefDestroy(CUtexref hTexRef)
 	SIM_ENTER(cuTexRefDestroy);
 	SIM_TRY(sim_reference_get(hTexRef, SIM_TEXTURE_REFERENCE, &reference));
 	if (reference->module)
-		return CUDA_ERROR_INVALID_VALUE; // is destroyed with its module
+		return CUDA_ERROR_INVALID_VALUE; // the reference is destroyed with its module
 	destroy_reference(reference);
 	return CUDA_SUCCESS;
 }
 
-// Does nothing: a kernel uses the references of its module.
+// Has no effect: a kernel uses the references of its module.
 CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
 {
 	struct CUtexref_st *reference;
@@ -193,7 +193,7 @@ CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 	struct CUtexref_st *reference, changed;
 
 	SIM_ENTER(cuTexRefSetArray);
-	(void)Flags; // a GPU's driver ignores it
+	(void)Flags; // a GPU's driver ignores the flags
 	SIM_TRY(sim_reference_get(hTexRef, SIM_TEXTURE_REFERENCE, &reference));
 	changed = *reference;
 	changed.is_bound = true;

@@ -6,17 +6,17 @@
 
 enum { SIM_TEXTURE_REFERENCE = 0x54585246, SIM_SURFACE_REFERENCE = 0x53465246 };
 
-struct CUtexref_st { // also a CUsurfref
+struct CUtexref_st { // a CUsurfref points to this struct, too
 	uint32_t magic;
-	struct CUmod_st *module; // NULL: of cuTexRefCreate
-	CUdeviceptr variable;	 // in the module; contains the object's handle
+	struct CUmod_st *module; // module of the variable; NULL: made by cuTexRefCreate
+	CUdeviceptr variable;	 // address of the variable in the module, which contains the object's handle
 	bool is_bound;
 	struct sim_texture_description description;
 	CUarray_format format; // of memory
 	unsigned channels;
-	CUdeviceptr address; // of memory, as the program gave it
+	CUdeviceptr address; // address of the memory, as the program passed it
 	struct sim_texture *object;
-	struct CUtexref_st *next; // in the module
+	struct CUtexref_st *next; // next reference of the module
 };
 
 // Returns CUDA_ERROR_INVALID_VALUE if the handle is not a reference of this kind.

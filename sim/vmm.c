@@ -99,13 +99,13 @@ static CUresult check_properties(const CUmemAllocationProp *prop, struct sim_dev
 		return CUDA_ERROR_NOT_SUPPORTED;
 	*ret_device = NULL;
 	switch ((int)prop->location.type) {
-	case CU_MEM_LOCATION_TYPE_HOST: // belongs to no NUMA node, and cannot be exported
+	case CU_MEM_LOCATION_TYPE_HOST: // host memory of no NUMA node cannot be exported
 		return prop->requestedHandleTypes ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
 		return sim_has_numa_node(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_MEM_LOCATION_TYPE_DEVICE:
 		return sim_device_get(prop->location.id, ret_device);
-	default: // also the node of the calling thread, which may change
+	default: // includes the NUMA node of the calling thread, which may change
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 }
@@ -210,7 +210,7 @@ CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *pro
 	struct sim_physical *physical = sim_handle_find(handle);
 	if (physical) {
 		*prop = physical->properties;
-		prop->allocFlags.usage = 0; // the real driver does not return it
+		prop->allocFlags.usage = 0; // the real driver does not return this field
 	}
 	sim_memory_unlock();
 	return physical ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -233,7 +233,7 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGene
 	    physical->properties.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (offset != 0 || size != physical->size)
-		result = CUDA_ERROR_NOT_SUPPORTED; // only all of the handle's memory can be mapped
+		result = CUDA_ERROR_NOT_SUPPORTED; // a mapping must include all of the handle's memory
 	else if (size > range->base + range->size - ptr)
 		result = CUDA_ERROR_INVALID_VALUE;
 	for (CUdeviceptr at = ptr; result == CUDA_SUCCESS && at < ptr + size; at += SIM_GRANULE)
@@ -275,7 +275,7 @@ CUresult CUDAAPI cuMemUnmap(CUdeviceptr ptr, size_t size)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
 	if (contains_whole_mappings(ptr, size, &covered)) {
-		// Does not wait: work that still uses the memory faults.
+		// Does not wait: work that still uses the memory then faults.
 		for (struct sim_mapping *mapping = sim_range_find(ptr)->mappings, *next; mapping; mapping = next) {
 			next = mapping->next;
 			if (mapping->base >= ptr && mapping->base < ptr + size)
@@ -444,7 +444,7 @@ static CUresult import_host(int descriptor, CUmemGenericAllocationHandle *ret_ha
 	snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
 	if (readlink(path, target, sizeof target - 1) < 0 || strncmp(target, name, strlen(name)) != 0 ||
 	    fstat(descriptor, &facts) != 0 || facts.st_size == 0 || (size_t)facts.st_size % SIM_GRANULE)
-		return CUDA_ERROR_UNKNOWN; // not an exported descriptor
+		return CUDA_ERROR_UNKNOWN; // the descriptor was not exported
 	int memory = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
 	struct sim_physical *physical = memory < 0 ? NULL : sim_physical_adopt(NULL, 0, (size_t)facts.st_size, memory);
 	if (!physical) {

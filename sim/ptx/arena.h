@@ -1,4 +1,4 @@
-// Memory that lives as long as a module: allocated in pieces, freed at once. One thread.
+// An arena: memory that lives as long as a module. It is allocated in pieces and freed at once. One thread.
 #pragma once
 
 #include <stddef.h>

@@ -1,11 +1,11 @@
-// Common parts of bulk copies and tensor copies. Decoding: one thread; the rest: the warp's thread.
+// Helpers shared by bulk copies and tensor copies. Decoding: one thread; the rest: the warp's thread.
 #pragma once
 
 #include "sim/ptx/decode.h"
 #include "sim/ptx/engine.h"
 
-// Where a copy writes, and the mbarrier that counts its bytes. With .multicast::cluster both are offsets in the shared
-// memory of the blocks whose ranks are in the mask.
+// The destination of a copy, and the mbarrier that counts its bytes. With .multicast::cluster both are offsets in the
+// shared memory of the blocks whose ranks are in the mask.
 struct ptx_bulk_target {
 	struct ptx_address memory, mbarrier;
 	bool has_mbarrier;
@@ -18,7 +18,8 @@ const struct ptx_atomic_op *ptx_atomic_decode(struct ptx_decoder *decoder);
 unsigned ptx_atomic_bytes(const struct ptx_atomic_op *atomic);
 void ptx_atomic_apply(const struct ptx_atomic_op *atomic, void *to, const void *from);
 
-// Decodes the destination in shared memory: the address `memory`, and from operand `at` on the mbarrier and the mask.
+// Decodes the destination in shared memory: `memory` is its address; the mbarrier and the mask follow from operand `at`
+// on.
 struct ptx_bulk_target ptx_bulk_target_operand(struct ptx_decoder *decoder, const struct ptx_operand *memory,
 					       uint32_t at);
 

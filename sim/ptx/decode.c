@@ -8,7 +8,7 @@
 
 static const struct {
 	const char *root;
-	ptx_decode_fn *decode; // NULL: not implemented
+	ptx_decode_fn *decode; // NULL: the instruction is not implemented
 } roots[] = {
 	{"mov", ptx_decode_move},
 	{"ld", ptx_decode_memory},
@@ -72,7 +72,8 @@ static const struct {
 	{"getcta", NULL},
 };
 
-// The first words of arithmetic instructions. One of these whose form alu/ lacks is refused, not malformed.
+// The first words of arithmetic instructions. If alu/ lacks the form of such an instruction, it is refused as
+// unsupported, not as malformed.
 static const char *const arithmetic[] = {
 	"abs",	"add",	    "addc",	"and",	     "bfe",	  "bfi",   "bfind", "bmsk",  "brev",   "clz",
 	"cnot", "copysign", "cos",	"cvt",	     "div",	  "dp2a",  "dp4a",  "ex2",   "fma",    "fns",
@@ -149,7 +150,7 @@ static int decode_instruction(struct ptx_decoder *decoder)
 			  decoder->instruction->opcode);
 }
 
-// Emits an operation that faults, and records why a kernel that may reach it cannot run.
+// Emits an operation that faults, and records why a kernel that may reach the instruction cannot run.
 static int emit_refusal(struct ptx_decoder *decoder)
 {
 	char text[200];
@@ -163,7 +164,7 @@ static int emit_refusal(struct ptx_decoder *decoder)
 	return decoder->function->refusal ? 0 : -ENOMEM;
 }
 
-// Turns the targets of branches from indices of instructions into operations.
+// Replaces the targets of branches, which are indices of instructions, by operations.
 static void resolve_branches(struct ptx_decoder *decoder, struct ptx_op *ops)
 {
 	for (uint32_t i = 0; i < decoder->op_count; i++) {

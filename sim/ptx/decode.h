@@ -16,10 +16,10 @@ struct ptx_decoder {
 	const struct ptx_instruction *instruction;
 	struct ptx_part parts[PTX_PARTS]; // the opcode, split at its dots
 	unsigned part_count;
-	int error; // the first of the instruction: 0, PTX_REFUSED, an enum ptx_load_status or a negative errno
+	int error; // first error of the instruction: 0, PTX_REFUSED, an enum ptx_load_status or a negative errno
 	struct ptx_op *ops;
 	uint32_t op_count, op_capacity;
-	uint32_t *positions; // of instructions, in ops
+	uint32_t *positions; // index of each instruction's first operation in ops
 	uint64_t temporary;  // next free byte of the frame
 	uint64_t frame_bytes;
 };
@@ -27,30 +27,30 @@ struct ptx_decoder {
 // Compiles the current instruction. Returns the decoder's error, or 0.
 typedef int ptx_decode_fn(struct ptx_decoder *decoder);
 
-// The functions below record the first error of an instruction in the decoder, and do nothing once there is one. A
-// decoder may therefore handle all operands and only then look at the result of ptx_emit().
+// The functions below record the first error of an instruction in the decoder. After an error they do nothing. So a
+// decoder may handle all operands, and only then check the result of ptx_emit().
 
-// Records the error, unless there is one. Returns the recorded one.
+// Records the error, unless one is recorded already. Returns the recorded error.
 int ptx_fail(struct ptx_decoder *decoder, int error);
-// The same with PTX_SYNTAX and a line in the log that begins with the opcode.
+// Records PTX_SYNTAX and logs a line that begins with the opcode. Returns the recorded error.
 int ptx_malformed(struct ptx_decoder *decoder, const char *reason);
 // Returns an error unless the instruction has `count` operands.
 int ptx_expect_operands(struct ptx_decoder *decoder, unsigned count);
 // Appends an operation with the instruction's guard and line. Returns the decoder's error, or 0.
 int ptx_emit(struct ptx_decoder *decoder, struct ptx_op op);
-// Emits `op` with `operand` as the destination d of `bits`. A wider register gets the result extended, by its sign if
-// the first type in the opcode is signed.
+// Emits `op` with `operand` as the destination d of `bits`. Extends the result in a wider register, by its sign if the
+// first type in the opcode is signed.
 int ptx_emit_extended(struct ptx_decoder *decoder, struct ptx_op op, const struct ptx_operand *operand, unsigned bits);
 
-// Returns a new lane array of the frame that is free again after the instruction.
+// Returns a lane array of the frame that later instructions can reuse.
 ptx_ref ptx_temporary(struct ptx_decoder *decoder, unsigned bits);
-// Returns the lane array of a literal, the same for equal ones.
+// Returns the lane array of a literal. Equal literals have the same one.
 ptx_ref ptx_constant(struct ptx_decoder *decoder, uint64_t low, uint64_t high, unsigned bits);
-// Returns a lane array of `bits` with the operand's value; emits operations that make it where necessary.
+// Returns a lane array of `bits` with the operand's value. Emits operations that compute the value if necessary.
 ptx_ref ptx_source(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits);
-// Returns the register of a destination of `bits`, or a temporary for a sink.
+// Returns the register of a destination of `bits`, or a temporary one for a sink ("_").
 ptx_ref ptx_destination(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits);
-// The same, but PTX_NO_REF for a sink.
+// Returns the register of a destination of `bits`, or PTX_NO_REF for a sink ("_").
 ptx_ref ptx_destination_or_sink(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits);
 // Decodes an address in brackets; `is_shared`: the operand is an offset in shared memory.
 struct ptx_address ptx_address_operand(struct ptx_decoder *decoder, const struct ptx_operand *operand, bool is_shared);
@@ -60,22 +60,22 @@ const struct ptx_operand *ptx_vector(struct ptx_decoder *decoder, const struct p
 ptx_ref ptx_symbol_source(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits);
 // Returns the index of the instruction at a label.
 uint32_t ptx_label_position(struct ptx_decoder *decoder, const struct ptx_operand *operand);
-// Adds a function to those that the current one calls.
+// Records that the current function calls `callee`.
 int ptx_add_callee(struct ptx_decoder *decoder, struct ptx_function *callee);
 
-// Emits the operation by which st.async and red.async count `bytes` at an mbarrier.
+// Emits the operation of st.async and red.async that counts `bytes` at an mbarrier.
 int ptx_emit_complete(struct ptx_decoder *decoder, const struct ptx_operand *mbarrier, uint32_t bytes);
 
 // Allocates zeroed memory that lives as long as the module. NULL: out of memory.
 void *ptx_allocate(struct ptx_decoder *decoder, size_t size);
-// Whether the opcode has a part of this name, behind the first.
+// Returns whether the opcode has a part of this name after the first part.
 bool ptx_has(const struct ptx_decoder *decoder, const char *modifier);
 // Returns the index of the first name that the opcode has, or `count`.
 unsigned ptx_find_modifier(const struct ptx_decoder *decoder, const char *const *names, unsigned count);
 bool ptx_part_is(const struct ptx_decoder *decoder, unsigned index, const char *name);
 bool ptx_first_type(const struct ptx_decoder *decoder, struct ptx_type *ret_type);
 bool ptx_last_type(const struct ptx_decoder *decoder, struct ptx_type *ret_type);
-// Returns the number of elements that .v2, .v4 or .v8 asks for, or 1.
+// Returns the number of elements: that of .v2, .v4 or .v8, or 1.
 unsigned ptx_vector_length(const struct ptx_decoder *decoder);
 // Returns the state space named in the opcode, or PTX_SPACE_GENERIC.
 enum ptx_space_kind ptx_named_space(const struct ptx_decoder *decoder);

@@ -28,7 +28,7 @@ static struct ptx_argument decode_argument(struct ptx_decoder *decoder, const st
 	return argument;
 }
 
-// Decodes a list of arguments or results. `function`: the called one; NULL: not known before the call.
+// Decodes a list of arguments or results. `function`: the called function; NULL: unknown until the call.
 static const struct ptx_argument *decode_arguments(struct ptx_decoder *decoder, const struct ptx_operand *list,
 						   const struct ptx_function *function, bool is_result)
 {

@@ -1,9 +1,7 @@
-// One warp: schedules its groups of lanes.
-//
-// Lanes with the same next operation form a group. Of several groups the one that is furthest behind runs: the deepest
-// call, then the lowest address. It runs up to the next operation of another group, where the two merge: this is where
-// the compiler's layout joins paths. A group that loops for long yields to the others. It yields soon if it only reads
-// memory without changing it, so that the lanes that hold a lock can release it.
+// One warp: schedules its groups of lanes. Lanes with the same next operation form a group. The group that is furthest
+// behind runs: the one in the deepest call, then the one with the lowest address. It runs up to the next operation of
+// another group, where the two merge: the compiler's layout joins paths there. A group that loops for long yields to
+// the others. It yields soon if it only reads memory, so that lanes with a lock can release the lock.
 #include <stdlib.h>
 
 #include "sim/ptx/engine.h"
@@ -52,7 +50,7 @@ void ptx_warp_retire(struct ptx_warp *warp, const struct ptx_op *next)
 	group->pc = next;
 	if (!group->mask)
 		remove_group(warp, warp->current);
-	for (uint32_t i = 0; i < warp->group_count; i++) // they may wait for these lanes: check again
+	for (uint32_t i = 0; i < warp->group_count; i++) // the other groups may wait for these lanes: check them again
 		if (warp->groups[i].state == PTX_GROUP_SYNC)
 			warp->groups[i].state = PTX_GROUP_READY;
 }
@@ -88,7 +86,7 @@ static bool goes_first(const struct ptx_group *a, const struct ptx_group *b)
 	return a->pc < b->pc;
 }
 
-// Makes the group that runs next the current one. Returns false if none is ready.
+// Chooses the group that runs next as the current group. Returns false if no group is ready.
 static bool pick_group(struct ptx_warp *warp)
 {
 	struct ptx_group *best = NULL;
@@ -114,7 +112,7 @@ static bool pick_group(struct ptx_warp *warp)
 	return true;
 }
 
-// Runs the current group until it waits, reaches another one's operation, or yields.
+// Runs the current group until it waits, reaches the next operation of another group, or yields.
 static void run_group(struct ptx_warp *warp)
 {
 	const struct ptx_op *op = warp->groups[warp->current].pc;
@@ -128,7 +126,7 @@ static void run_group(struct ptx_warp *warp)
 			warp->mask &= op->guard & 1 ? ~guard : guard;
 		}
 		next = warp->mask ? op->run(warp, op) : op + 1;
-		if ((uintptr_t)next - 1 >= limit) { // also for NULL
+		if ((uintptr_t)next - 1 >= limit) { // true also for NULL
 			if (next)
 				warp->groups[warp->current].pc = next;
 			return;

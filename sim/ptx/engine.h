@@ -12,8 +12,8 @@
 #include "sim/ptx/op.h"
 
 enum {
-	PTX_BUDGET = 1 << 15, // backward branches of a group before other groups run; polling costs more
-	PTX_SLICE = 1 << 10   // the same for a warp with one group, before other warps of the block run
+	PTX_BUDGET = 1 << 15, // backward branches of a group before other groups run; a polling branch counts more
+	PTX_SLICE = 1 << 10   // backward branches of a warp with one group, before other warps of the block run
 };
 enum { PTX_BARRIERS = 16, PTX_CLUSTER_BARRIER /* the number of the cluster's, which is not among the block's */ };
 enum { PTX_CLUSTER_BLOCKS = 16, PTX_CLUSTER_SHIFT = 24 /* in addresses: see op_cluster.c */ };
@@ -29,11 +29,11 @@ enum { PTX_THREADS_PER_SM = 2048 };
 
 // The registers of one call, for the lanes that are inside it.
 struct ptx_frame {
-	struct ptx_frame *parent; // or the next in the free list
+	struct ptx_frame *parent; // frame of the caller, or the next in the free list
 	const struct ptx_function *function;
 	const struct ptx_op *return_to;
-	const struct ptx_call *call; // where results are stored
-	uint32_t lanes;		     // that are inside
+	const struct ptx_call *call; // says where results are stored
+	uint32_t lanes;		     // lanes that are inside the call
 	uint32_t depth;
 	uint32_t local_base, local_top; // offsets in the thread's local memory
 	_Alignas(64) uint8_t registers[];
@@ -48,34 +48,34 @@ struct ptx_group {
 	const struct ptx_op *pc; // the next operation, or the one that waits
 	struct ptx_frame *frame;
 	bool yielded, spinning;
-	bool released;	    // may pass the warp barrier at pc
-	bool polled;	    // has read memory without changing it
-	uint32_t budget;    // backward branches before it yields
-	uint32_t wait_mask; // PTX_GROUP_SYNC: the lanes it waits for
-	uint32_t barrier;   // PTX_GROUP_BARRIER: its number
+	bool released;	    // the group may pass the warp barrier at pc
+	bool polled;	    // the group has read memory without changing it
+	uint32_t budget;    // backward branches before the group yields
+	uint32_t wait_mask; // PTX_GROUP_SYNC: the lanes for which the group waits
+	uint32_t barrier;   // PTX_GROUP_BARRIER: number of the barrier
 };
 
 struct ptx_warp {
-	uint8_t *registers; // of the current frame
+	uint8_t *registers; // registers of the current frame
 	const uint8_t *constants;
 	uint32_t mask, active;
 	struct ptx_frame *frame, *base_frame;
 	const struct ptx_op *limit; // the next operation of another group, or all ones
 	uint32_t live;		    // lanes that have not exited
-	uint32_t index;		    // in the block
+	uint32_t index;		    // number of the warp in the block
 	uint32_t group_count, current;
 	struct ptx_group groups[PTX_LANES];
 	struct ptx_block *block;
 	struct ptx_worker *worker;
-	uint8_t *local;			// of lane 0
-	uint32_t arrived[PTX_BARRIERS]; // lanes, at each barrier
-	uint32_t cluster_arrived;	// lanes, at the cluster's barrier
+	uint8_t *local;			// local memory of lane 0
+	uint32_t arrived[PTX_BARRIERS]; // lanes that have arrived at each barrier
+	uint32_t cluster_arrived;	// lanes that have arrived at the cluster's barrier
 	uint32_t tid[3][PTX_LANES];
 };
 
 struct ptx_barrier {
-	uint32_t expected; // threads; 0: all of the block
-	uint32_t lanes;	   // threads that arrived
+	uint32_t expected; // number of threads that must arrive; 0: all of the block
+	uint32_t lanes;	   // number of threads that have arrived
 	uint32_t count;	   // bar.red: of these, threads whose predicate is true
 };
 
@@ -83,18 +83,18 @@ struct ptx_barrier {
 struct ptx_cluster {
 	struct ptx_block *blocks[PTX_CLUSTER_BLOCKS]; // by rank
 	uint32_t live;				      // threads
-	uint32_t missing;			      // live threads that have not arrived at the barrier
+	uint32_t missing;			      // live threads that have not arrived at the cluster's barrier
 };
 
 struct ptx_block {
 	struct ptx_block *next;
-	struct ptx_cluster *cluster; // own_cluster of the block with rank 0; NULL: the kernel does not use clusters
+	struct ptx_cluster *cluster; // own_cluster of the rank 0 block; NULL: the kernel uses no clusters
 	struct ptx_cluster own_cluster;
 	uint32_t rank;
 	uint32_t id[3];
 	uint64_t linear;
 	uint32_t warp_count, thread_count, live;
-	uint32_t barriers_in_use; // a bit for each at which threads have arrived
+	uint32_t barriers_in_use; // a bit for each barrier at which threads have arrived
 	struct ptx_warp *warps;
 	uint8_t *shared;
 	uint8_t *local;
@@ -103,15 +103,15 @@ struct ptx_block {
 
 struct ptx_worker {
 	struct ptx_run *run;
-	uint64_t changes;	   // stores and atomics that changed memory
+	uint64_t changes;	   // number of stores and atomics that changed memory
 	bool has_run;		   // a group has run since this was cleared
-	bool has_read_clock;	   // its loops may end by themselves
-	bool has_used_host_memory; // which the program's threads may change
-	uint64_t counted_changes;  // changes that run->changes contains
+	bool has_read_clock;	   // loops of the kernel may end by themselves, since it reads a clock
+	bool has_used_host_memory; // the kernel has used memory that the program's threads may change
+	uint64_t counted_changes;  // how many of the changes run->changes contains
 	bool is_spinning;
-	uint64_t quiet_since_ns, quiet_changes; // since when run->changes has had this value
+	uint64_t quiet_since_ns, quiet_changes; // time at which run->changes was seen with a new value, and the value
 	unsigned index;
-	struct ptx_frame **free_frames; // by function index
+	struct ptx_frame **free_frames; // free frames for each function index
 	struct ptx_block *resident, *idle;
 	uint32_t resident_count;
 	uint64_t next_cooperative;
@@ -123,12 +123,12 @@ struct ptx_run {
 	const struct ptx_module *module;
 	struct ptx_space space;
 	const uint8_t *parameters;
-	uint32_t shared_size; // of a block, with the reserved first KiB and the dynamic part
+	uint32_t shared_size; // shared memory of a block, with the reserved first KiB and the dynamic part
 	uint32_t local_bytes; // per thread
 	size_t local_stride;
 	uint64_t block_count;
 	uint32_t cluster[3], cluster_blocks; // blocks that are started together
-	uint64_t unit_count;		     // of these groups of blocks
+	uint64_t unit_count;		     // number of these groups of blocks
 	uint32_t threads_per_block, warps_per_block;
 	uint32_t resident_limit;
 	uint32_t worker_count;
@@ -136,17 +136,17 @@ struct ptx_run {
 	bool has_called_helpers;
 	// Of helper.c, under its lock:
 	struct ptx_run *next_open;
-	uint32_t begun, vacant; // workers that have begun; that a helper may still begin
-	uint32_t helping;	// helpers that run a worker now
+	uint32_t begun, vacant; // workers that have begun; workers that a helper may still begin
+	uint32_t helping;	// number of helpers that run a worker now
 	pthread_cond_t helped;
 	pthread_mutex_t print_lock;
 	uint64_t start_ns, deadlock_ns;
 	uint64_t grid_id;
 	_Atomic uint64_t next_unit, changes;
 	_Atomic uint32_t spinning_workers, finished_workers;
-	_Atomic int stop;  // the launch ends: after a fault or an error
+	_Atomic int stop;  // the launch must end, after a fault or an error
 	_Atomic int error; // negative errno
-	_Atomic bool has_fault; // `fault` belongs to the thread that set this
+	_Atomic bool has_fault; // a thread has set this, and only that thread writes `fault`
 	struct ptx_fault fault;
 };
 
@@ -166,13 +166,13 @@ static inline uint64_t *ptx_operand64(const struct ptx_warp *warp, ptx_ref ref)
 	return ptx_operand(warp, ref);
 }
 
-// Returns the lane at which a fault of several lanes is reported.
+// Returns the first lane of the mask, at which a fault of several lanes is reported.
 static inline unsigned ptx_first_lane(uint32_t mask)
 {
 	return (unsigned)__builtin_ctz(mask);
 }
 
-// Sets a predicate of the lanes of warp->mask. `value`: a bit for each of them.
+// Sets a predicate of the lanes of warp->mask. `value`: a bit for each lane.
 static inline void ptx_set_predicate(const struct ptx_warp *warp, ptx_ref ref, uint32_t value)
 {
 	uint32_t *predicate = ptx_operand32(warp, ref);
@@ -195,8 +195,8 @@ static inline uint8_t *ptx_access_at(const struct ptx_access *access, unsigned l
 	return access->base ? access->base + (ptrdiff_t)lane * access->stride : access->host[lane];
 }
 
-// Fences are in assembly because ThreadSanitizer does not support them, and gcc warns of it. x86-64 keeps the order of
-// loads among themselves and of stores among themselves.
+// The fences are in assembly: ThreadSanitizer does not support C's fences, and gcc warns of them. x86-64 keeps loads in
+// order, and stores in order.
 static inline void ptx_fence(void)
 {
 	__asm__ volatile("mfence" ::: "memory");
@@ -217,7 +217,7 @@ void ptx_worker_main(struct ptx_worker *worker);
 // block.c
 // Starts a cluster whose blocks use each other, or one block. 0 or -ENOMEM.
 int ptx_unit_start(struct ptx_worker *worker, uint64_t unit);
-// Removes the finished block at *at from the resident ones.
+// Removes the finished block at *at from the list of resident blocks.
 void ptx_block_finish(struct ptx_worker *worker, struct ptx_block **at);
 // Removes all blocks of a finished cluster.
 void ptx_cluster_finish(struct ptx_worker *worker, const struct ptx_cluster *cluster);
@@ -227,7 +227,7 @@ void ptx_blocks_destroy(struct ptx_worker *worker);
 // helper.c
 // Lets up to `count` other threads run workers of the launch. Returns how many will; fewer if threads are lacking.
 uint32_t ptx_helpers_call(struct ptx_run *run, uint32_t count);
-// Waits for the helpers of the launch; with `all_needed` also for those that have not begun.
+// Waits for the helpers of the launch; with `all_needed` even for helpers that have not begun yet.
 void ptx_helpers_dismiss(struct ptx_run *run, bool all_needed);
 
 // fault.c
@@ -240,10 +240,10 @@ void ptx_fault_deadlock(struct ptx_run *run, struct ptx_block *blocks, const cha
 // engine.c
 enum ptx_warp_result { PTX_WARP_YIELDED, PTX_WARP_WAITS, PTX_WARP_DONE, PTX_WARP_FAULT };
 enum ptx_warp_result ptx_warp_run(struct ptx_warp *warp);
-// Splits the current group: the lanes of warp->mask remain it, with the next operation `pc`; the others become a new
-// group that continues at `other`.
+// Splits the current group. The lanes of warp->mask stay in it and continue at `pc`. The other lanes become a new group
+// that continues at `other`.
 void ptx_warp_split(struct ptx_warp *warp, const struct ptx_op *pc, const struct ptx_op *other);
-// Goes back to the scheduler. The current group, all of warp->active, continues at `pc`. Returns NULL.
+// Returns to the scheduler. The current group, all lanes of warp->active, continues at `pc`. Returns NULL.
 const struct ptx_op *ptx_warp_leave(struct ptx_warp *warp, const struct ptx_op *pc);
 // Ends the lanes of warp->mask; the rest of the group continues at `next`.
 void ptx_warp_retire(struct ptx_warp *warp, const struct ptx_op *next);
@@ -257,10 +257,10 @@ void ptx_frame_release(struct ptx_worker *worker, struct ptx_frame *frame);
 // Lets the lanes of each lane's mask meet at `op`. True: the operation may run for warp->mask, and ends with
 // ptx_warp_continue(). False: the group waits, and repeats the operation.
 bool ptx_warp_meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_t *masks);
-// Returns the operation's result: the next operation, or NULL so that groups can merge.
+// Ends a warp operation: returns the next operation, or NULL so that groups can merge.
 const struct ptx_op *ptx_warp_continue(struct ptx_warp *warp, const struct ptx_op *op);
 
-// op_barrier.c: lets barriers complete for which no live thread is missing, after threads exited.
+// op_barrier.c: completes barriers that no live thread is missing at. Called after threads have exited.
 void ptx_barriers_check(struct ptx_block *block);
 
 // op_mbarrier.c: subtracts the bytes of an asynchronous copy from the mbarrier at `address`. False: a fault is set.
@@ -279,14 +279,14 @@ uint8_t *ptx_cluster_address(const struct ptx_warp *warp, uint64_t address, size
 // Finds the host address of a generic one. NULL after a fault.
 void *ptx_address(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, uint64_t address, size_t length,
 		  bool write);
-// The same without alignment check and fault: NULL if the address is illegal.
+// Finds the host address without a check of the alignment and without a fault. NULL: the address is illegal.
 void *ptx_address_try(struct ptx_warp *warp, unsigned lane, uint64_t address, size_t length, bool write);
 // Copies a terminated string, cut at `capacity`, up to the first illegal address. Returns its length.
 size_t ptx_copy_string(struct ptx_warp *warp, unsigned lane, uint64_t address, char *text, size_t capacity);
 
 // heap.c
-uint64_t ptx_heap_allocate(struct ptx_heap *heap, uint64_t size); // 0: no memory
-bool ptx_heap_free(struct ptx_heap *heap, uint64_t address);	  // false: not allocated
+uint64_t ptx_heap_allocate(struct ptx_heap *heap, uint64_t size); // Returns the address; 0: out of memory
+bool ptx_heap_free(struct ptx_heap *heap, uint64_t address);	  // Returns false if nothing is allocated there
 
 // printf.c
 void ptx_print_text(struct ptx_run *run, const char *text, size_t length);

@@ -1,4 +1,4 @@
-// Faults, which end a launch.
+// Sets faults, which end a launch.
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -51,7 +51,8 @@ static const char *state_name(const struct ptx_group *group)
 						 : "looping";
 }
 
-// Appends a group's line, threads and state to the fault's text, which is `used` long. Returns the new length.
+// Appends the source line, threads and state of a group to the fault's text, whose length is `used`. Returns the new
+// length.
 static size_t append_group(struct ptx_fault *fault, size_t used, const struct ptx_warp *warp,
 			   const struct ptx_group *group)
 {
@@ -66,7 +67,7 @@ static size_t append_group(struct ptx_fault *fault, size_t used, const struct pt
 				       warp->tid[1][lane], warp->tid[2][lane], state_name(group));
 }
 
-// Names every group of lanes that cannot continue, as far as the text has room.
+// Describes every group of lanes that cannot continue, as long as the text has space.
 void ptx_fault_deadlock(struct ptx_run *run, struct ptx_block *blocks, const char *reason)
 {
 	struct ptx_fault *fault = &run->fault;

@@ -1,4 +1,4 @@
-// Numbers of 16 bits outside of the arithmetic, which has its own for 32 lanes (alu/narrow.h). Pure: any thread.
+// 16-bit floating-point numbers, one at a time; alu/narrow.h has the same for 32 lanes. Pure functions: any thread.
 #pragma once
 
 #include <math.h>
@@ -18,7 +18,7 @@ static inline float ptx_half_to_float(uint16_t half)
 	return value;
 }
 
-// To nearest, ties to even.
+// Converts to nearest, ties to even.
 static inline uint16_t ptx_float_to_half(float value)
 {
 	uint16_t sign = signbit(value) ? 0x8000 : 0;
@@ -31,9 +31,9 @@ static inline uint16_t ptx_float_to_half(float value)
 		return sign;
 	if (magnitude >= 65520)
 		return sign | 0x7c00;
-	frexpf(magnitude, &exponent); // magnitude < 2^exponent
-	int unit = exponent < -13 ? -24 : exponent - 11; // of the last place
+	frexpf(magnitude, &exponent); // now magnitude < 2^exponent
+	int unit = exponent < -13 ? -24 : exponent - 11; // exponent of the last bit that is kept
 	unsigned code = (unsigned)lrintf(ldexpf(magnitude, -unit));
-	// A normal number's leading bit adds 1 to the exponent below it.
+	// A normal number's leading bit adds 1 to the exponent.
 	return (uint16_t)(sign | (code + ((unsigned)(unit + 24) << 10)));
 }

@@ -57,7 +57,7 @@ static struct piece **find_slot(struct piece **table, size_t size, uint64_t addr
 			return &table[i & (size - 1)];
 }
 
-// Makes the table larger. Returns false without memory.
+// Makes the table larger. Returns false if memory is short.
 static bool grow_table(struct ptx_heap *heap, size_t size)
 {
 	struct piece **table = calloc(size, sizeof *table);
@@ -82,7 +82,7 @@ static struct piece *find_free(struct ptx_heap *heap, uint64_t size)
 	return piece;
 }
 
-// Makes a free piece of the rest behind `size`. Returns false without memory.
+// Splits off the rest behind `size` as a free piece. Returns false if memory is short.
 static bool split_piece(struct piece *piece, uint64_t size)
 {
 	struct piece *rest;
@@ -137,7 +137,7 @@ static void merge_with_next(struct piece *piece)
 	free(next);
 }
 
-// Empties a slot. The entries of the run behind it are inserted again: linear probing must find no gap.
+// Empties a slot. Then inserts the following entries again: linear probing must not find a gap.
 static void empty_slot(struct ptx_heap *heap, struct piece **slot)
 {
 	size_t mask = heap->table_size - 1, at = (size_t)(slot - heap->table);

@@ -1,5 +1,5 @@
 // Host threads that run workers of launches. They belong to no launch: an idle helper begins a worker of any launch
-// that has a vacant one, and ends after IDLE_MS without work. A launch waits only for helpers that have begun one of
+// with a vacant one. A helper ends after IDLE_MS without work. A launch waits only for helpers that have begun one of
 // its workers.
 #include <errno.h>
 #include <signal.h>
@@ -20,11 +20,11 @@ struct helper {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct ptx_run *open_runs; // launches with vacant workers
-static uint32_t vacant;		  // the sum over these launches
-static uint32_t idle;		  // helpers without a launch, at least as many as vacant workers
+static uint32_t vacant;		  // sum of the vacant workers of these launches
+static uint32_t idle;		  // number of helpers without a launch: at least as many as vacant workers
 static struct helper *helpers;
-static pid_t process;  // to which the helpers belong
-static bool is_ending; // the process exits
+static pid_t process;  // process that created the helpers
+static bool is_ending; // the process is exiting
 
 // Removes a launch from the open ones.
 static void close_run(struct ptx_run *run)
@@ -97,7 +97,7 @@ static void *run_helper(void *argument)
 			pthread_cond_signal(&run->helped);
 	}
 	idle--;
-	if (!is_ending) { // otherwise end_helpers() joins it
+	if (!is_ending) { // otherwise end_helpers() joins this thread
 		pthread_detach(pthread_self());
 		remove_helper(helper);
 	}
@@ -105,8 +105,8 @@ static void *run_helper(void *argument)
 	return NULL;
 }
 
-// Joins the idle helpers when the process exits: leak checkers report the thread-local storage of threads that remain.
-// A busy one is not joined, because its kernel may run for ever.
+// Joins the idle helpers when the process exits: leak checkers report the thread-local storage of remaining threads. A
+// busy helper is not joined, because its kernel may run for ever.
 __attribute__((destructor)) static void end_helpers(void)
 {
 	if (process != getpid()) // a forked child has no helpers

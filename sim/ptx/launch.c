@@ -1,8 +1,7 @@
-// A launch: host threads, its workers, run the blocks of the grid.
-//
-// A worker runs one block to its end. When all threads of the block only poll memory, the worker starts another block
-// beside it, so that blocks that wait for each other make progress. In a cooperative launch all blocks are started at
-// once. The blocks of a cluster that use each other are started together, by one worker.
+// A launch: host threads, called workers, run the blocks of the grid. A worker runs one block to its end. When all
+// threads of the block only poll memory, the worker starts another block beside it, so that blocks that wait for each
+// other make progress. In a cooperative launch all blocks are started at once. The blocks of a cluster that use each
+// other are started together, by one worker.
 #include <errno.h>
 #include <immintrin.h>
 #include <pthread.h>
@@ -15,17 +14,17 @@
 
 enum {
 	BLOCKS_PER_SM = 32,
-	CLOCK_PATIENCE = 6,	// how much longer loops that read a clock may poll
-	HELP_AFTER_NS = 50000,	// about the cost of waking the helpers
-	BACK_OFF_NS = 10000000, // of polling, before the worker sleeps
+	CLOCK_PATIENCE = 6,	// factor by which loops that read a clock may poll longer
+	HELP_AFTER_NS = 50000,	// about what waking the helpers costs
+	BACK_OFF_NS = 10000000, // how long a worker polls before it sleeps
 	BACK_OFF_US = 200,
 };
 
 enum block_result {
 	BLOCK_DONE,
 	BLOCK_SPINS,
-	BLOCK_WAITS,  // for other blocks of its cluster: nothing ran
-	BLOCK_PAUSES, // the same, after something ran
+	BLOCK_WAITS,  // the block waits for other blocks of its cluster, and nothing ran
+	BLOCK_PAUSES, // the block waits for other blocks of its cluster, after something ran
 	BLOCK_STOPPED,
 };
 
@@ -58,7 +57,7 @@ static bool call_helpers(struct ptx_run *run)
 	return lacking == 0;
 }
 
-// Runs each warp in turn until the block is done, stopped, or only polls.
+// Runs each warp in turn until the block is done or stopped, or only polls.
 static enum block_result run_block(struct ptx_worker *worker, struct ptx_block *block)
 {
 	struct ptx_run *run = worker->run;
@@ -103,8 +102,8 @@ static enum block_result run_block(struct ptx_worker *worker, struct ptx_block *
 	}
 }
 
-// Starts blocks: all of a cooperative launch; otherwise the next ones if no block runs, or if `more` and the device
-// has room for them.
+// Starts blocks. Cooperative launch: all of them. Otherwise: the next ones if no block runs, or if `more` is set and
+// the device has room for them.
 static int start_blocks(struct ptx_worker *worker, bool more)
 {
 	struct ptx_run *run = worker->run;
@@ -124,8 +123,8 @@ static int start_blocks(struct ptx_worker *worker, bool more)
 	return next < run->unit_count ? ptx_unit_start(worker, next) : 0;
 }
 
-// Called again and again while all threads of this worker poll and it can start no other block. It is a deadlock if for
-// long no other worker makes progress either, and no thread of the program can write the memory that is polled.
+// Called repeatedly while all threads of this worker poll and the worker can start no other block. Reports a deadlock
+// if for long no other worker makes progress either, and no thread of the program can write the polled memory.
 static void back_off(struct ptx_worker *worker)
 {
 	struct ptx_run *run = worker->run;
@@ -157,7 +156,7 @@ static void back_off(struct ptx_worker *worker)
 		sched_yield();
 }
 
-// Runs each resident block once. TURN_SPINS: all of them only poll or wait.
+// Runs each resident block once. TURN_SPINS: all blocks only poll or wait.
 static enum turn_result run_blocks(struct ptx_worker *worker)
 {
 	bool spins = true, stuck = true;
@@ -221,7 +220,7 @@ static void finish_worker(struct ptx_worker *worker)
 
 void ptx_worker_main(struct ptx_worker *worker)
 {
-	// Threads inherit the program's rounding and flushing (-ffast-math), which kernels must not use.
+	// Threads inherit the program's rounding and flushing modes (-ffast-math), which kernels must not use.
 	const unsigned saved = _mm_getcsr();
 
 	_mm_setcsr(_MM_MASK_MASK);
@@ -234,7 +233,7 @@ void ptx_worker_main(struct ptx_worker *worker)
 	_mm_setcsr(saved);
 }
 
-// Sets which blocks are started together: those of a cluster, if the kernel uses it.
+// Determines which blocks are started together: those of a cluster, if the kernel uses it.
 static int prepare_clusters(struct ptx_run *run)
 {
 	const struct ptx_launch *launch = run->launch;
@@ -284,7 +283,7 @@ static int prepare_run(struct ptx_run *run, const struct ptx_launch *launch)
 	run->local_bytes = (function->local_bytes + 15) & ~15u;
 	if (function->callee_count || function->calls_indirectly || function->uses_alloca)
 		run->local_bytes += function->static_stack + (uint32_t)stack;
-	run->local_stride = ((run->local_bytes + 63ull) / 64 | 1) * 64; // odd: lanes must not share a cache set
+	run->local_stride = ((run->local_bytes + 63ull) / 64 | 1) * 64; // odd: spreads lanes over cache sets
 	run->worker_count = launch->threads ? launch->threads : 1;
 	if (run->worker_count > run->unit_count)
 		run->worker_count = (uint32_t)run->unit_count;
@@ -296,8 +295,8 @@ static int prepare_run(struct ptx_run *run, const struct ptx_launch *launch)
 	return 0;
 }
 
-// Runs the first worker in the calling thread. It calls helpers for the others once the launch has run for
-// HELP_AFTER_NS, or at once for a cooperative launch. Until then these workers count as finished.
+// Runs the first worker in the calling thread. Calls helpers for the others once the launch has run for HELP_AFTER_NS,
+// or at once for a cooperative launch. Until then the other workers count as finished.
 static int run_workers(struct ptx_run *run)
 {
 	uint32_t count = run->worker_count;
@@ -313,7 +312,7 @@ static int run_workers(struct ptx_run *run)
 	run->start_ns = now_ns();
 	atomic_store(&run->finished_workers, count - 1);
 	run->has_called_helpers = count == 1;
-	if (run->launch->cooperative && count > 1 && !call_helpers(run)) // some blocks would never start
+	if (run->launch->cooperative && count > 1 && !call_helpers(run)) // otherwise some blocks would never start
 		fail(run, -EAGAIN);
 	ptx_worker_main(&run->workers[0]);
 	ptx_helpers_dismiss(run, run->launch->cooperative);

@@ -170,7 +170,7 @@ void ptx_lexer_next(struct ptx_lexer *lexer)
 		set_error(lexer, "comment without end");
 		return;
 	}
-	if (lexer->at >= lexer->end || *start == 0) { // the length of a text may include its terminator
+	if (lexer->at >= lexer->end || *start == 0) { // the length of a text may include its terminating 0
 		token->kind = PTX_TOKEN_END;
 		lexer->at = lexer->end;
 		return;

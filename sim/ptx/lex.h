@@ -10,8 +10,8 @@ enum ptx_token_kind {
 	PTX_TOKEN_WORD,	     // a name or an opcode with its modifiers: %r1, $L_2, ld.shared::cta.u32
 	PTX_TOKEN_DIRECTIVE, // one modifier: .align
 	PTX_TOKEN_INTEGER,
-	PTX_TOKEN_FLOAT,  // 0f3F800000: value holds the bits
-	PTX_TOKEN_DOUBLE, // 0d… or 1.5: value holds the bits
+	PTX_TOKEN_FLOAT,  // for example 0f3F800000: value holds the bits
+	PTX_TOKEN_DOUBLE, // for example 0d… or 1.5: value holds the bits
 	PTX_TOKEN_STRING,
 	PTX_TOKEN_MARK,	 // punctuation: value holds the character
 	PTX_TOKEN_ERROR, // text is the message
@@ -28,7 +28,7 @@ struct ptx_token {
 struct ptx_lexer {
 	const char *at, *end;
 	unsigned line;
-	struct ptx_token token; // the current one
+	struct ptx_token token; // the current token
 };
 
 void ptx_lexer_init(struct ptx_lexer *lexer, const char *text, size_t length);

@@ -12,7 +12,7 @@ static bool is_definition(const struct ptx_symbol *symbol)
 	return !symbol->is_extern;
 }
 
-// Makes a definition visible to the other texts. A strong one replaces a weak one.
+// Makes a definition visible to the other texts. A strong definition replaces a weak one.
 static int export_symbol(struct ptx_module *module, struct ptx_symbol *symbol)
 {
 	struct ptx_symbol *other = ptx_scope_find_here(&module->global, symbol->name, strlen(symbol->name));
@@ -54,7 +54,7 @@ int ptx_link(struct ptx_module *module)
 			return PTX_UNRESOLVED;
 		}
 	}
-	// The definition of an extern symbol or an alias may itself be a weak one that another definition replaces.
+	// The definition of an extern symbol or an alias may be weak, and be replaced by another definition.
 	for (struct ptx_symbol *symbol = module->symbols; symbol; symbol = symbol->next)
 		for (int steps = 0; symbol->definition && symbol->definition->definition && steps < 8; steps++)
 			symbol->definition = symbol->definition->definition;
@@ -79,7 +79,7 @@ static int lay_out_variable(struct ptx_module *module, struct ptx_symbol *symbol
 	return ptx_list_add(&module->arena, (void ***)&module->variables, &module->variable_count, capacity, symbol);
 }
 
-// Lays out the image: .const first, so that the state space of an address is known.
+// Lays out the image with .const first, so that an address shows its state space.
 int ptx_layout(struct ptx_module *module)
 {
 	uint32_t capacity = 0, shared_capacity = 0;

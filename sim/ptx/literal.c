@@ -74,7 +74,7 @@ static void fill_lanes(uint8_t *lanes, const struct key *key)
 		return;
 	}
 	for (unsigned lane = 0; lane < PTX_LANES; lane++)
-		memcpy(lanes + lane * (key->bits / 8), key, key->bits / 8); // `low`, then `high`
+		memcpy(lanes + lane * (key->bits / 8), key, key->bits / 8); // the key: `low`, then `high`
 }
 
 ptx_ref ptx_constant(struct ptx_decoder *decoder, uint64_t low, uint64_t high, unsigned bits)

@@ -17,14 +17,14 @@ enum ptx_element {
 	PTX_ELEMENT_S4,
 	PTX_ELEMENT_U4,
 	PTX_ELEMENT_B1,
-	PTX_ELEMENT_F32, // f32 and s32: of accumulators only
+	PTX_ELEMENT_F32, // f32 and s32 are types of accumulators only
 	PTX_ELEMENT_S32,
 	PTX_ELEMENTS,
 };
 
 enum ptx_fragment_layout {
-	PTX_LAYOUT_GROUPS,	// the 32 lanes have a matrix
-	PTX_LAYOUT_QUAD_ROW,	// mma.m8n8k4 with f16: eight lanes have a matrix, each lane a row of it,
+	PTX_LAYOUT_GROUPS,	// all 32 lanes have parts of one matrix
+	PTX_LAYOUT_QUAD_ROW,	// mma.m8n8k4 with f16: eight lanes have a matrix; each lane has a row,
 	PTX_LAYOUT_QUAD_COLUMN, // or half a column,
 	PTX_LAYOUT_QUAD_PAIRS,	// or pairs (accumulators of f32)
 };
@@ -35,16 +35,16 @@ enum { PTX_FRAGMENT_REGISTERS = 8, PTX_FRAGMENT_ELEMENTS = 32, PTX_MATRIX_ELEMEN
 // a matrix of words of 32 bits here. A lane's element i is at lane_at[lane] + element_at[i] of rows * columns elements.
 struct ptx_fragment {
 	enum ptx_element type;
-	uint8_t bits; // of an element in a register
+	uint8_t bits; // width of an element in a register
 	uint8_t rows, columns;
-	uint8_t count;	   // elements of a lane
-	uint8_t registers; // of a lane
+	uint8_t count;	   // number of elements of a lane
+	uint8_t registers; // number of registers of a lane
 	uint16_t lane_at[PTX_LANES], element_at[PTX_FRAGMENT_ELEMENTS];
-	ptx_alu_fn *widen, *narrow; // between f64 and the type, if that is a half
+	ptx_alu_fn *widen, *narrow; // conversions to and from f64, if the type is a half
 	ptx_ref refs[PTX_FRAGMENT_REGISTERS];
 };
 
-static inline unsigned ptx_fragment_bytes(const struct ptx_fragment *fragment) // of a register
+static inline unsigned ptx_fragment_bytes(const struct ptx_fragment *fragment) // Returns the bytes of a lane's register
 {
 	return fragment->type == PTX_ELEMENT_F64 ? 8 : 4;
 }
@@ -53,17 +53,17 @@ static inline unsigned ptx_fragment_bytes(const struct ptx_fragment *fragment) /
 bool ptx_element_find(const struct ptx_decoder *decoder, unsigned *at, enum ptx_element *ret_type);
 // Finds the shape in the opcode: m16n8k16 is {16, 8, 16}.
 bool ptx_matrix_shape(const struct ptx_decoder *decoder, unsigned ret_shape[3]);
-// Returns whether mma or wmma multiplies matrices of this shape where A is of this type.
+// Returns whether mma or wmma supports this shape with this type of A.
 bool ptx_matrix_is_known(bool is_wmma, const unsigned shape[3], enum ptx_element type);
 // Makes the fragment of matrix 'a', 'b' or 'c' (also for D), without its registers.
 struct ptx_fragment ptx_fragment_make(char matrix, enum ptx_element type, const unsigned shape[3],
 				      enum ptx_fragment_layout layout);
-// Returns how many registers the text has for a multiplicand. wmma names eight for f16, even if a lane needs fewer.
+// Returns how many registers the PTX text lists for A or B. wmma lists eight for f16, even if a lane needs fewer.
 static inline unsigned ptx_fragment_named(const struct ptx_fragment *fragment, bool is_wmma)
 {
 	return is_wmma && fragment->type == PTX_ELEMENT_F16 ? PTX_FRAGMENT_REGISTERS : fragment->registers;
 }
-// Decodes the `count` registers of an operand; of sources only those that a lane needs.
+// Decodes the `count` registers of an operand; of a source, only the registers that a lane needs.
 void ptx_fragment_sources(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned count,
 			  struct ptx_fragment *fragment);
 void ptx_fragment_destinations(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned count,
@@ -73,6 +73,6 @@ void ptx_fragment_destinations(struct ptx_decoder *decoder, const struct ptx_ope
 void ptx_fragment_read(const struct ptx_warp *warp, const struct ptx_fragment *fragment, uint32_t lanes,
 		       double *values);
 // Rounds the values to the fragment's type and stores them in the registers of `lanes`. Integers wrap at 32 bits, or
-// with `saturates` are limited to them.
+// saturate with `saturates`.
 void ptx_fragment_write(const struct ptx_warp *warp, const struct ptx_fragment *fragment, uint32_t lanes,
 			const double *values, bool saturates);

@@ -1,5 +1,5 @@
-// Translates addresses of the device to host addresses: device memory with its permissions, and the windows of shared,
-// local and parameter memory. Where the lanes of a warp have adjacent addresses, they are translated at once.
+// Translates device addresses to host addresses: device memory with its permissions, and the windows of shared, local
+// and parameter memory. Adjacent addresses of a warp's lanes are translated at once.
 #include "sim/ptx/engine.h"
 
 enum { READ = 1, WRITE = 2 };
@@ -97,7 +97,7 @@ static inline uint64_t lane_address(const struct ptx_warp *warp, const struct pt
 					  : (uint32_t)(ptx_operand32(warp, op->a)[lane] + (uint32_t)memory->offset);
 }
 
-// Translates each lane's address with all checks. `window`: of the state space; 0: the addresses are generic.
+// Translates each lane's address with all checks. `window`: of the state space; 0: generic addresses.
 static bool resolve_each(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access, uint64_t window)
 {
 	const struct ptx_memory_op *memory = op->data;
@@ -115,7 +115,7 @@ static bool resolve_each(struct ptx_warp *warp, const struct ptx_op *op, struct 
 	return true;
 }
 
-// Translates scattered addresses in device memory. An aligned element is within one granule.
+// Translates addresses in device memory that are not adjacent. An aligned element never crosses a granule.
 static bool resolve_scattered(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access)
 {
 	const struct ptx_memory_op *memory = op->data;
@@ -164,8 +164,8 @@ static bool resolve_device(struct ptx_warp *warp, const struct ptx_op *op, struc
 	return access->base || resolve_each(warp, op, access, 0);
 }
 
-// Translates offsets in shared memory. An offset is inside if neither it nor its distance to the last possible offset
-// is negative: the compiler vectorizes this test for a whole warp.
+// Translates offsets in shared memory. An offset is valid if neither it nor its distance to the last valid offset is
+// negative: compilers vectorize this test for a whole warp.
 #define RESOLVE_SHARED(type)                                                                                           \
 	static inline bool resolve_shared_##type(const type *restrict addresses, type add, type length, type size,     \
 						 uint8_t *shared, uint32_t mask, uint8_t **restrict host)              \
@@ -242,7 +242,7 @@ ptx_resolve_fn *ptx_resolver(enum ptx_space_kind space)
 	}
 }
 
-// Data races in the kernel's memory are the kernel's, not the interpreter's.
+// The thread sanitizer must ignore these accesses: a data race here is a bug of the kernel, not of the interpreter.
 #define DEVICE_RACES __attribute__((no_sanitize("thread")))
 
 #define LOAD(name, memory_type, register_type)                                                                         \

@@ -12,20 +12,20 @@ enum { PTX_LANES = 32, PTX_OPERANDS = 6 };
 struct ptx_warp;
 struct ptx_op;
 
-// Executes an operation for the lanes of warp->mask. Returns the next operation. Returns NULL to go back to the
-// scheduler: after it has updated the warp's groups, or after a fault.
+// Executes an operation for the lanes of warp->mask. Returns the next operation. Returns NULL to return to the
+// scheduler: after an update of the warp's groups, or after a fault.
 typedef const struct ptx_op *ptx_op_fn(struct ptx_warp *warp, const struct ptx_op *op);
 
 // A reference to a lane array: a byte offset in the frame's registers, or with bit 0 set in the module's literals.
 typedef uint32_t ptx_ref;
-#define PTX_NO_REF ((ptx_ref)0) // offset 0 is the carry, which is never an operand
+#define PTX_NO_REF ((ptx_ref)0) // no operand has offset 0, which is the carry
 
 struct ptx_op {
 	ptx_op_fn *run;
 	union {
 		ptx_alu_fn *alu;
 		const struct ptx_op *target;
-		const void *data; // in the module's arena; its type belongs to `run`
+		const void *data; // data in the module's arena; `run` determines its type
 		uint64_t value;
 	};
 	union {
@@ -36,7 +36,7 @@ struct ptx_op {
 	};
 	uint32_t immediate;
 	uint32_t guard; // offset of the guard predicate; 0: none; bit 0: negated
-	uint32_t line;	// of the PTX text
+	uint32_t line;	// line of the PTX text
 };
 
 // An address operand: a register or literal of 32 or 64 bits for each lane, and an offset that is added.
@@ -49,12 +49,13 @@ struct ptx_address {
 
 // Where the lanes' data is in host memory.
 struct ptx_access {
-	uint8_t *base; // linear: lane i is at base + i * stride; NULL: lane i is at host[i]
+	uint8_t *base; // base and stride: lane i is at base + i * stride; base NULL: lane i is at host[i]
 	ptrdiff_t stride;
 	uint8_t *host[PTX_LANES];
 };
 
-// Finds the host addresses of a load or store, whose ptx_op.data is a struct ptx_memory_op. False: a fault is set.
+// Finds the host addresses of a load or store, whose ptx_op.data is a struct ptx_memory_op. Returns false after a
+// fault.
 typedef bool ptx_resolve_fn(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access);
 // Moves one element of each lane in `mask` between the lane array and memory, `offset` bytes behind the address.
 typedef void ptx_move_fn(uint8_t *lanes, const struct ptx_access *access, unsigned offset, uint32_t mask);
@@ -63,20 +64,20 @@ typedef void ptx_move_fn(uint8_t *lanes, const struct ptx_access *access, unsign
 struct ptx_memory_op {
 	ptx_resolve_fn *resolve; // NULL: a parameter, at parameter_offset
 	ptx_move_fn *move;
-	uint8_t bytes, count; // of an element, of elements
-	uint8_t address_bits; // of the register
+	uint8_t bytes, count; // bytes of an element, number of elements
+	uint8_t address_bits; // width of the address register
 	bool write, is_poll;
-	bool is_shared_state; // a store that other threads can see
+	bool is_shared_state; // the operation is a store that other threads can see
 	int64_t offset;
-	uint64_t parameter_offset;  // in the frame or in the kernel's parameters
-	uint32_t parameter_stride; // bytes a lane in the frame; 0: a kernel's parameter
-	ptx_ref refs[8];	   // registers; PTX_NO_REF: sink
+	uint64_t parameter_offset;  // offset in the frame or in the kernel's parameters
+	uint32_t parameter_stride; // bytes of each lane in the frame; 0: a kernel's parameter
+	ptx_ref refs[8];	   // registers; PTX_NO_REF: a sink ("_")
 };
 
 // An argument or a result of a call, in the caller's registers or in the literals.
 struct ptx_argument {
 	ptx_ref ref;
-	uint32_t size; // bytes a lane; 0: a predicate
+	uint32_t size; // bytes of each lane; 0: a predicate
 	bool is_literal;
 };
 
@@ -84,20 +85,20 @@ struct ptx_argument {
 typedef const struct ptx_op *ptx_builtin_fn(struct ptx_warp *warp, const struct ptx_op *op);
 
 struct ptx_call {
-	const struct ptx_function *function; // NULL: indirect, the address is in `address`
+	const struct ptx_function *function; // NULL: an indirect call; the address is in `address`
 	ptx_builtin_fn *builtin;
 	ptx_ref address;
 	uint32_t result_count, argument_count;
 	const struct ptx_argument *results, *arguments;
 };
 
-// Returns NULL if there is no such function: vprintf, malloc, free and __assertfail (builtin.c).
+// Finds vprintf, malloc, free or __assertfail (builtin.c). NULL: no such function.
 ptx_builtin_fn *ptx_builtin_find(const char *name, uint32_t *ret_arguments);
 
 struct ptx_branch_table {
 	uint32_t count;
 	union {
-		uint32_t position; // of the instruction, while decoding
+		uint32_t position; // index of the instruction, while decoding
 		const struct ptx_op *op;
 	} targets[];
 };
@@ -110,7 +111,7 @@ ptx_resolve_fn *ptx_resolver(enum ptx_space_kind space);
 ptx_move_fn *ptx_load_mover(unsigned bytes, unsigned register_bits, bool is_signed);
 ptx_move_fn *ptx_store_mover(unsigned bytes, unsigned register_bits);
 
-// Operations that another file than their own emits.
+// Operations that are emitted by other files than the one that defines them.
 ptx_op_fn ptx_op_branch, ptx_op_branch_back, ptx_op_branch_table, ptx_op_call, ptx_op_return, ptx_op_exit;
 ptx_op_fn ptx_op_alu, ptx_op_refused, ptx_op_nothing, ptx_op_special, ptx_op_symbol;
 ptx_op_fn ptx_op_resize, ptx_op_not1, ptx_op_warp_barrier;

@@ -48,7 +48,7 @@ static bool is_of_space(const struct ptx_module *module, uint64_t address, enum 
 	bool windowed = address >= PTX_WINDOW_FIRST && address < PTX_WINDOW_END;
 	bool is_const = address - module->device < module->const_size;
 
-	if (space == PTX_SPACE_SHARED && is_own_block) // not that of the cluster's other blocks
+	if (space == PTX_SPACE_SHARED && is_own_block) // shared::cta excludes memory of the cluster's other blocks
 		return address - PTX_SHARED_WINDOW < 1ull << PTX_CLUSTER_SHIFT;
 	if (window_of(space))
 		return address - window_of(space) < 1ull << 32;

@@ -1,5 +1,5 @@
-// cp.async. Copies are done at once, so their groups are always complete; a program can only observe the order in which
-// it waits.
+// cp.async. Copies are done at once, so their groups are always complete. A program can only observe the order of its
+// waits.
 #include <errno.h>
 
 #include "sim/ptx/decode.h"

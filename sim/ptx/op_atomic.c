@@ -21,11 +21,11 @@ enum atomic_kind {
 typedef unsigned __int128 uint128_t;
 
 struct ptx_atomic_op {
-	struct ptx_memory_op memory; // first, because resolvers take it from ptx_op.data; refs: the sources b
+	struct ptx_memory_op memory; // first member, because resolvers expect it in ptx_op.data; refs: the sources b
 	enum atomic_kind kind;
-	char class;	  // of the type: see struct ptx_type
+	char class;	  // class of the type: see struct ptx_type
 	bool flushes;	  // f32 add in global memory treats subnormals as zero
-	ptx_alu_fn *half; // f16 and bf16: the arithmetic form
+	ptx_alu_fn *half; // the arithmetic form for f16 and bf16
 	uint8_t bits;
 	ptx_ref results[8], c;
 };
@@ -100,7 +100,7 @@ static uint64_t compute_new(const struct ptx_atomic_op *atomic, uint64_t old, ui
 	}
 }
 
-// Updates memory for one lane. Returns the old value, and sets *changed if the new one differs.
+// Updates memory for one lane. Returns the old value, and sets *changed if the new value differs.
 #define EXCHANGE(bits)                                                                                                 \
 	static uint64_t exchange##bits(const struct ptx_atomic_op *atomic, void *at, uint64_t b, uint64_t c,           \
 				       bool *changed)                                                                  \

@@ -6,8 +6,8 @@
 
 enum barrier_kind { BARRIER_SYNC, BARRIER_ARRIVE, BARRIER_POPC, BARRIER_AND, BARRIER_OR };
 
-// Returns whether as many threads arrived as are expected. As on hardware, a warp counts as 32 threads once all of its
-// live threads have arrived.
+// Returns whether enough threads have arrived. As on hardware, a warp counts as 32 threads once all of its live threads
+// have arrived.
 static bool is_complete(const struct ptx_block *block, unsigned id)
 {
 	uint32_t expected = block->barriers[id].expected, count = 0, arrivals = 0;
@@ -38,7 +38,7 @@ static void store_result(const struct ptx_barrier *barrier, struct ptx_group *gr
 		*d = (*d & ~group->mask) | (is_true ? group->mask : 0);
 }
 
-// Lets the waiting groups of a barrier go on, if it is complete.
+// Lets the waiting groups of a barrier continue if the barrier is complete.
 static void check_barrier(struct ptx_block *block, unsigned id)
 {
 	if (!is_complete(block, id))
@@ -147,7 +147,7 @@ int ptx_decode_fence(struct ptx_decoder *decoder)
 	return ptx_emit(decoder, (struct ptx_op){.run = op_fence});
 }
 
-// A thread that sleeps waits for another one: lets the others run.
+// A thread that sleeps waits for another thread: lets other groups run.
 static const struct ptx_op *op_nanosleep(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	struct ptx_group *group = ptx_group(warp);

@@ -4,13 +4,13 @@
 
 #include <errno.h>
 
-enum { BULK_UNIT = 16 }; // sizes and addresses are multiples of it
+enum { BULK_UNIT = 16 }; // unit of sizes and addresses
 
 struct bulk_op {
 	struct ptx_address from;
 	struct ptx_bulk_target to;
-	const struct ptx_atomic_op *reduction; // NULL: a copy
-	unsigned element_bytes;		       // of a reduction
+	const struct ptx_atomic_op *reduction; // the reduction; NULL: a copy
+	unsigned element_bytes;		       // bytes of an element of a reduction
 	bool is_in_cluster;		       // from shared memory to shared memory
 };
 
@@ -34,7 +34,7 @@ static bool copy_bytes(struct ptx_warp *warp, const struct ptx_op *op, unsigned 
 		ptx_fault(warp, op, lane, PTX_FAULT_MISALIGNED, to, "cp.async.bulk of %u bytes", size);
 		return false;
 	}
-	for (uint32_t at = 0; at < size; at += BULK_UNIT) { // mapped memory need not be contiguous
+	for (uint32_t at = 0; at < size; at += BULK_UNIT) { // mapped memory need not be contiguous in the host
 		const void *here = ptx_address(warp, op, lane, from + at, BULK_UNIT, false);
 		void *there = here ? ptx_address(warp, op, lane, to + at, BULK_UNIT, true) : NULL;
 		if (!there)

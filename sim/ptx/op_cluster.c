@@ -21,7 +21,7 @@ uint8_t *ptx_cluster_address(const struct ptx_warp *warp, uint64_t address, size
 	return cluster->blocks[rank]->live ? cluster->blocks[rank]->shared + offset : NULL;
 }
 
-// Lets the groups that wait at the cluster's barrier go on, and begins the next phase.
+// Lets the groups that wait at the cluster's barrier continue, and begins the next phase.
 static void complete_barrier(struct ptx_run *run, struct ptx_cluster *cluster)
 {
 	for (uint32_t rank = 0; rank < run->cluster_blocks; rank++) {

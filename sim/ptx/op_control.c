@@ -73,7 +73,7 @@ int ptx_decode_branch(struct ptx_decoder *decoder)
 	return ptx_emit(decoder, (struct ptx_op){.run = ptx_op_branch, .value = position});
 }
 
-// brx.idx: the lanes of each distinct index leave as a group of their own.
+// brx.idx: the lanes of each distinct index become a separate group.
 const struct ptx_op *ptx_op_branch_table(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	const struct ptx_branch_table *table = op->data;
@@ -90,7 +90,7 @@ const struct ptx_op *ptx_op_branch_table(struct ptx_warp *warp, const struct ptx
 			same |= (uint32_t)(index[lane] == first) << lane;
 		if (same == warp->active)
 			return ptx_warp_leave(warp, table->targets[first].op);
-		// The matching lanes leave; the others stay the current group.
+		// The matching lanes leave the group; the others stay in it.
 		warp->mask = warp->active & ~same;
 		ptx_warp_split(warp, op, table->targets[first].op);
 	}
@@ -146,7 +146,7 @@ int ptx_decode_return(struct ptx_decoder *decoder)
 	return ptx_emit(decoder, (struct ptx_op){.run = decoder->function->is_entry ? ptx_op_exit : ptx_op_return});
 }
 
-// Part of a frame or of the literals: lane i is at base + i * stride.
+// A part of a frame or of the literals: lane i is at base + i * stride.
 struct lanes {
 	uint8_t *base;
 	unsigned stride;
@@ -239,7 +239,7 @@ const struct ptx_op *ptx_op_call(struct ptx_warp *warp, const struct ptx_op *op)
 	uint32_t same = 0;
 	PTX_FOR_LANES(other, warp->active)
 		same |= (uint32_t)(addresses[other] == address) << other;
-	if (same != warp->active) { // the others repeat the call, with their own addresses
+	if (same != warp->active) { // lanes with other addresses repeat the call
 		warp->mask = same;
 		ptx_warp_split(warp, op, op);
 	}

@@ -31,11 +31,11 @@ struct ptx_image_address ptx_image_address_operand(struct ptx_decoder *decoder, 
 	struct ptx_type type;
 
 	if (!address.axes)
-		ptx_fail(decoder, PTX_REFUSED); // .2dms, .a2dms: samples of a pixel
+		ptx_fail(decoder, PTX_REFUSED); // .2dms, .a2dms: the coordinates include a sample of a pixel
 	else if (operand->kind != PTX_OPERAND_ADDRESS || operand->count < 2)
 		ptx_malformed(decoder, "an object and coordinates in brackets are wanted");
 	else if (operand->count > 2)
-		ptx_fail(decoder, PTX_REFUSED); // a separate sampler
+		ptx_fail(decoder, PTX_REFUSED); // the operands include a separate sampler
 	if (decoder->error)
 		return address;
 	// Coordinates of surfaces are integers; those of textures have the type named last.
@@ -114,13 +114,13 @@ int ptx_decode_image_query(struct ptx_decoder *decoder)
 	unsigned query = ptx_find_modifier(decoder, names, QUERIES);
 
 	if (query == QUERIES)
-		return PTX_REFUSED; // enumerations whose values are not documented
+		return PTX_REFUSED; // these queries return enumerations whose values are not documented
 	if (ptx_expect_operands(decoder, 2u + has_level))
 		return decoder->error;
 	if (operands[1].kind != PTX_OPERAND_ADDRESS || operands[1].count != 1)
 		return ptx_malformed(decoder, "an object in brackets is wanted");
 	if (operands[1].list[0].kind == PTX_OPERAND_REGISTER && query >= QUERY_NORMALIZED)
-		return PTX_REFUSED; // as on a GPU: the driver allows these queries of a reference only
+		return PTX_REFUSED; // as on a GPU, these queries need a reference: the driver refuses a handle
 	return ptx_emit(decoder, (struct ptx_op){.run = op_query,
 						 .a = ptx_source(decoder, &operands[1].list[0], 64),
 						 .b = has_level ? ptx_source(decoder, &operands[2], 32) : PTX_NO_REF,

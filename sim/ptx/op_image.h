@@ -8,7 +8,7 @@
 struct ptx_image_address {
 	enum ptx_geometry geometry;
 	bool is_layered, is_integer;
-	unsigned axes; // coordinates beside the layer
+	unsigned axes; // number of coordinates besides the layer
 	ptx_ref object, layer, coordinates[3];
 };
 

@@ -1,5 +1,5 @@
-// ldmatrix, stmatrix, movmatrix: matrices of 8 rows of 16 bytes. A lane has one word of each: two halves of row
-// lane / 4, or (.trans) of that column.
+// ldmatrix, stmatrix, movmatrix: matrices of 8 rows of 16 bytes. A lane has one word of each matrix: two halves of row
+// lane / 4, or with .trans of column lane / 4.
 #include <errno.h>
 
 #include "sim/ptx/decode.h"
@@ -44,7 +44,7 @@ static const struct ptx_op *op_matrix(struct ptx_warp *warp, const struct ptx_op
 	for (unsigned i = 0; i < how->count && how->store; i++)
 		gather_matrix(ptx_operand32(warp, how->refs[i]), how->transposes, matrices[i]);
 	for (unsigned i = 0; i < how->count * ROWS; i++) {
-		if (!(warp->mask >> i & 1)) // a block of fewer than 32 threads: no lane has this row's address
+		if (!(warp->mask >> i & 1)) // the block has fewer than 32 threads: no lane has this row's address
 			continue;
 		uint64_t address = ptx_lane_address(warp, &how->address, i);
 		uint8_t *row = ptx_address(warp, op, i, address, ROW_BYTES, how->store);
@@ -70,7 +70,7 @@ int ptx_decode_matrix(struct ptx_decoder *decoder)
 	if (!how)
 		return -ENOMEM;
 	if (!ptx_has(decoder, "m8n8") || !ptx_has(decoder, "b16"))
-		return PTX_REFUSED; // forms of later devices
+		return PTX_REFUSED; // only later devices have these forms
 	how->count = ptx_has(decoder, "x4") ? 4 : ptx_has(decoder, "x2") ? 2 : 1;
 	how->store = *decoder->parts[0].text == 's';
 	how->transposes = ptx_has(decoder, "trans");

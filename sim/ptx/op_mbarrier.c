@@ -27,7 +27,7 @@ struct mbarrier {
 
 struct mbarrier_op {
 	enum mbarrier_kind kind;
-	bool expects_bytes; // arrive.expect_tx: the operand counts bytes, not arrivals
+	bool expects_bytes; // arrive.expect_tx: the operand is a number of bytes, not of arrivals
 	struct ptx_address address;
 };
 
@@ -45,7 +45,7 @@ static uint64_t pack_mbarrier(struct mbarrier barrier)
 	       ((uint64_t)(uint32_t)barrier.bytes & 0x7fffff) << 40 | (uint64_t)barrier.phase << 63;
 }
 
-// Begins the next phase if nothing of this one is missing.
+// Begins the next phase if no arrivals and no bytes are missing.
 static void advance_phase(struct mbarrier *barrier)
 {
 	if (barrier->pending || barrier->bytes)
@@ -230,8 +230,8 @@ int ptx_emit_complete(struct ptx_decoder *decoder, const struct ptx_operand *mba
 	return emit_mbarrier(decoder, complete, (struct ptx_op){.b = ptx_constant(decoder, bytes, 0, 32)});
 }
 
-// With .noinc the instruction counts as one of the expected arrivals. Without, it adds one to the expected arrivals and
-// arrives at once, which changes nothing.
+// cp.async.mbarrier.arrive. With .noinc the instruction counts as one of the expected arrivals. Without .noinc it adds
+// an expected arrival and arrives at once, which changes nothing.
 int ptx_decode_copy_arrive(struct ptx_decoder *decoder)
 {
 	if (ptx_expect_operands(decoder, 1) || !ptx_has(decoder, "noinc"))

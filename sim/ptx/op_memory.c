@@ -9,7 +9,7 @@ static inline bool resolve(struct ptx_warp *warp, const struct ptx_op *op, const
 {
 	if (memory->resolve)
 		return memory->resolve(warp, op, access);
-	if (memory->parameter_stride) { // a .param variable of the frame
+	if (memory->parameter_stride) { // the parameter is a .param variable of the frame
 		access->base = warp->registers + memory->parameter_offset;
 		access->stride = memory->parameter_stride;
 	} else {
@@ -84,7 +84,7 @@ static unsigned operand_bits(const struct ptx_operand *operand, unsigned otherwi
 	return operand->kind == PTX_OPERAND_REGISTER ? ptx_lane_bits(operand->type) : otherwise;
 }
 
-// Returns a source for a store of `bits`. A narrower register is extended: one function moves all elements.
+// Returns a source for a store of `bits`. A narrower register is extended, so that one function moves all elements.
 static ptx_ref decode_stored(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits)
 {
 	unsigned own = operand_bits(operand, bits);

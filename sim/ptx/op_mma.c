@@ -5,19 +5,19 @@
 #include <stdio.h>
 
 enum { QUADS = 4 };
-#define QUAD_LANES 0x000f000fu // the lanes of the first quad
+#define QUAD_LANES 0x000f000fu // lanes of the first quad
 
 struct mma_op {
 	struct ptx_fragment a, b, c, d;
 	ptx_alu_fn *chain; // f64: fma, with its rounding
 	bool saturates, is_quad;
-	bool counts_and, counts_xor; // matrices of single bits: the number of ones
+	bool counts_and, counts_xor; // multiplies matrices of single bits: the result is the number of ones
 };
 
 static void multiply_numbers(const struct mma_op *how, const double *a, const double *b, double *sums)
 {
 	unsigned n = how->b.rows, depth = how->a.columns;
-	double rows[PTX_MATRIX_ELEMENTS]; // of B, not transposed
+	double rows[PTX_MATRIX_ELEMENTS]; // rows of B, which is stored transposed
 
 	for (unsigned column = 0; column < n; column++)
 		for (unsigned k = 0; k < depth; k++)
@@ -88,7 +88,7 @@ static const struct ptx_op *op_mma(struct ptx_warp *warp, const struct ptx_op *o
 	return ptx_warp_continue(warp, op);
 }
 
-// Finds the types of D, A, B and C. wmma of f16 names those of D and C only.
+// Finds the types of D, A, B and C. wmma of f16 names only those of D and C.
 static bool find_types(const struct ptx_decoder *decoder, bool is_wmma, enum ptx_element types[4])
 {
 	unsigned count = 0, at = 1;
@@ -142,7 +142,7 @@ static void find_layouts(const struct ptx_decoder *decoder, bool by_column[2])
 static void make_fragments(struct mma_op *how, const enum ptx_element types[4], const unsigned shape[3],
 			   const bool by_column[2])
 {
-	enum ptx_fragment_layout layouts[4] = {PTX_LAYOUT_GROUPS}; // of A, B, C, D
+	enum ptx_fragment_layout layouts[4] = {PTX_LAYOUT_GROUPS}; // layouts of A, B, C, D
 
 	if (how->is_quad) {
 		layouts[0] = by_column[0] ? PTX_LAYOUT_QUAD_COLUMN : PTX_LAYOUT_QUAD_ROW;

@@ -46,7 +46,7 @@ static uint64_t read_lane(const uint8_t *lanes, unsigned lane, unsigned bits)
 	return value;
 }
 
-// Cuts a value to fewer bits, or extends it to more. immediate: PTX_RESIZE().
+// Truncates a value to fewer bits, or extends it to more. immediate: PTX_RESIZE().
 const struct ptx_op *ptx_op_resize(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	unsigned from = op->immediate >> 16, to = op->immediate >> 8 & 255;
@@ -83,7 +83,7 @@ static const struct ptx_op *op_pack(struct ptx_warp *warp, const struct ptx_op *
 	return op + 1;
 }
 
-// The reverse of op_pack().
+// Unpacks elements from a wide register, with the same fields as op_pack().
 static const struct ptx_op *op_unpack(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	unsigned count = op->immediate >> 16, bytes = (op->immediate & 255) / 8;

@@ -51,7 +51,8 @@ static const struct ptx_op *op_stackrestore(struct ptx_warp *warp, const struct 
 	struct ptx_frame *frame = warp->frame;
 	uint64_t top = 0;
 
-	// Other lanes of the frame may still use memory that they allocated later. Then it is freed by the return.
+	// Frees memory of the stack. Other lanes of the frame may still use memory that they allocated later: then the
+	// return frees it.
 	PTX_FOR_LANES(lane, warp->mask)
 		if (ptx_operand64(warp, op->a)[lane] > top)
 			top = ptx_operand64(warp, op->a)[lane];

@@ -14,11 +14,11 @@ struct surface_op {
 	enum reduction reduction;
 	bool is_signed;
 	ptx_move_fn *move;
-	uint8_t bytes, count; // of an element, of elements
-	ptx_ref refs[4];      // registers; PTX_NO_REF: sink
+	uint8_t bytes, count; // bytes of an element, number of elements
+	ptx_ref refs[4];      // registers; PTX_NO_REF: a sink ("_")
 };
 
-// Returns whether a coordinate is inside, which clamping makes it. `most`: the largest one inside.
+// Returns whether a coordinate is inside; clamping moves it inside. `most`: the largest valid coordinate.
 static bool keep_inside(enum outside outside, int64_t *at, int64_t most)
 {
 	if (*at >= 0 && *at <= most)
@@ -29,8 +29,8 @@ static bool keep_inside(enum outside outside, int64_t *at, int64_t most)
 	return true;
 }
 
-// Finds the bytes of a lane. Outside, and where a sparse array has no memory, *ret_host is NULL: reads give zero and
-// writes are dropped. Returns false after a fault.
+// Finds the bytes of a lane. If the coordinate is outside, or a sparse array has no memory there, *ret_host is NULL: a
+// read returns zero, and a write does nothing. Returns false after a fault.
 static bool find_bytes(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, size_t length, bool write,
 		       const struct ptx_texture **ret_surface, uint8_t **ret_host)
 {
@@ -109,7 +109,7 @@ static const struct ptx_op *op_surface_store(struct ptx_warp *warp, const struct
 	return op + 1;
 }
 
-// Stores a channel of sust.p: converts the 32 bits given for it to the surface's format.
+// Stores a channel of sust.p: converts 32 bits to the surface's format.
 static void store_channel(const struct ptx_texture *surface, uint8_t *texel, unsigned channel, uint32_t bits)
 {
 	unsigned bytes = ptx_texel_channel_bytes(surface->format);
@@ -235,7 +235,7 @@ int ptx_decode_surface(struct ptx_decoder *decoder)
 		return ptx_malformed(decoder, "no type");
 	how->is_formatted = ptx_has(decoder, "p");
 	if (loads && how->is_formatted)
-		return PTX_REFUSED; // suld.p ended with PTX 1
+		return PTX_REFUSED; // suld.p exists only in PTX 1
 	how->bytes = (uint8_t)(type.bits / 8);
 	how->count = ptx_has(decoder, "v4") ? 4 : ptx_has(decoder, "v2") ? 2 : 1;
 	how->is_signed = type.class == 's';

@@ -9,7 +9,7 @@ enum { BOX_ALIGN = 128, MAP_ALIGN = 64, ROW_ALIGN = 16 };
 
 struct tensor_op {
 	struct ptx_address map;
-	struct ptx_bulk_target target; // its memory is the source of a store
+	struct ptx_bulk_target target; // destination of a load; its memory is the source of a store
 	uint8_t rank;
 	bool store;
 	ptx_ref coordinates[PTX_TENSOR_RANK];
@@ -17,8 +17,8 @@ struct tensor_op {
 
 // One row of the box: elements along the first dimension.
 struct row {
-	uint64_t address;     // of the first element that is inside
-	uint32_t first, end;  // elements inside the tensor; equal if none is
+	uint64_t address;     // address of the first element that is inside the tensor
+	uint32_t first, end;  // range of the elements inside the tensor; empty: first equals end
 	uint32_t count;	      // elements of the row
 };
 
@@ -52,7 +52,8 @@ static bool read_map(struct ptx_warp *warp, const struct ptx_op *op, unsigned la
 	return false;
 }
 
-// Returns the elements of a box in dimension `i`. The element stride applies to all dimensions but the first.
+// Returns the number of elements of a box in dimension `i`. The element stride applies to all dimensions except the
+// first.
 static uint32_t box_extent(const struct ptx_tensor_map *map, unsigned i)
 {
 	unsigned step = i ? map->element_stride[i] : 1;

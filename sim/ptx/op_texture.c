@@ -13,7 +13,7 @@ struct texture_op {
 	unsigned component;
 	ptx_ref level, gradient[2][3];
 	int32_t offset[3];
-	uint8_t bits;  // of a result's lanes: 16 or 32
+	uint8_t bits;  // width of a lane of the result: 16 or 32
 	bool is_half;  // results are converted to half
 	bool is_pair;  // two halves in each register
 	bool has_resident;
@@ -133,7 +133,7 @@ static int decode_gradient(struct ptx_decoder *decoder, const struct ptx_operand
 	return decoder->error;
 }
 
-// Decodes a vector of literals that are added to the texel numbers.
+// Decodes a vector of literals that are added to the texel coordinates.
 static int decode_offset(struct ptx_decoder *decoder, const struct ptx_operand *operand, struct texture_op *how)
 {
 	if (operand->kind != PTX_OPERAND_VECTOR)

@@ -1,10 +1,11 @@
-// Operations of all lanes of a member mask: they wait for each other first.
+// Operations of all lanes of a member mask, which first wait for each other.
 #include <string.h>
 
 #include "sim/ptx/decode.h"
 #include "sim/ptx/engine.h"
 
-// Returns whether all lanes of `wanted` are here or wait elsewhere with the same mask. Then those that wait may go on.
+// Returns whether every lane of `wanted` is here, or waits elsewhere with the same mask. Then lets the waiting lanes
+// continue.
 static bool release_others(struct ptx_warp *warp, uint32_t wanted)
 {
 	uint32_t here = warp->active;
@@ -42,7 +43,7 @@ bool ptx_warp_meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_
 	}
 	if (ready == warp->active)
 		return true;
-	if (ready) { // the rest repeat the operation, as a group of their own
+	if (ready) { // the other lanes repeat the operation in a group of their own
 		warp->mask = ready;
 		ptx_warp_split(warp, op, op);
 		return true;
@@ -203,7 +204,8 @@ const struct ptx_op *ptx_op_warp_barrier(struct ptx_warp *warp, const struct ptx
 	return ptx_warp_meet(warp, op, ptx_operand32(warp, op->b)) ? ptx_warp_continue(warp, op) : NULL;
 }
 
-// Decodes d[|p], a, …, membermask: the operands of all these instructions. `bits`: of the sources; 0 ends them.
+// Decodes d[|p], a, …, membermask: the operands of all these instructions. `bits`: widths of the sources; 0 ends the
+// list.
 static int decode_collective(struct ptx_decoder *decoder, ptx_op_fn *run, unsigned d_bits, const unsigned bits[4],
 			     uint32_t immediate)
 {
@@ -222,7 +224,8 @@ static int decode_collective(struct ptx_decoder *decoder, ptx_op_fn *run, unsign
 	return ptx_emit_extended(decoder, op, &operands[0], d_bits);
 }
 
-// Shuffles, votes, matches and reductions without .sync are of devices that are older than any simulated one.
+// Returns whether the opcode has .sync. Only older devices than any simulated one have these instructions without
+// .sync.
 static bool is_sync(const struct ptx_decoder *decoder)
 {
 	return ptx_has(decoder, "sync");

@@ -8,13 +8,13 @@ enum { LINES_MOST = 32 };
 
 struct wmma_op {
 	struct ptx_fragment fragment;
-	unsigned named; // registers; those beyond the fragment's own repeat them
+	unsigned named; // number of registers in the text; registers beyond the fragment's own repeat its contents
 	ptx_ref refs[PTX_FRAGMENT_REGISTERS];
 	struct ptx_address address;
 	bool store;
 	bool by_column;	     // a row of the fragment is a column in memory
-	uint8_t stride_bits; // of an element that the stride counts
-	uint32_t stride;     // if the instruction has no operand for it
+	uint8_t stride_bits; // width of an element, which is the unit of the stride
+	uint32_t stride;     // stride if the instruction has no operand for it
 };
 
 // Finds the host addresses of the lines (rows or columns) in memory. Returns false after a fault.
@@ -77,7 +77,7 @@ static const struct ptx_op *op_wmma(struct ptx_warp *warp, const struct ptx_op *
 	return ptx_warp_continue(warp, op);
 }
 
-// Makes a fragment. Elements of 4 bits are moved as words, like single bits.
+// Makes a fragment. Elements of 4 bits and single bits are moved as words.
 static struct ptx_fragment make_fragment(char matrix, enum ptx_element type, const unsigned shape[3])
 {
 	unsigned by_words[3] = {shape[0], shape[1], shape[2] * 4};
@@ -98,7 +98,8 @@ static void decode_registers(struct ptx_decoder *decoder, struct wmma_op *how, c
 	memcpy(how->refs, how->fragment.refs, sizeof how->refs);
 }
 
-// Returns whether wmma has the matrix. An accumulator's type is known if a multiplicand of the shape sums up in it.
+// Returns whether wmma has the matrix. An accumulator's type is valid if the products of some type of A with this shape
+// are summed in it.
 static bool is_known(char matrix, enum ptx_element type, const unsigned shape[3])
 {
 	static const enum ptx_element multiplicands[PTX_ELEMENTS][3] = {

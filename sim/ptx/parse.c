@@ -307,7 +307,7 @@ static int parse_heading(struct ptx_parser *parser, const struct ptx_symbol *lin
 	return parse_function_directives(parser, heading);
 }
 
-// Makes the heading the definition of the declared function.
+// Completes the declared function with the heading of its definition.
 static int define_function(struct ptx_parser *parser, const struct ptx_function *heading, struct ptx_function *function)
 {
 	struct ptx_symbol *symbol = function->symbol;

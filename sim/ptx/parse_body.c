@@ -41,7 +41,7 @@ static int parse_operand_list(struct ptx_parser *parser, char end, bool is_branc
 	return 0;
 }
 
-// Finds the range of a register, such as %r<100> of %r12. The digits have no leading zero.
+// Finds the range declaration of a register, such as %r<100> for %r12. The digits have no leading zero.
 static struct ptx_symbol *find_ranged(const struct ptx_scope *scope, const char *name, size_t length,
 				      uint32_t *ret_index)
 {
@@ -70,7 +70,7 @@ static bool find_register(const struct ptx_scope *scope, const char *name, size_
 
 	if (!symbol)
 		symbol = find_ranged(scope, name, length, &index);
-	if (!symbol && length > 2 && name[length - 2] == '.') { // v.x of a vector register
+	if (!symbol && length > 2 && name[length - 2] == '.') { // the name may be v.x, an element of a vector register
 		static const char names[] = "xyzwrgba";
 		const char *at = memchr(names, name[length - 1], 8);
 		component = at ? (uint32_t)(at - names) & 3 : 4;
@@ -215,7 +215,7 @@ static int parse_operand(struct ptx_parser *parser, bool is_branch, int depth, s
 		r = parse_word(parser, is_branch, &one);
 		one.negated = negated;
 		if (r == 0 && one.kind != PTX_OPERAND_INTEGER && (ptx_token_is(token, '+') || ptx_token_is(token, '-')))
-			r = ptx_parse_constant(parser, &one.value); // the sign is part of it
+			r = ptx_parse_constant(parser, &one.value); // the sign is part of the expression
 	} else {
 		r = parse_number(parser, &one);
 	}
@@ -310,7 +310,7 @@ static int parse_targets(struct ptx_parser *parser, struct ptx_symbol *symbol, b
 	return r;
 }
 
-// Skips a prototype: an indirect call is checked against the function that it reaches.
+// Skips a prototype. Indirect calls are checked against the function that is called.
 static int parse_prototype(struct ptx_parser *parser, struct ptx_symbol *symbol)
 {
 	struct ptx_token *token = &parser->lexer.token;

@@ -7,7 +7,7 @@
 enum { DIMENSIONS = 8, INITIALIZER_LIMIT = 64 << 20, EXPRESSION_DEPTH = 32 };
 
 struct shape {
-	uint64_t extent[DIMENSIONS]; // 0: given by the initializer
+	uint64_t extent[DIMENSIONS]; // 0: the initializer determines the extent
 	unsigned count;
 };
 
@@ -172,7 +172,7 @@ static int parse_literal(struct ptx_parser *parser, struct ptx_symbol *symbol, u
 	bool negative = ptx_token_is(token, '-') || ptx_token_is(token, '+');
 	uint64_t value = 0;
 
-	if (negative) { // of a floating literal; the sign of an integer is part of the expression
+	if (negative) { // the sign of a floating literal; an integer's sign is part of the expression
 		struct ptx_lexer ahead = parser->lexer;
 		ptx_lexer_next(&ahead);
 		negative = token->value == '-';
@@ -268,7 +268,7 @@ static int parse_attributes(struct ptx_parser *parser, struct ptx_symbol *symbol
 			if (symbol->align < align)
 				symbol->align = (uint32_t)align;
 		} else if (ptx_token_equals(token, ".ptr")) {
-			uint32_t own = symbol->align; // the rest describes the memory that is pointed to
+			uint32_t own = symbol->align; // what follows describes the memory to which the parameter points
 			int r;
 			ptx_lexer_next(&parser->lexer);
 			r = parse_attributes(parser, symbol);
@@ -361,7 +361,7 @@ static int lay_out_in_function(struct ptx_parser *parser, struct ptx_symbol *sym
 	return 0;
 }
 
-// Handles a second declaration of the same variable: extern before or after the definition.
+// Handles a second declaration of the same variable: an extern declaration before or after the definition.
 static int redeclare_variable(struct ptx_parser *parser, struct ptx_symbol *old, struct ptx_symbol *symbol)
 {
 	if (old->kind != PTX_SYMBOL_VARIABLE || old->space != symbol->space || (!old->is_extern && !symbol->is_extern))

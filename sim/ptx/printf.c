@@ -83,7 +83,7 @@ static void append_string(struct output *output, struct reader *reader, struct c
 	append_conversion(output, conversion, "s", address ? text : "(null)");
 }
 
-// `shorts` and `longs`: how many times the conversion has h and any longer size.
+// `shorts` and `longs`: how often the conversion has h, and any longer size.
 static void append_integer(struct output *output, struct reader *reader, struct conversion *conversion, char kind,
 			   unsigned shorts, unsigned longs)
 {
@@ -151,7 +151,7 @@ static const char *append_argument(struct output *output, struct reader *reader,
 		append_string(output, reader, &conversion);
 	} else if (*format == '%') {
 		append_text(output, "%", 1);
-	} else { // not a conversion: printed unchanged
+	} else { // this is not a conversion: it is printed unchanged
 		append_text(output, start, (size_t)(format - start));
 		return format;
 	}

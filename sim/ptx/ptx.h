@@ -17,10 +17,10 @@ struct ptx_log {
 
 enum ptx_load_status {
 	PTX_LOADED = 0,
-	PTX_SYNTAX = 1,	    // invalid PTX (CUDA_ERROR_INVALID_PTX); the log has line and reason
-	PTX_VERSION = 2,    // .version newer than ours (CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
-	PTX_TARGET = 3,	    // .target above the device (CUDA_ERROR_NO_BINARY_FOR_GPU)
-	PTX_UNRESOLVED = 4, // an extern symbol without definition (CUDA_ERROR_INVALID_PTX)
+	PTX_SYNTAX = 1,	    // the PTX is invalid (CUDA_ERROR_INVALID_PTX); the log has line and reason
+	PTX_VERSION = 2,    // .version is newer than the interpreter's (CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
+	PTX_TARGET = 3,	    // .target is above the device (CUDA_ERROR_NO_BINARY_FOR_GPU)
+	PTX_UNRESOLVED = 4, // an extern symbol has no definition (CUDA_ERROR_INVALID_PTX)
 };
 
 // Loads a module from texts, which need not be terminated. `target` is the device's, such as 90. Several texts of one
@@ -51,7 +51,7 @@ bool ptx_module_reference(const struct ptx_module *module, const char *name, uin
 			  bool *ret_is_surface);
 size_t ptx_module_variable_count(const struct ptx_module *module);
 
-// Entry functions (.entry).
+// Number of entry functions (.entry), and each of them.
 size_t ptx_module_function_count(const struct ptx_module *module);
 const struct ptx_function *ptx_module_function_at(const struct ptx_module *module, size_t index);
 const struct ptx_function *ptx_module_function(const struct ptx_module *module, const char *name);
@@ -62,23 +62,23 @@ struct ptx_parameter {
 
 struct ptx_function_info {
 	const char *name;
-	size_t parameter_count, parameter_bytes; // bytes: end of the last parameter
+	size_t parameter_count, parameter_bytes; // bytes: the end of the last parameter
 	const struct ptx_parameter *parameters;
 	uint32_t static_shared; // bytes
-	uint32_t local;		// bytes per thread
-	uint32_t registers;	// an estimate, 16..255
-	uint32_t max_threads;	// .maxntid product, or 1024
+	uint32_t local;		// local memory: bytes for each thread
+	uint32_t registers;	// an estimate from 16 to 255
+	uint32_t max_threads;	// product of .maxntid, or 1024
 	uint32_t required[3];	// .reqntid, or 0
 	uint32_t cluster[3];	// .reqnctapercluster, or 0
-	bool explicit_cluster;	// must be launched with a cluster
-	bool uses_cluster;	// its blocks wait for other blocks of their cluster, or use their shared memory
-	int ptx_version;	// 83 for 8.3
+	bool explicit_cluster;	// the kernel must be launched with a cluster
+	bool uses_cluster;	// blocks wait for other blocks of their cluster, or use their shared memory
+	int ptx_version;	// for example 83 for 8.3
 	int target;		// 90
-	bool empty;		// returns at once, so a launch need not run it
+	bool empty;		// the kernel returns at once, so a launch need not run it
 };
 const struct ptx_function_info *ptx_function_info(const struct ptx_function *function);
 // Returns why the entry, or a function that it may call, cannot run: "line 120: instruction "wgmma.mma_async…" is not
-// supported by the simulated GPU". NULL if it can.
+// supported by the simulated GPU". NULL: the entry can run.
 const char *ptx_function_refusal(const struct ptx_function *function);
 
 // How device addresses become host addresses. The host address of one in [base, base + size) is address + offset. Its
@@ -103,12 +103,12 @@ enum ptx_fault_kind {
 	PTX_FAULT_NONE = 0,
 	PTX_FAULT_ILLEGAL_ADDRESS,
 	PTX_FAULT_MISALIGNED,
-	PTX_FAULT_SHARED_RANGE, // beyond shared, local or parameter memory: an illegal address too
+	PTX_FAULT_SHARED_RANGE, // the address is beyond shared, local or parameter memory: an illegal address, too
 	PTX_FAULT_TRAP,		// trap: CUDA_ERROR_LAUNCH_FAILED
 	PTX_FAULT_ASSERT,
 	PTX_FAULT_STACK_OVERFLOW,
 	PTX_FAULT_ILLEGAL_INSTRUCTION,
-	PTX_FAULT_DEADLOCK, // no thread can make progress; the text has the lines where they are
+	PTX_FAULT_DEADLOCK, // no thread can make progress; the text has their source lines
 	PTX_FAULT_CANCELLED,
 };
 
@@ -116,30 +116,30 @@ struct ptx_fault {
 	enum ptx_fault_kind kind;
 	uint64_t address;
 	uint32_t block[3], thread[3];
-	unsigned line;	// of the PTX
+	unsigned line;	// line of the PTX
 	char text[512]; // for people
 };
 
 struct ptx_launch {
 	const struct ptx_function *function;
 	uint32_t grid[3], block[3];
-	uint32_t cluster[3];	 // blocks; 0: 1
+	uint32_t cluster[3];	 // cluster in blocks; 0: 1
 	uint32_t dynamic_shared; // bytes
-	const void *parameters;	 // packed as ptx_function_info says
+	const void *parameters;	 // packed as in ptx_function_info
 	const struct ptx_space *space;
 	struct ptx_heap *heap;	    // NULL: malloc returns 0
-	uint32_t stack_bytes;	    // per thread, for calls and alloca; 0: 1 MiB
-	uint32_t sm_count;	    // %nsmid; %smid distributes the blocks over them
+	uint32_t stack_bytes;	    // stack of each thread, for calls and alloca; 0: 1 MiB
+	uint32_t sm_count;	    // value of %nsmid; %smid distributes the blocks over these SMs
 	uint32_t clock_khz;	    // 0: 1 GHz; %clock runs on CLOCK_MONOTONIC
-	bool cooperative;	    // all blocks co-resident; grid sync works
-	uint64_t grid_workspace;    // device address of >= 64 zeroed bytes, for cooperative
-	unsigned threads;	    // host threads to use; 0: 1
+	bool cooperative;	    // all blocks run at once, so that they can synchronize
+	uint64_t grid_workspace;    // cooperative launches: device address of at least 64 zeroed bytes
+	unsigned threads;	    // number of host threads; 0: 1
 	uint32_t deadlock_ms;	    // how long all threads may poll memory that does not change, before it is a
 				    // deadlock (six times as long if the loops read a clock); 0: 10 s
 	const volatile int *cancel; // nonzero stops the launch (PTX_FAULT_CANCELLED); may be NULL
 	// Finds texture and surface objects (texture.h). NULL: there are no objects.
 	const struct ptx_texture *(*texture)(uint64_t handle);
-	void (*print)(void *context, const char *text, size_t length); // of vprintf: a whole message, one at a time
+	void (*print)(void *context, const char *text, size_t length); // vprintf: gets whole messages
 	void *print_context;
 };
 

@@ -8,15 +8,15 @@
 #define FRACTION 256 // the unit of a filter's weights, which have 8 fractional bits
 #define COORDINATE_MOST 1e15
 
-struct position { // of a texel in one level
+struct position { // position of a texel in one level
 	const struct ptx_image *image;
 	int64_t index[3];
-	bool is_outside; // reads the border
+	bool is_outside; // the read returns the border
 };
 
 struct axis { // the two texels that a linear filter reads along an axis: first and first + 1
 	int64_t first;
-	uint32_t weight; // of the second, in parts of FRACTION
+	uint32_t weight; // weight of the second texel, in parts of FRACTION
 };
 
 static struct ptx_texel add_weighted(struct ptx_texel sum, struct ptx_texel texel, double weight)
@@ -232,8 +232,8 @@ static bool is_beyond_edge(const struct ptx_sample *sample, const struct positio
 	return sample->geometry == PTX_GEOMETRY_CUBE && sample->texture->is_seamless && x != y;
 }
 
-// A GPU filters a one-dimensional texture without layers as a two-dimensional one with a single row, at its upper edge:
-// half of the result comes from above it. With all addressing modes but the border that is the row itself.
+// A GPU filters a one-dimensional texture without layers like a single row of a two-dimensional one, at the upper edge:
+// half of the result comes from above the row. All addressing modes except border then read the row itself.
 static bool has_border_beside(const struct ptx_sample *sample)
 {
 	const struct ptx_texture *texture = sample->texture;

@@ -20,13 +20,13 @@ struct ptx_sample {
 	unsigned lane;
 	const struct ptx_texture *texture;
 	enum ptx_geometry geometry;
-	double coordinate[3]; // x, y, z; of a cube map, a direction
-	uint32_t layer;	      // of a layered texture; of an array of cube maps: the number of the cube map
+	double coordinate[3]; // x, y, z; for a cube map, a direction
+	uint32_t layer;	      // layer of a layered texture; in an array of cube maps, the number of the cube map
 	bool is_integer;      // the coordinates are texel numbers
-	int32_t offset[3];    // added to the texel numbers
+	int32_t offset[3];    // offsets that are added to the texel numbers
 	double level;
-	bool has_failed;  // a fault has been set: the value has no meaning
-	bool is_missing; // a texel's tile has no memory
+	bool has_failed;  // a fault was set: the value is meaningless
+	bool is_missing; // the tile of a texel has no memory
 };
 
 // Returns the texel, or the weighted mean of texels, at the coordinate.

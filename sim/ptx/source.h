@@ -11,7 +11,7 @@
 #include "sim/ptx/ptx.h"
 
 enum ptx_space_kind {
-	PTX_SPACE_GENERIC, // also if none is named
+	PTX_SPACE_GENERIC, // also if the text names no state space
 	PTX_SPACE_REGISTER,
 	PTX_SPACE_GLOBAL,
 	PTX_SPACE_CONST,
@@ -29,7 +29,7 @@ enum ptx_symbol_kind {
 };
 
 struct ptx_type {
-	uint8_t bits; // 0: none; predicates 1
+	uint8_t bits; // width; 0: no type; a predicate has 1
 	char class;   // b, u, s, f, p (predicate), t (.texref), i (.surfref), o (.samplerref)
 };
 
@@ -50,22 +50,22 @@ struct ptx_symbol {
 	unsigned line;
 	enum ptx_space_kind space;
 	struct ptx_type type;
-	uint8_t vector; // 2 or 4 for .v2 and .v4, else 1
+	uint8_t vector; // number of elements: 2 or 4 for .v2 and .v4, else 1
 	uint32_t align;
-	uint64_t size;	// bytes, of the whole array
-	uint32_t range; // of %r<100>: 100
+	uint64_t size;	// bytes of the whole array
+	uint32_t range; // number of registers: 100 for %r<100>
 	bool is_extern, is_visible, is_weak, is_array, is_formal, is_managed;
-	uint64_t offset; // in its storage: register file, device image, frame, parameters
-	uint32_t index;	 // of a shared variable in the module's table
+	uint64_t offset; // offset in the storage of the symbol: register file, device image, frame, parameters
+	uint32_t index;	 // index of a shared variable in the module's table
 	uint8_t *bytes;	 // initial contents; may be shorter than size
 	size_t byte_count;
 	struct ptx_relocation *relocations;
 	struct ptx_function *function;
-	struct ptx_symbol *definition; // of an extern, in another text
-	uint32_t position;	       // of a label: index of the instruction that follows
+	struct ptx_symbol *definition; // definition of an extern symbol, in another text
+	uint32_t position;	       // for a label: index of the instruction that follows
 	struct ptx_operand *targets;
 	uint32_t target_count;
-	struct ptx_symbol *next; // in the order of declaration
+	struct ptx_symbol *next; // next symbol in the order of declaration
 };
 
 struct ptx_scope {
@@ -82,7 +82,7 @@ enum ptx_operand_kind {
 	PTX_OPERAND_FLOAT,
 	PTX_OPERAND_DOUBLE,
 	PTX_OPERAND_SYMBOL,  // + value
-	PTX_OPERAND_NAME,    // not declared yet: perhaps a label
+	PTX_OPERAND_NAME,    // a name that is not declared yet: perhaps a label
 	PTX_OPERAND_ADDRESS, // [list[0], …]; an offset is in the value of its base
 	PTX_OPERAND_VECTOR,  // {…}
 	PTX_OPERAND_LIST,    // (…)
@@ -92,8 +92,8 @@ struct ptx_operand {
 	enum ptx_operand_kind kind;
 	bool negated;	      // !p
 	bool partial;	      // %r.b0 or -%r, which only video instructions have
-	struct ptx_type type; // of a register
-	uint32_t offset;      // of a register, in the register file
+	struct ptx_type type; // type of a register
+	uint32_t offset;      // offset of a register in the register file
 	int64_t value;
 	struct ptx_symbol *symbol;
 	const char *name;
@@ -120,34 +120,34 @@ struct ptx_function {
 	struct ptx_function_info info;
 	bool is_entry, is_defined, is_address_taken;
 	uint32_t index;
-	unsigned version; // of its text
+	unsigned version; // PTX version of the function's text
 	struct ptx_scope *scope;
 	struct ptx_symbol **results, **formals;
 	uint32_t result_count, formal_count;
 	struct ptx_instruction *instructions;
 	uint32_t instruction_count, instruction_capacity;
-	uint64_t register_bytes; // the register file of one warp's frame, parameters included
-	uint32_t register_count; // declared, for info.registers
+	uint64_t register_bytes; // size of one warp's frame of registers, with parameters
+	uint32_t register_count; // number of declared registers, for info.registers
 	uint32_t local_bytes;
 	struct ptx_op *ops;
 	uint32_t op_count;
 	char *refusal;		   // why the function itself cannot run; NULL: it can
-	const char *entry_refusal; // of an entry: its refusal, or one of the functions that it may call
+	const char *entry_refusal; // for an entry: its own refusal, or that of a function that it may call
 	struct ptx_function **callees;
 	uint32_t callee_count, callee_capacity;
 	bool calls_indirectly, uses_alloca, uses_cluster;
-	struct ptx_symbol **shared; // variables that it uses
+	struct ptx_symbol **shared; // shared variables that the function uses
 	uint32_t shared_count, shared_capacity;
-	uint32_t *shared_offsets;   // of an entry: per shared variable of the module
-	uint32_t dynamic_shared_at; // of an entry: where dynamic shared memory begins, behind PTX_SHARED_FIRST
-	uint32_t static_stack;	    // of an entry: local memory of all functions that it may call
+	uint32_t *shared_offsets;   // for an entry: the offset of each shared variable of the module
+	uint32_t dynamic_shared_at; // for an entry: offset of dynamic shared memory, after PTX_SHARED_FIRST
+	uint32_t static_stack;	    // for an entry: local memory of all functions that it may call
 	bool is_queued;		    // by ptx_gather()
 };
 
 struct ptx_module {
 	struct ptx_arena arena;
 	struct ptx_scope global;		   // symbols that other texts can use
-	struct ptx_symbol *symbols, **last_symbol; // of module scope, all texts
+	struct ptx_symbol *symbols, **last_symbol; // symbols at module scope of all texts
 	struct ptx_function **functions;
 	uint32_t function_count, function_capacity;
 	struct ptx_function **entries;
@@ -157,23 +157,23 @@ struct ptx_module {
 	struct ptx_symbol **shared;
 	uint32_t shared_count;
 	uint64_t image_size, image_align, const_size;
-	uint64_t managed, managed_size; // address and size of the variables that the host may use too
-	bool is_managed_kept;		// another load has initialized them
-	uint64_t device;		// address of the image, once bound
+	uint64_t managed, managed_size; // address and size of the managed variables
+	bool is_managed_kept;		// another load has initialized the managed variables
+	uint64_t device;		// device address of the image, once bound
 	uint8_t *constants; // lane arrays of the literals
 	size_t constant_bytes, constant_capacity;
-	uint32_t *constant_slots; // their hash table: see literal.c
+	uint32_t *constant_slots; // hash table of the literals: see literal.c
 	uint32_t constant_slot_count, constant_count;
-	unsigned version, target; // of the text being parsed
+	unsigned version, target; // version and target of the text that is being parsed
 	int device_target;
 	struct ptx_log *log;
 	uint32_t text_index, text_count;
 };
 
 enum {
-	PTX_REGISTER_FIRST = 64, // below: the carry
+	PTX_REGISTER_FIRST = 64, // below is the carry
 	PTX_REGISTER_LIMIT = 64 << 20,
-	PTX_SHARED_FIRST = 1024, // below: reserved, as on hardware; cooperative groups use it
+	PTX_SHARED_FIRST = 1024, // below is reserved memory, as on hardware; cooperative groups use it
 };
 
 // Appends "line 12: error: …" to the log. Returns PTX_SYNTAX.
@@ -184,7 +184,7 @@ __attribute__((format(printf, 2, 3))) void ptx_log_add(struct ptx_log *log, cons
 // Finds a symbol in the scope or its parents.
 struct ptx_symbol *ptx_scope_find(const struct ptx_scope *scope, const char *name, size_t length);
 struct ptx_symbol *ptx_scope_find_here(const struct ptx_scope *scope, const char *name, size_t length);
-int ptx_scope_add(struct ptx_arena *arena, struct ptx_scope *scope, struct ptx_symbol *symbol); // 0 or -ENOMEM
+int ptx_scope_add(struct ptx_arena *arena, struct ptx_scope *scope, struct ptx_symbol *symbol); // Returns 0 or -ENOMEM
 void ptx_scope_replace(struct ptx_scope *scope, struct ptx_symbol *symbol);
 bool ptx_type_find(const char *name, size_t length, struct ptx_type *ret_type);
 static inline bool ptx_type_is_opaque(struct ptx_type type)
@@ -201,7 +201,7 @@ static inline uint32_t ptx_parameter_stride(const struct ptx_symbol *symbol)
 	bool is_scalar = symbol->size <= 16 && (symbol->size & (symbol->size - 1)) == 0;
 	return (uint32_t)(is_scalar ? symbol->size : (symbol->size + 15) & ~15ull);
 }
-uint32_t ptx_lane_bits(struct ptx_type type);	   // of one lane of a register
+uint32_t ptx_lane_bits(struct ptx_type type);	   // Returns the width of one lane of a register
 uint32_t ptx_register_bytes(struct ptx_type type); // of a register with its 32 lanes
 // Appends to an array of pointers in the arena. 0 or -ENOMEM.
 int ptx_list_add(struct ptx_arena *arena, void ***list, uint32_t *count, uint32_t *capacity, void *item);
@@ -210,16 +210,16 @@ int ptx_list_add(struct ptx_arena *arena, void ***list, uint32_t *count, uint32_
 struct ptx_parser {
 	struct ptx_lexer lexer;
 	struct ptx_module *module;
-	struct ptx_scope *file;	       // of this text
-	struct ptx_scope *scope;       // the current one
-	struct ptx_function *function; // whose heading or body is read; NULL at module scope
+	struct ptx_scope *file;	       // scope of this text
+	struct ptx_scope *scope;       // the current scope
+	struct ptx_function *function; // function whose heading or body is being read; NULL at module scope
 	unsigned depth;
 };
 int ptx_parse(struct ptx_module *module, const char *text, size_t length);
 int ptx_parse_body(struct ptx_parser *parser);
 int ptx_parse_variable(struct ptx_parser *parser, enum ptx_space_kind space, struct ptx_symbol linkage, bool is_formal,
 		       struct ptx_symbol **ret_symbol);
-int ptx_parse_constant(struct ptx_parser *parser, int64_t *ret_value); // an integer expression
+int ptx_parse_constant(struct ptx_parser *parser, int64_t *ret_value); // parses an integer expression
 int ptx_parse_mark(struct ptx_parser *parser, char mark);		      // this character
 int ptx_parse_error(struct ptx_parser *parser, const char *expected);	      // reports the current token as wrong
 void ptx_parse_skip_line(struct ptx_parser *parser);

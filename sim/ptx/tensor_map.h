@@ -6,13 +6,13 @@
 enum { PTX_TENSOR_MAGIC = 0x544d4150, PTX_TENSOR_TILED = 1, PTX_TENSOR_IM2COL, PTX_TENSOR_IM2COL_WIDE };
 enum { PTX_TENSOR_RANK = 5 };
 
-struct ptx_tensor_map { // in the 128 bytes of a CUtensorMap
+struct ptx_tensor_map { // the contents of the 128 bytes of a CUtensorMap
 	uint32_t magic;
-	uint8_t kind, type, rank, interleave, swizzle, promotion, fill, mode; // fill and mode 0: none
+	uint8_t kind, type, rank, interleave, swizzle, promotion, fill, mode; // for fill and mode, 0 is none
 	uint64_t address;
-	uint32_t dim[PTX_TENSOR_RANK]; // the size less one
+	uint32_t dim[PTX_TENSOR_RANK]; // the size minus one
 	uint8_t element_stride[PTX_TENSOR_RANK];
-	uint8_t element_bytes; // 0: copies would have to unpack or round elements
+	uint8_t element_bytes; // 0: copies would have to unpack or round elements, which is not simulated
 	uint8_t padding[6];
 	uint64_t stride[PTX_TENSOR_RANK - 1]; // bytes
 	union {

@@ -24,22 +24,22 @@ enum ptx_texture_address { PTX_ADDRESS_WRAP, PTX_ADDRESS_CLAMP, PTX_ADDRESS_MIRR
 // The addresses may change while kernels run.
 struct ptx_tiles {
 	uint64_t *addresses; // atomic
-	uint32_t row_bytes, height, depth; // of a tile; row_bytes 0: rows follow each other in the tiles
-	uint32_t across, down, deep;	   // tiles along each axis
-	uint64_t start;			   // if row_bytes is 0: byte in the tiles at which the image starts
+	uint32_t row_bytes, height, depth; // extent of a tile; row_bytes 0: the tiles contain consecutive rows
+	uint32_t across, down, deep;	   // number of tiles along each axis
+	uint64_t start;			   // if row_bytes is 0: offset in the tiles at which the image begins
 };
 
 // One mipmap level, or a whole image without levels.
 struct ptx_image {
-	uint64_t address;		// of the first texel, in device memory
-	uint64_t pitch, slice;		// bytes from row to row, from slice (or layer, or face) to slice
+	uint64_t address;		// device address of the first texel
+	uint64_t pitch, slice;		// bytes from row to row, and from slice (or layer, or face) to slice
 	uint32_t width, height, depth;	// texels, at least 1; depth: slices, layers or faces
-	uint32_t first_slice;		// that a view of a sparse image begins at
-	const struct ptx_tiles *tiles;	// of a sparse image; NULL: contiguous memory at `address`
+	uint32_t first_slice;		// slice of the sparse image at which a view begins
+	const struct ptx_tiles *tiles;	// tiles of a sparse image; NULL: contiguous memory at `address`
 };
 
 // Returns the address of a byte of a sparse image, or 0 if its tile has no memory. The position must be inside the
-// image. *ret_span: contiguous bytes from there on, as far as the image's row reaches.
+// image. *ret_span: number of contiguous bytes from there on in the image's row.
 static inline uint64_t ptx_tiles_find(const struct ptx_tiles *tiles, uint64_t pitch, uint64_t slice, uint64_t x,
 				      uint64_t y, uint64_t z, uint64_t *ret_span)
 {
@@ -74,14 +74,14 @@ enum { PTX_TEXTURE_LEVELS = 20 };
 
 struct ptx_texture {
 	bool is_surface;
-	bool is_linear; // a buffer: not filtered, and zero outside
+	bool is_linear; // linear memory: reads are not filtered, and are zero outside
 	enum ptx_texel_format format;
-	uint8_t channels; // 1, 2 or 4
+	uint8_t channels; // number of channels: 1, 2 or 4
 	uint8_t texel_bytes;
-	uint8_t axes;	 // for queries: 1, 2 or 3
+	uint8_t axes;	 // number of dimensions for queries: 1, 2 or 3
 	uint32_t layers; // for queries: 0 if it has none
 	// How a texture is read; not used for surfaces.
-	bool is_float; // reads give floats: of a float format, or integers as fractions of their range
+	bool is_float; // reads return floats: of a float format, or integers as fractions of their range
 	bool is_normalized, is_filtered, filters_levels, is_srgb, is_seamless;
 	enum ptx_texture_address address[3];
 	union {

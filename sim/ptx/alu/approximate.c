@@ -51,7 +51,7 @@ static inline f64 high_word(f64 x)
 	u64 bits = ptx_bits_f64(x) & 0xffffffff00000000u;
 	return ptx_from_bits_f64(bits & 0x7ff0000000000000u ? bits : bits & PTX_SIGN(u64));
 }
-// On an H200 their NaN has the bits of the f32 NaN in its high word; rsqrt without .ftz keeps the source's payload.
+// On an H200, these results for a NaN have the f32 NaN in the high word; rsqrt without .ftz keeps the source's payload.
 static inline f64 nan_or_high_word(f64 x) { return x == x ? high_word(x) : ptx_from_bits_f64(0x7fffffff00000000u); }
 PTX_OP1("rcp.approx.ftz.f64", rcp_approx_ftz_f64, f64, f64, nan_or_high_word(1 / high_word(x)))
 PTX_OP1("rsqrt.approx.ftz.f64", rsqrt_approx_ftz_f64, f64, f64, nan_or_high_word(1 / sqrt(high_word(x))))

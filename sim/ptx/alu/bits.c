@@ -1,4 +1,4 @@
-// Logic, shifts and bit fields.
+// Forms for logic, shifts and bit fields.
 #include "form.h"
 
 #define LOGIC(bits)                                                                                                    \
@@ -26,7 +26,7 @@ PREDICATE("and", and_pred, 2, x &y)
 PREDICATE("or", or_pred, 2, x | y)
 PREDICATE("xor", xor_pred, 2, x ^ y)
 
-// Shift amounts beyond the width are limited to it.
+// A shift amount beyond the width counts as the width.
 #define SHIFTS(bits)                                                                                                   \
 	PTX_OP2("shl.b" #bits, shl_b##bits, u##bits, u##bits, u32, y < bits ? (u64)x << (y & 63) : 0)                  \
 	PTX_FUNCTION2(shr_u##bits, u##bits, u##bits, u32, y < bits ? x >> (y & (bits - 1)) : 0)                        \
@@ -37,7 +37,7 @@ SHIFTS(16)
 SHIFTS(32)
 SHIFTS(64)
 
-// Funnel shifts: of 64 bits, b above a.
+// Funnel shifts: shift 64 bits, with b above a.
 #define FUNNEL(x, y) ((u64)(y) << 32 | (x))
 PTX_OP3("shf.l.wrap.b32", shf_l_wrap, u32, u32, u32, u32, FUNNEL(x, y) << (z & 31) >> 32)
 PTX_OP3("shf.r.wrap.b32", shf_r_wrap, u32, u32, u32, u32, FUNNEL(x, y) >> (z & 31))
@@ -105,7 +105,7 @@ static inline u64 insert_field(u64 field, u64 into, u32 start, u32 length, unsig
 FIELDS(32)
 FIELDS(64)
 
-static inline u32 mask_field(u32 start, u32 length) // both ≤ 32
+static inline u32 mask_field(u32 start, u32 length) // both arguments are at most 32
 {
 	return start < 32 ? (u32)((((u64)1 << length) - 1) << start) : 0;
 }

@@ -1,9 +1,9 @@
-// Chains over the carry flag: add.cc, addc, sub.cc, subc, mad.cc, madc.
-// A subtraction adds the complement: as on a GPU, 1 in the flag means "no borrow". nvcc's division of 128-bit integers
-// reads the flag of a subc.cc with addc, so both kinds of chains need the same flag.
+// Chains over the carry flag: add.cc, addc, sub.cc, subc, mad.cc, madc. A subtraction adds the complement: as on a GPU,
+// flag 1 means "no borrow". nvcc's division of 128-bit integers reads the flag of a subc.cc with addc, so both kinds of
+// chains need the same flag.
 #include "form.h"
 
-// W: an unsigned type in which the sum cannot wrap, so that its bit above T is the carry. k: the lane's carry-in.
+// W: an unsigned type in which the sum cannot wrap, so that the bit above T is the carry. k: the lane's carry-in.
 #define CHAIN(function, T, W, reads, writes, third, ...)                                                               \
 	static void function(const struct ptx_alu *alu)                                                                \
 	{                                                                                                              \

@@ -21,8 +21,8 @@ __attribute__((noinline, unused)) static void ptx_set_16(const struct ptx_alu *a
 	PTX_LANES(u16, d[i] = truth & (u32)1 << i ? value : 0;)
 }
 
-// core(alu) returns the truth of all lanes. It is a function of its own, so that the many forms stay small.
-// x, y: the lane's sources, of type A.
+// core(alu) returns in which lanes the comparison is true. A separate function keeps the many forms small. x, y: the
+// lane's sources, of type A.
 #define COMPARE_CORE(core, A, ...)                                                                                     \
 	__attribute__((noinline)) static u32 core(const struct ptx_alu *alu)                                           \
 	{                                                                                                              \
@@ -77,7 +77,7 @@ __attribute__((noinline, unused)) static void ptx_set_16(const struct ptx_alu *a
 	PTX_ROW("set." text #result "." #type, set_##result##_##word##_##name, PTX_BITS(D), 0, 3,                      \
 		{PTX_BITS(A), PTX_BITS(A), 1}, 0, 0)
 
-// The forms of every type.
+// Defines the forms for one type.
 #define COMPARE_FORMS(name, operator, flags, type, A, core)                                                            \
 	COMPARE_SETP(name, operator, flags, type, A, core)                                                             \
 	COMPARE_SET(name, operator, flags, u32, type, u32, ptx_set, UINT32_MAX, A, core)                               \

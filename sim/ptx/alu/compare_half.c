@@ -2,7 +2,7 @@
 #include "compare.h"
 #include "half.h"
 
-// All operators, from the lanes where x < y, x == y and x > y. Where none of the three holds, x or y is NaN.
+// Defines all operators from the lanes where x < y, x == y and x > y. If none of the three is true, x or y is NaN.
 #define EVERY_OPERATOR(DO, ...)                                                                                        \
 	DO(eq, order.equal, __VA_ARGS__)                                                                               \
 	DO(ne, order.less | order.greater, __VA_ARGS__)                                                                \
@@ -23,7 +23,7 @@ struct order {
 	u32 less, equal, greater; // a bit for each lane
 };
 
-// Finds the order of one half of each lane: shift is 0 or 16, A the register's type.
+// Finds the order of one half of each lane: shift is 0 or 16, A is the register's type.
 #define ORDER(name, A, shift, type, in)                                                                                \
 	__attribute__((noinline)) static struct order name(const struct ptx_alu *alu)                                  \
 	{                                                                                                              \
@@ -49,7 +49,7 @@ ORDERS(f16, f16, ptx_keep_16)
 ORDERS(ftz_f16, f16, ptx_flush_f16)
 ORDERS(bf16, bf16, ptx_keep_16)
 
-// Finds the truth of an operator in each lane.
+// Finds the lanes in which an operator is true.
 #define CORE(core, lanes, condition)                                                                                   \
 	__attribute__((noinline)) static u32 core(const struct ptx_alu *alu)                                           \
 	{                                                                                                              \
@@ -69,7 +69,7 @@ ORDERS(bf16, bf16, ptx_keep_16)
 		    compare_##operator##_##name)                                                                       \
 	COMPARE_PAIR(operator, condition, name, type, flags, one)
 
-// setp.lt.f16x2 p|q: p is of the low halves, q of the high ones.
+// setp.lt.f16x2 p|q: p compares the low halves, q the high halves.
 #define COMPARE_PAIR(operator, condition, name, type, flags, one)                                                      \
 	CORE(compare_high_##operator##_##name, order_high_##name, condition)                                           \
 	CORE(compare_low_##operator##_##name, order_low_##name, condition)                                             \

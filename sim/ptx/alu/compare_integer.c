@@ -13,7 +13,7 @@ typedef u64 b64;
 	COMPARISON(le, T, T, x <= y)                                                                                   \
 	COMPARISON(gt, T, T, x > y)                                                                                    \
 	COMPARISON(ge, T, T, x >= y)
-// Other names of the unsigned comparisons.
+// Defines other names of the unsigned comparisons.
 #define UNSIGNED_ORDER(T)                                                                                              \
 	COMPARE_FORMS(lo_##T, lo, "", T, T, compare_lt_##T)                                                            \
 	COMPARE_FORMS(ls_##T, ls, "", T, T, compare_le_##T)                                                            \

@@ -1,4 +1,4 @@
-// cvt among integers, and between integers and floats.
+// cvt between integers, and between integers and floats.
 #include "narrow.h"
 
 // The C type of each PTX type's register.
@@ -44,8 +44,8 @@ EVERY_INTEGER(RESIZE, s32, s128)
 EVERY_INTEGER(RESIZE, u64, s128)
 EVERY_INTEGER(RESIZE, s64, s128)
 
-// Float to integer: rounded to an integral value, and limited. NaN becomes 0, or with f64 or a 64-bit integer the
-// integer with only its highest bit set.
+// Converts a float to an integer: rounds, and clamps to the limits. NaN becomes 0, or with f64 or a 64-bit integer the
+// integer with only the highest bit set.
 #define CLAMPED(D, value, nan)                                                                                         \
 	((value) != (value)	       ? (D)(nan)                                                                      \
 	 : (value) <= (f64)LOWEST(D)   ? LOWEST(D)                                                                     \
@@ -87,7 +87,8 @@ EVERY_INTEGER(TO_INTEGER_FTZ, rzi)
 EVERY_INTEGER(TO_INTEGER_FTZ, rmi)
 EVERY_INTEGER(TO_INTEGER_FTZ, rpi)
 
-// Integer to float by rounding in integers. The processor does it for f32 and f64 to nearest: FROM_INTEGER_NATIVE.
+// Converts an integer to a float by rounding in integers. The processor itself can round f32 and f64 to nearest:
+// FROM_INTEGER_NATIVE.
 #define FROM_INTEGER(S, D, B, format, mode, name)                                                                      \
 	static inline B cvt_lane_##name##_##D##_##S(S x)                                                               \
 	{                                                                                                              \
@@ -130,7 +131,7 @@ EVERY_INTEGER(FROM_INTEGER_FTZ, rz)
 EVERY_INTEGER(FROM_INTEGER_FTZ, rm)
 EVERY_INTEGER(FROM_INTEGER_FTZ, rp)
 
-// Two integers are limited and packed, a above b; above them is the low part of c.
+// Clamps two integers and packs them, a above b; above both is the low part of c.
 static inline u32 clamp_pack(s32 x, s32 lowest, s32 highest)
 {
 	s32 clamped = x < lowest ? lowest : x > highest ? highest : x;

@@ -1,4 +1,4 @@
-// Finds forms by their mnemonics, among those for this processor.
+// Finds forms by their mnemonics, in the tables that this processor can run.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ const struct ptx_alu_form *const *ptx_alu_level_forms(enum ptx_alu_level level, 
 	return first;
 }
 
-enum { SLOTS = 1 << 15 }; // a power of two, at least twice the number of forms
+enum { SLOTS = 1 << 15 }; // number of slots: a power of two, at least twice the number of forms
 
 static const struct ptx_alu_form *slots[SLOTS];
 static pthread_once_t slots_once = PTHREAD_ONCE_INIT;
@@ -51,7 +51,7 @@ static void fill_slots(void)
 	form_link *forms = ptx_alu_level_forms(level, &count);
 
 	if (count > SLOTS / 2)
-		abort(); // lookups would be slow, or never end
+		abort(); // with too many forms lookups would be slow, or never end
 	for (size_t i = 0; i < count; i++) {
 		uint64_t at = find_slot(forms[i]->mnemonic, strlen(forms[i]->mnemonic));
 		while (slots[at % SLOTS])

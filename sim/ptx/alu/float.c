@@ -6,8 +6,8 @@
 enum { ROUND_NEAREST = _MM_ROUND_NEAREST, ROUND_ZERO = _MM_ROUND_TOWARD_ZERO, ROUND_DOWN = _MM_ROUND_DOWN,
        ROUND_UP = _MM_ROUND_UP };
 
-// Sets the processor's rounding mode. The barriers keep the arithmetic between round_begin() and round_end(): sources
-// are read after the first, and results are written before the second.
+// Sets the processor's rounding mode. Barriers keep the arithmetic between round_begin() and round_end(): sources are
+// read after the first barrier, and results are written before the second.
 static inline unsigned round_begin(unsigned mode)
 {
 	unsigned saved = _mm_getcsr();
@@ -24,7 +24,7 @@ static inline void round_end(unsigned saved, unsigned mode)
 		_mm_setcsr(saved);
 }
 
-// A rounded form of `count` sources. in is applied to each source, out to the result.
+// Defines a rounded form with `count` sources. `in` is applied to each source, `out` to the result.
 #define ROUNDED(function, T, count, mode, in, out, ...)                                                                \
 	static void function(const struct ptx_alu *alu)                                                                \
 	{                                                                                                              \
@@ -65,7 +65,7 @@ static inline f32 flush_scaled(f32 rounded, f32 scaled)
 }
 #define UP(x) ((x) * 0x1p64f)
 
-// The forms of f32 with a mode: plain, .ftz, .sat, both. flushed: the expression under .ftz.
+// Defines the forms of f32 with a rounding mode: plain, .ftz, .sat, both. flushed: the expression under .ftz.
 #define MODE_F32(name, word, mode, count, plain, flushed)                                                              \
 	ROUNDED(name##_##word##_f32, f32, count, mode, AS_IS, OUT_F32, plain)                                          \
 	ROUNDED(name##_##word##_ftz_f32, f32, count, mode, ptx_flush_f32, OUT_F32_FTZ, flushed)                        \
@@ -87,7 +87,7 @@ static inline f32 flush_scaled(f32 rounded, f32 scaled)
 	MODE_SATURATING_F32(name, rz, ROUND_ZERO, count, __VA_ARGS__)                                                  \
 	MODE_SATURATING_F32(name, rm, ROUND_DOWN, count, __VA_ARGS__)                                                  \
 	MODE_SATURATING_F32(name, rp, ROUND_UP, count, __VA_ARGS__)
-// Without a mode: to nearest.
+// Defines the forms without a rounding mode, which round to nearest.
 #define UNNAMED_F32(name, count)                                                                                       \
 	ROUNDED_ROW(#name ".f32", name##_rn_f32, f32, count)                                                           \
 	ROUNDED_ROW(#name ".ftz.f32", name##_rn_ftz_f32, f32, count)                                                   \
@@ -113,7 +113,7 @@ ALIAS_MODE_F32("mad", fma, rn, 3)
 ALIAS_MODE_F32("mad", fma, rz, 3)
 ALIAS_MODE_F32("mad", fma, rm, 3)
 ALIAS_MODE_F32("mad", fma, rp, 3)
-// Only code for sm_1x has no mode. Later GPUs round it once, to nearest.
+// Only code for sm_1x has mad.f32 without a mode. Later GPUs round this form once, to nearest.
 ROUNDED_ROW("mad.f32", fma_rn_f32, f32, 3)
 ROUNDED_ROW("mad.ftz.f32", fma_rn_ftz_f32, f32, 3)
 ROUNDED_ROW("mad.sat.f32", fma_rn_sat_f32, f32, 3)
@@ -128,8 +128,8 @@ ROUNDED_ROW("mad.ftz.sat.f32", fma_rn_ftz_sat_f32, f32, 3)
 	MODE_F64(name, rm, ROUND_DOWN, count, out, __VA_ARGS__)                                                        \
 	MODE_F64(name, rp, ROUND_UP, count, out, __VA_ARGS__)
 
-// Chooses among several NaNs as an H200 does, not as this processor: the second source's, then the third's, then the
-// first's. An addition is a product with 1, so fma prefers its third source as an addition prefers its second.
+// Chooses among several NaNs as an H200 does, unlike this processor: the second source's, then the third's, then the
+// first's. An addition is a product with 1: as fma prefers its third source, an addition prefers its second.
 static inline f64 keep_payload(f64 result, f64 x, f64 y, f64 z)
 {
 	if (result == result)

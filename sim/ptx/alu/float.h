@@ -14,8 +14,8 @@ static inline f64 ptx_from_bits_f64(u64 bits) { f64 x; memcpy(&x, &bits, sizeof 
 #define PTX_NAN_F32 ptx_from_bits_f32(0x7fffffff)
 #define PTX_NAN_F64 ptx_from_bits_f64(0xfff8000000000000u)
 
-// f32 instructions make every NaN this one; those of f64 keep the payload of a source. Compared as integers, which the
-// compiler vectorizes.
+// Replaces NaN by the NaN that f32 instructions return; f64 instructions keep the payload of a source. Compares as
+// integers, which compilers vectorize.
 static inline f32 ptx_canonical_f32(f32 x)
 {
 	u32 bits = ptx_bits_f32(x);
@@ -24,13 +24,13 @@ static inline f32 ptx_canonical_f32(f32 x)
 static inline f64 ptx_canonical_f64(f64 x) { return x == x ? x : PTX_NAN_F64; }
 static inline f64 ptx_quiet_f64(f64 x) { return ptx_from_bits_f64(ptx_bits_f64(x) | (u64)1 << 51); }
 
-// .ftz: subnormals become zeros of the same sign, sources and results.
+// .ftz: replaces subnormal sources and results by zeros of the same sign.
 static inline f32 ptx_flush_f32(f32 x)
 {
 	u32 bits = ptx_bits_f32(x);
 	return ptx_from_bits_f32(bits & 0x7f800000 ? bits : bits & 0x80000000);
 }
 
-// .sat: [0, 1], and NaN is +0.
+// .sat: clamps to [0, 1]; NaN becomes +0.
 static inline f32 ptx_saturate_f32(f32 x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
 static inline f64 ptx_saturate_f64(f64 x) { return x > 0 ? (x < 1 ? x : 1) : 0; }

@@ -15,7 +15,7 @@ PTX_OP1("neg.f64", neg_f64, f64, f64, x == x ? -x : ptx_quiet_f64(x))
 PTX_OP2("copysign.f32", copysign_f32, u32, u32, u32, (y & 0x7fffffff) | (x & 0x80000000))
 PTX_OP2("copysign.f64", copysign_f64, u64, u64, u64, (y & ~PTX_SIGN(u64)) | (x & PTX_SIGN(u64)))
 
-// Map floats to integers of the same order, with -0 below +0.
+// Maps floats to integers of the same order, with -0 below +0.
 static inline s32 order_f32(f32 x)
 {
 	s32 bits = (s32)ptx_bits_f32(x);
@@ -27,8 +27,8 @@ static inline s64 order_f64(f64 x)
 	return bits < 0 ? bits ^ INT64_MAX : bits;
 }
 
-// If one source is NaN, the result is the other one, or NaN with .NaN. Of two NaNs an H200 keeps the second's payload
-// in f64.
+// If one source is NaN, the result is the other source, or NaN with .NaN. If both are NaN, an H200 keeps the second's
+// payload in f64.
 static inline f64 quiet_nan_f64(f64 x) { return x == x ? x : ptx_quiet_f64(x); }
 #define MINIMUM(T, quiet)                                                                                              \
 	static inline T minimum_##T(T x, T y)                                                                          \

@@ -73,8 +73,8 @@ static inline void ptx_blend(void *d, const void *s, u32 mask, size_t size)
 		ptx_blend_64(d, s, mask);
 }
 
-// Computes all lanes, also those that are not written: no expression may trap. A converged warp writes its register
-// directly.
+// Computes all lanes, even those that are not written, so no expression may trap. If all lanes are written, the results
+// go directly to the register.
 #define PTX_LANES(D, ...)                                                                                              \
 	D spare[PTX_ALU_LANES] __attribute__((aligned(64)));                                                           \
 	D *d = alu->mask == UINT32_MAX ? alu->d : spare;                                                               \
@@ -119,7 +119,7 @@ static inline void ptx_blend(void *d, const void *s, u32 mask, size_t size)
 	PTX_FUNCTION3(function, D, A, B, C, __VA_ARGS__)                                                               \
 	PTX_ROW3(text, function, D, A, B, C)
 
-// For expensive expressions: computes only the lanes of the mask.
+// Defines a form of an expensive expression: computes only the lanes of the mask.
 #define PTX_SCALAR1(function, D, A, ...)                                                                               \
 	static void function(const struct ptx_alu *alu)                                                                \
 	{                                                                                                              \
@@ -160,7 +160,7 @@ static inline void ptx_blend(void *d, const void *s, u32 mask, size_t size)
 		}                                                                                                      \
 	}
 
-// Gathers lanes that are 0 or not (bit 0 decides) to a predicate.
+// Gathers a predicate from bit 0 of a byte for each lane.
 static inline u32 ptx_gather(const u8 *truth)
 {
 	u32 mask = 0;
@@ -168,7 +168,7 @@ static inline u32 ptx_gather(const u8 *truth)
 	for (unsigned i = 0; i < PTX_ALU_LANES; i += 8) {
 		u64 eight;
 
-		// One bit of each byte, moved to the top byte by a multiplication without carries.
+		// A multiplication without carries moves one bit of each byte to the top byte.
 		memcpy(&eight, truth + i, sizeof eight);
 		mask |= (u32)((eight & 0x0101010101010101u) * 0x0102040810204080u >> 56) << i;
 	}

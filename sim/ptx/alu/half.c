@@ -1,5 +1,5 @@
 // f16 and bf16 arithmetic, single and in pairs. f64 can represent sums and products of f16 and products of bf16
-// exactly. Other results are first rounded to odd, so that every result is correctly rounded.
+// exactly. Other results are first rounded to odd, so that the second rounding is correct.
 #include "half.h"
 
 static inline f64 exact_add(f64 x, f64 y) { return ptx_add_to_odd(x, y); }
@@ -70,7 +70,7 @@ static inline s32 order(u16 x) { return x & 0x8000 ? 0x7fff - (s32)x : (s32)x; }
 static inline int above(u16 x, u16 y) { return order(x) > order(y); }
 static inline int below(u16 x, u16 y) { return order(x) < order(y); }
 
-// infinity: its bits. If one source is NaN, the result is the other one, or NaN with nan_wins.
+// infinity: the bits of infinity. If one source is NaN, the result is the other source, or with nan_wins NaN.
 #define CHOOSE(name, better, in, infinity, nan_wins)                                                                   \
 	static inline u16 name(u16 x0, u16 y0)                                                                         \
 	{                                                                                                              \
@@ -80,7 +80,7 @@ static inline int below(u16 x, u16 y) { return order(x) < order(y); }
 			return 0x7fff;                                                                                 \
 		return x_nan ? y : y_nan ? x : better(y, x) ? y : x;                                                   \
 	}
-// The chosen magnitude with the product's sign.
+// Returns the chosen magnitude with the sign of the product.
 #define CHOOSE_XORSIGN(name, chooser)                                                                                  \
 	static inline u16 name(u16 x, u16 y)                                                                           \
 	{                                                                                                              \

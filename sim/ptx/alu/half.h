@@ -23,7 +23,7 @@ static inline u16 ptx_keep_16(u16 x) { return x; }
 #define PTX_HALF3(text, type, lane)                                                                                    \
 	PTX_OP3(text "." #type, lane##_one, u16, u16, u16, u16, lane(x, y, z))                                         \
 	PTX_OP3(text "." #type "x2", lane##_two, u32, u32, u32, u32, PTX_PAIR3(lane, x, y, z))
-// Another name of the same forms.
+// Defines another name of the same forms.
 #define PTX_HALF2_ALIAS(text, type, lane)                                                                              \
 	PTX_ROW2(text "." #type, lane##_one, u16, u16, u16)                                                            \
 	PTX_ROW2(text "." #type "x2", lane##_two, u32, u32, u32)

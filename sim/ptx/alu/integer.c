@@ -1,7 +1,7 @@
 // Integer arithmetic without the carry flag.
 #include "form.h"
 
-// U: the unsigned type of the computation. It wraps, and is so wide that no promotion to int can overflow. Signed and
+// U: the unsigned type of the computation. U wraps, and is so wide that no promotion to int can overflow. Signed and
 // unsigned results have the same bits.
 #define WRAPPING(bits, U)                                                                                              \
 	PTX_FUNCTION2(add_b##bits, u##bits, u##bits, u##bits, (U)x + y)                                                \
@@ -41,7 +41,7 @@ SIGNED_OR_NOT(s32, u32, s64)
 SIGNED_OR_NOT(u64, u64, u128)
 SIGNED_OR_NOT(s64, u64, s128)
 
-// W: the type of the product, UW: where the sum wraps.
+// W: the type of the product; UW: the type in which the sum wraps.
 #define WIDE(T, W, UW)                                                                                                 \
 	PTX_OP2("mul.wide." #T, mul_wide_##T, W, T, T, (W)x *y)                                                        \
 	PTX_OP3("mad.wide." #T, mad_wide_##T, W, T, T, W, (UW)((W)x * y) + (UW)z)
@@ -58,7 +58,7 @@ WIDE(s32, s64, u64)
 ONLY_SIGNED(s16, u16)
 ONLY_SIGNED(s32, u32)
 ONLY_SIGNED(s64, u64)
-// nvcc writes .relu behind the type.
+// nvcc writes .relu after the type.
 PTX_ROW2("max.s32.relu", max_relu_s32, s32, s32, s32)
 PTX_ROW2("min.s32.relu", min_relu_s32, s32, s32, s32)
 
@@ -87,7 +87,7 @@ PTX_OP2("add.sat.s32", add_sat_s32, s32, s32, s32, saturate_s32((s64)x + y))
 PTX_OP2("sub.sat.s32", sub_sat_s32, s32, s32, s32, saturate_s32((s64)x - y))
 PTX_OP3("mad.hi.sat.s32", mad_hi_sat_s32, s32, s32, s32, s32, saturate_s32(((s64)x * y >> 32) + z))
 
-// The low 24 bits of each factor; .hi is bits 47 to 16 of the product.
+// Multiplies the low 24 bits of the factors; .hi is bits 47 to 16 of the product.
 static inline s64 product24_s32(s32 x, s32 y) { return (s64)((s32)((u32)x << 8) >> 8) * ((s32)((u32)y << 8) >> 8); }
 static inline u64 product24_u32(u32 x, u32 y) { return (u64)(x & 0xffffff) * (y & 0xffffff); }
 
@@ -101,7 +101,7 @@ FACTORS24(s32)
 PTX_OP3("mad24.hi.sat.s32", mad24_hi_sat_s32, s32, s32, s32, s32,
 	saturate_s32((s64)(s32)(product24_s32(x, y) >> 16) + z))
 
-// Two 16-bit integers in a word.
+// Packs two 16-bit integers into a word.
 #define PAIR(T, low, high) ((u32)(u16)(T)(low) | (u32)(u16)(T)(high) << 16)
 #define PAIRED(T)                                                                                                      \
 	static inline u32 min_pair_##T(u32 x, u32 y)                                                                   \

@@ -13,7 +13,7 @@ enum ptx_rounding {
 };
 
 struct ptx_format {
-	unsigned precision; // with the hidden bit
+	unsigned precision; // bits of the mantissa, with the hidden bit
 	int least;	    // exponent of the smallest normal number
 	u64 infinity;	    // its bits
 };
@@ -23,9 +23,9 @@ struct ptx_format {
 #define PTX_FORMAT_F32 ((struct ptx_format){24, -126, 0x7f800000})
 #define PTX_FORMAT_F64 ((struct ptx_format){53, -1022, 0x7ff0000000000000u})
 #define PTX_FORMAT_E5M2 ((struct ptx_format){3, -14, 0x7c})
-#define PTX_FORMAT_E4M3 ((struct ptx_format){4, -6, 0x7f}) // has no infinity; these are the bits of its NaN
+#define PTX_FORMAT_E4M3 ((struct ptx_format){4, -6, 0x7f}) // this format has no infinity; 0x7f is the NaN
 
-// Rounds mantissa * 2^(exponent - 63); the mantissa's top bit is set. Returns the bits without the sign.
+// Rounds mantissa * 2^(exponent - 63); the mantissa's top bit must be set. Returns the bits without the sign.
 static inline u64 ptx_round(u64 mantissa, int exponent, int negative, struct ptx_format format, enum ptx_rounding mode)
 {
 	const u64 half = (u64)1 << 63;
@@ -41,7 +41,7 @@ static inline u64 ptx_round(u64 mantissa, int exponent, int negative, struct ptx
 				     : 0;
 	u64 code = kept + (u64)up;
 
-	// The exponent field is less by one here; the hidden bit adds that one.
+	// The exponent field is less by one here; adding the hidden bit increments it.
 	if (normal)
 		code += (u64)(exponent - format.least) << (format.precision - 1);
 	if (code < format.infinity)
@@ -75,8 +75,8 @@ static inline u64 ptx_round_u64(u64 x, int negative, struct ptx_format format, e
 	return ptx_round(x << shift, 63 - shift, negative, format, mode);
 }
 
-// Rounds to nearest without branches, so that compilers can vectorize it: adding and subtracting 1.5 * 2^52 times the
-// weight of the last kept bit rounds at that bit. `last`: the bits of f64 below it in a normal number.
+// Rounds to nearest without branches, so that compilers can vectorize this. Adding and subtracting 1.5 * 2^52 times the
+// weight of the last kept bit rounds at that bit. `last`: the bits of f64 below that bit in a normal number.
 static inline u16 ptx_round_nearest_16(f64 x, struct ptx_format format)
 {
 	const unsigned last = 53 - format.precision;
@@ -127,7 +127,7 @@ static inline f32 ptx_f16_value(u16 half)
 }
 static inline f32 ptx_bf16_value(u16 half) { return ptx_from_bits_f32((u32)half << 16); }
 
-// Returns x + y rounded to odd. Rounding that to a narrower format gives the same as rounding the exact sum.
+// Returns x + y rounded to odd. Rounding the result to a narrower format gives the same as rounding the exact sum.
 static inline f64 ptx_add_to_odd(f64 x, f64 y)
 {
 	f64 sum = x + y, part = sum - x, error = (x - (sum - part)) + (y - part);

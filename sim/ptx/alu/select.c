@@ -18,7 +18,7 @@ static void lop3_b32(const struct ptx_alu *alu)
 }
 PTX_ROW("lop3.b32", lop3_b32, 32, 0, 3, {32, 32, 32}, 1, 0)
 
-// lop3.or.b32 d|p, a, b, c, table, q: p is (d != 0) combined with q, in f.
+// lop3.or.b32 d|p, a, b, c, table, q: p is (d != 0) combined with q. The operand q is in f.
 #define LOP3_BOOLEAN(name, operator)                                                                                   \
 	static void lop3_##name##_b32(const struct ptx_alu *alu)                                                       \
 	{                                                                                                              \
@@ -53,7 +53,7 @@ static inline u32 permute(u32 x, u32 y, u32 selectors)
 }
 PTX_OP3("prmt.b32", prmt_b32, u32, u32, u32, u32, permute(x, y, z))
 
-// The named modes: selectors for each value of c's two low bits.
+// Selectors of the named modes, for each value of c's two low bits.
 #define PERMUTE_MODE(mode, s0, s1, s2, s3)                                                                             \
 	static const u32 prmt_##mode##_selectors[4] = {s0, s1, s2, s3};                                                \
 	PTX_OP3("prmt.b32." #mode, prmt_##mode, u32, u32, u32, u32, permute(x, y, prmt_##mode##_selectors[z & 3]))

@@ -27,11 +27,11 @@ DOT(s32, 1, u32, 0)
 DOT(s32, 1, s32, 1)
 
 enum operation { ADD, SUB, AVERAGE, DIFFERENCE, LEAST, GREATEST, EQ, NE, LT, LE, GT, GE };
-enum second { ALONE, PLUS_C, LEAST_C, GREATEST_C }; // the second operation, with c
+enum second { ALONE, PLUS_C, LEAST_C, GREATEST_C }; // the second operation, which combines the result with c
 
 struct video {
 	u8 operation, second;
-	u8 bits; // of each part
+	u8 bits; // width of each part
 	u8 d_signed, a_signed, b_signed, saturate;
 };
 
@@ -69,7 +69,7 @@ static inline u32 video_lane(struct video how, u32 x, u32 y, u32 z)
 		if (how.saturate)
 			one = clamp(one, how.bits, how.d_signed);
 		result |= ((u32)one & (UINT32_MAX >> (32 - how.bits))) << (k * how.bits);
-		sum += (u32)one; // not cut to its width
+		sum += (u32)one; // the part is not truncated to its width
 	}
 	if (how.second == ALONE || how.second == PLUS_C)
 		return how.second == ALONE ? result : sum;
@@ -113,7 +113,7 @@ EVERY_PART(vabsdiff, DIFFERENCE)
 EVERY_PART(vmin, LEAST)
 EVERY_PART(vmax, GREATEST)
 
-// Operations on whole words, alone or with a second operation with c.
+// Defines operations on whole words, alone or with a second operation with c.
 #define WORD(D, ds, A, as, B, bs, name, operation)                                                                     \
 	WORD_FORMS(#name "." #D "." #A "." #B, operation, ds, as, bs, 0)                                               \
 	WORD_FORMS(#name "." #D "." #A "." #B ".sat", operation, ds, as, bs, 1)
@@ -128,7 +128,7 @@ EVERY_SIGN(WORD, vabsdiff, DIFFERENCE)
 EVERY_SIGN(WORD, vmin, LEAST)
 EVERY_SIGN(WORD, vmax, GREATEST)
 
-// vset2, vset4: 1 in each part where the comparison holds.
+// vset2, vset4: each part is 1 if the comparison is true.
 #define SET_PARTS(name, bits, A, as, B, bs, word, operation)                                                           \
 	VIDEO(#name "." #A "." #B "." #word, 3, operation, ALONE, bits, 0, as, bs, 0)                                  \
 	VIDEO(#name "." #A "." #B "." #word ".add", 3, operation, PLUS_C, bits, 0, as, bs, 0)
