@@ -3,6 +3,6 @@
 
 #include "runtime.h"
 
-// cudaErrorInvalidChannelDescriptor: the driver has no such format.
+// Converts channels to the driver's format. cudaErrorInvalidChannelDescriptor: the driver has no such format.
 cudaError_t rt_format_of(const struct cudaChannelFormatDesc *channels, CUarray_format *ret_format, unsigned *ret_count);
 struct cudaChannelFormatDesc rt_channels_of(CUarray_format format, unsigned count);

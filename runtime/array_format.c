@@ -6,7 +6,7 @@ struct cudaChannelFormatDesc CUDARTAPI cudaCreateChannelDesc(int x, int y, int z
 	return (struct cudaChannelFormatDesc){x, y, z, w, f};
 }
 
-// Formats that are named as a whole in both interfaces.
+// Formats that have one name for the whole texel in both interfaces.
 static const struct {
 	enum cudaChannelFormatKind kind;
 	CUarray_format format;
@@ -90,7 +90,7 @@ struct cudaChannelFormatDesc rt_channels_of(CUarray_format format, unsigned coun
 	if (format == CU_AD_FORMAT_HALF || format == CU_AD_FORMAT_FLOAT) {
 		kind = cudaChannelFormatKindFloat;
 		bits = format == CU_AD_FORMAT_HALF ? 16 : 32;
-	} else if (format <= CU_AD_FORMAT_SIGNED_INT32) { // 1, 2, 3 unsigned; 8, 9, 10 signed
+	} else if (format <= CU_AD_FORMAT_SIGNED_INT32) { // 1, 2, 3 are unsigned; 8, 9, 10 are signed
 		kind = format < CU_AD_FORMAT_SIGNED_INT8 ? cudaChannelFormatKindUnsigned : cudaChannelFormatKindSigned;
 		bits = 8 << ((format & 7) - (kind == cudaChannelFormatKindUnsigned));
 	}

@@ -31,7 +31,7 @@ static bool grow_stack(void)
 	stack = grown;
 	capacity = more;
 	pthread_once(&stack_once, create_key);
-	pthread_setspecific(stack_key, grown); // freed when the thread ends
+	pthread_setspecific(stack_key, grown); // the stack is freed when the thread ends
 	return true;
 }
 
@@ -55,15 +55,15 @@ cudaError_t CUDARTAPI __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, 
 	return cudaSuccess;
 }
 
-// Called once for each kernel; the program keeps the handle. If the image cannot be loaded now, the handle is the
-// symbol's address plus one: each launch tries again and reports the error.
+// Returns the handle of a kernel. nvcc's code calls it once for each kernel, and keeps the handle. If the image cannot
+// be loaded now, the handle is the symbol's address plus one: each launch tries again and reports the error.
 cudaError_t CUDARTAPI __cudaGetKernel(cudaKernel_t *kernel, const void *entryFuncAddr)
 {
 	struct rt_symbol *symbol = rt_table_find(entryFuncAddr);
 	CUkernel found;
 
 	if (!symbol || symbol->kind != RT_FUNCTION)
-		return cudaErrorInvalidDeviceFunction; // the launch records it
+		return cudaErrorInvalidDeviceFunction; // the launch stores the error as the thread's last one
 	if (rt_symbol_kernel(symbol, &found) == cudaSuccess)
 		*kernel = (cudaKernel_t)found;
 	else

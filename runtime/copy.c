@@ -1,4 +1,4 @@
-// Copies of consecutive bytes. Compiled for both default streams.
+// Functions that copy consecutive bytes. Compiled for both default streams.
 #include "copy.h"
 
 static cudaError_t copy_bytes(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)

@@ -1,4 +1,4 @@
-// Copies of two and three dimensions, and of arrays. Compiled for both default streams.
+// Functions that copy boxes of two and three dimensions, and arrays. Compiled for both default streams.
 #include "copy.h"
 
 static cudaError_t run_copy(const CUDA_MEMCPY3D_v2 *copy, bool async, cudaStream_t stream)

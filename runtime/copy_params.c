@@ -41,7 +41,7 @@ static bool writes_host(enum cudaMemcpyKind kind)
 	return kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost;
 }
 
-// One side of a copy, as in the driver's fields.
+// One side of a copy, in the driver's fields.
 struct side {
 	CUmemorytype type;
 	void *host;
@@ -91,7 +91,8 @@ static void fill_sides(CUDA_MEMCPY3D_v2 *copy, const struct side *from, const st
 	copy->dstHeight = to->height;
 }
 
-// Returns the pitch for the driver. That of a single row has no meaning, but the driver rejects one below the width.
+// Returns the pitch for the driver. The pitch of a single row has no meaning, but the driver rejects one below the
+// width.
 static size_t driver_pitch(size_t pitch, size_t y, size_t z, const CUDA_MEMCPY3D_v2 *copy)
 {
 	bool is_row = copy->Height <= 1 && copy->Depth <= 1 && y == 0 && z == 0;

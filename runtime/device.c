@@ -83,7 +83,7 @@ cudaError_t CUDARTAPI cudaInitDevice(int device, unsigned int deviceFlags, unsig
 	RT_CALL_INITIALIZED(init_device(device, deviceFlags, flags));
 }
 
-// Makes the first valid device that of the thread, unless the thread has chosen one.
+// Chooses the first valid device for the thread, unless the thread has chosen a device.
 static cudaError_t set_valid(const int *ordinals, int count)
 {
 	struct rt_device *device;

@@ -18,7 +18,7 @@ static cudaError_t find_entry(const char *name, void **ret_function, unsigned ve
 							flags ? flags : (unsigned long long)DEFAULT_FLAGS, &status);
 	if (ret_status)
 		*ret_status = (enum cudaDriverEntryPointQueryResult)status;
-	// If the caller wants the status, it says that the driver lacks the function.
+	// If the caller requests the status, the call succeeds, and the status says that the driver lacks the function.
 	return result == CUDA_ERROR_NOT_FOUND && ret_status ? cudaSuccess : rt_error(result);
 }
 

@@ -1,7 +1,7 @@
 // Attributes of kernels, and their occupancy.
 #include "register.h"
 
-// The fields of cudaFuncAttributes and the driver's attributes.
+// The fields of cudaFuncAttributes, and the driver's attributes that fill them.
 #define INT_FIELD(attribute, field) {CU_FUNC_ATTRIBUTE_##attribute, offsetof(struct cudaFuncAttributes, field), false}
 #define SIZE_FIELD(attribute, field) {CU_FUNC_ATTRIBUTE_##attribute, offsetof(struct cudaFuncAttributes, field), true}
 static const struct {

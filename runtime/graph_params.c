@@ -95,7 +95,7 @@ cudaError_t rt_node(const struct cudaGraphNodeParams *params, CUgraphNodeParams 
 		made.conditional.size = params->conditional.size;
 		made.conditional.ctx = rt_current_context();
 		break;
-	default: // both have the same layout
+	default: // the structs have the same layout
 		memcpy(made.reserved1, params->reserved1, sizeof made.reserved1);
 		break;
 	}

@@ -10,8 +10,8 @@ static cudaError_t state = cudaErrorInitializationError;
 static struct rt_device *devices;
 static int device_count;
 static pthread_mutex_t retain_lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int inactive; // primary contexts that were reset and not retained after that
-static atomic_bool forked;  // in a child whose parent had initialized the driver: it cannot be used after a fork
+static atomic_int inactive; // number of primary contexts that were reset, and not retained since
+static atomic_bool forked;  // in a forked child whose parent initialized the driver: no call can succeed
 
 static void after_fork(void)
 {
@@ -136,7 +136,7 @@ cudaError_t rt_device_reset(int ordinal)
 	return error;
 }
 
-// Returns whether the context is a primary one that was reset.
+// Returns whether the context is a primary context that was reset.
 static bool was_reset(CUcontext context)
 {
 	for (int i = 0; i < device_count; i++)
@@ -145,7 +145,7 @@ static bool was_reset(CUcontext context)
 	return false;
 }
 
-// Makes a primary context current if none is, or if the current one was reset.
+// Makes a primary context current if no context is, or if the current one was reset.
 static cudaError_t replace_context(CUcontext current)
 {
 	struct rt_device *device;

@@ -7,7 +7,7 @@ static cudaError_t allocate_device(void **ret_pointer, size_t size)
 
 	if (!ret_pointer)
 		return cudaErrorInvalidValue;
-	if (size) // otherwise NULL, which cudaFree() accepts
+	if (size) // size 0 gives NULL, which cudaFree() accepts
 		RT_TRY(rt_driver.cuMemAlloc_v2(&address, size));
 	*ret_pointer = (void *)address;
 	return cudaSuccess;
@@ -123,7 +123,7 @@ static cudaError_t get_pointer_attributes(struct cudaPointerAttributes *ret_attr
 	CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
 				       CU_POINTER_ATTRIBUTE_HOST_POINTER, CU_POINTER_ATTRIBUTE_IS_MANAGED,
 				       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-	unsigned managed = 0; // the driver may write one byte of it
+	unsigned managed = 0; // the driver may write only one byte of the value
 	void *values[] = {&type, &device, &host, &managed, &ordinal};
 
 	if (!ret_attributes)

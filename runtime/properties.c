@@ -1,7 +1,7 @@
 // Device properties, which are read from the driver's attributes.
 #include "runtime.h"
 
-// The fields of cudaDeviceProp and the driver's attributes.
+// The fields of cudaDeviceProp, and the driver's attributes that fill them.
 #define FIELD(attribute, field)                                                                    \
 	{CU_DEVICE_ATTRIBUTE_##attribute, offsetof(struct cudaDeviceProp, field),                  \
 	 sizeof(((struct cudaDeviceProp *)0)->field)}
@@ -152,7 +152,7 @@ cudaError_t CUDARTAPI cudaGetDeviceProperties(struct cudaDeviceProp *prop, int d
 	RT_CALL_INITIALIZED(get_properties(prop, device));
 }
 
-// Counts the wanted properties, those that are not 0, which a device has.
+// Counts the wanted properties that the device has. A wanted property of 0 does not count.
 static int count_matches(const struct cudaDeviceProp *wanted, const struct cudaDeviceProp *has)
 {
 	int capability = has->major * 10 + has->minor;

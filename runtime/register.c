@@ -8,7 +8,7 @@
 struct rt_image {
 	const void *wrapper;
 	pthread_mutex_t lock;
-	CUlibrary library; // NULL: not loaded yet
+	CUlibrary library; // NULL: the image is not loaded yet
 	bool has_managed, is_managed_ready;
 	struct rt_symbol *symbols;
 	struct rt_image *next;
@@ -16,7 +16,7 @@ struct rt_image {
 
 static pthread_mutex_t images_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rt_image *images;
-static atomic_bool managed_pending; // an image with managed variables is not loaded yet
+static atomic_bool managed_pending; // whether an image with managed variables is not loaded yet
 
 void **CUDARTAPI __cudaRegisterFatBinary(void *fatCubin)
 {
@@ -61,7 +61,7 @@ void CUDARTAPI __cudaUnregisterFatBinary(void **fatCubinHandle)
 		free(symbol);
 	}
 	if (image->library && rt_initialize() == cudaSuccess)
-		rt_driver.cuLibraryUnload(image->library); // at exit the driver may be gone
+		rt_driver.cuLibraryUnload(image->library); // at exit the driver may be unloaded already
 	pthread_mutex_destroy(&image->lock);
 	free(image);
 }

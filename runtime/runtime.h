@@ -12,8 +12,8 @@
 
 struct rt_device {
 	CUdevice handle;
-	CUcontext primary;  // NULL until it is retained for the first time
-	atomic_bool active; // retained, and not reset after that
+	CUcontext primary;  // NULL until the primary context is retained for the first time
+	atomic_bool active; // the primary context is retained, and was not reset since
 };
 
 struct rt_thread {
@@ -26,14 +26,14 @@ extern _Thread_local struct rt_thread rt_thread;
 // Loads and initializes the driver once. Needs no context.
 cudaError_t rt_initialize(void);
 
-// Makes a context current unless the program has: the primary context of the thread's device.
+// Makes the primary context of the thread's device current, unless the program has made a context current.
 cudaError_t rt_enter(void);
 
 // Stores an error as the thread's last one, and returns it.
 cudaError_t rt_record(cudaError_t error);
 
 int rt_device_count(void);
-// Returns cudaErrorInvalidDevice for an ordinal that does not exist.
+// Finds the device of an ordinal. cudaErrorInvalidDevice: the ordinal does not exist.
 cudaError_t rt_device_get(int ordinal, struct rt_device **ret_device);
 // Returns the ordinal of the thread's device. Creates no context.
 cudaError_t rt_device_current(int *ret_ordinal);
@@ -63,7 +63,7 @@ static inline cudaError_t rt_error(CUresult result)
 			error_ = (cudaError_t)(expression);                                        \
 		return rt_record(error_);                                                          \
 	} while (0)
-// The same without a context.
+// The body of an entry point: like RT_CALL, but without a context.
 #define RT_CALL_INITIALIZED(expression)                                                            \
 	do {                                                                                       \
 		cudaError_t error_ = rt_initialize();                                              \

@@ -67,7 +67,7 @@ static void resource_from_driver(const CUDA_RESOURCE_DESC *resource, struct cuda
 	*ret_resource = made;
 }
 
-// The runtime's read mode asks for floats, the driver's flag for integers.
+// The runtime's flag requests floats, the driver's flag integers.
 static CUDA_TEXTURE_DESC texture_to_driver(const struct cudaTextureDesc *texture)
 {
 	CUDA_TEXTURE_DESC made = {

@@ -30,7 +30,7 @@ static void reclaim_ended(void)
 	if (!candidates)
 		return;
 	bool pending =
-		sim_has_pending_work(); // unlocked: the call takes locks that an ending context may have
+		sim_has_pending_work(); // without the lock: this call takes locks that an ending context may have
 	pthread_mutex_lock(&lock);
 	struct sim_texture **list = pending ? &ended : &free_list;
 	for (struct sim_texture *texture = candidates, *next; texture; texture = next) {
