@@ -30,7 +30,7 @@ static CUresult copy_batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, 
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(check_attributes(attrs, attrsIdxs, numAttrs, count));
 	if ((uintptr_t)hStream <= (uintptr_t)CU_STREAM_LEGACY)
-		return CUDA_ERROR_INVALID_VALUE; // not on the legacy stream
+		return CUDA_ERROR_INVALID_VALUE; // the legacy stream is refused
 	SIM_TRY(sim_stream_get(hStream, &stream));
 	if (atomic_load(&stream->capture))
 		return CUDA_ERROR_NOT_SUPPORTED;

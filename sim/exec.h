@@ -14,7 +14,7 @@ struct sim_exec { // context->exec of the parent context
 	struct ptx_heap *heap;
 	CUdeviceptr heap_memory;
 	CUdeviceptr workspaces;	 // workspaces of cooperative launches: slots of SIM_WORKSPACE bytes
-	uint64_t workspace_used; // a bit for each slot
+	uint64_t workspace_used; // a bit for each used slot
 	// printf's output since the host last waited, the oldest first.
 	char *printed;
 	size_t printed_length;

@@ -13,7 +13,7 @@ struct graph_op {
 	struct sim_op op;
 	CUgraphExec exec;
 	struct sim_program *program;
-	struct sim_mark **marks; // for each step: the mark of the event that it records, or NULL
+	struct sim_mark **marks; // the mark of the event that each step records, or NULL
 };
 
 static void release_launch(struct graph_op *launch)

@@ -26,7 +26,7 @@ CUresult sim_managed_alloc(struct sim_context *context, size_t size, unsigned fl
 CUresult sim_host_free(uintptr_t base, enum sim_host_kind kind);
 void sim_host_context_finish(struct sim_context *context);
 bool sim_host_find(uintptr_t address, struct sim_pointer *ret_pointer);
-bool sim_host_has_managed(void); // there is managed memory, of whatever kind
+bool sim_host_has_managed(void); // whether managed memory of any kind exists
 // Changes the managed memory that contains [address, address + size); false: none does.
 bool sim_host_update(uintptr_t address, size_t size, void (*change)(struct sim_host *host, void *data), void *data);
 // Adds an allocation of a managed pool, which takes advice like other managed memory.

@@ -26,7 +26,7 @@ extern const struct sim_op_class sim_launch_class;
 struct sim_launch_request {
 	struct CUfunc_st *function;
 	unsigned grid[3], block[3], shared;
-	void **parameters, **extra; // as cuLaunchKernel takes them
+	void **parameters, **extra; // the parameters, as cuLaunchKernel takes them
 	const struct sim_launch_attributes *attributes; // may be NULL
 	unsigned sms; // multiprocessors that the kernel may use; 0: those of the context
 };

@@ -107,7 +107,7 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
 	SIM_TRY(sim_jit_read(numJitOptions, jitOptions, jitOptionsValues, &jit));
 	CUresult result = sim_image_get(code, SIM_IMAGE_UNBOUNDED, &jit, &image);
 	if (result == CUDA_ERROR_INVALID_IMAGE && isprint(*(const unsigned char *)code))
-		result = CUDA_SUCCESS; // as in the driver, any text counts as PTX, and is compiled when it is used
+		result = CUDA_SUCCESS; // the driver counts any text as PTX, too, and compiles it when it is used
 	if (result == CUDA_SUCCESS)
 		result = create_library(&image, &jit, library);
 	sim_image_finish(&image);

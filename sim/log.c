@@ -143,7 +143,7 @@ CUresult CUDAAPI cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_
 		if (used == 0 && *size > 0)
 			buffer[0] = 0;
 		if (used == 0 && first != written)
-			result = CUDA_ERROR_INVALID_VALUE; // not even one message fits
+			result = CUDA_ERROR_INVALID_VALUE; // the buffer is too small for one message
 		else if (iterator)
 			*iterator = written;
 		*size = used;

@@ -76,7 +76,7 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVer
 	find_symbol(symbol, pfn, cudaVersion, flags, &status);
 	if (symbolStatus)
 		*symbolStatus = status;
-	return CUDA_SUCCESS; // also if the symbol was not found
+	return CUDA_SUCCESS; // success even if the symbol was not found
 }
 
 CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)

@@ -135,7 +135,7 @@ static CUresult check_param(const struct sim_context *context, const CUstreamBat
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	CUdeviceptr address = param->waitValue.address; // at the same offset in writeValue
+	CUdeviceptr address = param->waitValue.address; // waitValue.address has the same offset as writeValue.address
 	if (address % (wide ? 8 : 4) || !sim_memory_translate(context->device, address, wide ? 8 : 4, access))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;

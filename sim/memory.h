@@ -70,7 +70,7 @@ void sim_memory_unlock(void);
 CUresult sim_range_reserve(size_t size, size_t alignment, CUdeviceptr hint, enum sim_range_kind kind,
 			   struct sim_range **ret_range);
 void sim_range_free(struct sim_range *range);	       // also removes its mappings
-struct sim_range *sim_range_find(CUdeviceptr address); // NULL: not reserved
+struct sim_range *sim_range_find(CUdeviceptr address); // NULL: the address is not reserved
 // Calls `each` for every reserved range, in order of address. `each` may free that range.
 void sim_ranges_each(void (*each)(struct sim_range *range, void *data), void *data);
 CUresult sim_range_map(struct sim_range *range, CUdeviceptr base, struct sim_physical *physical);
@@ -95,8 +95,8 @@ struct sim_physical *sim_physical_adopt(struct sim_device *device, uint64_t id, 
 void sim_physical_unref(struct sim_physical *physical); // frees it with the last reference; NULL: does nothing
 // Returns whether another struct of this process stands for the same memory, because it was imported.
 bool sim_physical_has_duplicate(const struct sim_physical *physical);
-struct sim_physical *sim_handle_find(CUmemGenericAllocationHandle handle); // NULL: not a handle
-void sim_handle_forget(CUmemGenericAllocationHandle handle);		   // its memory is freed
+struct sim_physical *sim_handle_find(CUmemGenericAllocationHandle handle); // NULL: no such handle
+void sim_handle_forget(CUmemGenericAllocationHandle handle);		   // removes the handle of freed memory
 // For checkpoints: calls `each` for all physical memory of the process.
 void sim_physicals_each(void (*each)(struct sim_physical *physical, void *data), void *data);
 // For checkpoints: removes the memory's bytes from all addresses where it is mapped.

@@ -7,7 +7,7 @@
 // Reads which part of the multiprocessors this process may use. cuInit calls it before any other driver call can run.
 CUresult sim_mps_start(void);
 bool sim_mps_is_client(void);
-void sim_mps_join_device(struct sim_device *device); // the process gets a context there
+void sim_mps_join_device(struct sim_device *device); // called when the process gets a context on the device
 // Fails the other clients on the context's device.
 void sim_mps_publish_failure(const struct sim_context *context, CUresult error);
 // Fails this process if another client has failed.

@@ -42,7 +42,7 @@ struct sim_op {
 	unsigned wait_count, wait_capacity;
 	bool instant;  // the operation takes no time: an idle stream may run it on the submitting thread
 	bool always;   // the operation runs even after a failure, because it cleans up in the host
-	bool finished; // class->finish has been called
+	bool finished; // class->finish was called
 	// On a device that shares its time:
 	bool performed;		  // the operation's effect on memory is complete
 	unsigned pieces;	  // number of the operation's pieces of work in the stream's channel

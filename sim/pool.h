@@ -62,7 +62,7 @@ CUresult sim_pool_mark_used(struct sim_pool *pool, size_t offset, size_t size);
 CUresult sim_pool_chunk_memory(struct sim_pool *pool, size_t chunk, struct sim_physical **ret_physical);
 // Maps memory as a chunk.
 CUresult sim_pool_map_chunk(struct sim_pool *pool, size_t chunk, struct sim_physical *physical);
-struct sim_pool *sim_pool_default(struct sim_device *device); // NULL: no addresses left
+struct sim_pool *sim_pool_default(struct sim_device *device); // NULL: no addresses are left
 // Creates the descriptor of a pool in host memory, unless it exists. CUDA_ERROR_OUT_OF_MEMORY.
 CUresult sim_pool_create_descriptor(struct sim_pool *pool);
 // Checks that memory of a type can be at a location. Returns the location with id 0 if its id means nothing.

@@ -14,7 +14,7 @@ struct sim_device {
 	uint8_t *permission;
 	struct ptx_space space;
 	_Atomic int lost;	       // a CUresult that every call on the device returns; 0: the device works
-	_Atomic bool joined;	       // a client of MPS has had a context on it
+	_Atomic bool joined;	       // this client of MPS has had a context on the device
 	_Atomic uint64_t failure_seen; // the latest region_time_failure() that this process has handled
 	// Taken before `lock`. One thread at a time creates or ends the primary context. Its handle never changes, so
 	// a thread that retains it must not revive the context while another thread still ends it.
@@ -31,7 +31,7 @@ struct sim_process {
 	struct sim_device devices[SIM_DEVICES];
 	int device_count;
 	unsigned sms;	   // number of multiprocessors of a device that this process may use
-	_Atomic int fault; // a CUresult: the sticky error, of all contexts on every device; 0: none
+	_Atomic int fault; // a CUresult: the sticky error of all contexts on every device; 0: no error
 	// Device addresses: [window, window + window_size), PROT_NONE. The bytes of an address are at
 	// address + window_offset.
 	CUdeviceptr window;

@@ -15,7 +15,7 @@ struct sim_stream {
 	unsigned long long id;
 	bool legacy, per_thread;
 	struct sim_green *green;
-	struct sim_stream *next; // in the context
+	struct sim_stream *next; // next stream of the context
 	// Under context->lock:
 	struct sim_op *head, *tail; // queued
 	struct sim_op *running;
@@ -29,7 +29,7 @@ struct sim_stream {
 	uint32_t channel; // valid while has_channel is set
 	bool has_channel;
 	unsigned pieces;   // number of pieces in the channel, of operations that have not ended
-	uint64_t ended_ns; // when its latest operation ended
+	uint64_t ended_ns; // when the latest operation ended
 	// A struct sim_captured of capture.c; not NULL while the stream captures.
 	_Atomic(void *) capture;
 	CUstreamAttrValue attributes[16];

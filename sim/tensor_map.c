@@ -128,7 +128,7 @@ static CUresult check_tensor(const struct tensor *t, unsigned least_rank)
 	    t->rank > PTX_TENSOR_RANK || !are_enums_valid(t))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (config->cc_major < 10 && (is_packed(t->type) || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B))
-		return CUDA_ERROR_INVALID_VALUE; // only Blackwell devices support this
+		return CUDA_ERROR_INVALID_VALUE; // only Blackwell devices have this type
 	if (t->interleave != CU_TENSOR_MAP_INTERLEAVE_NONE &&
 	    (t->rank < 3 || t->type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B))
 		return CUDA_ERROR_INVALID_VALUE;

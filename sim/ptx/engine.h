@@ -134,7 +134,7 @@ struct ptx_run {
 	uint32_t worker_count;
 	struct ptx_worker *workers;
 	bool has_called_helpers;
-	// Of helper.c, under its lock:
+	// For helper.c, under its lock:
 	struct ptx_run *next_open;
 	uint32_t begun, vacant; // workers that have begun; workers that a helper may still begin
 	uint32_t helping;	// number of helpers that run a worker now

@@ -137,7 +137,7 @@ static bool resolve_scattered(struct ptx_warp *warp, const struct ptx_op *op, st
 		bad |= outside | ((addresses[lane] + (uint64_t)memory->offset) & (length - 1)) | !(granted & wanted);
 		access->host[lane] = host + offset;
 	}
-	return !bad || resolve_each(warp, op, access, 0); // not in device memory, or a fault
+	return !bad || resolve_each(warp, op, access, 0); // the addresses are not all in device memory, or one faults
 }
 
 // Translates addresses in device memory. For 32 adjacent elements the permissions are checked once.

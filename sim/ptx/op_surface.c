@@ -188,7 +188,7 @@ static const struct ptx_op *op_surface_reduce(struct ptx_warp *warp, const struc
 
 static int decode_outside(struct ptx_decoder *decoder, struct surface_op *how)
 {
-	static const char *const names[] = {"trap", "clamp", "zero"}; // in the order of enum outside
+	static const char *const names[] = {"trap", "clamp", "zero"}; // the names in the order of enum outside
 	unsigned found = ptx_find_modifier(decoder, names, 3);
 
 	if (found == 3)

@@ -11,7 +11,7 @@
 #include "sim/ptx/ptx.h"
 
 enum ptx_space_kind {
-	PTX_SPACE_GENERIC, // also if the text names no state space
+	PTX_SPACE_GENERIC, // the generic space; also if the text names no state space
 	PTX_SPACE_REGISTER,
 	PTX_SPACE_GLOBAL,
 	PTX_SPACE_CONST,
@@ -21,7 +21,7 @@ enum ptx_space_kind {
 };
 
 enum ptx_symbol_kind {
-	PTX_SYMBOL_VARIABLE, // also registers: see `space`
+	PTX_SYMBOL_VARIABLE, // a variable or a register: see `space`
 	PTX_SYMBOL_FUNCTION,
 	PTX_SYMBOL_LABEL,
 	PTX_SYMBOL_PROTOTYPE,
@@ -202,7 +202,7 @@ static inline uint32_t ptx_parameter_stride(const struct ptx_symbol *symbol)
 	return (uint32_t)(is_scalar ? symbol->size : (symbol->size + 15) & ~15ull);
 }
 uint32_t ptx_lane_bits(struct ptx_type type);	   // Returns the width of one lane of a register
-uint32_t ptx_register_bytes(struct ptx_type type); // of a register with its 32 lanes
+uint32_t ptx_register_bytes(struct ptx_type type); // bytes of a register with its 32 lanes
 // Appends to an array of pointers in the arena. 0 or -ENOMEM.
 int ptx_list_add(struct ptx_arena *arena, void ***list, uint32_t *count, uint32_t *capacity, void *item);
 

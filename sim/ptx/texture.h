@@ -79,7 +79,7 @@ struct ptx_texture {
 	uint8_t channels; // number of channels: 1, 2 or 4
 	uint8_t texel_bytes;
 	uint8_t axes;	 // number of dimensions for queries: 1, 2 or 3
-	uint32_t layers; // for queries: 0 if it has none
+	uint32_t layers; // number of layers for queries; 0: not layered
 	// How a texture is read; not used for surfaces.
 	bool is_float; // reads return floats: of a float format, or integers as fractions of their range
 	bool is_normalized, is_filtered, filters_levels, is_srgb, is_seamless;

@@ -136,7 +136,7 @@ CONFORM(created_and_destroyed)
 	WORKS(cuCtxPushCurrent(made));
 	WORKS(cuCtxDestroy(made));
 	WORKS(cuCtxGetCurrent(&current));
-	HOLDS(current == context); // destroying the current one pops it
+	HOLDS(current == context); // destroying the current context pops it
 	// An H200 answered INVALID in several runs and IS_DESTROYED in one; the reason is unknown.
 	CUresult again = cuCtxDestroy(made);
 	HOLDS(again == CUDA_ERROR_INVALID_CONTEXT || again == CUDA_ERROR_CONTEXT_IS_DESTROYED);

@@ -260,7 +260,7 @@ CONFORM(invalid_surfaces)
 	need_context();
 	NEED(cuArray3DCreate(&array, &wanted));
 	resource.res.array.hArray = array;
-	WORKS(cuSurfObjectCreate(&object, &resource)); // also without CUDA_ARRAY3D_SURFACE_LDST
+	WORKS(cuSurfObjectCreate(&object, &resource)); // works without CUDA_ARRAY3D_SURFACE_LDST, too
 	WORKS(cuSurfObjectDestroy(object));
 	object = 99;
 	GIVES(cuSurfObjectCreate(&object, NULL), CUDA_ERROR_INVALID_VALUE);

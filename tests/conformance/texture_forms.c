@@ -232,7 +232,7 @@ CONFORM(invalid_descriptions)
 
 	need_context();
 	NEED(cuMemAlloc(&memory, 4096));
-	resource.res.linear.devPtr = memory + 4; // not aligned to TEXTURE_ALIGNMENT
+	resource.res.linear.devPtr = memory + 4; // the address is not aligned to TEXTURE_ALIGNMENT
 	resource.res.linear.format = CU_AD_FORMAT_FLOAT;
 	resource.res.linear.numChannels = 1;
 	resource.res.linear.sizeInBytes = 1024;

@@ -254,8 +254,8 @@ CONFORM(access_of_mappings)
 	EQUALS(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
 	GIVES(allow(address, BLOCK / 2, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), CUDA_ERROR_INVALID_VALUE);
 	GIVES(allow(address, BLOCK, 2), CUDA_ERROR_INVALID_VALUE);
-	WORKS(cuMemUnmap(address, 2 * BLOCK)); // two whole mappings in one call
-	// One call also for mappings of several reservations, where one follows the other.
+	WORKS(cuMemUnmap(address, 2 * BLOCK)); // one call unmaps two whole mappings
+	// One call can unmap adjacent mappings of several reservations, too.
 	CUdeviceptr places[2];
 	NEED(cuMemAddressReserve(&places[0], BLOCK, 0, 0, 0));
 	NEED(cuMemAddressReserve(&places[1], BLOCK, BLOCK, places[0] + BLOCK, 0));
@@ -411,7 +411,7 @@ CONFORM(attributes_of_neighbouring_handles)
 	NEED(cuMemMap(address + 2 * BLOCK, BLOCK, 0, handles[1], 0));
 	NEED(allow(address, 3 * BLOCK, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
 	WORKS(cuMemsetD8(address, 1, 3 * BLOCK)); // across both
-	// Of one handle only.
+	// The attributes describe one handle only.
 	WORKS(cuMemGetAddressRange(&start, &size, address + 2 * BLOCK - 1));
 	EQUALS(start, address);
 	EQUALS(size, 2 * BLOCK);
@@ -420,7 +420,7 @@ CONFORM(attributes_of_neighbouring_handles)
 	EQUALS(size, BLOCK);
 	EQUALS(number_of(CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, address + BLOCK), address);
 	EQUALS(number_of(CU_POINTER_ATTRIBUTE_MAPPING_SIZE, address + BLOCK), 2 * BLOCK);
-	// Of the whole reservation.
+	// The range attributes describe the whole reservation.
 	EQUALS(number_of(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address + 2 * BLOCK), base);
 	EQUALS(number_of(CU_POINTER_ATTRIBUTE_RANGE_SIZE, address), 8 * BLOCK);
 	// The memory belongs to no context, and legacy IPC cannot share it.

@@ -212,7 +212,7 @@ TEST(objects_of_the_current_pool_have_the_same_peers)
 	OK(vg_device_pool_current(device, &second));
 	OK(vg_memory_pool_add_peers(first, &one, 1));
 	check_peers(second, "1");
-	vg_memory_resource_destroy(first); // the pool keeps access that the destroyed buffer did not set
+	vg_memory_resource_destroy(first); // the pool keeps the access, although this object set it
 	check_peers(second, "1");
 	OK(vg_memory_pool_set_peers(second, NULL, 0));
 	vg_memory_resource_destroy(second);

@@ -368,7 +368,7 @@ TEST(import_verifies_contents_on_request)
 	OK(vg_vram_read_at(imported, MIB, &word, 4));
 	CHECK_INT(word, 0xfeed);
 	REFUSED(vg_vram_write_at(imported, 0, &word, 4), VG_POLICY, "");
-	OK(vg_vram_verify(imported, &seal)); // at any time
+	OK(vg_vram_verify(imported, &seal)); // verification works at any time
 	OK(vg_vram_free(imported));
 
 	// a context with another secret, and one without

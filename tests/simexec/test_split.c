@@ -42,7 +42,7 @@ TEST(groups)
 	CU(split(parts, 3, &whole, &rest, 0, groups));
 	CHECK_INT(parts[2].sm.smCount, 96);
 	CHECK_INT(rest.sm.smCount, 6);
-	groups[0].count = 12; // not a multiple of 8
+	groups[0].count = 12; // the group is no multiple of 8
 	GIVES(split(parts, 1, &whole, &rest, 0, groups), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 	groups[0].coscheduled = 4;
 	CU(split(parts, 1, &whole, &rest, 0, groups));

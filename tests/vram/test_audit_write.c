@@ -381,7 +381,7 @@ TEST(killed_writers_leave_a_valid_log)
 
 	key_file("key", KEY_DIGITS);
 	for (int round = 0; round < 40 || (!records && round < 400);
-	     round++) { // on a slow machine, until a writer had time for a record
+	     round++) { // on a slow machine, repeats until a writer had time for a record
 		pid_t child = fork();
 		if (child == 0) {
 			struct vram_keys *keys;

@@ -99,7 +99,7 @@ EVERY_INTEGER(TO_INTEGER_FTZ, rpi)
 	PTX_SCALAR1(cvt_##name##_##D##_##S, B, register_##S, cvt_lane_##name##_##D##_##S((S)x))                        \
 	PTX_ROW1("cvt." #name "." #D "." #S, cvt_##name##_##D##_##S, B, register_##S)                                  \
 	PTX_OP1("cvt." #name ".sat." #D "." #S, cvt_##name##_sat_##D##_##S, B, register_##S, (S)x > (S)0 ? ONE_##D : 0)
-// With .sat an integer becomes 0 or 1.
+// With .sat, the result of an integer is 0 or 1.
 #define ONE_f16	 0x3c00
 #define ONE_bf16 0x3f80
 #define ONE_f32	 0x3f800000
