@@ -1,4 +1,4 @@
-// Device addresses: which granules of the window are reserved, what is mapped there, and physical memory. Most
+// Manages device addresses: which granules of the window are reserved, what is mapped there, and physical memory. Most
 // functions here need the memory lock.
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Arrays and mipmapped arrays: device memory in rows, described by a CUDA_ARRAY3D_DESCRIPTOR.
+// Creates and describes arrays and mipmapped arrays: device memory in rows, described by a CUDA_ARRAY3D_DESCRIPTOR.
 #include <stdlib.h>
 
 #include "capture.h"

@@ -1,4 +1,4 @@
-// Stream capture: operations submitted to a capturing stream become nodes of a graph.
+// Captures streams: operations submitted to a capturing stream become nodes of a graph.
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-// Contexts: creation, failure and end, and each thread's stack of current contexts.
+// Creates, fails and ends contexts, and keeps each thread's stack of current contexts.
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>

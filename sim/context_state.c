@@ -1,4 +1,4 @@
-// Properties of contexts: limits, flags, caches; and waiting for a context.
+// Implements the properties of contexts (limits, flags, caches), and waits for contexts.
 #include "capture.h"
 #include "context.h"
 #include "entry.h"

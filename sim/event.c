@@ -1,4 +1,4 @@
-// Events: the mark of the latest record, waits and queries.
+// Implements events: the mark of the latest record, waits and queries.
 #include <stdlib.h>
 
 #include "capture.h"

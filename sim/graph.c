@@ -1,4 +1,4 @@
-// Graphs and nodes as data structures: creating, connecting, cloning, sorting.
+// Creates, connects, clones and sorts graphs and nodes.
 #include <stdlib.h>
 
 #include "context.h"

@@ -1,4 +1,4 @@
-// Executable graphs: instantiation, upload, destruction.
+// Instantiates, uploads and destroys executable graphs.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-// Launches of executable graphs.
+// Launches executable graphs.
 #include <stdlib.h>
 
 #include "capture.h"

@@ -1,4 +1,4 @@
-// Programs: the nodes of an executable graph, in an order that keeps the dependencies.
+// Converts graphs to programs: the nodes of an executable graph, in an order that keeps the dependencies.
 #include <stdlib.h>
 
 #include "event.h"

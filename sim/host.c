@@ -1,4 +1,4 @@
-// Pinned and managed memory: host memory that kernels access at the same address.
+// Manages pinned and managed memory: host memory that kernels access at the same address.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// Libraries: images that are loaded into a context when it first uses them.
+// Loads libraries: images that are loaded into a context when it first uses them.
 #include <ctype.h>
 #include <stdlib.h>
 

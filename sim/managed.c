@@ -1,4 +1,4 @@
-// Managed memory: allocation, advice, prefetch. Its pages stay in host memory, where every device can access them.
+// Allocates, advises and prefetches managed memory. Its pages stay in host memory, where every device can access them.
 #include "capture.h"
 #include "entry.h"
 #include "host.h"

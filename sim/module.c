@@ -1,4 +1,4 @@
-// Modules: parsing, memory for variables and code, functions.
+// Parses modules, allocates memory for their variables and code, and finds their functions.
 #include <stdlib.h>
 #include <sys/mman.h>
 

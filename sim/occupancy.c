@@ -1,4 +1,4 @@
-// Occupancy: how many blocks and clusters multiprocessors run at once.
+// Computes occupancy: how many blocks and clusters multiprocessors run at once.
 #include "context.h"
 #include "entry.h"
 #include "kernel.h"

@@ -1,4 +1,4 @@
-// The segments and chunks of memory pools.
+// Manages the segments and chunks of memory pools.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>

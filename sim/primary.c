@@ -1,4 +1,4 @@
-// Primary contexts: one for each device. The first retain creates it, the last release ends it.
+// Retains and releases primary contexts: one for each device. The first retain creates it, the last release ends it.
 #include <limits.h>
 
 #include "context.h"

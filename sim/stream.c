@@ -1,4 +1,4 @@
-// Streams as handles: creation, default streams, waiting.
+// Creates streams, finds default streams, and waits for streams.
 #include <stdlib.h>
 #include <time.h>
 

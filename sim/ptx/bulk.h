@@ -9,7 +9,7 @@
 struct ptx_bulk_target {
 	struct ptx_address memory, mbarrier;
 	bool has_mbarrier;
-	ptx_ref mask; // 16 bits; PTX_NO_REF: one block
+	ptx_ref mask; // 16 bits, one for each block; PTX_NO_REF: one block
 };
 
 // op_atomic.c: the operation of cp.reduce.async.bulk on one element of 2, 4 or 8 bytes.

@@ -4,7 +4,7 @@
 #include "sim/ptx/decode.h"
 #include "sim/ptx/sample.h"
 
-// [object, coordinates], in the order of the instruction's geometry.
+// An image address: [object, coordinates], with the coordinates in the order of the instruction's geometry.
 struct ptx_image_address {
 	enum ptx_geometry geometry;
 	bool is_layered, is_integer;

@@ -1,4 +1,4 @@
-// Several threads use the same memory objects, mainly for the thread sanitizer.
+// Tests several threads that use the same memory objects, mainly for the thread sanitizer.
 #include "memory_test.h"
 
 enum { THREADS = 4, ROUNDS = 100 };

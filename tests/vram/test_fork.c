@@ -1,5 +1,5 @@
-// A forked child has its parent's handles, but cannot use the driver: all calls fail without a crash, and the parent is
-// not affected.
+// Tests a forked child, which has its parent's handles but cannot use the driver: all calls fail without a crash, and
+// the parent is not affected.
 #include "region_test.h"
 
 #include <sys/wait.h>

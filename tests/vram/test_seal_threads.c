@@ -1,4 +1,4 @@
-// Several threads seal, verify, unseal, write and free the same regions.
+// Tests several threads that seal, verify, unseal, write and free the same regions.
 #include "sealed_test.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Several threads use the same regions; meant for the thread sanitizer, too.
+// Tests several threads that use the same regions; meant for the thread sanitizer, too.
 #include "region_test.h"
 
 #include <pthread.h>
