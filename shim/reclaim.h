@@ -9,7 +9,7 @@ extern _Atomic bool shim_needs_reconcile;
 // The functions for one kind of memory whose charge follows the driver's figures.
 struct shim_reclaimer {
 	void (*reconcile)(void); // sets the charge to the driver's figure
-	void (*trim)(void);	 // makes the driver return unused memory; NULL: there is none
+	void (*trim)(void);	 // makes the driver return unused memory; NULL: no such function
 };
 // Registers the kinds of memory; keeps the pointer to the array. Call it once.
 void shim_reclaim_set(const struct shim_reclaimer *reclaimers, size_t count);

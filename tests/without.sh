@@ -1,6 +1,6 @@
 #!/bin/sh
-# without.sh TOOL FILE…: stands in for tests that need TOOL where it is missing, and counts each as skipped: every TEST()
-# and CONFORM() of the files, or a file without any as one.
+# without.sh TOOL FILE…: stands in for tests that need TOOL where it is missing, and counts each as skipped: every
+# TEST() and CONFORM() of the files, or a file without any as one.
 tool=$1
 shift
 skipped=0

@@ -41,7 +41,8 @@ VG_PUBLIC enum vg_status vg_graphics_resource_map(struct vg_graphics_resource *r
 VG_PUBLIC enum vg_status vg_graphics_resource_map_array(struct vg_graphics_resource *resource, struct vg_stream *stream,
 							unsigned layer, unsigned level, struct CUarray_st **ret_array);
 /* Unmaps it in the order of `stream` (NULL: of the one that it was mapped on), and closes the mapped buffer, also
- * if there are other references to it. STATE (not mapped), CLOSED, INVALID, DRIVER. Any thread. Source: cuGraphicsUnmapResources. */
+ * if there are other references to it. STATE (not mapped), CLOSED, INVALID, DRIVER. Any thread. Source:
+ * cuGraphicsUnmapResources. */
 VG_PUBLIC enum vg_status vg_graphics_resource_unmap(struct vg_graphics_resource *resource, struct vg_stream *stream);
 
 /* Unmaps it if it is mapped, as above, and unregisters it at once. Closing twice is fine. INVALID, DRIVER. Any

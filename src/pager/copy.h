@@ -38,7 +38,7 @@ struct pager_copies {
 	CUresult failure;
 };
 
-// Creates the stream for the copies if there is none. The functions below also do this.
+// Creates the stream for the copies if it does not exist. The functions below also do this.
 CUresult pager_copies_start(struct pager_copies *copies);
 // Calls create(owner, index), and repeats it while the device has no room and waits() returns true. Meanwhile copies
 // end.

@@ -25,7 +25,7 @@ void pager_give_up(struct pager_slot *slot)
 	pager_thread.options.failed(slot);
 }
 
-// Notes that the device lacks `missing` bytes; the pager will try again later. `is_known`: the user was told of this
+// Notes that the device lacks `missing` bytes; the pager will try again later. `is_known`: this was reported
 // before.
 static void wait_for_room(struct pager_slot *slot, uint64_t missing, bool is_known)
 {

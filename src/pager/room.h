@@ -14,7 +14,7 @@ struct hash_node;
 struct pager_room {
 	uint64_t at;		   // where the room begins in the host; 0: there is no room
 	uint64_t changed;	   // one bit for each block: the next move to the host must copy the block
-	struct hash_node *digests; // digests of the blocks; NULL: there are none
+	struct hash_node *digests; // digests of the blocks; NULL: not computed
 	bool is_hashed;		   // the digests are those of the bytes that are on the device now
 	bool is_copy;		   // the digests are those of the bytes that are in the host
 };

@@ -15,7 +15,8 @@ NOT_DEFAULT = {'cuCtxGetDevice_v2', 'cuCtxSynchronize_v2', 'cuStreamGetCtx_v2', 
 # Names that stand for a function with another name.
 REPLACED = {'cuGraphInstantiate': 'cuGraphInstantiateWithFlags'}
 
-HEAD = '''// The names that programs write, as the functions that the driver exports. tests/abi/names.py writes this file from
+HEAD = '''\
+// The names that programs write, as the functions that the driver exports. tests/abi/names.py writes this file from
 // entries.def; cuda_abi.h does without it.
 #pragma once
 #include "device.h"
@@ -39,7 +40,8 @@ static inline CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **funct
 
 '''
 
-RUNTIME_HEAD = '''// The runtime's functions for the per-thread default stream. tests/abi/names.py writes this file from runtime.def.
+RUNTIME_HEAD = '''\
+// The runtime's functions for the per-thread default stream. tests/abi/names.py writes this file from runtime.def.
 #pragma once
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM

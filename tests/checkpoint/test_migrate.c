@@ -5,7 +5,7 @@
 #include "migrate_test.h"
 #include "virgate/checkpoint.h"
 
-enum { NOBODY = 65534 };
+enum { OTHER_USER = 65534 };
 
 TEST(a_process_migrates)
 {
@@ -123,7 +123,7 @@ TEST(another_users_socket_gets_nothing)
 	pid_t other = fork();
 	if (other == 0) {
 		// The peer sees the credentials that the listener has at the time of listen().
-		if (setresuid(NOBODY, NOBODY, NOBODY) || listen(listener, 1))
+		if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) || listen(listener, 1))
 			_exit(1);
 		close(accept(listener, NULL, NULL));
 		_exit(0);

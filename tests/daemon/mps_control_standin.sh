@@ -4,7 +4,8 @@
 # start.
 here=$(dirname "$(readlink -f "$0")")
 [ "$*" = -f ] || { echo "usage: $0 -f" >&2; exit 2; }
-echo "$$ $(id -u) $CUDA_VISIBLE_DEVICES $CUDA_MPS_PIPE_DIRECTORY $CUDA_MPS_LOG_DIRECTORY ${LD_PRELOAD:-none}" >>"$here/said"
+echo "$$ $(id -u) $CUDA_VISIBLE_DEVICES $CUDA_MPS_PIPE_DIRECTORY $CUDA_MPS_LOG_DIRECTORY ${LD_PRELOAD:-none}" \
+	>>"$here/said"
 [ ! -e "$here/fails" ] || exit 1
 echo "control of MPS stand-in $$" >"$CUDA_MPS_LOG_DIRECTORY/control.log"
 trap 'rm -f "$CUDA_MPS_PIPE_DIRECTORY/control"; exit 0' TERM

@@ -394,7 +394,7 @@ TEST(number_of_clients_is_limited)
 
 // ---- the system's daemon -------------------------------------------------------------------------------
 
-enum { FIRST = 65534, SECOND = 1 }; // nobody and daemon, which exist on every machine
+enum { FIRST = 65534, SECOND = 1 }; // the users "nobody" and "daemon", which exist on every machine
 
 static void start_system_daemon(void)
 {

@@ -51,7 +51,8 @@ for row in libvirgate-cuda.so:cuInit:VIRGATE_DRIVER:cuInit \
 	expect "$variable is not for a set-user-ID program" \
 		"$(run probe-setuid "$interposer" "$function" "$variable=$dir/named-driver.so")" '*secure=1 named=0*'
 	expect "VIRGATE_LEDGER works without the bit ($interposer)" \
-		"$(run probe "$interposer" "$first" VIRGATE_LOG=warning "VIRGATE_LEDGER=$dir/named-ledger")" '*named-ledger*'
+		"$(run probe "$interposer" "$first" VIRGATE_LOG=warning "VIRGATE_LEDGER=$dir/named-ledger")" \
+		'*named-ledger*'
 	expect "VIRGATE_LEDGER is not for a set-user-ID program ($interposer)" \
 		"$(run probe-setuid "$interposer" "$first" VIRGATE_LOG=warning "VIRGATE_LEDGER=$dir/named-ledger")" \
 		'secure=1 named=0'

@@ -13,7 +13,8 @@ static void check_text(const char *text, const char *wanted)
 
 TEST(printable_text_is_unchanged)
 {
-	static const char *const texts[] = {"", "python train.py", "Größe", "日本語", "\xf0\x9f\x98\x80", "\xc2\xa0", "a\xcc\x81"};
+	static const char *const texts[] = {
+		"", "python train.py", "Größe", "日本語", "\xf0\x9f\x98\x80", "\xc2\xa0", "a\xcc\x81"};
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		check_text(texts[i], texts[i]);
