@@ -9,12 +9,11 @@
 
 static int print_report(const char *path, const struct vg_audit_report *report)
 {
-	return print_json(json_pack("{s:{s:o, s:b, s:s, s:I, s:I, s:s, s:s?, s:s?}}", "audit", "file", text_json(path),
-				    "whole", report->fault == VG_AUDIT_NONE, "fault",
-				    vg_audit_fault_text(report->fault), "line", (json_int_t)report->line, "records",
-				    (json_int_t)report->records, "head", report->head, "first",
-				    *report->first ? report->first : NULL, "last",
-				    *report->last ? report->last : NULL));
+	return print_json(
+		json_pack("{s:{s:o, s:b, s:s, s:I, s:I, s:s, s:s?, s:s?}}", "audit", "file", text_json(path), "whole",
+			  report->fault == VG_AUDIT_NONE, "fault", vg_audit_fault_text(report->fault), "line",
+			  (json_int_t)report->line, "records", (json_int_t)report->records, "head", report->head,
+			  "first", *report->first ? report->first : NULL, "last", *report->last ? report->last : NULL));
 }
 
 static void say_report(const char *path, const struct vg_audit_report *report)

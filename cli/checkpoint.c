@@ -203,10 +203,9 @@ static int print_json_result(const struct vg_checkpoint_result *result)
 				    "processes", (json_int_t)result->processes, "cuda_processes",
 				    (json_int_t)result->cuda_processes, "bytes", (json_int_t)result->bytes, "raw_bytes",
 				    (json_int_t)result->raw_bytes, "device_bytes", (json_int_t)result->device_bytes,
-				    "linked_bytes",
-				    (json_int_t)result->linked_bytes, "copied_bytes", (json_int_t)result->copied_bytes,
-				    "rounds", (json_int_t)result->rounds, "precopied_bytes",
-				    (json_int_t)result->precopied_bytes, "seconds", seconds));
+				    "linked_bytes", (json_int_t)result->linked_bytes, "copied_bytes",
+				    (json_int_t)result->copied_bytes, "rounds", (json_int_t)result->rounds,
+				    "precopied_bytes", (json_int_t)result->precopied_bytes, "seconds", seconds));
 }
 
 void checkpoint_print_result(const struct arguments *arguments, const struct vg_checkpoint_result *result,

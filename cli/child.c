@@ -307,8 +307,8 @@ static void say_image(const struct children *children, size_t first)
 			    (int)child->pid, others, more ? "were" : "was", child->image, more ? "have" : "has",
 			    more ? "them" : "it", sim_flag(), child->image);
 	else
-		say_warning("process %d%s %s migrated by virgate migrate and %s ended here",
-			    (int)child->pid, others, more ? "were" : "was", more ? "have" : "has");
+		say_warning("process %d%s %s migrated by virgate migrate and %s ended here", (int)child->pid, others,
+			    more ? "were" : "was", more ? "have" : "has");
 }
 
 static void say_end(const struct child *child)

@@ -24,10 +24,10 @@ struct line {
 	bool split;	     // bash passed the value as a separate word, without "--option="
 	int lead_length;     // length of `lead`, the "--option=" before the value
 	const char *lead;
-	const char *simulation; // the value of --sim; NULL: not given
-	bool options_end;	// the word "--" was read, so no more options follow
-	int positional;		// words that are neither options nor their values
-	int program;		// index of the word that names the program to run; -1: none so far
+	const char *simulation;	      // the value of --sim; NULL: not given
+	bool options_end;	      // the word "--" was read, so no more options follow
+	int positional;		      // words that are neither options nor their values
+	int program;		      // index of the word that names the program to run; -1: none so far
 	const struct option *pending; // option whose value is the current word; NULL: the current word is no value
 };
 

@@ -65,9 +65,8 @@ const char *config_check(enum config_kind kind, const char *value)
 	case KIND_SWITCH:
 		return is_one_of(value, (const char *const[]){"yes", "no", NULL}) ? NULL : "is neither yes nor no";
 	case KIND_MODE:
-		return is_one_of(value, (const char *const[]){"time", "mps", NULL})
-			       ? NULL
-			       : "is not a mode: use time or mps";
+		return is_one_of(value, (const char *const[]){"time", "mps", NULL}) ? NULL
+										    : "is not a mode: use time or mps";
 	case KIND_LEVEL:
 		return is_one_of(value, (const char *const[]){"error", "warning", "info", "debug", NULL})
 			       ? NULL

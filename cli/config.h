@@ -7,26 +7,26 @@ enum config_kind { KIND_TEXT, KIND_SIZE, KIND_SHARE, KIND_SECONDS, KIND_SWITCH, 
 
 // The settings as X(ID, section, key, environment variable, kind). A test compares this list with the manual page
 // virgate.conf(5).
-#define CONFIG_LIST(X)                                                                             \
-	X(MEMORY, "run", "memory", "VIRGATE_MEMORY", KIND_SIZE)                                  \
-	X(SHARE, "run", "share", "VIRGATE_SHARE", KIND_SHARE)                                    \
-	X(DEVICE, "run", "device", "VIRGATE_DEVICE", KIND_TEXT)                                  \
-	X(SHARING, "run", "sharing", "VIRGATE_SHARING", KIND_MODE)                               \
-	X(EVICTABLE, "run", "evictable", "VIRGATE_EVICTABLE", KIND_SWITCH)                       \
-	X(SWAP, "run", "swap", "VIRGATE_SWAP", KIND_SIZE)                                        \
-	X(LOG, "run", "log", "VIRGATE_LOG", KIND_LEVEL)                                          \
-	X(SIMULATE, "node", "simulate", "VIRGATE_SIM", KIND_TEXT)                                \
-	X(RUNTIME_DIR, "node", "runtime_dir", "VIRGATE_RUNTIME_DIR", KIND_TEXT)                  \
-	X(LIBDIR, "node", "libdir", "VIRGATE_LIBDIR", KIND_TEXT)                                 \
-	X(START, "node", "start_daemon", "VIRGATE_START_DAEMON", KIND_SWITCH)                    \
-	X(TIMEOUT, "node", "timeout", "VIRGATE_TIMEOUT", KIND_SECONDS)                            \
+#define CONFIG_LIST(X)                                                          \
+	X(MEMORY, "run", "memory", "VIRGATE_MEMORY", KIND_SIZE)                 \
+	X(SHARE, "run", "share", "VIRGATE_SHARE", KIND_SHARE)                   \
+	X(DEVICE, "run", "device", "VIRGATE_DEVICE", KIND_TEXT)                 \
+	X(SHARING, "run", "sharing", "VIRGATE_SHARING", KIND_MODE)              \
+	X(EVICTABLE, "run", "evictable", "VIRGATE_EVICTABLE", KIND_SWITCH)      \
+	X(SWAP, "run", "swap", "VIRGATE_SWAP", KIND_SIZE)                       \
+	X(LOG, "run", "log", "VIRGATE_LOG", KIND_LEVEL)                         \
+	X(SIMULATE, "node", "simulate", "VIRGATE_SIM", KIND_TEXT)               \
+	X(RUNTIME_DIR, "node", "runtime_dir", "VIRGATE_RUNTIME_DIR", KIND_TEXT) \
+	X(LIBDIR, "node", "libdir", "VIRGATE_LIBDIR", KIND_TEXT)                \
+	X(START, "node", "start_daemon", "VIRGATE_START_DAEMON", KIND_SWITCH)   \
+	X(TIMEOUT, "node", "timeout", "VIRGATE_TIMEOUT", KIND_SECONDS)          \
 	X(KEY, "audit", "key", "VIRGATE_KEY", KIND_TEXT)
 
 enum config_id {
 #define X(id, section, key, variable, kind) CONFIG_##id,
 	CONFIG_LIST(X)
 #undef X
-	CONFIG_COUNT
+		CONFIG_COUNT
 };
 
 struct config_row {
@@ -43,8 +43,8 @@ struct config_device {
 };
 
 struct config {
-	char *values[CONFIG_COUNT]; // NULL: not set
-	char *origins[CONFIG_COUNT]; // where each value was set: "VIRGATE_MEMORY", "/etc/virgate/virgate.conf:3"
+	char *values[CONFIG_COUNT];    // NULL: not set
+	char *origins[CONFIG_COUNT];   // where each value was set: "VIRGATE_MEMORY", "/etc/virgate/virgate.conf:3"
 	struct config_device *devices; // the last one for a GPU counts; empty if the environment sets the mode
 	size_t device_count;
 };

@@ -48,7 +48,7 @@ static int run_create(const struct arguments *arguments)
 	if (!options.memory && !options.share)
 		return say_usage(arguments->verb,
 				 "how much memory? give --memory SIZE, such as --memory 8G, or --share "
-					   "PERCENT for a part of the GPU");
+				 "PERCENT for a part of the GPU");
 	options.device = option_value(arguments, "device");
 	options.group = option_value(arguments, "group");
 	r = session_open(&session, arguments);

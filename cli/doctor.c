@@ -19,8 +19,7 @@ static void print_json_report(const struct doctor_report *report, size_t failed,
 		json_array_append_new(checks,
 				      json_pack("{s:s, s:s, s:o, s:s, s:o}", "set", doctor_set_text(check->set), "name",
 						check->name, "found", text_json(check->found), "status",
-						doctor_verdict_text(check->verdict), "fix",
-						text_or_null(check->fix)));
+						doctor_verdict_text(check->verdict), "fix", text_or_null(check->fix)));
 	}
 	print_json(json_pack("{s:o, s:I, s:I}", "checks", checks, "failed", (json_int_t)failed, "warnings",
 			     (json_int_t)warnings));
@@ -56,8 +55,10 @@ static int read_set(const struct arguments *arguments, unsigned *ret_sets)
 			*ret_sets = set;
 			return 0;
 		}
-	return say_usage(arguments->verb, "\"%s\" is not a set of checks: give cuda (checkpoints), quota (vGPUs) or "
-			 "toolkit", arguments->words[0]);
+	return say_usage(arguments->verb,
+			 "\"%s\" is not a set of checks: give cuda (checkpoints), quota (vGPUs) or "
+			 "toolkit",
+			 arguments->words[0]);
 }
 
 // Returns where the configuration first sets the mode mps; NULL: nowhere.

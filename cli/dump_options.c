@@ -30,8 +30,10 @@ static int read_compression(const struct arguments *arguments, struct vg_dump_op
 			return 0;
 		return say_usage(arguments->verb, "--compress \"%s\": %s", text, vg_last_error()->text);
 	}
-	return say_usage(arguments->verb, "--compress \"%s\" is not a method: give none, lz4, zstd, or zstd:N for "
-			 "level N", text);
+	return say_usage(arguments->verb,
+			 "--compress \"%s\" is not a method: give none, lz4, zstd, or zstd:N for "
+			 "level N",
+			 text);
 }
 
 int dump_options_read(const struct arguments *arguments, struct vg_dump_options *ret_options)

@@ -87,8 +87,7 @@ const char *eviction_reason(const struct vg_eviction_info *eviction, char buffer
 			 "a stream capture did not end in time: wait until it has, or allow more time with --drain");
 	else if (is_reason(eviction, "host"))
 		snprintf(buffer, EVICTION_TEXT,
-			 "the host lacks %s: free host memory, or create the vGPU with a larger --swap",
-			 missing);
+			 "the host lacks %s: free host memory, or create the vGPU with a larger --swap", missing);
 	else if (is_reason(eviction, "device"))
 		snprintf(buffer, EVICTION_TEXT,
 			 "the GPU lacks %s: end or suspend other programs on it; the process resumes when there is "

@@ -12,9 +12,9 @@ struct gpus {
 	size_t text_count;
 };
 
-#define OPTION_GPU_MAP                                                                                             \
-	{                                                                                                          \
-		"gpu-map", 0, "OLD=NEW", "use GPU NEW instead of OLD; map all GPUs or none", .again = true        \
+#define OPTION_GPU_MAP                                                                                     \
+	{                                                                                                  \
+		"gpu-map", 0, "OLD=NEW", "use GPU NEW instead of OLD; map all GPUs or none", .again = true \
 	}
 
 // Reads the option --gpu-map into `gpus`, which must be zeroed. Returns 0, or the verb's exit code after a message. The

@@ -31,8 +31,8 @@ int guard_start_for_target(const struct arguments *arguments, const char *vgpu, 
 // The steps of a migration, as the dumping process reports them to the guard.
 enum guard_step {
 	GUARD_IMAGE_COMPLETE = 's', // the image is complete; the guard removes it if the processes continue here
-	GUARD_ENDING = 'e', // the processes end here; the receiver must not start them yet
-	GUARD_HANDING_OVER = 'h', // the receiver may start the processes
+	GUARD_ENDING = 'e',	    // the processes end here; the receiver must not start them yet
+	GUARD_HANDING_OVER = 'h',   // the receiver may start the processes
 };
 void guard_report_step(const struct guard *guard, enum guard_step step);
 // Ends the guard and reaps it, after the dump has succeeded or failed.

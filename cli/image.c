@@ -231,8 +231,7 @@ static void print_device_memory(const json_t *image)
 	json_array_foreach(json_object_get(image, "processes"), i, process) {
 		snprintf(pid, sizeof pid, "%lld", (long long)json_integer_value(json_object_get(process, "pid")));
 		if (json_is_null(json_object_get(process, "gpus")) && json_is_true(json_object_get(process, "cuda")))
-			table_add(&table,
-				  (const char *const[]){pid, "unknown", "unknown", "unknown", "unknown"});
+			table_add(&table, (const char *const[]){pid, "unknown", "unknown", "unknown", "unknown"});
 		json_array_foreach(json_object_get(process, "gpus"), g, use) {
 			count = json_object_get(use, "contexts");
 			if (json_is_integer(count))

@@ -32,13 +32,12 @@ static void print_tenants(const struct vg_vgpu_info *vgpu)
 		const struct vg_tenant_info *tenant = &vgpu->tenants[i];
 		const struct vg_eviction_info *eviction = &tenant->eviction;
 		snprintf(pid, sizeof pid, "%lld", (long long)tenant->pid);
-		table_add(&table,
-			  (const char *const[]){pid, program_text(tenant, command),
-						vg_size_format(tenant->charged, charged),
-						vg_size_format(tenant->overhead, overhead),
-						size_or_unknown(tenant->physical, tenant->physical_known, physical),
-						time_text(tenant->started, started), eviction_state(tenant),
-						size_or_unknown(eviction->host, eviction->known, in_host)});
+		table_add(&table, (const char *const[]){
+					  pid, program_text(tenant, command), vg_size_format(tenant->charged, charged),
+					  vg_size_format(tenant->overhead, overhead),
+					  size_or_unknown(tenant->physical, tenant->physical_known, physical),
+					  time_text(tenant->started, started), eviction_state(tenant),
+					  size_or_unknown(eviction->host, eviction->known, in_host)});
 	}
 	printf("\n");
 	table_print(&table);

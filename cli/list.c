@@ -119,9 +119,8 @@ int print_json(json_t *body)
 {
 	json_t *whole = json_pack("{s:i}", "schema", 1);
 
-	char *text = json_object_update(whole, body) == 0
-			     ? json_dumps(whole, JSON_INDENT(2) | JSON_REAL_PRECISION(17))
-			     : NULL;
+	char *text = json_object_update(whole, body) == 0 ? json_dumps(whole, JSON_INDENT(2) | JSON_REAL_PRECISION(17))
+							  : NULL;
 	json_decref(body);
 	json_decref(whole);
 	if (!text) {

@@ -114,7 +114,10 @@ static void say_failure(const struct move *move, const char *subject, const stru
 
 	if (count)
 		snprintf(others, sizeof others, "; the other%s %s %s", count == 1 ? "" : "s",
-			 !move->is_out ? count == 1 ? "is" : "are" : count == 1 ? "stays" : "stay", what);
+			 !move->is_out ? count == 1 ? "is" : "are"
+			 : count == 1  ? "stays"
+				       : "stay",
+			 what);
 	say_error("%s could not be %s: %s%s", subject, what, failure_text(move, process, reason), others);
 }
 
@@ -140,8 +143,8 @@ static void say_next_steps(const struct move *move)
 	if (!move->is_out)
 		return;
 	if (move->vgpu)
-		say_error("%s: `virgate suspend%s %s` tries again, `virgate resume%s %s` resumes all of it", name,
-			  sim, name, sim, name);
+		say_error("%s: `virgate suspend%s %s` tries again, `virgate resume%s %s` resumes all of it", name, sim,
+			  name, sim, name);
 	else
 		say_error("%s: `virgate suspend%s --pid %ld` tries again, `virgate resume%s --pid %ld` cancels it",
 			  name, sim, move->pid, sim, move->pid);
@@ -189,8 +192,8 @@ static int read_target(const struct arguments *arguments, struct move *move)
 	if (r)
 		return r;
 	if ((move->pid != 0) == (arguments->count != 0))
-		return say_usage(arguments->verb,
-			  move->pid ? "a vGPU and --pid: give one of them" : "give the NAME of a vGPU, or --pid PID");
+		return say_usage(arguments->verb, move->pid ? "a vGPU and --pid: give one of them"
+							    : "give the NAME of a vGPU, or --pid PID");
 	move->vgpu = arguments->words[0];
 	return 0;
 }

@@ -200,8 +200,7 @@ void preload_inspect(const char *path, struct preload_program *ret_program)
 				inspect_elf(fd, head, (size_t)length, ret_program);
 			return;
 		}
-		if (length < 2 || memcmp(head, "#!", 2) != 0 ||
-		    !read_interpreter((char *)head, (size_t)length, next))
+		if (length < 2 || memcmp(head, "#!", 2) != 0 || !read_interpreter((char *)head, (size_t)length, next))
 			return;
 		path = next;
 	}

@@ -14,8 +14,8 @@ enum preload {
 
 struct preload_program {
 	enum preload preload;
-	bool asan;		      // linked with the shared library of the address sanitizer
-	char linker[PATH_MAX];	      // path of its dynamic linker; "": none, or unknown
+	bool asan;	       // linked with the shared library of the address sanitizer
+	char linker[PATH_MAX]; // path of its dynamic linker; "": none, or unknown
 };
 
 // Inspects the program file. For a script, inspects the interpreter that its "#!" line names.

@@ -39,16 +39,15 @@ static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
 		snprintf(tenants, sizeof tenants, "%zu", count_programs(vgpu));
 	else
 		strcpy(tenants, "-");
-	table_add(table, (const char *const[COLUMNS]){vgpu->name, vgpu->owner, device, memory,
-						      size_or_unknown(vgpu->overhead, !vgpu->damaged, overhead),
-						      size_or_unknown(vgpu->physical, vgpu->physical_known, physical),
-						      share_text(vgpu->share, share),
-						      percent_text(turns->recent, turns->known, recent),
-						      duration_text(turns->gpu_ns, turns->known, time),
-						      duration_text(turns->waited_ns, turns->known, waited), tenants,
-						      *state ? state : "-",
-						      size_or_unknown(vgpu->on_gpu, *state, on_gpu),
-						      size_or_unknown(vgpu->in_host, *state, in_host)});
+	table_add(table, (const char *const[COLUMNS]){
+				 vgpu->name, vgpu->owner, device, memory,
+				 size_or_unknown(vgpu->overhead, !vgpu->damaged, overhead),
+				 size_or_unknown(vgpu->physical, vgpu->physical_known, physical),
+				 share_text(vgpu->share, share), percent_text(turns->recent, turns->known, recent),
+				 duration_text(turns->gpu_ns, turns->known, time),
+				 duration_text(turns->waited_ns, turns->known, waited), tenants, *state ? state : "-",
+				 size_or_unknown(vgpu->on_gpu, *state, on_gpu),
+				 size_or_unknown(vgpu->in_host, *state, in_host)});
 }
 
 static void add_tenant(struct table *table, const struct vg_tenant_info *tenant)
@@ -65,8 +64,7 @@ static void add_tenant(struct table *table, const struct vg_tenant_info *tenant)
 		  (const char *const[COLUMNS]){name, "", "", vg_size_format(tenant->charged, memory),
 					       vg_size_format(tenant->overhead, overhead),
 					       size_or_unknown(tenant->physical, tenant->physical_known, physical), "",
-					       "", "", "", "", eviction_state(tenant), on_gpu,
-					       in_host});
+					       "", "", "", "", eviction_state(tenant), on_gpu, in_host});
 }
 
 // Adds a row for shared memory whose owner has ended, so that the rows add up to the vGPU's memory.
@@ -76,8 +74,8 @@ static void add_shared(struct table *table, const struct vg_vgpu_info *vgpu)
 
 	if (vgpu->shared && !vgpu->damaged)
 		table_add(table, (const char *const[COLUMNS]){"  - (shared, owner gone)", "", "",
-							      vg_size_format(vgpu->shared, memory), "", "", "",
-							      "", "", "", "", "", "", ""});
+							      vg_size_format(vgpu->shared, memory), "", "", "", "", "",
+							      "", "", "", "", ""});
 }
 
 // Returns whether the vGPU is shown. Without names on the command line, all vGPUs are shown.
@@ -100,14 +98,14 @@ static bool has_evictable(const struct vg_vgpu_list *list, const struct argument
 
 static void print_table(const struct vg_vgpu_list *list, const struct arguments *arguments, FILE *out)
 {
-	struct table table = {.columns = has_evictable(list, arguments) ? COLUMNS : COLUMNS_OF_ALL,
-			      .right = {[3 ... COLUMNS_OF_ALL - 1] = true,
-					[COLUMNS_OF_ALL + 1 ... COLUMNS - 1] = true}};
+	struct table table = {
+		.columns = has_evictable(list, arguments) ? COLUMNS : COLUMNS_OF_ALL,
+		.right = {[3 ... COLUMNS_OF_ALL - 1] = true, [COLUMNS_OF_ALL + 1 ... COLUMNS - 1] = true}};
 	bool tenants = !option_value(arguments, "quiet");
 
-	table_add(&table, (const char *const[COLUMNS]){"NAME", "OWNER", "DEVICE", "MEMORY", "OVERHEAD", "PHYSICAL",
-						       "SHARE", "GPU", "TIME", "WAITED", "TENANTS", "STATE", "ON GPU",
-						       "IN HOST"});
+	table_add(&table,
+		  (const char *const[COLUMNS]){"NAME", "OWNER", "DEVICE", "MEMORY", "OVERHEAD", "PHYSICAL", "SHARE",
+					       "GPU", "TIME", "WAITED", "TENANTS", "STATE", "ON GPU", "IN HOST"});
 	for (size_t i = 0; i < list->count; i++) {
 		if (!is_wanted(&list->vgpus[i], arguments))
 			continue;

@@ -96,9 +96,8 @@ static char *compose_text(const struct refresh *refresh, const char *listing, co
 
 	time_text((double)time(NULL), now);
 	if (refresh->terminal)
-		r = asprintf(&text, "%s  %s, every %u s, end with ^C\n\n%s%s%s", now, refresh->title,
-			     refresh->seconds, absent ? "waiting for the daemon: " : "", absent ? reason : listing,
-			     absent ? "\n" : "");
+		r = asprintf(&text, "%s  %s, every %u s, end with ^C\n\n%s%s%s", now, refresh->title, refresh->seconds,
+			     absent ? "waiting for the daemon: " : "", absent ? reason : listing, absent ? "\n" : "");
 	else if (absent)
 		r = asprintf(&text, "%s  waiting for the daemon: %s\n\n", now, reason);
 	else

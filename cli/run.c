@@ -26,13 +26,15 @@ static const char *find_setting(const struct session *session, const struct argu
 
 static int refuse_other_options(const struct arguments *arguments)
 {
-	static const char *const alone[] = {"name", "memory", "share", "limit", "class", "mode", "evictable",
-					   "swap", "fixed", "idle-suspend", "device"};
+	static const char *const alone[] = {"name",	 "memory", "share", "limit",	    "class", "mode",
+					    "evictable", "swap",   "fixed", "idle-suspend", "device"};
 
 	for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
 		if (option_value(arguments, alone[i]))
-			return say_usage(arguments->verb, "--vgpu names a vGPU that exists, --%s describes a new "
-					 "one: give one of them, or change the vGPU with virgate set", alone[i]);
+			return say_usage(arguments->verb,
+					 "--vgpu names a vGPU that exists, --%s describes a new "
+					 "one: give one of them, or change the vGPU with virgate set",
+					 alone[i]);
 	return 0;
 }
 
@@ -55,7 +57,7 @@ static int read_new_vgpu(struct session *session, const struct arguments *argume
 	if (!options->memory && !options->share)
 		return say_usage(arguments->verb,
 				 "how much memory? give --memory SIZE, --share PERCENT for a part of the "
-					   "GPU, or --vgpu NAME for one that exists");
+				 "GPU, or --vgpu NAME for one that exists");
 	return use_configured_modes(arguments, session, options);
 }
 
@@ -228,10 +230,9 @@ static const struct option options[] = {
 
 const struct verb verb_run = {
 	.name = "run",
-	.synopsis =
-		"[--vgpu NAME | [--name NAME] [--memory SIZE] [--share PERCENT [--limit]] [--class CLASS] "
-		"[--mode MODE] [--evictable [--swap SIZE] [--fixed SIZE] [--idle-suspend SECONDS]]] [--device GPU] "
-		"[--sim] [--] COMMAND...",
+	.synopsis = "[--vgpu NAME | [--name NAME] [--memory SIZE] [--share PERCENT [--limit]] [--class CLASS] "
+		    "[--mode MODE] [--evictable [--swap SIZE] [--fixed SIZE] [--idle-suspend SECONDS]]] [--device GPU] "
+		    "[--sim] [--] COMMAND...",
 	.summary = "Run a program inside a vGPU",
 	.details = "Without --vgpu a vGPU is made for the run, and goes away with its last process.\n"
 		   "Give it --memory, --share or both; a share alone brings the same part of the memory.\n"

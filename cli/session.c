@@ -133,8 +133,10 @@ int read_key(const struct arguments *arguments, const struct config *config, con
 		if (ret_key->file)
 			say_usage(arguments->verb, "--key and --key-ring: give one of them");
 		else
-			say_usage(arguments->verb, "%s is missing: give --key FILE or --key-ring NAME, or set "
-				  "VIRGATE_KEY", which);
+			say_usage(arguments->verb,
+				  "%s is missing: give --key FILE or --key-ring NAME, or set "
+				  "VIRGATE_KEY",
+				  which);
 		return verb_usage_code(arguments->verb);
 	}
 	return 0;

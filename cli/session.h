@@ -7,7 +7,7 @@
 struct session {
 	struct config config;
 	struct vg_node *node;
-	char simulate[1024]; // specification of the simulated GPU; "": a real GPU
+	char simulate[1024];		     // specification of the simulated GPU; "": a real GPU
 	struct vg_device_mode *device_modes; // owned; set by use_configured_modes()
 };
 

@@ -191,10 +191,9 @@ int share_pair_open(const struct share_pair *pair, struct vg_vram **ret_vram)
 	if (find_missing_feature(options.device, &missing))
 		return share_fail_with_hint();
 	if (missing) {
-		say_error(
-			"this device has no %s (CUDA_ERROR_NOT_SUPPORTED): that needs compute capability 6.0 or "
-			"later (this GPU has %d.%d) and Linux outside WSL",
-			missing, major, minor);
+		say_error("this device has no %s (CUDA_ERROR_NOT_SUPPORTED): that needs compute capability 6.0 or "
+			  "later (this GPU has %d.%d) and Linux outside WSL",
+			  missing, major, minor);
 		return EXIT_FAILED;
 	}
 	return vg_vram_open(&options, ret_vram) ? share_fail_with_hint() : 0;

@@ -70,7 +70,7 @@ void share_listener_close(struct share_listener *listener);
 int share_connect(const char *path, int seconds);
 
 // The options of share produce, share consume and share selftest.
-#define SHARE_OPTIONS                                                                                                  \
-	{"socket", 0, "PATH", "the common socket; default: in the runtime directory", 0},                         \
-		{"device", 'd', "GPU", "index or UUID of the GPU; the first one if not given", COMPLETE_DEVICE},       \
+#define SHARE_OPTIONS                                                                                            \
+	{"socket", 0, "PATH", "the common socket; default: in the runtime directory", 0},                        \
+		{"device", 'd', "GPU", "index or UUID of the GPU; the first one if not given", COMPLETE_DEVICE}, \
 		{"timeout", 0, "SECONDS", "how long to wait for the other side; default: 30", 0}, OPTION_SIM

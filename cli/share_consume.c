@@ -79,8 +79,7 @@ static int send_answer(int socket, int seconds, bool good)
 	const uint32_t word = good ? SHARE_VERIFIED : SHARE_WRONG;
 	struct share_channel channel;
 
-	if (share_channel_open(socket, seconds * 1000, &channel) ||
-	    share_bytes_send(&channel, &word, sizeof word)) {
+	if (share_channel_open(socket, seconds * 1000, &channel) || share_bytes_send(&channel, &word, sizeof word)) {
 		say_last_error();
 		return EXIT_FAILED;
 	}

@@ -179,8 +179,7 @@ int share_listener_accept(struct share_listener *listener, int seconds)
 		int fd = r > 0 ? accept4(listener->socket, NULL, NULL, SOCK_CLOEXEC) : -1;
 		if (fd < 0)
 			continue;
-		if (share_channel_open(fd, 0, &channel) == VG_OK &&
-		    share_channel_check_peer(&channel) == VG_OK)
+		if (share_channel_open(fd, 0, &channel) == VG_OK && share_channel_check_peer(&channel) == VG_OK)
 			return fd;
 		say_warning("refused a connection: %s", vg_last_error()->text);
 		close(fd);
@@ -195,10 +194,9 @@ int share_listener_accept(struct share_listener *listener, int seconds)
 static void say_refused(const char *path, int seconds, int error)
 {
 	if (error == EAGAIN)
-		say_error(
-			"the producer on %s does not accept connections: end it if it hangs, or wait longer with "
-			"--timeout",
-			path);
+		say_error("the producer on %s does not accept connections: end it if it hangs, or wait longer with "
+			  "--timeout",
+			  path);
 	else
 		say_error("connection refused: no producer listens on %s%s after %d s: start it with virgate share "
 			  "produce%s, or wait longer with --timeout",

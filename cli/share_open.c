@@ -34,8 +34,7 @@ static enum vg_status check_name(const char *name, const struct vg_share_range *
 
 	if (!range->seal || vg_seal_decode(range->seal, strlen(range->seal), &seal) || strcmp(seal.id, name) == 0)
 		return VG_OK; // an invalid seal is reported later, by the import
-	return vg_fail(VG_INTEGRITY, 0, "the seal of %s is of \"%s\": its contents were replaced",
-		       name, seal.id);
+	return vg_fail(VG_INTEGRITY, 0, "the seal of %s is of \"%s\": its contents were replaced", name, seal.id);
 }
 
 static enum vg_status import_ranges(struct opened *opened, const struct arguments *arguments)
@@ -114,7 +113,7 @@ static int open_output(const char *path)
 	if (file >= 0)
 		close(file);
 	say_error("%s: %s", path,
-		  error == EINVAL ? "it is not a regular file"
+		  error == EINVAL  ? "it is not a regular file"
 		  : error == ELOOP ? "it is a link: name the file that it leads to"
 				   : strerror(error));
 	return -error;
@@ -161,7 +160,7 @@ static int keep_open(const char *name, struct vg_share_lease *lease)
 			print_line("%s is asked back: closing it", name);
 		else if (r == 1 && view.state == VG_PUBLICATION_SUPERSEDED)
 			print_line("%s was published again, as generation %llu", name,
-			       (unsigned long long)view.current);
+				   (unsigned long long)view.current);
 		else if (r == 1)
 			print_line("%s is withdrawn", name);
 	} while (r == 1 && view.state != VG_PUBLICATION_ASKED_BACK);
@@ -193,8 +192,8 @@ static int open_publication(const struct session *session, const struct argument
 	r = import_ranges(&opened, arguments) ? share_fail_with_hint() : 0;
 	if (r == 0)
 		print_line("%s is open: generation %llu, %s in %zu range%s", name,
-		       (unsigned long long)vg_share_lease_generation(opened.lease), vg_size_format(opened.bytes, size),
-		       opened.count, opened.count == 1 ? "" : "s");
+			   (unsigned long long)vg_share_lease_generation(opened.lease),
+			   vg_size_format(opened.bytes, size), opened.count, opened.count == 1 ? "" : "s");
 	if (r == 0 && opened.verified)
 		print_line("%s: contents verified, %s", name, size);
 	if (r == 0 && to)
@@ -226,8 +225,7 @@ static const struct option options[] = {
 	{"to", 0, "FILE", "write the contents to FILE", 0},
 	{"hold", 0, NULL, "keep it open until ^C, or until it is asked back", 0},
 	{"writable", 'w', NULL, "map it for writing as well", 0},
-	{"verify", 0, NULL,
-	 "refuse contents that differ from their seal; key: VIRGATE_KEY, or one of the next two", 0},
+	{"verify", 0, NULL, "refuse contents that differ from their seal; key: VIRGATE_KEY, or one of the next two", 0},
 	{"key", 0, "FILE", "verify with this key file", COMPLETE_FILE},
 	{"key-ring", 0, "NAME", "verify with the key of that name in the kernel's keyring", 0},
 	OPTION_DEVICE,

@@ -43,8 +43,9 @@ static int read_mode(const struct arguments *arguments, unsigned *ret_mode)
 		return 0;
 	unsigned long mode = strtoul(text, &end, 8);
 	if (!*text || *end || strspn(text, "01234567") != strlen(text) || mode == 0 || (mode & ~0666ul))
-		return refuse_value(arguments, "mode", text,
-			     "is not a mode: 4 to read and 2 to write, for owner, group and others, such as 640");
+		return refuse_value(
+			arguments, "mode", text,
+			"is not a mode: 4 to read and 2 to write, for owner, group and others, such as 640");
 	*ret_mode = (unsigned)mode;
 	return 0;
 }
@@ -234,8 +235,8 @@ static int publish_and_wait(struct vg_node *node, const struct arguments *argume
 	if (publish_memory(node, name, wanted, handle, &publication))
 		return fail_with_last_error(arguments);
 	print_line("%s is published: generation %llu, %s%s", name,
-	       (unsigned long long)vg_publication_generation(publication), vg_size_format(wanted->bytes, size),
-	       wanted->sealed ? ", sealed" : "");
+		   (unsigned long long)vg_publication_generation(publication), vg_size_format(wanted->bytes, size),
+		   wanted->sealed ? ", sealed" : "");
 	r = keep_published(name, publication);
 	vg_publication_destroy(publication);
 	return r;
@@ -281,9 +282,8 @@ static const struct option options[] = {
 
 const struct verb verb_share_publish = {
 	.name = "share publish",
-	.synopsis =
-		"NAME [--size SIZE] [--from FILE] [--mode MODE] [--group GROUP]\n"
-		"           [--writable | --seal] [--key FILE | --key-ring NAME] [--device GPU] [--sim]",
+	.synopsis = "NAME [--size SIZE] [--from FILE] [--mode MODE] [--group GROUP]\n"
+		    "           [--writable | --seal] [--key FILE | --key-ring NAME] [--device GPU] [--sim]",
 	.summary = "Publish device memory under a name while this runs",
 	.details = "Ends on ^C, or when it is revoked or published again. Readers that have it open keep the memory.",
 	.options = options,

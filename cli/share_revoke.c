@@ -56,8 +56,10 @@ static int revoke_publication(struct vg_node *node, const struct arguments *argu
 	if (deadline) {
 		options.deadline = strtod(deadline, &end);
 		if (!*deadline || *end || !(options.deadline >= 0) || options.deadline > 86400)
-			return say_usage(arguments->verb, "--deadline: \"%s\" is not a number of seconds from 0 to "
-					 "86400", deadline);
+			return say_usage(arguments->verb,
+					 "--deadline: \"%s\" is not a number of seconds from 0 to "
+					 "86400",
+					 deadline);
 	}
 	if (vg_share_revoke(node, arguments->words[0], &options, &report))
 		return fail_with_last_error(arguments);

@@ -47,7 +47,7 @@ int read_terms(const struct arguments *arguments, const char *configured, struct
 	int mode = class < -1 ? class : read_word(arguments, "mode", modes);
 	if (mode < -1)
 		return verb_usage_code(arguments->verb);
-	options->scheduling_class = class < 0 ? VG_CLASS_BATCH : (enum vg_scheduling_class)class;
+	options->scheduling_class = class < 0 ? VG_CLASS_BATCH : (enum vg_scheduling_class) class;
 	options->mode = mode < 0 ? VG_MODE_TIME : (enum vg_sharing_mode)mode;
 	if (!options->share && configured)
 		options->share = (unsigned)atoi(configured);
@@ -120,8 +120,8 @@ int use_configured_modes(const struct arguments *arguments, struct session *sess
 		return verb_failure_code(arguments->verb);
 	}
 	for (size_t i = 0; i < config->device_count; i++)
-		session->device_modes[i] = (struct vg_device_mode){config->devices[i].gpu,
-								   configured_mode(config->devices[i].sharing)};
+		session->device_modes[i] =
+			(struct vg_device_mode){config->devices[i].gpu, configured_mode(config->devices[i].sharing)};
 	options->device_modes = session->device_modes;
 	options->device_mode_count = config->device_count;
 	return 0;
@@ -205,11 +205,11 @@ void print_terms(const struct vg_vgpu_info *vgpu)
 		return;
 	print_line("%-11s%s: %s", "held", turns->held ? "yes" : "no", turns->reason);
 	print_line("%-11s%s in the last 10 s, entitled to %s among the vGPUs active now", "measured",
-	       percent_text(turns->recent, 1, text[0]), percent_text(turns->weight, 1, text[1]));
+		   percent_text(turns->recent, 1, text[0]), percent_text(turns->weight, 1, text[1]));
 	print_line("%-11s%s used, %s waited, %llu turns", "GPU time", duration_text(turns->gpu_ns, 1, text[0]),
-	       duration_text(turns->waited_ns, 1, text[1]), (unsigned long long)turns->turns);
+		   duration_text(turns->waited_ns, 1, text[1]), (unsigned long long)turns->turns);
 	print_line("%-11s%.1f ms, %.1f handovers per second", "quantum", (double)turns->quantum_ns / 1e6,
-	       turns->handovers);
+		   turns->handovers);
 	print_line("%-11s%s", "holder", *turns->holder ? turns->holder : "none");
 }
 
@@ -220,6 +220,6 @@ json_t *turns_json(const struct vg_turns_info *turns)
 	return json_pack("{s:s, s:b, s:s, s:f, s:f, s:f, s:f, s:I, s:o, s:f, s:f}", "mode", turns->mode, "held",
 			 turns->held, "reason", turns->reason, "recent", turns->recent, "weight", turns->weight,
 			 "gpu_time", (double)turns->gpu_ns / 1e9, "waited", (double)turns->waited_ns / 1e9, "turns",
-			 (json_int_t)turns->turns, "holder", text_or_null(turns->holder),
-			 "quantum", (double)turns->quantum_ns / 1e9, "handovers", turns->handovers);
+			 (json_int_t)turns->turns, "holder", text_or_null(turns->holder), "quantum",
+			 (double)turns->quantum_ns / 1e9, "handovers", turns->handovers);
 }

@@ -16,8 +16,8 @@ int read_terms(const struct arguments *arguments, const char *configured, struct
 // standard error; else returns 0.
 int use_configured_modes(const struct arguments *arguments, struct session *session, struct vg_vgpu_options *options);
 const char *mode_text(enum vg_sharing_mode mode);
-#define MPS_COST                                                                                                       \
-	"a fault in one program ends all programs of this mode on the GPU; no checkpoints; at most 48 processes, of "  \
+#define MPS_COST                                                                                                      \
+	"a fault in one program ends all programs of this mode on the GPU; no checkpoints; at most 48 processes, of " \
 	"one user"
 
 // Returns a description of a compute share: "30 %", "at most 30 %, latency class", or "none".
@@ -36,9 +36,16 @@ void print_terms(const struct vg_vgpu_info *vgpu);
 json_t *turns_json(const struct vg_turns_info *turns);
 
 // The options about compute shares, for the verbs that create a vGPU.
-#define OPTION_LIMIT {"limit", 'l', NULL, "never more than the share, even if the GPU is idle otherwise", 0}
-#define OPTION_CLASS                                                                                                   \
-	{"class", 'c', "CLASS", "batch, or latency: its work starts at once; default: batch", COMPLETE_CLASS}
-#define OPTION_MODE                                                                                                    \
-	{"mode", 'o', "MODE", "time, or mps: clients of NVIDIA's MPS, which run side by side; default: time",          \
-	 COMPLETE_MODE}
+#define OPTION_LIMIT                                                                                  \
+	{                                                                                             \
+		"limit", 'l', NULL, "never more than the share, even if the GPU is idle otherwise", 0 \
+	}
+#define OPTION_CLASS                                                                                                \
+	{                                                                                                           \
+		"class", 'c', "CLASS", "batch, or latency: its work starts at once; default: batch", COMPLETE_CLASS \
+	}
+#define OPTION_MODE                                                                                                  \
+	{                                                                                                            \
+		"mode", 'o', "MODE", "time, or mps: clients of NVIDIA's MPS, which run side by side; default: time", \
+			COMPLETE_MODE                                                                                \
+	}

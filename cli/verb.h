@@ -70,16 +70,15 @@ struct verb {
 	bool command;	 // options end at the first word; it and the rest are the command line of a program
 	bool hidden;
 	enum complete complete; // what completion offers for the words
-	enum exit_code failure;	// exit code for all failures; 0: EXIT_FAILED and EXIT_USAGE
+	enum exit_code failure; // exit code for all failures; 0: EXIT_FAILED and EXIT_USAGE
 	int (*run)(const struct arguments *arguments);
 };
 
 extern const struct verb verb_run, verb_create, verb_set, verb_rm, verb_kill, verb_suspend, verb_resume, verb_ps,
 	verb_inspect, verb_devices, verb_doctor, verb_dump, verb_restore, verb_migrate, verb_recover, verb_image_list,
-	verb_image_inspect, verb_image_verify, verb_logs, verb_share_produce, verb_share_consume,
-	verb_share_selftest, verb_share_publish, verb_share_open, verb_share_list, verb_share_revoke,
-	verb_key_create, verb_audit_verify, verb_shutdown, verb_help, verb_version, verb_completion,
-	verb_complete;
+	verb_image_inspect, verb_image_verify, verb_logs, verb_share_produce, verb_share_consume, verb_share_selftest,
+	verb_share_publish, verb_share_open, verb_share_list, verb_share_revoke, verb_key_create, verb_audit_verify,
+	verb_shutdown, verb_help, verb_version, verb_completion, verb_complete;
 
 // All verbs, in the order of the help; ends with NULL. The verbs of a family are adjacent.
 extern const struct verb *const verbs[];
@@ -115,8 +114,23 @@ const struct verb *verb_find(const char *first, const char *second);
 const char *verb_nearest(const char *first, const char *second);
 
 // Options that several verbs have.
-#define OPTION_MEMORY {"memory", 'm', "SIZE", "memory limit, such as 8G or 1536M; contexts and modules count too", 0}
-#define OPTION_SHARE {"share", 's', "PERCENT", "part of the GPU's time, 1 to 100", 0}
-#define OPTION_DEVICE {"device", 'd', "GPU", "index or UUID of the GPU", COMPLETE_DEVICE}
-#define OPTION_SIM {"sim", 0, "[SPEC]", "use the simulated GPU; SPEC as in VIRGATE_SIM", 0}
-#define OPTION_JSON {"json", 0, NULL, "print JSON; sizes are bytes, times are seconds", 0}
+#define OPTION_MEMORY                                                                                         \
+	{                                                                                                     \
+		"memory", 'm', "SIZE", "memory limit, such as 8G or 1536M; contexts and modules count too", 0 \
+	}
+#define OPTION_SHARE                                                           \
+	{                                                                      \
+		"share", 's', "PERCENT", "part of the GPU's time, 1 to 100", 0 \
+	}
+#define OPTION_DEVICE                                                             \
+	{                                                                         \
+		"device", 'd', "GPU", "index or UUID of the GPU", COMPLETE_DEVICE \
+	}
+#define OPTION_SIM                                                                     \
+	{                                                                              \
+		"sim", 0, "[SPEC]", "use the simulated GPU; SPEC as in VIRGATE_SIM", 0 \
+	}
+#define OPTION_JSON                                                                  \
+	{                                                                            \
+		"json", 0, NULL, "print JSON; sizes are bytes, times are seconds", 0 \
+	}

@@ -5,8 +5,8 @@
 
 struct watch {
 	pid_t root;
-	bool interposed;      // a process had the interposer loaded
-	pid_t unlimited;	      // first process that used a driver without interposer and quota; 0: none
+	bool interposed; // a process had the interposer loaded
+	pid_t unlimited; // first process that used a driver without interposer and quota; 0: none
 	char unlimited_name[64];
 };
 

@@ -359,8 +359,7 @@ void admission_publish(struct node *node)
 	int r = has_claims(node) ? publish_claims(node, 0, 0, false, NULL) : 0;
 
 	if (r < 0)
-		say("the claims of this daemon cannot be written in %s: %s", node->claims_dir,
-		    strerror(-r));
+		say("the claims of this daemon cannot be written in %s: %s", node->claims_dir, strerror(-r));
 	for (size_t device = 0; device < vg_system_device_count(node->system); device++)
 		set_ceilings(node, device);
 }
@@ -382,8 +381,8 @@ int admission_check(struct node *node, size_t device, const struct admission_wis
 	bool turns = has_turns(wish->terms);
 	const struct vg_system_device *gpu = vg_system_device(node->system, device);
 	const struct reserved reserved = sum_up(node, device, wish->instead_of);
-	struct admission figures = {.total = gpu->memory, .own = sum_reserved(&reserved),
-				    .needed = count_needed(&reserved, wish)};
+	struct admission figures = {
+		.total = gpu->memory, .own = sum_reserved(&reserved), .needed = count_needed(&reserved, wish)};
 	uint64_t bytes = figures.needed;
 
 	bool admitted = has_enough(&figures, bytes);

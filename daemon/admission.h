@@ -8,11 +8,11 @@ struct admission_wish {
 	const struct vgpu *instead_of; // the vGPU whose figures these will replace; NULL: a new vGPU
 };
 struct admission {
-	uint64_t total;	      // bytes of the device
-	uint64_t own, others; // bytes reserved by this daemon (without the vGPU in question) and by others
-	uint64_t needed;	     // bytes that the vGPU in question needs
-	bool others_have_turns;	     // another daemon controls compute shares there, and the vGPU wants some
-	uid_t user;		     // the user of that other daemon
+	uint64_t total;		// bytes of the device
+	uint64_t own, others;	// bytes reserved by this daemon (without the vGPU in question) and by others
+	uint64_t needed;	// bytes that the vGPU in question needs
+	bool others_have_turns; // another daemon controls compute shares there, and the vGPU wants some
+	uid_t user;		// the user of that other daemon
 };
 // Checks whether the vGPU fits, and publishes the claim for it. Returns 0, 1 if it does not fit, or -errno if the claim
 // cannot be published: daemons of other users could then admit the same memory. Sets *ret_figures unless it returns

@@ -28,8 +28,8 @@ struct seat {
 	struct turn_terms terms;
 	uint64_t joined_ns;
 	struct arbiter_stops stops;
-	bool has_stops; // at least one bit of `stops` is set
-	uint32_t bell; // the value of the vGPU's bell when it was last read
+	bool has_stops;		   // at least one bit of `stops` is set
+	uint32_t bell;		   // the value of the vGPU's bell when it was last read
 	uint64_t charged[HISTORY]; // the vGPU's charged time at the end of each of the last seconds
 };
 
@@ -302,8 +302,8 @@ static void add_vgpu(struct arbiter *arbiter, struct vgpu *vgpu)
 
 	pthread_mutex_lock(&arbiter->lock);
 	if (turn_join(arbiter->turn, &vgpu->terms, now, &number) == 0) {
-		arbiter->seats[number] = (struct seat){.vgpu = vgpu, .ledger = vgpu->ledger, .terms = vgpu->terms,
-						       .joined_ns = now};
+		arbiter->seats[number] =
+			(struct seat){.vgpu = vgpu, .ledger = vgpu->ledger, .terms = vgpu->terms, .joined_ns = now};
 		if (number >= arbiter->most)
 			arbiter->most = number + 1;
 		vgpu->arbiter = arbiter;
@@ -352,8 +352,8 @@ void arbiter_set_stops(struct vgpu *vgpu, const struct arbiter_stops *stops)
 		has_stops |= stops->slots[i] != 0;
 	struct seat *seat = &arbiter->seats[vgpu->seat];
 	pthread_mutex_lock(&arbiter->lock);
-	bool changes = (has_stops || seat->has_stops) &&
-		       memcmp(seat->stops.slots, stops->slots, sizeof stops->slots) != 0;
+	bool changes =
+		(has_stops || seat->has_stops) && memcmp(seat->stops.slots, stops->slots, sizeof stops->slots) != 0;
 	seat->stops = *stops;
 	seat->has_stops = has_stops;
 	pthread_mutex_unlock(&arbiter->lock);

@@ -6,31 +6,31 @@
 #include <sys/types.h>
 
 // X(VERB, "verb", owner, group, other, root)
-#define AUTHORITY_TABLE(X)                                                                         \
-	X(CREATE, "create", true, true, true, true)                                                \
-	X(ENTER, "enter", true, true, false, true)                                                 \
-	X(SET, "set", true, false, false, true)                                                    \
-	X(RM, "rm", true, false, false, true)                                                      \
-	X(KILL, "kill", true, false, false, true)                                                  \
-	X(SUSPEND, "suspend", true, false, false, true)                                            \
-	X(RESUME, "resume", true, false, false, true)                                              \
-	X(EXEMPT, "exempt", true, true, false, true)                                               \
-	X(LIST, "list", true, true, true, true)                                                    \
-	X(TENANTS, "tenants", true, true, false, true)                                             \
-	X(INSPECT, "inspect", true, true, false, true)                                             \
-	X(LOGS, "logs", true, true, false, true)                                                   \
-	X(DEVICES, "devices", true, true, true, true)                                              \
-	X(PING, "ping", true, true, true, true)                                                    \
-	X(PUBLICATIONS, "publications", true, true, true, true)                                    \
-	X(READERS, "readers", true, false, false, true)                                            \
-	X(REVOKE, "revoke", true, false, false, true)                                              \
+#define AUTHORITY_TABLE(X)                                      \
+	X(CREATE, "create", true, true, true, true)             \
+	X(ENTER, "enter", true, true, false, true)              \
+	X(SET, "set", true, false, false, true)                 \
+	X(RM, "rm", true, false, false, true)                   \
+	X(KILL, "kill", true, false, false, true)               \
+	X(SUSPEND, "suspend", true, false, false, true)         \
+	X(RESUME, "resume", true, false, false, true)           \
+	X(EXEMPT, "exempt", true, true, false, true)            \
+	X(LIST, "list", true, true, true, true)                 \
+	X(TENANTS, "tenants", true, true, false, true)          \
+	X(INSPECT, "inspect", true, true, false, true)          \
+	X(LOGS, "logs", true, true, false, true)                \
+	X(DEVICES, "devices", true, true, true, true)           \
+	X(PING, "ping", true, true, true, true)                 \
+	X(PUBLICATIONS, "publications", true, true, true, true) \
+	X(READERS, "readers", true, false, false, true)         \
+	X(REVOKE, "revoke", true, false, false, true)           \
 	X(SHUTDOWN, "shutdown", true, false, false, true)
 
 enum authority_verb {
 #define X(verb, text, owner, group, other, root) AUTHORITY_##verb,
 	AUTHORITY_TABLE(X)
 #undef X
-	AUTHORITY_VERBS
+		AUTHORITY_VERBS
 };
 
 enum authority_class { AUTHORITY_OWNER, AUTHORITY_GROUP, AUTHORITY_OTHER, AUTHORITY_ROOT };
@@ -38,9 +38,9 @@ enum authority_class { AUTHORITY_OWNER, AUTHORITY_GROUP, AUTHORITY_OTHER, AUTHOR
 enum { AUTHORITY_GROUPS = 128 };
 
 struct authority_peer {
-	pid_t pid;		// the peer's pid in the daemon's pid namespace; 0: it is in another namespace
-	uint64_t start_time;	// the start time of the process; 0: unknown, or it had ended when it was accepted
-	int socket;		// the peer's connection
+	pid_t pid;	     // the peer's pid in the daemon's pid namespace; 0: it is in another namespace
+	uint64_t start_time; // the start time of the process; 0: unknown, or it had ended when it was accepted
+	int socket;	     // the peer's connection
 	uid_t uid;
 	gid_t groups[AUTHORITY_GROUPS]; // the primary group first
 	size_t group_count;

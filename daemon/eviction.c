@@ -80,24 +80,24 @@ void eviction_read_slot(const struct vgpu *vgpu, unsigned int slot, struct evict
 	struct pager_slot *words = &vg_ledger_pager_slots(vgpu->ledger)[slot];
 	uint32_t answered = atomic_load_explicit(&words->answered, memory_order_acquire); // read before the other words
 	uint32_t state = READ(words->state), reason = READ(words->reason);
-	struct eviction now = {
-		.state = state < PAGER_STATE_COUNT ? (enum pager_state)state : PAGER_STATE_COUNT,
-		.reason = reason < PAGER_REASON_COUNT ? (enum pager_reason)reason : PAGER_REASON_COUNT,
-		.row = READ(words->row),
-		.waiting = READ(words->waiting),
-		.moves = READ(words->moves),
-		.bytes = vg_size_min(READ(words->bytes), vgpu->memory),
-		.host = READ(words->host),
-		.missing = READ(words->missing),
-		.unchanged = READ(words->unchanged),
-		.hash_result = READ(words->hash_result),
-		.since_ns = READ(words->since_ns),
-		.moved_ns = vg_size_min(READ(words->moved_ns), INT64_MAX),
-		.waited_ns = vg_size_min(READ(words->waited_ns), INT64_MAX),
-		.is_out = READ(words->out) || READ(vg_ledger_pager_page(vgpu->ledger)->out),
-		.is_evicted = vgpu->residence.is_evicted && !READ(words->out) && !eviction_is_suspended(vgpu),
-		.active_ns = READ(words->active_ns),
-		.is_pending = READ(words->bell) != answered};
+	struct eviction now = {.state = state < PAGER_STATE_COUNT ? (enum pager_state)state : PAGER_STATE_COUNT,
+			       .reason = reason < PAGER_REASON_COUNT ? (enum pager_reason)reason : PAGER_REASON_COUNT,
+			       .row = READ(words->row),
+			       .waiting = READ(words->waiting),
+			       .moves = READ(words->moves),
+			       .bytes = vg_size_min(READ(words->bytes), vgpu->memory),
+			       .host = READ(words->host),
+			       .missing = READ(words->missing),
+			       .unchanged = READ(words->unchanged),
+			       .hash_result = READ(words->hash_result),
+			       .since_ns = READ(words->since_ns),
+			       .moved_ns = vg_size_min(READ(words->moved_ns), INT64_MAX),
+			       .waited_ns = vg_size_min(READ(words->waited_ns), INT64_MAX),
+			       .is_out = READ(words->out) || READ(vg_ledger_pager_page(vgpu->ledger)->out),
+			       .is_evicted =
+				       vgpu->residence.is_evicted && !READ(words->out) && !eviction_is_suspended(vgpu),
+			       .active_ns = READ(words->active_ns),
+			       .is_pending = READ(words->bell) != answered};
 
 	now.host = vg_size_min(now.host, now.bytes);
 	now.missing = vg_size_min(now.missing, now.bytes);

@@ -115,8 +115,8 @@ json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, enum list
 	vg_ledger_read(vgpu->ledger, &limit, &charged);
 	uint64_t overhead = vg_ledger_overhead(vgpu->ledger), shared = vg_ledger_shared(vgpu->ledger);
 	json_t *listed = json_pack(
-		"{s:s, s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:o, s:o}",
-		"name", vgpu->name, "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "device",
+		"{s:s, s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:o, s:o}", "name",
+		vgpu->name, "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "device",
 		(int)vgpu->device, "memory", (json_int_t)vgpu->limit, "charged", size_or_null(is_sound, charged),
 		"overhead", size_or_null(is_sound, overhead < charged ? overhead : charged), "physical",
 		size_or_null(is_known, physical), "owner", json_user(vgpu->owner), "group", json_group(vgpu->group),
@@ -181,13 +181,13 @@ json_t *listing_refusals(const struct vgpu *vgpu)
 		for (size_t at = 0; at < sizeof entry; at++)
 			entry[at] = !one->entry[at] || (one->entry[at] > ' ' && one->entry[at] < 127) ? one->entry[at]
 												      : '?';
-		json_array_append_new(array, json_pack("{s:f, s:i, s:s, s:I, s:I, s:I, s:I}", "time",
-						       (double)one->time_ns / 1e9, "pid",
-						       one->pid > 0 ? (int)one->pid : 0, "entry", entry, "asked",
-						       limit_figure(one->asked, INT64_MAX), "charged",
-						       limit_figure(one->charged, INT64_MAX), "limit",
-						       limit_figure(one->limit, INT64_MAX), "overhead",
-						       limit_figure(one->overhead, INT64_MAX)));
+		json_array_append_new(array,
+				      json_pack("{s:f, s:i, s:s, s:I, s:I, s:I, s:I}", "time",
+						(double)one->time_ns / 1e9, "pid", one->pid > 0 ? (int)one->pid : 0,
+						"entry", entry, "asked", limit_figure(one->asked, INT64_MAX), "charged",
+						limit_figure(one->charged, INT64_MAX), "limit",
+						limit_figure(one->limit, INT64_MAX), "overhead",
+						limit_figure(one->overhead, INT64_MAX)));
 	}
 	return array;
 }

@@ -150,6 +150,5 @@ json_t *listing_eviction(const struct vgpu *vgpu)
 	bool is_suspended = eviction_is_suspended(vgpu);
 	return json_pack("{s:s, s:b, s:I, s:I}", "state",
 			 name_summary(&summary, is_suspended, vgpu->residence.is_evicted), "suspended",
-			 (int)is_suspended, "on_gpu", (json_int_t)(bytes - host), "in_host",
-			 (json_int_t)host);
+			 (int)is_suspended, "on_gpu", (json_int_t)(bytes - host), "in_host", (json_int_t)host);
 }

@@ -64,8 +64,7 @@ json_t *listing_turns(const struct node *node, const struct vgpu *vgpu)
 	if (!takes_part && !absence)
 		return json_null();
 	return json_pack("{s:s, s:b, s:s, s:s, s:o, s:f, s:I, s:I, s:I, s:I, s:f, s:f}", "mode",
-			 vgpu->terms.is_mps ? "mps" : "time", "held",
-			 (int)(!absence && gets_share(&report)), "reason",
+			 vgpu->terms.is_mps ? "mps" : "time", "held", (int)(!absence && gets_share(&report)), "reason",
 			 absence ? absence : turn_reason_text(report.reason), "regime", regimes[report.regime],
 			 "holder", name_holder(node, vgpu->device), "recent", report.recent * 100, "gpu_ns",
 			 (json_int_t)report.account.charged_ns, "waited_ns", (json_int_t)report.account.waited_ns,

@@ -50,11 +50,13 @@ static int read_number(const char *name, const char *text, int most)
 
 static void read_options(int argc, char **argv, struct node *node, struct options *options)
 {
-	static const struct option known[] = {
-		{"system", no_argument, NULL, 's'},	     {"foreground", no_argument, NULL, 'f'},
-		{"idle-seconds", required_argument, NULL, 'i'}, {"ready-fd", required_argument, NULL, 'r'},
-		{"version", no_argument, NULL, 'v'},	     {"help", no_argument, NULL, 'h'},
-		{0}};
+	static const struct option known[] = {{"system", no_argument, NULL, 's'},
+					      {"foreground", no_argument, NULL, 'f'},
+					      {"idle-seconds", required_argument, NULL, 'i'},
+					      {"ready-fd", required_argument, NULL, 'r'},
+					      {"version", no_argument, NULL, 'v'},
+					      {"help", no_argument, NULL, 'h'},
+					      {0}};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -209,13 +211,18 @@ static void raise_limits(void)
 
 int main(int argc, char **argv)
 {
-	static struct node node = {.listener.fd = -1, .signals.fd = -1, .name_lock.fd = -1, .lock_fd = -1,
-				   .epoll_fd = -1, .directory = -1};
+	static struct node node = {.listener.fd = -1,
+				   .signals.fd = -1,
+				   .name_lock.fd = -1,
+				   .lock_fd = -1,
+				   .epoll_fd = -1,
+				   .directory = -1};
 	struct options options = {.ready_fd = -1, .idle_seconds = -1};
 
 	read_options(argc, argv, &node, &options);
 	node.idle_seconds = options.idle_seconds >= 0 ? (unsigned int)options.idle_seconds
-						      : node.system_wide ? 0 : DEFAULT_IDLE_SECONDS;
+			    : node.system_wide	      ? 0
+						      : DEFAULT_IDLE_SECONDS;
 	if (choose_directories(&node) < 0) {
 		say("the name of the runtime directory is too long");
 		return 125;

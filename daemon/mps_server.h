@@ -10,7 +10,7 @@ struct server {
 	uid_t uid;
 	pid_t pid;
 	bool listens;
-	bool was_ended; // this daemon ended the control daemon
+	bool was_ended;	   // this daemon ended the control daemon
 	bool is_looked_up; // a thread is looking up its user
 	bool is_adopted;   // an earlier daemon started the control daemon
 	uint64_t started_ns, needed_ns, next_start_ns;

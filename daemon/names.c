@@ -12,12 +12,13 @@
 #include <string.h>
 
 enum {
-	MOST_SHOWN = 1024,		  // names of ids that are cached for answers; one more replaces the oldest
-	MOST_ASKED = 2 * USER_SERVED,	  // names in the requests of one user that are cached
-	FRESH_S = 10,			  // a name older than this is looked up again when an answer shows it
-	ASKED_S = 2,			  // how long the result of a lookup for a request is kept
-	PATIENCE_MS = 1000,		  // how long a request waits for the name of its user
-	ENTRY_SPACE = 4096, MOST_SPACE = 16 << 20, // bytes for an entry; a group's entry has all of its members
+	MOST_SHOWN = 1024,	      // names of ids that are cached for answers; one more replaces the oldest
+	MOST_ASKED = 2 * USER_SERVED, // names in the requests of one user that are cached
+	FRESH_S = 10,		      // a name older than this is looked up again when an answer shows it
+	ASKED_S = 2,		      // how long the result of a lookup for a request is kept
+	PATIENCE_MS = 1000,	      // how long a request waits for the name of its user
+	ENTRY_SPACE = 4096,
+	MOST_SPACE = 16 << 20, // bytes for an entry; a group's entry has all of its members
 };
 
 enum kind { NAME_OF_USER, NAME_OF_GROUP, USER_OF_NAME, GROUP_OF_NAME };

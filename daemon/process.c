@@ -69,7 +69,7 @@ bool process_inner(pid_t pid, uint32_t *ret_pid_namespace, uint32_t *ret_inner_p
 	size_t count = read_ids(status, "\nNSpid:", ids, 64);
 	if (!count)
 		return false;
-	*ret_pid_namespace = (uint32_t)namespace.st_ino;
+	*ret_pid_namespace = (uint32_t) namespace.st_ino;
 	*ret_inner_pid = (uint32_t)ids[count - 1];
 	return true;
 }

@@ -38,8 +38,8 @@ static json_t *refuse_peer(const struct request *request, const struct vgpu *vgp
 
 	if (for_group)
 		snprintf(members, sizeof members, ", members of the group %.60s", names_group(vgpu->group));
-	return refuse("denied", "vGPU %s: only its owner (%s)%s and root may %s", vgpu->name,
-		      names_user(vgpu->owner), members, action);
+	return refuse("denied", "vGPU %s: only its owner (%s)%s and root may %s", vgpu->name, names_user(vgpu->owner),
+		      members, action);
 }
 
 json_t *request_permit(const struct request *request, const struct vgpu *vgpu)

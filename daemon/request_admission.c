@@ -76,11 +76,10 @@ static json_t *admit_wish(const struct request *request, size_t device, const st
 	int r = admission_check(request->node, device, wish, &figures);
 
 	if (r < 0)
-		return refuse(
-			"system",
-			"GPU %zu: the claims of users' daemons in %.200s cannot be read or written (%s): "
-			"repair or remove the directory, or run the system's daemon",
-			device, request->node->claims_dir, strerror(-r));
+		return refuse("system",
+			      "GPU %zu: the claims of users' daemons in %.200s cannot be read or written (%s): "
+			      "repair or remove the directory, or run the system's daemon",
+			      device, request->node->claims_dir, strerror(-r));
 	if (r && figures.others_have_turns)
 		return refuse_second_arbiter(device, &figures);
 	if (r && wish->fixed < wish->memory)
@@ -91,17 +90,19 @@ static json_t *admit_wish(const struct request *request, size_t device, const st
 json_t *admit_new(const struct request *request, const struct vgpu *wanted)
 {
 	return admit_wish(request, wanted->device,
-		     &(struct admission_wish){.memory = wanted->memory,
-					      .fixed = wanted->evictable ? wanted->fixed : wanted->memory,
-					      .terms = &wanted->terms});
+			  &(struct admission_wish){.memory = wanted->memory,
+						   .fixed = wanted->evictable ? wanted->fixed : wanted->memory,
+						   .terms = &wanted->terms});
 }
 
 json_t *admit_again(const struct request *request, const struct vgpu *vgpu, uint64_t memory,
 		    const struct turn_terms *terms)
 {
 	return admit_wish(request, vgpu->device,
-		     &(struct admission_wish){.memory = memory, .fixed = vgpu->evictable ? vgpu->fixed : memory,
-					      .terms = terms, .instead_of = vgpu});
+			  &(struct admission_wish){.memory = memory,
+						   .fixed = vgpu->evictable ? vgpu->fixed : memory,
+						   .terms = terms,
+						   .instead_of = vgpu});
 }
 
 json_t *refuse_too_small(const struct request *request, size_t device, uid_t owner, uint64_t memory)

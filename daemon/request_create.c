@@ -232,9 +232,9 @@ json_t *answer_enter(const struct request *request)
 		return refusal;
 	admission_publish(node);
 	state_save_runtime(node);
-	json_t *answer = json_pack("{s:b, s:s, s:s, s:s, s:I}", "ok", 1, "name", vgpu->name, "ledger", vgpu->path,
-				   "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "memory",
-				   (json_int_t)vgpu->memory);
+	json_t *answer =
+		json_pack("{s:b, s:s, s:s, s:s, s:I}", "ok", 1, "name", vgpu->name, "ledger", vgpu->path, "uuid",
+			  vg_system_device(node->system, vgpu->device)->uuid_text, "memory", (json_int_t)vgpu->memory);
 	options_write_terms(answer, &vgpu->terms);
 	if (vgpu->terms.is_mps)
 		json_object_set_new(answer, "mps_pipe", json_string(mps_pipe_directory(vgpu)));

@@ -99,7 +99,9 @@ json_t *answer_set(const struct request *request)
 	bool joins = terms.share && !vgpu->terms.share && !vgpu->terms.is_latency;
 	if (joins && (refusal = admit_again(request, vgpu, vgpu->memory, &terms)))
 		return refusal;
-	struct change change = {.finish = finish_set, .vgpu = vgpu, .terms = vgpu->terms,
+	struct change change = {.finish = finish_set,
+				.vgpu = vgpu,
+				.terms = vgpu->terms,
 				.raises = has_memory && memory > vgpu->memory};
 	if (change.raises && (refusal = admit_again(request, vgpu, memory, &(struct turn_terms){0})))
 		return refusal;

@@ -68,7 +68,9 @@ static int begin_write(struct node *node)
 		return -ENOMEM;
 	}
 	*write = (struct write){.work = {.lane = WORK_DISK, .run = run_write, .done = end_write},
-				.path = node->state_path, .text = text, .number = last_number};
+				.path = node->state_path,
+				.text = text,
+				.number = last_number};
 	if (work_post(geteuid(), &write->work)) {
 		is_writing = true;
 		return 0;

@@ -9,10 +9,10 @@ struct say_kind {
 	unsigned int said, left_out;
 	char last[120]; // the last line that was omitted
 };
-#define say(...)                                                                                   \
-	do {                                                                                       \
-		static struct say_kind say_kind_;                                                  \
-		say_line(&say_kind_, __VA_ARGS__);                                                 \
+#define say(...)                                   \
+	do {                                       \
+		static struct say_kind say_kind_;  \
+		say_line(&say_kind_, __VA_ARGS__); \
 	} while (0)
 __attribute__((format(printf, 2, 3))) void say_line(struct say_kind *kind, const char *format, ...);
 // Reports the lines that were omitted in minutes that are over; UINT64_MAX: in all minutes. Lowers *deadline to the end

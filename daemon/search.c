@@ -44,17 +44,17 @@ struct found {
 
 struct search {
 	struct work work;
-	struct vgpu *vgpu; // used by the main thread only; NULL: the results are ignored
+	struct vgpu *vgpu;	      // used by the main thread only; NULL: the results are ignored
 	char variable[PATH_MAX + 16]; // "VIRGATE_LEDGER=PATH", which the environment of heirs has
 	char mapped[PATH_MAX];	      // how the line of the ledger's mapping in /proc/PID/maps ends
 	ino_t inode;
 	uid_t owner;
 	gid_t group;
 	uint32_t pid_namespace;
-	bool for_heirs;	   // check the environment of all processes of the owner
-	bool all_mappings; // check the mappings of all processes of the owner and group, not only of `asked`
-	bool namespaces;   // check the processes in other pid namespaces
-	bool is_limited;   // the search has a limit of processor time
+	bool for_heirs;		 // check the environment of all processes of the owner
+	bool all_mappings;	 // check the mappings of all processes of the owner and group, not only of `asked`
+	bool namespaces;	 // check the processes in other pid namespaces
+	bool is_limited;	 // the search has a limit of processor time
 	pid_t asked[MOST_ASKED]; // the processes whose mappings are checked
 	size_t asked_count, found_count;
 	struct found found[MOST_FOUND];
@@ -223,7 +223,7 @@ static void prove_tenants(struct node *node, const struct search *search)
 		const struct found *found = find_process(search, tenant);
 		tenant->is_searched = false;
 		results->prove_tenant(node, tenant, found ? found->pid : 0, found ? found->start_time : 0,
-			     found && found->has_mapped);
+				      found && found->has_mapped);
 	}
 }
 
@@ -237,7 +237,7 @@ static void end_search(struct node *node, struct work *work)
 		for (size_t i = 0; i < search->found_count && search->for_heirs; i++)
 			if (search->found[i].inherits || (search->all_mappings && search->found[i].has_mapped))
 				results->add_launcher(node, vgpu, search->found[i].pid, search->found[i].start_time,
-						             search->found[i].has_mapped);
+						      search->found[i].has_mapped);
 		prove_tenants(node, search);
 		if (search->for_heirs && vgpu->heirs == HEIRS_SEARCHED)
 			vgpu->heirs = HEIRS_KNOWN;

@@ -11,10 +11,9 @@
 
 static json_t *write_vgpu(const struct node *node, const struct vgpu *vgpu)
 {
-	json_t *state =
-		json_pack("{s:s, s:s, s:I, s:I, s:f}", "name", vgpu->name, "uuid",
-			  vg_system_device(node->system, vgpu->device)->uuid_text, "memory", (json_int_t)vgpu->memory,
-			  "owner", (json_int_t)vgpu->owner, "created", vgpu->created);
+	json_t *state = json_pack("{s:s, s:s, s:I, s:I, s:f}", "name", vgpu->name, "uuid",
+				  vg_system_device(node->system, vgpu->device)->uuid_text, "memory",
+				  (json_int_t)vgpu->memory, "owner", (json_int_t)vgpu->owner, "created", vgpu->created);
 
 	options_write_terms(state, &vgpu->terms);
 	options_write_eviction(state, vgpu);

@@ -28,7 +28,7 @@ struct table {
 	struct range ranges[];
 };
 
-static bool is_wanted; // true only in the system's daemon
+static bool is_wanted;	    // true only in the system's daemon
 static struct table *table; // NULL: the file was not read yet
 static bool is_reading;
 static struct stat seen;

@@ -24,7 +24,7 @@ enum work_lane { WORK_ANY, WORK_UNREAD, WORK_NAMES, WORK_DISK, WORK_LANES };
 
 struct user {
 	struct user *next;
-	uid_t uid, owner; // `owner`: the user whose limits apply (user_owner())
+	uid_t uid, owner;		  // `owner`: the user whose limits apply (user_owner())
 	unsigned int connections, served; // counted by connection.c
 	unsigned int vgpus, tenants;	  // counted by vgpu.c, leftover.c and tenant.c
 	unsigned int processes;		  // pidfds of launchers and tenants, and epoll instances of exports

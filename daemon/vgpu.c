@@ -50,10 +50,13 @@ static int make_ledger(const struct node *node, const struct vgpu *wanted, struc
 {
 	char path[PATH_MAX];
 	bool measured;
-	struct vg_ledger_options options = {
-		.name = wanted->name, .limit = wanted->memory, .share_percent = wanted->terms.share,
-		.swap = wanted->swap, .fixed = wanted->fixed,
-		.owner = node->system_wide ? wanted->owner : (uid_t)-1, .group = wanted->group};
+	struct vg_ledger_options options = {.name = wanted->name,
+					    .limit = wanted->memory,
+					    .share_percent = wanted->terms.share,
+					    .swap = wanted->swap,
+					    .fixed = wanted->fixed,
+					    .owner = node->system_wide ? wanted->owner : (uid_t)-1,
+					    .group = wanted->group};
 
 	memcpy(options.uuid, vg_system_device(node->system, wanted->device)->uuid, sizeof options.uuid);
 	options.context_overhead = overhead_estimate(node, wanted->device, wanted->owner, &measured);

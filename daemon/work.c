@@ -92,9 +92,10 @@ static void free_worker(struct worker *worker)
 static void *run_worker(void *worker_)
 {
 	// The names of the threads, which `ps -L` shows.
-	static const char *const names[WORK_LANES] = {
-		[WORK_ANY] = "virgated-user", [WORK_UNREAD] = "virgated-unread", [WORK_NAMES] = "virgated-names",
-		[WORK_DISK] = "virgated-disk"};
+	static const char *const names[WORK_LANES] = {[WORK_ANY] = "virgated-user",
+						      [WORK_UNREAD] = "virgated-unread",
+						      [WORK_NAMES] = "virgated-names",
+						      [WORK_DISK] = "virgated-disk"};
 	struct worker *worker = worker_;
 	struct work *work;
 	timer_t timer;

@@ -37,14 +37,14 @@ static inline const char *error_text(CUresult result)
 }
 
 // For driver calls that must succeed: must(cuInit(0), "cannot start the CUDA driver")
-#define must(call, ...)                                                                            \
-	do {                                                                                       \
-		CUresult result_ = (call);                                                         \
-		if (result_ != CUDA_SUCCESS) {                                                     \
-			char what_[256];                                                           \
-			snprintf(what_, sizeof what_, __VA_ARGS__);                                \
-			give_up("%s: %s", what_, error_text(result_));                               \
-		}                                                                                  \
+#define must(call, ...)                                                \
+	do {                                                           \
+		CUresult result_ = (call);                             \
+		if (result_ != CUDA_SUCCESS) {                         \
+			char what_[256];                               \
+			snprintf(what_, sizeof what_, __VA_ARGS__);    \
+			give_up("%s: %s", what_, error_text(result_)); \
+		}                                                      \
 	} while (0)
 
 static inline double now(void)
@@ -81,9 +81,21 @@ static inline uint64_t read_size(const char *option, const char *text)
 	int shift = 0;
 
 	switch (*end) {
-	case 'K': case 'k': shift = 10; end++; break;
-	case 'M': case 'm': shift = 20; end++; break;
-	case 'G': case 'g': shift = 30; end++; break;
+	case 'K':
+	case 'k':
+		shift = 10;
+		end++;
+		break;
+	case 'M':
+	case 'm':
+		shift = 20;
+		end++;
+		break;
+	case 'G':
+	case 'g':
+		shift = 30;
+		end++;
+		break;
 	}
 	if (end == text || *end || !(value >= 0) || value > 1e15)
 		give_up("%s %s is not a size; write 64M or 1.5G", option, text);

@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 		total += bytes; // also if the chunk was allocated and writing to it failed
 		chunks += bytes != 0;
 		if (result == CUDA_ERROR_OUT_OF_MEMORY && options.exact && chunk / 2 >= (2 << 20) &&
-			chunk / 2 % options.route->grain == 0) {
+		    chunk / 2 % options.route->grain == 0) {
 			chunk /= 2;
 			continue;
 		}

@@ -64,7 +64,7 @@ static CUresult allocate_by_pool(size_t chunk, size_t *ret_bytes)
 
 	if (!pool) {
 		CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = setup.device}};
+					     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = setup.device}};
 		result = cuMemPoolCreate(&pool, &properties);
 	}
 	if (result == CUDA_SUCCESS)
@@ -79,7 +79,7 @@ static CUresult map_memory(CUmemGenericAllocationHandle handle, size_t bytes)
 {
 	CUdeviceptr address;
 	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = setup.device},
-		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUresult result = cuMemAddressReserve(&address, bytes, 0, 0, 0);
 
 	if (result == CUDA_SUCCESS)
@@ -92,7 +92,7 @@ static CUresult map_memory(CUmemGenericAllocationHandle handle, size_t bytes)
 static CUresult create_memory(size_t chunk, CUmemGenericAllocationHandle *ret_handle)
 {
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = setup.device}};
+					  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = setup.device}};
 
 	return cuMemCreate(ret_handle, chunk, &properties, 0);
 }
@@ -137,8 +137,8 @@ static CUresult allocate_by_exported(size_t chunk, size_t *ret_bytes)
 {
 	CUmemGenericAllocationHandle handle;
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = setup.device}};
+					  .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+					  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = setup.device}};
 	int descriptor;
 	CUresult result = cuMemCreate(&handle, chunk, &properties, 0);
 
@@ -153,7 +153,7 @@ static CUresult allocate_by_import(size_t chunk, size_t *ret_bytes)
 {
 	CUmemGenericAllocationHandle handle;
 	CUresult result = cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)setup.descriptor,
-		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+							 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 
 	if (result == CUDA_SUCCESS)
 		result = map_memory(handle, chunk); // all of it: --chunk is the size of the exported memory
@@ -166,8 +166,8 @@ static CUresult allocate_by_import(size_t chunk, size_t *ret_bytes)
 static CUresult allocate_by_array(size_t chunk, size_t *ret_bytes)
 {
 	CUarray array;
-	CUDA_ARRAY_DESCRIPTOR descriptor = {.Width = 4096, .Height = chunk / 16384, .Format = CU_AD_FORMAT_FLOAT,
-		.NumChannels = 1};
+	CUDA_ARRAY_DESCRIPTOR descriptor = {
+		.Width = 4096, .Height = chunk / 16384, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
 	CUresult result = cuArrayCreate(&array, &descriptor);
 
 	if (result == CUDA_SUCCESS)
@@ -179,8 +179,8 @@ static CUresult allocate_by_array(size_t chunk, size_t *ret_bytes)
 static CUresult allocate_by_mipmap(size_t chunk, size_t *ret_bytes)
 {
 	CUmipmappedArray array;
-	CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = 4096, .Height = chunk / 16384, .Format = CU_AD_FORMAT_FLOAT,
-		.NumChannels = 1};
+	CUDA_ARRAY3D_DESCRIPTOR descriptor = {
+		.Width = 4096, .Height = chunk / 16384, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
 	CUresult result = cuMipmappedArrayCreate(&array, &descriptor, 5);
 
 	if (result == CUDA_SUCCESS)
@@ -194,8 +194,10 @@ static CUresult allocate_by_graph(size_t chunk, size_t *ret_bytes)
 	CUgraph graph;
 	CUgraphNode node;
 	CUgraphExec exec;
-	CUDA_MEM_ALLOC_NODE_PARAMS wanted = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = setup.device}}, .bytesize = chunk};
+	CUDA_MEM_ALLOC_NODE_PARAMS wanted = {
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = setup.device}},
+		.bytesize = chunk};
 	static CUstream stream;
 	CUresult result = stream ? CUDA_SUCCESS : cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
 

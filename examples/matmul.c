@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 		double before = now();
 		for (unsigned i = 0; i < batch; i++)
 			must(cuLaunchKernel(kernel, blocks, blocks, 1, TILE, TILE, 1, 0, NULL, arguments, NULL),
-				"cannot launch the product");
+			     "cannot launch the product");
 		must(cuCtxSynchronize(), "the product failed");
 		spent += now() - before;
 		products += batch;
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
 	must(cuMemFree(device_c), "cannot free device memory");
 	double rate = 2.0 * size * size * size * products / spent;
 	printf("matmul: %lu products of %u * %u in %.2f s, %.2f GFLOP/s, %s\n", products, size, size, spent, rate / 1e9,
-		wrong ? "WRONG" : "correct");
+	       wrong ? "WRONG" : "correct");
 	if (wrong)
 		give_up("%zu elements differ from the host's", wrong);
 	return 0;

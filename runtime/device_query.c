@@ -2,13 +2,13 @@
 #include "runtime.h"
 
 // The body of an entry point: calls `expression` with the device `found`, whose ordinal is `device`.
-#define WITH_DEVICE(expression)                                                                    \
-	do {                                                                                       \
-		struct rt_device *found = NULL;                                                    \
-		cudaError_t error = rt_initialize();                                               \
-		if (error == cudaSuccess)                                                          \
-			error = rt_device_get(device, &found);                                     \
-		return rt_record(error == cudaSuccess ? (cudaError_t)(expression) : error);        \
+#define WITH_DEVICE(expression)                                                             \
+	do {                                                                                \
+		struct rt_device *found = NULL;                                             \
+		cudaError_t error = rt_initialize();                                        \
+		if (error == cudaSuccess)                                                   \
+			error = rt_device_get(device, &found);                              \
+		return rt_record(error == cudaSuccess ? (cudaError_t)(expression) : error); \
 	} while (0)
 
 cudaError_t CUDARTAPI cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)

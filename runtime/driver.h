@@ -7,16 +7,16 @@
 #include <cuda_runtime_api.h>
 
 // The driver's functions for OpenGL, which entries.def has without types.
-#define RT_OPENGL_ENTRIES(ENTRY)                                                                   \
-	ENTRY(cuGLGetDevices_v2, (unsigned *, CUdevice *, unsigned, int))                          \
-	ENTRY(cuGraphicsGLRegisterBuffer, (CUgraphicsResource *, unsigned, unsigned))              \
-	ENTRY(cuGraphicsGLRegisterImage, (CUgraphicsResource *, unsigned, unsigned, unsigned))     \
-	ENTRY(cuGLRegisterBufferObject, (unsigned))                                                \
-	ENTRY(cuGLSetBufferObjectMapFlags, (unsigned, unsigned))                                   \
-	ENTRY(cuGLMapBufferObject_v2, (CUdeviceptr *, size_t *, unsigned))                         \
-	ENTRY(cuGLMapBufferObjectAsync_v2, (CUdeviceptr *, size_t *, unsigned, CUstream))          \
-	ENTRY(cuGLUnmapBufferObject, (unsigned))                                                   \
-	ENTRY(cuGLUnmapBufferObjectAsync, (unsigned, CUstream))                                    \
+#define RT_OPENGL_ENTRIES(ENTRY)                                                               \
+	ENTRY(cuGLGetDevices_v2, (unsigned *, CUdevice *, unsigned, int))                      \
+	ENTRY(cuGraphicsGLRegisterBuffer, (CUgraphicsResource *, unsigned, unsigned))          \
+	ENTRY(cuGraphicsGLRegisterImage, (CUgraphicsResource *, unsigned, unsigned, unsigned)) \
+	ENTRY(cuGLRegisterBufferObject, (unsigned))                                            \
+	ENTRY(cuGLSetBufferObjectMapFlags, (unsigned, unsigned))                               \
+	ENTRY(cuGLMapBufferObject_v2, (CUdeviceptr *, size_t *, unsigned))                     \
+	ENTRY(cuGLMapBufferObjectAsync_v2, (CUdeviceptr *, size_t *, unsigned, CUstream))      \
+	ENTRY(cuGLUnmapBufferObject, (unsigned))                                               \
+	ENTRY(cuGLUnmapBufferObjectAsync, (unsigned, CUstream))                                \
 	ENTRY(cuGLUnregisterBufferObject, (unsigned))
 
 // A function that the driver lacks returns CUDA_ERROR_NOT_SUPPORTED.

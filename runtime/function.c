@@ -2,8 +2,14 @@
 #include "register.h"
 
 // The fields of cudaFuncAttributes, and the driver's attributes that fill them.
-#define INT_FIELD(attribute, field) {CU_FUNC_ATTRIBUTE_##attribute, offsetof(struct cudaFuncAttributes, field), false}
-#define SIZE_FIELD(attribute, field) {CU_FUNC_ATTRIBUTE_##attribute, offsetof(struct cudaFuncAttributes, field), true}
+#define INT_FIELD(attribute, field)                                                              \
+	{                                                                                        \
+		CU_FUNC_ATTRIBUTE_##attribute, offsetof(struct cudaFuncAttributes, field), false \
+	}
+#define SIZE_FIELD(attribute, field)                                                            \
+	{                                                                                       \
+		CU_FUNC_ATTRIBUTE_##attribute, offsetof(struct cudaFuncAttributes, field), true \
+	}
 static const struct {
 	CUfunction_attribute attribute;
 	size_t offset;
@@ -54,13 +60,13 @@ cudaError_t CUDARTAPI cudaFuncGetAttributes(struct cudaFuncAttributes *attr, con
 }
 
 // The body of an entry point: calls `expression` with the function `function` of the stub `func`.
-#define WITH_FUNCTION(expression)                                                                  \
-	do {                                                                                       \
-		CUfunction function = NULL;                                                        \
-		cudaError_t found = rt_enter();                                                    \
-		if (found == cudaSuccess)                                                          \
-			found = rt_function_find(func, &function);                                 \
-		return rt_record(found == cudaSuccess ? (cudaError_t)(expression) : found);        \
+#define WITH_FUNCTION(expression)                                                           \
+	do {                                                                                \
+		CUfunction function = NULL;                                                 \
+		cudaError_t found = rt_enter();                                             \
+		if (found == cudaSuccess)                                                   \
+			found = rt_function_find(func, &function);                          \
+		return rt_record(found == cudaSuccess ? (cudaError_t)(expression) : found); \
 	} while (0)
 
 cudaError_t CUDARTAPI cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value)
@@ -106,8 +112,8 @@ cudaError_t CUDARTAPI cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum 
 cudaError_t CUDARTAPI cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func, int blockSize,
 								    size_t dynamicSMemSize)
 {
-	WITH_FUNCTION(rt_driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks, function, blockSize,
-									    dynamicSMemSize));
+	WITH_FUNCTION(
+		rt_driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks, function, blockSize, dynamicSMemSize));
 }
 
 cudaError_t CUDARTAPI cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, const void *func,
@@ -121,8 +127,8 @@ cudaError_t CUDARTAPI cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int
 cudaError_t CUDARTAPI cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, const void *func,
 								int numBlocks, int blockSize)
 {
-	WITH_FUNCTION(rt_driver.cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, function, numBlocks,
-									blockSize));
+	WITH_FUNCTION(
+		rt_driver.cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, function, numBlocks, blockSize));
 }
 
 cudaError_t rt_launch_config(const cudaLaunchConfig_t *config, CUlaunchConfig *ret_config)

@@ -27,13 +27,13 @@ static cudaError_t describe_symbol_copy(bool writes, const void *symbol, size_t 
 }
 
 // The body of an entry point: calls `use` with the description `copy` that `describe` makes.
-#define WITH_COPY(describe, use)                                                                   \
-	do {                                                                                       \
-		CUDA_MEMCPY3D_v2 copy;                                                             \
-		cudaError_t made = rt_enter();                                                     \
-		if (made == cudaSuccess)                                                           \
-			made = describe;                                                           \
-		return rt_record(made == cudaSuccess ? use : made);                                \
+#define WITH_COPY(describe, use)                                    \
+	do {                                                        \
+		CUDA_MEMCPY3D_v2 copy;                              \
+		cudaError_t made = rt_enter();                      \
+		if (made == cudaSuccess)                            \
+			made = describe;                            \
+		return rt_record(made == cudaSuccess ? use : made); \
 	} while (0)
 
 cudaError_t CUDARTAPI cudaGraphAddMemcpyNode(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,

@@ -36,7 +36,9 @@ struct cudaKernelNodeParams rt_kernel_node_back(const CUDA_KERNEL_NODE_PARAMS_v2
 	const void *stub = rt_table_find_kernel(params->kern, params->func);
 
 	return (struct cudaKernelNodeParams){
-		.func = stub ? (void *)stub : params->kern ? (void *)params->kern : (void *)params->func,
+		.func = stub	       ? (void *)stub
+			: params->kern ? (void *)params->kern
+				       : (void *)params->func,
 		.gridDim = {params->gridDimX, params->gridDimY, params->gridDimZ},
 		.blockDim = {params->blockDimX, params->blockDimY, params->blockDimZ},
 		.sharedMemBytes = params->sharedMemBytes,

@@ -130,7 +130,7 @@ static cudaError_t get_pointer_attributes(struct cudaPointerAttributes *ret_attr
 		return cudaErrorInvalidValue;
 	RT_TRY(rt_driver.cuPointerGetAttributes(5, which, values, (CUdeviceptr)pointer));
 	if (type != 0) {
-		attributes.type = managed & 0xff		   ? cudaMemoryTypeManaged
+		attributes.type = managed & 0xff	       ? cudaMemoryTypeManaged
 				  : type == CU_MEMORYTYPE_HOST ? cudaMemoryTypeHost
 							       : cudaMemoryTypeDevice;
 		attributes.device = ordinal;
@@ -181,9 +181,8 @@ cudaError_t CUDARTAPI cudaMemRangeGetAttribute(void *data, size_t dataSize, enum
 						 count));
 }
 
-cudaError_t CUDARTAPI cudaMemRangeGetAttributes(void **data, size_t *dataSizes,
-						enum cudaMemRangeAttribute *attributes, size_t numAttributes,
-						const void *devPtr, size_t count)
+cudaError_t CUDARTAPI cudaMemRangeGetAttributes(void **data, size_t *dataSizes, enum cudaMemRangeAttribute *attributes,
+						size_t numAttributes, const void *devPtr, size_t count)
 {
 	RT_CALL(rt_driver.cuMemRangeGetAttributes(data, dataSizes, (CUmem_range_attribute *)attributes, numAttributes,
 						  (CUdeviceptr)devPtr, count));

@@ -41,9 +41,9 @@ cudaError_t CUDARTAPI cudaMemDiscardBatchAsync(void **dptrs, size_t *sizes, size
 }
 
 cudaError_t CUDARTAPI cudaMemDiscardAndPrefetchBatchAsync(void **dptrs, size_t *sizes, size_t count,
-							  struct cudaMemLocation *prefetchLocs,
-							  size_t *prefetchLocIdxs, size_t numPrefetchLocs,
-							  unsigned long long flags, cudaStream_t stream)
+							  struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+							  size_t numPrefetchLocs, unsigned long long flags,
+							  cudaStream_t stream)
 {
 	RT_CALL(RT_PTSZ(cuMemDiscardAndPrefetchBatchAsync)((CUdeviceptr *)dptrs, sizes, count,
 							   (CUmemLocation *)prefetchLocs, prefetchLocIdxs,

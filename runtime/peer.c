@@ -74,8 +74,8 @@ static cudaError_t get_atomics(unsigned *capabilities, const enum cudaAtomicOper
 }
 
 cudaError_t CUDARTAPI cudaDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
-							 const enum cudaAtomicOperation *operations,
-							 unsigned int count, int srcDevice, int dstDevice)
+							 const enum cudaAtomicOperation *operations, unsigned int count,
+							 int srcDevice, int dstDevice)
 {
 	RT_CALL_INITIALIZED(get_atomics(capabilities, operations, count, srcDevice, dstDevice));
 }
@@ -98,8 +98,8 @@ static cudaError_t copy_between(void *to, int to_device, const void *from, int f
 
 	RT_TRY(get_contexts(to_device, from_device, &to_context, &from_context));
 	return size == 0 ? cudaSuccess
-			 : rt_error(rt_driver.cuMemcpyPeer((CUdeviceptr)to, to_context, (CUdeviceptr)from,
-							   from_context, size));
+			 : rt_error(rt_driver.cuMemcpyPeer((CUdeviceptr)to, to_context, (CUdeviceptr)from, from_context,
+							   size));
 }
 
 cudaError_t CUDARTAPI cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count)

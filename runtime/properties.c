@@ -2,9 +2,11 @@
 #include "runtime.h"
 
 // The fields of cudaDeviceProp, and the driver's attributes that fill them.
-#define FIELD(attribute, field)                                                                    \
-	{CU_DEVICE_ATTRIBUTE_##attribute, offsetof(struct cudaDeviceProp, field),                  \
-	 sizeof(((struct cudaDeviceProp *)0)->field)}
+#define FIELD(attribute, field)                                                          \
+	{                                                                                \
+		CU_DEVICE_ATTRIBUTE_##attribute, offsetof(struct cudaDeviceProp, field), \
+			sizeof(((struct cudaDeviceProp *)0)->field)                      \
+	}
 static const struct {
 	CUdevice_attribute attribute;
 	size_t offset, size;

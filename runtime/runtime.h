@@ -18,7 +18,7 @@ struct rt_device {
 
 struct rt_thread {
 	cudaError_t last_error;
-	int device; // ordinal
+	int device;	 // ordinal
 	bool has_chosen; // by cudaSetDevice()
 };
 extern _Thread_local struct rt_thread rt_thread;
@@ -56,25 +56,25 @@ static inline cudaError_t rt_error(CUresult result)
 }
 
 // The body of an entry point: calls `expression` with a current context, records its error, and returns it.
-#define RT_CALL(expression)                                                                        \
-	do {                                                                                       \
-		cudaError_t error_ = rt_enter();                                                   \
-		if (error_ == cudaSuccess)                                                         \
-			error_ = (cudaError_t)(expression);                                        \
-		return rt_record(error_);                                                          \
+#define RT_CALL(expression)                                 \
+	do {                                                \
+		cudaError_t error_ = rt_enter();            \
+		if (error_ == cudaSuccess)                  \
+			error_ = (cudaError_t)(expression); \
+		return rt_record(error_);                   \
 	} while (0)
 // The body of an entry point: like RT_CALL, but without a context.
-#define RT_CALL_INITIALIZED(expression)                                                            \
-	do {                                                                                       \
-		cudaError_t error_ = rt_initialize();                                              \
-		if (error_ == cudaSuccess)                                                         \
-			error_ = (cudaError_t)(expression);                                        \
-		return rt_record(error_);                                                          \
+#define RT_CALL_INITIALIZED(expression)                     \
+	do {                                                \
+		cudaError_t error_ = rt_initialize();       \
+		if (error_ == cudaSuccess)                  \
+			error_ = (cudaError_t)(expression); \
+		return rt_record(error_);                   \
 	} while (0)
 // Returns from a helper function if `expression` is an error.
-#define RT_TRY(expression)                                                                         \
-	do {                                                                                       \
-		cudaError_t error_ = (cudaError_t)(expression);                                    \
-		if (error_ != cudaSuccess)                                                         \
-			return error_;                                                             \
+#define RT_TRY(expression)                                      \
+	do {                                                    \
+		cudaError_t error_ = (cudaError_t)(expression); \
+		if (error_ != cudaSuccess)                      \
+			return error_;                          \
 	} while (0)

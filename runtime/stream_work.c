@@ -67,8 +67,7 @@ cudaError_t CUDARTAPI cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t sr
 cudaError_t CUDARTAPI cudaStreamGetAttribute(cudaStream_t hStream, cudaLaunchAttributeID attr,
 					     cudaLaunchAttributeValue *value_out)
 {
-	RT_CALL(RT_PTSZ(cuStreamGetAttribute)(hStream, (CUlaunchAttributeID)attr,
-					      (CUlaunchAttributeValue *)value_out));
+	RT_CALL(RT_PTSZ(cuStreamGetAttribute)(hStream, (CUlaunchAttributeID)attr, (CUlaunchAttributeValue *)value_out));
 }
 
 cudaError_t CUDARTAPI cudaStreamSetAttribute(cudaStream_t hStream, cudaLaunchAttributeID attr,
@@ -123,7 +122,6 @@ cudaError_t CUDARTAPI cudaStreamUpdateCaptureDependencies(cudaStream_t stream, c
 							  const cudaGraphEdgeData *dependencyData,
 							  size_t numDependencies, unsigned int flags)
 {
-	RT_CALL(RT_PTSZ(cuStreamUpdateCaptureDependencies_v2)(stream, dependencies,
-							      (const CUgraphEdgeData *)dependencyData,
-							      numDependencies, flags));
+	RT_CALL(RT_PTSZ(cuStreamUpdateCaptureDependencies_v2)(
+		stream, dependencies, (const CUgraphEdgeData *)dependencyData, numDependencies, flags));
 }

@@ -3,10 +3,10 @@
 #include "unsupported.h"
 
 #define IMPLEMENTED(name, group)
-#define UNSUPPORTED(name, group, reason)                                                           \
-	int name(void);                                                                            \
-	int name(void)                                                                             \
-	{                                                                                          \
-		return rt_not_supported();                                                         \
+#define UNSUPPORTED(name, group, reason)   \
+	int name(void);                    \
+	int name(void)                     \
+	{                                  \
+		return rt_not_supported(); \
 	}
 #include "runtime.def"

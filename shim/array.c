@@ -34,7 +34,7 @@ static uint64_t compute_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int
 	if (levels > 1 && __builtin_add_overflow(bytes, bytes / 3 + 1, &bytes)) // level n + 1 is a quarter of n
 		bytes = UINT64_MAX;
 	bytes = shim_round_granularity(bytes);
-	return shim_exceeds_device(bytes) ? 0 : bytes; 
+	return shim_exceeds_device(bytes) ? 0 : bytes;
 }
 
 static bool needs_memory(const CUDA_ARRAY3D_DESCRIPTOR *shape)
@@ -82,9 +82,11 @@ static uint64_t measure_mipmap(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned in
 
 static bool store_record(enum shim_record_type type, void *handle, uint64_t bytes)
 {
-	struct shim_record record = {
-		.key = (uintptr_t)handle, .bytes = bytes, .context = shim_current_context(), .type = (uint8_t)type,
-		.kind = VG_LEDGER_ARRAY};
+	struct shim_record record = {.key = (uintptr_t)handle,
+				     .bytes = bytes,
+				     .context = shim_current_context(),
+				     .type = (uint8_t)type,
+				     .kind = VG_LEDGER_ARRAY};
 
 	return shim_record_put(&record) == 0;
 }
@@ -100,26 +102,26 @@ static CUresult finish_array(CUresult result, CUarray *array, uint64_t bytes)
 }
 
 // Creates an array. The last arguments are the array's description for cuArray3DCreate_v2().
-#define CREATE_ARRAY(abi, descriptor, ...)                                                                             \
-	SHIM_EXPORT CUresult CUDAAPI abi(CUarray *array, const descriptor *shape)                                      \
-	{                                                                                                              \
-		uint64_t bytes;                                                                                        \
-		CUresult result;                                                                                       \
-		if (!shim_enforcing() || !shape)                                                                       \
-			return REAL(abi)(array, shape);                                                                \
-		const CUDA_ARRAY3D_DESCRIPTOR full = {__VA_ARGS__};                                                    \
-		bytes = measure_array(&full);                                                                          \
-		result = shim_charge(VG_ENTRY_##abi, VG_LEDGER_ARRAY, bytes);                                          \
-		return result != CUDA_SUCCESS ? result : finish_array(REAL(abi)(array, shape), array, bytes);          \
+#define CREATE_ARRAY(abi, descriptor, ...)                                                                    \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUarray *array, const descriptor *shape)                             \
+	{                                                                                                     \
+		uint64_t bytes;                                                                               \
+		CUresult result;                                                                              \
+		if (!shim_enforcing() || !shape)                                                              \
+			return REAL(abi)(array, shape);                                                       \
+		const CUDA_ARRAY3D_DESCRIPTOR full = {__VA_ARGS__};                                           \
+		bytes = measure_array(&full);                                                                 \
+		result = shim_charge(VG_ENTRY_##abi, VG_LEDGER_ARRAY, bytes);                                 \
+		return result != CUDA_SUCCESS ? result : finish_array(REAL(abi)(array, shape), array, bytes); \
 	}
 CREATE_ARRAY(cuArray3DCreate_v2, CUDA_ARRAY3D_DESCRIPTOR, shape->Width, shape->Height, shape->Depth, shape->Format,
 	     shape->NumChannels, shape->Flags)
 CREATE_ARRAY(cuArray3DCreate, CUDA_ARRAY3D_DESCRIPTOR_v1, shape->Width, shape->Height, shape->Depth, shape->Format,
 	     shape->NumChannels, shape->Flags)
-CREATE_ARRAY(cuArrayCreate_v2, CUDA_ARRAY_DESCRIPTOR, shape->Width, shape->Height, 0, shape->Format,
-	     shape->NumChannels, 0)
-CREATE_ARRAY(cuArrayCreate, CUDA_ARRAY_DESCRIPTOR_v1, shape->Width, shape->Height, 0, shape->Format,
-	     shape->NumChannels, 0)
+CREATE_ARRAY(cuArrayCreate_v2, CUDA_ARRAY_DESCRIPTOR, shape->Width, shape->Height, 0, shape->Format, shape->NumChannels,
+	     0)
+CREATE_ARRAY(cuArrayCreate, CUDA_ARRAY_DESCRIPTOR_v1, shape->Width, shape->Height, 0, shape->Format, shape->NumChannels,
+	     0)
 
 SHIM_EXPORT CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *shape,
 						    unsigned int levels)
@@ -153,13 +155,13 @@ static CUresult finish_destroy(CUresult result, const struct shim_record *record
 	return result;
 }
 
-#define DESTROY_ARRAY(abi, handle, record_type)                                                                        \
-	SHIM_EXPORT CUresult CUDAAPI abi(handle array)                                                                 \
-	{                                                                                                              \
-		struct shim_record record;                                                                             \
-		if (!shim_counting() || !shim_record_remove(record_type, (uintptr_t)array, &record))                   \
-			return REAL(abi)(array);                                                                       \
-		return finish_destroy(REAL(abi)(array), &record);                                                      \
+#define DESTROY_ARRAY(abi, handle, record_type)                                                      \
+	SHIM_EXPORT CUresult CUDAAPI abi(handle array)                                               \
+	{                                                                                            \
+		struct shim_record record;                                                           \
+		if (!shim_counting() || !shim_record_remove(record_type, (uintptr_t)array, &record)) \
+			return REAL(abi)(array);                                                     \
+		return finish_destroy(REAL(abi)(array), &record);                                    \
 	}
 DESTROY_ARRAY(cuArrayDestroy, CUarray, SHIM_ARRAY)
 DESTROY_ARRAY(cuMipmappedArrayDestroy, CUmipmappedArray, SHIM_MIPMAP)
@@ -176,13 +178,13 @@ static void pin_tiles(const CUarrayMapInfo *list, unsigned int count)
 	}
 }
 
-#define MAP_ARRAY(abi)                                                                                                 \
-	SHIM_EXPORT CUresult CUDAAPI abi(CUarrayMapInfo *list, unsigned int count, CUstream stream)                    \
-	{                                                                                                              \
-		CUresult result = REAL(abi)(list, count, stream);                                                      \
-		if (result == CUDA_SUCCESS && shim_counting())                                                         \
-			pin_tiles(list, count);                                                                        \
-		return result;                                                                                         \
+#define MAP_ARRAY(abi)                                                                              \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUarrayMapInfo *list, unsigned int count, CUstream stream) \
+	{                                                                                           \
+		CUresult result = REAL(abi)(list, count, stream);                                   \
+		if (result == CUDA_SUCCESS && shim_counting())                                      \
+			pin_tiles(list, count);                                                     \
+		return result;                                                                      \
 	}
 MAP_ARRAY(cuMemMapArrayAsync)
 MAP_ARRAY(cuMemMapArrayAsync_ptsz)

@@ -31,25 +31,25 @@ static void note_end(CUstream stream, bool per_thread)
 		atomic_fetch_sub(&shim_captures, 1);
 }
 
-#define BEGIN(abi, per_thread, parameters, ...)                                                    \
-	SHIM_EXPORT CUresult CUDAAPI abi parameters                                                \
-	{                                                                                          \
-		CUresult result;                                                                   \
-		shim_turn_captures = true;                                                         \
-		result = REAL(abi)(__VA_ARGS__);                                                   \
-		if (result == CUDA_SUCCESS && shim_evictable)                                      \
-			note_begin(stream, per_thread);                                           \
-		return result;                                                                     \
+#define BEGIN(abi, per_thread, parameters, ...)               \
+	SHIM_EXPORT CUresult CUDAAPI abi parameters           \
+	{                                                     \
+		CUresult result;                              \
+		shim_turn_captures = true;                    \
+		result = REAL(abi)(__VA_ARGS__);              \
+		if (result == CUDA_SUCCESS && shim_evictable) \
+			note_begin(stream, per_thread);       \
+		return result;                                \
 	}
 BEGIN(cuStreamBeginCapture, false, (CUstream stream), stream)
 BEGIN(cuStreamBeginCapture_ptsz, true, (CUstream stream), stream)
 BEGIN(cuStreamBeginCapture_v2, false, (CUstream stream, CUstreamCaptureMode mode), stream, mode)
 BEGIN(cuStreamBeginCapture_v2_ptsz, true, (CUstream stream, CUstreamCaptureMode mode), stream, mode)
 
-#define BEGIN_TO_GRAPH(abi, per_thread)                                                                    \
-	BEGIN(abi, per_thread,                                                                     \
+#define BEGIN_TO_GRAPH(abi, per_thread)                                                                       \
+	BEGIN(abi, per_thread,                                                                                \
 	      (CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges, \
-	       size_t count, CUstreamCaptureMode mode),                                            \
+	       size_t count, CUstreamCaptureMode mode),                                                       \
 	      stream, graph, dependencies, edges, count, mode)
 BEGIN_TO_GRAPH(cuStreamBeginCaptureToGraph, false)
 BEGIN_TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz, true)
@@ -65,24 +65,24 @@ static bool is_capturing(CUstream stream, bool per_thread)
 
 // cuStreamEndCapture() also ends a capture if it fails because the capture was invalidated. So the stream is queried
 // instead.
-#define END(abi, per_thread)                                                                       \
-	SHIM_EXPORT CUresult CUDAAPI abi(CUstream stream, CUgraph *graph)                          \
-	{                                                                                          \
-		CUresult result = REAL(abi)(stream, graph);                                        \
-		if (shim_evictable && !is_capturing(stream, per_thread))                           \
-			note_end(stream, per_thread);                                           \
-		return result;                                                                     \
+#define END(abi, per_thread)                                              \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUstream stream, CUgraph *graph) \
+	{                                                                 \
+		CUresult result = REAL(abi)(stream, graph);               \
+		if (shim_evictable && !is_capturing(stream, per_thread))  \
+			note_end(stream, per_thread);                     \
+		return result;                                            \
 	}
 END(cuStreamEndCapture, false)
 END(cuStreamEndCapture_ptsz, true)
 
-#define DESTROY(abi)                                                                               \
-	SHIM_EXPORT CUresult CUDAAPI abi(CUstream stream)                                          \
-	{                                                                                          \
-		CUresult result = REAL(abi)(stream);                                               \
-		if (result == CUDA_SUCCESS && shim_evictable)                                      \
-			note_end(stream, false);                                                \
-		return result;                                                                     \
+#define DESTROY(abi)                                          \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUstream stream)     \
+	{                                                     \
+		CUresult result = REAL(abi)(stream);          \
+		if (result == CUDA_SUCCESS && shim_evictable) \
+			note_end(stream, false);              \
+		return result;                                \
 	}
 DESTROY(cuStreamDestroy)
 DESTROY(cuStreamDestroy_v2)

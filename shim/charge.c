@@ -24,7 +24,7 @@ VG_HOT static CUresult charge_ledger(enum vg_ledger_kind kind, uint64_t bytes)
 	switch (shim_session()) {
 	case SHIM_TENANT:
 		return vg_ledger_reserve(shim_session_ledger(), kind, bytes) == 0 ? CUDA_SUCCESS
-										    : CUDA_ERROR_OUT_OF_MEMORY;
+										  : CUDA_ERROR_OUT_OF_MEMORY;
 	case SHIM_FREE:
 		return CUDA_SUCCESS;
 	case SHIM_FORKED:

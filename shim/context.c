@@ -128,10 +128,10 @@ static CUresult reconcile_after(CUresult result, CUdevice device)
 // process.
 #define MAY_DESTROY(call, device) (shim_first_context_ended(), reconcile_after(call, device))
 
-#define RELEASE_PRIMARY(abi)                                                                                           \
-	SHIM_EXPORT CUresult CUDAAPI abi(CUdevice device)                                                              \
-	{                                                                                                              \
-		return MAY_DESTROY(REAL(abi)(device), device);                                                         \
+#define RELEASE_PRIMARY(abi)                                   \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUdevice device)      \
+	{                                                      \
+		return MAY_DESTROY(REAL(abi)(device), device); \
 	}
 RELEASE_PRIMARY(cuDevicePrimaryCtxRelease)
 RELEASE_PRIMARY(cuDevicePrimaryCtxRelease_v2)
@@ -213,18 +213,18 @@ static CUresult finish_create(CUresult result, CUcontext *context, uint64_t byte
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-#define CREATE_CONTEXT(abi, context, ...)                                                          \
-	do {                                                                                       \
-		uint64_t bytes;                                                                    \
-		CUresult result;                                                                   \
-		if (!shim_enforcing())                                                             \
-			return REAL(abi)(context, __VA_ARGS__);                                    \
-		shim_first_context_ended();                                                         \
-		bytes = context_overhead();                                                        \
-		result = shim_charge(VG_ENTRY_##abi, VG_LEDGER_CONTEXT, bytes);                    \
-		if (result != CUDA_SUCCESS)                                                        \
-			return result;                                                             \
-		return finish_create(REAL(abi)(context, __VA_ARGS__), context, bytes);             \
+#define CREATE_CONTEXT(abi, context, ...)                                              \
+	do {                                                                           \
+		uint64_t bytes;                                                        \
+		CUresult result;                                                       \
+		if (!shim_enforcing())                                                 \
+			return REAL(abi)(context, __VA_ARGS__);                        \
+		shim_first_context_ended();                                            \
+		bytes = context_overhead();                                            \
+		result = shim_charge(VG_ENTRY_##abi, VG_LEDGER_CONTEXT, bytes);        \
+		if (result != CUDA_SUCCESS)                                            \
+			return result;                                                 \
+		return finish_create(REAL(abi)(context, __VA_ARGS__), context, bytes); \
 	} while (0)
 
 SHIM_EXPORT CUresult CUDAAPI cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
@@ -263,13 +263,13 @@ static CUresult finish_destroy(CUresult result, struct shim_record *record)
 	return result;
 }
 
-#define DESTROY_CONTEXT(abi)                                                                                           \
-	SHIM_EXPORT CUresult CUDAAPI abi(CUcontext context)                                                            \
-	{                                                                                                              \
-		struct shim_record record;                                                                             \
-		if (!shim_counting() || !shim_record_remove(SHIM_CONTEXT, (uintptr_t)context, &record))                \
-			return REAL(abi)(context);                                                                     \
-		return finish_destroy(REAL(abi)(context), &record);                                                    \
+#define DESTROY_CONTEXT(abi)                                                                            \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUcontext context)                                             \
+	{                                                                                               \
+		struct shim_record record;                                                              \
+		if (!shim_counting() || !shim_record_remove(SHIM_CONTEXT, (uintptr_t)context, &record)) \
+			return REAL(abi)(context);                                                      \
+		return finish_destroy(REAL(abi)(context), &record);                                     \
 	}
 DESTROY_CONTEXT(cuCtxDestroy)
 DESTROY_CONTEXT(cuCtxDestroy_v2)

@@ -56,7 +56,7 @@ enum {
 	gated_multicast = true,
 	gated_occupancy = false,
 	gated_peer = false,
-	gated_pool = false, // memory of pools never moves
+	gated_pool = false,    // memory of pools never moves
 	gated_primary = false, // except the calls that release or reset it, below
 	gated_profiler = false,
 	gated_set = true,
@@ -250,11 +250,17 @@ static void log_not_hashed(const struct pager_slot *slot)
 
 void shim_evict_start(const struct vg_ledger *of)
 {
-	struct pager_options options = {.page = vg_ledger_pager_page(of), .slot = find_slot,
-					.restores = count_restores, .clock_ns = read_clock_ns,
-					.contexts = shim_contexts_list, .captures = is_capturing, .failed = log_failure,
-					.not_hashed = log_not_hashed, .waits = log_waiting,
-					.host_limit = vg_ledger_swap(of), .hash_least = choose_hash_least(of),
+	struct pager_options options = {.page = vg_ledger_pager_page(of),
+					.slot = find_slot,
+					.restores = count_restores,
+					.clock_ns = read_clock_ns,
+					.contexts = shim_contexts_list,
+					.captures = is_capturing,
+					.failed = log_failure,
+					.not_hashed = log_not_hashed,
+					.waits = log_waiting,
+					.host_limit = vg_ledger_swap(of),
+					.hash_least = choose_hash_least(of),
 					.host_least = choose_host_least(of)};
 	int r;
 

@@ -4,43 +4,43 @@
 #include "shim/kernel.h"
 
 // Gets a kernel or function by its name, and loads its code.
-#define GET_CODE(abi, type, module_type, code_type, load)                                                              \
-	SHIM_EXPORT CUresult CUDAAPI abi(code_type *code, module_type module, const char *name)                        \
-	{                                                                                                              \
-		CUresult result = shim_load_check(VG_ENTRY_##abi, type, module);                                       \
-		if (result == CUDA_SUCCESS)                                                                            \
-			result = REAL(abi)(code, module, name);                                                        \
-		if (result != CUDA_SUCCESS || !shim_enforcing())                                                       \
-			return result;                                                                                 \
-		result = load(VG_ENTRY_##abi, module, *code);                                                          \
-		if (result == CUDA_SUCCESS)                                                                            \
-			shim_load_note_use(type, module);                                                              \
-		else                                                                                                   \
-			*code = NULL; /* although it may be loaded */                                                  \
-		return result;                                                                                         \
+#define GET_CODE(abi, type, module_type, code_type, load)                                       \
+	SHIM_EXPORT CUresult CUDAAPI abi(code_type *code, module_type module, const char *name) \
+	{                                                                                       \
+		CUresult result = shim_load_check(VG_ENTRY_##abi, type, module);                \
+		if (result == CUDA_SUCCESS)                                                     \
+			result = REAL(abi)(code, module, name);                                 \
+		if (result != CUDA_SUCCESS || !shim_enforcing())                                \
+			return result;                                                          \
+		result = load(VG_ENTRY_##abi, module, *code);                                   \
+		if (result == CUDA_SUCCESS)                                                     \
+			shim_load_note_use(type, module);                                       \
+		else                                                                            \
+			*code = NULL; /* although it may be loaded */                           \
+		return result;                                                                  \
 	}
 GET_CODE(cuLibraryGetKernel, SHIM_LIBRARY, CUlibrary, CUkernel, shim_kernel_load_from)
 GET_CODE(cuModuleGetFunction, SHIM_MODULE, CUmodule, CUfunction, shim_function_load)
 
 // Lists kernels or functions, and loads the code of all that are returned.
-#define LIST_CODE(abi, type, module_type, code_type, count_abi, load)                                                  \
-	SHIM_EXPORT CUresult CUDAAPI abi(code_type *codes, unsigned int most, module_type module)                      \
-	{                                                                                                              \
-		CUresult result = shim_load_check(VG_ENTRY_##abi, type, module);                                       \
-		unsigned int count = 0;                                                                                \
-		if (result == CUDA_SUCCESS)                                                                            \
-			result = REAL(abi)(codes, most, module);                                                       \
-		if (result != CUDA_SUCCESS || !shim_enforcing())                                                       \
-			return result;                                                                                 \
-		if (REAL(count_abi)(&count, module) != CUDA_SUCCESS || count > most)                                   \
-			count = most;                                                                                  \
-		for (unsigned int i = 0; i < count && result == CUDA_SUCCESS; i++)                                     \
-			result = load(VG_ENTRY_##abi, module, codes[i]);                                               \
-		if (result == CUDA_SUCCESS)                                                                            \
-			shim_load_note_use(type, module);                                                              \
-		else                                                                                                   \
-			memset(codes, 0, count * sizeof *codes);                                                       \
-		return result;                                                                                         \
+#define LIST_CODE(abi, type, module_type, code_type, count_abi, load)                             \
+	SHIM_EXPORT CUresult CUDAAPI abi(code_type *codes, unsigned int most, module_type module) \
+	{                                                                                         \
+		CUresult result = shim_load_check(VG_ENTRY_##abi, type, module);                  \
+		unsigned int count = 0;                                                           \
+		if (result == CUDA_SUCCESS)                                                       \
+			result = REAL(abi)(codes, most, module);                                  \
+		if (result != CUDA_SUCCESS || !shim_enforcing())                                  \
+			return result;                                                            \
+		if (REAL(count_abi)(&count, module) != CUDA_SUCCESS || count > most)              \
+			count = most;                                                             \
+		for (unsigned int i = 0; i < count && result == CUDA_SUCCESS; i++)                \
+			result = load(VG_ENTRY_##abi, module, codes[i]);                          \
+		if (result == CUDA_SUCCESS)                                                       \
+			shim_load_note_use(type, module);                                         \
+		else                                                                              \
+			memset(codes, 0, count * sizeof *codes);                                  \
+		return result;                                                                    \
 	}
 LIST_CODE(cuLibraryEnumerateKernels, SHIM_LIBRARY, CUlibrary, CUkernel, cuLibraryGetKernelCount, shim_kernel_load_from)
 LIST_CODE(cuModuleEnumerateFunctions, SHIM_MODULE, CUmodule, CUfunction, cuModuleGetFunctionCount, shim_function_load)
@@ -60,20 +60,20 @@ SHIM_EXPORT CUresult CUDAAPI cuKernelGetFunction(CUfunction *function, CUkernel 
 }
 
 // Defines a query about a library's contents. Such a query makes the driver load the library into the current context.
-#define QUERY(abi, type, handle, ...)                                                                \
-	do {                                                                                       \
-		CUresult result = shim_load_check(VG_ENTRY_##abi, type, handle);                   \
-		int64_t before;                                                                    \
-		if (result != CUDA_SUCCESS || !shim_enforcing())                                   \
-			return result != CUDA_SUCCESS ? result : REAL(abi)(__VA_ARGS__);           \
-		before = shim_load_begin();                                                        \
-		result = REAL(abi)(__VA_ARGS__);                                                   \
-		if (result != CUDA_SUCCESS)                                                        \
-			return result;                                                             \
-		result = shim_load_end(VG_ENTRY_##abi, type, handle, before);                      \
-		if (result == CUDA_SUCCESS)                                                        \
-			shim_load_note_use(type, handle);                                              \
-		return result;                                                                     \
+#define QUERY(abi, type, handle, ...)                                                    \
+	do {                                                                             \
+		CUresult result = shim_load_check(VG_ENTRY_##abi, type, handle);         \
+		int64_t before;                                                          \
+		if (result != CUDA_SUCCESS || !shim_enforcing())                         \
+			return result != CUDA_SUCCESS ? result : REAL(abi)(__VA_ARGS__); \
+		before = shim_load_begin();                                              \
+		result = REAL(abi)(__VA_ARGS__);                                         \
+		if (result != CUDA_SUCCESS)                                              \
+			return result;                                                   \
+		result = shim_load_end(VG_ENTRY_##abi, type, handle, before);            \
+		if (result == CUDA_SUCCESS)                                              \
+			shim_load_note_use(type, handle);                                \
+		return result;                                                           \
 	} while (0)
 
 SHIM_EXPORT CUresult CUDAAPI cuLibraryGetModule(CUmodule *module, CUlibrary library)

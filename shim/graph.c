@@ -2,13 +2,13 @@
 #include "shim/graph_charge.h"
 #include "shim/raise.h"
 
-#define INSTANTIATE(abi, executable, graph, ...)                                                                       \
-	do {                                                                                                           \
-		uint64_t bytes;                                                                                        \
-		CUresult result = shim_graph_begin_instantiate(VG_ENTRY_##abi, graph, &bytes);                         \
-		if (result != CUDA_SUCCESS)                                                                            \
-			return result;                                                                                 \
-		return shim_graph_end_instantiate(REAL(abi)(executable, graph, __VA_ARGS__), executable, bytes);       \
+#define INSTANTIATE(abi, executable, graph, ...)                                                                 \
+	do {                                                                                                     \
+		uint64_t bytes;                                                                                  \
+		CUresult result = shim_graph_begin_instantiate(VG_ENTRY_##abi, graph, &bytes);                   \
+		if (result != CUDA_SUCCESS)                                                                      \
+			return result;                                                                           \
+		return shim_graph_end_instantiate(REAL(abi)(executable, graph, __VA_ARGS__), executable, bytes); \
 	} while (0)
 
 SHIM_EXPORT CUresult CUDAAPI cuGraphInstantiate(CUgraphExec *executable, CUgraph graph, CUgraphNode *node, char *log,
@@ -64,10 +64,10 @@ static inline CUresult reconcile_after(CUresult result)
 	return result;
 }
 
-#define RUN(abi)                                                                                                       \
-	SHIM_EXPORT CUresult CUDAAPI abi(CUgraphExec executable, CUstream stream)                                      \
-	{                                                                                                              \
-		return reconcile_after(REAL(abi)(executable, stream));                                                 \
+#define RUN(abi)                                                                  \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUgraphExec executable, CUstream stream) \
+	{                                                                         \
+		return reconcile_after(REAL(abi)(executable, stream));            \
 	}
 RUN(cuGraphLaunch)
 RUN(cuGraphLaunch_ptsz)
@@ -91,12 +91,12 @@ SHIM_EXPORT CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph g
 }
 
 // Adds a node of any type to a graph, after the charge for its launch.
-#define ADD_NODE(abi, parameters, ...)                                                                                 \
-	do {                                                                                                           \
-		CUresult result = shim_raise_for_node(VG_ENTRY_##abi, parameters);                                     \
-		if (parameters && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)                                    \
-			shim_may_have_graph_memory = true;                                                             \
-		return result != CUDA_SUCCESS ? result : REAL(abi)(__VA_ARGS__, parameters);                           \
+#define ADD_NODE(abi, parameters, ...)                                                       \
+	do {                                                                                 \
+		CUresult result = shim_raise_for_node(VG_ENTRY_##abi, parameters);           \
+		if (parameters && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)          \
+			shim_may_have_graph_memory = true;                                   \
+		return result != CUDA_SUCCESS ? result : REAL(abi)(__VA_ARGS__, parameters); \
 	} while (0)
 
 SHIM_EXPORT CUresult CUDAAPI cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,

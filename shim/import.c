@@ -55,8 +55,12 @@ static CUresult store_opened(enum vg_entry entry, CUdeviceptr address, uint64_t 
 		result = charge_unknown(entry, address, key, &physical);
 	if (result != CUDA_SUCCESS)
 		return result;
-	record = (struct shim_record){.key = address, .data = physical, .context = shim_current_context(),
-				      .references = 1, .type = SHIM_POINTER, .kind = VG_LEDGER_IMPORT,
+	record = (struct shim_record){.key = address,
+				      .data = physical,
+				      .context = shim_current_context(),
+				      .references = 1,
+				      .type = SHIM_POINTER,
+				      .kind = VG_LEDGER_IMPORT,
 				      .origin = SHIM_OPENED};
 	if (shim_record_put(&record) == 0)
 		return CUDA_SUCCESS;

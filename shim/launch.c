@@ -1,40 +1,40 @@
 // Launches. An export jumps to the driver, unless a kernel is known whose launch may allocate local memory.
 #include "shim/raise.h"
 
-#define LAUNCH(abi, function, stream, ...)                                                                             \
-	do {                                                                                                           \
-		struct shim_raise raise;                                                                               \
-		CUresult result;                                                                                       \
-		if (!SHIM_LAUNCH_WATCHED)                                                                              \
-			return REAL(abi)(__VA_ARGS__);                                                                 \
-		result = shim_raise_for_launch(VG_ENTRY_##abi, function, stream, NULL, &raise);                        \
-		return result != CUDA_SUCCESS ? result : shim_raise_finish(REAL(abi)(__VA_ARGS__), &raise);            \
+#define LAUNCH(abi, function, stream, ...)                                                                  \
+	do {                                                                                                \
+		struct shim_raise raise;                                                                    \
+		CUresult result;                                                                            \
+		if (!SHIM_LAUNCH_WATCHED)                                                                   \
+			return REAL(abi)(__VA_ARGS__);                                                      \
+		result = shim_raise_for_launch(VG_ENTRY_##abi, function, stream, NULL, &raise);             \
+		return result != CUDA_SUCCESS ? result : shim_raise_finish(REAL(abi)(__VA_ARGS__), &raise); \
 	} while (0)
 
-#define KERNEL(abi)                                                                                \
-	SHIM_EXPORT CUresult CUDAAPI abi(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, \
+#define KERNEL(abi)                                                                                              \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,        \
 					 unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, \
-					 CUstream stream, void **parameters, void **extra)         \
-	{                                                                                          \
-		LAUNCH(abi, f, stream, f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra); \
+					 CUstream stream, void **parameters, void **extra)                       \
+	{                                                                                                        \
+		LAUNCH(abi, f, stream, f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);            \
 	}
 KERNEL(cuLaunchKernel)
 KERNEL(cuLaunchKernel_ptsz)
 
-#define COOPERATIVE(abi)                                                                           \
-	SHIM_EXPORT CUresult CUDAAPI abi(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, \
+#define COOPERATIVE(abi)                                                                                         \
+	SHIM_EXPORT CUresult CUDAAPI abi(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,        \
 					 unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, \
-					 CUstream stream, void **parameters)                       \
-	{                                                                                          \
-		LAUNCH(abi, f, stream, f, gx, gy, gz, bx, by, bz, shared, stream, parameters);     \
+					 CUstream stream, void **parameters)                                     \
+	{                                                                                                        \
+		LAUNCH(abi, f, stream, f, gx, gy, gz, bx, by, bz, shared, stream, parameters);                   \
 	}
 COOPERATIVE(cuLaunchCooperativeKernel)
 COOPERATIVE(cuLaunchCooperativeKernel_ptsz)
 
-#define EXTENDED(abi)                                                                              \
+#define EXTENDED(abi)                                                                                                 \
 	SHIM_EXPORT CUresult CUDAAPI abi(const CUlaunchConfig *config, CUfunction f, void **parameters, void **extra) \
-	{                                                                                          \
-		LAUNCH(abi, f, config ? config->hStream : NULL, config, f, parameters, extra);     \
+	{                                                                                                             \
+		LAUNCH(abi, f, config ? config->hStream : NULL, config, f, parameters, extra);                        \
 	}
 EXTENDED(cuLaunchKernelEx)
 EXTENDED(cuLaunchKernelEx_ptsz)
@@ -64,17 +64,17 @@ SHIM_EXPORT CUresult CUDAAPI cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PA
 
 	for (unsigned int i = 0; SHIM_LAUNCH_WATCHED && list && i < count && result == CUDA_SUCCESS; i++)
 		result = shim_raise_for_launch(VG_ENTRY_cuLaunchCooperativeKernelMultiDevice, list[i].function,
-					  list[i].hStream, NULL, &raise);
+					       list[i].hStream, NULL, &raise);
 	return result != CUDA_SUCCESS ? result : REAL(cuLaunchCooperativeKernelMultiDevice)(list, count, flags);
 }
 
-#define NODE(abi, function, context, ...)                                                          \
-	do {                                                                                       \
-		CUresult result = shim_raise_for_kernel_node(VG_ENTRY_##abi, function, context);                   \
-		return result != CUDA_SUCCESS ? result : REAL(abi)(__VA_ARGS__);                   \
+#define NODE(abi, function, context, ...)                                                        \
+	do {                                                                                     \
+		CUresult result = shim_raise_for_kernel_node(VG_ENTRY_##abi, function, context); \
+		return result != CUDA_SUCCESS ? result : REAL(abi)(__VA_ARGS__);                 \
 	} while (0)
 #define FUNCTION_V1(parameters) ((parameters) ? (parameters)->func : NULL)
-#define FUNCTION_V2(parameters)                                                                    \
+#define FUNCTION_V2(parameters) \
 	(!(parameters) ? NULL : (parameters)->func ? (parameters)->func : (CUfunction)(parameters)->kern)
 #define CONTEXT_V2(parameters) ((parameters) ? (parameters)->ctx : NULL)
 

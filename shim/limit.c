@@ -14,7 +14,9 @@ static uint64_t measure_limit(CUlimit limit, size_t value)
 // `charged`: bytes that the caller charged before the driver call.
 static void change_limit_charge(CUcontext context, CUlimit limit, uint64_t before, uint64_t after, uint64_t charged)
 {
-	struct shim_record record = {.key = (uintptr_t)context << 3 | limit, .context = context, .type = SHIM_LIMIT,
+	struct shim_record record = {.key = (uintptr_t)context << 3 | limit,
+				     .context = context,
+				     .type = SHIM_LIMIT,
 				     .kind = VG_LEDGER_LIMITS};
 	uint64_t raised = after > before ? after - before : 0, lowered = before > after ? before - after : 0;
 

@@ -158,8 +158,8 @@ CUresult shim_load_end(enum vg_entry entry, enum shim_record_type type, void *ha
 
 void shim_load_note_use(enum shim_record_type type, void *handle)
 {
-	struct shim_record record = {.key = (uintptr_t)handle, .type = (uint8_t)type, .kind = VG_LEDGER_MODULE,
-				     .references = 1};
+	struct shim_record record = {
+		.key = (uintptr_t)handle, .type = (uint8_t)type, .kind = VG_LEDGER_MODULE, .references = 1};
 
 	record.context = type == SHIM_MODULE ? shim_current_context() : NULL;
 	if (!shim_record_add_references(type, record.key, 1, &record))

@@ -174,8 +174,8 @@ void shim_log_refusal(const struct vg_ledger *ledger, const struct vg_ledger_ref
 	int length = snprintf(line, sizeof line, "vGPU %s: asked %s %s, %s of %s %s used (%s overhead); %s%s\n",
 			      vg_ledger_name(ledger), format_in_unit(asked, asked_unit, asked_text), asked_unit.text,
 			      format_in_unit(refusal->charged, unit, charged_text),
-			      format_in_unit(refusal->limit, unit, limit_text),
-			      unit.text, format_in_unit(refusal->overhead, unit, overhead_text), advice, omitted);
+			      format_in_unit(refusal->limit, unit, limit_text), unit.text,
+			      format_in_unit(refusal->overhead, unit, overhead_text), advice, omitted);
 	if (length > 0)
 		write_quietly(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }

@@ -22,7 +22,7 @@ struct request {
 	enum vg_entry entry;
 	enum vg_ledger_kind kind;
 	uint64_t asked;
-	uint64_t charged; // 0 after charge_request(): only a block that exists may be used
+	uint64_t charged;  // 0 after charge_request(): only a block that exists may be used
 	bool is_evictable; // before charge_request(): the memory may be evictable
 };
 
@@ -74,8 +74,11 @@ VG_COLD static void leave_and_refund_block(CUdeviceptr address)
 // Adds a small allocation to its block, and charges the block if it is new.
 VG_COLD static CUresult enter_block(const struct request *request, CUdeviceptr address, CUcontext context)
 {
-	struct shim_record block = {.key = address >> SHIM_BLOCK_SHIFT, .bytes = 1ull << SHIM_BLOCK_SHIFT,
-				    .context = context, .type = SHIM_BLOCK, .kind = (uint8_t)request->kind};
+	struct shim_record block = {.key = address >> SHIM_BLOCK_SHIFT,
+				    .bytes = 1ull << SHIM_BLOCK_SHIFT,
+				    .context = context,
+				    .type = SHIM_BLOCK,
+				    .kind = (uint8_t)request->kind};
 	int joined;
 	CUresult result;
 
@@ -114,8 +117,11 @@ VG_HOT static CUresult allocate_charged(struct request *request, CUdeviceptr *ad
 // Keeps the charge in a record after a successful driver call, or refunds it.
 VG_HOT static CUresult finish_allocation(CUresult result, const struct request *request, CUdeviceptr address)
 {
-	struct shim_record record = {.key = address, .bytes = request->charged, .type = SHIM_POINTER,
-				     .kind = (uint8_t)request->kind, .origin = SHIM_ALLOCATED};
+	struct shim_record record = {.key = address,
+				     .bytes = request->charged,
+				     .type = SHIM_POINTER,
+				     .kind = (uint8_t)request->kind,
+				     .origin = SHIM_ALLOCATED};
 
 	if (request->is_evictable)
 		record.origin = SHIM_EVICTABLE;

@@ -52,31 +52,31 @@ static nvmlReturn_t hide_others(nvmlReturn_t result, nvmlDevice_t *device)
 	return NVML_ERROR_NOT_FOUND;
 }
 
-#define GET_COUNT(name)                                                                                                \
-	SHIM_EXPORT nvmlReturn_t name(unsigned *count)                                                                 \
-	{                                                                                                              \
-		nvmlReturn_t result = REAL(name)(count);                                                               \
-		if (result == NVML_SUCCESS && is_inside())                                                             \
-			*count = 1;                                                                                    \
-		return result;                                                                                         \
+#define GET_COUNT(name)                                    \
+	SHIM_EXPORT nvmlReturn_t name(unsigned *count)     \
+	{                                                  \
+		nvmlReturn_t result = REAL(name)(count);   \
+		if (result == NVML_SUCCESS && is_inside()) \
+			*count = 1;                        \
+		return result;                             \
 	}
 GET_COUNT(nvmlDeviceGetCount)
 GET_COUNT(nvmlDeviceGetCount_v2)
 
-#define GET_HANDLE_BY_INDEX(name)                                                                                      \
-	SHIM_EXPORT nvmlReturn_t name(unsigned index, nvmlDevice_t *device)                                            \
-	{                                                                                                              \
-		if (!is_inside())                                                                                      \
-			return REAL(name)(index, device);                                                              \
-		return index == 0 && device ? find_our_device(device) : NVML_ERROR_INVALID_ARGUMENT;                   \
+#define GET_HANDLE_BY_INDEX(name)                                                                    \
+	SHIM_EXPORT nvmlReturn_t name(unsigned index, nvmlDevice_t *device)                          \
+	{                                                                                            \
+		if (!is_inside())                                                                    \
+			return REAL(name)(index, device);                                            \
+		return index == 0 && device ? find_our_device(device) : NVML_ERROR_INVALID_ARGUMENT; \
 	}
 GET_HANDLE_BY_INDEX(nvmlDeviceGetHandleByIndex)
 GET_HANDLE_BY_INDEX(nvmlDeviceGetHandleByIndex_v2)
 
-#define GET_HANDLE_BY_NAME(name)                                                                                       \
-	SHIM_EXPORT nvmlReturn_t name(const char *text, nvmlDevice_t *device)                                          \
-	{                                                                                                              \
-		return hide_others(REAL(name)(text, device), device);                                                  \
+#define GET_HANDLE_BY_NAME(name)                                              \
+	SHIM_EXPORT nvmlReturn_t name(const char *text, nvmlDevice_t *device) \
+	{                                                                     \
+		return hide_others(REAL(name)(text, device), device);         \
 	}
 GET_HANDLE_BY_NAME(nvmlDeviceGetHandleByUUID)
 GET_HANDLE_BY_NAME(nvmlDeviceGetHandleBySerial)
@@ -154,7 +154,7 @@ static bool is_tenant(unsigned pid)
 typedef nvmlReturn_t (*list_function)(nvmlDevice_t device, unsigned *count, void *records);
 
 static nvmlReturn_t read_list(list_function real, nvmlDevice_t device, size_t size, char **ret_records,
-			       unsigned *ret_count)
+			      unsigned *ret_count)
 {
 	unsigned count = 0, spare = 16;
 	nvmlReturn_t result = real(device, &count, NULL);
@@ -204,9 +204,9 @@ static nvmlReturn_t list_tenants(list_function real, nvmlDevice_t device, unsign
 	return ours > capacity ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-#define LIST(name, type)                                                                           \
-	SHIM_EXPORT nvmlReturn_t name(nvmlDevice_t device, unsigned *count, type *records)         \
-	{                                                                                          \
+#define LIST(name, type)                                                                              \
+	SHIM_EXPORT nvmlReturn_t name(nvmlDevice_t device, unsigned *count, type *records)            \
+	{                                                                                             \
 		return list_tenants((list_function)REAL(name), device, count, records, sizeof(type)); \
 	}
 

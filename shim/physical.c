@@ -12,7 +12,7 @@ struct pin {
 
 pthread_mutex_t shim_physical_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pin *pins;
-static uint64_t exported_bytes;		// bytes of all memory that has exported descriptors
+static uint64_t exported_bytes;	       // bytes of all memory that has exported descriptors
 static uint64_t descriptor_only_bytes; // bytes of memory that only its exported descriptors keep
 
 static bool has_descriptors_only(const struct shim_physical *physical)

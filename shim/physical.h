@@ -13,11 +13,11 @@ struct shim_physical {
 	bool is_evictable;	 // charged by shim_charge_evictable()
 	bool has_pins;		 // it is a multicast object that owns pins of other memory
 	// A shared allocation (ledger/share.h, shim/shared.h):
-	uint32_t shared;   // number in the ledger; 0: not shared
-	bool is_joined;	   // another process owns it and has the charge
-	uint64_t size;	   // its bytes, if is_joined
-	uint64_t mark;	   // the mark on its descriptors; 0: none
-	char *guest_of;	   // name of the vGPU whose ledger has it; NULL: this process's vGPU
+	uint32_t shared; // number in the ledger; 0: not shared
+	bool is_joined;	 // another process owns it and has the charge
+	uint64_t size;	 // its bytes, if is_joined
+	uint64_t mark;	 // the mark on its descriptors; 0: none
+	char *guest_of;	 // name of the vGPU whose ledger has it; NULL: this process's vGPU
 	struct shim_physical *next_shared;
 	// Ends this process's part in the shared allocation. Returns how many bytes this process must refund. Set while
 	// `shared` is not 0; called with the lock held.

@@ -78,9 +78,12 @@ static CUresult undo_allocation(const struct request *request, CUdeviceptr addre
 static CUresult finish_allocation(const struct request *request, struct shim_pool *pool, uint64_t growth,
 				  CUresult result, CUdeviceptr address)
 {
-	struct shim_record record = {
-		.key = address, .bytes = request->bytes, .data = pool, .type = SHIM_POINTER, .kind = VG_LEDGER_POOL,
-		.origin = SHIM_POOLED};
+	struct shim_record record = {.key = address,
+				     .bytes = request->bytes,
+				     .data = pool,
+				     .type = SHIM_POINTER,
+				     .kind = VG_LEDGER_POOL,
+				     .origin = SHIM_POOLED};
 	uint64_t missing = shim_pool_end_growth(pool, growth, result == CUDA_SUCCESS ? request->bytes : 0);
 
 	if (result != CUDA_SUCCESS)
@@ -123,12 +126,12 @@ static CUresult allocate_from_current_ptsz(CUdeviceptr *dptr, size_t bytes, CUme
 	return REAL(cuMemAllocAsync_ptsz)(dptr, bytes, stream);
 }
 
-#define ALLOCATE(abi, handle, is_per_thread, real, ...)                                                                \
-	do {                                                                                                           \
-		if (!shim_enforcing())                                                                                 \
-			return REAL(abi)(__VA_ARGS__, stream);                                                         \
-		struct request request = {VG_ENTRY_##abi, handle, bytes, stream, is_per_thread};                       \
-		return allocate_from_pool(dptr, &request, real);                                                       \
+#define ALLOCATE(abi, handle, is_per_thread, real, ...)                                          \
+	do {                                                                                     \
+		if (!shim_enforcing())                                                           \
+			return REAL(abi)(__VA_ARGS__, stream);                                   \
+		struct request request = {VG_ENTRY_##abi, handle, bytes, stream, is_per_thread}; \
+		return allocate_from_pool(dptr, &request, real);                                 \
 	} while (0)
 
 SHIM_EXPORT CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *dptr, size_t bytes, CUstream stream)

@@ -20,7 +20,7 @@ struct shim_pool {
 	uint32_t shared;   // not 0: exported as this shared allocation, which never shrinks (docs/hardware.md)
 	uint64_t mark;	   // the mark on the pool's descriptors
 	struct shim_physical *import; // not NULL: imported; this process's part of its owner's shared allocation
-	unsigned int imports; // number of imports; the program destroys the pool once for each
+	unsigned int imports;	      // number of imports; the program destroys the pool once for each
 	struct shim_pool *next;
 };
 

@@ -58,7 +58,9 @@ static uint64_t read_charge(CUcontext context)
 
 static CUresult raise_charge(enum vg_entry entry, uint64_t local, struct shim_raise *raise)
 {
-	struct shim_record record = {.key = (uintptr_t)raise->context, .context = raise->context, .type = SHIM_LOCAL,
+	struct shim_record record = {.key = (uintptr_t)raise->context,
+				     .context = raise->context,
+				     .type = SHIM_LOCAL,
 				     .kind = VG_LEDGER_LIMITS};
 	uint64_t wanted = shim_local_beyond_initial(local), charged = read_charge(raise->context);
 	CUresult result;

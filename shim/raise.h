@@ -5,8 +5,7 @@
 
 #include "shim/local.h"
 
-#define SHIM_LAUNCH_WATCHED                                                                                            \
-	__builtin_expect(atomic_load_explicit(&shim_launch_watched, memory_order_relaxed), 0)
+#define SHIM_LAUNCH_WATCHED __builtin_expect(atomic_load_explicit(&shim_launch_watched, memory_order_relaxed), 0)
 
 struct shim_raise { // what one launch in progress has charged
 	CUcontext context;

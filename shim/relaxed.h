@@ -6,6 +6,6 @@
 // the block, the thread's capture mode is relaxed.
 CUstreamCaptureMode shim_capture_relax(void);
 void shim_capture_restore(CUstreamCaptureMode *mode);
-#define SHIM_RELAXED                                                                                                   \
-	__attribute__((cleanup(shim_capture_restore), unused)) CUstreamCaptureMode shim_mode_before =                  \
+#define SHIM_RELAXED                                                                                  \
+	__attribute__((cleanup(shim_capture_restore), unused)) CUstreamCaptureMode shim_mode_before = \
 		shim_capture_relax()

@@ -17,10 +17,10 @@ SHIM_EXPORT CUresult CUDAAPI cuCtxSynchronize(void)
 	return reconcile_after(REAL(cuCtxSynchronize)());
 }
 
-#define SYNCHRONIZE(abi, type)                                                                     \
-	SHIM_EXPORT CUresult CUDAAPI abi(type object)                                              \
-	{                                                                                          \
-		return reconcile_after(REAL(abi)(object));                                         \
+#define SYNCHRONIZE(abi, type)                             \
+	SHIM_EXPORT CUresult CUDAAPI abi(type object)      \
+	{                                                  \
+		return reconcile_after(REAL(abi)(object)); \
 	}
 SYNCHRONIZE(cuCtxSynchronize_v2, CUcontext)
 SYNCHRONIZE(cuStreamSynchronize, CUstream)

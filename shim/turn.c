@@ -65,8 +65,7 @@ void shim_turn_start(const struct vg_ledger *of)
 		void **slot_of_row = &shim_slots[rows[row].entry];
 		shim_turn_below[row] = *slot_of_row;
 		if (shim_driver_has(rows[row].entry))
-			__atomic_store_n(slot_of_row, (char *)shim_turn_stubs + shim_turn_stubs[row],
-					 __ATOMIC_RELEASE);
+			__atomic_store_n(slot_of_row, (char *)shim_turn_stubs + shim_turn_stubs[row], __ATOMIC_RELEASE);
 	}
 }
 
@@ -180,8 +179,7 @@ static bool is_captured(CUstream stream)
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
 	return atomic_load_explicit(&shim_turn_captures, memory_order_relaxed) &&
-	       (REAL(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS ||
-		status != CU_STREAM_CAPTURE_STATUS_NONE);
+	       (REAL(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
 static void wake_arbiter(void)
@@ -204,8 +202,8 @@ static void wait_for_change(const struct turn_action *action)
 	uint64_t end = read_clock_ns() + action->ns;
 
 	if (action->step == TURN_STEP_SPIN || action->ns <= spin_most_ns) {
-		for (unsigned int i = 0;
-		     i < 100 && atomic_load_explicit(word, memory_order_relaxed) == action->word; i++)
+		for (unsigned int i = 0; i < 100 && atomic_load_explicit(word, memory_order_relaxed) == action->word;
+		     i++)
 			__builtin_ia32_pause();
 		while (atomic_load_explicit(word, memory_order_relaxed) == action->word &&
 		       action->step != TURN_STEP_SPIN && read_clock_ns() < end)

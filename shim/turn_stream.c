@@ -16,7 +16,7 @@ enum { STREAMS = 64, MARKS = 64, MARK_LAUNCHES = 64 };
 // long queue does not need more marks than there are.
 static const uint64_t mark_every_ns = 50000;
 enum { MARK_PART = 16 };
-enum { LATE_PART = 4 }; // late work is expected to take at least 1 / LATE_PART of its estimate more
+enum { LATE_PART = 4 };			 // late work is expected to take at least 1 / LATE_PART of its estimate more
 static const uint64_t lost_ns = 1000000; // work without a mark counts as ended after twice its estimate plus this
 
 struct mark {
@@ -44,8 +44,8 @@ struct shim_turn_stream {
 
 struct turn_estimates shim_turn_estimates;
 static struct shim_turn_stream streams[STREAMS];
-static _Atomic unsigned int used; // entries from this index on were never used
-static _Atomic uint64_t reached_ns; // when a mark of any stream was last found reached
+static _Atomic unsigned int used;			 // entries from this index on were never used
+static _Atomic uint64_t reached_ns;			 // when a mark of any stream was last found reached
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards the keys of the streams
 static __thread SHIM_TLS struct shim_turn_stream *latest;
 static __thread SHIM_TLS uintptr_t latest_key;

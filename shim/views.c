@@ -25,30 +25,30 @@ static uint64_t measure_free(struct vg_ledger *ledger)
 	return limit > charged ? limit - charged : 0;
 }
 
-#define GET_INFO(abi, type)                                                                                            \
-	SHIM_EXPORT CUresult CUDAAPI abi(type *free, type *total)                                                      \
-	{                                                                                                              \
-		CUresult result = REAL(abi)(free, total);                                                              \
-		struct vg_ledger *ledger = shim_session_ledger();                                                      \
-		if (result != CUDA_SUCCESS || !ledger)                                                                 \
-			return result;                                                                                 \
-		if (free)                                                                                              \
-			*free = (type)vg_size_min(*free, measure_free(ledger));                                        \
-		if (total)                                                                                             \
-			*total = (type)vg_size_min(*total, vg_ledger_limit(ledger));                                   \
-		return result;                                                                                         \
+#define GET_INFO(abi, type)                                                          \
+	SHIM_EXPORT CUresult CUDAAPI abi(type *free, type *total)                    \
+	{                                                                            \
+		CUresult result = REAL(abi)(free, total);                            \
+		struct vg_ledger *ledger = shim_session_ledger();                    \
+		if (result != CUDA_SUCCESS || !ledger)                               \
+			return result;                                               \
+		if (free)                                                            \
+			*free = (type)vg_size_min(*free, measure_free(ledger));      \
+		if (total)                                                           \
+			*total = (type)vg_size_min(*total, vg_ledger_limit(ledger)); \
+		return result;                                                       \
 	}
 GET_INFO(cuMemGetInfo, unsigned int)
 GET_INFO(cuMemGetInfo_v2, size_t)
 
-#define TOTAL_MEMORY(abi, type)                                                                                        \
-	SHIM_EXPORT CUresult CUDAAPI abi(type *bytes, CUdevice device)                                                 \
-	{                                                                                                              \
-		CUresult result = REAL(abi)(bytes, device);                                                            \
-		struct vg_ledger *ledger = shim_session_ledger();                                                      \
-		if (result == CUDA_SUCCESS && ledger)                                                                  \
-			*bytes = (type)vg_size_min(*bytes, vg_ledger_limit(ledger));                                   \
-		return result;                                                                                         \
+#define TOTAL_MEMORY(abi, type)                                                      \
+	SHIM_EXPORT CUresult CUDAAPI abi(type *bytes, CUdevice device)               \
+	{                                                                            \
+		CUresult result = REAL(abi)(bytes, device);                          \
+		struct vg_ledger *ledger = shim_session_ledger();                    \
+		if (result == CUDA_SUCCESS && ledger)                                \
+			*bytes = (type)vg_size_min(*bytes, vg_ledger_limit(ledger)); \
+		return result;                                                       \
 	}
 TOTAL_MEMORY(cuDeviceTotalMem, unsigned int)
 TOTAL_MEMORY(cuDeviceTotalMem_v2, size_t)

@@ -104,7 +104,7 @@ static CUresult store_import(CUmemGenericAllocationHandle handle, void *shareabl
 }
 
 static CUresult import_joined(CUmemGenericAllocationHandle *handle, void *shareable, CUmemAllocationHandleType type,
-			    struct shim_physical *physical)
+			      struct shim_physical *physical)
 {
 	CUresult result = REAL(cuMemImportFromShareableHandle)(handle, shareable, type);
 

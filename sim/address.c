@@ -12,14 +12,20 @@
 #include "process.h"
 
 static pthread_mutex_t memory_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct sim_range **range_of;	// by granule
-static struct sim_mapping **mapping_of; // by granule
+static struct sim_range **range_of;	      // by granule
+static struct sim_mapping **mapping_of;	      // by granule
 static size_t granules, lowest_free, highest; // no granule from `highest` on was ever reserved
 static struct sim_physical *physicals;
 static atomic_ullong buffer_ids = 1;
 
-void sim_memory_lock(void) { pthread_mutex_lock(&memory_mutex); }
-void sim_memory_unlock(void) { pthread_mutex_unlock(&memory_mutex); }
+void sim_memory_lock(void)
+{
+	pthread_mutex_lock(&memory_mutex);
+}
+void sim_memory_unlock(void)
+{
+	pthread_mutex_unlock(&memory_mutex);
+}
 unsigned long long sim_new_buffer_id(void)
 {
 	return atomic_fetch_add(&buffer_ids, 1);

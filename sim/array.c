@@ -230,8 +230,8 @@ CUresult CUDAAPI cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor
 	if (!pArrayDescriptor)
 		return CUDA_ERROR_INVALID_VALUE;
 	const CUDA_ARRAY3D_DESCRIPTOR *d = &array->descriptor;
-	*pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR){.Width = d->Width, .Height = d->Height, .Format = d->Format,
-						    .NumChannels = d->NumChannels};
+	*pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR){
+		.Width = d->Width, .Height = d->Height, .Format = d->Format, .NumChannels = d->NumChannels};
 	return CUDA_SUCCESS;
 }
 

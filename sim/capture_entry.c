@@ -45,9 +45,9 @@ static CUresult get_status(struct sim_stream *stream, CUstreamCaptureStatus *ret
 {
 	struct sim_captured *captured = stream->capture;
 
-	*ret_status = !captured ? CU_STREAM_CAPTURE_STATUS_NONE
-		    : captured->capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-						     : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	*ret_status = !captured			       ? CU_STREAM_CAPTURE_STATUS_NONE
+		      : captured->capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+						       : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 	*ret_captured = captured;
 	// The legacy stream has no status while a blocking stream of its context captures.
 	return stream->legacy && stream->context->captures ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;

@@ -21,7 +21,7 @@ struct sim_captured {
 	struct sim_capture *capture;
 	struct sim_stream *stream; // NULL: destroyed
 	struct sim_edges tips;
-	bool placed; // cuStreamUpdateCaptureDependencies has set the tips: they need not be joined at the end
+	bool placed;	     // cuStreamUpdateCaptureDependencies has set the tips: they need not be joined at the end
 	CUgraphNode *listed; // arrays that cuStreamGetCaptureInfo has returned
 	CUgraphEdgeData *listed_data;
 	struct sim_captured *next;

@@ -70,8 +70,8 @@ static void copy_out(struct sim_physical *physical, void *data)
 		return;
 	}
 	struct evicted *one = calloc(1, sizeof *one);
-	void *contents = mmap(NULL, physical->size, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *contents =
+		mmap(NULL, physical->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (!one || contents == MAP_FAILED || copy_contents(physical, contents, FROM_DEVICE) != 0) {
 		if (contents != MAP_FAILED)
 			munmap(contents, physical->size);

@@ -87,12 +87,9 @@ static const char *set_key(struct sim_config *config, const char *key, const cha
 	const struct {
 		const char *key;
 		unsigned *value;
-	} flags[] = {{"peers", &config->peers},
-		     {"mig", &config->mig},
-		     {"mps", &config->mps},
-		     {"persistence", &config->persistence},
-		     {"giveup", &config->giveup},
-		     {"overcommit", &config->overcommit}};
+	} flags[] = {{"peers", &config->peers},	  {"mig", &config->mig},
+		     {"mps", &config->mps},	  {"persistence", &config->persistence},
+		     {"giveup", &config->giveup}, {"overcommit", &config->overcommit}};
 
 	if (strcmp(key, "devices") == 0)
 		return parse_number(value, 1, SIM_DEVICES, &config->devices) ? NULL : "a number from 1 to 16";

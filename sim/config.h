@@ -13,19 +13,19 @@ enum sim_mode { SIM_MODE_DEFAULT = 0, SIM_MODE_PROHIBITED = 2, SIM_MODE_EXCLUSIV
 
 struct sim_config {
 	unsigned devices, sms, cc_major, cc_minor, driver;
-	unsigned peers; // 1: the devices can access each other's memory
+	unsigned peers;		  // 1: the devices can access each other's memory
 	uint64_t memory, context; // bytes of memory of a device; bytes that a context takes
 	char names[SIM_DEVICES][SIM_NAME];
-	enum sim_mode mode;	  // which processes may have contexts
-	unsigned mig;		  // 1: MIG is on; each device has one instance
-	unsigned mps;		  // 1: processes are clients of MPS
-	unsigned persistence;	  // 1: on
-	unsigned giveup;	  // 1: a checkpoint of the process fails for good
-	unsigned overcommit;	  // 1: memory takes no space on the file system before it is written
-	uint64_t slice_ns;  // contexts get the device's time in slices of this length; 0: they run at the same time
-	uint64_t switch_ns; // how long a switch between contexts takes
-	unsigned copy_engines;	  // 1: one engine copies in both directions
-	char directory[256];	  // directory of the simulated node
+	enum sim_mode mode;    // which processes may have contexts
+	unsigned mig;	       // 1: MIG is on; each device has one instance
+	unsigned mps;	       // 1: processes are clients of MPS
+	unsigned persistence;  // 1: on
+	unsigned giveup;       // 1: a checkpoint of the process fails for good
+	unsigned overcommit;   // 1: memory takes no space on the file system before it is written
+	uint64_t slice_ns;     // contexts get the device's time in slices of this length; 0: they run at the same time
+	uint64_t switch_ns;    // how long a switch between contexts takes
+	unsigned copy_engines; // 1: one engine copies in both directions
+	char directory[256];   // directory of the simulated node
 };
 
 enum sim_config_status {

@@ -40,15 +40,18 @@ struct sim_context {
 	unsigned room_waiters;		       // number of threads that wait for room in a queue, under `lock`
 	pthread_cond_t no_room_waiters;	       // `room_waiters` has become 0
 
-	struct sim_block *blocks; // granules for small allocations (block.c)
-	uint32_t peers;		  // a bit for each device ordinal to which peer access is enabled
-	void *_Atomic exec;	  // a struct sim_exec; created while other threads read the pointer
-	struct sim_context *next; // list of all contexts, under the lock of context.c
+	struct sim_block *blocks;	     // granules for small allocations (block.c)
+	uint32_t peers;			     // a bit for each device ordinal to which peer access is enabled
+	void *_Atomic exec;		     // a struct sim_exec; created while other threads read the pointer
+	struct sim_context *next;	     // list of all contexts, under the lock of context.c
 	_Atomic(struct sim_context *) views; // contexts made from green contexts; ended ones stay
 	struct sim_context *next_view;
 };
 
-static inline CUcontext sim_context_handle(struct sim_context *context) { return (CUcontext)context; }
+static inline CUcontext sim_context_handle(struct sim_context *context)
+{
+	return (CUcontext)context;
+}
 // Finds the context of a handle. CUDA_ERROR_INVALID_CONTEXT: NULL or not a context. CUDA_ERROR_CONTEXT_IS_DESTROYED:
 // the context was destroyed.
 CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context);

@@ -15,7 +15,7 @@ enum { PIECE = 4 << 20 }; // bytes between checks that the memory is still mappe
 // One side of a copy.
 struct side {
 	CUmemorytype type;
-	uintptr_t base;	   // address of the box's first byte
+	uintptr_t base; // address of the box's first byte
 	size_t pitch, slice;
 	struct sim_device *device;
 	struct sim_copy_tiles tiles;
@@ -241,8 +241,8 @@ static unsigned list_pieces(const struct sim_op *op, struct region_piece *ret_pi
 	bool within = copy->source && copy->source == copy->target;
 
 	if (capacity)
-		ret_pieces[0] = within ? sim_cost_device_bytes(bytes)
-				       : sim_cost_host_bytes(bytes, copy->source != NULL);
+		ret_pieces[0] =
+			within ? sim_cost_device_bytes(bytes) : sim_cost_host_bytes(bytes, copy->source != NULL);
 	return 1;
 }
 

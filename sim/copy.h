@@ -9,13 +9,13 @@ void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);
 void AnnotateIgnoreWritesBegin(const char *file, int line);
 void AnnotateIgnoreWritesEnd(const char *file, int line);
-#define SIM_PROGRAMS_BYTES(access)                                                                                     \
-	do {                                                                                                           \
-		AnnotateIgnoreReadsBegin(__FILE__, __LINE__);                                                          \
-		AnnotateIgnoreWritesBegin(__FILE__, __LINE__);                                                         \
-		access;                                                                                                \
-		AnnotateIgnoreWritesEnd(__FILE__, __LINE__);                                                           \
-		AnnotateIgnoreReadsEnd(__FILE__, __LINE__);                                                            \
+#define SIM_PROGRAMS_BYTES(access)                             \
+	do {                                                   \
+		AnnotateIgnoreReadsBegin(__FILE__, __LINE__);  \
+		AnnotateIgnoreWritesBegin(__FILE__, __LINE__); \
+		access;                                        \
+		AnnotateIgnoreWritesEnd(__FILE__, __LINE__);   \
+		AnnotateIgnoreReadsEnd(__FILE__, __LINE__);    \
 	} while (0)
 #else
 #define SIM_PROGRAMS_BYTES(access) access
@@ -24,7 +24,7 @@ void AnnotateIgnoreWritesEnd(const char *file, int line);
 enum sim_call { SIM_SYNCHRONOUS, SIM_ASYNCHRONOUS };
 enum { SIM_STAGED = 64 << 10 }; // bytes: a pageable source up to this size is copied during the call
 
-struct sim_copy_tiles { // the side of a copy that is in a sparse array
+struct sim_copy_tiles {		       // the side of a copy that is in a sparse array
 	const struct sim_array *array; // NULL: this side is in no sparse array
 	size_t x, y, z;		       // position in bytes, rows, slices
 };

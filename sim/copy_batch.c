@@ -35,9 +35,13 @@ static CUresult copy_batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, 
 	if (atomic_load(&stream->capture))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0; i < count; i++) {
-		CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = srcs[i],
-				      .dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = dsts[i],
-				      .WidthInBytes = sizes[i], .Height = 1, .Depth = 1};
+		CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+				      .srcDevice = srcs[i],
+				      .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+				      .dstDevice = dsts[i],
+				      .WidthInBytes = sizes[i],
+				      .Height = 1,
+				      .Depth = 1};
 		CUresult result = sizes[i] ? sim_copy(hStream, &copy, SIM_ASYNCHRONOUS) : CUDA_ERROR_INVALID_VALUE;
 		if (result != CUDA_SUCCESS) {
 			if (failIdx)

@@ -116,8 +116,8 @@ static bool remove_work(struct advance *advance, uint32_t i, uint64_t end)
 	if (!advance->predicts) {
 		if (state->ended_count == TIME_ENDED)
 			return false;
-		state->ended[state->ended_count++] = (struct time_ended){
-			.channel = active->channel, .sequence = end - 1, .end_ns = state->now_ns};
+		state->ended[state->ended_count++] =
+			(struct time_ended){.channel = active->channel, .sequence = end - 1, .end_ns = state->now_ns};
 	}
 	active->sequence = end;
 	active->served_ns = 0;

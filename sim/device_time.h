@@ -67,8 +67,8 @@ struct time_ended {
 // The device at one moment. All zero: the device has never run anything.
 struct time_state {
 	uint64_t now_ns;
-	uint64_t current;    // context that has the multiprocessors; 0: none yet
-	uint64_t next;	     // context that the device switches to; 0: it does not switch
+	uint64_t current; // context that has the multiprocessors; 0: none yet
+	uint64_t next;	  // context that the device switches to; 0: it does not switch
 	uint64_t switch_end_ns, slice_end_ns;
 	uint64_t turns;
 	uint64_t busy_ns, switching_ns, switches; // sums since the node began

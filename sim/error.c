@@ -5,7 +5,10 @@ static const struct {
 	CUresult code;
 	const char *name, *text;
 } errors[] = {
-#define E(code, text) {code, #code, text}
+#define E(code, text)             \
+	{                         \
+		code, #code, text \
+	}
 	E(CUDA_SUCCESS, "no error"),
 	E(CUDA_ERROR_INVALID_VALUE, "invalid argument"),
 	E(CUDA_ERROR_OUT_OF_MEMORY, "out of memory"),

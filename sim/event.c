@@ -110,8 +110,8 @@ static CUresult run_record(struct sim_op *op_)
 	if (!op->mark)
 		op->mark = sim_event_arm(op->event);
 	if (op->mark != op_->mark) // else the stream finishes the mark with the operation
-		sim_mark_finish_at(op->mark, op_->time && op_->time->ended_ns ? op_->time->ended_ns
-									     : sim_device_clock_ns());
+		sim_mark_finish_at(op->mark,
+				   op_->time && op_->time->ended_ns ? op_->time->ended_ns : sim_device_clock_ns());
 	return CUDA_SUCCESS;
 }
 

@@ -46,17 +46,17 @@ struct CUgraphNode_st {
 	struct CUgraph_st *graph;
 	struct CUgraphNode_st *previous, *next;
 	struct sim_edges dependencies, dependents;
-	struct sim_op *op; // operation of a kernel, memcpy, memset, host, event or memory operation node
-	struct CUgraph_st *child; // graph of a child graph node; owned
+	struct sim_op *op;	    // operation of a kernel, memcpy, memset, host, event or memory operation node
+	struct CUgraph_st *child;   // graph of a child graph node; owned
 	struct CUgraph_st **bodies; // graphs of a conditional node; owned
 	unsigned body_count;
 	CUgraphConditionalNodeType conditional;
 	struct sim_condition *condition;
 	CUDA_CONDITIONAL_NODE_PARAMS conditional_params;
-	struct sim_graph_memory *memory; // allocation nodes
-	CUdeviceptr freed; // free nodes
-	void **pointers; // the kernelParams that GetParams has returned
-	CUkernel kernel; // kernel of a node that was made from a CUkernel
+	struct sim_graph_memory *memory;     // allocation nodes
+	CUdeviceptr freed;		     // free nodes
+	void **pointers;		     // the kernelParams that GetParams has returned
+	CUkernel kernel;		     // kernel of a node that was made from a CUkernel
 	const struct CUgraphNode_st *origin; // the node of which this one is a clone; or NULL
 	unsigned long long id;
 	size_t mark; // temporary value for algorithms on the graph
@@ -139,7 +139,7 @@ struct CUgraphExec_st {
 	_Atomic int references; // references of the handle and of running launches
 	pthread_mutex_t lock;
 	struct sim_program *program;
-	struct sim_mark *last; // mark of the latest launch: launches of one executable graph do not overlap
+	struct sim_mark *last;		// mark of the latest launch: launches of one executable graph do not overlap
 	unsigned long long last_stream; // id of the stream of that launch
 	unsigned long long flags;
 	CUgraph source; // only compared, never read

@@ -11,19 +11,32 @@
 static const char *get_type_name(CUgraphNodeType type)
 {
 	switch (type) {
-	case CU_GRAPH_NODE_TYPE_KERNEL: return "KERNEL";
-	case CU_GRAPH_NODE_TYPE_MEMCPY: return "MEMCPY";
-	case CU_GRAPH_NODE_TYPE_MEMSET: return "MEMSET";
-	case CU_GRAPH_NODE_TYPE_HOST: return "HOST";
-	case CU_GRAPH_NODE_TYPE_GRAPH: return "GRAPH";
-	case CU_GRAPH_NODE_TYPE_EMPTY: return "EMPTY";
-	case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return "EVENT_WAIT";
-	case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return "EVENT_RECORD";
-	case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return "MEM_ALLOC";
-	case CU_GRAPH_NODE_TYPE_MEM_FREE: return "MEM_FREE";
-	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return "BATCH_MEM_OP";
-	case CU_GRAPH_NODE_TYPE_CONDITIONAL: return "CONDITIONAL";
-	default: return "NODE";
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		return "KERNEL";
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return "MEMCPY";
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		return "MEMSET";
+	case CU_GRAPH_NODE_TYPE_HOST:
+		return "HOST";
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return "GRAPH";
+	case CU_GRAPH_NODE_TYPE_EMPTY:
+		return "EMPTY";
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		return "EVENT_WAIT";
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return "EVENT_RECORD";
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+		return "MEM_ALLOC";
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+		return "MEM_FREE";
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return "BATCH_MEM_OP";
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return "CONDITIONAL";
+	default:
+		return "NODE";
 	}
 }
 

@@ -36,8 +36,8 @@ CUresult sim_graph_exec_unshare(CUgraphExec exec, struct sim_program **ret_progr
 	return CUDA_SUCCESS;
 }
 
-#define INSTANTIATE_FLAGS                                                                          \
-	(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |    \
+#define INSTANTIATE_FLAGS                                                                       \
+	(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | \
 	 CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
 
 static bool are_conditions_used(const struct CUgraph_st *graph)

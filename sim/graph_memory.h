@@ -12,9 +12,9 @@ struct sim_graph_memory {
 	struct sim_context *context;
 	struct sim_range *range;
 	CUdeviceptr address;
-	size_t size; // a multiple of SIM_GRAPH_CHUNK
-	bool live;   // a launch has allocated the memory, and it was not freed since
-	bool backed; // the memory has physical memory
+	size_t size;	   // a multiple of SIM_GRAPH_CHUNK
+	bool live;	   // a launch has allocated the memory, and it was not freed since
+	bool backed;	   // the memory has physical memory
 	bool instantiated; // an executable graph has the memory; only one may
 	CUDA_MEM_ALLOC_NODE_PARAMS_v2 params;
 	CUmemAccessDesc access[SIM_DEVICES]; // of params
@@ -23,7 +23,7 @@ struct sim_graph_memory {
 CUresult sim_graph_memory_new(struct sim_context *context, const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params,
 			      struct sim_graph_memory **ret_memory);
 struct sim_graph_memory *sim_graph_memory_ref(struct sim_graph_memory *memory);
-void sim_graph_memory_unref(struct sim_graph_memory *memory); // NULL: does nothing
+void sim_graph_memory_unref(struct sim_graph_memory *memory);	   // NULL: does nothing
 CUresult sim_graph_memory_upload(struct sim_graph_memory *memory); // allocates its physical memory
 // Marks the memory as live: a launch that does not free it again was submitted. CUDA_ERROR_INVALID_VALUE: it is live
 // already, and `free_first` is not set.

@@ -10,8 +10,13 @@
 #include "memory.h"
 #include "stream.h"
 
-enum { RESOURCE_MAGIC = 0x47465832, NAMES_MOST = 64, GL_TEXTURE_2D = 0x0de1, GL_TEXTURE_RECTANGLE = 0x84f5,
-       GL_RENDERBUFFER = 0x8d41 };
+enum {
+	RESOURCE_MAGIC = 0x47465832,
+	NAMES_MOST = 64,
+	GL_TEXTURE_2D = 0x0de1,
+	GL_TEXTURE_RECTANGLE = 0x84f5,
+	GL_RENDERBUFFER = 0x8d41
+};
 
 struct CUgraphicsResource_st {
 	uint32_t magic; // 0 after it is unregistered; the memory is reused only for resources
@@ -133,8 +138,8 @@ CUresult CUDAAPI cuGraphicsGLRegisterImage(CUgraphicsResource *pCudaResource, un
 	if (!object.width)
 		return CUDA_ERROR_INVALID_VALUE; // a buffer
 	SIM_TRY(new_resource(context, Flags, &resource));
-	const CUDA_ARRAY_DESCRIPTOR shape = {.Width = object.width, .Height = object.height,
-					     .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 4};
+	const CUDA_ARRAY_DESCRIPTOR shape = {
+		.Width = object.width, .Height = object.height, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 4};
 	CUresult result = cuArrayCreate_v2(&resource->array, &shape);
 	if (result != CUDA_SUCCESS) {
 		free_resource(resource);

@@ -338,8 +338,11 @@ CUresult CUDAAPI cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Fla
 	    (uintptr_t)p - sim_process.window < 2 * sim_process.window_size)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_context_wait_for_room(context);
-	struct sim_host host = {.base = (uintptr_t)p, .size = bytesize, .kind = SIM_HOST_REGISTERED,
-				.flags = Flags | CU_MEMHOSTREGISTER_DEVICEMAP, .context = context->parent};
+	struct sim_host host = {.base = (uintptr_t)p,
+				.size = bytesize,
+				.kind = SIM_HOST_REGISTERED,
+				.flags = Flags | CU_MEMHOSTREGISTER_DEVICEMAP,
+				.context = context->parent};
 	return insert_host(&host);
 }
 

@@ -57,7 +57,7 @@ static void find_symbol(const char *symbol, void **pfn, int version, cuuint64_t 
 		if (newer || closer)
 			best = &rows[i];
 	}
-	*status = best ? CU_GET_PROC_ADDRESS_SUCCESS
+	*status = best	  ? CU_GET_PROC_ADDRESS_SUCCESS
 		  : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 			  : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	*pfn = best ? sim_entry_address((size_t)(best - rows)) : NULL;

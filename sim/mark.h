@@ -7,8 +7,8 @@ struct region_event;
 
 struct sim_mark {
 	_Atomic int references;
-	_Atomic uint32_t done;	  // futex
-	_Atomic uint64_t time_ns; // device time at which the work before the mark ended
+	_Atomic uint32_t done;	    // futex
+	_Atomic uint64_t time_ns;   // device time at which the work before the mark ended
 	struct region_event *event; // an interprocess event, or NULL
 	uint32_t event_value;	    // the number of the event's record that this mark represents
 	bool foreign;		    // another process recorded the event

@@ -48,13 +48,13 @@ struct CUmod_st {
 	size_t function_count;
 	struct CUfunc_st *functions;
 	struct CUtexref_st *texture_references; // the references that the program looked up, also surface references
-	struct CUmod_st *next; // next module of the context
+	struct CUmod_st *next;			// next module of the context
 };
 
 struct CUkern_st {
 	uint32_t magic;
 	struct CUlib_st *library;
-	size_t index; // index in the library
+	size_t index;			// index in the library
 	const struct ptx_function *ptx; // function of the library's own copy, which is never launched
 	const struct ptx_function_info *info;
 	struct sim_settings settings[SIM_DEVICES];

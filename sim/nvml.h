@@ -32,31 +32,31 @@ nvmlReturn_t nvml_device(nvmlDevice_t device, struct nvml_state **ret_state);
 nvmlReturn_t nvml_text(char *to, unsigned length, const char *text);
 
 // Returns from the caller if the expression is not NVML_SUCCESS, like SIM_TRY in sim.h.
-#define NVML_TRY(expression)                                                                       \
-	do {                                                                                       \
-		nvmlReturn_t try_ = (expression);                                                  \
-		if (try_ != NVML_SUCCESS)                                                          \
-			return try_;                                                               \
+#define NVML_TRY(expression)                      \
+	do {                                      \
+		nvmlReturn_t try_ = (expression); \
+		if (try_ != NVML_SUCCESS)         \
+			return try_;              \
 	} while (0)
 
 // First line of an entry about a device: returns from the entry if the handle is invalid or `wrong` is true.
-#define NVML_ENTER(device, wrong)                                                                  \
-	struct nvml_state *now;                                                                    \
-	NVML_TRY(nvml_device(device, &now));                                                       \
-	if (wrong)                                                                                 \
-		return NVML_ERROR_INVALID_ARGUMENT
+#define NVML_ENTER(device, wrong)            \
+	struct nvml_state *now;              \
+	NVML_TRY(nvml_device(device, &now)); \
+	if (wrong)                           \
+	return NVML_ERROR_INVALID_ARGUMENT
 // First line of an entry with a versioned structure: returns from the entry if the handle is invalid, or the structure
 // is missing or of another version.
-#define NVML_ENTER_VERSION(device, info, expected)                                                 \
-	NVML_ENTER(device, !(info));                                                               \
-	if ((info)->version != (expected))                                                         \
-		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH
+#define NVML_ENTER_VERSION(device, info, expected) \
+	NVML_ENTER(device, !(info));               \
+	if ((info)->version != (expected))         \
+	return NVML_ERROR_ARGUMENT_VERSION_MISMATCH
 
 // Defines an entry that returns one number.
-#define NVML_NUMBER(name, type, result, value)                                                     \
-	nvmlReturn_t name(nvmlDevice_t device, type *result)                                       \
-	{                                                                                          \
-		NVML_ENTER(device, !result);                                                       \
-		*result = value;                                                                   \
-		return NVML_SUCCESS;                                                               \
+#define NVML_NUMBER(name, type, result, value)               \
+	nvmlReturn_t name(nvmlDevice_t device, type *result) \
+	{                                                    \
+		NVML_ENTER(device, !result);                 \
+		*result = value;                             \
+		return NVML_SUCCESS;                         \
 	}

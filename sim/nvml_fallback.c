@@ -7,7 +7,7 @@ int sim_nvml_not_supported(void)
 	return 3; // NVML_ERROR_NOT_SUPPORTED
 }
 
-#define NVML(name)                                                                                 \
-	int name(void);                                                                            \
+#define NVML(name)      \
+	int name(void); \
 	__attribute__((weak, alias("sim_nvml_not_supported"), visibility("default"))) int name(void);
 #include "abi/nvml.def"

@@ -256,8 +256,11 @@ nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounte
 nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_v1_t *pci)
 {
 	NVML_ENTER_VERSION(device, pci, nvmlPciInfoExt_v1);
-	*pci = (nvmlPciInfoExt_v1_t){.version = pci->version, .bus = (unsigned)device->index + 1, .pciDeviceId = NVIDIA,
-				     .baseClass = 3, .subClass = 2};
+	*pci = (nvmlPciInfoExt_v1_t){.version = pci->version,
+				     .bus = (unsigned)device->index + 1,
+				     .pciDeviceId = NVIDIA,
+				     .baseClass = 3,
+				     .subClass = 2};
 	snprintf(pci->busId, sizeof pci->busId, "%s", device->pci);
 	return NVML_SUCCESS;
 }

@@ -160,7 +160,8 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUti
 		seen[slot].pid = (unsigned)uses[i].pid;
 		seen[slot].ns = ns;
 		seen[slot].busy = uses[i].busy_ns;
-		utilization[i] = (nvmlProcessUtilizationSample_t){.pid = (unsigned)uses[i].pid, .timeStamp = ns / 1000,
+		utilization[i] = (nvmlProcessUtilizationSample_t){.pid = (unsigned)uses[i].pid,
+								  .timeStamp = ns / 1000,
 								  .smUtil = rate > 100 ? 100 : (unsigned)rate};
 	}
 	return NVML_SUCCESS;

@@ -172,7 +172,7 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, c
 	if (!clusterSize || !config)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(get_function(func, &function));
-	*clusterSize = sim_process.config.cc_major < 9		? 1
+	*clusterSize = sim_process.config.cc_major < 9	? 1
 		       : function->settings.cluster_any ? SIM_CLUSTER_MOST
 							: SIM_CLUSTER_PORTABLE;
 	return CUDA_SUCCESS;

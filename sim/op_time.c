@@ -40,9 +40,8 @@ static int get_device(const struct sim_stream *stream)
 
 static CUresult claim_channel(struct sim_stream *stream)
 {
-	uint64_t context = sim_mps_is_client()
-				   ? REGION_TIME_MPS
-				   : region_time_context(sim_process.region, stream->context->parent->id);
+	uint64_t context = sim_mps_is_client() ? REGION_TIME_MPS
+					       : region_time_context(sim_process.region, stream->context->parent->id);
 	int status = region_time_claim(sim_process.region, get_device(stream), context, &stream->channel);
 
 	stream->has_channel = status == 0;
@@ -224,8 +223,7 @@ void sim_time_end_graph(struct sim_op *op, struct sim_time_cursor *cursor)
 	}
 	op->time->ended_ns = cursor->end_ns;
 	for (; cursor->next < op->time->first + op->pieces; cursor->next++)
-		(void)end_piece(op, cursor->stream, cursor->next, CUDA_ERROR_CONTEXT_IS_DESTROYED,
-				&op->time->ended_ns);
+		(void)end_piece(op, cursor->stream, cursor->next, CUDA_ERROR_CONTEXT_IS_DESTROYED, &op->time->ended_ns);
 }
 
 void sim_time_skip(struct sim_op *op)

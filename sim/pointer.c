@@ -139,7 +139,8 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 		*(int *)data = p.range && (p.range->kind == SIM_RANGE_DEVICE || p.range->kind == SIM_RANGE_BLOCK);
 		break;
-	default: return get_memory(data, attribute, ptr, &p);
+	default:
+		return get_memory(data, attribute, ptr, &p);
 	}
 	return CUDA_SUCCESS;
 }

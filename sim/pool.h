@@ -23,7 +23,7 @@ struct sim_segment {
 struct sim_pool {
 	uint32_t magic;
 	struct sim_device *device; // NULL: the pool is in host memory
-	int memory; // descriptor of all memory of a pool in host memory; -1: none yet
+	int memory;		   // descriptor of all memory of a pool in host memory; -1: none yet
 	CUmemPoolProps properties;
 	struct sim_range *range;
 	struct sim_segment *segments;
@@ -35,7 +35,7 @@ struct sim_pool {
 	bool destroyed, dirty;
 	struct sim_pool_location *location; // location of a default pool in host memory
 	unsigned imports; // how often the pool was imported, and so must be destroyed; 0: a pool of this process
-	int exported; // descriptor that tells importers where the chunks are; or -1
+	int exported;	  // descriptor that tells importers where the chunks are; or -1
 	uint64_t uid;
 	struct sim_pool *next;
 };

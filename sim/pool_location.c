@@ -161,8 +161,8 @@ CUresult CUDAAPI cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType ty
 	if (is_on_device(&where, type))
 		return sim_pool_set_device(where.id, pool);
 	SIM_TRY(sim_pool_get(pool, &chosen));
-	if (chosen->imports || chosen->properties.allocType != type ||
-	    chosen->properties.location.type != where.type || chosen->properties.location.id != where.id)
+	if (chosen->imports || chosen->properties.allocType != type || chosen->properties.location.type != where.type ||
+	    chosen->properties.location.id != where.id)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
 	CUresult result = find_host_location(&where, type, &entry);

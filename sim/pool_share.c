@@ -89,7 +89,8 @@ CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!shared->device)
 		return export_host(shared, handle_out);
-	struct region_export what = {.kind = REGION_EXPORT_POOL, .id = shared->uid,
+	struct region_export what = {.kind = REGION_EXPORT_POOL,
+				     .id = shared->uid,
 				     .payload = {(uint64_t)shared->device->physical, shared->range->size}};
 	size_t tail = shared->chunk_count * sizeof what.id;
 	int status = region_export(sim_process.region, &what, tail, &descriptor);

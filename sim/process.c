@@ -64,8 +64,14 @@ uint64_t sim_device_clock_ns(void)
 	return region_time_now(sim_process.region);
 }
 
-void sim_gate_set(unsigned bits) { atomic_fetch_or(&sim_gate, bits); }
-void sim_gate_clear(unsigned bits) { atomic_fetch_and(&sim_gate, ~bits); }
+void sim_gate_set(unsigned bits)
+{
+	atomic_fetch_or(&sim_gate, bits);
+}
+void sim_gate_clear(unsigned bits)
+{
+	atomic_fetch_and(&sim_gate, ~bits);
+}
 
 CUresult sim_enter_slow(enum vg_entry entry)
 {
@@ -158,9 +164,12 @@ static bool init_device(int ordinal, int physical)
 	region_uuid(&sim_process.config, physical, (uint8_t *)device->uuid.bytes);
 	snprintf(device->pci, sizeof device->pci, "0000:%02X:00.0", physical + 1);
 	device->permission = reserve_addresses(sim_process.window_size >> SIM_GRANULE_SHIFT, PROT_READ | PROT_WRITE);
-	device->space = (struct ptx_space){.base = sim_process.window, .size = sim_process.window_size,
-					   .offset = sim_process.window_offset, .permission = device->permission,
-					   .granule_shift = SIM_GRANULE_SHIFT, .other = sim_host_translate,
+	device->space = (struct ptx_space){.base = sim_process.window,
+					   .size = sim_process.window_size,
+					   .offset = sim_process.window_offset,
+					   .permission = device->permission,
+					   .granule_shift = SIM_GRANULE_SHIFT,
+					   .other = sim_host_translate,
 					   .context = device};
 	pthread_mutex_init(&device->lock, NULL);
 	pthread_mutex_init(&device->primary_lock, NULL);

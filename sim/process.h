@@ -50,4 +50,4 @@ static inline CUresult sim_failure(void)
 CUresult sim_device_get(CUdevice device, struct sim_device **ret_device);
 uint64_t sim_clock_ns(void);	    // CLOCK_MONOTONIC
 uint64_t sim_device_clock_ns(void); // the devices' time, which is the same in all processes
-unsigned sim_driver_version(void); // the configured version; works before cuInit
+unsigned sim_driver_version(void);  // the configured version; works before cuInit

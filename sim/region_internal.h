@@ -47,9 +47,18 @@ int region_time_init(struct region *region, int fd);
 // 0 or negative errno.
 int region_reserve(int descriptor, off_t offset, size_t size);
 
-static inline bool region_bit(const uint8_t *bits, int index) { return bits[index / 8] >> (index % 8) & 1; }
-static inline void region_bit_set(uint8_t *bits, int index) { bits[index / 8] |= (uint8_t)(1 << (index % 8)); }
-static inline void region_bit_clear(uint8_t *bits, int index) { bits[index / 8] &= (uint8_t) ~(1 << (index % 8)); }
+static inline bool region_bit(const uint8_t *bits, int index)
+{
+	return bits[index / 8] >> (index % 8) & 1;
+}
+static inline void region_bit_set(uint8_t *bits, int index)
+{
+	bits[index / 8] |= (uint8_t)(1 << (index % 8));
+}
+static inline void region_bit_clear(uint8_t *bits, int index)
+{
+	bits[index / 8] &= (uint8_t) ~(1 << (index % 8));
+}
 // Returns the index of the first bit that is set, other than `except`; -1: no bit is set.
 static inline int region_bit_first_except(const uint8_t *bits, int except)
 {

@@ -74,8 +74,7 @@ static struct time_rules get_rules(const struct region *region)
 {
 	const struct sim_config *config = &region->header->config;
 
-	return (struct time_rules){
-		.slice_ns = config->slice_ns, .switch_ns = config->switch_ns, .sms = config->sms};
+	return (struct time_rules){.slice_ns = config->slice_ns, .switch_ns = config->switch_ns, .sms = config->sms};
 }
 
 size_t region_time_bytes(const struct sim_config *config)

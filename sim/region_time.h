@@ -27,8 +27,8 @@ void region_time_release(struct region *region, int device, uint32_t channel);
 
 struct region_piece { // of work
 	enum time_engine engine;
-	bool open;	  // the work may not end before region_time_close()
-	bool measured;	  // the work's time is known only at region_time_close(): its process measures it
+	bool open;     // the work may not end before region_time_close()
+	bool measured; // the work's time is known only at region_time_close(): its process measures it
 	unsigned sms;
 	uint64_t need_ns;
 };

@@ -46,9 +46,9 @@ static inline size_t sim_round_up(size_t value, size_t unit)
 
 // The macros that return from the calling function are this one, SIM_ENTER in entry.h, and their counterparts in
 // nvml.h. SIM_TRY evaluates a CUresult and returns it unless it is CUDA_SUCCESS.
-#define SIM_TRY(expression)                                                                        \
-	do {                                                                                       \
-		CUresult try_ = (expression);                                                      \
-		if (try_ != CUDA_SUCCESS)                                                          \
-			return try_;                                                               \
+#define SIM_TRY(expression)                   \
+	do {                                  \
+		CUresult try_ = (expression); \
+		if (try_ != CUDA_SUCCESS)     \
+			return try_;          \
 	} while (0)

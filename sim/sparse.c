@@ -22,7 +22,7 @@ struct sim_sparse {
 	CUDA_ARRAY_SPARSE_PROPERTIES properties;
 	size_t layers, tails, tail_tiles; // tail_tiles: number of tiles in each tail
 	bool is_volume;
-	struct ptx_tiles *tiles; // tiles of each level
+	struct ptx_tiles *tiles;    // tiles of each level
 	uint64_t *addresses, *tail; // tail: points into `addresses`
 	struct sparse_pool *pools;
 	unsigned count;

@@ -35,7 +35,10 @@ struct sim_stream {
 	CUstreamAttrValue attributes[16];
 };
 
-static inline CUstream sim_stream_handle(struct sim_stream *stream) { return (CUstream)stream; }
+static inline CUstream sim_stream_handle(struct sim_stream *stream)
+{
+	return (CUstream)stream;
+}
 // Returns whether the stream belongs to the context or to one of its green contexts. `green` not NULL: whether it
 // belongs to that one.
 static inline bool sim_stream_is_of(const struct sim_stream *stream, const struct sim_context *context,

@@ -174,8 +174,8 @@ CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataT
 					CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
 					CUtensorMapFloatOOBfill oobFill)
 {
-	const struct tensor t = {tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
-				 elementStrides, interleave, swizzle, l2Promotion, oobFill};
+	const struct tensor t = {tensorMap,	 tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+				 elementStrides, interleave,	 swizzle,    l2Promotion,   oobFill};
 
 	SIM_ENTER(cuTensorMapEncodeTiled);
 	SIM_TRY(check_tensor(&t, 1));
@@ -224,8 +224,8 @@ CUresult CUDAAPI cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapData
 					 CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
 					 CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
 {
-	const struct tensor t = {tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
-				 elementStrides, interleave, swizzle, l2Promotion, oobFill};
+	const struct tensor t = {tensorMap,	 tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+				 elementStrides, interleave,	 swizzle,    l2Promotion,   oobFill};
 	static const int limits[] = {32768, 128, 16};
 
 	SIM_ENTER(cuTensorMapEncodeIm2col);
@@ -255,8 +255,8 @@ CUresult CUDAAPI cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMap
 					     CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
 					     CUtensorMapFloatOOBfill oobFill)
 {
-	const struct tensor t = {tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
-				 elementStrides, interleave, swizzle, l2Promotion, oobFill};
+	const struct tensor t = {tensorMap,	 tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+				 elementStrides, interleave,	 swizzle,    l2Promotion,   oobFill};
 
 	SIM_ENTER(cuTensorMapEncodeIm2colWide);
 	SIM_TRY(check_tensor(&t, 3)); // an H200 encodes the map, although none of its instructions can use it

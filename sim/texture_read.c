@@ -18,15 +18,32 @@ enum {
 static bool find_format(CUarray_format format, enum ptx_texel_format *ret_format)
 {
 	switch ((int)format) {
-	case CU_AD_FORMAT_UNSIGNED_INT8: *ret_format = PTX_TEXEL_U8; return true;
-	case CU_AD_FORMAT_SIGNED_INT8: *ret_format = PTX_TEXEL_S8; return true;
-	case CU_AD_FORMAT_UNSIGNED_INT16: *ret_format = PTX_TEXEL_U16; return true;
-	case CU_AD_FORMAT_SIGNED_INT16: *ret_format = PTX_TEXEL_S16; return true;
-	case CU_AD_FORMAT_UNSIGNED_INT32: *ret_format = PTX_TEXEL_U32; return true;
-	case CU_AD_FORMAT_SIGNED_INT32: *ret_format = PTX_TEXEL_S32; return true;
-	case CU_AD_FORMAT_HALF: *ret_format = PTX_TEXEL_F16; return true;
-	case CU_AD_FORMAT_FLOAT: *ret_format = PTX_TEXEL_F32; return true;
-	default: return false;
+	case CU_AD_FORMAT_UNSIGNED_INT8:
+		*ret_format = PTX_TEXEL_U8;
+		return true;
+	case CU_AD_FORMAT_SIGNED_INT8:
+		*ret_format = PTX_TEXEL_S8;
+		return true;
+	case CU_AD_FORMAT_UNSIGNED_INT16:
+		*ret_format = PTX_TEXEL_U16;
+		return true;
+	case CU_AD_FORMAT_SIGNED_INT16:
+		*ret_format = PTX_TEXEL_S16;
+		return true;
+	case CU_AD_FORMAT_UNSIGNED_INT32:
+		*ret_format = PTX_TEXEL_U32;
+		return true;
+	case CU_AD_FORMAT_SIGNED_INT32:
+		*ret_format = PTX_TEXEL_S32;
+		return true;
+	case CU_AD_FORMAT_HALF:
+		*ret_format = PTX_TEXEL_F16;
+		return true;
+	case CU_AD_FORMAT_FLOAT:
+		*ret_format = PTX_TEXEL_F32;
+		return true;
+	default:
+		return false;
 	}
 }
 

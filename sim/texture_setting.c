@@ -35,25 +35,25 @@ CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels, CUtexref 
 }
 
 // Defines the setter and the getter of one field of CUDA_TEXTURE_DESC.
-#define SETTING(name, set_type, get_type, argument, field)                                                             \
-	CUresult cuTexRefSet##name(CUtexref hTexRef, set_type argument)                                                \
-	{                                                                                                              \
-		struct CUtexref_st *reference, changed;                                                                \
-		SIM_ENTER(cuTexRefSet##name);                                                                          \
-		SIM_TRY(sim_reference_get(hTexRef, SIM_TEXTURE_REFERENCE, &reference));                                \
-		changed = *reference;                                                                                  \
-		changed.description.reading.field = argument;                                                          \
-		return sim_reference_change(reference, &changed);                                                      \
-	}                                                                                                              \
-	CUresult cuTexRefGet##name(get_type *ret_value, CUtexref hTexRef)                                              \
-	{                                                                                                              \
-		struct CUtexref_st *reference;                                                                         \
-		SIM_ENTER(cuTexRefGet##name);                                                                          \
-		SIM_TRY(sim_reference_get(hTexRef, SIM_TEXTURE_REFERENCE, &reference));                                \
-		if (!ret_value)                                                                                        \
-			return CUDA_ERROR_INVALID_VALUE;                                                               \
-		*ret_value = (get_type)reference->description.reading.field;                                           \
-		return CUDA_SUCCESS;                                                                                   \
+#define SETTING(name, set_type, get_type, argument, field)                              \
+	CUresult cuTexRefSet##name(CUtexref hTexRef, set_type argument)                 \
+	{                                                                               \
+		struct CUtexref_st *reference, changed;                                 \
+		SIM_ENTER(cuTexRefSet##name);                                           \
+		SIM_TRY(sim_reference_get(hTexRef, SIM_TEXTURE_REFERENCE, &reference)); \
+		changed = *reference;                                                   \
+		changed.description.reading.field = argument;                           \
+		return sim_reference_change(reference, &changed);                       \
+	}                                                                               \
+	CUresult cuTexRefGet##name(get_type *ret_value, CUtexref hTexRef)               \
+	{                                                                               \
+		struct CUtexref_st *reference;                                          \
+		SIM_ENTER(cuTexRefGet##name);                                           \
+		SIM_TRY(sim_reference_get(hTexRef, SIM_TEXTURE_REFERENCE, &reference)); \
+		if (!ret_value)                                                         \
+			return CUDA_ERROR_INVALID_VALUE;                                \
+		*ret_value = (get_type)reference->description.reading.field;            \
+		return CUDA_SUCCESS;                                                    \
 	}
 SETTING(FilterMode, CUfilter_mode, CUfilter_mode, fm, filterMode)
 SETTING(MipmapFilterMode, CUfilter_mode, CUfilter_mode, fm, mipmapFilterMode)

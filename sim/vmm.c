@@ -406,9 +406,9 @@ CUresult CUDAAPI cuMemExportToShareableHandle(void *shareableHandle, CUmemGeneri
 static CUresult return_imported(struct sim_physical *physical, CUmemLocationType type, int id,
 				CUmemGenericAllocationHandle *ret_handle)
 {
-	physical->properties = (CUmemAllocationProp){
-		.type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-		.location = {.type = type, .id = id}};
+	physical->properties = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+						     .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+						     .location = {.type = type, .id = id}};
 	return return_handle(physical, ret_handle);
 }
 

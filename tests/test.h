@@ -45,14 +45,14 @@ __attribute__((noreturn, format(printf, 2, 3))) static inline void test_leave(in
 	longjmp(test_exit, how);
 }
 
-#define TEST(test_name)                                                                            \
-	static void test_##test_name(void);                                                        \
-	__attribute__((constructor)) static void register_##test_name(void)                        \
-	{                                                                                          \
-		static struct test_case one = {#test_name, test_##test_name, NULL};                \
-		*test_last = &one;                                                                 \
-		test_last = &one.next;                                                             \
-	}                                                                                          \
+#define TEST(test_name)                                                             \
+	static void test_##test_name(void);                                         \
+	__attribute__((constructor)) static void register_##test_name(void)         \
+	{                                                                           \
+		static struct test_case one = {#test_name, test_##test_name, NULL}; \
+		*test_last = &one;                                                  \
+		test_last = &one.next;                                              \
+	}                                                                           \
 	static void test_##test_name(void)
 
 #define FAIL(...) test_leave(1, __VA_ARGS__)
@@ -77,31 +77,30 @@ __attribute__((unused)) static void test_needs_reach(const char *program)
 	}
 }
 
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			FAIL("%s:%d: %s", __FILE__, __LINE__, #condition);                         \
+#define CHECK(condition)                                                   \
+	do {                                                               \
+		if (!(condition))                                          \
+			FAIL("%s:%d: %s", __FILE__, __LINE__, #condition); \
 	} while (0)
-#define CHECK_INT(got, want)                                                                       \
-	do {                                                                                       \
-		long long got_ = (long long)(got), want_ = (long long)(want);                      \
-		if (got_ != want_)                                                                 \
-			FAIL("%s:%d: %s is %lld, not %lld (%s)", __FILE__, __LINE__, #got, got_,   \
-			     want_, #want);                                                        \
+#define CHECK_INT(got, want)                                                                                    \
+	do {                                                                                                    \
+		long long got_ = (long long)(got), want_ = (long long)(want);                                   \
+		if (got_ != want_)                                                                              \
+			FAIL("%s:%d: %s is %lld, not %lld (%s)", __FILE__, __LINE__, #got, got_, want_, #want); \
 	} while (0)
-#define CHECK_STR(got, want)                                                                       \
-	do {                                                                                       \
-		const char *got_ = (got), *want_ = (want);                                         \
-		if (!got_ || strcmp(got_, want_) != 0)                                             \
-			FAIL("%s:%d: %s is \"%s\", not \"%s\"", __FILE__, __LINE__, #got,          \
-			     got_ ? got_ : "(null)", want_);                                       \
+#define CHECK_STR(got, want)                                                                                      \
+	do {                                                                                                      \
+		const char *got_ = (got), *want_ = (want);                                                        \
+		if (!got_ || strcmp(got_, want_) != 0)                                                            \
+			FAIL("%s:%d: %s is \"%s\", not \"%s\"", __FILE__, __LINE__, #got, got_ ? got_ : "(null)", \
+			     want_);                                                                              \
 	} while (0)
-#define CHECK_CONTAINS(got, part)                                                                  \
-	do {                                                                                       \
-		const char *got_ = (got), *part_ = (part);                                         \
-		if (!got_ || !strstr(got_, part_))                                                 \
-			FAIL("%s:%d: \"%s\" does not contain \"%s\"", __FILE__, __LINE__,          \
-			     got_ ? got_ : "(null)", part_);                                       \
+#define CHECK_CONTAINS(got, part)                                                                                 \
+	do {                                                                                                      \
+		const char *got_ = (got), *part_ = (part);                                                        \
+		if (!got_ || !strstr(got_, part_))                                                                \
+			FAIL("%s:%d: \"%s\" does not contain \"%s\"", __FILE__, __LINE__, got_ ? got_ : "(null)", \
+			     part_);                                                                              \
 	} while (0)
 
 int main(int argc, char **argv)

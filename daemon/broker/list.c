@@ -48,8 +48,8 @@ static json_t *list_edition(const struct node *node, const struct edition *editi
 static json_t *list_lost(const struct publication *publication)
 {
 	return json_pack("{s:s, s:I, s:s, s:n, s:n, s:n, s:o, s:n, s:n, s:n, s:i, s:n, s:i, s:n}", "name",
-			 publication->name, "generation", (json_int_t)publication->newest, "state", "lost",
-			 "bytes", "ranges", "device", "owner", json_user(publication->owner), "group", "mode", "vgpu",
+			 publication->name, "generation", (json_int_t)publication->newest, "state", "lost", "bytes",
+			 "ranges", "device", "owner", json_user(publication->owner), "group", "mode", "vgpu",
 			 "publisher", (int)publication->lost_pid, "published", "leases", 0, "readers");
 }
 

@@ -46,10 +46,10 @@ static void load_page(struct node *node, const char *name)
 	page_path(node, name, path);
 	_cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	bool is_valid = fd >= 0 && registry_name_is_valid(name) && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-		    status.st_size == VG_PAGE_SIZE && pread(fd, &page, sizeof page, 0) == sizeof page &&
-		    page.magic == VG_PAGE_MAGIC && strncmp(page.name, name, sizeof page.name) == 0 &&
-		    page.newest <= INT64_MAX && page.current <= page.newest &&
-		    (node->system_wide || page.owner == geteuid());
+			status.st_size == VG_PAGE_SIZE && pread(fd, &page, sizeof page, 0) == sizeof page &&
+			page.magic == VG_PAGE_MAGIC && strncmp(page.name, name, sizeof page.name) == 0 &&
+			page.newest <= INT64_MAX && page.current <= page.newest &&
+			(node->system_wide || page.owner == geteuid());
 	struct publication *publication = is_valid ? publication_add(node, name, page.owner, page.id) : NULL;
 	if (!publication || page_map(publication, path, fd) < 0) {
 		say("%s/publications/%.*s is no publication's page: removed", node->runtime_dir, VG_WIRE_NAME - 1,

@@ -26,8 +26,7 @@ static json_t *refuse_missing(const struct publication *publication, const char 
 			      "connected again yet: try again",
 			      name, (int)publication->lost_pid);
 	if (publication->page)
-		return refuse("not_found", "publication %s is withdrawn, and only its present readers have it",
-			      name);
+		return refuse("not_found", "publication %s is withdrawn, and only its present readers have it", name);
 	return refuse("not_ready", "publication %s is not complete: its publisher still works on it", name);
 }
 
@@ -60,7 +59,7 @@ static struct edition *find_edition(const struct request *request, const struct 
 // A lease that a request asks for.
 struct wanted {
 	const char *name;
-	size_t access; // the index of the wanted access in `accesses`
+	size_t access;	 // the index of the wanted access in `accesses`
 	bool is_resumed; // the reader had the lease under an earlier daemon
 	struct publication *publication;
 	struct edition *edition;

@@ -78,7 +78,7 @@ static json_t *read_wanted(const struct request *request, struct wanted *wanted)
 // Finds the publication of that name; NULL in *ret_publication: the name is free. Returns a refusal if the peer may not
 // use the name.
 static json_t *find_name(struct node *node, const struct request *request, const struct wanted *wanted,
-			  struct publication **ret_publication)
+			 struct publication **ret_publication)
 {
 	struct publication *publication = publication_find(node, wanted->name);
 	json_t *owner;
@@ -203,8 +203,7 @@ static void keep_packet(struct edition *edition, struct packet *packet)
 	for (unsigned int i = 0; i < packet->header.count; i++) {
 		memcpy(&entry, packet->body + i * sizeof entry, sizeof entry);
 		// The publisher can claim any size, so the sum is bounded by INT64_MAX, the largest integer in JSON.
-		edition->bytes =
-			entry.mapped > INT64_MAX - edition->bytes ? INT64_MAX : edition->bytes + entry.mapped;
+		edition->bytes = entry.mapped > INT64_MAX - edition->bytes ? INT64_MAX : edition->bytes + entry.mapped;
 		edition->writable = entry.access && (edition->writable || packet->header.first + i == 0);
 		if (packet->header.first + i == 0)
 			memcpy(edition->uuid, entry.uuid, sizeof edition->uuid);

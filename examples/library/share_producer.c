@@ -69,7 +69,9 @@ int main(void)
 	waitpid(consumer, &status, 0);
 	if (got != 1 || answer != 'y' || status != 0) {
 		fprintf(stderr, "share_producer: the consumer %s (status %#x)\n",
-			got != 1 ? "did not answer" : answer != 'y' ? "read other values" : "failed after its answer",
+			got != 1	? "did not answer"
+			: answer != 'y' ? "read other values"
+					: "failed after its answer",
 			(unsigned)status);
 		return 1;
 	}

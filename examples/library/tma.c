@@ -41,8 +41,10 @@ static int copy_box(struct vg_stream *stream, struct vg_kernel *kernel, const st
 {
 	struct vg_launch_config config = {.size = sizeof config, .grid = {1}, .block = {BOX}};
 	vg_address address = vg_buffer_address(out);
-	struct vg_argument arguments[] = {{vg_tensor_map_value(map), VG_TENSOR_MAP_BYTES}, VG_ARGUMENT(address),
-					  VG_ARGUMENT(row), VG_ARGUMENT(column)};
+	struct vg_argument arguments[] = {{vg_tensor_map_value(map), VG_TENSOR_MAP_BYTES},
+					  VG_ARGUMENT(address),
+					  VG_ARGUMENT(row),
+					  VG_ARGUMENT(column)};
 	int wrong = 0;
 
 	check(vg_launch(stream, &config, kernel, arguments, 4));

@@ -100,7 +100,7 @@ VG_PUBLIC enum vg_status vg_gpu_set_persistence_mode(struct vg_gpu *gpu, int ena
 
 enum vg_gpu_compute_mode {
 	VG_GPU_COMPUTE_DEFAULT = 0,
-	VG_GPU_COMPUTE_PROHIBITED = 2,	       /* no process may have a context */
+	VG_GPU_COMPUTE_PROHIBITED = 2,	     /* no process may have a context */
 	VG_GPU_COMPUTE_EXCLUSIVE_PROCESS = 3 /* only one process may */
 };
 /* Source: nvmlDeviceGetComputeMode. */

@@ -23,7 +23,7 @@ enum { VG_LAYOUT_RANK = 64 };
 struct vg_layout {
 	int rank; /* 0: one element */
 	int64_t shape[VG_LAYOUT_RANK], strides[VG_LAYOUT_RANK];
-	int64_t offset; /* elements from the pointer to the element with all indices 0 */
+	int64_t offset;	  /* elements from the pointer to the element with all indices 0 */
 	size_t item_size; /* bytes of an element */
 };
 

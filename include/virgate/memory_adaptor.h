@@ -19,9 +19,9 @@ VG_PUBLIC enum vg_status vg_limiting_resource_create(struct vg_memory_resource *
 VG_PUBLIC enum vg_status vg_limiting_resource_used(const struct vg_memory_resource *resource, size_t *ret_used);
 
 struct vg_memory_statistics {
-	uint64_t bytes, peak_bytes, total_bytes;	/* in buffers now, the maximum, the sum */
-	uint64_t buffers, peak_buffers, total_buffers;	/* the same */
-	uint64_t failures;				/* allocations that failed */
+	uint64_t bytes, peak_bytes, total_bytes;       /* in buffers now, the maximum, the sum */
+	uint64_t buffers, peak_buffers, total_buffers; /* the same */
+	uint64_t failures;			       /* allocations that failed */
 };
 /* Adds statistics. */
 VG_PUBLIC enum vg_status vg_statistics_resource_create(struct vg_memory_resource *upstream,

@@ -83,8 +83,8 @@ VG_PUBLIC enum vg_status vg_memory_pool_location(const struct vg_memory_resource
 struct vg_memory_pool_attributes {
 	int reuse_follow_event_dependencies; /* nonzero: memory freed on one stream is used on another after an event */
 	int reuse_allow_opportunistic;	     /* nonzero: ... or if the free has already completed */
-	int reuse_allow_internal_dependencies; /* nonzero: ... or by making one stream wait for the other */
-	uint64_t release_threshold;	       /* bytes that are kept at a synchronisation */
+	int reuse_allow_internal_dependencies;		  /* nonzero: ... or by making one stream wait for the other */
+	uint64_t release_threshold;			  /* bytes that are kept at a synchronisation */
 	uint64_t reserved_mem_current, reserved_mem_high; /* bytes of the pool, and their maximum */
 	uint64_t used_mem_current, used_mem_high;	  /* bytes in buffers, and their maximum */
 };

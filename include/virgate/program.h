@@ -35,10 +35,10 @@ struct vg_source {
 /* Fields that are 0 are not passed on: the tool's default. Each comment has NVRTC's option. [V]: NVVM IR has it too.
  * [P]: PTX has it too. Other options are refused for NVVM IR and PTX. */
 struct vg_program_options {
-	size_t size;		  /* sizeof(struct vg_program_options) */
-	const char *name;	  /* of source and object code; NULL: "default_program" */
-	struct vg_device *device; /* for its architecture, if arch is NULL; NULL: device 0 [V][P] */
-	const char *arch;	  /* -arch= "sm_90", "compute_90", "sm_90a" … [V][P] */
+	size_t size;				     /* sizeof(struct vg_program_options) */
+	const char *name;			     /* of source and object code; NULL: "default_program" */
+	struct vg_device *device;		     /* for its architecture, if arch is NULL; NULL: device 0 [V][P] */
+	const char *arch;			     /* -arch= "sm_90", "compute_90", "sm_90a" … [V][P] */
 	enum vg_choice relocatable_device_code;	     /* --relocatable-device-code= */
 	int extensible_whole_program;		     /* --extensible-whole-program */
 	int debug;				     /* --device-debug [V][P] */
@@ -109,7 +109,7 @@ struct vg_compile_options {
 	size_t size;			  /* sizeof(struct vg_compile_options) */
 	struct vg_texts name_expressions; /* CUDA C++: names for vg_object_code_symbol() */
 	struct vg_compile_cache *cache;	  /* NULL: none */
-	const void *digest; /* for the cache: identifies the contents of files that the compiler reads */
+	const void *digest;		  /* for the cache: identifies the contents of files that the compiler reads */
 	size_t digest_size;
 };
 /* Compiles: CUDA C++ to PTX, cubin or LTO-IR; NVVM IR to PTX or LTO-IR; PTX to cubin, or PTX again with link-time

@@ -15,30 +15,30 @@ extern "C" {
  * memory for a dump or restore, or disk space for an image. LIMIT: a request above a fixed maximum or a configured
  * limit, or a vGPU's limit that does not fit the GPU. POLICY: a sealed or read-only region, a kernel that a compute
  * unit may not run, or a process that may not be dumped. */
-#define VG_STATUS_LIST(X)                                                                          \
-	X(OK, "success")                                                                           \
-	X(INVALID, "invalid argument")                                                             \
-	X(NO_MEMORY, "out of host memory")                                                         \
-	X(NOT_FOUND, "not found")                                                                  \
-	X(EXISTS, "already exists")                                                                \
-	X(DENIED, "permission denied")                                                             \
-	X(LIMIT, "over a limit")                                                                   \
-	X(BUSY, "in use")                                                                          \
-	X(UNSUPPORTED, "not supported")                                                            \
-	X(NO_DRIVER, "no usable driver")                                                           \
-	X(NO_DAEMON, "the daemon cannot be reached")                                               \
-	X(PROTOCOL, "invalid message")                                                             \
-	X(SYSTEM, "system call failed")                                                            \
-	X(DRIVER, "driver call failed")                                                            \
-	X(CLOSED, "object is closed")                                                              \
-	X(STATE, "not possible in this state")                                                     \
-	X(NOT_READY, "not complete yet")                                                           \
-	X(TOOLCHAIN, "compiler or linker failed")                                                  \
-	X(NVML, "NVML call failed")                                                                \
-	X(INSUFFICIENT, "not enough free memory or disk space")                                    \
-	X(BOUNDS, "outside the region")                                                            \
-	X(STALE, "the handle is not valid any more")                                               \
-	X(INTEGRITY, "contents are damaged or were changed")                                       \
+#define VG_STATUS_LIST(X)                                       \
+	X(OK, "success")                                        \
+	X(INVALID, "invalid argument")                          \
+	X(NO_MEMORY, "out of host memory")                      \
+	X(NOT_FOUND, "not found")                               \
+	X(EXISTS, "already exists")                             \
+	X(DENIED, "permission denied")                          \
+	X(LIMIT, "over a limit")                                \
+	X(BUSY, "in use")                                       \
+	X(UNSUPPORTED, "not supported")                         \
+	X(NO_DRIVER, "no usable driver")                        \
+	X(NO_DAEMON, "the daemon cannot be reached")            \
+	X(PROTOCOL, "invalid message")                          \
+	X(SYSTEM, "system call failed")                         \
+	X(DRIVER, "driver call failed")                         \
+	X(CLOSED, "object is closed")                           \
+	X(STATE, "not possible in this state")                  \
+	X(NOT_READY, "not complete yet")                        \
+	X(TOOLCHAIN, "compiler or linker failed")               \
+	X(NVML, "NVML call failed")                             \
+	X(INSUFFICIENT, "not enough free memory or disk space") \
+	X(BOUNDS, "outside the region")                         \
+	X(STALE, "the handle is not valid any more")            \
+	X(INTEGRITY, "contents are damaged or were changed")    \
 	X(POLICY, "forbidden by a policy")
 
 enum vg_status {

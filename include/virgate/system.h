@@ -19,37 +19,37 @@ extern "C" {
 #endif
 
 /* NVML's results, as vg_last_error()->code gives them. X(NAME, value). */
-#define VG_NVML_ERROR_LIST(X)                                                                      \
-	X(UNINITIALIZED, 1)                                                                        \
-	X(INVALID_ARGUMENT, 2)                                                                     \
-	X(NOT_SUPPORTED, 3)                                                                        \
-	X(NO_PERMISSION, 4)                                                                        \
-	X(ALREADY_INITIALIZED, 5)                                                                  \
-	X(NOT_FOUND, 6)                                                                            \
-	X(INSUFFICIENT_SIZE, 7)                                                                    \
-	X(INSUFFICIENT_POWER, 8)                                                                   \
-	X(DRIVER_NOT_LOADED, 9)                                                                    \
-	X(TIMEOUT, 10)                                                                             \
-	X(IRQ_ISSUE, 11)                                                                           \
-	X(LIBRARY_NOT_FOUND, 12)                                                                   \
-	X(FUNCTION_NOT_FOUND, 13)                                                                  \
-	X(CORRUPTED_INFOROM, 14)                                                                   \
-	X(GPU_IS_LOST, 15)                                                                         \
-	X(RESET_REQUIRED, 16)                                                                      \
-	X(OPERATING_SYSTEM, 17)                                                                    \
-	X(LIB_RM_VERSION_MISMATCH, 18)                                                             \
-	X(IN_USE, 19)                                                                              \
-	X(MEMORY, 20)                                                                              \
-	X(NO_DATA, 21)                                                                             \
-	X(VGPU_ECC_NOT_SUPPORTED, 22)                                                              \
-	X(INSUFFICIENT_RESOURCES, 23)                                                              \
-	X(FREQ_NOT_SUPPORTED, 24)                                                                  \
-	X(ARGUMENT_VERSION_MISMATCH, 25)                                                           \
-	X(DEPRECATED, 26)                                                                          \
-	X(NOT_READY, 27)                                                                           \
-	X(GPU_NOT_FOUND, 28)                                                                       \
-	X(INVALID_STATE, 29)                                                                       \
-	X(RESET_TYPE_NOT_SUPPORTED, 30)                                                            \
+#define VG_NVML_ERROR_LIST(X)            \
+	X(UNINITIALIZED, 1)              \
+	X(INVALID_ARGUMENT, 2)           \
+	X(NOT_SUPPORTED, 3)              \
+	X(NO_PERMISSION, 4)              \
+	X(ALREADY_INITIALIZED, 5)        \
+	X(NOT_FOUND, 6)                  \
+	X(INSUFFICIENT_SIZE, 7)          \
+	X(INSUFFICIENT_POWER, 8)         \
+	X(DRIVER_NOT_LOADED, 9)          \
+	X(TIMEOUT, 10)                   \
+	X(IRQ_ISSUE, 11)                 \
+	X(LIBRARY_NOT_FOUND, 12)         \
+	X(FUNCTION_NOT_FOUND, 13)        \
+	X(CORRUPTED_INFOROM, 14)         \
+	X(GPU_IS_LOST, 15)               \
+	X(RESET_REQUIRED, 16)            \
+	X(OPERATING_SYSTEM, 17)          \
+	X(LIB_RM_VERSION_MISMATCH, 18)   \
+	X(IN_USE, 19)                    \
+	X(MEMORY, 20)                    \
+	X(NO_DATA, 21)                   \
+	X(VGPU_ECC_NOT_SUPPORTED, 22)    \
+	X(INSUFFICIENT_RESOURCES, 23)    \
+	X(FREQ_NOT_SUPPORTED, 24)        \
+	X(ARGUMENT_VERSION_MISMATCH, 25) \
+	X(DEPRECATED, 26)                \
+	X(NOT_READY, 27)                 \
+	X(GPU_NOT_FOUND, 28)             \
+	X(INVALID_STATE, 29)             \
+	X(RESET_TYPE_NOT_SUPPORTED, 30)  \
 	X(UNKNOWN, 999)
 
 enum vg_nvml_error {

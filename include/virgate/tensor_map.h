@@ -47,7 +47,7 @@ enum vg_tensor_fill { VG_FILL_ZERO, VG_FILL_NAN }; /* the value of elements outs
 enum vg_tensor_wide_mode { VG_WIDE_W, VG_WIDE_W128 };
 
 struct vg_tensor_map_options {
-	size_t size; /* sizeof(struct vg_tensor_map_options) */
+	size_t size;				      /* sizeof(struct vg_tensor_map_options) */
 	unsigned element_strides[VG_TENSOR_MAP_RANK]; /* 1 to 8 elements; all 0: 1 each */
 	enum vg_tensor_type type;
 	enum vg_tensor_interleave interleave;

@@ -40,13 +40,13 @@ struct vg_numbers {
 	size_t count;
 };
 /* VG_TEXTS("a", "b"), and the same for integers. They exist until the end of the enclosing block. */
-#define VG_TEXTS(...)                                                                                                  \
-	{                                                                                                              \
-		(const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)  \
+#define VG_TEXTS(...)                                                                                                 \
+	{                                                                                                             \
+		(const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *) \
 	}
-#define VG_NUMBERS(...)                                                                                                \
-	{                                                                                                              \
-		(const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int)                           \
+#define VG_NUMBERS(...)                                                                      \
+	{                                                                                    \
+		(const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int) \
 	}
 
 /* Threads of a tool that splits its work: a number, or one for each processor. */

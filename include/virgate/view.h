@@ -50,7 +50,7 @@ struct vg_view_options {
 	enum vg_memory_kind kind; /* 0: host memory */
 	int device;		  /* of DEVICE, PINNED and MANAGED: the ordinal */
 	int read_only;
-	void *owner; /* the object that keeps the memory alive */
+	void *owner;		      /* the object that keeps the memory alive */
 	void (*release)(void *owner); /* called once, from any thread; may be NULL */
 };
 /* Creates a view of any memory, such as the address, shape and strides of a NumPy array. `options` may be

@@ -10,12 +10,12 @@
 // register), and extends a result to a wider register, by its sign if the type is signed. lop3.or.b32 d|p, a, b, c,
 // 0x1e, q has q in f.
 struct ptx_alu {
-	void *d;	  // destination; setp and lop3.and/or allow NULL ("_")
-	void *e;	  // second destination: the q of setp p|q, the p of lop3.or d|p; or NULL
+	void *d;		   // destination; setp and lop3.and/or allow NULL ("_")
+	void *e;		   // second destination: the q of setp p|q, the p of lop3.or d|p; or NULL
 	const void *a, *b, *c, *f; // sources in the order of the PTX text
-	uint32_t mask;	  // lanes to write; the other lanes keep their values
-	uint32_t *carry;  // the CC.CF flags of the 32 lanes, for .cc forms
-	uint32_t immediate; // the literal that is the last operand of lop3 and similar instructions
+	uint32_t mask;		   // lanes to write; the other lanes keep their values
+	uint32_t *carry;	   // the CC.CF flags of the 32 lanes, for .cc forms
+	uint32_t immediate;	   // the literal that is the last operand of lop3 and similar instructions
 };
 
 typedef void ptx_alu_fn(const struct ptx_alu *alu);
@@ -23,13 +23,13 @@ typedef void ptx_alu_fn(const struct ptx_alu *alu);
 enum { PTX_ALU_SOURCES = 4 };
 
 struct ptx_alu_form {
-	const char *mnemonic;	// the whole mnemonic, as in the text: "mad.wide.u32", "setp.lt.and.s32"
+	const char *mnemonic; // the whole mnemonic, as in the text: "mad.wide.u32", "setp.lt.and.s32"
 	ptx_alu_fn *run;
 	uint8_t d_bits, e_bits; // width of d and of e: 1 for a predicate, 16, 32, 64; 0: the form has none
 	uint8_t sources;	// how many of a, b, c, f the form has
 	uint8_t bits[PTX_ALU_SOURCES];
-	uint8_t immediate;	// 1: the last operand in the text is a literal
-	uint8_t carry;		// 1: the form reads or writes the carry
+	uint8_t immediate; // 1: the last operand in the text is a literal
+	uint8_t carry;	   // 1: the form reads or writes the carry
 };
 
 // Finds a form by its mnemonic, which need not be terminated at `length`. NULL: no such form.

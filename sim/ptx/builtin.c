@@ -25,7 +25,8 @@ static const struct ptx_op *builtin_vprintf(struct ptx_warp *warp, const struct 
 {
 	const struct ptx_call *call = op->data;
 
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		int count = ptx_print(warp, lane, get_argument(warp, call, 0, lane), get_argument(warp, call, 1, lane));
 		set_result(warp, call, lane, (uint64_t)(int64_t)count);
 	}
@@ -37,8 +38,8 @@ static const struct ptx_op *builtin_malloc(struct ptx_warp *warp, const struct p
 	const struct ptx_call *call = op->data;
 
 	PTX_FOR_LANES(lane, warp->mask)
-		set_result(warp, call, lane,
-			   ptx_heap_allocate(warp->worker->run->launch->heap, get_argument(warp, call, 0, lane)));
+	set_result(warp, call, lane,
+		   ptx_heap_allocate(warp->worker->run->launch->heap, get_argument(warp, call, 0, lane)));
 	warp->worker->changes++;
 	return op + 1;
 }
@@ -47,7 +48,8 @@ static const struct ptx_op *builtin_free(struct ptx_warp *warp, const struct ptx
 {
 	const struct ptx_call *call = op->data;
 
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint64_t address = get_argument(warp, call, 0, lane);
 		if (address && !ptx_heap_free(warp->worker->run->launch->heap, address))
 			return ptx_fault(warp, op, lane, PTX_FAULT_ILLEGAL_ADDRESS, address,
@@ -67,11 +69,12 @@ static const struct ptx_op *builtin_assertfail(struct ptx_warp *warp, const stru
 	ptx_copy_string(warp, lane, get_argument(warp, call, 0, lane), message, sizeof message);
 	ptx_copy_string(warp, lane, get_argument(warp, call, 1, lane), file, sizeof file);
 	ptx_copy_string(warp, lane, get_argument(warp, call, 3, lane), function, sizeof function);
-	PTX_FOR_LANES(each, warp->mask) {
-		int length = snprintf(
-			text, sizeof text, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
-			file, (uint32_t)get_argument(warp, call, 2, each), function, block[0], block[1], block[2],
-			warp->tid[0][each], warp->tid[1][each], warp->tid[2][each], message);
+	PTX_FOR_LANES(each, warp->mask)
+	{
+		int length = snprintf(text, sizeof text,
+				      "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file,
+				      (uint32_t)get_argument(warp, call, 2, each), function, block[0], block[1],
+				      block[2], warp->tid[0][each], warp->tid[1][each], warp->tid[2][each], message);
 		if (length > 0)
 			ptx_print_text(warp->worker->run, text,
 				       (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);

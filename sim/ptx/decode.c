@@ -157,9 +157,9 @@ static int emit_refusal(struct ptx_decoder *decoder)
 
 	if (ptx_emit(decoder, (struct ptx_op){.run = ptx_op_refused}) || decoder->function->refusal)
 		return decoder->error;
-	int length = snprintf(text, sizeof text,
-			      "line %u: instruction \"%.100s\" is not supported by the simulated GPU",
-			      decoder->instruction->line, decoder->instruction->opcode);
+	int length =
+		snprintf(text, sizeof text, "line %u: instruction \"%.100s\" is not supported by the simulated GPU",
+			 decoder->instruction->line, decoder->instruction->opcode);
 	decoder->function->refusal = ptx_arena_copy_text(&decoder->module->arena, text, (size_t)length);
 	return decoder->function->refusal ? 0 : -ENOMEM;
 }

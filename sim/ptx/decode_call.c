@@ -40,8 +40,7 @@ static const struct ptx_argument *decode_arguments(struct ptx_decoder *decoder, 
 	}
 	uint32_t formal_count = !function ? list->count : is_result ? function->result_count : function->formal_count;
 	if (list->count != formal_count && !(is_result && list->count == 0))
-		ptx_malformed(decoder,
-			      is_result ? "the number of results differs" : "the number of arguments differs");
+		ptx_malformed(decoder, is_result ? "the number of results differs" : "the number of arguments differs");
 	for (uint32_t i = 0; i < list->count && !decoder->error; i++) {
 		const struct ptx_symbol *formal = !function   ? NULL
 						  : is_result ? function->results[i]

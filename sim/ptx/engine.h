@@ -144,13 +144,13 @@ struct ptx_run {
 	uint64_t grid_id;
 	_Atomic uint64_t next_unit, changes;
 	_Atomic uint32_t spinning_workers, finished_workers;
-	_Atomic int stop;  // the launch must end, after a fault or an error
-	_Atomic int error; // negative errno
+	_Atomic int stop;	// the launch must end, after a fault or an error
+	_Atomic int error;	// negative errno
 	_Atomic bool has_fault; // a thread has set this, and only that thread writes `fault`
 	struct ptx_fault fault;
 };
 
-#define PTX_FOR_LANES(lane, mask)                                                                                      \
+#define PTX_FOR_LANES(lane, mask) \
 	for (uint32_t lane, left_ = (mask); left_ && (lane = (uint32_t)__builtin_ctz(left_), true); left_ &= left_ - 1)
 
 static inline void *ptx_operand(const struct ptx_warp *warp, ptx_ref ref)
@@ -183,8 +183,8 @@ static inline void ptx_set_predicate(const struct ptx_warp *warp, ptx_ref ref, u
 // Returns a lane's address as a generic one.
 static inline uint64_t ptx_lane_address(const struct ptx_warp *warp, const struct ptx_address *address, unsigned lane)
 {
-	uint64_t value = address->bits == 64 ? ptx_operand64(warp, address->ref)[lane]
-					     : ptx_operand32(warp, address->ref)[lane];
+	uint64_t value =
+		address->bits == 64 ? ptx_operand64(warp, address->ref)[lane] : ptx_operand32(warp, address->ref)[lane];
 
 	value += (uint64_t)address->offset;
 	return address->is_shared ? PTX_SHARED_WINDOW + (uint32_t)value : value;

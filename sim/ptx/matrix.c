@@ -5,10 +5,10 @@ static const struct {
 	const char *name;
 	uint8_t bits;
 } elements[PTX_ELEMENTS] = {
-	[PTX_ELEMENT_F16] = {"f16", 16},  [PTX_ELEMENT_BF16] = {"bf16", 16}, [PTX_ELEMENT_TF32] = {"tf32", 32},
-	[PTX_ELEMENT_F64] = {"f64", 64},  [PTX_ELEMENT_E4M3] = {"e4m3", 8},  [PTX_ELEMENT_E5M2] = {"e5m2", 8},
-	[PTX_ELEMENT_S8] = {"s8", 8},	  [PTX_ELEMENT_U8] = {"u8", 8},	     [PTX_ELEMENT_S4] = {"s4", 4},
-	[PTX_ELEMENT_U4] = {"u4", 4},	  [PTX_ELEMENT_B1] = {"b1", 32},     [PTX_ELEMENT_F32] = {"f32", 32},
+	[PTX_ELEMENT_F16] = {"f16", 16}, [PTX_ELEMENT_BF16] = {"bf16", 16}, [PTX_ELEMENT_TF32] = {"tf32", 32},
+	[PTX_ELEMENT_F64] = {"f64", 64}, [PTX_ELEMENT_E4M3] = {"e4m3", 8},  [PTX_ELEMENT_E5M2] = {"e5m2", 8},
+	[PTX_ELEMENT_S8] = {"s8", 8},	 [PTX_ELEMENT_U8] = {"u8", 8},	    [PTX_ELEMENT_S4] = {"s4", 4},
+	[PTX_ELEMENT_U4] = {"u4", 4},	 [PTX_ELEMENT_B1] = {"b1", 32},	    [PTX_ELEMENT_F32] = {"f32", 32},
 	[PTX_ELEMENT_S32] = {"s32", 32},
 };
 
@@ -113,7 +113,7 @@ static void lay_out_quads(struct ptx_fragment *fragment, enum ptx_fragment_layou
 						  : element_index(fragment, lane % 2 + upper, lane & 2);
 	}
 	for (unsigned i = 0; i < fragment->count; i++)
-		fragment->element_at[i] = layout == PTX_LAYOUT_QUAD_ROW	     ? element_index(fragment, 0, i)
+		fragment->element_at[i] = layout == PTX_LAYOUT_QUAD_ROW ? element_index(fragment, 0, i)
 					  : layout == PTX_LAYOUT_QUAD_COLUMN
 						  ? element_index(fragment, i, 0)
 						  : element_index(fragment, i & 2, (i & 4) + i % 2);
@@ -229,12 +229,23 @@ static void read_element(const struct ptx_warp *warp, const struct ptx_fragment 
 	}
 	for (unsigned lane = 0; lane < PTX_LANES; lane++)
 		switch (fragment->type) {
-		case PTX_ELEMENT_TF32: values[lane] = decode_float(codes[lane] & 0xffffe000); break;
-		case PTX_ELEMENT_F32: values[lane] = decode_float(codes[lane]); break;
-		case PTX_ELEMENT_S8: values[lane] = (int8_t)codes[lane]; break;
-		case PTX_ELEMENT_S4: values[lane] = (double)(codes[lane] ^ 8) - 8; break;
-		case PTX_ELEMENT_S32: values[lane] = (int32_t)codes[lane]; break;
-		default: values[lane] = codes[lane];
+		case PTX_ELEMENT_TF32:
+			values[lane] = decode_float(codes[lane] & 0xffffe000);
+			break;
+		case PTX_ELEMENT_F32:
+			values[lane] = decode_float(codes[lane]);
+			break;
+		case PTX_ELEMENT_S8:
+			values[lane] = (int8_t)codes[lane];
+			break;
+		case PTX_ELEMENT_S4:
+			values[lane] = (double)(codes[lane] ^ 8) - 8;
+			break;
+		case PTX_ELEMENT_S32:
+			values[lane] = (int32_t)codes[lane];
+			break;
+		default:
+			values[lane] = codes[lane];
 		}
 }
 
@@ -245,7 +256,7 @@ void ptx_fragment_read(const struct ptx_warp *warp, const struct ptx_fragment *f
 	for (unsigned i = 0; i < fragment->count; i++) {
 		read_element(warp, fragment, i, element);
 		PTX_FOR_LANES(lane, lanes)
-			values[fragment->lane_at[lane] + fragment->element_at[i]] = element[lane];
+		values[fragment->lane_at[lane] + fragment->element_at[i]] = element[lane];
 	}
 }
 
@@ -275,7 +286,7 @@ static void write_halves(const struct ptx_warp *warp, const struct ptx_fragment 
 
 	fragment->narrow(&alu);
 	PTX_FOR_LANES(lane, lanes)
-		to[lane] = (to[lane] & ~(0xffffu << shift)) | (uint32_t)halves[lane] << shift;
+	to[lane] = (to[lane] & ~(0xffffu << shift)) | (uint32_t)halves[lane] << shift;
 }
 
 void ptx_fragment_write(const struct ptx_warp *warp, const struct ptx_fragment *fragment, uint32_t lanes,
@@ -285,12 +296,13 @@ void ptx_fragment_write(const struct ptx_warp *warp, const struct ptx_fragment *
 
 	for (unsigned i = 0; i < fragment->count; i++) {
 		PTX_FOR_LANES(lane, lanes)
-			element[lane] = values[fragment->lane_at[lane] + fragment->element_at[i]];
+		element[lane] = values[fragment->lane_at[lane] + fragment->element_at[i]];
 		if (fragment->narrow) {
 			write_halves(warp, fragment, i, lanes, element);
 			continue;
 		}
-		PTX_FOR_LANES(lane, lanes) {
+		PTX_FOR_LANES(lane, lanes)
+		{
 			if (fragment->type == PTX_ELEMENT_F64)
 				((double *)ptx_operand(warp, fragment->refs[i]))[lane] = element[lane];
 			else if (fragment->type == PTX_ELEMENT_F32)

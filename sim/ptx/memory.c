@@ -62,10 +62,14 @@ void *ptx_address_try(struct ptx_warp *warp, unsigned lane, uint64_t address, si
 {
 	if (address >= PTX_WINDOW_FIRST && address < PTX_WINDOW_END) {
 		switch ((address - PTX_WINDOW_FIRST) >> 32) {
-		case 0: return shared_address(warp, address - PTX_SHARED_WINDOW, length);
-		case 1: return local_address(warp, lane, address - PTX_LOCAL_WINDOW, length);
-		case 2: return parameter_address(warp, address - PTX_PARAM_WINDOW, length, write);
-		default: return NULL;
+		case 0:
+			return shared_address(warp, address - PTX_SHARED_WINDOW, length);
+		case 1:
+			return local_address(warp, lane, address - PTX_LOCAL_WINDOW, length);
+		case 2:
+			return parameter_address(warp, address - PTX_PARAM_WINDOW, length, write);
+		default:
+			return NULL;
 		}
 	}
 	return device_address(warp, address, length, write);
@@ -104,7 +108,8 @@ static bool resolve_each(struct ptx_warp *warp, const struct ptx_op *op, struct 
 	size_t length = (size_t)memory->bytes * memory->count;
 
 	access->base = NULL;
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint64_t address = lane_address(warp, memory, op, lane);
 		if (window) // an offset beyond the window must not become an address of another window
 			address = address >> 32 ? UINT64_MAX & ~(uint64_t)(length - 1) : window + address;
@@ -129,7 +134,8 @@ static bool resolve_scattered(struct ptx_warp *warp, const struct ptx_op *op, st
 	if (space->size < length)
 		return resolve_each(warp, op, access, 0);
 	access->base = NULL;
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint64_t offset = addresses[lane] + add;
 		bool outside = offset > space->size - length;
 		offset = outside ? 0 : offset;
@@ -166,27 +172,28 @@ static bool resolve_device(struct ptx_warp *warp, const struct ptx_op *op, struc
 
 // Translates offsets in shared memory. An offset is valid if neither it nor its distance to the last valid offset is
 // negative: compilers vectorize this test for a whole warp.
-#define RESOLVE_SHARED(type)                                                                                           \
-	static inline bool resolve_shared_##type(const type *restrict addresses, type add, type length, type size,     \
-						 uint8_t *shared, uint32_t mask, uint8_t **restrict host)              \
-	{                                                                                                              \
-		type signs = 0, bits = 0, last = size - length;                                                        \
-		if (mask == UINT32_MAX) {                                                                              \
-			for (unsigned lane = 0; lane < PTX_LANES; lane++) {                                            \
-				type offset = addresses[lane] + add;                                                   \
-				signs |= offset | (last - offset);                                                     \
-				bits |= offset;                                                                        \
-				host[lane] = shared + offset;                                                          \
-			}                                                                                              \
-		} else {                                                                                               \
-			PTX_FOR_LANES(lane, mask) {                                                                    \
-				type offset = addresses[lane] + add;                                                   \
-				signs |= offset | (last - offset);                                                     \
-				bits |= offset;                                                                        \
-				host[lane] = shared + offset;                                                          \
-			}                                                                                              \
-		}                                                                                                      \
-		return !(signs >> (8 * sizeof(type) - 1)) && !(bits & (length - 1));                                   \
+#define RESOLVE_SHARED(type)                                                                                       \
+	static inline bool resolve_shared_##type(const type *restrict addresses, type add, type length, type size, \
+						 uint8_t *shared, uint32_t mask, uint8_t **restrict host)          \
+	{                                                                                                          \
+		type signs = 0, bits = 0, last = size - length;                                                    \
+		if (mask == UINT32_MAX) {                                                                          \
+			for (unsigned lane = 0; lane < PTX_LANES; lane++) {                                        \
+				type offset = addresses[lane] + add;                                               \
+				signs |= offset | (last - offset);                                                 \
+				bits |= offset;                                                                    \
+				host[lane] = shared + offset;                                                      \
+			}                                                                                          \
+		} else {                                                                                           \
+			PTX_FOR_LANES(lane, mask)                                                                  \
+			{                                                                                          \
+				type offset = addresses[lane] + add;                                               \
+				signs |= offset | (last - offset);                                                 \
+				bits |= offset;                                                                    \
+				host[lane] = shared + offset;                                                      \
+			}                                                                                          \
+		}                                                                                                  \
+		return !(signs >> (8 * sizeof(type) - 1)) && !(bits & (length - 1));                               \
 	}
 RESOLVE_SHARED(uint32_t)
 RESOLVE_SHARED(uint64_t)
@@ -215,7 +222,8 @@ static bool resolve_local(struct ptx_warp *warp, const struct ptx_op *op, struct
 	uint64_t length = (uint64_t)memory->bytes * memory->count;
 	uint64_t first = 0, differs = 0;
 
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint64_t address = lane_address(warp, memory, op, lane);
 		first = lane == (unsigned)__builtin_ctz(warp->mask) ? address : first;
 		differs |= address ^ first;
@@ -235,10 +243,14 @@ static bool resolve_parameter(struct ptx_warp *warp, const struct ptx_op *op, st
 ptx_resolve_fn *ptx_resolver(enum ptx_space_kind space)
 {
 	switch (space) {
-	case PTX_SPACE_SHARED: return resolve_shared;
-	case PTX_SPACE_LOCAL: return resolve_local;
-	case PTX_SPACE_PARAM: return resolve_parameter;
-	default: return resolve_device;
+	case PTX_SPACE_SHARED:
+		return resolve_shared;
+	case PTX_SPACE_LOCAL:
+		return resolve_local;
+	case PTX_SPACE_PARAM:
+		return resolve_parameter;
+	default:
+		return resolve_device;
 	}
 }
 
@@ -261,7 +273,7 @@ ptx_resolve_fn *ptx_resolver(enum ptx_space_kind space)
 			return;                                                                                        \
 		}                                                                                                      \
 		PTX_FOR_LANES(lane, mask)                                                                              \
-			d[lane] = (register_type) * (const memory_type *)(ptx_access_at(access, lane) + offset);       \
+		d[lane] = (register_type) * (const memory_type *)(ptx_access_at(access, lane) + offset);               \
 	}
 #define STORE(name, memory_type, register_type)                                                                        \
 	DEVICE_RACES static void name(uint8_t *lanes, const struct ptx_access *access, unsigned offset, uint32_t mask) \
@@ -274,7 +286,7 @@ ptx_resolve_fn *ptx_resolver(enum ptx_space_kind space)
 			return;                                                                                        \
 		}                                                                                                      \
 		PTX_FOR_LANES(lane, mask)                                                                              \
-			*(memory_type *)(ptx_access_at(access, lane) + offset) = (memory_type)a[lane];                 \
+		*(memory_type *)(ptx_access_at(access, lane) + offset) = (memory_type)a[lane];                         \
 	}
 typedef unsigned __int128 uint128_t;
 LOAD(load_8_16, uint8_t, uint16_t)

@@ -69,7 +69,7 @@ struct ptx_memory_op {
 	bool write, is_poll;
 	bool is_shared_state; // the operation is a store that other threads can see
 	int64_t offset;
-	uint64_t parameter_offset;  // offset in the frame or in the kernel's parameters
+	uint64_t parameter_offset; // offset in the frame or in the kernel's parameters
 	uint32_t parameter_stride; // bytes of each lane in the frame; 0: a kernel's parameter
 	ptx_ref refs[8];	   // registers; PTX_NO_REF: a sink ("_")
 };

@@ -14,7 +14,7 @@ static uint64_t window_of(enum ptx_space_kind space)
 static const struct ptx_op *op_add(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	PTX_FOR_LANES(lane, warp->mask)
-		ptx_operand64(warp, op->d)[lane] = ptx_operand64(warp, op->a)[lane] + op->value;
+	ptx_operand64(warp, op->d)[lane] = ptx_operand64(warp, op->a)[lane] + op->value;
 	return op + 1;
 }
 
@@ -42,8 +42,7 @@ int ptx_decode_cvta(struct ptx_decoder *decoder)
 	return ptx_emit_extended(decoder, op, &operands[0], 64);
 }
 
-static bool is_of_space(const struct ptx_module *module, uint64_t address, enum ptx_space_kind space,
-			bool is_own_block)
+static bool is_of_space(const struct ptx_module *module, uint64_t address, enum ptx_space_kind space, bool is_own_block)
 {
 	bool windowed = address >= PTX_WINDOW_FIRST && address < PTX_WINDOW_END;
 	bool is_const = address - module->device < module->const_size;
@@ -59,7 +58,8 @@ static const struct ptx_op *op_isspacep(struct ptx_warp *warp, const struct ptx_
 {
 	uint32_t result = 0;
 
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint64_t address = ptx_operand64(warp, op->a)[lane];
 		bool is = is_of_space(warp->worker->run->module, address, op->immediate, op->value);
 		result |= (uint32_t)is << lane;

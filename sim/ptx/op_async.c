@@ -15,7 +15,8 @@ static const struct ptx_op *op_copy(struct ptx_warp *warp, const struct ptx_op *
 {
 	const struct copy_op *how = op->data;
 
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint64_t from = ptx_lane_address(warp, &how->from, lane);
 		uint32_t given = how->bytes;
 		if (op->c != PTX_NO_REF && how->ignores)

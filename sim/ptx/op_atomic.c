@@ -87,16 +87,22 @@ static uint64_t compute_new(const struct ptx_atomic_op *atomic, uint64_t old, ui
 			return atomic->bits == 64 ? add_double(old, b)
 						  : add_float((uint32_t)old, (uint32_t)b, atomic->flushes);
 		return old + b;
-	case ATOMIC_AND: return old & b;
-	case ATOMIC_OR: return old | b;
-	case ATOMIC_XOR: return old ^ b;
-	case ATOMIC_INC: return old >= b ? 0 : old + 1;
-	case ATOMIC_DEC: return old == 0 || old > b ? b : old - 1;
+	case ATOMIC_AND:
+		return old & b;
+	case ATOMIC_OR:
+		return old | b;
+	case ATOMIC_XOR:
+		return old ^ b;
+	case ATOMIC_INC:
+		return old >= b ? 0 : old + 1;
+	case ATOMIC_DEC:
+		return old == 0 || old > b ? b : old - 1;
 	case ATOMIC_MIN:
 	case ATOMIC_MAX:
 		less = is_signed ? sign_extend(old, atomic->bits) < sign_extend(b, atomic->bits) : old < b;
 		return less == (atomic->kind == ATOMIC_MIN) ? old : b;
-	default: return b; // exch
+	default:
+		return b; // exch
 	}
 }
 
@@ -189,7 +195,8 @@ static const struct ptx_op *op_atomic(struct ptx_warp *warp, const struct ptx_op
 
 	if (!atomic->memory.resolve(warp, op, &access))
 		return NULL;
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint8_t *at = ptx_access_at(&access, lane);
 		for (unsigned i = 0; i < atomic->memory.count; i++)
 			update_element(warp, atomic, i, lane, at + i * atomic->memory.bytes, &changed);

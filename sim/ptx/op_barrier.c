@@ -33,9 +33,8 @@ static void store_result(const struct ptx_barrier *barrier, struct ptx_group *gr
 
 	if (op->immediate == BARRIER_POPC)
 		PTX_FOR_LANES(lane, group->mask)
-			d[lane] = barrier->count;
-	else if (op->immediate > BARRIER_POPC)
-		*d = (*d & ~group->mask) | (is_true ? group->mask : 0);
+	d[lane] = barrier->count;
+	else if (op->immediate > BARRIER_POPC) *d = (*d & ~group->mask) | (is_true ? group->mask : 0);
 }
 
 // Lets the waiting groups of a barrier continue if the barrier is complete.
@@ -63,7 +62,7 @@ static void check_barrier(struct ptx_block *block, unsigned id)
 void ptx_barriers_check(struct ptx_block *block)
 {
 	PTX_FOR_LANES(id, block->barriers_in_use)
-		check_barrier(block, id);
+	check_barrier(block, id);
 }
 
 static const struct ptx_op *op_barrier(struct ptx_warp *warp, const struct ptx_op *op)

@@ -53,9 +53,9 @@ static const struct ptx_op *op_bulk(struct ptx_warp *warp, const struct ptx_op *
 		return ptx_fault(warp, op, ptx_first_lane(warp->mask), PTX_FAULT_ILLEGAL_INSTRUCTION, 0,
 				 "a bulk copy between blocks in a launch without clusters");
 	PTX_FOR_LANES(lane, warp->mask)
-		for (uint32_t ranks = ptx_bulk_ranks(warp, &how->to, lane); ranks; ranks &= ranks - 1)
-			if (!copy_bytes(warp, op, lane, (uint32_t)__builtin_ctz(ranks)))
-				return NULL;
+	for (uint32_t ranks = ptx_bulk_ranks(warp, &how->to, lane); ranks; ranks &= ranks - 1)
+		if (!copy_bytes(warp, op, lane, (uint32_t)__builtin_ctz(ranks)))
+			return NULL;
 	warp->worker->changes++;
 	return op + 1;
 }

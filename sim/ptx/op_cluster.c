@@ -95,7 +95,8 @@ uint64_t ptx_cluster_map(const struct ptx_warp *warp, uint64_t address, uint32_t
 
 static const struct ptx_op *op_mapa(struct ptx_warp *warp, const struct ptx_op *op)
 {
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint32_t rank = ptx_operand32(warp, op->b)[lane];
 		if (op->immediate == 32)
 			ptx_operand32(warp, op->d)[lane] =
@@ -109,7 +110,8 @@ static const struct ptx_op *op_mapa(struct ptx_warp *warp, const struct ptx_op *
 
 static const struct ptx_op *op_getctarank(struct ptx_warp *warp, const struct ptx_op *op)
 {
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint32_t address = op->immediate == 32 ? ptx_operand32(warp, op->a)[lane]
 						       : (uint32_t)ptx_operand64(warp, op->a)[lane];
 		uint32_t owner = address >> PTX_CLUSTER_SHIFT;
@@ -129,12 +131,11 @@ static int decode_mapping(struct ptx_decoder *decoder, ptx_op_fn *run, bool has_
 	if (ptx_expect_operands(decoder, 2u + has_rank))
 		return decoder->error;
 	decoder->function->uses_cluster = true;
-	return ptx_emit(decoder, (struct ptx_op){
-					 .run = run,
-					 .a = ptx_source(decoder, &operands[1], type.bits),
-					 .b = has_rank ? ptx_source(decoder, &operands[2], 32) : PTX_NO_REF,
-					 .d = ptx_destination(decoder, &operands[0], has_rank ? type.bits : 32),
-					 .immediate = type.bits});
+	return ptx_emit(decoder, (struct ptx_op){.run = run,
+						 .a = ptx_source(decoder, &operands[1], type.bits),
+						 .b = has_rank ? ptx_source(decoder, &operands[2], 32) : PTX_NO_REF,
+						 .d = ptx_destination(decoder, &operands[0], has_rank ? type.bits : 32),
+						 .immediate = type.bits});
 }
 
 int ptx_decode_mapa(struct ptx_decoder *decoder)

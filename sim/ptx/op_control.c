@@ -84,10 +84,10 @@ const struct ptx_op *ptx_op_branch_table(struct ptx_warp *warp, const struct ptx
 	for (;;) {
 		uint32_t first = index[__builtin_ctz(warp->active)], same = 0;
 		if (first >= table->count)
-			return ptx_fault(warp, op, ptx_first_lane(warp->active), PTX_FAULT_ILLEGAL_INSTRUCTION,
-					 0, "branch index %u of %u", first, table->count);
+			return ptx_fault(warp, op, ptx_first_lane(warp->active), PTX_FAULT_ILLEGAL_INSTRUCTION, 0,
+					 "branch index %u of %u", first, table->count);
 		PTX_FOR_LANES(lane, warp->active)
-			same |= (uint32_t)(index[lane] == first) << lane;
+		same |= (uint32_t)(index[lane] == first) << lane;
 		if (same == warp->active)
 			return ptx_warp_leave(warp, table->targets[first].op);
 		// The matching lanes leave the group; the others stay in it.
@@ -117,9 +117,9 @@ int ptx_decode_branch_table(struct ptx_decoder *decoder)
 	table->count = targets->target_count;
 	for (uint32_t i = 0; i < targets->target_count; i++)
 		table->targets[i].position = ptx_label_position(decoder, &targets->targets[i]);
-	return ptx_emit(decoder, (struct ptx_op){.run = ptx_op_branch_table,
-						 .data = table,
-						 .a = ptx_source(decoder, &operands[0], 32)});
+	return ptx_emit(
+		decoder,
+		(struct ptx_op){.run = ptx_op_branch_table, .data = table, .a = ptx_source(decoder, &operands[0], 32)});
 }
 
 const struct ptx_op *ptx_op_exit(struct ptx_warp *warp, const struct ptx_op *op)
@@ -161,8 +161,8 @@ static struct lanes argument_lanes(const struct ptx_warp *warp, uint8_t *registe
 
 static struct lanes formal_lanes(struct ptx_frame *frame, const struct ptx_symbol *formal)
 {
-	unsigned stride = formal->space == PTX_SPACE_REGISTER ? ptx_lane_bits(formal->type) / 8
-							      : ptx_parameter_stride(formal);
+	unsigned stride =
+		formal->space == PTX_SPACE_REGISTER ? ptx_lane_bits(formal->type) / 8 : ptx_parameter_stride(formal);
 
 	return (struct lanes){frame->registers + formal->offset, stride};
 }
@@ -180,7 +180,7 @@ static void copy_lanes(struct lanes to, struct lanes from, bool is_predicate, ui
 		memmove(to.base, from.base, (size_t)bytes * PTX_LANES);
 	else
 		PTX_FOR_LANES(lane, mask)
-			memmove(to.base + lane * to.stride, from.base + lane * from.stride, bytes);
+	memmove(to.base + lane * to.stride, from.base + lane * from.stride, bytes);
 }
 
 // Lets all lanes of warp->active enter `function`.
@@ -238,7 +238,7 @@ const struct ptx_op *ptx_op_call(struct ptx_warp *warp, const struct ptx_op *op)
 				 "a call of 0x%llx, which is no function", (unsigned long long)address);
 	uint32_t same = 0;
 	PTX_FOR_LANES(other, warp->active)
-		same |= (uint32_t)(addresses[other] == address) << other;
+	same |= (uint32_t)(addresses[other] == address) << other;
 	if (same != warp->active) { // lanes with other addresses repeat the call
 		warp->mask = same;
 		ptx_warp_split(warp, op, op);

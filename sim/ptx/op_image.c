@@ -7,8 +7,8 @@ static const struct {
 	bool is_layered;
 	uint8_t axes;
 } geometries[] = {
-	{"1d", PTX_GEOMETRY_1D, false, 1}, {"2d", PTX_GEOMETRY_2D, false, 2},	{"3d", PTX_GEOMETRY_3D, false, 3},
-	{"a1d", PTX_GEOMETRY_1D, true, 1}, {"a2d", PTX_GEOMETRY_2D, true, 2},	{"cube", PTX_GEOMETRY_CUBE, false, 3},
+	{"1d", PTX_GEOMETRY_1D, false, 1},     {"2d", PTX_GEOMETRY_2D, false, 2}, {"3d", PTX_GEOMETRY_3D, false, 3},
+	{"a1d", PTX_GEOMETRY_1D, true, 1},     {"a2d", PTX_GEOMETRY_2D, true, 2}, {"cube", PTX_GEOMETRY_CUBE, false, 3},
 	{"acube", PTX_GEOMETRY_CUBE, true, 3},
 };
 
@@ -39,8 +39,8 @@ struct ptx_image_address ptx_image_address_operand(struct ptx_decoder *decoder, 
 	if (decoder->error)
 		return address;
 	// Coordinates of surfaces are integers; those of textures have the type named last.
-	address.is_integer = decoder->instruction->opcode[0] == 's' ||
-			     (ptx_last_type(decoder, &type) && type.class != 'f');
+	address.is_integer =
+		decoder->instruction->opcode[0] == 's' || (ptx_last_type(decoder, &type) && type.class != 'f');
 	const struct ptx_operand *at = &operand->list[1], *list = at->kind == PTX_OPERAND_VECTOR ? at->list : at;
 	unsigned count = at->kind == PTX_OPERAND_VECTOR ? at->count : 1;
 	if (count < address.axes + address.is_layered) {
@@ -72,13 +72,20 @@ static uint32_t answer_query(const struct ptx_texture *texture, enum query query
 	const struct ptx_image *image = &texture->levels[level < last ? level : last];
 
 	switch (query) {
-	case QUERY_WIDTH: return image->width;
-	case QUERY_HEIGHT: return texture->axes < 2 ? 0 : image->height;
-	case QUERY_DEPTH: return texture->axes < 3 ? 0 : image->depth;
-	case QUERY_NORMALIZED: return texture->is_normalized;
-	case QUERY_LAYERS: return texture->layers;
-	case QUERY_LEVELS: return texture->level_count;
-	default: return 1;
+	case QUERY_WIDTH:
+		return image->width;
+	case QUERY_HEIGHT:
+		return texture->axes < 2 ? 0 : image->height;
+	case QUERY_DEPTH:
+		return texture->axes < 3 ? 0 : image->depth;
+	case QUERY_NORMALIZED:
+		return texture->is_normalized;
+	case QUERY_LAYERS:
+		return texture->layers;
+	case QUERY_LEVELS:
+		return texture->level_count;
+	default:
+		return 1;
 	}
 }
 
@@ -86,7 +93,8 @@ static const struct ptx_op *op_query(struct ptx_warp *warp, const struct ptx_op 
 {
 	bool is_surface = op->immediate & 256;
 
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		const struct ptx_texture *texture =
 			ptx_texture_find(warp, op, lane, ptx_operand64(warp, op->a)[lane], is_surface);
 		if (!texture)
@@ -101,12 +109,9 @@ static const struct ptx_op *op_query(struct ptx_warp *warp, const struct ptx_op 
 int ptx_decode_image_query(struct ptx_decoder *decoder)
 {
 	static const char *const names[QUERIES] = {
-		[QUERY_WIDTH] = "width",
-		[QUERY_HEIGHT] = "height",
-		[QUERY_DEPTH] = "depth",
-		[QUERY_NORMALIZED] = "normalized_coords",
-		[QUERY_LAYERS] = "array_size",
-		[QUERY_LEVELS] = "num_mipmap_levels",
+		[QUERY_WIDTH] = "width",	 [QUERY_HEIGHT] = "height",
+		[QUERY_DEPTH] = "depth",	 [QUERY_NORMALIZED] = "normalized_coords",
+		[QUERY_LAYERS] = "array_size",	 [QUERY_LEVELS] = "num_mipmap_levels",
 		[QUERY_SAMPLES] = "num_samples",
 	};
 	const struct ptx_operand *operands = decoder->instruction->operands;

@@ -27,7 +27,8 @@ static void gather_matrix(const uint32_t *words, bool transposes, matrix to)
 
 static void scatter_matrix(const matrix from, bool transposes, uint32_t *words, uint32_t mask)
 {
-	PTX_FOR_LANES(lane, mask) {
+	PTX_FOR_LANES(lane, mask)
+	{
 		unsigned row = lane / 4, column = lane % 4 * 2;
 		words[lane] = transposes ? from[column][row] | (uint32_t)from[column + 1][row] << 16
 					 : from[row][column] | (uint32_t)from[row][column + 1] << 16;
@@ -77,12 +78,12 @@ int ptx_decode_matrix(struct ptx_decoder *decoder)
 	if (ptx_expect_operands(decoder, 2))
 		return decoder->error;
 	list = ptx_vector(decoder, &operands[how->store], how->count);
-	how->address = ptx_address_operand(decoder, &operands[!how->store],
-					   ptx_named_space(decoder) == PTX_SPACE_SHARED);
+	how->address =
+		ptx_address_operand(decoder, &operands[!how->store], ptx_named_space(decoder) == PTX_SPACE_SHARED);
 	for (unsigned i = 0; i < how->count && !decoder->error; i++)
 		how->refs[i] = how->store ? ptx_source(decoder, &list[i], 32) : ptx_destination(decoder, &list[i], 32);
-	return ptx_emit(decoder, (struct ptx_op){
-					 .run = op_matrix, .data = how, .b = ptx_constant(decoder, UINT32_MAX, 0, 32)});
+	return ptx_emit(decoder,
+			(struct ptx_op){.run = op_matrix, .data = how, .b = ptx_constant(decoder, UINT32_MAX, 0, 32)});
 }
 
 static const struct ptx_op *op_transpose(struct ptx_warp *warp, const struct ptx_op *op)

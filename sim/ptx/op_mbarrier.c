@@ -80,7 +80,8 @@ static const struct ptx_op *op_mbarrier(struct ptx_warp *warp, const struct ptx_
 	const struct mbarrier_op *how = op->data;
 	uint32_t passed = 0, given;
 
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint64_t *word = ptx_address(warp, op, lane, ptx_lane_address(warp, &how->address, lane), 8, true);
 		if (!word)
 			return NULL;
@@ -94,7 +95,9 @@ static const struct ptx_op *op_mbarrier(struct ptx_warp *warp, const struct ptx_
 						 "mbarrier for %u threads", given);
 			barrier = (struct mbarrier){.expected = given, .pending = given};
 			break;
-		case MBARRIER_INVAL: barrier = (struct mbarrier){0}; break;
+		case MBARRIER_INVAL:
+			barrier = (struct mbarrier){0};
+			break;
 		case MBARRIER_ARRIVE:
 		case MBARRIER_ARRIVE_DROP:
 			if (!arrive(warp, op, lane, &barrier))
@@ -102,7 +105,9 @@ static const struct ptx_op *op_mbarrier(struct ptx_warp *warp, const struct ptx_
 			if (op->d != PTX_NO_REF)
 				ptx_operand64(warp, op->d)[lane] = before;
 			break;
-		case MBARRIER_EXPECT: barrier.bytes += (int32_t)ptx_operand32(warp, op->b)[lane]; break;
+		case MBARRIER_EXPECT:
+			barrier.bytes += (int32_t)ptx_operand32(warp, op->b)[lane];
+			break;
 		case MBARRIER_COMPLETE:
 			barrier.bytes -= (int32_t)ptx_operand32(warp, op->b)[lane];
 			advance_phase(&barrier);
@@ -142,7 +147,7 @@ bool ptx_mbarrier_complete(struct ptx_warp *warp, const struct ptx_op *op, unsig
 static const struct ptx_op *op_pending_count(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	PTX_FOR_LANES(lane, warp->mask)
-		ptx_operand32(warp, op->d)[lane] = unpack_mbarrier(ptx_operand64(warp, op->a)[lane]).pending;
+	ptx_operand32(warp, op->d)[lane] = unpack_mbarrier(ptx_operand64(warp, op->a)[lane]).pending;
 	return op + 1;
 }
 
@@ -214,8 +219,7 @@ int ptx_decode_mbarrier(struct ptx_decoder *decoder)
 	struct mbarrier_op mbarrier = {
 		.kind = (enum mbarrier_kind)kind,
 		.expects_bytes = arrives && ptx_has(decoder, "expect_tx"),
-		.address = ptx_address_operand(decoder, &operands[at++],
-					       ptx_named_space(decoder) == PTX_SPACE_SHARED),
+		.address = ptx_address_operand(decoder, &operands[at++], ptx_named_space(decoder) == PTX_SPACE_SHARED),
 	};
 	if (at < count)
 		op.b = ptx_source(decoder, &operands[at], kind == MBARRIER_TEST ? 64 : 32);
@@ -236,9 +240,9 @@ int ptx_decode_copy_arrive(struct ptx_decoder *decoder)
 {
 	if (ptx_expect_operands(decoder, 1) || !ptx_has(decoder, "noinc"))
 		return decoder->error;
-	const struct mbarrier_op arrival = {
-		.kind = MBARRIER_ARRIVE,
-		.address = ptx_address_operand(decoder, decoder->instruction->operands,
-					       ptx_named_space(decoder) == PTX_SPACE_SHARED)};
+	const struct mbarrier_op arrival = {.kind = MBARRIER_ARRIVE,
+					    .address =
+						    ptx_address_operand(decoder, decoder->instruction->operands,
+									ptx_named_space(decoder) == PTX_SPACE_SHARED)};
 	return emit_mbarrier(decoder, arrival, (struct ptx_op){0});
 }

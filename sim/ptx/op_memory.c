@@ -93,10 +93,9 @@ static ptx_ref decode_stored(struct ptx_decoder *decoder, const struct ptx_opera
 	if (own == bits)
 		return from;
 	ptx_ref wide = ptx_temporary(decoder, bits);
-	ptx_emit(decoder, (struct ptx_op){.run = ptx_op_resize,
-					  .d = wide,
-					  .a = from,
-					  .immediate = PTX_RESIZE(own, bits, false)});
+	ptx_emit(
+		decoder,
+		(struct ptx_op){.run = ptx_op_resize, .d = wide, .a = from, .immediate = PTX_RESIZE(own, bits, false)});
 	return wide;
 }
 

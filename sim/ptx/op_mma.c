@@ -49,8 +49,7 @@ static void multiply_chains(const struct mma_op *how, const double *a, const dou
 
 	for (unsigned first = 0; first < how->a.rows * n; first += PTX_LANES)
 		for (unsigned k = 0; k < depth; k++) {
-			struct ptx_alu alu = {
-				.d = sums + first, .a = x, .b = y, .c = sums + first, .mask = UINT32_MAX};
+			struct ptx_alu alu = {.d = sums + first, .a = x, .b = y, .c = sums + first, .mask = UINT32_MAX};
 			for (unsigned i = 0; i < PTX_LANES; i++) {
 				x[i] = a[(first + i) / n * depth + k];
 				y[i] = b[(first + i) % n * depth + k];
@@ -119,9 +118,9 @@ static bool types_match(const enum ptx_element types[4])
 	for (unsigned i = 0; i < 4; i += 3) {
 		if (types[i] == PTX_ELEMENT_F16 && (a == PTX_ELEMENT_F16 || is_fp8))
 			continue;
-		if (types[i] != (a == PTX_ELEMENT_F64		     ? PTX_ELEMENT_F64
+		if (types[i] != (a == PTX_ELEMENT_F64				 ? PTX_ELEMENT_F64
 				 : is_between(a, PTX_ELEMENT_S8, PTX_ELEMENT_B1) ? PTX_ELEMENT_S32
-									      : PTX_ELEMENT_F32))
+										 : PTX_ELEMENT_F32))
 			return false;
 	}
 	return true;
@@ -208,6 +207,6 @@ int ptx_decode_mma(struct ptx_decoder *decoder)
 	if (ptx_expect_operands(decoder, 4))
 		return decoder->error;
 	decode_registers(decoder, how, is_wmma);
-	return ptx_emit(decoder, (struct ptx_op){
-					 .run = op_mma, .data = how, .b = ptx_constant(decoder, UINT32_MAX, 0, 32)});
+	return ptx_emit(decoder,
+			(struct ptx_op){.run = op_mma, .data = how, .b = ptx_constant(decoder, UINT32_MAX, 0, 32)});
 }

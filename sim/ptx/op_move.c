@@ -4,17 +4,17 @@
 #include "sim/ptx/decode.h"
 #include "sim/ptx/engine.h"
 
-#define MOVE(bits)                                                                                                     \
-	static const struct ptx_op *op_move##bits(struct ptx_warp *warp, const struct ptx_op *op)                      \
-	{                                                                                                              \
-		uint8_t *d = ptx_operand(warp, op->d);                                                                 \
-		const uint8_t *a = ptx_operand(warp, op->a);                                                           \
-		if (warp->mask == UINT32_MAX)                                                                          \
-			memmove(d, a, PTX_LANES *(bits / 8));                                                          \
-		else                                                                                                   \
-			PTX_FOR_LANES(lane, warp->mask)                                                                \
-				memmove(d + lane * (bits / 8), a + lane * (bits / 8), bits / 8);                       \
-		return op + 1;                                                                                         \
+#define MOVE(bits)                                                                                \
+	static const struct ptx_op *op_move##bits(struct ptx_warp *warp, const struct ptx_op *op) \
+	{                                                                                         \
+		uint8_t *d = ptx_operand(warp, op->d);                                            \
+		const uint8_t *a = ptx_operand(warp, op->a);                                      \
+		if (warp->mask == UINT32_MAX)                                                     \
+			memmove(d, a, PTX_LANES *(bits / 8));                                     \
+		else                                                                              \
+			PTX_FOR_LANES(lane, warp->mask)                                           \
+		memmove(d + lane * (bits / 8), a + lane * (bits / 8), bits / 8);                  \
+		return op + 1;                                                                    \
 	}
 MOVE(16)
 MOVE(32)
@@ -53,7 +53,8 @@ const struct ptx_op *ptx_op_resize(struct ptx_warp *warp, const struct ptx_op *o
 	uint8_t *d = ptx_operand(warp, op->d);
 	const uint8_t *a = ptx_operand(warp, op->a);
 
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint64_t value[2] = {read_lane(a, lane, from), 0};
 		if (op->immediate & 1 && from < 64) {
 			value[0] = (uint64_t)((int64_t)(value[0] << (64 - from)) >> (64 - from));
@@ -74,7 +75,8 @@ static const struct ptx_op *op_pack(struct ptx_warp *warp, const struct ptx_op *
 
 	for (unsigned i = 0; i < count; i++)
 		elements[i] = ptx_operand(warp, op->refs[1 + i]);
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint8_t whole[16];
 		for (unsigned i = 0; i < count; i++)
 			memcpy(whole + i * bytes, elements[i] + lane * lane_bytes, bytes);
@@ -93,7 +95,8 @@ static const struct ptx_op *op_unpack(struct ptx_warp *warp, const struct ptx_op
 
 	for (unsigned i = 0; i < count; i++)
 		elements[i] = op->refs[1 + i] == PTX_NO_REF ? NULL : ptx_operand(warp, op->refs[1 + i]);
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint8_t whole[16];
 		memcpy(whole, wide + lane * bytes * count, bytes * count);
 		for (unsigned i = 0; i < count; i++)
@@ -118,10 +121,14 @@ static uint64_t find_symbol(const struct ptx_warp *warp, const struct ptx_symbol
 	if (symbol->kind == PTX_SYMBOL_FUNCTION)
 		return PTX_FUNCTION_WINDOW + symbol->function->index * 16ull;
 	switch (symbol->space) {
-	case PTX_SPACE_SHARED: return run->function->shared_offsets[symbol->index];
-	case PTX_SPACE_LOCAL: return warp->frame->local_base + symbol->offset;
-	case PTX_SPACE_PARAM: return symbol->offset;
-	default: return ptx_variable_address(run->module, symbol);
+	case PTX_SPACE_SHARED:
+		return run->function->shared_offsets[symbol->index];
+	case PTX_SPACE_LOCAL:
+		return warp->frame->local_base + symbol->offset;
+	case PTX_SPACE_PARAM:
+		return symbol->offset;
+	default:
+		return ptx_variable_address(run->module, symbol);
 	}
 }
 
@@ -133,13 +140,13 @@ const struct ptx_op *ptx_op_symbol(struct ptx_warp *warp, const struct ptx_op *o
 	uint32_t *d32 = ptx_operand32(warp, op->d);
 	uint64_t *d64 = ptx_operand64(warp, op->d);
 
-#define FILL(d)                                                                                                        \
-	if (warp->mask == UINT32_MAX) {                                                                                \
-		for (unsigned lane = 0; lane < PTX_LANES; lane++)                                                      \
-			(d)[lane] = (__typeof__(*(d)))address;                                                         \
-	} else {                                                                                                       \
-		PTX_FOR_LANES(lane, warp->mask)                                                                        \
-			(d)[lane] = (__typeof__(*(d)))address;                                                         \
+#define FILL(d)                                                   \
+	if (warp->mask == UINT32_MAX) {                           \
+		for (unsigned lane = 0; lane < PTX_LANES; lane++) \
+			(d)[lane] = (__typeof__(*(d)))address;    \
+	} else {                                                  \
+		PTX_FOR_LANES(lane, warp->mask)                   \
+		(d)[lane] = (__typeof__(*(d)))address;            \
 	}
 	if (op->immediate == 32) {
 		FILL(d32)
@@ -231,12 +238,18 @@ static int decode_vector(struct ptx_decoder *decoder, const struct ptx_operand *
 static ptx_op_fn *find_move(unsigned bits)
 {
 	switch (bits) {
-	case 1: return op_move1;
-	case 16: return op_move16;
-	case 32: return op_move32;
-	case 64: return op_move64;
-	case 128: return op_move128;
-	default: return NULL;
+	case 1:
+		return op_move1;
+	case 16:
+		return op_move16;
+	case 32:
+		return op_move32;
+	case 64:
+		return op_move64;
+	case 128:
+		return op_move128;
+	default:
+		return NULL;
 	}
 }
 

@@ -9,14 +9,14 @@ static const struct ptx_op *op_alloca(struct ptx_warp *warp, const struct ptx_op
 	uint64_t start = (frame->local_top + align - 1) & ~(align - 1);
 
 	PTX_FOR_LANES(lane, warp->mask)
-		if (ptx_operand64(warp, op->a)[lane] > most)
-			most = ptx_operand64(warp, op->a)[lane];
+	if (ptx_operand64(warp, op->a)[lane] > most)
+		most = ptx_operand64(warp, op->a)[lane];
 	if (most > warp->worker->run->local_bytes || start + most > warp->worker->run->local_bytes)
 		return ptx_fault(warp, op, ptx_first_lane(warp->mask), PTX_FAULT_STACK_OVERFLOW, 0,
 				 "stack overflow: alloca of %llu bytes", (unsigned long long)most);
 	frame->local_top = (uint32_t)((start + most + 15) & ~15ull);
 	PTX_FOR_LANES(lane, warp->mask)
-		ptx_operand64(warp, op->d)[lane] = start;
+	ptx_operand64(warp, op->d)[lane] = start;
 	return op + 1;
 }
 
@@ -42,7 +42,7 @@ int ptx_decode_alloca(struct ptx_decoder *decoder)
 static const struct ptx_op *op_stacksave(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	PTX_FOR_LANES(lane, warp->mask)
-		ptx_operand64(warp, op->d)[lane] = warp->frame->local_top;
+	ptx_operand64(warp, op->d)[lane] = warp->frame->local_top;
 	return op + 1;
 }
 
@@ -54,8 +54,8 @@ static const struct ptx_op *op_stackrestore(struct ptx_warp *warp, const struct 
 	// Frees memory of the stack. Other lanes of the frame may still use memory that they allocated later: then the
 	// return frees it.
 	PTX_FOR_LANES(lane, warp->mask)
-		if (ptx_operand64(warp, op->a)[lane] > top)
-			top = ptx_operand64(warp, op->a)[lane];
+	if (ptx_operand64(warp, op->a)[lane] > top)
+		top = ptx_operand64(warp, op->a)[lane];
 	if (warp->mask == frame->lanes && top >= frame->local_base && top <= frame->local_top)
 		frame->local_top = (uint32_t)top;
 	return op + 1;

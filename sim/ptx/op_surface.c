@@ -51,8 +51,7 @@ static bool find_bytes(struct ptx_warp *warp, const struct ptx_op *op, unsigned 
 		length = surface->texel_bytes;
 	}
 	int64_t last = (int64_t)image->width * surface->texel_bytes - (int64_t)length;
-	bool inside = keep_inside(how->outside, &at[0], last) &&
-		      keep_inside(how->outside, &at[1], image->height - 1) &&
+	bool inside = keep_inside(how->outside, &at[0], last) && keep_inside(how->outside, &at[1], image->height - 1) &&
 		      keep_inside(how->outside, &at[2], image->depth - 1);
 	*ret_surface = surface;
 	*ret_host = NULL;
@@ -77,7 +76,8 @@ static const struct ptx_op *op_surface_load(struct ptx_warp *warp, const struct 
 	const struct ptx_texture *surface;
 	struct ptx_access access = {.base = NULL};
 
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint8_t *host;
 		if (!find_bytes(warp, op, lane, (size_t)how->bytes * how->count, false, &surface, &host))
 			return NULL;
@@ -96,7 +96,8 @@ static const struct ptx_op *op_surface_store(struct ptx_warp *warp, const struct
 	struct ptx_access access = {.base = NULL};
 	uint32_t mask = 0;
 
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint8_t *host;
 		if (!find_bytes(warp, op, lane, (size_t)how->bytes * how->count, true, &surface, &host))
 			return NULL;
@@ -128,7 +129,8 @@ static const struct ptx_op *op_surface_store_texel(struct ptx_warp *warp, const 
 {
 	const struct surface_op *how = op->data;
 
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		const struct ptx_texture *surface;
 		uint8_t *texel;
 		if (!find_bytes(warp, op, lane, 0, true, &surface, &texel))
@@ -147,21 +149,26 @@ static uint64_t compute_reduction(const struct surface_op *how, uint64_t old, ui
 	if (how->is_signed)
 		less = how->bytes == 8 ? (int64_t)old < (int64_t)by : (int32_t)old < (int32_t)by;
 	switch (how->reduction) {
-	case REDUCE_ADD: return old + by;
-	case REDUCE_MIN: return less ? old : by;
-	case REDUCE_MAX: return less ? by : old;
-	case REDUCE_AND: return old & by;
-	default: return old | by;
+	case REDUCE_ADD:
+		return old + by;
+	case REDUCE_MIN:
+		return less ? old : by;
+	case REDUCE_MAX:
+		return less ? by : old;
+	case REDUCE_AND:
+		return old & by;
+	default:
+		return old | by;
 	}
 }
 
-#define REDUCE(bits)                                                                                                   \
-	static void reduce##bits(const struct surface_op *how, uint##bits##_t *at, uint##bits##_t by)                  \
-	{                                                                                                              \
-		uint##bits##_t old = __atomic_load_n(at, __ATOMIC_SEQ_CST);                                            \
-		while (!__atomic_compare_exchange_n(at, &old, (uint##bits##_t)compute_reduction(how, old, by), false,  \
-						    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))                               \
-			;                                                                                              \
+#define REDUCE(bits)                                                                                                  \
+	static void reduce##bits(const struct surface_op *how, uint##bits##_t *at, uint##bits##_t by)                 \
+	{                                                                                                             \
+		uint##bits##_t old = __atomic_load_n(at, __ATOMIC_SEQ_CST);                                           \
+		while (!__atomic_compare_exchange_n(at, &old, (uint##bits##_t)compute_reduction(how, old, by), false, \
+						    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))                              \
+			;                                                                                             \
 	}
 REDUCE(32)
 REDUCE(64)
@@ -170,7 +177,8 @@ static const struct ptx_op *op_surface_reduce(struct ptx_warp *warp, const struc
 {
 	const struct surface_op *how = op->data;
 
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		const struct ptx_texture *surface;
 		uint8_t *host;
 		if (!find_bytes(warp, op, lane, how->bytes, true, &surface, &host))
@@ -214,8 +222,8 @@ static void decode_data(struct ptx_decoder *decoder, const struct ptx_operand *d
 	unsigned bits = how->bytes == 1 ? 16 : how->bytes * 8u;
 
 	for (unsigned i = 0; i < how->count && !decoder->error; i++)
-		how->refs[i] = write ? ptx_source(decoder, &list[i], bits)
-				     : ptx_destination_or_sink(decoder, &list[i], bits);
+		how->refs[i] =
+			write ? ptx_source(decoder, &list[i], bits) : ptx_destination_or_sink(decoder, &list[i], bits);
 	how->move = write ? ptx_store_mover(how->bytes, bits) : ptx_load_mover(how->bytes, bits, false);
 }
 
@@ -250,9 +258,9 @@ int ptx_decode_surface(struct ptx_decoder *decoder)
 	decode_data(decoder, &operands[!loads], !loads, how);
 	if (reduces)
 		decode_reduction(decoder, how);
-	return ptx_emit(decoder, (struct ptx_op){.run = loads		     ? op_surface_load
-							: reduces	     ? op_surface_reduce
+	return ptx_emit(decoder, (struct ptx_op){.run = loads		    ? op_surface_load
+							: reduces	    ? op_surface_reduce
 							: how->is_formatted ? op_surface_store_texel
-									     : op_surface_store,
+									    : op_surface_store,
 						 .data = how});
 }

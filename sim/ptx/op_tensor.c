@@ -17,9 +17,9 @@ struct tensor_op {
 
 // One row of the box: elements along the first dimension.
 struct row {
-	uint64_t address;     // address of the first element that is inside the tensor
-	uint32_t first, end;  // range of the elements inside the tensor; empty: first equals end
-	uint32_t count;	      // elements of the row
+	uint64_t address;    // address of the first element that is inside the tensor
+	uint32_t first, end; // range of the elements inside the tensor; empty: first equals end
+	uint32_t count;	     // elements of the row
 };
 
 static bool read_map(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, struct ptx_tensor_map *ret_map)
@@ -175,7 +175,8 @@ static const struct ptx_op *op_tensor(struct ptx_warp *warp, const struct ptx_op
 	const struct tensor_op *how = op->data;
 	struct ptx_tensor_map map;
 
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		if (!read_map(warp, op, lane, &map))
 			return NULL;
 		for (uint32_t ranks = ptx_bulk_ranks(warp, &how->target, lane); ranks; ranks &= ranks - 1)
@@ -216,8 +217,8 @@ int ptx_decode_tensor(struct ptx_decoder *decoder)
 	how->store = ptx_has(decoder, "bulk_group");
 	if (rank == PTX_TENSOR_RANK || how->store == ptx_has(decoder, "mbarrier::complete_tx::bytes"))
 		return ptx_malformed(decoder, "no such copy");
-	if (ptx_expect_operands(decoder, how->store ? 2 + has_policy
-						    : 3 + ptx_has(decoder, "multicast::cluster") + has_policy))
+	if (ptx_expect_operands(decoder,
+				how->store ? 2 + has_policy : 3 + ptx_has(decoder, "multicast::cluster") + has_policy))
 		return decoder->error;
 	decode_coordinates(decoder, &operands[!how->store], how);
 	if (how->store)

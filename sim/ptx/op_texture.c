@@ -13,9 +13,9 @@ struct texture_op {
 	unsigned component;
 	ptx_ref level, gradient[2][3];
 	int32_t offset[3];
-	uint8_t bits;  // width of a lane of the result: 16 or 32
-	bool is_half;  // results are converted to half
-	bool is_pair;  // two halves in each register
+	uint8_t bits; // width of a lane of the result: 16 or 32
+	bool is_half; // results are converted to half
+	bool is_pair; // two halves in each register
 	bool has_resident;
 	ptx_ref results[4], resident; // PTX_NO_REF: sink
 };
@@ -69,7 +69,8 @@ static const struct ptx_op *op_texture(struct ptx_warp *warp, const struct ptx_o
 	const struct texture_op *how = op->data;
 	uint32_t present = 0;
 
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		struct ptx_sample sample = {.warp = warp,
 					    .op = op,
 					    .lane = lane,

@@ -37,7 +37,8 @@ bool ptx_warp_meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_
 		ptx_group(warp)->released = false;
 		return true;
 	}
-	PTX_FOR_LANES(lane, warp->active) {
+	PTX_FOR_LANES(lane, warp->active)
+	{
 		ready |= (uint32_t) !(masks[lane] & warp->live & ~warp->active) << lane;
 		differ |= masks[lane] ^ wanted;
 	}
@@ -73,21 +74,29 @@ static const struct ptx_op *op_shuffle(struct ptx_warp *warp, const struct ptx_o
 	uint32_t *d = ptx_operand32(warp, op->d);
 	memcpy(copy, ptx_operand(warp, op->a), sizeof copy);
 	uint32_t result[PTX_LANES];
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		int by = b[lane] & 31, segment = c[lane] >> 8 & 31, lowest = (int)lane & segment;
 		int bound = lowest | ((int)(c[lane] & 31) & ~segment), from;
 		switch (op->immediate) {
-		case SHUFFLE_UP: from = (int)lane - by; break;
-		case SHUFFLE_DOWN: from = (int)lane + by; break;
-		case SHUFFLE_BFLY: from = (int)lane ^ by; break;
-		default: from = lowest | (by & ~segment);
+		case SHUFFLE_UP:
+			from = (int)lane - by;
+			break;
+		case SHUFFLE_DOWN:
+			from = (int)lane + by;
+			break;
+		case SHUFFLE_BFLY:
+			from = (int)lane ^ by;
+			break;
+		default:
+			from = lowest | (by & ~segment);
 		}
 		bool is_inside = op->immediate == SHUFFLE_UP ? from >= bound : from <= bound;
 		inside |= (uint32_t)is_inside << lane;
 		result[lane] = copy[is_inside ? from & 31 : (int)lane];
 	}
 	PTX_FOR_LANES(lane, warp->mask)
-		d[lane] = result[lane];
+	d[lane] = result[lane];
 	if (op->e != PTX_NO_REF)
 		ptx_set_predicate(warp, op->e, inside);
 	return ptx_warp_continue(warp, op);
@@ -102,7 +111,8 @@ static const struct ptx_op *op_vote(struct ptx_warp *warp, const struct ptx_op *
 	uint32_t values = *ptx_operand32(warp, op->a), result = 0;
 	const uint32_t *masks = ptx_operand32(warp, op->b);
 	uint32_t ballots[PTX_LANES];
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint32_t set = masks[lane] & warp->mask, ballot = set & values;
 		bool is_true = op->immediate == VOTE_ALL   ? ballot == set
 			       : op->immediate == VOTE_ANY ? ballot != 0
@@ -112,9 +122,8 @@ static const struct ptx_op *op_vote(struct ptx_warp *warp, const struct ptx_op *
 	}
 	if (op->immediate == VOTE_BALLOT)
 		PTX_FOR_LANES(lane, warp->mask)
-			ptx_operand32(warp, op->d)[lane] = ballots[lane];
-	else
-		ptx_set_predicate(warp, op->d, result);
+	ptx_operand32(warp, op->d)[lane] = ballots[lane];
+	else ptx_set_predicate(warp, op->d, result);
 	return ptx_warp_continue(warp, op);
 }
 
@@ -127,8 +136,9 @@ static const struct ptx_op *op_match(struct ptx_warp *warp, const struct ptx_op 
 	uint64_t values[PTX_LANES];
 	uint32_t result[PTX_LANES], agreed = 0;
 	PTX_FOR_LANES(lane, warp->mask)
-		values[lane] = wide ? ptx_operand64(warp, op->a)[lane] : ptx_operand32(warp, op->a)[lane];
-	PTX_FOR_LANES(lane, warp->mask) {
+	values[lane] = wide ? ptx_operand64(warp, op->a)[lane] : ptx_operand32(warp, op->a)[lane];
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint32_t same = 0, set = masks[lane] & warp->mask;
 		for (uint32_t rest = set; rest; rest &= rest - 1)
 			same |= (uint32_t)(values[__builtin_ctz(rest)] == values[lane]) << __builtin_ctz(rest);
@@ -136,7 +146,7 @@ static const struct ptx_op *op_match(struct ptx_warp *warp, const struct ptx_op 
 		result[lane] = all && same != set ? 0 : same;
 	}
 	PTX_FOR_LANES(lane, warp->mask)
-		ptx_operand32(warp, op->d)[lane] = result[lane];
+	ptx_operand32(warp, op->d)[lane] = result[lane];
 	if (op->e != PTX_NO_REF)
 		ptx_set_predicate(warp, op->e, agreed);
 	return ptx_warp_continue(warp, op);
@@ -147,14 +157,22 @@ enum redux { REDUX_ADD, REDUX_AND, REDUX_OR, REDUX_XOR, REDUX_MIN_U, REDUX_MAX_U
 static uint32_t compute_redux(enum redux kind, uint32_t x, uint32_t y)
 {
 	switch (kind) {
-	case REDUX_ADD: return x + y;
-	case REDUX_AND: return x & y;
-	case REDUX_OR: return x | y;
-	case REDUX_XOR: return x ^ y;
-	case REDUX_MIN_U: return x < y ? x : y;
-	case REDUX_MAX_U: return x > y ? x : y;
-	case REDUX_MIN_S: return (int32_t)x < (int32_t)y ? x : y;
-	default: return (int32_t)x > (int32_t)y ? x : y;
+	case REDUX_ADD:
+		return x + y;
+	case REDUX_AND:
+		return x & y;
+	case REDUX_OR:
+		return x | y;
+	case REDUX_XOR:
+		return x ^ y;
+	case REDUX_MIN_U:
+		return x < y ? x : y;
+	case REDUX_MAX_U:
+		return x > y ? x : y;
+	case REDUX_MIN_S:
+		return (int32_t)x < (int32_t)y ? x : y;
+	default:
+		return (int32_t)x > (int32_t)y ? x : y;
 	}
 }
 
@@ -164,21 +182,22 @@ static const struct ptx_op *op_redux(struct ptx_warp *warp, const struct ptx_op 
 		return NULL;
 	const uint32_t *masks = ptx_operand32(warp, op->b), *a = ptx_operand32(warp, op->a);
 	uint32_t result[PTX_LANES];
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint32_t set = masks[lane] & warp->mask, value = a[lane];
 		for (uint32_t rest = set & ~(1u << lane); rest; rest &= rest - 1)
 			value = compute_redux(op->immediate, value, a[__builtin_ctz(rest)]);
 		result[lane] = value;
 	}
 	PTX_FOR_LANES(lane, warp->mask)
-		ptx_operand32(warp, op->d)[lane] = result[lane];
+	ptx_operand32(warp, op->d)[lane] = result[lane];
 	return ptx_warp_continue(warp, op);
 }
 
 static const struct ptx_op *op_activemask(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	PTX_FOR_LANES(lane, warp->mask)
-		ptx_operand32(warp, op->d)[lane] = warp->mask;
+	ptx_operand32(warp, op->d)[lane] = warp->mask;
 	return op + 1;
 }
 
@@ -188,13 +207,14 @@ static const struct ptx_op *op_elect(struct ptx_warp *warp, const struct ptx_op 
 		return NULL;
 	const uint32_t *masks = ptx_operand32(warp, op->b);
 	uint32_t leaders[PTX_LANES], elected = 0;
-	PTX_FOR_LANES(lane, warp->mask) {
+	PTX_FOR_LANES(lane, warp->mask)
+	{
 		uint32_t set = masks[lane] & warp->mask;
 		leaders[lane] = set ? (uint32_t)__builtin_ctz(set) : lane;
 		elected |= (uint32_t)(leaders[lane] == lane) << lane;
 	}
 	PTX_FOR_LANES(lane, warp->mask)
-		ptx_operand32(warp, op->d)[lane] = leaders[lane];
+	ptx_operand32(warp, op->d)[lane] = leaders[lane];
 	ptx_set_predicate(warp, op->e, elected);
 	return ptx_warp_continue(warp, op);
 }
@@ -301,7 +321,7 @@ int ptx_decode_activemask(struct ptx_decoder *decoder)
 {
 	if (ptx_expect_operands(decoder, 1))
 		return decoder->error;
-	return ptx_emit(decoder, (struct ptx_op){
-					 .run = op_activemask,
-					 .d = ptx_destination(decoder, &decoder->instruction->operands[0], 32)});
+	return ptx_emit(decoder,
+			(struct ptx_op){.run = op_activemask,
+					.d = ptx_destination(decoder, &decoder->instruction->operands[0], 32)});
 }

@@ -72,7 +72,7 @@ static const struct ptx_op *op_wmma(struct ptx_warp *warp, const struct ptx_op *
 		return NULL;
 	for (unsigned i = 0; i < how->fragment.count; i++)
 		PTX_FOR_LANES(lane, warp->mask)
-			move_element(warp, how, i, lane, lines);
+	move_element(warp, how, i, lane, lines);
 	warp->worker->changes += how->store;
 	return ptx_warp_continue(warp, op);
 }
@@ -131,16 +131,17 @@ static int decode_move(struct ptx_decoder *decoder, char matrix, enum ptx_elemen
 	how->fragment = make_fragment(matrix, type, shape);
 	how->named = ptx_fragment_named(&how->fragment, matrix != 'c');
 	how->by_column = ptx_has(decoder, "col") != (matrix == 'b');
-	how->stride_bits = type == PTX_ELEMENT_B1 ? 1 : type == PTX_ELEMENT_S4 || type == PTX_ELEMENT_U4 ? 4
-			   : how->fragment.bits;
-	how->stride = (how->by_column ? how->fragment.rows : how->fragment.columns) * how->fragment.bits /
-		      how->stride_bits;
+	how->stride_bits = type == PTX_ELEMENT_B1			      ? 1
+			   : type == PTX_ELEMENT_S4 || type == PTX_ELEMENT_U4 ? 4
+									      : how->fragment.bits;
+	how->stride =
+		(how->by_column ? how->fragment.rows : how->fragment.columns) * how->fragment.bits / how->stride_bits;
 	if (how->by_column && how->stride_bits < 8)
 		return ptx_malformed(decoder, "no such layout");
 	if (!has_stride && ptx_expect_operands(decoder, 2))
 		return decoder->error;
-	how->address = ptx_address_operand(decoder, &operands[!how->store],
-					   ptx_named_space(decoder) == PTX_SPACE_SHARED);
+	how->address =
+		ptx_address_operand(decoder, &operands[!how->store], ptx_named_space(decoder) == PTX_SPACE_SHARED);
 	decode_registers(decoder, how, &operands[how->store]);
 	return ptx_emit(decoder, (struct ptx_op){.run = op_wmma,
 						 .data = how,

@@ -156,10 +156,8 @@ static ptx_ref emit_resize(struct ptx_decoder *decoder, ptx_ref from, unsigned h
 {
 	ptx_ref to = ptx_temporary(decoder, bits);
 
-	ptx_emit(decoder, (struct ptx_op){.run = ptx_op_resize,
-					  .d = to,
-					  .a = from,
-					  .immediate = PTX_RESIZE(have, bits, false)});
+	ptx_emit(decoder,
+		 (struct ptx_op){.run = ptx_op_resize, .d = to, .a = from, .immediate = PTX_RESIZE(have, bits, false)});
 	return to;
 }
 
@@ -191,10 +189,9 @@ static ptx_ref special_source(struct ptx_decoder *decoder, const struct ptx_oper
 		return PTX_NO_REF;
 	}
 	ptx_ref value = ptx_temporary(decoder, have);
-	ptx_emit(decoder, (struct ptx_op){.run = ptx_op_special,
-					  .d = value,
-					  .value = have,
-					  .immediate = (uint32_t)operand->value});
+	ptx_emit(decoder,
+		 (struct ptx_op){
+			 .run = ptx_op_special, .d = value, .value = have, .immediate = (uint32_t)operand->value});
 	return have == bits ? value : emit_resize(decoder, value, have, bits);
 }
 
@@ -207,14 +204,19 @@ ptx_ref ptx_source(struct ptx_decoder *decoder, const struct ptx_operand *operan
 	case PTX_OPERAND_FLOAT:
 	case PTX_OPERAND_DOUBLE:
 		return ptx_constant(decoder, literal_bits(operand, bits), operand->value < 0 ? UINT64_MAX : 0, bits);
-	case PTX_OPERAND_REGISTER: return register_source(decoder, operand, bits);
-	case PTX_OPERAND_SPECIAL: return special_source(decoder, operand, bits);
-	case PTX_OPERAND_SYMBOL: return ptx_symbol_source(decoder, operand, bits);
+	case PTX_OPERAND_REGISTER:
+		return register_source(decoder, operand, bits);
+	case PTX_OPERAND_SPECIAL:
+		return special_source(decoder, operand, bits);
+	case PTX_OPERAND_SYMBOL:
+		return ptx_symbol_source(decoder, operand, bits);
 	case PTX_OPERAND_NAME:
 		ptx_fail(decoder, ptx_syntax(decoder->module, decoder->instruction->line, "'%s' is not declared",
 					     operand->name));
 		return PTX_NO_REF;
-	default: ptx_malformed(decoder, "an operand of this kind is not possible here"); return PTX_NO_REF;
+	default:
+		ptx_malformed(decoder, "an operand of this kind is not possible here");
+		return PTX_NO_REF;
 	}
 }
 

@@ -56,17 +56,24 @@ static int operator_priority(const struct ptx_parser *parser, char *ret_operator
 		return -1;
 	*ret_operator = (char)token->value;
 	switch (token->value) {
-	case '|': return 1;
-	case '^': return 2;
-	case '&': return 3;
+	case '|':
+		return 1;
+	case '^':
+		return 2;
+	case '&':
+		return 3;
 	case '<':
-	case '>': return ptx_lexer_peek(&parser->lexer) == (char)token->value ? 4 : -1;
+	case '>':
+		return ptx_lexer_peek(&parser->lexer) == (char)token->value ? 4 : -1;
 	case '+':
-	case '-': return 5;
+	case '-':
+		return 5;
 	case '*':
 	case '/':
-	case '%': return 6;
-	default: return -1;
+	case '%':
+		return 6;
+	default:
+		return -1;
 	}
 }
 
@@ -87,16 +94,36 @@ static int parse_expression(struct ptx_parser *parser, int lowest, unsigned dept
 			return ptx_syntax(parser->module, parser->lexer.token.line, "division by %d in a constant",
 					  (int)right);
 		switch (mark) {
-		case '|': left |= right; break;
-		case '^': left ^= right; break;
-		case '&': left &= right; break;
-		case '<': left = (int64_t)((uint64_t)left << (right & 63)); break;
-		case '>': left >>= right & 63; break;
-		case '+': left = (int64_t)((uint64_t)left + (uint64_t)right); break;
-		case '-': left = (int64_t)((uint64_t)left - (uint64_t)right); break;
-		case '*': left = (int64_t)((uint64_t)left * (uint64_t)right); break;
-		case '/': left /= right; break;
-		case '%': left %= right; break;
+		case '|':
+			left |= right;
+			break;
+		case '^':
+			left ^= right;
+			break;
+		case '&':
+			left &= right;
+			break;
+		case '<':
+			left = (int64_t)((uint64_t)left << (right & 63));
+			break;
+		case '>':
+			left >>= right & 63;
+			break;
+		case '+':
+			left = (int64_t)((uint64_t)left + (uint64_t)right);
+			break;
+		case '-':
+			left = (int64_t)((uint64_t)left - (uint64_t)right);
+			break;
+		case '*':
+			left = (int64_t)((uint64_t)left * (uint64_t)right);
+			break;
+		case '/':
+			left /= right;
+			break;
+		case '%':
+			left %= right;
+			break;
 		}
 	}
 	if (r == 0)
@@ -352,7 +379,8 @@ static int lay_out_in_function(struct ptx_parser *parser, struct ptx_symbol *sym
 			return ptx_syntax(parser->module, symbol->line, "local memory exceeds 512 KiB");
 		function->local_bytes = (uint32_t)(symbol->offset + symbol->size);
 		return 0;
-	default: return 0;
+	default:
+		return 0;
 	}
 	symbol->offset = (function->register_bytes + align - 1) & ~(align - 1);
 	function->register_bytes = symbol->offset + bytes;

@@ -38,12 +38,24 @@ static void decode_channel(const struct ptx_texture *texture, const uint8_t *byt
 	float most;
 
 	switch (texture->format) {
-	case PTX_TEXEL_U8: integer = bytes[channel], most = 255; break;
-	case PTX_TEXEL_S8: integer = (int8_t)bytes[channel], most = 127; break;
-	case PTX_TEXEL_U16: integer = ((const uint16_t *)bytes)[channel], most = 65535; break;
-	case PTX_TEXEL_S16: integer = ((const int16_t *)bytes)[channel], most = 32767; break;
-	case PTX_TEXEL_F16: texel->f[channel] = ptx_half_to_float(((const uint16_t *)bytes)[channel]); return;
-	default: memcpy(&texel->u[channel], bytes + 4 * channel, 4); return;
+	case PTX_TEXEL_U8:
+		integer = bytes[channel], most = 255;
+		break;
+	case PTX_TEXEL_S8:
+		integer = (int8_t)bytes[channel], most = 127;
+		break;
+	case PTX_TEXEL_U16:
+		integer = ((const uint16_t *)bytes)[channel], most = 65535;
+		break;
+	case PTX_TEXEL_S16:
+		integer = ((const int16_t *)bytes)[channel], most = 32767;
+		break;
+	case PTX_TEXEL_F16:
+		texel->f[channel] = ptx_half_to_float(((const uint16_t *)bytes)[channel]);
+		return;
+	default:
+		memcpy(&texel->u[channel], bytes + 4 * channel, 4);
+		return;
 	}
 	if (!texture->is_float) {
 		texel->u[channel] = (uint32_t)integer;

@@ -25,7 +25,7 @@ struct ptx_sample {
 	bool is_integer;      // the coordinates are texel numbers
 	int32_t offset[3];    // offsets that are added to the texel numbers
 	double level;
-	bool has_failed;  // a fault was set: the value is meaningless
+	bool has_failed; // a fault was set: the value is meaningless
 	bool is_missing; // the tile of a texel has no memory
 };
 

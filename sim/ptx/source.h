@@ -160,7 +160,7 @@ struct ptx_module {
 	uint64_t managed, managed_size; // address and size of the managed variables
 	bool is_managed_kept;		// another load has initialized the managed variables
 	uint64_t device;		// device address of the image, once bound
-	uint8_t *constants; // lane arrays of the literals
+	uint8_t *constants;		// lane arrays of the literals
 	size_t constant_bytes, constant_capacity;
 	uint32_t *constant_slots; // hash table of the literals: see literal.c
 	uint32_t constant_slot_count, constant_count;
@@ -220,8 +220,8 @@ int ptx_parse_body(struct ptx_parser *parser);
 int ptx_parse_variable(struct ptx_parser *parser, enum ptx_space_kind space, struct ptx_symbol linkage, bool is_formal,
 		       struct ptx_symbol **ret_symbol);
 int ptx_parse_constant(struct ptx_parser *parser, int64_t *ret_value); // parses an integer expression
-int ptx_parse_mark(struct ptx_parser *parser, char mark);		      // this character
-int ptx_parse_error(struct ptx_parser *parser, const char *expected);	      // reports the current token as wrong
+int ptx_parse_mark(struct ptx_parser *parser, char mark);	       // this character
+int ptx_parse_error(struct ptx_parser *parser, const char *expected);  // reports the current token as wrong
 void ptx_parse_skip_line(struct ptx_parser *parser);
 int ptx_parse_skip_pragma(struct ptx_parser *parser);
 struct ptx_symbol *ptx_symbol_create(struct ptx_parser *parser, enum ptx_symbol_kind kind, const char *name,

@@ -87,10 +87,12 @@ static uint64_t uniform_value(const struct ptx_warp *warp, enum ptx_special spec
 	switch (special) {
 	case PTX_SPECIAL_NTID_X:
 	case PTX_SPECIAL_NTID_Y:
-	case PTX_SPECIAL_NTID_Z: return launch->block[special - PTX_SPECIAL_NTID_X];
+	case PTX_SPECIAL_NTID_Z:
+		return launch->block[special - PTX_SPECIAL_NTID_X];
 	case PTX_SPECIAL_CTAID_X:
 	case PTX_SPECIAL_CTAID_Y:
-	case PTX_SPECIAL_CTAID_Z: return block->id[special - PTX_SPECIAL_CTAID_X];
+	case PTX_SPECIAL_CTAID_Z:
+		return block->id[special - PTX_SPECIAL_CTAID_X];
 	case PTX_SPECIAL_CLUSTERID_X:
 	case PTX_SPECIAL_CLUSTERID_Y:
 	case PTX_SPECIAL_CLUSTERID_Z:
@@ -98,7 +100,8 @@ static uint64_t uniform_value(const struct ptx_warp *warp, enum ptx_special spec
 		return block->id[axis] / cluster_size(launch, axis);
 	case PTX_SPECIAL_NCTAID_X:
 	case PTX_SPECIAL_NCTAID_Y:
-	case PTX_SPECIAL_NCTAID_Z: return launch->grid[special - PTX_SPECIAL_NCTAID_X];
+	case PTX_SPECIAL_NCTAID_Z:
+		return launch->grid[special - PTX_SPECIAL_NCTAID_X];
 	case PTX_SPECIAL_NCLUSTERID_X:
 	case PTX_SPECIAL_NCLUSTERID_Y:
 	case PTX_SPECIAL_NCLUSTERID_Z:
@@ -111,43 +114,69 @@ static uint64_t uniform_value(const struct ptx_warp *warp, enum ptx_special spec
 		return block->id[axis] % cluster_size(launch, axis);
 	case PTX_SPECIAL_CLUSTER_NCTAID_X:
 	case PTX_SPECIAL_CLUSTER_NCTAID_Y:
-	case PTX_SPECIAL_CLUSTER_NCTAID_Z: return cluster_size(launch, special - PTX_SPECIAL_CLUSTER_NCTAID_X);
+	case PTX_SPECIAL_CLUSTER_NCTAID_Z:
+		return cluster_size(launch, special - PTX_SPECIAL_CLUSTER_NCTAID_X);
 	case PTX_SPECIAL_CLUSTER_NCTARANK:
 		return cluster_size(launch, 0) * cluster_size(launch, 1) * cluster_size(launch, 2);
-	case PTX_SPECIAL_CLUSTER_CTARANK: return cluster_rank(launch, block);
-	case PTX_SPECIAL_IS_EXPLICIT_CLUSTER: return launch->cluster[0] != 0;
-	case PTX_SPECIAL_WARPID: return warp->index;
-	case PTX_SPECIAL_NWARPID: return PTX_THREADS_PER_SM / PTX_LANES;
-	case PTX_SPECIAL_SMID: return block->linear % sms;
-	case PTX_SPECIAL_NSMID: return sms;
-	case PTX_SPECIAL_GRIDID: return run->grid_id;
+	case PTX_SPECIAL_CLUSTER_CTARANK:
+		return cluster_rank(launch, block);
+	case PTX_SPECIAL_IS_EXPLICIT_CLUSTER:
+		return launch->cluster[0] != 0;
+	case PTX_SPECIAL_WARPID:
+		return warp->index;
+	case PTX_SPECIAL_NWARPID:
+		return PTX_THREADS_PER_SM / PTX_LANES;
+	case PTX_SPECIAL_SMID:
+		return block->linear % sms;
+	case PTX_SPECIAL_NSMID:
+		return sms;
+	case PTX_SPECIAL_GRIDID:
+		return run->grid_id;
 	case PTX_SPECIAL_CLOCK:
-	case PTX_SPECIAL_CLOCK64: return count_cycles(run);
-	case PTX_SPECIAL_CLOCK_HI: return count_cycles(run) >> 32;
+	case PTX_SPECIAL_CLOCK64:
+		return count_cycles(run);
+	case PTX_SPECIAL_CLOCK_HI:
+		return count_cycles(run) >> 32;
 	case PTX_SPECIAL_GLOBALTIMER:
-	case PTX_SPECIAL_GLOBALTIMER_LO: return read_clock(CLOCK_REALTIME);
-	case PTX_SPECIAL_GLOBALTIMER_HI: return read_clock(CLOCK_REALTIME) >> 32;
-	case PTX_SPECIAL_ENVREG1: return launch->cooperative ? launch->grid_workspace >> 32 : 0;
-	case PTX_SPECIAL_ENVREG2: return launch->cooperative ? (uint32_t)launch->grid_workspace : 0;
-	case PTX_SPECIAL_DYNAMIC_SMEM_SIZE: return launch->dynamic_shared;
-	case PTX_SPECIAL_TOTAL_SMEM_SIZE: return run->shared_size - PTX_SHARED_FIRST;
-	case PTX_SPECIAL_AGGR_SMEM_SIZE: return run->shared_size;
+	case PTX_SPECIAL_GLOBALTIMER_LO:
+		return read_clock(CLOCK_REALTIME);
+	case PTX_SPECIAL_GLOBALTIMER_HI:
+		return read_clock(CLOCK_REALTIME) >> 32;
+	case PTX_SPECIAL_ENVREG1:
+		return launch->cooperative ? launch->grid_workspace >> 32 : 0;
+	case PTX_SPECIAL_ENVREG2:
+		return launch->cooperative ? (uint32_t)launch->grid_workspace : 0;
+	case PTX_SPECIAL_DYNAMIC_SMEM_SIZE:
+		return launch->dynamic_shared;
+	case PTX_SPECIAL_TOTAL_SMEM_SIZE:
+		return run->shared_size - PTX_SHARED_FIRST;
+	case PTX_SPECIAL_AGGR_SMEM_SIZE:
+		return run->shared_size;
 	case PTX_SPECIAL_RESERVED_SMEM_END:
-	case PTX_SPECIAL_RESERVED_SMEM_CAP: return PTX_SHARED_FIRST;
-	case PTX_SPECIAL_RESERVED_SMEM_1: return PTX_SHARED_FIRST / 2;
-	default: return 0;
+	case PTX_SPECIAL_RESERVED_SMEM_CAP:
+		return PTX_SHARED_FIRST;
+	case PTX_SPECIAL_RESERVED_SMEM_1:
+		return PTX_SHARED_FIRST / 2;
+	default:
+		return 0;
 	}
 }
 
 static uint32_t lane_value(enum ptx_special special, unsigned lane)
 {
 	switch (special) {
-	case PTX_SPECIAL_LANEID: return lane;
-	case PTX_SPECIAL_LANEMASK_EQ: return 1u << lane;
-	case PTX_SPECIAL_LANEMASK_LE: return UINT32_MAX >> (31 - lane);
-	case PTX_SPECIAL_LANEMASK_LT: return (1u << lane) - 1;
-	case PTX_SPECIAL_LANEMASK_GE: return UINT32_MAX << lane;
-	default: return UINT32_MAX << lane & ~(1u << lane); // gt
+	case PTX_SPECIAL_LANEID:
+		return lane;
+	case PTX_SPECIAL_LANEMASK_EQ:
+		return 1u << lane;
+	case PTX_SPECIAL_LANEMASK_LE:
+		return UINT32_MAX >> (31 - lane);
+	case PTX_SPECIAL_LANEMASK_LT:
+		return (1u << lane) - 1;
+	case PTX_SPECIAL_LANEMASK_GE:
+		return UINT32_MAX << lane;
+	default:
+		return UINT32_MAX << lane & ~(1u << lane); // gt
 	}
 }
 
@@ -158,11 +187,11 @@ const struct ptx_op *ptx_op_special(struct ptx_warp *warp, const struct ptx_op *
 
 	if (special <= PTX_SPECIAL_TID_Z) {
 		PTX_FOR_LANES(lane, warp->mask)
-			((uint32_t *)d)[lane] = warp->tid[special][lane];
+		((uint32_t *)d)[lane] = warp->tid[special][lane];
 	} else if (special == PTX_SPECIAL_LANEID ||
 		   (special >= PTX_SPECIAL_LANEMASK_EQ && special <= PTX_SPECIAL_LANEMASK_GT)) {
 		PTX_FOR_LANES(lane, warp->mask)
-			((uint32_t *)d)[lane] = lane_value(special, lane);
+		((uint32_t *)d)[lane] = lane_value(special, lane);
 	} else {
 		uint64_t value = uniform_value(warp, special);
 		if (special >= PTX_SPECIAL_CLOCK && special <= PTX_SPECIAL_GLOBALTIMER_HI)
@@ -171,10 +200,8 @@ const struct ptx_op *ptx_op_special(struct ptx_warp *warp, const struct ptx_op *
 			ptx_set_predicate(warp, op->d, value ? warp->mask : 0);
 		else if (op->value == 32)
 			PTX_FOR_LANES(lane, warp->mask)
-				((uint32_t *)d)[lane] = (uint32_t)value;
-		else
-			PTX_FOR_LANES(lane, warp->mask)
-				((uint64_t *)d)[lane] = value;
+		((uint32_t *)d)[lane] = (uint32_t)value;
+		else PTX_FOR_LANES(lane, warp->mask)((uint64_t *)d)[lane] = value;
 	}
 	return op + 1;
 }

@@ -23,7 +23,7 @@ enum ptx_texture_address { PTX_ADDRESS_WRAP, PTX_ADDRESS_CLAMP, PTX_ADDRESS_MIRR
 // The memory of a sparse image: tiles of PTX_TILE_BYTES, each at an address in device memory, or 0 if it has no memory.
 // The addresses may change while kernels run.
 struct ptx_tiles {
-	uint64_t *addresses; // atomic
+	uint64_t *addresses;		   // atomic
 	uint32_t row_bytes, height, depth; // extent of a tile; row_bytes 0: the tiles contain consecutive rows
 	uint32_t across, down, deep;	   // number of tiles along each axis
 	uint64_t start;			   // if row_bytes is 0: offset in the tiles at which the image begins
@@ -31,11 +31,11 @@ struct ptx_tiles {
 
 // One mipmap level, or a whole image without levels.
 struct ptx_image {
-	uint64_t address;		// device address of the first texel
-	uint64_t pitch, slice;		// bytes from row to row, and from slice (or layer, or face) to slice
-	uint32_t width, height, depth;	// texels, at least 1; depth: slices, layers or faces
-	uint32_t first_slice;		// slice of the sparse image at which a view begins
-	const struct ptx_tiles *tiles;	// tiles of a sparse image; NULL: contiguous memory at `address`
+	uint64_t address;	       // device address of the first texel
+	uint64_t pitch, slice;	       // bytes from row to row, and from slice (or layer, or face) to slice
+	uint32_t width, height, depth; // texels, at least 1; depth: slices, layers or faces
+	uint32_t first_slice;	       // slice of the sparse image at which a view begins
+	const struct ptx_tiles *tiles; // tiles of a sparse image; NULL: contiguous memory at `address`
 };
 
 // Returns the address of a byte of a sparse image, or 0 if its tile has no memory. The position must be inside the

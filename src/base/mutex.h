@@ -9,7 +9,7 @@
 struct vg_mutex {
 	struct vg_lock lock;
 	uint32_t forks; // number of forks of the process that last locked the mutex
-	bool orphaned; // another thread had the mutex locked at the fork
+	bool orphaned;	// another thread had the mutex locked at the fork
 };
 
 // Locks the mutex. Returns false if a fork orphaned it: the mutex is locked all the same, but the data that it protects

@@ -14,7 +14,7 @@
 // The parts. `around`: paths relative to the directory of libvirgate.so or of the program. The first paths are where a
 // part is installed, and the others are in the build tree.
 static const struct {
-	const char *file; // relative to LIBDIR/virgate
+	const char *file;      // relative to LIBDIR/virgate
 	const char *around[8]; // NULL-terminated
 } parts[] = {
 	[VG_PART_CUDA] = {"libvirgate-cuda.so", {INSTALLED, "../shim/", "../../shim/"}},

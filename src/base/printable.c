@@ -28,10 +28,10 @@ size_t vg_character_read(const char *text, unsigned *ret_character)
 bool vg_is_printable(unsigned character)
 {
 	return character >= 0x20 && (character < 0x7f || character > 0x9f) && character != VG_NO_CHARACTER &&
-	       character != 0x061c &&				// Arabic letter mark
-	       character != 0x200e && character != 0x200f &&	// left-to-right and right-to-left mark
-	       (character < 0x2028 || character > 0x202e) &&	// line and paragraph separators, embeddings, overrides
-	       (character < 0x2066 || character > 0x2069);	// isolates
+	       character != 0x061c &&			     // Arabic letter mark
+	       character != 0x200e && character != 0x200f && // left-to-right and right-to-left mark
+	       (character < 0x2028 || character > 0x202e) && // line and paragraph separators, embeddings, overrides
+	       (character < 0x2066 || character > 0x2069);   // isolates
 }
 
 char *vg_make_printable(char *text)

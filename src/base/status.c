@@ -10,8 +10,8 @@ _Thread_local const char *vg_entry;
 const char *vg_status_text(enum vg_status status)
 {
 	switch (status) {
-#define X(name, text)                                                                              \
-	case VG_##name:                                                                            \
+#define X(name, text)   \
+	case VG_##name: \
 		return text;
 		VG_STATUS_LIST(X)
 #undef X
@@ -92,8 +92,7 @@ enum vg_status vg_options_copy(void *copy, size_t size, const void *options)
 		return VG_OK;
 	memcpy(&given, options, sizeof given);
 	if (given < sizeof given || given > size + MOST_UNKNOWN)
-		return vg_fail(VG_INVALID, 0, "the options' size is %zu: set it to sizeof the structure",
-			       given);
+		return vg_fail(VG_INVALID, 0, "the options' size is %zu: set it to sizeof the structure", given);
 	for (size_t i = size; i < given; i++)
 		if (((const unsigned char *)options)[i])
 			return vg_fail(VG_UNSUPPORTED, 0,

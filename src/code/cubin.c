@@ -95,8 +95,8 @@ static int read_code(struct cubin *cubin, struct code_module *module, unsigned g
 	Elf64_Shdr section;
 
 	for (size_t i = 0; i < cubin->header.e_shnum; i++) {
-		const char *name = read_section(cubin, i, &section) ? read_name(cubin, &cubin->names, section.sh_name)
-								    : NULL;
+		const char *name =
+			read_section(cubin, i, &section) ? read_name(cubin, &cubin->names, section.sh_name) : NULL;
 		if (!name)
 			return -EBADMSG;
 		if (!begins_with(name, prefix))
@@ -113,7 +113,7 @@ static int read_code(struct cubin *cubin, struct code_module *module, unsigned g
 }
 
 static struct code_function *find_function(const struct cubin *cubin, const struct code_module *module,
-					 const Elf64_Sym *symbol)
+					   const Elf64_Sym *symbol)
 {
 	if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx >= cubin->header.e_shnum ||
 	    !cubin->functions[symbol->st_shndx])

@@ -37,10 +37,10 @@ static enum type type_of(const char *part, size_t size)
 		const char *name;
 		enum type type;
 	} types[] = {
-		{"f16", F16},	{"f16x2", F16},	 {"bf16", BF16}, {"bf16x2", BF16}, {"f32", F32},   {"f32x2", F32},
-		{"f64", F64},	{"tf32", OTHER}, {"s32", OTHER}, {"s8", OTHER},	   {"u8", OTHER},  {"s4", OTHER},
-		{"u4", OTHER},	{"b1", OTHER},	 {"e4m3", OTHER}, {"e5m2", OTHER}, {"e3m2", OTHER}, {"e2m3", OTHER},
-		{"e2m1", OTHER},
+		{"f16", F16},	 {"f16x2", F16},  {"bf16", BF16},  {"bf16x2", BF16}, {"f32", F32},
+		{"f32x2", F32},	 {"f64", F64},	  {"tf32", OTHER}, {"s32", OTHER},   {"s8", OTHER},
+		{"u8", OTHER},	 {"s4", OTHER},	  {"u4", OTHER},   {"b1", OTHER},    {"e4m3", OTHER},
+		{"e5m2", OTHER}, {"e3m2", OTHER}, {"e2m3", OTHER}, {"e2m1", OTHER},
 	};
 
 	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)

@@ -5,8 +5,8 @@
 unsigned code_group(unsigned architecture)
 {
 	switch (architecture) {
-#define X(group, sm)                                                                               \
-	case sm:                                                                                   \
+#define X(group, sm) \
+	case sm:     \
 		return CODE_##group;
 		CODE_ARCHITECTURES(X)
 #undef X

@@ -12,7 +12,7 @@
 struct declaration {
 	struct ptx_token name;
 	bool is_kernel;
-	struct ptx_lexer body; // the text between the braces; `at` is NULL if there is no body
+	struct ptx_lexer body;	// the text between the braces; `at` is NULL if there is no body
 	struct ptx_token alias; // for .alias: the function that the alias stands for; length 0: not an alias
 };
 

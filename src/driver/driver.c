@@ -36,7 +36,7 @@ static CUresult CUDAAPI explain_error(CUresult error, const char **ret_text)
 void vg_driver_refuse(const struct vg_driver *driver, struct vg_driver *ret_refusing)
 {
 	*ret_refusing = *driver;
-#define ENTRY(abi, api, version, stream, family, need)                                             \
+#define ENTRY(abi, api, version, stream, family, need) \
 	ret_refusing->abi = (VG_PFN(api, version, stream))(void (*)(void))return_not_initialized;
 #include "abi/entries.def"
 	ret_refusing->cuGetErrorName = name_error;
@@ -47,16 +47,16 @@ static int fill_table(struct vg_driver *driver, void *library, char *problem, si
 {
 	enum { required = VG_DRIVER_UNSUITED, optional = 0 };
 
-#define ENTRY(abi, api, version, stream, family, need)                                             \
-	driver->abi = (VG_PFN(api, version, stream))dlsym(library, #abi);                          \
-	if (!driver->abi) {                                                                        \
-		driver->abi = (VG_PFN(api, version, stream))(void (*)(void))return_not_supported;         \
-		driver->missing[VG_ENTRY_##abi] = true;                                            \
-		if (need) {                                                                        \
+#define ENTRY(abi, api, version, stream, family, need)                                                          \
+	driver->abi = (VG_PFN(api, version, stream))dlsym(library, #abi);                                       \
+	if (!driver->abi) {                                                                                     \
+		driver->abi = (VG_PFN(api, version, stream))(void (*)(void))return_not_supported;               \
+		driver->missing[VG_ENTRY_##abi] = true;                                                         \
+		if (need) {                                                                                     \
 			snprintf(problem, capacity, "%s has no %s: a driver of version 570 or later is needed", \
-				 driver->path, #abi);                                              \
-			return need;                                                               \
-		}                                                                                  \
+				 driver->path, #abi);                                                           \
+			return need;                                                                            \
+		}                                                                                               \
 	}
 #include "abi/entries.def"
 	return 0;

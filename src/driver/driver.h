@@ -16,7 +16,7 @@ struct vg_driver {
 };
 
 enum {
-	VG_DRIVER_ABSENT = 1,	 // the library was not found
+	VG_DRIVER_ABSENT = 1,	// the library was not found
 	VG_DRIVER_UNSUITED = 2, // the library lacks a required entry
 };
 

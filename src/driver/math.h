@@ -7,20 +7,20 @@
 #include "driver/cudnn_abi.h"
 
 // Every cuBLASLt of CUDA 12 has these functions; a library that lacks one is rejected.
-#define VG_CUBLASLT_CALLS(X)                                                                                           \
-	X(cublasLtGetVersion)                                                                                          \
-	X(cublasLtGetStatusName)                                                                                       \
-	X(cublasLtCreate)                                                                                              \
-	X(cublasLtDestroy)                                                                                             \
-	X(cublasLtMatmulDescInit_internal)                                                                             \
-	X(cublasLtMatmulDescSetAttribute)                                                                              \
-	X(cublasLtMatrixLayoutInit_internal)                                                                           \
-	X(cublasLtMatrixLayoutSetAttribute)                                                                            \
-	X(cublasLtMatmulPreferenceInit_internal)                                                                       \
-	X(cublasLtMatmulPreferenceSetAttribute)                                                                        \
-	X(cublasLtMatmulAlgoGetHeuristic)                                                                              \
-	X(cublasLtMatmulAlgoCapGetAttribute)                                                                           \
-	X(cublasLtMatmulAlgoConfigGetAttribute)                                                                        \
+#define VG_CUBLASLT_CALLS(X)                     \
+	X(cublasLtGetVersion)                    \
+	X(cublasLtGetStatusName)                 \
+	X(cublasLtCreate)                        \
+	X(cublasLtDestroy)                       \
+	X(cublasLtMatmulDescInit_internal)       \
+	X(cublasLtMatmulDescSetAttribute)        \
+	X(cublasLtMatrixLayoutInit_internal)     \
+	X(cublasLtMatrixLayoutSetAttribute)      \
+	X(cublasLtMatmulPreferenceInit_internal) \
+	X(cublasLtMatmulPreferenceSetAttribute)  \
+	X(cublasLtMatmulAlgoGetHeuristic)        \
+	X(cublasLtMatmulAlgoCapGetAttribute)     \
+	X(cublasLtMatmulAlgoConfigGetAttribute)  \
 	X(cublasLtMatmul)
 
 #define X(name) __typeof__(&name) name;

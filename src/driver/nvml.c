@@ -23,9 +23,9 @@ static int load_nvml(struct vg_nvml *nvml, char *problem, size_t capacity)
 		snprintf(problem, capacity, "no NVML: %s", dlerror());
 		return 1;
 	}
-#define X(name)                                                                                    \
-	nvml->name = (__typeof__(&name))dlsym(library, #name);                                     \
-	if (!nvml->name)                                                                           \
+#define X(name)                                                \
+	nvml->name = (__typeof__(&name))dlsym(library, #name); \
+	if (!nvml->name)                                       \
 		nvml->name = (__typeof__(&name))(void (*)(void))return_not_found;
 	VG_NVML_CALLS(X)
 #undef X

@@ -24,25 +24,25 @@ int tool_open(const struct tool *tool, tool_fill *fill, void *table, char *probl
 int tool_lacks(const char *entry, char *why, size_t capacity);
 
 // For use in lists of entries, inside a tool_fill() function that has a variable `table`.
-#define TOOL_ENTRY(name)                                                                                               \
-	table->name = (__typeof__(table->name))dlsym(library, #name);                                                  \
-	if (!table->name)                                                                                              \
+#define TOOL_ENTRY(name)                                              \
+	table->name = (__typeof__(table->name))dlsym(library, #name); \
+	if (!table->name)                                             \
 		return tool_lacks(#name, why, capacity);
 
 // Defines vg_TOOL_load(): opens TOOL_tool and fills its table with fill_TOOL(), until that has succeeded once.
-#define TOOL_LOADER(tool)                                                                                              \
-	int vg_##tool##_load(const struct vg_##tool **ret_table, char *problem, size_t capacity)                       \
-	{                                                                                                              \
-		static struct vg_mutex lock;                                                                           \
-		static struct vg_##tool loaded;                                                                        \
-		static bool done;                                                                                      \
-                                                                                                                       \
-		vg_mutex_take(&lock);                                                                                  \
-		if (!done)                                                                                             \
-			done = tool_open(&tool##_tool, fill_##tool, &loaded, problem, capacity) == 0;                  \
-		int r = done ? 0 : 1;                                                                                  \
-		vg_mutex_give(&lock);                                                                                  \
-		if (r == 0)                                                                                            \
-			*ret_table = &loaded;                                                                          \
-		return r;                                                                                              \
+#define TOOL_LOADER(tool)                                                                             \
+	int vg_##tool##_load(const struct vg_##tool **ret_table, char *problem, size_t capacity)      \
+	{                                                                                             \
+		static struct vg_mutex lock;                                                          \
+		static struct vg_##tool loaded;                                                       \
+		static bool done;                                                                     \
+                                                                                                      \
+		vg_mutex_take(&lock);                                                                 \
+		if (!done)                                                                            \
+			done = tool_open(&tool##_tool, fill_##tool, &loaded, problem, capacity) == 0; \
+		int r = done ? 0 : 1;                                                                 \
+		vg_mutex_give(&lock);                                                                 \
+		if (r == 0)                                                                           \
+			*ret_table = &loaded;                                                         \
+		return r;                                                                             \
 	}

@@ -29,21 +29,21 @@ static void load_builtins(const struct vg_nvrtc *nvrtc)
 }
 
 // Fills the table; if that succeeds, evaluates `then`.
-#define FILL(tool, CALLS, version_call, integer, then)                                                                 \
-	static int fill_##tool(void *table_, const char *path, void *library, char *why, size_t capacity)              \
-	{                                                                                                              \
-		struct vg_##tool *table = table_;                                                                      \
-		integer major, minor;                                                                                  \
-		CALLS(TOOL_ENTRY)                                                                                      \
-		if (table->version_call(&major, &minor)) {                                                             \
-			snprintf(why, capacity, "does not say its version");                                           \
-			return 1;                                                                                      \
-		}                                                                                                      \
-		table->path = path;                                                                                    \
-		table->major = (int)major;                                                                             \
-		table->minor = (int)minor;                                                                             \
-		then;                                                                                                  \
-		return 0;                                                                                              \
+#define FILL(tool, CALLS, version_call, integer, then)                                                    \
+	static int fill_##tool(void *table_, const char *path, void *library, char *why, size_t capacity) \
+	{                                                                                                 \
+		struct vg_##tool *table = table_;                                                         \
+		integer major, minor;                                                                     \
+		CALLS(TOOL_ENTRY)                                                                         \
+		if (table->version_call(&major, &minor)) {                                                \
+			snprintf(why, capacity, "does not say its version");                              \
+			return 1;                                                                         \
+		}                                                                                         \
+		table->path = path;                                                                       \
+		table->major = (int)major;                                                                \
+		table->minor = (int)minor;                                                                \
+		then;                                                                                     \
+		return 0;                                                                                 \
 	}
 FILL(nvrtc, VG_NVRTC_CALLS, nvrtcVersion, int, load_builtins(table))
 FILL(nvjitlink, VG_NVJITLINK_CALLS, nvJitLinkVersion, unsigned int, (void)0)

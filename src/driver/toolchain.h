@@ -6,55 +6,55 @@
 #include <stddef.h>
 
 // Every library of CUDA 12.8 or later has these functions; a library that lacks one is rejected.
-#define VG_NVRTC_CALLS(X)                                                                                              \
-	X(nvrtcGetErrorString)                                                                                         \
-	X(nvrtcVersion)                                                                                                \
-	X(nvrtcCreateProgram)                                                                                          \
-	X(nvrtcDestroyProgram)                                                                                         \
-	X(nvrtcCompileProgram)                                                                                         \
-	X(nvrtcGetPTXSize)                                                                                             \
-	X(nvrtcGetPTX)                                                                                                 \
-	X(nvrtcGetCUBINSize)                                                                                           \
-	X(nvrtcGetCUBIN)                                                                                               \
-	X(nvrtcGetLTOIRSize)                                                                                           \
-	X(nvrtcGetLTOIR)                                                                                               \
-	X(nvrtcGetProgramLogSize)                                                                                      \
-	X(nvrtcGetProgramLog)                                                                                          \
-	X(nvrtcAddNameExpression)                                                                                      \
-	X(nvrtcGetLoweredName)                                                                                         \
-	X(nvrtcGetPCHHeapSizeRequired)                                                                                 \
-	X(nvrtcSetPCHHeapSize)                                                                                         \
+#define VG_NVRTC_CALLS(X)              \
+	X(nvrtcGetErrorString)         \
+	X(nvrtcVersion)                \
+	X(nvrtcCreateProgram)          \
+	X(nvrtcDestroyProgram)         \
+	X(nvrtcCompileProgram)         \
+	X(nvrtcGetPTXSize)             \
+	X(nvrtcGetPTX)                 \
+	X(nvrtcGetCUBINSize)           \
+	X(nvrtcGetCUBIN)               \
+	X(nvrtcGetLTOIRSize)           \
+	X(nvrtcGetLTOIR)               \
+	X(nvrtcGetProgramLogSize)      \
+	X(nvrtcGetProgramLog)          \
+	X(nvrtcAddNameExpression)      \
+	X(nvrtcGetLoweredName)         \
+	X(nvrtcGetPCHHeapSizeRequired) \
+	X(nvrtcSetPCHHeapSize)         \
 	X(nvrtcGetPCHCreateStatus)
 
 // The names have no toolkit version as a suffix, so that a later nvJitLink can be used too.
-#define VG_NVJITLINK_CALLS(X)                                                                                          \
-	X(nvJitLinkVersion)                                                                                            \
-	X(nvJitLinkCreate)                                                                                             \
-	X(nvJitLinkDestroy)                                                                                            \
-	X(nvJitLinkAddData)                                                                                            \
-	X(nvJitLinkAddFile)                                                                                            \
-	X(nvJitLinkComplete)                                                                                           \
-	X(nvJitLinkGetLinkedCubinSize)                                                                                 \
-	X(nvJitLinkGetLinkedCubin)                                                                                     \
-	X(nvJitLinkGetLinkedPtxSize)                                                                                   \
-	X(nvJitLinkGetLinkedPtx)                                                                                       \
-	X(nvJitLinkGetErrorLogSize)                                                                                    \
-	X(nvJitLinkGetErrorLog)                                                                                        \
-	X(nvJitLinkGetInfoLogSize)                                                                                     \
+#define VG_NVJITLINK_CALLS(X)          \
+	X(nvJitLinkVersion)            \
+	X(nvJitLinkCreate)             \
+	X(nvJitLinkDestroy)            \
+	X(nvJitLinkAddData)            \
+	X(nvJitLinkAddFile)            \
+	X(nvJitLinkComplete)           \
+	X(nvJitLinkGetLinkedCubinSize) \
+	X(nvJitLinkGetLinkedCubin)     \
+	X(nvJitLinkGetLinkedPtxSize)   \
+	X(nvJitLinkGetLinkedPtx)       \
+	X(nvJitLinkGetErrorLogSize)    \
+	X(nvJitLinkGetErrorLog)        \
+	X(nvJitLinkGetInfoLogSize)     \
 	X(nvJitLinkGetInfoLog)
 
-#define VG_NVVM_CALLS(X)                                                                                               \
-	X(nvvmGetErrorString)                                                                                          \
-	X(nvvmVersion)                                                                                                 \
-	X(nvvmCreateProgram)                                                                                           \
-	X(nvvmDestroyProgram)                                                                                          \
-	X(nvvmAddModuleToProgram)                                                                                      \
-	X(nvvmLazyAddModuleToProgram)                                                                                  \
-	X(nvvmVerifyProgram)                                                                                           \
-	X(nvvmCompileProgram)                                                                                          \
-	X(nvvmGetCompiledResultSize)                                                                                   \
-	X(nvvmGetCompiledResult)                                                                                       \
-	X(nvvmGetProgramLogSize)                                                                                       \
+#define VG_NVVM_CALLS(X)              \
+	X(nvvmGetErrorString)         \
+	X(nvvmVersion)                \
+	X(nvvmCreateProgram)          \
+	X(nvvmDestroyProgram)         \
+	X(nvvmAddModuleToProgram)     \
+	X(nvvmLazyAddModuleToProgram) \
+	X(nvvmVerifyProgram)          \
+	X(nvvmCompileProgram)         \
+	X(nvvmGetCompiledResultSize)  \
+	X(nvvmGetCompiledResult)      \
+	X(nvvmGetProgramLogSize)      \
 	X(nvvmGetProgramLog)
 
 #define X(name) __typeof__(&name) name;

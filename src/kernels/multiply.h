@@ -27,8 +27,8 @@ struct multiply_parameters {
 // A convolution is one product for each image and group: m output channels of the group, n positions of the output, k
 // weights of a filter. A contains the filters. B is read from the image as it is needed.
 struct convolve_parameters {
-	uint64_t m, n, k, batch; // `batch`: images * groups
-	uint64_t filter, input;	 // addresses
+	uint64_t m, n, k, batch;   // `batch`: images * groups
+	uint64_t filter, input;	   // addresses
 	uint32_t groups, channels; // `channels`: number of channels of a group
 	uint32_t height, width, kernel_height, kernel_width, output_width;
 	uint32_t stride[2], padding[2], dilation[2];

@@ -14,7 +14,8 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 
 	if (!owner)
 		return false;
-	tenant.owner = (struct vg_ledger_owner){.pid = (uint32_t)owner, .pid_namespace = (uint32_t)(owner >> 32),
+	tenant.owner = (struct vg_ledger_owner){.pid = (uint32_t)owner,
+						.pid_namespace = (uint32_t)(owner >> 32),
 						.start_time = (uint64_t)(owner >> 64)};
 	tenant.generation = LEDGER_LOAD(slot->generation);
 	ledger_word image = ledger_word_read(&slot->image);

@@ -27,7 +27,7 @@ int vg_ledger_open_copy(const char *path, struct vg_ledger **ret_ledger)
 	int r = (int)length;
 	if (length >= 0)
 		r = length == sizeof *file && ledger_header_is_valid(&file->header) ? ledger_wrap(file, fd, ret_ledger)
-										     : -EPROTO;
+										    : -EPROTO;
 	if (r < 0)
 		ledger_file_unmap(file);
 	return r;

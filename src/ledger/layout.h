@@ -34,22 +34,22 @@ enum ledger_role { LEDGER_TENANT, LEDGER_GUEST, LEDGER_HOST };
 
 struct ledger_slot {
 	_Alignas(256) ledger_word owner; // start time << 64 | pid namespace << 32 | pid; 0: free
-	ledger_word image; // program << 64 | random number; exec changes both
+	ledger_word image;		 // program << 64 | random number; exec changes both
 	uint64_t generation;		 // incremented when the slot is freed
 	uint64_t intent_sequence;	 // done + 1: an operation is pending
 	int64_t intent_delta;
 	uint64_t done;
-	uint64_t used[2]; // [done & 1] is valid; an operation needs only the first two cache lines
-	uint64_t apart;	  // the part of `used` in kinds that are not declared
-	uint64_t peak;	     // highest declared bytes since the daemon cleared this
-	uint64_t undeclared; // written by the daemon
-	uint64_t applied;    // highest sequence known to be applied; others write it
+	uint64_t used[2];	   // [done & 1] is valid; an operation needs only the first two cache lines
+	uint64_t apart;		   // the part of `used` in kinds that are not declared
+	uint64_t peak;		   // highest declared bytes since the daemon cleared this
+	uint64_t undeclared;	   // written by the daemon
+	uint64_t applied;	   // highest sequence known to be applied; others write it
 	uint64_t exported, adrift; // as in vg_ledger_set_exported()
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t entered_ns;
 	uint64_t outer_start_time;
 	uint32_t outer_pid;
-	uint16_t intent_share; // whose account the intent changes: index + 1 of a shared allocation; 0: the header's
+	uint16_t intent_share;	// whose account the intent changes: index + 1 of a shared allocation; 0: the header's
 	uint8_t pristine, role; // `role`: enum ledger_role
 	char command[VG_LEDGER_COMMAND];
 };

@@ -11,24 +11,24 @@
 // X(NAME, text). The kinds from CONTEXT on are overhead: memory that no process asked for by size. UNDECLARED is memory
 // that no call announces (kernels loaded at the first use, local memory, heaps of libraries). The daemon measures it,
 // and the tenant charges it (vg_ledger_undeclared).
-#define VG_LEDGER_KINDS(X)                                                                         \
-	X(DEVICE, "device")                                                                        \
-	X(POOL, "pool")                                                                            \
-	X(VMM, "vmm")                                                                              \
-	X(ARRAY, "array")                                                                          \
-	X(MANAGED, "managed")                                                                      \
-	X(GRAPH, "graph")                                                                          \
-	X(IMPORT, "import")                                                                        \
-	X(CONTEXT, "context")                                                                      \
-	X(MODULE, "module")                                                                        \
-	X(LIMITS, "limits")                                                                        \
+#define VG_LEDGER_KINDS(X)    \
+	X(DEVICE, "device")   \
+	X(POOL, "pool")       \
+	X(VMM, "vmm")         \
+	X(ARRAY, "array")     \
+	X(MANAGED, "managed") \
+	X(GRAPH, "graph")     \
+	X(IMPORT, "import")   \
+	X(CONTEXT, "context") \
+	X(MODULE, "module")   \
+	X(LIMITS, "limits")   \
 	X(UNDECLARED, "undeclared")
 
 enum vg_ledger_kind {
 #define X(name, text) VG_LEDGER_##name,
 	VG_LEDGER_KINDS(X)
 #undef X
-	VG_LEDGER_KIND_COUNT
+		VG_LEDGER_KIND_COUNT
 };
 
 enum {
@@ -51,11 +51,11 @@ enum {
 };
 
 enum vg_ledger_flag {
-	VG_LEDGER_SIMULATED = 1,	   // the device is the simulated GPU
+	VG_LEDGER_SIMULATED = 1,	 // the device is the simulated GPU
 	VG_LEDGER_OVERHEAD_MEASURED = 2, // context_overhead was measured, not declared
-	VG_LEDGER_REMOVED = 4,		   // the vGPU was removed: every allocation is refused
-	VG_LEDGER_EPHEMERAL = 8,	   // the vGPU is removed when its last tenant and launcher have ended
-	VG_LEDGER_EVICTABLE = 16,	   // device memory of its processes can move to the host
+	VG_LEDGER_REMOVED = 4,		 // the vGPU was removed: every allocation is refused
+	VG_LEDGER_EPHEMERAL = 8,	 // the vGPU is removed when its last tenant and launcher have ended
+	VG_LEDGER_EVICTABLE = 16,	 // device memory of its processes can move to the host
 };
 
 struct vg_ledger;
@@ -191,21 +191,21 @@ struct vg_ledger_tenant {
 	unsigned int slot;
 	struct vg_ledger_owner owner;
 	uint64_t generation;
-	uint64_t used; // all bytes charged, overhead included
-	uint64_t changes; // incremented by every charge and refund
-	uint64_t declared; // the part of `used` that NVML may show, with a pending charge
-	uint64_t peak;	   // highest `declared` since vg_ledger_clear_peak
+	uint64_t used;		   // all bytes charged, overhead included
+	uint64_t changes;	   // incremented by every charge and refund
+	uint64_t declared;	   // the part of `used` that NVML may show, with a pending charge
+	uint64_t peak;		   // highest `declared` since vg_ledger_clear_peak
 	uint64_t exported, adrift; // as in vg_ledger_set_exported()
 	uint64_t undeclared;	   // as in vg_ledger_set_undeclared()
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t overhead;
-	bool pristine;	     // as in vg_ledger_set_pristine()
-	bool guest;	     // not a tenant: the process only holds shared allocations (ledger/share.h)
-	bool host;	     // as in vg_ledger_set_host()
+	bool pristine;		 // as in vg_ledger_set_pristine()
+	bool guest;		 // not a tenant: the process only holds shared allocations (ledger/share.h)
+	bool host;		 // as in vg_ledger_set_host()
 	uint64_t image, program; // of the program that claimed the slot; program: as of vg_ledger_program_of()
 	uint64_t process;	 // where the process's memory has the number of its slot; 0: unknown
 	uint64_t entered_ns;	 // when the slot was claimed, since the epoch
-	uint32_t outer_pid;  // in the daemon's pid namespace; 0: unknown
+	uint32_t outer_pid;	 // in the daemon's pid namespace; 0: unknown
 	uint64_t outer_start_time;
 	char command[VG_LEDGER_COMMAND];
 };
@@ -279,7 +279,7 @@ const char *vg_ledger_find_damage(const struct vg_ledger *ledger, const struct v
 // Checks that the mapped file is the file at `path`, and has the right size. Returns 0; VG_LEDGER_GONE: the file was
 // removed or replaced; VG_LEDGER_DAMAGED; VG_LEDGER_GROWN.
 int vg_ledger_check_file(const struct vg_ledger *ledger, const char *path);
-size_t vg_ledger_size(void); // size of the file of any ledger
+size_t vg_ledger_size(void);			       // size of the file of any ledger
 ino_t vg_ledger_inode(const struct vg_ledger *ledger); // inode of the file; 0: there is no file
 // Returns the address range of the mapping, for guard.h.
 void vg_ledger_range(const struct vg_ledger *ledger, void **ret_address, size_t *ret_length);

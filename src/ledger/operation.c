@@ -44,7 +44,7 @@ static void raise_peak(struct ledger_slot *slot, enum vg_ledger_kind kind, uint6
 }
 
 VG_HOT int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_ledger_kind kind, int64_t delta,
-		   unsigned long attempts)
+			  unsigned long attempts)
 {
 	struct ledger_slot *slot = &file->slots[index];
 	uint64_t done = LEDGER_LOAD(slot->done), sequence = done + 1;
@@ -112,8 +112,7 @@ static bool is_applied(struct ledger_file *file, const struct ledger_slot *slot,
 	bool is_of_share = share > 0 && share <= VG_LEDGER_SHARES;
 	uint64_t tag = ledger_account_read(is_of_share ? &file->shares[share - 1].account : &file->header.account).tag;
 
-	return (ledger_tag_slot(tag) == index + 1 &&
-		ledger_tag_sequence(tag) == (sequence & ((1ull << 46) - 1))) ||
+	return (ledger_tag_slot(tag) == index + 1 && ledger_tag_sequence(tag) == (sequence & ((1ull << 46) - 1))) ||
 	       LEDGER_LOAD(slot->applied) >= sequence;
 }
 

@@ -155,7 +155,7 @@ int ledger_shares_leave(struct ledger_file *file, unsigned int index, const stru
 			r = refund_orphan(file, index, share, attempts);
 		else if (ledger_share_owner(word) == index + 1 && !is_kept(keep, ledger_share_number(i, word)))
 			r = leave_as_owner(file, index, share, VG_LEDGER_DEVICE, ledger_slot_used(&file->slots[index]),
-				   attempts, &passed);
+					   attempts, &passed);
 		if (r)
 			return r;
 	}
@@ -189,7 +189,7 @@ static struct ledger_share *find_share(struct ledger_file *file, uint32_t number
 		return NULL;
 	*ret_word = LEDGER_LOAD(*(uint64_t *)&file->shares[index].account);
 	return (*ret_word & LEDGER_SHARE_LIVE) && ledger_share_number(index, *ret_word) == number ? &file->shares[index]
-												 : NULL;
+												  : NULL;
 }
 
 int vg_ledger_share_make(struct vg_ledger *ledger, uint64_t bytes, uint32_t *ret_share)
@@ -270,7 +270,7 @@ int vg_ledger_share_name(struct vg_ledger *ledger, uint32_t share, uint64_t key,
 // Makes a slot a holder. Replaces the account's tag, although its value stays the same: an owner that is about to leave
 // then fails to swap the account, and checks again whether there are holders.
 static int join_share(struct ledger_file *file, unsigned int index, uint32_t number, unsigned long attempts,
-		uint64_t *ret_bytes)
+		      uint64_t *ret_bytes)
 {
 	struct ledger_share *share = &file->shares[(number & ((1 << VG_LEDGER_SHARE_BITS) - 1)) - 1];
 	bool was_holder = is_holder(share, index);
@@ -340,7 +340,8 @@ void vg_ledger_share_resize(struct vg_ledger *ledger, uint32_t number, uint64_t 
 		struct ledger_account now = ledger_account_read(&share->account);
 		done = ledger_share_owner(now.charged) != index + 1 ||
 		       change_account(file, index, share, now,
-			      (now.charged & ~(uint64_t)UINT32_MAX) | bytes >> LEDGER_PAGE_SHIFT, VG_LEDGER_DEVICE, 0);
+				      (now.charged & ~(uint64_t)UINT32_MAX) | bytes >> LEDGER_PAGE_SHIFT,
+				      VG_LEDGER_DEVICE, 0);
 	}
 	ledger_slot_unlock(ledger);
 }

@@ -44,9 +44,9 @@ uint64_t vg_ledger_shared(const struct vg_ledger *ledger);
 struct vg_ledger_share_info {
 	uint32_t share;
 	uint64_t bytes;
-	bool owned;		// the slot `owner` has the charge; otherwise the shared allocation has it
+	bool owned; // the slot `owner` has the charge; otherwise the shared allocation has it
 	unsigned int owner;
-	bool away;		// as in vg_ledger_share_set_away()
+	bool away;				// as in vg_ledger_share_set_away()
 	uint64_t holders[VG_LEDGER_SLOTS / 64]; // one bit for each slot that holds it; the owner's is not set
 };
 // Iterates over the shared allocations, in order. Set *cursor to 0 first. Returns false at the end.

@@ -18,8 +18,8 @@ struct pager_handle {
 	CUmemGenericAllocationHandle real;   // the driver's handle; 0: no memory on the device
 	CUmemAllocationProp properties;
 	size_t size;
-	unsigned int references; // number of handles that the program has
-	unsigned int holders;	 // references + mappings + calls under way; at 0, the memory is released
+	unsigned int references;    // number of handles that the program has
+	unsigned int holders;	    // references + mappings + calls under way; at 0, the memory is released
 	_Atomic unsigned int stays; // number of reasons to stay on the device; 0: the memory can leave
 	struct pager_mapping *mappings;
 	CUdeviceptr window; // where the pager has mapped the memory for a copy; 0: nowhere

@@ -81,8 +81,10 @@ static CUresult copy_chunks(struct pager_copies *copies, struct pager_handle *ha
 	for (size_t k = 0; k < handle->chunk_count && result == CUDA_SUCCESS; k++)
 		result = pager_copies_add(copies, &(struct pager_copy){.address = address + k * PAGER_CHUNK,
 								       .room = &handle->rooms[k],
-								       .size = chunk_size(handle, k), .finish = finish,
-								       .owner = handle, .index = k});
+								       .size = chunk_size(handle, k),
+								       .finish = finish,
+								       .owner = handle,
+								       .index = k});
 	return result;
 }
 

@@ -104,10 +104,10 @@ int pager_file_open(const struct pager_file *file)
 	int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	int r = fstat(fd, &info) < 0	       ? -errno
-		: !S_ISREG(info.st_mode)       ? -EINVAL
-		: info.st_uid != geteuid()     ? -EPERM
-					       : 0;
+	int r = fstat(fd, &info) < 0	   ? -errno
+		: !S_ISREG(info.st_mode)   ? -EINVAL
+		: info.st_uid != geteuid() ? -EPERM
+					   : 0;
 	if (r == 0)
 		return vg_fd_raise_consume(fd);
 	close(fd);

@@ -85,8 +85,8 @@ CUresult pager_mapping_add(CUdeviceptr address, size_t size, size_t offset, CUme
 		return CUDA_ERROR_INVALID_VALUE;
 	mapping = malloc(sizeof *mapping);
 	if (mapping && reserve_entry()) {
-		*mapping = (struct pager_mapping){.address = address, .size = size, .offset = offset, .handle = handle,
-						  .is_mapped = true};
+		*mapping = (struct pager_mapping){
+			.address = address, .size = size, .offset = offset, .handle = handle, .is_mapped = true};
 		result = map_handle(mapping, flags);
 	}
 	if (result != CUDA_SUCCESS) {

@@ -12,7 +12,7 @@ struct pager_handle;
 struct pager_mapping {
 	CUdeviceptr address;
 	size_t size, offset;
-	uint64_t number; // CU_POINTER_ATTRIBUTE_BUFFER_ID
+	uint64_t number;	     // CU_POINTER_ATTRIBUTE_BUFFER_ID
 	struct pager_handle *handle; // the mapping is a holder of this handle
 	struct pager_mapping *next;  // next mapping of the same handle
 	bool is_mapped;		     // false: the memory is in the host, or a removal failed after it was unmapped

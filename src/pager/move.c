@@ -30,8 +30,10 @@ static CUresult copy_chunk(struct pager_copies *copies, struct pager_allocation 
 {
 	const struct pager_copy copy = {.address = allocation->base + index * PAGER_CHUNK,
 					.room = &allocation->chunks[index].room,
-					.size = pager_chunk_size(allocation, index), .finish = finish,
-					.owner = allocation, .index = index};
+					.size = pager_chunk_size(allocation, index),
+					.finish = finish,
+					.owner = allocation,
+					.index = index};
 
 	return pager_copies_add(copies, &copy);
 }

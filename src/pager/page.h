@@ -20,13 +20,13 @@
 #include <stdint.h>
 
 enum pager_state {
-	PAGER_NONE,    // the process has no evictable memory yet
-	PAGER_RUNNING, // all memory is on the device
-	PAGER_CLOSING, // the pager waits until threads have left driver calls and the GPU is idle
-	PAGER_LEAVING, // memory is moving to the host
-	PAGER_OUT,     // all memory is in the host, or a part of it, for whose return the device has no room
-	PAGER_COMING,  // memory is moving back to the device
-	PAGER_BROKEN,  // a copy failed: the context and its memory are lost
+	PAGER_NONE,	 // the process has no evictable memory yet
+	PAGER_RUNNING,	 // all memory is on the device
+	PAGER_CLOSING,	 // the pager waits until threads have left driver calls and the GPU is idle
+	PAGER_LEAVING,	 // memory is moving to the host
+	PAGER_OUT,	 // all memory is in the host, or a part of it, for whose return the device has no room
+	PAGER_COMING,	 // memory is moving back to the device
+	PAGER_BROKEN,	 // a copy failed: the context and its memory are lost
 	PAGER_PREPARING, // the pager pins host memory before the move; threads go on
 	PAGER_PARKED,	 // like PAGER_OUT, but the memory is in `file`, which the process does not map
 	PAGER_STATE_COUNT
@@ -69,9 +69,9 @@ struct pager_slot {
 	_Atomic uint32_t out;		     // 1: the memory of this process must leave
 	_Atomic uint32_t drain_ms;	     // how long the pager waits for threads and the GPU; 0: 10 seconds
 	_Atomic uint32_t answered;
-	_Atomic uint32_t state;	 // enum pager_state
-	_Atomic uint32_t reason; // enum pager_reason
-	_Atomic uint32_t row;	 // row of enum vg_entry, CUresult or errno, by `reason`
+	_Atomic uint32_t state;	  // enum pager_state
+	_Atomic uint32_t reason;  // enum pager_reason
+	_Atomic uint32_t row;	  // row of enum vg_entry, CUresult or errno, by `reason`
 	_Atomic uint32_t waiting; // number of threads that wait until the memory is back
 	_Atomic uint64_t bytes;	  // bytes of device memory that can leave
 	_Atomic uint64_t charged; // bytes charged for such memory; added before the ledger is charged
@@ -86,8 +86,8 @@ struct pager_slot {
 	// 0 again. With PAGER_PARK_DEEP, the process keeps its host memory and stays in PAGER_OUT. The value is a
 	// number that changes with each request, and the bits of enum pager_park.
 	_Atomic uint32_t park;
-	_Atomic uint64_t file[3]; // while parked: the file with the memory (struct pager_file); all 0: none
-	_Atomic uint64_t unchanged; // bytes that the last move to the host did not copy, since the host had them
+	_Atomic uint64_t file[3];     // while parked: the file with the memory (struct pager_file); all 0: none
+	_Atomic uint64_t unchanged;   // bytes that the last move to the host did not copy, since the host had them
 	_Atomic uint32_t hash_result; // CUresult of hashing on the GPU; not 0: it failed, and all blocks were copied
 };
 _Static_assert(sizeof(struct pager_slot) == 256, "four cache lines");

@@ -196,8 +196,8 @@ uint64_t residence_decide(struct residence_vgpu *vgpus, size_t count, uint64_t c
 
 	for (size_t i = 0; i < count; i++)
 		vgpus[i].out = vgpus[i].is_suspended ||
-			       ((!fit || vgpus[i].idle_ns) && (vgpus[i].state == RESIDENCE_OUT ||
-							       vgpus[i].state == RESIDENCE_LEAVING));
+			       ((!fit || vgpus[i].idle_ns) &&
+				(vgpus[i].state == RESIDENCE_OUT || vgpus[i].state == RESIDENCE_LEAVING));
 	order_back_out(vgpus, count, capacity);
 	first = order_waiting_in(vgpus, count, capacity);
 	while (first && sum_taken(vgpus, count, true) + get_moving_part(first) > capacity &&

@@ -143,9 +143,9 @@ static void charge_beside(struct turn_arbiter *arbiter, const struct turn_facts 
 		struct turn_vgpu *vgpu = &arbiter->vgpus[i];
 		if (!vgpu->contexts || (facts[i].launches == vgpu->facts.launches && !facts[i].in_flight))
 			continue;
-		uint64_t end = facts[i].in_flight ? now
-						  : turn_clamp(facts[i].idle_ns + arbiter->rules.grace_ns,
-							       arbiter->last_ns, now);
+		uint64_t end = facts[i].in_flight
+				       ? now
+				       : turn_clamp(facts[i].idle_ns + arbiter->rules.grace_ns, arbiter->last_ns, now);
 		uint64_t ns = end - arbiter->last_ns;
 		charge_vgpu(arbiter, vgpu, ns);
 		vgpu->beside_ns += ns;
@@ -177,7 +177,7 @@ static void refill_buckets(const struct turn_arbiter *arbiter, struct turn_vgpu 
 // Raises the least virtual time of each class. A vGPU that returns after an absence starts from that time.
 static void raise_floor(struct turn_arbiter *arbiter)
 {
-	for (int class = 0; class < 2; class++) {
+	for (int class = 0; class < 2; class ++) {
 		double least = -1;
 		for (int i = 0; i < arbiter->touched; i++) {
 			const struct turn_vgpu *vgpu = &arbiter->vgpus[i];
@@ -242,8 +242,8 @@ void turn_weigh(struct turn_arbiter *arbiter, uint64_t now)
 	for (int i = 0; i < arbiter->touched; i++) {
 		struct turn_vgpu *vgpu = &arbiter->vgpus[i];
 		bool idle_class = turn_is_idle_class(vgpu);
-		vgpu->weight = vgpu->terms.share ? vgpu->terms.share / 100.
-						 : (100 - shares) / 100. / (without ? without : 1);
+		vgpu->weight =
+			vgpu->terms.share ? vgpu->terms.share / 100. : (100 - shares) / 100. / (without ? without : 1);
 		if (turn_is_idle_class(vgpu) != idle_class)
 			vgpu->virtual_time = arbiter->floor[!idle_class];
 	}

@@ -4,7 +4,7 @@
 // overlap. So the arbiter tries it and measures.
 #include "turn/engine.h"
 
-static const uint64_t BACKOFF_MOST = 32; // the most by which failed attempts multiply `beside_ns`
+static const uint64_t BACKOFF_MOST = 32;  // the most by which failed attempts multiply `beside_ns`
 static const uint64_t LEAST_MEASURES = 5; // in times of `measure_ns`: the first launches only fill the queue
 
 static bool is_member(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu, uint64_t now)

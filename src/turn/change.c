@@ -72,8 +72,7 @@ uint64_t turn_idle_end(const struct turn_arbiter *arbiter)
 		return UINT64_MAX;
 	uint64_t since = turn_later(facts->idle_ns, arbiter->turn_ns);
 	// A thread that waits at the holder's gate reads the gate's word continuously, unless its process is stopped.
-	return facts->waiting ? turn_later(since, facts->alive_ns) + arbiter->rules.launch_ns
-			      : since + vgpu->grace_ns;
+	return facts->waiting ? turn_later(since, facts->alive_ns) + arbiter->rules.launch_ns : since + vgpu->grace_ns;
 }
 
 static bool end_idle_turn(struct turn_arbiter *arbiter, uint64_t now)

@@ -31,7 +31,7 @@ struct turn_vgpu {
 	double allowance; // if its share is a limit: how long it may still run, in nanoseconds
 	bool limited;	  // the share is a limit and the allowance is used up, so the vGPU waits
 
-	bool paced;		  // side by side: the vGPU is ahead, so its gate is closed until the others catch up
+	bool paced; // side by side: the vGPU is ahead, so its gate is closed until the others catch up
 	bool is_measured;
 	double rate;		  // launches per nanosecond in the vGPU's last turn
 	uint64_t beside_ns;	  // side by side: for how long its gate was open
@@ -45,9 +45,9 @@ struct turn_vgpu {
 struct turn_arbiter {
 	struct turn_rules rules;
 	struct turn_vgpu vgpus[TURN_VGPUS];
-	int touched;	  // entries of `vgpus` from this index on were never used
+	int touched; // entries of `vgpus` from this index on were never used
 	int contenders;
-	bool wanted; // a vGPU other than the holder waits; one that gets idle time only counts, too
+	bool wanted;	  // a vGPU other than the holder waits; one that gets idle time only counts, too
 	uint64_t last_ns; // the time until which the accounts are complete
 	double floor[2];  // least virtual time of contenders, never falls: [0] with a weight, [1] without
 	enum turn_regime regime;

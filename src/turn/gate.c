@@ -24,10 +24,8 @@ static bool has_arbiter_stopped(struct turn_process *process, uint64_t beat)
 
 void turn_wait_begin(struct turn_process *process, struct turn_wait *ret_wait, uint64_t now)
 {
-	*ret_wait = (struct turn_wait){.began_ns = now,
-				       .awake_ns = now + SPIN_NS,
-				       .looked_ns = now,
-				       .beat_ns = LOAD(process->page->beat_ns)};
+	*ret_wait = (struct turn_wait){
+		.began_ns = now, .awake_ns = now + SPIN_NS, .looked_ns = now, .beat_ns = LOAD(process->page->beat_ns)};
 	if (has_arbiter_stopped(process, ret_wait->beat_ns))
 		STORE(process->open_ns, now + UNGATED_NS);
 	STORE(process->slot->alive_ns, now);

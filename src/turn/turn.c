@@ -114,9 +114,11 @@ int turn_join(struct turn_arbiter *arbiter, const struct turn_terms *terms, uint
 	if (index == arbiter->touched)
 		arbiter->touched++;
 	struct turn_vgpu *vgpu = &arbiter->vgpus[index];
-	*vgpu = (struct turn_vgpu){
-		.terms = *terms, .joined = true, .present_ns = now, .number = arbiter->number,
-		.grace_ns = arbiter->rules.grace_ns};
+	*vgpu = (struct turn_vgpu){.terms = *terms,
+				   .joined = true,
+				   .present_ns = now,
+				   .number = arbiter->number,
+				   .grace_ns = arbiter->rules.grace_ns};
 	turn_weigh(arbiter, now);
 	vgpu->virtual_time = arbiter->floor[turn_is_idle_class(vgpu)];
 	vgpu->allowance = turn_limit_depth(arbiter, vgpu);
@@ -202,8 +204,8 @@ void turn_read(const struct turn_arbiter *arbiter, unsigned int index, struct tu
 {
 	const struct turn_vgpu *vgpu = &arbiter->vgpus[index];
 
-	*ret_account = (struct turn_account){vgpu->charged_ns, vgpu->waited_ns, vgpu->turns, vgpu->weight,
-					     vgpu->virtual_time};
+	*ret_account =
+		(struct turn_account){vgpu->charged_ns, vgpu->waited_ns, vgpu->turns, vgpu->weight, vgpu->virtual_time};
 }
 
 void turn_read_total(const struct turn_arbiter *arbiter, struct turn_total *ret_total)

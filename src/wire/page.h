@@ -11,7 +11,7 @@ enum { VG_PAGE_MAGIC = 0x31504756 /* "VGP1" */, VG_PAGE_SIZE = 4096, VG_PAGE_ID 
 
 struct vg_wire_page {
 	uint32_t magic;
-	uint32_t owner;	    // user id
+	uint32_t owner;		// user id
 	uint8_t id[VG_PAGE_ID]; // a random and unique id of the publication
 	char name[VG_WIRE_NAME];
 	// For the next daemon: the publisher's process, and the number of generations.

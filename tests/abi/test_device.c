@@ -30,7 +30,7 @@ static CUdeviceptr allocate_zeroed(size_t bytes)
 	return address;
 }
 
-#define LAUNCH(function, blocks, threads, ...)                                                                         \
+#define LAUNCH(function, blocks, threads, ...) \
 	CU(cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, NULL, (void *[]){__VA_ARGS__}, NULL))
 
 // Launches the kernel for COUNT inputs of `size` bytes.
@@ -49,8 +49,9 @@ static void compute(const char *name, const void *x, void *y, size_t size)
 // Returns an input: first special values, then half of them linear in -range to range, half logarithmic from 2^-60.
 static double make_input(int i, double range)
 {
-	const double special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 5e-324, -5e-324, DBL_MAX, -DBL_MAX, 709.78,
-				  709.79, -745.13, -745.14, 88.72, 88.73, -103.97, -103.98, 1, -1, 6, 1 - 0x1p-53};
+	const double special[] = {0.0,	   -0.0,     INFINITY, -INFINITY, NAN,	   5e-324,  -5e-324,
+				  DBL_MAX, -DBL_MAX, 709.78,   709.79,	  -745.13, -745.14, 88.72,
+				  88.73,   -103.97,  -103.98,  1,	  -1,	   6,	    1 - 0x1p-53};
 
 	if (i < (int)(sizeof special / sizeof special[0]))
 		return special[i];
@@ -147,12 +148,20 @@ TEST(warp_functions_return_their_results)
 		unsigned reversed = 0;
 		for (int bit = 0; bit < 8; bit++)
 			reversed |= (lane >> bit & 1) << (7 - bit);
-		const unsigned want[12] = {
-			5, 0xaaaaaaaa, lane & 1 ? 0xaaaaaaaa : 0, 5, lane < 3 ? lane : lane - 3,
-			lane % 8 < 5 ? lane + 3 : lane, lane ^ 1, lane ^ 2, 31 * 16,
-			(lane ? (unsigned)__builtin_clz(lane) : 32) + 100 * (unsigned)__builtin_ffs((int)lane) +
-				10000 * (unsigned)__builtin_popcount(lane),
-			reversed, (lane < 7 ? lane : 7) + (lane > 3 ? lane : 3)};
+		const unsigned want[12] = {5,
+					   0xaaaaaaaa,
+					   lane & 1 ? 0xaaaaaaaa : 0,
+					   5,
+					   lane < 3 ? lane : lane - 3,
+					   lane % 8 < 5 ? lane + 3 : lane,
+					   lane ^ 1,
+					   lane ^ 2,
+					   31 * 16,
+					   (lane ? (unsigned)__builtin_clz(lane) : 32) +
+						   100 * (unsigned)__builtin_ffs((int)lane) +
+						   10000 * (unsigned)__builtin_popcount(lane),
+					   reversed,
+					   (lane < 7 ? lane : 7) + (lane > 3 ? lane : 3)};
 		for (int i = 0; i < 12; i++)
 			if (got[lane][i] != want[i])
 				FAIL("lane %u: word %d is %u, not %u", lane, i, got[lane][i], want[i]);

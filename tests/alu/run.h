@@ -54,8 +54,14 @@ struct registers {
 
 static inline void run_form(const struct ptx_alu_form *form, struct registers *registers, uint32_t mask)
 {
-	struct ptx_alu alu = {&registers->d, &registers->e, &registers->source[0], &registers->source[1],
-			      &registers->source[2], &registers->source[3], mask, &registers->carry,
+	struct ptx_alu alu = {&registers->d,
+			      &registers->e,
+			      &registers->source[0],
+			      &registers->source[1],
+			      &registers->source[2],
+			      &registers->source[3],
+			      mask,
+			      &registers->carry,
 			      registers->immediate};
 
 	form->run(&alu);
@@ -65,11 +71,47 @@ static inline void run_form(const struct ptx_alu_form *form, struct registers *r
 static inline uint64_t random_word(uint64_t *state)
 {
 	static const uint64_t edges[] = {
-		0, 1, 2, 3, 31, 32, 33, 63, 64, 127, 128, 255, 0x7fff, 0x8000, 0xffff, 0x3c00, 0x7c00, 0xfc00, 0x7c01,
-		0x3f80, 0x7f80, 0x0001000100010001, 0x8000800080008000, 0x7fffffff7fffffff, 0x8000000080000000,
-		0xffffffffffffffff, 0xffffffff, 0x100000000, 0x3f8000003f800000, 0x7f8000007f800000, 0x7ff0000000000000,
-		0xfff0000000000000, 0x7ff8000000000001, 0x0010000000000000, 0x000fffffffffffff, 0x0080000000800000,
-		0x007fffff007fffff, 0x7f7fffff7f7fffff, 0x7fefffffffffffff, 0x4330000000000001, 0xfffffffffffffffe,
+		0,
+		1,
+		2,
+		3,
+		31,
+		32,
+		33,
+		63,
+		64,
+		127,
+		128,
+		255,
+		0x7fff,
+		0x8000,
+		0xffff,
+		0x3c00,
+		0x7c00,
+		0xfc00,
+		0x7c01,
+		0x3f80,
+		0x7f80,
+		0x0001000100010001,
+		0x8000800080008000,
+		0x7fffffff7fffffff,
+		0x8000000080000000,
+		0xffffffffffffffff,
+		0xffffffff,
+		0x100000000,
+		0x3f8000003f800000,
+		0x7f8000007f800000,
+		0x7ff0000000000000,
+		0xfff0000000000000,
+		0x7ff8000000000001,
+		0x0010000000000000,
+		0x000fffffffffffff,
+		0x0080000000800000,
+		0x007fffff007fffff,
+		0x7f7fffff7f7fffff,
+		0x7fefffffffffffff,
+		0x4330000000000001,
+		0xfffffffffffffffe,
 	};
 
 	*state ^= *state << 13;

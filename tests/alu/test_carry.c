@@ -34,8 +34,22 @@ static const struct word_type word_types[] = {
 	{"u32", 32, false}, {"s32", 32, true}, {"u64", 64, false}, {"s64", 64, true}};
 
 static const uint64_t edges[] = {
-	0, 1, 2, 0x7fff, 0x10000, 0x7fffffff, 0x80000000, 0x80000001, 0xfffffffe, 0xffffffff, 0x100000000,
-	0x7fffffffffffffff, 0x8000000000000000, 0x8000000000000001, 0xfffffffffffffffe, 0xffffffffffffffff,
+	0,
+	1,
+	2,
+	0x7fff,
+	0x10000,
+	0x7fffffff,
+	0x80000000,
+	0x80000001,
+	0xfffffffe,
+	0xffffffff,
+	0x100000000,
+	0x7fffffffffffffff,
+	0x8000000000000000,
+	0x8000000000000001,
+	0xfffffffffffffffe,
+	0xffffffffffffffff,
 	0x123456789abcdef0,
 };
 enum { EDGES = sizeof edges / sizeof *edges };

@@ -8,7 +8,7 @@ static const struct {
 	const char *name;
 	unsigned truth; // bits 0 to 3: true for less, equal, greater, unordered
 } operators[] = {
-	{"eq", 2},  {"ne", 5},   {"lt", 1},   {"le", 3},   {"gt", 4},   {"ge", 6},  {"equ", 10},
+	{"eq", 2},   {"ne", 5},	 {"lt", 1},   {"le", 3},   {"gt", 4},	{"ge", 6},  {"equ", 10},
 	{"neu", 13}, {"ltu", 9}, {"leu", 11}, {"gtu", 12}, {"geu", 14}, {"num", 7}, {"nan", 8},
 };
 enum { OPERATORS = sizeof operators / sizeof *operators };
@@ -30,9 +30,17 @@ enum { MAGNITUDES = 11, CODES = 2 * MAGNITUDES, LANES = 32, PAIRS = CODES * CODE
 
 static unsigned edge_bits(const struct format *format, unsigned index)
 {
-	const unsigned magnitudes[MAGNITUDES] = {
-		0, 1, 2, format->least_normal - 1, format->least_normal, format->one, format->one + 1,
-		format->infinity - 1, format->infinity, format->infinity + 1, 0x7fff};
+	const unsigned magnitudes[MAGNITUDES] = {0,
+						 1,
+						 2,
+						 format->least_normal - 1,
+						 format->least_normal,
+						 format->one,
+						 format->one + 1,
+						 format->infinity - 1,
+						 format->infinity,
+						 format->infinity + 1,
+						 0x7fff};
 
 	return magnitudes[index % MAGNITUDES] | (index >= MAGNITUDES ? 0x8000 : 0);
 }

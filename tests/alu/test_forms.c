@@ -66,9 +66,9 @@ TEST(destination_may_be_a_source)
 			same = apart;
 			apart.d = apart.source[s];
 			run_form(forms[i], &apart, 0xfff0ff0f);
-			struct ptx_alu alu = {&same.source[s], &same.e, &same.source[0], &same.source[1],
-					      &same.source[2], &same.source[3], 0xfff0ff0f, &same.carry,
-					      same.immediate};
+			struct ptx_alu alu = {&same.source[s], &same.e,		&same.source[0],
+					      &same.source[1], &same.source[2], &same.source[3],
+					      0xfff0ff0f,      &same.carry,	same.immediate};
 			forms[i]->run(&alu);
 			if (memcmp(&same.source[s], &apart.d, 32 * forms[i]->d_bits / 8) != 0)
 				FAIL("%s: written over source %u", forms[i]->mnemonic, s);
@@ -109,8 +109,8 @@ TEST(lookup_finds_every_form)
 		const struct ptx_alu_form *found = ptx_alu_find(padded, length);
 		if (!found || strcmp(found->mnemonic, forms[i]->mnemonic) != 0)
 			FAIL("%s is not found", forms[i]->mnemonic);
-		if (memcmp(&found->d_bits, &forms[i]->d_bits,
-			   sizeof *found - offsetof(struct ptx_alu_form, d_bits)) != 0)
+		if (memcmp(&found->d_bits, &forms[i]->d_bits, sizeof *found - offsetof(struct ptx_alu_form, d_bits)) !=
+		    0)
 			FAIL("%s is in the table twice, with different operands", forms[i]->mnemonic);
 		CHECK(!ptx_alu_find(padded, length + 2));
 	}

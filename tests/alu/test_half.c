@@ -201,9 +201,10 @@ TEST(float_to_integer)
 			long double x = from_wide ? (long double)f64_of(wide) : (long double)f32_of(narrow);
 			long double whole = m == 0 ? rintl(x) : m == 1 ? truncl(x) : m == 2 ? floorl(x) : ceill(x);
 			uint64_t want = isnan(x) ? (from_wide ? integers[t].nan_f64 : integers[t].nan_f32)
-				: whole <= integers[t].low  ? (uint64_t)(int64_t)integers[t].low
-				: whole >= integers[t].high ? (uint64_t)integers[t].high
-				: whole < 0 ? (uint64_t)(int64_t)whole : (uint64_t)whole;
+					: whole <= integers[t].low  ? (uint64_t)(int64_t)integers[t].low
+					: whole >= integers[t].high ? (uint64_t)integers[t].high
+					: whole < 0		    ? (uint64_t)(int64_t)whole
+								    : (uint64_t)whole;
 			char mnemonic[32];
 			snprintf(mnemonic, sizeof mnemonic, "cvt.%s.%s.%s", modes[m], integers[t].name,
 				 from_wide ? "f64" : "f32");

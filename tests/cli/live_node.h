@@ -56,7 +56,7 @@ static inline void node_read_uuids(char ret_uuids[2][48])
 
 	for (size_t i = 0; i < 2; i++)
 		snprintf(ret_uuids[i], sizeof ret_uuids[i], "%s",
-			 json_string_value(json_object_get(
-				 json_array_get(json_object_get(json, "devices"), i), "uuid")));
+			 json_string_value(
+				 json_object_get(json_array_get(json_object_get(json, "devices"), i), "uuid")));
 	json_decref(json);
 }

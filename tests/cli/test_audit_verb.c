@@ -64,7 +64,7 @@ TEST(invalid_options_are_refused)
 	CHECK_INT(run("audit verify --key %s", key), 2);
 	CHECK_INT(run("audit verify %s", log), 2);
 	CHECK_CONTAINS(said, "the key that the log was written with is missing: give --key FILE or --key-ring NAME, or "
-		       "set VIRGATE_KEY");
+			     "set VIRGATE_KEY");
 	CHECK_INT(run("audit verify %s --key %s --key-ring x", log, key), 2);
 	CHECK_CONTAINS(said, "give one of them");
 	CHECK_INT(run("audit verify %s --key %s --expect 3", log, key), 1);

@@ -67,14 +67,13 @@ static enum vg_status list_with(const char *fields, struct vg_vgpu_list **ret_li
 	char answer[2048];
 
 	CHECK(at);
-	snprintf(answer, sizeof answer, "%.*s%s%s", (int)(at - vgpu_answer), vgpu_answer, fields,
-		 at + strlen(plain));
+	snprintf(answer, sizeof answer, "%.*s%s%s", (int)(at - vgpu_answer), vgpu_answer, fields, at + strlen(plain));
 	serve_answer(answer);
 	return vg_vgpu_list(node, ret_list);
 }
 
-#define TURNS                                                                                                          \
-	"\"held\":true,\"reason\":\"no other vGPU is active\",\"holder\":null,\"recent\":29.5,\"gpu_ns\":1,"      \
+#define TURNS                                                                                                \
+	"\"held\":true,\"reason\":\"no other vGPU is active\",\"holder\":null,\"recent\":29.5,\"gpu_ns\":1," \
 	"\"waited_ns\":2,\"turns\":3,\"quantum_ns\":4,\"handovers\":0.5,\"weight\":30"
 
 TEST(turns_are_parsed)
@@ -83,9 +82,9 @@ TEST(turns_are_parsed)
 
 	fixture_start();
 	open_node();
-	CHECK_INT(list_with("\"share_limit\":true,\"class\":\"latency\",\"turns\":{\"mode\":\"time\"," TURNS "}",
-			    &list),
-		  VG_OK);
+	CHECK_INT(
+		list_with("\"share_limit\":true,\"class\":\"latency\",\"turns\":{\"mode\":\"time\"," TURNS "}", &list),
+		VG_OK);
 	const struct vg_vgpu_info *vgpu = &list->vgpus[0];
 	CHECK_INT(vgpu->share_limit, 1);
 	CHECK_INT(vgpu->scheduling_class, VG_CLASS_LATENCY);
@@ -106,10 +105,10 @@ TEST(turns_are_parsed)
 	vg_node_close(node);
 }
 
-#define EVICTION                                                                                                       \
-	"\"evictable\":true,\"swap\":7,\"eviction\":{\"state\":\"partly suspended\",\"suspended\":true,"               \
+#define EVICTION                                                                                         \
+	"\"evictable\":true,\"swap\":7,\"eviction\":{\"state\":\"partly suspended\",\"suspended\":true," \
 	"\"on_gpu\":5,\"in_host\":6}"
-#define PROCESS                                                                                                        \
+#define PROCESS                                                                                                  \
 	"\"suspended\":true,\"pending\":true,\"reason\":\"thread\",\"call\":\"cuInit\",\"error\":1,\"bytes\":2," \
 	"\"host\":3,\"missing\":4,\"state_ns\":5,\"moved_ns\":6,\"waited_ns\":7,\"waiting\":8,\"moves\":9"
 
@@ -123,8 +122,8 @@ static enum vg_status list_evicted(const char *vgpu, const char *process, struct
 	const char *plain = "\"share_limit\":false,\"class\":\"batch\"", *at = strstr(vgpu_answer, plain);
 	const char *tenant = strstr(vgpu_answer, end);
 	snprintf(answer, sizeof answer, "%.*s%s%.*s\"started\":2,\"eviction\":%s%s", (int)(at - vgpu_answer),
-		 vgpu_answer,
-		 fields, (int)(tenant - at - strlen(plain)), at + strlen(plain), process, tenant + strlen(end) - 1);
+		 vgpu_answer, fields, (int)(tenant - at - strlen(plain)), at + strlen(plain), process,
+		 tenant + strlen(end) - 1);
 	serve_answer(answer);
 	return vg_vgpu_list(node, ret_list);
 }
@@ -184,19 +183,23 @@ TEST(failures_set_error_and_keep_output)
 	CHECK_INT(vg_vgpu_create(
 			  node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1, .share = 101}),
 		  VG_INVALID);
-	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1,
-								 .share_limit = 1}),
+	CHECK_INT(vg_vgpu_create(
+			  node,
+			  &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1, .share_limit = 1}),
 		  VG_INVALID);
 	CHECK_CONTAINS(vg_last_error()->text, "a limit needs a share");
 	CHECK_INT(vg_vgpu_create(node,
 				 &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1, .swap = 1}),
 		  VG_INVALID);
 	CHECK_CONTAINS(vg_last_error()->text, "a swap is for evictable vGPUs");
-	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1,
-								 .evictable = 1, .swap = UINT64_MAX}),
+	CHECK_INT(vg_vgpu_create(
+			  node,
+			  &(struct vg_vgpu_options){
+				  .size = sizeof good, .name = "a", .memory = 1, .evictable = 1, .swap = UINT64_MAX}),
 		  VG_INVALID);
-	CHECK_INT(vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = 1,
-								 .scheduling_class = 2}),
+	CHECK_INT(vg_vgpu_create(node,
+				 &(struct vg_vgpu_options){
+					 .size = sizeof good, .name = "a", .memory = 1, .scheduling_class = 2}),
 		  VG_INVALID);
 	CHECK_INT(
 		vg_vgpu_create(node, &(struct vg_vgpu_options){.size = sizeof good, .name = "a", .memory = UINT64_MAX}),

@@ -16,8 +16,7 @@ static const char devices[] =
 // ---- the program ----------------------------------------------------------------------------------------
 
 // Runs `virgate complete` with these words, of which the last is incomplete. The value is its output.
-#define OFFERS(...)                                                                                \
-	(VIRGATE_RUN("complete", "--", __VA_ARGS__) == 0 ? result.out : "it failed")
+#define OFFERS(...) (VIRGATE_RUN("complete", "--", __VA_ARGS__) == 0 ? result.out : "it failed")
 
 // Returns whether `text` has the line `candidate`, with or without a description.
 static bool has_line(const char *text, const char *candidate)
@@ -148,13 +147,12 @@ static void set_path(void)
 // The next functions complete a line as a key press does, and store the candidates in `seen`.
 static void complete_in_bash(const char *line)
 {
-	static const char script[] =
-		"source <(virgate completion bash)\n"
-		"read -ra COMP_WORDS <<<\"${1//=/ = }\"\n" // splits words as readline does
-		"[[ $1 != *' ' ]] || COMP_WORDS+=('')\n"
-		"COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
-		"_virgate\n"
-		"printf '%s\\n' \"${COMPREPLY[@]}\"\n";
+	static const char script[] = "source <(virgate completion bash)\n"
+				     "read -ra COMP_WORDS <<<\"${1//=/ = }\"\n" // splits words as readline does
+				     "[[ $1 != *' ' ]] || COMP_WORDS+=('')\n"
+				     "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
+				     "_virgate\n"
+				     "printf '%s\\n' \"${COMPREPLY[@]}\"\n";
 	pid_t child = start_program((const char *const[]){"/bin/bash", "-c", script, "bash", line, NULL});
 
 	CHECK_INT(wait_for_program(child), 0);
@@ -169,8 +167,8 @@ static void complete_in_fish(const char *line)
 	snprintf(path, sizeof path, "%s/home", fixture.directory);
 	mkdir(path, 0700);
 	setenv("HOME", path, 1); // fish writes there
-	pid_t child = start_program((const char *const[]){"/usr/bin/env", "fish", "--no-config", "-c", script, line,
-							  NULL});
+	pid_t child =
+		start_program((const char *const[]){"/usr/bin/env", "fish", "--no-config", "-c", script, line, NULL});
 	CHECK_INT(wait_for_program(child), 0);
 	snprintf(seen, sizeof seen, "%s", result.out);
 }
@@ -228,12 +226,11 @@ static bool offers(const char *candidate)
 	return false;
 }
 
-#define CHECK_OFFERED(shell, line, candidate)                                                      \
-	do {                                                                                       \
-		(shell)(line);                                                                     \
-		if (!offers(candidate))                                                            \
-			FAIL("%s:%d: for \"%s\" no \"%s\" in \"%s\"", __FILE__, __LINE__, line,        \
-			     candidate, seen);                                                     \
+#define CHECK_OFFERED(shell, line, candidate)                                                                     \
+	do {                                                                                                      \
+		(shell)(line);                                                                                    \
+		if (!offers(candidate))                                                                           \
+			FAIL("%s:%d: for \"%s\" no \"%s\" in \"%s\"", __FILE__, __LINE__, line, candidate, seen); \
 	} while (0)
 
 // `value` precedes each candidate that completes a word with "=".

@@ -56,8 +56,8 @@ TEST(help_fits_on_a_screen)
 		CHECK(first && !strstr(first + 1, once[i]));
 	}
 	CHECK(!strstr(result.out, "\n  complete "));
-	static const char *const wordy[] = {"run", "ps", "dump", "restore", "migrate", "doctor", "logs", "kill",
-					    "suspend", "resume", "create"};
+	static const char *const wordy[] = {"run",  "ps",   "dump",    "restore", "migrate", "doctor",
+					    "logs", "kill", "suspend", "resume",  "create"};
 	for (size_t i = 0; i < sizeof wordy / sizeof *wordy; i++) {
 		CHECK_INT(VIRGATE_RUN("help", wordy[i]), 0);
 		if (measure_lines(strstr(result.out, "\n\n"), &lines) > 80)

@@ -7,7 +7,8 @@
 
 // The hostile text in JSON and as a string: ESC, C1, DEL, a line break, a right-to-left override.
 #define HOSTILE "\\u001b[31m\\u009b2J\\u007f\\n\\u202ex"
-static const char hostile[] = "\033[31m\xc2\x9b" "2J\177\n\xe2\x80\xaex";
+static const char hostile[] = "\033[31m\xc2\x9b"
+			      "2J\177\n\xe2\x80\xaex";
 
 static void check_clean(const char *text, const char *verb)
 {
@@ -58,21 +59,21 @@ static void check_json(void)
 	json_decref(json);
 }
 
-#define EVICTION                                                                                                       \
-	"{\"state\":\"" HOSTILE "\",\"suspended\":true,\"pending\":false,\"reason\":\"thread\"," \
-	"\"call\":\"" HOSTILE "\"," \
+#define EVICTION                                                                                          \
+	"{\"state\":\"" HOSTILE "\",\"suspended\":true,\"pending\":false,\"reason\":\"thread\","          \
+	"\"call\":\"" HOSTILE "\","                                                                       \
 	"\"error\":0,\"bytes\":1,\"host\":1,\"missing\":1,\"state_ns\":1,\"moved_ns\":1,\"waited_ns\":1," \
-	"\"waiting\":1," \
+	"\"waiting\":1,"                                                                                  \
 	"\"moves\":1}"
-#define VGPU                                                                                                           \
+#define VGPU                                                                                                         \
 	"{\"name\":\"" HOSTILE "\",\"uuid\":\"" HOSTILE "\",\"device\":0,\"memory\":1,\"charged\":1,\"overhead\":1," \
-	"\"physical\":1,\"share\":30,\"share_limit\":false,\"class\":\"batch\",\"owner\":\"" HOSTILE "\"," \
-	"\"group\":\"" HOSTILE "\"," \
-	"\"ephemeral\":false,\"created\":1,\"refusals\":2,\"tenants\":[{\"pid\":4711,\"command\":\"" HOSTILE "\"," \
-	"\"charged\":1,\"overhead\":1,\"physical\":null,\"started\":1,\"guest\":false,\"eviction\":" EVICTION "}]," \
-	"\"shared\":0,\"evictable\":true,\"swap\":1,\"eviction\":{\"state\":\"" HOSTILE "\",\"suspended\":true," \
-	"\"on_gpu\":1,\"in_host\":1},"                                                                                 \
-	"\"turns\":{\"mode\":\"" HOSTILE "\",\"held\":false,\"reason\":\"" HOSTILE "\",\"recent\":1,\"weight\":1," \
+	"\"physical\":1,\"share\":30,\"share_limit\":false,\"class\":\"batch\",\"owner\":\"" HOSTILE "\","           \
+	"\"group\":\"" HOSTILE "\","                                                                                 \
+	"\"ephemeral\":false,\"created\":1,\"refusals\":2,\"tenants\":[{\"pid\":4711,\"command\":\"" HOSTILE "\","   \
+	"\"charged\":1,\"overhead\":1,\"physical\":null,\"started\":1,\"guest\":false,\"eviction\":" EVICTION "}],"  \
+	"\"shared\":0,\"evictable\":true,\"swap\":1,\"eviction\":{\"state\":\"" HOSTILE "\",\"suspended\":true,"     \
+	"\"on_gpu\":1,\"in_host\":1},"                                                                               \
+	"\"turns\":{\"mode\":\"" HOSTILE "\",\"held\":false,\"reason\":\"" HOSTILE "\",\"recent\":1,\"weight\":1,"   \
 	"\"gpu_ns\":1,\"waited_ns\":1,\"turns\":1,\"holder\":\"" HOSTILE "\",\"quantum_ns\":1,\"handovers\":1}}"
 
 TEST(listings_escape_hostile_names)
@@ -81,16 +82,17 @@ TEST(listings_escape_hostile_names)
 
 	fixture_start();
 	serve_answer("{\"ok\":true,\"vgpus\":[" VGPU "],\"vgpu\":" VGPU ","
-	      "\"devices\":[{\"index\":0,\"uuid\":\"" HOSTILE "\",\"name\":\"" HOSTILE "\",\"memory\":1,"
-	      "\"memory_used\":1,\"reserved\":1,\"vgpus\":1,\"driver\":\"" HOSTILE "\","
-	      "\"compute_capability\":\"" HOSTILE
-	      "\",\"simulated\":true}],"
-	      "\"refusals\":[{\"time\":1,\"pid\":12,\"entry\":\"" HOSTILE
-	      "\",\"asked\":1,\"charged\":1,\"limit\":1,\"overhead\":1}],"
-	      "\"publications\":[{\"name\":\"" HOSTILE "\",\"generation\":1,\"state\":\"" HOSTILE "\",\"bytes\":1,"
-	      "\"ranges\":1,\"device\":0,\"owner\":\"" HOSTILE "\",\"group\":\"" HOSTILE "\",\"mode\":384,\"vgpu\":\""
-	      HOSTILE "\",\"publisher\":1,\"published\":1,\"leases\":1,\"readers\":[{\"pid\":1,\"command\":\"" HOSTILE
-	      "\",\"user\":\"" HOSTILE "\",\"access\":\"read\",\"since\":1}]}]}");
+		     "\"devices\":[{\"index\":0,\"uuid\":\"" HOSTILE "\",\"name\":\"" HOSTILE "\",\"memory\":1,"
+		     "\"memory_used\":1,\"reserved\":1,\"vgpus\":1,\"driver\":\"" HOSTILE "\","
+		     "\"compute_capability\":\"" HOSTILE "\",\"simulated\":true}],"
+		     "\"refusals\":[{\"time\":1,\"pid\":12,\"entry\":\"" HOSTILE
+		     "\",\"asked\":1,\"charged\":1,\"limit\":1,\"overhead\":1}],"
+		     "\"publications\":[{\"name\":\"" HOSTILE "\",\"generation\":1,\"state\":\"" HOSTILE
+		     "\",\"bytes\":1,"
+		     "\"ranges\":1,\"device\":0,\"owner\":\"" HOSTILE "\",\"group\":\"" HOSTILE
+		     "\",\"mode\":384,\"vgpu\":\"" HOSTILE
+		     "\",\"publisher\":1,\"published\":1,\"leases\":1,\"readers\":[{\"pid\":1,\"command\":\"" HOSTILE
+		     "\",\"user\":\"" HOSTILE "\",\"access\":\"read\",\"since\":1}]}]}");
 	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
 		const char *words[] = {VIRGATE, verbs[i][0], verbs[i][1], NULL, NULL};
 		size_t last = words[2] ? 3 : 2;
@@ -109,7 +111,7 @@ TEST(listings_escape_hostile_names)
 
 TEST(messages_escape_text_of_daemon)
 {
-	static const char *const verbs[][3] = {{"ps"},	       {"inspect", "x"}, {"rm", "x"},	 {"kill", "x"},
+	static const char *const verbs[][3] = {{"ps"},	      {"inspect", "x"}, {"rm", "x"},	{"kill", "x"},
 					       {"logs", "x"}, {"suspend", "x"}, {"resume", "x"}};
 
 	fixture_start();
@@ -125,13 +127,11 @@ TEST(names_of_processes_are_escaped)
 {
 	fixture_start();
 	serve_answers((const char *const[]){"{\"ok\":true,\"name\":\"" HOSTILE "\",\"asked\":[{\"pid\":4711,"
-									       "\"command\":\""
-					    HOSTILE "\",\"started\":1,\"bytes\":1,\"host\":0}]}",
+					    "\"command\":\"" HOSTILE "\",\"started\":1,\"bytes\":1,\"host\":0}]}",
 					    "{\"ok\":true,\"vgpu\":" VGPU "}", NULL});
 	CHECK(RUN_CLEAN("suspend", "x") != 0); // the next request would have an invalid name
 	serve_answers((const char *const[]){"{\"ok\":true,\"name\":\"x\",\"asked\":[{\"pid\":4711,"
-					    "\"command\":\"" HOSTILE
-					    "\",\"started\":1,\"bytes\":1,\"host\":0}]}",
+					    "\"command\":\"" HOSTILE "\",\"started\":1,\"bytes\":1,\"host\":0}]}",
 					    "{\"ok\":true,\"vgpu\":" VGPU "}", NULL});
 	CHECK_INT(RUN_CLEAN("suspend", "x"), 3);
 	CHECK_CONTAINS(result.err,
@@ -158,7 +158,10 @@ TEST(hostile_arguments_are_escaped)
 	CHECK(RUN_CLEAN("ps", hostile + 1) != 0);
 	CHECK(RUN_CLEAN("run", "--memory", hostile, "true") != 0);
 	// A name that is not UTF-8.
-	snprintf(path, sizeof path, "%s/\x9b" "31m\xff", fixture.directory);
+	snprintf(path, sizeof path,
+		 "%s/\x9b"
+		 "31m\xff",
+		 fixture.directory);
 	CHECK_INT(mkdir(path, 0700), 0);
 	CHECK_INT(RUN_CLEAN("image", "list", path), 0);
 	CHECK_INT(RUN_CLEAN("image", "list", path, "--json"), 0);
@@ -169,7 +172,10 @@ TEST(hostile_arguments_are_escaped)
 TEST(doctor_escapes_hostile_text)
 {
 	fixture_start();
-	setenv("VIRGATE_CRIU", "/\x9b" "31m\xe2\x80\xae\xff\033[2J", 1);
+	setenv("VIRGATE_CRIU",
+	       "/\x9b"
+	       "31m\xe2\x80\xae\xff\033[2J",
+	       1);
 	RUN_CLEAN("doctor", "cuda");
 	CHECK_CONTAINS(result.out, "/?31m???[2J");
 	RUN_CLEAN("doctor", "cuda", "--json");

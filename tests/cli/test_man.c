@@ -66,7 +66,7 @@ TEST(every_verb_has_a_page_with_every_option)
 // A page describes its verb before the options, and ends with SEE ALSO.
 TEST(every_page_has_its_sections_in_order)
 {
-	static const char *const sections[] = {"\n# NAME\n",	 "\n# SYNOPSIS\n", "\n# DESCRIPTION\n",
+	static const char *const sections[] = {"\n# NAME\n",	    "\n# SYNOPSIS\n", "\n# DESCRIPTION\n",
 					       "\n# EXIT STATUS\n", "\n# EXAMPLES\n", "\n# SEE ALSO\n"};
 	char name[128];
 

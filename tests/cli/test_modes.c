@@ -169,7 +169,7 @@ static void check_that_refusal_changes_nothing(const char *const *words, int cod
 		FAIL("%s %s was refused, but changed the listing: %s", words[0], words[1], result.out);
 }
 
-#define REFUSED(code, says, ...)                                                                                       \
+#define REFUSED(code, says, ...) \
 	check_that_refusal_changes_nothing((const char *const[]){__VA_ARGS__, NULL}, code, says)
 
 TEST(settings_for_missing_gpu_are_refused)

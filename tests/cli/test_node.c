@@ -97,8 +97,8 @@ TEST(tenant_is_listed_and_limited)
 {
 	node_start();
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "256M"), 0);
-	pid_t child = start_program(WORDS("run", "--vgpu", "train", "--", GROW, "--exact", "--chunk", "16M", "--hold",
-					  "30"));
+	pid_t child =
+		start_program(WORDS("run", "--vgpu", "train", "--", GROW, "--exact", "--chunk", "16M", "--hold", "30"));
 	char text[4096] = "";
 	for (int i = 0; i < 1000 && !strchr(text, '\n'); i++) {
 		usleep(10000);
@@ -179,8 +179,8 @@ TEST(kill_ends_programs)
 
 	node_start();
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "256M"), 0);
-	pid_t child = start_program(WORDS("run", "--vgpu", "train", "--", GROW, "--exact", "--chunk", "16M", "--hold",
-					  "30"));
+	pid_t child =
+		start_program(WORDS("run", "--vgpu", "train", "--", GROW, "--exact", "--chunk", "16M", "--hold", "30"));
 	for (int i = 0; i < 1000 && !strchr(text, '\n'); i++) {
 		usleep(10000);
 		read_file("out", text, sizeof text);

@@ -179,9 +179,9 @@ TEST(signals_are_forwarded)
 	static const struct {
 		int signal;
 		const char *name;
-	} all[] = {{SIGTERM, "TERM"}, {SIGINT, "INT"},	 {SIGHUP, "HUP"}, {SIGQUIT, "QUIT"},
+	} all[] = {{SIGTERM, "TERM"}, {SIGINT, "INT"},	 {SIGHUP, "HUP"},   {SIGQUIT, "QUIT"},
 		   {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"}, {SIGCONT, "CONT"}, {SIGWINCH, "WINCH"},
-		   {SIGALRM, "ALRM"}, {SIGABRT, "ABRT"}, {SIGPWR, "PWR"}, {SIGXCPU, "XCPU"}};
+		   {SIGALRM, "ALRM"}, {SIGABRT, "ABRT"}, {SIGPWR, "PWR"},   {SIGXCPU, "XCPU"}};
 	char script[256];
 
 	start_with_vgpu();
@@ -270,8 +270,9 @@ TEST(program_inherits_no_descriptors)
 	start_with_vgpu();
 	CHECK_INT(RUN("sh", "-c", "ls /proc/self/fd | wc -l"), 0);
 	int with = atoi(result.out);
-	CHECK_INT(wait_for_program(start_program((const char *const[]){"/bin/sh", "-c", "ls /proc/self/fd | wc -l",
-								       NULL})), 0);
+	CHECK_INT(wait_for_program(
+			  start_program((const char *const[]){"/bin/sh", "-c", "ls /proc/self/fd | wc -l", NULL})),
+		  0);
 	CHECK_INT(with, atoi(result.out));
 }
 

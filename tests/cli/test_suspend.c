@@ -8,8 +8,8 @@
 
 // ---- a stand-in daemon -----------------------------------------------------------------------------------
 
-#define ASKED(host)                                                                                                    \
-	"{\"ok\":true,\"name\":\"a\",\"asked\":[{\"pid\":7,\"command\":\"train\",\"started\":1700000001.25,"           \
+#define ASKED(host)                                                                                          \
+	"{\"ok\":true,\"name\":\"a\",\"asked\":[{\"pid\":7,\"command\":\"train\",\"started\":1700000001.25," \
 	"\"bytes\":1073741824,\"host\":" host "}]}"
 #define RUNNING "\"state\":\"running\",\"suspended\":false,\"pending\":false,\"reason\":\"\""
 #define SUSPENDED "\"state\":\"suspended\",\"suspended\":true,\"pending\":false,\"reason\":\"\",\"host\":1073741824"
@@ -17,10 +17,16 @@
 // Returns an answer to `inspect` with one process. `eviction` has the fields that matter to the test.
 static const char *inspect_answer(const char *eviction)
 {
-	static const char *const usual[] = {
-		"\"host\":0", "\"missing\":0", "\"call\":null", "\"error\":0", "\"bytes\":1073741824",
-		"\"state_ns\":3000000000", "\"moved_ns\":250000000", "\"waited_ns\":1500000000", "\"waiting\":2",
-		"\"moves\":4"};
+	static const char *const usual[] = {"\"host\":0",
+					    "\"missing\":0",
+					    "\"call\":null",
+					    "\"error\":0",
+					    "\"bytes\":1073741824",
+					    "\"state_ns\":3000000000",
+					    "\"moved_ns\":250000000",
+					    "\"waited_ns\":1500000000",
+					    "\"waiting\":2",
+					    "\"moves\":4"};
 	static char answers[8][2048]; // one for each call that serve_answers() uses
 	static unsigned next;
 	char *answer = answers[next++ % 8], whole[1024];
@@ -53,8 +59,7 @@ TEST(suspend_waits_and_measures)
 
 	fixture_start();
 	serve_answers((const char *const[]){
-		ASKED("0"),
-		inspect_answer("\"state\":\"asked\",\"suspended\":true,\"pending\":true,\"reason\":\"\""),
+		ASKED("0"), inspect_answer("\"state\":\"asked\",\"suspended\":true,\"pending\":true,\"reason\":\"\""),
 		inspect_answer("\"state\":\"draining\",\"suspended\":true,\"pending\":true,\"reason\":\"\""),
 		inspect_answer("\"state\":\"leaving\",\"suspended\":true,\"pending\":true,\"reason\":\"\""),
 		inspect_answer(SUSPENDED), NULL});
@@ -65,17 +70,17 @@ TEST(suspend_waits_and_measures)
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
 	CHECK_STR(result.out,
 		  "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 1.0 GiB/s; 768.0 MiB of it had not "
-			      "changed since the last time, and were not copied\n");
+		  "changed since the last time, and were not copied\n");
 	serve_answers((const char *const[]){ASKED("0"), inspect_answer(SUSPENDED ",\"unchanged\":1073741824"), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
 	CHECK_STR(result.out,
 		  "a: process 7 (train): 1.0 GiB to the host in 0.250 s; 1.0 GiB of it had not changed since the "
-			      "last time, and were not copied\n");
+		  "last time, and were not copied\n");
 	serve_answers((const char *const[]){ASKED("0"), inspect_answer(SUSPENDED ",\"hash_error\":2"), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
 	CHECK_STR(result.out,
 		  "a: process 7 (train): 1.0 GiB to the host in 0.250 s, 4.0 GiB/s; the GPU could not hash it "
-			      "(CUDA error 2), so unchanged blocks were copied, too\n");
+		  "(CUDA error 2), so unchanged blocks were copied, too\n");
 	serve_answers((const char *const[]){
 		"{\"ok\":true,\"vgpus\":[]}", ASKED("1073741824"),
 		inspect_answer("\"state\":\"out\",\"suspended\":false,\"pending\":false,\"reason\":\"\""),
@@ -85,9 +90,9 @@ TEST(suspend_waits_and_measures)
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB to the GPU in 0.250 s, 4.0 GiB/s\n");
 	read_file("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "{\"op\":\"suspend\",\"drain_ms\":3000,\"name\":\"a\",\"simulate\":\"\"}\n"
-		       "{\"op\":\"inspect\",\"name\":\"a\",\"simulate\":\"\"}\n");
+				 "{\"op\":\"inspect\",\"name\":\"a\",\"simulate\":\"\"}\n");
 	CHECK_CONTAINS(requests, "{\"op\":\"list\",\"simulate\":\"\"}\n" // whether it was suspended with --deep
-		       "{\"op\":\"resume\",\"pid\":7,\"simulate\":\"\"}\n");
+				 "{\"op\":\"resume\",\"pid\":7,\"simulate\":\"\"}\n");
 	serve_answers((const char *const[]){ASKED("0"), inspect_answer(SUSPENDED), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0); // by default 10 s
 	read_file("requests", requests, sizeof requests);
@@ -103,13 +108,14 @@ TEST(result_of_each_process_is_printed)
 	serve_answers((const char *const[]){inspect_answer(SUSPENDED), ASKED("0"), inspect_answer(RUNNING), NULL});
 	CHECK_INT(VIRGATE_RUN("resume", "a"), 0);
 	CHECK_STR(result.out, "a: process 7 (train): 1.0 GiB, on the GPU already\n");
-	serve_answers((const char *const[]){"{\"ok\":true,\"name\":\"a\",\"asked\":[]}", inspect_answer(RUNNING),
-					    NULL});
+	serve_answers(
+		(const char *const[]){"{\"ok\":true,\"name\":\"a\",\"asked\":[]}", inspect_answer(RUNNING), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
 	CHECK_STR(result.out, "a: suspended, no process runs in it\n");
 	// Another process has taken its pid.
 	serve_answers((const char *const[]){"{\"ok\":true,\"name\":\"a\",\"asked\":[{\"pid\":7,\"command\":\"old\","
-					    "\"started\":1,\"bytes\":1,\"host\":0}]}", inspect_answer(RUNNING), NULL});
+					    "\"started\":1,\"bytes\":1,\"host\":0}]}",
+					    inspect_answer(RUNNING), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
 	CHECK_STR(result.out, "a: process 7 (old) has ended\n");
 	// Its ephemeral vGPU was removed with it.
@@ -236,7 +242,7 @@ static const char *list_answer(const char *eviction)
 		"\"overhead\":0,\"physical\":null,\"started\":1,\"eviction\":null}]}]}";
 	static char text[8192];
 	json_t *list = json_loads(plain, 0, NULL),
-		*one = eviction ? json_loads(inspect_answer(eviction), 0, NULL) : NULL;
+	       *one = eviction ? json_loads(inspect_answer(eviction), 0, NULL) : NULL;
 
 	CHECK(list && (one || !eviction));
 	if (one)
@@ -268,7 +274,7 @@ TEST(ps_has_state_columns_only_for_evictable_vgpus)
 				 "\"host\":1073741824,\"missing\":1048576"));
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
 	CHECK_CONTAINS(result.out, "\na: process 7 (train) could not be resumed: the GPU lacks 1.0 MiB: end or "
-		       "suspend other programs on it; the process resumes when there is room\n");
+				   "suspend other programs on it; the process resumes when there is room\n");
 }
 
 TEST(json_has_all_eviction_fields)
@@ -313,8 +319,8 @@ TEST(inspect_shows_eviction)
 	serve_answer(inspect_answer(SUSPENDED));
 	CHECK_INT(VIRGATE_RUN("inspect", "a"), 0);
 	CHECK_CONTAINS(result.out, "\nevictable  up to 512.0 MiB of host memory for each process, up to "
-		       "96.0 MiB of memory that cannot move\n"
-		       "memory     moving: 768.0 MiB on the GPU, 256.0 MiB in the host\n");
+				   "96.0 MiB of memory that cannot move\n"
+				   "memory     moving: 768.0 MiB on the GPU, 256.0 MiB in the host\n");
 	CHECK_CONTAINS(result.out, "  STATE      IN HOST\n");
 	CHECK_CONTAINS(result.out, "  suspended  1.0 GiB\n");
 }
@@ -418,7 +424,7 @@ TEST(other_processes_stay_suspended)
 {
 	start_evictable();
 	pid_t good = play_pager((struct player_plan){.bytes = 64 * MIB}),
-		other = play_pager((struct player_plan){.bytes = 64 * MIB});
+	      other = play_pager((struct player_plan){.bytes = 64 * MIB});
 	pid_t bad = play_pager((struct player_plan){.bytes = 64 * MIB, .reason = PAGER_GPU});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 3);
 	CHECK_CONTAINS(result.out, find_line(good, ": 64.0 MiB to the host"));
@@ -445,7 +451,7 @@ TEST(silent_process_times_out)
 	CHECK(waited_ms >= 3000);
 	CHECK_CONTAINS(result.err, find_line(silent, " could not be suspended: it did not answer within "));
 	CHECK_CONTAINS(result.err, " s: is it stopped (SIGSTOP, a debugger)? The request takes effect when it runs "
-		       "again; the other stays suspended\n");
+				   "again; the other stays suspended\n");
 	CHECK_CONTAINS(result.out, find_line(slow, ": 896.0 MiB to the host in "));
 	stop_players();
 }
@@ -458,7 +464,7 @@ TEST(slow_move_times_out)
 	CHECK_INT(VIRGATE_RUN("suspend", "a", "--drain", "1"), 3);
 	CHECK_CONTAINS(result.err,
 		       find_line(slow, " could not be suspended: its memory was still moving after 3 s; the move "
-				 "continues, see `virgate ps --sim=devices=2,memory=4G a`\n"));
+				       "continues, see `virgate ps --sim=devices=2,memory=4G a`\n"));
 	stop_players();
 }
 

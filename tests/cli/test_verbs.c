@@ -57,7 +57,7 @@ TEST(ps_prints_a_table)
 	CHECK_CONTAINS(result.out, "4713 writer (ended)");
 	const char *shared = strstr(result.out, "- (shared, owner gone)");
 	CHECK(shared && strstr(shared, "  256.0 MiB  "));
-	CHECK(!strstr(result.out, "5 B")); // the figures of a damaged vGPU are unknown
+	CHECK(!strstr(result.out, "5 B"));				    // the figures of a damaged vGPU are unknown
 	CHECK(strstr(result.out, "another") < strstr(result.out, "train")); // sorted by name
 	CHECK_STR(result.err, "");
 	CHECK_INT(VIRGATE_RUN("ps", "--quiet"), 0);
@@ -75,10 +75,11 @@ TEST(ps_prints_json)
 	json_t *json = parse_output();
 	json_t *train = json_array_get(json_object_get(json, "vgpus"), 1);
 	json_t *other = json_array_get(json_object_get(json, "vgpus"), 0);
-	static const char *const keys[] = {"name",	"device", "uuid",  "memory",  "charged",   "overhead",
-					   "physical",	"share",  "owner", "group",   "ephemeral", "share_limit",
-					   "created", "refusals", "tenants", "damaged", "shared", "class", "turns",
-					   "mode",	"evictable", "swap", "fixed", "idle_suspend", "eviction"};
+	static const char *const keys[] = {"name",	"device",      "uuid",	  "memory",	  "charged",
+					   "overhead",	"physical",    "share",	  "owner",	  "group",
+					   "ephemeral", "share_limit", "created", "refusals",	  "tenants",
+					   "damaged",	"shared",      "class",	  "turns",	  "mode",
+					   "evictable", "swap",	       "fixed",	  "idle_suspend", "eviction"};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (!json_object_get(train, keys[i]))
 			FAIL("no %s", keys[i]);
@@ -193,12 +194,12 @@ TEST(inspect_shows_one_vgpu)
 	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
 	CHECK_CONTAINS(result.out, "8.0 GiB (8589934592 bytes)");
 	CHECK_CONTAINS(result.out, "share      at most 30 %, latency class\n"
-		       "mode       time\n"
-		       "held       no: a process is stopped\n"
-		       "measured   29.8 % in the last 10 s, entitled to 42.9 % among the vGPUs active now\n"
-		       "GPU time   4m05s used, 12.3 s waited, 812 turns\n"
-		       "quantum    8.4 ms, 118.5 handovers per second\n"
-		       "holder     another\n");
+				   "mode       time\n"
+				   "held       no: a process is stopped\n"
+				   "measured   29.8 % in the last 10 s, entitled to 42.9 % among the vGPUs active now\n"
+				   "GPU time   4m05s used, 12.3 s waited, 812 turns\n"
+				   "quantum    8.4 ms, 118.5 handovers per second\n"
+				   "holder     another\n");
 	CHECK_CONTAINS(result.out, "until it is removed");
 	CHECK_CONTAINS(result.out, "shared     256.0 MiB (268435456 bytes)");
 	CHECK_CONTAINS(result.out, "4712  reader (guest)");
@@ -212,10 +213,11 @@ TEST(inspect_shows_one_vgpu)
 TEST(devices_are_listed)
 {
 	fixture_start();
-	serve_answer("{\"ok\":true,\"devices\":[{\"index\":0,\"uuid\":\"GPU-1\",\"name\":\"NVIDIA "
-	      "Something\",\"memory\":8589934592,"
-	      "\"memory_used\":1073741824,\"compute_capability\":\"9.0\",\"driver\":\"580.1\",\"simulated\":true,"
-	      "\"reserved\":2147483648,\"vgpus\":2}]}");
+	serve_answer(
+		"{\"ok\":true,\"devices\":[{\"index\":0,\"uuid\":\"GPU-1\",\"name\":\"NVIDIA "
+		"Something\",\"memory\":8589934592,"
+		"\"memory_used\":1073741824,\"compute_capability\":\"9.0\",\"driver\":\"580.1\",\"simulated\":true,"
+		"\"reserved\":2147483648,\"vgpus\":2}]}");
 	CHECK_INT(VIRGATE_RUN("devices"), 0);
 	CHECK_CONTAINS(result.out, "NVIDIA Something (simulated)");
 	CHECK_CONTAINS(result.out, "2.0 GiB");
@@ -232,8 +234,8 @@ TEST(logs_list_refusals)
 	fixture_start();
 	serve_answer("{\"ok\":true,\"refusals\":[{\"time\":1700000000.25,\"pid\":12,\"entry\":\"cuMemAlloc_v2\","
 		     "\"asked\":"
-	      "2147483648,"
-	      "\"charged\":7516192768,\"limit\":8589934592,\"overhead\":536870912}]}");
+		     "2147483648,"
+		     "\"charged\":7516192768,\"limit\":8589934592,\"overhead\":536870912}]}");
 	CHECK_INT(VIRGATE_RUN("logs", "train"), 0);
 	CHECK_CONTAINS(result.out, "cuMemAlloc_v2");
 	CHECK_CONTAINS(result.out, "7.0 GiB");
@@ -306,7 +308,7 @@ TEST(share_without_memory_omits_memory)
 	CHECK_STR(result.out, "train: 8.0 GiB, share 30 %\n");
 	read_file("requests", requests, sizeof requests);
 	CHECK_STR(requests, "{\"op\":\"create\",\"name\":\"train\",\"share\":30,\"simulate\":\"\"}\n"
-		  "{\"op\":\"inspect\",\"name\":\"train\",\"simulate\":\"\"}\n");
+			    "{\"op\":\"inspect\",\"name\":\"train\",\"simulate\":\"\"}\n");
 }
 
 TEST(kill_reports_count)
@@ -370,14 +372,16 @@ TEST(invalid_input_sends_no_request)
 		{{"run", "--share", "30", "--class", "Batch", "true"}, 125, "did you mean batch?"},
 		{{"run", "--vgpu", "train", "--limit", "true"}, 125, "--limit describes a new one"},
 		{{"run", "--vgpu", "train", "--class", "batch", "true"}, 125, "--class describes a new one"},
-		{{"create", "train", "--memory", "1G", "--swap", "1G"}, 2,
+		{{"create", "train", "--memory", "1G", "--swap", "1G"},
+		 2,
 		 "--swap is for evictable vGPUs: give --evictable"},
 		{{"create", "train", "-m", "1G", "--evictable", "--swap", "0"}, 2, "--swap: \"0\" is zero"},
 		{{"create", "train", "-m", "1G", "--evictable", "--swap", "lots"}, 2, "is not a size"},
 		{{"create", "train", "-m", "1G", "--evictable=yes"}, 2, "--evictable takes no value"},
 		{{"run", "--memory", "1G", "--swap", "1G", "true"}, 125, "--swap is for evictable vGPUs"},
 		{{"create", "a", "-m", "1G", "--idle-suspend", "30"}, 2, "--idle-suspend is for evictable vGPUs"},
-		{{"create", "a", "-m", "1G", "--evictable", "--idle-suspend", "0"}, 2,
+		{{"create", "a", "-m", "1G", "--evictable", "--idle-suspend", "0"},
+		 2,
 		 "--idle-suspend: \"0\" is not a time"},
 		{{"run", "--vgpu", "train", "--idle-suspend", "30", "true"}, 125, "--idle-suspend describes a new one"},
 		{{"run", "--vgpu", "train", "--evictable", "true"}, 125, "--evictable describes a new one"},
@@ -477,15 +481,22 @@ TEST(options_override_environment_override_files)
 	unsetenv("VIRGATE_SHARE");
 	read_file("requests", requests, sizeof requests);
 	CHECK_STR(requests, "{\"op\":\"enter\",\"memory\":3221225472,\"share\":33,\"simulate\":\"\"}\n"
-		  "{\"op\":\"enter\",\"memory\":3221225472,\"share\":44,\"simulate\":\"\"}\n"
-		  "{\"op\":\"enter\",\"memory\":1024,\"share\":55,\"simulate\":\"\"}\n");
+			    "{\"op\":\"enter\",\"memory\":3221225472,\"share\":44,\"simulate\":\"\"}\n"
+			    "{\"op\":\"enter\",\"memory\":1024,\"share\":55,\"simulate\":\"\"}\n");
 }
 
 TEST(invalid_answers_are_reported)
 {
 	static const char *const answers[] = {
-		"",	     "{",	  "[]",	       "{\"ok\":1}", "{\"ok\":true}", "{\"ok\":true,\"vgpus\":3}",
-		"{\"ok\":true,\"vgpus\":[{}]}", "{\"ok\":true,\"vgpus\":[3]}", "{\"ok\":true,\"ok\":true,\"vgpus\":[]}",
+		"",
+		"{",
+		"[]",
+		"{\"ok\":1}",
+		"{\"ok\":true}",
+		"{\"ok\":true,\"vgpus\":3}",
+		"{\"ok\":true,\"vgpus\":[{}]}",
+		"{\"ok\":true,\"vgpus\":[3]}",
+		"{\"ok\":true,\"ok\":true,\"vgpus\":[]}",
 		"{\"ok\":true,\"vgpus\":[{\"name\":\"a\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":-5}]}"};
 
 	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {

@@ -79,11 +79,12 @@ TEST(list_is_parsed_as_in_cuda)
 		const char *list;
 		bool shows[2];
 	} all[] = {
-		{"0", {true, false}},	{"1", {false, true}},	{"0,1", {true, true}},	{"1,0", {true, true}},
-		{" 1 , 0", {true, true}}, {"0,-1,1", {true, false}}, {"1,7,0", {false, true}}, {"0,,1", {true, false}},
-		{"0,no,1", {true, false}}, {"", {false, false}}, {"-1", {false, false}}, {"NoDevFiles", {false, false}},
-		{"2", {false, false}},	{",0", {false, false}}, {"0,0", {false, false}}, {"1,0,1", {false, false}},
-		{"1x", {false, false}}, {"GPU-", {false, false}}, // it is ambiguous
+		{"0", {true, false}},	     {"1", {false, true}},     {"0,1", {true, true}},
+		{"1,0", {true, true}},	     {" 1 , 0", {true, true}}, {"0,-1,1", {true, false}},
+		{"1,7,0", {false, true}},    {"0,,1", {true, false}},  {"0,no,1", {true, false}},
+		{"", {false, false}},	     {"-1", {false, false}},   {"NoDevFiles", {false, false}},
+		{"2", {false, false}},	     {",0", {false, false}},   {"0,0", {false, false}},
+		{"1,0,1", {false, false}},   {"1x", {false, false}},   {"GPU-", {false, false}}, // it is ambiguous
 		{"0,MIG-1", {false, false}},
 	};
 
@@ -113,11 +114,10 @@ TEST(list_is_parsed_as_in_cuda)
 }
 
 // The fields "index" and "reserved" of two GPUs of 4 GiB.
-#define TWO_GPUS(first, second)                                                                                        \
-	"{\"ok\":true,\"devices\":[" ONE_GPU("0", "a", first) "," ONE_GPU("1", "b", second) "]}"
-#define ONE_GPU(index, digit, reserved)                                                                                \
-	"{\"index\":" index ",\"uuid\":\"GPU-0000000" digit "-0000-0000-0000-000000000000\",\"name\":\"G\","           \
-	"\"memory\":4294967296,\"memory_used\":null,\"compute_capability\":\"9.0\",\"driver\":\"1\","                  \
+#define TWO_GPUS(first, second) "{\"ok\":true,\"devices\":[" ONE_GPU("0", "a", first) "," ONE_GPU("1", "b", second) "]}"
+#define ONE_GPU(index, digit, reserved)                                                                      \
+	"{\"index\":" index ",\"uuid\":\"GPU-0000000" digit "-0000-0000-0000-000000000000\",\"name\":\"G\"," \
+	"\"memory\":4294967296,\"memory_used\":null,\"compute_capability\":\"9.0\",\"driver\":\"1\","        \
 	"\"simulated\":true,\"reserved\":" reserved ",\"vgpus\":0}"
 
 TEST(daemon_gets_visible_gpus)
@@ -133,7 +133,7 @@ TEST(daemon_gets_visible_gpus)
 	CHECK_CONTAINS(result.err, "too much");
 	read_file("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "\"device\":[\"GPU-0000000a-0000-0000-0000-000000000000\","
-		       "\"GPU-0000000b-0000-0000-0000-000000000000\"]");
+				 "\"GPU-0000000b-0000-0000-0000-000000000000\"]");
 	fixture_stop();
 }
 

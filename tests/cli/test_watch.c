@@ -2,8 +2,8 @@
 #include "fixture.h"
 #include "terminal.h"
 
-#define VGPU(name)                                                                                 \
-	"{\"name\":\"" name "\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":1073741824,\"charged\":0,"   \
+#define VGPU(name)                                                                                                  \
+	"{\"name\":\"" name "\",\"uuid\":\"GPU-1\",\"device\":0,\"memory\":1073741824,\"charged\":0,"               \
 	"\"overhead\":0,\"physical\":null,\"share\":0,\"share_limit\":false,\"class\":\"batch\",\"owner\":\"ann\"," \
 	"\"group\":null,\"ephemeral\":false,\"created\":1,\"refusals\":0,\"tenants\":[],\"shared\":0}"
 static const char two[] = "{\"ok\":true,\"vgpus\":[" VGPU("eval") "," VGPU("train") "]}";

@@ -59,13 +59,13 @@ __attribute__((unused)) static struct code_report inspect_kernel(const struct co
 	return report;
 }
 
-#define CHECK_TENSOR(image, kernel, expected)                                                      \
-	do {                                                                                       \
-		struct code_report report_ = inspect_kernel(image, kernel);                             \
+#define CHECK_TENSOR(image, kernel, expected)                                                                   \
+	do {                                                                                                    \
+		struct code_report report_ = inspect_kernel(image, kernel);                                     \
 		CHECK_STR(format_answer(report_.tensor, report_.tensor_instruction, report_.reason), expected); \
 	} while (0)
-#define CHECK_MIXED(image, kernel, expected)                                                       \
-	do {                                                                                       \
-		struct code_report report_ = inspect_kernel(image, kernel);                             \
+#define CHECK_MIXED(image, kernel, expected)                                                                  \
+	do {                                                                                                  \
+		struct code_report report_ = inspect_kernel(image, kernel);                                   \
 		CHECK_STR(format_answer(report_.mixed, report_.mixed_instruction, report_.reason), expected); \
 	} while (0)

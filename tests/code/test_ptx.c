@@ -11,12 +11,12 @@ static struct code_image *read_ptx(const char *text)
 }
 
 // Checks the report on a kernel with this body.
-#define CHECK_BODY(text, tensor, mixed)                                                                  \
-	do {                                                                                       \
+#define CHECK_BODY(text, tensor, mixed)                                                                                \
+	do {                                                                                                           \
 		struct code_image *image_ = read_ptx(HEAD ".visible .entry k(.param .u64 p)\n{\n" text "\nret;\n}\n"); \
-		CHECK_TENSOR(image_, "k", tensor);                                                 \
-		CHECK_MIXED(image_, "k", mixed);                                                   \
-		code_image_destroy(image_);                                                        \
+		CHECK_TENSOR(image_, "k", tensor);                                                                     \
+		CHECK_MIXED(image_, "k", mixed);                                                                       \
+		code_image_destroy(image_);                                                                            \
 	} while (0)
 
 TEST(instructions_are_classified)
@@ -96,11 +96,11 @@ TEST(called_functions_count)
 TEST(indirect_calls_count_all_functions)
 {
 	struct code_image *image = read_ptx(HEAD ".func hidden() {\n" MMA "ret; }\n"
-					    ".entry with() { call (r), %rd1, (x), proto; ret; }\n"
-					    ".entry nothing() { call %rd1, (x), proto; ret; }\n"
-					    ".entry uniform() { @%p call.uni %rd1; ret; }\n"
-					    ".entry direct() { call.uni other, (x); ret; }\n"
-					    ".func other(.param .b32 x) { ret; }\n");
+						 ".entry with() { call (r), %rd1, (x), proto; ret; }\n"
+						 ".entry nothing() { call %rd1, (x), proto; ret; }\n"
+						 ".entry uniform() { @%p call.uni %rd1; ret; }\n"
+						 ".entry direct() { call.uni other, (x); ret; }\n"
+						 ".func other(.param .b32 x) { ret; }\n");
 
 	CHECK_INT(inspect_kernel(image, "with").tensor, CODE_FOUND);
 	CHECK_INT(inspect_kernel(image, "nothing").tensor, CODE_FOUND);
@@ -113,14 +113,14 @@ TEST(external_functions_are_unknown_except_the_drivers)
 {
 	struct code_image *image =
 		read_ptx(HEAD ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
-			 ".extern .func far();\n"
-			 ".extern .func cudaGraphSetConditional(.param .u64 a, .param .b32 b);\n"
-			 ".extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 a, .param .b64 b);\n"
-			 ".entry decides() { call.uni cudaGraphSetConditional, (a, b); ret; }\n"
-			 ".entry starts() { call.uni (r), cudaLaunchDeviceV2, (a, b); ret; }\n"
-			 ".entry prints() { call.uni (r), vprintf, (a, b); ret; }\n"
-			 ".entry leaves() { call.uni far; ret; }\n"
-			 ".entry both() { call.uni far; " MMA " ret; }\n");
+			      ".extern .func far();\n"
+			      ".extern .func cudaGraphSetConditional(.param .u64 a, .param .b32 b);\n"
+			      ".extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 a, .param .b64 b);\n"
+			      ".entry decides() { call.uni cudaGraphSetConditional, (a, b); ret; }\n"
+			      ".entry starts() { call.uni (r), cudaLaunchDeviceV2, (a, b); ret; }\n"
+			      ".entry prints() { call.uni (r), vprintf, (a, b); ret; }\n"
+			      ".entry leaves() { call.uni far; ret; }\n"
+			      ".entry both() { call.uni far; " MMA " ret; }\n");
 
 	CHECK_TENSOR(image, "prints", "CLEAN");
 	CHECK_TENSOR(image, "decides", "CLEAN");
@@ -136,8 +136,8 @@ TEST(other_directives_are_skipped)
 {
 	struct code_image *image =
 		read_ptx("\n// first a comment\n/* and another */ " HEAD
-		    ".global .align 4 .b8 data[8] = {1, 2, 3, 4, 5, 6, 7, 8};\n.global .u64 table[] = {k, k};\n"
-		    ".file 1 \"/x/{y}.cu\"\n.section .debug_info { .b32 0 }\n.weak .entry k() { ret; }\n");
+			 ".global .align 4 .b8 data[8] = {1, 2, 3, 4, 5, 6, 7, 8};\n.global .u64 table[] = {k, k};\n"
+			 ".file 1 \"/x/{y}.cu\"\n.section .debug_info { .b32 0 }\n.weak .entry k() { ret; }\n");
 
 	CHECK_INT(code_image_kernel_count(image), 1);
 	CHECK_STR(code_image_kernel(image, 0), "k");

@@ -142,12 +142,12 @@ CONFORM(attaching)
 }
 
 // Variables: counter (managed, 5), plain (in device memory, 9). bump(n) adds n to counter.
-static const char ptx_managed[] = PTX_HEAD
-	".visible .global .attribute(.managed) .align 4 .u32 counter = 5;\n"
-	".visible .global .align 4 .u32 plain = 9;\n"
-	".visible .entry bump(.param .u32 n) {\n"
-	"	.reg .b32 %n, %v;\n	ld.param.u32 %n, [n];\n	ld.global.u32 %v, [counter];\n"
-	"	add.u32 %v, %v, %n;\n	st.global.u32 [counter], %v;\n	ret;\n}\n";
+static const char ptx_managed[] =
+	PTX_HEAD ".visible .global .attribute(.managed) .align 4 .u32 counter = 5;\n"
+		 ".visible .global .align 4 .u32 plain = 9;\n"
+		 ".visible .entry bump(.param .u32 n) {\n"
+		 "	.reg .b32 %n, %v;\n	ld.param.u32 %n, [n];\n	ld.global.u32 %v, [counter];\n"
+		 "	add.u32 %v, %v, %n;\n	st.global.u32 [counter], %v;\n	ret;\n}\n";
 
 CONFORM(variables_of_a_module)
 {

@@ -99,8 +99,8 @@ static void add_moves(char *text, size_t size, char matrix, enum element type, u
 	size_t used = strlen(text);
 	const char *kind = elements[type].registers == 'f' ? "f32" : type == F64 ? "f64" : "b32";
 
-	used += (size_t)snprintf(text + used, size - used, "	.reg .%s %%%c%c<%u>;\n", kind,
-				 elements[type].registers, matrix, count);
+	used += (size_t)snprintf(text + used, size - used, "	.reg .%s %%%c%c<%u>;\n", kind, elements[type].registers,
+				 matrix, count);
 	for (unsigned i = 0; i < count && matrix != 'd'; i++)
 		used += (size_t)snprintf(text + used, size - used, "	ld.global.%s %%%c%c%u, [%%p+%u];\n", kind,
 					 elements[type].registers, matrix, i, 8 * (first + i));
@@ -116,10 +116,10 @@ static void add_stores(char *text, size_t size, enum element type, unsigned coun
 					 8 * (first + i), elements[type].registers, i);
 }
 
-#define KERNEL_HEAD                                                                                \
-	".version 8.7\n.target sm_90\n.address_size 64\n"                                          \
-	".visible .entry k(.param .u64 p) {\n	.reg .b64 %p, %o;\n	.reg .b32 %l;\n"               \
-	"	ld.param.u64 %p, [p];\n	mov.u32 %l, %tid.x;\n	mul.wide.u32 %o, %l, 512;\n"           \
+#define KERNEL_HEAD                                                                  \
+	".version 8.7\n.target sm_90\n.address_size 64\n"                            \
+	".visible .entry k(.param .u64 p) {\n	.reg .b64 %p, %o;\n	.reg .b32 %l;\n"   \
+	"	ld.param.u64 %p, [p];\n	mov.u32 %l, %tid.x;\n	mul.wide.u32 %o, %l, 512;\n" \
 	"	add.u64 %p, %p, %o;\n"
 
 // The first word of each matrix in the 64 words of 8 bytes of a lane: A 0, B 16, C 32, D 48.
@@ -257,10 +257,10 @@ static void check(const struct product *p)
 CONFORM(halves)
 {
 	static const struct product products[] = {
-		{SHAPE(16, 8, 8), F16, F16, F32, F32, NORMAL},	{SHAPE(16, 8, 16), F16, F16, F32, F32, NORMAL},
-		{SHAPE(16, 8, 8), F16, F16, F16, F16, NORMAL},	{SHAPE(16, 8, 16), F16, F16, F16, F16, NORMAL},
-		{SHAPE(16, 8, 8), BF16, BF16, F32, F32, NORMAL}, {SHAPE(16, 8, 16), BF16, BF16, F32, F32, NORMAL},
-		{SHAPE(16, 8, 4), TF32, TF32, F32, F32, NORMAL}, {SHAPE(16, 8, 8), TF32, TF32, F32, F32, NORMAL},
+		{SHAPE(16, 8, 8), F16, F16, F32, F32, NORMAL},	  {SHAPE(16, 8, 16), F16, F16, F32, F32, NORMAL},
+		{SHAPE(16, 8, 8), F16, F16, F16, F16, NORMAL},	  {SHAPE(16, 8, 16), F16, F16, F16, F16, NORMAL},
+		{SHAPE(16, 8, 8), BF16, BF16, F32, F32, NORMAL},  {SHAPE(16, 8, 16), BF16, BF16, F32, F32, NORMAL},
+		{SHAPE(16, 8, 4), TF32, TF32, F32, F32, NORMAL},  {SHAPE(16, 8, 8), TF32, TF32, F32, F32, NORMAL},
 		{SHAPE(16, 8, 32), E4M3, E4M3, F32, F32, NORMAL}, {SHAPE(16, 8, 32), E5M2, E4M3, F32, F32, NORMAL},
 		{SHAPE(16, 8, 32), E4M3, E5M2, F32, F32, NORMAL}, {SHAPE(16, 8, 32), E5M2, E5M2, F32, F32, NORMAL},
 		{SHAPE(16, 8, 16), E4M3, E5M2, F32, F32, NORMAL}, {SHAPE(16, 8, 16), E5M2, E4M3, F16, F16, NORMAL},
@@ -303,15 +303,25 @@ CONFORM(integers)
 		const char *shape;
 		unsigned m, k;
 		enum element type;
-	} rows[] = {{"m8n8k16", 8, 16, S8},   {"m16n8k16", 16, 16, S8}, {"m16n8k32", 16, 32, S8},
+	} rows[] = {{"m8n8k16", 8, 16, S8}, {"m16n8k16", 16, 16, S8}, {"m16n8k32", 16, 32, S8},
 		    {"m8n8k32", 8, 32, S4}, {"m16n8k32", 16, 32, S4}, {"m16n8k64", 16, 64, S4}};
 
 	need_matrices();
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		for (unsigned k = 0; k < 8; k++) { // A and B signed or not; with or without saturation
-			struct product p = {rows[i].shape, k & 4 ? ".satfinite" : "", "", rows[i].m, 8, rows[i].k,
-					    rows[i].type + (k & 1), rows[i].type + (k >> 1 & 1), S32, S32,
-					    {false, true}, k & 4, false};
+			struct product p = {rows[i].shape,
+					    k & 4 ? ".satfinite" : "",
+					    "",
+					    rows[i].m,
+					    8,
+					    rows[i].k,
+					    rows[i].type + (k & 1),
+					    rows[i].type + (k >> 1 & 1),
+					    S32,
+					    S32,
+					    {false, true},
+					    k & 4,
+					    false};
 			check(&p);
 		}
 }
@@ -326,8 +336,19 @@ CONFORM(bits)
 	need_matrices();
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		for (unsigned is_and = 0; is_and < 2; is_and++) {
-			struct product p = {rows[i].shape, "", is_and ? ".and.popc" : ".xor.popc", rows[i].m, 8,
-					    rows[i].k, B1, B1, S32, S32, {false, true}, false, is_and};
+			struct product p = {rows[i].shape,
+					    "",
+					    is_and ? ".and.popc" : ".xor.popc",
+					    rows[i].m,
+					    8,
+					    rows[i].k,
+					    B1,
+					    B1,
+					    S32,
+					    S32,
+					    {false, true},
+					    false,
+					    is_and};
 			check(&p);
 		}
 }
@@ -340,17 +361,28 @@ CONFORM(special_numbers)
 		uint64_t code;
 		unsigned k;
 	} rows[] = {
-		{F16, 0x7e00, 16}, {F16, 0x7c00, 16}, {F16, 0xfc00, 16}, {F16, 0x0001, 16}, {F16, 0x83ff, 16},
-		{BF16, 0x7fc0, 16}, {BF16, 0xff80, 16}, {BF16, 0x0001, 16}, {TF32, 0x7f800000, 8},
-		{TF32, 0x00002000, 8}, {TF32, 0x00003fff, 8}, {TF32, 0x7fffffff, 8}, {E4M3, 0x7f, 32},
-		{E4M3, 0x01, 32}, {E5M2, 0x7c, 32}, {E5M2, 0x83, 32},
+		{F16, 0x7e00, 16},     {F16, 0x7c00, 16},     {F16, 0xfc00, 16},     {F16, 0x0001, 16},
+		{F16, 0x83ff, 16},     {BF16, 0x7fc0, 16},    {BF16, 0xff80, 16},    {BF16, 0x0001, 16},
+		{TF32, 0x7f800000, 8}, {TF32, 0x00002000, 8}, {TF32, 0x00003fff, 8}, {TF32, 0x7fffffff, 8},
+		{E4M3, 0x7f, 32},      {E4M3, 0x01, 32},      {E5M2, 0x7c, 32},	     {E5M2, 0x83, 32},
 	};
 	char text[16384];
 
 	need_matrices();
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		struct product p = {rows[i].k == 8 ? "m16n8k8" : rows[i].k == 16 ? "m16n8k16" : "m16n8k32", "", "", 16,
-				    8, rows[i].k, rows[i].type, rows[i].type, F32, F32, NORMAL};
+		struct product p = {rows[i].k == 8    ? "m16n8k8"
+				    : rows[i].k == 16 ? "m16n8k16"
+						      : "m16n8k32",
+				    "",
+				    "",
+				    16,
+				    8,
+				    rows[i].k,
+				    rows[i].type,
+				    rows[i].type,
+				    F32,
+				    F32,
+				    NORMAL};
 		unsigned index, row, column;
 		build(&p, text, sizeof text);
 		memset(words, 0, sizeof words);
@@ -390,7 +422,7 @@ static void check_moves(unsigned count, bool transposes, bool store)
 		 "	st.global.v4.b32 [%%p+16], {%%v0,%%v1,%%v2,%%v3};\n	ret;\n}\n",
 		 KERNEL_HEAD, store ? "st.shared.v4.b32 [%s], {0,0,0,0};" : "st.shared.v4.b32 [%s], {%v0,%v1,%v2,%v3};",
 		 instruction, store ? "ld.shared.v4.b32 {%v0,%v1,%v2,%v3}, [%s];" : "");
-	uint16_t (*lanes)[WORDS * 4] = (uint16_t (*)[WORDS * 4])words;
+	uint16_t(*lanes)[WORDS * 4] = (uint16_t(*)[WORDS * 4]) words;
 	for (unsigned lane = 0; lane < LANES; lane++)
 		for (unsigned i = 0; i < 8; i++)
 			lanes[lane][i] = (uint16_t)(1000 + lane * 8 + i);
@@ -421,10 +453,9 @@ CONFORM(moves)
 
 CONFORM(transposition)
 {
-	static const char text[] = KERNEL_HEAD
-		"	.reg .b32 %v, %w;\n	ld.global.b32 %v, [%p];\n"
-		"	movmatrix.sync.aligned.m8n8.trans.b16 %w, %v;\n"
-		"	st.global.b32 [%p+8], %w;\n	ret;\n}\n";
+	static const char text[] = KERNEL_HEAD "	.reg .b32 %v, %w;\n	ld.global.b32 %v, [%p];\n"
+					       "	movmatrix.sync.aligned.m8n8.trans.b16 %w, %v;\n"
+					       "	st.global.b32 [%p+8], %w;\n	ret;\n}\n";
 
 	need_matrices();
 	for (unsigned lane = 0; lane < LANES; lane++)

@@ -15,12 +15,12 @@ static const struct {
 	bool is_signed;
 	char registers; // PTX register class: r, f (f32) or d (f64)
 } elements[] = {
-	[F16] = {"f16", 16, 5, 10, true, 'r'},	[BF16] = {"bf16", 16, 8, 7, true, 'r'},
+	[F16] = {"f16", 16, 5, 10, true, 'r'},	 [BF16] = {"bf16", 16, 8, 7, true, 'r'},
 	[TF32] = {"tf32", 32, 8, 10, true, 'r'}, [F64] = {"f64", 64, 11, 52, true, 'd'},
-	[E4M3] = {"e4m3", 8, 4, 3, true, 'r'},	[E5M2] = {"e5m2", 8, 5, 2, true, 'r'},
-	[S8] = {"s8", 8, 0, 0, true, 'r'},	[U8] = {"u8", 8, 0, 0, false, 'r'},
-	[S4] = {"s4", 4, 0, 0, true, 'r'},	[U4] = {"u4", 4, 0, 0, false, 'r'},
-	[B1] = {"b1", 1, 0, 0, false, 'r'},	[F32] = {"f32", 32, 8, 23, true, 'f'},
+	[E4M3] = {"e4m3", 8, 4, 3, true, 'r'},	 [E5M2] = {"e5m2", 8, 5, 2, true, 'r'},
+	[S8] = {"s8", 8, 0, 0, true, 'r'},	 [U8] = {"u8", 8, 0, 0, false, 'r'},
+	[S4] = {"s4", 4, 0, 0, true, 'r'},	 [U4] = {"u4", 4, 0, 0, false, 'r'},
+	[B1] = {"b1", 1, 0, 0, false, 'r'},	 [F32] = {"f32", 32, 8, 23, true, 'f'},
 	[S32] = {"s32", 32, 0, 0, true, 'r'},
 };
 

@@ -20,7 +20,7 @@ CONFORM(invalid_allocations)
 	GIVES(cuMemAlloc(&address, 0), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemAlloc(NULL, 16), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemAlloc(&address, (size_t)1 << 50), CUDA_ERROR_OUT_OF_MEMORY);
-	EQUALS(address, 0); // the failed call writes 0
+	EQUALS(address, 0);  // the failed call writes 0
 	WORKS(cuMemFree(0)); // like free(NULL)
 	GIVES(cuMemFree(0x1000), CUDA_ERROR_INVALID_VALUE);
 	address = need_memory(4096);
@@ -195,7 +195,7 @@ CONFORM(pointer_attributes)
 	WORKS(cuMemFree(address));
 	GIVES(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)&on_stack),
-		CUDA_ERROR_INVALID_VALUE);
+	      CUDA_ERROR_INVALID_VALUE);
 	address = need_memory(10000);
 	WORKS(cuPointerGetAttribute(&other, CU_POINTER_ATTRIBUTE_BUFFER_ID, address));
 	HOLDS(identity != other); // a later buffer at the same address has another id
@@ -281,13 +281,25 @@ CONFORM(copies_of_rectangles)
 	NEED(cuMemAllocPitch(&address, &pitch, 16, 16, 4));
 	for (int i = 0; i < 256; i++)
 		out[i / 16][i % 16] = i;
-	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = out, .srcPitch = 16,
-		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = address, .dstPitch = pitch,
-		.WidthInBytes = 16, .Height = 16};
+	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+			      .srcHost = out,
+			      .srcPitch = 16,
+			      .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			      .dstDevice = address,
+			      .dstPitch = pitch,
+			      .WidthInBytes = 16,
+			      .Height = 16};
 	WORKS(cuMemcpy2D(&copy));
-	CUDA_MEMCPY2D back = {.srcXInBytes = 4, .srcY = 8, .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = address,
-		.srcPitch = pitch, .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = in, .dstPitch = 4,
-		.WidthInBytes = 4, .Height = 4};
+	CUDA_MEMCPY2D back = {.srcXInBytes = 4,
+			      .srcY = 8,
+			      .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			      .srcDevice = address,
+			      .srcPitch = pitch,
+			      .dstMemoryType = CU_MEMORYTYPE_HOST,
+			      .dstHost = in,
+			      .dstPitch = 4,
+			      .WidthInBytes = 4,
+			      .Height = 4};
 	WORKS(cuMemcpy2D(&back));
 	EQUALS(in[0][0], 8 * 16 + 4);
 	EQUALS(in[3][3], 11 * 16 + 7);
@@ -403,7 +415,7 @@ static void check_registered_file(int descriptor)
 	GIVES(cuMemcpyHtoDAsync(memory, pieces[0] - 4096, 8192, stream), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemcpyDtoH(pieces[1], memory, PIECE + 4096), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemcpyHtoD(memory, pieces[0] - 4096, 8192), CUDA_ERROR_INVALID_VALUE);
-	WORKS(cuStreamSynchronize(stream)); // the failed copies leave no other error
+	WORKS(cuStreamSynchronize(stream));		       // the failed copies leave no other error
 	WORKS(cuMemcpyDtoHAsync(file, memory, PIECE, stream)); // pageable memory, up to the border
 	for (int i = 0; i < 2; i++) {
 		WORKS(cuMemHostUnregister(pieces[i]));

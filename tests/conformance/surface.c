@@ -1,33 +1,84 @@
 // Tests surfaces: loads and stores of all widths, rules for coordinates outside, layers, textures of the same array.
 #include "image.h"
 
-static const char ptx_surfaces[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
-	IMAGE_KERNEL("load_1d", "suld.b.1d.b32.zero {%r21}, [%rd1, {%r1}];")
-	IMAGE_KERNEL("load_2d", "suld.b.2d.b32.zero {%r21}, [%rd1, {%r1, %r2}];")
-	IMAGE_KERNEL("load_2d_clamped", "suld.b.2d.b32.clamp {%r21}, [%rd1, {%r1, %r2}];")
-	IMAGE_KERNEL("load_2d_trapped", "suld.b.2d.b32.trap {%r21}, [%rd1, {%r1, %r2}];")
-	IMAGE_KERNEL("load_3d", "suld.b.3d.b32.zero {%r21}, [%rd1, {%r1, %r2, %r3, %r3}];")
-	IMAGE_KERNEL("load_a1d", "suld.b.a1d.b32.zero {%r21}, [%rd1, {%r4, %r1}];")
-	IMAGE_KERNEL("load_a2d", "suld.b.a2d.b32.zero {%r21}, [%rd1, {%r4, %r1, %r2, %r2}];")
-	IMAGE_KERNEL("load_8", "suld.b.2d.b8.trap {%rs1}, [%rd1, {%r1, %r2}]; cvt.u32.u16 %r21, %rs1;")
-	IMAGE_KERNEL("load_16", "suld.b.2d.b16.trap {%rs1}, [%rd1, {%r1, %r2}]; cvt.u32.u16 %r21, %rs1;")
-	IMAGE_KERNEL("load_64", "suld.b.2d.b64.trap {%rd5}, [%rd1, {%r1, %r2}]; mov.b64 {%r21, %r22}, %rd5;")
-	IMAGE_KERNEL("load_v2", "suld.b.2d.v2.b32.trap {%r21, %r22}, [%rd1, {%r1, %r2}];")
-	IMAGE_KERNEL("load_v4", "suld.b.2d.v4.b32.trap {%r21, %r22, %r23, %r24}, [%rd1, {%r1, %r2}];")
-	IMAGE_KERNEL("store_2d", "sust.b.2d.b32.zero [%rd1, {%r1, %r2}], {%r5};")
-	IMAGE_KERNEL("store_2d_clamped", "sust.b.2d.b32.clamp [%rd1, {%r1, %r2}], {%r5};")
-	IMAGE_KERNEL("store_2d_trapped", "sust.b.2d.b32.trap [%rd1, {%r1, %r2}], {%r5};")
-	IMAGE_KERNEL("store_3d", "sust.b.3d.b32.zero [%rd1, {%r1, %r2, %r3, %r3}], {%r5};")
-	IMAGE_KERNEL("store_a2d", "sust.b.a2d.b32.zero [%rd1, {%r4, %r1, %r2, %r2}], {%r5};")
-	IMAGE_KERNEL("store_8", "cvt.u16.u32 %rs1, %r5; sust.b.2d.b8.trap [%rd1, {%r1, %r2}], {%rs1};")
-	IMAGE_KERNEL("store_16", "cvt.u16.u32 %rs1, %r5; sust.b.2d.b16.trap [%rd1, {%r1, %r2}], {%rs1};")
-	IMAGE_KERNEL("store_v4", "sust.b.2d.v4.b32.trap [%rd1, {%r1, %r2}], {%r5, %r6, %r7, %r8};")
-	IMAGE_KERNEL("store_formatted", "sust.p.2d.v4.b32.trap [%rd1, {%r1, %r2}], {%r5, %r6, %r7, %r8};")
-	IMAGE_KERNEL("add", "sured.b.add.2d.u32.trap [%rd1, {%r1, %r2}], %r5;")
-	IMAGE_KERNEL("least", "sured.b.min.2d.s32.trap [%rd1, {%r1, %r2}], %r5;")
-	IMAGE_KERNEL("either", "sured.b.or.2d.b32.trap [%rd1, {%r1, %r2}], %r5;")
-	IMAGE_KERNEL("query", "suq.width.b32 %r21, [%rd1]; suq.height.b32 %r22, [%rd1]; suq.depth.b32 %r23, [%rd1];")
-	IMAGE_KERNEL("texture", "tex.2d.v4.u32.f32 {%r21, %r22, %r23, %r24}, [%rd1, {%f1, %f2}];");
+static const char ptx_surfaces[] = ".version 8.0\n.target sm_75\n.address_size 64\n" IMAGE_KERNEL(
+	"load_1d", "suld.b.1d.b32.zero {%r21}, [%rd1, {%r1}];") IMAGE_KERNEL("load_2d",
+									     "suld.b.2d.b32.zero {%r21}, [%rd1, {%r1, "
+									     "%r2}];") IMAGE_KERNEL("load_2d_clamped",
+												    "suld.b.2d.b32."
+												    "clamp {%r21}, "
+												    "[%rd1, {%r1, "
+												    "%r2}];")
+	IMAGE_KERNEL("load_2d_trapped", "suld.b.2d.b32.trap {%r21}, [%rd1, {%r1, %r2}];") IMAGE_KERNEL(
+		"load_3d",
+		"suld.b.3d.b32.zero {%r21}, [%rd1, {%r1, %r2, %r3, %r3}];") IMAGE_KERNEL("load_a1d",
+											 "suld.b.a1d.b32.zero {%r21}, "
+											 "[%rd1, {%r4, %r1}];")
+		IMAGE_KERNEL("load_a2d", "suld.b.a2d.b32.zero {%r21}, [%rd1, {%r4, %r1, %r2, %r2}];") IMAGE_KERNEL(
+			"load_8", "suld.b.2d.b8.trap {%rs1}, [%rd1, {%r1, %r2}]; cvt.u32.u16 %r21, %rs1;")
+			IMAGE_KERNEL("load_16",
+				     "suld.b.2d.b16.trap {%rs1}, [%rd1, {%r1, %r2}]; cvt.u32.u16 %r21, "
+				     "%rs1;") IMAGE_KERNEL("load_64",
+							   "suld.b.2d.b64.trap {%rd5}, [%rd1, "
+							   "{%r1, %r2}]; mov.b64 {%r21, %r22}, "
+							   "%rd5;") IMAGE_KERNEL("load_v2",
+										 "suld.b.2d.v2.b32.trap {%r21, %r22}, "
+										 "[%rd1, {%r1, %r2}];")
+				IMAGE_KERNEL("load_v4",
+					     "suld.b.2d.v4.b32.trap {%r21, %r22, %r23, %r24}, [%rd1, {%r1, "
+					     "%r2}];") IMAGE_KERNEL("store_2d",
+								    "sust.b.2d.b32.zero [%rd1, {%r1, %r2}], "
+								    "{%r5};") IMAGE_KERNEL("store_2d_clamped",
+											   "sust.b.2d.b32.clamp "
+											   "[%rd1, {%r1, %r2}], "
+											   "{%r5};")
+					IMAGE_KERNEL(
+						"store_2d_trapped",
+						"sust.b.2d.b32.trap [%rd1, {%r1, %r2}], "
+						"{%r5};") IMAGE_KERNEL("store_3d",
+								       "sust.b.3d.b32.zero [%rd1, {%r1, %r2, %r3, "
+								       "%r3}], {%r5};") IMAGE_KERNEL("store_a2d",
+												     "sust.b.a2d.b32."
+												     "zero [%rd1, "
+												     "{%r4, %r1, %r2, "
+												     "%r2}], {%r5};")
+						IMAGE_KERNEL(
+							"store_8",
+							"cvt.u16.u32 %rs1, %r5; sust.b.2d.b8.trap [%rd1, "
+							"{%r1, %r2}], {%rs1};") IMAGE_KERNEL("store_16",
+											     "cvt.u16.u32 %rs1, %r5; "
+											     "sust.b.2d.b16.trap "
+											     "[%rd1, {%r1, "
+											     "%r2}], {%rs1};")
+							IMAGE_KERNEL(
+								"store_v4",
+								"sust.b.2d.v4.b32.trap [%rd1, {%r1, %r2}], {%r5, %r6, "
+								"%r7, %r8};") IMAGE_KERNEL("store_formatted",
+											   "sust.p.2d.v4.b32.trap "
+											   "[%rd1, {%r1, %r2}], {%r5, "
+											   "%r6, %r7, %r8};")
+								IMAGE_KERNEL("add", "sured.b.add.2d.u32.trap [%rd1, "
+										    "{%r1, %r2}], %r5;")
+									IMAGE_KERNEL(
+										"least",
+										"sured.b.min.2d.s32.trap [%rd1, {%r1, "
+										"%r2}], "
+										"%r5;") IMAGE_KERNEL("either",
+												     "sured.b.or.2d."
+												     "b32.trap "
+												     "[%rd1, {%r1, "
+												     "%r2}], %r5;")
+										IMAGE_KERNEL(
+											"query",
+											"suq.width.b32 %r21, [%rd1]; "
+											"suq.height.b32 %r22, [%rd1]; "
+											"suq.depth.b32 %r23, [%rd1];")
+											IMAGE_KERNEL(
+												"texture",
+												"tex.2d.v4.u32.f32 "
+												"{%r21, "
+												"%r22, %r23, %r24}, "
+												"[%rd1, {%f1, %f2}];");
 
 static CUmodule need_surfaces(void)
 {
@@ -42,8 +93,12 @@ static CUmodule need_surfaces(void)
 static CUarray make_array(int width, int height, int depth, CUarray_format format, unsigned channels, unsigned flags)
 {
 	CUarray array = NULL;
-	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = width, .Height = height, .Depth = depth, .Format = format,
-		.NumChannels = channels, .Flags = flags | CUDA_ARRAY3D_SURFACE_LDST};
+	CUDA_ARRAY3D_DESCRIPTOR wanted = {.Width = width,
+					  .Height = height,
+					  .Depth = depth,
+					  .Format = format,
+					  .NumChannels = channels,
+					  .Flags = flags | CUDA_ARRAY3D_SURFACE_LDST};
 
 	NEED(cuArray3DCreate(&array, &wanted));
 	return array;
@@ -207,7 +262,7 @@ CONFORM(formatted_stores_and_textures)
 	CUsurfObject surface = make_surface(array);
 	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY, .res.array.hArray = array}, found;
 	CUDA_TEXTURE_DESC how = {.addressMode = {CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP},
-		.flags = CU_TRSF_READ_AS_INTEGER};
+				 .flags = CU_TRSF_READ_AS_INTEGER};
 	CUtexObject texture;
 	struct probe probe = {{{.i = 5}, {.i = 2}, {0}, {0}, {.u = 11}, {.u = 22}, {.u = 33}, {.u = 44}}};
 

@@ -31,27 +31,27 @@ static void need_copies(void)
 	NEED(cuMemAlloc(&box, BOX_MOST));
 }
 
-#define KERNEL_HEAD                                                                                \
-	".version 8.3\n.target sm_90\n.address_size 64\n"                                          \
-	".visible .entry k(.param .align 64 .b8 map[128], .param .u64 p, .param .u32 bytes,\n"     \
+#define KERNEL_HEAD                                                                            \
+	".version 8.3\n.target sm_90\n.address_size 64\n"                                      \
+	".visible .entry k(.param .align 64 .b8 map[128], .param .u64 p, .param .u32 bytes,\n" \
 	"	.param .u32 c0, .param .u32 c1, .param .u32 c2, .param .u32 c3, .param .u32 c4) {\n" \
-	"	.reg .b64 %m, %p, %q, %o;\n	.reg .b32 %n, %t, %s, %b, %c<5>, %v, %r, %i;\n"    \
-	"	.reg .b16 %k;\n	.reg .pred %first, %done;\n"                                       \
-	"	.shared .align 128 .b8 s[16384];\n	.shared .align 8 .b64 bar;\n"              \
-	"	mov.b64 %m, map;\n	cvta.param.u64 %m, %m;\n	ld.param.u64 %p, [p];\n"   \
-	"	ld.param.u32 %n, [bytes];\n	ld.param.u32 %c0, [c0];\n	ld.param.u32 %c1, [c1];\n" \
-	"	ld.param.u32 %c2, [c2];\n	ld.param.u32 %c3, [c3];\n	ld.param.u32 %c4, [c4];\n" \
+	"	.reg .b64 %m, %p, %q, %o;\n	.reg .b32 %n, %t, %s, %b, %c<5>, %v, %r, %i;\n"          \
+	"	.reg .b16 %k;\n	.reg .pred %first, %done;\n"                                         \
+	"	.shared .align 128 .b8 s[16384];\n	.shared .align 8 .b64 bar;\n"                     \
+	"	mov.b64 %m, map;\n	cvta.param.u64 %m, %m;\n	ld.param.u64 %p, [p];\n"                 \
+	"	ld.param.u32 %n, [bytes];\n	ld.param.u32 %c0, [c0];\n	ld.param.u32 %c1, [c1];\n"     \
+	"	ld.param.u32 %c2, [c2];\n	ld.param.u32 %c3, [c3];\n	ld.param.u32 %c4, [c4];\n"       \
 	"	mov.u32 %t, %tid.x;\n	setp.eq.u32 %first, %t, 0;\n	mov.u32 %s, s;\n	mov.u32 %b, bar;\n"
 // PTX: copies the box between shared memory and p, word by word.
-#define EACH_WORD(body)                                                                            \
-	"	mul.lo.u32 %i, %t, 4;\neach:\n	setp.ge.u32 %done, %i, %n;\n	@%done bra end;\n" \
-	"	cvt.u64.u32 %o, %i;\n	add.u64 %q, %p, %o;\n	add.u32 %r, %s, %i;\n" body        \
+#define EACH_WORD(body)                                                                     \
+	"	mul.lo.u32 %i, %t, 4;\neach:\n	setp.ge.u32 %done, %i, %n;\n	@%done bra end;\n"    \
+	"	cvt.u64.u32 %o, %i;\n	add.u64 %q, %p, %o;\n	add.u32 %r, %s, %i;\n" body \
 	"	mov.u32 %r, %ntid.x;\n	mad.lo.u32 %i, %r, 4, %i;\n	bra each;\nend:\n"
 #define TO_GLOBAL EACH_WORD("	ld.shared.b32 %v, [%r];\n	st.global.b32 [%q], %v;\n")
 #define TO_SHARED EACH_WORD("	ld.global.b32 %v, [%q];\n	st.shared.b32 [%r], %v;\n")
-#define EXPECT                                                                                     \
-	"	@%first mbarrier.init.shared::cta.b64 [%b], 1;\n"                                  \
-	"	fence.mbarrier_init.release.cluster;\n"                                            \
+#define EXPECT                                              \
+	"	@%first mbarrier.init.shared::cta.b64 [%b], 1;\n" \
+	"	fence.mbarrier_init.release.cluster;\n"           \
 	"	@%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], %n;\n"
 #define WAIT "wait:\n	mbarrier.try_wait.parity.shared::cta.b64 %done, [%b], 0;\n	@!%done bra wait;\n"
 
@@ -291,8 +291,14 @@ CONFORM(to_several_blocks)
 		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%s], [%q], %n, "
 		"[%b], %k;"};
 	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {4, 1, 1}};
-	CUlaunchConfig config = {.gridDimX = 4, .gridDimY = 1, .gridDimZ = 1, .blockDimX = THREADS, .blockDimY = 1,
-				 .blockDimZ = 1, .attrs = &attribute, .numAttrs = 1};
+	CUlaunchConfig config = {.gridDimX = 4,
+				 .gridDimY = 1,
+				 .gridDimZ = 1,
+				 .blockDimX = THREADS,
+				 .blockDimY = 1,
+				 .blockDimZ = 1,
+				 .attrs = &attribute,
+				 .numAttrs = 1};
 	static CUtensorMap map;
 	const struct tensor t = {CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, 1, {64, 64}, {64, 16}, {1, 1}, 0};
 	unsigned bytes = elements_of(&t);
@@ -392,8 +398,14 @@ static void launch_reduction(unsigned cluster)
 	void *arguments[] = {&map, &box, &bytes, &none, &none, &none, &none, &none};
 	CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
 				       .value.clusterDim = {cluster, cluster, cluster}};
-	CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = THREADS, .blockDimY = 1,
-				 .blockDimZ = 1, .attrs = &attribute, .numAttrs = cluster ? 1 : 0};
+	CUlaunchConfig config = {.gridDimX = 1,
+				 .gridDimY = 1,
+				 .gridDimZ = 1,
+				 .blockDimX = THREADS,
+				 .blockDimY = 1,
+				 .blockDimZ = 1,
+				 .attrs = &attribute,
+				 .numAttrs = cluster ? 1 : 0};
 	char text[8192];
 
 	need_copies();

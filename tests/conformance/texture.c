@@ -85,8 +85,11 @@ CONFORM(linear_memory)
 		numbers[i] = i * 1.5f;
 	NEED(cuMemAlloc(&memory, sizeof numbers));
 	NEED(cuMemcpyHtoD(memory, numbers, sizeof numbers));
-	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_LINEAR, .res.linear = {.devPtr = memory,
-		.format = CU_AD_FORMAT_FLOAT, .numChannels = 1, .sizeInBytes = sizeof numbers}};
+	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_LINEAR,
+				       .res.linear = {.devPtr = memory,
+						      .format = CU_AD_FORMAT_FLOAT,
+						      .numChannels = 1,
+						      .sizeInBytes = sizeof numbers}};
 	NEED(cuTexObjectCreate(&object, &resource, &how, NULL));
 	probes[0].in[0].i = 0, probes[1].in[0].i = 63, probes[2].in[0].i = 17, probes[3].in[0].i = 64;
 	probe_image(module, "fetch", object, probes, values, 4);
@@ -237,22 +240,24 @@ CONFORM(formats)
 	const unsigned integer = CU_TRSF_READ_AS_INTEGER;
 
 	check_format(CU_AD_FORMAT_UNSIGNED_INT8, 4, 4, u8, integer,
-		(const double[2][4]){{1, 2, 128, 255}, {0, 77, 254, 3}});
-	check_format(CU_AD_FORMAT_UNSIGNED_INT8, 4, 4, u8, 0, (const double[2][4]){{1 / 255., 2 / 255., 128 / 255., 1},
-		{0, 77 / 255., 254 / 255., 3 / 255.}});
+		     (const double[2][4]){{1, 2, 128, 255}, {0, 77, 254, 3}});
+	check_format(CU_AD_FORMAT_UNSIGNED_INT8, 4, 4, u8, 0,
+		     (const double[2][4]){{1 / 255., 2 / 255., 128 / 255., 1}, {0, 77 / 255., 254 / 255., 3 / 255.}});
 	check_format(CU_AD_FORMAT_SIGNED_INT8, 2, 2, s8, integer, (const double[2][4]){{-1, 127}, {-128, 64}});
 	check_format(CU_AD_FORMAT_SIGNED_INT8, 2, 2, s8, 0, (const double[2][4]){{-1 / 127., 1}, {-1, 64 / 127.}});
 	check_format(CU_AD_FORMAT_UNSIGNED_INT16, 4, 8, u16, integer,
-		(const double[2][4]){{1, 2, 32768, 65535}, {0, 777, 65534, 3}});
-	check_format(CU_AD_FORMAT_UNSIGNED_INT16, 4, 8, u16, 0, (const double[2][4]){{1 / 65535., 2 / 65535.,
-		32768 / 65535., 1}, {0, 777 / 65535., 65534 / 65535., 3 / 65535.}});
+		     (const double[2][4]){{1, 2, 32768, 65535}, {0, 777, 65534, 3}});
+	check_format(CU_AD_FORMAT_UNSIGNED_INT16, 4, 8, u16, 0,
+		     (const double[2][4]){{1 / 65535., 2 / 65535., 32768 / 65535., 1},
+					  {0, 777 / 65535., 65534 / 65535., 3 / 65535.}});
 	check_format(CU_AD_FORMAT_SIGNED_INT16, 1, 2, s16, integer, (const double[2][4]){{-1}, {-32768}});
 	check_format(CU_AD_FORMAT_SIGNED_INT16, 1, 2, s16, 0, (const double[2][4]){{-1 / 32767.}, {-1}});
 	check_format(CU_AD_FORMAT_UNSIGNED_INT32, 2, 8, u32, integer,
-		(const double[2][4]){{7, 4294967295.}, {2147483648., 1}});
+		     (const double[2][4]){{7, 4294967295.}, {2147483648., 1}});
 	check_format(CU_AD_FORMAT_SIGNED_INT32, 1, 4, s32, integer, (const double[2][4]){{-9}, {INT32_MIN}});
-	check_format(CU_AD_FORMAT_HALF, 4, 8, half, 0, (const double[2][4]){{1, -2, 5.9604644775390625e-8, 65504},
-		{0.333251953125, 0, 6.103515625e-5, 0.0999755859375}});
+	check_format(CU_AD_FORMAT_HALF, 4, 8, half, 0,
+		     (const double[2][4]){{1, -2, 5.9604644775390625e-8, 65504},
+					  {0.333251953125, 0, 6.103515625e-5, 0.0999755859375}});
 	check_format(CU_AD_FORMAT_FLOAT, 2, 8, single, 0, (const double[2][4]){{-1.5, 3e30f}, {1e-30f, 0.1f}});
 	// sRGB does not convert the alpha channel.
 	double srgb[2][4];
@@ -278,21 +283,31 @@ CONFORM(pitched_memory)
 	struct value values[40];
 
 	NEED(cuMemAllocPitch(&memory, &pitch, WIDTH * 16, HEIGHT, 16));
-	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = picture.texels, .srcPitch = WIDTH * 16,
-		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = memory, .dstPitch = pitch,
-		.WidthInBytes = WIDTH * 16, .Height = HEIGHT};
+	CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+			      .srcHost = picture.texels,
+			      .srcPitch = WIDTH * 16,
+			      .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			      .dstDevice = memory,
+			      .dstPitch = pitch,
+			      .WidthInBytes = WIDTH * 16,
+			      .Height = HEIGHT};
 	NEED(cuMemcpy2D(&copy));
-	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_PITCH2D, .res.pitch2D = {.devPtr = memory,
-		.format = CU_AD_FORMAT_FLOAT, .numChannels = 4, .width = WIDTH, .height = HEIGHT,
-		.pitchInBytes = pitch}};
+	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_PITCH2D,
+				       .res.pitch2D = {.devPtr = memory,
+						       .format = CU_AD_FORMAT_FLOAT,
+						       .numChannels = 4,
+						       .width = WIDTH,
+						       .height = HEIGHT,
+						       .pitchInBytes = pitch}};
 	NEED(cuTexObjectCreate(&object, &resource, &how, NULL));
 	for (int i = 0; i < 40; i++)
 		probes[i] = (struct probe){{{i * 0.4f - 2}, {i * 0.3f - 3}}};
 	probe_image(module, "read_2d", object, probes, values, 40);
 	for (int i = 0; i < 40; i++)
 		for (int c = 0; c < 4; c++)
-			NEAR(values[i].at[c].f, expected(&picture, &how, 2, (float[]){probes[i].in[0].f,
-				probes[i].in[1].f, 0}, c), tolerance(&how, 2));
+			NEAR(values[i].at[c].f,
+			     expected(&picture, &how, 2, (float[]){probes[i].in[0].f, probes[i].in[1].f, 0}, c),
+			     tolerance(&how, 2));
 	WORKS(cuTexObjectDestroy(object));
 	resource.res.pitch2D.pitchInBytes = pitch + 4;
 	GIVES(cuTexObjectCreate(&object, &resource, &how, NULL), CUDA_ERROR_INVALID_VALUE);

@@ -29,7 +29,7 @@ static CUtexObject make_mipmap_object(CUmipmappedArray mipmap, const CUDA_TEXTUR
 {
 	CUtexObject object = 0;
 	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
-		.res.mipmap.hMipmappedArray = mipmap};
+				       .res.mipmap.hMipmappedArray = mipmap};
 
 	NEED(cuTexObjectCreate(&object, &resource, how, NULL));
 	return object;
@@ -71,8 +71,8 @@ CONFORM(levels)
 	NEAR(level_of(module, object, 0), 1.5, 1 / 256.);
 	NEAR(level_of(module, object, 5), 3.5, 1 / 256.);
 	WORKS(cuTexObjectDestroy(object));
-	CUDA_RESOURCE_DESC resource = {
-		.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY, .res.mipmap.hMipmappedArray = mipmap};
+	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
+				       .res.mipmap.hMipmappedArray = mipmap};
 	how.flags = 0; // not normalized
 	WORKS(cuTexObjectCreate(&object, &resource, &how, NULL));
 	WORKS(cuTexObjectDestroy(object));
@@ -86,9 +86,12 @@ CONFORM(deferred_mapping)
 	CUDA_TEXTURE_DESC how = reading(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT, 0);
 	CUarray array = make_array(8, 8, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_DEFERRED_MAPPING);
 	CUmemAllocationProp tiles = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}, .allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL};
-	CUarrayMapInfo map = {.resourceType = CU_RESOURCE_TYPE_ARRAY, .resource.array = array,
-		.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC, .deviceBitMask = 1u << device};
+				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+				     .allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL};
+	CUarrayMapInfo map = {.resourceType = CU_RESOURCE_TYPE_ARRAY,
+			      .resource.array = array,
+			      .memHandleType = CU_MEM_HANDLE_TYPE_GENERIC,
+			      .deviceBitMask = 1u << device};
 	CUmemGenericAllocationHandle memory[2];
 	CUDA_ARRAY_MEMORY_REQUIREMENTS needs;
 	CUtexObject object = 0;
@@ -189,8 +192,13 @@ CONFORM(views)
 	CUarray array = make_array(4, 1, 3, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_LAYERED);
 	uint32_t texels[3][4] = {{0}, {0, 0x04030201}, {0, 0x44332211}};
 	CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY, .res.array.hArray = array}, found;
-	CUDA_RESOURCE_VIEW_DESC view = {.format = CU_RES_VIEW_FORMAT_FLOAT_1X32, .width = 4, .height = 1, .depth = 3,
-		.firstLayer = 1, .lastLayer = 2}, found_view;
+	CUDA_RESOURCE_VIEW_DESC view = {.format = CU_RES_VIEW_FORMAT_FLOAT_1X32,
+					.width = 4,
+					.height = 1,
+					.depth = 3,
+					.firstLayer = 1,
+					.lastLayer = 2},
+				found_view;
 	CUDA_TEXTURE_DESC found_how;
 	CUtexObject object;
 

@@ -1,16 +1,18 @@
 // Tests texture and surface references: variables of a module, deprecated in NVIDIA's header but present.
 #include "image.h"
 
-static const char ptx_references[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
-	".visible .global .texref picture;\n.visible .global .surfref canvas;\n.visible .global .u32 number = 5;\n"
-	IMAGE_FLOATS("fetch", "tex.1d.v4.f32.s32 {%f21, %f22, %f23, %f24}, [picture, {%r1}];")
-	IMAGE_FLOATS("read", "tex.2d.v4.f32.f32 {%f21, %f22, %f23, %f24}, [picture, {%f1, %f2}];")
-	IMAGE_KERNEL("read_integer", "tex.2d.v4.u32.f32 {%r21, %r22, %r23, %r24}, [picture, {%f1, %f2}];")
-	IMAGE_FLOATS("level", "tex.level.2d.v4.f32.f32 {%f21, %f22, %f23, %f24}, [picture, {%f1, %f2}], %f5;")
-	IMAGE_KERNEL("load", "suld.b.2d.b32.trap {%r21}, [canvas, {%r1, %r2}];")
-	IMAGE_KERNEL("store", "sust.b.2d.b32.trap [canvas, {%r1, %r2}], {%r5};")
-	IMAGE_KERNEL("width", "txq.width.b32 %r21, [picture];")
-	IMAGE_KERNEL("height", "suq.height.b32 %r21, [canvas];");
+static const char ptx_references[] =
+	".version 8.0\n.target sm_75\n.address_size 64\n"
+	".visible .global .texref picture;\n.visible .global .surfref canvas;\n.visible .global .u32 number = "
+	"5;\n" IMAGE_FLOATS("fetch", "tex.1d.v4.f32.s32 {%f21, %f22, %f23, %f24}, [picture, {%r1}];")
+		IMAGE_FLOATS("read", "tex.2d.v4.f32.f32 {%f21, %f22, %f23, %f24}, [picture, {%f1, %f2}];") IMAGE_KERNEL(
+			"read_integer", "tex.2d.v4.u32.f32 {%r21, %r22, %r23, %r24}, [picture, {%f1, %f2}];")
+			IMAGE_FLOATS("level",
+				     "tex.level.2d.v4.f32.f32 {%f21, %f22, %f23, %f24}, [picture, {%f1, %f2}], %f5;")
+				IMAGE_KERNEL("load", "suld.b.2d.b32.trap {%r21}, [canvas, {%r1, %r2}];")
+					IMAGE_KERNEL("store", "sust.b.2d.b32.trap [canvas, {%r1, %r2}], {%r5};")
+						IMAGE_KERNEL("width", "txq.width.b32 %r21, [picture];")
+							IMAGE_KERNEL("height", "suq.height.b32 %r21, [canvas];");
 
 static CUmodule module;
 static CUtexref picture;

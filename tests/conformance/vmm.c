@@ -5,8 +5,9 @@
 
 static CUmemAllocationProp properties(int handles)
 {
-	return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = handles,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+	return (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .requestedHandleTypes = handles,
+				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
 }
 
 static CUmemGenericAllocationHandle make(size_t bytes, int handles)
@@ -138,14 +139,14 @@ CONFORM(mapping_rules)
 	GIVES(cuMemMap(address, 2 * BLOCK, BLOCK, handle, 0), CUDA_ERROR_NOT_SUPPORTED); // the offset must be 0
 	GIVES(cuMemMap(address + 4096, 4 * BLOCK, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemMap(address, 8 * BLOCK, 0, handle, 0), CUDA_ERROR_NOT_SUPPORTED); // the size exceeds the handle's
-	GIVES(cuMemMap(address, BLOCK, 0, handle, 0), CUDA_ERROR_NOT_SUPPORTED); // less
+	GIVES(cuMemMap(address, BLOCK, 0, handle, 0), CUDA_ERROR_NOT_SUPPORTED);     // less
 	GIVES(cuMemMap(address, 4 * BLOCK, 0, handle, 1), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuMemMap(address, 4 * BLOCK, 0, handle, 0));
 	GIVES(cuMemMap(address, 4 * BLOCK, 0, handle, 0), CUDA_ERROR_INVALID_VALUE); // occupied
-	FAILS(cuMemcpyDtoH(&word, address, 4)); // the mapping has no access yet
+	FAILS(cuMemcpyDtoH(&word, address, 4));					     // the mapping has no access yet
 	WORKS(allow(address, 4 * BLOCK, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
 	WORKS(cuMemcpyDtoH(&word, address, 4));
-	EQUALS(word, 0); // fresh
+	EQUALS(word, 0);					     // fresh
 	GIVES(cuMemUnmap(address, BLOCK), CUDA_ERROR_INVALID_VALUE); // only a whole mapping can be unmapped
 	GIVES(cuMemUnmap(address + BLOCK, 3 * BLOCK), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemAddressFree(address, 8 * BLOCK), CUDA_ERROR_INVALID_VALUE); // still mapped
@@ -477,7 +478,7 @@ CONFORM(descriptors)
 	before = memory_used();
 	plain = make(BLOCK, 0);
 	GIVES(cuMemExportToShareableHandle(&descriptor, plain, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-		CUDA_ERROR_INVALID_VALUE); // the handle type was not requested at the creation
+	      CUDA_ERROR_INVALID_VALUE); // the handle type was not requested at the creation
 	WORKS(cuMemRelease(plain));
 	handle = make(BLOCK, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	WORKS(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
@@ -486,7 +487,7 @@ CONFORM(descriptors)
 	HOLDS(readlink(link, target, sizeof target - 1) > 0);
 	// The pointer argument holds the descriptor itself.
 	WORKS(cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)descriptor,
-		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+					     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 	COSTS(memory_used() - before, BLOCK, BLOCK); // the import is the same memory
 	WORKS(cuMemRelease(handle));
 	COSTS(memory_used() - before, BLOCK, BLOCK);
@@ -495,7 +496,7 @@ CONFORM(descriptors)
 	close(descriptor);
 	EQUALS(memory_used(), before);
 	FAILS(cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)descriptor,
-		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+					     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 	FAILS(cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 	FAILS(cuMemImportFromShareableHandle(&imported, &descriptor, CU_MEM_HANDLE_TYPE_WIN32));
 }
@@ -505,7 +506,7 @@ CONFORM(handles_in_host_memory)
 	CUmemGenericAllocationHandle handle = 0;
 	size_t before, granularity = 0;
 	CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = 0}};
+				      .location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = 0}};
 	int supported = 0;
 
 	need_context();

@@ -7,7 +7,7 @@
 struct product {
 	unsigned shape[3];
 	enum element a, b, c, d;
-	bool by_column[4]; // the layouts of A, B, C, D
+	bool by_column[4];	    // the layouts of A, B, C, D
 	const char *before, *after; // the operation on bits; the part after the types
 	unsigned padding;	    // elements by which the stride exceeds a row of the matrix
 	bool saturates, is_and;
@@ -92,7 +92,7 @@ static void add_move(char **at, const char *end, const struct product *p, unsign
 	if (p->padding)
 		snprintf(stride, sizeof stride, ", %u", stride_of(p, which));
 	add(at, end, "	wmma.%s.%c.sync.aligned.%s.m%un%uk%u%s.%s ", which == 3 ? "store" : "load", "abcd"[which],
-	    p->by_column[which] ? "col" : "row", p->shape[0], p->shape[1], p->shape[2], which == 1 ? "" : ".global",
+	    p -> by_column[which] ? "col" : "row", p->shape[0], p->shape[1], p->shape[2], which == 1 ? "" : ".global",
 	    elements[type_of(p, which)].name);
 	if (which == 3)
 		add(at, end, "[%%p+%u], ", which * MATRIX_BYTES);
@@ -107,11 +107,15 @@ static void build(const struct product *p, char *text, size_t size)
 	char *at = text;
 	const char *end = text + size;
 
-	add(&at, end, ".version 7.1\n.target sm_80\n.address_size 64\n"
-		      ".visible .entry k(.param .u64 p) {\n	.reg .b64 %%p;\n	ld.param.u64 %%p, [p];\n");
+	add(&at, end,
+	    ".version 7.1\n.target sm_80\n.address_size 64\n"
+	    ".visible .entry k(.param .u64 p) {\n	.reg .b64 %%p;\n	ld.param.u64 %%p, [p];\n");
 	for (unsigned which = 0; which < 4; which++) {
 		char registers = elements[type_of(p, which)].registers;
-		add(&at, end, "	.reg .%s %%%c<8>;\n", registers == 'f' ? "f32" : registers == 'd' ? "f64" : "b32",
+		add(&at, end, "	.reg .%s %%%c<8>;\n",
+		    registers == 'f'   ? "f32"
+		    : registers == 'd' ? "f64"
+				       : "b32",
 		    "abcd"[which]);
 	}
 	for (unsigned which = 0; which < 3; which++)
@@ -216,8 +220,17 @@ CONFORM(halves)
 	need_matrices();
 	for (unsigned s = 0; s < 3; s++)
 		for (unsigned k = 0; k < 4; k++) {
-			struct product p = {{wide[s][0], wide[s][1], wide[s][2]}, F16, F16, k & 1 ? F16 : F32,
-					    k & 2 ? F16 : F32, {false}, "", "", 0, false, false};
+			struct product p = {{wide[s][0], wide[s][1], wide[s][2]},
+					    F16,
+					    F16,
+					    k & 1 ? F16 : F32,
+					    k & 2 ? F16 : F32,
+					    {false},
+					    "",
+					    "",
+					    0,
+					    false,
+					    false};
 			check_layouts(p, 16);
 		}
 }
@@ -255,9 +268,17 @@ CONFORM(bytes)
 	for (unsigned s = 0; s < 3; s++)
 		for (unsigned saturates = 0; saturates < 2; saturates++)
 			for (unsigned is_signed = 0; is_signed < 2; is_signed++) {
-				struct product p = {{wide[s][0], wide[s][1], wide[s][2]}, is_signed ? S8 : U8,
-						    is_signed ? S8 : U8, S32, S32, {false}, "",
-						    saturates ? ".satfinite" : "", 0, saturates, false};
+				struct product p = {{wide[s][0], wide[s][1], wide[s][2]},
+						    is_signed ? S8 : U8,
+						    is_signed ? S8 : U8,
+						    S32,
+						    S32,
+						    {false},
+						    "",
+						    saturates ? ".satfinite" : "",
+						    0,
+						    saturates,
+						    false};
 				check_layouts(p, 16);
 			}
 }
@@ -274,8 +295,8 @@ CONFORM(nibbles_and_bits)
 		check_layouts(p, 1);
 		p.padding = 32;
 		check(&p);
-		p = (struct product){{8, 8, 128}, B1, B1, S32, S32, {false, true, k & 1, k & 2}, ".xor.popc", "", 0,
-				     false, false};
+		p = (struct product){{8, 8, 128}, B1, B1, S32,	 S32,  {false, true, k & 1, k & 2},
+				     ".xor.popc", "", 0,  false, false};
 		check_layouts(p, 1);
 		p.padding = 128;
 		check(&p);

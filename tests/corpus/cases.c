@@ -5,8 +5,14 @@
 #define EXACT CORPUS_DIGEST, 0
 
 // The fields: name = kernel, grid, block, n, steps, input, words in, out, scratch, mode and tolerance, …
-#define CASE(file, name, ...) {#name, #file, #name, __VA_ARGS__}
-#define GRID(...) {__VA_ARGS__}
+#define CASE(file, name, ...)                    \
+	{                                        \
+#name, #file, #name, __VA_ARGS__ \
+	}
+#define GRID(...)           \
+	{                   \
+		__VA_ARGS__ \
+	}
 #define BLOCK(...) {__VA_ARGS__}, 0
 #define BLOCK_WITH(words, ...) {__VA_ARGS__}, 4 * (words)
 

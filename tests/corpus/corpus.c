@@ -179,9 +179,8 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (parse_options(argc, argv, &options) || !results) {
-		fprintf(stderr,
-			"usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [--keep DIR]\n"
-			"              [--without NAME]... [NAME...]\n");
+		fprintf(stderr, "usage: corpus --ptx DIR (--record FILE | --compare FILE) [--times] [--keep DIR]\n"
+				"              [--without NAME]... [NAME...]\n");
 		return 2;
 	}
 	const char *unknown = find_unknown_name(&options);

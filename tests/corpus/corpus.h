@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 enum corpus_input {
-	CORPUS_WORDS,	// random
-	CORPUS_F32,	// random values in [-1, 1)
+	CORPUS_WORDS, // random
+	CORPUS_F32,   // random values in [-1, 1)
 	CORPUS_F64,
 	CORPUS_EDGE_F32, // each edge value of the type once, then zeros
 	CORPUS_EDGE_F64,
@@ -18,9 +18,9 @@ enum corpus_input {
 };
 
 enum corpus_mode {
-	CORPUS_DIGEST,	  // compares bit for bit, with recorded digests
-	CORPUS_BITS,	  // compares bit for bit, with recorded words
-	CORPUS_ULP_F16,	  // tolerance in units in the last place of each number
+	CORPUS_DIGEST,	// compares bit for bit, with recorded digests
+	CORPUS_BITS,	// compares bit for bit, with recorded words
+	CORPUS_ULP_F16, // tolerance in units in the last place of each number
 	CORPUS_ULP_F32,
 	CORPUS_ULP_F64,
 	CORPUS_CLOSE_F32, // tolerance relative to the number, or to 1 if that is more

@@ -4,5 +4,5 @@
 #define MATRIX_SIZE 64u // the number of rows of A, columns of B, and elements of each
 
 // An element: -7 … 8.
-#define MATRIX_ELEMENT(in, matrix, row, k)                                                                             \
-	((int)((in)[((matrix) * MATRIX_SIZE + (row)) * (MATRIX_SIZE / 8) + (k) / 8] >> (k) % 8 * 4 & 15) - 7)
+#define MATRIX_ELEMENT(in, matrix, row, k) \
+	((int)((in)[((matrix)*MATRIX_SIZE + (row)) * (MATRIX_SIZE / 8) + (k) / 8] >> (k) % 8 * 4 & 15) - 7)

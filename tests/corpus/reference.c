@@ -10,10 +10,10 @@ void corpus_wide_division(const uint32_t *in, uint32_t *out, size_t threads)
 	for (size_t thread = 0; thread < threads; thread++) {
 		const struct wide_operands o = wide_operands_take(in + 8 * thread);
 		size_t at = 0;
-#define PUT(expression)                                                                                                \
-	{                                                                                                              \
-		wide value = (wide)(expression);                                                                       \
-		memcpy(out + 4 * (threads * at++ + thread), &value, sizeof value);                                     \
+#define PUT(expression)                                                            \
+	{                                                                          \
+		wide value = (wide)(expression);                                   \
+		memcpy(out + 4 * (threads * at++ + thread), &value, sizeof value); \
 	}
 		WIDE_DIVISIONS(PUT)
 #undef PUT
@@ -29,12 +29,12 @@ void corpus_carry_flags(const uint32_t *in, uint32_t *out, size_t threads)
 		const uint64_t wide_x = edge[thread % CARRY_EDGES], wide_y = edge[thread / CARRY_EDGES % CARRY_EDGES];
 		const uint64_t wide_z = edge[(thread * 7 + thread / CARRY_EDGES) % CARRY_EDGES];
 		size_t at = 0;
-#define PUT(T, bits, text, flag)                                                                                       \
-	for (unsigned f = 0; f < 2; f++) {                                                                             \
-		const T x = (T)wide_x, y = (T)wide_y, z = (T)wide_z;                                                   \
-		const uint32_t left = (uint32_t)(flag), seen[4] = {left, left - 1, left, left};                        \
-		(void)z;                                                                                               \
-		memcpy(out + 4 * (threads * at++ + thread), seen, sizeof seen);                                        \
+#define PUT(T, bits, text, flag)                                                                \
+	for (unsigned f = 0; f < 2; f++) {                                                      \
+		const T x = (T)wide_x, y = (T)wide_y, z = (T)wide_z;                            \
+		const uint32_t left = (uint32_t)(flag), seen[4] = {left, left - 1, left, left}; \
+		(void)z;                                                                        \
+		memcpy(out + 4 * (threads * at++ + thread), seen, sizeof seen);                 \
 	}
 		CARRY_FLAGS_ALL(PUT)
 #undef PUT

@@ -36,7 +36,10 @@ void corpus_result_make(const struct corpus_case *one, const uint32_t *out, size
 	*ret_result = result;
 }
 
-void corpus_result_finish(struct corpus_result *result) { free(result->values); }
+void corpus_result_finish(struct corpus_result *result)
+{
+	free(result->values);
+}
 
 // Maps floats to integers of the same order, so that neighbours differ by one.
 static int64_t order_key(uint64_t bits, unsigned width)

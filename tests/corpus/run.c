@@ -10,7 +10,10 @@
 
 static char problem[2048];
 
-const char *corpus_problem(void) { return problem; }
+const char *corpus_problem(void)
+{
+	return problem;
+}
 
 __attribute__((format(printf, 1, 2))) static int fail(const char *format, ...)
 {
@@ -31,10 +34,10 @@ static int check_driver(CUresult result, const char *what)
 	cuGetErrorName(result, &name);
 	return fail("%s: %s (%d)", what, name ? name : "?", (int)result);
 }
-#define TRY(call)                                                                                                      \
-	do {                                                                                                           \
-		if (check_driver(call, #call))                                                                         \
-			return 1;                                                                                      \
+#define TRY(call)                              \
+	do {                                   \
+		if (check_driver(call, #call)) \
+			return 1;              \
 	} while (0)
 
 static char *read_whole(const char *path, size_t *ret_length)
@@ -117,8 +120,10 @@ static int launch_kernel(const struct corpus_case *one, CUfunction function, con
 			 unsigned step)
 {
 	unsigned n = one->n;
-	struct parameters whole = {buffers->in, buffers->out, buffers->work, n, step, {3, -5, 70, -900, 11, 13}, 1.25,
-				   {{'a', 0.5f}, {'b', -2.0f}, {'c', 8.75f}}};
+	struct parameters whole = {buffers->in,	  buffers->out,
+				   buffers->work, n,
+				   step,	  {3, -5, 70, -900, 11, 13},
+				   1.25,	  {{'a', 0.5f}, {'b', -2.0f}, {'c', 8.75f}}};
 	void *separate[] = {(void *)&buffers->in, (void *)&buffers->out, (void *)&buffers->work, &n, &step};
 	void *together[] = {&whole};
 	void **parameters = one->flags & CORPUS_BY_VALUE ? together : separate;

@@ -25,13 +25,20 @@ WIDE_FUNCTION wide wide_number(const unsigned *random)
 	unsigned by = random[0] >> 8 & 127;
 
 	switch (random[0] & 7) {
-	case 0: return ((wide)1 << by) + (random[1] & 3) - 2;
-	case 1: return ~(wide)0 >> by;
-	case 2: return ~(wide)0 << by;
-	case 3: return ~(bits >> by);
-	case 4: return bits & ~(wide)0 << by;
-	case 5: return bits;
-	default: return bits >> by;
+	case 0:
+		return ((wide)1 << by) + (random[1] & 3) - 2;
+	case 1:
+		return ~(wide)0 >> by;
+	case 2:
+		return ~(wide)0 << by;
+	case 3:
+		return ~(bits >> by);
+	case 4:
+		return bits & ~(wide)0 << by;
+	case 5:
+		return bits;
+	default:
+		return bits >> by;
 	}
 }
 
@@ -54,53 +61,51 @@ WIDE_FUNCTION struct wide_operands wide_operands_take(const unsigned random[8])
 	return operands;
 }
 
-#define WIDE_DIVISIONS(X)                                                                                              \
-	X(o.a / o.b)                                                                                                   \
-	X(o.a % o.b)                                                                                                   \
-	X(o.sa / o.sb)                                                                                                 \
-	X(o.sa % o.sb)                                                                                                 \
-	X(o.a / o.c)                                                                                                   \
-	X(o.a % o.c)                                                                                                   \
-	X(o.a / o.d)                                                                                                   \
-	X(o.a % o.d)                                                                                                   \
-	X(o.sa / (int)o.d)                                                                                             \
-	X(o.sa % (int)o.d)                                                                                             \
-	X(o.a / 3)                                                                                                     \
-	X(o.a % 3)                                                                                                     \
-	X(o.a / 10)                                                                                                    \
-	X(o.a % 10)                                                                                                    \
-	X(o.a / 1000000007)                                                                                            \
-	X(o.a % 1000000007)                                                                                            \
-	X(o.a / 10000000000000000000u)                                                                                 \
-	X(o.a % 10000000000000000000u)                                                                                 \
-	X(o.a / WIDE_CONSTANT)                                                                                         \
-	X(o.a % WIDE_CONSTANT)                                                                                         \
-	X(o.sa / 7)                                                                                                    \
-	X(o.sa % 7)                                                                                                    \
-	X(o.sa / -10)                                                                                                  \
-	X(o.sa % -10)                                                                                                  \
-	X(o.sa / 1024)                                                                                                 \
-	X(o.sa % 1024)                                                                                                 \
-	X(o.sa / -(signed_wide)WIDE_CONSTANT)                                                                          \
+#define WIDE_DIVISIONS(X)                     \
+	X(o.a / o.b)                          \
+	X(o.a % o.b)                          \
+	X(o.sa / o.sb)                        \
+	X(o.sa % o.sb)                        \
+	X(o.a / o.c)                          \
+	X(o.a % o.c)                          \
+	X(o.a / o.d)                          \
+	X(o.a % o.d)                          \
+	X(o.sa / (int)o.d)                    \
+	X(o.sa % (int)o.d)                    \
+	X(o.a / 3)                            \
+	X(o.a % 3)                            \
+	X(o.a / 10)                           \
+	X(o.a % 10)                           \
+	X(o.a / 1000000007)                   \
+	X(o.a % 1000000007)                   \
+	X(o.a / 10000000000000000000u)        \
+	X(o.a % 10000000000000000000u)        \
+	X(o.a / WIDE_CONSTANT)                \
+	X(o.a % WIDE_CONSTANT)                \
+	X(o.sa / 7)                           \
+	X(o.sa % 7)                           \
+	X(o.sa / -10)                         \
+	X(o.sa % -10)                         \
+	X(o.sa / 1024)                        \
+	X(o.sa % 1024)                        \
+	X(o.sa / -(signed_wide)WIDE_CONSTANT) \
 	X(o.sa % -(signed_wide)WIDE_CONSTANT)
 enum { WIDE_DIVISION_COUNT = 28 };
 
 // Instructions that write the carry flag: results and new flags for operands x, y, z and the old flag f. The flag of a
 // subtraction is 1 if there is no borrow. T, S: the unsigned and the signed type of this width.
-#define CARRY_FLAGS(X, T, S, bits)                                                                                     \
-	X(T, bits, "add.cc.u" #bits " t, x, y;", ((wide)x + y) >> bits)                                                \
-	X(T, bits, "addc.cc.u" #bits " t, x, y;", ((wide)x + y + f) >> bits)                                           \
-	X(T, bits, "sub.cc.u" #bits " t, x, y;", x >= y)                                                               \
-	X(T, bits, "subc.cc.u" #bits " t, x, y;", x >= (wide)y + !f)                                                   \
-	X(T, bits, "mad.lo.cc.u" #bits " t, x, y, z;", ((wide)(T)((wide)x * y) + z) >> bits)                           \
-	X(T, bits, "madc.lo.cc.u" #bits " t, x, y, z;", ((wide)(T)((wide)x * y) + z + f) >> bits)                      \
-	X(T, bits, "mad.hi.cc.u" #bits " t, x, y, z;", ((wide)(T)((wide)x * y >> bits) + z) >> bits)                   \
-	X(T, bits, "madc.hi.cc.u" #bits " t, x, y, z;", ((wide)(T)((wide)x * y >> bits) + z + f) >> bits)              \
-	X(T, bits, "mad.lo.cc.s" #bits " t, x, y, z;", ((wide)(T)((wide)x * y) + z) >> bits)                           \
-	X(T, bits, "madc.lo.cc.s" #bits " t, x, y, z;", ((wide)(T)((wide)x * y) + z + f) >> bits)                      \
-	X(T, bits, "mad.hi.cc.s" #bits " t, x, y, z;",                                                                 \
-	  ((wide)(T)((signed_wide)(S)x * (S)y >> bits) + z) >> bits)                                                   \
-	X(T, bits, "madc.hi.cc.s" #bits " t, x, y, z;",                                                                \
-	  ((wide)(T)((signed_wide)(S)x * (S)y >> bits) + z + f) >> bits)
+#define CARRY_FLAGS(X, T, S, bits)                                                                                \
+	X(T, bits, "add.cc.u" #bits " t, x, y;", ((wide)x + y) >> bits)                                           \
+	X(T, bits, "addc.cc.u" #bits " t, x, y;", ((wide)x + y + f) >> bits)                                      \
+	X(T, bits, "sub.cc.u" #bits " t, x, y;", x >= y)                                                          \
+	X(T, bits, "subc.cc.u" #bits " t, x, y;", x >= (wide)y + !f)                                              \
+	X(T, bits, "mad.lo.cc.u" #bits " t, x, y, z;", ((wide)(T)((wide)x * y) + z) >> bits)                      \
+	X(T, bits, "madc.lo.cc.u" #bits " t, x, y, z;", ((wide)(T)((wide)x * y) + z + f) >> bits)                 \
+	X(T, bits, "mad.hi.cc.u" #bits " t, x, y, z;", ((wide)(T)((wide)x * y >> bits) + z) >> bits)              \
+	X(T, bits, "madc.hi.cc.u" #bits " t, x, y, z;", ((wide)(T)((wide)x * y >> bits) + z + f) >> bits)         \
+	X(T, bits, "mad.lo.cc.s" #bits " t, x, y, z;", ((wide)(T)((wide)x * y) + z) >> bits)                      \
+	X(T, bits, "madc.lo.cc.s" #bits " t, x, y, z;", ((wide)(T)((wide)x * y) + z + f) >> bits)                 \
+	X(T, bits, "mad.hi.cc.s" #bits " t, x, y, z;", ((wide)(T)((signed_wide)(S)x * (S)y >> bits) + z) >> bits) \
+	X(T, bits, "madc.hi.cc.s" #bits " t, x, y, z;", ((wide)(T)((signed_wide)(S)x * (S)y >> bits) + z + f) >> bits)
 #define CARRY_FLAGS_ALL(X) CARRY_FLAGS(X, unsigned, int, 32) CARRY_FLAGS(X, unsigned long long, long long, 64)
 enum { CARRY_FLAG_COUNT = 24, CARRY_EDGES = 24 };

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #define LOAD(name) __typeof__(&name) p_##name = (__typeof__(&name))dlsym(driver, #name)
-#define MUST(what)                                                                                 \
-	do {                                                                                       \
-		if (!(what))                                                                       \
-			return __LINE__ % 199 + 1;                                                 \
+#define MUST(what)                                 \
+	do {                                       \
+		if (!(what))                       \
+			return __LINE__ % 199 + 1; \
 	} while (0)
 
 static const char image[] = ".version 8.0\n.target sm_90\n.address_size 64\n"

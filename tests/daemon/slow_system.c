@@ -45,11 +45,11 @@ int fsync(int fd)
 }
 
 // Defines a function that waits, and then calls the C library's function of the same name.
-#define SLOW(type, name, what, parameters, arguments)                                              \
-	type name parameters                                                                       \
-	{                                                                                          \
-		wait_while_held(what);                                                             \
-		return ((type(*) parameters)dlsym(RTLD_NEXT, #name)) arguments;                    \
+#define SLOW(type, name, what, parameters, arguments)                          \
+	type name parameters                                                   \
+	{                                                                      \
+		wait_while_held(what);                                         \
+		return ((type(*) parameters)dlsym(RTLD_NEXT, #name))arguments; \
 	}
 
 SLOW(struct passwd *, getpwuid, "users", (uid_t uid), (uid))

@@ -87,8 +87,7 @@ static char *list_others(const char *when)
 	json_t *list = ask("{'op':'list'}");
 	if (!agreed(list) || json_array_size(json_object_get(list, "vgpus")) != 2)
 		FAIL("%s: list: %s", when, json_string_value(json_object_get(list, "message")));
-	json_array_foreach(json_object_get(list, "vgpus"), i, row)
-	{
+	json_array_foreach(json_object_get(list, "vgpus"), i, row) {
 		json_t *charged = json_object_get(row, "charged");
 		bool damaged = json_is_true(json_object_get(row, "damaged"));
 		if (strcmp(json_string_value(json_object_get(row, "name")), "b") == 0)

@@ -25,7 +25,8 @@ TEST(options_are_stored)
 
 	start_evictable_node();
 	CHECK_AGREED(ask("{'op':'create','name':'b','memory':%llu,'device':0,'evictable':true,'swap':%llu,"
-			 "'idle_suspend':30}", GIB, 64 * MIB));
+			 "'idle_suspend':30}",
+			 GIB, 64 * MIB));
 	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu,'device':0}", GIB));
 	for (int i = 0; i < 3; i++) {
 		check_options("a", 4 * GIB);
@@ -113,8 +114,9 @@ TEST(swap_beyond_host_memory_is_refused_with_figures)
 	start_daemon();
 	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'swap':%llu}", GIB, 1ull << 50),
 		      "limit", "vGPU x: asked for a swap of 1.0 PiB for each process, but this machine has ");
-	CHECK_REFUSED(ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'swap':%llu}", GIB,
-			  (kib << 10) + 1), "limit", "of memory: ask for less");
+	CHECK_REFUSED(
+		ask("{'op':'create','name':'x','memory':%llu,'evictable':true,'swap':%llu}", GIB, (kib << 10) + 1),
+		"limit", "of memory: ask for less");
 	// The swap is as large as the limit by default.
 	set_world("gpu %llu\ngpu %llu\n", 1ull << 51, 8 * GIB);
 	kill_daemon();

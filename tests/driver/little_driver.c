@@ -1,11 +1,11 @@
 // A libcuda with only the required entries. Each returns 700 + the length of its name. BROKEN: cuMemAlloc_v2 is
 // missing, too.
 #define JOIN(a, b) a##b
-#define DEFINE_required(abi)                                                                       \
-	int abi(void);                                                                             \
-	__attribute__((visibility("default"))) int abi(void)                                       \
-	{                                                                                          \
-		return 700 + (int)sizeof(#abi) - 1;                                                \
+#define DEFINE_required(abi)                                 \
+	int abi(void);                                       \
+	__attribute__((visibility("default"))) int abi(void) \
+	{                                                    \
+		return 700 + (int)sizeof(#abi) - 1;          \
 	}
 #define DEFINE_optional(abi)
 #if BROKEN

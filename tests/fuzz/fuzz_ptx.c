@@ -23,8 +23,12 @@ static void run_functions(struct ptx_module *module, uint8_t *memory)
 {
 	static volatile int cancel = 1; // ends the launch after the first turn
 	static uint8_t permission[MEMORY >> 12], parameters[4096];
-	struct ptx_space space = {.base = 1 << 20, .size = MEMORY, .offset = (intptr_t)memory - (1 << 20),
-				  .permission = permission, .granule_shift = 12, .other = outside};
+	struct ptx_space space = {.base = 1 << 20,
+				  .size = MEMORY,
+				  .offset = (intptr_t)memory - (1 << 20),
+				  .permission = permission,
+				  .granule_shift = 12,
+				  .other = outside};
 	struct ptx_fault fault;
 
 	memset(permission, 3, sizeof permission);

@@ -29,8 +29,8 @@ static inline void fuse_answer(int fd, uint64_t request, const void *body, size_
 static inline void fuse_serve(int fd)
 {
 	static char request[1 << 20];
-	struct fuse_attr file = {.ino = 2, .mode = S_IFREG | 0666, .nlink = 1}, root = {.ino = 1,
-											.mode = S_IFDIR | 0755};
+	struct fuse_attr file = {.ino = 2, .mode = S_IFREG | 0666, .nlink = 1},
+			 root = {.ino = 1, .mode = S_IFDIR | 0755};
 	const struct fuse_in_header *in = (const struct fuse_in_header *)request;
 	struct fuse_init_out init = {.major = 7, .minor = 31, .max_write = 4096};
 	struct fuse_entry_out entry = {.nodeid = 2, .attr = file};

@@ -130,9 +130,9 @@ static unsigned long time_of(pid_t pid)
 
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
 	CHECK(vg_file_read(path, text, sizeof text) > 0);
-	CHECK_INT(sscanf(strrchr(text, ')') + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
-		  &system),
-		  2);
+	CHECK_INT(
+		sscanf(strrchr(text, ')') + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system),
+		2);
 	return user + system;
 }
 
@@ -167,10 +167,17 @@ static void have_a_long_environment(void)
 	int count = 0;
 	for (char *word = strtok(strrchr(text, ')') + 2, " "); word && count < 60; word = strtok(NULL, " "))
 		fields[count++] = strtoul(word, NULL, 10); // the first word here is field 3 of proc(5)
-	map = (struct prctl_mm_map){.start_code = fields[23], .end_code = fields[24], .start_stack = fields[25],
-				    .start_data = fields[42], .end_data = fields[43], .start_brk = fields[44],
-				    .brk = (uintptr_t)sbrk(0), .arg_start = fields[45], .arg_end = fields[46],
-				    .env_start = (uintptr_t)at, .env_end = (uintptr_t)at + size,
+	map = (struct prctl_mm_map){.start_code = fields[23],
+				    .end_code = fields[24],
+				    .start_stack = fields[25],
+				    .start_data = fields[42],
+				    .end_data = fields[43],
+				    .start_brk = fields[44],
+				    .brk = (uintptr_t)sbrk(0),
+				    .arg_start = fields[45],
+				    .arg_end = fields[46],
+				    .env_start = (uintptr_t)at,
+				    .env_end = (uintptr_t)at + size,
 				    .exe_fd = (uint32_t)-1};
 	CHECK_INT(prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof map, 0), 0);
 }

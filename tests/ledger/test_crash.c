@@ -73,14 +73,14 @@ static int kill_at_every_step(void (*work)(struct vg_ledger *), bool between)
 	return step;
 }
 
-#define EVERY_STEP(name, work, least)                                                              \
-	TEST(sum_is_exact_if_killed_in_##name)                                                     \
-	{                                                                                          \
-		CHECK(kill_at_every_step(work, false) >= least);                                   \
-	}                                                                                          \
-	TEST(sum_is_exact_if_killed_in_##name##_before_other_changes)                              \
-	{                                                                                          \
-		CHECK(kill_at_every_step(work, true) >= least);                                    \
+#define EVERY_STEP(name, work, least)                                 \
+	TEST(sum_is_exact_if_killed_in_##name)                        \
+	{                                                             \
+		CHECK(kill_at_every_step(work, false) >= least);      \
+	}                                                             \
+	TEST(sum_is_exact_if_killed_in_##name##_before_other_changes) \
+	{                                                             \
+		CHECK(kill_at_every_step(work, true) >= least);       \
 	}
 EVERY_STEP(reserve, do_reserve, 11)
 EVERY_STEP(refused_reserve, do_refused_reserve, 8)

@@ -96,8 +96,12 @@ TEST(samples_are_due_at_multiples_of_the_interval)
 	static const struct {
 		uint64_t planned, now, next, missed;
 	} rows[] = {
-		{1000, 1000, 1100, 0}, {1000, 1099, 1100, 0}, {1000, 1100, 1100, 0}, // the next is due at once
-		{1000, 1199, 1100, 0}, {1000, 1200, 1200, 1}, {1000, 1950, 1900, 8},
+		{1000, 1000, 1100, 0},
+		{1000, 1099, 1100, 0},
+		{1000, 1100, 1100, 0}, // the next is due at once
+		{1000, 1199, 1100, 0},
+		{1000, 1200, 1200, 1},
+		{1000, 1950, 1900, 8},
 		// An early sample does not change the time of the next one.
 		{1000, 900, 1100, 0},
 	};

@@ -44,8 +44,8 @@ static CUresult CUDAAPI release_handle(CUmemGenericAllocationHandle handle)
 	return CUDA_SUCCESS;
 }
 
-static CUresult CUDAAPI map_handle(CUdeviceptr address, size_t size, size_t offset,
-				   CUmemGenericAllocationHandle handle, unsigned long long flags)
+static CUresult CUDAAPI map_handle(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+				   unsigned long long flags)
 {
 	(void)address, (void)size, (void)offset, (void)handle, (void)flags;
 	return CUDA_SUCCESS;
@@ -136,16 +136,24 @@ static uint32_t count_restores(void)
 
 TEST(slot_has_the_bytes_of_the_last_change)
 {
-	const struct pager_options options = {.page = &page, .slot = find_slot, .restores = count_restores,
-					      .clock_ns = clock_ns, .contexts = find_contexts, .captures = is_capturing,
-					      .failed = ignore_failure, .waits = ignore_waiting};
+	const struct pager_options options = {.page = &page,
+					      .slot = find_slot,
+					      .restores = count_restores,
+					      .clock_ns = clock_ns,
+					      .contexts = find_contexts,
+					      .captures = is_capturing,
+					      .failed = ignore_failure,
+					      .waits = ignore_waiting};
 	pthread_t threads[THREADS];
 
-	pager_driver = (struct pager_driver){
-		.cuMemAddressReserve = reserve_addresses, .cuMemAddressFree = ignore_range,
-		.cuMemCreate = create_handle,
-		.cuMemRelease = release_handle, .cuMemMap = map_handle, .cuMemUnmap = ignore_range,
-		.cuMemSetAccess = set_access, .cuThreadExchangeStreamCaptureMode = exchange_mode};
+	pager_driver = (struct pager_driver){.cuMemAddressReserve = reserve_addresses,
+					     .cuMemAddressFree = ignore_range,
+					     .cuMemCreate = create_handle,
+					     .cuMemRelease = release_handle,
+					     .cuMemMap = map_handle,
+					     .cuMemUnmap = ignore_range,
+					     .cuMemSetAccess = set_access,
+					     .cuThreadExchangeStreamCaptureMode = exchange_mode};
 	pthread_barrier_init(&barrier, NULL, THREADS);
 	CHECK_INT(pager_start(&options), 0);
 	for (int i = 1; i < THREADS; i++)

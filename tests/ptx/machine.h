@@ -131,11 +131,11 @@ static inline struct machine *machine_run_block(const char *text, uint32_t threa
 
 #define HEAD ".version 8.3\n.target sm_90\n.address_size 64\n"
 // A kernel with the first parameter in %rd1 and the number of the thread in %r0. The body begins in line 9.
-#define KERNEL(name, body)                                                                                             \
-	HEAD ".visible .entry " name "(.param .u64 p0, .param .u64 p1, .param .u64 p2)\n{\n"                           \
-	     ".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<32>; .reg .b64 %rd<32>; .reg .f32 %f<8>; .reg .f64 "     \
-	     "%fd<8>;\n"                                                                                               \
-	     "ld.param.u64 %rd1, [p0];\n"                                                                              \
+#define KERNEL(name, body)                                                                                         \
+	HEAD ".visible .entry " name "(.param .u64 p0, .param .u64 p1, .param .u64 p2)\n{\n"                       \
+	     ".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<32>; .reg .b64 %rd<32>; .reg .f32 %f<8>; .reg .f64 " \
+	     "%fd<8>;\n"                                                                                           \
+	     "ld.param.u64 %rd1, [p0];\n"                                                                          \
 	     "mov.u32 %r0, %tid.x;\n" body "\nret;\n}\n"
 // Stores a register in the thread's word of the memory at %rd1.
 #define STORE_WORD(r) "mul.wide.u32 %rd3, %r0, 4; add.s64 %rd4, %rd1, %rd3;\nst.global.u32 [%rd4], " r ";"

@@ -3,11 +3,11 @@
 
 // A kernel with the number of the block in %r20 and of the thread in the grid in %r21. %r23 is the block's rank, %r24
 // the number of blocks of its cluster, %r28 the thread's word in shared memory.
-#define BODY(text)                                                                                                     \
-	KERNEL("k", ".shared .align 16 .b8 s[1024]; .shared .align 8 .b64 bar;\n"                                      \
-		    "mov.u32 %r20, %ctaid.x; mov.u32 %r22, %ntid.x; mad.lo.u32 %r21, %r20, %r22, %r0;\n"               \
-		    "mul.wide.u32 %rd20, %r21, 4; add.u64 %rd21, %rd1, %rd20;\n"                                       \
-		    "mov.u32 %r23, %cluster_ctarank; mov.u32 %r24, %cluster_nctarank; mov.u32 %r25, s;\n"              \
+#define BODY(text)                                                                                        \
+	KERNEL("k", ".shared .align 16 .b8 s[1024]; .shared .align 8 .b64 bar;\n"                         \
+		    "mov.u32 %r20, %ctaid.x; mov.u32 %r22, %ntid.x; mad.lo.u32 %r21, %r20, %r22, %r0;\n"  \
+		    "mul.wide.u32 %rd20, %r21, 4; add.u64 %rd21, %rd1, %rd20;\n"                          \
+		    "mov.u32 %r23, %cluster_ctarank; mov.u32 %r24, %cluster_nctarank; mov.u32 %r25, s;\n" \
 		    "mov.u32 %r26, bar; shl.b32 %r27, %r0, 2; add.u32 %r28, %r25, %r27;\n" text)
 #define MEET "barrier.cluster.arrive; barrier.cluster.wait;\n"
 #define STORE(name) "st.global.u32 [%rd21], " name ";\n"
@@ -139,10 +139,10 @@ TEST(asynchronous_stores_are_counted_by_an_mbarrier)
 TEST(exited_threads_do_not_block_the_cluster_barrier)
 {
 	// Warp 1 ends before it arrives, and some lanes of warp 0 after.
-	struct machine *machine = load(BODY("setp.gt.u32 %p1, %r0, 31; @%p1 ret; barrier.cluster.arrive.release;\n"
-					    "setp.gt.u32 %p2, %r0, 9; @%p2 ret; barrier.cluster.wait.acquire;\n" MEET
-					    STORE("7")),
-				       6, 3, 64);
+	struct machine *machine =
+		load(BODY("setp.gt.u32 %p1, %r0, 31; @%p1 ret; barrier.cluster.arrive.release;\n"
+			  "setp.gt.u32 %p2, %r0, 9; @%p2 ret; barrier.cluster.wait.acquire;\n" MEET STORE("7")),
+		     6, 3, 64);
 
 	machine_run_well(machine);
 	for (uint32_t i = 0; i < 6 * 64; i++)
@@ -153,12 +153,12 @@ TEST(exited_threads_do_not_block_the_cluster_barrier)
 TEST(cluster_barrier_keeps_blocks_in_the_same_phase)
 {
 	// Rank 0 counts in its memory; all see the count of their own phase.
-	struct machine *machine = load(
-		BODY("mov.u32 %r1, 0; mov.u32 %r9, 0; mapa.shared::cluster.u32 %r2, %r25, %r1;\nLOOP:\n"
-		     "setp.eq.u32 %p1, %r0, 0; @%p1 atom.shared::cluster.add.u32 %r3, [%r2], 1;\n" MEET
-		     "ld.shared::cluster.u32 %r4, [%r2]; add.u32 %r9, %r9, %r4;\n" MEET
-		     "add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, 50; @%p2 bra LOOP;\n" STORE("%r9") MEET),
-		8, 4, 64);
+	struct machine *machine =
+		load(BODY("mov.u32 %r1, 0; mov.u32 %r9, 0; mapa.shared::cluster.u32 %r2, %r25, %r1;\nLOOP:\n"
+			  "setp.eq.u32 %p1, %r0, 0; @%p1 atom.shared::cluster.add.u32 %r3, [%r2], 1;\n" MEET
+			  "ld.shared::cluster.u32 %r4, [%r2]; add.u32 %r9, %r9, %r4;\n" MEET
+			  "add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, 50; @%p2 bra LOOP;\n" STORE("%r9") MEET),
+		     8, 4, 64);
 
 	machine_run_well(machine);
 	for (uint32_t i = 0; i < 8 * 64; i++)
@@ -168,16 +168,16 @@ TEST(cluster_barrier_keeps_blocks_in_the_same_phase)
 
 TEST(illegal_addresses_in_a_cluster_fault)
 {
-	static const char beyond[] = BODY(
-		MEET "mapa.shared::cluster.u32 %r2, %r25, 4; ld.shared::cluster.u32 %r3, [%r2];\n" MEET);
-	static const char far[] = BODY(
-		MEET "mapa.shared::cluster.u32 %r2, %r25, 999; st.shared::cluster.u32 [%r2], 1;\n" MEET);
+	static const char beyond[] =
+		BODY(MEET "mapa.shared::cluster.u32 %r2, %r25, 4; ld.shared::cluster.u32 %r3, [%r2];\n" MEET);
+	static const char far[] =
+		BODY(MEET "mapa.shared::cluster.u32 %r2, %r25, 999; st.shared::cluster.u32 [%r2], 1;\n" MEET);
 	static const char outside[] = BODY(MEET NEXT "mapa.shared::cluster.u32 %r2, %r25, %r29;\n"
 						     "ld.shared::cluster.u32 %r3, [%r2+65536];\n" MEET);
 	// Rank 1 exits while another block still needs its memory.
-	static const char ended[] = BODY(
-		"setp.eq.u32 %p1, %r23, 1; barrier.cluster.arrive; @%p1 ret; barrier.cluster.wait;\n"
-		"mapa.shared::cluster.u32 %r2, %r25, 1; ld.shared::cluster.u32 %r3, [%r2];\n");
+	static const char ended[] =
+		BODY("setp.eq.u32 %p1, %r23, 1; barrier.cluster.arrive; @%p1 ret; barrier.cluster.wait;\n"
+		     "mapa.shared::cluster.u32 %r2, %r25, 1; ld.shared::cluster.u32 %r3, [%r2];\n");
 
 	machine_destroy(fails(load(beyond, 4, 4, 32), PTX_FAULT_SHARED_RANGE, "illegal load"));
 	machine_destroy(fails(load(far, 4, 4, 32), PTX_FAULT_SHARED_RANGE, "illegal store"));

@@ -53,8 +53,8 @@ TEST(invalid_accesses_fault)
 	machine_destroy(fails(KERNEL("k", ".shared .align 16 .b8 s[512]; mov.u32 %r1, s;\n"
 					  "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1+512], {%r2};"),
 			      PTX_FAULT_SHARED_RANGE));
-#define WMMA_LOAD(address)                                                                                             \
-	KERNEL("k", "wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7}, [" address   \
+#define WMMA_LOAD(address)                                                                                           \
+	KERNEL("k", "wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7}, [" address \
 		    "], 32;")
 	machine_destroy(fails(WMMA_LOAD("%rd1+2"), PTX_FAULT_MISALIGNED));
 	machine_destroy(fails(WMMA_LOAD("%rd1+1046624"), PTX_FAULT_ILLEGAL_ADDRESS)); // its last row is outside
@@ -212,13 +212,13 @@ TEST(polling_the_clock_is_no_deadlock)
 // Copies 4 by 4 words with a tensor map, which must fail with this fault.
 static void check_copy(struct ptx_tensor_map map, unsigned where, enum ptx_fault_kind kind, const char *text_part)
 {
-	static const char text[] = KERNEL(
-		"k", ".shared .align 128 .b8 s[256]; .shared .align 8 .b64 bar; ld.param.u64 %rd2, [p1];\n"
-		     "ld.param.u64 %rd3, [p2]; cvt.u32.u64 %r3, %rd3; mov.u32 %r1, s; add.u32 %r1, %r1, %r3;\n"
-		     "setp.ne.u32 %p1, %r0, 0; @%p1 ret; mov.u32 %r2, bar; mbarrier.init.shared.b64 [%r2], 1;\n"
-		     "mov.u32 %r3, 4;\n"
-		     "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], "
-		     "[%rd2, {%r3, 2}], [%r2];");
+	static const char text[] =
+		KERNEL("k", ".shared .align 128 .b8 s[256]; .shared .align 8 .b64 bar; ld.param.u64 %rd2, [p1];\n"
+			    "ld.param.u64 %rd3, [p2]; cvt.u32.u64 %r3, %rd3; mov.u32 %r1, s; add.u32 %r1, %r1, %r3;\n"
+			    "setp.ne.u32 %p1, %r0, 0; @%p1 ret; mov.u32 %r2, bar; mbarrier.init.shared.b64 [%r2], 1;\n"
+			    "mov.u32 %r3, 4;\n"
+			    "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], "
+			    "[%rd2, {%r3, 2}], [%r2];");
 	struct machine *machine = machine_with(text);
 
 	memcpy(machine->memory + 65536, &map, sizeof map);
@@ -240,11 +240,11 @@ TEST(invalid_tensor_maps_fault)
 					    .element_bytes = 4,
 					    .stride = {64},
 					    .box = {4, 4}};
-#define WRONG(field, value, ...)                                                                                       \
-	{                                                                                                              \
-		struct ptx_tensor_map map = good;                                                                      \
-		map.field = (value);                                                                                   \
-		check_copy(map, __VA_ARGS__);                                                                       \
+#define WRONG(field, value, ...)                  \
+	{                                         \
+		struct ptx_tensor_map map = good; \
+		map.field = (value);              \
+		check_copy(map, __VA_ARGS__);     \
 	}
 	WRONG(rank, 2, 0, PTX_FAULT_NONE, "")
 	WRONG(element_bytes, 2, 0, PTX_FAULT_ILLEGAL_INSTRUCTION, "no multiple of 16 bytes")

@@ -36,10 +36,10 @@ TEST(atomic_compare_and_swap_of_128_bits)
 {
 	struct machine *machine =
 		machine_with(KERNEL("k", ".reg .b128 %q<4>; mov.b64 %rd2, 5; mov.b64 %rd3, 6;\n"
-				 "mov.b128 %q1, {%rd2, %rd3};\n"
-				 "mov.b64 %rd4, 1; mov.b64 %rd5, 2; mov.b128 %q2, {%rd4, %rd5};\n"
-				 "atom.global.cas.b128 %q3, [%rd1], %q2, %q1; mov.b128 {%rd6, %rd7}, %q3; "
-				 "st.global.u64 [%rd1+16], %rd7;"));
+					 "mov.b128 %q1, {%rd2, %rd3};\n"
+					 "mov.b64 %rd4, 1; mov.b64 %rd5, 2; mov.b128 %q2, {%rd4, %rd5};\n"
+					 "atom.global.cas.b128 %q3, [%rd1], %q2, %q1; mov.b128 {%rd6, %rd7}, %q3; "
+					 "st.global.u64 [%rd1+16], %rd7;"));
 	uint64_t *longs = (uint64_t *)machine->memory;
 	longs[0] = 1;
 	longs[1] = 2;
@@ -108,8 +108,8 @@ TEST(dynamic_shared_memory_follows_static_shared_memory)
 	machine_destroy(machine);
 }
 
-#define ALLOCATE(size, to)                                                                                             \
-	"{ .param .b64 n; st.param.b64 [n], " size "; .param .b64 v; call.uni (v), malloc, (n); ld.param.b64 " to      \
+#define ALLOCATE(size, to)                                                                                        \
+	"{ .param .b64 n; st.param.b64 [n], " size "; .param .b64 v; call.uni (v), malloc, (n); ld.param.b64 " to \
 	", [v]; }\n"
 TEST(malloc_and_free)
 {
@@ -192,27 +192,27 @@ TEST(reserved_shared_memory_can_be_used)
 {
 	struct machine *machine =
 		machine_run_block(KERNEL("k", ".shared .b8 s[16]; mov.u32 %r1, %reserved_smem_offset_1;\n"
-				     "st.shared.u32 [%r1+284], 9; ld.shared.u32 %r2, [%r1+284];\n"
-				     "mov.u32 %r3, s; sub.u32 %r3, %r3, %r1; setp.ge.u32 %p1, %r3, 288;\n"
-				     "selp.u32 %r4, 100, 0, %p1; add.u32 %r2, %r2, %r4;\n" STORE_WORD("%r2")),
-			 1);
+					      "st.shared.u32 [%r1+284], 9; ld.shared.u32 %r2, [%r1+284];\n"
+					      "mov.u32 %r3, s; sub.u32 %r3, %r3, %r1; setp.ge.u32 %p1, %r3, 288;\n"
+					      "selp.u32 %r4, 100, 0, %p1; add.u32 %r2, %r2, %r4;\n" STORE_WORD("%r2")),
+				  1);
 	CHECK_INT(WORD(0), 109);
 	machine_destroy(machine);
 }
 
 TEST(isspacep_finds_the_state_space)
 {
-	struct machine *machine =
-		machine_run_block(HEAD ".const .align 4 .u32 c = 5; .global .align 4 .u32 g = 6;\n"
-			      ".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) {\n"
-			      ".reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>; ld.param.u64 %rd1, [p0];\n"
-			      "mov.u64 %rd2, c; cvta.const.u64 %rd2, %rd2; mov.u64 %rd3, g; mov.u64 %rd4, p0;\n"
-			      "cvta.param.u64 %rd4, %rd4; isspacep.const %p1, %rd2; isspacep.const %p2, %rd3;\n"
-			      "isspacep.global %p3, %rd3; selp.u32 %r1, 1, 0, %p1; selp.u32 %r2, 2, 0, %p2;\n"
-			      "selp.u32 %r3, 4, 0, %p3; or.b32 %r1, %r1, %r2; or.b32 %r1, %r1, %r3;\n"
-			      "ld.u32 %r4, [%rd2]; ld.u64 %rd5, [%rd4]; st.global.v2.u32 [%rd1], {%r1, %r4};\n"
-			      "st.global.u64 [%rd1+8], %rd5; ret; }",
-			 1);
+	struct machine *machine = machine_run_block(
+		HEAD ".const .align 4 .u32 c = 5; .global .align 4 .u32 g = 6;\n"
+		     ".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) {\n"
+		     ".reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>; ld.param.u64 %rd1, [p0];\n"
+		     "mov.u64 %rd2, c; cvta.const.u64 %rd2, %rd2; mov.u64 %rd3, g; mov.u64 %rd4, p0;\n"
+		     "cvta.param.u64 %rd4, %rd4; isspacep.const %p1, %rd2; isspacep.const %p2, %rd3;\n"
+		     "isspacep.global %p3, %rd3; selp.u32 %r1, 1, 0, %p1; selp.u32 %r2, 2, 0, %p2;\n"
+		     "selp.u32 %r3, 4, 0, %p3; or.b32 %r1, %r1, %r2; or.b32 %r1, %r1, %r3;\n"
+		     "ld.u32 %r4, [%rd2]; ld.u64 %rd5, [%rd4]; st.global.v2.u32 [%rd1], {%r1, %r4};\n"
+		     "st.global.u64 [%rd1+8], %rd5; ret; }",
+		1);
 	CHECK_INT(WORD(0), 1 | 4);
 	CHECK_INT(WORD(1), 5);
 	CHECK_INT(((uint64_t *)machine->memory)[1], MACHINE_BASE);

@@ -6,13 +6,13 @@
 
 TEST(vector_add)
 {
-	struct machine *machine =
-		machine_with(KERNEL("k", "ld.param.u64 %rd2, [p1];\n"
-				   "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x;\n"
-				   "mad.lo.s32 %r3, %r1, %r2, %r0;\n"
-				   "mul.wide.u32 %rd3, %r3, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;\n"
-				   "ld.global.u32 %r4, [%rd4]; ld.global.u32 %r5, [%rd5];\n"
-				   "add.s32 %r6, %r4, %r5; st.global.u32 [%rd4], %r6;"));
+	struct machine *machine = machine_with(
+		KERNEL("k", "ld.param.u64 %rd2, [p1];\n"
+			    "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x;\n"
+			    "mad.lo.s32 %r3, %r1, %r2, %r0;\n"
+			    "mul.wide.u32 %rd3, %r3, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;\n"
+			    "ld.global.u32 %r4, [%rd4]; ld.global.u32 %r5, [%rd5];\n"
+			    "add.s32 %r6, %r4, %r5; st.global.u32 [%rd4], %r6;"));
 	machine->launch.grid[0] = 8;
 	machine->launch.block[0] = 100;
 	machine->launch.threads = 2;
@@ -33,8 +33,10 @@ TEST(kernels_ignore_the_programs_rounding_and_flushing)
 	const unsigned saved = _mm_getcsr();
 
 	_mm_setcsr(saved | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON | _MM_ROUND_UP);
-	struct machine *machine = machine_run_block(KERNEL("k", "cvt.rn.f32.u32 %f1, %r0; mov.b32 %f2, 0f00000001;\n"
-						  "add.f32 %f3, %f1, %f2; mov.b32 %r1, %f3;\n" STORE_WORD("%r1")), 2);
+	struct machine *machine =
+		machine_run_block(KERNEL("k", "cvt.rn.f32.u32 %f1, %r0; mov.b32 %f2, 0f00000001;\n"
+					      "add.f32 %f3, %f1, %f2; mov.b32 %r1, %f3;\n" STORE_WORD("%r1")),
+				  2);
 	const unsigned after = _mm_getcsr();
 	_mm_setcsr(saved);
 	CHECK(after & _MM_FLUSH_ZERO_ON);
@@ -45,12 +47,13 @@ TEST(kernels_ignore_the_programs_rounding_and_flushing)
 
 TEST(lanes_of_a_warp_share_a_lock)
 {
-	struct machine *machine = machine_run_block(KERNEL("k", "LOOP: atom.global.cas.b32 %r1, [%rd1], 0, 1;\n"
-						       "setp.ne.s32 %p1, %r1, 0; @%p1 bra LOOP;\n"
-						       "ld.volatile.global.u32 %r2, [%rd1+4]; add.s32 %r2, %r2, %r0;\n"
-						       "st.volatile.global.u32 [%rd1+4], %r2; membar.gl;\n"
-						       "atom.global.exch.b32 %r3, [%rd1], 0;"),
-					   96);
+	struct machine *machine =
+		machine_run_block(KERNEL("k", "LOOP: atom.global.cas.b32 %r1, [%rd1], 0, 1;\n"
+					      "setp.ne.s32 %p1, %r1, 0; @%p1 bra LOOP;\n"
+					      "ld.volatile.global.u32 %r2, [%rd1+4]; add.s32 %r2, %r2, %r0;\n"
+					      "st.volatile.global.u32 [%rd1+4], %r2; membar.gl;\n"
+					      "atom.global.exch.b32 %r3, [%rd1], 0;"),
+				  96);
 	CHECK_INT(WORD(0), 0);
 	CHECK_INT(WORD(1), 95 * 96 / 2);
 	machine_destroy(machine);
@@ -59,23 +62,23 @@ TEST(lanes_of_a_warp_share_a_lock)
 TEST(polling_lane_lets_later_lane_store)
 {
 	// Lane 0 loops on a plain load until lane 1 has stored.
-	struct machine *machine =
-		machine_run_block(KERNEL("k", "setp.ne.u32 %p1, %r0, 0; @%p1 bra GIVE;\n"
-				     "WAIT: ld.global.u32 %r1, [%rd1]; setp.eq.u32 %p2, %r1, 0; @%p2 bra WAIT;\n"
-				     "st.global.u32 [%rd1+4], 7; bra DONE;\n"
-				     "GIVE: st.global.u32 [%rd1], 5;\nDONE:"),
-			 2);
+	struct machine *machine = machine_run_block(
+		KERNEL("k", "setp.ne.u32 %p1, %r0, 0; @%p1 bra GIVE;\n"
+			    "WAIT: ld.global.u32 %r1, [%rd1]; setp.eq.u32 %p2, %r1, 0; @%p2 bra WAIT;\n"
+			    "st.global.u32 [%rd1+4], 7; bra DONE;\n"
+			    "GIVE: st.global.u32 [%rd1], 5;\nDONE:"),
+		2);
 	CHECK_INT(WORD(1), 7);
 	machine_destroy(machine);
 }
 
 TEST(polling_blocks_let_later_blocks_start)
 {
-	struct machine *machine =
-		machine_with(KERNEL("k", "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %nctaid.x; add.s32 %r2, %r2, -1;\n"
-				 "setp.eq.u32 %p1, %r1, %r2; @%p1 st.volatile.global.u32 [%rd1], 1;\n"
-				 "WAIT: ld.volatile.global.u32 %r3, [%rd1]; setp.eq.u32 %p2, %r3, 0; @%p2 bra WAIT;\n"
-				 "red.global.add.u32 [%rd1+4], 1;"));
+	struct machine *machine = machine_with(
+		KERNEL("k", "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %nctaid.x; add.s32 %r2, %r2, -1;\n"
+			    "setp.eq.u32 %p1, %r1, %r2; @%p1 st.volatile.global.u32 [%rd1], 1;\n"
+			    "WAIT: ld.volatile.global.u32 %r3, [%rd1]; setp.eq.u32 %p2, %r3, 0; @%p2 bra WAIT;\n"
+			    "red.global.add.u32 [%rd1+4], 1;"));
 	machine->launch.grid[0] = 6;
 	for (unsigned threads = 1; threads <= 3; threads += 2) {
 		memset(machine->memory, 0, 8);
@@ -91,9 +94,9 @@ TEST(warps_of_a_block_progress_equally)
 	// Both warps add to one word until it has reached 2 * 32 * 5000. Each thread stores its number of additions.
 	struct machine *machine =
 		machine_run_block(KERNEL("k", "mov.u32 %r2, 0;\n"
-				     "LOOP: atom.global.add.u32 %r1, [%rd1+1024], 1; add.u32 %r2, %r2, 1;\n"
-				     "setp.lt.u32 %p1, %r1, 319968; @%p1 bra LOOP;\n" STORE_WORD("%r2")),
-			 64);
+					      "LOOP: atom.global.add.u32 %r1, [%rd1+1024], 1; add.u32 %r2, %r2, 1;\n"
+					      "setp.lt.u32 %p1, %r1, 319968; @%p1 bra LOOP;\n" STORE_WORD("%r2")),
+				  64);
 	for (int i = 0; i < 64; i++)
 		CHECK(WORD(i) > 4000 && WORD(i) < 6000);
 	machine_destroy(machine);
@@ -104,9 +107,9 @@ TEST(divergent_paths_reconverge)
 	// Odd and even lanes take different paths; the shuffle behind them needs all lanes.
 	struct machine *machine =
 		machine_run_block(KERNEL("k", "and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 0; @%p1 bra EVEN;\n"
-				     "add.u32 %r2, %r0, 100; bra MEET;\nEVEN: add.u32 %r2, %r0, 200;\n"
-				     "MEET: shfl.sync.bfly.b32 %r3|%p2, %r2, 1, 31, -1;\n" STORE_WORD("%r3")),
-			 32);
+					      "add.u32 %r2, %r0, 100; bra MEET;\nEVEN: add.u32 %r2, %r0, 200;\n"
+					      "MEET: shfl.sync.bfly.b32 %r3|%p2, %r2, 1, 31, -1;\n" STORE_WORD("%r3")),
+				  32);
 	for (int i = 0; i < 32; i++)
 		CHECK_INT(WORD(i), (i & 1 ? 200 : 100) + (i ^ 1));
 	machine_destroy(machine);
@@ -115,23 +118,23 @@ TEST(divergent_paths_reconverge)
 TEST(warp_barriers_match_at_different_instructions)
 {
 	struct machine *machine = machine_run_block(KERNEL("k", ".shared .u32 s; setp.lt.u32 %p1, %r0, 16;\n"
-						       "@%p1 bra LOW;\n"
-						       "st.shared.u32 [s], 41; bar.warp.sync -1; bra OUT;\n"
-						       "LOW: bar.warp.sync -1;\n"
-						       "OUT: ld.shared.u32 %r1, [s];\n" STORE_WORD("%r1")),
-					   32);
+								"@%p1 bra LOW;\n"
+								"st.shared.u32 [s], 41; bar.warp.sync -1; bra OUT;\n"
+								"LOW: bar.warp.sync -1;\n"
+								"OUT: ld.shared.u32 %r1, [s];\n" STORE_WORD("%r1")),
+						    32);
 	CHECK_INT(WORD(0), 41);
 	machine_destroy(machine);
 }
 
 TEST(shuffles)
 {
-	struct machine *machine =
-		machine_run_block(KERNEL("k", "shfl.sync.up.b32 %r1|%p1, %r0, 3, 0, -1; selp.u32 %r2, 1000, 0, %p1;\n"
-				     "add.u32 %r1, %r1, %r2; shfl.sync.down.b32 %r3, %r0, 5, 0x101f, -1;\n"
-				     "shfl.sync.idx.b32 %r4, %r0, 2, 0x181f, -1; mad.lo.u32 %r1, %r3, 10000, %r1;\n"
-				     "mad.lo.u32 %r1, %r4, 1000000, %r1;\n" STORE_WORD("%r1")),
-			 32);
+	struct machine *machine = machine_run_block(
+		KERNEL("k", "shfl.sync.up.b32 %r1|%p1, %r0, 3, 0, -1; selp.u32 %r2, 1000, 0, %p1;\n"
+			    "add.u32 %r1, %r1, %r2; shfl.sync.down.b32 %r3, %r0, 5, 0x101f, -1;\n"
+			    "shfl.sync.idx.b32 %r4, %r0, 2, 0x181f, -1; mad.lo.u32 %r1, %r3, 10000, %r1;\n"
+			    "mad.lo.u32 %r1, %r4, 1000000, %r1;\n" STORE_WORD("%r1")),
+		32);
 	for (int i = 0; i < 32; i++) {
 		int up = i >= 3 ? i - 3 + 1000 : i, down = (i & 15) + 5 <= 15 ? i + 5 : i, index = (i & 24) + 2;
 		CHECK_INT(WORD(i), up + down * 10000 + index * 1000000);
@@ -179,8 +182,8 @@ TEST(block_barriers)
 		"setp.lt.u32 %p1, %r0, 50; barrier.cta.red.popc.aligned.u32 %r6, 1, %p1; bar.red.or.pred %p2, 2, "
 		"!%p1;\n"
 		"selp.u32 %r7, 1, 0, %p2; setp.ge.u32 %p3, %r0, 64; @%p3 bra DONE; bar.sync 3, 64;\n"
-		"DONE: mad.lo.u32 %r5, %r6, 1000, %r5; mad.lo.u32 %r5, %r7, 1000000, %r5;\n"
-		STORE_WORD("%r5") " ret; }",
+		"DONE: mad.lo.u32 %r5, %r6, 1000, %r5; mad.lo.u32 %r5, %r7, 1000000, %r5;\n" STORE_WORD(
+			"%r5") " ret; }",
 		128);
 	for (int i = 0; i < 128; i++)
 		CHECK_INT(WORD(i), (127 - i) + 50 * 1000 + 1000000);
@@ -189,9 +192,8 @@ TEST(block_barriers)
 
 TEST(exited_threads_do_not_block_a_barrier)
 {
-	struct machine *machine =
-		machine_run_block(KERNEL("k", "setp.gt.u32 %p1, %r0, 40; @%p1 exit; bar.sync 0;\n" STORE_WORD("1")),
-				  96);
+	struct machine *machine = machine_run_block(
+		KERNEL("k", "setp.gt.u32 %p1, %r0, 40; @%p1 exit; bar.sync 0;\n" STORE_WORD("1")), 96);
 	CHECK_INT(WORD(40), 1);
 	CHECK_INT(WORD(41), 0);
 	machine_destroy(machine);
@@ -199,11 +201,11 @@ TEST(exited_threads_do_not_block_a_barrier)
 
 TEST(producer_arrives_and_consumer_waits_at_a_barrier)
 {
-	struct machine *machine =
-		machine_run_block(KERNEL("k", ".shared .u32 s; setp.lt.u32 %p1, %r0, 32; @%p1 bra CONSUME;\n"
-				     "st.shared.u32 [s], 77; bar.arrive 1, 64; bra END;\n"
-				     "CONSUME: bar.sync 1, 64; ld.shared.u32 %r1, [s];\n" STORE_WORD("%r1") "END:"),
-			 64);
+	struct machine *machine = machine_run_block(
+		KERNEL("k", ".shared .u32 s; setp.lt.u32 %p1, %r0, 32; @%p1 bra CONSUME;\n"
+			    "st.shared.u32 [s], 77; bar.arrive 1, 64; bra END;\n"
+			    "CONSUME: bar.sync 1, 64; ld.shared.u32 %r1, [s];\n" STORE_WORD("%r1") "END:"),
+		64);
 	CHECK_INT(WORD(31), 77);
 	machine_destroy(machine);
 }
@@ -237,8 +239,8 @@ TEST(direct_indirect_and_recursive_calls)
 		"{ .param .align 8 .b8 a[12]; st.param.b64 [a], 5; st.param.b32 [a+8], %r2; .param .align 8 .b8 "
 		"v[16];\n"
 		"call.uni (v), pair, (a); ld.param.b64 %rd6, [v]; ld.param.b64 %rd7, [v+8]; }\n"
-		"add.u64 %rd6, %rd6, %rd7; cvt.u32.u64 %r3, %rd6; call (%r4), twice, (%r3);\n"
-		STORE_WORD("%r4") " ret; }",
+		"add.u64 %rd6, %rd6, %rd7; cvt.u32.u64 %r3, %rd6; call (%r4), twice, (%r3);\n" STORE_WORD(
+			"%r4") " ret; }",
 		32);
 	static const int fib[16] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610};
 	for (int i = 0; i < 32; i++)
@@ -262,24 +264,24 @@ TEST(branch_tables_and_scoped_labels)
 
 TEST(printf_of_every_conversion)
 {
-	struct machine *machine =
-		machine_run_block(HEAD ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
-			      ".global .b8 fmt[48] = "
-			      "{37,100,32,37,108,108,120,32,37,46,50,102,32,37,115,32,37,99,32,37,37,32,37,42,100,32,"
-			      "37,104,104,100,10,0};\n"
-			      ".global .b8 str[4] = {104,105,0};\n"
-			      ".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) { .local .align 8 .b8 "
-			      "b[64]; .reg .b32 %r<8>; .reg .b64 %rd<8>;\n"
-			      "mov.u64 %rd1, b; mov.u32 %r1, -7; st.local.u32 [%rd1], %r1; st.local.u64 [%rd1+8], "
-			      "0x1234567890; st.local.f64 [%rd1+16], 0d4009000000000000;\n"
-			      "mov.u64 %rd2, str; cvta.global.u64 %rd2, %rd2; st.local.u64 [%rd1+24], %rd2; "
-			      "st.local.u32 [%rd1+32], 65;\n"
-			      "st.local.u32 [%rd1+36], 5; st.local.u32 [%rd1+40], 42; st.local.u32 [%rd1+44], 511; "
-			      "cvta.local.u64 %rd3, %rd1; mov.u64 %rd4, fmt;\n"
-			      "{ .param .b64 x; st.param.b64 [x], %rd4; .param .b64 y; st.param.b64 [y], %rd3; .param "
-			      ".b32 v; call.uni (v), vprintf, (x, y); ld.param.b32 %r2, [v]; }\n"
-			      "ld.param.u64 %rd5, [p0]; st.global.u32 [%rd5], %r2; ret; }",
-			 1);
+	struct machine *machine = machine_run_block(
+		HEAD ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
+		     ".global .b8 fmt[48] = "
+		     "{37,100,32,37,108,108,120,32,37,46,50,102,32,37,115,32,37,99,32,37,37,32,37,42,100,32,"
+		     "37,104,104,100,10,0};\n"
+		     ".global .b8 str[4] = {104,105,0};\n"
+		     ".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) { .local .align 8 .b8 "
+		     "b[64]; .reg .b32 %r<8>; .reg .b64 %rd<8>;\n"
+		     "mov.u64 %rd1, b; mov.u32 %r1, -7; st.local.u32 [%rd1], %r1; st.local.u64 [%rd1+8], "
+		     "0x1234567890; st.local.f64 [%rd1+16], 0d4009000000000000;\n"
+		     "mov.u64 %rd2, str; cvta.global.u64 %rd2, %rd2; st.local.u64 [%rd1+24], %rd2; "
+		     "st.local.u32 [%rd1+32], 65;\n"
+		     "st.local.u32 [%rd1+36], 5; st.local.u32 [%rd1+40], 42; st.local.u32 [%rd1+44], 511; "
+		     "cvta.local.u64 %rd3, %rd1; mov.u64 %rd4, fmt;\n"
+		     "{ .param .b64 x; st.param.b64 [x], %rd4; .param .b64 y; st.param.b64 [y], %rd3; .param "
+		     ".b32 v; call.uni (v), vprintf, (x, y); ld.param.b32 %r2, [v]; }\n"
+		     "ld.param.u64 %rd5, [p0]; st.global.u32 [%rd5], %r2; ret; }",
+		1);
 	CHECK_STR(machine->printed, "-7 1234567890 3.12 hi A %    42 -1\n");
 	CHECK_INT(WORD(0), 7);
 	machine_destroy(machine);
@@ -287,10 +289,10 @@ TEST(printf_of_every_conversion)
 
 TEST(hints_have_no_effect)
 {
-	struct machine *machine = machine_with(
-		KERNEL("k", "setmaxnreg.inc.sync.aligned.u32 240; setmaxnreg.dec.sync.aligned.u32 24;\n"
-			    "mul.wide.u32 %rd3, %r0, 4; add.s64 %rd4, %rd1, %rd3;\n"
-			    "prefetch.tensormap [%rd1]; st.global.u32 [%rd4], 7;"));
+	struct machine *machine =
+		machine_with(KERNEL("k", "setmaxnreg.inc.sync.aligned.u32 240; setmaxnreg.dec.sync.aligned.u32 24;\n"
+					 "mul.wide.u32 %rd3, %r0, 4; add.s64 %rd4, %rd1, %rd3;\n"
+					 "prefetch.tensormap [%rd1]; st.global.u32 [%rd4], 7;"));
 	machine_run_well(machine);
 	CHECK_INT(WORD(31), 7);
 	machine_destroy(machine);
@@ -314,15 +316,15 @@ TEST(special_registers)
 
 TEST(special_registers_as_vectors_and_those_that_are_zero)
 {
-	struct machine *machine = machine_with(KERNEL(
-		"k", "mov.v4.u32 {%r1, %r2, %r3, %r4}, %tid; mov.v4.u32 {%r5, _, _, %r6}, %ntid;\n"
-		     "mov.v2.u32 {%r1, %r2}, {%r2, %r1};\n" // swaps: both are read before either is written
-		     "mov.u32 %r7, %envreg0; mov.u32 %r8, %envreg31; mov.u32 %r9, %pm3; mov.u64 %rd5, %pm7_64;\n"
-		     "mov.u64 %rd6, %current_graph_exec; or.b32 %r7, %r7, %r8; or.b64 %rd5, %rd5, %rd6;\n"
-		     "setp.ne.u64 %p1, %rd5, 0; @%p1 trap; setp.ne.u32 %p1, %r7, 0; @%p1 trap;\n"
-		     "or.b32 %r4, %r4, %r6; setp.ne.u32 %p1, %r4, 0; @%p1 trap;\n"
-		     "mad.lo.u32 %r3, %r1, %r5, %r0; mul.wide.u32 %rd3, %r3, 4; add.s64 %rd4, %rd1, %rd3;\n"
-		     "mad.lo.u32 %r2, %r2, 100, %r1; st.global.u32 [%rd4], %r2;"));
+	struct machine *machine = machine_with(
+		KERNEL("k", "mov.v4.u32 {%r1, %r2, %r3, %r4}, %tid; mov.v4.u32 {%r5, _, _, %r6}, %ntid;\n"
+			    "mov.v2.u32 {%r1, %r2}, {%r2, %r1};\n" // swaps: both are read before either is written
+			    "mov.u32 %r7, %envreg0; mov.u32 %r8, %envreg31; mov.u32 %r9, %pm3; mov.u64 %rd5, %pm7_64;\n"
+			    "mov.u64 %rd6, %current_graph_exec; or.b32 %r7, %r7, %r8; or.b64 %rd5, %rd5, %rd6;\n"
+			    "setp.ne.u64 %p1, %rd5, 0; @%p1 trap; setp.ne.u32 %p1, %r7, 0; @%p1 trap;\n"
+			    "or.b32 %r4, %r4, %r6; setp.ne.u32 %p1, %r4, 0; @%p1 trap;\n"
+			    "mad.lo.u32 %r3, %r1, %r5, %r0; mul.wide.u32 %rd3, %r3, 4; add.s64 %rd4, %rd1, %rd3;\n"
+			    "mad.lo.u32 %r2, %r2, 100, %r1; st.global.u32 [%rd4], %r2;"));
 	machine->launch.block[0] = 4;
 	machine->launch.block[1] = 3;
 	machine_run_well(machine);

@@ -14,21 +14,21 @@ static inline const char *result_name(cudaError_t result)
 
 #include "kernels.h"
 
-#define run_child(name, argument)                                                                  \
-	do {                                                                                       \
-		int status_ = wait_child(start_child(name, argument));                             \
-		assertions++;                                                                      \
-		if (status_ != 0)                                                                  \
-			differ(__FILE__, __LINE__, "child %s ended with %d", name, status_);       \
+#define run_child(name, argument)                                                            \
+	do {                                                                                 \
+		int status_ = wait_child(start_child(name, argument));                       \
+		assertions++;                                                                \
+		if (status_ != 0)                                                            \
+			differ(__FILE__, __LINE__, "child %s ended with %d", name, status_); \
 	} while (0)
 
 // Checks that the call returns this result, and that it becomes the thread's last error.
-#define GIVES_LAST(call, want)                                                                     \
-	do {                                                                                       \
-		GIVES(call, want);                                                                 \
-		GIVES(cudaPeekAtLastError(), want);                                                \
-		GIVES(cudaGetLastError(), want);                                                   \
-		GIVES(cudaGetLastError(), cudaSuccess);                                            \
+#define GIVES_LAST(call, want)                          \
+	do {                                            \
+		GIVES(call, want);                      \
+		GIVES(cudaPeekAtLastError(), want);     \
+		GIVES(cudaGetLastError(), want);        \
+		GIVES(cudaGetLastError(), cudaSuccess); \
 	} while (0)
 
 static inline cudaError_t launch_with(const void *kernel, unsigned blocks, unsigned threads, void **arguments,

@@ -201,8 +201,8 @@ CONFORM(nodes_of_other_types)
 	HOLDS(read_event == event);
 	WORKS(cudaGraphAddMemcpyNodeToSymbol(&to_symbol, graph, NULL, 0, symbol_counter(), &value, sizeof value, 0,
 					     cudaMemcpyHostToDevice));
-	WORKS(cudaGraphAddMemcpyNodeFromSymbol(&from_symbol, graph, &to_symbol, 1, &back, symbol_counter(),
-					       sizeof back, 0, cudaMemcpyDeviceToHost));
+	WORKS(cudaGraphAddMemcpyNodeFromSymbol(&from_symbol, graph, &to_symbol, 1, &back, symbol_counter(), sizeof back,
+					       0, cudaMemcpyDeviceToHost));
 	GIVES_LAST(cudaGraphAddMemcpyNodeToSymbol(&to_symbol, graph, NULL, 0, symbol_counter(), &value, 8, 0,
 						  cudaMemcpyHostToDevice),
 		   cudaErrorInvalidValue);

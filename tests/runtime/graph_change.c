@@ -49,8 +49,7 @@ CONFORM(memory_nodes_are_updated)
 	make(&made);
 	run(&made);
 	EQUALS(made.host[3], 0x01010101);
-	struct cudaMemsetParams set = {
-		.dst = made.device, .value = 9, .elementSize = 4, .width = 4, .height = 1};
+	struct cudaMemsetParams set = {.dst = made.device, .value = 9, .elementSize = 4, .width = 4, .height = 1};
 	WORKS(cudaGraphExecMemsetNodeSetParams(made.exec, made.set, &set));
 	run(&made);
 	EQUALS(made.host[3], 9);
@@ -242,9 +241,10 @@ CONFORM(capture_into_a_graph)
 
 CONFORM(parameters_of_memory_nodes)
 {
-	struct cudaMemAllocNodeParams allocation = {
-		.poolProps = {.allocType = cudaMemAllocationTypePinned, .location = {cudaMemLocationTypeDevice, 0}},
-		.bytesize = 64}, read;
+	struct cudaMemAllocNodeParams allocation = {.poolProps = {.allocType = cudaMemAllocationTypePinned,
+								  .location = {cudaMemLocationTypeDevice, 0}},
+						    .bytesize = 64},
+				      read;
 	cudaGraph_t graph;
 	cudaGraphNode_t made, freed;
 	void *pointer = NULL;

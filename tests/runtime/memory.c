@@ -205,8 +205,8 @@ CONFORM(stream_ordered_memory)
 	threshold = 0;
 	WORKS(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
 	EQUALS(threshold, 1 << 20);
-	const struct cudaMemPoolProps properties = {
-		.allocType = cudaMemAllocationTypePinned, .location = {cudaMemLocationTypeDevice, 0}};
+	const struct cudaMemPoolProps properties = {.allocType = cudaMemAllocationTypePinned,
+						    .location = {cudaMemLocationTypeDevice, 0}};
 	WORKS(cudaMemPoolCreate(&other, &properties));
 	WORKS(cudaMallocFromPoolAsync((void **)&pointer, 100, other, stream));
 	WORKS(cudaFreeAsync(pointer, stream));

@@ -13,16 +13,16 @@
 
 enum action {
 	START,
-	ALLOC,	     // allocates `value` bytes and returns their address, which becomes the current address
-	FREE,	     // frees the current address
-	GET_HANDLE,  // returns an IPC handle of the current address
-	OPEN,	     // opens the IPC handle in `bytes`
+	ALLOC,	    // allocates `value` bytes and returns their address, which becomes the current address
+	FREE,	    // frees the current address
+	GET_HANDLE, // returns an IPC handle of the current address
+	OPEN,	    // opens the IPC handle in `bytes`
 	CLOSE,
 	// Creates `value` bytes of physical memory, exports them, and returns the descriptor.
 	CREATE,
-	IMPORT,	     // imports the descriptor
-	EXPORT,	     // exports the created memory again
-	MAP,	     // maps `value` bytes
+	IMPORT, // imports the descriptor
+	EXPORT, // exports the created memory again
+	MAP,	// maps `value` bytes
 	UNMAP,
 	RELEASE,
 	POOL,	     // creates and exports a pool, and returns the descriptor
@@ -30,10 +30,10 @@ enum action {
 	GET_POINTER, // exports the pool pointer of the current address
 	POOL_IMPORT, // imports the pool of the descriptor
 	OPEN_POINTER,
-	FREE_ASYNC,  // frees the current address in stream order, and waits
-	TRIM,	     // trims the pool
+	FREE_ASYNC, // frees the current address in stream order, and waits
+	TRIM,	    // trims the pool
 	POOL_DESTROY,
-	GET_INFO,    // calls cuMemGetInfo
+	GET_INFO, // calls cuMemGetInfo
 };
 
 struct act {
@@ -119,8 +119,8 @@ static inline CUresult act_pool(int *ret_fd)
 				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 	CUresult result = cuMemPoolCreate(&stage.pool, &properties);
 
-	return result == CUDA_SUCCESS ? cuMemPoolExportToShareableHandle(
-						ret_fd, stage.pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)
+	return result == CUDA_SUCCESS ? cuMemPoolExportToShareableHandle(ret_fd, stage.pool,
+									 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)
 				      : result;
 }
 
@@ -245,8 +245,7 @@ static inline struct actor actor_start(void)
 // Makes the actor do `action`, and returns its answer. with: the values to send, or NULL. *ret_fd: the descriptor that
 // the actor sent; if ret_fd is NULL, that descriptor is closed.
 static inline struct act act_with(struct actor *actor, enum action action, const struct act *with, uint64_t value,
-				  int fd,
-				  int *ret_fd)
+				  int fd, int *ret_fd)
 {
 	struct act act = {.action = action};
 	int came;

@@ -40,13 +40,13 @@ static CUresult note(const char *entry, const uint64_t *arguments)
 	return waits && busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
-#define TURN(abi, class, stream, shape)                                                            \
-	EXPORT CUresult echo_##abi(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5, \
+#define TURN(abi, class, stream, shape)                                                                             \
+	EXPORT CUresult echo_##abi(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5,    \
 				   uint64_t a6, uint64_t a7, uint64_t a8, uint64_t a9, uint64_t a10) __asm__(#abi); \
-	EXPORT CUresult echo_##abi(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5, \
-				   uint64_t a6, uint64_t a7, uint64_t a8, uint64_t a9, uint64_t a10)       \
-	{                                                                                          \
-		return note(#abi, (const uint64_t[]){a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10});        \
+	EXPORT CUresult echo_##abi(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5,    \
+				   uint64_t a6, uint64_t a7, uint64_t a8, uint64_t a9, uint64_t a10)                \
+	{                                                                                                           \
+		return note(#abi, (const uint64_t[]){a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10});                 \
 	}
 #include "shim/turns.def"
 

@@ -5,7 +5,7 @@
 
 enum { ECHO_ARGUMENTS = 11 };
 #define ECHO_DEVICE 0x7000000000000000ull // addresses from here on are device memory
-#define ECHO_CONTEXT 0x3000			  // the context that is current and that all streams belong to
+#define ECHO_CONTEXT 0x3000		  // the context that is current and that all streams belong to
 #define ECHO_OTHER_CONTEXT 0x4000
 
 struct echo {
@@ -13,7 +13,7 @@ struct echo {
 	uint64_t arguments[ECHO_ARGUMENTS];
 	_Atomic unsigned int calls, marks;
 	_Atomic unsigned int unsafe; // number of event queries that would have invalidated a capture
-	bool ignore_queries; // true: queries by the interposer itself are not stored
+	bool ignore_queries;	     // true: queries by the interposer itself are not stored
 };
 struct echo *echo_last(void);
 void echo_capture(bool on);   // true: all streams are being captured from now on

@@ -66,11 +66,11 @@ static CUresult begin(const char *entry)
 	__atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
 	return strcmp(entry, failing) == 0 ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
 }
-#define BEGIN(entry)                                                                               \
-	do {                                                                                       \
-		CUresult failure = begin(entry);                                                   \
-		if (failure)                                                                       \
-			return failure;                                                            \
+#define BEGIN(entry)                             \
+	do {                                     \
+		CUresult failure = begin(entry); \
+		if (failure)                     \
+			return failure;          \
 	} while (0)
 
 static struct block *find(uint64_t key, int what)
@@ -523,7 +523,7 @@ static CUresult look_up(const char *name, void **address, int version, cuuint64_
 		*address = (void *)cuMemCreate;
 	else if (strcmp(name, "cuLaunchKernel") == 0)
 		*address = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? (void *)cuLaunchKernel_ptsz
-										  : (void *)cuLaunchKernel;
+										 : (void *)cuLaunchKernel;
 	else if (strcmp(name, "cuGetProcAddress") == 0)
 		*address = version >= 12000 ? (void *)cuGetProcAddress_v2 : (void *)cuGetProcAddress;
 	return *address ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;

@@ -102,8 +102,8 @@ static inline int tenant_run(void (*body)(void))
 	return status;
 }
 
-#define TENANT(limit, overhead, body)                                                              \
-	do {                                                                                       \
-		tenant_new_ledger(limit, overhead);                                                \
-		CHECK_INT(tenant_run(body), 0);                                                    \
+#define TENANT(limit, overhead, body)               \
+	do {                                        \
+		tenant_new_ledger(limit, overhead); \
+		CHECK_INT(tenant_run(body), 0);     \
 	} while (0)

@@ -12,7 +12,7 @@ static void start(void)
 
 	CHECK(fake);
 	fail_entry = (void (*)(const char *))dlsym(fake, "fake_fail");
-	used = (uint64_t (*)(void))dlsym(fake, "fake_used");
+	used = (uint64_t(*)(void))dlsym(fake, "fake_used");
 	CHECK(fail_entry && used);
 	CHECK_INT(cuInit(0), CUDA_SUCCESS);
 }
@@ -225,8 +225,8 @@ static void freed_meanwhile_body(void)
 	CUmemoryPool pool;
 
 	start();
-	on_pool_destroy = (void (*)(void (*)(void)))dlsym(dlopen(getenv("VIRGATE_DRIVER"), RTLD_NOW),
-							  "fake_on_pool_destroy");
+	on_pool_destroy =
+		(void (*)(void (*)(void)))dlsym(dlopen(getenv("VIRGATE_DRIVER"), RTLD_NOW), "fake_on_pool_destroy");
 	// This allocation is from another pool, which must stay charged.
 	CHECK_INT(cuMemAllocAsync(&other, MIB, NULL), CUDA_SUCCESS);
 	CHECK_INT(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);

@@ -105,9 +105,13 @@ TEST(failed_bindings_keep_nothing)
 
 static void sparse_body(void)
 {
-	CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = 4096, .Height = 4096, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1,
+	CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = 4096,
+					 .Height = 4096,
+					 .Format = CU_AD_FORMAT_FLOAT,
+					 .NumChannels = 1,
 					 .Flags = CUDA_ARRAY3D_SPARSE};
-	CUarrayMapInfo tile = {.resourceType = CU_RESOURCE_TYPE_ARRAY, .memOperationType = CU_MEM_OPERATION_TYPE_MAP,
+	CUarrayMapInfo tile = {.resourceType = CU_RESOURCE_TYPE_ARRAY,
+			       .memOperationType = CU_MEM_OPERATION_TYPE_MAP,
 			       .memHandleType = CU_MEM_HANDLE_TYPE_GENERIC};
 
 	start();

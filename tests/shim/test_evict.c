@@ -190,11 +190,15 @@ static void *set_clamp(void *reference)
 static void *copy_in(void *address)
 {
 	static char bytes[64] = "copied";
-	CUDA_MEMCPY3D_PEER copy = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = bytes,
+	CUDA_MEMCPY3D_PEER copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+				   .srcHost = bytes,
 				   .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-				   .dstDevice = (CUdeviceptr)(uintptr_t)address, .srcContext = context,
+				   .dstDevice = (CUdeviceptr)(uintptr_t)address,
+				   .srcContext = context,
 				   .dstContext = context,
-				   .WidthInBytes = sizeof bytes, .Height = 1, .Depth = 1};
+				   .WidthInBytes = sizeof bytes,
+				   .Height = 1,
+				   .Depth = 1};
 
 	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);
 	CHECK_INT(cuMemcpy3DPeer(&copy), CUDA_SUCCESS);
@@ -406,21 +410,16 @@ TEST(memory_is_freed_with_its_context)
 static void attributes_body(void)
 {
 	static const CUpointer_attribute same[] = {
-		CU_POINTER_ATTRIBUTE_CONTEXT,
-		CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-		CU_POINTER_ATTRIBUTE_HOST_POINTER,
-		CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
-		CU_POINTER_ATTRIBUTE_IS_MANAGED,
-		CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-		CU_POINTER_ATTRIBUTE_RANGE_SIZE,
-		CU_POINTER_ATTRIBUTE_MAPPED,
-		CU_POINTER_ATTRIBUTE_ACCESS_FLAGS,
-		CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+		CU_POINTER_ATTRIBUTE_CONTEXT,	   CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+		CU_POINTER_ATTRIBUTE_HOST_POINTER, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+		CU_POINTER_ATTRIBUTE_IS_MANAGED,   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+		CU_POINTER_ATTRIBUTE_RANGE_SIZE,   CU_POINTER_ATTRIBUTE_MAPPED,
+		CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
 	};
 	enum { COUNT = sizeof same / sizeof *same };
 	void *driver = dlopen(getenv("VIRGATE_DRIVER"), RTLD_NOW);
-	CUresult (*allocate)(CUdeviceptr *, size_t) = (CUresult(*)(CUdeviceptr *, size_t))dlsym(driver,
-												"cuMemAlloc_v2");
+	CUresult (*allocate)(CUdeviceptr *, size_t) =
+		(CUresult(*)(CUdeviceptr *, size_t))dlsym(driver, "cuMemAlloc_v2");
 	uint64_t ours[COUNT] = {0}, theirs[COUNT] = {0};
 	void *to_ours[COUNT], *to_theirs[COUNT];
 	CUdeviceptr memory, plain, base;

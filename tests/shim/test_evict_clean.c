@@ -75,8 +75,8 @@ static void changed_body(void)
 	out_and_in_with(0);
 	check_all();
 	// Changes one bit in the first byte of a block, and in the last byte of another one.
-	CHECK_INT(cuMemsetD8_v2(big + BLOCK, 100, 1), CUDA_SUCCESS);   // the byte was 101
-	CHECK_INT(cuMemsetD8_v2(big + BIG - 1, 1, 1), CUDA_SUCCESS);     // the byte was 0
+	CHECK_INT(cuMemsetD8_v2(big + BLOCK, 100, 1), CUDA_SUCCESS); // the byte was 101
+	CHECK_INT(cuMemsetD8_v2(big + BIG - 1, 1, 1), CUDA_SUCCESS); // the byte was 0
 	out_and_in_with(2);
 	CHECK_INT(cuMemsetD8_v2(big + BLOCK, 101, 1), CUDA_SUCCESS);
 	CHECK_INT(cuMemsetD8_v2(big + BIG - 1, 0, 1), CUDA_SUCCESS);
@@ -91,7 +91,7 @@ static void changed_body(void)
 	// Changes the last byte of an allocation that ends within a block, writes the same bytes again, and changes a
 	// handle without a mapping.
 	CHECK_INT(cuMemsetD8_v2(small + PAIR - 4097, 1, 1), CUDA_SUCCESS); // the byte was 0
-	fill(second_alias + BLOCK, BLOCK, 301); // the same contents as before
+	fill(second_alias + BLOCK, BLOCK, 301);				   // the same contents as before
 	window = map_anywhere(BLOCK, nowhere);
 	fill(window + BLOCK - 64, 64, 7);
 	CHECK_INT(cuMemUnmap(window, BLOCK), CUDA_SUCCESS);
@@ -239,8 +239,10 @@ TEST(failed_moves_leave_no_stale_copies)
 	// Each move to the host hashes the blocks and copies their digests once. The first move also copies four
 	// chunks.
 	static const char *const faults[] = {
-		"cuMemcpyDtoHAsync_v2:7=CUDA_ERROR_UNKNOWN", "cuMemcpyDtoHAsync_v2:8=CUDA_ERROR_UNKNOWN",
-		"cuEventRecord:9=CUDA_ERROR_UNKNOWN", "cuEventSynchronize:10=CUDA_ERROR_UNKNOWN",
+		"cuMemcpyDtoHAsync_v2:7=CUDA_ERROR_UNKNOWN",
+		"cuMemcpyDtoHAsync_v2:8=CUDA_ERROR_UNKNOWN",
+		"cuEventRecord:9=CUDA_ERROR_UNKNOWN",
+		"cuEventSynchronize:10=CUDA_ERROR_UNKNOWN",
 	};
 
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)

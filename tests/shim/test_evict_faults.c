@@ -59,8 +59,9 @@ static void check_all_kinds(void)
 // Driver calls that fail in turn. Calls 1 to 3 of cuMemCreate and cuMemMap are those of make_all_kinds(). Call 4 of
 // cuMemMap maps the window for the move to the host.
 static const char *const steps_in[] = {
-	"cuMemCreate:4", "cuMemCreate:5", "cuMemCreate:6", "cuMemMap:5", "cuMemMap:6", "cuMemMap:7", "cuMemMap:8",
-	"cuMemSetAccess:5", "cuMemSetAccess:6", "cuMemSetAccess:7", "cuMemSetAccess:8", "cuMemAddressReserve:5",
+	"cuMemCreate:4",    "cuMemCreate:5",	"cuMemCreate:6",    "cuMemMap:5",
+	"cuMemMap:6",	    "cuMemMap:7",	"cuMemMap:8",	    "cuMemSetAccess:5",
+	"cuMemSetAccess:6", "cuMemSetAccess:7", "cuMemSetAccess:8", "cuMemAddressReserve:5",
 };
 
 static void no_room_body(void)
@@ -117,9 +118,12 @@ static void broken_body(void)
 TEST(other_failures_of_a_resume_break_the_process)
 {
 	static const char *const copies[] = {
-		"cuMemcpyHtoDAsync_v2:1=CUDA_ERROR_OUT_OF_MEMORY", "cuMemcpyHtoDAsync_v2:2=CUDA_ERROR_UNKNOWN",
-		"cuMemcpyHtoDAsync_v2:3=CUDA_ERROR_UNKNOWN", "cuEventRecord:4=CUDA_ERROR_UNKNOWN",
-		"cuEventSynchronize:4=CUDA_ERROR_UNKNOWN", "cuEventSynchronize:6=CUDA_ERROR_UNKNOWN",
+		"cuMemcpyHtoDAsync_v2:1=CUDA_ERROR_OUT_OF_MEMORY",
+		"cuMemcpyHtoDAsync_v2:2=CUDA_ERROR_UNKNOWN",
+		"cuMemcpyHtoDAsync_v2:3=CUDA_ERROR_UNKNOWN",
+		"cuEventRecord:4=CUDA_ERROR_UNKNOWN",
+		"cuEventSynchronize:4=CUDA_ERROR_UNKNOWN",
+		"cuEventSynchronize:6=CUDA_ERROR_UNKNOWN",
 		"cuStreamCreate:3=CUDA_ERROR_OUT_OF_MEMORY",
 		// The release fails, too, so the pager cannot roll back.
 		"cuMemMap:6=CUDA_ERROR_OUT_OF_MEMORY;cuMemRelease:4=CUDA_ERROR_UNKNOWN",

@@ -376,8 +376,9 @@ static void *run_call(void *call)
 static void away_body(void)
 {
 	static void (*const calls[])(void) = {
-		call_map, call_unmap, call_create, call_release, call_set_access, call_get_access, call_retain,
-		call_properties, call_export, call_address_free, call_attribute, call_attributes, call_address_range,
+		call_map,	 call_unmap,	  call_create,	      call_release, call_set_access,
+		call_get_access, call_retain,	  call_properties,    call_export,  call_address_free,
+		call_attribute,	 call_attributes, call_address_range,
 	};
 
 	start();

@@ -131,9 +131,9 @@ static void export_fails_body(void)
 	start();
 	CHECK_INT(cuMemCreate(&handle, 20 << 20, &exportable, 0), CUDA_SUCCESS);
 	for (int i = 0; i < 2; i++) {
-		CHECK_INT(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-						       0),
-			  i < 1 ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS);
+		CHECK_INT(
+			cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+			i < 1 ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS);
 		CHECK_INT(slot->bytes, i < 1 ? 20 << 20 : 0);
 		CHECK_INT(slot->charged, i < 1 ? 20 << 20 : 0);
 		move_out_and_in();
@@ -268,10 +268,15 @@ TEST(threads_cannot_share_room_of_the_fixed_part)
 
 static void sparse_body(void)
 {
-	CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = 1024, .Height = 1024, .Format = CU_AD_FORMAT_UNSIGNED_INT8,
-					 .NumChannels = 1, .Flags = CUDA_ARRAY3D_DEFERRED_MAPPING};
-	CUarrayMapInfo map = {.resourceType = CU_RESOURCE_TYPE_ARRAY, .memOperationType = CU_MEM_OPERATION_TYPE_MAP,
-			      .memHandleType = CU_MEM_HANDLE_TYPE_GENERIC, .deviceBitMask = 1};
+	CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = 1024,
+					 .Height = 1024,
+					 .Format = CU_AD_FORMAT_UNSIGNED_INT8,
+					 .NumChannels = 1,
+					 .Flags = CUDA_ARRAY3D_DEFERRED_MAPPING};
+	CUarrayMapInfo map = {.resourceType = CU_RESOURCE_TYPE_ARRAY,
+			      .memOperationType = CU_MEM_OPERATION_TYPE_MAP,
+			      .memHandleType = CU_MEM_HANDLE_TYPE_GENERIC,
+			      .deviceBitMask = 1};
 
 	start();
 	CHECK_INT(cuArray3DCreate_v2(&map.resource.array, &shape), CUDA_SUCCESS);
@@ -374,7 +379,8 @@ TEST(failed_moves_are_rolled_back)
 {
 	static const char *const faults[] = {
 		"cuMemUnmap:1=CUDA_ERROR_UNKNOWN", // the first handle's mappings
-		"cuMemUnmap:2=CUDA_ERROR_UNKNOWN", "cuMemUnmap:3=CUDA_ERROR_UNKNOWN",
+		"cuMemUnmap:2=CUDA_ERROR_UNKNOWN",
+		"cuMemUnmap:3=CUDA_ERROR_UNKNOWN",
 		"cuMemUnmap:4=CUDA_ERROR_UNKNOWN", // the temporary mapping for copies (window)
 		"cuMemcpyDtoHAsync_v2:2=CUDA_ERROR_UNKNOWN",
 		"cuMemcpyDtoHAsync_v2:3=CUDA_ERROR_UNKNOWN",

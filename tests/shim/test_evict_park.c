@@ -384,7 +384,9 @@ TEST(files_of_killed_processes_are_removed)
 
 TEST(file_names_are_parsed_strictly)
 {
-	static const char *const wrong[] = {"", "virgate-host.", "virgate-host.1.2.3.4",
+	static const char *const wrong[] = {"",
+					    "virgate-host.",
+					    "virgate-host.1.2.3.4",
 					    "virgate-host.1.2.3.0000000000000004x",
 					    "virgate-host.01.2.3.0000000000000004",
 					    "virgate-host.1.-2.3.0000000000000004",

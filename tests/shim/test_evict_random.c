@@ -14,8 +14,15 @@
 #include "tenant.h"
 
 // The program writes whole blocks, in each of which all words have the same value.
-enum { BLOCK = 256 << 10, WORDS = BLOCK / 4, ALLOCATIONS = 10, MOST_BLOCKS = 600, GRAPHS = 4, LEAST_STEPS = 20,
-      LEAST_MOVES = 5 };
+enum {
+	BLOCK = 256 << 10,
+	WORDS = BLOCK / 4,
+	ALLOCATIONS = 10,
+	MOST_BLOCKS = 600,
+	GRAPHS = 4,
+	LEAST_STEPS = 20,
+	LEAST_MOVES = 5
+};
 
 static const char source[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			     ".visible .entry add(.param .u64 p, .param .u32 k)\n{\n"
@@ -260,8 +267,11 @@ static void capture(struct allocation *from, struct allocation *to)
 
 	if (graph->executable)
 		CHECK_INT(cuGraphExecDestroy(graph->executable), CUDA_SUCCESS);
-	*graph = (struct graph){.from = from, .to = to, .from_block = pick((unsigned int)from->blocks),
-				.to_block = pick((unsigned int)to->blocks), .added = pick(1000)};
+	*graph = (struct graph){.from = from,
+				.to = to,
+				.from_block = pick((unsigned int)from->blocks),
+				.to_block = pick((unsigned int)to->blocks),
+				.added = pick(1000)};
 	CHECK_INT(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
 	launch_add(stream, address_of(from, graph->from_block), graph->added);
 	CHECK_INT(cuMemcpyDtoDAsync_v2(address_of(to, graph->to_block), address_of(from, graph->from_block), BLOCK,

@@ -127,7 +127,7 @@ TEST(dlopen_returns_the_interposer_for_all_usual_names)
 {
 	void *self = dlsym(RTLD_DEFAULT, "cuInit");
 	static const char *const names[] = {"libcuda.so.1", "libcuda.so", "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
-		"/usr/local/cuda/lib64/stubs/libcuda.so", "./libcuda.so.580.65.06"};
+					    "/usr/local/cuda/lib64/stubs/libcuda.so", "./libcuda.so.580.65.06"};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		void *handle = dlopen(names[i], RTLD_LAZY);

@@ -317,10 +317,10 @@ static void visible(const char *before, const char *after)
 }
 
 #define OUR_UUID "GPU-01020304-0506-0708-090a-0b0c0d0e0f10"
-#define VISIBLE(name, before, after)                                                               \
-	static void name(void)                                                                     \
-	{                                                                                          \
-		visible(before, after);                                                            \
+#define VISIBLE(name, before, after)    \
+	static void name(void)          \
+	{                               \
+		visible(before, after); \
 	}
 VISIBLE(visible_unset, NULL, OUR_UUID)
 VISIBLE(visible_ours, OUR_UUID, OUR_UUID)
@@ -379,9 +379,8 @@ static const char *words_of(void (*body)(void))
 
 TEST(refusals_are_reported_once_a_second)
 {
-	CHECK_STR(words_of(refused_thrice_body),
-		  "vGPU train: asked 2.0 GiB, 0.0 of 1.0 GiB used (0.0 overhead); "
-		  "raise with `virgate set train --memory 2G`\n");
+	CHECK_STR(words_of(refused_thrice_body), "vGPU train: asked 2.0 GiB, 0.0 of 1.0 GiB used (0.0 overhead); "
+						 "raise with `virgate set train --memory 2G`\n");
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 3);
 }
 
@@ -442,8 +441,8 @@ static void refused_under_ceiling(uint64_t ceiling, const char *advice)
 	char expected[512];
 
 	tenant_ceiling = ceiling;
-	snprintf(expected, sizeof expected,
-		 "vGPU train: asked 96.0 MiB, 960.0 of 1024.0 MiB used (0.0 overhead); %s\n", advice);
+	snprintf(expected, sizeof expected, "vGPU train: asked 96.0 MiB, 960.0 of 1024.0 MiB used (0.0 overhead); %s\n",
+		 advice);
 	CHECK_STR(words_of(refused_a_little_body), expected);
 	tenant_ceiling = 0;
 }

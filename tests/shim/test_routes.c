@@ -66,17 +66,17 @@ static void fill(const struct route *route)
 	CHECK_INT(route->give(extra), CUDA_SUCCESS);
 }
 
-#define ROUTE(name, step)                                                                          \
-	static void name##_body(void)                                                              \
-	{                                                                                          \
-		begin();                                                                           \
-		fill(&(const struct route){name##_take, name##_give, step});                       \
-		end();                                                                             \
-	}                                                                                          \
-	TEST(name)                                                                                 \
-	{                                                                                          \
-		TENANT(LIMIT, OVERHEAD_MIB * MIB, name##_body);                                    \
-		CHECK(vg_ledger_refusal_count(tenant_ledger) >= 3);                                \
+#define ROUTE(name, step)                                                    \
+	static void name##_body(void)                                        \
+	{                                                                    \
+		begin();                                                     \
+		fill(&(const struct route){name##_take, name##_give, step}); \
+		end();                                                       \
+	}                                                                    \
+	TEST(name)                                                           \
+	{                                                                    \
+		TENANT(LIMIT, OVERHEAD_MIB *MIB, name##_body);               \
+		CHECK(vg_ledger_refusal_count(tenant_ledger) >= 3);          \
 	}
 
 static CUresult alloc_take(uint64_t bytes, uint64_t *ret_handle)
@@ -216,10 +216,9 @@ TEST(mipmapped_array)
 // The driver allocates the memory of a graph at its first launch. The interposer refuses at instantiation.
 static CUresult graph_take(uint64_t bytes, uint64_t *ret_handle)
 {
-	CUDA_MEM_ALLOC_NODE_PARAMS wanted = {
-		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-			      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
-		.bytesize = bytes};
+	CUDA_MEM_ALLOC_NODE_PARAMS wanted = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+							   .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}},
+					     .bytesize = bytes};
 	CUgraphExec executable;
 	CUgraphNode node, freeing;
 	CUgraph graph;
@@ -267,7 +266,7 @@ static void pool_body(void)
 	for (int i = 0; i < 7; i++)
 		CHECK_INT(cuMemFreeAsync(blocks[i], stream), CUDA_SUCCESS);
 	CHECK_INT(cuStreamSynchronize(stream), CUDA_SUCCESS);
-	CHECK_INT(charged(), baseline + 224 * MIB);		 // the pool keeps the freed memory
+	CHECK_INT(charged(), baseline + 224 * MIB); // the pool keeps the freed memory
 	// Before a refusal, the interposer trims the pool.
 	CHECK_INT(cuMemAlloc_v2(&extra, 200 * MIB), CUDA_SUCCESS);
 	CHECK_INT(charged(), baseline + 200 * MIB);
@@ -295,7 +294,8 @@ static void import_body(void)
 	CHECK_INT(cuMemExportToShareableHandle(&fd, made, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_SUCCESS);
 	CHECK_INT(cuMemRelease(made), CUDA_SUCCESS);
 	CHECK_INT(cuMemImportFromShareableHandle(&imported, (void *)(uintptr_t)fd,
-						 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), CUDA_SUCCESS);
+						 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+		  CUDA_SUCCESS);
 	CHECK_INT(cuMemAddressReserve(&address, 64 * MIB, 0, 0, 0), CUDA_SUCCESS);
 	CHECK_INT(cuMemMap(address, 64 * MIB, 0, imported, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), baseline + 64 * MIB);

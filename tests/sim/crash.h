@@ -37,8 +37,8 @@ static void run_until(void (*work)(void), int step)
 	reached_end = WIFEXITED(status);
 }
 
-#define MUST(call)                                                                                                     \
-	do {                                                                                                           \
-		if ((call) != 0)                                                                                       \
-			_exit(3);                                                                                      \
+#define MUST(call)                \
+	do {                      \
+		if ((call) != 0)  \
+			_exit(3); \
 	} while (0)

@@ -57,7 +57,9 @@ static int check_attributes(void)
 	    cuDeviceTotalMem_v2(&memory, 2) || cuDriverGetVersion(&version) || cuDeviceGetName(name, sizeof name, 2))
 		return 200;
 	return sms == 40 && major == 8 && minor == 6 && memory == 1024 * MIB && version == 12080 &&
-	       strcmp(name, "Virgate Simulated GPU") == 0 ? 0 : 1;
+			       strcmp(name, "Virgate Simulated GPU") == 0
+		       ? 0
+		       : 1;
 }
 
 // Selects a device by its UUID, in a program that is executed again.
@@ -250,8 +252,9 @@ TEST(visible_devices)
 TEST(invalid_time_slices_are_refused)
 {
 	char output[512];
-	static const char *const invalid[] = {"slice=2", "slice=99us", "slice=-1ms", "slice=", "slice=2h", "switch=5",
-					      "switch=", "switch=-1us", "copyengines=0", "copyengines=3"};
+	static const char *const invalid[] = {
+		"slice=2",  "slice=99us", "slice=-1ms",	 "slice=",	  "slice=2h",
+		"switch=5", "switch=",	  "switch=-1us", "copyengines=0", "copyengines=3"};
 
 	for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++)
 		CHECK_INT(run_check(invalid[i], NULL, init, output, sizeof output), CUDA_ERROR_INVALID_VALUE);

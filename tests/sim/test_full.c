@@ -99,10 +99,10 @@ TEST(init_fails_without_space_for_the_node)
 	CHECK_INT(count_lines(output), 1);
 }
 
-#define REQUIRE(condition)                                                                                             \
-	do {                                                                                                           \
-		if (!(condition))                                                                                      \
-			return __LINE__ % 200 + 1;                                                                     \
+#define REQUIRE(condition)                         \
+	do {                                       \
+		if (!(condition))                  \
+			return __LINE__ % 200 + 1; \
 	} while (0)
 enum { ROOM = 24, MOST = 16 };
 

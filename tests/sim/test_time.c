@@ -1,5 +1,5 @@
-// Tests a device that shares its time (`slice`). Covers what the conformance suite (tests/conformance/time.c) cannot,
-// because GPUs have another configuration: MPS, one copy engine, exact times of graphs, limits and invalid values.
+// Tests a device that shares its time (`slice`) where the conformance suite cannot: MPS, one copy engine, exact times
+// of graphs, limits and invalid values.
 #include "sim_test.h"
 
 #include <stdatomic.h>
@@ -8,15 +8,13 @@
 
 #define NODE "slice=2150us,sms=4,memory=256M,ctx=2M"
 #define COST "kernel=200us,host=1G,device=1G,kernel:long=50ms,kernel:traps=1us+"
-
-static struct shared {
+struct shared {
 	_Atomic int loaded, stop;
-} *shared;
+};
+static struct shared *shared;
 static _Atomic unsigned *gate; // gate of this process's streams
-
 static CUstream stream;
 static CUfunction full, longer, traps;
-
 static const char ptx[] = ".version 7.5\n.target sm_75\n.address_size 64\n"
 			  ".visible .entry full() { ret; }\n.visible .entry long() { ret; }\n"
 			  ".visible .entry traps() { trap; ret; }\n";
@@ -160,9 +158,18 @@ static void measure_beside(unsigned blocks, unsigned others, double want_ms)
 	CHECK(near);
 }
 
-static void beside_a_context(void) { measure_beside(4, 4, 200 / 0.9492); }
-static void beside_a_client(void) { measure_beside(4, 4, 200); }
-static void small_beside_small(void) { measure_beside(1, 3, 100); }
+static void beside_a_context(void)
+{
+	measure_beside(4, 4, 200 / 0.9492);
+}
+static void beside_a_client(void)
+{
+	measure_beside(4, 4, 200);
+}
+static void small_beside_small(void)
+{
+	measure_beside(1, 3, 100);
+}
 
 TEST(context_switches_take_time)
 {
@@ -424,8 +431,7 @@ TEST(calls_take_the_configured_time)
 // Creates a graph of consecutive kernels. Two events are recorded around the kernels in the middle.
 static CUgraphExec make_graph(unsigned kernels, CUevent events[2])
 {
-	CUDA_KERNEL_NODE_PARAMS params = {.func = full, .gridDimX = 4, .gridDimY = 1, .gridDimZ = 1,
-					  .blockDimX = 32, .blockDimY = 1, .blockDimZ = 1};
+	CUDA_KERNEL_NODE_PARAMS params = {full, 4, 1, 1, 32, 1, 1};
 	CUgraph graph;
 	CUgraphExec exec;
 	CUgraphNode last = NULL, node;
@@ -436,11 +442,9 @@ static CUgraphExec make_graph(unsigned kernels, CUevent events[2])
 			CU(cuGraphAddEventRecordNode(&node, graph, &last, 1, events[i > kernels / 2]));
 			last = node;
 		}
-		CU(cuGraphAddKernelNode_v2(&node, graph, &last, last != NULL,
-					   &(CUDA_KERNEL_NODE_PARAMS_v2){
-						   .func = params.func, .gridDimX = params.gridDimX,
-						   .gridDimY = 1, .gridDimZ = 1, .blockDimX = params.blockDimX,
-						   .blockDimY = 1, .blockDimZ = 1}));
+		CU(cuGraphAddKernelNode_v2(
+			&node, graph, &last, last != NULL,
+			&(CUDA_KERNEL_NODE_PARAMS_v2){params.func, params.gridDimX, 1, 1, params.blockDimX, 1, 1}));
 		last = node;
 	}
 	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
@@ -469,7 +473,10 @@ static void measure_graph(unsigned kernels, bool has_events)
 	CU(cuGraphExecDestroy(exec));
 }
 
-static void measure_small_graph(void) { measure_graph(100, true); }
+static void measure_small_graph(void)
+{
+	measure_graph(100, true);
+}
 static void measure_large_graph(void)
 {
 	measure_graph(700, false);
@@ -494,15 +501,13 @@ static void measure_conditional_graph(void)
 	CU(cuCtxGetCurrent(&context));
 	CU(cuGraphCreate(&graph, 0));
 	CU(cuGraphConditionalHandleCreate(&handle, graph, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
-				    .conditional = {.handle = handle, .type = CU_GRAPH_COND_TYPE_IF, .size = 1,
-						    .ctx = context}};
+	CUgraphNodeParams params = {
+		.type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
+		.conditional = {.handle = handle, .type = CU_GRAPH_COND_TYPE_IF, .size = 1, .ctx = context}};
 	CU(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params));
 	for (int i = 0; i < 50; i++)
 		CU(cuGraphAddKernelNode_v2(&inside, params.conditional.phGraph_out[0], NULL, 0,
-					   &(CUDA_KERNEL_NODE_PARAMS_v2){.func = full, .gridDimX = 4, .gridDimY = 1,
-									 .gridDimZ = 1, .blockDimX = 32,
-									 .blockDimY = 1, .blockDimZ = 1}));
+					   &(CUDA_KERNEL_NODE_PARAMS_v2){full, 4, 1, 1, 32, 1, 1}));
 	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
 	// The device may wait for the host between the condition and the body, so the shortest of several runs counts.
 	double least = 1e9;
@@ -559,9 +564,10 @@ TEST(too_many_busy_streams_are_refused)
 
 TEST(invalid_costs_are_refused)
 {
-	static const char *const invalid[] = {"kernel", "kernel=", "kernel=fast", "kernel:=5us", "host=0", "host=quick",
-					      "colour=red", "kernel=5us,,", "dtoh=0", "htod=", "call:cuMemUnmap=soon",
-					      "call:cuUnmap=5us", "call:=5us"};
+	static const char *const invalid[] = {"kernel",	  "kernel=",	"kernel=fast",		"kernel:=5us",
+					      "host=0",	  "host=quick", "colour=red",		"kernel=5us,,",
+					      "dtoh=0",	  "htod=",	"call:cuMemUnmap=soon", "call:cuUnmap=5us",
+					      "call:=5us"};
 
 	for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
 		use_node(NODE, invalid[i]);

@@ -54,5 +54,5 @@ __attribute__((unused)) static int word(CUdeviceptr address)
 	return value;
 }
 
-#define LAUNCH(function, blocks, threads, shared, stream, ...)                                     \
+#define LAUNCH(function, blocks, threads, shared, stream, ...) \
 	cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, stream, (void *[]){__VA_ARGS__}, NULL)

@@ -115,10 +115,23 @@ TEST(calls_on_a_lost_device_fail)
 // Returns whether the entry works after the devices are lost: the entry, or its family, does not use a device.
 static bool works_without_device(const char *entry, const char *family)
 {
-	static const char *const names[] = {"init",	"error",      "lookup",	  "logs",    "device",	  "primary",
-					    "checkpoint", "coredump", "profiler", "cuCtxGetCurrent", "cuCtxSetCurrent",
-					    "cuCtxPushCurrent", "cuCtxPushCurrent_v2", "cuCtxPopCurrent",
-					    "cuCtxPopCurrent_v2", "cuCtxGetDevice", "cuCtxGetDevice_v2"};
+	static const char *const names[] = {"init",
+					    "error",
+					    "lookup",
+					    "logs",
+					    "device",
+					    "primary",
+					    "checkpoint",
+					    "coredump",
+					    "profiler",
+					    "cuCtxGetCurrent",
+					    "cuCtxSetCurrent",
+					    "cuCtxPushCurrent",
+					    "cuCtxPushCurrent_v2",
+					    "cuCtxPopCurrent",
+					    "cuCtxPopCurrent_v2",
+					    "cuCtxGetDevice",
+					    "cuCtxGetDevice_v2"};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(names[i], family) == 0 || strcmp(names[i], entry) == 0)

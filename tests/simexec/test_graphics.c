@@ -43,7 +43,7 @@ TEST(buffers_are_mapped_as_pointers)
 	GIVES(cuGraphicsResourceSetMapFlags_v2(buffer, 5), CUDA_ERROR_INVALID_VALUE);
 	CU(cuGraphicsMapResources(1, &buffer, NULL));
 	CU(cuGraphicsResourceGetMappedPointer_v2(&address, &size, buffer));
-	CHECK_INT(word(address + 400), 77); // contents stay
+	CHECK_INT(word(address + 400), 77);	  // contents stay
 	CU(cuGraphicsUnregisterResource(buffer)); // succeeds even while the buffer is mapped
 	GIVES(cuGraphicsUnregisterResource(buffer), CUDA_ERROR_INVALID_HANDLE);
 	GIVES(cuGraphicsMapResources(1, &buffer, NULL), CUDA_ERROR_INVALID_HANDLE);

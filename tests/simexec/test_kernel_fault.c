@@ -113,9 +113,9 @@ TEST(failed_assertions_are_printed)
 static void run_deadlock(void)
 {
 	static const char text[] = ".version 8.0\n.target sm_70\n.address_size 64\n"
-		".visible .entry stuck() {\n.reg .pred %p;\n.reg .u32 %r1;\nmov.u32 %r1, %tid.x;\n"
-		"setp.eq.u32 %p, %r1, 0;\n@%p bra ONE;\nbarrier.sync 1, 64;\nret;\n"
-		"ONE:\nbarrier.sync 2, 64;\nret;\n}\n";
+				   ".visible .entry stuck() {\n.reg .pred %p;\n.reg .u32 %r1;\nmov.u32 %r1, %tid.x;\n"
+				   "setp.eq.u32 %p, %r1, 0;\n@%p bra ONE;\nbarrier.sync 1, 64;\nret;\n"
+				   "ONE:\nbarrier.sync 2, 64;\nret;\n}\n";
 	CUfunction function;
 	CUmodule module;
 	start();

@@ -66,8 +66,14 @@ TEST(launch_attributes)
 	CUdeviceptr data = words(2);
 	CUlaunchAttribute attributes[2] = {{.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1},
 					   {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = 0}};
-	CUlaunchConfig config = {.gridDimX = 8, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1,
-				 .blockDimZ = 1, .attrs = attributes, .numAttrs = 2};
+	CUlaunchConfig config = {.gridDimX = 8,
+				 .gridDimY = 1,
+				 .gridDimZ = 1,
+				 .blockDimX = 32,
+				 .blockDimY = 1,
+				 .blockDimZ = 1,
+				 .attrs = attributes,
+				 .numAttrs = 2};
 	CU(cuLaunchKernelEx(&config, kernel("meet"), (void *[]){&data}, NULL));
 	CHECK_INT(word(data), 8);
 	CHECK_INT(word(data + 4), 0);
@@ -104,7 +110,8 @@ TEST(constants_atomics_and_the_heap)
 // run the second block.
 TEST(blocks_of_a_small_grid_use_several_processors)
 {
-	static const char text[] = ".version 7.5\n.target sm_75\n.address_size 64\n"
+	static const char text[] =
+		".version 7.5\n.target sm_75\n.address_size 64\n"
 		".visible .entry wait_for_second(.param .u64 data) {\n.reg .b64 %a;\n.reg .b32 %r<4>;\n.reg .pred %p;\n"
 		"ld.param.u64 %a, [data];\nmov.u32 %r1, %ctaid.x;\nsetp.eq.u32 %p, %r1, 1;\n@%p bra SECOND;\n"
 		"AGAIN:\nadd.u32 %r2, %r2, 1;\nst.volatile.global.u32 [%a], %r2;\nld.volatile.global.u32 %r3, [%a+4];\n"

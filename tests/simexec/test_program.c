@@ -85,8 +85,7 @@ TEST(damaged_and_foreign_images_are_refused)
 
 	load_kernels();
 	char *image = read_built("zstd.fatbin", &size);
-	char *frame =
-		memmem(image, size, "\x28\xb5\x2f\xfd", 4); // header of zstd: other damage may go undetected
+	char *frame = memmem(image, size, "\x28\xb5\x2f\xfd", 4); // header of zstd: other damage may go undetected
 	CHECK(frame != NULL);
 	frame[4] ^= 0xff;
 	CHECK_INT(cuModuleLoadData(&module, image), CUDA_ERROR_INVALID_IMAGE);
@@ -103,10 +102,11 @@ TEST(an_unsupported_instruction_refuses_only_its_kernel)
 {
 	static const char refusal[] = "line 10: instruction \"tex.2dms.v4.f32.s32\" is not supported by the simulated "
 				      "GPU (kernel bad)\n";
-	static const char text[] = HEAD ".visible .entry good() { ret; }\n"
-		".visible .entry bad(.param .u64 p) {\n.reg .f32 %f<5>;\n.reg .u64 %rd<2>;\n.reg .s32 %r<3>;\n"
-		"ld.param.u64 %rd1, [p];\n"
-		"tex.2dms.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1, %r1, %r1, %r1}];\nret;\n}\n";
+	static const char text[] =
+		HEAD ".visible .entry good() { ret; }\n"
+		     ".visible .entry bad(.param .u64 p) {\n.reg .f32 %f<5>;\n.reg .u64 %rd<2>;\n.reg .s32 %r<3>;\n"
+		     "ld.param.u64 %rd1, [p];\n"
+		     "tex.2dms.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1, %r1, %r1, %r1}];\nret;\n}\n";
 	char log[4096] = "";
 	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
 	void *values[] = {log, (void *)sizeof log};
@@ -152,7 +152,7 @@ TEST(variables_take_device_memory)
 	CHECK_INT(cuModuleGetGlobal_v2(&address, &size, kernels, "nothing"), CUDA_ERROR_NOT_FOUND);
 	CU(cuMemGetInfo_v2(&before, &total));
 	CU(cuModuleLoadData(&module, HEAD ".visible .global .align 4 .b8 room[67108864];\n"
-						".visible .entry e() { ret; }"));
+					  ".visible .entry e() { ret; }"));
 	CU(cuMemGetInfo_v2(&after, &total));
 	CHECK(before - after >= 64 * MIB);
 	CU(cuModuleUnload(module));
@@ -162,13 +162,15 @@ TEST(variables_take_device_memory)
 
 TEST(modules_can_be_linked)
 {
-	static const char one[] = HEAD ".extern .func (.param .b32 r) twice(.param .b32 a);\n"
-		".visible .entry main_entry(.param .u64 p) {\n.reg .u64 %rd<2>;\n.reg .b32 %r<3>;\n"
-		"ld.param.u64 %rd1, [p];\nld.u32 %r1, [%rd1];\n"
-		"{ .param .b32 a0; st.param.b32 [a0], %r1; .param .b32 r0;\ncall (r0), twice, (a0);\n"
-		"ld.param.b32 %r2, [r0]; }\nst.u32 [%rd1], %r2;\nret;\n}\n";
-	static const char two[] = HEAD ".visible .func (.param .b32 r) twice(.param .b32 a) {\n.reg .b32 %r<3>;\n"
-		"ld.param.b32 %r1, [a];\nadd.s32 %r2, %r1, %r1;\nst.param.b32 [r], %r2;\nret;\n}\n";
+	static const char one[] =
+		HEAD ".extern .func (.param .b32 r) twice(.param .b32 a);\n"
+		     ".visible .entry main_entry(.param .u64 p) {\n.reg .u64 %rd<2>;\n.reg .b32 %r<3>;\n"
+		     "ld.param.u64 %rd1, [p];\nld.u32 %r1, [%rd1];\n"
+		     "{ .param .b32 a0; st.param.b32 [a0], %r1; .param .b32 r0;\ncall (r0), twice, (a0);\n"
+		     "ld.param.b32 %r2, [r0]; }\nst.u32 [%rd1], %r2;\nret;\n}\n";
+	static const char two[] =
+		HEAD ".visible .func (.param .b32 r) twice(.param .b32 a) {\n.reg .b32 %r<3>;\n"
+		     "ld.param.b32 %r1, [a];\nadd.s32 %r2, %r1, %r1;\nst.param.b32 [r], %r2;\nret;\n}\n";
 	CUlinkState link;
 	CUmodule module;
 	CUfunction function;
@@ -268,7 +270,7 @@ TEST(refused_images_are_explained)
 TEST(managed_variables_of_a_load_that_failed)
 {
 	static const char text[] = HEAD MANAGED ".u32 counter = 5;\n.visible .global .align 4 .b8 room[268435456];\n"
-		".visible .entry e() { ret; }";
+						".visible .entry e() { ret; }";
 	CUlibrary library;
 	CUmodule module;
 	CUdeviceptr taken, counter;
@@ -287,7 +289,7 @@ TEST(managed_variables_of_a_load_that_failed)
 TEST(managed_variables_that_need_a_context)
 {
 	static const char text[] = HEAD ".visible .global .align 4 .u32 plain = 9;\n" MANAGED ".u64 pointer = plain;\n"
-		".visible .entry e() { ret; }";
+					".visible .entry e() { ret; }";
 	CUlibrary library;
 	CUdeviceptr pointer, plain;
 	CUcontext context;

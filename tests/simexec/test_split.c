@@ -98,7 +98,8 @@ TEST(work_queues_of_green_contexts)
 // Launches a grid that takes one wave of blocks on all multiprocessors, and several waves on some of them.
 TEST(fewer_multiprocessors_take_longer)
 {
-	static const char ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+	static const char ptx[] =
+		".version 8.0\n.target sm_90\n.address_size 64\n"
 		".visible .entry work() {\n.reg .b32 %i;\n.reg .pred %p;\nmov.u32 %i, 0;\nagain:\nadd.u32 %i, %i, 1;\n"
 		"setp.lt.u32 %p, %i, 300;\n@%p bra again;\nret;\n}\n";
 	struct group group = {.count = 16};

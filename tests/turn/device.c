@@ -165,7 +165,7 @@ static void begin_kernels(struct model *model)
 static void wait_for_next(struct model *model, bool others)
 {
 	struct device *device = &model->device;
-	uint64_t next = !others ? UINT64_MAX
+	uint64_t next = !others		       ? UINT64_MAX
 			: device->width > 1e-9 ? device->slice_end
 					       : device->idle_since + model->options.linger_ns;
 
@@ -227,8 +227,8 @@ static void update_device(struct model *model)
 		return;
 	}
 	if (model->now >= device->slice_end) // the same context gets further slices while no other context waits
-		device->slice_end += ((model->now - device->slice_end) / model->options.slice_ns + 1) *
-				     model->options.slice_ns;
+		device->slice_end +=
+			((model->now - device->slice_end) / model->options.slice_ns + 1) * model->options.slice_ns;
 	begin_kernels(model);
 	device->contended = other >= 0;
 	if (device->width > 1e-9)

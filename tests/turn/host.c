@@ -118,7 +118,7 @@ static void end_request(struct model *model, struct process *process)
 	double think = (double)public->program.think_ns;
 
 	if (public->latency_count < MODEL_LATENCIES)
-		public->latencies[public->latency_count++] = (uint32_t)latency;
+	public->latencies[public->latency_count++] = (uint32_t)latency;
 	public->requests++;
 	process->launched = 0;
 	process->state = HOST_RUNS;

@@ -16,27 +16,27 @@ enum { MODEL_PROCESSES = 160, MODEL_DEPTH = 1024, MODEL_LATENCIES = 1 << 16 };
 
 // A program: what a process does in a loop.
 struct program {
-	unsigned int launches;	   // launches of a request, which ends with a synchronization
-	uint64_t host_ns;	   // host time between two launches
+	unsigned int launches;	      // launches of a request, which ends with a synchronization
+	uint64_t host_ns;	      // host time between two launches
 	uint64_t kernel_ns, other_ns; // durations of kernels; `other_ns`: of every second kernel, 0: the same
-	uint64_t think_ns;	   // host time after the synchronization
-	unsigned int pause_every;  // number of launches after which the host pauses
-	uint64_t pause_ns;	   // duration of that pause
-	uint64_t copy_ns;	   // duration of a copy between host and device, before the kernels
-	double jitter;		   // relative variation of the host's times
-	double width;		   // part of the device that a kernel fills; 0: the whole device
-	bool never_waits;	   // the program never synchronizes
-	bool silent;		   // the process waits at the gate and never launches, even if the gate is open
-	int spins_for;		   // kernels wait for those of process `spins_for` - 1; 0: they do not wait
-	uint64_t requests;	   // number of requests after which the process ends; 0: it never ends
+	uint64_t think_ns;	      // host time after the synchronization
+	unsigned int pause_every;     // number of launches after which the host pauses
+	uint64_t pause_ns;	      // duration of that pause
+	uint64_t copy_ns;	      // duration of a copy between host and device, before the kernels
+	double jitter;		      // relative variation of the host's times
+	double width;		      // part of the device that a kernel fills; 0: the whole device
+	bool never_waits;	      // the program never synchronizes
+	bool silent;		      // the process waits at the gate and never launches, even if the gate is open
+	int spins_for;		      // kernels wait for those of process `spins_for` - 1; 0: they do not wait
+	uint64_t requests;	      // number of requests after which the process ends; 0: it never ends
 };
 
 struct model_options {
 	enum turn_mode mode;
 	struct turn_rules rules;
-	bool ungated;	     // no gates: the device uses the driver's own time slices
-	bool sees_stops;     // the daemon informs the arbiter of stopped processes
-	uint64_t linger_ns;  // how long the device stays with a context without work
+	bool ungated;	    // no gates: the device uses the driver's own time slices
+	bool sees_stops;    // the daemon informs the arbiter of stopped processes
+	uint64_t linger_ns; // how long the device stays with a context without work
 	uint64_t slice_ns, switch_ns, start_ns, gap_ns, notice_ns;
 	uint64_t wake_ns;    // how long a sleeping thread of a process takes to wake up
 	uint64_t late_ns;    // how long the arbiter takes to wake up, by a bell or a timer
@@ -72,7 +72,7 @@ void model_kill(struct model *model, unsigned int process);
 // Returns whether the vGPU takes part in turns and has processes.
 bool model_is_present(const struct model *model, unsigned int vgpu);
 void model_set_speed(struct model *model, double speed); // applies to kernels launched from now on
-void model_stop_arbiter(struct model *model);	     // the arbiter stops as if it were killed
+void model_stop_arbiter(struct model *model);		 // the arbiter stops as if it were killed
 // Starts a new arbiter, which does not know the state of the previous one.
 void model_start_arbiter(struct model *model);
 // Returns the slot of a process, so that tests can write as a hostile process.

@@ -29,11 +29,11 @@ static inline bool event_before(const struct event *a, const struct event *b)
 }
 
 struct kernel {
-	uint64_t left_ns;  // remaining time; UINT64_MAX: the kernel runs until another one ends
-	uint64_t estimate; // estimated nanoseconds at the launch
+	uint64_t left_ns;	     // remaining time; UINT64_MAX: the kernel runs until another one ends
+	uint64_t estimate;	     // estimated nanoseconds at the launch
 	uint64_t shape, measured_ns; // for turn_estimate_learn(), if the kernel is a sample
 	bool sampled;
-	uint64_t awaits;   // number of kernels of the other process that this one waits for
+	uint64_t awaits; // number of kernels of the other process that this one waits for
 	bool copy;
 };
 
@@ -43,7 +43,7 @@ struct process {
 	struct model_process public;
 	unsigned int slot;
 	enum host_state state;
-	uint64_t version; // version of the process's next event; older events are ignored
+	uint64_t version;      // version of the process's next event; older events are ignored
 	bool stopped, pending; // pending: an event came while the process was stopped
 	unsigned int launched; // launches of the present request
 	uint64_t request_ns, total_launches;
@@ -71,9 +71,9 @@ struct vgpu {
 };
 
 struct device {
-	int current;	  // context; -1: none
+	int current;		   // context; -1: none
 	bool switching, contended; // contended: another context was ready at the last step
-	int next;	  // the next context, during a switch
+	int next;		   // the next context, during a switch
 	uint64_t slice_end, since, idle_since, version;
 	double width;
 };

@@ -8,12 +8,21 @@ const struct program program_small = {.launches = 200, .host_ns = 12 * US, .kern
 const struct program program_long = {.launches = 4, .host_ns = 8 * US, .kernel_ns = 6480 * US};
 const struct program program_graph = {.launches = 4, .host_ns = 20 * US, .kernel_ns = 10 * MS};
 const struct program program_graph_long = {.launches = 4, .host_ns = 20 * US, .kernel_ns = 100 * MS};
-const struct program program_loop = {
-	.launches = 300, .host_ns = 7 * US, .kernel_ns = 150 * US, .other_ns = 40 * US, .think_ns = 700 * US,
-	.copy_ns = 80 * US, .jitter = .1};
-const struct program program_pausing = {
-	.launches = 300, .host_ns = 7 * US, .kernel_ns = 150 * US, .other_ns = 40 * US, .think_ns = 700 * US,
-	.pause_every = 100, .pause_ns = 4 * MS, .jitter = .1};
+const struct program program_loop = {.launches = 300,
+				     .host_ns = 7 * US,
+				     .kernel_ns = 150 * US,
+				     .other_ns = 40 * US,
+				     .think_ns = 700 * US,
+				     .copy_ns = 80 * US,
+				     .jitter = .1};
+const struct program program_pausing = {.launches = 300,
+					.host_ns = 7 * US,
+					.kernel_ns = 150 * US,
+					.other_ns = 40 * US,
+					.think_ns = 700 * US,
+					.pause_every = 100,
+					.pause_ns = 4 * MS,
+					.jitter = .1};
 const struct program program_forty = {.launches = 10, .host_ns = 8 * US, .kernel_ns = 200 * US, .think_ns = 3 * MS};
 const struct program program_late_train = {
 	.launches = 64, .host_ns = 8 * US, .kernel_ns = 204400, .think_ns = 200 * US};
@@ -21,10 +30,15 @@ const struct program program_late_long = {
 	.launches = 2, .host_ns = 8 * US, .kernel_ns = 7500 * US, .think_ns = 200 * US};
 const struct program program_late_graph = {
 	.launches = 4, .host_ns = 20 * US, .kernel_ns = 5200 * US, .think_ns = 200 * US};
-const struct program program_infer = {.launches = 32, .host_ns = 21500, .kernel_ns = 4 * US, .other_ns = 2 * US,
-				      .think_ns = 5 * MS, .jitter = .12, .width = .2};
-const struct program program_closed = {.launches = 32, .host_ns = 21500, .kernel_ns = 4 * US, .other_ns = 2 * US,
-				       .jitter = .12, .width = .2};
+const struct program program_infer = {.launches = 32,
+				      .host_ns = 21500,
+				      .kernel_ns = 4 * US,
+				      .other_ns = 2 * US,
+				      .think_ns = 5 * MS,
+				      .jitter = .12,
+				      .width = .2};
+const struct program program_closed = {
+	.launches = 32, .host_ns = 21500, .kernel_ns = 4 * US, .other_ns = 2 * US, .jitter = .12, .width = .2};
 
 static void fill_options(const struct scene *scene, struct model_options *options)
 {
@@ -76,7 +90,7 @@ void scene_run(const struct scene *scene, struct result *ret_result)
 		const struct tenant *tenant = &scene->tenants[result.count];
 		solo[result.count] = run_alone(scene, tenant->program, 4, &result.solo_p99[result.count]);
 		model_start_process(model, model_add_vgpu(model, tenant->share, tenant->is_latency, tenant->is_limit),
-			    tenant->program);
+				    tenant->program);
 		result.count++;
 	}
 	if (scene->sleeper)
@@ -107,8 +121,7 @@ void scene_run(const struct scene *scene, struct result *ret_result)
 	for (unsigned int i = 0; i < result.count; i++) {
 		result.part[i] = result.solo[i] / result.sum * 100;
 		for (int w = 0; w < windows; w++)
-			result.window[i] = fmax(result.window[i],
-						fabs(window[i][w] / sums[w] * 100 - result.part[i]));
+			result.window[i] = fmax(result.window[i], fabs(window[i][w] / sums[w] * 100 - result.part[i]));
 	}
 	if (!scene->ungated)
 		model_total(model, &after);

@@ -14,11 +14,11 @@ extern const struct program program_graph_long; // captured steps of 100 ms
 extern const struct program program_loop;	// a training loop with a data loader
 extern const struct program program_pausing;	// like `loop`, and the host pauses at times
 extern const struct program program_forty;	// 2 ms on the device, 3 ms on the host
-extern const struct program program_late_train;	// like train and long, but after
+extern const struct program program_late_train; // like train and long, but after
 extern const struct program program_late_long;	// each synchronization the host takes 0.2 ms until the next launch
 extern const struct program program_late_graph;
-extern const struct program program_infer;	// 32 launches of an MLP, every 5 ms
-extern const struct program program_closed;	// like infer, but without pauses between requests
+extern const struct program program_infer;  // 32 launches of an MLP, every 5 ms
+extern const struct program program_closed; // like infer, but without pauses between requests
 
 struct tenant {
 	const struct program *program;
@@ -48,7 +48,7 @@ struct result {
 	double window[SCENE_TENANTS]; // largest deviation of `part` from its mean in a window of 2 s, percentage points
 	double sum;
 	double p50[SCENE_TENANTS], p99[SCENE_TENANTS], solo_p99[SCENE_TENANTS]; // latencies of requests, microseconds
-	double handovers, decisions; // handovers and decisions per second
+	double handovers, decisions;						// handovers and decisions per second
 };
 
 void scene_run(const struct scene *scene, struct result *ret_result);

@@ -29,8 +29,11 @@ TEST(request_pauses_the_turn)
 	turn_decide(arbiter, facts, now + 2 * MS + rules.urgent_delay_ns, &orders);
 	CHECK(get_state(a) == TURN_CLOSED && turn_word_is(orders.gates[a].word, TURN_SPIN));
 	CHECK(get_state(1) == TURN_CLOSED && orders.holder == (int)a);
-	facts[a] = (struct turn_facts){.waiting = 1, .idle_ns = now + 3 * MS, .alive_ns = now + 3 * MS,
-				       .began_ns = now + 20 * US, .launches = facts[a].launches};
+	facts[a] = (struct turn_facts){.waiting = 1,
+				       .idle_ns = now + 3 * MS,
+				       .alive_ns = now + 3 * MS,
+				       .began_ns = now + 20 * US,
+				       .launches = facts[a].launches};
 	turn_decide(arbiter, facts, now + 3 * MS, &orders);
 	set_idle(l, now + 4 * MS);
 	facts[l].is_urgent = false;

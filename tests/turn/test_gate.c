@@ -164,8 +164,8 @@ static struct turn_wait waiting;
 
 static void set_word(enum turn_state state, unsigned int flags)
 {
-	struct turn_gate gate = {.word = turn_word(3, state, flags), .window_us = 400, .patience_us = 20000,
-				 .until_ns = UINT64_MAX};
+	struct turn_gate gate = {
+		.word = turn_word(3, state, flags), .window_us = 400, .patience_us = 20000, .until_ns = UINT64_MAX};
 
 	turn_page_write(&page, &gate, page.beat_ns + 1);
 }

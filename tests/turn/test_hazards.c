@@ -59,8 +59,12 @@ TEST(two_collectives_across_vgpus_continue)
 
 	// Process 0 waits for process 3, and 1 for 2. Processes 2 and 3 wait for no other, and are in the other vGPU.
 	for (unsigned int i = 0; i < 4; i++)
-		programs[i] = (struct program){.launches = 1, .host_ns = 8 * US, .kernel_ns = 100 * US,
-					       .spins_for = i == 0 ? 4 : i == 1 ? 3 : 0};
+		programs[i] = (struct program){.launches = 1,
+					       .host_ns = 8 * US,
+					       .kernel_ns = 100 * US,
+					       .spins_for = i == 0   ? 4
+							    : i == 1 ? 3
+								     : 0};
 	unsigned int a = model_add_vgpu(model, 50, false, false), b = model_add_vgpu(model, 50, false, false);
 	model_start_process(model, a, &programs[0]);
 	model_start_process(model, b, &programs[1]);
@@ -421,8 +425,8 @@ TEST(time_without_a_beat_is_charged_to_no_vgpu)
 	CHECK_INT(turn_join(arbiter, &(struct turn_terms){50}, SEC, &b), 0);
 	turn_decide(arbiter, facts, SEC, &orders);
 	CHECK(orders.holder >= 0);
-	facts[orders.holder] = (struct turn_facts){
-		.in_flight = 1, .launches = 1, .began_ns = SEC + MS, .eta_ns = 10 * SEC};
+	facts[orders.holder] =
+		(struct turn_facts){.in_flight = 1, .launches = 1, .began_ns = SEC + MS, .eta_ns = 10 * SEC};
 	turn_decide(arbiter, facts, 9 * SEC, &orders);
 	turn_read_total(arbiter, &total);
 	turn_read(arbiter, a, &account);

@@ -44,11 +44,11 @@ struct world {
 	uint64_t overrun;
 };
 
-#define WORLD_CHECK(condition)                                                                                         \
-	do {                                                                                                           \
-		if (!(condition))                                                                                      \
-			FAIL("world %llu, decision %llu: %s", (unsigned long long)world->seed,                         \
-			     (unsigned long long)world->decisions, #condition);                                        \
+#define WORLD_CHECK(condition)                                                                 \
+	do {                                                                                   \
+		if (!(condition))                                                              \
+			FAIL("world %llu, decision %llu: %s", (unsigned long long)world->seed, \
+			     (unsigned long long)world->decisions, #condition);                \
 	} while (0)
 
 // Returns whether the vGPU may get a turn, according to the orders. A gate has only one reason, which may hide another

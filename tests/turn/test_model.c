@@ -54,7 +54,9 @@ static const struct row rows[] = {
 	{{"train 25, four times, wakes 60 us",
 	  {{TRAIN, 25}, {TRAIN, 25}, {TRAIN, 25}, {TRAIN, 25}},
 	  .wake_ns = 60 * US},
-	 .2, .8, 97.9},
+	 .2,
+	 .8,
+	 97.9},
 	{{"train 30, train 70, wakes 200 us", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 200 * US}, .5, .8, 97.9},
 	{{"train 30, train 70, estimates of half", {{TRAIN, 30}, {TRAIN, 70}}, .estimate = .5}, .3, .6, 98.3},
 	{{"train 30, train 70, estimates of double", {{TRAIN, 30}, {TRAIN, 70}}, .estimate = 2}, .3, .6, 98},
@@ -69,11 +71,11 @@ static const struct row rows[] = {
 	{{"mps: train 30, train 70", {{TRAIN, 30}, {TRAIN, 70}}, .mode = TURN_MODE_MPS}, .1, .3, 99},
 	{{"mps: train 20, 30, 50", {{TRAIN, 20}, {TRAIN, 30}, {TRAIN, 50}}, .mode = TURN_MODE_MPS}, .1, .4, 99},
 	{{"mps: launch-bound 30, train 70", {{SMALL, 30}, {TRAIN, 70}}, .mode = TURN_MODE_MPS, .seconds = 6},
-	 .8, .9, 99},
-	{{"mps: launch-bound 30, 70", {{SMALL, 30}, {SMALL, 70}}, .mode = TURN_MODE_MPS, .seconds = 6},
-	 .3, .3, 141},
-	{{"mps: launch-bound 50, 50", {{SMALL, 50}, {SMALL, 50}}, .mode = TURN_MODE_MPS, .seconds = 6},
-	 .3, .3, 198},
+	 .8,
+	 .9,
+	 99},
+	{{"mps: launch-bound 30, 70", {{SMALL, 30}, {SMALL, 70}}, .mode = TURN_MODE_MPS, .seconds = 6}, .3, .3, 141},
+	{{"mps: launch-bound 50, 50", {{SMALL, 50}, {SMALL, 50}}, .mode = TURN_MODE_MPS, .seconds = 6}, .3, .3, 198},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -87,8 +89,7 @@ TEST(tenants_get_their_parts_of_the_sum)
 			if (fabs(result.part[t] - row->scene.tenants[t].share) > row->tolerance)
 				FAIL("%s: tenant %u has %.2f of the sum", row->scene.name, t, result.part[t]);
 			if (result.window[t] > row->window)
-				FAIL("%s: tenant %u is %.2f points off in 2 s", row->scene.name, t,
-				     result.window[t]);
+				FAIL("%s: tenant %u is %.2f points off in 2 s", row->scene.name, t, result.window[t]);
 		}
 		if (result.sum < row->sum)
 			FAIL("%s: the sum is %.1f %% of solo", row->scene.name, result.sum);
@@ -210,10 +211,9 @@ TEST(request_beside_long_kernels_waits_for_a_slice)
 
 static const struct scene closed = {"infer without pauses 20 (latency), train 80",
 				    {{&program_closed, 20, true}, {TRAIN, 80}}};
-static const struct scene closed_slow = {
-	"infer without pauses 20 (latency), train 80, wakes 60 us",
-	{{&program_closed, 20, true}, {TRAIN, 80}},
-	.wake_ns = 60 * US};
+static const struct scene closed_slow = {"infer without pauses 20 (latency), train 80, wakes 60 us",
+					 {{&program_closed, 20, true}, {TRAIN, 80}},
+					 .wake_ns = 60 * US};
 static const struct scene closed_unshared = {"infer without pauses (latency, no share), train",
 					     {{&program_closed, 0, true}, {TRAIN, 50}}};
 
@@ -306,8 +306,7 @@ static struct {
 static void watch_handover(struct model *model, void *user)
 {
 	const struct turn_orders *orders = model_orders(model);
-	bool drains = orders->holder >= 0 &&
-		      turn_word_state(orders->gates[orders->holder].word) == TURN_CLOSED;
+	bool drains = orders->holder >= 0 && turn_word_state(orders->gates[orders->holder].word) == TURN_CLOSED;
 
 	if (drains && !handover.closed)
 		handover.closed = model_now(model);
@@ -335,8 +334,8 @@ TEST(handover_takes_less_than_a_millisecond)
 	model_run(model, 5 * SEC);
 	model_destroy(model);
 	// After the grant, the first kernel needs the orders, a wake, a launch and the context switch.
-	CHECK(handover.longest && handover.longest + options.arbiter_ns + options.wake_ns + options.start_ns +
-						  options.switch_ns < 1 * MS);
+	CHECK(handover.longest &&
+	      handover.longest + options.arbiter_ns + options.wake_ns + options.start_ns + options.switch_ns < 1 * MS);
 }
 
 static double measure_part_of_first(struct model *model, uint64_t ns)
@@ -391,12 +390,36 @@ TEST(clock_of_the_device_does_not_change_shares)
 
 static void print_table(void)
 {
-	const struct scene *const others[] = {
-		&native, &native_infer, &native_long, &charged, &forty, &forty_slow, &forty_mps, &batch_infer, &infer,
-		&infer_short, &infer_slow, &infer_linger, &infer_short_linger, &infer_mps, &infer_long,
-		&infer_long_linger, &closed, &closed_slow, &closed_unshared, &limit_alone, &limit_long, &limit_pair,
-		&small_alone, &small_sleeper, &unshared, &idle_only, &idle_gaps, &idle_pauses, &idle_infer,
-		&graph_long};
+	const struct scene *const others[] = {&native,
+					      &native_infer,
+					      &native_long,
+					      &charged,
+					      &forty,
+					      &forty_slow,
+					      &forty_mps,
+					      &batch_infer,
+					      &infer,
+					      &infer_short,
+					      &infer_slow,
+					      &infer_linger,
+					      &infer_short_linger,
+					      &infer_mps,
+					      &infer_long,
+					      &infer_long_linger,
+					      &closed,
+					      &closed_slow,
+					      &closed_unshared,
+					      &limit_alone,
+					      &limit_long,
+					      &limit_pair,
+					      &small_alone,
+					      &small_sleeper,
+					      &unshared,
+					      &idle_only,
+					      &idle_gaps,
+					      &idle_pauses,
+					      &idle_infer,
+					      &graph_long};
 	struct result result;
 
 	for (int i = 0; i < ROWS; i++) {

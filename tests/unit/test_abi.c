@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define ENTRY(abi, api, version, stream, family, need)                                                                 \
-	_Static_assert(__builtin_types_compatible_p(__typeof__(&abi), VG_PFN(api, version, stream)),                   \
+#define ENTRY(abi, api, version, stream, family, need)                                               \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(&abi), VG_PFN(api, version, stream)), \
 		       #abi " is not of the type its row says");
 #include "abi/entries.def"
 

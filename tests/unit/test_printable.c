@@ -13,8 +13,8 @@ static void check_text(const char *text, const char *wanted)
 
 TEST(printable_text_is_unchanged)
 {
-	static const char *const texts[] = {
-		"", "python train.py", "Größe", "日本語", "\xf0\x9f\x98\x80", "\xc2\xa0", "a\xcc\x81"};
+	static const char *const texts[] = {"",		"python train.py", "Größe", "日本語", "\xf0\x9f\x98\x80",
+					    "\xc2\xa0", "a\xcc\x81"};
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		check_text(texts[i], texts[i]);
@@ -25,9 +25,15 @@ TEST(control_characters_are_replaced)
 	check_text("a\033[31mb", "a?[31mb");
 	check_text("a\nb\tc\rd\be", "a?b?c?d?e");
 	check_text("\177", "?");
-	check_text("\xc2\x80|\xc2\x9b" "31m|\xc2\x9f|\xc2\xa0", "?|?31m|?|\xc2\xa0"); // C1, as UTF-8
-	check_text("\x80|\x9b" "31m|\x9f", "?|?31m|?");				 // C1, as bytes
-	check_text("\xe2\x80\xae" "gpj.exe", "?gpj.exe");				 // U+202E
+	check_text("\xc2\x80|\xc2\x9b"
+		   "31m|\xc2\x9f|\xc2\xa0",
+		   "?|?31m|?|\xc2\xa0"); // C1, as UTF-8
+	check_text("\x80|\x9b"
+		   "31m|\x9f",
+		   "?|?31m|?"); // C1, as bytes
+	check_text("\xe2\x80\xae"
+		   "gpj.exe",
+		   "?gpj.exe"); // U+202E
 	check_text("\xe2\x80\xa8|\xe2\x81\xa6|\xe2\x81\xa9|\xe2\x80\x8f|\xd8\x9c", "?|?|?|?|?");
 	check_text("\xe2\x80\xa7|\xe2\x80\xaf|\xe2\x81\xaa", "\xe2\x80\xa7|\xe2\x80\xaf|\xe2\x81\xaa"); // beside them
 }
@@ -40,7 +46,7 @@ TEST(invalid_utf8_is_replaced)
 	check_text("\xf0\x9f\x98", "???");
 	check_text("\xc3(", "?(");
 	check_text("\xc0\x9b|\xe0\x82\x9b|\xf0\x80\x82\x9b", "??|???|????"); // U+009B in an overlong encoding
-	check_text("\xed\xa0\x80|\xf4\x90\x80\x80", "???|????"); // a surrogate; above U+10FFFF
+	check_text("\xed\xa0\x80|\xf4\x90\x80\x80", "???|????");	     // a surrogate; above U+10FFFF
 }
 
 // For any bytes, the result is printable and does not change when it is made printable again.

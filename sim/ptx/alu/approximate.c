@@ -2,16 +2,16 @@
 // ISA documents, but may differ from those of a GPU.
 #include "float.h"
 
-#define PLAIN_AND_FTZ(text, function, ...)                                                                             \
-	PTX_SCALAR1(function##_f32, f32, f32, ptx_canonical_f32((f32)(__VA_ARGS__)))                                   \
-	PTX_SCALAR1(function##_ftz_f32, f32, f32, function##_flushed(ptx_flush_f32(x)))                                \
-	PTX_ROW1(text ".f32", function##_f32, f32, f32)                                                                \
+#define PLAIN_AND_FTZ(text, function, ...)                                              \
+	PTX_SCALAR1(function##_f32, f32, f32, ptx_canonical_f32((f32)(__VA_ARGS__)))    \
+	PTX_SCALAR1(function##_ftz_f32, f32, f32, function##_flushed(ptx_flush_f32(x))) \
+	PTX_ROW1(text ".f32", function##_f32, f32, f32)                                 \
 	PTX_ROW1(text ".ftz.f32", function##_ftz_f32, f32, f32)
-#define APPROXIMATE(text, function, ...)                                                                               \
-	static inline f32 function##_flushed(f32 x)                                                                    \
-	{                                                                                                              \
-		return ptx_flush_f32(ptx_canonical_f32((f32)(__VA_ARGS__)));                                           \
-	}                                                                                                              \
+#define APPROXIMATE(text, function, ...)                                     \
+	static inline f32 function##_flushed(f32 x)                          \
+	{                                                                    \
+		return ptx_flush_f32(ptx_canonical_f32((f32)(__VA_ARGS__))); \
+	}                                                                    \
 	PLAIN_AND_FTZ(text, function, __VA_ARGS__)
 
 // Flushes small angles, as the hardware's range reduction does: it divides by 2 pi and flushes the quotient.
@@ -52,7 +52,10 @@ static inline f64 high_word(f64 x)
 	return ptx_from_bits_f64(bits & 0x7ff0000000000000u ? bits : bits & PTX_SIGN(u64));
 }
 // On an H200, these results for a NaN have the f32 NaN in the high word; rsqrt without .ftz keeps the source's payload.
-static inline f64 nan_or_high_word(f64 x) { return x == x ? high_word(x) : ptx_from_bits_f64(0x7fffffff00000000u); }
+static inline f64 nan_or_high_word(f64 x)
+{
+	return x == x ? high_word(x) : ptx_from_bits_f64(0x7fffffff00000000u);
+}
 PTX_OP1("rcp.approx.ftz.f64", rcp_approx_ftz_f64, f64, f64, nan_or_high_word(1 / high_word(x)))
 PTX_OP1("rsqrt.approx.ftz.f64", rsqrt_approx_ftz_f64, f64, f64, nan_or_high_word(1 / sqrt(high_word(x))))
 PTX_OP1("rsqrt.approx.f64", rsqrt_approx_f64, f64, f64, x == x ? ptx_canonical_f64(1 / sqrt(x)) : ptx_quiet_f64(x))

@@ -1,24 +1,24 @@
 // Forms for logic, shifts and bit fields.
 #include "form.h"
 
-#define LOGIC(bits)                                                                                                    \
-	PTX_OP2("and.b" #bits, and_b##bits, u##bits, u##bits, u##bits, x &y)                                           \
-	PTX_OP2("or.b" #bits, or_b##bits, u##bits, u##bits, u##bits, x | y)                                            \
-	PTX_OP2("xor.b" #bits, xor_b##bits, u##bits, u##bits, u##bits, x ^ y)                                          \
-	PTX_OP1("not.b" #bits, not_b##bits, u##bits, u##bits, ~x)                                                      \
+#define LOGIC(bits)                                                           \
+	PTX_OP2("and.b" #bits, and_b##bits, u##bits, u##bits, u##bits, x &y)  \
+	PTX_OP2("or.b" #bits, or_b##bits, u##bits, u##bits, u##bits, x | y)   \
+	PTX_OP2("xor.b" #bits, xor_b##bits, u##bits, u##bits, u##bits, x ^ y) \
+	PTX_OP1("not.b" #bits, not_b##bits, u##bits, u##bits, ~x)             \
 	PTX_OP1("cnot.b" #bits, cnot_b##bits, u##bits, u##bits, x == 0)
 LOGIC(16)
 LOGIC(32)
 LOGIC(64)
 
 // Forms on predicates, whose lanes are in one word.
-#define PREDICATE(text, function, count, ...)                                                                          \
-	static void function(const struct ptx_alu *alu)                                                                \
-	{                                                                                                              \
-		const u32 x = *(const u32 *)alu->a, y = count == 2 ? *(const u32 *)alu->b : 0;                         \
-		(void)y;                                                                                               \
-		ptx_write_predicate(alu->d, (__VA_ARGS__), alu->mask);                                                 \
-	}                                                                                                              \
+#define PREDICATE(text, function, count, ...)                                                  \
+	static void function(const struct ptx_alu *alu)                                        \
+	{                                                                                      \
+		const u32 x = *(const u32 *)alu->a, y = count == 2 ? *(const u32 *)alu->b : 0; \
+		(void)y;                                                                       \
+		ptx_write_predicate(alu->d, (__VA_ARGS__), alu->mask);                         \
+	}                                                                                      \
 	PTX_ROW(text ".pred", function, 1, 0, count, {1, count == 2}, 0, 0)
 PREDICATE("mov", mov_pred, 1, x)
 PREDICATE("not", not_pred, 1, ~x)
@@ -27,11 +27,11 @@ PREDICATE("or", or_pred, 2, x | y)
 PREDICATE("xor", xor_pred, 2, x ^ y)
 
 // A shift amount beyond the width counts as the width.
-#define SHIFTS(bits)                                                                                                   \
-	PTX_OP2("shl.b" #bits, shl_b##bits, u##bits, u##bits, u32, y < bits ? (u64)x << (y & 63) : 0)                  \
-	PTX_FUNCTION2(shr_u##bits, u##bits, u##bits, u32, y < bits ? x >> (y & (bits - 1)) : 0)                        \
-	PTX_OP2("shr.s" #bits, shr_s##bits, s##bits, s##bits, u32, x >> (y < bits ? y : bits - 1))                     \
-	PTX_ROW2("shr.u" #bits, shr_u##bits, u##bits, u##bits, u32)                                                    \
+#define SHIFTS(bits)                                                                                  \
+	PTX_OP2("shl.b" #bits, shl_b##bits, u##bits, u##bits, u32, y < bits ? (u64)x << (y & 63) : 0) \
+	PTX_FUNCTION2(shr_u##bits, u##bits, u##bits, u32, y < bits ? x >> (y & (bits - 1)) : 0)       \
+	PTX_OP2("shr.s" #bits, shr_s##bits, s##bits, s##bits, u32, x >> (y < bits ? y : bits - 1))    \
+	PTX_ROW2("shr.u" #bits, shr_u##bits, u##bits, u##bits, u32)                                   \
 	PTX_ROW2("shr.b" #bits, shr_u##bits, u##bits, u##bits, u32)
 SHIFTS(16)
 SHIFTS(32)
@@ -44,15 +44,15 @@ PTX_OP3("shf.r.wrap.b32", shf_r_wrap, u32, u32, u32, u32, FUNNEL(x, y) >> (z & 3
 PTX_OP3("shf.l.clamp.b32", shf_l_clamp, u32, u32, u32, u32, FUNNEL(x, y) << (z < 32 ? z : 32) >> 32)
 PTX_OP3("shf.r.clamp.b32", shf_r_clamp, u32, u32, u32, u32, FUNNEL(x, y) >> (z < 32 ? z : 32))
 
-#define COUNTS(bits, suffix)                                                                                           \
-	PTX_OP1("popc.b" #bits, popc_b##bits, u32, u##bits, __builtin_popcount##suffix(x))                             \
-	PTX_OP1("clz.b" #bits, clz_b##bits, u32, u##bits, x ? __builtin_clz##suffix(x) : bits)                         \
-	/* The highest bit that differs from the sign. */                                                              \
-	FIND(u##bits, bits, x, suffix)                                                                                 \
+#define COUNTS(bits, suffix)                                                                   \
+	PTX_OP1("popc.b" #bits, popc_b##bits, u32, u##bits, __builtin_popcount##suffix(x))     \
+	PTX_OP1("clz.b" #bits, clz_b##bits, u32, u##bits, x ? __builtin_clz##suffix(x) : bits) \
+	/* The highest bit that differs from the sign. */                                      \
+	FIND(u##bits, bits, x, suffix)                                                         \
 	FIND(s##bits, bits, (x < 0 ? ~x : x), suffix)
-#define FIND(T, bits, value, suffix)                                                                                   \
-	PTX_OP1("bfind." #T, bfind_##T, u32, T, (value) ? bits - 1 - __builtin_clz##suffix((u##bits)(value)) : -1)     \
-	PTX_OP1("bfind.shiftamt." #T, bfind_shiftamt_##T, u32, T,                                                      \
+#define FIND(T, bits, value, suffix)                                                                               \
+	PTX_OP1("bfind." #T, bfind_##T, u32, T, (value) ? bits - 1 - __builtin_clz##suffix((u##bits)(value)) : -1) \
+	PTX_OP1("bfind.shiftamt." #T, bfind_shiftamt_##T, u32, T,                                                  \
 		(value) ? __builtin_clz##suffix((u##bits)(value)) : -1)
 COUNTS(32, )
 COUNTS(64, ll)
@@ -92,15 +92,15 @@ static inline u64 insert_field(u64 field, u64 into, u32 start, u32 length, unsig
 	u64 ones = (length >= 64 ? UINT64_MAX : ((u64)1 << length) - 1) << start;
 	return (into & ~ones) | (field << start & ones);
 }
-#define FIELDS(bits)                                                                                                   \
-	PTX_OP3("bfe.u" #bits, bfe_u##bits, u##bits, u##bits, u32, u32, extract_field(x, y, z, bits, 0))               \
-	PTX_OP3("bfe.s" #bits, bfe_s##bits, u##bits, u##bits, u32, u32, extract_field(x, y, z, bits, 1))               \
-	static void bfi_b##bits(const struct ptx_alu *alu)                                                             \
-	{                                                                                                              \
-		const u##bits *a = alu->a, *b = alu->b;                                                                \
-		const u32 *c = alu->c, *f = alu->f;                                                                    \
-		PTX_LANES(u##bits, d[i] = (u##bits)insert_field(a[i], b[i], c[i], f[i], bits);)                        \
-	}                                                                                                              \
+#define FIELDS(bits)                                                                                     \
+	PTX_OP3("bfe.u" #bits, bfe_u##bits, u##bits, u##bits, u32, u32, extract_field(x, y, z, bits, 0)) \
+	PTX_OP3("bfe.s" #bits, bfe_s##bits, u##bits, u##bits, u32, u32, extract_field(x, y, z, bits, 1)) \
+	static void bfi_b##bits(const struct ptx_alu *alu)                                               \
+	{                                                                                                \
+		const u##bits *a = alu->a, *b = alu->b;                                                  \
+		const u32 *c = alu->c, *f = alu->f;                                                      \
+		PTX_LANES(u##bits, d[i] = (u##bits)insert_field(a[i], b[i], c[i], f[i], bits);)          \
+	}                                                                                                \
 	PTX_ROW("bfi.b" #bits, bfi_b##bits, bits, 0, 4, {bits, bits, 32, 32}, 0, 0)
 FIELDS(32)
 FIELDS(64)
@@ -117,7 +117,10 @@ static inline u32 extend_sign(u32 x, u32 width)
 {
 	return width == 0 ? 0 : width >= 32 ? x : (u32)((s32)(x << (32 - width)) >> (32 - width));
 }
-static inline u32 extend_zero(u32 x, u32 width) { return width >= 32 ? x : x & (((u32)1 << width) - 1); }
+static inline u32 extend_zero(u32 x, u32 width)
+{
+	return width >= 32 ? x : x & (((u32)1 << width) - 1);
+}
 PTX_OP2("szext.clamp.u32", szext_clamp_u32, u32, u32, u32, extend_zero(x, y))
 PTX_OP2("szext.clamp.s32", szext_clamp_s32, u32, u32, u32, extend_sign(x, y))
 PTX_OP2("szext.wrap.u32", szext_wrap_u32, u32, u32, u32, extend_zero(x, y & 31))

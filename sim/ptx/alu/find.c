@@ -19,8 +19,8 @@ int ptx_alu_level_runs(enum ptx_alu_level level)
 		return 1;
 	__builtin_cpu_init();
 	return &__start_ptx_alu_avx2[0] != &__stop_ptx_alu_avx2[0] && __builtin_cpu_supports("avx2") &&
-	       __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-	       __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+	       __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+	       __builtin_cpu_supports("popcnt");
 }
 
 const struct ptx_alu_form *const *ptx_alu_level_forms(enum ptx_alu_level level, size_t *ret_count)

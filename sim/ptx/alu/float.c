@@ -3,8 +3,12 @@
 
 #include <immintrin.h>
 
-enum { ROUND_NEAREST = _MM_ROUND_NEAREST, ROUND_ZERO = _MM_ROUND_TOWARD_ZERO, ROUND_DOWN = _MM_ROUND_DOWN,
-       ROUND_UP = _MM_ROUND_UP };
+enum {
+	ROUND_NEAREST = _MM_ROUND_NEAREST,
+	ROUND_ZERO = _MM_ROUND_TOWARD_ZERO,
+	ROUND_DOWN = _MM_ROUND_DOWN,
+	ROUND_UP = _MM_ROUND_UP
+};
 
 // Sets the processor's rounding mode. Barriers keep the arithmetic between round_begin() and round_end(): sources are
 // read after the first barrier, and results are written before the second.
@@ -25,28 +29,28 @@ static inline void round_end(unsigned saved, unsigned mode)
 }
 
 // Defines a rounded form with `count` sources. `in` is applied to each source, `out` to the result.
-#define ROUNDED(function, T, count, mode, in, out, ...)                                                                \
-	static void function(const struct ptx_alu *alu)                                                                \
-	{                                                                                                              \
-		const T *a = alu->a, *b = count > 1 ? alu->b : alu->a, *c = count > 2 ? alu->c : alu->a;               \
-		T *target = alu->d;                                                                                    \
-		T spare[PTX_ALU_LANES] __attribute__((aligned(64)));                                                   \
-		T *d = alu->mask == UINT32_MAX ? target : spare;                                                       \
-		const unsigned saved = round_begin(mode);                                                              \
-		__asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));                                             \
-		PTX_EACH_LANE                                                                                          \
-		{                                                                                                      \
-			const T x = in(a[i]), y = in(b[i]), z = in(c[i]);                                              \
-			(void)y;                                                                                       \
-			(void)z;                                                                                       \
-			d[i] = out(__VA_ARGS__);                                                                       \
-		}                                                                                                      \
-		round_end(saved, mode);                                                                                \
-		if (d != target)                                                                                       \
-			ptx_blend(target, d, alu->mask, sizeof(T));                                                    \
+#define ROUNDED(function, T, count, mode, in, out, ...)                                                  \
+	static void function(const struct ptx_alu *alu)                                                  \
+	{                                                                                                \
+		const T *a = alu->a, *b = count > 1 ? alu->b : alu->a, *c = count > 2 ? alu->c : alu->a; \
+		T *target = alu->d;                                                                      \
+		T spare[PTX_ALU_LANES] __attribute__((aligned(64)));                                     \
+		T *d = alu->mask == UINT32_MAX ? target : spare;                                         \
+		const unsigned saved = round_begin(mode);                                                \
+		__asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));                               \
+		PTX_EACH_LANE                                                                            \
+		{                                                                                        \
+			const T x = in(a[i]), y = in(b[i]), z = in(c[i]);                                \
+			(void)y;                                                                         \
+			(void)z;                                                                         \
+			d[i] = out(__VA_ARGS__);                                                         \
+		}                                                                                        \
+		round_end(saved, mode);                                                                  \
+		if (d != target)                                                                         \
+			ptx_blend(target, d, alu->mask, sizeof(T));                                      \
 	}
-#define ROUNDED_ROW(text, function, T, count)                                                                          \
-	PTX_ROW(text, function, PTX_BITS(T), 0, count,                                                                 \
+#define ROUNDED_ROW(text, function, T, count)          \
+	PTX_ROW(text, function, PTX_BITS(T), 0, count, \
 		{PTX_BITS(T), count > 1 ? PTX_BITS(T) : 0, count > 2 ? PTX_BITS(T) : 0}, 0, 0)
 
 #define AS_IS(x) (x)
@@ -63,40 +67,40 @@ static inline f32 flush_scaled(f32 rounded, f32 scaled)
 	u32 bits = ptx_bits_f32(rounded);
 	return ptx_from_bits_f32(fabsf(scaled) < 0x1p-62f ? bits & 0x80000000 : bits);
 }
-#define UP(x) ((x) * 0x1p64f)
+#define UP(x) ((x)*0x1p64f)
 
 // Defines the forms of f32 with a rounding mode: plain, .ftz, .sat, both. flushed: the expression under .ftz.
-#define MODE_F32(name, word, mode, count, plain, flushed)                                                              \
-	ROUNDED(name##_##word##_f32, f32, count, mode, AS_IS, OUT_F32, plain)                                          \
-	ROUNDED(name##_##word##_ftz_f32, f32, count, mode, ptx_flush_f32, OUT_F32_FTZ, flushed)                        \
-	ROUNDED_ROW(#name "." #word ".f32", name##_##word##_f32, f32, count)                                           \
+#define MODE_F32(name, word, mode, count, plain, flushed)                                       \
+	ROUNDED(name##_##word##_f32, f32, count, mode, AS_IS, OUT_F32, plain)                   \
+	ROUNDED(name##_##word##_ftz_f32, f32, count, mode, ptx_flush_f32, OUT_F32_FTZ, flushed) \
+	ROUNDED_ROW(#name "." #word ".f32", name##_##word##_f32, f32, count)                    \
 	ROUNDED_ROW(#name "." #word ".ftz.f32", name##_##word##_ftz_f32, f32, count)
-#define MODE_SATURATING_F32(name, word, mode, count, plain, flushed)                                                   \
-	ROUNDED(name##_##word##_sat_f32, f32, count, mode, AS_IS, OUT_F32_SAT, plain)                                  \
-	ROUNDED(name##_##word##_ftz_sat_f32, f32, count, mode, ptx_flush_f32, OUT_F32_FTZ_SAT, flushed)                \
-	ROUNDED_ROW(#name "." #word ".sat.f32", name##_##word##_sat_f32, f32, count)                                   \
+#define MODE_SATURATING_F32(name, word, mode, count, plain, flushed)                                    \
+	ROUNDED(name##_##word##_sat_f32, f32, count, mode, AS_IS, OUT_F32_SAT, plain)                   \
+	ROUNDED(name##_##word##_ftz_sat_f32, f32, count, mode, ptx_flush_f32, OUT_F32_FTZ_SAT, flushed) \
+	ROUNDED_ROW(#name "." #word ".sat.f32", name##_##word##_sat_f32, f32, count)                    \
 	ROUNDED_ROW(#name "." #word ".ftz.sat.f32", name##_##word##_ftz_sat_f32, f32, count)
-#define MODES_F32(name, count, ...)                                                                                    \
-	MODE_F32(name, rn, ROUND_NEAREST, count, __VA_ARGS__)                                                          \
-	MODE_F32(name, rz, ROUND_ZERO, count, __VA_ARGS__)                                                             \
-	MODE_F32(name, rm, ROUND_DOWN, count, __VA_ARGS__)                                                             \
+#define MODES_F32(name, count, ...)                           \
+	MODE_F32(name, rn, ROUND_NEAREST, count, __VA_ARGS__) \
+	MODE_F32(name, rz, ROUND_ZERO, count, __VA_ARGS__)    \
+	MODE_F32(name, rm, ROUND_DOWN, count, __VA_ARGS__)    \
 	MODE_F32(name, rp, ROUND_UP, count, __VA_ARGS__)
-#define MODES_SATURATING_F32(name, count, ...)                                                                         \
-	MODES_F32(name, count, __VA_ARGS__)                                                                            \
-	MODE_SATURATING_F32(name, rn, ROUND_NEAREST, count, __VA_ARGS__)                                               \
-	MODE_SATURATING_F32(name, rz, ROUND_ZERO, count, __VA_ARGS__)                                                  \
-	MODE_SATURATING_F32(name, rm, ROUND_DOWN, count, __VA_ARGS__)                                                  \
+#define MODES_SATURATING_F32(name, count, ...)                           \
+	MODES_F32(name, count, __VA_ARGS__)                              \
+	MODE_SATURATING_F32(name, rn, ROUND_NEAREST, count, __VA_ARGS__) \
+	MODE_SATURATING_F32(name, rz, ROUND_ZERO, count, __VA_ARGS__)    \
+	MODE_SATURATING_F32(name, rm, ROUND_DOWN, count, __VA_ARGS__)    \
 	MODE_SATURATING_F32(name, rp, ROUND_UP, count, __VA_ARGS__)
 // Defines the forms without a rounding mode, which round to nearest.
-#define UNNAMED_F32(name, count)                                                                                       \
-	ROUNDED_ROW(#name ".f32", name##_rn_f32, f32, count)                                                           \
-	ROUNDED_ROW(#name ".ftz.f32", name##_rn_ftz_f32, f32, count)                                                   \
-	ROUNDED_ROW(#name ".sat.f32", name##_rn_sat_f32, f32, count)                                                   \
+#define UNNAMED_F32(name, count)                                     \
+	ROUNDED_ROW(#name ".f32", name##_rn_f32, f32, count)         \
+	ROUNDED_ROW(#name ".ftz.f32", name##_rn_ftz_f32, f32, count) \
+	ROUNDED_ROW(#name ".sat.f32", name##_rn_sat_f32, f32, count) \
 	ROUNDED_ROW(#name ".ftz.sat.f32", name##_rn_ftz_sat_f32, f32, count)
-#define ALIAS_MODE_F32(alias, name, word, count)                                                                       \
-	ROUNDED_ROW(alias "." #word ".f32", name##_##word##_f32, f32, count)                                           \
-	ROUNDED_ROW(alias "." #word ".ftz.f32", name##_##word##_ftz_f32, f32, count)                                   \
-	ROUNDED_ROW(alias "." #word ".sat.f32", name##_##word##_sat_f32, f32, count)                                   \
+#define ALIAS_MODE_F32(alias, name, word, count)                                     \
+	ROUNDED_ROW(alias "." #word ".f32", name##_##word##_f32, f32, count)         \
+	ROUNDED_ROW(alias "." #word ".ftz.f32", name##_##word##_ftz_f32, f32, count) \
+	ROUNDED_ROW(alias "." #word ".sat.f32", name##_##word##_sat_f32, f32, count) \
 	ROUNDED_ROW(alias "." #word ".ftz.sat.f32", name##_##word##_ftz_sat_f32, f32, count)
 
 MODES_SATURATING_F32(add, 2, x + y, x + y)
@@ -119,13 +123,13 @@ ROUNDED_ROW("mad.ftz.f32", fma_rn_ftz_f32, f32, 3)
 ROUNDED_ROW("mad.sat.f32", fma_rn_sat_f32, f32, 3)
 ROUNDED_ROW("mad.ftz.sat.f32", fma_rn_ftz_sat_f32, f32, 3)
 
-#define MODE_F64(name, word, mode, count, out, ...)                                                                    \
-	ROUNDED(name##_##word##_f64, f64, count, mode, AS_IS, out, __VA_ARGS__)                                        \
+#define MODE_F64(name, word, mode, count, out, ...)                             \
+	ROUNDED(name##_##word##_f64, f64, count, mode, AS_IS, out, __VA_ARGS__) \
 	ROUNDED_ROW(#name "." #word ".f64", name##_##word##_f64, f64, count)
-#define MODES_F64(name, count, out, ...)                                                                               \
-	MODE_F64(name, rn, ROUND_NEAREST, count, out, __VA_ARGS__)                                                     \
-	MODE_F64(name, rz, ROUND_ZERO, count, out, __VA_ARGS__)                                                        \
-	MODE_F64(name, rm, ROUND_DOWN, count, out, __VA_ARGS__)                                                        \
+#define MODES_F64(name, count, out, ...)                           \
+	MODE_F64(name, rn, ROUND_NEAREST, count, out, __VA_ARGS__) \
+	MODE_F64(name, rz, ROUND_ZERO, count, out, __VA_ARGS__)    \
+	MODE_F64(name, rm, ROUND_DOWN, count, out, __VA_ARGS__)    \
 	MODE_F64(name, rp, ROUND_UP, count, out, __VA_ARGS__)
 
 // Chooses among several NaNs as an H200 does, unlike this processor: the second source's, then the third's, then the

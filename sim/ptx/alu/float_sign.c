@@ -29,42 +29,45 @@ static inline s64 order_f64(f64 x)
 
 // If one source is NaN, the result is the other source, or NaN with .NaN. If both are NaN, an H200 keeps the second's
 // payload in f64.
-static inline f64 quiet_nan_f64(f64 x) { return x == x ? x : ptx_quiet_f64(x); }
-#define MINIMUM(T, quiet)                                                                                              \
-	static inline T minimum_##T(T x, T y)                                                                          \
-	{                                                                                                              \
-		T one = x != x ? y : order_##T(y) < order_##T(x) && y == y ? y : x;                                    \
-		return quiet(one);                                                                                     \
-	}                                                                                                              \
-	static inline T maximum_##T(T x, T y)                                                                          \
-	{                                                                                                              \
-		T one = x != x ? y : order_##T(y) > order_##T(x) && y == y ? y : x;                                    \
-		return quiet(one);                                                                                     \
+static inline f64 quiet_nan_f64(f64 x)
+{
+	return x == x ? x : ptx_quiet_f64(x);
+}
+#define MINIMUM(T, quiet)                                                           \
+	static inline T minimum_##T(T x, T y)                                       \
+	{                                                                           \
+		T one = x != x ? y : order_##T(y) < order_##T(x) && y == y ? y : x; \
+		return quiet(one);                                                  \
+	}                                                                           \
+	static inline T maximum_##T(T x, T y)                                       \
+	{                                                                           \
+		T one = x != x ? y : order_##T(y) > order_##T(x) && y == y ? y : x; \
+		return quiet(one);                                                  \
 	}
 MINIMUM(f32, ptx_canonical_f32)
 MINIMUM(f64, quiet_nan_f64)
 
-#define MINIMUM_FORMS_F32(name, function)                                                                              \
-	PTX_OP2(#name ".f32", name##_f32, f32, f32, f32, function(x, y))                                               \
-	PTX_OP2(#name ".ftz.f32", name##_ftz_f32, f32, f32, f32, function(ptx_flush_f32(x), ptx_flush_f32(y)))         \
-	PTX_OP2(#name ".NaN.f32", name##_NaN_f32, f32, f32, f32, x != x || y != y ? PTX_NAN_F32 : function(x, y))      \
-	PTX_OP2(#name ".ftz.NaN.f32", name##_ftz_NaN_f32, f32, f32, f32,                                               \
-		x != x || y != y ? PTX_NAN_F32 : function(ptx_flush_f32(x), ptx_flush_f32(y)))                         \
-	PTX_OP2(#name ".xorsign.abs.f32", name##_xorsign_f32, f32, f32, f32, function##_xorsign(x, y))                 \
-	PTX_OP2(#name ".ftz.xorsign.abs.f32", name##_ftz_xorsign_f32, f32, f32, f32,                                   \
-		function##_xorsign(ptx_flush_f32(x), ptx_flush_f32(y)))                                                \
-	PTX_OP2(#name ".NaN.xorsign.abs.f32", name##_NaN_xorsign_f32, f32, f32, f32,                                   \
-		x != x || y != y ? PTX_NAN_F32 : function##_xorsign(x, y))                                             \
-	PTX_OP2(#name ".ftz.NaN.xorsign.abs.f32", name##_ftz_NaN_xorsign_f32, f32, f32, f32,                           \
+#define MINIMUM_FORMS_F32(name, function)                                                                         \
+	PTX_OP2(#name ".f32", name##_f32, f32, f32, f32, function(x, y))                                          \
+	PTX_OP2(#name ".ftz.f32", name##_ftz_f32, f32, f32, f32, function(ptx_flush_f32(x), ptx_flush_f32(y)))    \
+	PTX_OP2(#name ".NaN.f32", name##_NaN_f32, f32, f32, f32, x != x || y != y ? PTX_NAN_F32 : function(x, y)) \
+	PTX_OP2(#name ".ftz.NaN.f32", name##_ftz_NaN_f32, f32, f32, f32,                                          \
+		x != x || y != y ? PTX_NAN_F32 : function(ptx_flush_f32(x), ptx_flush_f32(y)))                    \
+	PTX_OP2(#name ".xorsign.abs.f32", name##_xorsign_f32, f32, f32, f32, function##_xorsign(x, y))            \
+	PTX_OP2(#name ".ftz.xorsign.abs.f32", name##_ftz_xorsign_f32, f32, f32, f32,                              \
+		function##_xorsign(ptx_flush_f32(x), ptx_flush_f32(y)))                                           \
+	PTX_OP2(#name ".NaN.xorsign.abs.f32", name##_NaN_xorsign_f32, f32, f32, f32,                              \
+		x != x || y != y ? PTX_NAN_F32 : function##_xorsign(x, y))                                        \
+	PTX_OP2(#name ".ftz.NaN.xorsign.abs.f32", name##_ftz_NaN_xorsign_f32, f32, f32, f32,                      \
 		x != x || y != y ? PTX_NAN_F32 : function##_xorsign(ptx_flush_f32(x), ptx_flush_f32(y)))
 
 // Returns the smaller or larger magnitude, with the product's sign.
-#define XORSIGN(function)                                                                                              \
-	static inline f32 function##_xorsign(f32 x, f32 y)                                                             \
-	{                                                                                                              \
-		u32 sign = (ptx_bits_f32(x) ^ ptx_bits_f32(y)) & 0x80000000;                                           \
-		f32 one = function(ABS_F32(x), ABS_F32(y));                                                            \
-		return one == one ? ptx_from_bits_f32(ptx_bits_f32(one) | sign) : PTX_NAN_F32;                         \
+#define XORSIGN(function)                                                                      \
+	static inline f32 function##_xorsign(f32 x, f32 y)                                     \
+	{                                                                                      \
+		u32 sign = (ptx_bits_f32(x) ^ ptx_bits_f32(y)) & 0x80000000;                   \
+		f32 one = function(ABS_F32(x), ABS_F32(y));                                    \
+		return one == one ? ptx_from_bits_f32(ptx_bits_f32(one) | sign) : PTX_NAN_F32; \
 	}
 XORSIGN(minimum_f32)
 XORSIGN(maximum_f32)

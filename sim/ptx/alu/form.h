@@ -36,13 +36,13 @@ enum { PTX_ALU_LANES = 32 };
 
 #define PTX_ROW_NAMED(row, text, function, ...)                                                                        \
 	static const struct ptx_alu_form PTX_JOIN(form_, row) = {text, function, __VA_ARGS__};                         \
-	static const struct ptx_alu_form *const PTX_JOIN(link_, row)                                                   \
-		__attribute__((used, section(PTX_ALU_SECTION))) = &PTX_JOIN(form_, row);
+	static const struct ptx_alu_form *const PTX_JOIN(link_, row) __attribute__((used, section(PTX_ALU_SECTION))) = \
+		&PTX_JOIN(form_, row);
 // The fields after the function are those of struct ptx_alu_form.
 #define PTX_ROW(text, function, ...) PTX_ROW_NAMED(__COUNTER__, text, function, __VA_ARGS__)
 #define PTX_ROW1(text, function, D, A) PTX_ROW(text, function, PTX_BITS(D), 0, 1, {PTX_BITS(A)}, 0, 0)
 #define PTX_ROW2(text, function, D, A, B) PTX_ROW(text, function, PTX_BITS(D), 0, 2, {PTX_BITS(A), PTX_BITS(B)}, 0, 0)
-#define PTX_ROW3(text, function, D, A, B, C)                                                                           \
+#define PTX_ROW3(text, function, D, A, B, C) \
 	PTX_ROW(text, function, PTX_BITS(D), 0, 3, {PTX_BITS(A), PTX_BITS(B), PTX_BITS(C)}, 0, 0)
 
 // Lane arrays alias only as a whole (add %r1, %r1, %r2), so no lane depends on another.
@@ -54,10 +54,10 @@ enum { PTX_ALU_LANES = 32 };
 #define PTX_EACH_LANE PTX_INDEPENDENT for (unsigned i = 0; i < PTX_ALU_LANES; i++)
 
 // Copies the lanes of `mask`, in a loop that compilers turn into vector blends.
-#define PTX_BLEND(bits)                                                                                                \
-	__attribute__((noinline, unused)) static void ptx_blend_##bits(u##bits *d, const u##bits *s, u32 mask)         \
-	{                                                                                                              \
-		PTX_EACH_LANE d[i] = mask & (u32)1 << i ? s[i] : d[i];                                                 \
+#define PTX_BLEND(bits)                                                                                        \
+	__attribute__((noinline, unused)) static void ptx_blend_##bits(u##bits *d, const u##bits *s, u32 mask) \
+	{                                                                                                      \
+		PTX_EACH_LANE d[i] = mask & (u32)1 << i ? s[i] : d[i];                                         \
 	}
 PTX_BLEND(16)
 PTX_BLEND(32)
@@ -75,89 +75,89 @@ static inline void ptx_blend(void *d, const void *s, u32 mask, size_t size)
 
 // Computes all lanes, even those that are not written, so no expression may trap. If all lanes are written, the results
 // go directly to the register.
-#define PTX_LANES(D, ...)                                                                                              \
-	D spare[PTX_ALU_LANES] __attribute__((aligned(64)));                                                           \
-	D *d = alu->mask == UINT32_MAX ? alu->d : spare;                                                               \
-	PTX_EACH_LANE                                                                                                  \
-	{                                                                                                              \
-		__VA_ARGS__                                                                                            \
-	}                                                                                                              \
-	if (d == spare)                                                                                                \
+#define PTX_LANES(D, ...)                                    \
+	D spare[PTX_ALU_LANES] __attribute__((aligned(64))); \
+	D *d = alu->mask == UINT32_MAX ? alu->d : spare;     \
+	PTX_EACH_LANE                                        \
+	{                                                    \
+		__VA_ARGS__                                  \
+	}                                                    \
+	if (d == spare)                                      \
 		ptx_blend(alu->d, spare, alu->mask, sizeof(D));
 
 // x, y, z: the lane's sources. The expression is the result, converted to D.
-#define PTX_FUNCTION1(function, D, A, ...)                                                                             \
-	static void function(const struct ptx_alu *alu)                                                                \
-	{                                                                                                              \
-		const A *a = alu->a;                                                                                   \
-		PTX_LANES(D, const A x = a[i]; d[i] = (D)(__VA_ARGS__);)                                               \
+#define PTX_FUNCTION1(function, D, A, ...)                               \
+	static void function(const struct ptx_alu *alu)                  \
+	{                                                                \
+		const A *a = alu->a;                                     \
+		PTX_LANES(D, const A x = a[i]; d[i] = (D)(__VA_ARGS__);) \
 	}
-#define PTX_FUNCTION2(function, D, A, B, ...)                                                                          \
-	static void function(const struct ptx_alu *alu)                                                                \
-	{                                                                                                              \
-		const A *a = alu->a;                                                                                   \
-		const B *b = alu->b;                                                                                   \
-		PTX_LANES(D, const A x = a[i]; const B y = b[i]; d[i] = (D)(__VA_ARGS__);)                             \
+#define PTX_FUNCTION2(function, D, A, B, ...)                                              \
+	static void function(const struct ptx_alu *alu)                                    \
+	{                                                                                  \
+		const A *a = alu->a;                                                       \
+		const B *b = alu->b;                                                       \
+		PTX_LANES(D, const A x = a[i]; const B y = b[i]; d[i] = (D)(__VA_ARGS__);) \
 	}
-#define PTX_FUNCTION3(function, D, A, B, C, ...)                                                                       \
-	static void function(const struct ptx_alu *alu)                                                                \
-	{                                                                                                              \
-		const A *a = alu->a;                                                                                   \
-		const B *b = alu->b;                                                                                   \
-		const C *c = alu->c;                                                                                   \
-		PTX_LANES(D, const A x = a[i]; const B y = b[i]; const C z = c[i]; d[i] = (D)(__VA_ARGS__);)           \
+#define PTX_FUNCTION3(function, D, A, B, C, ...)                                                             \
+	static void function(const struct ptx_alu *alu)                                                      \
+	{                                                                                                    \
+		const A *a = alu->a;                                                                         \
+		const B *b = alu->b;                                                                         \
+		const C *c = alu->c;                                                                         \
+		PTX_LANES(D, const A x = a[i]; const B y = b[i]; const C z = c[i]; d[i] = (D)(__VA_ARGS__);) \
 	}
 
 // A function and its only row.
-#define PTX_OP1(text, function, D, A, ...)                                                                             \
-	PTX_FUNCTION1(function, D, A, __VA_ARGS__)                                                                     \
+#define PTX_OP1(text, function, D, A, ...)         \
+	PTX_FUNCTION1(function, D, A, __VA_ARGS__) \
 	PTX_ROW1(text, function, D, A)
-#define PTX_OP2(text, function, D, A, B, ...)                                                                          \
-	PTX_FUNCTION2(function, D, A, B, __VA_ARGS__)                                                                  \
+#define PTX_OP2(text, function, D, A, B, ...)         \
+	PTX_FUNCTION2(function, D, A, B, __VA_ARGS__) \
 	PTX_ROW2(text, function, D, A, B)
-#define PTX_OP3(text, function, D, A, B, C, ...)                                                                       \
-	PTX_FUNCTION3(function, D, A, B, C, __VA_ARGS__)                                                               \
+#define PTX_OP3(text, function, D, A, B, C, ...)         \
+	PTX_FUNCTION3(function, D, A, B, C, __VA_ARGS__) \
 	PTX_ROW3(text, function, D, A, B, C)
 
 // Defines a form of an expensive expression: computes only the lanes of the mask.
-#define PTX_SCALAR1(function, D, A, ...)                                                                               \
-	static void function(const struct ptx_alu *alu)                                                                \
-	{                                                                                                              \
-		const A *a = alu->a;                                                                                   \
-		D *d = alu->d;                                                                                         \
-		for (u32 rest = alu->mask; rest; rest &= rest - 1) {                                                   \
-			const unsigned i = (unsigned)__builtin_ctz(rest);                                              \
-			const A x = a[i];                                                                              \
-			d[i] = (D)(__VA_ARGS__);                                                                       \
-		}                                                                                                      \
+#define PTX_SCALAR1(function, D, A, ...)                                  \
+	static void function(const struct ptx_alu *alu)                   \
+	{                                                                 \
+		const A *a = alu->a;                                      \
+		D *d = alu->d;                                            \
+		for (u32 rest = alu->mask; rest; rest &= rest - 1) {      \
+			const unsigned i = (unsigned)__builtin_ctz(rest); \
+			const A x = a[i];                                 \
+			d[i] = (D)(__VA_ARGS__);                          \
+		}                                                         \
 	}
-#define PTX_SCALAR2(function, D, A, B, ...)                                                                            \
-	static void function(const struct ptx_alu *alu)                                                                \
-	{                                                                                                              \
-		const A *a = alu->a;                                                                                   \
-		const B *b = alu->b;                                                                                   \
-		D *d = alu->d;                                                                                         \
-		for (u32 rest = alu->mask; rest; rest &= rest - 1) {                                                   \
-			const unsigned i = (unsigned)__builtin_ctz(rest);                                              \
-			const A x = a[i];                                                                              \
-			const B y = b[i];                                                                              \
-			d[i] = (D)(__VA_ARGS__);                                                                       \
-		}                                                                                                      \
+#define PTX_SCALAR2(function, D, A, B, ...)                               \
+	static void function(const struct ptx_alu *alu)                   \
+	{                                                                 \
+		const A *a = alu->a;                                      \
+		const B *b = alu->b;                                      \
+		D *d = alu->d;                                            \
+		for (u32 rest = alu->mask; rest; rest &= rest - 1) {      \
+			const unsigned i = (unsigned)__builtin_ctz(rest); \
+			const A x = a[i];                                 \
+			const B y = b[i];                                 \
+			d[i] = (D)(__VA_ARGS__);                          \
+		}                                                         \
 	}
-#define PTX_SCALAR3(function, D, A, B, C, ...)                                                                         \
-	static void function(const struct ptx_alu *alu)                                                                \
-	{                                                                                                              \
-		const A *a = alu->a;                                                                                   \
-		const B *b = alu->b;                                                                                   \
-		const C *c = alu->c;                                                                                   \
-		D *d = alu->d;                                                                                         \
-		for (u32 rest = alu->mask; rest; rest &= rest - 1) {                                                   \
-			const unsigned i = (unsigned)__builtin_ctz(rest);                                              \
-			const A x = a[i];                                                                              \
-			const B y = b[i];                                                                              \
-			const C z = c[i];                                                                              \
-			d[i] = (D)(__VA_ARGS__);                                                                       \
-		}                                                                                                      \
+#define PTX_SCALAR3(function, D, A, B, C, ...)                            \
+	static void function(const struct ptx_alu *alu)                   \
+	{                                                                 \
+		const A *a = alu->a;                                      \
+		const B *b = alu->b;                                      \
+		const C *c = alu->c;                                      \
+		D *d = alu->d;                                            \
+		for (u32 rest = alu->mask; rest; rest &= rest - 1) {      \
+			const unsigned i = (unsigned)__builtin_ctz(rest); \
+			const A x = a[i];                                 \
+			const B y = b[i];                                 \
+			const C z = c[i];                                 \
+			d[i] = (D)(__VA_ARGS__);                          \
+		}                                                         \
 	}
 
 // Gathers a predicate from bit 0 of a byte for each lane.

@@ -105,10 +105,22 @@ static inline u16 ptx_narrow_16(f64 x, struct ptx_format format, enum ptx_roundi
 		return 0x7fff;
 	return (u16)((ptx_bits_f64(x) >> 48 & 0x8000) | ptx_round_f64(x, format, mode));
 }
-static inline f64 ptx_keep_f64(f64 x) { return x; }
-static inline f64 ptx_relu_f64(f64 x) { return x != x || x > 0 ? x : 0; } // NaN stays NaN
-static inline u16 ptx_f16_from(f64 x, enum ptx_rounding mode) { return ptx_narrow_16(x, PTX_FORMAT_F16, mode); }
-static inline u16 ptx_bf16_from(f64 x, enum ptx_rounding mode) { return ptx_narrow_16(x, PTX_FORMAT_BF16, mode); }
+static inline f64 ptx_keep_f64(f64 x)
+{
+	return x;
+}
+static inline f64 ptx_relu_f64(f64 x)
+{
+	return x != x || x > 0 ? x : 0;
+} // NaN stays NaN
+static inline u16 ptx_f16_from(f64 x, enum ptx_rounding mode)
+{
+	return ptx_narrow_16(x, PTX_FORMAT_F16, mode);
+}
+static inline u16 ptx_bf16_from(f64 x, enum ptx_rounding mode)
+{
+	return ptx_narrow_16(x, PTX_FORMAT_BF16, mode);
+}
 static inline f32 ptx_f32_from(f64 x, enum ptx_rounding mode)
 {
 	if (x != x)
@@ -125,7 +137,10 @@ static inline f32 ptx_f16_value(u16 half)
 
 	return ptx_from_bits_f32(magnitude > 0x7c00 ? 0x7fffffff : bits | sign);
 }
-static inline f32 ptx_bf16_value(u16 half) { return ptx_from_bits_f32((u32)half << 16); }
+static inline f32 ptx_bf16_value(u16 half)
+{
+	return ptx_from_bits_f32((u32)half << 16);
+}
 
 // Returns x + y rounded to odd. Rounding the result to a narrower format gives the same as rounding the exact sum.
 static inline f64 ptx_add_to_odd(f64 x, f64 y)

@@ -5,8 +5,8 @@
 #define LEAF(table, at) (0 - ((table) >> (at)&1))
 #define SELECT(by, one, zero) ((zero) ^ ((by) & ((one) ^ (zero))))
 #define TABLE_PAIR(table, at, z) SELECT(z, LEAF(table, (at) + 1), LEAF(table, at))
-#define TABLE_LOOKUP(table, x, y, z)                                                                                   \
-	SELECT(x, SELECT(y, TABLE_PAIR(table, 6, z), TABLE_PAIR(table, 4, z)),                                         \
+#define TABLE_LOOKUP(table, x, y, z)                                           \
+	SELECT(x, SELECT(y, TABLE_PAIR(table, 6, z), TABLE_PAIR(table, 4, z)), \
 	       SELECT(y, TABLE_PAIR(table, 2, z), TABLE_PAIR(table, 0, z)))
 
 static void lop3_b32(const struct ptx_alu *alu)
@@ -19,19 +19,19 @@ static void lop3_b32(const struct ptx_alu *alu)
 PTX_ROW("lop3.b32", lop3_b32, 32, 0, 3, {32, 32, 32}, 1, 0)
 
 // lop3.or.b32 d|p, a, b, c, table, q: p is (d != 0) combined with q. The operand q is in f.
-#define LOP3_BOOLEAN(name, operator)                                                                                   \
-	static void lop3_##name##_b32(const struct ptx_alu *alu)                                                       \
-	{                                                                                                              \
-		const u32 *a = alu->a, *b = alu->b, *c = alu->c, q = *(const u32 *)alu->f;                             \
-		const u32 table = alu->immediate;                                                                      \
-		u8 nonzero[PTX_ALU_LANES] __attribute__((aligned(64)));                                                \
-		if (alu->d) {                                                                                          \
-			PTX_LANES(u32, d[i] = TABLE_LOOKUP(table, a[i], b[i], c[i]); nonzero[i] = d[i] != 0;)          \
-		} else {                                                                                               \
-			PTX_EACH_LANE nonzero[i] = TABLE_LOOKUP(table, a[i], b[i], c[i]) != 0;                         \
-		}                                                                                                      \
-		ptx_write_predicate(alu->e, ptx_gather(nonzero) operator q, alu->mask);                                \
-	}                                                                                                              \
+#define LOP3_BOOLEAN(name, operator)                                                                          \
+	static void lop3_##name##_b32(const struct ptx_alu *alu)                                              \
+	{                                                                                                     \
+		const u32 *a = alu->a, *b = alu->b, *c = alu->c, q = *(const u32 *)alu->f;                    \
+		const u32 table = alu->immediate;                                                             \
+		u8 nonzero[PTX_ALU_LANES] __attribute__((aligned(64)));                                       \
+		if (alu->d) {                                                                                 \
+			PTX_LANES(u32, d[i] = TABLE_LOOKUP(table, a[i], b[i], c[i]); nonzero[i] = d[i] != 0;) \
+		} else {                                                                                      \
+			PTX_EACH_LANE nonzero[i] = TABLE_LOOKUP(table, a[i], b[i], c[i]) != 0;                \
+		}                                                                                             \
+		ptx_write_predicate(alu->e, ptx_gather(nonzero) operator q, alu->mask);                       \
+	}                                                                                                     \
 	PTX_ROW("lop3." #name ".b32", lop3_##name##_b32, 32, 1, 4, {32, 32, 32, 1}, 1, 0)
 LOP3_BOOLEAN(or, |)
 LOP3_BOOLEAN(and, &)
@@ -54,8 +54,8 @@ static inline u32 permute(u32 x, u32 y, u32 selectors)
 PTX_OP3("prmt.b32", prmt_b32, u32, u32, u32, u32, permute(x, y, z))
 
 // Selectors of the named modes, for each value of c's two low bits.
-#define PERMUTE_MODE(mode, s0, s1, s2, s3)                                                                             \
-	static const u32 prmt_##mode##_selectors[4] = {s0, s1, s2, s3};                                                \
+#define PERMUTE_MODE(mode, s0, s1, s2, s3)                              \
+	static const u32 prmt_##mode##_selectors[4] = {s0, s1, s2, s3}; \
 	PTX_OP3("prmt.b32." #mode, prmt_##mode, u32, u32, u32, u32, permute(x, y, prmt_##mode##_selectors[z & 3]))
 PERMUTE_MODE(f4e, 0x3210, 0x4321, 0x5432, 0x6543)
 PERMUTE_MODE(b4e, 0x5670, 0x6701, 0x7012, 0x0123)
@@ -64,25 +64,25 @@ PERMUTE_MODE(ecl, 0x3210, 0x3211, 0x3222, 0x3333)
 PERMUTE_MODE(ecr, 0x0000, 0x1110, 0x2210, 0x3210)
 PERMUTE_MODE(rc16, 0x1010, 0x3232, 0x1010, 0x3232)
 
-#define SELP_FUNCTION(bits)                                                                                            \
-	static void selp_b##bits(const struct ptx_alu *alu)                                                            \
-	{                                                                                                              \
-		const u##bits *a = alu->a, *b = alu->b;                                                                \
-		const u32 chosen = *(const u32 *)alu->c;                                                               \
-		PTX_LANES(u##bits, d[i] = chosen & (u32)1 << i ? a[i] : b[i];)                                         \
-	}                                                                                                              \
-	SLCT(bits, s32, s32, z >= 0)                                                                                   \
-	SLCT(bits, f32, f32, z >= 0)                                                                                   \
-	SLCT(bits, ftz_f32, f32, z > -0x1p-126f)                                                                       \
-	SELP(b##bits, bits)                                                                                            \
-	SELP(u##bits, bits)                                                                                            \
+#define SELP_FUNCTION(bits)                                                    \
+	static void selp_b##bits(const struct ptx_alu *alu)                    \
+	{                                                                      \
+		const u##bits *a = alu->a, *b = alu->b;                        \
+		const u32 chosen = *(const u32 *)alu->c;                       \
+		PTX_LANES(u##bits, d[i] = chosen & (u32)1 << i ? a[i] : b[i];) \
+	}                                                                      \
+	SLCT(bits, s32, s32, z >= 0)                                           \
+	SLCT(bits, f32, f32, z >= 0)                                           \
+	SLCT(bits, ftz_f32, f32, z > -0x1p-126f)                               \
+	SELP(b##bits, bits)                                                    \
+	SELP(u##bits, bits)                                                    \
 	SELP(s##bits, bits)
-#define SELP(type, bits)                                                                                               \
-	PTX_ROW("selp." #type, selp_b##bits, bits, 0, 3, {bits, bits, 1}, 0, 0)                                        \
-	PTX_ROW3("slct." #type ".s32", slct_b##bits##_s32, u##bits, u##bits, u##bits, s32)                             \
-	PTX_ROW3("slct." #type ".f32", slct_b##bits##_f32, u##bits, u##bits, u##bits, f32)                             \
+#define SELP(type, bits)                                                                   \
+	PTX_ROW("selp." #type, selp_b##bits, bits, 0, 3, {bits, bits, 1}, 0, 0)            \
+	PTX_ROW3("slct." #type ".s32", slct_b##bits##_s32, u##bits, u##bits, u##bits, s32) \
+	PTX_ROW3("slct." #type ".f32", slct_b##bits##_f32, u##bits, u##bits, u##bits, f32) \
 	PTX_ROW3("slct.ftz." #type ".f32", slct_b##bits##_ftz_f32, u##bits, u##bits, u##bits, f32)
-#define SLCT(bits, name, C, condition)                                                                                 \
+#define SLCT(bits, name, C, condition) \
 	PTX_FUNCTION3(slct_b##bits##_##name, u##bits, u##bits, u##bits, C, (condition) ? x : y)
 SELP_FUNCTION(16)
 SELP_FUNCTION(32)

@@ -8,18 +8,17 @@ static inline s64 extract_part(u32 word, unsigned bits, unsigned index, int is_s
 	return is_signed ? (s32)raised >> (32 - bits) : (s64)(raised >> (32 - bits));
 }
 
-#define DOT(a_type, a_signed, b_type, b_signed)                                                                        \
-	DOT_FORM("dp4a." #a_type "." #b_type, dp4a_##a_type##_##b_type, 8, 4, 0, a_signed, b_signed)                   \
-	DOT_FORM("dp2a.lo." #a_type "." #b_type, dp2a_lo_##a_type##_##b_type, 16, 2, 0, a_signed, b_signed)            \
+#define DOT(a_type, a_signed, b_type, b_signed)                                                             \
+	DOT_FORM("dp4a." #a_type "." #b_type, dp4a_##a_type##_##b_type, 8, 4, 0, a_signed, b_signed)        \
+	DOT_FORM("dp2a.lo." #a_type "." #b_type, dp2a_lo_##a_type##_##b_type, 16, 2, 0, a_signed, b_signed) \
 	DOT_FORM("dp2a.hi." #a_type "." #b_type, dp2a_hi_##a_type##_##b_type, 16, 2, 2, a_signed, b_signed)
-#define DOT_FORM(text, function, bits, count, first, a_signed, b_signed)                                               \
-	static inline u32 function##_lane(u32 x, u32 y, u32 z)                                                         \
-	{                                                                                                              \
-		for (unsigned k = 0; k < count; k++)                                                                   \
-			z += (u32)extract_part(x, bits, k, a_signed) *                                                 \
-			     (u32)extract_part(y, 8, first + k, b_signed);                                             \
-		return z;                                                                                              \
-	}                                                                                                              \
+#define DOT_FORM(text, function, bits, count, first, a_signed, b_signed)                                             \
+	static inline u32 function##_lane(u32 x, u32 y, u32 z)                                                       \
+	{                                                                                                            \
+		for (unsigned k = 0; k < count; k++)                                                                 \
+			z += (u32)extract_part(x, bits, k, a_signed) * (u32)extract_part(y, 8, first + k, b_signed); \
+		return z;                                                                                            \
+	}                                                                                                            \
 	PTX_OP3(text, function, u32, u32, u32, u32, function##_lane(x, y, z))
 DOT(u32, 0, u32, 0)
 DOT(u32, 0, s32, 1)
@@ -38,18 +37,30 @@ struct video {
 static inline s64 operate(enum operation operation, s64 x, s64 y)
 {
 	switch (operation) {
-	case ADD: return x + y;
-	case SUB: return x - y;
-	case AVERAGE: return (x + y + (x + y >= 0)) >> 1; // rounded away from zero
-	case DIFFERENCE: return x > y ? x - y : y - x;
-	case LEAST: return x < y ? x : y;
-	case GREATEST: return x > y ? x : y;
-	case EQ: return x == y;
-	case NE: return x != y;
-	case LT: return x < y;
-	case LE: return x <= y;
-	case GT: return x > y;
-	default: return x >= y;
+	case ADD:
+		return x + y;
+	case SUB:
+		return x - y;
+	case AVERAGE:
+		return (x + y + (x + y >= 0)) >> 1; // rounded away from zero
+	case DIFFERENCE:
+		return x > y ? x - y : y - x;
+	case LEAST:
+		return x < y ? x : y;
+	case GREATEST:
+		return x > y ? x : y;
+	case EQ:
+		return x == y;
+	case NE:
+		return x != y;
+	case LT:
+		return x < y;
+	case LE:
+		return x <= y;
+	case GT:
+		return x > y;
+	default:
+		return x >= y;
 	}
 }
 
@@ -84,27 +95,30 @@ __attribute__((noinline)) static void video(const struct ptx_alu *alu, struct vi
 	PTX_LANES(u32, d[i] = video_lane(how, a[i], b[i], c[i]);)
 }
 #define VIDEO(text, sources, ...) VIDEO_NAMED(PTX_JOIN(video_, __COUNTER__), text, sources, __VA_ARGS__)
-#define VIDEO_NAMED(function, text, sources, ...)                                                                      \
-	static void function(const struct ptx_alu *alu) { video(alu, (struct video){__VA_ARGS__}); }                   \
+#define VIDEO_NAMED(function, text, sources, ...)        \
+	static void function(const struct ptx_alu *alu)  \
+	{                                                \
+		video(alu, (struct video){__VA_ARGS__}); \
+	}                                                \
 	PTX_ROW(text, function, 32, 0, sources, {32, 32, sources == 3 ? 32 : 0}, 0, 0)
 
 // Every combination of the types of the result, a and b.
-#define EVERY_SIGN(DO, ...)                                                                                            \
-	DO(u32, 0, u32, 0, u32, 0, __VA_ARGS__)                                                                        \
-	DO(u32, 0, u32, 0, s32, 1, __VA_ARGS__)                                                                        \
-	DO(u32, 0, s32, 1, u32, 0, __VA_ARGS__)                                                                        \
-	DO(u32, 0, s32, 1, s32, 1, __VA_ARGS__)                                                                        \
-	DO(s32, 1, u32, 0, u32, 0, __VA_ARGS__)                                                                        \
-	DO(s32, 1, u32, 0, s32, 1, __VA_ARGS__)                                                                        \
-	DO(s32, 1, s32, 1, u32, 0, __VA_ARGS__)                                                                        \
+#define EVERY_SIGN(DO, ...)                     \
+	DO(u32, 0, u32, 0, u32, 0, __VA_ARGS__) \
+	DO(u32, 0, u32, 0, s32, 1, __VA_ARGS__) \
+	DO(u32, 0, s32, 1, u32, 0, __VA_ARGS__) \
+	DO(u32, 0, s32, 1, s32, 1, __VA_ARGS__) \
+	DO(s32, 1, u32, 0, u32, 0, __VA_ARGS__) \
+	DO(s32, 1, u32, 0, s32, 1, __VA_ARGS__) \
+	DO(s32, 1, s32, 1, u32, 0, __VA_ARGS__) \
 	DO(s32, 1, s32, 1, s32, 1, __VA_ARGS__)
 
-#define PARTS(D, ds, A, as, B, bs, name, bits, operation)                                                              \
-	VIDEO(#name "." #D "." #A "." #B, 3, operation, ALONE, bits, ds, as, bs, 0)                                    \
-	VIDEO(#name "." #D "." #A "." #B ".sat", 3, operation, ALONE, bits, ds, as, bs, 1)                             \
+#define PARTS(D, ds, A, as, B, bs, name, bits, operation)                                  \
+	VIDEO(#name "." #D "." #A "." #B, 3, operation, ALONE, bits, ds, as, bs, 0)        \
+	VIDEO(#name "." #D "." #A "." #B ".sat", 3, operation, ALONE, bits, ds, as, bs, 1) \
 	VIDEO(#name "." #D "." #A "." #B ".add", 3, operation, PLUS_C, bits, ds, as, bs, 0)
-#define EVERY_PART(name, operation)                                                                                    \
-	EVERY_SIGN(PARTS, name##2, 16, operation)                                                                      \
+#define EVERY_PART(name, operation)               \
+	EVERY_SIGN(PARTS, name##2, 16, operation) \
 	EVERY_SIGN(PARTS, name##4, 8, operation)
 EVERY_PART(vadd, ADD)
 EVERY_PART(vsub, SUB)
@@ -114,13 +128,13 @@ EVERY_PART(vmin, LEAST)
 EVERY_PART(vmax, GREATEST)
 
 // Defines operations on whole words, alone or with a second operation with c.
-#define WORD(D, ds, A, as, B, bs, name, operation)                                                                     \
-	WORD_FORMS(#name "." #D "." #A "." #B, operation, ds, as, bs, 0)                                               \
+#define WORD(D, ds, A, as, B, bs, name, operation)                       \
+	WORD_FORMS(#name "." #D "." #A "." #B, operation, ds, as, bs, 0) \
 	WORD_FORMS(#name "." #D "." #A "." #B ".sat", operation, ds, as, bs, 1)
-#define WORD_FORMS(text, operation, ds, as, bs, saturate)                                                              \
-	VIDEO(text, 2, operation, ALONE, 32, ds, as, bs, saturate)                                                     \
-	VIDEO(text ".add", 3, operation, PLUS_C, 32, ds, as, bs, saturate)                                             \
-	VIDEO(text ".min", 3, operation, LEAST_C, 32, ds, as, bs, saturate)                                            \
+#define WORD_FORMS(text, operation, ds, as, bs, saturate)                   \
+	VIDEO(text, 2, operation, ALONE, 32, ds, as, bs, saturate)          \
+	VIDEO(text ".add", 3, operation, PLUS_C, 32, ds, as, bs, saturate)  \
+	VIDEO(text ".min", 3, operation, LEAST_C, 32, ds, as, bs, saturate) \
 	VIDEO(text ".max", 3, operation, GREATEST_C, 32, ds, as, bs, saturate)
 EVERY_SIGN(WORD, vadd, ADD)
 EVERY_SIGN(WORD, vsub, SUB)
@@ -129,20 +143,20 @@ EVERY_SIGN(WORD, vmin, LEAST)
 EVERY_SIGN(WORD, vmax, GREATEST)
 
 // vset2, vset4: each part is 1 if the comparison is true.
-#define SET_PARTS(name, bits, A, as, B, bs, word, operation)                                                           \
-	VIDEO(#name "." #A "." #B "." #word, 3, operation, ALONE, bits, 0, as, bs, 0)                                  \
+#define SET_PARTS(name, bits, A, as, B, bs, word, operation)                          \
+	VIDEO(#name "." #A "." #B "." #word, 3, operation, ALONE, bits, 0, as, bs, 0) \
 	VIDEO(#name "." #A "." #B "." #word ".add", 3, operation, PLUS_C, bits, 0, as, bs, 0)
-#define SET_SIGNS(name, bits, word, operation)                                                                         \
-	SET_PARTS(name, bits, u32, 0, u32, 0, word, operation)                                                         \
-	SET_PARTS(name, bits, u32, 0, s32, 1, word, operation)                                                         \
-	SET_PARTS(name, bits, s32, 1, u32, 0, word, operation)                                                         \
+#define SET_SIGNS(name, bits, word, operation)                 \
+	SET_PARTS(name, bits, u32, 0, u32, 0, word, operation) \
+	SET_PARTS(name, bits, u32, 0, s32, 1, word, operation) \
+	SET_PARTS(name, bits, s32, 1, u32, 0, word, operation) \
 	SET_PARTS(name, bits, s32, 1, s32, 1, word, operation)
-#define SET_OPERATORS(name, bits)                                                                                      \
-	SET_SIGNS(name, bits, eq, EQ)                                                                                  \
-	SET_SIGNS(name, bits, ne, NE)                                                                                  \
-	SET_SIGNS(name, bits, lt, LT)                                                                                  \
-	SET_SIGNS(name, bits, le, LE)                                                                                  \
-	SET_SIGNS(name, bits, gt, GT)                                                                                  \
+#define SET_OPERATORS(name, bits)     \
+	SET_SIGNS(name, bits, eq, EQ) \
+	SET_SIGNS(name, bits, ne, NE) \
+	SET_SIGNS(name, bits, lt, LT) \
+	SET_SIGNS(name, bits, le, LE) \
+	SET_SIGNS(name, bits, gt, GT) \
 	SET_SIGNS(name, bits, ge, GE)
 SET_OPERATORS(vset2, 16)
 SET_OPERATORS(vset4, 8)

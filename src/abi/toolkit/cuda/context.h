@@ -145,8 +145,8 @@ typedef CUdevResource_v1 CUdevResource;
 CU_API(cuDeviceGetDevResource, (CUdevice, CUdevResource *, CUdevResourceType))
 CU_API(cuCtxGetDevResource, (CUcontext, CUdevResource *, CUdevResourceType))
 CU_API(cuGreenCtxGetDevResource, (CUgreenCtx, CUdevResource *, CUdevResourceType))
-CU_API(cuDevSmResourceSplitByCount, (CUdevResource *groups, unsigned int *count, const CUdevResource *input,
-				      CUdevResource *remaining, unsigned int flags, unsigned int minimum))
+CU_API(cuDevSmResourceSplitByCount, (CUdevResource * groups, unsigned int *count, const CUdevResource *input,
+				     CUdevResource *remaining, unsigned int flags, unsigned int minimum))
 CU_API(cuDevResourceGenerateDesc, (CUdevResourceDesc *, CUdevResource *, unsigned int count))
 CU_API(cuGreenCtxCreate, (CUgreenCtx *, CUdevResourceDesc, CUdevice, unsigned int flags))
 CU_API(cuGreenCtxDestroy, (CUgreenCtx))

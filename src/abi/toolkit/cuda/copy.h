@@ -152,10 +152,10 @@ typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
 typedef CUDA_MEMCPY3D_BATCH_OP_v1 CUDA_MEMCPY3D_BATCH_OP;
 
 // The versions before 13.0 also return the index of the copy that failed.
-CU_API_PTSZ(cuMemcpyBatchAsync, (CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *,
-				  size_t *first, size_t attributes, size_t *failed, CUstream))
-CU_API_PTSZ(cuMemcpyBatchAsync_v2, (CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count,
-				     CUmemcpyAttributes *, size_t *first, size_t attributes, CUstream))
-CU_API_PTSZ(cuMemcpy3DBatchAsync, (size_t count, CUDA_MEMCPY3D_BATCH_OP *, size_t *failed, unsigned long long flags,
-				    CUstream))
+CU_API_PTSZ(cuMemcpyBatchAsync, (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *,
+				 size_t *first, size_t attributes, size_t *failed, CUstream))
+CU_API_PTSZ(cuMemcpyBatchAsync_v2, (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t count,
+				    CUmemcpyAttributes *, size_t *first, size_t attributes, CUstream))
+CU_API_PTSZ(cuMemcpy3DBatchAsync,
+	    (size_t count, CUDA_MEMCPY3D_BATCH_OP *, size_t *failed, unsigned long long flags, CUstream))
 CU_API_PTSZ(cuMemcpy3DBatchAsync_v2, (size_t count, CUDA_MEMCPY3D_BATCH_OP *, unsigned long long flags, CUstream))

@@ -84,8 +84,8 @@ CU_API(cuDeviceGetHostAtomicCapabilities, (unsigned int *, const CUatomicOperati
 // Peers
 CU_API(cuDeviceCanAccessPeer, (int *, CUdevice device, CUdevice peer))
 CU_API(cuDeviceGetP2PAttribute, (int *, CUdevice_P2PAttribute, CUdevice source, CUdevice destination))
-CU_API(cuDeviceGetP2PAtomicCapabilities, (unsigned int *, const CUatomicOperation *, unsigned int count,
-					   CUdevice source, CUdevice destination))
+CU_API(cuDeviceGetP2PAtomicCapabilities,
+       (unsigned int *, const CUatomicOperation *, unsigned int count, CUdevice source, CUdevice destination))
 CU_API(cuCtxEnablePeerAccess, (CUcontext, unsigned int flags))
 CU_API(cuCtxDisablePeerAccess, (CUcontext))
 
@@ -120,6 +120,6 @@ typedef enum CUdriverProcAddressQueryResult_enum {
 	CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2
 } CUdriverProcAddressQueryResult;
 
-CU_API(cuGetProcAddress_v2, (const char *symbol, void **function, int version, cuuint64_t flags,
-			      CUdriverProcAddressQueryResult *))
+CU_API(cuGetProcAddress_v2,
+       (const char *symbol, void **function, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *))
 CU_API(cuGetExportTable, (const void **table, const CUuuid *id))

@@ -69,8 +69,8 @@ typedef CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_v1 CUDA_EXTERNAL_MEMORY_MIPMAP
 
 CU_API(cuImportExternalMemory, (CUexternalMemory *, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *))
 CU_API(cuExternalMemoryGetMappedBuffer, (CUdeviceptr *, CUexternalMemory, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *))
-CU_API(cuExternalMemoryGetMappedMipmappedArray, (CUmipmappedArray *, CUexternalMemory,
-						  const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *))
+CU_API(cuExternalMemoryGetMappedMipmappedArray,
+       (CUmipmappedArray *, CUexternalMemory, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *))
 CU_API(cuDestroyExternalMemory, (CUexternalMemory))
 
 // External semaphores
@@ -143,11 +143,10 @@ typedef CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_v1 CUDA_EXTERNAL_SEMAPHORE_WAIT_PARA
 
 CU_API(cuImportExternalSemaphore, (CUexternalSemaphore *, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *))
 CU_API(cuDestroyExternalSemaphore, (CUexternalSemaphore))
-CU_API_PTSZ(cuSignalExternalSemaphoresAsync, (const CUexternalSemaphore *,
-					       const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *, unsigned int count,
-					       CUstream))
-CU_API_PTSZ(cuWaitExternalSemaphoresAsync, (const CUexternalSemaphore *, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *,
-					     unsigned int count, CUstream))
+CU_API_PTSZ(cuSignalExternalSemaphoresAsync,
+	    (const CUexternalSemaphore *, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *, unsigned int count, CUstream))
+CU_API_PTSZ(cuWaitExternalSemaphoresAsync,
+	    (const CUexternalSemaphore *, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *, unsigned int count, CUstream))
 
 // Graphics resources
 typedef enum CUgraphicsRegisterFlags_enum {

@@ -19,19 +19,19 @@ CU_API(cuGraphNodeGetDependencies_v2, (CUgraphNode, CUgraphNode *, CUgraphEdgeDa
 CU_API(cuGraphNodeGetDependentNodes, (CUgraphNode, CUgraphNode *, size_t *count))
 CU_API(cuGraphNodeGetDependentNodes_v2, (CUgraphNode, CUgraphNode *, CUgraphEdgeData *, size_t *count))
 CU_API(cuGraphAddDependencies, (CUgraph, const CUgraphNode *from, const CUgraphNode *to, size_t count))
-CU_API(cuGraphAddDependencies_v2, (CUgraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *,
-				    size_t count))
+CU_API(cuGraphAddDependencies_v2,
+       (CUgraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *, size_t count))
 CU_API(cuGraphRemoveDependencies, (CUgraph, const CUgraphNode *from, const CUgraphNode *to, size_t count))
-CU_API(cuGraphRemoveDependencies_v2, (CUgraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *,
-				       size_t count))
+CU_API(cuGraphRemoveDependencies_v2,
+       (CUgraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *, size_t count))
 
 // Nodes of any type, and of each type
-#define CU_API_ADD(name, ...)                                                                                          \
+#define CU_API_ADD(name, ...) \
 	CU_API(cuGraphAdd##name, (CUgraphNode *, CUgraph, const CUgraphNode *dependencies, size_t count, ##__VA_ARGS__))
 
 CU_API_ADD(Node, CUgraphNodeParams *)
 CU_API(cuGraphAddNode_v2, (CUgraphNode *, CUgraph, const CUgraphNode *dependencies, const CUgraphEdgeData *,
-			    size_t count, CUgraphNodeParams *))
+			   size_t count, CUgraphNodeParams *))
 CU_API(cuGraphNodeSetParams, (CUgraphNode, CUgraphNodeParams *))
 CU_API(cuGraphExecNodeSetParams, (CUgraphExec, CUgraphNode, CUgraphNodeParams *))
 
@@ -75,13 +75,13 @@ CU_API(cuGraphExecEventWaitNodeSetEvent, (CUgraphExec, CUgraphNode, CUevent))
 CU_API_ADD(ExternalSemaphoresSignalNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *)
 CU_API(cuGraphExternalSemaphoresSignalNodeGetParams, (CUgraphNode, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *))
 CU_API(cuGraphExternalSemaphoresSignalNodeSetParams, (CUgraphNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *))
-CU_API(cuGraphExecExternalSemaphoresSignalNodeSetParams, (CUgraphExec, CUgraphNode,
-							   const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *))
+CU_API(cuGraphExecExternalSemaphoresSignalNodeSetParams,
+       (CUgraphExec, CUgraphNode, const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *))
 CU_API_ADD(ExternalSemaphoresWaitNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *)
 CU_API(cuGraphExternalSemaphoresWaitNodeGetParams, (CUgraphNode, CUDA_EXT_SEM_WAIT_NODE_PARAMS *))
 CU_API(cuGraphExternalSemaphoresWaitNodeSetParams, (CUgraphNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *))
-CU_API(cuGraphExecExternalSemaphoresWaitNodeSetParams, (CUgraphExec, CUgraphNode,
-							 const CUDA_EXT_SEM_WAIT_NODE_PARAMS *))
+CU_API(cuGraphExecExternalSemaphoresWaitNodeSetParams,
+       (CUgraphExec, CUgraphNode, const CUDA_EXT_SEM_WAIT_NODE_PARAMS *))
 
 CU_API_ADD(BatchMemOpNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *)
 CU_API(cuGraphBatchMemOpNodeGetParams, (CUgraphNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *))
@@ -93,8 +93,8 @@ CU_API(cuGraphMemAllocNodeGetParams, (CUgraphNode, CUDA_MEM_ALLOC_NODE_PARAMS *)
 CU_API_ADD(MemFreeNode, CUdeviceptr)
 CU_API(cuGraphMemFreeNodeGetParams, (CUgraphNode, CUdeviceptr *))
 
-CU_API(cuGraphConditionalHandleCreate, (CUgraphConditionalHandle *, CUgraph, CUcontext, unsigned int initial,
-					 unsigned int flags))
+CU_API(cuGraphConditionalHandleCreate,
+       (CUgraphConditionalHandle *, CUgraph, CUcontext, unsigned int initial, unsigned int flags))
 
 // Executable graphs
 typedef enum CUgraphInstantiate_flags_enum {

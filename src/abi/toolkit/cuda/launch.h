@@ -166,12 +166,12 @@ typedef CUDA_LAUNCH_PARAMS_v1 CUDA_LAUNCH_PARAMS;
 #define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)0x2)
 
 CU_API_PTSZ(cuLaunchKernel, (CUfunction, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-			      unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
-			      CUstream, void **parameters, void **extra))
+			     unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
+			     CUstream, void **parameters, void **extra))
 CU_API_PTSZ(cuLaunchKernelEx, (const CUlaunchConfig *, CUfunction, void **parameters, void **extra))
-CU_API_PTSZ(cuLaunchCooperativeKernel, (CUfunction, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-					 unsigned int block_x, unsigned int block_y, unsigned int block_z,
-					 unsigned int shared, CUstream, void **parameters))
+CU_API_PTSZ(cuLaunchCooperativeKernel,
+	    (CUfunction, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
+	     unsigned int block_y, unsigned int block_z, unsigned int shared, CUstream, void **parameters))
 CU_API(cuLaunchCooperativeKernelMultiDevice, (CUDA_LAUNCH_PARAMS *, unsigned int count, unsigned int flags))
 
 // The launch functions before cuLaunchKernel: sizes and arguments are set one by one
@@ -195,12 +195,12 @@ typedef enum CUoccupancy_flags_enum {
 typedef size_t(CUDA_CB *CUoccupancyB2DSize)(int block);
 
 CU_API(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CUfunction, int block, size_t shared))
-CU_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, (int *blocks, CUfunction, int block, size_t shared,
-							       unsigned int flags))
-CU_API(cuOccupancyMaxPotentialBlockSize, (int *grid, int *block, CUfunction, CUoccupancyB2DSize, size_t shared,
-					   int limit))
-CU_API(cuOccupancyMaxPotentialBlockSizeWithFlags, (int *grid, int *block, CUfunction, CUoccupancyB2DSize, size_t shared,
-						    int limit, unsigned int flags))
+CU_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+       (int *blocks, CUfunction, int block, size_t shared, unsigned int flags))
+CU_API(cuOccupancyMaxPotentialBlockSize,
+       (int *grid, int *block, CUfunction, CUoccupancyB2DSize, size_t shared, int limit))
+CU_API(cuOccupancyMaxPotentialBlockSizeWithFlags,
+       (int *grid, int *block, CUfunction, CUoccupancyB2DSize, size_t shared, int limit, unsigned int flags))
 CU_API(cuOccupancyAvailableDynamicSMemPerBlock, (size_t *, CUfunction, int blocks, int block))
 CU_API(cuOccupancyMaxPotentialClusterSize, (int *, CUfunction, const CUlaunchConfig *))
 CU_API(cuOccupancyMaxActiveClusters, (int *, CUfunction, const CUlaunchConfig *))

@@ -25,11 +25,11 @@ typedef struct CUmemLocation_st {
 } CUmemLocation_v1;
 typedef CUmemLocation_v1 CUmemLocation;
 
-CU_API(cuMemGetInfo_v2, (size_t *free, size_t *total))
+CU_API(cuMemGetInfo_v2, (size_t * free, size_t *total))
 CU_API(cuMemAlloc_v2, (CUdeviceptr *, size_t))
 CU_API(cuMemAllocPitch_v2, (CUdeviceptr *, size_t *pitch, size_t width, size_t height, unsigned int element))
 CU_API(cuMemFree_v2, (CUdeviceptr))
-CU_API(cuMemGetAddressRange_v2, (CUdeviceptr *base, size_t *size, CUdeviceptr))
+CU_API(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *size, CUdeviceptr))
 
 // Host memory
 #define CU_MEMHOSTALLOC_PORTABLE 0x01
@@ -81,13 +81,13 @@ CU_API(cuMemAdvise_v2, (CUdeviceptr, size_t, CUmem_advise, CUmemLocation))
 CU_API_PTSZ(cuMemPrefetchAsync, (CUdeviceptr, size_t, CUdevice, CUstream))
 CU_API_PTSZ(cuMemPrefetchAsync_v2, (CUdeviceptr, size_t, CUmemLocation, unsigned int flags, CUstream))
 CU_API_PTSZ(cuMemPrefetchBatchAsync, (CUdeviceptr *, size_t *sizes, size_t count, CUmemLocation *, size_t *first,
-				       size_t locations, unsigned long long flags, CUstream))
+				      size_t locations, unsigned long long flags, CUstream))
 CU_API_PTSZ(cuMemDiscardBatchAsync, (CUdeviceptr *, size_t *sizes, size_t count, unsigned long long flags, CUstream))
 CU_API_PTSZ(cuMemDiscardAndPrefetchBatchAsync, (CUdeviceptr *, size_t *sizes, size_t count, CUmemLocation *,
-						 size_t *first, size_t locations, unsigned long long flags, CUstream))
+						size_t *first, size_t locations, unsigned long long flags, CUstream))
 CU_API(cuMemRangeGetAttribute, (void *data, size_t size, CUmem_range_attribute, CUdeviceptr, size_t count))
-CU_API(cuMemRangeGetAttributes, (void **data, size_t *sizes, CUmem_range_attribute *, size_t attributes, CUdeviceptr,
-				  size_t count))
+CU_API(cuMemRangeGetAttributes,
+       (void **data, size_t *sizes, CUmem_range_attribute *, size_t attributes, CUdeviceptr, size_t count))
 CU_API_PTSZ(cuStreamAttachMemAsync, (CUstream, CUdeviceptr, size_t, unsigned int flags))
 
 // Setting memory. N is a number of elements; the pitch is in bytes.

@@ -93,9 +93,9 @@ typedef struct CUlibraryHostUniversalFunctionAndDataTable_st {
 } CUlibraryHostUniversalFunctionAndDataTable;
 
 CU_API(cuLibraryLoadData, (CUlibrary *, const void *image, CUjit_option *, void **jit_values, unsigned int jit_count,
-			    CUlibraryOption *, void **values, unsigned int count))
-CU_API(cuLibraryLoadFromFile, (CUlibrary *, const char *path, CUjit_option *, void **jit_values,
-				unsigned int jit_count, CUlibraryOption *, void **values, unsigned int count))
+			   CUlibraryOption *, void **values, unsigned int count))
+CU_API(cuLibraryLoadFromFile, (CUlibrary *, const char *path, CUjit_option *, void **jit_values, unsigned int jit_count,
+			       CUlibraryOption *, void **values, unsigned int count))
 CU_API(cuLibraryUnload, (CUlibrary))
 CU_API(cuLibraryGetKernel, (CUkernel *, CUlibrary, const char *name))
 CU_API(cuLibraryGetKernelCount, (unsigned int *, CUlibrary))
@@ -115,8 +115,8 @@ CU_API(cuKernelSetCacheConfig, (CUkernel, CUfunc_cache, CUdevice))
 // The linker
 CU_API(cuLinkCreate_v2, (unsigned int count, CUjit_option *, void **values, CUlinkState *))
 CU_API(cuLinkAddData_v2, (CUlinkState, CUjitInputType, void *data, size_t size, const char *name, unsigned int count,
-			   CUjit_option *, void **values))
-CU_API(cuLinkAddFile_v2, (CUlinkState, CUjitInputType, const char *path, unsigned int count, CUjit_option *,
-			   void **values))
+			  CUjit_option *, void **values))
+CU_API(cuLinkAddFile_v2,
+       (CUlinkState, CUjitInputType, const char *path, unsigned int count, CUjit_option *, void **values))
 CU_API(cuLinkComplete, (CUlinkState, void **cubin, size_t *size))
 CU_API(cuLinkDestroy, (CUlinkState))

@@ -86,16 +86,16 @@ typedef struct CUgraphEdgeData_st {
 
 CU_API_PTSZ(cuStreamBeginCapture_v2, (CUstream, CUstreamCaptureMode))
 CU_API_PTSZ(cuStreamBeginCaptureToGraph, (CUstream, CUgraph, const CUgraphNode *dependencies, const CUgraphEdgeData *,
-					   size_t count, CUstreamCaptureMode))
+					  size_t count, CUstreamCaptureMode))
 CU_API_PTSZ(cuStreamEndCapture, (CUstream, CUgraph *))
 CU_API_PTSZ(cuStreamIsCapturing, (CUstream, CUstreamCaptureStatus *))
 CU_API_PTSZ(cuStreamGetCaptureInfo_v2, (CUstream, CUstreamCaptureStatus *, cuuint64_t *id, CUgraph *,
-					 const CUgraphNode **dependencies, size_t *count))
+					const CUgraphNode **dependencies, size_t *count))
 CU_API_PTSZ(cuStreamGetCaptureInfo_v3, (CUstream, CUstreamCaptureStatus *, cuuint64_t *id, CUgraph *,
-					 const CUgraphNode **dependencies, const CUgraphEdgeData **, size_t *count))
+					const CUgraphNode **dependencies, const CUgraphEdgeData **, size_t *count))
 CU_API_PTSZ(cuStreamUpdateCaptureDependencies, (CUstream, CUgraphNode *, size_t count, unsigned int flags))
-CU_API_PTSZ(cuStreamUpdateCaptureDependencies_v2, (CUstream, CUgraphNode *, const CUgraphEdgeData *, size_t count,
-						    unsigned int flags))
+CU_API_PTSZ(cuStreamUpdateCaptureDependencies_v2,
+	    (CUstream, CUgraphNode *, const CUgraphEdgeData *, size_t count, unsigned int flags))
 CU_API(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *))
 
 // Waits and writes

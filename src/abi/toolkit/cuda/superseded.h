@@ -69,10 +69,10 @@ CU_API(cuDevicePrimaryCtxSetFlags, (CUdevice, unsigned int flags))
 // Memory and fills
 CU_API(cuMemGetInfo, (unsigned int *free, unsigned int *total))
 CU_API(cuMemAlloc, (CUdeviceptr_v1 *, unsigned int))
-CU_API(cuMemAllocPitch, (CUdeviceptr_v1 *, unsigned int *pitch, unsigned int width, unsigned int height,
-			  unsigned int element))
+CU_API(cuMemAllocPitch,
+       (CUdeviceptr_v1 *, unsigned int *pitch, unsigned int width, unsigned int height, unsigned int element))
 CU_API(cuMemFree, (CUdeviceptr_v1))
-CU_API(cuMemGetAddressRange, (CUdeviceptr_v1 *base, unsigned int *size, CUdeviceptr_v1))
+CU_API(cuMemGetAddressRange, (CUdeviceptr_v1 * base, unsigned int *size, CUdeviceptr_v1))
 CU_API(cuMemAllocHost, (void **, unsigned int))
 CU_API(cuMemHostGetDevicePointer, (CUdeviceptr_v1 *, void *, unsigned int flags))
 CU_API(cuMemHostRegister, (void *, size_t, unsigned int flags))
@@ -125,9 +125,9 @@ CU_API_PTSZ(cuStreamGetCaptureInfo, (CUstream, CUstreamCaptureStatus *, cuuint64
 CU_API(cuModuleGetGlobal, (CUdeviceptr_v1 *, unsigned int *size, CUmodule, const char *name))
 CU_API(cuLinkCreate, (unsigned int count, CUjit_option *, void **values, CUlinkState *))
 CU_API(cuLinkAddData, (CUlinkState, CUjitInputType, void *data, size_t size, const char *name, unsigned int count,
-			CUjit_option *, void **values))
-CU_API(cuLinkAddFile, (CUlinkState, CUjitInputType, const char *path, unsigned int count, CUjit_option *,
-			void **values))
+		       CUjit_option *, void **values))
+CU_API(cuLinkAddFile,
+       (CUlinkState, CUjitInputType, const char *path, unsigned int count, CUjit_option *, void **values))
 
 // Graphs
 CU_API(cuGraphInstantiate, (CUgraphExec *, CUgraph, CUgraphNode *failed, char *log, size_t length))

@@ -64,18 +64,18 @@ typedef enum CUtensorMapIm2ColWideMode_enum {
 	CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128
 } CUtensorMapIm2ColWideMode;
 
-CU_API(cuTensorMapEncodeTiled, (CUtensorMap *, CUtensorMapDataType, cuuint32_t rank, void *address,
-				 const cuuint64_t *dimensions, const cuuint64_t *strides, const cuuint32_t *box,
-				 const cuuint32_t *element_strides, CUtensorMapInterleave, CUtensorMapSwizzle,
-				 CUtensorMapL2promotion, CUtensorMapFloatOOBfill))
-CU_API(cuTensorMapEncodeIm2col, (CUtensorMap *, CUtensorMapDataType, cuuint32_t rank, void *address,
-				  const cuuint64_t *dimensions, const cuuint64_t *strides, const int *lower,
-				  const int *upper, cuuint32_t channels, cuuint32_t pixels,
-				  const cuuint32_t *element_strides, CUtensorMapInterleave, CUtensorMapSwizzle,
-				  CUtensorMapL2promotion, CUtensorMapFloatOOBfill))
-CU_API(cuTensorMapEncodeIm2colWide, (CUtensorMap *, CUtensorMapDataType, cuuint32_t rank, void *address,
-				      const cuuint64_t *dimensions, const cuuint64_t *strides, int lower, int upper,
-				      cuuint32_t channels, cuuint32_t pixels, const cuuint32_t *element_strides,
-				      CUtensorMapInterleave, CUtensorMapIm2ColWideMode, CUtensorMapSwizzle,
-				      CUtensorMapL2promotion, CUtensorMapFloatOOBfill))
+CU_API(cuTensorMapEncodeTiled,
+       (CUtensorMap *, CUtensorMapDataType, cuuint32_t rank, void *address, const cuuint64_t *dimensions,
+	const cuuint64_t *strides, const cuuint32_t *box, const cuuint32_t *element_strides, CUtensorMapInterleave,
+	CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill))
+CU_API(cuTensorMapEncodeIm2col,
+       (CUtensorMap *, CUtensorMapDataType, cuuint32_t rank, void *address, const cuuint64_t *dimensions,
+	const cuuint64_t *strides, const int *lower, const int *upper, cuuint32_t channels, cuuint32_t pixels,
+	const cuuint32_t *element_strides, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
+	CUtensorMapFloatOOBfill))
+CU_API(cuTensorMapEncodeIm2colWide,
+       (CUtensorMap *, CUtensorMapDataType, cuuint32_t rank, void *address, const cuuint64_t *dimensions,
+	const cuuint64_t *strides, int lower, int upper, cuuint32_t channels, cuuint32_t pixels,
+	const cuuint32_t *element_strides, CUtensorMapInterleave, CUtensorMapIm2ColWideMode, CUtensorMapSwizzle,
+	CUtensorMapL2promotion, CUtensorMapFloatOOBfill))
 CU_API(cuTensorMapReplaceAddress, (CUtensorMap *, void *address))

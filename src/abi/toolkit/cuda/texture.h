@@ -107,8 +107,8 @@ typedef struct CUDA_RESOURCE_VIEW_DESC_st {
 } CUDA_RESOURCE_VIEW_DESC_v1;
 typedef CUDA_RESOURCE_VIEW_DESC_v1 CUDA_RESOURCE_VIEW_DESC;
 
-CU_API(cuTexObjectCreate, (CUtexObject *, const CUDA_RESOURCE_DESC *, const CUDA_TEXTURE_DESC *,
-			    const CUDA_RESOURCE_VIEW_DESC *))
+CU_API(cuTexObjectCreate,
+       (CUtexObject *, const CUDA_RESOURCE_DESC *, const CUDA_TEXTURE_DESC *, const CUDA_RESOURCE_VIEW_DESC *))
 CU_API(cuTexObjectDestroy, (CUtexObject))
 CU_API(cuTexObjectGetResourceDesc, (CUDA_RESOURCE_DESC *, CUtexObject))
 CU_API(cuTexObjectGetTextureDesc, (CUDA_TEXTURE_DESC *, CUtexObject))
@@ -123,7 +123,7 @@ CU_API(cuTexRefCreate, (CUtexref *))
 CU_API(cuTexRefDestroy, (CUtexref))
 CU_API(cuTexRefSetArray, (CUtexref, CUarray, unsigned int flags))
 CU_API(cuTexRefSetMipmappedArray, (CUtexref, CUmipmappedArray, unsigned int flags))
-CU_API(cuTexRefSetAddress_v2, (size_t *offset, CUtexref, CUdeviceptr, size_t))
+CU_API(cuTexRefSetAddress_v2, (size_t * offset, CUtexref, CUdeviceptr, size_t))
 CU_API(cuTexRefSetAddress2D_v3, (CUtexref, const CUDA_ARRAY_DESCRIPTOR *, CUdeviceptr, size_t pitch))
 CU_API(cuTexRefSetFormat, (CUtexref, CUarray_format, int channels))
 CU_API(cuTexRefSetAddressMode, (CUtexref, int dimension, CUaddress_mode))

@@ -74,8 +74,8 @@ CU_API(cuMemSetAccess, (CUdeviceptr, size_t size, const CUmemAccessDesc *, size_
 CU_API(cuMemGetAccess, (unsigned long long *flags, const CUmemLocation *, CUdeviceptr))
 CU_API(cuMemGetAllocationGranularity, (size_t *, const CUmemAllocationProp *, CUmemAllocationGranularity_flags))
 CU_API(cuMemGetAllocationPropertiesFromHandle, (CUmemAllocationProp *, CUmemGenericAllocationHandle))
-CU_API(cuMemExportToShareableHandle, (void *shareable, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
-				       unsigned long long flags))
+CU_API(cuMemExportToShareableHandle,
+       (void *shareable, CUmemGenericAllocationHandle, CUmemAllocationHandleType, unsigned long long flags))
 CU_API(cuMemImportFromShareableHandle, (CUmemGenericAllocationHandle *, void *shareable, CUmemAllocationHandleType))
 
 typedef enum CUmemRangeHandleType_enum {
@@ -85,8 +85,8 @@ typedef enum CUmemRangeHandleType_enum {
 
 typedef enum CUmemRangeFlags_enum { CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE = 0x1 } CUmemRangeFlags;
 
-CU_API(cuMemGetHandleForAddressRange, (void *handle, CUdeviceptr, size_t, CUmemRangeHandleType,
-					unsigned long long flags))
+CU_API(cuMemGetHandleForAddressRange,
+       (void *handle, CUdeviceptr, size_t, CUmemRangeHandleType, unsigned long long flags))
 
 // Multicast objects
 typedef enum CUmulticastGranularity_flags_enum {
@@ -105,9 +105,9 @@ typedef CUmulticastObjectProp_v1 CUmulticastObjectProp;
 CU_API(cuMulticastCreate, (CUmemGenericAllocationHandle *, const CUmulticastObjectProp *))
 CU_API(cuMulticastAddDevice, (CUmemGenericAllocationHandle, CUdevice))
 CU_API(cuMulticastBindMem, (CUmemGenericAllocationHandle multicast, size_t offset, CUmemGenericAllocationHandle memory,
-			     size_t memory_offset, size_t size, unsigned long long flags))
-CU_API(cuMulticastBindAddr, (CUmemGenericAllocationHandle multicast, size_t offset, CUdeviceptr, size_t size,
-			      unsigned long long flags))
+			    size_t memory_offset, size_t size, unsigned long long flags))
+CU_API(cuMulticastBindAddr,
+       (CUmemGenericAllocationHandle multicast, size_t offset, CUdeviceptr, size_t size, unsigned long long flags))
 CU_API(cuMulticastUnbind, (CUmemGenericAllocationHandle multicast, CUdevice, size_t offset, size_t size))
 CU_API(cuMulticastGetGranularity, (size_t *, const CUmulticastObjectProp *, CUmulticastGranularity_flags))
 
@@ -149,10 +149,10 @@ CU_API(cuMemPoolGetAttribute, (CUmemoryPool, CUmemPool_attribute, void *))
 CU_API(cuMemPoolSetAttribute, (CUmemoryPool, CUmemPool_attribute, void *))
 CU_API(cuMemPoolGetAccess, (CUmemAccess_flags *, CUmemoryPool, CUmemLocation *))
 CU_API(cuMemPoolSetAccess, (CUmemoryPool, const CUmemAccessDesc *, size_t count))
-CU_API(cuMemPoolExportToShareableHandle, (void *shareable, CUmemoryPool, CUmemAllocationHandleType,
-					   unsigned long long flags))
-CU_API(cuMemPoolImportFromShareableHandle, (CUmemoryPool *, void *shareable, CUmemAllocationHandleType,
-					     unsigned long long flags))
+CU_API(cuMemPoolExportToShareableHandle,
+       (void *shareable, CUmemoryPool, CUmemAllocationHandleType, unsigned long long flags))
+CU_API(cuMemPoolImportFromShareableHandle,
+       (CUmemoryPool *, void *shareable, CUmemAllocationHandleType, unsigned long long flags))
 CU_API(cuMemPoolExportPointer, (CUmemPoolPtrExportData *, CUdeviceptr))
 CU_API(cuMemPoolImportPointer, (CUdeviceptr *, CUmemoryPool, CUmemPoolPtrExportData *))
 CU_API(cuDeviceGetDefaultMemPool, (CUmemoryPool *, CUdevice))
@@ -179,5 +179,5 @@ typedef struct CUmemDecompressParams_st {
 	unsigned char padding[20];
 } CUmemDecompressParams;
 
-CU_API_PTSZ(cuMemBatchDecompressAsync, (CUmemDecompressParams *, size_t count, unsigned int flags, size_t *failed,
-					 CUstream))
+CU_API_PTSZ(cuMemBatchDecompressAsync,
+	    (CUmemDecompressParams *, size_t count, unsigned int flags, size_t *failed, CUstream))

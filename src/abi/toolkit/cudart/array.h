@@ -81,7 +81,7 @@ CUDART_API(cudaMalloc3DArray, (cudaArray_t *, const struct cudaChannelFormatDesc
 			       unsigned int flags CUDART_DEFAULT(0)))
 CUDART_API(cudaFreeArray, (cudaArray_t))
 CUDART_API(cudaArrayGetInfo, (struct cudaChannelFormatDesc *, struct cudaExtent *, unsigned int *flags, cudaArray_t))
-CUDART_API(cudaArrayGetPlane, (cudaArray_t *plane, cudaArray_t, unsigned int index))
+CUDART_API(cudaArrayGetPlane, (cudaArray_t * plane, cudaArray_t, unsigned int index))
 CUDART_API(cudaArrayGetMemoryRequirements, (struct cudaArrayMemoryRequirements *, cudaArray_t, int device))
 CUDART_API(cudaArrayGetSparseProperties, (struct cudaArraySparseProperties *, cudaArray_t))
 

@@ -63,37 +63,30 @@ CUDART_API(cudaMemcpy2DArrayToArray,
 	    size_t height, enum cudaMemcpyKind kind CUDART_DEFAULT(cudaMemcpyDeviceToDevice)))
 
 // Consecutive bytes of arrays: deprecated
-CUDART_API(cudaMemcpyToArray,
-	   (cudaArray_t, size_t x, size_t y, const void *from, size_t size, enum cudaMemcpyKind))
-CUDART_API(cudaMemcpyToArrayAsync, (cudaArray_t, size_t x, size_t y, const void *from, size_t size,
-				    enum cudaMemcpyKind, cudaStream_t stream CUDART_DEFAULT(0)))
-CUDART_API(cudaMemcpyFromArray,
-	   (void *to, cudaArray_const_t, size_t x, size_t y, size_t size, enum cudaMemcpyKind))
-CUDART_API(cudaMemcpyFromArrayAsync, (void *to, cudaArray_const_t, size_t x, size_t y, size_t size,
-				      enum cudaMemcpyKind, cudaStream_t stream CUDART_DEFAULT(0)))
+CUDART_API(cudaMemcpyToArray, (cudaArray_t, size_t x, size_t y, const void *from, size_t size, enum cudaMemcpyKind))
+CUDART_API(cudaMemcpyToArrayAsync, (cudaArray_t, size_t x, size_t y, const void *from, size_t size, enum cudaMemcpyKind,
+				    cudaStream_t stream CUDART_DEFAULT(0)))
+CUDART_API(cudaMemcpyFromArray, (void *to, cudaArray_const_t, size_t x, size_t y, size_t size, enum cudaMemcpyKind))
+CUDART_API(cudaMemcpyFromArrayAsync, (void *to, cudaArray_const_t, size_t x, size_t y, size_t size, enum cudaMemcpyKind,
+				      cudaStream_t stream CUDART_DEFAULT(0)))
 CUDART_API(cudaMemcpyArrayToArray,
 	   (cudaArray_t, size_t to_x, size_t to_y, cudaArray_const_t, size_t from_x, size_t from_y, size_t size,
 	    enum cudaMemcpyKind kind CUDART_DEFAULT(cudaMemcpyDeviceToDevice)))
 
 // Device variables, which the host variables of the same names stand for
 CUDART_API(cudaGetSymbolAddress, (void **address, const void *symbol))
-CUDART_API(cudaGetSymbolSize, (size_t *size, const void *symbol))
-CUDART_API(cudaMemcpyToSymbol,
-	   (const void *symbol, const void *from, size_t size, size_t offset CUDART_DEFAULT(0),
-	    enum cudaMemcpyKind kind CUDART_DEFAULT(cudaMemcpyHostToDevice)))
+CUDART_API(cudaGetSymbolSize, (size_t * size, const void *symbol))
+CUDART_API(cudaMemcpyToSymbol, (const void *symbol, const void *from, size_t size, size_t offset CUDART_DEFAULT(0),
+				enum cudaMemcpyKind kind CUDART_DEFAULT(cudaMemcpyHostToDevice)))
 CUDART_API(cudaMemcpyToSymbolAsync, (const void *symbol, const void *from, size_t size, size_t offset,
 				     enum cudaMemcpyKind, cudaStream_t stream CUDART_DEFAULT(0)))
-CUDART_API(cudaMemcpyFromSymbol,
-	   (void *to, const void *symbol, size_t size, size_t offset CUDART_DEFAULT(0),
-	    enum cudaMemcpyKind kind CUDART_DEFAULT(cudaMemcpyDeviceToHost)))
+CUDART_API(cudaMemcpyFromSymbol, (void *to, const void *symbol, size_t size, size_t offset CUDART_DEFAULT(0),
+				  enum cudaMemcpyKind kind CUDART_DEFAULT(cudaMemcpyDeviceToHost)))
 CUDART_API(cudaMemcpyFromSymbolAsync, (void *to, const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind,
 				       cudaStream_t stream CUDART_DEFAULT(0)))
 
 // Batches of copies. attributes[i] apply to the copies from indices[i] on.
-enum cudaMemcpyFlags {
-	cudaMemcpyFlagDefault = 0x0,
-	cudaMemcpyFlagPreferOverlapWithCompute = 0x1
-};
+enum cudaMemcpyFlags { cudaMemcpyFlagDefault = 0x0, cudaMemcpyFlagPreferOverlapWithCompute = 0x1 };
 
 enum cudaMemcpySrcAccessOrder {
 	cudaMemcpySrcAccessOrderInvalid = 0x0,
@@ -141,18 +134,16 @@ struct cudaMemcpy3DBatchOp {
 	unsigned int flags;
 };
 
-CUDART_API(cudaMemcpyBatchAsync,
-	   (void *const *to, const void *const *from, const size_t *sizes, size_t count, struct cudaMemcpyAttributes *,
-	    size_t *indices, size_t attributes, cudaStream_t))
-CUDART_API(cudaMemcpy3DBatchAsync,
-	   (size_t count, struct cudaMemcpy3DBatchOp *, unsigned long long flags, cudaStream_t))
+CUDART_API(cudaMemcpyBatchAsync, (void *const *to, const void *const *from, const size_t *sizes, size_t count,
+				  struct cudaMemcpyAttributes *, size_t *indices, size_t attributes, cudaStream_t))
+CUDART_API(cudaMemcpy3DBatchAsync, (size_t count, struct cudaMemcpy3DBatchOp *, unsigned long long flags, cudaStream_t))
 
 // Setting memory
 CUDART_API(cudaMemset, (void *address, int value, size_t size))
 CUDART_API(cudaMemsetAsync, (void *address, int value, size_t size, cudaStream_t stream CUDART_DEFAULT(0)))
 CUDART_API(cudaMemset2D, (void *address, size_t pitch, int value, size_t width, size_t height))
-CUDART_API(cudaMemset2DAsync, (void *address, size_t pitch, int value, size_t width, size_t height,
-			       cudaStream_t stream CUDART_DEFAULT(0)))
+CUDART_API(cudaMemset2DAsync,
+	   (void *address, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream CUDART_DEFAULT(0)))
 CUDART_API(cudaMemset3D, (struct cudaPitchedPtr, int value, struct cudaExtent))
 CUDART_API(cudaMemset3DAsync,
 	   (struct cudaPitchedPtr, int value, struct cudaExtent, cudaStream_t stream CUDART_DEFAULT(0)))

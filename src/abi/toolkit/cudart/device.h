@@ -28,10 +28,7 @@ enum cudaComputeMode {
 	cudaComputeModeExclusiveProcess = 3
 };
 
-enum cudaDeviceNumaConfig {
-	cudaDeviceNumaConfigNone = 0,
-	cudaDeviceNumaConfigNumaNode = 1
-};
+enum cudaDeviceNumaConfig { cudaDeviceNumaConfigNone = 0, cudaDeviceNumaConfigNumaNode = 1 };
 
 enum cudaLimit {
 	cudaLimitStackSize = 0,
@@ -80,7 +77,7 @@ CUDART_API(cudaDeviceGetNvSciSyncAttributes, (void *list, int device, int flags)
 // The current device
 CUDART_API(cudaDeviceSynchronize, (void))
 CUDART_API(cudaDeviceReset, (void))
-CUDART_API(cudaDeviceGetLimit, (size_t *value, enum cudaLimit))
+CUDART_API(cudaDeviceGetLimit, (size_t * value, enum cudaLimit))
 CUDART_API(cudaDeviceSetLimit, (enum cudaLimit, size_t value))
 CUDART_API(cudaDeviceGetCacheConfig, (enum cudaFuncCache *))
 CUDART_API(cudaDeviceSetCacheConfig, (enum cudaFuncCache))

@@ -4,7 +4,7 @@
 
 CUDART_API(cudaGraphCreate, (cudaGraph_t *, unsigned int flags))
 CUDART_API(cudaGraphDestroy, (cudaGraph_t))
-CUDART_API(cudaGraphClone, (cudaGraph_t *clone, cudaGraph_t original))
+CUDART_API(cudaGraphClone, (cudaGraph_t * clone, cudaGraph_t original))
 CUDART_API(cudaGraphNodeFindInClone, (cudaGraphNode_t *, cudaGraphNode_t original, cudaGraph_t clone))
 
 // If an array is NULL, the function returns the number of its elements.
@@ -97,9 +97,8 @@ CUDART_API(cudaGraphExecMemcpyNodeSetParams1D,
 CUDART_API(cudaGraphExecMemcpyNodeSetParamsToSymbol,
 	   (cudaGraphExec_t, cudaGraphNode_t, const void *symbol, const void *from, size_t size, size_t offset,
 	    enum cudaMemcpyKind))
-CUDART_API(cudaGraphExecMemcpyNodeSetParamsFromSymbol,
-	   (cudaGraphExec_t, cudaGraphNode_t, void *to, const void *symbol, size_t size, size_t offset,
-	    enum cudaMemcpyKind))
+CUDART_API(cudaGraphExecMemcpyNodeSetParamsFromSymbol, (cudaGraphExec_t, cudaGraphNode_t, void *to, const void *symbol,
+							size_t size, size_t offset, enum cudaMemcpyKind))
 CUDART_API(cudaGraphExecMemsetNodeSetParams, (cudaGraphExec_t, cudaGraphNode_t, const struct cudaMemsetParams *))
 CUDART_API(cudaGraphExecHostNodeSetParams, (cudaGraphExec_t, cudaGraphNode_t, const struct cudaHostNodeParams *))
 CUDART_API(cudaGraphExecChildGraphNodeSetParams, (cudaGraphExec_t, cudaGraphNode_t, cudaGraph_t))
@@ -140,6 +139,6 @@ CUDART_API(cudaUserObjectCreate,
 	   (cudaUserObject_t *, void *object, cudaHostFn_t destroy, unsigned int references, unsigned int flags))
 CUDART_API(cudaUserObjectRetain, (cudaUserObject_t, unsigned int count CUDART_DEFAULT(1)))
 CUDART_API(cudaUserObjectRelease, (cudaUserObject_t, unsigned int count CUDART_DEFAULT(1)))
-CUDART_API(cudaGraphRetainUserObject, (cudaGraph_t, cudaUserObject_t, unsigned int count CUDART_DEFAULT(1),
-				       unsigned int flags CUDART_DEFAULT(0)))
+CUDART_API(cudaGraphRetainUserObject,
+	   (cudaGraph_t, cudaUserObject_t, unsigned int count CUDART_DEFAULT(1), unsigned int flags CUDART_DEFAULT(0)))
 CUDART_API(cudaGraphReleaseUserObject, (cudaGraph_t, cudaUserObject_t, unsigned int count CUDART_DEFAULT(1)))

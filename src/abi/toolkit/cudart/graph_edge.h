@@ -6,10 +6,7 @@
 #define cudaGraphKernelNodePortProgrammatic 1
 #define cudaGraphKernelNodePortLaunchCompletion 2
 
-enum cudaGraphDependencyType_enum {
-	cudaGraphDependencyTypeDefault = 0,
-	cudaGraphDependencyTypeProgrammatic = 1
-};
+enum cudaGraphDependencyType_enum { cudaGraphDependencyTypeDefault = 0, cudaGraphDependencyTypeProgrammatic = 1 };
 typedef enum cudaGraphDependencyType_enum cudaGraphDependencyType;
 
 typedef struct cudaGraphEdgeData_st {

@@ -74,9 +74,8 @@ CUDART_API(cudaGraphAddMemcpyNode1D, (cudaGraphNode_t *, cudaGraph_t, const cuda
 CUDART_API(cudaGraphAddMemcpyNodeToSymbol,
 	   (cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, const void *symbol, const void *from,
 	    size_t size, size_t offset, enum cudaMemcpyKind))
-CUDART_API(cudaGraphAddMemcpyNodeFromSymbol,
-	   (cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, void *to, const void *symbol, size_t size,
-	    size_t offset, enum cudaMemcpyKind))
+CUDART_API(cudaGraphAddMemcpyNodeFromSymbol, (cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode_t *, size_t, void *to,
+					      const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind))
 CUDART_API(cudaGraphMemcpyNodeGetParams, (cudaGraphNode_t, struct cudaMemcpy3DParms *))
 CUDART_API(cudaGraphMemcpyNodeSetParams, (cudaGraphNode_t, const struct cudaMemcpy3DParms *))
 CUDART_API(cudaGraphMemcpyNodeSetParams1D,
@@ -123,10 +122,7 @@ CUDART_API(cudaGraphHostNodeGetParams, (cudaGraphNode_t, struct cudaHostNodePara
 CUDART_API(cudaGraphHostNodeSetParams, (cudaGraphNode_t, const struct cudaHostNodeParams *))
 
 // Child graphs
-enum cudaGraphChildGraphNodeOwnership {
-	cudaGraphChildGraphOwnershipClone = 0,
-	cudaGraphChildGraphOwnershipMove = 1
-};
+enum cudaGraphChildGraphNodeOwnership { cudaGraphChildGraphOwnershipClone = 0, cudaGraphChildGraphOwnershipMove = 1 };
 
 struct cudaChildGraphNodeParams {
 	cudaGraph_t graph;
@@ -229,11 +225,7 @@ CUDART_API(cudaDeviceSetGraphMemAttribute, (int device, enum cudaGraphMemAttribu
 // Conditions
 enum cudaGraphConditionalHandleFlags { cudaGraphCondAssignDefault = 1 };
 
-enum cudaGraphConditionalNodeType {
-	cudaGraphCondTypeIf = 0,
-	cudaGraphCondTypeWhile = 1,
-	cudaGraphCondTypeSwitch = 2
-};
+enum cudaGraphConditionalNodeType { cudaGraphCondTypeIf = 0, cudaGraphCondTypeWhile = 1, cudaGraphCondTypeSwitch = 2 };
 
 struct cudaConditionalNodeParams {
 	cudaGraphConditionalHandle handle;

@@ -35,11 +35,7 @@ enum cudaSharedCarveout {
 };
 
 // Scopes in which a kernel synchronizes
-enum cudaCGScope {
-	cudaCGScopeInvalid = 0,
-	cudaCGScopeGrid = 1,
-	cudaCGScopeReserved = 2
-};
+enum cudaCGScope { cudaCGScopeInvalid = 0, cudaCGScopeGrid = 1, cudaCGScopeReserved = 2 };
 
 // A kernel is given by its host function, or by its handle.
 CUDART_API(cudaFuncGetAttributes, (struct cudaFuncAttributes *, const void *kernel))
@@ -61,8 +57,7 @@ typedef struct cudaLaunchConfig_st {
 	unsigned int numAttrs;
 } cudaLaunchConfig_t;
 
-CUDART_API(cudaLaunchKernel,
-	   (const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t))
+CUDART_API(cudaLaunchKernel, (const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t))
 CUDART_API(cudaLaunchKernelExC, (const cudaLaunchConfig_t *, const void *kernel, void **arguments))
 CUDART_API(cudaLaunchCooperativeKernel,
 	   (const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t))
@@ -74,6 +69,6 @@ CUDART_API(cudaLaunchCooperativeKernel,
 CUDART_API(cudaOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, const void *kernel, int threads, size_t shared))
 CUDART_API(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
 	   (int *blocks, const void *kernel, int threads, size_t shared, unsigned int flags))
-CUDART_API(cudaOccupancyAvailableDynamicSMemPerBlock, (size_t *shared, const void *kernel, int blocks, int threads))
+CUDART_API(cudaOccupancyAvailableDynamicSMemPerBlock, (size_t * shared, const void *kernel, int blocks, int threads))
 CUDART_API(cudaOccupancyMaxPotentialClusterSize, (int *blocks, const void *kernel, const cudaLaunchConfig_t *))
 CUDART_API(cudaOccupancyMaxActiveClusters, (int *clusters, const void *kernel, const cudaLaunchConfig_t *))

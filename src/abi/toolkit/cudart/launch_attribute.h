@@ -48,10 +48,7 @@ enum cudaClusterSchedulingPolicy {
 	cudaClusterSchedulingPolicyLoadBalancing = 2
 };
 
-enum cudaLaunchMemSyncDomain {
-	cudaLaunchMemSyncDomainDefault = 0,
-	cudaLaunchMemSyncDomainRemote = 1
-};
+enum cudaLaunchMemSyncDomain { cudaLaunchMemSyncDomainDefault = 0, cudaLaunchMemSyncDomainRemote = 1 };
 typedef enum cudaLaunchMemSyncDomain cudaLaunchMemSyncDomain;
 
 typedef struct cudaLaunchMemSyncDomainMap_st {

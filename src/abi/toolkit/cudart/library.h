@@ -22,21 +22,11 @@ enum cudaJitOption {
 	cudaJitOverrideDirectiveValues = 33
 };
 
-enum cudaJit_CacheMode {
-	cudaJitCacheOptionNone = 0,
-	cudaJitCacheOptionCG,
-	cudaJitCacheOptionCA
-};
+enum cudaJit_CacheMode { cudaJitCacheOptionNone = 0, cudaJitCacheOptionCG, cudaJitCacheOptionCA };
 
-enum cudaJit_Fallback {
-	cudaPreferPtx = 0,
-	cudaPreferBinary
-};
+enum cudaJit_Fallback { cudaPreferPtx = 0, cudaPreferBinary };
 
-enum cudaLibraryOption {
-	cudaLibraryHostUniversalFunctionAndDataTable = 0,
-	cudaLibraryBinaryIsPreserved = 1
-};
+enum cudaLibraryOption { cudaLibraryHostUniversalFunctionAndDataTable = 0, cudaLibraryBinaryIsPreserved = 1 };
 
 struct cudalibraryHostUniversalFunctionAndDataTable {
 	void *functionTable;
@@ -45,9 +35,8 @@ struct cudalibraryHostUniversalFunctionAndDataTable {
 	size_t dataWindowSize;
 };
 
-CUDART_API(cudaLibraryLoadData,
-	   (cudaLibrary_t *, const void *code, enum cudaJitOption *, void **jit_values, unsigned int jit_count,
-	    enum cudaLibraryOption *, void **values, unsigned int count))
+CUDART_API(cudaLibraryLoadData, (cudaLibrary_t *, const void *code, enum cudaJitOption *, void **jit_values,
+				 unsigned int jit_count, enum cudaLibraryOption *, void **values, unsigned int count))
 CUDART_API(cudaLibraryLoadFromFile,
 	   (cudaLibrary_t *, const char *path, enum cudaJitOption *, void **jit_values, unsigned int jit_count,
 	    enum cudaLibraryOption *, void **values, unsigned int count))
@@ -80,10 +69,7 @@ CUDART_API(cudaGetDriverEntryPointByVersion,
 CUDART_API(cudaGetExportTable, (const void **table, const cudaUUID_t *))
 
 // The driver's log
-enum CUDAlogLevel_enum {
-	cudaLogLevelError = 0,
-	cudaLogLevelWarning = 1
-};
+enum CUDAlogLevel_enum { cudaLogLevelError = 0, cudaLogLevelWarning = 1 };
 typedef enum CUDAlogLevel_enum cudaLogLevel;
 typedef struct CUlogsCallbackEntry_st *cudaLogsCallbackHandle;
 typedef unsigned int cudaLogIterator;

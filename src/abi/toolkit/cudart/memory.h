@@ -44,7 +44,7 @@ struct cudaPitchedPtr {
 	size_t pitch, xsize, ysize;
 };
 
-CUDART_API(cudaMemGetInfo, (size_t *free, size_t *total))
+CUDART_API(cudaMemGetInfo, (size_t * free, size_t *total))
 CUDART_API(cudaPointerGetAttributes, (struct cudaPointerAttributes *, const void *address))
 
 // Device memory
@@ -93,8 +93,7 @@ enum cudaMemRangeAttribute {
 	cudaMemRangeAttributeLastPrefetchLocationId = 8
 };
 
-CUDART_API(cudaMallocManaged,
-	   (void **address, size_t size, unsigned int flags CUDART_DEFAULT(cudaMemAttachGlobal)))
+CUDART_API(cudaMallocManaged, (void **address, size_t size, unsigned int flags CUDART_DEFAULT(cudaMemAttachGlobal)))
 CUDART_API(cudaMemAdvise, (const void *address, size_t size, enum cudaMemoryAdvise, struct cudaMemLocation))
 CUDART_API(cudaMemRangeGetAttribute,
 	   (void *data, size_t data_size, enum cudaMemRangeAttribute, const void *address, size_t size))

@@ -25,26 +25,13 @@ enum cudaTextureAddressMode {
 	cudaAddressModeBorder = 3
 };
 
-enum cudaTextureFilterMode {
-	cudaFilterModePoint = 0,
-	cudaFilterModeLinear = 1
-};
+enum cudaTextureFilterMode { cudaFilterModePoint = 0, cudaFilterModeLinear = 1 };
 
-enum cudaTextureReadMode {
-	cudaReadModeElementType = 0,
-	cudaReadModeNormalizedFloat = 1
-};
+enum cudaTextureReadMode { cudaReadModeElementType = 0, cudaReadModeNormalizedFloat = 1 };
 
-enum cudaSurfaceBoundaryMode {
-	cudaBoundaryModeZero = 0,
-	cudaBoundaryModeClamp = 1,
-	cudaBoundaryModeTrap = 2
-};
+enum cudaSurfaceBoundaryMode { cudaBoundaryModeZero = 0, cudaBoundaryModeClamp = 1, cudaBoundaryModeTrap = 2 };
 
-enum cudaSurfaceFormatMode {
-	cudaFormatModeForced = 0,
-	cudaFormatModeAuto = 1
-};
+enum cudaSurfaceFormatMode { cudaFormatModeForced = 0, cudaFormatModeAuto = 1 };
 
 struct cudaTextureDesc {
 	enum cudaTextureAddressMode addressMode[3];
@@ -139,7 +126,7 @@ struct cudaResourceViewDesc {
 	unsigned int reserved[16];
 };
 
-CUDART_API(cudaDeviceGetTexture1DLinearMaxWidth, (size_t *elements, const struct cudaChannelFormatDesc *, int device))
+CUDART_API(cudaDeviceGetTexture1DLinearMaxWidth, (size_t * elements, const struct cudaChannelFormatDesc *, int device))
 CUDART_API(cudaCreateTextureObject, (cudaTextureObject_t *, const struct cudaResourceDesc *,
 				     const struct cudaTextureDesc *, const struct cudaResourceViewDesc *))
 CUDART_API(cudaDestroyTextureObject, (cudaTextureObject_t))

@@ -12,7 +12,10 @@ template <typename T> DEVICE_FUNCTION T atomicAdd(T *at, OPERAND value)
 {
 	return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
 }
-DEVICE_FUNCTION float atomicAdd(float *at, float value) { return __nvvm_atom_add_gen_f(at, value); }
+DEVICE_FUNCTION float atomicAdd(float *at, float value)
+{
+	return __nvvm_atom_add_gen_f(at, value);
+}
 DEVICE_FUNCTION double atomicAdd(double *at, double value)
 {
 	double before;
@@ -57,5 +60,11 @@ template <typename T> DEVICE_FUNCTION T atomicCAS(T *at, OPERAND expected, OPERA
 #undef OPERAND
 
 // atomicInc counts up to `last` and then starts again at 0; atomicDec counts down to 0 and then starts again at `last`.
-DEVICE_FUNCTION unsigned int atomicInc(unsigned int *at, unsigned int last) { return __nvvm_atom_inc_gen_ui(at, last); }
-DEVICE_FUNCTION unsigned int atomicDec(unsigned int *at, unsigned int last) { return __nvvm_atom_dec_gen_ui(at, last); }
+DEVICE_FUNCTION unsigned int atomicInc(unsigned int *at, unsigned int last)
+{
+	return __nvvm_atom_inc_gen_ui(at, last);
+}
+DEVICE_FUNCTION unsigned int atomicDec(unsigned int *at, unsigned int last)
+{
+	return __nvvm_atom_dec_gen_ui(at, last);
+}

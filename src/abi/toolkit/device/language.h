@@ -23,32 +23,44 @@
 
 #define DEVICE_FUNCTION static __device__ __forceinline__
 
-#define MAKE_VECTORS(name, type)                                                                                       \
-	static __host__ __device__ __forceinline__ name##1 make_##name##1(type x) { return {x}; }                      \
-	static __host__ __device__ __forceinline__ name##2 make_##name##2(type x, type y) { return {x, y}; }           \
-	static __host__ __device__ __forceinline__ name##3 make_##name##3(type x, type y, type z)                      \
-	{                                                                                                              \
-		return {x, y, z};                                                                                      \
-	}                                                                                                              \
-	static __host__ __device__ __forceinline__ name##4 make_##name##4(type x, type y, type z, type w)              \
-	{                                                                                                              \
-		return {x, y, z, w};                                                                                   \
+#define MAKE_VECTORS(name, type)                                                                          \
+	static __host__ __device__ __forceinline__ name##1 make_##name##1(type x)                         \
+	{                                                                                                 \
+		return {x};                                                                               \
+	}                                                                                                 \
+	static __host__ __device__ __forceinline__ name##2 make_##name##2(type x, type y)                 \
+	{                                                                                                 \
+		return {x, y};                                                                            \
+	}                                                                                                 \
+	static __host__ __device__ __forceinline__ name##3 make_##name##3(type x, type y, type z)         \
+	{                                                                                                 \
+		return {x, y, z};                                                                         \
+	}                                                                                                 \
+	static __host__ __device__ __forceinline__ name##4 make_##name##4(type x, type y, type z, type w) \
+	{                                                                                                 \
+		return {x, y, z, w};                                                                      \
 	}
 CUDART_VECTOR_TYPES(MAKE_VECTORS)
 #undef MAKE_VECTORS
 
 // The position of a thread. These are variables, not macros, because structures of the runtime have members of the same
 // names. They have no definition: reading a member calls a function that reads a special register.
-#define SPECIAL_REGISTER(axis, function)                                                                               \
-	__declspec(property(get = read_##axis)) unsigned int axis;                                                     \
-	DEVICE_FUNCTION unsigned int read_##axis() { return function(); }
-#define SPECIAL_REGISTERS(type, variable, register)                                                                    \
-	struct variable##_t {                                                                                          \
-		SPECIAL_REGISTER(x, __nvvm_read_ptx_sreg_##register##_x)                                               \
-		SPECIAL_REGISTER(y, __nvvm_read_ptx_sreg_##register##_y)                                               \
-		SPECIAL_REGISTER(z, __nvvm_read_ptx_sreg_##register##_z)                                               \
-		__device__ operator type() const { return {x, y, z}; }                                                 \
-	};                                                                                                             \
+#define SPECIAL_REGISTER(axis, function)                           \
+	__declspec(property(get = read_##axis)) unsigned int axis; \
+	DEVICE_FUNCTION unsigned int read_##axis()                 \
+	{                                                          \
+		return function();                                 \
+	}
+#define SPECIAL_REGISTERS(type, variable, register)                      \
+	struct variable##_t {                                            \
+		SPECIAL_REGISTER(x, __nvvm_read_ptx_sreg_##register##_x) \
+		SPECIAL_REGISTER(y, __nvvm_read_ptx_sreg_##register##_y) \
+		SPECIAL_REGISTER(z, __nvvm_read_ptx_sreg_##register##_z) \
+		__device__ operator type() const                         \
+		{                                                        \
+			return {x, y, z};                                \
+		}                                                        \
+	};                                                               \
 	extern const __device__ __attribute__((weak)) variable##_t variable;
 SPECIAL_REGISTERS(uint3, threadIdx, tid)
 SPECIAL_REGISTERS(uint3, blockIdx, ctaid)

@@ -49,7 +49,7 @@ CALLED_BY_CLANG int __hipRegisterFunction(void **image, const char *stub, char *
 	return 0;
 }
 CALLED_BY_CLANG void __hipRegisterVar(void **image, char *variable, char *address, const char *name, int is_extern,
-				   size_t size, int is_constant, int is_global)
+				      size_t size, int is_constant, int is_global)
 {
 	__cudaRegisterVar(image, variable, address, name, is_extern, size, is_constant, is_global);
 }
@@ -66,7 +66,7 @@ CALLED_BY_CLANG int __virgate_end_registration(void (*unregister)(void))
 	return atexit(unregister);
 }
 CALLED_BY_CLANG unsigned int __hipPushCallConfiguration(dim3 grid, dim3 block, size_t shared = 0,
-							 cudaStream_t stream = 0)
+							cudaStream_t stream = 0)
 {
 	return __cudaPushCallConfiguration(grid, block, shared, stream);
 }

@@ -5,10 +5,22 @@
 
 #define INFINITY __builtin_inff()
 
-DEVICE_FUNCTION double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
-DEVICE_FUNCTION float fmaf(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-DEVICE_FUNCTION double fabs(double x) { return __builtin_fabs(x); }
-DEVICE_FUNCTION float fabsf(float x) { return __builtin_fabsf(x); }
+DEVICE_FUNCTION double fma(double a, double b, double c)
+{
+	return __builtin_fma(a, b, c);
+}
+DEVICE_FUNCTION float fmaf(float a, float b, float c)
+{
+	return __builtin_fmaf(a, b, c);
+}
+DEVICE_FUNCTION double fabs(double x)
+{
+	return __builtin_fabs(x);
+}
+DEVICE_FUNCTION float fabsf(float x)
+{
+	return __builtin_fabsf(x);
+}
 
 namespace virgate_math
 {
@@ -29,7 +41,10 @@ DEVICE_FUNCTION double power_of_two(int n)
 }
 
 // Returns x * 2^n for n from -2044 to 2046, rounded once: only the last product can be inexact.
-DEVICE_FUNCTION double scale(double x, int n) { return x * power_of_two(n / 2) * power_of_two(n - n / 2); }
+DEVICE_FUNCTION double scale(double x, int n)
+{
+	return x * power_of_two(n / 2) * power_of_two(n - n / 2);
+}
 
 // Splits x, which is not NaN, into n * ln 2 + r. |r| is at most about ln 2 / 2.
 DEVICE_FUNCTION int reduce(double x, double &ret_r)
@@ -50,7 +65,7 @@ DEVICE_FUNCTION double exponential_rest(double r)
 		1 / 120.0,	     1 / 24.0,		1 / 6.0,	  1 / 2.0};
 	return polynomial(inverse_factorials, r);
 }
-}
+} // namespace virgate_math
 
 static __device__ __noinline__ double exp(double x)
 {
@@ -87,16 +102,16 @@ static __device__ __noinline__ double tanh(double x)
 // Both polynomials interpolate at Chebyshev nodes, computed with 60 digits; their errors are 2e-19 and 6e-18.
 static __device__ __noinline__ double erf(double x)
 {
-	const double near[] = {
-		0x1.05ffd737fb32ep-34, -0x1.389d4f2641625p-30, 0x1.f7b4bf3b13964p-27, -0x1.5f1ecb6f0764cp-23,
-		0x1.b9df224ca4b97p-20, -0x1.f4d1e3183f7aep-17, 0x1.f9a321d5b8e1ep-14, -0x1.c02db3dac435fp-11,
-		0x1.565bcd0dbaa38p-8, -0x1.b82ce31284e00p-6, 0x1.ce2f21a042b30p-4, -0x1.812746b0379e6p-2,
-		0x1.20dd750429b6dp+0};
+	const double near[] = {0x1.05ffd737fb32ep-34,  -0x1.389d4f2641625p-30, 0x1.f7b4bf3b13964p-27,
+			       -0x1.5f1ecb6f0764cp-23, 0x1.b9df224ca4b97p-20,  -0x1.f4d1e3183f7aep-17,
+			       0x1.f9a321d5b8e1ep-14,  -0x1.c02db3dac435fp-11, 0x1.565bcd0dbaa38p-8,
+			       -0x1.b82ce31284e00p-6,  0x1.ce2f21a042b30p-4,   -0x1.812746b0379e6p-2,
+			       0x1.20dd750429b6dp+0};
 	const double far[] = {
-		0x1.d0badb83f2cadp-29, 0x1.56695202d55bcp-20, 0x1.0e3fb74fdc507p-19, -0x1.0cc37e8e915adp-17,
+		0x1.d0badb83f2cadp-29,	0x1.56695202d55bcp-20, 0x1.0e3fb74fdc507p-19, -0x1.0cc37e8e915adp-17,
 		-0x1.af086905fc57fp-17, 0x1.0cb2e63fe2177p-14, 0x1.7b9ef7977ceafp-15, -0x1.39085f2b38287p-11,
-		0x1.73101f6d2e434p-11, 0x1.17c839090a469p-8, -0x1.8fa58eb5ea92cp-6, 0x1.258b13b00ec66p-4,
-		-0x1.336ffbef08b8ap-3, 0x1.f6ff204105a04p-3, -0x1.4e102b9cf8513p-2, 0x1.6e9827d229d2dp-3};
+		0x1.73101f6d2e434p-11,	0x1.17c839090a469p-8,  -0x1.8fa58eb5ea92cp-6, 0x1.258b13b00ec66p-4,
+		-0x1.336ffbef08b8ap-3,	0x1.f6ff204105a04p-3,  -0x1.4e102b9cf8513p-2, 0x1.6e9827d229d2dp-3};
 	double size = __builtin_fabs(x);
 
 	if (x != x)
@@ -107,11 +122,35 @@ static __device__ __noinline__ double erf(double x)
 	return __builtin_copysign(size > 6 ? 1 : 1 - rest, x);
 }
 
-DEVICE_FUNCTION float expf(float x) { return (float)exp((double)x); }
-DEVICE_FUNCTION float expm1f(float x) { return (float)expm1((double)x); }
-DEVICE_FUNCTION float tanhf(float x) { return (float)tanh((double)x); }
-DEVICE_FUNCTION float erff(float x) { return (float)erf((double)x); }
-DEVICE_FUNCTION float exp(float x) { return expf(x); }
-DEVICE_FUNCTION float expm1(float x) { return expm1f(x); }
-DEVICE_FUNCTION float tanh(float x) { return tanhf(x); }
-DEVICE_FUNCTION float erf(float x) { return erff(x); }
+DEVICE_FUNCTION float expf(float x)
+{
+	return (float)exp((double)x);
+}
+DEVICE_FUNCTION float expm1f(float x)
+{
+	return (float)expm1((double)x);
+}
+DEVICE_FUNCTION float tanhf(float x)
+{
+	return (float)tanh((double)x);
+}
+DEVICE_FUNCTION float erff(float x)
+{
+	return (float)erf((double)x);
+}
+DEVICE_FUNCTION float exp(float x)
+{
+	return expf(x);
+}
+DEVICE_FUNCTION float expm1(float x)
+{
+	return expm1f(x);
+}
+DEVICE_FUNCTION float tanh(float x)
+{
+	return tanhf(x);
+}
+DEVICE_FUNCTION float erf(float x)
+{
+	return erff(x);
+}

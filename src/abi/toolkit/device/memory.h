@@ -5,10 +5,10 @@
 
 // Allocations
 
-#define ALLOCATES(name, parameters, arguments)                                                                         \
-	template <typename T> static inline cudaError_t name parameters                                                \
-	{                                                                                                              \
-		return name arguments;                                                                                 \
+#define ALLOCATES(name, parameters, arguments)                          \
+	template <typename T> static inline cudaError_t name parameters \
+	{                                                               \
+		return name arguments;                                  \
 	}
 ALLOCATES(cudaMalloc, (T * *address, size_t size), ((void **)address, size))
 ALLOCATES(cudaMallocPitch, (T * *address, size_t *pitch, size_t width, size_t height),
@@ -99,13 +99,11 @@ static inline cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *node
 {
 	return cudaGraphAddMemcpyNodeFromSymbol(node, graph, dependencies, count, to, SYMBOL, size, offset, kind);
 }
-template <typename T>
-static inline cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, COPY_TO)
+template <typename T> static inline cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, COPY_TO)
 {
 	return cudaGraphMemcpyNodeSetParamsToSymbol(node, SYMBOL, from, size, offset, kind);
 }
-template <typename T>
-static inline cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, COPY_FROM)
+template <typename T> static inline cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, COPY_FROM)
 {
 	return cudaGraphMemcpyNodeSetParamsFromSymbol(node, to, SYMBOL, size, offset, kind);
 }
@@ -127,17 +125,17 @@ static inline cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphEx
 // Channel descriptors of element types
 
 template <typename T> static inline cudaChannelFormatDesc cudaCreateChannelDesc();
-#define CHANNELS(type, kind, element, y, z, w)                                                                         \
-	template <> inline cudaChannelFormatDesc cudaCreateChannelDesc<type>()                                         \
-	{                                                                                                              \
-		const int bits = 8 * sizeof(element);                                                                  \
-		return {bits, y * bits, z * bits, w * bits, cudaChannelFormatKind##kind};                              \
+#define CHANNELS(type, kind, element, y, z, w)                                            \
+	template <> inline cudaChannelFormatDesc cudaCreateChannelDesc<type>()            \
+	{                                                                                 \
+		const int bits = 8 * sizeof(element);                                     \
+		return {bits, y * bits, z * bits, w * bits, cudaChannelFormatKind##kind}; \
 	}
-#define CHANNELS_OF_VECTORS(name, kind, element)                                                                       \
-	CHANNELS(element, kind, element, 0, 0, 0)                                                                      \
-	CHANNELS(name##1, kind, element, 0, 0, 0)                                                                      \
-	CHANNELS(name##2, kind, element, 1, 0, 0)                                                                      \
-	CHANNELS(name##3, kind, element, 1, 1, 0)                                                                      \
+#define CHANNELS_OF_VECTORS(name, kind, element)  \
+	CHANNELS(element, kind, element, 0, 0, 0) \
+	CHANNELS(name##1, kind, element, 0, 0, 0) \
+	CHANNELS(name##2, kind, element, 1, 0, 0) \
+	CHANNELS(name##3, kind, element, 1, 1, 0) \
 	CHANNELS(name##4, kind, element, 1, 1, 1)
 CHANNELS_OF_VECTORS(char, Signed, signed char)
 CHANNELS_OF_VECTORS(uchar, Unsigned, unsigned char)
