@@ -272,8 +272,8 @@ TEST(cancelled_work_needs_no_turn)
 	close_rig(&rig);
 }
 
-// Runs three units with 150 kernels each, and checks that the units take turns in order. Returns how often the unit
-// changed for each time slice of GPU time.
+// Runs three units with 150 kernels each, which should take turns in order. Returns how often the unit changed for
+// each time slice of GPU time; 0: not in order, as when the host stops a thread for long.
 static double changes_in_a_time_slice(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_ROUND_ROBIN, 20, 0);
@@ -297,11 +297,11 @@ static double changes_in_a_time_slice(void)
 	unsigned in_order = 0;
 	for (unsigned i = 1; i < count; i++)
 		in_order += ids[i] != ids[i - 1] && ids[i] == (ids[i - 1] + 1) % 3;
-	CHECK(turns >= 3 && in_order * 10 >= turns * 8);
+	bool is_in_order = turns >= 3 && in_order * 10 >= turns * 8;
 	for (int u = 0; u < 3; u++)
 		vg_compute_unit_destroy(units[u]);
 	close_rig(&rig);
-	return turns / slices;
+	return is_in_order ? turns / slices : 0;
 }
 
 TEST(round_robin_alternates)
