@@ -21,7 +21,7 @@ void checkpoint_remove_scratch(const char *image);
 // A directory for a temporary image that a restore receives. This process locks it. If the process is killed, a later
 // checkpoint_open_session() of any verb removes the directory.
 struct arrival {
-	char image[PATH_MAX]; // path of the image in the directory; "": there is no directory
+	char image[PATH_MAX]; // path of the image in the temporary directory; "": no directory was created
 	int lock;
 };
 // Creates and locks the directory for an image. Returns 0, or the verb's exit code after a message.

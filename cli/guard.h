@@ -18,9 +18,10 @@ struct guarded {
 	size_t count;
 	const char *dir; // directory of the image
 	bool leave_running;
-	const char *scratch; // NULL: no migration. A migration's image is useless while the processes run on the
-			     // sender. It is in the temporary directory `scratch`; "": the user named a directory.
-	bool is_suspension;  // the dump is a `virgate suspend --deep`, which has no image
+	const char
+		*scratch;   // for a migration: the temporary directory of the image, or "" if the user named one; NULL:
+			    // no migration
+	bool is_suspension; // the dump is a `virgate suspend --deep`, which has no image
 };
 // Starts a guard. Returns 0, or the verb's exit code after a message.
 int guard_start(const struct guarded *guarded, struct guard *ret_guard);

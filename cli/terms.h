@@ -11,9 +11,9 @@ enum { TERMS_TEXT = 64 };
 // the settings, or NULL. Returns 0, or the verb's usage exit code after a message on standard error.
 int read_terms(const struct arguments *arguments, const char *configured, struct vg_vgpu_options *options);
 
-// If --mode is missing, takes the sharing modes from the settings: the default one, and those for single GPUs, which
-// the session owns. If the settings name a GPU that does not exist, returns the verb's exit code after a message on
-// standard error; else returns 0.
+// If --mode is missing, copies the sharing modes from the settings into *options: the default mode, and the modes of
+// single GPUs (an array that the session owns). Returns 0, or the verb's exit code after a message on standard error,
+// for example if the settings name a GPU that does not exist.
 int use_configured_modes(const struct arguments *arguments, struct session *session, struct vg_vgpu_options *options);
 const char *mode_text(enum vg_sharing_mode mode);
 #define MPS_COST                                                                                                      \

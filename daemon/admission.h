@@ -21,7 +21,8 @@ int admission_check(struct node *node, size_t device, const struct admission_wis
 // Returns how many bytes of the device a new vGPU of these terms could have, without publishing a claim. Returns 0 also
 // if the terms have compute shares that another daemon controls on the device.
 uint64_t admission_room(const struct node *node, size_t device, const struct turn_terms *terms, bool evictable);
-// Returns how many bytes the evictable vGPUs of the device use in turn: all that is not reserved otherwise.
+// Returns how many bytes of the device the evictable vGPUs share, one at a time: what no other vGPU and no other daemon
+// has reserved.
 uint64_t admission_for_evictable(const struct node *node, size_t device);
 // Returns how many bytes all vGPUs on the device reserve, those of other daemons included; INT64_MAX at most.
 uint64_t admission_promised(const struct node *node, size_t device);

@@ -103,8 +103,8 @@ static void read_facts(struct arbiter *arbiter, const struct turn_rules *rules, 
 	}
 }
 
-// Writes the orders to all pages. Returns whether the words must be read again, since a process may have reported
-// meanwhile.
+// Writes the orders to all pages. Returns whether the slots must be read again, because a process may have become
+// idle meanwhile.
 static bool write_orders(struct arbiter *arbiter, uint64_t now)
 {
 	bool look = false;

@@ -69,8 +69,8 @@ static socklen_t format_name(const struct node *node, struct sockaddr_un *ret_ad
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-// Called when another daemon that is about to start connects to the name. That daemon did not find this one, so the
-// runtime directory may have been removed.
+// Called when a process connects to the abstract socket: a daemon that is about to start, and that did not find this
+// one. So the runtime directory may have been removed.
 static void name_connected(struct node *node, struct source *source, uint32_t events)
 {
 	int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

@@ -21,7 +21,7 @@ json_t *json_group(gid_t gid)
 	return gid == (gid_t)-1 ? json_null() : json_string(names_group(gid));
 }
 
-// Returns the name with other bytes replaced, since JSON accepts only UTF-8.
+// Returns the name with "?" for each byte that is not printable ASCII, since JSON accepts only UTF-8.
 json_t *json_command(const char *command)
 {
 	char printable[VG_LEDGER_COMMAND];

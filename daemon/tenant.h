@@ -13,7 +13,8 @@ bool tenant_scan_some(struct node *node);
 void tenant_reap(struct node *node);
 // Notes the result of the search for the tenant's process; pid 0: the process does not exist.
 void tenant_prove(struct node *node, struct tenant *tenant, pid_t pid, uint64_t start_time, bool has_mapped);
-// Returns whether it is known of each tenant if its process really is a tenant. Otherwise begins a search for that.
+// Returns whether the daemon has checked, for each tenant of the vGPU, that its process really is a tenant. If a check
+// is missing, begins a search.
 bool tenant_are_proven(struct node *node, struct vgpu *vgpu);
 // Returns whether the process is the one that `owner` names by its pid in its own pid namespace.
 bool tenant_is_process(pid_t pid, const struct vg_ledger_owner *owner);

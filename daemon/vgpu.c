@@ -95,7 +95,7 @@ int vgpu_renew(struct node *node, struct vgpu *vgpu)
 {
 	struct vg_ledger *ledger;
 
-	remove_file(node, vgpu); // first: another file may be at the path
+	remove_file(node, vgpu); // the path may have a file that is not the ledger
 	int r = make_ledger(node, vgpu, &ledger);
 	if (r < 0)
 		return r;

@@ -34,7 +34,7 @@ bool shim_evict_can_create(size_t size, const CUmemAllocationProp *properties, u
 bool shim_evict_is_mapped(CUdeviceptr address, size_t size);
 // Inserts the functions of evict_handles.c between the gates and the driver. Call it before the gates are set.
 void shim_evict_handles_start(void);
-// Removes the functions of evict_handles.c in a forked child.
+// Undoes shim_evict_handles_start() in a forked child: the gates call the driver directly again.
 void shim_evict_handles_stop(void);
 extern void *shim_evict_below[VG_ENTRY_COUNT] SHIM_HIDDEN; // the functions that the gates call
 

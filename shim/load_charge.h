@@ -4,7 +4,8 @@
 
 enum { SHIM_LOAD_UNMEASURED = -1 };
 
-// Returns the level from which shim_load_end() measures. Call it before a driver call that may load code.
+// Returns the free device memory plus what the vGPU is charged. Call it before a driver call that may load code, and
+// pass the result to shim_load_end().
 int64_t shim_load_begin(void);
 // Charges what the driver call took. CUDA_ERROR_OUT_OF_MEMORY: the limit has no room. The module or library is then
 // unloaded, if the program has nothing but its handle.

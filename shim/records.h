@@ -65,8 +65,8 @@ bool shim_record_add_references(enum shim_record_type type, uint64_t key, int ch
 // Adds a reference to the record of the same type and key, or stores this record with one reference. Returns 1 if there
 // was such a record, 0 if this one was stored, or -ENOMEM.
 int shim_record_reference_or_put(const struct shim_record *record);
-// Turns the record of an allocation into one of a shared allocation, whose charge is with `data`. Returns false if
-// there is no such record, or the allocation is shared already.
+// Turns the record of an allocation into one of a shared allocation. `data` is its shim_physical, which has the charge
+// from then on. Returns false if there is no such record, or the allocation is shared already.
 bool shim_record_set_physical(enum shim_record_type type, uint64_t key, void *data);
 // Adds the bytes to the record of the same type and key, or stores this record. Returns 0 or -ENOMEM.
 int shim_record_add_bytes(const struct shim_record *record);

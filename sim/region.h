@@ -80,7 +80,7 @@ struct region {
 	int kept;		     // observer: directory, locked against cleaners of temporary files; -1
 	size_t time_offset;	     // offset of the devices' time in the header file
 	pthread_mutex_t time_lock;   // allows one thread of this process at a time to write the states of its slot
-	int time_slots[SIM_DEVICES]; // slot + 1 whose states have space on the file system
+	int time_slots[SIM_DEVICES]; // 1 + the slot for whose states file space is reserved; 0: none
 	int64_t clock_offset;	     // this process's CLOCK_MONOTONIC minus the devices' time
 	char directory[256];
 };

@@ -19,7 +19,7 @@ enum {
 	BROKER_DIGEST = 32,
 };
 
-// Ranges of an edition: a message as the publisher sent it, and as readers get it.
+// One message with ranges of an edition. The publisher sent it in this form, and readers get it unchanged.
 struct packet {
 	struct packet *next;
 	struct share_header header;

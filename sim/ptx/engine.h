@@ -60,7 +60,7 @@ struct ptx_warp {
 	const uint8_t *constants;
 	uint32_t mask, active;
 	struct ptx_frame *frame, *base_frame;
-	const struct ptx_op *limit; // the next operation of another group, or all ones
+	const struct ptx_op *limit; // where this group stops to let another one run; all bits set: nowhere
 	uint32_t live;		    // lanes that have not exited
 	uint32_t index;		    // number of the warp in the block
 	uint32_t group_count, current;

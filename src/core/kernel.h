@@ -8,7 +8,7 @@
 
 struct vg_object_code;
 
-// Aligned to a cache line: a launch reads the first line, and the following lines with the sizes.
+// Aligned to a cache line, so that a launch reads few lines: the first one, and those that contain `sizes`.
 struct vg_kernel {
 	struct core_object object;
 	CUkernel handle; // belongs to no context: the stream of a launch determines where the kernel runs

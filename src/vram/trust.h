@@ -4,9 +4,10 @@
 #include "vram/seal.h"
 #include "vram/vram.h"
 
-// Opens the parts. `vram->context` must be set. After a failure, vram_trust_close() frees what was opened.
+// Opens the keys, the hasher and the audit log. `vram->context` must be set. After a failure, vram_trust_close() frees
+// what was opened.
 enum vg_status vram_trust_open(struct vg_vram *vram, const struct vg_vram_options *options);
-// Closes the parts. Call before releasing the reference to `vram->context`.
+// Closes the keys, the hasher and the audit log. Call before releasing the reference to `vram->context`.
 void vram_trust_close(struct vg_vram *vram);
 
 // Returns STATE if the context was opened without a secret.

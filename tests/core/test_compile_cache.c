@@ -300,7 +300,7 @@ struct listener {
 	int heard;
 };
 
-// A log callback that uses the program of the message, and makes a call that fails.
+// A log callback that compiles the program whose compilation logged the message, and then makes a call that fails.
 static void compile_again(void *user, enum vg_log_level level, const char *text)
 {
 	struct vg_compile_options how = {sizeof how, .cache = ((struct listener *)user)->cache};

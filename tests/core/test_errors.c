@@ -145,7 +145,7 @@ static const char kernels[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
 			      ".visible .entry one(.param .u64 a) { ret; }\n"
 			      ".visible .entry three(.param .u64 a, .param .u32 b, .param .u8 c) { ret; }\n";
 
-// Makes calls that the driver refuses as the library expects, so that the library sets its own error.
+// Makes calls for which the driver returns errors that the library expects, and reports as errors of its own.
 static void expect_refusals(struct vg_context *context, struct vg_stream *stream)
 {
 	struct vg_graph_definition *definition;

@@ -124,7 +124,7 @@ TEST(reused_process_ids_are_not_signalled)
 		run_user(alice, revoke_by_force);
 		end_replacement(other, fd);
 		end_user(publisher);
-		// The next call must not see this publication, but the following one.
+		// Wait until this publication is gone. Otherwise the wait for the next one would find this one.
 		await_publication("w", false);
 		publisher = start_user(alice, publish_and_wait);
 		await_publication("w", true);

@@ -335,7 +335,8 @@ TEST(special_registers_as_vectors_and_those_that_are_zero)
 
 TEST(cooperative_grids_synchronize)
 {
-	// As grid.sync of cooperative_groups does, in the workspace whose address is in %envreg1 and %envreg2.
+	// A barrier of the whole grid, written as grid.sync of cooperative_groups does it. Its counter is in the
+	// workspace whose address is in %envreg1 and %envreg2.
 	struct machine *machine = machine_with(KERNEL(
 		"k",
 		"mov.u32 %r1, %envreg2; mov.u32 %r2, %envreg1; mov.b64 %rd5, {%r1, %r2};\n"

@@ -68,7 +68,8 @@ static inline void begin_pair(struct turn_terms first, struct turn_terms second,
 	CHECK_INT(orders.holder, 0);
 }
 
-// Lets the arbiter decide at the end of the first vGPU's turn, which the arbiter may move. Returns that end.
+// Lets the arbiter decide when the first vGPU's turn ends, and again if the arbiter prolongs the turn. Returns when the
+// turn ended.
 static inline uint64_t end_first_turn(void)
 {
 	uint64_t until;

@@ -1,5 +1,5 @@
 // Receives the files that CRIU writes through --stream, and writes them into an image. While CRIU writes, threads skip
-// zero pages, and compress the other pages and compute checksums. One thread calls.
+// zero pages, and compress the other pages and compute checksums. For one thread.
 #pragma once
 #include "checkpoint/image/image.h"
 

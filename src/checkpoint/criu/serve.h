@@ -1,5 +1,5 @@
 // Serves the files of a tree to CRIU, which reads them through --stream. Threads read, check and decompress the files
-// before CRIU needs them. One thread calls.
+// before CRIU needs them. For one thread.
 #pragma once
 #include "checkpoint/criu/criu.h"
 #include "checkpoint/image/files.h"

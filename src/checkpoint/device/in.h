@@ -1,4 +1,4 @@
-// Fills files with the device memory of an image. One thread calls.
+// Fills files with the device memory of an image. For one thread.
 #pragma once
 #include "checkpoint/image/device_index.h"
 #include "checkpoint/process/phase.h"

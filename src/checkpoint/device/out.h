@@ -1,5 +1,5 @@
 // Writes the host memory of processes into the packs and the index of an image. Its own threads do the work, while the
-// caller does something else. One thread calls.
+// caller does something else. For one thread.
 #pragma once
 #include "checkpoint/device/base.h"
 #include "checkpoint/image/image.h"

@@ -44,8 +44,8 @@ enum vg_status parking_open(const struct parking *parking, struct device_source 
 // suspended. Returns the number of processes that were parked or asked to park. Also releases processes that a killed
 // dump has left parked.
 size_t parking_release(const struct tenants *tenants);
-// Releases processes like parking_release(), but not those with a deep request. If the driver could not restore them,
-// the request must stay, so that their pagers stay idle and the next attempt finds them.
+// Releases processes like parking_release(), except those with a deep request. The driver may have failed to restore
+// such a process. Then its request must stay, so that its pager stays idle and the next attempt finds the process.
 void parking_release_dumped(const struct tenants *tenants);
 // Removes the files of processes that have ended, and frees the list.
 void parking_finish(struct parking *parking);
