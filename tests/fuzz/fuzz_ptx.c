@@ -35,7 +35,8 @@ static void run_functions(struct ptx_module *module, uint8_t *memory)
 	for (size_t i = 0; i < ptx_module_function_count(module) && i < 4; i++) {
 		const struct ptx_function *function = ptx_module_function_at(module, i);
 		const struct ptx_function_info *info = ptx_function_info(function);
-		struct ptx_launch launch = {.grid = {2, 1, 1},
+		struct ptx_launch launch = {.function = function,
+					    .grid = {2, 1, 1},
 					    .block = {33, 1, 1},
 					    .space = &space,
 					    .parameters = parameters,
