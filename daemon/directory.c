@@ -220,6 +220,7 @@ int directory_listen(struct node *node)
 	if (node->listener.fd >= 0)
 		source_close(node, &node->listener);
 	node->listener = (struct source){fd, listener_ready};
+	node->has_socket_file = true;
 	if (node->name_lock.fd >= 0 && source_watch(node, &node->name_lock, EPOLLIN) < 0)
 		return -1;
 	return source_watch(node, &node->listener, EPOLLIN) < 0 ? -1 : 0;
@@ -296,8 +297,9 @@ void directory_check(struct node *node)
 
 void directory_leave(struct node *node)
 {
-	if (is_in_place(node))
+	if (node->has_socket_file && is_in_place(node))
 		unlinkat(node->directory, "virgated.sock", 0);
+	node->has_socket_file = false; // another process may create a file of this name from now on
 }
 
 void directory_release(struct node *node)

@@ -148,6 +148,7 @@ struct node {
 	bool is_leaving;	// the daemon ends as soon as no client is connected
 	bool is_interrupted;	// a signal ends the daemon, without answers to requests that wait
 	bool was_shut_down;	// a request ends the daemon, which accepts no new connections
+	bool has_socket_file;	// virgated.sock in the runtime directory is this daemon's
 	uint64_t busy_until_ns; // when the daemon was last used
 	uint64_t next_scan_ns, next_reap_ns; // when the next scan and the next reaping are due; 0: not due
 	bool is_scanning;		     // a scan of all ledgers is in progress, a part in each loop iteration
