@@ -34,7 +34,7 @@ check: build
 	@scripts/check $(BUILD) --no-suite slow --no-suite gpu
 
 check-slow: build
-	@scripts/stages slow='scripts/check $(BUILD) --suite slow --timeout-multiplier 4' \
+	@scripts/stages slow='scripts/check $(BUILD) --suite slow --timeout-multiplier=4' \
 		asan='$(MAKE) --no-print-directory asan SANITIZED="$(SANITIZED) slow"' \
 		tsan='$(MAKE) --no-print-directory tsan SANITIZED="$(SANITIZED) slow"' \
 		fuzz='$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=150'
@@ -54,13 +54,13 @@ install: build
 asan: deps
 	@scripts/configure $(BUILD)-asan $(MESON_FLAGS) -Db_sanitize=address,undefined
 	@ninja -C $(BUILD)-asan -j $(JOBS) $(TARGETS)
-	@scripts/check $(BUILD)-asan $(SANITIZED:%=--suite %) --no-suite tools --timeout-multiplier 4
+	@scripts/check $(BUILD)-asan $(SANITIZED:%=--suite %) --no-suite tools --timeout-multiplier=4
 
 tsan: deps
 	@scripts/configure $(BUILD)-tsan $(MESON_FLAGS) -Db_sanitize=thread
 	@ninja -C $(BUILD)-tsan -j $(JOBS) $(TARGETS)
 	@scripts/check $(BUILD)-tsan $(SANITIZED:%=--suite %) --no-suite tools --no-suite one-thread \
-		--timeout-multiplier 6
+		--timeout-multiplier=6
 
 fuzz: deps
 	@CC=clang scripts/configure $(BUILD)-fuzz $(MESON_FLAGS) -Dfuzz=true -Db_sanitize=address,undefined

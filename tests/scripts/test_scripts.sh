@@ -127,6 +127,24 @@ last=9 expect "each reason is printed once" 0 "a: skip y: no NVRTC: none|b: skip
 expect "a test that reached its time limit" 1 "8 passed, 1 failed, 1 skipped|" check 1 "$counted" \
 	'{"name": "e", "result": "TIMEOUT", "stdout": ""}'
 expect "no test" 1 "0 passed, 0 failed, 0 skipped|" check 0
+check_again() { # AGAIN LINE: meson's second run exits with 0 and has the line AGAIN in its log; the first one has LINE
+	tool meson "case \$* in *testlog-again*) log=testlog-again ;; *) log=testlog ;; esac" \
+		"echo \"\$*\" >>'$work/checking/runs'" \
+		"case \$log in testlog) cat ;; *) cat >/dev/null; printf '%s\\n' '$1' ;; esac \
+		>'$work/checking/meson-logs/'\$log.json <<'END'" "$2" END "[ \$log = testlog-again ]"
+	rm -f "$work/checking/runs"
+	PATH=$work/bin:$PATH "$root/scripts/check" "$work/checking" | tail -n "${last:-1}" | tr '\n' '|'
+	return "${PIPESTATUS[0]}"
+}
+slow='{"name": "s / e", "result": "FAIL", "stdout": "FAIL f: 2 is 3\n1 passed, 1 failed, 0 skipped\n"}'
+last=2 expect "a test that passes alone" 0 \
+	"s / e: repeated alone (OK), at first: FAIL f: 2 is 3|2 passed, 0 failed, 0 skipped|" \
+	check_again '{"name": "s / e", "result": "OK", "stdout": "2 passed, 0 failed, 0 skipped\n"}' "$slow"
+expect "it is repeated alone" 0 "--num-processes 1 e" tail -n 1 "$work/checking/runs"
+expect "a test that fails again" 1 "1 passed, 1 failed, 0 skipped|" check_again "$slow" "$slow"
+expect "a sanitizer's report is not repeated" 1 "0 passed, 1 failed, 0 skipped|" check_again \
+	'{"name": "e", "result": "OK", "stdout": "2 passed, 0 failed, 0 skipped\n"}' \
+	'{"name": "e", "result": "FAIL", "stdout": "", "stderr": "WARNING: ThreadSanitizer: data race"}'
 
 # scripts/stages adds up the counts of its commands.
 sums() {
