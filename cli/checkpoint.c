@@ -59,7 +59,7 @@ static void remove_old_arrivals(void)
 	char path[PATH_MAX];
 
 	if (name_arrival(path))
-		locked_directory_sweep(path, belongs_to_arrival, 2); // the image, and below it its directories
+		locked_directory_sweep(path, belongs_to_arrival, 2); // 2 levels: the image, and the directories in it
 }
 
 int checkpoint_open_session(struct session *session, const struct arguments *arguments)

@@ -17,7 +17,8 @@
 #include "say.h"
 #include "verb.h"
 
-// Lists the signals to forward. Leaves out those about faults, output and job control of this process itself.
+// Lists the signals to forward: all except those that concern only this process itself, by a fault, its output or job
+// control.
 static void fill_forwarded_signals(sigset_t *ret_set)
 {
 	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPIPE, SIGTTIN, SIGTTOU};
@@ -212,8 +213,8 @@ static void keep_notice(void *user, pid_t pid, const char *image)
 			children->list[i].image = strdup(image);
 }
 
-// Reads the notices of dumps. Called before children are reaped, and again after the last child has ended: a notice
-// arrives before its process ends.
+// Reads the notices of dumps. A notice arrives before its process ends. So this is called before children are reaped,
+// and again after the last child has ended.
 static void read_notices(struct children *children)
 {
 	if (children->notices >= 0)
@@ -297,7 +298,7 @@ static void say_image(const struct children *children, size_t first)
 		if (!image || strcmp(image, child->image) != 0)
 			continue;
 		if (i < first)
-			return; // an earlier child in this image has reported it
+			return; // the message for an earlier child has named this image
 		more += i > first;
 	}
 	if (more)

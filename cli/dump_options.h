@@ -1,4 +1,4 @@
-// The options about processes and their image that both dump and migrate have. One thread.
+// Reads the options about processes and their image, which dump and migrate have in common. One thread.
 #pragma once
 #include "guard.h"
 #include "options.h"

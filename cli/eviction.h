@@ -1,4 +1,4 @@
-// Evictable vGPUs on the command line: reads options, formats state for the listings. One thread.
+// Reads the options of evictable vGPUs, and formats their state for listings. One thread.
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>

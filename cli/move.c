@@ -28,7 +28,8 @@ static double seconds_waited(const struct move *move)
 	return move->result->seconds[move->is_out ? VG_CHECKPOINT_EVICT : VG_CHECKPOINT_DEVICE_IN];
 }
 
-// Returns what the driver did after the pager had moved the memory, as the end of a line; "" if the driver did nothing.
+// Returns a text about what the driver did after the pager had moved the memory, for the end of a line; "" if the
+// driver did nothing.
 static const char *driver_text(const struct move *move, const struct vg_suspended_process *process, char *buffer,
 			       size_t capacity)
 {

@@ -122,8 +122,8 @@ static int refuse_other_libc(const char *command, const struct preload_program *
 	return EXIT_CANNOT_EXECUTE;
 }
 
-// Lets the library of the address sanitizer load after the interposer, where it works as well. By default it insists on
-// being loaded first.
+// Sets an environment variable that lets the address sanitizer's library load after the interposer, where it works as
+// well. Without the variable, the library ends the program unless it is loaded first.
 static bool allow_asan_order(void)
 {
 	static const char name[] = "ASAN_OPTIONS", option[] = "verify_asan_link_order";

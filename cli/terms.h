@@ -1,4 +1,4 @@
-// Compute shares on the command line: reads options, formats shares and times for the listings. One thread.
+// Reads the options of compute shares, and formats shares and times for listings. One thread.
 #pragma once
 #include <jansson.h>
 #include <stdio.h>

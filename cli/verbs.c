@@ -109,7 +109,7 @@ const struct verb *verb_find(const char *first, const char *second)
 	return NULL;
 }
 
-// Compares also with the second word of a verb alone, because users forget the first one.
+// Compares the unknown verb also with the second words of verbs, because users forget the first one.
 const char *verb_nearest(const char *first, const char *second)
 {
 	const struct family *family = family_find(first);

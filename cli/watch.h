@@ -12,7 +12,7 @@ struct watch {
 
 void watch_processes(struct watch *watch);
 
-// What one process has mapped: the interposer, the driver.
+// Tells whether one process has mapped the interposer, and the driver.
 struct maps {
 	bool interposer, driver;
 };

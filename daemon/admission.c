@@ -1,8 +1,8 @@
-// Each daemon publishes what it has admitted (its claims) in a file of its own. The directory is sticky, and a file
-// counts only if its owner is the user in its name. The system's daemon counts only root's files, and works without a
-// file of its own if it cannot write one. So users cannot influence it. There is no lock. A daemon first publishes what
-// it wants, then reads the files of the others, and withdraws its claim if the sum is too large. Two daemons at once
-// may both be refused, and try again, but are never both admitted.
+// Each daemon publishes what it has admitted (its claims) in a file of its own, in a sticky directory that all users
+// can write. A file counts only if its owner is the user in its name. The system's daemon counts only root's files, so
+// users cannot influence it. If it cannot write its own file, it works without one. There is no lock. A daemon first
+// publishes what it wants, then reads the files of the others, and withdraws its claim if the sum is too large. Two
+// daemons that do this at once may both be refused, and try again, but they are never both admitted.
 #include "daemon/admission.h"
 
 #include "base/descriptor.h"
@@ -25,30 +25,31 @@ enum {
 	CLAIMS_FILE_MOST = 64 << 10, // the most bytes of a file that are read
 	CLAIMS_MOST = 256,	     // the most files that are read
 	CLAIMS_NAMES_MOST = 4096,    // the most entries of the directory that are read
-	CLAIMS_LOOKS_MOST = 1024,    // the most processes in the files that are checked
+	CLAIMS_LOOKS_MOST = 1024,    // the most processes of which one summation checks whether they live
 	TRIES = 4
 };
 
-// Simulated devices belong to one user, so there are no other daemons.
+// Returns whether other daemons can use the same devices. A simulated device belongs to one user, so only one daemon
+// uses it.
 static bool has_claims(const struct node *node)
 {
 	return !node->simulated || getenv("VIRGATE_CLAIMS_DIR");
 }
 
-// Returns how many bytes of the vGPU leave the device while other vGPUs use it; 0: the vGPU is not evictable.
+// Returns how many bytes of the vGPU's memory can be in the host while other vGPUs use the device; 0: not evictable.
 static uint64_t moving_bytes(const struct vgpu *vgpu)
 {
 	return vgpu->evictable && vgpu->fixed < vgpu->memory ? vgpu->memory - vgpu->fixed : 0;
 }
 
-// What the vGPUs of a device reserve: the fixed parts of all, and the largest of the moving parts. So each vGPU can run
-// while the others are in the host.
+// The memory that all vGPUs of a device reserve: the sum of their fixed parts, which stay on the device, and the
+// largest of the parts that can move to the host. So each vGPU can run while the others are in the host.
 struct reserved {
 	uint64_t fixed, largest;
 	const struct vgpu *largest_of; // the vGPU with the largest moving part; NULL: no vGPU has one
 };
 
-// Sums up the vGPUs of this daemon.
+// Sums up what this daemon's vGPUs on the device reserve. Leaves out the vGPU `without`.
 static struct reserved sum_up(const struct node *node, size_t device, const struct vgpu *without)
 {
 	struct reserved reserved = {0};
@@ -65,7 +66,7 @@ static struct reserved sum_up(const struct node *node, size_t device, const stru
 	return reserved;
 }
 
-// Returns how many bytes one more vGPU adds.
+// Returns by how many bytes the vGPU of the wish would increase what is reserved.
 static uint64_t count_needed(const struct reserved *reserved, const struct admission_wish *wish)
 {
 	uint64_t fixed = wish->fixed < wish->memory ? wish->fixed : wish->memory, moving = wish->memory - fixed;
@@ -102,8 +103,9 @@ static json_t *list_users(const struct vgpu *vgpu)
 	return users;
 }
 
-// Makes the claim for a vGPU. Its member "turn_users" lists the processes for which this daemon controls compute
-// shares; only one daemon can do so on a device. `turns`: this daemon is about to begin that for this vGPU.
+// Makes the claim for a vGPU. The member "turn_users" lists the processes for which this daemon controls compute
+// shares; only one daemon can do so on a device. `turns`: this daemon is about to control the compute share of this
+// vGPU.
 static json_t *make_claim(const struct node *node, const struct vgpu *vgpu, uint64_t bytes, bool turns)
 {
 	json_t *claim = json_pack("{s:s, s:I}", "uuid", vg_system_device(node->system, vgpu->device)->uuid_text,
@@ -144,8 +146,9 @@ static void format_own_name(const struct node *node, char name[64])
 	snprintf(name, 64, "%u-%016llx", (unsigned int)geteuid(), (unsigned long long)vg_hash_text(node->runtime_dir));
 }
 
-// Writes this daemon's claims: those of the vGPUs in the list and `extra` bytes on `device`, with compute shares if
-// `turns`. These bytes are for a new vGPU, or for `instead_of` in place of its present bytes. Returns 0 or -errno.
+// Writes this daemon's claims: one for each vGPU in the list, and `extra` bytes on `device`, with compute shares if
+// `turns`. The extra bytes are for a new vGPU. If `instead_of` is given, they replace the bytes of that vGPU. Returns 0
+// or -errno.
 static int publish_claims(struct node *node, size_t device, uint64_t extra, bool turns, const struct vgpu *instead_of)
 {
 	char path[PATH_MAX], name[64];
@@ -184,7 +187,7 @@ static int publish_claims(struct node *node, size_t device, uint64_t extra, bool
 // What other daemons had admitted when this daemon last read their files for an admission.
 static uint64_t others_last_seen[VG_SYSTEM_DEVICES];
 
-static int looks_left; // how many more processes this summation may check
+static int looks_left; // how many more processes this summation may check; all further ones count as alive
 
 static bool is_alive(json_int_t pid, json_int_t start_time)
 {
@@ -388,7 +391,7 @@ int admission_check(struct node *node, size_t device, const struct admission_wis
 	bool admitted = has_enough(&figures, bytes);
 	for (int try = 0; admitted && has_claims(node) && try < TRIES; try++) {
 		int r = publish_claims(node, device, bytes, turns, wish->instead_of);
-		if (r < 0 && !node->system_wide) // daemons of other users would admit the same memory again
+		if (r < 0 && !node->system_wide) // otherwise daemons of other users would admit the same memory again
 			return r;
 		struct others others = read_others(node, gpu->uuid_text);
 		others_last_seen[device] = others.bytes;

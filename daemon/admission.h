@@ -5,13 +5,14 @@
 struct admission_wish {
 	uint64_t memory, fixed; // the limit, and how much of it stays on the device: all unless the vGPU is evictable
 	const struct turn_terms *terms;
-	const struct vgpu *instead_of; // the vGPU whose figures these will replace; NULL: a new vGPU
+	// the vGPU that will have these figures instead of its present ones; NULL: a new vGPU
+	const struct vgpu *instead_of;
 };
 struct admission {
 	uint64_t total;		// bytes of the device
 	uint64_t own, others;	// bytes reserved by this daemon (without the vGPU in question) and by others
 	uint64_t needed;	// bytes that the vGPU in question needs
-	bool others_have_turns; // another daemon controls compute shares there, and the vGPU wants some
+	bool others_have_turns; // another daemon controls compute shares on the device, and the vGPU asks for one
 	uid_t user;		// the user of that other daemon
 };
 // Checks whether the vGPU fits, and publishes the claim for it. Returns 0, 1 if it does not fit, or -errno if the claim

@@ -16,9 +16,10 @@
 #include <unistd.h>
 
 enum {
-	HISTORY = 11,	 // length of the history in seconds
-	LOOKS = 4,	 // how often the shared words are read again for one decision
-	DECISIONS = 100, // decisions in a period; each further one is followed by a pause: tenants can ring at will
+	HISTORY = 11, // length of the history in seconds
+	LOOKS = 4,    // the most times that the shared words are read for one decision
+	// decisions in a period; after each further one the thread pauses, since tenants can wake it at will
+	DECISIONS = 100,
 };
 static const uint64_t period_ns = 10000000, pause_ns = 500000;
 
@@ -28,7 +29,7 @@ struct seat {
 	struct turn_terms terms;
 	uint64_t joined_ns;
 	struct arbiter_stops stops;
-	bool has_stops;		   // at least one bit of `stops` is set
+	bool has_stops;		   // the array `stops` has at least one bit set
 	uint32_t bell;		   // the value of the vGPU's bell when it was last read
 	uint64_t charged[HISTORY]; // the vGPU's charged time at the end of each of the last seconds
 };
@@ -47,8 +48,8 @@ struct arbiter {
 	uint64_t second;   // the last second in the history
 	uint64_t handovers[HISTORY];
 	bool ending;
-	_Atomic uint32_t bell; // rung by the main thread
-	uint64_t period;       // the present period and its number of decisions; used by the arbiter's thread only
+	_Atomic uint32_t bell; // the main thread wakes the arbiter's thread by this futex
+	uint64_t period; // the present period and the number of decisions in it; used by the arbiter's thread only
 	unsigned int decisions;
 };
 
@@ -73,7 +74,8 @@ static void wake_gates(struct turn_page *page)
 	syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-// Clears the stop bit of each process that has read its gate's word since: it was continued.
+// Clears the stop bit of each process that has read its gate's word after the process was seen stopped: it was
+// continued.
 static void drop_continued(struct seat *seat)
 {
 	const struct turn_slot *slots = vg_ledger_turn_slots(seat->ledger);
@@ -380,7 +382,8 @@ void arbiter_follow(struct node *node)
 {
 	uint64_t now = arbiter_now();
 
-	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) // remove vGPUs first, to make room for others
+	// first free the seats of vGPUs that no longer take part, so that others find a seat
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		if (vgpu->arbiter && !takes_part(vgpu))
 			arbiter_forget(vgpu);
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {

@@ -10,8 +10,8 @@
 void arbiter_follow(struct node *node);
 // Removes the vGPU from its arbiter. Call it before the vGPU's ledger is unmapped.
 void arbiter_forget(struct vgpu *vgpu);
-// Which processes of the vGPU, by slot of its ledger, were stopped at `seen_ns`. A process that reads its gate's word
-// later counts as continued.
+// Tells which processes of the vGPU were stopped at `seen_ns`: one bit for each slot of its ledger. A process that
+// reads its gate's word later counts as continued.
 struct arbiter_stops {
 	uint64_t slots[VG_LEDGER_SLOTS / 64];
 	uint64_t seen_ns;
@@ -35,5 +35,5 @@ struct arbiter_report {
 	double recent;	  // the vGPU's part of the device's time in the last 10 s
 	double handovers; // handovers of the device per second, on average over the last 10 s
 };
-// Returns false if the vGPU has no arbiter.
+// Reads the figures of the vGPU. Returns false if the vGPU has no arbiter.
 bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// X(VERB, "verb", owner, group, other, root)
+// X(VERB, "verb", owner, group, other, root): the last four say which classes of users may use the verb.
 #define AUTHORITY_TABLE(X)                                      \
 	X(CREATE, "create", true, true, true, true)             \
 	X(ENTER, "enter", true, true, false, true)              \
@@ -38,15 +38,16 @@ enum authority_class { AUTHORITY_OWNER, AUTHORITY_GROUP, AUTHORITY_OTHER, AUTHOR
 enum { AUTHORITY_GROUPS = 128 };
 
 struct authority_peer {
-	pid_t pid;	     // the peer's pid in the daemon's pid namespace; 0: it is in another namespace
-	uint64_t start_time; // the start time of the process; 0: unknown, or it had ended when it was accepted
-	int socket;	     // the peer's connection
+	pid_t pid; // the peer's pid in the daemon's pid namespace; 0: the peer is in another namespace
+	// start time of the process; 0: unknown, or the process had ended when the daemon accepted the connection
+	uint64_t start_time;
+	int socket; // the peer's connection
 	uid_t uid;
 	gid_t groups[AUTHORITY_GROUPS]; // the primary group first
 	size_t group_count;
 };
 
-// Returns the class of a peer for an object of `owner` and `group` ((gid_t)-1: none).
+// Returns the class of the peer for an object that belongs to `owner` and `group` ((gid_t)-1: no group).
 enum authority_class authority_classify(const struct authority_peer *peer, uid_t owner, gid_t group);
 bool authority_allows(enum authority_verb verb, enum authority_class class);
 const char *authority_verb_text(enum authority_verb verb);

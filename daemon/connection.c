@@ -32,16 +32,17 @@ struct connection {
 	struct source source;
 	struct connection *next;
 	struct authority_peer peer;
-	uint64_t deadline_ns; // 0: the connection is not served yet, since enough connections of its user are
+	uint64_t deadline_ns; // 0: the connection is not served yet, since its user has enough served connections
 	bool for_broker;
-	bool rests;		     // the user has used up the loop's time for now, so the request is not handled yet
-	char *request;		     // the request, if it must be repeated; else NULL
+	bool rests;		     // the request waits, since the user has used up the loop's time for now
+	char *request;		     // a copy of the request, if it must be handled again later; else NULL
 	const struct change *change; // the change that answers the request when it is on disk; NULL: none
 	char *answer;		     // the answer to be sent; NULL: there is no answer yet
 	size_t length, sent;
 };
 
-// Begins to read from the connection, unless enough connections of its user are served already. Returns 0 or -errno.
+// Begins to read from the connection, unless its user already has the maximum of served connections. Returns 0 or
+// -errno.
 static int serve_connection(struct node *node, struct connection *connection)
 {
 	struct user *user = user_of(connection->peer.uid);
@@ -174,14 +175,14 @@ static void answer_guest(struct node *node, const struct connection *connection,
 		guests_undo(node, guest);
 }
 
-// Handles a message of a tenant. Closes descriptors that came with any other message, which needs none.
+// Handles a message of a tenant. Only a registration may have a descriptor. Closes all others.
 static void handle_tenant_message(struct node *node, const struct connection *connection,
 				  struct vg_wire_message *message)
 {
 	int first = message->descriptor_count ? message->descriptors[0] : -1;
 
 	for (unsigned int i = 1; i < message->descriptor_count; i++)
-		discard(message->descriptors[i]); // no message has more than one
+		discard(message->descriptors[i]); // each message has at most one descriptor that is used
 	if (message->type == VG_WIRE_REGISTRATION)
 		registration_handle(node, &message->registration, &connection->peer, first);
 	else if (first >= 0)
@@ -217,7 +218,7 @@ void connection_retry(struct node *node)
 			continue;
 		connection->request = NULL;
 		if (!answer_request(node, connection, request))
-			node->must_retry = true; // the list may have changed: the loop calls this again
+			node->must_retry = true; // a connection may have been freed: the loop calls this function again
 		free(request);
 		if (node->must_retry)
 			return;
@@ -255,7 +256,7 @@ static void connection_ready(struct node *node, struct source *source, uint32_t 
 	user_charge_request(uid, begun);
 }
 
-// Begins to serve the connection `fd`, which it takes.
+// Begins to serve a new connection. Takes its descriptor `fd`.
 static void open_connection(struct node *node, int fd)
 {
 	struct connection *connection = calloc(1, sizeof *connection);
@@ -291,7 +292,8 @@ static void open_connection(struct node *node, int fd)
 		close_connection(node, connection);
 }
 
-// Accepts a connection by giving up the spare descriptor, and refuses the connection.
+// Refuses a connection while no descriptor is free: closes the spare descriptor, accepts the connection, and refuses
+// it.
 static void refuse_connection(struct node *node)
 {
 	close(node->spare);

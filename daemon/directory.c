@@ -36,7 +36,7 @@ static int open_directory(const struct node *node)
 		return -1;
 	}
 	(void)flock(fd, LOCK_SH | LOCK_NB); // tells systemd-tmpfiles that the directory is in use
-	// Users of the system's daemon must reach its socket and their ledgers, each by its name.
+	// Users of the system's daemon must be able to open its socket and their ledgers by path.
 	if (fchmod(fd, node->system_wide ? 0755 : 0700) < 0 || (mkdirat(fd, "ledgers", 0700) < 0 && errno != EEXIST) ||
 	    fchmodat(fd, "ledgers", node->system_wide ? 0711 : 0700, 0) < 0) {
 		say("%s: %m", node->runtime_dir);
@@ -130,8 +130,8 @@ static int open_lock(int directory)
 	return openat(directory, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
-// Waits while another process has the lock but does not listen: it is about to listen, or to end. Returns whether this
-// process has the lock.
+// Waits while another process has the lock but does not listen: that process is about to listen, or to end. Returns
+// whether this process has the lock.
 static bool wait_for_lock(struct node *node)
 {
 	char path[PATH_MAX];
@@ -299,7 +299,8 @@ void directory_leave(struct node *node)
 {
 	if (node->has_socket_file && is_in_place(node))
 		unlinkat(node->directory, "virgated.sock", 0);
-	node->has_socket_file = false; // another process may create a file of this name from now on
+	// another process may create a file of this name now, which this daemon must not remove
+	node->has_socket_file = false;
 }
 
 void directory_release(struct node *node)

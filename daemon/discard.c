@@ -14,7 +14,7 @@ struct closing {
 	int descriptor;
 };
 
-static uid_t sender; // of the descriptors to be discarded
+static uid_t sender; // the user who sent the descriptors to be discarded
 
 static void close_descriptor(struct work *work)
 {
@@ -36,7 +36,7 @@ bool discard_is_full(const struct node *node, uid_t uid)
 	return user_is_limited(node, uid) && work_is_full(uid, WORK_ANY);
 }
 
-// Closes the descriptor in the sender's thread for that kind of work (the lane, see user.h).
+// Closes the descriptor in the sender's thread for this lane of work (user.h).
 static void close_in_lane(enum work_lane lane, int descriptor)
 {
 	struct closing *closing = malloc(sizeof *closing);
@@ -46,8 +46,8 @@ static void close_in_lane(enum work_lane lane, int descriptor)
 	if (closing && work_post(sender, &closing->work))
 		return;
 	free(closing);
-	// Hundreds of the user's descriptors wait to be closed, or there is no memory. So close this one here: open, it
-	// would use up a descriptor that all users need.
+	// Hundreds of the user's descriptors wait to be closed, or there is no memory. So the main thread closes this
+	// one: an open one would use up a descriptor that all users need.
 	work_start_timer();
 	close(descriptor);
 	work_stop_timer();
@@ -60,7 +60,7 @@ void discard(int descriptor)
 
 void discard_connection(int socket)
 {
-	shutdown(socket, SHUT_RDWR); // so that the peer does not have to wait for the close
+	shutdown(socket, SHUT_RDWR); // shut down now, so that the peer does not have to wait for the close
 	close_in_lane(WORK_UNREAD, socket);
 }
 

@@ -4,12 +4,12 @@
 #include "daemon/node.h"
 #include "pager/page.h"
 
-// A copy of the words of one process.
+// A copy of the words that one process shares with the daemon (struct pager_slot).
 struct eviction {
 	enum pager_state state;	  // PAGER_STATE_COUNT: invalid
 	enum pager_reason reason; // PAGER_REASON_COUNT: invalid
 	uint32_t row, waiting, moves;
-	// `bytes` is at most the vGPU's limit; the other figures are at most `bytes`.
+	// As in struct pager_slot; but `bytes` is at most the vGPU's limit, and each of the others is at most `bytes`.
 	uint64_t bytes, host, missing, unchanged;
 	uint32_t hash_result;
 	uint64_t since_ns, moved_ns, waited_ns;
@@ -21,7 +21,7 @@ struct eviction {
 // Returns whether the process is suspended with --deep, or is about to be: then the driver removes it from the device.
 bool eviction_is_deep(const struct tenant *tenant);
 void eviction_read_slot(const struct vgpu *vgpu, unsigned int slot, struct eviction *ret_eviction);
-// Returns whether the process can be suspended: it has not ended, it is no guest, and it is not the host of guests.
+// Returns whether the process can be suspended. Processes that have ended, guests, and hosts (ledger/ledger.h) cannot.
 bool eviction_concerns(const struct tenant *tenant);
 // Returns whether the vGPU as a whole is suspended.
 bool eviction_is_suspended(const struct vgpu *vgpu);
@@ -34,9 +34,9 @@ void eviction_ring(struct pager_slot *slot);
 // Writes whether the whole vGPU must leave the device, as its user and residence.c decide, and wakes all of its pagers.
 // Sets the processes' time limit for draining, unless `drain_ms` is 0.
 void eviction_apply(struct vgpu *vgpu, uint32_t drain_ms);
-// Writes the name of the vGPU that has the device. Waiting programs show it in messages. "": no vGPU has the device.
+// Writes into the ledger which vGPU has the device now. Waiting programs show its name in messages. "": no vGPU.
 void eviction_name_holder(struct vgpu *vgpu, const char *holder);
-// Writes whether other vGPUs are releasing the room that this vGPU's processes wait for.
+// Writes into the ledger whether other vGPUs are releasing the room that this vGPU's processes wait for.
 void eviction_set_room_comes(struct vgpu *vgpu, bool comes);
 // Sets how often the processes report whether they use the device; 0: never.
 void eviction_set_ask(struct vgpu *vgpu, uint32_t ms);

@@ -6,7 +6,7 @@
 // instance.
 int exports_accept(const struct node *node, struct tenant *tenant, int offered);
 void exports_drop(struct tenant *tenant);
-// Finds how much of `most` bytes open descriptors keep allocated; all, if that cannot be determined. *ret_keep is valid
-// until the next call. Returns false while a thread is reading the items. tenant_reap() is then called again
-// afterwards.
+// Finds out how many of `most` exported bytes are still allocated because descriptors are open; all, if that is
+// unknown. *ret_keep is valid until the next call. Returns false while a thread is reading the items; after the
+// reading, tenant_reap() is called again.
 bool exports_find_kept(struct tenant *tenant, uint64_t most, struct vg_ledger_keep *ret_keep);

@@ -25,7 +25,7 @@ static struct tenant *find_sender(struct node *node, const struct authority_peer
 	return NULL;
 }
 
-// Makes the tenant a guest of the vGPU if the key in the message is that of memory charged to the vGPU. Returns 0 on
+// Makes the tenant a guest of the vGPU if the message has the key of memory that is charged to the vGPU. Returns 0 on
 // success.
 static int join_vgpu(struct node *node, struct vgpu *vgpu, const struct tenant *tenant, struct vg_wire_guest *guest)
 {

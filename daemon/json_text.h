@@ -1,4 +1,4 @@
-// Makes JSON of texts for answers. Main thread only.
+// Converts texts and ids to JSON for answers. Main thread only.
 #pragma once
 #include <jansson.h>
 #include <sys/types.h>

@@ -93,8 +93,8 @@ static bool list_tenants(const struct node *node, const struct vgpu *vgpu, json_
 
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
 		uint64_t bytes = 0;
-		// NVML's figure of a guest belongs to the guest's own vGPU. Of a host, it covers several vGPUs, and
-		// this vGPU's part is unknown.
+		// NVML's figure for a guest counts in the guest's own vGPU. NVML's figure for a host (ledger/ledger.h)
+		// covers several vGPUs, and this vGPU's part is unknown.
 		bool known = !tenant->seen.guest && !tenant->seen.host &&
 			     find_physical(read_physical(node, vgpu->device), tenant, &bytes);
 		all_known &= known || tenant->seen.guest;

@@ -6,7 +6,7 @@
 #include "daemon/authority.h"
 #include "daemon/node.h"
 
-// LISTING_SUMMARY: without the tenants and the path of the ledger.
+// LISTING_SUMMARY leaves out the tenants and the path of the ledger.
 enum listing_detail { LISTING_SUMMARY, LISTING_FULL };
 json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, enum listing_detail detail);
 // Lists all vGPUs. The tenants of a vGPU are included only if the peer may see them.

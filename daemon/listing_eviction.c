@@ -50,7 +50,7 @@ static const char *name_reason(enum pager_reason reason)
 	return texts[reason];
 }
 
-// Returns the name of the driver call in which a thread still is; JSON null if it is unknown.
+// Returns the name of the driver call that a thread of the process has not left yet; JSON null if it is unknown.
 static json_t *name_call(const struct eviction *one)
 {
 	static const char *const entries[] = {
@@ -97,7 +97,7 @@ json_t *listing_deep(const struct tenant *tenant)
 	return json_string(park & PAGER_PARK_DEEP_DONE ? "done" : "begun");
 }
 
-// How many processes of a vGPU have their memory where.
+// Counts the processes of a vGPU by where their memory is.
 struct summary {
 	unsigned int on_device, out, moving, waiting;
 	uint64_t bytes, host;

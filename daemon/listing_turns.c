@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-// A reason counts only after this time: a shorter one does not affect the share.
+// The reason why a vGPU lacks its share is shown only after it has lasted this long, since a shorter one has no effect
+// on the share.
 static const uint64_t lasting_ns = 1000000000;
 
 // Returns whether the vGPU gets the share that its class promises.

@@ -97,7 +97,7 @@ static const char *read_environment(const char *variable)
 }
 
 // Creates the directory in which the system's daemon keeps simulated devices, which processes of all users map. The
-// directory belongs to root. By its mode the simulator recognizes a directory for all users.
+// directory belongs to root. The simulator recognizes by the mode that it is for all users.
 static void share_simulated_node(const char *state)
 {
 	const char *named = read_environment("VIRGATE_SIM_DIR");
@@ -161,7 +161,7 @@ static int choose_directories(struct node *node)
 
 	if (runtime || node->system_wide)
 		length = snprintf(node->runtime_dir, room, "%s", runtime ? runtime : "/run/virgate");
-	else // not a directory of the login session, which the session's end removes, maybe before the programs end
+	else // XDG_RUNTIME_DIR is not used: it is removed at logout, and programs of the user may run longer
 		length = snprintf(node->runtime_dir, room, "/tmp/virgate-%u", (unsigned int)geteuid());
 	snprintf(node->claims_dir, sizeof node->claims_dir, "%s", claims ? claims : "/tmp/virgate-claims");
 	choose_state_path(node);

@@ -1,6 +1,6 @@
 // Measures how much device memory tenants use beyond what they charged: for kernels loaded on first use, local memory
-// and heaps of libraries. NVML reports the memory of each process. The daemon asks NVML, because a query takes 20
-// microseconds here, but 15 milliseconds of initialisation in a tenant.
+// and heaps of libraries. NVML reports the memory of each process. The daemon asks NVML for all tenants: a query takes
+// the daemon 20 microseconds, but a tenant would first need 15 milliseconds to initialise NVML.
 #include "daemon/measure.h"
 
 #include "base/clock.h"
@@ -17,8 +17,8 @@
 
 #include <string.h>
 
-// SLACK: how much a tenant may use beyond what it charged without a log line (a pool grows in steps of 32 MiB).
-// DRIFT_NS: for how long it may use more than that.
+// SLACK: how much more memory than it charged a tenant may use without a log line (a pool grows in steps of 32 MiB).
+// DRIFT_NS: for how long a tenant may exceed SLACK without a log line.
 static const uint64_t SLACK = 32ull << 20, DRIFT_NS = 3000000000;
 
 static bool has_live_tenants(const struct node *node, size_t device)
@@ -31,8 +31,8 @@ static bool has_live_tenants(const struct node *node, size_t device)
 	return false;
 }
 
-// Returns whether this vGPU measures the tenant. A guest is measured in its own vGPU. A host has memory of several
-// vGPUs on the device, and NVML reports only the sum.
+// Returns whether this vGPU measures the tenant. A guest is measured in its own vGPU. A host (ledger/ledger.h) has
+// memory of several vGPUs on the device, and NVML reports only the sum.
 static bool is_measured(const struct tenant *tenant)
 {
 	return !tenant->is_dead && !tenant->is_replaced && !tenant->seen.guest && !tenant->seen.host &&
@@ -42,7 +42,7 @@ static bool is_measured(const struct tenant *tenant)
 // Estimates the memory of a context from a tenant that has nothing but its first context. Of several such tenants, the
 // one that uses least counts. The estimate is used for all later tenants of this owner. Only the tenant itself reports
 // that it has nothing else, so it must not be able to lower the estimate at will. So two measurements must agree, and a
-// measured estimate is never halved.
+// measurement of at most half of a measured estimate is ignored.
 static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *tenant,
 			  const struct vg_ledger_tenant *now, uint64_t physical)
 {
@@ -106,12 +106,12 @@ static uint64_t count_host_bytes(const struct tenant *tenant)
 	if (tenant->vgpu->evictable)
 		eviction_read_slot(tenant->vgpu, tenant->seen.slot, &eviction);
 	bool is_out = eviction.state == PAGER_OUT || eviction.state == PAGER_PARKED;
-	return is_out ? eviction.host : 0; // while memory moves, an unknown part of it is on the device
+	return is_out ? eviction.host : 0; // while memory moves, an unknown part of these bytes is on the device
 }
 
-// Returns how many bytes of the declared memory were in the host during the whole measurement. It cannot detect memory
-// that returned and left again within that time. A tenant can report any value. A wrong value only makes the undeclared
-// part larger, so the charge is never less than the memory on the device.
+// Returns how many bytes of the declared memory were in the host during the whole measurement. Memory that returned and
+// left again within that time counts as in the host. A tenant can report any value. A wrong value only makes the
+// undeclared part larger, so the charge is never less than the memory on the device.
 static uint64_t least_in_host(const struct tenant *tenant)
 {
 	uint64_t host = count_host_bytes(tenant);

@@ -30,9 +30,9 @@ enum {
 	START_MS = 5000,       // how long the control daemon may take until it listens
 	LOOK_MS = 10,	       // time between two checks whether it listens
 	LINGER_MS = 10000,     // how long the control daemon runs after the last program has ended
-	PAUSE_MS = 1000,       // pause before the next start after an unexpected end; doubled each time,
-	PAUSE_MOST_MS = 60000, // but at most this
-	STABLE_MS = 60000,     // after the control daemon has run for so long, the pause is PAUSE_MS again
+	PAUSE_MS = 1000,       // pause before the next start after an unexpected end; doubled after each further one
+	PAUSE_MOST_MS = 60000, // the longest pause
+	STABLE_MS = 60000,     // when the control daemon has run for this long, the pause is PAUSE_MS again
 	GROUPS = 256,
 };
 
@@ -95,7 +95,7 @@ unsigned int mps_count_programs(const struct vgpu *vgpu)
 		tenants += !tenant->is_dead && !tenant->seen.guest;
 	for (const struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next)
 		launchers++;
-	return tenants > launchers ? tenants : launchers; // a launcher is not a client, but it starts at least one
+	return tenants > launchers ? tenants : launchers; // a launcher is no MPS client, but starts at least one
 }
 
 unsigned int mps_count_clients(const struct node *node, size_t device, uid_t uid)

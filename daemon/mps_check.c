@@ -8,7 +8,7 @@
 
 enum {
 	CLIENTS = 48, // clients of one MPS server at most, according to NVIDIA's documentation
-	RESERVE = 4,  // of these, kept free for processes that admitted programs start later
+	RESERVE = 4,  // how many of these clients are kept free for processes that admitted programs start later
 };
 
 // Refuses a second mode on a GPU and, in the mode mps, a second user: clients of different MPS servers would share the

@@ -245,7 +245,8 @@ static void end_lookup(struct node *node, struct work *work)
 		bool has_failed = lookup->error && lookup->error != -ENOENT;
 		name->is_pending = false;
 		name->known_ns = vg_clock_monotonic_ns();
-		if (!has_failed || !name->is_known || name->error) { // else answers continue to show the older name
+		// otherwise answers continue to show the older name
+		if (!has_failed || !name->is_known || name->error) {
 			name->key = lookup->key;
 			name->is_known = true;
 			name->error = lookup->error;

@@ -12,11 +12,12 @@
 
 struct node;
 
-// A descriptor that the loop waits for (source.h). `ready` may free the struct that contains it.
+// A descriptor that the loop waits for (source.h). The function `ready` may free the struct that contains this one.
 struct source {
 	int fd; // the descriptor; -1: none
 	void (*ready)(struct node *node, struct source *source, uint32_t events);
-	bool is_users; // in the epoll instance of `user`, so that events of one user do not delay other users
+	// the descriptor is in the epoll instance of `user`, so that events of one user do not delay other users
+	bool is_users;
 	uid_t user;
 };
 
@@ -31,11 +32,11 @@ struct launcher {
 	bool was_killed; // `virgate rm --force` killed the process
 };
 
-// Whether the process that a slot names is a tenant of the vGPU. The slot proves nothing: any process that can write
-// the ledger can write any pid into it.
+// Tells whether the process that a slot names is a tenant of the vGPU. The slot proves nothing: any process that can
+// write the ledger can write any pid into it.
 enum proof {
 	PROOF_NONE,   // not searched for; the process is watched only if it belongs to the vGPU's owner or group
-	PROOF_WANTED, // the next search of /proc finds out
+	PROOF_WANTED, // the next search of /proc shall find out whether the process has the ledger mapped
 	PROOF_GIVEN,  // the process has the ledger mapped
 	PROOF_DENIED, // the process does not have the ledger mapped
 };
@@ -51,22 +52,22 @@ struct tenant {
 	struct exports_look *look; // the reading of `exports` that is in progress; NULL: none is
 	bool look_is_done;
 	uint64_t next_look_ns;
-	bool exports_reported; // the log says that open descriptors keep its memory charged
+	bool exports_reported; // the log says that the tenant's memory stays charged because of open descriptors
 	enum proof proof;
-	bool is_searched;	    // the search in progress includes it
+	bool is_searched;	    // the search in progress looks for this tenant
 	bool is_dead;		    // the tenant's process has ended
 	bool is_stopped;	    // the process was stopped when last checked (stops.h)
-	uint64_t life;		    // changes while its process launches, or waits at the gate
+	uint64_t life;		    // the daemon sees a new value when the process has launched, or waits at the gate
 	bool is_replaced;	    // the process lives, but runs another program now (exec)
-	bool delay_reported;	    // the log says that the driver still lists its memory
-	bool drift_reported;	    // the log says that it uses more than it was charged
+	bool delay_reported;	    // the log says that the driver still lists the ended tenant's memory
+	bool drift_reported;	    // the log says that the tenant uses more memory than it charged
 	bool was_killed;	    // `virgate rm --force` killed its process
-	bool is_looked_at;	    // the measurement in progress includes it (measure.h)
-	uint64_t declared_before;   // how much it had declared when the measurement began
-	uint64_t host_before;	    // how much it had in the host when the measurement began
+	bool is_looked_at;	    // the measurement in progress (measure.h) includes this tenant
+	uint64_t declared_before;   // bytes that the tenant had declared when the measurement began
+	uint64_t host_before;	    // bytes that the tenant had in the host when the measurement began
 	uint64_t pristine_physical; // bytes of its first context at the last measurement; 0: unknown
-	uint64_t drift_since_ns;    // since when it uses more on the device than it was charged; 0: it does not
-	uint64_t dead_since_ns;	    // since when it is dead or replaced
+	uint64_t drift_since_ns; // since when the tenant uses more memory on the device than it charged; 0: it does not
+	uint64_t dead_since_ns;	 // since when the tenant is dead or replaced
 };
 
 // Damage to a vGPU's ledger, which its tenants can write.
@@ -76,7 +77,7 @@ enum damage {
 	DAMAGE_CONTENTS, // the file was truncated or overwritten: the daemon no longer uses its contents
 };
 
-// Where an evictable vGPU's memory is, and its moves (residence.h).
+// Tells where the memory of an evictable vGPU is, and since when it moves (residence.h).
 struct residence {
 	bool is_evicted; // the vGPU was ordered out to make room, or for lack of use, but not by its user
 	bool is_called;	 // the user resumed the vGPU, so it returns even if no thread waits
@@ -84,8 +85,9 @@ struct residence {
 	uint64_t wants_since_ns; // since when a thread waits for the memory; 0: no thread waits
 	uint64_t in_since_ns;
 	uint64_t busy_until_ns;
-	uint64_t moves_since_ns; // since when its memory moves in this direction; 0: it does not move
-	unsigned int refusals;	 // number of times in a row that the vGPU could not leave the device
+	// since when the memory moves to the device, or to the host; 0: the memory does not move
+	uint64_t moves_since_ns;
+	unsigned int refusals; // number of times in a row that the vGPU could not leave the device
 	unsigned int evictions;
 };
 
@@ -94,7 +96,7 @@ struct vgpu {
 	char name[VG_LEDGER_NAME];
 	char path[PATH_MAX];	     // path of the ledger for tenants; the daemon itself uses registry_path()
 	size_t device;		     // the GPU's index in the system's list
-	uint64_t memory;	     // the vGPU's limit, which is reserved on the device
+	uint64_t memory;	     // the vGPU's limit; this much memory is reserved on the device
 	uint64_t limit;		     // the limit in the ledger: `memory`, or less until a larger limit is on disk
 	const struct change *change; // a change that is being written to disk (save.h); other requests wait. NULL: none
 	struct turn_terms terms;     // the compute share

@@ -119,7 +119,7 @@ int process_open_peer(const struct authority_peer *peer)
 
 	if (fd < 0)
 		return fd;
-	// Another process can get the pid only after this process has ended, and the pidfd shows that.
+	// Another process can get the pid only after this process has ended. Then the pidfd shows the end.
 	if (vg_process_start_time(peer->pid, &now) == 0 && vg_start_time_same(now, peer->start_time) &&
 	    !process_has_ended(fd))
 		return fd;
@@ -142,7 +142,7 @@ int process_open(pid_t pid, uint64_t start_time)
 
 	if (fd < 0)
 		return fd;
-	// Another process may have got the pid before the pidfd was open, but not after.
+	// Another process may have got the pid before pidfd_open() was called, but not after.
 	int r = vg_process_start_time(pid, &now);
 	if (r == 0 && vg_start_time_same(now, start_time))
 		return fd;

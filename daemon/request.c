@@ -70,8 +70,8 @@ struct vgpu *request_vgpu(const struct request *request, const char *key, json_t
 	return NULL;
 }
 
-// Refuses a request that is meant for other GPUs than this daemon's, so that a client never gets the wrong ones
-// unnoticed. "1" means any simulated GPU; a request without the field is for any GPU.
+// Refuses a request that is meant for other GPUs than this daemon's, so that no client uses wrong GPUs unnoticed. The
+// value "1" means any simulated GPU. A request without the field is for any GPU.
 json_t *request_check_gpus(const struct request *request)
 {
 	const char *wanted = request_text(request, "simulate"), *served = vg_simulation_wanted();
@@ -87,7 +87,7 @@ json_t *request_check_gpus(const struct request *request)
 			      "the daemon in %.200s serves this machine's GPUs, not the simulated %s: name another "
 			      "directory in VIRGATE_RUNTIME_DIR for that",
 			      node->runtime_dir, instead);
-	if (!node->system_wide) // with --sim alone, a client would start another daemon
+	if (!node->system_wide) // the option --sim alone would start another daemon
 		snprintf(way, sizeof way, " and VIRGATE_RUNTIME_DIR=%.200s", node->runtime_dir);
 	return refuse("invalid",
 		      "the daemon in %.200s serves the simulated GPU \"%.200s\", not %s: reach it with%s%s (its "

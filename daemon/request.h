@@ -15,9 +15,10 @@ struct request {
 json_t *answer_later(const struct request *request);
 // Returns the text of a field; NULL if the request has none.
 const char *request_text(const struct request *request, const char *key);
-// Finds the vGPU that the request names in `key`. Returns NULL if the peer cannot have it: *ret_refusal says why.
+// Finds the vGPU that the request names in the field `key`. Returns NULL if the vGPU does not exist, or the peer may
+// not use it. *ret_refusal then says why.
 struct vgpu *request_vgpu(const struct request *request, const char *key, json_t **ret_refusal);
-// Checks that the peer may do this to the vGPU. Returns NULL or a refusal.
+// Checks that the peer may use the request's verb on the vGPU. Returns NULL or a refusal.
 json_t *request_permit(const struct request *request, const struct vgpu *vgpu);
 // Checks that the request is meant for this daemon's GPUs. Returns NULL or a refusal.
 json_t *request_check_gpus(const struct request *request);

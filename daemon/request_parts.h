@@ -3,7 +3,7 @@
 #include "base/size.h"
 #include "daemon/request.h"
 
-// request_fields.c: each reads fields of the request, and returns NULL or a refusal.
+// request_fields.c: each function reads a field of the request, and returns NULL or a refusal.
 json_t *read_memory(const struct request *request, uint64_t *ret_memory);
 // Reads "memory" as read_memory() does. If it is missing, uses the part of the GPU's memory that the compute share
 // names.

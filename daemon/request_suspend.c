@@ -86,8 +86,8 @@ static json_t *read_process(const struct request *request, struct wish *wish)
 	return wish->vgpu ? request_permit(request, wish->vgpu) : refuse_process(pid);
 }
 
-// Returns whether the vGPU accepts the wish now. It always accepts that programs are resumed, even if the ledger was
-// removed or the vGPU is being removed.
+// Returns whether the vGPU accepts the wish now. A wish to resume is always accepted, even if the ledger was removed or
+// the vGPU is being removed.
 static bool accepts_wish(const struct request *request, const struct wish *wish, json_t **ret_answer)
 {
 	if (wish->is_out)

@@ -9,10 +9,11 @@ enum {
 	LOOK_MOVING_MS = 5,   // time between two checks of an overcommitted device while memory moves there
 	LOOK_OFTEN_MS = 20,   // time between two checks while a vGPU waits for room
 	LOOK_SELDOM_MS = 100, // time between two checks otherwise
-	ASK_MS = 100,	      // time between two reports of a process whether it uses the device
+	ASK_MS = 100,	      // time between two reports in which a process says whether it uses the device
 	DRAIN_MS = 2000,
 	BUSY_MOST_S = 64,
-	MOVE_MOST_S = 20, // processes write their states themselves, so a move that takes longer counts as hanging
+	// a move that takes longer counts as hanging, since a process could report for ever that it moves memory
+	MOVE_MOST_S = 20,
 	VGPUS_MOST = 256
 };
 static const uint64_t ms = 1000000;

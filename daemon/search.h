@@ -14,7 +14,8 @@ void search_set_results(const struct search_results *results);
 
 // Begins a search for the processes of tenants with PROOF_WANTED, unless a search is in progress.
 void search_begin(struct node *node, struct vgpu *vgpu);
-// Returns whether a search has ended that began after the last launcher or tenant ended. Begins a search otherwise.
+// Returns whether all heirs (search.c) are known: a search has begun after the last launcher or tenant ended, and has
+// finished. Begins a search otherwise.
 bool search_knows_heirs(struct node *node, struct vgpu *vgpu);
 // Ignores the results of earlier searches and of the one in progress, because they are outdated.
 void search_restart(struct vgpu *vgpu);

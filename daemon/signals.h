@@ -4,7 +4,7 @@
 
 struct signals_result {
 	unsigned int sent, failed;
-	pid_t pid; // the pid of one process that got no signal, and the error
+	pid_t pid; // a process that got no signal, and in `error` the reason
 	int error;
 };
 // Sends the signal to every tenant of the vGPU, but not to guests. Call it only after tenant_are_proven() returned

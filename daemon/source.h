@@ -2,7 +2,8 @@
 #pragma once
 #include "daemon/node.h"
 
-// Waits for `events` (EPOLLIN, EPOLLOUT) from now on, and no longer for earlier ones. Returns 0 or -errno.
+// Makes the loop wait for these events of the source (EPOLLIN, EPOLLOUT), and no longer for those it waited for before.
+// Returns 0 or -errno.
 int source_watch(struct node *node, struct source *source, uint32_t events);
 // Stops waiting for the descriptor, but keeps it open.
 void source_ignore(struct node *node, struct source *source);

@@ -22,7 +22,7 @@ enum {
 	REAP_EVERY_MS = 20,	// time between two attempts while the driver has not released memory of dead tenants
 	EXPORTS_EVERY_MS = 250, // time between two attempts while only descriptors keep that memory
 	WARN_AFTER_S = 10,
-	BLIND_S = 1, // how long a dead tenant is kept if NVML reports nothing
+	BLIND_S = 1, // how long a dead tenant's memory counts as not released if NVML reports nothing
 };
 
 static void close_pidfd(struct node *node, struct tenant *tenant)
@@ -323,9 +323,9 @@ static bool has_living(const struct vgpu *vgpu)
 	return vgpu->launchers;
 }
 
-// Finds how much memory of an ended program descriptors keep allocated. If an earlier daemon had the epoll instance of
-// the exports, this daemon has none. Then all exported memory counts while other programs of the vGPU live, since these
-// may have descriptors. Returns false if the amount is not known yet.
+// Finds out how much memory of an ended program is still allocated because descriptors are open. If an earlier daemon
+// had the epoll instance of the exports, this daemon has none. Then all exported memory counts while other programs of
+// the vGPU live, since these may have descriptors. Returns false if the amount is not known yet.
 static bool find_kept(struct tenant *tenant, struct vg_ledger_keep *ret_keep)
 {
 	uint64_t most = tenant->seen.exported < tenant->seen.used ? tenant->seen.exported : tenant->seen.used;

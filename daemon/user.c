@@ -118,7 +118,7 @@ static bool is_counted(const struct user *user)
 	return user->connections || user->vgpus || user->tenants || user->processes || has_jobs(user) || user->watched;
 }
 
-// Returns the time at which the user's record is no longer needed for the limits of the loop's time.
+// Returns the time after which the user's record has no effect on the limits of the loop's time.
 static uint64_t find_end_of_limits(const struct user *user)
 {
 	uint64_t window_end_ns = user->window_ns + USER_WINDOW_MS * 1000000ull;

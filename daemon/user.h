@@ -7,12 +7,13 @@
 enum {
 	USER_CONNECTIONS = 128, // connections that are accepted and not closed
 	USER_SERVED = 16,	// connections that the loop reads at a time; the user's other ones wait
-	USER_JOBS = 256,	// jobs that wait in one lane
+	USER_JOBS = 256,	// jobs that wait in one lane (enum work_lane)
 	USER_VGPUS = 64,
 	USER_TENANTS = 2048, // ledger slots of which the daemon keeps a record
-	USER_FILES_PART = 8, // pidfds may use this part of the daemon's descriptors; the broker has its own limit
-	USER_TIME_MS = 10,   // the loop's time for the user's ledgers and processes, in each USER_WINDOW_MS
-	USER_LONG_MS = 2,    // after an answer that took longer, the user's next one is delayed by twice that time
+	// one part in 8 of the daemon's descriptors may be the user's pidfds; the broker has its own limit
+	USER_FILES_PART = 8,
+	USER_TIME_MS = 10, // time of the main loop for the user's ledgers and processes, in each USER_WINDOW_MS
+	USER_LONG_MS = 2,  // after an answer that took longer, the user's next request is delayed by twice that time
 	USER_WINDOW_MS = 250,
 };
 
@@ -61,7 +62,7 @@ void user_charge_request(uid_t uid, uint64_t begun_ns);
 // Returns the time at which the user's next request may be answered; 0: now.
 uint64_t user_waits_until(const struct node *node, uid_t uid);
 
-// Begin and end a time that is charged to the user as the loop's time. Return whether some of the user's time is left.
+// Begin and end a period of the main loop that is charged to the user. Return whether the user has time left.
 bool user_begin_time(const struct node *node, uid_t uid);
 bool user_has_time(void);
 void user_end_time(void);

@@ -219,7 +219,8 @@ void broker_expire_sessions(struct node *node, uint64_t now, uint64_t *deadline)
 				revoke_step(node, session);
 			else
 				end_session(node, session);
-			broker_expire_sessions(node, now, deadline); // begin again: this may have ended other sessions
+			// start again with the first session: the end of one session can end others
+			broker_expire_sessions(node, now, deadline);
 			return;
 		}
 		deadline_lower(deadline, session->deadline_ns);

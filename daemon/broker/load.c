@@ -60,12 +60,13 @@ static void load_page(struct node *node, const char *name)
 		return;
 	}
 	publication->newest = page.newest;
-	if (page.current) { // 0: an earlier daemon had withdrawn it
+	if (page.current) { // 0: an earlier daemon had withdrawn the publication
 		publication->current = page.current;
-		publication->page->asked = 0; // the client of that revocation has lost its connection without an answer
+		// the revocation of the earlier daemon is over: its client has lost the connection
+		publication->page->asked = 0;
 		expect_publisher(node, publication, &page);
 	}
-	publication_release(node, publication); // frees it if its publisher has ended
+	publication_release(node, publication); // frees the publication if its publisher has ended
 }
 
 void broker_load_pages(struct node *node)

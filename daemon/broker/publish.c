@@ -29,8 +29,8 @@ struct wanted {
 	uint32_t ranges;
 	mode_t mode;
 	gid_t group;
-	// The members that only a publisher of an earlier daemon sends:
-	uint64_t generation; // the generation that it had; 0: a new publication
+	// Only a publisher that connects again, after a restart of the daemon, sends these members:
+	uint64_t generation; // the generation that it published earlier; 0: a new publication
 	uint8_t id[VG_PAGE_ID];
 };
 

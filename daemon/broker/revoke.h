@@ -8,5 +8,5 @@ void revoke_begin(struct session *session, const struct request *request);
 void revoke_step(struct node *node, struct session *revoker);
 // Ends the revocation of the publication if no lease is left. Call it after a reader has ended.
 void revoke_check(struct node *node, struct publication *publication);
-// Ends the revocation that a session makes, if there is one. Call it when the session ends.
+// Ends the revocation that the session has requested, if any. Call it when the session ends.
 void revoke_cancel(struct node *node, struct session *revoker);

@@ -56,7 +56,8 @@ struct publication {
 	uint64_t newest, current;  // generations, as in the page
 	int page_fd;		   // read-only descriptor of the page, for readers; -1: no page
 	struct edition *editions;  // the newest edition first
-	// pidfd of a publisher that an earlier daemon knew, until it connects again; fd -1: no such publisher
+	// pidfd of a publisher that an earlier daemon knew, until that publisher connects again; fd -1: no such
+	// publisher
 	struct source lost;
 	pid_t lost_pid;
 	struct session *revoker; // the session that revokes the publication; NULL: none
@@ -70,7 +71,7 @@ enum session_state {
 	SESSION_SENDING, // reader: the edition's packets are being sent to it
 	SESSION_READING,
 	SESSION_REVOKING,
-	SESSION_ENDED, // the peer was notified of the end, and must close the connection
+	SESSION_ENDED, // the peer was notified that the session has ended, and must close the connection
 };
 
 struct session {
@@ -80,13 +81,14 @@ struct session {
 	struct authority_peer peer;
 	enum session_state state;
 	bool rests;		 // the user has used up the loop's time for now, so the session is not served yet
-	uint64_t deadline_ns;	 // when the daemon stops waiting for the peer; 0: never
+	uint64_t deadline_ns;	 // time at which the daemon stops waiting for the peer; 0: never
 	struct edition *edition; // the edition that is published or read; NULL: none
 	const struct packet *to_send;
-	uint64_t renews; // publisher: the generation that it published under an earlier daemon; 0: none
-	uint32_t access; // reader: the access it has, as in an entry of an offer
+	// publisher: the generation that it published under an earlier daemon, and now publishes again; 0: none
+	uint64_t renews;
+	uint32_t access; // reader: the access that its lease allows, as in an entry of an offer
 	double since;
-	// Members of a client that revokes:
+	// Only a client that revokes uses these members:
 	bool may_kill;
 	unsigned int holders; // number of readers when the revocation began
 	int step;

@@ -9,7 +9,7 @@
 
 void broker_step(const char *where)
 {
-	static int left = -2; // steps until the daemon is killed; -1: it never is
+	static int left = -2; // steps until the daemon is killed; -1: the daemon is never killed
 
 	if (left == -2) {
 		const char *text = getenv("BROKER_STEP");

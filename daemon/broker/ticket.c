@@ -23,11 +23,12 @@ static int read_key(const char *path, uint8_t key[crypto_generichash_KEYBYTES])
 	return read(fd, key, crypto_generichash_KEYBYTES) == crypto_generichash_KEYBYTES ? 0 : -EIO;
 }
 
-// Reads the key, or creates it at its first use. A key is needed only while programs run that a daemon with this
-// runtime directory has served.
+// Reads the key, or creates it at its first use. The key is not kept over a reboot: it is needed only while programs
+// run that a daemon with this runtime directory has served.
 static int find_key(const struct node *node, uint8_t ret_key[crypto_generichash_KEYBYTES])
 {
-	static uint8_t key[crypto_generichash_KEYBYTES]; // kept in memory, so that removing the file does not change it
+	// kept in memory, so that the key stays the same if its file is removed
+	static uint8_t key[crypto_generichash_KEYBYTES];
 	static bool known;
 	char path[PATH_MAX];
 

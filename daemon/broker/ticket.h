@@ -1,4 +1,5 @@
-// Tickets, by which a publisher proves to a later daemon what it had published under this one. Main thread only.
+// Makes and checks tickets. A publisher proves by a ticket to a later daemon what it published under this one. Main
+// thread only.
 #pragma once
 #include "daemon/broker/state.h"
 
