@@ -105,8 +105,8 @@ static void read_facts(struct arbiter *arbiter, const struct turn_rules *rules, 
 	}
 }
 
-// Writes the orders to all pages. Returns whether the slots must be read again, because a process may have become
-// idle meanwhile.
+// Writes the orders into the shared pages of all vGPUs. Returns whether the slots must be read again, because a process
+// may have become idle during this function.
 static bool write_orders(struct arbiter *arbiter, uint64_t now)
 {
 	bool look = false;

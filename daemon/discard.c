@@ -78,7 +78,8 @@ void discard_with_refusal(int socket, const char *text)
 {
 	static struct vg_wire_message message; // too large for the stack
 
-	// An unread request would reset the connection, and the client would not get the refusal.
+	// Discard the unread request. Otherwise close() would reset the connection, and the client would not get the
+	// refusal.
 	shutdown(socket, SHUT_RD);
 	if (vg_wire_receive(socket, &message) == 0)
 		for (unsigned int i = 0; i < message.descriptor_count; i++)

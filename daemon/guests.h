@@ -1,4 +1,5 @@
-// Handles the messages by which a tenant begins or ends its use of memory charged to another vGPU. Main thread only.
+// Handles the messages by which a tenant says that it begins or ends to use memory that is charged to another vGPU.
+// Main thread only.
 #pragma once
 #include "daemon/authority.h"
 #include "daemon/node.h"

@@ -34,7 +34,7 @@ static void launcher_ended(struct node *node, struct source *source, uint32_t ev
 	struct vgpu *vgpu = ((struct launcher *)source)->vgpu;
 
 	forget_launcher(node, (struct launcher *)source);
-	// A program that the launcher started may be a tenant that the last scan has missed.
+	// The last scan may have missed a tenant that the launcher started.
 	if (vgpu->ephemeral && !vgpu->launchers)
 		tenant_scan(node, vgpu);
 	// Do not write the file now: very many launchers can end together, and an old file harms nothing, because the

@@ -116,7 +116,7 @@ static bool try_to_leave(struct node *node)
 	connection_accept(node);
 	if (!node->connections)
 		return true;
-	if (node->was_shut_down) // clients that connected before the shutdown are answered first
+	if (node->was_shut_down) // first answer the clients that connected before the shutdown
 		return false;
 	node->is_leaving = false;
 	node->busy_until_ns = vg_clock_monotonic_ns();

@@ -38,7 +38,7 @@ bool mend_all(struct node *node)
 
 	for (struct vgpu *vgpu = node->vgpus, *next; vgpu; vgpu = next) {
 		next = vgpu->next;
-		if (mend_is_undecided(node, vgpu)) // a program that is not a tenant yet may have the ledger open
+		if (mend_is_undecided(node, vgpu)) // wait: a program that is not a tenant yet may have the ledger open
 			waits = true;
 		else if (is_mendable(vgpu))
 			mend_ledger(node, vgpu);

@@ -16,7 +16,7 @@ json_t *mps_check(const struct node *node, const struct vgpu *vgpu);
 json_t *mps_enter(const struct node *node, const struct vgpu *vgpu, bool *ret_ready);
 // Returns CUDA_MPS_PIPE_DIRECTORY for the vGPU's programs; NULL: the vGPU has the mode time.
 const char *mps_pipe_directory(const struct vgpu *vgpu);
-// Returns why programs of the vGPU get errors, or NULL.
+// Returns why programs of the vGPU cannot use MPS now, as the end of a sentence; NULL: they can.
 const char *mps_problem(const struct vgpu *vgpu);
 // Starts each control daemon that programs need and that is not running, and ends each that no program needs. Lowers
 // *deadline to the time of the next check.

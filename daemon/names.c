@@ -288,7 +288,7 @@ static bool has_name(uid_t uid)
 
 static const char *show_name(const struct key *key)
 {
-	static char text[2][NAME_TEXT]; // two texts, since a message can contain a user and a group
+	static char text[2][NAME_TEXT]; // two buffers, used in turn, since a message can contain a user and a group
 	static unsigned int turn;
 	char *shown = text[turn++ % 2];
 	const struct name *name =

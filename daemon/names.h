@@ -5,8 +5,8 @@
 
 enum { NAME_TEXT = 256 };
 
-// Return the name. While the name is unknown, return the number, and begin a lookup. A result is valid until the second
-// next call.
+// Return the name. While the name is unknown, return the id as a number, and begin a lookup. The text is valid until
+// the second next call.
 const char *names_user(uid_t uid);
 const char *names_group(gid_t gid);
 // Begin a lookup, so that the name is known when an answer shows it. A group is looked up in a thread of `asker`.

@@ -35,7 +35,8 @@ struct launcher {
 // Tells whether the process that a slot names is a tenant of the vGPU. The slot proves nothing: any process that can
 // write the ledger can write any pid into it.
 enum proof {
-	PROOF_NONE,   // not searched for; the process is watched only if it belongs to the vGPU's owner or group
+	// no search has looked for it; the process is watched only if it belongs to the vGPU's owner or group
+	PROOF_NONE,
 	PROOF_WANTED, // the next search of /proc shall find out whether the process has the ledger mapped
 	PROOF_GIVEN,  // the process has the ledger mapped
 	PROOF_DENIED, // the process does not have the ledger mapped
@@ -105,7 +106,7 @@ struct vgpu {
 	uint64_t fixed;		     // evictable: how much of the vGPU's memory stays on the device
 	unsigned int idle_suspend;   // evictable: after so many seconds without use it leaves the device; 0: never
 	struct residence residence;
-	uint64_t exempt_until_ns; // the vGPU's gate is open until then, because a checkpoint is being taken
+	uint64_t exempt_until_ns; // until this time, the vGPU's gate is open, because a checkpoint is being taken
 	struct arbiter *arbiter;  // NULL: the vGPU takes no part in turns
 	unsigned int seat;	  // the vGPU's index at its arbiter
 	uid_t owner;
@@ -118,7 +119,7 @@ struct vgpu {
 	bool is_being_removed;	     // the programs were killed; the vGPU is removed after the last one has ended
 	bool was_damaged_at_start;   // the ledger is created again, or the vGPU removed, as soon as no process uses it
 	struct launcher *launchers;
-	uint64_t left_ns; // when its last launcher ended; 0: no launcher has ended
+	uint64_t left_ns; // when the last launcher of the vGPU ended; 0: no launcher has ended
 	struct tenant *tenants, *by_slot[VG_LEDGER_SLOTS];
 	unsigned int next_slot; // the slot at which the next scan continues
 	struct search *search;	// the search that is in progress (search.h); NULL: none
@@ -136,7 +137,7 @@ struct node {
 	int epoll_fd, lock_fd, directory; // `directory`: the descriptor of the runtime directory
 	int spare;			  // a descriptor that is closed to accept a connection when no other is free
 	struct source listener, signals, name_lock; // `name_lock`: the second lock of directory.h
-	bool name_lock_refused;			    // another user has the name of that lock, and the log says so
+	bool name_lock_refused;			    // another user has the name of the second lock, and the log says so
 	struct vgpu *vgpus;
 	struct overhead *overheads;	// measured overheads of contexts (overhead.h)
 	struct connection *connections; // the clients' connections (connection.h)
@@ -151,8 +152,8 @@ struct node {
 	bool is_interrupted;	// a signal ends the daemon, without answers to requests that wait
 	bool was_shut_down;	// a request ends the daemon, which accepts no new connections
 	bool has_socket_file;	// virgated.sock in the runtime directory is this daemon's
-	uint64_t busy_until_ns; // when the daemon was last used
+	uint64_t busy_until_ns; // the last time at which the daemon was in use
 	uint64_t next_scan_ns, next_reap_ns; // when the next scan and the next reaping are due; 0: not due
 	bool is_scanning;		     // a scan of all ledgers is in progress, a part in each loop iteration
-	struct vgpu *scan_next;		     // the next vGPU of that scan; NULL: all have been scanned
+	struct vgpu *scan_next; // the vGPU with which the scan of all ledgers continues; NULL: all have been scanned
 };

@@ -11,6 +11,6 @@ struct node;
 // node->runtime_dir.
 __attribute__((format(printf, 3, 4))) void path_format(const struct node *node, char path[PATH_MAX], const char *format,
 						       ...);
-// Replaces a file atomically. Does not sync: the contents need not survive a reboot, and programs that start wait for
-// the file. Returns 0 or -errno.
+// Replaces a file atomically. Does not sync it: the contents need not survive a reboot, and starting programs wait for
+// this function. Returns 0 or -errno.
 int path_write(const char *path, const char *text, mode_t mode);

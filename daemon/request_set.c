@@ -73,9 +73,9 @@ static json_t *finish_set(struct node *node, const struct change *change, int er
 	return agree_with("vgpu", listing_vgpu(node, vgpu, LISTING_FULL));
 }
 
-// Changes the terms. A restarted daemon reads limits from the disk, and a ledger must never allow more than that. So a
-// limit is raised in the ledger after the larger one is on disk, and lowered in the ledger before the smaller one is on
-// disk.
+// Changes the terms. A restarted daemon reads limits from the disk. A ledger must never allow more than the limit on
+// disk. So a limit is raised in the ledger after the larger one is on disk, and lowered in the ledger before the
+// smaller one is on disk.
 json_t *answer_set(const struct request *request)
 {
 	json_t *refusal = NULL;

@@ -232,7 +232,7 @@ static void ask_vgpu(struct node *node, const struct wish *wish)
 	if (wish->is_out)
 		wish->vgpu->residence.is_called = false;
 	else
-		residence_resume(node, wish->vgpu); // if memory is short, the vGPU returns when there is room
+		residence_resume(node, wish->vgpu); // the vGPU returns at once, or when there is room on the device
 	atomic_store(&page->out, wish->is_out || wish->vgpu->residence.is_evicted);
 	while (eviction_next_slot(wish->vgpu, &cursor, &slot))
 		ask_process(wish, slot);

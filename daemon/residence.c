@@ -142,7 +142,7 @@ static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct
 				       .active_ns = facts->active_ns,
 				       .switch_ns = facts->switch_ns,
 				       .busy_until_ns = residence->busy_until_ns,
-				       // A vGPU without programs has no memory to move.
+				       // 0 without programs: such a vGPU has no memory to move.
 				       .idle_ns = facts->processes ? vgpu->idle_suspend * 1000 * ms : 0,
 				       .state = residence->state,
 				       .has_drained = facts->drained == facts->processes && !is_late,

@@ -51,7 +51,7 @@ static void finish_changes(struct node *node, uint64_t number, int error)
 			change->vgpu->change = NULL;
 		answer_change(node, change, error);
 		free(change);
-		link = &waiting; // finish() may have removed changes from the list, or added some
+		link = &waiting; // start again: finish() may have removed changes from the list, or added some
 	}
 }
 

@@ -53,7 +53,7 @@ struct search {
 	uint32_t pid_namespace;
 	bool for_heirs;		 // check the environment of all processes of the owner
 	bool all_mappings;	 // check the mappings of all processes of the owner and group, not only of `asked`
-	bool namespaces;	 // check the processes in other pid namespaces
+	bool namespaces;	 // also check processes in pid namespaces other than the daemon's
 	bool is_limited;	 // the search has a limit of processor time
 	pid_t asked[MOST_ASKED]; // the processes whose mappings are checked
 	size_t asked_count, found_count;
@@ -263,7 +263,7 @@ enum purpose { FOR_TENANTS, FOR_HEIRS };
 static void start_search(const struct node *node, struct vgpu *vgpu, enum purpose purpose)
 {
 	if (vgpu->search)
-		return; // the caller begins another search if the one in progress is not enough
+		return; // the search in progress may be enough; if not, the caller begins another one after it
 	struct search *search = calloc(1, sizeof *search);
 	if (!search)
 		return;
@@ -280,7 +280,7 @@ static void start_search(const struct node *node, struct vgpu *vgpu, enum purpos
 		snprintf(search->mapped, sizeof search->mapped, "/ledgers/%s", vgpu->name);
 	else
 		memcpy(search->mapped, vgpu->path, sizeof search->mapped);
-	// The slots are not enough if the ledger is damaged, or if all users of the vGPU shall be killed.
+	// Search the mappings of all processes if the slots may be wrong, or if all users of the vGPU shall be killed.
 	search->all_mappings = vgpu->damage || vgpu->is_being_removed;
 	request_tenants(search);
 	if (!work_post(vgpu->owner, &search->work)) {

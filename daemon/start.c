@@ -54,7 +54,8 @@ static int watch_signals(struct node *node)
 	return node->signals.fd < 0 ? -1 : source_watch(node, &node->signals, EPOLLIN);
 }
 
-// Called when the directory was created again: the scan marks the vGPUs whose ledgers are missing.
+// Called when the runtime directory was removed and created again. Scans all vGPUs, which marks those whose ledgers are
+// missing.
 static void restore_vgpus(struct node *node)
 {
 	tenant_scan_all(node);

@@ -13,7 +13,8 @@
 
 enum { MOST_RANGES = 16384, MOST_FILE = 1 << 20, CHECK_EVERY_S = 1 };
 static const char path[] = "/etc/subuid";
-// The user id whose thread reads the file. No user has this id, so the many lookups delay no user.
+// Reading the file looks up the names of many users. It runs in the thread of this user id, which no user has. So these
+// lookups delay no user.
 static const uid_t READER = (uid_t)-1;
 
 struct range {

@@ -18,9 +18,9 @@
 #include <sys/epoll.h>
 
 enum {
-	SCAN_STEP_MS = 2,	// the longest step of tenant_scan_some()
-	REAP_EVERY_MS = 20,	// time between two attempts while the driver has not released memory of dead tenants
-	EXPORTS_EVERY_MS = 250, // time between two attempts while only descriptors keep that memory
+	SCAN_STEP_MS = 2,   // the longest step of tenant_scan_some()
+	REAP_EVERY_MS = 20, // time between two attempts to reap dead tenants whose memory the driver has not released
+	EXPORTS_EVERY_MS = 250, // time between two attempts to reap dead tenants whose memory only descriptors keep
 	WARN_AFTER_S = 10,
 	BLIND_S = 1, // how long a dead tenant's memory counts as not released if NVML reports nothing
 };
@@ -116,7 +116,7 @@ static void watch_tenant(struct node *node, struct tenant *tenant)
 	if (!is_ours && tenant->proof == PROOF_NONE)
 		tenant->proof = PROOF_WANTED;
 	if (!is_ours && tenant->proof == PROOF_DENIED && !tenant->seen.guest)
-		tenant->pid = -1; // the process belongs to another user
+		tenant->pid = -1; // the process runs for another user, so it is no tenant
 	bool counted = is_ours && user_count_process(node, vgpu->owner);
 	int fd = counted ? source_keep_descriptor(process_open(tenant->pid, tenant->start_time)) : -EMFILE;
 	if (fd >= 0) {
@@ -126,7 +126,7 @@ static void watch_tenant(struct node *node, struct tenant *tenant)
 	}
 	if (counted)
 		user_uncount_process(vgpu->owner);
-	// After another error the next scan tries again.
+	// After any other error, the next scan tries again to open a pidfd.
 	if (tenant->pid > 0 && (fd == -ESRCH || vg_process_is_dead(tenant->pid, tenant->start_time)))
 		mark_dead(node, tenant);
 }
@@ -134,7 +134,7 @@ static void watch_tenant(struct node *node, struct tenant *tenant)
 void tenant_prove(struct node *node, struct tenant *tenant, pid_t pid, uint64_t start_time, bool has_mapped)
 {
 	bool elsewhere = tenant->seen.owner.pid_namespace != node->pid_namespace;
-	bool was_known = tenant->pid > 0; // if the pid was unknown, the search has not read the mappings of the process
+	bool was_known = tenant->pid > 0; // a search reads the mappings only of processes whose pids it gets
 
 	if (elsewhere && !pid) {
 		mark_dead(node, tenant);

@@ -95,7 +95,7 @@ int vgpu_renew(struct node *node, struct vgpu *vgpu)
 {
 	struct vg_ledger *ledger;
 
-	remove_file(node, vgpu); // the path may have a file that is not the ledger
+	remove_file(node, vgpu); // another process may have put a file of its own at the path
 	int r = make_ledger(node, vgpu, &ledger);
 	if (r < 0)
 		return r;
@@ -181,7 +181,8 @@ int vgpu_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **ret_v
 		return r;
 	}
 	vgpu->was_damaged_at_start = vgpu->damage;
-	vgpu->left_ns = vg_clock_monotonic_ns(); // if the vGPU has launchers, the caller adopts them next
+	// counts from now on as left by all launchers, until the caller adopts some
+	vgpu->left_ns = vg_clock_monotonic_ns();
 	tenant_scan(node, vgpu);
 	*ret_vgpu = vgpu;
 	return 0;

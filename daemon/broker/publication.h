@@ -25,7 +25,7 @@ void edition_notify_readers(const struct node *node, const struct edition *editi
 // Sends an event to the peer. If the peer does not receive the event, it finds the same facts in the page.
 void edition_notify(const struct session *session, enum vg_wire_event_kind kind, uint64_t generation,
 		    uint64_t deadline_ns);
-// Returns whether the peer may open the edition with `access`, which has a value as in an entry of an offer.
+// Returns whether the peer may open the edition for reading or writing (`access`, a value as in struct share_entry).
 bool edition_allows(const struct edition *edition, const struct authority_peer *peer, uint32_t access);
 
 struct usage {

@@ -22,7 +22,8 @@ void session_answer(struct node *node, struct session *session, json_t *answer, 
 	bool is_positive = json_is_true(json_object_get(answer, "ok"));
 
 	json_decref(answer);
-	// The answer fits into the socket's buffer unless the peer has left many messages unread.
+	// If the answer does not fit into the socket's buffer, the peer has left many messages unread. Then close the
+	// connection.
 	if (text &&
 	    vg_wire_send(session->socket.fd, VG_WIRE_REPLY, 0, text, strlen(text), &descriptor, descriptor >= 0) < 0)
 		shutdown(session->socket.fd, SHUT_RDWR);
@@ -43,7 +44,7 @@ void session_answer(struct node *node, struct session *session, json_t *answer, 
 		edition_release(node, edition);
 }
 
-// Sends a packet as the publisher sent it, but with the access that the lease has.
+// Sends a packet unchanged, except that its entries have the access that the lease allows.
 static int send_packet(const struct session *session, const struct packet *packet)
 {
 	static char body[SHARE_BODY_MAX]; // too large for the stack
