@@ -1,6 +1,7 @@
-// CUDA arrays. The driver chooses an array's size, and reports it only for arrays with deferred mapping. So, before an
-// array is created, an array of the same shape with deferred mapping is created and queried. Small arrays share blocks
-// of 2 MiB, but the driver does not report which arrays share a block. So each small array is charged a whole block.
+// Charges CUDA arrays. The driver chooses an array's size, and reports it only for arrays with deferred mapping. So,
+// before an array is created, an array of the same shape with deferred mapping is created and queried. Small arrays
+// share blocks of 2 MiB, but the driver does not report which arrays share a block. So each small array is charged a
+// whole block.
 #include <string.h>
 
 #include "shim/contexts.h"
@@ -31,7 +32,8 @@ static uint64_t compute_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int
 	for (int i = 0; i < 3; i++)
 		if (extents[i] && __builtin_mul_overflow(bytes, extents[i], &bytes))
 			return 0;
-	if (levels > 1 && __builtin_add_overflow(bytes, bytes / 3 + 1, &bytes)) // level n + 1 is a quarter of n
+	// each mipmap level is a quarter of the level before it
+	if (levels > 1 && __builtin_add_overflow(bytes, bytes / 3 + 1, &bytes))
 		bytes = UINT64_MAX;
 	bytes = shim_round_granularity(bytes);
 	return shim_exceeds_device(bytes) ? 0 : bytes;
@@ -166,8 +168,8 @@ static CUresult finish_destroy(CUresult result, const struct shim_record *record
 DESTROY_ARRAY(cuArrayDestroy, CUarray, SHIM_ARRAY)
 DESTROY_ARRAY(cuMipmappedArrayDestroy, CUmipmappedArray, SHIM_MIPMAP)
 
-// Pins the physical memory that is mapped as tiles of a sparse array. Unmapping is not tracked: memory that was once
-// mapped into an array stays charged until the array is destroyed.
+// Pins the physical memory that is mapped as tiles of a sparse array. The memory stays pinned, and charged, until the
+// array is destroyed, even if the tiles are unmapped earlier.
 static void pin_tiles(const CUarrayMapInfo *list, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++) {

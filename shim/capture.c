@@ -1,5 +1,5 @@
-// Stream captures. After the process's first capture, every launch checks whether its stream is being captured. In an
-// evictable vGPU, this file counts the captures in progress, because memory cannot move during a capture.
+// Tracks stream captures. After the process's first capture, every launch checks whether its stream is being captured.
+// In an evictable vGPU, this file counts the captures in progress, because memory cannot move during a capture.
 #include <stdatomic.h>
 
 #include "shim/evict.h"
@@ -22,7 +22,7 @@ static void note_begin(CUstream stream, bool per_thread)
 		atomic_fetch_add(&shim_captures, 1);
 }
 
-// Only the stream on which a capture began is counted. Streams that joined the capture later are not.
+// Notes that a capture has ended. Only streams on which a capture began are counted, not those that joined it later.
 static void note_end(CUstream stream, bool per_thread)
 {
 	struct shim_record record;
@@ -63,8 +63,8 @@ static bool is_capturing(CUstream stream, bool per_thread)
 	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-// cuStreamEndCapture() also ends a capture if it fails because the capture was invalidated. So the stream is queried
-// instead.
+// cuStreamEndCapture() may end an invalidated capture although it returns an error. So this code asks the driver
+// whether the stream is still being captured.
 #define END(abi, per_thread)                                              \
 	SHIM_EXPORT CUresult CUDAAPI abi(CUstream stream, CUgraph *graph) \
 	{                                                                 \

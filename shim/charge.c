@@ -10,8 +10,8 @@
 #include "shim/undeclared.h"
 
 static const uint64_t granularity = 2ull << 20;
-// A thread of an evictable vGPU holds this lock while it checks the fixed part, and changes the ledger and the charge
-// for evictable memory. So no other thread sees one of the two changed without the other.
+// A thread of an evictable vGPU holds this lock while it checks the fixed part and changes two figures: the ledger, and
+// the charge for evictable memory. So no other thread sees only one of them changed.
 static pthread_mutex_t fixed_lock = PTHREAD_MUTEX_INITIALIZER;
 
 uint64_t shim_round_granularity(uint64_t bytes)
@@ -34,8 +34,8 @@ VG_HOT static CUresult charge_ledger(enum vg_ledger_kind kind, uint64_t bytes)
 	}
 }
 
-// Charges first and checks the fixed part afterwards, so that processes that charge at the same time cannot all pass
-// the check.
+// Charges first and checks the fixed part afterwards. So of several processes that charge at the same time, not all can
+// pass the check.
 VG_COLD static CUresult charge_ledger_fixed(enum vg_ledger_kind kind, uint64_t bytes)
 {
 	CUresult result;
@@ -129,7 +129,7 @@ CUresult shim_charge_evictable(enum vg_entry entry, enum vg_ledger_kind kind, ui
 
 void shim_refund_evictable(enum vg_ledger_kind kind, uint64_t bytes)
 {
-	if (!shim_evictable) { // in a forked child: the lock may belong to a thread of the parent
+	if (!shim_evictable) { // in a forked child, take no lock: a thread of the parent may have held it
 		shim_refund(kind, bytes);
 		return;
 	}

@@ -16,7 +16,7 @@ CUresult shim_charge(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t byt
 CUresult shim_charge_measured(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes);
 // Charges, like shim_charge(), memory that can move to the host. Such memory does not count as fixed.
 CUresult shim_charge_evictable(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes);
-// Tries once to charge. Reports no refusal, and makes no pool or graph return memory.
+// Tries once to charge. If the limit has no room, reports no refusal, and makes no pool or graph return memory.
 CUresult shim_charge_quietly(enum vg_ledger_kind kind, uint64_t bytes);
 
 void shim_refund(enum vg_ledger_kind kind, uint64_t bytes);
@@ -34,6 +34,6 @@ CUresult shim_refuse(enum vg_entry entry, uint64_t bytes);
 // Rounds up to a multiple of 2 MiB, unless that would overflow.
 uint64_t shim_round_granularity(uint64_t bytes);
 
-// Returns true if the device is smaller than `bytes`. Such a call may go to the driver without a charge, because the
-// driver fails it with the right error.
+// Returns true if the device has less memory than `bytes`. A request of that size may go to the driver without a
+// charge, because the driver fails it with the right error.
 bool shim_exceeds_device(uint64_t bytes);

@@ -1,5 +1,5 @@
-// Creation and destruction of contexts. Each context is charged a fixed amount. Memory for a context's limits
-// (cuCtxSetLimit) is charged by limit.c.
+// Charges the creation of contexts, and refunds their destruction. Each context is charged a fixed amount. Memory for a
+// context's limits (cuCtxSetLimit) is charged by limit.c.
 #include <pthread.h>
 
 #include "shim/contexts.h"
@@ -15,7 +15,7 @@ static struct {
 	bool is_charged;
 	uint64_t bytes;
 	CUcontext context;
-} primary; // the primary context of the vGPU's one device
+} primary; // state of the device's primary context; a vGPU has one device
 
 static uint64_t context_overhead(void)
 {
@@ -65,8 +65,9 @@ static CUresult charge_primary(enum vg_entry entry, uint64_t *ret_charged)
 	return result;
 }
 
-// Sets the primary context's charge by the state that the driver reports. Call this after a call that may have created
-// or destroyed the primary context. `charged`: the bytes that charge_primary() charged before that call.
+// Sets the primary context's charge according to whether the driver reports the context as active. Call this after a
+// call that may have created or destroyed the primary context. `charged`: the bytes that charge_primary() charged
+// before that call.
 static void reconcile_primary(CUdevice device, uint64_t charged, CUcontext context)
 {
 	CUcontext destroyed = NULL;
@@ -124,8 +125,8 @@ static CUresult reconcile_after(CUresult result, CUdevice device)
 	return result;
 }
 
-// Calls that may destroy a context. Before such a call, the daemon must stop measuring the size of a context from this
-// process.
+// Makes a driver call that may destroy a context. Before the call, the daemon must stop measuring the size of a context
+// from this process.
 #define MAY_DESTROY(call, device) (shim_first_context_ended(), reconcile_after(call, device))
 
 #define RELEASE_PRIMARY(abi)                                   \

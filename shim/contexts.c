@@ -15,13 +15,13 @@ static unsigned int other_count; // number of contexts other than the primary on
 enum { OTHERS = 64 };
 static CUcontext others[OTHERS]; // the first OTHERS of these contexts
 
-// Call it with the lock held.
+// Sets shim_only_context. Call it with the lock held.
 static void find_only_context(void)
 {
 	shim_only_context = is_primary_charged && other_count == 0 ? primary : NULL;
 }
 
-// Call it with the lock held.
+// Replaces a context in the list `others`; NULL: an empty place. Call it with the lock held.
 static void replace_other(CUcontext before, CUcontext after)
 {
 	for (size_t i = 0; i < OTHERS; i++)

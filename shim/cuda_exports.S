@@ -1,4 +1,4 @@
-/* All names that libcuda.so.1 exports, and dlopen. */
+/* Exports all names that libcuda.so.1 exports, and dlopen. */
 #define SLOTS shim_slots
 #define EXPORTS shim_exports
 #define RESOLVE shim_resolve
@@ -12,7 +12,8 @@
 	rows_end
 
 /* dlopen(file, mode): shim_dlopen_file() may replace the name, then a tail jump runs the real dlopen. The real
- * dlopen finds its caller, and the caller's RUNPATH, by the return address. So that must stay the program's.
+ * dlopen uses its return address to find its caller and the caller's RUNPATH. So the return address must stay that
+ * of the program.
  */
 	.text
 	.globl dlopen

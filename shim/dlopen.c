@@ -1,6 +1,7 @@
-// dlopen. Programs load the driver also by names other than its SONAME: by libcuda.so (numba, Triton), or by an
-// absolute path. If the base name is the driver's, dlopen returns this library instead. All other files reach the real
-// dlopen unchanged. The exported function is in cuda_exports.S.
+// Exports a dlopen that returns this library when a program loads the driver. Programs load the driver also by names
+// other than its SONAME: by libcuda.so (numba, Triton), or by an absolute path. If the base name is the driver's,
+// dlopen returns this library instead. All other files reach the real dlopen unchanged. The exported function is in
+// cuda_exports.S.
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -24,14 +24,14 @@ static const struct vg_ledger *ledger;
 extern const int32_t shim_evict_stubs[VG_ENTRY_COUNT] SHIM_HIDDEN; // distances of the stubs from this table
 void *shim_evict_below[VG_ENTRY_COUNT];
 
-// Families of calls that must not run while memory is in the host: calls that launch work or use addresses. Calls that
-// wait for work or query it are not gated, because they may last long. Calls for memory that never moves are not gated
-// either.
+// The families of driver calls that must not run while memory is in the host: they launch work or use addresses. Calls
+// that wait for work or query it are not gated, because they may last long. Calls for memory that never moves are not
+// gated either.
 enum {
 	gated_array = false,
-	gated_capture = false, // except the calls that begin a capture, below
+	gated_capture = false, // not gated, except the calls that begin a capture, which also_gated[] has
 	gated_checkpoint = false,
-	gated_context = false, // except the calls that destroy a context, below
+	gated_context = false, // not gated, except the calls that destroy a context, which also_gated[] has
 	gated_copy = true,
 	gated_coredump = false,
 	gated_device = false,
@@ -39,7 +39,7 @@ enum {
 	gated_event = false,
 	gated_external = true,
 	gated_graph = true,
-	gated_green = false, // except the calls that destroy one, below
+	gated_green = false, // not gated, except the calls that destroy a green context, which also_gated[] has
 	gated_host = false,
 	gated_init = false,
 	gated_interop = true,
@@ -51,13 +51,14 @@ enum {
 	gated_lookup = false,
 	gated_managed = true,
 	gated_memop = true,
-	gated_memory = false, // the hooks of these calls enter the gate themselves
+	gated_memory = false, // not gated, since the hooks of these calls enter the gate themselves
 	gated_module = false,
 	gated_multicast = true,
 	gated_occupancy = false,
 	gated_peer = false,
-	gated_pool = false,    // memory of pools never moves
-	gated_primary = false, // except the calls that release or reset it, below
+	gated_pool = false, // not gated, since memory of pools never moves
+	// not gated, except the calls that release or reset the primary context, which also_gated[] has
+	gated_primary = false,
 	gated_profiler = false,
 	gated_set = true,
 	gated_stream = false,
@@ -84,7 +85,7 @@ static const enum vg_entry also_gated[] = {
 	VG_ENTRY_cuCtxDestroy,
 	VG_ENTRY_cuCtxDestroy_v2,
 	VG_ENTRY_cuCtxDetach,
-	VG_ENTRY_cuGreenCtxDestroy, // destroying the last one may destroy the primary context
+	VG_ENTRY_cuGreenCtxDestroy, // the primary context may be destroyed with its last green context
 	VG_ENTRY_cuDevicePrimaryCtxRelease,
 	VG_ENTRY_cuDevicePrimaryCtxRelease_v2,
 	VG_ENTRY_cuDevicePrimaryCtxReset,
@@ -147,7 +148,7 @@ static const char *format_reason(const struct pager_slot *slot, char *text, size
 		snprintf(text, size, "%llu MiB of host memory are missing", mib);
 		return text;
 	case PAGER_DEVICE:
-		if (!mib) // the GPU has room for the memory itself, but not for the driver's own
+		if (!mib) // the device has room for the memory itself, but not for the driver's own memory
 			return "the GPU lacks memory; trying again";
 		snprintf(text, size, "the GPU lacks %llu MiB; trying again", mib);
 		return text;
@@ -213,9 +214,9 @@ void shim_evict_fill_driver(void)
 	pager_driver.cuModuleGetGlobal_v2 = cuModuleGetGlobal_v2;
 }
 
-// Returns the least memory of a process for which the GPU hashes blocks to find unchanged ones. Copying less memory
-// takes only milliseconds. The simulated GPU interprets the hash kernel, which takes longer than copying. So it does
-// not hash, unless VIRGATE_SIM_HASH sets the least memory in MiB.
+// Returns how much memory a process must have before the GPU hashes blocks to find the unchanged ones. Copying less
+// memory takes only milliseconds. The simulated GPU interprets the hash kernel, which takes longer than copying. So the
+// simulated GPU does not hash, unless VIRGATE_SIM_HASH sets this figure in MiB.
 static uint64_t choose_hash_least(const struct vg_ledger *of)
 {
 	const char *mib = secure_getenv("VIRGATE_SIM_HASH");
@@ -238,7 +239,7 @@ static uint64_t choose_host_least(const struct vg_ledger *of)
 
 static void log_not_hashed(const struct pager_slot *slot)
 {
-	static uint32_t logged; // the reason of the last message: each is logged once
+	static uint32_t logged; // the reason of the last message, so that each reason is logged once
 
 	if (logged == atomic_load(&slot->hash_result))
 		return;
@@ -306,7 +307,8 @@ CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t b
 	pager_enter(entry);
 	result = REAL(cuCtxGetCurrent)(&context);
 	if (!address || result != CUDA_SUCCESS || !context) {
-		result = REAL(cuMemAlloc_v2)(address, bytes); // this call fails with the driver's own error
+		// device memory is allocated instead, so that the program gets the driver's own error
+		result = REAL(cuMemAlloc_v2)(address, bytes);
 	} else {
 		uint64_t freed = is_capturing() ? 0 : pager_memory_free_rest();
 		shim_refund_evictable(VG_LEDGER_DEVICE, freed);

@@ -1,4 +1,4 @@
-// Evictable vGPUs: allocations whose memory can move to the host and back (src/pager). In other vGPUs, shim_evictable
+// Allocates memory that can move to the host and back (src/pager), in evictable vGPUs. In other vGPUs, shim_evictable
 // is false and none of these functions has an effect. Any thread.
 #pragma once
 #include "shim/charge.h"
@@ -12,18 +12,18 @@ void shim_evict_start(const struct vg_ledger *ledger);
 // Resets the pager in a forked child, which may not use CUDA.
 void shim_evict_stop(void);
 
-// Returns whether cuMemAlloc can allocate evictable memory now. It cannot during a stream capture, which forbids the
-// driver calls for this.
+// Returns whether cuMemAlloc can allocate evictable memory now. During a stream capture it cannot, because the capture
+// forbids the necessary driver calls.
 bool shim_evict_is_possible(void);
-// Allocates for cuMemAlloc after the caller has charged with shim_charge_evictable(). The functions below take
-// addresses of such memory.
+// Allocates evictable memory for cuMemAlloc, after the caller has charged by shim_charge_evictable(). The functions
+// below take addresses of such memory.
 CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t bytes);
-// Frees the allocation. *ret_later: a stream is being captured, so the memory is freed, and its charge refunded, after
-// the capture.
+// Frees evictable memory. *ret_later: a stream is being captured, so the memory is freed, and its charge refunded, only
+// after the capture.
 CUresult shim_evict_free(enum vg_entry entry, CUdeviceptr address, bool *ret_later);
-// Frees the allocation after its context was destroyed.
+// Frees evictable memory whose context was destroyed.
 void shim_evict_forget(CUdeviceptr address);
-// Forgets a context that was destroyed.
+// Removes a destroyed context from the pager's state.
 void shim_evict_forget_context(CUcontext context);
 bool shim_is_evictable(CUdeviceptr address);
 
@@ -38,5 +38,5 @@ void shim_evict_handles_start(void);
 void shim_evict_handles_stop(void);
 extern void *shim_evict_below[VG_ENTRY_COUNT] SHIM_HIDDEN; // the functions that the gates call
 
-// Number of streams that are being captured (capture.c).
+// The number of streams that are being captured (capture.c).
 extern _Atomic unsigned int shim_captures;

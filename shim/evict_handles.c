@@ -1,6 +1,6 @@
-// Evictable vGPUs: memory that the program creates with cuMemCreate(). The gate calls the functions of this file
-// instead of the driver's. So the memory is on the device while a thread runs one of them. The rest of the interposer
-// treats the handles that they return like the driver's.
+// Makes memory of cuMemCreate() evictable. The gate calls the functions of this file instead of the driver's. So the
+// memory is on the device while a thread runs one of these functions. The rest of the interposer treats the handles
+// that these functions return like the driver's.
 #include <pthread.h>
 #include <string.h>
 
@@ -69,8 +69,8 @@ bool shim_evict_is_mapped(CUdeviceptr address, size_t size)
 	return shim_evictable && pager_mapping_can_leave(address, address + size);
 }
 
-// Programs request memory that GPUDirect RDMA can reach wherever the GPU supports that. Such memory must stay on the
-// device, because other devices learn its physical addresses.
+// Reports that the device does not support GPUDirect RDMA. Otherwise programs would request all memory to be reachable
+// by other devices. Such memory must stay on the device, because other devices learn its physical addresses.
 static CUresult CUDAAPI with_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	CUresult result = driver.cuDeviceGetAttribute(value, attribute, device);
@@ -166,7 +166,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUresult charge_as_fixed(struct shim_physical *physical)
 {
 	if (!physical)
-		return CUDA_ERROR_INVALID_VALUE; // another thread has just released the handle
+		return CUDA_ERROR_INVALID_VALUE; // another thread has just released the last reference to the handle
 	if (shim_charge_as_fixed(shim_physical_set_evictable(physical, false)))
 		return CUDA_SUCCESS;
 	shim_physical_set_evictable(physical, true);

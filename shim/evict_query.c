@@ -1,6 +1,6 @@
-// Queries about evictable memory. They return the same values as for memory of cuMemAlloc(), also while the memory is
-// in the host. Queries for the physical memory, which changes with each move, fail with codes after which libraries
-// fall back to copies.
+// Answers queries about evictable memory. The answers are those for memory of cuMemAlloc(), also while the memory is in
+// the host. Queries for the physical memory, which changes with each move, fail with codes after which libraries fall
+// back to copies.
 #include <string.h>
 
 #include "pager/gate.h"
@@ -13,8 +13,9 @@ static bool find_range(CUdeviceptr address, struct pager_range *ret_range)
 	return shim_evictable && pager_memory_find(address, ret_range);
 }
 
-// If the program itself has mapped the address, enters the pager's gate, which waits until the memory is on the device.
-// Such queries go to the driver. Returns false for all other addresses.
+// If the program itself has mapped memory at the address (cuMemMap), enters the pager's gate, which waits until the
+// memory is on the device. The query for such an address then goes to the driver. Returns false for all other
+// addresses.
 static bool enter_if_mapped(enum vg_entry entry, CUdeviceptr address, struct pager_mapped *ret_mapped)
 {
 	if (!shim_evictable || !pager_mapping_find(address, ret_mapped))
@@ -62,7 +63,7 @@ static CUresult get_attribute(const struct pager_range *range, CUdeviceptr addre
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 		ANSWER(unsigned int, range->sync_memops);
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-		// The driver's numbers count up from 1, so they never have this bit set.
+		// This bit shows that the number is not the driver's: the driver counts up from 1.
 		ANSWER(unsigned long long, range->number | 1ull << 62);
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 		ANSWER(unsigned int, 0);

@@ -36,7 +36,7 @@ shim_evict_stubs:
 	.section .text.evict, "ax", @progbits
 	.balign 16
 	.type evict_call, @function
-evict_call: /* %eax: the row */
+evict_call: /* %eax has the row of the entry */
 	.cfi_startproc
 	movq pager_mark@gottpoff(%rip), %r11
 	movq %fs:(%r11), %r11
@@ -68,7 +68,7 @@ evict_call: /* %eax: the row */
 	.cfi_adjust_cfa_offset -8
 	subl $1, (%r11)
 	ret
-2:	subl $1, (%r11) /* the gate is closed; a thread that was inside already continues */
+2:	subl $1, (%r11) /* the gate is closed, but a thread that was inside before continues */
 	jz 3f
 	addl $1, (%r11)
 	jmp 1b

@@ -1,5 +1,5 @@
-// Physical memory that was exported as descriptors. It stays charged until the last copy of its descriptors is closed,
-// in any process. Any thread.
+// Keeps physical memory charged that was exported as descriptors, until the last copy of its descriptors is closed in
+// any process. Any thread.
 #pragma once
 #include "shim/physical.h"
 

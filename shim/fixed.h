@@ -1,12 +1,12 @@
-// The fixed part of an evictable vGPU's limit: the most memory that may be charged without being able to move to the
-// host. Any thread.
+// Checks the fixed part of an evictable vGPU's limit: the most memory that may be charged without being able to move to
+// the host. Any thread.
 #pragma once
 #include <stdbool.h>
 
 #include "abi/cuda_abi.h"
 
-// True if memory of this process can move to the host (shim/evict.h). False in vGPUs that are not evictable, and in a
-// forked child.
+// True if memory of this process can move to the host (shim/evict.h). It is false in vGPUs that are not evictable, and
+// in a forked child.
 extern bool shim_evictable;
 
 // Notes a change of the charge for evictable memory. Call it before the memory is charged, and after it is refunded.

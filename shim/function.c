@@ -1,4 +1,4 @@
-// Queries by which the program gets functions, kernels and variables.
+// Hooks the queries by which the program gets functions, kernels and variables.
 #include <string.h>
 
 #include "shim/kernel.h"
@@ -16,7 +16,7 @@
 		if (result == CUDA_SUCCESS)                                                     \
 			shim_load_note_use(type, module);                                       \
 		else                                                                            \
-			*code = NULL; /* although it may be loaded */                           \
+			*code = NULL; /* although the code may be loaded */                     \
 		return result;                                                                  \
 	}
 GET_CODE(cuLibraryGetKernel, SHIM_LIBRARY, CUlibrary, CUkernel, shim_kernel_load_from)

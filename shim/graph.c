@@ -1,4 +1,4 @@
-// Charges for graphs: when they are instantiated or launched, and when nodes that allocate are added.
+// Charges graphs: when they are instantiated or launched, and when nodes that allocate are added.
 #include "shim/graph_charge.h"
 #include "shim/raise.h"
 

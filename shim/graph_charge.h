@@ -1,4 +1,4 @@
-// Charges of memory that graphs allocate. Any thread.
+// Charges the memory that graphs allocate. Any thread.
 #pragma once
 #include "shim/charge.h"
 

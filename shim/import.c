@@ -22,7 +22,8 @@ static bool is_opened(CUdeviceptr address)
 	return shim_record_find(SHIM_POINTER, address, &record) && record.origin == SHIM_OPENED;
 }
 
-// Charges memory for which no vGPU is charged. It is charged after it was opened, because opening allocates nothing.
+// Charges this process for opened memory for which no vGPU is charged. The charge comes after the opening, which
+// allocates nothing.
 static CUresult charge_unknown(enum vg_entry entry, CUdeviceptr address, uint64_t key,
 			       struct shim_physical **ret_physical)
 {
@@ -139,7 +140,7 @@ SHIM_EXPORT CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *handle, CUdevicep
 		base = address;
 	physical = shim_physical_of_allocation(base, &bytes);
 	if (!physical)
-		return result; // this process has no charge, so each importer is charged
+		return result; // no vGPU is charged for the memory, so each importer is charged
 	shim_shared_name(physical, vg_ledger_key(SHIM_KEY_IPC, handle, sizeof *handle));
 	shim_physical_unref(physical);
 	return result;

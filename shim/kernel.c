@@ -1,6 +1,6 @@
-// Modules and libraries load lazily: variables when the program first gets a handle, and a kernel's code at its first
-// launch. Programs do not expect a launch to fail for lack of memory. So the code is loaded and charged when the
-// program gets the handle. An unused library costs nothing.
+// Loads and charges kernels early. Otherwise the driver loads modules and libraries lazily: variables when the program
+// first gets a handle, and a kernel's code at its first launch. Programs do not expect a launch to fail for lack of
+// memory. So the code is loaded and charged when the program gets the handle. An unused library costs nothing.
 #include "shim/kernel.h"
 
 #include "shim/local.h"

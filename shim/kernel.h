@@ -5,6 +5,6 @@
 #include "shim/load_charge.h"
 
 CUresult shim_kernel_load(enum vg_entry entry, CUkernel kernel);
-// Loads the code of a kernel whose library is known, like the function above.
+// Loads and charges the code of a kernel whose library is known, like shim_kernel_load().
 CUresult shim_kernel_load_from(enum vg_entry entry, CUlibrary library, CUkernel kernel);
 CUresult shim_function_load(enum vg_entry entry, CUmodule module, CUfunction function);

@@ -1,4 +1,4 @@
-// Launches. An export jumps to the driver, unless a kernel is known whose launch may allocate local memory.
+// Hooks launches. An export jumps to the driver, unless a kernel is known whose launch may allocate local memory.
 #include "shim/raise.h"
 
 #define LAUNCH(abi, function, stream, ...)                                                                  \

@@ -1,5 +1,5 @@
-// cuCtxSetLimit. A context's own charge covers the limits that a new context has. What higher limits need beyond that
-// is charged here.
+// Charges cuCtxSetLimit. A context's own charge covers the limits that a new context has. What higher limits need
+// beyond that is charged here.
 #include "shim/contexts.h"
 #include "shim/local.h"
 
@@ -31,8 +31,8 @@ static void change_limit_charge(CUcontext context, CUlimit limit, uint64_t befor
 		shim_record_put(&record);
 }
 
-// Sets a limit that no device can satisfy. The driver fails the call with its own error. If it does not, the change is
-// undone and the call refused.
+// Passes on a limit that no device can satisfy, so that the driver fails the call with its own error. If the driver
+// accepts the limit, undoes the change and refuses the call.
 static CUresult set_too_large_limit(CUlimit limit, size_t value, size_t current, uint64_t bytes)
 {
 	CUresult result = REAL(cuCtxSetLimit)(limit, value);
@@ -66,7 +66,7 @@ SHIM_EXPORT CUresult CUDAAPI cuCtxSetLimit(CUlimit limit, size_t value)
 	}
 	result = REAL(cuCtxSetLimit)(limit, value);
 	if (result == CUDA_SUCCESS)
-		REAL(cuCtxGetLimit)(&current, limit); // the driver may have rounded or bounded the limit
+		REAL(cuCtxGetLimit)(&current, limit); // read the limit, since the driver may have rounded or bounded it
 	change_limit_charge(shim_current_context(), limit, before, measure_limit(limit, current), charged);
 	shim_local_note_contexts(0);
 	return result;

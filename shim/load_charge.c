@@ -42,7 +42,8 @@ static uint64_t measure_since(int64_t before)
 	return bytes < most ? bytes : most;
 }
 
-// Measures and charges the undeclared memory again after a load or unload of `bytes`, which changes that figure.
+// Makes the daemon measure the undeclared memory again, and charges it, after code of `bytes` was loaded or unloaded:
+// the code changes the daemon's figure.
 static void refresh_undeclared(uint64_t bytes)
 {
 	if (bytes > trusted && shim_undeclared_measure(shim_session_ledger(), &bytes))
@@ -91,7 +92,7 @@ static void refund_load(uint64_t bytes)
 	refresh_undeclared(bytes);
 }
 
-static _Thread_local uint64_t collected; // the bytes that collect_bytes() has added up
+static _Thread_local uint64_t collected; // the sum of bytes that collect_bytes() has added up in this thread
 
 static void collect_bytes(const struct shim_record *record)
 {
@@ -187,7 +188,7 @@ CUresult shim_load_check(enum vg_entry entry, enum shim_record_type type, void *
 	return record.origin == SHIM_UNDONE ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-// First removes the record of an earlier module that had the same handle.
+// Before it stores the new record, removes the record of an earlier module that had the same handle.
 CUresult shim_load_finish(enum vg_entry entry, enum shim_record_type type, CUresult result, void *handle,
 			  int64_t before)
 {
@@ -202,7 +203,7 @@ CUresult shim_load_finish(enum vg_entry entry, enum shim_record_type type, CUres
 	return result;
 }
 
-// If undo_load() has unloaded the module already, only its record is left to remove.
+// If undo_load() has unloaded the module already, only removes the module's record.
 CUresult shim_load_unload(enum shim_record_type type, void *handle)
 {
 	struct shim_record record = {0};

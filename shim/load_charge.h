@@ -1,4 +1,4 @@
-// Charges of modules and libraries: the device memory that loading them took, as measured. Any thread.
+// Charges modules and libraries for the device memory that loading them took, as measured. Any thread.
 #pragma once
 #include "shim/charge.h"
 
@@ -10,7 +10,7 @@ int64_t shim_load_begin(void);
 // Charges what the driver call took. CUDA_ERROR_OUT_OF_MEMORY: the limit has no room. The module or library is then
 // unloaded, if the program has nothing but its handle.
 CUresult shim_load_end(enum vg_entry entry, enum shim_record_type type, void *handle, int64_t before);
-// Charges, like shim_load_end(), after a driver call that returned a new handle, with `result`.
+// Charges, like shim_load_end(), after a driver call that has returned `result` and, on success, the new `handle`.
 CUresult shim_load_finish(enum vg_entry entry, enum shim_record_type type, CUresult result, void *handle,
 			  int64_t before);
 // Notes that the program got a handle or an address inside the code, so the code cannot be unloaded any more.

@@ -22,7 +22,7 @@ uint64_t shim_local_beyond_initial(uint64_t each)
 	return each > shim_local_initial ? shim_round_granularity(shim_for_every_thread(each - shim_local_initial)) : 0;
 }
 
-// Call it with the lock held.
+// Sets shim_launch_watched. Call it with the lock held.
 static void watch_launches(void)
 {
 	shim_launch_watched = heaviest > 0 || deferred > 0;

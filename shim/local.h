@@ -1,5 +1,5 @@
-// Kernels whose threads need more local memory than a new context has. At the first launch of such a kernel, the driver
-// allocates that memory for every thread that the device can hold (shim/raise.h charges it). Any thread.
+// Notes kernels whose threads need more local memory than a new context has. At the first launch of such a kernel, the
+// driver allocates that memory for every thread that the device can hold (shim/raise.h charges it). Any thread.
 #pragma once
 #include "shim/charge.h"
 
@@ -13,7 +13,7 @@ static const uint64_t shim_local_initial = 1024;
 void shim_local_note(uint64_t function, uint64_t local);
 // Notes a kernel that cannot be queried or loaded yet, because no context exists.
 void shim_local_defer(CUkernel kernel);
-// Notes that contexts were created (1) or destroyed (-1), or that a context's stack limit changed (0).
+// Notes that contexts were created (`change` is 1) or destroyed (-1), or that a context's stack limit changed (0).
 void shim_local_note_contexts(int change);
 // Notes how much a context is charged for local memory. If the context is the only one, and that is enough for all
 // known kernels, launches are not checked any more.

@@ -1,4 +1,4 @@
-// Messages on standard error. Any thread. Each message is one write() and raises no signal.
+// Writes messages to standard error. Each message is one write() and raises no signal. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// cuGetProcAddress. It queries the driver first, so that names and versions that the driver does not have are not
+// Hooks cuGetProcAddress. It queries the driver first, so that names and versions that the driver does not have are not
 // found. It then finds the row of entries.def that has the returned pointer, and returns the interposer's export of
 // that row: the same version and stream variant.
 #include <stdbool.h>
@@ -96,8 +96,8 @@ static bool may_pass_unknown(const char *api, int version)
 	return passes;
 }
 
-// Returns true if the requested version has no newer function than entries.def knows. Then the driver returns the same
-// address for CUDA_VERSION.
+// Returns true if the driver has no newer version of the function, up to the requested version, than entries.def has.
+// Then the driver returns the same address for CUDA_VERSION.
 static bool is_in_our_list(const char *api, const void *address, int version, cuuint64_t flags)
 {
 	void *ours = NULL;
@@ -107,7 +107,8 @@ static bool is_in_our_list(const char *api, const void *address, int version, cu
 	return REAL(cuGetProcAddress_v2)(api, &ours, CUDA_VERSION, flags, NULL) == CUDA_SUCCESS && ours == address;
 }
 
-// Returns what the program gets for a pointer that the driver returned. NULL: the function must not be found.
+// Returns the pointer that the program gets in place of the driver's pointer `address`. NULL: the program must not find
+// the function.
 static void *translate_pointer(const char *api, void *address, int version, cuuint64_t flags)
 {
 	unsigned int row;
@@ -120,8 +121,8 @@ static void *translate_pointer(const char *api, void *address, int version, cuui
 	return may_pass_unknown(api, version) ? address : NULL;
 }
 
-// A name that no driver has. For functions that must not be found, this name is looked up, so that the driver itself
-// reports that.
+// A name that no driver has. If the program must not find a function, this name is looked up instead, so that the
+// driver itself reports the error.
 static const char no_such_entry[] = "cuVirgateHasNoSuchEntry";
 
 SHIM_EXPORT CUresult CUDAAPI cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags)

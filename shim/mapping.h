@@ -1,4 +1,4 @@
-// Handles of physical memory (cuMemCreate), and the addresses at which the memory is mapped. Any thread.
+// Keeps handles of physical memory (cuMemCreate), and the addresses at which the memory is mapped. Any thread.
 #pragma once
 #include "shim/physical.h"
 
@@ -10,7 +10,8 @@ CUresult shim_handle_store_physical(CUmemGenericAllocationHandle handle, struct 
 // Stores a handle of existing memory, but leaves the reference to the caller. Call it with shim_physical_lock held.
 // Returns -ENOMEM on failure.
 int shim_handle_store_locked(CUmemGenericAllocationHandle handle, struct shim_physical *physical);
-// Returns the memory of a handle with a new reference, and stores its bytes. NULL: not memory that is charged here.
+// Returns the memory of a handle with a new reference, and stores its bytes. NULL: this process is not charged for the
+// memory of the handle.
 struct shim_physical *shim_handle_find(CUmemGenericAllocationHandle handle, uint64_t *ret_bytes);
 
 // Stores a mapping; takes over the caller's reference. Returns false if host memory ran out.
@@ -26,7 +27,8 @@ size_t shim_mappings_remove(CUdeviceptr address, size_t size, struct shim_mappin
 void shim_mappings_restore(const struct shim_mapping *removed, size_t count);
 // Returns the memory that is mapped at an address. Call it with shim_physical_lock held.
 struct shim_physical *shim_mapping_at(CUdeviceptr address);
-// Returns the memory of the mapping that covers a whole range, with a new reference. NULL: no mapping does.
+// Returns the memory of the mapping that covers a whole range, with a new reference. NULL: no single mapping covers the
+// range.
 struct shim_physical *shim_mapping_find(CUdeviceptr address, uint64_t size, uint64_t *ret_bytes);
 
 // Pins the memory of a handle, or the memory that is mapped at an address (shim_physical_pin). Does nothing for memory

@@ -1,8 +1,8 @@
-// Marks on open descriptors, by which processes recognise the memory of a descriptor. Any thread.
+// Marks open descriptors, so that other processes recognise the memory of a descriptor. Any thread.
 //
-// All descriptors of device memory look alike (/dev/nvidiactl). The kernel keeps an open file's locks with the file. So
-// the locks stay with it through dup, sockets and exec. A mark is a read lock on one byte beyond the end of any file.
-// Read locks exclude no other process, and /proc/self/fdinfo lists them.
+// All descriptors of device memory look alike (/dev/nvidiactl). The kernel keeps file locks with the open file, so they
+// stay there through dup, sockets and exec. A mark is a read lock on one byte beyond the end of any file. Read locks
+// exclude no other process, and /proc/self/fdinfo lists them.
 #pragma once
 #include <stdint.h>
 

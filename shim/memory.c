@@ -1,4 +1,4 @@
-// Allocations by address: cuMemAlloc, cuMemAllocPitch, cuMemAllocManaged, and every free.
+// Charges allocations by address: cuMemAlloc, cuMemAllocPitch, cuMemAllocManaged, and every free.
 #include "base/hot.h"
 #include "shim/contexts.h"
 #include "shim/evict.h"
@@ -22,8 +22,10 @@ struct request {
 	enum vg_entry entry;
 	enum vg_ledger_kind kind;
 	uint64_t asked;
-	uint64_t charged;  // 0 after charge_request(): only a block that exists may be used
-	bool is_evictable; // before charge_request(): the memory may be evictable
+	// bytes charged; 0 after charge_request(): the request fits only into a block that exists already
+	uint64_t charged;
+	// before charge_request(): whether evictable memory is allowed; afterwards: whether it is used
+	bool is_evictable;
 };
 
 VG_HOT static CUresult charge_request(struct request *request)
@@ -49,7 +51,7 @@ VG_HOT static CUresult charge_request(struct request *request)
 	return result;
 }
 
-// Removes a small allocation from its block. Returns true if it was the last one of the block: then the caller refunds
+// Removes a small allocation from its block. Returns true if the block has no other allocation: then the caller refunds
 // the block.
 static bool leave_block(CUdeviceptr address, struct shim_record *ret_block)
 {
@@ -158,7 +160,7 @@ VG_HOT SHIM_EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t byte
 	result = charge_request(&request);
 	if (result != CUDA_SUCCESS) {
 		if (dptr)
-			*dptr = 0; // the driver does this, too
+			*dptr = 0; // the driver also writes 0 here
 		return result;
 	}
 	result = allocate_charged(&request, dptr);
@@ -175,14 +177,14 @@ SHIM_EXPORT CUresult CUDAAPI cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytes
 	result = charge_request(&request);
 	if (result != CUDA_SUCCESS) {
 		if (dptr)
-			*dptr = 0; // the driver does this, too
+			*dptr = 0; // the driver also writes 0 here
 		return result;
 	}
 	result = REAL(cuMemAlloc)(dptr, bytes);
 	return finish_allocation(result, &request, result == CUDA_SUCCESS ? *dptr : 0);
 }
 
-// Corrects the charge, which was an estimate, because the driver chooses the pitch.
+// Corrects the charge after the driver call. The charge was an estimate, because the driver chooses the pitch.
 static CUresult finish_pitched(struct request *request, CUdeviceptr address, size_t pitch, size_t height)
 {
 	uint64_t guess = request->charged;
@@ -344,7 +346,8 @@ static CUresult free_async(CUresult (*real)(CUdeviceptr, CUstream), bool is_per_
 	if (!remove_record(dptr, &record))
 		return real(dptr, stream);
 	if (record.origin == SHIM_EVICTABLE)
-		return free_evictable(VG_ENTRY_cuMemFreeAsync, &record); // waits for all work, also the stream's
+		// waits for all work on the device, including that of the stream
+		return free_evictable(VG_ENTRY_cuMemFreeAsync, &record);
 	result = real(dptr, stream);
 	if (result != CUDA_SUCCESS) {
 		shim_record_put(&record);

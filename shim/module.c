@@ -1,4 +1,4 @@
-// Loading and unloading of modules and libraries.
+// Hooks the loading and unloading of modules and libraries.
 #include "shim/load_charge.h"
 
 #define LOAD(abi, type, handle, ...)                                                                           \

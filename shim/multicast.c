@@ -1,5 +1,5 @@
-// Multicast objects. They have no memory of their own, but keep the memory that is bound to them allocated. A multicast
-// object, like memory, exists until its last handle and mapping is released.
+// Charges multicast objects. They have no memory of their own, but keep the memory that is bound to them allocated. A
+// multicast object, like memory, exists until its last handle and mapping is released.
 #include "shim/mapping.h"
 
 SHIM_EXPORT CUresult CUDAAPI cuMulticastCreate(CUmemGenericAllocationHandle *handle,

@@ -1,4 +1,4 @@
-// The dlopen() that the interposer's own one hides. Any thread.
+// Calls the dlopen() that would be called without the interposer's own one. Any thread.
 #pragma once
 
 void *shim_next_dlopen(const char *file, int mode);

@@ -1,4 +1,4 @@
-// NVML inside a vGPU. It shows one device, with the size and the processes of the vGPU.
+// Answers NVML calls inside a vGPU. NVML then shows one device, with the size and the processes of the vGPU.
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -92,7 +92,8 @@ SHIM_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index
 	return result;
 }
 
-// Returns the same figures as cuMemGetInfo(): free is what is left of the limit, or of the device if that is less.
+// Returns the same figures as cuMemGetInfo(): free is what is left of the limit, or of the device if the device has
+// less.
 struct memory {
 	unsigned long long total, free, used;
 };

@@ -1,4 +1,4 @@
-/* All names that libnvidia-ml.so.1 exports. */
+/* Exports all names that libnvidia-ml.so.1 exports. */
 #define SLOTS shim_slots
 #define EXPORTS shim_exports
 #define RESOLVE shim_resolve

@@ -20,7 +20,8 @@ static bool has_descriptors_only(const struct shim_physical *physical)
 	return physical->is_exported && physical->references == 1;
 }
 
-// Writes each change of the exported bytes to the ledger. If this process dies, the daemon finds them there.
+// Sets whether the memory is exported and its number of references, and writes the new sums to the ledger. If this
+// process dies, the daemon finds the sums there.
 static void change_exported(struct shim_physical *physical, bool is_exported, unsigned int references)
 {
 	bool had_descriptors_only = has_descriptors_only(physical);
@@ -139,7 +140,7 @@ uint64_t shim_physical_detach(struct shim_physical *physical)
 	return bytes;
 }
 
-// Call it with the lock held.
+// Moves the charge of a record into a new shim_physical. Call it with the lock held.
 static struct shim_physical *move_charge(enum shim_record_type type, uint64_t key)
 {
 	struct shim_physical *physical;
@@ -206,7 +207,7 @@ void shim_physical_pin(struct shim_physical *physical, uint64_t owner, uint64_t 
 		return; // the reference stays, so the memory stays charged until the process ends
 	*pin = (struct pin){owner, offset, physical, NULL};
 	pthread_mutex_lock(&shim_physical_lock);
-	if (is_pinned(pin)) { // the same memory is often mapped again as a tile of a sparse array
+	if (is_pinned(pin)) { // already pinned: the same memory is often mapped again as a tile of a sparse array
 		shim_physical_unref_locked(physical);
 		free(pin);
 	} else {

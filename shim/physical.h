@@ -1,5 +1,5 @@
-// Physical device memory. Several objects of this process can keep it allocated: handles, mappings, pins and exported
-// descriptors. Its charge is refunded with the last reference. Any thread.
+// Counts the references to physical device memory. Handles, mappings, pins and exported descriptors of this process can
+// keep such memory allocated. The charge is refunded with the last reference. Any thread.
 #pragma once
 #include <pthread.h>
 
@@ -10,13 +10,13 @@ struct shim_physical {
 	enum vg_ledger_kind kind;
 	unsigned int references; // handles + mappings + pins + calls in progress + 1 if exported
 	bool is_exported;	 // the descriptors together hold one reference
-	bool is_evictable;	 // charged by shim_charge_evictable()
+	bool is_evictable;	 // the memory was charged by shim_charge_evictable()
 	bool has_pins;		 // it is a multicast object that owns pins of other memory
-	// A shared allocation (ledger/share.h, shim/shared.h):
-	uint32_t shared; // number in the ledger; 0: not shared
-	bool is_joined;	 // another process owns it and has the charge
-	uint64_t size;	 // its bytes, if is_joined
-	uint64_t mark;	 // the mark on its descriptors; 0: none
+	// Members for memory that is a shared allocation (ledger/share.h, shim/shared.h):
+	uint32_t shared; // number of the shared allocation in the ledger; 0: the memory is not shared
+	bool is_joined;	 // another process owns the shared allocation and has the charge
+	uint64_t size;	 // bytes of the shared allocation, if is_joined
+	uint64_t mark;	 // mark on the memory's descriptors; 0: none
 	char *guest_of;	 // name of the vGPU whose ledger has it; NULL: this process's vGPU
 	struct shim_physical *next_shared;
 	// Ends this process's part in the shared allocation. Returns how many bytes this process must refund. Set while
@@ -50,7 +50,7 @@ void shim_physical_pin(struct shim_physical *physical, uint64_t owner, uint64_t 
 void shim_unpin(uint64_t owner, uint64_t offset);
 void shim_unpin_all(uint64_t owner);
 
-// Call it with the lock held.
+// Adds a reference. Call it with the lock held.
 void shim_physical_ref_locked(struct shim_physical *physical);
 void shim_physical_unref_locked(struct shim_physical *physical);
 // Sets the number of charged bytes in the object. Does not change the charge in the ledger.

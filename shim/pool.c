@@ -1,12 +1,11 @@
-// Memory pools, and allocations in stream order.
+// Hooks memory pools, and allocations in stream order.
 #include "shim/graph_charge.h"
 #include "shim/pool_charge.h"
 #include "shim/reclaim.h"
 #include "shim/shared.h"
 #include "shim/undeclared.h"
 
-// The device's current pool. NULL: unknown, so the driver must be queried. A vGPU has one device, which is device 0
-// here.
+// The device's current pool. NULL: the pool is unknown, so the driver must be queried. A vGPU has only device 0.
 static CUmemoryPool current_pool;
 
 static CUmemoryPool find_current_pool(void)
@@ -104,7 +103,8 @@ static CUresult allocate_from_pool(CUdeviceptr *dptr, const struct request *requ
 	CUresult result;
 
 	if (!shim_may_have_graph_memory)
-		shim_may_have_graph_memory = true; // the stream may be under capture
+		// the stream may be in a capture, and the allocation then becomes a node of a graph
+		shim_may_have_graph_memory = true;
 	if (!pool)
 		return real(dptr, request->bytes, request->handle, request->stream);
 	result = charge_growth(request, shim_round_granularity(request->bytes), &growth);
@@ -115,7 +115,7 @@ static CUresult allocate_from_pool(CUdeviceptr *dptr, const struct request *requ
 	return finish_allocation(request, pool, growth, result, result == CUDA_SUCCESS ? *dptr : 0);
 }
 
-// cuMemAllocAsync with the parameters of cuMemAllocFromPoolAsync.
+// Makes a call of cuMemAllocAsync. Has the parameters of cuMemAllocFromPoolAsync, so that both have the same type.
 static CUresult allocate_from_current(CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
 	return REAL(cuMemAllocAsync)(dptr, bytes, stream);
@@ -237,8 +237,8 @@ SHIM_EXPORT CUresult CUDAAPI cuMemPoolExportToShareableHandle(void *handle, CUme
 	return result;
 }
 
-// An imported pool shares the whole charge of its owner. The driver does not report how much of the pool this process
-// opens.
+// An imported pool shares the whole charge of its owner, because the driver does not report how much of the pool this
+// process opens.
 SHIM_EXPORT CUresult CUDAAPI cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
 								CUmemAllocationHandleType type,
 								unsigned long long flags)

@@ -1,6 +1,6 @@
-// A pool grows and shrinks in steps of its own: it grows inside an allocation call, and shrinks at synchronization. So
-// the rounded request is charged before the call. After the call, the charge is set to what the driver reports as
-// reserved.
+// Charges pools. A pool grows and shrinks in steps that the driver chooses: it grows inside an allocation call, and
+// shrinks at synchronization. So the rounded request is charged before the call. After the call, the charge is set to
+// what the driver reports as reserved.
 #include "shim/pool_charge.h"
 
 #include <stdlib.h>
@@ -12,15 +12,18 @@
 
 struct shim_pool {
 	CUmemoryPool handle;
-	uint64_t charged;  // bytes charged in the ledger
-	uint64_t live;	   // bytes of the pool's allocations that are not freed yet
-	uint64_t growing;  // bytes that calls in progress have charged for growth of the pool
-	bool is_counted;   // the pool is on the device and not imported
-	bool is_destroyed; // destroyed; the driver keeps it until its last allocation is freed
-	uint32_t shared;   // not 0: exported as this shared allocation, which never shrinks (docs/hardware.md)
-	uint64_t mark;	   // the mark on the pool's descriptors
-	struct shim_physical *import; // not NULL: imported; this process's part of its owner's shared allocation
-	unsigned int imports;	      // number of imports; the program destroys the pool once for each
+	uint64_t charged; // bytes charged in the ledger
+	uint64_t live;	  // bytes of the pool's allocations that are not freed yet
+	uint64_t growing; // bytes that calls in progress have charged for growth of the pool
+	bool is_counted;  // the pool is on the device and not imported
+	// the program has destroyed the pool, but the driver keeps it until its last allocation is freed
+	bool is_destroyed;
+	// not 0: the pool was exported as the shared allocation of this number, which never shrinks (docs/hardware.md)
+	uint32_t shared;
+	uint64_t mark; // the mark on the pool's descriptors
+	// not NULL: the pool was imported; this is this process's reference to its owner's shared allocation
+	struct shim_physical *import;
+	unsigned int imports; // number of imports; the program destroys the pool once for each
 	struct shim_pool *next;
 };
 
@@ -94,7 +97,8 @@ static uint64_t change_charge(struct shim_pool *pool, uint64_t growth)
 	return 0;
 }
 
-// Calls change_charge(), and adjusts the size of the shared allocation if the pool is one. Call it with the lock held.
+// Calls change_charge(). If the pool was exported, adjusts the size of its shared allocation. Call it with the lock
+// held.
 static uint64_t reconcile_pool(struct shim_pool *pool, uint64_t growth)
 {
 	uint64_t before = pool->charged, missing = change_charge(pool, growth);
@@ -133,8 +137,8 @@ static void unlink_pool(struct shim_pool *ended)
 	}
 }
 
-// Forgets a pool that is destroyed and empty. Returns how much of its charge is left to refund, because part of the
-// charge may have passed to its shared allocation.
+// Removes a pool that is destroyed and empty from the list. Returns how many bytes the caller must refund; a part of
+// the charge may have passed to the pool's shared allocation.
 static uint64_t end_pool(struct shim_pool *pool)
 {
 	uint64_t charged = pool->charged, passed = 0;
@@ -292,8 +296,8 @@ CUresult shim_pool_destroy(struct shim_pool *pool)
 
 	pthread_mutex_lock(&lock);
 	reconcile_pool(pool, 0);
-	pool->is_destroyed = true; // before the call, because the driver may reuse the handle at once
-	pool->live++;		   // so that another thread's last free does not remove the pool meanwhile
+	pool->is_destroyed = true; // set this before the call, because the driver may reuse the handle at once
+	pool->live++;		   // keeps the pool in the list if another thread frees the last allocation meanwhile
 	pthread_mutex_unlock(&lock);
 	result = REAL(cuMemPoolDestroy)(pool->handle);
 	pthread_mutex_lock(&lock);

@@ -5,7 +5,8 @@
 #include "shim/contexts.h"
 #include "shim/kernel.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // held from reading a context's charge until it is raised
+// a thread holds the lock while it reads and raises a context's charge
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 // Makes the context of a launch current, because it may be another than the thread's. Returns false if there is no
 // context.

@@ -18,8 +18,9 @@ CUresult shim_raise_for_launch(enum vg_entry entry, CUfunction function, CUstrea
 			       struct shim_raise *ret_raise);
 // Refunds the charge if the launch failed. Call it after the launch. Returns `result`.
 CUresult shim_raise_finish(CUresult result, const struct shim_raise *raise);
-// Charges what the launch of a kernel node of a graph will need. Call it before the node is added or changed. Later is
-// too late: the body of a conditional node cannot be searched, nor a graph that updates an executable one.
+// Charges what the launch of a graph's kernel node will need. Call it before the node is added or changed. At the
+// launch it is too late: the body of a conditional node cannot be searched for kernels, nor a graph that updates an
+// executable one.
 CUresult shim_raise_for_kernel_node(enum vg_entry entry, CUfunction function, CUcontext context);
-// Charges what the launch of a graph node of any type will need, like the function above.
+// Charges what the launch of a graph node of any type will need, as shim_raise_for_kernel_node() does.
 CUresult shim_raise_for_node(enum vg_entry entry, const CUgraphNodeParams *parameters);

@@ -1,5 +1,6 @@
-// dlopen() of "libcuda.so.1" would return this library, because this library has that SONAME. So this code searches
-// where the dynamic linker would, and recognises this library by its device and inode to skip it.
+// Finds the real library behind this one. dlopen() of "libcuda.so.1" would return this library, because both have the
+// same SONAME. So this code searches where the dynamic linker would, and skips this library, which it recognises by
+// device and inode.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>

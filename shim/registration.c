@@ -58,8 +58,8 @@ bool shim_register_and_measure(const char *vgpu)
 	return vg_clock_monotonic_ns() >= paused_until_ns && send_registration(vgpu, true) == 0;
 }
 
-// True after a message that ends a guest's hold timed out. The daemon may still receive that message, and it would undo
-// a later join. So this process asks for no more joins, and is charged in addition.
+// True after a message timed out that ends this process's hold on another vGPU's memory. The daemon may still receive
+// that message, and it would undo a later join. So this process asks for no more joins, and is charged in addition.
 static _Atomic bool has_lost_leave;
 
 bool shim_guest_join(const char *vgpu, uint64_t key, struct vg_wire_guest *ret_guest)

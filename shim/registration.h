@@ -1,4 +1,4 @@
-// Messages from this process to the daemon. Any thread.
+// Sends messages from this process to the daemon. Any thread.
 #pragma once
 #include <stdbool.h>
 
@@ -7,8 +7,8 @@
 // Registers this process with the daemon as a tenant of `vgpu`, without waiting for an answer. If the message is lost,
 // the daemon finds the process later, in the ledger.
 void shim_register(const char *vgpu);
-// Registers this process, and waits at most 20 ms until the daemon has measured its memory. Returns false if it has
-// not.
+// Registers this process, and waits at most 20 ms until the daemon has measured its memory. Returns false if the daemon
+// has not measured it by then.
 bool shim_register_and_measure(const char *vgpu);
 // Asks the daemon to make this process a guest of the vGPU that is charged for the shared allocation `key`. Returns
 // false if no daemon answers, or if the daemon does not know the key.

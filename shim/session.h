@@ -1,5 +1,5 @@
-// The state of this process: whether it belongs to a vGPU, and the ledger in which it is charged. The first call that
-// needs the state initializes it. Any thread; safe over fork.
+// Holds the state of this process: whether it belongs to a vGPU, and the ledger in which it is charged. The first call
+// that needs the state initializes it. Any thread; safe over fork.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,7 +8,8 @@
 #include "shim/registration.h"
 #include "shim/undeclared.h"
 
-static struct shim_physical *shared; // list of all that are shared; guarded by shim_physical_lock
+// list of all shared allocations that this process has open; guarded by shim_physical_lock
+static struct shim_physical *shared;
 
 static void remove_shared(struct shim_physical *physical)
 {
@@ -52,7 +53,7 @@ static void leave_shared(struct shim_physical *physical, uint64_t *ret_passed)
 		physical->guest_of = NULL;
 		return;
 	}
-	if (shim_counting() && !find_shared(number)) // this was the process's only object for it
+	if (shim_counting() && !find_shared(number)) // this process has no other reference to the shared allocation
 		vg_ledger_share_leave(shim_session_ledger(), number, physical->kind, physical->bytes, ret_passed);
 }
 
@@ -93,7 +94,8 @@ void shim_shared_name(struct shim_physical *physical, uint64_t key)
 	pthread_mutex_unlock(&shim_physical_lock);
 }
 
-// All static functions below are called with the lock held.
+// Takes a reference to the shared allocation `key` of this process's vGPU. Call this and all other static functions
+// below with the lock held.
 static struct shim_physical *join_here(uint64_t key)
 {
 	struct vg_ledger *ledger = shim_session_ledger();
@@ -150,7 +152,8 @@ struct shim_physical *shim_shared_join(uint64_t key)
 
 	if (!shim_counting())
 		return NULL;
-	pthread_mutex_lock(&shim_physical_lock); // so the daemon receives joins and leaves in this order, too
+	// while the lock is held, so that the daemon receives joins and leaves in the order in which they were made
+	pthread_mutex_lock(&shim_physical_lock);
 	physical = join_here(key);
 	if (!physical && shim_guest_join(vg_ledger_name(shim_session_ledger()), key, &guest))
 		physical = create_guest(&guest);
@@ -196,7 +199,7 @@ static void name_or_join(struct shim_physical *physical, uint64_t key)
 	}
 	if (!make_shared(physical) || vg_ledger_share_name(ledger, physical->shared, key, false) != VG_LEDGER_REFUSED)
 		return;
-	leave_shared(physical, &passed); // no other process holds it, since it has no name
+	leave_shared(physical, &passed); // no other process has it open, since no process knows a key for it
 	if (vg_ledger_share_join(ledger, key, &number, &size) == 0)
 		become_joined(physical, number, size);
 }

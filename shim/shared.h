@@ -1,6 +1,6 @@
-// Shared allocations: device memory that several processes have open. It is charged once, to its owner
-// (ledger/share.h). Processes recognise it by a key: a hash of the handle, pointer or mark by which one process passes
-// it to another. Any thread.
+// Charges shared allocations, device memory that several processes have open, once: to the owner (ledger/share.h).
+// Processes recognise such memory by a key: a hash of the handle, pointer or mark by which one process passes it to
+// another. Any thread.
 #pragma once
 #include "shim/physical.h"
 
@@ -23,7 +23,7 @@ void shim_shared_name_or_join(struct shim_physical *physical, uint64_t key);
 CUresult shim_shared_own(enum vg_entry entry, struct shim_physical *physical);
 // Marks a descriptor of the memory, and makes the memory known by that mark.
 void shim_shared_mark(struct shim_physical *physical, int descriptor);
-// Marks a descriptor of memory whose size is unknown. Once it is known, shim_shared_name_marked() makes the memory
-// known.
+// Marks a descriptor of memory whose size is unknown. When the size is known, shim_shared_name_marked() makes the
+// memory known.
 void shim_shared_mark_only(struct shim_physical *physical, int descriptor);
 void shim_shared_name_marked(struct shim_physical *physical);

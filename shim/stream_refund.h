@@ -1,4 +1,4 @@
-// Refunds of memory that is freed in stream order. A refund waits until the stream has reached the free. Any thread.
+// Refunds memory that is freed in stream order, after the stream has reached the free. Any thread.
 #pragma once
 #include <stdbool.h>
 

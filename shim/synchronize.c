@@ -1,4 +1,4 @@
-// Synchronization calls. When one returns, pools may have shrunk, and frees in stream order may have completed.
+// Hooks synchronization calls. When one returns, pools may have shrunk, and frees in stream order may have completed.
 #include <stdatomic.h>
 
 #include "shim/entries.h"

@@ -1,4 +1,4 @@
-// Calls that take turns. While the vGPU's word (turn/page.h) is not 0, the stubs in cuda_exports.S call
+// Makes calls take turns. While the vGPU's word (turn/page.h) is not 0, the stubs in cuda_exports.S call
 // shim_turn_call().
 #include <errno.h>
 #include <linux/futex.h>
@@ -39,10 +39,10 @@ static const struct vg_ledger *ledger;
 static struct turn_process process;
 static _Atomic uint32_t restores; // how often the process had been restored when process.slot was read
 
-// While the gate is open, a thread counts only one launch of this many, and counts it for all of them.
+// While the gate is open, a thread adds only every 64th launch to the counter, and then adds 64.
 enum { OPEN_LAUNCHES = 64 };
 static __thread SHIM_TLS unsigned int launches_open;
-static const uint64_t unknown_least_ns = 100000; // estimate for a kind of work that was never measured
+static const uint64_t unknown_least_ns = 100000; // estimated duration of a kind of work that was never measured
 static const uint64_t spin_most_ns = 60000;	 // the thread spins at most this long; a sleep takes about as long
 
 // The times in the page and in the slots use this clock, because the daemon uses it as well.
@@ -173,7 +173,7 @@ static bool is_host_copy(const struct call *call)
 	}
 }
 
-// Returns true if work is not run now, because its stream is being captured. Also true if the driver cannot tell.
+// Returns true if a capture records the work of the stream instead of running it. Also true if the driver cannot tell.
 static bool is_captured(CUstream stream)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -219,9 +219,9 @@ static bool is_restored_since(uint32_t before)
 	return vg_ledger_restores(ledger) != before;
 }
 
-// Finds the process's new slot after a restore. The new slot may have the number of the old one, and the clock differs.
-// All work had ended before the checkpoint. Returns false while the process has no slot, because it is being dumped or
-// restored.
+// Finds the process's new slot after a restore. The new slot may have the same number as the old one; then only the
+// count of restores tells them apart. Before the checkpoint all work had ended. Returns false while the process has no
+// slot, because it is being dumped or restored.
 static bool follow_slot(void)
 {
 	struct turn_slot *slot = vg_ledger_turn_slot(ledger);
@@ -276,8 +276,8 @@ static uint64_t estimate_unknown(void)
 	return window > unknown_least_ns ? window : unknown_least_ns;
 }
 
-// Returns true for a launch that is not counted: while the gate is open, one launch of OPEN_LAUNCHES is counted for all
-// of them.
+// Returns true for a launch that need not be counted now: while the gate is open, one of OPEN_LAUNCHES launches stands
+// for all of them.
 static bool passes_uncounted(uint32_t word)
 {
 	return turn_word_state(word) == TURN_OPEN && !turn_word_is(word, TURN_ANNOUNCE) &&
@@ -289,7 +289,7 @@ static bool passes_uncounted(uint32_t word)
 enum { LATER_LAUNCHES = 16 };
 static const uint64_t later_most_ns = 20000;
 static __thread SHIM_TLS struct {
-	uint32_t word; // the vGPU's word in that turn
+	uint32_t word; // the vGPU's word in the turn in which these launches were made
 	unsigned int launches;
 	CUstream handle;
 	uint64_t ns;
@@ -354,7 +354,7 @@ static void note_work_end(const struct call *call, uint64_t began_ns)
 			   read_clock_ns());
 }
 
-// Forwards a call that waits for work or queries it. Its result may show that no work is in flight any more.
+// Forwards a call that waits for work or queries it. After the call, reports whether work is still in flight.
 static CUresult wait_for_work(const struct call *call)
 {
 	CUresult result;

@@ -1,13 +1,13 @@
-// Turns on the device: calls that wait until their vGPU may launch (turn/page.h has the protocol). In a vGPU, calls of
-// the functions in turns.def go through a stub, which reads one word before it jumps to the driver. Any thread; no lock
-// is held during a driver call that waits.
+// Delays calls until their vGPU may launch on the device (turn/page.h has the protocol). In a vGPU, calls of the
+// functions in turns.def go through a stub, which reads one word before it jumps to the driver. Any thread; no lock is
+// held during a driver call that waits.
 #pragma once
 #include "shim/entries.h"
 
 struct vg_ledger;
 
-// Makes access to a thread-local variable need no call. This works because the library is loaded when the program
-// starts.
+// Lets code access a thread-local variable without a function call. This works because the library is loaded when the
+// program starts.
 #define SHIM_TLS __attribute__((tls_model("initial-exec")))
 
 enum shim_turn_row {
@@ -39,13 +39,13 @@ struct shim_turn_stream *shim_turn_stream(CUstream stream);
 void shim_turn_mark(struct shim_turn_stream *stream, unsigned int launches, uint64_t estimate_ns, uint64_t now);
 // Records a mark for the work that was launched since the last mark. Call it before the thread waits.
 void shim_turn_mark_rest(struct shim_turn_stream *stream, uint64_t now);
-// Notes that all work launched in a stream before `began_ns` has ended. Without a stream, notes it for a context (NULL:
-// the current one). Call it after a synchronization that began at that time.
+// Notes that all work launched in a stream before `began_ns` has ended. If `stream` is NULL, notes it for all streams
+// of a context (NULL: the current one). Call it after a synchronization that began at that time.
 void shim_turn_note_end(CUstream stream, CUcontext context, uint64_t began_ns, uint64_t now);
 // Forgets all work in flight, after the process was restored from a checkpoint.
 void shim_turn_forget_flight(void);
-// Measures the launch between these two calls, for shim_turn_estimates. Returns false if another launch is being
-// measured.
+// Measures the launch between shim_turn_measure_begin() and shim_turn_measure_end(), for shim_turn_estimates. Returns
+// false if another launch is being measured.
 bool shim_turn_measure_begin(struct shim_turn_stream *stream, uint64_t shape);
 void shim_turn_measure_end(struct shim_turn_stream *stream, bool launched);
 // Returns the estimated remaining time of the work in flight in all streams, by their marks. 0: nothing is in flight.

@@ -1,6 +1,6 @@
-// Tracks the work in flight of each stream. A mark is an event in a stream of the program: when the stream has reached
-// it, the work launched before it has ended. A thread marks only the stream on which it launches, because that stream
-// exists and is not being captured.
+// Tracks the work in flight of each stream. A mark is an event that this file records in a stream of the program: when
+// the stream has reached it, the work launched before it has ended. A thread marks only the stream on which it
+// launches, because that stream exists and is not being captured.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -12,15 +12,16 @@
 #include "turn/estimate.h"
 
 enum { STREAMS = 64, MARKS = 64, MARK_LAUNCHES = 64 };
-// A mark is recorded after this much work, or after one MARK_PART-th of the marked work in flight if that is more. So a
-// long queue does not need more marks than there are.
+// A mark is recorded after this much work, or if more is in flight, after one MARK_PART-th of the marked work. So a
+// long queue needs no more marks than there are.
 static const uint64_t mark_every_ns = 50000;
 enum { MARK_PART = 16 };
-enum { LATE_PART = 4 };			 // late work is expected to take at least 1 / LATE_PART of its estimate more
+// work that has exceeded its estimate is expected to need at least 1 / LATE_PART of the estimate more
+enum { LATE_PART = 4 };
 static const uint64_t lost_ns = 1000000; // work without a mark counts as ended after twice its estimate plus this
 
 struct mark {
-	CUevent event; // created at its first use
+	CUevent event; // the CUDA event, created when the mark is first used
 	uint64_t ns;   // estimate of the work between the previous mark and this one
 };
 
@@ -30,10 +31,10 @@ struct shim_turn_stream {
 	CUcontext context;
 	struct vg_lock lock;
 	struct mark marks[MARKS];
-	unsigned int first, count;     // the marks not yet found reached
+	unsigned int first, count;     // the marks in use: those that the stream has not been seen to reach
 	uint64_t marked_ns;	       // sum of the estimates of these marks
-	uint64_t since_ns;	       // earliest time at which the first mark's work can have begun
-	uint64_t open_ns, launched_ns; // work after the last mark; when its last part was launched
+	uint64_t since_ns;	       // the work of the first mark cannot have begun before this time
+	uint64_t open_ns, launched_ns; // work after the last mark, and when its last part was launched
 	unsigned int open_launches;
 	struct {
 		CUevent before, after;
@@ -45,7 +46,7 @@ struct shim_turn_stream {
 struct turn_estimates shim_turn_estimates;
 static struct shim_turn_stream streams[STREAMS];
 static _Atomic unsigned int used;			 // entries from this index on were never used
-static _Atomic uint64_t reached_ns;			 // when a mark of any stream was last found reached
+static _Atomic uint64_t reached_ns;			 // when a mark of any stream was last seen reached
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards the keys of the streams
 static __thread SHIM_TLS struct shim_turn_stream *latest;
 static __thread SHIM_TLS uintptr_t latest_key;
@@ -136,7 +137,7 @@ static bool is_reached(CUevent event)
 	return SHIM_TURN_BELOW(cuEventQuery)(event) != CUDA_ERROR_NOT_READY;
 }
 
-// Call it with the stream's lock held.
+// Frees the marks that the stream has reached. Call it with the stream's lock held.
 static void reap_marks(struct shim_turn_stream *stream, uint64_t now)
 {
 	while (stream->count && is_reached(stream->marks[stream->first].event)) {
@@ -148,7 +149,7 @@ static void reap_marks(struct shim_turn_stream *stream, uint64_t now)
 	}
 }
 
-// Call it with the stream's lock held.
+// Records a mark in the stream. Call it with the stream's lock held.
 static void put_mark(struct shim_turn_stream *stream, uint64_t now)
 {
 	if (stream->count == MARKS)
@@ -223,7 +224,7 @@ void shim_turn_measure_end(struct shim_turn_stream *stream, bool launched)
 	vg_lock_give(&stream->lock);
 }
 
-// Call it with the stream's lock held.
+// Estimates the time that the work in flight of the stream still needs. Call it with the stream's lock held.
 static uint64_t estimate_left(struct shim_turn_stream *stream, uint64_t now)
 {
 	finish_measure(stream);
@@ -232,7 +233,7 @@ static uint64_t estimate_left(struct shim_turn_stream *stream, uint64_t now)
 		stream->open_ns = 0;
 		stream->open_launches = 0;
 	}
-	// Counts are added, so that a mark or launch with an estimate of 0 also counts as work in flight.
+	// Add the counts, so that a mark or launch with an estimate of 0 is work in flight, too.
 	return stream->marked_ns + stream->open_ns + stream->count + stream->open_launches;
 }
 

@@ -8,7 +8,8 @@
 #include "shim/registration.h"
 #include "shim/session.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // only trylock is used, so a forked child cannot hang
+// taken only by trylock, so that a forked child cannot wait for a thread of the parent
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t charged;
 
 // Within this distance of the limit, undeclared memory may decide whether an allocation fits.
@@ -18,7 +19,8 @@ static const uint64_t measure_every_ns = 20000000;
 // charged.
 static const uint64_t tolerated = 32ull << 20;
 
-// Charges at most what the limit has room for: the memory is already allocated, so it cannot be refused.
+// Sets the charge for undeclared memory to the measured figure, but charges at most what the limit has room for. The
+// memory is already allocated, so it cannot be refused.
 VG_COLD static void charge_change(struct vg_ledger *ledger)
 {
 	uint64_t found = vg_ledger_undeclared(ledger), limit, all, more;

@@ -1,5 +1,5 @@
-// Undeclared memory: device memory that this process has without requesting it by size. The daemon measures it, and
-// these functions charge it. Any thread.
+// Charges undeclared memory, as the daemon measured it: device memory that this process has without requesting it by
+// size. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,8 +15,8 @@ void shim_undeclared_expect_change(void);
 bool shim_undeclared_measure(struct vg_ledger *ledger, uint64_t *ret_bytes);
 // Charges the daemon's latest figure.
 void shim_undeclared_charge(struct vg_ledger *ledger);
-// Measures and charges. Stores the undeclared bytes for which the limit has no room. Returns true if these are more
-// than a pool may grow before it is charged.
+// Measures and charges. Stores the undeclared bytes for which the limit has no room. Returns true if that is more than
+// a pool may grow before it is charged.
 bool shim_undeclared_exceeds(struct vg_ledger *ledger, uint64_t *ret_bytes);
 // Measures again if any undeclared memory is charged. Returns true if the charge was too high and a part was refunded.
 bool shim_undeclared_refresh(struct vg_ledger *ledger);

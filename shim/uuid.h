@@ -1,4 +1,4 @@
-// GPU UUIDs as text, in the driver's format. Any thread.
+// Formats GPU UUIDs as text, in the driver's format. Any thread.
 #pragma once
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Queries about the device, which return the vGPU's size instead of the GPU's. Also cuInit.
+// Answers queries about the device with the vGPU's size instead of the GPU's. Also hooks cuInit.
 #include "base/size.h"
 #include "shim/exported.h"
 #include "shim/undeclared.h"
@@ -19,7 +19,8 @@ static uint64_t measure_free(struct vg_ledger *ledger)
 {
 	uint64_t limit, charged;
 
-	shim_exported_refund_closed(); // no driver call is made when a descriptor is closed
+	// refund here, since the close of a descriptor is no driver call that could be hooked
+	shim_exported_refund_closed();
 	shim_undeclared_update(ledger, 0);
 	vg_ledger_read(ledger, &limit, &charged);
 	return limit > charged ? limit - charged : 0;

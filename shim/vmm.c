@@ -8,7 +8,7 @@
 #include "shim/shared.h"
 #include "shim/undeclared.h"
 
-static const uint64_t granularity = 2ull << 20; // of physical device memory
+static const uint64_t granularity = 2ull << 20; // granularity of physical device memory
 
 static bool is_on_device(const CUmemAllocationProp *properties)
 {
@@ -88,7 +88,7 @@ static bool reference_known_handle(CUmemGenericAllocationHandle handle)
 }
 
 // Keeps imported memory for which no process is charged. An import does not report its size. So the smallest size is
-// charged now, and the rest when the memory is mapped: it cannot be used before.
+// charged now, and the rest when the memory is mapped: before that it cannot be used.
 static CUresult store_import(CUmemGenericAllocationHandle handle, void *shareable, CUmemAllocationHandleType type,
 			     uint64_t least)
 {
@@ -223,7 +223,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size)
 {
 	struct shim_mapping *removed = NULL;
 
-	if (shim_is_evictable(address)) // the program sees it as memory of cuMemAlloc
+	if (shim_is_evictable(address)) // the program sees evictable memory as memory of cuMemAlloc
 		return CUDA_ERROR_INVALID_VALUE;
 	size_t count = shim_counting() ? shim_mappings_remove(address, size, &removed) : 0;
 	CUresult result = REAL(cuMemUnmap)(address, size);
