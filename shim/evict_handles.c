@@ -162,7 +162,7 @@ static CUresult CUDAAPI with_cuMemGetAllocationPropertiesFromHandle(CUmemAllocat
 // allocation.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-// Counts the memory as fixed from now on. Call it with the lock held.
+// Charges the memory as fixed, since it cannot move any more. Call it with the lock held.
 static CUresult charge_as_fixed(struct shim_physical *physical)
 {
 	if (!physical)

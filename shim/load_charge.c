@@ -203,7 +203,8 @@ CUresult shim_load_finish(enum vg_entry entry, enum shim_record_type type, CUres
 	return result;
 }
 
-// If undo_load() has unloaded the module already, only removes the module's record.
+// Unloads the module or library, and removes its record. If undo_load() has unloaded it already, removes only the
+// record.
 CUresult shim_load_unload(enum shim_record_type type, void *handle)
 {
 	struct shim_record record = {0};
