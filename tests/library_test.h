@@ -1,10 +1,10 @@
-// What all tests of the library's functions share: checks that print the library's own words.
+// Checks for all tests of the library's functions. They print the library's own error message.
 #pragma once
 #include "test.h"
 
 #include <virgate/status.h>
 
-// The call succeeds, or the test fails with the library's own words.
+// Checks that the call succeeds. If it fails, prints the library's error message and ends the test.
 #define OK(call)                                                                                          \
 	do {                                                                                              \
 		enum vg_status status_ = (call);                                                          \
@@ -12,7 +12,7 @@
 			FAIL("%s:%d: %s: %s: %s\n%s", __FILE__, __LINE__, #call, vg_status_text(status_), \
 			     vg_last_error()->text, vg_last_error()->log);                                \
 	} while (0)
-// The call is refused with this status and a text that contains `part`.
+// Checks that the call is refused with this status, and with a message that contains `part`.
 #define REFUSED(call, code_, part)                           \
 	do {                                                 \
 		CHECK_INT(call, code_);                      \

@@ -57,13 +57,14 @@ __attribute__((noreturn, format(printf, 2, 3))) static inline void test_leave(in
 
 #define FAIL(...) test_leave(1, __VA_ARGS__)
 #define SKIP(...) test_leave(2, __VA_ARGS__)
-// A file that the build makes, but for machine code and archives where there is no CUDA toolkit.
+// Ends the test because a file that the build makes is missing. Skips the test if there is no CUDA toolkit, without
+// which the build makes no machine code and no archives. Otherwise fails it.
 #ifdef WITHOUT_TOOLKIT
 #define NO_BUILT_FILE(path) SKIP("needs nvcc, which makes %s", path)
 #else
 #define NO_BUILT_FILE(path) FAIL("no %s", path)
 #endif
-// Skips the test if other users cannot run the program, as in a build below root's home.
+// Skips the test if other users cannot execute the program, for example because the build is below root's home.
 __attribute__((unused)) static void test_needs_reach(const char *program)
 {
 	char path[4096];

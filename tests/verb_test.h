@@ -1,4 +1,5 @@
-// Verbs as people run them: words in, what is said and the exit code out. VIRGATE is the program.
+// Runs verbs as users do: takes the words of a command line, and returns the output and the exit code. VIRGATE is the
+// program.
 #pragma once
 #include "test.h"
 
@@ -8,7 +9,7 @@
 
 static char said[16384];
 
-// virgate with these words, both its outputs in `said`. Its exit code.
+// Runs virgate with these words. Stores both of its outputs in `said`, and returns its exit code.
 __attribute__((unused, format(printf, 1, 2))) static int run(const char *format, ...)
 {
 	char words[1024], command[2048];

@@ -15,9 +15,9 @@ import sys
 import tempfile
 
 INTERNAL = ['-D__CUDA_API_VERSION_INTERNAL']  # the driver API without the macros that rename functions
-# Counts, which may be higher in a newer toolkit.
+# Names of counts, whose values may be higher in a newer toolkit.
 GROWS = re.compile(r'_(MAX|NUM_OPTIONS|NUM_INPUT_TYPES|COUNT)$|(AttrMax|AttributeMax|NodeTypeCount)$')
-# Macros about the headers themselves: how they are written, and which version they describe.
+# Macros that describe the header itself, such as its version or how it declares functions. They are not compared.
 OWN = re.compile(r'CU_API|CU(DART)?_LINKAGE|CUDA(RT)?_VERSION$|CUDAAPI$|CUDA_CB$|NVRTC_API|__')
 
 
@@ -173,7 +173,7 @@ def compare(compiler, ours, toolkit, header, flags, rows_from, newer):
             continue
         if newer and GROWS.search(label) and label.startswith('enumerator ') and int(them[label]) > int(value):
             continue
-        if newer and re.search(r'\.reserved\d*$', label):  # replaced by newer members
+        if newer and re.search(r'\.reserved\d*$', label):  # newer members may have taken the place of reserved bytes
             continue
         print(f'{header}: {label}: ours {value}, the toolkit\'s {them[label]}')
         wrong += 1

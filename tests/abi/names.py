@@ -10,7 +10,7 @@ one version.
 import re
 import sys
 
-# Newer versions than those for which the names stand in CUDA 13.0.
+# Functions that are newer than those for which the names stand in CUDA 13.0.
 NOT_DEFAULT = {'cuCtxGetDevice_v2', 'cuCtxSynchronize_v2', 'cuStreamGetCtx_v2', 'cuStreamGetCtx_v2_ptsz'}
 # Names that stand for a function with another name.
 REPLACED = {'cuGraphInstantiate': 'cuGraphInstantiateWithFlags'}

@@ -1,5 +1,5 @@
-// The device functions that clang compiles without a toolkit, on the simulated GPU. The mathematical functions are
-// compared with those of the C library for long double, whose errors are a thousandth of the allowed errors.
+// Tests the device functions that clang compiles without a toolkit, on the simulated GPU. The mathematical functions
+// are compared with those of the C library for long double, whose errors are a thousandth of the allowed errors.
 #include "sim/sim_test.h"
 
 #include <float.h>
@@ -187,7 +187,7 @@ TEST(atomic_functions_of_a_warp_add_up)
 	CU(cuMemcpyDtoH_v2(&d, d_at, sizeof d));
 	CU(cuMemcpyDtoH_v2(&wide, wide_at, sizeof wide));
 	for (int i = 0; i < 13; i++)
-		if (i == 7 || i == 9) // of the thread that was last, or first
+		if (i == 7 || i == 9) // the word has the number of the thread that was last, or first
 			CHECK(words[i] >= 1 && words[i] <= 32);
 		else if (words[i] != want[i])
 			FAIL("word %d is %u, not %u", i, words[i], want[i]);

@@ -1,4 +1,5 @@
-// Runs a form of any level on lane values that are given as 64-bit words. Pure functions: any thread.
+// Runs an instruction form, of any level of the host's processor, on lane values that are given as 64-bit words. Pure
+// functions: any thread.
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// Properties of all forms of the tables.
+// Checks properties that all instruction forms of the tables must have.
 #include "run.h"
 
 static void fill_registers(struct registers *registers, const struct ptx_alu_form *form, uint64_t *state)
@@ -75,7 +75,7 @@ TEST(destination_may_be_a_source)
 		}
 }
 
-// The forms compiled for newer processors compute the same bits.
+// The forms that are compiled for newer host processors compute the same bits.
 TEST(levels_agree)
 {
 	if (!ptx_alu_level_runs(PTX_ALU_AVX2))

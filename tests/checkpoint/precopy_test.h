@@ -71,8 +71,8 @@ static inline void check_packs(const struct image_dir *dir, const struct device_
 	free(data);
 }
 
-// Checks the host memory that the receiver has filled in the rounds: it has most blocks then, and all blocks after the
-// last transfer.
+// Checks the host memory that the receiver fills with transferred blocks: after the rounds it has most blocks, and
+// after the last transfer all blocks.
 static inline void check_prefill(const struct image_dir *dir, const struct device_index *index,
 				 const struct prefill *prefill, const struct program *program, unsigned changes)
 {

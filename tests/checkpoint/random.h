@@ -1,4 +1,5 @@
-// Pseudorandom numbers (xorshift64), the same in each run. Include in exactly one file per program. One thread.
+// Generates pseudorandom numbers (xorshift64), the same in each run. Include in exactly one file per program. One
+// thread.
 #pragma once
 #include <stdint.h>
 

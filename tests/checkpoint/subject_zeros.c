@@ -1,5 +1,5 @@
-// Has pages of zeros where a restore could put other bytes: those of a mapped file, or those that the parent had before
-// the child changed its copy. The process and a child check the pages again and again.
+// Makes pages of zeros in places where a faulty restore would put other bytes: in a mapped file, or in memory that the
+// child has changed. The process and a child check the pages again and again.
 #include "subject.h"
 
 #include <fcntl.h>

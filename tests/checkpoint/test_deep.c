@@ -74,7 +74,7 @@ TEST(one_process_is_suspended_deep)
 	CHECK_STR(field_of("pair", second.pid, "deep"), "null");
 	check_stands_still(&first);
 	check_looks_on(&second);
-	// This suspends the other process.
+	// The command suspends the other process of the vGPU.
 	must("suspend pair --deep");
 	CHECK_STR(field_of("pair", second.pid, "deep"), "done");
 	CHECK_INT(run("resume --pid %d", (int)first.pid), 1);

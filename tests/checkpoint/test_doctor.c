@@ -276,7 +276,7 @@ static void look_with_both(struct doctor_report *report)
 	CHECK_INT(check_of(report, "CAP_CHECKPOINT_RESTORE")->verdict, DOCTOR_OK);
 	CHECK_STR(check_of(report, "CAP_CHECKPOINT_RESTORE")->found, "held");
 	CHECK_INT(check_of(report, "CAP_SYS_PTRACE")->verdict, DOCTOR_OK);
-	// The check was run.
+	// The doctor has run the check.
 	CHECK_INT(check_of(report, "CRIU check")->verdict, DOCTOR_FAILED);
 	CHECK_INT(check_of(report, "CAP_SETPCAP")->verdict, DOCTOR_FAILED);
 	CHECK_CONTAINS(check_of(report, "CAP_SETPCAP")->fix, "cap_setpcap");

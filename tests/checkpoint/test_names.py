@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_names.py SOURCE: every refusal's name has one row in docs/checkpoint.md, there is no row without a name, and
-each name is used somewhere."""
+"""test_names.py SOURCE: checks that the name of every refusal has one row in docs/checkpoint.md, that no row lacks a
+name, and that each name is used somewhere."""
 import pathlib
 import re
 import sys

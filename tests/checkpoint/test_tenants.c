@@ -125,8 +125,8 @@ static struct vg_ledger *ledger_of(const char *vgpu)
 	return ledger;
 }
 
-// Shared memory, in the ledger: an export that a tenant of another vGPU has opened, as the daemon records it. Then
-// memory that tenants of one vGPU share.
+// Tests shared memory of two kinds: an export that a tenant of another vGPU has opened, as the daemon records it in the
+// ledger; and memory that tenants of one vGPU share.
 TEST(shared_memory_is_refused)
 {
 	prepare(false);

@@ -131,7 +131,7 @@ TEST(another_vgpu_of_that_name_is_refused)
 	end(&other);
 	await_no_vgpu("taken");
 	other = start_so((const char *const[]){"--name", "taken", "--memory", "256M", "--share", "30", "--limit", NULL},
-			 // The vGPU has another class.
+			 // Only the class of this vGPU differs.
 			 "other-taken", "64", "8", "512");
 	CHECK_INT(run("restore --detach --dir %s", path_of("taken.image")), 125);
 	CHECK_CONTAINS(said, "the vGPU taken that exists now is not the one that the processes ran inside");

@@ -1,5 +1,5 @@
-// A directory for each test, a stand-in for the daemon with answers that the test chooses, and the output and exit code
-// of programs. Include it in one file per test program.
+// Provides a directory for each test, a stand-in for the daemon with answers that the test chooses, and the output and
+// exit code of programs. Include it in one file per test program.
 #pragma once
 
 #include <errno.h>

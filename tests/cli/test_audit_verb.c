@@ -1,4 +1,4 @@
-// The verbs key create and audit verify: messages, JSON, exit codes.
+// Tests the verbs key create and audit verify: messages, JSON, exit codes.
 #include "verb_test.h"
 #include "vram/audit_test.h"
 

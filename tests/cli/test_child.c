@@ -1,4 +1,4 @@
-// Several children at once, and the notices that their parent gets before they end.
+// Tests several children at once, and the notices that their parent gets before they end.
 #include "checkpoint/notice.h"
 #include "child.h"
 #include "test.h"

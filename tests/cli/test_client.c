@@ -1,4 +1,4 @@
-// libvirgate as a C program uses it, against a stand-in for the daemon.
+// Tests libvirgate as a C program uses it, against a stand-in for the daemon.
 #include <pthread.h>
 
 #include "fixture.h"

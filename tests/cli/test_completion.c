@@ -1,4 +1,4 @@
-// Completion: the candidates that the program prints, and completion in real shells.
+// Tests completion: the candidates that the program prints, and completion in real shells.
 #include "fixture.h"
 #include "terminal.h"
 #include "verb.h"

@@ -1,4 +1,4 @@
-// How `virgate` finds and starts the daemon, and its messages if it cannot.
+// Tests how `virgate` finds and starts the daemon, and its messages if it cannot.
 #include <limits.h>
 
 #include "node/paths.h"

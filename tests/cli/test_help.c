@@ -1,4 +1,4 @@
-// Help and version, and write errors.
+// Tests the help, the version, and failures to write the output.
 #include "fixture.h"
 #include "virgate/version.h"
 

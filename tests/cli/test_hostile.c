@@ -1,5 +1,5 @@
-// Hostile texts and names of other users: no control character and no change of text direction reaches the terminal,
-// and JSON stays valid.
+// Tests hostile texts and names of other users: no control character and no change of text direction reaches the
+// terminal, and JSON stays valid.
 #include <jansson.h>
 
 #include "base/printable.h"

@@ -1,5 +1,5 @@
-// Modes and compute shares on two simulated GPUs: the choice of a GPU, settings of one GPU, and refused commands, which
-// must change nothing. A script stands in for the control daemon of MPS.
+// Tests modes and compute shares on two simulated GPUs: the choice of a GPU, settings of one GPU, and refused commands,
+// which must change nothing. A script stands in for the control daemon of MPS.
 #include "live_node.h"
 
 static char uuids[2][48];

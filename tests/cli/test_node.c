@@ -1,4 +1,4 @@
-// The verbs with the real daemon and the simulated GPU.
+// Tests the verbs with the real daemon and the simulated GPU.
 #include <sys/prctl.h>
 
 #include "base/clock.h"

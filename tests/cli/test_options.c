@@ -11,7 +11,7 @@ enum { MOST_WORDS = 16 };
 static char *words[MOST_WORDS + 1];
 static struct arguments arguments;
 
-// Closes standard error meanwhile, because mistakes print messages.
+// Parses the words. Closes standard error meanwhile, because mistakes print messages.
 static int parse_words(const struct verb *verb, const char *const *given)
 {
 	int count = 0, saved = dup(2);

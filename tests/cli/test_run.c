@@ -1,4 +1,4 @@
-// `virgate run` with stand-ins for the daemon and the libraries: exit codes, signals, environment, warnings.
+// Tests `virgate run` with stand-ins for the daemon and the libraries: exit codes, signals, environment, warnings.
 #include <elf.h>
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
-// suspend and resume: their requests, how long they wait, what they print for each process, and the listings. Runs them
-// against a stand-in for the daemon, and with the real daemon and stand-ins for pagers (../daemon/player.h).
+// Tests suspend and resume: their requests, how long they wait, what they print for each process, and the listings.
+// Runs them against a stand-in for the daemon, and with the real daemon and stand-ins for pagers (../daemon/player.h).
 #include "live_node.h"
 
 #include "../daemon/player.h"
@@ -91,10 +91,11 @@ TEST(suspend_waits_and_measures)
 	read_file("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "{\"op\":\"suspend\",\"drain_ms\":3000,\"name\":\"a\",\"simulate\":\"\"}\n"
 				 "{\"op\":\"inspect\",\"name\":\"a\",\"simulate\":\"\"}\n");
-	CHECK_CONTAINS(requests, "{\"op\":\"list\",\"simulate\":\"\"}\n" // whether it was suspended with --deep
+	// asks whether the vGPU was suspended with --deep
+	CHECK_CONTAINS(requests, "{\"op\":\"list\",\"simulate\":\"\"}\n"
 				 "{\"op\":\"resume\",\"pid\":7,\"simulate\":\"\"}\n");
 	serve_answers((const char *const[]){ASKED("0"), inspect_answer(SUSPENDED), NULL});
-	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0); // by default 10 s
+	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0); // the default is 10 s
 	read_file("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "\"drain_ms\":10000,");
 }
@@ -112,13 +113,13 @@ TEST(result_of_each_process_is_printed)
 		(const char *const[]){"{\"ok\":true,\"name\":\"a\",\"asked\":[]}", inspect_answer(RUNNING), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
 	CHECK_STR(result.out, "a: suspended, no process runs in it\n");
-	// Another process has taken its pid.
+	// Another process has taken the pid of the suspended program.
 	serve_answers((const char *const[]){"{\"ok\":true,\"name\":\"a\",\"asked\":[{\"pid\":7,\"command\":\"old\","
 					    "\"started\":1,\"bytes\":1,\"host\":0}]}",
 					    inspect_answer(RUNNING), NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
 	CHECK_STR(result.out, "a: process 7 (old) has ended\n");
-	// Its ephemeral vGPU was removed with it.
+	// The ephemeral vGPU was removed when its program ended.
 	serve_answers((const char *const[]){
 		ASKED("0"), "{\"ok\":false,\"code\":\"not_found\",\"message\":\"there is no vGPU a\"}", NULL});
 	CHECK_INT(VIRGATE_RUN("suspend", "a"), 0);
@@ -178,7 +179,7 @@ TEST(refusal_of_daemon_is_printed)
 	CHECK_CONTAINS(result.err, "no proper ");
 }
 
-// Refused before the processes get a request, and before the driver is loaded.
+// Tests that the command is refused before the processes get a request, and before the driver is loaded.
 TEST(deep_suspend_under_mps_is_refused)
 {
 	char answer[2048], requests[2048];
@@ -186,7 +187,7 @@ TEST(deep_suspend_under_mps_is_refused)
 
 	fixture_start();
 	snprintf(answer, sizeof answer, "%.*s\"mode\":\"mps\",%s", (int)(class - read_listing), read_listing, class);
-	serve_answers((const char *const[]){answer, answer, NULL}); // one for the guard, one for the verb
+	serve_answers((const char *const[]){answer, answer, NULL}); // one answer for the guard, one for the verb
 	CHECK_INT(VIRGATE_RUN("suspend", "a", "--deep"), 1);
 	CHECK_CONTAINS(result.err, "refused (mps): vGPU a is in the mode mps");
 	CHECK_CONTAINS(result.err, "suspend it without --deep");
@@ -231,7 +232,8 @@ TEST(invalid_arguments_are_refused)
 		check_refusal(cases[i].words, 2, cases[i].says);
 }
 
-// Returns an answer to `list`: a vGPU that is not evictable and, with `eviction`, that of inspect_answer().
+// Returns an answer to `list` with a vGPU that is not evictable. With `eviction`, the answer also has the vGPU of
+// inspect_answer().
 static const char *list_answer(const char *eviction)
 {
 	static const char plain[] =
@@ -363,7 +365,7 @@ static char ledger_path[200];
 static pid_t players[4];
 static size_t player_count;
 
-// Also after a test that failed, because node_stop() waits for all children.
+// Ends the stand-ins for pagers. Also called after a test that failed, because node_stop() waits for all children.
 static void stop_players(void)
 {
 	for (; player_count; player_count--) {
@@ -439,7 +441,7 @@ TEST(other_processes_stay_suspended)
 	stop_players();
 }
 
-// Gives up 2 s after the limit of 1 s. A process that is moving gets more time, by its bytes.
+// The command gives up 2 s after the limit of 1 s. A process that is moving gets more time, by its bytes.
 TEST(silent_process_times_out)
 {
 	start_evictable();
@@ -456,7 +458,7 @@ TEST(silent_process_times_out)
 	stop_players();
 }
 
-// The request remains in effect, and the copy continues.
+// The request to suspend remains in effect, and the copy continues.
 TEST(slow_move_times_out)
 {
 	start_evictable();

@@ -1,4 +1,4 @@
-// CUDA_VISIBLE_DEVICES of the calling user limits the GPUs on which a vGPU is created or entered.
+// Checks that CUDA_VISIBLE_DEVICES of the calling user limits the GPUs on which a vGPU is created or entered.
 #include "live_node.h"
 
 static char uuids[2][48];
@@ -64,7 +64,7 @@ TEST(entered_vgpu_must_be_visible)
 	CHECK_INT(VIRGATE_RUN("rm", "train"), 0); // no program has entered it
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
 	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "true"), 0);
-	// Inside a vGPU, whose programs see only its GPU.
+	// Acts as a program inside a vGPU, which sees only the vGPU's GPU.
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	CHECK_INT(VIRGATE_RUN("create", "other", "--memory", "1G", "--device", "0"), 0);
 	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "--", VIRGATE, "run", "--vgpu", "other", "true"), 125);

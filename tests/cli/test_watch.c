@@ -1,4 +1,4 @@
-// `virgate ps --watch` against a stand-in for the daemon: on a terminal, elsewhere, and while the daemon is away.
+// Tests `virgate ps --watch` against a stand-in for the daemon: on a terminal, elsewhere, and while the daemon is away.
 #include "fixture.h"
 #include "terminal.h"
 
@@ -48,7 +48,7 @@ TEST(tables_are_appended_without_terminal)
 	CHECK_INT(count_occurrences(result.out, "\ntrain "), count_occurrences(result.out, "NAME"));
 	CHECK(!strstr(result.out, "eval"));
 	CHECK(!strchr(result.out, '\033'));
-	// Each begins with a line with the time: 2026-10-05 14:03:12
+	// Each listing begins with a line with the time: 2026-10-05 14:03:12
 	CHECK_INT(strcspn(result.out, "\n"), 19);
 	CHECK(result.out[4] == '-' && result.out[13] == ':');
 	CHECK_STR(result.err, "");
@@ -155,7 +155,7 @@ TEST(terminal_is_redrawn_in_place)
 	CHECK_CONTAINS(seen, ", every 3600 s, end with ^C\r\n\033[K");
 	CHECK_CONTAINS(seen, "\r\n\033[Kg     ann");
 	resize_terminal(6, 30);
-	wait_for_text("\033[J"); // before the interval ends
+	wait_for_text("\033[J"); // the new size redraws the listing before the interval ends
 	const char *line = strstr(seen, "\033[H");
 	CHECK(line);
 	CHECK_INT(count_occurrences(line, "\r\n"), 5);

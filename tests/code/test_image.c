@@ -1,4 +1,4 @@
-// Valid and invalid cubins and fatbins: their kernels and calls, and which member of a fatbin is read.
+// Tests valid and invalid cubins and fatbins: their kernels and calls, and which member of a fatbin is read.
 #include "code_test.h"
 
 #include <elf.h>

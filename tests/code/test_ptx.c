@@ -1,4 +1,4 @@
-// PTX: spellings of instructions; functions that are called by name, by address, by an alias or from outside.
+// Tests PTX: spellings of instructions; functions that are called by name, by address, by an alias or from outside.
 #include "code_test.h"
 
 #define HEAD ".version 8.6\n.target sm_90a\n.address_size 64\n"

@@ -1,6 +1,6 @@
 // Kernels for the scheduler's tests and its benchmark.
 extern "C" {
-// Takes time in proportion to `rounds`. Writes memory only for a value that never occurs.
+// Takes time in proportion to `rounds`. The write, which never happens, keeps the compiler from removing the loop.
 __global__ void spin(unsigned rounds, unsigned *sink)
 {
 	unsigned value = threadIdx.x + 1;

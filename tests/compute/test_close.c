@@ -1,4 +1,4 @@
-// Closing units and schedulers fails while they have work, without any change; ending cancels the work.
+// Checks that closing units and schedulers fails while they have work, without any change; ending cancels the work.
 #include "compute_test.h"
 
 TEST(closing_a_unit_fails_while_it_has_work)

@@ -1,4 +1,4 @@
-// A kernel's fault ends all work, and nothing hangs. A launch that the driver refuses fails alone.
+// Checks that a kernel's fault ends all work, and nothing hangs. A launch that the driver refuses fails alone.
 #include "compute_test.h"
 
 #include "compute/compute.h"

@@ -20,7 +20,7 @@ static struct rig rig_of(enum vg_compute_placement placement, int no_lending)
 	return rig;
 }
 
-// Waits until the scheduler uses groups of SMs, or has stopped to use them.
+// Waits until the scheduler uses groups of SMs (`grouped`), or no longer uses them.
 static void wait_grouped(struct rig *rig, int grouped)
 {
 	struct vg_compute_info info;
@@ -74,7 +74,7 @@ TEST(automatic_placement_uses_groups_that_fit)
 		CHECK_INT(info.completed, 20);
 		CHECK(fabs(info.sm_seconds - (double)info.busy_ns / 1e9 * 40) < 1e-6);
 	}
-	// A share that matches no number of groups: all units share time.
+	// No number of groups matches this share, so all units share the time of all SMs.
 	OK(vg_compute_unit_set_share(units[0], share / 2));
 	wait_grouped(&rig, 0);
 	CHECK_INT(info_of(units[1]).how, VG_SHARE_BY_TIME);

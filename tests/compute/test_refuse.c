@@ -1,4 +1,4 @@
-// Invalid work is refused at its submission, with helpful messages.
+// Checks that invalid work is refused at its submission, with helpful messages.
 #include "compute/compute.h"
 #include "compute_test.h"
 

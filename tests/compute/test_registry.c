@@ -1,4 +1,4 @@
-// Kernels by name: registration, duplicates, removal, unknown names.
+// Tests kernels by name: registration, duplicates, removal, unknown names.
 #include "compute/registry.h"
 #include "core/code_test.h"
 

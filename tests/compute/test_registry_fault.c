@@ -1,4 +1,4 @@
-// Kernels by name when any driver call fails.
+// Tests kernels by name when any driver call fails.
 #include "compute/registry_read.h"
 #include "core/core_fault.h"
 

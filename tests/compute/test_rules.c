@@ -1,4 +1,4 @@
-// Units without tensor cores or mixed precision: which kernels they refuse, with which messages.
+// Tests units without tensor cores or mixed precision: which kernels they refuse, with which messages.
 #include "compute_test.h"
 
 // A kernel that stores 7 first, to show whether it ran.

@@ -1,4 +1,4 @@
-// Validation of shares; numbers of SMs for shares.
+// Tests the validation of shares, and how many SMs a share gets.
 #include "compute/quantum.h"
 #include "compute/share.h"
 #include "compute_test.h"

@@ -1,4 +1,4 @@
-// Many threads at once, and forked children.
+// Tests many threads at once, and forked children.
 #include "compute_test.h"
 
 #include <stdatomic.h>

@@ -34,7 +34,7 @@ static const char ptx_burn[] = PTX_HEAD BURN("burn50") BURN("burn200") BURN("bur
 // What a test shares with its children: a page that the device can reach.
 struct page {
 	_Atomic unsigned words[2]; // words of the device
-	_Atomic unsigned gates[2]; // streams wait for a gate: the test's, and its child's
+	_Atomic unsigned gates[2]; // streams wait for these words: one of the test, one of its child
 	_Atomic unsigned opens;	   // likewise
 	_Atomic unsigned loaded, stop;
 	_Atomic unsigned queued;

@@ -78,7 +78,7 @@ CONFORM(begin_and_end)
 	WORKS(cuGraphDestroy(graph));
 }
 
-// Checks the result of a call during a global capture, and whether it invalidates the capture.
+// Ends the capture, destroys its graph if there is one, and returns the result.
 static CUresult end_capture(void)
 {
 	CUgraph graph = NULL;

@@ -227,7 +227,7 @@ static void check_registered(unsigned *arena, CUdeviceptr address)
 	EQUALS(arena[HELD / 4 - 1], 0x5afe);
 }
 
-// A child that has copied its memory to a file and released the memory.
+// Runs in a child: copies device memory to `arena`, releases it, waits for the parent, and allocates the memory again.
 static void evict_and_return(const char *argument, char *arena, bool stays_registered)
 {
 	CUmemGenericAllocationHandle handle;
@@ -386,7 +386,8 @@ CONFORM(released_memory_is_not_in_the_checkpoint)
 	held = checkpoint_and_return("holder");
 	evicted = checkpoint_and_return("evicter");
 	registered = checkpoint_and_return("evicter_with_registered_file");
-	BETWEEN((long long)(held - evicted), HELD - 32 * MiB, HELD + 32 * MiB); // and an unmapped handle's
+	// the checkpoint of `holder` has the memory of its handle, although it is mapped nowhere
+	BETWEEN((long long)(held - evicted), HELD - 32 * MiB, HELD + 32 * MiB);
 	BETWEEN((long long)(registered - evicted), -32 * (long long)MiB, 32 * (long long)MiB);
 }
 

@@ -102,7 +102,7 @@ CONFORM(blocks_know_their_cluster)
 		EQUALS(seen[i][2], i % 2);
 		EQUALS(seen[i][3], 2);
 	}
-	NEED(launch("where", 8, 0, arguments)); // each has a cluster size
+	NEED(launch("where", 8, 0, arguments)); // without a cluster size, each block is a cluster of its own
 	WORKS(cuMemcpyDtoH(seen, to, sizeof seen));
 	EQUALS(seen[5][0], 5);
 	EQUALS(seen[5][2], 0);
@@ -164,7 +164,7 @@ CONFORM(occupancy)
 	BETWEEN(four, 1, two / 2);
 	config.numAttrs = 0;
 	WORKS(cuOccupancyMaxActiveClusters(&four, free, &config));
-	EQUALS(four, 0); // for a launch without a cluster
+	EQUALS(four, 0); // a launch without a cluster size has no clusters
 	config.numAttrs = 1;
 	GIVES(cuOccupancyMaxPotentialClusterSize(NULL, free, &config), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuOccupancyMaxActiveClusters(&two, free, NULL), CUDA_ERROR_INVALID_VALUE);
@@ -176,7 +176,7 @@ CONFORM(occupancy_of_132_multiprocessors)
 {
 	static const struct {
 		unsigned threads;
-		int active[4]; // of clusters of 1, 2, 4 and 8 blocks
+		int active[4]; // the most clusters of 1, 2, 4 and 8 blocks that are active at once
 	} rows[] = {
 		{32, {1056, 528, 248, 124}}, {128, {1056, 528, 248, 124}}, {256, {1056, 528, 248, 124}},
 		{512, {528, 264, 124, 62}},  {1024, {264, 132, 62, 30}},

@@ -196,7 +196,7 @@ CONFORM(memory_of_another_context)
 	WORKS(cuMemFree(ours));		  // frees memory with any current context
 	WORKS(cuCtxDestroy(made));
 	need_context();
-	FAILS(cuMemFree(theirs)); // was freed with its context
+	FAILS(cuMemFree(theirs)); // this memory was freed with its context
 }
 
 CONFORM(limits)

@@ -177,7 +177,8 @@ CONFORM(green_contexts)
 	CUcontext of_both = NULL;
 	of_green_stream = NULL;
 	WORKS(cuStreamGetCtx_v2(stream, &of_both, &of_green_stream));
-	HOLDS(of_both != NULL && of_both != view && of_green_stream == green); // the context that it is a part of
+	// the primary context, of which the green context is a part
+	HOLDS(of_both != NULL && of_both != view && of_green_stream == green);
 	// a kernel of the primary context runs on it
 	CUfunction store = need_function(need_module(ptx_basic), "store");
 	CUdeviceptr address;

@@ -100,7 +100,7 @@ CONFORM(access_of_device_host_and_node)
 	NEED(cuMemAllocFromPoolAsync(&closed, 64 * KiB, pool, stream));
 	NEED(cuStreamSynchronize(stream));
 	*(volatile unsigned *)closed = 5;
-	GIVES(cuMemcpyDtoH(&word, closed, 4), CUDA_ERROR_INVALID_VALUE); // the device does not reach it
+	GIVES(cuMemcpyDtoH(&word, closed, 4), CUDA_ERROR_INVALID_VALUE); // the device has no access to this pool
 	GIVES(cuMemsetD8Async(closed, 1, 16, stream), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuMemcpy((CUdeviceptr)(uintptr_t)&word, closed, 4)); // the host does
 	EQUALS(word, 5);

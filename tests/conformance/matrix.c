@@ -231,7 +231,7 @@ static void compare(const struct product *p, unsigned quad, bool exact)
 
 static void check(const struct product *p)
 {
-	static double kept[4][4][16 * 256]; // the same for each of the four matrices of m8n8k4
+	static double kept[4][4][16 * 256]; // such matrices A, B, C, D, for each of the four products of m8n8k4
 	char text[16384];
 
 	build(p, text, sizeof text);

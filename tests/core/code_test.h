@@ -1,4 +1,4 @@
-// Shared by the tests of code and launches: built kernels, and device memory of the driver.
+// Helpers that the tests of code and launches share: built kernels, and device memory of the driver.
 #pragma once
 #include "core_test.h"
 

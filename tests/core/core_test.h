@@ -1,4 +1,4 @@
-// Shared by the tests of the object model.
+// Helpers that the tests of the object model share.
 #pragma once
 #include "library_test.h"
 

@@ -1,4 +1,4 @@
-// Shared by the tests of graphs.
+// Helpers that the tests of graphs share.
 #pragma once
 #include "code_test.h"
 

@@ -1,4 +1,4 @@
-// Shared by the tests of memory: a device with a stream and a pool, captures, and mapped memory.
+// Helpers that the tests of memory share: a device with a stream and a pool, captures, and mapped memory.
 #pragma once
 #include "code_test.h"
 

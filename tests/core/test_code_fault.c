@@ -1,4 +1,4 @@
-// Failures of every driver call that creates object code, kernels, launches and the driver's linker.
+// Tests failures of every driver call that creates object code, kernels, launches and the driver's linker.
 #include "core_fault.h"
 
 static const char ptx[] = ".version 7.0\n.target sm_75\n.address_size 64\n"

@@ -1,4 +1,5 @@
-// Launches allocate nothing. Code, kernels, programs and linkers that are created and destroyed many times do not leak.
+// Checks that launches allocate nothing. Code, kernels, programs and linkers that are created and destroyed many times
+// do not leak.
 #include "core_heap.h"
 
 #include <sys/stat.h>

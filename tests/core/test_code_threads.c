@@ -1,4 +1,4 @@
-// Threads that use the same code, kernels, programs, linkers and cache, mainly for the thread sanitizer.
+// Tests threads that use the same code, kernels, programs, linkers and cache, mainly for the thread sanitizer.
 #include "core_test.h"
 
 #include <pthread.h>

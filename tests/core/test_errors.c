@@ -1,4 +1,4 @@
-// Errors: their source, their text, the thread that gets them, and their cost for calls that succeed.
+// Tests errors: their source, their text, the thread that gets them, and their cost for calls that succeed.
 #include "core_child.h"
 
 #include <cuda.h>

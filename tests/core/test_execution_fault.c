@@ -1,4 +1,4 @@
-// Failures of every driver call that creates contexts, streams, events and resources.
+// Tests failures of every driver call that creates contexts, streams, events and resources.
 #include "core_fault.h"
 
 static struct vg_device *device;

@@ -1,5 +1,5 @@
-// Contexts, streams and events that are created and destroyed many times, in any order and by several threads, do not
-// leak.
+// Checks that contexts, streams and events that are created and destroyed many times, in any order and by several
+// threads, do not leak.
 #include "core_heap.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Functions that programs call frequently allocate nothing.
+// Checks that functions which programs call frequently allocate nothing.
 #include "core_heap.h"
 
 TEST(allocations_of_the_library_are_counted)

@@ -1,4 +1,4 @@
-// Conditional nodes, captured and added. Their bodies run only if kernels can run.
+// Tests conditional nodes, captured and added. Their bodies run only if kernels can run.
 #include "graph_test.h"
 
 #define CONDITION(...)                                                         \

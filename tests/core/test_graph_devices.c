@@ -1,4 +1,4 @@
-// Graphs on a machine with two devices.
+// Tests graphs on a machine with two devices.
 #include "graph_test.h"
 
 static struct bench second_bench(void)

@@ -1,4 +1,4 @@
-// Node objects, and edges.
+// Tests node objects, and edges.
 #include "graph_test.h"
 
 TEST(every_node_has_one_object)

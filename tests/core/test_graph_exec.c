@@ -1,4 +1,4 @@
-// Executable graphs: instantiation, launches, changes, and references.
+// Tests executable graphs: instantiation, launches, changes, and references.
 #include "graph_test.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Failures of every driver call that creates graphs.
+// Tests failures of every driver call that creates graphs.
 #include "core_fault.h"
 #include "graph_test.h"
 

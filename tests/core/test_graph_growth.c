@@ -1,4 +1,5 @@
-// Graphs that are created, launched and destroyed many times, in any order and by several threads, do not leak.
+// Checks that graphs that are created, launched and destroyed many times, in any order and by several threads, do not
+// leak.
 #include "core_heap.h"
 #include "graph_test.h"
 

@@ -1,4 +1,5 @@
-// Objects of nodes live as long as a graph or a launch can use them, and are released on the program's threads.
+// Checks that objects of nodes live as long as a graph or a launch can use them, and are released on the program's
+// threads.
 #include "graph_test.h"
 
 #include <pthread.h>

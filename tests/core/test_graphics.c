@@ -1,4 +1,4 @@
-// The states of a graphics resource, on the simulated driver, which simulates OpenGL objects.
+// Tests the states of a graphics resource, on the simulated driver, which simulates OpenGL objects.
 #include "core_test.h"
 
 static struct vg_context *context;

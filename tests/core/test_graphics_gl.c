@@ -1,4 +1,4 @@
-// A graphics resource of a real OpenGL buffer, if EGL and OpenGL are present: OpenGL reads what CUDA has written.
+// Tests a graphics resource of a real OpenGL buffer, if EGL and OpenGL are present: OpenGL reads what CUDA has written.
 #include "core_test.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// Memory, copies, code and launches on a stream of a green context: they belong to the primary context, and run on some
-// of the device's SMs.
+// Tests memory, copies, code and launches on a stream of a green context: they belong to the primary context, and run
+// on some of the device's SMs.
 #include "code_test.h"
 
 enum { BLOCKS = 1024, SMS = 16 };

@@ -1,4 +1,4 @@
-// Failures of every driver call of tensor maps, graphics resources and process objects.
+// Tests failures of every driver call of tensor maps, graphics resources and process objects.
 #include "core_fault.h"
 
 static const struct vg_data_type f32 = {VG_TYPE_FLOAT, 32, 1};

@@ -1,5 +1,5 @@
-// Views, tensor maps, graphics resources and process objects that are created and destroyed many times, in any order
-// and by several threads, do not leak.
+// Checks that views, tensor maps, graphics resources and process objects that are created and destroyed many times, in
+// any order and by several threads, do not leak.
 #include "core_heap.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Layouts, compared with a slow but simple model: the list of the offsets of all elements, in C order.
+// Tests layouts, compared with a slow but simple model: the list of the offsets of all elements, in C order.
 #include "core_test.h"
 
 #include <stdbool.h>

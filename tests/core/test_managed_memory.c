@@ -1,4 +1,4 @@
-// Advice on managed memory, prefetches and discards.
+// Tests advice on managed memory, prefetches and discards.
 #include "memory_test.h"
 
 static const struct vg_memory_location host = {VG_LOCATION_HOST, 0}, device0 = {VG_LOCATION_DEVICE, 0},

@@ -1,4 +1,4 @@
-// Failures of every driver call that creates memory objects, and drivers without some features.
+// Tests failures of every driver call that creates memory objects, and drivers without some features.
 #include "code_test.h"
 #include "core_fault.h"
 

@@ -1,4 +1,4 @@
-// Memory resources other than pools: custom ones, graph memory, memory without streams, the default of a device.
+// Tests memory resources other than pools: custom ones, graph memory, memory without streams, the default of a device.
 #include "memory_test.h"
 
 // ---- custom resources ------------------------------------------------------------------------------

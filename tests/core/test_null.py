@@ -16,7 +16,7 @@ SECONDS = 20
 
 
 def declared():
-    """{function: (its result's type, its first argument's type)}"""
+    """Returns {function: (type of its result, type of its first argument)}."""
     text = "".join(open(path, encoding="utf-8").read() for path in HEADERS)
     found = re.findall(r"^VG_PUBLIC ([^(;]*?)\b(vg_[a-z0-9_]+)\(([^;]*?)\);", text, re.MULTILINE)
     return {name: (result.strip(), arguments.split(",")[0].strip()) for result, name, arguments in found}
@@ -121,7 +121,7 @@ class Objects:
 
 
 def crash(name, first):
-    """Returns why the process of the call failed, or "" if it did not."""
+    """Returns why the process of the call failed, or "" if it succeeded."""
     child = os.fork()
     if child == 0:
         signal.alarm(SECONDS)

@@ -1,4 +1,4 @@
-// Common properties of all objects: close, destroy, options.
+// Tests common properties of all objects: close, destroy, options.
 #include "core_test.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-// Pools of devices, of pinned and of managed memory; attributes; peers. On four simulated devices.
+// Tests pools of devices, of pinned and of managed memory, their attributes and their peers, on four simulated devices.
 #include "memory_test.h"
 
 __attribute__((constructor)) static void four_devices(void)

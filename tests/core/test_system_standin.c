@@ -1,5 +1,5 @@
-// Queries to the stand-in NVML of nvml_standin.c: fans, MIG devices, events, a lost GPU, entries that an older library
-// lacks.
+// Tests queries to the stand-in NVML of nvml_standin.c: fans, MIG devices, events, a lost GPU, entries that an older
+// library lacks.
 #include "core_test.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Tensor maps are checked and encoded here; copies by a kernel are tested on hardware.
+// Tests that tensor maps are checked and encoded. test_tensor_map_copy.c tests copies by a kernel, on hardware.
 #include "code_test.h"
 
 #include <cuda.h>

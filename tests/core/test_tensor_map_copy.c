@@ -1,4 +1,4 @@
-// A kernel that copies with a tensor map, which needs hardware of compute capability 9.0.
+// Tests a kernel that copies with a tensor map, which needs hardware of compute capability 9.0.
 #include "code_test.h"
 
 #include <stdbool.h>

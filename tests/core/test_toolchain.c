@@ -1,4 +1,4 @@
-// Present and missing tools and drivers. Each case runs in a child, since a library that was found stays loaded.
+// Tests present and missing tools and drivers. Each case runs in a child, since a library that was found stays loaded.
 #include "core_test.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// Virtual memory: the resource with every option, and growth.
+// Tests virtual memory: the resource with every option, and growth.
 #include "memory_test.h"
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-// Asynchronous copies to shared memory: a pipeline, and an mbarrier.
+// Kernels of the corpus: asynchronous copies to shared memory: a pipeline, and an mbarrier.
 #include "corpus.cuh"
 
 static __device__ unsigned shared_address(const void *at) { return (unsigned)__cvta_generic_to_shared(at); }

@@ -1,4 +1,4 @@
-// Long integers: products over carry chains, Montgomery products, 128 bits, powers.
+// Kernels of the corpus: long integers: products over carry chains, Montgomery products, 128 bits, powers.
 #include "corpus.cuh"
 
 // 256 x 256 bits, eight words each.

@@ -1,4 +1,5 @@
-// Bulk copies with the toolkit's barriers: tiles are copied to shared memory, changed there, and copied back.
+// Kernels of the corpus: bulk copies with the toolkit's barriers: tiles are copied to shared memory, changed there, and
+// copied back.
 #include <cuda/barrier>
 #include <cuda/ptx>
 

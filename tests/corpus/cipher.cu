@@ -1,4 +1,4 @@
-// AES-128, ChaCha20 and XTEA.
+// Kernels of the corpus: AES-128, ChaCha20 and XTEA.
 #include "corpus.cuh"
 
 static __device__ unsigned multiply_field(unsigned x, unsigned y)

@@ -1,4 +1,5 @@
-// Clusters with cooperative groups: a histogram in the shared memory of four blocks, and a sum that is passed around.
+// Kernels of the corpus: clusters with cooperative groups: a histogram in the shared memory of four blocks, and a sum
+// that is passed around.
 #include <cooperative_groups.h>
 
 #include "corpus.cuh"

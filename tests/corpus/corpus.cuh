@@ -1,6 +1,6 @@
-// The parameters of every kernel of the corpus: seeded input, zeroed output and scratch memory,
-// a size, and the number of the launch. Kernels are compiled without contraction of products and
-// sums, so that a compiler does not choose other roundings: they call fmaf and fma explicitly.
+// Declares the parameters of every kernel of the corpus: seeded input, zeroed output and scratch memory, a size, and
+// the number of the launch. Kernels are compiled without contraction of products and sums, so that a compiler does not
+// choose other roundings: they call fmaf and fma explicitly.
 #pragma once
 
 #define KERNEL(name)                                                                                                   \

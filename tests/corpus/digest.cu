@@ -1,4 +1,4 @@
-// SHA-256, SHA-1, MD5 and CRC-32, a message of 64 bytes for each thread.
+// Kernels of the corpus: SHA-256, SHA-1, MD5 and CRC-32, a message of 64 bytes for each thread.
 #include "corpus.cuh"
 
 static __constant__ unsigned sha256_key[64] = {

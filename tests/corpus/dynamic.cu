@@ -1,4 +1,4 @@
-// Tables and texts: edit distance, alignment, knapsack, base64, run lengths, matches.
+// Kernels of the corpus: tables and texts: edit distance, alignment, knapsack, base64, run lengths, matches.
 #include "corpus.cuh"
 
 // Returns letter i of a text over an alphabet of four.

@@ -1,4 +1,4 @@
-// The Mandelbrot set in f32 and in fixed point; Collatz: loops of every length in a warp.
+// Kernels of the corpus: the Mandelbrot set in f32 and in fixed point; Collatz: loops of every length in a warp.
 #include "corpus.cuh"
 
 KERNEL(mandelbrot)

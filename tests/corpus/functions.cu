@@ -1,4 +1,4 @@
-// The mathematical functions: f64 and f32 by libdevice, the approximate ones of f32.
+// Kernels of the corpus: the mathematical functions: f64 and f32 by libdevice, the approximate ones of f32.
 #include "corpus.cuh"
 
 KERNEL(functions_f64)

@@ -1,5 +1,5 @@
-// Sparse matrix by vector, breadth-first search, components, all shortest paths. A hash defines the graph: vertex v has
-// edges to v / 2 and to three others.
+// Kernels of the corpus: sparse matrix by vector, breadth-first search, components, all shortest paths. A hash defines
+// the graph: vertex v has edges to v / 2 and to three others.
 #include "corpus.cuh"
 
 static __device__ unsigned neighbour(const unsigned *in, unsigned v, unsigned k, unsigned n)

@@ -1,4 +1,4 @@
-// f16 and bf16: a dot product of pairs, axpy, a softmax-like row, all conversions of f16.
+// Kernels of the corpus: f16 and bf16: a dot product of pairs, axpy, a softmax-like row, all conversions of f16.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

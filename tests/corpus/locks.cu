@@ -1,5 +1,5 @@
-// Threads that wait for each other: a ticket lock within a warp and across blocks, a
-// spin lock by compare-and-swap, a producer and a consumer in one warp, grid barriers.
+// Kernels of the corpus: threads that wait for each other: a ticket lock within a warp and across blocks, a spin lock
+// by compare-and-swap, a producer and a consumer in one warp, grid barriers.
 #include <cooperative_groups.h>
 
 #include "corpus.cuh"

@@ -1,4 +1,4 @@
-// Tiled matrix products in f32, f64, and bytes with dp4a.
+// Kernels of the corpus: tiled matrix products in f32, f64, and bytes with dp4a.
 #include "corpus.cuh"
 
 template <typename T> static __device__ void multiply(const T *a, const T *b, T *c, unsigned n)

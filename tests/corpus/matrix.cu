@@ -1,5 +1,6 @@
-// Matrix products with nvcuda::wmma, and with inline ldmatrix and mma.sync. Elements are small integers, so that every
-// order of the sums gives the same bits: in[] has the numbers' bytes, first A, then B by columns.
+// Kernels of the corpus: matrix products with nvcuda::wmma, and with inline ldmatrix and mma.sync. Elements are small
+// integers, so that every order of the sums gives the same bits: in[] has the numbers' bytes, first A, then B by
+// columns.
 #include <mma.h>
 
 #include "corpus.cuh"

@@ -1,4 +1,4 @@
-// Bodies under gravity, Runge-Kutta in f64, the Fourier and cosine transforms, k-means.
+// Kernels of the corpus: bodies under gravity, Runge-Kutta in f64, the Fourier and cosine transforms, k-means.
 #include "corpus.cuh"
 
 KERNEL(n_body)

@@ -1,4 +1,4 @@
-// Generators: Philox 4x32-10, xorshift128, PCG64; and pi by the Monte Carlo method.
+// Kernels of the corpus: generators: Philox 4x32-10, xorshift128, PCG64; and pi by the Monte Carlo method.
 #include "corpus.cuh"
 
 KERNEL(philox)

@@ -1,4 +1,4 @@
-// Recursion, calls through pointers, jump tables.
+// Kernels of the corpus: recursion, calls through pointers, jump tables.
 #include "corpus.cuh"
 
 static __device__ __noinline__ unsigned ackermann(unsigned m, unsigned k)

@@ -1,4 +1,4 @@
-// Sums: over shared memory, over shuffles, by one instruction per warp, in f32 with atomics.
+// Kernels of the corpus: sums: over shared memory, over shuffles, by one instruction per warp, in f32 with atomics.
 #include "corpus.cuh"
 
 KERNEL(reduce_shared)

@@ -1,4 +1,4 @@
-// Inclusive prefix sums: of a block, and of a grid by decoupled look-back.
+// Kernels of the corpus: inclusive prefix sums: of a block, and of a grid by decoupled look-back.
 #include "corpus.cuh"
 
 static __device__ unsigned scan_warp(unsigned x)

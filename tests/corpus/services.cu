@@ -1,4 +1,4 @@
-// Services of the driver for kernels: printf, the heap, assert; and memory on the stack.
+// Kernels of the corpus: services of the driver for kernels: printf, the heap, assert; and memory on the stack.
 #include <assert.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-// Sorts: bitonic in shared memory, radix with ballots, merge by steps over global memory.
+// Kernels of the corpus: sorts: bitonic in shared memory, radix with ballots, merge by steps over global memory.
 #include "corpus.cuh"
 
 KERNEL(sort_bitonic)

@@ -1,4 +1,4 @@
-// Keccak-f[1600], BLAKE3's compression of a chunk, and SipHash.
+// Kernels of the corpus: Keccak-f[1600], BLAKE3's compression of a chunk, and SipHash.
 #include "corpus.cuh"
 
 static __constant__ word64 keccak_round[24] = {

@@ -1,4 +1,4 @@
-// Stencils of one, two and three dimensions; the game of life.
+// Kernels of the corpus: stencils of one, two and three dimensions; the game of life.
 #include "corpus.cuh"
 
 KERNEL(stencil_1d)

@@ -1,4 +1,4 @@
-// Votes, matches, shuffles of every kind, divergent warps, byte and half-word SIMD.
+// Kernels of the corpus: votes, matches, shuffles of every kind, divergent warps, byte and half-word SIMD.
 #include "corpus.cuh"
 
 KERNEL(votes)

@@ -1,4 +1,5 @@
-// Integers of 128 bits: division and remainder as nvcc compiles them, and the flags of the carry chains below.
+// Kernels of the corpus: integers of 128 bits: division and remainder as nvcc compiles them, and the flags of the carry
+// chains below.
 #include "corpus.cuh"
 
 #define WIDE_FUNCTION static __device__

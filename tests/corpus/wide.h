@@ -1,4 +1,4 @@
-// The computations of wide.cu, as expressions for its kernels and for the reference on the host. Any thread.
+// Defines the computations of wide.cu, as expressions for its kernels and for the reference on the host. Any thread.
 #pragma once
 
 typedef unsigned __int128 wide;

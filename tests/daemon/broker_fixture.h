@@ -1,5 +1,5 @@
-// A simulated node with a broker, and clients whose messages the test writes itself. A pipe stands for device memory:
-// its name is the one that the simulated driver uses, and the broker checks nothing else.
+// Provides a simulated node with a broker, and clients whose messages the test writes itself. A pipe stands for device
+// memory: its name is the one that the simulated driver uses, and the broker checks nothing else.
 #pragma once
 #include "daemon_fixture.h"
 #include "share/message.h"

@@ -1,5 +1,5 @@
-// A daemon that `virgate` starts does not keep the resource limits of the shell. If it cannot raise a limit, it prints
-// a warning.
+// Checks that a daemon that `virgate` starts does not keep the resource limits of the shell. If it cannot raise a
+// limit, it prints a warning.
 #include "simulated.h"
 
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// The loader's table and its failures. Each case runs in a child, since a process loads a driver only once.
+// Tests the loader's table and its failures. Each case runs in a child, since a process loads a driver only once.
 #include "driver/driver.h"
 #include "driver/nvml.h"
 #include "system/system.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""examples.py EXAMPLES SIM: the example programs on a simulated device of 512 MiB, and their words
-when something is wrong."""
+"""examples.py EXAMPLES SIM: tests the example programs on a simulated device of 512 MiB, and their messages when
+something is wrong."""
 
 import os
 import re
@@ -48,7 +48,8 @@ def main():
         says("matmul, unknown option", "unknown option --sise", 1, "matmul", "--sise", "64")
         says("matmul, bad size", "--size: from 1|from 1 to 32768", 1, "matmul", "--size", "0")
         says("device_query", r"memory 512.00 MiB \(536870912 bytes\)", 0, "device_query")
-        # by blocks of 2 MiB all is used; pools take 32 MiB at a time, a mipmapped array 4/3 of its first level
+        # Allocations in blocks of 2 MiB use all memory. Pools take 32 MiB at a time, and a mipmapped array 4/3 of its
+        # first level.
         for route in ("alloc", "pitch", "create", "vmm", "released", "exported", "array"):
             grow(route, DEVICE - CONTEXT - 4 * MiB)
         for route in ("async", "pool", "graph"):
@@ -56,7 +57,7 @@ def main():
         grow("mipmap", DEVICE - CONTEXT - 128 * MiB)
         says("grow, as much as asked", r"128.00 MiB \(134217728 bytes\) in 2 chunks by alloc, as much as asked", 0,
              "grow", "--most", "128M")
-        # outside a vGPU managed memory goes beyond the device's
+        # Outside a vGPU, managed memory can exceed the memory of the device.
         says("grow by managed", r"128.00 MiB \(134217728 bytes\) in 2 chunks by managed, as much as asked", 0,
              "grow", "--via", "managed", "--most", "128M")
         says("grow, unknown route", "there is no route tunnel", 1, "grow", "--via", "tunnel")

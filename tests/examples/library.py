@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""library.py SOURCE BUILD: examples/README.md lists every example; those that compile with NVRTC say so and end with 77
-on a machine without it; the one about two devices runs with two."""
+"""library.py SOURCE BUILD: checks that examples/README.md lists every example, that those which compile with NVRTC say
+so and exit with 77 on a machine without it, and that the one about two devices runs with two."""
 
 import glob
 import os
@@ -24,7 +24,7 @@ def run(program, **environment):
 
 
 def programs():
-    """{"matmul": its source, …}: what has a main()."""
+    """Returns the source of each program by its name, {"matmul": …}. A program is a file with a main()."""
     found = {}
     for path in glob.glob(f"{SOURCE}/examples/*.c") + glob.glob(f"{SOURCE}/examples/library/*.c"):
         with open(path, encoding="utf-8") as file:

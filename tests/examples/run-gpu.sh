@@ -1,5 +1,5 @@
 #!/bin/sh
-# run-gpu.sh BUILD_OR_BUNDLE: the example programs on libvirgate, on the real driver of this machine.
+# run-gpu.sh BUILD_OR_BUNDLE: runs the example programs on libvirgate, with the real driver of this machine.
 set -u
 root=$1
 if [ -d "$root/libexec/virgate/examples" ]; then

@@ -1,4 +1,4 @@
-// Any bytes as a line of an audit log and as its head. Without the key none is accepted, and nothing changes.
+// Tests any bytes as a line of an audit log and as its head. Without the key none is accepted, and nothing changes.
 #include "vram/audit_file.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Several sessions with the broker at a time, with arbitrary requests, packets and descriptors. Input: records of
+// Tests several sessions with the broker at a time, with arbitrary requests, packets and descriptors. Input: records of
 // {session and action, length, bytes}. After the last session, the broker has no session and no publication.
 #include "daemon/broker/broker.h"
 #include "daemon/broker/state.h"

@@ -1,5 +1,5 @@
-// Any bytes as virgate.json of an image, as its list of files, as a chunk of pages, as CRIU's pagemap, as the index of
-// device memory, and as one of its blocks; the first byte selects which. They are refused, or consistent.
+// Tests any bytes as virgate.json of an image, as its list of files, as a chunk of pages, as CRIU's pagemap, as the
+// index of device memory, and as one of its blocks; the first byte selects which. They are refused, or consistent.
 #include "checkpoint/criu/pagemap.h"
 #include "checkpoint/data/chunk.h"
 #include "checkpoint/image/device_index.h"
@@ -92,7 +92,7 @@ static void read_pagemap(const unsigned char *data, size_t bytes, size_t length)
 	free(without);
 }
 
-// The index of an image with two packs. Every block is within one of the packs, and the memory has all blocks.
+// Reads the index of an image with two packs. Every block is within one of the packs, and the memory has all blocks.
 static void read_index(const unsigned char *data, size_t length)
 {
 	static struct image_file list[] = {{.name = "device/index", .bytes = 1},
@@ -116,7 +116,7 @@ static void read_index(const unsigned char *data, size_t length)
 	device_index_free(&index);
 }
 
-// A stored block of any length.
+// Reads a stored block of any length.
 static void read_block(const unsigned char *data, size_t length)
 {
 	static unsigned char whole[DEVICE_BLOCK + GUARD];

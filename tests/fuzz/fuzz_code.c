@@ -1,5 +1,5 @@
-// Arbitrary bytes as code: PTX, cubins, fatbins with compressed members, or none of these. An image that can be read
-// has a consistent report for each kernel, and for a name that it does not have.
+// Tests arbitrary bytes as code: PTX, cubins, fatbins with compressed members, or none of these. An image that can be
+// read has a consistent report for each kernel, and for a name that it does not have.
 #include "code/inspect.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-// The complete daemon, one step of its loop at a time. Two users connect, send messages and descriptors, write to their
-// ledgers and truncate them, and end; time passes. Input: records of {action, which, length, bytes}. The users are two
-// processes, so that the kernel reports their credentials; as root, each has its own user id.
+// Tests the complete daemon, one step of its loop at a time. Two users connect, send messages and descriptors, write to
+// their ledgers and truncate them, and end; time passes. Input: records of {action, which, length, bytes}. The users
+// are two processes, so that the kernel reports their credentials; as root, each has its own user id.
 #include "daemon/directory.h"
 #include "daemon/discard.h"
 #include "daemon/loop.h"
@@ -81,7 +81,7 @@ void say_left_out(uint64_t now, uint64_t *deadline)
 static struct player {
 	pid_t pid;
 	int order, answer; // a pipe; a socket for descriptors
-	bool is_used;	   // it has mapped a file, or was killed: start it again before the next input
+	bool is_used;	   // the process has mapped a file, or was killed: it is started again before the next input
 } users[USERS];
 
 static void send_descriptor(int channel, int descriptor)
@@ -89,7 +89,7 @@ static void send_descriptor(int channel, int descriptor)
 	vg_wire_send_raw(channel, "", 1, NULL, 0, &descriptor, descriptor >= 0);
 }
 
-// The process of a user: connects, or maps a ledger, for each order.
+// Runs the process of a user, which connects or maps a ledger for each order.
 __attribute__((noreturn)) static void be_user(int user, int order, int answer)
 {
 	char path[128], word;
@@ -160,7 +160,7 @@ static int order_user(int index, char word)
 
 	if (write(users[index].order, &word, 1) != 1 ||
 	    vg_wire_receive_raw(users[index].answer, parts, descriptors, &count) < 0) {
-		users[index].is_used = true; // the daemon killed it
+		users[index].is_used = true; // the daemon has killed the process
 		return -1;
 	}
 	return count ? descriptors[0] : -1;
@@ -172,7 +172,7 @@ static void run_loop(void)
 {
 	for (int i = 0; i < MOST_STEPS; i++) {
 		int r = loop_step(&node, 0);
-		if (r < 0) { // a user who may do so shut it down: continue as the next daemon
+		if (r < 0) { // a user, who has the right, has shut the daemon down: continue as the next daemon
 			node.is_leaving = node.is_interrupted = node.was_shut_down = false;
 			if (directory_listen(&node) < 0)
 				abort();
@@ -343,7 +343,7 @@ static void send_packet(int peer, unsigned int which, const uint8_t *bytes, size
 		close(descriptors[--count]);
 }
 
-// As a tenant may: a word at a time, most of them in the header and the first slots.
+// Writes into a ledger as a tenant may: one word at a time, most of them in the header and the first slots.
 static void write_ledger(const char *path, unsigned int which, const uint8_t *bytes, size_t length)
 {
 	struct stat info;

@@ -1,4 +1,4 @@
-// Arbitrary bytes as the image of a program: PTX, fat binaries with compressed entries, or neither.
+// Tests arbitrary bytes as the image of a program: PTX, fat binaries with compressed entries, or neither.
 #include "../../sim/fatbin.h"
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// Arbitrary bytes from a peer that offers memory: as the parts of a packet, and through both kinds of socket.
+// Tests arbitrary bytes from a peer that offers memory: as the parts of a packet, and through both kinds of socket.
 #include "share/channel.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static void send_through_socket(int type, const uint8_t *data, size_t size)
 
 	if (socketpair(AF_UNIX, type, 0, ends) < 0 || share_channel_open(ends[1], 0, &channel))
 		abort();
-	// It has no descriptor, so every packet must be refused.
+	// The packet has no descriptor, so it must be refused.
 	if (size && send(ends[0], data, size, MSG_DONTWAIT) == (ssize_t)size &&
 	    share_packet_receive(&channel, &packet) == VG_OK)
 		abort();

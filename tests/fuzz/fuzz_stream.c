@@ -1,6 +1,6 @@
-// Any frames as a received image: refused without leaving a file, or stored as a complete image. Input: two bytes of
-// length and a text for virgate.json, which is sealed so that the fuzzer passes its checksum; then frames of {kind: 1
-// byte, length: 2 bytes, payload}. With the length 0xffff, the rest is the stream itself. With 0xfffe, frames with
+// Tests any frames as a received image: refused without leaving a file, or stored as a complete image. Input: two bytes
+// of length and a text for virgate.json, which is sealed so that the fuzzer passes its checksum; then frames of {kind:
+// 1 byte, length: 2 bytes, payload}. With the length 0xffff, the rest is the stream itself. With 0xfffe, frames with
 // packs follow, which are sent before an image.
 #include <jansson.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Arbitrary packets for the daemon, as one packet and through a socket.
+// Tests arbitrary packets for the daemon, as one packet and through a socket.
 #include "wire/wire.h"
 
 #include <stdlib.h>

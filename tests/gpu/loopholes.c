@@ -142,7 +142,7 @@ static int sent(size_t bytes)
 	send_descriptor(ends[0], descriptor);
 	close(descriptor);
 	close(ends[0]);
-	MUST(left() == before - bytes); // only the message in the socket has it
+	MUST(left() == before - bytes); // only the message in the socket keeps the memory
 	descriptor = receive_descriptor(ends[1]);
 	MUST(left() == before - bytes);
 	close(descriptor);
@@ -193,7 +193,7 @@ static int dead(size_t bytes, char **argv)
 	}
 	close(ends[0]);
 	MUST(waitpid(child, &status, 0) == child && status == 0);
-	await_left(before - bytes, 5000); // until its context is refunded
+	await_left(before - bytes, 5000); // wait until the context of the ended process is refunded
 	poll(NULL, 0, 600);		  // until the daemon has measured more than once
 	MUST(left() == before - bytes);
 	must_be_refused(before - bytes + 2 * MiB);

@@ -12,7 +12,8 @@ SIZE = LIMIT // 8 // MiB
 
 
 def closed(nvml, what):
-    """Runs a program that checks the free memory of its quota. After it, its memory must be freed on the GPU."""
+    """Runs a program that tries to exceed its quota and checks what is left of it. After the program, the GPU must have
+    its memory free again."""
     before = nvml.memory()["used"]
     done = run_inside({"name": f"hole-{what}", "memory": f"{LIMIT // MiB}M"},
                       [f"{PROGRAMS}/loopholes", what, str(SIZE)], good=False)

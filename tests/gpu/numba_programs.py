@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""numba-cuda programs (numba_case.py) run natively, in a vGPU and on the simulated GPU."""
+"""Runs numba-cuda programs (numba_case.py) natively, in a vGPU and on the simulated GPU."""
 
 import tempfile
 

@@ -1,4 +1,4 @@
-"""torch_cases.py WHAT: one behaviour of PyTorch, run inside a vGPU; the last line is "good: …"."""
+"""torch_cases.py WHAT: tests one behaviour of PyTorch inside a vGPU. The last line of output is "good: …"."""
 
 import os
 import sys

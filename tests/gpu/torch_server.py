@@ -1,4 +1,5 @@
-"""torch_server.py MIB VALUE: like server.c, with tensors of PyTorch. Answers "check" with "right" or "wrong"."""
+"""torch_server.py MIB VALUE: does what server.c does, with tensors of PyTorch. Answers "check" with "right" or
+"wrong"."""
 
 import sys
 

@@ -1,5 +1,5 @@
-// A system daemon on a simulated GPU, attacking users, and a victim. Root starts all of them in a new PID and mount
-// namespace, so that nothing is left behind and process ids can be chosen. Include once.
+// Provides a system daemon on a simulated GPU, attacking users, and a victim. Root starts all of them in a new PID and
+// mount namespace, so that nothing is left behind and process ids can be chosen. Include once.
 #pragma once
 #include "broker_fixture.h"
 

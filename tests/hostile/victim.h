@@ -1,6 +1,6 @@
-// A victim whose requests are timed during an attack. The time that the victim and the daemon waited for a processor
-// does not count, because others use the machine, too. A slow answer does not count either if a second daemon, which is
-// not attacked, was slow at that time.
+// Provides a victim whose requests are timed during an attack. The time that the victim and the daemon waited for a
+// processor does not count, because others use the machine, too. A slow answer does not count either if a second
+// daemon, which is not attacked, was slow at that time.
 #pragma once
 #include "hostile.h"
 

@@ -1,4 +1,4 @@
-// Charges, refusals, limits, fork, exec and the file, in one process.
+// Tests charges, refusals, limits, fork, exec and the file, in one process.
 #include "base/descriptor.h"
 #include "ledger/layout.h"
 #include "ledger/ledger.h"

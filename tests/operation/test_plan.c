@@ -1,4 +1,4 @@
-// Refused descriptions and their messages; names and texts of plans; runs.
+// Tests refused descriptions and their messages; names and texts of plans; runs.
 #include "operation_test.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Plans on streams of green contexts, in captures, from many threads, with any current context.
+// Tests plans on streams of green contexts, in captures, from many threads, with any current context.
 #include "operation_test.h"
 
 #include <pthread.h>
@@ -82,7 +82,7 @@ static enum vg_status plan_convolution(struct subject *s, const struct square *q
 	return operation_plan_convolution(s->set, &d, rules, ret_plan);
 }
 
-// Once for each provider: the library's own kernels first, then the default.
+// Runs a plan on a green context, once for each provider: the library's own kernels first, then the default.
 static void check_green(__typeof__(plan_product) *make)
 {
 	struct subject s = open_subject();
@@ -154,7 +154,7 @@ struct worker {
 	char text[300];
 };
 
-// A thread with its own plans and stream.
+// Runs a thread that has its own plans and stream.
 static void *work(void *argument)
 {
 	struct worker *w = argument;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# wheels.sh COMMAND...: runs it with cuBLASLt and cuDNN from the toolkit, from the dynamic linker, or else from
+# wheels.sh COMMAND...: runs the command with cuBLASLt and cuDNN from the toolkit, from the dynamic linker, or else from
 # the packages that PyTorch brings (nvidia/cublas/lib, nvidia/cudnn/lib, nvidia/cu13/lib below a directory of Python's
 # path).
 set -u

@@ -1,4 +1,5 @@
-// A small device for the tests of the interpreter: memory at a fixed device address, and one module. One thread.
+// Provides a small device for the tests of the interpreter: memory at a fixed device address, and one module. One
+// thread.
 #pragma once
 
 #include <stdbool.h>

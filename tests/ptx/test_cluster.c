@@ -1,4 +1,4 @@
-// Blocks of a cluster: their barrier and their shared memory.
+// Tests blocks of a cluster: their barrier and their shared memory.
 #include "ptx/machine.h"
 
 // A kernel with the number of the block in %r20 and of the thread in the grid in %r21. %r23 is the block's rank, %r24

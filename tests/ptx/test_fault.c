@@ -1,4 +1,4 @@
-// Faults that end a kernel, and their texts.
+// Tests faults that end a kernel, and their texts.
 #include "ptx/machine.h"
 #include "sim/ptx/tensor_map.h"
 
@@ -57,7 +57,8 @@ TEST(invalid_accesses_fault)
 	KERNEL("k", "wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7}, [" address \
 		    "], 32;")
 	machine_destroy(fails(WMMA_LOAD("%rd1+2"), PTX_FAULT_MISALIGNED));
-	machine_destroy(fails(WMMA_LOAD("%rd1+1046624"), PTX_FAULT_ILLEGAL_ADDRESS)); // its last row is outside
+	// the last row of the matrix is outside the memory
+	machine_destroy(fails(WMMA_LOAD("%rd1+1046624"), PTX_FAULT_ILLEGAL_ADDRESS));
 	machine_destroy(fails(KERNEL("k", ".local .align 4 .b8 l[16]; mov.u64 %rd2, l; st.local.u32 [%rd2+16], 1;"),
 			      PTX_FAULT_SHARED_RANGE));
 	machine_destroy(fails(KERNEL("k", "mov.u64 %rd2, 0; call %rd2, (), q; q: .callprototype _ ();"),

@@ -1,4 +1,4 @@
-// Loading modules: errors and their log, refusals, linking, variables, properties of functions.
+// Tests loading modules: errors and their log, refusals, linking, variables, properties of functions.
 #include "ptx/machine.h"
 
 static void rejects(const char *text, int status, const char *log_part)

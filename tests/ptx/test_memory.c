@@ -1,4 +1,4 @@
-// Kernels that end without a fault: memory of every state space, atomics, asynchronous copies.
+// Tests kernels that end without a fault: memory of every state space, atomics, asynchronous copies.
 #include "ptx/machine.h"
 
 TEST(atomics_of_every_kind)

@@ -1,4 +1,4 @@
-// Kernels that end without a fault: control flow, warps, blocks, grids.
+// Tests kernels that end without a fault: control flow, warps, blocks, grids.
 #include <immintrin.h>
 #include <pmmintrin.h>
 

@@ -88,13 +88,13 @@ TEST(idle_vgpu_leaves_at_once_busy_one_after_quantum)
 	// A vGPU in use stays for five seconds, or for ten times the duration of its last move.
 	vgpus[0].in_since_ns = now - 2 * SECOND;
 	vgpus[0].active_ns = now;
-	// The vGPU would be idle at that time.
+	// At that time, the first vGPU counts as idle.
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + SECOND);
 	CHECK(!vgpus[0].out && vgpus[1].out);
 	vgpus[0].switch_ns = 200 * MS;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + 500 * MS);
 	vgpus[0].switch_ns = 1600 * MS;
-	// Half of the duration of its last move.
+	// The next decision is due after half of the duration of the vGPU's last move.
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + 800 * MS);
 	vgpus[0].switch_ns = 3 * SECOND;
 	CHECK_INT(residence_decide(vgpus, 2, capacity, now), now + SECOND);

@@ -1,4 +1,4 @@
-// Bad input: invalid images, incomplete registrations, invalid device numbers, freed handles.
+// Tests bad input: invalid images, incomplete registrations, invalid device numbers, freed handles.
 #include "cudart.h"
 #include "registration.h"
 

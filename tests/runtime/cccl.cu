@@ -1,4 +1,4 @@
-// Thrust and CUB, which call much of the runtime.
+// Tests Thrust and CUB, which call much of the runtime.
 #include <cub/device/device_reduce.cuh>
 #include <thrust/device_vector.h>
 #include <thrust/host_vector.h>

@@ -1,4 +1,4 @@
-// Managed variables in a program compiled by virgate-clang: host and kernels use the same memory.
+// Tests managed variables in a program compiled by virgate-clang: host and kernels use the same memory.
 #include <cuda_runtime.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-// The runtime's functions with C++ types in programs compiled by virgate-clang: instances of kernel templates,
+// Tests the runtime's functions with C++ types in programs compiled by virgate-clang: instances of kernel templates,
 // variables, and pointers of any type.
 #include <cuda_runtime.h>
 #include <stdio.h>

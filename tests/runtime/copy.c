@@ -1,4 +1,4 @@
-// Copies in two and three dimensions, arrays, and setting of rows.
+// Tests copies in two and three dimensions, arrays, and setting of rows.
 #include "cudart.h"
 
 enum { WIDTH = 20, HEIGHT = 6, DEPTH = 3 };

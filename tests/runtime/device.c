@@ -1,4 +1,4 @@
-// Devices: selection, properties, limits, flags, versions, entry points, several devices.
+// Tests devices: selection, properties, limits, flags, versions, entry points, several devices.
 #include <cuda_profiler_api.h>
 
 #include "cudart.h"

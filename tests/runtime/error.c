@@ -1,4 +1,4 @@
-// Errors: names and texts, each thread's last error, sticky errors.
+// Tests errors: names and texts, each thread's last error, sticky errors.
 #include <pthread.h>
 
 #include "cudart.h"

@@ -1,4 +1,4 @@
-// Attributes of kernels, occupancy, libraries.
+// Tests attributes of kernels, occupancy, libraries.
 #include "cudart.h"
 
 CONFORM(attributes_of_kernels)

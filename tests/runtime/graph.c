@@ -1,4 +1,4 @@
-// Graphs: captured and built from nodes, updates, conditions.
+// Tests graphs: captured and built from nodes, updates, conditions.
 #include "cudart.h"
 
 static int run_graph(cudaGraph_t graph)

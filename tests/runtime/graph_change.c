@@ -1,4 +1,5 @@
-// Changes of graphs: parameters of nodes, in the definition and in executable graphs; edges; capture into a graph.
+// Tests changes of graphs: parameters of nodes, in the definition and in executable graphs; edges; capture into a
+// graph.
 #include "cudart.h"
 
 struct made {

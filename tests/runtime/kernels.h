@@ -1,4 +1,5 @@
-// The kernels and variables of kernels.cu. In C a kernel is given by its address, for cudaLaunchKernel(). Any thread.
+// Declares the kernels and variables of kernels.cu. In C a kernel is given by its address, for cudaLaunchKernel(). Any
+// thread.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-// Launches: by <<<>>>, by function, cooperative, with attributes; shapes and arguments.
+// Tests launches: by <<<>>>, by function, cooperative, with attributes; shapes and arguments.
 #include "cudart.h"
 
 CONFORM(vector_add)

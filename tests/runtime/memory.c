@@ -1,4 +1,4 @@
-// Memory: device, host, managed, pitched, in stream order; pointers; variables.
+// Tests memory: device, host, managed, pitched, in stream order; pointers; variables.
 #include "cudart.h"
 
 CONFORM(device_memory)

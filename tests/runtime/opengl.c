@@ -1,5 +1,5 @@
-// Buffers and images of OpenGL. Without an OpenGL context registration fails; VIRGATE_SIM_GL gives the simulated driver
-// some objects.
+// Tests buffers and images of OpenGL. Without an OpenGL context registration fails; VIRGATE_SIM_GL gives the simulated
+// driver some objects.
 #include <stdlib.h>
 
 #include "cudart.h"

@@ -1,4 +1,4 @@
-// Threads, forked children, and reset devices.
+// Tests threads, forked children, and reset devices.
 #include <pthread.h>
 
 #include "cudart.h"

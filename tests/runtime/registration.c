@@ -1,4 +1,4 @@
-// The registration interface: registering and unregistering images, and the stack of launch configurations.
+// Tests the registration interface: registering and unregistering images, and the stack of launch configurations.
 #include "cudart.h"
 #include "registration.h"
 

@@ -1,4 +1,4 @@
-// The registration interface, which host code compiled by nvcc calls. Any thread.
+// Declares the registration interface, which host code compiled by nvcc calls. Any thread.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-// Memory, pools and events of another process.
+// Tests memory, pools and events of another process.
 #include <sys/socket.h>
 
 #include "cudart.h"

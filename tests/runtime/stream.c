@@ -1,4 +1,4 @@
-// Streams and events. Built twice: for the legacy default stream, and for the per-thread default stream.
+// Tests streams and events. Built twice: for the legacy default stream, and for the per-thread default stream.
 #include "cudart.h"
 
 CONFORM(streams_are_created_and_destroyed)

@@ -1,4 +1,4 @@
-// Texture and surface objects, and the queries of their descriptions.
+// Tests texture and surface objects, and the queries of their descriptions.
 #include "cudart.h"
 
 static void need_textures(void)

@@ -1,4 +1,4 @@
-// The library's functions for the broker: publishing, leases, generations, revocation, and a killed daemon.
+// Tests the library's functions for the broker: publishing, leases, generations, revocation, and a killed daemon.
 #include "broker_test.h"
 #include "count_entries.h"
 

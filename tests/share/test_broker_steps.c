@@ -42,7 +42,7 @@ static bool play_reader(void)
 	return fine && word == 0;
 }
 
-// Runs the role in a child that is killed at the step. Returns true if there was no such step and the role succeeded.
+// Runs the role in a child that is killed at step `step`. Returns true if the role has fewer steps and succeeded.
 static bool play_to(bool (*role)(void), int step)
 {
 	int status;

@@ -1,5 +1,5 @@
-// Helpers of tests that kill and stop processes at every step of their work with the node. The region's sources are
-// built with a hook at each step. Include in exactly one file of a program.
+// Helpers of tests that kill and stop processes at every step of their work with the node. The sources of the region
+// (sim/region*.c) are built with a hook at each step. Include in exactly one file of a program.
 #pragma once
 
 #include "region_node.h"

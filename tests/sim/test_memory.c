@@ -1,4 +1,4 @@
-// Allocation, addresses, copies and memsets.
+// Tests allocation, addresses, copies and memsets.
 #include "sim_test.h"
 
 static CUcontext start(void)

@@ -1,4 +1,4 @@
-// Every driver call of a space fails in turn: the state is unchanged, and charges match allocations.
+// Makes every driver call of a space fail in turn. The state must be unchanged, and charges must match allocations.
 #include "base/status.h"
 #include "core/core_child.h"
 #include "core/core_fault.h"
@@ -101,7 +101,7 @@ static enum vg_status leave_empty_pages(void)
 	return VG_OK;
 }
 
-// The driver refuses to free pages: they stay usable, and are freed later.
+// Lets the space free pages while the driver refuses to free them: the pages stay usable, and are freed later.
 static enum vg_status give_back(void)
 {
 	struct vg_defragment_result result;

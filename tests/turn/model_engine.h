@@ -1,4 +1,4 @@
-// Internal definitions of the model.
+// Declares what the files of the model share. The tests include only model.h.
 #pragma once
 #include <stddef.h>
 
@@ -45,7 +45,7 @@ struct process {
 	enum host_state state;
 	uint64_t version;      // version of the process's next event; older events are ignored
 	bool stopped, pending; // pending: an event came while the process was stopped
-	unsigned int launched; // launches of the present request
+	unsigned int launched; // number of kernels of the present request that were launched
 	uint64_t request_ns, total_launches;
 	double pace; // relative pace of the host in this request
 	// State at the gate.
@@ -56,7 +56,7 @@ struct process {
 	// State on the device: the queue of kernels is a ring buffer.
 	struct kernel *queue;
 	unsigned int first, count;
-	uint64_t head_ns;  // when the first kernel of the queue became the first
+	uint64_t head_ns;  // time at which the first kernel in the queue became the first
 	uint64_t ready_ns; // when that kernel may begin
 	bool running;
 };

@@ -40,7 +40,8 @@ struct world {
 		uint64_t at, charged;
 	} charged[VGPUS][WINDOWS];
 	unsigned int charged_count[VGPUS];
-	// Most work in flight: a window of wrong estimates, and the longest kernel, of 3 processes.
+	// The most work that may be in flight: of 3 processes, the longest kernel of each, and a window of launches
+	// with wrong estimates.
 	uint64_t overrun;
 };
 

@@ -19,7 +19,7 @@ int test_main(int argc, char **argv);
 #define FORTY &program_forty
 #define INFER &program_infer
 
-// Each row is a scene whose figures are parts of a sum.
+// A row of the table: a scene, and bounds for its figures.
 struct row {
 	struct scene scene;
 	double tolerance; // largest deviation of each part over the whole time, percentage points

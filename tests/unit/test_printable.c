@@ -1,4 +1,4 @@
-// Characters that a terminal must not get.
+// Tests characters that a terminal must not get.
 #include "base/printable.h"
 
 #include "test.h"

@@ -1,4 +1,4 @@
-// What kernels do with the address of a region.
+// Kernels that use the address of a region.
 extern "C" {
 __global__ void put_byte(unsigned char *at, unsigned long long index, unsigned char value) { at[index] = value; }
 __global__ void put_word(unsigned *at, unsigned long long index, unsigned value) { at[index] = value; }

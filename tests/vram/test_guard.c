@@ -1,5 +1,5 @@
-// A kernel that accesses memory past the end of a guarded region faults. After a fault a process cannot use the driver:
-// each test runs in a child, and this program makes no driver call itself.
+// Checks that a kernel faults when it accesses memory past the end of a guarded region. After a fault a process cannot
+// use the driver: each test runs in a child, and this program makes no driver call itself.
 #include "region_test.h"
 
 #include <cuda.h>
@@ -11,7 +11,7 @@ struct overrun {
 	bool guard;
 };
 
-// Exit status: 0: the kernel succeeded; 3: it faulted.
+// Launches the kernel, in a child. Returns the child's exit status: 0 if the kernel succeeded, 3 if it faulted.
 static int touch(const struct overrun *it)
 {
 	struct vg_launch_config config = {.size = sizeof config, .grid = {1}, .block = {1}};

@@ -1,4 +1,4 @@
-// Contexts and handles: allocation, bounds, stale handles, closing.
+// Tests contexts and handles: allocation, bounds, stale handles, closing.
 #include "region_test.h"
 
 #include <pthread.h>

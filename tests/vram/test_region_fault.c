@@ -23,7 +23,7 @@ static enum vg_status allocate_it(void)
 
 static void clean(void)
 {
-	// The call is repeated: the injected fault may hit the first one.
+	// Repeats the call once, because the injected fault may hit the first one.
 	if (handle.value && vg_vram_free(handle) && vg_vram_free(handle))
 		FAIL("not freed: %s", vg_last_error()->text);
 	vg_vram_destroy(vram);
@@ -204,7 +204,7 @@ TEST(failed_waits_for_writes_are_reported)
 	with_fault(write_while_lent, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// If zeroing fails, the handle stays valid, and a second free succeeds.
+// Frees a region whose zeroing fails: the handle stays valid, and a second free succeeds.
 static void free_again(void)
 {
 	struct vg_vram_capacity capacity;
@@ -230,7 +230,7 @@ TEST(region_stays_if_zeroing_fails)
 	with_fault(free_again, "cuCtxSynchronize:1=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// If freeing zeroed memory fails, the handle is stale, and the call fails.
+// Frees a region whose memory the driver does not free: the handle is stale, and the call fails.
 static void not_taken_back(void)
 {
 	OK(open_it());

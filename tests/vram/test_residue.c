@@ -1,4 +1,4 @@
-// Freed memory reads as zero for its next user, regardless of how it was written.
+// Checks that freed memory reads as zero for its next user, regardless of how it was written.
 #include "region_test.h"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-// Framing and descriptors, with valid and hostile messages.
+// Tests framing and descriptors, with valid and hostile messages.
 #include "wire/wire.h"
 #include "test.h"
 
@@ -212,7 +212,7 @@ TEST(request_gets_answer_in_parts)
 	CHECK_INT(vg_wire_request(path, "{}", 100, &answer), -EAGAIN); // nothing accepts the connection
 	struct vg_wire_registration registration = {.pid = 1};
 	int r = 0;
-	for (int i = 0; i < 10 && r == 0; i++) // until the queue is full: it must not wait
+	for (int i = 0; i < 10 && r == 0; i++) // connect until the queue is full: no call may wait
 		r = vg_wire_register(path, &registration, -1);
 	CHECK_INT(r, -EAGAIN);
 	close(listening);
