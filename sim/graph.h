@@ -92,6 +92,8 @@ CUresult sim_graph_sort(const struct CUgraph_st *graph, struct CUgraphNode_st **
 struct sim_condition *sim_graph_find_condition(struct CUgraph_st *graph, CUgraphConditionalHandle handle);
 bool sim_graph_contains(const struct CUgraph_st *graph, CUgraphNodeType type); // here or in a nested graph
 
+// Fills in parameters from an older or equal struct for that type, which the members of the union begin with.
+CUresult sim_params_fill(CUgraphNodeType type, const void *given, size_t size, CUgraphNodeParams *ret_params);
 // Creates the operation of a node, or of an executable node, from its parameters (graph_params.c).
 CUresult sim_node_op(const CUgraphNodeParams *params, struct sim_op **ret_op);
 

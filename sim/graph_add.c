@@ -202,24 +202,20 @@ CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgra
 CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 			      size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+	CUgraphNodeParams params;
 
 	SIM_ENTER(cuGraphAddKernelNode);
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&params.kernel, nodeParams, sizeof *nodeParams);
+	SIM_TRY(sim_params_fill(CU_GRAPH_NODE_TYPE_KERNEL, nodeParams, sizeof *nodeParams, &params));
 	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
 }
 
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 				 size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+	CUgraphNodeParams params;
 
 	SIM_ENTER(cuGraphAddKernelNode_v2);
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&params.kernel, nodeParams, sizeof *nodeParams);
+	SIM_TRY(sim_params_fill(CU_GRAPH_NODE_TYPE_KERNEL, nodeParams, sizeof *nodeParams, &params));
 	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
 }
 
@@ -239,12 +235,10 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CU
 CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 			      size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS_v1 *memsetParams, CUcontext ctx)
 {
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
+	CUgraphNodeParams params;
 
 	SIM_ENTER(cuGraphAddMemsetNode);
-	if (!memsetParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&params.memset, memsetParams, sizeof *memsetParams);
+	SIM_TRY(sim_params_fill(CU_GRAPH_NODE_TYPE_MEMSET, memsetParams, sizeof *memsetParams, &params));
 	params.memset.ctx = ctx;
 	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
 }
@@ -252,13 +246,10 @@ CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CU
 CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 			    size_t numDependencies, const CUDA_HOST_NODE_PARAMS_v1 *nodeParams)
 {
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
+	CUgraphNodeParams params;
 
 	SIM_ENTER(cuGraphAddHostNode);
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	params.host.fn = nodeParams->fn;
-	params.host.userData = nodeParams->userData;
+	SIM_TRY(sim_params_fill(CU_GRAPH_NODE_TYPE_HOST, nodeParams, sizeof *nodeParams, &params));
 	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
 }
 
@@ -304,24 +295,20 @@ CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const
 CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 				  size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
+	CUgraphNodeParams params;
 
 	SIM_ENTER(cuGraphAddBatchMemOpNode);
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&params.memOp, nodeParams, sizeof *nodeParams);
+	SIM_TRY(sim_params_fill(CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, nodeParams, sizeof *nodeParams, &params));
 	return add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
 }
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 				size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
 {
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
+	CUgraphNodeParams params;
 
 	SIM_ENTER(cuGraphAddMemAllocNode);
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&params.alloc, nodeParams, sizeof *nodeParams);
+	SIM_TRY(sim_params_fill(CU_GRAPH_NODE_TYPE_MEM_ALLOC, nodeParams, sizeof *nodeParams, &params));
 	SIM_TRY(add_typed_node(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params));
 	nodeParams->dptr = params.alloc.dptr;
 	return CUDA_SUCCESS;

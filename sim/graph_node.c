@@ -83,23 +83,19 @@ static CUresult replace_op(CUgraphNode node, const CUgraphNodeParams *params)
 
 CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+	CUgraphNodeParams params;
 
 	SIM_ENTER(cuGraphKernelNodeSetParams);
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&params.kernel, nodeParams, sizeof *nodeParams);
+	SIM_TRY(sim_params_fill(CU_GRAPH_NODE_TYPE_KERNEL, nodeParams, sizeof *nodeParams, &params));
 	return replace_op(hNode, &params);
 }
 
 CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+	CUgraphNodeParams params;
 
 	SIM_ENTER(cuGraphKernelNodeSetParams_v2);
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&params.kernel, nodeParams, sizeof *nodeParams);
+	SIM_TRY(sim_params_fill(CU_GRAPH_NODE_TYPE_KERNEL, nodeParams, sizeof *nodeParams, &params));
 	return replace_op(hNode, &params);
 }
 
@@ -138,13 +134,11 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS_v
 
 CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS_v1 *nodeParams)
 {
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
+	CUgraphNodeParams params;
 
 	SIM_ENTER(cuGraphMemsetNodeSetParams);
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
+	SIM_TRY(sim_params_fill(CU_GRAPH_NODE_TYPE_MEMSET, nodeParams, sizeof *nodeParams, &params));
 	SIM_TRY(check_type(hNode, CU_GRAPH_NODE_TYPE_MEMSET));
-	memcpy(&params.memset, nodeParams, sizeof *nodeParams);
 	params.memset.ctx = sim_context_handle(hNode->op->context);
 	return replace_op(hNode, &params);
 }
@@ -163,13 +157,10 @@ CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS_v1 *n
 
 CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS_v1 *nodeParams)
 {
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
+	CUgraphNodeParams params;
 
 	SIM_ENTER(cuGraphHostNodeSetParams);
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	params.host.fn = nodeParams->fn;
-	params.host.userData = nodeParams->userData;
+	SIM_TRY(sim_params_fill(CU_GRAPH_NODE_TYPE_HOST, nodeParams, sizeof *nodeParams, &params));
 	return replace_op(hNode, &params);
 }
 
@@ -238,12 +229,10 @@ CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NOD
 
 CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
+	CUgraphNodeParams params;
 
 	SIM_ENTER(cuGraphBatchMemOpNodeSetParams);
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&params.memOp, nodeParams, sizeof *nodeParams);
+	SIM_TRY(sim_params_fill(CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, nodeParams, sizeof *nodeParams, &params));
 	return replace_op(hNode, &params);
 }
 

@@ -1,11 +1,21 @@
 // Creates operations from the parameters of nodes.
 #include <stdlib.h>
+#include <string.h>
 
 #include "copy.h"
 #include "event.h"
 #include "graph.h"
 #include "launch.h"
 #include "stream.h"
+
+CUresult sim_params_fill(CUgraphNodeType type, const void *given, size_t size, CUgraphNodeParams *ret_params)
+{
+	if (!given)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_params = (CUgraphNodeParams){.type = type};
+	memcpy(ret_params->reserved1, given, size);
+	return CUDA_SUCCESS;
+}
 
 static CUresult get_context(CUcontext handle, struct sim_context **ret_context)
 {

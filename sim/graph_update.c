@@ -58,24 +58,20 @@ static CUresult set_params(CUgraphExec exec, CUgraphNode node, const CUgraphNode
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 					const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+	CUgraphNodeParams params;
 
 	SIM_ENTER(cuGraphExecKernelNodeSetParams);
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&params.kernel, nodeParams, sizeof *nodeParams);
+	SIM_TRY(sim_params_fill(CU_GRAPH_NODE_TYPE_KERNEL, nodeParams, sizeof *nodeParams, &params));
 	return set_params(hGraphExec, hNode, &params);
 }
 
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
 					   const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+	CUgraphNodeParams params;
 
 	SIM_ENTER(cuGraphExecKernelNodeSetParams_v2);
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&params.kernel, nodeParams, sizeof *nodeParams);
+	SIM_TRY(sim_params_fill(CU_GRAPH_NODE_TYPE_KERNEL, nodeParams, sizeof *nodeParams, &params));
 	return set_params(hGraphExec, hNode, &params);
 }
 
@@ -95,12 +91,10 @@ CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNod
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 					const CUDA_MEMSET_NODE_PARAMS_v1 *memsetParams, CUcontext ctx)
 {
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
+	CUgraphNodeParams params;
 
 	SIM_ENTER(cuGraphExecMemsetNodeSetParams);
-	if (!memsetParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&params.memset, memsetParams, sizeof *memsetParams);
+	SIM_TRY(sim_params_fill(CU_GRAPH_NODE_TYPE_MEMSET, memsetParams, sizeof *memsetParams, &params));
 	params.memset.ctx = ctx;
 	return set_params(hGraphExec, hNode, &params);
 }
@@ -108,13 +102,10 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNod
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 				      const CUDA_HOST_NODE_PARAMS_v1 *nodeParams)
 {
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
+	CUgraphNodeParams params;
 
 	SIM_ENTER(cuGraphExecHostNodeSetParams);
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	params.host.fn = nodeParams->fn;
-	params.host.userData = nodeParams->userData;
+	SIM_TRY(sim_params_fill(CU_GRAPH_NODE_TYPE_HOST, nodeParams, sizeof *nodeParams, &params));
 	return set_params(hGraphExec, hNode, &params);
 }
 
@@ -139,12 +130,10 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hN
 CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 					    const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
+	CUgraphNodeParams params;
 
 	SIM_ENTER(cuGraphExecBatchMemOpNodeSetParams);
-	if (!nodeParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&params.memOp, nodeParams, sizeof *nodeParams);
+	SIM_TRY(sim_params_fill(CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, nodeParams, sizeof *nodeParams, &params));
 	return set_params(hGraphExec, hNode, &params);
 }
 
