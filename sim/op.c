@@ -183,6 +183,21 @@ static CUresult run_one(struct sim_stream *stream, struct sim_op *op)
 	return result;
 }
 
+// Runs and frees the first operation of the queue. With context->lock held, as above.
+static void run_first(struct sim_stream *stream)
+{
+	pthread_mutex_t *lock = &stream->context->lock;
+	struct sim_op *op = stream->head;
+
+	stream->head = op->next;
+	if (!stream->head)
+		stream->tail = NULL;
+	run_one(stream, op);
+	pthread_mutex_unlock(lock);
+	sim_op_free(op); // freeing an operation may run code of the program
+	pthread_mutex_lock(lock);
+}
+
 static void *run_worker(void *argument)
 {
 	struct sim_stream *stream = argument;
@@ -205,14 +220,7 @@ static void *run_worker(void *argument)
 		}
 		if (!stream->head)
 			break;
-		struct sim_op *op = stream->head;
-		stream->head = op->next;
-		if (!stream->head)
-			stream->tail = NULL;
-		run_one(stream, op);
-		pthread_mutex_unlock(lock);
-		sim_op_free(op); // freeing an operation may run code of the program
-		pthread_mutex_lock(lock);
+		run_first(stream);
 	}
 idle:
 	stream->worker = false;
@@ -345,16 +353,8 @@ static void run_queue(struct sim_stream *stream)
 
 	sim_stream_ref(stream);
 	pthread_mutex_lock(lock);
-	while (stream->head && !stream->running && !stream->worker) {
-		struct sim_op *op = stream->head;
-		stream->head = op->next;
-		if (!stream->head)
-			stream->tail = NULL;
-		run_one(stream, op);
-		pthread_mutex_unlock(lock);
-		sim_op_free(op);
-		pthread_mutex_lock(lock);
-	}
+	while (stream->head && !stream->running && !stream->worker)
+		run_first(stream);
 	pthread_mutex_unlock(lock);
 	sim_stream_unref(stream);
 }
