@@ -26,7 +26,7 @@
 static void end_session(struct node *node, struct session *session)
 {
 	struct session **link = &node->sessions;
-	struct edition *edition = session->edition;
+	struct publication *publication = session->edition ? session->edition->publication : NULL;
 
 	BROKER_STEP("a session is about to end");
 	while (*link != session)
@@ -35,17 +35,10 @@ static void end_session(struct node *node, struct session *session)
 	discard_source(node, &session->socket, session->peer.uid);
 	source_close(node, &session->process);
 	revoke_cancel(node, session);
-	if (edition && edition->publisher == session) {
-		edition_withdraw(node, edition);
-		edition->publisher = NULL;
-		edition_release(node, edition);
-	} else if (edition) {
-		struct publication *publication = edition->publication;
-		edition->leases--;
-		if (publication->revoker)
-			revoke_check(node, publication);
-		edition_release(node, edition);
-	}
+	bool is_revoked = publication && publication->revoker; // if so, the publication outlives its last edition
+	session_leave_edition(node, session);
+	if (is_revoked)
+		revoke_check(node, publication);
 	free(session);
 }
 

@@ -16,6 +16,22 @@ void session_set_deadline(struct session *session)
 	session->deadline_ns = vg_clock_monotonic_ns() + BROKER_PATIENCE_S * 1000000000ull;
 }
 
+void session_leave_edition(struct node *node, struct session *session)
+{
+	struct edition *edition = session->edition;
+
+	session->edition = NULL;
+	if (!edition)
+		return;
+	if (edition->publisher == session) {
+		edition_withdraw(node, edition);
+		edition->publisher = NULL;
+	} else {
+		edition->leases--;
+	}
+	edition_release(node, edition);
+}
+
 void session_answer(struct node *node, struct session *session, json_t *answer, int descriptor)
 {
 	char *text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
@@ -32,16 +48,7 @@ void session_answer(struct node *node, struct session *session, json_t *answer, 
 		return;
 	session->state = SESSION_ENDED;
 	session_set_deadline(session);
-	struct edition *edition = session->edition;
-	if (edition && edition->publisher == session) {
-		edition_withdraw(node, edition);
-		edition->publisher = NULL;
-	} else if (edition) {
-		edition->leases--;
-	}
-	session->edition = NULL;
-	if (edition)
-		edition_release(node, edition);
+	session_leave_edition(node, session);
 }
 
 // Sends a packet unchanged, except that its entries have the access that the lease allows.
