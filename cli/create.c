@@ -62,16 +62,7 @@ static int run_create(const struct arguments *arguments)
 }
 
 static const struct option options[] = {
-	OPTION_MEMORY,
-	OPTION_SHARE,
-	OPTION_LIMIT,
-	OPTION_CLASS,
-	OPTION_MODE,
-	OPTION_EVICTABLE,
-	OPTION_SWAP,
-	OPTION_FIXED,
-	OPTION_IDLE_SUSPEND,
-	OPTION_DEVICE,
+	OPTIONS_NEW_VGPU,
 	{"group", 'g', "GROUP", "a group whose members may run programs in it", 0},
 	OPTION_SIM,
 	{0},

@@ -30,22 +30,3 @@ void print_eviction(const struct vg_vgpu_info *vgpu);
 json_t *eviction_json(const struct vg_eviction_info *eviction);
 json_t *deep_json(const struct vg_tenant_info *tenant);
 json_t *vgpu_eviction_json(const struct vg_vgpu_info *vgpu);
-
-// The options about eviction, for the verbs that create a vGPU.
-#define OPTION_EVICTABLE                                                                                             \
-	{                                                                                                            \
-		"evictable", 'e', NULL, "device memory of its programs can move to the host, see virgate suspend", 0 \
-	}
-#define OPTION_FIXED                                                                                            \
-	{                                                                                                       \
-		"fixed", 0, "SIZE",                                                                             \
-			"evictable: part of the memory that cannot move; default: a context and up to 1 GiB", 0 \
-	}
-#define OPTION_IDLE_SUSPEND                                                                                       \
-	{                                                                                                         \
-		"idle-suspend", 0, "SECONDS", "evictable: its memory leaves the GPU after so long without use", 0 \
-	}
-#define OPTION_SWAP                                                                                                 \
-	{                                                                                                           \
-		"swap", 0, "SIZE", "evictable: host memory that each process may use; default: the memory limit", 0 \
-	}

@@ -214,16 +214,7 @@ static int run_run(const struct arguments *arguments)
 static const struct option options[] = {
 	{"vgpu", 'v', "NAME", "run inside the vGPU of that name", COMPLETE_VGPU},
 	{"name", 'n', "NAME", "the name of the vGPU that is made for this run", 0},
-	OPTION_MEMORY,
-	OPTION_SHARE,
-	OPTION_LIMIT,
-	OPTION_CLASS,
-	OPTION_MODE,
-	OPTION_EVICTABLE,
-	OPTION_SWAP,
-	OPTION_FIXED,
-	OPTION_IDLE_SUSPEND,
-	OPTION_DEVICE,
+	OPTIONS_NEW_VGPU,
 	OPTION_SIM,
 	{0},
 };
