@@ -19,48 +19,38 @@ static bool is_away(const struct pager_slot *slot)
 	return state != PAGER_PARKED && (READ(slot->host) || state == PAGER_OUT || is_moving);
 }
 
-static void name_target(const struct tenants *tenants, const struct tenant *tenant, char *buffer, size_t capacity)
+static enum vg_status refuse_tenant(const struct tenants *tenants, const struct tenant *tenant, const char *state)
 {
 	const struct tenant_vgpu *vgpu = &tenants->vgpus[tenant->vgpu];
+	char target[2 * VG_LEDGER_NAME];
 
 	if (READ(vg_ledger_pager_page(vgpu->ledger)->out))
-		snprintf(buffer, capacity, "%s", vgpu->name);
+		snprintf(target, sizeof target, "%s", vgpu->name);
 	else
-		snprintf(buffer, capacity, "--pid %d", (int)tenant->pid);
+		snprintf(target, sizeof target, "--pid %d", (int)tenant->pid);
+	return refuse(REFUSE_SUSPENDED, 0,
+		      "process %d (%s) of vGPU %s is suspended%s: resume it first (virgate resume%s %s)",
+		      (int)tenant->pid, tenant->slot.command, vgpu->name, state, vg_hint_own_sim(), target);
 }
 
 enum vg_status tenants_refuse_deep(const struct tenants *tenants)
 {
-	char how[2 * VG_LEDGER_NAME];
-
 	for (size_t i = 0; i < tenants->count; i++) {
 		const struct tenant *tenant = &tenants->list[i];
 		const struct tenant_vgpu *vgpu = &tenants->vgpus[tenant->vgpu];
-		if (!(READ(vg_ledger_pager_slots(vgpu->ledger)[tenant->slot.slot].park) & PAGER_PARK_DEEP))
-			continue;
-		name_target(tenants, tenant, how, sizeof how);
-		return refuse(REFUSE_SUSPENDED, 0,
-			      "process %d (%s) of vGPU %s is suspended with --deep, and is not on the GPU: resume it "
-			      "first (virgate resume%s %s)",
-			      (int)tenant->pid, tenant->slot.command, vgpu->name, vg_hint_own_sim(), how);
+		if (READ(vg_ledger_pager_slots(vgpu->ledger)[tenant->slot.slot].park) & PAGER_PARK_DEEP)
+			return refuse_tenant(tenants, tenant, " with --deep, and is not on the GPU");
 	}
 	return VG_OK;
 }
 
 enum vg_status tenants_refuse_suspended(const struct tenants *tenants)
 {
-	char how[2 * VG_LEDGER_NAME];
-
 	for (size_t i = 0; i < tenants->count; i++) {
 		const struct tenant *tenant = &tenants->list[i];
 		const struct tenant_vgpu *vgpu = &tenants->vgpus[tenant->vgpu];
-		if (!vgpu->evictable || !is_away(&vg_ledger_pager_slots(vgpu->ledger)[tenant->slot.slot]))
-			continue;
-		name_target(tenants, tenant, how, sizeof how);
-		return refuse(REFUSE_SUSPENDED, 0,
-			      "process %d (%s) of vGPU %s is suspended, and its GPU memory is in the host or moves: "
-			      "resume it first (virgate resume%s %s)",
-			      (int)tenant->pid, tenant->slot.command, vgpu->name, vg_hint_own_sim(), how);
+		if (vgpu->evictable && is_away(&vg_ledger_pager_slots(vgpu->ledger)[tenant->slot.slot]))
+			return refuse_tenant(tenants, tenant, ", and its GPU memory is in the host or moves");
 	}
 	return VG_OK;
 }
