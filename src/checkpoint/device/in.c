@@ -13,10 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { TICK_NS = 50000000, MOST_THREADS = 16 };
+enum { MOST_THREADS = 16 };
 
 struct fill {
 	const struct image_dir *dir;
@@ -134,17 +133,8 @@ static void report_progress(struct fill *fill)
 
 static void join_thread(struct fill *fill, pthread_t thread)
 {
-	struct timespec until;
-
-	for (;;) {
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += TICK_NS;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
-		if (pthread_timedjoin_np(thread, NULL, &until) != ETIMEDOUT)
-			return;
+	while (!phase_join(thread))
 		report_progress(fill);
-	}
 }
 
 // Allocates all pages of the file now. Otherwise the process would be killed when it touches a page for which there is

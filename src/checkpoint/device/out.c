@@ -14,10 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { TICK_NS = 50000000, MOST_THREADS = 16, COPY_PIECE = 8 << 20 };
+enum { MOST_THREADS = 16, COPY_PIECE = 8 << 20 };
 
 struct pack {
 	uint64_t bytes;
@@ -458,15 +457,7 @@ void device_out_abort(struct device_out *out)
 
 static void wait_for_end(struct device_out *out, struct phase *phase)
 {
-	struct timespec until;
-
-	for (;;) {
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += TICK_NS;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
-		if (pthread_timedjoin_np(out->thread, NULL, &until) != ETIMEDOUT)
-			return;
+	while (!phase_join(out->thread)) {
 		if (!phase)
 			continue;
 		phase->total = 2 * out->written.bytes; // each block is read twice: for its digest, and to be written

@@ -22,8 +22,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { TICK_NS = 50000000 };
-
 // A unit of work: a chunk, a whole file without chunks, or a block of device memory.
 struct unit {
 	const struct image_file *file;
@@ -230,11 +228,7 @@ static void wait_for_all(struct verification *v)
 {
 	pthread_mutex_lock(&v->lock);
 	while (v->busy > 0) {
-		struct timespec until;
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += TICK_NS;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
+		struct timespec until = phase_next_tick();
 		pthread_cond_timedwait(&v->done, &v->lock, &until);
 		if (!v->phase)
 			continue;

@@ -6,15 +6,13 @@
 #include "checkpoint/process/refusal.h"
 #include "driver/driver.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { TRIES = 5, PAUSE_US = 200000, TICK_NS = 100000000 };
+enum { TRIES = 5, PAUSE_US = 200000 };
 
 struct work;
 
@@ -60,15 +58,7 @@ static bool has_ended(const struct tree_process *process)
 // Waits until a step has ended. Continues stopped processes meanwhile, because the driver needs their answers.
 static void wait_for_step(const struct tree *tree, const struct work *work, pthread_t thread)
 {
-	struct timespec until;
-
-	for (;;) {
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += TICK_NS;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
-		if (pthread_timedjoin_np(thread, NULL, &until) != ETIMEDOUT)
-			return;
+	while (!phase_join(thread)) {
 		if (work->phase)
 			phase_tick(work->phase);
 		for (size_t i = 0; work->back && i < tree->count; i++)

@@ -3,7 +3,9 @@
 #include "base/clock.h"
 #include "base/status.h"
 
-enum { TICK_NS = 100000000 };
+#include <errno.h>
+
+enum { TICK_NS = 100000000, WAIT_NS = TICK_NS / 2 };
 
 const char *vg_checkpoint_phase_name(enum vg_checkpoint_phase phase)
 {
@@ -58,4 +60,22 @@ void phase_tick(void *user)
 
 	if (phase->since && now - phase->reported >= TICK_NS)
 		report_progress(phase, now);
+}
+
+struct timespec phase_next_tick(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += WAIT_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	return until;
+}
+
+bool phase_join(pthread_t thread)
+{
+	struct timespec until = phase_next_tick();
+
+	return pthread_timedjoin_np(thread, NULL, &until) != ETIMEDOUT;
 }

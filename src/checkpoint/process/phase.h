@@ -2,8 +2,10 @@
 #pragma once
 #include "virgate/checkpoint.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <time.h>
 
 struct phase {
 	vg_checkpoint_progress_fn *progress;
@@ -26,3 +28,7 @@ void phase_go_on(struct phase *phase, enum vg_checkpoint_phase next);
 // stop, sets `stop`, and the next phase_begin() fails. `phase` points to a struct phase.
 void phase_tick(void *phase);
 void phase_end(struct phase *phase);
+// Returns the time (CLOCK_REALTIME) until which a caller may wait before it calls phase_tick() again.
+struct timespec phase_next_tick(void);
+// Joins the thread if it ends before that time. Returns whether it has ended.
+bool phase_join(pthread_t thread);
