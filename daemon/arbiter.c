@@ -281,20 +281,15 @@ static enum turn_mode find_mode(const struct vgpu *vgpu)
 	return vgpu->terms.is_mps ? TURN_MODE_MPS : TURN_MODE_TIME;
 }
 
-// Returns the arbiter for the vGPU's device and sharing mode. Starts it if a vGPU of the device has a compute share;
-// else returns NULL. Programs of only one mode run on a device at a time, so at most one of its arbiters has vGPUs.
-static struct arbiter *find_arbiter(const struct node *node, const struct vgpu *for_vgpu)
+// Returns the arbiter for the vGPU's device and sharing mode. Starts it if `is_shared`, else returns NULL. Programs of
+// only one mode run on a device at a time, so at most one of its arbiters has vGPUs.
+static struct arbiter *find_arbiter(const struct vgpu *vgpu, bool is_shared)
 {
 	struct arbiter *arbiter = arbiters;
 
-	while (arbiter && (arbiter->device != for_vgpu->device || arbiter->mode != find_mode(for_vgpu)))
+	while (arbiter && (arbiter->device != vgpu->device || arbiter->mode != find_mode(vgpu)))
 		arbiter = arbiter->next;
-	if (arbiter)
-		return arbiter;
-	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		if (vgpu->device == for_vgpu->device && (vgpu->terms.share || vgpu->terms.is_latency))
-			return start_arbiter(vgpu->device, find_mode(for_vgpu));
-	return NULL;
+	return arbiter || !is_shared ? arbiter : start_arbiter(vgpu->device, find_mode(vgpu));
 }
 
 static void add_vgpu(struct arbiter *arbiter, struct vgpu *vgpu)
@@ -380,19 +375,22 @@ static void update_terms(struct vgpu *vgpu)
 
 void arbiter_follow(struct node *node)
 {
+	bool are_shared[VG_SYSTEM_DEVICES] = {false}; // devices of which a vGPU has a compute share
 	uint64_t now = arbiter_now();
 
-	// first free the seats of vGPUs that no longer take part, so that others find a seat
-	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+	// First free the seats of vGPUs that no longer take part, so that others find a seat.
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
+		are_shared[vgpu->device] |= vgpu->terms.share || vgpu->terms.is_latency;
 		if (vgpu->arbiter && !takes_part(vgpu))
 			arbiter_forget(vgpu);
+	}
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
 		vgpu->terms.is_exempt = now < vgpu->exempt_until_ns;
 		if (vgpu->arbiter) {
 			update_terms(vgpu);
 			continue;
 		}
-		struct arbiter *arbiter = takes_part(vgpu) ? find_arbiter(node, vgpu) : NULL;
+		struct arbiter *arbiter = takes_part(vgpu) ? find_arbiter(vgpu, are_shared[vgpu->device]) : NULL;
 		if (arbiter)
 			add_vgpu(arbiter, vgpu);
 	}
@@ -429,7 +427,6 @@ bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report)
 	ret_report->regime = arbiter->orders.regime;
 	ret_report->reason = arbiter->orders.gates[vgpu->seat].reason;
 	ret_report->since_ns = arbiter->orders.gates[vgpu->seat].since_ns;
-	ret_report->is_holder = arbiter->orders.holder == (int)vgpu->seat;
 	unsigned int oldest = (unsigned int)((arbiter->second + 1) % HISTORY);
 	uint64_t begun = (arbiter->second - (HISTORY - 1)) * 1000000000, now = arbiter_now();
 	double whole = (double)(now - begun) / 1e9, joined = (double)(now - seat->joined_ns) / 1e9 + 1e-3;
@@ -438,4 +435,19 @@ bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report)
 			     (joined < whole ? joined : whole);
 	pthread_mutex_unlock(&arbiter->lock);
 	return true;
+}
+
+const struct vgpu *arbiter_holder(size_t device)
+{
+	const struct vgpu *holder = NULL;
+
+	for (struct arbiter *arbiter = arbiters; arbiter && !holder; arbiter = arbiter->next) {
+		if (arbiter->device != device)
+			continue;
+		pthread_mutex_lock(&arbiter->lock);
+		if (arbiter->orders.holder >= 0)
+			holder = arbiter->seats[arbiter->orders.holder].vgpu;
+		pthread_mutex_unlock(&arbiter->lock);
+	}
+	return holder;
 }

@@ -31,9 +31,10 @@ struct arbiter_report {
 	enum turn_regime regime;
 	enum turn_reason reason; // why the vGPU does not get its share
 	uint64_t since_ns;	 // the time since which the reason holds
-	bool is_holder;
-	double recent;	  // the vGPU's part of the device's time in the last 10 s
-	double handovers; // handovers of the device per second, on average over the last 10 s
+	double recent;		 // the vGPU's part of the device's time in the last 10 s
+	double handovers;	 // handovers of the device per second, on average over the last 10 s
 };
 // Reads the figures of the vGPU. Returns false if the vGPU has no arbiter.
 bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report);
+// Returns the vGPU that has the turn on the device; NULL: none.
+const struct vgpu *arbiter_holder(size_t device);

@@ -124,7 +124,7 @@ json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, enum list
 		vgpu->created, "tenants", tenants, "refusals",
 		limit_figure(vg_ledger_refusal_count(vgpu->ledger), INT64_MAX), "context_overhead",
 		limit_figure(vg_ledger_context_overhead(vgpu->ledger), INT64_MAX), "shared",
-		size_or_null(is_sound, shared < charged ? shared : charged), "turns", listing_turns(node, vgpu));
+		size_or_null(is_sound, shared < charged ? shared : charged), "turns", listing_turns(vgpu));
 	options_write_terms(listed, &vgpu->terms);
 	options_write_eviction(listed, vgpu);
 	json_object_set_new(listed, "eviction", listing_eviction(vgpu));

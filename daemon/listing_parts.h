@@ -5,7 +5,7 @@
 #include "daemon/node.h"
 
 // Returns the figures of the vGPU's compute share and turns; null if the vGPU takes no part in turns.
-json_t *listing_turns(const struct node *node, const struct vgpu *vgpu);
+json_t *listing_turns(const struct vgpu *vgpu);
 // Return the eviction state of a vGPU or a process; null if the vGPU is not evictable or its ledger is damaged.
 json_t *listing_eviction(const struct vgpu *vgpu);
 json_t *listing_tenant_eviction(const struct tenant *tenant);

@@ -27,16 +27,6 @@ static bool gets_share(const struct arbiter_report *report)
 	}
 }
 
-static json_t *name_holder(const struct node *node, size_t device)
-{
-	struct arbiter_report report;
-
-	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		if (vgpu->device == device && arbiter_read(vgpu, &report) && report.is_holder)
-			return json_string(vgpu->name);
-	return json_null();
-}
-
 // Returns why a vGPU that should take part in turns does not; NULL: nothing is wrong.
 static const char *explain_absence(const struct vgpu *vgpu)
 {
@@ -52,7 +42,7 @@ static const char *explain_absence(const struct vgpu *vgpu)
 					       : "the daemon has no turns for it: see its log";
 }
 
-json_t *listing_turns(const struct node *node, const struct vgpu *vgpu)
+json_t *listing_turns(const struct vgpu *vgpu)
 {
 	static const char *const regimes[] = {[TURN_REGIME_OFF] = "off",
 					      [TURN_REGIME_ALONE] = "alone",
@@ -64,10 +54,11 @@ json_t *listing_turns(const struct node *node, const struct vgpu *vgpu)
 
 	if (!takes_part && !absence)
 		return json_null();
-	return json_pack("{s:s, s:b, s:s, s:s, s:o, s:f, s:I, s:I, s:I, s:I, s:f, s:f}", "mode",
+	const struct vgpu *holder = arbiter_holder(vgpu->device);
+	return json_pack("{s:s, s:b, s:s, s:s, s:s?, s:f, s:I, s:I, s:I, s:I, s:f, s:f}", "mode",
 			 vgpu->terms.is_mps ? "mps" : "time", "held", (int)(!absence && gets_share(&report)), "reason",
 			 absence ? absence : turn_reason_text(report.reason), "regime", regimes[report.regime],
-			 "holder", name_holder(node, vgpu->device), "recent", report.recent * 100, "gpu_ns",
+			 "holder", holder ? holder->name : NULL, "recent", report.recent * 100, "gpu_ns",
 			 (json_int_t)report.account.charged_ns, "waited_ns", (json_int_t)report.account.waited_ns,
 			 "turns", (json_int_t)report.account.turns, "quantum_ns", (json_int_t)report.total.quantum_ns,
 			 "handovers", report.handovers, "weight", report.account.weight * 100);

@@ -214,8 +214,12 @@ void measure_for_listing(struct node *node, struct vgpu *vgpu)
 	arbiter_follow(node); // the scan may have found the vGPU's first program
 }
 
-void measure_for_summary(struct node *node, struct vgpu *vgpu)
+void measure_for_list(struct node *node, const struct authority_peer *peer)
 {
-	damage_check(node, vgpu);
-	arbiter_follow(node); // a damaged vGPU takes no part in turns
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		if (authority_allows(AUTHORITY_TENANTS, authority_classify(peer, vgpu->owner, vgpu->group)))
+			tenant_scan(node, vgpu);
+		else
+			damage_check(node, vgpu);
+	arbiter_follow(node); // once for all vGPUs
 }

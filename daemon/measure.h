@@ -5,7 +5,8 @@
 // Charges to tenants the memory that they use beyond what they charged themselves. Call it after a scan.
 void measure_device(struct node *node, size_t device);
 void measure_all(struct node *node);
-// Update the figures of the vGPU before it is listed. measure_for_summary() is for peers that may not see the tenants:
-// it only checks the ledger, since reading the slots uses the owner's part of the loop's time.
+// Updates the figures of the vGPU before it is listed.
 void measure_for_listing(struct node *node, struct vgpu *vgpu);
-void measure_for_summary(struct node *node, struct vgpu *vgpu);
+// Updates the figures of all vGPUs for a listing. If the peer may not see the tenants of a vGPU, only checks its ledger,
+// since reading the slots uses the owner's part of the loop's time.
+void measure_for_list(struct node *node, const struct authority_peer *peer);

@@ -43,13 +43,7 @@ static json_t *answer_kill(const struct request *request)
 
 static json_t *answer_list(const struct request *request)
 {
-	for (struct vgpu *vgpu = request->node->vgpus; vgpu; vgpu = vgpu->next) {
-		enum authority_class class = authority_classify(request->peer, vgpu->owner, vgpu->group);
-		if (authority_allows(AUTHORITY_TENANTS, class))
-			measure_for_listing(request->node, vgpu);
-		else
-			measure_for_summary(request->node, vgpu);
-	}
+	measure_for_list(request->node, request->peer);
 	return agree_with("vgpus", listing_vgpus(request->node, request->peer));
 }
 
