@@ -108,11 +108,11 @@ VG_HOT int shim_record_put(const struct shim_record *record)
 	struct shard *shard = find_shard(hashed);
 	struct shim_record *at;
 
-	vg_lock_take(&shard->lock);
+	vg_lock_acquire(&shard->lock);
 	at = prepare_entry(shard, hashed, record);
 	if (at)
 		store_record(shard, at, record);
-	vg_lock_give(&shard->lock);
+	vg_lock_release(&shard->lock);
 	return at ? 0 : -ENOMEM;
 }
 
@@ -123,7 +123,7 @@ int shim_record_reference_or_put(const struct shim_record *record)
 	struct shim_record *at;
 	int result = -ENOMEM;
 
-	vg_lock_take(&shard->lock);
+	vg_lock_acquire(&shard->lock);
 	at = prepare_entry(shard, hashed, record);
 	if (at && is_record(at)) {
 		at->references++;
@@ -133,7 +133,7 @@ int shim_record_reference_or_put(const struct shim_record *record)
 		at->references = 1;
 		result = 0;
 	}
-	vg_lock_give(&shard->lock);
+	vg_lock_release(&shard->lock);
 	return result;
 }
 
@@ -143,7 +143,7 @@ VG_HOT static struct shim_record *lock_record(enum shim_record_type type, uint64
 	uint64_t hashed = hash_key(type, key);
 	struct shard *shard = find_shard(hashed);
 
-	vg_lock_take(&shard->lock);
+	vg_lock_acquire(&shard->lock);
 	if (shard->capacity) {
 		struct shim_record *record = find_entry(shard, hashed, type, key);
 		if (is_record(record)) {
@@ -151,7 +151,7 @@ VG_HOT static struct shim_record *lock_record(enum shim_record_type type, uint64
 			return record;
 		}
 	}
-	vg_lock_give(&shard->lock);
+	vg_lock_release(&shard->lock);
 	return NULL;
 }
 
@@ -163,7 +163,7 @@ bool shim_record_find(enum shim_record_type type, uint64_t key, struct shim_reco
 	if (!record)
 		return false;
 	*ret_record = *record;
-	vg_lock_give(&shard->lock);
+	vg_lock_release(&shard->lock);
 	return true;
 }
 
@@ -176,7 +176,7 @@ VG_HOT bool shim_record_remove(enum shim_record_type type, uint64_t key, struct 
 		return false;
 	*ret_record = *record;
 	erase_record(shard, record);
-	vg_lock_give(&shard->lock);
+	vg_lock_release(&shard->lock);
 	return true;
 }
 
@@ -191,7 +191,7 @@ bool shim_record_add_references(enum shim_record_type type, uint64_t key, int ch
 	*ret_record = *record;
 	if (record->references == 0)
 		erase_record(shard, record);
-	vg_lock_give(&shard->lock);
+	vg_lock_release(&shard->lock);
 	return true;
 }
 
@@ -207,7 +207,7 @@ bool shim_record_set_physical(enum shim_record_type type, uint64_t key, void *da
 		record->bytes = 0;
 	}
 	if (record)
-		vg_lock_give(&shard->lock);
+		vg_lock_release(&shard->lock);
 	return is_changed;
 }
 
@@ -217,13 +217,13 @@ int shim_record_add_bytes(const struct shim_record *record)
 	struct shard *shard = find_shard(hashed);
 	struct shim_record *at;
 
-	vg_lock_take(&shard->lock);
+	vg_lock_acquire(&shard->lock);
 	at = prepare_entry(shard, hashed, record);
 	if (at && is_record(at))
 		at->bytes += record->bytes;
 	else if (at)
 		store_record(shard, at, record);
-	vg_lock_give(&shard->lock);
+	vg_lock_release(&shard->lock);
 	return at ? 0 : -ENOMEM;
 }
 
@@ -244,7 +244,7 @@ static bool remove_one(struct shard *shard, const struct wanted *wanted, struct 
 {
 	bool found = false;
 
-	vg_lock_take(&shard->lock);
+	vg_lock_acquire(&shard->lock);
 	for (size_t i = 0; i < shard->capacity && !found; i++) {
 		if (is_wanted(&shard->records[i], wanted)) {
 			*ret_record = shard->records[i];
@@ -252,7 +252,7 @@ static bool remove_one(struct shard *shard, const struct wanted *wanted, struct 
 			found = true;
 		}
 	}
-	vg_lock_give(&shard->lock);
+	vg_lock_release(&shard->lock);
 	return found;
 }
 

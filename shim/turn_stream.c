@@ -166,7 +166,7 @@ static void put_mark(struct shim_turn_stream *stream, uint64_t now)
 
 void shim_turn_mark(struct shim_turn_stream *stream, unsigned int launches, uint64_t estimate_ns, uint64_t now)
 {
-	vg_lock_take(&stream->lock);
+	vg_lock_acquire(&stream->lock);
 	if (!stream->count && !stream->open_launches)
 		stream->since_ns = now;
 	stream->open_ns += estimate_ns;
@@ -175,15 +175,15 @@ void shim_turn_mark(struct shim_turn_stream *stream, unsigned int launches, uint
 	if (stream->open_launches >= MARK_LAUNCHES ||
 	    (stream->open_ns >= mark_every_ns && stream->open_ns >= stream->marked_ns / MARK_PART))
 		put_mark(stream, now);
-	vg_lock_give(&stream->lock);
+	vg_lock_release(&stream->lock);
 }
 
 void shim_turn_mark_rest(struct shim_turn_stream *stream, uint64_t now)
 {
-	vg_lock_take(&stream->lock);
+	vg_lock_acquire(&stream->lock);
 	if (stream->open_launches)
 		put_mark(stream, now);
-	vg_lock_give(&stream->lock);
+	vg_lock_release(&stream->lock);
 }
 
 // Adds a measurement that has ended to the estimates. Call it with the stream's lock held.
@@ -202,7 +202,7 @@ bool shim_turn_measure_begin(struct shim_turn_stream *stream, uint64_t shape)
 {
 	bool begun = false;
 
-	vg_lock_take(&stream->lock);
+	vg_lock_acquire(&stream->lock);
 	finish_measure(stream);
 	if (stream->measure.state == MEASURE_NOTHING &&
 	    record_event(stream, &stream->measure.before, CU_EVENT_DEFAULT)) {
@@ -210,18 +210,18 @@ bool shim_turn_measure_begin(struct shim_turn_stream *stream, uint64_t shape)
 		stream->measure.state = MEASURE_BEGUN;
 		begun = true;
 	}
-	vg_lock_give(&stream->lock);
+	vg_lock_release(&stream->lock);
 	return begun;
 }
 
 void shim_turn_measure_end(struct shim_turn_stream *stream, bool launched)
 {
-	vg_lock_take(&stream->lock);
+	vg_lock_acquire(&stream->lock);
 	if (launched && record_event(stream, &stream->measure.after, CU_EVENT_DEFAULT))
 		stream->measure.state = MEASURE_ENDED;
 	else
 		stream->measure.state = MEASURE_NOTHING;
-	vg_lock_give(&stream->lock);
+	vg_lock_release(&stream->lock);
 }
 
 // Estimates the time that the work in flight of the stream still needs. Call it with the stream's lock held.
@@ -256,14 +256,14 @@ uint64_t shim_turn_left(uint64_t now)
 		struct shim_turn_stream *stream = &streams[i];
 		if (!stream->key)
 			continue;
-		vg_lock_take(&stream->lock);
+		vg_lock_acquire(&stream->lock);
 		left += stream->key ? estimate_left(stream, now) : 0;
 		if (stream->key && stream->count) {
 			uint64_t ns = stream->marks[stream->first].ns;
 			first = ns > first ? ns : first;
 			since = stream->since_ns < since ? stream->since_ns : since;
 		}
-		vg_lock_give(&stream->lock);
+		vg_lock_release(&stream->lock);
 	}
 	if (!first)
 		return left;
@@ -292,12 +292,12 @@ void shim_turn_note_end(CUstream handle, CUcontext context, uint64_t began_ns, u
 		struct shim_turn_stream *stream = &streams[i];
 		if (handle ? stream->key != key : stream->context != context)
 			continue;
-		vg_lock_take(&stream->lock);
+		vg_lock_acquire(&stream->lock);
 		if (stream->launched_ns < began_ns) {
 			forget_flight(stream);
 			atomic_store_explicit(&reached_ns, now, memory_order_relaxed);
 		}
-		vg_lock_give(&stream->lock);
+		vg_lock_release(&stream->lock);
 	}
 }
 
@@ -305,9 +305,9 @@ void shim_turn_forget_flight(void)
 {
 	for (unsigned int i = 0; i < used; i++) {
 		struct shim_turn_stream *stream = &streams[i];
-		vg_lock_take(&stream->lock);
+		vg_lock_acquire(&stream->lock);
 		forget_flight(stream);
-		vg_lock_give(&stream->lock);
+		vg_lock_release(&stream->lock);
 	}
 }
 
@@ -315,10 +315,10 @@ void shim_turn_forget_context(CUcontext context)
 {
 	pthread_mutex_lock(&lock);
 	for (unsigned int i = 0; i < used; i++) {
-		vg_lock_take(&streams[i].lock);
+		vg_lock_acquire(&streams[i].lock);
 		if (streams[i].key && streams[i].context == context)
 			streams[i].key = 0;
-		vg_lock_give(&streams[i].lock);
+		vg_lock_release(&streams[i].lock);
 	}
 	pthread_mutex_unlock(&lock);
 }

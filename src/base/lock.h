@@ -10,7 +10,7 @@ struct vg_lock {
 void vg_lock_wait(struct vg_lock *lock);
 void vg_lock_wake(struct vg_lock *lock);
 
-static inline void vg_lock_take(struct vg_lock *lock)
+static inline void vg_lock_acquire(struct vg_lock *lock)
 {
 	uint32_t free = 0;
 
@@ -18,7 +18,7 @@ static inline void vg_lock_take(struct vg_lock *lock)
 		vg_lock_wait(lock);
 }
 
-static inline void vg_lock_give(struct vg_lock *lock)
+static inline void vg_lock_release(struct vg_lock *lock)
 {
 	if (__builtin_expect(__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2, 0))
 		vg_lock_wake(lock);

@@ -29,16 +29,16 @@ static _Thread_local struct waiting *first, **end; // this thread's messages; en
 
 void vg_log_set(vg_log_fn *callback, void *user)
 {
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	registered = (struct callback){callback, user};
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 }
 
 static struct callback get_callback(void)
 {
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	struct callback callback = registered;
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 	return callback;
 }
 

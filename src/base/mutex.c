@@ -21,26 +21,26 @@ __attribute__((constructor)) static void follow_forks(void)
 
 static void reset_after_fork(struct vg_mutex *mutex)
 {
-	vg_lock_take(&renewing);
+	vg_lock_acquire(&renewing);
 	if (mutex->forks != forks) {
 		mutex->orphaned |= mutex->lock.word != 0;
 		mutex->lock.word = 0;
 		__atomic_store_n(&mutex->forks, forks, __ATOMIC_RELEASE);
 	}
-	vg_lock_give(&renewing);
+	vg_lock_release(&renewing);
 }
 
-bool vg_mutex_take(struct vg_mutex *mutex)
+bool vg_mutex_lock(struct vg_mutex *mutex)
 {
 	vg_log_hold();
 	if (__builtin_expect(__atomic_load_n(&mutex->forks, __ATOMIC_ACQUIRE) != forks, 0))
 		reset_after_fork(mutex);
-	vg_lock_take(&mutex->lock);
+	vg_lock_acquire(&mutex->lock);
 	return !mutex->orphaned;
 }
 
-void vg_mutex_give(struct vg_mutex *mutex)
+void vg_mutex_unlock(struct vg_mutex *mutex)
 {
-	vg_lock_give(&mutex->lock);
+	vg_lock_release(&mutex->lock);
 	vg_log_go_on();
 }

@@ -14,5 +14,5 @@ struct vg_mutex {
 
 // Locks the mutex. Returns false if a fork orphaned it: the mutex is locked all the same, but the data that it protects
 // may be inconsistent from then on.
-bool vg_mutex_take(struct vg_mutex *mutex);
-void vg_mutex_give(struct vg_mutex *mutex);
+bool vg_mutex_lock(struct vg_mutex *mutex);
+void vg_mutex_unlock(struct vg_mutex *mutex);

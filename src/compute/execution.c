@@ -21,13 +21,13 @@ struct vg_execution *compute_execution_allocate(struct vg_compute_unit *unit)
 {
 	struct vg_compute *compute = unit->compute;
 
-	vg_lock_take(&compute->pool_lock);
+	vg_lock_acquire(&compute->pool_lock);
 	struct vg_execution *execution = compute->pool;
 	if (execution) {
 		compute->pool = execution->chain;
 		compute->pooled--;
 	}
-	vg_lock_give(&compute->pool_lock);
+	vg_lock_release(&compute->pool_lock);
 	if (!execution) {
 		execution = aligned_alloc(64, (sizeof *execution + 63) / 64 * 64);
 		if (!execution)
@@ -52,14 +52,14 @@ void compute_execution_recycle(struct vg_execution *execution)
 	free(execution->failure_text);
 	core_object_retain(&compute->object); // the unit may own the last other reference
 	core_object_release(&unit->object);
-	vg_lock_take(&compute->pool_lock);
+	vg_lock_acquire(&compute->pool_lock);
 	bool keep = compute->pooled < POOLED;
 	if (keep) {
 		execution->chain = compute->pool;
 		compute->pool = execution;
 		compute->pooled++;
 	}
-	vg_lock_give(&compute->pool_lock);
+	vg_lock_release(&compute->pool_lock);
 	if (!keep)
 		free(execution);
 	core_object_release(&compute->object);

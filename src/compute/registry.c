@@ -113,9 +113,9 @@ static enum vg_status insert_locked(struct compute_registry *registry, struct co
 // Inserts entries into the table, which owns the entries on success.
 static enum vg_status insert_entries(struct compute_registry *registry, struct compute_entry **entries, size_t count)
 {
-	vg_mutex_take(&registry->lock);
+	vg_mutex_lock(&registry->lock);
 	enum vg_status status = insert_locked(registry, entries, count);
-	vg_mutex_give(&registry->lock);
+	vg_mutex_unlock(&registry->lock);
 	return status;
 }
 
@@ -182,7 +182,7 @@ enum vg_status compute_registry_remove(struct compute_registry *registry, const 
 
 	if (!name)
 		return vg_fail(VG_INVALID, 0, "name is NULL");
-	vg_mutex_take(&registry->lock);
+	vg_mutex_lock(&registry->lock);
 	enum vg_status status = find_locked(registry, name, &index);
 	if (status == VG_OK) {
 		removed = registry->entries[index];
@@ -190,7 +190,7 @@ enum vg_status compute_registry_remove(struct compute_registry *registry, const 
 		memmove(&registry->entries[index], &registry->entries[index + 1],
 			(registry->count - index) * sizeof removed);
 	}
-	vg_mutex_give(&registry->lock);
+	vg_mutex_unlock(&registry->lock);
 	compute_entry_release(removed);
 	return status;
 }
@@ -202,21 +202,21 @@ enum vg_status compute_registry_find(struct compute_registry *registry, const ch
 
 	if (!name)
 		return vg_fail(VG_INVALID, 0, "the name of the kernel is NULL");
-	vg_mutex_take(&registry->lock);
+	vg_mutex_lock(&registry->lock);
 	enum vg_status status = find_locked(registry, name, &index);
 	if (status == VG_OK) {
 		*ret_entry = registry->entries[index];
 		compute_entry_retain(*ret_entry);
 	}
-	vg_mutex_give(&registry->lock);
+	vg_mutex_unlock(&registry->lock);
 	return status;
 }
 
 size_t compute_registry_count(struct compute_registry *registry)
 {
-	vg_mutex_take(&registry->lock);
+	vg_mutex_lock(&registry->lock);
 	size_t count = registry->count;
-	vg_mutex_give(&registry->lock);
+	vg_mutex_unlock(&registry->lock);
 	return count;
 }
 
@@ -224,11 +224,11 @@ struct compute_entry *compute_registry_at(struct compute_registry *registry, siz
 {
 	struct compute_entry *entry = NULL;
 
-	vg_mutex_take(&registry->lock);
+	vg_mutex_lock(&registry->lock);
 	if (index < registry->count) {
 		entry = registry->entries[index];
 		compute_entry_retain(entry);
 	}
-	vg_mutex_give(&registry->lock);
+	vg_mutex_unlock(&registry->lock);
 	return entry;
 }

@@ -173,14 +173,14 @@ static enum vg_status statistics_allocate(struct vg_memory_resource *resource, s
 	struct vg_memory_statistics *f = &it->figures;
 
 	enum vg_status status = core_resource_allocate(it->adaptor.upstream, size, stream, ret_allocation);
-	vg_mutex_take(&it->lock);
+	vg_mutex_lock(&it->lock);
 	if (status) {
 		f->failures++;
 	} else {
 		count_amount(ret_allocation->size, &f->bytes, &f->peak_bytes, &f->total_bytes);
 		count_amount(1, &f->buffers, &f->peak_buffers, &f->total_buffers);
 	}
-	vg_mutex_give(&it->lock);
+	vg_mutex_unlock(&it->lock);
 	return status;
 }
 
@@ -189,10 +189,10 @@ static enum vg_status statistics_deallocate(struct vg_memory_resource *resource,
 {
 	struct statistics *it = (struct statistics *)resource;
 
-	vg_mutex_take(&it->lock);
+	vg_mutex_lock(&it->lock);
 	it->figures.bytes -= allocation->size;
 	it->figures.buffers--;
-	vg_mutex_give(&it->lock);
+	vg_mutex_unlock(&it->lock);
 	return core_resource_deallocate(it->adaptor.upstream, allocation, stream);
 }
 
@@ -222,9 +222,9 @@ enum vg_status vg_statistics_resource_read(const struct vg_memory_resource *reso
 	if (core_resource_class(resource) != &statistics_class)
 		return vg_fail(VG_INVALID, 0, "a %s keeps no statistics", vg_memory_resource_name(resource));
 	struct statistics *it = (struct statistics *)resource;
-	vg_mutex_take(&it->lock);
+	vg_mutex_lock(&it->lock);
 	*ret_statistics = it->figures;
-	vg_mutex_give(&it->lock);
+	vg_mutex_unlock(&it->lock);
 	return VG_OK;
 }
 

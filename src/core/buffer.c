@@ -119,20 +119,20 @@ struct vg_buffer *vg_buffer_retain(struct vg_buffer *buffer)
 static void change_stream(struct vg_buffer *buffer, struct vg_stream *stream)
 {
 	core_object_retain(&stream->object);
-	vg_mutex_take(&stream_lock);
+	vg_mutex_lock(&stream_lock);
 	struct vg_stream *before = buffer->stream;
 	buffer->stream = stream;
-	vg_mutex_give(&stream_lock);
+	vg_mutex_unlock(&stream_lock);
 	vg_stream_destroy(before);
 }
 
 struct vg_stream *core_buffer_retain_stream(const struct vg_buffer *buffer)
 {
-	vg_mutex_take(&stream_lock);
+	vg_mutex_lock(&stream_lock);
 	struct vg_stream *stream = buffer->stream;
 	if (stream)
 		core_object_retain(&stream->object);
-	vg_mutex_give(&stream_lock);
+	vg_mutex_unlock(&stream_lock);
 	return stream;
 }
 

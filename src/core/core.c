@@ -67,7 +67,7 @@ enum vg_status core_open(void)
 
 	if (open)
 		return VG_OK;
-	bool consistent = vg_mutex_take(&lock);
+	bool consistent = vg_mutex_lock(&lock);
 	if (!consistent && !open)
 		status = vg_fail(
 			VG_STATE, 0,
@@ -77,7 +77,7 @@ enum vg_status core_open(void)
 		status = open_locked();
 		open = status == VG_OK;
 	}
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 	return status;
 }
 

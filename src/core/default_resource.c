@@ -28,7 +28,7 @@ static enum vg_status find_resource(struct vg_device *device, struct vg_memory_r
 	enum vg_status status = VG_OK;
 	struct vg_memory_resource *closed = NULL;
 
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	if (device->memory_resource && atomic_load(&device->memory_resource->object.closed)) {
 		closed = device->memory_resource; // the program closed the default resource
 		device->memory_resource = NULL;
@@ -37,7 +37,7 @@ static enum vg_status find_resource(struct vg_device *device, struct vg_memory_r
 		status = choose_resource(device, &device->memory_resource);
 	if (status == VG_OK)
 		*ret_resource = vg_memory_resource_retain(device->memory_resource);
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 	vg_memory_resource_destroy(closed);
 	return status;
 }
@@ -57,10 +57,10 @@ enum vg_status vg_device_set_memory_resource(struct vg_device *device, struct vg
 	if (resource)
 		CORE_USABLE(resource, "resource");
 	vg_memory_resource_retain(resource);
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	struct vg_memory_resource *before = device->memory_resource;
 	device->memory_resource = resource;
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 	vg_memory_resource_destroy(before);
 	return VG_OK;
 }

@@ -21,9 +21,9 @@ CUresult core_resource_query(struct vg_device *device, struct vg_context *contex
 		return core_driver->cuDeviceGetDevResource(device->handle, ret_native, (CUdevResourceType)type);
 	if (!context->green)
 		return core_driver->cuCtxGetDevResource(context->identity, ret_native, (CUdevResourceType)type);
-	vg_mutex_take(&context->green_lock);
+	vg_mutex_lock(&context->green_lock);
 	CUresult r = core_driver->cuGreenCtxGetDevResource(context->green, ret_native, (CUdevResourceType)type);
-	vg_mutex_give(&context->green_lock);
+	vg_mutex_unlock(&context->green_lock);
 	return r;
 }
 

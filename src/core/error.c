@@ -17,20 +17,20 @@ static void read_driver_log(char *ret_log, size_t capacity)
 	ret_log[0] = '\0';
 	if (core_forked)
 		return;
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	if (core_driver->cuLogsDumpToMemory(&seen, ret_log, &size, 0) != CUDA_SUCCESS || size >= capacity)
 		size = 0;
 	ret_log[size] = '\0';
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 }
 
 void core_log_skip(void)
 {
 	if (core_forked)
 		return;
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	(void)core_driver->cuLogsCurrent(&seen, 0); // a driver without a log does not change `seen`
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 }
 
 enum vg_status core_driver_failed(CUresult result, const char *call, const char *format, ...)

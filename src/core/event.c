@@ -150,9 +150,9 @@ enum vg_status vg_context_record(struct vg_context *context, struct vg_event *ev
 	if (!context->green) {
 		CORE_CALL(cuCtxRecordEvent, context->identity, event->handle);
 	} else {
-		vg_mutex_take(&context->green_lock);
+		vg_mutex_lock(&context->green_lock);
 		CUresult r = core_driver->cuGreenCtxRecordEvent(context->green, event->handle);
-		vg_mutex_give(&context->green_lock);
+		vg_mutex_unlock(&context->green_lock);
 		if (r)
 			return core_driver_failed(r, "cuGreenCtxRecordEvent", "%s", "");
 	}
@@ -169,9 +169,9 @@ enum vg_status vg_context_wait_event(struct vg_context *context, struct vg_event
 		CORE_CALL(cuCtxWaitEvent, context->identity, event->handle);
 		return VG_OK;
 	}
-	vg_mutex_take(&context->green_lock);
+	vg_mutex_lock(&context->green_lock);
 	CUresult r = core_driver->cuGreenCtxWaitEvent(context->green, event->handle);
-	vg_mutex_give(&context->green_lock);
+	vg_mutex_unlock(&context->green_lock);
 	return r ? core_driver_failed(r, "cuGreenCtxWaitEvent", "%s", "") : VG_OK;
 }
 

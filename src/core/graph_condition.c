@@ -27,18 +27,18 @@ void core_condition_add(struct core_condition *condition, uint64_t handle, const
 {
 	condition->handle = handle;
 	condition->definition = definition;
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	condition->next = conditions;
 	conditions = condition;
 	count++;
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 }
 
 void core_conditions_remove(const struct vg_graph_definition *root)
 {
 	if (!count)
 		return;
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	for (struct core_condition **link = &conditions; *link;) {
 		struct core_condition *condition = *link;
 		if (condition->definition->root != root) {
@@ -49,7 +49,7 @@ void core_conditions_remove(const struct vg_graph_definition *root)
 		free(condition);
 		count--;
 	}
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 }
 
 // Finds the definition of a condition, preferably one inside `root`. Returns NULL for a condition that this library did
@@ -58,11 +58,11 @@ static const struct vg_graph_definition *find_definition(uint64_t handle, const 
 {
 	const struct vg_graph_definition *definition = NULL;
 
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	for (const struct core_condition *condition = conditions; condition; condition = condition->next)
 		if (condition->handle == handle && (!definition || condition->definition->root == root))
 			definition = condition->definition;
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 	return definition;
 }
 

@@ -76,7 +76,7 @@ static struct graph_resource *find_resource(struct vg_device *device)
 	static struct graph_resource *list;
 	struct graph_resource *it;
 
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	for (it = list; it && it->device != device; it = it->next)
 		;
 	if (!it && (it = calloc(1, sizeof *it))) {
@@ -90,7 +90,7 @@ static struct graph_resource *find_resource(struct vg_device *device)
 	}
 	if (it)
 		core_object_retain(&it->resource.object);
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 	return it;
 }
 

@@ -51,9 +51,9 @@ static enum vg_status close_resource(struct core_object *object)
 {
 	struct vg_graphics_resource *resource = (struct vg_graphics_resource *)object;
 
-	vg_mutex_take(&resource->lock);
+	vg_mutex_lock(&resource->lock);
 	enum vg_status status = resource->handle ? unregister_locked(resource, NULL) : VG_OK;
-	vg_mutex_give(&resource->lock);
+	vg_mutex_unlock(&resource->lock);
 	return status;
 }
 
@@ -189,13 +189,13 @@ static enum vg_status unmap_buffer(void *user, const struct vg_allocation *alloc
 	struct vg_graphics_resource *resource = user;
 	enum vg_status status = VG_OK;
 
-	vg_mutex_take(&resource->lock);
+	vg_mutex_lock(&resource->lock);
 	// If the resource was unmapped and mapped again meanwhile, the mapping belongs to another buffer.
 	if (resource->buffer && resource->buffer->address == allocation->address && resource->buffer->object.released)
 		status = unmap_locked(resource, stream);
 	if (status) // the resource is still mapped, and the buffer may be freed before the next attempt
 		resource->buffer = NULL;
-	vg_mutex_give(&resource->lock);
+	vg_mutex_unlock(&resource->lock);
 	return status;
 }
 
@@ -246,14 +246,14 @@ enum vg_status vg_graphics_resource_map(struct vg_graphics_resource *resource, s
 	if (resource->image)
 		return vg_fail(VG_UNSUPPORTED, 0, "an image has no address: use vg_graphics_resource_map_array()");
 	CORE_ENTER(scope, resource->context->handle);
-	vg_mutex_take(&resource->lock);
+	vg_mutex_lock(&resource->lock);
 	enum vg_status status = map_locked(resource, stream);
 	if (status == VG_OK) {
 		status = wrap_locked(resource, ret_buffer);
 		if (status)
 			undo_map_locked(resource);
 	}
-	vg_mutex_give(&resource->lock);
+	vg_mutex_unlock(&resource->lock);
 	return status;
 }
 
@@ -267,7 +267,7 @@ enum vg_status vg_graphics_resource_map_array(struct vg_graphics_resource *resou
 	if (!resource->image)
 		return vg_fail(VG_UNSUPPORTED, 0, "a buffer is no array: use vg_graphics_resource_map()");
 	CORE_ENTER(scope, resource->context->handle);
-	vg_mutex_take(&resource->lock);
+	vg_mutex_lock(&resource->lock);
 	enum vg_status status = map_locked(resource, stream);
 	if (status == VG_OK) {
 		CUresult r =
@@ -278,7 +278,7 @@ enum vg_status vg_graphics_resource_map_array(struct vg_graphics_resource *resou
 			undo_map_locked(resource);
 		}
 	}
-	vg_mutex_give(&resource->lock);
+	vg_mutex_unlock(&resource->lock);
 	return status;
 }
 
@@ -288,10 +288,10 @@ enum vg_status vg_graphics_resource_unmap(struct vg_graphics_resource *resource,
 	CORE_USABLE(resource, "resource");
 	if (stream)
 		CORE_USABLE(stream, "stream");
-	vg_mutex_take(&resource->lock);
+	vg_mutex_lock(&resource->lock);
 	enum vg_status status = resource->mapped ? unmap_locked(resource, stream)
 						 : vg_fail(VG_STATE, 0, "the graphics resource is not mapped");
-	vg_mutex_give(&resource->lock);
+	vg_mutex_unlock(&resource->lock);
 	return status;
 }
 
@@ -301,9 +301,9 @@ enum vg_status vg_graphics_resource_close(struct vg_graphics_resource *resource,
 	CORE_NEEDED(resource);
 	if (stream)
 		CORE_USABLE(stream, "stream");
-	vg_mutex_take(&resource->lock);
+	vg_mutex_lock(&resource->lock);
 	enum vg_status status = resource->handle ? unregister_locked(resource, stream) : VG_OK;
-	vg_mutex_give(&resource->lock);
+	vg_mutex_unlock(&resource->lock);
 	return status ? status : core_object_close(&resource->object);
 }
 
@@ -316,9 +316,9 @@ int vg_graphics_resource_is_mapped(struct vg_graphics_resource *resource)
 {
 	if (!resource)
 		return 0;
-	vg_mutex_take(&resource->lock);
+	vg_mutex_lock(&resource->lock);
 	bool mapped = resource->mapped;
-	vg_mutex_give(&resource->lock);
+	vg_mutex_unlock(&resource->lock);
 	return mapped;
 }
 

@@ -22,9 +22,9 @@ static enum vg_status close_linker(struct core_object *object)
 	struct vg_linker *linker = (struct vg_linker *)object;
 
 	// If another thread was linking when this process was forked, the tool may be left in an inconsistent state.
-	if (vg_mutex_take(&linker->linking))
+	if (vg_mutex_lock(&linker->linking))
 		drop_native(linker);
-	vg_mutex_give(&linker->linking);
+	vg_mutex_unlock(&linker->linking);
 	return VG_OK;
 }
 
@@ -170,7 +170,7 @@ enum vg_status core_linker_link(struct vg_linker *linker, enum vg_code_type targ
 	enum vg_status status = check_target(linker, target);
 	if (status)
 		return status;
-	if (vg_mutex_take(&linker->linking)) {
+	if (vg_mutex_lock(&linker->linking)) {
 		drop_native(linker);
 		free(linker->error_log);
 		free(linker->info_log);
@@ -183,7 +183,7 @@ enum vg_status core_linker_link(struct vg_linker *linker, enum vg_code_type targ
 			"another thread was linking with \"%s\" when this process was forked: create a linker here",
 			linker->name);
 	}
-	vg_mutex_give(&linker->linking);
+	vg_mutex_unlock(&linker->linking);
 	return status;
 }
 

@@ -251,12 +251,12 @@ enum vg_status vg_object_code_handle(struct vg_object_code *code, struct CUlib_s
 	CUlibrary library = atomic_load_explicit(&code->library, memory_order_acquire);
 	if (!library) {
 		CORE_TRY(core_open());
-		vg_mutex_take(&code->loading);
+		vg_mutex_lock(&code->loading);
 		library = atomic_load(&code->library);
 		enum vg_status status = library ? VG_OK : load_locked(code, &library);
 		if (status == VG_OK)
 			atomic_store(&code->library, library);
-		vg_mutex_give(&code->loading);
+		vg_mutex_unlock(&code->loading);
 		if (status)
 			return status;
 	}

@@ -34,38 +34,38 @@ enum vg_status core_pending_add(struct vg_memory_resource *resource, const struc
 			       allocation->size);
 	core_object_retain(&stream->object);
 	*pending = (struct pending){vg_memory_resource_retain(resource), stream, *allocation, NULL};
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	pending->next = atomic_load(&list);
 	atomic_store(&list, pending);
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 	return VG_OK;
 }
 
 void core_pending_lock(void)
 {
-	vg_mutex_take(&freeing);
+	vg_mutex_lock(&freeing);
 }
 
 void core_pending_unlock(void)
 {
-	vg_mutex_give(&freeing);
+	vg_mutex_unlock(&freeing);
 }
 
 void core_pending_retry(void)
 {
 	if (__builtin_expect(!atomic_load_explicit(&list, memory_order_relaxed), 1))
 		return;
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	struct pending *waiting = atomic_exchange(&list, NULL);
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 	CORE_RELAXED relaxed = core_relax();
 	// If the memory still cannot be freed, the deallocation puts it into the list again.
 	for (struct pending *next; waiting; waiting = next) {
 		next = waiting->next;
-		vg_mutex_take(&freeing);
+		vg_mutex_lock(&freeing);
 		enum vg_status status =
 			core_resource_deallocate(waiting->resource, &waiting->allocation, waiting->stream);
-		vg_mutex_give(&freeing);
+		vg_mutex_unlock(&freeing);
 		if (status)
 			vg_log(VG_LOG_WARNING, "freeing a buffer after a capture: %s", vg_last_error()->text);
 		vg_memory_resource_destroy(waiting->resource);

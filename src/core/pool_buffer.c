@@ -100,7 +100,7 @@ enum vg_status core_import_release(struct core_pool *pool, struct core_import *i
 	const char *call = "cuCtxPushCurrent";
 	CORE_SCOPE scope = {false};
 
-	vg_mutex_take(&foreign->lock);
+	vg_mutex_lock(&foreign->lock);
 	bool last = --import->users == 0;
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS) {
@@ -116,7 +116,7 @@ enum vg_status core_import_release(struct core_pool *pool, struct core_import *i
 	last &= r == CUDA_SUCCESS;
 	if (last)
 		unlink_import(foreign, import);
-	vg_mutex_give(&foreign->lock);
+	vg_mutex_unlock(&foreign->lock);
 	if (last)
 		free_import(import);
 	return r ? core_driver_failed(r, call, "a buffer that was imported") : VG_OK;
@@ -202,13 +202,13 @@ static enum vg_status find_or_map(struct core_foreign_pool *pool, const struct v
 {
 	enum vg_status status = VG_OK;
 
-	vg_mutex_take(&pool->lock);
+	vg_mutex_lock(&pool->lock);
 	struct core_import *import = find_import(pool, descriptor->payload);
 	if (import)
 		import->users++;
 	else
 		status = map_import(pool, descriptor, stream, &import);
-	vg_mutex_give(&pool->lock);
+	vg_mutex_unlock(&pool->lock);
 	if (status == VG_OK)
 		*ret_import = import;
 	return status;

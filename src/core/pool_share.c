@@ -37,7 +37,7 @@ static enum vg_status import_handle(struct core_pool *pool, int descriptor)
 
 	if (!made)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a %s", pool->resource.object.class->name);
-	vg_mutex_take(&foreign_lock);
+	vg_mutex_lock(&foreign_lock);
 	CUresult r = core_driver->cuMemPoolImportFromShareableHandle(&made->handle, (void *)(intptr_t)descriptor,
 								     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 	for (foreign = foreign_pools; foreign && foreign->handle != made->handle; foreign = foreign->next)
@@ -55,7 +55,7 @@ static enum vg_status import_handle(struct core_pool *pool, int descriptor)
 		pool->handle = foreign->handle;
 		pool->owned = true;
 	}
-	vg_mutex_give(&foreign_lock);
+	vg_mutex_unlock(&foreign_lock);
 	free(made);
 	return r ? core_driver_failed(r, "cuMemPoolImportFromShareableHandle", "descriptor %d", descriptor) : VG_OK;
 }
@@ -81,10 +81,10 @@ static enum vg_status destroy_foreign(struct core_pool *pool)
 
 enum vg_status core_foreign_pool_release(struct core_pool *pool)
 {
-	vg_mutex_take(&foreign_lock);
+	vg_mutex_lock(&foreign_lock);
 	bool last = --pool->foreign->users == 0;
 	enum vg_status status = last ? destroy_foreign(pool) : VG_OK;
-	vg_mutex_give(&foreign_lock);
+	vg_mutex_unlock(&foreign_lock);
 	return status;
 }
 
@@ -153,14 +153,14 @@ void core_pool_unregister(struct core_pool *pool)
 {
 	struct entry **link = &registry, *mine = NULL;
 
-	vg_mutex_take(&registry_lock);
+	vg_mutex_lock(&registry_lock);
 	while (*link && (*link)->pool != pool)
 		link = &(*link)->next;
 	if (*link) {
 		mine = *link;
 		*link = mine->next;
 	}
-	vg_mutex_give(&registry_lock);
+	vg_mutex_unlock(&registry_lock);
 	free(mine);
 }
 
@@ -171,11 +171,11 @@ enum vg_status vg_memory_pool_uuid(const struct vg_memory_resource *resource, un
 
 	CORE_TRY(core_pool_check(resource, &pool));
 	CORE_NEEDED(ret_uuid);
-	vg_mutex_take(&registry_lock);
+	vg_mutex_lock(&registry_lock);
 	bool has = pool->has_uuid;
 	if (has)
 		memcpy(ret_uuid, pool->uuid, sizeof pool->uuid);
-	vg_mutex_give(&registry_lock);
+	vg_mutex_unlock(&registry_lock);
 	return has ? VG_OK
 		   : vg_fail(VG_STATE, 0,
 			     "the pool has no UUID: it is not shareable, or was imported and not registered");
@@ -196,9 +196,9 @@ enum vg_status vg_memory_pool_register(struct vg_memory_resource *resource, cons
 	struct entry *entry = malloc(sizeof *entry);
 	if (!entry)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory to register a pool");
-	vg_mutex_take(&registry_lock);
+	vg_mutex_lock(&registry_lock);
 	if (atomic_load(&resource->object.closed)) { // closed meanwhile: nothing would ever remove the entry
-		vg_mutex_give(&registry_lock);
+		vg_mutex_unlock(&registry_lock);
 		free(entry);
 		CORE_USABLE(resource, "pool");
 	}
@@ -213,7 +213,7 @@ enum vg_status vg_memory_pool_register(struct vg_memory_resource *resource, cons
 		known = pool;
 		core_object_retain(&pool->resource.object);
 	}
-	vg_mutex_give(&registry_lock);
+	vg_mutex_unlock(&registry_lock);
 	free(entry);
 	if (!known)
 		return vg_fail(VG_INVALID, 0, "the pool has another UUID already");
@@ -226,9 +226,9 @@ enum vg_status vg_memory_pool_find(const unsigned char uuid[16], struct vg_memor
 	VG_ENTRY();
 	CORE_NEEDED(uuid);
 	CORE_NEEDED(ret_pool);
-	vg_mutex_take(&registry_lock);
+	vg_mutex_lock(&registry_lock);
 	struct core_pool *pool = find_registered(uuid);
-	vg_mutex_give(&registry_lock);
+	vg_mutex_unlock(&registry_lock);
 	if (!pool)
 		return vg_fail(VG_NOT_FOUND, 0, "no pool of this UUID is registered: import it, and register it");
 	*ret_pool = &pool->resource;

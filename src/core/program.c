@@ -21,9 +21,9 @@ static enum vg_status close_program(struct core_object *object)
 	struct vg_program *program = (struct vg_program *)object;
 
 	// If another thread was compiling when this process was forked, the tool may be left in an inconsistent state.
-	if (vg_mutex_take(&program->compiling))
+	if (vg_mutex_lock(&program->compiling))
 		drop_native(program);
-	vg_mutex_give(&program->compiling);
+	vg_mutex_unlock(&program->compiling);
 	return VG_OK;
 }
 
@@ -265,7 +265,7 @@ enum vg_status vg_program_compile(struct vg_program *program, enum vg_code_type 
 	CORE_TRY(check_target(program, target));
 	CORE_TRY(check_names(program, &o.name_expressions));
 	enum vg_status status;
-	if (vg_mutex_take(&program->compiling)) {
+	if (vg_mutex_lock(&program->compiling)) {
 		drop_native(program);
 		free(program->log);
 		program->log = NULL;
@@ -277,7 +277,7 @@ enum vg_status vg_program_compile(struct vg_program *program, enum vg_code_type 
 				 "one here",
 				 program->name);
 	}
-	vg_mutex_give(&program->compiling);
+	vg_mutex_unlock(&program->compiling);
 	return core_object_code_adopt(status, target, program->name, &compiled, ret_code);
 }
 

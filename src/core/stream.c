@@ -63,9 +63,9 @@ static CUresult create_native(struct vg_context *context, unsigned flags, int pr
 {
 	if (!context->green)
 		return core_driver->cuStreamCreateWithPriority(ret_handle, flags, priority);
-	vg_mutex_take(&context->green_lock);
+	vg_mutex_lock(&context->green_lock);
 	CUresult r = core_driver->cuGreenCtxStreamCreate(ret_handle, context->green, flags, priority);
-	vg_mutex_give(&context->green_lock);
+	vg_mutex_unlock(&context->green_lock);
 	return r;
 }
 

@@ -87,7 +87,7 @@ int vg_driver_load(const struct vg_driver **ret_driver, char *problem, size_t ca
 	static struct vg_driver *loaded;
 	int r = 0;
 
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	if (!loaded) {
 		struct vg_driver *driver = calloc(1, sizeof *driver);
 		r = driver ? load_driver(driver, problem, capacity) : VG_DRIVER_ABSENT;
@@ -98,7 +98,7 @@ int vg_driver_load(const struct vg_driver **ret_driver, char *problem, size_t ca
 		else
 			loaded = driver;
 	}
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 	if (r == 0)
 		*ret_driver = loaded;
 	return r;

@@ -39,10 +39,10 @@ int vg_nvml_load(const struct vg_nvml **ret_nvml, char *problem, size_t capacity
 	static struct vg_nvml nvml;
 	static bool loaded;
 
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	int r = loaded ? 0 : load_nvml(&nvml, problem, capacity);
 	loaded = r == 0;
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 	if (r == 0)
 		*ret_nvml = &nvml;
 	return r;

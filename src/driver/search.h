@@ -37,11 +37,11 @@ int tool_lacks(const char *entry, char *why, size_t capacity);
 		static struct vg_##tool loaded;                                                       \
 		static bool done;                                                                     \
                                                                                                       \
-		vg_mutex_take(&lock);                                                                 \
+		vg_mutex_lock(&lock);                                                                 \
 		if (!done)                                                                            \
 			done = tool_open(&tool##_tool, fill_##tool, &loaded, problem, capacity) == 0; \
 		int r = done ? 0 : 1;                                                                 \
-		vg_mutex_give(&lock);                                                                 \
+		vg_mutex_unlock(&lock);                                                               \
 		if (r == 0)                                                                           \
 			*ret_table = &loaded;                                                         \
 		return r;                                                                             \

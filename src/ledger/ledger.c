@@ -221,12 +221,12 @@ VG_COLD static int enter_locked(struct vg_ledger *ledger)
 
 int ledger_slot_lock(const struct vg_ledger *ledger, unsigned int *ret_index)
 {
-	vg_lock_take(&ledger->process->lock);
+	vg_lock_acquire(&ledger->process->lock);
 	if (ledger->process->slot_number != LEDGER_NO_SLOT) {
 		*ret_index = ledger->process->slot_number - 1;
 		return 0;
 	}
-	vg_lock_give(&ledger->process->lock);
+	vg_lock_release(&ledger->process->lock);
 	return VG_LEDGER_FULL;
 }
 
@@ -237,7 +237,7 @@ void ledger_forget_slot(struct vg_ledger *ledger)
 
 void ledger_slot_unlock(const struct vg_ledger *ledger)
 {
-	vg_lock_give(&ledger->process->lock);
+	vg_lock_release(&ledger->process->lock);
 }
 
 int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *process, const uint64_t *program,
@@ -265,9 +265,9 @@ int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *pr
 
 int vg_ledger_enter(struct vg_ledger *ledger)
 {
-	vg_lock_take(&ledger->process->lock);
+	vg_lock_acquire(&ledger->process->lock);
 	int r = enter_locked(ledger);
-	vg_lock_give(&ledger->process->lock);
+	vg_lock_release(&ledger->process->lock);
 	return r;
 }
 
@@ -275,13 +275,13 @@ void vg_ledger_leave(struct vg_ledger *ledger)
 {
 	uint64_t refunded;
 
-	vg_lock_take(&ledger->process->lock);
+	vg_lock_acquire(&ledger->process->lock);
 	unsigned int number = ledger->process->slot_number;
 	if (number != LEDGER_NO_SLOT && ledger_slot_refund(ledger->file, number - 1, NULL, 0, &refunded) == 0) {
 		ledger->process->slot_number = LEDGER_NO_SLOT;
 		ledger_slot_free(ledger->file, number - 1);
 	}
-	vg_lock_give(&ledger->process->lock);
+	vg_lock_release(&ledger->process->lock);
 }
 
 VG_HOT void vg_ledger_warm(const struct vg_ledger *ledger)
@@ -301,17 +301,17 @@ VG_HOT int vg_ledger_reserve(struct vg_ledger *ledger, enum vg_ledger_kind kind,
 {
 	if (bytes > INT64_MAX)
 		return VG_LEDGER_REFUSED;
-	vg_lock_take(&ledger->process->lock);
+	vg_lock_acquire(&ledger->process->lock);
 	int r = ledger->process->slot_number == LEDGER_NO_SLOT ? enter_locked(ledger) : 0;
 	if (r == 0)
 		r = ledger_operate(ledger->file, ledger->process->slot_number - 1, kind, (int64_t)bytes, 0);
-	vg_lock_give(&ledger->process->lock);
+	vg_lock_release(&ledger->process->lock);
 	return r;
 }
 
 VG_HOT void vg_ledger_refund(struct vg_ledger *ledger, enum vg_ledger_kind kind, uint64_t bytes)
 {
-	vg_lock_take(&ledger->process->lock);
+	vg_lock_acquire(&ledger->process->lock);
 	unsigned int number = ledger->process->slot_number;
 	if (number != LEDGER_NO_SLOT) { // not of a forked child, which has charged nothing
 		struct ledger_slot *slot = &ledger->file->slots[number - 1];
@@ -323,7 +323,7 @@ VG_HOT void vg_ledger_refund(struct vg_ledger *ledger, enum vg_ledger_kind kind,
 		if (bytes)
 			ledger_operate(ledger->file, number - 1, kind, -(int64_t)bytes, 0);
 	}
-	vg_lock_give(&ledger->process->lock);
+	vg_lock_release(&ledger->process->lock);
 }
 
 uint64_t vg_ledger_used_here(const struct vg_ledger *ledger)

@@ -37,12 +37,12 @@ enum vg_status budget_charge(struct manager_budget *budget, uint64_t bytes)
 
 	if (status)
 		return status;
-	vg_mutex_take(&budget->lock);
+	vg_mutex_lock(&budget->lock);
 	uint64_t charged = budget->charged, limit = budget->limit;
 	bool fits = budget->ledger || (charged <= limit && bytes <= limit - charged);
 	if (fits)
 		budget->charged += bytes;
-	vg_mutex_give(&budget->lock);
+	vg_mutex_unlock(&budget->lock);
 	return fits ? VG_OK : fail_over_limit(bytes, charged, limit);
 }
 
@@ -57,9 +57,9 @@ enum vg_status budget_refused(struct manager_budget *budget)
 		snprintf(refusal.entry, sizeof refusal.entry, "%s", vg_entry ? vg_entry : "");
 		vg_ledger_refusal(budget->ledger, &refusal);
 	}
-	vg_mutex_take(&budget->lock);
+	vg_mutex_lock(&budget->lock);
 	budget->refusals++;
-	vg_mutex_give(&budget->lock);
+	vg_mutex_unlock(&budget->lock);
 	vg_error_keep(&kept);
 	vg_fail(VG_INSUFFICIENT, kept.error.code, "virtual GPU %d (%s): %s", budget->id, budget->name, kept.text);
 	vg_fail_amounts(kept.error.need, kept.error.have);
@@ -70,20 +70,20 @@ void budget_refund(struct manager_budget *budget, uint64_t bytes)
 {
 	if (budget->ledger)
 		vg_ledger_refund(budget->ledger, budget->kind, bytes);
-	vg_mutex_take(&budget->lock);
+	vg_mutex_lock(&budget->lock);
 	budget->charged -= bytes;
-	vg_mutex_give(&budget->lock);
+	vg_mutex_unlock(&budget->lock);
 }
 
 enum vg_status budget_set_limit(struct manager_budget *budget, uint64_t limit)
 {
 	char asked[VG_SIZE_TEXT], charged[VG_SIZE_TEXT];
 
-	vg_mutex_take(&budget->lock);
+	vg_mutex_lock(&budget->lock);
 	uint64_t now = budget->charged;
 	if (now <= limit)
 		budget->limit = limit;
-	vg_mutex_give(&budget->lock);
+	vg_mutex_unlock(&budget->lock);
 	if (now <= limit)
 		return VG_OK;
 	return vg_fail(VG_BUSY, 0, "virtual GPU %d (%s): asked for a limit of %s, and %s are charged: free some first",
@@ -94,9 +94,9 @@ struct budget_figures budget_read(struct manager_budget *budget)
 {
 	struct budget_figures now;
 
-	vg_mutex_take(&budget->lock);
+	vg_mutex_lock(&budget->lock);
 	now = (struct budget_figures){budget->limit, budget->charged, budget->refusals};
-	vg_mutex_give(&budget->lock);
+	vg_mutex_unlock(&budget->lock);
 	if (budget->ledger) {
 		vg_ledger_read(budget->ledger, &now.limit, &now.charged);
 		now.refusals = vg_ledger_refusal_count(budget->ledger);

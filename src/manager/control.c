@@ -236,11 +236,11 @@ enum vg_status vg_virtual_gpu_move_in(struct vg_virtual_gpu *vgpu, const struct 
 
 static enum vg_status change_promise(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
-	vg_mutex_take(&vgpu->manager->lock);
+	vg_mutex_lock(&vgpu->manager->lock);
 	enum vg_status status = manager_promise(vgpu, vgpu->promised, limit);
 	if (status == VG_OK)
 		vgpu->promised = limit;
-	vg_mutex_give(&vgpu->manager->lock);
+	vg_mutex_unlock(&vgpu->manager->lock);
 	return status;
 }
 

@@ -226,10 +226,10 @@ static enum vg_status end_all(struct vg_manager *manager, const char *instead)
 	enum vg_status status = compute_shut(manager->compute, NULL, instead);
 	if (status)
 		return status;
-	vg_mutex_take(&manager->lock);
+	vg_mutex_lock(&manager->lock);
 	atomic_store(&manager->object.closed, true);
 	// manager_admit() checks `closed` under the lock, so no vGPU is added after this
-	vg_mutex_give(&manager->lock);
+	vg_mutex_unlock(&manager->lock);
 	status = manager_get_all(manager, &vgpus, &count);
 	if (status)
 		return status;
@@ -322,11 +322,11 @@ enum vg_status vg_manager_info(struct vg_manager *manager, struct vg_manager_inf
 		info.memory_held += budget_read(&vgpus[i]->budget).charged;
 		manager_gate_leave(&vgpus[i]->gate);
 	}
-	vg_mutex_take(&manager->lock);
+	vg_mutex_lock(&manager->lock);
 	info.active_streams = manager->streams;
 	for (const struct vg_virtual_gpu *vgpu = manager->vgpus; vgpu; vgpu = vgpu->next)
 		info.memory_promised += vgpu->promised;
-	vg_mutex_give(&manager->lock);
+	vg_mutex_unlock(&manager->lock);
 	fill_compute(manager, &info);
 	manager_release_all(vgpus, count);
 	*ret_info = info;

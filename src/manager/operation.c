@@ -12,18 +12,18 @@ static void release_workspace(struct vg_virtual_gpu *vgpu, struct manager_worksp
 {
 	if (!workspace || atomic_fetch_sub(&workspace->references, 1) != 1)
 		return;
-	vg_mutex_take(&vgpu->lock);
+	vg_mutex_lock(&vgpu->lock);
 	workspace->next = vgpu->unused;
 	vgpu->unused = workspace;
-	vg_mutex_give(&vgpu->lock);
+	vg_mutex_unlock(&vgpu->lock);
 }
 
 static void free_unused(struct vg_virtual_gpu *vgpu)
 {
-	vg_mutex_take(&vgpu->lock);
+	vg_mutex_lock(&vgpu->lock);
 	struct manager_workspace *workspace = vgpu->unused;
 	vgpu->unused = NULL;
-	vg_mutex_give(&vgpu->lock);
+	vg_mutex_unlock(&vgpu->lock);
 	while (workspace) {
 		struct manager_workspace *next = workspace->next;
 		(void)memory_free(vgpu, workspace->address); // if this fails, memory_end() frees the block
@@ -34,27 +34,27 @@ static void free_unused(struct vg_virtual_gpu *vgpu)
 
 static struct manager_workspace *find_workspace(struct vg_virtual_gpu *vgpu, unsigned stream, size_t size)
 {
-	vg_mutex_take(&vgpu->lock);
+	vg_mutex_lock(&vgpu->lock);
 	struct manager_workspace *workspace = vgpu->workspaces ? vgpu->workspaces[stream] : NULL;
 	if (workspace && workspace->size >= size)
 		atomic_fetch_add(&workspace->references, 1);
 	else
 		workspace = NULL;
-	vg_mutex_give(&vgpu->lock);
+	vg_mutex_unlock(&vgpu->lock);
 	return workspace;
 }
 
 // Replaces the stream's workspace by a larger one. Returns false if out of memory.
 static bool install_workspace(struct vg_virtual_gpu *vgpu, unsigned stream, struct manager_workspace *workspace)
 {
-	vg_mutex_take(&vgpu->lock);
+	vg_mutex_lock(&vgpu->lock);
 	if (!vgpu->workspaces)
 		vgpu->workspaces = calloc(vgpu->streams, sizeof(struct manager_workspace *));
 	bool installed = vgpu->workspaces != NULL;
 	struct manager_workspace *before = installed ? vgpu->workspaces[stream] : NULL;
 	if (installed)
 		vgpu->workspaces[stream] = workspace;
-	vg_mutex_give(&vgpu->lock);
+	vg_mutex_unlock(&vgpu->lock);
 	release_workspace(vgpu, before);
 	return installed;
 }

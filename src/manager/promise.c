@@ -17,26 +17,26 @@ static uint64_t compute_left(const struct vg_device *device, uint64_t total)
 
 bool promise_reserve(const struct vg_device *device, uint64_t total, uint64_t bytes, uint64_t *ret_left)
 {
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	*ret_left = compute_left(device, total);
 	bool fits = bytes <= *ret_left;
 	if (fits)
 		promised[device->ordinal % DEVICES] += bytes;
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 	return fits;
 }
 
 void promise_return(const struct vg_device *device, uint64_t bytes)
 {
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	promised[device->ordinal % DEVICES] -= bytes;
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 }
 
 uint64_t promise_left(const struct vg_device *device, uint64_t total)
 {
-	vg_mutex_take(&lock);
+	vg_mutex_lock(&lock);
 	uint64_t bytes = compute_left(device, total);
-	vg_mutex_give(&lock);
+	vg_mutex_unlock(&lock);
 	return bytes;
 }

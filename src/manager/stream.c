@@ -56,7 +56,7 @@ enum vg_status manager_stream_begin(struct vg_virtual_gpu *vgpu, unsigned stream
 	for (unsigned now = atomic_load(place); now;)
 		if (atomic_compare_exchange_weak(place, &now, now + SUBMITTER))
 			return VG_OK;
-	vg_mutex_take(&manager->lock);
+	vg_mutex_lock(&manager->lock);
 	bool active = atomic_load(place);
 	if (!active && manager->streams >= manager->options.virtual_streams) {
 		status = fail_no_stream_left(vgpu, stream);
@@ -64,7 +64,7 @@ enum vg_status manager_stream_begin(struct vg_virtual_gpu *vgpu, unsigned stream
 		manager->streams += !active;
 		atomic_fetch_add(place, SUBMITTER);
 	}
-	vg_mutex_give(&manager->lock);
+	vg_mutex_unlock(&manager->lock);
 	return status;
 }
 
@@ -77,9 +77,9 @@ void manager_stream_end(struct vg_virtual_gpu *vgpu, unsigned stream, bool used)
 		atomic_fetch_sub(place, SUBMITTER);
 		return;
 	}
-	vg_mutex_take(&vgpu->manager->lock);
+	vg_mutex_lock(&vgpu->manager->lock);
 	vgpu->manager->streams -= atomic_fetch_sub(place, SUBMITTER) == SUBMITTER;
-	vg_mutex_give(&vgpu->manager->lock);
+	vg_mutex_unlock(&vgpu->manager->lock);
 }
 
 bool manager_stream_claim(struct vg_virtual_gpu *vgpu, unsigned stream, bool *ret_active)
@@ -93,8 +93,8 @@ bool manager_stream_claim(struct vg_virtual_gpu *vgpu, unsigned stream, bool *re
 
 void manager_streams_give_back(struct vg_virtual_gpu *vgpu)
 {
-	vg_mutex_take(&vgpu->manager->lock);
+	vg_mutex_lock(&vgpu->manager->lock);
 	for (unsigned i = 0; vgpu->active_streams && i < vgpu->streams; i++)
 		vgpu->manager->streams -= atomic_exchange(&vgpu->active_streams[i], 0) != 0;
-	vg_mutex_give(&vgpu->manager->lock);
+	vg_mutex_unlock(&vgpu->manager->lock);
 }

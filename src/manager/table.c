@@ -100,9 +100,9 @@ static enum vg_status link_vgpu(struct vg_manager *manager, struct vg_virtual_gp
 
 enum vg_status manager_admit(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
-	vg_mutex_take(&vgpu->manager->lock);
+	vg_mutex_lock(&vgpu->manager->lock);
 	enum vg_status status = link_vgpu(vgpu->manager, vgpu, limit);
-	vg_mutex_give(&vgpu->manager->lock);
+	vg_mutex_unlock(&vgpu->manager->lock);
 	return status;
 }
 
@@ -110,12 +110,12 @@ enum vg_status manager_publish(struct vg_virtual_gpu *vgpu)
 {
 	struct vg_manager *manager = vgpu->manager;
 
-	vg_mutex_take(&manager->lock);
+	vg_mutex_lock(&manager->lock);
 	enum vg_status status = core_object_check(&manager->object, "manager");
 	if (status == VG_OK && !manager_ids_add(&manager->ids, vgpu->id))
 		status = vg_fail(VG_NO_MEMORY, 0, "no memory for a virtual GPU");
 	vgpu->listed = status == VG_OK;
-	vg_mutex_give(&manager->lock);
+	vg_mutex_unlock(&manager->lock);
 	return status;
 }
 
@@ -124,7 +124,7 @@ void manager_dismiss(struct vg_virtual_gpu *vgpu)
 	struct vg_manager *manager = vgpu->manager;
 	struct vg_virtual_gpu **link = &manager->vgpus;
 
-	vg_mutex_take(&manager->lock);
+	vg_mutex_lock(&manager->lock);
 	if (vgpu->admitted) {
 		while (*link != vgpu)
 			link = &(*link)->next;
@@ -133,18 +133,18 @@ void manager_dismiss(struct vg_virtual_gpu *vgpu)
 		promise_return(manager->context->device, vgpu->promised);
 	}
 	vgpu->admitted = vgpu->listed = false;
-	vg_mutex_give(&manager->lock);
+	vg_mutex_unlock(&manager->lock);
 }
 
 // ---- looking up --------------------------------------------------------------------------------------------
 
 struct vg_virtual_gpu *manager_get(struct vg_manager *manager, int id)
 {
-	vg_mutex_take(&manager->lock);
+	vg_mutex_lock(&manager->lock);
 	struct vg_virtual_gpu *vgpu = find_vgpu(manager, id);
 	if (vgpu && (!vgpu->listed || !core_object_try_retain(&vgpu->object)))
 		vgpu = NULL;
-	vg_mutex_give(&manager->lock);
+	vg_mutex_unlock(&manager->lock);
 	return vgpu;
 }
 
@@ -152,12 +152,12 @@ enum vg_status manager_get_all(struct vg_manager *manager, struct vg_virtual_gpu
 {
 	size_t count = 0;
 
-	vg_mutex_take(&manager->lock);
+	vg_mutex_lock(&manager->lock);
 	struct vg_virtual_gpu **vgpus = calloc(manager->count + 1, sizeof(struct vg_virtual_gpu *));
 	for (struct vg_virtual_gpu *vgpu = vgpus ? manager->vgpus : NULL; vgpu; vgpu = vgpu->next)
 		if (vgpu->listed && core_object_try_retain(&vgpu->object))
 			vgpus[count++] = vgpu;
-	vg_mutex_give(&manager->lock);
+	vg_mutex_unlock(&manager->lock);
 	if (!vgpus)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a list of virtual GPUs");
 	*ret_vgpus = vgpus;
@@ -187,14 +187,14 @@ enum vg_status vg_manager_find(struct vg_manager *manager, int id, struct vg_vir
 		*ret_vgpu = vgpu;
 		return VG_OK;
 	}
-	vg_mutex_take(&manager->lock);
+	vg_mutex_lock(&manager->lock);
 	bool destroyed = manager_ids_have(&manager->ids, id);
 	for (const struct vg_virtual_gpu *other = manager->vgpus; other && length < sizeof ids - 16;
 	     other = other->next)
 		if (other->listed)
 			length += (size_t)snprintf(ids + length, sizeof ids - length, "%s%d", length ? ", " : "",
 						   other->id);
-	vg_mutex_give(&manager->lock);
+	vg_mutex_unlock(&manager->lock);
 	return vg_fail(VG_NOT_FOUND, 0, "%s virtual GPU %d%s; existing ids: %s", destroyed ? "the" : "no", id,
 		       destroyed ? " was destroyed" : "", length ? ids : "none");
 }
@@ -209,8 +209,8 @@ enum vg_virtual_gpu_status vg_manager_status(struct vg_manager *manager, int id)
 		core_object_release(&vgpu->object);
 		return status;
 	}
-	vg_mutex_take(&manager->lock);
+	vg_mutex_lock(&manager->lock);
 	bool had = manager_ids_have(&manager->ids, id);
-	vg_mutex_give(&manager->lock);
+	vg_mutex_unlock(&manager->lock);
 	return had ? VG_VIRTUAL_GPU_DESTROYED : VG_VIRTUAL_GPU_NOT_FOUND;
 }

@@ -16,11 +16,11 @@ bool operation_cache_find(struct operation_cache *cache, const void *key, size_t
 {
 	size_t slot = slot_of(key, key_size);
 
-	vg_mutex_take(&cache->lock);
+	vg_mutex_lock(&cache->lock);
 	bool found = cache->slots[slot].used && memcmp(cache->slots[slot].key, key, key_size) == 0;
 	if (found)
 		memcpy(ret_value, cache->slots[slot].value, value_size);
-	vg_mutex_give(&cache->lock);
+	vg_mutex_unlock(&cache->lock);
 	return found;
 }
 
@@ -29,9 +29,9 @@ void operation_cache_keep(struct operation_cache *cache, const void *key, size_t
 {
 	size_t slot = slot_of(key, key_size);
 
-	vg_mutex_take(&cache->lock);
+	vg_mutex_lock(&cache->lock);
 	memcpy(cache->slots[slot].key, key, key_size);
 	memcpy(cache->slots[slot].value, value, value_size);
 	cache->slots[slot].used = true;
-	vg_mutex_give(&cache->lock);
+	vg_mutex_unlock(&cache->lock);
 }

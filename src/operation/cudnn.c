@@ -78,11 +78,11 @@ void cudnn_destroy(struct cudnn *cudnn)
 
 static int acquire_handle(struct cudnn *cudnn, struct handle **ret_handle)
 {
-	vg_mutex_take(&cudnn->lock);
+	vg_mutex_lock(&cudnn->lock);
 	struct handle *handle = cudnn->idle;
 	if (handle)
 		cudnn->idle = handle->next;
-	vg_mutex_give(&cudnn->lock);
+	vg_mutex_unlock(&cudnn->lock);
 	if (!handle) {
 		handle = calloc(1, sizeof *handle);
 		if (!handle || cudnn->api->cudnnCreate(&handle->handle)) {
@@ -96,10 +96,10 @@ static int acquire_handle(struct cudnn *cudnn, struct handle **ret_handle)
 
 static void release_handle(struct cudnn *cudnn, struct handle *handle)
 {
-	vg_mutex_take(&cudnn->lock);
+	vg_mutex_lock(&cudnn->lock);
 	handle->next = cudnn->idle;
 	cudnn->idle = handle;
-	vg_mutex_give(&cudnn->lock);
+	vg_mutex_unlock(&cudnn->lock);
 }
 
 static void destroy_descriptors(struct operation_plan *plan)

@@ -119,10 +119,10 @@ const char *operation_set_lacks(struct operation_set *set, enum operation_provid
 {
 	if (provider == OPERATION_PORTABLE)
 		return NULL;
-	vg_mutex_take(&set->lock);
+	vg_mutex_lock(&set->lock);
 	if (!set->tried[provider])
 		try_library(set, provider);
 	set->tried[provider] = true;
-	vg_mutex_give(&set->lock);
+	vg_mutex_unlock(&set->lock);
 	return set->lacks[provider][0] ? set->lacks[provider] : NULL;
 }

@@ -44,11 +44,11 @@ static enum vg_status create_scratch(struct vram_scratch_list *list, size_t size
 
 enum vg_status vram_scratch_acquire(struct vram_scratch_list *list, size_t size, struct vram_scratch **ret_scratch)
 {
-	vg_lock_take(&list->lock);
+	vg_lock_acquire(&list->lock);
 	struct vram_scratch *scratch = list->first;
 	if (scratch)
 		list->first = scratch->next;
-	vg_lock_give(&list->lock);
+	vg_lock_release(&list->lock);
 	if (scratch && scratch->buffer->size >= size) {
 		*ret_scratch = scratch;
 		return VG_OK;
@@ -60,8 +60,8 @@ enum vg_status vram_scratch_acquire(struct vram_scratch_list *list, size_t size,
 
 void vram_scratch_release(struct vram_scratch_list *list, struct vram_scratch *scratch)
 {
-	vg_lock_take(&list->lock);
+	vg_lock_acquire(&list->lock);
 	scratch->next = list->first;
 	list->first = scratch;
-	vg_lock_give(&list->lock);
+	vg_lock_release(&list->lock);
 }

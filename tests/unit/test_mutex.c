@@ -25,13 +25,13 @@ TEST(messages_logged_under_a_mutex_are_delivered_after_it)
 {
 	vg_log_set(note_message, NULL);
 	vg_fail(VG_LIMIT, 2, "the failure");
-	CHECK(vg_mutex_take(&one));
+	CHECK(vg_mutex_lock(&one));
 	vg_log(VG_LOG_WARNING, "first");
-	CHECK(vg_mutex_take(&other));
+	CHECK(vg_mutex_lock(&other));
 	vg_log(VG_LOG_WARNING, "%s", "second");
-	vg_mutex_give(&other);
+	vg_mutex_unlock(&other);
 	CHECK_STR(logged, "");
-	vg_mutex_give(&one);
+	vg_mutex_unlock(&one);
 	CHECK_STR(logged, "first;second;of the callback;");
 	vg_log(VG_LOG_WARNING, "at once");
 	CHECK_CONTAINS(logged, "at once;");
@@ -44,28 +44,28 @@ static atomic_int is_locked, is_done;
 
 static void *hold_mutex(void *unused)
 {
-	vg_mutex_take(&one);
+	vg_mutex_lock(&one);
 	is_locked = 1;
 	while (!is_done)
 		usleep(1000);
-	vg_mutex_give(&one);
+	vg_mutex_unlock(&one);
 	return unused;
 }
 
 static void check_in_child(void)
 {
 	alarm(TEST_CHILD_SECONDS);
-	CHECK(!vg_mutex_take(&one)); // locked, and orphaned
-	vg_mutex_give(&one);
-	CHECK(!vg_mutex_take(&one));
-	vg_mutex_give(&one);
-	CHECK(vg_mutex_take(&other));
-	vg_mutex_give(&other);
+	CHECK(!vg_mutex_lock(&one)); // locked, and orphaned
+	vg_mutex_unlock(&one);
+	CHECK(!vg_mutex_lock(&one));
+	vg_mutex_unlock(&one);
+	CHECK(vg_mutex_lock(&other));
+	vg_mutex_unlock(&other);
 	pid_t grandchild = fork();
 	int status;
 	if (grandchild == 0) {
-		CHECK(!vg_mutex_take(&one));
-		CHECK(vg_mutex_take(&other));
+		CHECK(!vg_mutex_lock(&one));
+		CHECK(vg_mutex_lock(&other));
 		_exit(0);
 	}
 	CHECK_INT(waitpid(grandchild, &status, 0), grandchild);
@@ -90,8 +90,8 @@ TEST(forked_child_can_lock_mutex_of_another_thread)
 	is_done = 1;
 	pthread_join(thread, NULL);
 	CHECK_INT(status, 0);
-	CHECK(vg_mutex_take(&one)); // in the parent it is not orphaned
-	vg_mutex_give(&one);
+	CHECK(vg_mutex_lock(&one)); // in the parent it is not orphaned
+	vg_mutex_unlock(&one);
 }
 
 static int counter;
@@ -99,9 +99,9 @@ static int counter;
 static void *increment(void *unused)
 {
 	for (int i = 0; i < 100000; i++) {
-		vg_mutex_take(&one);
+		vg_mutex_lock(&one);
 		counter++;
-		vg_mutex_give(&one);
+		vg_mutex_unlock(&one);
 	}
 	return unused;
 }
