@@ -96,6 +96,20 @@ static void ask_daemon(const struct line *line, void (*offer_all)(struct vg_node
 	session_close(&session);
 }
 
+// ---- candidates from the settings -----------------------------------------------------------------------
+
+static void offer_profiles(const struct line *line)
+{
+	const struct arguments arguments = {.verb = &verb_complete};
+	struct session session;
+
+	if (session_read_settings(&session, &arguments))
+		return;
+	for (size_t i = 0; i < session.config.profile_count; i++)
+		offer_candidate(line, session.config.profiles[i].name, session.config.profiles[i].origin);
+	session_close(&session);
+}
+
 // ---- candidates from the verb table ---------------------------------------------------------------------
 
 static void offer_verbs(const struct line *line)
@@ -144,6 +158,9 @@ static void offer_kind(const struct line *line, enum complete complete)
 		break;
 	case COMPLETE_DEVICE:
 		ask_daemon(line, offer_devices);
+		break;
+	case COMPLETE_PROFILE:
+		offer_profiles(line);
 		break;
 	case COMPLETE_PUBLICATION:
 		ask_daemon(line, offer_publications);

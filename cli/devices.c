@@ -1,10 +1,11 @@
-// devices: lists the GPUs of the node, and how much of their memory the limits of vGPUs reserve.
+// devices: lists the GPUs of the node, how much of their memory the limits of vGPUs reserve, and the profiles.
 #include <stdio.h>
 
 #include "base/size.h"
 #include "list.h"
 #include "session.h"
 #include "options.h"
+#include "profiles.h"
 
 static void print_table(const struct vg_device_list *list)
 {
@@ -26,7 +27,7 @@ static void print_table(const struct vg_device_list *list)
 	table_print(&table);
 }
 
-static int print_devices(const struct vg_device_list *list)
+static int print_devices(const struct config *config, const struct vg_device_list *list)
 {
 	json_t *array = json_array();
 
@@ -41,27 +42,36 @@ static int print_devices(const struct vg_device_list *list)
 						"compute_capability", device->compute_capability, "driver",
 						device->driver, "simulated", device->simulated));
 	}
-	return print_json(json_pack("{s:o}", "devices", array));
+	return print_json(json_pack("{s:o, s:o}", "devices", array, "profiles", profiles_json(config, list)));
 }
 
-static int show_devices(struct vg_node *node, const struct arguments *arguments)
+static int show_devices(const struct session *session, const struct arguments *arguments)
 {
 	struct vg_device_list *list;
 	int r = EXIT_OK;
 
-	if (vg_device_list(node, &list))
+	if (vg_device_list(session->node, &list))
 		return fail_with_last_error(arguments);
-	if (option_value(arguments, "json"))
-		r = print_devices(list);
-	else
+	if (option_value(arguments, "json")) {
+		r = print_devices(&session->config, list);
+	} else {
 		print_table(list);
+		print_profiles(&session->config, list);
+	}
 	vg_device_list_free(list);
 	return r;
 }
 
 static int run_devices(const struct arguments *arguments)
 {
-	return run_in_session(arguments, show_devices);
+	struct session session;
+
+	int r = session_open(&session, arguments);
+	if (r)
+		return r;
+	r = show_devices(&session, arguments);
+	session_close(&session);
+	return r;
 }
 
 static const struct option options[] = {OPTION_JSON, OPTION_SIM, {0}};
@@ -69,7 +79,7 @@ static const struct option options[] = {OPTION_JSON, OPTION_SIM, {0}};
 const struct verb verb_devices = {
 	.name = "devices",
 	.synopsis = "[--json] [--sim]",
-	.summary = "List the GPUs and the memory that vGPUs reserve on each",
+	.summary = "List the GPUs, the memory that vGPUs reserve on each, and the profiles",
 	.options = options,
 	.run = run_devices,
 };

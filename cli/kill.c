@@ -6,7 +6,7 @@
 #include "say.h"
 #include "session.h"
 #include "signals.h"
-#include "suggest.h"
+#include "base/suggest.h"
 
 static int read_signal(const struct arguments *arguments, int *ret_signal)
 {

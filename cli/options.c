@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "say.h"
-#include "suggest.h"
+#include "base/suggest.h"
 
 static int option_count(const struct verb *verb)
 {

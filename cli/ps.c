@@ -10,7 +10,7 @@
 #include "refresh.h"
 #include "say.h"
 #include "session.h"
-#include "suggest.h"
+#include "base/suggest.h"
 #include "terms.h"
 
 enum { USUAL_INTERVAL = 2, COLUMNS = 14, COLUMNS_OF_ALL = 11 }; // only evictable vGPUs need the last three columns

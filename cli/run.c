@@ -9,6 +9,7 @@
 #include "child.h"
 #include "eviction.h"
 #include "preload.h"
+#include "profiles.h"
 #include "ledger/ledger.h"
 #include "session.h"
 #include "options.h"
@@ -26,8 +27,8 @@ static const char *find_setting(const struct session *session, const struct argu
 
 static int refuse_other_options(const struct arguments *arguments)
 {
-	static const char *const alone[] = {"name",	 "memory", "share", "limit",	    "class", "mode",
-					    "evictable", "swap",   "fixed", "idle-suspend", "device"};
+	static const char *const alone[] = {"name", "profile",	 "memory", "share", "limit",	    "class",
+					    "mode", "evictable", "swap",   "fixed", "idle-suspend", "device"};
 
 	for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
 		if (option_value(arguments, alone[i]))
@@ -38,8 +39,8 @@ static int refuse_other_options(const struct arguments *arguments)
 	return 0;
 }
 
-// Reads the settings and options of the vGPU that is created for this run. Returns 0 or an exit code.
-static int read_new_vgpu(struct session *session, const struct arguments *arguments, struct vg_vgpu_options *options)
+// Reads the size of the new vGPU from the options and the settings.
+static int read_size(struct session *session, const struct arguments *arguments, struct vg_vgpu_options *options)
 {
 	char *const *values = session->config.values;
 
@@ -52,12 +53,26 @@ static int read_new_vgpu(struct session *session, const struct arguments *argume
 		return r;
 	if (!options->memory && values[CONFIG_MEMORY])
 		vg_size_parse(values[CONFIG_MEMORY], &options->memory);
+	if (options->memory || options->share)
+		return 0;
+	return say_usage(arguments->verb, "how much memory? give --memory SIZE, --share PERCENT for a part of the "
+					  "GPU, --profile NAME, or --vgpu NAME for one that exists");
+}
+
+// Reads the settings and options of the vGPU that is created for this run. Returns 0 or an exit code.
+static int read_new_vgpu(struct session *session, const struct arguments *arguments, struct vg_vgpu_options *options,
+			 const struct vg_profile **ret_profile)
+{
+	int r = read_profile(arguments, session, options, ret_profile);
+
+	if (r == 0 && !*ret_profile)
+		r = read_size(session, arguments, options);
+	if (r)
+		return r;
 	options->name = option_value(arguments, "name");
 	options->device = find_setting(session, arguments, "device", CONFIG_DEVICE);
-	if (!options->memory && !options->share)
-		return say_usage(arguments->verb,
-				 "how much memory? give --memory SIZE, --share PERCENT for a part of the "
-				 "GPU, or --vgpu NAME for one that exists");
+	if (*ret_profile && (*ret_profile)->mode_given)
+		return 0;
 	return use_configured_modes(arguments, session, options);
 }
 
@@ -65,12 +80,13 @@ static int enter_vgpu(struct session *session, const struct arguments *arguments
 {
 	const char *name = option_value(arguments, "vgpu");
 	struct vg_vgpu_options options = {.size = sizeof options};
+	const struct vg_profile *profile = NULL;
 
-	int r = name ? refuse_other_options(arguments) : read_new_vgpu(session, arguments, &options);
+	int r = name ? refuse_other_options(arguments) : read_new_vgpu(session, arguments, &options, &profile);
 	if (r)
 		return r;
 	if (vg_vgpu_enter(session->node, name, &options, ret_entrance))
-		return fail_with_last_error(arguments);
+		return fail_with_profile(arguments, session->node, profile);
 	return 0;
 }
 
@@ -221,15 +237,17 @@ static const struct option options[] = {
 
 const struct verb verb_run = {
 	.name = "run",
-	.synopsis = "[--vgpu NAME | [--name NAME] [--memory SIZE] [--share PERCENT [--limit]] [--class CLASS] "
-		    "[--mode MODE] [--evictable [--swap SIZE] [--fixed SIZE] [--idle-suspend SECONDS]]] [--device GPU] "
+	.synopsis = "[--vgpu NAME | [--name NAME] [--profile NAME | [--memory SIZE] [--share PERCENT [--limit]] "
+		    "[--class CLASS] [--mode MODE] [--evictable [--swap SIZE] [--fixed SIZE] "
+		    "[--idle-suspend SECONDS]]] [--device GPU]] "
 		    "[--sim] [--] COMMAND...",
 	.summary = "Run a program inside a vGPU",
-	.details = "Without --vgpu a vGPU is made for the run, and goes away with its last process.\n"
-		   "Give it --memory, --share or both; a share alone brings the same part of the memory.\n"
-		   "Exit status: the program's own; 128 + n if signal n ended it; 125 if virgate failed,\n"
-		   "126 if the program cannot be executed, 127 if there is none; 75 if it was\n"
-		   "dumped and ended by virgate dump.",
+	.details =
+		"Without --vgpu a vGPU is made for the run, and goes away with its last process.\n"
+		"Give it --profile, or --memory, --share or both; a share alone brings the same part of the memory.\n"
+		"Exit status: the program's own; 128 + n if signal n ended it; 125 if virgate failed,\n"
+		"126 if the program cannot be executed, 127 if there is none; 75 if it was\n"
+		"dumped and ended by virgate dump.",
 	.options = options,
 	.least = 1,
 	.most = -1,

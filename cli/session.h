@@ -1,6 +1,6 @@
 // Opens a session: the settings of a verb, and its node. Also reads options that several verbs have. One thread.
 #pragma once
-#include "config.h"
+#include "settings/config.h"
 #include "verb.h"
 #include "virgate/vgpu.h"
 

@@ -1,6 +1,6 @@
 // Converts between signals and their names. Any thread.
 #pragma once
-#include "suggest.h"
+#include "base/suggest.h"
 
 enum { SIGNAL_TEXT = 32 };
 

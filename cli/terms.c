@@ -8,7 +8,7 @@
 #include "list.h"
 #include "options.h"
 #include "say.h"
-#include "suggest.h"
+#include "base/suggest.h"
 
 static const char *const classes[] = {[VG_CLASS_BATCH] = "batch", [VG_CLASS_LATENCY] = "latency"};
 

@@ -37,7 +37,7 @@ json_t *turns_json(const struct vg_turns_info *turns);
 
 // The options of the verbs that create a vGPU.
 #define OPTIONS_NEW_VGPU                                                                                               \
-	OPTION_MEMORY, OPTION_SHARE,                                                                                   \
+	OPTION_PROFILE, OPTION_MEMORY, OPTION_SHARE,                                                                   \
 		{"limit", 'l', NULL, "never more than the share, even if the GPU is idle otherwise", 0},               \
 		{"class", 'c', "CLASS", "batch, or latency: its work starts at once; default: batch", COMPLETE_CLASS}, \
 		{"mode", 'o', "MODE", "time, or mps: clients of NVIDIA's MPS, which run side by side; default: time",  \

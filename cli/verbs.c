@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "suggest.h"
+#include "base/suggest.h"
 
 const struct verb *const verbs[] = {
 	&verb_run,

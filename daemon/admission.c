@@ -331,9 +331,20 @@ static uint64_t read_others_bytes(const struct node *node, size_t device)
 	return has_claims(node) ? read_others(node, vg_system_device(node->system, device)->uuid_text).bytes : 0;
 }
 
-uint64_t admission_promised(const struct node *node, size_t device)
+void admission_summarize(const struct node *node, size_t device, struct admission_summary *ret_summary)
 {
-	return add_promised(node, device, read_others_bytes(node, device));
+	const char *uuid = vg_system_device(node->system, device)->uuid_text;
+	const struct others others = has_claims(node) ? read_others(node, uuid) : (struct others){0};
+	const struct reserved reserved = sum_up(node, device, NULL);
+	struct admission_summary summary = {
+		.bytes = add_promised(node, device, others.bytes),
+		.moving = reserved.largest,
+		.others_have_turns = others.have_turns,
+	};
+
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		summary.share += vgpu->device == device ? vgpu->terms.share : 0;
+	*ret_summary = summary;
 }
 
 // Writes into each ledger the largest limit that the vGPU could have now. What other daemons admit later is counted

@@ -25,7 +25,13 @@ uint64_t admission_room(const struct node *node, size_t device, const struct tur
 // Returns how many bytes of the device the evictable vGPUs share, one at a time: what no other vGPU and no other daemon
 // has reserved.
 uint64_t admission_for_evictable(const struct node *node, size_t device);
-// Returns how many bytes all vGPUs on the device reserve, those of other daemons included; INT64_MAX at most.
-uint64_t admission_promised(const struct node *node, size_t device);
+// What is reserved on a device, for clients that compute what else fits.
+struct admission_summary {
+	uint64_t bytes;		// all vGPUs, those of other daemons included; INT64_MAX at most
+	uint64_t moving;	// of these, the part for which this daemon's evictable vGPUs take turns
+	unsigned int share;	// the sum of the compute shares of this daemon's vGPUs
+	bool others_have_turns; // another daemon controls compute shares there
+};
+void admission_summarize(const struct node *node, size_t device, struct admission_summary *ret_summary);
 // Publishes the claims for all vGPUs to other daemons, and the largest possible limits to the tenants.
 void admission_publish(struct node *node);

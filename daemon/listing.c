@@ -5,6 +5,7 @@
 #include "daemon/json_text.h"
 #include "daemon/listing_parts.h"
 #include "daemon/options.h"
+#include "daemon/overhead.h"
 #include "ledger/share.h"
 
 #include <stdio.h>
@@ -145,27 +146,36 @@ json_t *listing_vgpus(const struct node *node, const struct authority_peer *peer
 	return array;
 }
 
-json_t *listing_devices(const struct node *node)
+static json_t *device_json(const struct node *node, size_t index, uid_t user)
+{
+	const struct vg_system_device *device = vg_system_device(node->system, index);
+	struct admission_summary summary;
+	char compute[16];
+	uint64_t used = 0;
+	bool measured;
+	int vgpus = 0;
+
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		vgpus += vgpu->device == index;
+	admission_summarize(node, index, &summary);
+	bool known = vg_system_memory_used(node->system, index, &used) == 0;
+	snprintf(compute, sizeof compute, "%d.%d", device->compute_major, device->compute_minor);
+	return json_pack("{s:i, s:s, s:s, s:I, s:o, s:s, s:s, s:b, s:I, s:i, s:i, s:b, s:I, s:I}", "index", (int)index,
+			 "uuid", device->uuid_text, "name", device->name, "memory", (json_int_t)device->memory,
+			 "memory_used", size_or_null(known, used), "compute_capability",
+			 device->compute_major ? compute : "unknown", "driver", vg_system_driver_version(node->system),
+			 "simulated", (int)node->simulated, "reserved", (json_int_t)summary.bytes, "vgpus", vgpus,
+			 "share_reserved", (int)summary.share, "shares_elsewhere", (int)summary.others_have_turns,
+			 "movable_reserved", (json_int_t)summary.moving, "context_memory",
+			 (json_int_t)overhead_estimate(node, index, user, &measured));
+}
+
+json_t *listing_devices(const struct node *node, uid_t user)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < vg_system_device_count(node->system); i++) {
-		const struct vg_system_device *device = vg_system_device(node->system, i);
-		char compute[16];
-		uint64_t used = 0;
-		int vgpus = 0;
-		for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-			vgpus += vgpu->device == i;
-		bool known = vg_system_memory_used(node->system, i, &used) == 0;
-		snprintf(compute, sizeof compute, "%d.%d", device->compute_major, device->compute_minor);
-		json_array_append_new(
-			array, json_pack("{s:i, s:s, s:s, s:I, s:o, s:s, s:s, s:b, s:I, s:i}", "index", (int)i, "uuid",
-					 device->uuid_text, "name", device->name, "memory", (json_int_t)device->memory,
-					 "memory_used", size_or_null(known, used), "compute_capability",
-					 device->compute_major ? compute : "unknown", "driver",
-					 vg_system_driver_version(node->system), "simulated", (int)node->simulated,
-					 "reserved", (json_int_t)admission_promised(node, i), "vgpus", vgpus));
-	}
+	for (size_t i = 0; i < vg_system_device_count(node->system); i++)
+		json_array_append_new(array, device_json(node, i, user));
 	return array;
 }
 

@@ -11,5 +11,5 @@ enum listing_detail { LISTING_SUMMARY, LISTING_FULL };
 json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, enum listing_detail detail);
 // Lists all vGPUs. The tenants of a vGPU are included only if the peer may see them.
 json_t *listing_vgpus(const struct node *node, const struct authority_peer *peer);
-json_t *listing_devices(const struct node *node);
+json_t *listing_devices(const struct node *node, uid_t user);
 json_t *listing_refusals(const struct vgpu *vgpu);

@@ -68,7 +68,7 @@ static json_t *answer_logs(const struct request *request)
 
 static json_t *answer_devices(const struct request *request)
 {
-	return agree_with("devices", listing_devices(request->node));
+	return agree_with("devices", listing_devices(request->node, request->peer->uid));
 }
 
 static json_t *answer_ping(const struct request *request)

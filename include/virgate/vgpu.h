@@ -177,7 +177,11 @@ struct vg_device_info {
 	const char *compute_capability;
 	const char *driver;
 	int simulated;
-	unsigned vgpus; /* of this daemon */
+	unsigned vgpus;		   /* of this daemon */
+	unsigned share_reserved;   /* the sum of the vGPUs' compute shares, in percent */
+	int shares_elsewhere;	   /* nonzero: another user's daemon has shares there, so this one can admit none */
+	uint64_t movable_reserved; /* of `reserved`: the part for which evictable vGPUs take turns */
+	uint64_t context_memory;   /* what a CUDA context of this user takes, the least limit of a vGPU */
 };
 
 struct vg_device_list {

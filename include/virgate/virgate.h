@@ -38,6 +38,7 @@
 #include <virgate/object_code.h>
 #include <virgate/operation.h>
 #include <virgate/process.h>
+#include <virgate/profile.h>
 #include <virgate/program.h>
 #include <virgate/share.h>
 #include <virgate/seal.h>

@@ -281,6 +281,7 @@ void vg_vgpu_list_free(struct vg_vgpu_list *list)
 static const char *read_device(const json_t *object, struct vg_device_info *device)
 {
 	struct vg_fields fields = {object, NULL};
+	int told;
 
 	device->index = (int)vg_field_size(&fields, "index");
 	device->uuid = vg_field_text(&fields, "uuid");
@@ -292,6 +293,11 @@ static const char *read_device(const json_t *object, struct vg_device_info *devi
 	device->driver = vg_field_text(&fields, "driver");
 	device->simulated = vg_field_truth(&fields, "simulated");
 	device->vgpus = (unsigned)vg_field_size(&fields, "vgpus");
+	// Older daemons do not send these.
+	device->share_reserved = (unsigned)vg_field_known_size(&fields, "share_reserved", &told);
+	device->shares_elsewhere = json_is_true(json_object_get(object, "shares_elsewhere"));
+	device->movable_reserved = vg_field_known_size(&fields, "movable_reserved", &told);
+	device->context_memory = vg_field_known_size(&fields, "context_memory", &told);
 	return fields.wrong;
 }
 

@@ -1,4 +1,4 @@
-#include "config.h"
+#include "settings/config.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -63,7 +63,7 @@ TEST(invalid_line_is_reported_with_reason)
 	check_refused("\n\n[run\n", "some.conf:3: \"[run\" has no closing bracket");
 	check_refused("[rum]\nmemory = 1G\n", "some.conf:2: unknown section [rum]: did you mean [run]?");
 	check_refused("[zebra]\nmemory = 1G\n",
-		      "unknown section [zebra]: there are [run], [device GPU], [node] and [audit]");
+		      "unknown section [zebra]: there are [run], [profile NAME], [device GPU], [node] and [audit]");
 	check_refused("[run]\nmemry = 1G\n", "some.conf:2: unknown key \"memry\" in [run]: did you mean \"memory\"?");
 	check_refused("[run]\nxyzzy = 1G\n", "man virgate.conf");
 	check_refused("memory = 1G\n", "some.conf:1: \"memory\" is before the first [section]");
@@ -104,6 +104,79 @@ TEST(device_section_is_read)
 	check_refused("[devise 0]\nsharing = mps\n", "unknown section [devise 0]");
 	check_refused("[devices]\nsharing = mps\n", "unknown section [devices]: did you mean [device]?");
 	check_refused("[run]\nsharing = mp\n", "is not a mode");
+}
+
+static const struct vg_profile *find_profile(const char *name)
+{
+	return vg_profile_find(&(struct vg_profile_list){config.profile_count, config.profiles}, name);
+}
+
+TEST(profile_section_is_read)
+{
+	CHECK_INT(read_text("[profile 8g-25]\nmemory = 8G\nshare = 25\nclass = latency\nlimit = yes\n"
+			    "[run]\nmemory = 1G\n[profile\te.v_1]\nmemory = 2G\nevictable = yes\nswap = 3G\n"
+			    "fixed = 1G\nidle_suspend = 60\nsharing = mps\n"),
+		  0);
+	CHECK_INT(config.profile_count, 2);
+	CHECK_STR(config.values[CONFIG_MEMORY], "1G");
+	const struct vg_profile *first = find_profile("8g-25"), *second = find_profile("e.v_1");
+	CHECK(first && second && !find_profile("8g") && !find_profile(""));
+	CHECK_INT(first->memory, 8LL << 30);
+	CHECK_INT(first->share, 25);
+	CHECK_INT(first->share_limit, 1);
+	CHECK_INT(first->scheduling_class, VG_CLASS_LATENCY);
+	CHECK_INT(first->mode_given, 0);
+	CHECK_INT(first->evictable, 0);
+	CHECK_STR(first->origin, "some.conf:1");
+	CHECK_STR(second->origin, "some.conf:8");
+	CHECK_INT(second->evictable, 1);
+	CHECK_INT(second->swap, 3LL << 30);
+	CHECK_INT(second->fixed, 1LL << 30);
+	CHECK_INT(second->idle_suspend, 60);
+	CHECK_INT(second->mode_given, 1);
+	CHECK_INT(second->mode, VG_MODE_MPS);
+	CHECK_INT(second->share, 0);
+}
+
+TEST(wrong_profile_is_refused)
+{
+	check_refused("[profile]\nmemory = 1G\n", "some.conf:1: [profile] has no name: use [profile NAME]");
+	check_refused("[profile ]\nmemory = 1G\n", "some.conf:1: [profile] has no name");
+	check_refused("[profile -a]\nmemory = 1G\n", "[profile -a]: the name must have 1 to 63 letters");
+	check_refused("[profile a b]\nmemory = 1G\n", "[profile a b]: the name must have");
+	check_refused("[profile a/b]\nmemory = 1G\n", "[profile a/b]: the name must have");
+	check_refused("[profile \xc3\xa4]\nmemory = 1G\n", "the name must have");
+	check_refused("[profiles a]\nmemory = 1G\n", "unknown section [profiles a]");
+	check_refused("[profile a]\nmemory = 1G\n\n[profile a]\nshare = 1\n",
+		      "some.conf:4: [profile a] is there twice: the first is in line 1");
+	check_refused("\n[profile a]\n[run]\nmemory = 1G\n", "some.conf:2: [profile a] has neither memory nor share");
+	check_refused("[profile a]\nmemory = 1G\nlimit = yes\n",
+		      "some.conf:1: [profile a] has limit = yes and no share");
+	check_refused("[profile a]\nmemory = 1G\nswap = 1G\n", "has swap, which is for evictable vGPUs");
+	check_refused("[profile a]\nmemory = 1G\nfixed = 1G\n", "has fixed, which is for evictable vGPUs");
+	check_refused("[profile a]\nmemory = 1G\nidle_suspend = 1\n", "has idle_suspend, which is for evictable");
+	check_refused("[profile a]\nmemory = 1G\nevictable = yes\nfixed = 2G\n", "has more fixed than memory");
+	check_refused("[profile a]\nmemory = big\n", "some.conf:2: memory: \"big\" is not a size");
+	check_refused("[profile a]\nshare = 101\n", "some.conf:2: share: \"101\" is not a share");
+	check_refused("[profile a]\nclass = fast\n", "class: \"fast\" is not a class: use batch or latency");
+	check_refused("[profile a]\nmemory =\n", "memory: \"\" has no value");
+	check_refused("[profile a]\nmemroy = 1G\n", "unknown key \"memroy\" in [profile a]: did you mean \"memory\"?");
+	check_refused("[profile a]\nxyzzy = 1G\n", "unknown key \"xyzzy\" in [profile a]: man virgate.conf");
+}
+
+TEST(longest_profile_name_is_read_in_full)
+{
+	char text[200], name[65];
+
+	memset(name, 'x', sizeof name);
+	name[63] = '\0';
+	snprintf(text, sizeof text, "[profile %s]\nmemory = 1G\n", name);
+	CHECK_INT(read_text(text), 0);
+	CHECK(find_profile(name));
+	name[63] = 'x';
+	name[64] = '\0';
+	snprintf(text, sizeof text, "[profile %s]\nmemory = 1G\n", name);
+	check_refused(text, "the name must have 1 to 63 letters");
 }
 
 TEST(first_mistake_is_reported)
@@ -175,6 +248,26 @@ TEST(environment_overrides_user_overrides_system)
 	CHECK_INT(config.device_count, 0);
 	CHECK_STR(config.values[CONFIG_SHARING], "mps");
 	unsetenv("VIRGATE_SHARING");
+
+	write_file(path, "[profile a]\nmemory = 1G\nclass = latency\n[profile b]\nmemory = 2G\n");
+	write_file(user, "[profile c]\nmemory = 3G\n\n[profile a]\nshare = 30\n");
+	struct vg_profile_list *list;
+	CHECK_INT(vg_profile_list_read(&list), VG_OK);
+	CHECK_INT(list->count, 3);
+	CHECK_STR(list->profiles[0].name, "a"); // the user's replaces the whole profile
+	CHECK_INT(list->profiles[0].memory, 0);
+	CHECK_INT(list->profiles[0].share, 30);
+	CHECK_INT(list->profiles[0].scheduling_class, VG_CLASS_BATCH);
+	CHECK_STR(list->profiles[0].origin + strlen(directory), "/virgate/virgate.conf:4");
+	CHECK_STR(list->profiles[1].name, "b");
+	CHECK_STR(list->profiles[2].name, "c");
+	vg_profile_list_free(list);
+	write_file(user, "[profile c]\nmemory = 3X\n");
+	CHECK_INT(vg_profile_list_read(&list), VG_INVALID);
+	CHECK_CONTAINS(vg_last_error()->text, "/virgate/virgate.conf:2: memory: \"3X\" is not a size");
+	CHECK_STR(vg_last_error()->function, "vg_profile_list_read");
+	CHECK_INT(vg_profile_list_read(NULL), VG_INVALID);
+	write_file(user, "");
 
 	write_file(path, "[run]\nmemory = 1G\n");
 	setenv("VIRGATE_MEMORY", "much", 1);

@@ -1,7 +1,7 @@
 // Compares the manual pages with the tables that they describe.
 #include <fcntl.h>
 
-#include "config.h"
+#include "settings/config.h"
 #include "daemon/authority.h"
 #include "test.h"
 #include "verb.h"

@@ -4,7 +4,7 @@
 #include <sys/statvfs.h>
 
 #include "preload.h"
-#include "suggest.h"
+#include "base/suggest.h"
 #include "test.h"
 
 enum { MOST_WORDS = 16 };

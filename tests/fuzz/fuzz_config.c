@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
+#include "settings/config.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length);
 
@@ -25,6 +25,14 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
 	for (size_t i = 0; i < config.device_count; i++)
 		if (!*config.devices[i].gpu || config_check(KIND_MODE, config.devices[i].sharing))
 			abort();
+	for (size_t i = 0; i < config.profile_count; i++) {
+		const struct vg_profile *profile = &config.profiles[i];
+		if (!*profile->name || strlen(profile->name) > 63 || (!profile->memory && !profile->share))
+			abort();
+		if (profile->share > 100 || (profile->share_limit && !profile->share) ||
+		    (profile->swap && !profile->evictable))
+			abort();
+	}
 	config_finish(&config);
 	return 0;
 }

@@ -3,7 +3,9 @@
 #pragma once
 #include <stddef.h>
 
-enum config_kind { KIND_TEXT, KIND_SIZE, KIND_SHARE, KIND_SECONDS, KIND_SWITCH, KIND_LEVEL, KIND_MODE };
+#include "virgate/profile.h"
+
+enum config_kind { KIND_TEXT, KIND_SIZE, KIND_SHARE, KIND_SECONDS, KIND_SWITCH, KIND_LEVEL, KIND_MODE, KIND_CLASS };
 
 // The settings as X(ID, section, key, environment variable, kind). A test compares this list with the manual page
 // virgate.conf(5).
@@ -47,6 +49,8 @@ struct config {
 	char *origins[CONFIG_COUNT];   // where each value was set: "VIRGATE_MEMORY", "/etc/virgate/virgate.conf:3"
 	struct config_device *devices; // the last one for a GPU counts; empty if the environment sets the mode
 	size_t device_count;
+	struct vg_profile *profiles; // owned, with their strings
+	size_t profile_count;
 };
 
 struct config_error {
@@ -57,6 +61,8 @@ struct config_error {
 // name for messages. Returns 0, or 1 if the text is invalid.
 int config_read(struct config *config, const char *file, const char *text, size_t length,
 		struct config_error *ret_error);
+// Reads both configuration files, either of which may be missing. Returns 0, or 1 if a file is invalid.
+int config_load_files(struct config *ret_config, struct config_error *ret_error);
 // Reads both configuration files, either of which may be missing, and then the environment. Returns 0, or 1 if a value
 // is invalid.
 int config_load(struct config *ret_config, struct config_error *ret_error);

@@ -1,4 +1,3 @@
-#include "config.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -13,7 +12,8 @@
 
 #include "base/descriptor.h"
 #include "base/size.h"
-#include "suggest.h"
+#include "base/suggest.h"
+#include "settings/reading.h"
 #include "system/system.h"
 
 enum { LONGEST_LINE = 190, LONGEST_FILE = 64 * 1024 }; // inih reads lines of up to 200 characters
@@ -67,6 +67,10 @@ const char *config_check(enum config_kind kind, const char *value)
 	case KIND_MODE:
 		return is_one_of(value, (const char *const[]){"time", "mps", NULL}) ? NULL
 										    : "is not a mode: use time or mps";
+	case KIND_CLASS:
+		return is_one_of(value, (const char *const[]){"batch", "latency", NULL})
+			       ? NULL
+			       : "is not a class: use batch or latency";
 	case KIND_LEVEL:
 		return is_one_of(value, (const char *const[]){"error", "warning", "info", "debug", NULL})
 			       ? NULL
@@ -75,15 +79,7 @@ const char *config_check(enum config_kind kind, const char *value)
 	return NULL;
 }
 
-struct reading {
-	struct config *config;
-	struct config_error *error;
-	const char *file, *text, *end;
-	int line;
-	bool refused;
-};
-
-__attribute__((format(printf, 2, 3))) static void refuse_line(struct reading *reading, const char *format, ...)
+void refuse_line(struct reading *reading, const char *format, ...)
 {
 	char words[400];
 	va_list arguments;
@@ -117,6 +113,16 @@ static void check_line(struct reading *reading, const char *line, size_t length)
 		refuse_line(reading, "\"%.*s\" is neither [section] nor key = value", (int)length, line);
 }
 
+// Keeps the name of the section that a line begins.
+static void begin_section(struct reading *reading, const char *line, size_t length)
+{
+	const char *end = memchr(line, ']', length);
+
+	snprintf(reading->section, sizeof reading->section, "%.*s", (int)(end - line - 1), line + 1);
+	if (is_profile_section(reading))
+		begin_profile(reading);
+}
+
 static char *read_line(char *buffer, int capacity, void *stream)
 {
 	struct reading *reading = stream;
@@ -139,6 +145,8 @@ static char *read_line(char *buffer, int capacity, void *stream)
 		line++;
 		length--;
 	}
+	if (length && line[0] == '[')
+		begin_section(reading, line, length);
 	memcpy(buffer, line, length);
 	memcpy(buffer + length, "\n", 2);
 	return buffer;
@@ -159,12 +167,14 @@ static void refuse_unknown(struct reading *reading, const char *section, const c
 		}
 	}
 	suggestion_offer(&sections, device_section);
+	suggestion_offer(&sections, "profile");
 	if (!*section)
 		refuse_line(reading, "\"%s\" is before the first [section]", key);
 	else if (!known && sections.best)
 		refuse_line(reading, "unknown section [%s]: did you mean [%s]?", section, sections.best);
 	else if (!known)
-		refuse_line(reading, "unknown section [%s]: there are [run], [device GPU], [node] and [audit]",
+		refuse_line(reading,
+			    "unknown section [%s]: there are [run], [profile NAME], [device GPU], [node] and [audit]",
 			    section);
 	else if (keys.best)
 		refuse_line(reading, "unknown key \"%s\" in [%s]: did you mean \"%s\"?", key, section, keys.best);
@@ -226,15 +236,20 @@ static void store_device_value(struct reading *reading, const char *gpu, const c
 		add_device(reading, gpu, value);
 }
 
-static int store_value(void *user, const char *section, const char *key, const char *value)
+static int store_value(void *user, const char *cut_section, const char *key, const char *value)
 {
 	struct reading *reading = user;
+	const char *section = reading->section;
 	char origin[PATH_MAX + 16];
 
 	if (reading->refused)
 		return 0;
 	if (gpu_of_section(section)) {
 		store_device_value(reading, gpu_of_section(section), key, value);
+		return !reading->refused;
+	}
+	if (is_profile_section(reading)) {
+		store_profile_value(reading, key, value);
 		return !reading->refused;
 	}
 	for (int i = 0; i < CONFIG_COUNT; i++) {
@@ -260,13 +275,14 @@ int config_read(struct config *config, const char *file, const char *text, size_
 		struct config_error *ret_error)
 {
 	struct config_error error = {""};
-	struct reading reading = {config, &error, file, text, text + length, 0, false};
+	struct reading reading = {.config = config, .error = &error, .file = file, .text = text, .end = text + length};
 
 	int line = ini_parse_stream(read_line, &reading, store_value, &reading);
 	if (line && !reading.refused) {
 		reading.line = line > 0 ? line : reading.line;
 		refuse_line(&reading, "the line cannot be read");
 	}
+	finish_profiles(&reading);
 	if (!reading.refused)
 		return 0;
 	*ret_error = error;
@@ -308,6 +324,13 @@ static void free_devices(struct config *config)
 	config->device_count = 0;
 }
 
+static void free_profiles(struct config *config)
+{
+	for (size_t i = 0; i < config->profile_count; i++)
+		free_profile(&config->profiles[i]);
+	free(config->profiles);
+}
+
 static int load_environment(struct config *config, struct config_error *ret_error)
 {
 	for (int i = 0; i < CONFIG_COUNT; i++) {
@@ -330,7 +353,7 @@ static int load_environment(struct config *config, struct config_error *ret_erro
 	return 0;
 }
 
-int config_load(struct config *ret_config, struct config_error *ret_error)
+int config_load_files(struct config *ret_config, struct config_error *ret_error)
 {
 	struct config config = {0};
 	char path[PATH_MAX];
@@ -344,8 +367,22 @@ int config_load(struct config *ret_config, struct config_error *ret_error)
 		snprintf(path, sizeof path, "%s/.config/virgate/virgate.conf", home);
 	if (r == 0 && *path)
 		r = load_file(&config, path, ret_error);
-	if (r == 0)
-		r = load_environment(&config, ret_error);
+	if (r) {
+		config_finish(&config);
+		return r;
+	}
+	*ret_config = config;
+	return 0;
+}
+
+int config_load(struct config *ret_config, struct config_error *ret_error)
+{
+	struct config config;
+
+	int r = config_load_files(&config, ret_error);
+	if (r)
+		return r;
+	r = load_environment(&config, ret_error);
 	if (r) {
 		config_finish(&config);
 		return r;
@@ -361,5 +398,6 @@ void config_finish(struct config *config)
 		free(config->origins[i]);
 	}
 	free_devices(config);
+	free_profiles(config);
 	*config = (struct config){0};
 }
