@@ -423,13 +423,13 @@ TEST(daemon_starts_while_another_ends)
 // A daemon that was shut down waits for its last client. Meanwhile another process listens on the socket's path.
 TEST(daemon_that_was_shut_down_leaves_the_next_socket)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct sockaddr_un address;
 
 	fresh_node();
 	start_daemon();
 	int client = raw_connection();
 	CHECK_AGREED(ask("{'op':'shutdown'}"));
-	snprintf(address.sun_path, sizeof address.sun_path, "%s", socket_path);
+	CHECK_INT(vg_wire_address(socket_path, &address), 0);
 	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	CHECK_INT(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
 	close(client);
