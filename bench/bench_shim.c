@@ -29,7 +29,7 @@ struct calls {
 
 enum { LAUNCHES = 500, CALLS = 16, TURNS = 32, ROUNDS = 4, PAIRS = TURNS * ROUNDS };
 enum { GENERATIONS = 6 }; // processes for each state, since random addresses make some processes faster
-// In ns, for the accounting of an allocation or a free.
+// The most ns that the interposer may add to an allocation or a free for its accounting.
 #define BOOKKEEPING_LIMIT 200
 
 static const char empty_kernel[] = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry empty() { ret; }\n";

@@ -1,4 +1,4 @@
-// Declarations for the source files of bench_compute. One thread.
+// Declares what the source files of bench_compute share. One thread.
 #pragma once
 #include "figures.h"
 #include "vram_rate.h"

@@ -163,7 +163,7 @@ class Way:
         if not run_on:
             reap([program.pid])
         seconds = time.perf_counter() - start
-        if run_on:  # the time until it runs again is no part of the dump
+        if run_on:  # the time until the program runs again is not part of the dump
             seconds -= sum(said["seconds"].pop(phase, 0) for phase in ("end", "device-in", "unlock"))
         self.dumps.append((seconds, said["seconds"]))
         self.stored = stored(directory)

@@ -1,4 +1,4 @@
-// Declarations for the source files of bench_operation. One thread.
+// Declares what the source files of bench_operation share. One thread.
 #pragma once
 #include "figures.h"
 #include "operation/operation.h"

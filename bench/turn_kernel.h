@@ -15,8 +15,8 @@ static const char turn_source[] =
 	"	setp.lt.f32 %p, %f1, 0f00000000; @!%p bra done;\n" // never true, but keeps the loop from being removed
 	"	ld.param.u64 %d1, [out]; st.global.f32 [%d1], %f1;\n"
 	"done: ret; }\n"
-	// The same kernel; the first thread also writes its begin to out[0] and its end to out[1], in ns of the GPU's
-	// clock.
+	// A kernel with the same loop. Its first thread also writes its begin to out[0] and its end to out[1], in ns of
+	// the GPU's clock.
 	".visible .entry turn_stamp(.param .u32 rounds, .param .u64 out) {\n"
 	"	.reg .u32 %r<4>; .reg .f32 %f<4>; .reg .pred %p; .reg .u64 %d<4>;\n"
 	"	mov.u64 %d2, %globaltimer;\n"

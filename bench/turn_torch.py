@@ -112,7 +112,7 @@ class Loop:
 
 
 class Infer:
-    """A request: a multilayer perceptron of 16 layers. Its duration is that of its launches."""
+    """A request that runs a multilayer perceptron of 16 layers. Its duration is that of its launches."""
 
     def __init__(self):
         layers = [part for _ in range(16) for part in (nn.Linear(1024, 1024), nn.ReLU())]
@@ -127,7 +127,7 @@ class Infer:
 
 
 class One:
-    """A request: a single kernel of some microseconds."""
+    """A request that runs a single kernel of some microseconds."""
 
     def __init__(self):
         self.x = torch.zeros(32, device="cuda")

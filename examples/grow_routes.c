@@ -1,4 +1,4 @@
-// The routes: each allocates one chunk of device memory in its own way, and writes to it.
+// Implements the routes. Each allocates one chunk of device memory in its own way, and writes to it.
 #include "grow_routes.h"
 
 #define MiB ((size_t)1 << 20)
@@ -24,7 +24,7 @@ static CUresult allocate_by_alloc(size_t chunk, size_t *ret_bytes)
 	return touch_memory(address, chunk);
 }
 
-// Rows of 4000 bytes: the pitch is larger than the width.
+// Allocates rows of 4000 bytes, whose pitch is larger than their width.
 static CUresult allocate_by_pitch(size_t chunk, size_t *ret_bytes)
 {
 	CUdeviceptr address;
@@ -37,7 +37,7 @@ static CUresult allocate_by_pitch(size_t chunk, size_t *ret_bytes)
 	return touch_memory(address, pitch * rows);
 }
 
-// The same in order of the default stream.
+// Writes to the memory in the order of the default stream, and waits.
 static CUresult touch_in_stream(CUdeviceptr address, size_t bytes)
 {
 	CUresult result = setup.touch ? cuMemsetD8Async(address, 0x5a, bytes, NULL) : CUDA_SUCCESS;
@@ -97,7 +97,7 @@ static CUresult create_memory(size_t chunk, CUmemGenericAllocationHandle *ret_ha
 	return cuMemCreate(ret_handle, chunk, &properties, 0);
 }
 
-// Physical memory that is never mapped.
+// Allocates physical memory that is never mapped.
 static CUresult allocate_by_create(size_t chunk, size_t *ret_bytes)
 {
 	CUmemGenericAllocationHandle handle;
@@ -119,7 +119,7 @@ static CUresult allocate_by_vmm(size_t chunk, size_t *ret_bytes)
 	return map_memory(handle, chunk);
 }
 
-// The handle is released; the mapping alone keeps the memory.
+// Allocates physical memory, maps it and releases its handle. Then only the mapping keeps the memory.
 static CUresult allocate_by_released(size_t chunk, size_t *ret_bytes)
 {
 	CUmemGenericAllocationHandle handle;
@@ -132,7 +132,8 @@ static CUresult allocate_by_released(size_t chunk, size_t *ret_bytes)
 	return result == CUDA_SUCCESS ? cuMemRelease(handle) : result;
 }
 
-// The handle is exported and released, and never mapped; the descriptor alone keeps the memory.
+// Allocates physical memory, exports it and releases its handle. Then only the descriptor keeps the memory, which is
+// never mapped.
 static CUresult allocate_by_exported(size_t chunk, size_t *ret_bytes)
 {
 	CUmemGenericAllocationHandle handle;
@@ -162,7 +163,7 @@ static CUresult allocate_by_import(size_t chunk, size_t *ret_bytes)
 	return result;
 }
 
-// Rows of 16 KiB.
+// Allocates an array with rows of 16 KiB.
 static CUresult allocate_by_array(size_t chunk, size_t *ret_bytes)
 {
 	CUarray array;
@@ -175,7 +176,7 @@ static CUresult allocate_by_array(size_t chunk, size_t *ret_bytes)
 	return result;
 }
 
-// The levels of a mipmapped array have 4/3 of the bytes of the first.
+// Allocates a mipmapped array, whose levels have 4/3 of the bytes of the first level.
 static CUresult allocate_by_mipmap(size_t chunk, size_t *ret_bytes)
 {
 	CUmipmappedArray array;
@@ -188,7 +189,7 @@ static CUresult allocate_by_mipmap(size_t chunk, size_t *ret_bytes)
 	return result;
 }
 
-// A graph with one allocation that is not freed. The launch allocates the memory.
+// Launches a graph with one allocation that is not freed. The launch allocates the memory.
 static CUresult allocate_by_graph(size_t chunk, size_t *ret_bytes)
 {
 	CUgraph graph;

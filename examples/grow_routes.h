@@ -1,4 +1,4 @@
-// The routes by which grow allocates device memory. One thread.
+// Declares the routes by which grow allocates device memory. One thread.
 #pragma once
 
 #include "example.h"

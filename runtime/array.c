@@ -1,4 +1,4 @@
-// Arrays and mipmapped arrays.
+// Implements functions for arrays and mipmapped arrays.
 #include "array.h"
 
 static cudaError_t describe_array(const struct cudaChannelFormatDesc *channels, struct cudaExtent extent,

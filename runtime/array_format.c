@@ -1,4 +1,4 @@
-// Channel formats: the runtime's bits for each channel, the driver's format and number of channels.
+// Converts channel formats: the runtime has bits for each channel, the driver has a format and a number of channels.
 #include "array.h"
 
 struct cudaChannelFormatDesc CUDARTAPI cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind f)

@@ -1,4 +1,4 @@
-// Devices: number, selection, flags, limits, reset.
+// Implements functions for devices: number, selection, flags, limits, reset.
 #include "runtime.h"
 
 #include <cuda_profiler_api.h>

@@ -1,4 +1,4 @@
-// Queries of a device by its ordinal, without a context.
+// Implements queries of a device by its ordinal, without a context.
 #include "runtime.h"
 
 // The body of an entry point: calls `expression` with the device `found`, whose ordinal is `device`.

@@ -1,4 +1,4 @@
-// The driver's functions, loaded when the runtime is first used. Any thread, after rt_initialize().
+// Declares the driver's functions, loaded when the runtime is first used. Any thread, after rt_initialize().
 #pragma once
 
 #include "abi/cuda_abi.h"

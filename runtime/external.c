@@ -1,4 +1,4 @@
-// Memory and semaphores of other interfaces, and graphics resources.
+// Implements functions for memory and semaphores of other interfaces, and graphics resources.
 #include "array.h"
 
 _Static_assert(sizeof(struct cudaExternalMemoryHandleDesc) == sizeof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC),

@@ -1,4 +1,4 @@
-// Semaphores of other interfaces in stream order. Compiled for both default streams.
+// Implements functions for semaphores of other interfaces in stream order. Compiled for both default streams.
 #include "runtime.h"
 
 _Static_assert(sizeof(struct cudaExternalSemaphoreSignalParams) == sizeof(CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS),

@@ -1,4 +1,4 @@
-// Attributes of kernels, and their occupancy.
+// Implements functions for attributes of kernels, and their occupancy.
 #include "register.h"
 
 // The fields of cudaFuncAttributes, and the driver's attributes that fill them.

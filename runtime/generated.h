@@ -1,4 +1,4 @@
-// Functions that host code compiled by nvcc calls. The toolkit declares them for C++ only (crt/host_runtime.h,
+// Declares functions that host code compiled by nvcc calls. The toolkit declares them for C++ only (crt/host_runtime.h,
 // crt/device_functions.h). Any thread.
 #pragma once
 

@@ -1,4 +1,5 @@
-// Nodes of any type by cudaGraphNodeParams; nodes that allocate memory or use semaphores of other interfaces.
+// Implements functions for nodes of any type by cudaGraphNodeParams, and for nodes that allocate memory or use
+// semaphores of other interfaces.
 #include "graph.h"
 
 _Static_assert(sizeof(struct cudaMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS), "passed unchanged");

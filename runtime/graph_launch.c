@@ -1,4 +1,4 @@
-// Launches of graphs. Compiled for both default streams.
+// Implements functions for launches of graphs. Compiled for both default streams.
 #include "runtime.h"
 
 _Static_assert(sizeof(cudaGraphInstantiateParams) == sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS), "passed unchanged");

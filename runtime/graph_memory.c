@@ -1,4 +1,4 @@
-// Graph nodes that copy or set memory.
+// Implements functions for graph nodes that copy or set memory.
 #include "graph.h"
 
 static cudaError_t add_copy(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,

@@ -1,4 +1,4 @@
-// Initialization, the devices' primary contexts, and the device of each thread.
+// Initializes the library, retains the devices' primary contexts, and keeps the device of each thread.
 #include "runtime.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Launches. Compiled for both default streams.
+// Implements functions for launches. Compiled for both default streams.
 #include "generated.h"
 #include "register.h"
 

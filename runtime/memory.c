@@ -1,4 +1,4 @@
-// Device and host memory.
+// Implements functions for device and host memory.
 #include "runtime.h"
 
 static cudaError_t allocate_device(void **ret_pointer, size_t size)

@@ -1,4 +1,4 @@
-// Stream-ordered memory, and prefetches of managed memory. Compiled for both default streams.
+// Implements functions for stream-ordered memory, and prefetches of managed memory. Compiled for both default streams.
 #include "runtime.h"
 
 _Static_assert(sizeof(struct cudaMemLocation) == sizeof(CUmemLocation), "locations are passed unchanged");

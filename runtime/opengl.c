@@ -1,5 +1,5 @@
-// Buffers and images of OpenGL. The functions are declared in opengl.h, because the toolkit's header includes OpenGL's
-// headers.
+// Implements functions for buffers and images of OpenGL. They are declared in opengl.h, because the toolkit's header
+// includes OpenGL's headers.
 #include "opengl.h"
 
 #include "runtime.h"

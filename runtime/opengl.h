@@ -1,4 +1,4 @@
-// The functions of cuda_gl_interop.h. Any thread.
+// Declares the functions of cuda_gl_interop.h. Any thread.
 #pragma once
 
 #include <cuda_runtime_api.h>

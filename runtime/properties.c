@@ -1,4 +1,4 @@
-// Device properties, which are read from the driver's attributes.
+// Reads device properties from the driver's attributes.
 #include "runtime.h"
 
 // The fields of cudaDeviceProp, and the driver's attributes that fill them.

@@ -1,5 +1,5 @@
-// Registered images, and their symbols: the functions and variables of the program that stand for kernels and device
-// variables. Any thread.
+// Declares registered images and their symbols: the functions and variables of the program that stand for kernels and
+// device variables. Any thread.
 #pragma once
 
 #include "runtime.h"

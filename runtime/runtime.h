@@ -1,4 +1,5 @@
-// Initialization, the thread's device and last error, and the macros for entry points. Any thread.
+// Declares the functions for initialization, for the thread's device and last error, and macros for entry points. Any
+// thread.
 #pragma once
 
 #include <pthread.h>

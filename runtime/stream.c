@@ -1,4 +1,4 @@
-// Streams: functions that do not depend on the default stream.
+// Implements the functions for streams that do not depend on the default stream.
 #include "runtime.h"
 
 cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t *pStream)

@@ -1,4 +1,4 @@
-// Queries of streams, events, callbacks and capture. Compiled for both default streams.
+// Implements queries of streams, events, callbacks and capture. Compiled for both default streams.
 #include "runtime.h"
 
 cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t event, cudaStream_t stream)

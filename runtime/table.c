@@ -1,4 +1,4 @@
-// The table of symbols: open addressing, keyed by the program's pointers.
+// Keeps the table of symbols, a hash table with open addressing, whose keys are the program's pointers.
 #include "register.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Texture and surface objects.
+// Implements functions for texture and surface objects.
 #include "array.h"
 
 static cudaError_t resource_to_driver(const struct cudaResourceDesc *resource, CUDA_RESOURCE_DESC *ret_resource)

@@ -1,4 +1,4 @@
-// The functions that runtime.def lists as unsupported: each returns cudaErrorNotSupported. Compiled without the
+// Defines the functions that runtime.def lists as unsupported. Each returns cudaErrorNotSupported. Compiled without the
 // toolkit's header, because the arguments are not used.
 #include "unsupported.h"
 

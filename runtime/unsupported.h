@@ -1,4 +1,4 @@
-// The result of unsupported functions. Any thread.
+// Declares the result of unsupported functions. Any thread.
 #pragma once
 
 // Stores cudaErrorNotSupported as the thread's last error, and returns it.

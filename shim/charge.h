@@ -1,6 +1,6 @@
-// Charges of this process in its vGPU. An allocation function charges first and then calls the driver. If the call
-// succeeds, the function keeps the charge in a record; otherwise it refunds the charge. Any thread; no lock is held
-// during a driver call.
+// Charges and refunds memory of this process in its vGPU. An allocation function charges first and then calls the
+// driver. If the call succeeds, the function keeps the charge in a record; otherwise it refunds the charge. Any thread;
+// no lock is held during a driver call.
 #pragma once
 #include "shim/entries.h"
 #include "shim/records.h"

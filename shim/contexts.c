@@ -13,7 +13,7 @@ static CUcontext primary;
 static bool is_primary_charged;
 static unsigned int other_count; // number of contexts other than the primary one
 enum { OTHERS = 64 };
-static CUcontext others[OTHERS]; // the first OTHERS of these contexts
+static CUcontext others[OTHERS]; // contexts other than the primary one, OTHERS at most
 
 // Sets shim_only_context. Call it with the lock held.
 static void find_only_context(void)

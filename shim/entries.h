@@ -1,4 +1,5 @@
-// The driver's functions that the exports call, in the slots that cuda_exports.S defines. Any thread.
+// Declares the table of the driver's functions that the exports call. cuda_exports.S defines its entries, the slots.
+// Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

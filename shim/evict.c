@@ -21,7 +21,8 @@ _Atomic unsigned int shim_captures;
 
 static const struct vg_ledger *ledger;
 
-extern const int32_t shim_evict_stubs[VG_ENTRY_COUNT] SHIM_HIDDEN; // distances of the stubs from this table
+// each element is the distance of a stub from this table
+extern const int32_t shim_evict_stubs[VG_ENTRY_COUNT] SHIM_HIDDEN;
 void *shim_evict_below[VG_ENTRY_COUNT];
 
 // The families of driver calls that must not run while memory is in the host: they launch work or use addresses. Calls

@@ -207,8 +207,8 @@ static CUresult CUDAAPI with_cuMemExportToShareableHandle(void *shareable, CUmem
 	struct shim_physical *physical = shim_handle_find(handle, &bytes);
 	struct pager_handle *ours;
 	CUresult result = begin_call(&handle, &ours);
-	// Other processes can use exported memory, so that memory stays on the device. The driver refuses to export
-	// memory that was created without handles of this type.
+	// Exported memory stays on the device, because other processes can use it. The driver refuses to export memory
+	// that was created without handles of this type.
 	bool stays = ours && ours->properties.requestedHandleTypes & type;
 
 	if (stays)

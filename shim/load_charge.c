@@ -188,7 +188,7 @@ CUresult shim_load_check(enum vg_entry entry, enum shim_record_type type, void *
 	return record.origin == SHIM_UNDONE ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-// Before it stores the new record, removes the record of an earlier module that had the same handle.
+// Removes the record of an earlier module that had the same handle, and charges the new one.
 CUresult shim_load_finish(enum vg_entry entry, enum shim_record_type type, CUresult result, void *handle,
 			  int64_t before)
 {

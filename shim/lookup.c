@@ -13,8 +13,8 @@ static bool wants_per_thread(cuuint64_t flags)
 	return (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
 }
 
-// Compares two rows of the same API function. The requested stream variant is preferred, then the newest version up to
-// `version`.
+// Returns whether `candidate` fits better than `best`, another row of the same API function. The requested stream
+// variant is preferred, then the newest version up to `version`.
 static bool is_better(const struct shim_entry *candidate, const struct shim_entry *best, int version, bool per_thread)
 {
 	bool candidate_matches = (candidate->stream != 'p') == per_thread, best_matches;

@@ -1,4 +1,5 @@
-// The real NVML functions that the exports call, in the slots that nvml_exports.S defines. Any thread.
+// Declares the table of the real NVML functions that the exports call. nvml_exports.S defines its entries, the slots.
+// Any thread.
 #pragma once
 #include <stdbool.h>
 

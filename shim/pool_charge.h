@@ -1,4 +1,4 @@
-// Charges of memory pools. A pool is charged for the bytes that the driver reports as reserved by it. Any thread.
+// Charges memory pools. A pool is charged for the bytes that the driver reports as reserved by it. Any thread.
 #pragma once
 #include "shim/charge.h"
 

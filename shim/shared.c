@@ -38,8 +38,8 @@ static struct shim_physical *find_guest(uint32_t number, const char *of)
 	return NULL;
 }
 
-// Ends this process's part in the shared allocation. *ret_passed: how much of its charge has passed to the allocation
-// itself.
+// Ends this process's part in the shared allocation. *ret_passed: how much of this process's charge the shared
+// allocation has now.
 static void leave_shared(struct shim_physical *physical, uint64_t *ret_passed)
 {
 	uint32_t number = physical->shared;

@@ -30,7 +30,7 @@ void shim_turn_forget_context(CUcontext context);
 // Notes that a thread has begun a capture. From then on, launches check whether they are captured.
 extern _Atomic bool shim_turn_captures;
 
-// turn_stream.c: the work in flight of each stream.
+// The following functions track the work in flight of each stream (turn_stream.c).
 
 struct shim_turn_stream;
 // Returns the entry of a stream. NULL: there are too many streams, or there is no context.

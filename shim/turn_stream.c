@@ -45,7 +45,7 @@ struct shim_turn_stream {
 
 struct turn_estimates shim_turn_estimates;
 static struct shim_turn_stream streams[STREAMS];
-static _Atomic unsigned int used;			 // entries from this index on were never used
+static _Atomic unsigned int used;			 // entries of `streams` from this index on were never used
 static _Atomic uint64_t reached_ns;			 // when a mark of any stream was last seen reached
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards the keys of the streams
 static __thread SHIM_TLS struct shim_turn_stream *latest;

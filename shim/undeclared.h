@@ -9,7 +9,7 @@ struct vg_ledger;
 // Charges the daemon's latest figure. Call it before a charge of `bytes`. Near the limit, where the figure decides
 // whether that charge fits, it first requests a new measurement.
 void shim_undeclared_update(struct vg_ledger *ledger, uint64_t bytes);
-// Makes the next update measure, because memory of unknown size was allocated.
+// Makes the next shim_undeclared_update() request a measurement. Call it after memory of unknown size was allocated.
 void shim_undeclared_expect_change(void);
 // Measures now, and stores how many undeclared bytes are not charged yet. Returns false if the daemon did not answer.
 bool shim_undeclared_measure(struct vg_ledger *ledger, uint64_t *ret_bytes);

@@ -1,4 +1,4 @@
-// The driver's entry points for the raw side of the cases. One thread.
+// Declares the driver's entry points for the side of the cases that calls the driver directly. One thread.
 #pragma once
 #include <cuda.h>
 

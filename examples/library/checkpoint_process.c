@@ -1,5 +1,5 @@
-// Checkpoints a process while it waits, and restores it: its device memory is back at the same addresses. The process
-// does not take part in it.
+// Checkpoints a process while it waits, and restores it. Its device memory is then back at the same addresses. The
+// process itself does nothing for this.
 #include "check.h"
 
 #include <signal.h>
@@ -10,7 +10,8 @@
 enum { BYTES = 1 << 20 };
 static unsigned char pattern[BYTES], back[BYTES];
 
-// Usually another program; here a child, which starts CUDA after the fork.
+// Runs the process to be checkpointed. It is usually another program; here it is a child, which starts CUDA after the
+// fork.
 static int run_child(int said, int told)
 {
 	struct vg_memory_resource *pool;
@@ -64,7 +65,7 @@ int main(void)
 	print_state(process);
 	check(vg_process_lock(process, 10000));
 	check(vg_process_checkpoint(process));
-	print_state(process); // it has no device memory now; CRIU could dump it
+	print_state(process); // the process has no device memory now; CRIU could dump it
 	check(vg_process_restore(process, NULL, 0));
 	check(vg_process_unlock(process));
 	print_state(process);

@@ -45,7 +45,8 @@ static struct vg_graph_builder *capture(struct vg_context *context, struct vg_ke
 
 	check(vg_graph_builder_create(context, &builder));
 	check(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));
-	check(vg_graph_builder_create_condition(builder, &yes, &again)); // 1 at the start of every launch of the graph
+	// the condition is 1 at the start of every launch of the graph
+	check(vg_graph_builder_create_condition(builder, &yes, &again));
 	check(vg_graph_builder_while_loop(builder, again, &loop));
 
 	check(vg_graph_builder_begin(loop, VG_GRAPH_CAPTURE_RELAXED));

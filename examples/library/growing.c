@@ -16,7 +16,7 @@ static void grow(struct vg_device *device, struct vg_stream *stream)
 		check(vg_buffer_grow(buffer, 2 * vg_buffer_size(buffer), NULL, &larger));
 		printf("%zu MiB, %s\n", vg_buffer_size(larger) / MIB,
 		       vg_buffer_address(larger) == vg_buffer_address(buffer) ? "at the same address" : "elsewhere");
-		vg_buffer_destroy(buffer); // when the work of its stream has ended
+		vg_buffer_destroy(buffer); // frees the buffer when the work of its stream has ended
 		buffer = larger;
 	}
 	check(vg_buffer_read(buffer, 2 * MIB - 4, &word, 4, stream));
@@ -27,7 +27,8 @@ static void grow(struct vg_device *device, struct vg_stream *stream)
 	vg_memory_resource_destroy(resource);
 }
 
-// A ring buffer: a write beyond its end is visible at its beginning, because both are the same memory.
+// Makes a ring buffer: the same memory follows itself in the address range, so a write beyond the end is visible at the
+// beginning.
 static unsigned wrap_around(struct vg_device *device, struct vg_stream *stream)
 {
 	static const char text[] = "around the corner";

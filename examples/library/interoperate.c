@@ -2,7 +2,7 @@
 // old one, and uses the library's stream without owning it.
 #include "check.h"
 
-// Stands for the other library: it uses the current context, and returns its own stream.
+// The stream of a stand-in for the other library. The stand-in uses the current context, and returns this stream.
 static struct vg_stream *its_stream;
 
 static struct CUstream_st *other_library_begin(struct vg_context *context)
@@ -36,7 +36,7 @@ int main(void)
 	check(vg_stream_borrow(handle, NULL, other_library_end, &stream));
 	seen = vg_stream_context(stream);
 	printf("its stream is of %s context\n", vg_context_equal(seen, context) ? "our" : "another");
-	check(vg_stream_record(stream, NULL, &event)); // no context needs to be current for this
+	check(vg_stream_record(stream, NULL, &event)); // the event can be recorded without a current context
 	check(vg_event_sync(event));
 	vg_event_destroy(event);
 	vg_stream_destroy(stream);

@@ -32,10 +32,10 @@ int main(void)
 	check(vg_stream_create(context, NULL, &stream));
 	struct vg_kernel *kernel = compile_kernel(device, source, "increase");
 	check(vg_object_code_managed(vg_kernel_code(kernel), context, "values", &address, &size));
-	check(vg_buffer_borrow(address, size, NULL, &buffer)); // as a buffer, for advice and moves
+	check(vg_buffer_borrow(address, size, NULL, &buffer)); // makes a buffer of the memory, for advice and moves
 	float *values = (float *)(uintptr_t)address;	       // for the host
 
-	// Its preferred location is the device; the host reads and writes it there without migration.
+	// The preferred location of the memory is the device: the host reads and writes it there without migration.
 	check(vg_buffer_set_preferred_location(buffer, on_device));
 	check(vg_buffer_set_accessed_by(buffer, on_host, 1));
 	check(vg_buffer_preferred_location(buffer, &preferred));
@@ -47,7 +47,7 @@ int main(void)
 	check(vg_buffers_prefetch(&buffer, 1, &on_device, 1, stream)); // asynchronously
 	check(vg_launch(stream, &config, kernel, VG_ARGUMENTS(0.5f)));
 	check(vg_buffers_prefetch(&buffer, 1, &on_host, 1, stream));
-	check(vg_stream_sync(stream)); // until then only the device may use the values
+	check(vg_stream_sync(stream)); // before this, only the device may use the values
 	for (int i = 0; i < COUNT; i++)
 		wrong += values[i] != (float)(i % 1000) + 0.5f;
 

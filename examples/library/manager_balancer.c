@@ -88,7 +88,8 @@ int main(void)
 		check(vg_virtual_gpu_create(manager, &options, &tenants[i].vgpu));
 		check(vg_virtual_gpu_allocate(tenants[i].vgpu, PIECES * COUNT * sizeof(float), 0, &tenants[i].results));
 	}
-	check(vg_balancer_create(&manager, 1, NULL, &balancer)); // chooses the least loaded for its compute share
+	// the balancer chooses the virtual GPU with the least load for its compute share
+	check(vg_balancer_create(&manager, 1, NULL, &balancer));
 
 	for (int i = 0; i < PIECES; i++) {
 		pieces[i] = (struct piece){.tenants = tenants, .number = i};

@@ -31,7 +31,8 @@ int main(void)
 	check(vg_device_get(0, &device));
 	check(vg_manager_create(device, &all, &manager));
 	check(vg_object_code_create(VG_CODE_PTX, manager_basic_ptx, sizeof manager_basic_ptx, NULL, &code));
-	check(vg_compute_register(vg_manager_compute(manager), code)); // for all vGPUs of the manager, by name
+	// registers the kernel by name, for all virtual GPUs of the manager
+	check(vg_compute_register(vg_manager_compute(manager), code));
 	vg_object_code_destroy(code);
 	check(vg_virtual_gpu_create(manager, &one, &vgpu));
 

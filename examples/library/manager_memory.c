@@ -82,7 +82,7 @@ static int compact(struct vg_memory_space *space)
 
 	for (int i = 0; i < MOVABLE; i++) {
 		check(vg_movable_block_create(space, MOVABLE_SIZE, &blocks[i]));
-		check(vg_movable_block_pin(blocks[i], &address)); // the address is valid until it is unpinned
+		check(vg_movable_block_pin(blocks[i], &address)); // the address is valid until the block is unpinned
 		check(vg_memory_space_set(space, address, 'A' + i, MOVABLE_SIZE));
 		check(vg_movable_block_unpin(blocks[i]));
 	}
@@ -105,7 +105,8 @@ static int compact(struct vg_memory_space *space)
 
 int main(void)
 {
-	// Called here; automatically, the call that frees does it when the threshold is passed.
+	// This program calls the defragmentation itself. Without `manual_defragmentation`, a call that frees a block
+	// does it when the threshold is passed.
 	struct vg_memory_space_options options = {.size = sizeof options,
 						  .limit = 4ull << 30,
 						  .defragmentation_threshold = 0.3,

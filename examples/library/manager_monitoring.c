@@ -91,7 +91,7 @@ int main(void)
 
 	check(vg_virtual_gpu_allocate(vgpu, 18 * PAGE, 0, &most));
 	wait_for_alarms(&alarms, &alarms.warnings);
-	check(vg_virtual_gpu_info(vgpu, &info)); // the same by a query
+	check(vg_virtual_gpu_info(vgpu, &info)); // the query returns the same figures
 	if (info.memory_utilization > 0.8)
 		printf("%s has %.0f %% of its memory in use\n", info.name, 100 * info.memory_utilization);
 	check(vg_virtual_gpu_free(vgpu, most));
@@ -103,7 +103,7 @@ int main(void)
 	check(vg_monitor_json(monitor, &json));
 	printf("%.72s…\n", json);
 	free(json);
-	vg_monitor_destroy(monitor); // no callback after this
+	vg_monitor_destroy(monitor); // no callback comes after this
 	vg_virtual_gpu_destroy(vgpu);
 	vg_manager_destroy(manager);
 	printf("manager_monitoring: %d warning, %d all clear, %zu samples\n", alarms.warnings, alarms.all_clear,

@@ -43,7 +43,8 @@ int main(void)
 	check(vg_context_primary(device, &context));
 	space = create_space(context);
 	check(vg_compute_create(device, &scheduler, &compute));
-	check(vg_compute_unit_create(compute, &half, &unit)); // four of eight: half of the device
+	// the unit gets 4 of at most 8 parts, so half of the device
+	check(vg_compute_unit_create(compute, &half, &unit));
 
 	small_numbers(a, M * K, 3);
 	small_numbers(b, K * N, 5);

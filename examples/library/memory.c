@@ -81,7 +81,7 @@ int main(void)
 		return 1;
 	printf("refused: %s\n", vg_last_error()->text);
 	check(vg_stream_sync(stream));
-	vg_buffer_destroy(buffer); // on the stream it was created on
+	vg_buffer_destroy(buffer); // frees the buffer on the stream on which it was created
 
 	use_own_resource(pool, stream);
 

@@ -1,4 +1,4 @@
-// For programs that compile their kernels at run time. They end with status 77 on a machine without NVRTC.
+// Helpers for programs that compile their kernels at run time. They exit with status 77 on a machine without NVRTC.
 #pragma once
 #include "check.h"
 
@@ -28,7 +28,7 @@ static inline struct vg_object_code *compile_code(struct vg_device *device, cons
 	return code;
 }
 
-// Returns a kernel of it, which has a reference to the code.
+// Compiles the source and returns a kernel of the code. The kernel has a reference to the code.
 static inline struct vg_kernel *compile_kernel(struct vg_device *device, const char *source, const char *name)
 {
 	struct vg_object_code *code = compile_code(device, source);

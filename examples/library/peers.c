@@ -43,9 +43,9 @@ int main(void)
 		values[i] = i * i;
 	check(vg_buffer_write(first, 0, values, sizeof values, streams[0]));
 
-	for (int i = 0; i < 2; i++) // for the kernel, and for the copy
+	for (int i = 0; i < 2; i++) // grants access in both directions, for the kernel and for the copy
 		check(vg_memory_pool_set_peers(pools[i], &devices[1 - i], 1));
-	check(vg_stream_wait_stream(streams[1], streams[0])); // across devices as within one
+	check(vg_stream_wait_stream(streams[1], streams[0])); // a wait across devices is like one within a device
 	check(vg_launch(streams[1], &config, kernel,
 			VG_ARGUMENTS(vg_buffer_address(second), vg_buffer_address(first))));
 	check(vg_stream_wait_stream(streams[0], streams[1]));

@@ -1,5 +1,5 @@
-// The other program of share_producer.c, which starts it: maps the memory that it receives over the socket, reads it,
-// and replies.
+// Receives device memory from share_producer.c, which starts this program: maps the memory that it gets over the
+// socket, reads it, and replies.
 #include "check.h"
 
 #include <unistd.h>
@@ -32,13 +32,13 @@ int main(int argc, char **argv)
 	}
 	int socket = atoi(argv[1]);
 	check(vg_vram_open(NULL, &vram));
-	check(vg_share_receive(socket, NULL, &offer)); // checks what was sent, and by whom
+	check(vg_share_receive(socket, NULL, &offer)); // checks what was sent, and which user sent it
 	check(vg_share_offer_range(offer, 0, &range));
 	check(vg_share_import(vram, offer, 0, NULL, &handle));
 	vg_share_offer_destroy(offer); // the import keeps the memory
 	printf("share_consumer: %llu bytes on %s\n", (unsigned long long)range.bytes, range.device);
 	int good = range.bytes == COUNT * sizeof(unsigned) && verify(handle);
-	check(vg_vram_free(handle)); // unmapped before the producer frees it
+	check(vg_vram_free(handle)); // unmaps the memory, before the producer frees it
 	vg_vram_destroy(vram);
 	return write(socket, good ? "y" : "n", 1) == 1 && good ? 0 : 1;
 }

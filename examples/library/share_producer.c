@@ -55,7 +55,7 @@ int main(void)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
 		return 1;
-	pid_t consumer = start_consumer(ends); // before this process uses CUDA
+	pid_t consumer = start_consumer(ends); // start the consumer before this process uses CUDA
 	close(ends[1]);
 	check(vg_vram_open(NULL, &vram));
 	struct vg_vram_handle handle = make_filled_region(vram);
@@ -63,7 +63,7 @@ int main(void)
 	check(vg_share_offer_add(offer, handle, NULL)); // read-only
 	check(vg_share_send(ends[0], offer, NULL));
 	vg_share_offer_destroy(offer);
-	ssize_t got = read(ends[0], &answer, 1); // when the consumer has unmapped it
+	ssize_t got = read(ends[0], &answer, 1); // the consumer has unmapped the memory when it answers
 	check(vg_vram_free(handle));
 	vg_vram_destroy(vram);
 	waitpid(consumer, &status, 0);

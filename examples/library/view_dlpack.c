@@ -30,13 +30,13 @@ int main(void)
 		for (int j = 0; j < COLUMNS; j++)
 			matrix[i][j] = 10.0f * i + j;
 
-	// Every other column, transposed.
+	// Describes every other column of the matrix, transposed.
 	check(vg_layout_dense(2, (int64_t[]){ROWS, COLUMNS}, sizeof(float), VG_ORDER_C, &layout));
 	check(vg_layout_slice(&layout, 1, 0, COLUMNS, 2, &layout));
 	check(vg_layout_permute(&layout, (int[]){1, 0}, &layout));
 	check(vg_view_create((uintptr_t)matrix, &layout, f32, &options, &ours));
 
-	// What another library would receive, and do with it.
+	// Passes the tensor to a stand-in for another library, which reads it.
 	check(vg_view_export(ours, &tensor));
 	vg_view_destroy(ours);
 	check(vg_view_import(tensor, &theirs));

@@ -223,7 +223,7 @@ TEST(comparisons)
 		}
 }
 
-// q is the negation of the comparison, combined with the same predicate.
+// Tests setp with two results: q is the negated comparison, combined with the same predicate as p.
 TEST(both_predicates)
 {
 	struct registers registers = {0};

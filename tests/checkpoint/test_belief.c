@@ -89,7 +89,7 @@ TEST(an_invalid_list_of_files_is_refused)
 		PAGES("p.img.lz4", "5", "5", "lz4", "65537", C("5")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "134217728", C("5")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "4294967296", C("5")),
-		// A file without compression has two different lengths.
+		// The file is not compressed, but its two lengths differ.
 		PAGES("p.img", "5", "6", "none", "65536", C("5")),
 		PAGES("p.img", "5", "5", "none", "65536", C("6")),
 		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"raw\": 5, \"compression\": \"none\", \"chunk_bytes\": "

@@ -62,7 +62,7 @@ static void write_down(const char *vgpu, const char *image, const char *options)
 	if (run("dump --pid %d --dir %s %s", (int)pid, image, options))
 		FAIL("dump: %s", said);
 	CHECK_INT(end_of_run(runner), 75);
-	// ^The script fails if the restored files are not those that it has written.
+	// The script fails if the restored files are not those that it has written.
 	snprintf(command, sizeof command, "cp -r %s %s.criu", path_of("source"), image);
 	CHECK_INT(system(command), 0);
 }

@@ -332,7 +332,7 @@ TEST(a_child_that_is_started_meanwhile_is_noticed)
 		CHECK_CONTAINS(said, "was started meanwhile");
 		CHECK(nothing_there("forked"));
 		check_goes_on(path_of(when[i]));
-		// ^Once the driver knows the forked child, a dump includes it.
+		// The driver knows the forked child now, so the dump includes it.
 		CHECK_INT(run("dump --pid %d --dir %s --leave-running --json", (int)subject.pid,
 			      path_of(i ? "with1" : "with0")),
 			  0);

@@ -123,7 +123,7 @@ TEST(a_process_cannot_dump_itself)
 	char command[256];
 
 	standin();
-	// ^The command does not exec virgate, so the shell stays the parent of virgate.
+	// The command does not exec virgate, so the shell stays the parent of virgate.
 	snprintf(command, sizeof command, "%s dump --pid $$ --dir %s --cpu-only 2>&1; true", VIRGATE, path_of("never"));
 	FILE *output = popen(command, "re");
 	CHECK(output != NULL);

@@ -18,7 +18,7 @@ enum { MOST_ROUNDS = 3 };
 
 // What the sender sends: the packs of an image in each precopy round, and then an image.
 struct sending {
-	// NULL: the image of the last round.
+	// The image that is sent after the rounds; NULL: that of the last round.
 	const char *rounds[MOST_ROUNDS], *image;
 	// Bytes of another memory in each index, which has only zeroes.
 	uint64_t empty_bytes;

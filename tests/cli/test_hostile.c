@@ -47,7 +47,7 @@ static bool contains_hostile(const json_t *value)
 	return found;
 }
 
-// Programs get the text unchanged.
+// Checks that programs get the text unchanged in JSON.
 static void check_json(void)
 {
 	json_error_t error;

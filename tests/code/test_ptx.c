@@ -28,7 +28,7 @@ TEST(instructions_are_classified)
 		   "FOUND wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",
 		   "FOUND wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32");
 	CHECK_BODY("wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {a},d,e,1,1,1,0,0;",
-		   "FOUND wgmma.mma_async.sync.aligned.m64n8k16.f16.f16", "CLEAN"); // the name is cut off
+		   "FOUND wgmma.mma_async.sync.aligned.m64n8k16.f16.f16", "CLEAN"); // the report truncates the name
 	CHECK_BODY("tcgen05.mma.cta_group::1.kind::f16 [t],d,e,i,p;", "FOUND tcgen05.mma.cta_group::1.kind::f16",
 		   "FOUND tcgen05.mma.cta_group::1.kind::f16");
 	CHECK_BODY("tcgen05.mma.ws.cta_group::1.kind::i8 [t],d,e,i,p;", "FOUND tcgen05.mma.ws.cta_group::1.kind::i8",

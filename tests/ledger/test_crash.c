@@ -4,7 +4,7 @@
 
 static const uint64_t MIB = 1 << 20, CHARGED = 5 << 20;
 
-// Lists the operations of a process. The test runs each operation once for each of its steps.
+// The functions do_… are the operations of a process. The test runs each operation once for each of its steps.
 static void do_reserve(struct vg_ledger *ledger)
 {
 	vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 2 * MIB);

@@ -51,7 +51,7 @@ int main()
 	size_t size;
 	int read = 0;
 
-	// Before the first call of the runtime.
+	// The variables must have these values before the first call of the runtime.
 	EXPECT(counter == 5 && places[0].weights[2] == 2 && *address_of(true) == 4 && host_only == 8);
 	counter++;
 	places[1].number = 20;

@@ -88,7 +88,7 @@ static void take_many(int socket)
 		CHECK_INT(range.generation, 100 + i);
 		options.same_address = 1;
 		enum vg_status status = vg_share_import(open_vram(), offer, i, &options, &handle);
-		// EXISTS: a real driver or a library may use the addresses.
+		// VG_EXISTS is allowed: a real driver or a library may use the addresses.
 		options.same_address = 0;
 		if (status == VG_EXISTS && !getenv("VIRGATE_SIM"))
 			status = vg_share_import(vram, offer, i, &options, &handle);

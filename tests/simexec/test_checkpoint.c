@@ -330,7 +330,8 @@ static void fail_to_restore(pid_t child)
 	CU(cuMemAlloc_v2(&filler, 940 * MIB));
 	CHECK_INT(cuCheckpointProcessRestore(child, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	CU(cuMemFree_v2(filler));
-	CHECK_INT(cuCheckpointProcessRestore(child, NULL), CUDA_ERROR_OUT_OF_MEMORY); // although the memory is free
+	// fails although the memory is free now
+	CHECK_INT(cuCheckpointProcessRestore(child, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(get_state(child), CU_PROCESS_STATE_CHECKPOINTED);
 }
 
