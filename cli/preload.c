@@ -130,8 +130,8 @@ static char libc_of(const char *linker)
 	return has_prefix(leaf, "ld-musl-") ? 'm' : has_prefix(leaf, "ld-linux") ? 'g' : 0;
 }
 
-// Returns whether the dynamic linker belongs to another C library than the interposer, which is built for the one of
-// this program.
+// Returns whether the dynamic linker belongs to another C library than the interposer. The interposer is built for the
+// C library of this program.
 static bool is_other_libc(const char *linker)
 {
 	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);

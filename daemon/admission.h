@@ -13,7 +13,7 @@ struct admission {
 	uint64_t own, others;	// bytes reserved by this daemon (without the vGPU in question) and by others
 	uint64_t needed;	// bytes that the vGPU in question needs
 	bool others_have_turns; // another daemon controls compute shares on the device, and the vGPU asks for one
-	uid_t user;		// the user of that other daemon
+	uid_t user;		// the user whose daemon controls compute shares on the device
 };
 // Checks whether the vGPU fits, and publishes the claim for it. Returns 0, 1 if it does not fit, or -errno if the claim
 // cannot be published: daemons of other users could then admit the same memory. Sets *ret_figures unless it returns

@@ -2,8 +2,8 @@
 #pragma once
 #include "daemon/node.h"
 
-// Takes the descriptor `offered` for the tenant, or closes it. Returns 0 or -errno; -EPROTO: it is not an epoll
-// instance.
+// Takes the descriptor `offered` for the tenant, or closes it. Returns 0 or -errno; -EPROTO: the descriptor is not an
+// epoll instance.
 int exports_accept(const struct node *node, struct tenant *tenant, int offered);
 void exports_drop(struct tenant *tenant);
 // Finds out how many of `most` exported bytes are still allocated because descriptors are open; all, if that is

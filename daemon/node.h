@@ -104,7 +104,7 @@ struct vgpu {
 	bool evictable;		     // the device memory of its programs can move to the host
 	uint64_t swap;		     // evictable: how much host memory each process may use for its device memory
 	uint64_t fixed;		     // evictable: how much of the vGPU's memory stays on the device
-	unsigned int idle_suspend;   // evictable: after so many seconds without use it leaves the device; 0: never
+	unsigned int idle_suspend; // evictable: after so many seconds without use, the vGPU leaves the device; 0: never
 	struct residence residence;
 	uint64_t exempt_until_ns; // until this time, the vGPU's gate is open, because a checkpoint is being taken
 	struct arbiter *arbiter;  // NULL: the vGPU takes no part in turns

@@ -5,8 +5,8 @@
 // Removes vGPUs that `virgate rm --force` is removing, and ephemeral vGPUs, once no process uses them any more.
 void removal_sweep(struct node *node);
 void removal_sweep_ephemeral(struct node *node);
-// Kills the processes that have the vGPU's ledger mapped. A process that only started such a program does not have it
-// mapped, and is not killed. A process that only a slot names is not killed either.
+// Kills the processes that have the vGPU's ledger mapped. A launcher that only started such a program has not mapped
+// the ledger, and is not killed. A process that only a slot names is not killed either.
 void removal_kill_programs(struct vgpu *vgpu);
 // Counts the killed processes whose memory is not released yet. Does not count dead ones whose memory is kept only by
 // descriptors in other processes, since these may stay open for ever.

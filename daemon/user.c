@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static struct user *users;
-static struct user fallback = {.events = {.fd = -1}}; // used for every user for whom there was no memory
+static struct user fallback = {.events = {.fd = -1}}; // shared by all users for whose own record there was no memory
 
 static uid_t find_no_other(uid_t uid)
 {

@@ -31,7 +31,7 @@ struct user {
 	unsigned int processes;		  // pidfds of launchers and tenants, and epoll instances of exports
 	unsigned int jobs[WORK_LANES];	  // counted by work.c
 	unsigned int watched;		  // sources in `events`, counted by source.c
-	// Only in the record of an owner:
+	// Only the record of an owner uses these members:
 	struct source events;	     // an epoll instance with the user's sources; fd -1: none
 	uint64_t window_ns, used_ns; // start of the present window, and how much of the loop's time was used in it
 	uint64_t rests_until_ns;     // no request is answered before this time

@@ -1,4 +1,4 @@
-// Publications and their editions, and the limits of a user. Main thread only.
+// Manages publications and their editions, and checks the limits of users. Main thread only.
 #pragma once
 #include <jansson.h>
 

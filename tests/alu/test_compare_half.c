@@ -62,7 +62,7 @@ static bool compares(const struct format *format, unsigned truth, unsigned a, un
 	return truth >> (unordered ? 3 : x < y ? 0 : x == y ? 1 : 2) & 1;
 }
 
-// Fills a warp's operands from pair number `first` on. The high halves get other pairs than the low ones.
+// The operands of a warp: for each lane, a pair of edge values in the low halves and another pair in the high halves.
 struct operands {
 	unsigned a[2][LANES], b[2][LANES];
 	uint32_t predicate;

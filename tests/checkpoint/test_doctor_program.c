@@ -182,7 +182,7 @@ TEST(a_divided_gpu_fails)
 					"nvidia-smi -mig 0, when nobody uses the GPU");
 }
 
-// Any process with the name of the MPS control daemon counts. The kernel truncates that name.
+// Any process that has the name of the MPS control daemon, as the kernel truncates it, causes the warning.
 TEST(mps_that_runs_is_a_warning)
 {
 	int ends[2];

@@ -264,7 +264,7 @@ TEST(smaller_option_structs_are_accepted)
 
 	fixture_start();
 	options.runtime_dir = fixture.runtime;
-	CHECK_INT(vg_node_open(&options, &node), VG_OK); // fields after its size are not read
+	CHECK_INT(vg_node_open(&options, &node), VG_OK); // fields beyond the size of the struct are not read
 	CHECK_STR(vg_node_socket(node), fixture.socket);
 	vg_node_close(node);
 	options.size = 3;

@@ -108,7 +108,7 @@ TEST(daemon_in_foreign_directory_is_refused)
 	CHECK_CONTAINS(result.err, "belongs to another user (60001)");
 }
 
-// The user of the listening process counts, not the directory.
+// The user of the listening process counts, not the owner of the directory.
 TEST(daemon_of_another_user_is_refused)
 {
 	if (geteuid() != 0)

@@ -157,7 +157,7 @@ TEST(hostile_arguments_are_escaped)
 	CHECK(RUN_CLEAN(hostile) != 0);
 	CHECK(RUN_CLEAN("ps", hostile + 1) != 0);
 	CHECK(RUN_CLEAN("run", "--memory", hostile, "true") != 0);
-	// A name that is not UTF-8.
+	// Makes a directory whose name is not UTF-8.
 	snprintf(path, sizeof path,
 		 "%s/\x9b"
 		 "31m\xff",

@@ -88,7 +88,7 @@ TEST(gpu_with_matching_mode_is_chosen)
 	start_on_two_gpus(true);
 	CHECK_INT(VIRGATE_RUN("create", "filler", "--memory", "2G", "--device", "1"), 0);
 	struct program first = PROGRAM("--name", "first", "--memory", "256M", "--mode", "mps");
-	CHECK_STR(device_and_mode_of("first"), "0 mps"); // it has the most free memory
+	CHECK_STR(device_and_mode_of("first"), "0 mps"); // GPU 0 has the most free memory
 	struct program second = PROGRAM("--name", "second", "--memory", "256M");
 	CHECK_STR(device_and_mode_of("second"), "1 time");
 	struct program third = PROGRAM("--name", "third", "--memory", "256M", "--mode", "mps");

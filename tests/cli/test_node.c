@@ -128,7 +128,7 @@ TEST(tenant_is_listed_and_limited)
 	int status;
 	CHECK_INT(waitpid(child, &status, 0), child);
 	CHECK_INT(WEXITSTATUS(status), 128 + SIGTERM);
-	for (int i = 0;; i++) { // refunded once the process has ended
+	for (int i = 0;; i++) { // until the memory of the ended process is refunded
 		json = read_listing(WORDS("inspect", "train", "--json"));
 		charged = json_integer_value(json_object_get(json_object_get(json, "vgpu"), "charged"));
 		json_decref(json);

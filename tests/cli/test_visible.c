@@ -101,7 +101,7 @@ TEST(list_is_parsed_as_in_cuda)
 	setenv("CUDA_VISIBLE_DEVICES", "", 1);
 	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "1G"), 1);
 	CHECK_CONTAINS(result.err, "CUDA_VISIBLE_DEVICES=\"\" shows this process no GPU");
-	for (int device = 0; device < 2; device++) { // the shortest unique prefix
+	for (int device = 0; device < 2; device++) { // names each GPU by the shortest unique prefix of its UUID
 		char beginning[48];
 		size_t length = 5;
 		while (strncmp(uuids[0], uuids[1], length) == 0)

@@ -129,7 +129,8 @@ CONFORM(lookup_by_stream_flavour)
 	LOOKS_UP("cuMemAllocAsync", 11020, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, "cuMemAllocAsync_ptsz");
 }
 
-// For every row of the list of entries, the lookup by name, version and flavour gives the exported function.
+// Checks each row of the list of entries: the lookup by name, version and flavour (kind of default stream) gives the
+// exported function.
 CONFORM(lookup_of_every_entry)
 {
 	enum { plain, ptds, ptsz };

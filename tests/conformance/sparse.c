@@ -462,7 +462,7 @@ CONFORM(streams)
 		GIVES(cuStreamEndCapture(streams[0], &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	}
 	NEED(cuStreamBeginCapture(streams[0], CU_STREAM_CAPTURE_MODE_GLOBAL));
-	WORKS(cuMemMapArrayAsync(&unmap, 1, streams[1])); // memory of another stream
+	WORKS(cuMemMapArrayAsync(&unmap, 1, streams[1])); // allowed, since the capture is of another stream
 	WORKS(cuStreamEndCapture(streams[0], &graph));
 	WORKS(cuGraphDestroy(graph));
 	for (int i = 0; i < 2; i++)

@@ -4,7 +4,7 @@
 
 #include <virgate/virgate.h>
 
-// Checks that the last error's log has `part`, and that the text repeats none of its lines.
+// Checks that the log of the last error has `part`, and that the text of the error repeats no line of the log.
 static inline void check_log(const char *part)
 {
 	const struct vg_error *error = vg_last_error();

@@ -543,7 +543,7 @@ static void check_peer_calls(void)
 	for (int i = 0; i < 3; i++)
 		OK(vg_device_get(i, &peers[i]));
 	OK(vg_device_pool_create(device, NULL, &resource));
-	OK(vg_memory_pool_set_peers(resource, peers, 3)); // the first driver call, which succeeds
+	OK(vg_memory_pool_set_peers(resource, peers, 3)); // makes the first driver call, which succeeds
 	OK(vg_memory_pool_set_peers(resource, peers, 3)); // nothing changes: no call
 	OK(vg_memory_pool_add_peers(resource, peers + 1, 1));
 	REFUSED(vg_memory_pool_set_peers(resource, NULL, 0), VG_DRIVER, "cuMemPoolSetAccess");

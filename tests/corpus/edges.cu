@@ -263,7 +263,7 @@ KERNEL(edge_choices)
 	RAW_F64("cvt.rni.f64.f64 %0, %1;", "d"(q)) RAW_F64("rcp.rn.f64 %0, %1;", "d"(q))
 	RAW_F64("rsqrt.approx.f64 %0, %1;", "d"(q))
 	x = __uint_as_float(special_32[i]), y = x;
-	// For -1 these are only approximate: functions_approximate compares them with a tolerance.
+	// For -1, sin, cos and tanh are only approximate: functions_approximate compares them with a tolerance.
 	unsigned exact = i < 3 ? 0xffffffff : 0;
 	F32_1("rcp.approx.f32") F32_1("rcp.approx.ftz.f32") F32_1("rsqrt.approx.f32") F32_1("rsqrt.approx.ftz.f32")
 	F32_1("sqrt.approx.f32") F32_1("sqrt.approx.ftz.f32") F32_SOME("sin.approx.f32", exact)

@@ -144,7 +144,7 @@ static void system_after_fork(void)
 	CHECK_INT(vg_system_open(&system, problem, sizeof problem), 0);
 	CHECK_INT(vg_system_device_count(system), 2);
 	CHECK_INT(vg_system_device(system, 1)->memory, 2000);
-	CHECK_INT(vg_system_device(system, 1)->compute_major, 0); // this NVML does not report it
+	CHECK_INT(vg_system_device(system, 1)->compute_major, 0); // this NVML does not report the compute capability
 	CHECK_STR(vg_system_device(system, 0)->uuid_text, "GPU-00000000-0000-0000-0000-000000000001");
 	CHECK_STR(vg_system_driver_version(system), "580.1");
 	for (int child = 0; child < 2; child++) {

@@ -45,7 +45,7 @@ static uint64_t leave_as_owner(struct vg_ledger *ledger, uint32_t share)
 	return passed;
 }
 
-// Runs `first` in a child, waits for finish(), and then runs `then`.
+// A child that runs `first`, waits for finish(), and then runs `then`.
 struct pair {
 	pid_t child;
 	int go[2], done[2];
@@ -259,7 +259,7 @@ TEST(names_are_added_replaced_and_freed)
 	CHECK_INT(vg_ledger_share_name(ledger, one, KEY, false), 0);
 	CHECK_INT(vg_ledger_share_name(ledger, two, KEY, false), VG_LEDGER_REFUSED);
 	CHECK_INT(vg_ledger_share_name(ledger, two, KEY, true), 0);
-	// This process is the owner.
+	// This process is the owner already, so it cannot join.
 	CHECK_INT(vg_ledger_share_join(ledger, KEY, &three, &bytes), VG_LEDGER_GONE);
 	CHECK_INT(vg_ledger_share_name(ledger, one, KEY, false), VG_LEDGER_REFUSED);
 	leave_as_owner(ledger, two);

@@ -101,7 +101,7 @@ static inline void put(enum vg_element_type type, void *data, size_t i, double v
 	memcpy((char *)data + 2 * i, &bits, 2);
 }
 
-// Returns a number from -1 to 1; the sequence is always the same.
+// The state of noise(), which returns numbers from -1 to 1 in the same sequence in each run.
 static uint64_t noise_state = 88172645463325252u;
 static inline double noise(void)
 {

@@ -9,7 +9,7 @@ there() { # FILE: succeeds if the dynamic linker or a toolkit has it
 	done
 	ldconfig -p 2>/dev/null | grep -qF "$1"
 }
-package() { # FILE...: prints the path of the first that a package has
+package() { # FILE...: prints the path of the first FILE that a package has
 	python3 - "$@" 2>/dev/null <<-'END'
 		import glob, sys
 		print(next((path for name in sys.argv[1:] for folder in sys.path

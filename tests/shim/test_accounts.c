@@ -57,7 +57,7 @@ static void small_body(void)
 	CHECK_INT(cuMemAlloc_v2(&first, 2 * MIB), CUDA_SUCCESS);
 	for (int i = 0; i < 64; i++)
 		CHECK_INT(cuMemAlloc_v2(&small[i], 64 * 1024), CUDA_SUCCESS);
-	CHECK_INT(charged(), 6 * MIB); // 4 MiB in two blocks
+	CHECK_INT(charged(), 6 * MIB); // the first 2 MiB, and two blocks of small allocations
 	CHECK_INT(cuMemAlloc_v2(&large, 2 * MIB), CUDA_SUCCESS);
 	// The fake driver has no room for this allocation in an existing block.
 	CHECK_INT(cuMemAlloc_v2(&large, 1), CUDA_ERROR_OUT_OF_MEMORY);

@@ -216,7 +216,7 @@ TEST(memory_unmapped_under_a_running_operation_loses_the_context)
 	CHECK_INT(WEXITSTATUS(status), 0);
 }
 
-// Runs as the child of the test above, before main's tests.
+// Does the work of the child that the test above starts. Runs before main().
 __attribute__((constructor)) static void run_unmapped(int argc, char **argv)
 {
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,

@@ -251,7 +251,7 @@ TEST(a_switch_node_selects_a_body)
 		add_node(choice.conditional.phGraph_out[i], NULL, 0, &data, &n, &by[i]);
 	CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
 	int want = 0;
-	for (value = 0; value < 4; value++) { // 3: no body runs
+	for (value = 0; value < 4; value++) { // with the value 3, no body runs
 		CU(cuGraphExecKernelNodeSetParams_v2(exec, chooser, &params));
 		launch(exec);
 		want += value < 3 ? by[value] : 0;

@@ -14,8 +14,8 @@ extern const struct program program_graph_long; // captured steps of 100 ms
 extern const struct program program_loop;	// a training loop with a data loader
 extern const struct program program_pausing;	// like `loop`, and the host pauses at times
 extern const struct program program_forty;	// 2 ms on the device, 3 ms on the host
-extern const struct program program_late_train; // like train and long, but after each synchronization
-extern const struct program program_late_long;	// the host takes 0.2 ms until the next launch
+extern const struct program program_late_train; // like train, with the pauses of program_late_long
+extern const struct program program_late_long;	// like long, but after each synchronization the host pauses for 0.2 ms
 extern const struct program program_late_graph;
 extern const struct program program_infer;  // 32 launches of an MLP, every 5 ms
 extern const struct program program_closed; // like infer, but without pauses between requests

@@ -1,4 +1,4 @@
-// Tests the arbiter step by step: regimes and turns.
+// Tests the arbiter step by step: when the vGPUs take turns, when a gate stays open, and how long turns are.
 #include "arbiter.h"
 
 #include <errno.h>

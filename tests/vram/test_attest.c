@@ -78,7 +78,7 @@ TEST(check_finds_changed_attestations)
 
 // ---- memory of the wrong kind ----------------------------------------------------------------------------
 
-// Sets the region's address to `address` during the attestation.
+// Checks that an attestation fails with this text while the region's address is set to `address`.
 static void is_not(struct vg_vram_handle handle, CUdeviceptr address, const char *words)
 {
 	struct vg_attestation attestation = {.bytes = 77};
