@@ -163,7 +163,8 @@ int main(int argc, char **argv)
 	}
 	check(vg_device_get(0, &device));
 	check(vg_context_primary(device, &context));
-	check(vg_context_set_current(context, NULL)); // for cuBLASLt, where it is called directly
+	// makes the context current, because cuBLASLt is also called directly
+	check(vg_context_set_current(context, NULL));
 	check(vg_stream_create(context, NULL, &stream));
 	check(vg_synchronous_resource_create(context, &memory));
 	check(vg_buffer_create(memory, simulated ? 1 : 256 * MIB, NULL, &workspace));

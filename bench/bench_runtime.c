@@ -99,7 +99,7 @@ static void open_library(const char *path, enum side side, struct library *ret_l
 enum call { LAUNCH, LAUNCH_PARAMETERS, RECORD, COPY_TO, COPY_FROM, CALLS };
 static const struct {
 	const char *name;
-	int repetitions; // in a turn; fewer than the launches that the driver can queue
+	int repetitions; // repetitions in a turn; fewer than the launches that the driver can queue
 } calls[CALLS] = {
 	{"launch of a kernel without parameters", 200},
 	{"launch of a kernel with two parameters", 200},

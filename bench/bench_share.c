@@ -319,7 +319,7 @@ int main(int argc, char **argv)
 	open_node();
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		give_up("socketpair");
-	pid_t reader = fork(); // before either process initializes the driver
+	pid_t reader = fork(); // fork before either process initializes the driver
 	peer = ends[reader == 0];
 	close(ends[reader != 0]);
 	if (reader == 0)

@@ -145,7 +145,7 @@ void bench_access(struct bench_report *report, struct vg_device *device, bool on
 	struct vg_vram *vram;
 
 	check(vg_context_primary(device, &context));
-	check(vg_context_set_current(context, &before)); // as the driver's own calls need it
+	check(vg_context_set_current(context, &before)); // the driver's own calls need a current context
 	check(vg_vram_open(&options, &vram));
 	for (size_t i = 0; i < sizeof small / sizeof *small; i++)
 		measure_case(report, vram, context, &small[i], false);

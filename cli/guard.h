@@ -13,7 +13,7 @@ struct guard {
 };
 
 struct guarded {
-	const struct arguments *arguments; // to read the settings and choose the driver
+	const struct arguments *arguments; // the guard reads the settings and chooses the driver by these arguments
 	const pid_t *pids;		   // the roots of the dumped trees
 	size_t count;
 	const char *dir; // directory of the image

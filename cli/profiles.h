@@ -4,9 +4,9 @@
 
 #include "session.h"
 
-// Reads --profile. If it is given, copies the profile into `options`; *ret_profile is NULL if it is not. The profile
-// is valid until the session is closed. Returns 0, or the verb's usage exit code after a message: there is no such
-// profile, or another option describes the size, too.
+// Reads --profile. If the option is given, copies the profile into `options`; else *ret_profile is NULL. The profile is
+// valid until the session is closed. Returns 0, or the verb's usage exit code after a message: the profile does not
+// exist, or another option describes the size, too.
 int read_profile(const struct arguments *arguments, const struct session *session, struct vg_vgpu_options *options,
 		 const struct vg_profile **ret_profile);
 // Prints the library's last error. If a vGPU of the profile does not fit, also prints how many of them fit on each GPU.

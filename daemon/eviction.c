@@ -43,7 +43,8 @@ static void ring_processes(const struct vgpu *vgpu, uint32_t drain_ms)
 void eviction_ring(struct pager_slot *slot)
 {
 	atomic_fetch_add_explicit(&slot->bell, 1, memory_order_release);
-	syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0); // not private: another process waits
+	// no FUTEX_PRIVATE_FLAG: the waiter is another process
+	syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 void eviction_name_holder(struct vgpu *vgpu, const char *holder)

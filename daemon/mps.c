@@ -311,7 +311,7 @@ static void server_ended(struct node *node, struct source *source, uint32_t even
 	struct server *server = (struct server *)source;
 
 	source_close(node, source);
-	waitpid(server->pid, NULL, WNOHANG); // fails if an earlier daemon started it
+	waitpid(server->pid, NULL, WNOHANG); // waitpid() fails if an earlier daemon started the control daemon
 	if (server->was_ended) {
 		server->failures = 0;
 		server->next_start_ns = 0;

@@ -53,7 +53,7 @@ struct search {
 	uint32_t pid_namespace;
 	bool for_heirs;		 // check the environment of all processes of the owner
 	bool all_mappings;	 // check the mappings of all processes of the owner and group, not only of `asked`
-	bool namespaces;	 // also check processes in pid namespaces other than the daemon's
+	bool namespaces;	 // the search also checks processes in pid namespaces other than the daemon's
 	bool is_limited;	 // the search has a limit of processor time
 	pid_t asked[MOST_ASKED]; // the processes whose mappings are checked
 	size_t asked_count, found_count;

@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 	while (total + chunk <= options.most) {
 		size_t bytes = 0;
 		result = options.route->allocate(chunk, &bytes);
-		total += bytes; // also if the chunk was allocated and writing to it failed
+		total += bytes; // count the chunk also if it was allocated but writing to it failed
 		chunks += bytes != 0;
 		if (result == CUDA_ERROR_OUT_OF_MEMORY && options.exact && chunk / 2 >= (2 << 20) &&
 		    chunk / 2 % options.route->grain == 0) {

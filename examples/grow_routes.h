@@ -13,7 +13,7 @@ struct route {
 struct route_setup {
 	CUdevice device;
 	CUcontext context;
-	int descriptor; // for import: memory that another process exported
+	int descriptor; // the route "import" imports this descriptor of another process's memory
 	bool touch;
 };
 extern struct route_setup setup;

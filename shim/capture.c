@@ -5,7 +5,8 @@
 #include "shim/evict.h"
 #include "shim/turn.h"
 
-static __thread SHIM_TLS char per_thread_stream; // its address is the key of the thread's default stream
+// the address of this variable is the key of the thread's default stream
+static __thread SHIM_TLS char per_thread_stream;
 
 static uint64_t make_stream_key(CUstream stream, bool per_thread)
 {

@@ -31,8 +31,9 @@ CUresult shim_kernel_load_from(enum vg_entry entry, CUlibrary library, CUkernel 
 		return CUDA_SUCCESS;
 	}
 	if (is_unloaded(function))
-		REAL(cuFuncLoad)(function);	 // if loading fails, the launch reports the error
-	note_local(function, (uintptr_t)kernel); // also after a failure, because the program has seen the handle
+		REAL(cuFuncLoad)(function); // if loading fails, the launch reports the error
+	// note it also after a failure, because the program has seen the handle
+	note_local(function, (uintptr_t)kernel);
 	note_local(function, (uintptr_t)function);
 	return shim_load_end(entry, SHIM_LIBRARY, library, before);
 }

@@ -116,7 +116,8 @@ static struct shim_physical *join_here(uint64_t key)
 	physical->is_joined = true;
 	physical->size = size;
 	add_shared(physical, number);
-	shim_first_context_ended(); // when the owner ends, the driver may count the memory for this process
+	// after the owner has ended, the driver may count the memory for this process
+	shim_first_context_ended();
 	return physical;
 }
 

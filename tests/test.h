@@ -38,7 +38,7 @@ __attribute__((noreturn, format(printf, 2, 3))) static inline void test_leave(in
 	va_start(arguments, format);
 	vsnprintf(test_message, sizeof test_message, format, arguments);
 	va_end(arguments);
-	if (getpid() != test_pid) { // in a forked child: the parent sees the status
+	if (getpid() != test_pid) { // leave a forked child by its exit status, which the parent sees
 		fprintf(stderr, "in a child: %s\n", test_message);
 		_exit(how == 1 ? 1 : 77);
 	}

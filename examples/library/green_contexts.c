@@ -35,7 +35,7 @@ int main(void)
 	check(vg_stream_wait_stream(streams[1], streams[0]));
 	check(vg_stream_sync(streams[1]));
 
-	for (int i = 0; i < 2; i++) { // in any order: objects in use are kept
+	for (int i = 0; i < 2; i++) { // destroys the objects in any order: objects in use are kept
 		vg_context_destroy(contexts[i]);
 		vg_stream_destroy(streams[i]);
 		vg_sm_resource_destroy(groups[i]);

@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 	// Samples are logged at the level debug; this waits for two of them.
 	for (int i = 0; i < 2000 && atomic_load(&lines[VG_LOG_DEBUG]) < 2; i++)
 		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-	vg_virtual_gpu_destroy(vgpu); // it still has a block, which is logged
+	vg_virtual_gpu_destroy(vgpu); // the virtual GPU still has a block, which is logged
 	vg_monitor_destroy(monitor);
 	vg_manager_destroy(manager);
 	vg_log_set(NULL, NULL);

@@ -19,7 +19,7 @@ struct tenant {
 	unsigned repeat;
 	unsigned long products;
 	size_t wrong;
-	double seconds; /* of the GPU's multiprocessors */
+	double seconds; /* time of the GPU's multiprocessors */
 };
 
 static double now(void)
@@ -105,7 +105,7 @@ static void *run_application(void *data)
 	check(vg_virtual_gpu_write(tenant->vgpu, tenant->at[1], tenant->b, sizeof tenant->b));
 	if (vg_virtual_gpu_allocate(tenant->vgpu, (size_t)tenant->options.memory_limit, 0, &too_much) !=
 	    VG_INSUFFICIENT)
-		tenant->wrong++; // it already has the matrices
+		tenant->wrong++; // the allocation must fail, since the tenant already has the matrices
 	measure(tenant);
 
 	pthread_barrier_wait(tenant->start);

@@ -82,7 +82,7 @@ int main(void)
 		return 1;
 	printf("%s\n", vg_last_error()->text);
 	forged = seals[1];
-	forged.root[0] ^= 1; // as if it were a seal of other contents
+	forged.root[0] ^= 1; // now the seal is like one of other contents
 	if (vg_vram_verify(parts[1], &forged) != VG_INTEGRITY)
 		return 1;
 	printf("%s\n", vg_last_error()->text);

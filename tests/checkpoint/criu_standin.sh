@@ -24,7 +24,7 @@ if grep -qx "$verb" "$STANDIN/fail" 2>/dev/null; then
 	echo "(00.001) Error (standin.c:1): told to fail" >"$work/$verb.log"
 	exit 1
 fi
-if grep -qx slow "$STANDIN/fail" 2>/dev/null; then # until the test removes "slow" from the file
+if grep -qx slow "$STANDIN/fail" 2>/dev/null; then # wait until the test removes "slow" from the file
 	: >"$STANDIN/slow"
 	while [ -e "$STANDIN/slow" ]; do sleep 0.01; done
 fi

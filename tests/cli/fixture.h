@@ -133,7 +133,7 @@ static inline pid_t start_program(const char *const *words)
 
 	fflush(NULL);
 	snprintf(path, sizeof path, "%s/out", fixture.directory);
-	unlink(path); // it has the output of an earlier program
+	unlink(path); // remove the file, which has the output of an earlier program
 	pid_t child = fork();
 	if (child == 0) {
 		setpgid(0, 0); // no orphaned process group, in which stop signals are ignored

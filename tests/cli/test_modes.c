@@ -186,7 +186,7 @@ TEST(settings_for_missing_gpu_are_refused)
 	write_file("system.conf", "[device GPU-00000000-0000-0000-0000-000000000000]\nsharing = time\n");
 	REFUSED(1, "there is no such GPU: this node has 0 (GPU-", "create", "a", "--memory", "256M");
 	write_file("system.conf", "[device 0]\nsharing = mp\n");
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "256M", "true"), 125); // as for every verb
+	CHECK_INT(VIRGATE_RUN("run", "--memory", "256M", "true"), 125); // every verb refuses invalid settings
 	CHECK_CONTAINS(result.err, "/system.conf:2: sharing: \"mp\" is not a mode: use time or mps");
 	write_file("system.conf", "%s", "");
 	CHECK(is_unchanged());

@@ -39,7 +39,7 @@ TEST(vgpu_is_created_changed_and_removed)
 	CHECK_INT(json_integer_value(json_object_get(vgpu, "device")), 1);
 	CHECK(json_is_false(json_object_get(vgpu, "share_limit")));
 	CHECK_STR(json_string_value(json_object_get(vgpu, "class")), "batch");
-	CHECK(json_is_null(json_object_get(vgpu, "turns"))); // no program runs in it
+	CHECK(json_is_null(json_object_get(vgpu, "turns"))); // no program runs in the vGPU
 	json_decref(json);
 	CHECK_INT(VIRGATE_RUN("set", "train", "--memory", "3G", "--share", "50"), 0);
 	CHECK_INT(VIRGATE_RUN("inspect", "train"), 0);
@@ -128,7 +128,7 @@ TEST(tenant_is_listed_and_limited)
 	int status;
 	CHECK_INT(waitpid(child, &status, 0), child);
 	CHECK_INT(WEXITSTATUS(status), 128 + SIGTERM);
-	for (int i = 0;; i++) { // until the memory of the ended process is refunded
+	for (int i = 0;; i++) { // wait until the memory of the ended process is refunded
 		json = read_listing(WORDS("inspect", "train", "--json"));
 		charged = json_integer_value(json_object_get(json_object_get(json, "vgpu"), "charged"));
 		json_decref(json);

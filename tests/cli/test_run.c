@@ -343,7 +343,7 @@ TEST(asan_works_with_interposer)
 	setenv("ASAN_OPTIONS", "detect_leaks=0:exitcode=44", 1);
 	CHECK_INT(RUN(ASAN_PROGRAM), 0);
 	CHECK_STR(result.out, "detect_leaks=0:exitcode=44:verify_asan_link_order=0\n");
-	CHECK_INT(RUN(ASAN_PROGRAM, "overflow"), 44); // it works, with the options of the user
+	CHECK_INT(RUN(ASAN_PROGRAM, "overflow"), 44); // the sanitizer works, with the options of the user
 	CHECK_CONTAINS(result.err, "heap-buffer-overflow");
 	unsetenv("ASAN_OPTIONS");
 	CHECK_INT(RUN(ASAN_PROGRAM), 0);

@@ -137,7 +137,7 @@ TEST(ps_shows_named_vgpus)
 	CHECK_INT(VIRGATE_RUN("ps", "trian"), 1);
 	CHECK_STR(result.err, "virgate: there is no vGPU \"trian\": did you mean \"train\"?\n");
 	CHECK_STR(result.out, "");
-	CHECK_INT(VIRGATE_RUN("ps", "train", "zebra"), 1); // those that exist are shown
+	CHECK_INT(VIRGATE_RUN("ps", "train", "zebra"), 1); // the vGPUs that exist are shown
 	CHECK_STR(result.err, "virgate: there is no vGPU \"zebra\"\n");
 	CHECK_CONTAINS(result.out, "4711");
 	CHECK_INT(VIRGATE_RUN("ps", "--watch", "trian"), 1);

@@ -29,7 +29,7 @@ TEST(gpu_is_chosen_among_visible_ones)
 	// GPU 0 has free memory, but is not visible.
 	CHECK_INT(VIRGATE_RUN("create", "more", "--memory", "2G"), 1);
 	CHECK_CONTAINS(result.err, "GPU 1: asked for 2.0 GiB");
-	setenv("CUDA_VISIBLE_DEVICES", "1,0", 1); // of several, the one with the most free memory
+	setenv("CUDA_VISIBLE_DEVICES", "1,0", 1); // of several GPUs, the one with the most free memory is chosen
 	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "2G"), 0);
 	CHECK_INT(device_of("a"), 0);
 }
@@ -61,7 +61,7 @@ TEST(entered_vgpu_must_be_visible)
 	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "true"), 125);
 	CHECK_CONTAINS(result.err, "vGPU train is on GPU 0");
 	CHECK_CONTAINS(result.err, "shows this process GPU 1:");
-	CHECK_INT(VIRGATE_RUN("rm", "train"), 0); // no program has entered it
+	CHECK_INT(VIRGATE_RUN("rm", "train"), 0); // no program has entered the vGPU
 	CHECK_INT(VIRGATE_RUN("create", "train", "--memory", "1G"), 0);
 	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "train", "true"), 0);
 	// Acts as a program inside a vGPU, which sees only the vGPU's GPU.

@@ -137,7 +137,7 @@ TEST(invalid_intervals_are_refused)
 	CHECK_INT(VIRGATE_RUN("ps", "--watch=soon"), 2);
 	CHECK_INT(VIRGATE_RUN("ps", "--watch", "--json"), 2);
 	CHECK_CONTAINS(result.err, "give one of them");
-	CHECK_INT(VIRGATE_RUN("ps", "--watch", "4090-a"), 1); // not a number, so a name
+	CHECK_INT(VIRGATE_RUN("ps", "--watch", "4090-a"), 1); // "4090-a" is not a number, so it is a name
 	CHECK_CONTAINS(result.err, "there is no vGPU \"4090-a\"");
 }
 

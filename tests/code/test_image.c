@@ -110,7 +110,8 @@ TEST(best_member_of_a_fatbin_is_read)
 			code_image_destroy(image);
 		}
 		struct code_image *image;
-		CHECK_INT(code_image_create(file.data, file.size, 75, &image), -EBADMSG); // no member for it
+		// the file has no member for this architecture
+		CHECK_INT(code_image_create(file.data, file.size, 75, &image), -EBADMSG);
 		free(file.data);
 	}
 }

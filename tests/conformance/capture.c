@@ -173,7 +173,7 @@ CONFORM(allocation_in_a_global_capture)
 	GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	GIVES(cuStreamSynchronize(other),
-	      CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); // although the stream is not capturing
+	      CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); // fails although the stream `other` is not capturing
 	GIVES(end_capture(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 	WORKS(cuMemAlloc(&address, 4096));
@@ -282,7 +282,7 @@ CONFORM(unsafe_on_other_streams_too)
 	UNSAFE(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_NONE));
 	WORKS(cuGraphDestroy(graph));
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-	need_module(ptx_basic); // these calls are safe
+	need_module(ptx_basic); // the calls of need_module() are safe
 	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 				    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
 	CUmemGenericAllocationHandle memory;

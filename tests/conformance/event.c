@@ -119,7 +119,7 @@ CONFORM(event_and_stream_of_two_contexts)
 
 // ---- events of all streams of a context -----------------------------------------------------------
 
-static atomic_uint *words; // streams wait for them
+static atomic_uint *words; // streams wait for these words
 
 // Blocks the stream until open_stream().
 static void hold_stream(CUstream stream, int index)

@@ -417,7 +417,8 @@ static void check_moves(unsigned count, bool transposes, bool store)
 	snprintf(text, sizeof text,
 		 "%s	.reg .b32 %%v<4>, %%s, %%b;\n	.shared .align 16 .b8 m[512];\n"
 		 "	mov.u32 %%b, m;\n	mad.lo.u32 %%s, %%l, 16, %%b;\n"
-		 "	ld.global.v4.b32 {%%v0,%%v1,%%v2,%%v3}, [%%p];\n" // in: rows for a load, registers for a store
+		 // the input has rows for a load, registers for a store
+		 "	ld.global.v4.b32 {%%v0,%%v1,%%v2,%%v3}, [%%p];\n"
 		 "	%s\n	bar.sync 0;\n	%s\n	bar.sync 0;\n	%s\n"
 		 "	st.global.v4.b32 [%%p+16], {%%v0,%%v1,%%v2,%%v3};\n	ret;\n}\n",
 		 KERNEL_HEAD, store ? "st.shared.v4.b32 [%s], {0,0,0,0};" : "st.shared.v4.b32 [%s], {%v0,%v1,%v2,%v3};",

@@ -208,7 +208,8 @@ CONFORM(memory_of_a_killed_process_comes_back)
 	HOLDS(memory.used >= before + MiB);
 	kill(child, SIGKILL);
 	EQUALS(wait_child(child), 128 + SIGKILL);
-	COMES_TO((NVML(nvmlDeviceGetMemoryInfo)(handle, &memory), memory.used), before); // by the time it can be reaped
+	// the memory is free by the time that the child can be reaped
+	COMES_TO((NVML(nvmlDeviceGetMemoryInfo)(handle, &memory), memory.used), before);
 }
 
 // Checks that the call succeeds or returns NOT_SUPPORTED, as NVML documents for any device.

@@ -342,7 +342,8 @@ CONFORM(memory_is_usable_in_stream_order)
 
 	need_pool();
 	NEED(cuMemAllocAsync(&address, 4096, stream));
-	for (int i = 0; i < 2; i++) { // before the stream has executed the allocation, also without a current context
+	// before the stream has executed the allocation; in the second round, no context is current
+	for (int i = 0; i < 2; i++) {
 		of = context;
 		NEED(i ? cuCtxPopCurrent(&before) : CUDA_SUCCESS);
 		WORKS(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address));

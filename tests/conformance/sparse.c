@@ -388,7 +388,7 @@ CONFORM(refused)
 	CUarrayMapInfo base = region(array, memory, 0, 0, 0, tile.width, tile.height);
 
 	WORKS(map(base));
-	WORKS(map(base)); // the same tile again, and another one
+	WORKS(map(base)); // mapping the same tile again is allowed
 	WITH(CUDA_SUCCESS, offset, POOL_BYTES - TILE_BYTES);
 	WORKS(map(region(array, 0, 0, 0, 0, tile.width, tile.height)));
 	WORKS(map(region(array, 0, 0, 0, 0, tile.width, tile.height)));

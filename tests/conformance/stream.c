@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 static CUfunction spin;
-static unsigned long long long_enough = 400000000; // in ns: longer than a loaded machine stalls
+static unsigned long long long_enough = 400000000; // in ns; longer than a loaded machine stops a thread
 
 static void need_spin(void)
 {

@@ -123,7 +123,7 @@ static inline struct picture make_picture(int width, int height, int depth)
 
 	for (int i = 0; i < width * height * depth * CHANNELS; i++) {
 		state = state * 1664525 + 1013904223;
-		picture.texels[i] = (float)(state >> 8) / (1 << 24); // from 0 to 1
+		picture.texels[i] = (float)(state >> 8) / (1 << 24); // a number from 0 to 1
 	}
 	return picture;
 }

@@ -412,5 +412,5 @@ CONFORM(work_of_a_killed_process_ends)
 	kill(child, SIGKILL);
 	EQUALS(wait_child(child), 128 + SIGKILL);
 	double took = wait_until_alone(&burn, alone, from);
-	HOLDS(took < 500000); // of the 900 ms that were queued
+	HOLDS(took < 500000); // less than the 900 ms that were queued
 }

@@ -14,7 +14,7 @@ struct fault_subject {
 	void (*clean)(void);		   // destroys what prepare and construct made
 };
 
-// For prepare functions: returns on a failure.
+// For prepare functions: returns the status of the call if it failed.
 #define TRY(call)                                \
 	do {                                     \
 		enum vg_status status_ = (call); \

@@ -34,7 +34,8 @@ for compiler in "cc -x c -std=c11" "c++ -x c++ -std=c++17" "clang -x c -std=c11"
 	command -v "${compiler%% *}" >/dev/null || continue
 	set -- $compiler -Wall -Wextra -pedantic -Werror -I "$include"
 	for options in -O0 -O2 "-O1 -fsanitize=address -fsanitize-address-use-after-scope"; do
-		case $compiler$options in clang*sanitize*) continue ;; esac # its runtime is in another package
+		# the runtime of clang's sanitizers is in another package
+		case $compiler$options in clang*sanitize*) continue ;; esac
 		if "$@" $options "$source" -o "$directory/arguments" && "$directory/arguments"; then
 			ok
 		else

@@ -163,7 +163,7 @@ static enum vg_status open_edge(void)
 	return vg_graph_add_empty(definition, &nodes[0], 1, &nodes[2]);
 }
 
-// On success the edge is the new one, on failure the old one.
+// Replaces the edge of a node. On success the node has the new edge, on failure the old one.
 static enum vg_status assign(void)
 {
 	struct vg_graph_node *before;

@@ -202,7 +202,7 @@ TEST(legacy_pinned_memory)
 	OK(vg_buffer_fill_byte(buffer, 7, b.stream));
 	OK(vg_stream_sync(b.stream));
 	CHECK_INT(*(unsigned char *)(uintptr_t)vg_buffer_address(buffer), 7);
-	// With a stream, closing waits for its work.
+	// If a stream is given, closing waits for the work of that stream.
 	atomic_int hold = 1;
 	pthread_t thread;
 	int done;

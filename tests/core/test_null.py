@@ -103,7 +103,8 @@ class Objects:
         return self.make("vg_manager_create", self.device(), None)
 
     def virtual_gpu(self):
-        options = (ctypes.c_uint64 * 4)(32, 0, 0, 1 << 26)  # its size, no id, no name, a memory limit
+        # the fields are the struct's size, no id, no name, and a memory limit
+        options = (ctypes.c_uint64 * 4)(32, 0, 0, 1 << 26)
         return self.make("vg_virtual_gpu_create", self.manager(), options)
 
     def monitor(self):

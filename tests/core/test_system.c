@@ -278,7 +278,7 @@ TEST(threads)
 	ask_in_threads();
 }
 
-// In a child all threads initialise NVML again.
+// In a forked child, all threads initialise NVML again.
 TEST(threads_of_a_child)
 {
 #ifdef __SANITIZE_THREAD__

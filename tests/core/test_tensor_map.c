@@ -350,7 +350,7 @@ TEST(device_memory_must_be_of_the_contexts_device)
 	vg_view_destroy(view);
 	vg_buffer_destroy(host);
 	vg_memory_resource_destroy(pinned);
-	vg_tensor_map_destroy(map); // the map kept all of them
+	vg_tensor_map_destroy(map); // the map kept the view, the buffer and the resource
 	vg_view_destroy(good);
 }
 

@@ -13,7 +13,7 @@ if [ ! -e "$here/deaf" ]; then
 	rm -f "$CUDA_MPS_PIPE_DIRECTORY/control"
 	mkfifo "$CUDA_MPS_PIPE_DIRECTORY/control"
 fi
-while [ -d "$CUDA_MPS_PIPE_DIRECTORY" ]; do # until the test removes the directory
+while [ -d "$CUDA_MPS_PIPE_DIRECTORY" ]; do # run until the test removes the directory
 	sleep 1 &
 	wait $!
 done

@@ -238,7 +238,7 @@ static ssize_t send_descriptors(size_t count)
 	CHECK(count <= 64);
 	rights->cmsg_level = SOL_SOCKET;
 	rights->cmsg_type = SCM_RIGHTS;
-	rights->cmsg_len = CMSG_LEN(count * sizeof(int)); // the same descriptor 0 each time
+	rights->cmsg_len = CMSG_LEN(count * sizeof(int)); // send the same descriptor 0 each time
 	int fd = raw_connection();
 	CHECK(sendmsg(fd, &message, MSG_NOSIGNAL) > 0);
 	ssize_t length = recv(fd, answer, sizeof answer, 0);

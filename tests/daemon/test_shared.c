@@ -23,7 +23,7 @@ static struct actor actor_in(const char *vgpu)
 // Starts two actors: the owner of the memory in vGPU a, and its user in the vGPU `other`.
 static void start_actors(const char *other)
 {
-	unsetenv("LD_PRELOAD"); // for the actors only, not for the daemon
+	unsetenv("LD_PRELOAD"); // only the actors need LD_PRELOAD, not the daemon
 	set_up_simulated_node();
 	CHECK_INT(virgate("create a --sim --memory 256M"), 0);
 	CHECK_INT(virgate("create b --sim --memory 256M"), 0);

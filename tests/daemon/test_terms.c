@@ -221,7 +221,7 @@ TEST(turns_are_listed_while_programs_run)
 	CHECK_STR(turns_of("a"), ""); // no vGPU has a share
 	CHECK_AGREED(ask("{'op':'set','name':'b','share':30}"));
 	CHECK(await_turns("a", "held: "));
-	CHECK_STR(turns_of("b"), ""); // no program runs in it
+	CHECK_STR(turns_of("b"), ""); // no program runs in vGPU b
 	pid_t second = start_tenant("b", MIB);
 	CHECK(await_turns("b", "held: "));
 	kill_tenant(second);

@@ -96,7 +96,7 @@ __attribute__((noreturn)) static void be_user(int user, int order, int answer)
 
 	if (geteuid() == 0 && (setgid(FIRST_UID) < 0 || setuid((uid_t)(FIRST_UID + user)) < 0))
 		_exit(1);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); // after setuid(), which clears it
+	prctl(PR_SET_PDEATHSIG, SIGKILL); // set this after setuid(), which clears it
 	while (read(order, &word, 1) == 1) {
 		if (word == 'c') {
 			snprintf(path, sizeof path, "%s/run/virgated.sock", directory);

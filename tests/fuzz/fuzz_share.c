@@ -39,7 +39,8 @@ static void check_parts(const uint8_t *data, size_t size)
 	}
 	if (header.size > size - sizeof header)
 		return;
-	char *body = malloc(header.size); // of exactly this size, for the address sanitizer
+	// a block of exactly this size, so that the address sanitizer finds accesses beyond it
+	char *body = malloc(header.size);
 	if (!body)
 		abort();
 	memcpy(body, data + sizeof header, header.size);

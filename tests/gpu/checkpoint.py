@@ -20,7 +20,7 @@ from harness import (GiB, HERE, MiB, PYTHON, SIM, VIRGATE, Failure, Nvml, Skip, 
                      vgpu, virgate, wait_for, wait_idle)
 
 CYCLES = 3 if SIM else 20
-KILLS = (0.05, 0.3, 0.5, 0.7, 0.9)  # when a dump is killed, as parts of its duration
+KILLS = (0.05, 0.3, 0.5, 0.7, 0.9)  # times at which a dump is killed, as parts of its duration
 
 
 def rounds(program):

@@ -65,7 +65,7 @@ def reap(pids, seconds=30):
             try:
                 os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
-                pass  # not our child, or not our child yet
+                pass  # the process is not our child, or not our child yet
             check(time.monotonic() < end, f"process {pid} is not gone after {seconds} s")
             time.sleep(0.001)
 
@@ -80,7 +80,7 @@ class Program:
         with open(self.log, "wb") as log:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                        start_new_session=True, env=dict(os.environ, **(env or {})))
-        process.returncode = 0  # this class reaps it, not subprocess
+        process.returncode = 0  # this class reaps the process, so subprocess must not
         self.pid, self.status = process.pid, None
 
     def said(self):

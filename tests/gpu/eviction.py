@@ -168,7 +168,7 @@ def kill_with_children(process):
             for child in file.read().split():
                 os.kill(int(child), signal.SIGKILL)
     except (FileNotFoundError, ProcessLookupError):
-        pass  # they have ended already
+        pass  # the processes have ended already
     process.kill()
     process.wait()
 

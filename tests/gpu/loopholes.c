@@ -194,7 +194,7 @@ static int dead(size_t bytes, char **argv)
 	close(ends[0]);
 	MUST(waitpid(child, &status, 0) == child && status == 0);
 	await_left(before - bytes, 5000); // wait until the context of the ended process is refunded
-	poll(NULL, 0, 600);		  // until the daemon has measured more than once
+	poll(NULL, 0, 600);		  // wait until the daemon has measured more than once
 	MUST(left() == before - bytes);
 	must_be_refused(before - bytes + 2 * MiB);
 	int descriptor = receive_descriptor(ends[1]);
@@ -309,7 +309,7 @@ static int contexts(size_t bytes)
 	for (int i = 0; i < 2 * LIBRARIES; i++) {
 		kernel = NULL;
 		MUST(cuLibraryGetKernel(&kernel, libraries[i % LIBRARIES], "small") == CUDA_ERROR_OUT_OF_MEMORY);
-		MUST(!kernel); // not returned, although the driver may have loaded it
+		MUST(!kernel); // the handle is not returned, although the driver may have loaded the code
 	}
 	wait_for_measurement();
 	return 0;

@@ -37,7 +37,7 @@ TEST(copy_survives_truncation_of_file)
 	CHECK_INT(truncate(ledger_path, 0), 0);
 	CHECK_STR(vg_ledger_name(copy), "test");
 	CHECK_INT(vg_ledger_limit(copy), 16 * MIB);
-	CHECK_INT(vg_ledger_charged(copy), MIB); // as at the time of the copy
+	CHECK_INT(vg_ledger_charged(copy), MIB); // the figure is that of the time of the copy
 	CHECK(vg_ledger_next_tenant(copy, &cursor, &tenant));
 	CHECK_INT(tenant.owner.pid, getpid());
 	CHECK_INT(vg_ledger_open_copy(ledger_path, &none), -EPROTO);

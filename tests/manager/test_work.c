@@ -12,7 +12,7 @@ TEST(kernels_run_in_virtual_streams)
 	vg_address block = allocate(vgpu, 4096);
 
 	struct vg_execution *execution = fill(vgpu, 0, block, 1.5f, 1024, 1);
-	vg_execution_destroy(fill(vgpu, 0, block, 2.5f, 512, 1)); // this work runs after the first
+	vg_execution_destroy(fill(vgpu, 0, block, 2.5f, 512, 1)); // this work runs after the first one in its stream
 	OK(vg_execution_wait(execution, 0));
 	OK(vg_virtual_gpu_sync(vgpu, 0, 0));
 	CHECK(float_at(vgpu, block) == 2.5f && float_at(vgpu, block + 4092) == 1.5f);

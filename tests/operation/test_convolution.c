@@ -205,7 +205,7 @@ TEST(convolutions_are_correct)
 	close_subject(&s);
 }
 
-// Enough tiles that types with large tiles use them.
+// The outputs have enough tiles that types with large tiles use large ones.
 TEST(large_tiles)
 {
 	static const enum vg_element_type types[] = {VG_F32, VG_F16, VG_BF16};

@@ -184,7 +184,7 @@ TEST(batches)
 	close_subject(&s);
 }
 
-// Enough tiles that types with large tiles use them.
+// The product has enough tiles that types with large tiles use large ones.
 TEST(large_tiles)
 {
 	static const enum vg_element_type types[] = {VG_F32, VG_F16, VG_BF16};

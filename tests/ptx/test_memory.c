@@ -180,7 +180,8 @@ TEST(bulk_copies_are_counted_by_their_mbarrier)
 		"}");
 	for (uint32_t i = 0; i < 64; i++)
 		machine_words(machine)[16384 + i] = 100 + i;
-	machine->launch.cluster[0] = machine->launch.cluster[1] = machine->launch.cluster[2] = 1; // for the second copy
+	// the second copy needs a cluster
+	machine->launch.cluster[0] = machine->launch.cluster[1] = machine->launch.cluster[2] = 1;
 	machine->launch.block[0] = 64;
 	machine_run_well(machine);
 	for (int i = 0; i < 64; i++)

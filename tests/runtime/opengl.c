@@ -6,7 +6,7 @@
 
 enum { TEXTURE_2D = 0x0de1, WIDTH = 32, HEIGHT = 16 };
 
-// From cuda_gl_interop.h, which includes OpenGL's headers.
+// Declared here because cuda_gl_interop.h includes OpenGL's headers.
 cudaError_t cudaGLGetDevices(unsigned *count, int *devices, unsigned capacity, int list);
 cudaError_t cudaGraphicsGLRegisterBuffer(cudaGraphicsResource_t *resource, unsigned buffer, unsigned flags);
 cudaError_t cudaGraphicsGLRegisterImage(cudaGraphicsResource_t *resource, unsigned image, unsigned target,

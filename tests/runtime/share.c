@@ -74,7 +74,8 @@ CONFORM(another_process_opens_memory)
 	EQUALS(wait_child(child), 0);
 	EQUALS(read_int(memory + 1), 55);
 	void *own;
-	FAILS(cudaIpcOpenMemHandle(&own, handles.memory, cudaIpcMemLazyEnablePeerAccess)); // in the same process
+	// a process cannot open its own handle
+	FAILS(cudaIpcOpenMemHandle(&own, handles.memory, cudaIpcMemLazyEnablePeerAccess));
 	cudaGetLastError();
 	WORKS(cudaEventDestroy(event));
 	WORKS(cudaFree(memory));

@@ -31,7 +31,7 @@ def run(script, *arguments):
 def write(tree, path, text):
     os.makedirs(os.path.dirname(f"{tree}/{path}"), exist_ok=True)
     if os.path.exists(f"{tree}/{path}"):
-        os.unlink(f"{tree}/{path}")  # it may be a link to the file of another tree
+        os.unlink(f"{tree}/{path}")  # the file may be a link to the file of another tree
     with open(f"{tree}/{path}", "w", encoding="utf-8") as file:
         file.write(text)
 

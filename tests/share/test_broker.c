@@ -302,7 +302,7 @@ TEST(superseded_generation_is_republished_as_superseded)
 	struct vg_share_lease *lease = open_lease("w", 0);
 	struct vg_publication *second = publish("w", &handles[1]);
 	kill_broker();
-	CHECK_INT(state_of(first), VG_PUBLICATION_SUPERSEDED); // before the newer generation was published again
+	CHECK_INT(state_of(first), VG_PUBLICATION_SUPERSEDED); // the newer generation has not been published again yet
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_SUPERSEDED);
 	CHECK_INT(state_of(second), VG_PUBLICATION_CURRENT);
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_SUPERSEDED);

@@ -24,7 +24,7 @@ static void moves_body(void)
 	for (int i = 0; i < 3; i++) {
 		move_out(PAGER_OUT);
 		CHECK_INT(slot->host, slot->bytes);
-		move_out(PAGER_OUT); // the same request again
+		move_out(PAGER_OUT); // repeats the request, which has no effect
 		move_in(PAGER_RUNNING);
 		CHECK_INT(slot->host, 0);
 		CHECK_INT(slot->moves, i + 1);

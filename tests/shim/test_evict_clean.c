@@ -91,7 +91,7 @@ static void changed_body(void)
 	// Changes the last byte of an allocation that ends within a block, writes the same bytes again, and changes a
 	// handle without a mapping.
 	CHECK_INT(cuMemsetD8_v2(small + PAIR - 4097, 1, 1), CUDA_SUCCESS); // the byte was 0
-	fill(second_alias + BLOCK, BLOCK, 301);				   // the same contents as before
+	fill(second_alias + BLOCK, BLOCK, 301);				   // writes the same contents as before
 	window = map_anywhere(BLOCK, nowhere);
 	fill(window + BLOCK - 64, 64, 7);
 	CHECK_INT(cuMemUnmap(window, BLOCK), CUDA_SUCCESS);
@@ -226,7 +226,7 @@ static void failed_body(void)
 static void failed_and_rewritten_body(void)
 {
 	fail_a_move();
-	fill_by_blocks(big, BIG, 100); // the same contents as in the host's copy
+	fill_by_blocks(big, BIG, 100); // writes the same contents as in the host's copy
 	fill_by_blocks(alias, PAIR, 300);
 	move_out_and_in();
 	check_all();

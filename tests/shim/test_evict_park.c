@@ -32,7 +32,7 @@ static void parks_body(void)
 		CHECK_INT((uint32_t)file.process, getpid());
 		// The file has no unused memory.
 		CHECK_INT(measure_file(format_path(&file)), slot->bytes);
-		park(i); // the same request again
+		park(i); // repeats the request, which has no effect
 		unpark(PAGER_RUNNING);
 		CHECK_INT(slot->host, 0);
 		check_filled(big, BIG, 3);

@@ -105,7 +105,7 @@ TEST(work_takes_the_time_it_needs)
 	start_device();
 	append(0, TIME_SMS, SMS, 200 * US, 10 * US);
 	append(0, TIME_SMS, SMS, 300 * US, 10 * US);
-	append(0, TIME_SMS, SMS, 50 * US, 2000 * US); // is ready later than the end of the work before it
+	append(0, TIME_SMS, SMS, 50 * US, 2000 * US); // this work is ready later than the end of the work before it
 	run_until(5000 * US);
 	CHECK_US(get_end(0, 0), 210);
 	CHECK_US(get_end(0, 1), 510);
@@ -157,7 +157,7 @@ TEST(a_short_kernel_waits_for_a_slice_beside_long_ones)
 	append(0, TIME_SMS, SMS, 50 * MS, 1);
 	append(1, TIME_SMS, SMS, 50 * US, 2);
 	run_until(1000 * US);
-	append(1, TIME_SMS, SMS, 50 * US, 2330 * US); // right after the end of the first one
+	append(1, TIME_SMS, SMS, 50 * US, 2330 * US); // this work is ready right after the end of the first one
 	run_until(10 * MS);
 	CHECK_US(get_end(1, 0), 2150 + 115 + 50);
 	CHECK_US(get_end(1, 1) - get_end(1, 0), 115 + 2150 + 115 + 50);

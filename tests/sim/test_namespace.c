@@ -131,7 +131,7 @@ TEST(a_killed_waiter_does_not_release_the_lock)
 	CHECK_INT(waitpid(next, &status, 0), next);
 	end_contained(board->first);
 	CHECK(WIFEXITED(status));
-	CHECK_INT(WEXITSTATUS(status), 0); // 3: the process got the lock while another process had it
+	CHECK_INT(WEXITSTATUS(status), 0); // the status is 3 if the process got the lock while another process had it
 	region_close(region);
 }
 

@@ -303,7 +303,8 @@ TEST(a_checkpoint_reports_the_copied_bytes)
 	fclose(file);
 	close(before);
 	CHECK_STR(output, "virgate sim: checkpoint: copied 39845888 bytes of device memory\n" // 38 MiB
-			  "virgate sim: checkpoint: copied 33554432 bytes of device memory\n" // of an unmapped handle
+			  // these are the bytes of an unmapped handle
+			  "virgate sim: checkpoint: copied 33554432 bytes of device memory\n"
 			  "virgate sim: checkpoint: copied 0 bytes of device memory\n");
 }
 

@@ -37,7 +37,7 @@ TEST(groups)
 	struct group groups[3] = {{.count = 24}, {.count = 6, .flags = BACKFILL}, {0}};
 
 	CU(split(NULL, 3, &whole, NULL, 0, groups));
-	CHECK_INT(groups[2].count, (132 - 30) / 8 * 8); // as many SMs as possible
+	CHECK_INT(groups[2].count, (132 - 30) / 8 * 8); // the group has as many SMs as possible
 	groups[2].count = 0;
 	CU(split(parts, 3, &whole, &rest, 0, groups));
 	CHECK_INT(parts[2].sm.smCount, 96);

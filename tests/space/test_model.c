@@ -9,7 +9,7 @@ enum { MOST = 96, LIMIT_MIB = 96 };
 
 struct block {
 	struct vg_movable_block *movable; // NULL: a plain block
-	vg_address address;		  // of a movable block: valid while the block is pinned
+	vg_address address;		  // address of a movable block, which is valid while the block is pinned
 	size_t size;
 	unsigned pins;
 	uint64_t contents;

@@ -31,7 +31,7 @@ static inline bool event_before(const struct event *a, const struct event *b)
 struct kernel {
 	uint64_t left_ns;	     // remaining time; UINT64_MAX: the kernel runs until another one ends
 	uint64_t estimate;	     // estimated nanoseconds at the launch
-	uint64_t shape, measured_ns; // for turn_estimate_learn(), if the kernel is a sample
+	uint64_t shape, measured_ns; // if the kernel is a sample, these go to turn_estimate_learn()
 	bool sampled;
 	uint64_t awaits; // number of kernels of the other process that this one waits for
 	bool copy;
@@ -57,7 +57,7 @@ struct process {
 	struct kernel *queue;
 	unsigned int first, count;
 	uint64_t head_ns;  // time at which the first kernel in the queue became the first
-	uint64_t ready_ns; // when that kernel may begin
+	uint64_t ready_ns; // the first kernel may begin at this time
 	bool running;
 };
 

@@ -239,7 +239,7 @@ TEST(append_on_a_full_disk_leaves_no_record)
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &before);
 	limit = before;
-	for (int room = 0; room < 300; room += 60) { // the disk has room for no record, or for a part of one
+	for (int room = 0; room < 300; room += 60) { // the disk has room for no record, or only for a part of a record
 		limit.rlim_cur = (rlim_t)stat_.st_size + (rlim_t)room;
 		CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
 		enum vg_status status = vram_audit_append(audit, &example);

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
-// Must be the first test: a process that has loaded a driver keeps it.
+// This must be the first test, because a process that has loaded a driver keeps it.
 TEST(open_fails_without_a_gpu)
 {
 	struct vg_vram *vram = NULL;

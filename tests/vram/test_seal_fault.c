@@ -6,7 +6,7 @@
 static struct vg_vram *vram;
 static struct vg_vram_handle handle;
 static struct vg_seal seal;
-static bool may_fail; // the check after the failure
+static bool may_fail; // whether the check after the failure may fail
 
 static enum vg_status open_it(void)
 {
