@@ -92,7 +92,7 @@ static void bench_multiply(struct bench_report *report, struct vg_memory_resourc
 	close_buffers();
 }
 
-// A layer of a residual network: 3 x 3 over 28 x 28 positions.
+// Measures a layer of a residual network: a 3 x 3 convolution over 28 x 28 positions.
 static void bench_convolve(struct bench_report *report, struct vg_memory_resource *memory, enum vg_element_type type)
 {
 	uint64_t batch = simulated ? 1 : 64, channels = simulated ? 8 : 128, side = 28;

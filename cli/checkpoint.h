@@ -31,8 +31,8 @@ void checkpoint_remove_arrival(struct arrival *arrival);
 // Returns the signal that checkpoint_open_session() recorded, or 0.
 int checkpoint_caught_signal(void);
 
-// A progress function: draws a line if standard error is a terminal. Returns the recorded signal, which cancels the
-// work.
+// Draws a progress line if standard error is a terminal. Has the type of a progress function (virgate/checkpoint.h).
+// Returns the recorded signal, which cancels the work.
 int checkpoint_show_progress(void *user, const struct vg_checkpoint_progress *progress);
 // Erases the progress line. Call it before anything else is printed.
 void checkpoint_hide_progress(void);

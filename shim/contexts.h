@@ -5,8 +5,7 @@
 
 #include "abi/cuda_abi.h"
 
-// The primary context of the device if it is the process's only context, or else NULL. Also NULL if the primary context
-// is unknown.
+// The primary context of the device, if the process has no other context and the primary context is known; else NULL.
 extern _Atomic(CUcontext) shim_only_context;
 
 // Returns the context in which the calling thread creates objects: the process's only context, or else the thread's

@@ -56,7 +56,8 @@ SHIM_EXPORT CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec executable)
 	return result;
 }
 
-// Launching or uploading a graph that allocates may make the driver reserve more memory.
+// Sets the charges of graphs after a launch or upload: for a graph that allocates, the driver may have reserved more
+// memory.
 static inline CUresult reconcile_after(CUresult result)
 {
 	if (__builtin_expect(shim_graph_count != 0, 0))

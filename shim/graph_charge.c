@@ -122,7 +122,7 @@ static uint64_t measure_graph(CUgraph graph)
 	return bytes;
 }
 
-// The driver reserves memory for graphs in steps of 32 MiB.
+// Rounds up to the steps of 32 MiB in which the driver reserves memory for graphs.
 static uint64_t round_to_step(uint64_t bytes)
 {
 	const uint64_t step = 32ull << 20;

@@ -45,7 +45,7 @@ static __thread SHIM_TLS unsigned int launches_open;
 static const uint64_t unknown_least_ns = 100000; // estimated duration of a kind of work that was never measured
 static const uint64_t spin_most_ns = 60000;	 // the thread spins at most this long; a sleep takes about as long
 
-// The times in the page and in the slots use this clock, because the daemon uses it as well.
+// Reads the clock of the times in the page and in the slots, which the daemon uses as well.
 static uint64_t read_clock_ns(void)
 {
 	return vg_ledger_clock_ns(ledger);

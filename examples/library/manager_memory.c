@@ -8,7 +8,7 @@ enum { MIB = 1 << 20, BLOCKS = 10, MOVABLE = 12, MOVABLE_SIZE = 640 << 10 };
 
 static char bytes[MIB];
 
-// Every block contains its own letter.
+// Checks that a block contains only its own letter.
 static int check_contents(struct vg_memory_space *space, vg_address address, size_t size, char letter)
 {
 	check(vg_memory_space_read(space, bytes, address, size));

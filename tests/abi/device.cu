@@ -17,7 +17,7 @@ MATHEMATICAL(expm1)
 MATHEMATICAL(tanh)
 MATHEMATICAL(erf)
 
-// One warp. Each word is the result of one function.
+// Runs as one warp. Each word is the result of one function.
 KERNEL warp(unsigned *out)
 {
 	const unsigned lane = threadIdx.x, odd = lane & 1;
@@ -38,7 +38,7 @@ KERNEL warp(unsigned *out)
 	mine[11] = min(lane, 7u) + max(3, (int)lane);
 }
 
-// 32 threads, one word for each function.
+// Runs with 32 threads. There is one word for each function.
 KERNEL atomics(unsigned *words, float *f, double *d, unsigned long long *wide)
 {
 	const unsigned lane = threadIdx.x;

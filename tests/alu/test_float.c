@@ -52,7 +52,8 @@ static const int fe_modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWA
 enum operation { ADD, SUB, MUL, DIV, RCP, SQRT, FMA, OPERATIONS };
 static const char *const operation_names[] = {"add", "sub", "mul", "div", "rcp", "sqrt", "fma"};
 
-// Volatile operands keep the compiler from moving the arithmetic across the changes of the rounding mode.
+// Computes the reference. The operands are volatile, so that the compiler does not move the arithmetic across the
+// changes of the rounding mode.
 static uint64_t compute_reference(enum operation operation, int wide, int mode, uint64_t a, uint64_t b, uint64_t c)
 {
 	volatile float x = f32_of(a), y = f32_of(b), z = f32_of(c), r = 0;

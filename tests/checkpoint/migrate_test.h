@@ -138,7 +138,7 @@ static void wait_for_file(const char *name)
 	CHECK_INT(access(path_of(name), F_OK), 0);
 }
 
-// The stand-in of the receiver has a directory of its own.
+// Starts the receiver. Its stand-in for CRIU has a directory of its own.
 __attribute__((unused)) static pid_t start_far_side(void)
 {
 	char from[PATH_MAX + 8];

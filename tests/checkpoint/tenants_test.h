@@ -172,7 +172,7 @@ static inline uint64_t charged_now(const char *vgpu)
 	return charged;
 }
 
-// The daemon refunds a dead process after a moment, so this waits.
+// Waits until the vGPU is charged `expected`: the daemon refunds a dead process after a moment.
 static inline void check_charged(const char *vgpu, uint64_t expected)
 {
 	for (int i = 0; i < 500 && charged_now(vgpu) != expected; i++)

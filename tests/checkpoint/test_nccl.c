@@ -11,7 +11,7 @@
 
 enum { MOST = 4 };
 
-// The program starts itself as a rank.
+// Acts as a rank, if this program has started itself as one.
 __attribute__((constructor)) static void be_rank(void)
 {
 	const char *path = getenv("RANK_MAPS"), *ready = getenv("RANK_READY");

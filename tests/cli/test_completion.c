@@ -173,7 +173,8 @@ static void complete_in_fish(const char *line)
 	snprintf(seen, sizeof seen, "%s", result.out);
 }
 
-// zsh completes only on a terminal: one key inserts all candidates, another writes the line to a file.
+// Starts zsh on a terminal, since it completes only there. One key inserts all candidates, another writes the line to a
+// file.
 static void start_zsh(void)
 {
 	static const char settings[] =
@@ -233,7 +234,7 @@ static bool offers(const char *candidate)
 			FAIL("%s:%d: for \"%s\" no \"%s\" in \"%s\"", __FILE__, __LINE__, line, candidate, seen); \
 	} while (0)
 
-// `value` precedes each candidate that completes a word with "=".
+// Checks completion in a shell. `value` precedes each candidate that completes a word with "=".
 static void check_shell(void (*shell)(const char *line), const char *value)
 {
 	char text[64];

@@ -5,7 +5,7 @@
 static char uuids[2][48];
 static char control[160];
 
-// `has_mps`: the daemon finds a control daemon of MPS.
+// Starts the daemon on two GPUs. `has_mps`: it finds a control daemon of MPS.
 static void start_on_two_gpus(bool has_mps)
 {
 	char command[700];

@@ -28,7 +28,7 @@ static void start_with_vgpu(void)
 
 #define RUN(...) VIRGATE_RUN("run", "--memory", "1G", "--", __VA_ARGS__)
 
-// The parent of the tests may ignore or block signals, as nohup does.
+// Resets all signals, since the parent of the tests may ignore or block some, as nohup does.
 __attribute__((constructor)) static void begin_with_default_signals(void)
 {
 	sigset_t none;

@@ -117,7 +117,7 @@ static void drop(void *kernel)
 	vg_kernel_destroy(kernel);
 }
 
-// The library cannot read the code of a borrowed kernel.
+// Registers a borrowed kernel, whose code the library cannot read.
 static void register_borrowed(struct rules *rules, const char *name)
 {
 	struct vg_object_code *code;

@@ -64,7 +64,8 @@ static void need_stream(void)
 	burns = need_module(ptx_burn);
 }
 
-// Called before every test.
+// Skips the test if the simulated device does not share its time. Creates the stream and the page. Called before every
+// test.
 static void need_sharing(void)
 {
 	const char *simulated = getenv("VIRGATE_SIM");
@@ -155,7 +156,8 @@ static double between(CUevent from, CUevent to)
 	return ms * 1e3;
 }
 
-// One kernel runs before: the first event is then recorded on a busy device, not while the stream is idle.
+// Measures the time of some kernels. One kernel runs before them, so that the first event is recorded on a busy device,
+// not while the stream is idle.
 static double measure(const struct burn *burn, unsigned times)
 {
 	hold_stream();

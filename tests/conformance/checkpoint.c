@@ -268,7 +268,7 @@ CHILD(evicter_with_registered_file)
 	evict_and_return(argument, map_arena(), true);
 }
 
-// A child without files: the contents stay in anonymous memory.
+// A child that keeps the contents in anonymous memory instead of a file.
 CHILD(evicter_with_registered_memory)
 {
 	char *arena = mmap(NULL, HELD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

@@ -112,7 +112,7 @@ static void end_tenant(struct tenant *tenant)
 	munmap(tenant->file, CHUNKS * CHUNK);
 }
 
-// All copies are queued; each chunk is released as soon as its own copy has ended.
+// Moves the memory out: queues all copies, and releases each chunk as soon as its own copy has ended.
 static void move_out(struct tenant *tenant)
 {
 	size_t before = memory_used();
@@ -318,7 +318,7 @@ CONFORM(the_pager_works_beside_a_thread_before_a_full_queue)
 
 // ---- calls that wait for a full queue -----------------------------------------------------------
 
-// Each returns whether the driver call succeeded, since only the main thread may use assertions.
+// The following functions return whether the driver call succeeded, since only the main thread may use assertions.
 static bool create_event(void)
 {
 	CUevent other;
@@ -345,7 +345,7 @@ static bool register_memory(void)
 	return result == CUDA_SUCCESS && cuMemHostUnregister(page) == CUDA_SUCCESS;
 }
 
-// For large memory, an evictable vGPU calls cuMemCreate, which does not wait.
+// Allocates as an evictable vGPU does for large memory: by cuMemCreate, which does not wait.
 static bool allocate_memory(void)
 {
 	CUdeviceptr memory;

@@ -29,7 +29,7 @@ static inline unsigned bytes_of_register(enum element type)
 	return type == F64 ? 8 : 4;
 }
 
-// tf32 takes the upper 19 bits of a register.
+// Returns how many low bits of a register the type does not use: tf32 takes only the upper 19 bits.
 static inline unsigned unused_bits(enum element type)
 {
 	return type == TF32 ? 13 : 0;

@@ -63,7 +63,7 @@ static double expected(const struct picture *picture, const CUDA_TEXTURE_DESC *h
 	return value;
 }
 
-// A weight is off by at most 1/256, and texels differ by at most 1.
+// Returns the tolerance of a filtered read: a weight is off by at most 1/256, and texels differ by at most 1.
 static double tolerance(const CUDA_TEXTURE_DESC *how, int axes)
 {
 	return how->filterMode == CU_TR_FILTER_MODE_LINEAR ? axes / 256.0 : 0;

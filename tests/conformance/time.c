@@ -294,7 +294,8 @@ CONFORM(kernels_that_wait_for_each_other_go_on)
 
 // ---- streams --------------------------------------------------------------------------------
 
-// Neither kind of blocked stream uses GPU time: kernels of another stream are not slower.
+// Measures kernels beside a blocked stream. A blocked stream of either kind uses no GPU time, so the kernels are not
+// slower.
 static double measure_beside(CUstream held, const struct burn *burn)
 {
 	GIVES(cuStreamQuery(held), CUDA_ERROR_NOT_READY);

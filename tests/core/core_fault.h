@@ -77,8 +77,8 @@ static inline int fault_at(const struct fault_subject *subject, const char *entr
 	return WEXITSTATUS(status);
 }
 
-// `entries`: the exported names of the driver calls of the constructor, ended by NULL. If it does not call one of them,
-// the test fails.
+// Makes each driver call of the constructor fail in turn. `entries`: the exported names of these calls, ended by NULL.
+// If the constructor does not call one of them, the test fails.
 static inline void fault_every_call(const struct fault_subject *subject, const char *const *entries)
 {
 	if (!getenv("VIRGATE_SIM"))

@@ -15,7 +15,7 @@ static inline void hold_wait(void *hold)
 	sem_wait(&((struct hold *)hold)->go);
 }
 
-// Later work of the stream waits until hold_end.
+// Makes later work of the stream wait until hold_end().
 static inline void hold_stream(struct hold *hold, struct vg_stream *stream)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);

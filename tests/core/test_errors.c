@@ -21,7 +21,7 @@ static enum vg_status ask_too_much(struct vg_context *context, struct vg_stream 
 
 // ---- errors in children: the driver counts faults per process ------------------------------------------
 
-// The simulated device is lost at the third read of the driver's log.
+// Runs in a child whose simulated device is lost at the third read of the driver's log.
 static void read_the_log(void)
 {
 	struct vg_context *context = first_context();

@@ -62,7 +62,7 @@ static struct vg_graph_node *add_gate(struct bench *bench, struct gate *gate)
 	return node;
 }
 
-// Any call about graphs releases the objects that the driver has dropped.
+// Makes a call about graphs, which releases the objects that the driver has dropped.
 static void release_dropped(struct bench *bench)
 {
 	struct vg_graph_definition *definition;

@@ -1,7 +1,7 @@
 // Kernels of the corpus: long integers: products over carry chains, Montgomery products, 128 bits, powers.
 #include "corpus.cuh"
 
-// 256 x 256 bits, eight words each.
+// Multiplies numbers of 256 bits, which are eight words each.
 KERNEL(big_multiply)
 {
 	unsigned a[8], b[8], r[16];
@@ -52,7 +52,7 @@ KERNEL(big_add)
 	((ulonglong2 *)out)[4 * THREAD + 3] = make_ulonglong2(low, high);
 }
 
-// x^n modulo 2^64 - 2^32 + 1, by Montgomery's reduction.
+// Computes x^n modulo 2^64 - 2^32 + 1, by Montgomery's reduction.
 static __device__ word64 montgomery(word64 x, word64 y, word64 modulus, word64 negative_inverse)
 {
 	word64 low = x * y, high = __umul64hi(x, y), m = low * negative_inverse;

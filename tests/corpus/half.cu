@@ -71,7 +71,7 @@ KERNEL(half_roundings)
 	r[15] = __bfloat16_as_ushort(__int2bfloat16_rn((int)in[THREAD]));
 }
 
-// Approximate functions of halves, and reciprocal and root computed in f32.
+// Computes approximate functions of halves, and reciprocal and root in f32.
 KERNEL(half_functions)
 {
 	float x = (float)(in[THREAD] & 0xffff) / 16384.0f - 2;

@@ -24,7 +24,7 @@ KERNEL(n_body)
 	((float4 *)out)[THREAD] = make_float4(pull.x, pull.y, pull.z, 0);
 }
 
-// A damped pendulum: y'' = -sin(y) - 0.1 y'.
+// Integrates a damped pendulum: y'' = -sin(y) - 0.1 y'.
 KERNEL(runge_kutta)
 {
 	double y = ((const double *)in)[THREAD] * 3, v = 0, h = 0.05;

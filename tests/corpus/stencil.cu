@@ -19,7 +19,7 @@ KERNEL(stencil_1d)
 	((float *)out)[i] = sum;
 }
 
-// Jacobi steps, alternately from out to work and from work to out.
+// Makes Jacobi steps, alternately from out to work and from work to out.
 KERNEL(stencil_2d)
 {
 	unsigned x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;

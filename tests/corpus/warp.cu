@@ -35,7 +35,7 @@ KERNEL(shuffles)
 	((word64 *)out)[2 * THREAD + 1] = wide ^ (word64)__double_as_longlong(real);
 }
 
-// Every intrinsic on bytes and half-words that compiles to an instruction sequence of its own.
+// Runs every intrinsic on bytes and half-words that compiles to an instruction sequence of its own.
 KERNEL(simd_bytes)
 {
 	unsigned a = in[2 * THREAD], b = in[2 * THREAD + 1], *r = out + 32 * THREAD;

@@ -70,7 +70,7 @@ static struct vg_ledger_tenant tenant_of(const struct vg_ledger *ledger, pid_t p
 	FAIL("process %d has no slot", (int)pid);
 }
 
-// The daemon measures every 250 ms.
+// Waits for the undeclared memory of a process. The daemon measures it every 250 ms.
 static uint64_t await_undeclared(const struct vg_ledger *ledger, pid_t pid, uint64_t wanted)
 {
 	uint64_t undeclared = 0;

@@ -148,7 +148,7 @@ def restore(directory, *words):
 
 
 class Weights(Program):
-    """tests/checkpoint/weights with sizes in MiB; "8+8" for 8 MiB with contents and 8 MiB never written."""
+    """The program tests/checkpoint/weights with sizes in MiB; "8+8" for 8 MiB with contents and 8 MiB never written."""
 
     def __init__(self, file, *sizes, before=()):
         super().__init__([*before, WEIGHTS, file, *map(str, sizes)], file)

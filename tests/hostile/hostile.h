@@ -143,7 +143,7 @@ static inline void run_user(uid_t uid, void (*body)(void))
 
 static volatile bool *attack_is_ready;
 
-// The attacker calls this function when its preparations are done and the attack begins.
+// Reports that the attack begins. The attacker calls this function when its preparations are done.
 static inline void attack_begins(void)
 {
 	*attack_is_ready = true;

@@ -27,7 +27,7 @@ static void serve_falsely(int listener)
 	}
 }
 
-// The directory belongs to the daemon and to the attacker in turn. A client that checks the owner before it connects
+// Swaps the directories of the daemon and the attacker repeatedly. A client that checks the owner before it connects
 // can reach the attacker.
 static void swap_directories(void)
 {

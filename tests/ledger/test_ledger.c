@@ -169,7 +169,7 @@ TEST(child_of_fork_can_charge_while_threads_of_the_parent_charge)
 	vg_ledger_close(ledger);
 }
 
-// After exec, this same program runs again and does the work of the child in the tests below.
+// Does the work of the child in the tests below, when the child has executed this program again.
 __attribute__((constructor)) static void program_after_exec(void)
 {
 	const char *path = getenv("TEST_LEDGER_AFTER_EXEC");

@@ -155,7 +155,7 @@ static inline void call_free(struct worker *worker)
 		block->address = 0;
 }
 
-// No other thread uses the block, so it must have the bytes that this thread wrote.
+// Reads a block. No other thread uses the block, so it must have the bytes that this thread wrote.
 static inline void call_read(struct worker *worker)
 {
 	unsigned char bytes[256];

@@ -63,7 +63,7 @@ static enum vg_status plan_product(struct subject *s, const struct square *q, st
 	return operation_plan_matrix_multiply(s->set, &q->d, rules, ret_plan);
 }
 
-// A convolution with a 1 x 1 filter is a product of matrices.
+// Plans a convolution with a 1 x 1 filter, which is a product of matrices.
 static enum vg_status plan_convolution(struct subject *s, const struct square *q, struct operation_rules rules,
 				       struct operation_plan **ret_plan)
 {

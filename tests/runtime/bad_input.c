@@ -2,7 +2,7 @@
 #include "cudart.h"
 #include "registration.h"
 
-// From machine.cu: for GPUs of compute capability 7.5 only. Without nvcc it is missing.
+// A kernel of machine.cu, for GPUs of compute capability 7.5 only. Without nvcc it is missing.
 __attribute__((weak)) void machine_code(int *to);
 
 static char stub, other_stub, variable;
@@ -25,7 +25,8 @@ static void **register_image(const void *data, bool with_end)
 	return handle;
 }
 
-// Every use of an image that cannot be loaded reports the reason, also the second time. Other images are not affected.
+// Checks that every use of an image that cannot be loaded reports the reason, also the second time. Other images are
+// not affected.
 static void expect_unusable(const void *kernel, cudaError_t why)
 {
 	struct cudaFuncAttributes attributes;

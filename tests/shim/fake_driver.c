@@ -266,7 +266,7 @@ EXPORT CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size)
 	return result;
 }
 
-// The device supports GPUDirect RDMA. All other attributes are 0.
+// Reports that the device supports GPUDirect RDMA. All other attributes are 0.
 EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	BEGIN("cuDeviceGetAttribute");
@@ -544,7 +544,7 @@ EXPORT CUresult CUDAAPI cuGetProcAddress_v2(const char *symbol, void **pfn, int 
 	return result;
 }
 
-// An event counts as completed as soon as it is recorded.
+// Creates an event, which counts as completed as soon as it is recorded.
 EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags)
 {
 	static char events[1024];

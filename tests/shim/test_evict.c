@@ -179,7 +179,7 @@ TEST(the_pager_notes_use_of_the_device)
 	run_evictable(activity_body);
 }
 
-// The first gated call of a thread takes the slow path through the gate.
+// Makes the first gated call of a thread, which takes the slow path through the gate.
 static void *set_clamp(void *reference)
 {
 	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);

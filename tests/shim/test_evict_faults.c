@@ -3,7 +3,7 @@
 
 #include "evictable_handles.h"
 
-// The limit and the swap are larger than the device in these tests.
+// Runs `body` with a limit and a swap that are larger than the device.
 static void run_with(const char *fault, void (*body)(void))
 {
 	printf("# %s\n", fault);

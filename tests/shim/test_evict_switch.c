@@ -72,7 +72,7 @@ static void by_parts_body(void)
 	check_contents();
 }
 
-// The limit and the swap are larger than the device in these tests.
+// Runs `body` with a limit and a swap that are larger than the device.
 static void run_crowded(void (*body)(void))
 {
 	tenant_flags = VG_LEDGER_EVICTABLE;

@@ -435,7 +435,7 @@ TEST(suggested_commands_name_the_simulator)
 		  "raise with `virgate set --sim=memory=4G train --memory 1536M`\n");
 }
 
-// The daemon has written the largest limit that it would give the vGPU into the ledger.
+// Tests a refusal after the daemon has written into the ledger the largest limit that it would give the vGPU.
 static void refused_under_ceiling(uint64_t ceiling, const char *advice)
 {
 	char expected[512];

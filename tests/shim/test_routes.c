@@ -213,7 +213,8 @@ TEST(mipmapped_array)
 	TENANT(LIMIT, OVERHEAD_MIB * MIB, mipmap_body);
 }
 
-// The driver allocates the memory of a graph at its first launch. The interposer refuses at instantiation.
+// Instantiates a graph that allocates. The driver allocates the memory at the first launch, but the interposer refuses
+// at the instantiation.
 static CUresult graph_take(uint64_t bytes, uint64_t *ret_handle)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS wanted = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,

@@ -53,7 +53,8 @@ static CUresult opens(struct actor *actor, const struct act *handle)
 	return act_with(actor, OPEN, handle, 0, -1, NULL).result;
 }
 
-// The memory and the contexts use 160 of the 256 MiB, so the memory would not fit two more times.
+// Allocates memory and returns its handle. The memory and the contexts use 160 of the 256 MiB, so the memory would not
+// fit two more times.
 static struct act handle_of(uint64_t bytes)
 {
 	CHECK_INT(act(&owner, ALLOC, bytes), CUDA_SUCCESS);

@@ -93,7 +93,7 @@ static void exceed_memory(void)
 	region_unref(region, one);
 }
 
-// The descriptor keeps the memory alive when its last reference is dropped.
+// Exports memory and frees it: the descriptor keeps the memory when its last reference is dropped.
 static void export_and_free(void)
 {
 	struct region *region = join();

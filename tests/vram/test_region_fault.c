@@ -138,7 +138,8 @@ static void with_fault(void (*run)(void), const char *fault)
 	in_child(run, "VIRGATE_SIM_FAULT", fault);
 }
 
-// The first wait is for zeroing the new region, the second for the write. If the second fails, there is no loan.
+// Borrows a region after a write. The first wait is for zeroing the new region, the second for the write. If the second
+// fails, there is no loan.
 static void lend_after_a_write(void)
 {
 	char byte = 1;
@@ -164,7 +165,7 @@ static void write_while_lent(void)
 	close_vram(vram);
 }
 
-// A long write waits for its own stream.
+// Makes a long write, which waits for its own stream.
 static void write_much(void)
 {
 	const size_t bytes = 1 << 20;
