@@ -308,7 +308,7 @@ CUresult shim_evict_allocate(enum vg_entry entry, CUdeviceptr *address, size_t b
 	pager_enter(entry);
 	result = REAL(cuCtxGetCurrent)(&context);
 	if (!address || result != CUDA_SUCCESS || !context) {
-		// device memory is allocated instead, so that the program gets the driver's own error
+		// call the driver, so that the program gets the driver's own error
 		result = REAL(cuMemAlloc_v2)(address, bytes);
 	} else {
 		uint64_t freed = is_capturing() ? 0 : pager_memory_free_rest();

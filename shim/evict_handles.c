@@ -298,7 +298,8 @@ static CUresult CUDAAPI with_cuMemSetAccess(CUdeviceptr address, size_t size, co
 	return result;
 }
 
-// Sparse arrays use memory created for tile pools, which is never evictable.
+// Refuses evictable memory as tiles of a sparse array. Tiles use memory that was created for tile pools, which is never
+// evictable.
 static CUresult map_arrays(CUresult (*real)(CUarrayMapInfo *, unsigned int, CUstream), CUarrayMapInfo *list,
 			   unsigned int count, CUstream stream)
 {

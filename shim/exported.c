@@ -13,8 +13,8 @@
 #include "base/descriptor.h"
 #include "ledger/share.h"
 
-// key: the data of the epoll entry, which the daemon reads. Upper half: the size in units of 2 MiB. Lower half: the
-// number of the shared allocation, or, for other memory, a number that no shared allocation has.
+// Exported memory. `key` is the data of the epoll entry, which the daemon reads. Upper half: the size in units of 2
+// MiB. Lower half: the number of the shared allocation, or, for other memory, a number that no shared allocation has.
 struct exported {
 	uint64_t key;
 	struct shim_physical *physical;

@@ -7,8 +7,8 @@ enum { SHIM_LOAD_UNMEASURED = -1 };
 // Returns the free device memory plus what the vGPU is charged. Call it before a driver call that may load code, and
 // pass the result to shim_load_end().
 int64_t shim_load_begin(void);
-// Charges what the driver call took. CUDA_ERROR_OUT_OF_MEMORY: the limit has no room. The module or library is then
-// unloaded, if the program has nothing but its handle.
+// Charges the device memory that the driver call took. CUDA_ERROR_OUT_OF_MEMORY: the limit has no room. The module or
+// library is then unloaded, if the program has nothing but its handle.
 CUresult shim_load_end(enum vg_entry entry, enum shim_record_type type, void *handle, int64_t before);
 // Charges, like shim_load_end(), after a driver call that has returned `result` and, on success, the new `handle`.
 CUresult shim_load_finish(enum vg_entry entry, enum shim_record_type type, CUresult result, void *handle,

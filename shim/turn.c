@@ -26,7 +26,8 @@ static const struct {
 #undef TURN
 };
 
-extern const int32_t shim_turn_stubs[SHIM_TURN_COUNT] SHIM_HIDDEN; // distances of the stubs from this table
+// each element is the distance of a stub from this table
+extern const int32_t shim_turn_stubs[SHIM_TURN_COUNT] SHIM_HIDDEN;
 CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint64_t *stack) SHIM_HIDDEN;
 
 void *shim_turn_below[SHIM_TURN_COUNT] SHIM_HIDDEN;

@@ -1,9 +1,8 @@
-// A small test runner: every TEST registers itself, main() comes from here. A failed check
-// ends the test, not the program; a test that forks may fail in the child by its exit code.
-// Output: "ok NAME", "FAIL NAME: file:line: what", "skip NAME: reason", and a last line
-// "N passed, N failed, N skipped". Exit: 1 if any failed, 77 if all were skipped.
-// Arguments: substrings of the test names to run, each of which must select a test; --list.
-// Include in exactly one file per test program.
+// Runs tests: every TEST registers itself, and main() comes from here. A failed check ends the test, not the program. A
+// test that forks may fail in the child by its exit code. Output: "ok NAME", "FAIL NAME: file:line: what", "skip NAME:
+// reason", and a last line "N passed, N failed, N skipped". Exit status: 1 if any test failed, 77 if all were skipped.
+// Arguments: substrings of the test names to run, each of which must select a test; or --list. Include in exactly one
+// file per test program.
 #pragma once
 
 #include <setjmp.h>

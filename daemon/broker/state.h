@@ -34,8 +34,8 @@ struct edition {
 	uint64_t generation;	   // 0: the edition is not committed, so no reader sees it
 	struct packet *packets, **end;
 	uint32_t ranges, received;
-	uint64_t bytes;		       // bytes of device memory
-	size_t metadata;	       // bytes of the packets
+	uint64_t bytes;		       // bytes of the edition's device memory
+	size_t metadata;	       // bytes of the edition's packets
 	bool writable;		       // all ranges of the edition are offered for writing
 	uint8_t uuid[16];	       // UUID of the first range's device
 	uint8_t digest[BROKER_DIGEST]; // digest of the packets

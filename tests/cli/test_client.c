@@ -149,7 +149,7 @@ TEST(evictions_are_parsed)
 	CHECK(one->error == 1 && one->bytes == 2 && one->host == 3 && one->missing == 4 && one->state_ns == 5);
 	CHECK(one->moved_ns == 6 && one->waited_ns == 7 && one->waiting == 8 && one->moves == 9);
 	vg_vgpu_list_free(list);
-	CHECK_INT(list_evicted("", "null", &list), VG_OK); // a daemon without the field
+	CHECK_INT(list_evicted("", "null", &list), VG_OK); // an older daemon does not send the field
 	CHECK(!list->vgpus[0].evictable && !list->vgpus[0].swap && !list->vgpus[0].tenants[0].eviction.known);
 	CHECK_STR(list->vgpus[0].eviction_state, "");
 	vg_vgpu_list_free(list);

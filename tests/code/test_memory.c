@@ -1,4 +1,4 @@
-// Each allocation fails once: the functions return -ENOMEM, and leak nothing (with the address sanitizer).
+// Makes each allocation fail once. The functions must return -ENOMEM, and leak nothing (with the address sanitizer).
 #include "code_test.h"
 
 void *__real_malloc(size_t size);

@@ -301,7 +301,8 @@ CHILD(read_only)
 	address = map_one(CU_MEM_ACCESS_FLAGS_PROT_READ);
 	NEED(cuMemAlloc(&output, 4));
 	WORKS(run("load", address, output));
-	GIVES(cuMemsetD8(address, 7, 1), CUDA_ERROR_INVALID_VALUE); // refused; in a kernel: fault
+	// the driver refuses the call; a kernel that writes there would fault
+	GIVES(cuMemsetD8(address, 7, 1), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuCtxSynchronize());
 	GIVES(run("store", address, 5), CUDA_ERROR_ILLEGAL_ADDRESS);
 }

@@ -19,7 +19,7 @@ static int virgate_after(const char *before, const char *words)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// Returns a field of a file in the daemon's /proc.
+// Returns a field of a file in /proc/PID of the daemon.
 static const char *daemon_field(const char *file, const char *field)
 {
 	static char text[8192];

@@ -287,7 +287,7 @@ TEST(damaged_files_do_not_affect_other_vgpus)
 	CHECK_REFUSED(ask("{'op':'enter','vgpu':'a'}"), "system", "its file was truncated");
 	CHECK_INT(figure("b", "memory"), GIB);
 	kill_daemon();
-	start_daemon(); // creates the ledger again
+	start_daemon(); // the new daemon creates the ledger again
 	CHECK_AGREED(ask("{'op':'enter','vgpu':'a'}"));
 	kill_daemon();
 	snprintf(path, sizeof path, "%s/state/state.json", runtime_dir);

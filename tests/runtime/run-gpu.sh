@@ -48,7 +48,7 @@ else
 	skipped=1
 	cp "$work/ours" "$work/nvidias"
 fi
-# Prints one line for each test that one of the three fails or does not reach.
+# Prints one line for each test that one of the three runs fails or does not reach.
 cat "$work/ours" "$work/simulated" "$work/nvidias" | awk '
 	{ test = $1 " " $2; seen[test]++; if ($3 == "FAIL") bad[test] = 1; if ($3 == "ok") good[test] = 1 }
 	END {

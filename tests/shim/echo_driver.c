@@ -9,7 +9,7 @@
 
 static struct echo echo;
 static _Atomic bool capturing, busy;
-static _Atomic bool captured; // some stream was captured
+static _Atomic bool captured; // true after the first capture of any stream
 static __thread CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 EXPORT struct echo *echo_last(void)

@@ -64,7 +64,7 @@ TEST(new_memory_is_zero_and_copies_are_exact)
 	CHECK(memcmp(in, out, sizeof in) == 0);
 	CU(cuMemFree_v2(a));
 	CU(cuMemFree_v2(b));
-	CU(cuMemAlloc_v2(&a, 8 * MIB)); // may return the same memory, which must be zero
+	CU(cuMemAlloc_v2(&a, 8 * MIB)); // the driver may return the same memory, which must be zero
 	CU(cuMemcpyDtoH_v2(out, a + 5 * MIB, sizeof out));
 	for (size_t i = 0; i < sizeof out; i++)
 		CHECK_INT(out[i], 0);

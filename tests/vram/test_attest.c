@@ -111,7 +111,7 @@ TEST(attest_refuses_memory_of_another_kind)
 	is_not(handle, managed, "managed memory, not the device's own");
 	is_not(handle, (CUdeviceptr)(uintptr_t)host, "host memory, not the device's own");
 	is_not(handle, (CUdeviceptr)(uintptr_t)&plain,
-	       "the region"); // unknown to the driver, or host memory; drivers differ
+	       "the region"); // drivers differ: the address is unknown, or is host memory
 	DRIVER(cuMemFree_v2, (CUdeviceptr), plain);
 	is_not(handle, plain, "it is not mapped any more");
 	DRIVER(cuMemFree_v2, (CUdeviceptr), managed);
