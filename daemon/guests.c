@@ -4,7 +4,7 @@
 
 #include "daemon/registry.h"
 #include "daemon/tenant.h"
-#include "ledger/share.h"
+#include "ledger/shared.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "daemon/listing_parts.h"
 #include "daemon/options.h"
 #include "daemon/overhead.h"
-#include "ledger/share.h"
+#include "ledger/shared.h"
 
 #include <stdio.h>
 
@@ -114,7 +114,7 @@ json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, enum list
 	bool is_known = list_tenants(node, vgpu, tenants, &physical), is_sound = vgpu->damage != DAMAGE_CONTENTS;
 
 	vg_ledger_read(vgpu->ledger, &limit, &charged);
-	uint64_t overhead = vg_ledger_overhead(vgpu->ledger), shared = vg_ledger_shared(vgpu->ledger);
+	uint64_t overhead = vg_ledger_overhead(vgpu->ledger), shared = vg_ledger_shared_charge(vgpu->ledger);
 	json_t *listed = json_pack(
 		"{s:s, s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:f, s:o, s:I, s:I, s:o, s:o}", "name",
 		vgpu->name, "uuid", vg_system_device(node->system, vgpu->device)->uuid_text, "device",

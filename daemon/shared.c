@@ -1,14 +1,14 @@
 #include "daemon/shared.h"
 
 #include "daemon/user.h"
-#include "ledger/share.h"
+#include "ledger/shared.h"
 
 #include <string.h>
 
 // Returns whether the driver lists the allocation under another process than its owner, to which it is charged. After
 // the owner has released the allocation, the driver lists it under another process that has it open. While only
 // descriptors keep the allocation, the driver lists it under no process.
-static bool shows_elsewhere(const struct vgpu *vgpu, const struct vg_ledger_share_info *share)
+static bool shows_elsewhere(const struct vgpu *vgpu, const struct vg_ledger_shared_info *share)
 {
 	if (!share->owned || share->away)
 		return true;
@@ -20,12 +20,12 @@ static bool shows_elsewhere(const struct vgpu *vgpu, const struct vg_ledger_shar
 
 static uint64_t sum_slot(const struct vgpu *vgpu, unsigned int slot)
 {
-	struct vg_ledger_share_info share;
+	struct vg_ledger_shared_info share;
 	unsigned int cursor = 0;
 	uint64_t bytes = 0;
 
-	while (vg_ledger_next_share(vgpu->ledger, &cursor, &share))
-		if (vg_ledger_share_is_held_by(&share, slot) && shows_elsewhere(vgpu, &share))
+	while (vg_ledger_next_shared(vgpu->ledger, &cursor, &share))
+		if (vg_ledger_shared_is_held_by(&share, slot) && shows_elsewhere(vgpu, &share))
 			bytes += share.bytes;
 	return bytes;
 }

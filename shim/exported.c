@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 
 #include "base/descriptor.h"
-#include "ledger/share.h"
+#include "ledger/shared.h"
 
 // Exported memory. `key` is the data of the epoll entry, which the daemon reads. Upper half: the size in units of 2
 // MiB. Lower half: the number of the shared allocation, or, for other memory, a number that no shared allocation has.
@@ -156,7 +156,7 @@ static struct exported *add_exported(struct shim_physical *physical, uint64_t by
 	one = malloc(sizeof *one);
 	if (!one)
 		return NULL;
-	uint32_t number = physical->shared ? physical->shared : ++last_number << VG_LEDGER_SHARE_BITS;
+	uint32_t number = physical->shared ? physical->shared : ++last_number << VG_LEDGER_SHARED_BITS;
 	*one = (struct exported){bytes >> 21 << 32 | number, physical, exports};
 	exports = one;
 	return one;

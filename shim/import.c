@@ -1,6 +1,6 @@
 // Opens memory of other processes: by IPC handles, pool pointers and external memory. If the memory is a known shared
 // allocation, this process becomes one of its holders before it opens the memory. Otherwise this process is charged.
-#include "ledger/share.h"
+#include "ledger/shared.h"
 #include "shim/contexts.h"
 #include "shim/evict.h"
 #include "shim/pool_charge.h"

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "ledger/share.h"
+#include "ledger/shared.h"
 
 struct pin {
 	uint64_t owner, offset;
@@ -36,7 +36,7 @@ static void change_exported(struct shim_physical *physical, bool is_exported, un
 		return;
 	vg_ledger_set_exported(shim_session_ledger(), exported_bytes, descriptor_only_bytes);
 	if (physical->shared && !physical->is_joined && has_descriptors_only(physical) != had_descriptors_only)
-		vg_ledger_share_set_away(shim_session_ledger(), physical->shared, !had_descriptors_only);
+		vg_ledger_shared_set_away(shim_session_ledger(), physical->shared, !had_descriptors_only);
 }
 
 static void set_references(struct shim_physical *physical, unsigned int references)

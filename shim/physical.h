@@ -12,7 +12,7 @@ struct shim_physical {
 	bool is_exported;	 // the descriptors together hold one reference
 	bool is_evictable;	 // the memory was charged by shim_charge_evictable()
 	bool has_pins;		 // the object is a multicast object that owns pins of other memory
-	// Members for memory that is a shared allocation (ledger/share.h, shim/shared.h):
+	// Members for memory that is a shared allocation (ledger/shared.h, shim/shared.h):
 	uint32_t shared; // number of the shared allocation in the ledger; 0: the memory is not shared
 	bool is_joined;	 // another process owns the shared allocation and has the charge
 	uint64_t size;	 // bytes of the shared allocation, if is_joined

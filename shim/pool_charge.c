@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "ledger/share.h"
+#include "ledger/shared.h"
 #include "shim/mark.h"
 #include "shim/reclaim.h"
 #include "shim/shared.h"
@@ -104,7 +104,7 @@ static uint64_t reconcile_pool(struct shim_pool *pool, uint64_t growth)
 	uint64_t before = pool->charged, missing = change_charge(pool, growth);
 
 	if (pool->shared && pool->charged != before)
-		vg_ledger_share_resize(shim_session_ledger(), pool->shared, pool->charged);
+		vg_ledger_shared_resize(shim_session_ledger(), pool->shared, pool->charged);
 	return missing;
 }
 
@@ -144,7 +144,7 @@ static uint64_t end_pool(struct shim_pool *pool)
 	uint64_t charged = pool->charged, passed = 0;
 
 	if (pool->shared)
-		vg_ledger_share_leave(shim_session_ledger(), pool->shared, VG_LEDGER_POOL, charged, &passed);
+		vg_ledger_shared_leave(shim_session_ledger(), pool->shared, VG_LEDGER_POOL, charged, &passed);
 	unlink_pool(pool);
 	return charged - passed;
 }
@@ -206,13 +206,13 @@ void shim_pool_note_export(CUmemoryPool handle, int descriptor)
 		return;
 	pthread_mutex_lock(&lock);
 	if (!pool->shared &&
-	    vg_ledger_share_make(ledger, shim_round_granularity(pool->charged + 1), &pool->shared) == 0)
-		vg_ledger_share_resize(ledger, pool->shared, pool->charged);
+	    vg_ledger_shared_create(ledger, shim_round_granularity(pool->charged + 1), &pool->shared) == 0)
+		vg_ledger_shared_resize(ledger, pool->shared, pool->charged);
 	if (pool->shared)
 		pool->mark = shim_mark_put(descriptor, pool->mark);
 	if (pool->mark)
-		vg_ledger_share_name(ledger, pool->shared, vg_ledger_key(SHIM_KEY_POOL, &pool->mark, sizeof pool->mark),
-				     true);
+		vg_ledger_shared_add_name(ledger, pool->shared,
+					  vg_ledger_key(SHIM_KEY_POOL, &pool->mark, sizeof pool->mark), true);
 	pthread_mutex_unlock(&lock);
 }
 

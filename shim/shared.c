@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger/share.h"
+#include "ledger/shared.h"
 #include "shim/mark.h"
 #include "shim/registration.h"
 #include "shim/undeclared.h"
@@ -54,7 +54,7 @@ static void leave_shared(struct shim_physical *physical, uint64_t *ret_passed)
 		return;
 	}
 	if (shim_counting() && !find_shared(number)) // this process has no other reference to the shared allocation
-		vg_ledger_share_leave(shim_session_ledger(), number, physical->kind, physical->bytes, ret_passed);
+		vg_ledger_shared_leave(shim_session_ledger(), number, physical->kind, physical->bytes, ret_passed);
 }
 
 static uint64_t leave_and_count(struct shim_physical *physical)
@@ -80,7 +80,7 @@ static bool make_shared(struct shim_physical *physical)
 
 	if (physical->shared)
 		return true;
-	if (vg_ledger_share_make(shim_session_ledger(), physical->bytes, &number) != 0)
+	if (vg_ledger_shared_create(shim_session_ledger(), physical->bytes, &number) != 0)
 		return false;
 	add_shared(physical, number);
 	return true;
@@ -90,7 +90,7 @@ void shim_shared_name(struct shim_physical *physical, uint64_t key)
 {
 	pthread_mutex_lock(&shim_physical_lock);
 	if (shim_counting() && !physical->is_joined && make_shared(physical))
-		vg_ledger_share_name(shim_session_ledger(), physical->shared, key, true);
+		vg_ledger_shared_add_name(shim_session_ledger(), physical->shared, key, true);
 	pthread_mutex_unlock(&shim_physical_lock);
 }
 
@@ -99,7 +99,7 @@ void shim_shared_name(struct shim_physical *physical, uint64_t key)
 static struct shim_physical *join_here(uint64_t key)
 {
 	struct vg_ledger *ledger = shim_session_ledger();
-	uint32_t number = vg_ledger_share_find(ledger, key);
+	uint32_t number = vg_ledger_shared_find(ledger, key);
 	struct shim_physical *physical = number ? find_shared(number) : NULL;
 	uint64_t size;
 
@@ -109,7 +109,7 @@ static struct shim_physical *join_here(uint64_t key)
 	}
 	if (!number || !(physical = shim_physical_create(VG_LEDGER_IMPORT, 0)))
 		return NULL;
-	if (vg_ledger_share_join(ledger, key, &number, &size) != 0) {
+	if (vg_ledger_shared_join(ledger, key, &number, &size) != 0) {
 		free(physical);
 		return NULL;
 	}
@@ -194,14 +194,15 @@ static void name_or_join(struct shim_physical *physical, uint64_t key)
 
 	if (physical->is_joined)
 		return;
-	if (!physical->shared && vg_ledger_share_join(ledger, key, &number, &size) == 0) {
+	if (!physical->shared && vg_ledger_shared_join(ledger, key, &number, &size) == 0) {
 		become_joined(physical, number, size);
 		return;
 	}
-	if (!make_shared(physical) || vg_ledger_share_name(ledger, physical->shared, key, false) != VG_LEDGER_REFUSED)
+	if (!make_shared(physical) ||
+	    vg_ledger_shared_add_name(ledger, physical->shared, key, false) != VG_LEDGER_REFUSED)
 		return;
 	leave_shared(physical, &passed); // no other process has it open, since no process knows a key for it
-	if (vg_ledger_share_join(ledger, key, &number, &size) == 0)
+	if (vg_ledger_shared_join(ledger, key, &number, &size) == 0)
 		become_joined(physical, number, size);
 }
 

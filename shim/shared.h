@@ -1,4 +1,4 @@
-// Charges shared allocations, device memory that several processes have open, once: to the owner (ledger/share.h).
+// Charges shared allocations, device memory that several processes have open, once: to the owner (ledger/shared.h).
 // Processes recognise such memory by a key: a hash of the handle, pointer or mark by which one process passes it to
 // another. Any thread.
 #pragma once

@@ -133,7 +133,7 @@ int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tena
 		keep_exported(slot, kept);
 	if (r == 0 && !kept) {
 		if (keep) // leave the shared allocations in `keep` that have no charge
-			ledger_shares_leave(ledger_file_of(ledger), tenant->slot, NULL, LEDGER_ATTEMPTS);
+			ledger_shared_leave_all(ledger_file_of(ledger), tenant->slot, NULL, LEDGER_ATTEMPTS);
 		ledger_slot_free(ledger_file_of(ledger), tenant->slot);
 	} else { // the slot is reaped again later
 		ledger_word mine = ledger_owner_word(&self);

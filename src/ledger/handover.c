@@ -2,7 +2,7 @@
 #include "base/descriptor.h"
 #include "ledger/layout.h"
 #include "ledger/process.h"
-#include "ledger/share.h"
+#include "ledger/shared.h"
 
 #include <errno.h>
 #include <string.h>
@@ -133,12 +133,12 @@ int vg_ledger_hand_over(struct vg_ledger *ledger, const struct vg_ledger_tenant 
 	return r;
 }
 
-unsigned int vg_ledger_count_shares(const struct vg_ledger *ledger, unsigned int slot)
+unsigned int vg_ledger_count_shared(const struct vg_ledger *ledger, unsigned int slot)
 {
-	struct vg_ledger_share_info info;
+	struct vg_ledger_shared_info info;
 	unsigned int cursor = 0, count = 0;
 
-	while (vg_ledger_next_share(ledger, &cursor, &info))
-		count += (info.owned && info.owner == slot) || vg_ledger_share_is_held_by(&info, slot);
+	while (vg_ledger_next_shared(ledger, &cursor, &info))
+		count += (info.owned && info.owner == slot) || vg_ledger_shared_is_held_by(&info, slot);
 	return count;
 }

@@ -9,12 +9,12 @@
 // If the writer of a slot is killed at any point, the part of `charged` that belongs to its slot is exactly
 //   used[done & 1] + (intent is done + 1 && (tag is of this intent || applied >= done + 1) ? delta : 0)
 //
-// A shared allocation (struct ledger_share) has an account of its own, which a slot changes in the same way. The slot's
+// A shared allocation (struct ledger_shared) has its own account, which a slot changes in the same way. The slot's
 // intent says which account is meant. A charge that passes from a slot to a shared allocation does not change the
 // header's account. So
 //   charged = sum over the slots + sum over the shared allocations without an owner.
 #pragma once
-#include "ledger/share.h"
+#include "ledger/shared.h"
 #include "pager/page.h"
 #include "turn/page.h"
 
@@ -49,7 +49,7 @@ struct ledger_slot {
 	uint64_t entered_ns;
 	uint64_t outer_start_time;
 	uint32_t outer_pid;
-	uint16_t intent_share;	// whose account the intent changes: index + 1 of a shared allocation; 0: the header's
+	uint16_t intent_shared; // whose account the intent changes: index + 1 of a shared allocation; 0: the header's
 	uint8_t pristine, role; // `role`: enum ledger_role
 	char command[VG_LEDGER_COMMAND];
 };
@@ -60,10 +60,10 @@ struct ledger_refusal_entry {
 	struct vg_ledger_refusal refusal;
 };
 
-// A shared allocation: its account {ledger_share_word(), tag}, and the slots of its holders besides its owner.
-struct ledger_share {
+// A shared allocation: its account {ledger_shared_word(), tag}, and the slots of its holders besides its owner.
+struct ledger_shared {
 	_Alignas(64) ledger_word account;
-	uint64_t away; // as in vg_ledger_share_set_away()
+	uint64_t away; // as in vg_ledger_shared_set_away()
 	uint64_t holders[VG_LEDGER_SLOTS / 64];
 };
 
@@ -86,7 +86,7 @@ struct ledger_header {
 	uint64_t enters;
 	uint64_t refusals;	// number of refusals since creation
 	uint32_t slots_touched; // slots from this index on were never used
-	uint32_t shares_touched;
+	uint32_t shared_touched;
 	_Alignas(64) ledger_word account;
 	uint64_t ceiling; // as in vg_ledger_ceiling()
 };
@@ -95,7 +95,7 @@ struct ledger_file {
 	struct ledger_header header;
 	_Alignas(LEDGER_HEADER_SIZE) struct ledger_refusal_entry refusals[VG_LEDGER_REFUSALS];
 	_Alignas(LEDGER_HEADER_SIZE) struct ledger_slot slots[VG_LEDGER_SLOTS];
-	_Alignas(LEDGER_HEADER_SIZE) struct ledger_share shares[VG_LEDGER_SHARES];
+	_Alignas(LEDGER_HEADER_SIZE) struct ledger_shared shared[VG_LEDGER_SHARED_COUNT];
 	_Alignas(LEDGER_HEADER_SIZE) ledger_word names[LEDGER_NAMES];
 	_Alignas(LEDGER_HEADER_SIZE) uint64_t processes[VG_LEDGER_SLOTS]; // by slot: as in vg_ledger_tenant.process
 	_Alignas(LEDGER_HEADER_SIZE) struct turn_page turn;
@@ -112,31 +112,31 @@ struct ledger_account {
 
 // Packs the account of a shared allocation: {live:1, generation:20, owner's slot + 1:11, pages of 4 KiB:32}.
 enum { LEDGER_PAGE_SHIFT = 12, LEDGER_GENERATIONS = 1 << 20 };
-#define LEDGER_SHARE_LIVE (1ull << 63)
-static inline uint64_t ledger_share_word(uint32_t generation, unsigned int owner_number, uint64_t bytes)
+#define LEDGER_SHARED_LIVE (1ull << 63)
+static inline uint64_t ledger_shared_word(uint32_t generation, unsigned int owner_number, uint64_t bytes)
 {
-	return LEDGER_SHARE_LIVE | (uint64_t)(generation % LEDGER_GENERATIONS) << 43 | (uint64_t)owner_number << 32 |
+	return LEDGER_SHARED_LIVE | (uint64_t)(generation % LEDGER_GENERATIONS) << 43 | (uint64_t)owner_number << 32 |
 	       bytes >> LEDGER_PAGE_SHIFT;
 }
-static inline uint32_t ledger_share_generation(uint64_t word)
+static inline uint32_t ledger_shared_generation(uint64_t word)
 {
 	return word >> 43 & (LEDGER_GENERATIONS - 1);
 }
-static inline unsigned int ledger_share_owner(uint64_t word)
+static inline unsigned int ledger_shared_owner(uint64_t word)
 {
 	return word >> 32 & 0x7ff;
 }
-static inline uint64_t ledger_share_bytes(uint64_t word)
+static inline uint64_t ledger_shared_bytes(uint64_t word)
 {
 	return (word & UINT32_MAX) << LEDGER_PAGE_SHIFT;
 }
-static inline uint32_t ledger_share_number(unsigned int index, uint64_t word)
+static inline uint32_t ledger_shared_number(unsigned int index, uint64_t word)
 {
-	return ledger_share_generation(word) << VG_LEDGER_SHARE_BITS | (index + 1);
+	return ledger_shared_generation(word) << VG_LEDGER_SHARED_BITS | (index + 1);
 }
-static inline bool ledger_share_is_orphan(uint64_t word)
+static inline bool ledger_shared_is_orphan(uint64_t word)
 {
-	return (word & LEDGER_SHARE_LIVE) && ledger_share_owner(word) == 0;
+	return (word & LEDGER_SHARED_LIVE) && ledger_shared_owner(word) == 0;
 }
 
 // The parts of a tag.
@@ -240,9 +240,9 @@ int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_ledger_
 // allocations, and refunds all charges except `keep` (NULL: none).
 int ledger_slot_refund(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
 		       unsigned long attempts, uint64_t *ret_refunded);
-// Leaves all shared allocations of a slot except those in `keep`. Returns 0 or -EAGAIN. In share.c.
-int ledger_shares_leave(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
-			unsigned long attempts);
+// Leaves all shared allocations of a slot except those in `keep`. Returns 0 or -EAGAIN. In shared.c.
+int ledger_shared_leave_all(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
+			    unsigned long attempts);
 // Clears and frees a slot that has no charge and no pending operation.
 void ledger_slot_free(struct ledger_file *file, unsigned int index);
 // Returns whether memory of a kind is declared: NVML counts it for the process, and a call announced it. Managed and

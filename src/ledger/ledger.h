@@ -200,7 +200,7 @@ struct vg_ledger_tenant {
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t overhead;
 	bool pristine;		 // as in vg_ledger_set_pristine()
-	bool guest;		 // not a tenant: the process only holds shared allocations (ledger/share.h)
+	bool guest;		 // not a tenant: the process only holds shared allocations (ledger/shared.h)
 	bool host;		 // as in vg_ledger_set_host()
 	uint64_t image, program; // of the program that claimed the slot; program: as of vg_ledger_program_of()
 	uint64_t process;	 // where the process's memory has the number of its slot; 0: unknown
@@ -232,8 +232,8 @@ int vg_ledger_stand_in(struct vg_ledger *ledger, const struct vg_ledger_tenant *
 // and the process has this slot or none. Returns 0; VG_LEDGER_GONE or VG_LEDGER_BUSY: the process is not such a
 // process, and nothing has changed; -errno.
 int vg_ledger_hand_over(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid);
-// Returns how many shared allocations `slot` owns or holds (ledger/share.h).
-unsigned int vg_ledger_count_shares(const struct vg_ledger *ledger, unsigned int slot);
+// Returns how many shared allocations `slot` owns or holds (ledger/shared.h).
+unsigned int vg_ledger_count_shared(const struct vg_ledger *ledger, unsigned int slot);
 
 // The following functions are for the daemon only: one process per node, one thread.
 
@@ -252,8 +252,8 @@ void vg_ledger_clear_peak(struct vg_ledger *ledger, const struct vg_ledger_tenan
 // The memory of a dead program that its exported descriptors keep allocated.
 struct vg_ledger_keep {
 	uint64_t bytes;
-	const uint32_t *shares; // numbers of the shared allocations that the program still owns, sorted
-	size_t share_count;
+	const uint32_t *shared; // numbers of the shared allocations that the program still owns, sorted
+	size_t shared_count;
 };
 // Refunds all charges of a dead process except `keep` (NULL: none), exactly, wherever the process was killed. Frees the
 // slot if no charge is left. The caller has made sure that the process is dead and its memory released, except for that

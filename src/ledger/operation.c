@@ -108,9 +108,10 @@ uint64_t ledger_slot_used(const struct ledger_slot *slot)
 // first.
 static bool is_applied(struct ledger_file *file, const struct ledger_slot *slot, unsigned int index, uint64_t sequence)
 {
-	unsigned int share = LEDGER_LOAD(slot->intent_share);
-	bool is_of_share = share > 0 && share <= VG_LEDGER_SHARES;
-	uint64_t tag = ledger_account_read(is_of_share ? &file->shares[share - 1].account : &file->header.account).tag;
+	unsigned int shared = LEDGER_LOAD(slot->intent_shared);
+	bool is_of_shared = shared > 0 && shared <= VG_LEDGER_SHARED_COUNT;
+	uint64_t tag =
+		ledger_account_read(is_of_shared ? &file->shared[shared - 1].account : &file->header.account).tag;
 
 	return (ledger_tag_slot(tag) == index + 1 && ledger_tag_sequence(tag) == (sequence & ((1ull << 46) - 1))) ||
 	       LEDGER_LOAD(slot->applied) >= sequence;
@@ -131,7 +132,7 @@ void ledger_slot_complete(struct ledger_file *file, unsigned int index)
 		}
 		ledger_step("decided");
 	}
-	LEDGER_STORE(slot->intent_share, 0); // the next operation changes the header's account
+	LEDGER_STORE(slot->intent_shared, 0); // the next operation changes the header's account
 }
 
 int ledger_slot_refund(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
@@ -140,7 +141,7 @@ int ledger_slot_refund(struct ledger_file *file, unsigned int index, const struc
 	struct ledger_slot *slot = &file->slots[index];
 
 	ledger_slot_complete(file, index);
-	int r = ledger_shares_leave(file, index, keep, attempts);
+	int r = ledger_shared_leave_all(file, index, keep, attempts);
 	if (r)
 		return r;
 	uint64_t used = ledger_slot_used(slot), kept = keep ? keep->bytes : 0;

@@ -4,7 +4,7 @@
 #include "checkpoint/image/image.h"
 #include "checkpoint/image/text.h"
 #include "checkpoint_test.h"
-#include "ledger/share.h"
+#include "ledger/shared.h"
 #include "tenant_report.h"
 
 enum { OUT_OF_MEMORY = 2 };

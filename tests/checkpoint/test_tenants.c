@@ -139,8 +139,8 @@ TEST(shared_memory_is_refused)
 	uint32_t share, joined;
 	CHECK_INT(vg_ledger_enter(giver), 0);
 	CHECK_INT(vg_ledger_reserve(giver, VG_LEDGER_VMM, 2 * MIB), 0);
-	CHECK_INT(vg_ledger_share_make(giver, 2 * MIB, &share), 0);
-	CHECK_INT(vg_ledger_share_name(giver, share, key, false), 0);
+	CHECK_INT(vg_ledger_shared_create(giver, 2 * MIB, &share), 0);
+	CHECK_INT(vg_ledger_shared_add_name(giver, share, key, false), 0);
 	CHECK_INT(vg_ledger_guest_join(giver, &place.owner, place.program, key, &joined, &bytes), 0);
 	for (int i = 0; i < 2; i++) {
 		CHECK_INT(run("dump --vgpu guest --dir %s", path_of("x")), 1);

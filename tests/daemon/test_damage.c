@@ -2,7 +2,7 @@
 // overwrites each word of the file.
 #include "daemon_fixture.h"
 #include "ledger/layout.h"
-#include "ledger/share.h"
+#include "ledger/shared.h"
 
 #include <sys/prctl.h>
 
@@ -34,8 +34,8 @@ static pid_t start_full_tenant(void)
 		byte = vg_ledger_open(path, &ledger) == 0 &&
 		       vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 64 * MIB) == 0 &&
 		       vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 16 * MIB) == 0 &&
-		       vg_ledger_share_make(ledger, 2 * MIB, &share) == 0 &&
-		       vg_ledger_share_name(ledger, share, 4711, false) == 0;
+		       vg_ledger_shared_create(ledger, 2 * MIB, &share) == 0 &&
+		       vg_ledger_shared_add_name(ledger, share, 4711, false) == 0;
 		if (byte)
 			vg_ledger_refusal(ledger, &refusal);
 		if (write(ready[1], &byte, 1) != 1)
@@ -180,7 +180,7 @@ static void check_part(const char *before, size_t offset, size_t size, bool rest
 // shared allocation, names and refusal, and of free slots.
 TEST(overwritten_fields_harm_no_other_vgpu)
 {
-	const size_t slot = offsetof(struct ledger_file, slots), share = offsetof(struct ledger_file, shares),
+	const size_t slot = offsetof(struct ledger_file, slots), share = offsetof(struct ledger_file, shared),
 		     refusal = offsetof(struct ledger_file, refusals), one = sizeof(uint64_t);
 	pid_t tenant;
 	char *before = begin_sweep(&tenant);
@@ -191,7 +191,7 @@ TEST(overwritten_fields_harm_no_other_vgpu)
 	check_part(before, slot + sizeof(struct ledger_slot), 2 * one, false);
 	check_part(before, slot + (VG_LEDGER_SLOTS - 1) * sizeof(struct ledger_slot), 2 * one, false);
 	check_part(before, share, 5 * one, false);
-	check_part(before, share + sizeof(struct ledger_share), 3 * one, false);
+	check_part(before, share + sizeof(struct ledger_shared), 3 * one, false);
 	check_part(before, offsetof(struct ledger_file, names) + 4711 % LEDGER_NAMES * sizeof(ledger_word), 2 * one,
 		   false);
 	check_part(before, offsetof(struct ledger_file, processes), one, false);

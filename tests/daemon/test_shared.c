@@ -1,6 +1,6 @@
 // Tests shared allocations of processes in one or two vGPUs, with a daemon that measures and reaps these processes.
 #include "../shim/actor.h"
-#include "ledger/share.h"
+#include "ledger/shared.h"
 #include "simulated.h"
 
 #define CONTEXT (16 * MIB)

@@ -1,7 +1,7 @@
 // Tests the system's daemon with several users. Needs root, to run processes of these users.
 #include "daemon_fixture.h"
 #include "ledger/layout.h"
-#include "ledger/share.h"
+#include "ledger/shared.h"
 
 #include <grp.h>
 #include <sys/mman.h>
@@ -298,8 +298,8 @@ static bool share_memory(struct vg_ledger *ledger, struct vg_wire_guest *self)
 {
 	uint32_t share;
 
-	return vg_ledger_share_make(ledger, 64 * MIB, &share) == 0 &&
-	       vg_ledger_share_name(ledger, share, KEY, true) == 0;
+	return vg_ledger_shared_create(ledger, 64 * MIB, &share) == 0 &&
+	       vg_ledger_shared_add_name(ledger, share, KEY, true) == 0;
 }
 
 static bool join_memory(struct vg_ledger *ledger, struct vg_wire_guest *self)

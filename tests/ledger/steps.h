@@ -42,7 +42,7 @@ static inline void check_sum(struct vg_ledger *ledger, uint64_t expected)
 {
 	struct vg_ledger_tenant tenant;
 	unsigned int cursor = 0;
-	uint64_t sum = vg_ledger_shared(ledger), slots = 0;
+	uint64_t sum = vg_ledger_shared_charge(ledger), slots = 0;
 
 	CHECK_INT(vg_ledger_charged(ledger), expected);
 	while (vg_ledger_next_tenant(ledger, &cursor, &tenant)) {

@@ -11,8 +11,8 @@ static uint32_t share_own_memory(struct vg_ledger *ledger)
 {
 	uint32_t share;
 
-	CHECK_INT(vg_ledger_share_make(ledger, 2 * MIB, &share), 0);
-	CHECK_INT(vg_ledger_share_name(ledger, share, KEY, true), 0);
+	CHECK_INT(vg_ledger_shared_create(ledger, 2 * MIB, &share), 0);
+	CHECK_INT(vg_ledger_shared_add_name(ledger, share, KEY, true), 0);
 	return share;
 }
 
@@ -30,7 +30,7 @@ static uint32_t join(struct vg_ledger *ledger)
 	uint64_t bytes;
 
 	vg_ledger_enter(ledger);
-	if (vg_ledger_share_join(ledger, KEY, &share, &bytes) != 0 || bytes != 2 * MIB)
+	if (vg_ledger_shared_join(ledger, KEY, &share, &bytes) != 0 || bytes != 2 * MIB)
 		_exit(3);
 	return share;
 }
@@ -40,7 +40,7 @@ static uint64_t leave_as_owner(struct vg_ledger *ledger, uint32_t share)
 {
 	uint64_t passed;
 
-	vg_ledger_share_leave(ledger, share, VG_LEDGER_VMM, 2 * MIB, &passed);
+	vg_ledger_shared_leave(ledger, share, VG_LEDGER_VMM, 2 * MIB, &passed);
 	vg_ledger_refund(ledger, VG_LEDGER_VMM, 2 * MIB - passed);
 	return passed;
 }
@@ -94,13 +94,14 @@ static void act_leave(struct vg_ledger *ledger)
 {
 	uint64_t passed;
 
-	vg_ledger_share_leave(ledger, number, VG_LEDGER_IMPORT, 0, &passed);
+	vg_ledger_shared_leave(ledger, number, VG_LEDGER_IMPORT, 0, &passed);
 }
 
 static void act_own(struct vg_ledger *ledger)
 {
 	if (vg_ledger_reserve(ledger, VG_LEDGER_VMM, 2 * MIB) != 0 ||
-	    vg_ledger_share_make(ledger, 2 * MIB, &number) != 0 || vg_ledger_share_name(ledger, number, KEY, true) != 0)
+	    vg_ledger_shared_create(ledger, 2 * MIB, &number) != 0 ||
+	    vg_ledger_shared_add_name(ledger, number, KEY, true) != 0)
 		_exit(3);
 }
 
@@ -138,7 +139,7 @@ TEST(charge_passes_on_when_owner_leaves_first)
 	start(ledger, &pair, act_join, act_leave, -1);
 	CHECK_INT(leave_as_owner(ledger, share), 2 * MIB);
 	CHECK_INT(vg_ledger_charged(ledger), CHARGED);
-	CHECK_INT(vg_ledger_shared(ledger), 2 * MIB);
+	CHECK_INT(vg_ledger_shared_charge(ledger), 2 * MIB);
 	CHECK_INT(vg_ledger_used_here(ledger), CHARGED - 2 * MIB);
 	finish(&pair);
 	// The last holder has refunded the shared allocation.
@@ -156,15 +157,15 @@ TEST(charge_passes_on_when_dead_owner_is_reaped)
 	uint32_t share;
 
 	start(ledger, &pair, act_own, act_nothing, -1);
-	CHECK_INT(vg_ledger_share_join(ledger, KEY, &share, &bytes), 0);
+	CHECK_INT(vg_ledger_shared_join(ledger, KEY, &share, &bytes), 0);
 	CHECK_INT(bytes, 2 * MIB);
 	finish(&pair);
 	CHECK_INT(vg_ledger_charged(ledger), CHARGED + 2 * MIB);
 	CHECK_INT(reap_all_dead(ledger), 0);
 	check_sum(ledger, CHARGED + 2 * MIB);
-	vg_ledger_share_leave(ledger, share, VG_LEDGER_IMPORT, 0, &passed);
+	vg_ledger_shared_leave(ledger, share, VG_LEDGER_IMPORT, 0, &passed);
 	check_sum(ledger, CHARGED);
-	CHECK_INT(vg_ledger_share_join(ledger, KEY, &share, &bytes), VG_LEDGER_GONE);
+	CHECK_INT(vg_ledger_shared_join(ledger, KEY, &share, &bytes), VG_LEDGER_GONE);
 	vg_ledger_close(ledger);
 }
 
@@ -173,7 +174,7 @@ TEST(dead_owner_keeps_allocations_of_open_descriptors)
 {
 	struct vg_ledger *ledger = create_charged_ledger();
 	struct vg_ledger_tenant tenant;
-	struct vg_ledger_share_info info;
+	struct vg_ledger_shared_info info;
 	uint64_t bytes, refunded;
 	uint32_t first, second;
 	unsigned int cursor = 1;
@@ -182,31 +183,31 @@ TEST(dead_owner_keeps_allocations_of_open_descriptors)
 	if (child == 0) {
 		act_own(ledger);
 		vg_ledger_reserve(ledger, VG_LEDGER_VMM, 3 * MIB);
-		if (vg_ledger_share_make(ledger, 3 * MIB, &number) != 0 ||
-		    vg_ledger_share_name(ledger, number, KEY + 1, true) != 0)
+		if (vg_ledger_shared_create(ledger, 3 * MIB, &number) != 0 ||
+		    vg_ledger_shared_add_name(ledger, number, KEY + 1, true) != 0)
 			_exit(3);
 		vg_ledger_set_exported(ledger, 5 * MIB, 0);
 		pause();
 	}
-	while (vg_ledger_share_join(ledger, KEY + 1, &second, &bytes) != 0)
+	while (vg_ledger_shared_join(ledger, KEY + 1, &second, &bytes) != 0)
 		usleep(500);
-	CHECK_INT(vg_ledger_share_join(ledger, KEY, &first, &bytes), 0);
+	CHECK_INT(vg_ledger_shared_join(ledger, KEY, &first, &bytes), 0);
 	kill(child, SIGKILL);
 	CHECK_INT(waitpid(child, NULL, 0), child);
 	CHECK(vg_ledger_next_tenant(ledger, &cursor, &tenant));
 	CHECK_INT(vg_ledger_reap(ledger, &tenant, &(struct vg_ledger_keep){3 * MIB, &second, 1}, &refunded), 0);
 	CHECK_INT(refunded, 0);
-	CHECK_INT(vg_ledger_shared(ledger), 2 * MIB);
+	CHECK_INT(vg_ledger_shared_charge(ledger), 2 * MIB);
 	CHECK_INT(vg_ledger_charged(ledger), CHARGED + 5 * MIB);
 	cursor = 0;
-	CHECK(vg_ledger_next_share(ledger, &cursor, &info) && info.share == first && !info.owned);
-	CHECK(vg_ledger_next_share(ledger, &cursor, &info) && info.share == second && info.owned && info.owner == 1);
-	CHECK(vg_ledger_share_is_held_by(&info, 0) && !vg_ledger_share_is_held_by(&info, 1));
+	CHECK(vg_ledger_next_shared(ledger, &cursor, &info) && info.number == first && !info.owned);
+	CHECK(vg_ledger_next_shared(ledger, &cursor, &info) && info.number == second && info.owned && info.owner == 1);
+	CHECK(vg_ledger_shared_is_held_by(&info, 0) && !vg_ledger_shared_is_held_by(&info, 1));
 	reap_all_dead(ledger); // the descriptor was closed before
 	check_sum(ledger, CHARGED + 5 * MIB);
-	CHECK_INT(vg_ledger_shared(ledger), 5 * MIB);
-	vg_ledger_share_leave(ledger, first, VG_LEDGER_IMPORT, 0, &bytes);
-	vg_ledger_share_leave(ledger, second, VG_LEDGER_IMPORT, 0, &bytes);
+	CHECK_INT(vg_ledger_shared_charge(ledger), 5 * MIB);
+	vg_ledger_shared_leave(ledger, first, VG_LEDGER_IMPORT, 0, &bytes);
+	vg_ledger_shared_leave(ledger, second, VG_LEDGER_IMPORT, 0, &bytes);
 	check_sum(ledger, CHARGED);
 	vg_ledger_close(ledger);
 }
@@ -252,19 +253,19 @@ TEST(names_are_added_replaced_and_freed)
 	uint32_t one, two, three;
 	uint64_t bytes;
 
-	CHECK_INT(vg_ledger_share_make(ledger, 2 * MIB, &one), 0);
-	CHECK_INT(vg_ledger_share_make(ledger, 2 * MIB, &two), 0);
+	CHECK_INT(vg_ledger_shared_create(ledger, 2 * MIB, &one), 0);
+	CHECK_INT(vg_ledger_shared_create(ledger, 2 * MIB, &two), 0);
 	CHECK(one != two);
-	CHECK_INT(vg_ledger_share_name(ledger, one, KEY, false), 0);
-	CHECK_INT(vg_ledger_share_name(ledger, one, KEY, false), 0);
-	CHECK_INT(vg_ledger_share_name(ledger, two, KEY, false), VG_LEDGER_REFUSED);
-	CHECK_INT(vg_ledger_share_name(ledger, two, KEY, true), 0);
+	CHECK_INT(vg_ledger_shared_add_name(ledger, one, KEY, false), 0);
+	CHECK_INT(vg_ledger_shared_add_name(ledger, one, KEY, false), 0);
+	CHECK_INT(vg_ledger_shared_add_name(ledger, two, KEY, false), VG_LEDGER_REFUSED);
+	CHECK_INT(vg_ledger_shared_add_name(ledger, two, KEY, true), 0);
 	// This process is the owner already, so it cannot join.
-	CHECK_INT(vg_ledger_share_join(ledger, KEY, &three, &bytes), VG_LEDGER_GONE);
-	CHECK_INT(vg_ledger_share_name(ledger, one, KEY, false), VG_LEDGER_REFUSED);
+	CHECK_INT(vg_ledger_shared_join(ledger, KEY, &three, &bytes), VG_LEDGER_GONE);
+	CHECK_INT(vg_ledger_shared_add_name(ledger, one, KEY, false), VG_LEDGER_REFUSED);
 	leave_as_owner(ledger, two);
-	CHECK_INT(vg_ledger_share_name(ledger, one, KEY, false), 0);
-	CHECK_INT(vg_ledger_share_make(ledger, 2 * MIB, &three), 0);
+	CHECK_INT(vg_ledger_shared_add_name(ledger, one, KEY, false), 0);
+	CHECK_INT(vg_ledger_shared_create(ledger, 2 * MIB, &three), 0);
 	// The entry of the table is the same, but its number is new.
 	CHECK(three != two && three != one);
 	leave_as_owner(ledger, three);
@@ -281,24 +282,24 @@ TEST(invalid_sizes_and_full_tables_are_refused)
 	uint64_t passed = 7;
 
 	// This process has no slot yet.
-	CHECK_INT(vg_ledger_share_make(ledger, 2 * MIB, &share), VG_LEDGER_FULL);
+	CHECK_INT(vg_ledger_shared_create(ledger, 2 * MIB, &share), VG_LEDGER_FULL);
 	CHECK_INT(vg_ledger_enter(ledger), 0);
-	CHECK_INT(vg_ledger_share_make(ledger, 0, &share), VG_LEDGER_FULL);
-	CHECK_INT(vg_ledger_share_make(ledger, 4095, &share), VG_LEDGER_FULL);
-	CHECK_INT(vg_ledger_share_make(ledger, 1ull << 44, &share), VG_LEDGER_FULL);
-	for (int i = 0; i < VG_LEDGER_SHARES; i++)
-		CHECK_INT(vg_ledger_share_make(ledger, 4096, &share), 0);
-	CHECK_INT(vg_ledger_share_make(ledger, 4096, &share), VG_LEDGER_FULL);
+	CHECK_INT(vg_ledger_shared_create(ledger, 0, &share), VG_LEDGER_FULL);
+	CHECK_INT(vg_ledger_shared_create(ledger, 4095, &share), VG_LEDGER_FULL);
+	CHECK_INT(vg_ledger_shared_create(ledger, 1ull << 44, &share), VG_LEDGER_FULL);
+	for (int i = 0; i < VG_LEDGER_SHARED_COUNT; i++)
+		CHECK_INT(vg_ledger_shared_create(ledger, 4096, &share), 0);
+	CHECK_INT(vg_ledger_shared_create(ledger, 4096, &share), VG_LEDGER_FULL);
 	for (uint64_t i = 0; i < LEDGER_NAME_TRIES; i++)
-		CHECK_INT(vg_ledger_share_name(ledger, share, KEY + i * LEDGER_NAMES, true), 0);
-	CHECK_INT(vg_ledger_share_name(ledger, share, KEY + (1ull << 40), true), VG_LEDGER_FULL);
-	vg_ledger_share_leave(ledger, 0, VG_LEDGER_VMM, 0, &passed);
-	vg_ledger_share_leave(ledger, UINT32_MAX, VG_LEDGER_VMM, 0, &passed);
+		CHECK_INT(vg_ledger_shared_add_name(ledger, share, KEY + i * LEDGER_NAMES, true), 0);
+	CHECK_INT(vg_ledger_shared_add_name(ledger, share, KEY + (1ull << 40), true), VG_LEDGER_FULL);
+	vg_ledger_shared_leave(ledger, 0, VG_LEDGER_VMM, 0, &passed);
+	vg_ledger_shared_leave(ledger, UINT32_MAX, VG_LEDGER_VMM, 0, &passed);
 	CHECK_INT(passed, 0);
 	vg_ledger_leave(ledger);
 	CHECK_INT(vg_ledger_enter(ledger), 0);
 	// All entries are free again.
-	CHECK_INT(vg_ledger_share_make(ledger, 4096, &share), 0);
+	CHECK_INT(vg_ledger_shared_create(ledger, 4096, &share), 0);
 	vg_ledger_close(ledger);
 }
 
@@ -359,12 +360,12 @@ TEST(sum_is_exact_if_leaving_owner_is_killed)
 		uint64_t bytes, passed;
 		uint32_t share;
 		start(ledger, &pair, act_own, act_disown, step);
-		CHECK_INT(vg_ledger_share_join(ledger, KEY, &share, &bytes), 0);
+		CHECK_INT(vg_ledger_shared_join(ledger, KEY, &share, &bytes), 0);
 		finish(&pair);
 		CHECK_INT(vg_ledger_charged(ledger), CHARGED + 2 * MIB);
 		reap_all_dead(ledger);
 		check_sum(ledger, CHARGED + 2 * MIB);
-		vg_ledger_share_leave(ledger, share, VG_LEDGER_IMPORT, 0, &passed);
+		vg_ledger_shared_leave(ledger, share, VG_LEDGER_IMPORT, 0, &passed);
 		check_sum(ledger, CHARGED);
 		vg_ledger_close(ledger);
 		if (reached_end) {
@@ -412,7 +413,7 @@ TEST(sum_is_exact_if_reaper_of_owner_is_killed)
 		uint64_t bytes, passed;
 		uint32_t share;
 		start(ledger, &pair, act_own, act_nothing, -1);
-		CHECK_INT(vg_ledger_share_join(ledger, KEY, &share, &bytes), 0);
+		CHECK_INT(vg_ledger_shared_join(ledger, KEY, &share, &bytes), 0);
 		finish(&pair);
 		run_until(ledger, reap_dead, step, SIGKILL);
 		bool ended = reached_end;
@@ -420,7 +421,7 @@ TEST(sum_is_exact_if_reaper_of_owner_is_killed)
 		run_until(ledger, reap_dead, step / 2, SIGKILL); // a second reaper is killed, too
 		reap_all_dead(ledger);
 		check_sum(ledger, CHARGED + 2 * MIB);
-		vg_ledger_share_leave(ledger, share, VG_LEDGER_IMPORT, 0, &passed);
+		vg_ledger_shared_leave(ledger, share, VG_LEDGER_IMPORT, 0, &passed);
 		check_sum(ledger, CHARGED);
 		vg_ledger_close(ledger);
 		if (ended) {

@@ -1,7 +1,7 @@
 // Processes own, open and release a few shared allocations in random order, and some processes are killed. Memory with
 // a holder is always charged, and at the end nothing is charged. Runs for RACE_SECONDS, or 2 s.
 #include "base/clock.h"
-#include "ledger/share.h"
+#include "ledger/shared.h"
 #include "ledger_file.h"
 #include "test.h"
 
@@ -33,14 +33,14 @@ static void make_owner(struct vg_ledger *ledger, unsigned int piece, struct hold
 
 	if (vg_ledger_reserve(ledger, VG_LEDGER_VMM, size_of(piece)) != 0)
 		return;
-	if (vg_ledger_share_make(ledger, size_of(piece), &holding->share) == 0 &&
-	    vg_ledger_share_name(ledger, holding->share, piece + 1, true) == 0) {
+	if (vg_ledger_shared_create(ledger, size_of(piece), &holding->share) == 0 &&
+	    vg_ledger_shared_add_name(ledger, holding->share, piece + 1, true) == 0) {
 		holding->own = true;
 		__atomic_fetch_add(&shared->owned[piece], 1, __ATOMIC_RELAXED);
 		return;
 	}
 	if (holding->share)
-		vg_ledger_share_leave(ledger, holding->share, VG_LEDGER_VMM, size_of(piece), &passed);
+		vg_ledger_shared_leave(ledger, holding->share, VG_LEDGER_VMM, size_of(piece), &passed);
 	vg_ledger_refund(ledger, VG_LEDGER_VMM, size_of(piece));
 	holding->share = 0;
 }
@@ -50,7 +50,7 @@ static void join_allocation(struct vg_ledger *ledger, unsigned int piece, struct
 {
 	uint64_t bytes;
 
-	if (vg_ledger_share_join(ledger, piece + 1, &holding->share, &bytes) != 0)
+	if (vg_ledger_shared_join(ledger, piece + 1, &holding->share, &bytes) != 0)
 		return;
 	holding->own = false;
 	__atomic_fetch_add(&shared->joined, 1, __ATOMIC_RELAXED);
@@ -64,7 +64,7 @@ static void leave_allocation(struct vg_ledger *ledger, unsigned int piece, struc
 
 	if (vg_ledger_charged(ledger) < size_of(piece))
 		__atomic_fetch_add(&shared->uncovered, 1, __ATOMIC_RELAXED);
-	vg_ledger_share_leave(ledger, holding->share, VG_LEDGER_VMM, size_of(piece), &passed);
+	vg_ledger_shared_leave(ledger, holding->share, VG_LEDGER_VMM, size_of(piece), &passed);
 	if (holding->own)
 		vg_ledger_refund(ledger, VG_LEDGER_VMM, size_of(piece) - passed);
 	if (passed)
@@ -134,7 +134,7 @@ TEST(memory_with_a_holder_is_always_charged)
 		CHECK(shared->owned[i]);
 	CHECK_INT(shared->uncovered, 0);
 	reap_all_dead(ledger);
-	CHECK_INT(vg_ledger_shared(ledger), 0);
+	CHECK_INT(vg_ledger_shared_charge(ledger), 0);
 	CHECK_INT(vg_ledger_charged(ledger), 0);
 	vg_ledger_close(ledger);
 }

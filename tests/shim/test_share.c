@@ -1,7 +1,7 @@
 // Checks that shared allocations are charged once, in whatever order processes open and release them.
 #include "actor.h"
 #include "base/descriptor.h"
-#include "ledger/share.h"
+#include "ledger/shared.h"
 #include "tenant.h"
 
 #define CONTEXT (16 * MIB)
@@ -45,7 +45,7 @@ static void end_all(void)
 	actor_end(&other);
 	reap();
 	CHECK_INT(charged(), 0);
-	CHECK_INT(vg_ledger_shared(tenant_ledger), 0);
+	CHECK_INT(vg_ledger_shared_charge(tenant_ledger), 0);
 }
 
 static CUresult opens(struct actor *actor, const struct act *handle)
@@ -109,7 +109,7 @@ TEST(memory_of_an_ended_owner_stays_charged_while_open)
 	actor_kill(&owner);
 	reap();
 	CHECK_INT(charged(), 2 * CONTEXT + 160 * MIB);
-	CHECK_INT(vg_ledger_shared(tenant_ledger), 160 * MIB);
+	CHECK_INT(vg_ledger_shared_charge(tenant_ledger), 160 * MIB);
 	CHECK_INT(opens(&other, &handle), CUDA_SUCCESS); // the handle can still be opened
 	CHECK_INT(charged(), 2 * CONTEXT + 160 * MIB);
 	CHECK_INT(act(&user, CLOSE, 0), CUDA_SUCCESS);
@@ -160,7 +160,7 @@ TEST(descriptors_are_charged_once)
 	// This call refunds closed descriptors.
 	CHECK_INT(act(&owner, GET_INFO, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), all);
-	CHECK_INT(vg_ledger_shared(tenant_ledger), 160 * MIB);
+	CHECK_INT(vg_ledger_shared_charge(tenant_ledger), 160 * MIB);
 	CHECK_INT(act(&user, UNMAP, 0), CUDA_SUCCESS);
 	CHECK_INT(act(&user, RELEASE, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), all);
@@ -229,7 +229,7 @@ TEST(pools_are_charged_once)
 	CHECK_INT(charged(), all);
 	CHECK_INT(act(&owner, POOL_DESTROY, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), all);
-	CHECK_INT(vg_ledger_shared(tenant_ledger), 160 * MIB);
+	CHECK_INT(vg_ledger_shared_charge(tenant_ledger), 160 * MIB);
 	CHECK_INT(act(&other, POOL_DESTROY, 0), CUDA_SUCCESS);
 	CHECK_INT(act(&user, FREE_ASYNC, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), all);

@@ -31,7 +31,7 @@ static enum vg_status look_into(const struct tenants *tenants, const char *path)
 	while (status == VG_OK && vg_ledger_next_tenant(ledger, &cursor, &slot))
 		for (size_t i = 0; i < tenants->count && slot.guest && status == VG_OK; i++)
 			if (vg_ledger_owner_same(&slot.owner, &tenants->list[i].slot.owner) &&
-			    vg_ledger_count_shares(ledger, slot.slot))
+			    vg_ledger_count_shared(ledger, slot.slot))
 				status = refuse_shared(&tenants->list[i], vg_ledger_name(ledger));
 	vg_ledger_close(ledger);
 	return status;
@@ -63,7 +63,7 @@ enum vg_status tenants_refuse_shared(const struct tenants *tenants)
 	for (size_t i = 0; i < tenants->count; i++) {
 		const struct tenant *tenant = &tenants->list[i];
 		const struct tenant_vgpu *vgpu = &tenants->vgpus[tenant->vgpu];
-		if (vg_ledger_count_shares(vgpu->ledger, tenant->slot.slot) || tenant->slot.exported)
+		if (vg_ledger_count_shared(vgpu->ledger, tenant->slot.slot) || tenant->slot.exported)
 			return refuse_shared(tenant, vgpu->name);
 	}
 	for (size_t i = 0; i < tenants->vgpu_count && tenants->count && status == VG_OK; i++)

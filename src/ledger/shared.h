@@ -1,4 +1,4 @@
-// Shared allocations ("share" in names): memory that several processes have open is charged once. The process that
+// Shared allocations ("shared" in names): memory that several processes have open is charged once. The process that
 // allocated the memory, or brought it into the vGPU, is its owner: the owner's slot has the charge while the owner has
 // the memory. If the owner leaves while others hold the memory, the charge passes to the shared allocation itself. The
 // last holder then refunds it. A process holds a shared allocation once, however often it has opened the memory. Any
@@ -6,8 +6,8 @@
 #pragma once
 #include "ledger/ledger.h"
 
-// The number of a shared allocation. Its VG_LEDGER_SHARE_BITS lowest bits are never all 0.
-enum { VG_LEDGER_SHARES = 2048, VG_LEDGER_SHARE_BITS = 12 };
+// The number of a shared allocation. Its VG_LEDGER_SHARED_BITS lowest bits are never all 0.
+enum { VG_LEDGER_SHARED_COUNT = 2048, VG_LEDGER_SHARED_BITS = 12 };
 
 // Returns a key by which two processes find a shared allocation: a hash of the bytes that one process sends to the
 // other. `kind`: which driver calls use these bytes.
@@ -17,41 +17,42 @@ uint64_t vg_ledger_key(char kind, const void *bytes, size_t length);
 
 // Makes this process the owner of a new shared allocation of `bytes` that the process has charged (a multiple of 4
 // KiB). Returns 0; VG_LEDGER_FULL: the table is full, or the size cannot be stored.
-int vg_ledger_share_make(struct vg_ledger *ledger, uint64_t bytes, uint32_t *ret_share);
+int vg_ledger_shared_create(struct vg_ledger *ledger, uint64_t bytes, uint32_t *ret_number);
 // Changes how many bytes the owner has charged for the shared allocation.
-void vg_ledger_share_resize(struct vg_ledger *ledger, uint32_t share, uint64_t bytes);
+void vg_ledger_shared_resize(struct vg_ledger *ledger, uint32_t number, uint64_t bytes);
 // Adds a name to a shared allocation. If another one has the name: with `instead`, replaces that one, or else returns
 // VG_LEDGER_REFUSED and changes nothing. VG_LEDGER_FULL: the table has no free entry for the name.
-int vg_ledger_share_name(struct vg_ledger *ledger, uint32_t share, uint64_t key, bool instead);
+int vg_ledger_shared_add_name(struct vg_ledger *ledger, uint32_t number, uint64_t key, bool instead);
 // Returns the number of the shared allocation with a name; 0: not found.
-uint32_t vg_ledger_share_find(const struct vg_ledger *ledger, uint64_t key);
+uint32_t vg_ledger_shared_find(const struct vg_ledger *ledger, uint64_t key);
 // Makes this process a holder. Returns 0; VG_LEDGER_GONE: not found, or this process is the owner; VG_LEDGER_FULL or
 // -errno: this process has no slot.
-int vg_ledger_share_join(struct vg_ledger *ledger, uint64_t key, uint32_t *ret_share, uint64_t *ret_bytes);
+int vg_ledger_shared_join(struct vg_ledger *ledger, uint64_t key, uint32_t *ret_number, uint64_t *ret_bytes);
 // Ends the part of this process, as owner or holder. Call it after the memory was closed. If this process is the owner,
 // *ret_passed is how much of its charge (of `kind`, at most `most`) has passed to the shared allocation; the owner
 // refunds the rest. Other holders refund nothing.
-void vg_ledger_share_leave(struct vg_ledger *ledger, uint32_t share, enum vg_ledger_kind kind, uint64_t most,
-			   uint64_t *ret_passed);
+void vg_ledger_shared_leave(struct vg_ledger *ledger, uint32_t number, enum vg_ledger_kind kind, uint64_t most,
+			    uint64_t *ret_passed);
 // Sets whether the owner has only descriptors of the memory left, so that NVML counts the memory for another process.
-void vg_ledger_share_set_away(struct vg_ledger *ledger, uint32_t share, bool away);
+void vg_ledger_shared_set_away(struct vg_ledger *ledger, uint32_t number, bool away);
 
 // Returns the sum of the charges of shared allocations whose owners have left.
-uint64_t vg_ledger_shared(const struct vg_ledger *ledger);
+uint64_t vg_ledger_shared_charge(const struct vg_ledger *ledger);
 
 // The following functions are for the daemon only.
 
-struct vg_ledger_share_info {
-	uint32_t share;
+struct vg_ledger_shared_info {
+	uint32_t number;
 	uint64_t bytes;
 	bool owned; // the slot `owner` has the charge; otherwise the shared allocation has it
 	unsigned int owner;
-	bool away;				// as in vg_ledger_share_set_away()
+	bool away;				// as in vg_ledger_shared_set_away()
 	uint64_t holders[VG_LEDGER_SLOTS / 64]; // one bit for each slot that holds it; the owner's is not set
 };
 // Iterates over the shared allocations, in order. Set *cursor to 0 first. Returns false at the end.
-bool vg_ledger_next_share(const struct vg_ledger *ledger, unsigned int *cursor, struct vg_ledger_share_info *ret_info);
-static inline bool vg_ledger_share_is_held_by(const struct vg_ledger_share_info *info, unsigned int slot)
+bool vg_ledger_next_shared(const struct vg_ledger *ledger, unsigned int *cursor,
+			   struct vg_ledger_shared_info *ret_info);
+static inline bool vg_ledger_shared_is_held_by(const struct vg_ledger_shared_info *info, unsigned int slot)
 {
 	return info->holders[slot / 64] >> slot % 64 & 1;
 }
@@ -60,6 +61,6 @@ static inline bool vg_ledger_share_is_held_by(const struct vg_ledger_share_info 
 // reaped like a tenant's. `program`: as of vg_ledger_program_of(); 0: unknown. Returns 0; VG_LEDGER_GONE: not found;
 // VG_LEDGER_FULL; -EAGAIN.
 int vg_ledger_guest_join(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint64_t program,
-			 uint64_t key, uint32_t *ret_share, uint64_t *ret_bytes);
+			 uint64_t key, uint32_t *ret_number, uint64_t *ret_bytes);
 // Makes a guest a holder no longer. Returns 0; VG_LEDGER_GONE: the process is not a holder; -EAGAIN.
-int vg_ledger_guest_leave(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint32_t share);
+int vg_ledger_guest_leave(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint32_t number);
