@@ -1,5 +1,6 @@
-// The driver's types and prototypes under the names of its exported symbols: the macros of cuda.h that rename functions
-// (cuMemAlloc -> cuMemAlloc_v2) are off. Any thread. A file that expands entries.def includes this, not <cuda.h>.
+// Declares the driver's types and prototypes under the names of its exported symbols. The macros of cuda.h that rename
+// functions (cuMemAlloc -> cuMemAlloc_v2) are undefined here. Any thread. A file that expands entries.def includes this
+// header, not <cuda.h>.
 #pragma once
 
 #ifdef __cuda_cuda_h__
@@ -20,7 +21,7 @@
 #define VG_PFN_ptds(api, version) PFN_##api##_v##version##_ptds
 #define VG_PFN_ptsz(api, version) PFN_##api##_v##version##_ptsz
 
-// The index of each row: VG_ENTRY_cuMemAlloc_v2, ...
+// Defines the index of each row of entries.def: VG_ENTRY_cuMemAlloc_v2, ...
 enum vg_entry {
 #define ENTRY(abi, api, version, stream, family, need) VG_ENTRY_##abi,
 #include "entries.def"

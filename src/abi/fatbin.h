@@ -6,33 +6,34 @@
 #define FATBIN_MAGIC 0xba55ed50u
 // The wrapper that nvcc embeds in host programs, which points to the container.
 #define FATBIN_WRAPPER_MAGIC 0x466243b1u
-// LINKED: with separable compilation (nvcc -rdc=true), the container has the linked machine code, and `modules` its
-// parts.
+// LINKED: nvcc -rdc=true (separable compilation) wrote the wrapper. Its container has the linked machine code, and
+// `modules` lists the containers of the object files.
 enum { FATBIN_WRAPPER_PLAIN = 1, FATBIN_WRAPPER_LINKED = 2 };
 
 struct fatbin_wrapper {
 	uint32_t magic, version;
 	const void *data;
-	const void *const *modules; // containers, ends with NULL; not used by FATBIN_WRAPPER_PLAIN
+	const void *const *modules; // modules of FATBIN_WRAPPER_LINKED: containers, ended by NULL
 };
 
 struct fatbin_container {
 	uint32_t magic;
 	uint16_t version, header_size;
-	uint64_t size; // without the header
+	uint64_t size; // size of the container without this header
 };
 
 enum { FATBIN_PTX = 1, FATBIN_ELF = 2, FATBIN_LTOIR = 8 };
 
 #define FATBIN_LZ4 0x2000u
 #define FATBIN_ZSTD 0x8000u
-// Only for one architecture, such as sm_90a. Families (sm_100f) have another flag, which is not needed here.
+// This flag marks code for only one architecture, such as sm_90a. Families (sm_100f) have another flag, which no code
+// here needs.
 #define FATBIN_SPECIFIC 0x100000u
 
 struct fatbin_entry {
 	uint16_t kind, version;
 	uint32_t header_size;
-	uint64_t size; // as stored, with padding
+	uint64_t size; // size of the entry's data as stored, with padding
 	uint32_t compressed_size;
 	uint32_t options_offset;
 	uint16_t minor, major;

@@ -1,6 +1,6 @@
-// Our own declarations of the part of NVML that is called, implemented or interposed, since the CUDA toolkit has no
-// nvml.h. Names of structs and fields are those of NVML. Names of functions are the exported symbols; no macro renames
-// them. Any thread.
+// Declares the part of NVML that this project calls, implements or interposes, since the CUDA toolkit has no nvml.h.
+// Structs and fields have NVML's names. Functions have the names of the exported symbols; no macro renames them. Any
+// thread.
 #pragma once
 
 typedef struct nvmlDevice_st *nvmlDevice_t;
@@ -41,7 +41,7 @@ typedef enum {
 } nvmlReturn_t;
 
 #define NVML_VALUE_NOT_AVAILABLE_ULL 0xffffffffffffffffULL
-#define NVML_NO_INSTANCE 0xffffffffU // gpuInstanceId and computeInstanceId outside MIG
+#define NVML_NO_INSTANCE 0xffffffffU // value of gpuInstanceId and computeInstanceId outside MIG
 
 enum {
 	NVML_DEVICE_UUID_V2_BUFFER_SIZE = 96,
@@ -58,7 +58,7 @@ enum {
 	NVML_INIT_FLAG_NO_ATTACH = 2,
 };
 
-// The first field of a versioned struct has its size and version.
+// Returns the value of the first field of a versioned struct: the struct's size and version.
 #define NVML_STRUCT_VERSION(type, number) ((unsigned)(sizeof(type) | ((unsigned)(number) << 24)))
 
 typedef struct {
@@ -85,7 +85,7 @@ typedef struct {
 	unsigned long long usedGpuMemory;
 	unsigned gpuInstanceId, computeInstanceId;
 } nvmlProcessInfo_v2_t;
-typedef nvmlProcessInfo_v2_t nvmlProcessInfo_t; // also of the _v3 entries
+typedef nvmlProcessInfo_v2_t nvmlProcessInfo_t; // the _v3 functions use this struct, too
 
 typedef struct {
 	unsigned pid;

@@ -16,7 +16,7 @@ int vg_fd_raise_consume(int fd)
 {
 	int high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
 
-	if (high < 0) // the limit is low, so only stay above standard error
+	if (high < 0) // the limit of descriptors is low: only avoid standard input, output and error
 		high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	int error = errno;
 	close(fd);
@@ -144,7 +144,8 @@ int vg_process_start_time(pid_t pid, uint64_t *ret_ticks)
 	ssize_t length = vg_file_read(pid ? path : "/proc/self/stat", text, sizeof text);
 	if (length < 0)
 		return length == -ENOENT ? -ESRCH : (int)length;
-	char *end = strrchr(text, ')'); // the last one: a process name may contain any character, even ") "
+	// Search the last parenthesis: a process name may contain any character, even ") ".
+	char *end = strrchr(text, ')');
 	if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
 			   &ticks) != 1)
 		return -EIO;

@@ -45,7 +45,7 @@ static inline bool vg_start_time_same(uint64_t ticks, uint64_t other)
 {
 	return ticks - other + 1 <= 2;
 }
-// Calls pidfd_open(), which glibc has since 2.36. Returns the descriptor or -errno.
+// Calls pidfd_open(), for which glibc has a function only since 2.36. Returns the descriptor or -errno.
 int vg_pidfd_open(pid_t pid);
 // Returns whether all threads of a process have ended and its files are closed. A zombie counts as dead. Returns false
 // if this cannot be determined.

@@ -1,4 +1,4 @@
-// Options for commands in messages, so that a suggested command works as it is printed. Any thread.
+// Writes the options that a command in a message needs, so that the command works as it is printed. Any thread.
 #pragma once
 
 enum { VG_HINT_SIM = 160 };
@@ -7,6 +7,6 @@ enum { VG_HINT_SIM = 160 };
 // shell if necessary. Writes "" if the specification is NULL, "" or "0". If it is too long, writes " --sim" alone,
 // which uses the specification of the environment or the settings. Returns `buffer`.
 const char *vg_hint_sim(const char *specification, char buffer[VG_HINT_SIM]);
-// Returns the same option for the simulated GPU of this process (VIRGATE_SIM). The text is valid until the thread's
-// next call.
+// Returns the option of vg_hint_sim() for the simulated GPU of this process (VIRGATE_SIM). The text is valid until the
+// thread's next call.
 const char *vg_hint_own_sim(void);

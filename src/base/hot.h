@@ -1,4 +1,4 @@
-// Helpers for code that runs after a driver call, when the CPU's caches are cold. VG_HOT: the linker places the
+// Helpers for code that runs after a driver call, when the CPU's caches are cold. VG_HOT makes the linker place a
 // function next to other hot functions.
 #pragma once
 #include <stdlib.h>

@@ -23,9 +23,10 @@ struct waiting {
 };
 
 static struct vg_mutex lock;
-static struct callback registered; // guarded by the lock
+static struct callback registered; // the program's callback; protected by `lock`
 static _Thread_local unsigned hold_depth;
-static _Thread_local struct waiting *first, **end; // this thread's messages; end: where the next one is linked
+// This thread's waiting messages; end: the pointer to which the next message is linked.
+static _Thread_local struct waiting *first, **end;
 
 void vg_log_set(vg_log_fn *callback, void *user)
 {
@@ -42,7 +43,7 @@ static struct callback get_callback(void)
 	return callback;
 }
 
-// Calls the callback, which may call the library. The thread's last error must not change by that.
+// Calls the program's callback. The callback may call the library, so the thread's last error is saved and restored.
 static void call_back(enum vg_log_level level, const char *text)
 {
 	struct callback callback = get_callback();
@@ -78,7 +79,7 @@ void vg_log_go_on(void)
 	if (--hold_depth || !first)
 		return;
 	struct waiting *one = first;
-	first = NULL; // first, because a callback may log messages, too
+	first = NULL; // clear the list first, because the callback may log messages, which change the list
 	for (struct waiting *next; one; one = next) {
 		next = one->next;
 		call_back(one->level, one->text);

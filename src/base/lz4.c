@@ -8,7 +8,7 @@ struct cursor {
 	const uint8_t *at, *end;
 };
 
-// Reads a length. If the token says 15, further bytes are added to the length; the last of them is not 255.
+// Reads a length. If its four bits in the token are 15, further bytes are added to it, until a byte is not 255.
 static bool read_length(struct cursor *in, size_t *length)
 {
 	if (*length != 15)

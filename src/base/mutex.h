@@ -1,6 +1,6 @@
 // Mutexes of the library. If another thread of the parent had a mutex locked at fork(), the mutex is unlocked in the
-// child. Messages that a thread logs while it has a mutex are delivered after it has released all, so no callback runs
-// under a mutex. A zeroed mutex is unlocked. Any thread.
+// child. If a thread logs messages while it has mutexes locked, the callback gets them after the thread has unlocked
+// all of them. A zeroed mutex is unlocked. Any thread.
 #pragma once
 #include "base/lock.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// The path of LIBDIR/virgate, relative to the directory of libvirgate.so or of a program. Programs are in bin,
+// Possible paths of LIBDIR/virgate, relative to the directory of libvirgate.so or of a program. Programs are in bin,
 // libvirgate.so is in LIBDIR, and the test programs of a bundle are in libexec/virgate. LIBDIR is lib, or the libdir of
 // the build (on Debian lib/x86_64-linux-gnu).
 #define INSTALLED "virgate/", "../lib/virgate/", "../" VG_INSTALL_LIBDIR "/virgate/", "../../lib/virgate/"

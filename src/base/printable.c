@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-// Returns the length in bytes of a UTF-8 character, by its first byte; 0: no character begins with this byte.
+// Returns how many bytes a UTF-8 character has, by its first byte. Returns 0 if no character begins with this byte.
 static size_t length_of(unsigned char first)
 {
 	if (first < 0x80)

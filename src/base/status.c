@@ -80,7 +80,8 @@ const struct vg_error *vg_last_error(void)
 	return &last.error;
 }
 
-enum { MOST_UNKNOWN = 4096 }; // bytes: a larger options size was never initialized
+// The largest accepted options size; a larger value means that the program did not initialize the size.
+enum { MOST_UNKNOWN = 4096 };
 
 enum vg_status vg_options_copy(void *copy, size_t size, const void *options)
 {

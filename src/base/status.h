@@ -4,7 +4,7 @@
 
 #include "virgate/status.h"
 
-// The public function that the program called in this thread; NULL: the thread is in none.
+// The name of the public function that this thread runs for the program; NULL: the thread runs none.
 extern _Thread_local const char *vg_entry;
 
 static inline void vg_entry_leave(const char *const *before)
@@ -20,7 +20,7 @@ static inline void vg_entry_leave(const char *const *before)
 // Sets the calling thread's last error, and returns `status`, so that a failing function ends in `return vg_fail(…)`.
 // `code`: as in struct vg_error. Any thread.
 __attribute__((format(printf, 3, 4))) enum vg_status vg_fail(enum vg_status status, int code, const char *format, ...);
-// Adds to an INSUFFICIENT error just set how many bytes are needed, and how many are available.
+// Adds two amounts to the INSUFFICIENT error that was just set: bytes needed and bytes available.
 void vg_fail_amounts(uint64_t need, uint64_t have);
 // Adds the log of a tool, such as a compiler, to the error just set. The log is cut at 16 KiB.
 void vg_fail_log(const char *log);

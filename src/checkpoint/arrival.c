@@ -20,9 +20,9 @@ struct arrival {
 	struct image_draft store; // draft with the packs that are received before the image
 	struct packs packs;
 	struct prefill prefill;
-	bool stands;				    // the complete image exists at options.dir
+	bool stands;				    // true: the complete image exists at options.dir
 	struct image_dir image;			    // open directory of the image
-	struct vg_checkpoint_result coming, result; // results of receiving, and of the whole operation
+	struct vg_checkpoint_result coming, result; // `coming`: result of receiving; `result`: of the whole operation
 };
 
 static enum vg_status check_descriptors(const struct arrival *arrival)
@@ -113,7 +113,8 @@ finish:
 	return status;
 }
 
-// Reports to the sender that the image is complete and fits. Waits until the sender has ended the processes.
+// Reports to the sender that the image is complete and fits this machine. Then waits until the sender reports that the
+// processes have ended there.
 static enum vg_status wait_for_go(void *user, struct phase *phase)
 {
 	struct arrival *arrival = user;

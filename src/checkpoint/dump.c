@@ -41,14 +41,14 @@ struct dump {
 	struct image_draft draft;
 	struct remaps remaps;
 	struct device_bases bases;
-	struct tenants evicted; // the tenants that were asked to park
+	struct tenants evicted; // tenants of evictable vGPUs, whose pagers were asked to park their memory
 	struct parking parking;
 	struct device_out *device; // writes the parked memory into the image; NULL: no memory is parked
 	bool aside;		   // link names may be renamed by remaps_set_aside() (criu/remap.h)
 	json_t *description;
 	const struct dump_gate *gate; // may be NULL
-	bool stands;		      // the image is complete
-	bool touched;		      // the driver or CRIU has changed a process
+	bool stands;		      // true: the image is complete
+	bool touched;		      // true: the driver or CRIU has changed a process
 	struct vg_checkpoint_result result;
 };
 
@@ -179,8 +179,8 @@ static enum vg_status write_device(struct dump *dump)
 	return status;
 }
 
-// Parks device memory, and opens the gates meanwhile. A process may wait at its gate for its turn, while work on the
-// GPU waits for the launch that the gate delays. lock_tree() opens the gates for the same reason.
+// Parks device memory, and opens the gates meanwhile. Otherwise a process could wait at its gate for a turn, while work
+// on the GPU waits for the launch that the gate delays. lock_tree() opens the gates for the same reason.
 static enum vg_status park_memory(struct dump *dump)
 {
 	unsigned timeout_ms = dump_timeout(&dump->options);
@@ -216,7 +216,7 @@ static enum vg_status take_off_gpu(struct dump *dump)
 {
 	enum vg_status status = describe_dump(&dump->tree, &dump->criu, &dump->description);
 
-	// With bases, it is unknown yet how much the image has in common with them.
+	// If there are bases, the new image may use their packs, so the size of its own packs is unknown yet.
 	uint64_t parked = dump->bases.count ? 0 : dump->parking.bytes;
 	if (status)
 		return status;
@@ -240,7 +240,7 @@ static enum vg_status take_off_gpu(struct dump *dump)
 	return status ? status : refusal_by_leftovers(&dump->tree);
 }
 
-// Reports the progress while CRIU runs. Never interrupts CRIU: that would leave CRIU's own code in the processes.
+// Reports the progress while CRIU runs. Never interrupts CRIU, because CRIU's code would then stay in the processes.
 static bool report_progress(void *user)
 {
 	phase_tick(user);
@@ -328,7 +328,7 @@ static enum vg_status continue_processes(struct dump *dump)
 			tree_free(&now);
 		}
 	enum vg_status status = gpu_roll_back(&dump->tree);
-	parking_release(&dump->evicted); // not before gpu_roll_back(): the pagers would wait for the driver
+	parking_release(&dump->evicted); // only after gpu_roll_back(): before, the pagers would wait for the driver
 	return status;
 }
 
@@ -459,7 +459,7 @@ enum vg_status dump_run(const struct vg_dump_options *options, const struct dump
 	enum vg_status status = check_options(options);
 	if (status)
 		return status;
-	pager_file_sweep(); // remove files of ended processes: they use host memory
+	pager_file_sweep(); // remove pager files of ended processes, because the files use host memory
 	status = make_image(&dump);
 	status = status ? roll_back(&dump, status) : end_processes(&dump);
 	remaps_put_back(&dump.remaps);

@@ -11,7 +11,8 @@ struct dump_gate {
 	// continue, and the image is removed.
 	enum vg_status (*pass)(void *user, struct phase *phase, const struct image_dir *dir);
 	void *user;
-	// An additional base, whose resources the dump takes over. NULL, or a base without a directory: none.
+	// An additional base. The dump takes over its resources. NULL, or a base without a directory: no additional
+	// base.
 	struct device_base *base;
 };
 // Runs vg_checkpoint_dump() and calls `gate`, which may be NULL.

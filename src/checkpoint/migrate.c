@@ -1,6 +1,6 @@
-// Sends processes to another machine. Until the receiver has verified that their image is complete and fits, the sender
-// keeps the processes. Then it ends them and tells the receiver to restore them, so that they never run on both
-// machines.
+// Sends processes to another machine. The sender keeps the processes until the receiver has verified that their image
+// is complete and fits. Then the sender ends them, and tells the receiver to restore them. So the processes never run
+// on both machines.
 #include "base/clock.h"
 #include "base/parts.h"
 #include "base/status.h"
@@ -160,7 +160,8 @@ static enum vg_status send_image(void *user, struct phase *phase, const struct i
 	return status;
 }
 
-// Restores the processes on this machine. They have ended here, and certainly do not run on the receiver.
+// Restores the processes on this machine, where they have ended. Call it only if the receiver certainly does not run
+// them.
 static enum vg_status restore_here(struct migration *migration, enum vg_status status)
 {
 	const struct vg_restore_options options = {.size = sizeof options,
@@ -196,7 +197,7 @@ static enum vg_status fail_unknown(struct migration *migration)
 		       reason, (int)migration->result.pid, migration->dump.dir);
 }
 
-// Tells the receiver to restore the processes, which have ended here.
+// Tells the receiver to restore the processes. They have already ended on this machine.
 static enum vg_status hand_over(struct migration *migration)
 {
 	struct phase phase = {

@@ -48,8 +48,8 @@ int notice_listen(void)
 	return r;
 }
 
-// Writes the message "PID PID PID IMAGE", with the pids in the processes' own namespace. Returns its length; 0: all
-// processes have ended.
+// Writes the message "PID PID PID IMAGE", with the pids of the processes in their own pid namespace. Returns its
+// length; 0: all processes have ended.
 static size_t write_text(char text[MOST_TEXT], const pid_t *pids, size_t count, const char *image)
 {
 	struct vg_ledger_owner process;

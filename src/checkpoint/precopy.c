@@ -17,7 +17,7 @@
 enum { MOST_ROUNDS = 8 };
 static const uint64_t little_bytes = 64 << 20; // a round with fewer changed bytes is the last
 
-// The processes, and the files with their memory, at one moment.
+// The processes at one moment, and the files with their memory.
 struct snapshot {
 	struct tree tree;
 	struct tenants tenants;
@@ -82,7 +82,7 @@ static enum vg_status take_snapshot(struct precopy *precopy, struct device_sourc
 		status = open_memory(precopy, &snapshot, ret_sources);
 	*ret_count = snapshot.parking.count;
 	for (size_t i = 0; i < *ret_count && status == VG_OK; i++)
-		(*ret_sources)[i].is_loose = true; // its pager may still have the file, and may use it again
+		(*ret_sources)[i].is_loose = true; // the pager may write to this file again
 	parking_finish(&snapshot.parking);
 	tenants_free(&snapshot.tenants);
 	tree_free(&snapshot.tree);
@@ -160,7 +160,7 @@ static enum vg_status send_round(struct precopy *precopy, const struct device_ba
 	return status;
 }
 
-// Makes this round the base for the next one, instead of the previous round.
+// Makes this round the base of the next round. Before, the previous round was the base.
 static enum vg_status keep_round(struct precopy *precopy, struct device_base *base)
 {
 	device_bases_close(&precopy->bases);
@@ -229,7 +229,7 @@ static void warn_of_host(struct precopy *precopy)
 		 "(--swap)");
 }
 
-// Returns whether another round would make the time shorter for which the processes are stopped.
+// Returns whether another round would shorten the time for which the processes are stopped.
 static bool is_worth_another(const struct precopy *precopy, const struct device_written *before,
 			     const struct device_written *written)
 {

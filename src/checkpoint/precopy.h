@@ -14,7 +14,7 @@ struct precopy {
 	struct packs packs;
 	struct device_bases bases;    // the packs of the last round only
 	struct image_draft drafts[2]; // the packs of the last two rounds
-	struct device_base base;      // the last round, as a base for the dump that follows
+	struct device_base base;      // base for the dump that follows: the memory of the last round
 	unsigned rounds;
 	uint64_t sent_bytes;
 	char warning[240]; // why precopy did not help; "": it helped

@@ -43,7 +43,7 @@ static enum vg_status resume_tree(struct tree *tree, struct vg_recovery *recover
 {
 	struct tenants tenants;
 
-	// A process without a slot may continue while it is off the GPU, but must not return to the GPU.
+	// A process without a slot may be continued while it is off the GPU, but must not return to the GPU.
 	enum vg_status found = tenants_find(tree, &tenants);
 	if (found)
 		return found;

@@ -36,13 +36,13 @@ struct restore {
 	struct vg_restore_options options;
 	struct phase phase;
 	const struct restore_gate *gate; // may be NULL
-	struct tree tree;		 // at first from the image, later as the restored processes are
+	struct tree tree;		 // at first the tree of the image, later the tree of the restored processes
 	struct criu criu;
 	struct gpu_map map;
 	struct vg_node *node, *own_node; // NULL if there are no tenants
 	struct tenants tenants;
 	struct device_index device;
-	struct parking parking; // files with the device memory of processes
+	struct parking parking; // the files for the device memory of the processes
 	json_t *description;
 	struct image_dir image;
 	pid_t *roots;
@@ -129,8 +129,8 @@ static enum vg_status take_slots_and_pids(struct restore *restore)
 	return status ? status : tenants_reserve(&restore->tenants);
 }
 
-// Waits until the pids and slots are free that the sender of a migration used until now. A process that has ended keeps
-// its pid until its parent has reaped it, and its slot until the driver has freed its memory.
+// Waits until the pids and slots are free that the processes had on the sender of a migration. A process that has ended
+// keeps its pid until its parent has reaped it, and its slot until the driver has freed its memory.
 static enum vg_status wait_for_slots_and_pids(struct restore *restore)
 {
 	uint64_t end = vg_clock_monotonic_ns() + PLACES_NS;
@@ -253,7 +253,8 @@ static enum vg_status find_cuda(struct restore *restore)
 	return VG_OK;
 }
 
-// Records in the slots of the process which file has its memory. The process looks there when it runs.
+// Records, in the slots of the process, which file has its device memory. The pager reads this record when the process
+// runs.
 static void record_memory(const struct restore *restore, pid_t pid, const struct pager_file *file)
 {
 	for (size_t i = 0; i < restore->tenants.count; i++) {
@@ -338,7 +339,7 @@ static bool gives_terminal(void)
 	return isatty(STDIN_FILENO) && prctl(PR_GET_CHILD_SUBREAPER, &reaps) == 0 && reaps;
 }
 
-// Returns whether CRIU may continue. CRIU may be interrupted here, because no restored process has run yet.
+// Returns whether CRIU may continue. Interrupting CRIU is harmless here, because no restored process has run yet.
 static bool may_continue(void *user)
 {
 	struct phase *phase = user;
@@ -404,7 +405,7 @@ static enum vg_status move_to_gpu(struct restore *restore)
 	return gpu_unlock(&restore->tree);
 }
 
-// Kills the restored processes, which cannot continue. The image still exists.
+// Kills the restored processes, because they cannot continue. The image still exists.
 static enum vg_status end_processes(struct restore *restore, enum vg_status status)
 {
 	const struct vg_error *error = vg_last_error();

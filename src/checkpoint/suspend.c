@@ -1,6 +1,6 @@
 // Suspends and resumes processes of vGPUs. The daemon asks their pagers to move the memory. With --deep, the driver
-// then also takes the processes off the GPU, at the request of this process. If that fails, the processes run, or stay
-// suspended without --deep.
+// then also takes the processes off the GPU, at the request of this process. If this step fails, the processes run, or
+// stay suspended only by their pagers.
 #include "base/status.h"
 #include "checkpoint/process/refusal.h"
 #include "checkpoint/suspend/deep.h"
@@ -203,8 +203,8 @@ static uint64_t resident_bytes(const struct vg_tenant_info *tenant)
 	return tenant->charged > eviction->bytes ? tenant->charged - eviction->bytes : 0;
 }
 
-// Keeps only the pids of processes that the driver must move. To suspend, these are the ones still on the GPU. To
-// resume, these are the ones that are off the GPU or are leaving it. Returns the bytes to move.
+// Removes the pids of processes that the driver need not move. A suspension moves processes that are still on the GPU.
+// A resumption moves those that are off the GPU or are leaving it. Returns the bytes to move.
 static uint64_t choose_for_driver(struct suspension *suspension)
 {
 	uint64_t bytes = 0;
@@ -315,7 +315,7 @@ finish:
 	return status;
 }
 
-// Resumes the processes that the driver took off the GPU. *ret_any: there was at least one.
+// Resumes the processes that the driver took off the GPU. *ret_any: there was at least one such process.
 static enum vg_status return_deep(struct suspension *suspension, struct deep *deep, bool *ret_any)
 {
 	uint64_t bytes = choose_for_driver(suspension);

@@ -19,7 +19,7 @@ struct cubin {
 	size_t size;
 	Elf64_Ehdr header;
 	Elf64_Shdr names, symbols, symbol_names;
-	size_t *functions; // by section: 1 + index of the function whose code the section has; 0: no code
+	size_t *functions; // indexed by section: 1 + index of the function whose code the section contains; 0: no code
 };
 
 // Returns false if the section lies partly outside the file.
@@ -87,7 +87,7 @@ static void read_instructions(const struct cubin *cubin, const Elf64_Shdr *secti
 	}
 }
 
-// Adds a function for each section of code. Any kernel may call the function, unless its symbol marks it as a kernel.
+// Adds a function for each section of code. A function that is not a kernel counts as called by every kernel.
 static int read_code(struct cubin *cubin, struct code_module *module, unsigned group)
 {
 	static const char prefix[] = ".text.";

@@ -134,7 +134,7 @@ int code_read_fatbin(const void *data, size_t size, unsigned architecture, struc
 		return -ENOMEM;
 	reader.at = start;
 	r = read_best(reader, architecture, best, modules);
-	*ret_modules = modules; // also after a failure: the caller finishes them
+	*ret_modules = modules; // set after a failure, too: the caller finishes the modules
 	*ret_count = count;
 	return r;
 }

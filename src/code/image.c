@@ -113,7 +113,8 @@ static void follow_calls(struct walk *walk, size_t kernel)
 	const char *name = module->functions[kernel].name;
 
 	for (size_t i = kernel; i < module->count && strcmp(module->functions[i].name, name) == 0; i++)
-		mark_reached(walk, i); // valid code never defines one name twice; a hostile file may
+		// Only invalid code, which an attacker may write, has several functions with one name.
+		mark_reached(walk, i);
 	for (size_t i = 0; i < module->count; i++)
 		if (module->functions[i].is_called_by_all)
 			mark_reached(walk, i);
@@ -127,7 +128,7 @@ static void follow_calls(struct walk *walk, size_t kernel)
 	}
 }
 
-// Changes the finding CLEAN to UNKNOWN. FOUND stays, because the instruction was seen.
+// Changes the answer CODE_CLEAN to CODE_UNKNOWN. CODE_FOUND stays, because the instruction was seen.
 static void set_unknown(struct code_report *report, const char *reason)
 {
 	if (report->tensor == CODE_CLEAN)

@@ -2,7 +2,7 @@
 #pragma once
 #include <stddef.h>
 
-// FOUND and CLEAN are certain; UNKNOWN: the code could not be read.
+// CODE_FOUND and CODE_CLEAN are certain answers. CODE_UNKNOWN means that the code could not be read.
 enum code_answer { CODE_CLEAN, CODE_FOUND, CODE_UNKNOWN };
 
 // The report on one kernel and all functions that it may call. Tensor: instructions that multiply matrices on tensor
@@ -21,8 +21,8 @@ struct code_image;
 int code_image_create(const void *image, size_t size, unsigned architecture, struct code_image **ret_image);
 void code_image_destroy(struct code_image *image);
 
-// Return the number of kernels, and the name and report of one, with indices from 0. Code that cannot be read has no
-// kernels.
+// Returns the number of kernels. The next function returns the name and the report of one kernel, by an index from 0.
+// Code that cannot be read has no kernels.
 size_t code_image_kernel_count(const struct code_image *image);
 const char *code_image_kernel(const struct code_image *image, size_t index);
 

@@ -90,8 +90,8 @@ void code_note(char ret_first[48], const char *instruction, size_t length)
 
 bool code_is_of_driver(const char *name, size_t length)
 {
-	// The functions of the driver that launch other kernels are missing here: a kernel that calls one may call any
-	// function.
+	// The device functions that the driver provides. Functions that launch other kernels are not listed here,
+	// because a kernel that calls one may run any function.
 	static const char *const names[] = {"__assertfail", "cudaGraphSetConditional", "free", "malloc", "vprintf"};
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)

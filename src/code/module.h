@@ -36,6 +36,7 @@ void code_note(char ret_first[48], const char *instruction, size_t length);
 // Returns whether the driver provides the function, such as vprintf.
 bool code_is_of_driver(const char *name, size_t length);
 
-// Fill an empty module. The caller finishes the module, also after a failure. Return 0, -EBADMSG or -ENOMEM.
+// The following functions fill an empty module. The caller finishes the module, also after a failure. They return 0,
+// -EBADMSG or -ENOMEM.
 int code_read_ptx(struct code_module *module, const char *text, size_t length);
 int code_read_cubin(struct code_module *module, const void *data, size_t size);

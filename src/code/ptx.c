@@ -107,7 +107,7 @@ static int read_top(struct ptx_lexer *lexer, struct list *list)
 			r = read_function(lexer, equals(token, ".entry"), list);
 		else if (equals(token, ".alias"))
 			r = read_alias(lexer, list);
-		else if (token.kind == '{') // braces here contain an initial value or debugging information
+		else if (token.kind == '{') // these braces enclose an initial value or debugging information
 			r = skip_nested(lexer, '{', '}') ? 0 : -EBADMSG;
 		if (r)
 			return r;
@@ -225,7 +225,7 @@ static struct ptx_token skip_predicate(struct ptx_lexer *lexer)
 
 static int read_body(struct ptx_lexer lexer, struct code_module *module, struct code_function *function)
 {
-	bool begins = true; // the next token begins a statement
+	bool begins = true; // true: the next token begins a statement
 	int r = 0;
 
 	for (;;) {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// The first member of each adaptor.
+// Every adaptor has this structure as its first member.
 struct adaptor {
 	struct vg_memory_resource resource;
 	struct vg_memory_resource *upstream; // owns a reference
@@ -35,7 +35,8 @@ static enum vg_status create_adaptor(const struct core_resource_class *class, si
 	core_object_init(&adaptor->resource.object, &class->object);
 	adaptor->resource.properties = upstream->properties;
 	adaptor->resource.needs_stream = upstream->needs_stream;
-	adaptor->resource.keeps_notes = true; // otherwise the figures would count foreign memory
+	// Otherwise the adaptor would count the freeing of memory that it did not allocate.
+	adaptor->resource.keeps_notes = true;
 	adaptor->upstream = vg_memory_resource_retain(upstream);
 	*ret_adaptor = adaptor;
 	return VG_OK;

@@ -10,9 +10,10 @@ struct vg_buffer {
 	size_t size;
 	void *note;			     // vg_allocation.user, passed to the resource's deallocate
 	struct vg_memory_resource *resource; // owns a reference; NULL: the address was borrowed
-	struct vg_stream *stream;	     // owns a reference; orders the deallocation; may be NULL; under a lock
-	bool mapped;			     // the buffer was imported from another process
-	void *owner;			     // owner of a borrowed address; passed to `release` at the end
+	// Owns a reference; orders the deallocation; may be NULL; protected by a lock of buffer.c.
+	struct vg_stream *stream;
+	bool mapped; // the buffer was imported from another process
+	void *owner; // owner of a borrowed address; passed to `release` at the end
 	void (*release)(void *owner);
 };
 

@@ -22,7 +22,7 @@ char *core_cache_directory_default(void)
 	char *path = NULL;
 	int r;
 
-	if (root && *root == '/') // the specification says to ignore relative paths
+	if (root && *root == '/') // the XDG specification says to ignore relative paths
 		r = asprintf(&path, "%s/virgate/programs", root);
 	else if (home && *home == '/')
 		r = asprintf(&path, "%s/.cache/virgate/programs", home);
@@ -87,13 +87,14 @@ static int compare_use(const void *a, const void *b)
 	return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
 }
 
-// Returns whether core_cache_put() creates temporary files with such names: "new-" and 16 digits. Other files are kept.
+// Returns whether core_cache_put() gives temporary files such names: "new-" and 16 digits. Files with other names are
+// not removed.
 static bool is_temporary(const char *name)
 {
 	return strncmp(name, "new-", 4) == 0 && strspn(name + 4, "0123456789abcdef") == 16 && !name[20];
 }
 
-// Returns whether a name in the directory is an entry's. Removes abandoned temporary files.
+// Returns whether a file of the directory is a cache entry, by its name. Removes abandoned temporary files.
 static bool check_entry(int directory, const char *name, struct stat *ret_status)
 {
 	size_t length = strlen(name);
@@ -161,7 +162,8 @@ int core_cache_directory_trim(const struct vg_compile_cache *cache, uint64_t mos
 		sum.bytes += entries[i].size;
 	if (sum.bytes > most)
 		qsort(entries, count, sizeof *entries, compare_use);
-	// Another process may trim at the same time: a file that it has removed counts as removed.
+	// Another process may trim the cache at the same time. A file that the other process has removed counts as
+	// removed.
 	for (size_t i = 0; i < count && sum.bytes > most; i++) {
 		if (unlinkat(cache->directory, entries[i].name, 0) && errno != ENOENT) {
 			r = -errno;

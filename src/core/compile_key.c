@@ -35,7 +35,8 @@ static void add_number(struct core_cache_key *key, uint64_t number)
 	add_bytes(key, &number, sizeof number);
 }
 
-// Adds the name, size and time of a tool's file. These identify the tool better than a version such as 13.0.
+// Adds the name, size and modification time of a tool's file. These identify the tool better than its version, such as
+// 13.0.
 static void add_file(struct core_cache_key *key, const char *path)
 {
 	struct stat status;
@@ -167,7 +168,8 @@ enum vg_status core_cache_key_make(const struct vg_program *program, enum vg_cod
 	CORE_TRY(add_environment(key, program, options));
 	CORE_TRY(add_tool(key, program));
 	key->has_time = program->type == VG_SOURCE_CXX && contains_time(program->source);
-	for (size_t i = 0; i < arguments->count && !arguments->failed; i++) // an option may define a macro
+	// Also search the options, because an option may define a macro.
+	for (size_t i = 0; i < arguments->count && !arguments->failed; i++)
 		key->has_time |= contains_time(arguments->texts[i]);
 	add_number(key, program->type);
 	add_number(key, target);

@@ -51,7 +51,7 @@ static enum vg_status open_locked(void)
 	enum vg_status status =
 		version ? core_driver_failed(version, "cuDriverGetVersion", "%s", "") : core_devices_open();
 	vg_driver_refuse(driver, &refusing_driver);
-	core_log_skip(); // skip what earlier users of the driver have logged
+	core_log_skip(); // earlier users of the driver in this process may have logged messages
 	if (status)
 		core_driver = NULL;
 	else

@@ -16,7 +16,8 @@ extern struct core_launching core_launching;
 // Loads the driver, calls cuInit and builds the table of devices, once per process. After a failure the next call tries
 // again. NO_DRIVER, DRIVER. Any thread.
 enum vg_status core_open(void);
-// Is true in a child that was forked after core_open(). The driver does not work there, and releasing handles may hang.
+// True in a child that was forked after core_open(). In such a child the driver does not work, and releasing handles
+// may hang.
 extern bool core_forked;
 
 // Returns the version that the driver reports, 13000 for 13.0. After core_open().

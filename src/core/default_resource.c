@@ -30,7 +30,7 @@ static enum vg_status find_resource(struct vg_device *device, struct vg_memory_r
 
 	vg_mutex_lock(&lock);
 	if (device->memory_resource && atomic_load(&device->memory_resource->object.closed)) {
-		closed = device->memory_resource; // the program closed the default resource
+		closed = device->memory_resource; // the program has closed this resource: choose a new one
 		device->memory_resource = NULL;
 	}
 	if (!device->memory_resource)

@@ -210,6 +210,6 @@ enum vg_status vg_device_sync(struct vg_device *device)
 	CORE_NEEDED(device);
 	CORE_CALL(cuDevicePrimaryCtxGetState, device->handle, &flags, &active);
 	CUresult r = active ? call_in_primary(device, synchronize_context, NULL)
-			    : CUDA_SUCCESS; // if the primary context is not active, no work was queued in it
+			    : CUDA_SUCCESS; // if the primary context is not active, it has no queued work
 	return r ? core_driver_failed(r, "cuCtxSynchronize", "device %d", device->ordinal) : VG_OK;
 }

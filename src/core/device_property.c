@@ -53,7 +53,7 @@ static enum vg_status query_property(struct vg_device *device, enum vg_device_pr
 	if (r && r != CUDA_ERROR_INVALID_VALUE)
 		return core_driver_failed(r, "cuDeviceGetAttribute", "%s of device %d", properties[property].name,
 					  device->ordinal);
-	if (core_asked(r)) // the driver is older than the property
+	if (core_asked(r)) // an older driver does not know the property
 		value = properties[property].fallback;
 	if (!(properties[property].kind & LIVE))
 		atomic_store_explicit(&device->properties[property], CORE_PROPERTY_KNOWN | (uint32_t)value,

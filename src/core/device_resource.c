@@ -41,7 +41,8 @@ struct vg_sm_resource *core_sm_resource_new(struct vg_device *device)
 void core_sm_resource_fill(struct vg_sm_resource *resource, const CUdevResource *native,
 			   const struct vg_sm_resource *parent)
 {
-	unsigned step = resource->device->compute_major >= 9 ? 8 : 2; // if the driver does not say
+	// Granularity in SMs if the driver does not report one.
+	unsigned step = resource->device->compute_major >= 9 ? 8 : 2;
 	union core_resource_fields fields;
 
 	resource->native = *native;

@@ -1,5 +1,5 @@
-// Declares the device resource objects, and the fields that CUDA 13.1 added to the driver's structures: the driver may
-// be newer than the CUDA header in use. Any thread.
+// Declares the objects of device resources. Also declares the fields that CUDA 13.1 added to the driver's structures,
+// because the driver may be newer than the CUDA header. Any thread.
 #pragma once
 #include "core/device.h"
 #include "core/object.h"
@@ -12,7 +12,7 @@ struct vg_sm_resource {
 	struct vg_device *device;
 	CUdevResource native;
 	unsigned count, min_partition_size, coscheduled_alignment, flags;
-	bool group;   // a split made this resource: only a green context made of it can split it again
+	bool group;   // a split made this resource: only a green context that has it can split it again
 	bool dry_run; // the resource has sizes only, for a dry run
 };
 
@@ -33,7 +33,7 @@ union core_resource_fields {
 	struct {
 		CUdevice device;
 		unsigned concurrency_limit;
-		int sharing_scope; // 0 device, 1 green contexts, balanced
+		int sharing_scope; // 0: the device; 1: green contexts, balanced
 	} workqueue;
 	unsigned char bytes[48];
 };

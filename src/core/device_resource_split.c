@@ -118,7 +118,7 @@ static enum vg_status split_into_groups(struct split *split, split_groups entry,
 		return fail_split(split, r, "cuDevSmResourceSplit", asked);
 	split->made = (unsigned)split->capacity;
 	for (size_t i = 0; split->dry_run && i < split->capacity;
-	     i++) { // the driver returns their sizes in the parameters
+	     i++) { // the driver returns the sizes of the groups in the parameters
 		split->natives[i].type = CU_DEV_RESOURCE_TYPE_SM;
 		split->natives[i].sm.smCount = natives[i].sm_count;
 		split->natives[i].sm.smCoscheduledAlignment = natives[i].coscheduled;

@@ -108,7 +108,7 @@ enum vg_status vg_graph_launch(struct vg_graph *graph, struct vg_stream *stream)
 	CORE_USABLE(stream, "stream");
 	CORE_ENTER(scope, stream->context->handle);
 	if (__builtin_expect(stream->builder != NULL,
-			     0)) // check here, because a failed driver call would invalidate the capture
+			     0)) // check here, because a failed driver call would invalidate the stream's capture
 		return vg_fail(
 			VG_STATE, 0,
 			"a graph builder is capturing the stream, and launches of graphs are not captured: embed "

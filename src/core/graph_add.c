@@ -91,7 +91,7 @@ enum vg_status core_graph_add(struct vg_graph_definition *definition, struct vg_
 {
 	enum vg_status status = add_node(definition, after, count, spec, ret_node);
 
-	core_graph_spec_finish(spec); // unless it was consumed
+	core_graph_spec_finish(spec); // frees nothing if a call has consumed the references
 	return status;
 }
 
@@ -117,7 +117,7 @@ enum vg_status core_graph_node_set(struct vg_graph_node *node, struct core_graph
 {
 	enum vg_status status = set_node(node, spec);
 
-	core_graph_spec_finish(spec); // unless it was consumed
+	core_graph_spec_finish(spec); // frees nothing if a call has consumed the references
 	core_graph_keep_drain();
 	return status;
 }

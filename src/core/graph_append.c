@@ -42,7 +42,7 @@ enum vg_status core_builder_append(struct vg_graph_builder *builder, struct core
 {
 	enum vg_status status = append_node(builder, spec, ret_node);
 
-	core_graph_spec_finish(spec); // unless it was consumed
+	core_graph_spec_finish(spec); // frees nothing if a call has consumed the references
 	return status;
 }
 
@@ -50,7 +50,7 @@ enum vg_status core_builder_keep(struct vg_graph_builder *builder, struct core_o
 {
 	struct vg_graph_builder *origin = builder->origin;
 
-	// Consecutive launches usually use the same kernel: keep it once.
+	// Consecutive launches usually use the same kernel. Keep only one reference for them.
 	if (origin->kept == object)
 		return VG_OK;
 	struct core_graph_keep *keep = core_graph_keep_create(object, NULL, NULL, 0);

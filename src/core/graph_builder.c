@@ -183,14 +183,15 @@ enum vg_status vg_graph_builder_end(struct vg_graph_builder *builder)
 	CUresult r = end_capture(builder);
 	if (r)
 		return core_driver_failed(r, "cuStreamEndCapture", "%s", "");
-	// The graph may have lost the body of a conditional node although its own capture succeeded.
+	// The capture of this graph succeeded. But the driver may have destroyed the body of one of its conditional
+	// nodes.
 	enum vg_status status = core_graph_check(builder->definition, "");
 	if (status)
 		builder->state = CORE_BUILDER_FAILED;
 	return status;
 }
 
-// Removes all nodes of a discarded capture from a body. The graph itself belongs to the conditional node.
+// Removes all nodes of a discarded capture from the graph of a body. The graph itself belongs to the conditional node.
 static enum vg_status remove_nodes(struct vg_graph_definition *body)
 {
 	size_t count;
@@ -231,7 +232,8 @@ enum vg_status vg_graph_builder_close(struct vg_graph_builder *builder)
 	if (builder->origin == builder && builder->state == CORE_BUILDER_BUILDING)
 		CORE_TRY(discard_capture(builder));
 	else if (builder->origin != builder && !builder->joined && builder->origin->state == CORE_BUILDER_BUILDING)
-		builder->origin->unjoined--; // the driver detects work that was not joined
+		// No error here: the driver reports work that is not joined when the capture ends.
+		builder->origin->unjoined--;
 	return core_object_close(&builder->object);
 }
 
@@ -245,7 +247,8 @@ void vg_graph_builder_destroy(struct vg_graph_builder *builder)
 	vg_graph_builder_close(builder);
 	vg_error_restore(&kept);
 	if (builder->origin == builder && builder->state == CORE_BUILDER_BUILDING)
-		finish_capture(builder, CORE_BUILDER_FAILED); // another thread's capture; it ends with the stream
+		// Another thread began the capture, which ends when its stream is destroyed.
+		finish_capture(builder, CORE_BUILDER_FAILED);
 	core_object_release(&builder->object);
 }
 

@@ -19,8 +19,8 @@ struct vg_graph_builder {
 	// The origin, which began the capture: this builder itself, or the one it was split off from (owns a
 	// reference).
 	struct vg_graph_builder *origin;
-	bool body;   // this builder fills the body of a conditional node
-	bool joined; // this builder was split off, and then joined: another builder waits for its work
+	bool body;   // true: this builder fills the body of a conditional node
+	bool joined; // true: this builder was split off and then joined, so another builder waits for its work
 	struct vg_graph_builder *next_fork;
 
 	// The members below are used in an origin only.

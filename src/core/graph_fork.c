@@ -36,7 +36,8 @@ static enum vg_status create_fork(struct vg_graph_builder *builder, CUevent even
 	stream->builder = fork;
 	fork->origin = origin;
 	core_object_retain(&origin->object);
-	// The fork's stream takes part in the capture until the capture ends, even if the program destroys the builder.
+	// The stream of the fork takes part in the capture until the capture ends, even if the program destroys the
+	// fork's builder.
 	core_object_retain(&fork->object);
 	fork->next_fork = origin->forks;
 	origin->forks = fork;

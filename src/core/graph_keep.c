@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The queue: any thread of the driver adds one element, core_graph_keep_drain() removes all.
+// A list of references to release. Any thread of the driver adds one element; core_graph_keep_drain() removes all.
 static _Atomic(struct core_graph_keep *) dropped;
 
 static void CUDA_CB queue_dropped(void *data)
@@ -58,7 +58,7 @@ CUresult core_graph_keep_attach(struct core_graph_keep *keep, CUgraph graph)
 
 void core_graph_keep_detach(struct core_graph_keep *keep, CUgraph graph)
 {
-	// On failure the references are released with the graph.
+	// After a failure of the driver, the references are released together with the graph.
 	if (keep)
 		core_driver->cuGraphReleaseUserObject(graph, keep->user_object, 1);
 }

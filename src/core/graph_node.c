@@ -29,7 +29,7 @@ static void insert_node(struct vg_graph_definition *definition, struct vg_graph_
 	*bucket = node;
 }
 
-// Doubles the number of buckets. Without memory the lists just become longer.
+// Doubles the number of buckets. If memory runs out, the buckets just have longer lists.
 static void grow_buckets(struct vg_graph_definition *definition)
 {
 	size_t count = definition->bucket_count;
@@ -225,7 +225,7 @@ enum vg_status vg_graph_node_remove(struct vg_graph_node *node)
 		link = &(*link)->next;
 	*link = node->next;
 	definition->node_count--;
-	// The program may still have pointers to the node.
+	// Keep the object in a list, since the program may still have pointers to it.
 	node->next = definition->removed;
 	definition->removed = node;
 	node->handle = NULL;

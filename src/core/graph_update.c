@@ -90,7 +90,8 @@ static enum vg_status update_graph(struct vg_graph *graph, struct vg_graph_defin
 	if (r)
 		return core_driver_failed(r, "cuGraphExecUpdate", "graph update failed, the graph is as before: %s",
 					  explain_update(info.result));
-	// The nodes now need the references of the source graph, which the driver has as user objects.
+	// The nodes now need the references of the source graph. The driver has these as user objects, so the old
+	// references are not needed.
 	while (graph->changes)
 		outdate_change(graph, &graph->changes);
 	free_outdated(graph);
@@ -174,7 +175,7 @@ enum vg_status core_graph_exec_set(struct vg_graph *graph, struct vg_graph_node 
 {
 	enum vg_status status = set_node(graph, node, spec);
 
-	core_graph_spec_finish(spec); // unless it was consumed
+	core_graph_spec_finish(spec); // frees nothing if a call has consumed the references
 	return status;
 }
 

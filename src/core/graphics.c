@@ -190,7 +190,7 @@ static enum vg_status unmap_buffer(void *user, const struct vg_allocation *alloc
 	enum vg_status status = VG_OK;
 
 	vg_mutex_lock(&resource->lock);
-	// If the resource was unmapped and mapped again meanwhile, the mapping belongs to another buffer.
+	// If the resource was unmapped and mapped again since then, the mapping belongs to another buffer.
 	if (resource->buffer && resource->buffer->address == allocation->address && resource->buffer->object.released)
 		status = unmap_locked(resource, stream);
 	if (status) // the resource is still mapped, and the buffer may be freed before the next attempt

@@ -27,7 +27,8 @@ VG_HOT static inline bool fill_plain(CUlaunchConfig *native, const struct vg_lau
 	return true;
 }
 
-// Runs a launch with clusters, cooperation or attributes, or one of a program that was built with an older header.
+// Runs a launch that needs all checks: with clusters, cooperation or attributes, or from a program that was built with
+// an older header.
 static __attribute__((noinline)) enum vg_status launch_configured(struct vg_stream *stream,
 								  const struct vg_launch_config *config,
 								  struct vg_kernel *kernel, void **values)

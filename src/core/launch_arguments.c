@@ -5,11 +5,12 @@
 
 #include <immintrin.h>
 
-enum { FEW = 8 }; // for at most this many arguments the simple loop is faster
+enum { FEW = 8 }; // up to this number of arguments, the simple loop is faster
 
 static bool is_address(const void *value)
 {
-	return !(((size_t)value - 1) >> 63); // neither NULL nor in the kernel's half of the address space
+	// False for NULL and for addresses in the kernel's half of the address space.
+	return !(((size_t)value - 1) >> 63);
 }
 
 enum vg_status core_launch_check_argument(const struct vg_kernel *kernel, size_t index, const void *value, size_t size)
@@ -43,8 +44,8 @@ static VG_COLD enum vg_status fail_count(const struct vg_kernel *kernel, size_t 
 		       core_kernel_title(kernel), kernel->parameter_count);
 }
 
-// Copies the addresses, and returns 0 if all arguments from `i` on are valid. Does not branch for each argument, since
-// hundreds are common and invalid ones are rare.
+// Copies the addresses of the arguments from `i` on. Returns 0 if all these arguments are valid. Does not branch for
+// each argument, since hundreds are common and invalid ones are rare.
 static inline size_t copy_rest(size_t i, size_t count, const struct vg_argument *arguments, const uint16_t *sizes,
 			       void **ret_values)
 {

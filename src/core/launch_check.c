@@ -50,7 +50,8 @@ static enum vg_status copy_attributes(struct core_launch *launch, const struct v
 	return VG_OK;
 }
 
-// Sets the cluster, and converts the grid from a number of clusters, as here, to a number of blocks, as in the driver.
+// Sets the cluster. Converts the grid, which counts clusters in this library, to the driver's grid, which counts
+// blocks.
 static enum vg_status set_cluster(struct core_launch *launch, const unsigned asked[3], unsigned grid[3],
 				  const struct vg_device *device)
 {

@@ -8,7 +8,7 @@ void core_layout_fill_c(struct vg_layout *layout)
 {
 	int64_t stride = 1;
 
-	// An axis of extent 0 counts as 1, so that a shape without elements has strides too.
+	// An axis of extent 0 counts as 1 here, so that a shape without elements has strides, too.
 	for (int i = layout->rank; i-- > 0;) {
 		layout->strides[i] = stride;
 		stride *= layout->shape[i] > 1 ? layout->shape[i] : 1;
@@ -35,7 +35,7 @@ static enum vg_status check_shape(int rank, const int64_t *shape, size_t item_si
 		if (shape[i] < 0)
 			return vg_fail(VG_INVALID, 0, "shape[%d] is %lld: an extent is 0 or more", i,
 				       (long long)shape[i]);
-		// An axis of extent 0 counts as 1, so that the strides cannot overflow either.
+		// An axis of extent 0 counts as 1 here, so that the strides cannot overflow, either.
 		if (__builtin_mul_overflow(volume, shape[i] > 1 ? shape[i] : 1, &volume))
 			return vg_fail(VG_INVALID, 0, "the shape has more than 2^63 elements");
 	}
@@ -235,7 +235,7 @@ enum vg_status vg_layout_slice(const struct vg_layout *layout, int axis, int64_t
 	int64_t distance = step > 0 ? stop - start : start - stop, stride = step > 0 ? step : -step;
 	result.shape[axis] = distance / stride + (distance % stride != 0);
 	if (__builtin_mul_overflow(layout->strides[axis], step, &result.strides[axis]))
-		result.strides[axis] = 0; // a step this large leaves only one element
+		result.strides[axis] = 0; // the step is larger than the axis, so only one element is left
 	if (result.shape[axis] > 0)
 		result.offset += start * layout->strides[axis];
 	return return_layout(&result, ret_layout);

@@ -151,7 +151,8 @@ static bool convert_units(int64_t elements, size_t from, size_t to, int64_t *ret
 	return bytes % (int64_t)to == 0;
 }
 
-// Returns -1 on success, -2 if the offset is not a multiple of the new size, else the index of the axis that is not.
+// Returns -1 on success. Returns -2 if the offset is not a multiple of the new size, or else the index of an axis whose
+// stride is not.
 static int repack_layout(const struct vg_layout *layout, int axis, size_t item_size, struct vg_layout *ret_layout)
 {
 	struct vg_layout result = *layout;

@@ -40,7 +40,7 @@ static CUresult add_input(const struct vg_linker *linker, const struct vg_object
 
 	if (code->path)
 		return core_driver->cuLinkAddFile_v2(linker->native, inputs[code->type], code->path, 0, NULL, NULL);
-	// The driver counts the zero byte in the size of PTX.
+	// The driver expects the size of PTX to include the zero byte at its end.
 	return core_driver->cuLinkAddData_v2(linker->native, inputs[code->type], code->data,
 					     code->size + (code->type == VG_CODE_PTX), core_code_label(code), 0, NULL,
 					     NULL);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NVJITLINK = 1, DRIVER = 2, IGNORED = 4 }; // IGNORED: older drivers' linkers had the option
+enum { NVJITLINK = 1, DRIVER = 2, IGNORED = 4 }; // IGNORED: an option that only the linkers of older drivers had
 
 // nvJitLink passes ftz, prec_div, prec_sqrt and fma to NVVM, which accepts 1 and 0 only: with true or false every
 // link-time optimisation fails.

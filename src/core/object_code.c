@@ -181,8 +181,8 @@ void vg_object_code_destroy(struct vg_object_code *code)
 	core_object_release(code ? &code->object : NULL);
 }
 
-// If the driver's compiler wrote a log, checks whether the PTX compiled. On hardware, invalid PTX loads successfully,
-// and every later use fails.
+// If the driver's compiler wrote a log, checks whether the PTX compiled. A real GPU's driver loads invalid PTX without
+// an error, and every later use fails.
 static CUresult check_loaded(CUlibrary library, const char *log)
 {
 	CUkernel kernel;

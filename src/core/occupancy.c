@@ -56,7 +56,8 @@ enum vg_status vg_kernel_max_potential_block_size(struct vg_kernel *kernel, stru
 		return vg_fail(VG_INVALID, 0, "shared_memory and shared_memory_of are both given: use one of them");
 	CORE_TRY(check_block(o.block_limit ? o.block_limit : 1, o.shared_memory));
 	CORE_ENTER(scope, context->handle);
-	const struct vg_block_size_options *outer = current_options; // the callback may call this function
+	// Saved, because the callback may call this function again.
+	const struct vg_block_size_options *outer = current_options;
 	current_options = &o;
 	CUresult r = core_driver->cuOccupancyMaxPotentialBlockSize(&grid, &block, (CUfunction)kernel->handle,
 								   o.shared_memory_of ? shared_memory_of : NULL,

@@ -23,7 +23,7 @@ enum core_option_kind {
 	OPTION_SWITCH,	// enum vg_choice: adds the argument and 1 or 0
 	OPTION_TEXT,	// const char *
 	OPTION_TEXTS,	// struct vg_texts: adds an argument for each text
-	OPTION_MACROS,	// struct vg_texts, each NAME or NAME=VALUE
+	OPTION_MACROS,	// struct vg_texts, each NAME or NAME=VALUE: adds a macro definition for each text
 	OPTION_NUMBER,	// int, at least 1
 	OPTION_LEVEL,	// int, up to 3; VG_OPTIMIZE_NOT means 0
 	OPTION_THREADS, // int, at least 1; VG_SPLIT_ALL means 0

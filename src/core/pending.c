@@ -59,7 +59,7 @@ void core_pending_retry(void)
 	struct pending *waiting = atomic_exchange(&list, NULL);
 	vg_mutex_unlock(&lock);
 	CORE_RELAXED relaxed = core_relax();
-	// If the memory still cannot be freed, the deallocation puts it into the list again.
+	// If the memory still cannot be freed, its deallocation function puts it into the list again.
 	for (struct pending *next; waiting; waiting = next) {
 		next = waiting->next;
 		vg_mutex_lock(&freeing);

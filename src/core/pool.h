@@ -8,7 +8,8 @@
 
 struct core_import; // a buffer imported from another process; see pool_buffer.c
 
-// A pool imported from another process. The driver returns the same handle for every import, so all imports share this.
+// A pool that another process exported. The driver returns the same handle for every import of it, so all imports share
+// this object.
 struct core_foreign_pool {
 	CUmemoryPool handle;
 	unsigned users; // number of pool objects; foreign_lock in pool_share.c protects this and the next two members

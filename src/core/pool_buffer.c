@@ -1,8 +1,8 @@
 // Exports buffers to other processes and imports theirs.
 //
 // The driver maps an imported buffer only once into a pool. One free ends that mapping, however often the buffer was
-// imported. So all imports of a buffer share one mapping. The last user frees the mapping, after the work on all
-// streams on which other users were freed.
+// imported. So all imports of a buffer share one mapping. The last user frees the mapping. That free waits for the
+// streams on which the other users freed their buffers.
 #include "core/buffer.h"
 #include "core/pool.h"
 #include "core/some_context.h"
@@ -70,7 +70,7 @@ static void free_import(struct core_import *import)
 	free(import);
 }
 
-// Makes the stream wait for the streams on which other users were freed. The last free then comes after all their work.
+// Makes the stream wait for all streams on which other users were freed, so that the last free comes after their work.
 static CUresult wait_for_earlier(struct core_import *import, struct vg_stream *stream)
 {
 	return import->freed ? core_driver->cuStreamWaitEvent(stream->handle, import->freed, 0) : CUDA_SUCCESS;
@@ -81,7 +81,8 @@ static CUresult record_freed(struct core_import *import, struct vg_stream *strea
 	CUresult r = CUDA_SUCCESS;
 
 	if (import->freed && import->freed_context != stream->context->handle) {
-		// An event can be recorded in its own context only. A wait for this event is already queued.
+		// An event can be recorded only in its own context, so this one is destroyed. Waits for it that are
+		// already queued still work.
 		(void)core_driver->cuEventDestroy_v2(import->freed);
 		import->freed = NULL;
 	}
@@ -160,8 +161,8 @@ static struct core_import *find_address(struct core_foreign_pool *pool, CUdevice
 	return import;
 }
 
-// Maps the buffer, or adds a user to an existing import at the same address. Other export data may have named that
-// address. Call with the pool's lock held and the stream's context current.
+// Maps the buffer, or adds a user to an existing import at the same address, which may come from other export data.
+// Call with the pool's lock held and the stream's context current.
 static enum vg_status map_import(struct core_foreign_pool *pool, const struct vg_buffer_descriptor *descriptor,
 				 struct vg_stream *stream, struct core_import **ret_import)
 {

@@ -38,8 +38,8 @@ static enum vg_status check_recipe(const struct recipe *recipe)
 		       on_device ? "synchronous" : "legacy pinned");
 }
 
-// Sets the release threshold unless the program did. A pool that releases all memory at each synchronisation is slower
-// than no pool.
+// Sets the release threshold, unless the program has set it. Without a threshold, the pool releases all free memory at
+// each synchronisation, and is slower than no pool.
 static CUresult keep_freed_memory(CUmemoryPool pool)
 {
 	CORE_RELAXED relaxed = core_relax();

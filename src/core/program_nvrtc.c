@@ -74,8 +74,8 @@ static enum vg_status compile_once(struct vg_program *program, const struct core
 	return r ? fail_call(program, r, "nvrtcCompileProgram") : VG_OK;
 }
 
-// Sets *ret_again if the precompiled header did not fit into NVRTC's heap. The heap is then enlarged for a second
-// attempt.
+// Sets *ret_again if the precompiled header did not fit into NVRTC's heap. In that case the heap is enlarged, and the
+// caller compiles once more.
 static void read_pch_status(struct vg_program *program, bool *ret_again)
 {
 	nvrtcResult r = nvrtc->nvrtcGetPCHCreateStatus(program->native);

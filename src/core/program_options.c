@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// FILES: the compiler reads files that the source does not contain, or writes some
+// FILES: the option makes the compiler read files besides the source, or write files.
 enum { NVRTC = 1, NVVM = 2, PTX = 4, FILES = 8 };
 
 #define ROW(field, kind, traits, argument)                                                          \
@@ -64,7 +64,7 @@ static const struct core_option table[] = {
 	ROW(instantiate_templates_in_pch, CHOICE, NVRTC, "--instantiate-templates-in-pch="),
 	ROW(numba_debug, FLAG, NVRTC, "--numba-debug"),
 };
-// Defines the options whose arguments are made by the functions below.
+// The options whose arguments the functions below make.
 static const struct core_option by_hand[] = {
 	ROW(device_code_optimize, CHOICE, NVRTC | NVVM, NULL),
 	ROW(use_libdevice, FLAG, NVVM, NULL),

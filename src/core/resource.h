@@ -6,7 +6,7 @@
 #include "virgate/memory.h"
 
 struct core_resource_class {
-	struct core_class object; // first, because the object's class pointer points here
+	struct core_class object; // must be the first member, because the object's class pointer points to it
 	bool permanent;		  // the resource lives as long as the process, and is never closed
 	// Checks a stream (not NULL) for an allocation or a deallocation. May be NULL.
 	enum vg_status (*check)(struct vg_memory_resource *resource, struct vg_stream *stream);
@@ -43,5 +43,6 @@ enum vg_status core_allocation_failed(CUresult result, const char *call, size_t 
 enum vg_status core_stream_is_capturing(struct vg_stream *stream, bool *ret_capturing);
 // Returns STATE if the stream is being captured. All resources but those of graphs use this as their `check`.
 enum vg_status core_resource_refuse_capture(struct vg_memory_resource *resource, struct vg_stream *stream);
-// Waits for the work on the stream, so that nothing uses its memory any more. A failed stream counts as idle.
+// Waits for the work on the stream, so that no work uses its memory any more. A stream in an error state counts as
+// idle.
 void core_stream_wait(struct vg_stream *stream);

@@ -45,7 +45,7 @@ static inline struct core_relaxed core_relax(void)
 {
 	struct core_relaxed relaxed = {CU_STREAM_CAPTURE_MODE_RELAXED, false};
 
-	// The driver may not be loaded, if the program uses only its own memory resource.
+	// The driver is not loaded if the program uses only its own memory resource.
 	relaxed.changed = core_driver && core_driver->cuThreadExchangeStreamCaptureMode(&relaxed.mode) == CUDA_SUCCESS;
 	return relaxed;
 }

@@ -15,6 +15,6 @@ struct core_some_context {
 // Keeps the thread's current context. Without one, makes an active primary context current. If no primary context
 // is active, creates that of the first device.
 CUresult core_enter_some(struct core_some_context *some);
-// Like core_some_context(), but leaves the thread without a context if no primary context is active.
+// Like core_enter_some(), but leaves the thread without a context if no primary context is active.
 CUresult core_enter_active(struct core_some_context *some);
 void core_leave_some(struct core_some_context *some);

@@ -260,7 +260,7 @@ enum vg_status vg_mapping_create(struct vg_address_range *range, size_t offset, 
 enum vg_status core_memory_set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count)
 {
 	if (count == 0)
-		return VG_OK; // the driver would reject a call with a count of 0
+		return VG_OK; // the driver rejects a call with a count of 0
 	CUresult r = core_driver->cuMemSetAccess(address, size, access, count);
 	return r ? core_driver_failed(r, "cuMemSetAccess", "%zu bytes, for %zu locations", size, count) : VG_OK;
 }

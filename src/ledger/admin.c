@@ -28,8 +28,8 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 	for (int kind = VG_LEDGER_CONTEXT; kind < VG_LEDGER_KIND_COUNT; kind++)
 		tenant.overhead += tenant.by_kind[kind];
 	tenant.declared = ledger_slot_declared(slot, tenant.used);
-	// A pending charge counts as made. Each value is read once, and the sequence first, since the next operation
-	// may be a refund.
+	// A pending charge counts as made. The sequence is read before the other values, and each value only once,
+	// because the next operation may be a refund.
 	bool is_pending = LEDGER_LOAD(slot->intent_sequence) == tenant.changes + 1;
 	int64_t delta = LEDGER_LOAD(slot->intent_delta);
 	if (is_pending && delta > 0)
@@ -100,7 +100,7 @@ void vg_ledger_clear_peak(struct vg_ledger *ledger, const struct vg_ledger_tenan
 	__atomic_store_n(&slot->peak, 0, __ATOMIC_SEQ_CST); // the store is ordered before all later reads
 }
 
-// Attributes what is left of a slot's charge to memory that exported descriptors keep allocated.
+// Notes that the rest of a slot's charge belongs to memory that exported descriptors keep allocated.
 static void keep_exported(struct ledger_slot *slot, uint64_t bytes)
 {
 	for (int kind = 0; kind < VG_LEDGER_KIND_COUNT; kind++)
@@ -110,8 +110,8 @@ static void keep_exported(struct ledger_slot *slot, uint64_t bytes)
 	LEDGER_STORE(slot->undeclared, 0);
 }
 
-// Makes this process the slot's owner meanwhile; the dead owner does not access it. If the function fails or a charge
-// remains, makes the dead process the owner again.
+// Makes this process the owner of the slot while it refunds; the dead owner does not access the slot. If the function
+// fails or a charge remains, makes the dead process the owner again.
 int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, const struct vg_ledger_keep *keep,
 		   uint64_t *ret_refunded)
 {
@@ -132,17 +132,18 @@ int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tena
 	if (r == 0 && kept)
 		keep_exported(slot, kept);
 	if (r == 0 && !kept) {
-		if (keep) // leave the shared allocations in `keep` that have no charge
+		if (keep) // also leave the shared allocations in `keep` that have no charge
 			ledger_shared_leave_all(ledger_file_of(ledger), tenant->slot, NULL, LEDGER_ATTEMPTS);
 		ledger_slot_free(ledger_file_of(ledger), tenant->slot);
-	} else { // the slot is reaped again later
+	} else { // the daemon reaps this slot again later
 		ledger_word mine = ledger_owner_word(&self);
 		ledger_word_swap(&slot->owner, &mine, ledger_owner_word(&tenant->owner));
 	}
 	return r;
 }
 
-// The process itself may take over its slot at the same time. The swap of the image decides which of the two refunds.
+// The process itself may take over its old slot at the same time. Whichever of the two first swaps the slot's image
+// refunds the charges.
 int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
 			   const struct vg_ledger_keep *keep, uint64_t *ret_refunded)
 {

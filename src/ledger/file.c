@@ -52,8 +52,8 @@ static int set_owner(int fd, const struct vg_ledger_options *options)
 static int create_at(const char *temporary, int fd, const char *path, const struct vg_ledger_options *options,
 		     struct vg_ledger **ret_ledger)
 {
-	// Allocates every page of the file now. If the file system were full later, the first access to a page would
-	// kill a tenant.
+	// Allocate every page of the file now. Otherwise SIGBUS would kill a tenant at its first access to a page while
+	// the file system is full.
 	int r = posix_fallocate(fd, 0, sizeof(struct ledger_file));
 	if (r)
 		return -r;

@@ -6,7 +6,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the two variables below
 static unsigned guards;
-static struct sigaction before; // the program's handler of SIGBUS; read while a thread is protected
+static struct sigaction before; // the program's own SIGBUS handler; valid while a thread is protected
 
 static _Thread_local struct {
 	void *address;

@@ -4,8 +4,8 @@
 #pragma once
 #include "ledger/ledger.h"
 
-// Begins the protection: if the calling thread accesses the mapping of a truncated file, empty memory replaces the
-// mapping. The protection replaces the process's handler of SIGBUS, and calls that handler for all other faults.
+// Begins the protection. If the calling thread accesses the mapping of a truncated file, zeroed memory replaces the
+// mapping. Installs a SIGBUS handler, which passes all other faults to the handler of the program.
 void vg_ledger_guard(const struct vg_ledger *ledger);
 // Ends the protection. Returns whether the file was truncated: then everything read or written under the protection is
 // invalid.

@@ -1,4 +1,4 @@
-// Checkpoints: takes the slot from a process that is dumped, and passes a slot to a restored process.
+// Passes slots at checkpoints: takes the slot from a process that is dumped, and gives a slot to a restored process.
 #include "base/descriptor.h"
 #include "ledger/layout.h"
 #include "ledger/process.h"
@@ -29,7 +29,8 @@ static int write_slot_number(pid_t pid, uint64_t address, uint32_t number)
 	return length == (ssize_t)sizeof number ? 0 : length < 0 ? -errno : -EFAULT;
 }
 
-// Checks in the memory of the process that it has slot `number`, and that no thread of it is within an operation.
+// Checks, in the memory of the process, that the process has slot `number`, and that none of its threads is within an
+// operation.
 static int check_process(const struct vg_ledger_tenant *tenant, pid_t pid, uint32_t number)
 {
 	struct ledger_process process;
@@ -42,7 +43,7 @@ static int check_process(const struct vg_ledger_tenant *tenant, pid_t pid, uint3
 	return process.slot_number == number ? 0 : VG_LEDGER_GONE;
 }
 
-// Writes into the memory of the process that it was restored once more, and by how much its clock is ahead.
+// Writes into the memory of the process that it was restored once more, and by how much its monotonic clock is ahead.
 static int write_restore(pid_t pid, uint64_t address)
 {
 	struct ledger_process process;
@@ -64,7 +65,8 @@ int vg_ledger_lift(const struct vg_ledger *ledger, const struct vg_ledger_tenant
 	const struct ledger_slot *slot = &ledger_file_of(ledger)->slots[tenant->slot];
 
 	int r = check_process(tenant, pid, tenant->slot + 1);
-	// The process's lock is free. So an operation is pending only if a tenant overwrote the slot.
+	// No thread of the process holds its lock. So an operation can be pending only if a tenant has overwritten the
+	// slot.
 	if (r == 0 && LEDGER_LOAD(slot->intent_sequence) == LEDGER_LOAD(slot->done) + 1)
 		return VG_LEDGER_BUSY;
 	return r ? r : write_slot_number(pid, tenant->process, LEDGER_NO_SLOT);
@@ -98,8 +100,8 @@ static void fill_slot(struct ledger_slot *slot, const struct vg_ledger_tenant *t
 	memcpy(slot->command, tenant->command, VG_LEDGER_COMMAND - 1);
 }
 
-// Clears the image of the slot while its owner changes. A slot with the image of one process and the owner of the other
-// would look like a slot from before an exec.
+// Clears the slot's image while the owner changes. Otherwise the image of the old owner beside the new owner would look
+// like a slot from before an exec.
 static int pass_slot(struct ledger_file *file, unsigned int index, const struct vg_ledger_tenant *tenant, pid_t pid)
 {
 	struct ledger_slot *slot = &file->slots[index];

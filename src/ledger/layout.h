@@ -24,7 +24,8 @@
 enum { LEDGER_VERSION = 7, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
 #define LEDGER_MAGIC 0x524744454c544756u // "VGTLEDGR"
 
-// How often the daemon tries again: a tenant that writes to the ledger all the time must not block the daemon.
+// How often to try again. Both are bounded, because a tenant that writes to the ledger all the time must not block the
+// daemon.
 enum { LEDGER_TRIES = 1000, LEDGER_ATTEMPTS = 10000 };
 
 typedef unsigned __int128 ledger_word;
@@ -35,15 +36,15 @@ enum ledger_role { LEDGER_TENANT, LEDGER_GUEST, LEDGER_HOST };
 struct ledger_slot {
 	_Alignas(256) ledger_word owner; // start time << 64 | pid namespace << 32 | pid; 0: free
 	ledger_word image;		 // program << 64 | random number; exec changes both
-	uint64_t generation;		 // incremented when the slot is freed
+	uint64_t generation;		 // incremented whenever the slot is freed
 	uint64_t intent_sequence;	 // done + 1: an operation is pending
 	int64_t intent_delta;
 	uint64_t done;
 	uint64_t used[2];	   // [done & 1] is valid; an operation needs only the first two cache lines
 	uint64_t apart;		   // the part of `used` in kinds that are not declared
 	uint64_t peak;		   // highest declared bytes since the daemon cleared this
-	uint64_t undeclared;	   // written by the daemon
-	uint64_t applied;	   // highest sequence known to be applied; others write it
+	uint64_t undeclared;	   // bytes that the daemon measured
+	uint64_t applied;	   // highest sequence known to be applied; other processes write it
 	uint64_t exported, adrift; // as in vg_ledger_set_exported()
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t entered_ns;
@@ -224,7 +225,7 @@ static inline struct ledger_account ledger_account_read(const ledger_word *word)
 		account.tag = again;
 		account.charged = LEDGER_LOAD(half[0]);
 		again = LEDGER_LOAD(half[1]);
-	} while (again != account.tag && ++tries < LEDGER_TRIES); // a tenant overwrites it all the time
+	} while (again != account.tag && ++tries < LEDGER_TRIES); // bounded: a tenant may overwrite it all the time
 	return account;
 }
 
@@ -240,7 +241,7 @@ int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_ledger_
 // allocations, and refunds all charges except `keep` (NULL: none).
 int ledger_slot_refund(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
 		       unsigned long attempts, uint64_t *ret_refunded);
-// Leaves all shared allocations of a slot except those in `keep`. Returns 0 or -EAGAIN. In shared.c.
+// Ends the part of a slot in all shared allocations except those in `keep`. Returns 0 or -EAGAIN. Defined in shared.c.
 int ledger_shared_leave_all(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
 			    unsigned long attempts);
 // Clears and frees a slot that has no charge and no pending operation.

@@ -18,7 +18,7 @@ struct vg_ledger {
 	struct ledger_file *file;
 	struct ledger_process *process;
 	struct ledger_slot *likely; // for prefetching only: the slot of this process, or of its parent after a fork
-	dev_t device;		    // device and inode of the file; 0: no file
+	dev_t device;		    // device number and inode of the ledger file; 0: no file
 	ino_t inode;
 };
 
@@ -249,7 +249,8 @@ int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *pr
 		struct ledger_slot *slot = &file->slots[i];
 		if (LEDGER_LOAD(slot->role) != LEDGER_GUEST || !is_same_owner(ledger_word_read(&slot->owner), self))
 			continue;
-		ledger_slot_complete(file, i); // a daemon may have been killed within an operation on it
+		// If the daemon was killed within an operation on this slot, complete that operation.
+		ledger_slot_complete(file, i);
 		*ret_index = i;
 		return 0;
 	}
@@ -313,9 +314,9 @@ VG_HOT void vg_ledger_refund(struct vg_ledger *ledger, enum vg_ledger_kind kind,
 {
 	vg_lock_acquire(&ledger->process->lock);
 	unsigned int number = ledger->process->slot_number;
-	if (number != LEDGER_NO_SLOT) { // not of a forked child, which has charged nothing
+	if (number != LEDGER_NO_SLOT) { // a forked child has no slot and has charged nothing
 		struct ledger_slot *slot = &ledger->file->slots[number - 1];
-		uint64_t most = slot->by_kind[kind]; // any value may stand there: other tenants can write it
+		uint64_t most = slot->by_kind[kind]; // other tenants may have written any value here
 
 		most = most < INT64_MAX ? most : INT64_MAX;
 		if (bytes > most)
@@ -432,7 +433,7 @@ VG_HOT void vg_ledger_read(const struct vg_ledger *ledger, uint64_t *ret_limit, 
 	uint64_t limit;
 	int tries = 0;
 
-	do { // until the limit and the account are of one generation
+	do { // repeat until the limit and the account have the same generation
 		account = again;
 		limit = LEDGER_LOAD(ledger->file->header.limits[ledger_tag_limit(account.tag) & 1]);
 		again = ledger_account_read(&ledger->file->header.account);

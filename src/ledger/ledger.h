@@ -191,9 +191,9 @@ struct vg_ledger_tenant {
 	unsigned int slot;
 	struct vg_ledger_owner owner;
 	uint64_t generation;
-	uint64_t used;		   // all bytes charged, overhead included
+	uint64_t used;		   // all charged bytes, overhead included
 	uint64_t changes;	   // incremented by every charge and refund
-	uint64_t declared;	   // the part of `used` that NVML may show, with a pending charge
+	uint64_t declared;	   // the part of `used` that NVML may show, a pending charge included
 	uint64_t peak;		   // highest `declared` since vg_ledger_clear_peak
 	uint64_t exported, adrift; // as in vg_ledger_set_exported()
 	uint64_t undeclared;	   // as in vg_ledger_set_undeclared()
@@ -202,10 +202,10 @@ struct vg_ledger_tenant {
 	bool pristine;		 // as in vg_ledger_set_pristine()
 	bool guest;		 // not a tenant: the process only holds shared allocations (ledger/shared.h)
 	bool host;		 // as in vg_ledger_set_host()
-	uint64_t image, program; // of the program that claimed the slot; program: as of vg_ledger_program_of()
-	uint64_t process;	 // where the process's memory has the number of its slot; 0: unknown
-	uint64_t entered_ns;	 // when the slot was claimed, since the epoch
-	uint32_t outer_pid;	 // in the daemon's pid namespace; 0: unknown
+	uint64_t image, program; // image: of the program that claimed the slot; program: as of vg_ledger_program_of()
+	uint64_t process;	 // address, in the process's memory, of the number of its slot; 0: unknown
+	uint64_t entered_ns;	 // time since the epoch at which the slot was claimed
+	uint32_t outer_pid;	 // pid in the daemon's pid namespace; 0: unknown
 	uint64_t outer_start_time;
 	char command[VG_LEDGER_COMMAND];
 };

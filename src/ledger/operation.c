@@ -11,7 +11,7 @@ VG_HOT bool ledger_account_swap(ledger_word *account, struct ledger_account from
 	return ledger_word_swap(account, &expected, (ledger_word)to.tag << 64 | to.charged);
 }
 
-// May be called late, when the slot has begun its next operation, since an applied operation stays applied.
+// The slot may have begun its next operation meanwhile. This does not matter, since an applied operation stays applied.
 VG_HOT void ledger_note_applied(struct ledger_file *file, uint64_t tag)
 {
 	unsigned int number = ledger_tag_slot(tag);
@@ -100,12 +100,12 @@ uint64_t ledger_slot_used(const struct ledger_slot *slot)
 		done = again;
 		used = LEDGER_LOAD(slot->used[done & 1]);
 		again = LEDGER_LOAD(slot->done);
-	} while (again != done && ++tries < LEDGER_TRIES); // bounded, because a tenant may write all the time
+	} while (again != done && ++tries < LEDGER_TRIES); // bounded, because a tenant may write `done` all the time
 	return used;
 }
 
-// Reads the tag before `applied`. If another operation replaces the tag between the two reads, it has raised `applied`
-// first.
+// Returns whether the operation was applied. Reads the tag before `applied`: if another operation replaces the tag
+// between the two reads, it has raised `applied` before that.
 static bool is_applied(struct ledger_file *file, const struct ledger_slot *slot, unsigned int index, uint64_t sequence)
 {
 	unsigned int shared = LEDGER_LOAD(slot->intent_shared);

@@ -4,7 +4,7 @@
 #include "base/lock.h"
 #include "ledger/ledger.h"
 
-// This structure lies in a page that the kernel clears in a forked child. So in the child the lock is free, even if a
+// The kernel clears the page of this structure in a forked child. So in the child the lock is unlocked, even if a
 // thread of the parent held it, and the child has no slot.
 struct ledger_process {
 	struct vg_lock lock;

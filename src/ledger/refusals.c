@@ -43,7 +43,7 @@ size_t vg_ledger_refusals(const struct vg_ledger *ledger, struct vg_ledger_refus
 	uint64_t kept = last < VG_LEDGER_REFUSALS ? last : VG_LEDGER_REFUSALS;
 	size_t count = 0;
 
-	// Counts down a loop variable, since a tenant may have written any value to `last`, even the largest.
+	// Counts down, and does not compare with `last`: a tenant may have written any value there, even the largest.
 	for (; kept > 0; kept--) {
 		uint64_t number = last - kept + 1;
 		const struct ledger_refusal_entry *entry = &file->refusals[number % VG_LEDGER_REFUSALS];

@@ -111,8 +111,8 @@ static int leave_as_owner(struct ledger_file *file, unsigned int index, struct l
 		if (!change_account(file, index, shared, now, word, kind, -(int64_t)passed))
 			continue;
 		*ret_passed = passed;
-		// The last holder may have left after has_holder(). That holder refunded nothing, since there was an
-		// owner.
+		// The last holder may have left after has_holder() was called. That holder refunded nothing, because
+		// the allocation still had an owner.
 		return refund_orphan(file, index, shared, attempts);
 	}
 	return -EAGAIN;
@@ -169,7 +169,8 @@ static int create_shared(struct ledger_file *file, unsigned int index, uint64_t 
 		struct ledger_account now = ledger_account_read(&shared->account);
 		uint64_t word = ledger_shared_word(ledger_shared_generation(now.charged) + 1, index + 1, bytes);
 
-		ledger_touch(&file->header.shared_touched, i); // first, so that a reaper finds the entry
+		// Raise the count first, so that a reaper finds the entry.
+		ledger_touch(&file->header.shared_touched, i);
 		if ((now.charged & LEDGER_SHARED_LIVE) || has_holder(shared) ||
 		    !change_account(file, index, shared, now, word, VG_LEDGER_DEVICE, 0))
 			continue;

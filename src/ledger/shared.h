@@ -28,9 +28,9 @@ uint32_t vg_ledger_shared_find(const struct vg_ledger *ledger, uint64_t key);
 // Makes this process a holder. Returns 0; VG_LEDGER_GONE: not found, or this process is the owner; VG_LEDGER_FULL or
 // -errno: this process has no slot.
 int vg_ledger_shared_join(struct vg_ledger *ledger, uint64_t key, uint32_t *ret_number, uint64_t *ret_bytes);
-// Ends the part of this process, as owner or holder. Call it after the memory was closed. If this process is the owner,
-// *ret_passed is how much of its charge (of `kind`, at most `most`) has passed to the shared allocation; the owner
-// refunds the rest. Other holders refund nothing.
+// Makes this process neither owner nor holder of the shared allocation. Call it after the memory was closed. If this
+// process is the owner, *ret_passed is how much of its charge (of `kind`, at most `most`) has passed to the shared
+// allocation; the owner refunds the rest. Other holders refund nothing.
 void vg_ledger_shared_leave(struct vg_ledger *ledger, uint32_t number, enum vg_ledger_kind kind, uint64_t most,
 			    uint64_t *ret_passed);
 // Sets whether the owner has only descriptors of the memory left, so that NVML counts the memory for another process.
@@ -47,7 +47,7 @@ struct vg_ledger_shared_info {
 	bool owned; // the slot `owner` has the charge; otherwise the shared allocation has it
 	unsigned int owner;
 	bool away;				// as in vg_ledger_shared_set_away()
-	uint64_t holders[VG_LEDGER_SLOTS / 64]; // one bit for each slot that holds it; the owner's is not set
+	uint64_t holders[VG_LEDGER_SLOTS / 64]; // one bit for each slot that holds the allocation; the owner's bit is 0
 };
 // Iterates over the shared allocations, in order. Set *cursor to 0 first. Returns false at the end.
 bool vg_ledger_next_shared(const struct vg_ledger *ledger, unsigned int *cursor,

@@ -72,8 +72,8 @@ static bool is_scratch(const char *name)
 	return strcmp(name, "plugins") == 0 || strncmp(name, "stats-", 6) == 0 || (end && strcmp(end, ".log") == 0);
 }
 
-// Creates a temporary directory for CRIU's other files. In it, creates an empty directory, in which CRIU looks for
-// plugins.
+// Creates a temporary directory for CRIU's files that are not images. Also creates an empty directory in it, where CRIU
+// looks for plugins and finds none.
 static int make_scratch(char *ret_path, char *ret_plugins, int *ret_lock)
 {
 	locked_directory_sweep(ret_path, is_scratch, 1);

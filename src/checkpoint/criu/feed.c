@@ -29,8 +29,8 @@ struct feed {
 	struct pool *pool;
 	unsigned worker_count;
 	struct worker *workers;
-	uint32_t chunk_bytes; // size of the largest chunk of all files
-	unsigned char *zeros; // a zeroed buffer of this size
+	uint32_t chunk_bytes; // size in bytes of the largest chunk of all files
+	unsigned char *zeros; // a zeroed buffer of chunk_bytes
 };
 
 // The state of feeding one file to CRIU.
@@ -43,14 +43,14 @@ struct lane {
 	size_t *chunks, chunk_count; // indices of the chunks that CRIU gets
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	size_t slot_count, behind, ahead; // behind: number of slots whose pages may still be in the pipe
+	size_t slot_count, behind, ahead; // `behind`: number of slots whose pages CRIU may still read from the pipe
 	struct slot *slots;
 };
 
 // A buffer for one chunk, which is read before CRIU needs it.
 struct slot {
 	struct lane *lane;
-	size_t number, index; // number: among the chunks that CRIU gets; index: among all chunks
+	size_t number, index; // `number` counts the chunks that CRIU gets; `index` counts all chunks
 	bool ready;
 	int error; // result of image_chunk_load()
 	uint64_t sum;
@@ -174,7 +174,7 @@ static enum vg_status give_chunks(struct lane *lane)
 	return status;
 }
 
-// Checks a chunk of zeros that CRIU does not get. Most of these chunks are holes, which are not read.
+// Checks a chunk of zeros that CRIU does not get. Most of these chunks are holes of the file, which need no reading.
 static enum vg_status look_at(const struct lane *lane, size_t index)
 {
 	uint64_t sum = 0;
@@ -202,7 +202,7 @@ static enum vg_status feed_chunks(struct lane *lane, const bool *without)
 static size_t enlarge_pipe(int pipe)
 {
 	if (fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES) < 0)
-		fcntl(pipe, F_SETPIPE_SZ, USERS_PIPE_BYTES); // usually allowed by the limit for one user
+		fcntl(pipe, F_SETPIPE_SZ, USERS_PIPE_BYTES); // the pipe limit of a user usually allows this size
 	int bytes = fcntl(pipe, F_GETPIPE_SZ);
 	return bytes > 0 ? (size_t)bytes : PIPE_BYTES;
 }
@@ -215,8 +215,8 @@ enum vg_status feed_file(struct feed *feed, const struct image_file *file, const
 
 	pthread_mutex_init(&lane.lock, NULL);
 	pthread_cond_init(&lane.changed, NULL);
-	// Reuse a slot only after a whole pipe of later bytes was written. Until then CRIU may still have to read its
-	// pages.
+	// Reuse a slot only after as many later bytes as the pipe holds were written. Until then, CRIU may still read
+	// the slot's pages from the pipe.
 	lane.behind = 1 + (enlarge_pipe(output) + file->chunk_bytes - 1) / file->chunk_bytes;
 	lane.ahead = AHEAD_BYTES / file->chunk_bytes;
 	size_t slots = feed->worker_count + 1 + lane.behind;

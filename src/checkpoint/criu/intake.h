@@ -22,7 +22,7 @@ int intake_failure(struct intake *intake, const char **ret_name, uint64_t *ret_a
 struct intake_file {
 	struct intake *intake;
 	char name[IMAGE_NAME_TEXT];
-	int input, output; // descriptors; the caller opens and closes them
+	int input, output; // descriptors, which the caller opens and closes
 	uint64_t raw;	   // bytes that CRIU wrote
 	size_t given;	   // number of chunks given to workers
 	// Protects the members below while the file is read.
@@ -30,7 +30,7 @@ struct intake_file {
 	pthread_cond_t changed;
 	uint64_t bytes;	   // length on the disk
 	uint64_t stored;   // bytes of the file on the disk that are not holes
-	size_t done, turn; // number of chunks that are written; number that have their offset
+	size_t done, turn; // `done`: number of chunks that are written; `turn`: number of chunks that have an offset
 	size_t capacity;
 	struct image_chunk *chunks; // freed by intake_file_finish()
 };

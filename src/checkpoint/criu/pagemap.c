@@ -13,7 +13,8 @@
 enum { PAGEMAP_MAGIC = 0x56084025, MM_MAGIC = 0x57492820 };
 enum { PAGES_LAZY = 1 << 1, PAGES_PRESENT = 1 << 2 };
 enum { AREA_REGULAR = 1 << 0, AREA_STACK = 1 << 1, AREA_HEAP = 1 << 5, AREA_ANONYMOUS_PRIVATE = 1 << 9 };
-enum { ENTRY_MOST_BYTES = sizeof(uint32_t) + 4 * 11 }; // a key and a number for each of four fields
+// Largest size of an encoded entry: a key and a number for each of four fields.
+enum { ENTRY_MOST_BYTES = sizeof(uint32_t) + 4 * 11 };
 
 static int read_head(struct criu_reader *file, uint32_t *ret_id)
 {
@@ -50,10 +51,10 @@ struct thinner {
 	const struct image_file *file;
 	struct entry *entries;
 	size_t entry_count;
-	struct area *areas; // areas that are zero where no page is restored
+	struct area *areas; // areas of the process where pages that CRIU does not restore are zero
 	size_t area_count;
 	bool *without;
-	struct entry kept; // the last entry, which is not written yet
+	struct entry kept; // the last entry, which may still grow and is not written yet
 	unsigned char *out;
 	size_t length; // bytes written to `out`
 };

@@ -121,7 +121,8 @@ static bool set_name_aside(struct remaps *remaps, const char *name)
 	if (!grown)
 		return false;
 	remaps->names = grown;
-	// An earlier renamed link, left by a dump that was killed, is not needed: the link has its own name again.
+	// A dump that was killed may have left a renamed link. It is not needed, because the link exists under its own
+	// name again.
 	if (link(name, aside) < 0 && (errno != EEXIST || unlink(aside) < 0 || link(name, aside) < 0))
 		return false;
 	if (!(grown[remaps->count] = strdup(name)))

@@ -76,8 +76,8 @@ static void fail_file(const struct outgoing *of, int error)
 
 // ---- files ------------------------------------------------------------------------------------------
 
-// Serves a file that has one checksum. Compares the checksum again: the file was checked before CRIU was started, and
-// must not have changed since.
+// Serves a file that has one checksum. Compares the checksum again, because the file may have changed since it was
+// checked before CRIU was started.
 static void serve_whole(struct outgoing *of)
 {
 	unsigned char *piece = malloc(PIECE);
@@ -161,8 +161,8 @@ static bool thin_pages(struct serve *serve, const struct image_file *file, const
 	return true;
 }
 
-// Serves a pagemap without the chunks that are zero even if CRIU does not restore them. Returns false if the file must
-// be served unchanged.
+// Serves a pagemap, but leaves out chunks of zeros whose memory is zero even if CRIU does not restore them. Returns
+// false if the file must be served unchanged.
 static bool serve_thinned(struct outgoing *of)
 {
 	unsigned char *pagemap = read_small(of->serve, of->file), *thinner;
@@ -181,7 +181,7 @@ static bool serve_thinned(struct outgoing *of)
 	return true;
 }
 
-// Serves files.img, with the paths changed that `work` lists.
+// Serves files.img, and replaces the paths in it that `work` lists.
 static void serve_moved(struct outgoing *of)
 {
 	const struct serve *serve = of->serve;

@@ -1,12 +1,12 @@
 // Implements the server for CRIU's option --stream. CRIU connects to a socket in the directory of its images. For each
-// file it sends the file's name and one end of a pipe. The streamer has its own thread, which answers CRIU.
+// file, CRIU sends the file's name and one end of a pipe. The streamer has its own thread, which answers CRIU.
 #pragma once
 #include <stdbool.h>
 
 struct streamer;
 struct streamer_events {
 	bool serves; // true: CRIU reads files; false: CRIU writes files
-	// Returns whether the file exists. Called if CRIU reads.
+	// Returns whether the file exists. Called only if CRIU reads files.
 	bool (*has)(void *user, const char *name);
 	// Receives this process's end of the pipe for a file. Runs on the streamer's thread, and must not wait.
 	void (*file)(void *user, const char *name, int pipe_consume_fd);

@@ -20,12 +20,12 @@ static const uint8_t schedule[ROUNDS][WORDS] = {
 	{12, 13, 9, 11, 15, 10, 14, 8, 7, 2, 5, 3, 0, 1, 6, 4}, {9, 14, 11, 5, 8, 12, 15, 1, 13, 3, 0, 10, 2, 6, 4, 7},
 	{11, 15, 5, 0, 1, 9, 8, 6, 14, 10, 2, 12, 3, 4, 7, 13}};
 
-// The input of one call of hash_lanes(): `lanes` inputs of `blocks` * 64 bytes, one after another.
+// The arguments of one call of hash_lanes(): `lanes` inputs, each of `blocks` * 64 bytes, one after another in memory.
 struct work {
 	const uint8_t *data;
 	unsigned lanes, blocks;
 	const uint32_t *key;
-	bool counts; // the inputs are chunks, which are numbered; false: they are nodes
+	bool counts; // true: the inputs are chunks, which BLAKE3 numbers; false: they are nodes of the tree
 	uint32_t number;
 	uint32_t flags, first, last; // flags for all 64-byte blocks, for the first, and for the last
 };

@@ -14,7 +14,7 @@ struct pool {
 	pthread_cond_t given, taken;
 	pool_fn *work;
 	unsigned threads, numbered;
-	unsigned first, count, capacity; // of the ring buffer of waiting jobs
+	unsigned first, count, capacity; // position, length and capacity of the ring buffer with the waiting jobs
 	bool closed;
 	pthread_t *ids;
 	void *jobs[];
@@ -73,7 +73,7 @@ int pool_create(unsigned threads, pool_fn *work, struct pool **ret_pool)
 	while (pool->threads < threads && (r = pthread_create(&ids[pool->threads], NULL, run_worker, pool)) == 0)
 		pool->threads++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	// Ignore the failure to create a thread if there is another one.
+	// A pool with fewer threads still works, so fail only if no thread could be created.
 	if (pool->threads == 0) {
 		pool_destroy(pool);
 		return -r;

@@ -74,7 +74,7 @@ static enum vg_status fill_block(struct fill *fill, size_t index, int *pack, uin
 	return r ? vg_fail(VG_SYSTEM, -r, "the file for the host memory of a process: %s", strerror(-r)) : VG_OK;
 }
 
-// Returns whether the file has the right contents at this block already.
+// Returns whether the file already has the right contents at this block.
 static bool is_there(const struct fill *fill, size_t index)
 {
 	const struct device_block *block = &fill->blocks[index], *have = fill->have ? &fill->have[index] : NULL;

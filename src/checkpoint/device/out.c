@@ -35,13 +35,13 @@ struct device_out {
 	_Atomic bool stop;
 	_Atomic uint64_t done_bytes;
 	pthread_mutex_t lock; // protects the members below, while there are workers
-	int pack_fd;	      // descriptor of the last pack, to which blocks are added; -1: not open
+	int pack_fd;	      // descriptor of the last pack, to which blocks are added; -1: no pack is open
 	int error;	      // -errno of the first error; 0: none
-	char where[64];	      // file of the image in which the error occurred; "": the source
+	char where[64];	      // name of the file in the image where the error occurred; "": the source file
 	struct device_written written;
 };
 
-// Processes one block. `data` and `packed` are buffers.
+// A function that processes one block. `data` and `packed` are buffers for its use.
 typedef int step_fn(struct device_out *out, size_t block, unsigned char *data, unsigned char *packed);
 
 static void keep_error(struct device_out *out, int r, const char *where)
@@ -200,7 +200,7 @@ static int take_pack(struct device_out *out, const struct device_base *base, uns
 		out->written.linked_bytes += pack.bytes;
 		return 0;
 	}
-	// The base is on a file system where a link is impossible: copy the pack.
+	// Copy the pack if a link to it is impossible, for example because the base is on another file system.
 	if (errno != EXDEV && errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK)
 		return -errno;
 	r = copy_pack(base->dir.fd, from_name, out->draft->lock, to_name);
@@ -223,8 +223,8 @@ static uint64_t *count_use(const struct device_out *out, size_t base)
 	return use;
 }
 
-// Adds those packs of a base to the image of which it uses at least half the bytes. The image's blocks then refer to
-// these packs.
+// Adds a pack of the base to the new image if the image uses at least half of the pack's bytes. The image's blocks then
+// refer to these packs.
 static int use_base(struct device_out *out, size_t number)
 {
 	const struct device_base *base = &out->bases->list[number];
@@ -318,7 +318,7 @@ static const unsigned char *pack_block(const struct device_out *out, struct devi
 	return length > 0 ? packed : data;
 }
 
-// Returns whether the block still has the digest that was computed before.
+// Returns whether the block still has the digest that was computed when the block was read first.
 static bool is_same(const struct device_out *out, size_t number, const unsigned char *data)
 {
 	uint8_t digest[DIGEST_BYTES];
@@ -527,7 +527,8 @@ static enum vg_status make_base(struct device_out *out, struct device_base *ret_
 	for (unsigned i = 0; i < out->index.pack_count; i++)
 		base.pack_bytes[i] = out->packs[i].bytes;
 	base.index = out->index;
-	out->index = (struct device_index){.memory_count = out->index.memory_count}; // number of sources to close
+	// Keep only the number of sources, which are still to be closed.
+	out->index = (struct device_index){.memory_count = out->index.memory_count};
 	*ret_base = base;
 	return VG_OK;
 }

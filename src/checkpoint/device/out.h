@@ -1,5 +1,5 @@
-// Writes the host memory of processes into the packs and the index of an image. Its own threads do the work, while the
-// caller does something else. For one thread.
+// Writes the host memory of processes into the packs and the index of an image. Threads of this module do the work
+// while the caller continues. For one thread.
 #pragma once
 #include "checkpoint/device/base.h"
 #include "checkpoint/image/image.h"
@@ -18,7 +18,7 @@ enum vg_status device_out_start(struct image_draft *draft, const struct device_s
 				const struct device_bases *bases, struct device_out **ret_out);
 struct device_written {
 	uint64_t bytes;	       // size of all memory
-	uint64_t zero_bytes;   // of the memory, bytes in blocks of zeroes
+	uint64_t zero_bytes;   // bytes of the memory in blocks of zeroes
 	uint64_t linked_bytes; // size of the packs that the image has in common with the bases
 	uint64_t copied_bytes; // size of the packs that were copied, because the base is on another file system
 	uint64_t new_bytes;    // size of the packs that were written

@@ -1,4 +1,4 @@
-// Checks the driver and its devices through NVML and the driver's table. Creates no context.
+// Checks the GPUs and their driver, through NVML and the functions of the driver. Creates no CUDA context.
 #include "checkpoint/doctor/doctor.h"
 
 #include "base/size.h"

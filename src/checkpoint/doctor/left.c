@@ -1,4 +1,4 @@
-// Finds processes that a killed dump or restore left locked, stopped or off the GPU.
+// Finds processes that a killed dump or restore has left locked, stopped, or moved off the GPU.
 #include "checkpoint/doctor/doctor.h"
 
 #include "base/hint.h"

@@ -184,7 +184,7 @@ static void check_daemon(struct doctor_report *report, struct vg_node *node)
 	check_vgpus(report, node);
 }
 
-// Counts the vGPUs that do not get their compute share, and describes the first of them.
+// Counts the vGPUs that do not get their compute share. Describes the first of them in `text`.
 static size_t find_unheld(struct vg_node *node, char text[160])
 {
 	struct vg_vgpu_list *list = NULL;
@@ -205,7 +205,8 @@ static size_t find_unheld(struct vg_node *node, char text[160])
 	return count;
 }
 
-// Returns whether MPS is installed where the daemon would look for it, if the daemon has this environment.
+// Returns whether MPS is installed where the daemon looks for it. Assumes that the daemon has the environment of this
+// process.
 static bool has_mps(void)
 {
 	const char *named = getenv("VIRGATE_MPS_CONTROL");

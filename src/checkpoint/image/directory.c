@@ -60,7 +60,7 @@ int image_open_file(int directory, const char *name)
 	char tree_name[NAME_MAX + 1];
 	struct stat info;
 
-	if (slash) { // open the directory first, by itself: one call with the whole path would follow a link
+	if (slash) { // open the directory separately: open() with the whole path would follow a link
 		snprintf(tree_name, sizeof tree_name, "%.*s", (int)(slash - name), name);
 		tree = open_directory(directory, tree_name);
 		if (tree < 0)
@@ -117,7 +117,8 @@ bool image_directory_has(const char *name)
 {
 	unsigned tree;
 
-	if (strncmp(name, IMAGE_DESCRIPTION, sizeof IMAGE_DESCRIPTION - 1) == 0) // or its temporary name
+	// Also matches the description's temporary name.
+	if (strncmp(name, IMAGE_DESCRIPTION, sizeof IMAGE_DESCRIPTION - 1) == 0)
 		return true;
 	if (strcmp(name, DEVICE_DIRECTORY) == 0)
 		return true;

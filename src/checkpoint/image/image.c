@@ -67,7 +67,7 @@ static enum vg_status make_absolute(const char *path, char ret_path[PATH_MAX])
 	int length = snprintf(ret_path, PATH_MAX, "%s%s%s", here, *path == '/' ? "" : "/", path);
 	while (length > 1 && length < PATH_MAX && ret_path[length - 1] == '/')
 		ret_path[--length] = '\0';
-	// The temporary name is longer than the final one: leave room for it.
+	// The temporary name is longer than the final name, so leave room for its suffix.
 	if (length >= PATH_MAX - 32)
 		return vg_fail(VG_INVALID, 0, "%.60s… is too long a path", path);
 	return VG_OK;

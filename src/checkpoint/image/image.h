@@ -13,8 +13,8 @@
 
 enum { IMAGE_VERSION = 2, IMAGE_VERSION_WITHOUT_PACKS = 1, IMAGE_MOST_TREES = 4096 };
 #define IMAGE_DESCRIPTION "virgate.json"
-#define IMAGE_PART ".part-"	 // in the name of a draft, before its unique suffix
-#define IMAGE_PRECOPY ".precopy" // suffix of an image's name: a directory for packs that arrive before the image
+#define IMAGE_PART ".part-"	 // part of a draft's name, before its unique suffix
+#define IMAGE_PRECOPY ".precopy" // suffix of the directory beside an image for packs that arrive before the image
 
 // The open directory of an image. Files are opened relative to the descriptor, so the files that are read are the ones
 // that were checked, even if the path then leads elsewhere.
@@ -39,7 +39,7 @@ struct image_sizes {
 struct image_draft {
 	char final[PATH_MAX];	  // absolute path of the image
 	char directory[PATH_MAX]; // temporary directory; "": the draft was published, or does not exist
-	int lock;		  // descriptor of the directory, which is locked while the draft is written; 0: none
+	int lock;		  // descriptor of the directory, locked while the draft is written; 0: no directory
 	json_t *files;		  // the list of files, as in virgate.json
 	struct image_sizes sizes; // sums over all files in the list
 	unsigned trees;

@@ -125,8 +125,8 @@ int locked_directory_make(char *path, int *ret_lock)
 			rmdir(path);
 			return r;
 		}
-		// If the file system has no locks, the directory stays unlocked. A sweep skips it all the same, because
-		// it cannot lock it either.
+		// If the file system has no locks, the directory stays unlocked. A sweep still does not remove it,
+		// because the sweep cannot lock it, either.
 		while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
 			;
 		// Before this process locked the directory, another one may have removed or replaced it.

@@ -46,8 +46,7 @@ static int look_at(int directory, const char *name, void *user)
 	look->status = check_file(look, name, &info);
 	if (look->status)
 		return 1;
-	// Visit the directories of the image, but not those inside a tree: they are not part of an image, and are not
-	// read.
+	// Visit the directories of the image. A directory inside a tree is not part of an image, and is not read.
 	return S_ISDIR(info.st_mode) && !strchr(name, '/') ? image_for_directory(directory, name, look_at, look, inner)
 							   : 0;
 }

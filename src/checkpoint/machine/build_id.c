@@ -38,7 +38,8 @@ int build_id_read(const char *path, char ret_text[BUILD_ID_TEXT])
 	Elf64_Ehdr header;
 
 	ret_text[0] = '\0';
-	// Open only a regular file: the path from an image may lead to a device, or to a pipe without a writer.
+	// Open only a regular file. The path comes from an image, and may lead to a device, or to a pipe without a
+	// writer.
 	_cleanup_close_ int fd = vg_open_regular(path, O_RDONLY);
 	if (fd < 0)
 		return fd == -EINVAL ? 0 : fd;

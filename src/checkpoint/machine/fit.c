@@ -43,8 +43,8 @@ static bool has_word(const char *text, const char *word, size_t length)
 	return false;
 }
 
-// Checks that this processor has the features of the one in the image. Programs choose instructions when they start,
-// and would be killed by an instruction that this processor lacks.
+// Checks that this processor has all features of the processor in the image. A program that chose its instructions
+// there would be killed by an instruction that this processor lacks.
 static enum vg_status fit_cpu(const json_t *description)
 {
 	const json_t *cpu = json_object_get(description, "cpu");
@@ -121,9 +121,9 @@ static uint64_t sum_of(const json_t *list, const char *key, const char *otherwis
 	return sum;
 }
 
-// Checks that all processes fit into host memory: they are there before the first device memory moves to a GPU. There
-// are two estimates, both too high: the memory of the processes counts shared memory several times, and CRIU's files
-// contain more than memory. Uses the smaller one.
+// Checks that the memory of all processes, with their device memory, fits into host memory. A restore puts everything
+// there before it moves device memory to a GPU. There are two estimates, both too high: the memory of the processes
+// counts shared memory several times, and CRIU's files contain more than memory. Uses the smaller one.
 static enum vg_status fit_host_memory(const json_t *description)
 {
 	uint64_t counted = sum_of(json_object_get(description, "processes"), "host_memory", "");

@@ -45,7 +45,7 @@ static bool used_by(const json_t *process, const char *uuid, bool *ret_known)
 	return false;
 }
 
-// Counts the processes that use the GPU. If that is unknown, counts all processes with CUDA.
+// Counts the processes that use the GPU. If that is unknown, counts all processes that use CUDA.
 static size_t count_users(const json_t *description, const char *uuid)
 {
 	json_t *process;

@@ -112,7 +112,7 @@ static enum vg_status add_pair(struct gpu_map *map, const json_t *gpus, const st
 }
 
 // Checks that the map has every GPU of the image. The driver needs a pair for every GPU that a process could see, even
-// an unused one.
+// for an unused one.
 static enum vg_status check_whole(const struct gpu_map *map, const json_t *gpus)
 {
 	json_t *gpu;

@@ -88,8 +88,8 @@ static void close_files(struct prefill *prefill)
 	prefill->fds = NULL;
 }
 
-// Marks blocks as missing in the file if they are in a pack that is not checked yet. The fill then reads all blocks of
-// such a pack, even if the file has them from another pack.
+// Marks a block as missing in the file if its pack is not checked yet. So the fill reads and checks all blocks of that
+// pack, even those that the file already has from another pack.
 static void forget_unchecked(const struct prefill *prefill, const struct device_block *blocks,
 			     struct device_block *have, size_t count)
 {
@@ -131,7 +131,7 @@ static enum vg_status fill_files(struct prefill *prefill, const struct device_in
 			status = fill_file(prefill, index, i, have[i], fds[i], phase);
 		if (status != VG_INSUFFICIENT)
 			continue;
-		close(fds[i]); // the restore makes and fills a new file, as without precopy
+		close(fds[i]); // close the file: the restore then makes and fills a new one, as it does without precopy
 		fds[i] = -1;
 		status = VG_OK;
 	}

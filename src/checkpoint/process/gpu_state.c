@@ -34,7 +34,8 @@ struct work {
 	const struct vg_process_gpu_pair *pairs;
 	size_t pair_count;
 	struct phase *phase; // phase_tick() is called during the wait; may be NULL
-	bool back;	     // rollback: skip processes that have ended, continue stopped ones
+	// True: this is a rollback, which skips processes that have ended, and continues stopped ones.
+	bool back;
 };
 
 static void *run_step(void *user)
@@ -66,8 +67,8 @@ static void wait_for_step(const struct tree *tree, const struct work *work, pthr
 	}
 }
 
-// Runs the step for every CUDA process, each on a thread, and waits for all. Returns the first failure, in the order of
-// the tree.
+// Runs the step for every CUDA process, each on its own thread, and waits for all threads. Returns the first failure,
+// in the order of the tree.
 static enum vg_status run_all(const struct tree *tree, struct work *work)
 {
 	struct step *steps = calloc(tree->cuda_count ? tree->cuda_count : 1, sizeof *steps);
@@ -149,7 +150,9 @@ static enum vg_status roll_back_process(struct vg_process *process, const struct
 	do {
 		status = step_back(process, &state);
 		if (status == VG_NOT_FOUND && !refusal_maps_cuda(vg_process_pid(process)))
-			return VG_OK; // the process has called exec, as a shell does, so CUDA is not loaded any more
+			// CUDA is not loaded any more, because the process has run another program (exec), as a shell
+			// does.
+			return VG_OK;
 		if (status && --tries)
 			usleep(PAUSE_US);
 	} while (tries && (status || state == VG_PROCESS_CHECKPOINTED || state == VG_PROCESS_LOCKED));
@@ -192,8 +195,8 @@ enum vg_status gpu_roll_back(const struct tree *tree)
 	if (status == VG_OK)
 		return VG_OK;
 	snprintf(text, sizeof text, "%s", error->text);
-	// An H200 returns these errors for imported memory. Nothing shows before this step that a process has such
-	// memory.
+	// An H200 returns these errors for memory that was imported from another process. Before this step, nothing
+	// shows that a process has such memory.
 	bool foreign = error->code == CUDA_ERROR_INVALID_VALUE || error->code == CUDA_ERROR_NOT_SUPPORTED;
 	return vg_fail(
 		VG_STATE, error->code, "%s%s", text,

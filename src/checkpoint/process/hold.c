@@ -15,8 +15,8 @@
 
 enum { PAUSE_US = 20000 };
 
-// Locks /proc/PID/environ of the process. This file needs no directory and no cleanup, and cannot belong to a later
-// process with the same pid. Only a process that may read the target's environment can open it, so no other user can
+// Locks the file /proc/PID/environ of the process. The kernel removes it with the process, and a later process with the
+// same pid has another file. Only a process that may read the target's environment can open it, so no other user can
 // block a dump.
 static enum vg_status lock_environment(const struct tree_process *process, uint64_t deadline, int *ret_hold)
 {

@@ -39,8 +39,8 @@ static const struct names names[] = {
 	 {"\ntotal_inactive_file ", "\ntotal_active_file "}},
 };
 
-// Lowers the free memory to what the limit of a control group leaves. Cached file data does not count as used, because
-// the kernel can drop it.
+// Reduces the figure of free memory to what the control group's limit leaves. Cached file data does not count as used,
+// because the kernel can drop it.
 static void narrow_by_group(const char *directory, const struct names *files, struct free_memory *memory)
 {
 	uint64_t limit, used, cache[2] = {0};

@@ -147,7 +147,7 @@ static int wait_for_exit(const struct tool_run *run, pid_t pid, uint64_t deadlin
 }
 
 // Kills the program and all its descendants, which may be in other sessions and may start more processes. Returns
-// `reason`. If the program has already exited by itself, spares its descendants and returns its exit status.
+// `reason`. If the program has already exited by itself, does not kill its descendants, and returns its exit status.
 static int kill_descendants(pid_t pid, int reason)
 {
 	struct tree tree = {0};

@@ -15,8 +15,9 @@ struct tool_start {
 	const char *const *environment; // NULL: the environment of this process
 	const int *keep;		// descriptors that stay open in the program, with the same numbers
 	size_t keep_count;
-	int fds[3];	 // the program's descriptors 0, 1 and 2; -1: /dev/null
-	bool in_session; // run in this session, to use its terminal, but in a new process group
+	int fds[3]; // the program's descriptors 0, 1 and 2; -1: /dev/null
+	// True: the program stays in the session of this process, to use its terminal, but in a new process group.
+	bool in_session;
 };
 // Starts a program in a new session, with no signal blocked. So its children stay in that session, and the terminal
 // does not send signals to them. With `in_session`, restored processes must become children of this process. Otherwise
@@ -33,7 +34,7 @@ struct tool_run {
 	// discards them.
 	char *output;
 	size_t capacity;
-	bool terminal; // the program uses this process's terminal, and is in its session
+	bool terminal; // true: the program stays in the session of this process, and uses its terminal
 	// Called about ten times a second; returns false to kill the program. May be NULL.
 	bool (*tick)(void *user);
 	void *user;

@@ -25,7 +25,7 @@ static enum vg_status add_process(struct tree *tree, pid_t pid, const struct pro
 	int r = vg_process_start_time(pid, &grown[tree->count].start_time);
 	if (r == 0)
 		tree->count++;
-	// Leave out a process that has ended meanwhile.
+	// The process has ended since its pid was read: leave it out.
 	return VG_OK;
 }
 

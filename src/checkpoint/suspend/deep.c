@@ -58,7 +58,7 @@ static enum vg_status take_off(struct deep *deep, unsigned timeout_ms)
 {
 	const struct parking_wish wish = {.drain_ms = timeout_ms, .limit = "--drain", .is_deep = true};
 	unsigned open_ms = timeout_ms < GATE_MOST_MS ? timeout_ms : GATE_MOST_MS;
-	struct parking parking; // has files only if a killed dump has parked processes
+	struct parking parking; // the list of files is empty, unless a killed dump has parked processes
 
 	tenants_open_gates(&deep->tenants, open_ms);
 	enum vg_status status = parking_begin(&deep->tenants, &wish, deep->phase, &parking);
@@ -80,8 +80,10 @@ enum vg_status deep_return(struct deep *deep)
 {
 	enum vg_status status = gpu_roll_back(&deep->tree);
 
-	if (status == VG_OK)			 // after a failure the mark stays, and the next attempt finds it
-		parking_release(&deep->tenants); // not before gpu_roll_back(): the pagers would wait for the driver
+	// After a failure the mark in the ledger stays, so that the next attempt finds the process.
+	if (status == VG_OK)
+		// Only after gpu_roll_back(): before, the pagers would wait for the driver.
+		parking_release(&deep->tenants);
 	return status;
 }
 
@@ -117,7 +119,7 @@ enum vg_status deep_check_return(const struct deep *deep, const char *uuid, uint
 	struct vg_gpu *gpu;
 
 	if (vg_gpu_by_uuid(uuid, &gpu) || vg_gpu_memory(gpu, &memory) || memory.free >= bytes)
-		return VG_OK; // without NVML, rely on the driver: it fails if memory is missing
+		return VG_OK; // without NVML, let the driver fail if memory is missing
 	enum vg_status status =
 		refuse(REFUSE_DEVICE_MEMORY, 0,
 		       "%s has %s free, and the processes of vGPU %s need %s to return, without the memory in "

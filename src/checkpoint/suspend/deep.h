@@ -17,8 +17,7 @@ enum vg_status deep_find(struct deep *deep, const pid_t *pids, size_t count);
 // Checks whether the processes can leave the GPU. `bytes`: how much the driver will move to the host. INSUFFICIENT, and
 // all refusals of a dump.
 enum vg_status deep_check_leaving(const struct deep *deep, uint64_t bytes);
-// Takes the processes off the GPU. A failure is rolled back, except that memory which was in the host before stays
-// there.
+// Takes the processes off the GPU. A failure is rolled back; only memory that was in the host before stays in the host.
 enum vg_status deep_leave(struct deep *deep, unsigned timeout_ms);
 // Checks that the GPU has room for `bytes`, which the driver moves back. DEVICE_MEMORY (with need and have).
 enum vg_status deep_check_return(const struct deep *deep, const char *uuid, uint64_t bytes);

@@ -64,8 +64,8 @@ static const char *find_variable(const char *text, size_t length, const char *na
 	return NULL;
 }
 
-// Reads the variables of launchers. If torchrun runs below Slurm, both set variables; uses those of the launcher
-// nearest to the program.
+// Reads the variables of launchers. If torchrun runs inside a Slurm job, both set variables; this function uses
+// torchrun's, which is nearer to the program.
 static void parse_environment(const char *text, size_t length, struct rank *rank)
 {
 	static const struct {

@@ -26,12 +26,12 @@
 enum { LOOK_LEAST_US = 200, LOOK_MOST_US = 10000 };
 #define NONE_NS UINT64_C(1000000000)	  // how long a process may have no pager after its start
 #define PATIENCE_NS UINT64_C(10000000000) // how long to wait in addition to the time for draining and pinning
-// Limits for figures from a ledger, because the tenants can write any figure.
+// Limits for figures that are read from a ledger, because tenants can write any value there.
 static const uint64_t pinned_each_second = 256 << 20, most_bytes = UINT64_C(1) << 40;
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
 
-// The state of a process, as read from its slot.
+// What the slot of a process says about its state.
 struct seen {
 	bool is_there; // the slot still belongs to the process, and the ledger is valid
 	bool has_answered;
@@ -459,7 +459,7 @@ enum vg_status parking_check_room(uint64_t bytes)
 		return VG_OK;
 	pager_file_sweep();
 	if (statvfs(PAGER_FILE_DIRECTORY, &info) < 0)
-		return VG_OK; // skip the check: the processes may have another file system there
+		return VG_OK; // skip the check: the processes may see another file system at this path
 	uint64_t have = (uint64_t)info.f_bavail * info.f_frsize;
 	if (bytes <= have)
 		return VG_OK;

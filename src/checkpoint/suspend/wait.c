@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-	ANSWER_MS = 2000, // how long to wait for an answer, in addition to the time for draining
+	ANSWER_MS = 2000, // how long to wait for an answer of a process, besides the time for draining
 	RETURN_MS = 10000,
 	POLL_LEAST_MS = 10,
 	POLL_MOST_MS = 200,
@@ -58,7 +58,7 @@ static bool is_in_state(const struct vg_eviction_info *eviction, const char *sta
 	return strcmp(eviction->state, state) == 0;
 }
 
-// Returns whether the process is pinning host memory or copying.
+// Returns whether the process has begun to move: it pins host memory or copies.
 static bool is_on_its_way(const struct vg_eviction_info *eviction, bool is_out)
 {
 	return is_out ? is_in_state(eviction, "preparing") || is_in_state(eviction, "leaving")
@@ -77,7 +77,7 @@ static int judge_delay(const struct suspend_wait *wait, const struct vg_eviction
 	bool drains = is_in_state(eviction, "draining") && eviction->state_ns / 1000000 <= answer_ms(wait);
 	if (!drains && !is_on_its_way(eviction, wait->is_out))
 		return VG_SUSPEND_SILENT;
-	// Allow for the preparation, which takes at most as long as copying.
+	// Allow as much time again for the preparation, which takes at most as long as the copy.
 	return waited <= answer_ms(wait) + 2 * copy_ms(wait) ? MOVING : VG_SUSPEND_LATE;
 }
 

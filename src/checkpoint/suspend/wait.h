@@ -9,7 +9,8 @@ struct suspend_wait {
 	struct vg_suspend_target target;
 	unsigned drain_ms;
 	struct vg_suspend_list *asked;
-	struct vg_vgpu_list *now; // the vGPU as listed last; NULL: the vGPU was removed, and its processes have ended
+	// The vGPU as the daemon listed it last; NULL: the vGPU was removed after its processes ended.
+	struct vg_vgpu_list *now;
 	uint64_t begin_ns;
 };
 // Sends the request and waits. Counts the bytes in the phase. The caller must call suspend_wait_finish() after every

@@ -41,7 +41,8 @@ static json_t *describe_tenant(const struct tenants *tenants, const struct tenan
 		if (slot->by_kind[kind])
 			json_object_set_new(charged, vg_ledger_kind_text((enum vg_ledger_kind)kind),
 					    json_integer((json_int_t)slot->by_kind[kind]));
-	for (size_t i = 0; i < sizeof command; i++) // the program has chosen the name, which may be any bytes
+	// Replace odd bytes: the program chooses its name, which may be any bytes.
+	for (size_t i = 0; i < sizeof command; i++)
 		command[i] = slot->command[i] & 0x80 || (slot->command[i] && slot->command[i] < ' ') ? '?'
 												     : slot->command[i];
 	snprintf(image, sizeof image, "%016" PRIx64 "%016" PRIx64, slot->program, slot->image);
@@ -52,7 +53,8 @@ static json_t *describe_tenant(const struct tenants *tenants, const struct tenan
 			 (int)slot->pristine, "host", (int)slot->host, "charged", charged);
 }
 
-// Adds the number of contexts, 1, if the tenant has its first context. Otherwise the ledger does not tell the number.
+// Adds the number of contexts if it is known. The ledger only tells whether the tenant has just its first context,
+// which is 1.
 static int set_contexts(json_t *gpu, const json_t *tenant)
 {
 	return json_is_true(json_object_get(tenant, "first_context"))
