@@ -1,4 +1,4 @@
-// Closes and ends units. Closing fails while a unit has work; ending cancels the work.
+// Closes units and schedulers. One way of closing fails while there is work; the other way cancels the work.
 #include "compute/engine.h"
 #include "compute/wait.h"
 
@@ -62,7 +62,8 @@ enum vg_status compute_shut(struct vg_compute *compute, struct vg_compute_unit *
 		if (!alone || unit == alone)
 			left += shut_unit(unit);
 	if (status == VG_OK && !alone)
-		atomic_store(&compute->object.closed, true); // a thread that creates a unit reads this under the lock
+		// A thread that creates a unit checks `closed` while it holds the lock.
+		atomic_store(&compute->object.closed, true);
 	compute_unlock(compute);
 	if (status)
 		return status;

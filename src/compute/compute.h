@@ -56,9 +56,10 @@ enum vg_status compute_preempt(struct vg_compute_unit *unit, bool *ret_preempted
 void compute_lost(struct vg_compute *compute, CUresult result);
 void compute_failure(struct vg_compute *compute, char *ret_text, size_t size); // why the context failed; "": it works
 
-// Begins to close the unit `alone`, or with NULL all units and their scheduler: each accepts no more work, and
-// all its work is cancelled. But if there is work and `instead` is not NULL, fails with BUSY and changes nothing;
-// `instead` names the function that cancels work. compute_unit_wait_gone() then waits until the unit has ended.
+// Begins to close the unit `alone`, or, if that is NULL, the scheduler with all its units. The units accept no more
+// work, and their work is cancelled. If there is work and `instead` is not NULL, changes nothing and fails with BUSY;
+// the error names `instead` as the function that cancels work. After success, compute_unit_wait_gone() waits until the
+// unit has ended.
 enum vg_status compute_shut(struct vg_compute *compute, struct vg_compute_unit *alone, const char *instead);
 void compute_unit_wait_gone(struct vg_compute_unit *unit);
 // Closes a scheduler for which compute_shut() has succeeded.

@@ -1,6 +1,6 @@
 // Declares the parts of the scheduler for this directory. Only the scheduler's thread uses lanes, quanta, marks and
-// places. The lock protects everything else. The lock is not held during driver calls, except those that destroy
-// streams.
+// places. The scheduler's lock protects everything else. The lock is not held during driver calls, except those that
+// destroy streams.
 #pragma once
 #include <pthread.h>
 
@@ -44,8 +44,8 @@ struct vg_execution {
 	int priority;
 	unsigned repeat;
 	atomic_uint launched; // number of launches so far; for a job, number of pieces
-	bool handed;	      // all launches were made, or the rest was cancelled
-	bool whole;	      // all launches were submitted, none was cancelled
+	bool handed;	      // true: no launch is left, because all were made or the rest was cancelled
+	bool whole;	      // true: all launches were submitted, and none was cancelled
 	bool gpu_shared;      // a quantum of this execution contained other work too
 	uint64_t queued_ns, started_ns, ended_ns, gpu_ns;
 	char name[64];
@@ -54,7 +54,7 @@ struct vg_execution {
 	int failure_code;
 	char *failure_text;
 
-	uint64_t shape; // key of the execution's time estimate
+	uint64_t shape; // key of the entry in the table of time estimates
 
 	struct compute_entry *entry; // owns a reference; NULL: a job
 	CUlaunchConfig native;
@@ -64,7 +64,7 @@ struct vg_execution {
 	struct compute_job job;
 	void (*ended)(void *user);
 	void *ended_user;
-	void *inside[COMPUTE_PARAMETERS / 8]; // memory for the values
+	void *inside[COMPUTE_PARAMETERS / 8]; // memory for the argument values, aligned for pointers
 	_Alignas(64) unsigned char parameters[COMPUTE_PARAMETERS];
 };
 
@@ -74,7 +74,7 @@ struct compute_stream {
 	struct vg_compute_unit *unit;
 	unsigned index;
 	struct vg_execution *head, *tail, *next;
-	bool in_hand;		   // the scheduler's thread is working on `next`
+	bool in_hand;		   // true: the scheduler's thread is working on `next`
 	struct compute_slot *slot; // the driver stream to which this stream's launched work went
 	unsigned in_flight;	   // number of launched executions
 	struct vg_compute_unit *ready;
@@ -86,7 +86,7 @@ struct compute_stream {
 struct compute_slot {
 	struct vg_stream *stream; // NULL: not created yet
 	struct compute_place *place;
-	unsigned bound; // number of virtual streams that use it
+	unsigned bound; // number of virtual streams that use this driver stream
 	unsigned index;
 };
 
@@ -100,8 +100,8 @@ struct compute_sample {
 	uint64_t ns;
 	double sm_seconds;
 };
-// A reading of the counters, and the one before. They are at least an interval apart, unless the earlier one is the
-// start.
+// The latest reading of the counters, and an earlier one. They are at least an interval apart, unless the earlier
+// reading is from the start.
 struct compute_samples {
 	struct compute_sample before, last;
 	bool known;
@@ -114,7 +114,7 @@ struct vg_compute_unit {
 	struct vg_compute_unit *next;
 	pthread_cond_t changed; // wakes threads that wait for work or close the unit
 	unsigned syncing;
-	bool closing, gone;	 // `gone`: the thread no longer uses the unit
+	bool closing, gone;	 // `closing`: accepts no work; `gone`: the scheduler's thread no longer uses the unit
 	atomic_uint undelivered; // number of ended executions whose callbacks have not returned
 
 	char name[64];
@@ -283,7 +283,7 @@ void compute_estimate_learn(struct vg_compute *compute, const struct compute_qua
 bool compute_estimate_is_checked(struct vg_compute *compute, uint64_t hash);
 void compute_estimate_checked(struct vg_compute *compute, uint64_t hash);
 
-// unit.c: removes closed units; for the thread, under the lock
+// In unit.c: removes closed units from the list; for the thread, under the lock
 void compute_units_update(struct vg_compute *compute);
 
 // ---- scheduler.c
@@ -291,7 +291,8 @@ void *compute_thread(void *compute);
 
 // ---- unit_control.c
 void compute_samples_start(struct compute_samples *samples);
-// Takes samples of the counters even if no caller asks for utilization. Call on the thread with the lock held.
+// Records the counters from time to time, so that utilization is known when a caller asks for it. Call on the thread
+// with the lock held.
 void compute_samples_roll(struct vg_compute *compute);
-// Returns SM-seconds per second, over the last one or two intervals.
+// Returns how many SM-seconds were used per second, over the last one or two intervals.
 double compute_samples_look(struct compute_samples *samples, uint64_t interval_ns, double sm_seconds, bool *ret_known);

@@ -5,7 +5,7 @@
 
 enum {
 	BUCKET = 8,	     // entries of a bucket
-	UNKNOWN_NS = 4000000 // whole quantum: a kernel's first launch is measured alone
+	UNKNOWN_NS = 4000000 // 4 ms, a whole quantum: so a kernel's first launch is measured alone
 };
 static const double weight = 0.25; // weight of the latest measurement
 
@@ -44,7 +44,7 @@ bool compute_estimate(struct vg_compute *compute, const struct vg_execution *exe
 	return shape->ns > 0;
 }
 
-// Divides the error of the estimate in proportion among all kinds of launches in the quantum.
+// Divides the error of the estimate among all kinds of launches in the quantum, in proportion to their estimates.
 void compute_estimate_learn(struct vg_compute *compute, const struct compute_quantum *quantum, uint64_t measured_ns)
 {
 	if (!quantum->estimate || !quantum->launches)

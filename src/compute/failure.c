@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { DEVICES = 64 }; // devices above this number are not named in the error
+enum { DEVICES = 64 }; // the error does not name devices with this number or a higher one
 
 // Each counter is changed only by the schedulers of its own device.
 static struct {
@@ -40,7 +40,8 @@ static void describe_running(void)
 
 static void set_error(CUresult result)
 {
-	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) { // this error concerns one context only
+	// Only the context itself was destroyed, so other contexts still work.
+	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
 		core_driver_failed(result, "the GPU's work", "%s", "");
 		return;
 	}

@@ -9,7 +9,7 @@ enum {
 	QUANTUM_MS = 4,	   // length of a quantum while other units wait
 	ALONE_MS = 20,	   // length of a quantum while no other unit waits
 	AHEAD_US = 4000,   // maximum estimated time of the work in flight
-	PREEMPT_US = 500,  // the same with preemption: urgent work waits no longer than this
+	PREEMPT_US = 500,  // maximum time in flight with preemption: urgent work waits no longer than this
 	IN_FLIGHT = 512,   // maximum number of launches in flight, well below the capacity of the driver's queue
 	LAUNCHES_AHEAD = 2 // minimum number of launches in flight, whatever their duration
 };
@@ -170,14 +170,14 @@ static bool must_end(struct vg_compute *compute, struct compute_lane *lane, cons
 
 	if (lane->apart)
 		return unit->closing && !unit->unfinished;
-	// Cancelled work that was chosen out of turn gets a quantum of its own.
+	// Cancelled work that was chosen before its turn gets a quantum of its own.
 	if (!quantum->launches && quantum->executions)
 		return true;
 	return !compute_room(compute, lane, quantum) || compute_policy_yields(compute, lane, unit) ||
 	       !compute_queue_peek(unit, lane) || !compute_turn_admits(unit);
 }
 
-// Returns true if there may be more to do.
+// Submits work once. Returns true if there may be more to submit.
 static bool feed_once(struct vg_compute *compute, struct compute_lane *lane)
 {
 	struct pick picks[COMPUTE_PICKS];

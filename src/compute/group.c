@@ -1,6 +1,6 @@
 // Decides which units have SM groups, and whether the groups are in use. The device is split once into the smallest
-// possible groups. A unit's group is a green context of adjacent ones. These contexts are kept until the same shares
-// occur again, because the driver keeps their memory anyway.
+// possible groups. A unit's group is a green context of adjacent smallest groups. The scheduler keeps these contexts
+// for the case that the same shares occur again, because the driver does not free their memory.
 #include "compute/quantum.h"
 
 #include "base/clock.h"
@@ -170,7 +170,7 @@ static void plan_and_build(struct vg_compute *compute)
 	free(lanes);
 }
 
-// Returns whether units should share the whole device: one unit is idle while another has work.
+// Returns whether units should share the whole device in time: then work of one unit can use the SMs of an idle unit.
 static bool is_lending_useful(const struct vg_compute *compute)
 {
 	uint64_t now = vg_clock_monotonic_ns();

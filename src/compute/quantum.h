@@ -15,7 +15,7 @@ struct compute_track {
 	struct compute_mark *first, *last;
 	// The mark to use for the launched work if no other mark can be allocated. NULL: nothing was launched.
 	struct compute_mark *spare;
-	struct vg_execution *ends; // executions that end after the last mark
+	struct vg_execution *ends; // executions that end with this driver stream's last work, after its last mark
 	uint64_t estimate;
 	unsigned launches;
 };
@@ -35,7 +35,7 @@ struct compute_quantum {
 	struct vg_execution *only;
 	unsigned turn; // number of the lane's turn that this quantum belongs to
 	struct compute_track tracks[COMPUTE_SLOTS];
-	bool guessed; // the estimate is a guess for some of the work
+	bool guessed; // true: the durations of some of the work were never measured
 	unsigned kinds;
 	uint64_t kind[COMPUTE_KINDS];
 };
@@ -46,7 +46,7 @@ struct compute_lane {
 	struct vg_context *context; // owns a reference
 	unsigned sms;
 	unsigned begin, end;		      // range of the device's smallest groups
-	bool rest;			      // the lane also has the SMs that are in no smallest group
+	bool rest;			      // true: the lane also has the SMs that are in no smallest group
 	int group;			      // index of the unit's group; -1: whole device, or a direct unit's lane
 	bool apart;			      // a direct unit's lane: overlaps all others, no time measurement
 	struct compute_quantum *first, *last; // ordered list; only `last` may be open
@@ -103,8 +103,8 @@ struct compute_lane *compute_lane_new(struct vg_compute *compute, struct vg_cont
 void compute_place_drop(struct compute_place *place);
 enum vg_status compute_slot_ready(struct vg_compute_unit *unit, struct compute_slot *slot, struct compute_lane *lane);
 
-// ---- group.c, for the thread, under the lock
-// Decides whether quanta run in groups or on the whole device. Rebuilds the groups after shares have changed.
+// ---- group.c, for the scheduler's thread with the lock held Decides whether quanta run in groups or on the whole
+// device. Rebuilds the groups after shares have changed.
 void compute_group(struct vg_compute *compute);
 void compute_parts_destroy(struct compute_parts *parts);
 

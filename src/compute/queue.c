@@ -142,7 +142,8 @@ static bool may_launch(const struct compute_stream *stream, const struct vg_comp
 {
 	if (stream->in_hand)
 		return false;
-	// In another lane this work could overtake earlier work of its stream, unless the two lanes exclude each other.
+	// In another lane this work could overtake earlier work of its stream. This is impossible only if quanta of the
+	// two lanes do not overlap.
 	const struct compute_lane *before = stream->in_flight ? stream->slot->place->lane : NULL;
 	if (before && before != lane && !compute_lanes_overlap(before, lane))
 		return false;
@@ -159,7 +160,7 @@ struct vg_execution *compute_queue_peek(struct vg_compute_unit *unit, const stru
 		if (!may_launch(stream, unit, lane))
 			continue;
 		if (atomic_load_explicit(&next->cancelled, memory_order_relaxed))
-			return next; // cancelled work takes no GPU time, and a thread may wait for its end
+			return next; // a thread may wait for the end of cancelled work, which takes no GPU time
 		if (!best || next->priority > best->priority ||
 		    (next->priority == best->priority && next->id < best->id))
 			best = next;

@@ -114,7 +114,7 @@ bool compute_reap(struct vg_compute *compute, struct compute_lane *lane, struct 
 			*ret_progress |= r > 0;
 			rest |= track->first != NULL;
 			if (lane->apart && !track->first && !track->launches &&
-			    track->ends) { // the launch did not reach the GPU
+			    track->ends) { // the launch did not reach the GPU, so its executions end now
 				chain_all(track->ends, ends);
 				track->ends = NULL;
 				*ret_progress = true;

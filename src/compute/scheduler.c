@@ -17,7 +17,7 @@ enum {
 	WAITED_US = 50, // longest sleep while a thread waits for an execution
 	NAP_MOST_US = 1000,
 	AWAKE = 0,
-	NAPPING = 1, // the thread sleeps while work is in flight: a submission need not wake it
+	NAPPING = 1, // the thread sleeps for a short time while work is in flight, so a submission need not wake it
 	ASLEEP = 2
 };
 
@@ -107,8 +107,8 @@ static void end_executions(struct vg_execution *ends)
 }
 
 // Ends executions that the GPU has completed, until no lane has a new one. It repeats because the end of work in one
-// lane may have started work in another. That quantum must not count time after its end. Call with the lock held, which
-// is unlocked meanwhile.
+// lane may have started work in another. If that work has ended, too, its quantum must not count time after its end.
+// Call with the lock held, which is unlocked meanwhile.
 static bool reap_lanes(struct vg_compute *compute)
 {
 	struct vg_execution *ends = NULL;
@@ -138,8 +138,8 @@ static uint64_t compute_nap(struct vg_compute *compute)
 		if (!lane->first || !lane->launches)
 			continue;
 		uint64_t gone = now - lane->progress_ns, each = lane->ahead / lane->launches;
-		// Sleep for half of the remaining time. When the estimate is exceeded, sleep longer the longer it was
-		// exceeded.
+		// Sleep for half of the remaining time. If the estimate is exceeded, sleep for an eighth of the elapsed
+		// time.
 		uint64_t nap = gone < each && !lane->first->guessed ? (each - gone) / 2 : gone / 8;
 		if (nap < shortest)
 			shortest = nap;

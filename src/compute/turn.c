@@ -1,5 +1,6 @@
-// The gate for units of vGPUs that the daemon knows, as for programs inside such a vGPU (turn/gate.h). The scheduler's
-// thread checks the gate in every round instead of sleeping there, because other units may launch meanwhile.
+// Implements the gate of units whose vGPU the daemon knows, as the interposer does for a program inside a vGPU
+// (turn/gate.h). The scheduler's thread checks the gate in every round instead of sleeping there, because other units
+// may launch meanwhile.
 #include "compute/turn.h"
 
 #include "base/status.h"
@@ -114,7 +115,8 @@ static uint64_t estimate_left(const struct vg_compute_unit *unit)
 		return 0;
 	if (apart)
 		return apart->launches ? apart->ahead + 1 : 0;
-	return unit->in_quanta ? unit->in_flight_ns + 1 : 0; // at least 1, because work without an estimate counts too
+	// Add 1, because work without an estimate also counts as in flight.
+	return unit->in_quanta ? unit->in_flight_ns + 1 : 0;
 }
 
 static void check_unit(struct vg_compute_unit *unit, bool progress)

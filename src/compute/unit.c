@@ -89,7 +89,7 @@ static enum vg_status allocate_unit(struct vg_compute *compute, const struct vg_
 	return VG_OK;
 }
 
-// Computes what is left for a new unit: the share, and the number of units that may still be created.
+// Computes what a new unit may get: the unclaimed share, and the number of units that may still be created.
 static void compute_left(const struct vg_compute *compute, const struct vg_compute_unit *unit,
 			 struct compute_share_asked *asked)
 {
@@ -172,8 +172,8 @@ enum vg_status vg_compute_unit_create(struct vg_compute *compute, const struct v
 
 // ---- for the thread ---------------------------------------------------------------------------------
 
-// Lets the streams of returned work use the first driver stream of their own unit, because none of that work is on the
-// GPU.
+// Work that this unit ran for other units returns to them. None of it is on the GPU, so its streams can use the first
+// driver stream of their own unit.
 static void leave_slots(struct vg_compute *compute, const struct vg_compute_unit *unit)
 {
 	for (struct vg_compute_unit *other = compute->units; other; other = other->next)

@@ -1,6 +1,6 @@
 // Declares the functions of cuDNN 9 that this library calls, since cuDNN's header is not part of the CUDA toolkit.
-// tests/driver compares the values if <cudnn.h> is installed. All handles and descriptors are pointers. Functions
-// return a status, 0 for success.
+// tests/driver compares these declarations with <cudnn.h> if that is installed. All handles and descriptors are
+// pointers. Functions return a status, 0 for success.
 #pragma once
 #include <stddef.h>
 

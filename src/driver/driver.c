@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Stands in for entries of any type: on x86-64 the caller passes and removes the arguments, and each entry returns a
-// CUresult.
+// Replaces a missing entry of any type. On x86-64 the caller passes and removes the arguments, and every entry returns
+// a CUresult, so one function is enough.
 static CUresult return_not_supported(void)
 {
 	return CUDA_ERROR_NOT_SUPPORTED;

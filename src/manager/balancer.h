@@ -27,14 +27,15 @@ struct balancer_load {
 	struct balancer_key key;
 	char name[BALANCER_NAME];
 	enum vg_virtual_gpu_status status;
-	bool takes_work; // false: it is paused or in error
+	bool takes_work; // false: the virtual GPU is paused or in error
 	double share;	 // compute share of the virtual GPU, as a part of its device
 	// Compute units of the virtual GPU and of its device. 0: the share is not a whole number of units.
 	unsigned units, max_units;
-	int priority;		 // highest priority of the waiting and running work
-	unsigned window;	 // number of executions that the virtual GPU can run at once
-	size_t waiting, running; // unbound work in the queue of this virtual GPU, which can still move
-	size_t unbound;		 // work queued for this virtual GPU, which can still move to another one
+	int priority;	 // highest priority of the waiting and running work
+	unsigned window; // number of executions that the virtual GPU can run at once
+	// `waiting`, `running`: numbers of executions; waiting ones were bound to this virtual GPU.
+	size_t waiting, running;
+	size_t unbound; // work queued for this virtual GPU, which can still move to another one
 	bool utilization_known;
 	double utilization; // used fraction of the share, 0 to 1
 	bool gave, took;    // set within a plan: work left this virtual GPU or came to it in this round
@@ -70,7 +71,7 @@ struct balancer_memory {
 	struct balancer_loan *loans;
 	size_t loan_count, loan_capacity;
 	uint64_t round;
-	struct balancer_key last; // the latest choice of the round-robin strategy
+	struct balancer_key last; // the virtual GPU that the round-robin strategy chose last
 };
 // Makes one mark for each load, in the same order. NO_MEMORY: nothing has changed.
 enum vg_status balancer_update_marks(struct balancer_memory *memory, const struct balancer_load *loads, size_t count);

@@ -29,8 +29,8 @@ static size_t count_movable(const struct balancer_load *from, const struct balan
 	return from->unbound + (from->key.manager == to->key.manager && from->takes_work ? from->waiting : 0);
 }
 
-// Returns how many executions to move so that both virtual GPUs wait equally long. Rounds down, so that no work moves
-// back.
+// Returns how many executions must move so that new work waits equally long on both virtual GPUs. Rounds down, so that
+// no work moves back in the next round.
 static size_t count_to_move(const struct balancer_load *from, const struct balancer_load *to)
 {
 	double both = from->share + to->share;
@@ -125,7 +125,7 @@ void balancer_plan_migrations(struct balancer_plan *plan)
 {
 	size_t from, to;
 
-	// Move work between a pair once in a round, because the next round sees the result.
+	// Move work between two virtual GPUs only once in a round, because the next round sees the result.
 	for (size_t i = 0; i < plan->count && balancer_allows(plan, VG_ACTION_MIGRATE); i++) {
 		if (!find_pair(plan, &from, &to))
 			return;

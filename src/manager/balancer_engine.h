@@ -36,7 +36,7 @@ struct vg_balanced {
 	enum vg_status failure;
 	int failure_code;
 	char failure_text[512];
-	pthread_cond_t changed; // signalled when `done` is set
+	pthread_cond_t changed; // signalled when the work's `done` is set
 };
 enum vg_status balancer_work_create(struct vg_balancer *balancer, const struct vg_balanced_work *work,
 				    struct vg_balanced **ret_balanced);
@@ -115,7 +115,7 @@ void balancer_release_manager(struct vg_manager *manager);
 enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, struct balancer_load **ret_loads,
 			     size_t *ret_count);
 enum balancer_fate {
-	BALANCER_BOUND,	    // submitted: *ret_execution is set
+	BALANCER_BOUND,	    // the work was submitted: *ret_execution is set
 	BALANCER_FAILED,    // *ret_status is the reason; the last error has the text if its status is the same
 	BALANCER_LATER,	    // the virtual GPU is paused
 	BALANCER_ELSEWHERE, // the virtual GPU is closed or in error

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 enum {
-	AHEAD_NS = 20000000,	// duration of the work bound ahead: the virtual GPU never waits for this thread
-	MAX_GAP_NS = 100000000, // longest interval between two ends that counts; a longer one was idle time
+	AHEAD_NS = 20000000,	// how much work to bind ahead, so that the virtual GPU never waits for this thread
+	MAX_GAP_NS = 100000000, // a longer interval between two ends was idle time and does not count
 	MAX_AHEAD = 512
 };
 

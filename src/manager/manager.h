@@ -20,7 +20,7 @@ struct plain_memory;
 
 enum { MANAGER_NAME = 64, MANAGER_VGPUS = 1024, MANAGER_STREAMS = 4096 };
 
-// All ids that vGPUs ever had, as ranges without gaps, in ascending order.
+// All ids that vGPUs ever had, as a sorted list of ranges.
 struct manager_ids {
 	struct id_run {
 		int first, last;
@@ -66,7 +66,7 @@ struct vg_virtual_gpu {
 	struct vg_manager *manager; // owns a reference
 	// The manager's lock protects the members below.
 	struct vg_virtual_gpu *next;
-	bool admitted, listed; // `admitted`: in the table; `listed`: manager_get() can find the vGPU
+	bool admitted, listed; // `admitted`: the vGPU is in the table; `listed`: manager_get() can find it
 	uint64_t promised;
 
 	int id;
@@ -85,7 +85,7 @@ struct vg_virtual_gpu {
 	atomic_bool moving;	 // the thread that holds `setting` is moving memory
 
 	struct vg_compute_unit *unit; // owns a reference
-	atomic_bool at_rest;	      // all work of the unit has ended, and the unit accepts no more
+	atomic_bool at_rest;	      // true: all work of the unit has ended, and the unit accepts no more work
 	atomic_bool paused, used;
 	atomic_bool no_tensor_cores, no_mixed_precision;
 	atomic_uint *active_streams; // state of each virtual stream, see stream.c

@@ -1,6 +1,7 @@
-// Declares the parts of the monitor for this directory. Readings of a manager become samples, samples a history, and
-// crossed thresholds events. One thread takes samples; other threads only read what that thread stored. The lock
-// protects the stored copies. It is not held while reading managers, calling back or logging.
+// Declares the parts of the monitor for this directory. The monitor reads a manager, makes samples from the readings,
+// keeps a history of samples, and makes events when a sample crosses a threshold. One thread takes samples; other
+// threads only read what that thread stored. The lock protects the stored copies. It is not held while reading
+// managers, calling back or logging.
 #pragma once
 #include "base/status.h"
 #include "core/core.h"
@@ -74,7 +75,7 @@ static inline struct vg_metric monitor_known(double value)
 	return (struct vg_metric){value, 1};
 }
 
-// ---- watches (monitor_watch.c); under the monitor's lock but for the first ----
+// ---- x ----
 
 enum monitor_crossing { MONITOR_STAYS, MONITOR_GOES_BEYOND, MONITOR_COMES_BACK };
 enum monitor_crossing monitor_cross(const struct vg_watch *watch, bool beyond, struct vg_metric metric);

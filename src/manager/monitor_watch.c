@@ -120,7 +120,7 @@ bool monitor_watch_look(struct monitor_watch *watch, const struct monitor_series
 	struct monitor_event *event = add_crossing(asked, series, metric.value, beyond, events);
 	if (!event)
 		return mark_beyond(watch, series->id, was) &&
-		       false; // cannot fail, because the array has room for the id that was just removed
+		       false; // enough room: the array has the room of the id that was just removed
 	event->callback = asked->callback;
 	event->user = asked->user;
 	event->sample = *sample;

@@ -25,7 +25,7 @@ void plain_unpin(struct plain_memory *memory, struct plain_block *block);
 void plain_figures(struct plain_memory *memory, size_t *ret_blocks, uint64_t *ret_bytes);
 struct vg_context *plain_context(const struct plain_memory *memory);
 
-// Copy like the public functions of these names.
+// These functions copy like the public functions vg_virtual_gpu_write() and so on.
 enum vg_status plain_write(struct plain_memory *memory, vg_address to, const void *from, size_t size);
 enum vg_status plain_read(struct plain_memory *memory, void *to, vg_address from, size_t size);
 enum vg_status plain_set(struct plain_memory *memory, vg_address to, int value, size_t size);

@@ -25,7 +25,7 @@ int vg_paths_runtime(const char *explicit_dir, const char *simulate, char ret_pa
 	}
 	if (given && *given)
 		length = snprintf(ret_path, PATH_MAX, "%s", given);
-	else // do not use the session's runtime directory: programs may outlive the session
+	else // do not use the session's runtime directory (XDG_RUNTIME_DIR): programs may outlive the session
 		length = snprintf(ret_path, PATH_MAX, "/tmp/virgate-%u%s", (unsigned)geteuid(), tail);
 	return length < PATH_MAX ? 0 : -ENAMETOOLONG;
 }

@@ -117,7 +117,7 @@ static enum vg_status try_attempt(int (*what)(struct attempt *), struct attempt 
 
 	uint64_t patience = vg_clock_monotonic_ns() + RESTART_NS;
 	while (has_no_listener(r) && !node->own && node->may_start && vg_clock_monotonic_ns() < patience) {
-		poll(NULL, 0, 50); // wait: systemd restarts the daemon
+		poll(NULL, 0, 50); // wait a little, because systemd restarts the daemon
 		r = what(attempt);
 	}
 	if (has_no_listener(r) && node->own && node->may_start) {

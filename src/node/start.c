@@ -166,8 +166,8 @@ static bool daemon_answers(const struct vg_node *node)
 	return fd >= 0;
 }
 
-// Returns whether a daemon other than `own` has the lock file locked. The file contains that daemon's pid. A zombie
-// does not have the lock any more.
+// Returns whether a daemon other than `own` has the node's lock file locked. The file contains the pid of the daemon
+// that locked it. A zombie does not have the lock any more.
 static bool is_lock_held(const struct vg_node *node, pid_t own)
 {
 	char path[PATH_MAX + 32], text[64];

@@ -14,7 +14,8 @@
 struct operation_type {
 	const char *name;
 	unsigned bytes, kernels; // bytes of an element; `kernels`: index of the type's kernels
-	bool tensor_only, mixed; // only tensor cores compute this type; sums are wider than the factors
+	// `tensor_only`: only tensor cores compute with this type; `mixed`: sums are wider than the factors.
+	bool tensor_only, mixed;
 };
 enum { OPERATION_KERNEL_TYPES = 4 };
 // Returns NULL for an invalid type.

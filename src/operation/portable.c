@@ -140,7 +140,7 @@ void portable_activation(struct operation_plan *plan, const struct checked_activ
 	uint64_t count = d->batch * d->channels * d->height * d->width;
 	uint64_t vectors = count_pieces(count, ACTIVATION_BYTES / checked->type->bytes),
 		 blocks = count_pieces(vectors, ACTIVATION_THREADS);
-	uint64_t wave = (uint64_t)plan->set->processors * 16; // enough blocks to fill the device, and some more
+	uint64_t wave = (uint64_t)plan->set->processors * 16; // sixteen blocks for each multiprocessor fill the device
 
 	if (d->kind == VG_ACTIVATION_SOFTMAX) {
 		plan_softmax(plan, checked);

@@ -78,7 +78,7 @@ static void close_libraries(struct operation_set *set)
 {
 	CORE_SCOPE scope = {false};
 
-	// When the context was destroyed, its handles need not be freed.
+	// If the context was destroyed, the libraries' handles need not be freed.
 	if ((set->cublaslt || set->cudnn) && core_enter(&scope, set->context->handle) == CUDA_SUCCESS) {
 		cudnn_destroy(set->cudnn);
 		cublaslt_destroy(set->cublaslt);

@@ -73,7 +73,7 @@ static CUresult load_code(CUcontext context)
 		return CUDA_SUCCESS;
 	if (code.refused_in == context)
 		return code.refusal;
-	if (code.context) // the current context changed, and the old one still exists
+	if (code.context) // the current context changed, but the context with the module still exists
 		pager_driver.cuModuleUnload(code.module);
 	code.context = NULL;
 	result = load_module();
@@ -137,7 +137,7 @@ static CUresult flush_blocks(void)
 			compare_digest(room, owners[i].index, &digests[i]);
 		room->is_hashed = result == CUDA_SUCCESS;
 	}
-	for (size_t i = 0; i < count; i++) // after the last block of each room was compared
+	for (size_t i = 0; i < count; i++) // count the room's blocks as compared only after its last block
 		owners[i].room->is_copy &= owners[i].room->changed == 0;
 	count = 0;
 	return result;

@@ -18,7 +18,7 @@ struct pager_copy {
 	size_t size;
 	// Called when this copy has succeeded, and so have all earlier ones that copied anything.
 	CUresult (*finish)(const struct pager_copy *copy, struct pager_slot *slot);
-	void *owner; // what owns the memory; `index`: which of its chunks this is
+	void *owner; // the allocation or handle that owns the memory; `index`: number of the chunk in it
 	size_t index;
 };
 
@@ -26,7 +26,7 @@ struct pager_copy {
 struct pager_copies {
 	bool out; // true: from the device to the host
 	struct pager_slot *slot;
-	// Waits a moment for free memory on the device. Returns false to stop waiting. NULL: do not wait.
+	// Called if the device has no free memory: waits a moment, and returns false to give up. NULL: give up at once.
 	bool (*waits)(uint64_t waited_ns);
 	uint64_t unchanged; // bytes that were not copied, because the host has the same bytes
 	CUstream stream;

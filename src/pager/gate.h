@@ -25,7 +25,8 @@ extern _Atomic uint32_t pager_gate __attribute__((visibility("hidden"))); // fut
 enum {
 	PAGER_GATE_OPEN,
 	PAGER_GATE_CLOSED,
-	PAGER_GATE_ASKS, // open; the next thread to enter sets PAGER_GATE_OPEN, which shows that the device is in use
+	// The gate is open; the next thread that enters sets PAGER_GATE_OPEN, which shows that the device is in use.
+	PAGER_GATE_ASKS,
 };
 
 // Prepares the gate. Call it once, before any other function. `report`: called by a thread that has waited for some
@@ -35,8 +36,8 @@ int pager_gate_start(void (*report)(uint64_t waited_ns));
 void pager_gate_bar(void);
 // Sets the slot in which waiting threads are counted; NULL: they are not counted.
 void pager_gate_count_in(struct pager_slot *slot);
-// Enters slowly: gives the thread a mark if it has none, changes PAGER_GATE_ASKS to PAGER_GATE_OPEN, and waits while
-// the gate is closed.
+// Enters the gate in all cases that the fast path does not handle: gives the thread a mark if it has none, changes
+// PAGER_GATE_ASKS to PAGER_GATE_OPEN, and waits while the gate is closed.
 void pager_gate_wait(void);
 // Closes the gate and waits until no thread is inside, at most until `deadline_ns` of CLOCK_MONOTONIC. If it returns
 // false, the gate is open again, and *ret_row is the call in which a thread still is.

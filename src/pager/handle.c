@@ -180,7 +180,7 @@ void pager_handle_keep_on_device(struct pager_handle *handle)
 	pthread_mutex_lock(&lock);
 	if (pager_handle_can_leave(handle)) {
 		bytes_of_all -= handle->size;
-		give_rooms(handle); // with the lock held, because the pager counts rooms
+		give_rooms(handle); // give the rooms back with the lock held, because the pager counts rooms
 	}
 	handle->stays++;
 	pthread_mutex_unlock(&lock);
@@ -192,7 +192,8 @@ bool pager_handle_let_leave(struct pager_handle *handle)
 
 	pthread_mutex_lock(&lock);
 	can_leave = atomic_load(&handle->stays) == 1;
-	handle->stays -= atomic_load(&handle->stays) != 0; // 0: mapped in the range later, so never kept
+	// 0: the memory was mapped in the range only later, so it was never kept on the device.
+	handle->stays -= atomic_load(&handle->stays) != 0;
 	bytes_of_all += can_leave ? handle->size : 0;
 	pthread_mutex_unlock(&lock);
 	return can_leave;

@@ -23,14 +23,14 @@ struct pager_handle {
 	_Atomic unsigned int stays; // number of reasons to stay on the device; 0: the memory can leave
 	struct pager_mapping *mappings;
 	CUdeviceptr window; // where the pager has mapped the memory for a copy; 0: nowhere
-	bool is_away;	    // its bytes are in the host; the device memory, if any, is not valid
+	bool is_away;	    // true: the memory's bytes are in the host; the device memory, if any, is not valid
 	size_t left;	    // number of chunks whose copy to the host has not ended
 	size_t chunk_count;
 	struct pager_room rooms[]; // one room for each chunk
 };
 
-// Returns whether a handle has the form of such a number, valid or not. The driver's handles are pointers or small
-// numbers.
+// Returns whether a handle has the form of a number that pager_handle_create() gives, valid or not. The driver's
+// handles are pointers or small numbers.
 static inline bool pager_handle_is_ours(CUmemGenericAllocationHandle handle)
 {
 	return handle >> 62 == 1;
@@ -46,7 +46,7 @@ struct pager_handle *pager_handle_hold(CUmemGenericAllocationHandle number);
 CUresult pager_handle_drop(struct pager_handle *handle);
 // Adds a holder to memory that the caller or a mapping holds already.
 void pager_handle_hold_again(struct pager_handle *handle);
-// Turns the caller's hold into one more handle of the program. Returns the number of that handle.
+// Makes the holder that pager_handle_hold() added one more handle of the program. Returns the number of that handle.
 CUmemGenericAllocationHandle pager_handle_hand_out(struct pager_handle *handle);
 // Adds a reason to keep the memory on the device.
 void pager_handle_keep_on_device(struct pager_handle *handle);

@@ -20,7 +20,7 @@ struct piece {
 	char *memory; // NULL: the piece is not mapped
 	size_t size;
 	CUcontext pinned_in; // NULL: not pinned
-	bool is_lost;	     // its context was destroyed or restored, so it must be pinned again
+	bool is_lost;	     // true: the context was destroyed or restored, so the piece must be pinned again
 	bool is_in_file;
 	off_t offset; // offset of the piece in the file
 };
@@ -33,12 +33,12 @@ static uint64_t limit, all_bytes, used_bytes;
 // GRANULE.
 static uint64_t used[PIECES * GRANULES / 64]; // one bit for each granule
 static size_t lowest;			      // all granules before this one are in use
-// The file that contains the pieces. The program may close descriptors that it does not know, so the inode is compared
-// before use.
+// The file that contains the pieces. The program may close any descriptor, even one that it did not open, so the file's
+// inode is compared before use.
 static int file_fd = -1;
 static ino_t file_inode;
 static off_t file_bytes;
-static struct pager_file file_name; // number 0: the file has no name
+static struct pager_file file_name; // identity of the file; number 0: the file has no name
 
 void pager_host_limit(uint64_t bytes)
 {
@@ -108,7 +108,7 @@ static bool has_file(void)
 
 	if (file_fd >= 0)
 		return fstat(file_fd, &info) == 0 && info.st_ino == file_inode;
-	if (file_bytes) // the file has a name, and is not open now
+	if (file_bytes) // the file is not open, but has a name, so no other file may be created
 		return false;
 	file_fd = pager_file_create();
 	if (file_fd < 0)
@@ -206,7 +206,7 @@ static struct piece *find_lost(void)
 	return NULL;
 }
 
-// Call it with the lock held.
+// Pins one more piece if necessary: pager_host_grow() with the lock held.
 static enum pager_host_step grow_locked(uint64_t bytes, uint64_t kept, uint64_t *ret_missing)
 {
 	uint64_t needed = bytes > free_bytes() ? bytes - free_bytes() : 0, available;

@@ -39,7 +39,7 @@ static bool close_gate(struct pager_slot *slot, uint64_t deadline_ns)
 		}
 		if (!pager_thread.options.captures())
 			return true;
-		pager_gate_open(); // a capture began before the gate was closed
+		pager_gate_open(); // a capture has begun since the last check: open the gate, so that it can end
 	}
 }
 

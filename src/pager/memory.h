@@ -13,7 +13,8 @@ enum { PAGER_CHUNK = 128 << 20 };
 struct pager_chunk {
 	CUmemGenericAllocationHandle handle; // 0: the chunk has no memory on the device
 	bool is_mapped, is_open;	     // is_open: accessible
-	bool is_away;			     // its bytes are in the host; the device memory, if any, is not valid
+	// True: the chunk's bytes are in the host; the device memory, if any, is not valid.
+	bool is_away;
 	struct pager_room room;
 };
 

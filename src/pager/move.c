@@ -68,7 +68,7 @@ static CUresult give_room_back(struct pager_allocation *allocation, size_t index
 	return CUDA_SUCCESS;
 }
 
-// Gives the room back, unless it has a copy of the chunk with digests.
+// Gives the room back, unless it contains a copy of the chunk and the copy's digests, which the next move can use.
 static CUresult give_room_back_without_copy(struct pager_allocation *allocation, size_t index)
 {
 	return allocation->chunks[index].room.is_copy ? CUDA_SUCCESS : give_room_back(allocation, index);
@@ -296,7 +296,7 @@ static CUresult move_all_in(struct pager_slot *slot, bool (*waits)(uint64_t wait
 		result = pager_handles_bring(&copies, &copied);
 	copied = pager_copies_end(&copies, copied);
 	*ret_missing = count_absent();
-	if (copied != CUDA_SUCCESS) // after a failed copy, the context is unusable
+	if (copied != CUDA_SUCCESS) // the context is unusable after a failed copy
 		return copied == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_ERROR_UNKNOWN : copied;
 	if (result != CUDA_SUCCESS)
 		return undo_move_in(slot) == CUDA_SUCCESS ? result : CUDA_ERROR_UNKNOWN;

@@ -66,7 +66,7 @@ struct pager_page {
 
 struct pager_slot {
 	_Alignas(128) _Atomic uint32_t bell; // the pager waits on this futex
-	_Atomic uint32_t out;		     // 1: the memory of this process must leave
+	_Atomic uint32_t out;		     // 1: the memory of this process must leave the device
 	_Atomic uint32_t drain_ms;	     // how long the pager waits for threads and the GPU; 0: 10 seconds
 	_Atomic uint32_t answered;
 	_Atomic uint32_t state;	  // enum pager_state

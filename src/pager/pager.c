@@ -13,8 +13,8 @@
 #include "pager/memory.h"
 #include "pager/thread.h"
 
-// How often the pager looks without a bell: a dumped process may be restored with another slot, whose bell the pager
-// does not wait for.
+// How often a parked pager checks its slot. It cannot only wait for `bell`: a dumped process may be restored with
+// another slot, and then it waits at the wrong slot.
 static const long parked_look_ns = 50000000;
 
 static bool is_started;
@@ -80,7 +80,7 @@ static void fill_slot(struct pager_slot *slot, bool is_restored)
 		return;
 	}
 	pager_enter_state(slot, PAGER_RUNNING);
-	if (!pager_is_to_leave(slot)) // the gate was barred at the start for a request that may be gone
+	if (!pager_is_to_leave(slot)) // the gate was closed at the start for a request that may be withdrawn by now
 		pager_gate_open();
 }
 

@@ -7,7 +7,7 @@
 #include "pager/thread.h"
 
 static const long look_for_room_ns = 500000;
-static const uint64_t patience_ns = 10000000000; // the longest wait after the last chunk for which there was room
+static const uint64_t patience_ns = 10000000000; // longest wait for room, counted from the last chunk that got room
 
 void pager_stay(struct pager_slot *slot)
 {
@@ -51,7 +51,7 @@ bool pager_undo_leaving(struct pager_slot *slot)
 	}
 	pager_thread.is_partly_out = true;
 	if (!is_known)
-		pager_thread.options.failed(slot); // reports why the move to the host failed
+		pager_thread.options.failed(slot); // report why the move to the host failed before
 	wait_for_room(slot, missing, is_known);
 	return false;
 }
@@ -68,7 +68,8 @@ static bool wait_for_others(uint64_t waited_ns)
 	return true;
 }
 
-// Releases the host memory after a dump, because its file has a name. Unpinning waits for the GPU, which is idle.
+// Releases the host memory after a dump, so that the file, which has a name, does not outlive the process. Unpinning
+// waits for the GPU, which is idle now.
 static void release_named(void)
 {
 	if (!pager_host_is_named())

@@ -13,8 +13,10 @@ enum { PAGER_CONTEXTS = 64, PAGER_RETRY_FIRST_NS = 10000000, PAGER_RETRY_MOST_NS
 
 extern struct pager_thread {
 	struct pager_options options;
-	enum pager_state state; // as in the slot, which the process does not have during a dump
-	bool is_partly_out;	// a move to the host failed, and the part that has left cannot come back yet
+	// The state that the slot shows; kept here, too, because the process has no slot during a dump.
+	enum pager_state state;
+	// True: a move to the host failed, and the part that has moved cannot return to the device yet.
+	bool is_partly_out;
 } pager_thread __attribute__((visibility("hidden")));
 
 void pager_enter_state(struct pager_slot *slot, enum pager_state next);

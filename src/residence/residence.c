@@ -43,7 +43,7 @@ static bool releases_room(const struct residence_vgpu *vgpu)
 }
 
 // Returns how many bytes the vGPUs occupy now or, if `soon`, after all orders are carried out. A vGPU that was ordered
-// in counts in full from the order on.
+// to move in counts with all its memory from then on.
 static uint64_t sum_taken(const struct residence_vgpu *vgpus, size_t count, bool soon)
 {
 	uint64_t taken = sum_fixed_parts(vgpus, count);

@@ -24,7 +24,7 @@ struct residence_vgpu {
 	uint64_t fixed;		 // the part of the limit that stays on the device when the vGPU is out
 	bool is_suspended;	 // its user suspended it, so it stays out
 	bool is_latency;	 // the vGPU is of the latency class
-	bool wants;		 // one of its threads waits until the memory is on the device
+	bool wants;		 // true: a thread of the vGPU waits until the memory is on the device
 	uint64_t wants_since_ns; // since when a thread waits; valid if `wants`
 	uint64_t in_since_ns;	 // when the vGPU was last ordered in; valid while it is in
 	uint64_t active_ns;	 // when the vGPU last used the device

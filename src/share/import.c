@@ -64,7 +64,7 @@ static enum vg_status check_request(const struct vg_vram *vram, const struct sha
 	return VG_OK;
 }
 
-// Returns whether the driver's error means that the peer's description is wrong, and not that this process failed.
+// Returns whether a failed import is the peer's fault: the error means that the peer's description is wrong.
 static bool is_false_claim(enum vg_status status)
 {
 	static const CUresult blamed[] = {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_DEVICE,

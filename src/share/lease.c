@@ -126,7 +126,7 @@ enum vg_status vg_share_lease_look(struct vg_share_lease *lease, struct vg_publi
 	pthread_mutex_lock(&lease->lock);
 	share_link_drain(&lease->link);
 	if (lease->link.ended && !lease->lost) {
-		vg_error_keep(&kept); // a failure changes the lease's state; it is no error here
+		vg_error_keep(&kept); // a failure only changes the lease's state, so the last error is restored
 		reopen_lease(lease);
 		vg_error_restore(&kept);
 	}

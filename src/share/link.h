@@ -11,7 +11,7 @@
 struct share_link {
 	struct vg_node node; // a copy, since the program may close its node
 	int descriptor;
-	bool ended;    // the daemon has ended, or has closed the connection
+	bool ended;    // true: the daemon has ended, or has closed the connection
 	pid_t process; // the process that created the link
 	uint64_t generation;
 	const struct vg_wire_page *_Atomic page; // NULL: not received yet

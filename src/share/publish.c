@@ -242,7 +242,7 @@ enum vg_status vg_publication_look(struct vg_publication *publication, struct vg
 	share_link_drain(&publication->link);
 	if (publication->link.ended && !publication->withdrawn && !publication->lost &&
 	    !is_revoked(&publication->link)) {
-		vg_error_keep(&kept); // a failure changes the publication's state; it is no error here
+		vg_error_keep(&kept); // a failure only changes the publication's state, so the last error is restored
 		publish_again(publication);
 		vg_error_restore(&kept);
 	}

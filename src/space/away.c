@@ -104,7 +104,7 @@ static enum vg_status map_again(struct move *move, struct space_chunk *chunk)
 static enum vg_status unmap_again(struct move *move, struct space_chunk *chunk)
 {
 	if (chunk->host && is_mapped(chunk))
-		(void)space_chunk_unmap(move->space, chunk); // if this fails, the chunk stays mapped
+		(void)space_chunk_unmap(move->space, chunk); // a failure here is harmless: the chunk just stays mapped
 	return VG_OK;
 }
 

@@ -237,8 +237,9 @@ static enum vg_status free_chunks(struct vg_memory_space *space, struct space_ch
 		struct space_chunk *chunk = list;
 		list = chunk->next;
 		chunk->next = NULL;
-		enum vg_status status = refused				? result
-					: chunk->host && !chunk->memory ? VG_OK // the contents are in the host
+		enum vg_status status = refused ? result
+					// If the contents are in the host, there is nothing to unmap.
+					: chunk->host && !chunk->memory ? VG_OK
 					: freeing == SPACE_FREE_REFUSED ? unmap_forcibly(space, chunk)
 									: space_chunk_unmap(space, chunk);
 		result = result ? result : status;

@@ -44,8 +44,9 @@ struct space_chunk {
 	CUmemGenericAllocationHandle memory; // 0: the handle was released, and only the mapping keeps the memory
 	uint64_t physical;		     // number of the chunk's first physical page
 	uint64_t *calls;		     // for each page: accesses by calls of the space (table.c)
-	bool exposed;			     // the program has got an address in the mapped chunk
-	void *host;			     // contents while they are in the host; NULL: on the device
+	// True: the program has got an address in the chunk, which must stay mapped.
+	bool exposed;
+	void *host; // contents while they are in the host; NULL: on the device
 	enum space_state state;
 	unsigned holds;	 // number of calls that copy to or from the chunk, which must stay mapped
 	unsigned coming; // number of blocks that compaction is moving into this chunk
@@ -63,8 +64,8 @@ struct space_chunk {
 };
 
 struct space_pool {
-	size_t cell; // size of a cell in bytes; 0: whole pages
-	bool parts;  // a block may use several cells
+	size_t cell; // size of a cell in bytes; 0: the pool has whole pages
+	bool parts;  // true: a block may use several adjacent cells
 	size_t keep; // number of free bytes to keep, for plain and movable blocks together
 	size_t blocks, free_bytes;
 	uint64_t filled; // bit mask of the levels whose lists are not empty

@@ -5,7 +5,7 @@ static const uint64_t pass_bytes = (uint64_t)512 << 20;
 
 // ---- the plan: under the lock -----------------------------------------------------------------------
 
-// While a block has an old and a new place, it counts once; the second place counts as padding.
+// Corrects the sums while a block has two places: the block counts once, and its second place counts as padding.
 static void count_once(struct vg_memory_space *space, const struct space_move *move)
 {
 	space->blocks--;
@@ -108,7 +108,7 @@ static enum planned plan_source(struct space_pass *pass, struct space_chunk *sou
 		space_mover_cut(pass->space->mover, listed);
 	}
 	if (planned != NO_MORE)
-		source->tried = pass->space->compactions; // do not consider the chunk again in this call
+		source->tried = pass->space->compactions; // do not try this chunk again in the same compaction
 	if (pass->count == before) {
 		source->apart = false;
 		space_pool_sort(pass->space, source);

@@ -220,7 +220,8 @@ void space_chunk_release(struct vg_memory_space *space, struct space_chunk *chun
 	space_pool_sort(space, chunk);
 }
 
-// A block may get all pages of a chunk: wasting up to an eighth is better than creating pages.
+// Returns whether the chunk has room. A block may get all pages of a chunk, even if up to an eighth of them is wasted:
+// this is better than creating pages.
 static bool is_suitable(const struct vg_memory_space *space, const struct space_chunk *chunk, size_t size,
 			size_t alignment)
 {

@@ -25,7 +25,7 @@ static void charge_vgpu(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, ui
 	arbiter->total.charged_ns += ns;
 	vgpu->virtual_time += (double)ns / turn_pace(vgpu);
 	vgpu->allowance -= (double)ns;
-	if (arbiter->contenders > vgpu->contends) // time that no other vGPU wants does not reduce the budget
+	if (arbiter->contenders > vgpu->contends) // the budget is not reduced while no other vGPU wants the device
 		vgpu->budget -= (double)ns;
 }
 
@@ -126,7 +126,7 @@ static void charge_alone(struct turn_arbiter *arbiter, const struct turn_facts *
 
 	if (arbiter->holder >= 0) {
 		struct turn_vgpu *vgpu = &arbiter->vgpus[arbiter->holder];
-		uint64_t before = vgpu->facts.gpu_ns; // the sum of the slots' estimates falls when a slot is reaped
+		uint64_t before = vgpu->facts.gpu_ns; // the sum may be lower than before, because a slot was reaped
 		used = turn_clamp(facts[arbiter->holder].gpu_ns, before, before + elapsed) - before;
 		vgpu->charged_ns += used;
 		arbiter->total.charged_ns += used;
@@ -216,8 +216,8 @@ void turn_charge_time(struct turn_arbiter *arbiter, const struct turn_facts *fac
 
 	for (int i = 0; i < arbiter->touched; i++)
 		waits |= arbiter->vgpus[i].waits;
-	// Without a beat (a periodic sign that the arbiter runs) the gates opened by themselves. Which vGPUs ran is
-	// unknown.
+	// The arbiter has given no beat (a periodic sign that it runs) for too long, so the gates have opened by
+	// themselves. Which vGPUs ran meanwhile is unknown.
 	if (waits && now - arbiter->last_ns > TURN_BEAT_NS) {
 		uint64_t lost = now - arbiter->last_ns - TURN_BEAT_NS;
 		charge_regime(arbiter, facts, now - lost);

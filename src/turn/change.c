@@ -114,7 +114,7 @@ static bool wait_for_drain(struct turn_arbiter *arbiter, uint64_t now)
 		return true;
 	if (now < arbiter->drained_ns)
 		return false;
-	vgpu->lasting = true; // from now on other vGPUs run beside this work, and the driver gives both time slices
+	vgpu->lasting = true; // from now on the driver gives time slices to this work and to the next vGPU at once
 	return true;
 }
 
@@ -126,7 +126,8 @@ static void update_pause(struct turn_arbiter *arbiter, uint64_t now)
 		      (arbiter->holder < 0 || now >= arbiter->urgent_ns + arbiter->rules.urgent_delay_ns);
 
 	if (arbiter->paused && !paused && arbiter->holder >= 0)
-		arbiter->free_ns += arbiter->rules.switch_ns; // the switch back to the holder's context
+		// Count the context switch back to the holder as part of the handover, which is not charged.
+		arbiter->free_ns += arbiter->rules.switch_ns;
 	arbiter->paused = paused;
 }
 

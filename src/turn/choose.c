@@ -102,7 +102,7 @@ uint64_t turn_until(const struct turn_arbiter *arbiter, uint64_t now)
 	if (turn_is_idle_class(holder) && !turn_is_idle_class(&arbiter->vgpus[next]))
 		return now;
 	rest = time_left_of(arbiter, find_quantum(arbiter, holder));
-	if (!arbiter->launched && holder->silences) // the holder's process is slow to wake
+	if (!arbiter->launched && holder->silences) // the holder's process is slow to wake, so the turn may last longer
 		rest += turn_silence(arbiter, holder);
 	rest = turn_later(rest, time_to_reach(arbiter, holder, arbiter->vgpus[next].virtual_time));
 	until = turn_earlier(until, now + rest);

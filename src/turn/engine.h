@@ -14,19 +14,21 @@ struct turn_vgpu {
 	bool contends;	       // the vGPU waits, has work in flight, or has a request in progress
 	bool eligible;	       // the vGPU may be given a turn
 	bool returned;	       // the vGPU was absent, came back, and has waited since
-	bool lasting;	       // the vGPU's work in flight outlasted the patience at the end of a turn
+	bool lasting;	       // true: the vGPU's work in flight did not end within the patience at the end of a turn
 	uint64_t launched_ns;  // when the arbiter last saw a new launch of the vGPU
 	uint64_t active_ns;    // when the vGPU last contended; 0: never
 	uint64_t present_ns;   // when the vGPU was last eligible, or used its turn
 	uint64_t silent_ns;    // when its turn ended without a launch; 0: none did, or it has shown life since
 	unsigned int silences; // turns in a row without a launch; each early launch reduces the number by one
-	uint64_t left_ns;      // since when the vGPU was idle when it lost its turn for that; 0: it has come back since
+	// Time since which the vGPU was idle when it lost its turn for being idle; 0: it has launched again since.
+	uint64_t left_ns;
 	uint64_t grace_ns;     // `grace_ns` of the rules; longer if the vGPU came back soon after it lost its turn
 	unsigned int contexts; // how many of its contexts were on the device since the last decision
 	uint32_t number;       // the number of its last turn
 
-	uint64_t request_ns; // latency class: when the present request was announced; 0: none, or its budget is used up
-	double budget;	     // latency class: how long its requests may still precede other vGPUs, in nanoseconds
+	// Latency class: when its present request was announced; 0: no request, or the budget is used up.
+	uint64_t request_ns;
+	double budget; // latency class: how long its requests may still precede other vGPUs, in nanoseconds
 	bool over_budget;
 	double allowance; // if its share is a limit: how long it may still run, in nanoseconds
 	bool limited;	  // the share is a limit and the allowance is used up, so the vGPU waits
@@ -53,8 +55,8 @@ struct turn_arbiter {
 	enum turn_regime regime;
 	struct turn_total total;
 
-	int holder;   // the vGPU that has the turn; -1: none
-	bool drains;  // the holder's gate is closed and its work is ending
+	int holder;   // index of the vGPU that has the turn; -1: no vGPU has it
+	bool drains;  // true: the holder's gate is closed, and its work in flight is ending
 	int resident; // the vGPU whose context the device had last; -1: unknown
 	uint32_t number;
 	uint64_t turn_ns;    // when the turn was granted

@@ -145,7 +145,7 @@ static uint64_t next_of_vgpu(const struct turn_arbiter *arbiter, int index, uint
 			next = turn_earlier(next, now + (uint64_t)((missing > 0 ? missing : 0) / share) + 1000);
 	}
 	if (vgpu->waits && !vgpu->eligible && turn_is_idle_class(vgpu) && arbiter->shared_ns < now)
-		next = turn_earlier(next, arbiter->shared_ns + rules->idle_ns); // earlier changes ring a bell
+		next = turn_earlier(next, arbiter->shared_ns + rules->idle_ns); // a bell announces all earlier changes
 	if (!vgpu->contends && turn_is_active(arbiter, vgpu, now) && arbiter->regime != TURN_REGIME_ALONE)
 		next = turn_earlier(next, vgpu->active_ns + rules->active_ns);
 	return next;

@@ -21,7 +21,8 @@
 
 #include "turn/page.h"
 
-enum { TURN_VGPUS = 127 }; // the most of one device: futex_waitv takes 128 words, one of them the arbiter's
+// Maximum for one device: futex_waitv() takes 128 words, and the arbiter needs one for itself.
+enum { TURN_VGPUS = 127 };
 
 enum turn_mode {
 	TURN_MODE_TIME, // every process has its own context on the device, and a context switch takes time
@@ -54,8 +55,8 @@ struct turn_rules {
 	// Limits of the work in flight.
 	uint64_t window_ns, urgent_window_ns, idle_window_ns; // for batch; beside an active latency vGPU; in idle time
 	// Virtual time.
-	uint64_t credit_ns; // the most by which a vGPU that was absent is behind the others, in its own time
-	uint64_t debt_ns;   // the most by which a vGPU is ahead of the others, in virtual time
+	uint64_t credit_ns; // the largest lag of a vGPU that was absent, as time that it may catch up
+	uint64_t debt_ns;   // the largest lead of a vGPU over the others, in virtual time
 	// Activity.
 	uint64_t active_ns; // a vGPU counts as active for this time after its last work or wait
 	uint64_t idle_ns;   // the other vGPUs must be idle for this time before idle time is given away
@@ -82,7 +83,7 @@ struct turn_terms {
 	unsigned int share; // the compute share in percent, 1 to 100; 0: no share
 	bool is_limit;	    // the vGPU never gets more than the share, even on an idle device
 	bool is_latency;    // the vGPU's requests start at once while they fit its share
-	bool is_exempt;	    // the gate stays open, because the vGPU is being checkpointed
+	bool is_exempt;	    // true: the gate stays open, because the vGPU is being checkpointed
 	bool is_mps;	    // the programs are clients of MPS; the arbiter's mode must match
 };
 

@@ -103,7 +103,8 @@ static void find_eligible(struct turn_arbiter *arbiter, int index, bool waited, 
 	if (eligible && !vgpu->eligible && index != arbiter->holder) {
 		bool came_back = now - vgpu->present_ns >= arbiter->rules.away_ns;
 		bound_virtual_time(arbiter, vgpu, came_back);
-		// A vGPU that waited already, or that is slow to wake, does not interrupt the turn of another one.
+		// Only a vGPU that was absent may interrupt the turn of another. One that has waited before, or that is
+		// slow to wake, may not.
 		vgpu->returned |= came_back && !waited && !vgpu->silences;
 	}
 	vgpu->eligible = eligible;

@@ -95,7 +95,7 @@ static const char *find_counted(const struct visible *visible, const char *entry
 // entry may name a GPU that the daemon does not serve; no device is marked then.
 static enum vg_status mark_entry(struct visible *visible, const char *entry, bool *ret_end)
 {
-	int device = find_device(visible, entry); // a complete UUID: the GPUs need not be counted
+	int device = find_device(visible, entry); // if the entry is a complete UUID, the GPUs need not be counted
 
 	if (strncasecmp(entry, "MIG-", PREFIX) == 0)
 		return vg_fail(VG_UNSUPPORTED, 0,
@@ -103,7 +103,7 @@ static enum vg_status mark_entry(struct visible *visible, const char *entry, boo
 			       "GPU: name the GPU",
 			       visible->text);
 	if (device < 0 && !isdigit((unsigned char)*entry) && strncasecmp(entry, "GPU-", PREFIX) != 0) {
-		*ret_end = true; // invalid entries such as "-1" or "NoDevFiles" end the list
+		*ret_end = true; // an invalid entry, such as "-1" or "NoDevFiles", ends the list
 		return VG_OK;
 	}
 	if (device < 0) {
@@ -116,7 +116,7 @@ static enum vg_status mark_entry(struct visible *visible, const char *entry, boo
 	}
 	if (device < 0)
 		return VG_OK;
-	if (visible->shown[device]) { // the GPU is named twice: CUDA then shows no device
+	if (visible->shown[device]) { // the list names this GPU twice: CUDA then shows no device at all
 		memset(visible->shown, 0, sizeof visible->shown);
 		*ret_end = true;
 		return VG_OK;

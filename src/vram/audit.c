@@ -219,7 +219,8 @@ enum vg_status vram_audit_append(struct vram_audit *audit, const struct vram_eve
 {
 	if (!audit)
 		return VG_OK;
-	enum vg_status status = check_owner(audit); // first, as a forked child may never get `lock`
+	// Check the owner before locking: in a forked child, the lock may stay locked for ever.
+	enum vg_status status = check_owner(audit);
 	if (status)
 		return status;
 	pthread_mutex_lock(&audit->lock);

@@ -18,8 +18,8 @@ static enum vg_status add_loan(struct vram_region *region, struct vram_loan_reco
 {
 	static _Atomic uint64_t tickets;
 
-	// Count a writing loan before anything else: vram_freeze() reads the count after the caller has unpinned the
-	// region.
+	// Add a writing loan to the count before any other step: vram_freeze() reads the count after the caller has
+	// unpinned the region.
 	if (record->access == VG_VRAM_READ_WRITE)
 		atomic_fetch_add(&region->writing_loans, 1);
 	int outcome = vram_table_add_loan(region);

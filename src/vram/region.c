@@ -18,13 +18,15 @@ static enum vg_status zero_region(const struct vram_region *region)
 
 	CUresult r = core_enter(&scope, region->vram->context->handle);
 	if (r == CUDA_SUCCESS && atomic_load(&region->lent))
-		r = core_driver->cuCtxSynchronize(); // a kernel started during a loan must not write after the zeroing
+		// Wait, because a kernel that was started during a loan must not write after the zeroing.
+		r = core_driver->cuCtxSynchronize();
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuMemsetD8Async(region->base, 0, region->mapped, CU_STREAM_PER_THREAD);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
 	if (r)
-		(void)core_driver->cuCtxSynchronize(); // queued work must not use the memory after it is freed
+		// Wait, because queued work must not use the memory after it was freed.
+		(void)core_driver->cuCtxSynchronize();
 	return r ? core_driver_failed(r, "cuMemsetD8", "zeroing %zu bytes", region->mapped) : VG_OK;
 }
 

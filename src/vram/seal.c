@@ -119,7 +119,8 @@ enum vg_status vg_vram_seal(struct vg_vram_handle handle, const struct vg_seal_o
 
 static enum vg_status unseal_region(struct vram_region *region)
 {
-	// Clear this first: verifications from now on fail with STATE, and do not report the coming writes as damage.
+	// Clear `sealed` first. From then on verifications fail with STATE, and do not report the writes that follow as
+	// damage.
 	uint64_t generation = atomic_exchange(&region->sealed, 0);
 	struct vg_seal seal = {.generation = generation};
 

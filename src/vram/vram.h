@@ -57,9 +57,10 @@ struct vram_region {
 	struct vg_mapping *mapping;	   // owns a reference; NULL if `memory` is NULL
 	struct vram_import import;
 
-	atomic_bool write_pending;	// a write on the legacy default stream may not have finished
-	atomic_bool lent;		// the region was on loan at some time, so kernels may have used it
-	atomic_bool shared;		// other processes may have the region; set before vram_wait_for_writes()
+	atomic_bool write_pending; // a write on the legacy default stream may not have finished
+	// True: the region was on loan at some time, so kernels of the program may have used it.
+	atomic_bool lent;
+	atomic_bool shared;		// true: other processes may have the region; set before vram_wait_for_writes()
 	atomic_uint writing_loans;	// number of active loans that allow writing
 	struct vram_loan_record *loans; // list of active loans; the context's lock protects it
 

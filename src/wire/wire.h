@@ -48,7 +48,7 @@ struct vg_wire_registration {
 
 // A tenant asks whether memory that it is about to open is charged in another vGPU. If so, the daemon makes the tenant
 // a guest of that vGPU, and answers with the same packet. To stop being a guest, the tenant sends the packet with
-// `vgpu` and `share`, and the daemon only closes the connection.
+// `vgpu` and `share`; the daemon then closes the connection without an answer.
 struct vg_wire_guest {
 	struct vg_wire_registration self;
 	uint64_t key;	// key of the memory (vg_ledger_key); in the answer: its size in bytes
@@ -125,6 +125,6 @@ int vg_wire_register(const char *path, const struct vg_wire_registration *regist
 // Registers a tenant as vg_wire_register() does, and waits until the daemon has measured it. Returns 0 or -errno;
 // -ETIMEDOUT: not within 20 ms.
 int vg_wire_register_and_wait(const char *path, const struct vg_wire_registration *registration, int exports);
-// Makes a tenant a guest of the vGPU that is charged for a shared allocation; with ret_answer NULL, ends that. Returns
-// 0 or -errno; -ETIMEDOUT: no answer in 250 ms, but the daemon may still do it.
+// Makes a tenant a guest of the vGPU that is charged for a shared allocation; if ret_answer is NULL, makes it a guest
+// no longer. Returns 0 or -errno; -ETIMEDOUT: no answer in 250 ms, but the daemon may still do it.
 int vg_wire_be_guest(const char *path, const struct vg_wire_guest *asked, struct vg_wire_guest *ret_answer);
