@@ -71,7 +71,7 @@ static size_t find_free(size_t count, size_t alignment, size_t hint)
 			i--;
 		if (i == start)
 			return start;
-		// Continues before the whole range that is in the way.
+		// Continues the search below the range that occupies this granule.
 		const struct sim_range *range = range_of[i - 1];
 		size_t end = get_granule(range->base) + (range->size >> SIM_GRANULE_SHIFT);
 		start = (end + alignment - 1) / alignment * alignment;
@@ -87,7 +87,7 @@ CUresult sim_range_reserve(size_t size, size_t alignment, CUdeviceptr hint, enum
 			      ? get_granule(hint)
 			      : SIZE_MAX;
 
-	// Alignments beyond a granule count from address 0, not from the window.
+	// An alignment larger than a granule must hold for the address itself, not for its offset in the window.
 	size_t skew = unit > 1 ? (unit - (sim_process.window >> SIM_GRANULE_SHIFT) % unit) % unit : 0;
 	size_t at = skew == 0 ? find_free(count, unit, wish) : find_free(count + unit, 1, wish);
 	if (at == SIZE_MAX)
@@ -216,7 +216,7 @@ void sim_mapping_remove(struct sim_mapping *mapping)
 		if (mapping->access[i])
 			set_permission(&sim_process.devices[i], mapping->base, mapping->size, 0);
 	clear_backing(mapping->base, mapping->size);
-	if (mapping->host) // also removes the host's access
+	if (mapping->host) // removes the host's access, too
 		(void)mmap((void *)mapping->base, mapping->size, PROT_NONE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	while (*at != mapping)

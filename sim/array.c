@@ -22,7 +22,8 @@ struct sim_mipmap {
 };
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sim_array *free_arrays; // memory only for arrays: a stale handle points to one without its magic
+// Unused structs, reused only for arrays: so a stale handle points to a struct without its magic number.
+static struct sim_array *free_arrays;
 static struct sim_mipmap *free_mipmaps;
 
 static struct sim_array *get_free_array(void)
@@ -74,7 +75,8 @@ static size_t get_channel_bytes(CUarray_format format)
 	}
 }
 
-// Rounds up to whole blocks. A block is `unit` times a power of two, up to `most` units, and grows with the extent.
+// Rounds up to whole blocks. The size of a block is `unit` times a power of two, at most `most` times. It grows with
+// the extent.
 static size_t round_to_block(size_t extent, size_t unit, size_t most)
 {
 	size_t units = 1;
@@ -198,7 +200,7 @@ CUresult CUDAAPI cuArrayDestroy(CUarray hArray)
 	SIM_ENTER(cuArrayDestroy);
 	SIM_TRY(sim_array_get(hArray, &array));
 	if (array->mipmap)
-		return CUDA_ERROR_INVALID_HANDLE; // a level is destroyed with its mipmapped array
+		return CUDA_ERROR_INVALID_HANDLE; // a level cannot be destroyed alone, only with its mipmapped array
 	SIM_TRY(sim_capture_check_unsafe());
 	(void)sim_context_synchronize(array->context);
 	sim_sparse_destroy(&array, 1);

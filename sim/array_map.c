@@ -42,7 +42,8 @@ void sim_array_unmap(struct sim_array *const *levels, unsigned count)
 	if (!levels[0]->mapping)
 		return;
 	sim_memory_lock();
-	if (sim_range_find(levels[0]->base) == levels[0]->mapping) // otherwise the context has freed the mapping
+	// If this is false, the context has freed the mapping.
+	if (sim_range_find(levels[0]->base) == levels[0]->mapping)
 		sim_range_free(levels[0]->mapping);
 	sim_memory_unlock();
 	levels[0]->mapping = NULL;

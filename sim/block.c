@@ -13,7 +13,8 @@ struct sim_block {
 	struct sim_block *next, *previous;
 	unsigned used, lowest; // units in use; no unit below `lowest` is free
 	struct {
-		uint32_t units; // length of the allocation that starts at this unit; other units: 0
+		// Length in units of the allocation that starts at this unit; 0: no allocation starts here.
+		uint32_t units;
 		uint32_t asked;
 		unsigned long long id;
 	} at[UNITS];

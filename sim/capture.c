@@ -117,7 +117,8 @@ static struct CUgraph_st *end_capture(struct sim_capture *capture)
 	}
 	for (struct sim_recorded *one = capture->records, *next; one; one = next) {
 		next = one->next;
-		if (one->event->capture == one) // else the event was recorded again, or is another event now
+		// False: the event was recorded again, or its struct is another event now.
+		if (one->event->capture == one)
 			one->event->capture = NULL;
 		sim_edges_finish(&one->tips);
 		free(one);
@@ -398,9 +399,9 @@ void sim_capture_abandon(struct sim_stream *stream)
 	struct sim_captured *captured = stream->capture;
 	struct sim_capture *capture = captured ? captured->capture : NULL;
 	if (capture && capture->origin == captured) {
-		failed = end_capture(capture); // no stream is left that can end the capture
+		failed = end_capture(capture); // end the capture here, because no stream is left that can end it
 	} else if (capture) {
-		detach_stream(captured); // work of the stream must still be joined
+		detach_stream(captured); // its work must still be joined, so the capture continues
 	}
 	sim_capture_unlock();
 	free_failed_graph(failed);

@@ -10,7 +10,7 @@ struct sim_capture {
 	CUstreamCaptureMode mode;
 	pthread_t thread; // the thread that began the capture
 	bool invalidated;
-	bool into_given; // the program passed the graph (cuStreamBeginCaptureToGraph)
+	bool into_given; // true: the program passed the graph (cuStreamBeginCaptureToGraph)
 	struct sim_captured *origin, *streams;
 	struct sim_recorded *records;
 	struct sim_capture *next; // list of all captures of the process
@@ -21,7 +21,8 @@ struct sim_captured {
 	struct sim_capture *capture;
 	struct sim_stream *stream; // NULL: destroyed
 	struct sim_edges tips;
-	bool placed;	     // cuStreamUpdateCaptureDependencies has set the tips: they need not be joined at the end
+	// True: cuStreamUpdateCaptureDependencies has set the tips, which need not be joined at the end.
+	bool placed;
 	CUgraphNode *listed; // arrays that cuStreamGetCaptureInfo has returned
 	CUgraphEdgeData *listed_data;
 	struct sim_captured *next;

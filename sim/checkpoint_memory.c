@@ -14,7 +14,7 @@
 struct evicted {
 	struct sim_physical *physical;
 	unsigned char *contents;
-	bool stayed; // the memory stayed on the device: a descriptor or another process keeps it
+	bool stayed; // true: the memory stayed on the device, because a descriptor or another process keeps it
 	struct evicted *next;
 };
 static struct evicted *evicted;
@@ -94,7 +94,7 @@ static void free_evicted(struct evicted *list)
 }
 
 struct presence {
-	int change; // change of the region's count of contexts
+	int change; // `change`: how much to add to the region's count of contexts
 };
 
 static void count_context(struct sim_context *context, void *data)

@@ -18,7 +18,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t unlocked = PTHREAD_COND_INITIALIZER;
 static CUprocessState state = CU_PROCESS_STATE_RUNNING;
-static bool closed; // the program's driver calls have to wait
+static bool closed; // true: driver calls of the program must wait
 static pid_t thread_id;
 
 // Returns whether a call must work in a locked process: it may unlock the process, or it uses no device.
@@ -125,7 +125,7 @@ static CUresult checkpoint_process(void)
 
 static CUresult restore_process(const struct sim_service_request *request)
 {
-	static CUresult stuck; // error of a failed restore, which every further restore returns
+	static CUresult stuck; // error of a failed restore; every later restore returns it, too
 
 	if (state != CU_PROCESS_STATE_CHECKPOINTED)
 		return CUDA_ERROR_ILLEGAL_STATE;
@@ -175,7 +175,7 @@ static void serve_request(int connection)
 		break;
 	}
 	(void)send(connection, &reply, sizeof reply, MSG_NOSIGNAL);
-	// Only after the reply: once unlocked, the program may end at once.
+	// Unlock only after the reply was sent, because an unlocked program may end at once.
 	if (request.verb == SIM_SERVICE_UNLOCK && reply.result == CUDA_SUCCESS)
 		open_gate();
 }

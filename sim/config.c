@@ -55,7 +55,8 @@ static bool parse_slice(const char *text, uint64_t *ret_ns)
 	return true;
 }
 
-// Parses names separated by colons. Further devices have the last name.
+// Parses the devices' names, separated by colons. If there are fewer names than devices, the other devices get the last
+// name.
 static bool parse_names(const char *text, struct sim_config *config)
 {
 	for (unsigned i = 0; i < SIM_DEVICES; i++) {
@@ -188,8 +189,8 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 	return 0;
 }
 
-// Returns a hash of the configuration and of its text. Another text is another node with its own daemon, because two
-// daemons must not admit vGPUs to the memory of one device.
+// Returns a hash of the configuration and of its text. A different text means a different node with its own daemon,
+// because two daemons must not admit vGPUs to the memory of one device.
 static uint64_t hash_config(const struct sim_config *config, const char *spec)
 {
 	char text[512];

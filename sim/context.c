@@ -279,7 +279,7 @@ CUresult sim_context_alloc_green(struct sim_context *context)
 	struct sim_physical **grown;
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
-	if (!sim_process.config.context) // contexts cost no memory
+	if (!sim_process.config.context) // contexts cost no memory in this configuration
 		return CUDA_SUCCESS;
 	sim_memory_lock();
 	grown = realloc(context->green_memory, (context->green_count + 1) * sizeof(struct sim_physical *));
@@ -301,7 +301,7 @@ void sim_context_end(struct sim_context *context)
 		sim_texture_context_finish(context);
 		sim_memory_context_finish(context);
 	}
-	for (;;) { // closing removes a stream from the list
+	for (;;) { // repeat: closing a stream removes it from the list
 		pthread_mutex_lock(&context->lock);
 		struct sim_stream *stream = context->streams;
 		while (stream && atomic_load(&stream->magic) == 0)
@@ -326,7 +326,7 @@ void sim_context_end(struct sim_context *context)
 	sim_memory_unlock();
 	if (context->parent == context)
 		region_count_context(sim_process.region, context->device->physical, -1);
-	// The struct stays, so that its handle can be distinguished from garbage.
+	// The struct is kept, so that a handle of the ended context can be distinguished from garbage.
 }
 
 // ---- entries: creation and the stack --------------------------------------------------------

@@ -4,7 +4,7 @@
 #include "sim.h"
 
 enum { SIM_CONTEXT_MAGIC = 0x43545832, SIM_STACK_DEFAULT = 1024 };
-#define SIM_GREEN_BYTES ((size_t)4 << 20) // stays allocated until the primary context ends (H200)
+#define SIM_GREEN_BYTES ((size_t)4 << 20) // bytes that stay allocated until the primary context ends, as on an H200
 
 // Values of sim_context.cancel. Both stop running work.
 enum {
@@ -17,7 +17,7 @@ struct sim_context {
 	uint32_t was_context;	// distinguishes a destroyed context from garbage
 	unsigned long long id;
 	struct sim_device *device;
-	atomic_int cancel; // 0, or a SIM_CANCEL_ value
+	atomic_int cancel; // 0, or one of the SIM_CANCEL_ values above
 	unsigned flags, api_version;
 	bool primary;
 	struct sim_green *green;    // green context from which cuCtxFromGreenCtx made this one
@@ -44,7 +44,7 @@ struct sim_context {
 	uint32_t peers;			     // a bit for each device ordinal to which peer access is enabled
 	void *_Atomic exec;		     // a struct sim_exec; created while other threads read the pointer
 	struct sim_context *next;	     // list of all contexts, under the lock of context.c
-	_Atomic(struct sim_context *) views; // contexts made from green contexts; ended ones stay
+	_Atomic(struct sim_context *) views; // contexts that were made from green contexts; ended ones stay in the list
 	struct sim_context *next_view;
 };
 

@@ -20,7 +20,8 @@ struct sim_context_wait {
 	struct sim_context_wait *next;
 };
 
-// Returns the next of the contexts whose streams belong to `context`: the one after `at`, or for NULL `context` itself.
+// Iterates over the contexts whose streams belong to `context`. Returns the one after `at`; if `at` is NULL, returns
+// `context` itself.
 static struct sim_context *get_next_context(struct sim_context *context, const struct sim_context *at)
 {
 	if (!at)
@@ -75,7 +76,8 @@ CUresult sim_context_synchronize(struct sim_context *context)
 	return sim_failure();
 }
 
-// Returns the stream for records. The program does not have this stream, so that no other stream waits for a record.
+// Returns the stream in which events of the context are recorded. The program cannot use this stream, so no other work
+// waits for a record.
 static struct sim_stream *get_recorder(struct sim_context *context)
 {
 	struct sim_stream *recorder = atomic_load(&context->recorder);

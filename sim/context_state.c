@@ -148,7 +148,7 @@ static size_t get_stack_bytes(size_t each)
 	return each > SIM_STACK_DEFAULT ? sim_round_up((each - SIM_STACK_DEFAULT) * threads, SIM_GRANULE) : 0;
 }
 
-// Allocates memory for `each` bytes for every thread that the device can run. On failure the old size stays allocated.
+// Allocates memory for `each` bytes for every thread that the device can run. On failure, the stack keeps its old size.
 // With the memory lock held.
 static CUresult resize_stack(struct sim_context *context, size_t before, size_t each)
 {
@@ -161,7 +161,7 @@ static CUresult resize_stack(struct sim_context *context, size_t before, size_t 
 		result = sim_driver_memory_create(context->device, get_stack_bytes(each), &context->stack);
 	if (result == CUDA_SUCCESS)
 		return result;
-	context->stack = NULL; // the old size was free a moment ago
+	context->stack = NULL; // allocating the old size again cannot fail, because it was freed a moment ago
 	if (get_stack_bytes(before) &&
 	    sim_driver_memory_create(context->device, get_stack_bytes(before), &context->stack) != CUDA_SUCCESS) {
 		context->stack = NULL;

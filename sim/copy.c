@@ -51,7 +51,7 @@ static CUresult check_device(const struct sim_device *by, CUdeviceptr first, siz
 			(unsigned long long)first, pointer.device->ordinal);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	// Any device with access to the memory can do the copy.
+	// Any device that has access to the memory can do the copy.
 	for (int i = -1; i < sim_process.device_count; i++) {
 		struct sim_device *other = i < 0 ? device : &sim_process.devices[i];
 		if (sim_memory_translate(other, first, length, access)) {
@@ -62,7 +62,8 @@ static CUresult check_device(const struct sim_device *by, CUdeviceptr first, siz
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-// Returns whether the address is a device address of host memory. The host does the copy if the device has no access.
+// Returns whether the address is a device address of host memory. If no device has access to such memory, the host
+// itself does the copy.
 static bool is_host_memory(CUdeviceptr address, size_t length)
 {
 	struct sim_pointer pointer;
@@ -169,7 +170,7 @@ static CUresult find_piece(const struct sim_copy_tiles *tiles, size_t x, size_t 
 		return CUDA_SUCCESS;
 	if (array->magic != SIM_ARRAY_MAGIC || !array->sparse || tiles->x + x >= array->width * array->element ||
 	    tiles->y + y >= array->height || tiles->z + z >= array->depth)
-		return CUDA_ERROR_ILLEGAL_ADDRESS; // the array was destroyed before the graph
+		return CUDA_ERROR_ILLEGAL_ADDRESS; // the array was destroyed before the graph that copies it
 	*ret_address = sim_sparse_find(array, tiles->x + x, tiles->y + y, tiles->z + z, &span);
 	*length = *length < span ? *length : span;
 	return CUDA_SUCCESS;

@@ -14,7 +14,7 @@
 enum { KERNELS_MOST = 64, KERNEL_NAME = 128 };
 
 struct kernel_cost {
-	char name[KERNEL_NAME]; // empty: the cost of every kernel without an entry
+	char name[KERNEL_NAME]; // kernel's name; empty: the entry is for every kernel without an entry of its own
 	bool known, open;	// open: the kernel stays on the device until its interpretation has ended
 	uint64_t ns;
 };
@@ -142,7 +142,8 @@ struct region_piece sim_cost_kernel(const char *name, uint64_t blocks, unsigned 
 {
 	struct kernel_cost cost = find_kernel(name);
 	uint64_t all = sim_process.config.sms, wanted = blocks < all ? blocks : all;
-	uint64_t ns = wanted > sms ? (cost.ns * wanted + sms - 1) / sms : cost.ns; // fewer SMs, more waves
+	// Fewer multiprocessors than wanted: the kernel takes proportionally longer.
+	uint64_t ns = wanted > sms ? (cost.ns * wanted + sms - 1) / sms : cost.ns;
 
 	return (struct region_piece){.engine = TIME_SMS,
 				     .open = cost.open,

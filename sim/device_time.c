@@ -184,7 +184,7 @@ static void begin_slice(struct advance *advance, uint64_t context)
 static void begin_switch(struct advance *advance, uint64_t context)
 {
 	struct time_state *state = advance->state;
-	uint64_t last = ++state->turns; // a context that is preempted becomes the last in turn
+	uint64_t last = ++state->turns; // a context that was preempted gets its next turn last
 
 	for (uint32_t i = 0; i < state->active_count; i++)
 		if (runs_on_sms(advance, i) && state->active[i].context == state->current)

@@ -20,8 +20,8 @@ enum time_engine {
 };
 
 struct time_work {
-	_Atomic uint64_t ready_ns;  // when the work may begin; 0: its process does not let it begin yet
-	_Atomic uint64_t closed_ns; // when the work may end; 0: its process does not let it end yet
+	_Atomic uint64_t ready_ns;  // time from which the work may begin; 0: its process has not allowed it yet
+	_Atomic uint64_t closed_ns; // time from which the work may end; 0: its process has not allowed it yet
 	_Atomic uint64_t need_ns;   // how much device time the work takes; valid once it is closed
 	_Atomic uint32_t engine;    // enum time_engine
 	_Atomic uint32_t sms;	    // how many multiprocessors the work can use

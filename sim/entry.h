@@ -3,7 +3,7 @@
 
 #include "sim.h"
 
-// Reasons to check a call further. A call tests all of them at once.
+// Bits of the gate: reasons why a call needs further checks. A call tests all bits at once.
 enum sim_gate {
 	SIM_GATE_UNINITIALIZED = 1, // cuInit was not called; for ever in a forked child
 	SIM_GATE_FAULTS = 2,	    // VIRGATE_SIM_FAULT names entries (fault.c)

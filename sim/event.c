@@ -11,7 +11,8 @@
 #include "process.h"
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sim_event *free_list; // reused only for events: a stale handle points to one without its magic
+// Unused structs, reused only for events: so a stale handle points to a struct without its magic number.
+static struct sim_event *free_list;
 
 static struct sim_event *get_free_event(void)
 {
@@ -109,7 +110,7 @@ static CUresult run_record(struct sim_op *op_)
 
 	if (!op->mark)
 		op->mark = sim_event_arm(op->event);
-	if (op->mark != op_->mark) // else the stream finishes the mark with the operation
+	if (op->mark != op_->mark) // false: the stream finishes the mark together with the operation
 		sim_mark_finish_at(op->mark,
 				   op_->time && op_->time->ended_ns ? op_->time->ended_ns : sim_device_clock_ns());
 	return CUDA_SUCCESS;

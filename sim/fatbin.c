@@ -12,7 +12,8 @@
 #include "base/lz4.h"
 
 #define ELF_MAGIC 0x464c457fu
-#define FLAG_LINKED ((uint64_t)1 << 62) // our own: a part of one program; all parts are read
+// A flag of the simulator: the image is one program of several parts, and all parts are read.
+#define FLAG_LINKED ((uint64_t)1 << 62)
 #define LARGEST_TEXT ((uint64_t)1 << 30)
 
 // Returns how well a text fits the device: higher is better, negative is unusable.

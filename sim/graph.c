@@ -165,7 +165,7 @@ CUresult sim_graph_connect(struct CUgraphNode_st *from, struct CUgraphNode_st *t
 
 struct sim_condition *sim_graph_find_condition(struct CUgraph_st *graph, CUgraphConditionalHandle handle)
 {
-	// A body can use the conditions of the graphs that contain it.
+	// A body can also use the conditions of the graphs around it.
 	for (; graph; graph = graph->owner ? graph->owner->graph : NULL)
 		for (struct sim_condition *condition = graph->conditions; condition; condition = condition->next)
 			if (condition->handle == handle)
@@ -246,7 +246,8 @@ CUresult sim_graph_sort(const struct CUgraph_st *graph, struct CUgraphNode_st **
 	if (!nodes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (struct CUgraphNode_st *node = graph->first; node; node = node->next) {
-		node->mark = node->dependencies.count; // number of dependencies not yet in the list
+		// Used as a counter: number of dependencies that are not in the list yet.
+		node->mark = node->dependencies.count;
 		if (node->mark == 0)
 			nodes[ready++] = node;
 	}

@@ -51,7 +51,8 @@ static bool are_conditions_used(const struct CUgraph_st *graph)
 // Claims memory nodes for one executable graph. Executable graphs that share memory nodes would use the same addresses,
 // so only one may exist at a time.
 struct claim {
-	bool apply, is_claimed; // apply: claim the memory; is_claimed: another executable graph has the memory
+	// `apply`: claim the memory, do not only check it; `is_claimed`: another executable graph has the memory.
+	bool apply, is_claimed;
 };
 
 static void claim_one(struct sim_graph_memory *memory, void *data)

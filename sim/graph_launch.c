@@ -22,7 +22,8 @@ static void release_launch(struct graph_op *launch)
 		return;
 	for (size_t i = 0; launch->marks && i < launch->program->count; i++) {
 		if (launch->marks[i] && !sim_mark_is_done(launch->marks[i]))
-			sim_mark_finish(launch->marks[i]); // a failure ended the launch before these steps
+			// A failure ended the launch before these steps, so finish their marks here.
+			sim_mark_finish(launch->marks[i]);
 		sim_mark_unref(launch->marks[i]);
 	}
 	free(launch->marks);

@@ -15,7 +15,7 @@ struct sim_graph_memory {
 	size_t size;	   // a multiple of SIM_GRAPH_CHUNK
 	bool live;	   // a launch has allocated the memory, and it was not freed since
 	bool backed;	   // the memory has physical memory
-	bool instantiated; // an executable graph has the memory; only one may
+	bool instantiated; // true: an executable graph has the memory; a second one may not have it
 	CUDA_MEM_ALLOC_NODE_PARAMS_v2 params;
 	CUmemAccessDesc access[SIM_DEVICES]; // of params
 };

@@ -11,7 +11,7 @@ enum { DESCRIPTOR_MAGIC = 0x44455332, RESOURCE_MAGIC = 0x52455332, QUEUES = 8 };
 struct resource { // A resource, stored in CUdevResource's private bytes.
 	uint32_t magic, device;
 	uint32_t split; // number of the call that created the resource; 0: of a device or a context
-	bool group;	// the resource cannot be split again before a context has it
+	bool group;	// true: the resource cannot be split again until a context has it
 	uint8_t mask[SIM_SMS / 8];
 };
 _Static_assert(sizeof(struct resource) <= sizeof(((CUdevResource *)0)->_internal_padding), "fits");

@@ -11,7 +11,7 @@ struct sim_mark {
 	_Atomic uint64_t time_ns;   // device time at which the work before the mark ended
 	struct region_event *event; // an interprocess event, or NULL
 	uint32_t event_value;	    // the number of the event's record that this mark represents
-	bool foreign;		    // another process recorded the event
+	bool foreign;		    // true: another process recorded the event
 };
 struct sim_mark *sim_mark_new(void);
 struct sim_mark *sim_mark_ref(struct sim_mark *mark); // NULL: returns NULL

@@ -17,7 +17,7 @@ struct sim_physical {
 	int memory; // descriptor of host memory, or -1
 	off_t memory_offset;
 	bool borrowed;	  // the descriptor belongs to a pool
-	CUresult foreign; // error of the restore of imported memory, which cannot be restored; else 0
+	CUresult foreign; // CUresult of every restore, if the memory was imported and so cannot be restored; else 0
 	bool shared;	  // exported or imported: another struct of this process may represent the same memory
 	bool driver;	  // the driver allocated the memory for itself: contexts, stacks
 	CUmemAllocationProp properties;	     // of cuMemCreate

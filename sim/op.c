@@ -114,7 +114,7 @@ static CUresult check_result(struct sim_context *context, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
 		return result;
-	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) // the operation was cancelled: that is no failure of its own
+	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) // the operation was cancelled, which is not a failure of its own
 		return sim_failure() ? sim_failure() : result;
 	return sim_context_fail(context, result);
 }
@@ -169,7 +169,7 @@ static CUresult run_one(struct sim_stream *stream, struct sim_op *op)
 		sim_time_end(stream, op);
 	if (stream->last == op)
 		stream->last = NULL;
-	struct sim_mark *mark = op->mark; // no thread reads op->mark any more
+	struct sim_mark *mark = op->mark; // from here on no other thread reads op->mark
 	op->mark = NULL;
 	atomic_fetch_sub(&stream->pending, 1);
 	if (stream->room_waiters)

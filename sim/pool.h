@@ -34,7 +34,7 @@ struct sim_pool {
 	unsigned char access[SIM_DEVICES];
 	bool destroyed, dirty;
 	struct sim_pool_location *location; // location of a default pool in host memory
-	unsigned imports; // how often the pool was imported, and so must be destroyed; 0: a pool of this process
+	unsigned imports; // number of imports of the pool, each of which must be destroyed; 0: a pool of this process
 	int exported;	  // descriptor that tells importers where the chunks are; or -1
 	uint64_t uid;
 	struct sim_pool *next;
@@ -71,7 +71,7 @@ enum sim_pool_role { SIM_POOL_DEFAULT, SIM_POOL_CURRENT };
 CUresult sim_pool_get_of_device(CUmemoryPool *ret_pool, CUdevice device, enum sim_pool_role role);
 CUresult sim_pool_set_device(CUdevice device, CUmemoryPool pool);
 bool sim_pool_is_managed(const struct sim_pool *pool);
-// The pool is no longer the current one of any location in host memory (pool_location.c).
+// Makes the pool no longer the current pool of any location in host memory. Defined in pool_location.c.
 void sim_pool_leave_locations(struct sim_pool *pool);
 bool sim_pool_find_pointer(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer);
 CUmemoryPool sim_pool_handle_of(struct sim_range *range);

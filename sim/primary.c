@@ -13,7 +13,7 @@ CUresult sim_primary_retain(struct sim_device *device, struct sim_context **ret_
 	SIM_TRY(sim_failure());
 	pthread_mutex_lock(&device->primary_lock);
 	pthread_mutex_lock(&device->lock);
-	if (device->primary_retains == 0) { // its handle never changes
+	if (device->primary_retains == 0) { // create the handle once: it never changes
 		result = sim_context_new(device, device->primary_flags, NULL, device->primary, &device->primary);
 		if (result == CUDA_SUCCESS)
 			device->primary->primary = true;

@@ -31,7 +31,7 @@ struct sim_process {
 	struct sim_device devices[SIM_DEVICES];
 	int device_count;
 	unsigned sms;	   // number of multiprocessors of a device that this process may use
-	_Atomic int fault; // a CUresult: the sticky error of all contexts on every device; 0: no error
+	_Atomic int fault; // CUresult: the sticky error of all contexts on every device; 0: no error
 	// Device addresses: [window, window + window_size), PROT_NONE. The bytes of an address are at
 	// address + window_offset.
 	CUdeviceptr window;

@@ -40,7 +40,8 @@ int vg_process_start_time(pid_t pid, uint64_t *ret_ticks);
 // namespace causes such an offset, as in a process that CRIU restored. Returns 0 if the offset cannot be read. Pid 0 is
 // this process.
 int64_t vg_clock_offset(pid_t pid, const char *clock);
-// Compares two start times. They may differ by one tick, because a process in a time namespace may read such a value.
+// Compares two start times. They may differ by one tick, because a process in a time namespace may read a value that is
+// one too high or too low.
 static inline bool vg_start_time_same(uint64_t ticks, uint64_t other)
 {
 	return ticks - other + 1 <= 2;

@@ -20,7 +20,7 @@ struct precopy {
 	char warning[240]; // why precopy did not help; "": it helped
 };
 // Runs the rounds. Tells the receiver that the packs are complete, even without packs. The caller must call
-// precopy_finish() after every outcome. UNSUPPORTED (no process is in an evictable vGPU), STATE (the phase wants to
-// stop), and all refusals of a dump.
+// precopy_finish() after every outcome. UNSUPPORTED (no process is in an evictable vGPU), STATE (the progress function
+// asked to stop), and all refusals of a dump.
 enum vg_status precopy_run(struct precopy *precopy);
 void precopy_finish(struct precopy *precopy);

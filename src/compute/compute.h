@@ -1,4 +1,4 @@
-// Functions of units for other rooms, beyond the public interface. Any thread, unless said otherwise.
+// Functions of units for other directories, beyond the public interface. Any thread, unless said otherwise.
 #pragma once
 #include <stdbool.h>
 
@@ -54,7 +54,8 @@ enum vg_status compute_preempt(struct vg_compute_unit *unit, bool *ret_preempted
 // Makes all work fail, because the driver told another caller that every call on the context fails. Keeps
 // the last error.
 void compute_lost(struct vg_compute *compute, CUresult result);
-void compute_failure(struct vg_compute *compute, char *ret_text, size_t size); // why the context failed; "": it works
+// Writes why the context failed; "": it has not failed.
+void compute_failure(struct vg_compute *compute, char *ret_text, size_t size);
 
 // Begins to close the unit `alone`, or, if that is NULL, the scheduler with all its units. The units accept no more
 // work, and their work is cancelled. If there is work and `instead` is not NULL, changes nothing and fails with BUSY;

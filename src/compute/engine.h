@@ -209,7 +209,8 @@ static inline struct compute_place *compute_place_of(struct vg_compute_unit *uni
 {
 	return unit->home == lane ? &unit->own : &unit->whole;
 }
-// Dropping a stream resets the count, so the count may be 0 here.
+// Counts one virtual stream less in the driver stream. The count may already be 0, because destroying a driver stream
+// resets it.
 static inline void compute_slot_leave(struct compute_slot *slot)
 {
 	slot->bound -= slot->bound > 0;
@@ -283,7 +284,7 @@ void compute_estimate_learn(struct vg_compute *compute, const struct compute_qua
 bool compute_estimate_is_checked(struct vg_compute *compute, uint64_t hash);
 void compute_estimate_checked(struct vg_compute *compute, uint64_t hash);
 
-// In unit.c: removes closed units from the list; for the thread, under the lock
+// In unit.c: removes closed units from the list; for the scheduler's thread, under the lock
 void compute_units_update(struct vg_compute *compute);
 
 // ---- scheduler.c
@@ -291,8 +292,8 @@ void *compute_thread(void *compute);
 
 // ---- unit_control.c
 void compute_samples_start(struct compute_samples *samples);
-// Records the counters from time to time, so that utilization is known when a caller asks for it. Call on the thread
-// with the lock held.
+// Records the counters from time to time, so that utilization is known when a caller asks for it. Call on the
+// scheduler's thread with the lock held.
 void compute_samples_roll(struct vg_compute *compute);
 // Returns how many SM-seconds were used per second, over the last one or two intervals.
 double compute_samples_look(struct compute_samples *samples, uint64_t interval_ns, double sm_seconds, bool *ret_known);

@@ -58,14 +58,14 @@ struct compute_lane {
 	uint64_t turn_ns;
 };
 
-// ---- event_pool.c, for the thread
+// ---- event_pool.c, for the scheduler's thread
 CUresult compute_event_acquire(struct vg_compute *compute, bool timing, CUevent *ret_event);
 void compute_event_release(struct vg_compute *compute, bool timing, CUevent event);	   // accepts NULL
 CUresult compute_mark_acquire(struct vg_compute *compute, struct compute_mark **ret_mark); // with an event
 void compute_mark_release(struct vg_compute *compute, struct compute_mark *mark);	   // accepts NULL
 void compute_pools_finish(struct vg_compute *compute);
 
-// ---- quantum.c, for the thread
+// ---- quantum.c, for the scheduler's thread
 struct compute_quantum *compute_quantum_open(struct vg_compute *compute, struct compute_lane *lane,
 					     struct vg_compute_unit *unit); // returns NULL if out of memory
 // Launches the kernel `count` times, or the next piece of a job. Stops earlier if the execution is cancelled or fails.
@@ -78,8 +78,8 @@ bool compute_quantum_close(struct compute_quantum *quantum);
 // Returns whether quanta of the two lanes must not overlap.
 bool compute_lanes_overlap(const struct compute_lane *lane, const struct compute_lane *other);
 
-// Implemented in reap.c, for the thread: appends executions that have ended to *ends. Returns false if the context
-// failed.
+// Implemented in reap.c, for the scheduler's thread: appends executions that have ended to *ends. Returns false if the
+// context failed.
 bool compute_reap(struct vg_compute *compute, struct compute_lane *lane, struct vg_execution **ends,
 		  bool *ret_progress);
 
@@ -87,8 +87,8 @@ bool compute_reap(struct vg_compute *compute, struct compute_lane *lane, struct 
 // the lock.
 void compute_break(struct vg_compute *compute, CUresult result);
 
-// Implemented in feed.c: submits work to the GPU. Returns true if something was submitted. Call on the thread with the
-// lock held.
+// Implemented in feed.c: submits work to the GPU. Returns true if something was submitted. Call on the scheduler's
+// thread with the lock held.
 bool compute_feed(struct vg_compute *compute, struct compute_lane *lane);
 // Closes all open quanta, so that work in other lanes runs after them.
 void compute_feed_close(struct vg_compute *compute);

@@ -7,7 +7,7 @@
 struct compute_share_asked {
 	double share;	    // the requested share; 0: not given
 	unsigned units;	    // the requested number of units; 0: not given
-	unsigned max_units; // number of units of the device
+	unsigned max_units; // number of compute units of the device
 	double taken;	    // sum of the shares of other units
 	unsigned places;    // number of units that may still be created, including this one
 };

@@ -1,4 +1,4 @@
-// Waits for a unit's work and finds executions. Also has functions for other rooms.
+// Waits for a unit's work and finds executions. Also has functions for other directories.
 #include "compute/engine.h"
 #include "compute/wait.h"
 
@@ -105,7 +105,7 @@ enum vg_status vg_compute_unit_find(struct vg_compute_unit *unit, uint64_t id, s
 	return VG_OK;
 }
 
-// ---- for other rooms --------------------------------------------------------------------------------
+// ---- for other directories --------------------------------------------------------------------------------
 
 // Retains the driver streams that have launched work of this unit, including driver streams of other units. There is at
 // most one for each virtual stream.

@@ -1,5 +1,5 @@
-// Declares the table of the driver's entries for this room. The table is valid after core_open(). It changes only in a
-// forked child, where every entry fails.
+// Declares the table of the driver's entries for this directory. The table is valid after core_open(). It changes only
+// in a forked child, where every entry fails.
 #pragma once
 #include "driver/driver.h"
 #include "virgate/status.h"

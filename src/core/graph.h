@@ -23,7 +23,7 @@ struct vg_graph {
 
 // Sets new parameters of one node of the executable graph. Consumes spec->keep, also on failure.
 enum vg_status core_graph_exec_set(struct vg_graph *graph, struct vg_graph_node *node, struct core_graph_spec *spec);
-// Records an event after the launch that was just queued. Only for graphs with changed nodes.
+// Records an event after the launch that was just queued. Needed only for graphs with changed nodes.
 void core_graph_mark_launch(struct vg_graph *graph, CUstream stream);
 // Waits for the last launch if it may use the references of earlier changes, and releases these.
 void core_graph_changes_finish(struct vg_graph *graph);

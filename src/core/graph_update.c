@@ -29,7 +29,7 @@ void core_graph_mark_launch(struct vg_graph *graph, CUstream stream)
 {
 	free_outdated(graph);
 	CORE_RELAXED relaxed = core_relax();
-	// An event cannot be recorded on a stream of another context: wait for the stream instead.
+	// Recording fails if the stream belongs to another context. Then wait for the stream instead.
 	if (core_driver->cuEventRecord(graph->launched, stream))
 		core_driver->cuStreamSynchronize(stream);
 }

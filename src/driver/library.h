@@ -1,4 +1,4 @@
-// Chooses the file from which a library is loaded. This room only; any thread.
+// Chooses the file from which a library is loaded. This directory only; any thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

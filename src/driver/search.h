@@ -1,4 +1,4 @@
-// Finds and loads libraries of CUDA toolkits. This room only; any thread.
+// Finds and loads libraries of CUDA toolkits. This directory only; any thread.
 #pragma once
 #include <dlfcn.h>
 #include <stdbool.h>

@@ -183,8 +183,8 @@ struct vg_ledger_owner {
 	uint32_t pid_namespace; // inode of /proc/PID/ns/pid
 	uint64_t start_time;	// clock ticks since boot
 };
-// Compares two owners. Their start times may differ by one tick, because a process in a time namespace may read such a
-// value.
+// Compares two owners. Their start times may differ by one tick, because a process in a time namespace may read a value
+// that is one too high or too low.
 bool vg_ledger_owner_same(const struct vg_ledger_owner *left, const struct vg_ledger_owner *right);
 
 struct vg_ledger_tenant {

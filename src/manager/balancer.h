@@ -33,9 +33,10 @@ struct balancer_load {
 	unsigned units, max_units;
 	int priority;	 // highest priority of the waiting and running work
 	unsigned window; // number of executions that the virtual GPU can run at once
-	// `waiting`, `running`: numbers of executions; waiting ones were bound to this virtual GPU.
+	// Executions bound to this virtual GPU: how many wait in its compute unit, and how many run.
 	size_t waiting, running;
-	size_t unbound; // work queued for this virtual GPU, which can still move to another one
+	// Number of executions that the balancer keeps for this virtual GPU, and can still move to any other one.
+	size_t unbound;
 	bool utilization_known;
 	double utilization; // used fraction of the share, 0 to 1
 	bool gave, took;    // set within a plan: work left this virtual GPU or came to it in this round

@@ -1,4 +1,4 @@
-// Declares the checks that all operations share. For this room only.
+// Declares the checks that all operations share. For this directory only.
 #pragma once
 #include "operation/plan.h"
 

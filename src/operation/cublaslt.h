@@ -1,4 +1,4 @@
-// Multiplies matrices with cuBLASLt. For this room only; any thread.
+// Multiplies matrices with cuBLASLt. For this directory only; any thread.
 #pragma once
 #include "driver/math.h"
 #include "operation/operation.h"

@@ -1,4 +1,4 @@
-// Computes forward convolutions with cuDNN. For this room only; any thread.
+// Computes forward convolutions with cuDNN. For this directory only; any thread.
 #pragma once
 #include "operation/operation.h"
 

@@ -1,4 +1,4 @@
-// Declares plans and sets. For this room only.
+// Declares plans and sets. For this directory only.
 #pragma once
 #include "core/context.h"
 #include "core/error.h"

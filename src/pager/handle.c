@@ -112,7 +112,7 @@ static void give_rooms(struct pager_handle *handle)
 		pager_room_give(&handle->rooms[i], pager_chunk_bytes(handle->size, i));
 }
 
-// Releases memory that has no holder left. If the driver call fails, the last holder stays.
+// Releases the memory of a handle that has no holder left. If the driver call fails, the handle keeps its last holder.
 static CUresult destroy_handle(struct pager_handle *handle)
 {
 	CUresult result = handle->real ? pager_driver.cuMemRelease(handle->real) : CUDA_SUCCESS;

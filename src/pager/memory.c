@@ -297,7 +297,7 @@ uint64_t pager_memory_free_rest(void)
 		if (pager_memory_free(base, true, false) == CUDA_SUCCESS)
 			bytes += size;
 		else
-			find_begin(base, true); // it stays on the list, to be freed in a later call
+			find_begin(base, true); // put it back on the list, so that a later call frees it
 		list = next;
 	}
 	return bytes;

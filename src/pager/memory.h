@@ -79,7 +79,7 @@ CUresult pager_chunk_release(struct pager_allocation *allocation, size_t index);
 // Makes the mapped memory of a chunk accessible.
 CUresult pager_chunk_open(struct pager_allocation *allocation, size_t index);
 
-// The vGPU's one device, as the location of memory.
+// The location of device memory in driver calls: the only device of the vGPU.
 extern const CUmemLocation pager_location __attribute__((visibility("hidden")));
 // Sets the access rights of the device to mapped addresses.
 CUresult pager_set_access(CUdeviceptr address, size_t size, CUmemAccess_flags flags);

@@ -65,8 +65,8 @@ static uint64_t sum_overdue(const struct residence_vgpu *vgpus, size_t count)
 	return sum;
 }
 
-// Orders a returning vGPU out again if the vGPUs that should make room for it stay, or do not leave in time. Otherwise
-// the returning vGPU and the others would wait for each other.
+// Orders a returning vGPU off the device again if the vGPUs that should make room for it stay, or do not leave in time.
+// Otherwise the returning vGPU and the others would wait for each other.
 static void order_back_out(struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
 {
 	uint64_t overdue = sum_overdue(vgpus, count);
@@ -129,8 +129,8 @@ static bool leaves_before(const struct residence_vgpu *left, const struct reside
 	return left->in_since_ns < right->in_since_ns;
 }
 
-// Finds the vGPU that leaves next. Returns NULL if none may leave now. Then lowers *ret_next to the first time at which
-// one may.
+// Finds the vGPU that leaves the device next. If none may leave now, returns NULL, and lowers *ret_next to the first
+// time at which one may leave.
 static struct residence_vgpu *find_victim(struct residence_vgpu *vgpus, size_t count, uint64_t now, uint64_t *ret_next)
 {
 	struct residence_vgpu *victim = NULL;
@@ -159,7 +159,8 @@ static struct residence_vgpu *find_first_waiting(struct residence_vgpu *vgpus, s
 	return first;
 }
 
-// Orders a vGPU in if it fits beside the vGPUs that are in or still leaving. Returns false if it does not fit.
+// Orders a vGPU to return to the device if it fits beside the vGPUs that are there or still leaving. Returns false if
+// it does not fit.
 static bool order_in(struct residence_vgpu *vgpu, const struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
 {
 	vgpu->out = false;
@@ -167,8 +168,8 @@ static bool order_in(struct residence_vgpu *vgpu, const struct residence_vgpu *v
 	return !vgpu->out;
 }
 
-// Orders waiting vGPUs in, the longest waiting first, as long as there is room. Returns the first vGPU that does not
-// fit, or NULL.
+// Orders waiting vGPUs to return to the device, the longest waiting first, as long as there is room. Returns the first
+// vGPU that does not fit, or NULL.
 static struct residence_vgpu *order_waiting_in(struct residence_vgpu *vgpus, size_t count, uint64_t capacity)
 {
 	struct residence_vgpu *first;

@@ -20,17 +20,20 @@ enum residence_state {
 
 struct residence_vgpu {
 	// The facts, which the caller fills.
-	uint64_t memory;	 // the vGPU's limit, all of which it may use on the device
-	uint64_t fixed;		 // the part of the limit that stays on the device when the vGPU is out
-	bool is_suspended;	 // its user suspended it, so it stays out
+	uint64_t memory; // the vGPU's limit, all of which it may use on the device
+	// The part of the limit that stays on the device even if the vGPU's memory is in the host.
+	uint64_t fixed;
+	bool is_suspended;	 // true: its user suspended it, so its memory stays in the host
 	bool is_latency;	 // the vGPU is of the latency class
 	bool wants;		 // true: a thread of the vGPU waits until the memory is on the device
 	uint64_t wants_since_ns; // since when a thread waits; valid if `wants`
-	uint64_t in_since_ns;	 // when the vGPU was last ordered in; valid while it is in
-	uint64_t active_ns;	 // when the vGPU last used the device
-	uint64_t switch_ns;	 // how long its last move to or from the host took
-	uint64_t busy_until_ns;	 // the vGPU could not leave, and is not ordered out again before this time
-	uint64_t idle_ns;	 // the vGPU leaves after this time without use, even if no other vGPU waits; 0: never
+	// When the vGPU was last ordered to move its memory to the device; valid while it is there.
+	uint64_t in_since_ns;
+	uint64_t active_ns; // when the vGPU last used the device
+	uint64_t switch_ns; // how long its last move to or from the host took
+	// The vGPU could not leave the device, and is not ordered to leave again before this time.
+	uint64_t busy_until_ns;
+	uint64_t idle_ns; // the vGPU leaves after this time without use, even if no other vGPU waits; 0: never
 	enum residence_state state;
 	// Valid while the vGPU leaves the device.
 	bool has_drained; // its programs no longer use the device, and its memory is moving within the expected time
@@ -50,12 +53,14 @@ enum {
 	RESIDENCE_QUANTUM_SWITCHES = 10, // the multiple
 };
 
-// Returns how many bytes of the device these vGPUs need so that each one can run while the others are out; 0: none.
+// Returns how many bytes of the device these vGPUs need so that each one can run while the memory of the others is in
+// the host; 0: none.
 uint64_t residence_least(const struct residence_vgpu *vgpus, size_t count);
-// Returns how many bytes of the device these vGPUs need so that all of them can be in at once.
+// Returns how many bytes of the device these vGPUs need so that the memory of all of them fits at once.
 uint64_t residence_most(const struct residence_vgpu *vgpus, size_t count);
 // Decides, and writes the order of each vGPU. `capacity`: how many bytes of the device these vGPUs may use together.
 // Returns when to decide again if no fact changes earlier; UINT64_MAX: never.
 uint64_t residence_decide(struct residence_vgpu *vgpus, size_t count, uint64_t capacity, uint64_t now);
-// Returns the earliest time at which the vGPU may be ordered out: when it is idle, or its quantum has ended.
+// Returns the earliest time at which the vGPU may be ordered to leave the device: when it is idle, or its quantum has
+// ended.
 uint64_t residence_leaves_at(const struct residence_vgpu *vgpu);

@@ -1,4 +1,4 @@
-// Defines points at which a test kills a process. The test compiles the sources of this room with -DSHARE_STEPS.
+// Defines points at which a test kills a process. The test compiles the sources of this directory with -DSHARE_STEPS.
 #pragma once
 
 #ifdef SHARE_STEPS

@@ -141,7 +141,7 @@ static enum vg_status run_work(const struct work *work, struct vg_memory_space *
 		return core_driver_failed(r, "cuCtxPushCurrent", "%s", "");
 	CORE_RELAXED relaxed = core_relax();
 	r = queue_work(work, space, size);
-	// also after a failure, because work may have been submitted
+	// wait for the stream even after a failure, because work may have been submitted
 	CUresult end = core_driver->cuStreamSynchronize(CU_STREAM_PER_THREAD);
 	r = r ? r : end;
 	return r ? core_driver_failed(r, calls[work->kind], "%zu bytes", size) : VG_OK;

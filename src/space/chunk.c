@@ -158,7 +158,7 @@ static enum vg_status zero_chunks(struct vg_memory_space *space, const struct sp
 			r = core_driver->cuMemsetD8Async(space_chunk_address(space, chunk), 0,
 							 space_chunk_bytes(space, chunk), space->stream->handle);
 	CUresult end =
-		// also after a failure, because work may have been submitted
+		// wait for the stream even after a failure, because work may have been submitted
 		core_driver->cuStreamSynchronize(space->stream->handle);
 	if (end) // try again: the zeroing must end before a new block uses a page that stays
 		(void)core_driver->cuStreamSynchronize(space->stream->handle);

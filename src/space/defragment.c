@@ -63,7 +63,7 @@ void space_check_fragmentation(struct vg_memory_space *space, struct space_chunk
 		for (struct space_chunk *chunk = space->idle_first, *next; chunk && left; chunk = next) {
 			next = chunk->idle_next;
 			if (space->operations - chunk->idle_since < SPACE_LOOK_EVERY)
-				break; // all later chunks became empty more recently
+				break; // all later chunks in the list became empty more recently, so they are kept
 			left -= space_remove_empty(space, chunk, list);
 		}
 		space->automatic += left < SPACE_LOOK_RETURNS;

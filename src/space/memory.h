@@ -1,5 +1,5 @@
-// Declares the parts of a space, for this room only. The space's lock protects everything, unless said otherwise. A
-// chunk is what the driver maps at once: a page with cells of one size, or a row of pages that is one cell. A block
+// Declares the parts of a space, for this directory only. The space's lock protects everything, unless said otherwise.
+// A chunk is what the driver maps at once: a page with cells of one size, or a row of pages that is one cell. A block
 // uses one cell, or several adjacent cells. A pool has all chunks of one cell size. It sorts them into lists by the
 // largest block that still fits, and a bit mask of these lists finds the fullest suitable chunk. Movable blocks have
 // separate chunks, because a block that cannot move would keep a page forever.

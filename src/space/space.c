@@ -249,7 +249,8 @@ static struct space_chunk *list_chunks(struct vg_memory_space *space)
 	return list;
 }
 
-// Freeing page-locked memory needs a context, and must not fail when another thread captures a stream.
+// Destroys the mover. Makes the context current, because freeing page-locked memory needs one. Must not fail when
+// another thread captures a stream.
 static void end_mover(struct vg_memory_space *space)
 {
 	CORE_SCOPE scope = {false};

@@ -1,4 +1,4 @@
-// Manages the memory of a virtual GPU. For other rooms; any thread.
+// Manages the memory of a virtual GPU. For other directories; any thread.
 #pragma once
 #include <stdbool.h>
 

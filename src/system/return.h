@@ -1,5 +1,5 @@
-// The macros of this room that may return from the function that contains them: these five and no others. Each is a
-// statement in a function that returns enum vg_status, and sets the thread's last error when it returns. Memory that
+// The macros of this directory that may return from the function that contains them: these five and no others. Each is
+// a statement in a function that returns enum vg_status, and sets the thread's last error when it returns. Memory that
 // the function has acquired before one of them must be freed by a cleanup attribute.
 //
 // GPU_CALL, GPU_ASK and GPU_FIGURE are for functions of "system/gpu.h" with a parameter `gpu`.

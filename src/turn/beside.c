@@ -83,9 +83,9 @@ static void enter_beside(struct turn_arbiter *arbiter, uint64_t now)
 	arbiter->regime = TURN_REGIME_BESIDE;
 }
 
-// Returns whether running side by side is worthwhile: no member launches much more slowly than in turns. A member that
-// often waited for the others ran too shortly to tell. Then all members together must get more done than in turns, or
-// need less than the whole device.
+// Returns whether running side by side is worthwhile: no member launches much more slowly than in turns. If a member
+// ran too shortly to tell, because it often waited for the others, this is unknown. Then all members together must get
+// more done than in turns, or need less than the whole device.
 static bool is_worthwhile(const struct turn_arbiter *arbiter, uint64_t lasted)
 {
 	const struct turn_rules *rules = &arbiter->rules;

@@ -6,7 +6,7 @@
 #define POLL_LEAST_NS 10000ull
 #define POLL_MOST_NS 1000000ull
 #define SLEEP_NS (TURN_BEAT_NS / 3)
-#define UNGATED_NS 1000000000ull // how long the gate stays open without an arbiter
+#define UNGATED_NS 1000000000ull // how long the gates of a process stay open when it finds that no arbiter runs
 
 #define LOAD(word) atomic_load_explicit(&(word), memory_order_acquire)
 #define STORE(word, value) atomic_store_explicit(&(word), value, memory_order_release)
@@ -39,7 +39,8 @@ void turn_wait_end(struct turn_process *process)
 	atomic_fetch_sub(&process->slot->waiting, 1);
 }
 
-// Counts how long the thread has waited without a beat. Returns true if the thread must ring the bell to ask for one.
+// Counts how long the thread has waited without a beat of the arbiter. Returns true if the thread must ring the bell to
+// ask for one.
 static bool count_quiet_time(struct turn_process *process, struct turn_wait *wait, uint64_t now)
 {
 	uint64_t beat = LOAD(process->page->beat_ns), took = now - wait->looked_ns, before = wait->quiet_ns;
@@ -73,8 +74,8 @@ static struct turn_action wait_for_turn(const struct turn_process *process, stru
 	uint64_t eta = LOAD(process->slot->eta_ns);
 	struct turn_action action = {.step = TURN_STEP_SLEEP, .word = word, .ns = SLEEP_NS};
 
-	// Ring once for each turn: the arbiter may have read the slot before this thread waited, or may have granted a
-	// turn that ended while the thread slept.
+	// Wake the arbiter (ring) once for each turn: the arbiter may have read the slot before this thread waited, or
+	// may have granted a turn that ended while the thread slept.
 	action.ring = wait->rang != turn_word_number(word) + 1;
 	wait->rang = turn_word_number(word) + 1;
 	if (turn_word_is(word, TURN_SPIN) && wait->awake_ns < now)

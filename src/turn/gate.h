@@ -29,18 +29,18 @@ struct turn_process {
 	struct turn_page *page;
 	struct turn_slot *slot;
 	_Atomic uint64_t open_ns; // the gate is open until this time, because no arbiter runs
-	_Atomic uint64_t last_ns; // the last beat of an arbiter that stopped; 0: every beat came in time
+	_Atomic uint64_t last_ns; // time of the last sign of life of an arbiter that stopped; 0: no arbiter has stopped
 };
 
 // The state of a thread at the gate.
 struct turn_wait {
 	uint64_t began_ns;  // when the thread came to the gate
 	uint64_t awake_ns;  // the thread spins until then
-	uint64_t beat_ns;   // the last beat that the thread saw
+	uint64_t beat_ns;   // time of the arbiter's last sign of life (beat_ns) that the thread saw
 	uint64_t looked_ns; // when the thread last looked at the gate
-	uint64_t step_ns;   // the longest time that the step after that look may take
-	uint64_t quiet_ns;  // how long the thread has waited without a beat
-	uint32_t rang;	    // number of the turn for which the thread rang, plus 1; 0: none
+	uint64_t step_ns;   // the longest time that the step after the last look may take
+	uint64_t quiet_ns;  // how long the thread has waited without a beat of the arbiter
+	uint32_t rang;	    // 1 + number of the turn for which the thread woke the arbiter; 0: none
 };
 
 enum turn_step {
@@ -96,7 +96,8 @@ void turn_wait_begin(struct turn_process *process, struct turn_wait *ret_wait, u
 // Returns what the thread does next.
 // - A launch waits at most for the patience until the window has room: the work in flight may itself wait for this
 //   launch.
-// - A thread that waited for TURN_BEAT_NS without a beat concludes that no arbiter runs. The gates of the process are
+// - A thread that waited for TURN_BEAT_NS without a beat of the arbiter concludes that no arbiter runs. The gates of
+// the process are
 //   then open for 1 s. A step counts as no longer than it should have taken, because the process may have been stopped
 //   meanwhile.
 struct turn_action turn_wait_look(struct turn_process *process, struct turn_wait *wait, uint64_t now);

@@ -33,9 +33,9 @@ enum turn_mode {
 struct turn_rules {
 	// The length of turns.
 	uint64_t quantum_ns;	   // the mean turn of a contender
-	double handover_part;	   // turns get longer if a handover takes more than this part of a turn,
-	uint64_t round_ns;	   // but a round, with one turn of every contender, takes no longer than this,
-	uint64_t quantum_least_ns; // unless the mean turn would be shorter than this
+	double handover_part;	   // if a handover takes more than this part of a turn, turns get longer
+	uint64_t round_ns;	   // the longest round (one turn of every contender); limits how long turns get
+	uint64_t quantum_least_ns; // the shortest mean turn, which a long round does not reduce any more
 	uint64_t turn_least_ns;	   // the shortest turn of a small share
 	// The part of a turn that is not charged.
 	uint64_t switch_ns; // the time of a context switch of the device
@@ -45,15 +45,16 @@ struct turn_rules {
 	uint64_t grace_ns;	    // a holder that is idle for this time loses its turn, if another vGPU waits
 	uint64_t grace_most_ns;	    // the longest grace for a program whose host pauses a little longer than `grace_ns`
 	uint64_t launch_ns;	    // a holder that launches nothing for so long loses its turn
-	uint64_t return_ns;	    // a vGPU that came back after an absence ends the turn of another after so long,
-	uint64_t return_lag_ns;	    // if it is behind by this much virtual time
+	uint64_t return_ns;	    // how long another vGPU keeps its turn when a vGPU comes back after an absence
+	uint64_t return_lag_ns;	    // how far the vGPU that came back must be behind in virtual time, to end that turn
 	uint64_t away_ns;	    // a vGPU is absent after this time without work and waiting threads
 	uint64_t patience_ns;	    // the longest wait for work in flight at the end of a turn
 	uint64_t patience_least_ns; // the least wait after the estimated end of that work
 	uint64_t margin_ns;	    // error of the estimate of work that no thread watches
 	uint64_t spin_ns;	    // before the expected end of a drain, the threads of the next vGPU spin for so long
 	// Limits of the work in flight.
-	uint64_t window_ns, urgent_window_ns, idle_window_ns; // for batch; beside an active latency vGPU; in idle time
+	// Limits for a batch vGPU; beside an active latency vGPU; in idle time.
+	uint64_t window_ns, urgent_window_ns, idle_window_ns;
 	// Virtual time.
 	uint64_t credit_ns; // the largest lag of a vGPU that was absent, as time that it may catch up
 	uint64_t debt_ns;   // the largest lead of a vGPU over the others, in virtual time
@@ -68,11 +69,13 @@ struct turn_rules {
 	// Shares that are limits.
 	uint64_t limit_ns; // a vGPU's allowance is its share of this time, at most `quantum_ns`
 	// Side by side.
-	bool may_be_beside;	  // the mode allows to run vGPUs side by side (at the same time)
-	double beside_rate;	  // they go on if each launches at least at this part of its rate in turns;
-	double beside_gain;	  // if rates are unknown: if all together do this many times what they do in turns,
-	double beside_rest;	  // or less than this part of it, because they have no more work
-	uint64_t beside_trial_ns; // time until the first check of that
+	bool may_be_beside; // the mode allows to run vGPUs side by side (at the same time)
+	double beside_rate; // vGPUs stay side by side if each launches at least at this part of its rate in turns
+	// If rates are unknown: they stay if together they do this many times the work that they would do in turns.
+	double beside_gain;
+	// They also stay if together they do less than this part of it, because they have no more work.
+	double beside_rest;
+	uint64_t beside_trial_ns; // time from the start of running side by side until the first check
 	uint64_t beside_ns;	  // after this time the vGPUs take turns once, and their rates are measured again
 	uint64_t measure_ns;	  // the shortest turn in which a rate is measured
 };
@@ -154,7 +157,7 @@ struct turn_account {
 	uint64_t waited_ns;  // time for which the vGPU waited for a turn
 	uint64_t turns;
 	double weight;	   // part of the device among the vGPUs active now; 0: idle time only
-	double virtual_ns; // charged_ns over weight; the vGPU with the least is next
+	double virtual_ns; // charged_ns divided by weight; the vGPU with the least gets the next turn
 };
 // The sums over the device. charged + overhead + idle = elapsed + beside, exactly.
 struct turn_total {

@@ -29,8 +29,8 @@ static void watch_request(const struct turn_arbiter *arbiter, struct turn_vgpu *
 		vgpu->request_ns = now;
 }
 
-// Updates the budget. A vGPU that has used up its budget is treated as batch until the budget is full again. A few long
-// phases need fewer context switches than many short ones.
+// Updates the budget. A vGPU that has used up its budget is treated as batch until the budget is full again. So its
+// phases in the latency class are few and long, which needs fewer context switches.
 static void watch_budget(const struct turn_arbiter *arbiter, struct turn_vgpu *vgpu)
 {
 	if (!vgpu->terms.is_latency)

@@ -50,6 +50,6 @@ enum vg_status vram_audit_sync(struct vram_audit *audit);
 // Appends a record, and syncs the log if the event is a failure. Does nothing if `audit` is NULL. BUSY, INTEGRITY,
 // SYSTEM (the disk is full, or the file was removed): nothing was appended.
 enum vg_status vram_audit_append(struct vram_audit *audit, const struct vram_event *event);
-// Records an operation that keeps its own result. The thread's last error does not change; its text becomes the
-// record's text if the event has none. If the record cannot be appended, calls the log callback.
+// Records an operation whose result cannot change any more. The thread's last error does not change; its text becomes
+// the record's text if the event has none. If the record cannot be appended, calls the log callback.
 void vram_audit_append_failure(struct vram_audit *audit, const struct vram_event *event);

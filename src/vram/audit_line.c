@@ -177,7 +177,7 @@ bool audit_head_read(const char *text, size_t length, const struct vram_keys *ke
 		   &head.bytes, last) != 3 ||
 	    strlen(last) != 2 * VRAM_MAC || !read_mac(last, head.chain.mac))
 		return false;
-	// The text must be exactly what the parsed head would be written as.
+	// Accept only the exact text that audit_head_make() writes for the parsed values.
 	audit_head_make(again, &head, keys);
 	if (sodium_memcmp(again, text, AUDIT_HEAD) != 0)
 		return false;

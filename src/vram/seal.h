@@ -1,4 +1,4 @@
-// Checks seals and computes their MACs, for this room and src/share. Any thread.
+// Checks seals and computes their MACs, for this directory and src/share. Any thread.
 #pragma once
 #include "vram/key.h"
 #include "virgate/seal.h"

@@ -1,4 +1,4 @@
-// Declares regions and their handles, for this room and src/share. Any thread.
+// Declares regions and their handles, for this directory and src/share. Any thread.
 //
 // A call pins the region that its handle names, uses the region, and unpins it. Pinning and unpinning are one atomic
 // operation each, without a lock. Freeing a region waits until no call has it pinned. The fields that describe a

@@ -44,7 +44,7 @@ enum vg_status criu_dump(const struct criu *criu, const struct criu_work *work, 
 // left; the error has the first error of CRIU's log. STATE: `tick` returned false.
 enum vg_status criu_restore(const struct criu *criu, const struct criu_work *work);
 
-// ---- this room only -------------------------------------------------------------------------------
+// ---- this directory only -------------------------------------------------------------------------------
 
 // Parses the output of `criu --version`. Returns the version like version_number(), and in ret_text as printed. Returns
 // 0 if the program is not CRIU.

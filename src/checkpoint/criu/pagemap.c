@@ -159,7 +159,7 @@ static int read_areas(struct thinner *thinner, const void *mm, size_t length)
 
 // ---- writing ----------------------------------------------------------------------------------------
 
-// Handles a part of an entry that lies in one chunk.
+// A function that handles one part of a pagemap entry. No part crosses the border between two chunks.
 typedef void piece_fn(struct thinner *thinner, size_t chunk, const struct entry *piece);
 
 static void for_pieces(struct thinner *thinner, piece_fn *each)

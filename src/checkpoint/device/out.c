@@ -28,7 +28,7 @@ struct device_out {
 	const struct device_bases *bases;
 	struct device_source *sources;
 	struct device_index index;
-	size_t *first; // for each block, the first block with the same bytes, which may be itself
+	size_t *first; // for each block: index of the first block with the same bytes, which may be the block itself
 	struct pack *packs;
 	pthread_t thread;
 	_Atomic size_t next;

@@ -24,7 +24,7 @@ struct device_written {
 	uint64_t new_bytes;    // size of the packs that were written
 };
 // Waits for the threads. Adds the files to the draft, and a summary to `description`. Frees `out`. SYSTEM (the disk),
-// NO_MEMORY, STATE (the phase wants to stop).
+// NO_MEMORY, STATE (the progress function asked to stop).
 enum vg_status device_out_finish(struct device_out *out, json_t *description, struct phase *phase,
 				 struct device_written *ret_written);
 // Waits for the threads like device_out_finish(), but makes no image: the written packs become a base for other images.

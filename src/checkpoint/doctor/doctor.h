@@ -44,7 +44,7 @@ const char *doctor_set_text(enum doctor_set set);
 // Returns the text of a verdict: "ok", "warning", "failed" or "n/a".
 const char *doctor_verdict_text(enum doctor_verdict verdict);
 
-// ---- this room only -------------------------------------------------------------------------------
+// ---- this directory only -------------------------------------------------------------------------------
 
 // Adds a check to the report; doctor_say() fills in its result. If the report is full, the last check fails and says
 // so.

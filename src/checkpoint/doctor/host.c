@@ -155,8 +155,8 @@ static void check_capability(struct doctor_report *report, int capability, const
 		"run as root, or give it to virgate and CRIU: setcap cap_checkpoint_restore,cap_sys_ptrace+eip FILE");
 }
 
-// Checks for CAP_SETPCAP. CRIU needs it to restore the bounding set of a process, because it drops each missing
-// capability, even if the process has no capabilities.
+// Checks for CAP_SETPCAP. CRIU needs this capability to restore the capability bounding set of a process, even if the
+// process has no capabilities.
 static void check_bounding(struct doctor_report *report)
 {
 	struct doctor_check *check = doctor_check(report, DOCTOR_CUDA, "CAP_SETPCAP");

@@ -77,7 +77,7 @@ enum vg_status image_parse(const char *text, size_t length, const char *name, js
 // write to it.
 enum vg_status image_check_owner(const struct image_dir *dir);
 // Reads all files and compares their checksums. Counts the bytes in `phase`. `phase` and ret_sizes may be NULL.
-// INTEGRITY: a file differs, is missing, or is not listed. STATE: the phase wants to stop.
+// INTEGRITY: a file differs, is missing, or is not listed. STATE: the progress function asked to stop.
 enum vg_status image_verify(const struct image_dir *dir, const json_t *description, unsigned threads,
 			    struct phase *phase, struct image_sizes *ret_sizes);
 // Verifies an image like image_verify(), but skips packs for which `trusted[number]` is true: their blocks were read

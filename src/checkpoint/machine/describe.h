@@ -11,7 +11,7 @@ enum vg_status describe_dump(const struct tree *tree, const struct criu *criu, j
 // files.
 void describe_stopped(const struct tree *tree, json_t *description);
 
-// ---- this room only -------------------------------------------------------------------------------
+// ---- this directory only -------------------------------------------------------------------------------
 
 json_t *describe_driver(void);
 json_t *describe_cpu(void);

@@ -26,7 +26,7 @@ bool fit_kernel_is_older(const json_t *description, char *ret_warning, size_t ca
 enum vg_status fit_dump(const struct tree *tree, const json_t *description, const char *directory,
 			enum vg_compression compression, uint64_t parked);
 
-// ---- this room only -------------------------------------------------------------------------------
+// ---- this directory only -------------------------------------------------------------------------------
 
 enum vg_status fit_gpus(const json_t *description, const struct vg_process_gpu_pair *pairs, size_t pair_count);
 enum vg_status fit_processes(const json_t *description);

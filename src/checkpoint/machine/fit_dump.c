@@ -1,4 +1,5 @@
-// Checks that there is room for a dump: device memory moves to host memory first, and then all memory to the disk.
+// Checks that there is room for a dump: a dump first moves device memory to host memory, and then writes all memory to
+// the disk.
 #include "checkpoint/machine/fit.h"
 
 #include "base/size.h"

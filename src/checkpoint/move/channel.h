@@ -16,7 +16,7 @@ struct channel {
 enum vg_status channel_open(const char *to, const struct vg_process_gpu_pair *gpus, size_t gpu_count,
 			    const char *simulate, struct channel *ret_channel);
 // Listens at `path` for one connection of this user or root. The socket must not exist before, and is removed
-// afterwards. EXISTS, STATE (the phase wants to stop), SYSTEM.
+// afterwards. EXISTS, STATE (the progress function asked to stop), SYSTEM.
 enum vg_status channel_accept(const char *path, struct phase *phase, int *ret_fd);
 // Returns the last message of ssh, or "".
 const char *channel_complaint(const struct channel *channel, char *text, size_t capacity);

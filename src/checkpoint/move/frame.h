@@ -34,8 +34,8 @@ enum { FRAME_MOST = (1 << 20) + 8 };
 struct frames {
 	int in, out;		// descriptors, which may be the same; -1: not used
 	struct phase *phase;	// phase_tick() is called during a wait; may be NULL
-	bool may_stop;		// a wait may end early if the phase wants to stop
-	uint64_t patience;	// how long to wait, in ns, after the phase wants to stop
+	bool may_stop;		// a wait may end early if the progress function asked to stop
+	uint64_t patience;	// how long to wait, in ns, after the progress function asked to stop
 	uint64_t deadline;	// time in ns at which a wait ends; 0: none
 	uint64_t read, written; // number of frames so far
 	struct packs *packs;	// packs that were transferred before the image (stream.h); NULL: none
@@ -46,7 +46,7 @@ struct frames {
 void frames_finish(struct frames *frames);
 
 // Writes a frame with the payload `head` and then `body`. SYSTEM (ECONNRESET: the other side has closed the
-// connection), STATE (the phase wants to stop).
+// connection), STATE (the progress function asked to stop).
 enum vg_status frame_write(struct frames *frames, enum frame_type type, const void *head, size_t head_bytes,
 			   const void *body, size_t body_bytes);
 // Reads a frame. Errors of frame_write(), INTEGRITY (not such a frame, or a damaged one), and NO_MEMORY.

@@ -12,7 +12,7 @@ struct prefill {
 };
 // Fills the files with the blocks that have changed since the last precopy round. If there was room for every memory,
 // marks the packs of the round as checked. Removes the packs that the index does not use. `prefill` points to a struct
-// prefill. `phase` may be NULL. INTEGRITY, STATE (the phase wants to stop), SYSTEM, NO_MEMORY.
+// prefill. `phase` may be NULL. INTEGRITY, STATE (the progress function asked to stop), SYSTEM, NO_MEMORY.
 enum vg_status prefill_round(void *prefill, const void *index, size_t length, struct phase *phase);
 // Returns the file for the memory of a process, and the blocks that the file contains. Returns -1 if there is no file
 // of this size. The prefill keeps ownership of the file.

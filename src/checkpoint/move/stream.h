@@ -52,5 +52,5 @@ enum vg_status stream_accept(struct frames *frames, struct stream_header *ret_he
 // *ret_description with json_decref(). INTEGRITY, INSUFFICIENT (the disk, with need and have), EXISTS, SYSTEM.
 enum vg_status stream_receive(struct frames *frames, struct image_draft *draft, json_t **ret_description);
 
-// ---- this room only ----
+// ---- this directory only ----
 enum vg_status stream_failed(const struct frames *frames, int error, const char *path, const char *name);

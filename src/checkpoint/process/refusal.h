@@ -29,7 +29,7 @@ enum vg_status refusal_by_leftovers(const struct tree *tree);
 // Returns whether the process has mapped the driver's library. Returns false also if its mappings cannot be read.
 bool refusal_maps_cuda(pid_t pid);
 
-// ---- this room only -------------------------------------------------------------------------------
+// ---- this directory only -------------------------------------------------------------------------------
 
 // Refuses a process that has mapped device memory which it shares with others. LEASE, IPC.
 enum vg_status refusal_shared(const struct tree_process *process);

@@ -180,8 +180,8 @@ static const char *reason_text(const struct seen *seen, char *buffer, size_t cap
 	}
 }
 
-// Judges the answer of a process that is not parked. If all its memory is on the GPU, it stays there, and the driver
-// saves it. For a deep suspension, memory in the host stays mapped.
+// Judges the answer of a process that is not parked. If all its memory is on the GPU, the memory stays there, and the
+// driver saves it. For a deep suspension, memory in the host stays mapped.
 static enum vg_status judge_answer(const struct tenants *tenants, const struct tenant *tenant, const struct seen *seen,
 				   const struct parking_wish *how)
 {

@@ -33,7 +33,7 @@ struct parking_wish {
 // Asks the processes to park, and waits until they have. If there is too little host memory for a process, its memory
 // stays on the GPU, and its pager stays idle until parking_release(). The caller must call parking_release() after
 // every outcome. NOT_READY (the work of a process does not end within `drain_ms`), SUSPENDED, HOST_FILE, DRIVER, STATE
-// (the phase wants to stop), SYSTEM, NO_MEMORY.
+// (the progress function asked to stop), SYSTEM, NO_MEMORY.
 enum vg_status parking_begin(const struct tenants *tenants, const struct parking_wish *how, struct phase *phase,
 			     struct parking *ret_parking);
 // Records that the driver has taken the processes with a deep request off the GPU.

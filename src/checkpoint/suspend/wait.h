@@ -14,8 +14,8 @@ struct suspend_wait {
 	uint64_t begin_ns;
 };
 // Sends the request and waits. Counts the bytes in the phase. The caller must call suspend_wait_finish() after every
-// outcome. STATE: the phase wants to stop; the request to the processes stays. Other errors: see vg_suspend_request()
-// and vg_vgpu_inspect().
+// outcome. STATE: the progress function asked to stop; the request to the processes stays. Other errors: see
+// vg_suspend_request() and vg_vgpu_inspect().
 enum vg_status suspend_wait_run(struct suspend_wait *wait, struct vg_node *node, struct phase *phase);
 // Returns the outcome of a process in the list `asked`. *ret_eviction: the last state of the process, all 0 if it has
 // ended.

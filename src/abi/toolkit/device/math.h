@@ -85,7 +85,7 @@ static __device__ __noinline__ double expm1(double x)
 		return x;
 	int n = virgate_math::reduce(x < -40 ? -40 : x > 710 ? 710 : x, r);
 	double minus_one = __builtin_fma(r * r, virgate_math::exponential_rest(r), r);
-	// 2^n (exp(r) - 1) + 2^n - 1, whose first term is small. Half of it is computed, so that nothing overflows.
+	// Computes half of 2^n (exp(r) - 1) + 2^n - 1, so that nothing overflows. The first term is small.
 	double half = virgate_math::power_of_two(n - 1);
 	return n == 0 ? minus_one : 2 * __builtin_fma(half, minus_one, half - 0.5);
 }
