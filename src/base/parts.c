@@ -71,7 +71,7 @@ bool vg_paths_find(enum vg_part part, const char *libdir, char ret_path[PATH_MAX
 		return find_file("", "", named, right, ret_path);
 	if (libdir && *libdir)
 		named = libdir;
-	if (part != VG_PART_DAEMON && named && *named) // then no other directory is searched
+	if (part != VG_PART_DAEMON && named && *named) // a directory was named, so search no other one
 		return find_file(named, "/", parts[part].file, right, ret_path);
 	if (!find_own_directory(directory))
 		return false;

@@ -46,7 +46,7 @@ struct dump {
 	struct device_out *device; // writes the parked memory into the image; NULL: no memory is parked
 	bool aside;		   // link names may be renamed by remaps_set_aside() (criu/remap.h)
 	json_t *description;
-	const struct dump_gate *gate; // may be NULL
+	const struct dump_gate *gate; // called when the image is complete; may be NULL
 	bool stands;		      // true: the image is complete
 	bool touched;		      // true: the driver or CRIU has changed a process
 	struct vg_checkpoint_result result;

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum { MOST_ROUNDS = 8 };
-static const uint64_t little_bytes = 64 << 20; // a round with fewer changed bytes is the last
+static const uint64_t little_bytes = 64 << 20; // if a round has fewer changed bytes, it is the last one
 
 // The processes at one moment, and the files with their memory.
 struct snapshot {

@@ -17,7 +17,7 @@ struct precopy {
 	struct device_base base;      // base for the dump that follows: the memory of the last round
 	unsigned rounds;
 	uint64_t sent_bytes;
-	char warning[240]; // why precopy did not help; "": it helped
+	char warning[240]; // says why the rounds did not shorten the stop; "": they did
 };
 // Runs the rounds. Tells the receiver that the packs are complete, even without packs. The caller must call
 // precopy_finish() after every outcome. UNSUPPORTED (no process is in an evictable vGPU), STATE (the progress function

@@ -35,7 +35,7 @@ enum { PAUSE_US = 20000 };
 struct restore {
 	struct vg_restore_options options;
 	struct phase phase;
-	const struct restore_gate *gate; // may be NULL
+	const struct restore_gate *gate; // called before the first process is created; may be NULL
 	struct tree tree;		 // at first the tree of the image, later the tree of the restored processes
 	struct criu criu;
 	struct gpu_map map;
@@ -311,7 +311,8 @@ static enum vg_status continue_processes(struct restore *restore)
 	if (restore->node)
 		tenants_register(&restore->tenants, restore->node);
 	tree_signal(&restore->tree, SIGCONT);
-	status = find_cuda(restore); // only after SIGCONT: a stopped process does not answer the driver
+	// Call this only after SIGCONT, because a stopped process does not answer the driver.
+	status = find_cuda(restore);
 	restore->result.processes = restore->tree.count;
 	restore->result.cuda_processes = restore->tree.cuda_count;
 	return status;

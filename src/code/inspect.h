@@ -9,8 +9,9 @@ enum code_answer { CODE_CLEAN, CODE_FOUND, CODE_UNKNOWN };
 // cores. Mixed: arithmetic whose inputs are narrower than its accumulator, and tf32.
 struct code_report {
 	enum code_answer tensor, mixed;
-	char tensor_instruction[48], mixed_instruction[48]; // if FOUND, the first one: "wgmma.mma_async", "HGMMA"
-	char reason[128];				    // if UNKNOWN, why
+	// The first such instruction if the answer is CODE_FOUND: "wgmma.mma_async", "HGMMA".
+	char tensor_instruction[48], mixed_instruction[48];
+	char reason[128]; // why the answer is CODE_UNKNOWN
 };
 
 struct code_image;

@@ -46,7 +46,7 @@ struct vg_execution {
 	atomic_uint launched; // number of launches so far; for a job, number of pieces
 	bool handed;	      // true: no launch is left, because all were made or the rest was cancelled
 	bool whole;	      // true: all launches were submitted, and none was cancelled
-	bool gpu_shared;      // a quantum of this execution contained other work too
+	bool gpu_shared;      // true: a quantum of this execution contained other work, too
 	uint64_t queued_ns, started_ns, ended_ns, gpu_ns;
 	char name[64];
 

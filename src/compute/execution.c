@@ -65,7 +65,7 @@ void compute_execution_recycle(struct vg_execution *execution)
 	core_object_release(&compute->object);
 }
 
-// This is cheaper than core_object_release(), which also keeps the thread's last error.
+// Releases a reference. This is cheaper than core_object_release(), which also keeps the thread's last error.
 void compute_execution_release(struct vg_execution *execution)
 {
 	if (atomic_fetch_sub_explicit(&execution->object.references, 1, memory_order_acq_rel) == 1)

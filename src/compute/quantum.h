@@ -45,15 +45,17 @@ struct compute_lane {
 	struct compute_lane *next;
 	struct vg_context *context; // owns a reference
 	unsigned sms;
-	unsigned begin, end;		      // range of the device's smallest groups
-	bool rest;			      // true: the lane also has the SMs that are in no smallest group
-	int group;			      // index of the unit's group; -1: whole device, or a direct unit's lane
-	bool apart;			      // a direct unit's lane: overlaps all others, no time measurement
+	unsigned begin, end; // range of the device's smallest groups
+	bool rest;	     // true: the lane also has the SMs that are in no smallest group
+	int group;	     // index of the unit's group; -1: whole device, or a direct unit's lane
+	// True: a direct unit's lane, which may overlap all others and measures no time.
+	bool apart;
 	struct compute_quantum *first, *last; // ordered list; only `last` may be open
 	uint64_t ahead;			      // estimated time of the work in flight
 	unsigned launches;		      // number of launches in flight
-	uint64_t progress_ns;		      // when work last ended, or was launched into an empty lane
-	struct vg_compute_unit *holder;	      // unit that has the turn; may be freed, so only compare the pointer
+	// Time at which work last ended, or at which work was launched into an empty lane.
+	uint64_t progress_ns;
+	struct vg_compute_unit *holder; // unit that has the turn; may be freed, so only compare the pointer
 	unsigned turn;
 	uint64_t turn_ns;
 };
@@ -61,7 +63,7 @@ struct compute_lane {
 // ---- event_pool.c, for the scheduler's thread
 CUresult compute_event_acquire(struct vg_compute *compute, bool timing, CUevent *ret_event);
 void compute_event_release(struct vg_compute *compute, bool timing, CUevent event);	   // accepts NULL
-CUresult compute_mark_acquire(struct vg_compute *compute, struct compute_mark **ret_mark); // with an event
+CUresult compute_mark_acquire(struct vg_compute *compute, struct compute_mark **ret_mark); // the mark has an event
 void compute_mark_release(struct vg_compute *compute, struct compute_mark *mark);	   // accepts NULL
 void compute_pools_finish(struct vg_compute *compute);
 

@@ -124,7 +124,8 @@ static void name_entry(const struct core_cache_key *key, char ret_name[40])
 // Reads the whole file, and updates its access time. Returns NULL if the file does not exist or cannot be read.
 static char *read_entry(int directory, const char *name, size_t *ret_size)
 {
-	int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); // no wait for a FIFO's writer
+	// O_NONBLOCK: do not wait for the writer of a FIFO.
+	int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat status;
 	char *data = NULL;
 	size_t size = 0;

@@ -8,8 +8,8 @@
 struct core_cache_key {
 	unsigned char *data;
 	size_t size;
-	bool failed;   // an allocation failed
-	bool has_time; // the source contains the time of compilation: the result is not stored
+	bool failed;   // true: an allocation failed
+	bool has_time; // true: the source contains the time of compilation, so the result is not stored
 };
 
 // Fills a zeroed key. The caller finishes the key, also after a failure. INVALID if the compiler reads files and the

@@ -12,7 +12,7 @@ struct vg_sm_resource {
 	struct vg_device *device;
 	CUdevResource native;
 	unsigned count, min_partition_size, coscheduled_alignment, flags;
-	bool group;   // a split made this resource: only a green context that has it can split it again
+	bool group;   // true: a split made this resource, so only a green context that has it can split it again
 	bool dry_run; // the resource has sizes only, for a dry run
 };
 

@@ -39,7 +39,7 @@ enum vg_status core_driver_failed(CUresult result, const char *call, const char 
 	char asked[512], log[4096];
 	va_list arguments;
 
-	read_driver_log(log, sizeof log); // first, since the driver may log failures of the calls below
+	read_driver_log(log, sizeof log); // read the log first, since the driver may log failures of the calls below
 	va_start(arguments, format);
 	vsnprintf(asked, sizeof asked, format, arguments);
 	va_end(arguments);

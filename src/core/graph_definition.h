@@ -32,7 +32,7 @@ struct vg_graph_definition {
 	struct vg_graph_definition *root; // root of the tree; a root points to itself
 	struct vg_context *context;	  // the root owns a reference
 	CUgraph handle;			  // NULL: the graph's node was removed
-	bool capturing;			  // a builder captures into this definition
+	bool capturing;			  // true: a builder captures into this definition
 	struct vg_graph_node **buckets;	  // hash table of the nodes by handle
 	size_t bucket_count, node_count;
 	struct vg_graph_node *removed;
@@ -41,7 +41,7 @@ struct vg_graph_definition {
 	unsigned captures; // number of builders that capture into definitions of the tree
 	bool lost;	   // the driver destroyed the graph, or a body inside, with an invalidated capture
 	uint64_t mark;	   // the last mark given to a list of nodes
-	bool copied;	   // an executable graph needs the references of all nodes, including removed ones
+	bool copied;	   // true: an executable graph needs the references of all nodes, even of removed ones
 };
 
 // Returns INVALID if the definition is NULL, CLOSED, or STATE if the driver destroyed its graph; else VG_OK.

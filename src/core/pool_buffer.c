@@ -81,8 +81,8 @@ static CUresult record_freed(struct core_import *import, struct vg_stream *strea
 	CUresult r = CUDA_SUCCESS;
 
 	if (import->freed && import->freed_context != stream->context->handle) {
-		// An event can be recorded only in its own context, so this one is destroyed. Waits for it that are
-		// already queued still work.
+		// This event is of another context, where this stream cannot record it. So it is destroyed; waits for
+		// it that are already queued still work.
 		(void)core_driver->cuEventDestroy_v2(import->freed);
 		import->freed = NULL;
 	}

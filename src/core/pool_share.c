@@ -132,7 +132,7 @@ enum vg_status vg_pinned_pool_import(struct vg_device *device, int descriptor, s
 // ---- registry -----------------------------------------------------------------------------------
 
 struct entry {
-	struct core_pool *pool; // not a reference: the pool removes its entry when it ends
+	struct core_pool *pool; // the entry owns no reference: the pool removes its entry when it ends
 	struct entry *next;
 };
 

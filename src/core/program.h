@@ -21,7 +21,8 @@ struct vg_program {
 	} * modules; // extra sources for NVVM
 	size_t module_count;
 	bool use_libdevice, link_time_optimization, pch;
-	const char *reads_files;	 // an option that makes the compiler read files, if one is set, or NULL
+	// Name of an option that makes the compiler read files; NULL: no such option is set.
+	const char *reads_files;
 	struct core_arguments arguments; // arguments that are the same for every target
 	struct vg_linker *linker;	 // the linker that compiles PTX; owns a reference
 

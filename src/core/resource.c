@@ -15,8 +15,8 @@ enum vg_status core_stream_is_capturing(struct vg_stream *stream, bool *ret_capt
 	CUresult r = core_enter(&scope, stream->context->handle);
 	if (r == CUDA_SUCCESS)
 		r = core_driver->cuStreamIsCapturing(stream->handle, &capture);
-	// The legacy stream cannot be captured. But work on the legacy stream would invalidate a capture of a stream
-	// that waits for it.
+	// The legacy stream cannot be captured. But other streams wait for the legacy stream. If such a stream is being
+	// captured, work on the legacy stream invalidates that capture.
 	if (r == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
 		core_log_skip();
 		*ret_capturing = true;

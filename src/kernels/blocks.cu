@@ -5,7 +5,7 @@
 
 enum { GROUPS = BLOCKS_BYTES / HASH_CHUNK_BYTES / HASH_CHUNK_GROUP };
 
-// These are variables of the module, so that they exist as soon as the module is loaded.
+// The addresses and results are variables of the module, so that they exist as soon as the module is loaded.
 __device__ uint64_t virgate_block_addresses[BLOCKS_MOST];
 __device__ hash_node virgate_block_digests[BLOCKS_MOST];
 

@@ -98,7 +98,8 @@ struct ledger_file {
 	_Alignas(LEDGER_HEADER_SIZE) struct ledger_slot slots[VG_LEDGER_SLOTS];
 	_Alignas(LEDGER_HEADER_SIZE) struct ledger_shared shared[VG_LEDGER_SHARED_COUNT];
 	_Alignas(LEDGER_HEADER_SIZE) ledger_word names[LEDGER_NAMES];
-	_Alignas(LEDGER_HEADER_SIZE) uint64_t processes[VG_LEDGER_SLOTS]; // by slot: as in vg_ledger_tenant.process
+	// By slot: address, in the process's memory, of the number of its slot.
+	_Alignas(LEDGER_HEADER_SIZE) uint64_t processes[VG_LEDGER_SLOTS];
 	_Alignas(LEDGER_HEADER_SIZE) struct turn_page turn;
 	struct turn_slot turns[VG_LEDGER_SLOTS]; // indexed by slot
 	_Alignas(LEDGER_HEADER_SIZE) struct pager_page pager;

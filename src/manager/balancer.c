@@ -160,7 +160,8 @@ enum vg_status vg_balancer_execute(struct vg_balancer *balancer, const struct vg
 	enum vg_status status = balancer_work_create(balancer, &asked, &balanced);
 	if (status)
 		return status;
-	core_object_retain(&balanced->object); // for the caller; the queue may release its own reference at any time
+	// A reference for the caller; the queue may release its own reference at any time.
+	core_object_retain(&balanced->object);
 	status = balancer_enqueue(balancer, balanced);
 	if (status) {
 		core_object_release(&balanced->object);

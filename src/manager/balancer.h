@@ -84,7 +84,8 @@ struct balancer_mark *balancer_mark(const struct balancer_memory *memory, struct
 enum {
 	BALANCER_HOLD = 5,     // number of rounds for which a virtual GPU that received gives nothing, and the reverse
 	BALANCER_PATIENCE = 2, // consecutive rounds with waiting work before shares, units or quanta change
-	BALANCER_CALM = 3      // consecutive rounds without waiting work before such a change is undone
+	// Consecutive rounds without waiting work before a change of shares, units or quanta is undone.
+	BALANCER_CALM = 3
 };
 // Returns whether an action taken in `round` is too recent to be undone. The period doubles each time such an action
 // was `wrong`, that is, had to be undone.

@@ -77,7 +77,7 @@ struct vg_balancer {
 	enum vg_log_level log_level;
 
 	pthread_mutex_t rounds;
-	struct manager_worker worker; // its lock protects all members below
+	struct manager_worker worker; // the thread; its lock protects all members below
 	struct vg_manager *managers[VG_BALANCER_MANAGERS];
 	unsigned manager_count;
 	struct balancer_queue *queues;

@@ -143,7 +143,8 @@ static bool has_returned(const struct balancer_plan *plan, size_t i)
 static void plan_loan(struct balancer_plan *plan, size_t borrower)
 {
 	const struct balancer_load *load = &plan->loads[borrower];
-	double most = 0, room = 2 * find_mark(plan, borrower)->share - load->share; // at most twice its own share
+	// A borrower gets at most twice its own share.
+	double most = 0, room = 2 * find_mark(plan, borrower)->share - load->share;
 	size_t lender = 0;
 
 	for (size_t i = 0; i < plan->count; i++) {

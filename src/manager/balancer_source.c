@@ -62,7 +62,7 @@ static bool read_load(struct vg_virtual_gpu *vgpu, unsigned manager, struct bala
 	load->takes_work = load->status == VG_VIRTUAL_GPU_CREATED || load->status == VG_VIRTUAL_GPU_RUNNING;
 	snprintf(load->name, sizeof load->name, "%s", vgpu->name);
 	if (vgpu->manager->options.no_compute_virtualization) {
-		load->share = 1; // each virtual GPU runs as if it were alone
+		load->share = 1; // without shares, each virtual GPU runs as if it were alone
 		return true;
 	}
 	read_units(&unit, load);

@@ -94,7 +94,8 @@ static bool report_end(struct vg_balancer *balancer)
 
 // ---- binding --------------------------------------------------------------------------------------------------
 
-// Also take work from the queue of a closed virtual GPU, so that the work moves to another one.
+// Returns whether work of the queue can be bound. Includes queues of closed virtual GPUs, so that their work moves to
+// other ones.
 static bool can_bind(const struct balancer_queue *queue)
 {
 	return queue->waiting.count &&

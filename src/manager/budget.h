@@ -14,7 +14,7 @@ struct manager_budget {
 	uint64_t refusals;
 	struct vg_ledger *ledger; // NULL: only this process uses the vGPU
 	enum vg_ledger_kind kind; // the kind of memory to charge in the ledger
-	const char *name;	  // of the vGPU, for messages
+	const char *name;	  // name of the vGPU, for messages
 	int id;
 };
 

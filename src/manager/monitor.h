@@ -125,7 +125,7 @@ struct vg_monitor {
 	struct monitor_readings readings; // only the monitor's thread uses this and `events`
 	struct monitor_events events;
 
-	struct manager_worker worker; // its lock protects all members below
+	struct manager_worker worker; // the thread; its lock protects all members below
 	uint64_t calling;	      // id of the watch whose callback is running; 0: none
 	uint64_t last_watch;
 	struct monitor_watch *watches;

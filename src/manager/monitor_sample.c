@@ -35,7 +35,8 @@ static const enum vg_metric_name totals[MONITOR_TOTALS] = {VG_METRIC_LAUNCHES, V
 
 static void remove_series(struct vg_monitor *monitor, struct monitor_series *series)
 {
-	for (int i = 0; i < MONITOR_TOTALS; i++) // so that the device's totals do not decrease
+	// Keep the totals of closed virtual GPUs, so that the device's totals do not decrease.
+	for (int i = 0; i < MONITOR_TOTALS; i++)
 		monitor->past[i] += monitor_metric(monitor_series_latest(series), totals[i])->value;
 	monitor_say(&monitor->events, VG_LOG_INFO, "virtual GPU %d (%s) has gone", series->id, series->name);
 	for (struct monitor_watch *watch = monitor->watches; watch; watch = watch->next)

@@ -14,7 +14,7 @@ enum { STEP = 512 };
 static const size_t SMALL = 1 << 20, BLOCK = 2 << 20;
 
 struct plain_block {
-	vg_address address; // as returned to the program
+	vg_address address; // the address that the program got
 	size_t size;	    // as requested
 	struct vg_allocation allocation;
 	uint64_t charged;

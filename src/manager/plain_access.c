@@ -36,7 +36,7 @@ struct call {
 	enum access access;
 	vg_address address;
 	size_t size;
-	void *host; // a write does not change this memory
+	void *host; // host memory of the copy; a write to the device does not change it
 	unsigned char value;
 };
 

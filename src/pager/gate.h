@@ -20,7 +20,8 @@ struct pager_mark {
 
 // The library is loaded when the program starts, so access to its thread-local variables needs no call.
 #define PAGER_TLS __attribute__((tls_model("initial-exec"), visibility("hidden")))
-extern __thread PAGER_TLS struct pager_mark *pager_mark; // this thread's mark; NULL: it has not entered yet
+// This thread's mark; NULL: the thread has not entered the gate yet.
+extern __thread PAGER_TLS struct pager_mark *pager_mark;
 extern _Atomic uint32_t pager_gate __attribute__((visibility("hidden"))); // futex
 enum {
 	PAGER_GATE_OPEN,

@@ -41,7 +41,7 @@ static CUresult open_window(struct pager_handle *handle)
 {
 	CUdeviceptr window;
 
-	if (handle->window) // an earlier copy could not close the window
+	if (handle->window) // the window is still open, because an earlier copy could not close it
 		return CUDA_SUCCESS;
 	CUresult result = pager_driver.cuMemAddressReserve(&window, handle->size, 0, 0, 0);
 	if (result != CUDA_SUCCESS)

@@ -37,6 +37,7 @@ struct pager_handle *pager_mapping_hold(CUdeviceptr address, CUdeviceptr end, st
 bool pager_mapping_find(CUdeviceptr address, struct pager_mapped *ret_mapped);
 // Returns whether any memory mapped between two addresses can leave the device.
 bool pager_mapping_can_leave(CUdeviceptr address, CUdeviceptr end);
-// For the pager, before and after it accesses handles and mappings without their locks. The gate orders these accesses
-// already. But the thread sanitizer sees only the locks that this function takes, and not the gate's assembly code.
+// Call it in the pager before and after handles and mappings are accessed without their locks. The gate orders these
+// accesses already. But the thread sanitizer sees only the locks that this function takes, and not the gate's assembly
+// code.
 void pager_mapping_order(void);

@@ -192,7 +192,7 @@ static CUresult fill_allocation(struct pager_allocation *allocation, CUdeviceptr
 
 	if (result != CUDA_SUCCESS) {
 		free(allocation);
-		return CUDA_ERROR_OUT_OF_MEMORY; // as cuMemAlloc returns for any too large size
+		return CUDA_ERROR_OUT_OF_MEMORY; // cuMemAlloc also returns this for every size that is too large
 	}
 	result = make_memory(allocation);
 	if (result == CUDA_SUCCESS && !insert_allocation(allocation))

@@ -108,7 +108,7 @@ static enum vg_status register_ranges(struct vg_publication *publication)
 	status = vg_share_send(link->descriptor, publication->offer, NULL);
 	if (status && status != VG_SYSTEM)
 		return status;
-	status = share_link_receive(link, &reply); // after SYSTEM, the reply says why
+	status = share_link_receive(link, &reply); // even if sending failed with SYSTEM, the reply says why
 	if (status == VG_OK)
 		json_decref(reply);
 	SHARE_STEP("registered");

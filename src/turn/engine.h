@@ -10,15 +10,17 @@ struct turn_vgpu {
 	double virtual_time; // nanoseconds charged to the vGPU, divided by its weight
 	struct turn_facts facts;
 
-	bool waits;	       // a thread of the vGPU waits at the gate for a turn
-	bool contends;	       // the vGPU waits, has work in flight, or has a request in progress
-	bool eligible;	       // the vGPU may be given a turn
-	bool returned;	       // the vGPU was absent, came back, and has waited since
-	bool lasting;	       // true: the vGPU's work in flight did not end within the patience at the end of a turn
-	uint64_t launched_ns;  // when the arbiter last saw a new launch of the vGPU
-	uint64_t active_ns;    // when the vGPU last contended; 0: never
-	uint64_t present_ns;   // when the vGPU was last eligible, or used its turn
-	uint64_t silent_ns;    // when its turn ended without a launch; 0: none did, or it has shown life since
+	bool waits;	      // a thread of the vGPU waits at the gate for a turn
+	bool contends;	      // the vGPU waits, has work in flight, or has a request in progress
+	bool eligible;	      // the vGPU may be given a turn
+	bool returned;	      // the vGPU was absent, came back, and has waited since
+	bool lasting;	      // true: the vGPU's work in flight did not end within the patience at the end of a turn
+	uint64_t launched_ns; // when the arbiter last saw a new launch of the vGPU
+	uint64_t active_ns;   // when the vGPU last contended; 0: never
+	uint64_t present_ns;  // when the vGPU was last eligible, or used its turn
+	// Time at which a turn of the vGPU ended without a launch; 0: this did not happen, or since then the vGPU has
+	// launched, or a thread has come to its gate.
+	uint64_t silent_ns;
 	unsigned int silences; // turns in a row without a launch; each early launch reduces the number by one
 	// Time since which the vGPU was idle when it lost its turn for being idle; 0: it has launched again since.
 	uint64_t left_ns;
@@ -30,7 +32,7 @@ struct turn_vgpu {
 	uint64_t request_ns;
 	double budget; // latency class: how long its requests may still precede other vGPUs, in nanoseconds
 	bool over_budget;
-	double allowance; // if its share is a limit: how long it may still run, in nanoseconds
+	double allowance; // how long the vGPU may still run, in nanoseconds, if its share is a limit
 	bool limited;	  // the share is a limit and the allowance is used up, so the vGPU waits
 
 	bool paced; // side by side: the vGPU is ahead, so its gate is closed until the others catch up
@@ -67,7 +69,7 @@ struct turn_arbiter {
 	uint64_t paid_ns;    // how much of `part_ns` was charged
 	bool launched;	     // the holder launched in this turn
 	uint64_t begin_ns;   // the time from the grant to the first launch
-	bool crowded;	     // other vGPUs were on the device during the turn
+	bool crowded;	     // true: other vGPUs were on the device during the turn
 	uint64_t first_launches;
 	double handover_ns; // the mean time from a grant to the first work
 

@@ -150,8 +150,8 @@ bool turn_count_launch(struct turn_process *process, uint64_t estimate_ns, uint6
 		sum = (eta > now ? eta : now) + estimate_ns;
 	} while (!atomic_compare_exchange_weak_explicit(&slot->eta_ns, &eta, sum, memory_order_release,
 							memory_order_acquire));
-	// Not an atomic increment: threads that launch at once may lose a count, but the arbiter sees that the count
-	// changed.
+	// This is no atomic increment: threads that launch at once may lose a count, but the arbiter sees that the
+	// count changed.
 	STORE(slot->gpu_ns, atomic_load_explicit(&slot->gpu_ns, memory_order_relaxed) + estimate_ns);
 	STORE(slot->launches, atomic_load_explicit(&slot->launches, memory_order_relaxed) + 1);
 	return ring;

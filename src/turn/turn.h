@@ -73,7 +73,8 @@ struct turn_rules {
 	double beside_rate; // vGPUs stay side by side if each launches at least at this part of its rate in turns
 	// If rates are unknown: they stay if together they do this many times the work that they would do in turns.
 	double beside_gain;
-	// They also stay if together they do less than this part of it, because they have no more work.
+	// If rates are unknown: they also stay if they do less than this part of that work, because they have no more
+	// work.
 	double beside_rest;
 	uint64_t beside_trial_ns; // time from the start of running side by side until the first check
 	uint64_t beside_ns;	  // after this time the vGPUs take turns once, and their rates are measured again

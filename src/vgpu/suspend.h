@@ -14,7 +14,7 @@ struct vg_suspend_process {
 	int64_t pid;
 	double started; // start time; with `pid`, identifies the process in a listing
 	const char *command;
-	uint64_t bytes, host; // before the request; see struct vg_eviction_info
+	uint64_t bytes, host; // figures before the request; see struct vg_eviction_info
 };
 
 struct vg_suspend_list {

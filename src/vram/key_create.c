@@ -12,7 +12,7 @@
 
 static int write_key(int fd)
 {
-	char text[2 * VRAM_SECRET + 1]; // with the terminator, which a newline replaces
+	char text[2 * VRAM_SECRET + 1]; // the digits, and a terminator that a newline replaces
 	uint8_t secret[VRAM_SECRET];
 
 	randombytes_buf(secret, sizeof secret);

@@ -88,7 +88,7 @@ static CUresult run_transfer(struct transfer *transfer, char *to, CUdeviceptr fr
 	}
 	if (r)
 		(void)core_driver->cuStreamSynchronize(
-			CU_STREAM_PER_THREAD); // after the return, no copy may write to `to`
+			CU_STREAM_PER_THREAD); // wait here: after the return, no copy may write to `to`
 	for (unsigned i = 0; i < transfer->parts && transfer->arrived[i]; i++)
 		(void)core_driver->cuEventDestroy_v2(transfer->arrived[i]);
 	return r;

@@ -21,6 +21,6 @@ struct vg_wire_page {
 	// For readers.
 	_Atomic uint64_t current;     // the generation that readers may open; 0: no generation
 	_Atomic uint64_t asked;	      // the publisher wants the generations up to this one released; 0: none
-	_Atomic uint64_t deadline_ns; // when they must be released, on the monotonic clock
+	_Atomic uint64_t deadline_ns; // time at which these generations must be released, on the monotonic clock
 };
 _Static_assert(sizeof(struct vg_wire_page) <= VG_PAGE_SIZE, "a page");

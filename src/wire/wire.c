@@ -298,7 +298,8 @@ int vg_wire_request(const char *path, const char *text, int timeout_ms, char **r
 	if (fd < 0)
 		return fd;
 	int sent = vg_wire_send(fd, VG_WIRE_ADMIN, 0, text, strlen(text), NULL, 0);
-	if (sent < 0 && sent != -EPIPE) // a daemon that refuses the connection may have sent the reason first
+	// Even if sending fails with EPIPE, receive: a daemon that refuses the connection may have sent the reason.
+	if (sent < 0 && sent != -EPIPE)
 		return sent;
 	struct vg_wire_message *message = malloc(sizeof *message);
 	if (!message)

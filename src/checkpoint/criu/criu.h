@@ -34,7 +34,8 @@ struct criu_work {
 	size_t move_count;
 	const int *keep; // descriptors that stay open in CRIU
 	size_t keep_count;
-	bool (*tick)(void *user); // see tool_run(); NULL for a dump: CRIU must not be killed during a dump
+	// Called while CRIU runs, as in tool_run(); NULL for a dump, during which CRIU must not be killed.
+	bool (*tick)(void *user);
 	void *user;
 };
 // Dumps the process tree of `root`, and leaves all its processes stopped. If CRIU fails, the processes continue.

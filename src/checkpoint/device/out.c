@@ -137,7 +137,8 @@ static int find_first(struct device_out *out)
 
 	while (capacity < 2 * count)
 		capacity *= 2;
-	size_t *table = calloc(capacity, sizeof *table); // a hash table of block numbers + 1; 0: empty
+	// A hash table; an entry is 1 + the number of a block; 0: empty.
+	size_t *table = calloc(capacity, sizeof *table);
 	if (!table)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {

@@ -117,7 +117,7 @@ bool image_directory_has(const char *name)
 {
 	unsigned tree;
 
-	// Also matches the description's temporary name.
+	// The comparison also matches the temporary name of the description.
 	if (strncmp(name, IMAGE_DESCRIPTION, sizeof IMAGE_DESCRIPTION - 1) == 0)
 		return true;
 	if (strcmp(name, DEVICE_DIRECTORY) == 0)

@@ -34,9 +34,9 @@ struct verification {
 	const struct image_files *files;
 	const char *path;
 	struct phase *phase;
-	bool pages; // also read pages of processes and device memory
+	bool pages; // true: also read the pages of processes and the device memory
 	struct device_index device;
-	const bool *trusted; // by number of the pack: true if its blocks were checked before; NULL: read all packs
+	const bool *trusted; // indexed by pack: true if the pack's blocks were checked before; NULL: read all packs
 	size_t seen;
 	int directory;
 	size_t count;

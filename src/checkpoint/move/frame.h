@@ -7,21 +7,23 @@
 
 enum frame_type {
 	// Sent by the sender of an image:
-	FRAME_DESCRIPTION = 1, // a part of the text of virgate.json; an empty frame ends the text
-	FRAME_FILE,	       // the name of the next file
-	FRAME_DATA,	       // an offset in the file, 8 bytes, and the bytes from there on
-	FRAME_END,	       // number of files, 8 bytes: the image ends
-	FRAME_GO,	       // the processes have ended on the sender: restore them
+	FRAME_DESCRIPTION = 1, // contains a part of the text of virgate.json; an empty frame ends the text
+	FRAME_FILE,	       // contains the name of the next file
+	FRAME_DATA,	       // contains an offset in the file (8 bytes), and the bytes from there on
+	FRAME_END,	       // ends the image; contains the number of its files (8 bytes)
+	FRAME_GO,	       // asks the receiver to restore the processes, which have ended on the sender
 	// Sent by the receiver:
-	FRAME_READY,   // the image is complete, verified, and fits the machine
-	FRAME_RUNNING, // the processes run; struct frame_running
-	FRAME_REFUSED, // a status, 4 bytes, and the reason; the receiver has removed everything
+	FRAME_READY,   // says that the image is complete, verified, and fits the machine
+	FRAME_RUNNING, // says that the processes run; contains a struct frame_running
+	FRAME_REFUSED, // contains a status (4 bytes) and the reason; the receiver has removed everything
 	// Sent by the sender, in version 2 of the stream:
-	FRAME_PACK,   // before the image: number of the next pack, 4 bytes; the data frames after it are the pack's
-	FRAME_PACKED, // the image begins: no more packs follow
+	// Comes before the image; contains the number of the next pack (4 bytes), whose data frames follow.
+	FRAME_PACK,
+	FRAME_PACKED, // says that no more packs follow and the image begins
 	// A part of the index of the packs of a precopy round, after these packs. An empty frame ends the index.
 	FRAME_INDEX,
-	FRAME_LINK, // instead of a file: number of the pack that is this file, 4 bytes, and the file's name
+	// Replaces a file of the image that is a pack: contains the pack's number (4 bytes) and the file's name.
+	FRAME_LINK,
 };
 
 struct frame_running {

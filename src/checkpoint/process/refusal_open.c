@@ -15,7 +15,8 @@
 // A search for the first descriptor or mapping that `wanted` accepts.
 struct search {
 	bool (*wanted)(const char *path, size_t mapped); // `mapped`: size of the mapping; 0: a descriptor
-	const char *what;				 // how it is open, such as "a descriptor of"; NULL: not found
+	// How the process has the file open, such as "a descriptor of"; NULL: not found.
+	const char *what;
 	char path[128];
 };
 

@@ -82,7 +82,7 @@ enum vg_status deep_return(struct deep *deep)
 
 	// After a failure the mark in the ledger stays, so that the next attempt finds the process.
 	if (status == VG_OK)
-		// Only after gpu_roll_back(): before, the pagers would wait for the driver.
+		// Release the processes only after gpu_roll_back(). Earlier, their pagers would wait for the driver.
 		parking_release(&deep->tenants);
 	return status;
 }

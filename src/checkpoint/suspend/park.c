@@ -122,7 +122,7 @@ static void make_wish(const struct tenant *tenant, struct vg_ledger *ledger, uin
 		atomic_store(&slot->park, wish);
 		wake_pager(slot);
 	}
-	(void)vg_ledger_unguard(); // a truncated ledger counts as no answer
+	(void)vg_ledger_unguard(); // if the ledger was truncated, the process has not answered
 }
 
 // Withdraws the request to park. Returns whether there was a request.
@@ -397,7 +397,7 @@ static void mark_done(const struct tenant *tenant, struct vg_ledger *ledger)
 	struct pager_slot *slot = slot_of(ledger, tenant);
 	if (slot && READ(slot->park) & PAGER_PARK_DEEP)
 		atomic_fetch_or(&slot->park, PAGER_PARK_DEEP_DONE);
-	(void)vg_ledger_unguard(); // ignore a truncated ledger
+	(void)vg_ledger_unguard(); // it does not matter if the ledger was truncated
 }
 
 void parking_mark_deep(const struct tenants *tenants)

@@ -19,7 +19,7 @@ void tenants_release_slots(struct tenants *tenants)
 		if (stand_in) {
 			vg_ledger_guard(stand_in);
 			vg_ledger_leave(stand_in);
-			(void)vg_ledger_unguard(); // a truncated ledger has nothing to refund
+			(void)vg_ledger_unguard(); // if the ledger was truncated, there is nothing to refund
 		}
 		vg_ledger_close(stand_in);
 		tenants->list[i].stand_in = NULL;

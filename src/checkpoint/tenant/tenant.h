@@ -24,7 +24,7 @@ struct tenant_vgpu {
 	uint64_t swap, fixed;	  // if evictable: host memory for each process; its part for memory that cannot move
 	uid_t owner;		  // owner of the ledger's file; (uid_t)-1: unknown
 	gid_t group;		  // group whose members may enter the vGPU; (gid_t)-1: none
-	bool made;		  // this restore has created the vGPU
+	bool made;		  // true: this restore has created the vGPU
 	struct vg_ledger *ledger; // a copy of the ledger, for reading; NULL if read from an image
 };
 
@@ -41,7 +41,7 @@ struct tenants {
 	size_t vgpu_count;
 	struct tenant *list;
 	size_t count;
-	struct vg_node *node; // only in a restore
+	struct vg_node *node; // used only in a restore
 	pid_t *slotless;      // processes that have mapped a ledger in which they have no slot
 	size_t slotless_count;
 };
