@@ -21,8 +21,8 @@ extern "C" {
 
 struct vg_audit_options {
 	size_t size;	      /* sizeof(struct vg_audit_options) */
-	const char *key_file; /* the same as for the contexts that wrote the log; NULL: none */
-	const char *key_ring; /* likewise; one of the two must be given */
+	const char *key_file; /* the key file of the contexts that wrote the log; NULL: none */
+	const char *key_ring; /* the key ring of these contexts; one of the two must be given */
 	const char *expect;   /* the head that an earlier verification reported: "COUNT:MAC"; NULL: none */
 };
 

@@ -28,10 +28,11 @@ extern "C" {
 struct vg_publication;
 
 struct vg_publish_options {
-	size_t size;		 /* sizeof(struct vg_publish_options) */
-	unsigned mode;		 /* permission to read (4) and write (2), as of chmod(1); 0: 0600, with a group 0640 */
-	const char *group;	 /* the group of the mode's second digit; NULL: none. Needs the system's daemon */
-	struct vg_stream *fence; /* publishing waits for its queued work; NULL: for all work on the offer's devices */
+	size_t size;	   /* sizeof(struct vg_publish_options) */
+	unsigned mode;	   /* permission to read (4) and write (2), as of chmod(1); 0: 0600, with a group 0640 */
+	const char *group; /* the group of the mode's second digit; NULL: none. Needs the system's daemon */
+	/* Publishing waits for the work queued on this stream; NULL: for all work on the offer's devices. */
+	struct vg_stream *fence;
 };
 /* Publishes the offer's ranges, at most 1024, under a name of the same form as a vGPU's. Waits for the fence before
  * the publication becomes visible. If this user has published that name already, this is the next generation:
@@ -49,7 +50,7 @@ enum vg_publication_state {
 	VG_PUBLICATION_CURRENT,	   /* opening the name gives this one */
 	VG_PUBLICATION_SUPERSEDED, /* there is a newer one */
 	VG_PUBLICATION_ASKED_BACK, /* being revoked: readers should free their imports and close their leases */
-	VG_PUBLICATION_WITHDRAWN,  /* it cannot be opened any more, and there is no newer one */
+	VG_PUBLICATION_WITHDRAWN,  /* the publication cannot be opened any more, and no newer generation exists */
 	VG_PUBLICATION_DETACHED,   /* the daemon ended, or the next one does not have it yet: look again later */
 	VG_PUBLICATION_LOST	   /* the daemon refuses to have it again: close it */
 };
@@ -57,22 +58,23 @@ enum vg_publication_state {
 struct vg_publication_view {
 	size_t size; /* sizeof(struct vg_publication_view) */
 	enum vg_publication_state state;
-	uint64_t generation; /* this one, from 1 up */
-	uint64_t current;    /* the generation that opening the name gives now; 0: none */
+	uint64_t generation; /* the generation that this publication or lease has, from 1 up */
+	uint64_t current;    /* the generation that a new reader of the name would get now; 0: none */
 	double seconds_left; /* ASKED_BACK: until the deadline; negative: since then */
 };
 /* Returns the state. If the daemon has ended, publishes the generation again at the next daemon, and starts one if the
  * node allows that. The caller sets `ret_view->size`. INVALID, STATE (a forked child). */
 VG_PUBLIC enum vg_status vg_publication_look(struct vg_publication *publication, struct vg_publication_view *ret_view);
-/* Its generation; 0 for NULL. */
+/* Returns the publication's generation; 0 for NULL. */
 VG_PUBLIC uint64_t vg_publication_generation(const struct vg_publication *publication);
-/* For poll(2): ready when the state has changed and vg_publication_look() should be called. Do not read or close it.
- * The number does not change. -1 for NULL. */
+/* Returns a descriptor for poll(2); -1 for NULL. The descriptor is ready when the state has changed: then call
+ * vg_publication_look(). Do not read or close the descriptor. Its number does not change. */
 VG_PUBLIC int vg_publication_descriptor(const struct vg_publication *publication);
 /* Withdraws the publication: it cannot be opened any more; its readers keep it. *ret_readers: their number;
  * `ret_readers` may be NULL. NO_DAEMON (it is withdrawn nevertheless), STATE. */
 VG_PUBLIC enum vg_status vg_publication_withdraw(struct vg_publication *publication, unsigned *ret_readers);
-/* Withdraws it if that was not done, without waiting for readers. NULL is fine. No other thread may use it any more. */
+/* Withdraws the publication unless that was done, without waiting for readers, and frees the object. Accepts NULL.
+ * No other thread may use the object any more. */
 VG_PUBLIC void vg_publication_destroy(struct vg_publication *publication);
 
 /* ---- opening -------------------------------------------------------------------------------------- */
@@ -96,18 +98,18 @@ VG_PUBLIC uint64_t vg_share_lease_generation(const struct vg_share_lease *lease)
 /* Returns 1 while the lease's generation is current and not being revoked; else 0. Sends no request: reads two words of
  * a page that the daemon writes. While no daemon runs nothing can be published, so the result does not change. */
 VG_PUBLIC int vg_share_lease_is_current(const struct vg_share_lease *lease);
-/* As vg_publication_look(), for a lease; does not start a daemon. */
+/* Updates the view of a lease, like vg_publication_look(), but does not start a daemon. */
 VG_PUBLIC enum vg_status vg_share_lease_look(struct vg_share_lease *lease, struct vg_publication_view *ret_view);
-/* As vg_publication_descriptor(). */
+/* Returns a descriptor for poll(2), like vg_publication_descriptor(). */
 VG_PUBLIC int vg_share_lease_descriptor(const struct vg_share_lease *lease);
-/* Ends the lease and closes the offer's descriptors. Free the imports first: they stay valid, but the daemon does not
- * know of them any more. NULL is fine. No other thread may use the lease any more. */
+/* Ends the lease and closes the offer's descriptors. Free the imports first: they stay valid, but the daemon does
+ * not know of them any more. Accepts NULL. No other thread may use the lease any more. */
 VG_PUBLIC void vg_share_lease_close(struct vg_share_lease *lease);
 
 /* ---- listing -------------------------------------------------------------------------------------- */
 
 struct vg_reader_info {
-	int64_t pid; /* 0: in another pid namespace */
+	int64_t pid; /* pid of the reader; 0: it is in another pid namespace */
 	const char *command;
 	const char *user;
 	int writable;
@@ -119,24 +121,24 @@ struct vg_publication_info {
 	uint64_t generation;
 	const char *
 		state; /* "open", "superseded", "revoking", "withdrawn", "orphaned" (its publisher has ended), "lost" */
-	uint64_t bytes; /* of device memory */
+	uint64_t bytes; /* bytes of device memory */
 	unsigned ranges;
 	int device; /* index on the node; -1: not known */
 	const char *owner;
 	const char *group; /* "": none */
 	unsigned mode;
 	const char *vgpu;  /* the vGPU that is charged; "": none */
-	int64_t publisher; /* its pid; 0: it has ended */
+	int64_t publisher; /* pid of the publisher; 0: the publisher has ended */
 	double published;
 	unsigned leases;
-	int readers_known; /* 0: this user may not see them */
+	int readers_known; /* 0: this user may not see the readers */
 	size_t reader_count;
 	const struct vg_reader_info *readers;
 };
 
 struct vg_publication_list {
 	size_t count;
-	const struct vg_publication_info *publications; /* by name, oldest generation first */
+	const struct vg_publication_info *publications; /* sorted by name, oldest generation first */
 };
 
 /* Lists each generation that its publisher or a reader has. The list is one block, freed with

@@ -23,7 +23,7 @@ extern "C" {
 enum vg_checkpoint_phase {
 	VG_CHECKPOINT_FIND,	  /* finds the processes, and checks that they can be dumped */
 	VG_CHECKPOINT_EVICT,	  /* moves device memory of evictable vGPUs to the host; omitted without such vGPUs */
-	VG_CHECKPOINT_LOCK,	  /* blocks their CUDA calls */
+	VG_CHECKPOINT_LOCK,	  /* blocks the CUDA calls of the processes */
 	VG_CHECKPOINT_DEVICE_OUT, /* copies device memory to host memory */
 	VG_CHECKPOINT_HOST_OUT,	  /* CRIU writes the processes */
 	VG_CHECKPOINT_COMMIT,	  /* computes checksums, and syncs the image to the disk */
@@ -31,7 +31,7 @@ enum vg_checkpoint_phase {
 	VG_CHECKPOINT_VERIFY,	  /* a restore: verifies the image, and checks its requirements */
 	VG_CHECKPOINT_HOST_IN,	  /* CRIU restores the processes */
 	VG_CHECKPOINT_DEVICE_IN,  /* copies host memory to device memory */
-	VG_CHECKPOINT_UNLOCK,	  /* unblocks their CUDA calls */
+	VG_CHECKPOINT_UNLOCK,	  /* unblocks the CUDA calls of the processes */
 	VG_CHECKPOINT_SEND,	  /* a migration: sends the image; the receiver verifies it */
 	VG_CHECKPOINT_RECEIVE,	  /* the receiver of a migration: receives the image */
 	VG_CHECKPOINT_HANDOVER,	  /* ends the processes here, and starts them at the receiver */
@@ -43,7 +43,7 @@ VG_PUBLIC const char *vg_checkpoint_phase_name(enum vg_checkpoint_phase phase);
 
 struct vg_checkpoint_progress {
 	enum vg_checkpoint_phase phase;
-	double seconds;	       /* since the phase began */
+	double seconds;	       /* time since the phase began */
 	uint64_t bytes, total; /* done, and in all; total 0: unknown */
 };
 /* Called on the caller's thread when a phase begins, and about ten times a second during a long one. A nonzero result
@@ -62,9 +62,9 @@ struct vg_checkpoint_result {
 	size_t processes, cuda_processes;
 	pid_t pid;			      /* the root of the tree; of several, the first one's */
 	size_t roots;			      /* number of process trees */
-	uint64_t bytes;			      /* of the image on the disk */
-	uint64_t raw_bytes;		      /* before zero pages were omitted, and the rest compressed */
-	double seconds[VG_CHECKPOINT_PHASES]; /* 0: not reached */
+	uint64_t bytes;			      /* size of the image on the disk */
+	uint64_t raw_bytes;		      /* size before zero pages were omitted and the rest was compressed */
+	double seconds[VG_CHECKPOINT_PHASES]; /* duration of each phase; 0: the phase was not reached */
 	/* A warning: an operation that may fail later although it is allowed; of a migration: why `precopy` did not
 	 * help. "": none. */
 	char warning[240];
@@ -77,18 +77,19 @@ struct vg_checkpoint_result {
 
 struct vg_dump_options {
 	size_t size;		  /* sizeof(struct vg_dump_options) */
-	pid_t pid;		  /* this process and its descendants; 0 with `vgpu` */
+	pid_t pid;		  /* this process and its descendants; must be 0 with `vgpu` */
 	const char *dir;	  /* the image's directory, which must not exist */
 	int leave_running;	  /* nonzero: the processes run on afterwards; 0: they end */
 	int cpu_only;		  /* nonzero: allow a tree in which no process uses CUDA */
 	unsigned lock_timeout_ms; /* how long work on the GPU may take to end; 0: 10,000 */
-	int shell_job;		  /* nonzero: it uses a terminal; the restore attaches it to the restorer's */
-	int tcp_established;	  /* nonzero: dump open TCP connections */
-	int file_locks;		  /* nonzero: dump file locks */
+	/* Nonzero: the process uses a terminal, and a restore attaches it to the terminal of the restorer. */
+	int shell_job;
+	int tcp_established; /* nonzero: dump open TCP connections */
+	int file_locks;	     /* nonzero: dump file locks */
 	vg_checkpoint_progress_fn *progress;
 	void *user;
 	enum vg_compression compression;
-	int compression_level; /* of zstd: 1 to 22; 0: its default */
+	int compression_level; /* level of zstd, 1 to 22; 0: the default */
 	unsigned threads;      /* that receive CRIU's output, at most 256; 0: one for each processor, at most 16 */
 	const char *vgpu;      /* instead of `pid`: all processes inside this vGPU, and their descendants */
 	struct vg_node *node;  /* the node of the vGPUs; NULL: as vg_node_open(NULL) finds it */
@@ -108,7 +109,7 @@ VG_PUBLIC enum vg_status vg_checkpoint_dump(const struct vg_dump_options *option
 
 /* Restores programs of one vGPU into another. */
 struct vg_restore_vgpu {
-	const char *old_name; /* in the image; NULL: its only vGPU */
+	const char *old_name; /* name of the vGPU in the image; NULL: the only vGPU of the image */
 	const char *new_name; /* an existing vGPU of this node */
 };
 
@@ -120,10 +121,11 @@ struct vg_restore_options {
 	size_t gpu_count;
 	vg_checkpoint_progress_fn *progress;
 	void *user;
-	struct vg_node *node; /* for processes that ran inside vGPUs; NULL: as vg_node_open(NULL) finds it */
+	/* Node for processes that ran inside vGPUs; NULL: the node that vg_node_open(NULL) finds. */
+	struct vg_node *node;
 	pid_t *roots; /* set to the roots of the trees, in the image's order, as many as fit. NULL: not wanted */
 	size_t root_capacity;
-	const struct vg_restore_vgpu *vgpus; /* none: each process is restored into the vGPU with its old name */
+	const struct vg_restore_vgpu *vgpus; /* if empty, each process is restored into the vGPU with its old name */
 	size_t vgpu_count;
 };
 /* Restores the processes, with their old pids, as children of init. Checks the requirements before it makes a process:
@@ -144,10 +146,10 @@ VG_PUBLIC enum vg_status vg_checkpoint_restore(const struct vg_restore_options *
 /* Writes the image at `dir` to `fd`. NOT_FOUND, INTEGRITY (no image), SYSTEM (ECONNRESET: the connection was
  * closed). */
 VG_PUBLIC enum vg_status vg_checkpoint_send(const char *dir, int fd);
-/* Reads such a stream up to the end of `fd`, and makes a verified image at `dir`, synced to the disk; after a
- * failure no image exists. The stream need not be trusted. PROTOCOL (no such stream), INTEGRITY (damaged, truncated,
- * or data after its end), UNSUPPORTED (of a later version), EXISTS, INSUFFICIENT (the disk, with `need` and `have`),
- * SYSTEM. */
+/* Reads an image from `fd`, up to the end, and makes a verified image at `dir`, synced to the disk; after a failure
+ * no image exists. The stream need not be trusted. PROTOCOL (not the stream of an image), INTEGRITY (damaged,
+ * truncated, or data after its end), UNSUPPORTED (of a later version), EXISTS, INSUFFICIENT (the disk, with `need`
+ * and `have`), SYSTEM. */
 VG_PUBLIC enum vg_status vg_checkpoint_receive(int fd, const char *dir);
 
 struct vg_migrate_options {
@@ -185,25 +187,26 @@ enum vg_suspend_outcome {
 	VG_SUSPEND_DONE,
 	VG_SUSPEND_ENDED,    /* the process has ended */
 	VG_SUSPEND_REVERSED, /* the opposite request came from another process meanwhile */
-	VG_SUSPEND_GAVE_UP,  /* for the reason in `eviction` */
-	VG_SUSPEND_SILENT,   /* it did not answer in time; the request takes effect when it does */
-	VG_SUSPEND_LATE,     /* its memory is still moving */
+	VG_SUSPEND_GAVE_UP,  /* the process gave up, for the reason in `eviction` */
+	VG_SUSPEND_SILENT,   /* the process did not answer in time; the request takes effect when it does */
+	VG_SUSPEND_LATE,     /* the process's memory is still moving */
 };
 
 struct vg_suspended_process {
 	int64_t pid;
 	const char *command;
 	enum vg_suspend_outcome outcome;
-	uint64_t charged;		  /* against the vGPU's limit, before; 0: unknown */
-	uint64_t host_before;		  /* memory in the host, before */
-	struct vg_eviction_info eviction; /* afterwards; all 0: it has ended, or its vGPU is not evictable */
-	int deep;			  /* nonzero: the driver took it off the GPU, or restored it there */
+	uint64_t charged;     /* bytes charged against the vGPU's limit before the request; 0: unknown */
+	uint64_t host_before; /* memory in the host, before */
+	/* State after the request; all 0: the process has ended, or its vGPU is not evictable. */
+	struct vg_eviction_info eviction;
+	int deep; /* nonzero: the driver took it off the GPU, or restored it there */
 };
 
 struct vg_suspend_options {
 	size_t size;	      /* sizeof(struct vg_suspend_options) */
 	struct vg_node *node; /* NULL: as vg_node_open(NULL) finds it */
-	const char *vgpu;     /* the vGPU, with all its processes; or NULL */
+	const char *vgpu;     /* name of a vGPU, to suspend or resume all its processes; or NULL */
 	int64_t pid;	      /* one process, as the node sees it; 0 with `vgpu` */
 	/* Nonzero: the driver then takes the processes off the GPU, with contexts, modules and memory that cannot move.
 	 * In a vGPU that is not evictable the driver moves all memory, and processes that start later run.
@@ -218,7 +221,7 @@ struct vg_suspend_result {
 	const char *vgpu;
 	size_t count;
 	const struct vg_suspended_process *processes;
-	size_t failed; /* of these, that did not carry out the request */
+	size_t failed; /* number of these processes that did not carry out the request */
 	int by_driver; /* nonzero: the vGPU is not evictable, and the driver moved all memory */
 	double seconds[VG_CHECKPOINT_PHASES];
 	char warning[400]; /* a warning: an operation that may fail later although it is allowed; "": none */
@@ -242,12 +245,12 @@ VG_PUBLIC enum vg_status vg_checkpoint_suspend(const struct vg_suspend_options *
  * later. */
 VG_PUBLIC enum vg_status vg_checkpoint_resume(const struct vg_suspend_options *options,
 					      struct vg_suspend_result **ret_result);
-/* NULL is fine. */
+/* Frees the result. Accepts NULL. */
 VG_PUBLIC void vg_suspend_result_free(struct vg_suspend_result *result);
 
 struct vg_recovery {
-	size_t processes; /* of the tree */
-	size_t stopped;	  /* of these, that got SIGCONT */
+	size_t processes; /* number of processes of the tree */
+	size_t stopped;	  /* number of these processes that got SIGCONT */
 	size_t held_back; /* that the driver had locked or checkpointed, or whose device memory was in the host */
 };
 /* Lets a process and its descendants run again, after their dump or restore was killed, from any state. Waits for a

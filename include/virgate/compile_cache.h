@@ -28,9 +28,9 @@ struct vg_compile_cache_options {
  * number of processes. */
 VG_PUBLIC enum vg_status vg_compile_cache_open(const struct vg_compile_cache_options *options,
 					       struct vg_compile_cache **ret_cache);
-/* Closes it: the program may not use it any more. Closing twice is fine. Any thread. */
+/* Closes the object: the program may not use it any more. May be closed twice. Any thread. */
 VG_PUBLIC enum vg_status vg_compile_cache_close(struct vg_compile_cache *cache);
-/* Drops the caller's reference; the files are kept. NULL is fine. Any thread. */
+/* Drops the caller's reference; the files are kept. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_compile_cache_destroy(struct vg_compile_cache *cache);
 /* Removes all its entries. CLOSED, SYSTEM. Any thread. */
 VG_PUBLIC enum vg_status vg_compile_cache_clear(struct vg_compile_cache *cache);
@@ -38,8 +38,8 @@ VG_PUBLIC enum vg_status vg_compile_cache_clear(struct vg_compile_cache *cache);
 /* The directory. Never NULL. */
 VG_PUBLIC const char *vg_compile_cache_path(const struct vg_compile_cache *cache);
 struct vg_compile_cache_statistics {
-	uint64_t hits, misses, damaged, failed; /* of this object; failed: entries that could not be written */
-	uint64_t entries, bytes;		/* in the directory now */
+	uint64_t hits, misses, damaged, failed; /* counts of this object; `failed`: entries that could not be written */
+	uint64_t entries, bytes;		/* what the directory contains now */
 };
 /* Reads the figures. CLOSED, SYSTEM. Any thread. */
 VG_PUBLIC enum vg_status vg_compile_cache_get_statistics(struct vg_compile_cache *cache,

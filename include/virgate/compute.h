@@ -32,7 +32,7 @@ struct vg_execution;	/* one submitted piece of work */
 
 /* How the scheduler chooses the next unit among those that have work. */
 enum vg_compute_policy {
-	VG_COMPUTE_ROUND_ROBIN, /* in turn, for a time slice each, regardless of shares */
+	VG_COMPUTE_ROUND_ROBIN, /* units run in turn, each for a time slice, regardless of their shares */
 	/* The highest sum of the unit's priority and that of its most urgent work. Units with a lower sum wait as
 	 * long as others have work, possibly for ever. A turn lasts a time slice, unless .preemption ends it. */
 	VG_COMPUTE_PRIORITY,
@@ -45,15 +45,17 @@ enum vg_compute_placement {
 };
 
 struct vg_compute_options {
-	size_t size;		       /* sizeof(struct vg_compute_options) */
-	unsigned max_units;	       /* 0: 16. Also how many virtual compute units the device has; 1024 at most */
-	enum vg_compute_policy policy; /* 0: round robin */
+	size_t size; /* sizeof(struct vg_compute_options) */
+	/* Number of units, and of virtual compute units of the device, at most 1024; 0: 16. */
+	unsigned max_units;
+	enum vg_compute_policy policy;	     /* 0: round robin */
 	enum vg_compute_placement placement; /* 0: automatic */
 	double group_tolerance;		     /* largest difference of a group from its share, 0…1; 0: 0.01 */
 	unsigned time_slice_ms;		     /* longest turn of a unit while others wait; 0: 100 */
 	unsigned monitoring_interval_ms;     /* utilization is measured over the last such interval; 0: 100 */
-	/* Nonzero: a unit stays in its group also while units of other groups are idle. 0: units use the SMs of idle
-	 * groups: the whole device is shared in time as long as a group is idle. Idle units never get time. */
+	/* Nonzero: a unit stays in its SM group even while units of other groups are idle. 0: while a unit with a
+	 * group is idle, the other units share the whole device in time, and so use its SMs. Idle units never get
+	 * time. */
 	int no_dynamic_scaling;
 	int preemption; /* nonzero: work of higher priority ends a turn after the kernels that were launched */
 };
@@ -63,36 +65,37 @@ struct vg_compute_options {
  * thread. Source: cuDevicePrimaryCtxRetain. */
 VG_PUBLIC enum vg_status vg_compute_create(struct vg_device *device, const struct vg_compute_options *options,
 					   struct vg_compute **ret_compute);
-/* Closes its units, as vg_compute_unit_close(), and ends the thread; later calls fail with CLOSED. BUSY if a unit has
- * work that has not ended: then no unit is closed. A second call succeeds. Not from a callback of the library. INVALID,
- * STATE. Any thread. */
+/* Closes all units of the scheduler like vg_compute_unit_close(), and ends its thread. Later calls fail with CLOSED.
+ * BUSY if a unit has work that has not ended: then no unit is closed. A second call succeeds. Must not be called by
+ * a callback of the library. INVALID, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_compute_close(struct vg_compute *compute);
-/* Likewise, but work that has not ended is cancelled, as by vg_compute_unit_end(). */
+/* Closes the scheduler like vg_compute_close(), but cancels work that has not ended, as vg_compute_unit_end() does. */
 VG_PUBLIC enum vg_status vg_compute_end(struct vg_compute *compute);
-/* Ends it and drops the caller's reference. NULL is fine. */
+/* Ends the scheduler and drops the caller's reference. Accepts NULL. */
 VG_PUBLIC void vg_compute_destroy(struct vg_compute *compute);
 
 struct vg_compute_info {
 	enum vg_compute_policy policy;
-	enum vg_compute_placement placement; /* as asked for */
+	enum vg_compute_placement placement; /* the placement that was requested */
 	int grouped;			     /* 1: quanta run in SM groups now; 0: on the whole device */
 	unsigned time_slice_ms, monitoring_interval_ms;
 	unsigned units, max_units;
-	unsigned sms;		/* of the device */
-	double unclaimed_share; /* 1 less the sum of all shares */
+	unsigned sms;		/* number of SMs of the device */
+	double unclaimed_share; /* 1 minus the sum of all shares */
 	uint64_t quanta;	/* that have ended */
 	uint64_t busy_ns;	/* GPU time of all of them */
-	uint64_t longest_ns;	/* of the longest one */
-	double sm_seconds;	/* of all units, also of those that are gone */
-	double utilization;	/* SM-seconds over those that there were in the last interval, 0…1 */
-	int utilization_known;	/* 0: not yet, or not measured (see vg_compute_unit_info) */
+	uint64_t longest_ns;	/* duration of the longest quantum */
+	double sm_seconds;	/* SM-seconds of all units, including destroyed ones */
+	double utilization;	/* used part of the device's SM-seconds in the last interval, 0…1 */
+	int utilization_known;	/* 0: `utilization` is not known yet, or is not measured (see vg_compute_unit_info) */
 	unsigned queue_length, running;
 	int failed;  /* nonzero: a kernel's fault, on whatever device, ended the process's contexts */
 	int failure; /* the driver's code of it */
 };
 /* INVALID, CLOSED, STATE. Any thread; no driver call. */
 VG_PUBLIC enum vg_status vg_compute_info(struct vg_compute *compute, struct vg_compute_info *ret_info);
-/* From the next quantum on. INVALID (says what there is), CLOSED, STATE. Any thread. */
+/* Sets the time slice from the next quantum on. INVALID (the text says which values are possible), CLOSED, STATE.
+ * Any thread. */
 VG_PUBLIC enum vg_status vg_compute_set_time_slice(struct vg_compute *compute, unsigned milliseconds);
 VG_PUBLIC enum vg_status vg_compute_set_policy(struct vg_compute *compute, enum vg_compute_policy policy);
 
@@ -104,7 +107,7 @@ enum vg_unknown_code { VG_UNKNOWN_CODE_REFUSE, VG_UNKNOWN_CODE_ALLOW };
 struct vg_compute_unit_options {
 	size_t size;		/* sizeof(struct vg_compute_unit_options) */
 	const char *name;	/* what messages call it, copied, up to 63 bytes; NULL: "unit-N" */
-	double share;		/* of the device's SM-seconds, above 0 up to 1; 0: see below */
+	double share;		/* share of the device's SM-seconds, above 0 and up to 1; 0: see below */
 	unsigned compute_units; /* the share in virtual compute units, of max_units; 0: from the share. Neither: an
 				 * equal part, for each place that is left, of what has not been given away */
 	unsigned streams;	/* virtual streams, numbered from 0; 0: 4; 1024 at most */
@@ -125,10 +128,10 @@ VG_PUBLIC enum vg_status vg_compute_unit_create(struct vg_compute *compute,
  * has work that has not ended; the text has the numbers, and nothing is changed. A second call succeeds. INVALID,
  * STATE. Any thread but the scheduler's. */
 VG_PUBLIC enum vg_status vg_compute_unit_close(struct vg_compute_unit *unit);
-/* The same, also if it has work: cancels queued work, launches no further kernels of running work and waits for those
- * that were launched, and reports the number of executions to the log callback. Never BUSY. */
+/* Closes the unit even if it has work: cancels queued work, launches no more kernels of running work, and waits for
+ * launched ones. Reports the number of executions to the log callback. Never returns BUSY. */
 VG_PUBLIC enum vg_status vg_compute_unit_end(struct vg_compute_unit *unit);
-/* Ends it and drops the caller's reference. NULL is fine. */
+/* Ends the unit and drops the caller's reference. Accepts NULL. */
 VG_PUBLIC void vg_compute_unit_destroy(struct vg_compute_unit *unit);
 
 /* How a share is realised. */
@@ -143,7 +146,7 @@ struct vg_compute_unit_info {
 	int group;    /* number of its SM group, from 0; -1: none */
 	unsigned sms; /* that its quanta have */
 	unsigned compute_units, max_units;
-	int priority; /* its own plus the highest of what is queued */
+	int priority; /* the unit's priority plus the highest priority of its queued work */
 	int paused;
 	unsigned streams, active_streams; /* that have work */
 	unsigned max_concurrent_kernels;
@@ -153,8 +156,11 @@ struct vg_compute_unit_info {
 	uint64_t launches, completed, failures, cancelled;
 	uint64_t busy_ns;  /* GPU time of its quanta */
 	double sm_seconds; /* that, times the SMs they had */
-	int measured; /* 0: its kernels run beside others', where GPU time cannot be measured: the last two are 0 */
-	double utilization; /* its SM-seconds over the device's in the last monitoring interval, 0…1 */
+	/* 0: kernels run beside those of other units, so GPU time cannot be measured, and the last two figures are
+	 * 0. */
+	int measured;
+	/* SM-seconds of the unit divided by those of the device, in the last monitoring interval, 0…1. */
+	double utilization;
 	int utilization_known;
 	int failed;			   /* nonzero: a kernel's fault, its own or another's, ended the context */
 	int failure;			   /* the driver's code of it */
@@ -163,24 +169,24 @@ struct vg_compute_unit_info {
 /* INVALID, CLOSED, STATE. Any thread; no driver call. */
 VG_PUBLIC enum vg_status vg_compute_unit_info(struct vg_compute_unit *unit, struct vg_compute_unit_info *ret_info);
 
-/* From the next quantum on, also while it has work. What changes nothing about the sum of all shares may go above its
- * own part only. INVALID, LIMIT, CLOSED, STATE. Any thread. */
+/* Sets the share from the next quantum on, even if the unit has work. A new share may exceed the old one only by
+ * what is unclaimed. INVALID, LIMIT, CLOSED, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_compute_unit_set_share(struct vg_compute_unit *unit, double share);
-/* The share in virtual compute units: compute_units / max_units. Likewise. */
+/* Sets the share in virtual compute units: compute_units / max_units. Otherwise like vg_compute_unit_set_share(). */
 VG_PUBLIC enum vg_status vg_compute_unit_scale(struct vg_compute_unit *unit, unsigned compute_units);
 VG_PUBLIC enum vg_status vg_compute_unit_set_priority(struct vg_compute_unit *unit, int priority);
 /* 1: allowed; 0: what is submitted later is refused if it needs them. INVALID, CLOSED, STATE. */
 VG_PUBLIC enum vg_status vg_compute_unit_set_tensor_cores(struct vg_compute_unit *unit, int allowed);
 VG_PUBLIC enum vg_status vg_compute_unit_set_mixed_precision(struct vg_compute_unit *unit, int allowed);
-/* What is queued waits; what runs goes on to its end. Twice is fine. CLOSED, STATE. */
+/* Pauses the unit: queued work waits, and running work continues to its end. May be called twice. CLOSED, STATE. */
 VG_PUBLIC enum vg_status vg_compute_unit_pause(struct vg_compute_unit *unit);
 VG_PUBLIC enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit);
 
 /* ---- kernels by name ------------------------------------------------------------------------------ */
 
-/* Built in are kernels of floats, lengths being uint64_t and matrices row-major. They are right for any grid and block:
- * the threads of a launch share the work out among themselves. An output may be an input, but for those of the first
- * two.
+/* The built-in kernels compute with floats. Lengths are uint64_t, and matrices are row-major. The kernels are
+ * correct for any grid and block: the threads of a launch divide the work among them. An output may be an input,
+ * except in the first two.
  *
  *   matrix_multiply(a, b, c, m, n, k): C = A * B, which are m x n, m x k and k x n;
  *   transpose(x, y, rows, columns): Y, of columns x rows, from X;
@@ -194,25 +200,26 @@ VG_PUBLIC enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit);
  *   reduce_sum(x, sum, n), dot(x, y, sum, n): added to *sum, in whatever order.
  *
  * The requirements of a kernel are read from its code and that of all functions it may call. Tensor cores: wmma.mma,
- * mma, wgmma.mma_async and tcgen05.mma; not the loads and stores of their operands. Mixed precision: those of them
- * whose inputs have fewer bits than what they accumulate in (integers too), that compute in tf32, or that say at run
- * time what they accumulate in (tcgen05); and sums and products of floating-point numbers of two types
- * (fma.rn.f32.f16); not conversions. This works for PTX, except for functions that it does not contain, and for
+ * mma, wgmma.mma_async and tcgen05.mma; not the loads and stores of their operands. Mixed precision: tensor core
+ * instructions whose inputs have fewer bits than their accumulators (integers too), that compute in tf32, or that
+ * choose the accumulator at run time (tcgen05). Also sums and products of floating-point numbers of two types
+ * (fma.rn.f32.f16), but not conversions. This works for PTX, except for functions that it does not contain, and for
  * machine code of compute capability 7.5, 8.x, 9.0, 10.0, 10.3, 11.0 and 12.x, as the compiler translated it: fp8
  * products that became products of halves count as such. Other machine code and borrowed kernels cannot be read: see
  * enum vg_unknown_code. */
 
-/* All kernels of the object code, under the expressions that it was compiled for, or else their symbols; beside the
- * built-in ones. EXISTS names the clash, and nothing changes then; NOT_FOUND (it has no kernel), CLOSED, STATE, DRIVER.
- * Any thread. */
+/* Registers all kernels of the object code, beside the built-in ones. Their names are the expressions for which the
+ * code was compiled, or else their symbols. EXISTS names the duplicate, and changes nothing; NOT_FOUND (the code has
+ * no kernel), CLOSED, STATE, DRIVER. Any thread. */
 VG_PUBLIC enum vg_status vg_compute_register(struct vg_compute *compute, struct vg_object_code *code);
 /* One kernel, under any name; it is kept. EXISTS, INVALID, CLOSED, STATE. */
 VG_PUBLIC enum vg_status vg_compute_register_kernel(struct vg_compute *compute, const char *name,
 						    struct vg_kernel *kernel);
 /* Takes a name away. Work that was submitted keeps its kernel. NOT_FOUND, CLOSED, STATE. */
 VG_PUBLIC enum vg_status vg_compute_unregister(struct vg_compute *compute, const char *name);
-/* How many names there are, 0 for NULL; and which, in their order: `name` takes up to `size` bytes with the
- * terminating 0. NOT_FOUND (no such index), LIMIT (it does not fit), INVALID, CLOSED, STATE. */
+/* Returns the number of registered names; 0 for NULL. The next function returns a name by its index: `name` takes up
+ * to `size` bytes with the terminating 0. NOT_FOUND (no such index), LIMIT (the name does not fit), INVALID, CLOSED,
+ * STATE. */
 VG_PUBLIC size_t vg_compute_kernel_count(struct vg_compute *compute);
 VG_PUBLIC enum vg_status vg_compute_kernel_name(struct vg_compute *compute, size_t index, char *name, size_t size);
 
@@ -220,12 +227,14 @@ VG_PUBLIC enum vg_status vg_compute_kernel_name(struct vg_compute *compute, size
 
 struct vg_work {
 	size_t size;			     /* sizeof(struct vg_work) */
-	const char *kernel;		     /* its name */
+	const char *kernel;		     /* name of the kernel */
 	struct vg_launch_config config;	     /* grid and block above all; its `size` may be 0 here */
-	const struct vg_argument *arguments; /* in the kernel's order; their values are copied */
+	const struct vg_argument *arguments; /* in the order of the kernel's parameters; their values are copied */
 	size_t argument_count;
 	unsigned stream; /* the unit's virtual stream: work of one runs in the order of submission */
-	int priority;	 /* higher first among the unit's streams, and between units: VG_COMPUTE_PRIORITY */
+	/* Work with a higher priority runs first among the unit's streams, and between units with
+	 * VG_COMPUTE_PRIORITY. */
+	int priority;
 	unsigned repeat; /* launches of it, one after the other; 0: 1. Cancelling takes effect between them */
 };
 /* Queues work, after checking it: NOT_FOUND (no such kernel; the text lists the kernels), INVALID (an argument, a
@@ -236,9 +245,9 @@ struct vg_work {
  * vg_execution_destroy(). Any thread, many at once. */
 VG_PUBLIC enum vg_status vg_compute_unit_execute(struct vg_compute_unit *unit, const struct vg_work *work,
 						 struct vg_execution **ret_execution);
-/* Waits until everything that was submitted to the stream, or to all of them, has ended in whatever way. Up to
- * `timeout_seconds`; 0 or less: without end. NOT_READY (there is still some), DRIVER (the context has failed), INVALID,
- * CLOSED (also when it is closed meanwhile), STATE. Any thread. */
+/* Waits until all work that was submitted to the stream, or to all streams, has ended in any state. Waits at most
+ * `timeout_seconds`; 0 or less: no limit. NOT_READY (some work has not ended), DRIVER (the context has failed),
+ * INVALID, CLOSED (also when it is closed meanwhile), STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_compute_unit_sync(struct vg_compute_unit *unit, unsigned stream, double timeout_seconds);
 VG_PUBLIC enum vg_status vg_compute_unit_sync_all(struct vg_compute_unit *unit, double timeout_seconds);
 
@@ -247,9 +256,9 @@ enum vg_execution_state {
 	VG_EXECUTION_RUNNING, /* handed to the GPU, at least in part */
 	VG_EXECUTION_COMPLETED,
 	VG_EXECUTION_FAILED,	/* vg_execution_wait() says why */
-	VG_EXECUTION_CANCELLED, /* before its last kernel was handed over */
+	VG_EXECUTION_CANCELLED, /* cancelled before its last kernel was launched */
 };
-/* COMPLETED for NULL. Any thread. */
+/* Returns the state; COMPLETED for NULL. Any thread. */
 VG_PUBLIC enum vg_execution_state vg_execution_state(const struct vg_execution *execution);
 /* Until it has ended, up to `timeout_seconds`; 0 or less: without end. OK: it completed. NOT_READY: it has not ended.
  * STATE: it was cancelled. Else why it failed, with the text of that: DRIVER, INVALID and so on. Any thread. */
@@ -257,13 +266,13 @@ VG_PUBLIC enum vg_status vg_execution_wait(struct vg_execution *execution, doubl
 /* What is queued is cancelled at once; what runs hands no further kernel over, and is cancelled when those that were
  * have ended, or completed if there are no others. STATE: it has ended. INVALID. Any thread. */
 VG_PUBLIC enum vg_status vg_execution_cancel(struct vg_execution *execution);
-/* From 1 up, for each scheduler; 0 for NULL. */
+/* Returns the id of the execution, which counts from 1 in each scheduler; 0 for NULL. */
 VG_PUBLIC uint64_t vg_execution_id(const struct vg_execution *execution);
 
 struct vg_execution_info {
 	uint64_t id;
 	enum vg_execution_state state;
-	char kernel[64]; /* its name, cut to fit */
+	char kernel[64]; /* name of the kernel, cut to fit */
 	unsigned stream;
 	int priority;
 	unsigned launches; /* that were handed over */
@@ -280,7 +289,7 @@ VG_PUBLIC enum vg_status vg_execution_info(struct vg_execution *execution, struc
  * STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_compute_unit_find(struct vg_compute_unit *unit, uint64_t id,
 					      struct vg_execution **ret_execution);
-/* Drops the caller's reference; the work goes on. NULL is fine. Any thread. */
+/* Drops the caller's reference; the work goes on. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_execution_destroy(struct vg_execution *execution);
 
 #ifdef __cplusplus

@@ -24,7 +24,7 @@ struct vg_event;
  * retained. The caller owns *ret_context and ends it with vg_context_destroy(). INVALID, NO_MEMORY, DRIVER. Any
  * thread. Source: cuDevicePrimaryCtxRetain. */
 VG_PUBLIC enum vg_status vg_context_primary(struct vg_device *device, struct vg_context **ret_context);
-/* Drops the caller's reference; objects that were created in the context keep it alive. NULL is fine. Any thread. */
+/* Drops the caller's reference; objects that were created in the context keep it alive. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_context_destroy(struct vg_context *context);
 
 struct vg_context_options {
@@ -43,8 +43,8 @@ VG_PUBLIC enum vg_status vg_context_create(struct vg_device *device, const struc
 /* Wraps a context that the program created itself. It must outlive this object and the objects created with it. INVALID
  * or DRIVER for NULL and invalid contexts, NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_context_borrow(struct CUctx_st *handle, struct vg_context **ret_context);
-/* Closes it: the program may not use it any more. The driver's context is destroyed with the last object that was
- * created in it. Closing twice is fine. STATE while it is current to the calling thread. DRIVER. */
+/* Closes the object: the program may not use it any more. The driver's context is destroyed with the last object
+ * that was created in it. May be closed twice. STATE while it is current to the calling thread. DRIVER. */
 VG_PUBLIC enum vg_status vg_context_close(struct vg_context *context);
 
 /* Makes the context current to the calling thread, or none if `context` is NULL. *ret_previous is the handle of the
@@ -66,7 +66,7 @@ VG_PUBLIC enum vg_status vg_context_wait_event(struct vg_context *context, struc
 
 /* 1 for a green context, 0 for others and for NULL. */
 VG_PUBLIC int vg_context_is_green(const struct vg_context *context);
-/* Not NULL unless `context` is. */
+/* Returns the context's device; NULL only if `context` is NULL. */
 VG_PUBLIC struct vg_device *vg_context_device(const struct vg_context *context);
 /* The driver's handle; NULL once closed. Equal handles are equal contexts. */
 VG_PUBLIC struct CUctx_st *vg_context_handle(const struct vg_context *context);

@@ -34,7 +34,7 @@ VG_PUBLIC const char *vg_device_name(const struct vg_device *device);
 VG_PUBLIC const char *vg_device_uuid(const struct vg_device *device);
 /* "0000:3b:00.0", as the kernel names it. Valid as long as the process. Source: cuDeviceGetPCIBusId. */
 VG_PUBLIC const char *vg_device_pci_bus_id(const struct vg_device *device);
-/* 9 and 0 of 9.0; both 0 for NULL. Outputs may be NULL. */
+/* Returns the compute capability, such as 9 and 0 for 9.0; both 0 for NULL. Outputs may be NULL. */
 VG_PUBLIC void vg_device_compute_capability(const struct vg_device *device, int *ret_major, int *ret_minor);
 /* "90", the number after "sm_" and "compute_". Valid as long as the process. */
 VG_PUBLIC const char *vg_device_arch(const struct vg_device *device);
@@ -42,7 +42,7 @@ VG_PUBLIC const char *vg_device_arch(const struct vg_device *device);
 /* Reads a property, VG_DEVICE_… of device_property.h. Values that do not change are read once. INVALID (no such
  * property), DRIVER. Any thread. Source: cuDeviceGetAttribute. */
 VG_PUBLIC enum vg_status vg_device_property(struct vg_device *device, enum vg_device_property property, int *ret_value);
-/* The same by name: "warp_size". */
+/* Reads a property by its name, such as "warp_size". */
 VG_PUBLIC enum vg_status vg_device_property_by_name(struct vg_device *device, const char *name, int *ret_value);
 
 /* Whether kernels on `device` can access memory of `peer`: 1 or 0; 1 for the device itself. INVALID, DRIVER. Any

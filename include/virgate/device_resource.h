@@ -26,11 +26,11 @@ struct vg_workqueue_resource;
 VG_PUBLIC enum vg_status vg_device_sm_resource(struct vg_device *device, struct vg_sm_resource **ret_resource);
 VG_PUBLIC enum vg_status vg_context_sm_resource(struct vg_context *context, struct vg_sm_resource **ret_resource);
 VG_PUBLIC enum vg_status vg_stream_sm_resource(struct vg_stream *stream, struct vg_sm_resource **ret_resource);
-/* NULL is fine. Contexts made of it are not affected. Any thread. */
+/* Accepts NULL. Contexts made of it are not affected. Any thread. */
 VG_PUBLIC void vg_sm_resource_destroy(struct vg_sm_resource *resource);
 
-/* The number of SMs; the minimum size of a group; the alignment of SMs that are scheduled together; the
- * driver's flags (0 before driver 13.1). 0 for NULL. */
+/* These functions return the number of SMs; the minimum size of a group; the alignment of SMs that are scheduled
+ * together; and the driver's flags (0 before driver 13.1). They return 0 for NULL. */
 VG_PUBLIC unsigned vg_sm_resource_count(const struct vg_sm_resource *resource);
 VG_PUBLIC unsigned vg_sm_resource_min_partition_size(const struct vg_sm_resource *resource);
 VG_PUBLIC unsigned vg_sm_resource_coscheduled_alignment(const struct vg_sm_resource *resource);
@@ -46,7 +46,7 @@ VG_PUBLIC const void *vg_sm_resource_handle(const struct vg_sm_resource *resourc
 struct vg_sm_group {
 	int sm_count;			    /* 0: the driver chooses */
 	int coscheduled_sm_count;	    /* SMs that a cluster needs together; 0: the driver's default */
-	int preferred_coscheduled_sm_count; /* the same, if possible; 0: no preference */
+	int preferred_coscheduled_sm_count; /* preferred number of co-scheduled SMs; 0: no preference */
 	int backfill;			    /* nonzero: SMs that cannot be scheduled together may fill up the group */
 };
 
@@ -83,8 +83,8 @@ enum vg_workqueue_scope {
 	VG_WORKQUEUE_SCOPE_GREEN_BALANCED, /* green contexts have common queues only if necessary, evenly */
 };
 
-/* The work queues of a device, a context or a stream's context. As vg_device_sm_resource(), and UNSUPPORTED before
- * driver 13.1: the text has both versions. */
+/* Returns the work queues of a device, a context or a stream's context, like vg_device_sm_resource(). UNSUPPORTED
+ * before driver 13.1; the text has both versions. */
 VG_PUBLIC enum vg_status vg_device_workqueue_resource(struct vg_device *device,
 						      struct vg_workqueue_resource **ret_resource);
 VG_PUBLIC enum vg_status vg_context_workqueue_resource(struct vg_context *context,

@@ -32,9 +32,10 @@ VG_PUBLIC enum vg_status vg_event_create(struct vg_context *context, const struc
 /* Creates an event and records it on the stream, as vg_event_create() and vg_event_record(). */
 VG_PUBLIC enum vg_status vg_stream_record(struct vg_stream *stream, const struct vg_event_options *options,
 					  struct vg_event **ret_event);
-/* Drops the caller's reference. NULL is fine. Any thread. */
+/* Drops the caller's reference. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_event_destroy(struct vg_event *event);
-/* Closes it: the program may not use it any more. Closing twice is fine. DRIVER: the driver did not destroy it. */
+/* Closes the object: the program may not use it any more. May be closed twice. DRIVER: the driver did not destroy
+ * it. */
 VG_PUBLIC enum vg_status vg_event_close(struct vg_event *event);
 
 /* Records the event: it completes with all work queued on the stream so far. It may be recorded again. INVALID (another
@@ -46,9 +47,9 @@ VG_PUBLIC enum vg_status vg_event_record(struct vg_event *event, struct vg_strea
 VG_PUBLIC enum vg_status vg_event_query(struct vg_event *event, int *ret_done);
 /* Waits for that work. CLOSED, DRIVER. Any thread. Source: cuEventSynchronize. */
 VG_PUBLIC enum vg_status vg_event_sync(struct vg_event *event);
-/* Milliseconds from `start` to `end`; negative if they completed in the other order. INVALID (an event without
- * timing, or events of different contexts), STATE (one was never recorded, or is being captured into a graph),
- * NOT_READY (one has not completed), CLOSED, DRIVER. Any thread. Source: cuEventElapsedTime. */
+/* Measures the milliseconds from `start` to `end`; negative if they completed in the other order. INVALID (an event
+ * without timing, or events of different contexts), STATE (an event was never recorded, or is being captured into a
+ * graph), NOT_READY (an event has not completed), CLOSED, DRIVER. Any thread. Source: cuEventElapsedTime. */
 VG_PUBLIC enum vg_status vg_event_elapsed(struct vg_event *start, struct vg_event *end, float *ret_milliseconds);
 
 /* An exported event: plain bytes that another process on this machine can import while the event exists. */
@@ -67,7 +68,7 @@ VG_PUBLIC enum vg_status vg_event_import(struct vg_context *context, const void 
 VG_PUBLIC int vg_event_has_timing(const struct vg_event *event);
 VG_PUBLIC int vg_event_is_blocking_sync(const struct vg_event *event);
 VG_PUBLIC int vg_event_is_ipc(const struct vg_event *event);
-/* NULL for NULL. The context belongs to the event. */
+/* Returns the event's context, to which the event owns the reference; NULL for NULL. */
 VG_PUBLIC struct vg_context *vg_event_context(const struct vg_event *event);
 VG_PUBLIC struct vg_device *vg_event_device(const struct vg_event *event);
 /* The driver's handle, equal for equal events; NULL once closed. */

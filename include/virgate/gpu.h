@@ -83,8 +83,8 @@ VG_PUBLIC const char *vg_gpu_architecture_name(enum vg_gpu_architecture architec
 
 enum vg_gpu_addressing {
 	VG_GPU_ADDRESSING_NONE, /* kernels cannot access pageable memory */
-	VG_GPU_ADDRESSING_HMM,	/* they can, by Linux's heterogeneous memory management */
-	VG_GPU_ADDRESSING_ATS	/* they can, by address translation services */
+	VG_GPU_ADDRESSING_HMM,	/* kernels can access pageable memory, by Linux's heterogeneous memory management */
+	VG_GPU_ADDRESSING_ATS	/* kernels can access pageable memory, by address translation services */
 };
 /* Source: nvmlDeviceGetAddressingMode. */
 VG_PUBLIC enum vg_status vg_gpu_addressing_mode(struct vg_gpu *gpu, enum vg_gpu_addressing *ret_mode);
@@ -115,7 +115,8 @@ VG_PUBLIC enum vg_status vg_gpu_ecc_mode(struct vg_gpu *gpu, int *ret_enabled, i
 
 struct vg_gpu_memory {
 	uint64_t total, free, used;
-	uint64_t reserved; /* by the driver and the firmware, if reserved_known; otherwise `used` includes it */
+	/* Bytes that the driver and the firmware use, if reserved_known; otherwise `used` includes them. */
+	uint64_t reserved;
 	int reserved_known;
 };
 /* Bytes. Source: nvmlDeviceGetMemoryInfo. */
@@ -149,8 +150,8 @@ VG_PUBLIC enum vg_status vg_gpu_utilization(struct vg_gpu *gpu, struct vg_gpu_ut
 /* ---- MIG: parts of a GPU as devices ---- */
 
 struct vg_gpu_mig {
-	int is_device;	   /* 1: it is a MIG device; the rest is about its GPU */
-	int mode, pending; /* 1 or 0, now and after the next reset; -1: the GPU has no MIG */
+	int is_device;	   /* 1: the object is a MIG device; the other fields describe its GPU */
+	int mode, pending; /* 1 or 0: MIG is on now, and after the next reset; -1: the GPU has no MIG */
 	int most_devices;  /* maximum number of MIG devices; -1: unknown */
 };
 /* Source: nvmlDeviceIsMigDeviceHandle, nvmlDeviceGetMigMode, nvmlDeviceGetMaxMigDeviceCount. */

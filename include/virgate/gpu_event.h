@@ -39,7 +39,7 @@ struct vg_gpu_events;
 VG_PUBLIC enum vg_status vg_gpu_events_create(struct vg_gpu *gpu, uint64_t types, struct vg_gpu_events **ret_events);
 /* Adds events of another GPU. */
 VG_PUBLIC enum vg_status vg_gpu_events_add(struct vg_gpu_events *events, struct vg_gpu *gpu, uint64_t types);
-/* NULL is fine. Source: nvmlEventSetFree. */
+/* Destroys the set. Accepts NULL. Source: nvmlEventSetFree. */
 VG_PUBLIC void vg_gpu_events_destroy(struct vg_gpu_events *events);
 
 struct vg_gpu_event {
@@ -63,13 +63,13 @@ struct vg_system_events;
 /* Creates a set. UNSUPPORTED: the driver's NVML is too old. The caller owns *ret_events. Source:
  * nvmlSystemEventSetCreate, nvmlSystemRegisterEvents. */
 VG_PUBLIC enum vg_status vg_system_events_create(uint64_t types, struct vg_system_events **ret_events);
-/* NULL is fine. Source: nvmlSystemEventSetFree. */
+/* Destroys the set. Accepts NULL. Source: nvmlSystemEventSetFree. */
 VG_PUBLIC void vg_system_events_destroy(struct vg_system_events *events);
 
 struct vg_system_event {
 	uint64_t type;	    /* one bit */
 	unsigned id;	    /* the kernel driver's number of the GPU: domain << 16 | bus << 8 | device */
-	struct vg_gpu *gpu; /* NULL: NVML does not list it, as after UNBIND */
+	struct vg_gpu *gpu; /* the GPU; NULL: NVML does not list it, as after UNBIND */
 };
 /* Waits for at least one event, and returns up to `capacity`. `timeout_ms` and errors as vg_gpu_events_wait().
  * Source: nvmlSystemEventSetWait. */

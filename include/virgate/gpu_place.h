@@ -12,7 +12,7 @@ extern "C" {
 struct vg_gpu_pci {
 	unsigned domain, bus, device;
 	unsigned vendor_id, device_id; /* 0x10de is NVIDIA */
-	unsigned subsystem_id;	       /* of the board */
+	unsigned subsystem_id;	       /* id of the board */
 	int base_class, sub_class;     /* 3 and 2: a 3D controller; -1: unknown */
 	char bus_id[32];	       /* "00000000:3B:00.0" */
 };
@@ -22,9 +22,9 @@ VG_PUBLIC enum vg_status vg_gpu_pci(struct vg_gpu *gpu, struct vg_gpu_pci *ret_p
 
 /* -1: unknown. */
 struct vg_gpu_pci_link {
-	int generation, width;	       /* now: an idle link may be slower */
-	int max_generation, max_width; /* of this GPU in this slot */
-	int gpu_max_generation;	       /* of this GPU in any slot */
+	int generation, width;	       /* in use now: an idle link may be slower */
+	int max_generation, max_width; /* maximum of this GPU in this slot */
+	int gpu_max_generation;	       /* maximum of this GPU in any slot */
 };
 /* Source: nvmlDeviceGetCurrPcieLinkGeneration, …Width, nvmlDeviceGetMaxPcieLinkGeneration, …Width,
  * nvmlDeviceGetGpuMaxPcieLinkGeneration. */
@@ -37,7 +37,7 @@ VG_PUBLIC enum vg_status vg_gpu_pci_replays(struct vg_gpu *gpu, unsigned *ret_co
 
 /* ---- NVLink ---- */
 
-enum { VG_GPU_NVLINKS = 18 }; /* no GPU has more */
+enum { VG_GPU_NVLINKS = 18 }; /* maximum number of NVLinks of a GPU */
 
 struct vg_gpu_nvlink {
 	int active;			  /* 1 or 0 */
@@ -52,8 +52,8 @@ VG_PUBLIC enum vg_status vg_gpu_nvlink(struct vg_gpu *gpu, unsigned link, struct
 /* ---- processors and GPUs near it ---- */
 
 enum vg_gpu_affinity_scope {
-	VG_GPU_AFFINITY_NODE,  /* in the same NUMA node */
-	VG_GPU_AFFINITY_SOCKET /* on the same socket */
+	VG_GPU_AFFINITY_NODE,  /* processors in the same NUMA node as the GPU */
+	VG_GPU_AFFINITY_SOCKET /* processors on the same socket as the GPU */
 };
 /* Lists the numbers of the processors, and of the NUMA nodes with memory, near the GPU. Source:
  * nvmlDeviceGetCpuAffinityWithinScope, nvmlDeviceGetMemoryAffinity. */
@@ -97,7 +97,7 @@ enum vg_gpu_p2p_status {
 	VG_GPU_P2P_NOT_SUPPORTED,
 	VG_GPU_P2P_UNKNOWN
 };
-/* "ok", "gpu_not_supported", …; "unknown". */
+/* Returns the name of a status: "ok", "gpu_not_supported", …; "unknown" for another value. */
 VG_PUBLIC const char *vg_gpu_p2p_status_name(enum vg_gpu_p2p_status status);
 /* Source: nvmlDeviceGetP2PStatus. */
 VG_PUBLIC enum vg_status vg_gpu_p2p_status(struct vg_gpu *gpu, struct vg_gpu *other, enum vg_gpu_p2p what,

@@ -52,14 +52,14 @@ enum vg_gpu_clock_reason {
 };
 /* "sw_power_cap" for one bit, "none" for 0; "unknown". */
 VG_PUBLIC const char *vg_gpu_clock_reason_name(uint64_t reason);
-/* The current reasons, and those that this GPU supports. Source: nvmlDeviceGetCurrentClocksEventReasons,
- * nvmlDeviceGetSupportedClocksEventReasons. */
+/* Reads the current reasons that limit the clocks, and the reasons that this GPU can report. Source:
+ * nvmlDeviceGetCurrentClocksEventReasons, nvmlDeviceGetSupportedClocksEventReasons. */
 VG_PUBLIC enum vg_status vg_gpu_clock_reasons(struct vg_gpu *gpu, uint64_t *ret_reasons);
 VG_PUBLIC enum vg_status vg_gpu_supported_clock_reasons(struct vg_gpu *gpu, uint64_t *ret_reasons);
 
 /* ---- performance states: 0 is the fastest, 15 the slowest ---- */
 
-/* -1: unknown. Source: nvmlDeviceGetPerformanceState. */
+/* Reads the performance state; -1: unknown. Source: nvmlDeviceGetPerformanceState. */
 VG_PUBLIC enum vg_status vg_gpu_performance_state(struct vg_gpu *gpu, int *ret_state);
 /* Source: nvmlDeviceGetSupportedPerformanceStates. */
 VG_PUBLIC enum vg_status vg_gpu_supported_performance_states(struct vg_gpu *gpu, unsigned *states, size_t capacity,
@@ -69,7 +69,7 @@ enum { VG_GPU_DOMAINS = 8 };
 struct vg_gpu_dynamic_states {
 	struct {
 		int is_present;
-		unsigned percentage;		       /* of the last second, busy */
+		unsigned percentage;		       /* percentage of the last second in which the domain was busy */
 		unsigned inc_threshold, dec_threshold; /* above and below which the state changes */
 	} domain[VG_GPU_DOMAINS];		       /* 0: the GPU, 1: its memory, 2: video, 3: the bus */
 };
@@ -79,7 +79,7 @@ VG_PUBLIC enum vg_status vg_gpu_dynamic_states(struct vg_gpu *gpu, struct vg_gpu
 /* ---- temperatures, in degrees Celsius ---- */
 
 enum vg_gpu_threshold {
-	VG_GPU_THRESHOLD_SHUTDOWN, /* this one and the next three: usually only before Ada */
+	VG_GPU_THRESHOLD_SHUTDOWN, /* this threshold and the next three usually exist only on GPUs before Ada */
 	VG_GPU_THRESHOLD_SLOWDOWN,
 	VG_GPU_THRESHOLD_MEM_MAX,
 	VG_GPU_THRESHOLD_GPU_MAX,
@@ -159,14 +159,16 @@ struct vg_gpu_inforom {
 	char image_version[16];
 	char board_part_number[80];
 	int checksum_known;
-	unsigned checksum; /* of the configuration */
+	unsigned checksum; /* checksum of the configuration */
 	int flush_known;
-	uint64_t flush_time, flush_duration_us; /* of the black box: microseconds since 1970 */
+	/* Last flush of the black box: microseconds since 1970, and its duration. */
+	uint64_t flush_time, flush_duration_us;
 };
 /* Source: nvmlDeviceGetInforomVersion, nvmlDeviceGetInforomImageVersion, nvmlDeviceGetBoardPartNumber,
  * nvmlDeviceGetInforomConfigurationChecksum, nvmlDeviceGetLastBBXFlushTime. */
 VG_PUBLIC enum vg_status vg_gpu_inforom(struct vg_gpu *gpu, struct vg_gpu_inforom *ret_inforom);
-/* Verifies it. NVML with the code CORRUPTED_INFOROM if it is damaged. Source: nvmlDeviceValidateInforom. */
+/* Verifies the InfoROM. Returns NVML with the code CORRUPTED_INFOROM if the InfoROM is damaged. Source:
+ * nvmlDeviceValidateInforom. */
 VG_PUBLIC enum vg_status vg_gpu_validate_inforom(struct vg_gpu *gpu);
 
 struct vg_gpu_repair {
@@ -180,8 +182,8 @@ VG_PUBLIC enum vg_status vg_gpu_repair(struct vg_gpu *gpu, struct vg_gpu_repair 
 enum vg_gpu_field_type { VG_GPU_FIELD_REAL, VG_GPU_FIELD_UNSIGNED, VG_GPU_FIELD_SIGNED };
 struct vg_gpu_field {
 	unsigned id, scope;	  /* input: NVML_FI_…, and a link or instance, or 0 */
-	enum vg_status status;	  /* of this field; the rest is valid if it is VG_OK */
-	int code;		  /* its nvmlReturn */
+	enum vg_status status;	  /* status of this field; the rest is valid if the status is VG_OK */
+	int code;		  /* nvmlReturn of this field */
 	int64_t time, latency_us; /* microseconds since 1970; microseconds of the read */
 	enum vg_gpu_field_type type;
 	union {

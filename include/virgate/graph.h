@@ -33,9 +33,9 @@ struct vg_graph_options {
 VG_PUBLIC enum vg_status vg_graph_definition_instantiate(struct vg_graph_definition *definition,
 							 const struct vg_graph_options *options,
 							 struct vg_graph **ret_graph);
-/* Closes the executable; queued launches complete. Closing twice is fine. DRIVER. Source: cuGraphExecDestroy. */
+/* Closes the executable; queued launches complete. May be closed twice. DRIVER. Source: cuGraphExecDestroy. */
 VG_PUBLIC enum vg_status vg_graph_close(struct vg_graph *graph);
-/* Drops the caller's reference. NULL is fine. */
+/* Drops the caller's reference. Accepts NULL. */
 VG_PUBLIC void vg_graph_destroy(struct vg_graph *graph);
 
 /* Queues one run of the graph. It starts after the earlier work of the stream and the earlier launches

@@ -25,7 +25,7 @@ struct vg_graph_builder;
 enum vg_graph_capture_mode {
 	VG_GRAPH_CAPTURE_GLOBAL = 0,	   /* any thread's, except threads that chose otherwise */
 	VG_GRAPH_CAPTURE_THREAD_LOCAL = 1, /* the capturing thread's only */
-	VG_GRAPH_CAPTURE_RELAXED = 2,	   /* no thread's */
+	VG_GRAPH_CAPTURE_RELAXED = 2,	   /* the capture restricts the calls of no thread */
 };
 
 /* Creates a builder on a new stream of the context, or on a stream of the program, which must not be the legacy default
@@ -33,16 +33,16 @@ enum vg_graph_capture_mode {
  * NO_MEMORY, DRIVER. Any thread. Source: cuStreamCreateWithPriority. */
 VG_PUBLIC enum vg_status vg_graph_builder_create(struct vg_context *context, struct vg_graph_builder **ret_builder);
 VG_PUBLIC enum vg_status vg_graph_builder_create_on(struct vg_stream *stream, struct vg_graph_builder **ret_builder);
-/* Closes the builder; if it is building, the captured work is discarded. Closing twice is fine. INVALID for NULL. */
+/* Closes the builder; if it is building, the captured work is discarded. May be closed twice. INVALID for NULL. */
 VG_PUBLIC enum vg_status vg_graph_builder_close(struct vg_graph_builder *builder);
-/* Closes the builder and drops the caller's reference. NULL is fine. */
+/* Closes the builder and drops the caller's reference. Accepts NULL. */
 VG_PUBLIC void vg_graph_builder_destroy(struct vg_graph_builder *builder);
 
 /* Begins the capture. INVALID for another mode; STATE if the builder is building already or has
  * ended; CLOSED, DRIVER. Source: cuStreamBeginCaptureToGraph. */
 VG_PUBLIC enum vg_status vg_graph_builder_begin(struct vg_graph_builder *builder, enum vg_graph_capture_mode mode);
-/* Tells whether it is building. STATE if a call that cannot be captured has invalidated the capture: close the builder.
- * CLOSED, DRIVER. Source: cuStreamGetCaptureInfo. */
+/* Tells whether the builder is building. STATE if a call that cannot be captured has invalidated the capture: close
+ * the builder. CLOSED, DRIVER. Source: cuStreamGetCaptureInfo. */
 VG_PUBLIC enum vg_status vg_graph_builder_is_building(struct vg_graph_builder *builder, int *ret_building);
 /* Ends the capture. STATE if the builder is not building, was split off, has builders that were split off and not
  * joined, or if another thread began the capture in a mode that is not relaxed. CLOSED. DRIVER if the capture was
@@ -103,12 +103,12 @@ VG_PUBLIC enum vg_status vg_graph_builder_while_loop(struct vg_graph_builder *bu
 VG_PUBLIC enum vg_status vg_graph_builder_switch(struct vg_graph_builder *builder, struct vg_graph_condition condition,
 						 unsigned count, struct vg_graph_builder **ret_branches);
 
-/* The definition of an ended builder, or of a body's builder that is not building. The caller owns
- * *ret_definition and ends it with vg_graph_definition_destroy(). STATE otherwise, and for builders that were split
- * off; CLOSED. */
+/* Returns the definition of an ended builder, or of a body's builder that is not building. The caller owns
+ * *ret_definition and ends it with vg_graph_definition_destroy(). STATE for all other builders, and for those that
+ * were split off; CLOSED. */
 VG_PUBLIC enum vg_status vg_graph_builder_definition(struct vg_graph_builder *builder,
 						     struct vg_graph_definition **ret_definition);
-/* As vg_graph_definition_dot(), of an ended builder. STATE, INVALID, CLOSED, DRIVER. */
+/* Writes the graph of an ended builder like vg_graph_definition_dot(). STATE, INVALID, CLOSED, DRIVER. */
 VG_PUBLIC enum vg_status vg_graph_builder_dot(struct vg_graph_builder *builder, const char *path,
 					      const struct vg_graph_dot_options *options);
 

@@ -38,11 +38,11 @@ struct vg_graph_condition {
  * Source: cuGraphCreate. */
 VG_PUBLIC enum vg_status vg_graph_definition_create(struct vg_context *context,
 						    struct vg_graph_definition **ret_definition);
-/* Destroys the graph with its nodes. Executables made from it remain valid and keep what their nodes use. Closing twice
- * is fine. INVALID for NULL and for a body or a child graph, which is removed with its node; DRIVER. Source:
+/* Destroys the graph with its nodes. Executables made from it remain valid and keep what their nodes use. May be
+ * closed twice. INVALID for NULL and for a body or a child graph, which is removed with its node; DRIVER. Source:
  * cuGraphDestroy. */
 VG_PUBLIC enum vg_status vg_graph_definition_close(struct vg_graph_definition *definition);
-/* Drops the caller's reference. NULL is fine. */
+/* Drops the caller's reference. Accepts NULL. */
 VG_PUBLIC void vg_graph_definition_destroy(struct vg_graph_definition *definition);
 
 /* The driver's handle; NULL once closed or removed. */
@@ -71,7 +71,7 @@ VG_PUBLIC enum vg_status vg_graph_definition_create_condition(struct vg_graph_de
 							      const struct vg_graph_condition_options *options,
 							      struct vg_graph_condition *ret_condition);
 
-/* What a picture shows besides nodes and edges; each field is nonzero or 0. */
+/* What the picture of a graph shows besides nodes and edges; each field is nonzero or 0. */
 struct vg_graph_dot_options {
 	size_t size; /* sizeof(struct vg_graph_dot_options) */
 	int verbose; /* everything */

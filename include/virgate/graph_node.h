@@ -43,15 +43,15 @@ enum vg_graph_node_type {
 
 /* The node's type, also of a removed node; -1 for NULL. */
 VG_PUBLIC int vg_graph_node_type(const struct vg_graph_node *node);
-/* Never NULL for a node. */
+/* Returns the definition to which the node belongs; not NULL. */
 VG_PUBLIC struct vg_graph_definition *vg_graph_node_definition(const struct vg_graph_node *node);
 /* The driver's handle; NULL once removed, or when the definition was closed. */
 VG_PUBLIC struct CUgraphNode_st *vg_graph_node_handle(const struct vg_graph_node *node);
 /* 0 once removed, or when the definition was closed. */
 VG_PUBLIC int vg_graph_node_is_valid(const struct vg_graph_node *node);
-/* Removes the node with its edges from the definition. Twice is fine. STATE while a builder fills a body of it; DRIVER
- * (the driver removes no node of a graph with allocation or free nodes: the text says so, and the node is unchanged).
- * Source: cuGraphDestroyNode. */
+/* Removes the node with its edges from the definition. May be called twice. STATE while a builder fills a body of
+ * it; DRIVER (the driver removes no node of a graph with allocation or free nodes: the text says so, and the node is
+ * unchanged). Source: cuGraphDestroyNode. */
 VG_PUBLIC enum vg_status vg_graph_node_remove(struct vg_graph_node *node);
 
 /* Adds a node that does nothing: nodes after it wait for all the nodes that it waits for. */
@@ -78,7 +78,7 @@ VG_PUBLIC enum vg_status vg_graph_add_memset(struct vg_graph_definition *definit
 					     size_t count, const struct vg_graph_memset *memset,
 					     struct vg_graph_node **ret_node);
 VG_PUBLIC enum vg_status vg_graph_node_set_memset(struct vg_graph_node *node, const struct vg_graph_memset *memset);
-/* destination_buffer is the buffer that the node keeps, or NULL. */
+/* Reads the parameters. destination_buffer: the buffer that the node keeps, or NULL. */
 VG_PUBLIC enum vg_status vg_graph_node_get_memset(const struct vg_graph_node *node, struct vg_graph_memset *ret_memset);
 
 /* A copy of bytes between addresses on a device or the host. The library asks the driver which; an address that the
@@ -89,7 +89,7 @@ struct vg_graph_memcpy {
 	vg_address source;
 	size_t bytes;
 	struct vg_buffer *destination_buffer; /* NULL, or a buffer that the node keeps */
-	struct vg_buffer *source_buffer;      /* the same */
+	struct vg_buffer *source_buffer;      /* NULL, or a buffer that the node keeps */
 };
 VG_PUBLIC enum vg_status vg_graph_add_memcpy(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 					     size_t count, const struct vg_graph_memcpy *memcpy,
@@ -169,7 +169,7 @@ VG_PUBLIC enum vg_status vg_graph_add_allocation(struct vg_graph_definition *def
 VG_PUBLIC enum vg_status vg_graph_node_get_allocation(const struct vg_graph_node *node,
 						      struct vg_graph_allocation *ret_allocation,
 						      vg_address *ret_address);
-/* As vg_graph_definition_nodes(). */
+/* Lists the peers like vg_graph_definition_nodes() lists nodes. */
 VG_PUBLIC enum vg_status vg_graph_node_get_peers(const struct vg_graph_node *node, struct vg_device **peers,
 						 size_t capacity, size_t *ret_count);
 /* Adds a node that frees the memory of an allocation node, of this graph or of one that ran before. */
@@ -184,7 +184,7 @@ VG_PUBLIC enum vg_status vg_graph_node_get_free(const struct vg_graph_node *node
 VG_PUBLIC enum vg_status vg_graph_add_child(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 					    size_t count, struct vg_graph_definition *child,
 					    struct vg_graph_node **ret_node);
-/* The copy, which belongs to the node. NO_MEMORY. */
+/* Returns the node's copy of the child graph, which belongs to the node. NO_MEMORY. */
 VG_PUBLIC enum vg_status vg_graph_node_get_child(struct vg_graph_node *node, struct vg_graph_definition **ret_child);
 
 /* The driver's values. */

@@ -45,10 +45,10 @@ VG_PUBLIC enum vg_status vg_graphics_resource_map_array(struct vg_graphics_resou
  * cuGraphicsUnmapResources. */
 VG_PUBLIC enum vg_status vg_graphics_resource_unmap(struct vg_graphics_resource *resource, struct vg_stream *stream);
 
-/* Unmaps it if it is mapped, as above, and unregisters it at once. Closing twice is fine. INVALID, DRIVER. Any
- * thread. Source: cuGraphicsUnregisterResource. */
+/* Unmaps the resource if it is mapped, like the function above, and unregisters it at once. May be closed twice.
+ * INVALID, DRIVER. Any thread. Source: cuGraphicsUnregisterResource. */
 VG_PUBLIC enum vg_status vg_graphics_resource_close(struct vg_graphics_resource *resource, struct vg_stream *stream);
-/* Drops the caller's reference; a mapped buffer keeps the resource. NULL is fine. Any thread. */
+/* Drops the caller's reference; a mapped buffer keeps the resource. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_graphics_resource_destroy(struct vg_graphics_resource *resource);
 
 /* Nonzero while mapped. */

@@ -1,6 +1,5 @@
-/* Images of processes, as vg_checkpoint_dump() writes them: what there is, and what one says of itself. Nothing here
- * needs a driver or CRIU, and no image is trusted: whatever virgate.json holds is checked before it is given away. Any
- * thread. */
+/* Lists and describes images of processes, which vg_checkpoint_dump() writes. Needs neither a driver nor CRIU. Does
+ * not trust images: checks every value in virgate.json before it returns the value. Any thread. */
 #ifndef VIRGATE_IMAGE_H
 #define VIRGATE_IMAGE_H
 
@@ -17,7 +16,7 @@ extern "C" {
 
 enum vg_image_state {
 	VG_IMAGE_WHOLE,
-	VG_IMAGE_PART,	    /* no image: a dump writes there, or was killed while it did */
+	VG_IMAGE_PART,	    /* not an image: a dump writes there now, or was killed while it wrote */
 	VG_IMAGE_UNREADABLE /* `problem` says why */
 };
 /* "whole", "part", "unreadable". */
@@ -28,17 +27,17 @@ struct vg_image {
 	enum vg_image_state state;
 	const char *problem; /* NULL: none */
 	double created;	     /* seconds since the epoch; this and what follows of whole ones */
-	const char *command; /* of the first root: what the process called itself */
+	const char *command; /* name of the first root process, as the process set it */
 	const char *vgpu;    /* the first that its processes were in; NULL: none */
 	size_t processes, cuda_processes;
-	size_t gpus;	    /* in use by them; where that is not known, all that the machine had */
+	size_t gpus;	    /* number of GPUs that the processes used; if that is unknown, of all GPUs of the machine */
 	uint64_t bytes;	    /* that it takes on the disk */
-	uint64_t raw_bytes; /* before zero pages were left out, and the rest compressed */
+	uint64_t raw_bytes; /* size before zero pages were omitted and the rest was compressed */
 	enum vg_compression compression;
 };
 struct vg_image_list {
 	size_t count;
-	struct vg_image *images; /* by name */
+	struct vg_image *images; /* sorted by name */
 };
 /* Lists `root` if it is an image, and all images below it, down to eight directories deep. Links are not followed.
  * NOT_FOUND, DENIED, SYSTEM (the directory cannot be read), NO_MEMORY. */

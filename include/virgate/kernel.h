@@ -23,8 +23,8 @@ enum vg_kernel_attribute {
 	VG_KERNEL_MAX_THREADS_PER_BLOCK = 0,
 	VG_KERNEL_SHARED_SIZE_BYTES = 1, /* static shared memory of a block */
 	VG_KERNEL_CONST_SIZE_BYTES = 2,
-	VG_KERNEL_LOCAL_SIZE_BYTES = 3, /* of a thread */
-	VG_KERNEL_NUM_REGS = 4,		/* of a thread */
+	VG_KERNEL_LOCAL_SIZE_BYTES = 3, /* bytes of local memory of a thread */
+	VG_KERNEL_NUM_REGS = 4,		/* number of registers of a thread */
 	VG_KERNEL_PTX_VERSION = 5,	/* 90 for 9.0 */
 	VG_KERNEL_BINARY_VERSION = 6,
 	VG_KERNEL_CACHE_MODE_CA = 7,
@@ -44,16 +44,16 @@ enum vg_kernel_attribute {
  * thread. */
 VG_PUBLIC enum vg_status vg_kernel_borrow(struct CUkern_st *handle, struct vg_object_code *code, void *owner,
 					  void (*release)(void *owner), struct vg_kernel **ret_kernel);
-/* Closes it: the program may not use it any more. Closing twice is fine. Any thread. */
+/* Closes the object: the program may not use it any more. May be closed twice. Any thread. */
 VG_PUBLIC enum vg_status vg_kernel_close(struct vg_kernel *kernel);
-/* Drops the caller's reference. NULL is fine. Any thread. */
+/* Drops the caller's reference. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_kernel_destroy(struct vg_kernel *kernel);
 
 /* The driver's handle; NULL once closed. Cast it where the driver wants a CUfunction. */
 VG_PUBLIC struct CUkern_st *vg_kernel_handle(const struct vg_kernel *kernel);
 /* The symbol, as the driver knows it; "" once closed. */
 VG_PUBLIC const char *vg_kernel_name(const struct vg_kernel *kernel);
-/* Its object code; NULL for a borrowed kernel without. */
+/* Returns the kernel's object code; NULL for a borrowed kernel without object code. */
 VG_PUBLIC struct vg_object_code *vg_kernel_code(const struct vg_kernel *kernel);
 /* The number of parameters; the offset and the size of one, in bytes. Outputs may be NULL. INVALID (no such
  * parameter), CLOSED. Any thread. Source: cuKernelGetParamInfo, called once. */

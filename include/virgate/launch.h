@@ -56,9 +56,9 @@ VG_PUBLIC enum vg_status vg_argument_list_set(struct vg_argument_list *list, siz
  * sets arguments. */
 VG_PUBLIC enum vg_status vg_launch_list(struct vg_stream *stream, const struct vg_launch_config *config,
 					struct vg_argument_list *list);
-/* Closes it: the program may not use it any more. Closing twice is fine. Any thread. */
+/* Closes the object: the program may not use it any more. May be closed twice. Any thread. */
 VG_PUBLIC enum vg_status vg_argument_list_close(struct vg_argument_list *list);
-/* Drops the caller's reference. NULL is fine. Any thread. */
+/* Drops the caller's reference. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_argument_list_destroy(struct vg_argument_list *list);
 
 /* Checks a launch once, also against the limits of the device and the kernel, for many runs in streams of this
@@ -75,9 +75,9 @@ VG_PUBLIC enum vg_status vg_launch_set_argument(struct vg_prepared_launch *launc
 /* Queues the prepared launch. STATE (an argument was never set: the text says which), INVALID (a stream of another
  * device), CLOSED, DRIVER. Any thread, as long as no thread sets arguments. Source: cuLaunchKernelEx. */
 VG_PUBLIC enum vg_status vg_launch_run(struct vg_prepared_launch *launch, struct vg_stream *stream);
-/* Closes it: the program may not use it any more. Closing twice is fine. Any thread. */
+/* Closes the object: the program may not use it any more. May be closed twice. Any thread. */
 VG_PUBLIC enum vg_status vg_prepared_launch_close(struct vg_prepared_launch *launch);
-/* Drops the caller's reference. NULL is fine. Any thread. */
+/* Drops the caller's reference. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_prepared_launch_destroy(struct vg_prepared_launch *launch);
 
 #ifdef __cplusplus

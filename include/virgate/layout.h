@@ -34,15 +34,15 @@ VG_PUBLIC enum vg_status vg_layout_dense(int rank, const int64_t *shape, size_t 
 					 struct vg_layout *ret_layout);
 VG_PUBLIC enum vg_status vg_layout_dense_axes(int rank, const int64_t *shape, size_t item_size, const int *axes,
 					      struct vg_layout *ret_layout);
-/* `strides` NULL: C order. */
+/* Makes a layout with any strides; if `strides` is NULL, in C order. */
 VG_PUBLIC enum vg_status vg_layout_strided(int rank, const int64_t *shape, const int64_t *strides, size_t item_size,
 					   struct vg_layout *ret_layout);
 
 /* Axis i of the result is axis axes[i] of the layout. */
 VG_PUBLIC enum vg_status vg_layout_permute(const struct vg_layout *layout, const int *axes,
 					   struct vg_layout *ret_layout);
-/* Gives the same elements, in C order, another shape, of which one entry may be -1. UNSUPPORTED if that needs a
- * copy. */
+/* Gives the elements another shape and keeps their C order. The shape is `shape`, of which one entry may be -1.
+ * UNSUPPORTED if that needs a copy. */
 VG_PUBLIC enum vg_status vg_layout_reshape(const struct vg_layout *layout, int rank, const int64_t *shape,
 					   struct vg_layout *ret_layout);
 /* Merges the axes from `first` to `last`, both included, into one. UNSUPPORTED as above. */
@@ -68,11 +68,13 @@ VG_PUBLIC enum vg_status vg_layout_max_item_size(const struct vg_layout *layout,
 
 /* The number of elements; 0 if an extent is 0. It cannot overflow for layouts made by the functions above. */
 VG_PUBLIC int64_t vg_layout_volume(const struct vg_layout *layout);
-/* The least and the greatest offset of an element, in elements from the pointer. Both 0 for no elements. */
+/* Computes the least and the greatest offset of an element, in elements from the pointer. Both are 0 if there are no
+ * elements. */
 VG_PUBLIC void vg_layout_bounds(const struct vg_layout *layout, int64_t *ret_least, int64_t *ret_greatest);
 /* Bytes from the pointer to the end of the last element. INVALID if elements lie before the pointer. */
 VG_PUBLIC enum vg_status vg_layout_required_size(const struct vg_layout *layout, size_t *ret_bytes);
-/* Nonzero: without gaps in C order, in F order, in some order of the axes. */
+/* These functions return nonzero if the elements have no gaps between them: in C order, in F order, or in some order
+ * of the axes. */
 VG_PUBLIC int vg_layout_is_contiguous_c(const struct vg_layout *layout);
 VG_PUBLIC int vg_layout_is_contiguous_f(const struct vg_layout *layout);
 VG_PUBLIC int vg_layout_is_contiguous(const struct vg_layout *layout);

@@ -19,9 +19,10 @@ struct vg_linker;
 /* Fields that are 0 are not passed on. Each comment has nvJitLink's option. [D]: the driver's linker has it too. [W]:
  * it ignores the option with a warning in the log. It refuses the others. */
 struct vg_linker_options {
-	size_t size;			/* sizeof(struct vg_linker_options) */
-	const char *name;		/* of the object code; NULL: "<default linker>" */
-	struct vg_device *device;	/* for its architecture, if arch is NULL; NULL: device 0 [D] */
+	size_t size;	  /* sizeof(struct vg_linker_options) */
+	const char *name; /* name of the object code; NULL: "<default linker>" */
+	/* The device whose architecture is used if `arch` is NULL; NULL: device 0 [D]. */
+	struct vg_device *device;
 	const char *arch;		/* -arch= "sm_90" … [D] */
 	int max_register_count;		/* -maxrregcount= [D] */
 	int time;			/* -time: in the information log */
@@ -53,9 +54,9 @@ struct vg_linker_options {
  * installed), NO_DRIVER, CLOSED, NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_linker_create(struct vg_object_code *const *codes, size_t code_count,
 					  const struct vg_linker_options *options, struct vg_linker **ret_linker);
-/* Closes it: the program may use only its logs. Closing twice is fine. Any thread. */
+/* Closes the object: the program may use only its logs. May be closed twice. Any thread. */
 VG_PUBLIC enum vg_status vg_linker_close(struct vg_linker *linker);
-/* Drops the caller's reference. NULL is fine. Any thread. */
+/* Drops the caller's reference. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_linker_destroy(struct vg_linker *linker);
 
 /* Links to a cubin, or to PTX (nvJitLink with link-time optimisation). The caller owns *ret_code. INVALID (another
@@ -65,9 +66,9 @@ VG_PUBLIC void vg_linker_destroy(struct vg_linker *linker);
 VG_PUBLIC enum vg_status vg_linker_link(struct vg_linker *linker, enum vg_code_type target,
 					struct vg_object_code **ret_code);
 
-/* The back end; 0 for NULL. */
+/* Returns the linker's back end; 0 for NULL. */
 VG_PUBLIC enum vg_backend vg_linker_backend(const struct vg_linker *linker);
-/* The back end of linkers without the option. Loads nvJitLink if it is installed. */
+/* Returns the back end of linkers that do not set the option. Loads nvJitLink if it is installed. */
 VG_PUBLIC enum vg_backend vg_linker_default_backend(void);
 /* The logs of the last link; "" before. Valid until the next link, also when closed; not while another thread links. */
 VG_PUBLIC const char *vg_linker_error_log(const struct vg_linker *linker);

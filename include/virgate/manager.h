@@ -38,39 +38,41 @@ struct vg_virtual_gpu; /* a handle, one of any number */
 struct vg_manager_options {
 	size_t size;			 /* sizeof(struct vg_manager_options) */
 	unsigned max_virtual_gpus;	 /* at a time; 0: 8; at most 1024 */
-	unsigned virtual_streams;	 /* of all its vGPUs together; 0: 16; at most 4096 */
-	unsigned monitoring_interval_ms; /* for those who watch it; 0: 100 */
+	unsigned virtual_streams;	 /* number of virtual streams of all vGPUs together; 0: 16; at most 4096 */
+	unsigned monitoring_interval_ms; /* interval of utilization figures, and default interval of monitors; 0: 100 */
 	/* Nonzero: allocations are the driver's own (cuMemAlloc) instead of blocks in the vGPU's pages. They are
 	 * charged, checked and zeroed all the same; up to 1 MiB in steps of 512 bytes, above that in whole blocks of 2
 	 * MiB. There are no pages, pools, movable blocks, defragmentation or compaction, and every allocation costs
 	 * what the driver's does. */
 	int no_memory_virtualization;
 	int no_tensor_cores, no_mixed_precision; /* nonzero: for none of its vGPUs */
-	/* Where shared vGPUs are registered; borrowed while the manager lives. NULL: none can be made. */
+	/* The node at which shared vGPUs are registered. The manager only borrows it, so it must live longer. NULL:
+	 * no shared vGPU can be created. */
 	struct vg_node *node;
 	/* Nonzero: work goes straight to streams of the driver, in the order of submission and beside that of the other
 	 * vGPUs. Shares are neither summed nor kept, nothing is measured, and a paused vGPU refuses work instead of
 	 * keeping it. */
 	int no_compute_virtualization;
-	const struct vg_memory_space_options *memory; /* of its vGPUs' memory, but for `limit`; NULL: the defaults */
-	/* Of its scheduler; NULL: weighted fair, and the defaults. max_units 0: 16, or max_virtual_gpus if that is
-	 * more. */
+	/* Options of the vGPUs' memory, except `limit`; NULL: the defaults. */
+	const struct vg_memory_space_options *memory;
+	/* Options of the scheduler; NULL: weighted fair, and defaults. max_units 0: 16, or max_virtual_gpus if that
+	 * is more. */
 	const struct vg_compute_options *compute;
 };
 /* `options` may be NULL. Holds the device's primary context. The caller owns *ret_manager and ends it with
  * vg_manager_destroy(). INVALID (an option out of range), NO_MEMORY, STATE, DRIVER. */
 VG_PUBLIC enum vg_status vg_manager_create(struct vg_device *device, const struct vg_manager_options *options,
 					   struct vg_manager **ret_manager);
-/* Closes all its vGPUs, as vg_virtual_gpu_close(), and ends the program's use of it: its other calls are CLOSED. BUSY
- * while any of them has work that has not ended: then none is closed. Otherwise all are, and the first failure is what
- * it returns. Closing twice is fine. INVALID, STATE, DRIVER. */
+/* Closes all vGPUs of the manager like vg_virtual_gpu_close(), and then the manager: later calls return CLOSED. BUSY
+ * if a vGPU has work that has not ended: then no vGPU is closed. Otherwise closes all of them, and returns the first
+ * failure. May be called twice. INVALID, STATE, DRIVER. */
 VG_PUBLIC enum vg_status vg_manager_close(struct vg_manager *manager);
-/* Likewise, but work that has not ended is cancelled, as by vg_virtual_gpu_end(). */
+/* Closes the manager like vg_manager_close(), but cancels work that has not ended, as vg_virtual_gpu_end() does. */
 VG_PUBLIC enum vg_status vg_manager_end(struct vg_manager *manager);
-/* Ends it if that was not done, and drops the caller's reference. NULL is fine. No other thread may be in a call that
- * names `manager` itself. */
+/* Ends the manager unless that was done, and drops the caller's reference. Accepts NULL. No other thread may be in a
+ * call that names `manager` itself. */
 VG_PUBLIC void vg_manager_destroy(struct vg_manager *manager);
-/* NULL for NULL. */
+/* Returns the manager's device; NULL for NULL. */
 VG_PUBLIC struct vg_device *vg_manager_device(const struct vg_manager *manager);
 
 /* Figures of one instant; bytes. */
@@ -78,14 +80,15 @@ struct vg_manager_info {
 	unsigned virtual_gpus, max_virtual_gpus;
 	unsigned active_streams, virtual_streams; /* that were used, of those that there may be */
 	unsigned monitoring_interval_ms;
-	uint64_t memory_total;	   /* of the device */
-	uint64_t memory_promised;  /* the limits of its vGPUs together */
-	uint64_t memory_available; /* for limits of further ones: what no manager of the process has promised */
-	uint64_t memory_held;	   /* that its vGPUs are charged for */
-	double share_promised;	   /* the shares of its vGPUs together, 0 to 1; 0 where compute is not virtualized */
+	uint64_t memory_total;	  /* bytes of memory of the device */
+	uint64_t memory_promised; /* the limits of its vGPUs together */
+	/* Bytes that are left for the limits of new vGPUs: no manager of this process has reserved them. */
+	uint64_t memory_available;
+	uint64_t memory_held;  /* that its vGPUs are charged for */
+	double share_promised; /* the shares of its vGPUs together, 0 to 1; 0 where compute is not virtualized */
 	int memory_virtualized, compute_virtualized;
-	double utilization;    /* of the device by its vGPUs' work, 0 to 1, over the last interval */
-	int utilization_known; /* 0: `utilization` says nothing */
+	double utilization;    /* used part of the device, by the vGPUs' work, over the last interval, 0 to 1 */
+	int utilization_known; /* 0: `utilization` is unknown */
 };
 /* INVALID, CLOSED, STATE, DRIVER. */
 VG_PUBLIC enum vg_status vg_manager_info(struct vg_manager *manager, struct vg_manager_info *ret_info);
@@ -96,9 +99,9 @@ struct vg_virtual_gpu_options {
 	size_t size;	       /* sizeof(struct vg_virtual_gpu_options) */
 	int id;		       /* positive, and no other of the manager's has it; 0: the lowest that none ever had */
 	const char *name;      /* [A-Za-z0-9][A-Za-z0-9._-]{0,62}; NULL: "vgpu-ID" */
-	uint64_t memory_limit; /* bytes; needed. Nothing of it is taken before it is used */
+	uint64_t memory_limit; /* bytes; must be given. No memory is allocated before it is used */
 	unsigned streams;      /* virtual ones, numbered from 0; 0: 4, or what the manager has in all if that is less */
-	double compute_share;  /* of the device's SM-seconds, 0 to 1; 0: from compute_units */
+	double compute_share;  /* share of the device's SM-seconds, 0 to 1; 0: computed from compute_units */
 	unsigned compute_units; /* the share in virtual compute units, of the scheduler's max_units; 0 and no share: an
 				 * equal part of what is left, for each vGPU that may still come */
 	unsigned max_concurrent_kernels;	 /* 0: as many as streams */
@@ -124,28 +127,29 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_create(struct vg_manager *manager, const
  * first one. Not from a callback of a call on this vGPU. INVALID, STATE, DRIVER: some memory could not be zeroed or
  * freed; the vGPU is closed nevertheless. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_close(struct vg_virtual_gpu *vgpu);
-/* The same, also if it has work: cancels queued work, launches no further kernels of running work and waits for those
- * that were launched, and reports the number of executions to the log callback. Never BUSY. */
+/* Closes the vGPU even if it has work: cancels queued work, launches no more kernels of running work, and waits for
+ * launched ones. Reports the number of executions to the log callback. Never returns BUSY. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_end(struct vg_virtual_gpu *vgpu);
-/* Drops the caller's reference; the last one ends the vGPU, as vg_virtual_gpu_end(). NULL is fine. */
+/* Drops the caller's reference. Dropping the last one ends the vGPU like vg_virtual_gpu_end(). Accepts NULL. */
 VG_PUBLIC void vg_virtual_gpu_destroy(struct vg_virtual_gpu *vgpu);
 /* One more reference for the caller; returns its argument. */
 VG_PUBLIC struct vg_virtual_gpu *vg_virtual_gpu_retain(struct vg_virtual_gpu *vgpu);
-/* The vGPU of that id, with a reference for the caller. NOT_FOUND (the text lists the ids that there are), INVALID,
- * CLOSED, STATE. */
+/* Finds the vGPU with an id, and returns a reference for the caller. NOT_FOUND (the text lists the existing ids),
+ * INVALID, CLOSED, STATE. */
 VG_PUBLIC enum vg_status vg_manager_find(struct vg_manager *manager, int id, struct vg_virtual_gpu **ret_vgpu);
-/* The manager's reference, not the caller's; NULL for NULL. */
+/* Returns the vGPU's manager, to which the vGPU owns the reference; NULL for NULL. */
 VG_PUBLIC struct vg_manager *vg_virtual_gpu_manager(const struct vg_virtual_gpu *vgpu);
 
 enum vg_virtual_gpu_status {
 	VG_VIRTUAL_GPU_NOT_FOUND, /* no vGPU of the manager ever had the id */
-	VG_VIRTUAL_GPU_CREATED,	  /* not used yet */
+	VG_VIRTUAL_GPU_CREATED,	  /* the vGPU was not used yet */
 	VG_VIRTUAL_GPU_RUNNING,
 	VG_VIRTUAL_GPU_PAUSED,
 	VG_VIRTUAL_GPU_ERROR,	 /* the context is unusable: close it */
 	VG_VIRTUAL_GPU_DESTROYED /* the vGPU was closed */
 };
-/* NOT_FOUND also for NULL and for ids below 1; DESTROYED where the manager was closed. */
+/* Returns the status of a vGPU by its id. NOT_FOUND also for NULL and for ids below 1; DESTROYED if the manager was
+ * closed. */
 VG_PUBLIC enum vg_virtual_gpu_status vg_manager_status(struct vg_manager *manager, int id);
 /* "running"; "unknown" for a value outside the list. */
 VG_PUBLIC const char *vg_virtual_gpu_status_text(enum vg_virtual_gpu_status status);
@@ -157,31 +161,33 @@ struct vg_virtual_gpu_info {
 	char name[64];
 	int shared;
 	uint64_t memory_limit;
-	uint64_t memory_allocated; /* as programs asked for it, through this process */
+	uint64_t memory_allocated; /* bytes that programs requested, through this process */
 	uint64_t memory_held;	   /* charged: pages, each once. Of a shared one, for all programs inside */
 	double memory_utilization; /* charged / limit, 0 to 1 */
 	size_t blocks;
-	double compute_share;	       /* 0 to 1; 0 where compute is not virtualized */
-	double compute_utilization;    /* its part of the device's SM-seconds over the last interval, 0 to 1 */
-	int compute_utilization_known; /* 0: `compute_utilization` says nothing */
+	double compute_share;	       /* 0 to 1; 0 if compute is not virtualized */
+	double compute_utilization;    /* used part of the device's SM-seconds over the last interval, 0 to 1 */
+	int compute_utilization_known; /* 0: `compute_utilization` is unknown */
 	enum vg_compute_how how;       /* the share is realised */
 	unsigned queue_length;	       /* executions that wait */
 	unsigned running;	       /* that were handed to the device */
 	uint64_t launches, completed, failures, cancelled; /* so far */
 	unsigned active_streams, streams;		   /* that were used, of those that it may use */
 	int tensor_cores, mixed_precision;		   /* nonzero: allowed */
-	uint64_t refusals;				   /* of allocations, for its limit */
-	uint64_t memory_in_host;			   /* of its pages; 0: they are on the device */
+	/* Number of allocations that were refused because of the limit. */
+	uint64_t refusals;
+	/* Bytes of the vGPU's pages in the host; 0: all are on the device. */
+	uint64_t memory_in_host;
 };
-/* Also of a closed one, whose status says so and whose figures are 0. INVALID, STATE, DRIVER. */
+/* Fills in the figures. For a closed vGPU, the status says so and all figures are 0. INVALID, STATE, DRIVER. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_info(struct vg_virtual_gpu *vgpu, struct vg_virtual_gpu_info *ret_info);
 /* All vGPUs of the manager, by id. *ret_count is how many there are; `infos` may be NULL to ask for that alone. LIMIT
  * (there are more than `capacity`: nothing was written but the count), INVALID, CLOSED, NO_MEMORY, STATE. */
 VG_PUBLIC enum vg_status vg_manager_list(struct vg_manager *manager, struct vg_virtual_gpu_info *infos, size_t capacity,
 					 size_t *ret_count);
 
-/* What is queued waits from now on, what runs ends; memory can be used as ever. INVALID, CLOSED, STATE (it is paused
- * already; it is in error). */
+/* Pauses the vGPU: queued work waits, and running work continues to its end. The memory can still be used. INVALID,
+ * CLOSED, STATE (the vGPU is paused already, or in error). */
 VG_PUBLIC enum vg_status vg_virtual_gpu_pause(struct vg_virtual_gpu *vgpu);
 /* INVALID, CLOSED, STATE (it is not paused; its memory is in the host). */
 VG_PUBLIC enum vg_status vg_virtual_gpu_resume(struct vg_virtual_gpu *vgpu);
@@ -216,9 +222,10 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_set_memory_limit(struct vg_virtual_gpu *
  * with `need` and `have`), CLOSED, STATE, NO_MEMORY, DRIVER. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_allocate(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment,
 						 vg_address *ret_address);
-/* The device must be done with it: synchronize first. Memory that leaves the vGPU is zeroed, behind whatever work of
- * the vGPU the device was given. BOUNDS (it is in no memory of this vGPU: another's, or the host's), STALE (nothing is
- * allocated there: with virtual memory; else BOUNDS), INVALID (the middle of a block), CLOSED, STATE, DRIVER. */
+/* Frees a block. No work may use it any more, so synchronize first. Memory that leaves the vGPU is zeroed after all
+ * work of the vGPU that was given to the device. BOUNDS (it is in no memory of this vGPU: another's, or the host's),
+ * STALE (nothing is allocated there: with virtual memory; else BOUNDS), INVALID (the middle of a block), CLOSED,
+ * STATE, DRIVER. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_free(struct vg_virtual_gpu *vgpu, vg_address address);
 /* `size` bytes of the program's memory to the vGPU's, or out of it. They are done when the call returns, and not
  * ordered with work in virtual streams: synchronize first. 0 bytes are fine. BOUNDS (they are not in one block of this
@@ -227,12 +234,12 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_free(struct vg_virtual_gpu *vgpu, vg_add
 VG_PUBLIC enum vg_status vg_virtual_gpu_write(struct vg_virtual_gpu *vgpu, vg_address to, const void *from,
 					      size_t size);
 VG_PUBLIC enum vg_status vg_virtual_gpu_read(struct vg_virtual_gpu *vgpu, void *to, vg_address from, size_t size);
-/* From one place of its memory to another. INVALID (they overlap); BOUNDS, CLOSED, STATE, DRIVER as above. */
+/* Copies within the vGPU's memory. INVALID (the ranges overlap); BOUNDS, CLOSED, STATE, DRIVER as above. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_copy(struct vg_virtual_gpu *vgpu, vg_address to, vg_address from, size_t size);
 /* Sets `size` bytes to `value`, 0 to 255. INVALID (another value); BOUNDS, CLOSED, STATE, DRIVER as above. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_set(struct vg_virtual_gpu *vgpu, vg_address to, int value, size_t size);
-/* From the memory of one vGPU to that of another, also of another manager or device. BOUNDS, INVALID, CLOSED, STATE,
- * DRIVER of whichever is named. */
+/* Copies from one vGPU's memory to that of another, which may belong to another manager or device. BOUNDS, INVALID,
+ * CLOSED, STATE, DRIVER, for either vGPU. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_copy_peer(struct vg_virtual_gpu *to_vgpu, vg_address to,
 						  struct vg_virtual_gpu *from_vgpu, vg_address from, size_t size);
 /* The vGPU's space, for what else can be done with it: movable blocks, pages, pools, defragmentation, compaction; the
@@ -241,8 +248,8 @@ VG_PUBLIC struct vg_memory_space *vg_virtual_gpu_memory(const struct vg_virtual_
 
 /* ---- work -------------------------------------------------------------------------------------------- */
 
-/* Where kernels are registered by name, for all vGPUs of the manager; the manager's, not the caller's. NULL for NULL.
- */
+/* Returns the scheduler, in which kernels are registered by name for all vGPUs of the manager. The manager owns it.
+ * NULL for NULL. */
 VG_PUBLIC struct vg_compute *vg_manager_compute(const struct vg_manager *manager);
 /* The vGPU's unit of it; the vGPU's, not the caller's, and closed with it. NULL for NULL. */
 VG_PUBLIC struct vg_compute_unit *vg_virtual_gpu_compute(const struct vg_virtual_gpu *vgpu);
@@ -260,10 +267,10 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_sync_all(struct vg_virtual_gpu *vgpu, do
  * active again. BUSY (there is work in it, or just comes), INVALID, CLOSED, STATE. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_release_stream(struct vg_virtual_gpu *vgpu, unsigned stream);
 
-/* From now on, also while it works; 0 to 1, but not 0. INVALID, LIMIT (more than is left), CLOSED, UNSUPPORTED (compute
- * is not virtualized), STATE; of a shared one as vg_vgpu_set(). */
+/* Sets the share, above 0 and up to 1, even if the vGPU has work. INVALID, LIMIT (too little is left), CLOSED,
+ * UNSUPPORTED (compute is not virtualized), STATE; for a shared vGPU also the errors of vg_vgpu_set(). */
 VG_PUBLIC enum vg_status vg_virtual_gpu_set_compute_share(struct vg_virtual_gpu *vgpu, double share);
-/* Likewise, in virtual compute units of the scheduler's. */
+/* Sets the share in virtual compute units of the scheduler. Otherwise like vg_virtual_gpu_set_compute_share(). */
 VG_PUBLIC enum vg_status vg_virtual_gpu_scale_compute_units(struct vg_virtual_gpu *vgpu, unsigned compute_units);
 /* Nonzero: allowed; 0: kernels and operations that need them are refused from now on. STATE (the manager allows none),
  * INVALID, CLOSED. */

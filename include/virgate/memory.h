@@ -20,12 +20,12 @@ extern "C" {
 struct vg_buffer;
 struct vg_memory_resource;
 
-/* The access to memory. `device` is the ordinal of the device that it is bound to, -1 for none. */
+/* Describes access to memory. `device` is the ordinal of the device to which the memory is bound; -1: no device. */
 struct vg_memory_properties {
 	int device;
 	int device_accessible; /* nonzero: kernels may use it */
 	int host_accessible;   /* nonzero: the host may dereference it */
-	int managed;	       /* nonzero: it moves between host and device */
+	int managed;	       /* nonzero: the memory moves between host and device */
 };
 
 /* A location of memory; the driver's values. `id` is the ordinal of a device or the number of a NUMA node of the host.
@@ -46,7 +46,7 @@ struct vg_memory_location {
 struct vg_allocation {
 	vg_address address;
 	size_t size; /* at least the size that was asked for */
-	void *user;  /* for the resource's own use; NULL unless it sets it */
+	void *user;  /* a value for the resource's own use; NULL unless the resource sets it */
 };
 
 /* ---- memory resources --------------------------------------------------------------------------- */
@@ -72,10 +72,10 @@ struct vg_memory_resource_operations {
  * or deallocate), NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_memory_resource_create(const struct vg_memory_resource_operations *operations, void *user,
 						   struct vg_memory_resource **ret_resource);
-/* Drops the caller's reference; buffers keep their resource. NULL is fine. Any thread. */
+/* Drops the caller's reference; buffers keep their resource. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_memory_resource_destroy(struct vg_memory_resource *resource);
-/* Closes it: nothing more can be allocated. The driver's object is destroyed now, or with the last
- * buffer. Closing twice is fine. INVALID (NULL), DRIVER. Any thread. */
+/* Closes the object: nothing more can be allocated. The driver's object is destroyed now, or with the last buffer.
+ * May be closed twice. INVALID (NULL), DRIVER. Any thread. */
 VG_PUBLIC enum vg_status vg_memory_resource_close(struct vg_memory_resource *resource);
 /* Adds a reference, which the caller owns; returns its argument. Any thread. */
 VG_PUBLIC struct vg_memory_resource *vg_memory_resource_retain(struct vg_memory_resource *resource);
@@ -97,7 +97,7 @@ VG_PUBLIC enum vg_status vg_buffer_create(struct vg_memory_resource *resource, s
 struct vg_buffer_borrow_options {
 	size_t size;			     /* sizeof(struct vg_buffer_borrow_options) */
 	struct vg_memory_resource *resource; /* frees the memory, as if it had allocated it; not with `owner` */
-	struct vg_stream *stream;	     /* on which it does so */
+	struct vg_stream *stream;	     /* the stream on which the buffer will be freed */
 	void *owner;			     /* the object that keeps the memory alive */
 	void (*release)(void *owner);	     /* called once, when the buffer does not need it any more; may be NULL */
 };
@@ -108,11 +108,11 @@ VG_PUBLIC enum vg_status vg_buffer_borrow(vg_address address, size_t size,
 					  const struct vg_buffer_borrow_options *options,
 					  struct vg_buffer **ret_buffer);
 
-/* Drops the caller's reference; the last one frees the memory on the buffer's stream. NULL is fine. Any thread. */
+/* Drops the caller's reference; the last one frees the memory on the buffer's stream. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_buffer_destroy(struct vg_buffer *buffer);
-/* Closes it, and frees the memory in the order of `stream` (NULL: of the stream it was allocated on), now or with the
- * last reference. Closing twice is fine; after INVALID, STATE and CLOSED it is still open.
- * INVALID, STATE (as vg_buffer_create()), CLOSED (the stream), DRIVER. Any thread. */
+/* Closes the buffer, and frees its memory in the order of `stream` (NULL: of the stream on which it was allocated),
+ * now or with the last reference. May be closed twice; after INVALID, STATE and CLOSED it is still open. INVALID,
+ * STATE (as vg_buffer_create()), CLOSED (the stream), DRIVER. Any thread. */
 VG_PUBLIC enum vg_status vg_buffer_close(struct vg_buffer *buffer, struct vg_stream *stream);
 /* Adds a reference, which the caller owns; returns its argument. Any thread. */
 VG_PUBLIC struct vg_buffer *vg_buffer_retain(struct vg_buffer *buffer);
@@ -123,9 +123,10 @@ VG_PUBLIC enum vg_status vg_buffer_set_deallocation_stream(struct vg_buffer *buf
 VG_PUBLIC vg_address vg_buffer_address(const struct vg_buffer *buffer);
 /* Bytes; 0 once closed. */
 VG_PUBLIC size_t vg_buffer_size(const struct vg_buffer *buffer);
-/* NULL for borrowed memory and once closed; the reference belongs to the buffer. */
+/* Returns the buffer's resource, to which the buffer owns the reference; NULL for borrowed memory and for a closed
+ * buffer. */
 VG_PUBLIC struct vg_memory_resource *vg_buffer_memory_resource(const struct vg_buffer *buffer);
-/* As given to vg_buffer_borrow(), else NULL. */
+/* Returns the owner that was given to vg_buffer_borrow(), or NULL. */
 VG_PUBLIC void *vg_buffer_owner(const struct vg_buffer *buffer);
 /* Nonzero: imported from another process. */
 VG_PUBLIC int vg_buffer_is_mapped(const struct vg_buffer *buffer);
@@ -158,7 +159,7 @@ VG_PUBLIC enum vg_status vg_buffer_read(const struct vg_buffer *buffer, size_t o
  * multiple of it, an address not aligned to it), CLOSED, DRIVER. Any thread. Source: cuMemsetD8Async, D16, D32. */
 VG_PUBLIC enum vg_status vg_buffer_fill(struct vg_buffer *buffer, const void *pattern, size_t width,
 					struct vg_stream *stream);
-/* The same with one byte, 0 to 255. */
+/* Fills the buffer with a byte, 0 to 255, like the functions above. */
 VG_PUBLIC enum vg_status vg_buffer_fill_byte(struct vg_buffer *buffer, int value, struct vg_stream *stream);
 
 #ifdef __cplusplus

@@ -19,8 +19,8 @@ VG_PUBLIC enum vg_status vg_limiting_resource_create(struct vg_memory_resource *
 VG_PUBLIC enum vg_status vg_limiting_resource_used(const struct vg_memory_resource *resource, size_t *ret_used);
 
 struct vg_memory_statistics {
-	uint64_t bytes, peak_bytes, total_bytes;       /* in buffers now, the maximum, the sum */
-	uint64_t buffers, peak_buffers, total_buffers; /* the same */
+	uint64_t bytes, peak_bytes, total_bytes;       /* bytes in buffers now, the maximum, and the sum over time */
+	uint64_t buffers, peak_buffers, total_buffers; /* number of buffers now, the maximum, and the sum over time */
 	uint64_t failures;			       /* allocations that failed */
 };
 /* Adds statistics. */

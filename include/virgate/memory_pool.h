@@ -52,7 +52,7 @@ VG_PUBLIC enum vg_status vg_pinned_pool_create(struct vg_device *device, const s
  * above. */
 VG_PUBLIC enum vg_status vg_managed_pool_current(struct vg_device *device, struct vg_memory_resource **ret_pool);
 
-/* As the `id` of VG_LOCATION_HOST_NUMA: the NUMA node of the device. */
+/* A value for the `id` of VG_LOCATION_HOST_NUMA: the NUMA node of the device. */
 #define VG_NODE_OF_DEVICE (-1)
 
 struct vg_managed_pool_options {
@@ -67,7 +67,7 @@ VG_PUBLIC enum vg_status vg_managed_pool_create(struct vg_device *device, const 
 
 /* ---- any pool -------------------------------------------------------------------------------------- */
 
-/* The driver's handle; NULL once closed, and for other resources. */
+/* Returns the driver's handle of a pool; NULL for a closed pool and for other resources. */
 VG_PUBLIC struct CUmemPoolHandle_st *vg_memory_pool_handle(const struct vg_memory_resource *pool);
 /* Nonzero: destroyed with the resource; 0: current pools. */
 VG_PUBLIC int vg_memory_pool_is_owned(const struct vg_memory_resource *pool);
@@ -75,16 +75,19 @@ VG_PUBLIC int vg_memory_pool_is_owned(const struct vg_memory_resource *pool);
 VG_PUBLIC int vg_memory_pool_is_shareable(const struct vg_memory_resource *pool);
 /* Nonzero: imported from another process. */
 VG_PUBLIC int vg_memory_pool_is_mapped(const struct vg_memory_resource *pool);
-/* The location of its memory; of managed memory the preferred one. INVALID (not a pool), CLOSED. */
+/* Returns the location of the pool's memory; for managed memory, the preferred location. INVALID (not a pool),
+ * CLOSED. */
 VG_PUBLIC enum vg_status vg_memory_pool_location(const struct vg_memory_resource *pool,
 						 struct vg_memory_location *ret_location);
 
 /* The driver's attributes of a pool. */
 struct vg_memory_pool_attributes {
 	int reuse_follow_event_dependencies; /* nonzero: memory freed on one stream is used on another after an event */
-	int reuse_allow_opportunistic;	     /* nonzero: ... or if the free has already completed */
-	int reuse_allow_internal_dependencies;		  /* nonzero: ... or by making one stream wait for the other */
-	uint64_t release_threshold;			  /* bytes that are kept at a synchronisation */
+	int reuse_allow_opportunistic;	     /* nonzero: memory may also be reused if its free has already completed */
+	/* Nonzero: memory may also be reused by making one stream wait for the other. */
+	int reuse_allow_internal_dependencies;
+	/* Bytes of free memory that the pool keeps at a synchronisation. */
+	uint64_t release_threshold;
 	uint64_t reserved_mem_current, reserved_mem_high; /* bytes of the pool, and their maximum */
 	uint64_t used_mem_current, used_mem_high;	  /* bytes in buffers, and their maximum */
 };
@@ -125,7 +128,8 @@ VG_PUBLIC enum vg_status vg_device_pool_import(struct vg_device *device, int des
 VG_PUBLIC enum vg_status vg_pinned_pool_import(struct vg_device *device, int descriptor,
 					       struct vg_memory_resource **ret_pool);
 
-/* The UUID of a shareable pool, which is random; of an imported pool: as registered. STATE (it has none), CLOSED. */
+/* Returns the UUID of a shareable pool, which is random; for an imported pool, the UUID with which it was
+ * registered. STATE (the pool has no UUID), CLOSED. */
 VG_PUBLIC enum vg_status vg_memory_pool_uuid(const struct vg_memory_resource *pool, unsigned char ret_uuid[16]);
 /* Registers an imported pool under its exporter's UUID until it is closed, so that a process imports each pool once.
  * *ret_pool is `pool`, or the pool that is registered already. The caller owns a reference to *ret_pool, and keeps that
@@ -138,7 +142,7 @@ VG_PUBLIC enum vg_status vg_memory_pool_find(const unsigned char uuid[16], struc
 
 /* An exported buffer of a shareable pool: bytes to be sent to another process. */
 struct vg_buffer_descriptor {
-	uint64_t size; /* of the buffer */
+	uint64_t size; /* size of the buffer */
 	unsigned char payload[64];
 };
 /* Exports it. INVALID (empty, or not of a pool), STATE (the pool is not shareable), CLOSED, DRIVER. Any thread. Source:

@@ -20,7 +20,7 @@ VG_PUBLIC enum vg_status vg_graph_memory_resource(struct vg_device *device, stru
 /* Bytes of the device's graph memory. */
 struct vg_graph_memory_attributes {
 	uint64_t reserved_mem_current, reserved_mem_high; /* reserved by the driver for graphs, and their maximum */
-	uint64_t used_mem_current, used_mem_high;	  /* in use, and their maximum */
+	uint64_t used_mem_current, used_mem_high;	  /* bytes in use, and their maximum */
 };
 /* Reads them. INVALID, DRIVER. Any thread. Source: cuDeviceGetGraphMemAttribute. */
 VG_PUBLIC enum vg_status vg_graph_memory_attributes(struct vg_device *device,

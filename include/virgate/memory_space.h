@@ -31,7 +31,7 @@ struct vg_memory_space;
 
 struct vg_memory_space_options {
 	size_t size;		/* sizeof(struct vg_memory_space_options) */
-	uint64_t limit;		/* bytes of device memory that it may hold at once; needed */
+	uint64_t limit;		/* bytes of device memory that the space may have at once; must be given */
 	size_t page_size;	/* rounded up to the device's granularity (2 MiB), 1 GiB at most; 0: 4096 */
 	size_t max_pages;	/* addresses are reserved for no more pages than this; 0: 1048576 */
 	unsigned pools;		/* size classes; 0: 8 */
@@ -47,12 +47,12 @@ struct vg_memory_space_options {
 VG_PUBLIC enum vg_status vg_memory_space_create(struct vg_context *context,
 						const struct vg_memory_space_options *options,
 						struct vg_memory_space **ret_space);
-/* Closes it if that was not done, and drops the caller's reference; a failure goes to the log. NULL is fine. No other
- * thread may be in a call that names the space. */
+/* Closes the space unless that was done, and drops the caller's reference; a failure goes to the log. Accepts NULL.
+ * No other thread may be in a call that names the space. */
 VG_PUBLIC void vg_memory_space_destroy(struct vg_memory_space *space);
-/* Frees what is left, telling the log callback how much that was, and gives all pages back; its calls are CLOSED from
- * then on. Waits for calls of other threads. Closing twice is fine. INVALID, STATE; DRIVER: some page was not zeroed or
- * not taken back, and the others were. Any thread. */
+/* Frees all blocks, reports their number to the log callback, and returns all pages to the device. Later calls
+ * return CLOSED. Waits for calls of other threads. May be called twice. INVALID, STATE; DRIVER: a page could not be
+ * zeroed or returned; all other pages were. Any thread. */
 VG_PUBLIC enum vg_status vg_memory_space_close(struct vg_memory_space *space);
 
 /* ---- blocks --------------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ VG_PUBLIC enum vg_status vg_memory_space_read(struct vg_memory_space *space, voi
 VG_PUBLIC enum vg_status vg_memory_space_copy(struct vg_memory_space *space, vg_address to, vg_address from,
 					      size_t size);
 VG_PUBLIC enum vg_status vg_memory_space_set(struct vg_memory_space *space, vg_address to, int value, size_t size);
-/* Likewise from one space to another, of whichever devices. Source: cuMemcpyPeer. */
+/* Copies from one space to another one, of any device. Source: cuMemcpyPeer. */
 VG_PUBLIC enum vg_status vg_memory_space_copy_peer(struct vg_memory_space *to_space, vg_address to,
 						   struct vg_memory_space *from_space, vg_address from, size_t size);
 
@@ -92,12 +92,12 @@ struct vg_memory_space_info {
 	uint64_t held;	       /* charged: the bytes of all pages */
 	uint64_t allocated;    /* what was asked for */
 	uint64_t padding;      /* what the blocks take beyond that */
-	uint64_t free;	       /* of the pages, not in use */
+	uint64_t free;	       /* bytes of the pages that are not in use */
 	uint64_t largest_free; /* the largest block that fits into them without another page */
 	size_t page_size, pages, blocks, movable_blocks;
 	unsigned pools;	      /* that vg_memory_space_pool() tells of */
-	double fragmentation; /* 1 - largest free / free; 0 where nothing is free */
-	double padding_waste; /* padding / (allocated + padding); 0 where nothing is allocated */
+	double fragmentation; /* 1 - largest free / free; 0 if nothing is free */
+	double padding_waste; /* padding / (allocated + padding); 0 if nothing is allocated */
 	uint64_t defragmentations, automatic_defragmentations, compactions, bytes_moved; /* so far */
 };
 /* INVALID, CLOSED, STATE. Any thread. */
@@ -116,13 +116,14 @@ struct vg_page {
 	size_t size;
 	int valid; /* nonzero: there is memory behind it */
 	enum vg_tristate dirty, accessed;
-	uint64_t last_access_ns; /* on the monotonic clock; 0: unknown */
+	uint64_t last_access_ns; /* time of the last access, on the monotonic clock; 0: unknown */
 };
-/* The page that an address of the space lies in, mapped or not. BOUNDS, INVALID, CLOSED, STATE. Any thread. */
+/* Describes the page that contains an address of the space, mapped or not. BOUNDS, INVALID, CLOSED, STATE. Any
+ * thread. */
 VG_PUBLIC enum vg_status vg_memory_space_page(struct vg_memory_space *space, vg_address address,
 					      struct vg_page *ret_page);
-/* All pages with memory behind them, ordered by address within each reserved range. `pages` NULL with `capacity` 0 asks
- * for the count. LIMIT (there are more than `capacity`), INVALID, CLOSED, STATE. Any thread. */
+/* Lists all pages with memory, ordered by address within each reserved range. If `pages` is NULL and `capacity` 0,
+ * only counts them. LIMIT (there are more than `capacity`), INVALID, CLOSED, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_memory_space_pages(struct vg_memory_space *space, struct vg_page *pages, size_t capacity,
 					       size_t *ret_count);
 
@@ -131,7 +132,7 @@ struct vg_pool_info {
 			      page */
 	size_t pool_size;  /* free bytes that it keeps, rounded up to pages */
 	size_t blocks;	   /* that are allocated */
-	size_t free_bytes; /* in its pages */
+	size_t free_bytes; /* free bytes in the pool's pages */
 };
 /* Pools are numbered from 0: the size classes, then blocks between the largest class and a page, then whole pages.
  * NOT_FOUND (says how many there are), INVALID, CLOSED, STATE. Any thread. */
@@ -147,24 +148,25 @@ VG_PUBLIC enum vg_status vg_memory_space_set_pool_size(struct vg_memory_space *s
  * does not change. Kernels that use the address must have ended before it is unpinned. */
 struct vg_movable_block;
 
-/* As vg_memory_space_allocate(). The caller owns *ret_block, which keeps the space's object and ends with
- * vg_movable_block_destroy(); once the space is closed there is no memory behind it. Any thread. */
+/* Allocates a movable block like vg_memory_space_allocate(). The caller owns *ret_block, and ends it with
+ * vg_movable_block_destroy(). The block keeps the space's object alive. After the space is closed, the block has no
+ * memory. Any thread. */
 VG_PUBLIC enum vg_status vg_movable_block_create(struct vg_memory_space *space, size_t size,
 						 struct vg_movable_block **ret_block);
-/* Frees the memory, pinned or not, waiting if it is being moved. NULL is fine. No other thread may use the block. */
+/* Frees the memory, pinned or not, waiting if it is being moved. Accepts NULL. No other thread may use the block. */
 VG_PUBLIC void vg_movable_block_destroy(struct vg_movable_block *block);
-/* Pins it, as often as it is unpinned, waiting while it is being moved. LIMIT (pinned 2^32 - 1 times), CLOSED, INVALID,
- * STATE. Any thread. */
+/* Pins the block, after waiting until it is not being moved. Each pin needs one unpin. LIMIT (pinned 2^32 - 1
+ * times), CLOSED, INVALID, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_movable_block_pin(struct vg_movable_block *block, vg_address *ret_address);
 /* STATE (it is not pinned), CLOSED, INVALID. Any thread. */
 VG_PUBLIC enum vg_status vg_movable_block_unpin(struct vg_movable_block *block);
-/* As asked for; 0 for NULL. */
+/* Returns the requested size; 0 for NULL. */
 VG_PUBLIC size_t vg_movable_block_size(const struct vg_movable_block *block);
 
 /* ---- tidying up ----------------------------------------------------------------------------------- */
 
 struct vg_defragment_result {
-	uint64_t bytes_returned; /* to the device, in pages that were empty */
+	uint64_t bytes_returned; /* bytes returned to the device, in empty pages */
 	size_t pages_returned;
 	size_t ranges_joined; /* free address ranges there are fewer of; 0 if a block's pages stood alone */
 	double before, after; /* fragmentation */
@@ -179,7 +181,7 @@ VG_PUBLIC enum vg_status vg_memory_space_defragment(struct vg_memory_space *spac
 struct vg_compact_progress {
 	uint64_t bytes_moved; /* so far */
 	size_t blocks_moved;
-	double milliseconds; /* since the call began */
+	double milliseconds; /* time since the call began */
 };
 struct vg_compact_options {
 	size_t size;		 /* sizeof(struct vg_compact_options) */
@@ -191,10 +193,10 @@ struct vg_compact_options {
 	void *user;
 };
 struct vg_compact_result {
-	uint64_t bytes_moved, bytes_returned; /* in blocks; in pages to the device */
+	uint64_t bytes_moved, bytes_returned; /* bytes of moved blocks; bytes of pages returned to the device */
 	size_t blocks_moved;
 	int complete;		   /* nonzero: nothing more can be moved; 0: a bound or the callback ended it */
-	double copy_ms, verify_ms; /* of the device, by its own clock */
+	double copy_ms, verify_ms; /* time on the device, by the device's clock */
 	double remap_ms;	   /* zeroing and unmapping of the returned pages */
 	double before, after;	   /* fragmentation */
 };

@@ -58,37 +58,38 @@ enum vg_metric_name {
 #undef X
 		VG_METRIC_COUNT
 };
-/* "memory_held"; "unknown metric" for a value outside the list. Any thread. */
+/* Returns the name of a metric, such as "memory_held"; "unknown metric" for a value outside the list. Any thread. */
 VG_PUBLIC const char *vg_metric_text(enum vg_metric_name metric);
 
-/* Where the memory that is in use on a device was read. */
+/* From which source the used memory of a device was read. */
 enum vg_memory_source {
 	VG_MEMORY_SOURCE_NONE,	 /* unknown */
 	VG_MEMORY_SOURCE_NVML,	 /* NVML: of all processes and the driver itself */
-	VG_MEMORY_SOURCE_DRIVER, /* cuMemGetInfo, where there is no NVML for the device */
+	VG_MEMORY_SOURCE_DRIVER, /* cuMemGetInfo, if NVML does not know the device */
 	VG_MEMORY_SOURCE_LEDGER	 /* the manager's own account: a virtual GPU's */
 };
 
 /* The figures of one virtual GPU, or of the device, at one time. */
 struct vg_sample {
 	uint64_t time_ns;     /* when it was read */
-	uint64_t interval_ns; /* since the sample before; 0: this is the first one, and rates are unknown */
-	uint64_t late_ns;     /* after the time that it was planned for */
-	int id;		      /* of the virtual GPU; 0: the device */
-	enum vg_virtual_gpu_status status; /* of the virtual GPU; the device: VG_VIRTUAL_GPU_RUNNING */
+	uint64_t interval_ns; /* time since the previous sample; 0: this is the first sample, so rates are unknown */
+	uint64_t late_ns;     /* how much later than planned the sample was taken */
+	int id;		      /* id of the virtual GPU; 0: the device */
+	enum vg_virtual_gpu_status status; /* status of the virtual GPU; for the device: VG_VIRTUAL_GPU_RUNNING */
 	enum vg_memory_source memory_source;
-	struct vg_metric memory_held;	      /* device memory, by pages; of the device: in use by all processes */
-	struct vg_metric memory_allocated;    /* of it: what programs asked for; the device: its virtual GPUs' sum */
+	struct vg_metric memory_held; /* device memory, by pages; of the device: in use by all processes */
+	/* Bytes that programs requested; for the device: the sum over its virtual GPUs. */
+	struct vg_metric memory_allocated;
 	struct vg_metric memory_limit;	      /* the device: what it has */
 	struct vg_metric memory_utilization;  /* charged / limit */
-	struct vg_metric fragmentation;	      /* as memory_space.h has it; unknown of the device */
+	struct vg_metric fragmentation;	      /* as in memory_space.h; unknown for the device */
 	struct vg_metric compute_share;	      /* asked for; the device: its virtual GPUs' sum */
 	struct vg_metric compute_utilization; /* GPU time measured / time passed, since the sample before, at most 1 */
 	struct vg_metric queue_length;	      /* executions that wait; the device: its virtual GPUs' sum, as below */
 	struct vg_metric running;	      /* executions that are at it */
 	struct vg_metric launches, failures, cancelled; /* executions */
 	struct vg_metric launch_rate, failure_rate;
-	struct vg_metric virtual_gpus; /* the device: how many there are; unknown of a virtual GPU */
+	struct vg_metric virtual_gpus; /* number of virtual GPUs of the device; unknown for a virtual GPU */
 };
 
 enum {
@@ -109,11 +110,13 @@ struct vg_monitor_options {
  * take), NO_MEMORY, SYSTEM (no thread), STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_monitor_create(struct vg_manager *manager, const struct vg_monitor_options *options,
 					   struct vg_monitor **ret_monitor);
-/* Ends the thread: a callback that is under way is waited for, none comes after. Samples stay readable. Twice is fine.
- * STATE: called by one of its own callbacks, which would wait for itself; nothing has changed then. Any thread. */
+/* Ends the monitor's thread. Waits for a running callback; no callback is called later. Samples stay readable. May
+ * be called twice. STATE: called by a callback of this monitor, which would wait for itself; then nothing has
+ * changed. Any thread. */
 VG_PUBLIC enum vg_status vg_monitor_close(struct vg_monitor *monitor);
-/* Closes it, and drops the caller's reference. NULL is fine. From one of its own callbacks it does nothing but tell the
- * log callback and set the last error, STATE: the monitor is still the caller's to destroy. Any thread. */
+/* Closes the monitor, and drops the caller's reference. Accepts NULL. If a callback of this monitor calls it,
+ * nothing is destroyed: it sets the last error STATE and reports that to the log callback, and the caller keeps the
+ * reference. Any thread. */
 VG_PUBLIC void vg_monitor_destroy(struct vg_monitor *monitor);
 
 /* The latest sample of a virtual GPU, or of the device with `id` 0. NOT_FOUND (no such virtual GPU: which there are),
@@ -131,8 +134,8 @@ enum vg_watch_side { VG_WATCH_ABOVE, VG_WATCH_BELOW };
 enum { VG_WATCH_DEVICE = 0, VG_WATCH_ALL = -1 /* every virtual GPU, also those to come */ };
 
 struct vg_watch_event {
-	uint64_t watch; /* as vg_monitor_watch() gave it */
-	int id;		/* of the virtual GPU; 0: the device */
+	uint64_t watch; /* the number that vg_monitor_watch() returned */
+	int id;		/* id of the virtual GPU; 0: the device */
 	int beyond;	/* 1: the figure has gone beyond the threshold; 0: it is back */
 	enum vg_metric_name metric;
 	double value, threshold;
@@ -142,7 +145,7 @@ typedef void vg_watch_fn(void *user, const struct vg_watch_event *event);
 
 struct vg_watch {
 	size_t size; /* sizeof(struct vg_watch) */
-	int id;	     /* of a virtual GPU, or VG_WATCH_DEVICE, or VG_WATCH_ALL */
+	int id;	     /* id of a virtual GPU, or VG_WATCH_DEVICE, or VG_WATCH_ALL */
 	enum vg_metric_name metric;
 	enum vg_watch_side side;
 	double threshold;  /* 0 to 1 for a ratio, else from 0 on */
@@ -171,9 +174,9 @@ VG_PUBLIC enum vg_status vg_monitor_set_log_level(struct vg_monitor *monitor, en
 
 struct vg_monitor_info {
 	unsigned interval_ms;
-	int sampling;	     /* 0: closed, or the manager is */
+	int sampling;	     /* 0: the monitor or its manager is closed */
 	size_t history;	     /* samples kept of each */
-	size_t virtual_gpus; /* in the latest sample */
+	size_t virtual_gpus; /* number of virtual GPUs in the latest sample */
 	size_t watches;
 	uint64_t samples, missed; /* taken, and left out because the one before came too late */
 	uint64_t cost_ns, longest_cost_ns,

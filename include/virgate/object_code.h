@@ -52,15 +52,15 @@ VG_PUBLIC enum vg_status vg_object_code_create(enum vg_code_type type, const voi
 VG_PUBLIC enum vg_status vg_object_code_from_file(enum vg_code_type type, const char *path,
 						  const struct vg_object_code_options *options,
 						  struct vg_object_code **ret_code);
-/* Closes it: the program may not use it any more. The code is unloaded now, or together with the last kernel of it.
- * No kernel of it may still run. Closing twice is fine. DRIVER. Any thread. Source: cuLibraryUnload. */
+/* Closes the object: the program may not use it any more. The code is unloaded now, or together with the last kernel
+ * of it. No kernel of it may still run. May be closed twice. DRIVER. Any thread. Source: cuLibraryUnload. */
 VG_PUBLIC enum vg_status vg_object_code_close(struct vg_object_code *code);
-/* Drops the caller's reference. NULL is fine. Any thread. */
+/* Drops the caller's reference. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_object_code_destroy(struct vg_object_code *code);
 
 /* 0 for NULL. */
 VG_PUBLIC enum vg_code_type vg_object_code_type(const struct vg_object_code *code);
-/* Never NULL. */
+/* Returns the name; not NULL. */
 VG_PUBLIC const char *vg_object_code_name(const struct vg_object_code *code);
 /* The bytes, valid as long as the object; NULL and 0 for a file. */
 VG_PUBLIC const void *vg_object_code_data(const struct vg_object_code *code, size_t *ret_size);
@@ -68,7 +68,7 @@ VG_PUBLIC const void *vg_object_code_data(const struct vg_object_code *code, siz
 VG_PUBLIC const char *vg_object_code_path(const struct vg_object_code *code);
 /* The names that it was created with; *ret_symbols is valid as long as the object. */
 VG_PUBLIC size_t vg_object_code_symbols(const struct vg_object_code *code, const struct vg_symbol **ret_symbols);
-/* The symbol of a name expression; NULL if it is unknown. */
+/* Returns the symbol of a name expression; NULL if the expression is unknown. */
 VG_PUBLIC const char *vg_object_code_symbol(const struct vg_object_code *code, const char *expression);
 
 /* Loads the code if it is not loaded yet. UNSUPPORTED (only cubin, PTX and fatbin can be loaded), CLOSED, NO_DRIVER,
@@ -85,8 +85,8 @@ VG_PUBLIC enum vg_status vg_object_code_kernel(struct vg_object_code *code, cons
  * is loaded. NOT_FOUND, and as vg_object_code_load(). Any thread. Source: cuLibraryGetGlobal. */
 VG_PUBLIC enum vg_status vg_object_code_global(struct vg_object_code *code, struct vg_context *context,
 					       const char *name, vg_address *ret_address, size_t *ret_size);
-/* The same for a __managed__ variable, whose address is the same in every context and on the host. It exists once the
- * code is loaded into a context, which this function does. Source: cuLibraryGetManaged. */
+/* Finds a __managed__ variable, whose address is the same in every context and on the host. The variable exists
+ * after the code was loaded into a context, which this function does. Source: cuLibraryGetManaged. */
 VG_PUBLIC enum vg_status vg_object_code_managed(struct vg_object_code *code, struct vg_context *context,
 						const char *name, vg_address *ret_address, size_t *ret_size);
 

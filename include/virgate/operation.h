@@ -42,7 +42,7 @@ enum vg_epilogue {
 	VG_EPILOGUE_NONE,
 	VG_EPILOGUE_BIAS, /* + bias[column] */
 	VG_EPILOGUE_RELU,
-	VG_EPILOGUE_RELU_BIAS, /* the bias first, then RELU */
+	VG_EPILOGUE_RELU_BIAS, /* adds the bias first, then applies RELU */
 	VG_EPILOGUE_GELU,
 	VG_EPILOGUE_GELU_BIAS,
 };
@@ -51,14 +51,15 @@ enum vg_epilogue {
  * rows. With beta 0 the former C is not read, with alpha 0 neither A nor B. */
 struct vg_matrix_multiply {
 	size_t size;		   /* sizeof(struct vg_matrix_multiply) */
-	enum vg_element_type type; /* of A, B, C and the bias */
+	enum vg_element_type type; /* type of the elements of A, B, C and the bias */
 	uint64_t m, n, k;	   /* from 1 */
 	vg_address a, b, c;	   /* multiples of the type's bytes; C overlaps neither A nor B nor the bias */
 	uint64_t batch;		   /* how many such products; 0: 1 */
-	/* Elements from one product's matrix to the next one's; 0: as many as it has. Of C at least that. A and B may
-	 * overlap themselves; for one matrix that all products share see `shared_a`, `shared_b`. */
+	/* Distance in elements from the matrix of one product to that of the next; 0: the size of the matrix. The
+	 * stride of C is at least that size. Matrices of A may overlap each other, and so may those of B. For a
+	 * matrix that all products share, see `shared_a` and `shared_b`. */
 	int64_t stride_a, stride_b, stride_c;
-	int shared_a, shared_b; /* nonzero: the same A (B) for all products, whose stride is left at 0 */
+	int shared_a, shared_b; /* nonzero: all products use the same A (B), whose stride must be 0 */
 	double alpha, beta;	/* both 0: alpha is 1 */
 	enum vg_epilogue epilogue;
 	vg_address bias; /* n elements, for all rows and products; 0 without */
@@ -76,11 +77,11 @@ struct vg_convolution {
 	vg_address output; /* batch x out_channels x output rows x output columns; overlaps none of the others */
 	vg_address bias;   /* out_channels; 0: none */
 	uint64_t batch, in_channels, out_channels, height, width, kernel_height, kernel_width; /* from 1 */
-	unsigned stride[2], padding[2], dilation[2]; /* of rows, of columns; stride and dilation 0: 1 */
+	unsigned stride[2], padding[2], dilation[2]; /* for rows, and for columns; stride and dilation 0: 1 */
 	unsigned groups;			     /* divides both numbers of channels; 0: 1 */
 };
-/* How many rows and columns the output of a convolution has. INVALID, as the convolution itself would be for its
- * shape; addresses are not looked at. Any thread. */
+/* Computes how many rows and columns the output of a convolution has. INVALID if the shape is invalid for a
+ * convolution; addresses are not checked. Any thread. */
 VG_PUBLIC enum vg_status vg_convolution_output(const struct vg_convolution *convolution, uint64_t *ret_height,
 					       uint64_t *ret_width);
 
@@ -113,7 +114,8 @@ struct vg_activation {
 	enum vg_activation_kind kind;
 	vg_address input, output;
 	uint64_t batch, channels, height, width; /* from 1 */
-	double alpha;				 /* of leaky_relu and elu; 0: their default. Others take none */
+	/* Parameter of leaky_relu and elu; 0: the default. Other functions have none. */
+	double alpha;
 };
 
 #ifdef __cplusplus

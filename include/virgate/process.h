@@ -21,15 +21,15 @@ struct vg_process;
 /* The driver's values; newer drivers may return others. */
 enum vg_process_state {
 	VG_PROCESS_RUNNING = 0,
-	VG_PROCESS_LOCKED = 1,	     /* its CUDA calls wait */
-	VG_PROCESS_CHECKPOINTED = 2, /* it has no device memory */
+	VG_PROCESS_LOCKED = 1,	     /* the process's CUDA calls wait */
+	VG_PROCESS_CHECKPOINTED = 2, /* the process has no device memory */
 	VG_PROCESS_FAILED = 3	     /* cannot continue */
 };
 
 /* Creates an object for a process, which is not checked yet. The caller owns *ret_process. INVALID (pid below 1),
  * UNSUPPORTED (driver), NO_DRIVER, NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_process_open(pid_t pid, struct vg_process **ret_process);
-/* NULL is fine; the process itself is not affected. */
+/* Frees the object. Accepts NULL. The process itself is not affected. */
 VG_PUBLIC void vg_process_destroy(struct vg_process *process);
 VG_PUBLIC pid_t vg_process_pid(const struct vg_process *process);
 

@@ -35,9 +35,10 @@ struct vg_source {
 /* Fields that are 0 are not passed on: the tool's default. Each comment has NVRTC's option. [V]: NVVM IR has it too.
  * [P]: PTX has it too. Other options are refused for NVVM IR and PTX. */
 struct vg_program_options {
-	size_t size;				     /* sizeof(struct vg_program_options) */
-	const char *name;			     /* of source and object code; NULL: "default_program" */
-	struct vg_device *device;		     /* for its architecture, if arch is NULL; NULL: device 0 [V][P] */
+	size_t size;	  /* sizeof(struct vg_program_options) */
+	const char *name; /* name of source and object code; NULL: "default_program" */
+	/* The device whose architecture is used if `arch` is NULL; NULL: device 0 [V][P]. */
+	struct vg_device *device;
 	const char *arch;			     /* -arch= "sm_90", "compute_90", "sm_90a" … [V][P] */
 	enum vg_choice relocatable_device_code;	     /* --relocatable-device-code= */
 	int extensible_whole_program;		     /* --extensible-whole-program */
@@ -100,16 +101,17 @@ struct vg_program_options {
  * there is no device), NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_program_create(enum vg_source_type type, const void *source, size_t source_size,
 					   const struct vg_program_options *options, struct vg_program **ret_program);
-/* Closes it: it may not be used any more. Object code is not affected. Closing twice is fine. Any thread. */
+/* Closes the program, which may not be used any more. Object code is not affected. May be closed twice. Any thread. */
 VG_PUBLIC enum vg_status vg_program_close(struct vg_program *program);
-/* Drops the caller's reference. NULL is fine. Any thread. */
+/* Drops the caller's reference. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_program_destroy(struct vg_program *program);
 
 struct vg_compile_options {
 	size_t size;			  /* sizeof(struct vg_compile_options) */
 	struct vg_texts name_expressions; /* CUDA C++: names for vg_object_code_symbol() */
 	struct vg_compile_cache *cache;	  /* NULL: none */
-	const void *digest;		  /* for the cache: identifies the contents of files that the compiler reads */
+	/* Digest for the cache, which identifies the contents of files that the compiler reads. */
+	const void *digest;
 	size_t digest_size;
 };
 /* Compiles: CUDA C++ to PTX, cubin or LTO-IR; NVVM IR to PTX or LTO-IR; PTX to cubin, or PTX again with link-time
@@ -127,7 +129,7 @@ VG_PUBLIC enum vg_backend vg_program_backend(const struct vg_program *program);
 VG_PUBLIC const char *vg_program_log(const struct vg_program *program);
 
 enum vg_pch_status {
-	VG_PCH_NONE, /* not asked for, not NVRTC, or not compiled yet */
+	VG_PCH_NONE, /* no header was requested, the compiler is not NVRTC, or the program was not compiled yet */
 	VG_PCH_CREATED,
 	VG_PCH_NOT_ATTEMPTED, /* there was one already, or no room for one */
 	VG_PCH_FAILED,

@@ -31,19 +31,20 @@ extern "C" {
 struct vg_seal {
 	size_t size;			/* sizeof(struct vg_seal) */
 	char id[VG_SEAL_ID_MAX + 1];	/* 1 to 256 of A-Z a-z 0-9 - _ */
-	char model[VG_SEAL_ID_MAX + 1]; /* likewise, or "": part of no model */
+	char model[VG_SEAL_ID_MAX + 1]; /* name of the model, with the same characters; "": part of no model */
 	uint32_t shard, shards;		/* number of the shard, from 0, and of all shards; 0 and 0 without a model */
-	uint64_t generation;		/* of the contents: from the clock, and higher with every seal of a process */
-	char device[41];		/* "GPU-" and 36 characters */
-	uint64_t bytes;			/* of the region */
-	uint64_t sealed_ns;		/* since the epoch */
-	uint8_t root[32];		/* the contents' keyed hash (BLAKE3) */
-	uint8_t mac[32];		/* of all of the above (BLAKE2b) */
+	/* Generation of the contents: from the clock, and higher with every seal of a process. */
+	uint64_t generation;
+	char device[41];    /* "GPU-" and 36 characters */
+	uint64_t bytes;	    /* size of the region */
+	uint64_t sealed_ns; /* time since the epoch */
+	uint8_t root[32];   /* keyed hash of the contents (BLAKE3) */
+	uint8_t mac[32];    /* MAC over all fields above (BLAKE2b) */
 };
 
 struct vg_seal_options {
 	size_t size;	   /* sizeof(struct vg_seal_options) */
-	const char *id;	   /* as in the seal; must be given */
+	const char *id;	   /* the id in the seal; must be given */
 	const char *model; /* NULL: part of no model */
 	uint32_t shard, shards;
 };
@@ -68,13 +69,13 @@ VG_PUBLIC enum vg_status vg_vram_verify(struct vg_vram_handle handle, const stru
 /* A signed statement that a region is device memory of a device. A plain record without pointers. */
 struct vg_attestation {
 	size_t size;	     /* sizeof(struct vg_attestation) */
-	char device[41];     /* of the memory: "GPU-" and 36 characters */
-	uint64_t handle;     /* of the region */
-	uint64_t bytes;	     /* of the region */
+	char device[41];     /* UUID of the memory's device: "GPU-" and 36 characters */
+	uint64_t handle;     /* handle of the region */
+	uint64_t bytes;	     /* size of the region */
 	uint64_t mapped;     /* bytes that the driver has mapped for it, rounding included */
-	uint64_t generation; /* of the valid seal; 0: not sealed */
-	uint64_t time_ns;    /* since the epoch */
-	uint8_t mac[32];     /* of all of the above, with a key of its own */
+	uint64_t generation; /* generation of the valid seal; 0: the region is not sealed */
+	uint64_t time_ns;    /* time since the epoch */
+	uint8_t mac[32];     /* MAC over all fields above, with a separate key */
 };
 /* Attests a region from the driver's answers: its first and last byte are in one mapped range of the device's own
  * memory, and not host memory, managed memory or another device's. INTEGRITY (they are not: the text says what they

@@ -19,14 +19,15 @@ struct vg_share_offer; /* ranges, with their descriptors and descriptions */
 
 /* Creates an empty offer. The caller owns *ret_offer. INVALID, NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_share_offer_create(struct vg_share_offer **ret_offer);
-/* Closes its descriptors. Regions and imports stay as they are. NULL is fine. */
+/* Closes its descriptors. Regions and imports stay as they are. Accepts NULL. */
 VG_PUBLIC void vg_share_offer_destroy(struct vg_share_offer *offer);
 
 struct vg_share_range_options {
-	size_t size;	     /* sizeof(struct vg_share_range_options) */
-	int writable;	     /* nonzero: importers may write, too */
-	uint64_t generation; /* of the contents, as the program counts them; 0 with a seal: the seal's */
-	const char *seal;    /* of the range, as vg_seal_encode() writes it; NULL: none */
+	size_t size;  /* sizeof(struct vg_share_range_options) */
+	int writable; /* nonzero: importers may write, too */
+	/* Generation of the contents, as the program counts them; 0 with a seal: the seal's generation. */
+	uint64_t generation;
+	const char *seal; /* seal of the range, as vg_seal_encode() writes it; NULL: no seal */
 };
 /* Adds the whole of a region that was allocated `shareable`. `options` may be NULL: for reading. Importers see the
  * writes of calls that have returned. The offer has a descriptor of the memory, and no reference to the region:
@@ -38,12 +39,12 @@ VG_PUBLIC enum vg_status vg_share_offer_add(struct vg_share_offer *offer, struct
 					    const struct vg_share_range_options *options);
 
 struct vg_share_range {
-	uint64_t bytes;	      /* of the region */
-	uint64_t mapped;      /* of the descriptor's memory: `bytes`, rounded up to `granularity` */
-	uint64_t granularity; /* of the device's virtual memory */
+	uint64_t bytes;	      /* size of the region */
+	uint64_t mapped;      /* size of the descriptor's memory: `bytes`, rounded up to `granularity` */
+	uint64_t granularity; /* granularity of the device's virtual memory */
 	uint64_t generation;
-	uint64_t address; /* of the region in the exporter's process */
-	char device[41];  /* "GPU-" and the UUID */
+	uint64_t address; /* address of the region in the exporter's process */
+	char device[41];  /* UUID of the device, with "GPU-" before it */
 	int writable;
 	const char *seal; /* from the exporter, not verified; valid as long as the offer. NULL: none */
 };
@@ -57,7 +58,7 @@ VG_PUBLIC enum vg_status vg_share_offer_range(const struct vg_share_offer *offer
 
 struct vg_share_socket_options {
 	size_t size;	/* sizeof(struct vg_share_socket_options) */
-	int timeout_ms; /* for the whole message; 0: 10 seconds; negative: no limit */
+	int timeout_ms; /* timeout for the whole message; 0: 10 seconds; negative: no limit */
 	int any_user;	/* nonzero: the peer may run as any user; 0: only as this user or root */
 };
 /* Sends the offer in packets over a connected unix socket (SOCK_STREAM or SOCK_SEQPACKET), which may carry other data

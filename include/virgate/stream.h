@@ -18,7 +18,7 @@ struct vg_stream;
 
 struct vg_stream_options {
 	size_t size;  /* sizeof(struct vg_stream_options) */
-	int blocking; /* nonzero: it and the legacy default stream wait for each other */
+	int blocking; /* nonzero: this stream and the legacy default stream wait for each other */
 	int priority; /* in the device's range; lower numbers run first; 0: the lowest priority */
 };
 
@@ -44,9 +44,10 @@ VG_PUBLIC enum vg_status vg_stream_default(struct vg_context *context, enum vg_d
 VG_PUBLIC enum vg_status vg_stream_borrow(struct CUstream_st *handle, void *owner, void (*release)(void *owner),
 					  struct vg_stream **ret_stream);
 
-/* Drops the caller's reference; work that was queued completes. NULL is fine. Any thread. */
+/* Drops the caller's reference; work that was queued completes. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_stream_destroy(struct vg_stream *stream);
-/* Closes it: the program may not use it any more. Closing twice is fine. DRIVER: the driver did not destroy it. */
+/* Closes the object: the program may not use it any more. May be closed twice. DRIVER: the driver did not destroy
+ * it. */
 VG_PUBLIC enum vg_status vg_stream_close(struct vg_stream *stream);
 
 /* Waits until all work queued so far is done. CLOSED, DRIVER (also for the error of an
@@ -64,7 +65,7 @@ VG_PUBLIC int vg_stream_is_blocking(const struct vg_stream *stream);
 VG_PUBLIC int vg_stream_priority(const struct vg_stream *stream);
 /* The driver's handle, equal for equal streams of one context; NULL once closed. */
 VG_PUBLIC struct CUstream_st *vg_stream_handle(const struct vg_stream *stream);
-/* NULL for NULL. The context belongs to the stream. */
+/* Returns the stream's context, to which the stream owns the reference; NULL for NULL. */
 VG_PUBLIC struct vg_context *vg_stream_context(const struct vg_stream *stream);
 VG_PUBLIC struct vg_device *vg_stream_device(const struct vg_stream *stream);
 

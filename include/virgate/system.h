@@ -62,7 +62,7 @@ VG_PUBLIC const char *vg_nvml_error_name(int code);
 
 /* A version: 580.65.06 is {3, {580, 65, 6}}. */
 struct vg_system_version {
-	unsigned count; /* of parts */
+	unsigned count; /* number of parts */
 	unsigned part[6];
 };
 

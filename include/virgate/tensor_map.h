@@ -67,10 +67,11 @@ VG_PUBLIC enum vg_status vg_tensor_map_tiled(struct vg_context *context, struct 
 
 /* For images with axes N, [D, [H,]] W, C: views of rank 3 to 5; corners have rank - 2 entries. */
 struct vg_im2col {
-	int lower[VG_TENSOR_MAP_RANK - 2], upper[VG_TENSOR_MAP_RANK - 2]; /* of the box, from the image's edges */
+	/* Corners of the box, relative to the image's edges. */
+	int lower[VG_TENSOR_MAP_RANK - 2], upper[VG_TENSOR_MAP_RANK - 2];
 	unsigned channels_per_pixel, pixels_per_column;
 };
-/* As vg_tensor_map_tiled(). Source: cuTensorMapEncodeIm2col. */
+/* Creates a map for im2col copies. Otherwise like vg_tensor_map_tiled(). Source: cuTensorMapEncodeIm2col. */
 VG_PUBLIC enum vg_status vg_tensor_map_im2col(struct vg_context *context, struct vg_view *view,
 					      const struct vg_im2col *box, const struct vg_tensor_map_options *options,
 					      struct vg_tensor_map **ret_map);
@@ -80,7 +81,8 @@ struct vg_im2col_wide {
 	unsigned channels_per_pixel, pixels_per_column;
 	enum vg_tensor_wide_mode mode;
 };
-/* As vg_tensor_map_tiled(), for compute capability 10.0: UNSUPPORTED below. Source: cuTensorMapEncodeIm2colWide. */
+/* Creates a map for wide im2col copies. Otherwise like vg_tensor_map_tiled(). UNSUPPORTED below compute capability
+ * 10.0. Source: cuTensorMapEncodeIm2colWide. */
 VG_PUBLIC enum vg_status vg_tensor_map_im2col_wide(struct vg_context *context, struct vg_view *view,
 						   const struct vg_im2col_wide *box,
 						   const struct vg_tensor_map_options *options,
@@ -91,7 +93,7 @@ VG_PUBLIC enum vg_status vg_tensor_map_im2col_wide(struct vg_context *context, s
  * DRIVER. Source: cuTensorMapReplaceAddress. */
 VG_PUBLIC enum vg_status vg_tensor_map_replace_address(struct vg_tensor_map *map, struct vg_view *view);
 
-/* Drops the caller's reference. NULL is fine. Any thread. */
+/* Drops the caller's reference. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_tensor_map_destroy(struct vg_tensor_map *map);
 
 /* The VG_TENSOR_MAP_BYTES bytes, aligned to 64, that a kernel takes by value:

@@ -19,7 +19,7 @@ enum vg_backend {
 };
 
 struct vg_toolchain {
-	const char *path; /* of the library; valid as long as the process */
+	const char *path; /* path of the library; valid as long as the process */
 	int major, minor;
 };
 /* Returns the library of a back end, and loads it if it is not loaded. It is the file that VIRGATE_NVRTC, VIRGATE_NVVM

@@ -20,18 +20,20 @@ extern "C" {
 struct vg_node;
 
 struct vg_node_options {
-	size_t size;		 /* sizeof(struct vg_node_options) */
-	const char *runtime_dir; /* of the daemon's socket; NULL: VIRGATE_RUNTIME_DIR, else the default directories */
-	const char *simulate;	 /* "1" or a specification; NULL: VIRGATE_SIM, else a real GPU; "": a real GPU */
-	const char *libdir;	 /* of the interposer; NULL: VIRGATE_LIBDIR, else beside the program or library */
-	int no_start;		 /* nonzero: do not start a daemon if none answers */
-	unsigned timeout;	 /* seconds for a request, or for a daemon's start; 0: 20 */
+	size_t size; /* sizeof(struct vg_node_options) */
+	/* Directory of the daemon's socket; NULL: VIRGATE_RUNTIME_DIR, else the default directories. */
+	const char *runtime_dir;
+	const char *simulate; /* "1" or a specification; NULL: VIRGATE_SIM, else a real GPU; "": a real GPU */
+	/* Directory of the interposer; NULL: VIRGATE_LIBDIR, else beside the program or library. */
+	const char *libdir;
+	int no_start;	  /* nonzero: do not start a daemon if none answers */
+	unsigned timeout; /* seconds for a request, or for a daemon's start; 0: 20 */
 };
 
 /* Finds the socket of the node's daemon; does not start one. `options` may be NULL. The caller owns *ret_node and
  * ends it with vg_node_close(). INVALID, SYSTEM. */
 VG_PUBLIC enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_node **ret_node);
-/* NULL is fine. */
+/* Closes the node. Accepts NULL. */
 VG_PUBLIC void vg_node_close(struct vg_node *node);
 /* The path of the daemon's socket; valid until the node is closed. */
 VG_PUBLIC const char *vg_node_socket(const struct vg_node *node);
@@ -52,7 +54,7 @@ struct vg_eviction_info {
 	const char *state;
 	/* nonzero: a user suspended it or its vGPU: its memory is in the host, or will move there */
 	int suspended;
-	int pending; /* nonzero: it has neither carried out the last request nor given it up */
+	int pending; /* nonzero: the process has neither carried out the last request nor given it up */
 	/* the reason why it gave up the last request: "" (it did not), "thread" (a thread did not return from `call`),
 	 * "gpu" (the GPU did not finish), "capture" (a stream capture did not end), "host" (the host lacks `missing`
 	 * bytes), "device" (the GPU lacks them; it retries), "driver" (`error`), "file" (the file with its memory in
@@ -61,7 +63,7 @@ struct vg_eviction_info {
 	const char *call; /* the driver's function; "": unknown */
 	unsigned error;	  /* a CUresult; for "file" an errno */
 	uint64_t bytes;	  /* memory that can move */
-	uint64_t host;	  /* of these, in the host */
+	uint64_t host;	  /* how many of these bytes are in the host */
 	uint64_t missing;
 	uint64_t state_ns;  /* how long it has been in that state */
 	uint64_t moved_ns;  /* duration of the last move */
@@ -76,7 +78,7 @@ struct vg_eviction_info {
 /* Whether the driver has taken a process off the GPU (virgate-suspend(1), --deep). */
 enum vg_deep {
 	VG_DEEP_NONE,
-	VG_DEEP_BEGUN, /* it is doing so, or is restoring it; or the command was killed */
+	VG_DEEP_BEGUN, /* the driver is taking the process off the GPU or restoring it, or the command was killed */
 	VG_DEEP_DONE,
 };
 
@@ -84,13 +86,15 @@ enum vg_deep {
 struct vg_tenant_info {
 	int64_t pid;
 	const char *command;
-	uint64_t charged;  /* against the limit, overhead included */
+	uint64_t charged;  /* bytes charged against the limit, overhead included */
 	uint64_t overhead; /* the part of it that was not requested: contexts, modules, limits */
-	uint64_t physical; /* as the driver reports it, if physical_known */
+	uint64_t physical; /* bytes that the driver reports, if physical_known */
 	int physical_known;
-	double started; /* of a guest: when it became one */
+	double started; /* start time; of a guest: when it became a guest */
 	int guest; /* nonzero: not a process of this vGPU; it has opened memory of it, and is charged nothing here */
-	int ended; /* nonzero: its memory is charged until the driver has freed it or others have closed it */
+	/* Nonzero: the process has ended, but its memory is charged until the driver has freed it or others have
+	 * closed it. */
+	int ended;
 	struct vg_eviction_info eviction;
 	enum vg_deep deep;
 };
@@ -98,7 +102,7 @@ struct vg_tenant_info {
 /* How the programs of a vGPU take turns on their GPU with those of other vGPUs. */
 enum vg_scheduling_class {
 	VG_CLASS_BATCH,
-	VG_CLASS_LATENCY, /* its work starts at once, as long as it is within the share */
+	VG_CLASS_LATENCY, /* the vGPU's work starts at once, as long as it is within the share */
 };
 
 /* How programs of several vGPUs use one GPU. All that run there at the same time have the same mode. */
@@ -115,20 +119,21 @@ struct vg_turns_info {
 	const char *mode;   /* how programs share the GPU: "time" or "mps", see enum vg_sharing_mode */
 	int held;	    /* nonzero: the vGPU gets its share whenever it has work, or it has no share */
 	const char *reason; /* a short text: why it does not get its share, otherwise the present state */
-	double recent;	    /* its part of the GPU's time in the last 10 s, in percent */
-	double weight;	    /* its entitled part among the vGPUs that are active now, in percent; 0: idle time only */
-	uint64_t gpu_ns;    /* GPU time used since the first of its programs started */
-	uint64_t waited_ns; /* time for which it waited for a turn, likewise */
-	uint64_t turns;	    /* number of turns, likewise */
-	const char *holder; /* name of the vGPU that has the turn now; "": none, or one vGPU runs alone */
+	double recent;	    /* part of the GPU's time that the vGPU had in the last 10 s, in percent */
+	/* Part to which the vGPU is entitled among the active vGPUs, in percent; 0: idle time only. */
+	double weight;
+	uint64_t gpu_ns;     /* GPU time used since the first of its programs started */
+	uint64_t waited_ns;  /* time for which the vGPU waited for a turn, since the same moment */
+	uint64_t turns;	     /* number of turns, likewise */
+	const char *holder;  /* name of the vGPU that has the turn now; "": none, or one vGPU runs alone */
 	uint64_t quantum_ns; /* mean length of a turn on its GPU now */
-	double handovers;    /* of its GPU between vGPUs, per second, in the last 10 s */
+	double handovers;    /* handovers of the GPU between vGPUs per second, in the last 10 s */
 };
 
 struct vg_vgpu_info {
 	const char *name;
-	const char *uuid; /* of the GPU, "GPU-…" */
-	int device;	  /* its index on the node */
+	const char *uuid; /* UUID of the GPU, "GPU-…" */
+	int device;	  /* index of the GPU on the node */
 	uint64_t memory;  /* the limit */
 	uint64_t charged;
 	uint64_t overhead;
@@ -142,17 +147,20 @@ struct vg_vgpu_info {
 	const char *owner;
 	const char *group; /* "" : none */
 	int ephemeral;	   /* nonzero: removed with its last tenant */
-	int damaged;	   /* nonzero: its ledger was truncated or removed: the charge is unknown; remove the vGPU */
+	/* Nonzero: the vGPU's ledger was truncated or removed, so the charge is unknown; remove the vGPU. */
+	int damaged;
 	double created;
 	uint64_t refusals;
-	int tenants_known;   /* 0: this user may not see them */
-	size_t tenant_count; /* with guests and ended processes */
+	int tenants_known;   /* 0: this user may not see the tenants */
+	size_t tenant_count; /* number of tenants, including guests and ended processes */
 	const struct vg_tenant_info *tenants;
-	uint64_t shared; /* of `charged`: freed by its process, or of an ended process, and open in other processes */
-	int evictable;	 /* nonzero: device memory of its processes can move to the host; else the following are 0 */
-	uint64_t swap;	 /* most host memory that each process may use for that */
-	uint64_t fixed;	 /* most memory of the limit that cannot move */
-	int suspended;	 /* nonzero: it is suspended as a whole, with all processes that start later */
+	/* Part of `charged` for memory that its process has freed, or whose process has ended, but that others have
+	 * open. */
+	uint64_t shared;
+	int evictable;	/* nonzero: device memory of its processes can move to the host; else the following are 0 */
+	uint64_t swap;	/* the most host memory that each process may use for evicted memory */
+	uint64_t fixed; /* most memory of the limit that cannot move */
+	int suspended;	/* nonzero: the vGPU is suspended as a whole, including processes that start later */
 	/* "running", "moving", "waiting" (to return), "suspended", "partly suspended", "out" (others use the GPU); "":
 	 * unknown */
 	const char *eviction_state;
@@ -163,7 +171,7 @@ struct vg_vgpu_info {
 
 struct vg_vgpu_list {
 	size_t count;
-	const struct vg_vgpu_info *vgpus; /* by name */
+	const struct vg_vgpu_info *vgpus; /* sorted by name */
 };
 
 struct vg_device_info {
@@ -171,7 +179,7 @@ struct vg_device_info {
 	const char *uuid;
 	const char *name;
 	uint64_t memory;
-	uint64_t memory_used; /* as the driver reports it, if memory_used_known */
+	uint64_t memory_used; /* bytes that the driver reports, if memory_used_known */
 	int memory_used_known;
 	uint64_t reserved; /* the sum of the vGPUs' limits, of other users' daemons too */
 	const char *compute_capability;
@@ -195,7 +203,7 @@ struct vg_refusal_info {
 	int64_t pid;
 	const char *entry; /* the driver's function */
 	uint64_t asked;
-	uint64_t charged; /* of all tenants, at that time */
+	uint64_t charged; /* bytes charged to all tenants at that time */
 	uint64_t limit;
 	uint64_t overhead;
 };

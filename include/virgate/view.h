@@ -32,7 +32,7 @@ enum vg_type_code {
 /* An element: {VG_TYPE_FLOAT, 32, 1} is a float, {VG_TYPE_FLOAT, 32, 4} four of them side by side. */
 struct vg_data_type {
 	uint8_t code; /* enum vg_type_code, or another of DLPack's */
-	uint8_t bits; /* of a lane */
+	uint8_t bits; /* number of bits of a lane */
 	uint16_t lanes;
 };
 
@@ -48,7 +48,7 @@ VG_PUBLIC enum vg_status vg_view_of_buffer(struct vg_buffer *buffer, const struc
 struct vg_view_options {
 	size_t size;		  /* sizeof(struct vg_view_options) */
 	enum vg_memory_kind kind; /* 0: host memory */
-	int device;		  /* of DEVICE, PINNED and MANAGED: the ordinal */
+	int device;		  /* ordinal of the device for DEVICE, PINNED and MANAGED memory */
 	int read_only;
 	void *owner;		      /* the object that keeps the memory alive */
 	void (*release)(void *owner); /* called once, from any thread; may be NULL */
@@ -73,7 +73,7 @@ VG_PUBLIC enum vg_status vg_view_export_versioned(struct vg_view *view, struct D
 VG_PUBLIC enum vg_status vg_view_reinterpret(struct vg_view *view, const struct vg_layout *layout,
 					     const struct vg_data_type *type, struct vg_view **ret_view);
 
-/* Drops the caller's reference. NULL is fine. Any thread. */
+/* Drops the caller's reference. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_view_destroy(struct vg_view *view);
 
 /* The base address, without the layout's `offset`. 0 for NULL. */
@@ -87,7 +87,7 @@ VG_PUBLIC int vg_view_device(const struct vg_view *view);
 VG_PUBLIC int vg_view_is_device_accessible(const struct vg_view *view);
 VG_PUBLIC int vg_view_is_host_accessible(const struct vg_view *view);
 VG_PUBLIC int vg_view_is_read_only(const struct vg_view *view);
-/* Its buffer, or NULL; the reference belongs to the view. */
+/* Returns the view's buffer, to which the view owns the reference, or NULL. */
 VG_PUBLIC struct vg_buffer *vg_view_buffer(const struct vg_view *view);
 
 #ifdef __cplusplus

@@ -32,10 +32,10 @@ struct vg_virtual_memory_options {
 	enum vg_granularity granularity; /* sizes are multiples of it */
 	int gpu_direct_rdma;		 /* nonzero: other hardware can access the memory */
 	vg_address address_hint;	 /* preferred address; a multiple of granularity and alignment */
-	size_t alignment;		 /* of addresses, a power of two; 0: the granularity */
+	size_t alignment;		 /* alignment of addresses, a power of two; 0: the granularity */
 	struct vg_device *const *peers;	 /* other devices that get access; borrowed for the call */
 	size_t peer_count;
-	enum vg_access self_access; /* of the device, and of the host to host memory */
+	enum vg_access self_access; /* access of the device, and, to host memory, of the host */
 	enum vg_access peer_access;
 };
 
@@ -73,7 +73,7 @@ VG_PUBLIC enum vg_status vg_physical_memory_export(struct vg_physical_memory *me
  * INVALID, NO_MEMORY, DRIVER. Any thread. Source: cuMemImportFromShareableHandle. */
 VG_PUBLIC enum vg_status vg_physical_memory_import(struct vg_device *device, int descriptor, size_t size,
 						   struct vg_physical_memory **ret_memory);
-/* Drops the caller's reference; mappings keep the memory. NULL is fine. Any thread. */
+/* Drops the caller's reference; mappings keep the memory. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_physical_memory_destroy(struct vg_physical_memory *memory);
 VG_PUBLIC enum vg_status vg_physical_memory_close(struct vg_physical_memory *memory);
 /* Bytes; 0 once closed. */
@@ -88,7 +88,7 @@ struct vg_address_range;
  * power of two), NO_MEMORY, DRIVER. Any thread. Source: cuMemAddressReserve. */
 VG_PUBLIC enum vg_status vg_address_range_create(size_t size, size_t alignment, vg_address hint,
 						 struct vg_address_range **ret_range);
-/* Drops the caller's reference; mappings keep the addresses. NULL is fine. Any thread. */
+/* Drops the caller's reference; mappings keep the addresses. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_address_range_destroy(struct vg_address_range *range);
 VG_PUBLIC enum vg_status vg_address_range_close(struct vg_address_range *range);
 /* 0 once closed. */
@@ -107,10 +107,10 @@ VG_PUBLIC enum vg_status vg_mapping_create(struct vg_address_range *range, size_
 /* Sets the devices' access. INVALID (no device), CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuMemSetAccess. */
 VG_PUBLIC enum vg_status vg_mapping_set_access(struct vg_mapping *mapping, struct vg_device *const *devices,
 					       size_t count, enum vg_access access);
-/* Drops the caller's reference; the last one unmaps, and does not wait for work that still uses the address. NULL is
- * fine. Any thread. */
+/* Drops the caller's reference; the last one unmaps, and does not wait for work that still uses the address. Accepts
+ * NULL. Any thread. */
 VG_PUBLIC void vg_mapping_destroy(struct vg_mapping *mapping);
-/* Unmaps. Closing twice is fine. INVALID, DRIVER. Source: cuMemUnmap. */
+/* Unmaps the memory. May be closed twice. INVALID, DRIVER. Source: cuMemUnmap. */
 VG_PUBLIC enum vg_status vg_mapping_close(struct vg_mapping *mapping);
 /* 0 once closed. */
 VG_PUBLIC vg_address vg_mapping_address(const struct vg_mapping *mapping);

@@ -31,7 +31,7 @@ struct vg_vram; /* a context: a set of regions of one device */
 
 struct vg_vram_options {
 	size_t size;		  /* sizeof(struct vg_vram_options) */
-	struct vg_device *device; /* of the memory; NULL: the first one */
+	struct vg_device *device; /* the device of the memory; NULL: the first device */
 	/* The secret that the keys of seals, attestations and the audit log are derived from: a file with 64
 	 * hexadecimal digits, with mode 0600 and owned by the caller (vg_seal_key_create() makes one); or the
 	 * description of a kernel key of type "user" with these digits. NULL and NULL: no seals. Not both. */
@@ -56,8 +56,8 @@ VG_PUBLIC enum vg_status vg_vram_open(const struct vg_vram_options *options, str
 /* The regions that closing a context freed. */
 struct vg_vram_report {
 	size_t regions;	 /* that were still allocated */
-	uint64_t bytes;	 /* of these regions, as requested */
-	size_t loans;	 /* of these regions that were still active */
+	uint64_t bytes;	 /* bytes of these regions, as requested */
+	size_t loans;	 /* number of loans of these regions that were still active */
 	size_t failures; /* regions that the driver failed to zero or to free; the log callback gets each error */
 };
 /* Closes the context: frees all its regions as vg_vram_free() does. Its handles are then STALE, and other calls fail
@@ -65,16 +65,16 @@ struct vg_vram_report {
  * written also if the result is DRIVER, which means that a region failed. A second call finds nothing. INVALID,
  * STATE; SYSTEM: the audit log could not be written to the disk. Any thread. */
 VG_PUBLIC enum vg_status vg_vram_close(struct vg_vram *vram, struct vg_vram_report *ret_report);
-/* Closes the context if that was not done, logs regions that were left, and drops the caller's reference. NULL is fine.
- * No other thread may be in a call that names `vram` itself. */
+/* Closes the context if that was not done, logs regions that were left, and drops the caller's reference. Accepts
+ * NULL. No other thread may be in a call that names `vram` itself. */
 VG_PUBLIC void vg_vram_destroy(struct vg_vram *vram);
 
 /* In bytes; inside a vGPU `total` and `free` are of its quota. */
 struct vg_vram_capacity {
-	uint64_t total; /* of the device */
-	uint64_t free;	/* of it; may change at any time */
-	uint64_t used;	/* by this context, rounding included */
-	size_t regions; /* of this context */
+	uint64_t total; /* bytes of memory of the device */
+	uint64_t free;	/* free bytes of the device; may change at any time */
+	uint64_t used;	/* bytes that this context uses, rounding included */
+	size_t regions; /* number of regions of this context */
 };
 /* INVALID, CLOSED, STATE, DRIVER. Any thread. Source: cuMemGetInfo. */
 VG_PUBLIC enum vg_status vg_vram_capacity(struct vg_vram *vram, struct vg_vram_capacity *ret_capacity);
@@ -84,7 +84,7 @@ VG_PUBLIC struct vg_device *vg_vram_device(const struct vg_vram *vram);
 /* ---- regions -------------------------------------------------------------------------------------- */
 
 struct vg_vram_handle {
-	uint64_t value; /* 0: none */
+	uint64_t value; /* names a region; 0: no region */
 };
 
 struct vg_vram_allocate_options {
@@ -93,7 +93,9 @@ struct vg_vram_allocate_options {
 	 * faults. Takes whole granules (2 MiB). The address is aligned only to the powers of two that divide the size.
 	 * docs/vram.md describes which errors this detects. */
 	int guard;
-	int shareable; /* nonzero: it can be offered to other processes; takes whole granules. Not with guard */
+	/* Nonzero: the region can be offered to other processes, and takes whole granules. Not possible with a
+	 * guard. */
+	int shareable;
 };
 /* Allocates `bytes` bytes of zeros in the device's memory. `options` may be NULL. The caller ends the region with
  * vg_vram_free(). INVALID (0 bytes, too many for the address space, guard with shareable), INSUFFICIENT
@@ -138,7 +140,7 @@ enum vg_vram_access { VG_VRAM_READ, VG_VRAM_READ_WRITE };
  * region reaches other memory that is mapped in the process, unless the region was allocated with `guard`. */
 struct vg_vram_loan {
 	struct vg_vram_handle handle;
-	enum vg_vram_access access; /* as requested; the device does not enforce it */
+	enum vg_vram_access access; /* the access that was requested; the device does not enforce it */
 	vg_address address;	    /* valid until the loan ends */
 	size_t bytes;
 	uint64_t ticket; /* a number that no other loan has */
