@@ -61,7 +61,7 @@ struct vg_audit_report {
  * (another process has kept the log locked for seconds), INVALID, DENIED, LIMIT, SYSTEM. Any thread. */
 VG_PUBLIC enum vg_status vg_audit_verify(const char *path, const struct vg_audit_options *options,
 					 struct vg_audit_report *ret_report);
-/* "whole", "changed", …; "unknown" for a value outside the list. Any thread. */
+/* Returns the name of a fault, "whole", "changed", …; "unknown" for a value outside the list. Any thread. */
 VG_PUBLIC const char *vg_audit_fault_text(enum vg_audit_fault fault);
 
 #ifdef __cplusplus

@@ -46,8 +46,8 @@ enum vg_balancing_action {
 	 * is idle, never more than half of the lender's own nor than doubles the borrower's. It goes back when the
 	 * lender needs it or nothing waits any more. */
 	VG_ACTION_ADJUST_SHARE = 2,
-	/* A virtual GPU whose work waits gets unclaimed virtual compute units, up to twice its own, until nothing waits
-	 * any more. */
+	/* Gives a virtual GPU whose work waits some unclaimed virtual compute units, up to twice its own number,
+	 * until no work waits any more. */
 	VG_ACTION_SCALE_UNITS = 4,
 	/* Ends the quantum of a virtual GPU if work with a higher priority waits in another virtual GPU of the same
 	 * manager.
@@ -55,7 +55,7 @@ enum vg_balancing_action {
 	VG_ACTION_PREEMPT = 8,
 	VG_ACTION_ALL = 15
 };
-/* "migrate"; "unknown action" for what is not one of them. Any thread. */
+/* Returns the name of an action, such as "migrate"; "unknown action" for a value outside the list. Any thread. */
 VG_PUBLIC const char *vg_balancing_action_text(enum vg_balancing_action action);
 
 enum {
@@ -72,7 +72,7 @@ struct vg_balancer_options {
 	int manual;	      /* nonzero: rounds are vg_balancer_rebalance() alone */
 	/* Bits of enum vg_balancing_action: the actions that the balancer must not take; 0: it may take all. */
 	unsigned forbidden;
-	enum vg_log_level log_level; /* INFO: actions go to the log callback; WARNING: what failed; 0: nothing does */
+	enum vg_log_level log_level; /* INFO: actions go to the log callback; WARNING: failed actions; 0: nothing */
 };
 /* Creates a balancer for the virtual GPUs of `count` managers, including those that are created later. A manager may
  * have several balancers. The balancer keeps a reference to each manager. `options` may be NULL. The caller owns
@@ -131,7 +131,7 @@ struct vg_balanced_info {
 	unsigned moves;	  /* number of moves to other virtual GPUs before the work was bound */
 	uint64_t queued_ns, bound_ns, ended_ns; /* CLOCK_MONOTONIC; 0: not yet */
 };
-/* INVALID. Any thread. */
+/* Fills in the figures of the work. INVALID. Any thread. */
 VG_PUBLIC enum vg_status vg_balanced_info(struct vg_balanced *balanced, struct vg_balanced_info *ret_info);
 /* Returns the state of the work; COMPLETED for NULL. Any thread. */
 VG_PUBLIC enum vg_execution_state vg_balanced_state(struct vg_balanced *balanced);
@@ -154,11 +154,11 @@ struct vg_balancing_entry {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint64_t round;
 	enum vg_balancing_action action;
-	enum vg_status status; /* VG_OK, or why it could not be done: `why` ends with the text */
+	enum vg_status status; /* VG_OK, or why the action failed: `why` ends with the text of the error */
 	unsigned from_manager, to_manager;
 	/* Ids of virtual GPUs. PREEMPT: `from` lost its quantum to `to`; SCALE_UNITS: both are the same. */
 	int from, to;
-	double amount; /* executions; part of the device; units, negative if taken away */
+	double amount; /* what the action moved: executions; a part of the device; or units, negative if taken away */
 	char why[512]; /* a sentence with the figures */
 };
 /* Copies the latest entries, oldest first, at most `capacity`. The balancer keeps the last VG_BALANCER_LOG entries.

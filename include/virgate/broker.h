@@ -51,8 +51,9 @@ enum vg_publication_state {
 	VG_PUBLICATION_SUPERSEDED, /* there is a newer one */
 	VG_PUBLICATION_ASKED_BACK, /* being revoked: readers should free their imports and close their leases */
 	VG_PUBLICATION_WITHDRAWN,  /* the publication cannot be opened any more, and no newer generation exists */
-	VG_PUBLICATION_DETACHED,   /* the daemon ended, or the next one does not have it yet: look again later */
-	VG_PUBLICATION_LOST	   /* the daemon refuses to have it again: close it */
+	/* The daemon has ended, or the next daemon does not have the publication yet: look again later. */
+	VG_PUBLICATION_DETACHED,
+	VG_PUBLICATION_LOST /* the daemon refuses to take the publication again: close it */
 };
 
 struct vg_publication_view {
@@ -91,9 +92,9 @@ struct vg_share_open_options {
  * PROTOCOL, NO_DRIVER, NO_MEMORY, SYSTEM. */
 VG_PUBLIC enum vg_status vg_share_open(struct vg_node *node, const char *name,
 				       const struct vg_share_open_options *options, struct vg_share_lease **ret_lease);
-/* The ranges, to import with vg_share_import(); valid until the lease is closed. NULL for NULL. */
+/* Returns the ranges, to import with vg_share_import(); valid until the lease is closed. NULL for NULL. */
 VG_PUBLIC const struct vg_share_offer *vg_share_lease_offer(const struct vg_share_lease *lease);
-/* The generation of the lease; 0 for NULL. */
+/* Returns the generation of the lease; 0 for NULL. */
 VG_PUBLIC uint64_t vg_share_lease_generation(const struct vg_share_lease *lease);
 /* Returns 1 while the lease's generation is current and not being revoked; else 0. Sends no request: reads two words of
  * a page that the daemon writes. While no daemon runs nothing can be published, so the result does not change. */
@@ -109,7 +110,7 @@ VG_PUBLIC void vg_share_lease_close(struct vg_share_lease *lease);
 /* ---- listing -------------------------------------------------------------------------------------- */
 
 struct vg_reader_info {
-	int64_t pid; /* pid of the reader; 0: it is in another pid namespace */
+	int64_t pid; /* pid of the reader; 0: the reader is in another pid namespace */
 	const char *command;
 	const char *user;
 	int writable;

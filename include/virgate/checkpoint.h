@@ -27,7 +27,7 @@ enum vg_checkpoint_phase {
 	VG_CHECKPOINT_DEVICE_OUT, /* copies device memory to host memory */
 	VG_CHECKPOINT_HOST_OUT,	  /* CRIU writes the processes */
 	VG_CHECKPOINT_COMMIT,	  /* computes checksums, and syncs the image to the disk */
-	VG_CHECKPOINT_END,	  /* ends the processes, or lets them run on */
+	VG_CHECKPOINT_END,	  /* ends the processes, or continues them */
 	VG_CHECKPOINT_VERIFY,	  /* a restore: verifies the image, and checks its requirements */
 	VG_CHECKPOINT_HOST_IN,	  /* CRIU restores the processes */
 	VG_CHECKPOINT_DEVICE_IN,  /* copies host memory to device memory */
@@ -38,7 +38,7 @@ enum vg_checkpoint_phase {
 	VG_CHECKPOINT_PRECOPY,	  /* a migration: sends device memory while the processes run */
 	VG_CHECKPOINT_PHASES
 };
-/* "find", "evict", "lock", "device-out", ... */
+/* Returns the name of a phase: "find", "evict", "lock", "device-out", ... */
 VG_PUBLIC const char *vg_checkpoint_phase_name(enum vg_checkpoint_phase phase);
 
 struct vg_checkpoint_progress {
@@ -69,7 +69,7 @@ struct vg_checkpoint_result {
 	 * help. "": none. */
 	char warning[240];
 	uint64_t device_bytes;	  /* device memory of evictable vGPUs, in packs */
-	uint64_t linked_bytes;	  /* a dump: in packs that the image has in common with its bases */
+	uint64_t linked_bytes;	  /* of a dump: size of the packs that the image has in common with its bases */
 	uint64_t copied_bytes;	  /* a dump: of packs copied from bases on another file system */
 	unsigned rounds;	  /* a migration: number of precopy rounds */
 	uint64_t precopied_bytes; /* transferred in precopy rounds */
@@ -92,7 +92,7 @@ struct vg_dump_options {
 	int compression_level; /* level of zstd, 1 to 22; 0: the default */
 	unsigned threads;      /* that receive CRIU's output, at most 256; 0: one for each processor, at most 16 */
 	const char *vgpu;      /* instead of `pid`: all processes inside this vGPU, and their descendants */
-	struct vg_node *node;  /* the node of the vGPUs; NULL: as vg_node_open(NULL) finds it */
+	struct vg_node *node;  /* the node of the vGPUs; NULL: the node that vg_node_open(NULL) finds */
 	/* Images whose blocks of device memory are not written again, for programs in evictable vGPUs. The new image
 	 * links their packs, and is complete without them. NULL: none. A base that is damaged or belongs to another
 	 * user is refused; its packs are not read. */
@@ -200,14 +200,14 @@ struct vg_suspended_process {
 	uint64_t host_before; /* memory in the host, before */
 	/* State after the request; all 0: the process has ended, or its vGPU is not evictable. */
 	struct vg_eviction_info eviction;
-	int deep; /* nonzero: the driver took it off the GPU, or restored it there */
+	int deep; /* nonzero: the driver took the process off the GPU, or restored it there */
 };
 
 struct vg_suspend_options {
 	size_t size;	      /* sizeof(struct vg_suspend_options) */
-	struct vg_node *node; /* NULL: as vg_node_open(NULL) finds it */
+	struct vg_node *node; /* the node; NULL: the node that vg_node_open(NULL) finds */
 	const char *vgpu;     /* name of a vGPU, to suspend or resume all its processes; or NULL */
-	int64_t pid;	      /* one process, as the node sees it; 0 with `vgpu` */
+	int64_t pid;	      /* pid of one process, as the node sees it; 0 with `vgpu` */
 	/* Nonzero: the driver then takes the processes off the GPU, with contexts, modules and memory that cannot move.
 	 * In a vGPU that is not evictable the driver moves all memory, and processes that start later run.
 	 * vg_checkpoint_resume() ignores it and detects deep suspensions. */
@@ -239,10 +239,10 @@ struct vg_suspend_result {
  * process. */
 VG_PUBLIC enum vg_status vg_checkpoint_suspend(const struct vg_suspend_options *options,
 					       struct vg_suspend_result **ret_result);
-/* Resumes suspended processes on the GPU, however they were suspended, also if the program that did it was killed.
- * Errors as above. INSUFFICIENT, with `need` and `have`: the GPU has too little memory for the processes that the
- * driver must restore, and nothing was changed. NOT_READY also: a process waits for room on the GPU, and returns
- * later. */
+/* Resumes suspended processes on the GPU, however they were suspended, even if the program that suspended them was
+ * killed. Errors: see vg_checkpoint_suspend(). INSUFFICIENT, with `need` and `have`: the GPU has too little memory
+ * for the processes that the driver must restore, and nothing was changed. NOT_READY also: a process waits for room
+ * on the GPU, and returns later. */
 VG_PUBLIC enum vg_status vg_checkpoint_resume(const struct vg_suspend_options *options,
 					      struct vg_suspend_result **ret_result);
 /* Frees the result. Accepts NULL. */

@@ -17,7 +17,8 @@ struct vg_compile_cache;
 struct vg_compile_cache_options {
 	size_t size;	  /* sizeof(struct vg_compile_cache_options) */
 	const char *path; /* a directory, created if missing; NULL: virgate/programs in XDG_CACHE_HOME or ~/.cache */
-	uint64_t bytes;	  /* limit of all entries; the least recently used are removed first. 0: 256 MiB */
+	/* Limit for the size of all entries; 0: 256 MiB. The least recently used entries are removed first. */
+	uint64_t bytes;
 };
 
 /* Opens the cache in a directory. An entry is found by everything that the result depends on: source, options, target,
@@ -35,7 +36,7 @@ VG_PUBLIC void vg_compile_cache_destroy(struct vg_compile_cache *cache);
 /* Removes all its entries. CLOSED, SYSTEM. Any thread. */
 VG_PUBLIC enum vg_status vg_compile_cache_clear(struct vg_compile_cache *cache);
 
-/* The directory. Never NULL. */
+/* Returns the path of the directory; not NULL. */
 VG_PUBLIC const char *vg_compile_cache_path(const struct vg_compile_cache *cache);
 struct vg_compile_cache_statistics {
 	uint64_t hits, misses, damaged, failed; /* counts of this object; `failed`: entries that could not be written */

@@ -50,9 +50,10 @@ struct vg_compute_options {
 	unsigned max_units;
 	enum vg_compute_policy policy;	     /* 0: round robin */
 	enum vg_compute_placement placement; /* 0: automatic */
-	double group_tolerance;		     /* largest difference of a group from its share, 0…1; 0: 0.01 */
-	unsigned time_slice_ms;		     /* longest turn of a unit while others wait; 0: 100 */
-	unsigned monitoring_interval_ms;     /* utilization is measured over the last such interval; 0: 100 */
+	/* Largest allowed difference between a group and its unit's share, 0…1; 0: 0.01. */
+	double group_tolerance;
+	unsigned time_slice_ms;		 /* longest turn of a unit while others wait; 0: 100 */
+	unsigned monitoring_interval_ms; /* utilization is measured over the last such interval; 0: 100 */
 	/* Nonzero: a unit stays in its SM group even while units of other groups are idle. 0: while a unit with a
 	 * group is idle, the other units share the whole device in time, and so use its SMs. Idle units never get
 	 * time. */
@@ -60,9 +61,9 @@ struct vg_compute_options {
 	int preemption; /* nonzero: work of higher priority ends a turn after the kernels that were launched */
 };
 
-/* `options` may be NULL. Retains the device's primary context and starts the scheduler's thread. The caller owns
- * *ret_compute and ends it with vg_compute_destroy(). INVALID, LIMIT, STATE, NO_MEMORY, SYSTEM (no thread), DRIVER. Any
- * thread. Source: cuDevicePrimaryCtxRetain. */
+/* Creates a scheduler. `options` may be NULL. Retains the device's primary context and starts the scheduler's
+ * thread. The caller owns *ret_compute and ends it with vg_compute_destroy(). INVALID, LIMIT, STATE, NO_MEMORY,
+ * SYSTEM (no thread), DRIVER. Any thread. Source: cuDevicePrimaryCtxRetain. */
 VG_PUBLIC enum vg_status vg_compute_create(struct vg_device *device, const struct vg_compute_options *options,
 					   struct vg_compute **ret_compute);
 /* Closes all units of the scheduler like vg_compute_unit_close(), and ends its thread. Later calls fail with CLOSED.
@@ -83,19 +84,19 @@ struct vg_compute_info {
 	unsigned sms;		/* number of SMs of the device */
 	double unclaimed_share; /* 1 minus the sum of all shares */
 	uint64_t quanta;	/* that have ended */
-	uint64_t busy_ns;	/* GPU time of all of them */
+	uint64_t busy_ns;	/* GPU time of all quanta */
 	uint64_t longest_ns;	/* duration of the longest quantum */
 	double sm_seconds;	/* SM-seconds of all units, including destroyed ones */
 	double utilization;	/* used part of the device's SM-seconds in the last interval, 0…1 */
 	int utilization_known;	/* 0: `utilization` is not known yet, or is not measured (see vg_compute_unit_info) */
 	unsigned queue_length, running;
 	int failed;  /* nonzero: a kernel's fault, on whatever device, ended the process's contexts */
-	int failure; /* the driver's code of it */
+	int failure; /* the driver's code of that fault */
 };
-/* INVALID, CLOSED, STATE. Any thread; no driver call. */
+/* Fills in the figures of the scheduler. INVALID, CLOSED, STATE. Any thread; no driver call. */
 VG_PUBLIC enum vg_status vg_compute_info(struct vg_compute *compute, struct vg_compute_info *ret_info);
-/* Sets the time slice from the next quantum on. INVALID (the text says which values are possible), CLOSED, STATE.
- * Any thread. */
+/* These functions set the time slice, or the policy, from the next quantum on. INVALID (the text says which values
+ * are possible), CLOSED, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_compute_set_time_slice(struct vg_compute *compute, unsigned milliseconds);
 VG_PUBLIC enum vg_status vg_compute_set_policy(struct vg_compute *compute, enum vg_compute_policy policy);
 
@@ -106,21 +107,22 @@ enum vg_unknown_code { VG_UNKNOWN_CODE_REFUSE, VG_UNKNOWN_CODE_ALLOW };
 
 struct vg_compute_unit_options {
 	size_t size;		/* sizeof(struct vg_compute_unit_options) */
-	const char *name;	/* what messages call it, copied, up to 63 bytes; NULL: "unit-N" */
+	const char *name;	/* the unit's name in messages, copied, up to 63 bytes; NULL: "unit-N" */
 	double share;		/* share of the device's SM-seconds, above 0 and up to 1; 0: see below */
 	unsigned compute_units; /* the share in virtual compute units, of max_units; 0: from the share. Neither: an
 				 * equal part, for each place that is left, of what has not been given away */
 	unsigned streams;	/* virtual streams, numbered from 0; 0: 4; 1024 at most */
 	unsigned max_concurrent_kernels; /* that run beside each other; 0: as many as streams; 32 at most */
 	int priority;			 /* see VG_COMPUTE_PRIORITY; higher first */
-	int no_tensor_cores;		 /* nonzero: kernels with instructions for them are refused by name */
-	int no_mixed_precision;		 /* nonzero: likewise those that accumulate in wider types than they read */
+	int no_tensor_cores;		 /* nonzero: kernels with instructions for tensor cores are refused by name */
+	/* Nonzero: kernels that accumulate in wider types than they read are refused by name. */
+	int no_mixed_precision;
 	enum vg_unknown_code unknown_code;
 };
 
-/* `options` may be NULL. The caller owns *ret_unit and ends it with vg_compute_unit_destroy(). INVALID (a share outside
- * its range, share and compute_units that differ), LIMIT (shares would sum above 1, too many units: says the figures),
- * CLOSED, STATE, NO_MEMORY. Any thread. */
+/* Creates a unit. `options` may be NULL. The caller owns *ret_unit and ends it with vg_compute_unit_destroy().
+ * INVALID (a share outside its range, share and compute_units that differ), LIMIT (shares would sum above 1, too
+ * many units: says the figures), CLOSED, STATE, NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_compute_unit_create(struct vg_compute *compute,
 						const struct vg_compute_unit_options *options,
 						struct vg_compute_unit **ret_unit);
@@ -143,8 +145,8 @@ struct vg_compute_unit_info {
 	double realised_share; /* by group: its part of the SMs; by time on a remainder: that times its part of the time
 				*/
 	enum vg_compute_how how;
-	int group;    /* number of its SM group, from 0; -1: none */
-	unsigned sms; /* that its quanta have */
+	int group;    /* number of the unit's SM group, from 0; -1: no group */
+	unsigned sms; /* number of SMs that the unit's quanta have */
 	unsigned compute_units, max_units;
 	int priority; /* the unit's priority plus the highest priority of its queued work */
 	int paused;
@@ -152,9 +154,9 @@ struct vg_compute_unit_info {
 	unsigned max_concurrent_kernels;
 	unsigned queue_length; /* executions that wait */
 	unsigned running;      /* that were handed over and have not ended */
-	/* Since it was created. */
+	/* Counts since the unit was created. */
 	uint64_t launches, completed, failures, cancelled;
-	uint64_t busy_ns;  /* GPU time of its quanta */
+	uint64_t busy_ns;  /* GPU time of the unit's quanta */
 	double sm_seconds; /* that, times the SMs they had */
 	/* 0: kernels run beside those of other units, so GPU time cannot be measured, and the last two figures are
 	 * 0. */
@@ -162,23 +164,27 @@ struct vg_compute_unit_info {
 	/* SM-seconds of the unit divided by those of the device, in the last monitoring interval, 0…1. */
 	double utilization;
 	int utilization_known;
-	int failed;			   /* nonzero: a kernel's fault, its own or another's, ended the context */
-	int failure;			   /* the driver's code of it */
+	/* Nonzero: a kernel of this unit or of another one has ended the context by a fault. */
+	int failed;
+	int failure;			   /* the driver's code of that fault */
 	int tensor_cores, mixed_precision; /* 1: allowed */
 };
-/* INVALID, CLOSED, STATE. Any thread; no driver call. */
+/* Fills in the figures of the unit. INVALID, CLOSED, STATE. Any thread; no driver call. */
 VG_PUBLIC enum vg_status vg_compute_unit_info(struct vg_compute_unit *unit, struct vg_compute_unit_info *ret_info);
 
 /* Sets the share from the next quantum on, even if the unit has work. A new share may exceed the old one only by
  * what is unclaimed. INVALID, LIMIT, CLOSED, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_compute_unit_set_share(struct vg_compute_unit *unit, double share);
-/* Sets the share in virtual compute units: compute_units / max_units. Otherwise like vg_compute_unit_set_share(). */
+/* These functions set the share in virtual compute units (compute_units / max_units), or the priority. Otherwise
+ * like vg_compute_unit_set_share(). */
 VG_PUBLIC enum vg_status vg_compute_unit_scale(struct vg_compute_unit *unit, unsigned compute_units);
 VG_PUBLIC enum vg_status vg_compute_unit_set_priority(struct vg_compute_unit *unit, int priority);
-/* 1: allowed; 0: what is submitted later is refused if it needs them. INVALID, CLOSED, STATE. */
+/* These functions allow (1) or forbid (0) kernels that use tensor cores, or mixed precision. Work that is submitted
+ * later and needs what is forbidden is refused. INVALID, CLOSED, STATE. */
 VG_PUBLIC enum vg_status vg_compute_unit_set_tensor_cores(struct vg_compute_unit *unit, int allowed);
 VG_PUBLIC enum vg_status vg_compute_unit_set_mixed_precision(struct vg_compute_unit *unit, int allowed);
-/* Pauses the unit: queued work waits, and running work continues to its end. May be called twice. CLOSED, STATE. */
+/* These functions pause and resume the unit. While it is paused, queued work waits, and running work continues to
+ * its end. They may be called twice. CLOSED, STATE. */
 VG_PUBLIC enum vg_status vg_compute_unit_pause(struct vg_compute_unit *unit);
 VG_PUBLIC enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit);
 
@@ -212,7 +218,7 @@ VG_PUBLIC enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit);
  * code was compiled, or else their symbols. EXISTS names the duplicate, and changes nothing; NOT_FOUND (the code has
  * no kernel), CLOSED, STATE, DRIVER. Any thread. */
 VG_PUBLIC enum vg_status vg_compute_register(struct vg_compute *compute, struct vg_object_code *code);
-/* One kernel, under any name; it is kept. EXISTS, INVALID, CLOSED, STATE. */
+/* Registers one kernel under any name, and keeps the kernel. EXISTS, INVALID, CLOSED, STATE. */
 VG_PUBLIC enum vg_status vg_compute_register_kernel(struct vg_compute *compute, const char *name,
 						    struct vg_kernel *kernel);
 /* Takes a name away. Work that was submitted keeps its kernel. NOT_FOUND, CLOSED, STATE. */
@@ -228,14 +234,14 @@ VG_PUBLIC enum vg_status vg_compute_kernel_name(struct vg_compute *compute, size
 struct vg_work {
 	size_t size;			     /* sizeof(struct vg_work) */
 	const char *kernel;		     /* name of the kernel */
-	struct vg_launch_config config;	     /* grid and block above all; its `size` may be 0 here */
+	struct vg_launch_config config;	     /* above all `grid` and `block`; its `size` may be 0 here */
 	const struct vg_argument *arguments; /* in the order of the kernel's parameters; their values are copied */
 	size_t argument_count;
 	unsigned stream; /* the unit's virtual stream: work of one runs in the order of submission */
 	/* Work with a higher priority runs first among the unit's streams, and between units with
 	 * VG_COMPUTE_PRIORITY. */
 	int priority;
-	unsigned repeat; /* launches of it, one after the other; 0: 1. Cancelling takes effect between them */
+	unsigned repeat; /* number of launches, one after the other; 0: 1. Cancelling takes effect between launches */
 };
 /* Queues work, after checking it: NOT_FOUND (no such kernel; the text lists the kernels), INVALID (an argument, a
  * dimension, no such stream), POLICY (tensor cores or mixed precision that the unit may not use: the text names the
@@ -260,11 +266,13 @@ enum vg_execution_state {
 };
 /* Returns the state; COMPLETED for NULL. Any thread. */
 VG_PUBLIC enum vg_execution_state vg_execution_state(const struct vg_execution *execution);
-/* Until it has ended, up to `timeout_seconds`; 0 or less: without end. OK: it completed. NOT_READY: it has not ended.
- * STATE: it was cancelled. Else why it failed, with the text of that: DRIVER, INVALID and so on. Any thread. */
+/* Waits until the execution has ended, at most `timeout_seconds`; 0 or less: no limit. OK: it completed. NOT_READY:
+ * it has not ended. STATE: it was cancelled. Other values say why it failed, with a text: DRIVER, INVALID and so on.
+ * Any thread. */
 VG_PUBLIC enum vg_status vg_execution_wait(struct vg_execution *execution, double timeout_seconds);
-/* What is queued is cancelled at once; what runs hands no further kernel over, and is cancelled when those that were
- * have ended, or completed if there are no others. STATE: it has ended. INVALID. Any thread. */
+/* Cancels the execution. Queued work is cancelled at once. Running work launches no more kernels, and is cancelled
+ * when the launched ones have ended; if none was left to launch, it completes. STATE: it has already ended. INVALID.
+ * Any thread. */
 VG_PUBLIC enum vg_status vg_execution_cancel(struct vg_execution *execution);
 /* Returns the id of the execution, which counts from 1 in each scheduler; 0 for NULL. */
 VG_PUBLIC uint64_t vg_execution_id(const struct vg_execution *execution);
@@ -278,15 +286,15 @@ struct vg_execution_info {
 	unsigned launches; /* that were handed over */
 	/* On the clock CLOCK_MONOTONIC; 0: not yet. The start is when its first kernel was handed to the driver. */
 	uint64_t queued_ns, started_ns, ended_ns;
-	uint64_t gpu_ns; /* GPU time of its quanta */
+	uint64_t gpu_ns; /* GPU time of the execution's quanta */
 	/* 0: it shared one with other work, or has not ended. To know it of each, wait for one before the next is
 	 * submitted to the unit. */
 	int gpu_ns_known;
 };
-/* INVALID. Any thread. */
+/* Fills in the figures of the execution. INVALID. Any thread. */
 VG_PUBLIC enum vg_status vg_execution_info(struct vg_execution *execution, struct vg_execution_info *ret_info);
-/* One that has not ended, by its id; the caller drops it with vg_execution_destroy(). NOT_FOUND, INVALID, CLOSED,
- * STATE. Any thread. */
+/* Finds an execution that has not ended, by its id. The caller drops the reference with vg_execution_destroy().
+ * NOT_FOUND, INVALID, CLOSED, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_compute_unit_find(struct vg_compute_unit *unit, uint64_t id,
 					      struct vg_execution **ret_execution);
 /* Drops the caller's reference; the work goes on. Accepts NULL. Any thread. */

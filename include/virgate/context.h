@@ -56,7 +56,7 @@ VG_PUBLIC enum vg_status vg_context_restore(struct CUctx_st *previous);
 /* Returns the calling thread's current context, or NULL. NO_DRIVER, DRIVER. Allocates nothing. Source:
  * cuCtxGetCurrent. */
 VG_PUBLIC enum vg_status vg_context_current(struct CUctx_st **ret_handle);
-/* 1 if both are the same context of the driver. Any thread. */
+/* Returns 1 if both objects are of the same driver context. Any thread. */
 VG_PUBLIC int vg_context_equal(const struct vg_context *context, const struct vg_context *other);
 
 /* Records the event after all work queued on all streams of the context, or makes all work queued later wait for the
@@ -64,11 +64,11 @@ VG_PUBLIC int vg_context_equal(const struct vg_context *context, const struct vg
 VG_PUBLIC enum vg_status vg_context_record(struct vg_context *context, struct vg_event *event);
 VG_PUBLIC enum vg_status vg_context_wait_event(struct vg_context *context, struct vg_event *event);
 
-/* 1 for a green context, 0 for others and for NULL. */
+/* Returns 1 for a green context, 0 for others and for NULL. */
 VG_PUBLIC int vg_context_is_green(const struct vg_context *context);
 /* Returns the context's device; NULL only if `context` is NULL. */
 VG_PUBLIC struct vg_device *vg_context_device(const struct vg_context *context);
-/* The driver's handle; NULL once closed. Equal handles are equal contexts. */
+/* Returns the driver's handle; NULL for a closed context. Equal handles mean equal contexts. */
 VG_PUBLIC struct CUctx_st *vg_context_handle(const struct vg_context *context);
 
 #ifdef __cplusplus

@@ -169,7 +169,7 @@ enum vg_device_property {
 VG_PUBLIC const char *vg_device_property_name(enum vg_device_property property);
 /* Finds a property by its name, in upper or lower case; 0 if it is unknown. Any thread. */
 VG_PUBLIC enum vg_device_property vg_device_property_find(const char *name);
-/* 1 for properties that are 0 or 1. Any thread. */
+/* Returns 1 for properties that are 0 or 1. Any thread. */
 VG_PUBLIC int vg_device_property_is_flag(enum vg_device_property property);
 
 #ifdef __cplusplus

@@ -35,10 +35,10 @@ VG_PUBLIC unsigned vg_sm_resource_count(const struct vg_sm_resource *resource);
 VG_PUBLIC unsigned vg_sm_resource_min_partition_size(const struct vg_sm_resource *resource);
 VG_PUBLIC unsigned vg_sm_resource_coscheduled_alignment(const struct vg_sm_resource *resource);
 VG_PUBLIC unsigned vg_sm_resource_flags(const struct vg_sm_resource *resource);
-/* 1 for a group of a dry run: it has sizes, but no context can be made of it. */
+/* Returns 1 for a group of a dry run, which has sizes, but cannot be used for a context. */
 VG_PUBLIC int vg_sm_resource_is_dry_run(const struct vg_sm_resource *resource);
 VG_PUBLIC struct vg_device *vg_sm_resource_device(const struct vg_sm_resource *resource);
-/* The driver's CUdevResource, owned by the resource. */
+/* Returns the driver's CUdevResource, which the resource owns. */
 VG_PUBLIC const void *vg_sm_resource_handle(const struct vg_sm_resource *resource);
 
 /* One group of a split; all 0: the driver chooses its size. Fields other than `sm_count`, and groups of different
@@ -83,8 +83,8 @@ enum vg_workqueue_scope {
 	VG_WORKQUEUE_SCOPE_GREEN_BALANCED, /* green contexts have common queues only if necessary, evenly */
 };
 
-/* Returns the work queues of a device, a context or a stream's context, like vg_device_sm_resource(). UNSUPPORTED
- * before driver 13.1; the text has both versions. */
+/* These functions return the work queues of a device, a context or a stream's context, like vg_device_sm_resource().
+ * UNSUPPORTED before driver 13.1; the text has both versions. */
 VG_PUBLIC enum vg_status vg_device_workqueue_resource(struct vg_device *device,
 						      struct vg_workqueue_resource **ret_resource);
 VG_PUBLIC enum vg_status vg_context_workqueue_resource(struct vg_context *context,
@@ -93,12 +93,12 @@ VG_PUBLIC enum vg_status vg_stream_workqueue_resource(struct vg_stream *stream,
 						      struct vg_workqueue_resource **ret_resource);
 VG_PUBLIC void vg_workqueue_resource_destroy(struct vg_workqueue_resource *resource);
 
-/* VG_WORKQUEUE_SCOPE_UNCHANGED for NULL. */
+/* Returns the scope of the queues; VG_WORKQUEUE_SCOPE_UNCHANGED for NULL. */
 VG_PUBLIC enum vg_workqueue_scope vg_workqueue_resource_scope(const struct vg_workqueue_resource *resource);
-/* The number of streams whose work can run concurrently. 0 for NULL. */
+/* Returns the number of streams whose work can run concurrently; 0 for NULL. */
 VG_PUBLIC unsigned vg_workqueue_resource_concurrency_limit(const struct vg_workqueue_resource *resource);
 VG_PUBLIC struct vg_device *vg_workqueue_resource_device(const struct vg_workqueue_resource *resource);
-/* The driver's CUdevResource, owned by the resource. */
+/* Returns the driver's CUdevResource, which the resource owns. */
 VG_PUBLIC const void *vg_workqueue_resource_handle(const struct vg_workqueue_resource *resource);
 
 struct vg_workqueue_options {

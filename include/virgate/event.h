@@ -19,7 +19,7 @@ struct vg_event;
 
 struct vg_event_options {
 	size_t size;	   /* sizeof(struct vg_event_options) */
-	int timing;	   /* nonzero: vg_event_elapsed() can use it; 0: cheaper */
+	int timing;	   /* nonzero: vg_event_elapsed() can use the event; 0: the event costs less */
 	int blocking_sync; /* nonzero: vg_event_sync() sleeps; 0: it polls */
 	int ipc;	   /* nonzero: for other processes, vg_event_export(); not with timing */
 };
@@ -42,10 +42,10 @@ VG_PUBLIC enum vg_status vg_event_close(struct vg_event *event);
  * context's stream, or an event for other processes, which is recorded once), CLOSED, DRIVER. Any
  * thread; allocates nothing. Source: cuEventRecord. */
 VG_PUBLIC enum vg_status vg_event_record(struct vg_event *event, struct vg_stream *stream);
-/* 1 if that work is done, or the event was never recorded; else 0. CLOSED, DRIVER (also for the
- * error of an earlier kernel). Any thread; allocates nothing. Source: cuEventQuery. */
+/* Queries the event: 1 if the work before its record is done, or the event was never recorded; else 0. CLOSED,
+ * DRIVER (also for the error of an earlier kernel). Any thread; allocates nothing. Source: cuEventQuery. */
 VG_PUBLIC enum vg_status vg_event_query(struct vg_event *event, int *ret_done);
-/* Waits for that work. CLOSED, DRIVER. Any thread. Source: cuEventSynchronize. */
+/* Waits for the work before the event's record. CLOSED, DRIVER. Any thread. Source: cuEventSynchronize. */
 VG_PUBLIC enum vg_status vg_event_sync(struct vg_event *event);
 /* Measures the milliseconds from `start` to `end`; negative if they completed in the other order. INVALID (an event
  * without timing, or events of different contexts), STATE (an event was never recorded, or is being captured into a
@@ -64,14 +64,15 @@ VG_PUBLIC enum vg_status vg_event_export(struct vg_event *event, struct vg_event
 VG_PUBLIC enum vg_status vg_event_import(struct vg_context *context, const void *descriptor, size_t size,
 					 struct vg_event **ret_event);
 
-/* 0 for NULL. */
+/* These functions return 1 if the event measures time, if threads sleep while they wait for it, and if it is for
+ * other processes; 0 for NULL. */
 VG_PUBLIC int vg_event_has_timing(const struct vg_event *event);
 VG_PUBLIC int vg_event_is_blocking_sync(const struct vg_event *event);
 VG_PUBLIC int vg_event_is_ipc(const struct vg_event *event);
-/* Returns the event's context, to which the event owns the reference; NULL for NULL. */
+/* These functions return the event's context and device, which belong to the event; NULL for NULL. */
 VG_PUBLIC struct vg_context *vg_event_context(const struct vg_event *event);
 VG_PUBLIC struct vg_device *vg_event_device(const struct vg_event *event);
-/* The driver's handle, equal for equal events; NULL once closed. */
+/* Returns the driver's handle, which is equal for equal events; NULL for a closed event. */
 VG_PUBLIC struct CUevent_st *vg_event_handle(const struct vg_event *event);
 
 #ifdef __cplusplus

@@ -43,25 +43,28 @@ VG_PUBLIC enum vg_status vg_gpu_to_device(struct vg_gpu *gpu, struct vg_device *
 
 /* ---- identity ---- */
 
-/* "GPU-…" or "MIG-…"; the same without the prefix; the name; "00000000:3B:00.0", "" for a MIG device. Valid as long as
- * the process. "" for NULL. Source: nvmlDeviceGetUUID, nvmlDeviceGetName, nvmlDeviceGetPciInfo. */
+/* These functions return the UUID as "GPU-…" or "MIG-…"; the UUID without the prefix; the name; and the PCI bus id
+ * as "00000000:3B:00.0" ("" for a MIG device). Valid as long as the process. "" for NULL. Source: nvmlDeviceGetUUID,
+ * nvmlDeviceGetName, nvmlDeviceGetPciInfo. */
 VG_PUBLIC const char *vg_gpu_uuid(const struct vg_gpu *gpu);
 VG_PUBLIC const char *vg_gpu_uuid_without_prefix(const struct vg_gpu *gpu);
 VG_PUBLIC const char *vg_gpu_name(const struct vg_gpu *gpu);
 VG_PUBLIC const char *vg_gpu_pci_bus_id(const struct vg_gpu *gpu);
 
-/* NVML's index; the minor number of /dev/nvidiaN; the position on the board, from 0; the host's NUMA node. UNSUPPORTED
- * if the GPU has no such number. Source: nvmlDeviceGetIndex, nvmlDeviceGetMinorNumber, nvmlDeviceGetModuleId,
- * nvmlDeviceGetNumaNodeId. */
+/* These functions read NVML's index; the minor number of /dev/nvidiaN; the position on the board, from 0; and the
+ * host's NUMA node. UNSUPPORTED if the GPU has no such number. Source: nvmlDeviceGetIndex, nvmlDeviceGetMinorNumber,
+ * nvmlDeviceGetModuleId, nvmlDeviceGetNumaNodeId. */
 VG_PUBLIC enum vg_status vg_gpu_index(struct vg_gpu *gpu, unsigned *ret_index);
 VG_PUBLIC enum vg_status vg_gpu_minor_number(struct vg_gpu *gpu, unsigned *ret_number);
 VG_PUBLIC enum vg_status vg_gpu_module_id(struct vg_gpu *gpu, unsigned *ret_id);
 VG_PUBLIC enum vg_status vg_gpu_numa_node(struct vg_gpu *gpu, unsigned *ret_node);
-/* The number printed on the board. LIMIT: 30 bytes are enough. Source: nvmlDeviceGetSerial. */
+/* Reads the serial number, which is printed on the board. LIMIT: 30 bytes are enough. Source: nvmlDeviceGetSerial. */
 VG_PUBLIC enum vg_status vg_gpu_serial(struct vg_gpu *gpu, char *ret_serial, size_t capacity);
-/* "Tesla", "GeForce RTX", "NVIDIA RTX", …; "Unknown". The library owns the text. Source: nvmlDeviceGetBrand. */
+/* Reads the brand: "Tesla", "GeForce RTX", "NVIDIA RTX", …; "Unknown". The library owns the text. Source:
+ * nvmlDeviceGetBrand. */
 VG_PUBLIC enum vg_status vg_gpu_brand(struct vg_gpu *gpu, const char **ret_brand);
-/* 9 and 0 of 9.0. Outputs may be NULL. Source: nvmlDeviceGetCudaComputeCapability. */
+/* Reads the compute capability, such as 9 and 0 for 9.0. Outputs may be NULL. Source:
+ * nvmlDeviceGetCudaComputeCapability. */
 VG_PUBLIC enum vg_status vg_gpu_compute_capability(struct vg_gpu *gpu, int *ret_major, int *ret_minor);
 
 enum vg_gpu_architecture {
@@ -88,13 +91,13 @@ enum vg_gpu_addressing {
 };
 /* Source: nvmlDeviceGetAddressingMode. */
 VG_PUBLIC enum vg_status vg_gpu_addressing_mode(struct vg_gpu *gpu, enum vg_gpu_addressing *ret_mode);
-/* 1 or 0: connected to the processor by chip-to-chip links; a display is connected; a display is active. Source:
- * nvmlDeviceGetC2cModeInfoV, nvmlDeviceGetDisplayMode, nvmlDeviceGetDisplayActive. */
+/* These functions read 1 or 0: the GPU is connected to the processor by chip-to-chip links; a display is connected;
+ * a display is active. Source: nvmlDeviceGetC2cModeInfoV, nvmlDeviceGetDisplayMode, nvmlDeviceGetDisplayActive. */
 VG_PUBLIC enum vg_status vg_gpu_c2c_enabled(struct vg_gpu *gpu, int *ret_enabled);
 VG_PUBLIC enum vg_status vg_gpu_display_connected(struct vg_gpu *gpu, int *ret_connected);
 VG_PUBLIC enum vg_status vg_gpu_display_active(struct vg_gpu *gpu, int *ret_active);
-/* Whether the driver stays loaded while no process uses the GPU. Setting it needs root: DENIED. Source:
- * nvmlDeviceGetPersistenceMode, nvmlDeviceSetPersistenceMode. */
+/* These functions read and set whether the driver stays loaded while no process uses the GPU. Setting it needs root:
+ * DENIED. Source: nvmlDeviceGetPersistenceMode, nvmlDeviceSetPersistenceMode. */
 VG_PUBLIC enum vg_status vg_gpu_persistence_mode(struct vg_gpu *gpu, int *ret_enabled);
 VG_PUBLIC enum vg_status vg_gpu_set_persistence_mode(struct vg_gpu *gpu, int enabled);
 
@@ -105,10 +108,9 @@ enum vg_gpu_compute_mode {
 };
 /* Source: nvmlDeviceGetComputeMode. */
 VG_PUBLIC enum vg_status vg_gpu_compute_mode(struct vg_gpu *gpu, enum vg_gpu_compute_mode *ret_mode);
-/* "default", "prohibited", "exclusive-process"; "unknown". */
+/* Returns the name of a mode: "default", "prohibited", "exclusive-process"; "unknown" for another value. */
 VG_PUBLIC const char *vg_gpu_compute_mode_name(enum vg_gpu_compute_mode mode);
-/* 1 or 0: whether ECC is on, now and after the next reset. Outputs may be NULL. Source:
- * nvmlDeviceGetEccMode. */
+/* Reads whether ECC is on (1 or 0), now and after the next reset. Outputs may be NULL. Source: nvmlDeviceGetEccMode. */
 VG_PUBLIC enum vg_status vg_gpu_ecc_mode(struct vg_gpu *gpu, int *ret_enabled, int *ret_pending);
 
 /* ---- memory, and processes that use it ---- */
@@ -119,13 +121,13 @@ struct vg_gpu_memory {
 	uint64_t reserved;
 	int reserved_known;
 };
-/* Bytes. Source: nvmlDeviceGetMemoryInfo. */
+/* Reads the memory figures, in bytes. Source: nvmlDeviceGetMemoryInfo. */
 VG_PUBLIC enum vg_status vg_gpu_memory(struct vg_gpu *gpu, struct vg_gpu_memory *ret_memory);
 
 struct vg_gpu_bar1 {
 	uint64_t total, free, used;
 };
-/* Bytes of the window through which the processor and other devices access the GPU's memory. Source:
+/* Reads the bytes of the window through which the processor and other devices access the GPU's memory. Source:
  * nvmlDeviceGetBAR1MemoryInfo. */
 VG_PUBLIC enum vg_status vg_gpu_bar1(struct vg_gpu *gpu, struct vg_gpu_bar1 *ret_bar1);
 
@@ -154,7 +156,7 @@ struct vg_gpu_mig {
 	int mode, pending; /* 1 or 0: MIG is on now, and after the next reset; -1: the GPU has no MIG */
 	int most_devices;  /* maximum number of MIG devices; -1: unknown */
 };
-/* Source: nvmlDeviceIsMigDeviceHandle, nvmlDeviceGetMigMode, nvmlDeviceGetMaxMigDeviceCount. */
+/* Reads the MIG mode. Source: nvmlDeviceIsMigDeviceHandle, nvmlDeviceGetMigMode, nvmlDeviceGetMaxMigDeviceCount. */
 VG_PUBLIC enum vg_status vg_gpu_mig(struct vg_gpu *gpu, struct vg_gpu_mig *ret_mig);
 /* Turns MIG on or off; needs root and an idle GPU. DENIED, UNSUPPORTED; BUSY and others: the mode is set and takes
  * effect at the next reset. Source: nvmlDeviceSetMigMode. */

@@ -27,7 +27,7 @@ enum vg_gpu_event_type {
 	VG_GPU_EVENT_GPU_UNAVAILABLE_ERROR = 0x4000,
 	VG_GPU_EVENT_GPU_RECOVERY_ACTION = 0x8000
 };
-/* "xid_critical_error" for one bit, "none" for 0; "unknown". */
+/* Returns the name of an event type: "xid_critical_error" for one bit, "none" for 0; "unknown" for another value. */
 VG_PUBLIC const char *vg_gpu_event_type_name(uint64_t type);
 /* Returns the events that a GPU can report. Source: nvmlDeviceGetSupportedEventTypes. */
 VG_PUBLIC enum vg_status vg_gpu_supported_events(struct vg_gpu *gpu, uint64_t *ret_types);
@@ -37,7 +37,7 @@ struct vg_gpu_events;
 /* Creates a set that waits for `types` on a GPU. The caller owns *ret_events. UNSUPPORTED: the GPU cannot report all.
  * Source: nvmlEventSetCreate, nvmlDeviceRegisterEvents. */
 VG_PUBLIC enum vg_status vg_gpu_events_create(struct vg_gpu *gpu, uint64_t types, struct vg_gpu_events **ret_events);
-/* Adds events of another GPU. */
+/* Adds events of another GPU to the set. */
 VG_PUBLIC enum vg_status vg_gpu_events_add(struct vg_gpu_events *events, struct vg_gpu *gpu, uint64_t types);
 /* Destroys the set. Accepts NULL. Source: nvmlEventSetFree. */
 VG_PUBLIC void vg_gpu_events_destroy(struct vg_gpu_events *events);

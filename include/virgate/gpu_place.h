@@ -16,8 +16,8 @@ struct vg_gpu_pci {
 	int base_class, sub_class;     /* 3 and 2: a 3D controller; -1: unknown */
 	char bus_id[32];	       /* "00000000:3B:00.0" */
 };
-/* UNSUPPORTED: a MIG device has no PCI device; use vg_gpu_mig_parent(). The same for the next three. Source:
- * nvmlDeviceGetPciInfoExt, nvmlDeviceGetPciInfo. */
+/* Reads the PCI ids. UNSUPPORTED: a MIG device has no PCI device; use vg_gpu_mig_parent(). The next three functions
+ * also return that. Source: nvmlDeviceGetPciInfoExt, nvmlDeviceGetPciInfo. */
 VG_PUBLIC enum vg_status vg_gpu_pci(struct vg_gpu *gpu, struct vg_gpu_pci *ret_pci);
 
 /* -1: unknown. */
@@ -32,7 +32,7 @@ VG_PUBLIC enum vg_status vg_gpu_pci_link(struct vg_gpu *gpu, struct vg_gpu_pci_l
 /* Measures KB/s to and from the GPU, for 20 ms each; outputs that are NULL are not measured. Source:
  * nvmlDeviceGetPcieThroughput. */
 VG_PUBLIC enum vg_status vg_gpu_pci_throughput(struct vg_gpu *gpu, unsigned *ret_received, unsigned *ret_sent);
-/* The number of retransmissions on the link. Source: nvmlDeviceGetPcieReplayCounter. */
+/* Reads the number of retransmissions on the PCI link. Source: nvmlDeviceGetPcieReplayCounter. */
 VG_PUBLIC enum vg_status vg_gpu_pci_replays(struct vg_gpu *gpu, unsigned *ret_count);
 
 /* ---- NVLink ---- */
@@ -43,7 +43,7 @@ struct vg_gpu_nvlink {
 	int active;			  /* 1 or 0 */
 	int version_major, version_minor; /* 4 and 0; -1: unknown */
 };
-/* The number of links of the GPU. Source: the field NVLINK_LINK_COUNT of nvmlDeviceGetFieldValues. */
+/* Reads the number of NVLinks of the GPU. Source: the field NVLINK_LINK_COUNT of nvmlDeviceGetFieldValues. */
 VG_PUBLIC enum vg_status vg_gpu_nvlink_count(struct vg_gpu *gpu, unsigned *ret_count);
 /* Reads one link, counted from 0. INVALID: VG_GPU_NVLINKS or more. UNSUPPORTED: the GPU has no such link. Source:
  * nvmlDeviceGetNvLinkState, nvmlDeviceGetNvLinkVersion. */

@@ -16,13 +16,14 @@ enum vg_gpu_clock_id {
 	VG_GPU_CLOCK_CURRENT = 0,
 	VG_GPU_CLOCK_CUSTOMER_BOOST_MAX = 3 /* the highest clock that the board vendor permits */
 };
-/* INVALID, UNSUPPORTED. Source: nvmlDeviceGetClock, nvmlDeviceGetMaxClockInfo, nvmlDeviceGetMaxCustomerBoostClock. */
+/* These functions read a clock, its maximum, and the maximum of its customer boost. INVALID, UNSUPPORTED. Source:
+ * nvmlDeviceGetClock, nvmlDeviceGetMaxClockInfo, nvmlDeviceGetMaxCustomerBoostClock. */
 VG_PUBLIC enum vg_status vg_gpu_clock(struct vg_gpu *gpu, enum vg_gpu_clock clock, enum vg_gpu_clock_id id,
 				      unsigned *ret_mhz);
 VG_PUBLIC enum vg_status vg_gpu_clock_max(struct vg_gpu *gpu, enum vg_gpu_clock clock, unsigned *ret_mhz);
 VG_PUBLIC enum vg_status vg_gpu_clock_customer_boost_max(struct vg_gpu *gpu, enum vg_gpu_clock clock,
 							 unsigned *ret_mhz);
-/* The lowest and the highest in a performance state, 0 to 15. Outputs may be NULL. Source:
+/* Reads the lowest and the highest value of a clock in a performance state, 0 to 15. Outputs may be NULL. Source:
  * nvmlDeviceGetMinMaxClockOfPState. */
 VG_PUBLIC enum vg_status vg_gpu_clock_limits(struct vg_gpu *gpu, enum vg_gpu_clock clock, unsigned performance_state,
 					     unsigned *ret_min, unsigned *ret_max);
@@ -33,7 +34,7 @@ struct vg_gpu_clock_offsets {
 /* Source: nvmlDeviceGetClockOffsets. */
 VG_PUBLIC enum vg_status vg_gpu_clock_offsets(struct vg_gpu *gpu, enum vg_gpu_clock clock, unsigned performance_state,
 					      struct vg_gpu_clock_offsets *ret_offsets);
-/* 1 or 0: whether auto boost is on, now and by default. Outputs may be NULL. Source:
+/* Reads whether auto boost is on (1 or 0), now and by default. Outputs may be NULL. Source:
  * nvmlDeviceGetAutoBoostedClocksEnabled. */
 VG_PUBLIC enum vg_status vg_gpu_auto_boost(struct vg_gpu *gpu, int *ret_enabled, int *ret_default);
 
@@ -50,9 +51,9 @@ enum vg_gpu_clock_reason {
 	VG_GPU_CLOCK_REASON_HW_POWER_BRAKE_SLOWDOWN = 0x80,
 	VG_GPU_CLOCK_REASON_DISPLAY_CLOCK_SETTING = 0x100
 };
-/* "sw_power_cap" for one bit, "none" for 0; "unknown". */
+/* Returns the name of a reason: "sw_power_cap" for one bit, "none" for 0; "unknown" for another value. */
 VG_PUBLIC const char *vg_gpu_clock_reason_name(uint64_t reason);
-/* Reads the current reasons that limit the clocks, and the reasons that this GPU can report. Source:
+/* These functions read the current reasons that limit the clocks, and the reasons that this GPU can report. Source:
  * nvmlDeviceGetCurrentClocksEventReasons, nvmlDeviceGetSupportedClocksEventReasons. */
 VG_PUBLIC enum vg_status vg_gpu_clock_reasons(struct vg_gpu *gpu, uint64_t *ret_reasons);
 VG_PUBLIC enum vg_status vg_gpu_supported_clock_reasons(struct vg_gpu *gpu, uint64_t *ret_reasons);
@@ -88,8 +89,8 @@ enum vg_gpu_threshold {
 	VG_GPU_THRESHOLD_ACOUSTIC_MAX,
 	VG_GPU_THRESHOLD_GPS_CURR
 };
-/* The temperature; one of its thresholds; the margin to the slowdown. Source: nvmlDeviceGetTemperatureV,
- * nvmlDeviceGetTemperatureThreshold, nvmlDeviceGetMarginTemperature. */
+/* These functions read the temperature; one of its thresholds; and the margin to the slowdown. Source:
+ * nvmlDeviceGetTemperatureV, nvmlDeviceGetTemperatureThreshold, nvmlDeviceGetMarginTemperature. */
 VG_PUBLIC enum vg_status vg_gpu_temperature(struct vg_gpu *gpu, int *ret_celsius);
 VG_PUBLIC enum vg_status vg_gpu_temperature_threshold(struct vg_gpu *gpu, enum vg_gpu_threshold threshold,
 						      int *ret_celsius);
@@ -110,7 +111,7 @@ enum vg_gpu_thermal_target {
 struct vg_gpu_thermal_sensor {
 	int controller; /* NVML's number of the controller; 1: the GPU itself */
 	int default_min_celsius, default_max_celsius, celsius;
-	enum vg_gpu_thermal_target target; /* what it measures */
+	enum vg_gpu_thermal_target target; /* what the sensor measures */
 };
 /* Lists the sensors of a target, at most three. Source: nvmlDeviceGetThermalSettings. */
 VG_PUBLIC enum vg_status vg_gpu_thermal_sensors(struct vg_gpu *gpu, enum vg_gpu_thermal_target target,
@@ -130,7 +131,7 @@ struct vg_gpu_cooler {
 	enum vg_gpu_cooler_signal signal; /* none, on and off, or variable */
 	unsigned targets;		  /* VG_GPU_COOLS_… */
 };
-/* UNSUPPORTED if the chassis has the fans. Source: nvmlDeviceGetCoolerInfo. */
+/* Reads a cooler. UNSUPPORTED if the chassis has the fans. Source: nvmlDeviceGetCoolerInfo. */
 VG_PUBLIC enum vg_status vg_gpu_cooler(struct vg_gpu *gpu, struct vg_gpu_cooler *ret_cooler);
 /* Source: nvmlDeviceGetNumFans. */
 VG_PUBLIC enum vg_status vg_gpu_fan_count(struct vg_gpu *gpu, unsigned *ret_count);

@@ -21,7 +21,7 @@ struct vg_graph_builder;
 struct vg_graph_options {
 	size_t size;			 /* sizeof(struct vg_graph_options) */
 	int auto_free_on_launch;	 /* nonzero: each launch frees the memory that the last one left allocated */
-	int device_launch;		 /* nonzero: kernels can launch it */
+	int device_launch;		 /* nonzero: kernels can launch the graph */
 	int use_node_priority;		 /* nonzero: nodes run at their own priorities, not the stream's */
 	struct vg_stream *upload_stream; /* not NULL: uploads the graph on this stream */
 };
@@ -71,7 +71,7 @@ VG_PUBLIC enum vg_status vg_graph_set_enabled(struct vg_graph *graph, struct vg_
 VG_PUBLIC enum vg_status vg_graph_is_enabled(struct vg_graph *graph, const struct vg_graph_node *node,
 					     int *ret_enabled);
 
-/* The driver's handle; NULL once closed. */
+/* Returns the driver's handle; NULL for a closed graph. */
 VG_PUBLIC struct CUgraphExec_st *vg_graph_handle(const struct vg_graph *graph);
 
 #ifdef __cplusplus

@@ -73,7 +73,7 @@ VG_PUBLIC enum vg_status vg_graph_builder_split(struct vg_graph_builder *builder
  * STATE unless all are building, CLOSED, DRIVER; all are unchanged then. Source: cuStreamWaitEvent. */
 VG_PUBLIC enum vg_status vg_graph_builder_join(struct vg_graph_builder *const *builders, size_t count,
 					       struct vg_graph_builder **ret_builder);
-/* Nonzero if the builder was split off and is not joined yet. */
+/* Returns nonzero if the builder was split off and is not joined yet. */
 VG_PUBLIC int vg_graph_builder_is_join_required(const struct vg_graph_builder *builder);
 
 /* Adds a copy of another builder's graph, or of a definition, as one node. INVALID, STATE (the child has not ended, or
@@ -112,7 +112,7 @@ VG_PUBLIC enum vg_status vg_graph_builder_definition(struct vg_graph_builder *bu
 VG_PUBLIC enum vg_status vg_graph_builder_dot(struct vg_graph_builder *builder, const char *path,
 					      const struct vg_graph_dot_options *options);
 
-/* The stream whose work is captured. The builder has a reference. NULL once closed. */
+/* Returns the stream whose work is captured, to which the builder owns the reference; NULL for a closed builder. */
 VG_PUBLIC struct vg_stream *vg_graph_builder_stream(const struct vg_graph_builder *builder);
 
 #ifdef __cplusplus

@@ -45,7 +45,7 @@ VG_PUBLIC enum vg_status vg_graph_definition_close(struct vg_graph_definition *d
 /* Drops the caller's reference. Accepts NULL. */
 VG_PUBLIC void vg_graph_definition_destroy(struct vg_graph_definition *definition);
 
-/* The driver's handle; NULL once closed or removed. */
+/* Returns the driver's handle; NULL for a closed or removed definition. */
 VG_PUBLIC struct CUgraph_st *vg_graph_definition_handle(const struct vg_graph_definition *definition);
 VG_PUBLIC struct vg_context *vg_graph_definition_context(const struct vg_graph_definition *definition);
 

@@ -41,13 +41,13 @@ enum vg_graph_node_type {
 	VG_GRAPH_NODE_CONDITIONAL = 13,
 };
 
-/* The node's type, also of a removed node; -1 for NULL. */
+/* Returns the node's type, even of a removed node; -1 for NULL. */
 VG_PUBLIC int vg_graph_node_type(const struct vg_graph_node *node);
 /* Returns the definition to which the node belongs; not NULL. */
 VG_PUBLIC struct vg_graph_definition *vg_graph_node_definition(const struct vg_graph_node *node);
-/* The driver's handle; NULL once removed, or when the definition was closed. */
+/* Returns the driver's handle; NULL if the node was removed or its definition closed. */
 VG_PUBLIC struct CUgraphNode_st *vg_graph_node_handle(const struct vg_graph_node *node);
-/* 0 once removed, or when the definition was closed. */
+/* Returns 0 if the node was removed or its definition closed. */
 VG_PUBLIC int vg_graph_node_is_valid(const struct vg_graph_node *node);
 /* Removes the node with its edges from the definition. May be called twice. STATE while a builder fills a body of
  * it; DRIVER (the driver removes no node of a graph with allocation or free nodes: the text says so, and the node is
@@ -100,7 +100,7 @@ VG_PUBLIC enum vg_status vg_graph_node_get_memcpy(const struct vg_graph_node *no
 /* A launch, checked as by vg_launch(). The values of the arguments are copied. */
 struct vg_graph_kernel {
 	size_t size;			       /* sizeof(struct vg_graph_kernel) */
-	struct vg_kernel *kernel;	       /* the node keeps it */
+	struct vg_kernel *kernel;	       /* the kernel, which the node keeps */
 	const struct vg_launch_config *config; /* programmatic_stream_serialization is refused: a graph has edges */
 	const struct vg_argument *arguments;
 	size_t argument_count;
@@ -126,7 +126,7 @@ VG_PUBLIC enum vg_status vg_graph_add_callback(struct vg_graph_definition *defin
 					       struct vg_graph_node **ret_node);
 VG_PUBLIC enum vg_status vg_graph_node_set_callback(struct vg_graph_node *node, void (*function)(void *data),
 						    const void *data, size_t size);
-/* The function and its data, or the copy of the data. Either output may be NULL. */
+/* Reads the function and its data, or the copy of the data. Either output may be NULL. */
 VG_PUBLIC enum vg_status vg_graph_node_get_callback(const struct vg_graph_node *node, void (**ret_function)(void *data),
 						    void **ret_data);
 
@@ -215,21 +215,22 @@ VG_PUBLIC enum vg_status vg_graph_node_get_conditional(const struct vg_graph_nod
 						       struct vg_graph_condition *ret_condition,
 						       enum vg_graph_conditional_type *ret_type,
 						       unsigned *ret_branches);
-/* A body, counted from 0; body 0 of an if-else runs if the condition is not 0. It belongs to the node. UNSUPPORTED as
- * above. */
+/* Returns a body of a conditional node, counted from 0. Body 0 of an if-else runs if the condition is not 0. The
+ * body belongs to the node. UNSUPPORTED as above. */
 VG_PUBLIC enum vg_status vg_graph_node_get_body(struct vg_graph_node *node, unsigned branch,
 						struct vg_graph_definition **ret_body);
 
 /* ---- edges -------------------------------------------------------------------------------------- */
 
-/* The nodes that this one waits for, and those that wait for it, as they are now. As vg_graph_definition_nodes().
- * Source: cuGraphNodeGetDependencies, cuGraphNodeGetDependentNodes. */
+/* These functions list the nodes for which this node waits, and the nodes that wait for it, as they are now.
+ * Otherwise like vg_graph_definition_nodes(). Source: cuGraphNodeGetDependencies, cuGraphNodeGetDependentNodes. */
 VG_PUBLIC enum vg_status vg_graph_node_predecessors(const struct vg_graph_node *node, struct vg_graph_node **nodes,
 						    size_t capacity, size_t *ret_count);
 VG_PUBLIC enum vg_status vg_graph_node_successors(const struct vg_graph_node *node, struct vg_graph_node **nodes,
 						  size_t capacity, size_t *ret_count);
-/* Adds or removes an edge; it is fine if it exists already, or does not exist. INVALID (from a node to itself, between
- * definitions), CLOSED, NO_MEMORY, DRIVER. Source: cuGraphAddDependencies, cuGraphRemoveDependencies. */
+/* These functions add or remove an edge. Adding an existing edge and removing a missing one succeed. INVALID (from a
+ * node to itself, between definitions), CLOSED, NO_MEMORY, DRIVER. Source: cuGraphAddDependencies,
+ * cuGraphRemoveDependencies. */
 VG_PUBLIC enum vg_status vg_graph_edge_add(struct vg_graph_node *from, struct vg_graph_node *to);
 VG_PUBLIC enum vg_status vg_graph_edge_remove(struct vg_graph_node *from, struct vg_graph_node *to);
 /* Replaces all predecessors or successors of the node; `count` 0 removes them. On failure they are unchanged. */

@@ -51,9 +51,9 @@ VG_PUBLIC enum vg_status vg_graphics_resource_close(struct vg_graphics_resource 
 /* Drops the caller's reference; a mapped buffer keeps the resource. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_graphics_resource_destroy(struct vg_graphics_resource *resource);
 
-/* Nonzero while mapped. */
+/* Returns nonzero while the resource is mapped. */
 VG_PUBLIC int vg_graphics_resource_is_mapped(struct vg_graphics_resource *resource);
-/* The driver's handle; NULL once closed. */
+/* Returns the driver's handle; NULL for a closed resource. */
 VG_PUBLIC struct CUgraphicsResource_st *vg_graphics_resource_handle(const struct vg_graphics_resource *resource);
 
 #ifdef __cplusplus

@@ -19,7 +19,7 @@ enum vg_image_state {
 	VG_IMAGE_PART,	    /* not an image: a dump writes there now, or was killed while it wrote */
 	VG_IMAGE_UNREADABLE /* `problem` says why */
 };
-/* "whole", "part", "unreadable". */
+/* Returns the name of a state: "whole", "part", "unreadable". */
 VG_PUBLIC const char *vg_image_state_name(enum vg_image_state state);
 
 struct vg_image {
@@ -28,10 +28,10 @@ struct vg_image {
 	const char *problem; /* NULL: none */
 	double created;	     /* seconds since the epoch; this and what follows of whole ones */
 	const char *command; /* name of the first root process, as the process set it */
-	const char *vgpu;    /* the first that its processes were in; NULL: none */
+	const char *vgpu;    /* name of the first vGPU that the processes were in; NULL: none */
 	size_t processes, cuda_processes;
 	size_t gpus;	    /* number of GPUs that the processes used; if that is unknown, of all GPUs of the machine */
-	uint64_t bytes;	    /* that it takes on the disk */
+	uint64_t bytes;	    /* bytes that the image takes on the disk */
 	uint64_t raw_bytes; /* size before zero pages were omitted and the rest was compressed */
 	enum vg_compression compression;
 };
@@ -42,11 +42,11 @@ struct vg_image_list {
 /* Lists `root` if it is an image, and all images below it, down to eight directories deep. Links are not followed.
  * NOT_FOUND, DENIED, SYSTEM (the directory cannot be read), NO_MEMORY. */
 VG_PUBLIC enum vg_status vg_image_list(const char *root, struct vg_image_list **ret_list);
-/* NULL is nothing. */
+/* Frees the list. Accepts NULL. */
 VG_PUBLIC void vg_image_list_free(struct vg_image_list *list);
 
-/* What the image says of itself: virgate.json's text, whose keys virgate-image(5) lists. The caller frees it. NOT_FOUND
- * (no image), INTEGRITY (which key is missing or wrong), UNSUPPORTED (of a later version), NO_MEMORY. */
+/* Returns the text of virgate.json, whose keys virgate-image(5) lists. The caller frees it. NOT_FOUND (no image),
+ * INTEGRITY (which key is missing or wrong), UNSUPPORTED (of a later version), NO_MEMORY. */
 VG_PUBLIC enum vg_status vg_image_inspect(const char *dir, char **ret_json);
 
 struct vg_image_verify_options {
@@ -55,9 +55,9 @@ struct vg_image_verify_options {
 	vg_checkpoint_progress_fn *progress;
 	void *user;
 };
-/* Reads all of the image, and looks whether it is as it was written: a bit that is another, a file too many or too few.
- * `options` may be NULL. NOT_FOUND (no image), INTEGRITY (which file, and where in it), UNSUPPORTED (of a later
- * version), INVALID, STATE (stopped by `progress`), NO_MEMORY, SYSTEM. */
+/* Reads the whole image, and checks that it is unchanged: every bit is as written, and no file is missing or was
+ * added. `options` may be NULL. NOT_FOUND (no image), INTEGRITY (which file, and where in it), UNSUPPORTED (of a
+ * later version), INVALID, STATE (stopped by `progress`), NO_MEMORY, SYSTEM. */
 VG_PUBLIC enum vg_status vg_image_verify(const char *dir, const struct vg_image_verify_options *options);
 
 #ifdef __cplusplus

@@ -49,14 +49,14 @@ VG_PUBLIC enum vg_status vg_kernel_close(struct vg_kernel *kernel);
 /* Drops the caller's reference. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_kernel_destroy(struct vg_kernel *kernel);
 
-/* The driver's handle; NULL once closed. Cast it where the driver wants a CUfunction. */
+/* Returns the driver's handle; NULL for a closed kernel. Cast the handle if the driver expects a CUfunction. */
 VG_PUBLIC struct CUkern_st *vg_kernel_handle(const struct vg_kernel *kernel);
-/* The symbol, as the driver knows it; "" once closed. */
+/* Returns the symbol, as the driver knows it; "" for a closed kernel. */
 VG_PUBLIC const char *vg_kernel_name(const struct vg_kernel *kernel);
 /* Returns the kernel's object code; NULL for a borrowed kernel without object code. */
 VG_PUBLIC struct vg_object_code *vg_kernel_code(const struct vg_kernel *kernel);
-/* The number of parameters; the offset and the size of one, in bytes. Outputs may be NULL. INVALID (no such
- * parameter), CLOSED. Any thread. Source: cuKernelGetParamInfo, called once. */
+/* These functions return the number of parameters, and the offset and the size of one, in bytes. Outputs may be
+ * NULL. INVALID (no such parameter), CLOSED. Any thread. Source: cuKernelGetParamInfo, called once. */
 VG_PUBLIC size_t vg_kernel_parameter_count(const struct vg_kernel *kernel);
 VG_PUBLIC enum vg_status vg_kernel_parameter(const struct vg_kernel *kernel, size_t index, size_t *ret_offset,
 					     size_t *ret_size);
@@ -93,13 +93,13 @@ VG_PUBLIC enum vg_status vg_kernel_max_potential_block_size(struct vg_kernel *ke
  * cuOccupancyAvailableDynamicSMemPerBlock. */
 VG_PUBLIC enum vg_status vg_kernel_available_shared_memory(struct vg_kernel *kernel, struct vg_context *context,
 							   unsigned blocks, unsigned block_threads, size_t *ret_bytes);
-/* Returns the maximum number of blocks in a cluster of such a launch; ignores the cluster of `config`. Source:
- * cuOccupancyMaxPotentialClusterSize. */
+/* Returns the maximum number of blocks in a cluster of a launch with this configuration; ignores the cluster of
+ * `config`. Source: cuOccupancyMaxPotentialClusterSize. */
 VG_PUBLIC enum vg_status vg_kernel_max_potential_cluster_size(struct vg_kernel *kernel, struct vg_stream *stream,
 							      const struct vg_launch_config *config,
 							      unsigned *ret_blocks);
-/* Returns the number of clusters of such a launch that can be resident at once; `config` must have a cluster. Source:
- * cuOccupancyMaxActiveClusters. */
+/* Returns the number of clusters of a launch with this configuration that can be resident at once; `config` must
+ * have a cluster. Source: cuOccupancyMaxActiveClusters. */
 VG_PUBLIC enum vg_status vg_kernel_max_active_clusters(struct vg_kernel *kernel, struct vg_stream *stream,
 						       const struct vg_launch_config *config, unsigned *ret_clusters);
 

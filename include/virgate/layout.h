@@ -45,7 +45,7 @@ VG_PUBLIC enum vg_status vg_layout_permute(const struct vg_layout *layout, const
  * UNSUPPORTED if that needs a copy. */
 VG_PUBLIC enum vg_status vg_layout_reshape(const struct vg_layout *layout, int rank, const int64_t *shape,
 					   struct vg_layout *ret_layout);
-/* Merges the axes from `first` to `last`, both included, into one. UNSUPPORTED as above. */
+/* Merges the axes from `first` to `last`, both included, into one. UNSUPPORTED if that needs a copy. */
 VG_PUBLIC enum vg_status vg_layout_flatten(const struct vg_layout *layout, int first, int last,
 					   struct vg_layout *ret_layout);
 /* Drops all axes of extent 1, or adds one before `axis` (at the end: axis == rank). */
@@ -66,20 +66,21 @@ VG_PUBLIC enum vg_status vg_layout_repack(const struct vg_layout *layout, int ax
 VG_PUBLIC enum vg_status vg_layout_max_item_size(const struct vg_layout *layout, int axis, vg_address address,
 						 size_t limit, size_t *ret_item_size);
 
-/* The number of elements; 0 if an extent is 0. It cannot overflow for layouts made by the functions above. */
+/* Returns the number of elements; 0 if an extent is 0. The number cannot overflow for layouts made by the functions
+ * above. */
 VG_PUBLIC int64_t vg_layout_volume(const struct vg_layout *layout);
 /* Computes the least and the greatest offset of an element, in elements from the pointer. Both are 0 if there are no
  * elements. */
 VG_PUBLIC void vg_layout_bounds(const struct vg_layout *layout, int64_t *ret_least, int64_t *ret_greatest);
-/* Bytes from the pointer to the end of the last element. INVALID if elements lie before the pointer. */
+/* Computes the bytes from the pointer to the end of the last element. INVALID if elements lie before the pointer. */
 VG_PUBLIC enum vg_status vg_layout_required_size(const struct vg_layout *layout, size_t *ret_bytes);
 /* These functions return nonzero if the elements have no gaps between them: in C order, in F order, or in some order
  * of the axes. */
 VG_PUBLIC int vg_layout_is_contiguous_c(const struct vg_layout *layout);
 VG_PUBLIC int vg_layout_is_contiguous_f(const struct vg_layout *layout);
 VG_PUBLIC int vg_layout_is_contiguous(const struct vg_layout *layout);
-/* Nonzero: every element has one index. Exact for layouts made from dense ones by slicing and permuting; may
- * be 0 for interleaved strides without a common element. */
+/* Returns nonzero if every element has only one index. Exact for layouts made from dense ones by slicing and
+ * permuting; may be 0 for interleaved strides without a common element. */
 VG_PUBLIC int vg_layout_is_unique(const struct vg_layout *layout);
 
 #ifdef __cplusplus

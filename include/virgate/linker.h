@@ -70,15 +70,16 @@ VG_PUBLIC enum vg_status vg_linker_link(struct vg_linker *linker, enum vg_code_t
 VG_PUBLIC enum vg_backend vg_linker_backend(const struct vg_linker *linker);
 /* Returns the back end of linkers that do not set the option. Loads nvJitLink if it is installed. */
 VG_PUBLIC enum vg_backend vg_linker_default_backend(void);
-/* The logs of the last link; "" before. Valid until the next link, also when closed; not while another thread links. */
+/* These functions return the logs of the last link; "" before the first link. Valid until the next link, even after
+ * closing. Do not call them while another thread links. */
 VG_PUBLIC const char *vg_linker_error_log(const struct vg_linker *linker);
 VG_PUBLIC const char *vg_linker_info_log(const struct vg_linker *linker);
-/* The tool's arguments for a target, of nvJitLink; *ret_arguments is valid until the next call. 0 and NULL for the
- * driver's. Not while another thread links. */
+/* Returns nvJitLink's arguments for a target; *ret_arguments is valid until the next call. 0 and NULL for the
+ * driver's linker. Do not call it while another thread links. */
 VG_PUBLIC size_t vg_linker_arguments(struct vg_linker *linker, enum vg_code_type target,
 				     const char *const **ret_arguments);
-/* nvJitLink's own handle of the last link, an nvJitLinkHandle, valid until the next one; NULL before, and for
- * the driver's linker, which is destroyed after each link. */
+/* Returns nvJitLink's handle of the last link, an nvJitLinkHandle, valid until the next link. NULL before the first
+ * link, and for the driver's linker, which is destroyed after each link. */
 VG_PUBLIC void *vg_linker_handle(const struct vg_linker *linker);
 
 #ifdef __cplusplus

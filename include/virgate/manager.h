@@ -45,7 +45,7 @@ struct vg_manager_options {
 	 * MiB. There are no pages, pools, movable blocks, defragmentation or compaction, and every allocation costs
 	 * what the driver's does. */
 	int no_memory_virtualization;
-	int no_tensor_cores, no_mixed_precision; /* nonzero: for none of its vGPUs */
+	int no_tensor_cores, no_mixed_precision; /* nonzero: no vGPU of the manager may use them */
 	/* The node at which shared vGPUs are registered. The manager only borrows it, so it must live longer. NULL:
 	 * no shared vGPU can be created. */
 	struct vg_node *node;
@@ -59,8 +59,8 @@ struct vg_manager_options {
 	 * is more. */
 	const struct vg_compute_options *compute;
 };
-/* `options` may be NULL. Holds the device's primary context. The caller owns *ret_manager and ends it with
- * vg_manager_destroy(). INVALID (an option out of range), NO_MEMORY, STATE, DRIVER. */
+/* Creates a manager. `options` may be NULL. Retains the device's primary context. The caller owns *ret_manager and
+ * ends it with vg_manager_destroy(). INVALID (an option out of range), NO_MEMORY, STATE, DRIVER. */
 VG_PUBLIC enum vg_status vg_manager_create(struct vg_device *device, const struct vg_manager_options *options,
 					   struct vg_manager **ret_manager);
 /* Closes all vGPUs of the manager like vg_virtual_gpu_close(), and then the manager: later calls return CLOSED. BUSY
@@ -81,23 +81,24 @@ struct vg_manager_info {
 	unsigned active_streams, virtual_streams; /* that were used, of those that there may be */
 	unsigned monitoring_interval_ms;
 	uint64_t memory_total;	  /* bytes of memory of the device */
-	uint64_t memory_promised; /* the limits of its vGPUs together */
+	uint64_t memory_promised; /* sum of the limits of the manager's vGPUs */
 	/* Bytes that are left for the limits of new vGPUs: no manager of this process has reserved them. */
 	uint64_t memory_available;
-	uint64_t memory_held;  /* that its vGPUs are charged for */
-	double share_promised; /* the shares of its vGPUs together, 0 to 1; 0 where compute is not virtualized */
+	uint64_t memory_held;  /* bytes that are charged to the manager's vGPUs */
+	double share_promised; /* sum of the shares of the vGPUs, 0 to 1; 0 if compute is not virtualized */
 	int memory_virtualized, compute_virtualized;
 	double utilization;    /* used part of the device, by the vGPUs' work, over the last interval, 0 to 1 */
 	int utilization_known; /* 0: `utilization` is unknown */
 };
-/* INVALID, CLOSED, STATE, DRIVER. */
+/* Fills in the figures of the manager. INVALID, CLOSED, STATE, DRIVER. */
 VG_PUBLIC enum vg_status vg_manager_info(struct vg_manager *manager, struct vg_manager_info *ret_info);
 
 /* ---- virtual GPUs ----------------------------------------------------------------------------------- */
 
 struct vg_virtual_gpu_options {
-	size_t size;	       /* sizeof(struct vg_virtual_gpu_options) */
-	int id;		       /* positive, and no other of the manager's has it; 0: the lowest that none ever had */
+	size_t size; /* sizeof(struct vg_virtual_gpu_options) */
+	/* Positive, and different from other ids of the manager; 0: the lowest id that was never used. */
+	int id;
 	const char *name;      /* [A-Za-z0-9][A-Za-z0-9._-]{0,62}; NULL: "vgpu-ID" */
 	uint64_t memory_limit; /* bytes; must be given. No memory is allocated before it is used */
 	unsigned streams;      /* virtual ones, numbered from 0; 0: 4, or what the manager has in all if that is less */
@@ -106,19 +107,20 @@ struct vg_virtual_gpu_options {
 				 * equal part of what is left, for each vGPU that may still come */
 	unsigned max_concurrent_kernels;	 /* 0: as many as streams */
 	int no_tensor_cores, no_mixed_precision; /* nonzero: off */
-	/* Nonzero: the daemon of the manager's node knows it, under `name`, which is then needed. Programs enter it
-	 * with `virgate run --vgpu NAME`; what they take and what this program takes through the vGPU stands in one
-	 * ledger, under one limit. The rest of what this program has on the device, its context first of all, is not
-	 * charged there. It goes when it is closed, or with this process and the last program inside. A program that
-	 * itself runs inside a vGPU has none: STATE. */
+	/* Nonzero: the vGPU is shared. The daemon of the manager's node knows it under `name`, which must be given,
+	 * and programs enter it with `virgate run --vgpu NAME`. Memory of these programs, and memory that this
+	 * program allocates through the vGPU, is charged to one ledger with one limit. Other device memory of this
+	 * program, such as its context, is not charged there. The vGPU is removed when it is closed, or when this
+	 * process and the last program inside have ended. A program that itself runs inside a vGPU cannot create
+	 * one: STATE. */
 	int shared;
 	/* Without tensor cores or mixed precision: what becomes of kernels whose machine code cannot be read. */
 	enum vg_unknown_code unknown_code;
 };
-/* The caller owns *ret_vgpu and ends it with vg_virtual_gpu_destroy(). INVALID (no limit; an id, a name, a share, a
- * number of streams that cannot be), EXISTS (the id; of a shared one, the name), LIMIT (as many as there may be; more
- * memory, share or streams than there are or than are left: with the figures), CLOSED, NO_MEMORY, STATE, DRIVER; of a
- * shared one also NO_DAEMON, DENIED, NOT_FOUND, SYSTEM. After a failure nothing has changed. */
+/* Creates a vGPU. The caller owns *ret_vgpu and ends it with vg_virtual_gpu_destroy(). INVALID (no limit; an id, a
+ * name, a share, a number of streams that cannot be), EXISTS (the id; of a shared one, the name), LIMIT (as many as
+ * there may be; more memory, share or streams than there are or than are left: with the figures), CLOSED, NO_MEMORY,
+ * STATE, DRIVER; of a shared one also NO_DAEMON, DENIED, NOT_FOUND, SYSTEM. After a failure nothing has changed. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_create(struct vg_manager *manager, const struct vg_virtual_gpu_options *options,
 					       struct vg_virtual_gpu **ret_vgpu);
 /* Closes the vGPU for all users: calls of other threads complete, and memory that is left is zeroed, freed and
@@ -132,7 +134,7 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_close(struct vg_virtual_gpu *vgpu);
 VG_PUBLIC enum vg_status vg_virtual_gpu_end(struct vg_virtual_gpu *vgpu);
 /* Drops the caller's reference. Dropping the last one ends the vGPU like vg_virtual_gpu_end(). Accepts NULL. */
 VG_PUBLIC void vg_virtual_gpu_destroy(struct vg_virtual_gpu *vgpu);
-/* One more reference for the caller; returns its argument. */
+/* Adds a reference for the caller. Returns its argument. */
 VG_PUBLIC struct vg_virtual_gpu *vg_virtual_gpu_retain(struct vg_virtual_gpu *vgpu);
 /* Finds the vGPU with an id, and returns a reference for the caller. NOT_FOUND (the text lists the existing ids),
  * INVALID, CLOSED, STATE. */
@@ -145,13 +147,13 @@ enum vg_virtual_gpu_status {
 	VG_VIRTUAL_GPU_CREATED,	  /* the vGPU was not used yet */
 	VG_VIRTUAL_GPU_RUNNING,
 	VG_VIRTUAL_GPU_PAUSED,
-	VG_VIRTUAL_GPU_ERROR,	 /* the context is unusable: close it */
+	VG_VIRTUAL_GPU_ERROR,	 /* the context is unusable: close the vGPU */
 	VG_VIRTUAL_GPU_DESTROYED /* the vGPU was closed */
 };
 /* Returns the status of a vGPU by its id. NOT_FOUND also for NULL and for ids below 1; DESTROYED if the manager was
  * closed. */
 VG_PUBLIC enum vg_virtual_gpu_status vg_manager_status(struct vg_manager *manager, int id);
-/* "running"; "unknown" for a value outside the list. */
+/* Returns the name of a status, such as "running"; "unknown" for a value outside the list. */
 VG_PUBLIC const char *vg_virtual_gpu_status_text(enum vg_virtual_gpu_status status);
 
 /* Figures of one instant; bytes. */
@@ -170,10 +172,11 @@ struct vg_virtual_gpu_info {
 	int compute_utilization_known; /* 0: `compute_utilization` is unknown */
 	enum vg_compute_how how;       /* the share is realised */
 	unsigned queue_length;	       /* executions that wait */
-	unsigned running;	       /* that were handed to the device */
+	unsigned running;	       /* number of executions that were given to the device */
 	uint64_t launches, completed, failures, cancelled; /* so far */
-	unsigned active_streams, streams;		   /* that were used, of those that it may use */
-	int tensor_cores, mixed_precision;		   /* nonzero: allowed */
+	/* Number of active streams, and how many streams the vGPU may use. */
+	unsigned active_streams, streams;
+	int tensor_cores, mixed_precision; /* nonzero: allowed */
 	/* Number of allocations that were refused because of the limit. */
 	uint64_t refusals;
 	/* Bytes of the vGPU's pages in the host; 0: all are on the device. */
@@ -181,15 +184,15 @@ struct vg_virtual_gpu_info {
 };
 /* Fills in the figures. For a closed vGPU, the status says so and all figures are 0. INVALID, STATE, DRIVER. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_info(struct vg_virtual_gpu *vgpu, struct vg_virtual_gpu_info *ret_info);
-/* All vGPUs of the manager, by id. *ret_count is how many there are; `infos` may be NULL to ask for that alone. LIMIT
- * (there are more than `capacity`: nothing was written but the count), INVALID, CLOSED, NO_MEMORY, STATE. */
+/* Lists all vGPUs of the manager, by id. *ret_count: their number; `infos` may be NULL to read only the number.
+ * LIMIT (there are more than `capacity`: nothing was written but the count), INVALID, CLOSED, NO_MEMORY, STATE. */
 VG_PUBLIC enum vg_status vg_manager_list(struct vg_manager *manager, struct vg_virtual_gpu_info *infos, size_t capacity,
 					 size_t *ret_count);
 
 /* Pauses the vGPU: queued work waits, and running work continues to its end. The memory can still be used. INVALID,
  * CLOSED, STATE (the vGPU is paused already, or in error). */
 VG_PUBLIC enum vg_status vg_virtual_gpu_pause(struct vg_virtual_gpu *vgpu);
-/* INVALID, CLOSED, STATE (it is not paused; its memory is in the host). */
+/* Resumes the vGPU. INVALID, CLOSED, STATE (the vGPU is not paused, or its memory is in the host). */
 VG_PUBLIC enum vg_status vg_virtual_gpu_resume(struct vg_virtual_gpu *vgpu);
 /* Reports how many bytes of a move were copied, on the thread of the move. Returns nonzero to stop the move, which is
  * then undone. It must not close or destroy the vGPU or its manager, which would wait for the move for ever. Functions
@@ -211,8 +214,8 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_move_out(struct vg_virtual_gpu *vgpu,
 						 const struct vg_virtual_gpu_move_options *options);
 VG_PUBLIC enum vg_status vg_virtual_gpu_move_in(struct vg_virtual_gpu *vgpu,
 						const struct vg_virtual_gpu_move_options *options);
-/* INVALID (0), BUSY (more is charged: the figures), LIMIT (more than is left on the device), CLOSED, STATE; of a shared
- * one as vg_vgpu_set(). */
+/* Sets the memory limit. INVALID (0), BUSY (more is charged; the text has the figures), LIMIT (more than the device
+ * has left), CLOSED, STATE; for a shared vGPU also the errors of vg_vgpu_set(). */
 VG_PUBLIC enum vg_status vg_virtual_gpu_set_memory_limit(struct vg_virtual_gpu *vgpu, uint64_t bytes);
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
@@ -227,10 +230,10 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_allocate(struct vg_virtual_gpu *vgpu, si
  * STALE (nothing is allocated there: with virtual memory; else BOUNDS), INVALID (the middle of a block), CLOSED,
  * STATE, DRIVER. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_free(struct vg_virtual_gpu *vgpu, vg_address address);
-/* `size` bytes of the program's memory to the vGPU's, or out of it. They are done when the call returns, and not
- * ordered with work in virtual streams: synchronize first. 0 bytes are fine. BOUNDS (they are not in one block of this
- * vGPU), STALE (it was freed), INVALID (NULL, or a device address where the program's memory belongs), CLOSED, STATE,
- * DRIVER. */
+/* These functions copy `size` bytes from the program's memory to the vGPU's, and back. The copy is done when the
+ * call returns. It has no order with work in virtual streams, so synchronize first. 0 bytes are allowed. BOUNDS (the
+ * bytes are not in one block of this vGPU), STALE (the block was freed), INVALID (NULL, or a device address where
+ * the program's memory belongs), CLOSED, STATE, DRIVER. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_write(struct vg_virtual_gpu *vgpu, vg_address to, const void *from,
 					      size_t size);
 VG_PUBLIC enum vg_status vg_virtual_gpu_read(struct vg_virtual_gpu *vgpu, void *to, vg_address from, size_t size);
@@ -242,8 +245,8 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_set(struct vg_virtual_gpu *vgpu, vg_addr
  * CLOSED, STATE, DRIVER, for either vGPU. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_copy_peer(struct vg_virtual_gpu *to_vgpu, vg_address to,
 						  struct vg_virtual_gpu *from_vgpu, vg_address from, size_t size);
-/* The vGPU's space, for what else can be done with it: movable blocks, pages, pools, defragmentation, compaction; the
- * vGPU's, not the caller's, and closed with it. NULL for NULL and where memory is not virtualized. */
+/* Returns the vGPU's space, for movable blocks, pages, pools, defragmentation and compaction. The vGPU owns the
+ * space and closes it. NULL for NULL, and if memory is not virtualized. */
 VG_PUBLIC struct vg_memory_space *vg_virtual_gpu_memory(const struct vg_virtual_gpu *vgpu);
 
 /* ---- work -------------------------------------------------------------------------------------------- */
@@ -251,7 +254,7 @@ VG_PUBLIC struct vg_memory_space *vg_virtual_gpu_memory(const struct vg_virtual_
 /* Returns the scheduler, in which kernels are registered by name for all vGPUs of the manager. The manager owns it.
  * NULL for NULL. */
 VG_PUBLIC struct vg_compute *vg_manager_compute(const struct vg_manager *manager);
-/* The vGPU's unit of it; the vGPU's, not the caller's, and closed with it. NULL for NULL. */
+/* Returns the vGPU's unit in the scheduler. The vGPU owns the unit and closes it. NULL for NULL. */
 VG_PUBLIC struct vg_compute_unit *vg_virtual_gpu_compute(const struct vg_virtual_gpu *vgpu);
 
 /* Queues a kernel by its name, as vg_compute_unit_execute(). Its virtual stream becomes active with the first work in
@@ -263,8 +266,8 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_execute(struct vg_virtual_gpu *vgpu, con
  * NOT_READY, INVALID, DRIVER (the context is lost), CLOSED (also where it is closed meanwhile), STATE. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_sync(struct vg_virtual_gpu *vgpu, unsigned stream, double timeout_seconds);
 VG_PUBLIC enum vg_status vg_virtual_gpu_sync_all(struct vg_virtual_gpu *vgpu, double timeout_seconds);
-/* The virtual stream is not active any more, and another vGPU may have one in its place; with its next work it becomes
- * active again. BUSY (there is work in it, or just comes), INVALID, CLOSED, STATE. */
+/* Makes a virtual stream inactive, so that another vGPU may have an active one instead. The stream becomes active
+ * again with its next work. BUSY (the stream has work, or gets some at the same time), INVALID, CLOSED, STATE. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_release_stream(struct vg_virtual_gpu *vgpu, unsigned stream);
 
 /* Sets the share, above 0 and up to 1, even if the vGPU has work. INVALID, LIMIT (too little is left), CLOSED,
@@ -272,8 +275,8 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_release_stream(struct vg_virtual_gpu *vg
 VG_PUBLIC enum vg_status vg_virtual_gpu_set_compute_share(struct vg_virtual_gpu *vgpu, double share);
 /* Sets the share in virtual compute units of the scheduler. Otherwise like vg_virtual_gpu_set_compute_share(). */
 VG_PUBLIC enum vg_status vg_virtual_gpu_scale_compute_units(struct vg_virtual_gpu *vgpu, unsigned compute_units);
-/* Nonzero: allowed; 0: kernels and operations that need them are refused from now on. STATE (the manager allows none),
- * INVALID, CLOSED. */
+/* These functions allow (nonzero) or forbid (0) tensor cores, or mixed precision. Kernels and operations that need
+ * what is forbidden are refused from now on. STATE (the manager forbids it), INVALID, CLOSED. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_set_tensor_cores(struct vg_virtual_gpu *vgpu, int allowed);
 VG_PUBLIC enum vg_status vg_virtual_gpu_set_mixed_precision(struct vg_virtual_gpu *vgpu, int allowed);
 

@@ -82,7 +82,7 @@ VG_PUBLIC struct vg_memory_resource *vg_memory_resource_retain(struct vg_memory_
 /* Reads the properties. CLOSED. Any thread. */
 VG_PUBLIC enum vg_status vg_memory_resource_properties(const struct vg_memory_resource *resource,
 						       struct vg_memory_properties *ret_properties);
-/* "device pool", "arena"; "" for NULL. Valid as long as the resource. */
+/* Returns the resource's name, such as "device pool" or "arena"; "" for NULL. Valid as long as the resource. */
 VG_PUBLIC const char *vg_memory_resource_name(const struct vg_memory_resource *resource);
 
 /* ---- buffers ------------------------------------------------------------------------------------ */
@@ -119,24 +119,24 @@ VG_PUBLIC struct vg_buffer *vg_buffer_retain(struct vg_buffer *buffer);
 /* Sets the stream on which it will be freed. CLOSED. Any thread. */
 VG_PUBLIC enum vg_status vg_buffer_set_deallocation_stream(struct vg_buffer *buffer, struct vg_stream *stream);
 
-/* 0 once closed. */
+/* Returns the address; 0 for a closed buffer. */
 VG_PUBLIC vg_address vg_buffer_address(const struct vg_buffer *buffer);
-/* Bytes; 0 once closed. */
+/* Returns the size in bytes; 0 for a closed buffer. */
 VG_PUBLIC size_t vg_buffer_size(const struct vg_buffer *buffer);
 /* Returns the buffer's resource, to which the buffer owns the reference; NULL for borrowed memory and for a closed
  * buffer. */
 VG_PUBLIC struct vg_memory_resource *vg_buffer_memory_resource(const struct vg_buffer *buffer);
 /* Returns the owner that was given to vg_buffer_borrow(), or NULL. */
 VG_PUBLIC void *vg_buffer_owner(const struct vg_buffer *buffer);
-/* Nonzero: imported from another process. */
+/* Returns nonzero if the buffer was imported from another process. */
 VG_PUBLIC int vg_buffer_is_mapped(const struct vg_buffer *buffer);
 /* Returns the resource's properties, or the driver's for borrowed memory: unknown memory is host memory. CLOSED,
  * DRIVER. Any thread. Source: cuPointerGetAttributes. */
 VG_PUBLIC enum vg_status vg_buffer_properties(const struct vg_buffer *buffer,
 					      struct vg_memory_properties *ret_properties);
-/* Nonzero: the same address and size. 0 for closed buffers and NULL. */
+/* Returns nonzero if both buffers have the same address and size; 0 for closed buffers and NULL. */
 VG_PUBLIC int vg_buffer_equal(const struct vg_buffer *buffer, const struct vg_buffer *other);
-/* A hash of address and size: equal buffers have equal hashes. */
+/* Returns a hash of address and size: equal buffers have equal hashes. */
 VG_PUBLIC uint64_t vg_buffer_hash(const struct vg_buffer *buffer);
 
 /* ---- copies ------------------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@ extern "C" {
 /* Adds a limit: allocations that would bring the bytes in buffers above `limit` return LIMIT. */
 VG_PUBLIC enum vg_status vg_limiting_resource_create(struct vg_memory_resource *upstream, size_t limit,
 						     struct vg_memory_resource **ret_resource);
-/* Bytes in buffers now. INVALID (not a limiting resource). */
+/* Reads how many bytes are in buffers now. INVALID (not a limiting resource). */
 VG_PUBLIC enum vg_status vg_limiting_resource_used(const struct vg_memory_resource *resource, size_t *ret_used);
 
 struct vg_memory_statistics {

@@ -21,7 +21,7 @@ VG_PUBLIC enum vg_status vg_device_pool_current(struct vg_device *device, struct
 
 struct vg_device_pool_options {
 	size_t size;	 /* sizeof(struct vg_device_pool_options) */
-	int shareable;	 /* nonzero: other processes can import it by descriptor */
+	int shareable;	 /* nonzero: other processes can import the pool by descriptor */
 	size_t max_size; /* bytes; 0: the device's memory */
 };
 /* Creates a pool. `options` may be NULL. The caller owns *ret_pool. INVALID, UNSUPPORTED (no pools, or not shareable
@@ -36,9 +36,10 @@ VG_PUBLIC enum vg_status vg_device_pool_create(struct vg_device *device, const s
 VG_PUBLIC enum vg_status vg_pinned_pool_current(struct vg_device *device, struct vg_memory_resource **ret_pool);
 
 struct vg_pinned_pool_options {
-	size_t size;	 /* sizeof(struct vg_pinned_pool_options) */
-	int shareable;	 /* nonzero: other processes can import it; needs a NUMA node, by default the device's */
-	size_t max_size; /* bytes; 0: the driver's choice */
+	size_t size; /* sizeof(struct vg_pinned_pool_options) */
+	/* Nonzero: other processes can import the pool; needs a NUMA node, by default that of the device. */
+	int shareable;
+	size_t max_size;		    /* bytes; 0: the driver's choice */
 	struct vg_memory_location location; /* NONE or HOST: any NUMA node; HOST_NUMA: node `id` */
 };
 /* Creates a pool that `device` can access. */
@@ -69,11 +70,11 @@ VG_PUBLIC enum vg_status vg_managed_pool_create(struct vg_device *device, const 
 
 /* Returns the driver's handle of a pool; NULL for a closed pool and for other resources. */
 VG_PUBLIC struct CUmemPoolHandle_st *vg_memory_pool_handle(const struct vg_memory_resource *pool);
-/* Nonzero: destroyed with the resource; 0: current pools. */
+/* Returns nonzero if the pool is destroyed with the resource; 0 for current pools. */
 VG_PUBLIC int vg_memory_pool_is_owned(const struct vg_memory_resource *pool);
-/* Nonzero: other processes can import it. */
+/* Returns nonzero if other processes can import the pool. */
 VG_PUBLIC int vg_memory_pool_is_shareable(const struct vg_memory_resource *pool);
-/* Nonzero: imported from another process. */
+/* Returns nonzero if the pool was imported from another process. */
 VG_PUBLIC int vg_memory_pool_is_mapped(const struct vg_memory_resource *pool);
 /* Returns the location of the pool's memory; for managed memory, the preferred location. INVALID (not a pool),
  * CLOSED. */

@@ -33,13 +33,14 @@ VG_PUBLIC enum vg_status vg_graph_memory_trim(struct vg_device *device);
 
 /* ---- without the order of a stream ------------------------------------------------------------------- */
 
-/* Page-locked host memory of a context, which its device can access. Buffers need no stream; with one, the memory is
- * freed after the work of the stream. 0 bytes need no driver call. INVALID, CLOSED, NO_MEMORY. Any thread.
- * Source: cuMemAllocHost, cuMemFreeHost. */
+/* Creates a resource for page-locked host memory of a context, which its device can access. Buffers need no stream;
+ * with one, the memory is freed after the work of the stream. 0 bytes need no driver call. INVALID, CLOSED,
+ * NO_MEMORY. Any thread. Source: cuMemAllocHost, cuMemFreeHost. */
 VG_PUBLIC enum vg_status vg_legacy_pinned_resource_create(struct vg_context *context,
 							  struct vg_memory_resource **ret_resource);
-/* Device memory of a context, for devices without pools. Buffers need no stream; freeing waits for the device. 0 bytes
- * need no driver call. INVALID, CLOSED, NO_MEMORY. Any thread. Source: cuMemAlloc, cuMemFree. */
+/* Creates a resource for device memory of a context, for devices without pools. Buffers need no stream; freeing
+ * waits for the device. 0 bytes need no driver call. INVALID, CLOSED, NO_MEMORY. Any thread. Source: cuMemAlloc,
+ * cuMemFree. */
 VG_PUBLIC enum vg_status vg_synchronous_resource_create(struct vg_context *context,
 							struct vg_memory_resource **ret_resource);
 
@@ -51,7 +52,7 @@ VG_PUBLIC enum vg_status vg_synchronous_resource_create(struct vg_context *conte
 VG_PUBLIC enum vg_status vg_device_memory_resource(struct vg_device *device, struct vg_memory_resource **ret_resource);
 /* Sets it; the device keeps a reference. NULL restores the default. INVALID, CLOSED. Any thread. */
 VG_PUBLIC enum vg_status vg_device_set_memory_resource(struct vg_device *device, struct vg_memory_resource *resource);
-/* vg_buffer_create() with the device's memory resource. */
+/* Allocates with vg_buffer_create() from the device's memory resource. */
 VG_PUBLIC enum vg_status vg_device_allocate(struct vg_device *device, size_t size, struct vg_stream *stream,
 					    struct vg_buffer **ret_buffer);
 

@@ -41,9 +41,9 @@ struct vg_memory_space_options {
 	double defragmentation_threshold; /* above 0 and up to 1; 0: 0.3 */
 	int manual_defragmentation;	  /* nonzero: only when asked; 0: by itself, above the threshold */
 };
-/* A space of the context's device. The caller owns *ret_space and ends it with vg_memory_space_destroy(). INVALID (no
- * limit, one above the device's memory, an option out of range), UNSUPPORTED (a device without virtual memory), CLOSED,
- * NO_MEMORY, STATE, DRIVER. Any thread. Source: cuMemAddressReserve. */
+/* Creates a space on the context's device. The caller owns *ret_space and ends it with vg_memory_space_destroy().
+ * INVALID (no limit, one above the device's memory, an option out of range), UNSUPPORTED (a device without virtual
+ * memory), CLOSED, NO_MEMORY, STATE, DRIVER. Any thread. Source: cuMemAddressReserve. */
 VG_PUBLIC enum vg_status vg_memory_space_create(struct vg_context *context,
 						const struct vg_memory_space_options *options,
 						struct vg_memory_space **ret_space);
@@ -57,10 +57,11 @@ VG_PUBLIC enum vg_status vg_memory_space_close(struct vg_memory_space *space);
 
 /* ---- blocks --------------------------------------------------------------------------------------- */
 
-/* `size` bytes at a multiple of `alignment`, a power of two up to 1 GiB; 0: 256. Memory that the space never had before
- * is zero; what another block of the space left may still stand in it. INVALID (size 0 or beyond any limit, the
- * alignment), INSUFFICIENT (vg_last_error() has `need` and `have`; empty pages were given back before), LIMIT (no
- * addresses are left), CLOSED, NO_MEMORY, STATE, DRIVER. After a failure everything is as it was. Any thread. */
+/* Allocates `size` bytes at a multiple of `alignment`, a power of two up to 1 GiB; 0: 256. Memory that is new to the
+ * space is zero. Memory that another block of the space had may still have that block's contents. INVALID (size 0 or
+ * beyond any limit, the alignment), INSUFFICIENT (vg_last_error() has `need` and `have`; empty pages were given back
+ * before), LIMIT (no addresses are left), CLOSED, NO_MEMORY, STATE, DRIVER. After a failure everything is as it was.
+ * Any thread. */
 VG_PUBLIC enum vg_status vg_memory_space_allocate(struct vg_memory_space *space, size_t size, size_t alignment,
 						  vg_address *ret_address);
 /* Frees the block at the address that vg_memory_space_allocate() returned. BOUNDS (not an address of this space), STALE
@@ -89,18 +90,18 @@ VG_PUBLIC enum vg_status vg_memory_space_copy_peer(struct vg_memory_space *to_sp
 /* Bytes, of one instant: held = allocated + padding + free, but for pages that are coming or going just then. */
 struct vg_memory_space_info {
 	uint64_t limit;
-	uint64_t held;	       /* charged: the bytes of all pages */
+	uint64_t held;	       /* charged bytes: the size of all pages */
 	uint64_t allocated;    /* what was asked for */
 	uint64_t padding;      /* what the blocks take beyond that */
 	uint64_t free;	       /* bytes of the pages that are not in use */
-	uint64_t largest_free; /* the largest block that fits into them without another page */
+	uint64_t largest_free; /* size of the largest block that fits into the pages without another page */
 	size_t page_size, pages, blocks, movable_blocks;
 	unsigned pools;	      /* that vg_memory_space_pool() tells of */
 	double fragmentation; /* 1 - largest free / free; 0 if nothing is free */
 	double padding_waste; /* padding / (allocated + padding); 0 if nothing is allocated */
 	uint64_t defragmentations, automatic_defragmentations, compactions, bytes_moved; /* so far */
 };
-/* INVALID, CLOSED, STATE. Any thread. */
+/* Fills in the figures of the space. INVALID, CLOSED, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_memory_space_info(struct vg_memory_space *space, struct vg_memory_space_info *ret_info);
 
 enum vg_tristate { VG_TRISTATE_UNKNOWN, VG_TRISTATE_NO, VG_TRISTATE_YES };
@@ -111,10 +112,10 @@ enum vg_tristate { VG_TRISTATE_UNKNOWN, VG_TRISTATE_NO, VG_TRISTATE_YES };
  * was given an address in these pages, and NO only until then. `last_access_ns` is the latest of these calls; a kernel
  * may have come later. */
 struct vg_page {
-	vg_address address; /* where it begins */
-	uint64_t physical;  /* the number of the physical page: no other page of the space ever had it; 0: none */
+	vg_address address; /* address at which the page begins */
+	uint64_t physical;  /* number of the physical page, which no other page of the space ever had; 0: none */
 	size_t size;
-	int valid; /* nonzero: there is memory behind it */
+	int valid; /* nonzero: the page has memory */
 	enum vg_tristate dirty, accessed;
 	uint64_t last_access_ns; /* time of the last access, on the monotonic clock; 0: unknown */
 };
@@ -130,7 +131,7 @@ VG_PUBLIC enum vg_status vg_memory_space_pages(struct vg_memory_space *space, st
 struct vg_pool_info {
 	size_t block_size; /* of its blocks; of the last but one pool: what the blocks are multiples of; of the last: a
 			      page */
-	size_t pool_size;  /* free bytes that it keeps, rounded up to pages */
+	size_t pool_size;  /* free bytes that the pool keeps, rounded up to pages */
 	size_t blocks;	   /* that are allocated */
 	size_t free_bytes; /* free bytes in the pool's pages */
 };
@@ -138,8 +139,8 @@ struct vg_pool_info {
  * NOT_FOUND (says how many there are), INVALID, CLOSED, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_memory_space_pool(struct vg_memory_space *space, unsigned index,
 					      struct vg_pool_info *ret_info);
-/* How many free bytes the pool keeps from now on, rounded up to pages; what it has beyond that goes back. NOT_FOUND,
- * INVALID, CLOSED, STATE. Any thread. */
+/* Sets how many free bytes the pool keeps from now on, rounded up to pages. Returns further free pages to the
+ * device. NOT_FOUND, INVALID, CLOSED, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_memory_space_set_pool_size(struct vg_memory_space *space, unsigned index, size_t bytes);
 
 /* ---- movable blocks ------------------------------------------------------------------------------- */
@@ -158,7 +159,7 @@ VG_PUBLIC void vg_movable_block_destroy(struct vg_movable_block *block);
 /* Pins the block, after waiting until it is not being moved. Each pin needs one unpin. LIMIT (pinned 2^32 - 1
  * times), CLOSED, INVALID, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_movable_block_pin(struct vg_movable_block *block, vg_address *ret_address);
-/* STATE (it is not pinned), CLOSED, INVALID. Any thread. */
+/* Unpins the block. STATE (the block is not pinned), CLOSED, INVALID. Any thread. */
 VG_PUBLIC enum vg_status vg_movable_block_unpin(struct vg_movable_block *block);
 /* Returns the requested size; 0 for NULL. */
 VG_PUBLIC size_t vg_movable_block_size(const struct vg_movable_block *block);

@@ -64,14 +64,14 @@ VG_PUBLIC const char *vg_metric_text(enum vg_metric_name metric);
 /* From which source the used memory of a device was read. */
 enum vg_memory_source {
 	VG_MEMORY_SOURCE_NONE,	 /* unknown */
-	VG_MEMORY_SOURCE_NVML,	 /* NVML: of all processes and the driver itself */
+	VG_MEMORY_SOURCE_NVML,	 /* NVML: memory of all processes and of the driver itself */
 	VG_MEMORY_SOURCE_DRIVER, /* cuMemGetInfo, if NVML does not know the device */
 	VG_MEMORY_SOURCE_LEDGER	 /* the manager's own account: a virtual GPU's */
 };
 
 /* The figures of one virtual GPU, or of the device, at one time. */
 struct vg_sample {
-	uint64_t time_ns;     /* when it was read */
+	uint64_t time_ns;     /* time at which the figures were read */
 	uint64_t interval_ns; /* time since the previous sample; 0: this is the first sample, so rates are unknown */
 	uint64_t late_ns;     /* how much later than planned the sample was taken */
 	int id;		      /* id of the virtual GPU; 0: the device */
@@ -80,13 +80,15 @@ struct vg_sample {
 	struct vg_metric memory_held; /* device memory, by pages; of the device: in use by all processes */
 	/* Bytes that programs requested; for the device: the sum over its virtual GPUs. */
 	struct vg_metric memory_allocated;
-	struct vg_metric memory_limit;	      /* the device: what it has */
-	struct vg_metric memory_utilization;  /* charged / limit */
-	struct vg_metric fragmentation;	      /* as in memory_space.h; unknown for the device */
-	struct vg_metric compute_share;	      /* asked for; the device: its virtual GPUs' sum */
+	struct vg_metric memory_limit;	     /* limit in bytes; of the device: its memory */
+	struct vg_metric memory_utilization; /* charged / limit */
+	struct vg_metric fragmentation;	     /* as in memory_space.h; unknown for the device */
+	/* Requested compute share; of the device: the sum over its virtual GPUs. */
+	struct vg_metric compute_share;
 	struct vg_metric compute_utilization; /* GPU time measured / time passed, since the sample before, at most 1 */
-	struct vg_metric queue_length;	      /* executions that wait; the device: its virtual GPUs' sum, as below */
-	struct vg_metric running;	      /* executions that are at it */
+	/* Number of waiting executions; of the device: the sum over its virtual GPUs. */
+	struct vg_metric queue_length;
+	struct vg_metric running;			/* number of running executions */
 	struct vg_metric launches, failures, cancelled; /* executions */
 	struct vg_metric launch_rate, failure_rate;
 	struct vg_metric virtual_gpus; /* number of virtual GPUs of the device; unknown for a virtual GPU */
@@ -119,12 +121,13 @@ VG_PUBLIC enum vg_status vg_monitor_close(struct vg_monitor *monitor);
  * reference. Any thread. */
 VG_PUBLIC void vg_monitor_destroy(struct vg_monitor *monitor);
 
-/* The latest sample of a virtual GPU, or of the device with `id` 0. NOT_FOUND (no such virtual GPU: which there are),
- * NOT_READY (it is so young that no sample has seen it), INVALID, STATE. Any thread. */
+/* Copies the latest sample of a virtual GPU, or, with `id` 0, of the device. NOT_FOUND (no such virtual GPU; the
+ * text lists the ids), NOT_READY (no sample was taken since the virtual GPU was created), INVALID, STATE. Any
+ * thread. */
 VG_PUBLIC enum vg_status vg_monitor_sample(struct vg_monitor *monitor, int id, struct vg_sample *ret_sample);
-/* The samples that are kept, oldest first: the last `capacity` of them if there are more. *ret_count is how many were
- * written; with `capacity` 0, `samples` may be NULL, and it is how many there are. Those of a virtual GPU go when it
- * does. As vg_monitor_sample(). Any thread. */
+/* Copies the kept samples, oldest first, but only the last `capacity` of them. *ret_count: number of copied samples.
+ * With `capacity` 0, `samples` may be NULL, and *ret_count is the number of kept samples. The samples of a virtual
+ * GPU are removed with it. Otherwise like vg_monitor_sample(). Any thread. */
 VG_PUBLIC enum vg_status vg_monitor_history(struct vg_monitor *monitor, int id, struct vg_sample *samples,
 					    size_t capacity, size_t *ret_count);
 
@@ -139,7 +142,7 @@ struct vg_watch_event {
 	int beyond;	/* 1: the figure has gone beyond the threshold; 0: it is back */
 	enum vg_metric_name metric;
 	double value, threshold;
-	const struct vg_sample *sample; /* that showed it; valid during the callback */
+	const struct vg_sample *sample; /* the sample that crossed the threshold; valid during the callback */
 };
 typedef void vg_watch_fn(void *user, const struct vg_watch_event *event);
 
@@ -161,8 +164,8 @@ struct vg_watch {
  * GPU), NO_MEMORY, CLOSED, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_monitor_watch(struct vg_monitor *monitor, const struct vg_watch *watch,
 					  uint64_t *ret_watch);
-/* No more callbacks of it: one that is under way is waited for, but by itself. NOT_FOUND, INVALID, STATE. Any thread.
- */
+/* Ends the callbacks of a watch. Waits for a running one, unless that callback itself calls this. NOT_FOUND,
+ * INVALID, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_monitor_unwatch(struct vg_monitor *monitor, uint64_t watch);
 
 /* ---- words ---- */
@@ -182,7 +185,7 @@ struct vg_monitor_info {
 	uint64_t cost_ns, longest_cost_ns,
 		total_cost_ns; /* time that taking a sample took: the latest, the longest, all */
 };
-/* INVALID, STATE. Any thread. */
+/* Fills in the figures of the monitor. INVALID, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_monitor_info(struct vg_monitor *monitor, struct vg_monitor_info *ret_info);
 
 /* The latest samples as one JSON object, a text that the caller frees with free():

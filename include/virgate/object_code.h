@@ -58,15 +58,15 @@ VG_PUBLIC enum vg_status vg_object_code_close(struct vg_object_code *code);
 /* Drops the caller's reference. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_object_code_destroy(struct vg_object_code *code);
 
-/* 0 for NULL. */
+/* Returns the type; 0 for NULL. */
 VG_PUBLIC enum vg_code_type vg_object_code_type(const struct vg_object_code *code);
 /* Returns the name; not NULL. */
 VG_PUBLIC const char *vg_object_code_name(const struct vg_object_code *code);
-/* The bytes, valid as long as the object; NULL and 0 for a file. */
+/* Returns the bytes, valid as long as the object; NULL and 0 for a file. */
 VG_PUBLIC const void *vg_object_code_data(const struct vg_object_code *code, size_t *ret_size);
-/* The file's path; NULL for bytes. */
+/* Returns the file's path; NULL for bytes. */
 VG_PUBLIC const char *vg_object_code_path(const struct vg_object_code *code);
-/* The names that it was created with; *ret_symbols is valid as long as the object. */
+/* Returns the names with which the object was created; *ret_symbols is valid as long as the object. */
 VG_PUBLIC size_t vg_object_code_symbols(const struct vg_object_code *code, const struct vg_symbol **ret_symbols);
 /* Returns the symbol of a name expression; NULL if the expression is unknown. */
 VG_PUBLIC const char *vg_object_code_symbol(const struct vg_object_code *code, const char *expression);
@@ -74,7 +74,7 @@ VG_PUBLIC const char *vg_object_code_symbol(const struct vg_object_code *code, c
 /* Loads the code if it is not loaded yet. UNSUPPORTED (only cubin, PTX and fatbin can be loaded), CLOSED, NO_DRIVER,
  * DRIVER with the log of the driver's compiler. Any thread. Source: cuLibraryLoadData, cuLibraryLoadFromFile. */
 VG_PUBLIC enum vg_status vg_object_code_load(struct vg_object_code *code);
-/* Loads the code if necessary and returns the driver's handle. As vg_object_code_load(). */
+/* Loads the code if necessary and returns the driver's handle. Errors: see vg_object_code_load(). */
 VG_PUBLIC enum vg_status vg_object_code_handle(struct vg_object_code *code, struct CUlib_st **ret_handle);
 /* Finds a kernel by its name expression or symbol. The caller owns *ret_kernel, which keeps the code, and ends it with
  * vg_kernel_destroy(). NOT_FOUND (the text lists the kernels), and as vg_object_code_load(). Any thread. Source:

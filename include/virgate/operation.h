@@ -100,10 +100,10 @@ enum vg_activation_kind {
 	VG_ACTIVATION_LIST(X)
 #undef X
 };
-/* "relu" and the other texts of the list; a hyphen will do for an underscore, and capitals for small letters. INVALID,
- * NOT_FOUND (lists the names). Any thread. */
+/* Finds a function by its text in the list, such as "relu". Hyphens count as underscores, and capital letters as
+ * small ones. INVALID, NOT_FOUND (lists the names). Any thread. */
 VG_PUBLIC enum vg_status vg_activation_by_name(const char *name, enum vg_activation_kind *ret_kind);
-/* The list's text; NULL for what is not in it. Any thread. */
+/* Returns the text in the list; NULL for a value outside the list. Any thread. */
 VG_PUBLIC const char *vg_activation_name(enum vg_activation_kind kind);
 
 /* output = activation(input), both batch x channels x height x width. They may be the same memory, and may not overlap

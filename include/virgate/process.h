@@ -36,7 +36,7 @@ VG_PUBLIC pid_t vg_process_pid(const struct vg_process *process);
 /* Reads the state. NOT_FOUND: no such process, or it does not use CUDA. Blocks while the restore thread is stopped.
  * Source: cuCheckpointProcessGetState. */
 VG_PUBLIC enum vg_status vg_process_state(struct vg_process *process, enum vg_process_state *ret_state);
-/* "running", "locked", "checkpointed", "failed", or "unknown". */
+/* Returns the name of a state: "running", "locked", "checkpointed", "failed", or "unknown". */
 VG_PUBLIC const char *vg_process_state_name(enum vg_process_state state);
 /* Returns the restore thread of the process, which must not be stopped during a restore. NOT_FOUND as above. Source:
  * cuCheckpointProcessGetRestoreThreadId. */

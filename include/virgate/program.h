@@ -92,7 +92,7 @@ struct vg_program_options {
 	int numba_debug;			     /* --numba-debug, NVRTC 13.2 */
 	const struct vg_source *extra_sources;	     /* NVVM alone: further modules [V] */
 	size_t extra_source_count;
-	int use_libdevice; /* NVVM alone: its mathematical functions [V] */
+	int use_libdevice; /* of NVVM only: links its mathematical functions [V] */
 };
 
 /* Creates a program. The source and the options are copied; `options` may be NULL. The caller owns *ret_program and
@@ -122,10 +122,10 @@ struct vg_compile_options {
 VG_PUBLIC enum vg_status vg_program_compile(struct vg_program *program, enum vg_code_type target,
 					    const struct vg_compile_options *options, struct vg_object_code **ret_code);
 
-/* 0 for NULL. */
+/* Returns the back end; 0 for NULL. */
 VG_PUBLIC enum vg_backend vg_program_backend(const struct vg_program *program);
-/* The tool's log of the last compilation, also warnings; "" if it is empty, or if the result came from the cache. Valid
- * until the next one; not while another thread compiles. */
+/* Returns the tool's log of the last compilation, including warnings; "" if the log is empty, or if the result came
+ * from the cache. Valid until the next compilation. Do not call it while another thread compiles. */
 VG_PUBLIC const char *vg_program_log(const struct vg_program *program);
 
 enum vg_pch_status {
@@ -134,14 +134,14 @@ enum vg_pch_status {
 	VG_PCH_NOT_ATTEMPTED, /* there was one already, or no room for one */
 	VG_PCH_FAILED,
 };
-/* The result for the precompiled header in the last compilation. */
+/* Returns what happened to the precompiled header in the last compilation. */
 VG_PUBLIC enum vg_pch_status vg_program_pch_status(const struct vg_program *program);
-/* The tool's arguments for a target; *ret_arguments is valid until the next call. 0 and NULL without arguments. Not
- * while another thread compiles. */
+/* Returns the tool's arguments for a target; *ret_arguments is valid until the next call. 0 and NULL without
+ * arguments. Not while another thread compiles. */
 VG_PUBLIC size_t vg_program_arguments(struct vg_program *program, enum vg_code_type target,
 				      const char *const **ret_arguments);
-/* The tool's own handle of the last compilation, an nvrtcProgram or nvvmProgram, valid until the next one; NULL before,
- * for PTX, and if the result came from the cache. */
+/* Returns the tool's handle of the last compilation, an nvrtcProgram or nvvmProgram, valid until the next
+ * compilation. NULL before the first compilation, for PTX, and if the result came from the cache. */
 VG_PUBLIC void *vg_program_handle(const struct vg_program *program);
 
 #ifdef __cplusplus

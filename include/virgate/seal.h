@@ -72,7 +72,7 @@ struct vg_attestation {
 	char device[41];     /* UUID of the memory's device: "GPU-" and 36 characters */
 	uint64_t handle;     /* handle of the region */
 	uint64_t bytes;	     /* size of the region */
-	uint64_t mapped;     /* bytes that the driver has mapped for it, rounding included */
+	uint64_t mapped;     /* bytes that the driver has mapped for the region, rounding included */
 	uint64_t generation; /* generation of the valid seal; 0: the region is not sealed */
 	uint64_t time_ns;    /* time since the epoch */
 	uint8_t mac[32];     /* MAC over all fields above, with a separate key */

@@ -48,7 +48,7 @@ struct vg_share_range {
 	int writable;
 	const char *seal; /* from the exporter, not verified; valid as long as the offer. NULL: none */
 };
-/* 0 for NULL. */
+/* Returns the number of ranges; 0 for NULL. */
 VG_PUBLIC size_t vg_share_offer_count(const struct vg_share_offer *offer);
 /* Describes a range, counted from 0; for a received offer, with the peer's unverified values. INVALID. Any thread. */
 VG_PUBLIC enum vg_status vg_share_offer_range(const struct vg_share_offer *offer, size_t index,
@@ -79,9 +79,9 @@ VG_PUBLIC enum vg_status vg_share_receive(int socket, const struct vg_share_sock
 
 struct vg_share_import_options {
 	size_t size;	     /* sizeof(struct vg_share_import_options) */
-	int writable;	     /* nonzero: map it for writing, too; the offer must allow that */
-	uint64_t address;    /* map it there, a multiple of the granularity; 0: anywhere */
-	int same_address;    /* nonzero: map it at the exporter's address */
+	int writable;	     /* nonzero: map the range for writing, too; the offer must allow that */
+	uint64_t address;    /* address for the mapping, a multiple of the granularity; 0: any address */
+	int same_address;    /* nonzero: map the range at the exporter's address */
 	uint64_t generation; /* refuse other generations; 0: accept any */
 	int verify; /* nonzero: refuse contents that do not match the range's seal; then the region is sealed */
 };

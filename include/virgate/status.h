@@ -47,10 +47,10 @@ enum vg_status {
 #undef X
 };
 
-/* The text of a status in the list above; "unknown status" for other values. Any thread. */
+/* Returns the text of a status in the list above; "unknown status" for other values. Any thread. */
 VG_PUBLIC const char *vg_status_text(enum vg_status status);
-/* 1 if the same call may succeed later without a change: INSUFFICIENT, NO_MEMORY, BUSY, NOT_READY, NO_DAEMON; else 0.
- * Any thread. */
+/* Returns 1 if the same call may succeed later without a change: INSUFFICIENT, NO_MEMORY, BUSY, NOT_READY,
+ * NO_DAEMON; else 0. Any thread. */
 VG_PUBLIC int vg_status_is_retriable(enum vg_status status);
 
 /* The details of the calling thread's last failed call. Valid until that thread's next call into the library. Never

@@ -19,7 +19,7 @@ struct vg_stream;
 struct vg_stream_options {
 	size_t size;  /* sizeof(struct vg_stream_options) */
 	int blocking; /* nonzero: this stream and the legacy default stream wait for each other */
-	int priority; /* in the device's range; lower numbers run first; 0: the lowest priority */
+	int priority; /* priority, in the device's range; lower numbers run first; 0: the lowest priority */
 };
 
 /* Creates a stream of a context; of a green one it runs on that context's SMs, and cannot be blocking. `options` may
@@ -30,12 +30,13 @@ VG_PUBLIC enum vg_status vg_stream_create(struct vg_context *context, const stru
 
 enum vg_default_stream {
 	VG_DEFAULT_STREAM_CHOSEN, /* per thread if VIRGATE_PER_THREAD_DEFAULT_STREAM is set and not 0, else legacy */
-	VG_DEFAULT_STREAM_LEGACY, /* one for all threads; blocking streams wait for it, and it for them */
+	VG_DEFAULT_STREAM_LEGACY, /* one stream for all threads; it and blocking streams wait for each other */
 	VG_DEFAULT_STREAM_PER_THREAD, /* a different one in each thread that uses the object */
 };
 
-/* A default stream of an ordinary context, never destroyed. The caller owns the object. INVALID (a green context: its
- * default stream is there only while it is current), CLOSED, NO_MEMORY, DRIVER. Any thread. */
+/* Creates an object for a default stream of an ordinary context. The driver's stream is never destroyed. The caller
+ * owns the object. INVALID (a green context: its default stream is there only while it is current), CLOSED,
+ * NO_MEMORY, DRIVER. Any thread. */
 VG_PUBLIC enum vg_status vg_stream_default(struct vg_context *context, enum vg_default_stream which,
 					   struct vg_stream **ret_stream);
 /* Wraps a stream that the program created itself, which this object never destroys, with the stream's context.
@@ -53,19 +54,20 @@ VG_PUBLIC enum vg_status vg_stream_close(struct vg_stream *stream);
 /* Waits until all work queued so far is done. CLOSED, DRIVER (also for the error of an
  * earlier kernel). Any thread. Source: cuStreamSynchronize. */
 VG_PUBLIC enum vg_status vg_stream_sync(struct vg_stream *stream);
-/* 1 if all work queued so far is done, else 0. CLOSED, DRIVER. Any thread; allocates nothing. Source: cuStreamQuery. */
+/* Queries the stream: 1 if all work queued so far is done, else 0. CLOSED, DRIVER. Any thread; allocates nothing.
+ * Source: cuStreamQuery. */
 VG_PUBLIC enum vg_status vg_stream_query(struct vg_stream *stream, int *ret_done);
 /* Makes work queued later wait for the event, or for all work queued on `other` now. Both may be of other contexts and
  * devices. CLOSED, DRIVER. Any thread. Source: cuStreamWaitEvent. */
 VG_PUBLIC enum vg_status vg_stream_wait_event(struct vg_stream *stream, struct vg_event *event);
 VG_PUBLIC enum vg_status vg_stream_wait_stream(struct vg_stream *stream, struct vg_stream *other);
 
-/* 0 for NULL. */
+/* These functions return whether the stream is blocking, and its priority; 0 for NULL. */
 VG_PUBLIC int vg_stream_is_blocking(const struct vg_stream *stream);
 VG_PUBLIC int vg_stream_priority(const struct vg_stream *stream);
-/* The driver's handle, equal for equal streams of one context; NULL once closed. */
+/* Returns the driver's handle, which is equal for equal streams of one context; NULL for a closed stream. */
 VG_PUBLIC struct CUstream_st *vg_stream_handle(const struct vg_stream *stream);
-/* Returns the stream's context, to which the stream owns the reference; NULL for NULL. */
+/* These functions return the stream's context and device, which belong to the stream; NULL for NULL. */
 VG_PUBLIC struct vg_context *vg_stream_context(const struct vg_stream *stream);
 VG_PUBLIC struct vg_device *vg_stream_device(const struct vg_stream *stream);
 

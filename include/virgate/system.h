@@ -57,7 +57,8 @@ enum vg_nvml_error {
 	VG_NVML_ERROR_LIST(X)
 #undef X
 };
-/* "NVML_ERROR_GPU_IS_LOST"; "NVML_SUCCESS" for 0; "an unknown NVML error" for other codes. Any thread. */
+/* Returns the name of a result: "NVML_ERROR_GPU_IS_LOST"; "NVML_SUCCESS" for 0; "an unknown NVML error" for other
+ * codes. Any thread. */
 VG_PUBLIC const char *vg_nvml_error_name(int code);
 
 /* A version: 580.65.06 is {3, {580, 65, 6}}. */
@@ -66,19 +67,19 @@ struct vg_system_version {
 	unsigned part[6];
 };
 
-/* 13 and 0 of CUDA 13.0, the newest version that the driver supports. Outputs may be NULL. Any thread. Source:
- * nvmlSystemGetCudaDriverVersion. */
+/* Reads the newest CUDA version that the driver supports, such as 13 and 0 for 13.0. Outputs may be NULL. Any
+ * thread. Source: nvmlSystemGetCudaDriverVersion. */
 VG_PUBLIC enum vg_status vg_system_user_driver_version(int *ret_major, int *ret_minor);
-/* The driver's own, 580.65.06. INVALID. Any thread. Source: nvmlSystemGetDriverVersion. */
+/* Reads the version of the driver, such as 580.65.06. INVALID. Any thread. Source: nvmlSystemGetDriverVersion. */
 VG_PUBLIC enum vg_status vg_system_kernel_driver_version(struct vg_system_version *ret_version);
-/* NVML's, 13.580.65.06. INVALID. Any thread. Source: nvmlSystemGetNVMLVersion. */
+/* Reads the version of NVML, such as 13.580.65.06. INVALID. Any thread. Source: nvmlSystemGetNVMLVersion. */
 VG_PUBLIC enum vg_status vg_system_nvml_version(struct vg_system_version *ret_version);
-/* The driver's release branch, "r580_00". LIMIT: `capacity` bytes are too few; 80 are enough. Any
+/* Reads the driver's release branch, such as "r580_00". LIMIT: `capacity` bytes are too few; 80 are enough. Any
  * thread. Source: nvmlSystemGetDriverBranch. */
 VG_PUBLIC enum vg_status vg_system_driver_branch(char *ret_branch, size_t capacity);
-/* The name of a process. Reads the GPUs' lists of processes first, since NVML may know a process only then. LIMIT:
- * `capacity` bytes are too few; 4096 are enough. INVALID (a pid below 1), NOT_FOUND (NVML knows no such process). Any
- * thread. Source: nvmlSystemGetProcessName. */
+/* Reads the name of a process. First reads the GPUs' lists of processes first, since NVML may know a process only
+ * then. LIMIT: `capacity` bytes are too few; 4096 are enough. INVALID (a pid below 1), NOT_FOUND (NVML knows no such
+ * process). Any thread. Source: nvmlSystemGetProcessName. */
 VG_PUBLIC enum vg_status vg_system_process_name(pid_t pid, char *ret_name, size_t capacity);
 
 #ifdef __cplusplus

@@ -96,8 +96,8 @@ VG_PUBLIC enum vg_status vg_tensor_map_replace_address(struct vg_tensor_map *map
 /* Drops the caller's reference. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_tensor_map_destroy(struct vg_tensor_map *map);
 
-/* The VG_TENSOR_MAP_BYTES bytes, aligned to 64, that a kernel takes by value:
- * (struct vg_argument){vg_tensor_map_value(map), VG_TENSOR_MAP_BYTES}. Valid until the map is destroyed or changed. */
+/* Returns the VG_TENSOR_MAP_BYTES bytes, aligned to 64, that a kernel takes by value: (struct
+ * vg_argument){vg_tensor_map_value(map), VG_TENSOR_MAP_BYTES}. Valid until the map is destroyed or changed. */
 VG_PUBLIC const void *vg_tensor_map_value(const struct vg_tensor_map *map);
 VG_PUBLIC struct vg_device *vg_tensor_map_device(const struct vg_tensor_map *map);
 

@@ -13,7 +13,7 @@ extern "C" {
 #define VG_VERSION_PATCH 0
 #define VG_VERSION_TEXT "0.1.0"
 
-/* VG_VERSION_TEXT as the library was built; valid for ever. Any thread. */
+/* Returns VG_VERSION_TEXT as the library was built; valid for ever. Any thread. */
 VG_PUBLIC const char *vg_version(void);
 
 #ifdef __cplusplus

@@ -35,7 +35,7 @@ struct vg_node_options {
 VG_PUBLIC enum vg_status vg_node_open(const struct vg_node_options *options, struct vg_node **ret_node);
 /* Closes the node. Accepts NULL. */
 VG_PUBLIC void vg_node_close(struct vg_node *node);
-/* The path of the daemon's socket; valid until the node is closed. */
+/* Returns the path of the daemon's socket; valid until the node is closed. */
 VG_PUBLIC const char *vg_node_socket(const struct vg_node *node);
 /* Checks that the daemon answers; starts it if allowed. NO_DAEMON, NO_DRIVER. */
 VG_PUBLIC enum vg_status vg_node_ping(struct vg_node *node);
@@ -65,11 +65,11 @@ struct vg_eviction_info {
 	uint64_t bytes;	  /* memory that can move */
 	uint64_t host;	  /* how many of these bytes are in the host */
 	uint64_t missing;
-	uint64_t state_ns;  /* how long it has been in that state */
+	uint64_t state_ns;  /* how long the process has been in that state */
 	uint64_t moved_ns;  /* duration of the last move */
-	uint64_t waited_ns; /* time for which its threads waited for the memory, summed */
-	unsigned waiting;   /* threads that wait for it now */
-	unsigned moves;	    /* how often it moved to the host */
+	uint64_t waited_ns; /* sum of the times for which its threads waited for the memory */
+	unsigned waiting;   /* number of threads that wait for the memory now */
+	unsigned moves;	    /* how often the memory moved to the host */
 	uint64_t unchanged; /* bytes that the last of these moves did not copy, since the host had them already */
 	/* CUresult of hashing on the GPU. Not 0: hashing failed, and all blocks were copied. */
 	unsigned hash_error;
@@ -87,11 +87,12 @@ struct vg_tenant_info {
 	int64_t pid;
 	const char *command;
 	uint64_t charged;  /* bytes charged against the limit, overhead included */
-	uint64_t overhead; /* the part of it that was not requested: contexts, modules, limits */
+	uint64_t overhead; /* the part of `charged` that was not requested: contexts, modules, limits */
 	uint64_t physical; /* bytes that the driver reports, if physical_known */
 	int physical_known;
 	double started; /* start time; of a guest: when it became a guest */
-	int guest; /* nonzero: not a process of this vGPU; it has opened memory of it, and is charged nothing here */
+	/* Nonzero: the process is not of this vGPU; it has opened memory of the vGPU, and is charged nothing here. */
+	int guest;
 	/* Nonzero: the process has ended, but its memory is charged until the driver has freed it or others have
 	 * closed it. */
 	int ended;
@@ -107,7 +108,7 @@ enum vg_scheduling_class {
 
 /* How programs of several vGPUs use one GPU. All that run there at the same time have the same mode. */
 enum vg_sharing_mode {
-	VG_MODE_TIME, /* each has its own contexts, and one vGPU at a time launches */
+	VG_MODE_TIME, /* each program has its own contexts, and one vGPU at a time launches */
 	/* All are clients of NVIDIA's MPS, and may run at the same time. A fault in one ends all, checkpoints are
 	 * impossible, and a GPU has at most 48 such processes, of one user. */
 	VG_MODE_MPS,
@@ -118,15 +119,15 @@ struct vg_turns_info {
 	int known;	    /* 0: no program runs in the vGPU, or no vGPU of its GPU has a share or the latency class */
 	const char *mode;   /* how programs share the GPU: "time" or "mps", see enum vg_sharing_mode */
 	int held;	    /* nonzero: the vGPU gets its share whenever it has work, or it has no share */
-	const char *reason; /* a short text: why it does not get its share, otherwise the present state */
+	const char *reason; /* a short text: why the vGPU does not get its share, or else the present state */
 	double recent;	    /* part of the GPU's time that the vGPU had in the last 10 s, in percent */
 	/* Part to which the vGPU is entitled among the active vGPUs, in percent; 0: idle time only. */
 	double weight;
 	uint64_t gpu_ns;     /* GPU time used since the first of its programs started */
 	uint64_t waited_ns;  /* time for which the vGPU waited for a turn, since the same moment */
-	uint64_t turns;	     /* number of turns, likewise */
+	uint64_t turns;	     /* number of turns since the first program started */
 	const char *holder;  /* name of the vGPU that has the turn now; "": none, or one vGPU runs alone */
-	uint64_t quantum_ns; /* mean length of a turn on its GPU now */
+	uint64_t quantum_ns; /* present mean length of a turn on the GPU */
 	double handovers;    /* handovers of the GPU between vGPUs per second, in the last 10 s */
 };
 
@@ -146,7 +147,7 @@ struct vg_vgpu_info {
 	struct vg_turns_info turns;
 	const char *owner;
 	const char *group; /* "" : none */
-	int ephemeral;	   /* nonzero: removed with its last tenant */
+	int ephemeral;	   /* nonzero: the vGPU is removed with its last tenant */
 	/* Nonzero: the vGPU's ledger was truncated or removed, so the charge is unknown; remove the vGPU. */
 	int damaged;
 	double created;
@@ -157,7 +158,8 @@ struct vg_vgpu_info {
 	/* Part of `charged` for memory that its process has freed, or whose process has ended, but that others have
 	 * open. */
 	uint64_t shared;
-	int evictable;	/* nonzero: device memory of its processes can move to the host; else the following are 0 */
+	/* Nonzero: device memory of the vGPU's processes can move to the host; 0: the following fields are 0. */
+	int evictable;
 	uint64_t swap;	/* the most host memory that each process may use for evicted memory */
 	uint64_t fixed; /* most memory of the limit that cannot move */
 	int suspended;	/* nonzero: the vGPU is suspended as a whole, including processes that start later */
@@ -165,8 +167,8 @@ struct vg_vgpu_info {
 	 * unknown */
 	const char *eviction_state;
 	uint64_t on_gpu;       /* movable memory on the GPU */
-	uint64_t in_host;      /* movable memory in the host; it stays charged */
-	unsigned idle_suspend; /* seconds without use after which its memory leaves the GPU; 0: it does not */
+	uint64_t in_host;      /* bytes of movable memory in the host; they stay charged */
+	unsigned idle_suspend; /* seconds without use after which the vGPU's memory leaves the GPU; 0: never */
 };
 
 struct vg_vgpu_list {
