@@ -328,7 +328,8 @@ static enum vg_status continue_processes(struct dump *dump)
 			tree_free(&now);
 		}
 	enum vg_status status = gpu_roll_back(&dump->tree);
-	parking_release(&dump->evicted); // only after gpu_roll_back(): before, the pagers would wait for the driver
+	// Release only after gpu_roll_back(): earlier, the pagers would wait for the driver.
+	parking_release(&dump->evicted);
 	return status;
 }
 

@@ -141,7 +141,7 @@ static enum vg_status send_index(struct precopy *precopy, const struct device_ba
 		data = device_index_encode(&index, &length);
 	enum vg_status status = data ? stream_send_index(precopy->frames, data, length)
 				     : vg_fail(VG_NO_MEMORY, 0, "no memory for an index");
-	if (status == VG_OK) // close the packs that the receiver removes after it has read this index
+	if (status == VG_OK) // the receiver removes unused packs after it has read this index, so close them here, too
 		status = packs_close_unused(&precopy->packs, &index);
 	free(index.blocks);
 	free(data);

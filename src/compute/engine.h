@@ -121,7 +121,7 @@ struct vg_compute_unit {
 	double share;
 	int priority;
 	atomic_int stream_priority;
-	bool new_streams; // the unit's priority changed: create new streams when no work is in flight
+	bool new_streams; // true: the unit's priority changed, so new streams are needed when no work is in flight
 	bool tensor, mixed, paused, preempted;
 	enum vg_unknown_code unknown_code;
 	unsigned stream_count, slot_count;
@@ -171,7 +171,7 @@ struct vg_compute {
 	unsigned max_units, slice_ms, interval_ms, sms;
 	bool lending, preemption;
 
-	struct vg_compute_unit *units; // in the order of their creation
+	struct vg_compute_unit *units; // list of the units, in the order of their creation
 	unsigned unit_count, unit_number;
 	uint64_t ids, quanta, busy_ns, longest_ns;
 	double sm_seconds, floor; // `floor`: the least virtual time of a busy unit

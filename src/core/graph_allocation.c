@@ -119,7 +119,7 @@ enum vg_status vg_graph_node_get_peers(const struct vg_graph_node *node, struct 
 	CORE_TRY(read_params(node, &params));
 	if (capacity && params.accessDescCount > capacity)
 		return core_no_room(params.accessDescCount, capacity, "peers");
-	// Two passes: the second one, which writes, cannot fail.
+	// The first pass only checks. The second pass writes, and cannot fail.
 	for (int write = 0; write < 2 && capacity; write++) {
 		struct vg_device *device;
 		for (size_t i = 0; i < params.accessDescCount; i++) {

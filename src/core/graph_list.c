@@ -8,7 +8,8 @@ enum vg_status core_graph_find_nodes(struct vg_graph_definition *definition, con
 {
 	struct vg_graph_node *node;
 
-	// Two passes: the second one, which writes, cannot fail.
+	// The first pass finds or creates the objects of all nodes, and may fail. The second pass writes, and cannot
+	// fail.
 	for (int write = 0; write < 2; write++) {
 		for (size_t i = 0; i < count; i++) {
 			CORE_TRY(core_graph_find_node(definition, handles[i], &node));

@@ -53,7 +53,7 @@ static enum vg_status free_in_graph(struct vg_memory_resource *resource, const s
 	bool capturing = false;
 	CORE_SCOPE scope = {false};
 
-	// Memory that the capture did not allocate cannot be freed here.
+	// Outside of a capture there is nothing to free: after its capture, the memory belongs to the graph.
 	if (!allocation->address || is_legacy(stream) || core_stream_is_capturing(stream, &capturing) || !capturing)
 		return VG_OK;
 	CUresult r = core_enter(&scope, stream->context->handle);

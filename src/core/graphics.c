@@ -193,7 +193,7 @@ static enum vg_status unmap_buffer(void *user, const struct vg_allocation *alloc
 	// If the resource was unmapped and mapped again since then, the mapping belongs to another buffer.
 	if (resource->buffer && resource->buffer->address == allocation->address && resource->buffer->object.released)
 		status = unmap_locked(resource, stream);
-	if (status) // the resource is still mapped, and the buffer may be freed before the next attempt
+	if (status) // after a failure the resource is still mapped, but the buffer may be freed before the next attempt
 		resource->buffer = NULL;
 	vg_mutex_unlock(&resource->lock);
 	return status;

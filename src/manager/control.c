@@ -258,7 +258,8 @@ static enum vg_status limit_budget(struct vg_virtual_gpu *vgpu, uint64_t limit)
 	return vg_fail(status, kept.error.code, "virtual GPU %d (%s): %s", vgpu->id, vgpu->name, kept.text);
 }
 
-// Reserves a higher limit before it takes effect. Returns the difference to a lower limit only after that took effect.
+// Reserves a higher limit before it takes effect. If the new limit is lower, returns the difference only after the
+// lower limit took effect.
 static enum vg_status set_limit(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	struct vg_kept_error kept;

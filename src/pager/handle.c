@@ -58,7 +58,7 @@ static bool insert_handle(struct pager_handle *handle)
 	inserted = pager_array_reserve(&handles, count, &capacity);
 	if (inserted) {
 		handle->number = 1ull << 62 | ++numbers;
-		handles[count++] = handle; // appended, since numbers only grow
+		handles[count++] = handle; // append the handle: numbers only grow, so the list stays sorted
 		bytes_of_all += handle->size;
 	}
 	pthread_mutex_unlock(&lock);

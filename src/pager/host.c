@@ -31,7 +31,7 @@ static size_t piece_count;
 static uint64_t limit, all_bytes, used_bytes;
 // Granules are numbered through all pieces. A room is named by its position; 0 means no room, so the first position is
 // GRANULE.
-static uint64_t used[PIECES * GRANULES / 64]; // one bit for each granule
+static uint64_t used[PIECES * GRANULES / 64]; // one bit for each granule: 1 if the granule is in use
 static size_t lowest;			      // all granules before this one are in use
 // The file that contains the pieces. The program may close any descriptor, even one that it did not open, so the file's
 // inode is compared before use.

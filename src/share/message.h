@@ -38,5 +38,6 @@ enum { SHARE_BODY_MAX = SHARE_PACKET_RANGES * (sizeof(struct share_entry) + SHAR
 
 // Checks a header from a peer. If it is invalid, returns false with the reason in `problem`.
 bool share_header_check(const struct share_header *header, char *problem, size_t capacity);
-// Checks the body of `header->size` bytes like that. Call after the header was checked.
+// Checks the body of `header->size` bytes. If it is invalid, returns false with the reason in `problem`. Call after the
+// header was checked.
 bool share_body_check(const struct share_header *header, const void *body, char *problem, size_t capacity);

@@ -79,7 +79,7 @@ struct space_range {
 	struct space_chunk **chunk; // the chunk of each page
 };
 
-struct space_mover; // the kernels of compaction (mover.h)
+struct space_mover; // the kernels that compaction uses (mover.h)
 
 struct vg_memory_space {
 	struct core_object object;

@@ -73,9 +73,10 @@ struct turn_page {
 	_Atomic uint32_t window_us;	    // how much estimated work may be in flight
 	_Atomic uint64_t until_ns;	    // TURN_HELD: the end of the turn; UINT64_MAX: no other vGPU waits for it
 	_Atomic uint64_t turn_ns;	    // when the last turn of the device began
-	_Atomic uint64_t beat_ns;	    // when the arbiter last wrote
-	_Atomic uint32_t patience_us;	    // the longest time that a launch waits for the window
-	_Atomic uint32_t reason;	    // enum turn_reason: why the vGPU does not get its share
+	// Time at which the arbiter last wrote to the page, which shows that it runs.
+	_Atomic uint64_t beat_ns;
+	_Atomic uint32_t patience_us; // the longest time that a launch waits for the window
+	_Atomic uint32_t reason;      // enum turn_reason: why the vGPU does not get its share
 	// TURN_HELD: half of the time until `ahead_ns` may be in flight, if that is more than the window. 0: only the
 	// window counts.
 	_Atomic uint64_t ahead_ns;

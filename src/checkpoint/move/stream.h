@@ -16,15 +16,17 @@ struct stream_header {
 // The packs that were transferred, by number. The sender keeps the file of each pack open, so that its inode number is
 // not reused. The receiver stores the packs as files in a draft.
 struct packs {
-	int *fds; // sender: file of each pack; -1: closed, because no round uses the pack any more
+	int *fds; // of the sender: file of each pack; -1: closed, because no round uses the pack any more
 	size_t count;
-	const struct image_draft *store; // receiver: draft in which the packs are stored
+	const struct image_draft *store; // of the receiver: the draft in which the packs are stored
 	// Receiver: called after the packs of a precopy round, with the index of the round. May be NULL.
 	enum vg_status (*round)(void *user, const void *index, size_t length, struct phase *phase);
 	void *user;
 	uint64_t bytes;
-	bool *is_checked; // receiver, by number: all blocks of the pack were read and have their checksums
-	bool *is_trusted; // receiver, by the pack's number in the image: the pack is a link to a checked pack
+	// Of the receiver, by number: true if all blocks of the pack were read and have their checksums.
+	bool *is_checked;
+	// Of the receiver, by the pack's number in the image: true if the pack is a link to a checked pack.
+	bool *is_trusted;
 };
 // Sends a file as the next pack, unless it was sent already. Takes ownership of the descriptor. Counts the bytes in the
 // phase of the frames. *ret_number: number of the pack. *ret_bytes: how many bytes were sent. SYSTEM, NO_MEMORY, and

@@ -65,7 +65,7 @@ static bool is_on_its_way(const struct vg_eviction_info *eviction, bool is_out)
 		      : is_in_state(eviction, "returning");
 }
 
-// Judges a process that has not answered yet. Returns its outcome, or MOVING.
+// Decides whether a process that has not answered yet is late.
 static int judge_delay(const struct suspend_wait *wait, const struct vg_eviction_info *eviction)
 {
 	uint64_t waited = waited_ms(wait);
