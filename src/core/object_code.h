@@ -19,7 +19,7 @@ struct vg_object_code {
 	enum vg_code_type type;
 	char *name;
 	char *title; // for messages: PTX "add.cu", or "PTX of 1.2 KiB" without a name
-	void *data;  // name for messages: PTX "add.cu", or "PTX of 1.2 KiB" without a name
+	void *data;  // the bytes of the code; NULL: the code is in the file `path`
 	size_t size;
 	char *path;
 	struct vg_symbol *symbols; // one allocation with the symbols and their texts
