@@ -258,7 +258,7 @@ CUresult CUDAAPI cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned 
 
 	SIM_ENTER(cuArrayGetPlane);
 	SIM_TRY(sim_array_get(hArray, &array));
-	return CUDA_ERROR_INVALID_VALUE; // no supported format has planes
+	return CUDA_ERROR_INVALID_VALUE; // an array has no planes, because no supported format has any
 }
 
 CUresult CUDAAPI cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray hArray)
@@ -269,7 +269,7 @@ CUresult CUDAAPI cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparse
 	if (!sparseProperties || sim_array_get(hArray, &array) != CUDA_SUCCESS || !array->sparse || array->mipmap)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_sparse_properties(array->sparse, sparseProperties);
-	sparseProperties->miptailFirstLevel = 0; // this array has no other levels
+	sparseProperties->miptailFirstLevel = 0; // this array has one level only
 	return CUDA_SUCCESS;
 }
 
@@ -307,7 +307,7 @@ static void free_mipmap(struct sim_mipmap *mipmap)
 	pthread_mutex_unlock(&free_lock);
 }
 
-// Returns the extent at a level: 0 stays 0, others end at 1.
+// Returns the extent at a level of a mipmap. An extent of 0 stays 0, and all others end at 1.
 static size_t halve(size_t extent, unsigned level)
 {
 	size_t small = extent >> level;

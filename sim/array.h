@@ -14,7 +14,7 @@ struct sim_array {
 	CUdeviceptr base;		    // 0: the array has deferred mapping, or is sparse
 	size_t element, pitch, slice, size; // bytes; rows of a slice are `pitch` apart
 	size_t width, height, depth;	    // elements, rows and slices; at least 1
-	struct sim_mipmap *mipmap;	    // the mipmapped array of which this is a level; or NULL
+	struct sim_mipmap *mipmap;	    // the mipmapped array, if this array is a level of one; or NULL
 	struct sim_range *mapping;     // memory of an array or first level with deferred mapping; NULL: no memory yet
 	struct sim_sparse *sparse;     // the tiles, shared by all levels of a mipmapped array; NULL: not sparse
 	const struct ptx_tiles *tiles; // tiles of this level

@@ -180,7 +180,7 @@ CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, 
 // Sets `mark` in a node and in all nodes on which that node depends.
 static void mark_dependencies(CUgraphNode node, size_t mark)
 {
-	// Not recursive: captured graphs may be long chains.
+	// Uses a list instead of recursion, because captured graphs may be long chains.
 	size_t capacity = 64, count = 0;
 	CUgraphNode *stack = malloc(capacity * sizeof *stack);
 	if (!stack)
@@ -401,7 +401,7 @@ void sim_capture_abandon(struct sim_stream *stream)
 	if (capture && capture->origin == captured) {
 		failed = end_capture(capture); // end the capture here, because no stream is left that can end it
 	} else if (capture) {
-		detach_stream(captured); // its work must still be joined, so the capture continues
+		detach_stream(captured); // the capture continues, and still expects the stream's work to be joined
 	}
 	sim_capture_unlock();
 	free_failed_graph(failed);

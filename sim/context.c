@@ -312,7 +312,7 @@ void sim_context_end(struct sim_context *context)
 		sim_stream_close(stream);
 	}
 	sim_context_forget_waits(context);
-	atomic_store(&context->recorder, NULL); // the recorder was closed with the other streams
+	atomic_store(&context->recorder, NULL); // the recorder was closed together with the other streams
 	sim_memory_lock();
 	sim_physical_unref(context->overhead);
 	sim_physical_unref(context->stack);

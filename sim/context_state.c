@@ -269,7 +269,7 @@ CUresult CUDAAPI cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
 	SIM_TRY(sim_context_current(&context));
 	if (!pConfig)
 		return CUDA_ERROR_INVALID_VALUE;
-	*pConfig = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE; // fixed since compute capability 5
+	*pConfig = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE; // the bank size is fixed since compute capability 5
 	return CUDA_SUCCESS;
 }
 

@@ -126,7 +126,7 @@ static CUresult resolve_side(struct sim_copy_op *op, const struct sim_device *by
 		return CUDA_ERROR_INVALID_VALUE;
 	side.base = base + z * side.slice + y * side.pitch + x;
 	size_t length = (c->Depth - 1) * side.slice + (c->Height - 1) * side.pitch + c->WidthInBytes;
-	// Also checks a device address that the program passes as a host address.
+	// A device address that the program passes as a host address is checked, too.
 	if (side.type == CU_MEMORYTYPE_DEVICE || side.base - sim_process.window < sim_process.window_size) {
 		CUresult result = check_device(by, side.base, length, access, &side.device);
 		if (result != CUDA_SUCCESS && (type != CU_MEMORYTYPE_UNIFIED || !is_host_memory(side.base, length)))
@@ -339,8 +339,8 @@ static CUresult submit_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool pee
 		op_->instant = true;
 		return sim_submit(stream, op_);
 	}
-	// As on hardware: when the call returns, the program may reuse a pageable source, and a pageable target is
-	// complete.
+	// The call behaves as on hardware: when it returns, the program may reuse a pageable source, and a pageable
+	// target is complete.
 	if (asynchronous && from_pageable && !to_pageable && small) {
 		op->staged = malloc(op->copy.WidthInBytes);
 		if (op->staged) {

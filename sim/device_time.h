@@ -12,7 +12,7 @@ enum { TIME_CHANNELS = 256, TIME_DEPTH = 1024, TIME_ENDED = 64 };
 
 // What a piece of work occupies while it runs.
 enum time_engine {
-	TIME_HOST, // no engine: work behind it waits until the process has executed it
+	TIME_HOST, // work of the host, on no engine: work behind it waits until the process has executed it
 	TIME_SMS,
 	TIME_COPY_IN,  // the copy engine for copies from the host
 	TIME_COPY_OUT, // the copy engine for copies to the host
@@ -61,7 +61,7 @@ struct time_active { // a channel with work
 
 struct time_ended {
 	uint32_t channel, padding;
-	uint64_t sequence, end_ns; // this work and all work before it has ended
+	uint64_t sequence, end_ns; // the work with this sequence, and all work before it, has ended
 };
 
 // The device at one moment. All zero: the device has never run anything.

@@ -12,8 +12,9 @@ struct sim_event {
 	unsigned flags;
 	struct sim_context *context;
 	pthread_mutex_t lock;
-	struct sim_mark *mark;	     // mark of the latest record; NULL before the first record
-	void *capture;		     // a struct sim_recorded of capture.c: the event was recorded in a capture
+	struct sim_mark *mark; // mark of the latest record; NULL before the first record
+	// A struct sim_recorded of capture.c if the event was recorded in a capture; or NULL.
+	void *capture;
 	struct region_event *shared; // the region's entry for an interprocess event
 	uint32_t shared_index;
 	_Atomic int references; // references of the handle and of operations

@@ -57,7 +57,7 @@ struct CUgraphNode_st {
 	CUdeviceptr freed;		     // free nodes
 	void **pointers;		     // the kernelParams that GetParams has returned
 	CUkernel kernel;		     // kernel of a node that was made from a CUkernel
-	const struct CUgraphNode_st *origin; // the node of which this one is a clone; or NULL
+	const struct CUgraphNode_st *origin; // the node that this one was cloned from; or NULL
 	unsigned long long id;
 	size_t mark; // temporary value for algorithms on the graph
 };
@@ -70,7 +70,7 @@ struct sim_user_reference {
 
 struct CUgraph_st {
 	uint32_t magic;
-	struct CUgraphNode_st *first, *last, *owner; // owner: the node of which this graph is a body or the child
+	struct CUgraphNode_st *first, *last, *owner; // owner: the node that has this graph as a body or a child
 	size_t count;
 	const struct CUgraph_st *origin;
 	struct sim_condition *conditions;
@@ -90,7 +90,8 @@ CUresult sim_graph_clone(const struct CUgraph_st *graph, struct CUgraph_st **ret
 // Returns all nodes in an array from malloc; each node follows its dependencies. CUDA_ERROR_INVALID_VALUE: a cycle.
 CUresult sim_graph_sort(const struct CUgraph_st *graph, struct CUgraphNode_st ***ret_nodes);
 struct sim_condition *sim_graph_find_condition(struct CUgraph_st *graph, CUgraphConditionalHandle handle);
-bool sim_graph_contains(const struct CUgraph_st *graph, CUgraphNodeType type); // here or in a nested graph
+// Whether the graph, or a graph nested in it, contains a node of the type.
+bool sim_graph_contains(const struct CUgraph_st *graph, CUgraphNodeType type);
 
 // Fills in parameters from an older or equal struct for that type, which the members of the union begin with.
 CUresult sim_params_fill(CUgraphNodeType type, const void *given, size_t size, CUgraphNodeParams *ret_params);
@@ -101,7 +102,7 @@ CUresult sim_node_op(const CUgraphNodeParams *params, struct sim_op **ret_op);
 
 // A node as a launch runs it.
 struct sim_step {
-	const struct CUgraphNode_st *source; // only compared, never read: the node may not exist any more
+	const struct CUgraphNode_st *source; // only compared as a pointer: the node may not exist any more
 	CUgraphNodeType type;
 	bool enabled;
 	uint64_t dependencies; // a hash of the dependencies' indices in the program

@@ -46,7 +46,8 @@ static CUresult run_graph(struct sim_op *op)
 	CUresult result = sim_program_run(launch->program, launch->marks, op->time ? &cursor : NULL);
 	if (op->time)
 		sim_time_end_graph(op, &cursor);
-	release_launch(launch); // before other threads see the end: the program may need the memory next
+	// Release it before other threads see the launch's end, because the program may need the memory next.
+	release_launch(launch);
 	return result;
 }
 
@@ -168,7 +169,7 @@ static CUresult launch_locked(CUgraphExec exec, struct sim_stream *stream)
 	live.apply = true;
 	sim_program_each_memory(exec->program, mark_one, &live);
 	free_foreign(exec->program);
-	if (exec->last_stream != stream->id) // in the same stream, the launches are in order anyway
+	if (exec->last_stream != stream->id) // launches in the same stream are in order anyway
 		sim_op_wait_for(&launch->op, exec->last);
 	exec->last_stream = stream->id;
 	launch->op.mark = sim_mark_new();

@@ -162,7 +162,7 @@ static void open_memory(struct sim_graph_memory *memory)
 			sim_mapping_set_access(mapping, &sim_process.devices[i], CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	}
 	if (!memory->range->device)
-		(void)sim_mapping_open_to_host(mapping); // after a failure, an access by the host faults
+		(void)sim_mapping_open_to_host(mapping); // if this fails, an access by the host faults
 }
 
 // Gives the node physical memory. With the memory lock held.

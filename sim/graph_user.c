@@ -102,7 +102,7 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned in
 	struct sim_user_reference *reference = malloc(sizeof *reference);
 	if (!reference)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!(flags & CU_GRAPH_USER_OBJECT_MOVE)) // otherwise the graph takes over the caller's references
+	if (!(flags & CU_GRAPH_USER_OBJECT_MOVE)) // with this flag, the graph takes over the caller's references
 		atomic_fetch_add(&object->references, count);
 	*reference = (struct sim_user_reference){object, count, graph->objects};
 	graph->objects = reference;

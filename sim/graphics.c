@@ -30,7 +30,8 @@ struct CUgraphicsResource_st {
 };
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct CUgraphicsResource_st *free_list; // a stale handle points to one without its magic
+// Unused structs, reused only for resources: a stale handle points to a struct without its magic number.
+static struct CUgraphicsResource_st *free_list;
 
 struct object {			      // An object that VIRGATE_SIM_GL declares.
 	unsigned name, width, height; // width 0: the object is a buffer

@@ -142,7 +142,8 @@ CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(read_resource(input, &hidden));
 	if (hidden.group)
-		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION; // only a green context's resource can be split again
+		// The resource of a group can be split only after a green context has it.
+		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	unsigned unit = get_unit(useFlags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING ? IGNORE_COSCHEDULING
 											    : COSCHEDULED),
 		 have = sim_green_count(hidden.mask);
@@ -160,7 +161,7 @@ CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int
 		move_sms(&hidden, split, size, &part);
 		fill_resource(&result[i], &part, 0, 0); // an H200 reports 0 as the unit of a group
 	}
-	hidden.group = true; // an H200 does not split the remainder either
+	hidden.group = true; // an H200 does not split the remainder again, either
 	if (remaining)
 		fill_remainder(remaining, &hidden, split, unit);
 	return CUDA_SUCCESS;

@@ -209,7 +209,8 @@ CUresult sim_kernel_get_function(struct CUkern_st *kernel, struct sim_context *c
 	SIM_TRY(get_module(kernel->library, context, &module));
 	struct CUfunc_st *function = &module->functions[kernel->index];
 	if (!atomic_load_explicit(&function->loaded, memory_order_acquire)) {
-		pthread_mutex_lock(&kernel->library->lock); // no launch before all settings are copied
+		// Locked, so that no kernel is launched before all settings are copied.
+		pthread_mutex_lock(&kernel->library->lock);
 		if (!atomic_load_explicit(&function->loaded, memory_order_relaxed)) {
 			function->settings = kernel->settings[context->device->ordinal];
 			function->cache_config = kernel->cache_config[context->device->ordinal];

@@ -19,7 +19,7 @@ struct CUlogsCallbackEntry_st {
 	struct CUlogsCallbackEntry_st *next;
 };
 
-static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; // a callback may read the log
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; // recursive, because a callback may read the log
 static char messages[MESSAGES][MESSAGE_BYTES];
 static unsigned written; // number of messages written; message n is at n % MESSAGES
 static struct CUlogsCallbackEntry_st *callbacks;

@@ -126,7 +126,8 @@ static CUresult run_prefetch(struct sim_op *op_)
 {
 	struct prefetch_op *op = (struct prefetch_op *)op_;
 
-	(void)sim_host_update(op->address, op->size, set_prefetched, &op->location); // no effect once freed
+	// No effect if the memory was freed.
+	(void)sim_host_update(op->address, op->size, set_prefetched, &op->location);
 	return CUDA_SUCCESS;
 }
 

@@ -69,7 +69,7 @@ void sim_memory_unlock(void);
 // Reserves whole granules of addresses. `hint` 0: anywhere.
 CUresult sim_range_reserve(size_t size, size_t alignment, CUdeviceptr hint, enum sim_range_kind kind,
 			   struct sim_range **ret_range);
-void sim_range_free(struct sim_range *range);	       // also removes its mappings
+void sim_range_free(struct sim_range *range);	       // frees the range, and removes its mappings
 struct sim_range *sim_range_find(CUdeviceptr address); // NULL: the address is not reserved
 // Calls `each` for every reserved range, in order of address. `each` may free that range.
 void sim_ranges_each(void (*each)(struct sim_range *range, void *data), void *data);
@@ -101,7 +101,7 @@ void sim_handle_forget(CUmemGenericAllocationHandle handle);		   // removes the 
 void sim_physicals_each(void (*each)(struct sim_physical *physical, void *data), void *data);
 // For checkpoints: removes the memory's bytes from all addresses where it is mapped.
 void sim_physical_unmap(struct sim_physical *physical);
-// For checkpoints: maps the bytes there again. Returns 0 or -ENOMEM.
+// For checkpoints: maps the bytes again at these addresses.
 int sim_physical_remap(const struct sim_physical *physical);
 
 // Small allocations: several in a granule, in units of 512 bytes (block.c).

@@ -231,7 +231,7 @@ nvmlReturn_t nvmlDeviceGetThermalSettings(nvmlDevice_t device, unsigned sensorIn
 {
 	enum { GPU = 1 }; // controller and target
 	NVML_ENTER(device, !pThermalSettings);
-	(void)sensorIndex; // there is only one
+	(void)sensorIndex; // the device has only one sensor
 	*pThermalSettings = (nvmlGpuThermalSettings_t){
 		.count = 1, .sensor[0] = {.controller = GPU, .currentTemp = CELSIUS, .target = GPU}};
 	return NVML_SUCCESS;

@@ -275,7 +275,7 @@ static void order_with_default(struct sim_stream *stream, struct sim_op *op)
 // waits for the device. With context->lock held, which it releases while the operation runs.
 static void perform_ahead(struct sim_stream *stream, struct sim_op *op)
 {
-	stream->running = op; // other operations queue behind it
+	stream->running = op; // makes operations that are submitted now wait in the queue
 	pthread_mutex_unlock(&stream->context->lock);
 	CUresult result = check_failure(op);
 	if (result == CUDA_SUCCESS)

@@ -238,7 +238,7 @@ void sim_time_end(struct sim_stream *stream, struct sim_op *op)
 	struct sim_op_time *time = op->time;
 	uint64_t earliest = time->ready_ns > time->submitted_ns ? time->ready_ns : time->submitted_ns;
 
-	if (!time->ended_ns) // an operation that took no time ended with the one before it
+	if (!time->ended_ns) // an operation that took no time ended together with the one before it
 		time->ended_ns = stream->ended_ns > earliest ? stream->ended_ns : earliest;
 	stream->ended_ns = time->ended_ns;
 	stream->pieces -= op->pieces;

@@ -368,7 +368,7 @@ CUresult sim_pool_mark_used(struct sim_pool *pool, size_t offset, size_t size)
 		segment = segment->next;
 	}
 	split_segment(segment, rounded);
-	sim_mark_unref(segment->busy); // a free that is still queued concerns the earlier import only
+	sim_mark_unref(segment->busy); // drop the mark: a free that is still queued concerns only the earlier import
 	segment->busy = NULL;
 	segment->used = true;
 	segment->asked = size;

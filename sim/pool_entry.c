@@ -12,7 +12,7 @@
 struct free_op {
 	struct sim_op op;
 	CUdeviceptr address; // freed when the operation runs; 0: pool memory, only the mark matters
-	bool graph;	     // a graph allocated the memory; false: cuMemAlloc did
+	bool graph;	     // true: a graph allocated the memory; false: cuMemAlloc did
 };
 
 static CUresult run_free(struct sim_op *op_)
@@ -143,7 +143,8 @@ CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 	SIM_TRY(sim_pool_get(pool, &destroyed));
 	sim_memory_lock();
 	bool mine = !destroyed->location && !(destroyed->device && destroyed == destroyed->device->default_pool);
-	if (destroyed->imports) // an imported pool is destroyed once for each import, when it has no imported pointers
+	// An imported pool must be destroyed once for each import, and only without imported pointers.
+	if (destroyed->imports)
 		mine = destroyed->used == 0;
 	if (mine && destroyed->imports > 1)
 		destroyed->imports--;

@@ -54,7 +54,7 @@ struct region_header {
 	uint64_t magic;
 	uint32_t version, padding;
 	struct sim_config config;
-	uint32_t changing;	      // a process has the lock, or died while it had it
+	uint32_t changing;	      // nonzero: a process has the lock, or died while it had it
 	uint64_t used[SIM_DEVICES];   // bytes
 	uint32_t hint[SIM_DEVICES];   // no block with a lower index is free
 	uint32_t generation, orphans; // orphans: number of allocations that only descriptors keep alive

@@ -121,7 +121,7 @@ CUresult CUDAAPI cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx
 	SIM_TRY(sim_stream_get(hStream, &stream));
 	if (!pCtx || !pGreenCtx)
 		return CUDA_ERROR_INVALID_VALUE;
-	*pCtx = sim_context_handle(stream->context); // of a green context: its primary context
+	*pCtx = sim_context_handle(stream->context); // for a green context's stream: the primary context
 	*pGreenCtx = (CUgreenCtx)stream->green;
 	return CUDA_SUCCESS;
 }

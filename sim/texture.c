@@ -30,7 +30,8 @@ static void reclaim_ended(void)
 	if (!candidates)
 		return;
 	bool pending =
-		sim_has_pending_work(); // without the lock: this call takes locks that an ending context may have
+		// Call it without the lock, because it takes locks that an ending context may have.
+		sim_has_pending_work();
 	pthread_mutex_lock(&lock);
 	struct sim_texture **list = pending ? &ended : &free_list;
 	for (struct sim_texture *texture = candidates, *next; texture; texture = next) {

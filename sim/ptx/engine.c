@@ -126,7 +126,7 @@ static void run_group(struct ptx_warp *warp)
 			warp->mask &= op->guard & 1 ? ~guard : guard;
 		}
 		next = warp->mask ? op->run(warp, op) : op + 1;
-		if ((uintptr_t)next - 1 >= limit) { // true also for NULL
+		if ((uintptr_t)next - 1 >= limit) { // also true if `next` is NULL
 			if (next)
 				warp->groups[warp->current].pc = next;
 			return;

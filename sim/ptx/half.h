@@ -31,7 +31,7 @@ static inline uint16_t ptx_float_to_half(float value)
 		return sign;
 	if (magnitude >= 65520)
 		return sign | 0x7c00;
-	frexpf(magnitude, &exponent);			 // now magnitude < 2^exponent
+	frexpf(magnitude, &exponent);			 // sets the exponent: magnitude < 2^exponent
 	int unit = exponent < -13 ? -24 : exponent - 11; // exponent of the last bit that is kept
 	unsigned code = (unsigned)lrintf(ldexpf(magnitude, -unit));
 	// A normal number's leading bit adds 1 to the exponent.

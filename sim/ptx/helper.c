@@ -97,7 +97,7 @@ static void *run_helper(void *argument)
 			pthread_cond_signal(&run->helped);
 	}
 	idle--;
-	if (!is_ending) { // otherwise end_helpers() joins this thread
+	if (!is_ending) { // if the process is ending, end_helpers() joins this thread
 		pthread_detach(pthread_self());
 		remove_helper(helper);
 	}

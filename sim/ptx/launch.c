@@ -312,7 +312,8 @@ static int run_workers(struct ptx_run *run)
 	run->start_ns = now_ns();
 	atomic_store(&run->finished_workers, count - 1);
 	run->has_called_helpers = count == 1;
-	if (run->launch->cooperative && count > 1 && !call_helpers(run)) // otherwise some blocks would never start
+	// A cooperative launch without enough helpers must fail, because some blocks would never start.
+	if (run->launch->cooperative && count > 1 && !call_helpers(run))
 		fail(run, -EAGAIN);
 	ptx_worker_main(&run->workers[0]);
 	ptx_helpers_dismiss(run, run->launch->cooperative);

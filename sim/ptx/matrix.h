@@ -24,9 +24,9 @@ enum ptx_element {
 
 enum ptx_fragment_layout {
 	PTX_LAYOUT_GROUPS,	// all 32 lanes have parts of one matrix
-	PTX_LAYOUT_QUAD_ROW,	// mma.m8n8k4 with f16: eight lanes have a matrix; each lane has a row,
-	PTX_LAYOUT_QUAD_COLUMN, // or half a column,
-	PTX_LAYOUT_QUAD_PAIRS,	// or pairs (accumulators of f32)
+	PTX_LAYOUT_QUAD_ROW,	// mma.m8n8k4 with f16: eight lanes have a matrix, and each lane has a row
+	PTX_LAYOUT_QUAD_COLUMN, // like PTX_LAYOUT_QUAD_ROW, but each lane has half a column
+	PTX_LAYOUT_QUAD_PAIRS,	// like PTX_LAYOUT_QUAD_ROW, but each lane has pairs (accumulators of f32)
 };
 
 enum { PTX_FRAGMENT_REGISTERS = 8, PTX_FRAGMENT_ELEMENTS = 32, PTX_MATRIX_ELEMENTS = 1024 };

@@ -125,7 +125,7 @@ int ptx_decode_image_query(struct ptx_decoder *decoder)
 	if (operands[1].kind != PTX_OPERAND_ADDRESS || operands[1].count != 1)
 		return ptx_malformed(decoder, "an object in brackets is wanted");
 	if (operands[1].list[0].kind == PTX_OPERAND_REGISTER && query >= QUERY_NORMALIZED)
-		return PTX_REFUSED; // as on a GPU, these queries need a reference: the driver refuses a handle
+		return PTX_REFUSED; // these queries need a reference: as on a GPU, a handle is refused
 	return ptx_emit(decoder, (struct ptx_op){.run = op_query,
 						 .a = ptx_source(decoder, &operands[1].list[0], 64),
 						 .b = has_level ? ptx_source(decoder, &operands[2], 32) : PTX_NO_REF,

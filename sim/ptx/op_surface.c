@@ -207,7 +207,8 @@ static int decode_outside(struct ptx_decoder *decoder, struct surface_op *how)
 
 static int decode_reduction(struct ptx_decoder *decoder, struct surface_op *how)
 {
-	static const char *const names[] = {"add", "min", "max", "and", "or"}; // in the order of enum reduction
+	// The names in the order of enum reduction.
+	static const char *const names[] = {"add", "min", "max", "and", "or"};
 	unsigned found = ptx_find_modifier(decoder, names, 5);
 
 	if (found == 5)

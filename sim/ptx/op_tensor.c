@@ -121,7 +121,7 @@ static bool copy_row(struct ptx_warp *warp, const struct ptx_op *op, unsigned la
 	return true;
 }
 
-// As on an H200: a load may begin before the tensor, a store may not.
+// Checks where the box begins. As on an H200, a load may begin before the tensor, but a store may not.
 static bool check_start(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, const struct ptx_tensor_map *map,
 			const int32_t *start)
 {

@@ -321,7 +321,7 @@ struct ptx_texel ptx_sample_read(struct ptx_sample *sample)
 
 	if (last > 0) {
 		level = sample->level + texture->level_bias;
-		level = level > texture->level_least ? level : texture->level_least; // also for NaN
+		level = level > texture->level_least ? level : texture->level_least; // this also replaces NaN
 		level = level < texture->level_most ? level : texture->level_most;
 		level = level < 0 ? 0 : level > last ? last : level;
 	}
