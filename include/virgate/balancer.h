@@ -67,9 +67,10 @@ enum {
 struct vg_balancer_options {
 	size_t size; /* sizeof(struct vg_balancer_options) */
 	enum vg_balancing strategy;
-	double threshold;     /* how far apart waiting times must be, 0 to 1; 0: 0.2 */
-	unsigned interval_ms; /* between rounds, or looks at who is paused; 0: 100 */
-	int manual;	      /* nonzero: rounds are vg_balancer_rebalance() alone */
+	double threshold; /* how far apart waiting times must be, 0 to 1; 0: 0.2 */
+	/* Interval between rounds; with `manual`, between checks for resumed virtual GPUs; 0: 100. */
+	unsigned interval_ms;
+	int manual; /* nonzero: only vg_balancer_rebalance() runs rounds */
 	/* Bits of enum vg_balancing_action: the actions that the balancer must not take; 0: it may take all. */
 	unsigned forbidden;
 	enum vg_log_level log_level; /* INFO: actions go to the log callback; WARNING: failed actions; 0: nothing */

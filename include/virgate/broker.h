@@ -170,8 +170,8 @@ struct vg_revoke_holder {
 
 struct vg_revoke_report {
 	enum vg_revoke_step step; /* the last step that was taken */
-	unsigned holders;	  /* leases when the revocation began */
-	size_t left;		  /* leases after the last step */
+	unsigned holders;	  /* number of leases when the revocation began */
+	size_t left;		  /* number of leases after the last step */
 	const struct vg_revoke_holder *holders_left;
 };
 

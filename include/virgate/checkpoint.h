@@ -68,10 +68,10 @@ struct vg_checkpoint_result {
 	/* A warning: an operation that may fail later although it is allowed; of a migration: why `precopy` did not
 	 * help. "": none. */
 	char warning[240];
-	uint64_t device_bytes;	  /* device memory of evictable vGPUs, in packs */
+	uint64_t device_bytes;	  /* bytes of device memory of evictable vGPUs, which are in packs */
 	uint64_t linked_bytes;	  /* of a dump: size of the packs that the image has in common with its bases */
 	uint64_t copied_bytes;	  /* a dump: of packs copied from bases on another file system */
-	unsigned rounds;	  /* a migration: number of precopy rounds */
+	unsigned rounds;	  /* of a migration: number of precopy rounds */
 	uint64_t precopied_bytes; /* transferred in precopy rounds */
 };
 
@@ -81,7 +81,7 @@ struct vg_dump_options {
 	const char *dir;	  /* the image's directory, which must not exist */
 	int leave_running;	  /* nonzero: the processes run on afterwards; 0: they end */
 	int cpu_only;		  /* nonzero: allow a tree in which no process uses CUDA */
-	unsigned lock_timeout_ms; /* how long work on the GPU may take to end; 0: 10,000 */
+	unsigned lock_timeout_ms; /* how long to wait for work on the GPU to end; 0: 10,000 */
 	/* Nonzero: the process uses a terminal, and a restore attaches it to the terminal of the restorer. */
 	int shell_job;
 	int tcp_established; /* nonzero: dump open TCP connections */
@@ -140,8 +140,8 @@ struct vg_restore_options {
 VG_PUBLIC enum vg_status vg_checkpoint_restore(const struct vg_restore_options *options,
 					       struct vg_checkpoint_result *ret_result);
 
-/* An image as a stream of bytes, for a file, a pipe or a socket: its files without holes, in pieces with checksums. The
- * descriptors stay the caller's. */
+/* An image as a stream of bytes, for a file, a pipe or a socket: its files without holes, in pieces with checksums.
+ * The caller keeps the descriptors. */
 
 /* Writes the image at `dir` to `fd`. NOT_FOUND, INTEGRITY (no image), SYSTEM (ECONNRESET: the connection was
  * closed). */

@@ -111,10 +111,11 @@ struct vg_compute_unit_options {
 	double share;		/* share of the device's SM-seconds, above 0 and up to 1; 0: see below */
 	unsigned compute_units; /* the share in virtual compute units, of max_units; 0: from the share. Neither: an
 				 * equal part, for each place that is left, of what has not been given away */
-	unsigned streams;	/* virtual streams, numbered from 0; 0: 4; 1024 at most */
-	unsigned max_concurrent_kernels; /* that run beside each other; 0: as many as streams; 32 at most */
-	int priority;			 /* see VG_COMPUTE_PRIORITY; higher first */
-	int no_tensor_cores;		 /* nonzero: kernels with instructions for tensor cores are refused by name */
+	unsigned streams;	/* number of virtual streams, which are numbered from 0; 0: 4; 1024 at most */
+	/* Maximum number of kernels that run at once; 0: the number of streams; 32 at most. */
+	unsigned max_concurrent_kernels;
+	int priority;	     /* see VG_COMPUTE_PRIORITY; higher first */
+	int no_tensor_cores; /* nonzero: kernels with instructions for tensor cores are refused by name */
 	/* Nonzero: kernels that accumulate in wider types than they read are refused by name. */
 	int no_mixed_precision;
 	enum vg_unknown_code unknown_code;

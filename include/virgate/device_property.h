@@ -165,7 +165,7 @@ enum vg_device_property {
 #undef X
 };
 
-/* Returns a property's name, "warp_size"; NULL for an invalid property. Any thread. */
+/* Returns a property's name, such as "warp_size"; NULL for an invalid property. Any thread. */
 VG_PUBLIC const char *vg_device_property_name(enum vg_device_property property);
 /* Finds a property by its name, in upper or lower case; 0 if it is unknown. Any thread. */
 VG_PUBLIC enum vg_device_property vg_device_property_find(const char *name);

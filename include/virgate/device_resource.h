@@ -26,7 +26,7 @@ struct vg_workqueue_resource;
 VG_PUBLIC enum vg_status vg_device_sm_resource(struct vg_device *device, struct vg_sm_resource **ret_resource);
 VG_PUBLIC enum vg_status vg_context_sm_resource(struct vg_context *context, struct vg_sm_resource **ret_resource);
 VG_PUBLIC enum vg_status vg_stream_sm_resource(struct vg_stream *stream, struct vg_sm_resource **ret_resource);
-/* Accepts NULL. Contexts made of it are not affected. Any thread. */
+/* Destroys the resource. Accepts NULL. Contexts that were made of it are not affected. Any thread. */
 VG_PUBLIC void vg_sm_resource_destroy(struct vg_sm_resource *resource);
 
 /* These functions return the number of SMs; the minimum size of a group; the alignment of SMs that are scheduled
@@ -66,7 +66,7 @@ VG_PUBLIC enum vg_status vg_sm_resource_split(struct vg_sm_resource *resource, c
 					      struct vg_sm_resource **ret_remainder);
 
 enum vg_sm_split_flag {
-	VG_SM_SPLIT_IGNORE_COSCHEDULING = 1, /* smaller steps, but no large clusters */
+	VG_SM_SPLIT_IGNORE_COSCHEDULING = 1, /* allows smaller steps of sizes, but no large clusters */
 	VG_SM_SPLIT_MAX_POTENTIAL_CLUSTER = 2,
 };
 

@@ -70,9 +70,10 @@ enum { VG_GPU_DOMAINS = 8 };
 struct vg_gpu_dynamic_states {
 	struct {
 		int is_present;
-		unsigned percentage;		       /* percentage of the last second in which the domain was busy */
-		unsigned inc_threshold, dec_threshold; /* above and below which the state changes */
-	} domain[VG_GPU_DOMAINS];		       /* 0: the GPU, 1: its memory, 2: video, 3: the bus */
+		unsigned percentage; /* percentage of the last second in which the domain was busy */
+		/* Percentages above and below which the performance state changes. */
+		unsigned inc_threshold, dec_threshold;
+	} domain[VG_GPU_DOMAINS]; /* 0: the GPU, 1: its memory, 2: video, 3: the bus */
 };
 /* Source: nvmlDeviceGetDynamicPstatesInfo. */
 VG_PUBLIC enum vg_status vg_gpu_dynamic_states(struct vg_gpu *gpu, struct vg_gpu_dynamic_states *ret_states);

@@ -23,7 +23,8 @@ struct vg_graph_builder;
 
 /* Which threads' calls invalidate a capture if they cannot be captured; the driver's values. */
 enum vg_graph_capture_mode {
-	VG_GRAPH_CAPTURE_GLOBAL = 0,	   /* any thread's, except threads that chose otherwise */
+	/* The capture restricts calls of all threads, except those that chose another mode. */
+	VG_GRAPH_CAPTURE_GLOBAL = 0,
 	VG_GRAPH_CAPTURE_THREAD_LOCAL = 1, /* the capturing thread's only */
 	VG_GRAPH_CAPTURE_RELAXED = 2,	   /* the capture restricts the calls of no thread */
 };

@@ -63,7 +63,7 @@ VG_PUBLIC enum vg_status vg_graph_add_empty(struct vg_graph_definition *definiti
  * NO_MEMORY, DRIVER; the node is unchanged then. Source: cuGraphNodeSetParams. graph.h has the functions that change an
  * executable. vg_graph_node_get_… reads back from the driver. INVALID, CLOSED, DRIVER. */
 
-/* `height` rows of `width` elements, each set to `value`. */
+/* Parameters of a memset: `height` rows of `width` elements are set to `value`. */
 struct vg_graph_memset {
 	size_t size; /* sizeof(struct vg_graph_memset) */
 	vg_address destination;
@@ -154,7 +154,7 @@ struct vg_graph_allocation {
 	size_t bytes;
 	enum vg_graph_memory_type type;
 	struct vg_device *device;	/* NULL: the definition's; ignored for host memory */
-	struct vg_device *const *peers; /* other devices that may read and write it */
+	struct vg_device *const *peers; /* other devices that may read and write the memory */
 	size_t peer_count;
 };
 /* Adds a node that allocates memory. The memory exists from this node's run until a free node or the program frees it,

@@ -1,7 +1,7 @@
 /* Buffers and images of OpenGL, for use by CUDA.
  *
- * Register once, map for each use, unmap before OpenGL uses it again. An OpenGL context must be current on the
- * thread where the driver's calls are made; OpenGL's headers are not needed. */
+ * Register a resource once, map it for each use, and unmap it before OpenGL uses it again. An OpenGL context must be
+ * current on the thread where the driver's calls are made; OpenGL's headers are not needed. */
 #ifndef VIRGATE_GRAPHICS_H
 #define VIRGATE_GRAPHICS_H
 

@@ -51,7 +51,7 @@ VG_PUBLIC enum vg_status vg_image_inspect(const char *dir, char **ret_json);
 
 struct vg_image_verify_options {
 	size_t size;	  /* sizeof(struct vg_image_verify_options) */
-	unsigned threads; /* 0: as many as there are processors, 16 at most; up to 256 */
+	unsigned threads; /* number of threads, up to 256; 0: the number of processors, at most 16 */
 	vg_checkpoint_progress_fn *progress;
 	void *user;
 };

@@ -80,7 +80,8 @@ VG_PUBLIC enum vg_status vg_kernel_max_active_blocks(struct vg_kernel *kernel, s
 struct vg_block_size_options {
 	size_t size;	      /* sizeof(struct vg_block_size_options) */
 	size_t shared_memory; /* dynamic shared memory of a block of any size, or: */
-	size_t (*shared_memory_of)(int block_threads, void *user); /* returns that of a block of this size */
+	/* Returns the shared memory that a block of this size needs. */
+	size_t (*shared_memory_of)(int block_threads, void *user);
 	void *user;
 	unsigned block_limit; /* maximum number of threads; 0: the device's limit */
 };

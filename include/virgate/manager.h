@@ -78,7 +78,7 @@ VG_PUBLIC struct vg_device *vg_manager_device(const struct vg_manager *manager);
 /* Figures of one instant; bytes. */
 struct vg_manager_info {
 	unsigned virtual_gpus, max_virtual_gpus;
-	unsigned active_streams, virtual_streams; /* that were used, of those that there may be */
+	unsigned active_streams, virtual_streams; /* number of active virtual streams, and how many there may be */
 	unsigned monitoring_interval_ms;
 	uint64_t memory_total;	  /* bytes of memory of the device */
 	uint64_t memory_promised; /* sum of the limits of the manager's vGPUs */

@@ -95,15 +95,17 @@ VG_PUBLIC enum vg_status vg_buffer_create(struct vg_memory_resource *resource, s
 					  struct vg_buffer **ret_buffer);
 
 struct vg_buffer_borrow_options {
-	size_t size;			     /* sizeof(struct vg_buffer_borrow_options) */
-	struct vg_memory_resource *resource; /* frees the memory, as if it had allocated it; not with `owner` */
-	struct vg_stream *stream;	     /* the stream on which the buffer will be freed */
-	void *owner;			     /* the object that keeps the memory alive */
-	void (*release)(void *owner);	     /* called once, when the buffer does not need it any more; may be NULL */
+	size_t size; /* sizeof(struct vg_buffer_borrow_options) */
+	/* Resource that frees the memory as if it had allocated it; not with `owner`. */
+	struct vg_memory_resource *resource;
+	struct vg_stream *stream;     /* the stream on which the buffer will be freed */
+	void *owner;		      /* the object that keeps the memory alive */
+	void (*release)(void *owner); /* called once, when the buffer does not need it any more; may be NULL */
 };
-/* Wraps memory that the program allocated itself, at a device or a host address. It is not freed, unless `options`
- * name a resource that does so. `options` may be NULL. INVALID (address 0 with bytes, past the end of the address
- * space, resource and owner both, a resource that needs a stream without one), CLOSED, NO_MEMORY. Any thread. */
+/* Wraps memory that the program allocated itself, at a device or a host address. The memory is not freed, unless
+ * `options` name a resource that frees it. `options` may be NULL. INVALID (address 0 with bytes, past the end of the
+ * address space, resource and owner both, a resource that needs a stream without one), CLOSED, NO_MEMORY. Any
+ * thread. */
 VG_PUBLIC enum vg_status vg_buffer_borrow(vg_address address, size_t size,
 					  const struct vg_buffer_borrow_options *options,
 					  struct vg_buffer **ret_buffer);

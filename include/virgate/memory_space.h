@@ -30,9 +30,10 @@ extern "C" {
 struct vg_memory_space;
 
 struct vg_memory_space_options {
-	size_t size;		/* sizeof(struct vg_memory_space_options) */
-	uint64_t limit;		/* bytes of device memory that the space may have at once; must be given */
-	size_t page_size;	/* rounded up to the device's granularity (2 MiB), 1 GiB at most; 0: 4096 */
+	size_t size;	/* sizeof(struct vg_memory_space_options) */
+	uint64_t limit; /* bytes of device memory that the space may have at once; must be given */
+	/* Size of a page, at most 1 GiB, rounded up to the device's granularity (2 MiB); 0: 4096. */
+	size_t page_size;
 	size_t max_pages;	/* addresses are reserved for no more pages than this; 0: 1048576 */
 	unsigned pools;		/* size classes; 0: 8 */
 	size_t base_pool_size;	/* pool i keeps up to base_pool_size << i free bytes, in whole pages; 0: 1 MiB */
@@ -129,14 +130,14 @@ VG_PUBLIC enum vg_status vg_memory_space_pages(struct vg_memory_space *space, st
 					       size_t *ret_count);
 
 struct vg_pool_info {
-	size_t block_size; /* of its blocks; of the last but one pool: what the blocks are multiples of; of the last: a
-			      page */
+	/* Size of the pool's blocks. In the last but one pool, the unit of block sizes; in the last pool, a page. */
+	size_t block_size;
 	size_t pool_size;  /* free bytes that the pool keeps, rounded up to pages */
-	size_t blocks;	   /* that are allocated */
+	size_t blocks;	   /* number of allocated blocks */
 	size_t free_bytes; /* free bytes in the pool's pages */
 };
-/* Pools are numbered from 0: the size classes, then blocks between the largest class and a page, then whole pages.
- * NOT_FOUND (says how many there are), INVALID, CLOSED, STATE. Any thread. */
+/* Describes a pool. Pools are numbered from 0: the size classes, then blocks between the largest class and a page,
+ * then whole pages. NOT_FOUND (the text has the number of pools), INVALID, CLOSED, STATE. */
 VG_PUBLIC enum vg_status vg_memory_space_pool(struct vg_memory_space *space, unsigned index,
 					      struct vg_pool_info *ret_info);
 /* Sets how many free bytes the pool keeps from now on, rounded up to pages. Returns further free pages to the
@@ -196,7 +197,8 @@ struct vg_compact_options {
 struct vg_compact_result {
 	uint64_t bytes_moved, bytes_returned; /* bytes of moved blocks; bytes of pages returned to the device */
 	size_t blocks_moved;
-	int complete;		   /* nonzero: nothing more can be moved; 0: a bound or the callback ended it */
+	/* Nonzero: no more blocks can be moved; 0: a bound or the callback ended the compaction. */
+	int complete;
 	double copy_ms, verify_ms; /* time on the device, by the device's clock */
 	double remap_ms;	   /* zeroing and unmapping of the returned pages */
 	double before, after;	   /* fragmentation */

@@ -85,7 +85,8 @@ struct vg_sample {
 	struct vg_metric fragmentation;	     /* as in memory_space.h; unknown for the device */
 	/* Requested compute share; of the device: the sum over its virtual GPUs. */
 	struct vg_metric compute_share;
-	struct vg_metric compute_utilization; /* GPU time measured / time passed, since the sample before, at most 1 */
+	/* Measured GPU time divided by the time since the previous sample, at most 1. */
+	struct vg_metric compute_utilization;
 	/* Number of waiting executions; of the device: the sum over its virtual GPUs. */
 	struct vg_metric queue_length;
 	struct vg_metric running;			/* number of running executions */
@@ -102,14 +103,14 @@ enum {
 struct vg_monitor_options {
 	size_t size;	      /* sizeof(struct vg_monitor_options) */
 	unsigned interval_ms; /* between samples; 0: the manager's monitoring_interval_ms */
-	size_t history;	      /* samples kept of each virtual GPU and of the device; 0: 600 */
+	size_t history;	      /* number of samples to keep for each virtual GPU and for the device; 0: 600 */
 	enum vg_log_level
 		log_level; /* what of the monitor's own goes to the log callback: vg_monitor_set_log_level() */
 };
-/* Takes a first sample and starts the thread. `options` may be NULL. The manager stays as long as the monitor does; if
- * it is closed, sampling ends and what was seen stays readable. The caller owns *ret_monitor and ends it with
- * vg_monitor_destroy(). INVALID, CLOSED, LIMIT (a longer history or interval than above: the text says what it would
- * take), NO_MEMORY, SYSTEM (no thread), STATE. Any thread. */
+/* Takes a first sample and starts the thread. `options` may be NULL. The monitor keeps a reference to the manager.
+ * If the manager is closed, sampling ends, and the samples stay readable. The caller owns *ret_monitor and ends it
+ * with vg_monitor_destroy(). INVALID, CLOSED, LIMIT (a longer history or interval than above: the text says what it
+ * would take), NO_MEMORY, SYSTEM (no thread), STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_monitor_create(struct vg_manager *manager, const struct vg_monitor_options *options,
 					   struct vg_monitor **ret_monitor);
 /* Ends the monitor's thread. Waits for a running callback; no callback is called later. Samples stay readable. May
@@ -170,9 +171,9 @@ VG_PUBLIC enum vg_status vg_monitor_unwatch(struct vg_monitor *monitor, uint64_t
 
 /* ---- words ---- */
 
-/* What goes to the callback of vg_log_set(): ERROR: a virtual GPU went into its error state, sampling ended; WARNING: a
- * figure went beyond a threshold; INFO: it is back, a virtual GPU came, went, was paused or resumed; DEBUG: each sample
- * of the device, late ones said to be so. Each level has those before it. INVALID. Any thread. */
+/* Sets which messages go to the callback of vg_log_set(). ERROR: a virtual GPU failed, or sampling ended. WARNING:
+ * also figures that go beyond a threshold. INFO: also figures that come back, and virtual GPUs that are created,
+ * destroyed, paused or resumed. DEBUG: also each sample of the device, and whether it was late. INVALID. Any thread. */
 VG_PUBLIC enum vg_status vg_monitor_set_log_level(struct vg_monitor *monitor, enum vg_log_level level);
 
 struct vg_monitor_info {

@@ -76,9 +76,9 @@ VG_PUBLIC const char *vg_object_code_symbol(const struct vg_object_code *code, c
 VG_PUBLIC enum vg_status vg_object_code_load(struct vg_object_code *code);
 /* Loads the code if necessary and returns the driver's handle. Errors: see vg_object_code_load(). */
 VG_PUBLIC enum vg_status vg_object_code_handle(struct vg_object_code *code, struct CUlib_st **ret_handle);
-/* Finds a kernel by its name expression or symbol. The caller owns *ret_kernel, which keeps the code, and ends it with
- * vg_kernel_destroy(). NOT_FOUND (the text lists the kernels), and as vg_object_code_load(). Any thread. Source:
- * cuLibraryGetKernel. */
+/* Finds a kernel by its name expression or symbol. The caller owns *ret_kernel, which keeps the code, and ends it
+ * with vg_kernel_destroy(). NOT_FOUND (the text lists the kernels), and the errors of vg_object_code_load(). Any
+ * thread. Source: cuLibraryGetKernel. */
 VG_PUBLIC enum vg_status vg_object_code_kernel(struct vg_object_code *code, const char *name,
 					       struct vg_kernel **ret_kernel);
 /* Finds the address of a __device__ or __constant__ variable in a context, and its size in bytes. Valid while the code

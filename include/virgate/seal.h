@@ -35,7 +35,7 @@ struct vg_seal {
 	uint32_t shard, shards;		/* number of the shard, from 0, and of all shards; 0 and 0 without a model */
 	/* Generation of the contents: from the clock, and higher with every seal of a process. */
 	uint64_t generation;
-	char device[41];    /* "GPU-" and 36 characters */
+	char device[41];    /* UUID of the region's device: "GPU-" and 36 characters */
 	uint64_t bytes;	    /* size of the region */
 	uint64_t sealed_ns; /* time since the epoch */
 	uint8_t root[32];   /* keyed hash of the contents (BLAKE3) */

@@ -60,7 +60,7 @@ struct vg_eviction_info {
 	 * bytes), "device" (the GPU lacks them; it retries), "driver" (`error`), "file" (the file with its memory in
 	 * /dev/shm: `error`), "unknown" */
 	const char *reason;
-	const char *call; /* the driver's function; "": unknown */
+	const char *call; /* name of the driver's function in which the process is; "": unknown */
 	unsigned error;	  /* a CUresult; for "file" an errno */
 	uint64_t bytes;	  /* memory that can move */
 	uint64_t host;	  /* how many of these bytes are in the host */
@@ -161,7 +161,7 @@ struct vg_vgpu_info {
 	/* Nonzero: device memory of the vGPU's processes can move to the host; 0: the following fields are 0. */
 	int evictable;
 	uint64_t swap;	/* the most host memory that each process may use for evicted memory */
-	uint64_t fixed; /* most memory of the limit that cannot move */
+	uint64_t fixed; /* the largest part of the limit for memory that cannot move */
 	int suspended;	/* nonzero: the vGPU is suspended as a whole, including processes that start later */
 	/* "running", "moving", "waiting" (to return), "suspended", "partly suspended", "out" (others use the GPU); "":
 	 * unknown */
@@ -183,7 +183,7 @@ struct vg_device_info {
 	uint64_t memory;
 	uint64_t memory_used; /* bytes that the driver reports, if memory_used_known */
 	int memory_used_known;
-	uint64_t reserved; /* the sum of the vGPUs' limits, of other users' daemons too */
+	uint64_t reserved; /* sum of the limits of all vGPUs, including those of other users' daemons */
 	const char *compute_capability;
 	const char *driver;
 	int simulated;
