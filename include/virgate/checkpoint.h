@@ -90,9 +90,10 @@ struct vg_dump_options {
 	void *user;
 	enum vg_compression compression;
 	int compression_level; /* level of zstd, 1 to 22; 0: the default */
-	unsigned threads;      /* that receive CRIU's output, at most 256; 0: one for each processor, at most 16 */
-	const char *vgpu;      /* instead of `pid`: all processes inside this vGPU, and their descendants */
-	struct vg_node *node;  /* the node of the vGPUs; NULL: the node that vg_node_open(NULL) finds */
+	/* Number of threads that receive CRIU's output, at most 256; 0: one for each processor, at most 16. */
+	unsigned threads;
+	const char *vgpu;     /* instead of `pid`: all processes inside this vGPU, and their descendants */
+	struct vg_node *node; /* the node of the vGPUs; NULL: the node that vg_node_open(NULL) finds */
 	/* Images whose blocks of device memory are not written again, for programs in evictable vGPUs. The new image
 	 * links their packs, and is complete without them. NULL: none. A base that is damaged or belongs to another
 	 * user is refused; its packs are not read. */
@@ -251,7 +252,8 @@ VG_PUBLIC void vg_suspend_result_free(struct vg_suspend_result *result);
 struct vg_recovery {
 	size_t processes; /* number of processes of the tree */
 	size_t stopped;	  /* number of these processes that got SIGCONT */
-	size_t held_back; /* that the driver had locked or checkpointed, or whose device memory was in the host */
+	/* Number of processes that the driver had locked or checkpointed, or whose device memory was in the host. */
+	size_t held_back;
 };
 /* Lets a process and its descendants run again, after their dump or restore was killed, from any state. Waits for a
  * CRIU that still works on them. `ret_recovery` may be NULL; zeros in it mean that nothing was needed. INVALID,

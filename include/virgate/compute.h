@@ -83,7 +83,7 @@ struct vg_compute_info {
 	unsigned units, max_units;
 	unsigned sms;		/* number of SMs of the device */
 	double unclaimed_share; /* 1 minus the sum of all shares */
-	uint64_t quanta;	/* that have ended */
+	uint64_t quanta;	/* number of quanta that have ended */
 	uint64_t busy_ns;	/* GPU time of all quanta */
 	uint64_t longest_ns;	/* duration of the longest quantum */
 	double sm_seconds;	/* SM-seconds of all units, including destroyed ones */
@@ -151,10 +151,10 @@ struct vg_compute_unit_info {
 	unsigned compute_units, max_units;
 	int priority; /* the unit's priority plus the highest priority of its queued work */
 	int paused;
-	unsigned streams, active_streams; /* that have work */
+	unsigned streams, active_streams; /* number of virtual streams, and how many of them have work */
 	unsigned max_concurrent_kernels;
 	unsigned queue_length; /* executions that wait */
-	unsigned running;      /* that were handed over and have not ended */
+	unsigned running;      /* number of executions that were given to the GPU and have not ended */
 	/* Counts since the unit was created. */
 	uint64_t launches, completed, failures, cancelled;
 	uint64_t busy_ns;  /* GPU time of the unit's quanta */
@@ -284,7 +284,7 @@ struct vg_execution_info {
 	char kernel[64]; /* name of the kernel, cut to fit */
 	unsigned stream;
 	int priority;
-	unsigned launches; /* that were handed over */
+	unsigned launches; /* number of launches that were given to the GPU */
 	/* On the clock CLOCK_MONOTONIC; 0: not yet. The start is when its first kernel was handed to the driver. */
 	uint64_t queued_ns, started_ns, ended_ns;
 	uint64_t gpu_ns; /* GPU time of the execution's quanta */

@@ -56,7 +56,7 @@ struct vg_allocation {
  * failed in them, its vg_last_error() is kept. */
 struct vg_memory_resource_operations {
 	size_t size;	  /* sizeof(struct vg_memory_resource_operations) */
-	const char *name; /* for messages: "arena"; copied */
+	const char *name; /* name for messages, such as "arena"; copied */
 	/* *ret_allocation has the `size` that is asked for, and address and user 0. `stream` is NULL only if the
 	 * caller gave none, which needs_stream excludes. */
 	enum vg_status (*allocate)(void *user, size_t size, struct vg_stream *stream,

@@ -92,12 +92,12 @@ VG_PUBLIC enum vg_status vg_memory_space_copy_peer(struct vg_memory_space *to_sp
 struct vg_memory_space_info {
 	uint64_t limit;
 	uint64_t held;	       /* charged bytes: the size of all pages */
-	uint64_t allocated;    /* what was asked for */
-	uint64_t padding;      /* what the blocks take beyond that */
+	uint64_t allocated;    /* bytes that programs requested */
+	uint64_t padding;      /* bytes that the blocks take beyond the requested ones */
 	uint64_t free;	       /* bytes of the pages that are not in use */
 	uint64_t largest_free; /* size of the largest block that fits into the pages without another page */
 	size_t page_size, pages, blocks, movable_blocks;
-	unsigned pools;	      /* that vg_memory_space_pool() tells of */
+	unsigned pools;	      /* number of pools that vg_memory_space_pool() describes */
 	double fragmentation; /* 1 - largest free / free; 0 if nothing is free */
 	double padding_waste; /* padding / (allocated + padding); 0 if nothing is allocated */
 	uint64_t defragmentations, automatic_defragmentations, compactions, bytes_moved; /* so far */

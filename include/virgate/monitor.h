@@ -102,10 +102,10 @@ enum {
 
 struct vg_monitor_options {
 	size_t size;	      /* sizeof(struct vg_monitor_options) */
-	unsigned interval_ms; /* between samples; 0: the manager's monitoring_interval_ms */
+	unsigned interval_ms; /* interval between samples; 0: the manager's monitoring_interval_ms */
 	size_t history;	      /* number of samples to keep for each virtual GPU and for the device; 0: 600 */
 	enum vg_log_level
-		log_level; /* what of the monitor's own goes to the log callback: vg_monitor_set_log_level() */
+		log_level; /* which messages of the monitor go to the log callback: see vg_monitor_set_log_level() */
 };
 /* Takes a first sample and starts the thread. `options` may be NULL. The monitor keeps a reference to the manager.
  * If the manager is closed, sampling ends, and the samples stay readable. The caller owns *ret_monitor and ends it

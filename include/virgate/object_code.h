@@ -22,7 +22,7 @@ struct vg_object_code;
 enum vg_code_type {
 	VG_CODE_CUBIN = 1, /* machine code of one architecture */
 	VG_CODE_PTX,
-	VG_CODE_LTOIR,	 /* for nvJitLink only */
+	VG_CODE_LTOIR,	 /* LTO-IR, for nvJitLink only */
 	VG_CODE_FATBIN,	 /* several of the above */
 	VG_CODE_OBJECT,	 /* a host object file with device code in it, for a linker only */
 	VG_CODE_LIBRARY, /* an archive of object files, for a linker only */

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 #define VG_SEAL_ID_MAX 256
-#define VG_SEAL_TEXT_MAX 2048 /* with the terminator */
+#define VG_SEAL_TEXT_MAX 2048 /* maximum size of a seal's text, with the terminator */
 
 /* A plain record without pointers: it may be copied, stored and sent. */
 struct vg_seal {

@@ -55,7 +55,7 @@ VG_PUBLIC enum vg_status vg_vram_open(const struct vg_vram_options *options, str
 
 /* The regions that closing a context freed. */
 struct vg_vram_report {
-	size_t regions;	 /* that were still allocated */
+	size_t regions;	 /* number of regions that were still allocated */
 	uint64_t bytes;	 /* bytes of these regions, as requested */
 	size_t loans;	 /* number of loans of these regions that were still active */
 	size_t failures; /* regions that the driver failed to zero or to free; the log callback gets each error */
