@@ -3,6 +3,7 @@
 #include "daemon/connection.h"
 
 #include "base/clock.h"
+#include "daemon/answer.h"
 #include "daemon/broker/broker.h"
 #include "daemon/deadline.h"
 #include "daemon/discard.h"
@@ -35,7 +36,7 @@ struct connection {
 	uint64_t deadline_ns; // 0: the connection is not served yet, since its user has enough served connections
 	bool for_broker;
 	bool rests;		     // the request waits, since the user has used up the loop's time for now
-	char *request;		     // a copy of the request, if it must be handled again later; else NULL
+	json_t *request;	     // the request, if it must be handled again later; else NULL
 	const struct change *change; // the change that answers the request when it is on disk; NULL: none
 	char *answer;		     // the answer to be sent; NULL: there is no answer yet
 	size_t length, sent;
@@ -82,7 +83,7 @@ static void close_connection(struct node *node, struct connection *connection)
 	user->connections--;
 	user->served -= connection->deadline_ns != 0;
 	discard_source(node, &connection->source, user->uid);
-	free(connection->request);
+	json_decref(connection->request);
 	free(connection->answer);
 	free(connection);
 	serve_next(node, user->uid);
@@ -107,7 +108,7 @@ static bool send_answer(struct node *node, struct connection *connection)
 }
 
 // Gives the connection to the broker.
-static void begin_session(struct node *node, struct connection *connection, const char *text)
+static void begin_session(struct node *node, struct connection *connection, const json_t *request)
 {
 	int fd = connection->source.fd;
 	struct authority_peer peer = connection->peer;
@@ -115,7 +116,7 @@ static void begin_session(struct node *node, struct connection *connection, cons
 	source_ignore(node, &connection->source);
 	connection->source.fd = -1;
 	close_connection(node, connection);
-	broker_begin_session(node, fd, &peer, text);
+	broker_begin_session(node, fd, &peer, request);
 }
 
 // Sends and frees the answer. Returns false if the connection was closed.
@@ -127,27 +128,26 @@ static bool begin_answer(struct node *node, struct connection *connection, json_
 	return send_answer(node, connection);
 }
 
-// Answers the request, or keeps the request until it can be answered. Returns false if the connection was closed.
-static bool answer_request(struct node *node, struct connection *connection, const char *text)
+// Answers the request, or keeps a reference to it until it can be answered. Returns false if the connection was closed.
+static bool answer_request(struct node *node, struct connection *connection, json_t *request)
 {
 	json_t *answer = NULL;
 
 	node->change = NULL;
-	if (connection->for_broker && verbs_are_ready(&connection->peer, text)) {
-		begin_session(node, connection, text);
+	if (connection->for_broker && verbs_are_ready(&connection->peer, request)) {
+		begin_session(node, connection, request);
 		return false;
 	}
 	if (!connection->for_broker)
-		answer = verbs_answer(node, &connection->peer, text);
-	if (!answer && node->change)
+		answer = verbs_answer(node, &connection->peer, request);
+	if (answer)
+		return begin_answer(node, connection, answer);
+	if (node->change)
 		connection->change = node->change;
-	else if (!answer)
-		connection->request = strdup(text);
-	if (connection->change || connection->request) {
-		source_ignore(node, &connection->source);
-		return true;
-	}
-	return begin_answer(node, connection, answer);
+	else
+		connection->request = json_incref(request);
+	source_ignore(node, &connection->source);
+	return true;
 }
 
 void connection_finish(struct node *node, const struct change *change, int error)
@@ -191,6 +191,18 @@ static void handle_tenant_message(struct node *node, const struct connection *co
 		answer_guest(node, connection, &message->guest);
 }
 
+static void receive_request(struct node *node, struct connection *connection, const char *text)
+{
+	json_error_t error;
+	json_t *request = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+
+	if (request || connection->for_broker) // the broker refuses null in its own words
+		answer_request(node, connection, request ? request : json_null());
+	else
+		begin_answer(node, connection, refuse("invalid", "the request is not a JSON object: %s", error.text));
+	json_decref(request);
+}
+
 static void receive_message(struct node *node, struct connection *connection)
 {
 	static struct vg_wire_message message; // too large for the stack
@@ -207,19 +219,19 @@ static void receive_message(struct node *node, struct connection *connection)
 	if (r < 0 || (message.type != VG_WIRE_ADMIN && !connection->for_broker))
 		close_connection(node, connection);
 	else
-		answer_request(node, connection, message.text);
+		receive_request(node, connection, message.text);
 }
 
 void connection_retry(struct node *node)
 {
 	for (struct connection *connection = node->connections; connection; connection = connection->next) {
-		char *request = connection->request;
+		json_t *request = connection->request;
 		if (!request)
 			continue;
 		connection->request = NULL;
 		if (!answer_request(node, connection, request))
 			node->must_retry = true; // a connection may have been freed: the loop calls this function again
-		free(request);
+		json_decref(request);
 		if (node->must_retry)
 			return;
 	}

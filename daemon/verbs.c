@@ -119,19 +119,10 @@ static const struct {
 	{AUTHORITY_PUBLICATIONS, answer_publications},
 };
 
-static bool are_names_ready(const struct authority_peer *peer, const json_t *object)
+bool verbs_are_ready(const struct authority_peer *peer, const json_t *object)
 {
 	return names_are_ready(peer->uid, json_string_value(json_object_get(object, "owner")),
 			       json_string_value(json_object_get(object, "group")));
-}
-
-bool verbs_are_ready(const struct authority_peer *peer, const char *text)
-{
-	json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-	bool are_ready = are_names_ready(peer, object);
-
-	json_decref(object);
-	return are_ready;
 }
 
 static json_t *answer_verb(const struct request *request, json_t *(*answer_it)(const struct request *request))
@@ -142,7 +133,7 @@ static json_t *answer_verb(const struct request *request, json_t *(*answer_it)(c
 
 	if (answer)
 		return answer;
-	if (!is_for_any && !are_names_ready(request->peer, request->object))
+	if (!is_for_any && !verbs_are_ready(request->peer, request->object))
 		return answer_later(request);
 	answer = answer_it(request);
 	if (!answer && !request->node->is_deferred && !request->node->change)
@@ -161,10 +152,8 @@ static json_t *answer_object(struct request *request, const char *op)
 	return refuse("invalid", "no such op: \"%.40s\"", op);
 }
 
-json_t *verbs_answer(struct node *node, const struct authority_peer *peer, const char *text)
+json_t *verbs_answer(struct node *node, const struct authority_peer *peer, const json_t *object)
 {
-	json_error_t error;
-	json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &error), *answer;
 	const char *op = json_string_value(json_object_get(object, "op"));
 	struct request request = {.node = node, .peer = peer, .object = object};
 
@@ -172,12 +161,6 @@ json_t *verbs_answer(struct node *node, const struct authority_peer *peer, const
 	node->is_deferred = false;
 	node->change = NULL;
 	if (!json_is_object(object))
-		answer = refuse("invalid", "the request is not a JSON object: %s",
-				object ? "another kind of value" : error.text);
-	else if (!op)
-		answer = refuse("invalid", "the request has no \"op\"");
-	else
-		answer = answer_object(&request, op);
-	json_decref(object);
-	return answer;
+		return refuse("invalid", "the request is not a JSON object: another kind of value");
+	return op ? answer_object(&request, op) : refuse("invalid", "the request has no \"op\"");
 }

@@ -7,7 +7,7 @@
 #include "daemon/node.h"
 
 // Begins a session with the first request of a connection. Takes `fd`. The session frees itself when it ends.
-void broker_begin_session(struct node *node, int fd, const struct authority_peer *peer, const char *text);
+void broker_begin_session(struct node *node, int fd, const struct authority_peer *peer, const json_t *request);
 // Ends sessions whose deadline has passed, and takes the next step of revocations. Lowers *deadline to the time at
 // which this function must be called again.
 void broker_expire_sessions(struct node *node, uint64_t now, uint64_t *deadline);

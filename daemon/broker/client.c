@@ -44,7 +44,7 @@ static void end_session(struct node *node, struct session *session)
 
 enum order { REQUEST_FIRST, REQUEST_LATER }; // whether it is the first request of a session
 
-static void answer_request(struct node *node, struct session *session, const char *text, enum order order)
+static void answer_request(struct node *node, struct session *session, const json_t *object, enum order order)
 {
 	static const struct {
 		const char *op;
@@ -58,7 +58,6 @@ static void answer_request(struct node *node, struct session *session, const cha
 		{"commit", REQUEST_LATER, SESSION_REGISTERED, publish_commit},
 		{"withdraw", REQUEST_LATER, SESSION_PUBLISHED, publish_withdraw},
 	};
-	json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 	struct request request = {.node = node, .peer = &session->peer, .object = object, .verb = AUTHORITY_REVOKE};
 	const char *op = json_string_value(json_object_get(object, "op"));
 	json_t *refusal = order == REQUEST_FIRST ? request_check_gpus(&request) : NULL;
@@ -77,7 +76,6 @@ static void answer_request(struct node *node, struct session *session, const cha
 		revoke_cancel(node, session); // a revocation ends with the session
 		session_answer(node, session, refusal, -1);
 	}
-	json_decref(object);
 }
 
 // Receives the messages that the peer sent before it learned that the session has ended, to close their descriptors.
@@ -107,10 +105,13 @@ static void receive_request(struct node *node, struct session *session)
 	if (r == -EPROTO || (r == 0 && message.type != VG_WIRE_SHARE))
 		say("a malformed message from process %d of user %u: its session is over", (int)session->peer.pid,
 		    (unsigned int)session->peer.uid);
-	if (r < 0 || message.type != VG_WIRE_SHARE)
+	if (r < 0 || message.type != VG_WIRE_SHARE) {
 		end_session(node, session);
-	else
-		answer_request(node, session, message.text, REQUEST_LATER);
+		return;
+	}
+	json_t *request = json_loads(message.text, JSON_REJECT_DUPLICATES, NULL);
+	answer_request(node, session, request, REQUEST_LATER);
+	json_decref(request);
 }
 
 static void handle_events(struct node *node, struct session *session, uint32_t events)
@@ -170,7 +171,7 @@ static void refuse_session(int fd, json_t *refusal)
 	json_decref(refusal);
 }
 
-void broker_begin_session(struct node *node, int fd, const struct authority_peer *peer, const char *text)
+void broker_begin_session(struct node *node, int fd, const struct authority_peer *peer, const json_t *request)
 {
 	json_t *refusal = broker_check_room(node, peer->uid, &(struct usage){.descriptors = 2});
 	struct session *session = refusal ? NULL : calloc(1, sizeof *session);
@@ -194,7 +195,7 @@ void broker_begin_session(struct node *node, int fd, const struct authority_peer
 	if (r < 0)
 		end_session(node, session); // the process has ended, or no descriptor is left
 	else
-		answer_request(node, session, text, REQUEST_FIRST);
+		answer_request(node, session, request, REQUEST_FIRST);
 	BROKER_STEP("a session began");
 }
 

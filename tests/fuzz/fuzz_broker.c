@@ -75,7 +75,9 @@ static void begin_session(int *peer, const char *text)
 	*peer = ends[0];
 	if (authority_read_peer(ends[1], &self) < 0)
 		abort();
-	broker_begin_session(&node, ends[1], &self, text);
+	json_t *request = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	broker_begin_session(&node, ends[1], &self, request);
+	json_decref(request);
 }
 
 // Sends the bytes as the body of a valid packet, or as a whole packet if `is_raw`.

@@ -458,7 +458,6 @@ static bool has_no_change(void)
 static void reset_daemon(void)
 {
 	const struct authority_peer root = {.pid = getpid()};
-	char text[128];
 
 	for (int i = 0; i < PEERS; i++) {
 		if (peers[i] >= 0)
@@ -472,8 +471,9 @@ static void reset_daemon(void)
 		}
 	wait_for_threads(has_no_change); // a vGPU that is being written to disk cannot be removed
 	for (int i = 0; i < VGPUS; i++) {
-		snprintf(text, sizeof text, "{\"op\":\"rm\",\"name\":\"%s\",\"force\":true}", vgpus[i]);
-		json_decref(verbs_answer(&node, &root, text));
+		json_t *request = json_pack("{s:s, s:s, s:b}", "op", "rm", "name", vgpus[i], "force", 1);
+		json_decref(verbs_answer(&node, &root, request));
+		json_decref(request);
 	}
 	for (int i = 0; i < 3; i++) {
 		passed_ns += UINT64_C(20000000000);
