@@ -109,7 +109,8 @@ ALWAYS_INLINE void hash_lanes(const struct work *work, uint8_t *out)
 		}
 }
 
-// The thread sanitizer would check each access to the vectors on the stack, which takes twenty times as long as the hash.
+// The thread sanitizer would check each access to the vectors on the stack, which takes much longer than the hash
+// itself.
 #define NO_THREAD_SANITIZER __attribute__((no_sanitize("thread")))
 
 NO_THREAD_SANITIZER static void hash_plain(const struct work *work, uint8_t *out)
