@@ -79,7 +79,7 @@ static const struct option options[] = {OPTION_JSON, OPTION_SIM, {0}};
 const struct verb verb_devices = {
 	.name = "devices",
 	.synopsis = "[--json] [--sim]",
-	.summary = "List the GPUs, the memory that vGPUs reserve on each, and the profiles",
+	.summary = "List the GPUs, what vGPUs reserve on each, and the profiles",
 	.options = options,
 	.run = run_devices,
 };

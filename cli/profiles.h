@@ -18,8 +18,7 @@ void print_profiles(const struct config *config, const struct vg_device_list *de
 // Returns the profiles as a JSON array.
 json_t *profiles_json(const struct config *config, const struct vg_device_list *devices);
 
-#define OPTION_PROFILE                                                                                             \
-	{                                                                                                          \
-		"profile", 'p', "NAME", "a size from virgate.conf, instead of the options about memory and share", \
-			COMPLETE_PROFILE                                                                           \
+#define OPTION_PROFILE                                                                                       \
+	{                                                                                                    \
+		"profile", 'p', "NAME", "size and terms of [profile NAME] in virgate.conf", COMPLETE_PROFILE \
 	}
