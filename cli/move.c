@@ -199,6 +199,16 @@ static int read_target(const struct arguments *arguments, struct move *move)
 	return 0;
 }
 
+static int move_in_session(const struct arguments *arguments, struct session *session, struct move *move)
+{
+	move->options.size = sizeof move->options;
+	move->options.node = session->node;
+	move->options.vgpu = move->vgpu;
+	move->options.pid = (pid_t)move->pid;
+	move->options.progress = checkpoint_show_progress;
+	return move_and_report(arguments, move);
+}
+
 static int move_memory(const struct arguments *arguments, struct move *move)
 {
 	struct session session;
@@ -206,14 +216,16 @@ static int move_memory(const struct arguments *arguments, struct move *move)
 	int r = checkpoint_open_session(&session, arguments);
 	if (r)
 		return r;
-	move->options.size = sizeof move->options;
-	move->options.node = session.node;
-	move->options.vgpu = move->vgpu;
-	move->options.pid = (pid_t)move->pid;
-	move->options.progress = checkpoint_show_progress;
-	r = move_and_report(arguments, move);
+	r = move_in_session(arguments, &session, move);
 	session_close(&session);
 	return r;
+}
+
+int suspend_vgpu(const struct arguments *arguments, struct session *session, const char *name)
+{
+	struct move move = {.is_out = true, .vgpu = name};
+
+	return move_in_session(arguments, session, &move);
 }
 
 int suspend_memory(const struct arguments *arguments)

@@ -96,6 +96,19 @@ static bool has_evictable(const struct vg_vgpu_list *list, const struct argument
 	return false;
 }
 
+// Prints a line for each drained GPU that has vGPUs.
+static void print_drained(const struct vg_vgpu_list *list, FILE *out)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		bool is_first = list->vgpus[i].drained;
+		for (size_t j = 0; j < i && is_first; j++)
+			is_first = list->vgpus[j].device != list->vgpus[i].device;
+		if (is_first)
+			fprintf(out, "GPU %d is drained: no new vGPUs and programs start on it\n",
+				list->vgpus[i].device);
+	}
+}
+
 static void print_table(const struct vg_vgpu_list *list, const struct arguments *arguments, FILE *out)
 {
 	struct table table = {
@@ -122,6 +135,7 @@ static void print_table(const struct vg_vgpu_list *list, const struct arguments 
 		print_missed_share(&list->vgpus[i], out);
 		print_not_moved(&list->vgpus[i], out);
 	}
+	print_drained(list, out);
 }
 
 static int print_list(const struct vg_vgpu_list *list, const struct arguments *arguments)

@@ -16,6 +16,7 @@ const struct verb *const verbs[] = {
 	&verb_inspect,
 	&verb_logs,
 	&verb_devices,
+	&verb_drain,
 	&verb_dump,
 	&verb_restore,
 	&verb_migrate,

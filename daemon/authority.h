@@ -20,6 +20,7 @@
 	X(INSPECT, "inspect", true, true, false, true)          \
 	X(LOGS, "logs", true, true, false, true)                \
 	X(DEVICES, "devices", true, true, true, true)           \
+	X(DRAIN, "drain", true, false, false, true)             \
 	X(PING, "ping", true, true, true, true)                 \
 	X(PUBLICATIONS, "publications", true, true, true, true) \
 	X(READERS, "readers", true, false, false, true)         \

@@ -129,6 +129,7 @@ json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, enum list
 	options_write_terms(listed, &vgpu->terms);
 	options_write_eviction(listed, vgpu);
 	json_object_set_new(listed, "eviction", listing_eviction(vgpu));
+	json_object_set_new(listed, "drained", json_boolean(node->drains[vgpu->device].is_set));
 	if (detail == LISTING_FULL) // the path is only for peers that may enter the vGPU
 		json_object_set_new(listed, "ledger", json_string(vgpu->path));
 	return listed;
@@ -146,6 +147,17 @@ json_t *listing_vgpus(const struct node *node, const struct authority_peer *peer
 	return array;
 }
 
+// Returns whether a program runs in the vGPU, or a launcher may start one.
+static bool is_in_use(const struct vgpu *vgpu)
+{
+	if (vgpu->launchers || vgpu->heirs == HEIRS_KNOWN)
+		return true;
+	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		if (!tenant->is_dead && !tenant->seen.guest)
+			return true;
+	return false;
+}
+
 static json_t *device_json(const struct node *node, size_t index, uid_t user)
 {
 	const struct vg_system_device *device = vg_system_device(node->system, index);
@@ -153,21 +165,24 @@ static json_t *device_json(const struct node *node, size_t index, uid_t user)
 	char compute[16];
 	uint64_t used = 0;
 	bool measured;
-	int vgpus = 0;
+	int vgpus = 0, in_use = 0;
 
-	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
 		vgpus += vgpu->device == index;
+		in_use += vgpu->device == index && is_in_use(vgpu);
+	}
 	admission_summarize(node, index, &summary);
 	bool known = vg_system_memory_used(node->system, index, &used) == 0;
 	snprintf(compute, sizeof compute, "%d.%d", device->compute_major, device->compute_minor);
-	return json_pack("{s:i, s:s, s:s, s:I, s:o, s:s, s:s, s:b, s:I, s:i, s:i, s:b, s:I, s:I}", "index", (int)index,
-			 "uuid", device->uuid_text, "name", device->name, "memory", (json_int_t)device->memory,
-			 "memory_used", size_or_null(known, used), "compute_capability",
+	return json_pack("{s:i, s:s, s:s, s:I, s:o, s:s, s:s, s:b, s:I, s:i, s:i, s:b, s:I, s:I, s:b, s:i}", "index",
+			 (int)index, "uuid", device->uuid_text, "name", device->name, "memory",
+			 (json_int_t)device->memory, "memory_used", size_or_null(known, used), "compute_capability",
 			 device->compute_major ? compute : "unknown", "driver", vg_system_driver_version(node->system),
 			 "simulated", (int)node->simulated, "reserved", (json_int_t)summary.bytes, "vgpus", vgpus,
 			 "share_reserved", (int)summary.share, "shares_elsewhere", (int)summary.others_have_turns,
 			 "movable_reserved", (json_int_t)summary.moving, "context_memory",
-			 (json_int_t)overhead_estimate(node, index, user, &measured));
+			 (json_int_t)overhead_estimate(node, index, user, &measured), "drained",
+			 (int)node->drains[index].is_set, "in_use", in_use);
 }
 
 json_t *listing_devices(const struct node *node, uid_t user)

@@ -1,6 +1,7 @@
 #include "daemon/load.h"
 
 #include "base/descriptor.h"
+#include "daemon/drain.h"
 #include "daemon/launcher.h"
 #include "daemon/options.h"
 #include "daemon/overhead.h"
@@ -120,6 +121,7 @@ void load_state(struct node *node)
 	size_t i;
 
 	load_overheads(node, json_object_get(state, "overheads"));
+	drain_read(node, json_object_get(state, "drained"));
 	json_array_foreach(json_object_get(state, "vgpus"), i, one)
 		adopt_vgpu(node, one, STATE_FILE);
 	json_decref(state);

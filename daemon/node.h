@@ -128,6 +128,13 @@ struct vgpu {
 	enum { HEIRS_UNKNOWN, HEIRS_SEARCHED, HEIRS_KNOWN } heirs;
 };
 
+// Whether a GPU is drained: no new vGPUs and programs may use it.
+struct drain {
+	bool is_set;
+	uid_t user;   // the user that drained it
+	double since; // seconds since 1970
+};
+
 struct node {
 	struct vg_system *system;
 	bool system_wide, simulated;
@@ -139,8 +146,9 @@ struct node {
 	struct source listener, signals, name_lock; // `name_lock`: the second lock of directory.h
 	bool name_lock_refused;			    // another user has the name of the second lock, and the log says so
 	struct vgpu *vgpus;
-	struct overhead *overheads;	// measured overheads of contexts (overhead.h)
-	struct connection *connections; // the clients' connections (connection.h)
+	struct drain drains[VG_SYSTEM_DEVICES]; // for each GPU (drain.h)
+	struct overhead *overheads;		// measured overheads of contexts (overhead.h)
+	struct connection *connections;		// the clients' connections (connection.h)
 	unsigned int connection_count;
 	struct session *sessions;	  // sessions with the broker (broker/broker.h)
 	struct publication *publications; // kept by the broker (broker/broker.h)

@@ -220,6 +220,8 @@ json_t *answer_enter(const struct request *request)
 		return refusal;
 	if (!can_be_used(request, vgpu, &refusal))
 		return refusal;
+	if (named && (refusal = refuse_drained(request, vgpu->device)))
+		return refusal;
 	// Check again that the vGPU fits: while this user's daemon did not run, other daemons may have admitted more
 	// vGPUs.
 	if (named && (refusal = admit_again(request, vgpu, vgpu->memory, &vgpu->terms)))

@@ -10,8 +10,7 @@
 
 enum { MODES = 2 * VG_SYSTEM_DEVICES }; // each GPU can be named by its index and by its UUID
 
-// Finds the GPU by its index or UUID. Returns NULL or a refusal.
-static json_t *find_device(const struct node *node, const char *text, size_t *ret_device)
+json_t *find_device(const struct node *node, const char *text, size_t *ret_device)
 {
 	size_t count = vg_system_device_count(node->system);
 	uint8_t uuid[16];
@@ -114,15 +113,22 @@ static json_t *set_device(const struct request *request, size_t device, struct v
 }
 
 struct rating {
-	enum { SUITS_NOT, SUITS_LATER, SUITS_NOW } suits; // SUITS_LATER: the vGPU fits, but programs cannot enter now
+	enum {
+		SUITS_NEVER,
+		SUITS_NOT,
+		SUITS_LATER,
+		SUITS_NOW
+	} suits; // NEVER: drained; LATER: it fits, but programs cannot enter now
 	uint64_t room;
 };
 
 // Checks whether the vGPU fits on the device and can be entered. Returns NULL or a refusal.
 static json_t *check_device(const struct request *request, size_t device, const struct vgpu *wanted)
 {
-	json_t *refusal = refuse_too_small(request, device, wanted->owner, wanted->memory);
+	json_t *refusal = refuse_drained(request, device);
 
+	if (!refusal)
+		refusal = refuse_too_small(request, device, wanted->owner, wanted->memory);
 	if (!refusal)
 		refusal = admit_share(request, device, &wanted->terms, NULL);
 	return refusal ? refusal : mps_admit(wanted);
@@ -130,7 +136,7 @@ static json_t *check_device(const struct request *request, size_t device, const 
 
 static struct rating rate_device(const struct request *request, size_t device, struct vgpu *wanted)
 {
-	struct rating rating = {SUITS_NOT, 0};
+	struct rating rating = {request->node->drains[device].is_set ? SUITS_NEVER : SUITS_NOT, 0};
 	json_t *refusal = set_device(request, device, wanted);
 
 	rating.room = admission_room(request->node, device, &wanted->terms, wanted->evictable);
@@ -151,7 +157,7 @@ static bool is_better(const struct rating *rating, const struct rating *than)
 
 json_t *read_device(const struct request *request, struct vgpu *wanted)
 {
-	struct rating best = {SUITS_NOT, 0};
+	struct rating best = {SUITS_NEVER, 0};
 	bool allowed[VG_SYSTEM_DEVICES] = {false}, found = false;
 	size_t device = 0;
 	json_t *refusal = read_allowed(request, allowed);
@@ -166,5 +172,7 @@ json_t *read_device(const struct request *request, struct vgpu *wanted)
 		best = rating;
 		device = i;
 	}
-	return refusal ? refusal : set_device(request, device, wanted);
+	if (!refusal)
+		refusal = set_device(request, device, wanted);
+	return refusal ? refusal : refuse_drained(request, device);
 }

@@ -30,6 +30,12 @@ json_t *read_eviction(const struct request *request, struct vgpu *wanted);
 // most memory left. Returns NULL or a refusal.
 json_t *read_device(const struct request *request, struct vgpu *wanted);
 
+// Finds the GPU by its index or UUID. Returns NULL or a refusal.
+json_t *find_device(const struct node *node, const char *text, size_t *ret_device);
+
+// request_drain.c: returns the refusal for what is new on the GPU, if it is drained; else NULL.
+json_t *refuse_drained(const struct request *request, size_t device);
+
 // request_admission.c
 enum { FIGURE = VG_SIZE_TEXT + 32 };
 // Writes the size as "8.0 GiB". Adds the bytes if the size `beside` would give the same text.
@@ -57,3 +63,4 @@ json_t *answer_remove(const struct request *request);
 json_t *answer_exempt(const struct request *request); // request_terms.c
 json_t *answer_suspend(const struct request *request);
 json_t *answer_resume(const struct request *request);
+json_t *answer_drain(const struct request *request);

@@ -12,6 +12,7 @@ struct change {
 	json_t *(*finish)(struct node *node, const struct change *change, int error);
 	struct vgpu *vgpu; // the vGPU, which no other request changes or removes until finish(); NULL: it was removed
 	struct turn_terms terms; // `set`: the terms before the change
+	size_t device;		 // `drain`: the GPU
 	bool raises;		 // `set`: the limit in the ledger must be raised when the change is on disk
 };
 

@@ -1,5 +1,6 @@
 #include "daemon/state.h"
 
+#include "daemon/drain.h"
 #include "daemon/options.h"
 #include "daemon/overhead.h"
 #include "daemon/path.h"
@@ -49,8 +50,8 @@ char *state_text(const struct node *node)
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
 		if (!vgpu->ephemeral)
 			json_array_append_new(vgpus, write_vgpu(node, vgpu));
-	json_t *state = json_pack("{s:i, s:o, s:o}", "schema", STATE_SCHEMA, "vgpus", vgpus, "overheads",
-				  write_overheads(node));
+	json_t *state = json_pack("{s:i, s:o, s:o, s:o}", "schema", STATE_SCHEMA, "vgpus", vgpus, "overheads",
+				  write_overheads(node), "drained", drain_write(node));
 	char *text = state ? json_dumps(state, JSON_INDENT(1)) : NULL;
 	json_decref(state);
 	return text;

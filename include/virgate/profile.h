@@ -55,7 +55,7 @@ struct vg_profile_fit {
 };
 
 /* Counts by memory and by compute shares, from the figures of vg_device_list(). Both counts are 0 if the memory of the
- * profile is too small for a CUDA context, or larger than the GPU. */
+ * profile is too small for a CUDA context, or larger than the GPU. `now` is 0 on a drained GPU. */
 VG_PUBLIC void vg_profile_count_fit(const struct vg_profile *profile, const struct vg_device_info *device,
 				    struct vg_profile_fit *ret_fit);
 

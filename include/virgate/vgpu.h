@@ -169,6 +169,7 @@ struct vg_vgpu_info {
 	uint64_t on_gpu;       /* movable memory on the GPU */
 	uint64_t in_host;      /* bytes of movable memory in the host; they stay charged */
 	unsigned idle_suspend; /* seconds without use after which the vGPU's memory leaves the GPU; 0: never */
+	int drained;	       /* nonzero: its GPU is drained, and no new programs can enter it */
 };
 
 struct vg_vgpu_list {
@@ -192,6 +193,8 @@ struct vg_device_info {
 	int shares_elsewhere;	   /* nonzero: another user's daemon has shares there, so this one can admit none */
 	uint64_t movable_reserved; /* of `reserved`: the part for which evictable vGPUs take turns */
 	uint64_t context_memory;   /* what a CUDA context of this user takes, the least limit of a vGPU */
+	int drained;		   /* nonzero: no new vGPUs and programs, see vg_device_drain() */
+	unsigned in_use;	   /* vGPUs of this daemon in which programs run */
 };
 
 struct vg_device_list {
@@ -271,6 +274,11 @@ VG_PUBLIC enum vg_status vg_vgpu_inspect(struct vg_node *node, const char *name,
 VG_PUBLIC void vg_vgpu_list_free(struct vg_vgpu_list *list);
 VG_PUBLIC enum vg_status vg_device_list(struct vg_node *node, struct vg_device_list **ret_list);
 VG_PUBLIC void vg_device_list_free(struct vg_device_list *list);
+/* Drains a GPU (index or UUID): until vg_device_undrain(), also after a restart of the daemon, no vGPU can be created
+ * on it and no program can enter one; both are BUSY. Programs that run there continue, and may start others. Only root
+ * and the daemon's own user may call these. To drain a drained GPU is a success. DENIED, NOT_FOUND, NO_DAEMON. */
+VG_PUBLIC enum vg_status vg_device_drain(struct vg_node *node, const char *device);
+VG_PUBLIC enum vg_status vg_device_undrain(struct vg_node *node, const char *device);
 VG_PUBLIC enum vg_status vg_refusal_list(struct vg_node *node, const char *name, struct vg_refusal_list **ret_list);
 VG_PUBLIC void vg_refusal_list_free(struct vg_refusal_list *list);
 

@@ -116,6 +116,6 @@ void vg_profile_count_fit(const struct vg_profile *profile, const struct vg_devi
 	ret_fit->empty = (unsigned)vg_size_min(count_pieces(&piece, device->memory, 0), count_shares(profile, 0));
 	if (is_too_small)
 		ret_fit->empty = 0;
-	if (is_too_small || (has_turns && device->shares_elsewhere))
+	if (is_too_small || device->drained || (has_turns && device->shares_elsewhere))
 		ret_fit->now = 0;
 }

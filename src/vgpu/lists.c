@@ -216,6 +216,7 @@ static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, st
 	vgpu->refusals = read_figure(&fields, "refusals", vgpu);
 	vgpu->shared = vgpu->damaged ? 0 : vg_field_known_size(&fields, "shared", &told); // a missing field counts as 0
 	read_vgpu_eviction(&fields, object, vgpu);
+	vgpu->drained = json_is_true(json_object_get(object, "drained"));
 	vgpu->tenants = tenants;
 	vgpu->tenant_count = json_array_size(array);
 	vgpu->tenants_known = json_is_array(array);
@@ -297,6 +298,8 @@ static const char *read_device(const json_t *object, struct vg_device_info *devi
 	device->share_reserved = (unsigned)vg_field_known_size(&fields, "share_reserved", &told);
 	device->shares_elsewhere = json_is_true(json_object_get(object, "shares_elsewhere"));
 	device->movable_reserved = vg_field_known_size(&fields, "movable_reserved", &told);
+	device->drained = json_is_true(json_object_get(object, "drained"));
+	device->in_use = (unsigned)vg_field_known_size(&fields, "in_use", &told);
 	device->context_memory = vg_field_known_size(&fields, "context_memory", &told);
 	return fields.wrong;
 }

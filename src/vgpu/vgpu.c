@@ -1,6 +1,7 @@
 // The public functions for vGPUs. Each sends one request.
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -276,6 +277,25 @@ enum vg_status vg_device_list(struct vg_node *node, struct vg_device_list **ret_
 	VG_NEEDED(ret_list);
 	enum vg_status status = vg_node_request(node, json_pack("{s:s}", "op", "devices"), &reply);
 	return status ? status : vg_lists_devices(reply, ret_list);
+}
+
+static enum vg_status order_drain(struct vg_node *node, const char *device, bool is_undone)
+{
+	VG_NEEDED(node);
+	VG_NEEDED(device);
+	return vg_node_order(node, json_pack("{s:s, s:s, s:b}", "op", "drain", "device", device, "undo", is_undone));
+}
+
+enum vg_status vg_device_drain(struct vg_node *node, const char *device)
+{
+	VG_ENTRY();
+	return order_drain(node, device, false);
+}
+
+enum vg_status vg_device_undrain(struct vg_node *node, const char *device)
+{
+	VG_ENTRY();
+	return order_drain(node, device, true);
 }
 
 enum vg_status vg_refusal_list(struct vg_node *node, const char *name, struct vg_refusal_list **ret_list)

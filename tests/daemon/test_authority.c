@@ -14,6 +14,7 @@ static const struct {
 	{AUTHORITY_TENANTS, 1, 1, 0, 1}, {AUTHORITY_INSPECT, 1, 1, 0, 1}, {AUTHORITY_LOGS, 1, 1, 0, 1},
 	{AUTHORITY_DEVICES, 1, 1, 1, 1}, {AUTHORITY_PING, 1, 1, 1, 1},	  {AUTHORITY_PUBLICATIONS, 1, 1, 1, 1},
 	{AUTHORITY_READERS, 1, 0, 0, 1}, {AUTHORITY_REVOKE, 1, 0, 0, 1},  {AUTHORITY_SHUTDOWN, 1, 0, 0, 1},
+	{AUTHORITY_DRAIN, 1, 0, 0, 1},
 };
 
 TEST(each_class_may_use_the_verbs_of_the_table)

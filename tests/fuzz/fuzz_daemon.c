@@ -234,7 +234,7 @@ static void write_request(char *text, size_t room, unsigned int which, const uin
 	const char *name = vgpus[which / 16 % VGPUS];
 	uint64_t figure = number_at(bytes, length, 0);
 
-	switch (which % 12) {
+	switch (which % 14) {
 	case 0:
 		snprintf(text, room, "{\"op\":\"create\",\"name\":\"%s\",\"memory\":%llu%s}", name,
 			 (unsigned long long)(figure >> 28) + 1, (figure & 15) == 15 ? ",\"evictable\":true" : "");
@@ -266,6 +266,10 @@ static void write_request(char *text, size_t room, unsigned int which, const uin
 		else
 			snprintf(text, room, "{\"op\":\"kill\",\"name\":\"%s\",\"signal\":%lld}", name,
 				 (long long)(figure & 127));
+		break;
+	case 8:
+		snprintf(text, room, "{\"op\":\"drain\",\"device\":\"%llu\",\"undo\":%s}",
+			 (unsigned long long)(figure >> 1) % 3, figure & 1 ? "true" : "false");
 		break;
 	default:
 		snprintf(text, room, "{\"op\":\"%s\"}", plain[which % 4]);
