@@ -38,14 +38,14 @@ static int print_devices(const struct config *config, const struct vg_device_lis
 	for (size_t i = 0; i < list->count; i++) {
 		const struct vg_device_info *device = &list->devices[i];
 		json_t *used = device->memory_used_known ? json_integer((json_int_t)device->memory_used) : json_null();
-		json_array_append_new(array,
-				      json_pack("{s:i, s:s, s:s, s:I, s:o, s:I, s:i, s:s, s:s, s:b, s:b, s:i}", "index",
-						device->index, "uuid", device->uuid, "name", device->name, "memory",
-						(json_int_t)device->memory, "memory_used", used, "reserved",
-						(json_int_t)device->reserved, "vgpus", (int)device->vgpus,
-						"compute_capability", device->compute_capability, "driver",
-						device->driver, "simulated", device->simulated, "drained",
-						device->drained, "in_use", (int)device->in_use));
+		json_array_append_new(
+			array, json_pack("{s:i, s:s, s:s, s:I, s:o, s:I, s:i, s:s, s:s, s:b, s:b, s:i, s:i}", "index",
+					 device->index, "uuid", device->uuid, "name", device->name, "memory",
+					 (json_int_t)device->memory, "memory_used", used, "reserved",
+					 (json_int_t)device->reserved, "vgpus", (int)device->vgpus,
+					 "compute_capability", device->compute_capability, "driver", device->driver,
+					 "simulated", device->simulated, "drained", device->drained, "in_use",
+					 (int)device->in_use, "waiting", (int)device->waiting));
 	}
 	return print_json(json_pack("{s:o, s:o}", "devices", array, "profiles", profiles_json(config, list)));
 }

@@ -1,4 +1,5 @@
 // run: runs a program inside a vGPU.
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +60,33 @@ static int read_size(struct session *session, const struct arguments *arguments,
 					  "GPU, --profile NAME, or --vgpu NAME for one that exists");
 }
 
+// Returns the seconds of --wait, which check_wait() has checked.
+static unsigned read_wait(const struct arguments *arguments)
+{
+	const char *seconds = option_value(arguments, "wait");
+
+	return !seconds ? 0 : *seconds ? (unsigned)strtoul(seconds, NULL, 10) : VG_WAIT_FOREVER;
+}
+
+static int check_wait(const struct arguments *arguments)
+{
+	const char *seconds = option_value(arguments, "wait");
+	char *end;
+
+	if (!seconds)
+		return 0;
+	if (option_value(arguments, "vgpu"))
+		return say_usage(
+			arguments->verb,
+			"--wait waits for room for a new vGPU, and --vgpu names one that exists: leave out one "
+			"of them");
+	unsigned long value = strtoul(seconds, &end, 10);
+	if (*seconds && (!isdigit((unsigned char)*seconds) || *end || value < 1 || value > VG_WAIT_MOST))
+		return say_usage(arguments->verb, "--wait: \"%s\" is not a time: use whole seconds from 1 to %u",
+				 seconds, VG_WAIT_MOST);
+	return 0;
+}
+
 // Reads the settings and options of the vGPU that is created for this run. Returns 0 or an exit code.
 static int read_new_vgpu(struct session *session, const struct arguments *arguments, struct vg_vgpu_options *options,
 			 const struct vg_profile **ret_profile)
@@ -70,6 +98,7 @@ static int read_new_vgpu(struct session *session, const struct arguments *argume
 	if (r)
 		return r;
 	options->name = option_value(arguments, "name");
+	options->wait = read_wait(arguments);
 	options->device = find_setting(session, arguments, "device", CONFIG_DEVICE);
 	if (*ret_profile && (*ret_profile)->mode_given)
 		return 0;
@@ -82,7 +111,10 @@ static int enter_vgpu(struct session *session, const struct arguments *arguments
 	struct vg_vgpu_options options = {.size = sizeof options};
 	const struct vg_profile *profile = NULL;
 
-	int r = name ? refuse_other_options(arguments) : read_new_vgpu(session, arguments, &options, &profile);
+	int r = check_wait(arguments);
+	if (r)
+		return r;
+	r = name ? refuse_other_options(arguments) : read_new_vgpu(session, arguments, &options, &profile);
 	if (r)
 		return r;
 	if (vg_vgpu_enter(session->node, name, &options, ret_entrance))
@@ -231,6 +263,7 @@ static const struct option options[] = {
 	{"vgpu", 'v', "NAME", "run inside the vGPU of that name", COMPLETE_VGPU},
 	{"name", 'n', "NAME", "the name of the vGPU that is made for this run", 0},
 	OPTIONS_NEW_VGPU,
+	{"wait", 'w', "[SECONDS]", "wait for room instead of failing, in the order of arrival", 0},
 	OPTION_SIM,
 	{0},
 };
@@ -239,8 +272,8 @@ const struct verb verb_run = {
 	.name = "run",
 	.synopsis = "[--vgpu NAME | [--name NAME] [--profile NAME | [--memory SIZE] [--share PERCENT [--limit]] "
 		    "[--class CLASS] [--mode MODE] [--evictable [--swap SIZE] [--fixed SIZE] "
-		    "[--idle-suspend SECONDS]]] [--device GPU]] "
-		    "[--sim] [--] COMMAND...",
+		    "[--idle-suspend SECONDS]]] [--device GPU] "
+		    "[--wait[=SECONDS]]] [--sim] [--] COMMAND...",
 	.summary = "Run a program inside a vGPU",
 	.details =
 		"Without --vgpu a vGPU is made for the run, and goes away with its last process.\n"

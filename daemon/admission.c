@@ -372,6 +372,7 @@ void admission_publish(struct node *node)
 {
 	int r = has_claims(node) ? publish_claims(node, 0, 0, false, NULL) : 0;
 
+	node->must_retry |= node->waiting_count > 0; // there may be room now for a request that waits
 	if (r < 0)
 		say("the claims of this daemon cannot be written in %s: %s", node->claims_dir, strerror(-r));
 	for (size_t device = 0; device < vg_system_device_count(node->system); device++)

@@ -27,7 +27,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MOST_CONNECTIONS = 512, PATIENCE_S = 10, ACCEPTS_A_TURN = 16 };
+enum { MOST_CONNECTIONS = 512, PATIENCE_S = 10, ACCEPTS_A_TURN = 16, QUEUE_MS = 1000 };
 
 struct connection {
 	struct source source;
@@ -40,7 +40,36 @@ struct connection {
 	const struct change *change; // the change that answers the request when it is on disk; NULL: none
 	char *answer;		     // the answer to be sent; NULL: there is no answer yet
 	size_t length, sent;
+	// A request that waits for room (request_queue.c):
+	uint64_t ticket; // its place in the queue: lower ones come first; 0: it has never been in the queue
+	uint64_t wanted; // the devices that it waits for, as bits
+	bool is_over;	 // it has waited long enough
 };
+
+static uint64_t last_ticket;
+
+// Sets the devices that the request waits for, and counts them.
+static void set_wanted(struct node *node, struct connection *connection, uint64_t wanted)
+{
+	for (size_t i = 0; i < VG_SYSTEM_DEVICES; i++) {
+		node->waiting[i] += (unsigned int)(wanted >> i & 1);
+		node->waiting[i] -= (unsigned int)(connection->wanted >> i & 1);
+	}
+	node->waiting_count += wanted != 0;
+	node->waiting_count -= connection->wanted != 0;
+	connection->wanted = wanted;
+}
+
+// Returns the devices that requests before this one wait for, as bits.
+static uint64_t find_blocked(const struct node *node, const struct connection *connection)
+{
+	uint64_t blocked = 0;
+
+	for (const struct connection *one = node->connections; one; one = one->next)
+		if (one != connection && one->ticket && (!connection->ticket || one->ticket < connection->ticket))
+			blocked |= one->wanted;
+	return blocked;
+}
 
 // Begins to read from the connection, unless its user already has the maximum of served connections. Returns 0 or
 // -errno.
@@ -81,7 +110,11 @@ static void close_connection(struct node *node, struct connection *connection)
 	*link = connection->next;
 	node->connection_count--;
 	user->connections--;
-	user->served -= connection->deadline_ns != 0;
+	user->served -= connection->deadline_ns != 0 && !connection->ticket;
+	if (connection->wanted) {
+		set_wanted(node, connection, 0);
+		node->must_retry = true; // requests behind it may be next
+	}
 	discard_source(node, &connection->source, user->uid);
 	json_decref(connection->request);
 	free(connection->answer);
@@ -128,24 +161,60 @@ static bool begin_answer(struct node *node, struct connection *connection, json_
 	return send_answer(node, connection);
 }
 
+// Puts the request into the queue, or keeps it there. A request in the queue is none of those that its user's other
+// ones wait for. The connection is watched, because a client that ends leaves the queue.
+static void keep_in_queue(struct node *node, struct connection *connection)
+{
+	uint64_t now = vg_clock_monotonic_ns(), wait_ns = node->queue.wait_ns;
+
+	if (!connection->ticket) {
+		connection->ticket = ++last_ticket;
+		user_of(connection->peer.uid)->served--;
+		connection->deadline_ns = wait_ns < UINT64_MAX - now ? now + wait_ns : UINT64_MAX;
+		serve_next(node, connection->peer.uid);
+	}
+	set_wanted(node, connection, node->queue.wanted);
+	if (source_watch(node, &connection->source, EPOLLRDHUP) < 0)
+		say("a connection of user %u that waits for room cannot be watched: %m",
+		    (unsigned int)connection->peer.uid);
+}
+
+// Ends the request's time in the queue: its answer is sent like any other.
+static void leave_queue(struct node *node, struct connection *connection)
+{
+	if (!connection->ticket)
+		return;
+	set_wanted(node, connection, 0);
+	connection->deadline_ns = vg_clock_monotonic_ns() + PATIENCE_S * 1000000000ull;
+	node->must_retry |= node->waiting_count > 0;
+}
+
 // Answers the request, or keeps a reference to it until it can be answered. Returns false if the connection was closed.
 static bool answer_request(struct node *node, struct connection *connection, json_t *request)
 {
 	json_t *answer = NULL;
 
 	node->change = NULL;
+	node->queue = (struct queue){.blocked = find_blocked(node, connection), .is_over = connection->is_over};
 	if (connection->for_broker && verbs_are_ready(&connection->peer, request)) {
 		begin_session(node, connection, request);
 		return false;
 	}
 	if (!connection->for_broker)
 		answer = verbs_answer(node, &connection->peer, request);
-	if (answer)
+	if (answer) {
+		leave_queue(node, connection);
 		return begin_answer(node, connection, answer);
+	}
 	if (node->change)
 		connection->change = node->change;
 	else
 		connection->request = json_incref(request);
+	if (connection->request && (node->queue.must_wait || connection->wanted)) {
+		if (node->queue.must_wait)
+			keep_in_queue(node, connection);
+		return true;
+	}
 	source_ignore(node, &connection->source);
 	return true;
 }
@@ -222,19 +291,54 @@ static void receive_message(struct node *node, struct connection *connection)
 		receive_request(node, connection, message.text);
 }
 
+// Repeats the request. Returns false if the connection was closed.
+static bool repeat_request(struct node *node, struct connection *connection)
+{
+	json_t *request = connection->request;
+
+	connection->request = NULL;
+	bool is_open = answer_request(node, connection, request);
+	json_decref(request);
+	return is_open;
+}
+
+// Returns the first request in the queue behind `ticket`; NULL: there is no other.
+static struct connection *next_in_queue(const struct node *node, uint64_t ticket)
+{
+	struct connection *next = NULL;
+
+	for (struct connection *one = node->connections; one; one = one->next)
+		if (one->request && one->ticket > ticket && (!next || one->ticket < next->ticket))
+			next = one;
+	return next;
+}
+
+// Repeats the requests in the queue, the first one first. Passes over those whose devices are all wanted by earlier
+// ones.
+static void retry_queue(struct node *node)
+{
+	struct connection *connection = next_in_queue(node, 0);
+
+	while (connection && !node->must_retry) {
+		uint64_t ticket = connection->ticket;
+		bool is_blocked = connection->wanted && !(connection->wanted & ~find_blocked(node, connection));
+		if (!is_blocked || connection->is_over)
+			repeat_request(node, connection);
+		connection = next_in_queue(node, ticket);
+	}
+}
+
 void connection_retry(struct node *node)
 {
 	for (struct connection *connection = node->connections; connection; connection = connection->next) {
-		json_t *request = connection->request;
-		if (!request)
+		if (!connection->request || connection->ticket)
 			continue;
-		connection->request = NULL;
-		if (!answer_request(node, connection, request))
+		if (!repeat_request(node, connection))
 			node->must_retry = true; // a connection may have been freed: the loop calls this function again
-		json_decref(request);
 		if (node->must_retry)
 			return;
 	}
+	retry_queue(node);
 }
 
 // Returns whether the next message is from a tenant. Such a message is never delayed: the tenant waits at most 20 ms.
@@ -250,6 +354,10 @@ static void connection_ready(struct node *node, struct source *source, uint32_t 
 {
 	struct connection *connection = (struct connection *)source;
 
+	if (connection->request && connection->ticket) { // the client has ended, and leaves the queue
+		close_connection(node, connection);
+		return;
+	}
 	uid_t uid = connection->peer.uid;
 	uint64_t begun = vg_clock_monotonic_ns();
 
@@ -332,14 +440,54 @@ void connection_accept(struct node *node)
 			return; // the loop calls this function again for further connections
 	}
 	// There is no room for more connections, so the oldest is closed.
-	struct connection *oldest = node->connections;
-	while (oldest->next)
-		oldest = oldest->next;
+	struct connection *oldest = NULL;
+	for (struct connection *one = node->connections; one; one = one->next)
+		if (!oldest || !one->wanted || oldest->wanted)
+			oldest = one; // one in the queue only if all are
 	close_connection(node, oldest);
+}
+
+static void close_queue(struct node *node)
+{
+	struct connection *connection = node->connections;
+
+	while (connection) {
+		struct connection *next = connection->next;
+		if (connection->wanted)
+			close_connection(node, connection);
+		connection = next;
+	}
+}
+
+// Repeats the requests in the queue from time to time, since daemons of other users do not tell what they release.
+static void poll_queue(struct node *node, uint64_t now, uint64_t *deadline)
+{
+	static uint64_t next_ns;
+
+	if (!node->waiting_count)
+		return;
+	if (node->is_leaving) { // the clients enter the queue of the next daemon
+		close_queue(node);
+		return;
+	}
+	if (now >= next_ns) {
+		next_ns = now + QUEUE_MS * 1000000ull;
+		node->must_retry = true;
+	}
+	deadline_lower(deadline, next_ns);
+}
+
+// Ends the time in the queue of a request that has waited long enough: it is repeated once more.
+static void end_wait(struct node *node, struct connection *connection)
+{
+	connection->is_over = true;
+	connection->deadline_ns = UINT64_MAX;
+	node->must_retry = true;
 }
 
 void connection_expire(struct node *node, uint64_t now, uint64_t *deadline)
 {
+	poll_queue(node, now, deadline);
 	for (struct connection *connection = node->connections; connection; connection = connection->next) {
 		uint64_t rests_until = connection->rests ? user_waits_until(node, connection->peer.uid) : 0;
 		deadline_lower(deadline, rests_until);
@@ -348,6 +496,10 @@ void connection_expire(struct node *node, uint64_t now, uint64_t *deadline)
 				source_watch(node, &connection->source, connection->answer ? EPOLLOUT : EPOLLIN) < 0;
 		if (!connection->deadline_ns || connection->change)
 			continue;
+		if (now >= connection->deadline_ns && connection->wanted) {
+			end_wait(node, connection);
+			continue;
+		}
 		if (now >= connection->deadline_ns) {
 			close_connection(node, connection);
 			connection_expire(node, now, deadline); // a connection that waited may be served now

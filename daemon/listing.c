@@ -174,15 +174,15 @@ static json_t *device_json(const struct node *node, size_t index, uid_t user)
 	admission_summarize(node, index, &summary);
 	bool known = vg_system_memory_used(node->system, index, &used) == 0;
 	snprintf(compute, sizeof compute, "%d.%d", device->compute_major, device->compute_minor);
-	return json_pack("{s:i, s:s, s:s, s:I, s:o, s:s, s:s, s:b, s:I, s:i, s:i, s:b, s:I, s:I, s:b, s:i}", "index",
-			 (int)index, "uuid", device->uuid_text, "name", device->name, "memory",
+	return json_pack("{s:i, s:s, s:s, s:I, s:o, s:s, s:s, s:b, s:I, s:i, s:i, s:b, s:I, s:I, s:b, s:i, s:i}",
+			 "index", (int)index, "uuid", device->uuid_text, "name", device->name, "memory",
 			 (json_int_t)device->memory, "memory_used", size_or_null(known, used), "compute_capability",
 			 device->compute_major ? compute : "unknown", "driver", vg_system_driver_version(node->system),
 			 "simulated", (int)node->simulated, "reserved", (json_int_t)summary.bytes, "vgpus", vgpus,
 			 "share_reserved", (int)summary.share, "shares_elsewhere", (int)summary.others_have_turns,
 			 "movable_reserved", (json_int_t)summary.moving, "context_memory",
 			 (json_int_t)overhead_estimate(node, index, user, &measured), "drained",
-			 (int)node->drains[index].is_set, "in_use", in_use);
+			 (int)node->drains[index].is_set, "in_use", in_use, "waiting", (int)node->waiting[index]);
 }
 
 json_t *listing_devices(const struct node *node, uid_t user)

@@ -135,6 +135,15 @@ struct drain {
 	double since; // seconds since 1970
 };
 
+// The queue of requests that wait for room, as the handling of one request sees it (request_queue.c).
+struct queue {
+	uint64_t blocked; // the devices that requests before this one wait for, as bits
+	bool is_over;	  // this request has waited long enough, so it is refused instead
+	bool must_wait;	  // result: this request waits in the queue
+	uint64_t wanted;  // result: the devices that it waits for, as bits
+	uint64_t wait_ns; // result: how long it waits; UINT64_MAX: without a limit
+};
+
 struct node {
 	struct vg_system *system;
 	bool system_wide, simulated;
@@ -154,7 +163,9 @@ struct node {
 	struct publication *publications; // kept by the broker (broker/broker.h)
 	bool must_retry;		  // requests that wait may be answerable now: the loop calls connection_retry()
 	bool runtime_is_stale;		  // launchers have ended since the last state_save_runtime()
-	bool is_deferred;	// the present request must wait for a search, a lookup or the disk, and is repeated
+	bool is_deferred;   // the present request must wait for a search, a lookup or the disk, and is repeated
+	struct queue queue; // the place of the present request in the queue
+	unsigned int waiting[VG_SYSTEM_DEVICES], waiting_count; // requests in the queue, for each GPU and all
 	struct change *change;	// the present request is answered when this change is on disk; NULL: it changes nothing
 	bool is_leaving;	// the daemon ends as soon as no client is connected
 	bool is_interrupted;	// a signal ends the daemon, without answers to requests that wait

@@ -88,6 +88,26 @@ static json_t *admit_wanted(const struct request *request, const struct vgpu *wa
 	return NULL;
 }
 
+// Reads the terms of a new vGPU, and checks that there is room for it. Returns NULL or a refusal. If it returns NULL
+// and *ret_ready is false, the request must wait.
+static json_t *read_and_admit(const struct request *request, struct vgpu *wanted, bool *ret_ready)
+{
+	json_t *refusal = read_wanted(request, wanted);
+
+	*ret_ready = true;
+	if (!refusal)
+		refusal = check_vgpu_limit(request, wanted);
+	if (!refusal)
+		refusal = wanted->ephemeral ? mps_enter(request->node, wanted, ret_ready) : mps_admit(wanted);
+	if (!refusal && *ret_ready)
+		refusal = admit_wanted(request, wanted, ret_ready);
+	if (!refusal)
+		return NULL;
+	refusal = wait_instead(request, wanted, refusal);
+	*ret_ready = refusal != NULL;
+	return refusal;
+}
+
 // Creates the vGPU of a `create`, or of an `enter` without a name. Returns NULL or a refusal. If it returns NULL and
 // *ret_vgpu is NULL, the request must wait.
 static json_t *create_vgpu(const struct request *request, bool is_ephemeral, struct vgpu **ret_vgpu)
@@ -96,7 +116,7 @@ static json_t *create_vgpu(const struct request *request, bool is_ephemeral, str
 	bool is_ready = true;
 	json_t *refusal = read_name(request, &wanted);
 
-	if (refusal)
+	if (refusal || (refusal = check_wait(request)))
 		return refusal;
 	struct vgpu *namesake = registry_find(request->node, wanted.name);
 	if (namesake && namesake->owner == request->peer->uid && launcher_goes_soon(request->node, namesake))
@@ -104,15 +124,10 @@ static json_t *create_vgpu(const struct request *request, bool is_ephemeral, str
 	if (namesake)
 		return refuse("exists", "there is a vGPU %s already: enter it with `--vgpu %s`, or choose another name",
 			      wanted.name, wanted.name);
-	if ((refusal = read_wanted(request, &wanted)) || (refusal = check_vgpu_limit(request, &wanted)))
-		return refusal;
-	refusal = is_ephemeral ? mps_enter(request->node, &wanted, &is_ready) : mps_admit(&wanted);
+	refusal = read_and_admit(request, &wanted, &is_ready);
 	if (refusal || !is_ready)
 		return refusal ? refusal : answer_later(request);
 	wanted.created = (double)vg_clock_realtime_ns() / 1e9;
-	refusal = admit_wanted(request, &wanted, &is_ready);
-	if (refusal || !is_ready)
-		return refusal ? refusal : answer_later(request);
 	int r = vgpu_add(request->node, &wanted, ret_vgpu);
 	if (r == 0)
 		return NULL;

@@ -128,6 +128,8 @@ static json_t *check_device(const struct request *request, size_t device, const 
 	json_t *refusal = refuse_drained(request, device);
 
 	if (!refusal)
+		refusal = refuse_queued(request, device);
+	if (!refusal)
 		refusal = refuse_too_small(request, device, wanted->owner, wanted->memory);
 	if (!refusal)
 		refusal = admit_share(request, device, &wanted->terms, NULL);
@@ -155,6 +157,37 @@ static bool is_better(const struct rating *rating, const struct rating *than)
 	return rating->suits != than->suits ? rating->suits > than->suits : rating->room > than->room;
 }
 
+json_t *refuse_queued(const struct request *request, size_t device)
+{
+	if (!is_queueing(request) || !(request->node->queue.blocked >> device & 1))
+		return NULL;
+	return refuse("busy", "GPU %zu: %u requests for room wait, and earlier ones come first", device,
+		      request->node->waiting[device]);
+}
+
+uint64_t find_possible(const struct request *request, const struct vgpu *wanted)
+{
+	bool allowed[VG_SYSTEM_DEVICES] = {false};
+	json_t *refusal = read_allowed(request, allowed);
+	uint64_t possible = 0;
+
+	for (size_t i = 0; !refusal && i < vg_system_device_count(request->node->system); i++) {
+		struct vgpu empty = *wanted;
+		if (!allowed[i])
+			continue;
+		json_t *wrong = set_device(request, i, &empty);
+		if (!wrong)
+			wrong = refuse_too_small(request, i, empty.owner, empty.memory);
+		if (!wrong)
+			wrong = read_eviction(request, &empty);
+		if (!wrong && empty.memory <= vg_system_device(request->node->system, i)->memory)
+			possible |= UINT64_C(1) << i;
+		json_decref(wrong);
+	}
+	json_decref(refusal);
+	return possible;
+}
+
 json_t *read_device(const struct request *request, struct vgpu *wanted)
 {
 	struct rating best = {SUITS_NEVER, 0};
@@ -174,5 +207,7 @@ json_t *read_device(const struct request *request, struct vgpu *wanted)
 	}
 	if (!refusal)
 		refusal = set_device(request, device, wanted);
-	return refusal ? refusal : refuse_drained(request, device);
+	if (!refusal)
+		refusal = refuse_drained(request, device);
+	return refusal ? refusal : refuse_queued(request, device);
 }

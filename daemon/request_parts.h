@@ -36,6 +36,19 @@ json_t *find_device(const struct node *node, const char *text, size_t *ret_devic
 // request_drain.c: returns the refusal for what is new on the GPU, if it is drained; else NULL.
 json_t *refuse_drained(const struct request *request, size_t device);
 
+// Returns the refusal for a request that waits for room if requests before it wait for the GPU; else NULL.
+json_t *refuse_queued(const struct request *request, size_t device);
+// Returns the devices on which the vGPU fits if they are empty, as bits.
+uint64_t find_possible(const struct request *request, const struct vgpu *wanted);
+
+// request_queue.c
+// Returns whether the request waits if there is no room. Refuses an invalid "wait".
+json_t *check_wait(const struct request *request);
+bool is_queueing(const struct request *request);
+// Lets the request wait in the queue instead of being refused, if it may wait and room can come. Consumes the refusal.
+// Returns NULL or the refusal.
+json_t *wait_instead(const struct request *request, const struct vgpu *wanted, json_t *refusal);
+
 // request_admission.c
 enum { FIGURE = VG_SIZE_TEXT + 32 };
 // Writes the size as "8.0 GiB". Adds the bytes if the size `beside` would give the same text.

@@ -195,6 +195,7 @@ struct vg_device_info {
 	uint64_t context_memory;   /* what a CUDA context of this user takes, the least limit of a vGPU */
 	int drained;		   /* nonzero: no new vGPUs and programs, see vg_device_drain() */
 	unsigned in_use;	   /* vGPUs of this daemon in which programs run */
+	unsigned waiting;	   /* requests that wait for room on it */
 };
 
 struct vg_device_list {
@@ -241,7 +242,11 @@ struct vg_vgpu_options {
 	uint64_t swap;	       /* evictable: most host memory that each process may use for that; 0: `memory` */
 	uint64_t fixed;	       /* evictable: most of `memory` that cannot move; 0: a context and up to 1 GiB */
 	unsigned idle_suspend; /* evictable: seconds without use after which its memory leaves the GPU; 0: never */
+	unsigned wait; /* vg_vgpu_enter(): most seconds to wait for room, at most VG_WAIT_MOST; 0: fail at once */
 };
+
+#define VG_WAIT_MOST 1000000u
+#define VG_WAIT_FOREVER 0xffffffffu
 
 /* Creates a vGPU that stays until it is removed. If CUDA_VISIBLE_DEVICES is set, the device must be visible; without
  * a device, a visible one is chosen. virgate(1) describes how the list is read. INVALID (also: a device that is not
@@ -286,7 +291,9 @@ VG_PUBLIC void vg_refusal_list_free(struct vg_refusal_list *list);
 struct vg_entrance;
 
 /* Enters the vGPU `name`. If `name` is NULL, creates one with `options`, and a generated name if they have none; it
- * is removed when this process and every tenant have ended. CUDA_VISIBLE_DEVICES applies as for vg_vgpu_create(): a
+ * is removed when this process and every tenant have ended. If the vGPU does not fit now but would fit on an empty GPU,
+ * `wait` seconds are waited for room, in the daemon's queue: those who asked earlier come first. The call then blocks
+ * for as long; a signal handler does not end it. CUDA_VISIBLE_DEVICES applies as for vg_vgpu_create(): a
  * vGPU on a GPU that is not visible is refused. */
 VG_PUBLIC enum vg_status vg_vgpu_enter(struct vg_node *node, const char *name, const struct vg_vgpu_options *options,
 				       struct vg_entrance **ret_entrance);

@@ -91,17 +91,17 @@ static bool is_read_only(const json_t *request)
 struct attempt {
 	const struct vg_node *node;
 	const char *request;
+	int timeout_ms;	 // 0: without a limit
 	bool may_repeat; // send the request again if the daemon ends before it answers
 	char *answer;
 };
 
 static int send_request(struct attempt *attempt)
 {
-	int timeout_ms = (int)attempt->node->timeout * 1000;
-	int r = vg_wire_request(attempt->node->socket, attempt->request, timeout_ms, &attempt->answer);
+	int r = vg_wire_request(attempt->node->socket, attempt->request, attempt->timeout_ms, &attempt->answer);
 
 	if (attempt->may_repeat && (r == -ECONNRESET || r == -EPIPE))
-		r = vg_wire_request(attempt->node->socket, attempt->request, timeout_ms, &attempt->answer);
+		r = vg_wire_request(attempt->node->socket, attempt->request, attempt->timeout_ms, &attempt->answer);
 	return r;
 }
 
@@ -135,29 +135,73 @@ enum vg_status vg_node_reach(const struct vg_node *node, int *ret_descriptor)
 	return try_attempt(connect_attempt, &(struct attempt){.node = node}, ret_descriptor);
 }
 
+// Sends the request and receives the answer as text.
+static enum vg_status exchange(struct vg_node *node, const json_t *request, char **ret_answer)
+{
+	char *text = json_dumps(request, JSON_COMPACT);
+	const json_t *wait = json_object_get(request, "wait");
+	struct attempt attempt = {
+		.node = node,
+		.request = text,
+		.may_repeat = is_read_only(request),
+		.timeout_ms = json_is_true(wait) ? 0 : (int)(node->timeout + json_integer_value(wait)) * 1000,
+	};
+
+	if (!text) // NULL also if a string is not UTF-8, which jansson refuses
+		return vg_fail(VG_INVALID, 0, "the request cannot be put in JSON: its names must be UTF-8");
+	enum vg_status status = try_attempt(send_request, &attempt, &(int){0});
+	free(text);
+	*ret_answer = attempt.answer;
+	return status;
+}
+
+static bool has_lost_daemon(enum vg_status status)
+{
+	int code = vg_last_error()->code;
+
+	return status == VG_NO_DAEMON && (code == ECONNRESET || code == EPIPE);
+}
+
+// Lowers the seconds that the request waits to what is left.
+static void shorten_wait(json_t *request, uint64_t deadline)
+{
+	uint64_t now = vg_clock_monotonic_ns(), left = now < deadline ? (deadline - now) / 1000000000 : 0;
+
+	if (json_is_integer(json_object_get(request, "wait")))
+		json_object_set_new(request, "wait", json_integer((json_int_t)left + 1));
+}
+
+// A request that waits in the queue of a daemon that ends, such as for an update, enters the queue of the next one.
+static enum vg_status exchange_waiting(struct vg_node *node, json_t *request, char **ret_answer)
+{
+	uint64_t begun = vg_clock_monotonic_ns();
+	uint64_t wait_ns = (uint64_t)json_integer_value(json_object_get(request, "wait")) * 1000000000;
+
+	enum vg_status status = exchange(node, request, ret_answer);
+	while (has_lost_daemon(status) && json_object_get(request, "wait")) {
+		shorten_wait(request, begun + wait_ns);
+		poll(NULL, 0, 50);
+		status = exchange(node, request, ret_answer);
+	}
+	return status;
+}
+
 enum vg_status vg_node_request(struct vg_node *node, json_t *request, json_t **ret_reply)
 {
-	bool may_repeat = is_read_only(request);
 	bool whole = request && json_object_set_new(request, "simulate", json_string(node->simulate)) == 0;
-	char *text = whole ? json_dumps(request, JSON_COMPACT) : NULL;
-	struct attempt attempt = {.node = node, .request = text, .may_repeat = may_repeat};
 	json_t *reply = NULL;
-	enum vg_status status;
+	char *answer = NULL;
 
+	enum vg_status status = exchange_waiting(node, whole ? request : NULL, &answer);
 	json_decref(request);
-	if (!text) // NULL also if a string is not UTF-8, which jansson refuses
-		status = vg_fail(VG_INVALID, 0, "the request cannot be put in JSON: its names must be UTF-8");
-	else
-		status = try_attempt(send_request, &attempt, &(int){0});
 	if (status == VG_OK) {
-		reply = json_loads(attempt.answer, JSON_REJECT_DUPLICATES, NULL);
+		reply = json_loads(answer, JSON_REJECT_DUPLICATES, NULL);
 		if (!json_is_object(reply))
 			status = vg_fail(VG_PROTOCOL, 0, "the daemon's reply is not a JSON object");
 		else if (!json_is_true(json_object_get(reply, "ok")))
 			status = vg_node_refused(reply);
 	}
-	free(text);
-	free(attempt.answer);
+	free(answer);
 	if (status) {
 		json_decref(reply);
 		return status;

@@ -300,6 +300,7 @@ static const char *read_device(const json_t *object, struct vg_device_info *devi
 	device->movable_reserved = vg_field_known_size(&fields, "movable_reserved", &told);
 	device->drained = json_is_true(json_object_get(object, "drained"));
 	device->in_use = (unsigned)vg_field_known_size(&fields, "in_use", &told);
+	device->waiting = (unsigned)vg_field_known_size(&fields, "waiting", &told);
 	device->context_memory = vg_field_known_size(&fields, "context_memory", &told);
 	return fields.wrong;
 }

@@ -58,6 +58,9 @@ enum vg_status vg_options_check(const struct vg_vgpu_options *options, struct vg
 		return vg_fail(VG_INVALID, 0, "a swap is for evictable vGPUs: set `evictable`, too");
 	if (all.fixed && !all.evictable)
 		return vg_fail(VG_INVALID, 0, "a fixed part is for evictable vGPUs: set `evictable`, too");
+	if (all.wait > VG_WAIT_MOST && all.wait != VG_WAIT_FOREVER)
+		return vg_fail(VG_INVALID, 0, "a wait of %u s is too long: use at most %u s, or VG_WAIT_FOREVER",
+			       all.wait, VG_WAIT_MOST);
 	if (all.fixed > INT64_MAX)
 		return vg_fail(VG_INVALID, 0, "a fixed part of 2^63 bytes or more makes no sense");
 	if (all.swap > INT64_MAX)
@@ -120,6 +123,9 @@ json_t *vg_options_request(const char *op, const struct vg_vgpu_options *options
 		r |= json_object_set_new(request, "fixed", json_integer((json_int_t)options->fixed));
 	if (options->idle_suspend)
 		r |= json_object_set_new(request, "idle_suspend", json_integer(options->idle_suspend));
+	if (options->wait)
+		r |= json_object_set_new(request, "wait",
+					 options->wait == VG_WAIT_FOREVER ? json_true() : json_integer(options->wait));
 	if (r == 0)
 		return request;
 	json_decref(request); // a string is not UTF-8: send nothing, rather than a request without this option
@@ -139,6 +145,8 @@ enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options
 	status = vg_check_name(all.name);
 	if (status)
 		return status;
+	if (all.wait)
+		return vg_fail(VG_INVALID, 0, "`wait` is for vg_vgpu_enter(), and a vGPU that stays is made at once");
 	status = vg_visible_request(node, "create", &all, &reply);
 	if (status)
 		return status;

@@ -124,8 +124,8 @@ static const char *read_state(const char *vgpu)
 {
 	static char state[32];
 	json_t *json = read_listing(WORDS("inspect", vgpu, "--json"));
-	const char *text = json_string_value(
-		json_object_get(json_object_get(json_object_get(json, "vgpu"), "eviction"), "state"));
+	const char *text =
+		json_string_value(json_object_get(json_object_get(json_object_get(json, "vgpu"), "eviction"), "state"));
 
 	snprintf(state, sizeof state, "%s", text ? text : "none");
 	json_decref(json);

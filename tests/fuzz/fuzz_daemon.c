@@ -240,8 +240,9 @@ static void write_request(char *text, size_t room, unsigned int which, const uin
 			 (unsigned long long)(figure >> 28) + 1, (figure & 15) == 15 ? ",\"evictable\":true" : "");
 		break;
 	case 1:
-		snprintf(text, room, "{\"op\":\"enter\",\"name\":\"%s\",\"memory\":%llu,\"share\":%u}", name,
-			 (unsigned long long)figure, (unsigned)number_at(bytes, length, 8) % 128);
+		snprintf(text, room, "{\"op\":\"enter\",\"name\":\"%s\",\"memory\":%llu,\"share\":%u%s}", name,
+			 (unsigned long long)figure, (unsigned)number_at(bytes, length, 8) % 128,
+			 figure & 1 ? ",\"wait\":5" : "");
 		break;
 	case 2:
 		snprintf(text, room, "{\"op\":\"enter\",\"vgpu\":\"%s\"}", name);
