@@ -43,21 +43,23 @@ struct connection {
 	// A request that waits for room (request_queue.c):
 	uint64_t ticket; // its place in the queue: lower ones come first; 0: it has never been in the queue
 	uint64_t wanted; // the devices that it waits for, as bits
+	bool is_waiting; // it is in the queue
 	bool is_over;	 // it has waited long enough
 };
 
 static uint64_t last_ticket;
 
-// Sets the devices that the request waits for, and counts them.
-static void set_wanted(struct node *node, struct connection *connection, uint64_t wanted)
+// Sets whether the request waits, and for which devices, and counts them.
+static void set_wanted(struct node *node, struct connection *connection, bool is_waiting, uint64_t wanted)
 {
 	for (size_t i = 0; i < VG_SYSTEM_DEVICES; i++) {
 		node->waiting[i] += (unsigned int)(wanted >> i & 1);
 		node->waiting[i] -= (unsigned int)(connection->wanted >> i & 1);
 	}
-	node->waiting_count += wanted != 0;
-	node->waiting_count -= connection->wanted != 0;
+	node->waiting_count += is_waiting;
+	node->waiting_count -= connection->is_waiting;
 	connection->wanted = wanted;
+	connection->is_waiting = is_waiting;
 }
 
 // Returns the devices that requests before this one wait for, as bits.
@@ -111,8 +113,8 @@ static void close_connection(struct node *node, struct connection *connection)
 	node->connection_count--;
 	user->connections--;
 	user->served -= connection->deadline_ns != 0 && !connection->ticket;
-	if (connection->wanted) {
-		set_wanted(node, connection, 0);
+	if (connection->is_waiting) {
+		set_wanted(node, connection, false, 0);
 		node->must_retry = true; // requests behind it may be next
 	}
 	discard_source(node, &connection->source, user->uid);
@@ -173,7 +175,7 @@ static void keep_in_queue(struct node *node, struct connection *connection)
 		connection->deadline_ns = wait_ns < UINT64_MAX - now ? now + wait_ns : UINT64_MAX;
 		serve_next(node, connection->peer.uid);
 	}
-	set_wanted(node, connection, node->queue.wanted);
+	set_wanted(node, connection, true, node->queue.wanted);
 	if (source_watch(node, &connection->source, EPOLLRDHUP) < 0)
 		say("a connection of user %u that waits for room cannot be watched: %m",
 		    (unsigned int)connection->peer.uid);
@@ -184,7 +186,7 @@ static void leave_queue(struct node *node, struct connection *connection)
 {
 	if (!connection->ticket)
 		return;
-	set_wanted(node, connection, 0);
+	set_wanted(node, connection, false, 0);
 	connection->deadline_ns = vg_clock_monotonic_ns() + PATIENCE_S * 1000000000ull;
 	node->must_retry |= node->waiting_count > 0;
 }
@@ -210,7 +212,7 @@ static bool answer_request(struct node *node, struct connection *connection, jso
 		connection->change = node->change;
 	else
 		connection->request = json_incref(request);
-	if (connection->request && (node->queue.must_wait || connection->wanted)) {
+	if (connection->request && (node->queue.must_wait || connection->is_waiting)) {
 		if (node->queue.must_wait)
 			keep_in_queue(node, connection);
 		return true;
@@ -442,7 +444,7 @@ void connection_accept(struct node *node)
 	// There is no room for more connections, so the oldest is closed.
 	struct connection *oldest = NULL;
 	for (struct connection *one = node->connections; one; one = one->next)
-		if (!oldest || !one->wanted || oldest->wanted)
+		if (!oldest || !one->is_waiting || oldest->is_waiting)
 			oldest = one; // one in the queue only if all are
 	close_connection(node, oldest);
 }
@@ -453,7 +455,7 @@ static void close_queue(struct node *node)
 
 	while (connection) {
 		struct connection *next = connection->next;
-		if (connection->wanted)
+		if (connection->is_waiting)
 			close_connection(node, connection);
 		connection = next;
 	}
@@ -496,7 +498,7 @@ void connection_expire(struct node *node, uint64_t now, uint64_t *deadline)
 				source_watch(node, &connection->source, connection->answer ? EPOLLOUT : EPOLLIN) < 0;
 		if (!connection->deadline_ns || connection->change)
 			continue;
-		if (now >= connection->deadline_ns && connection->wanted) {
+		if (now >= connection->deadline_ns && connection->is_waiting) {
 			end_wait(node, connection);
 			continue;
 		}

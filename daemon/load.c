@@ -19,6 +19,12 @@
 
 enum { STATE_MOST = 16 << 20 }; // the largest state file that is read, in bytes
 
+static void read_groups(struct vgpu *vgpu, const json_t *array)
+{
+	for (size_t i = 0; i < json_array_size(array) && i < VGPU_GROUPS; i++)
+		vgpu->owner_groups[vgpu->owner_group_count++] = (gid_t)json_integer_value(json_array_get(array, i));
+}
+
 static bool read_vgpu(const struct node *node, const json_t *state, struct vgpu *ret_vgpu)
 {
 	const char *name = json_string_value(json_object_get(state, "name"));
@@ -38,6 +44,7 @@ static bool read_vgpu(const struct node *node, const json_t *state, struct vgpu 
 	vgpu.group = json_is_integer(group) ? (gid_t)json_integer_value(group) : (gid_t)-1;
 	vgpu.created = json_number_value(json_object_get(state, "created"));
 	vgpu.ephemeral = json_is_true(json_object_get(state, "ephemeral"));
+	read_groups(&vgpu, json_object_get(state, "owner_groups"));
 	*ret_vgpu = vgpu;
 	return true;
 }

@@ -92,6 +92,8 @@ struct residence {
 	unsigned int evictions;
 };
 
+enum { VGPU_GROUPS = 128 };
+
 struct vgpu {
 	struct vgpu *next;
 	char name[VG_LEDGER_NAME];
@@ -110,7 +112,9 @@ struct vgpu {
 	struct arbiter *arbiter;  // NULL: the vGPU takes no part in turns
 	unsigned int seat;	  // the vGPU's index at its arbiter
 	uid_t owner;
-	gid_t group; // the group that may use the vGPU; (gid_t)-1: none
+	gid_t group;			 // the group that may use the vGPU; (gid_t)-1: none
+	gid_t owner_groups[VGPU_GROUPS]; // the groups of the owner when the vGPU was created, for allowance.h
+	unsigned int owner_group_count;
 	bool ephemeral;
 	double created; // seconds since 1970
 	struct vg_ledger *ledger;
@@ -139,6 +143,8 @@ struct drain {
 struct queue {
 	uint64_t blocked; // the devices that requests before this one wait for, as bits
 	bool is_over;	  // this request has waited long enough, so it is refused instead
+	bool is_final;	  // it does not help that this request waits
+	bool is_held;	  // a limit of the user holds it, so it blocks no other request
 	bool must_wait;	  // result: this request waits in the queue
 	uint64_t wanted;  // result: the devices that it waits for, as bits
 	uint64_t wait_ns; // result: how long it waits; UINT64_MAX: without a limit

@@ -3,6 +3,7 @@
 #include "base/parts.h"
 #include "daemon/admission.h"
 #include "daemon/launcher.h"
+#include "daemon/allowance.h"
 #include "daemon/listing.h"
 #include "daemon/measure.h"
 #include "daemon/mend.h"
@@ -49,6 +50,15 @@ static json_t *read_name(const struct request *request, struct vgpu *wanted)
 		"a vGPU's name has 1 to 63 letters, digits, '.', '_' and '-', and begins with a letter or a digit");
 }
 
+// Copies the groups of the owner, as far as they are known: those of the peer, if it is the owner.
+static void copy_groups(const struct request *request, struct vgpu *wanted)
+{
+	if (request->peer->uid != wanted->owner)
+		return;
+	for (size_t i = 0; i < request->peer->group_count && i < VGPU_GROUPS; i++)
+		wanted->owner_groups[wanted->owner_group_count++] = request->peer->groups[i];
+}
+
 // Reads all terms of a new vGPU except its name. Returns NULL or a refusal.
 static json_t *read_wanted(const struct request *request, struct vgpu *wanted)
 {
@@ -56,8 +66,10 @@ static json_t *read_wanted(const struct request *request, struct vgpu *wanted)
 
 	wanted->evictable = read_evictable(request);
 	if ((refusal = read_terms(request, &wanted->terms)) ||
-	    (refusal = request_read_group(request, &wanted->group)) ||
-	    (refusal = read_owner(request, &wanted->owner)) || (refusal = read_device(request, wanted)))
+	    (refusal = request_read_group(request, &wanted->group)) || (refusal = read_owner(request, &wanted->owner)))
+		return refusal;
+	copy_groups(request, wanted);
+	if ((refusal = read_device(request, wanted)))
 		return refusal;
 	refusal = refuse_too_small(request, wanted->device, wanted->owner, wanted->memory);
 	return refusal ? refusal : read_eviction(request, wanted);
@@ -88,6 +100,18 @@ static json_t *admit_wanted(const struct request *request, const struct vgpu *wa
 	return NULL;
 }
 
+static json_t *check_limits(const struct request *request, const struct vgpu *wanted)
+{
+	struct queue *queue = &request->node->queue;
+	bool is_final;
+	json_t *refusal = allowance_check(
+		request, &(struct allowance_wish){wanted, wanted->memory, &wanted->terms, NULL}, &is_final);
+
+	queue->is_held = refusal && !is_final;
+	queue->is_final = refusal && is_final;
+	return refusal;
+}
+
 // Reads the terms of a new vGPU, and checks that there is room for it. Returns NULL or a refusal. If it returns NULL
 // and *ret_ready is false, the request must wait.
 static json_t *read_and_admit(const struct request *request, struct vgpu *wanted, bool *ret_ready)
@@ -97,6 +121,8 @@ static json_t *read_and_admit(const struct request *request, struct vgpu *wanted
 	*ret_ready = true;
 	if (!refusal)
 		refusal = check_vgpu_limit(request, wanted);
+	if (!refusal)
+		refusal = check_limits(request, wanted);
 	if (!refusal)
 		refusal = wanted->ephemeral ? mps_enter(request->node, wanted, ret_ready) : mps_admit(wanted);
 	if (!refusal && *ret_ready)
@@ -124,6 +150,8 @@ static json_t *create_vgpu(const struct request *request, bool is_ephemeral, str
 	if (namesake)
 		return refuse("exists", "there is a vGPU %s already: enter it with `--vgpu %s`, or choose another name",
 			      wanted.name, wanted.name);
+	if (!allowance_is_ready(request))
+		return answer_later(request);
 	refusal = read_and_admit(request, &wanted, &is_ready);
 	if (refusal || !is_ready)
 		return refusal ? refusal : answer_later(request);

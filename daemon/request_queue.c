@@ -52,7 +52,7 @@ json_t *wait_instead(const struct request *request, const struct vgpu *wanted, j
 	struct queue *queue = &request->node->queue;
 	const json_t *wait = json_object_get(request->object, "wait");
 
-	if (!is_queueing(request) || !is_temporary(refusal))
+	if (!is_queueing(request) || !is_temporary(refusal) || queue->is_final)
 		return refusal;
 	if (queue->is_over)
 		return describe_wait(request, refusal);
@@ -60,7 +60,7 @@ json_t *wait_instead(const struct request *request, const struct vgpu *wanted, j
 	if (!possible)
 		return refusal;
 	queue->must_wait = true;
-	queue->wanted = possible;
+	queue->wanted = queue->is_held ? 0 : possible;
 	queue->wait_ns = json_is_true(wait) ? UINT64_MAX : (uint64_t)json_integer_value(wait) * 1000000000;
 	json_decref(refusal);
 	return NULL;

@@ -1,5 +1,6 @@
 // Handles the verb set, which changes the limit and the compute share of a vGPU.
 #include "daemon/admission.h"
+#include "daemon/allowance.h"
 #include "daemon/listing.h"
 #include "daemon/measure.h"
 #include "daemon/request_parts.h"
@@ -73,6 +74,14 @@ static json_t *finish_set(struct node *node, const struct change *change, int er
 	return agree_with("vgpu", listing_vgpu(node, vgpu, LISTING_FULL));
 }
 
+static json_t *check_limits(const struct request *request, const struct vgpu *vgpu, uint64_t memory,
+			    const struct turn_terms *terms)
+{
+	bool is_final;
+
+	return allowance_check(request, &(struct allowance_wish){vgpu, memory, terms, vgpu}, &is_final);
+}
+
 // Changes the terms. A restarted daemon reads limits from the disk. A ledger must never allow more than the limit on
 // disk. So a limit is raised in the ledger after the larger one is on disk, and lowered in the ledger before the
 // smaller one is on disk.
@@ -94,6 +103,11 @@ json_t *answer_set(const struct request *request)
 		return refusal;
 	if ((refusal = read_share(request, &terms.share)) ||
 	    (refusal = admit_share(request, vgpu->device, &terms, vgpu)))
+		return refusal;
+	if (!allowance_is_ready(request))
+		return answer_later(request);
+	if ((memory > vgpu->memory || terms.share > vgpu->terms.share) &&
+	    (refusal = check_limits(request, vgpu, has_memory ? memory : vgpu->memory, &terms)))
 		return refusal;
 	terms.is_limit &= terms.share > 0;
 	bool joins = terms.share && !vgpu->terms.share && !vgpu->terms.is_latency;

@@ -10,6 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+static json_t *write_groups(const struct vgpu *vgpu)
+{
+	json_t *array = json_array();
+
+	for (unsigned int i = 0; i < vgpu->owner_group_count; i++)
+		json_array_append_new(array, json_integer(vgpu->owner_groups[i]));
+	return array;
+}
+
 static json_t *write_vgpu(const struct node *node, const struct vgpu *vgpu)
 {
 	json_t *state = json_pack("{s:s, s:s, s:I, s:I, s:f}", "name", vgpu->name, "uuid",
@@ -18,6 +27,8 @@ static json_t *write_vgpu(const struct node *node, const struct vgpu *vgpu)
 
 	options_write_terms(state, &vgpu->terms);
 	options_write_eviction(state, vgpu);
+	if (vgpu->owner_group_count)
+		json_object_set_new(state, "owner_groups", write_groups(vgpu));
 	if (vgpu->group != (gid_t)-1)
 		json_object_set_new(state, "group", json_integer(vgpu->group));
 	return state;

@@ -67,6 +67,10 @@ const char *config_check(enum config_kind kind, const char *value)
 	case KIND_MODE:
 		return is_one_of(value, (const char *const[]){"time", "mps", NULL}) ? NULL
 										    : "is not a mode: use time or mps";
+	case KIND_SHARES:
+		return is_whole_number(value, 1, 6400) ? NULL : "is not a sum of shares: use a number from 1 to 6400";
+	case KIND_COUNT:
+		return is_whole_number(value, 0, 9999) ? NULL : "is not a count: use a whole number from 0 to 9999";
 	case KIND_CLASS:
 		return is_one_of(value, (const char *const[]){"batch", "latency", NULL})
 			       ? NULL
@@ -121,6 +125,8 @@ static void begin_section(struct reading *reading, const char *line, size_t leng
 	snprintf(reading->section, sizeof reading->section, "%.*s", (int)(end - line - 1), line + 1);
 	if (is_profile_section(reading))
 		begin_profile(reading);
+	else if (is_limit_section(reading))
+		begin_limit(reading);
 }
 
 static char *read_line(char *buffer, int capacity, void *stream)
@@ -168,13 +174,16 @@ static void refuse_unknown(struct reading *reading, const char *section, const c
 	}
 	suggestion_offer(&sections, device_section);
 	suggestion_offer(&sections, "profile");
+	suggestion_offer(&sections, "user");
+	suggestion_offer(&sections, "group");
 	if (!*section)
 		refuse_line(reading, "\"%s\" is before the first [section]", key);
 	else if (!known && sections.best)
 		refuse_line(reading, "unknown section [%s]: did you mean [%s]?", section, sections.best);
 	else if (!known)
 		refuse_line(reading,
-			    "unknown section [%s]: there are [run], [profile NAME], [device GPU], [node] and [audit]",
+			    "unknown section [%s]: there are [run], [profile NAME], [device GPU], [node], [audit], "
+			    "[user NAME] and [group NAME]",
 			    section);
 	else if (keys.best)
 		refuse_line(reading, "unknown key \"%s\" in [%s]: did you mean \"%s\"?", key, section, keys.best);
@@ -250,6 +259,10 @@ static int store_value(void *user, const char *cut_section, const char *key, con
 	}
 	if (is_profile_section(reading)) {
 		store_profile_value(reading, key, value);
+		return !reading->refused;
+	}
+	if (is_limit_section(reading)) {
+		store_limit_value(reading, key, value);
 		return !reading->refused;
 	}
 	for (int i = 0; i < CONFIG_COUNT; i++) {
@@ -331,6 +344,15 @@ static void free_profiles(struct config *config)
 	free(config->profiles);
 }
 
+static void free_limits(struct config *config)
+{
+	for (size_t i = 0; i < config->limit_count; i++) {
+		free(config->limits[i].name);
+		free(config->limits[i].origin);
+	}
+	free(config->limits);
+}
+
 static int load_environment(struct config *config, struct config_error *ret_error)
 {
 	for (int i = 0; i < CONFIG_COUNT; i++) {
@@ -353,20 +375,55 @@ static int load_environment(struct config *config, struct config_error *ret_erro
 	return 0;
 }
 
-int config_load_files(struct config *ret_config, struct config_error *ret_error)
+const char *config_system_path(void)
+{
+	const char *system = getenv("VIRGATE_SYSTEM_CONFIG");
+
+	return system && *system ? system : "/etc/virgate/virgate.conf";
+}
+
+int config_load_system(struct config *ret_config, struct config_error *ret_error)
 {
 	struct config config = {0};
-	char path[PATH_MAX];
-	const char *system = getenv("VIRGATE_SYSTEM_CONFIG"), *user = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 
-	int r = load_file(&config, system && *system ? system : "/etc/virgate/virgate.conf", ret_error);
-	path[0] = '\0';
+	int r = load_file(&config, config_system_path(), ret_error);
+	if (r) {
+		config_finish(&config);
+		return r;
+	}
+	*ret_config = config;
+	return 0;
+}
+
+// Reads the user's file. Limits are only for the system's file, which its users cannot change.
+static int load_users_file(struct config *config, struct config_error *ret_error)
+{
+	const char *user = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	size_t limit_count = config->limit_count;
+	char path[PATH_MAX] = "";
+
 	if (user && *user == '/') // the XDG specification ignores relative paths
 		snprintf(path, sizeof path, "%s/virgate/virgate.conf", user);
 	else if (home && *home)
 		snprintf(path, sizeof path, "%s/.config/virgate/virgate.conf", home);
-	if (r == 0 && *path)
-		r = load_file(&config, path, ret_error);
+	int r = *path ? load_file(config, path, ret_error) : 0;
+	if (r || config->limit_count == limit_count)
+		return r;
+	const struct config_limit *limit = &config->limits[limit_count];
+	snprintf(ret_error->text, sizeof ret_error->text,
+		 "%.200s: [%s %.60s] is only for the system's file, %.100s: remove it here", limit->origin,
+		 limit->is_group ? "group" : "user", limit->name, config_system_path());
+	return 1;
+}
+
+int config_load_files(struct config *ret_config, struct config_error *ret_error)
+{
+	struct config config;
+
+	int r = config_load_system(&config, ret_error);
+	if (r)
+		return r;
+	r = load_users_file(&config, ret_error);
 	if (r) {
 		config_finish(&config);
 		return r;
@@ -399,5 +456,6 @@ void config_finish(struct config *config)
 	}
 	free_devices(config);
 	free_profiles(config);
+	free_limits(config);
 	*config = (struct config){0};
 }

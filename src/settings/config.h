@@ -1,11 +1,23 @@
 // Reads the settings. Options override environment variables, these override the user's file, and that overrides the
 // system's file. Both are INI files: $XDG_CONFIG_HOME/virgate/virgate.conf and /etc/virgate/virgate.conf. One thread.
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "virgate/profile.h"
 
-enum config_kind { KIND_TEXT, KIND_SIZE, KIND_SHARE, KIND_SECONDS, KIND_SWITCH, KIND_LEVEL, KIND_MODE, KIND_CLASS };
+enum config_kind {
+	KIND_TEXT,
+	KIND_SIZE,
+	KIND_SHARE,
+	KIND_SECONDS,
+	KIND_SWITCH,
+	KIND_LEVEL,
+	KIND_MODE,
+	KIND_CLASS,
+	KIND_SHARES,
+	KIND_COUNT
+};
 
 // The settings as X(ID, section, key, environment variable, kind). A test compares this list with the manual page
 // virgate.conf(5).
@@ -44,6 +56,18 @@ struct config_device {
 	char *origin;
 };
 
+// A section [user NAME] or [group NAME] of the system's file: what the vGPUs of the user, or of all members of the
+// group together, may have on this node.
+struct config_limit {
+	bool is_group;
+	char *name; // "*": each user without a section
+	uint64_t memory;
+	unsigned share; // percent, in sum over all GPUs; 0: no limit, as in `memory`
+	int vgpus;	// -1: no limit
+	bool only_batch;
+	char *origin; // where the section begins
+};
+
 struct config {
 	char *values[CONFIG_COUNT];    // NULL: not set
 	char *origins[CONFIG_COUNT];   // where each value was set: "VIRGATE_MEMORY", "/etc/virgate/virgate.conf:3"
@@ -51,6 +75,8 @@ struct config {
 	size_t device_count;
 	struct vg_profile *profiles; // owned, with their strings
 	size_t profile_count;
+	struct config_limit *limits;
+	size_t limit_count;
 };
 
 struct config_error {
@@ -61,6 +87,10 @@ struct config_error {
 // name for messages. Returns 0, or 1 if the text is invalid.
 int config_read(struct config *config, const char *file, const char *text, size_t length,
 		struct config_error *ret_error);
+// Returns the path of the system's file.
+const char *config_system_path(void);
+// Reads the system's file alone, which may be missing. Returns 0, or 1 if it is invalid.
+int config_load_system(struct config *ret_config, struct config_error *ret_error);
 // Reads both configuration files, either of which may be missing. Returns 0, or 1 if a file is invalid.
 int config_load_files(struct config *ret_config, struct config_error *ret_error);
 // Reads both configuration files, either of which may be missing, and then the environment. Returns 0, or 1 if a value

@@ -22,6 +22,11 @@ struct reading {
 // Keeps a message about the present line, unless there is one already.
 __attribute__((format(printf, 2, 3))) void refuse_line(struct reading *reading, const char *format, ...);
 
+// The same for a section of a limit, "user NAME" or "group NAME".
+bool is_limit_section(const struct reading *reading);
+void begin_limit(struct reading *reading);
+void store_limit_value(struct reading *reading, const char *key, const char *value);
+
 // Returns whether the present section is one of a profile.
 bool is_profile_section(const struct reading *reading);
 // Begins a profile at the line of its section.

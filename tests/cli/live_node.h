@@ -7,8 +7,14 @@
 
 #define GIB 1073741824ll
 
+static pid_t background[32]; // programs of start_in_background()
+static size_t background_count;
+
 static inline void node_stop(void)
 {
+	for (; background_count; background_count--) // those that a failed test left
+		if (waitpid(background[background_count - 1], NULL, WNOHANG) == 0)
+			kill(background[background_count - 1], SIGKILL);
 	if (fixture.server > 0) { // a stand-in of a failed test, which no verb ends
 		fixture_stop();
 	} else if (*fixture.directory) {
@@ -37,6 +43,25 @@ static inline void node_start(void)
 	setenv("VIRGATE_SIM", "devices=2,memory=4G", 1);
 	setenv("VIRGATE_TIMEOUT", "20", 1);
 	setenv("VIRGATE_DAEMON", DAEMON, 1);
+}
+
+// Starts a program beside others: its output is dropped, so that it cannot empty the file with the output of another.
+static inline pid_t start_in_background(const char *const *words)
+{
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid) {
+		CHECK(background_count < sizeof background / sizeof *background);
+		background[background_count++] = pid;
+		return pid;
+	}
+	int null = open("/dev/null", O_RDWR);
+	dup2(null, 0);
+	dup2(null, 1);
+	dup2(null, 2);
+	execv(words[0], (char *const *)words);
+	_exit(127);
 }
 
 static inline json_t *read_listing(const char *const *words)

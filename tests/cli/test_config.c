@@ -62,8 +62,8 @@ TEST(invalid_line_is_reported_with_reason)
 	check_refused("[run]\nmemory 8G\n", "some.conf:2: \"memory 8G\" is neither [section] nor key = value");
 	check_refused("\n\n[run\n", "some.conf:3: \"[run\" has no closing bracket");
 	check_refused("[rum]\nmemory = 1G\n", "some.conf:2: unknown section [rum]: did you mean [run]?");
-	check_refused("[zebra]\nmemory = 1G\n",
-		      "unknown section [zebra]: there are [run], [profile NAME], [device GPU], [node] and [audit]");
+	check_refused("[zebra]\nmemory = 1G\n", "unknown section [zebra]: there are [run], [profile NAME], [device "
+						"GPU], [node], [audit], [user NAME] and [group");
 	check_refused("[run]\nmemry = 1G\n", "some.conf:2: unknown key \"memry\" in [run]: did you mean \"memory\"?");
 	check_refused("[run]\nxyzzy = 1G\n", "man virgate.conf");
 	check_refused("memory = 1G\n", "some.conf:1: \"memory\" is before the first [section]");
@@ -294,4 +294,50 @@ TEST(environment_overrides_user_overrides_system)
 	snprintf(user, sizeof user, "%s/virgate", directory);
 	rmdir(user);
 	rmdir(directory);
+}
+
+TEST(limit_sections_are_read)
+{
+	CHECK_INT(
+		read_text(
+			"[user alice]\nmemory = 8G\nvgpus = 0\n[group users]\nshare = 150\nclass = batch\n[user *]\n"),
+		0);
+	CHECK_INT(config.limit_count, 3);
+	CHECK_STR(config.limits[0].name, "alice");
+	CHECK_INT(config.limits[0].memory, 8LL << 30);
+	CHECK_INT(config.limits[0].vgpus, 0);
+	CHECK(!config.limits[0].is_group && !config.limits[0].only_batch);
+	CHECK(config.limits[1].is_group && config.limits[1].only_batch);
+	CHECK_INT(config.limits[1].share, 150);
+	CHECK_INT(config.limits[1].vgpus, -1);
+	CHECK_STR(config.limits[2].name, "*");
+	CHECK_STR(config.limits[1].origin, "some.conf:4");
+	check_refused("[user]\nmemory = 1G\n", "some.conf:1: [user] has no name: use [user NAME], or [user *]");
+	check_refused("[group ]\nmemory = 1G\n", "has no name: use [group NAME]");
+	check_refused("[user a]\nvgpus = -1\n", "some.conf:2: vgpus: \"-1\" is not a count");
+	check_refused("[user a]\nshare = 0\n", "share: \"0\" is not a sum of shares");
+	check_refused("[user a]\nmemroy = 1G\n", "unknown key \"memroy\" in [user a]: did you mean \"memory\"?");
+	check_refused("[user a]\nxyzzy = 1G\n", "there are memory, share, vgpus and class");
+	check_refused("[user a]\nvgpus = 1\n[user a]\nvgpus = 2\n",
+		      "[user a] is there twice: the first is in some.conf:1");
+}
+
+TEST(limits_are_only_for_the_systems_file)
+{
+	char directory[] = "/tmp/virgate-test-XXXXXX", path[256];
+
+	CHECK(mkdtemp(directory));
+	setenv("XDG_CONFIG_HOME", directory, 1);
+	snprintf(path, sizeof path, "%s/virgate", directory);
+	mkdir(path, 0700);
+	snprintf(path, sizeof path, "%s/virgate/virgate.conf", directory);
+	write_file(path, "[run]\nmemory = 1G\n[user alice]\nvgpus = 1\n");
+	setenv("VIRGATE_SYSTEM_CONFIG", "/nonexistent/virgate.conf", 1);
+	config_finish(&config);
+	CHECK_INT(config_load(&config, &error), 1);
+	CHECK_CONTAINS(error.text, "/virgate/virgate.conf:3: [user alice] is only for the system's file");
+	setenv("VIRGATE_SYSTEM_CONFIG", path, 1);
+	CHECK_INT(config_load_system(&config, &error), 0);
+	CHECK_INT(config.limit_count, 1);
+	unlink(path);
 }

@@ -117,7 +117,8 @@ static void wait_for_tenants(size_t wanted)
 
 static pid_t start_grow(const char *vgpu)
 {
-	return start_program(WORDS("run", "--vgpu", vgpu, "--", GROW, "--exact", "--chunk", "16M", "--hold", "600"));
+	return start_in_background(
+		WORDS("run", "--vgpu", vgpu, "--", GROW, "--exact", "--chunk", "16M", "--hold", "600"));
 }
 
 static const char *read_state(const char *vgpu)

@@ -36,8 +36,8 @@ static pid_t start_waiting(const char *name, const char *memory, const char *wai
 	char script[300];
 
 	snprintf(script, sizeof script, "echo %s >> %s", name, order);
-	return start_program(WORDS("run", "--name", name, "--memory", memory, "--device", "0", wait, "--", "sh", "-c",
-				   script));
+	return start_in_background(
+		WORDS("run", "--name", name, "--memory", memory, "--device", "0", wait, "--", "sh", "-c", script));
 }
 
 static int wait_for_exit(pid_t pid)
@@ -104,7 +104,8 @@ TEST(other_gpu_is_taken)
 	CHECK_INT(VIRGATE_RUN("create", "one", "--memory", "3G", "--device", "0"), 0);
 	pid_t blocked = start_waiting("blocked", "2G", "--wait");
 	wait_until_waiting(0, 1);
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "--wait", "true"), 0); // GPU 1 has room, and nothing waits for it
+	CHECK_INT(VIRGATE_RUN("run", "--memory", "1G", "--wait", "true"),
+		  0); // GPU 1 has room, and nothing waits for it
 	CHECK_INT(VIRGATE_RUN("rm", "one"), 0);
 	CHECK_INT(wait_for_exit(blocked), 0);
 }

@@ -1,0 +1,94 @@
+// Starts the system's daemon, and sends it requests of several users. Needs root. Include it in one file per program.
+#pragma once
+#include "daemon_fixture.h"
+
+#include <grp.h>
+
+// SHARED_GROUP: "games" on Debian; any group that has a name will do.
+enum { ALICE = 60001, BOB = 60002, SHARED_GROUP = 60 };
+
+// Starts the system's daemon in the directories of this test.
+static inline void launch_system_daemon(void)
+{
+	int ready[2];
+	char number[12], state[300], claims[300], log[300], byte;
+
+	CHECK_INT(pipe(ready), 0);
+	snprintf(state, sizeof state, "%s/state", directory);
+	snprintf(claims, sizeof claims, "%s/claims", directory);
+	snprintf(log, sizeof log, "%s/log", directory);
+	daemon_pid = fork();
+	if (daemon_pid == 0) {
+		dup2(open(log, O_WRONLY | O_CREAT | O_APPEND, 0600), 2);
+		setenv("VIRGATE_RUNTIME_DIR", runtime_dir, 1);
+		setenv("VIRGATE_STATE_DIR", state, 1);
+		setenv("VIRGATE_CLAIMS_DIR", claims, 1);
+		setenv("VIRGATE_NVML", FAKE_NVML_LIBRARY, 1);
+		setenv("FAKE_NVML", nvml_world, 1);
+		unsetenv("VIRGATE_SIM");
+		snprintf(number, sizeof number, "%d", ready[1]);
+		execl(VIRGATED, "virgated", "--system", "--ready-fd", number, NULL);
+		_exit(127);
+	}
+	close(ready[1]);
+	CHECK_INT(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+}
+
+static inline void start_system_daemon(void)
+{
+	if (geteuid() != 0)
+		SKIP("only root can be several users");
+	fresh_node();
+	CHECK_INT(chmod(directory, 0755), 0);
+	launch_system_daemon();
+}
+
+// Sends a request as a user, and returns the text that `describe` makes of the answer.
+static inline void ask_as(uid_t uid, gid_t group, const char *request, const char *(*describe)(json_t *reply),
+		   char ret_outcome[256])
+{
+	int answer[2];
+
+	CHECK_INT(pipe(answer), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		if ((group ? setgroups(1, &group) : setgroups(0, NULL)) < 0 || setgid((gid_t)uid) < 0 ||
+		    setuid(uid) < 0)
+			_exit(1);
+		const char *outcome = describe(ask("%s", request));
+		_exit(write(answer[1], outcome, strlen(outcome) + 1) < 0);
+	}
+	close(answer[1]);
+	ssize_t length = read(answer[0], ret_outcome, 255);
+	close(answer[0]);
+	waitpid(child, NULL, 0);
+	CHECK(length > 0);
+	ret_outcome[length] = '\0';
+}
+
+// Returns the error code of the daemon's answer; "": the daemon agreed.
+static inline const char *find_code(json_t *reply)
+{
+	return agreed(reply) ? "" : json_string_value(json_object_get(reply, "code"));
+}
+
+static inline const char *tenants_of_first(json_t *reply)
+{
+	const json_t *tenants = json_object_get(json_array_get(json_object_get(reply, "vgpus"), 0), "tenants");
+
+	return json_is_array(tenants) ? "a list" : json_is_null(tenants) ? "null" : "nothing";
+}
+
+#define CHECK_OUTCOME(uid, group, request, describe, wanted)     \
+	do {                                                     \
+		char outcome_[256];                              \
+		ask_as(uid, group, request, describe, outcome_); \
+		CHECK_STR(outcome_, wanted);                     \
+	} while (0)
+#define CHECK_ANSWER(uid, group, request, wanted) CHECK_OUTCOME(uid, group, request, find_code, wanted)
+
+static inline const char *find_message(json_t *reply)
+{
+	return json_string_value(json_object_get(reply, "message"));
+}
