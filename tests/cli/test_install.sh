@@ -64,7 +64,7 @@ check "the daemon ends" "$prefix/bin/virgate" shutdown --sim
 check "the program" test "$("$prefix/bin/virgate" --version)" = "virgate $(pkg-config --modversion virgate)"
 check "the pkg-config file" pkg-config --exists virgate
 needed=$(pkg-config --print-requires-private virgate | sort | tr '\n' ' ')
-check "it names what the archive needs" test "$needed" = "jansson liblz4 libsodium libzstd "
+check "it names what the archive needs" test "$needed" = "inih jansson liblz4 libsodium libzstd "
 compile() { # PROGRAM FLAGS…
 	cc -std=gnu17 -Wall -Werror "$place/example.c" -o "$place/$1" "${@:2}"
 }

@@ -75,11 +75,11 @@ TEST(ps_prints_json)
 	json_t *json = parse_output();
 	json_t *train = json_array_get(json_object_get(json, "vgpus"), 1);
 	json_t *other = json_array_get(json_object_get(json, "vgpus"), 0);
-	static const char *const keys[] = {"name",	"device",      "uuid",	  "memory",	  "charged",
-					   "overhead",	"physical",    "share",	  "owner",	  "group",
-					   "ephemeral", "share_limit", "created", "refusals",	  "tenants",
-					   "damaged",	"shared",      "class",	  "turns",	  "mode",
-					   "evictable", "swap",	       "fixed",	  "idle_suspend", "eviction"};
+	static const char *const keys[] = {"name",     "device",   "uuid",	"memory",  "charged",	"overhead",
+					   "physical", "share",	   "owner",	"group",   "ephemeral", "share_limit",
+					   "created",  "refusals", "tenants",	"damaged", "shared",	"class",
+					   "turns",    "mode",	   "evictable", "swap",	   "fixed",	"idle_suspend",
+					   "eviction", "drained"};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (!json_object_get(train, keys[i]))
 			FAIL("no %s", keys[i]);

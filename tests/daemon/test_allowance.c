@@ -43,7 +43,7 @@ TEST(limits_of_a_user_hold)
 	check_refused(ALICE, 0, "{'op':'create','name':'a','memory':1073741824,'share':31}",
 		      "asked for a share of 31 %, but user 60001 may have shares of 30 % in sum");
 	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1073741824,'share':20}", "");
-	check_refused(ALICE, 0, "{'op':'create','name':'b','memory':1610612736}", "and have 1.0 GiB, so 1.0 GiB is left");
+	check_refused(ALICE, 0, "{'op':'create','name':'b','memory':1610612736}", "have 1.0 GiB, so 1.0 GiB is left");
 	check_refused(ALICE, 0, "{'op':'set','name':'a','share':40}", "asked for a share of 40 %");
 	check_refused(ALICE, 0, "{'op':'set','name':'a','memory':2684354560}", "asked for 2.5 GiB");
 	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','share':30}", "");
@@ -162,7 +162,7 @@ TEST(users_wait_in_one_queue)
 	CHECK_INT(count_waiting(), 0);
 }
 
-TEST(request_that_a_limit_holds_blocks_nobody)
+TEST(request_that_a_limit_holds_blocks_no_other)
 {
 	int order[2];
 	char mark = 0;
@@ -170,8 +170,8 @@ TEST(request_that_a_limit_holds_blocks_nobody)
 	start_with("[user 60001]\nvgpus = 1\n");
 	CHECK_INT(pipe(order), 0);
 	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1073741824,'device':'0'}", "");
-	pid_t held = ask_in_background(ALICE, "{'op':'enter','memory':1073741824,'device':'0','wait':true}", order[1],
-				       'a');
+	pid_t held =
+		ask_in_background(ALICE, "{'op':'enter','memory':1073741824,'device':'0','wait':true}", order[1], 'a');
 	CHECK_ANSWER(BOB, 0, "{'op':'enter','memory':1073741824,'device':'0','wait':true}", "");
 	CHECK_INT(waitpid(held, NULL, WNOHANG), 0);
 	CHECK_ANSWER(ALICE, 0, "{'op':'rm','name':'a'}", "");

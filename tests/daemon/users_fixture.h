@@ -46,7 +46,7 @@ static inline void start_system_daemon(void)
 
 // Sends a request as a user, and returns the text that `describe` makes of the answer.
 static inline void ask_as(uid_t uid, gid_t group, const char *request, const char *(*describe)(json_t *reply),
-		   char ret_outcome[256])
+			  char ret_outcome[256])
 {
 	int answer[2];
 
