@@ -287,6 +287,24 @@ TEST(printf_of_every_conversion)
 	machine_destroy(machine);
 }
 
+TEST(printf_of_a_long_integer)
+{
+	char wanted[603];
+
+	struct machine *machine = machine_run_block(
+		HEAD ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
+		     ".global .b8 fmt[8] = {37,54,48,48,100,33,10,0};\n" // "%600d!"
+		     ".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) { .local .align 8 .b8 b[8]; "
+		     ".reg .b32 %r<4>; .reg .b64 %rd<5>;\n"
+		     "mov.u64 %rd1, b; st.local.u32 [%rd1], 42; cvta.local.u64 %rd3, %rd1; mov.u64 %rd4, fmt;\n"
+		     "{ .param .b64 x; st.param.b64 [x], %rd4; .param .b64 y; st.param.b64 [y], %rd3; .param .b32 v; "
+		     "call.uni (v), vprintf, (x, y); } ret; }",
+		1);
+	snprintf(wanted, sizeof wanted, "%600d!\n", 42);
+	CHECK_STR(machine->printed, wanted);
+	machine_destroy(machine);
+}
+
 TEST(hints_have_no_effect)
 {
 	struct machine *machine =
