@@ -179,6 +179,15 @@ static enum vg_status write_device(struct dump *dump)
 	return status;
 }
 
+// Checks the disk before memory moves to the host. With bases, it is unknown yet how much the image has in common with
+// them. take_off_gpu() checks again, when all sizes are known.
+static enum vg_status check_disk(const struct dump *dump)
+{
+	uint64_t need = dump->bases.count ? 0 : parking_estimate(&dump->evicted), memory;
+
+	return fit_disk(dump->draft.directory, need, dump->options.compression, &memory);
+}
+
 // Parks device memory, and opens the gates meanwhile. Otherwise a process could wait at its gate for a turn, while work
 // on the GPU waits for the launch that the gate delays. lock_tree() opens the gates for the same reason.
 static enum vg_status park_memory(struct dump *dump)
@@ -191,6 +200,9 @@ static enum vg_status park_memory(struct dump *dump)
 	if (status)
 		return status;
 	status = tenants_find(&dump->tree, &dump->evicted);
+	if (status)
+		return status;
+	status = check_disk(dump);
 	if (status)
 		return status;
 	dump->touched = true;

@@ -329,6 +329,27 @@ TEST(a_full_disk_fails_the_dump)
 	end(&program);
 }
 
+TEST(a_disk_that_is_too_small_is_refused_before_memory_moves)
+{
+	char command[6 * PATH_MAX];
+
+	prepare(false);
+	if (geteuid() != 0)
+		SKIP("no rights to mount a file system");
+	struct program program = start_evictable("large", "");
+	struct vg_ledger_tenant before = place_of("large", program.pid);
+	CHECK_INT(mkdir(path_of("small"), 0700), 0);
+	snprintf(command, sizeof command,
+		 "unshare -m sh -c 'mount -t tmpfs -o size=2m none %s && exec %s dump --vgpu large --dir %s/image' "
+		 ">%s 2>&1",
+		 path_of("small"), VIRGATE, path_of("small"), path_of("small.log"));
+	CHECK_INT(WEXITSTATUS(system(command)), 1);
+	CHECK_CONTAINS(text_of("small.log"), "refused (disk): the image takes up to ");
+	CHECK(!strstr(text_of("small.log"), "run on as before")); // this is said if a process was changed
+	check_is_whole(&program, "large", &before, false);
+	end(&program);
+}
+
 // The guard does what `virgate recover` does. The stand-in for CRIU kills the dump at its start.
 TEST(the_guard_rolls_back_a_killed_dump)
 {

@@ -27,8 +27,7 @@ static uint64_t sum_memory(const json_t *description)
 	return sum;
 }
 
-static enum vg_status fit_disk(const char *directory, uint64_t need, enum vg_compression compression,
-			       uint64_t *ret_memory)
+enum vg_status fit_disk(const char *directory, uint64_t need, enum vg_compression compression, uint64_t *ret_memory)
 {
 	char text[2][VG_SIZE_TEXT];
 	struct statfs disk;

@@ -58,6 +58,19 @@ bool parking_concerns(const struct tenants *tenants)
 	return false;
 }
 
+uint64_t parking_estimate(const struct tenants *tenants)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < tenants->count; i++) {
+		const struct tenant *tenant = &tenants->list[i];
+		const struct vg_ledger *ledger = tenants->vgpus[tenant->vgpu].ledger;
+		if (can_park(tenants, tenant))
+			sum += vg_size_min(READ(vg_ledger_pager_slots(ledger)[tenant->slot.slot].bytes), most_bytes);
+	}
+	return sum;
+}
+
 // ---- the slots of the ledger ---------------------------------------------------------------------------
 
 // Returns the pager's part of the tenant's slot; NULL if the slot belongs to another process now.

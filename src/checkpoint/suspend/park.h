@@ -24,6 +24,8 @@ struct parking {
 
 // Returns whether a process of the tree is in an evictable vGPU.
 bool parking_concerns(const struct tenants *tenants);
+// Returns how much memory the processes will put into files, as their pagers reported it before tenants_find().
+uint64_t parking_estimate(const struct tenants *tenants);
 struct parking_wish {
 	unsigned drain_ms;
 	const char *limit; // the option that sets `drain_ms`, for messages
