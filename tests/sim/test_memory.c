@@ -1,6 +1,11 @@
 // Tests allocation, addresses, copies and memsets.
 #include "sim_test.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
 static CUcontext start(void)
 {
 	node_start("memory=256M,ctx=16M");
@@ -171,4 +176,56 @@ TEST(lookup_by_name)
 	function = &function;
 	CU(cuGetProcAddress_v2("cuNothing", &function, 13000, 0, NULL));
 	CHECK(!function);
+}
+
+enum { ROUNDS = 60 };
+
+struct churn {
+	CUcontext context;
+	_Atomic CUdeviceptr address; // of an allocation in a managed pool, which may be freed already; 0: none yet
+	_Atomic unsigned refused;    // how often advice on allocated memory was refused
+	_Atomic bool ends;
+};
+
+// Frees each allocation while the other thread gives advice on it.
+static void *allocate_and_free(void *user)
+{
+	CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED,
+				     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	struct churn *churn = user;
+
+	CU(cuCtxSetCurrent(churn->context));
+	for (int i = 0; i < ROUNDS; i++) {
+		unsigned before = churn->refused;
+		CUmemoryPool pool;
+		CUdeviceptr address;
+		CU(cuMemPoolCreate(&pool, &properties));
+		CU(cuMemAllocFromPoolAsync(&address, 2 * MIB, pool, CU_STREAM_PER_THREAD));
+		CU(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+		churn->address = address;
+		while (churn->refused == before)
+			sched_yield();
+		CU(cuMemFreeAsync(address, CU_STREAM_PER_THREAD));
+		CU(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+		CU(cuMemPoolDestroy(pool));
+	}
+	churn->ends = true;
+	return NULL;
+}
+
+// The thread sanitizer finds an access to the table of memory without its lock.
+TEST(advice_is_safe_while_another_thread_frees_the_memory)
+{
+	struct churn churn = {.context = start()};
+	CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+	pthread_t thread;
+
+	CHECK_INT(pthread_create(&thread, NULL, allocate_and_free, &churn), 0);
+	while (!churn.ends) {
+		// The pool determines the location. While its memory is freed, each result is right.
+		CUresult result = cuMemAdvise_v2(churn.address, MIB, CU_MEM_ADVISE_SET_READ_MOSTLY, here);
+		churn.refused += result == CUDA_ERROR_NOT_SUPPORTED;
+		sched_yield();
+	}
+	pthread_join(thread, NULL);
 }
