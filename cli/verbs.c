@@ -17,6 +17,7 @@ const struct verb *const verbs[] = {
 	&verb_logs,
 	&verb_devices,
 	&verb_drain,
+	&verb_metrics,
 	&verb_dump,
 	&verb_restore,
 	&verb_migrate,

@@ -1,0 +1,143 @@
+#include "exporter/document.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <virgate/status.h>
+
+#include "exporter/family.h"
+#include "exporter/metrics.h"
+
+static const double FRESH_SECONDS = 0.5;
+
+// A text that was made at `made`, once for each kind of reader.
+struct kept {
+	char *text;
+	double made;
+	unsigned status;
+};
+
+static const unsigned statuses[] = {200, 400, 401, 403, 404, 405, 503};
+static double counts[sizeof statuses / sizeof *statuses];
+
+void document_count(unsigned status)
+{
+	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+		counts[i] += statuses[i] == status;
+}
+
+static double read_clock(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void print_own(FILE *out, double seconds)
+{
+	char code[16];
+
+	family_begin(out, "virgate_exporter_responses_total", FAMILY_COUNTER, "Answers of the exporter, by status.");
+	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+		snprintf(code, sizeof code, "%u", statuses[i]);
+		family_sample(out, "virgate_exporter_responses_total", (const struct label[]){{"code", code}, {0}},
+			      counts[i]);
+	}
+	family_begin(out, "virgate_exporter_collect_seconds", FAMILY_GAUGE,
+		     "How long the daemon took to answer the requests for this text.");
+	family_sample(out, "virgate_exporter_collect_seconds", NULL, seconds);
+	family_begin(out, "virgate_exporter_cpu_seconds_total", FAMILY_COUNTER, "Processor time of the exporter.");
+	family_sample(out, "virgate_exporter_cpu_seconds_total", NULL, read_clock(CLOCK_PROCESS_CPUTIME_ID));
+}
+
+// Returns the metrics followed by the exporter's own. Consumes `text`.
+static char *add_own(char *text, double seconds)
+{
+	char *whole = NULL;
+	size_t size;
+	FILE *out = open_memstream(&whole, &size);
+
+	if (out) {
+		fputs(text, out);
+		print_own(out, seconds);
+		if (fclose(out) != 0) {
+			free(whole);
+			whole = NULL;
+		}
+	}
+	free(text);
+	return whole;
+}
+
+// Writes a message when the daemon stops answering, and when it answers again, but not for each request.
+static void report_daemon(bool is_up)
+{
+	static bool was_down;
+
+	if (is_up == !was_down)
+		return;
+	was_down = !is_up;
+	fprintf(stderr, "virgate-exporter: %s\n",
+		is_up ? "the daemon answers again" : vg_last_error()->text);
+}
+
+static void make_metrics(const struct document_source *source, bool is_public, struct kept *kept)
+{
+	const struct metrics_options options = {.is_public = is_public, .lists_ephemeral = source->lists_ephemeral};
+	double begun = read_clock(CLOCK_MONOTONIC);
+	char *text;
+
+	bool is_up = metrics_collect(source->node, &options, &text) == VG_OK;
+	report_daemon(is_up);
+	if (!is_up)
+		text = metrics_without_daemon();
+	double seconds = read_clock(CLOCK_MONOTONIC) - begun;
+	free(kept->text);
+	kept->text = text ? add_own(text, seconds) : NULL;
+	kept->made = read_clock(CLOCK_MONOTONIC);
+}
+
+static unsigned find_metrics(const struct document_source *source, bool is_public, struct document *ret_document)
+{
+	static struct kept all[2];
+	struct kept *kept = &all[is_public];
+
+	if (!kept->text || read_clock(CLOCK_MONOTONIC) - kept->made > FRESH_SECONDS)
+		make_metrics(source, is_public, kept);
+	*ret_document = (struct document){.type = "text/plain; version=0.0.4; charset=utf-8",
+					  .text = kept->text ? kept->text : "no memory for the metrics\n"};
+	return kept->text ? 200 : 503;
+}
+
+static unsigned find_start(const struct document_source *source, bool is_public, struct document *ret_document)
+{
+	*ret_document = (struct document){
+		.type = "text/html; charset=utf-8",
+		.text = "<!DOCTYPE html><html lang=\"en\"><title>Virgate</title><p><a href=\"/metrics\">Metrics</a></p>"
+			"</html>\n"};
+	return 200;
+}
+
+static const struct {
+	const char *path;
+	unsigned (*find)(const struct document_source *source, bool is_public, struct document *ret_document);
+} documents[] = {
+	{"/", find_start},
+	{"/metrics", find_metrics},
+};
+
+unsigned document_find(const struct document_source *source, const char *path, bool is_public,
+		       struct document *ret_document)
+{
+	unsigned status = 404;
+
+	*ret_document = (struct document){.type = "text/plain; charset=utf-8", .text = "not found: see /metrics\n"};
+	for (size_t i = 0; i < sizeof documents / sizeof *documents; i++)
+		if (strcmp(path, documents[i].path) == 0)
+			status = documents[i].find(source, is_public, ret_document);
+	ret_document->length = strlen(ret_document->text);
+	return status;
+}
