@@ -10,7 +10,7 @@ if [ -z "$declared" ] || [ "$declared" != "$exported" ]; then
 	echo "FAIL exports: declared"; echo "$declared"; echo "exported"; echo "$exported"
 	echo "0 passed, 1 failed, 0 skipped"
 	exit 1
-elif [ "$soname" != libvirgate.so.0 ]; then
+elif [ "$soname" != libvirgate.so.1 ]; then
 	echo "FAIL soname: $soname"
 	echo "1 passed, 1 failed, 0 skipped"
 	exit 1

@@ -61,9 +61,9 @@ for tool in sed touch; do
 	ln -s "$(command -v $tool)" "$work/bin/$tool"
 done
 mkdir "$work/lib"
-touch "$work/lib/libvirgate.so.0"
+touch "$work/lib/libvirgate.so.1"
 tool ldconfig "[ \$# -gt 0 ] || exec touch '$work/ran'" \
-	"[ ! -e '$work/ran' ] || echo '	libvirgate.so.0 (libc6,x86-64) => $work/lib/libvirgate.so.0'"
+	"[ ! -e '$work/ran' ] || echo '	libvirgate.so.1 (libc6,x86-64) => $work/lib/libvirgate.so.1'"
 after_install() {
 	PATH=$work/bin "$root/scripts/after-install" "$work/lib"
 }
@@ -71,7 +71,7 @@ DESTDIR=$work/stage expect "a staged installation leaves the linker's cache alon
 expect "ldconfig did not run for a staged installation" 1 "" test -e "$work/ran"
 tool id 'echo 1000'
 expect "an installation by a user says that root must run ldconfig" 0 \
-	"does not find libvirgate.so.0 in $work/lib: as root," after_install
+	"does not find libvirgate.so.1 in $work/lib: as root," after_install
 expect "ldconfig did not run for a user" 1 "" test -e "$work/ran"
 tool id 'echo 0'
 expect "root's installation refreshes the linker's cache" 0 "" after_install
