@@ -209,6 +209,27 @@ static void raise_limits(void)
 	signal(SIGXFSZ, SIG_IGN); // a write beyond the limit fails with EFBIG instead
 }
 
+// Runs the program that is installed now in place of this one, which an upgrade may have replaced. It takes the tenants
+// over. Returns if it cannot be run; the next `virgate` command starts a daemon then.
+static void run_installed_program(const struct node *node)
+{
+	static const char deleted[] = " (deleted)";
+	char program[PATH_MAX], seconds[12], *end;
+
+	ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+	if (length < 0) {
+		say("/proc/self/exe: %m");
+		return;
+	}
+	program[length] = '\0';
+	end = program + length - (sizeof deleted - 1);
+	if (end > program && strcmp(end, deleted) == 0)
+		*end = '\0';
+	snprintf(seconds, sizeof seconds, "%u", node->idle_seconds);
+	execl(program, program, "--foreground", "--idle-seconds", seconds, node->system_wide ? "--system" : NULL, NULL);
+	say("cannot run %s: %m; the next use of virgate starts a daemon", program);
+}
+
 int main(int argc, char **argv)
 {
 	static struct node node = {.listener.fd = -1,
@@ -248,5 +269,7 @@ int main(int argc, char **argv)
 	    vg_system_driver_version(node.system), node.simulated ? ", simulated" : "");
 	loop_run(&node);
 	start_finish(&node);
+	if (node.is_replaced)
+		run_installed_program(&node);
 	return 0;
 }

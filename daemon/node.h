@@ -175,6 +175,7 @@ struct node {
 	struct change *change;	// the present request is answered when this change is on disk; NULL: it changes nothing
 	bool is_leaving;	// the daemon ends as soon as no client is connected
 	bool is_interrupted;	// a signal ends the daemon, without answers to requests that wait
+	bool is_replaced;	// that signal was SIGHUP: the program that is installed now takes over
 	bool was_shut_down;	// a request ends the daemon, which accepts no new connections
 	bool has_socket_file;	// virgated.sock in the runtime directory is this daemon's
 	uint64_t busy_until_ns; // the last time at which the daemon was in use

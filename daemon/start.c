@@ -33,7 +33,9 @@ static void handle_signal(struct node *node, struct source *source, uint32_t eve
 	struct signalfd_siginfo info;
 
 	if (read(source->fd, &info, sizeof info) == sizeof info) {
-		say("ends on signal %u", info.ssi_signo);
+		node->is_replaced = info.ssi_signo == SIGHUP;
+		say(node->is_replaced ? "starts the installed program on signal %u" : "ends on signal %u",
+		    info.ssi_signo);
 		node->is_leaving = true;
 		node->is_interrupted = true;
 	}
@@ -46,9 +48,9 @@ static int watch_signals(struct node *node)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
 	signal(SIGIO, SIG_IGN); // the kernel sends SIGIO for the leases that leftover.c takes
 	node->signals = (struct source){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), handle_signal};
 	return node->signals.fd < 0 ? -1 : source_watch(node, &node->signals, EPOLLIN);

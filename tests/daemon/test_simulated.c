@@ -32,6 +32,59 @@ TEST(killed_tenants_are_refunded)
 	end_daemon();
 }
 
+static void copy_file(const char *from, const char *to)
+{
+	char command[700];
+
+	snprintf(command, sizeof command, "cp '%s' '%s.new' && mv '%s.new' '%s'", from, to, to, to);
+	CHECK_INT(system(command), 0);
+}
+
+static bool runs(pid_t pid, const char *program)
+{
+	char link[64], path[400];
+
+	snprintf(link, sizeof link, "/proc/%d/exe", pid);
+	ssize_t length = readlink(link, path, sizeof path - 1);
+	path[length > 0 ? length : 0] = '\0';
+	return strcmp(path, program) == 0;
+}
+
+// An upgrade replaces the daemon's program. On SIGHUP the running daemon, which has tenants, executes the new one.
+TEST(sighup_runs_the_installed_daemon)
+{
+	char program[300];
+
+	set_up_simulated_node();
+	snprintf(program, sizeof program, "%s/virgated", directory);
+	copy_file(VIRGATED, program);
+	setenv("VIRGATE_DAEMON", program, 1);
+	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
+	unsetenv("VIRGATE_DAEMON"); // the daemon of the other tests
+	pid_t launcher = run_holder("a", "100"), tenant = tenant_pid("a", 0);
+	json_int_t charged = figure("a", "charged");
+	json_t *reply = ask("{'op':'ping'}");
+	pid_t daemon = (pid_t)json_integer_value(json_object_get(reply, "pid"));
+	json_decref(reply);
+	CHECK(runs(daemon, program));
+	copy_file(VIRGATED, program);
+	CHECK(!runs(daemon, program)); // it runs the deleted file
+	CHECK_INT(kill(daemon, SIGHUP), 0);
+	for (int i = 0; i < 3000 && (!runs(daemon, program) || access(socket_path, F_OK) < 0); i++)
+		poll(NULL, 0, 10);
+	CHECK(runs(daemon, program));
+	CHECK_INT(virgate("ps --sim"), 0); // waits until it answers
+	reply = ask("{'op':'ping'}");
+	CHECK_INT(json_integer_value(json_object_get(reply, "pid")), daemon);
+	json_decref(reply);
+	CHECK_INT(tenant_pid("a", 0), tenant);
+	CHECK_INT(figure("a", "charged"), charged);
+	CHECK_INT(kill(tenant, SIGKILL), 0);
+	CHECK_INT(waitpid(launcher, NULL, 0), launcher);
+	CHECK(await_figure("a", "charged", 0, 1000) >= 0);
+	end_daemon();
+}
+
 static int run_loader(const char *what)
 {
 	char arguments[400];
