@@ -33,8 +33,8 @@ int library_choose(const char *variable, const char *name, char ret_path[LIBRARY
 		snprintf(path, sizeof path, "%s", named ? named : name);
 	} else if (!find_simulator(name, path)) {
 		snprintf(problem, capacity,
-			 "VIRGATE_SIM is set, but the simulator's %s is not there: reinstall, or name the directory "
-			 "that holds sim/%s in VIRGATE_LIBDIR",
+			 "VIRGATE_SIM is set, but the simulator's %s is not there: install it (Debian package "
+			 "virgate-sim), or name the directory that holds sim/%s in VIRGATE_LIBDIR",
 			 name, name);
 		return 1;
 	}

@@ -252,10 +252,11 @@ static enum vg_status check_parts(struct start *start)
 			       "reinstall, or name it in VIRGATE_DAEMON",
 			       node->socket);
 	if (*node->simulate && !vg_paths_find(VG_PART_SIM_NVML, node->libdir, start->sim_nvml))
-		return vg_fail(VG_NO_DRIVER, ENOENT,
-			       "the library %s of the simulated GPU is missing: reinstall, or name its directory in "
-			       "VIRGATE_LIBDIR",
-			       vg_paths_file(VG_PART_SIM_NVML));
+		return vg_fail(
+			VG_NO_DRIVER, ENOENT,
+			"the library %s of the simulated GPU is missing: install it (Debian package virgate-sim), "
+			"or name its directory in VIRGATE_LIBDIR",
+			vg_paths_file(VG_PART_SIM_NVML));
 	int r = vg_paths_make_private(node->runtime_dir, problem, sizeof problem);
 	if (r < 0)
 		return vg_fail(r == -EPERM ? VG_DENIED : VG_SYSTEM, -r,
