@@ -11,7 +11,7 @@ MESON_FLAGS ?=
 TARGETS = all meson-test-prereq
 override MESON_FLAGS += -Dcuda=$(CUDA)
 
-.PHONY: all deps build demo check check-slow check-gpu bench install asan tsan fuzz bundle reference clean
+.PHONY: all deps build demo check check-slow check-gpu bench install asan tsan fuzz bundle deb reference clean
 
 all: build
 
@@ -72,9 +72,13 @@ bundle: deps
 	@ninja -C $(BUILD)-bundle -j $(JOBS) $(TARGETS)
 	@scripts/bundle $(BUILD)-bundle
 
+deb:
+	@PACKAGES='debhelper dpkg-dev fakeroot pkgconf' CUDA=none scripts/install-deps
+	@scripts/deb $(BUILD)-deb
+
 reference: deps
 	@scripts/configure $(BUILD) $(MESON_FLAGS)
 	@ninja -C $(BUILD) docs/reference.md
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-demo $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-bundle
+	rm -rf $(BUILD) $(BUILD)-demo $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-bundle $(BUILD)-deb
