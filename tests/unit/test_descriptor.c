@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 static char directory[64];
@@ -167,4 +168,39 @@ TEST(process_is_alive_after_its_first_thread_ended)
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	CHECK(!dead);
+}
+
+static int start_of_reader;
+static volatile sig_atomic_t interruptions;
+
+static void note_interruption(int signal)
+{
+	if (++interruptions == 3)
+		(void)!write(start_of_reader, "", 1);
+}
+
+// The pipe is full until the third signal, so a signal interrupts a write that has written nothing.
+TEST(write_continues_after_signals)
+{
+	const struct sigaction action = {.sa_handler = note_interruption}; // without SA_RESTART
+	const struct itimerval every = {{0, 10000}, {0, 10000}}, never = {0};
+	static char data[1 << 20];
+	int start[2], pipes[2], status;
+
+	CHECK(pipe(start) == 0 && pipe(pipes) == 0);
+	pid_t reader = fork();
+	if (reader == 0) {
+		close(start[1]); // it ends when the test fails
+		close(pipes[1]);
+		_exit(read(start[0], data, 1) != 1 || vg_read_all(pipes[0], data, sizeof data, -1) != sizeof data);
+	}
+	start_of_reader = start[1];
+	CHECK_INT(sigaction(SIGALRM, &action, NULL), 0);
+	CHECK_INT(setitimer(ITIMER_REAL, &every, NULL), 0);
+	CHECK_INT(vg_write_all(pipes[1], data, sizeof data, -1), 0);
+	CHECK_INT(setitimer(ITIMER_REAL, &never, NULL), 0);
+	CHECK(interruptions >= 3);
+	while (waitpid(reader, &status, 0) < 0)
+		CHECK_INT(errno, EINTR);
+	CHECK_INT(status, 0);
 }
