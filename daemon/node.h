@@ -55,15 +55,15 @@ struct tenant {
 	uint64_t next_look_ns;
 	bool exports_reported; // the log says that the tenant's memory stays charged because of open descriptors
 	enum proof proof;
-	bool is_searched;	    // the search in progress looks for this tenant
-	bool is_dead;		    // the tenant's process has ended
-	bool is_stopped;	    // the process was stopped when last checked (stops.h)
-	uint64_t life;		    // the daemon sees a new value when the process has launched, or waits at the gate
-	bool is_replaced;	    // the process lives, but runs another program now (exec)
-	bool delay_reported;	    // the log says that the driver still lists the ended tenant's memory
-	bool drift_reported;	    // the log says that the tenant uses more memory than it charged
-	bool was_killed;	    // `virgate rm --force` killed its process
-	bool is_looked_at;	    // the measurement in progress (measure.h) includes this tenant
+	bool is_searched;    // the search in progress looks for this tenant
+	bool is_dead;	     // the tenant's process has ended
+	bool is_stopped;     // the process was stopped when last checked (stops.h)
+	uint64_t life;	     // the counter of the process that changes when it launches a kernel, or waits at the gate
+	bool is_replaced;    // the process lives, but runs another program now (exec)
+	bool delay_reported; // the log says that the driver still lists the ended tenant's memory
+	bool drift_reported; // the log says that the tenant uses more memory than it charged
+	bool was_killed;     // `virgate rm --force` killed its process
+	bool is_looked_at;   // the measurement in progress (measure.h) includes this tenant
 	uint64_t declared_before;   // bytes that the tenant had declared when the measurement began
 	uint64_t host_before;	    // bytes that the tenant had in the host when the measurement began
 	uint64_t pristine_physical; // bytes of its first context at the last measurement; 0: unknown

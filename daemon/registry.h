@@ -14,5 +14,5 @@ void registry_path(const struct node *node, const struct vgpu *vgpu, char path[P
 // `mend_other` does the same for mappings that are no ledgers. It returns whether the address is in one of them, and
 // must be async-signal-safe.
 void registry_guard(struct node *node, bool (*mend_other)(const struct node *node, const void *address));
-// Protects a ledger that is not in the list yet; NULL: protects none.
+// Lets the handler of registry_guard() also know a ledger that is not in the list of vGPUs yet; NULL: none.
 void registry_guard_ledger(const struct vg_ledger *ledger);

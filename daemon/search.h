@@ -1,4 +1,4 @@
-// Searches /proc, in a thread, for processes that use a vGPU or that slots name. Main thread only.
+// Searches /proc, in a thread, for processes that use a vGPU, and for those of which a slot has the pid. Main thread only.
 #pragma once
 #include "daemon/node.h"
 

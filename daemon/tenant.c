@@ -323,9 +323,10 @@ static bool has_living(const struct vgpu *vgpu)
 	return vgpu->launchers;
 }
 
-// Finds out how much memory of an ended program is still allocated because descriptors are open. If an earlier daemon
-// had the epoll instance of the exports, this daemon has none. Then all exported memory counts while other programs of
-// the vGPU live, since these may have descriptors. Returns false if the amount is not known yet.
+// Finds out how much memory of an ended program is still allocated because other programs have descriptors of it. The
+// epoll instance of the program's exports shows that. If the program gave it to an earlier daemon, this daemon does not
+// have it: then all exported memory counts as allocated while other programs of the vGPU live. Returns false if the
+// amount is not known yet.
 static bool find_kept(struct tenant *tenant, struct vg_ledger_keep *ret_keep)
 {
 	uint64_t most = tenant->seen.exported < tenant->seen.used ? tenant->seen.exported : tenant->seen.used;

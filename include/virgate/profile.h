@@ -45,8 +45,9 @@ VG_PUBLIC enum vg_status vg_profile_list_read(struct vg_profile_list **ret_list)
 VG_PUBLIC void vg_profile_list_free(struct vg_profile_list *list);
 /* Finds a profile by its name; it is valid until the list is freed. NULL: not found. */
 VG_PUBLIC const struct vg_profile *vg_profile_find(const struct vg_profile_list *list, const char *name);
-/* Copies the size and the terms of a profile into the options of a new vGPU; leaves the other options as they are. */
-VG_PUBLIC void vg_profile_apply(const struct vg_profile *profile, struct vg_vgpu_options *options);
+/* Copies the size and the terms of a profile into the options of a new vGPU; leaves the other options as they are.
+ * INVALID: a parameter is NULL. */
+VG_PUBLIC enum vg_status vg_profile_apply(const struct vg_profile *profile, struct vg_vgpu_options *options);
 
 /* How many vGPUs of a profile fit on a GPU. */
 struct vg_profile_fit {
@@ -55,8 +56,9 @@ struct vg_profile_fit {
 };
 
 /* Counts by memory and by compute shares, from the figures of vg_device_list(). Both counts are 0 if the memory of the
- * profile is too small for a CUDA context, or larger than the GPU. `now` is 0 on a drained GPU. */
-VG_PUBLIC void vg_profile_count_fit(const struct vg_profile *profile, const struct vg_device_info *device,
+ * profile is too small for a CUDA context, or larger than the GPU. `now` is 0 on a drained GPU. INVALID: a parameter is
+ * NULL. */
+VG_PUBLIC enum vg_status vg_profile_count_fit(const struct vg_profile *profile, const struct vg_device_info *device,
 				    struct vg_profile_fit *ret_fit);
 
 #ifdef __cplusplus

@@ -53,8 +53,12 @@ const struct vg_profile *vg_profile_find(const struct vg_profile_list *list, con
 	return NULL;
 }
 
-void vg_profile_apply(const struct vg_profile *profile, struct vg_vgpu_options *options)
+enum vg_status vg_profile_apply(const struct vg_profile *profile, struct vg_vgpu_options *options)
 {
+	VG_ENTRY();
+
+	if (!profile || !options)
+		return vg_fail(VG_INVALID, 0, "`%s` is NULL", profile ? "options" : "profile");
 	options->memory = profile->memory;
 	options->share = profile->share;
 	options->share_limit = profile->share_limit;
@@ -68,6 +72,7 @@ void vg_profile_apply(const struct vg_profile *profile, struct vg_vgpu_options *
 	options->swap = profile->swap;
 	options->fixed = profile->fixed;
 	options->idle_suspend = profile->idle_suspend;
+	return VG_OK;
 }
 
 // What one vGPU of a profile takes on a GPU.
@@ -103,9 +108,13 @@ static unsigned count_shares(const struct vg_profile *profile, unsigned reserved
 	return reserved < 100 ? (100 - reserved) / profile->share : 0;
 }
 
-void vg_profile_count_fit(const struct vg_profile *profile, const struct vg_device_info *device,
-			  struct vg_profile_fit *ret_fit)
+enum vg_status vg_profile_count_fit(const struct vg_profile *profile, const struct vg_device_info *device,
+				    struct vg_profile_fit *ret_fit)
 {
+	VG_ENTRY();
+
+	if (!profile || !device || !ret_fit)
+		return vg_fail(VG_INVALID, 0, "`%s` is NULL", !profile ? "profile" : device ? "ret_fit" : "device");
 	const struct piece piece = measure_piece(profile, device);
 	uint64_t room = device->reserved < device->memory ? device->memory - device->reserved : 0;
 	bool is_too_small = piece.fixed < device->context_memory;
@@ -118,4 +127,5 @@ void vg_profile_count_fit(const struct vg_profile *profile, const struct vg_devi
 		ret_fit->empty = 0;
 	if (is_too_small || device->drained || (has_turns && device->shares_elsewhere))
 		ret_fit->now = 0;
+	return VG_OK;
 }

@@ -73,7 +73,6 @@ TEST(a_dump_can_leave_the_process_running)
 	end_subject(subject);
 }
 
-// An image may not have the name of a draft, since the next dump would remove it.
 TEST(device_memory_is_never_left_out)
 {
 	standin();

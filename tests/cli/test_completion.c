@@ -99,7 +99,7 @@ TEST(program_arguments_are_left_to_the_shell)
 	CHECK_STR(OFFERS("run", "-m", "1G", "--", "python", "--"), ":arguments 4\n");
 	CHECK_STR(OFFERS("run", "-m", "1G", "python", "-"), ":arguments 3\n");
 	CHECK_CONTAINS(OFFERS("run", "-m", "1G", "--na"), "--name\t");
-	// bash splits words at '='. The numbers count its words.
+	// bash passes '=' as a word of its own. The number in ":arguments 5" counts the words that bash passed.
 	CHECK_CONTAINS(OFFERS("run", "--memory", "=", "1G", "--sim", "=", "devices", "=", "2", "--na"), "--name\t");
 	CHECK_STR(OFFERS("run", "--memory", "=", "1G", "--", "python", "--x", "=", "y"), ":arguments 5\n");
 }

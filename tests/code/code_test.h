@@ -1,4 +1,4 @@
-// Helpers of the tests of code: files that the build makes for them, and reports as text.
+// Helpers of the tests of src/code: they find the compiled kernels of the build, and format what was read from them.
 #pragma once
 #include "code/inspect.h"
 #include "test.h"

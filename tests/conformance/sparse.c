@@ -124,7 +124,7 @@ static void number_texels(void)
 		plane[i] = 1 + i;
 }
 
-// Counts the texels of the rectangle that equal the number by number_texels, times `factor`.
+// Counts the texels of the rectangle whose value is `factor` times the number that number_texels() gave them.
 static unsigned count_numbers(unsigned x, unsigned y, unsigned width, unsigned height, int factor)
 {
 	unsigned count = 0;

@@ -77,7 +77,7 @@ TEST(soft_limits_are_not_inherited)
 	CHECK_CONTAINS(daemon_field("limits", "Max file size"), "unlimited            unlimited");
 	CHECK_INT(strtol(daemon_field("status", "Umask:"), NULL, 8), 077);
 	CHECK_INT(strtoull(daemon_field("status", "SigBlk:"), NULL, 16) &
-			  ~(1ull << (SIGTERM - 1) | 1ull << (SIGINT - 1)),
+			  ~(1ull << (SIGTERM - 1) | 1ull << (SIGINT - 1) | 1ull << (SIGHUP - 1)),
 		  0);
 	if (geteuid() == 0)
 		CHECK_INT(atoi(daemon_field("oom_score_adj", "")), 0);

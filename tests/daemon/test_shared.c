@@ -68,8 +68,8 @@ static void end_both(void)
 	end_daemon();
 }
 
-// After the owner has ended, NVML reports its memory for the user. The memory must not count as the user's undeclared
-// memory.
+// After the owner has ended, NVML lists its memory under the second process, which has it open. The memory must not
+// count as undeclared memory of that process.
 TEST(memory_of_an_ended_owner_is_charged_once)
 {
 	start_actors("a");

@@ -157,7 +157,7 @@ TEST(descriptors_are_charged_once)
 	close(fd);
 	close(again);
 	CHECK_INT(act(&owner, RELEASE, 0), CUDA_SUCCESS);
-	// This call refunds closed descriptors.
+	// In this call, the interposer refunds the memory of which all descriptors are closed.
 	CHECK_INT(act(&owner, GET_INFO, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), all);
 	CHECK_INT(vg_ledger_shared_charge(tenant_ledger), 160 * MIB);
