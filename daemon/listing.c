@@ -6,6 +6,7 @@
 #include "daemon/listing_parts.h"
 #include "daemon/options.h"
 #include "daemon/overhead.h"
+#include "daemon/usage.h"
 #include "ledger/shared.h"
 
 #include <stdio.h>
@@ -126,6 +127,8 @@ json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, enum list
 		limit_figure(vg_ledger_refusal_count(vgpu->ledger), INT64_MAX), "context_overhead",
 		limit_figure(vg_ledger_context_overhead(vgpu->ledger), INT64_MAX), "shared",
 		size_or_null(is_sound, shared < charged ? shared : charged), "turns", listing_turns(vgpu));
+	json_object_set_new(listed, "most_charged", size_or_null(true, vgpu->usage.most_charged));
+	json_object_set_new(listed, "gpu_ns", size_or_null(vgpu->usage.has_gpu_time, usage_gpu_ns(vgpu)));
 	options_write_terms(listed, &vgpu->terms);
 	options_write_eviction(listed, vgpu);
 	json_object_set_new(listed, "eviction", listing_eviction(vgpu));

@@ -94,6 +94,14 @@ struct residence {
 
 enum { VGPU_GROUPS = 128 };
 
+// What the programs of a vGPU have used since this daemon knows it (usage.h).
+struct vgpu_usage {
+	uint64_t most_charged;	 // the highest charge that the daemon has seen
+	uint64_t gpu_ns;	 // as the arbiter counts it
+	uint64_t earlier_gpu_ns; // the sum before the arbiter began to count again
+	bool has_gpu_time;	 // false: the vGPU had no turns
+};
+
 struct vgpu {
 	struct vgpu *next;
 	char name[VG_LEDGER_NAME];
@@ -117,6 +125,7 @@ struct vgpu {
 	unsigned int owner_group_count;
 	bool ephemeral;
 	double created; // seconds since 1970
+	struct vgpu_usage usage;
 	struct vg_ledger *ledger;
 	volatile enum damage damage; // the signal handler of registry_guard() writes this, too
 	const char *damage_text;     // the cause, as the end of a sentence; NULL: not reported yet

@@ -9,6 +9,7 @@
 #include "daemon/say.h"
 #include "daemon/search.h"
 #include "daemon/source.h"
+#include "daemon/usage.h"
 #include "daemon/user.h"
 #include "pager/host_file.h"
 
@@ -57,6 +58,7 @@ void tenant_drop_all(struct node *node, struct vgpu *vgpu)
 
 static void mark_dead(struct node *node, struct tenant *tenant)
 {
+	usage_note(tenant->vgpu); // before the arbiter forgets a vGPU without programs
 	close_pidfd(node, tenant);
 	tenant->is_dead = true;
 	tenant->dead_since_ns = vg_clock_monotonic_ns();
@@ -264,6 +266,7 @@ void tenant_scan(struct node *node, struct vgpu *vgpu)
 			wanted |= tenant->proof == PROOF_WANTED && !tenant->is_dead;
 	}
 	user_end_time();
+	usage_note(vgpu);
 	if (wanted)
 		search_begin(node, vgpu);
 }
@@ -361,6 +364,7 @@ static void reap_tenant(struct node *node, struct tenant *tenant)
 		tenant->seen = last;
 	if (tenant->seen.exported && tenant->exports < 0 && seconds_since_end(tenant) < BLIND_S)
 		return; // the last registration of the process may not have arrived yet
+	usage_note(vgpu);
 	uint64_t refunded = 0;
 	struct vg_ledger_keep keep;
 	if (!find_kept(tenant, &keep))

@@ -170,6 +170,10 @@ struct vg_vgpu_info {
 	uint64_t in_host;      /* bytes of movable memory in the host; they stay charged */
 	unsigned idle_suspend; /* seconds without use after which the vGPU's memory leaves the GPU; 0: never */
 	int drained;	       /* nonzero: its GPU is drained, and no new programs can enter it */
+	/* Since the daemon started, or the vGPU was created. Programs that ended are included. */
+	uint64_t most_charged; /* the highest charge that the daemon has seen; it looks every 250 ms */
+	uint64_t gpu_ns;       /* GPU time of all programs, if gpu_ns_known */
+	int gpu_ns_known;      /* 0: no vGPU of its GPU had a share or the latency class */
 };
 
 struct vg_vgpu_list {

@@ -215,6 +215,8 @@ static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, st
 	vgpu->created = vg_field_seconds(&fields, "created");
 	vgpu->refusals = read_figure(&fields, "refusals", vgpu);
 	vgpu->shared = vgpu->damaged ? 0 : vg_field_known_size(&fields, "shared", &told); // a missing field counts as 0
+	vgpu->most_charged = vg_field_known_size(&fields, "most_charged", &told);
+	vgpu->gpu_ns = vg_field_known_size(&fields, "gpu_ns", &vgpu->gpu_ns_known);
 	read_vgpu_eviction(&fields, object, vgpu);
 	vgpu->drained = json_is_true(json_object_get(object, "drained"));
 	vgpu->tenants = tenants;
