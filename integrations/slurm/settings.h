@@ -1,0 +1,19 @@
+// The arguments of the plugin in plugstack.conf. One thread.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+struct settings {
+	char *runtime_dir;	 // of the daemon's socket; NULL: the default directories
+	char *libdir;		 // of the interposer; NULL: beside libvirgate
+	char *simulate;		 // a specification of the simulated GPU; NULL: a real GPU
+	char *config;		 // the configuration file that has the profiles; NULL: /etc/virgate/virgate.conf
+	char *state_dir;	 // for refusals
+	uint64_t shard_memory;	 // the device memory, in bytes, that one gres/shard stands for; 0: not compared
+	bool gres_is_optional;	 // a job may have a vGPU without a GRES; then the daemon chooses the GPU
+	bool comment_is_written; // the usage of a vGPU is written into the comment of its job
+};
+
+// Reads the arguments. Logs what is wrong with them by Slurm's functions. Returns 0 or -EINVAL, -ENOMEM. The strings
+// are never freed: a process reads the arguments once.
+int settings_read(int count, char **arguments, struct settings *ret_settings);
