@@ -11,7 +11,8 @@ MESON_FLAGS ?=
 TARGETS = all meson-test-prereq
 override MESON_FLAGS += -Dcuda=$(CUDA)
 
-.PHONY: all deps build demo check check-slow check-gpu bench install asan tsan fuzz bundle deb reference clean
+.PHONY: all deps build demo check check-slow check-slurm check-gpu bench install asan tsan fuzz bundle deb reference \
+	clean
 
 all: build
 
@@ -31,13 +32,22 @@ demo: deps
 	@scripts/demo.sh $(DEMO)
 
 check: build
-	@scripts/check $(BUILD) --no-suite slow --no-suite gpu
+	@scripts/check $(BUILD) --no-suite slow --no-suite gpu --no-suite slurm
 
 check-slow: build
 	@scripts/stages slow='scripts/check $(BUILD) --suite slow --timeout-multiplier=4' \
 		asan='$(MAKE) --no-print-directory asan SANITIZED="$(SANITIZED) slow"' \
 		tsan='$(MAKE) --no-print-directory tsan SANITIZED="$(SANITIZED) slow"' \
 		fuzz='$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=150'
+
+# Jobs of a real Slurm. Without its packages, which are installed first, the tests are skipped.
+check-slurm:
+	@PACKAGES='libslurm-dev munge slurm-client slurmctld slurmd' scripts/install-deps
+	@# meson remembers that a header was missing.
+	@test -e $(BUILD)/integrations/slurm/virgate-slurm.so || test ! -e $(BUILD)/build.ninja || \
+		{ meson configure --clearcache $(BUILD) && meson setup --reconfigure $(BUILD) >/dev/null; }
+	@$(MAKE) --no-print-directory build
+	@scripts/check $(BUILD) --suite slurm
 
 check-gpu: build
 	@scripts/check $(BUILD) --suite gpu
