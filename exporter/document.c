@@ -80,8 +80,7 @@ static void report_daemon(bool is_up)
 	if (is_up == !was_down)
 		return;
 	was_down = !is_up;
-	fprintf(stderr, "virgate-exporter: %s\n",
-		is_up ? "the daemon answers again" : vg_last_error()->text);
+	fprintf(stderr, "virgate-exporter: %s\n", is_up ? "the daemon answers again" : vg_last_error()->text);
 }
 
 static void make_metrics(const struct document_source *source, bool is_public, struct kept *kept)

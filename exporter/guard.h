@@ -6,17 +6,17 @@
 enum { GUARD_TOKEN_LEAST = 16, GUARD_TOKEN_MOST = 256, GUARD_HOSTS_MOST = 16 };
 
 struct guard {
-	char token[GUARD_TOKEN_MOST + 1]; // "": no token
-	bool needs_token;		  // no request without the token is answered
-	bool checks_host;		  // false for a unix socket, which no browser reaches
+	char token[GUARD_TOKEN_MOST + 1];    // "": no token
+	bool needs_token;		     // no request without the token is answered
+	bool checks_host;		     // false for a unix socket, which no browser reaches
 	const char *hosts[GUARD_HOSTS_MOST]; // more names of this server
 	size_t host_count;
 };
 
 struct guard_request {
-	const char *method, *path;	   // the path without the query
+	const char *method, *path;	  // the path without the query
 	const char *host, *authorization; // headers; NULL: missing
-	bool is_trusted;		   // the peer of the unix socket is the exporter's own user, or root
+	bool is_trusted;		  // the peer of the unix socket is the exporter's own user, or root
 };
 
 enum guard_result {

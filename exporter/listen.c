@@ -90,8 +90,7 @@ static const char *read_tcp(const char *text, struct listen_address *address)
 const char *listen_read(const char *text, struct listen_address *ret_address)
 {
 	struct listen_address address = {0};
-	const char *wrong =
-		strncmp(text, "unix:", 5) == 0 ? read_unix(text + 5, &address) : read_tcp(text, &address);
+	const char *wrong = strncmp(text, "unix:", 5) == 0 ? read_unix(text + 5, &address) : read_tcp(text, &address);
 
 	if (!wrong)
 		*ret_address = address;

@@ -89,14 +89,11 @@ static void apply_option(struct options *options, int option)
 
 static void read_options(int argc, char **argv, struct options *options)
 {
-	static const struct option known[] = {{"listen", required_argument, NULL, 'l'},
-					      {"token-file", required_argument, NULL, 't'},
-					      {"host", required_argument, NULL, 'h'},
-					      {"socket-mode", required_argument, NULL, 'm'},
-					      {"ephemeral", no_argument, NULL, 'e'},
-					      {"version", no_argument, NULL, 'v'},
-					      {"help", no_argument, NULL, 'u'},
-					      {0}};
+	static const struct option known[] = {
+		{"listen", required_argument, NULL, 'l'}, {"token-file", required_argument, NULL, 't'},
+		{"host", required_argument, NULL, 'h'},	  {"socket-mode", required_argument, NULL, 'm'},
+		{"ephemeral", no_argument, NULL, 'e'},	  {"version", no_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'u'},	  {0}};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1)

@@ -106,11 +106,11 @@ static void print_devices(FILE *out, const struct vg_device_list *list)
 
 // Functions that read one figure of a row. They return false if it is unknown, or if it makes no sense for a group: a
 // counter of a group would fall when one of its vGPUs is removed.
-#define GAUGE(figure, known)                                                      \
-	static bool read_##figure(const struct row *row, double *ret_value)       \
-	{                                                                         \
-		*ret_value = row->figure;                                         \
-		return known;                                                     \
+#define GAUGE(figure, known)                                                \
+	static bool read_##figure(const struct row *row, double *ret_value) \
+	{                                                                   \
+		*ret_value = row->figure;                                   \
+		return known;                                               \
 	}
 GAUGE(vgpus, row->is_group)
 GAUGE(memory, true)
@@ -198,8 +198,7 @@ static const struct {
 	{"virgate_vgpu_memory_movable_bytes", "Memory on the GPU that can move to the host.", FAMILY_GAUGE, false,
 	 read_on_gpu},
 	{"virgate_vgpu_memory_host_bytes", "Charged memory that is in the host.", FAMILY_GAUGE, false, read_in_host},
-	{"virgate_vgpu_share_ratio", "The part of the GPU's time that was asked for.", FAMILY_GAUGE, false,
-	 read_share},
+	{"virgate_vgpu_share_ratio", "The part of the GPU's time that was asked for.", FAMILY_GAUGE, false, read_share},
 	{"virgate_vgpu_share_used_ratio", "The part of the GPU's time that was used in the last 10 seconds.",
 	 FAMILY_GAUGE, false, read_share_used},
 	{"virgate_vgpu_share_entitled_ratio", "The entitled part among the vGPUs that are active now.", FAMILY_GAUGE,
@@ -227,19 +226,18 @@ static void print_vgpu_infos(FILE *out, const struct rows *rows)
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct row *row = &rows->rows[i];
 		const struct vg_vgpu_info *vgpu = row->first;
-		family_sample(
-			out, "virgate_vgpu_info",
-			(const struct label[]){
-				{"vgpu", row->name},
-				{"device", row->device},
-				{"owner", vgpu->owner},
-				{"group", row->is_group ? "" : vgpu->group},
-				{"class", vgpu->scheduling_class == VG_CLASS_LATENCY ? "latency" : "batch"},
-				{"mode", vgpu->mode == VG_MODE_MPS ? "mps" : "time"},
-				{"ephemeral", vgpu->ephemeral ? "true" : "false"},
-				{"evictable", vgpu->evictable ? "true" : "false"},
-				{0}},
-			1);
+		family_sample(out, "virgate_vgpu_info",
+			      (const struct label[]){
+				      {"vgpu", row->name},
+				      {"device", row->device},
+				      {"owner", vgpu->owner},
+				      {"group", row->is_group ? "" : vgpu->group},
+				      {"class", vgpu->scheduling_class == VG_CLASS_LATENCY ? "latency" : "batch"},
+				      {"mode", vgpu->mode == VG_MODE_MPS ? "mps" : "time"},
+				      {"ephemeral", vgpu->ephemeral ? "true" : "false"},
+				      {"evictable", vgpu->evictable ? "true" : "false"},
+				      {0}},
+			      1);
 	}
 }
 

@@ -110,7 +110,8 @@ static unsigned refuse(enum guard_result result, struct document *ret_document)
 		const char *text;
 	} refusals[] = {
 		[GUARD_MALFORMED] = {400, "the request has no valid Host header\n"},
-		[GUARD_TOKEN] = {401, "the request needs the header Authorization: Bearer TOKEN with the exporter's token\n"},
+		[GUARD_TOKEN] =
+			{401, "the request needs the header Authorization: Bearer TOKEN with the exporter's token\n"},
 		[GUARD_HOST] = {403, "the Host header names another server: see --host in virgate-exporter(8)\n"},
 		[GUARD_METHOD] = {405, "only GET and HEAD: nothing can be changed over HTTP\n"},
 	};
@@ -143,7 +144,8 @@ static enum MHD_Result handle_request(void *server_, struct MHD_Connection *conn
 		.method = method,
 		.path = path,
 		.host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST),
-		.authorization = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION),
+		.authorization =
+			MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION),
 		.is_trusted = is_trusted(server, connection)};
 	enum guard_result result = guard_check(&options->guard, &request);
 	if (result == GUARD_PUBLIC || result == GUARD_FULL)

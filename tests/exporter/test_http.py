@@ -107,7 +107,8 @@ def test_host_must_be_this_machine(node):
     _, where = node.exporter("--listen", "127.0.0.1:0", "--host", "gpu.example")
     for host in ("localhost", "LOCALHOST:80", "127.0.0.1:9", "127.9.9.9", "[::1]:9", "gpu.example:443"):
         assert ask(where, host=host)[0] == 200, host
-    for host in ("evil.example", "localhost.evil.example", "128.0.0.1", "[::2]", "gpu.example.evil", "127.0.0.1.nip.io"):
+    for host in ("evil.example", "localhost.evil.example", "128.0.0.1", "[::2]", "gpu.example.evil",
+                 "127.0.0.1.nip.io"):
         assert ask(where, host=host)[0] == 403, host
     for host in ("", "[::1", "localhost:80x", "a b", "[]:1", ":80", "localhost:80:80"):
         assert ask(where, host=host)[0] in (400, 403), host
@@ -120,8 +121,8 @@ def test_only_known_paths_and_methods(node):
     _, where = node.exporter("--listen", "127.0.0.1:0")
     for path in ("/", "/metrics", "/metrics?x=1"):
         assert ask(where, path)[0] == 200, path
-    for path in ("/x", "/metrics/", "//metrics", "/../metrics", "/metrics/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd",
-                 "/metrics%2f", "\\metrics", "/" + "a" * 4000):
+    for path in ("/x", "/metrics/", "//metrics", "/../metrics", "/metrics/../../etc/passwd",
+                 "/%2e%2e/%2e%2e/etc/passwd", "/metrics%2f", "\\metrics", "/" + "a" * 4000):
         assert ask(where, path)[0] in (400, 404), path
     for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE", "X"):
         assert ask(where, method=method)[0] in (400, 405), method
@@ -136,7 +137,8 @@ def test_malformed_requests_get_no_figures(node):
     node.virgate("devices")
     exporter, where = node.exporter("--listen", "127.0.0.1:0")
     host = b"Host: localhost\r\n"
-    for data in (b"", b"\r\n\r\n", b"\0" * 100, b"GET\r\n\r\n", b"GET /metrics\r\n\r\n", b"GET /metrics HTTP/9.9\r\n\r\n",
+    for data in (b"", b"\r\n\r\n", b"\0" * 100, b"GET\r\n\r\n", b"GET /metrics\r\n\r\n",
+                 b"GET /metrics HTTP/9.9\r\n\r\n",
                  b"GET /metrics HTTP/1.1\r\n" + host + b"X: " + b"a" * 100000 + b"\r\n\r\n",
                  b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\n" + host + b"\r\n",
                  b"GET /metrics HTTP/1.1\r\n" + b"X: y\r\n" * 20000 + b"\r\n",
