@@ -37,8 +37,8 @@ while read -r directory; do
 	else
 		passed=$((passed + 1))
 	fi
-done < <(find docs scripts include src sim shim runtime daemon cli integrations examples tests bench man -type f \
-	-printf '%h %f\n' |
+done < <(find docs scripts include src sim shim runtime daemon exporter cli integrations examples tests bench man \
+	-type f -printf '%h %f\n' |
 	grep -E '\.(c|h|S|py|sh|cu|scd|md)$|^scripts ' | grep -vE ' README.md$' | cut -d' ' -f1 | sort -u |
 	grep -vE '^tests$|/__pycache__')
 echo "$passed passed, $failed failed, 0 skipped"
