@@ -1,0 +1,58 @@
+// Lets the libraries that programs load run with glibc 2.31, whatever glibc they were built with. Since 2.32, 2.33 and
+// 2.34 some functions have a second version, because they moved into libc.so.6; a library that uses these versions does
+// not load with an older glibc. This file is part of each such library. It defines the functions for that library alone
+// and calls the first versions, which every glibc has: before 2.34 in libpthread.so.0 and libdl.so.2.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef __clang__ // gcc warns of a pointer to memory that may not be written yet, in pthread_setspecific()
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+#define OLD(result, name, version, parameters, arguments)             \
+	extern result old_##name parameters;                          \
+	__asm__(".symver old_" #name "," #name "@GLIBC_" version);    \
+	__attribute__((visibility("hidden"))) result name parameters; \
+	result name parameters                                        \
+	{                                                             \
+		return old_##name arguments;                          \
+	}
+
+OLD(void *, dlsym, "2.2.5", (void *restrict handle, const char *restrict name), (handle, name))
+OLD(int, dlclose, "2.2.5", (void *handle), (handle))
+OLD(char *, dlerror, "2.2.5", (void), ())
+OLD(int, dladdr, "2.2.5", (const void *address, Dl_info *info), (address, info))
+OLD(int, pthread_create, "2.2.5",
+    (pthread_t *restrict thread, const pthread_attr_t *restrict attributes, void *(*start)(void *),
+     void *restrict argument),
+    (thread, attributes, start, argument))
+OLD(int, pthread_join, "2.2.5", (pthread_t thread, void **result), (thread, result))
+OLD(int, pthread_detach, "2.2.5", (pthread_t thread), (thread))
+OLD(int, pthread_once, "2.2.5", (pthread_once_t * once, void (*run)(void)), (once, run))
+OLD(int, pthread_sigmask, "2.2.5", (int how, const sigset_t *restrict set, sigset_t *restrict old), (how, set, old))
+OLD(int, pthread_mutex_trylock, "2.2.5", (pthread_mutex_t * mutex), (mutex))
+OLD(int, pthread_rwlock_rdlock, "2.2.5", (pthread_rwlock_t * lock), (lock))
+OLD(int, pthread_rwlock_wrlock, "2.2.5", (pthread_rwlock_t * lock), (lock))
+OLD(int, pthread_rwlock_unlock, "2.2.5", (pthread_rwlock_t * lock), (lock))
+OLD(int, pthread_key_create, "2.2.5", (pthread_key_t * key, void (*destroy)(void *)), (key, destroy))
+OLD(void *, pthread_getspecific, "2.2.5", (pthread_key_t key), (key))
+OLD(int, pthread_setspecific, "2.2.5", (pthread_key_t key, const void *value), (key, value))
+OLD(int, pthread_condattr_setclock, "2.3.3", (pthread_condattr_t * attributes, clockid_t clock), (attributes, clock))
+
+// Before 2.33, these were functions of the header only. The kernel's struct is that of glibc on x86-64.
+__attribute__((visibility("hidden"))) int stat64(const char *restrict path, struct stat64 *restrict info);
+int stat64(const char *restrict path, struct stat64 *restrict info)
+{
+	return (int)syscall(SYS_newfstatat, AT_FDCWD, path, info, 0);
+}
+
+__attribute__((visibility("hidden"))) int fstat64(int fd, struct stat64 *info);
+int fstat64(int fd, struct stat64 *info)
+{
+	return (int)syscall(SYS_fstat, fd, info);
+}
