@@ -31,6 +31,9 @@ nvmlReturn_t nvml_device(nvmlDevice_t device, struct nvml_state **ret_state);
 // Copies a text. NVML_ERROR_INSUFFICIENT_SIZE.
 nvmlReturn_t nvml_text(char *to, unsigned length, const char *text);
 
+// Returns this namespace's pid of the process that has `pid` in another pid namespace; 0: it is not visible here.
+pid_t nvml_find_pid(uint32_t pid_namespace, pid_t pid);
+
 // Returns from the caller if the expression is not NVML_SUCCESS, like SIM_TRY in sim.h.
 #define NVML_TRY(expression)                      \
 	do {                                      \

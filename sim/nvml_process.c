@@ -1,6 +1,7 @@
 // NVML's lists of the processes that use a device.
 #include "nvml.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -8,6 +9,42 @@
 static unsigned get_instance(const struct nvml_state *now)
 {
 	return now->config.mig ? 0 : NVML_NO_INSTANCE;
+}
+
+// Returns the process's pid in this process's pid namespace; 0: it has none there. As NVIDIA's driver, which shows only
+// the pids of the caller's namespace.
+static pid_t find_visible_pid(const struct region_use *use)
+{
+	static _Thread_local struct { // the latest answers
+		uint64_t start_time;
+		uint32_t pid_namespace;
+		pid_t pid, visible;
+	} known[64];
+	size_t at = (unsigned)use->pid % 64;
+	bool is_known = known[at].pid == use->pid && known[at].pid_namespace == use->pid_namespace &&
+			known[at].start_time == use->start_time;
+
+	if (use->pid_namespace == region_pid_namespace())
+		return use->pid;
+	if (is_known && known[at].visible)
+		return known[at].visible;
+	known[at].start_time = use->start_time;
+	known[at].pid_namespace = use->pid_namespace;
+	known[at].pid = use->pid;
+	known[at].visible = nvml_find_pid(use->pid_namespace, use->pid);
+	return known[at].visible;
+}
+
+static size_t list_users(const struct nvml_state *now, nvmlDevice_t device, struct region_use *ret_uses)
+{
+	size_t count = region_users(now->region, device->index, ret_uses, REGION_PROCESSES), kept = 0;
+
+	for (size_t i = 0; i < count && i < REGION_PROCESSES; i++) {
+		ret_uses[kept] = ret_uses[i];
+		ret_uses[kept].pid = find_visible_pid(&ret_uses[i]);
+		kept += ret_uses[kept].pid != 0;
+	}
+	return kept;
 }
 
 // Lists the processes. NVML_ERROR_INSUFFICIENT_SIZE: *count is set to their number. `put` writes the struct of an
@@ -21,7 +58,7 @@ static nvmlReturn_t list_processes(nvmlDevice_t device, unsigned *count, void *i
 	NVML_TRY(nvml_device(device, &now));
 	if (!count || (*count && !infos))
 		return NVML_ERROR_INVALID_ARGUMENT;
-	size_t have = region_users(now->region, device->index, uses, REGION_PROCESSES), room = *count;
+	size_t have = list_users(now, device, uses), room = *count;
 	*count = (unsigned)have;
 	if (have > room)
 		return NVML_ERROR_INSUFFICIENT_SIZE;
@@ -114,7 +151,7 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProc
 	if (plist->version != nvmlProcessDetailList_v1)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
 	// Modes: compute, graphics, MPS.
-	size_t have = plist->mode == 0 ? region_users(now->region, device->index, uses, REGION_PROCESSES) : 0;
+	size_t have = plist->mode == 0 ? list_users(now, device, uses) : 0;
 	size_t room = plist->numProcArrayEntries;
 	plist->numProcArrayEntries = (unsigned)have;
 	if (have > room)
@@ -144,7 +181,7 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUti
 	NVML_TRY(nvml_device(device, &now));
 	if (!processSamplesCount)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	size_t have = region_users(now->region, device->index, uses, REGION_PROCESSES), room = *processSamplesCount;
+	size_t have = list_users(now, device, uses), room = *processSamplesCount;
 	*processSamplesCount = (unsigned)have;
 	if (!utilization || have > room)
 		return NVML_ERROR_INSUFFICIENT_SIZE;

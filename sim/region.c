@@ -18,12 +18,16 @@
 #include "base/size.h"
 #include "region_internal.h"
 
+enum { UNMAPPED = 65534 };    // the owner of a file whose owner has no id in this user namespace
 enum { SHARED_MODE = 01711 }; // mode of root's directory: only root creates files there, but all users may use them
 
 // Checks that the directory belongs to the caller, or that root shares it with all users.
 static int check_directory(struct region *region, const struct stat *status, char *problem, size_t capacity)
 {
-	region->shared = status->st_uid == 0 && (status->st_mode & 07777) == SHARED_MODE;
+	// In a user namespace that does not map root, as in a container, root's directory belongs to UNMAPPED.
+	bool is_roots = status->st_uid == 0 || status->st_uid == UNMAPPED;
+	region->is_own = status->st_uid == geteuid();
+	region->shared = is_roots && (status->st_mode & 07777) == SHARED_MODE;
 	if (region->shared)
 		return 0;
 	if (status->st_uid != geteuid())
@@ -69,7 +73,7 @@ static int create_directory(struct region *region, char *problem, size_t capacit
 // Opens a file of the node. Creates it if necessary; in a shared node only root does.
 static int open_file(const struct region *region, const char *path, int flags)
 {
-	bool creates = !region->shared || geteuid() == 0;
+	bool creates = !region->shared || region->is_own;
 	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (creates ? O_CREAT | flags : 0), 0600);
 
 	if (fd < 0 || !creates || !region->shared || fchmod(fd, 0666) == 0)
@@ -89,7 +93,7 @@ static int keep_directory(struct region *region)
 	region->kept = open(region->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (region->kept >= 0)
 		(void)flock(region->kept, LOCK_SH | LOCK_NB);
-	if (!region->shared || geteuid() != 0)
+	if (!region->shared || !region->is_own)
 		return 0;
 	snprintf(path, sizeof path, "%s/exports", region->directory);
 	if ((mkdir(path, 0700) != 0 && errno != EEXIST) || chmod(path, 01777) != 0)

@@ -76,6 +76,7 @@ struct region {
 	pthread_mutex_t threads;     // allows one thread of this process at a time to use the lock
 	int devices[SIM_DEVICES];    // descriptors
 	bool overcommit;	     // allocations of this process reserve no space on the file system
+	bool is_own;		     // the directory belongs to this user
 	bool shared;		     // root has created the node, for processes of all users
 	int kept;		     // observer: directory, locked against cleaners of temporary files; -1
 	size_t time_offset;	     // offset of the devices' time in the header file
@@ -143,9 +144,12 @@ bool region_add_context(struct region *region, int device, enum sim_mode mode);
 // Lists the live processes that have a context or memory on the device. Writes at most `capacity`, returns their
 // number.
 struct region_use {
-	pid_t pid;
+	pid_t pid; // valid in `pid_namespace`
+	uint32_t pid_namespace;
+	uint64_t start_time;
 	uint64_t used, busy_ns;
 };
+uint32_t region_pid_namespace(void); // the pid namespace of this process
 size_t region_users(struct region *region, int device, struct region_use *ret_users, size_t capacity);
 void region_add_busy(struct region *region, int device, uint64_t ns);
 

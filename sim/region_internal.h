@@ -15,7 +15,6 @@ void region_step(const char *where);
 #define region_step(where) atomic_signal_fence(memory_order_seq_cst)
 #endif
 
-uint32_t region_pid_namespace(void); // the pid namespace of this process
 // Consumes the descriptor of the header file; -1: opening it failed with errno. Returns 0 or negative errno.
 int region_lock_init(struct region *region, int fd);
 void region_lock_finish(struct region *region);

@@ -378,8 +378,9 @@ size_t region_users(struct region *region, int device, struct region_use *ret_us
 		if (process->pid == 0 || (process->device_contexts[device] == 0 && process->used[device] == 0))
 			continue;
 		if (count < capacity)
-			ret_users[count] = (struct region_use){process->pid, process->used[device],
-							       atomic_load(&process->busy_ns[device])};
+			ret_users[count] =
+				(struct region_use){process->pid, process->pid_namespace, process->start_time,
+						    process->used[device], atomic_load(&process->busy_ns[device])};
 		count++;
 	}
 	region_unlock(region);
