@@ -185,7 +185,8 @@ static int find_tenants(const struct arguments *arguments, const char *vgpu, pid
 	} else {
 		const struct vg_tenant_info *tenant = list->vgpus->tenants;
 		for (size_t i = 0; i < list->vgpus->tenant_count; i++, tenant++)
-			if (!tenant->guest && !tenant->ended && tenant->pid > 0 && count++ < GUARD_MOST)
+			if (!tenant->guest && !tenant->ended && !tenant->outside && tenant->pid > 0 &&
+			    count++ < GUARD_MOST)
 				pids[count - 1] = (pid_t)tenant->pid;
 		vg_vgpu_list_free(list);
 	}

@@ -66,10 +66,18 @@ const char *size_or_unknown(uint64_t bytes, int known, char *buffer)
 
 const char *program_text(const struct vg_tenant_info *tenant, char *buffer)
 {
-	const char *mark = tenant->ended ? "(ended)" : tenant->guest ? "(guest)" : "";
+	const char *mark = tenant->ended ? "(ended)" : tenant->guest ? "(guest)" : tenant->outside ? "(outside)" : "";
 	const char *space = *tenant->command && *mark ? " " : "";
-
 	snprintf(buffer, CELL_TEXT, "%.50s%s%s", tenant->command, space, mark);
+	return buffer;
+}
+
+const char *container_text(const struct vg_tenant_info *tenant, char *buffer)
+{
+	*buffer = '\0';
+	if (*tenant->container)
+		snprintf(buffer, CELL_TEXT, " in %.12s%s%.45s", tenant->container, *tenant->image ? " " : "",
+			 tenant->image);
 	return buffer;
 }
 
@@ -138,14 +146,20 @@ static json_t *known_integer(uint64_t value, int known)
 	return known ? json_integer((json_int_t)value) : json_null();
 }
 
+static json_t *known_text(const char *text)
+{
+	return *text ? text_json(text) : json_null();
+}
+
 static json_t *tenant_json(const struct vg_tenant_info *tenant)
 {
-	return json_pack("{s:I, s:s, s:I, s:I, s:o, s:f, s:b, s:b, s:o, s:o}", "pid", (json_int_t)tenant->pid,
-			 "command", tenant->command, "charged", (json_int_t)tenant->charged, "overhead",
-			 (json_int_t)tenant->overhead, "physical",
+	return json_pack("{s:I, s:s, s:I, s:I, s:o, s:f, s:b, s:b, s:o, s:o, s:o, s:o, s:b}", "pid",
+			 (json_int_t)tenant->pid, "command", tenant->command, "charged", (json_int_t)tenant->charged,
+			 "overhead", (json_int_t)tenant->overhead, "physical",
 			 known_integer(tenant->physical, tenant->physical_known), "started", tenant->started, "guest",
 			 tenant->guest, "ended", tenant->ended, "eviction", eviction_json(&tenant->eviction), "deep",
-			 deep_json(tenant));
+			 deep_json(tenant), "container", known_text(tenant->container), "image",
+			 known_text(tenant->image), "outside", tenant->outside);
 }
 
 json_t *vgpu_json(const struct vg_vgpu_info *vgpu)

@@ -25,6 +25,8 @@ void table_print(struct table *table); // to standard output
 const char *size_or_unknown(uint64_t bytes, int known, char *buffer);
 // Returns the name and kind of a process: "python", "python (guest)" or "python (ended)".
 const char *program_text(const struct vg_tenant_info *tenant, char *buffer);
+// Writes " in ID IMAGE", with the first 12 characters of the id, for a tenant in a container; "" for others.
+const char *container_text(const struct vg_tenant_info *tenant, char *buffer);
 // Formats the time in the local time zone: "2026-01-31 09:30:00".
 const char *time_text(double seconds, char *buffer);
 enum { CELL_TEXT = 64 };

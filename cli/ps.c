@@ -20,7 +20,7 @@ static size_t count_programs(const struct vg_vgpu_info *vgpu)
 	size_t count = 0;
 
 	for (size_t i = 0; i < vgpu->tenant_count; i++)
-		count += !vgpu->tenants[i].guest && !vgpu->tenants[i].ended;
+		count += !vgpu->tenants[i].guest && !vgpu->tenants[i].ended && !vgpu->tenants[i].outside;
 	return count;
 }
 
@@ -52,14 +52,16 @@ static void add_vgpu(struct table *table, const struct vg_vgpu_info *vgpu)
 
 static void add_tenant(struct table *table, const struct vg_tenant_info *tenant)
 {
-	char name[2 * CELL_TEXT], command[CELL_TEXT], memory[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT];
+	char name[3 * CELL_TEXT], command[CELL_TEXT], container[CELL_TEXT];
+	char memory[CELL_TEXT], overhead[CELL_TEXT], physical[CELL_TEXT];
 	const struct vg_eviction_info *eviction = &tenant->eviction;
 	char on_gpu[CELL_TEXT], in_host[CELL_TEXT];
 
 	bool is_deep = tenant->deep == VG_DEEP_DONE;
 	size_or_unknown(is_deep ? 0 : eviction->bytes - eviction->host, eviction->known || is_deep, on_gpu);
 	size_or_unknown(eviction->known ? eviction->host : tenant->charged, eviction->known || is_deep, in_host);
-	snprintf(name, sizeof name, "  %lld %s", (long long)tenant->pid, program_text(tenant, command));
+	snprintf(name, sizeof name, "  %lld %s%s", (long long)tenant->pid, program_text(tenant, command),
+		 container_text(tenant, container));
 	table_add(table,
 		  (const char *const[COLUMNS]){name, "", "", vg_size_format(tenant->charged, memory),
 					       vg_size_format(tenant->overhead, overhead),
@@ -274,7 +276,9 @@ const struct verb verb_ps = {
 	.summary = "List the vGPUs and the programs in them",
 	.details = "MEMORY is what counts against the limit, OVERHEAD the part of it that programs did not ask for "
 		   "(contexts, modules, limits), PHYSICAL what the driver itself reports for their processes. A "
-		   "(guest) runs elsewhere and uses memory of this vGPU. A program that has (ended) is charged until "
+		   "(guest) runs elsewhere and uses memory of this vGPU. A program in a container has the container's "
+		   "id and image; one that is (outside) does not load Virgate's library, and no quota holds for it. "
+		   "A program that has (ended) is charged until "
 		   "its memory is released. TENANTS counts neither. SHARE is the part of the GPU's time that "
 		   "was asked for, GPU the part in the last 10 s, TIME the GPU time used and WAITED the time spent "
 		   "waiting for a turn since the vGPU's programs started. A line below the table tells if a share is "

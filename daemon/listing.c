@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "daemon/admission.h"
+#include "daemon/container.h"
 #include "daemon/json_text.h"
 #include "daemon/listing_parts.h"
 #include "daemon/options.h"
@@ -74,17 +75,52 @@ static json_t *name_tenant(const struct tenant *tenant)
 	return json_is_null(command) ? json_string("") : command;
 }
 
-static json_t *list_tenant(const struct tenant *tenant, bool known, uint64_t bytes)
+static void write_container(json_t *listed, const struct launcher *container)
+{
+	if (!container)
+		return;
+	json_object_set_new(listed, "container", json_string(container->container));
+	json_object_set_new(listed, "image", json_string(container->image));
+}
+
+static json_t *list_tenant(const struct node *node, const struct tenant *tenant, bool known, uint64_t bytes)
 {
 	const struct vg_ledger_tenant *seen = &tenant->seen;
 	json_int_t charged = limit_figure(seen->used, tenant->vgpu->memory);
 
-	return json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b, s:b, s:o, s:o}", "pid",
-			 tenant->pid > 0 ? (int)tenant->pid : 0, "command", name_tenant(tenant), "charged", charged,
-			 "overhead", limit_figure(seen->overhead, (uint64_t)charged), "physical",
-			 size_or_null(known, bytes), "started", (double)seen->entered_ns / 1e9, "guest",
-			 (int)seen->guest, "ended", (int)tenant->is_dead, "eviction", listing_tenant_eviction(tenant),
-			 "deep", listing_deep(tenant));
+	json_t *listed = json_pack("{s:i, s:o, s:I, s:I, s:o, s:f, s:b, s:b, s:o, s:o}", "pid",
+				   tenant->pid > 0 ? (int)tenant->pid : 0, "command", name_tenant(tenant), "charged",
+				   charged, "overhead", limit_figure(seen->overhead, (uint64_t)charged), "physical",
+				   size_or_null(known, bytes), "started", (double)seen->entered_ns / 1e9, "guest",
+				   (int)seen->guest, "ended", (int)tenant->is_dead, "eviction",
+				   listing_tenant_eviction(tenant), "deep", listing_deep(tenant));
+	write_container(listed, container_find(node, tenant->vgpu, tenant->is_dead ? 0 : tenant->pid));
+	return listed;
+}
+
+// Lists the processes of the vGPU's containers that use the GPU without the interposer.
+static void list_outsiders(const struct node *node, const struct vgpu *vgpu, json_t *tenants)
+{
+	struct outsider outsiders[16];
+	const struct physical *physical = vgpu->launchers ? read_physical(node, vgpu->device) : NULL;
+	size_t found = physical && physical->known
+			       ? container_find_outsiders(node, vgpu, physical->processes, physical->count, outsiders,
+							  sizeof outsiders / sizeof *outsiders)
+			       : 0;
+
+	for (size_t i = 0; i < found; i++) {
+		const struct outsider *one = &outsiders[i];
+		json_t *command = json_command_of(one->pid);
+		if (json_is_null(command)) {
+			json_decref(command);
+			command = json_string("");
+		}
+		json_t *listed = json_pack("{s:i, s:o, s:i, s:i, s:o, s:f, s:b}", "pid", (int)one->pid, "command",
+					   command, "charged", 0, "overhead", 0, "physical",
+					   size_or_null(one->memory_known, one->memory), "started", 0.0, "outside", 1);
+		write_container(listed, one->container);
+		json_array_append_new(tenants, listed);
+	}
 }
 
 // Lists the tenants, unless `tenants` is null, and sums up their physical memory. Returns whether the sum is known.
@@ -102,7 +138,7 @@ static bool list_tenants(const struct node *node, const struct vgpu *vgpu, json_
 		all_known &= known || tenant->seen.guest;
 		sum += bytes;
 		if (json_is_array(tenants))
-			json_array_insert_new(tenants, 0, list_tenant(tenant, known, bytes));
+			json_array_insert_new(tenants, 0, list_tenant(node, tenant, known, bytes));
 	}
 	*ret_physical = sum;
 	return all_known;
@@ -114,6 +150,8 @@ json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, enum list
 	uint64_t limit, charged, physical;
 	bool is_known = list_tenants(node, vgpu, tenants, &physical), is_sound = vgpu->damage != DAMAGE_CONTENTS;
 
+	if (json_is_array(tenants))
+		list_outsiders(node, vgpu, tenants);
 	vg_ledger_read(vgpu->ledger, &limit, &charged);
 	uint64_t overhead = vg_ledger_overhead(vgpu->ledger), shared = vg_ledger_shared_charge(vgpu->ledger);
 	json_t *listed = json_pack(

@@ -1,6 +1,7 @@
 #include "daemon/load.h"
 
 #include "base/descriptor.h"
+#include "daemon/container.h"
 #include "daemon/drain.h"
 #include "daemon/launcher.h"
 #include "daemon/options.h"
@@ -54,9 +55,11 @@ static void adopt_launchers(struct node *node, struct vgpu *vgpu, const json_t *
 	size_t i;
 	json_t *one;
 
-	json_array_foreach(launchers, i, one)
-		launcher_adopt(node, vgpu, (pid_t)json_integer_value(json_array_get(one, 0)),
-			       (uint64_t)json_integer_value(json_array_get(one, 1)), false);
+	json_array_foreach(launchers, i, one) {
+		pid_t pid = (pid_t)json_integer_value(json_array_get(one, 0));
+		launcher_adopt(node, vgpu, pid, (uint64_t)json_integer_value(json_array_get(one, 1)), false);
+		container_read(vgpu, pid, json_array_get(one, 2));
+	}
 }
 
 enum origin { STATE_FILE, RUNTIME_FILE };

@@ -4,6 +4,7 @@
 #include "daemon/arbiter.h"
 #include "daemon/broker/broker.h"
 #include "daemon/connection.h"
+#include "daemon/container.h"
 #include "daemon/deadline.h"
 #include "daemon/leftover.h"
 #include "daemon/measure.h"
@@ -38,6 +39,7 @@ static void finish_scan(struct node *node)
 {
 	node->is_scanning = false;
 	measure_all(node);
+	container_check_outsiders(node);
 	stops_look(node);
 	mend_all(node);
 	leftover_check_all();

@@ -12,6 +12,8 @@
 
 struct node;
 
+enum { CONTAINER_ID = 129, CONTAINER_IMAGE = 256 }; // sizes of texts, with the end
+
 // A descriptor that the loop waits for (source.h). The function `ready` may free the struct that contains this one.
 struct source {
 	int fd; // the descriptor; -1: none
@@ -30,6 +32,10 @@ struct launcher {
 	uint64_t start_time;
 	bool has_mapped; // /proc shows that the process has the vGPU's ledger mapped
 	bool was_killed; // `virgate rm --force` killed the process
+	// For the first process of a container (container.h); `container` is "" for other launchers.
+	char container[CONTAINER_ID], image[CONTAINER_IMAGE];
+	bool kills_outside;  // kill processes of the container that use the GPU without the interposer
+	pid_t last_outsider; // the process that the log named last
 };
 
 // Tells whether the process that a slot names is a tenant of the vGPU. The slot proves nothing: any process that can

@@ -1,5 +1,6 @@
 #include "daemon/registration.h"
 
+#include "daemon/container.h"
 #include "daemon/discard.h"
 #include "daemon/exports.h"
 #include "daemon/measure.h"
@@ -45,7 +46,9 @@ void registration_handle(struct node *node, const struct vg_wire_registration *r
 	struct vgpu *vgpu = registry_find(node, registration->ledger);
 	struct vg_ledger_owner owner = {registration->pid, registration->pid_namespace, registration->start_time};
 
-	if (!vgpu || !authority_allows(AUTHORITY_ENTER, authority_classify(peer, vgpu->owner, vgpu->group))) {
+	// Any user of a container may register, since the user who started the container gave the vGPU to all of it.
+	if (!vgpu || (!authority_allows(AUTHORITY_ENTER, authority_classify(peer, vgpu->owner, vgpu->group)) &&
+		      !container_find(node, vgpu, peer->pid))) {
 		if (exports_fd >= 0)
 			discard(exports_fd);
 		return;

@@ -163,18 +163,21 @@ static json_t *create_vgpu(const struct request *request, bool is_ephemeral, str
 	return refuse("system", "the ledger of vGPU %s cannot be made: %s", wanted.name, strerror(-r));
 }
 
-// Watches the process of the peer, which keeps the vGPU in use. Returns NULL or a refusal. Before a refusal, removes
-// the vGPU if it was created for this request.
+// Watches the process of the peer, or the first process of the container that it starts, which keeps the vGPU in use.
+// Returns NULL or a refusal. Before a refusal, removes the vGPU if it was created for this request.
 static json_t *add_launcher(const struct request *request, struct vgpu *vgpu)
 {
 	pid_t pid = request->peer->pid;
-	int r = pid > 0 ? launcher_add(request->node, vgpu, request->peer) : 0;
+	bool is_container = json_object_get(request->object, "container");
+	json_t *refusal = is_container ? enter_container(request, vgpu) : NULL;
+	int r = is_container ? 0 : pid > 0 ? launcher_add(request->node, vgpu, request->peer) : 0;
 	struct rlimit files = {0};
 
-	if (r != -EMFILE && r != -ENFILE && r != -ENOMEM)
+	if (!refusal && r != -EMFILE && r != -ENFILE && r != -ENOMEM)
 		return NULL;
 	getrlimit(RLIMIT_NOFILE, &files);
-	json_t *refusal = refuse("system",
+	if (!refusal)
+		refusal = refuse("system",
 				 "vGPU %s: the daemon cannot watch process %d (%s; it may open %llu files): end some "
 				 "programs, or raise its limit (LimitNOFILE, ulimit -Hn where it was started)",
 				 vgpu->name, (int)pid, strerror(-r), (unsigned long long)files.rlim_cur);

@@ -61,6 +61,10 @@ json_t *admit_again(const struct request *request, const struct vgpu *vgpu, uint
 // Checks that a limit is large enough for a context. Returns NULL or a refusal.
 json_t *refuse_too_small(const struct request *request, size_t device, uid_t owner, uint64_t memory);
 
+// request_container.c: reads "container", and makes its first process a launcher of the vGPU. Returns NULL or a
+// refusal.
+json_t *enter_container(const struct request *request, struct vgpu *vgpu);
+
 // request_create.c
 // Returns the refusal for a vGPU whose ledger is damaged.
 json_t *refuse_damaged(const struct vgpu *vgpu);

@@ -98,12 +98,15 @@ static bool has_variable(pid_t pid, const char *wanted)
 // only the end of the path must match: a process in a container sees the file under another root.
 static bool is_mapping(char *line, const char *end_of_path, ino_t inode)
 {
-	static const char removed[] = " (deleted)";
+	static const char removed[] = " (deleted)", in_container[] = "/ledgers/.container";
 	unsigned long long mapped;
 
 	size_t length = strlen(line), tail = sizeof removed - 1, wanted = strlen(end_of_path);
 	if (length > tail && strcmp(line + length - tail, removed) == 0)
 		line[length -= tail] = '\0';
+	if (inode && length >= sizeof in_container - 1 &&
+	    strcmp(line + length - (sizeof in_container - 1), in_container) == 0)
+		end_of_path = in_container, wanted = sizeof in_container - 1;
 	return length >= wanted && strcmp(line + length - wanted, end_of_path) == 0 &&
 	       sscanf(line, "%*s %*s %*s %*s %llu", &mapped) == 1 && (!inode || mapped == inode);
 }

@@ -68,12 +68,22 @@ char *state_text(const struct node *node)
 	return text;
 }
 
+// Returns which container the launcher begins. NULL: none.
+static json_t *write_container(const struct launcher *launcher)
+{
+	if (!*launcher->container)
+		return NULL;
+	return json_pack("{s:s, s:s, s:b}", "id", launcher->container, "image", launcher->image, "kill_outside",
+			 (int)launcher->kills_outside);
+}
+
 static json_t *write_launchers(const struct vgpu *vgpu)
 {
 	json_t *array = json_array();
 
 	for (const struct launcher *launcher = vgpu->launchers; launcher; launcher = launcher->next)
-		json_array_append_new(array, json_pack("[i, I]", (int)launcher->pid, (json_int_t)launcher->start_time));
+		json_array_append_new(array, json_pack("[i, I, o*]", (int)launcher->pid,
+						       (json_int_t)launcher->start_time, write_container(launcher)));
 	return array;
 }
 

@@ -98,6 +98,9 @@ struct vg_tenant_info {
 	int ended;
 	struct vg_eviction_info eviction;
 	enum vg_deep deep;
+	const char *container; /* the id of the container that it is in; "": none, or unknown */
+	const char *image;     /* the name of that container's image; "": unknown */
+	int outside; /* nonzero: uses the GPU in that container without Virgate's library; no quota holds for it */
 };
 
 /* How the programs of a vGPU take turns on their GPU with those of other vGPUs. */

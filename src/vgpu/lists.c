@@ -115,6 +115,9 @@ static const char *read_tenant(const json_t *object, struct vg_tenant_info *tena
 	tenant->ended = json_is_true(json_object_get(object, "ended"));
 	read_eviction(&fields, json_object_get(object, "eviction"), &tenant->eviction);
 	tenant->deep = read_deep(&fields);
+	tenant->container = vg_field_optional_text(&fields, "container");
+	tenant->image = vg_field_optional_text(&fields, "image");
+	tenant->outside = json_is_true(json_object_get(object, "outside"));
 	return fields.wrong;
 }
 

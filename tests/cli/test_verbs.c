@@ -107,7 +107,10 @@ TEST(ps_prints_json)
 	CHECK(json_is_null(json_object_get(tenant, "physical"))); // unknown is not zero
 	CHECK(json_is_false(json_object_get(tenant, "guest")));
 	CHECK(json_is_false(json_object_get(tenant, "ended")));
-	CHECK_INT(json_object_size(tenant), 10);
+	CHECK(json_is_null(json_object_get(tenant, "container")));
+	CHECK(json_is_null(json_object_get(tenant, "image")));
+	CHECK(json_is_false(json_object_get(tenant, "outside")));
+	CHECK_INT(json_object_size(tenant), 13);
 	tenant = json_array_get(json_object_get(train, "tenants"), 1);
 	CHECK(json_is_true(json_object_get(tenant, "guest")));
 	tenant = json_array_get(json_object_get(train, "tenants"), 2);

@@ -1,0 +1,19 @@
+// Enters a vGPU for a container that is being started. Any thread.
+#pragma once
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "virgate/vgpu.h"
+
+struct vg_container {
+	pid_t pid;	   // the first process of the container, in the caller's pid namespace
+	const char *id;	   // as the container engine names it
+	const char *image; // NULL: unknown
+	bool kill_outside; // kill processes of the container that use the GPU without Virgate's library
+};
+
+// Enters the vGPU `name`; if `name` is NULL, creates the vGPU that `options` describe. The vGPU is in use as long as
+// the first process lives; then a vGPU that was created here is removed. Errors as of vg_vgpu_enter(). *ret_name: the
+// name of the vGPU, which the caller frees.
+enum vg_status vg_container_enter(struct vg_node *node, const char *name, const struct vg_vgpu_options *options,
+				  const struct vg_container *container, char **ret_name);
