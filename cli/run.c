@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "cdi.h"
 #include "child.h"
 #include "eviction.h"
 #include "preload.h"
@@ -208,6 +209,26 @@ static void watch_children(void *user)
 	watch_processes(user);
 }
 
+// Warns if the program is a container engine: the containers that it starts do not get this environment.
+static void warn_of_container(char **words)
+{
+	static const char *const engines[] = {"podman", "docker", "nerdctl"};
+	const char *slash = strrchr(words[0], '/'), *name = slash ? slash + 1 : words[0];
+	bool is_engine = false, starts = false, has_device = false;
+
+	for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
+		is_engine |= strcmp(name, engines[i]) == 0;
+	for (int i = 1; is_engine && words[i]; i++) {
+		starts |= strcmp(words[i], "run") == 0 || strcmp(words[i], "create") == 0;
+		has_device |= strstr(words[i], CDI_KIND "=") != NULL;
+	}
+	if (starts && !has_device)
+		say_warning(
+			"a container that %s starts is outside this vGPU, and no quota holds for it: create a vGPU, "
+			"and start the container with `%s run --device " CDI_KIND "=NAME` (see virgate-cdi(1))",
+			name, name);
+}
+
 static int run_program(struct vg_entrance *entrance, char **words, const char *path,
 		       const struct preload_program *program)
 {
@@ -252,6 +273,8 @@ static int run_run(const struct arguments *arguments)
 	}
 	if (r == 0)
 		r = enter_vgpu(&session, arguments, &entrance);
+	if (r == 0)
+		warn_of_container(arguments->words);
 	if (r == 0)
 		r = run_program(entrance, arguments->words, path, &program);
 	vg_entrance_free(entrance);

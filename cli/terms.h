@@ -35,13 +35,18 @@ void print_terms(const struct vg_vgpu_info *vgpu);
 // Returns a JSON object about the vGPU's turns, or JSON null if the figures are unknown. Times are in seconds.
 json_t *turns_json(const struct vg_turns_info *turns);
 
+#define OPTION_MODE                                                                                                  \
+	{                                                                                                            \
+		"mode", 'o', "MODE", "time, or mps: clients of NVIDIA's MPS, which run side by side; default: time", \
+			COMPLETE_MODE                                                                                \
+	}
+
 // The options of the verbs that create a vGPU.
 #define OPTIONS_NEW_VGPU                                                                                               \
 	OPTION_PROFILE, OPTION_MEMORY, OPTION_SHARE,                                                                   \
 		{"limit", 'l', NULL, "never more than the share, even if the GPU is idle otherwise", 0},               \
 		{"class", 'c', "CLASS", "batch, or latency: its work starts at once; default: batch", COMPLETE_CLASS}, \
-		{"mode", 'o', "MODE", "time, or mps: clients of NVIDIA's MPS, which run side by side; default: time",  \
-		 COMPLETE_MODE},                                                                                       \
+		OPTION_MODE,                                                                                           \
 		{"evictable", 'e', NULL, "device memory of its programs can move to the host, see virgate suspend",    \
 		 0},                                                                                                   \
 		{"swap", 0, "SIZE", "evictable: host memory that each process may use; default: the memory limit", 0}, \

@@ -18,6 +18,8 @@ const struct verb *const verbs[] = {
 	&verb_devices,
 	&verb_drain,
 	&verb_metrics,
+	&verb_cdi_generate,
+	&verb_cdi_hook,
 	&verb_dump,
 	&verb_restore,
 	&verb_migrate,
@@ -63,6 +65,7 @@ const char *verb_heading(const struct verb *verb)
 }
 
 const struct family families[] = {
+	{"cdi", "Give vGPUs to containers, by a CDI specification"},
 	{"share", "Share device memory between processes"},
 	{"key", "Create the key for seals and audit logs"},
 	{"image", "List, inspect and verify the images of dumped processes"},
