@@ -11,8 +11,8 @@ MESON_FLAGS ?=
 TARGETS = all meson-test-prereq
 override MESON_FLAGS += -Dcuda=$(CUDA)
 
-.PHONY: all deps build demo check check-slow check-slurm check-gpu bench install asan tsan fuzz bundle deb reference \
-	clean
+.PHONY: all deps build demo check check-slow check-slurm check-podman check-gpu bench install asan tsan fuzz bundle
+.PHONY: deb reference clean
 
 all: build
 
@@ -51,6 +51,11 @@ check-slurm:
 
 check-gpu: build
 	@scripts/check $(BUILD) --suite gpu
+
+# Containers with podman, as root; PODMAN_ROOTS=DIRECTORY has roots of debootstrap with other versions of glibc.
+check-podman: export PACKAGES = podman runc crun uidmap
+check-podman: build
+	@scripts/check $(BUILD) --suite podman
 
 bench: build
 	@bench/run.sh $(BUILD)

@@ -1,0 +1,393 @@
+#!/usr/bin/env python3
+"""test_podman.py VIRGATE LIBDIR TENANT SIM: containers of podman inside vGPUs, by the CDI file that virgate writes.
+
+Runs as root, with runc and with crun, and as an unprivileged user. Each test has a mount namespace of its own, in which
+/etc/cdi is a directory of the test, and the images and containers are in the test's directory. An image has the
+program TENANT, a shell and the libraries of this machine. With PODMAN_ROOTS=DIRECTORY it also runs images made of the
+directories there, which debootstrap writes, with other versions of glibc. Exit status 77: podman cannot run here.
+"""
+import ctypes
+import json
+import os
+import pwd
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+VIRGATE, TENANT, SIM = sys.argv[1:4]
+LIMIT = 120  # seconds for one command
+DEVICE = "virgate.dev/vgpu="
+
+
+def skip(reason):
+    print("skipped:", reason)
+    sys.exit(77)
+
+
+own_children, lock = set(), threading.Lock()
+
+
+def run(words, environment, **options):
+    with lock:
+        child = subprocess.Popen(words, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 **options)
+        own_children.add(child.pid)
+    try:
+        output, _ = child.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.communicate()
+        raise
+    return subprocess.CompletedProcess(words, child.returncode, output)
+
+
+def call(words):
+    result = run(words, None)
+    assert result.returncode == 0, result
+
+
+def reap_orphans():
+    """Reaps the processes that podman leaves behind, where process 1 does not: while conmon is a zombie, podman takes
+    it for alive, and waits 20 s for the exit code of its container."""
+    while True:
+        time.sleep(0.05)
+        with lock:
+            with open(f"/proc/{os.getpid()}/task/{os.getpid()}/children") as file:
+                orphans = [int(pid) for pid in file.read().split() if int(pid) not in own_children]
+            for pid in orphans:
+                os.waitpid(pid, os.WNOHANG)
+
+
+def begin_reaping():
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+    threading.Thread(target=reap_orphans, daemon=True).start()
+
+
+def wait_for(what, condition, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError("waited in vain until " + what)
+
+
+def libraries_of(program):
+    text = run(["ldd", program], None).stdout
+    return re.findall(r"(/\S+)(?= \(0x)", text)
+
+
+def make_root(directory):
+    """Writes the image's root: programs of this machine with their libraries."""
+    programs = [shutil.which(name) for name in ("sh", "env", "sleep", "cat", "id", "setpriv")]
+    files = {path: path for path in programs if path}
+    for path in [*files, *SIM.split(":")]:
+        files.update({library: library for library in libraries_of(path) if "/virgate" not in library
+                      and not library.startswith(os.path.dirname(os.path.dirname(VIRGATE)))})
+    os.makedirs(directory + "/usr/bin")
+    os.symlink("usr/bin", directory + "/bin")
+    for path in files:
+        target = directory + path
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copy(path, target)
+    for name in ("app", "etc", "tmp", "proc", "sys", "dev", "run"):
+        os.makedirs(os.path.join(directory, name), exist_ok=True)
+    shutil.copy(TENANT, directory + "/app/tenant")
+    with open(directory + "/etc/passwd", "w") as file:
+        file.write("root:x:0:0::/:/bin/sh\nguest:x:1000:1000::/:/bin/sh\n")
+
+
+class Place:
+    """A user with podman, a daemon and a simulated GPU of the user's own."""
+
+    def __init__(self, top, user, runtime, image):
+        self.top = os.path.join(top, f"{user}-{runtime}")
+        self.user, self.runtime, self.entry = user, runtime, pwd.getpwnam(user)
+        for name in ("", "run", "state", "sim", "cdi", "xdg", "home"):
+            os.makedirs(os.path.join(self.top, name), mode=0o700, exist_ok=True)
+        os.chmod(self.top, 0o755)
+        os.chmod(self.path("cdi"), 0o755)
+        with open(self.path("storage.conf"), "w") as file:
+            file.write(f'[storage]\ndriver = "{"overlay" if user == "root" else "vfs"}"\n'
+                       f'runroot = "{self.path("runroot")}"\ngraphroot = "{self.path("graph")}"\n')
+        with open(self.path("virgate.conf"), "w") as file:
+            file.write("[profile small]\nmemory = 128M\n")
+        self.environment = {
+            "PATH": os.environ["PATH"], "HOME": self.path("home"), "XDG_RUNTIME_DIR": self.path("xdg"),
+            "VIRGATE_RUNTIME_DIR": self.path("run"), "VIRGATE_STATE_DIR": self.path("state"),
+            "VIRGATE_SIM": "memory=2G", "VIRGATE_SIM_DIR": self.path("sim"),
+            "VIRGATE_SYSTEM_CONFIG": self.path("virgate.conf"), "CONTAINERS_STORAGE_CONF": self.path("storage.conf")}
+        if user != "root":
+            call(["chown", "-R", user, self.top])
+            call(["chown", "root", self.path("sim")])
+        self.share_simulation()
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        self.limits = ["--ulimit", f"nofile={min(hard, 4096)}:{min(hard, 4096)}", "--ulimit", "nproc=2048:2048"]
+        self.image = image
+        self.drop = []
+        if user != "root":
+            self.drop = ["setpriv", "--reuid", user, "--regid", str(self.entry.pw_gid), "--init-groups"]
+
+    def share_simulation(self):
+        """Lets all users of a container use the simulated GPU: root's directory, with files that root has made."""
+        os.chmod(self.path("sim"), 0o1711)
+        own = {**self.environment, "VIRGATE_RUNTIME_DIR": self.path("root-run"),
+               "VIRGATE_STATE_DIR": self.path("root-state")}
+        for verb in ("devices", "shutdown"):
+            result = run([VIRGATE, verb], own)
+            assert result.returncode == 0, result.stdout
+
+    def path(self, name):
+        return os.path.join(self.top, name)
+
+    def virgate(self, *words):
+        return run([*self.drop, VIRGATE, *words], self.environment, cwd=self.top)
+
+    def check(self, *words):
+        result = self.virgate(*words)
+        assert result.returncode == 0, (words, result.stdout)
+        return result.stdout
+
+    def generate(self, *words):
+        output = self.check("cdi", "generate", *words)
+        with open(self.path("cdi/virgate.json"), "w") as file:
+            file.write(output)
+
+    def podman(self, *words):
+        return run(["nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt", *self.drop, "podman", "--runtime",
+                    self.runtime, *words], self.environment, cwd=self.top)
+
+    def start(self):
+        """Starts a process that holds the mount namespace of all commands of podman."""
+        # crun refuses a machine that has both versions of control groups mounted.
+        script = ("umount /sys/fs/cgroup/unified 2>/dev/null; mkdir -p /etc/cdi;"
+                  " mount --bind \"$1\" /etc/cdi || exit 1; echo ready; exec sleep infinity")
+        with lock:
+            self.holder = subprocess.Popen(["unshare", "-m", "sh", "-c", script, "sh", self.path("cdi")],
+                                           stdout=subprocess.PIPE, text=True)
+            own_children.add(self.holder.pid)
+        if self.holder.stdout.readline() != "ready\n":
+            skip("no mount namespace with another /etc/cdi can be made here")
+        result = self.podman("import", self.image, "image")
+        if result.returncode:
+            skip(f"podman of {self.user} cannot import an image here: {result.stdout.strip()[-300:]}")
+        result = self.podman("run", "--rm", *self.limits, "--net=none", "image", "/bin/sh", "-c", "echo works")
+        if "works" not in result.stdout:
+            skip(f"podman of {self.user} cannot run a container with {self.runtime} here: "
+                 f"{result.stdout.strip()[-300:]}")
+
+    def stop(self):
+        self.podman("rm", "-f", "-a", "-t", "0")
+        self.virgate("shutdown")
+        pause = self.path("xdg/libpod/tmp/pause.pid")  # holds the user namespace of podman without root
+        if os.path.exists(pause):
+            with open(pause) as file:
+                os.kill(int(file.read()), signal.SIGKILL)
+        self.holder.kill()
+        self.holder.wait()
+
+    def run(self, device, *words, options=(), image="image"):
+        return self.podman("run", "--rm", *self.limits, "--net=none", "--device", DEVICE + device, *options, image,
+                           *words)
+
+    def begin(self, device, *words, options=(), name="one"):
+        self.podman("rm", "-f", "-t", "0", name)
+        result = self.run(device, *words, options=["-d", "--name", name, *options])
+        assert result.returncode == 0, result.stdout
+        return result.stdout.strip().splitlines()[-1]
+
+    def listing(self):
+        return {vgpu["name"]: vgpu for vgpu in json.loads(self.check("ps", "--json"))["vgpus"]}
+
+    def tenants(self, name):
+        return self.listing().get(name, {}).get("tenants") or []
+
+
+def check_quota(place, device, limit, **options):
+    """Runs the program to the end of its quota: the context has 16 MiB of it."""
+    result = place.run(device, "/app/tenant", **options)
+    assert f"{limit - 16} MiB, result 2" in result.stdout, (device, options, result.stdout)
+
+
+def test_named_vgpu_holds_its_quota(place):
+    check_quota(place, "a", 256)
+    check_quota(place, "a", 256, options=["--read-only"])
+    check_quota(place, "a", 256, options=["--pid=host"])
+
+
+def test_tenant_is_listed_with_its_container(place):
+    identity = place.begin("a", "/app/tenant", "3", "hold")
+    tenant = wait_for("the tenant is listed", lambda: [one for one in place.tenants("a") if one["container"]
+                                                       and one["charged"] == 64 << 20])[0]
+    assert tenant["container"] == identity and tenant["image"].startswith("localhost/image"), tenant
+    assert tenant["outside"] is False, tenant
+    table = place.check("ps")
+    assert f"in {identity[:12]} localhost/image" in table, table
+    place.podman("kill", "one")
+    wait_for("the memory is refunded", lambda: place.listing()["a"]["charged"] == 0)
+
+
+def test_each_container_of_a_profile_has_its_own_vgpu(place):
+    check_quota(place, "profile:small", 128)
+    first = place.begin("profile:small", "/app/tenant", "3", "hold", name="one")
+    second = place.begin("profile:small", "/app/tenant", "4", "hold", name="two")
+    names = ["c-" + first[:12], "c-" + second[:12]]
+    charged = [64 << 20, 80 << 20]
+    wait_for("both are charged", lambda: [place.listing().get(name, {}).get("charged") for name in names] == charged)
+    place.podman("kill", "one")
+    wait_for("its vGPU is removed", lambda: names[0] not in place.listing())
+    assert place.listing()[names[1]]["charged"] == charged[1]
+    # As the OOM killer does: SIGKILL for the first process of the container.
+    os.kill(place.tenants(names[1])[0]["pid"], signal.SIGKILL)
+    wait_for("its vGPU is removed", lambda: names[1] not in place.listing())
+
+
+def test_other_users_in_the_container_enter(place):
+    check_quota(place, "a", 256, options=["--user", "1000"])
+    check_quota(place, "profile:small", 128, options=["--user", "1000"])
+
+
+def test_program_without_the_library_is_outside(place):
+    words = ("/bin/sh", "-c", "unset LD_PRELOAD; LD_LIBRARY_PATH=/run/virgate-vgpu/lib/sim exec /app/tenant 3 hold")
+    identity = place.begin("a", *words)
+    tenant = wait_for("it is listed", lambda: [one for one in place.tenants("a") if one["outside"]])[0]
+    assert tenant["container"] == identity and tenant["charged"] == 0, tenant
+    assert "(outside)" in place.check("ps")
+    place.podman("rm", "-f", "-t", "0", "one")
+    wait_for("it is gone", lambda: not place.tenants("a"))
+    place.generate("--kill-outside")
+    result = place.run("a", *words)  # returns although the program would wait
+    assert result.returncode == 137, result
+    place.generate()
+
+
+def test_stale_file_is_refused(place):
+    place.check("create", "gone", "--memory", "64M")
+    place.generate()
+    place.check("rm", "gone")
+    result = place.run("gone", "/app/tenant")
+    assert result.returncode and "virgate.dev/vgpu=gone is of a vGPU that exists no longer" in result.stdout, result
+    assert "virgate cdi generate" in result.stdout, result
+    place.generate()
+
+
+def test_unknown_profile_is_refused(place):
+    with open(place.path("virgate.conf")) as file:
+        before = file.read()
+    with open(place.path("virgate.conf"), "w") as file:
+        file.write("")
+    result = place.run("profile:small", "/app/tenant")
+    with open(place.path("virgate.conf"), "w") as file:
+        file.write(before)
+    assert result.returncode and "is of a profile that virgate.conf has no longer" in result.stdout, result
+
+
+def test_profile_that_does_not_fit_is_refused(place):
+    place.check("create", "large", "--memory", "1700M")
+    result = place.run("profile:small", "/app/tenant")
+    place.check("rm", "large")
+    assert result.returncode and "asked for 128.0 MiB" in result.stdout, result
+    assert not [name for name in place.listing() if name.startswith("c-")]
+
+
+def test_musl_is_refused(place):
+    root = place.path("musl")
+    os.makedirs(root + "/lib")
+    with open(root + "/lib/ld-musl-x86_64.so.1", "w"):
+        pass
+    call(["tar", "-C", root, "-cf", root + ".tar", "."])
+    os.chmod(root + ".tar", 0o644)
+    result = place.podman("import", root + ".tar", "musl")
+    assert result.returncode == 0, result
+    result = place.run("a", "/bin/true", image="musl")
+    assert result.returncode and "has the C library musl" in result.stdout, result
+
+
+def test_other_versions_of_glibc(place):
+    roots = os.environ.get("PODMAN_ROOTS", "")
+    for name in sorted(os.listdir(roots)) if roots else ():
+        if not os.path.isdir(os.path.join(roots, name, "etc")):
+            continue
+        archive = place.path(name + ".tar")
+        call(["tar", "-C", os.path.join(roots, name), "--exclude=./dev/*", "--exclude=./var/cache/*", "-cf",
+                        archive, "."])
+        call(["tar", "-C", os.path.dirname(TENANT), "--transform=s,.*,app/tenant,", "-rf", archive,
+                        os.path.basename(TENANT)])
+        os.chmod(archive, 0o644)
+        result = place.podman("import", archive, name)
+        assert result.returncode == 0, result.stdout
+        check_quota(place, "a", 256, image=name)
+        print("ok", name)
+
+
+def tests():
+    return [(name, value) for name, value in globals().items() if name.startswith("test_")]
+
+
+def run_tests(place):
+    failed = 0
+    try:
+        place.start()
+        place.check("create", "a", "--memory", "256M")
+        place.generate()
+        for name, test in tests():
+            if len(sys.argv) > 4 and sys.argv[4] not in name:
+                continue
+            try:
+                test(place)
+                print(f"ok {place.user} {place.runtime} {name}", flush=True)
+            except Exception as error:  # also a timeout
+                failed += 1
+                print(f"FAILED {place.user} {place.runtime} {name}: {type(error).__name__} {error}", flush=True)
+                place.podman("rm", "-f", "-a", "-t", "0")
+    finally:
+        place.stop()
+    return failed
+
+
+def find_user():
+    """Returns a user with subordinate ids; None: no such user was found."""
+    try:
+        with open("/etc/subuid") as file:
+            names = [line.split(":")[0] for line in file]
+        return next((name for name in names if name != "root" and pwd.getpwnam(name)), None)
+    except (OSError, KeyError):
+        return None
+
+
+def main():
+    if os.geteuid() != 0:
+        skip("this test needs root: it makes a mount namespace with another /etc/cdi")
+    for program in ("podman", "unshare", "nsenter", "setpriv"):
+        if not shutil.which(program):
+            skip(f"{program} is not installed")
+    places = [("root", name) for name in ("runc", "crun") if shutil.which(name)]
+    if not places:
+        skip("neither runc nor crun is installed")
+    user = find_user()
+    if user:
+        places.append((user, places[0][1]))
+    only = os.environ.get("PODMAN_PLACE")
+    top = tempfile.mkdtemp(prefix="virgate-podman-")
+    os.chmod(top, 0o755)
+    try:
+        os.makedirs(top + "/root")
+        make_root(top + "/root")
+        image = top + "/image.tar"
+        call(["tar", "-C", top + "/root", "-cf", image, "."])
+        begin_reaping()
+        failed = sum(run_tests(Place(top, *place, image)) for place in places
+                     if not only or only == "-".join(place))
+    finally:
+        run(["rm", "-rf", top], None)
+    sys.exit(1 if failed else 0)
+
+
+main()
