@@ -101,3 +101,64 @@ TEST(unregistered_tenant_in_a_container_is_found)
 {
 	check_contained_tenant(false);
 }
+
+// Returns whether the daemon lists the vGPU.
+static bool is_listed(const char *name)
+{
+	json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
+	bool is_there = json_is_true(json_object_get(reply, "ok"));
+
+	json_decref(reply);
+	return is_there;
+}
+
+static void check_container_of_tenant(const char *name, const char *id)
+{
+	json_t *reply = ask("{'op':'inspect','name':'%s'}", name);
+	json_t *tenant = json_array_get(json_object_get(json_object_get(reply, "vgpu"), "tenants"), 0);
+
+	CHECK_STR(json_string_value(json_object_get(tenant, "container")), id);
+	CHECK_STR(json_string_value(json_object_get(tenant, "image")), "some/image:1");
+	json_decref(reply);
+}
+
+// The tenant is the first process of the container, so it is in use until the tenant ends.
+TEST(vgpu_of_a_container_ends_with_its_first_process)
+{
+	if (geteuid() != 0)
+		SKIP("only root can make a pid namespace here");
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", GIB));
+	pid_t first = start_contained_tenant(true);
+	CHECK_AGREED(ask("{'op':'enter','vgpu':'c','container':{'pid':%d,'id':'0123abcd','image':'some/image:1'}}",
+			 (int)first));
+	CHECK_AGREED(ask("{'op':'enter','name':'own','memory':%llu,'container':{'pid':%d,'id':'0123abcd'}}", GIB,
+			 (int)first));
+	CHECK_INT(await_listed_pid("c"), first);
+	check_container_of_tenant("c", "0123abcd");
+	kill_daemon();
+	start_daemon(); // knows the container from its file
+	CHECK_INT(await_listed_pid("c"), first);
+	check_container_of_tenant("c", "0123abcd");
+	CHECK(is_listed("own"));
+	CHECK_INT(kill(first, SIGKILL), 0);
+	for (int i = 0; i < 2000 && is_listed("own"); i++)
+		poll(NULL, 0, 5);
+	CHECK(!is_listed("own"));
+	CHECK(await_figure("c", "charged", 0, 5000) >= 0);
+}
+
+TEST(invalid_containers_are_refused)
+{
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", GIB));
+	CHECK_REFUSED(ask("{'op':'enter','vgpu':'c','container':{'pid':%d}}", (int)getpid()), "invalid", "an \"id\"");
+	CHECK_REFUSED(ask("{'op':'enter','vgpu':'c','container':{'pid':%d,'id':'../x'}}", (int)getpid()), "invalid",
+		      "an \"id\"");
+	CHECK_REFUSED(ask("{'op':'enter','vgpu':'c','container':{'pid':0,'id':'ab'}}"), "not_found", "has ended");
+	CHECK_REFUSED(ask("{'op':'enter','name':'own','memory':%llu,'container':{'pid':4194999,'id':'ab'}}", GIB),
+		      "not_found", "has ended");
+	CHECK(!is_listed("own"));
+}

@@ -30,6 +30,7 @@ def skip(reason):
     sys.exit(77)
 
 
+counts = {"passed": 0, "skipped": 0}
 own_children, lock = set(), threading.Lock()
 
 
@@ -340,8 +341,13 @@ def run_tests(place):
         for name, test in tests():
             if len(sys.argv) > 4 and sys.argv[4] not in name:
                 continue
+            if test is test_other_versions_of_glibc and not os.environ.get("PODMAN_ROOTS"):
+                counts["skipped"] += 1
+                print(f"skip {place.user} {place.runtime} {name}: PODMAN_ROOTS names no roots of debootstrap")
+                continue
             try:
                 test(place)
+                counts["passed"] += 1
                 print(f"ok {place.user} {place.runtime} {name}", flush=True)
             except Exception as error:  # also a timeout
                 failed += 1
@@ -387,6 +393,7 @@ def main():
                      if not only or only == "-".join(place))
     finally:
         run(["rm", "-rf", top], None)
+    print(f"{counts['passed']} passed, {failed} failed, {counts['skipped']} skipped")
     sys.exit(1 if failed else 0)
 
 
