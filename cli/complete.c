@@ -18,8 +18,8 @@
 
 struct line {
 	char **words;
-	int *origins; // for each word, its index among the words that bash passed, before this program joined some of them
-	int count;    // number of words, without the current word
+	int *origins;	     // for each word, its index among the words that bash passed, some of which were joined
+	int count;	     // number of words, without the current word
 	const char *current; // the typed part of the current word, or of the value after its "="
 	bool split;	     // bash passed the value as a separate word, without "--option="
 	int lead_length;     // length of `lead`, the "--option=" before the value

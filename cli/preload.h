@@ -4,10 +4,10 @@
 #include <stdbool.h>
 
 enum preload {
-	PRELOAD_WORKS,	   // dynamically linked, or a script with such an interpreter: the interposer is loaded
-	PRELOAD_STATIC,	   // statically linked (no PT_INTERP): no dynamic linker reads LD_PRELOAD
-	PRELOAD_OTHER_ABI, // the file is not an x86-64 program
-	PRELOAD_OTHER_LIBC, // needs another C library: its dynamic linker cannot load the interposer, and ends the program
+	PRELOAD_WORKS,	    // dynamically linked, or a script with such an interpreter: the interposer is loaded
+	PRELOAD_STATIC,	    // statically linked (no PT_INTERP): no dynamic linker reads LD_PRELOAD
+	PRELOAD_OTHER_ABI,  // the file is not an x86-64 program
+	PRELOAD_OTHER_LIBC, // needs another C library, whose dynamic linker refuses the interposer
 	PRELOAD_PRIVILEGED, // setuid, setgid or file capabilities: the dynamic linker ignores LD_PRELOAD
 	PRELOAD_UNKNOWN,    // the file is unreadable, or neither ELF nor a script
 };

@@ -59,7 +59,7 @@ struct vg_profile_fit {
  * profile is too small for a CUDA context, or larger than the GPU. `now` is 0 on a drained GPU. INVALID: a parameter is
  * NULL. */
 VG_PUBLIC enum vg_status vg_profile_count_fit(const struct vg_profile *profile, const struct vg_device_info *device,
-				    struct vg_profile_fit *ret_fit);
+					      struct vg_profile_fit *ret_fit);
 
 #ifdef __cplusplus
 }

@@ -44,7 +44,7 @@ class Node:
             "XDG_CONFIG_HOME": self.directory, "VIRGATE_SYSTEM_CONFIG": f"{self.directory}/none"}
 
     def start(self, *words, **options):
-        process = subprocess.Popen(words, env=self.environment, text=True, **options)
+        process = subprocess.Popen(words, env=self.environment, text=True, start_new_session=True, **options)
         self.processes.append(process)
         return process
 
@@ -64,8 +64,8 @@ class Node:
 
     def stop(self):
         for process in self.processes:
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the programs that `virgate run` has started
             process.wait()
             for pipe in (process.stdout, process.stderr):
                 if pipe:
