@@ -1,6 +1,6 @@
-// Makes memory of cuMemCreate() evictable. The gate calls the functions of this file instead of the driver's. So the
-// memory is on the device while a thread runs one of these functions. The rest of the interposer treats the handles
-// that these functions return like the driver's.
+// Makes memory of cuMemCreate() evictable. The gate calls the functions of this file instead of the driver's. Before
+// each call, the gate brings the memory to the device and keeps it there until the call returns. The rest of the
+// interposer treats the handles that these functions return like the driver's.
 #include <pthread.h>
 #include <string.h>
 
@@ -133,7 +133,8 @@ static CUresult CUDAAPI with_cuMemRetainAllocationHandle(CUmemGenericAllocationH
 	return CUDA_SUCCESS;
 }
 
-// Replaces a handle that the program has by the driver's handle, and takes a reference for the duration of the call.
+// Replaces the program's handle with the driver's handle of the same memory. Takes a reference, which the caller
+// releases after the driver's call.
 static CUresult begin_call(CUmemGenericAllocationHandle *handle, struct pager_handle **ret_held)
 {
 	*ret_held = NULL;

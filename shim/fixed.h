@@ -1,5 +1,5 @@
-// Checks the fixed part of an evictable vGPU's limit: the most memory that may be charged without being able to move to
-// the host. Any thread.
+// Checks the fixed part of an evictable vGPU's limit: at most so much of the charged memory may be memory that cannot
+// move to the host. Any thread.
 #pragma once
 #include <stdbool.h>
 

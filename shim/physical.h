@@ -9,7 +9,7 @@ struct shim_physical {
 	uint64_t bytes; // bytes charged to this process
 	enum vg_ledger_kind kind;
 	unsigned int references; // handles + mappings + pins + calls in progress + 1 if exported
-	bool is_exported;	 // the descriptors together hold one reference
+	bool is_exported;	 // a descriptor was exported; all such descriptors together hold one reference
 	bool is_evictable;	 // the memory was charged by shim_charge_evictable()
 	bool has_pins;		 // the object is a multicast object that owns pins of other memory
 	// Members for memory that is a shared allocation (ledger/shared.h, shim/shared.h):

@@ -290,7 +290,7 @@ static bool passes_uncounted(uint32_t word)
 enum { LATER_LAUNCHES = 16 };
 static const uint64_t later_most_ns = 20000;
 static __thread SHIM_TLS struct {
-	uint32_t word; // the vGPU's word in the turn in which these launches were made
+	uint32_t word; // the vGPU's word (turn/page.h) at the time of these launches
 	unsigned int launches;
 	CUstream handle;
 	uint64_t ns;

@@ -8,7 +8,7 @@ struct ptx_heap;
 
 enum { SIM_WORKSPACE = 256, SIM_WORKSPACES = 64 };
 
-struct sim_exec { // context->exec of the parent context
+struct sim_exec { // a context's modules and heap; a green context uses those of its parent
 	pthread_mutex_t lock;
 	struct CUmod_st *modules;
 	struct ptx_heap *heap;

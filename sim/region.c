@@ -110,7 +110,8 @@ static bool is_same_node(const struct sim_config *a, const struct sim_config *b)
 	       a->copy_engines == b->copy_engines;
 }
 
-// Returns the size of the tables, for which space is reserved at once. The devices' time follows the tables.
+// Returns the size of the tables, for which space is reserved at once. In the region, the clocks of the devices lie
+// behind the tables.
 static size_t get_table_bytes(const struct sim_config *config)
 {
 	return sizeof(struct region_header) +

@@ -27,8 +27,8 @@ struct ptx_decoder {
 // Compiles the current instruction. Returns the decoder's error, or 0.
 typedef int ptx_decode_fn(struct ptx_decoder *decoder);
 
-// The functions below record the first error of an instruction in the decoder. After an error they do nothing. So a
-// decoder may handle all operands, and only then check the result of ptx_emit().
+// ---- errors: the functions below record the first error of an instruction in the decoder, and do nothing after an
+// error. So a decoder may handle all operands, and only then check the result of ptx_emit().
 
 // Records the error, unless one is recorded already. Returns the recorded error.
 int ptx_fail(struct ptx_decoder *decoder, int error);

@@ -12,8 +12,9 @@
 #include "sim/ptx/op.h"
 
 enum {
-	PTX_BUDGET = 1 << 15, // backward branches of a group before other groups run; a polling branch counts more
-	PTX_SLICE = 1 << 10   // backward branches of a warp with one group, before other warps of the block run
+	// the most backward branches of a group of threads before other groups run; a polling branch counts more
+	PTX_BUDGET = 1 << 15,
+	PTX_SLICE = 1 << 10 // the most backward branches of an undivided warp before other warps of the block run
 };
 enum { PTX_BARRIERS = 16, PTX_CLUSTER_BARRIER /* the number of the cluster's, which is not among the block's */ };
 enum { PTX_CLUSTER_BLOCKS = 16, PTX_CLUSTER_SHIFT = 24 /* in addresses: see op_cluster.c */ };

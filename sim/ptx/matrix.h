@@ -32,7 +32,8 @@ enum ptx_fragment_layout {
 enum { PTX_FRAGMENT_REGISTERS = 8, PTX_FRAGMENT_ELEMENTS = 32, PTX_MATRIX_ELEMENTS = 1024 };
 
 // A matrix of D = A * B + C. B is stored transposed: row n holds the elements of column n. A matrix of single bits is
-// a matrix of words of 32 bits here. A lane's element i is at lane_at[lane] + element_at[i] of rows * columns elements.
+// a matrix of words of 32 bits here. The matrix is an array of rows * columns elements. Element i of a lane has the
+// index lane_at[lane] + element_at[i].
 struct ptx_fragment {
 	enum ptx_element type;
 	uint8_t bits; // width of an element in a register

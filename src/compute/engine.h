@@ -234,7 +234,8 @@ void compute_ring(struct vg_compute *compute, enum compute_ring ring);
 
 // ---- execution.c
 struct vg_execution *compute_execution_allocate(struct vg_compute_unit *unit);
-void compute_execution_recycle(struct vg_execution *execution); // returns an execution without references to the pool
+// Puts an execution without references into the scheduler's pool, for the next work, or frees it.
+void compute_execution_recycle(struct vg_execution *execution);
 void compute_execution_release(struct vg_execution *execution);
 // Records why the execution fails, from the calling thread's last error.
 void compute_execution_fail(struct vg_execution *execution, enum vg_status status);

@@ -25,7 +25,7 @@ struct core_pool {
 	CUmemLocation location;	  // location of the memory; for managed memory, the preferred location
 	struct vg_device *device; // device of a device pool; NULL: a pool of host or managed memory
 	bool owned, shareable;
-	bool has_uuid; // for an imported pool, protected by the registry's lock
+	bool has_uuid; // `uuid` is valid; protected by the registry's lock if the pool was imported
 	unsigned char uuid[16];
 	struct core_foreign_pool *foreign; // NULL: this pool was not imported
 };

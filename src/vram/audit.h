@@ -18,7 +18,7 @@ struct vram_audit;
 	X(VERIFICATION_FAILED, "verification failed", true) \
 	X(ATTESTED, "attested", false)                      \
 	X(POLICY_VIOLATION, "policy violation", true)       \
-	X(RECOVERED, "recovered", true) /* of the log itself: an unfinished line was removed */
+	X(RECOVERED, "recovered", true) /* the log file ended with an unfinished line, which was removed */
 
 enum vram_event_kind {
 #define X(name, text, sync) VRAM_EVENT_##name,

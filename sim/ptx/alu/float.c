@@ -117,7 +117,7 @@ ALIAS_MODE_F32("mad", fma, rn, 3)
 ALIAS_MODE_F32("mad", fma, rz, 3)
 ALIAS_MODE_F32("mad", fma, rm, 3)
 ALIAS_MODE_F32("mad", fma, rp, 3)
-// Only code for sm_1x has mad.f32 without a mode. Later GPUs round this form once, to nearest.
+// Only PTX for sm_1x may have mad.f32 without a rounding mode. GPUs that run it today round once, to nearest.
 ROUNDED_ROW("mad.f32", fma_rn_f32, f32, 3)
 ROUNDED_ROW("mad.ftz.f32", fma_rn_ftz_f32, f32, 3)
 ROUNDED_ROW("mad.sat.f32", fma_rn_sat_f32, f32, 3)

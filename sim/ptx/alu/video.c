@@ -127,7 +127,8 @@ EVERY_PART(vabsdiff, DIFFERENCE)
 EVERY_PART(vmin, LEAST)
 EVERY_PART(vmax, GREATEST)
 
-// Defines operations on whole words, alone or with a second operation with c.
+// Defines the operations on whole words. Each has one form with two operands, and forms that combine the result with
+// a third operand, c.
 #define WORD(D, ds, A, as, B, bs, name, operation)                       \
 	WORD_FORMS(#name "." #D "." #A "." #B, operation, ds, as, bs, 0) \
 	WORD_FORMS(#name "." #D "." #A "." #B ".sat", operation, ds, as, bs, 1)

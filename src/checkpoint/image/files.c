@@ -149,8 +149,8 @@ static bool read_method(const char *text, enum vg_compression *ret_compression)
 	return false;
 }
 
-// Returns whether the name has the suffix of a compressed file if and only if the file is compressed. So no two entries
-// mean the same file.
+// Checks a file's name: a compressed file has its method's suffix, and no other file has such a suffix. So the names of
+// two files of an image differ without their suffixes, too.
 static bool is_named_for(const char *name, enum vg_compression compression)
 {
 	for (unsigned method = VG_COMPRESSION_LZ4; method < METHODS; method++) {

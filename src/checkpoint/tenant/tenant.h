@@ -61,7 +61,8 @@ enum vg_status tenants_check_roots(const struct tenants *tenants, const struct t
 enum vg_status tenants_refuse_slotless(const struct tenants *tenants, const struct tree *tree);
 // Refuses tenants that share memory with other processes. SHARED.
 enum vg_status tenants_refuse_shared(const struct tenants *tenants);
-// Refuses tenants whose memory is in the host or is being moved, but is not parked (suspend/park.h). SUSPENDED.
+// Refuses tenants whose memory is in the host or on its way, unless a dump has parked it there (suspend/park.h).
+// SUSPENDED.
 enum vg_status tenants_refuse_suspended(const struct tenants *tenants);
 // Refuses tenants that are suspended with --deep, or are about to be. SUSPENDED.
 enum vg_status tenants_refuse_deep(const struct tenants *tenants);
