@@ -3,11 +3,13 @@
 #include "base/descriptor.h"
 #include "daemon/process.h"
 #include "daemon/say.h"
+#include "daemon/user.h"
 
 #include <ctype.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -40,7 +42,18 @@ static struct launcher *find_launcher(const struct vgpu *vgpu, pid_t pid)
 	return NULL;
 }
 
-void container_read(struct vgpu *vgpu, pid_t pid, const json_t *object)
+bool container_is_owned(uid_t user, pid_t pid)
+{
+	char path[32];
+	struct stat status;
+
+	if (user == 0 || process_belongs_to(pid, user, (gid_t)-1))
+		return true;
+	snprintf(path, sizeof path, "/proc/%d", (int)pid);
+	return stat(path, &status) == 0 && user_owner(status.st_uid) == user_owner(user);
+}
+
+void container_read(struct vgpu *vgpu, pid_t pid, const json_t *object, uid_t user)
 {
 	const char *id = json_string_value(json_object_get(object, "id"));
 	struct launcher *launcher = find_launcher(vgpu, pid);
@@ -48,6 +61,7 @@ void container_read(struct vgpu *vgpu, pid_t pid, const json_t *object)
 	if (!launcher || !container_is_id(id))
 		return;
 	snprintf(launcher->container, sizeof launcher->container, "%s", id);
+	launcher->container_user = user;
 	copy_image(launcher->image, json_string_value(json_object_get(object, "image")));
 	launcher->kills_outside = json_is_true(json_object_get(object, "kill_outside"));
 }
@@ -104,7 +118,7 @@ size_t container_find_outsiders(const struct node *node, const struct vgpu *vgpu
 	for (size_t i = 0; i < count && found < most && has_containers(vgpu); i++) {
 		pid_t pid = (pid_t)processes[i].pid;
 		const struct launcher *container = may_be_tenant(node, pid) ? NULL : container_find(node, vgpu, pid);
-		if (container)
+		if (container && container_is_owned(container->container_user, pid))
 			ret_outsiders[found++] =
 				(struct outsider){pid, container, processes[i].memory, processes[i].memory_known};
 	}

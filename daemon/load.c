@@ -58,7 +58,9 @@ static void adopt_launchers(struct node *node, struct vgpu *vgpu, const json_t *
 	json_array_foreach(launchers, i, one) {
 		pid_t pid = (pid_t)json_integer_value(json_array_get(one, 0));
 		launcher_adopt(node, vgpu, pid, (uint64_t)json_integer_value(json_array_get(one, 1)), false);
-		container_read(vgpu, pid, json_array_get(one, 2));
+		const json_t *container = json_array_get(one, 2), *user = json_object_get(container, "user");
+		container_read(vgpu, pid, container,
+			       json_is_integer(user) ? (uid_t)json_integer_value(user) : (uid_t)-1);
 	}
 }
 

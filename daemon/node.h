@@ -34,8 +34,9 @@ struct launcher {
 	bool was_killed; // `virgate rm --force` killed the process
 	// For the first process of a container (container.h); `container` is "" for other launchers.
 	char container[CONTAINER_ID], image[CONTAINER_IMAGE];
-	bool kills_outside;  // kill processes of the container that use the GPU without the interposer
-	pid_t last_outsider; // the process that the log named last
+	uid_t container_user; // the user who started the container, or the owner of that subordinate id
+	bool kills_outside;   // kill processes of the container that use the GPU without the interposer
+	pid_t last_outsider;  // the process that the log named last
 };
 
 // Tells whether the process that a slot names is a tenant of the vGPU. The slot proves nothing: any process that can

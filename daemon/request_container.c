@@ -8,21 +8,7 @@
 #include "daemon/user.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-
-// Returns whether the peer may name this process: it belongs to the peer, or to a subordinate id of the peer.
-static bool may_name(const struct authority_peer *peer, pid_t pid)
-{
-	char path[32];
-	struct stat status;
-
-	if (peer->uid == 0 || process_belongs_to(pid, peer->uid, (gid_t)-1))
-		return true;
-	snprintf(path, sizeof path, "/proc/%d", (int)pid);
-	return stat(path, &status) == 0 && user_owner(status.st_uid) == user_owner(peer->uid);
-}
 
 json_t *enter_container(const struct request *request, struct vgpu *vgpu)
 {
@@ -36,13 +22,13 @@ json_t *enter_container(const struct request *request, struct vgpu *vgpu)
 			      CONTAINER_ID - 1);
 	if (pid < 1 || pid > INT_MAX || vg_process_start_time((pid_t)pid, &start_time) < 0)
 		return refuse("not_found", "container %.12s: its first process %lld has ended", id, (long long)pid);
-	if (!may_name(request->peer, (pid_t)pid))
+	if (!container_is_owned(request->peer->uid, (pid_t)pid))
 		return refuse("denied", "container %.12s: process %lld belongs to another user", id, (long long)pid);
 	int r = launcher_adopt(request->node, vgpu, (pid_t)pid, start_time, false);
 	if (r < 0)
 		return refuse("system", "container %.12s: the daemon cannot watch process %lld: %s", id, (long long)pid,
 			      strerror(-r));
-	container_read(vgpu, (pid_t)pid, object);
+	container_read(vgpu, (pid_t)pid, object, user_owner(request->peer->uid));
 	say("vGPU %s: container %.12s (process %lld) uses it", vgpu->name, id, (long long)pid);
 	return NULL;
 }

@@ -73,8 +73,8 @@ static json_t *write_container(const struct launcher *launcher)
 {
 	if (!*launcher->container)
 		return NULL;
-	return json_pack("{s:s, s:s, s:b}", "id", launcher->container, "image", launcher->image, "kill_outside",
-			 (int)launcher->kills_outside);
+	return json_pack("{s:s, s:s, s:b, s:I}", "id", launcher->container, "image", launcher->image, "kill_outside",
+			 (int)launcher->kills_outside, "user", (json_int_t)launcher->container_user);
 }
 
 static json_t *write_launchers(const struct vgpu *vgpu)

@@ -342,6 +342,66 @@ static pid_t start_bystander(int *ret_ends)
 	return child;
 }
 
+static bool process_is_of(pid_t pid, uid_t uid)
+{
+	char path[32];
+	struct stat status;
+
+	snprintf(path, sizeof path, "/proc/%d", (int)pid);
+	return stat(path, &status) == 0 && status.st_uid == uid;
+}
+
+// Starts a process of the user, which waits until it is killed.
+static pid_t start_process(uid_t uid)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		if (setgid((gid_t)uid) < 0 || setuid(uid) < 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	while (!process_is_of(child, uid))
+		poll(NULL, 0, 1);
+	return child;
+}
+
+// Makes up an id of a container that stands in the control groups of all processes of this machine.
+static void format_common_id(char ret_id[32])
+{
+	char groups[4096];
+
+	CHECK(vg_file_read("/proc/self/cgroup", groups, sizeof groups) > 0);
+	const char *word = strpbrk(groups, "abcdefghijklmnopqrstuvwxyz");
+	if (!word)
+		SKIP("this machine's control groups have no names");
+	snprintf(ret_id, 32, "%.*s", (int)strspn(word, "abcdefghijklmnopqrstuvwxyz"), word);
+}
+
+// Alice starts a container whose id fits the control groups of all users, and lets the daemon kill processes there that
+// use the GPU without the interposer.
+TEST(a_container_does_not_reach_processes_of_others)
+{
+	char request[256], id[32];
+
+	start_system_daemon();
+	format_common_id(id);
+	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1000000000}", "");
+	pid_t first = start_process(ALICE), alice = start_process(ALICE), bob = start_process(BOB);
+	set_world("gpu %llu\nprocess 0 %d 1000000\nprocess 0 %d 1000000\n", 8 * GIB, (int)alice, (int)bob);
+	snprintf(request, sizeof request,
+		 "{'op':'enter','vgpu':'a','container':{'pid':%d,'id':'%s','kill_outside':true}}", (int)first, id);
+	CHECK_ANSWER(ALICE, 0, request, "");
+	CHECK_ENDED(alice, SIGKILL); // by the scan that saw Bob's process, too
+	poll(NULL, 0, 300);
+	CHECK_INT(waitpid(bob, NULL, WNOHANG), 0);
+	kill(bob, SIGKILL);
+	CHECK_ENDED(bob, SIGKILL);
+	kill(first, SIGKILL);
+	CHECK_ENDED(first, SIGKILL);
+}
+
 // A user can write any process into a ledger of its own. The daemon must not send a signal to that process.
 TEST(signals_do_not_reach_a_process_named_in_a_ledger)
 {
