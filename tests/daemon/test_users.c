@@ -4,6 +4,7 @@
 #include "users_fixture.h"
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 TEST(rights_of_owner_group_others_and_root)
 {
@@ -194,6 +195,7 @@ static pid_t start_user(uid_t uid, gid_t group, const char *name, uint64_t bytes
 		byte = byte && then(ledger, &self);
 		if (write(ready[1], &byte, 1) != 1)
 			_exit(1);
+		prctl(PR_SET_PDEATHSIG, SIGKILL); // after setuid(), which clears it
 		for (;;)
 			pause();
 	}
