@@ -97,6 +97,7 @@ def main():
                        "VIRGATE_RUNTIME_DIR": os.path.join(directory, "run"),
                        "VIRGATE_STATE_DIR": os.path.join(directory, "state"),
                        "VIRGATE_SIM_DIR": os.path.join(directory, "sim")}
+        environment |= {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}
         try:
             run_checks(environment, directory)
             check_warning(environment, directory)
