@@ -77,10 +77,15 @@ static int wait_for_end(struct session *session, const struct arguments *argumen
 	return r;
 }
 
-static int say_still_used(const struct arguments *arguments, int index, unsigned in_use)
+// Prints whether `in_use` vGPUs of the GPU are still in use. Returns the exit code.
+static int report_use(const struct arguments *arguments, int index, unsigned in_use)
 {
 	char text[CELL_TEXT];
 
+	if (!in_use) {
+		print_line("GPU %d: no program runs on it", index);
+		return EXIT_OK;
+	}
 	say_error("GPU %d is drained, but %s still in use: `virgate ps%s` lists the programs", index,
 		  count_text(in_use, text), sim_flag());
 	return verb_failure_code(arguments->verb);
@@ -96,10 +101,7 @@ static int wait_on_gpu(struct session *session, const struct arguments *argument
 	int r = wait_for_end(session, arguments, *seconds ? (unsigned)atoi(seconds) : 0, &in_use);
 	if (r)
 		return r;
-	if (in_use)
-		return say_still_used(arguments, index, in_use);
-	print_line("GPU %d: no program runs on it", index);
-	return EXIT_OK;
+	return report_use(arguments, index, in_use);
 }
 
 // Calls `work` for each vGPU on the GPU. Returns the last exit code that was not EXIT_OK.
@@ -162,10 +164,7 @@ static int end_on_gpu(struct session *session, const struct arguments *arguments
 		r = wait_for_end(session, arguments, KILL_S, &in_use);
 	if (r)
 		return r;
-	if (in_use)
-		return say_still_used(arguments, index, in_use);
-	print_line("GPU %d: no program runs on it", index);
-	return EXIT_OK;
+	return report_use(arguments, index, in_use);
 }
 
 // ---- the verb --------------------------------------------------------------------------------------------

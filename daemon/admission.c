@@ -66,7 +66,7 @@ static struct reserved sum_up(const struct node *node, size_t device, const stru
 	return reserved;
 }
 
-// Returns by how many bytes the vGPU of the wish would increase what is reserved.
+// Returns by how many bytes the vGPU of the wish would increase the reserved memory.
 static uint64_t count_needed(const struct reserved *reserved, const struct admission_wish *wish)
 {
 	uint64_t fixed = wish->fixed < wish->memory ? wish->fixed : wish->memory, moving = wish->memory - fixed;

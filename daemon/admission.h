@@ -25,7 +25,7 @@ uint64_t admission_room(const struct node *node, size_t device, const struct tur
 // Returns how many bytes of the device the evictable vGPUs share, one at a time: what no other vGPU and no other daemon
 // has reserved.
 uint64_t admission_for_evictable(const struct node *node, size_t device);
-// What is reserved on a device, for clients that compute what else fits.
+// The reserved memory and shares of a device. Clients compute from them which further vGPUs fit.
 struct admission_summary {
 	uint64_t bytes;		// all vGPUs, those of other daemons included; INT64_MAX at most
 	uint64_t moving;	// of these, the part for which this daemon's evictable vGPUs take turns

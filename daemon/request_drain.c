@@ -1,4 +1,4 @@
-// Handles the verb drain, and refuses what is new on a drained GPU.
+// Handles the verb drain. Refuses new vGPUs and new programs on a drained GPU.
 #include "base/clock.h"
 #include "daemon/names.h"
 #include "daemon/request_parts.h"

@@ -33,7 +33,7 @@ json_t *read_device(const struct request *request, struct vgpu *wanted);
 // Finds the GPU by its index or UUID. Returns NULL or a refusal.
 json_t *find_device(const struct node *node, const char *text, size_t *ret_device);
 
-// request_drain.c: returns the refusal for what is new on the GPU, if it is drained; else NULL.
+// request_drain.c: returns the refusal of a new vGPU or program if the GPU is drained; else NULL.
 json_t *refuse_drained(const struct request *request, size_t device);
 
 // Returns the refusal for a request that waits for room if requests before it wait for the GPU; else NULL.

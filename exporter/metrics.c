@@ -181,7 +181,7 @@ static bool read_created(const struct row *row, double *ret_value)
 static const struct {
 	const char *name, *help;
 	enum family_type type;
-	bool is_private; // not shown to users who may not see the vGPU's programs
+	bool is_private; // shown only to users who may see the vGPU's programs
 	bool (*read)(const struct row *row, double *ret_value);
 } vgpu_families[] = {
 	{"virgate_vgpu_ephemeral_vgpus", "Number of ephemeral vGPUs that a row sums up.", FAMILY_GAUGE, false,

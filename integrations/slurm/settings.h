@@ -14,6 +14,6 @@ struct settings {
 	bool comment_is_written; // the usage of a vGPU is written into the comment of its job
 };
 
-// Reads the arguments. Logs what is wrong with them by Slurm's functions. Returns 0 or -EINVAL, -ENOMEM. The strings
-// are never freed: a process reads the arguments once.
+// Reads the arguments. Reports invalid arguments in Slurm's log. Returns 0 or -EINVAL, -ENOMEM. The strings are never
+// freed: a process reads the arguments once.
 int settings_read(int count, char **arguments, struct settings *ret_settings);
