@@ -1,12 +1,14 @@
-// What the CDI specification, which `virgate cdi generate` writes, and the hooks in it have in common. One thread.
+// Constants for the CDI specification that `virgate cdi generate` writes, and for the hooks in it. One thread.
 #pragma once
 
 #define CDI_KIND "virgate.dev/vgpu"
-// The name of the device of a profile is this text and the name of the profile. A vGPU's name cannot contain a colon.
+// The beginning of the CDI device names of profiles; the profile's name follows. A vGPU cannot have such a name,
+// because its name contains no colon.
 #define CDI_PROFILE "profile:"
 
-// A file system of the container's own, with the ledger, the daemon's socket and Virgate's libraries.
+// The directory in a container at which a file system of its own is mounted. It has the ledger, the daemon's socket and
+// Virgate's libraries.
 #define CDI_DIRECTORY "/run/virgate-vgpu"
-// The name of the ledger in the container, in CDI_DIRECTORY. The daemon finds mappings of the ledger by this path.
+// The ledger's path below CDI_DIRECTORY. The daemon recognizes a container's mapping of the ledger by this path.
 #define CDI_LEDGER "ledgers/.container"
 #define CDI_SOCKET "virgated.sock"

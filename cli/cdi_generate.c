@@ -22,9 +22,9 @@ struct generation {
 	const struct arguments *arguments;
 	struct vg_node *node;
 	char simulate[1024], simulate_dir[PATH_MAX]; // "": a real GPU
-	char program[PATH_MAX];			     // of this command, for the hooks
+	char program[PATH_MAX];			     // path of this program, which the hooks run
 	char libraries[VG_PART_RUNTIME + 1][PATH_MAX];
-	bool has_digit; // the name of a device begins with a digit, which needs CDI 0.5.0
+	bool has_digit; // a device's name begins with a digit, so the specification needs CDI 0.5.0
 };
 
 // ---- what all devices have ------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ static json_t *make_bind(const char *host, const char *container, const char *ac
 			 "nosuid", "nodev", "bind");
 }
 
-// The file system comes first: the other mounts are below it.
+// Lists the mounts. The file system at CDI_DIRECTORY comes first, because the libraries are mounted inside it.
 static json_t *make_mounts(const struct generation *generation)
 {
 	json_t *array = json_array();
@@ -83,14 +83,15 @@ static json_t *make_mounts(const struct generation *generation)
 		snprintf(path, sizeof path, "%s%s", in_container, vg_paths_file(part));
 		json_array_append_new(array, make_bind(generation->libraries[part], path, "ro"));
 	}
-	if (*generation->simulate) // at the same path, which is part of the identity of a simulated GPU
+	if (*generation->simulate) // mount it at the same path, because a simulated GPU is identified by its path
 		json_array_append_new(array, make_bind(generation->simulate_dir, generation->simulate_dir, "rw"));
 	return array;
 }
 
 // ---- the devices ----------------------------------------------------------------------------------------------
 
-// The hooks get no other variables: an engine would give them its own, or those of the container with LD_PRELOAD.
+// Lists the only variables that the hooks get. The engine's other variables may differ here, and those of the container
+// include LD_PRELOAD.
 static json_t *make_hook_environment(const struct generation *generation)
 {
 	static const char *const passed[] = {"VIRGATE_SYSTEM_CONFIG", "XDG_CONFIG_HOME", "HOME", "VIRGATE_SYSTEM_DIR"};
@@ -141,7 +142,7 @@ static bool is_chosen(const struct arguments *arguments, const char *name)
 	return arguments->count == 0;
 }
 
-// CDI's names end with a letter or a digit.
+// Returns whether a CDI device may have this name: it must end with a letter or a digit.
 static bool can_be_device(const char *name)
 {
 	if (isalnum((unsigned char)name[strlen(name) - 1]))

@@ -181,7 +181,7 @@ static const struct option options[] = {
 	{"profile", 0, "NAME", "the profile of the device", 0},
 	{"runtime-dir", 0, "DIRECTORY", "the daemon's runtime directory", 0},
 	{"kill-outside", 0, NULL, "kill programs that use the GPU without Virgate's library", 0},
-	OPTION_MODE, // use_configured_modes() looks for it
+	OPTION_MODE, // use_configured_modes() reads this option
 	OPTION_SIM,
 	{0},
 };

@@ -49,7 +49,7 @@ static int open_directory(const struct cdi_state *state)
 	return fd;
 }
 
-// Mounts the file `source` at `name`, which it creates.
+// Creates the file `name`, and mounts the file `source` there. Returns false after a message.
 static bool bind_file(int directory, const char *name, const char *source)
 {
 	char target[32];

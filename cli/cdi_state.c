@@ -8,8 +8,8 @@
 
 #include "say.h"
 
-// Returns the name of the image: from an annotation of the engine, or from the file in which podman and CRI-O keep
-// their containers, two directories above the bundle.
+// Sets the name of the image: from an annotation of the engine, or from the file in which podman and CRI-O keep their
+// containers, two directories above the bundle.
 static void read_image(struct cdi_state *state, const json_t *object, const char *bundle)
 {
 	static const char *const keys[] = {"io.kubernetes.cri-o.ImageName", "io.kubernetes.cri.image-name"};
@@ -35,7 +35,8 @@ static void read_image(struct cdi_state *state, const json_t *object, const char
 	json_decref(containers);
 }
 
-// Finds the container's user in this process's user namespace: by the mappings, or the same id without a mapping.
+// Sets the container's user in this process's user namespace: converts the id by the container's mappings; without a
+// mapping, the id is the same.
 static void map_user(struct cdi_state *state, const json_t *configuration)
 {
 	const json_t *user = json_object_get(json_object_get(configuration, "process"), "user");

@@ -13,7 +13,7 @@ struct cdi_state {
 	char root[PATH_MAX];   // the container's root directory, as this process sees it
 	uid_t user;	       // the user of the first program, in the container
 	uid_t outer_user;      // the same user here, in this process's user namespace
-	bool user_known;       // false: no mapping of the container has that user
+	bool user_known;       // false: the container's id mappings do not contain this user
 };
 
 // Reads the state from standard input, and the configuration in the bundle that it names. Returns false after a message

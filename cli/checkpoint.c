@@ -39,8 +39,8 @@ static const char *temporary_directory(void)
 	return directory && *directory ? directory : "/tmp";
 }
 
-// Writes a template for mkdtemp(): the directory of an image that a restore receives. Returns false if the path is too
-// long.
+// Writes a template for mkdtemp(), for the directory of an image that a restore receives. Returns false if the path is
+// too long.
 static bool name_arrival(char ret_path[PATH_MAX])
 {
 	return snprintf(ret_path, PATH_MAX, "%s/virgate-arrival.XXXXXX", temporary_directory()) < PATH_MAX - 32;

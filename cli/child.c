@@ -17,7 +17,7 @@
 #include "say.h"
 #include "verb.h"
 
-// Lists the signals to forward: all except those that concern only this process itself, by a fault, its output or job
+// Lists the signals to forward. Leaves out signals that concern only this process: faults, failed output and job
 // control.
 static void fill_forwarded_signals(sigset_t *ret_set)
 {

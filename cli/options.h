@@ -2,9 +2,9 @@
 #pragma once
 #include "verb.h"
 
+enum { OPTIONS_HELP = -1 };
 // Parses the words of a command line into `ret_arguments`. Returns 0, the verb's usage exit code after a message, or
 // OPTIONS_HELP if --help was given.
-enum { OPTIONS_HELP = -1 };
 int options_parse(const struct verb *verb, int argc, char **argv, struct arguments *ret_arguments);
 
 // Returns the row of the option in `word` ("--memory", "--memory=8G" or "-m"), or -1. *ret_value is its value or NULL.

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 enum preload {
-	PRELOAD_WORKS,	    // dynamically linked, or a script with such an interpreter: the interposer is loaded
+	PRELOAD_WORKS,	    // the program, or its script's interpreter, is dynamically linked: the interposer is loaded
 	PRELOAD_STATIC,	    // statically linked (no PT_INTERP): no dynamic linker reads LD_PRELOAD
 	PRELOAD_OTHER_ABI,  // the file is not an x86-64 program
 	PRELOAD_OTHER_LIBC, // needs another C library, whose dynamic linker refuses the interposer
@@ -15,7 +15,7 @@ enum preload {
 struct preload_program {
 	enum preload preload;
 	bool asan;	       // linked with the shared library of the address sanitizer
-	char linker[PATH_MAX]; // path of its dynamic linker; "": none, or unknown
+	char linker[PATH_MAX]; // path of the program's dynamic linker; "": it has none, or the linker is unknown
 };
 
 // Inspects the program file. For a script, inspects the interpreter that its "#!" line names.

@@ -89,7 +89,7 @@ static bool is_wanted(const struct vg_vgpu_info *vgpu, const struct arguments *a
 	return arguments->count == 0;
 }
 
-// Returns whether an evictable vGPU is shown, which needs the columns about eviction.
+// Returns whether at least one vGPU that is shown is evictable. The table then needs the columns about eviction.
 static bool has_evictable(const struct vg_vgpu_list *list, const struct arguments *arguments)
 {
 	for (size_t i = 0; i < list->count; i++)

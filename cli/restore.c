@@ -71,7 +71,8 @@ static int restore_from_source(const struct arguments *arguments, const char *fr
 		vg_checkpoint_restore_from(descriptors[0], descriptors[1], options, dir != NULL, ret_result);
 	if (descriptors[0] != STDIN_FILENO)
 		close(descriptors[0]);
-	checkpoint_remove_arrival(&arrival); // remove it before any output: SIGPIPE may end this process
+	// Remove the received image before any output, because SIGPIPE may end this process.
+	checkpoint_remove_arrival(&arrival);
 	return status ? checkpoint_fail(arguments) : 0;
 }
 

@@ -172,7 +172,8 @@ static int refuse_other_libc(const char *command, const struct preload_program *
 }
 
 // Sets an environment variable that lets the address sanitizer's library load after the interposer, where it works as
-// well. Without the variable, the library ends the program unless it is loaded first.
+// well. Without the variable, the library ends the program unless it is loaded first. Returns false if there is no
+// memory.
 static bool allow_asan_order(void)
 {
 	static const char name[] = "ASAN_OPTIONS", option[] = "verify_asan_link_order";

@@ -18,8 +18,9 @@ int session_open(struct session *session, const struct arguments *arguments);
 // Reads the settings and opens the node like session_open(), but requests do not start a daemon.
 int session_open_quietly(struct session *session, const struct arguments *arguments);
 void session_close(struct session *session);
-// Opens a session, calls `work`, and closes the session. Returns the exit code of `work`, or of opening if that failed.
+// The work of a verb in a session. Returns the verb's exit code.
 typedef int (*session_work)(struct vg_node *node, const struct arguments *arguments);
+// Opens a session, calls `work`, and closes the session. Returns the exit code of `work`, or of opening if that failed.
 int run_in_session(const struct arguments *arguments, session_work work);
 
 // These functions read the options --memory and --share; the value is 0 if the option is missing. They return 0, or the

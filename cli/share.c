@@ -153,7 +153,8 @@ enum vg_status share_open_vram(const struct arguments *arguments, const struct k
 	return status ? status : vg_vram_open(&options, ret_vram);
 }
 
-// Finds out which of the two needed features the device lacks. *ret_missing: NULL if the device has both.
+// Finds out whether the device lacks virtual memory management, or the export of memory as descriptors. *ret_missing:
+// the missing feature; NULL if the device has both.
 static enum vg_status find_missing_feature(struct vg_device *device, const char **ret_missing)
 {
 	int virtual_memory = 0, descriptors = 0;

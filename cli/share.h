@@ -1,5 +1,5 @@
-// Functions that `share produce`, `share consume` and `share selftest` use: options, the device, the socket between the
-// two processes, and the pattern in the memory. One thread.
+// Functions that `share produce`, `share consume` and `share selftest` use: options, the device, the socket between
+// producer and consumer, and the pattern in the memory. One thread.
 #pragma once
 #include <limits.h>
 #include <stdbool.h>

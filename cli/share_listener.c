@@ -57,7 +57,7 @@ static int acquire_lock(const char *path)
 		}
 		if (stat(name, &named) == 0 && named.st_dev == own.st_dev && named.st_ino == own.st_ino)
 			return fd;
-		close(fd); // another producer has removed this lock file
+		close(fd); // another producer removed this file after open(), so try again
 	}
 }
 

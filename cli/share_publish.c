@@ -224,7 +224,7 @@ static int publish_and_wait(struct vg_node *node, const struct arguments *argume
 	struct vg_vram_handle handle;
 	char size[VG_SIZE_TEXT];
 
-	share_block_signals(); // block them before the driver starts threads, which could receive the signals
+	share_block_signals(); // block the signals before the driver starts threads, which could receive them
 	if (allocate_memory(arguments, wanted, &handle))
 		return share_fail_with_hint();
 	share_unblock_signals();

@@ -80,7 +80,8 @@ static int start_side(struct side *side, const struct arguments *arguments, cons
 	return -r;
 }
 
-// Reaps one of the two processes. If it failed, kills the other one, which would otherwise wait until its timeout.
+// Reaps `side`, which is the producer or the consumer. If it failed, kills `other`, which would otherwise wait until
+// its timeout.
 static void reap_side(struct side *side, struct side *other)
 {
 	int status;

@@ -45,7 +45,7 @@ struct option {
 	const char *help;
 	enum complete complete;
 	bool again;  // the option may be given more than once
-	bool number; // the option's value is optional and may be the next word, if that is a number
+	bool number; // the value is optional; the next word is the value if it is a number
 };
 
 struct arguments {
@@ -63,14 +63,15 @@ struct arguments {
 struct verb {
 	const char *name;     // one word, or two: "FAMILY VERB"
 	const char *alias;    // another name, or NULL
-	const char *synopsis; // what follows the name in help
+	const char *synopsis; // the words and options that follow the verb's name in its help
 	const char *summary;  // one line without a full stop
 	const char *details;  // more for `virgate help VERB`, or NULL
 	const struct option *options;
 	int least, most; // minimum and maximum number of words; most < 0: no maximum
-	bool command;	 // options end at the first word; it and the rest are the command line of a program
+	// Options end at the first word; this word and all later ones are the command line of a program.
+	bool command;
 	bool hidden;
-	enum complete complete; // what completion offers for the words
+	enum complete complete; // what completion offers for words that are not options
 	enum exit_code failure; // exit code for all failures; 0: EXIT_FAILED and EXIT_USAGE
 	int (*run)(const struct arguments *arguments);
 };

@@ -114,7 +114,7 @@ const struct verb *verb_find(const char *first, const char *second)
 	return NULL;
 }
 
-// Compares the unknown verb also with the second words of verbs, because users forget the first one.
+// Compares the unknown verb also with the second words of two-word verbs, because users forget the first word.
 const char *verb_nearest(const char *first, const char *second)
 {
 	const struct family *family = family_find(first);
