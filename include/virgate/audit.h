@@ -27,15 +27,15 @@ struct vg_audit_options {
 };
 
 /* The first fault of the log. */
-#define VG_AUDIT_FAULT_LIST(X)                                                                      \
-	X(NONE, "whole")                                                                            \
-	X(UNREADABLE, "not a record") /* the line has no valid form, or is too long */              \
-	X(CHANGED, "changed")	      /* the line was changed, or is of another log */              \
-	X(MISSING, "missing")	      /* lines before this one were removed or moved */             \
-	X(REPEATED, "repeated")	      /* a line with this number came before */                     \
-	X(CUT, "cut")		      /* the end is missing, or the last line is unfinished */      \
-	X(HEAD, "head")		      /* FILE.head is missing, was changed, or is of another log */ \
-	X(KEY, "key")		      /* neither the head nor the first line is of this key */      \
+#define VG_AUDIT_FAULT_LIST(X)                                                                         \
+	X(NONE, "whole")                                                                               \
+	X(UNREADABLE, "not a record") /* the line has no valid form, or is too long */                 \
+	X(CHANGED, "changed")	      /* the line was changed, or is of another log */                 \
+	X(MISSING, "missing")	      /* lines before this one were removed or moved */                \
+	X(REPEATED, "repeated")	      /* a line with this number came before */                        \
+	X(CUT, "cut")		      /* the end is missing, or the last line is unfinished */         \
+	X(HEAD, "head")		      /* FILE.head is missing, was changed, or is of another log */    \
+	X(KEY, "key")		      /* neither the head nor the first line was made with this key */ \
 	X(EXPECTED, "expected")	      /* the log does not continue the expected head */
 
 enum vg_audit_fault {

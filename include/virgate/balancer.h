@@ -29,8 +29,8 @@ struct vg_balanced; /* one piece of work, from its submission to its end */
 
 /* How the balancer chooses the virtual GPU for new work. It never chooses a virtual GPU that is paused or in error. */
 enum vg_balancing {
-	/* The virtual GPU with the fewest waiting and running executions in proportion to its share. Among equals,
-	 * the least used one; among these, each in turn. */
+	/* The virtual GPU with the fewest waiting and running executions in proportion to its share. Among equals, the
+	 * least used one; among equally used ones, each in turn. */
 	VG_BALANCE_LEAST_LOADED,
 	VG_BALANCE_ROUND_ROBIN, /* each virtual GPU in turn, by manager and id */
 	VG_BALANCE_WEIGHTED	/* each as often as its share is large, evenly spread over time */
@@ -42,16 +42,15 @@ enum vg_balancing_action {
 	 * balancer has not bound to a virtual GPU. Within a manager, it also moves work that was submitted to a
 	 * virtual GPU: the work still uses that one's memory, and keeps its order in that one's streams. */
 	VG_ACTION_MIGRATE = 1,
-	/* A virtual GPU whose work waits borrows from one of the same manager that does not use its share: half of what
-	 * is idle, never more than half of the lender's own nor than doubles the borrower's. It goes back when the
-	 * lender needs it or nothing waits any more. */
+	/* A virtual GPU whose work waits borrows compute share from one of the same manager that does not use all of
+	 * its share. It borrows half of the unused share, at most half of the lender's own share, and at most as much
+	 * as its own share. The loan ends when the lender needs it, or when no work waits any more. */
 	VG_ACTION_ADJUST_SHARE = 2,
 	/* Gives a virtual GPU whose work waits some unclaimed virtual compute units, up to twice its own number,
 	 * until no work waits any more. */
 	VG_ACTION_SCALE_UNITS = 4,
 	/* Ends the quantum of a virtual GPU if work with a higher priority waits in another virtual GPU of the same
-	 * manager.
-	 * */
+	 * manager. */
 	VG_ACTION_PREEMPT = 8,
 	VG_ACTION_ALL = 15
 };
@@ -77,9 +76,9 @@ struct vg_balancer_options {
 };
 /* Creates a balancer for the virtual GPUs of `count` managers, including those that are created later. A manager may
  * have several balancers. The balancer keeps a reference to each manager. `options` may be NULL. The caller owns
- * *ret_balancer and ends it with vg_balancer_destroy(). INVALID (no manager, one twice, a threshold outside 0 to 1,
- * unknown bits), LIMIT (an interval or more managers than above), CLOSED, NO_MEMORY, SYSTEM (no thread), STATE. Any
- * thread. */
+ * *ret_balancer and ends it with vg_balancer_destroy(). INVALID (no manager, a manager listed twice, a threshold
+ * outside 0 to 1, unknown bits), LIMIT (an interval or more managers than above), CLOSED, NO_MEMORY, SYSTEM (no
+ * thread), STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_balancer_create(struct vg_manager *const *managers, size_t count,
 					    const struct vg_balancer_options *options,
 					    struct vg_balancer **ret_balancer);
@@ -96,10 +95,11 @@ VG_PUBLIC void vg_balancer_destroy(struct vg_balancer *balancer);
 
 /* ---- work ----------------------------------------------------------------------------------------- */
 
-/* Makes the work the virtual GPU's: values[i] is the place of the argument i, as large as it was said to be, and holds
- * the value that was given, or zeros. Device addresses in them are addresses of `vgpu`. It may use the library,
- * allocate and copy; `vgpu` is the balancer's, for the time of the call: vg_virtual_gpu_retain(). Anything but VG_OK
- * fails the execution with that status and the last error's text. */
+/* Prepares the work for a virtual GPU by filling in its arguments. values[i] points to the value of argument i, which
+ * has the given size, and holds the given value or zeros. Device addresses in the values must be addresses of `vgpu`.
+ * The function may use the library, allocate and copy. `vgpu` belongs to the balancer and is valid during the call;
+ * vg_virtual_gpu_retain() keeps it longer. Any result but VG_OK fails the execution, with that status and the text of
+ * the last error. */
 typedef enum vg_status vg_bind_fn(void *user, struct vg_virtual_gpu *vgpu, void *const *values, size_t count);
 /* Called once when the work has ended, in any state, even if it was never bound. */
 typedef void vg_ended_fn(void *user, enum vg_execution_state state);
@@ -111,8 +111,9 @@ struct vg_balanced_work {
 	const struct vg_argument *arguments; /* copied; if a `value` is NULL, `bind` fills it in */
 	size_t argument_count;
 	int priority;
-	unsigned repeat;    /* number of launches; 0: 1 */
-	vg_bind_fn *bind;   /* NULL: the arguments are good anywhere: none is a device address */
+	unsigned repeat; /* number of launches; 0: 1 */
+	/* Fills in the arguments; NULL: none is a device address, so they are valid for every virtual GPU. */
+	vg_bind_fn *bind;
 	vg_ended_fn *ended; /* called when the work has ended; may be NULL */
 	void *user;
 };

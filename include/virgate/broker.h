@@ -47,8 +47,8 @@ VG_PUBLIC enum vg_status vg_share_publish(struct vg_node *node, const char *name
 
 /* The state of a generation, for its publisher and its readers. */
 enum vg_publication_state {
-	VG_PUBLICATION_CURRENT,	   /* opening the name gives this one */
-	VG_PUBLICATION_SUPERSEDED, /* there is a newer one */
+	VG_PUBLICATION_CURRENT,	   /* a reader that opens the name gets this generation */
+	VG_PUBLICATION_SUPERSEDED, /* a newer generation exists */
 	VG_PUBLICATION_ASKED_BACK, /* being revoked: readers should free their imports and close their leases */
 	VG_PUBLICATION_WITHDRAWN,  /* the publication cannot be opened any more, and no newer generation exists */
 	/* The daemon has ended, or the next daemon does not have the publication yet: look again later. */
@@ -71,10 +71,10 @@ VG_PUBLIC uint64_t vg_publication_generation(const struct vg_publication *public
 /* Returns a descriptor for poll(2); -1 for NULL. The descriptor is ready when the state has changed: then call
  * vg_publication_look(). Do not read or close the descriptor. Its number does not change. */
 VG_PUBLIC int vg_publication_descriptor(const struct vg_publication *publication);
-/* Withdraws the publication: it cannot be opened any more; its readers keep it. *ret_readers: their number;
- * `ret_readers` may be NULL. NO_DAEMON (it is withdrawn nevertheless), STATE. */
+/* Withdraws the publication: it cannot be opened any more, but its readers keep it. *ret_readers: the number of
+ * readers; `ret_readers` may be NULL. NO_DAEMON (it is withdrawn nevertheless), STATE. */
 VG_PUBLIC enum vg_status vg_publication_withdraw(struct vg_publication *publication, unsigned *ret_readers);
-/* Withdraws the publication unless that was done, without waiting for readers, and frees the object. Accepts NULL.
+/* Withdraws the publication, if it is not withdrawn yet, without waiting for readers. Frees the object. Accepts NULL.
  * No other thread may use the object any more. */
 VG_PUBLIC void vg_publication_destroy(struct vg_publication *publication);
 
@@ -84,7 +84,7 @@ struct vg_share_lease;
 
 struct vg_share_open_options {
 	size_t size;  /* sizeof(struct vg_share_open_options) */
-	int writable; /* nonzero: to write, too */
+	int writable; /* nonzero: open it for writing, too */
 };
 /* Gets a lease on the current generation of that name. `options` may be NULL: for reading. The caller owns *ret_lease.
  * NOT_FOUND, NOT_READY (its publisher still works on it, or has not published it again at a new daemon), BUSY (being
@@ -152,7 +152,7 @@ VG_PUBLIC void vg_publication_list_free(struct vg_publication_list *list);
 struct vg_revoke_options {
 	size_t size;	 /* sizeof(struct vg_revoke_options) */
 	double deadline; /* seconds until the publication is withdrawn, at most 86400 */
-	int kill;	 /* nonzero: then end those of the owner's processes that still have a lease */
+	int kill;	 /* nonzero: after the deadline, end those of the owner's processes that still have a lease */
 };
 
 enum vg_revoke_step {

@@ -60,19 +60,21 @@ enum vg_compression {
 
 struct vg_checkpoint_result {
 	size_t processes, cuda_processes;
-	pid_t pid;			      /* the root of the tree; of several, the first one's */
+	/* Root of the process tree; of several trees, the root of the first one. */
+	pid_t pid;
 	size_t roots;			      /* number of process trees */
 	uint64_t bytes;			      /* size of the image on the disk */
 	uint64_t raw_bytes;		      /* size before zero pages were omitted and the rest was compressed */
 	double seconds[VG_CHECKPOINT_PHASES]; /* duration of each phase; 0: the phase was not reached */
-	/* A warning: an operation that may fail later although it is allowed; of a migration: why `precopy` did not
-	 * help. "": none. */
+	/* A warning: the operation was allowed, but something may fail later. For a migration also: why `precopy` did
+	 * not help. "": no warning. */
 	char warning[240];
-	uint64_t device_bytes;	  /* bytes of device memory of evictable vGPUs, which are in packs */
-	uint64_t linked_bytes;	  /* of a dump: size of the packs that the image has in common with its bases */
-	uint64_t copied_bytes;	  /* a dump: of packs copied from bases on another file system */
-	unsigned rounds;	  /* of a migration: number of precopy rounds */
-	uint64_t precopied_bytes; /* transferred in precopy rounds */
+	uint64_t device_bytes; /* bytes of device memory of evictable vGPUs, which are in packs */
+	uint64_t linked_bytes; /* for a dump: size of the packs that the image has in common with its bases */
+	/* For a dump: size of the packs that were copied, because their base is on another file system. */
+	uint64_t copied_bytes;
+	unsigned rounds;	  /* for a migration: number of precopy rounds */
+	uint64_t precopied_bytes; /* for a migration: bytes that were transferred in precopy rounds */
 };
 
 struct vg_dump_options {
@@ -115,10 +117,11 @@ struct vg_restore_vgpu {
 };
 
 struct vg_restore_options {
-	size_t size;				/* sizeof(struct vg_restore_options) */
-	const char *dir;			/* the image */
-	const struct vg_process_gpu_pair *gpus; /* UUIDs, or indices: old GPUs in the image, new ones here; for all GPUs
-						 * of the image. None: each on its old GPU */
+	size_t size;	 /* sizeof(struct vg_restore_options) */
+	const char *dir; /* the image */
+	/* Pairs of an old GPU, which is in the image, and a new GPU of this machine, by UUID or index. All GPUs of the
+	 * image must be listed. If empty, each process stays on its old GPU. */
+	const struct vg_process_gpu_pair *gpus;
 	size_t gpu_count;
 	vg_checkpoint_progress_fn *progress;
 	void *user;
@@ -169,17 +172,19 @@ struct vg_migrate_options {
 	 * the processes are stopped. UNSUPPORTED: the receiver is too old, or no process is in an evictable vGPU. */
 	int precopy;
 };
-/* Migrates processes to another machine or pid namespace. They are stopped while the image is transferred and
- * verified. When the receiver has accepted it they end here, and only then start there. Until then, errors are as of
- * vg_checkpoint_dump(): after a failure of either side or of the connection they run on here, and the receiver has
- * nothing. If the receiver then fails to restore them, they are restored here, and the call fails with the
- * receiver's reason. STATE: it is unknown where they run, since the connection was closed after the handover, or
- * they do not run at all; the text says which, and where the image is kept. result->pid: at the receiver. */
+/* Migrates processes to another machine or pid namespace. The processes are stopped while their image is transferred
+ * and verified. When the receiver has accepted the image, the processes end here, and only then start there. Until
+ * then, errors are as of vg_checkpoint_dump(): after a failure of either side or of the connection, the processes run
+ * on here, and the receiver keeps nothing. If the receiver then fails to restore them, they are restored here, and the
+ * call fails with the receiver's reason. STATE: it is unknown where the processes run, since the connection was closed
+ * after the handover, or they do not run at all; the text says which, and where the image is kept. result->pid: pid at
+ * the receiver. */
 VG_PUBLIC enum vg_status vg_checkpoint_migrate(const struct vg_migrate_options *options,
 					       struct vg_checkpoint_result *ret_result);
-/* The receiver of a migration: restores the image from `in`, which may also be one of vg_checkpoint_send(). `out`: for
- * answers; may be equal to `in`; -1: no answers. options->dir: the directory of the image; `keep`: nonzero keeps it.
- * Errors as of vg_checkpoint_receive() and vg_checkpoint_restore(); they are sent to the other side, too. */
+/* Receives the processes of a migration and restores them. `in` may also be the stream of a vg_checkpoint_send().
+ * `out`: for answers to the sender; may be equal to `in`; -1: no answers. options->dir: the directory of the image;
+ * `keep`: nonzero keeps it. Errors: see vg_checkpoint_receive() and vg_checkpoint_restore(); they are sent to the other
+ * side, too. */
 VG_PUBLIC enum vg_status vg_checkpoint_restore_from(int in, int out, const struct vg_restore_options *options, int keep,
 						    struct vg_checkpoint_result *ret_result);
 
@@ -211,7 +216,7 @@ struct vg_suspend_options {
 	int64_t pid;	      /* pid of one process, as the node sees it; 0 with `vgpu` */
 	/* Nonzero: the driver then takes the processes off the GPU, with contexts, modules and memory that cannot move.
 	 * In a vGPU that is not evictable the driver moves all memory, and processes that start later run.
-	 * vg_checkpoint_resume() ignores it and detects deep suspensions. */
+	 * vg_checkpoint_resume() ignores this field, and detects which processes were taken off the GPU. */
 	int deep;
 	unsigned drain_ms; /* how long to wait for threads in the driver and for work on the GPU; 0: 10,000 */
 	vg_checkpoint_progress_fn *progress;

@@ -33,7 +33,7 @@ VG_PUBLIC enum vg_status vg_compile_cache_open(const struct vg_compile_cache_opt
 VG_PUBLIC enum vg_status vg_compile_cache_close(struct vg_compile_cache *cache);
 /* Drops the caller's reference; the files are kept. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_compile_cache_destroy(struct vg_compile_cache *cache);
-/* Removes all its entries. CLOSED, SYSTEM. Any thread. */
+/* Removes all entries of the cache. CLOSED, SYSTEM. Any thread. */
 VG_PUBLIC enum vg_status vg_compile_cache_clear(struct vg_compile_cache *cache);
 
 /* Returns the path of the directory; not NULL. */

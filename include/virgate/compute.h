@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 struct vg_compute;	/* the scheduler of a device */
-struct vg_compute_unit; /* has a compute share of the device */
+struct vg_compute_unit; /* a unit, which has a compute share of the device */
 struct vg_execution;	/* one submitted piece of work */
 
 /* ---- the scheduler -------------------------------------------------------------------------------- */
@@ -33,13 +33,14 @@ struct vg_execution;	/* one submitted piece of work */
 /* How the scheduler chooses the next unit among those that have work. */
 enum vg_compute_policy {
 	VG_COMPUTE_ROUND_ROBIN, /* units run in turn, each for a time slice, regardless of their shares */
-	/* The highest sum of the unit's priority and that of its most urgent work. Units with a lower sum wait as
-	 * long as others have work, possibly for ever. A turn lasts a time slice, unless .preemption ends it. */
+	/* Chooses the unit for which the sum of the unit's priority and that of its most urgent work is highest. Units
+	 * with a lower sum wait as long as others have work, possibly for ever. A turn lasts a time slice, unless
+	 * .preemption ends it. */
 	VG_COMPUTE_PRIORITY,
 	VG_COMPUTE_WEIGHTED_FAIR, /* fewest SM-seconds relative to the share; idle time is not credited */
 };
 enum vg_compute_placement {
-	VG_PLACEMENT_AUTOMATIC, /* groups if they match all shares within the tolerance, else time */
+	VG_PLACEMENT_AUTOMATIC, /* SM groups if they match all shares within the tolerance, otherwise time slices */
 	VG_PLACEMENT_TIME,	/* exclusive quanta of the whole device */
 	VG_PLACEMENT_GROUPS,	/* SM groups of the nearest size; units without a group use the rest in time slices */
 };
@@ -106,15 +107,16 @@ VG_PUBLIC enum vg_status vg_compute_set_policy(struct vg_compute *compute, enum 
 enum vg_unknown_code { VG_UNKNOWN_CODE_REFUSE, VG_UNKNOWN_CODE_ALLOW };
 
 struct vg_compute_unit_options {
-	size_t size;		/* sizeof(struct vg_compute_unit_options) */
-	const char *name;	/* the unit's name in messages, copied, up to 63 bytes; NULL: "unit-N" */
-	double share;		/* share of the device's SM-seconds, above 0 and up to 1; 0: see below */
-	unsigned compute_units; /* the share in virtual compute units, of max_units; 0: from the share. Neither: an
-				 * equal part, for each place that is left, of what has not been given away */
-	unsigned streams;	/* number of virtual streams, which are numbered from 0; 0: 4; 1024 at most */
-	/* Maximum number of kernels that run at once; 0: the number of streams; 32 at most. */
+	size_t size;	  /* sizeof(struct vg_compute_unit_options) */
+	const char *name; /* the unit's name in messages, copied, up to 63 bytes; NULL: "unit-N" */
+	double share;	  /* share of the device's SM-seconds, above 0 and up to 1; 0: see below */
+	/* The share in virtual compute units, out of `max_units`; 0: `share` counts. If both are 0, the unit gets an
+	 * equal part of the unclaimed share: one part for each unit that may still be created. */
+	unsigned compute_units;
+	unsigned streams; /* number of virtual streams, which are numbered from 0; 0: 4; 1024 at most */
+	/* Maximum number of kernels that run at once, at most 32; 0: the number of streams. */
 	unsigned max_concurrent_kernels;
-	int priority;	     /* see VG_COMPUTE_PRIORITY; higher first */
+	int priority;	     /* the unit's priority, see VG_COMPUTE_PRIORITY; higher values run first */
 	int no_tensor_cores; /* nonzero: kernels with instructions for tensor cores are refused by name */
 	/* Nonzero: kernels that accumulate in wider types than they read are refused by name. */
 	int no_mixed_precision;
@@ -142,9 +144,9 @@ enum vg_compute_how { VG_SHARE_BY_TIME, VG_SHARE_BY_GROUP };
 
 struct vg_compute_unit_info {
 	char name[64];
-	double share;	       /* asked for */
-	double realised_share; /* by group: its part of the SMs; by time on a remainder: that times its part of the time
-				*/
+	double share; /* asked for */
+	/* By group: the group's part of the SMs; by time: the unit's part of the time, times its part of the SMs. */
+	double realised_share;
 	enum vg_compute_how how;
 	int group;    /* number of the unit's SM group, from 0; -1: no group */
 	unsigned sms; /* number of SMs that the unit's quanta have */
@@ -158,7 +160,7 @@ struct vg_compute_unit_info {
 	/* Counts since the unit was created. */
 	uint64_t launches, completed, failures, cancelled;
 	uint64_t busy_ns;  /* GPU time of the unit's quanta */
-	double sm_seconds; /* that, times the SMs they had */
+	double sm_seconds; /* GPU time in seconds, times the number of SMs that the quanta had */
 	/* 0: kernels run beside those of other units, so GPU time cannot be measured, and the last two figures are
 	 * 0. */
 	int measured;
@@ -202,9 +204,9 @@ VG_PUBLIC enum vg_status vg_compute_unit_resume(struct vg_compute_unit *unit);
  *   scale(alpha, x, y, n): y[i] = alpha * x[i];
  *   fill(y, value, n): y[i] = value;
  *   copy(x, y, n);
- *   relu(x, y, n): 0 for what is negative; what is no number stays so;
- *   softmax(x, y, rows, columns): of each row;
- *   reduce_sum(x, sum, n), dot(x, y, sum, n): added to *sum, in whatever order.
+ *   relu(x, y, n): y[i] = max(x[i], 0); a NaN stays a NaN;
+ *   softmax(x, y, rows, columns): softmax of each row;
+ *   reduce_sum(x, sum, n), dot(x, y, sum, n): the result is added to *sum; the order of additions varies.
  *
  * The requirements of a kernel are read from its code and that of all functions it may call. Tensor cores: wmma.mma,
  * mma, wgmma.mma_async and tcgen05.mma; not the loads and stores of their operands. Mixed precision: tensor core
@@ -222,21 +224,22 @@ VG_PUBLIC enum vg_status vg_compute_register(struct vg_compute *compute, struct 
 /* Registers one kernel under any name, and keeps the kernel. EXISTS, INVALID, CLOSED, STATE. */
 VG_PUBLIC enum vg_status vg_compute_register_kernel(struct vg_compute *compute, const char *name,
 						    struct vg_kernel *kernel);
-/* Takes a name away. Work that was submitted keeps its kernel. NOT_FOUND, CLOSED, STATE. */
+/* Removes a name. Work that was submitted before keeps its kernel. NOT_FOUND, CLOSED, STATE. */
 VG_PUBLIC enum vg_status vg_compute_unregister(struct vg_compute *compute, const char *name);
-/* Returns the number of registered names; 0 for NULL. The next function returns a name by its index: `name` takes up
- * to `size` bytes with the terminating 0. NOT_FOUND (no such index), LIMIT (the name does not fit), INVALID, CLOSED,
- * STATE. */
+/* Returns the number of registered names; 0 for NULL. The next function returns a name by its index. `name` has room
+ * for `size` bytes, including the terminating 0. NOT_FOUND (no such index), LIMIT (the name does not fit), INVALID,
+ * CLOSED, STATE. */
 VG_PUBLIC size_t vg_compute_kernel_count(struct vg_compute *compute);
 VG_PUBLIC enum vg_status vg_compute_kernel_name(struct vg_compute *compute, size_t index, char *name, size_t size);
 
 /* ---- executions ----------------------------------------------------------------------------------- */
 
 struct vg_work {
-	size_t size;			     /* sizeof(struct vg_work) */
-	const char *kernel;		     /* name of the kernel */
-	struct vg_launch_config config;	     /* above all `grid` and `block`; its `size` may be 0 here */
-	const struct vg_argument *arguments; /* in the order of the kernel's parameters; their values are copied */
+	size_t size;			/* sizeof(struct vg_work) */
+	const char *kernel;		/* name of the kernel */
+	struct vg_launch_config config; /* `grid` and `block` must be set; `size` may be 0 here */
+	/* Arguments in the order of the kernel's parameters; their values are copied. */
+	const struct vg_argument *arguments;
 	size_t argument_count;
 	unsigned stream; /* the unit's virtual stream: work of one runs in the order of submission */
 	/* Work with a higher priority runs first among the unit's streams, and between units with
@@ -288,8 +291,8 @@ struct vg_execution_info {
 	/* On the clock CLOCK_MONOTONIC; 0: not yet. The start is when its first kernel was handed to the driver. */
 	uint64_t queued_ns, started_ns, ended_ns;
 	uint64_t gpu_ns; /* GPU time of the execution's quanta */
-	/* 0: it shared one with other work, or has not ended. To know it of each, wait for one before the next is
-	 * submitted to the unit. */
+	/* 0: the execution shared a quantum with other work, or has not ended. To measure each execution, wait for it
+	 * before you submit the next one to the unit. */
 	int gpu_ns_known;
 };
 /* Fills in the figures of the execution. INVALID. Any thread. */

@@ -34,14 +34,14 @@ struct vg_context_options {
 	struct vg_workqueue_resource *workqueue; /* NULL: the driver's default */
 };
 
-/* Creates a green context: the device's primary context with some of the device's resources, which must be given.
- * Its streams run on its SMs; it has the memory and the code of the primary context. Resources may be destroyed
- * afterwards. INVALID (no resources, of a dry run, of another device), NO_MEMORY, DRIVER. Any
- * thread. Source: cuDevResourceGenerateDesc, cuGreenCtxCreate. */
+/* Creates a green context: the device's primary context with some of the device's resources, which must be given. Its
+ * streams run on its SMs; it has the memory and the code of the primary context. Resources may be destroyed afterwards.
+ * INVALID (no resources; resources of a dry run or of another device), NO_MEMORY, DRIVER. Any thread. Source:
+ * cuDevResourceGenerateDesc, cuGreenCtxCreate. */
 VG_PUBLIC enum vg_status vg_context_create(struct vg_device *device, const struct vg_context_options *options,
 					   struct vg_context **ret_context);
-/* Wraps a context that the program created itself. It must outlive this object and the objects created with it. INVALID
- * or DRIVER for NULL and invalid contexts, NO_MEMORY. Any thread. */
+/* Wraps a context that the program created itself. That context must outlive this object and the objects created with
+ * it. INVALID or DRIVER for NULL and invalid contexts, NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_context_borrow(struct CUctx_st *handle, struct vg_context **ret_context);
 /* Closes the object: the program may not use it any more. The driver's context is destroyed with the last object
  * that was created in it. May be closed twice. STATE while it is current to the calling thread. DRIVER. */

@@ -29,7 +29,7 @@ struct vg_event_options {
  * INVALID, CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuEventCreate. */
 VG_PUBLIC enum vg_status vg_event_create(struct vg_context *context, const struct vg_event_options *options,
 					 struct vg_event **ret_event);
-/* Creates an event and records it on the stream, as vg_event_create() and vg_event_record(). */
+/* Creates an event and records it on the stream, like vg_event_create() and vg_event_record(). */
 VG_PUBLIC enum vg_status vg_stream_record(struct vg_stream *stream, const struct vg_event_options *options,
 					  struct vg_event **ret_event);
 /* Drops the caller's reference. Accepts NULL. Any thread. */
@@ -57,7 +57,7 @@ struct vg_event_descriptor {
 	unsigned char handle[64];
 	uint32_t blocking_sync;
 };
-/* Exports it. INVALID (created without .ipc), CLOSED, DRIVER. Any thread. Source: cuIpcGetEventHandle. */
+/* Exports the event. INVALID (created without .ipc), CLOSED, DRIVER. Any thread. Source: cuIpcGetEventHandle. */
 VG_PUBLIC enum vg_status vg_event_export(struct vg_event *event, struct vg_event_descriptor *ret_descriptor);
 /* Imports another process's event, to wait for it. `size` is the number of bytes received. The caller owns
  * *ret_event. INVALID (too few bytes), CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuIpcOpenEventHandle. */

@@ -79,9 +79,9 @@ enum vg_gpu_architecture {
 	VG_GPU_ARCHITECTURE_HOPPER,
 	VG_GPU_ARCHITECTURE_BLACKWELL
 };
-/* Source: nvmlDeviceGetArchitecture. */
+/* Reads the architecture. Source: nvmlDeviceGetArchitecture. */
 VG_PUBLIC enum vg_status vg_gpu_architecture(struct vg_gpu *gpu, enum vg_gpu_architecture *ret_architecture);
-/* "hopper"; "unknown". */
+/* Returns the name of an architecture, such as "hopper"; "unknown" for another value. */
 VG_PUBLIC const char *vg_gpu_architecture_name(enum vg_gpu_architecture architecture);
 
 enum vg_gpu_addressing {
@@ -89,7 +89,7 @@ enum vg_gpu_addressing {
 	VG_GPU_ADDRESSING_HMM,	/* kernels can access pageable memory, by Linux's heterogeneous memory management */
 	VG_GPU_ADDRESSING_ATS	/* kernels can access pageable memory, by address translation services */
 };
-/* Source: nvmlDeviceGetAddressingMode. */
+/* Reads how kernels can access pageable memory. Source: nvmlDeviceGetAddressingMode. */
 VG_PUBLIC enum vg_status vg_gpu_addressing_mode(struct vg_gpu *gpu, enum vg_gpu_addressing *ret_mode);
 /* These functions read 1 or 0: the GPU is connected to the processor by chip-to-chip links; a display is connected;
  * a display is active. Source: nvmlDeviceGetC2cModeInfoV, nvmlDeviceGetDisplayMode, nvmlDeviceGetDisplayActive. */
@@ -104,9 +104,9 @@ VG_PUBLIC enum vg_status vg_gpu_set_persistence_mode(struct vg_gpu *gpu, int ena
 enum vg_gpu_compute_mode {
 	VG_GPU_COMPUTE_DEFAULT = 0,
 	VG_GPU_COMPUTE_PROHIBITED = 2,	     /* no process may have a context */
-	VG_GPU_COMPUTE_EXCLUSIVE_PROCESS = 3 /* only one process may */
+	VG_GPU_COMPUTE_EXCLUSIVE_PROCESS = 3 /* only one process may have contexts */
 };
-/* Source: nvmlDeviceGetComputeMode. */
+/* Reads which processes may have contexts. Source: nvmlDeviceGetComputeMode. */
 VG_PUBLIC enum vg_status vg_gpu_compute_mode(struct vg_gpu *gpu, enum vg_gpu_compute_mode *ret_mode);
 /* Returns the name of a mode: "default", "prohibited", "exclusive-process"; "unknown" for another value. */
 VG_PUBLIC const char *vg_gpu_compute_mode_name(enum vg_gpu_compute_mode mode);
@@ -138,15 +138,16 @@ struct vg_gpu_process {
 	int in_instance; /* nonzero: on a MIG device, whose instances are the next two */
 	unsigned gpu_instance, compute_instance;
 };
-/* Lists the processes that have a CUDA context on it, in an array as vg_gpu_all(). Source:
+/* Lists the processes that have a CUDA context on the GPU, in an array like vg_gpu_all(). Source:
  * nvmlDeviceGetComputeRunningProcesses. */
 VG_PUBLIC enum vg_status vg_gpu_processes(struct vg_gpu *gpu, struct vg_gpu_process *processes, size_t capacity,
 					  size_t *ret_count);
 
 struct vg_gpu_utilization {
-	unsigned gpu, memory; /* percent of the last sample's time with kernels, with memory accesses */
+	/* Percent of the last sample period in which kernels ran, and in which memory was accessed. */
+	unsigned gpu, memory;
 };
-/* Source: nvmlDeviceGetUtilizationRates. */
+/* Reads the utilization. Source: nvmlDeviceGetUtilizationRates. */
 VG_PUBLIC enum vg_status vg_gpu_utilization(struct vg_gpu *gpu, struct vg_gpu_utilization *ret_utilization);
 
 /* ---- MIG: parts of a GPU as devices ---- */

@@ -22,12 +22,12 @@ VG_PUBLIC enum vg_status vg_gpu_pci(struct vg_gpu *gpu, struct vg_gpu_pci *ret_p
 
 /* -1: unknown. */
 struct vg_gpu_pci_link {
-	int generation, width;	       /* in use now: an idle link may be slower */
+	int generation, width;	       /* the link as it is used now; an idle link may be slower */
 	int max_generation, max_width; /* maximum of this GPU in this slot */
 	int gpu_max_generation;	       /* maximum of this GPU in any slot */
 };
-/* Source: nvmlDeviceGetCurrPcieLinkGeneration, …Width, nvmlDeviceGetMaxPcieLinkGeneration, …Width,
- * nvmlDeviceGetGpuMaxPcieLinkGeneration. */
+/* Reads the generation and the width of the PCI link. Source: nvmlDeviceGetCurrPcieLinkGeneration, …Width,
+ * nvmlDeviceGetMaxPcieLinkGeneration, …Width, nvmlDeviceGetGpuMaxPcieLinkGeneration. */
 VG_PUBLIC enum vg_status vg_gpu_pci_link(struct vg_gpu *gpu, struct vg_gpu_pci_link *ret_link);
 /* Measures KB/s to and from the GPU, for 20 ms each; outputs that are NULL are not measured. Source:
  * nvmlDeviceGetPcieThroughput. */
@@ -72,14 +72,14 @@ VG_PUBLIC enum vg_status vg_gpu_near_cpu(unsigned cpu, struct vg_gpu **gpus, siz
 enum vg_gpu_topology {
 	VG_GPU_TOPOLOGY_INTERNAL = 0,	 /* a board */
 	VG_GPU_TOPOLOGY_SINGLE = 10,	 /* one PCI switch */
-	VG_GPU_TOPOLOGY_MULTIPLE = 20,	 /* several, below one host bridge */
+	VG_GPU_TOPOLOGY_MULTIPLE = 20,	 /* several PCI bridges, below one host bridge */
 	VG_GPU_TOPOLOGY_HOSTBRIDGE = 30, /* a host bridge */
 	VG_GPU_TOPOLOGY_NODE = 40,	 /* a NUMA node */
 	VG_GPU_TOPOLOGY_SYSTEM = 50	 /* the machine */
 };
-/* "hostbridge"; "unknown". */
+/* Returns the name of an ancestor, such as "hostbridge"; "unknown" for another value. */
 VG_PUBLIC const char *vg_gpu_topology_name(enum vg_gpu_topology topology);
-/* Source: nvmlDeviceGetTopologyCommonAncestor. */
+/* Finds the common ancestor of two GPUs. Source: nvmlDeviceGetTopologyCommonAncestor. */
 VG_PUBLIC enum vg_status vg_gpu_common_ancestor(struct vg_gpu *gpu, struct vg_gpu *other,
 						enum vg_gpu_topology *ret_topology);
 /* Lists the other GPUs with exactly this common ancestor. Source: nvmlDeviceGetTopologyNearestGpus. */
@@ -99,7 +99,7 @@ enum vg_gpu_p2p_status {
 };
 /* Returns the name of a status: "ok", "gpu_not_supported", …; "unknown" for another value. */
 VG_PUBLIC const char *vg_gpu_p2p_status_name(enum vg_gpu_p2p_status status);
-/* Source: nvmlDeviceGetP2PStatus. */
+/* Reads whether the GPU can access memory of `other` in this way. Source: nvmlDeviceGetP2PStatus. */
 VG_PUBLIC enum vg_status vg_gpu_p2p_status(struct vg_gpu *gpu, struct vg_gpu *other, enum vg_gpu_p2p what,
 					   enum vg_gpu_p2p_status *ret_status);
 

@@ -31,7 +31,7 @@ VG_PUBLIC enum vg_status vg_gpu_clock_limits(struct vg_gpu *gpu, enum vg_gpu_clo
 struct vg_gpu_clock_offsets {
 	int offset, min_offset, max_offset;
 };
-/* Source: nvmlDeviceGetClockOffsets. */
+/* Reads the offset of a clock in a performance state, and its limits. Source: nvmlDeviceGetClockOffsets. */
 VG_PUBLIC enum vg_status vg_gpu_clock_offsets(struct vg_gpu *gpu, enum vg_gpu_clock clock, unsigned performance_state,
 					      struct vg_gpu_clock_offsets *ret_offsets);
 /* Reads whether auto boost is on (1 or 0), now and by default. Outputs may be NULL. Source:
@@ -62,7 +62,7 @@ VG_PUBLIC enum vg_status vg_gpu_supported_clock_reasons(struct vg_gpu *gpu, uint
 
 /* Reads the performance state; -1: unknown. Source: nvmlDeviceGetPerformanceState. */
 VG_PUBLIC enum vg_status vg_gpu_performance_state(struct vg_gpu *gpu, int *ret_state);
-/* Source: nvmlDeviceGetSupportedPerformanceStates. */
+/* Lists the performance states that the GPU supports. Source: nvmlDeviceGetSupportedPerformanceStates. */
 VG_PUBLIC enum vg_status vg_gpu_supported_performance_states(struct vg_gpu *gpu, unsigned *states, size_t capacity,
 							     size_t *ret_count);
 
@@ -75,7 +75,7 @@ struct vg_gpu_dynamic_states {
 		unsigned inc_threshold, dec_threshold;
 	} domain[VG_GPU_DOMAINS]; /* 0: the GPU, 1: its memory, 2: video, 3: the bus */
 };
-/* Source: nvmlDeviceGetDynamicPstatesInfo. */
+/* Reads how busy each domain is. Source: nvmlDeviceGetDynamicPstatesInfo. */
 VG_PUBLIC enum vg_status vg_gpu_dynamic_states(struct vg_gpu *gpu, struct vg_gpu_dynamic_states *ret_states);
 
 /* ---- temperatures, in degrees Celsius ---- */
@@ -134,7 +134,7 @@ struct vg_gpu_cooler {
 };
 /* Reads a cooler. UNSUPPORTED if the chassis has the fans. Source: nvmlDeviceGetCoolerInfo. */
 VG_PUBLIC enum vg_status vg_gpu_cooler(struct vg_gpu *gpu, struct vg_gpu_cooler *ret_cooler);
-/* Source: nvmlDeviceGetNumFans. */
+/* Reads the number of fans. Source: nvmlDeviceGetNumFans. */
 VG_PUBLIC enum vg_status vg_gpu_fan_count(struct vg_gpu *gpu, unsigned *ret_count);
 
 enum vg_gpu_fan_policy { VG_GPU_FAN_UNKNOWN = -1, VG_GPU_FAN_TEMPERATURE_CONTROLLED, VG_GPU_FAN_MANUAL };
@@ -166,8 +166,9 @@ struct vg_gpu_inforom {
 	/* Last flush of the black box: microseconds since 1970, and its duration. */
 	uint64_t flush_time, flush_duration_us;
 };
-/* Source: nvmlDeviceGetInforomVersion, nvmlDeviceGetInforomImageVersion, nvmlDeviceGetBoardPartNumber,
- * nvmlDeviceGetInforomConfigurationChecksum, nvmlDeviceGetLastBBXFlushTime. */
+/* Reads the versions and figures in the board's InfoROM. Source: nvmlDeviceGetInforomVersion,
+ * nvmlDeviceGetInforomImageVersion, nvmlDeviceGetBoardPartNumber, nvmlDeviceGetInforomConfigurationChecksum,
+ * nvmlDeviceGetLastBBXFlushTime. */
 VG_PUBLIC enum vg_status vg_gpu_inforom(struct vg_gpu *gpu, struct vg_gpu_inforom *ret_inforom);
 /* Verifies the InfoROM. Returns NVML with the code CORRUPTED_INFOROM if the InfoROM is damaged. Source:
  * nvmlDeviceValidateInforom. */
@@ -176,7 +177,7 @@ VG_PUBLIC enum vg_status vg_gpu_validate_inforom(struct vg_gpu *gpu);
 struct vg_gpu_repair {
 	int channel_pending, tpc_pending; /* 1: memory channels, or SMs, are replaced at the next reset */
 };
-/* Source: nvmlDeviceGetRepairStatus. */
+/* Reads which repairs are pending. Source: nvmlDeviceGetRepairStatus. */
 VG_PUBLIC enum vg_status vg_gpu_repair(struct vg_gpu *gpu, struct vg_gpu_repair *ret_repair);
 
 /* ---- fields: any of NVML's numbered figures ---- */

@@ -1,4 +1,4 @@
-/* Executable graphs: each launch of all nodes costs one call. */
+/* Executable graphs: one call launches all nodes. */
 #ifndef VIRGATE_GRAPH_H
 #define VIRGATE_GRAPH_H
 
@@ -58,7 +58,7 @@ VG_PUBLIC enum vg_status vg_graph_set_memset(struct vg_graph *graph, struct vg_g
 					     const struct vg_graph_memset *memset);
 VG_PUBLIC enum vg_status vg_graph_set_memcpy(struct vg_graph *graph, struct vg_graph_node *node,
 					     const struct vg_graph_memcpy *memcpy);
-/* UNSUPPORTED if the cluster or `cooperative` would change. */
+/* Changes the parameters of a kernel node in the same way. UNSUPPORTED if the cluster or `cooperative` would change. */
 VG_PUBLIC enum vg_status vg_graph_set_kernel(struct vg_graph *graph, struct vg_graph_node *node,
 					     const struct vg_graph_kernel *kernel);
 VG_PUBLIC enum vg_status vg_graph_set_callback(struct vg_graph *graph, struct vg_graph_node *node,
@@ -66,7 +66,8 @@ VG_PUBLIC enum vg_status vg_graph_set_callback(struct vg_graph *graph, struct vg
 VG_PUBLIC enum vg_status vg_graph_set_event(struct vg_graph *graph, struct vg_graph_node *node, struct vg_event *event);
 VG_PUBLIC enum vg_status vg_graph_set_child(struct vg_graph *graph, struct vg_graph_node *node,
 					    struct vg_graph_definition *child);
-/* A kernel, memset or memcpy node that is not enabled does nothing. Source: cuGraphNodeSetEnabled. */
+/* These functions enable or disable a kernel, memset or memcpy node, and read whether it is enabled. A disabled node
+ * does nothing. Source: cuGraphNodeSetEnabled. */
 VG_PUBLIC enum vg_status vg_graph_set_enabled(struct vg_graph *graph, struct vg_graph_node *node, int enabled);
 VG_PUBLIC enum vg_status vg_graph_is_enabled(struct vg_graph *graph, const struct vg_graph_node *node,
 					     int *ret_enabled);

@@ -25,7 +25,7 @@ struct vg_graph_builder;
 enum vg_graph_capture_mode {
 	/* The capture restricts calls of all threads, except those that chose another mode. */
 	VG_GRAPH_CAPTURE_GLOBAL = 0,
-	VG_GRAPH_CAPTURE_THREAD_LOCAL = 1, /* the capturing thread's only */
+	VG_GRAPH_CAPTURE_THREAD_LOCAL = 1, /* the capture restricts the calls of the capturing thread only */
 	VG_GRAPH_CAPTURE_RELAXED = 2,	   /* the capture restricts the calls of no thread */
 };
 
@@ -65,13 +65,14 @@ VG_PUBLIC enum vg_status vg_graph_builder_callback(struct vg_graph_builder *buil
  * others are new, on streams of their own that continue from here, and the caller owns them. INVALID (count below 2 or
  * above 4096), STATE unless building, CLOSED, NO_MEMORY, DRIVER; no builder is created then. If a builder is closed
  * before it is joined, the nodes that functions of this header added stay in the graph, and work captured on its stream
- * makes vg_graph_builder_end() answer DRIVER. Source: cuStreamWaitEvent. */
+ * makes vg_graph_builder_end() return DRIVER. Source: cuStreamWaitEvent. */
 VG_PUBLIC enum vg_status vg_graph_builder_split(struct vg_graph_builder *builder, unsigned count,
 						struct vg_graph_builder **ret_builders);
-/* Joins builders: one of them goes on, and what it captures next comes after all that they captured so far. It is the
- * first that was not split off, or else the first; *ret_builder is this one, and ret_builder may be NULL. The others
- * are closed; the caller still destroys them. INVALID (count below 2, a builder twice, builders of different captures),
- * STATE unless all are building, CLOSED, DRIVER; all are unchanged then. Source: cuStreamWaitEvent. */
+/* Joins builders. One of them continues, and its later work comes after all that the builders captured so far. This is
+ * the first builder that was not split off, or else the first one; *ret_builder is this one, and ret_builder may be
+ * NULL. The others are closed; the caller still destroys them. INVALID (count below 2, a builder twice, builders of
+ * different captures), STATE unless all are building, CLOSED, DRIVER; all are unchanged then. Source:
+ * cuStreamWaitEvent. */
 VG_PUBLIC enum vg_status vg_graph_builder_join(struct vg_graph_builder *const *builders, size_t count,
 					       struct vg_graph_builder **ret_builder);
 /* Returns nonzero if the builder was split off and is not joined yet. */

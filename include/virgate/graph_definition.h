@@ -27,8 +27,8 @@ struct vg_graph_edge {
 };
 
 /* A word on the device that a conditional node reads and kernels set. A kernel takes it as an argument,
- * VG_ARGUMENTS(condition), and sets it by cudaGraphSetConditional(condition, value). Conditional
- * nodes of another graph definition refuse it; a kernel there that sets it sets nothing. */
+ * VG_ARGUMENTS(condition), and sets it by cudaGraphSetConditional(condition, value). Conditional nodes of another graph
+ * definition refuse it. A kernel in another definition that sets it has no effect. */
 struct vg_graph_condition {
 	uint64_t handle; /* CUgraphConditionalHandle */
 };

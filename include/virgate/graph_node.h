@@ -110,16 +110,16 @@ VG_PUBLIC enum vg_status vg_graph_add_kernel(struct vg_graph_definition *definit
 					     size_t count, const struct vg_graph_kernel *kernel,
 					     struct vg_graph_node **ret_node);
 VG_PUBLIC enum vg_status vg_graph_node_set_kernel(struct vg_graph_node *node, const struct vg_graph_kernel *kernel);
-/* *ret_kernel is NULL if the node came from a capture; *ret_handle is the driver's kernel, or NULL if the driver knows
- * only a function. Either output may be NULL. */
+/* Reads the kernel of a kernel node. *ret_kernel is NULL if the node came from a capture; *ret_handle is the driver's
+ * kernel, or NULL if the driver knows only a function. Either output may be NULL. */
 VG_PUBLIC enum vg_status vg_graph_node_get_kernel(const struct vg_graph_node *node, struct vg_kernel **ret_kernel,
 						  struct CUkern_st **ret_handle);
 /* Reads dimensions, cluster, shared memory and `cooperative`, but no attributes. */
 VG_PUBLIC enum vg_status vg_graph_node_get_launch_config(const struct vg_graph_node *node,
 							 struct vg_launch_config *ret_config);
 
-/* Adds or changes a host function, as in vg_graph_builder_callback(): with `size` 0 it gets `data` itself, else a copy.
- */
+/* Adds or changes a host function, as in vg_graph_builder_callback(): with `size` 0, the function gets `data` itself,
+ * else a copy. */
 VG_PUBLIC enum vg_status vg_graph_add_callback(struct vg_graph_definition *definition,
 					       struct vg_graph_node *const *after, size_t count,
 					       void (*function)(void *data), const void *data, size_t size,
@@ -138,7 +138,7 @@ VG_PUBLIC enum vg_status vg_graph_add_event_wait(struct vg_graph_definition *def
 						 struct vg_graph_node *const *after, size_t count,
 						 struct vg_event *event, struct vg_graph_node **ret_node);
 VG_PUBLIC enum vg_status vg_graph_node_set_event(struct vg_graph_node *node, struct vg_event *event);
-/* *ret_event is NULL if the node came from a capture. Either output may be NULL. */
+/* Reads the event of an event node. *ret_event is NULL if the node came from a capture. Either output may be NULL. */
 VG_PUBLIC enum vg_status vg_graph_node_get_event(const struct vg_graph_node *node, struct vg_event **ret_event,
 						 struct CUevent_st **ret_handle);
 
@@ -193,10 +193,11 @@ enum vg_graph_conditional_type {
 	VG_GRAPH_WHILE = 1,
 	VG_GRAPH_SWITCH = 2,
 };
-/* Nodes that look at a condition of their own definition; INVALID for a condition of another one. They run the body if
- * it is not 0; one body or the other; the body again and again while it is not 0; the body of that number, of up to
- * 65536, or none. Bodies are filled by vg_graph_node_get_body(): kernels, memset, memcpy, empty nodes, child graphs and
- * further conditional nodes. */
+/* These functions add a node that reads a condition of its own definition; INVALID for a condition of another
+ * definition. if_then runs the body if the condition is not 0; if_else runs one body or the other. while_loop repeats
+ * the body while the condition is not 0. switch runs the body with the condition's number, of up to 65536 bodies, or
+ * none. vg_graph_node_get_body() returns the bodies, to be filled with kernels, memset, memcpy and empty nodes, child
+ * graphs and further conditional nodes. */
 VG_PUBLIC enum vg_status vg_graph_add_if_then(struct vg_graph_definition *definition,
 					      struct vg_graph_node *const *after, size_t count,
 					      struct vg_graph_condition condition, struct vg_graph_node **ret_node);
@@ -209,8 +210,8 @@ VG_PUBLIC enum vg_status vg_graph_add_while_loop(struct vg_graph_definition *def
 VG_PUBLIC enum vg_status vg_graph_add_switch(struct vg_graph_definition *definition, struct vg_graph_node *const *after,
 					     size_t count, struct vg_graph_condition condition, unsigned branches,
 					     struct vg_graph_node **ret_node);
-/* Reads the condition, the type and the number of bodies of a conditional node that this library made. UNSUPPORTED for
- * others, about which the driver does not tell. Outputs may be NULL. */
+/* Reads the condition, the type and the number of bodies of a conditional node that this library created. UNSUPPORTED
+ * for others, because the driver does not report them. Outputs may be NULL. */
 VG_PUBLIC enum vg_status vg_graph_node_get_conditional(const struct vg_graph_node *node,
 						       struct vg_graph_condition *ret_condition,
 						       enum vg_graph_conditional_type *ret_type,

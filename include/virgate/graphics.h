@@ -37,11 +37,12 @@ VG_PUBLIC enum vg_status vg_graphics_resource_of_gl_image(struct vg_context *con
 VG_PUBLIC enum vg_status vg_graphics_resource_map(struct vg_graphics_resource *resource, struct vg_stream *stream,
 						  struct vg_buffer **ret_buffer);
 /* Maps an image, and returns the array of one layer and mipmap level. The driver owns the array; it is valid until
- * vg_graphics_resource_unmap(). As above; UNSUPPORTED for a buffer. Source: cuGraphicsSubResourceGetMappedArray. */
+ * vg_graphics_resource_unmap(). Errors: see vg_graphics_resource_map(); UNSUPPORTED for a buffer. Source:
+ * cuGraphicsSubResourceGetMappedArray. */
 VG_PUBLIC enum vg_status vg_graphics_resource_map_array(struct vg_graphics_resource *resource, struct vg_stream *stream,
 							unsigned layer, unsigned level, struct CUarray_st **ret_array);
-/* Unmaps it in the order of `stream` (NULL: of the one that it was mapped on), and closes the mapped buffer, also
- * if there are other references to it. STATE (not mapped), CLOSED, INVALID, DRIVER. Any thread. Source:
+/* Unmaps the resource in the order of `stream` (NULL: of the stream on which it was mapped), and closes the mapped
+ * buffer, also if there are other references to it. STATE (not mapped), CLOSED, INVALID, DRIVER. Any thread. Source:
  * cuGraphicsUnmapResources. */
 VG_PUBLIC enum vg_status vg_graphics_resource_unmap(struct vg_graphics_resource *resource, struct vg_stream *stream);
 

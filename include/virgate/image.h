@@ -26,7 +26,7 @@ struct vg_image {
 	const char *dir;
 	enum vg_image_state state;
 	const char *problem; /* NULL: none */
-	double created;	     /* seconds since the epoch; this and what follows of whole ones */
+	double created;	     /* seconds since the epoch; this and the following members are set for whole images only */
 	const char *command; /* name of the first root process, as the process set it */
 	const char *vgpu;    /* name of the first vGPU that the processes were in; NULL: none */
 	size_t processes, cuda_processes;

@@ -71,15 +71,15 @@ VG_PUBLIC enum vg_status vg_kernel_set_attribute(struct vg_kernel *kernel, struc
 						 enum vg_kernel_attribute attribute, int value);
 
 /* Returns the number of blocks with these threads and bytes of dynamic shared memory that fit on one multiprocessor.
- * INVALID, CLOSED, DRIVER, as for all five. Any thread. Source: cuOccupancyMaxActiveBlocksPerMultiprocessor.
- */
+ * INVALID, CLOSED and DRIVER, as for the next four functions. Any thread. Source:
+ * cuOccupancyMaxActiveBlocksPerMultiprocessor. */
 VG_PUBLIC enum vg_status vg_kernel_max_active_blocks(struct vg_kernel *kernel, struct vg_context *context,
 						     unsigned block_threads, size_t shared_memory,
 						     unsigned *ret_blocks);
 
 struct vg_block_size_options {
 	size_t size;	      /* sizeof(struct vg_block_size_options) */
-	size_t shared_memory; /* dynamic shared memory of a block of any size, or: */
+	size_t shared_memory; /* dynamic shared memory of a block of any size; or set the next member */
 	/* Returns the shared memory that a block of this size needs. */
 	size_t (*shared_memory_of)(int block_threads, void *user);
 	void *user;

@@ -23,7 +23,7 @@ struct vg_launch_config {
 	unsigned grid[3];		       /* blocks; with a cluster: clusters */
 	unsigned block[3];		       /* threads of a block */
 	unsigned cluster[3];		       /* blocks of a cluster; all 0: no clusters */
-	size_t shared_memory;		       /* dynamic shared memory, bytes a block */
+	size_t shared_memory;		       /* bytes of dynamic shared memory of each block */
 	int cooperative;		       /* nonzero: all blocks must be resident at once */
 	int programmatic_stream_serialization; /* nonzero: may start before the previous kernel ends */
 	const void *attributes;		       /* further CUlaunchAttribute of <cuda.h>, borrowed for the call */
@@ -42,7 +42,7 @@ VG_PUBLIC enum vg_status vg_launch(struct vg_stream *stream, const struct vg_lau
 				   struct vg_kernel *kernel, const struct vg_argument *arguments,
 				   size_t argument_count);
 
-/* Checks a kernel's arguments once, for any number of launches: each of them reads the variables again. The list keeps
+/* Checks a kernel's arguments once, for any number of launches, each of which reads the variables again. The list keeps
  * the kernel and the variables' addresses; the variables must last as long as the list. The caller owns *ret_list and
  * ends it with vg_argument_list_destroy(). INVALID (the text says which argument does not fit), NO_MEMORY, CLOSED. Any
  * thread. */
@@ -63,8 +63,8 @@ VG_PUBLIC void vg_argument_list_destroy(struct vg_argument_list *list);
 
 /* Checks a launch once, also against the limits of the device and the kernel, for many runs in streams of this
  * context's device. The prepared launch keeps the kernel, the context and copies of all values. `arguments` may be NULL
- * with a count of 0 if all are set later. The caller owns *ret_launch and ends it with vg_prepared_launch_destroy(). As
- * vg_launch(), and NO_MEMORY. Any thread. */
+ * with a count of 0 if all are set later. The caller owns *ret_launch and ends it with vg_prepared_launch_destroy().
+ * Errors: see vg_launch(); also NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_launch_prepare(struct vg_context *context, const struct vg_launch_config *config,
 					   struct vg_kernel *kernel, const struct vg_argument *arguments,
 					   size_t argument_count, struct vg_prepared_launch **ret_launch);

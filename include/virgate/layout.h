@@ -38,7 +38,7 @@ VG_PUBLIC enum vg_status vg_layout_dense_axes(int rank, const int64_t *shape, si
 VG_PUBLIC enum vg_status vg_layout_strided(int rank, const int64_t *shape, const int64_t *strides, size_t item_size,
 					   struct vg_layout *ret_layout);
 
-/* Axis i of the result is axis axes[i] of the layout. */
+/* Reorders the axes: axis i of the result is axis axes[i] of the layout. */
 VG_PUBLIC enum vg_status vg_layout_permute(const struct vg_layout *layout, const int *axes,
 					   struct vg_layout *ret_layout);
 /* Gives the elements another shape and keeps their C order. The shape is `shape`, of which one entry may be -1.

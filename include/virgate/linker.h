@@ -1,4 +1,4 @@
-/* Linkers: make one object code of several. */
+/* Linkers, which combine several object codes into one. */
 #ifndef VIRGATE_LINKER_H
 #define VIRGATE_LINKER_H
 
@@ -16,8 +16,9 @@ extern "C" {
 
 struct vg_linker;
 
-/* Fields that are 0 are not passed on. Each comment has nvJitLink's option. [D]: the driver's linker has it too. [W]:
- * it ignores the option with a warning in the log. It refuses the others. */
+/* Options of a linker. Fields that are 0 are not passed on. Each comment has nvJitLink's option. [D]: the driver's
+ * linker has the option, too. [W]: the driver's linker ignores the option, with a warning in the log. It refuses all
+ * other options. */
 struct vg_linker_options {
 	size_t size;	  /* sizeof(struct vg_linker_options) */
 	const char *name; /* name of the object code; NULL: "<default linker>" */
@@ -49,8 +50,8 @@ struct vg_linker_options {
 #define VG_OPTIMIZE_NOT (-1)
 
 /* Creates a linker of object codes, which it keeps. `options` may be NULL. The caller owns *ret_linker and ends it with
- * vg_linker_destroy(). INVALID (no object code; an option that is invalid or that the back end does not have;
- * LTO-IR for the driver's linker, or without link_time_optimization), NOT_FOUND (nvJitLink was asked for and is not
+ * vg_linker_destroy(). INVALID (no object code; an option that is invalid or that the back end does not have; LTO-IR
+ * for the driver's linker, or without link_time_optimization), NOT_FOUND (nvJitLink was requested and is not
  * installed), NO_DRIVER, CLOSED, NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_linker_create(struct vg_object_code *const *codes, size_t code_count,
 					  const struct vg_linker_options *options, struct vg_linker **ret_linker);

@@ -1,4 +1,4 @@
-/* Libraries do not print: a program that wants words registers a callback. */
+/* Log messages of the library. It prints nothing: a program that wants the messages registers a callback. */
 #ifndef VIRGATE_LOG_H
 #define VIRGATE_LOG_H
 
@@ -12,9 +12,9 @@ enum vg_log_level { VG_LOG_ERROR, VG_LOG_WARNING, VG_LOG_INFO, VG_LOG_DEBUG };
 
 typedef void vg_log_fn(void *user, enum vg_log_level level, const char *text);
 
-/* Replaces the process's callback; NULL turns logging off (the default). The callback may be called from any thread,
- * with no lock of the library's held: it may use the library, and the last error of the call that logs stays. Any
- * thread. */
+/* Replaces the process's callback; NULL turns logging off (the default). Any thread may call the callback. It holds no
+ * lock of the library then, so the callback may use the library. The last error of the call that logs does not change.
+ * Any thread. */
 VG_PUBLIC void vg_log_set(vg_log_fn *callback, void *user);
 
 #ifdef __cplusplus

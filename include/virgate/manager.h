@@ -31,13 +31,13 @@ extern "C" {
 #endif
 
 struct vg_manager;
-struct vg_virtual_gpu; /* a handle, one of any number */
+struct vg_virtual_gpu; /* a handle of a virtual GPU, which may have any number of handles */
 
 /* ---- managers -------------------------------------------------------------------------------------- */
 
 struct vg_manager_options {
 	size_t size;			 /* sizeof(struct vg_manager_options) */
-	unsigned max_virtual_gpus;	 /* at a time; 0: 8; at most 1024 */
+	unsigned max_virtual_gpus;	 /* maximum number of vGPUs at the same time, at most 1024; 0: 8 */
 	unsigned virtual_streams;	 /* number of virtual streams of all vGPUs together; 0: 16; at most 4096 */
 	unsigned monitoring_interval_ms; /* interval of utilization figures, and default interval of monitors; 0: 100 */
 	/* Nonzero: allocations are the driver's own (cuMemAlloc) instead of blocks in the vGPU's pages. They are
@@ -49,9 +49,9 @@ struct vg_manager_options {
 	/* The node at which shared vGPUs are registered. The manager only borrows it, so it must live longer. NULL:
 	 * no shared vGPU can be created. */
 	struct vg_node *node;
-	/* Nonzero: work goes straight to streams of the driver, in the order of submission and beside that of the other
-	 * vGPUs. Shares are neither summed nor kept, nothing is measured, and a paused vGPU refuses work instead of
-	 * keeping it. */
+	/* Nonzero: work goes directly to streams of the driver, in the order of submission, and runs beside the work of
+	 * other vGPUs. Shares are neither summed nor enforced, nothing is measured, and a paused vGPU refuses work
+	 * instead of keeping it. */
 	int no_compute_virtualization;
 	/* Options of the vGPUs' memory, except `limit`; NULL: the defaults. */
 	const struct vg_memory_space_options *memory;
@@ -69,13 +69,13 @@ VG_PUBLIC enum vg_status vg_manager_create(struct vg_device *device, const struc
 VG_PUBLIC enum vg_status vg_manager_close(struct vg_manager *manager);
 /* Closes the manager like vg_manager_close(), but cancels work that has not ended, as vg_virtual_gpu_end() does. */
 VG_PUBLIC enum vg_status vg_manager_end(struct vg_manager *manager);
-/* Ends the manager unless that was done, and drops the caller's reference. Accepts NULL. No other thread may be in a
+/* Ends the manager if it is not ended yet, and drops the caller's reference. Accepts NULL. No other thread may be in a
  * call that names `manager` itself. */
 VG_PUBLIC void vg_manager_destroy(struct vg_manager *manager);
 /* Returns the manager's device; NULL for NULL. */
 VG_PUBLIC struct vg_device *vg_manager_device(const struct vg_manager *manager);
 
-/* Figures of one instant; bytes. */
+/* Figures of a manager at one moment, in bytes. */
 struct vg_manager_info {
 	unsigned virtual_gpus, max_virtual_gpus;
 	unsigned active_streams, virtual_streams; /* number of active virtual streams, and how many there may be */
@@ -87,7 +87,7 @@ struct vg_manager_info {
 	uint64_t memory_held;  /* bytes that are charged to the manager's vGPUs */
 	double share_promised; /* sum of the shares of the vGPUs, 0 to 1; 0 if compute is not virtualized */
 	int memory_virtualized, compute_virtualized;
-	double utilization;    /* used part of the device, by the vGPUs' work, over the last interval, 0 to 1 */
+	double utilization;    /* part of the device that the vGPUs' work used in the last interval, 0 to 1 */
 	int utilization_known; /* 0: `utilization` is unknown */
 };
 /* Fills in the figures of the manager. INVALID, CLOSED, STATE, DRIVER. */
@@ -100,11 +100,13 @@ struct vg_virtual_gpu_options {
 	/* Positive, and different from other ids of the manager; 0: the lowest id that was never used. */
 	int id;
 	const char *name;      /* [A-Za-z0-9][A-Za-z0-9._-]{0,62}; NULL: "vgpu-ID" */
-	uint64_t memory_limit; /* bytes; must be given. No memory is allocated before it is used */
-	unsigned streams;      /* virtual ones, numbered from 0; 0: 4, or what the manager has in all if that is less */
-	double compute_share;  /* share of the device's SM-seconds, 0 to 1; 0: computed from compute_units */
-	unsigned compute_units; /* the share in virtual compute units, of the scheduler's max_units; 0 and no share: an
-				 * equal part of what is left, for each vGPU that may still come */
+	uint64_t memory_limit; /* limit in bytes; must be given. Creating the vGPU allocates no memory */
+	/* Number of virtual streams, from 0; 0: 4, or all streams of the manager if it has fewer. */
+	unsigned streams;
+	double compute_share; /* share of the device's SM-seconds, 0 to 1; 0: computed from compute_units */
+	/* The share in virtual compute units, out of the scheduler's max_units. If this and compute_share are 0: an
+	 * equal part of the unclaimed share, for each vGPU that may still be created. */
+	unsigned compute_units;
 	unsigned max_concurrent_kernels;	 /* 0: as many as streams */
 	int no_tensor_cores, no_mixed_precision; /* nonzero: off */
 	/* Nonzero: the vGPU is shared. The daemon of the manager's node knows it under `name`, which must be given,
@@ -114,13 +116,13 @@ struct vg_virtual_gpu_options {
 	 * process and the last program inside have ended. A program that itself runs inside a vGPU cannot create
 	 * one: STATE. */
 	int shared;
-	/* Without tensor cores or mixed precision: what becomes of kernels whose machine code cannot be read. */
+	/* Without tensor cores or mixed precision: how kernels are treated whose machine code cannot be read. */
 	enum vg_unknown_code unknown_code;
 };
-/* Creates a vGPU. The caller owns *ret_vgpu and ends it with vg_virtual_gpu_destroy(). INVALID (no limit; an id, a
- * name, a share, a number of streams that cannot be), EXISTS (the id; of a shared one, the name), LIMIT (as many as
- * there may be; more memory, share or streams than there are or than are left: with the figures), CLOSED, NO_MEMORY,
- * STATE, DRIVER; of a shared one also NO_DAEMON, DENIED, NOT_FOUND, SYSTEM. After a failure nothing has changed. */
+/* Creates a vGPU. The caller owns *ret_vgpu and ends it with vg_virtual_gpu_destroy(). INVALID (no limit; an invalid
+ * id, name, share or number of streams), EXISTS (the id; for a shared vGPU, the name), LIMIT (no further vGPU is
+ * allowed; or more memory, share or streams than are left: the text has the figures), CLOSED, NO_MEMORY, STATE, DRIVER;
+ * for a shared vGPU also NO_DAEMON, DENIED, NOT_FOUND, SYSTEM. After a failure nothing has changed. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_create(struct vg_manager *manager, const struct vg_virtual_gpu_options *options,
 					       struct vg_virtual_gpu **ret_vgpu);
 /* Closes the vGPU for all users: calls of other threads complete, and memory that is left is zeroed, freed and
@@ -156,7 +158,7 @@ VG_PUBLIC enum vg_virtual_gpu_status vg_manager_status(struct vg_manager *manage
 /* Returns the name of a status, such as "running"; "unknown" for a value outside the list. */
 VG_PUBLIC const char *vg_virtual_gpu_status_text(enum vg_virtual_gpu_status status);
 
-/* Figures of one instant; bytes. */
+/* Figures of a vGPU at one moment, in bytes. */
 struct vg_virtual_gpu_info {
 	int id;
 	enum vg_virtual_gpu_status status;
@@ -164,13 +166,13 @@ struct vg_virtual_gpu_info {
 	int shared;
 	uint64_t memory_limit;
 	uint64_t memory_allocated; /* bytes that programs requested, through this process */
-	uint64_t memory_held;	   /* charged: pages, each once. Of a shared one, for all programs inside */
+	uint64_t memory_held;	   /* charged bytes: each page counts once; for a shared vGPU, of all programs inside */
 	double memory_utilization; /* charged / limit, 0 to 1 */
 	size_t blocks;
 	double compute_share;	       /* 0 to 1; 0 if compute is not virtualized */
 	double compute_utilization;    /* used part of the device's SM-seconds over the last interval, 0 to 1 */
 	int compute_utilization_known; /* 0: `compute_utilization` is unknown */
-	enum vg_compute_how how;       /* the share is realised */
+	enum vg_compute_how how;       /* how the share is realised */
 	unsigned queue_length;	       /* executions that wait */
 	unsigned running;	       /* number of executions that were given to the device */
 	uint64_t launches, completed, failures, cancelled; /* so far */
@@ -226,9 +228,9 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_set_memory_limit(struct vg_virtual_gpu *
 VG_PUBLIC enum vg_status vg_virtual_gpu_allocate(struct vg_virtual_gpu *vgpu, size_t size, size_t alignment,
 						 vg_address *ret_address);
 /* Frees a block. No work may use it any more, so synchronize first. Memory that leaves the vGPU is zeroed after all
- * work of the vGPU that was given to the device. BOUNDS (it is in no memory of this vGPU: another's, or the host's),
- * STALE (nothing is allocated there: with virtual memory; else BOUNDS), INVALID (the middle of a block), CLOSED,
- * STATE, DRIVER. */
+ * work of the vGPU that was given to the device. BOUNDS (the address is not in memory of this vGPU, but of another vGPU
+ * or the host), STALE (no block is allocated there; BOUNDS if memory is not virtualized), INVALID (the middle of a
+ * block), CLOSED, STATE, DRIVER. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_free(struct vg_virtual_gpu *vgpu, vg_address address);
 /* These functions copy `size` bytes from the program's memory to the vGPU's, and back. The copy is done when the
  * call returns. It has no order with work in virtual streams, so synchronize first. 0 bytes are allowed. BOUNDS (the
@@ -257,13 +259,13 @@ VG_PUBLIC struct vg_compute *vg_manager_compute(const struct vg_manager *manager
 /* Returns the vGPU's unit in the scheduler. The vGPU owns the unit and closes it. NULL for NULL. */
 VG_PUBLIC struct vg_compute_unit *vg_virtual_gpu_compute(const struct vg_virtual_gpu *vgpu);
 
-/* Queues a kernel by its name, as vg_compute_unit_execute(). Its virtual stream becomes active with the first work in
- * it: INVALID (the vGPU has no such stream), LIMIT (all virtual streams of the manager are active: whose), and STATE
- * (paused, where compute is not virtualized). */
+/* Queues a kernel by its name, like vg_compute_unit_execute(). Its virtual stream becomes active with the first work in
+ * it: INVALID (the vGPU has no such stream), LIMIT (all virtual streams of the manager are active: the text says whose
+ * they are), and STATE (the vGPU is paused, and compute is not virtualized). */
 VG_PUBLIC enum vg_status vg_virtual_gpu_execute(struct vg_virtual_gpu *vgpu, const struct vg_work *work,
 						struct vg_execution **ret_execution);
-/* Waits for what was queued in one virtual stream, or in all, up to `timeout_seconds`; 0 or less: without end.
- * NOT_READY, INVALID, DRIVER (the context is lost), CLOSED (also where it is closed meanwhile), STATE. */
+/* Waits at most `timeout_seconds` for the work that was queued in one virtual stream, or in all; 0 or less: no limit.
+ * NOT_READY, INVALID, DRIVER (the context is lost), CLOSED (also if the vGPU is closed meanwhile), STATE. */
 VG_PUBLIC enum vg_status vg_virtual_gpu_sync(struct vg_virtual_gpu *vgpu, unsigned stream, double timeout_seconds);
 VG_PUBLIC enum vg_status vg_virtual_gpu_sync_all(struct vg_virtual_gpu *vgpu, double timeout_seconds);
 /* Makes a virtual stream inactive, so that another vGPU may have an active one instead. The stream becomes active
@@ -282,11 +284,11 @@ VG_PUBLIC enum vg_status vg_virtual_gpu_set_mixed_precision(struct vg_virtual_gp
 
 /* ---- operations -------------------------------------------------------------------------------------- */
 
-/* Queued in a virtual stream, as vg_virtual_gpu_execute(); `ret_execution` may be NULL. Every address is checked
- * against the vGPU's blocks, when it is queued and again before it begins: BOUNDS and STALE name the field. What the
- * operation needs beside is a block of the vGPU (INSUFFICIENT), kept for the next one in the stream. INVALID (a
- * sentence on the shape or type), UNSUPPORTED (without tensor cores or mixed precision nothing is left that does it),
- * and as vg_virtual_gpu_execute(). */
+/* These functions queue an operation in a virtual stream, like vg_virtual_gpu_execute(); `ret_execution` may be NULL.
+ * Every address is checked against the vGPU's blocks, when the operation is queued and again before it begins: BOUNDS
+ * and STALE name the field. The operation's scratch memory is a block of the vGPU (INSUFFICIENT), which the next
+ * operation in the stream uses again. INVALID (the text describes the shape or type), UNSUPPORTED (no algorithm works
+ * without tensor cores or mixed precision), and the errors of vg_virtual_gpu_execute(). */
 VG_PUBLIC enum vg_status vg_virtual_gpu_matrix_multiply(struct vg_virtual_gpu *vgpu,
 							const struct vg_matrix_multiply *operation, unsigned stream,
 							struct vg_execution **ret_execution);

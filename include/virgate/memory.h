@@ -23,8 +23,8 @@ struct vg_memory_resource;
 /* Describes access to memory. `device` is the ordinal of the device to which the memory is bound; -1: no device. */
 struct vg_memory_properties {
 	int device;
-	int device_accessible; /* nonzero: kernels may use it */
-	int host_accessible;   /* nonzero: the host may dereference it */
+	int device_accessible; /* nonzero: kernels may use the memory */
+	int host_accessible;   /* nonzero: the host may access the memory */
 	int managed;	       /* nonzero: the memory moves between host and device */
 };
 
@@ -45,7 +45,7 @@ struct vg_memory_location {
 /* The allocation of one buffer, which its resource frees once. */
 struct vg_allocation {
 	vg_address address;
-	size_t size; /* at least the size that was asked for */
+	size_t size; /* size of the memory; at least the requested size */
 	void *user;  /* a value for the resource's own use; NULL unless the resource sets it */
 };
 
@@ -57,19 +57,19 @@ struct vg_allocation {
 struct vg_memory_resource_operations {
 	size_t size;	  /* sizeof(struct vg_memory_resource_operations) */
 	const char *name; /* name for messages, such as "arena"; copied */
-	/* *ret_allocation has the `size` that is asked for, and address and user 0. `stream` is NULL only if the
-	 * caller gave none, which needs_stream excludes. */
+	/* Allocates memory. *ret_allocation has the requested `size`, and address and user 0. `stream` is NULL only if
+	 * the caller gave none, which needs_stream excludes. */
 	enum vg_status (*allocate)(void *user, size_t size, struct vg_stream *stream,
 				   struct vg_allocation *ret_allocation);
-	/* Called once for each allocation. `stream` is the one that the buffer was closed on, else the one it
-	 * was allocated on, else NULL. */
+	/* Called once for each allocation. `stream` is the stream on which the buffer was closed, else the one on which
+	 * it was allocated, else NULL. */
 	enum vg_status (*deallocate)(void *user, const struct vg_allocation *allocation, struct vg_stream *stream);
-	void (*destroy)(void *user); /* called after the last buffer was freed; may be NULL */
+	void (*destroy)(void *user); /* ends the resource; called after the last buffer was freed; may be NULL */
 	struct vg_memory_properties properties;
 	int needs_stream; /* nonzero: buffers without a stream are refused before `allocate` is called */
 };
-/* Creates it. The caller owns *ret_resource and ends it with vg_memory_resource_destroy(). INVALID (no name, allocate
- * or deallocate), NO_MEMORY. Any thread. */
+/* Creates a resource that the program defines. The caller owns *ret_resource and ends it with
+ * vg_memory_resource_destroy(). INVALID (no name, allocate or deallocate), NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_memory_resource_create(const struct vg_memory_resource_operations *operations, void *user,
 						   struct vg_memory_resource **ret_resource);
 /* Drops the caller's reference; buffers keep their resource. Accepts NULL. Any thread. */
@@ -87,10 +87,10 @@ VG_PUBLIC const char *vg_memory_resource_name(const struct vg_memory_resource *r
 
 /* ---- buffers ------------------------------------------------------------------------------------ */
 
-/* Allocates a buffer in the order of `stream`, on which it is also freed unless the program sets another one.
- * `stream` may be NULL for resources that need none. 0 bytes give a buffer of size 0; a resource may round up. The
- * caller owns *ret_buffer. INVALID (no stream), STATE (the stream is capturing, or is not but must be), CLOSED,
- * NO_MEMORY, LIMIT, DRIVER (with the sizes asked for and free). Any thread. */
+/* Allocates a buffer in the order of `stream`, on which it is also freed unless the program sets another one. `stream`
+ * may be NULL for resources that need none. 0 bytes give a buffer of size 0; a resource may round up. The caller owns
+ * *ret_buffer. INVALID (no stream), STATE (the stream is capturing, or is not but must be), CLOSED, NO_MEMORY, LIMIT,
+ * DRIVER (with the requested and the free size). Any thread. */
 VG_PUBLIC enum vg_status vg_buffer_create(struct vg_memory_resource *resource, size_t size, struct vg_stream *stream,
 					  struct vg_buffer **ret_buffer);
 
@@ -98,9 +98,10 @@ struct vg_buffer_borrow_options {
 	size_t size; /* sizeof(struct vg_buffer_borrow_options) */
 	/* Resource that frees the memory as if it had allocated it; not with `owner`. */
 	struct vg_memory_resource *resource;
-	struct vg_stream *stream;     /* the stream on which the buffer will be freed */
-	void *owner;		      /* the object that keeps the memory alive */
-	void (*release)(void *owner); /* called once, when the buffer does not need it any more; may be NULL */
+	struct vg_stream *stream; /* the stream on which the buffer will be freed */
+	void *owner;		  /* the object that keeps the memory alive */
+	/* Releases the owner; called once, when the buffer does not need the memory any more; may be NULL. */
+	void (*release)(void *owner);
 };
 /* Wraps memory that the program allocated itself, at a device or a host address. The memory is not freed, unless
  * `options` name a resource that frees it. `options` may be NULL. INVALID (address 0 with bytes, past the end of the
@@ -118,7 +119,7 @@ VG_PUBLIC void vg_buffer_destroy(struct vg_buffer *buffer);
 VG_PUBLIC enum vg_status vg_buffer_close(struct vg_buffer *buffer, struct vg_stream *stream);
 /* Adds a reference, which the caller owns; returns its argument. Any thread. */
 VG_PUBLIC struct vg_buffer *vg_buffer_retain(struct vg_buffer *buffer);
-/* Sets the stream on which it will be freed. CLOSED. Any thread. */
+/* Sets the stream on which the buffer will be freed. CLOSED. Any thread. */
 VG_PUBLIC enum vg_status vg_buffer_set_deallocation_stream(struct vg_buffer *buffer, struct vg_stream *stream);
 
 /* Returns the address; 0 for a closed buffer. */

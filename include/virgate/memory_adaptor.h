@@ -26,11 +26,11 @@ struct vg_memory_statistics {
 /* Adds statistics. */
 VG_PUBLIC enum vg_status vg_statistics_resource_create(struct vg_memory_resource *upstream,
 						       struct vg_memory_resource **ret_resource);
-/* Reads them. INVALID (not a statistics resource), CLOSED. */
+/* Reads the statistics. INVALID (not a statistics resource), CLOSED. */
 VG_PUBLIC enum vg_status vg_statistics_resource_read(const struct vg_memory_resource *resource,
 						     struct vg_memory_statistics *ret_statistics);
 
-/* An allocation or deallocation. `size` is the size asked for if `status` is not VG_OK, else that of the allocation. */
+/* An allocation or deallocation. `size` is the size of the allocation; if `status` is not VG_OK, the requested size. */
 struct vg_memory_event {
 	int freed; /* nonzero: a deallocation; 0: an allocation */
 	vg_address address;

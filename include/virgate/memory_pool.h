@@ -58,11 +58,11 @@ VG_PUBLIC enum vg_status vg_managed_pool_current(struct vg_device *device, struc
 
 struct vg_managed_pool_options {
 	size_t size; /* sizeof(struct vg_managed_pool_options) */
-	/* NONE: nowhere; DEVICE: device `id`; HOST: any node, id must be 0; HOST_NUMA: node `id` or VG_NODE_OF_DEVICE.
-	 */
+	/* NONE: no preferred location; DEVICE: device `id`; HOST: any node, id must be 0; HOST_NUMA: node `id` or
+	 * VG_NODE_OF_DEVICE. */
 	struct vg_memory_location preferred_location;
 };
-/* Creates a pool, as vg_device_pool_create(). */
+/* Creates a pool, like vg_device_pool_create(). */
 VG_PUBLIC enum vg_status vg_managed_pool_create(struct vg_device *device, const struct vg_managed_pool_options *options,
 						struct vg_memory_resource **ret_pool);
 
@@ -92,8 +92,8 @@ struct vg_memory_pool_attributes {
 	uint64_t reserved_mem_current, reserved_mem_high; /* bytes of the pool, and their maximum */
 	uint64_t used_mem_current, used_mem_high;	  /* bytes in buffers, and their maximum */
 };
-/* Reads them. INVALID (not a pool), CLOSED, STATE (imported: only its own process can), DRIVER. Any thread. Source:
- * cuMemPoolGetAttribute. */
+/* Reads the attributes. INVALID (not a pool), CLOSED, STATE (imported: only its own process can), DRIVER. Any thread.
+ * Source: cuMemPoolGetAttribute. */
 VG_PUBLIC enum vg_status vg_memory_pool_attributes(const struct vg_memory_resource *pool,
 						   struct vg_memory_pool_attributes *ret_attributes);
 
@@ -105,9 +105,10 @@ VG_PUBLIC enum vg_status vg_memory_pool_attributes(const struct vg_memory_resour
  * CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuMemPoolGetAccess. */
 VG_PUBLIC enum vg_status vg_memory_pool_peers(const struct vg_memory_resource *pool, struct vg_device **ret_peers,
 					      size_t capacity, size_t *ret_count);
-/* Gives access to these devices only, gives it to these also, or removes it from these. The pool's own device may be
- * listed and keeps its access. Makes one driver call, or none if nothing changes. INVALID (a device that cannot
- * access the pool's, and nothing is changed), CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuMemPoolSetAccess. */
+/* These functions give access to these devices only, give it to these devices too, or remove it from them. The pool's
+ * own device may be listed and keeps its access. Each makes one driver call, or none if nothing changes. INVALID (a
+ * device that cannot access the pool's device: nothing is changed), CLOSED, NO_MEMORY, DRIVER. Any thread. Source:
+ * cuMemPoolSetAccess. */
 VG_PUBLIC enum vg_status vg_memory_pool_set_peers(struct vg_memory_resource *pool, struct vg_device *const *peers,
 						  size_t count);
 VG_PUBLIC enum vg_status vg_memory_pool_add_peers(struct vg_memory_resource *pool, struct vg_device *const *peers,
@@ -146,8 +147,8 @@ struct vg_buffer_descriptor {
 	uint64_t size; /* size of the buffer */
 	unsigned char payload[64];
 };
-/* Exports it. INVALID (empty, or not of a pool), STATE (the pool is not shareable), CLOSED, DRIVER. Any thread. Source:
- * cuMemPoolExportPointer. */
+/* Exports the buffer. INVALID (empty, or not of a pool), STATE (the pool is not shareable), CLOSED, DRIVER. Any thread.
+ * Source: cuMemPoolExportPointer. */
 VG_PUBLIC enum vg_status vg_buffer_export(const struct vg_buffer *buffer, struct vg_buffer_descriptor *ret_descriptor);
 /* Imports a buffer of an imported pool. It is freed on `stream`; the exporter's buffer must exist until then.
  * Importing one twice gives two buffers of one address. `descriptor_size` is the number of bytes received. INVALID

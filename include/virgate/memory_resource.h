@@ -10,11 +10,11 @@ extern "C" {
 
 /* ---- of graphs --------------------------------------------------------------------------------------- */
 
-/* Memory that a graph allocates and frees when it runs: buffers are created and closed on capturing streams only,
- * which adds a node to the graph. There is one resource for each device; the caller owns a reference to
- * *ret_resource, and closing it has no effect. If a buffer is destroyed after the capture, its memory belongs to the
- * graph. To free memory that a launch allocated and the graph does not free, borrow its address as a buffer of a
- * pool. INVALID, UNSUPPORTED (no pools), NO_MEMORY. Any thread. Source: cuMemAllocAsync, cuMemFreeAsync. */
+/* Returns the resource for memory that a graph allocates and frees when it runs. Buffers are created and closed on
+ * capturing streams only, which adds a node to the graph. There is one resource for each device; the caller owns a
+ * reference to *ret_resource, and closing it has no effect. If a buffer is destroyed after the capture, its memory
+ * belongs to the graph. To free memory that a launch allocated and the graph does not free, borrow its address as a
+ * buffer of a pool. INVALID, UNSUPPORTED (no pools), NO_MEMORY. Any thread. Source: cuMemAllocAsync, cuMemFreeAsync. */
 VG_PUBLIC enum vg_status vg_graph_memory_resource(struct vg_device *device, struct vg_memory_resource **ret_resource);
 
 /* Bytes of the device's graph memory. */
@@ -22,7 +22,7 @@ struct vg_graph_memory_attributes {
 	uint64_t reserved_mem_current, reserved_mem_high; /* reserved by the driver for graphs, and their maximum */
 	uint64_t used_mem_current, used_mem_high;	  /* bytes in use, and their maximum */
 };
-/* Reads them. INVALID, DRIVER. Any thread. Source: cuDeviceGetGraphMemAttribute. */
+/* Reads the figures. INVALID, DRIVER. Any thread. Source: cuDeviceGetGraphMemAttribute. */
 VG_PUBLIC enum vg_status vg_graph_memory_attributes(struct vg_device *device,
 						    struct vg_graph_memory_attributes *ret_attributes);
 /* Resets a maximum: `value` must be 0. INVALID, DRIVER. Any thread. Source: cuDeviceSetGraphMemAttribute. */
@@ -50,7 +50,7 @@ VG_PUBLIC enum vg_status vg_synchronous_resource_create(struct vg_context *conte
  * pools, unless the program set another one. The caller owns a reference to *ret_resource. INVALID, NO_MEMORY,
  * DRIVER. Any thread. */
 VG_PUBLIC enum vg_status vg_device_memory_resource(struct vg_device *device, struct vg_memory_resource **ret_resource);
-/* Sets it; the device keeps a reference. NULL restores the default. INVALID, CLOSED. Any thread. */
+/* Sets that resource; the device keeps a reference. NULL restores the default. INVALID, CLOSED. Any thread. */
 VG_PUBLIC enum vg_status vg_device_set_memory_resource(struct vg_device *device, struct vg_memory_resource *resource);
 /* Allocates with vg_buffer_create() from the device's memory resource. */
 VG_PUBLIC enum vg_status vg_device_allocate(struct vg_device *device, size_t size, struct vg_stream *stream,

@@ -34,13 +34,15 @@ struct vg_memory_space_options {
 	uint64_t limit; /* bytes of device memory that the space may have at once; must be given */
 	/* Size of a page, at most 1 GiB, rounded up to the device's granularity (2 MiB); 0: 4096. */
 	size_t page_size;
-	size_t max_pages;	/* addresses are reserved for no more pages than this; 0: 1048576 */
-	unsigned pools;		/* size classes; 0: 8 */
-	size_t base_pool_size;	/* pool i keeps up to base_pool_size << i free bytes, in whole pages; 0: 1 MiB */
-	size_t base_block_size; /* blocks of pool i have base_block_size << i bytes: a power of two, 256 at least, and
-				 * those of the last pool no more than the granularity; 0: 1 KiB */
+	size_t max_pages;      /* addresses are reserved for no more pages than this; 0: 1048576 */
+	unsigned pools;	       /* size classes; 0: 8 */
+	size_t base_pool_size; /* pool i keeps up to base_pool_size << i free bytes, in whole pages; 0: 1 MiB */
+	/* Pool i has blocks of base_block_size << i bytes. This size is a power of two and at least 256; 0: 1 KiB. The
+	 * blocks of the last pool must not exceed the granularity. */
+	size_t base_block_size;
 	double defragmentation_threshold; /* above 0 and up to 1; 0: 0.3 */
-	int manual_defragmentation;	  /* nonzero: only when asked; 0: by itself, above the threshold */
+	/* Nonzero: defragment only on request; 0: also automatically, above the threshold. */
+	int manual_defragmentation;
 };
 /* Creates a space on the context's device. The caller owns *ret_space and ends it with vg_memory_space_destroy().
  * INVALID (no limit, one above the device's memory, an option out of range), UNSUPPORTED (a device without virtual
@@ -48,7 +50,7 @@ struct vg_memory_space_options {
 VG_PUBLIC enum vg_status vg_memory_space_create(struct vg_context *context,
 						const struct vg_memory_space_options *options,
 						struct vg_memory_space **ret_space);
-/* Closes the space unless that was done, and drops the caller's reference; a failure goes to the log. Accepts NULL.
+/* Closes the space if it is not closed yet, and drops the caller's reference; a failure goes to the log. Accepts NULL.
  * No other thread may be in a call that names the space. */
 VG_PUBLIC void vg_memory_space_destroy(struct vg_memory_space *space);
 /* Frees all blocks, reports their number to the log callback, and returns all pages to the device. Later calls
@@ -60,9 +62,9 @@ VG_PUBLIC enum vg_status vg_memory_space_close(struct vg_memory_space *space);
 
 /* Allocates `size` bytes at a multiple of `alignment`, a power of two up to 1 GiB; 0: 256. Memory that is new to the
  * space is zero. Memory that another block of the space had may still have that block's contents. INVALID (size 0 or
- * beyond any limit, the alignment), INSUFFICIENT (vg_last_error() has `need` and `have`; empty pages were given back
- * before), LIMIT (no addresses are left), CLOSED, NO_MEMORY, STATE, DRIVER. After a failure everything is as it was.
- * Any thread. */
+ * beyond any limit, the alignment), INSUFFICIENT (vg_last_error() has `need` and `have`; empty pages were returned
+ * before), LIMIT (no addresses are left), CLOSED, NO_MEMORY, STATE, DRIVER. After a failure nothing has changed. Any
+ * thread. */
 VG_PUBLIC enum vg_status vg_memory_space_allocate(struct vg_memory_space *space, size_t size, size_t alignment,
 						  vg_address *ret_address);
 /* Frees the block at the address that vg_memory_space_allocate() returned. BOUNDS (not an address of this space), STALE
@@ -70,12 +72,12 @@ VG_PUBLIC enum vg_status vg_memory_space_allocate(struct vg_memory_space *space,
  * Pages that the driver fails to free stay charged, are freed later, and are logged. Any thread. */
 VG_PUBLIC enum vg_status vg_memory_space_free(struct vg_memory_space *space, vg_address address);
 
-/* `size` bytes between the program's memory and a block, or within a block, or set to `value`, 0 to 255. The bytes may
- * begin anywhere in a block and must end in it; 0 bytes are fine, also at its end. BOUNDS (an address of no part of the
- * space, such as one of the program's, or bytes beyond the block's end), STALE (nothing is allocated there), INVALID
- * (NULL, or device memory where the program's belongs; a value out of range; parts that overlap), STATE (a movable
- * block that is not pinned), CLOSED, DRIVER. Where the result is not DRIVER nothing was read or written. Any
- * thread. Sources: cuMemcpyHtoD, cuMemcpyDtoH, cuMemcpyDtoD, cuMemsetD8. */
+/* These functions copy `size` bytes between the program's memory and a block, or within a block, or set them to
+ * `value`, 0 to 255. The bytes may begin anywhere in a block and must end in it; 0 bytes are allowed, also at its end.
+ * BOUNDS (an address outside the space, such as one of the program's, or bytes beyond the block's end), STALE (nothing
+ * is allocated there), INVALID (NULL, or device memory instead of the program's; a value out of range; ranges that
+ * overlap), STATE (a movable block that is not pinned), CLOSED, DRIVER. Unless the result is DRIVER, a failed call has
+ * read and written nothing. Any thread. Sources: cuMemcpyHtoD, cuMemcpyDtoH, cuMemcpyDtoD, cuMemsetD8. */
 VG_PUBLIC enum vg_status vg_memory_space_write(struct vg_memory_space *space, vg_address to, const void *from,
 					       size_t size);
 VG_PUBLIC enum vg_status vg_memory_space_read(struct vg_memory_space *space, void *to, vg_address from, size_t size);
@@ -88,7 +90,8 @@ VG_PUBLIC enum vg_status vg_memory_space_copy_peer(struct vg_memory_space *to_sp
 
 /* ---- what there is -------------------------------------------------------------------------------- */
 
-/* Bytes, of one instant: held = allocated + padding + free, but for pages that are coming or going just then. */
+/* Figures of a space at one moment, in bytes. held = allocated + padding + free, except for pages that are being mapped
+ * or unmapped. */
 struct vg_memory_space_info {
 	uint64_t limit;
 	uint64_t held;	       /* charged bytes: the size of all pages */
@@ -107,11 +110,10 @@ VG_PUBLIC enum vg_status vg_memory_space_info(struct vg_memory_space *space, str
 
 enum vg_tristate { VG_TRISTATE_UNKNOWN, VG_TRISTATE_NO, VG_TRISTATE_YES };
 
-/* A page of addresses. The device does not tell who wrote a page, so `dirty` and `accessed` are what this space's calls
- * did since the page came from the device: YES if one of them (compaction included) wrote it, or touched it at all.
- * Kernels write wherever they have an address: without such a call it is UNKNOWN from the moment on at which a program
- * was given an address in these pages, and NO only until then. `last_access_ns` is the latest of these calls; a kernel
- * may have come later. */
+/* A page of addresses. The device does not report who wrote to a page. So `dirty` and `accessed` describe the space's
+ * own calls, including compaction, since the page came from the device. YES: such a call has written to the page, or
+ * accessed it. UNKNOWN: no call has, but a program has got an address in these pages, so a kernel may have. NO:
+ * neither. `last_access_ns` is the time of the latest of these calls; a kernel may have accessed the page later. */
 struct vg_page {
 	vg_address address; /* address at which the page begins */
 	uint64_t physical;  /* number of the physical page, which no other page of the space ever had; 0: none */
@@ -170,13 +172,15 @@ VG_PUBLIC size_t vg_movable_block_size(const struct vg_movable_block *block);
 struct vg_defragment_result {
 	uint64_t bytes_returned; /* bytes returned to the device, in empty pages */
 	size_t pages_returned;
-	size_t ranges_joined; /* free address ranges there are fewer of; 0 if a block's pages stood alone */
+	/* By how much the number of free address ranges fell; 0 if the pages of a block were between two used ranges.
+	 * */
+	size_t ranges_joined;
 	double before, after; /* fragmentation */
 };
-/* Gives empty pages back to the device, and joins their addresses with the free ones beside them; no block moves.
- * `ret_result` may be NULL. By itself it happens on vg_memory_space_allocate() and _free() where fragmentation is above
- * the threshold: for pages that stayed empty for 1024 of these calls, a few at a time. INVALID, CLOSED, STATE, DRIVER
- * (what was not given back is as it was). Any thread. */
+/* Returns empty pages to the device, and joins their addresses with the free addresses beside them; no block moves.
+ * `ret_result` may be NULL. If fragmentation is above the threshold, vg_memory_space_allocate() and _free() do this
+ * automatically: for pages that stayed empty for 1024 of these calls, a few at a time. INVALID, CLOSED, STATE, DRIVER
+ * (the pages that were not returned are unchanged). Any thread. */
 VG_PUBLIC enum vg_status vg_memory_space_defragment(struct vg_memory_space *space,
 						    struct vg_defragment_result *ret_result);
 
@@ -187,8 +191,8 @@ struct vg_compact_progress {
 };
 struct vg_compact_options {
 	size_t size;		 /* sizeof(struct vg_compact_options) */
-	uint64_t max_bytes;	 /* moved at most; 0: no bound */
-	double max_milliseconds; /* no pass begins after this time; a pass is 512 MiB at most. 0: no bound */
+	uint64_t max_bytes;	 /* maximum number of bytes to move; 0: no limit */
+	double max_milliseconds; /* no pass begins after this time; a pass moves at most 512 MiB. 0: no limit */
 	/* Called after each pass, on the calling thread, without a lock: a nonzero result stops. It may use the space.
 	 * NULL: none. */
 	int (*progress)(void *user, const struct vg_compact_progress *progress);
@@ -205,11 +209,11 @@ struct vg_compact_result {
 };
 /* Moves movable blocks that are not pinned from the emptiest pages of their size to fuller ones. Compares each copy
  * with its source on the device before it frees the source, and returns the emptied pages to the device. Needs no
- * additional device memory. Other calls may run meanwhile; vg_movable_block_pin() of a block that is being moved
- * waits for the pass. `options` and `ret_result` may be NULL. BUSY (another thread compacts the space), INTEGRITY (a
- * copy differs from its source: the pass is rolled back, none of its blocks has moved), INVALID, CLOSED, NO_MEMORY,
- * STATE, DRIVER (likewise undone; earlier passes hold). `ret_result` is written also where the result is INTEGRITY
- * or DRIVER. Any thread. */
+ * additional device memory. Other calls may run meanwhile; vg_movable_block_pin() of a block that is being moved waits
+ * for the pass. `options` and `ret_result` may be NULL. BUSY (another thread compacts the space), INTEGRITY (a copy
+ * differs from its source: the pass is rolled back, none of its blocks has moved), INVALID, CLOSED, NO_MEMORY, STATE,
+ * DRIVER (the pass is rolled back, too). Earlier passes of the call are not rolled back. `ret_result` is also written
+ * if the result is INTEGRITY or DRIVER. Any thread. */
 VG_PUBLIC enum vg_status vg_memory_space_compact(struct vg_memory_space *space,
 						 const struct vg_compact_options *options,
 						 struct vg_compact_result *ret_result);

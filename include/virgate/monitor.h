@@ -27,7 +27,7 @@ extern "C" {
 
 struct vg_monitor;
 
-/* A figure that may be unknown: `value` means something only where `known` is not 0. */
+/* A figure that may be unknown: `value` is valid only if `known` is not 0. */
 struct vg_metric {
 	double value;
 	int known;
@@ -66,7 +66,7 @@ enum vg_memory_source {
 	VG_MEMORY_SOURCE_NONE,	 /* unknown */
 	VG_MEMORY_SOURCE_NVML,	 /* NVML: memory of all processes and of the driver itself */
 	VG_MEMORY_SOURCE_DRIVER, /* cuMemGetInfo, if NVML does not know the device */
-	VG_MEMORY_SOURCE_LEDGER	 /* the manager's own account: a virtual GPU's */
+	VG_MEMORY_SOURCE_LEDGER	 /* the manager's ledger, for a virtual GPU */
 };
 
 /* The figures of one virtual GPU, or of the device, at one time. */
@@ -77,10 +77,10 @@ struct vg_sample {
 	int id;		      /* id of the virtual GPU; 0: the device */
 	enum vg_virtual_gpu_status status; /* status of the virtual GPU; for the device: VG_VIRTUAL_GPU_RUNNING */
 	enum vg_memory_source memory_source;
-	struct vg_metric memory_held; /* device memory, by pages; of the device: in use by all processes */
+	struct vg_metric memory_held; /* device memory in pages; for the device: memory that all processes use */
 	/* Bytes that programs requested; for the device: the sum over its virtual GPUs. */
 	struct vg_metric memory_allocated;
-	struct vg_metric memory_limit;	     /* limit in bytes; of the device: its memory */
+	struct vg_metric memory_limit;	     /* limit in bytes; for the device: the size of its memory */
 	struct vg_metric memory_utilization; /* charged / limit */
 	struct vg_metric fragmentation;	     /* as in memory_space.h; unknown for the device */
 	/* Requested compute share; of the device: the sum over its virtual GPUs. */
@@ -157,12 +157,12 @@ struct vg_watch {
 	vg_watch_fn *callback;
 	void *user;
 };
-/* Calls back once when the figure goes beyond the threshold, above or below it, and once when it is back by
- * `hysteresis`; the first sample after this call may be such a crossing. An unknown figure changes nothing. Callbacks
- * run one after another in the monitor's thread, under no lock: they may use the library, unwatch and destroy whatever
- * they like but this monitor; while one lasts no sample is taken. What was beyond and is destroyed is not called back.
- * INVALID with figures (a threshold or hysteresis that nothing could cross, no callback), NOT_FOUND (no such virtual
- * GPU), NO_MEMORY, CLOSED, STATE. Any thread. */
+/* Calls back once when the figure goes beyond the threshold, above or below it, and once when it has returned by
+ * `hysteresis`. The first sample after this call may already be such a crossing. An unknown figure changes nothing.
+ * Callbacks run one after another in the monitor's thread, without locks. They may use the library, remove watches, and
+ * destroy any object except this monitor. During a callback no sample is taken. If a virtual GPU is destroyed while its
+ * figure is beyond the threshold, no callback reports a return. INVALID with figures (a threshold or hysteresis that
+ * nothing could cross, no callback), NOT_FOUND (no such virtual GPU), NO_MEMORY, CLOSED, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_monitor_watch(struct vg_monitor *monitor, const struct vg_watch *watch,
 					  uint64_t *ret_watch);
 /* Ends the callbacks of a watch. Waits for a running one, unless that callback itself calls this. NOT_FOUND,
@@ -179,12 +179,13 @@ VG_PUBLIC enum vg_status vg_monitor_set_log_level(struct vg_monitor *monitor, en
 struct vg_monitor_info {
 	unsigned interval_ms;
 	int sampling;	     /* 0: the monitor or its manager is closed */
-	size_t history;	     /* samples kept of each */
+	size_t history;	     /* number of samples that are kept for each virtual GPU and for the device */
 	size_t virtual_gpus; /* number of virtual GPUs in the latest sample */
 	size_t watches;
-	uint64_t samples, missed; /* taken, and left out because the one before came too late */
+	/* Number of samples that were taken, and of those omitted because the previous one was too late. */
+	uint64_t samples, missed;
 	uint64_t cost_ns, longest_cost_ns,
-		total_cost_ns; /* time that taking a sample took: the latest, the longest, all */
+		total_cost_ns; /* time for taking a sample: the latest, the longest, and the sum of all */
 };
 /* Fills in the figures of the monitor. INVALID, STATE. Any thread. */
 VG_PUBLIC enum vg_status vg_monitor_info(struct vg_monitor *monitor, struct vg_monitor_info *ret_info);

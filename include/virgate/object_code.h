@@ -82,7 +82,7 @@ VG_PUBLIC enum vg_status vg_object_code_handle(struct vg_object_code *code, stru
 VG_PUBLIC enum vg_status vg_object_code_kernel(struct vg_object_code *code, const char *name,
 					       struct vg_kernel **ret_kernel);
 /* Finds the address of a __device__ or __constant__ variable in a context, and its size in bytes. Valid while the code
- * is loaded. NOT_FOUND, and as vg_object_code_load(). Any thread. Source: cuLibraryGetGlobal. */
+ * is loaded. NOT_FOUND, and the errors of vg_object_code_load(). Any thread. Source: cuLibraryGetGlobal. */
 VG_PUBLIC enum vg_status vg_object_code_global(struct vg_object_code *code, struct vg_context *context,
 					       const char *name, vg_address *ret_address, size_t *ret_size);
 /* Finds a __managed__ variable, whose address is the same in every context and on the host. The variable exists

@@ -1,19 +1,21 @@
 /* Operations of neural networks on device memory: matrix multiplication, convolution, activation. This header has their
  * parameters; a program runs them through a virtual GPU.
  *
- * Matrices are row-major, images NCHW: batch, channel, row, column, the last one dense. Sums of products are formed in
- * f32 for f32, tf32, f16 and bf16, in f64 for f64, and rounded once to the type in memory, to nearest, ties to even.
+ * Matrices are row-major. Images are NCHW: batch, channel, row, column, with the last dimension dense. Sums of products
+ * are computed in f32 for f32, tf32, f16 and bf16, and in f64 for f64. They are rounded once to the type in memory, to
+ * nearest, ties to even.
  *
- * NVIDIA's cuBLASLt and cuDNN do the work where they are there, this library's own kernels where they are not, or have
- * nothing for a shape, and always on the simulated GPU. How far a result may be from the exact one, by sum of t terms
- * whose absolute values add up to S: (t + 8) * 2^-23 * S (f64: 2^-52), of tf32 2^-9 * S more, then the rounding of what
- * is stored. GELU adds 2^-12 of its argument. cuDNN adds the bias of a convolution to what was rounded before, and
- * cuBLASLt may round a sum to the type before it adds C or the bias, and before RELU or GELU; our own kernels never do.
- * What these libraries keep on the device for themselves, code above all, is charged to no virtual GPU.
+ * NVIDIA's cuBLASLt and cuDNN run an operation if they are installed and support its shape. Otherwise this library's
+ * own kernels run it, as they always do on the simulated GPU. A sum of t terms, whose absolute values add up to S, has
+ * an error of at most (t + 8) * 2^-23 * S (f64: 2^-52), for tf32 2^-9 * S more, plus the rounding of the stored value.
+ * GELU adds 2^-12 of its argument. cuDNN adds the bias of a convolution after it has rounded the sum. cuBLASLt may
+ * round a sum to the type before it adds C or the bias, and before RELU or GELU; this library's kernels never do.
+ * Device memory that these libraries use for themselves, mostly for code, is charged to no virtual GPU.
  *
- * Where tensor cores are off, what runs uses none (f16 and bf16 are multiplied by our own kernels then); tf32, which
- * only they have, is refused. Where mixed precision is off, multiplications and convolutions of f16, bf16 and tf32 are
- * refused, since their sums are wider than what they multiply; activations have no sums of products, and go on. */
+ * If tensor cores are off, no kernel uses them: this library's kernels then multiply f16 and bf16, and tf32, which only
+ * tensor cores have, is refused. If mixed precision is off, multiplications and convolutions of f16, bf16 and tf32 are
+ * refused, since their sums are wider than their factors. Activations have no sums of products, and are still
+ * allowed. */
 #ifndef VIRGATE_OPERATION_H
 #define VIRGATE_OPERATION_H
 
@@ -30,14 +32,14 @@ extern "C" {
 
 enum vg_element_type {
 	VG_F32,
-	VG_TF32, /* f32 in memory; what is multiplied may be rounded to 10 bits of mantissa before */
+	VG_TF32, /* f32 in memory; factors may be rounded to 10 bits of mantissa before they are multiplied */
 	VG_F16,	 /* IEEE binary16 */
 	VG_BF16, /* the upper half of an f32 */
 	VG_F64,
 };
 
-/* What becomes of a sum before it is stored. RELU makes NaN of a NaN, or 0. GELU is the one with tanh:
- * x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))). */
+/* The function that is applied to a sum before it is stored. RELU turns a NaN into a NaN or 0. GELU is the
+ * approximation with tanh: x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))). */
 enum vg_epilogue {
 	VG_EPILOGUE_NONE,
 	VG_EPILOGUE_BIAS, /* + bias[column] */
@@ -48,13 +50,13 @@ enum vg_epilogue {
 };
 
 /* C = epilogue(alpha * A * B + beta * C), where A is m x k, B is k x n and C is m x n, each without gaps between its
- * rows. With beta 0 the former C is not read, with alpha 0 neither A nor B. */
+ * rows. If beta is 0, the old C is not read. If alpha is 0, neither A nor B is read. */
 struct vg_matrix_multiply {
 	size_t size;		   /* sizeof(struct vg_matrix_multiply) */
 	enum vg_element_type type; /* type of the elements of A, B, C and the bias */
 	uint64_t m, n, k;	   /* from 1 */
 	vg_address a, b, c;	   /* multiples of the type's bytes; C overlaps neither A nor B nor the bias */
-	uint64_t batch;		   /* how many such products; 0: 1 */
+	uint64_t batch;		   /* number of such products; 0: 1 */
 	/* Distance in elements from the matrix of one product to that of the next; 0: the size of the matrix. The
 	 * stride of C is at least that size. Matrices of A may overlap each other, and so may those of B. For a
 	 * matrix that all products share, see `shared_a` and `shared_b`. */
@@ -62,7 +64,7 @@ struct vg_matrix_multiply {
 	int shared_a, shared_b; /* nonzero: all products use the same A (B), whose stride must be 0 */
 	double alpha, beta;	/* both 0: alpha is 1 */
 	enum vg_epilogue epilogue;
-	vg_address bias; /* n elements, for all rows and products; 0 without */
+	vg_address bias; /* address of n elements, which all rows and products use; 0: no bias */
 };
 
 /* output[b][o] = bias[o] + sum over channels c of o's group, rows r, columns s of
@@ -85,7 +87,7 @@ struct vg_convolution {
 VG_PUBLIC enum vg_status vg_convolution_output(const struct vg_convolution *convolution, uint64_t *ret_height,
 					       uint64_t *ret_width);
 
-/* X(NAME, text, formula). A NaN stays one. What tends to zero for -infinity is zero there. */
+/* X(NAME, text, formula). A NaN stays a NaN. If the function tends to zero for -infinity, its value there is zero. */
 #define VG_ACTIVATION_LIST(X)                                                \
 	X(RELU, "relu", "max(x, 0)")                                         \
 	X(LEAKY_RELU, "leaky_relu", "x > 0 ? x : alpha * x; alpha 0: 0.01")  \

@@ -46,7 +46,8 @@ VG_PUBLIC enum vg_status vg_process_restore_thread(struct vg_process *process, p
  * NOT_READY: timeout; the process goes on. STATE: it is not running. NOT_FOUND, DRIVER. Source:
  * cuCheckpointProcessLock. */
 VG_PUBLIC enum vg_status vg_process_lock(struct vg_process *process, unsigned timeout_ms);
-/* Checkpoints a locked process. STATE, NOT_FOUND, DRIVER. Source: cuCheckpointProcessCheckpoint. */
+/* Checkpoints a locked process: moves its device memory to the host. STATE, NOT_FOUND, DRIVER. Source:
+ * cuCheckpointProcessCheckpoint. */
 VG_PUBLIC enum vg_status vg_process_checkpoint(struct vg_process *process);
 
 /* GPUs by UUID: 32 hexadecimal digits, with or without hyphens and "GPU-". */

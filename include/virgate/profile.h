@@ -18,22 +18,22 @@ extern "C" {
 
 struct vg_profile {
 	const char *name; /* [A-Za-z0-9][A-Za-z0-9._-]{0,62} */
-	uint64_t memory;  /* the limit; 0: the share's part of the GPU's memory */
-	unsigned share;	  /* percent of the GPU's time; 0: none */
+	uint64_t memory;  /* the limit; 0: the same part of the GPU's memory as `share` */
+	unsigned share;	  /* percent of the GPU's time; 0: no share */
 	int share_limit;  /* nonzero: never more than the share, even if the GPU is idle otherwise */
 	enum vg_scheduling_class scheduling_class;
 	int mode_given; /* 0: the mode is that of the GPU, see virgate.conf(5), and `mode` is VG_MODE_TIME */
 	enum vg_sharing_mode mode;
-	int evictable;	       /* nonzero: device memory can move to the host; else the following are 0 */
-	uint64_t swap;	       /* most host memory that each process may use for that; 0: as much as the limit */
-	uint64_t fixed;	       /* most memory of the limit that cannot move; 0: a context and up to 1 GiB */
+	int evictable;	       /* nonzero: device memory can move to the host; 0: the following three are 0 */
+	uint64_t swap;	       /* maximum host memory that each process may use for that; 0: as much as the limit */
+	uint64_t fixed;	       /* maximum part of the limit for memory that cannot move; 0: a context and up to 1 GiB */
 	unsigned idle_suspend; /* seconds without use after which the memory leaves the GPU; 0: it does not */
 	const char *origin;    /* where the section begins: "/etc/virgate/virgate.conf:12" */
 };
 
 struct vg_profile_list {
 	size_t count;
-	const struct vg_profile *profiles; /* in the order of the files: the system's first */
+	const struct vg_profile *profiles; /* the profiles, in the order of the files: the system's first */
 };
 
 /* Reads the profiles from the system's and the user's configuration file. A profile of the user's file replaces one of
@@ -41,7 +41,7 @@ struct vg_profile_list {
  * and frees it with vg_profile_list_free(). INVALID: a file has a mistake anywhere; the last error begins with
  * FILE:LINE. NO_MEMORY. */
 VG_PUBLIC enum vg_status vg_profile_list_read(struct vg_profile_list **ret_list);
-/* NULL is fine. */
+/* Frees the list. Accepts NULL. */
 VG_PUBLIC void vg_profile_list_free(struct vg_profile_list *list);
 /* Finds a profile by its name; it is valid until the list is freed. NULL: not found. */
 VG_PUBLIC const struct vg_profile *vg_profile_find(const struct vg_profile_list *list, const char *name);
@@ -49,10 +49,10 @@ VG_PUBLIC const struct vg_profile *vg_profile_find(const struct vg_profile_list 
  * INVALID: a parameter is NULL. */
 VG_PUBLIC enum vg_status vg_profile_apply(const struct vg_profile *profile, struct vg_vgpu_options *options);
 
-/* How many vGPUs of a profile fit on a GPU. */
+/* The number of vGPUs of a profile that fit on a GPU. */
 struct vg_profile_fit {
-	unsigned now;	/* as many more can be created now, beside the vGPUs of all users */
-	unsigned empty; /* as many could be created if the GPU had no vGPUs */
+	unsigned now;	/* how many more can be created now, beside the vGPUs of all users */
+	unsigned empty; /* how many could be created if the GPU had no vGPUs */
 };
 
 /* Counts by memory and by compute shares, from the figures of vg_device_list(). Both counts are 0 if the memory of the

@@ -32,8 +32,8 @@ struct vg_source {
 	size_t size;
 };
 
-/* Fields that are 0 are not passed on: the tool's default. Each comment has NVRTC's option. [V]: NVVM IR has it too.
- * [P]: PTX has it too. Other options are refused for NVVM IR and PTX. */
+/* Options of a program. Fields that are 0 are not passed on, so the tool's default applies. Each comment has NVRTC's
+ * option. [V]: NVVM IR has the option, too. [P]: PTX has it, too. Other options are refused for NVVM IR and PTX. */
 struct vg_program_options {
 	size_t size;	  /* sizeof(struct vg_program_options) */
 	const char *name; /* name of source and object code; NULL: "default_program" */
@@ -78,7 +78,7 @@ struct vg_program_options {
 	int split_compile;			     /* --split-compile= threads, or VG_SPLIT_ALL [P] */
 	int fdevice_syntax_only;		     /* --fdevice-syntax-only */
 	int minimal;				     /* --minimal */
-	int no_cache;				     /* --no-cache: without the tool's cache [P] */
+	int no_cache;				     /* --no-cache: do not use the tool's cache [P] */
 	const char *fdevice_time_trace;		     /* --fdevice-time-trace= a file */
 	const char *frandom_seed;		     /* --frandom-seed= */
 	const char *ofast_compile;		     /* --Ofast-compile= "0", "min", "mid", "max" */
@@ -90,9 +90,9 @@ struct vg_program_options {
 	enum vg_choice pch_messages;		     /* --pch-messages= */
 	enum vg_choice instantiate_templates_in_pch; /* --instantiate-templates-in-pch= */
 	int numba_debug;			     /* --numba-debug, NVRTC 13.2 */
-	const struct vg_source *extra_sources;	     /* NVVM alone: further modules [V] */
+	const struct vg_source *extra_sources;	     /* for NVVM only: further modules [V] */
 	size_t extra_source_count;
-	int use_libdevice; /* of NVVM only: links its mathematical functions [V] */
+	int use_libdevice; /* for NVVM only: link the functions of libdevice [V] */
 };
 
 /* Creates a program. The source and the options are copied; `options` may be NULL. The caller owns *ret_program and
@@ -114,11 +114,11 @@ struct vg_compile_options {
 	const void *digest;
 	size_t digest_size;
 };
-/* Compiles: CUDA C++ to PTX, cubin or LTO-IR; NVVM IR to PTX or LTO-IR; PTX to cubin, or PTX again with link-time
- * optimisation. `options` may be NULL. The caller owns *ret_code. INVALID (invalid target; a
- * cache without a digest although files are read), TOOLCHAIN with the tool's code and log, STATE (in a forked child, if
- * another thread was compiling), CLOSED, NO_MEMORY. Any thread; compilations of one program wait for each
- * other. Source: nvrtcCompileProgram, nvvmCompileProgram, nvJitLinkComplete, cuLinkComplete. */
+/* Compiles CUDA C++ to PTX, cubin or LTO-IR; NVVM IR to PTX or LTO-IR; or PTX to cubin, or to PTX again with link-time
+ * optimisation. `options` may be NULL. The caller owns *ret_code. INVALID (invalid target; a cache without a digest
+ * although files are read), TOOLCHAIN with the tool's code and log, STATE (in a forked child, if another thread was
+ * compiling), CLOSED, NO_MEMORY. Any thread; compilations of one program wait for each other. Source:
+ * nvrtcCompileProgram, nvvmCompileProgram, nvJitLinkComplete, cuLinkComplete. */
 VG_PUBLIC enum vg_status vg_program_compile(struct vg_program *program, enum vg_code_type target,
 					    const struct vg_compile_options *options, struct vg_object_code **ret_code);
 
@@ -131,13 +131,13 @@ VG_PUBLIC const char *vg_program_log(const struct vg_program *program);
 enum vg_pch_status {
 	VG_PCH_NONE, /* no header was requested, the compiler is not NVRTC, or the program was not compiled yet */
 	VG_PCH_CREATED,
-	VG_PCH_NOT_ATTEMPTED, /* there was one already, or no room for one */
+	VG_PCH_NOT_ATTEMPTED, /* a precompiled header existed already, or there was no room for one */
 	VG_PCH_FAILED,
 };
 /* Returns what happened to the precompiled header in the last compilation. */
 VG_PUBLIC enum vg_pch_status vg_program_pch_status(const struct vg_program *program);
-/* Returns the tool's arguments for a target; *ret_arguments is valid until the next call. 0 and NULL without
- * arguments. Not while another thread compiles. */
+/* Returns the tool's arguments for a target; *ret_arguments is valid until the next call. Returns 0 and NULL if there
+ * are no arguments. Do not call it while another thread compiles. */
 VG_PUBLIC size_t vg_program_arguments(struct vg_program *program, enum vg_code_type target,
 				      const char *const **ret_arguments);
 /* Returns the tool's handle of the last compilation, an nvrtcProgram or nvvmProgram, valid until the next

@@ -29,10 +29,12 @@ extern "C" {
 
 /* A plain record without pointers: it may be copied, stored and sent. */
 struct vg_seal {
-	size_t size;			/* sizeof(struct vg_seal) */
-	char id[VG_SEAL_ID_MAX + 1];	/* 1 to 256 of A-Z a-z 0-9 - _ */
-	char model[VG_SEAL_ID_MAX + 1]; /* name of the model, with the same characters; "": part of no model */
-	uint32_t shard, shards;		/* number of the shard, from 0, and of all shards; 0 and 0 without a model */
+	size_t size;		     /* sizeof(struct vg_seal) */
+	char id[VG_SEAL_ID_MAX + 1]; /* id of 1 to 256 characters of A-Z a-z 0-9 - _ */
+	/* Name of the model, with the same characters; "": the region belongs to no model. */
+	char model[VG_SEAL_ID_MAX + 1];
+	/* Number of this shard, from 0, and number of all shards; both are 0 without a model. */
+	uint32_t shard, shards;
 	/* Generation of the contents: from the clock, and higher with every seal of a process. */
 	uint64_t generation;
 	char device[41];    /* UUID of the region's device: "GPU-" and 36 characters */
@@ -45,7 +47,7 @@ struct vg_seal {
 struct vg_seal_options {
 	size_t size;	   /* sizeof(struct vg_seal_options) */
 	const char *id;	   /* the id in the seal; must be given */
-	const char *model; /* NULL: part of no model */
+	const char *model; /* name of the model; NULL: the region belongs to no model */
 	uint32_t shard, shards;
 };
 /* Seals the region's contents, after writes by earlier calls of this library. The context must have been opened with
@@ -58,11 +60,11 @@ VG_PUBLIC enum vg_status vg_vram_seal(struct vg_vram_handle handle, const struct
 /* Unseals the region: it may be written again, and its seals become invalid. STATE (it is not sealed), and as above.
  * Any thread. */
 VG_PUBLIC enum vg_status vg_vram_unseal(struct vg_vram_handle handle);
-/* Verifies that the seal is of this region, and that the contents have not changed. VG_OK: so it was at the time of
- * the check. INTEGRITY: the contents or the seal were changed, or the seal was made with another secret or for
- * another vGPU, or is of another device, size or generation, even if the contents are equal; the text says which.
- * The region is then quarantined, and can only be freed. Without a verification: STATE (the region is not sealed, or
- * was unsealed meanwhile; no secret), INVALID (no seal), STALE, NO_MEMORY, DRIVER. SYSTEM, BUSY: the contents are
+/* Verifies that the seal is of this region, and that the contents have not changed. VG_OK: this was true at the time of
+ * the check. INTEGRITY: the contents or the seal were changed, or the seal was made with another secret or for another
+ * vGPU, or is of another device, size or generation, even if the contents are equal; the text says which. The region is
+ * then quarantined, and can only be freed. If nothing could be verified: STATE (the region is not sealed, or was
+ * unsealed meanwhile; no secret), INVALID (no seal), STALE, NO_MEMORY, DRIVER. SYSTEM, BUSY: the contents are
  * unchanged, but the audit log could not be written. Several threads may verify one region at once. Any thread. */
 VG_PUBLIC enum vg_status vg_vram_verify(struct vg_vram_handle handle, const struct vg_seal *seal);
 

@@ -19,7 +19,7 @@ struct vg_share_offer; /* ranges, with their descriptors and descriptions */
 
 /* Creates an empty offer. The caller owns *ret_offer. INVALID, NO_MEMORY. Any thread. */
 VG_PUBLIC enum vg_status vg_share_offer_create(struct vg_share_offer **ret_offer);
-/* Closes its descriptors. Regions and imports stay as they are. Accepts NULL. */
+/* Closes the offer's descriptors, and frees the offer. Regions and imports do not change. Accepts NULL. */
 VG_PUBLIC void vg_share_offer_destroy(struct vg_share_offer *offer);
 
 struct vg_share_range_options {
@@ -46,7 +46,7 @@ struct vg_share_range {
 	uint64_t address; /* address of the region in the exporter's process */
 	char device[41];  /* UUID of the device, with "GPU-" before it */
 	int writable;
-	const char *seal; /* from the exporter, not verified; valid as long as the offer. NULL: none */
+	const char *seal; /* the exporter's seal, not verified; valid as long as the offer. NULL: none */
 };
 /* Returns the number of ranges; 0 for NULL. */
 VG_PUBLIC size_t vg_share_offer_count(const struct vg_share_offer *offer);

@@ -22,20 +22,20 @@ struct vg_stream_options {
 	int priority; /* priority, in the device's range; lower numbers run first; 0: the lowest priority */
 };
 
-/* Creates a stream of a context; of a green one it runs on that context's SMs, and cannot be blocking. `options` may
- * be NULL. The caller owns *ret_stream and ends it with vg_stream_destroy(). INVALID (priority out of range), CLOSED,
- * NO_MEMORY, DRIVER. Any thread. Source: cuStreamCreateWithPriority, cuGreenCtxStreamCreate. */
+/* Creates a stream of a context. In a green context, the stream runs on the context's SMs, and cannot be blocking.
+ * `options` may be NULL. The caller owns *ret_stream and ends it with vg_stream_destroy(). INVALID (priority out of
+ * range), CLOSED, NO_MEMORY, DRIVER. Any thread. Source: cuStreamCreateWithPriority, cuGreenCtxStreamCreate. */
 VG_PUBLIC enum vg_status vg_stream_create(struct vg_context *context, const struct vg_stream_options *options,
 					  struct vg_stream **ret_stream);
 
 enum vg_default_stream {
 	VG_DEFAULT_STREAM_CHOSEN, /* per thread if VIRGATE_PER_THREAD_DEFAULT_STREAM is set and not 0, else legacy */
-	VG_DEFAULT_STREAM_LEGACY, /* one stream for all threads; it and blocking streams wait for each other */
-	VG_DEFAULT_STREAM_PER_THREAD, /* a different one in each thread that uses the object */
+	VG_DEFAULT_STREAM_LEGACY, /* one stream for all threads; this stream and blocking streams wait for each other */
+	VG_DEFAULT_STREAM_PER_THREAD, /* another stream for each thread that uses the object */
 };
 
 /* Creates an object for a default stream of an ordinary context. The driver's stream is never destroyed. The caller
- * owns the object. INVALID (a green context: its default stream is there only while it is current), CLOSED,
+ * owns the object. INVALID (a green context: its default stream exists only while the context is current), CLOSED,
  * NO_MEMORY, DRIVER. Any thread. */
 VG_PUBLIC enum vg_status vg_stream_default(struct vg_context *context, enum vg_default_stream which,
 					   struct vg_stream **ret_stream);

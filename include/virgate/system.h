@@ -77,8 +77,8 @@ VG_PUBLIC enum vg_status vg_system_nvml_version(struct vg_system_version *ret_ve
 /* Reads the driver's release branch, such as "r580_00". LIMIT: `capacity` bytes are too few; 80 are enough. Any
  * thread. Source: nvmlSystemGetDriverBranch. */
 VG_PUBLIC enum vg_status vg_system_driver_branch(char *ret_branch, size_t capacity);
-/* Reads the name of a process. First reads the GPUs' lists of processes first, since NVML may know a process only
- * then. LIMIT: `capacity` bytes are too few; 4096 are enough. INVALID (a pid below 1), NOT_FOUND (NVML knows no such
+/* Reads the name of a process. First reads the GPUs' lists of processes, since NVML may know a process only after that.
+ * LIMIT: `capacity` bytes are too few; 4096 are enough. INVALID (a pid below 1), NOT_FOUND (NVML knows no such
  * process). Any thread. Source: nvmlSystemGetProcessName. */
 VG_PUBLIC enum vg_status vg_system_process_name(pid_t pid, char *ret_name, size_t capacity);
 

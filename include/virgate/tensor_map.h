@@ -16,9 +16,9 @@ enum { VG_TENSOR_MAP_RANK = 5, VG_TENSOR_MAP_BYTES = 128 };
 
 struct vg_tensor_map;
 
-/* One more than the driver's values; 0 is the default. */
+/* Element types: the driver's values plus one, because 0 is the default. */
 enum vg_tensor_type {
-	VG_TENSOR_DEFAULT = 0, /* from the view's type */
+	VG_TENSOR_DEFAULT = 0, /* the element type of the view */
 	VG_TENSOR_UINT8,
 	VG_TENSOR_UINT16,
 	VG_TENSOR_UINT32,
@@ -34,7 +34,7 @@ enum vg_tensor_type {
 	VG_TENSOR_TFLOAT32_FTZ
 };
 enum vg_tensor_swizzle {
-	VG_SWIZZLE_DEFAULT = 0, /* none; for wide maps 128 bytes */
+	VG_SWIZZLE_DEFAULT = 0, /* no swizzle; for wide maps 128 bytes */
 	VG_SWIZZLE_NONE,
 	VG_SWIZZLE_32B,
 	VG_SWIZZLE_64B,
@@ -48,7 +48,7 @@ enum vg_tensor_wide_mode { VG_WIDE_W, VG_WIDE_W128 };
 
 struct vg_tensor_map_options {
 	size_t size;				      /* sizeof(struct vg_tensor_map_options) */
-	unsigned element_strides[VG_TENSOR_MAP_RANK]; /* 1 to 8 elements; all 0: 1 each */
+	unsigned element_strides[VG_TENSOR_MAP_RANK]; /* distances of 1 to 8 elements; all 0: 1 for each axis */
 	enum vg_tensor_type type;
 	enum vg_tensor_interleave interleave;
 	enum vg_tensor_swizzle swizzle;

@@ -1,4 +1,4 @@
-/* The tools that compile and link, found at run time, and types of their options. */
+/* The tools that compile and link, which are found at run time, and the types of their options. */
 #ifndef VIRGATE_TOOLCHAIN_H
 #define VIRGATE_TOOLCHAIN_H
 
@@ -39,7 +39,8 @@ struct vg_numbers {
 	const int *values;
 	size_t count;
 };
-/* VG_TEXTS("a", "b"), and the same for integers. They exist until the end of the enclosing block. */
+/* VG_TEXTS("a", "b") makes a list of texts, and the next macro one of integers. Lists exist until the end of the
+ * enclosing block. */
 #define VG_TEXTS(...)                                                                                                 \
 	{                                                                                                             \
 		(const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *) \
@@ -49,7 +50,7 @@ struct vg_numbers {
 		(const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int) \
 	}
 
-/* Threads of a tool that splits its work: a number, or one for each processor. */
+/* Number of threads of a tool that splits its work: one for each processor. */
 #define VG_SPLIT_ALL (-1)
 
 #ifdef __cplusplus

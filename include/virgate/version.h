@@ -1,4 +1,4 @@
-/* The version of the headers, and of the library that runs. */
+/* The version of the headers, and of the library that the program uses. */
 #ifndef VIRGATE_VERSION_H
 #define VIRGATE_VERSION_H
 

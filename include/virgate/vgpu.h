@@ -52,7 +52,7 @@ struct vg_eviction_info {
 	 * "suspended" (in the host), "out" (in the host, to make room for other vGPUs), "returning", "waiting" (for
 	 * room on the GPU, to return), "broken" (a copy failed, and its memory is lost), "unknown" */
 	const char *state;
-	/* nonzero: a user suspended it or its vGPU: its memory is in the host, or will move there */
+	/* Nonzero: a user suspended the process or its vGPU, so its memory is in the host or will move there. */
 	int suspended;
 	int pending; /* nonzero: the process has neither carried out the last request nor given it up */
 	/* the reason why it gave up the last request: "" (it did not), "thread" (a thread did not return from `call`),
@@ -98,9 +98,10 @@ struct vg_tenant_info {
 	int ended;
 	struct vg_eviction_info eviction;
 	enum vg_deep deep;
-	const char *container; /* the id of the container that it is in; "": none, or unknown */
+	const char *container; /* id of the container in which the process runs; "": none, or unknown */
 	const char *image;     /* the name of that container's image; "": unknown */
-	int outside; /* nonzero: uses the GPU in that container without Virgate's library; no quota holds for it */
+	/* Nonzero: the process uses the GPU in that container without Virgate's library, so no quota applies. */
+	int outside;
 };
 
 /* How the programs of a vGPU take turns on their GPU with those of other vGPUs. */
@@ -161,7 +162,8 @@ struct vg_vgpu_info {
 	/* Part of `charged` for memory that its process has freed, or whose process has ended, but that others have
 	 * open. */
 	uint64_t shared;
-	/* Nonzero: device memory of the vGPU's processes can move to the host; 0: the following fields are 0. */
+	/* Nonzero: device memory of the vGPU's processes can move to the host. If 0, the following members down to
+	 * `idle_suspend` are 0. */
 	int evictable;
 	uint64_t swap;	/* the most host memory that each process may use for evicted memory */
 	uint64_t fixed; /* the largest part of the limit for memory that cannot move */
@@ -173,7 +175,8 @@ struct vg_vgpu_info {
 	uint64_t in_host;      /* bytes of movable memory in the host; they stay charged */
 	unsigned idle_suspend; /* seconds without use after which the vGPU's memory leaves the GPU; 0: never */
 	int drained;	       /* nonzero: its GPU is drained, and no new programs can enter it */
-	/* Since the daemon started, or the vGPU was created. Programs that ended are included. */
+	/* These members count since the daemon started, or since the vGPU was created. Programs that have ended are
+	 * included. */
 	uint64_t most_charged; /* the highest charge that the daemon has seen; it looks every 250 ms */
 	uint64_t gpu_ns;       /* GPU time of all programs, if gpu_ns_known */
 	int gpu_ns_known;      /* 0: no vGPU of its GPU had a share or the latency class */
@@ -195,14 +198,15 @@ struct vg_device_info {
 	const char *compute_capability;
 	const char *driver;
 	int simulated;
-	unsigned vgpus;		   /* of this daemon */
-	unsigned share_reserved;   /* the sum of the vGPUs' compute shares, in percent */
-	int shares_elsewhere;	   /* nonzero: another user's daemon has shares there, so this one can admit none */
-	uint64_t movable_reserved; /* of `reserved`: the part for which evictable vGPUs take turns */
-	uint64_t context_memory;   /* what a CUDA context of this user takes, the least limit of a vGPU */
-	int drained;		   /* nonzero: no new vGPUs and programs, see vg_device_drain() */
-	unsigned in_use;	   /* vGPUs of this daemon in which programs run */
-	unsigned waiting;	   /* requests that wait for room on it */
+	unsigned vgpus;		 /* of this daemon */
+	unsigned share_reserved; /* the sum of the vGPUs' compute shares, in percent */
+	/* Nonzero: another user's daemon has given shares of this GPU, so this daemon cannot give any. */
+	int shares_elsewhere;
+	uint64_t movable_reserved; /* the part of `reserved` that evictable vGPUs use in turns */
+	uint64_t context_memory;   /* memory of a CUDA context of this user, which is the least limit of a vGPU */
+	int drained;		   /* nonzero: no new vGPUs and programs are admitted, see vg_device_drain() */
+	unsigned in_use;	   /* number of vGPUs of this daemon in which programs run */
+	unsigned waiting;	   /* number of requests that wait for room on the GPU */
 };
 
 struct vg_device_list {
@@ -233,23 +237,24 @@ struct vg_device_mode {
 };
 
 struct vg_vgpu_options {
-	size_t size;	    /* sizeof(struct vg_vgpu_options) */
-	const char *name;   /* [A-Za-z0-9][A-Za-z0-9._-]{0,62} */
-	uint64_t memory;    /* the limit, overhead included; 0: the share's part of the GPU's memory */
-	unsigned share;	    /* percent of the GPU's time, 1 to 100; 0: none */
-	const char *device; /* index or UUID; NULL: the one with most room of those where it fits and may run now */
-	const char *group;  /* a group whose members may use it; NULL: none */
-	const char *owner;  /* name or number of its user; only root may set it; NULL: the caller */
-	int share_limit;    /* nonzero: never more than `share`, even if the GPU is idle otherwise; needs a share */
+	size_t size;	  /* sizeof(struct vg_vgpu_options) */
+	const char *name; /* [A-Za-z0-9][A-Za-z0-9._-]{0,62} */
+	uint64_t memory;  /* the limit, overhead included; 0: the same part of the GPU's memory as `share` */
+	unsigned share;	  /* percent of the GPU's time, 1 to 100; 0: no share */
+	/* Index or UUID; NULL: of the GPUs where the vGPU fits and may run now, the one with most room. */
+	const char *device;
+	const char *group; /* a group whose members may use the vGPU; NULL: none */
+	const char *owner; /* name or number of the vGPU's user; only root may set it; NULL: the caller */
+	int share_limit;   /* nonzero: never more than `share`, even if the GPU is idle otherwise; needs a share */
 	enum vg_scheduling_class scheduling_class;
 	enum vg_sharing_mode mode;
 	const struct vg_device_mode *device_modes; /* modes for single GPUs, instead of `mode`; NULL: none */
 	size_t device_mode_count;
 	int evictable;	       /* nonzero: device memory of its processes can move to the host (virgate-suspend(1)) */
-	uint64_t swap;	       /* evictable: most host memory that each process may use for that; 0: `memory` */
-	uint64_t fixed;	       /* evictable: most of `memory` that cannot move; 0: a context and up to 1 GiB */
-	unsigned idle_suspend; /* evictable: seconds without use after which its memory leaves the GPU; 0: never */
-	unsigned wait; /* vg_vgpu_enter(): most seconds to wait for room, at most VG_WAIT_MOST; 0: fail at once */
+	uint64_t swap;	       /* evictable: maximum host memory that each process may use for that; 0: `memory` */
+	uint64_t fixed;	       /* evictable: maximum part of `memory` that cannot move; 0: a context and up to 1 GiB */
+	unsigned idle_suspend; /* evictable: seconds without use after which the memory leaves the GPU; 0: never */
+	unsigned wait; /* vg_vgpu_enter(): maximum seconds to wait for room, at most VG_WAIT_MOST; 0: fail at once */
 };
 
 #define VG_WAIT_MOST 1000000u
@@ -261,10 +266,10 @@ struct vg_vgpu_options {
  * the machine's memory), DENIED, NOT_FOUND (a device or the group), NO_DAEMON, UNSUPPORTED (a MIG instance in the
  * list; the machine has no MPS), NVML (it fails to return the order of the GPUs). */
 VG_PUBLIC enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options *options);
+#define VG_SHARE_NONE 0xffffffffu
 /* Changes a vGPU, also while programs run in it. 0 leaves a value as it is; VG_SHARE_NONE removes the share, and
  * `share_limit` with it. A new share takes effect within 100 ms. BUSY: more memory is charged than the new limit.
  * NOT_FOUND, LIMIT, DENIED, INVALID, NO_DAEMON. */
-#define VG_SHARE_NONE 0xffffffffu
 VG_PUBLIC enum vg_status vg_vgpu_set(struct vg_node *node, const char *name, uint64_t memory, unsigned share);
 /* Removes a vGPU. BUSY: programs run in it. NOT_FOUND, DENIED, NO_DAEMON. */
 VG_PUBLIC enum vg_status vg_vgpu_remove(struct vg_node *node, const char *name);
@@ -279,16 +284,18 @@ VG_PUBLIC enum vg_status vg_vgpu_end(struct vg_node *node, const char *name);
  * NO_DAEMON. */
 VG_PUBLIC enum vg_status vg_vgpu_signal(struct vg_node *node, const char *name, int signal, unsigned *ret_count);
 
-/* Lists. Each is one block: its strings and arrays are valid until the matching free function, which accepts NULL. */
+/* These functions return lists. Each list is one block: its strings and arrays are valid until the matching free
+ * function, which accepts NULL. */
 VG_PUBLIC enum vg_status vg_vgpu_list(struct vg_node *node, struct vg_vgpu_list **ret_list);
-/* A list of the one vGPU of that name. NOT_FOUND, DENIED. */
+/* Returns a list with the vGPU of that name. NOT_FOUND, DENIED. */
 VG_PUBLIC enum vg_status vg_vgpu_inspect(struct vg_node *node, const char *name, struct vg_vgpu_list **ret_list);
 VG_PUBLIC void vg_vgpu_list_free(struct vg_vgpu_list *list);
 VG_PUBLIC enum vg_status vg_device_list(struct vg_node *node, struct vg_device_list **ret_list);
 VG_PUBLIC void vg_device_list_free(struct vg_device_list *list);
-/* Drains a GPU (index or UUID): until vg_device_undrain(), also after a restart of the daemon, no vGPU can be created
- * on it and no program can enter one; both are BUSY. Programs that run there continue, and may start others. Only root
- * and the daemon's own user may call these. To drain a drained GPU is a success. DENIED, NOT_FOUND, NO_DAEMON. */
+/* Drains a GPU (index or UUID). Until vg_device_undrain(), also after a restart of the daemon, no vGPU can be created
+ * on it and no program can enter one: such requests fail with BUSY. Programs that run there continue, and may start
+ * others. Only root and the daemon's own user may call these functions. Draining a drained GPU succeeds. DENIED,
+ * NOT_FOUND, NO_DAEMON. */
 VG_PUBLIC enum vg_status vg_device_drain(struct vg_node *node, const char *device);
 VG_PUBLIC enum vg_status vg_device_undrain(struct vg_node *node, const char *device);
 VG_PUBLIC enum vg_status vg_refusal_list(struct vg_node *node, const char *name, struct vg_refusal_list **ret_list);
@@ -297,11 +304,11 @@ VG_PUBLIC void vg_refusal_list_free(struct vg_refusal_list *list);
 /* The environment variables that let programs which this process starts run inside a vGPU. */
 struct vg_entrance;
 
-/* Enters the vGPU `name`. If `name` is NULL, creates one with `options`, and a generated name if they have none; it
- * is removed when this process and every tenant have ended. If the vGPU does not fit now but would fit on an empty GPU,
- * `wait` seconds are waited for room, in the daemon's queue: those who asked earlier come first. The call then blocks
- * for as long; a signal handler does not end it. CUDA_VISIBLE_DEVICES applies as for vg_vgpu_create(): a
- * vGPU on a GPU that is not visible is refused. */
+/* Enters the vGPU `name`. If `name` is NULL, creates one with `options`, and a generated name if they have none. That
+ * vGPU is removed when this process and every tenant have ended. If it does not fit now but would fit on an empty GPU,
+ * the request waits up to `wait` seconds for room in the daemon's queue; earlier requests come first. The call blocks
+ * meanwhile; a signal handler does not end it. CUDA_VISIBLE_DEVICES applies as for vg_vgpu_create(): a vGPU on a GPU
+ * that is not visible is refused. */
 VG_PUBLIC enum vg_status vg_vgpu_enter(struct vg_node *node, const char *name, const struct vg_vgpu_options *options,
 				       struct vg_entrance **ret_entrance);
 VG_PUBLIC void vg_entrance_free(struct vg_entrance *entrance);

@@ -36,7 +36,7 @@ struct vg_data_type {
 	uint16_t lanes;
 };
 
-/* Which memory, by DLPack's device types. */
+/* The kind of memory, by DLPack's device types. */
 enum vg_memory_kind { VG_MEMORY_HOST = 1, VG_MEMORY_DEVICE = 2, VG_MEMORY_PINNED = 3, VG_MEMORY_MANAGED = 13 };
 
 /* Creates a view of a buffer, from its first byte on; it keeps the buffer. `layout` and `type` must have the same
@@ -51,7 +51,7 @@ struct vg_view_options {
 	int device;		  /* ordinal of the device for DEVICE, PINNED and MANAGED memory */
 	int read_only;
 	void *owner;		      /* the object that keeps the memory alive */
-	void (*release)(void *owner); /* called once, from any thread; may be NULL */
+	void (*release)(void *owner); /* releases the owner; called once, from any thread; may be NULL */
 };
 /* Creates a view of any memory, such as the address, shape and strides of a NumPy array. `options` may be
  * NULL. INVALID, NO_MEMORY. Any thread. */
@@ -76,13 +76,13 @@ VG_PUBLIC enum vg_status vg_view_reinterpret(struct vg_view *view, const struct 
 /* Drops the caller's reference. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_view_destroy(struct vg_view *view);
 
-/* The base address, without the layout's `offset`. 0 for NULL. */
+/* Returns the base address, without the layout's `offset`; 0 for NULL. */
 VG_PUBLIC vg_address vg_view_address(const struct vg_view *view);
-/* Valid as long as the view; NULL for NULL. */
+/* Returns the layout, valid as long as the view; NULL for NULL. */
 VG_PUBLIC const struct vg_layout *vg_view_layout(const struct vg_view *view);
 VG_PUBLIC struct vg_data_type vg_view_type(const struct vg_view *view);
 VG_PUBLIC enum vg_memory_kind vg_view_kind(const struct vg_view *view);
-/* The device's ordinal; -1 for host memory. */
+/* Returns the device's ordinal; -1 for host memory. */
 VG_PUBLIC int vg_view_device(const struct vg_view *view);
 VG_PUBLIC int vg_view_is_device_accessible(const struct vg_view *view);
 VG_PUBLIC int vg_view_is_host_accessible(const struct vg_view *view);

@@ -76,7 +76,7 @@ VG_PUBLIC enum vg_status vg_physical_memory_import(struct vg_device *device, int
 /* Drops the caller's reference; mappings keep the memory. Accepts NULL. Any thread. */
 VG_PUBLIC void vg_physical_memory_destroy(struct vg_physical_memory *memory);
 VG_PUBLIC enum vg_status vg_physical_memory_close(struct vg_physical_memory *memory);
-/* Bytes; 0 once closed. */
+/* Returns the size in bytes; 0 for closed memory. */
 VG_PUBLIC size_t vg_physical_memory_size(const struct vg_physical_memory *memory);
 
 /* ---- addresses -------------------------------------------------------------------------------------------- */

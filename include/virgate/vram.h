@@ -65,20 +65,21 @@ struct vg_vram_report {
  * written also if the result is DRIVER, which means that a region failed. A second call finds nothing. INVALID,
  * STATE; SYSTEM: the audit log could not be written to the disk. Any thread. */
 VG_PUBLIC enum vg_status vg_vram_close(struct vg_vram *vram, struct vg_vram_report *ret_report);
-/* Closes the context if that was not done, logs regions that were left, and drops the caller's reference. Accepts
+/* Closes the context if it is not closed yet, logs regions that were left, and drops the caller's reference. Accepts
  * NULL. No other thread may be in a call that names `vram` itself. */
 VG_PUBLIC void vg_vram_destroy(struct vg_vram *vram);
 
-/* In bytes; inside a vGPU `total` and `free` are of its quota. */
+/* Memory figures in bytes. Inside a vGPU, `total` and `free` are those of its quota. */
 struct vg_vram_capacity {
 	uint64_t total; /* bytes of memory of the device */
 	uint64_t free;	/* free bytes of the device; may change at any time */
 	uint64_t used;	/* bytes that this context uses, rounding included */
 	size_t regions; /* number of regions of this context */
 };
-/* INVALID, CLOSED, STATE, DRIVER. Any thread. Source: cuMemGetInfo. */
+/* Reads the memory figures of the device and of the context. INVALID, CLOSED, STATE, DRIVER. Any thread. Source:
+ * cuMemGetInfo. */
 VG_PUBLIC enum vg_status vg_vram_capacity(struct vg_vram *vram, struct vg_vram_capacity *ret_capacity);
-/* The device of its regions; NULL for NULL. */
+/* Returns the device of the context's regions; NULL for NULL. */
 VG_PUBLIC struct vg_device *vg_vram_device(const struct vg_vram *vram);
 
 /* ---- regions -------------------------------------------------------------------------------------- */
@@ -129,7 +130,8 @@ VG_PUBLIC enum vg_status vg_vram_read_at(struct vg_vram_handle handle, size_t of
  * DRIVER as above, of either handle. Any thread. Sources: cuMemcpyDtoD, cuMemcpyPeer. */
 VG_PUBLIC enum vg_status vg_vram_copy(struct vg_vram_handle to, size_t to_offset, struct vg_vram_handle from,
 				      size_t from_offset, size_t bytes);
-/* Sets `bytes` bytes from `offset` on to `value`, 0 to 255. As vg_vram_write_at(). Any thread. Source: cuMemsetD8. */
+/* Sets `bytes` bytes from `offset` on to `value`, 0 to 255. Errors: see vg_vram_write_at(). Any thread. Source:
+ * cuMemsetD8. */
 VG_PUBLIC enum vg_status vg_vram_fill(struct vg_vram_handle handle, size_t offset, int value, size_t bytes);
 
 /* ---- loans ---------------------------------------------------------------------------------------- */
