@@ -13,7 +13,8 @@ enum { FATBIN_WRAPPER_PLAIN = 1, FATBIN_WRAPPER_LINKED = 2 };
 struct fatbin_wrapper {
 	uint32_t magic, version;
 	const void *data;
-	const void *const *modules; // modules of FATBIN_WRAPPER_LINKED: containers, ended by NULL
+	// Only in FATBIN_WRAPPER_LINKED: pointers to the object files' containers; NULL ends the list.
+	const void *const *modules;
 };
 
 struct fatbin_container {

@@ -1,4 +1,4 @@
-// Clocks in nanoseconds. Any thread.
+// Reads clocks in nanoseconds. Any thread.
 #pragma once
 #include <stdint.h>
 

@@ -25,7 +25,7 @@ struct waiting {
 static struct vg_mutex lock;
 static struct callback registered; // the program's callback; protected by `lock`
 static _Thread_local unsigned hold_depth;
-// This thread's waiting messages; end: the pointer to which the next message is linked.
+// The list of this thread's messages that wait; `end` points to the place for the link to the next message.
 static _Thread_local struct waiting *first, **end;
 
 void vg_log_set(vg_log_fn *callback, void *user)

@@ -8,7 +8,8 @@ struct cursor {
 	const uint8_t *at, *end;
 };
 
-// Reads a length. If its four bits in the token are 15, further bytes are added to it, until a byte is not 255.
+// Reads the rest of a length. If the length's four bits in the token are 15, further bytes are added, up to the first
+// byte that is not 255. Returns false at the end of the input.
 static bool read_length(struct cursor *in, size_t *length)
 {
 	if (*length != 15)

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 static uint32_t forks;		// number of forks from the first process to this one
-static struct vg_lock renewing; // locked while a mutex is reset that the parent process may have locked
+static struct vg_lock renewing; // locked while a thread resets a mutex that the parent process may have left locked
 
 // Runs in the child, where only the thread that called fork() exists.
 static void note_fork(void)

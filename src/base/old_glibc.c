@@ -44,7 +44,8 @@ OLD(void *, pthread_getspecific, "2.2.5", (pthread_key_t key), (key))
 OLD(int, pthread_setspecific, "2.2.5", (pthread_key_t key, const void *value), (key, value))
 OLD(int, pthread_condattr_setclock, "2.3.3", (pthread_condattr_t * attributes, clockid_t clock), (attributes, clock))
 
-// Before 2.33, these were functions of the header only. The kernel's struct is that of glibc on x86-64.
+// Before 2.33, glibc had these functions only as inline functions of a header. On x86-64 the kernel's struct is the
+// same as glibc's.
 __attribute__((visibility("hidden"))) int stat64(const char *restrict path, struct stat64 *restrict info);
 int stat64(const char *restrict path, struct stat64 *restrict info)
 {

@@ -11,8 +11,8 @@
 // the build (on Debian lib/x86_64-linux-gnu).
 #define INSTALLED "virgate/", "../lib/virgate/", "../" VG_INSTALL_LIBDIR "/virgate/", "../../lib/virgate/"
 
-// The parts. `around`: paths relative to the directory of libvirgate.so or of the program. The first paths are where a
-// part is installed, and the others are in the build tree.
+// Where to search each part of Virgate. The paths in `around` are relative to the directory of libvirgate.so or of the
+// program. The first paths are for installed parts, the others for the build tree.
 static const struct {
 	const char *file;      // relative to LIBDIR/virgate
 	const char *around[8]; // NULL-terminated
@@ -35,7 +35,7 @@ const char *vg_simulation_wanted(void)
 }
 
 // Finds the directory of libvirgate.so if this code is in that library, or else of the running program. The path ends
-// in a slash.
+// in a slash. Returns false if the path is unknown.
 static bool find_own_directory(char ret_path[PATH_MAX])
 {
 	Dl_info info;

@@ -49,7 +49,7 @@ int vg_size_parse(const char *text, uint64_t *ret_bytes)
 	}
 	if (*text == '.')
 		for (text++; isdigit((unsigned char)*text); text++, digits++)
-			if (scale < 1000000000000) { // digits after these change the size by less than a byte
+			if (scale < 1000000000000) { // further digits would change the size by less than a byte
 				fraction = fraction * 10 + (unsigned)(*text - '0');
 				scale *= 10;
 			}

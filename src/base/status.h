@@ -35,6 +35,6 @@ void vg_error_keep(struct vg_kept_error *ret_kept);
 void vg_error_restore(const struct vg_kept_error *kept);
 
 // Copies a caller's options into a structure of `size` bytes. The options begin with their own size. Fields that an
-// older caller does not have are zero, and all are if the options are NULL. INVALID: the size field is not set.
+// older caller's options lack become zero; all fields do if the options are NULL. INVALID: the size field is not set.
 // UNSUPPORTED: a field that this version does not know is set.
 enum vg_status vg_options_copy(void *copy, size_t size, const void *options);

@@ -49,7 +49,7 @@ static enum vg_status receive_header(struct arrival *arrival)
 	return arrival->header.answers ? frame_write(&arrival->frames, FRAME_READY, NULL, 0, NULL, 0) : VG_OK;
 }
 
-// Receives packs into a draft, which has them until the image has links to them.
+// Receives packs into a draft, which keeps them until the image has hard links to them.
 static enum vg_status take_packs(struct arrival *arrival)
 {
 	char path[PATH_MAX];

@@ -44,7 +44,8 @@ struct dump {
 	struct tenants evicted; // tenants of evictable vGPUs, whose pagers were asked to park their memory
 	struct parking parking;
 	struct device_out *device; // writes the parked memory into the image; NULL: no memory is parked
-	bool aside;		   // link names may be renamed by remaps_set_aside() (criu/remap.h)
+	// True: remaps_set_aside() (criu/remap.h) may have given links of earlier images temporary names.
+	bool aside;
 	json_t *description;
 	const struct dump_gate *gate; // called when the image is complete; may be NULL
 	bool stands;		      // true: the image is complete
@@ -252,7 +253,8 @@ static enum vg_status take_off_gpu(struct dump *dump)
 	return status ? status : refusal_by_leftovers(&dump->tree);
 }
 
-// Reports the progress while CRIU runs. Never interrupts CRIU, because CRIU's code would then stay in the processes.
+// Reports the progress while CRIU runs. Always returns true: interrupting CRIU would leave CRIU's code in the
+// processes.
 static bool report_progress(void *user)
 {
 	phase_tick(user);

@@ -11,8 +11,8 @@ struct dump_gate {
 	// continue, and the image is removed.
 	enum vg_status (*pass)(void *user, struct phase *phase, const struct image_dir *dir);
 	void *user;
-	// An additional base. The dump takes over its resources. NULL, or a base without a directory: no additional
-	// base.
+	// A base besides those in the options. The dump takes ownership of its resources. NULL, or a base without a
+	// directory: there is no such base.
 	struct device_base *base;
 };
 // Runs vg_checkpoint_dump() and calls `gate`, which may be NULL.

@@ -141,7 +141,8 @@ static enum vg_status send_index(struct precopy *precopy, const struct device_ba
 		data = device_index_encode(&index, &length);
 	enum vg_status status = data ? stream_send_index(precopy->frames, data, length)
 				     : vg_fail(VG_NO_MEMORY, 0, "no memory for an index");
-	if (status == VG_OK) // the receiver removes unused packs after it has read this index, so close them here, too
+	// The receiver removes unused packs when it has read this index, so close those packs here, too.
+	if (status == VG_OK)
 		status = packs_close_unused(&precopy->packs, &index);
 	free(index.blocks);
 	free(data);
@@ -160,7 +161,7 @@ static enum vg_status send_round(struct precopy *precopy, const struct device_ba
 	return status;
 }
 
-// Makes this round the base of the next round. Before, the previous round was the base.
+// Makes this round the base of the next one, in place of the previous round.
 static enum vg_status keep_round(struct precopy *precopy, struct device_base *base)
 {
 	device_bases_close(&precopy->bases);

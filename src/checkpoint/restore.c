@@ -227,7 +227,7 @@ static bool is_known(const struct tree *tree, json_int_t pid)
 }
 
 // Finds out which processes use CUDA. The driver must know each process that used CUDA when it was dumped. Otherwise
-// the next CUDA call of that process would never return. Without such processes, no driver is needed.
+// the next CUDA call of that process would never return. If no process used CUDA, no driver is needed.
 static enum vg_status find_cuda(struct restore *restore)
 {
 	enum vg_status status = VG_OK;

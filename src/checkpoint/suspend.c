@@ -30,7 +30,7 @@ struct suspension {
 	struct phase phase;
 	struct vg_checkpoint_result times; // duration of each phase
 	struct block *block;
-	const struct vg_vgpu_info *vgpu; // as listed before the operation
+	const struct vg_vgpu_info *vgpu; // the vGPU as it was listed before the operation
 	pid_t *pids;			 // pids of the processes to move
 	size_t count;
 };

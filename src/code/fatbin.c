@@ -16,7 +16,7 @@ struct reader {
 	const unsigned char *at, *end;
 };
 
-// Reads the next entry and where its contents are. Returns 1; 0 at the end; -EBADMSG.
+// Reads the header of the next entry, and finds the entry's stored contents. Returns 1; 0 at the end; -EBADMSG.
 static int next_entry(struct reader *reader, struct fatbin_entry *ret_entry, const unsigned char **ret_stored)
 {
 	size_t left = (size_t)(reader->end - reader->at);

@@ -1,5 +1,5 @@
-// The functions of a PTX text or a cubin, the instructions that matter in them, and the functions that they may call.
-// One thread at a time while a module is being filled.
+// Stores the functions of a PTX text or a cubin, with the instructions that matter and the functions that they may
+// call. One thread at a time while a module is being filled.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +15,8 @@ struct code_function {
 };
 
 struct code_module {
-	struct code_function *functions; // in a sorted module: by name; of equal names, kernels first
+	// The functions; in a sorted module ordered by name, with kernels before other functions of the same name.
+	struct code_function *functions;
 	size_t count, capacity;
 	size_t *calls; // indices of the called functions
 	size_t call_count, call_capacity;

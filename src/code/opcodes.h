@@ -50,5 +50,5 @@ enum {
 
 // Returns the group of an architecture (90 for sm_90); 0: unknown.
 unsigned code_group(unsigned architecture);
-// Returns the name of the instruction if it is tensor or mixed on this group, else NULL.
+// Returns the name of the instruction if it is a tensor or mixed instruction on this group of architectures, else NULL.
 const char *code_opcode(unsigned group, uint64_t low, uint64_t high, bool *ret_tensor, bool *ret_mixed);

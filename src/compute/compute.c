@@ -112,7 +112,7 @@ static void free_compute(struct core_object *object)
 
 static const struct core_class compute_class = {"compute scheduler", NULL, free_compute};
 
-// Block all signals in the new thread, so that the program's threads handle them.
+// Starts the scheduler's thread. All signals are blocked in it, so that the program's threads handle them.
 static enum vg_status start_thread(struct vg_compute *compute)
 {
 	sigset_t all, before;

@@ -1,6 +1,6 @@
-// Declares the parts of the scheduler for this directory. Only the scheduler's thread uses lanes, quanta, marks and
-// places. The scheduler's lock protects everything else. The lock is not held during driver calls, except those that
-// destroy streams.
+// Declares the parts of the scheduler for this directory. Only the scheduler's thread uses lanes (sets of SMs), quanta,
+// marks (events between launches) and places (a unit's driver streams in a lane). The scheduler's lock protects
+// everything else. The lock is not held during driver calls, except those that destroy streams.
 #pragma once
 #include <pthread.h>
 
@@ -14,8 +14,9 @@ enum {
 	COMPUTE_SLOTS = 32,    // maximum number of driver streams of a unit
 	COMPUTE_MOST = 1024,   // maximum number of units, and of streams of a unit
 	COMPUTE_SHAPES = 4096, // maximum number of pairs of kernel and grid whose GPU time is estimated
-	COMPUTE_KINDS = 8,     // maximum number of kernels of a quantum whose estimates are updated from its duration
-	COMPUTE_PICKS = 32,    // maximum number of launches before the thread checks the queues again
+	// Maximum number of kernels in a quantum whose time estimates are corrected by the quantum's duration.
+	COMPUTE_KINDS = 8,
+	COMPUTE_PICKS = 32, // maximum number of launches before the thread checks the queues again
 	COMPUTE_LONGEST_MS = 3600 * 1000,
 	COMPUTE_PARAMETERS = 512 // bytes of arguments that fit into an execution without another allocation
 };
@@ -100,8 +101,7 @@ struct compute_sample {
 	uint64_t ns;
 	double sm_seconds;
 };
-// The latest reading of the counters, and an earlier one. They are at least an interval apart, unless the earlier
-// reading is from the start.
+// The latest reading of the counters, and an earlier one: at least an interval before it, or from the start.
 struct compute_samples {
 	struct compute_sample before, last;
 	bool known;
@@ -177,7 +177,7 @@ struct vg_compute {
 	double sm_seconds, floor; // `floor`: the least virtual time of a busy unit
 	struct compute_samples samples;
 	bool starved;	       // the thread found no memory for a quantum, so work waits
-	bool in_hand;	       // the thread has work that is neither queued nor launched
+	bool in_hand;	       // the scheduler's thread holds work that is neither queued nor launched
 	pthread_cond_t handed; // signalled when `in_hand` becomes false
 	unsigned fences;       // number of threads that wait until `in_hand` is false
 	atomic_uint waiters;   // number of threads that wait for an execution to end
@@ -234,7 +234,7 @@ void compute_ring(struct vg_compute *compute, enum compute_ring ring);
 
 // ---- execution.c
 struct vg_execution *compute_execution_allocate(struct vg_compute_unit *unit);
-// Puts an execution without references into the scheduler's pool, for the next work, or frees it.
+// Puts an execution that has no references into the scheduler's pool, to be reused, or frees it.
 void compute_execution_recycle(struct vg_execution *execution);
 void compute_execution_release(struct vg_execution *execution);
 // Records why the execution fails, from the calling thread's last error.
@@ -257,9 +257,11 @@ struct vg_execution *compute_queue_peek(struct vg_compute_unit *unit, const stru
 int compute_queue_priority(const struct vg_compute_unit *unit); // the unit's priority plus that of its most urgent work
 // Records when the unit became idle; call after work has ended.
 void compute_queue_note_idle(struct vg_compute_unit *unit);
-// Makes another unit run the execution, which is queued, or partly launched and not in use by the thread.
+// Makes another unit run the execution. The execution must be queued, or partly launched and not in use by the
+// scheduler's thread.
 void compute_queue_hand(struct vg_execution *execution, struct vg_compute_unit *runner);
-// Returns the work of other units that a closing unit has: queued work, and the unlaunched rest of running work.
+// Gives work that a closing unit runs for other units back to them: queued work, and the unlaunched rest of running
+// work.
 void compute_queue_give_back(struct vg_compute_unit *unit);
 // Pauses or resumes a unit. A paused unit counts as idle, and its queued work returns to it from other units.
 void compute_queue_pause(struct vg_compute_unit *unit, bool paused);
@@ -285,7 +287,7 @@ void compute_estimate_learn(struct vg_compute *compute, const struct compute_qua
 bool compute_estimate_is_checked(struct vg_compute *compute, uint64_t hash);
 void compute_estimate_checked(struct vg_compute *compute, uint64_t hash);
 
-// In unit.c: removes closed units from the list; for the scheduler's thread, under the lock
+// Implemented in unit.c: removes closed units from the list. Call on the scheduler's thread with the lock held.
 void compute_units_update(struct vg_compute *compute);
 
 // ---- scheduler.c

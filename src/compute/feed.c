@@ -9,7 +9,7 @@ enum {
 	QUANTUM_MS = 4,	   // length of a quantum while other units wait
 	ALONE_MS = 20,	   // length of a quantum while no other unit waits
 	AHEAD_US = 4000,   // maximum estimated time of the work in flight
-	PREEMPT_US = 500,  // maximum time in flight with preemption: urgent work waits no longer than this
+	PREEMPT_US = 500,  // with preemption: maximum time of the work in flight, for which urgent work must wait
 	IN_FLIGHT = 512,   // maximum number of launches in flight, well below the capacity of the driver's queue
 	LAUNCHES_AHEAD = 2 // minimum number of launches in flight, whatever their duration
 };
@@ -41,8 +41,8 @@ static uint64_t compute_room(struct vg_compute *compute, const struct compute_la
 	return quantum->estimate < most ? most - quantum->estimate : 0;
 }
 
-// Chooses the first of the driver streams with the fewest virtual streams. Work that does not overlap thus uses only
-// one.
+// Chooses the driver stream that the fewest virtual streams use; of several, the first one. So work that does not
+// overlap uses only one driver stream.
 static struct compute_slot *bind_stream(struct compute_stream *stream, struct compute_place *place, unsigned slots)
 {
 	struct compute_slot *best = &place->slots[0];

@@ -75,7 +75,7 @@ void compute_place_drop(struct compute_place *place)
 	place->lane = NULL;
 }
 
-// The driver has few priority levels, and a lower number is more urgent.
+// Converts a unit's priority to the driver's, which has few levels and in which a lower number is more urgent.
 static int convert_priority(int priority)
 {
 	int least = 0, greatest = 0;

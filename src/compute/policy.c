@@ -1,5 +1,5 @@
-// Chooses the next unit to run. A unit's account has measured GPU time. Work in flight counts with its estimate until
-// it is measured, so that one unit does not get two quanta in a row by mistake.
+// Chooses the next unit to run, by the measured GPU time of each unit. Work in flight counts with its estimate until it
+// is measured. Otherwise one unit could get two quanta in a row by mistake.
 #include "compute/quantum.h"
 #include "compute/turn.h"
 

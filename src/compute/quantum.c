@@ -124,7 +124,7 @@ static enum vg_status prepare_launch(struct compute_quantum *quantum, const stru
 	return r ? core_driver_failed(r, "cuEventCreate", "before kernel \"%s\"", execution->name) : VG_OK;
 }
 
-// Executions that end before their quantum have no known GPU time.
+// Sets the GPU time of these executions to unknown, because they end before their quantum.
 static void forget_time(struct compute_quantum *quantum, struct vg_execution *ends)
 {
 	for (; ends; ends = ends->chain) {
@@ -134,8 +134,8 @@ static void forget_time(struct compute_quantum *quantum, struct vg_execution *en
 	}
 }
 
-// Records a mark. Unless `needed`, skips the mark if a later one can replace it. Without launches no mark is needed:
-// the executions end with the quantum, or at once in a direct lane.
+// Records a mark, which shows when the work that was launched so far has ended. If no mark can be allocated: uses the
+// spare mark if `needed`, else records none. Returns false if the context failed.
 static bool mark_track(struct compute_quantum *quantum, unsigned index, bool needed)
 {
 	struct vg_compute *compute = quantum->unit->compute;
@@ -214,7 +214,8 @@ static void note_kind(struct compute_quantum *quantum, const struct vg_execution
 		quantum->kind[quantum->kinds++] = execution->shape;
 }
 
-// Set the GPU time only if the execution was alone in all its quanta.
+// Notes that the execution has work in this quantum. If another execution has work there, too, the GPU time of both is
+// unknown.
 static void note_part(struct compute_quantum *quantum, struct vg_execution *execution)
 {
 	if (quantum->only == execution)
@@ -255,7 +256,8 @@ static enum vg_status launch_one(struct vg_execution *execution, struct compute_
 		 : VG_OK;
 }
 
-// Records a mark if one is due. The last launch needs none, because the end of the quantum or another mark follows.
+// Records a mark if enough work was launched since the last one. The last launch needs none, because the end of the
+// quantum or another mark follows. Returns false if the context failed.
 static bool mark_when_due(struct compute_quantum *quantum, const struct compute_slot *slot, bool last)
 {
 	const struct compute_track *track = &quantum->tracks[slot->index];

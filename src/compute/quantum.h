@@ -48,7 +48,7 @@ struct compute_lane {
 	unsigned begin, end; // range of the device's smallest groups
 	bool rest;	     // true: the lane also has the SMs that are in no smallest group
 	int group;	     // index of the unit's group; -1: whole device, or a direct unit's lane
-	// True: a direct unit's lane, which may overlap all others and measures no time.
+	// True: the lane of a direct unit, which may overlap all other lanes and measures no time.
 	bool apart;
 	struct compute_quantum *first, *last; // ordered list; only `last` may be open
 	uint64_t ahead;			      // estimated time of the work in flight
@@ -71,13 +71,13 @@ void compute_pools_finish(struct vg_compute *compute);
 struct compute_quantum *compute_quantum_open(struct vg_compute *compute, struct compute_lane *lane,
 					     struct vg_compute_unit *unit); // returns NULL if out of memory
 // Launches the kernel `count` times, or the next piece of a job. Stops earlier if the execution is cancelled or fails.
-// Sets `handed` if nothing is left to launch. `last`: the caller marks or closes the quantum next. Returns false if the
-// context failed.
+// Sets `handed` if nothing is left to launch. `last`: after this call, the caller records a mark or closes the quantum.
+// Returns false if the context failed.
 bool compute_quantum_launch(struct compute_quantum *quantum, struct vg_execution *execution, struct compute_slot *slot,
 			    unsigned count, uint64_t estimate, bool last);
 bool compute_quantum_mark(struct compute_quantum *quantum);
 bool compute_quantum_close(struct compute_quantum *quantum);
-// Returns whether quanta of the two lanes must not overlap.
+// Returns whether quanta of one lane must not overlap quanta of the other lane.
 bool compute_lanes_overlap(const struct compute_lane *lane, const struct compute_lane *other);
 
 // Implemented in reap.c, for the scheduler's thread: appends executions that have ended to *ends. Returns false if the

@@ -6,7 +6,7 @@
 
 #include <limits.h>
 
-// A unit keeps its unused GPU time over gaps between submissions that are shorter than this.
+// A unit keeps its unused GPU time over gaps between submissions that are shorter than IDLE_MS.
 enum { IDLE_MS = 10 };
 
 static void unlink_ready(struct compute_stream *stream)
@@ -142,8 +142,8 @@ static bool may_launch(const struct compute_stream *stream, const struct vg_comp
 {
 	if (stream->in_hand)
 		return false;
-	// In another lane this work could overtake earlier work of its stream. This is impossible only if quanta of the
-	// two lanes do not overlap.
+	// If another lane ran this work, it could overtake earlier work of its stream, unless quanta of the two lanes
+	// cannot overlap.
 	const struct compute_lane *before = stream->in_flight ? stream->slot->place->lane : NULL;
 	if (before && before != lane && !compute_lanes_overlap(before, lane))
 		return false;

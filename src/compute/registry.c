@@ -156,7 +156,7 @@ enum vg_status compute_registry_add_kernel(struct compute_registry *registry, co
 	return status;
 }
 
-// Call with the lock held, because the message lists the names in the table.
+// Finds the index of a name. Call with the lock held, because the message of a failure lists the names in the table.
 static enum vg_status find_locked(struct compute_registry *registry, const char *name, size_t *ret_index)
 {
 	char close[256];

@@ -1,4 +1,4 @@
-// Kernels by name: the built-in set and what programs register. Any thread.
+// Finds kernels by name: the built-in ones, and those that programs register. Any thread.
 #pragma once
 #include <stdatomic.h>
 

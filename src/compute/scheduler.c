@@ -106,9 +106,9 @@ static void end_executions(struct vg_execution *ends)
 	}
 }
 
-// Ends executions that the GPU has completed, until no lane has a new one. It repeats because the end of work in one
-// lane may have started work in another. If that work has ended, too, its quantum must not count time after its end.
-// Call with the lock held, which is unlocked meanwhile.
+// Ends executions that the GPU has completed, and repeats that until no lane has a new one: the end of work in one lane
+// may have started work in another. If that work has ended, too, its quantum must not count time after its end. Returns
+// whether any work has ended. Call with the lock held, which is unlocked meanwhile.
 static bool reap_lanes(struct vg_compute *compute)
 {
 	struct vg_execution *ends = NULL;

@@ -1,4 +1,4 @@
-// Validates and computes shares.
+// Validates and computes the compute shares of units.
 #include "compute/share.h"
 
 #include "base/status.h"

@@ -1,4 +1,4 @@
-// Computes shares. Any thread.
+// Computes the compute shares of units. Any thread.
 #pragma once
 #include <stdbool.h>
 

@@ -140,7 +140,8 @@ void compute_turns_look(struct vg_compute *compute, bool progress)
 			check_unit(unit, progress);
 }
 
-// Returns how long the thread may sleep; UINT64_MAX: no unit waits.
+// Lists the gate words whose change must wake the thread. Returns how long the thread may sleep; UINT64_MAX: no unit
+// waits.
 static uint64_t list_words(const struct vg_compute *compute, struct futex_waitv words[WORDS], unsigned *ret_count)
 {
 	uint64_t ns = UINT64_MAX;

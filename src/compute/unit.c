@@ -172,8 +172,8 @@ enum vg_status vg_compute_unit_create(struct vg_compute *compute, const struct v
 
 // ---- for the thread ---------------------------------------------------------------------------------
 
-// Work that this unit ran for other units returns to them. None of it is on the GPU, so its streams can use the first
-// driver stream of their own unit.
+// Gives the streams of work that this unit ran for other units the first driver stream of their own unit. This is
+// possible because none of that work is on the GPU.
 static void leave_slots(struct vg_compute *compute, const struct vg_compute_unit *unit)
 {
 	for (struct vg_compute_unit *other = compute->units; other; other = other->next)

@@ -1,4 +1,4 @@
-// The buffer object. Any thread.
+// Declares the buffer object: an allocation, and the memory resource that frees it. Any thread.
 #pragma once
 #include "core/object.h"
 #include "core/stream.h"

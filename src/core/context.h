@@ -1,4 +1,4 @@
-// The context object. Any thread.
+// Declares the context object. Any thread.
 #pragma once
 
 #include "base/mutex.h"
@@ -17,7 +17,7 @@ struct vg_context {
 	CUgreenCtx green;	    // NULL: not a green context
 	struct vg_mutex green_lock; // around driver calls on `green`, which the driver does not serialise
 	bool primary;		    // the device's primary context was retained, and must be released
-	bool borrowed;		    // destroyed by its creator, not by this object
+	bool borrowed;		    // the creator of the context destroys it, not this object
 };
 
 // Creates the object of a context that the program created itself. `green` is NULL if the context is not a green one;

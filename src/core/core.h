@@ -20,7 +20,7 @@ enum vg_status core_open(void);
 // may hang.
 extern bool core_forked;
 
-// Returns the version that the driver reports, 13000 for 13.0. After core_open().
+// Returns the version that the driver reports, 13000 for 13.0. Call after core_open().
 int core_driver_version(void);
 // Returns UNSUPPORTED with "WHAT: unsupported: needs driver 13.1, have 13.0".
 enum vg_status core_needs_driver(int version, const char *what);

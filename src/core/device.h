@@ -1,4 +1,4 @@
-// The device object: one for each device of the driver, for the lifetime of the process. Any thread.
+// Declares the device object: one for each device of the driver, for the lifetime of the process. Any thread.
 #pragma once
 #include <stdatomic.h>
 #include <stdint.h>

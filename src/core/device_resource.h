@@ -16,7 +16,7 @@ struct vg_sm_resource {
 	bool dry_run; // the resource has sizes only, for a dry run
 };
 
-// The driver takes a work queue's configuration and the queue together.
+// A work queue resource: the configuration of a work queue, and the queue. The driver takes both together.
 struct vg_workqueue_resource {
 	struct core_object object;
 	struct vg_device *device;

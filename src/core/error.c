@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-// The driver has one error log for all threads of the process. The entries since the last read describe the current
-// failure. They may also include another thread's failure at the same time.
+// Protects the reading of the driver's log, which all threads of the process have in common. The entries since the last
+// read describe the current failure, but may also include another thread's failure at the same time.
 static struct vg_mutex lock;
 static CUlogIterator seen;
 

@@ -197,7 +197,7 @@ enum vg_status vg_event_sync(struct vg_event *event)
 	return VG_OK;
 }
 
-// Explains the error "invalid handle" or "not ready" of the driver: which of the two events caused it, and why.
+// Explains the driver's error "invalid handle" or "not ready": says whether `start` or `end` caused it, and why.
 static enum vg_status refuse_elapsed(const struct vg_event *start, const struct vg_event *end, CUresult r)
 {
 	if (r == CUDA_ERROR_NOT_READY) {

@@ -1,4 +1,4 @@
-// The event object. Any thread.
+// Declares the event object. Any thread.
 #pragma once
 #include "core/stream.h"
 #include "virgate/event.h"

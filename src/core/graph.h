@@ -1,10 +1,10 @@
-// The executable graph object. One thread at a time for each.
+// Declares the executable graph object. Only one thread at a time may use an object.
 #pragma once
 #include "core/context.h"
 #include "core/graph_definition.h"
 #include "virgate/graph.h"
 
-// The references that changed parameters of one node need. A driver's user object cannot own them.
+// References to the objects that the changed parameters of one node use. A driver's user object cannot own them.
 struct core_graph_change {
 	struct core_graph_change *next;
 	CUgraphNode node;

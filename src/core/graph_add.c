@@ -38,7 +38,7 @@ enum vg_status core_graph_add_native(struct vg_graph_definition *definition, con
 	if (!node)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a graph node");
 	node->keep = spec->keep;
-	spec->keep = NULL; // consumed by the next call
+	spec->keep = NULL; // the next call takes these references
 	CUresult r = core_graph_keep_attach(node->keep, root);
 	if (r) {
 		free(node);
@@ -101,7 +101,7 @@ static enum vg_status set_node(struct vg_graph_node *node, struct core_graph_spe
 
 	CORE_ENTER(scope, node->definition->context->handle);
 	struct core_graph_keep *keep = spec->keep, *before = node->keep;
-	spec->keep = NULL; // consumed by the next call
+	spec->keep = NULL; // the next call takes these references
 	CUresult r = core_graph_keep_attach(keep, root);
 	if (r)
 		return core_driver_failed(r, "cuGraphRetainUserObject", "%s", "");

@@ -1,4 +1,4 @@
-// The graph builder object. Only one thread at a time may use a builder and all builders split off from it.
+// Declares the graph builder object. Only one thread at a time may use a builder and all builders split off from it.
 #pragma once
 #include <pthread.h>
 

@@ -116,7 +116,7 @@ enum vg_status vg_graph_node_get_memset(const struct vg_graph_node *node, struct
 
 // ---- memcpy -------------------------------------------------------------------------------------
 
-// The driver does not know the address, so it is ordinary host memory.
+// Returns the type of the memory at an address. An address that the driver does not know is in ordinary host memory.
 static CUmemorytype memory_type(vg_address address)
 {
 	CUmemorytype type;

@@ -1,4 +1,4 @@
-// The graph definition and graph node objects. One thread at a time for each definition.
+// Declares the graph definition and graph node objects. Only one thread at a time may use a definition.
 //
 // A definition that the program created or captured is the root of a tree. Its conditional and child graph nodes have
 // definitions of their own. These live as long as the root and are not reference-counted.
@@ -28,7 +28,7 @@ struct vg_graph_node {
 };
 
 struct vg_graph_definition {
-	struct core_object object;	  // used in a root definition only
+	struct core_object object;	  // counts the references; used in a root definition only
 	struct vg_graph_definition *root; // root of the tree; a root points to itself
 	struct vg_context *context;	  // the root owns a reference
 	CUgraph handle;			  // NULL: the graph's node was removed

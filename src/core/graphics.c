@@ -177,7 +177,7 @@ static void undo_map_locked(struct vg_graphics_resource *resource)
 	resource->stream = NULL;
 }
 
-// The buffer has its own memory resource, which cannot allocate. Its deallocate function unmaps the graphics resource.
+// Fails: the memory resource of a mapped buffer cannot allocate. Its deallocate function unmaps the graphics resource.
 static enum vg_status refuse_allocation(void *user, size_t size, struct vg_stream *stream,
 					struct vg_allocation *ret_allocation)
 {
@@ -193,7 +193,8 @@ static enum vg_status unmap_buffer(void *user, const struct vg_allocation *alloc
 	// If the resource was unmapped and mapped again since then, the mapping belongs to another buffer.
 	if (resource->buffer && resource->buffer->address == allocation->address && resource->buffer->object.released)
 		status = unmap_locked(resource, stream);
-	if (status) // after a failure the resource is still mapped, but the buffer may be freed before the next attempt
+	// After a failure the resource is still mapped, but the buffer may be freed before unmapping is tried again.
+	if (status)
 		resource->buffer = NULL;
 	vg_mutex_unlock(&resource->lock);
 	return status;

@@ -1,4 +1,4 @@
-// The kernel object. Any thread.
+// Declares the kernel object. Any thread.
 #pragma once
 #include <stdint.h>
 
@@ -8,7 +8,7 @@
 
 struct vg_object_code;
 
-// Aligned to a cache line, so that a launch reads few lines: the first one, and those that contain `sizes`.
+// Aligned to a cache line, so that a launch reads few lines: the first line, and those that contain `sizes`.
 struct vg_kernel {
 	struct core_object object;
 	CUkernel handle; // belongs to no context: the stream of a launch determines where the kernel runs

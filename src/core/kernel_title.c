@@ -107,7 +107,7 @@ static bool read_type(struct reader *reader)
 	return read;
 }
 
-// Reads a number after the letter "L", such as "i128E".
+// Reads a number after the letter "L", such as "i128E". Returns false for other texts.
 static bool read_number(struct reader *reader)
 {
 	bool truth = *reader->at == 'b';

@@ -10,7 +10,7 @@
 
 enum { PARAMETER_ALIGNMENT = 64 }; // alignment of a tensor map, the largest alignment that a parameter has
 
-// Aligned to a cache line: running the launch reads the first line, and the beginning of `launch`.
+// Aligned to a cache line, so that a run reads only the first line of this structure, and the beginning of `launch`.
 struct vg_prepared_launch {
 	struct core_object object;
 	CUfunction handle; // the kernel's handle

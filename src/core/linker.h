@@ -1,4 +1,4 @@
-// The linker object, and its two back ends (nvJitLink and the driver). Any thread.
+// Declares the linker object, and its two back ends (nvJitLink and the driver). Any thread.
 #pragma once
 #include "base/mutex.h"
 #include "core/program.h"
@@ -14,8 +14,8 @@ struct vg_linker {
 	size_t code_count;
 	struct vg_device *device; // the driver links in this device's context; NULL: the first device
 	bool link_time_optimization, ptx;
-	struct core_arguments arguments; // used by the nvJitLink back end
-	struct core_jit {		 // used by the driver back end
+	struct core_arguments arguments; // arguments for the nvJitLink back end
+	struct core_jit {		 // options for the driver back end
 		unsigned option;	 // CUjit_option
 		unsigned value;
 	} jit[CORE_LINKER_JIT];
@@ -32,7 +32,7 @@ struct vg_linker {
 enum vg_status core_linker_options(struct vg_linker *linker, const struct vg_linker_options *options);
 void core_linker_arguments(const struct vg_linker *linker, enum vg_code_type target,
 			   struct core_arguments *ret_arguments);
-// Links, but does not create an object.
+// Links the inputs. The result is not an object yet: core_object_code_adopt() makes one of it.
 enum vg_status core_linker_link(struct vg_linker *linker, enum vg_code_type target, struct core_compiled *ret_compiled);
 
 // Run the link in one back end, and set `native` and the logs. Call with `linking` locked.

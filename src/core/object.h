@@ -1,4 +1,4 @@
-// The first member of every object of this directory.
+// Declares struct core_object, the first member of every object of this directory.
 //
 // The program and every dependent object own references, so that objects can be destroyed in any order. The last
 // release closes the driver's handle. A closed object rejects calls of the program; dependent objects can still use it.

@@ -1,4 +1,4 @@
-// The object code object. Any thread.
+// Declares the object code object: the output of a compiler or linker, with the names of its symbols. Any thread.
 #pragma once
 
 #include "base/mutex.h"
@@ -18,7 +18,7 @@ struct vg_object_code {
 	struct core_object object;
 	enum vg_code_type type;
 	char *name;
-	char *title; // for messages: PTX "add.cu", or "PTX of 1.2 KiB" without a name
+	char *title; // name for messages: PTX "add.cu", or "PTX of 1.2 KiB" if the code has no name
 	void *data;  // the bytes of the code; NULL: the code is in the file `path`
 	size_t size;
 	char *path;

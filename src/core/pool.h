@@ -1,4 +1,4 @@
-// The memory pool object. Any thread.
+// Declares the memory pool object. Any thread.
 #pragma once
 
 #include "base/mutex.h"
@@ -34,9 +34,9 @@ extern const struct core_resource_class core_device_pool, core_pinned_pool, core
 
 // Creates a pool object without a handle. NULL: out of memory.
 struct core_pool *core_pool_new(const struct core_resource_class *class, struct vg_device *device);
-// Returns the memory pool that the resource is, or NULL if the resource is not a pool.
+// Converts a resource to the memory pool that contains it. Returns NULL if the resource is not a pool.
 struct core_pool *core_pool_of(const struct vg_memory_resource *resource);
-// Finds the memory pool that the resource is. INVALID if it is NULL or not a pool, CLOSED.
+// Converts a resource to its memory pool like core_pool_of(). INVALID (NULL, or not a pool), CLOSED.
 enum vg_status core_pool_check(const struct vg_memory_resource *resource, struct core_pool **ret_pool);
 
 // Gives the device access to a pool of host memory, unless the device already has access.

@@ -1,4 +1,4 @@
-// The memory resource object. Any thread.
+// Declares the memory resource object. Any thread.
 #pragma once
 #include "core/error.h"
 #include "core/object.h"

@@ -1,4 +1,4 @@
-// The stream object. Any thread.
+// Declares the stream object. Any thread.
 #pragma once
 #include "core/context.h"
 #include "virgate/stream.h"

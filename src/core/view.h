@@ -1,4 +1,4 @@
-// The view object. Any thread.
+// Declares the view object. Any thread.
 #pragma once
 #include "core/object.h"
 #include "virgate/view.h"

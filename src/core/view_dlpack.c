@@ -126,7 +126,7 @@ static struct exported *create_exported(struct vg_view *view)
 	return exported;
 }
 
-// Add the offset to the pointer here, since some consumers ignore byte_offset.
+// Describes a view as a tensor of DLPack. Adds the offset to the pointer, since some consumers ignore byte_offset.
 static struct dlpack_tensor describe_view(const struct vg_view *view, struct exported *exported)
 {
 	int64_t offset = view->layout.offset * (int64_t)view->layout.item_size;

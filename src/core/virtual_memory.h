@@ -1,4 +1,4 @@
-// The objects of virtual memory: physical memory, address ranges and mappings. Any thread.
+// Declares the objects of virtual memory: physical memory, address ranges and mappings. Any thread.
 #pragma once
 #include "core/device.h"
 #include "core/resource.h"

@@ -238,7 +238,7 @@ static enum vg_status grow_elsewhere(const struct vg_buffer *buffer, const struc
 	return status;
 }
 
-// Set the access to all mappings in one call, so that a failure changes no mapping.
+// Sets the access to all mappings in one call, so that a failure changes no mapping.
 static enum vg_status set_buffer_access(const struct vg_buffer *buffer, const struct core_memory_plan *plan)
 {
 	return core_memory_set_access(buffer->address, buffer->size, plan->access, plan->access_count);

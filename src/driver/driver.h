@@ -1,4 +1,4 @@
-// The CUDA driver as a table of typed functions, loaded once per process. Any thread.
+// Loads the CUDA driver as a table of typed functions, once per process. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@ struct vg_driver {
 	// For each entry, whether the driver lacks it. The table then has a function that returns
 	// CUDA_ERROR_NOT_SUPPORTED.
 	bool missing[VG_ENTRY_COUNT];
-	const char *path; // as given to the dynamic linker
+	const char *path; // path of the library, as the dynamic linker got it
 	bool simulated;
 };
 

@@ -13,7 +13,7 @@ static const char *read_variable(const char *variable)
 	return value && *value ? value : NULL;
 }
 
-// Finds the path of a library's simulated version.
+// Finds the path of a library's simulated version. Returns false if it is not installed.
 static bool find_simulator(const char *name, char ret_path[LIBRARY_PATH])
 {
 	enum vg_part part = strcmp(name, "libcuda.so.1") == 0 ? VG_PART_SIM_CUDA : VG_PART_SIM_NVML;

@@ -12,7 +12,7 @@ static const struct tool cublaslt_tool = {"cuBLASLt",
 static const struct tool cudnn_tool = {
 	"cuDNN", "VIRGATE_CUDNN", "libcudnn9-cuda-13", "of version 9", {"libcudnn.so.9"}};
 
-// A version is major * 10000 + minor * 100 + patch, in cuBLASLt and in cuDNN from 9 on.
+// Fills the table of cuBLASLt. A version is major * 10000 + minor * 100 + patch, in cuBLASLt and in cuDNN from 9 on.
 static int fill_cublaslt(void *table_, const char *path, void *library, char *why, size_t capacity)
 {
 	struct vg_cublaslt *table = table_;

@@ -6,7 +6,8 @@ enum { WORDS = 3 };   // number of words of a struct move_piece, each read by an
 
 #define INLINE static __device__ __forceinline__
 
-// The vectors of one thread are MOVE_THREADS apart, so that the threads of a warp access neighbouring vectors.
+// Copies the piece. The vectors of one thread are MOVE_THREADS apart, so that the threads of a warp access neighbouring
+// vectors.
 INLINE void copy(const struct move_piece *piece)
 {
 	const uint4 *from = (const uint4 *)piece->from;

@@ -6,7 +6,7 @@
 #define MOVE_PIECE_BYTES 65536
 #define MOVE_THREADS 256
 
-// All three members must be multiples of 16. Aligned, so that one transfer over the bus reads the structure.
+// All three members must be multiples of 16. The structure is aligned, so that one transfer over the bus reads it.
 struct move_piece {
 	uint64_t to, from, bytes;
 } __attribute__((aligned(32)));

@@ -3,8 +3,8 @@
 #include "multiply.h"
 #include "number.cuh"
 
-// The depth of a slice, and the number of threads along a tile's side. Equal, because results pass through a slice of
-// B.
+// The depth of a slice, and the number of threads along a tile's side. They are equal, because results are stored
+// through the shared memory of a slice of B.
 enum { DEPTH = 16, SIDE = 16 };
 
 template <typename W> struct __align__(16) four {

@@ -28,8 +28,8 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 	for (int kind = VG_LEDGER_CONTEXT; kind < VG_LEDGER_KIND_COUNT; kind++)
 		tenant.overhead += tenant.by_kind[kind];
 	tenant.declared = ledger_slot_declared(slot, tenant.used);
-	// A pending charge counts as made. The sequence is read before the other values, and each value only once,
-	// because the next operation may be a refund.
+	// A pending charge counts as made. The next operation may be a refund, so the sequence is read before the other
+	// values, and each value is read only once.
 	bool is_pending = LEDGER_LOAD(slot->intent_sequence) == tenant.changes + 1;
 	int64_t delta = LEDGER_LOAD(slot->intent_delta);
 	if (is_pending && delta > 0)
@@ -142,8 +142,8 @@ int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tena
 	return r;
 }
 
-// The process itself may take over its old slot at the same time. Whichever of the two first swaps the slot's image
-// refunds the charges.
+// Refunds the charges of an earlier program of the process. The process may take over its old slot at the same time:
+// the one that first swaps the slot's image refunds the charges.
 int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
 			   const struct vg_ledger_keep *keep, uint64_t *ret_refunded)
 {

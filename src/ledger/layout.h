@@ -35,22 +35,26 @@ enum ledger_role { LEDGER_TENANT, LEDGER_GUEST, LEDGER_HOST };
 
 struct ledger_slot {
 	_Alignas(256) ledger_word owner; // start time << 64 | pid namespace << 32 | pid; 0: free
-	ledger_word image;		 // program << 64 | random number; exec changes both
-	uint64_t generation;		 // incremented whenever the slot is freed
-	uint64_t intent_sequence;	 // done + 1: an operation is pending
+	// Identifies the program of the process: vg_ledger_program_of() << 64 | random number. exec changes both
+	// parts.
+	ledger_word image;
+	uint64_t generation;	  // incremented whenever the slot is freed
+	uint64_t intent_sequence; // the number of the intent: done + 1 while an operation is pending
 	int64_t intent_delta;
 	uint64_t done;
-	uint64_t used[2];	   // [done & 1] is valid; an operation needs only the first two cache lines
-	uint64_t apart;		   // the part of `used` in kinds that are not declared
-	uint64_t peak;		   // highest declared bytes since the daemon cleared this
-	uint64_t undeclared;	   // bytes that the daemon measured
+	// Used[done & 1] is valid; an operation needs only the first two cache lines of the slot.
+	uint64_t used[2];
+	uint64_t apart;		   // the part of `used` for which ledger_kind_is_declared() returns false
+	uint64_t peak;		   // highest number of declared bytes since the daemon last cleared this member
+	uint64_t undeclared;	   // undeclared bytes, as the daemon last measured them
 	uint64_t applied;	   // highest sequence known to be applied; other processes write it
 	uint64_t exported, adrift; // as in vg_ledger_set_exported()
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t entered_ns;
 	uint64_t outer_start_time;
 	uint32_t outer_pid;
-	uint16_t intent_shared; // whose account the intent changes: index + 1 of a shared allocation; 0: the header's
+	// The account that the intent changes: 1 + index of a shared allocation; 0: the header's account.
+	uint16_t intent_shared;
 	uint8_t pristine, role; // `role`: enum ledger_role
 	char command[VG_LEDGER_COMMAND];
 };
@@ -81,7 +85,7 @@ struct ledger_header {
 	uint32_t flags;
 	uint32_t share_percent;
 	uint64_t context_overhead;
-	uint64_t limits[2];	 // the element [limit generation & 1] is in force
+	uint64_t limits[2];	 // limits[limit generation & 1] is the current limit
 	uint64_t admin_sequence; // sequence of limit changes
 	uint64_t swap, fixed;
 	uint64_t enters;
@@ -98,7 +102,7 @@ struct ledger_file {
 	_Alignas(LEDGER_HEADER_SIZE) struct ledger_slot slots[VG_LEDGER_SLOTS];
 	_Alignas(LEDGER_HEADER_SIZE) struct ledger_shared shared[VG_LEDGER_SHARED_COUNT];
 	_Alignas(LEDGER_HEADER_SIZE) ledger_word names[LEDGER_NAMES];
-	// By slot: address, in the process's memory, of the number of its slot.
+	// For each slot: the address at which its process stores the number of the slot.
 	_Alignas(LEDGER_HEADER_SIZE) uint64_t processes[VG_LEDGER_SLOTS];
 	_Alignas(LEDGER_HEADER_SIZE) struct turn_page turn;
 	struct turn_slot turns[VG_LEDGER_SLOTS]; // indexed by slot
@@ -141,7 +145,7 @@ static inline bool ledger_shared_is_orphan(uint64_t word)
 	return (word & LEDGER_SHARED_LIVE) && ledger_shared_owner(word) == 0;
 }
 
-// The parts of a tag.
+// Return the parts of a tag.
 static inline unsigned int ledger_tag_slot(uint64_t tag)
 {
 	return (unsigned int)(tag >> 53); // slot + 1; 0: no slot made this operation (creation, a new limit)

@@ -115,7 +115,8 @@ ledger_word ledger_owner_word(const struct vg_ledger_owner *owner)
 	return (ledger_word)owner->start_time << 64 | (ledger_word)owner->pid_namespace << 32 | owner->pid;
 }
 
-// Compares two owners: their pids, pid namespaces and start times (vg_start_time_same).
+// Returns whether two owners are the same process: they have the same pid and pid namespace, and vg_start_time_same()
+// holds.
 static bool is_same_owner(ledger_word left, ledger_word right)
 {
 	return (uint64_t)left == (uint64_t)right && vg_start_time_same((uint64_t)(left >> 64), (uint64_t)(right >> 64));

@@ -55,7 +55,7 @@ enum vg_ledger_flag {
 	VG_LEDGER_OVERHEAD_MEASURED = 2, // context_overhead was measured, not declared
 	VG_LEDGER_REMOVED = 4,		 // the vGPU was removed: every allocation is refused
 	VG_LEDGER_EPHEMERAL = 8,	 // the vGPU is removed when its last tenant and launcher have ended
-	VG_LEDGER_EVICTABLE = 16,	 // device memory of its processes can move to the host
+	VG_LEDGER_EVICTABLE = 16,	 // device memory of the vGPU's processes can move to the host
 };
 
 struct vg_ledger;
@@ -155,8 +155,8 @@ uint32_t vg_ledger_share(const struct vg_ledger *ledger);
 const char *vg_ledger_kind_text(enum vg_ledger_kind kind);
 uint64_t vg_ledger_context_overhead(const struct vg_ledger *ledger);
 
-// Returns the largest limit that the daemon could give the vGPU when it last computed that; 0: unknown. Messages about
-// refusals use this value.
+// Set and return the largest limit that the daemon could give the vGPU when it last computed that; 0: unknown. Messages
+// about refusals use this value.
 void vg_ledger_set_ceiling(struct vg_ledger *ledger, uint64_t bytes);
 uint64_t vg_ledger_ceiling(const struct vg_ledger *ledger);
 
@@ -183,8 +183,8 @@ struct vg_ledger_owner {
 	uint32_t pid_namespace; // inode of /proc/PID/ns/pid
 	uint64_t start_time;	// clock ticks since boot
 };
-// Compares two owners. Their start times may differ by one tick, because a process in a time namespace may read a value
-// that is one too high or too low.
+// Returns whether two owners are the same process. Their start times may differ by one tick, because a process in a
+// time namespace may read a value that is one too high or too low.
 bool vg_ledger_owner_same(const struct vg_ledger_owner *left, const struct vg_ledger_owner *right);
 
 struct vg_ledger_tenant {
@@ -199,13 +199,14 @@ struct vg_ledger_tenant {
 	uint64_t undeclared;	   // as in vg_ledger_set_undeclared()
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
 	uint64_t overhead;
-	bool pristine;		 // as in vg_ledger_set_pristine()
-	bool guest;		 // not a tenant: the process only holds shared allocations (ledger/shared.h)
-	bool host;		 // as in vg_ledger_set_host()
-	uint64_t image, program; // image: of the program that claimed the slot; program: as of vg_ledger_program_of()
-	uint64_t process;	 // address, in the process's memory, of the number of its slot; 0: unknown
-	uint64_t entered_ns;	 // time since the epoch at which the slot was claimed
-	uint32_t outer_pid;	 // pid in the daemon's pid namespace; 0: unknown
+	bool pristine; // as in vg_ledger_set_pristine()
+	bool guest;    // not a tenant: the process only holds shared allocations (ledger/shared.h)
+	bool host;     // as in vg_ledger_set_host()
+	// Identify the program that claimed the slot; `program`: as vg_ledger_program_of() returns it.
+	uint64_t image, program;
+	uint64_t process;    // address at which the process stores the number of its slot; 0: unknown
+	uint64_t entered_ns; // time since the epoch at which the slot was claimed
+	uint32_t outer_pid;  // pid in the daemon's pid namespace; 0: unknown
 	uint64_t outer_start_time;
 	char command[VG_LEDGER_COMMAND];
 };
@@ -265,16 +266,17 @@ int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tena
 // claimed a slot yet. Otherwise like vg_ledger_reap().
 int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
 			   const struct vg_ledger_keep *keep, uint64_t *ret_refunded);
-// Returns a number that differs between the programs that one process runs one after the other; 0: unknown. pid 0: this
-// process. A tenant's `program` is this number at the time when the tenant claimed its slot.
+// Returns a number that is different for each program that a process executes; 0: unknown. pid 0: this process. A
+// tenant's `program` is this number at the time when the tenant claimed its slot.
 uint64_t vg_ledger_program_of(pid_t pid);
-// Checks the ledger against the values that the daemon wrote, since tenants may overwrite them. Returns NULL if all are
-// intact, or the end of a sentence about the ledger that says what is wrong.
+// Values that the daemon wrote into the ledger.
 struct vg_ledger_expected {
 	const char *name;
 	uint8_t uuid[16];
 	uint64_t limit;
 };
+// Checks the ledger against the values that the daemon wrote, since tenants may overwrite them. Returns NULL if all are
+// intact, or the end of a sentence about the ledger that says what is wrong.
 const char *vg_ledger_find_damage(const struct vg_ledger *ledger, const struct vg_ledger_expected *expected);
 // Checks that the mapped file is the file at `path`, and has the right size. Returns 0; VG_LEDGER_GONE: the file was
 // removed or replaced; VG_LEDGER_DAMAGED; VG_LEDGER_GROWN.

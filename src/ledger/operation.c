@@ -11,7 +11,8 @@ VG_HOT bool ledger_account_swap(ledger_word *account, struct ledger_account from
 	return ledger_word_swap(account, &expected, (ledger_word)to.tag << 64 | to.charged);
 }
 
-// The slot may have begun its next operation meanwhile. This does not matter, since an applied operation stays applied.
+// Notes that the tag's operation was applied. The slot may have begun its next operation meanwhile. This does not
+// matter, since an applied operation stays applied.
 VG_HOT void ledger_note_applied(struct ledger_file *file, uint64_t tag)
 {
 	unsigned int number = ledger_tag_slot(tag);
@@ -104,8 +105,8 @@ uint64_t ledger_slot_used(const struct ledger_slot *slot)
 	return used;
 }
 
-// Returns whether the operation was applied. Reads the tag before `applied`: if another operation replaces the tag
-// between the two reads, it has raised `applied` before that.
+// Returns whether the operation was applied. Reads the tag before `applied`. If another operation replaces the tag
+// between these reads, it has raised `applied` before it replaced the tag.
 static bool is_applied(struct ledger_file *file, const struct ledger_slot *slot, unsigned int index, uint64_t sequence)
 {
 	unsigned int shared = LEDGER_LOAD(slot->intent_shared);

@@ -1,5 +1,5 @@
-// The private state of a process for one ledger: the number of its slot, and a lock between its threads. The lock is
-// held for one operation, and never during a driver call. Only files of src/ledger include this header.
+// Declares the private state of a process for one ledger: the number of its slot, and a lock between its threads. The
+// lock is held for one operation, and never during a driver call. Only files of src/ledger include this header.
 #pragma once
 #include "base/lock.h"
 #include "ledger/ledger.h"

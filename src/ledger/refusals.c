@@ -1,5 +1,5 @@
-// The ring buffer of refusals. Any tenant writes to it at any time. So an entry is valid only if its number belongs to
-// its index, and its checksum is right.
+// Writes and reads the ring buffer of refusals. Any tenant writes to it at any time. So an entry is valid only if its
+// number belongs to its index, and its checksum is right.
 #include "base/clock.h"
 #include "base/hash.h"
 #include "ledger/layout.h"

@@ -237,7 +237,8 @@ static bool is_name_free(struct ledger_file *file, ledger_word name)
 	return !find_shared(file, (uint32_t)(name >> 64), &word);
 }
 
-// Two processes that add the same name try the same entries in the same order. So only one of them succeeds.
+// Adds a name to the hash table. Two processes that add the same name try the same entries in the same order. So only
+// one of them succeeds.
 static int add_name(struct ledger_file *file, uint32_t number, uint64_t key, bool instead)
 {
 	ledger_word wanted = (ledger_word)number << 64 | key;

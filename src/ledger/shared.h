@@ -20,17 +20,17 @@ uint64_t vg_ledger_key(char kind, const void *bytes, size_t length);
 int vg_ledger_shared_create(struct vg_ledger *ledger, uint64_t bytes, uint32_t *ret_number);
 // Changes how many bytes the owner has charged for the shared allocation.
 void vg_ledger_shared_resize(struct vg_ledger *ledger, uint32_t number, uint64_t bytes);
-// Adds a name to a shared allocation. If another one has the name: with `instead`, replaces that one, or else returns
-// VG_LEDGER_REFUSED and changes nothing. VG_LEDGER_FULL: the table has no free entry for the name.
+// Adds a name to a shared allocation. If another shared allocation has this name, `instead` decides: true replaces that
+// entry; false returns VG_LEDGER_REFUSED and changes nothing. VG_LEDGER_FULL: the table has no free entry for the name.
 int vg_ledger_shared_add_name(struct vg_ledger *ledger, uint32_t number, uint64_t key, bool instead);
 // Returns the number of the shared allocation with a name; 0: not found.
 uint32_t vg_ledger_shared_find(const struct vg_ledger *ledger, uint64_t key);
 // Makes this process a holder. Returns 0; VG_LEDGER_GONE: not found, or this process is the owner; VG_LEDGER_FULL or
 // -errno: this process has no slot.
 int vg_ledger_shared_join(struct vg_ledger *ledger, uint64_t key, uint32_t *ret_number, uint64_t *ret_bytes);
-// Makes this process neither owner nor holder of the shared allocation. Call it after the memory was closed. If this
-// process is the owner, *ret_passed is how much of its charge (of `kind`, at most `most`) has passed to the shared
-// allocation; the owner refunds the rest. Other holders refund nothing.
+// Ends this process's part in the shared allocation, as its owner or as a holder. Call it after the memory was closed.
+// If this process is the owner, *ret_passed is how much of its charge (of `kind`, at most `most`) has passed to the
+// shared allocation; the owner refunds the rest. Other holders refund nothing.
 void vg_ledger_shared_leave(struct vg_ledger *ledger, uint32_t number, enum vg_ledger_kind kind, uint64_t most,
 			    uint64_t *ret_passed);
 // Sets whether the owner has only descriptors of the memory left, so that NVML counts the memory for another process.
@@ -62,5 +62,5 @@ static inline bool vg_ledger_shared_is_held_by(const struct vg_ledger_shared_inf
 // VG_LEDGER_FULL; -EAGAIN.
 int vg_ledger_guest_join(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint64_t program,
 			 uint64_t key, uint32_t *ret_number, uint64_t *ret_bytes);
-// Makes a guest a holder no longer. Returns 0; VG_LEDGER_GONE: the process is not a holder; -EAGAIN.
+// Ends the part of a guest as a holder. Returns 0; VG_LEDGER_GONE: the process is not a holder; -EAGAIN.
 int vg_ledger_guest_leave(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint32_t number);

@@ -39,7 +39,7 @@ struct balancer_load {
 	size_t unbound;
 	bool utilization_known;
 	double utilization; // used fraction of the share, 0 to 1
-	bool gave, took;    // set within a plan: work left this virtual GPU or came to it in this round
+	bool gave, took;    // true if the current plan moves work away from this virtual GPU, or to it
 };
 static inline double balancer_executions(const struct balancer_load *load)
 {
@@ -67,7 +67,8 @@ struct balancer_loan {
 	double share;
 };
 struct balancer_memory {
-	struct balancer_mark *marks; // in the same order as the loads of the latest snapshot
+	// The marks of the virtual GPUs, in the same order as the loads of the latest snapshot.
+	struct balancer_mark *marks;
 	size_t count;
 	struct balancer_loan *loans;
 	size_t loan_count, loan_capacity;
@@ -82,7 +83,8 @@ void balancer_memory_finish(struct balancer_memory *memory);
 struct balancer_mark *balancer_mark(const struct balancer_memory *memory, struct balancer_key key);
 
 enum {
-	BALANCER_HOLD = 5,     // number of rounds for which a virtual GPU that received gives nothing, and the reverse
+	// Number of rounds in which a virtual GPU that received work or share gives none away, and the reverse.
+	BALANCER_HOLD = 5,
 	BALANCER_PATIENCE = 2, // consecutive rounds with waiting work before shares, units or quanta change
 	// Consecutive rounds without waiting work before a change of shares, units or quanta is undone.
 	BALANCER_CALM = 3

@@ -1,7 +1,7 @@
 // Implements the strategies, which choose the virtual GPU for new work.
 #include "manager/balancer.h"
 
-// Compares keys in the order of round robin: by manager, then by id.
+// Returns whether `a` comes after `b` in the order of round robin: by manager, then by id.
 static bool comes_after(struct balancer_key a, struct balancer_key b)
 {
 	return a.manager != b.manager ? a.manager > b.manager : a.id > b.id;

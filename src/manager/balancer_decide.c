@@ -125,7 +125,8 @@ void balancer_plan_migrations(struct balancer_plan *plan)
 {
 	size_t from, to;
 
-	// Move work between two virtual GPUs only once in a round, because the next round sees the result.
+	// Move work between a pair of virtual GPUs only once in a round: the next round can move more, as the load is
+	// known then.
 	for (size_t i = 0; i < plan->count && balancer_allows(plan, VG_ACTION_MIGRATE); i++) {
 		if (!find_pair(plan, &from, &to))
 			return;

@@ -63,7 +63,7 @@ struct balancer_queue {
 	struct balancer_key key;
 	struct balancer_list waiting; // work that is not bound yet
 	struct balancer_list bound;   // work that is bound to this virtual GPU and has not ended
-	unsigned window;	      // number of bound executions that is always allowed
+	unsigned window;	      // number of executions that may always be bound at the same time
 	uint64_t gap_ns, last_end_ns; // smoothed interval between the ends of two executions
 	bool takes_work, listed;      // values from the latest snapshot; `listed`: the virtual GPU exists
 };
@@ -98,13 +98,13 @@ enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced
 // ---- the thread (balancer_thread.c) ------------------------------------------------------------------------
 
 void *balancer_run(void *balancer);
-// The scheduler calls this when an execution has ended; `user` is the struct vg_balanced.
+// Notices that an execution has ended. The scheduler calls this function; `user` is the struct vg_balanced.
 void balancer_notice(void *user);
 
 // ---- rounds (balancer_round.c) -----------------------------------------------------------------------------
 
 enum vg_status balancer_round(struct vg_balancer *balancer, size_t *ret_taken);
-// Returns all loans, and removes all added units.
+// Gives all lent shares back to their lenders, and removes all added units.
 void balancer_give_back(struct vg_balancer *balancer);
 
 // ---- managers and their executions (balancer_source.c) -----------------------------------------------------

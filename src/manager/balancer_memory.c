@@ -39,7 +39,7 @@ static void forget_loans(struct balancer_memory *memory, struct balancer_key key
 			memory->loans[kept++] = loan;
 			continue;
 		}
-		// The other virtual GPU keeps the share permanently.
+		// Make the loan permanent: what the other virtual GPU has now becomes its own share.
 		if (other)
 			other->share += balancer_same(loan.from, key) ? loan.share : -loan.share;
 	}

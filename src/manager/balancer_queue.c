@@ -101,7 +101,8 @@ static void free_unused_queues(struct vg_balancer *balancer)
 	}
 }
 
-// Creates and updates the queues from the loads, and sets the number of queued executions in the loads.
+// Creates and updates the queues from the loads, and sets the number of queued executions in the loads. Returns false
+// if out of memory.
 static bool match_queues(struct vg_balancer *balancer, struct balancer_load *loads, size_t count)
 {
 	for (struct balancer_queue *queue = balancer->queues; queue; queue = queue->next)

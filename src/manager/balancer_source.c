@@ -155,7 +155,7 @@ static enum balancer_fate submit_to(struct vg_virtual_gpu *vgpu, struct vg_balan
 {
 	if (atomic_load(&vgpu->paused))
 		return BALANCER_LATER;
-	if (work->bind) // call it outside of the gate, because the callback may close the virtual GPU
+	if (work->bind) // call `bind` outside of the gate, because this callback may close the virtual GPU
 		*ret_status = work->bind(work->user, vgpu, work->values, work->argument_count);
 	if (*ret_status)
 		return BALANCER_FAILED;
@@ -233,7 +233,7 @@ static enum vg_status add_share(struct vg_virtual_gpu *vgpu, double share)
 	return status ? status : vg_virtual_gpu_set_compute_share(vgpu, unit.share + share);
 }
 
-// Reduce one share first, so that the sum of shares never exceeds the device.
+// Moves a part of the share. Reduces the share of `from` first, so that the sum of shares never exceeds the device.
 static enum vg_status move_share(struct vg_virtual_gpu *from, struct vg_virtual_gpu *to, double share)
 {
 	struct vg_kept_error kept;

@@ -38,7 +38,8 @@ void balancer_notice(void *user)
 	struct vg_balancer *balancer = work->balancer;
 
 	pthread_mutex_lock(&balancer->worker.lock);
-	struct balancer_queue *queue = balancer_queue_find(balancer, work->key); // exists while its GPU has bound work
+	// The queue exists while its virtual GPU has bound work.
+	struct balancer_queue *queue = balancer_queue_find(balancer, work->key);
 	balancer_list_remove(&queue->bound, work);
 	note_end(queue, vg_clock_monotonic_ns());
 	balancer_list_add(&balancer->ended, work);
@@ -210,7 +211,7 @@ static struct vg_execution *find_execution_to_stop(struct vg_balancer *balancer)
 	return NULL;
 }
 
-// Cancels bound work too, because the work may wait for a paused virtual GPU. Running work ends by itself.
+// Cancels bound work, too, because it may wait for a paused virtual GPU. Work that runs already ends by itself.
 static void stop_bound(struct vg_balancer *balancer)
 {
 	struct vg_execution *execution;

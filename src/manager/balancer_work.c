@@ -146,7 +146,8 @@ enum vg_execution_state vg_balanced_state(struct vg_balanced *balanced)
 	return info.state;
 }
 
-// Waits until the work is done, or until `when`; 0: without a limit. Call with the lock held.
+// Waits until the work is done, or until `when`; 0: without a limit. Returns whether the work is done. Call with the
+// lock held.
 static bool wait_until(struct vg_balanced *balanced, uint64_t when)
 {
 	const struct timespec until = {(time_t)(when / 1000000000), (long)(when % 1000000000)};

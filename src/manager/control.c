@@ -184,7 +184,8 @@ static bool report_progress(void *user, uint64_t bytes, uint64_t total)
 	return !options->progress || !options->progress(options->user, bytes, total);
 }
 
-// Call with `setting` locked, so that no other thread resumes the vGPU meanwhile.
+// Moves the memory to the host (`out`) or back. Call with `setting` locked, so that no other thread resumes the vGPU
+// meanwhile.
 static enum vg_status move_memory(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_move_options *given,
 				  bool out)
 {

@@ -55,7 +55,8 @@ static void note_lost(struct vg_manager *manager, CUresult result)
 	atomic_store(&manager->lost, true);
 }
 
-// Asks the driver too, because other work in the context or on another device may have caused the failure.
+// Returns whether the context is lost. Asks the driver too, because other work in the context or on another device may
+// have caused the failure.
 bool manager_is_lost(struct vg_manager *manager)
 {
 	struct vg_compute_info info;

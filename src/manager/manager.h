@@ -31,7 +31,7 @@ struct manager_ids {
 struct vg_manager {
 	struct core_object object;
 	struct vg_context *context;	   // owns a reference to the device's primary context
-	struct vg_manager_options options; // with defaults filled in
+	struct vg_manager_options options; // the program's options, with defaults filled in
 	struct vg_compute *compute;	   // owns a reference
 	struct vg_memory_space_options memory_options;
 	uint64_t memory;	      // size of the device's memory, in bytes
@@ -50,7 +50,7 @@ struct vg_manager {
 struct manager_gate {
 	atomic_uint inside;
 	atomic_bool shut;
-	pthread_mutex_t lock; // for threads that wait until no call is in progress
+	pthread_mutex_t lock; // used by threads that wait until no call is in progress
 	pthread_cond_t empty;
 };
 void manager_gate_init(struct manager_gate *gate);
@@ -91,7 +91,7 @@ struct vg_virtual_gpu {
 	atomic_uint *active_streams; // state of each virtual stream, see stream.c
 
 	struct vg_mutex lock;		       // protects `workspaces` and `unused` (operation.h)
-	struct manager_workspace **workspaces; // by stream; NULL: none allocated yet
+	struct manager_workspace **workspaces; // the workspaces, indexed by stream; NULL: none was allocated yet
 	struct manager_workspace *unused;
 };
 

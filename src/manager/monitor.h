@@ -27,8 +27,8 @@ void monitor_source_close(struct monitor_source *source);
 bool monitor_source_has(const struct monitor_source *source, int id);
 
 struct monitor_reading {
-	struct vg_sample sample; // all fields but times, rates and compute_utilization
-	uint64_t serial;	 // unlike the id, never reused
+	struct vg_sample sample; // the fields are set, except times, rates and compute_utilization
+	uint64_t serial;	 // number of the virtual GPU, which is never reused, unlike its id
 	bool busy_known;
 	uint64_t busy_ns; // GPU time since the creation; for the device: sum over all SMs, divided by their number
 	char name[MONITOR_NAME];
@@ -85,7 +85,7 @@ struct monitor_watch {
 	struct monitor_watch *next;
 	uint64_t number;
 	struct vg_watch watch;
-	int *beyond; // ids that are beyond the threshold
+	int *beyond; // ids of the virtual GPUs whose figure is beyond the threshold
 	size_t count, capacity;
 };
 void monitor_watch_destroy(struct monitor_watch *watch);

@@ -53,8 +53,8 @@ static struct monitor_series *add_series(struct vg_monitor *monitor, const struc
 	return series;
 }
 
-// Collects the series of all readings in `kept`, and removes the others. Both lists are sorted by id. If out of memory,
-// the next sample creates a missing series.
+// Collects the series of all virtual GPUs in the readings in `kept`, and removes all other series. Both lists are
+// sorted by id. If out of memory, the next sample creates a missing series.
 static size_t match_series(struct vg_monitor *monitor, struct monitor_series **kept, uint64_t now, uint64_t planned)
 {
 	const struct monitor_readings *readings = &monitor->readings;

@@ -120,7 +120,7 @@ bool monitor_watch_look(struct monitor_watch *watch, const struct monitor_series
 	struct monitor_event *event = add_crossing(asked, series, metric.value, beyond, events);
 	if (!event)
 		return mark_beyond(watch, series->id, was) &&
-		       false; // enough room: the array has the room of the id that was just removed
+		       false; // mark_beyond() does not fail here: removing an id has left room in the array
 	event->callback = asked->callback;
 	event->user = asked->user;
 	event->sample = *sample;

@@ -6,8 +6,8 @@
 
 // ---- scratch memory -----------------------------------------------------------------------------------------
 
-// Drops a reference to a workspace. May run on any thread. Freeing may wait for the device, so the next operation does
-// that.
+// Drops a reference to a workspace, on any thread. Does not free the workspace, because freeing may wait for the
+// device: the next operation frees it.
 static void release_workspace(struct vg_virtual_gpu *vgpu, struct manager_workspace *workspace)
 {
 	if (!workspace || atomic_fetch_sub(&workspace->references, 1) != 1)
@@ -96,7 +96,7 @@ void operations_end(struct vg_virtual_gpu *vgpu)
 
 // ---- the manager's kernels and libraries ------------------------------------------------------------------------
 
-// Creates the set with the first operation, not with the manager, because loading libraries takes long.
+// Creates the set when the first operation needs it, because loading the libraries takes long.
 static enum vg_status get_operations(struct vg_manager *manager, struct operation_set **ret_set)
 {
 	enum vg_status status = VG_OK;
@@ -133,7 +133,8 @@ static enum vg_status check_ranges(const struct operation_job *job)
 	return status;
 }
 
-// Check the ranges again, because memory may have been freed while the operation was queued.
+// Runs an operation when its turn comes. Checks the ranges again, because memory may have been freed while the
+// operation was queued.
 static enum vg_status run_job(void *user, struct vg_stream *stream, bool *ret_more)
 {
 	const struct operation_job *job = user;

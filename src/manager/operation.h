@@ -3,7 +3,7 @@
 #include "manager/manager.h"
 #include "operation/operation.h"
 
-// Scratch memory of a vGPU: one block for each virtual stream. The stream's operations use it one after another.
+// Scratch memory of a vGPU: one block for each virtual stream, which the stream's operations use one after another.
 struct manager_workspace {
 	atomic_uint references;
 	vg_address address;

@@ -122,7 +122,7 @@ static bool insert_block(struct plain_memory *memory, struct plain_block *block)
 	return fits;
 }
 
-// Removes a block from the list when it is no longer pinned. Waits until then. Call with the lock held.
+// Waits until the block is not pinned, and removes it from the list. Call with the lock held.
 static void remove_block(struct plain_memory *memory, struct plain_block *block)
 {
 	block->going = true;

@@ -1,4 +1,4 @@
-// Checks names: of vGPUs, and of other things that a daemon keeps by name.
+// Checks the names of vGPUs and of publications.
 #include <ctype.h>
 #include <string.h>
 

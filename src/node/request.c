@@ -171,7 +171,8 @@ static void shorten_wait(json_t *request, uint64_t deadline)
 		json_object_set_new(request, "wait", json_integer((json_int_t)left + 1));
 }
 
-// A request that waits in the queue of a daemon that ends, such as for an update, enters the queue of the next one.
+// Sends a request that may wait in the daemon's queue. If the daemon ends meanwhile, for example for an update, sends
+// the request to the next daemon.
 static enum vg_status exchange_waiting(struct vg_node *node, json_t *request, char **ret_answer)
 {
 	uint64_t begun = vg_clock_monotonic_ns();

@@ -161,7 +161,8 @@ static cublasStatus_t describe_all(const struct vg_cublaslt *api, struct cublasl
 	return r;
 }
 
-// The reduction uses the compute type, so that results are rounded only once, at the end.
+// Sets the requirements for an algorithm. The reduction must use the compute type, so that results are rounded only
+// once, at the end.
 static cublasStatus_t set_preferences(const struct vg_cublaslt *api, cublasLtMatmulPreferenceOpaque_t *preference,
 				      const struct question *q)
 {
@@ -209,7 +210,8 @@ static bool is_fma(uint64_t flags)
 	       !(flags & NARROW_INPUTS);
 }
 
-// Checks what an algorithm reports about itself, because the heuristic may ignore the mask of preferences.
+// Returns whether the algorithm may run, by what it reports about itself. The heuristic may have ignored the mask of
+// preferences.
 static bool may_run(const struct vg_cublaslt *api, const cublasLtMatmulHeuristicResult_t *candidate,
 		    const struct question *q)
 {

@@ -23,7 +23,7 @@ const struct operation_type *operation_type_of(enum vg_element_type type);
 
 // The parameters for launching a kernel of this library.
 struct operation_launch {
-	struct vg_kernel *kernel; // owned by the set
+	struct vg_kernel *kernel; // the kernel to launch, which the set owns
 	unsigned blocks, threads;
 	union {
 		struct multiply_parameters multiply;

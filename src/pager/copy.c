@@ -4,7 +4,7 @@
 #include "pager/host.h"
 #include "pager/room.h"
 
-// Creates the stream before the first copy, and no earlier, since a process without memory may have no context.
+// Creates the stream when the first copy needs it, because a process without memory may have no context before.
 CUresult pager_copies_start(struct pager_copies *copies)
 {
 	CUresult result;

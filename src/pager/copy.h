@@ -16,7 +16,7 @@ struct pager_copy {
 	CUdeviceptr address;
 	struct pager_room *room; // the room in the host; only its changed blocks are copied to it
 	size_t size;
-	// Called when this copy has succeeded, and so have all earlier ones that copied anything.
+	// Called after this copy has succeeded, and after all earlier copies that had bytes to move.
 	CUresult (*finish)(const struct pager_copy *copy, struct pager_slot *slot);
 	void *owner; // the allocation or handle that owns the memory; `index`: number of the chunk in it
 	size_t index;
@@ -40,8 +40,8 @@ struct pager_copies {
 
 // Creates the stream for the copies if it does not exist. The functions below also do this.
 CUresult pager_copies_start(struct pager_copies *copies);
-// Calls create(owner, index), and repeats it while the device has no room and waits() returns true. Meanwhile copies
-// end.
+// Calls create(owner, index). Repeats it while the device has no room and waits() returns true. Running copies continue
+// meanwhile.
 CUresult pager_copies_create(struct pager_copies *copies, CUresult (*create)(void *owner, size_t index), void *owner,
 			     size_t index);
 // Begins a copy. If too many copies are running, waits for the oldest one first. A copy without changed blocks ends at

@@ -1,5 +1,5 @@
-// The driver functions that the pager calls without passing the gate. Those for modules are the interposer's own, which
-// charge the device memory of a module; the others are the driver's.
+// Declares the table of driver functions that the pager calls without passing the gate. The functions for modules are
+// the interposer's, which charge the device memory of a module. All others are the driver's.
 #pragma once
 #include "abi/cuda_abi.h"
 

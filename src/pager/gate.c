@@ -143,7 +143,7 @@ void pager_gate_open(void)
 }
 
 // Makes all threads of the process pass a memory barrier. Registers for membarrier() again if necessary, because CRIU
-// before 4.2 loses the registration.
+// before 4.2 loses the registration. Returns false if the kernel refuses both.
 static bool pass_memory_barriers(void)
 {
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)

@@ -12,7 +12,7 @@ struct pager_slot;
 
 // The mark of a thread. It is never freed: after the thread has ended, another thread reuses its mark.
 struct pager_mark {
-	_Atomic uint32_t inside; // depth of the nested calls in which the thread is
+	_Atomic uint32_t inside; // number of nested driver calls that the thread is in
 	_Atomic uint32_t row;	 // row of enum vg_entry: the thread's last call
 	_Atomic pid_t thread;
 	struct pager_mark *next;

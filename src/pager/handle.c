@@ -96,7 +96,7 @@ struct pager_handle *pager_handle_hold(CUmemGenericAllocationHandle number)
 	return handle;
 }
 
-// Call it with the lock held.
+// Removes the handle from the table. Call it with the lock held.
 static void remove_handle(const struct pager_handle *handle)
 {
 	size_t at = find_index(handle->number);

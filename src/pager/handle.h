@@ -1,4 +1,4 @@
-// Physical memory that the program creates with cuMemCreate() and maps where it likes (pager/mapping.h): at one
+// Manages physical memory that the program creates with cuMemCreate() and maps where it likes (pager/mapping.h): at one
 // address, at several, or nowhere. The driver's memory and its handle change with each move. So the program gets a
 // number in place of the driver's handle. Callers are inside the gate (pager/gate.h), so that the pager moves nothing
 // meanwhile.
@@ -14,7 +14,7 @@
 struct pager_mapping;
 
 struct pager_handle {
-	CUmemGenericAllocationHandle number; // the number that the program has
+	CUmemGenericAllocationHandle number; // the number that the program uses as its handle
 	CUmemGenericAllocationHandle real;   // the driver's handle; 0: no memory on the device
 	CUmemAllocationProp properties;
 	size_t size;
@@ -40,13 +40,14 @@ static inline bool pager_handle_is_ours(CUmemGenericAllocationHandle handle)
 CUresult pager_handle_create(CUmemGenericAllocationHandle *ret_number, size_t size,
 			     const CUmemAllocationProp *properties);
 CUresult pager_handle_release(CUmemGenericAllocationHandle number);
-// Adds a holder until pager_handle_drop(), which accepts NULL. Returns NULL if the program has no such handle. If the
-// driver fails to release the memory, pager_handle_drop() returns the driver's result, and the holder stays.
+// Finds the memory of a number, and makes the caller a holder of it until pager_handle_drop(), which accepts NULL.
+// Returns NULL if the program has no such handle. If the driver fails to release the memory, pager_handle_drop()
+// returns the driver's result, and the caller remains a holder.
 struct pager_handle *pager_handle_hold(CUmemGenericAllocationHandle number);
 CUresult pager_handle_drop(struct pager_handle *handle);
-// Adds a holder to memory that the caller or a mapping holds already.
+// Makes the caller a holder once more. The caller or a mapping must be a holder already.
 void pager_handle_hold_again(struct pager_handle *handle);
-// Makes the holder that pager_handle_hold() added one more handle of the program. Returns the number of that handle.
+// Turns a holder that pager_handle_hold() added into another handle of the program. Returns the handle's number.
 CUmemGenericAllocationHandle pager_handle_hand_out(struct pager_handle *handle);
 // Adds a reason to keep the memory on the device.
 void pager_handle_keep_on_device(struct pager_handle *handle);

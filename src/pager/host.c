@@ -29,8 +29,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct piece pieces[PIECES];
 static size_t piece_count;
 static uint64_t limit, all_bytes, used_bytes;
-// Granules are numbered through all pieces. A room is named by its position; 0 means no room, so the first position is
-// GRANULE.
+// Granules are numbered through all pieces. The number of a room is the position of its first byte in all pieces. 0
+// means no room, so positions begin at GRANULE.
 static uint64_t used[PIECES * GRANULES / 64]; // one bit for each granule: 1 if the granule is in use
 static size_t lowest;			      // all granules before this one are in use
 // The file that contains the pieces. The program may close any descriptor, even one that it did not open, so the file's
@@ -171,7 +171,7 @@ static void *map_anonymous(size_t size)
 	return NULL;
 }
 
-// Adds a piece of `size` bytes, at most PIECE. Call it with the lock held.
+// Adds a piece of `size` bytes, at most PIECE. Returns false if no memory is left. Call it with the lock held.
 static bool add_piece(uint64_t size)
 {
 	struct piece *piece = &pieces[piece_count];

@@ -1,7 +1,7 @@
-// The file with the host memory of a process (pager/host.h). The file lies in a tmpfs and has no name, so the kernel
-// frees it with the process. During a dump or a restore, the process does not map the file. Then the file has a name,
-// by which the dump and the restore find it. The name identifies the process, so that files of killed processes can be
-// removed. Any thread.
+// Creates, names and opens the file with the host memory of a process (pager/host.h). The file lies in a tmpfs and has
+// no name, so the kernel frees it with the process. During a dump or a restore, the process does not map the file. Then
+// the file has a name, by which the dump and the restore find it. The name identifies the process, so that files of
+// killed processes can be removed. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,8 +8,8 @@
 
 enum { DEFAULT_DRAIN_MS = 10000 };
 
-// Waits for captures to end. The gate stays open meanwhile, since a capturing thread must enter the gate to end its
-// capture.
+// Waits for stream captures to end. The gate stays open meanwhile, since a capturing thread must enter the gate to end
+// its capture. Returns false at the deadline.
 static bool wait_for_captures(uint64_t deadline_ns)
 {
 	long pause_ns = PAGER_POLL_LEAST_NS;
@@ -23,7 +23,8 @@ static bool wait_for_captures(uint64_t deadline_ns)
 	return true;
 }
 
-// Closes the gate at a moment when no stream is being captured.
+// Closes the gate at a moment when no stream is being captured. Returns false at the deadline, with the reason in the
+// slot.
 static bool close_gate(struct pager_slot *slot, uint64_t deadline_ns)
 {
 	uint32_t row;

@@ -1,5 +1,5 @@
-// Mappings: the addresses at which the memory of handles (pager/handle.h) is mapped. Callers are inside the gate, but
-// any thread may call pager_mapping_find() and pager_mapping_can_leave() at any time.
+// Keeps the mappings: the addresses at which the memory of handles (pager/handle.h) is mapped. Callers are inside the
+// gate, but any thread may call pager_mapping_find() and pager_mapping_can_leave() at any time.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ struct pager_handle *pager_mapping_hold(CUdeviceptr address, CUdeviceptr end, st
 bool pager_mapping_find(CUdeviceptr address, struct pager_mapped *ret_mapped);
 // Returns whether any memory mapped between two addresses can leave the device.
 bool pager_mapping_can_leave(CUdeviceptr address, CUdeviceptr end);
-// Call it in the pager before and after handles and mappings are accessed without their locks. The gate orders these
-// accesses already. But the thread sanitizer sees only the locks that this function takes, and not the gate's assembly
-// code.
+// Tells the thread sanitizer in which order threads access handles and mappings. Call it in the pager before and after
+// such accesses without locks. The gate orders these accesses already, but the sanitizer sees only the locks that this
+// function takes, and not the gate's assembly code.
 void pager_mapping_order(void);

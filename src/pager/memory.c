@@ -297,7 +297,7 @@ uint64_t pager_memory_free_rest(void)
 		if (pager_memory_free(base, true, false) == CUDA_SUCCESS)
 			bytes += size;
 		else
-			find_begin(base, true); // put it back on the list, so that a later call frees it
+			find_begin(base, true); // put the allocation back on the list, so that a later call frees it
 		list = next;
 	}
 	return bytes;

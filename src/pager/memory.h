@@ -1,6 +1,6 @@
-// Evictable allocations by address. An allocation is a range of reserved addresses. Physical memory is mapped at the
-// range in chunks that can be released and created again. Allocate and free inside the gate (pager/gate.h), so that the
-// pager moves nothing meanwhile. Any thread may call the find functions at any time.
+// Manages evictable allocations, and finds them by address. An allocation is a range of reserved addresses. Physical
+// memory is mapped at the range in chunks that can be released and created again. Allocate and free inside the gate
+// (pager/gate.h), so that the pager moves nothing meanwhile. Any thread may call the find functions at any time.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ struct pager_allocation {
 	CUcontext context;
 	uint64_t number; // CU_POINTER_ATTRIBUTE_BUFFER_ID
 	bool sync_memops;
-	struct pager_allocation *next; // in the list of allocations to free later
+	struct pager_allocation *next; // the next one in the list of allocations to free later
 	size_t chunk_count;
 	struct pager_chunk chunks[];
 };
@@ -43,9 +43,9 @@ struct pager_range {
 // error.
 CUresult pager_memory_allocate(size_t bytes, CUcontext context, CUdeviceptr *ret_address);
 // Frees the allocation that begins at `address`. Returns CUDA_ERROR_INVALID_VALUE if no allocation begins there. After
-// any other error of the driver, the allocation still exists. wait: first waits for the work of the context, as
-// cuMemFree does. later: only lists the allocation for pager_memory_free_rest(), because the function must not wait
-// while a stream is being captured.
+// any other error of the driver, the allocation still exists. `wait`: first waits for the work of the context, as
+// cuMemFree does. `later`: only adds the allocation to the list for pager_memory_free_rest(), because the caller must
+// not wait while a stream is being captured.
 CUresult pager_memory_free(CUdeviceptr address, bool wait, bool later);
 // Frees the allocations that were to be freed later, and returns their bytes. No stream may be under capture.
 uint64_t pager_memory_free_rest(void);

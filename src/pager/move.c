@@ -249,7 +249,8 @@ static CUresult prepare_chunk(struct pager_copies *copies, struct pager_allocati
 	return result == CUDA_SUCCESS ? pager_chunk_open(allocation, index) : result;
 }
 
-// Every chunk is mapped, even if its bytes never left: an earlier release may have failed after unmapping the chunk.
+// Begins to copy the chunks to the device. Maps every chunk, even if its bytes never left: an earlier release may have
+// failed after unmapping the chunk.
 static CUresult bring_chunks(struct pager_copies *copies, CUresult *ret_copied)
 {
 	size_t count;

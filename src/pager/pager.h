@@ -23,14 +23,14 @@ struct pager_options {
 	size_t (*contexts)(CUcontext *contexts, size_t most);
 	// Returns whether a stream is being captured.
 	bool (*captures)(void);
-	// Tells the user why a move failed, as the slot says.
+	// Tells the user why a move failed. The slot has the reason.
 	void (*failed)(const struct pager_slot *slot);
 	// Tells the user that the GPU could not hash the memory that has moved, so that all of it was copied.
 	void (*not_hashed)(const struct pager_slot *slot);
 	// Tells the user how long a thread has been waiting at the gate.
 	void (*waits)(uint64_t waited_ns);
-	uint64_t host_limit; // bytes: the most host memory to use
-	uint64_t hash_least; // bytes: with less memory, the pager does not look for unchanged blocks
+	uint64_t host_limit; // maximum host memory to use, in bytes
+	uint64_t hash_least; // least memory, in bytes, for which the pager looks for unchanged blocks
 	// If the host has fewer bytes available than this and no other vGPU competes, the pager releases pinned memory
 	// that it does not need.
 	uint64_t host_least;

@@ -37,9 +37,9 @@ bool pager_release_piece(void)
 	return are_left;
 }
 
-// While no other vGPU needs the device, pinned host memory is useful only for the next move. If the host is short of
-// memory and no stream is being captured, releases one piece. Returns in how many nanoseconds to call it again; 0: not
-// needed.
+// Releases one piece of pinned host memory if the host is short of memory and no stream is being captured. While no
+// other vGPU needs the device, that memory is useful only for the next move. Returns in how many nanoseconds to call it
+// again; 0: not needed.
 static long look_at_host(void)
 {
 	static uint64_t next_ns;

@@ -31,13 +31,14 @@ void pager_pop_context(void);
 
 // ---- prepare.c: host memory before and after a move
 
-// Pins one more piece of host memory for the memory that can leave, if `kept` bytes of the host's memory are left then.
-// *ret_missing: the missing bytes; 0 if no context could be made current.
+// Pins one more piece of host memory for the device memory that can move, if at least `kept` bytes of host memory then
+// remain free. *ret_missing: the missing bytes; 0 if no context could be made current.
 enum pager_host_step pager_prepare_piece(uint64_t kept, uint64_t *ret_missing);
 // Unpins the next piece of host memory if the host memory has only copies. Releases all of it after the last piece.
 // Unpinning waits for the GPU. Returns whether pieces are left.
 bool pager_release_piece(void);
-// Does what can be done ahead of the next move. Returns in how many nanoseconds to call it again; 0: not needed.
+// Prepares the next move: pins host memory ahead of need, and releases unneeded host memory. Returns in how many
+// nanoseconds to call it again; 0: not needed.
 long pager_look_ahead(struct pager_slot *slot);
 
 // ---- leave.c and return.c: the moves. Functions that return false must be called again later.

@@ -30,15 +30,16 @@ struct residence_vgpu {
 	// When the vGPU was last ordered to move its memory to the device; valid while it is there.
 	uint64_t in_since_ns;
 	uint64_t active_ns; // when the vGPU last used the device
-	uint64_t switch_ns; // how long its last move to or from the host took
+	uint64_t switch_ns; // how long the vGPU's last move to or from the host took
 	// The vGPU could not leave the device, and is not ordered to leave again before this time.
 	uint64_t busy_until_ns;
 	uint64_t idle_ns; // the vGPU leaves after this time without use, even if no other vGPU waits; 0: never
 	enum residence_state state;
 	// Valid while the vGPU leaves the device.
-	bool has_drained; // its programs no longer use the device, and its memory is moving within the expected time
-	bool is_overdue;  // its memory should have left by now, so other vGPUs must not rely on its room
-	// The order, which residence_decide() writes.
+	// the vGPU's programs no longer use the device, and its memory is moving within the expected time
+	bool has_drained;
+	bool is_overdue; // the vGPU's memory should have left by now, so other vGPUs must not rely on its room
+	// The order for the vGPU, which residence_decide() writes: true means to leave the device.
 	bool out;
 };
 

@@ -65,7 +65,7 @@ struct config_limit {
 	unsigned share; // percent, in sum over all GPUs; 0: no limit, as in `memory`
 	int vgpus;	// -1: no limit
 	bool only_batch;
-	char *origin; // where the section begins
+	char *origin; // file and line at which the section begins
 };
 
 struct config {
@@ -73,7 +73,7 @@ struct config {
 	char *origins[CONFIG_COUNT];   // where each value was set: "VIRGATE_MEMORY", "/etc/virgate/virgate.conf:3"
 	struct config_device *devices; // the last one for a GPU counts; empty if the environment sets the mode
 	size_t device_count;
-	struct vg_profile *profiles; // owned, with their strings
+	struct vg_profile *profiles; // the profiles; this struct owns them and their strings
 	size_t profile_count;
 	struct config_limit *limits;
 	size_t limit_count;

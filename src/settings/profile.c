@@ -1,4 +1,4 @@
-// The public functions of profiles.
+// Implements the public functions of profiles.
 #include "virgate/profile.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ enum vg_status vg_profile_list_read(struct vg_profile_list **ret_list)
 		return vg_fail(VG_INVALID, 0, "%s", error.text);
 	}
 	*list = (struct vg_profile_list){config.profile_count, config.profiles};
-	config.profiles = NULL; // the list owns them now
+	config.profiles = NULL; // the list owns the profiles now
 	config.profile_count = 0;
 	config_finish(&config);
 	*ret_list = list;
@@ -75,12 +75,13 @@ enum vg_status vg_profile_apply(const struct vg_profile *profile, struct vg_vgpu
 	return VG_OK;
 }
 
-// What one vGPU of a profile takes on a GPU.
+// The memory that one vGPU of a profile takes on a GPU: a fixed part, and a part that can move to the host.
 struct piece {
 	uint64_t fixed, moving;
 };
 
-// As the daemon does: a share alone brings the same part of the memory, in blocks of 2 MiB.
+// Computes what a vGPU of the profile takes, as the daemon does. A profile with a share but no memory size gets that
+// share of the memory, in blocks of 2 MiB.
 static struct piece measure_piece(const struct vg_profile *profile, const struct vg_device_info *device)
 {
 	uint64_t memory = profile->memory ? profile->memory : device->memory / 100 * profile->share >> 21 << 21;
@@ -90,8 +91,8 @@ static struct piece measure_piece(const struct vg_profile *profile, const struct
 	return (struct piece){fixed, memory - fixed};
 }
 
-// Counts the pieces in `room` bytes. The moving parts of all vGPUs share the largest one; `largest` of it is reserved
-// already.
+// Counts how many pieces fit into `room` bytes. The moving parts of all vGPUs use the same room, which is as large as
+// the largest moving part. `largest` bytes of it are reserved already.
 static unsigned count_pieces(const struct piece *piece, uint64_t room, uint64_t largest)
 {
 	uint64_t extra = piece->moving > largest ? piece->moving - largest : 0;

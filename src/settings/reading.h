@@ -1,4 +1,4 @@
-// The state while one configuration file is read, for the files of this directory. One thread.
+// Declares the state while one configuration file is read, for the files of this directory. One thread.
 #pragma once
 #include <stdbool.h>
 
@@ -14,7 +14,7 @@ struct reading {
 	bool refused;
 	// The name of the present section. inih cuts names at 49 characters, and the name of a profile may be longer.
 	char section[SECTION_TEXT];
-	struct vg_profile *profiles; // those of this file
+	struct vg_profile *profiles; // profiles that this file has defined
 	int *profile_lines;
 	size_t profile_count;
 };
@@ -22,7 +22,7 @@ struct reading {
 // Keeps a message about the present line, unless there is one already.
 __attribute__((format(printf, 2, 3))) void refuse_line(struct reading *reading, const char *format, ...);
 
-// The same for a section of a limit, "user NAME" or "group NAME".
+// Recognize and read a section "user NAME" or "group NAME", which has limits, as the functions below do for a profile.
 bool is_limit_section(const struct reading *reading);
 void begin_limit(struct reading *reading);
 void store_limit_value(struct reading *reading, const char *key, const char *value);

@@ -23,7 +23,8 @@ void share_link_init(struct share_link *link, const struct vg_node *node, const 
 void share_link_finish(struct share_link *link)
 {
 	if (link->descriptor >= 0 && link->process == getpid())
-		shutdown(link->descriptor, SHUT_RDWR); // forked children may have it open too
+		// Forked children may have the connection open, too, so close() alone would not end it.
+		shutdown(link->descriptor, SHUT_RDWR);
 	if (link->descriptor >= 0)
 		close(link->descriptor);
 	if (link->page)

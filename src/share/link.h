@@ -31,7 +31,7 @@ enum share_start {
 // Connects, sends the request, and maps the page that comes with the reply. When a link connects again, the descriptor
 // number stays the same. Consumes `request`; the caller owns the reply.
 enum vg_status share_link_begin(struct share_link *link, enum share_start start, json_t *request, json_t **ret_reply);
-// Sends another request, and receives its reply.
+// Sends another request, and receives the reply to it.
 enum vg_status share_link_ask(struct share_link *link, json_t *request, json_t **ret_reply);
 // Receives a reply to data that the caller sent on `descriptor`.
 enum vg_status share_link_receive(struct share_link *link, json_t **ret_reply);

@@ -13,7 +13,7 @@ struct share_range {
 	uint8_t uuid[16];
 	bool writable;
 	char *seal;	// text of the seal; NULL: no seal
-	int descriptor; // owned by the offer
+	int descriptor; // descriptor of the memory, which the offer owns
 };
 
 struct vg_share_offer {

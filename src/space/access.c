@@ -226,7 +226,7 @@ enum vg_status vg_memory_space_copy(struct vg_memory_space *space, vg_address to
 		      : run_on_parts(&to_part, &from_part, &(struct work){.kind = COPY, .to = to, .from = from});
 }
 
-// Wait for the other device's legacy stream, because streams of two devices do not wait for each other.
+// Waits for the legacy stream of the other device, because streams of two devices do not wait for each other.
 static enum vg_status wait_for_device(struct vg_memory_space *space)
 {
 	CORE_SCOPE scope = {false};

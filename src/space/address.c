@@ -10,7 +10,8 @@ static size_t get_chunk_end(const struct space_chunk *chunk)
 	return chunk->first + chunk->pages;
 }
 
-// Returns the first page from `at` on whose address is aligned. Any page is aligned to the size of a page or less.
+// Returns the first page at or after `at` whose address is a multiple of `alignment`. Every page is aligned to the page
+// size.
 static size_t align_page(const struct vg_memory_space *space, const struct space_range *range, size_t at,
 			 size_t alignment)
 {

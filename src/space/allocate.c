@@ -59,7 +59,7 @@ static bool allocate_cell(struct vg_memory_space *space, struct request *request
 	return true;
 }
 
-// Reuses an empty page of any pool. Takes the most recently used page.
+// Reuses the most recently used empty page of any pool. Returns false if there is no empty page.
 static bool reuse_empty_page(struct vg_memory_space *space, struct request *request, struct space_pool *pool)
 {
 	unsigned probes = SPACE_PROBES;
@@ -78,7 +78,7 @@ static bool reuse_empty_page(struct vg_memory_space *space, struct request *requ
 	return false;
 }
 
-// Allocates a larger cell than needed, when no page can be added.
+// Allocates a larger cell than needed, when no page can be added. Returns false if no pool has one.
 static bool allocate_larger(struct vg_memory_space *space, struct request *request, unsigned index)
 {
 	for (unsigned i = index + 1; i <= space->classes; i++)
@@ -97,8 +97,8 @@ static bool is_beyond_limit(struct vg_memory_space *space, size_t pages)
 	return beyond;
 }
 
-// Creates pages. Returns true if the request has succeeded or failed, with *ret_status. Returns false if freeing other
-// pages may help.
+// Creates pages for the request. Returns true if the request is decided; *ret_status says whether it succeeded. Returns
+// false if freeing other pages may help.
 static bool make_pages(struct vg_memory_space *space, struct request *request, unsigned index,
 		       enum vg_status *ret_status)
 {

@@ -19,7 +19,8 @@ struct move {
 
 typedef enum vg_status step_fn(struct move *move, struct space_chunk *chunk);
 
-// No other thread adds or removes chunks while the memory is in the host or is being moved.
+// Calls the function for all chunks, until one fails. No other thread adds or removes chunks while the memory is in the
+// host or is being moved.
 static enum vg_status for_all_chunks(struct move *move, step_fn *step)
 {
 	struct vg_memory_space *space = move->space;

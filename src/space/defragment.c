@@ -51,7 +51,8 @@ void space_remove_all_empty(struct vg_memory_space *space, struct space_chunk **
 
 // ---- automatic defragmentation ----------------------------------------------------------------------
 
-// The time for a check is proportional to the number of empty chunks, so the interval grows with that number.
+// Takes chunks that were empty for long out of the pools, at intervals. The time for a check is proportional to the
+// number of empty chunks, so the interval grows with that number.
 void space_check_fragmentation(struct vg_memory_space *space, struct space_chunk **list)
 {
 	unsigned left = SPACE_LOOK_RETURNS;

@@ -46,7 +46,7 @@ struct space_chunk {
 	uint64_t *calls;		     // for each page: accesses by calls of the space (table.c)
 	// True: the program has got an address in the chunk, which must stay mapped.
 	bool exposed;
-	void *host; // contents while they are in the host; NULL: on the device
+	void *host; // copy of the chunk's contents while they are in the host; NULL: they are on the device
 	enum space_state state;
 	unsigned holds;	 // number of calls that copy to or from the chunk, which must stay mapped
 	unsigned coming; // number of blocks that compaction is moving into this chunk
@@ -96,7 +96,7 @@ struct vg_memory_space {
 	bool ended;
 	bool is_out;	  // the memory is in the host, or is being moved
 	unsigned active;  // number of calls that are in the driver
-	unsigned leaving; // number of these calls that free pages
+	unsigned leaving; // number of the `active` calls that free pages
 	uint64_t limit, charged, allocated, padding;
 	size_t blocks, movable_blocks, reserved_pages;
 	uint64_t next_physical, operations, next_look;
@@ -164,15 +164,17 @@ enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, s
 enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk *chunk);
 // Releases and unmaps the chunk's memory. DRIVER: the memory is still mapped.
 enum vg_status space_chunk_unmap(struct vg_memory_space *space, struct space_chunk *chunk);
-// Zeroes, unmaps, refunds and frees a list of chunks, linked by `next`. Each must be in state LEAVING and counted by
-// space_remove_empty(). A chunk that the driver refuses to unmap returns to its pool, or, with SPACE_FREE_REFUSED, is
-// freed while still mapped. Adds the freed memory to *ret_returned, if not NULL. DRIVER, or the fence's error.
+// What to do with a chunk that the driver refuses to unmap: keep it in its pool, or free it while it is still mapped.
 enum space_freeing { SPACE_KEEP_REFUSED, SPACE_FREE_REFUSED };
+// What space_free_chunks() returned to the device.
 struct space_returned {
 	uint64_t bytes;
 	size_t pages;
 	double ms; // milliseconds for zeroing and unmapping
 };
+// Zeroes, unmaps, refunds and frees a list of chunks, linked by `next`. Each must be in state LEAVING and counted by
+// space_remove_empty(). A chunk that the driver refuses to unmap returns to its pool, or, with SPACE_FREE_REFUSED, is
+// freed while still mapped. Adds the freed memory to *ret_returned, if not NULL. DRIVER, or the fence's error.
 enum vg_status space_free_chunks(struct vg_memory_space *space, struct space_chunk *list, enum space_freeing freeing,
 				 struct space_returned *ret_returned);
 // Waits for all work of the virtual GPU that was submitted so far. Call with the context current.

@@ -10,7 +10,7 @@ struct space_mover;
 
 enum { SPACE_MOVER_PIECES = 16384 };
 
-// Call with the context current. NO_MEMORY, DRIVER.
+// Creates a mover. Call with the context current. NO_MEMORY, DRIVER.
 enum vg_status space_mover_create(struct space_mover **ret_mover);
 // Destroys the mover. None of its kernels may be running. Accepts NULL.
 void space_mover_destroy(struct space_mover *mover);

@@ -1,4 +1,4 @@
-// One pass of a compaction. Call with the space's lock held.
+// Plans and finishes one pass of a compaction, which moves blocks to fuller pages. Call with the space's lock held.
 #pragma once
 #include "space/memory.h"
 #include "space/mover.h"

@@ -1,4 +1,4 @@
-// The GPU object. Its UUID identifies it, so that a child after fork finds it again. Any thread.
+// Declares the GPU object. A GPU is identified by its UUID, so that a forked child finds it again. Any thread.
 #pragma once
 #include "base/status.h"
 #include "system/nvml.h"

@@ -57,7 +57,7 @@ enum vg_status vg_gpu_inforom(struct vg_gpu *gpu, struct vg_gpu_inforom *ret_inf
 	SYSTEM_TRY(gpu_figure(result, &(unsigned){1}, gpu, "nvmlDeviceGetInforomConfigurationChecksum", &known));
 	got.checksum_known = known > 0;
 	result = call.nvml->nvmlDeviceGetLastBBXFlushTime(call.handle, &time, &duration);
-	if (result == NVML_ERROR_NOT_READY) // an H200 returns this if its InfoROM was never flushed
+	if (result == NVML_ERROR_NOT_READY) // an H200 returns this error if its InfoROM was never flushed
 		result = NVML_ERROR_NOT_SUPPORTED;
 	SYSTEM_TRY(gpu_figure(result, &(unsigned){1}, gpu, "nvmlDeviceGetLastBBXFlushTime", &known));
 	got.flush_known = known > 0;

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const struct vg_nvml *_Atomic nvml; // does not change once it is set
+static const struct vg_nvml *_Atomic nvml; // the table of NVML's functions; it does not change once it is set
 static _Atomic(pid_t) initialised_by;	   // process that initialised NVML, whose state does not survive fork()
 
-// Fork handlers. A child must not inherit a lock that another thread holds, because that thread does not exist in the
-// child.
+// The fork handlers take the lock before a fork, and release it afterwards. A child must not inherit a lock that
+// another thread holds, because that thread does not exist in the child.
 static void lock_nvml(void)
 {
 	pthread_mutex_lock(&lock);

@@ -29,8 +29,8 @@ static void charge_vgpu(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, ui
 		vgpu->budget -= (double)ns;
 }
 
-// Charges the holder of the turn. The handover is free, up to half of the turn. Otherwise short turns would cost the
-// other vGPUs more time than the holder is charged.
+// Charges the holder of the turn. The handover is not charged, up to half of the turn: short turns would otherwise cost
+// the other vGPUs more time than the holder is charged.
 static void charge_holder(struct turn_arbiter *arbiter, uint64_t ns)
 {
 	uint64_t due;
@@ -169,7 +169,7 @@ static void refill_buckets(const struct turn_arbiter *arbiter, struct turn_vgpu 
 	vgpu->allowance += (double)elapsed * vgpu->weight;
 	if (!vgpu->terms.is_limit || vgpu->allowance > most)
 		vgpu->allowance = most;
-	// However much a vGPU overran its limit, it waits no longer than `debt_ns`.
+	// A vGPU waits for its limit no longer than `debt_ns`, however much it has used beyond the limit.
 	if (vgpu->allowance < -vgpu->weight * (double)arbiter->rules.debt_ns)
 		vgpu->allowance = -vgpu->weight * (double)arbiter->rules.debt_ns;
 }

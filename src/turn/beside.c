@@ -5,7 +5,8 @@
 #include "turn/engine.h"
 
 static const uint64_t BACKOFF_MOST = 32; // the most by which failed attempts multiply `beside_ns`
-// In multiples of `measure_ns`; a shorter time is not enough, because the first launches only fill the queue.
+// The shortest time for which a member must run, in multiples of `measure_ns`. The first launches only fill the queue,
+// so a shorter time would measure too little.
 static const uint64_t LEAST_MEASURES = 5;
 
 static bool is_member(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu, uint64_t now)
@@ -107,8 +108,8 @@ static bool is_worthwhile(const struct turn_arbiter *arbiter, uint64_t lasted)
 	return is_known || done > rules->beside_gain * (double)lasted || done < rules->beside_rest * (double)lasted;
 }
 
-// Ends the time in which members run side by side, and returns to turns, in which their rates are measured again. After
-// each attempt that gained nothing, the next attempt comes later.
+// Ends the time in which members run side by side. Returns to turns, in which their rates are measured again. After
+// each attempt that gained nothing, the wait before the next attempt becomes longer.
 static void leave_beside(struct turn_arbiter *arbiter, uint64_t now)
 {
 	bool worthwhile = is_worthwhile(arbiter, now - arbiter->beside_since_ns);

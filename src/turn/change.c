@@ -23,8 +23,8 @@ void turn_finish(struct turn_arbiter *arbiter)
 			took += (double)arbiter->rules.switch_ns;
 		arbiter->handover_ns += (took - arbiter->handover_ns) / HANDOVERS;
 		arbiter->resident = arbiter->holder;
-		// If the launch came early, half of the allowed silence would have been enough: shorten the silence
-		// again.
+		// The holder launched in a small part of the time that it has for its first launch. So a shorter time
+		// is enough again.
 		if (vgpu->silences && arbiter->begin_ns < turn_silence(arbiter, vgpu) / 4)
 			vgpu->silences--;
 	}
@@ -51,7 +51,8 @@ static void grant_turn(struct turn_arbiter *arbiter, int index, uint64_t now)
 	vgpu->turns++;
 }
 
-// Each further turn without a launch lasts longer, because the process may only be slow to wake.
+// Returns how long a turn without a launch lasts. Each further one lasts longer, because the process may only be slow
+// to wake.
 uint64_t turn_silence(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu)
 {
 	uint64_t most = arbiter->rules.patience_ns, ns = arbiter->rules.launch_ns;
@@ -114,7 +115,7 @@ static bool wait_for_drain(struct turn_arbiter *arbiter, uint64_t now)
 		return true;
 	if (now < arbiter->drained_ns)
 		return false;
-	vgpu->lasting = true; // from now on the driver gives time slices to this work and to the next vGPU at once
+	vgpu->lasting = true; // from now on the driver divides its time between this work and that of the next vGPU
 	return true;
 }
 
@@ -131,7 +132,7 @@ static void update_pause(struct turn_arbiter *arbiter, uint64_t now)
 	arbiter->paused = paused;
 }
 
-// Returns whether the vGPU sleeps while another one is active. The gate of the active vGPU is open. If the sleeping
+// Returns whether the vGPU sleeps while another vGPU is active. The gate of the active vGPU is open. If the sleeping
 // holder's gate were open, too, the holder would not ring the bell when it wakes, and both vGPUs would launch.
 static bool sleeps_beside_another(const struct turn_arbiter *arbiter, const struct turn_vgpu *holder, uint64_t now)
 {

@@ -74,7 +74,7 @@ static uint64_t time_to_reach(const struct turn_arbiter *arbiter, const struct t
 	return (uint64_t)ns + (arbiter->launched && arbiter->free_ns > uncharged ? arbiter->free_ns - uncharged : 0);
 }
 
-// Returns how much of `ns` is left. Counts from the first launch, so the handover does not use up any of it.
+// Returns how much of `ns` is left in this turn. Counts from the first launch, so that the handover uses none of it.
 static uint64_t time_left_of(const struct turn_arbiter *arbiter, uint64_t ns)
 {
 	uint64_t end = ns + arbiter->free_ns;

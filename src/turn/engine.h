@@ -18,15 +18,18 @@ struct turn_vgpu {
 	uint64_t launched_ns; // when the arbiter last saw a new launch of the vGPU
 	uint64_t active_ns;   // when the vGPU last contended; 0: never
 	uint64_t present_ns;  // when the vGPU was last eligible, or used its turn
-	// Time at which a turn of the vGPU ended without a launch; 0: this did not happen, or since then the vGPU has
-	// launched, or a thread has come to its gate.
+	// Time at which a turn of the vGPU ended without a launch. 0: no turn ended in this way, or the vGPU has
+	// launched since then, or a thread has come to its gate.
 	uint64_t silent_ns;
-	unsigned int silences; // turns in a row without a launch; each early launch reduces the number by one
-	// Time since which the vGPU was idle when it lost its turn for being idle; 0: it has launched again since.
+	// Number of consecutive turns without a launch; a launch early in a turn reduces it by one.
+	unsigned int silences;
+	// If the vGPU lost its turn because it was idle: the time at which it became idle. 0: it has launched since
+	// then.
 	uint64_t left_ns;
-	uint64_t grace_ns;     // `grace_ns` of the rules; longer if the vGPU came back soon after it lost its turn
-	unsigned int contexts; // how many of its contexts were on the device since the last decision
-	uint32_t number;       // the number of its last turn
+	// How long the vGPU may be idle before it loses its turn; at least `grace_ns` of the rules.
+	uint64_t grace_ns;
+	unsigned int contexts; // how many of the vGPU's contexts were on the device since the last decision
+	uint32_t number;       // the number of the vGPU's last turn
 
 	// Latency class: when its present request was announced; 0: no request, or the budget is used up.
 	uint64_t request_ns;
@@ -51,9 +54,9 @@ struct turn_arbiter {
 	struct turn_vgpu vgpus[TURN_VGPUS];
 	int touched; // entries of `vgpus` from this index on were never used
 	int contenders;
-	bool wanted;	  // a vGPU other than the holder waits; one that gets idle time only counts, too
-	uint64_t last_ns; // the time until which the accounts are complete
-	double floor[2];  // least virtual time of contenders, never falls: [0] with a weight, [1] without
+	bool wanted;	  // a vGPU other than the holder waits, possibly one that gets idle time only
+	uint64_t last_ns; // the time up to which the vGPUs were charged
+	double floor[2];  // least virtual time of the contenders, which never decreases: [0] with a weight, [1] without
 	enum turn_regime regime;
 	struct turn_total total;
 
@@ -64,7 +67,7 @@ struct turn_arbiter {
 	uint64_t turn_ns;    // when the turn was granted
 	uint64_t drained_ns; // when the arbiter stops waiting for the drain
 	uint64_t wall_ns;    // the length of the turn, without pauses
-	uint64_t part_ns;    // how much of the turn the holder had the device
+	uint64_t part_ns;    // for how much of the turn the holder had the device
 	uint64_t free_ns;    // how much of `part_ns` may count as the handover, which is not charged
 	uint64_t paid_ns;    // how much of `part_ns` was charged
 	bool launched;	     // the holder launched in this turn
@@ -146,7 +149,8 @@ void turn_finish(struct turn_arbiter *arbiter);
 // ---- beside.c
 // Begins or ends running side by side, and closes the gates of vGPUs that are ahead.
 void turn_beside(struct turn_arbiter *arbiter, uint64_t now);
-bool turn_is_beside(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu); // whether it may launch
+// Returns whether the vGPU may launch.
+bool turn_is_beside(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu);
 uint64_t turn_beside_next(const struct turn_arbiter *arbiter, uint64_t now);
 
 // ---- orders.c

@@ -1,7 +1,7 @@
 #include "turn/estimate.h"
 
 enum { TAG_SHIFT = 44, UNIT_SHIFT = 4, COUNT_BITS = 6, LEARN = 4, GROWTH = 4, SOON = 5 };
-#define CAPPED (1ull << COUNT_BITS) // the last sample was capped
+#define CAPPED (1ull << COUNT_BITS) // bit of an entry: the last sample was capped
 #define UNITS_SHIFT (COUNT_BITS + 1)
 #define LONG_UNITS (100000ull >> UNIT_SHIFT)
 #define UNITS_MOST ((1ull << (TAG_SHIFT - UNITS_SHIFT)) - 1) // the largest estimate: 36 minutes
@@ -52,8 +52,9 @@ uint64_t turn_estimate(struct turn_estimates *estimates, uint64_t shape, uint64_
 	return get_units(entry) << UNIT_SHIFT;
 }
 
-// Returns whether to measure the shape again soon. The first launch of a kernel may load its code, and then takes much
-// longer. Short kernels are not measured more often, because measuring them costs their program too much.
+// Returns whether to measure the shape again soon, because the estimate differs much from the measurement. The first
+// launch of a kernel may take much longer, because it may load the code. Short kernels are not measured more often,
+// because measuring costs their program too much.
 static bool is_far_off(uint64_t old, uint64_t measured)
 {
 	uint64_t difference = measured > old ? measured - old : old - measured;

@@ -16,7 +16,7 @@ static uint64_t at_most(uint64_t value, uint64_t most)
 	return value < most ? value : most;
 }
 
-// Returns whether the arbiter is known to have stopped: a thread has already waited for the beat after `beat`.
+// Returns whether the arbiter is known to have stopped: a thread has already waited too long for a beat after `beat`.
 static bool has_arbiter_stopped(struct turn_process *process, uint64_t beat)
 {
 	return beat && beat == LOAD(process->last_ns);
@@ -59,8 +59,8 @@ static bool count_quiet_time(struct turn_process *process, struct turn_wait *wai
 	return wait->quiet_ns / SLEEP_NS != before / SLEEP_NS;
 }
 
-// Returns the time until the next poll. Before the estimated end of the work in flight, it is half of the time until
-// then; after that end, a quarter of the time since then.
+// Returns the time until the next poll. Before the estimated end of the work in flight, this is half of the time until
+// that end. After that end, it is a quarter of the time since then.
 static uint64_t find_poll_time(uint64_t eta, uint64_t now)
 {
 	uint64_t ns = eta > now ? (eta - now) / 2 : (now - eta) / 4;
@@ -90,8 +90,9 @@ static struct turn_action wait_for_turn(const struct turn_process *process, stru
 	return action;
 }
 
-// A thread that spins loses its processor if other threads want it. So it sleeps until a part of a large window is
-// free. Work that was never measured may end much sooner than estimated, so the thread looks often at first.
+// Decides how long a thread sleeps until the window has room. It does not spin, because it would lose its processor to
+// other threads. With a large window, it sleeps until a part of the window is free. Work that was never measured may
+// end much sooner than estimated, so the thread looks often at first.
 static struct turn_action wait_for_window(const struct turn_process *process, struct turn_wait *wait, uint32_t word,
 					  uint64_t now)
 {
@@ -150,8 +151,8 @@ bool turn_count_launch(struct turn_process *process, uint64_t estimate_ns, uint6
 		sum = (eta > now ? eta : now) + estimate_ns;
 	} while (!atomic_compare_exchange_weak_explicit(&slot->eta_ns, &eta, sum, memory_order_release,
 							memory_order_acquire));
-	// This is no atomic increment: threads that launch at once may lose a count, but the arbiter sees that the
-	// count changed.
+	// The increments are not atomic. If threads launch at the same time, a count may be lost, but the arbiter still
+	// sees that the count has changed.
 	STORE(slot->gpu_ns, atomic_load_explicit(&slot->gpu_ns, memory_order_relaxed) + estimate_ns);
 	STORE(slot->launches, atomic_load_explicit(&slot->launches, memory_order_relaxed) + 1);
 	return ring;
@@ -171,7 +172,7 @@ bool turn_report_flight(struct turn_process *process, uint64_t left_ns, uint64_t
 		STORE(slot->idle_ns, now);
 		atomic_store(&slot->eta_ns, 0);
 	}
-	uint32_t word = atomic_load(&process->page->word); // read it after eta_ns was written: see page.h
+	uint32_t word = atomic_load(&process->page->word); // read the word after eta_ns was written: see page.h
 	bool wanted = turn_word_state(word) == TURN_CLOSED || turn_word_is(word, TURN_WANTED);
 	return request || (ended && wanted);
 }

@@ -38,9 +38,10 @@ struct turn_wait {
 	uint64_t awake_ns;  // the thread spins until then
 	uint64_t beat_ns;   // time of the arbiter's last sign of life (beat_ns) that the thread saw
 	uint64_t looked_ns; // when the thread last looked at the gate
-	uint64_t step_ns;   // the longest time that the step after the last look may take
+	uint64_t step_ns;   // how long the step that the thread takes after its last look may last
 	uint64_t quiet_ns;  // how long the thread has waited without a beat of the arbiter
-	uint32_t rang;	    // 1 + number of the turn for which the thread woke the arbiter; 0: none
+	// Number of the turn for which the thread woke the arbiter, plus 1; 0: it has woken it for none.
+	uint32_t rang;
 };
 
 enum turn_step {
@@ -93,13 +94,10 @@ static inline bool turn_gate_admits(const struct turn_process *process, uint64_t
 }
 
 void turn_wait_begin(struct turn_process *process, struct turn_wait *ret_wait, uint64_t now);
-// Returns what the thread does next.
-// - A launch waits at most for the patience until the window has room: the work in flight may itself wait for this
-//   launch.
-// - A thread that waited for TURN_BEAT_NS without a beat of the arbiter concludes that no arbiter runs. The gates of
-// the process are
-//   then open for 1 s. A step counts as no longer than it should have taken, because the process may have been stopped
-//   meanwhile.
+// Returns what the thread does next. A launch waits for room in the window, at most for the patience, because the work
+// in flight may itself wait for this launch. A thread that waited for TURN_BEAT_NS without a beat of the arbiter
+// concludes that no arbiter runs. The gates of the process are then open for 1 s. A step counts as no longer than it
+// should have taken, because the process may have been stopped meanwhile.
 struct turn_action turn_wait_look(struct turn_process *process, struct turn_wait *wait, uint64_t now);
 void turn_wait_end(struct turn_process *process);
 

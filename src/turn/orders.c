@@ -119,7 +119,7 @@ static uint64_t find_look(const struct turn_arbiter *arbiter, const struct turn_
 	return turn_clamp(vgpu->facts.eta_ns, now + least, now + rules->patience_ns) + rules->margin_ns;
 }
 
-// Returns the next time at which something changes for the vGPU without a process waking the arbiter.
+// Returns the next time at which something changes for the vGPU although no process wakes the arbiter.
 static uint64_t next_of_vgpu(const struct turn_arbiter *arbiter, int index, uint64_t now)
 {
 	const struct turn_rules *rules = &arbiter->rules;

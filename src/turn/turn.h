@@ -31,16 +31,16 @@ enum turn_mode {
 
 // The constants of the policy, which turn_rules() returns for a mode. Times are nanoseconds.
 struct turn_rules {
-	// The length of turns.
+	// These members determine the length of turns.
 	uint64_t quantum_ns;	   // the mean turn of a contender
 	double handover_part;	   // if a handover takes more than this part of a turn, turns get longer
 	uint64_t round_ns;	   // the longest round (one turn of every contender); limits how long turns get
-	uint64_t quantum_least_ns; // the shortest mean turn, which a long round does not reduce any more
-	uint64_t turn_least_ns;	   // the shortest turn of a small share
-	// The part of a turn that is not charged.
+	uint64_t quantum_least_ns; // lower limit of the mean turn, however long the round becomes
+	uint64_t turn_least_ns;	   // lower limit of the turn of a vGPU with a small share
+	// These members determine which part of a turn is not charged.
 	uint64_t switch_ns; // the time of a context switch of the device
-	uint64_t wake_ns;   // the longest time from the grant to the first launch that is not charged
-	// The end of turns.
+	uint64_t wake_ns;   // the longest uncharged time from the grant of a turn to its first launch
+	// These members determine when turns end.
 	uint64_t look_ns;	    // shortest time between two checks of the holder's work while other vGPUs wait
 	uint64_t grace_ns;	    // a holder that is idle for this time loses its turn, if another vGPU waits
 	uint64_t grace_most_ns;	    // the longest grace for a program whose host pauses a little longer than `grace_ns`
@@ -52,21 +52,20 @@ struct turn_rules {
 	uint64_t patience_least_ns; // the least wait after the estimated end of that work
 	uint64_t margin_ns;	    // error of the estimate of work that no thread watches
 	uint64_t spin_ns;	    // before the expected end of a drain, the threads of the next vGPU spin for so long
-	// Limits of the work in flight.
-	// Limits for a batch vGPU; beside an active latency vGPU; in idle time.
+	// Limits of the work in flight: for a batch vGPU; for one beside an active latency vGPU; in idle time.
 	uint64_t window_ns, urgent_window_ns, idle_window_ns;
 	// Virtual time.
-	uint64_t credit_ns; // the largest lag of a vGPU that was absent, as time that it may catch up
+	uint64_t credit_ns; // the most time that a vGPU may catch up after an absence
 	uint64_t debt_ns;   // the largest lead of a vGPU over the others, in virtual time
 	// Activity.
 	uint64_t active_ns; // a vGPU counts as active for this time after its last work or wait
-	uint64_t idle_ns;   // the other vGPUs must be idle for this time before idle time is given away
+	uint64_t idle_ns;   // how long the other vGPUs must be idle before a vGPU gets idle time
 	// Latency class.
 	uint64_t urgent_delay_ns; // time from the announcement of a request until batch vGPUs stop launching
 	uint64_t quiet_ns;	  // a request ends after this time without work and launches
 	uint64_t budget_ns;	  // a latency vGPU's budget is its share of this time
-	double unshared_budget;	  // the share that counts for a latency vGPU without a share
-	// Shares that are limits.
+	double unshared_budget;	  // the share that is assumed for a latency vGPU without a share
+	// This member is for shares that are limits.
 	uint64_t limit_ns; // a vGPU's allowance is its share of this time, at most `quantum_ns`
 	// Side by side.
 	bool may_be_beside; // the mode allows to run vGPUs side by side (at the same time)
@@ -144,8 +143,9 @@ enum turn_regime {
 
 struct turn_orders {
 	struct turn_gate gates[TURN_VGPUS];
-	uint64_t next_ns; // the time of the next call, which a bell makes earlier; UINT64_MAX: only after a bell
-	bool poll;	  // the next event is near: look at the words instead of sleeping
+	// When to call again; a bell requires an earlier call; UINT64_MAX: only a bell requires a call.
+	uint64_t next_ns;
+	bool poll; // the next event is near: look at the words instead of sleeping
 	enum turn_regime regime;
 	int holder, next;	 // the vGPU that has the turn, and the one after it; -1: none
 	enum turn_reason reason; // why the device does not keep to the shares; NONE: it does
@@ -173,14 +173,14 @@ struct turn_total {
 enum { TURN_TOO_MUCH = 1, TURN_FULL }; // results of turn_join() and turn_set()
 
 struct turn_arbiter;
-// Creates an arbiter. `number`: the number of the first turn. It must differ from the numbers that an earlier arbiter
-// left in the words, so use the time of any clock. Returns 0 or -ENOMEM.
+// Creates an arbiter. `number` is the number of the first turn. It must differ from the turn numbers that an earlier
+// arbiter left in the shared words. The time of any clock is suitable. Returns 0 or -ENOMEM.
 int turn_create(const struct turn_rules *rules, uint64_t now, uint32_t number, struct turn_arbiter **ret_arbiter);
 void turn_destroy(struct turn_arbiter *arbiter);
 // Adds a vGPU when its first process registers. Returns 0; TURN_TOO_MUCH: the shares would exceed 100 percent;
 // TURN_FULL: TURN_VGPUS were added already; -EINVAL: a share above 100, or a limit without a share.
 int turn_join(struct turn_arbiter *arbiter, const struct turn_terms *terms, uint64_t now, unsigned int *ret_vgpu);
-// Removes a vGPU when its last process has ended. The driver removes what was in flight.
+// Removes a vGPU when its last process has ended. The driver removes the process's work in flight.
 void turn_leave(struct turn_arbiter *arbiter, unsigned int vgpu, uint64_t now);
 // Changes the terms of a vGPU. Returns what turn_join() returns; on failure nothing changes.
 int turn_set(struct turn_arbiter *arbiter, unsigned int vgpu, const struct turn_terms *terms, uint64_t now);

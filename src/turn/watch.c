@@ -3,8 +3,8 @@
 
 enum { EXHAUSTED_NS = 1000 }; // a budget or allowance of less than this counts as used up
 
-// Bounds how far a vGPU is behind or ahead of the others. One that was absent gets little credit for the time that it
-// did not use. One that is ahead does not wait for ever.
+// Bounds how far a vGPU is behind or ahead of the others in virtual time. A vGPU that was absent gets little credit for
+// the time that it did not use. A vGPU that is ahead does not wait for ever.
 static void bound_virtual_time(const struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, bool came_back)
 {
 	double floor = arbiter->floor[turn_is_idle_class(vgpu)];
@@ -86,8 +86,8 @@ static void watch_vgpu(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, con
 	vgpu->contends = vgpu->waits || facts->in_flight || vgpu->request_ns;
 	if (vgpu->contends || launched)
 		vgpu->active_ns = now;
-	// vGPUs that get idle time only wait until this one is idle. Requests of the latency class do not wait for idle
-	// time.
+	// VGPUs that get idle time only wait until this vGPU is idle. Requests of the latency class do not wait for
+	// idle time.
 	if (vgpu->active_ns && !turn_is_idle_class(vgpu) && !turn_is_urgent_class(vgpu)) {
 		uint64_t last = vgpu->contends ? now : turn_earlier(facts->idle_ns, now);
 		arbiter->shared_ns = turn_later(arbiter->shared_ns, last);

@@ -7,7 +7,7 @@
 
 struct vg_container {
 	pid_t pid;	   // the first process of the container, in the caller's pid namespace
-	const char *id;	   // as the container engine names it
+	const char *id;	   // the container's id, as the container engine reports it
 	const char *image; // NULL: unknown
 	bool kill_outside; // kill processes of the container that use the GPU without Virgate's library
 };

@@ -16,7 +16,7 @@ struct vg_entrance {
 	json_t *reply;
 	const char *name, *ledger, *uuid;
 	const char *mps_pipe;		     // NULL: the vGPU does not use MPS
-	const char *simulate, *simulate_dir; // from the daemon's reply; NULL: the field is missing
+	const char *simulate, *simulate_dir; // the simulated GPU, from the daemon's reply; NULL: the field is missing
 	uint64_t memory;
 	char parts[VG_PART_RUNTIME + 1][PATH_MAX]; // path of each library, by enum vg_part
 	struct vg_node *node;
@@ -188,7 +188,7 @@ static bool add_variable(struct vg_entrance *entrance, const char *name, const c
 }
 
 // Puts the directory of Virgate's CUDA runtime library first in LD_LIBRARY_PATH, unless it is there already. NVIDIA's
-// runtime library does not run on the simulated GPU.
+// runtime library does not run on the simulated GPU. Returns false if there is no memory.
 static bool add_runtime_directory(struct vg_entrance *entrance, const char *before)
 {
 	const char *library = entrance->parts[VG_PART_RUNTIME];

@@ -87,7 +87,8 @@ static void read_eviction(struct vg_fields *tenant, const json_t *object, struct
 	eviction->waited_ns = vg_field_size(&fields, "waited_ns");
 	eviction->waiting = (unsigned)vg_field_size(&fields, "waiting");
 	eviction->moves = (unsigned)vg_field_size(&fields, "moves");
-	eviction->unchanged = vg_field_known_size(&fields, "unchanged", &unused); // older daemons do not send it
+	// Older daemons do not send "unchanged".
+	eviction->unchanged = vg_field_known_size(&fields, "unchanged", &unused);
 	eviction->hash_error = (unsigned)vg_field_known_size(&fields, "hash_error", &unused);
 	if (fields.wrong)
 		tenant->wrong = "eviction";
@@ -299,7 +300,7 @@ static const char *read_device(const json_t *object, struct vg_device_info *devi
 	device->driver = vg_field_text(&fields, "driver");
 	device->simulated = vg_field_truth(&fields, "simulated");
 	device->vgpus = (unsigned)vg_field_size(&fields, "vgpus");
-	// Older daemons do not send these.
+	// Older daemons do not send the following fields.
 	device->share_reserved = (unsigned)vg_field_known_size(&fields, "share_reserved", &told);
 	device->shares_elsewhere = json_is_true(json_object_get(object, "shares_elsewhere"));
 	device->movable_reserved = vg_field_known_size(&fields, "movable_reserved", &told);

@@ -1,4 +1,4 @@
-// The public functions for vGPUs. Each sends one request.
+// Implements the public functions for vGPUs. Each sends one request.
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -91,8 +91,8 @@ static const char *find_counted(const struct visible *visible, const char *entry
 	return found;
 }
 
-// Marks the device that one entry names as visible. Sets *ret_end if the entry is invalid, which ends the list. A valid
-// entry may name a GPU that the daemon does not serve; no device is marked then.
+// Marks the device that one entry of CUDA_VISIBLE_DEVICES names as visible. An invalid entry ends the list: then sets
+// *ret_end. A valid entry may name a GPU that the daemon does not serve; no device is marked then.
 static enum vg_status mark_entry(struct visible *visible, const char *entry, bool *ret_end)
 {
 	int device = find_device(visible, entry); // if the entry is a complete UUID, the GPUs need not be counted

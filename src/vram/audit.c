@@ -87,7 +87,7 @@ static enum vg_status append_record(const struct vram_audit *audit, const struct
 	enum vg_status status =
 		put == (ssize_t)length ? write_head(audit, &next) : fail_file(error, audit->path, "append a record");
 	if (status) {
-		// Remove the record, because the caller gets an error. If that fails too, the next writer handles the
+		// Remove the record, because the caller gets an error. If that fails, too, the next writer handles the
 		// line.
 		if (ftruncate(audit->log, (off_t)head->bytes) < 0)
 			vg_log(VG_LOG_WARNING, "audit log %s: cannot take an unfinished record off: %s", audit->path,
@@ -268,7 +268,7 @@ static enum vg_status open_file(const char *path, int flags, int *ret_fd)
 	return VG_OK;
 }
 
-// Store an absolute path, because the program may change its working directory.
+// Makes an absolute path, because the program may change its working directory.
 static enum vg_status make_absolute(const char *path, char ret_path[PATH_MAX])
 {
 	char directory[PATH_MAX] = "";

@@ -25,7 +25,7 @@ static const char *get_event_text(enum vram_event_kind kind)
 	return texts[kind];
 }
 
-// Checks for the form "2026-01-31T12:00:00.123456789Z".
+// Writes a time in the form "2026-01-31T12:00:00.123456789Z".
 static void format_time(uint64_t ns, char text[AUDIT_TIME])
 {
 	time_t seconds = (time_t)(ns / 1000000000);

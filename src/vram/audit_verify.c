@@ -23,7 +23,7 @@ struct verification {
 	struct audit_chain chain;
 	bool has_head, head_is_valid;
 	struct audit_head head;
-	struct audit_chain expected; // record that must be in the log; count 0: none in particular
+	struct audit_chain expected; // a record that must be in the log; count 0: no such record
 	struct vg_audit_report report;
 };
 
@@ -211,7 +211,7 @@ static enum vg_status verify_log(struct verification *it)
 
 // ---- the public function ---------------------------------------------------------------------------------
 
-// Parses an expected record, "COUNT:MAC".
+// Parses an expected record, "COUNT:MAC". Returns false if the text has another form.
 static bool read_expected(const char *text, struct audit_chain *ret_chain)
 {
 	char digits[2 * VRAM_MAC + 1], again[VG_AUDIT_HEAD_MAX];

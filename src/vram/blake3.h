@@ -6,5 +6,5 @@
 #define VRAM_KEY_BYTES 32
 #define VRAM_ROOT_BYTES 32
 
-// `data` may be NULL if `size` is 0.
+// Computes the hash. `data` may be NULL if `size` is 0.
 void vram_blake3(const void *data, size_t size, const uint8_t key[VRAM_KEY_BYTES], uint8_t ret_root[VRAM_ROOT_BYTES]);

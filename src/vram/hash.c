@@ -94,8 +94,8 @@ static uint64_t count_groups(uint64_t count, unsigned group)
 	return count / group + (count % group != 0);
 }
 
-// The scratch memory holds the nodes of one piece, then all nodes of the second level, then the nodes of each level
-// above, up to the root.
+// Returns how many nodes one piece has in the scratch memory. That memory holds the nodes of one piece, then all nodes
+// of the second level, then the nodes of each level above, up to the root.
 static uint64_t count_piece_nodes(const struct work *work)
 {
 	return count_groups(work->piece, HASH_CHUNKS_PER_NODE);

@@ -6,7 +6,7 @@
 #include "virgate/context.h"
 #include "virgate/stream.h"
 
-struct vram_hasher; // has the kernels in one context, and scratch memory
+struct vram_hasher; // the kernels in one context, and their scratch memory
 
 // Creates a hasher, which the caller destroys with vram_hasher_destroy(). INVALID, CLOSED, NO_MEMORY, DRIVER.
 enum vg_status vram_hasher_create(struct vg_context *context, struct vram_hasher **ret_hasher);

@@ -25,7 +25,7 @@ bool vram_seal_is_id(const char *id, size_t capacity)
 	return true;
 }
 
-// Checks for "GPU-" and 8-4-4-4-12 lower case hexadecimal digits.
+// Returns whether the text is "GPU-" and 8-4-4-4-12 lower case hexadecimal digits.
 static bool is_device(const char device[41])
 {
 	static const char shape[] = "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";

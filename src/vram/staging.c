@@ -94,7 +94,7 @@ static CUresult run_transfer(struct transfer *transfer, char *to, CUdeviceptr fr
 	return r;
 }
 
-// The driver knows an address only if it is page-locked, managed or device memory.
+// Returns whether the driver does not know the address: it knows page-locked, managed and device memory only.
 static bool is_pageable(const void *to)
 {
 	unsigned type;

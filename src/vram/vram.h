@@ -19,7 +19,7 @@ struct vram_hasher;
 struct vram_keys;
 
 struct vg_vram {
-	struct core_object object;	  // each of its regions has a reference
+	struct core_object object;	  // each region of the context has a reference to it
 	struct vg_context *context;	  // owns a reference to the device's primary context
 	struct vg_memory_resource *plain; // owns a reference; allocates regions without a guard that are not shareable
 	struct core_memory_plan *guarded, *shareable;
@@ -38,7 +38,7 @@ struct vg_vram {
 
 // How to end an imported region. Its memory is unmapped but not zeroed, because the memory belongs to the exporter.
 struct vram_import {
-	enum vg_status (*unmap)(void *user); // called once; NULL: the region is not imported
+	enum vg_status (*unmap)(void *user); // unmaps an imported region; called once; NULL: the region is not imported
 	void *user;
 	bool read_only; // writing to the region fails with POLICY
 };

@@ -19,8 +19,9 @@ struct vg_wire_page {
 	uint64_t publisher_start;
 	uint64_t newest; // the last generation that was published
 	// For readers.
-	_Atomic uint64_t current;     // the generation that readers may open; 0: no generation
-	_Atomic uint64_t asked;	      // the publisher wants the generations up to this one released; 0: none
-	_Atomic uint64_t deadline_ns; // time at which these generations must be released, on the monotonic clock
+	_Atomic uint64_t current; // the generation that readers may open; 0: no generation
+	_Atomic uint64_t asked;	  // the publisher wants readers to close all generations up to this one; 0: none
+	// Time, on the monotonic clock, at which the readers must have closed these generations.
+	_Atomic uint64_t deadline_ns;
 };
 _Static_assert(sizeof(struct vg_wire_page) <= VG_PAGE_SIZE, "a page");

@@ -11,12 +11,13 @@
 enum {
 	VG_WIRE_MAGIC = 0x31544756, // "VGT1"
 	VG_WIRE_VERSION = 1,
-	VG_WIRE_TEXT_MAX = 60 * 1024,	// bytes of text in one message
-	VG_WIRE_ANSWER_MAX = 16 << 20,	// bytes of an answer in several messages
-	VG_WIRE_DESCRIPTORS_MAX = 8,	// descriptors of one message; with more, the connection is closed
-	VG_WIRE_NAME = 64,		// bytes of a vGPU's name, with the zero byte
-	VG_WIRE_HELLO_TIMEOUT_MS = 20,	// how long a tenant waits for the daemon while it allocates memory
-	VG_WIRE_GUEST_TIMEOUT_MS = 250, // how long a tenant waits for the daemon when it opens others' memory
+	VG_WIRE_TEXT_MAX = 60 * 1024,  // bytes of text in one message
+	VG_WIRE_ANSWER_MAX = 16 << 20, // bytes of an answer in several messages
+	VG_WIRE_DESCRIPTORS_MAX = 8,   // descriptors of one message; with more, the connection is closed
+	VG_WIRE_NAME = 64,	       // bytes of a vGPU's name, with the zero byte
+	VG_WIRE_HELLO_TIMEOUT_MS = 20, // how long a tenant waits for the daemon while it allocates memory
+	// How long a tenant waits for the daemon when it opens memory of other processes.
+	VG_WIRE_GUEST_TIMEOUT_MS = 250,
 };
 
 enum vg_wire_type {
@@ -60,8 +61,8 @@ struct vg_wire_guest {
 // Events that the broker sends without a request, on a connection that publishes or has a lease.
 enum vg_wire_event_kind {
 	VG_WIRE_ASKED_BACK = 1, // readers must close the memory by the deadline
-	VG_WIRE_WITHDRAWN = 2,	// no new reader can open it
-	VG_WIRE_SUPERSEDED = 3, // there is a newer generation
+	VG_WIRE_WITHDRAWN = 2,	// no new reader can open the publication
+	VG_WIRE_SUPERSEDED = 3, // the publication has a newer generation
 };
 
 struct vg_wire_event {
@@ -104,8 +105,8 @@ int vg_wire_send(int fd, enum vg_wire_type type, uint32_t flags, const void *pay
 // Sends a packet of any kind, whose contents are in two parts.
 int vg_wire_send_raw(int fd, const void *head, size_t head_size, const void *body, size_t body_size,
 		     const int *descriptors, unsigned int descriptor_count);
-// The function that closes descriptors of refused messages. The last close of a file may block for as long as its owner
-// likes. So a process that must not block replaces this function before the first message.
+// Closes a descriptor of a refused message. The last close() of a file may block for as long as the file's owner likes.
+// So a process that must not block replaces this function before the first message.
 extern void (*vg_wire_discard)(int fd);
 // Receives a packet of any kind into two parts, with at most VG_WIRE_DESCRIPTORS_MAX descriptors, which the caller
 // closes. Returns the length or -errno; -EPROTO: truncated, or too many descriptors; -ECONNRESET: end of the stream;
@@ -125,6 +126,6 @@ int vg_wire_register(const char *path, const struct vg_wire_registration *regist
 // Registers a tenant as vg_wire_register() does, and waits until the daemon has measured it. Returns 0 or -errno;
 // -ETIMEDOUT: not within 20 ms.
 int vg_wire_register_and_wait(const char *path, const struct vg_wire_registration *registration, int exports);
-// Makes a tenant a guest of the vGPU that is charged for a shared allocation; if ret_answer is NULL, makes it a guest
-// no longer. Returns 0 or -errno; -ETIMEDOUT: no answer in 250 ms, but the daemon may still do it.
+// Makes a tenant a guest of the vGPU that is charged for a shared allocation. If ret_answer is NULL, ends that again.
+// Returns 0 or -errno; -ETIMEDOUT: no answer in 250 ms, but the daemon may still do it.
 int vg_wire_be_guest(const char *path, const struct vg_wire_guest *asked, struct vg_wire_guest *ret_answer);

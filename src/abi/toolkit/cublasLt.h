@@ -53,7 +53,7 @@ typedef enum {
 
 typedef struct cublasLtContext *cublasLtHandle_t;
 
-// Opaque structures, which the functions ..._internal initialize; the size is a parameter
+// Opaque structures. Functions whose names end with _internal initialize them, and get their size as a parameter.
 typedef struct {
 	uint64_t data[8];
 } cublasLtMatrixLayoutOpaque_t;

@@ -1,5 +1,5 @@
 // Virgate's own declarations of the CUDA driver API 13.0, used where no CUDA toolkit is installed. Each function is
-// declared under the name that the driver exports; cuda/names.h gives programs the names that they write.
+// declared under the name that the driver exports. cuda/names.h maps the names that programs write to these.
 #pragma once
 #define __cuda_cuda_h__
 

@@ -1,3 +1,3 @@
-// cudaTypedefs.h has the types of the profiler's functions, too.
+// Includes cudaTypedefs.h, which also has the types of the profiler's functions.
 #pragma once
 #include <cudaTypedefs.h>

@@ -75,7 +75,7 @@ static void *receive_file(void *user)
 	int r = file->output < 0 ? -errno : incoming->chunked ? intake_chunks(file) : take_whole(incoming);
 	if (r)
 		intake_fail(capture->intake, file->name, file->raw, -r);
-	// If CRIU still writes, it gets EPIPE.
+	// If CRIU still writes into the pipe, its write now fails with EPIPE.
 	close(file->input);
 	if (file->output >= 0)
 		close(file->output);

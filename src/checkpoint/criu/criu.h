@@ -29,8 +29,9 @@ struct criu_work {
 	const char *directory; // directory for CRIU's image files
 	bool stream;	       // pass the files through a socket in `directory`, see streamer.h
 	bool shell_job, tcp_established, file_locks;
-	bool terminal;		       // CRIU uses the terminal of this process, see tool_run()
-	const struct criu_move *moves; // for a restore with `stream`; CRIU does not compare these files' modes
+	bool terminal; // CRIU uses the terminal of this process, see tool_run()
+	// The files with new paths, in a restore with `stream`; CRIU does not compare these files' modes.
+	const struct criu_move *moves;
 	size_t move_count;
 	const int *keep; // descriptors that stay open in CRIU
 	size_t keep_count;

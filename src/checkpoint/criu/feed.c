@@ -174,7 +174,8 @@ static enum vg_status give_chunks(struct lane *lane)
 	return status;
 }
 
-// Checks a chunk of zeros that CRIU does not get. Most of these chunks are holes of the file, which need no reading.
+// Checks a chunk of zeros that is not passed to CRIU. Most of these chunks are holes of the file, which need no
+// reading.
 static enum vg_status look_at(const struct lane *lane, size_t index)
 {
 	uint64_t sum = 0;

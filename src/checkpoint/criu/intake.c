@@ -92,8 +92,8 @@ static int store_plain(struct job *job, struct image_chunk *ret_chunk)
 	return r;
 }
 
-// Reserves the next range of the file for a chunk, and returns its offset. Chunks have the same order in the file as in
-// memory, so a worker first waits until the chunk before has its offset.
+// Reserves the next range of the file for a chunk, and returns its offset. The file has the chunks in the order of the
+// memory. So a worker first waits until the previous chunk has got its offset.
 static uint64_t take_place(struct intake_file *file, size_t index, size_t length)
 {
 	pthread_mutex_lock(&file->lock);
@@ -131,7 +131,7 @@ static void store_chunk(unsigned number, void *user)
 					   : store_plain(job, &chunk);
 	if (r)
 		intake_fail(intake, file->name, (uint64_t)job->index * CHUNK_BYTES, -r);
-	size_t index = job->index; // read it now: from here on another thread may reuse the job
+	size_t index = job->index; // read the index now: from here on another thread may reuse the job
 	pthread_mutex_lock(&intake->lock);
 	job->next = intake->free_jobs;
 	intake->free_jobs = job;

@@ -132,7 +132,7 @@ static void *run_streamer(void *user)
 		r = serve_requests(streamer, fd);
 		close(fd);
 	}
-	// CRIU exited before it connected, and reports that itself.
+	// CRIU exited before it connected. CRIU's own error reports the reason.
 	if (r < 0)
 		streamer->events.broken(streamer->events.user, r);
 	return NULL;

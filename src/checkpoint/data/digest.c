@@ -27,7 +27,8 @@ struct work {
 	const uint32_t *key;
 	bool counts; // true: the inputs are chunks, which BLAKE3 numbers; false: they are nodes of the tree
 	uint32_t number;
-	uint32_t flags, first, last; // flags for all 64-byte blocks, for the first, and for the last
+	// Flags for all 64-byte blocks, for the first block only, and for the last block only.
+	uint32_t flags, first, last;
 };
 
 ALWAYS_INLINE uint32_t load(const uint8_t *bytes)

@@ -21,7 +21,7 @@ struct doctor_check {
 	enum doctor_verdict verdict;
 	char name[48];
 	char found[256];
-	char fix[256]; // what to do; "": nothing
+	char fix[256]; // advice: what the user can do; "": nothing is needed
 };
 
 enum { DOCTOR_CHECKS = 192 };

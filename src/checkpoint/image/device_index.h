@@ -44,7 +44,7 @@ struct device_memory {
 struct device_index {
 	struct device_memory *memories;
 	size_t memory_count;
-	struct device_block *blocks; // the blocks of the first memory, then those of the second, and so on
+	struct device_block *blocks; // the blocks of all memories, one memory after another
 	size_t block_count;
 	unsigned pack_count;
 };

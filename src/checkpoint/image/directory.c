@@ -16,8 +16,8 @@
 
 static _Thread_local int entries_taken; // number of entries that the current scan has accepted
 
-// Accepts an entry of a directory, up to one more than an image may have. The caller of the scan then sees that there
-// are too many.
+// Accepts entries of a directory until their number exceeds the maximum of an image by one. So the caller of the scan
+// notices that there are too many.
 static int is_entry(const struct dirent *entry)
 {
 	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&

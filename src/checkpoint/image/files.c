@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum { MOST_THREADS = 256 };
-// Limits for the length of files. A file with one checksum may not be longer than CRIU's largest: reading a huge hole
-// would take days.
+// Limits for the length of files. MOST_WHOLE is for files with a single checksum: reading a huge hole would take days,
+// and CRIU's largest such file is shorter.
 static const uint64_t MOST_BYTES = UINT64_C(1) << 56, MOST_WHOLE = UINT64_C(1) << 40;
 static const char *const names[] = {"none", "lz4", "zstd"}, *const suffixes[] = {"", ".lz4", ".zst"};
 enum { METHODS = sizeof names / sizeof *names };
@@ -32,7 +32,8 @@ void image_sum_format(uint64_t sum, char ret_text[IMAGE_SUM_TEXT])
 	snprintf(ret_text, IMAGE_SUM_TEXT, "%016llx", (unsigned long long)sum);
 }
 
-// Parses sixteen digits, as image_sum_format() writes them. The caller checks what follows them.
+// Parses sixteen digits, as image_sum_format() writes them. The caller checks what follows them. Returns false if there
+// are no such digits.
 static bool read_sum(const char *text, uint64_t *ret_sum)
 {
 	uint64_t sum = 0;
@@ -47,7 +48,8 @@ static bool read_sum(const char *text, uint64_t *ret_sum)
 	return true;
 }
 
-// Parses a number without leading zeros, at most `most`, which must be far below UINT64_MAX.
+// Parses a number without leading zeros. Returns false if the text does not begin with one, or if it exceeds `most`,
+// which must be far below UINT64_MAX.
 static bool read_number(const char *text, uint64_t most, const char **ret_end, uint64_t *ret_number)
 {
 	uint64_t number = 0;
@@ -149,8 +151,8 @@ static bool read_method(const char *text, enum vg_compression *ret_compression)
 	return false;
 }
 
-// Checks a file's name: a compressed file has its method's suffix, and no other file has such a suffix. So the names of
-// two files of an image differ without their suffixes, too.
+// Returns whether the file's name fits the compression: a compressed file has its method's suffix, and no other file
+// has such a suffix. So the names of two files of an image differ without their suffixes, too.
 static bool is_named_for(const char *name, enum vg_compression compression)
 {
 	for (unsigned method = VG_COMPRESSION_LZ4; method < METHODS; method++) {

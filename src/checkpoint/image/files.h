@@ -22,7 +22,7 @@ struct image_chunk {
 };
 
 struct image_file {
-	const char *name; // such as "tree-0/pages-1.img.lz4"; the description owns it
+	const char *name; // name of the file, such as "tree-0/pages-1.img.lz4"; the description owns it
 	uint64_t bytes;	  // length on the disk
 	uint64_t stored;  // bytes of the file on the disk that are not holes
 	uint64_t raw;	  // bytes that CRIU wrote

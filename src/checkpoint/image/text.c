@@ -60,7 +60,8 @@ static int64_t find_version(const char *text, size_t length)
 	return version;
 }
 
-// Estimates the number of JSON values by counting separators. Called before the parser allocates memory for each value.
+// Returns whether the text has too many JSON values. Estimates their number by counting separators, before the parser
+// allocates memory for each value.
 static bool has_too_many_values(const char *text, size_t length)
 {
 	bool is_quoted = false;

@@ -20,8 +20,9 @@ enum vg_status fit_restore(const json_t *description, const struct criu *criu, c
 // CRIU checks what CRIU needs, and what the programs need is unknown.
 bool fit_kernel_is_older(const json_t *description, char *ret_warning, size_t capacity);
 
-// Checks that `directory` has room for `need` bytes, which are at most in its image. *ret_memory: how much host memory
-// they take, because the directory is in memory. INSUFFICIENT (with need and have). Not checked if compressed.
+// Checks that the file system of `directory` has room for an image of at most `need` bytes. If that file system is in
+// memory, *ret_memory is the host memory that the image takes. INSUFFICIENT (with need and have). Does not check the
+// room for compressed images.
 enum vg_status fit_disk(const char *directory, uint64_t need, enum vg_compression compression, uint64_t *ret_memory);
 // Checks that there is room for a dump into `directory`, after the GPUs were described. `parked`: bytes of host memory
 // that Virgate writes itself. INSUFFICIENT (with need and have): too little host memory in the machine or a control

@@ -16,7 +16,7 @@ enum { MOST_USERS = 1024 };
 struct wanted {
 	const char *name, *target; // `target`: UUID of the GPU in this machine
 	uint64_t held;		   // bytes that processes used; 0: none, or unknown
-	size_t users;		   // number of processes that use it
+	size_t users;		   // number of processes that use the GPU
 	const json_t *gpu;
 };
 

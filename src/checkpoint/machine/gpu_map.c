@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Compares two UUIDs, which may be written differently.
+// Returns whether two UUIDs are equal, even if they are written differently.
 static bool is_same_uuid(const char *one, const char *other)
 {
 	one += strncmp(one, "GPU-", 4) == 0 ? 4 : 0;

@@ -24,7 +24,7 @@ static enum vg_status list_packs(const struct prefill *prefill, struct image_fil
 		free(names);
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu packs", packs->count);
 	}
-	files[0].name = names[0]; // free_list() frees it through this pointer
+	files[0].name = names[0]; // free_list() frees the array of names through this pointer
 	for (size_t i = 0; i < packs->count; i++) {
 		snprintf(names[i], sizeof names[i], DEVICE_PACK_FORMAT, (unsigned)i);
 		bool is_there = fstatat(packs->store->lock, names[i], &info, AT_SYMLINK_NOFOLLOW) == 0;

@@ -18,7 +18,7 @@ enum vg_status prefill_round(void *prefill, const void *index, size_t length, st
 // of this size. The prefill keeps ownership of the file.
 int prefill_find(const struct prefill *prefill, const struct device_memory *memory,
 		 const struct device_block **ret_have);
-// Takes the file that prefill_find() would return; the caller closes it, and prefill_find() does not find it any more.
-// The prefill keeps ownership of the blocks.
+// Takes the file that prefill_find() would return. The caller closes it, and later calls of prefill_find() do not
+// return it. The prefill keeps ownership of the blocks.
 int prefill_take(struct prefill *prefill, const struct device_memory *memory, const struct device_block **ret_have);
 void prefill_finish(struct prefill *prefill);

@@ -16,16 +16,16 @@ struct stream_header {
 // The packs that were transferred, by number. The sender keeps the file of each pack open, so that its inode number is
 // not reused. The receiver stores the packs as files in a draft.
 struct packs {
-	int *fds; // of the sender: file of each pack; -1: closed, because no round uses the pack any more
+	int *fds; // for the sender: descriptor of each pack's file; -1: closed, because no round uses the pack any more
 	size_t count;
-	const struct image_draft *store; // of the receiver: the draft in which the packs are stored
+	const struct image_draft *store; // for the receiver: the draft in which the packs are stored
 	// Receiver: called after the packs of a precopy round, with the index of the round. May be NULL.
 	enum vg_status (*round)(void *user, const void *index, size_t length, struct phase *phase);
 	void *user;
 	uint64_t bytes;
-	// Of the receiver, by number: true if all blocks of the pack were read and have their checksums.
+	// For the receiver, indexed by pack: true if all blocks of the pack were read and have their checksums.
 	bool *is_checked;
-	// Of the receiver, by the pack's number in the image: true if the pack is a link to a checked pack.
+	// For the receiver, indexed by the pack's number in the image: true if the pack is a link to a checked pack.
 	bool *is_trusted;
 };
 // Sends a file as the next pack, unless it was sent already. Takes ownership of the descriptor. Counts the bytes in the

@@ -150,8 +150,7 @@ static enum vg_status roll_back_process(struct vg_process *process, const struct
 	do {
 		status = step_back(process, &state);
 		if (status == VG_NOT_FOUND && !refusal_maps_cuda(vg_process_pid(process)))
-			// CUDA is not loaded any more, because the process has run another program (exec), as a shell
-			// does.
+			// CUDA is not loaded any more, because the process has executed another program.
 			return VG_OK;
 		if (status && --tries)
 			usleep(PAUSE_US);

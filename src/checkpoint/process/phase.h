@@ -30,5 +30,5 @@ void phase_tick(void *phase);
 void phase_end(struct phase *phase);
 // Returns the time (CLOCK_REALTIME) until which a caller may wait before it calls phase_tick() again.
 struct timespec phase_next_tick(void);
-// Joins the thread if it ends before that time. Returns whether it has ended.
+// Joins the thread if it ends before the time that phase_next_tick() returns. Returns whether it has ended.
 bool phase_join(pthread_t thread);

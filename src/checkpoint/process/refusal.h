@@ -1,6 +1,6 @@
 // Refuses processes that cannot be dumped. Each reason has a name: "refused (NAME): process, reason, what to do".
-// Reasons that are visible from outside are reported before any process is locked, the others when the driver reports
-// them. One thread.
+// Reasons that are visible from outside are reported before any process is locked. The other reasons are reported when
+// the driver's call fails. One thread.
 #pragma once
 #include "checkpoint/process/tree.h"
 

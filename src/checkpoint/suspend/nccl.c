@@ -18,7 +18,7 @@ enum { MOST_SHARED = 64, MOST_ENVIRONMENT = 4 << 20 };
 // What the kernel shows of a process that is a rank of an NCCL job.
 struct rank {
 	bool has_library;
-	unsigned long ranks; // number of ranks in its job, as the launcher set it; 0: unknown
+	unsigned long ranks; // number of ranks in the job of this rank, as the launcher set it; 0: unknown
 	char number[16];     // the rank's own number in the job; "": unknown
 	uint64_t job;	     // hash that is the same for all ranks of a job; 0: unknown
 	size_t shared_count;

@@ -98,7 +98,7 @@ enum vg_status tenants_describe(const struct tenants *tenants, json_t *descripti
 
 // ---- reading -----------------------------------------------------------------------------------------
 
-// Reads a user or group id. Images of earlier versions do not have one.
+// Reads a user or group id. Images of earlier versions do not have one. Returns false if it is out of range.
 static bool read_id(const json_t *item, const char *key, uint32_t *ret_id)
 {
 	const json_t *value = json_object_get(item, key);
@@ -108,7 +108,7 @@ static bool read_id(const json_t *item, const char *key, uint32_t *ret_id)
 	return id >= 0 && id <= UINT32_MAX;
 }
 
-// Reads the terms of the compute share. Images of earlier versions do not have them.
+// Reads the terms of the compute share. Images of earlier versions do not have them. Returns false if they are invalid.
 static bool read_terms(const json_t *item, struct tenant_vgpu *vgpu)
 {
 	const json_t *limit = json_object_get(item, "share_limit");
@@ -122,7 +122,7 @@ static bool read_terms(const json_t *item, struct tenant_vgpu *vgpu)
 	return (vgpu->share || !vgpu->share_limit) && (vgpu->class == VG_CLASS_LATENCY || strcmp(class, "batch") == 0);
 }
 
-// Reads the settings for eviction. Images of earlier versions do not have them.
+// Reads the settings for eviction. Images of earlier versions do not have them. Returns false if they are invalid.
 static bool read_eviction(const json_t *item, struct tenant_vgpu *vgpu)
 {
 	json_int_t swap = json_integer_value(json_object_get(item, "swap"));

@@ -12,7 +12,7 @@
 struct tenant_vgpu {
 	char name[VG_LEDGER_NAME];
 	char path[PATH_MAX];	 // path of the vGPU's ledger
-	char old_path[PATH_MAX]; // path of its ledger in the image; "": not read from an image
+	char old_path[PATH_MAX]; // path that the vGPU's ledger has in the image; "": not read from an image
 	char uuid[64];		 // UUID of the vGPU's GPU
 	uint64_t memory;
 	unsigned share; // percent; 0: no compute share
@@ -21,7 +21,8 @@ struct tenant_vgpu {
 	enum vg_scheduling_class class;
 	bool ephemeral;
 	bool evictable;
-	uint64_t swap, fixed;	  // if evictable: host memory for each process; its part for memory that cannot move
+	// If evictable: maximum host memory of each process; part of the limit for memory that cannot move.
+	uint64_t swap, fixed;
 	uid_t owner;		  // owner of the ledger's file; (uid_t)-1: unknown
 	gid_t group;		  // group whose members may enter the vGPU; (gid_t)-1: none
 	bool made;		  // true: this restore has created the vGPU
@@ -41,7 +42,7 @@ struct tenants {
 	size_t vgpu_count;
 	struct tenant *list;
 	size_t count;
-	struct vg_node *node; // used only in a restore
+	struct vg_node *node; // the node of the vGPUs; used only in a restore
 	pid_t *slotless;      // processes that have mapped a ledger in which they have no slot
 	size_t slotless_count;
 };

@@ -1,4 +1,4 @@
-// Arrays, mipmapped arrays and sparse arrays.
+// Declares arrays, mipmapped arrays and sparse arrays of the driver API.
 #pragma once
 #include "vmm.h"
 

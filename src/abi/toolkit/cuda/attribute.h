@@ -1,4 +1,4 @@
-// Attributes of a device for cuDeviceGetAttribute.
+// Declares the attributes of a device for cuDeviceGetAttribute.
 #pragma once
 
 typedef enum CUdevice_attribute_enum {
@@ -165,6 +165,6 @@ typedef enum CUdevice_attribute_enum {
 	CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH = 67,
 	CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS = 68,
 
-	// One more than the largest
+	// One more than the largest attribute
 	CU_DEVICE_ATTRIBUTE_MAX = 148
 } CUdevice_attribute;

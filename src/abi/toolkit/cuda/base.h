@@ -1,4 +1,4 @@
-// Handles, and macros that declare functions.
+// Declares the handles of the driver API, and macros that declare its functions.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// Contexts, primary contexts and green contexts.
+// Declares contexts, primary contexts and green contexts.
 #pragma once
 #include "device.h"
 

@@ -1,4 +1,4 @@
-// Copies between host memory, device memory and arrays.
+// Declares copies between host memory, device memory and arrays.
 #pragma once
 #include "memory.h"
 

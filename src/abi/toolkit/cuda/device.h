@@ -1,4 +1,4 @@
-// The driver, devices, and access between devices.
+// Declares the functions for the driver, for devices, and for access between devices.
 #pragma once
 #include "attribute.h"
 #include "result.h"

@@ -1,4 +1,4 @@
-// Graphs: definitions, executable graphs, updates, memory, user objects.
+// Declares the functions for graphs: definitions, executable graphs, updates, memory and user objects.
 #pragma once
 #include "graph_node.h"
 

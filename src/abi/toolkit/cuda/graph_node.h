@@ -1,4 +1,4 @@
-// Nodes of graphs and their parameters.
+// Declares the nodes of graphs and their parameters.
 #pragma once
 #include "copy.h"
 #include "external.h"

@@ -1,4 +1,4 @@
-// Functions (kernels of a context): attributes, launches and occupancy.
+// Declares functions (kernels of a context): their attributes, launches and occupancy.
 #pragma once
 #include "context.h"
 
@@ -160,7 +160,7 @@ typedef struct CUDA_LAUNCH_PARAMS_st {
 } CUDA_LAUNCH_PARAMS_v1;
 typedef CUDA_LAUNCH_PARAMS_v1 CUDA_LAUNCH_PARAMS;
 
-// Keys in the list `extra`
+// Keys in the parameter `extra` of cuLaunchKernel
 #define CU_LAUNCH_PARAM_END ((void *)0x0)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x1)
 #define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)0x2)

@@ -1,4 +1,4 @@
-// Device memory, host memory, managed memory, functions that set memory, and attributes of pointers.
+// Declares device, host and managed memory, functions that set memory, and attributes of pointers.
 #pragma once
 #include "result.h"
 

@@ -1,4 +1,4 @@
-// Modules, libraries and kernels, and the linker.
+// Declares modules, libraries, kernels and the linker.
 #pragma once
 #include "launch.h"
 

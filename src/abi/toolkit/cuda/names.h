@@ -1,5 +1,5 @@
-// The names that programs write, as the functions that the driver exports. tests/abi/names.py writes this file from
-// entries.def; cuda_abi.h does without it.
+// Maps the names that programs write to the functions that the driver exports. tests/abi/names.py writes this file from
+// entries.def. cuda_abi.h does not include it.
 #pragma once
 #include "device.h"
 
@@ -7,7 +7,7 @@
 #define CU_NAME_PTDS(name) name##_ptds
 #define CU_NAME_PTSZ(name) name##_ptsz
 
-// The driver exports no variant: the program's default stream goes into the flags.
+// The driver exports no variant of this function for the per-thread default stream, so this variant sets a flag.
 static inline CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **function, int version, cuuint64_t flags,
 						CUdriverProcAddressQueryResult *status)
 {

@@ -1,4 +1,4 @@
-// Checkpoints of processes, core dumps and logs.
+// Declares checkpoints of processes, core dumps and the driver's log.
 #pragma once
 #include "result.h"
 

@@ -1,4 +1,4 @@
-// Streams, events, stream capture, and waits and writes by a stream.
+// Declares streams, events, stream capture, and operations with which a stream waits for memory or writes to it.
 #pragma once
 #include "launch.h"
 
@@ -160,7 +160,7 @@ typedef union CUstreamBatchMemOpParams_union {
 } CUstreamBatchMemOpParams_v1;
 typedef CUstreamBatchMemOpParams_v1 CUstreamBatchMemOpParams;
 
-// The functions of version 1 have the same types.
+// Declares versions 1 and 2 of a function, which have the same parameters.
 #define CU_API_MEMOP(name, parameters) CU_API_PTSZ(name, parameters) CU_API_PTSZ(name##_v2, parameters)
 CU_API_MEMOP(cuStreamWaitValue32, (CUstream, CUdeviceptr, cuuint32_t, unsigned int flags))
 CU_API_MEMOP(cuStreamWaitValue64, (CUstream, CUdeviceptr, cuuint64_t, unsigned int flags))

@@ -1,4 +1,4 @@
-// Tensor maps: descriptors of tensors for asynchronous copies in kernels.
+// Declares tensor maps: descriptors of tensors for asynchronous copies in kernels.
 #pragma once
 #include "result.h"
 

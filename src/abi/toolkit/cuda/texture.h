@@ -1,4 +1,4 @@
-// Texture and surface objects, and the older references.
+// Declares texture and surface objects, and the older texture and surface references.
 #pragma once
 #include "array.h"
 

@@ -1,4 +1,4 @@
-// Virtual memory management: address ranges, physical memory and mappings; multicast objects; memory pools.
+// Declares virtual memory management (address ranges, physical memory, mappings), multicast objects and memory pools.
 #pragma once
 #include "memory.h"
 

@@ -1,4 +1,4 @@
-// Channel formats, arrays and mipmapped arrays.
+// Declares channel formats, arrays and mipmapped arrays of the runtime API.
 #pragma once
 #include "memory.h"
 

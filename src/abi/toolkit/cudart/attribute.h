@@ -1,4 +1,4 @@
-// Attributes of a device for cudaDeviceGetAttribute: those of the driver with other names.
+// Declares the attributes of a device for cudaDeviceGetAttribute. They are the driver's attributes under other names.
 #pragma once
 
 enum cudaDeviceAttr {

@@ -1,4 +1,4 @@
-// Handles, and the functions for errors.
+// Declares the handles of the runtime API, and its functions for errors.
 #pragma once
 #include <stddef.h>
 #include "../cuda/uuid.h"

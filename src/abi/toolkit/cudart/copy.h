@@ -1,4 +1,4 @@
-// Copies between memory, arrays, symbols and devices; functions that set memory.
+// Declares copies between memory, arrays, symbols and devices, and functions that set memory.
 #pragma once
 #include "array.h"
 

@@ -1,4 +1,4 @@
-// Devices: selection, limits, flags, peers and atomic operations between devices; versions.
+// Declares the functions for devices: selection, limits, flags, peer access, atomic operations, and versions.
 #pragma once
 #include "attribute.h"
 #include "base.h"
@@ -17,7 +17,7 @@
 #define cudaDeviceMask 0xff
 #define cudaInitDeviceFlagsAreValid 0x01
 
-// Ordinals that stand for no CUDA device
+// Device numbers with a special meaning: the host, and an invalid device
 #define cudaCpuDeviceId ((int)-1)
 #define cudaInvalidDeviceId ((int)-2)
 

@@ -1,4 +1,4 @@
-// Memory and events of other processes and libraries: CUDA IPC, external memory and semaphores, graphics resources.
+// Declares access to memory and events of other processes and libraries: CUDA IPC, external memory, graphics resources.
 #pragma once
 #include "array.h"
 

@@ -1,4 +1,4 @@
-// Graphs: edges, executable graphs, updates and user objects.
+// Declares the functions for graphs: edges, executable graphs, updates and user objects.
 #pragma once
 #include "graph_node.h"
 

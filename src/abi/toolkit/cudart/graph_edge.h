@@ -1,4 +1,4 @@
-// Edges between the nodes of a graph.
+// Declares the edges between the nodes of a graph.
 #pragma once
 #include "base.h"
 

@@ -1,4 +1,4 @@
-// Nodes of graphs: parameters, and functions for each type.
+// Declares the nodes of graphs: their parameters, and functions for each type.
 #pragma once
 #include "copy.h"
 #include "external.h"
@@ -22,7 +22,7 @@ enum cudaGraphNodeType {
 	cudaGraphNodeTypeCount
 };
 
-// Each function that adds a node has an array of nodes, and its size: those that the new node depends on.
+// Each function that adds a node has an array of the nodes that the new node depends on, and the array's size.
 
 // Kernels
 struct cudaKernelNodeParams {
@@ -192,7 +192,7 @@ struct cudaMemAllocNodeParams {
 	struct cudaMemPoolProps poolProps;
 	const struct cudaMemAccessDesc *accessDescs;
 	size_t accessDescCount, bytesize;
-	void *dptr; // set by the function
+	void *dptr; // output: the function that adds the node stores the address here
 };
 
 struct cudaMemAllocNodeParamsV2 {

@@ -1,4 +1,4 @@
-// Kernels: attributes, launches and occupancy.
+// Declares kernels: their attributes, launches and occupancy.
 #pragma once
 #include "device.h"
 #include "launch_attribute.h"

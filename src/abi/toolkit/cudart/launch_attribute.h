@@ -1,4 +1,4 @@
-// Attributes of launches, streams and kernel nodes.
+// Declares the attributes of launches, streams and kernel nodes.
 #pragma once
 #include "base.h"
 

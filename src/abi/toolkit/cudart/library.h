@@ -1,4 +1,4 @@
-// Libraries that programs load at run time, functions of the driver, and the driver's log.
+// Declares libraries that programs load at run time, access to the driver's functions, and the driver's log.
 #pragma once
 #include "base.h"
 

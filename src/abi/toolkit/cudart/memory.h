@@ -1,4 +1,4 @@
-// Device, host and managed memory.
+// Declares device, host and managed memory.
 #pragma once
 #include "stream.h"
 
@@ -102,7 +102,7 @@ CUDART_API(cudaMemRangeGetAttributes, (void **data, size_t *data_sizes, enum cud
 CUDART_API(cudaMemPrefetchAsync, (const void *address, size_t size, struct cudaMemLocation, unsigned int flags,
 				  cudaStream_t stream CUDART_DEFAULT(0)))
 
-// locations[i] applies to the ranges from indices[i] on.
+// Locations[i] applies to the ranges from number indices[i] up to the next index.
 CUDART_API(cudaMemPrefetchBatchAsync, (void **addresses, size_t *sizes, size_t count, struct cudaMemLocation *,
 				       size_t *indices, size_t locations, unsigned long long flags, cudaStream_t))
 CUDART_API(cudaMemDiscardBatchAsync,

@@ -1,4 +1,5 @@
-// The runtime's functions for the per-thread default stream. tests/abi/names.py writes this file from runtime.def.
+// Maps the names of runtime functions to their variants for the per-thread default stream. tests/abi/names.py writes
+// this file from runtime.def.
 #pragma once
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM

@@ -1,4 +1,4 @@
-// Memory pools and stream-ordered allocations.
+// Declares memory pools and stream-ordered allocations.
 #pragma once
 #include "memory.h"
 
@@ -79,7 +79,8 @@ CUDART_API(cudaMemGetDefaultMemPool, (cudaMemPool_t *, struct cudaMemLocation *,
 CUDART_API(cudaMemGetMemPool, (cudaMemPool_t *, struct cudaMemLocation *, enum cudaMemAllocationType))
 CUDART_API(cudaMemSetMemPool, (struct cudaMemLocation *, enum cudaMemAllocationType, cudaMemPool_t))
 
-// Pools of other processes. On Linux the handle is a descriptor: its address for an export, its value for an import.
+// Sharing pools with other processes. On Linux the handle is a file descriptor. An export gets the address of an int
+// for it, and an import gets its value, cast to a pointer.
 CUDART_API(cudaMemPoolExportToShareableHandle,
 	   (void *handle, cudaMemPool_t, enum cudaMemAllocationHandleType, unsigned int flags))
 CUDART_API(cudaMemPoolImportFromShareableHandle,

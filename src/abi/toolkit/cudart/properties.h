@@ -1,4 +1,4 @@
-// Properties of a device: the result of cudaGetDeviceProperties.
+// Declares the properties of a device, which cudaGetDeviceProperties returns.
 #pragma once
 #include <stddef.h>
 #include "../cuda/uuid.h"

@@ -1,4 +1,4 @@
-// Streams, events, capture, and host functions in streams.
+// Declares streams, events, stream capture, and host functions in streams.
 #pragma once
 #include "graph_edge.h"
 #include "launch_attribute.h"
@@ -20,7 +20,7 @@ CUDART_API(cudaStreamQuery, (cudaStream_t))
 CUDART_API(cudaStreamSynchronize, (cudaStream_t))
 CUDART_API(cudaStreamWaitEvent, (cudaStream_t, cudaEvent_t, unsigned int flags CUDART_DEFAULT(0)))
 
-// Attributes: those of launches
+// Stream attributes have the types of launch attributes
 #define cudaStreamAttrID cudaLaunchAttributeID
 #define cudaStreamAttrValue cudaLaunchAttributeValue
 #define cudaStreamAttributeAccessPolicyWindow cudaLaunchAttributeAccessPolicyWindow

@@ -1,4 +1,4 @@
-// Texture and surface objects.
+// Declares texture and surface objects.
 #pragma once
 #include "array.h"
 

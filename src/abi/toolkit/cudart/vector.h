@@ -1,7 +1,7 @@
-// Vectors of 1 to 4 numbers, and the size of a grid or block.
+// Declares vectors of 1 to 4 numbers, and the size of a grid or block.
 #pragma once
 
-// DECLARE(name, type): the name of vectors of that type, without their length.
+// Calls DECLARE(name, type) for each element type. A vector type's name is `name` and its length, such as int4.
 #define CUDART_VECTOR_TYPES(DECLARE)           \
 	DECLARE(char, signed char)             \
 	DECLARE(uchar, unsigned char)          \

@@ -100,7 +100,7 @@ DEVICE_FUNCTION unsigned long long __umul64hi(unsigned long long a, unsigned lon
 	return __nvvm_mulhi_ull(a, b);
 }
 
-// c plus four products of bytes, or plus two products of a half-word and a byte.
+// Defines functions that return c plus four products of bytes, or c plus two products of a half-word and a byte.
 #define DOT_PRODUCT(name, instruction, type, a_type, b_type)                                                       \
 	DEVICE_FUNCTION type name(a_type a, b_type b, type c)                                                      \
 	{                                                                                                          \

@@ -1,5 +1,5 @@
-// The runtime's functions for kernels with C++ types: a kernel, or an instance of a kernel template, instead of a
-// pointer to void. Other functions that have another form in C++.
+// Overloads runtime functions for C++: they accept a kernel, or an instance of a kernel template, instead of a pointer
+// to void. Also overloads other functions that have another form in C++.
 #pragma once
 #include "host.h"
 
@@ -49,8 +49,8 @@ static inline cudaError_t cudaLaunchCooperativeKernel(T *kernel, dim3 grid, dim3
 
 namespace virgate
 {
-// Has the kernel's parameters by value, so that the arguments are converted to their types. The last element of the
-// array is for kernels without parameters.
+// Converts the arguments to the types of the kernel's parameters, and launches the kernel. The NULL at the end of the
+// array keeps it nonempty for kernels without parameters.
 template <typename... Parameters> struct launch {
 	static inline cudaError_t with(const cudaLaunchConfig_t *config, const void *kernel, Parameters... parameters)
 	{
@@ -105,9 +105,9 @@ static inline cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, T *kerne
 	return cudaOccupancyMaxActiveClusters(clusters, KERNEL, config);
 }
 
-// Returns the block size with the most resident threads on a multiprocessor, the largest of several, and how many
-// blocks fill the device. `shared` returns the dynamic shared memory of a block of a given size. `limit` is the largest
-// block size, 0 for no limit. Both results are 0 if no block fits.
+// Finds the block size with the most resident threads on a multiprocessor; of equally good sizes, the largest. Also
+// returns how many blocks fill the device. `shared` returns the dynamic shared memory of a block of a given size.
+// `limit` is the largest block size, 0 for no limit. Both results are 0 if no block fits.
 template <typename Shared, typename T>
 static inline cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlags(int *ret_grid, int *ret_block,
 										  T kernel, Shared shared,

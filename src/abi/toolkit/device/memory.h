@@ -1,5 +1,4 @@
-// The runtime's functions for memory, variables and arrays with C++ types: pointers of any type, and variables instead
-// of their addresses.
+// Overloads runtime functions for C++: they accept pointers of any type, and variables instead of their addresses.
 #pragma once
 #include "host.h"
 

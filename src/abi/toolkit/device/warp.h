@@ -2,8 +2,8 @@
 #pragma once
 #include "language.h"
 
-// Replaces clang's function of this name. clang 14 moves reads of shared memory across its own one: it assumes that a
-// built-in function does not access a variable whose address is not taken.
+// Replaces clang's function of this name. clang 14 moves reads of shared memory across its own barrier: it assumes that
+// a built-in function does not access a variable whose address is not taken.
 DEVICE_FUNCTION void virgate_syncthreads()
 {
 	asm volatile("bar.sync 0;" ::: "memory");
