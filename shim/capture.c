@@ -5,7 +5,7 @@
 #include "shim/evict.h"
 #include "shim/turn.h"
 
-// the address of this variable is the key of the thread's default stream
+// The address of this variable identifies the thread's default stream in the records of captures.
 static __thread SHIM_TLS char per_thread_stream;
 
 static uint64_t make_stream_key(CUstream stream, bool per_thread)

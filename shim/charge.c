@@ -10,8 +10,9 @@
 #include "shim/undeclared.h"
 
 static const uint64_t granularity = 2ull << 20;
-// A thread of an evictable vGPU holds this lock while it checks the fixed part and changes two figures: the ledger, and
-// the charge for evictable memory. So no other thread sees only one of them changed.
+// Guards two figures of an evictable vGPU that change together: the charge in the ledger, and how much of that charge
+// is for memory that can move to the host. A thread holds the lock while it changes both and checks the limit for
+// memory that cannot move.
 static pthread_mutex_t fixed_lock = PTHREAD_MUTEX_INITIALIZER;
 
 uint64_t shim_round_granularity(uint64_t bytes)
@@ -34,8 +35,9 @@ VG_HOT static CUresult charge_ledger(enum vg_ledger_kind kind, uint64_t bytes)
 	}
 }
 
-// Charges first and checks the fixed part afterwards. So of several processes that charge at the same time, not all can
-// pass the check.
+// Charges memory that cannot move to the host. Checks the limit for such memory (shim/fixed.h) after the charge,
+// because several processes may charge at the same time. If each checked first, all of them could pass and exceed that
+// limit.
 VG_COLD static CUresult charge_ledger_fixed(enum vg_ledger_kind kind, uint64_t bytes)
 {
 	CUresult result;
@@ -129,7 +131,9 @@ CUresult shim_charge_evictable(enum vg_entry entry, enum vg_ledger_kind kind, ui
 
 void shim_refund_evictable(enum vg_ledger_kind kind, uint64_t bytes)
 {
-	if (!shim_evictable) { // in a forked child, take no lock: a thread of the parent may have held it
+	// A forked child must take no lock, because a thread of the parent may have held it at the fork. In such a
+	// child shim_evictable is false.
+	if (!shim_evictable) {
 		shim_refund(kind, bytes);
 		return;
 	}

@@ -11,10 +11,11 @@
 // CUDA_ERROR_OUT_OF_MEMORY: the limit has no room, even after pools and graphs returned unused memory; the refusal was
 // reported. Other errors: CUDA cannot be used in this process.
 CUresult shim_charge(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes);
-// Charges, like shim_charge(), memory that is already allocated and was measured. The daemon's figure for undeclared
-// memory is not charged first, since that figure may include this memory.
+// Charges, like shim_charge(), memory that is already allocated and was measured. Does not first charge the undeclared
+// memory that the daemon has measured, because the daemon's figure may include this memory.
 CUresult shim_charge_measured(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes);
-// Charges, like shim_charge(), memory that can move to the host. Such memory does not count as fixed.
+// Charges, like shim_charge(), memory that can move to the host. The limit for memory that cannot move (shim/fixed.h)
+// does not apply to it.
 CUresult shim_charge_evictable(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes);
 // Tries once to charge. If the limit has no room, reports no refusal, and makes no pool or graph return memory.
 CUresult shim_charge_quietly(enum vg_ledger_kind kind, uint64_t bytes);
@@ -23,8 +24,8 @@ void shim_refund(enum vg_ledger_kind kind, uint64_t bytes);
 void shim_refund_evictable(enum vg_ledger_kind kind, uint64_t bytes);
 void shim_refund_record(const struct shim_record *record);
 
-// Moves a charge of shim_charge_evictable() into the fixed part, or back out of it. shim_charge_as_fixed() returns
-// false and changes nothing if the fixed part has no room.
+// Note that charged memory can no longer move to the host, or that it can move again. shim_charge_as_fixed() returns
+// false, and changes nothing, if the limit for memory that cannot move (shim/fixed.h) has no room.
 bool shim_charge_as_fixed(uint64_t bytes);
 void shim_charge_as_evictable(uint64_t bytes);
 

@@ -125,8 +125,8 @@ static CUresult reconcile_after(CUresult result, CUdevice device)
 	return result;
 }
 
-// Makes a driver call that may destroy a context. Before the call, the daemon must stop measuring the size of a context
-// from this process.
+// Makes a driver call that may destroy a context. Before the call, tells the daemon not to derive the size of a context
+// from the memory of this process any more.
 #define MAY_DESTROY(call, device) (shim_first_context_ended(), reconcile_after(call, device))
 
 #define RELEASE_PRIMARY(abi)                                   \

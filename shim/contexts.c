@@ -21,7 +21,7 @@ static void find_only_context(void)
 	shim_only_context = is_primary_charged && other_count == 0 ? primary : NULL;
 }
 
-// Replaces a context in the list `others`; NULL: an empty place. Call it with the lock held.
+// Replaces a context in the array `others`. NULL stands for an unused element. Call it with the lock held.
 static void replace_other(CUcontext before, CUcontext after)
 {
 	for (size_t i = 0; i < OTHERS; i++)

@@ -31,8 +31,9 @@ dlopen:
 	.cfi_endproc
 	.size dlopen, . - dlopen
 
-/* In a vGPU, these stubs are in the slots of the functions in turns.def. A stub jumps to the driver while the vGPU's
- * word is 0. Otherwise it calls shim_turn_call(row, registers, stack).
+/* Defines a stub for each function in turns.def. In a vGPU, the table shim_slots has the stub in place of the driver's
+ * function. A stub reads the word that the daemon writes for the vGPU. If the word is 0, the stub jumps to the driver.
+ * Otherwise it calls shim_turn_call(row, registers, stack).
  */
 .set turn_index, 0
 

@@ -1,7 +1,6 @@
-// Exports a dlopen that returns this library when a program loads the driver. Programs load the driver also by names
-// other than its SONAME: by libcuda.so (numba, Triton), or by an absolute path. If the base name is the driver's,
-// dlopen returns this library instead. All other files reach the real dlopen unchanged. The exported function is in
-// cuda_exports.S.
+// Exports a dlopen() that returns this library when a program loads the driver. Programs load the driver not only by
+// its SONAME, but also as libcuda.so (numba, Triton) or by an absolute path. So this dlopen() compares the file's base
+// name. All other files reach the real dlopen() unchanged. The exported function is in cuda_exports.S.
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -19,7 +19,8 @@ enum shim_row {
 
 extern SHIM_HIDDEN void *shim_slots[SHIM_ROW_COUNT];
 
-// The driver's function of a row. Until the driver is loaded, the slot has a stub that loads the driver.
+// Yields the driver's function of a row of entries.def. Before the driver is loaded, yields a stub that loads the
+// driver.
 #define REAL(abi) ((__typeof__(&abi))__atomic_load_n(&shim_slots[VG_ENTRY_##abi], __ATOMIC_RELAXED))
 
 struct shim_entry {
@@ -31,7 +32,7 @@ struct shim_entry {
 };
 
 const struct shim_entry *shim_entry(enum vg_entry entry);
-// Returns the interposer's export of a row, hooked or not.
+// Returns the function that this library exports for a row: a definition in C, or else a jump to the driver.
 void *shim_export(unsigned int row);
 // Loads the driver if it is not loaded yet. Returns false if no driver was found.
 bool shim_driver_loaded(void);

@@ -1,4 +1,5 @@
-// Starts the pager, and sets gates before the driver's functions that use device memory.
+// Starts the pager, and puts a gate before each driver function that uses device memory. At such a gate a call waits
+// until the memory of this process is on the device.
 #include "shim/evict.h"
 
 #include <stdatomic.h>
@@ -30,9 +31,9 @@ void *shim_evict_below[VG_ENTRY_COUNT];
 // gated either.
 enum {
 	gated_array = false,
-	gated_capture = false, // not gated, except the calls that begin a capture, which also_gated[] has
+	gated_capture = false, // not gated, except for calls that begin a capture; also_gated[] lists them
 	gated_checkpoint = false,
-	gated_context = false, // not gated, except the calls that destroy a context, which also_gated[] has
+	gated_context = false, // not gated, except for calls that destroy a context; also_gated[] lists them
 	gated_copy = true,
 	gated_coredump = false,
 	gated_device = false,
@@ -40,7 +41,7 @@ enum {
 	gated_event = false,
 	gated_external = true,
 	gated_graph = true,
-	gated_green = false, // not gated, except the calls that destroy a green context, which also_gated[] has
+	gated_green = false, // not gated, except for calls that destroy a green context; also_gated[] lists them
 	gated_host = false,
 	gated_init = false,
 	gated_interop = true,
@@ -58,7 +59,7 @@ enum {
 	gated_occupancy = false,
 	gated_peer = false,
 	gated_pool = false, // not gated, since memory of pools never moves
-	// not gated, except the calls that release or reset the primary context, which also_gated[] has
+	// not gated, except for calls that release or reset the primary context; also_gated[] lists them
 	gated_primary = false,
 	gated_profiler = false,
 	gated_set = true,
@@ -86,7 +87,7 @@ static const enum vg_entry also_gated[] = {
 	VG_ENTRY_cuCtxDestroy,
 	VG_ENTRY_cuCtxDestroy_v2,
 	VG_ENTRY_cuCtxDetach,
-	VG_ENTRY_cuGreenCtxDestroy, // the primary context may be destroyed with its last green context
+	VG_ENTRY_cuGreenCtxDestroy, // the driver may destroy the primary context together with its last green context
 	VG_ENTRY_cuDevicePrimaryCtxRelease,
 	VG_ENTRY_cuDevicePrimaryCtxRelease_v2,
 	VG_ENTRY_cuDevicePrimaryCtxReset,
@@ -171,8 +172,8 @@ static void log_failure(const struct pager_slot *slot)
 		 format_reason(slot, text, sizeof text));
 }
 
-// Reads the name of the vGPU that has the device. The daemon writes the name, but every process of this vGPU can
-// overwrite it.
+// Reads the name of the vGPU whose memory is on the device, while this vGPU's memory must wait in the host. Copies only
+// printable characters: the daemon writes the name, but every process of this vGPU can overwrite it.
 static void read_holder(const struct pager_page *page, char holder[PAGER_NAME])
 {
 	size_t length = 0;

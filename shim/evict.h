@@ -7,7 +7,8 @@
 // Fills the pager's table of driver functions. Call it before shim_turn_start(), so that the pager's own calls take no
 // turns.
 void shim_evict_fill_driver(void);
-// Puts gates before the driver's functions and starts the pager. Call it once, after shim_turn_start().
+// Puts the pager's gates before the driver's functions: each waits until the memory is on the device. Also starts the
+// pager. Call it once, after shim_turn_start().
 void shim_evict_start(const struct vg_ledger *ledger);
 // Resets the pager in a forked child, which may not use CUDA.
 void shim_evict_stop(void);
@@ -32,7 +33,8 @@ bool shim_is_evictable(CUdeviceptr address);
 bool shim_evict_can_create(size_t size, const CUmemAllocationProp *properties, unsigned long long flags);
 // Returns whether evictable memory of cuMemCreate() is mapped in a range.
 bool shim_evict_is_mapped(CUdeviceptr address, size_t size);
-// Inserts the functions of evict_handles.c between the gates and the driver. Call it before the gates are set.
+// Makes the pager's gates call the functions of evict_handles.c, which call the driver. Call it before the gates are
+// set.
 void shim_evict_handles_start(void);
 // Undoes shim_evict_handles_start() in a forked child: the gates call the driver directly again.
 void shim_evict_handles_stop(void);

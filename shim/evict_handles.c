@@ -1,6 +1,6 @@
-// Makes memory of cuMemCreate() evictable. The gate calls the functions of this file instead of the driver's. Before
-// each call, the gate brings the memory to the device and keeps it there until the call returns. The rest of the
-// interposer treats the handles that these functions return like the driver's.
+// Makes memory of cuMemCreate() evictable. The pager's gate (pager/gate.h) calls the functions of this file instead of
+// the driver's. Before each call, the gate brings the memory to the device and keeps it there until the call returns.
+// The rest of the interposer treats the handles that these functions return like the driver's.
 #include <pthread.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #include "shim/evict.h"
 #include "shim/mapping.h"
 
-// The driver's functions that take, return or map handles, and the query that reports which kinds of memory the device
-// has.
+// Lists the driver's functions that take, return or map handles. Also lists the query for the kinds of memory that the
+// device has.
 #define HANDLE_CALLS(X)                           \
 	X(cuMemCreate)                            \
 	X(cuMemRelease)                           \
@@ -159,11 +159,10 @@ static CUresult CUDAAPI with_cuMemGetAllocationPropertiesFromHandle(CUmemAllocat
 	return result;
 }
 
-// A thread holds this lock while it changes whether an allocation must stay on the device, and the charge of that
-// allocation.
+// Guards, for each allocation, whether it must stay on the device and how it is charged. The two change together.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-// Charges the memory as fixed, since it cannot move any more. Call it with the lock held.
+// Charges memory that cannot move any more against the limit for such memory. Call it with the lock held.
 static CUresult charge_as_fixed(struct shim_physical *physical)
 {
 	if (!physical)
@@ -174,8 +173,8 @@ static CUresult charge_as_fixed(struct shim_physical *physical)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// Keeps memory on the device from now on, so that it counts as fixed. Call it before the driver call that needs the
-// memory to stay.
+// Keeps memory on the device from now on, and charges it as memory that cannot move. Call it before the driver call
+// that needs the memory to stay.
 static CUresult keep_on_device(enum vg_entry entry, struct shim_physical *physical, struct pager_handle *ours)
 {
 	CUresult result;
@@ -191,7 +190,7 @@ static CUresult keep_on_device(enum vg_entry entry, struct shim_physical *physic
 	return result;
 }
 
-// Undoes keep_on_device() after the driver's call failed.
+// Undoes keep_on_device() after the driver call failed.
 static void let_leave(struct shim_physical *physical, struct pager_handle *ours)
 {
 	pthread_mutex_lock(&lock);

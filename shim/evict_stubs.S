@@ -1,6 +1,6 @@
-/* In an evictable vGPU, these stubs are in the slots of gated rows. A stub enters the pager's gate (pager/gate.h),
- * calls the function that was in the slot before, and leaves the gate. For this call, the stub copies the arguments on
- * the stack: six words, since no gated entry has more.
+/* Defines a stub for each function that is gated in an evictable vGPU. The stub replaces the function's entry in the
+ * table shim_slots. It enters the pager's gate (pager/gate.h), calls what the entry pointed to before, and leaves the
+ * gate. For this call, the stub copies six words of arguments on the stack, since no gated function has more.
  */
 .set evict_index, 0
 
@@ -36,7 +36,7 @@ shim_evict_stubs:
 	.section .text.evict, "ax", @progbits
 	.balign 16
 	.type evict_call, @function
-evict_call: /* %eax has the row of the entry */
+evict_call: /* %eax has the row of the function in entries.def */
 	.cfi_startproc
 	movq pager_mark@gottpoff(%rip), %r11
 	movq %fs:(%r11), %r11
@@ -68,7 +68,7 @@ evict_call: /* %eax has the row of the entry */
 	.cfi_adjust_cfa_offset -8
 	subl $1, (%r11)
 	ret
-2:	subl $1, (%r11) /* the gate is closed, but a thread that was inside before continues */
+2:	subl $1, (%r11) /* the gate is closed, but a thread that entered it earlier and is still inside continues */
 	jz 3f
 	addl $1, (%r11)
 	jmp 1b

@@ -51,8 +51,8 @@ static struct shim_physical *find_piece(CUdeviceptr address, size_t size, uint64
 	return shim_physical_of_allocation(base, ret_bytes);
 }
 
-// Charges a range again, until its descriptors are closed. This is for ranges that do not lie in one piece of memory
-// with a charge of its own: ranges of several pieces, of a pool, or of another process's memory.
+// Exports a range that is not inside one allocation of this process: it is in several, in a pool, or in memory of
+// another process. Charges the range once more, until its descriptors are closed.
 static CUresult export_additionally(int *descriptor, CUdeviceptr address, size_t size, CUmemRangeHandleType type,
 				    unsigned long long flags)
 {

@@ -1,6 +1,6 @@
-// Watches exported descriptors by an epoll instance, the watcher. It shows which of them are still open in any process
-// or socket. An epoll entry does not keep the open file: the kernel removes the entry when the last copy of the
-// descriptor is closed. /proc/self/fdinfo lists the entries.
+// Finds out which exported descriptors are still open in any process or in any socket's queue. An epoll instance, the
+// watcher, has an entry for each of them. An entry does not keep a file open: the kernel removes it when the last copy
+// of the descriptor is closed. /proc/self/fdinfo lists the entries.
 #include "shim/exported.h"
 
 #include <errno.h>
@@ -24,9 +24,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct exported *exports;
 static uint32_t last_number;
 static _Atomic int watcher = -1;
-// The witness is an epoll entry of a descriptor that stays open as long as the watcher does. A program may close
-// descriptors that it did not open, and so close both. If the entry is missing, it is unknown which exported
-// descriptors are open.
+// The witness is a descriptor with an entry in the watcher. It stays open as long as the watcher does, unless the
+// program closes descriptors that it did not open. If the witness's entry is missing, the watcher's entries cannot be
+// trusted.
 static const uint64_t witness_key = 0;
 static _Atomic int witness = -1;
 
@@ -49,8 +49,8 @@ static bool start_watching(void)
 	return witness >= 0 && add_entry(witness, witness_key) == 0;
 }
 
-// Returns false if the program has closed the watcher, or reused its descriptor number. The watcher then has no
-// witness, so adding one succeeds.
+// Returns whether the watcher's descriptor is still the epoll instance that this file created. The program may have
+// closed the descriptor and reused its number. Only the instance of this file has an entry for the witness already.
 static bool is_watcher_ours(void)
 {
 	if (watcher < 0 || witness < 0)
@@ -162,8 +162,8 @@ static struct exported *add_exported(struct shim_physical *physical, uint64_t by
 	return one;
 }
 
-// Removes memory whose descriptors cannot be watched from the list. Keeps the reference to the memory, which so stays
-// charged until the process ends.
+// Removes memory from the list because its descriptors cannot be watched. Does not drop the reference to the memory, so
+// it stays charged until the process ends.
 static void forget_exported(struct exported *one)
 {
 	struct exported **link = &exports;

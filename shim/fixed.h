@@ -11,7 +11,7 @@ extern bool shim_evictable;
 
 // Notes a change of the charge for evictable memory. Call it before the memory is charged, and after it is refunded.
 void shim_fixed_note_evictable(int64_t bytes);
-// Returns true if another `bytes` of memory that cannot move would exceed the fixed part.
+// Returns true if the fixed part has no room for another `bytes` of memory that cannot move.
 bool shim_fixed_exceeds(uint64_t bytes);
 // Reports to the user, and in the vGPU's log, that the fixed part has no room.
 void shim_fixed_refuse(enum vg_entry entry, uint64_t bytes);

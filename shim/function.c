@@ -3,7 +3,7 @@
 
 #include "shim/kernel.h"
 
-// Gets a kernel or function by its name, and loads its code.
+// Defines a hook that gets a kernel or function by its name, and loads and charges its code at once.
 #define GET_CODE(abi, type, module_type, code_type, load)                                       \
 	SHIM_EXPORT CUresult CUDAAPI abi(code_type *code, module_type module, const char *name) \
 	{                                                                                       \
@@ -16,7 +16,7 @@
 		if (result == CUDA_SUCCESS)                                                     \
 			shim_load_note_use(type, module);                                       \
 		else                                                                            \
-			*code = NULL; /* although the code may be loaded */                     \
+			*code = NULL; /* also if the code stays loaded */                       \
 		return result;                                                                  \
 	}
 GET_CODE(cuLibraryGetKernel, SHIM_LIBRARY, CUlibrary, CUkernel, shim_kernel_load_from)

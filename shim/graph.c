@@ -1,4 +1,5 @@
-// Charges graphs: when they are instantiated or launched, and when nodes that allocate are added.
+// Hooks the functions of graphs. Charges a graph when it is instantiated or launched, and charges for the nodes that
+// allocate memory when they are added.
 #include "shim/graph_charge.h"
 #include "shim/raise.h"
 

@@ -1,5 +1,6 @@
-// Opens memory of other processes: by IPC handles, pool pointers and external memory. If the memory is a known shared
-// allocation, this process becomes one of its holders before it opens the memory. Otherwise this process is charged.
+// Opens memory of other processes: by IPC handles, pool pointers and external memory. If a vGPU is already charged for
+// the memory, this process only notes in that vGPU's ledger that it has the memory open. Otherwise this process is
+// charged.
 #include "ledger/shared.h"
 #include "shim/contexts.h"
 #include "shim/evict.h"
@@ -122,8 +123,8 @@ SHIM_EXPORT CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr address)
 	return result;
 }
 
-// Makes the memory known to processes that open the handle. A small allocation has a handle of its own, but the charge
-// belongs to its block. So a block may have several names.
+// Makes the memory known to processes that open the handle, so that they are not charged again. Small allocations share
+// a charged block of 2 MiB, but have a handle each. So several handles may name one block.
 SHIM_EXPORT CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 {
 	struct shim_physical *physical;

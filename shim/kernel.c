@@ -1,5 +1,5 @@
-// Loads and charges kernels early. Otherwise the driver loads modules and libraries lazily: variables when the program
-// first gets a handle, and a kernel's code at its first launch. Programs do not expect a launch to fail for lack of
+// Loads and charges modules and kernels early. By default the driver loads lazily: variables when the program first
+// gets a handle, and a kernel's code at its first launch. But programs do not expect a launch to fail for lack of
 // memory. So the code is loaded and charged when the program gets the handle. An unused library costs nothing.
 #include "shim/kernel.h"
 
@@ -32,7 +32,7 @@ CUresult shim_kernel_load_from(enum vg_entry entry, CUlibrary library, CUkernel 
 	}
 	if (is_unloaded(function))
 		REAL(cuFuncLoad)(function); // if loading fails, the launch reports the error
-	// note it also after a failure, because the program has seen the handle
+	// Note the kernel's local memory also if loading failed: the program has the handle and may launch the kernel.
 	note_local(function, (uintptr_t)kernel);
 	note_local(function, (uintptr_t)function);
 	return shim_load_end(entry, SHIM_LIBRARY, library, before);

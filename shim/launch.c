@@ -1,4 +1,5 @@
-// Hooks launches. An export jumps to the driver, unless a kernel is known whose launch may allocate local memory.
+// Hooks launches. Most launches jump directly to the driver. They are checked only while a kernel is known whose launch
+// may make the driver allocate local memory.
 #include "shim/raise.h"
 
 #define LAUNCH(abi, function, stream, ...)                                                                  \

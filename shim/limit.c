@@ -10,8 +10,8 @@ static uint64_t measure_limit(CUlimit limit, size_t value)
 	return limit == CU_LIMIT_STACK_SIZE ? shim_for_every_thread(value) : value;
 }
 
-// Charges the amount by which a limit was raised above that of a new context, which the context's own charge covers.
-// `charged`: bytes that the caller charged before the driver call.
+// Charges a limit that was changed. What the limit of a new context needs is charged with the context, so only the rest
+// is charged here. `charged`: bytes that the caller charged before the driver call.
 static void change_limit_charge(CUcontext context, CUlimit limit, uint64_t before, uint64_t after, uint64_t charged)
 {
 	struct shim_record record = {.key = (uintptr_t)context << 3 | limit,

@@ -24,9 +24,9 @@ static bool has_room(uint64_t bytes)
 	return limit >= charged && bytes <= limit - charged;
 }
 
-// If another vGPU allocates during a load, the load seems larger. So a result above `trusted`, or one without room in
-// the limit, is limited to the daemon's figure for this process. If the daemon does not answer, the result is limited
-// to `plausible`.
+// Bounds for the measured size of a load, which is too large if another vGPU allocates meanwhile. A size up to
+// `trusted` that fits into the limit is charged as measured. Any other size is bounded by the daemon's figure for this
+// process, or by `plausible` if the daemon does not answer.
 static const uint64_t trusted = 4ull << 20, plausible = 256ull << 20;
 
 // Returns how much memory was allocated since the level was measured.
@@ -42,8 +42,8 @@ static uint64_t measure_since(int64_t before)
 	return bytes < most ? bytes : most;
 }
 
-// Makes the daemon measure the undeclared memory again, and charges it, after code of `bytes` was loaded or unloaded:
-// the code changes the daemon's figure.
+// Call it after code of `bytes` was loaded or unloaded, which changes the undeclared memory of this process. Makes the
+// daemon measure that memory again, and charges the new figure.
 static void refresh_undeclared(uint64_t bytes)
 {
 	if (bytes > trusted && shim_undeclared_measure(shim_session_ledger(), &bytes))

@@ -15,8 +15,8 @@ CUresult shim_load_finish(enum vg_entry entry, enum shim_record_type type, CUres
 			  int64_t before);
 // Notes that the program got a handle or an address inside the code, so the code cannot be unloaded any more.
 void shim_load_note_use(enum shim_record_type type, void *handle);
-// Checks whether the program may get more of the code. CUDA_ERROR_OUT_OF_MEMORY: the code was unloaded because it did
-// not fit, or other code that did not fit leaves no room.
+// Checks whether the program may get another handle or address inside the code. CUDA_ERROR_OUT_OF_MEMORY: this code was
+// unloaded because it did not fit, or other code that did not fit has used up the limit.
 CUresult shim_load_check(enum vg_entry entry, enum shim_record_type type, void *handle);
 // Fails if the process has more undeclared memory than the limit has room for.
 CUresult shim_load_check_room(enum vg_entry entry);

@@ -22,7 +22,7 @@ uint64_t shim_local_beyond_initial(uint64_t each)
 	return each > shim_local_initial ? shim_round_granularity(shim_for_every_thread(each - shim_local_initial)) : 0;
 }
 
-// Sets shim_launch_watched. Call it with the lock held.
+// Sets whether launches must be checked because of a known kernel. Call it with the lock held.
 static void watch_launches(void)
 {
 	shim_launch_watched = heaviest > 0 || deferred > 0;
@@ -36,8 +36,8 @@ void shim_local_note_contexts(int change)
 	pthread_mutex_unlock(&lock);
 }
 
-// Removes the record of a kernel, or of an earlier kernel with the same handle. Returns true if the kernel of the
-// record was deferred.
+// Removes the record of a kernel, or of an earlier kernel with the same handle. Returns true if the removed record was
+// of a kernel whose local memory was not known yet.
 static bool remove_kernel(uint64_t function)
 {
 	struct shim_record record;

@@ -9,7 +9,7 @@ extern _Atomic bool shim_launch_watched;
 // Bytes of local memory that a new context has for each thread. They are charged with the context.
 static const uint64_t shim_local_initial = 1024;
 
-// Notes how many bytes of local memory a thread of the function, or kernel, needs.
+// Notes how many bytes of local memory a thread of a function or kernel needs.
 void shim_local_note(uint64_t function, uint64_t local);
 // Notes a kernel that cannot be queried or loaded yet, because no context exists.
 void shim_local_defer(CUkernel kernel);

@@ -76,7 +76,8 @@ struct unit {
 	const char *text;
 };
 
-// Returns the largest unit that is at most `bytes`, and a tenth of which is at most `least`.
+// Returns the largest unit in which `bytes` is at least 1.0, and `least` is at least 0.1. So neither figure prints as
+// 0.0.
 static struct unit choose_unit(uint64_t bytes, uint64_t least)
 {
 	static const struct unit units[] = {

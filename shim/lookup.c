@@ -51,8 +51,8 @@ static bool find_row_by_address(const char *api, const void *address, int versio
 	return found;
 }
 
-// Finds a row by name and version, for drivers whose cuGetProcAddress() returns other addresses than their symbols
-// have.
+// Finds a row of entries.def by name and version. In some drivers, the address that cuGetProcAddress() returns is not
+// that of an exported symbol, so a search by address fails.
 static bool find_row_by_version(const char *api, int version, bool per_thread, unsigned int *ret_row)
 {
 	const struct shim_entry *best = NULL;
@@ -96,8 +96,8 @@ static bool may_pass_unknown(const char *api, int version)
 	return passes;
 }
 
-// Returns true if the driver has no newer version of the function, up to the requested version, than entries.def has.
-// Then the driver returns the same address for CUDA_VERSION.
+// Returns whether entries.def has the version of the function that `address` is. Asks the driver for the version that
+// CUDA_VERSION has, the newest that entries.def can have. If the address is the same, the driver has no newer version.
 static bool is_in_our_list(const char *api, const void *address, int version, cuuint64_t flags)
 {
 	void *ours = NULL;

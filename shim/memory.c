@@ -22,9 +22,10 @@ struct request {
 	enum vg_entry entry;
 	enum vg_ledger_kind kind;
 	uint64_t asked;
-	// bytes charged; 0 after charge_request(): the request fits only into a block that exists already
+	// Bytes charged. If charge_request() sets it to 0, the limit has no room for a new block. The request then
+	// succeeds only if an existing block has room for it.
 	uint64_t charged;
-	// before charge_request(): whether evictable memory is allowed; afterwards: whether it is used
+	// Before charge_request(): whether evictable memory is allowed. Afterwards: whether the request uses it.
 	bool is_evictable;
 };
 
@@ -51,8 +52,8 @@ VG_HOT static CUresult charge_request(struct request *request)
 	return result;
 }
 
-// Removes a small allocation from its block. Returns true if the block has no other allocation: then the caller refunds
-// the block.
+// Removes a small allocation from the block that it shares with others. Returns true if it was the last one in the
+// block: then the caller refunds the block.
 static bool leave_block(CUdeviceptr address, struct shim_record *ret_block)
 {
 	struct shim_record block;
@@ -73,7 +74,7 @@ VG_COLD static void leave_and_refund_block(CUdeviceptr address)
 		shim_refund_record(&block);
 }
 
-// Adds a small allocation to its block, and charges the block if it is new.
+// Adds a small allocation to the block of 2 MiB that contains its address, and charges the block if it is new.
 VG_COLD static CUresult enter_block(const struct request *request, CUdeviceptr address, CUcontext context)
 {
 	struct shim_record block = {.key = address >> SHIM_BLOCK_SHIFT,

@@ -15,7 +15,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMulticastBindMem(CUmemGenericAllocationHandle mul
 						unsigned long long flags)
 {
 	uint64_t bytes;
-	// Takes a reference for the duration of the call, because another thread may release the handle meanwhile.
+	// Keep the memory until the call returns, because another thread may release the handle meanwhile.
 	struct shim_physical *physical = shim_counting() ? shim_handle_find(handle, &bytes) : NULL;
 	CUresult result = REAL(cuMulticastBindMem)(multicast, offset, handle, handle_offset, size, flags);
 

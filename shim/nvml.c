@@ -92,8 +92,8 @@ SHIM_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index
 	return result;
 }
 
-// Returns the same figures as cuMemGetInfo(): free is what is left of the limit, or of the device if the device has
-// less.
+// Figures like those of cuMemGetInfo(). Free is what is left of the limit. If the device has less free memory, that is
+// the figure.
 struct memory {
 	unsigned long long total, free, used;
 };

@@ -35,9 +35,9 @@ void shim_physical_ref(struct shim_physical *physical);
 void shim_physical_unref(struct shim_physical *physical);
 // Drops a reference and returns how many bytes the caller must refund.
 uint64_t shim_physical_detach(struct shim_physical *physical);
-// Moves the charge of the allocation at an address into a shim_physical, to which the record then refers. For a small
-// allocation, moves the charge of its block. Returns the shim_physical with a new reference and stores its bytes. NULL:
-// no such allocation.
+// Returns the shim_physical of the allocation at an address, with a new reference, and stores its bytes. The first call
+// creates it and moves the allocation's charge into it. A small allocation shares a block; then it is the block's
+// charge. NULL: no such allocation.
 struct shim_physical *shim_physical_of_allocation(CUdeviceptr address, uint64_t *ret_bytes);
 // Sets whether the memory can move to the host (shim/evict.h). Returns the memory's bytes if that changes, or else 0.
 uint64_t shim_physical_set_evictable(struct shim_physical *physical, bool is_evictable);

@@ -20,7 +20,7 @@ struct shim_pool {
 	bool is_destroyed;
 	// not 0: the pool was exported as the shared allocation of this number, which never shrinks (docs/hardware.md)
 	uint32_t shared;
-	uint64_t mark; // the mark on the pool's descriptors
+	uint64_t mark; // the mark on the pool's descriptors (shim/mark.h)
 	// not NULL: the pool was imported; this is this process's reference to its owner's shared allocation
 	struct shim_physical *import;
 	unsigned int imports; // number of imports; the program destroys the pool once for each

@@ -6,7 +6,7 @@
 // True if memory may have shrunk since charges were last compared with the driver's figures.
 extern _Atomic bool shim_needs_reconcile;
 
-// The functions for one kind of memory whose charge follows the driver's figures.
+// Functions for a kind of memory, such as pools, that is charged by what the driver reports as reserved.
 struct shim_reclaimer {
 	void (*reconcile)(void); // sets the charge to the driver's figure
 	void (*trim)(void);	 // makes the driver return unused memory; NULL: no such function

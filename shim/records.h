@@ -1,5 +1,5 @@
-// Records of the driver objects that this process has, by address or handle. One sharded table has all types, so that a
-// free finds the bytes of any allocation. Any thread. Not used after a fork.
+// Keeps a record of each driver object that this process has, by the object's address or handle. A record says how many
+// bytes are charged for the object, so that they can be refunded. Any thread. Not used after a fork.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@ enum shim_record_type {
 	SHIM_MODULE,
 	SHIM_LIBRARY,
 	SHIM_LIMIT,   // a limit of a context; key: the context and the limit
-	SHIM_LOADED,  // a library in a context; key: both; `data`: the library
+	SHIM_LOADED,  // a library that is loaded in a context; key: the library and the context; `data`: the library
 	SHIM_LOCAL,   // local memory that kernels made a context allocate
 	SHIM_CAPTURE, // a stream that is being captured (capture.c)
 	SHIM_KERNEL,  // a kernel that needs more local memory than a new context has; `bytes` per thread, not charged

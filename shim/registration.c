@@ -58,8 +58,9 @@ bool shim_register_and_measure(const char *vgpu)
 	return vg_clock_monotonic_ns() >= paused_until_ns && send_registration(vgpu, true) == 0;
 }
 
-// True after a message timed out that ends this process's hold on another vGPU's memory. The daemon may still receive
-// that message, and it would undo a later join. So this process asks for no more joins, and is charged in addition.
+// True after this process told the daemon that it has closed another vGPU's memory, and got no answer in time. The
+// daemon may receive that message later, and it would undo a newer request to open the memory. So no such requests are
+// made any more, and this process is charged for memory that it opens.
 static _Atomic bool has_lost_leave;
 
 bool shim_guest_join(const char *vgpu, uint64_t key, struct vg_wire_guest *ret_guest)

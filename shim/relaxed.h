@@ -2,8 +2,8 @@
 #pragma once
 #include "abi/cuda_abi.h"
 
-// A capture in any thread can forbid calls that allocate. Write SHIM_RELAXED; at the start of a block: until the end of
-// the block, the thread's capture mode is relaxed.
+// Sets the thread's capture mode to relaxed, because a capture in any thread can forbid calls that allocate. A block
+// that begins with `SHIM_RELAXED;` runs in that mode, and restores the previous mode at its end.
 CUstreamCaptureMode shim_capture_relax(void);
 void shim_capture_restore(CUstreamCaptureMode *mode);
 #define SHIM_RELAXED                                                                                  \

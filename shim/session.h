@@ -33,7 +33,7 @@ static inline bool shim_enforcing(void)
 	return shim_session() != SHIM_FREE;
 }
 
-// Returns true if this process has a slot in a ledger, and so may have records and charges.
+// Returns true if this process is a tenant with a slot in a ledger. Only such a process has records and charges.
 static inline bool shim_counting(void)
 {
 	return __atomic_load_n((int *)&shim_state, __ATOMIC_RELAXED) == SHIM_TENANT;

@@ -38,8 +38,8 @@ static struct shim_physical *find_guest(uint32_t number, const char *of)
 	return NULL;
 }
 
-// Ends this process's part in the shared allocation. *ret_passed: how much of this process's charge the shared
-// allocation has now.
+// Ends this process's part in the shared allocation. *ret_passed: how many bytes of this process's charge now belong to
+// the shared allocation, so that the caller does not refund them.
 static void leave_shared(struct shim_physical *physical, uint64_t *ret_passed)
 {
 	uint32_t number = physical->shared;
@@ -116,7 +116,8 @@ static struct shim_physical *join_here(uint64_t key)
 	physical->is_joined = true;
 	physical->size = size;
 	add_shared(physical, number);
-	// after the owner has ended, the driver may count the memory for this process
+	// The driver may count the memory for this process after its owner has ended. So the daemon must not derive the
+	// size of a context from this process any more.
 	shim_first_context_ended();
 	return physical;
 }
@@ -153,7 +154,8 @@ struct shim_physical *shim_shared_join(uint64_t key)
 
 	if (!shim_counting())
 		return NULL;
-	// while the lock is held, so that the daemon receives joins and leaves in the order in which they were made
+	// Also send the message to the daemon with the lock held. So the daemon receives the messages that memory was
+	// opened or closed in the right order.
 	pthread_mutex_lock(&shim_physical_lock);
 	physical = join_here(key);
 	if (!physical && shim_guest_join(vg_ledger_name(shim_session_ledger()), key, &guest))

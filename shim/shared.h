@@ -6,8 +6,8 @@
 
 enum { SHIM_KEY_IPC = 'i', SHIM_KEY_POINTER = 'p', SHIM_KEY_DESCRIPTOR = 'd', SHIM_KEY_POOL = 'm' };
 
-// Makes memory of this process known by `key`, so that processes that open it are not charged. If the ledger has no
-// room for the key, they are charged in addition.
+// Makes memory of this process known by `key`. Other processes that open the memory then are not charged for it. If the
+// ledger has no room for the key, each of these processes is charged in addition.
 void shim_shared_name(struct shim_physical *physical, uint64_t key);
 // Makes this process a holder of the shared allocation `key`. Call it before a driver call that opens the memory.
 // Returns the allocation with a new reference. NULL: the key is unknown, so this process is charged.

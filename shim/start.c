@@ -40,8 +40,8 @@ static void reset_in_forked_child(void)
 	shim_evict_stop();
 }
 
-// Returns whether the list of devices that the program itself sets begins with the vGPU's device. In a vGPU, only index
-// 0 or the UUID of that device is valid. The driver reads the list up to the first invalid entry.
+// Returns whether the program's own CUDA_VISIBLE_DEVICES begins with the vGPU's device. In a vGPU, only index 0 or the
+// UUID of that device is valid. The driver reads the list up to the first invalid entry.
 static bool names_our_device(const char *visible, const char *uuid)
 {
 	size_t length;

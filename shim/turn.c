@@ -1,5 +1,5 @@
-// Makes calls take turns. While the vGPU's word (turn/page.h) is not 0, the stubs in cuda_exports.S call
-// shim_turn_call().
+// Makes calls wait for their vGPU's turn. While the word that the daemon writes for the vGPU (turn/page.h) is not 0,
+// the stubs in cuda_exports.S call shim_turn_call().
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@ CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint6
 
 void *shim_turn_below[SHIM_TURN_COUNT] SHIM_HIDDEN;
 static const uint32_t open_word;
-// The word of the vGPU that the stubs read before each call.
+// Points to the word that the stubs read before each call (turn/page.h). Without a vGPU, it points to 0: an open gate.
 const _Atomic uint32_t *shim_turn_word SHIM_HIDDEN = (const _Atomic uint32_t *)&open_word;
 _Atomic bool shim_turn_captures;
 
@@ -40,13 +40,13 @@ static const struct vg_ledger *ledger;
 static struct turn_process process;
 static _Atomic uint32_t restores; // how often the process had been restored when process.slot was read
 
-// While the gate is open, a thread adds only every 64th launch to the counter, and then adds 64.
+// While the gate is open, a thread updates the counter of launches only at every 64th launch, by 64.
 enum { OPEN_LAUNCHES = 64 };
 static __thread SHIM_TLS unsigned int launches_open;
 static const uint64_t unknown_least_ns = 100000; // estimated duration of a kind of work that was never measured
 static const uint64_t spin_most_ns = 60000;	 // the thread spins at most this long; a sleep takes about as long
 
-// Reads the clock of the times in the page and in the slots, which the daemon uses as well.
+// Reads the clock that the daemon also uses for the times in the ledger.
 static uint64_t read_clock_ns(void)
 {
 	return vg_ledger_clock_ns(ledger);
@@ -220,9 +220,9 @@ static bool is_restored_since(uint32_t before)
 	return vg_ledger_restores(ledger) != before;
 }
 
-// Finds the process's new slot after a restore. The new slot may have the same number as the old one; then only the
-// count of restores tells them apart. Before the checkpoint all work had ended. Returns false while the process has no
-// slot, because it is being dumped or restored.
+// Finds the process's new slot in the ledger after a restore. The new slot may have the same number as the old one;
+// then only the count of restores differs. All work had ended before the checkpoint. Returns false while the process
+// has no slot, because it is being dumped or restored.
 static bool follow_slot(void)
 {
 	struct turn_slot *slot = vg_ledger_turn_slot(ledger);
@@ -239,8 +239,8 @@ static bool follow_slot(void)
 	return slot != NULL;
 }
 
-// Waits until the gate opens. Meanwhile it marks the launch's stream (NULL: unknown) as soon as a mark is free. Without
-// a mark, work in the stream counts as ended only after more than twice its estimate.
+// Waits until the gate opens. Meanwhile records an event after the work in the launch's stream (NULL: unknown) as soon
+// as one is available. Without such an event, work counts as ended only after more than twice its estimate.
 static void wait_at_gate(struct shim_turn_stream *stream)
 {
 	struct turn_wait wait;

@@ -17,7 +17,7 @@ enum shim_turn_row {
 	SHIM_TURN_COUNT
 };
 
-// The driver's functions that the stubs call.
+// The driver's functions that the stubs call, one for each row of turns.def.
 extern void *shim_turn_below[SHIM_TURN_COUNT];
 #define SHIM_TURN_BELOW(abi) ((__typeof__(&abi))shim_turn_below[SHIM_TURN_##abi])
 
@@ -33,22 +33,23 @@ extern _Atomic bool shim_turn_captures;
 // The following functions track the work in flight of each stream (turn_stream.c).
 
 struct shim_turn_stream;
-// Returns the entry of a stream. NULL: there are too many streams, or there is no context.
+// Returns the state of a stream's work in flight. NULL: there are too many streams, or there is no context.
 struct shim_turn_stream *shim_turn_stream(CUstream stream);
-// Counts launches with a total estimate of `estimate_ns`, and records a mark in the stream if one is due.
+// Counts launches with a total estimate of `estimate_ns`. Records an event in the stream if enough work was launched
+// since the last one.
 void shim_turn_mark(struct shim_turn_stream *stream, unsigned int launches, uint64_t estimate_ns, uint64_t now);
-// Records a mark for the work that was launched since the last mark. Call it before the thread waits.
+// Records an event after the work that has none yet. Call it before the thread waits.
 void shim_turn_mark_rest(struct shim_turn_stream *stream, uint64_t now);
 // Notes that all work launched in a stream before `began_ns` has ended. If `stream` is NULL, notes it for all streams
 // of a context (NULL: the current one). Call it after a synchronization that began at that time.
 void shim_turn_note_end(CUstream stream, CUcontext context, uint64_t began_ns, uint64_t now);
 // Forgets all work in flight, after the process was restored from a checkpoint.
 void shim_turn_forget_flight(void);
-// Measures the launch between shim_turn_measure_begin() and shim_turn_measure_end(), for shim_turn_estimates. Returns
+// Measure how long a launch between the two calls takes, and add the result to shim_turn_estimates. The first returns
 // false if another launch is being measured.
 bool shim_turn_measure_begin(struct shim_turn_stream *stream, uint64_t shape);
 void shim_turn_measure_end(struct shim_turn_stream *stream, bool launched);
-// Returns the estimated remaining time of the work in flight in all streams, by their marks. 0: nothing is in flight.
+// Returns the estimated remaining time of the work in flight in all streams. 0: nothing is in flight.
 uint64_t shim_turn_left(uint64_t now);
 
 extern struct turn_estimates shim_turn_estimates;

@@ -12,8 +12,8 @@
 #include "turn/estimate.h"
 
 enum { STREAMS = 64, MARKS = 64, MARK_LAUNCHES = 64 };
-// A mark is recorded after this much work, or if more is in flight, after one MARK_PART-th of the marked work. So a
-// long queue needs no more marks than there are.
+// A mark is recorded in a stream after mark_every_ns of work. If the marked work in flight is long, the next mark is
+// recorded only after 1 / MARK_PART of it. So a long queue does not need more than the MARKS that a stream has.
 static const uint64_t mark_every_ns = 50000;
 enum { MARK_PART = 16 };
 // work that has exceeded its estimate is expected to need at least 1 / LATE_PART of the estimate more
@@ -31,10 +31,10 @@ struct shim_turn_stream {
 	CUcontext context;
 	struct vg_lock lock;
 	struct mark marks[MARKS];
-	unsigned int first, count;     // the marks in use: those that the stream has not been seen to reach
+	unsigned int first, count;     // a ring: the marks from `first` on that the stream has not reached yet
 	uint64_t marked_ns;	       // sum of the estimates of these marks
 	uint64_t since_ns;	       // the work of the first mark cannot have begun before this time
-	uint64_t open_ns, launched_ns; // work after the last mark, and when its last part was launched
+	uint64_t open_ns, launched_ns; // estimate and last launch of the work after the last mark
 	unsigned int open_launches;
 	struct {
 		CUevent before, after;
@@ -237,8 +237,8 @@ static uint64_t estimate_left(struct shim_turn_stream *stream, uint64_t now)
 	return stream->marked_ns + stream->open_ns + stream->count + stream->open_launches;
 }
 
-// Returns the expected remaining time of work that was estimated at `ns` and has run for `ran`. Work that is late is
-// expected to run for as long again as it is late.
+// Returns how long work is expected to run on, if its estimate was `ns` and it has run for `ran`. Work that is 5 ms
+// late is expected to need another 5 ms.
 static uint64_t estimate_rest(uint64_t ns, uint64_t ran)
 {
 	uint64_t rest = ran < ns ? ns - ran : ran - ns, least = ns / LATE_PART;
@@ -246,8 +246,8 @@ static uint64_t estimate_rest(uint64_t ns, uint64_t ran)
 	return rest > least ? rest : least;
 }
 
-// Assumes that the GPU runs the streams' work one after the other. So, of all streams' first marks, only one mark's
-// work has run since the last mark was reached.
+// Sums up the estimates of all streams. Assumes that the GPU runs the streams' work one after the other. So the time
+// since the last mark was reached is subtracted only once, from the longest work at the head of a stream.
 uint64_t shim_turn_left(uint64_t now)
 {
 	uint64_t left = 0, first = 0, since = UINT64_MAX;

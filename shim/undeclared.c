@@ -15,8 +15,8 @@ static _Atomic uint64_t charged;
 // Within this distance of the limit, undeclared memory may decide whether an allocation fits.
 static const uint64_t near_limit = 512ull << 20;
 static const uint64_t measure_every_ns = 20000000;
-// Undeclared memory up to this size is tolerated without room in the limit: a pool grows in such steps before it is
-// charged.
+// This much undeclared memory is tolerated although the limit has no room for it: a pool may grow by 32 MiB before the
+// growth is charged.
 static const uint64_t tolerated = 32ull << 20;
 
 // Sets the charge for undeclared memory to the measured figure, but charges at most what the limit has room for. The

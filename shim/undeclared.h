@@ -21,8 +21,8 @@ bool shim_undeclared_exceeds(struct vg_ledger *ledger, uint64_t *ret_bytes);
 // Measures again if any undeclared memory is charged. Returns true if the charge was too high and a part was refunded.
 bool shim_undeclared_refresh(struct vg_ledger *ledger);
 
-// Tells the daemon that this process has its first context and has allocated nothing else. From such processes the
-// daemon measures the size of a context. The second function ends that for good, when another context is created or one
-// is destroyed.
+// From a process that has one context and nothing else, the daemon measures the size of a context. The first function
+// tells the daemon that this is such a process. The second ends that for good: call it when another context is created,
+// or one is destroyed.
 void shim_first_context_created(void);
 void shim_first_context_ended(void);
