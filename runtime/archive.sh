@@ -1,6 +1,6 @@
 #!/bin/sh
-# archive.sh OUTPUT RUNTIME_DEF OBJECT…: makes libcudart_static.a, with one object in which only the exported names are
-# global.
+# archive.sh OUTPUT RUNTIME_DEF OBJECT…: makes libcudart_static.a. Its only object makes no names global except the
+# exported ones.
 set -eu
 output=$1
 list=$2

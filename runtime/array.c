@@ -1,4 +1,4 @@
-// Implements functions for arrays and mipmapped arrays.
+// Implements the functions for arrays and mipmapped arrays.
 #include "array.h"
 
 static cudaError_t describe_array(const struct cudaChannelFormatDesc *channels, struct cudaExtent extent,

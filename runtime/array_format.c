@@ -1,4 +1,5 @@
-// Converts channel formats: the runtime has bits for each channel, the driver has a format and a number of channels.
+// Converts channel formats. The runtime has a number of bits for each channel; the driver has a format and a number of
+// channels.
 #include "array.h"
 
 struct cudaChannelFormatDesc CUDARTAPI cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind f)
@@ -6,7 +7,7 @@ struct cudaChannelFormatDesc CUDARTAPI cudaCreateChannelDesc(int x, int y, int z
 	return (struct cudaChannelFormatDesc){x, y, z, w, f};
 }
 
-// Formats that have one name for the whole texel in both interfaces.
+// Formats that have one name for all channels together, in the runtime and in the driver.
 static const struct {
 	enum cudaChannelFormatKind kind;
 	CUarray_format format;
@@ -90,7 +91,7 @@ struct cudaChannelFormatDesc rt_channels_of(CUarray_format format, unsigned coun
 	if (format == CU_AD_FORMAT_HALF || format == CU_AD_FORMAT_FLOAT) {
 		kind = cudaChannelFormatKindFloat;
 		bits = format == CU_AD_FORMAT_HALF ? 16 : 32;
-	} else if (format <= CU_AD_FORMAT_SIGNED_INT32) { // 1, 2, 3 are unsigned; 8, 9, 10 are signed
+	} else if (format <= CU_AD_FORMAT_SIGNED_INT32) { // formats 1, 2, 3 are unsigned; 8, 9, 10 are signed
 		kind = format < CU_AD_FORMAT_SIGNED_INT8 ? cudaChannelFormatKindUnsigned : cudaChannelFormatKindSigned;
 		bits = 8 << ((format & 7) - (kind == cudaChannelFormatKindUnsigned));
 	}

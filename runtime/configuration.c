@@ -1,5 +1,5 @@
-// Passes the launch configuration from `kernel<<<…>>>` to the stub of the kernel. Each thread has a stack, because an
-// argument of a launch may itself contain a launch.
+// Passes the launch configuration from `kernel<<<…>>>` to the function that nvcc generates for the kernel. Each thread
+// has a stack of configurations, because an argument of a launch may itself contain a launch.
 #include <stdlib.h>
 
 #include "generated.h"

@@ -1,4 +1,5 @@
-// Functions that copy consecutive bytes. Compiled for both default streams.
+// Implements the functions that copy consecutive bytes. Compiled twice, for the legacy and the per-thread default
+// stream.
 #include "copy.h"
 
 static cudaError_t copy_bytes(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)

@@ -1,4 +1,5 @@
-// Functions that copy boxes of two and three dimensions, and arrays. Compiled for both default streams.
+// Implements the functions that copy boxes of two and three dimensions, and arrays. Compiled twice, for the legacy and
+// the per-thread default stream.
 #include "copy.h"
 
 static cudaError_t run_copy(const CUDA_MEMCPY3D_v2 *copy, bool async, cudaStream_t stream)

@@ -41,7 +41,7 @@ static bool writes_host(enum cudaMemcpyKind kind)
 	return kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost;
 }
 
-// One side of a copy, in the driver's fields.
+// One side of a copy, with the fields that the driver has for a side.
 struct side {
 	CUmemorytype type;
 	void *host;
@@ -91,7 +91,7 @@ static void fill_sides(CUDA_MEMCPY3D_v2 *copy, const struct side *from, const st
 	copy->dstHeight = to->height;
 }
 
-// Returns the pitch for the driver. The pitch of a single row has no meaning, but the driver rejects one below the
+// Returns the pitch to pass to the driver. For a single row it has no meaning, but the driver rejects a pitch below the
 // width.
 static size_t driver_pitch(size_t pitch, size_t y, size_t z, const CUDA_MEMCPY3D_v2 *copy)
 {

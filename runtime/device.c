@@ -1,4 +1,4 @@
-// Implements functions for devices: number, selection, flags, limits, reset.
+// Implements the functions for devices: number, selection, flags, limits, reset.
 #include "runtime.h"
 
 #include <cuda_profiler_api.h>
@@ -83,7 +83,7 @@ cudaError_t CUDARTAPI cudaInitDevice(int device, unsigned int deviceFlags, unsig
 	RT_CALL_INITIALIZED(init_device(device, deviceFlags, flags));
 }
 
-// Chooses the first valid device for the thread, unless the thread has chosen a device.
+// Chooses the first valid device of a list for the thread, unless the thread has chosen a device already.
 static cudaError_t set_valid(const int *ordinals, int count)
 {
 	struct rt_device *device;

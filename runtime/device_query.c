@@ -1,7 +1,7 @@
-// Implements queries of a device by its ordinal, without a context.
+// Implements the queries of a device by its ordinal, which need no context.
 #include "runtime.h"
 
-// The body of an entry point: calls `expression` with the device `found`, whose ordinal is `device`.
+// Is the body of an entry point: finds the device `found` with the ordinal `device`, and calls `expression`.
 #define WITH_DEVICE(expression)                                                             \
 	do {                                                                                \
 		struct rt_device *found = NULL;                                             \
@@ -42,7 +42,7 @@ cudaError_t CUDARTAPI cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int de
 	WITH_DEVICE(rt_driver.cuDeviceGetDefaultMemPool(memPool, found->handle));
 }
 
-// For an invalid ordinal NVIDIA's runtime returns another error here than in the other functions.
+// Returns a pool of a device. For an invalid ordinal, NVIDIA's runtime returns another error here than elsewhere.
 static cudaError_t get_pool(cudaMemPool_t *ret_pool, int ordinal)
 {
 	struct rt_device *device;

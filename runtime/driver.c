@@ -21,7 +21,8 @@ cudaError_t rt_driver_load(void)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW);
 
-	if (!library || !dlsym(library, "cuLibraryLoadData")) // the entry exists since CUDA 12.0
+	// The driver has this function since CUDA 12.0, which the runtime needs.
+	if (!library || !dlsym(library, "cuLibraryLoadData"))
 		return cudaErrorInsufficientDriver;
 #define ENTRY(abi, api, version, stream, family, need) *(void **)&rt_driver.abi = find_function(library, #abi);
 #include "abi/entries.def"

@@ -19,7 +19,8 @@
 	ENTRY(cuGLUnmapBufferObjectAsync, (unsigned, CUstream))                                \
 	ENTRY(cuGLUnregisterBufferObject, (unsigned))
 
-// A function that the driver lacks returns CUDA_ERROR_NOT_SUPPORTED.
+// Pointers to the driver's functions. If the driver lacks one, the pointer is to a function that returns
+// CUDA_ERROR_NOT_SUPPORTED.
 struct rt_driver {
 #define ENTRY(abi, api, version, stream, family, need) VG_PFN(api, version, stream) abi;
 #include "abi/entries.def"
@@ -30,7 +31,7 @@ struct rt_driver {
 };
 extern struct rt_driver rt_driver;
 
-// The variant of a driver function for the default stream that this source is compiled for.
+// Yields the variant of a driver function for the default stream for which this source is compiled.
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
 #define RT_PTSZ(name) rt_driver.name##_ptsz
 #define RT_PTDS(name) rt_driver.name##_ptds

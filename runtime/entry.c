@@ -1,4 +1,5 @@
-// Finds the driver's functions by name. Compiled for both default streams.
+// Finds the driver's functions by name for the program. Compiled twice, for the legacy and the per-thread default
+// stream.
 #include "runtime.h"
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM

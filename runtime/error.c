@@ -1,4 +1,4 @@
-// Implements functions for the thread's last error, and for the names and texts of errors.
+// Implements the functions for the thread's last error, and for the names and texts of errors.
 #include "runtime.h"
 
 #include "unsupported.h"

@@ -1,4 +1,4 @@
-// Implements functions for memory and semaphores of other interfaces, and graphics resources.
+// Implements the functions for memory and semaphores of other interfaces, and for graphics resources.
 #include "array.h"
 
 _Static_assert(sizeof(struct cudaExternalMemoryHandleDesc) == sizeof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC),

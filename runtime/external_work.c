@@ -1,4 +1,5 @@
-// Implements functions for semaphores of other interfaces in stream order. Compiled for both default streams.
+// Implements the functions that use semaphores of other interfaces in stream order. Compiled twice, for the legacy and
+// the per-thread default stream.
 #include "runtime.h"
 
 _Static_assert(sizeof(struct cudaExternalSemaphoreSignalParams) == sizeof(CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS),

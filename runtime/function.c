@@ -1,4 +1,4 @@
-// Implements functions for attributes of kernels, and their occupancy.
+// Implements the functions for the attributes and the occupancy of kernels.
 #include "register.h"
 
 // The fields of cudaFuncAttributes, and the driver's attributes that fill them.
@@ -59,7 +59,7 @@ cudaError_t CUDARTAPI cudaFuncGetAttributes(struct cudaFuncAttributes *attr, con
 	RT_CALL(get_attributes(attr, func));
 }
 
-// The body of an entry point: calls `expression` with the function `function` of the stub `func`.
+// Is the body of an entry point: finds the kernel `function` of the host function `func`, and calls `expression`.
 #define WITH_FUNCTION(expression)                                                           \
 	do {                                                                                \
 		CUfunction function = NULL;                                                 \

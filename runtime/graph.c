@@ -1,4 +1,4 @@
-// Implements functions for graphs: nodes and edges, clones, user objects.
+// Implements the functions for graphs: nodes and edges, clones, user objects.
 #include "runtime.h"
 
 _Static_assert(sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData), "edges are passed unchanged");

@@ -1,5 +1,5 @@
-// Implements functions for nodes of any type by cudaGraphNodeParams, and for nodes that allocate memory or use
-// semaphores of other interfaces.
+// Implements the functions for nodes of any type (cudaGraphNodeParams). Also implements those for nodes that allocate
+// memory or use semaphores of other interfaces.
 #include "graph.h"
 
 _Static_assert(sizeof(struct cudaMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS), "passed unchanged");

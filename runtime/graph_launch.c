@@ -1,4 +1,4 @@
-// Implements functions for launches of graphs. Compiled for both default streams.
+// Implements the functions that launch graphs. Compiled twice, for the legacy and the per-thread default stream.
 #include "runtime.h"
 
 _Static_assert(sizeof(cudaGraphInstantiateParams) == sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS), "passed unchanged");

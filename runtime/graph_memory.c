@@ -1,4 +1,4 @@
-// Implements functions for graph nodes that copy or set memory.
+// Implements the functions for graph nodes that copy or set memory.
 #include "graph.h"
 
 static cudaError_t add_copy(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,
@@ -26,7 +26,7 @@ static cudaError_t describe_symbol_copy(bool writes, const void *symbol, size_t 
 	return rt_copy_1d(writes ? address : other, writes ? other : address, size, kind, ret_copy);
 }
 
-// The body of an entry point: calls `use` with the description `copy` that `describe` makes.
+// Is the body of an entry point: makes the description `copy` by `describe`, and calls `use`.
 #define WITH_COPY(describe, use)                                    \
 	do {                                                        \
 		CUDA_MEMCPY3D_v2 copy;                              \

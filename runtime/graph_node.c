@@ -1,4 +1,4 @@
-// Implements functions for graph nodes of kernels, host functions, child graphs and events.
+// Implements the functions for graph nodes of kernels, host functions, child graphs and events.
 #include "graph.h"
 
 static cudaError_t add_kernel(cudaGraphNode_t *pGraphNode, cudaGraph_t graph, const cudaGraphNode_t *pDependencies,

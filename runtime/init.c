@@ -1,4 +1,4 @@
-// Initializes the library, retains the devices' primary contexts, and keeps the device of each thread.
+// Initializes the library, retains the devices' primary contexts, and keeps which device each thread uses.
 #include "runtime.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@ static cudaError_t state = cudaErrorInitializationError;
 static struct rt_device *devices;
 static int device_count;
 static pthread_mutex_t retain_lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int inactive; // number of primary contexts that were reset, and not retained since
-static atomic_bool forked;  // in a forked child whose parent initialized the driver: no call can succeed
+static atomic_int inactive; // number of primary contexts that were reset and are not retained again yet
+static atomic_bool forked;  // true in a forked child whose parent used the driver, so that no call can succeed
 
 static void after_fork(void)
 {

@@ -1,4 +1,4 @@
-// Implements functions for memory and events of other processes.
+// Implements the functions for memory and events of other processes.
 #include "runtime.h"
 
 _Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle), "handles are passed unchanged");

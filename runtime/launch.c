@@ -1,4 +1,4 @@
-// Implements functions for launches. Compiled for both default streams.
+// Implements the functions that launch kernels. Compiled twice, for the legacy and the per-thread default stream.
 #include "generated.h"
 #include "register.h"
 

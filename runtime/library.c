@@ -1,4 +1,4 @@
-// Implements functions for libraries that the program loads, and for the driver's log.
+// Implements the functions for libraries that the program loads, and for the driver's log.
 #include "register.h"
 
 cudaError_t CUDARTAPI cudaLibraryLoadData(cudaLibrary_t *library, const void *code, enum cudaJitOption *jitOptions,

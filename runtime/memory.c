@@ -1,4 +1,4 @@
-// Implements functions for device and host memory.
+// Implements the functions for device and host memory.
 #include "runtime.h"
 
 static cudaError_t allocate_device(void **ret_pointer, size_t size)
@@ -7,7 +7,8 @@ static cudaError_t allocate_device(void **ret_pointer, size_t size)
 
 	if (!ret_pointer)
 		return cudaErrorInvalidValue;
-	if (size) // size 0 gives NULL, which cudaFree() accepts
+	// For size 0, return NULL, which cudaFree() accepts.
+	if (size)
 		RT_TRY(rt_driver.cuMemAlloc_v2(&address, size));
 	*ret_pointer = (void *)address;
 	return cudaSuccess;

@@ -1,4 +1,5 @@
-// Implements functions for stream-ordered memory, and prefetches of managed memory. Compiled for both default streams.
+// Implements the functions for stream-ordered memory, and prefetches of managed memory. Compiled twice, for the legacy
+// and the per-thread default stream.
 #include "runtime.h"
 
 _Static_assert(sizeof(struct cudaMemLocation) == sizeof(CUmemLocation), "locations are passed unchanged");

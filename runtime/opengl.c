@@ -1,4 +1,4 @@
-// Implements functions for buffers and images of OpenGL. They are declared in opengl.h, because the toolkit's header
+// Implements the functions for buffers and images of OpenGL. opengl.h declares them, because the toolkit's header
 // includes OpenGL's headers.
 #include "opengl.h"
 
@@ -21,7 +21,7 @@ cudaError_t CUDARTAPI cudaGraphicsGLRegisterImage(struct cudaGraphicsResource **
 	RT_CALL(rt_driver.cuGraphicsGLRegisterImage((CUgraphicsResource *)resource, image, target, flags));
 }
 
-// Deprecated: a device needs no preparation for OpenGL.
+// Has no effect: this function is deprecated, and a device needs no preparation for OpenGL.
 cudaError_t CUDARTAPI cudaGLSetGLDevice(int device)
 {
 	return cudaSetDevice(device);

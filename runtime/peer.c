@@ -1,4 +1,4 @@
-// Implements functions for access and copies between devices.
+// Implements the functions for accesses and copies between devices.
 #include "runtime.h"
 
 static cudaError_t find_devices(int first, int second, struct rt_device **ret_first, struct rt_device **ret_second)

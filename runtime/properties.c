@@ -137,7 +137,7 @@ static cudaError_t get_properties(struct cudaDeviceProp *ret_properties, int ord
 	RT_TRY(rt_driver.cuDeviceTotalMem_v2(&properties.totalGlobalMem, device->handle));
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
 		int value = 0;
-		// An older driver does not know every attribute. The property is then 0.
+		// If an older driver does not know an attribute, the property is 0.
 		rt_driver.cuDeviceGetAttribute(&value, fields[i].attribute, device->handle);
 		char *field = (char *)&properties + fields[i].offset;
 		if (fields[i].size == sizeof(size_t))
@@ -154,7 +154,7 @@ cudaError_t CUDARTAPI cudaGetDeviceProperties(struct cudaDeviceProp *prop, int d
 	RT_CALL_INITIALIZED(get_properties(prop, device));
 }
 
-// Counts the wanted properties that the device has. A wanted property of 0 does not count.
+// Returns how many of the wanted properties a device has. A wanted property of 0 does not count.
 static int count_matches(const struct cudaDeviceProp *wanted, const struct cudaDeviceProp *has)
 {
 	int capability = has->major * 10 + has->minor;

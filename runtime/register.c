@@ -83,7 +83,8 @@ static void add_symbol(void **handle, enum rt_symbol_kind kind, const void *key,
 	pthread_mutex_unlock(&image->lock);
 	if (managed)
 		atomic_store(&managed_pending, true);
-	if (!managed && rt_table_add(symbol) != cudaSuccess) // a managed variable gets its key when it is allocated
+	// A managed variable is added when it is allocated, because its key is its address.
+	if (!managed && rt_table_add(symbol) != cudaSuccess)
 		abort();
 }
 

@@ -46,8 +46,8 @@ cudaError_t rt_device_reset(int ordinal);
 // Returns the ordinal of a driver's device handle.
 int rt_device_ordinal(CUdevice handle);
 
-// Loads the images with managed variables, which the host may read without a call. Called when a context becomes
-// current.
+// Loads the images with managed variables, because the host may read these without a call. Call it when a context
+// becomes current.
 cudaError_t rt_images_load_managed(void);
 
 // Converts the driver's result; both have the same numbers.
@@ -56,7 +56,7 @@ static inline cudaError_t rt_error(CUresult result)
 	return (cudaError_t)result;
 }
 
-// The body of an entry point: calls `expression` with a current context, records its error, and returns it.
+// Is the body of an entry point: calls `expression` with a current context, records its error, and returns it.
 #define RT_CALL(expression)                                 \
 	do {                                                \
 		cudaError_t error_ = rt_enter();            \
@@ -64,7 +64,7 @@ static inline cudaError_t rt_error(CUresult result)
 			error_ = (cudaError_t)(expression); \
 		return rt_record(error_);                   \
 	} while (0)
-// The body of an entry point: like RT_CALL, but without a context.
+// Is the body of an entry point, like RT_CALL, but needs no context.
 #define RT_CALL_INITIALIZED(expression)                     \
 	do {                                                \
 		cudaError_t error_ = rt_initialize();       \

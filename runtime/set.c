@@ -1,4 +1,4 @@
-// Sets memory to a byte. Compiled for both default streams.
+// Implements the functions that set memory to a byte. Compiled twice, for the legacy and the per-thread default stream.
 #include "runtime.h"
 
 cudaError_t CUDARTAPI cudaMemset(void *devPtr, int value, size_t count)
@@ -36,7 +36,7 @@ cudaError_t CUDARTAPI cudaMemset2DAsync(void *devPtr, size_t pitch, int value, s
 	RT_CALL(set_rows(devPtr, pitch, value, width, height, true, stream));
 }
 
-// Sets the slices of a box. Slices without gaps between them are set at once.
+// Sets the slices of a box. If there are no gaps between the slices, sets all of them at once.
 static cudaError_t set_box(struct cudaPitchedPtr to, int value, struct cudaExtent extent, bool async,
 			   cudaStream_t stream)
 {

@@ -1,4 +1,4 @@
-// Implements the functions for streams that do not depend on the default stream.
+// Implements those functions for streams that do the same for every default stream.
 #include "runtime.h"
 
 cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t *pStream)

@@ -1,4 +1,5 @@
-// Implements queries of streams, events, callbacks and capture. Compiled for both default streams.
+// Implements the functions for queries of streams, events, callbacks and capture. Compiled twice, for the legacy and
+// the per-thread default stream.
 #include "runtime.h"
 
 cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t event, cudaStream_t stream)

@@ -1,4 +1,4 @@
-// Keeps the table of symbols, a hash table with open addressing, whose keys are the program's pointers.
+// Keeps the table of symbols. It is a hash table with open addressing, and its keys are pointers of the program.
 #include "register.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Implements functions for texture and surface objects.
+// Implements the functions for texture and surface objects.
 #include "array.h"
 
 static cudaError_t resource_to_driver(const struct cudaResourceDesc *resource, CUDA_RESOURCE_DESC *ret_resource)
@@ -67,7 +67,8 @@ static void resource_from_driver(const CUDA_RESOURCE_DESC *resource, struct cuda
 	*ret_resource = made;
 }
 
-// The runtime's flag requests floats, the driver's flag integers.
+// Converts a description to the driver's. The runtime has a flag for reading floats, the driver one for reading
+// integers.
 static CUDA_TEXTURE_DESC texture_to_driver(const struct cudaTextureDesc *texture)
 {
 	CUDA_TEXTURE_DESC made = {
