@@ -1,4 +1,4 @@
-// An arena: memory that lives as long as a module. It is allocated in pieces and freed at once. One thread.
+// Declares an arena: memory that is allocated in pieces, lives as long as a module, and is freed at once. One thread.
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-// Blocks: allocates their memory, starts and ends them. Each worker has its own blocks, and reuses them.
+// Allocates the memory of thread blocks, and starts and ends them. Each worker reuses its own blocks.
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -86,7 +86,7 @@ static int start_warp(struct ptx_warp *warp)
 	return 0;
 }
 
-// Sets the block's position: block number `rank` of cluster number `unit`.
+// Sets the position of a block in the grid. It is block number `rank` of cluster number `unit`.
 static void set_position(const struct ptx_run *run, struct ptx_block *block, uint64_t unit, uint32_t rank)
 {
 	const uint32_t *grid = run->launch->grid;

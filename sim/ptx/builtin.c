@@ -1,4 +1,4 @@
-// Functions of the device runtime: vprintf, malloc, free, __assertfail.
+// Implements functions of the device runtime: vprintf, malloc, free, __assertfail.
 #include <stdio.h>
 
 #include "sim/ptx/engine.h"

@@ -72,8 +72,8 @@ static const struct {
 	{"getcta", NULL},
 };
 
-// The first words of arithmetic instructions. If alu/ lacks the form of such an instruction, it is refused as
-// unsupported, not as malformed.
+// First words of arithmetic instructions. If alu/ has no form for such an instruction, it is refused as unsupported.
+// Any other unknown instruction is malformed.
 static const char *const arithmetic[] = {
 	"abs",	"add",	    "addc",	"and",	     "bfe",	  "bfi",   "bfind", "bmsk",  "brev",   "clz",
 	"cnot", "copysign", "cos",	"cvt",	     "div",	  "dp2a",  "dp4a",  "ex2",   "fma",    "fns",
@@ -103,7 +103,7 @@ int ptx_decode_alu(struct ptx_decoder *decoder)
 		return decoder->error;
 	struct ptx_op op = {.run = ptx_op_alu, .alu = form->run};
 	for (unsigned i = 0, at = 1; i < form->sources; i++, at++) {
-		// lop3.or.b32 d|p, a, b, c, table, q: the literal stands before the predicate
+		// In lop3.or.b32 d|p, a, b, c, table, q the literal `table` is before the predicate.
 		if (form->immediate && i == 3)
 			at++;
 		op.refs[2 + i] = ptx_source(decoder, &operands[at], form->bits[i]);
@@ -150,7 +150,7 @@ static int decode_instruction(struct ptx_decoder *decoder)
 			  decoder->instruction->opcode);
 }
 
-// Emits an operation that faults, and records why a kernel that may reach the instruction cannot run.
+// Emits an operation that faults. Records why a kernel that may reach the instruction cannot be launched.
 static int emit_refusal(struct ptx_decoder *decoder)
 {
 	char text[200];
@@ -164,7 +164,7 @@ static int emit_refusal(struct ptx_decoder *decoder)
 	return decoder->function->refusal ? 0 : -ENOMEM;
 }
 
-// Replaces the targets of branches, which are indices of instructions, by operations.
+// Replaces the targets of branches by pointers to operations. So far, they are indices of instructions.
 static void resolve_branches(struct ptx_decoder *decoder, struct ptx_op *ops)
 {
 	for (uint32_t i = 0; i < decoder->op_count; i++) {

@@ -3,7 +3,7 @@
 
 #include "sim/ptx/op.h"
 
-enum { PTX_REFUSED = 100 }; // an error of a decoder: the instruction is valid, but not implemented
+enum { PTX_REFUSED = 100 }; // error of a decoder: the instruction is valid, but not implemented
 
 struct ptx_part {
 	const char *text;
@@ -19,12 +19,12 @@ struct ptx_decoder {
 	int error; // first error of the instruction: 0, PTX_REFUSED, an enum ptx_load_status or a negative errno
 	struct ptx_op *ops;
 	uint32_t op_count, op_capacity;
-	uint32_t *positions; // index of each instruction's first operation in ops
-	uint64_t temporary;  // next free byte of the frame
+	uint32_t *positions; // for each instruction, the index of its first operation in ops
+	uint64_t temporary;  // offset in the frame at which the next temporary lane array begins
 	uint64_t frame_bytes;
 };
 
-// Compiles the current instruction. Returns the decoder's error, or 0.
+// Compiles the current instruction. Returns 0 or the recorded error.
 typedef int ptx_decode_fn(struct ptx_decoder *decoder);
 
 // ---- errors: the functions below record the first error of an instruction in the decoder, and do nothing after an
@@ -36,46 +36,47 @@ int ptx_fail(struct ptx_decoder *decoder, int error);
 int ptx_malformed(struct ptx_decoder *decoder, const char *reason);
 // Returns an error unless the instruction has `count` operands.
 int ptx_expect_operands(struct ptx_decoder *decoder, unsigned count);
-// Appends an operation with the instruction's guard and line. Returns the decoder's error, or 0.
+// Appends an operation, with the guard predicate and the line of the instruction. Returns 0 or the recorded error.
 int ptx_emit(struct ptx_decoder *decoder, struct ptx_op op);
-// Emits `op` with `operand` as the destination d of `bits`. Extends the result in a wider register, by its sign if the
-// first type in the opcode is signed.
+// Emits `op` with a destination d of `bits`, which is `operand`. If the register is wider, extends the result to it, by
+// the sign if the first type in the opcode is signed.
 int ptx_emit_extended(struct ptx_decoder *decoder, struct ptx_op op, const struct ptx_operand *operand, unsigned bits);
 
-// Returns a lane array of the frame that later instructions can reuse.
+// Returns a temporary lane array in the frame. Later instructions use the same memory again.
 ptx_ref ptx_temporary(struct ptx_decoder *decoder, unsigned bits);
 // Returns the lane array of a literal. Equal literals have the same one.
 ptx_ref ptx_constant(struct ptx_decoder *decoder, uint64_t low, uint64_t high, unsigned bits);
 // Returns a lane array of `bits` with the operand's value. Emits operations that compute the value if necessary.
 ptx_ref ptx_source(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits);
-// Returns the register of a destination of `bits`, or a temporary one for a sink ("_").
+// Returns the register of a destination of `bits`. For a sink ("_"), returns a temporary register.
 ptx_ref ptx_destination(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits);
 // Returns the register of a destination of `bits`, or PTX_NO_REF for a sink ("_").
 ptx_ref ptx_destination_or_sink(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits);
-// Decodes an address in brackets; `is_shared`: the operand is an offset in shared memory.
+// Decodes an address in brackets. If `is_shared` is set, the operand is an offset in shared memory.
 struct ptx_address ptx_address_operand(struct ptx_decoder *decoder, const struct ptx_operand *operand, bool is_shared);
-// Returns the operands of a vector with `count` elements; a single operand is a vector of one. NULL after an error.
+// Returns the operands of a vector with `count` elements. A single operand counts as a vector of one. NULL after an
+// error.
 const struct ptx_operand *ptx_vector(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned count);
-// Returns the address of a variable or function as a source.
+// Returns a lane array with the address of a variable or function.
 ptx_ref ptx_symbol_source(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits);
 // Returns the index of the instruction at a label.
 uint32_t ptx_label_position(struct ptx_decoder *decoder, const struct ptx_operand *operand);
 // Records that the current function calls `callee`.
 int ptx_add_callee(struct ptx_decoder *decoder, struct ptx_function *callee);
 
-// Emits the operation of st.async and red.async that counts `bytes` at an mbarrier.
+// Emits an operation that subtracts `bytes` from what an mbarrier expects, for st.async and red.async.
 int ptx_emit_complete(struct ptx_decoder *decoder, const struct ptx_operand *mbarrier, uint32_t bytes);
 
 // Allocates zeroed memory that lives as long as the module. NULL: out of memory.
 void *ptx_allocate(struct ptx_decoder *decoder, size_t size);
 // Returns whether the opcode has a part of this name after the first part.
 bool ptx_has(const struct ptx_decoder *decoder, const char *modifier);
-// Returns the index of the first name that the opcode has, or `count`.
+// Returns the index in `names` of the first name that the opcode has. Returns `count` if it has none.
 unsigned ptx_find_modifier(const struct ptx_decoder *decoder, const char *const *names, unsigned count);
 bool ptx_part_is(const struct ptx_decoder *decoder, unsigned index, const char *name);
 bool ptx_first_type(const struct ptx_decoder *decoder, struct ptx_type *ret_type);
 bool ptx_last_type(const struct ptx_decoder *decoder, struct ptx_type *ret_type);
-// Returns the number of elements: that of .v2, .v4 or .v8, or 1.
+// Returns the number of elements that .v2, .v4 or .v8 gives. Without these, returns 1.
 unsigned ptx_vector_length(const struct ptx_decoder *decoder);
 // Returns the state space named in the opcode, or PTX_SPACE_GENERIC.
 enum ptx_space_kind ptx_named_space(const struct ptx_decoder *decoder);

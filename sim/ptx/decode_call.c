@@ -1,4 +1,4 @@
-// Compiles call: the called function, and where its arguments and results are.
+// Compiles calls: finds the called function, and where its arguments and results are.
 #include <errno.h>
 
 #include "sim/ptx/decode.h"
@@ -28,7 +28,7 @@ static struct ptx_argument decode_argument(struct ptx_decoder *decoder, const st
 	return argument;
 }
 
-// Decodes a list of arguments or results. `function`: the called function; NULL: unknown until the call.
+// Decodes a list of arguments or results. `function` is the called function. NULL: it is known only when the call runs.
 static const struct ptx_argument *decode_arguments(struct ptx_decoder *decoder, const struct ptx_operand *list,
 						   const struct ptx_function *function, bool is_result)
 {
@@ -53,7 +53,7 @@ static const struct ptx_argument *decode_arguments(struct ptx_decoder *decoder, 
 	return all;
 }
 
-// Sets the called function of `call`: one of the module, of the device runtime, or an address.
+// Sets the function that `call` calls: a function of the module or of the device runtime, or an address.
 static int decode_callee(struct ptx_decoder *decoder, const struct ptx_operand *operand, struct ptx_call *call)
 {
 	struct ptx_symbol *symbol = operand->symbol;
@@ -80,7 +80,7 @@ static int decode_callee(struct ptx_decoder *decoder, const struct ptx_operand *
 	return ptx_add_callee(decoder, symbol->function);
 }
 
-// call (results), function, (arguments), prototype; all but the function are optional.
+// Decodes call (results), function, (arguments), prototype. All but the function are optional.
 int ptx_decode_call(struct ptx_decoder *decoder)
 {
 	static const struct ptx_operand no_operands = {.kind = PTX_OPERAND_LIST};

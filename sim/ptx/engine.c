@@ -1,7 +1,7 @@
-// One warp: schedules its groups of lanes. Lanes with the same next operation form a group. The group that is furthest
-// behind runs: the one in the deepest call, then the one with the lowest address. It runs up to the next operation of
-// another group, where the two merge: the compiler's layout joins paths there. A group that loops for long yields to
-// the others. It yields soon if it only reads memory, so that lanes with a lock can release the lock.
+// Runs one warp. Lanes with the same next operation form a group, and one group runs at a time. It is the one that is
+// furthest behind: in the deepest call, and there at the lowest address. When it reaches the next operation of another
+// group, the two merge, because the compiler's layout joins paths there. A group that loops for long yields to the
+// others. It yields sooner if it only reads memory, so that lanes with a lock can release the lock.
 #include <stdlib.h>
 
 #include "sim/ptx/engine.h"
@@ -39,7 +39,7 @@ void ptx_warp_retire(struct ptx_warp *warp, const struct ptx_op *next)
 	struct ptx_frame *frame = group->frame;
 
 	warp->live &= ~warp->mask;
-	while (frame) { // the lanes leave every frame they are in
+	while (frame) { // the lanes leave all calls that they are inside
 		struct ptx_frame *parent = frame->parent;
 		frame->lanes &= ~warp->mask;
 		if (!frame->lanes && parent)
@@ -50,7 +50,8 @@ void ptx_warp_retire(struct ptx_warp *warp, const struct ptx_op *next)
 	group->pc = next;
 	if (!group->mask)
 		remove_group(warp, warp->current);
-	for (uint32_t i = 0; i < warp->group_count; i++) // the other groups may wait for these lanes: check them again
+	// Other groups may wait for these lanes, so let them check again.
+	for (uint32_t i = 0; i < warp->group_count; i++)
 		if (warp->groups[i].state == PTX_GROUP_SYNC)
 			warp->groups[i].state = PTX_GROUP_READY;
 }
@@ -112,7 +113,7 @@ static bool pick_group(struct ptx_warp *warp)
 	return true;
 }
 
-// Runs the current group until it waits, reaches the next operation of another group, or yields.
+// Runs the current group until it waits or yields, or reaches the next operation of another group.
 static void run_group(struct ptx_warp *warp)
 {
 	const struct ptx_op *op = warp->groups[warp->current].pc;

@@ -1,5 +1,5 @@
-// Execution: warps, blocks, launches. A ptx_worker and all it owns belong to one host thread; all workers use the
-// ptx_run.
+// Declares the execution of kernels: warps, blocks, launches. A launch is a ptx_run. Several host threads may run it,
+// and each has a ptx_worker that only this thread uses.
 #pragma once
 
 #include <pthread.h>
@@ -12,15 +12,16 @@
 #include "sim/ptx/op.h"
 
 enum {
-	// the most backward branches of a group of threads before other groups run; a polling branch counts more
+	// After this many backward branches, a group of lanes lets other groups run. A branch of a loop that only polls
+	// counts more.
 	PTX_BUDGET = 1 << 15,
-	PTX_SLICE = 1 << 10 // the most backward branches of an undivided warp before other warps of the block run
+	PTX_SLICE = 1 << 10 // after this many backward branches, an undivided warp lets other warps run
 };
 enum { PTX_BARRIERS = 16, PTX_CLUSTER_BARRIER /* the number of the cluster's, which is not among the block's */ };
 enum { PTX_CLUSTER_BLOCKS = 16, PTX_CLUSTER_SHIFT = 24 /* in addresses: see op_cluster.c */ };
 enum { PTX_THREADS_PER_SM = 2048 };
 
-// Generic addresses above those of user space are windows to the other state spaces.
+// Ranges of generic addresses for the other state spaces, called windows. They are above all addresses of the host.
 #define PTX_WINDOW_FIRST 0x0000800000000000ull
 #define PTX_SHARED_WINDOW 0x0000800000000000ull
 #define PTX_LOCAL_WINDOW 0x0000800100000000ull
@@ -30,28 +31,28 @@ enum { PTX_THREADS_PER_SM = 2048 };
 
 // The registers of one call, for the lanes that are inside it.
 struct ptx_frame {
-	struct ptx_frame *parent; // frame of the caller, or the next in the free list
+	struct ptx_frame *parent; // frame of the caller; of a free frame, the next free one
 	const struct ptx_function *function;
 	const struct ptx_op *return_to;
-	const struct ptx_call *call; // says where results are stored
+	const struct ptx_call *call; // the call, which says where its results go
 	uint32_t lanes;		     // lanes that are inside the call
 	uint32_t depth;
-	uint32_t local_base, local_top; // offsets in the thread's local memory
+	uint32_t local_base, local_top; // range of the thread's local memory that the call uses
 	_Alignas(64) uint8_t registers[];
 };
 
 enum ptx_group_state { PTX_GROUP_READY, PTX_GROUP_SYNC, PTX_GROUP_BARRIER };
 
-// Lanes with the same next operation in the same frame.
+// Lanes of a warp that have the same next operation in the same frame. They run together.
 struct ptx_group {
 	uint32_t mask;
 	enum ptx_group_state state;
-	const struct ptx_op *pc; // the next operation, or the one that waits
+	const struct ptx_op *pc; // the next operation; if the group waits, the operation that waits
 	struct ptx_frame *frame;
 	bool yielded, spinning;
-	bool released;	    // the group may pass the warp barrier at pc
+	bool released;	    // the lanes that the group waited for at pc have arrived
 	bool polled;	    // the group has read memory without changing it
-	uint32_t budget;    // backward branches before the group yields
+	uint32_t budget;    // backward branches that are left before the group yields
 	uint32_t wait_mask; // PTX_GROUP_SYNC: the lanes for which the group waits
 	uint32_t barrier;   // PTX_GROUP_BARRIER: number of the barrier
 };
@@ -61,7 +62,7 @@ struct ptx_warp {
 	const uint8_t *constants;
 	uint32_t mask, active;
 	struct ptx_frame *frame, *base_frame;
-	const struct ptx_op *limit; // where this group stops to let another one run; all bits set: nowhere
+	const struct ptx_op *limit; // the current group stops here to let another one run; all bits set: nowhere
 	uint32_t live;		    // lanes that have not exited
 	uint32_t index;		    // number of the warp in the block
 	uint32_t group_count, current;
@@ -75,12 +76,12 @@ struct ptx_warp {
 };
 
 struct ptx_barrier {
-	uint32_t expected; // number of threads that must arrive; 0: all of the block
+	uint32_t expected; // this many threads must arrive; 0: all threads of the block
 	uint32_t lanes;	   // number of threads that have arrived
-	uint32_t count;	   // bar.red: of these, threads whose predicate is true
+	uint32_t count;	   // bar.red: how many of them have a true predicate
 };
 
-// Blocks that are started together, by one worker.
+// Blocks of a cluster, which one worker starts together.
 struct ptx_cluster {
 	struct ptx_block *blocks[PTX_CLUSTER_BLOCKS]; // by rank
 	uint32_t live;				      // threads
@@ -89,7 +90,7 @@ struct ptx_cluster {
 
 struct ptx_block {
 	struct ptx_block *next;
-	struct ptx_cluster *cluster; // own_cluster of the rank 0 block; NULL: the kernel uses no clusters
+	struct ptx_cluster *cluster; // is own_cluster of the block with rank 0; NULL: the kernel uses no clusters
 	struct ptx_cluster own_cluster;
 	uint32_t rank;
 	uint32_t id[3];
@@ -106,13 +107,13 @@ struct ptx_worker {
 	struct ptx_run *run;
 	uint64_t changes;	   // number of stores and atomics that changed memory
 	bool has_run;		   // a group has run since this was cleared
-	bool has_read_clock;	   // loops of the kernel may end by themselves, since it reads a clock
+	bool has_read_clock;	   // the kernel has read a clock, so its loops may end by themselves
 	bool has_used_host_memory; // the kernel has used memory that the program's threads may change
-	uint64_t counted_changes;  // how many of the changes run->changes contains
+	uint64_t counted_changes;  // how many of these changes were added to run->changes
 	bool is_spinning;
-	uint64_t quiet_since_ns, quiet_changes; // time at which run->changes was seen with a new value, and the value
+	uint64_t quiet_since_ns, quiet_changes; // latest value of run->changes, and when it was first seen
 	unsigned index;
-	struct ptx_frame **free_frames; // free frames for each function index
+	struct ptx_frame **free_frames; // lists of free frames, by the index of the function
 	struct ptx_block *resident, *idle;
 	uint32_t resident_count;
 	uint64_t next_cooperative;
@@ -124,21 +125,21 @@ struct ptx_run {
 	const struct ptx_module *module;
 	struct ptx_space space;
 	const uint8_t *parameters;
-	uint32_t shared_size; // shared memory of a block, with the reserved first KiB and the dynamic part
+	uint32_t shared_size; // shared memory of a block, including the reserved first KiB and the dynamic part
 	uint32_t local_bytes; // per thread
 	size_t local_stride;
 	uint64_t block_count;
-	uint32_t cluster[3], cluster_blocks; // blocks that are started together
-	uint64_t unit_count;		     // number of these groups of blocks
+	uint32_t cluster[3], cluster_blocks; // how many blocks are started together
+	uint64_t unit_count;		     // how often that is done for the whole grid
 	uint32_t threads_per_block, warps_per_block;
 	uint32_t resident_limit;
 	uint32_t worker_count;
 	struct ptx_worker *workers;
 	bool has_called_helpers;
-	// For helper.c, under its lock:
+	// The following members belong to helper.c, and are guarded by its lock.
 	struct ptx_run *next_open;
-	uint32_t begun, vacant; // workers that have begun; workers that a helper may still begin
-	uint32_t helping;	// number of helpers that run a worker now
+	uint32_t begun, vacant; // how many workers have begun, and how many helpers may still begin
+	uint32_t helping;	// how many helpers run a worker now
 	pthread_cond_t helped;
 	pthread_mutex_t print_lock;
 	uint64_t start_ns, deadlock_ns;
@@ -147,7 +148,7 @@ struct ptx_run {
 	_Atomic uint32_t spinning_workers, finished_workers;
 	_Atomic int stop;	// the launch must end, after a fault or an error
 	_Atomic int error;	// negative errno
-	_Atomic bool has_fault; // a thread has set this, and only that thread writes `fault`
+	_Atomic bool has_fault; // the thread that sets this writes `fault`; no other thread does
 	struct ptx_fault fault;
 };
 
@@ -167,13 +168,13 @@ static inline uint64_t *ptx_operand64(const struct ptx_warp *warp, ptx_ref ref)
 	return ptx_operand(warp, ref);
 }
 
-// Returns the first lane of the mask, at which a fault of several lanes is reported.
+// Returns the first lane of the mask. If several lanes fault, this one is reported.
 static inline unsigned ptx_first_lane(uint32_t mask)
 {
 	return (unsigned)__builtin_ctz(mask);
 }
 
-// Sets a predicate of the lanes of warp->mask. `value`: a bit for each lane.
+// Stores a predicate in the lanes of warp->mask. `value` has a bit for each lane.
 static inline void ptx_set_predicate(const struct ptx_warp *warp, ptx_ref ref, uint32_t value)
 {
 	uint32_t *predicate = ptx_operand32(warp, ref);
@@ -181,7 +182,7 @@ static inline void ptx_set_predicate(const struct ptx_warp *warp, ptx_ref ref, u
 	*predicate = (*predicate & ~warp->mask) | value;
 }
 
-// Returns a lane's address as a generic one.
+// Returns the generic address of a lane's operand.
 static inline uint64_t ptx_lane_address(const struct ptx_warp *warp, const struct ptx_address *address, unsigned lane)
 {
 	uint64_t value =
@@ -196,8 +197,8 @@ static inline uint8_t *ptx_access_at(const struct ptx_access *access, unsigned l
 	return access->base ? access->base + (ptrdiff_t)lane * access->stride : access->host[lane];
 }
 
-// The fences are in assembly: ThreadSanitizer does not support C's fences, and gcc warns of them. x86-64 keeps loads in
-// order, and stores in order.
+// These fences are assembly: ThreadSanitizer does not support C's fences, and gcc warns about them. A fence of the
+// compiler is often enough, because x86-64 keeps loads in order, and stores in order.
 static inline void ptx_fence(void)
 {
 	__asm__ volatile("mfence" ::: "memory");
@@ -212,7 +213,7 @@ static inline struct ptx_group *ptx_group(struct ptx_warp *warp)
 	return &warp->groups[warp->current];
 }
 
-// launch.c: runs blocks until there are no more.
+// The following function is in launch.c. It runs blocks until there are no more.
 void ptx_worker_main(struct ptx_worker *worker);
 
 // block.c
@@ -228,7 +229,7 @@ void ptx_blocks_destroy(struct ptx_worker *worker);
 // helper.c
 // Lets up to `count` other threads run workers of the launch. Returns how many will; fewer if threads are lacking.
 uint32_t ptx_helpers_call(struct ptx_run *run, uint32_t count);
-// Waits for the helpers of the launch; with `all_needed` even for helpers that have not begun yet.
+// Waits for the helpers of the launch. With `all_needed`, also waits for helpers that have not begun yet.
 void ptx_helpers_dismiss(struct ptx_run *run, bool all_needed);
 
 // fault.c
@@ -244,9 +245,10 @@ enum ptx_warp_result ptx_warp_run(struct ptx_warp *warp);
 // Splits the current group. The lanes of warp->mask stay in it and continue at `pc`. The other lanes become a new group
 // that continues at `other`.
 void ptx_warp_split(struct ptx_warp *warp, const struct ptx_op *pc, const struct ptx_op *other);
-// Returns to the scheduler. The current group, all lanes of warp->active, continues at `pc`. Returns NULL.
+// Makes the current group, all lanes of warp->active, continue at `pc` when it runs again. Returns NULL, for operations
+// to return to the scheduler.
 const struct ptx_op *ptx_warp_leave(struct ptx_warp *warp, const struct ptx_op *pc);
-// Ends the lanes of warp->mask; the rest of the group continues at `next`.
+// Ends the threads of the lanes of warp->mask. The rest of the group continues at `next`.
 void ptx_warp_retire(struct ptx_warp *warp, const struct ptx_op *next);
 // Releases the frames of a warp that has not ended, after a fault.
 void ptx_warp_abandon(struct ptx_warp *warp);
@@ -261,28 +263,32 @@ bool ptx_warp_meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_
 // Ends a warp operation: returns the next operation, or NULL so that groups can merge.
 const struct ptx_op *ptx_warp_continue(struct ptx_warp *warp, const struct ptx_op *op);
 
-// op_barrier.c: completes barriers that no live thread is missing at. Called after threads have exited.
+// The following function is in op_barrier.c. Call it after threads have exited: it completes barriers at which only
+// these threads were missing.
 void ptx_barriers_check(struct ptx_block *block);
 
-// op_mbarrier.c: subtracts the bytes of an asynchronous copy from the mbarrier at `address`. False: a fault is set.
+// The following function is in op_mbarrier.c. It subtracts the bytes of an asynchronous copy from what the mbarrier at
+// `address` expects. Returns false after a fault.
 bool ptx_mbarrier_complete(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, uint64_t address,
 			   uint32_t bytes);
 
 // op_cluster.c
 // Maps an address of shared memory, generic or not, to the same offset in the block with `rank`.
 uint64_t ptx_cluster_map(const struct ptx_warp *warp, uint64_t address, uint32_t rank);
-// Removes lanes that have exited from the cluster's barrier.
+// Makes the cluster's barrier ignore lanes that have exited.
 void ptx_cluster_leave(struct ptx_warp *warp, uint32_t lanes);
-// Finds the shared memory of a block of the cluster. NULL: an illegal address.
+// Finds an address in the shared memory of any block of the cluster. NULL: the address is illegal.
 uint8_t *ptx_cluster_address(const struct ptx_warp *warp, uint64_t address, size_t length);
 
 // memory.c
 // Finds the host address of a generic one. NULL after a fault.
 void *ptx_address(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, uint64_t address, size_t length,
 		  bool write);
-// Finds the host address without a check of the alignment and without a fault. NULL: the address is illegal.
+// Finds the host address of a generic one. Does not check the alignment and sets no fault. NULL: the address is
+// illegal.
 void *ptx_address_try(struct ptx_warp *warp, unsigned lane, uint64_t address, size_t length, bool write);
-// Copies a terminated string, cut at `capacity`, up to the first illegal address. Returns its length.
+// Copies a terminated string, at most `capacity` bytes of it. Stops at an illegal address. Returns the length of the
+// copy.
 size_t ptx_copy_string(struct ptx_warp *warp, unsigned lane, uint64_t address, char *text, size_t capacity);
 
 // heap.c

@@ -1,10 +1,10 @@
-// Sets faults, which end a launch.
+// Records faults of kernels, which end their launch.
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "sim/ptx/engine.h"
 
-// Returns true for the first fault of the launch, which may write run->fault.
+// Returns true for the first fault of a launch. Its thread then writes run->fault.
 static bool claim_fault(struct ptx_run *run)
 {
 	return !atomic_exchange(&run->has_fault, true);
@@ -51,8 +51,8 @@ static const char *state_name(const struct ptx_group *group)
 						 : "looping";
 }
 
-// Appends the source line, threads and state of a group to the fault's text, whose length is `used`. Returns the new
-// length.
+// Appends a description of a group to the fault's text: source line, threads and state. `used` is the length of the
+// text. Returns the new length.
 static size_t append_group(struct ptx_fault *fault, size_t used, const struct ptx_warp *warp,
 			   const struct ptx_group *group)
 {
@@ -67,7 +67,7 @@ static size_t append_group(struct ptx_fault *fault, size_t used, const struct pt
 				       warp->tid[1][lane], warp->tid[2][lane], state_name(group));
 }
 
-// Describes every group of lanes that cannot continue, as long as the text has space.
+// Describes the groups of lanes that cannot continue, as many as the text has room for.
 void ptx_fault_deadlock(struct ptx_run *run, struct ptx_block *blocks, const char *reason)
 {
 	struct ptx_fault *fault = &run->fault;

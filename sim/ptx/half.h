@@ -1,4 +1,5 @@
-// 16-bit floating-point numbers, one at a time; alu/narrow.h has the same for 32 lanes. Pure functions: any thread.
+// Converts single 16-bit floating-point numbers; alu/narrow.h converts them for 32 lanes. The functions are pure: any
+// thread.
 #pragma once
 
 #include <math.h>
@@ -18,7 +19,7 @@ static inline float ptx_half_to_float(uint16_t half)
 	return value;
 }
 
-// Converts to nearest, ties to even.
+// Converts a float to a half: rounds to nearest, ties to even.
 static inline uint16_t ptx_float_to_half(float value)
 {
 	uint16_t sign = signbit(value) ? 0x8000 : 0;
@@ -34,6 +35,6 @@ static inline uint16_t ptx_float_to_half(float value)
 	frexpf(magnitude, &exponent);			 // sets the exponent: magnitude < 2^exponent
 	int unit = exponent < -13 ? -24 : exponent - 11; // exponent of the last bit that is kept
 	unsigned code = (unsigned)lrintf(ldexpf(magnitude, -unit));
-	// A normal number's leading bit adds 1 to the exponent.
+	// The leading bit of a normal number, which is in `code`, adds 1 to the exponent.
 	return (uint16_t)(sign | (code + ((unsigned)(unit + 24) << 10)));
 }

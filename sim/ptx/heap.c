@@ -1,5 +1,5 @@
-// The device heap of malloc and free in kernels. Its lists are in host memory, not in the heap: a kernel that writes
-// beyond its allocation cannot damage them. Any thread.
+// Implements the heap for malloc and free in kernels. Its lists are in host memory, not in the heap. So a kernel that
+// writes beyond its allocation cannot damage them. Any thread.
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -57,7 +57,7 @@ static struct piece **find_slot(struct piece **table, size_t size, uint64_t addr
 			return &table[i & (size - 1)];
 }
 
-// Makes the table larger. Returns false if memory is short.
+// Enlarges the table. Returns false if host memory ran out.
 static bool grow_table(struct ptx_heap *heap, size_t size)
 {
 	struct piece **table = calloc(size, sizeof *table);
@@ -82,7 +82,7 @@ static struct piece *find_free(struct ptx_heap *heap, uint64_t size)
 	return piece;
 }
 
-// Splits off the rest behind `size` as a free piece. Returns false if memory is short.
+// Cuts a piece after `size` bytes. The rest becomes a free piece. Returns false if host memory ran out.
 static bool split_piece(struct piece *piece, uint64_t size)
 {
 	struct piece *rest;
@@ -123,7 +123,7 @@ uint64_t ptx_heap_allocate(struct ptx_heap *heap, uint64_t size)
 	return address;
 }
 
-// Merges a free piece with the next one, if that is free.
+// Merges a free piece with the piece after it, if that is free, too.
 static void merge_with_next(struct piece *piece)
 {
 	struct piece *next = piece->next;
@@ -137,7 +137,8 @@ static void merge_with_next(struct piece *piece)
 	free(next);
 }
 
-// Empties a slot. Then inserts the following entries again: linear probing must not find a gap.
+// Removes an entry from the hash table. Inserts the entries after it again, because linear probing must not find a gap
+// before them.
 static void empty_slot(struct ptx_heap *heap, struct piece **slot)
 {
 	size_t mask = heap->table_size - 1, at = (size_t)(slot - heap->table);

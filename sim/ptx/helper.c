@@ -1,6 +1,6 @@
-// Host threads that run workers of launches. They belong to no launch: an idle helper begins a worker of any launch
-// with a vacant one. A helper ends after IDLE_MS without work. A launch waits only for helpers that have begun one of
-// its workers.
+// Manages helpers: host threads that run workers of launches (launch.c). A helper belongs to no launch. An idle helper
+// takes a worker that no thread runs yet, of any launch. A helper ends after IDLE_MS without work. A launch waits only
+// for helpers that have begun one of its workers.
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -19,14 +19,14 @@ struct helper {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static struct ptx_run *open_runs; // launches with vacant workers
-static uint32_t vacant;		  // sum of the vacant workers of these launches
-static uint32_t idle;		  // number of helpers without a launch: at least as many as vacant workers
+static struct ptx_run *open_runs; // launches with workers that no thread runs yet
+static uint32_t vacant;		  // number of all such workers
+static uint32_t idle;		  // number of helpers without a launch; at least `vacant`
 static struct helper *helpers;
 static pid_t process;  // process that created the helpers
 static bool is_ending; // the process is exiting
 
-// Removes a launch from the open ones.
+// Removes a launch from the list of those that helpers may join.
 static void close_run(struct ptx_run *run)
 {
 	struct ptx_run **at = &open_runs;
@@ -39,7 +39,7 @@ static void close_run(struct ptx_run *run)
 	run->vacant = 0;
 }
 
-// Begins a worker of the first open launch.
+// Takes a worker of the first launch in the list.
 static struct ptx_worker *begin_worker(void)
 {
 	struct ptx_run *run = open_runs;
@@ -53,7 +53,7 @@ static struct ptx_worker *begin_worker(void)
 	return worker;
 }
 
-// Waits for an open launch. Returns false after IDLE_MS, or when the process exits.
+// Waits for a launch that helpers may join. Returns false after IDLE_MS, or when the process exits.
 static bool wait_for_run(void)
 {
 	struct timespec until;
@@ -97,7 +97,8 @@ static void *run_helper(void *argument)
 			pthread_cond_signal(&run->helped);
 	}
 	idle--;
-	if (!is_ending) { // if the process is ending, end_helpers() joins this thread
+	// If the process is exiting, end_helpers() joins this thread.
+	if (!is_ending) {
 		pthread_detach(pthread_self());
 		remove_helper(helper);
 	}
@@ -105,8 +106,8 @@ static void *run_helper(void *argument)
 	return NULL;
 }
 
-// Joins the idle helpers when the process exits: leak checkers report the thread-local storage of remaining threads. A
-// busy helper is not joined, because its kernel may run for ever.
+// Joins the idle helpers when the process exits. Otherwise leak checkers report their thread-local storage. A busy
+// helper is not joined, because its kernel may run for ever.
 __attribute__((destructor)) static void end_helpers(void)
 {
 	if (process != getpid()) // a forked child has no helpers
@@ -156,7 +157,8 @@ uint32_t ptx_helpers_call(struct ptx_run *run, uint32_t count)
 	vacant += count;
 	while (idle < vacant && start_thread())
 		idle++;
-	if (idle < vacant) { // no more threads can be created
+	// If this is true, no more threads could be created.
+	if (idle < vacant) {
 		run->vacant -= vacant - idle;
 		vacant = idle;
 	}

@@ -1,7 +1,7 @@
-// A launch: host threads, called workers, run the blocks of the grid. A worker runs one block to its end. When all
-// threads of the block only poll memory, the worker starts another block beside it, so that blocks that wait for each
-// other make progress. In a cooperative launch all blocks are started at once. The blocks of a cluster that use each
-// other are started together, by one worker.
+// Runs a launch. Host threads run the blocks of the grid, and each has a worker. A worker runs one block to its end.
+// But if all threads of the block only poll memory, the worker starts another block beside it, so that blocks that wait
+// for each other make progress. In a cooperative launch, all blocks are started at once. One worker starts the blocks
+// of a cluster together, if they use each other.
 #include <errno.h>
 #include <immintrin.h>
 #include <pthread.h>
@@ -14,8 +14,8 @@
 
 enum {
 	BLOCKS_PER_SM = 32,
-	CLOCK_PATIENCE = 6,	// factor by which loops that read a clock may poll longer
-	HELP_AFTER_NS = 50000,	// about what waking the helpers costs
+	CLOCK_PATIENCE = 6,	// loops that read a clock may poll this many times as long
+	HELP_AFTER_NS = 50000,	// waking the helpers costs about as much
 	BACK_OFF_NS = 10000000, // how long a worker polls before it sleeps
 	BACK_OFF_US = 200,
 };
@@ -23,8 +23,8 @@ enum {
 enum block_result {
 	BLOCK_DONE,
 	BLOCK_SPINS,
-	BLOCK_WAITS,  // the block waits for other blocks of its cluster, and nothing ran
-	BLOCK_PAUSES, // the block waits for other blocks of its cluster, after something ran
+	BLOCK_WAITS,  // all threads wait for other blocks of the cluster
+	BLOCK_PAUSES, // some threads ran, and now all wait for other blocks of the cluster
 	BLOCK_STOPPED,
 };
 
@@ -44,8 +44,8 @@ static void fail(struct ptx_run *run, int error)
 	atomic_store(&run->stop, 1);
 }
 
-// Calls helpers for the other workers. Returns false if some workers have no thread: the launch goes on without them,
-// unless it is cooperative.
+// Calls helpers to run the other workers. Returns false if not every worker gets a thread. Then only a cooperative
+// launch fails.
 static bool call_helpers(struct ptx_run *run)
 {
 	uint32_t count = run->worker_count - 1;
@@ -102,8 +102,8 @@ static enum block_result run_block(struct ptx_worker *worker, struct ptx_block *
 	}
 }
 
-// Starts blocks. Cooperative launch: all of them. Otherwise: the next ones if no block runs, or if `more` is set and
-// the device has room for them.
+// Starts blocks. A cooperative launch starts all blocks of the worker. Any other launch starts the next ones if no
+// block runs. If `more` is set, it also does so beside running blocks, if the device has room for them.
 static int start_blocks(struct ptx_worker *worker, bool more)
 {
 	struct ptx_run *run = worker->run;
@@ -123,8 +123,9 @@ static int start_blocks(struct ptx_worker *worker, bool more)
 	return next < run->unit_count ? ptx_unit_start(worker, next) : 0;
 }
 
-// Called repeatedly while all threads of this worker poll and the worker can start no other block. Reports a deadlock
-// if for long no other worker makes progress either, and no thread of the program can write the polled memory.
+// Lets other threads run. Called repeatedly while all threads of this worker's blocks poll and it cannot start another
+// block. Reports a deadlock if no worker makes progress for long, and no thread of the program can write the polled
+// memory.
 static void back_off(struct ptx_worker *worker)
 {
 	struct ptx_run *run = worker->run;
@@ -156,7 +157,7 @@ static void back_off(struct ptx_worker *worker)
 		sched_yield();
 }
 
-// Runs each resident block once. TURN_SPINS: all blocks only poll or wait.
+// Runs each started block once. Returns TURN_SPINS if all blocks only poll or wait.
 static enum turn_result run_blocks(struct ptx_worker *worker)
 {
 	bool spins = true, stuck = true;
@@ -170,7 +171,7 @@ static enum turn_result run_blocks(struct ptx_worker *worker)
 		stuck &= result == BLOCK_WAITS;
 		if (result == BLOCK_DONE && cluster) {
 			ptx_cluster_finish(worker, cluster);
-			return TURN_RAN; // the list has changed
+			return TURN_RAN; // start again, because the list of blocks has changed
 		}
 		if (result == BLOCK_DONE)
 			ptx_block_finish(worker, at);
@@ -220,7 +221,8 @@ static void finish_worker(struct ptx_worker *worker)
 
 void ptx_worker_main(struct ptx_worker *worker)
 {
-	// Threads inherit the program's rounding and flushing modes (-ffast-math), which kernels must not use.
+	// The program may have changed its threads' rounding and flushing modes (-ffast-math). Kernels must not use
+	// these.
 	const unsigned saved = _mm_getcsr();
 
 	_mm_setcsr(_MM_MASK_MASK);
@@ -283,7 +285,7 @@ static int prepare_run(struct ptx_run *run, const struct ptx_launch *launch)
 	run->local_bytes = (function->local_bytes + 15) & ~15u;
 	if (function->callee_count || function->calls_indirectly || function->uses_alloca)
 		run->local_bytes += function->static_stack + (uint32_t)stack;
-	run->local_stride = ((run->local_bytes + 63ull) / 64 | 1) * 64; // odd: spreads lanes over cache sets
+	run->local_stride = ((run->local_bytes + 63ull) / 64 | 1) * 64; // odd, so that lanes use different cache sets
 	run->worker_count = launch->threads ? launch->threads : 1;
 	if (run->worker_count > run->unit_count)
 		run->worker_count = (uint32_t)run->unit_count;
@@ -295,8 +297,8 @@ static int prepare_run(struct ptx_run *run, const struct ptx_launch *launch)
 	return 0;
 }
 
-// Runs the first worker in the calling thread. Calls helpers for the others once the launch has run for HELP_AFTER_NS,
-// or at once for a cooperative launch. Until then the other workers count as finished.
+// Runs the first worker on the calling thread. After HELP_AFTER_NS, calls helpers for the other workers, which count as
+// finished until then. A cooperative launch calls them at once.
 static int run_workers(struct ptx_run *run)
 {
 	uint32_t count = run->worker_count;

@@ -54,7 +54,7 @@ static unsigned digit_value(char c)
 	return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 99;
 }
 
-// Returns false if the number does not fit.
+// Reads digits in a base. Returns false if the number does not fit.
 static bool read_digits(struct ptx_lexer *lexer, unsigned base, uint64_t *ret_value, unsigned *ret_count)
 {
 	uint64_t value = 0;

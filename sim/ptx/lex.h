@@ -13,8 +13,8 @@ enum ptx_token_kind {
 	PTX_TOKEN_FLOAT,  // for example 0f3F800000: value holds the bits
 	PTX_TOKEN_DOUBLE, // for example 0d… or 1.5: value holds the bits
 	PTX_TOKEN_STRING,
-	PTX_TOKEN_MARK,	 // punctuation: value holds the character
-	PTX_TOKEN_ERROR, // text is the message
+	PTX_TOKEN_MARK,	 // punctuation; value holds the character
+	PTX_TOKEN_ERROR, // an error; text is the message
 };
 
 struct ptx_token {
@@ -32,8 +32,8 @@ struct ptx_lexer {
 };
 
 void ptx_lexer_init(struct ptx_lexer *lexer, const char *text, size_t length);
-void ptx_lexer_next(struct ptx_lexer *lexer); // stays at an error and at the end
-// Returns the first character behind the current token that is not blank, or 0.
+void ptx_lexer_next(struct ptx_lexer *lexer); // has no effect at the end or after an error
+// Returns the first character after the current token that is not blank. Returns 0 at the end.
 char ptx_lexer_peek(const struct ptx_lexer *lexer);
 
 static inline bool ptx_token_is(const struct ptx_token *token, char mark)

@@ -1,5 +1,5 @@
-// Links the texts of a module: finds the definitions of extern symbols, lays out variables, and gathers for each kernel
-// what the functions need that it may call.
+// Links the texts of a module. Finds the definitions of extern symbols and gives variables their places in memory.
+// Gathers for each kernel what it and the functions that it may call need, such as shared memory.
 #include <errno.h>
 #include <string.h>
 
@@ -54,7 +54,7 @@ int ptx_link(struct ptx_module *module)
 			return PTX_UNRESOLVED;
 		}
 	}
-	// The definition of an extern symbol or an alias may be weak, and be replaced by another definition.
+	// A symbol may refer to a weak definition, which another definition has replaced.
 	for (struct ptx_symbol *symbol = module->symbols; symbol; symbol = symbol->next)
 		for (int steps = 0; symbol->definition && symbol->definition->definition && steps < 8; steps++)
 			symbol->definition = symbol->definition->definition;
@@ -65,7 +65,7 @@ int ptx_link(struct ptx_module *module)
 	return 0;
 }
 
-// Gives a variable the next offset in its image.
+// Gives a variable its offset in the device image or in the managed memory.
 static int lay_out_variable(struct ptx_module *module, struct ptx_symbol *symbol, uint32_t *capacity)
 {
 	uint64_t *size = symbol->is_managed ? &module->managed_size : &module->image_size;
@@ -79,7 +79,7 @@ static int lay_out_variable(struct ptx_module *module, struct ptx_symbol *symbol
 	return ptx_list_add(&module->arena, (void ***)&module->variables, &module->variable_count, capacity, symbol);
 }
 
-// Lays out the image with .const first, so that an address shows its state space.
+// Gives .const variables the first offsets of the image, so that an address shows whether it is constant memory.
 int ptx_layout(struct ptx_module *module)
 {
 	uint32_t capacity = 0, shared_capacity = 0;
@@ -107,7 +107,7 @@ int ptx_layout(struct ptx_module *module)
 	return r;
 }
 
-// The needs of a kernel, gathered from the functions that it may call.
+// What a kernel needs, together with the functions that it may call.
 struct gathering {
 	struct ptx_module *module;
 	struct ptx_function *entry;
@@ -126,7 +126,7 @@ static int queue_function(struct gathering *gathering, struct ptx_function *func
 			    &gathering->capacity, function);
 }
 
-// Adds the needs of a function, and queues the functions that it may call.
+// Adds what a function needs. Also puts the functions that it may call into the queue.
 static int gather_function(struct gathering *gathering, struct ptx_function *function)
 {
 	struct ptx_module *module = gathering->module;

@@ -1,6 +1,5 @@
-// The literals of a module: lane arrays, one for each value and width.
-//
-// In front of each array are 64 bytes with its key, by which a hash table of offsets finds it.
+// Keeps the literals of a module as lane arrays, one for each value and width. The key of a literal is in the 64 bytes
+// before its array. A hash table has the offsets of the arrays.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +73,7 @@ static void fill_lanes(uint8_t *lanes, const struct key *key)
 		return;
 	}
 	for (unsigned lane = 0; lane < PTX_LANES; lane++)
-		memcpy(lanes + lane * (key->bits / 8), key, key->bits / 8); // the key: `low`, then `high`
+		memcpy(lanes + lane * (key->bits / 8), key, key->bits / 8); // the key begins with the value
 }
 
 ptx_ref ptx_constant(struct ptx_decoder *decoder, uint64_t low, uint64_t high, unsigned bits)

@@ -1,4 +1,4 @@
-// Fragments of matrices: their types and shapes, and their elements as numbers.
+// Converts fragments of matrices (mma, wmma): their types and shapes, and their elements as numbers.
 #include "sim/ptx/matrix.h"
 
 static const struct {
@@ -90,8 +90,8 @@ static uint16_t element_index(const struct ptx_fragment *fragment, unsigned row,
 	return (uint16_t)(row * fragment->columns + column);
 }
 
-// Computes the elements of each lane: runs of `run` adjacent elements. The runs of four lanes are adjacent and form a
-// row; the eight groups of four lanes form eight rows.
+// Computes which elements of the matrix each lane has. A lane has runs of `run` adjacent elements. Four lanes together
+// have a row, and the eight groups of four lanes have eight rows.
 static void lay_out_groups(struct ptx_fragment *fragment, unsigned run)
 {
 	unsigned blocks = fragment->rows / 8u;
@@ -176,7 +176,7 @@ void ptx_fragment_destinations(struct ptx_decoder *decoder, const struct ptx_ope
 		ret_refs[i] = ptx_destination(decoder, &list[i], bits);
 }
 
-// Reads the bits of element `i` of every lane, into the low bits of a word.
+// Reads the bits of element `i` of every lane into the low bits of a word.
 static void read_codes(const struct ptx_warp *warp, const struct ptx_fragment *fragment, unsigned i,
 		       uint32_t codes[PTX_LANES])
 {
@@ -188,7 +188,8 @@ static void read_codes(const struct ptx_warp *warp, const struct ptx_fragment *f
 		codes[lane] = from[lane] >> shift & kept;
 }
 
-// e5m2 is the upper byte of a half. e4m3 has the layout of a half too, but its exponents are smaller by 8.
+// Converts fp8. An e5m2 number is the upper byte of a half. An e4m3 number also has the layout of a half, but its
+// exponent is smaller by 8.
 static void widen_halves(const struct ptx_fragment *fragment, const uint32_t codes[PTX_LANES], double *ret_values)
 {
 	_Alignas(64) uint16_t halves[PTX_LANES];
@@ -212,7 +213,7 @@ static double decode_float(uint32_t code)
 	return value;
 }
 
-// Reads element `i` of every lane as a number.
+// Reads element `i` of every lane and converts it to a number.
 static void read_element(const struct ptx_warp *warp, const struct ptx_fragment *fragment, unsigned i,
 			 double values[PTX_LANES])
 {

@@ -1,5 +1,5 @@
-// Fragments: the part of a matrix that each lane of a warp has in its registers (mma, wmma). Decoding: one thread;
-// reading and writing: the warp's.
+// Declares fragments: the part of a matrix that each lane of a warp has in its registers (mma, wmma). One thread
+// decodes; the warp's thread reads and writes.
 #pragma once
 
 #include "sim/ptx/decode.h"
@@ -25,15 +25,15 @@ enum ptx_element {
 enum ptx_fragment_layout {
 	PTX_LAYOUT_GROUPS,	// all 32 lanes have parts of one matrix
 	PTX_LAYOUT_QUAD_ROW,	// mma.m8n8k4 with f16: eight lanes have a matrix, and each lane has a row
-	PTX_LAYOUT_QUAD_COLUMN, // like PTX_LAYOUT_QUAD_ROW, but each lane has half a column
-	PTX_LAYOUT_QUAD_PAIRS,	// like PTX_LAYOUT_QUAD_ROW, but each lane has pairs (accumulators of f32)
+	PTX_LAYOUT_QUAD_COLUMN, // eight lanes have a matrix, and each lane has half a column
+	PTX_LAYOUT_QUAD_PAIRS,	// eight lanes have a matrix, and each lane has pairs (accumulators of f32)
 };
 
 enum { PTX_FRAGMENT_REGISTERS = 8, PTX_FRAGMENT_ELEMENTS = 32, PTX_MATRIX_ELEMENTS = 1024 };
 
-// A matrix of D = A * B + C. B is stored transposed: row n holds the elements of column n. A matrix of single bits is
-// a matrix of words of 32 bits here. The matrix is an array of rows * columns elements. Element i of a lane has the
-// index lane_at[lane] + element_at[i].
+// Describes how a matrix of D = A * B + C is distributed over lanes. As an array, the matrix has rows * columns
+// elements. Element i of a lane has the index lane_at[lane] + element_at[i]. B is stored transposed: its row n has the
+// elements of column n. A matrix of single bits counts as one of 32-bit words.
 struct ptx_fragment {
 	enum ptx_element type;
 	uint8_t bits; // width of an element in a register
@@ -41,7 +41,7 @@ struct ptx_fragment {
 	uint8_t count;	   // number of elements of a lane
 	uint8_t registers; // number of registers of a lane
 	uint16_t lane_at[PTX_LANES], element_at[PTX_FRAGMENT_ELEMENTS];
-	ptx_alu_fn *widen, *narrow; // conversions to and from f64, if the type is a half
+	ptx_alu_fn *widen, *narrow; // conversions from and to f64, if the elements are halves
 	ptx_ref refs[PTX_FRAGMENT_REGISTERS];
 };
 
@@ -50,13 +50,13 @@ static inline unsigned ptx_fragment_bytes(const struct ptx_fragment *fragment) /
 	return fragment->type == PTX_ELEMENT_F64 ? 8 : 4;
 }
 
-// Finds the first type in the opcode at part *at or behind it, and sets *at to the part that follows.
+// Finds the first type in the opcode from part *at on. Sets *at to the part after it.
 bool ptx_element_find(const struct ptx_decoder *decoder, unsigned *at, enum ptx_element *ret_type);
-// Finds the shape in the opcode: m16n8k16 is {16, 8, 16}.
+// Finds the shape in the opcode. For m16n8k16, stores {16, 8, 16}.
 bool ptx_matrix_shape(const struct ptx_decoder *decoder, unsigned ret_shape[3]);
 // Returns whether mma or wmma supports this shape with this type of A.
 bool ptx_matrix_is_known(bool is_wmma, const unsigned shape[3], enum ptx_element type);
-// Makes the fragment of matrix 'a', 'b' or 'c' (also for D), without its registers.
+// Describes the fragment of matrix 'a', 'b' or 'c' (also for D), except for its registers.
 struct ptx_fragment ptx_fragment_make(char matrix, enum ptx_element type, const unsigned shape[3],
 				      enum ptx_fragment_layout layout);
 // Returns how many registers the PTX text lists for A or B. wmma lists eight for f16, even if a lane needs fewer.
@@ -64,7 +64,7 @@ static inline unsigned ptx_fragment_named(const struct ptx_fragment *fragment, b
 {
 	return is_wmma && fragment->type == PTX_ELEMENT_F16 ? PTX_FRAGMENT_REGISTERS : fragment->registers;
 }
-// Decodes the `count` registers of an operand; of a source, only the registers that a lane needs.
+// Decodes the `count` registers of an operand. Of a source, decodes only the registers that a lane needs.
 void ptx_fragment_sources(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned count,
 			  struct ptx_fragment *fragment);
 void ptx_fragment_destinations(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned count,

@@ -93,7 +93,7 @@ void *ptx_address(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane,
 	return host;
 }
 
-// Returns a lane's address in the state space of the operation.
+// Returns a lane's address, which is an offset unless the state space is the generic one.
 static inline uint64_t lane_address(const struct ptx_warp *warp, const struct ptx_memory_op *memory,
 				    const struct ptx_op *op, unsigned lane)
 {
@@ -101,7 +101,8 @@ static inline uint64_t lane_address(const struct ptx_warp *warp, const struct pt
 					  : (uint32_t)(ptx_operand32(warp, op->a)[lane] + (uint32_t)memory->offset);
 }
 
-// Translates each lane's address with all checks. `window`: of the state space; 0: generic addresses.
+// Translates the address of each lane with all checks. `window` is the start of the state space's window. 0: the
+// addresses are generic.
 static bool resolve_each(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access, uint64_t window)
 {
 	const struct ptx_memory_op *memory = op->data;
@@ -111,7 +112,8 @@ static bool resolve_each(struct ptx_warp *warp, const struct ptx_op *op, struct 
 	PTX_FOR_LANES(lane, warp->mask)
 	{
 		uint64_t address = lane_address(warp, memory, op, lane);
-		if (window) // an offset beyond the window must not become an address of another window
+		// An offset beyond the window must not become an address of another window.
+		if (window)
 			address = address >> 32 ? UINT64_MAX & ~(uint64_t)(length - 1) : window + address;
 		access->host[lane] = ptx_address(warp, op, lane, address, length, memory->write);
 		if (!access->host[lane])
@@ -120,7 +122,7 @@ static bool resolve_each(struct ptx_warp *warp, const struct ptx_op *op, struct 
 	return true;
 }
 
-// Translates addresses in device memory that are not adjacent. An aligned element never crosses a granule.
+// Translates device addresses that are not adjacent. An aligned element is always inside one granule.
 static bool resolve_scattered(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access)
 {
 	const struct ptx_memory_op *memory = op->data;
@@ -143,10 +145,10 @@ static bool resolve_scattered(struct ptx_warp *warp, const struct ptx_op *op, st
 		bad |= outside | ((addresses[lane] + (uint64_t)memory->offset) & (length - 1)) | !(granted & wanted);
 		access->host[lane] = host + offset;
 	}
-	return !bad || resolve_each(warp, op, access, 0); // the addresses are not all in device memory, or one faults
+	return !bad || resolve_each(warp, op, access, 0); // otherwise an address is not in device memory, or faults
 }
 
-// Translates addresses in device memory. For 32 adjacent elements the permissions are checked once.
+// Translates device addresses. If the 32 elements are adjacent, checks the permissions once for all.
 static bool resolve_device(struct ptx_warp *warp, const struct ptx_op *op, struct ptx_access *access)
 {
 	const struct ptx_memory_op *memory = op->data;
@@ -170,8 +172,8 @@ static bool resolve_device(struct ptx_warp *warp, const struct ptx_op *op, struc
 	return access->base || resolve_each(warp, op, access, 0);
 }
 
-// Translates offsets in shared memory. An offset is valid if neither it nor its distance to the last valid offset is
-// negative: compilers vectorize this test for a whole warp.
+// Translates offsets in shared memory. An offset is valid if it is not negative and not above the last valid offset.
+// Both tests are for a sign, so that compilers vectorize them for a whole warp.
 #define RESOLVE_SHARED(type)                                                                                       \
 	static inline bool resolve_shared_##type(const type *restrict addresses, type add, type length, type size, \
 						 uint8_t *shared, uint32_t mask, uint8_t **restrict host)          \
@@ -254,7 +256,7 @@ ptx_resolve_fn *ptx_resolver(enum ptx_space_kind space)
 	}
 }
 
-// The thread sanitizer must ignore these accesses: a data race here is a bug of the kernel, not of the interpreter.
+// The thread sanitizer must ignore these accesses. A data race here is a bug of the kernel, not of the interpreter.
 #define DEVICE_RACES __attribute__((no_sanitize("thread")))
 
 #define LOAD(name, memory_type, register_type)                                                                         \

@@ -1,4 +1,4 @@
-// Modules: load, bind, and the queries of their variables and functions.
+// Loads modules, binds their variables to memory, and answers queries about variables and functions.
 #include <errno.h>
 #include <stdlib.h>
 
@@ -85,7 +85,7 @@ void ptx_module_bind_managed(struct ptx_module *module, uint64_t address, bool i
 	module->is_managed_kept = is_kept;
 }
 
-// Stores a variable's initial contents. `base`: of the image or of the managed variables.
+// Stores a variable's initial contents. `base` is the start of the image or of the managed variables.
 static void initialize_variable(const struct ptx_module *module, const struct ptx_symbol *variable, void *base)
 {
 	uint8_t *bytes = (uint8_t *)base + variable->offset;
@@ -118,7 +118,7 @@ int ptx_module_bind(struct ptx_module *module, uint64_t device, void *host)
 	return 0;
 }
 
-// Returns whether a variable holds the address of one in the device's image.
+// Returns whether a variable's initial contents have the address of a variable in the device's image.
 static bool needs_image(const struct ptx_symbol *variable)
 {
 	for (const struct ptx_relocation *one = variable->relocations; one; one = one->next) {

@@ -1,8 +1,9 @@
-// cvta and isspacep: addresses of state spaces and generic ones. createpolicy.
+// Implements cvta and isspacep, which convert between generic addresses and those of a state space. Also createpolicy.
 #include "sim/ptx/decode.h"
 #include "sim/ptx/engine.h"
 
-// Returns the window of a state space in the generic addresses. Device memory is the generic space itself.
+// Returns where the window of a state space begins in the generic addresses. Returns 0 for device memory, whose
+// addresses are generic ones.
 static uint64_t window_of(enum ptx_space_kind space)
 {
 	return space == PTX_SPACE_SHARED  ? PTX_SHARED_WINDOW
@@ -18,7 +19,7 @@ static const struct ptx_op *op_add(struct ptx_warp *warp, const struct ptx_op *o
 	return op + 1;
 }
 
-// cvta.space d, a and cvta.to.space d, a
+// Decodes cvta.space d, a and cvta.to.space d, a.
 int ptx_decode_cvta(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;
@@ -68,7 +69,7 @@ static const struct ptx_op *op_isspacep(struct ptx_warp *warp, const struct ptx_
 	return op + 1;
 }
 
-// isspacep.space p, a
+// Decodes isspacep.space p, a.
 int ptx_decode_isspacep(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;
@@ -82,7 +83,7 @@ int ptx_decode_isspacep(struct ptx_decoder *decoder)
 						 .value = !ptx_has(decoder, "shared::cluster")});
 }
 
-// createpolicy: policies have no effect, but the register needs a value.
+// Decodes createpolicy. Policies have no effect, but the register needs a value.
 int ptx_decode_cache_hint(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;

@@ -1,5 +1,5 @@
-// cp.async. Copies are done at once, so their groups are always complete. A program can only observe the order of its
-// waits.
+// Implements cp.async. A copy is done at once, so its group is always complete. A program can notice only the order of
+// its waits.
 #include <errno.h>
 
 #include "sim/ptx/decode.h"
@@ -7,7 +7,8 @@
 
 struct copy_op {
 	uint8_t bytes;
-	bool ignores; // the last operand is a predicate: true means zeros. Otherwise it is the number of bytes to read
+	// True: the last operand is a predicate, which makes the copy write zeros. False: it is a number of bytes.
+	bool ignores;
 	struct ptx_address to, from;
 };
 
@@ -42,7 +43,7 @@ static const struct ptx_op *op_copy(struct ptx_warp *warp, const struct ptx_op *
 	return op + 1;
 }
 
-// cp.async.ca [to], [from], bytes{, bytes to read or predicate}{, policy}
+// Decodes cp.async.ca [to], [from], bytes{, bytes to read or predicate}{, policy}.
 static int decode_copy(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;

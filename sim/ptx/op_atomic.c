@@ -1,4 +1,5 @@
-// atom and red. They use atomics of the host, lane by lane, because several host threads run blocks of one grid.
+// Implements atom and red. They use atomics of the host, lane by lane, because several host threads run the blocks of a
+// grid.
 #include <errno.h>
 #include <stdio.h>
 
@@ -21,11 +22,12 @@ enum atomic_kind {
 typedef unsigned __int128 uint128_t;
 
 struct ptx_atomic_op {
-	struct ptx_memory_op memory; // first member, because resolvers expect it in ptx_op.data; refs: the sources b
+	// The first member, because ptx_resolve_fn expects it in ptx_op.data. Its refs are the sources b.
+	struct ptx_memory_op memory;
 	enum atomic_kind kind;
-	char class;	  // class of the type: see struct ptx_type
-	bool flushes;	  // f32 add in global memory treats subnormals as zero
-	ptx_alu_fn *half; // the arithmetic form for f16 and bf16
+	char class;	  // class of the type (struct ptx_type)
+	bool flushes;	  // an f32 addition in global memory flushes subnormal numbers
+	ptx_alu_fn *half; // the operation for f16 and bf16 (alu.h)
 	uint8_t bits;
 	ptx_ref results[8], c;
 };
@@ -74,7 +76,7 @@ static int64_t sign_extend(uint64_t value, unsigned bits)
 	return bits == 64 ? (int64_t)value : (int64_t)(value << (64 - bits)) >> (64 - bits);
 }
 
-// Returns the new value of memory.
+// Returns the value that the operation stores in memory.
 static uint64_t compute_new(const struct ptx_atomic_op *atomic, uint64_t old, uint64_t b)
 {
 	bool is_signed = atomic->class == 's', less;
@@ -106,7 +108,8 @@ static uint64_t compute_new(const struct ptx_atomic_op *atomic, uint64_t old, ui
 	}
 }
 
-// Updates memory for one lane. Returns the old value, and sets *changed if the new value differs.
+// Defines a function that updates memory for one lane. It returns the old value, and sets *changed if the new one
+// differs.
 #define EXCHANGE(bits)                                                                                                 \
 	static uint64_t exchange##bits(const struct ptx_atomic_op *atomic, void *at, uint64_t b, uint64_t c,           \
 				       bool *changed)                                                                  \
@@ -220,7 +223,7 @@ void ptx_atomic_apply(const struct ptx_atomic_op *atomic, void *to, const void *
 		exchange64(atomic, to, b, 0, &changed);
 }
 
-// Finds the arithmetic form for halves, such as "add.bf16x2" or "min.f16".
+// Finds the arithmetic form (alu.h) of an operation on halves, such as "add.bf16x2" or "min.f16".
 static int find_half(struct ptx_decoder *decoder, struct ptx_atomic_op *atomic)
 {
 	static const char *const names[ATOMIC_KINDS] = {
@@ -304,7 +307,7 @@ static int decode_data(struct ptx_decoder *decoder, struct ptx_atomic_op *atomic
 	return decoder->error;
 }
 
-// atom.add d, [a], b{, policy}; atom.cas d, [a], b, c; red.add [a], b; red.async.add [a], b, [mbarrier]
+// Decodes atom.add d, [a], b{, policy}; atom.cas d, [a], b, c; red.add [a], b; red.async.add [a], b, [mbarrier].
 int ptx_decode_atomic(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;

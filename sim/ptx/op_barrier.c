@@ -1,4 +1,4 @@
-// Barriers of a block, fences, nanosleep.
+// Implements the barriers of a block, fences, and nanosleep.
 #include <string.h>
 
 #include "sim/ptx/decode.h"
@@ -6,8 +6,8 @@
 
 enum barrier_kind { BARRIER_SYNC, BARRIER_ARRIVE, BARRIER_POPC, BARRIER_AND, BARRIER_OR };
 
-// Returns whether enough threads have arrived. As on hardware, a warp counts as 32 threads once all of its live threads
-// have arrived.
+// Returns whether enough threads have arrived at a barrier. When all live threads of a warp have arrived, the warp
+// counts as 32 threads, as on hardware.
 static bool is_complete(const struct ptx_block *block, unsigned id)
 {
 	uint32_t expected = block->barriers[id].expected, count = 0, arrivals = 0;
@@ -104,7 +104,7 @@ static int decode_warp_barrier(struct ptx_decoder *decoder)
 						 .b = ptx_source(decoder, &decoder->instruction->operands[0], 32)});
 }
 
-// bar.sync id{, threads}; bar.arrive id, threads; bar.red d, id{, threads}, predicate
+// Decodes bar.sync id{, threads}; bar.arrive id, threads; bar.red d, id{, threads}, predicate.
 int ptx_decode_barrier(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;
@@ -146,7 +146,7 @@ int ptx_decode_fence(struct ptx_decoder *decoder)
 	return ptx_emit(decoder, (struct ptx_op){.run = op_fence});
 }
 
-// A thread that sleeps waits for another thread: lets other groups run.
+// Lets other groups run: a thread that sleeps usually waits for another thread.
 static const struct ptx_op *op_nanosleep(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	struct ptx_group *group = ptx_group(warp);

@@ -1,17 +1,17 @@
-// cp.async.bulk and cp.reduce.async.bulk without a tensor map. A copy is done at once, so its group is complete when
-// the instruction ends.
+// Implements cp.async.bulk and cp.reduce.async.bulk without a tensor map. A copy is done at once, so its group is
+// complete when the instruction ends.
 #include "sim/ptx/bulk.h"
 
 #include <errno.h>
 
-enum { BULK_UNIT = 16 }; // unit of sizes and addresses
+enum { BULK_UNIT = 16 }; // sizes and addresses are multiples of this
 
 struct bulk_op {
 	struct ptx_address from;
 	struct ptx_bulk_target to;
-	const struct ptx_atomic_op *reduction; // the reduction; NULL: a copy
-	unsigned element_bytes;		       // bytes of an element of a reduction
-	bool is_in_cluster;		       // from shared memory to shared memory
+	const struct ptx_atomic_op *reduction; // NULL: a plain copy
+	unsigned element_bytes;		       // bytes of each element that is reduced
+	bool is_in_cluster;		       // the copy is from shared memory to shared memory
 };
 
 static void move_unit(const struct bulk_op *how, uint8_t *to, const uint8_t *from)
@@ -34,7 +34,8 @@ static bool copy_bytes(struct ptx_warp *warp, const struct ptx_op *op, unsigned 
 		ptx_fault(warp, op, lane, PTX_FAULT_MISALIGNED, to, "cp.async.bulk of %u bytes", size);
 		return false;
 	}
-	for (uint32_t at = 0; at < size; at += BULK_UNIT) { // mapped memory need not be contiguous in the host
+	// Copy in units, because mapped memory may be in several parts of the host's memory.
+	for (uint32_t at = 0; at < size; at += BULK_UNIT) {
 		const void *here = ptx_address(warp, op, lane, from + at, BULK_UNIT, false);
 		void *there = here ? ptx_address(warp, op, lane, to + at, BULK_UNIT, true) : NULL;
 		if (!there)
@@ -79,8 +80,8 @@ static bool is_shared_part(const struct ptx_decoder *decoder, unsigned i)
 	return ptx_part_is(decoder, i, "shared::cta") || ptx_part_is(decoder, i, "shared::cluster");
 }
 
-// cp.async.bulk.TO.FROM.(mbarrier::complete_tx::bytes|bulk_group) [to], [from], size(, [mbarrier])(, mask)(, policy)
-// cp.reduce.async.bulk has the operation and the type behind that.
+// Decodes cp.async.bulk.TO.FROM.(mbarrier::complete_tx::bytes|bulk_group) [to], [from], size(, [mbarrier])(, mask)(,
+// policy). In cp.reduce.async.bulk, the operation and the type follow these modifiers.
 static int decode_bulk_copy(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;
@@ -126,7 +127,7 @@ int ptx_decode_bulk(struct ptx_decoder *decoder)
 		return ptx_expect_operands(decoder, 0);
 	if (ptx_has(decoder, "wait_group"))
 		return ptx_expect_operands(decoder, 1);
-	if (ptx_has(decoder, "prefetch")) // a hint, of a tensor or of bytes
+	if (ptx_has(decoder, "prefetch")) // prefetches are hints, whether of a tensor or of bytes
 		return is_tensor ? 0 : ptx_expect_operands(decoder, 2u + ptx_has(decoder, "L2::cache_hint"));
 	if (!is_tensor)
 		return decode_bulk_copy(decoder);

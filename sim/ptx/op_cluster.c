@@ -1,8 +1,8 @@
-// The blocks of a cluster: their barrier, and access to each other's shared memory. One host thread runs all of them,
-// so nothing here is atomic.
+// Implements the barrier of a cluster, and accesses of its blocks to each other's shared memory. One host thread runs
+// all blocks of a cluster, so nothing here is atomic.
 //
-// In the window of shared memory, the bits of an address from PTX_CLUSTER_SHIFT on select the block: 0 is the block's
-// own memory, r + 1 the memory of the block with rank r.
+// In the window of shared memory, the bits of an address from PTX_CLUSTER_SHIFT on select the block. 0 is the block's
+// own memory; r + 1 is the memory of the block with rank r.
 #include "sim/ptx/decode.h"
 #include "sim/ptx/engine.h"
 
@@ -17,7 +17,7 @@ uint8_t *ptx_cluster_address(const struct ptx_warp *warp, uint64_t address, size
 
 	if (!cluster || rank >= warp->worker->run->cluster_blocks || offset >= size || length > size - offset)
 		return NULL;
-	// As on hardware, the memory of a block that has ended is gone.
+	// As on hardware, the memory of a block that has ended cannot be accessed any more.
 	return cluster->blocks[rank]->live ? cluster->blocks[rank]->shared + offset : NULL;
 }
 
@@ -65,7 +65,8 @@ static const struct ptx_op *op_cluster_arrive(struct ptx_warp *warp, const struc
 
 static const struct ptx_op *op_cluster_wait(struct ptx_warp *warp, const struct ptx_op *op)
 {
-	if (!(warp->mask & warp->cluster_arrived)) // the phase in which they arrived is complete
+	// If none of the lanes is marked as arrived, the barrier has completed since they arrived.
+	if (!(warp->mask & warp->cluster_arrived))
 		return op + 1;
 	if (warp->mask != warp->active)
 		ptx_warp_split(warp, op, op + 1);
@@ -74,7 +75,7 @@ static const struct ptx_op *op_cluster_wait(struct ptx_warp *warp, const struct 
 	return ptx_warp_leave(warp, op);
 }
 
-// barrier.cluster.arrive and .wait
+// Decodes barrier.cluster.arrive and barrier.cluster.wait.
 int ptx_decode_cluster_barrier(struct ptx_decoder *decoder)
 {
 	bool arrives = ptx_has(decoder, "arrive");
@@ -120,7 +121,7 @@ static const struct ptx_op *op_getctarank(struct ptx_warp *warp, const struct pt
 	return op + 1;
 }
 
-// mapa d, a, rank and getctarank d, a
+// Decodes mapa d, a, rank and getctarank d, a.
 static int decode_mapping(struct ptx_decoder *decoder, ptx_op_fn *run, bool has_rank)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;

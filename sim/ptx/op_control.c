@@ -1,4 +1,4 @@
-// Arithmetic, branches, calls, returns, exits.
+// Implements arithmetic (by alu.h), branches, calls, returns and exits.
 #include <errno.h>
 #include <string.h>
 
@@ -73,7 +73,7 @@ int ptx_decode_branch(struct ptx_decoder *decoder)
 	return ptx_emit(decoder, (struct ptx_op){.run = ptx_op_branch, .value = position});
 }
 
-// brx.idx: the lanes of each distinct index become a separate group.
+// Implements brx.idx: lanes with the same index become a group.
 const struct ptx_op *ptx_op_branch_table(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	const struct ptx_branch_table *table = op->data;
@@ -90,13 +90,13 @@ const struct ptx_op *ptx_op_branch_table(struct ptx_warp *warp, const struct ptx
 		same |= (uint32_t)(index[lane] == first) << lane;
 		if (same == warp->active)
 			return ptx_warp_leave(warp, table->targets[first].op);
-		// The matching lanes leave the group; the others stay in it.
+		// The lanes with this index leave the current group.
 		warp->mask = warp->active & ~same;
 		ptx_warp_split(warp, op, table->targets[first].op);
 	}
 }
 
-// brx.idx index, list
+// Decodes brx.idx index, list.
 int ptx_decode_branch_table(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;
@@ -146,7 +146,7 @@ int ptx_decode_return(struct ptx_decoder *decoder)
 	return ptx_emit(decoder, (struct ptx_op){.run = decoder->function->is_entry ? ptx_op_exit : ptx_op_return});
 }
 
-// A part of a frame or of the literals: lane i is at base + i * stride.
+// An array with an element for each lane. Lane i is at base + i * stride.
 struct lanes {
 	uint8_t *base;
 	unsigned stride;
@@ -167,7 +167,7 @@ static struct lanes formal_lanes(struct ptx_frame *frame, const struct ptx_symbo
 	return (struct lanes){frame->registers + formal->offset, stride};
 }
 
-// Copies the lanes of `mask`. `is_predicate`: both are predicates.
+// Copies the lanes of `mask`. If `is_predicate` is set, both arrays are predicates.
 static void copy_lanes(struct lanes to, struct lanes from, bool is_predicate, uint32_t mask)
 {
 	if (is_predicate) {
@@ -183,7 +183,7 @@ static void copy_lanes(struct lanes to, struct lanes from, bool is_predicate, ui
 	memmove(to.base + lane * to.stride, from.base + lane * from.stride, bytes);
 }
 
-// Lets all lanes of warp->active enter `function`.
+// Makes all lanes of warp->active enter `function`.
 static const struct ptx_op *enter_function(struct ptx_warp *warp, const struct ptx_op *op,
 					   const struct ptx_function *function)
 {
@@ -196,7 +196,7 @@ static const struct ptx_op *enter_function(struct ptx_warp *warp, const struct p
 	    function->result_count < call->result_count)
 		return ptx_fault(warp, op, ptx_first_lane(warp->active), PTX_FAULT_ILLEGAL_INSTRUCTION, 0,
 				 "a call of %s that does not fit it", function->info.name);
-	// Every frame uses some local memory, so that endless recursion ends.
+	// Each call takes at least 16 bytes of local memory, so that endless recursion ends with a fault.
 	if ((uint64_t)base + function->local_bytes + 16 > run->local_bytes)
 		return ptx_fault(warp, op, ptx_first_lane(warp->active), PTX_FAULT_STACK_OVERFLOW, 0,
 				 "stack overflow in %s, %u calls deep", function->info.name, caller->depth);
@@ -239,7 +239,8 @@ const struct ptx_op *ptx_op_call(struct ptx_warp *warp, const struct ptx_op *op)
 	uint32_t same = 0;
 	PTX_FOR_LANES(other, warp->active)
 	same |= (uint32_t)(addresses[other] == address) << other;
-	if (same != warp->active) { // lanes with other addresses repeat the call
+	// Lanes that call another function execute the operation again, in a group of their own.
+	if (same != warp->active) {
 		warp->mask = same;
 		ptx_warp_split(warp, op, op);
 	}

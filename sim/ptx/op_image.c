@@ -1,4 +1,4 @@
-// The addresses of texture and surface instructions; queries (txq, suq).
+// Decodes the addresses of texture and surface instructions, and implements their queries (txq, suq).
 #include "sim/ptx/op_image.h"
 
 static const struct {
@@ -31,14 +31,14 @@ struct ptx_image_address ptx_image_address_operand(struct ptx_decoder *decoder, 
 	struct ptx_type type;
 
 	if (!address.axes)
-		ptx_fail(decoder, PTX_REFUSED); // .2dms, .a2dms: the coordinates include a sample of a pixel
+		ptx_fail(decoder, PTX_REFUSED); // .2dms and .a2dms address samples of a pixel
 	else if (operand->kind != PTX_OPERAND_ADDRESS || operand->count < 2)
 		ptx_malformed(decoder, "an object and coordinates in brackets are wanted");
 	else if (operand->count > 2)
-		ptx_fail(decoder, PTX_REFUSED); // the operands include a separate sampler
+		ptx_fail(decoder, PTX_REFUSED); // the sampler is an operand of its own
 	if (decoder->error)
 		return address;
-	// Coordinates of surfaces are integers; those of textures have the type named last.
+	// The coordinates of surfaces are integers. Those of textures have the type that the opcode names last.
 	address.is_integer =
 		decoder->instruction->opcode[0] == 's' || (ptx_last_type(decoder, &type) && type.class != 'f');
 	const struct ptx_operand *at = &operand->list[1], *list = at->kind == PTX_OPERAND_VECTOR ? at->list : at;
@@ -105,7 +105,7 @@ static const struct ptx_op *op_query(struct ptx_warp *warp, const struct ptx_op 
 	return op + 1;
 }
 
-// txq.query.b32 d, [a]; txq.level.query.b32 d, [a], level; suq.query.b32 d, [a]
+// Decodes txq.query.b32 d, [a]; txq.level.query.b32 d, [a], level; suq.query.b32 d, [a].
 int ptx_decode_image_query(struct ptx_decoder *decoder)
 {
 	static const char *const names[QUERIES] = {
@@ -119,13 +119,13 @@ int ptx_decode_image_query(struct ptx_decoder *decoder)
 	unsigned query = ptx_find_modifier(decoder, names, QUERIES);
 
 	if (query == QUERIES)
-		return PTX_REFUSED; // these queries return enumerations whose values are not documented
+		return PTX_REFUSED; // these queries return numbers whose meaning is not documented
 	if (ptx_expect_operands(decoder, 2u + has_level))
 		return decoder->error;
 	if (operands[1].kind != PTX_OPERAND_ADDRESS || operands[1].count != 1)
 		return ptx_malformed(decoder, "an object in brackets is wanted");
 	if (operands[1].list[0].kind == PTX_OPERAND_REGISTER && query >= QUERY_NORMALIZED)
-		return PTX_REFUSED; // these queries need a reference: as on a GPU, a handle is refused
+		return PTX_REFUSED; // these queries need a .texref or .surfref; as on a GPU, a handle is refused
 	return ptx_emit(decoder, (struct ptx_op){.run = op_query,
 						 .a = ptx_source(decoder, &operands[1].list[0], 64),
 						 .b = has_level ? ptx_source(decoder, &operands[2], 32) : PTX_NO_REF,

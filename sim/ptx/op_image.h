@@ -1,10 +1,10 @@
-// Common parts of the decoders of textures and surfaces. One thread.
+// Declares what the decoders of textures and surfaces have in common. One thread.
 #pragma once
 
 #include "sim/ptx/decode.h"
 #include "sim/ptx/sample.h"
 
-// An image address: [object, coordinates], with the coordinates in the order of the instruction's geometry.
+// The address of an image instruction: [object, coordinates]. The coordinates are in the order of the instruction.
 struct ptx_image_address {
 	enum ptx_geometry geometry;
 	bool is_layered, is_integer;

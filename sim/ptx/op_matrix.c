@@ -1,5 +1,5 @@
-// ldmatrix, stmatrix, movmatrix: matrices of 8 rows of 16 bytes. A lane has one word of each matrix: two halves of row
-// lane / 4, or with .trans of column lane / 4.
+// Implements ldmatrix, stmatrix and movmatrix, which move matrices of 8 rows of 16 bytes. A lane has one word of each
+// matrix: two halves of row lane / 4. With .trans, they are of column lane / 4.
 #include <errno.h>
 
 #include "sim/ptx/decode.h"
@@ -45,7 +45,8 @@ static const struct ptx_op *op_matrix(struct ptx_warp *warp, const struct ptx_op
 	for (unsigned i = 0; i < how->count && how->store; i++)
 		gather_matrix(ptx_operand32(warp, how->refs[i]), how->transposes, matrices[i]);
 	for (unsigned i = 0; i < how->count * ROWS; i++) {
-		if (!(warp->mask >> i & 1)) // the block has fewer than 32 threads: no lane has this row's address
+		// The block has fewer than 32 threads, and none has the address of this row.
+		if (!(warp->mask >> i & 1))
 			continue;
 		uint64_t address = ptx_lane_address(warp, &how->address, i);
 		uint8_t *row = ptx_address(warp, op, i, address, ROW_BYTES, how->store);
@@ -62,7 +63,7 @@ static const struct ptx_op *op_matrix(struct ptx_warp *warp, const struct ptx_op
 	return ptx_warp_continue(warp, op);
 }
 
-// ldmatrix {d, …}, [a]; stmatrix [a], {b, …}
+// Decodes ldmatrix {d, …}, [a] and stmatrix [a], {b, …}.
 int ptx_decode_matrix(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands, *list;
@@ -97,7 +98,7 @@ static const struct ptx_op *op_transpose(struct ptx_warp *warp, const struct ptx
 	return ptx_warp_continue(warp, op);
 }
 
-// movmatrix.sync.aligned.m8n8.trans.b16 d, a
+// Decodes movmatrix.sync.aligned.m8n8.trans.b16 d, a.
 int ptx_decode_transpose(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;

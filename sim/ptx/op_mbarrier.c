@@ -1,7 +1,7 @@
-// mbarrier: barriers in shared memory that count arrivals and bytes.
+// Implements mbarrier instructions: barriers in shared memory that count arrivals and bytes.
 //
-// An mbarrier's 64 bits: 0…19 expected arrivals, 20…39 pending ones, 40…62 bytes still to come (signed), 63 the phase.
-// One host thread runs a cluster: no atomics are needed.
+// The 64 bits of an mbarrier are: 0…19 expected arrivals, 20…39 pending arrivals, 40…62 bytes still to come (signed),
+// 63 the phase. One host thread runs a cluster, so nothing here is atomic.
 #include <errno.h>
 
 #include "sim/ptx/decode.h"
@@ -27,7 +27,7 @@ struct mbarrier {
 
 struct mbarrier_op {
 	enum mbarrier_kind kind;
-	bool expects_bytes; // arrive.expect_tx: the operand is a number of bytes, not of arrivals
+	bool expects_bytes; // the operand is a number of bytes (arrive.expect_tx), not of arrivals
 	struct ptx_address address;
 };
 
@@ -45,7 +45,7 @@ static uint64_t pack_mbarrier(struct mbarrier barrier)
 	       ((uint64_t)(uint32_t)barrier.bytes & 0x7fffff) << 40 | (uint64_t)barrier.phase << 63;
 }
 
-// Begins the next phase if no arrivals and no bytes are missing.
+// Begins the next phase if all arrivals and bytes of this one have come.
 static void advance_phase(struct mbarrier *barrier)
 {
 	if (barrier->pending || barrier->bytes)
@@ -194,8 +194,8 @@ static int find_kind(const struct ptx_decoder *decoder)
 	return -1;
 }
 
-// mbarrier.init [a], count; .inval [a]; .arrive{_drop} {state,} [a]{, count}; .expect_tx and .complete_tx [a], bytes;
-// .test_wait and .try_wait p, [a], state or parity{, time}
+// Decodes mbarrier.init [a], count; .inval [a]; .arrive{_drop} {state,} [a]{, count}; .expect_tx and .complete_tx [a],
+// bytes; .test_wait and .try_wait p, [a], state or parity{, time}.
 int ptx_decode_mbarrier(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;
@@ -234,8 +234,8 @@ int ptx_emit_complete(struct ptx_decoder *decoder, const struct ptx_operand *mba
 	return emit_mbarrier(decoder, complete, (struct ptx_op){.b = ptx_constant(decoder, bytes, 0, 32)});
 }
 
-// cp.async.mbarrier.arrive. With .noinc the instruction counts as one of the expected arrivals. Without .noinc it adds
-// an expected arrival and arrives at once, which changes nothing.
+// Decodes cp.async.mbarrier.arrive. Copies are complete at once. So with .noinc, the instruction is an arrival. Without
+// .noinc it first adds an expected arrival, so it changes nothing.
 int ptx_decode_copy_arrive(struct ptx_decoder *decoder)
 {
 	if (ptx_expect_operands(decoder, 1) || !ptx_has(decoder, "noinc"))

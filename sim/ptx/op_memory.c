@@ -1,4 +1,4 @@
-// ld, ldu and st.
+// Implements ld, ldu and st.
 #include <errno.h>
 
 #include "sim/ptx/decode.h"
@@ -9,7 +9,8 @@ static inline bool resolve(struct ptx_warp *warp, const struct ptx_op *op, const
 {
 	if (memory->resolve)
 		return memory->resolve(warp, op, access);
-	if (memory->parameter_stride) { // the parameter is a .param variable of the frame
+	// This parameter is a .param variable in the frame.
+	if (memory->parameter_stride) {
 		access->base = warp->registers + memory->parameter_offset;
 		access->stride = memory->parameter_stride;
 	} else {
@@ -19,7 +20,7 @@ static inline bool resolve(struct ptx_warp *warp, const struct ptx_op *op, const
 	return true;
 }
 
-// Aligned, because loads and stores are frequent: their loops are slower where they cross a cache line.
+// Aligns frequent functions, because their loops are slower if they cross a cache line.
 #define ALIGNED __attribute__((aligned(64)))
 
 ALIGNED static const struct ptx_op *op_load(struct ptx_warp *warp, const struct ptx_op *op)
@@ -58,7 +59,7 @@ ALIGNED static const struct ptx_op *op_store(struct ptx_warp *warp, const struct
 	return op + 1;
 }
 
-// Decodes [name + 4] of a parameter, whose place is known now.
+// Decodes the address of a parameter, such as [name + 4]. Its place is known when it is decoded.
 static int decode_parameter(struct ptx_decoder *decoder, const struct ptx_operand *base, struct ptx_memory_op *memory)
 {
 	const struct ptx_symbol *symbol = base->symbol;
@@ -84,7 +85,8 @@ static unsigned operand_bits(const struct ptx_operand *operand, unsigned otherwi
 	return operand->kind == PTX_OPERAND_REGISTER ? ptx_lane_bits(operand->type) : otherwise;
 }
 
-// Returns a source for a store of `bits`. A narrower register is extended, so that one function moves all elements.
+// Returns the lane array that a store of `bits` stores. Extends a narrower register, so that one function can move all
+// elements.
 static ptx_ref decode_stored(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned bits)
 {
 	unsigned own = operand_bits(operand, bits);
@@ -131,7 +133,7 @@ static bool is_poll(const struct ptx_decoder *decoder)
 	       ptx_has(decoder, "release") || ptx_has(decoder, "mmio");
 }
 
-// ld.space.type d, [a]{, policy}; st.space.type [a], b{, policy}; st.async.type [a], b, [mbarrier]
+// Decodes ld.space.type d, [a]{, policy}; st.space.type [a], b{, policy}; st.async.type [a], b, [mbarrier].
 int ptx_decode_memory(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;

@@ -1,17 +1,17 @@
-// mma.sync and wmma.mma. Sums are exact to 53 bits and rounded once; those of f64 are chains of fma.
+// Implements mma.sync and wmma.mma. Sums are exact to 53 bits and rounded once. Sums of f64 are chains of fma.
 #include "sim/ptx/matrix.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 enum { QUADS = 4 };
-#define QUAD_LANES 0x000f000fu // lanes of the first quad
+#define QUAD_LANES 0x000f000fu // the lanes that multiply the first of four matrices (m8n8k4)
 
 struct mma_op {
 	struct ptx_fragment a, b, c, d;
-	ptx_alu_fn *chain; // f64: fma, with its rounding
+	ptx_alu_fn *chain; // of f64: fma with the rounding mode of the instruction
 	bool saturates, is_quad;
-	bool counts_and, counts_xor; // multiplies matrices of single bits: the result is the number of ones
+	bool counts_and, counts_xor; // for single bits: counts the ones after a bitwise operation
 };
 
 static void multiply_numbers(const struct mma_op *how, const double *a, const double *b, double *sums)
@@ -41,7 +41,7 @@ static void multiply_bits(const struct mma_op *how, const double *a, const doubl
 			}
 }
 
-// Computes 32 elements of D at a time, which are whole rows.
+// Computes 32 elements of D at a time. These are always whole rows.
 static void multiply_chains(const struct mma_op *how, const double *a, const double *b, double *sums)
 {
 	unsigned n = how->b.rows, depth = how->a.columns;
@@ -87,7 +87,7 @@ static const struct ptx_op *op_mma(struct ptx_warp *warp, const struct ptx_op *o
 	return ptx_warp_continue(warp, op);
 }
 
-// Finds the types of D, A, B and C. wmma of f16 names only those of D and C.
+// Finds the types of D, A, B and C in the opcode. For f16, wmma names only those of D and C.
 static bool find_types(const struct ptx_decoder *decoder, bool is_wmma, enum ptx_element types[4])
 {
 	unsigned count = 0, at = 1;
@@ -126,7 +126,8 @@ static bool types_match(const enum ptx_element types[4])
 	return true;
 }
 
-// Finds whether A and B are stored by columns: .row and .col behind .aligned or the shape, in this order.
+// Finds whether A and B are stored by columns. The opcode has .row or .col for A and then for B, after .aligned or the
+// shape.
 static void find_layouts(const struct ptx_decoder *decoder, bool by_column[2])
 {
 	unsigned found = 0;
@@ -179,7 +180,7 @@ static void decode_registers(struct ptx_decoder *decoder, struct mma_op *how, bo
 				  how->d.refs);
 }
 
-// mma.sync d, a, b, c and wmma.mma.sync d, a, b, c
+// Decodes mma.sync d, a, b, c and wmma.mma.sync d, a, b, c.
 int ptx_decode_mma(struct ptx_decoder *decoder)
 {
 	bool is_wmma = *decoder->parts[0].text == 'w', by_column[2] = {false, true};

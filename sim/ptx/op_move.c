@@ -1,4 +1,4 @@
-// mov: between registers, packing and unpacking vectors, addresses of symbols.
+// Implements mov: between registers, packing and unpacking vectors, addresses of symbols.
 #include <errno.h>
 
 #include "sim/ptx/decode.h"
@@ -46,7 +46,7 @@ static uint64_t read_lane(const uint8_t *lanes, unsigned lane, unsigned bits)
 	return value;
 }
 
-// Truncates a value to fewer bits, or extends it to more. immediate: PTX_RESIZE().
+// Truncates a value to fewer bits, or extends it to more. PTX_RESIZE() makes `immediate`.
 const struct ptx_op *ptx_op_resize(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	unsigned from = op->immediate >> 16, to = op->immediate >> 8 & 255;
@@ -65,7 +65,7 @@ const struct ptx_op *ptx_op_resize(struct ptx_warp *warp, const struct ptx_op *o
 	return op + 1;
 }
 
-// Packs elements into a wide register. refs[0] is the wide one, refs[1…] are the elements; immediate: their count and
+// Packs elements into a wide register, refs[0]. The elements are refs[1], refs[2], …; `immediate` has their number and
 // their bits.
 static const struct ptx_op *op_pack(struct ptx_warp *warp, const struct ptx_op *op)
 {
@@ -85,7 +85,7 @@ static const struct ptx_op *op_pack(struct ptx_warp *warp, const struct ptx_op *
 	return op + 1;
 }
 
-// Unpacks elements from a wide register, with the same fields as op_pack().
+// Unpacks elements from a wide register. The fields are those of op_pack().
 static const struct ptx_op *op_unpack(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	unsigned count = op->immediate >> 16, bytes = (op->immediate & 255) / 8;
@@ -215,7 +215,7 @@ ptx_ref ptx_symbol_source(struct ptx_decoder *decoder, const struct ptx_operand 
 	return ref;
 }
 
-// mov.b64 d, {a, b} (is_pack) or mov.b64 {d, e}, a
+// Decodes mov.b64 d, {a, b} (is_pack) or mov.b64 {d, e}, a.
 static int decode_vector(struct ptx_decoder *decoder, const struct ptx_operand *vector, const struct ptx_operand *whole,
 			 bool is_pack)
 {
@@ -253,14 +253,14 @@ static ptx_op_fn *find_move(unsigned bits)
 	}
 }
 
-// mov.v4.u32 {a, b, c, d}, %tid: moves element by element, but reads all before it writes any.
+// Decodes mov of a vector, such as mov.v4.u32 {a, b, c, d}, %tid. It reads all elements before it writes any.
 static int decode_elements(struct ptx_decoder *decoder, const struct ptx_operand *to, const struct ptx_operand *from)
 {
 	ptx_ref temporary[4];
 	struct ptx_type type;
 
 	if (to->kind != PTX_OPERAND_VECTOR || from->kind != PTX_OPERAND_VECTOR)
-		return PTX_REFUSED; // registers declared as vectors
+		return PTX_REFUSED; // registers that are declared as vectors are not supported
 	if (to->count != from->count || to->count > 4 || !ptx_last_type(decoder, &type) ||
 	    !find_move(ptx_lane_bits(type)))
 		return ptx_malformed(decoder, "vectors of the same length are wanted");
@@ -278,7 +278,7 @@ static int decode_elements(struct ptx_decoder *decoder, const struct ptx_operand
 	return decoder->error;
 }
 
-// mov.type d, a
+// Decodes mov.type d, a.
 int ptx_decode_move(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;

@@ -1,4 +1,4 @@
-// alloca, stacksave and stackrestore: memory of the thread's stack.
+// Implements alloca, stacksave and stackrestore, which manage memory of a thread's stack.
 #include "sim/ptx/decode.h"
 #include "sim/ptx/engine.h"
 
@@ -20,7 +20,7 @@ static const struct ptx_op *op_alloca(struct ptx_warp *warp, const struct ptx_op
 	return op + 1;
 }
 
-// alloca d, size{, align}
+// Decodes alloca d, size{, align}.
 int ptx_decode_alloca(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;
@@ -51,8 +51,8 @@ static const struct ptx_op *op_stackrestore(struct ptx_warp *warp, const struct 
 	struct ptx_frame *frame = warp->frame;
 	uint64_t top = 0;
 
-	// Frees memory of the stack. Other lanes of the frame may still use memory that they allocated later: then the
-	// return frees it.
+	// Frees memory of the stack. If other lanes of the frame may still use memory that was allocated later, it
+	// stays allocated until the function returns.
 	PTX_FOR_LANES(lane, warp->mask)
 	if (ptx_operand64(warp, op->a)[lane] > top)
 		top = ptx_operand64(warp, op->a)[lane];
@@ -61,7 +61,7 @@ static const struct ptx_op *op_stackrestore(struct ptx_warp *warp, const struct 
 	return op + 1;
 }
 
-// stacksave d and stackrestore a
+// Decodes stacksave d and stackrestore a.
 int ptx_decode_stack(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operand = decoder->instruction->operands;

@@ -1,4 +1,4 @@
-// suld, sust and sured: bytes of surfaces, with a rule for coordinates outside.
+// Implements suld, sust and sured, which access bytes of surfaces. The opcode says what happens to coordinates outside.
 #include <errno.h>
 
 #include "sim/ptx/half.h"
@@ -10,7 +10,7 @@ enum reduction { REDUCE_ADD, REDUCE_MIN, REDUCE_MAX, REDUCE_AND, REDUCE_OR };
 struct surface_op {
 	struct ptx_image_address address;
 	enum outside outside;
-	bool is_formatted; // sust.p and sured.p: x counts texels, not bytes
+	bool is_formatted; // x counts texels (sust.p and sured.p), not bytes
 	enum reduction reduction;
 	bool is_signed;
 	ptx_move_fn *move;
@@ -18,7 +18,8 @@ struct surface_op {
 	ptx_ref refs[4];      // registers; PTX_NO_REF: a sink ("_")
 };
 
-// Returns whether a coordinate is inside; clamping moves it inside. `most`: the largest valid coordinate.
+// Returns whether a coordinate is inside the surface. With clamping, moves it inside first. `most` is the largest valid
+// coordinate.
 static bool keep_inside(enum outside outside, int64_t *at, int64_t most)
 {
 	if (*at >= 0 && *at <= most)
@@ -29,8 +30,8 @@ static bool keep_inside(enum outside outside, int64_t *at, int64_t most)
 	return true;
 }
 
-// Finds the bytes of a lane. If the coordinate is outside, or a sparse array has no memory there, *ret_host is NULL: a
-// read returns zero, and a write does nothing. Returns false after a fault.
+// Finds the bytes that a lane accesses. *ret_host is NULL if the coordinate is outside, or if the tile of a sparse
+// array has no memory. Then a read returns zero, and a write does nothing. Returns false after a fault.
 static bool find_bytes(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, size_t length, bool write,
 		       const struct ptx_texture **ret_surface, uint8_t **ret_host)
 {
@@ -110,7 +111,7 @@ static const struct ptx_op *op_surface_store(struct ptx_warp *warp, const struct
 	return op + 1;
 }
 
-// Stores a channel of sust.p: converts 32 bits to the surface's format.
+// Converts 32 bits to the surface's format and stores them as a channel of a texel, for sust.p.
 static void store_channel(const struct ptx_texture *surface, uint8_t *texel, unsigned channel, uint32_t bits)
 {
 	unsigned bytes = ptx_texel_channel_bytes(surface->format);
@@ -228,7 +229,8 @@ static void decode_data(struct ptx_decoder *decoder, const struct ptx_operand *d
 	how->move = write ? ptx_store_mover(how->bytes, bits) : ptx_load_mover(how->bytes, bits, false);
 }
 
-// suld.b.geometry{.vector}.type.rule d, [a, c]; sust.b and sust.p: [a, c], d; sured.b.operation and sured.p: [a, c], d
+// Decodes suld.b.geometry{.vector}.type.rule d, [a, c]; sust.b and sust.p: [a, c], d; sured.b.operation and sured.p:
+// [a, c], d.
 int ptx_decode_surface(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;

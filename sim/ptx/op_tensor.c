@@ -1,5 +1,6 @@
-// cp.async.bulk.tensor: copies a box of a tensor, which a tensor map describes, to shared memory or back. A copy is
-// done at once. Only tiles without swizzle or interleaving are supported: another map ends the launch with a fault.
+// Implements cp.async.bulk.tensor. It copies a box of a tensor, which a tensor map describes, to shared memory or back.
+// A copy is done at once. Only tiles without swizzle or interleaving are supported; another map ends the launch with a
+// fault.
 #include <errno.h>
 
 #include "sim/ptx/bulk.h"
@@ -9,7 +10,7 @@ enum { BOX_ALIGN = 128, MAP_ALIGN = 64, ROW_ALIGN = 16 };
 
 struct tensor_op {
 	struct ptx_address map;
-	struct ptx_bulk_target target; // destination of a load; its memory is the source of a store
+	struct ptx_bulk_target target; // destination of a load; of a store, its memory is the source
 	uint8_t rank;
 	bool store;
 	ptx_ref coordinates[PTX_TENSOR_RANK];
@@ -52,8 +53,8 @@ static bool read_map(struct ptx_warp *warp, const struct ptx_op *op, unsigned la
 	return false;
 }
 
-// Returns the number of elements of a box in dimension `i`. The element stride applies to all dimensions except the
-// first.
+// Returns how many elements of the tensor a box spans in dimension `i`. The element stride has no effect on the first
+// dimension.
 static uint32_t box_extent(const struct ptx_tensor_map *map, unsigned i)
 {
 	unsigned step = i ? map->element_stride[i] : 1;
@@ -82,7 +83,7 @@ static struct row find_row(const struct ptx_tensor_map *map, const int32_t *star
 	return row;
 }
 
-// Fills elements outside of the tensor, which read as 0 or as NaN.
+// Fills those elements of a row that are outside of the tensor. They read as 0 or as NaN.
 static void fill_outside(const struct ptx_tensor_map *map, uint8_t *shared, uint32_t first, uint32_t end)
 {
 	static const uint64_t nan = 0x7fffffffffffffff;
@@ -187,7 +188,7 @@ static const struct ptx_op *op_tensor(struct ptx_warp *warp, const struct ptx_op
 	return op + 1;
 }
 
-// [map, {x, y}]
+// Decodes the operand [map, {x, y}].
 static int decode_coordinates(struct ptx_decoder *decoder, const struct ptx_operand *operand, struct tensor_op *how)
 {
 	if (operand->kind != PTX_OPERAND_ADDRESS || operand->count != 2 ||
@@ -201,8 +202,8 @@ static int decode_coordinates(struct ptx_decoder *decoder, const struct ptx_oper
 	return decoder->error;
 }
 
-// cp.async.bulk.tensor.2d.shared::cluster.global… [to], [map, {x, y}], [mbarrier](, mask)(, policy)
-// cp.async.bulk.tensor.2d.global.shared::cta… [map, {x, y}], [from](, policy)
+// Decodes a load: cp.async.bulk.tensor.2d.shared::cluster.global… [to], [map, {x, y}], [mbarrier](, mask)(, policy).
+// Decodes a store: cp.async.bulk.tensor.2d.global.shared::cta… [map, {x, y}], [from](, policy).
 int ptx_decode_tensor(struct ptx_decoder *decoder)
 {
 	static const char *const ranks[PTX_TENSOR_RANK] = {"1d", "2d", "3d", "4d", "5d"};

@@ -1,4 +1,4 @@
-// tex and tld4: the texture, the coordinates, and the registers of the result.
+// Implements tex and tld4: decodes the texture, the coordinates and the registers of the result, and reads the texture.
 #include <errno.h>
 
 #include "sim/ptx/half.h"
@@ -13,9 +13,9 @@ struct texture_op {
 	unsigned component;
 	ptx_ref level, gradient[2][3];
 	int32_t offset[3];
-	uint8_t bits; // width of a lane of the result: 16 or 32
+	uint8_t bits; // bits of an element of the result: 16 or 32
 	bool is_half; // results are converted to half
-	bool is_pair; // two halves in each register
+	bool is_pair; // each register has two halves
 	bool has_resident;
 	ptx_ref results[4], resident; // PTX_NO_REF: sink
 };
@@ -134,11 +134,11 @@ static int decode_gradient(struct ptx_decoder *decoder, const struct ptx_operand
 	return decoder->error;
 }
 
-// Decodes a vector of literals that are added to the texel coordinates.
+// Decodes a vector of literals, which are added to the coordinates of texels.
 static int decode_offset(struct ptx_decoder *decoder, const struct ptx_operand *operand, struct texture_op *how)
 {
 	if (operand->kind != PTX_OPERAND_VECTOR)
-		return ptx_fail(decoder, PTX_REFUSED); // a depth to compare with, or an offset in a register
+		return ptx_fail(decoder, PTX_REFUSED); // depths to compare with, offsets in registers
 	for (unsigned i = 0; i < operand->count && i < how->address.axes; i++) {
 		if (operand->list[i].kind != PTX_OPERAND_INTEGER)
 			return ptx_fail(decoder, PTX_REFUSED);
@@ -155,7 +155,7 @@ static int decode_component(struct ptx_decoder *decoder, struct texture_op *how)
 	return how->component < 4 ? 0 : ptx_malformed(decoder, "no component");
 }
 
-// tex{.mode}.geometry.v4.type.ctype d{|p}, [a, c]{, level or gradients}{, offset}; tld4.component.geometry…
+// Decodes tex{.mode}.geometry.v4.type.ctype d{|p}, [a, c]{, level or gradients}{, offset}; tld4.component.geometry….
 int ptx_decode_texture(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;

@@ -1,11 +1,12 @@
-// Operations of all lanes of a member mask, which first wait for each other.
+// Implements instructions that several lanes of a warp execute together. The operand `membermask` names these lanes,
+// which first wait for each other.
 #include <string.h>
 
 #include "sim/ptx/decode.h"
 #include "sim/ptx/engine.h"
 
-// Returns whether every lane of `wanted` is here, or waits elsewhere with the same mask. Then lets the waiting lanes
-// continue.
+// Returns whether every lane of `wanted` is in the current group, or waits in another group with the same mask. If so,
+// lets the waiting groups continue.
 static bool release_others(struct ptx_warp *warp, uint32_t wanted)
 {
 	uint32_t here = warp->active;
@@ -44,7 +45,8 @@ bool ptx_warp_meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_
 	}
 	if (ready == warp->active)
 		return true;
-	if (ready) { // the other lanes repeat the operation in a group of their own
+	// Some lanes need not wait. The others execute the operation again, in a group of their own.
+	if (ready) {
 		warp->mask = ready;
 		ptx_warp_split(warp, op, op);
 		return true;
@@ -224,7 +226,7 @@ const struct ptx_op *ptx_op_warp_barrier(struct ptx_warp *warp, const struct ptx
 	return ptx_warp_meet(warp, op, ptx_operand32(warp, op->b)) ? ptx_warp_continue(warp, op) : NULL;
 }
 
-// Decodes d[|p], a, …, membermask: the operands of all these instructions. `bits`: widths of the sources; 0 ends the
+// Decodes the operands of these instructions: d[|p], a, …, membermask. `bits` has the widths of the sources; 0 ends the
 // list.
 static int decode_collective(struct ptx_decoder *decoder, ptx_op_fn *run, unsigned d_bits, const unsigned bits[4],
 			     uint32_t immediate)
@@ -244,8 +246,8 @@ static int decode_collective(struct ptx_decoder *decoder, ptx_op_fn *run, unsign
 	return ptx_emit_extended(decoder, op, &operands[0], d_bits);
 }
 
-// Returns whether the opcode has .sync. Only older devices than any simulated one have these instructions without
-// .sync.
+// Returns whether the opcode has .sync. Without it, these instructions exist only for older devices than any simulated
+// one.
 static bool is_sync(const struct ptx_decoder *decoder)
 {
 	return ptx_has(decoder, "sync");
@@ -302,7 +304,7 @@ int ptx_decode_redux(struct ptx_decoder *decoder)
 	return decode_collective(decoder, op_redux, 32, (const unsigned[4]){32, 32}, mode);
 }
 
-// elect.sync d|p, membermask
+// Decodes elect.sync d|p, membermask.
 int ptx_decode_elect(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;

@@ -1,5 +1,5 @@
-// wmma.load and wmma.store: between a matrix in memory and its fragments in a warp's registers. PTX leaves open which
-// lane has which element; here it is the layout of mma.
+// Implements wmma.load and wmma.store, which move a matrix between memory and fragments in a warp's registers. PTX
+// leaves open which lane has which element. Here it is as for mma.
 #include "sim/ptx/matrix.h"
 
 #include <errno.h>
@@ -8,16 +8,16 @@ enum { LINES_MOST = 32 };
 
 struct wmma_op {
 	struct ptx_fragment fragment;
-	unsigned named; // number of registers in the text; registers beyond the fragment's own repeat its contents
+	unsigned named; // registers that the text lists; those beyond the fragment's own repeat its contents
 	ptx_ref refs[PTX_FRAGMENT_REGISTERS];
 	struct ptx_address address;
 	bool store;
 	bool by_column;	     // a row of the fragment is a column in memory
-	uint8_t stride_bits; // width of an element, which is the unit of the stride
-	uint32_t stride;     // stride if the instruction has no operand for it
+	uint8_t stride_bits; // bits of an element; strides are in elements
+	uint32_t stride;     // used if the instruction has no operand for the stride
 };
 
-// Finds the host addresses of the lines (rows or columns) in memory. Returns false after a fault.
+// Finds the host addresses of the matrix's lines, which are rows or columns. Returns false after a fault.
 static bool find_lines(struct ptx_warp *warp, const struct ptx_op *op, uint8_t *lines[LINES_MOST])
 {
 	const struct wmma_op *how = op->data;
@@ -77,7 +77,7 @@ static const struct ptx_op *op_wmma(struct ptx_warp *warp, const struct ptx_op *
 	return ptx_warp_continue(warp, op);
 }
 
-// Makes a fragment. Elements of 4 bits and single bits are moved as words.
+// Describes a fragment. Elements of 4 bits and single bits are moved as words.
 static struct ptx_fragment make_fragment(char matrix, enum ptx_element type, const unsigned shape[3])
 {
 	unsigned by_words[3] = {shape[0], shape[1], shape[2] * 4};
@@ -98,8 +98,8 @@ static void decode_registers(struct ptx_decoder *decoder, struct wmma_op *how, c
 	memcpy(how->refs, how->fragment.refs, sizeof how->refs);
 }
 
-// Returns whether wmma has the matrix. An accumulator's type is valid if the products of some type of A with this shape
-// are summed in it.
+// Returns whether wmma supports the matrix. The type of an accumulator must be one in which products of this shape are
+// summed.
 static bool is_known(char matrix, enum ptx_element type, const unsigned shape[3])
 {
 	static const enum ptx_element multiplicands[PTX_ELEMENTS][3] = {
@@ -149,7 +149,7 @@ static int decode_move(struct ptx_decoder *decoder, char matrix, enum ptx_elemen
 						 .c = ptx_constant(decoder, UINT32_MAX, 0, 32)});
 }
 
-// wmma.load.a d, [a]{, stride}; wmma.store.d [a], d{, stride}; wmma.mma
+// Decodes wmma.load.a d, [a]{, stride}; wmma.store.d [a], d{, stride}; wmma.mma.
 int ptx_decode_wmma(struct ptx_decoder *decoder)
 {
 	char matrix = ptx_has(decoder, "a") ? 'a' : ptx_has(decoder, "b") ? 'b' : 'c';

@@ -1,4 +1,4 @@
-// The decoder's services: errors, emitted operations, parts of the opcode, sources and destinations.
+// Implements what all decoders need: errors, emitting operations, parts of the opcode, sources and destinations.
 #include "sim/ptx/decode.h"
 
 #include <errno.h>
@@ -131,7 +131,7 @@ ptx_ref ptx_temporary(struct ptx_decoder *decoder, unsigned bits)
 	return (ptx_ref)at;
 }
 
-// Converts a floating literal to the width of the instruction.
+// Converts a floating-point literal to the width that the instruction needs.
 static uint64_t literal_bits(const struct ptx_operand *operand, unsigned bits)
 {
 	uint64_t result = (uint64_t)operand->value;

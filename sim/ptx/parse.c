@@ -1,4 +1,4 @@
-// Parses module scope: directives and function headings.
+// Parses the declarations of a PTX text: directives, variables and headings of functions.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +36,7 @@ void ptx_parse_skip_line(struct ptx_parser *parser)
 		ptx_lexer_next(&parser->lexer);
 }
 
-// Skips .section .debug_info { … }, which has no effect on execution.
+// Skips a section of debug information, such as .section .debug_info { … }. It has no effect on execution.
 static int skip_section(struct ptx_parser *parser)
 {
 	while (!ptx_token_is(&parser->lexer.token, '{')) {
@@ -166,7 +166,7 @@ static int layout_entry_parameters(struct ptx_parser *parser, struct ptx_functio
 	return 0;
 }
 
-// Parses up to three numbers, as in .maxntid 256, 1, 1.
+// Parses up to three numbers, such as those of .maxntid 256, 1, 1.
 static int parse_numbers(struct ptx_parser *parser, uint32_t numbers[3])
 {
 	for (int i = 0; i < 3; i++) {
@@ -285,7 +285,8 @@ static int declare_function(struct ptx_parser *parser, const struct ptx_symbol *
 	return 0;
 }
 
-// Parses a heading up to its body or semicolon: .entry name (…) directives, or .func (results) name (…) directives.
+// Parses the heading of a function up to its body or semicolon. It is .entry name (…) directives, or .func (results)
+// name (…) directives.
 static int parse_heading(struct ptx_parser *parser, const struct ptx_symbol *linkage, struct ptx_function *heading,
 			 struct ptx_symbol **ret_symbol)
 {

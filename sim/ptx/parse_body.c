@@ -41,7 +41,7 @@ static int parse_operand_list(struct ptx_parser *parser, char end, bool is_branc
 	return 0;
 }
 
-// Finds the range declaration of a register, such as %r<100> for %r12. The digits have no leading zero.
+// Finds the declaration of a range of registers, such as %r<100> for %r12. The number has no leading zero.
 static struct ptx_symbol *find_ranged(const struct ptx_scope *scope, const char *name, size_t length,
 				      uint32_t *ret_index)
 {
@@ -70,7 +70,8 @@ static bool find_register(const struct ptx_scope *scope, const char *name, size_
 
 	if (!symbol)
 		symbol = find_ranged(scope, name, length, &index);
-	if (!symbol && length > 2 && name[length - 2] == '.') { // the name may be v.x, an element of a vector register
+	// The name may be that of an element of a vector register, such as v.x.
+	if (!symbol && length > 2 && name[length - 2] == '.') {
 		static const char names[] = "xyzwrgba";
 		const char *at = memchr(names, name[length - 1], 8);
 		component = at ? (uint32_t)(at - names) & 3 : 4;
@@ -89,7 +90,7 @@ static bool find_register(const struct ptx_scope *scope, const char *name, size_
 	return true;
 }
 
-// Finds the register of %r.b0, %r.h1 or %r.b7610: bytes or halves of it.
+// Finds the register of an operand such as %r.b0, %r.h1 or %r.b7610, which selects bytes or halves of the register.
 static bool find_part(const struct ptx_scope *scope, const char *name, size_t length, struct ptx_operand *operand)
 {
 	const char *dot = memchr(name, '.', length);
@@ -153,7 +154,7 @@ static int parse_word(struct ptx_parser *parser, bool is_branch, struct ptx_oper
 	return 0;
 }
 
-// Parses a floating literal or a register, each with its sign, or an integer expression.
+// Parses a floating-point literal, a register with a sign, or an integer expression.
 static int parse_number(struct ptx_parser *parser, struct ptx_operand *operand)
 {
 	struct ptx_token *token = &parser->lexer.token;
@@ -310,7 +311,7 @@ static int parse_targets(struct ptx_parser *parser, struct ptx_symbol *symbol, b
 	return r;
 }
 
-// Skips a prototype. Indirect calls are checked against the function that is called.
+// Skips the prototype of an indirect call. The call is checked against the called function when it runs.
 static int parse_prototype(struct ptx_parser *parser, struct ptx_symbol *symbol)
 {
 	struct ptx_token *token = &parser->lexer.token;

@@ -7,7 +7,7 @@
 enum { DIMENSIONS = 8, INITIALIZER_LIMIT = 64 << 20, EXPRESSION_DEPTH = 32 };
 
 struct shape {
-	uint64_t extent[DIMENSIONS]; // 0: the initializer determines the extent
+	uint64_t extent[DIMENSIONS]; // extents of an array; 0: the initializer determines it
 	unsigned count;
 };
 
@@ -47,7 +47,7 @@ static int parse_primary(struct ptx_parser *parser, unsigned depth, int64_t *ret
 	return r;
 }
 
-// Returns the priority of the current token as an operator, or -1. A shift is two tokens.
+// Returns the priority of the current token as an operator, or -1 if it is none. A shift consists of two tokens.
 static int operator_priority(const struct ptx_parser *parser, char *ret_operator)
 {
 	const struct ptx_token *token = &parser->lexer.token;
@@ -136,7 +136,7 @@ int ptx_parse_constant(struct ptx_parser *parser, int64_t *ret_value)
 	return parse_expression(parser, 0, 0, ret_value);
 }
 
-// Makes room for initial contents. NULL: no memory, or too long.
+// Returns memory for a part of a variable's initial contents. NULL: out of memory, or too large.
 static uint8_t *reserve_bytes(struct ptx_parser *parser, struct ptx_symbol *symbol, uint64_t offset, unsigned size)
 {
 	if (offset + size > INITIALIZER_LIMIT)
@@ -156,7 +156,8 @@ static uint8_t *reserve_bytes(struct ptx_parser *parser, struct ptx_symbol *symb
 	return symbol->bytes + offset;
 }
 
-// Parses sym, sym+4, generic(sym) or generic(sym)+4, perhaps inside of mask 0xff00(…).
+// Parses an address in an initializer: sym, sym+4, generic(sym) or generic(sym)+4. It may be inside a mask, as in
+// 0xff00(…).
 static int parse_relocation(struct ptx_parser *parser, struct ptx_symbol *variable, uint64_t offset, uint64_t mask)
 {
 	struct ptx_token *token = &parser->lexer.token;
@@ -199,7 +200,8 @@ static int parse_literal(struct ptx_parser *parser, struct ptx_symbol *symbol, u
 	bool negative = ptx_token_is(token, '-') || ptx_token_is(token, '+');
 	uint64_t value = 0;
 
-	if (negative) { // the sign of a floating literal; an integer's sign is part of the expression
+	// This is the sign of a floating-point literal. The sign of an integer is part of the expression.
+	if (negative) {
 		struct ptx_lexer ahead = parser->lexer;
 		ptx_lexer_next(&ahead);
 		negative = token->value == '-';
@@ -295,7 +297,7 @@ static int parse_attributes(struct ptx_parser *parser, struct ptx_symbol *symbol
 			if (symbol->align < align)
 				symbol->align = (uint32_t)align;
 		} else if (ptx_token_equals(token, ".ptr")) {
-			uint32_t own = symbol->align; // what follows describes the memory to which the parameter points
+			uint32_t own = symbol->align; // the next attributes are of the memory that it points to
 			int r;
 			ptx_lexer_next(&parser->lexer);
 			r = parse_attributes(parser, symbol);
@@ -389,7 +391,7 @@ static int lay_out_in_function(struct ptx_parser *parser, struct ptx_symbol *sym
 	return 0;
 }
 
-// Handles a second declaration of the same variable: an extern declaration before or after the definition.
+// Handles a second declaration of a variable. One of the two must be an extern declaration.
 static int redeclare_variable(struct ptx_parser *parser, struct ptx_symbol *old, struct ptx_symbol *symbol)
 {
 	if (old->kind != PTX_SYMBOL_VARIABLE || old->space != symbol->space || (!old->is_extern && !symbol->is_extern))

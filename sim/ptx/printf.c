@@ -1,4 +1,4 @@
-// vprintf. The arguments are in a buffer of the kernel, each at its natural alignment, promoted as in C.
+// Implements vprintf. The arguments are in a buffer of the kernel, promoted as in C. Each has its natural alignment.
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct reader {
 	bool failed;
 };
 
-// A conversion for the host's printf: "%", modifiers, size and kind.
+// A conversion that the host's printf understands: "%", modifiers, size and kind.
 struct conversion {
 	char text[CONVERSION_LIMIT];
 	size_t length;
@@ -43,7 +43,8 @@ static void append_text(struct output *output, const char *text, size_t length)
 	output->length += length;
 }
 
-// Appends one converted argument, cut at SHOWN_LIMIT. `ending`: the size and the kind that end the conversion.
+// Appends one converted argument, at most SHOWN_LIMIT characters. `ending` has the size and kind, which end the
+// conversion.
 static void append_conversion(struct output *output, struct conversion *conversion, const char *ending, ...)
 {
 	char shown[SHOWN_LIMIT];
@@ -83,7 +84,7 @@ static void append_string(struct output *output, struct reader *reader, struct c
 	append_conversion(output, conversion, "s", address ? text : "(null)");
 }
 
-// `shorts` and `longs`: how often the conversion has h, and any longer size.
+// Appends an integer. `shorts` is how often the conversion has h. `longs` is how often it has any longer size.
 static void append_integer(struct output *output, struct reader *reader, struct conversion *conversion, char kind,
 			   unsigned shorts, unsigned longs)
 {
@@ -109,7 +110,8 @@ static void append_double(struct output *output, struct reader *reader, struct c
 	append_conversion(output, conversion, (const char[]){kind, 0}, value);
 }
 
-// Copies flags, width and precision, with at most three digits each. A width from an argument is written as digits.
+// Copies flags, width and precision. Each number has at most three digits. A width that is an argument is written as
+// digits.
 static const char *copy_modifiers(struct reader *reader, const char *format, struct conversion *conversion)
 {
 	unsigned digits = 0;

@@ -1,5 +1,5 @@
-// Texture reads as the CUDA programming guide describes them (appendix "Texture Fetching"): addressing modes, nearest
-// points, linear filtering with weights of 8 fractional bits, levels of mipmaps, faces of cube maps.
+// Reads textures as the CUDA programming guide describes it (appendix "Texture Fetching"). Implements addressing modes,
+// nearest points, linear filtering with weights of 8 fractional bits, levels of mipmaps, and faces of cube maps.
 #include <math.h>
 
 #include "sim/ptx/half.h"
@@ -66,7 +66,7 @@ static void decode_channel(const struct ptx_texture *texture, const uint8_t *byt
 	texel->f[channel] = texture->is_srgb && channel < 3 ? srgb_to_linear(value) : value;
 }
 
-// Reads a texel. Of the channels that the format lacks, the fourth is 1 and the others are 0.
+// Reads a texel. If the format has fewer than four channels, the missing ones are 0, but the fourth one is 1.
 static struct ptx_texel read_texel(struct ptx_sample *sample, const struct position *position)
 {
 	const struct ptx_texture *texture = sample->texture;
@@ -104,7 +104,7 @@ static struct ptx_texel read_texel(struct ptx_sample *sample, const struct posit
 	return texel;
 }
 
-// Applies an addressing mode to an index. Returns false if the border is read.
+// Applies an addressing mode to an index. Returns false if the border color must be returned.
 static bool apply_address(enum ptx_texture_address mode, uint32_t size, int64_t *index)
 {
 	int64_t at = *index, period = size;
@@ -152,7 +152,7 @@ static void apply_address_modes(const struct ptx_sample *sample, struct position
 	}
 }
 
-// Returns the texel number of a coordinate, which may be any number.
+// Converts a coordinate, which may be any number, to the number of a texel.
 static int64_t to_index(double value)
 {
 	if (!(value > -COORDINATE_MOST))
@@ -192,7 +192,7 @@ static struct axis filter_axis(const struct ptx_sample *sample, const struct ptx
 	return (struct axis){first + sample->offset[axis], (uint32_t)(fixed - first * FRACTION)};
 }
 
-// Finds the face of a cube map that a direction meets, and the point on it: two coordinates from 0 to 1.
+// Finds which face of a cube map a direction points to, and where: two coordinates from 0 to 1.
 static unsigned find_face(const double direction[3], double ret_point[2])
 {
 	double x = direction[0], y = direction[1], z = direction[2];
@@ -222,7 +222,7 @@ static void find_direction(unsigned face, double s, double t, double ret_directi
 	memcpy(ret_direction, directions[face], sizeof directions[face]);
 }
 
-// Replaces a position beyond the edge of a face by that on the neighbouring face.
+// Replaces a position beyond the edge of a face by the position on the neighbouring face.
 static void cross_edge(struct position *position)
 {
 	double size = position->image->width, direction[3], at[2];
@@ -244,8 +244,9 @@ static bool is_beyond_edge(const struct ptx_sample *sample, const struct positio
 	return sample->geometry == PTX_GEOMETRY_CUBE && sample->texture->is_seamless && x != y;
 }
 
-// A GPU filters a one-dimensional texture without layers like a single row of a two-dimensional one, at the upper edge:
-// half of the result comes from above the row. All addressing modes except border then read the row itself.
+// Returns whether a filtered read of a one-dimensional texture mixes in the border. A GPU filters such a texture,
+// unless it has layers, like the top row of a two-dimensional one: half of the result comes from above that row. With
+// any addressing mode except border, that is the row itself.
 static bool has_border_beside(const struct ptx_sample *sample)
 {
 	const struct ptx_texture *texture = sample->texture;
@@ -298,7 +299,7 @@ static struct ptx_texel read_level(struct ptx_sample *sample, uint32_t level)
 	return (is_filtered ? read_linear : read_nearest)(sample, &texture->levels[level]);
 }
 
-// Turns a direction into a face, which is a layer, and a point on it.
+// Converts a direction to a face, which is a layer, and to a point on it.
 static struct ptx_sample project_on_face(const struct ptx_sample *sample)
 {
 	struct ptx_sample flat = *sample;
@@ -321,7 +322,7 @@ struct ptx_texel ptx_sample_read(struct ptx_sample *sample)
 
 	if (last > 0) {
 		level = sample->level + texture->level_bias;
-		level = level > texture->level_least ? level : texture->level_least; // this also replaces NaN
+		level = level > texture->level_least ? level : texture->level_least; // also replaces a NaN
 		level = level < texture->level_most ? level : texture->level_most;
 		level = level < 0 ? 0 : level > last ? last : level;
 	}
@@ -370,7 +371,8 @@ double ptx_sample_level(const struct ptx_sample *sample, const double dx[3], con
 	double largest = 0, major = sample->geometry == PTX_GEOMETRY_CUBE ? 0 : 1;
 	int axes = sample->geometry == PTX_GEOMETRY_CUBE ? 3 : axis_count(sample->geometry);
 
-	if (sample->geometry == PTX_GEOMETRY_CUBE) // a face is 2 wide where the largest coordinate is 1
+	// Where the largest coordinate of a direction is 1, a face is 2 wide.
+	if (sample->geometry == PTX_GEOMETRY_CUBE)
 		for (int axis = 0; axis < 3; axis++)
 			major = fmax(major, 2 * fabs(sample->coordinate[axis]));
 	for (int i = 0; i < 2; i++) {
@@ -385,7 +387,7 @@ double ptx_sample_level(const struct ptx_sample *sample, const double dx[3], con
 	return largest > 0 ? log2(largest) / 2 : -126;
 }
 
-// Handles are small numbers. A larger number is the address of a reference, which holds a handle.
+// A handle is a small number. A larger number is the address of a .texref or .surfref variable, which has the handle.
 const struct ptx_texture *ptx_texture_find(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane,
 					   uint64_t handle, bool is_surface)
 {

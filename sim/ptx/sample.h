@@ -1,4 +1,4 @@
-// Reads of textures: from coordinates to a value. Any thread of a launch.
+// Reads textures: converts coordinates to values. Any thread of a launch.
 #pragma once
 
 #include "sim/ptx/engine.h"
@@ -13,7 +13,7 @@ struct ptx_texel { // floats or integers, as the texture says
 	};
 };
 
-// One read of one lane.
+// A read of a texture by one lane.
 struct ptx_sample {
 	struct ptx_warp *warp;
 	const struct ptx_op *op;
@@ -21,20 +21,20 @@ struct ptx_sample {
 	const struct ptx_texture *texture;
 	enum ptx_geometry geometry;
 	double coordinate[3]; // x, y, z; for a cube map, a direction
-	uint32_t layer;	      // layer of a layered texture; in an array of cube maps, the number of the cube map
+	uint32_t layer;	      // layer of a layered texture; of an array of cube maps, the number of the cube map
 	bool is_integer;      // the coordinates are texel numbers
 	int32_t offset[3];    // offsets that are added to the texel numbers
 	double level;
-	bool has_failed; // a fault was set: the value is meaningless
-	bool is_missing; // the tile of a texel has no memory
+	bool has_failed; // a fault was set, and the value has no meaning
+	bool is_missing; // a texel is in a tile that has no memory
 };
 
-// Returns the texel, or the weighted mean of texels, at the coordinate.
+// Returns the texel at the coordinate. With filtering, returns a weighted mean of texels.
 struct ptx_texel ptx_sample_read(struct ptx_sample *sample);
-// Returns one component of each of the four texels that a linear filter would use, counter-clockwise from the lower
-// left.
+// Returns one component of each of the four texels that a linear filter would use. They are in counter-clockwise order,
+// starting at the lower left.
 struct ptx_texel ptx_sample_gather(struct ptx_sample *sample, unsigned component);
-// Returns the level of detail for changes of the coordinate from pixel to pixel.
+// Returns the level of detail, from the changes of the coordinate between neighbouring pixels.
 double ptx_sample_level(const struct ptx_sample *sample, const double dx[3], const double dy[3]);
 
 // Finds the object of a handle, or of the address of a .texref or .surfref. NULL after a fault.

@@ -1,5 +1,5 @@
-// A parsed PTX text: symbols, functions, instructions, before they are compiled to operations. One thread until a
-// module is loaded; then any thread may read it.
+// Declares a parsed PTX text: symbols, functions and instructions, before they are compiled to operations. One thread,
+// until the module is loaded; then any thread may read it.
 #pragma once
 
 #include <stdarg.h>
@@ -29,12 +29,12 @@ enum ptx_symbol_kind {
 };
 
 struct ptx_type {
-	uint8_t bits; // width; 0: no type; a predicate has 1
+	uint8_t bits; // 0: no type; 1: a predicate
 	char class;   // b, u, s, f, p (predicate), t (.texref), i (.surfref), o (.samplerref)
 };
 
-// An address in a variable's initial contents: `size` bytes at `offset` hold (address & mask), shifted down by the
-// mask's trailing zeros.
+// An address that a variable's initial contents have. At `offset`, `size` bytes hold (address & mask), shifted down by
+// the number of trailing zeros of the mask.
 struct ptx_relocation {
 	struct ptx_relocation *next;
 	struct ptx_symbol *symbol;
@@ -55,13 +55,13 @@ struct ptx_symbol {
 	uint64_t size;	// bytes of the whole array
 	uint32_t range; // number of registers: 100 for %r<100>
 	bool is_extern, is_visible, is_weak, is_array, is_formal, is_managed;
-	uint64_t offset; // offset in the storage of the symbol: register file, device image, frame, parameters
+	uint64_t offset; // offset in what has the symbol: registers, device image, frame, parameters
 	uint32_t index;	 // index of a shared variable in the module's table
 	uint8_t *bytes;	 // initial contents; may be shorter than size
 	size_t byte_count;
 	struct ptx_relocation *relocations;
 	struct ptx_function *function;
-	struct ptx_symbol *definition; // definition of an extern symbol, in another text
+	struct ptx_symbol *definition; // if the symbol is extern: its definition, perhaps in another text
 	uint32_t position;	       // for a label: index of the instruction that follows
 	struct ptx_operand *targets;
 	uint32_t target_count;
@@ -77,13 +77,13 @@ struct ptx_scope {
 enum ptx_operand_kind {
 	PTX_OPERAND_SINK, // _
 	PTX_OPERAND_REGISTER,
-	PTX_OPERAND_SPECIAL, // value: enum ptx_special
+	PTX_OPERAND_SPECIAL, // a special register; `value` is an enum ptx_special
 	PTX_OPERAND_INTEGER,
 	PTX_OPERAND_FLOAT,
 	PTX_OPERAND_DOUBLE,
 	PTX_OPERAND_SYMBOL,  // + value
 	PTX_OPERAND_NAME,    // a name that is not declared yet: perhaps a label
-	PTX_OPERAND_ADDRESS, // [list[0], …]; an offset is in the value of its base
+	PTX_OPERAND_ADDRESS, // an address, [list[0], …]; the value of the base is the offset
 	PTX_OPERAND_VECTOR,  // {…}
 	PTX_OPERAND_LIST,    // (…)
 };
@@ -91,7 +91,7 @@ enum ptx_operand_kind {
 struct ptx_operand {
 	enum ptx_operand_kind kind;
 	bool negated;	      // !p
-	bool partial;	      // %r.b0 or -%r, which only video instructions have
+	bool partial;	      // an operand such as %r.b0 or -%r; only video instructions have such
 	struct ptx_type type; // type of a register
 	uint32_t offset;      // offset of a register in the register file
 	int64_t value;
@@ -126,28 +126,28 @@ struct ptx_function {
 	uint32_t result_count, formal_count;
 	struct ptx_instruction *instructions;
 	uint32_t instruction_count, instruction_capacity;
-	uint64_t register_bytes; // size of one warp's frame of registers, with parameters
+	uint64_t register_bytes; // bytes of a warp's frame that its registers take, with parameters
 	uint32_t register_count; // number of declared registers, for info.registers
 	uint32_t local_bytes;
 	struct ptx_op *ops;
 	uint32_t op_count;
-	char *refusal;		   // why the function itself cannot run; NULL: it can
-	const char *entry_refusal; // for an entry: its own refusal, or that of a function that it may call
+	char *refusal;		   // why the function cannot run by itself; NULL: it can
+	const char *entry_refusal; // of an entry: why it, or a function that it may call, cannot run
 	struct ptx_function **callees;
 	uint32_t callee_count, callee_capacity;
 	bool calls_indirectly, uses_alloca, uses_cluster;
 	struct ptx_symbol **shared; // shared variables that the function uses
 	uint32_t shared_count, shared_capacity;
-	uint32_t *shared_offsets;   // for an entry: the offset of each shared variable of the module
-	uint32_t dynamic_shared_at; // for an entry: offset of dynamic shared memory, after PTX_SHARED_FIRST
-	uint32_t static_stack;	    // for an entry: local memory of all functions that it may call
+	uint32_t *shared_offsets;   // of an entry: the offset of each shared variable of the module
+	uint32_t dynamic_shared_at; // of an entry: where dynamic shared memory begins, counted from PTX_SHARED_FIRST
+	uint32_t static_stack;	    // of an entry: local memory of all functions that it may call
 	bool is_queued;		    // by ptx_gather()
 };
 
 struct ptx_module {
 	struct ptx_arena arena;
 	struct ptx_scope global;		   // symbols that other texts can use
-	struct ptx_symbol *symbols, **last_symbol; // symbols at module scope of all texts
+	struct ptx_symbol *symbols, **last_symbol; // symbols of all texts that are not inside a function
 	struct ptx_function **functions;
 	uint32_t function_count, function_capacity;
 	struct ptx_function **entries;
@@ -158,30 +158,29 @@ struct ptx_module {
 	uint32_t shared_count;
 	uint64_t image_size, image_align, const_size;
 	uint64_t managed, managed_size; // address and size of the managed variables
-	bool is_managed_kept;		// another load has initialized the managed variables
+	bool is_managed_kept;		// another load has stored the initial values of managed variables
 	uint64_t device;		// device address of the image, once bound
-	uint8_t *constants;		// lane arrays of the literals
+	uint8_t *constants;		// the literals, as lane arrays
 	size_t constant_bytes, constant_capacity;
-	uint32_t *constant_slots; // hash table of the literals: see literal.c
+	uint32_t *constant_slots; // hash table of the literals (literal.c)
 	uint32_t constant_slot_count, constant_count;
-	unsigned version, target; // version and target of the text that is being parsed
+	unsigned version, target; // PTX version and target of the text that is parsed now
 	int device_target;
 	struct ptx_log *log;
 	uint32_t text_index, text_count;
 };
 
 enum {
-	PTX_REGISTER_FIRST = 64, // below is the carry
+	PTX_REGISTER_FIRST = 64, // the carry flags are before the registers
 	PTX_REGISTER_LIMIT = 64 << 20,
-	PTX_SHARED_FIRST = 1024, // below is reserved memory, as on hardware; cooperative groups use it
+	PTX_SHARED_FIRST = 1024, // the first bytes are reserved, as on hardware; cooperative groups use them
 };
 
 // Appends "line 12: error: …" to the log. Returns PTX_SYNTAX.
 __attribute__((format(printf, 3, 4))) int ptx_syntax(struct ptx_module *module, unsigned line, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void ptx_log_add(struct ptx_log *log, const char *format, ...);
 
-// symbol.c
-// Finds a symbol in the scope or its parents.
+// The following functions are in symbol.c. This one finds a symbol in the scope or in those around it.
 struct ptx_symbol *ptx_scope_find(const struct ptx_scope *scope, const char *name, size_t length);
 struct ptx_symbol *ptx_scope_find_here(const struct ptx_scope *scope, const char *name, size_t length);
 int ptx_scope_add(struct ptx_arena *arena, struct ptx_scope *scope, struct ptx_symbol *symbol); // Returns 0 or -ENOMEM
@@ -195,7 +194,7 @@ static inline uint32_t ptx_type_bytes(struct ptx_type type)
 {
 	return type.bits <= 8 ? 1 : type.bits / 8;
 }
-// Returns the bytes of one lane of a .param variable in a frame.
+// Returns how many bytes a lane has for a .param variable in the frame.
 static inline uint32_t ptx_parameter_stride(const struct ptx_symbol *symbol)
 {
 	bool is_scalar = symbol->size <= 16 && (symbol->size & (symbol->size - 1)) == 0;
@@ -206,7 +205,8 @@ uint32_t ptx_register_bytes(struct ptx_type type); // bytes of a register with i
 // Appends to an array of pointers in the arena. 0 or -ENOMEM.
 int ptx_list_add(struct ptx_arena *arena, void ***list, uint32_t *count, uint32_t *capacity, void *item);
 
-// parse.c, parse_body.c, parse_variable.c. Functions return 0, an enum ptx_load_status or a negative errno.
+// State of the parser (parse.c, parse_body.c, parse_variable.c). Its functions return 0, an enum ptx_load_status or a
+// negative errno.
 struct ptx_parser {
 	struct ptx_lexer lexer;
 	struct ptx_module *module;
@@ -230,9 +230,9 @@ struct ptx_symbol *ptx_symbol_create(struct ptx_parser *parser, enum ptx_symbol_
 // link.c
 int ptx_link(struct ptx_module *module);   // finds the definitions of extern symbols
 int ptx_layout(struct ptx_module *module); // gives variables their offsets in the image; numbers shared variables
-int ptx_gather(struct ptx_module *module); // lists the entries, with the needs of the functions that they may call
+int ptx_gather(struct ptx_module *module); // lists the entries, and gathers what each of them needs (link.c)
 
-// decode.c: compiles a function to operations.
+// Compiles a function to operations (decode.c).
 int ptx_decode(struct ptx_module *module, struct ptx_function *function);
 
 // Returns the address of a .global or .const variable of a bound module.

@@ -1,4 +1,4 @@
-// The special registers.
+// Implements the special registers, such as %tid.
 #include "sim/ptx/special.h"
 
 #include <time.h>
@@ -64,7 +64,7 @@ static uint32_t cluster_size(const struct ptx_launch *launch, unsigned axis)
 	return launch->cluster[axis] ? launch->cluster[axis] : 1;
 }
 
-// Returns the number of the block in its cluster, counted along x first.
+// Returns the number of a block in its cluster. Blocks are counted along x first.
 static uint32_t cluster_rank(const struct ptx_launch *launch, const struct ptx_block *block)
 {
 	uint32_t rank = 0;

@@ -1,4 +1,4 @@
-// The special registers. Any thread.
+// Declares the special registers, such as %tid. Any thread.
 #pragma once
 
 #include <stddef.h>
@@ -31,7 +31,7 @@
 	X(CLUSTER_CTAID_Z, "%cluster_ctaid.z", 32) X(CLUSTER_NCTAID_X, "%cluster_nctaid.x", 32)                  \
 	X(CLUSTER_NCTAID_Y, "%cluster_nctaid.y", 32) X(CLUSTER_NCTAID_Z, "%cluster_nctaid.z", 32)                \
 	X(CLUSTER_CTARANK, "%cluster_ctarank", 32) X(CLUSTER_NCTARANK, "%cluster_nctarank", 32)                  \
-	/* the environment, counters and fourth elements read as zero */                                         \
+	/* the following registers read as zero */                                                               \
 	X(ENVREG0, "%envreg0", 32) X(ENVREG3, "%envreg3", 32) X(ENVREG4, "%envreg4", 32)                         \
 	X(ENVREG5, "%envreg5", 32) X(ENVREG6, "%envreg6", 32) X(ENVREG7, "%envreg7", 32)                         \
 	X(ENVREG8, "%envreg8", 32) X(ENVREG9, "%envreg9", 32) X(ENVREG10, "%envreg10", 32)                       \
@@ -58,7 +58,7 @@ enum ptx_special {
 		PTX_SPECIAL_COUNT
 };
 
-// Returns false if there is no such register.
+// Finds a special register by its name. Returns false if the name is unknown.
 bool ptx_special_find(const char *name, size_t length, enum ptx_special *ret_special, struct ptx_type *ret_type);
-// Finds the four elements of a vector such as %tid. Returns false if there is no such vector.
+// Finds the four elements of a special register that is a vector, such as %tid. Returns false if the name is unknown.
 bool ptx_special_vector(const char *name, size_t length, enum ptx_special ret_elements[4]);

@@ -1,4 +1,4 @@
-// Scopes of names, types, and the log.
+// Implements scopes of names, sizes of types, and the log.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// How the driver encodes a CUtensorMap, and kernels read it. Any thread.
+// Declares the contents of a CUtensorMap. The driver writes them, and kernels read them. Any thread.
 #pragma once
 
 #include <stdint.h>
@@ -8,11 +8,11 @@ enum { PTX_TENSOR_RANK = 5 };
 
 struct ptx_tensor_map { // the contents of the 128 bytes of a CUtensorMap
 	uint32_t magic;
-	uint8_t kind, type, rank, interleave, swizzle, promotion, fill, mode; // for fill and mode, 0 is none
+	uint8_t kind, type, rank, interleave, swizzle, promotion, fill, mode; // 0 means none for `fill` and `mode`
 	uint64_t address;
-	uint32_t dim[PTX_TENSOR_RANK]; // the size minus one
+	uint32_t dim[PTX_TENSOR_RANK]; // sizes of the tensor, less one
 	uint8_t element_stride[PTX_TENSOR_RANK];
-	uint8_t element_bytes; // 0: copies would have to unpack or round elements, which is not simulated
+	uint8_t element_bytes; // 0: not simulated, because copies would unpack or round elements
 	uint8_t padding[6];
 	uint64_t stride[PTX_TENSOR_RANK - 1]; // bytes
 	union {

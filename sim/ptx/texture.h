@@ -1,5 +1,5 @@
-// Texture and surface objects as kernels see them: images in device memory, and how they are read. ptx_launch.texture
-// finds an object by its handle. Objects do not change while a kernel may use them. Any thread.
+// Declares texture and surface objects as kernels see them: images in device memory, and how they are read.
+// ptx_launch.texture finds an object by its handle. Objects do not change while a kernel may use them. Any thread.
 #pragma once
 
 #include <stdbool.h>
@@ -20,26 +20,26 @@ enum ptx_texture_address { PTX_ADDRESS_WRAP, PTX_ADDRESS_CLAMP, PTX_ADDRESS_MIRR
 
 #define PTX_TILE_BYTES 65536
 
-// The memory of a sparse image: tiles of PTX_TILE_BYTES, each at an address in device memory, or 0 if it has no memory.
-// The addresses may change while kernels run.
+// The memory of a sparse image: tiles of PTX_TILE_BYTES. Each has an address in device memory, or 0 if it has no
+// memory. The addresses may change while kernels run.
 struct ptx_tiles {
 	uint64_t *addresses;		   // atomic
-	uint32_t row_bytes, height, depth; // extent of a tile; row_bytes 0: the tiles contain consecutive rows
+	uint32_t row_bytes, height, depth; // extent of a tile; row_bytes 0: tiles just contain the rows in order
 	uint32_t across, down, deep;	   // number of tiles along each axis
-	uint64_t start;			   // if row_bytes is 0: offset in the tiles at which the image begins
+	uint64_t start;			   // offset in the tiles at which the image begins, if row_bytes is 0
 };
 
-// One mipmap level, or a whole image without levels.
+// A level of a mipmap, or an image without levels.
 struct ptx_image {
 	uint64_t address;	       // device address of the first texel
 	uint64_t pitch, slice;	       // bytes from row to row, and from slice (or layer, or face) to slice
 	uint32_t width, height, depth; // texels, at least 1; depth: slices, layers or faces
-	uint32_t first_slice;	       // slice of the sparse image at which a view begins
-	const struct ptx_tiles *tiles; // tiles of a sparse image; NULL: contiguous memory at `address`
+	uint32_t first_slice;	       // of a view of a sparse image: its first slice
+	const struct ptx_tiles *tiles; // NULL: the image is contiguous memory at `address`
 };
 
-// Returns the address of a byte of a sparse image, or 0 if its tile has no memory. The position must be inside the
-// image. *ret_span: number of contiguous bytes from there on in the image's row.
+// Returns the address of a byte of a sparse image, which must be inside the image. Returns 0 if its tile has no memory.
+// *ret_span: how many bytes of the row follow at consecutive addresses.
 static inline uint64_t ptx_tiles_find(const struct ptx_tiles *tiles, uint64_t pitch, uint64_t slice, uint64_t x,
 				      uint64_t y, uint64_t z, uint64_t *ret_span)
 {
@@ -60,7 +60,7 @@ static inline uint64_t ptx_tiles_find(const struct ptx_tiles *tiles, uint64_t pi
 	return address ? address + within : 0;
 }
 
-// Returns the address of a byte inside an image, or 0 if its tile has no memory.
+// Returns the address of a byte, which must be inside the image. Returns 0 if its tile has no memory.
 static inline uint64_t ptx_image_address(const struct ptx_image *image, uint64_t x, uint64_t y, uint64_t z)
 {
 	uint64_t span;
@@ -74,14 +74,14 @@ enum { PTX_TEXTURE_LEVELS = 20 };
 
 struct ptx_texture {
 	bool is_surface;
-	bool is_linear; // linear memory: reads are not filtered, and are zero outside
+	bool is_linear; // linear memory; reads are not filtered, and return zero outside
 	enum ptx_texel_format format;
 	uint8_t channels; // number of channels: 1, 2 or 4
 	uint8_t texel_bytes;
 	uint8_t axes;	 // number of dimensions for queries: 1, 2 or 3
 	uint32_t layers; // number of layers for queries; 0: not layered
 	// How a texture is read; not used for surfaces.
-	bool is_float; // reads return floats: of a float format, or integers as fractions of their range
+	bool is_float; // reads return floats, either stored ones or integers as fractions of their range
 	bool is_normalized, is_filtered, filters_levels, is_srgb, is_seamless;
 	enum ptx_texture_address address[3];
 	union {

@@ -1,5 +1,5 @@
-// The approximate functions, computed in a wider type and rounded once. The results are within the errors that the PTX
-// ISA documents, but may differ from those of a GPU.
+// Implements the approximate functions: computes them in a wider type and rounds once. The errors are within the bounds
+// that the PTX ISA documents, but the results may differ from those of a GPU.
 #include "float.h"
 
 #define PLAIN_AND_FTZ(text, function, ...)                                              \
@@ -14,7 +14,7 @@
 	}                                                                    \
 	PLAIN_AND_FTZ(text, function, __VA_ARGS__)
 
-// Flushes small angles, as the hardware's range reduction does: it divides by 2 pi and flushes the quotient.
+// Returns the angle, or 0 for a small one. A GPU divides the angle by 2 pi and flushes a small quotient to 0.
 static inline f64 reduced_angle(f32 x)
 {
 	return fabs((f64)x) * 0.15915494309189535 < 0x1p-126 ? copysign(0, (f64)x) : (f64)x;
@@ -29,7 +29,7 @@ APPROXIMATE("rcp.approx", rcp_approx, 1 / (f64)x)
 PTX_SCALAR1(tanh_approx, f32, f32, ptx_canonical_f32((f32)tanh((f64)x)))
 PTX_ROW1("tanh.approx.f32", tanh_approx, f32, f32)
 
-// Divides by a product with the reciprocal, which is flushed to 0 for a divisor above 2^126.
+// Divides as a GPU does: multiplies by the reciprocal, which is flushed to 0 for a divisor above 2^126.
 static inline f32 divide_approximately(f32 x, f32 y)
 {
 	f32 magnitude = ptx_from_bits_f32(ptx_bits_f32(y) & 0x7fffffff);
@@ -45,13 +45,14 @@ PTX_OP2("div.full.f32", div_full_f32, f32, f32, f32, ptx_canonical_f32(x / y))
 PTX_OP2("div.full.ftz.f32", div_full_ftz_f32, f32, f32, f32,
 	ptx_flush_f32(ptx_canonical_f32(ptx_flush_f32(x) / ptx_flush_f32(y))))
 
-// The .ftz forms of f64 read and write only the high words.
+// The approximate functions of f64 with .ftz use and return only the upper 32 bits.
 static inline f64 high_word(f64 x)
 {
 	u64 bits = ptx_bits_f64(x) & 0xffffffff00000000u;
 	return ptx_from_bits_f64(bits & 0x7ff0000000000000u ? bits : bits & PTX_SIGN(u64));
 }
-// On an H200, these results for a NaN have the f32 NaN in the high word; rsqrt without .ftz keeps the source's payload.
+// If the argument is NaN, an H200 returns the f32 NaN in the upper 32 bits. But rsqrt without .ftz keeps the payload of
+// its source.
 static inline f64 nan_or_high_word(f64 x)
 {
 	return x == x ? high_word(x) : ptx_from_bits_f64(0x7fffffff00000000u);

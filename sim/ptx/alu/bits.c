@@ -1,4 +1,4 @@
-// Forms for logic, shifts and bit fields.
+// Implements the instruction forms for logic, shifts and bit fields.
 #include "form.h"
 
 #define LOGIC(bits)                                                           \
@@ -11,7 +11,7 @@ LOGIC(16)
 LOGIC(32)
 LOGIC(64)
 
-// Forms on predicates, whose lanes are in one word.
+// Defines a form that works on predicates. All lanes of a predicate are in one word.
 #define PREDICATE(text, function, count, ...)                                                  \
 	static void function(const struct ptx_alu *alu)                                        \
 	{                                                                                      \
@@ -26,7 +26,7 @@ PREDICATE("and", and_pred, 2, x &y)
 PREDICATE("or", or_pred, 2, x | y)
 PREDICATE("xor", xor_pred, 2, x ^ y)
 
-// A shift amount beyond the width counts as the width.
+// Defines the shifts of one width. A larger shift amount counts as the width.
 #define SHIFTS(bits)                                                                                  \
 	PTX_OP2("shl.b" #bits, shl_b##bits, u##bits, u##bits, u32, y < bits ? (u64)x << (y & 63) : 0) \
 	PTX_FUNCTION2(shr_u##bits, u##bits, u##bits, u32, y < bits ? x >> (y & (bits - 1)) : 0)       \
@@ -37,7 +37,7 @@ SHIFTS(16)
 SHIFTS(32)
 SHIFTS(64)
 
-// Funnel shifts: shift 64 bits, with b above a.
+// Defines funnel shifts, which shift a 64-bit value with b in its upper half and a in its lower half.
 #define FUNNEL(x, y) ((u64)(y) << 32 | (x))
 PTX_OP3("shf.l.wrap.b32", shf_l_wrap, u32, u32, u32, u32, FUNNEL(x, y) << (z & 31) >> 32)
 PTX_OP3("shf.r.wrap.b32", shf_r_wrap, u32, u32, u32, u32, FUNNEL(x, y) >> (z & 31))
@@ -67,8 +67,8 @@ static inline u32 reverse32(u32 x)
 PTX_OP1("brev.b32", brev_b32, u32, u32, reverse32(x))
 PTX_OP1("brev.b64", brev_b64, u64, u64, (u64)reverse32((u32)x) << 32 | reverse32((u32)(x >> 32)))
 
-// Returns `length` bits from `start` on. The part of a signed field beyond the top is filled with the highest bit that
-// exists.
+// Returns `length` bits of x from bit `start` on. Beyond the highest bit of x, a signed field is filled with that bit,
+// and an unsigned one with 0.
 static inline u64 extract_field(u64 x, u32 start, u32 length, unsigned bits, int is_signed)
 {
 	start &= 0xff;
@@ -112,7 +112,7 @@ static inline u32 mask_field(u32 start, u32 length) // both arguments are at mos
 PTX_OP2("bmsk.clamp.b32", bmsk_clamp, u32, u32, u32, mask_field(x < 32 ? x : 32, y < 32 ? y : 32))
 PTX_OP2("bmsk.wrap.b32", bmsk_wrap, u32, u32, u32, mask_field(x & 31, y & 31))
 
-// Extends the low `width` bits: 0 bits to zero; 32 or more change nothing.
+// Extends the low `width` bits by their sign. A width of 0 gives 0; a width of 32 or more changes nothing.
 static inline u32 extend_sign(u32 x, u32 width)
 {
 	return width == 0 ? 0 : width >= 32 ? x : (u32)((s32)(x << (32 - width)) >> (32 - width));
@@ -126,7 +126,8 @@ PTX_OP2("szext.clamp.s32", szext_clamp_s32, u32, u32, u32, extend_sign(x, y))
 PTX_OP2("szext.wrap.u32", szext_wrap_u32, u32, u32, u32, extend_zero(x, y & 31))
 PTX_OP2("szext.wrap.s32", szext_wrap_s32, u32, u32, u32, extend_sign(x, y & 31))
 
-// Returns the position of the offset'th set bit, counted from `base` upwards or, if negative, downwards.
+// Returns the position of a set bit. If offset is positive, counts the set bits upwards from bit `base`; if negative,
+// downwards.
 static inline u32 find_nth_set(u32 word, u32 base, s32 offset)
 {
 	s32 step = offset < 0 ? -1 : 1;

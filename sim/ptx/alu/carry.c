@@ -1,9 +1,10 @@
-// Chains over the carry flag: add.cc, addc, sub.cc, subc, mad.cc, madc. A subtraction adds the complement: as on a GPU,
-// flag 1 means "no borrow". nvcc's division of 128-bit integers reads the flag of a subc.cc with addc, so both kinds of
-// chains need the same flag.
+// Implements additions and subtractions with a carry flag: add.cc, addc, sub.cc, subc, mad.cc, madc. A subtraction adds
+// the complement, so flag 1 means "no borrow", as on a GPU. All forms must use the same flag, because nvcc's division
+// of 128-bit integers reads the flag of a subc.cc with addc.
 #include "form.h"
 
-// W: an unsigned type in which the sum cannot wrap, so that the bit above T is the carry. k: the lane's carry-in.
+// Defines a form that reads or writes the carry flag. T is the type of the result. W is an unsigned type in which the
+// sum cannot wrap, so that the bit above T is the carry. k is the carry that the lane reads.
 #define CHAIN(function, T, W, reads, writes, third, ...)                                                           \
 	static void function(const struct ptx_alu *alu)                                                            \
 	{                                                                                                          \
@@ -34,7 +35,7 @@
 SUMS(32, u64)
 SUMS(64, u128)
 
-// P: the type of the product. Only its low or high half is part of the sum.
+// Computes the low half of a product plus z; HIGH computes the upper half plus z. P is the type of the whole product.
 #define LOW(T, U, W, P) ((W)(U)((P)x * y) + (U)z)
 #define HIGH(T, U, W, P) ((W)(U)((P)((P)x * y) >> PTX_BITS(T)) + (U)z)
 #define PRODUCTS(T, U, bits, W, P)                                              \

@@ -1,5 +1,5 @@
-// Macros that define the forms of one comparison: setp and set, alone and combined with a predicate.
-// Pure functions: any thread.
+// Defines the forms of a comparison: setp and set, alone and combined with a predicate. The functions are pure: any
+// thread.
 #pragma once
 
 #include "form.h"
@@ -21,8 +21,8 @@ __attribute__((noinline, unused)) static void ptx_set_16(const struct ptx_alu *a
 	PTX_LANES(u16, d[i] = truth & (u32)1 << i ? value : 0;)
 }
 
-// core(alu) returns in which lanes the comparison is true. A separate function keeps the many forms small. x, y: the
-// lane's sources, of type A.
+// Defines the function core(alu), which returns a bit for each lane in which the comparison is true. x and y are the
+// lane's sources, of type A. All forms of a comparison share the function, so that each of them is small.
 #define COMPARE_CORE(core, A, ...)                                           \
 	__attribute__((noinline)) static u32 core(const struct ptx_alu *alu) \
 	{                                                                    \
@@ -36,14 +36,15 @@ __attribute__((noinline, unused)) static void ptx_set_16(const struct ptx_alu *a
 		return ptx_gather(truth);                                    \
 	}
 
-// name: operator, modifiers and type as one identifier; flags: "" or "ftz.".
+// Defines the setp forms of a comparison. `name` is its operator, modifiers and type as one identifier. `flags` is ""
+// or "ftz.".
 #define COMPARE_SETP(name, operator, flags, type, A, core)                          \
 	SETP_ALONE(name, "setp." #operator"." flags #type, A, core)                 \
 	SETP_COMBINED(and_##name, "setp." #operator".and." flags #type, A, core, &) \
 	SETP_COMBINED(or_##name, "setp." #operator".or." flags #type, A, core, |)   \
 	SETP_COMBINED(xor_##name, "setp." #operator".xor." flags #type, A, core, ^)
 
-// setp.lt.s32 p|q, a, b: q is the negation of p.
+// Defines setp without a third source, such as setp.lt.s32 p|q, a, b. The result q is the negation of p.
 #define SETP_ALONE(name, text, A, core)                    \
 	static void setp_##name(const struct ptx_alu *alu) \
 	{                                                  \
@@ -52,7 +53,7 @@ __attribute__((noinline, unused)) static void ptx_set_16(const struct ptx_alu *a
 	}                                                  \
 	PTX_ROW(text, setp_##name, 1, 1, 2, {PTX_BITS(A), PTX_BITS(A)}, 0, 0)
 
-// setp.lt.and.s32 p|q, a, b, c.
+// Defines setp that combines both results with c, such as setp.lt.and.s32 p|q, a, b, c.
 #define SETP_COMBINED(name, text, A, core, combine)                     \
 	static void setp_##name(const struct ptx_alu *alu)              \
 	{                                                               \
@@ -61,7 +62,8 @@ __attribute__((noinline, unused)) static void ptx_set_16(const struct ptx_alu *a
 	}                                                               \
 	PTX_ROW(text, setp_##name, 1, 1, 3, {PTX_BITS(A), PTX_BITS(A), 1}, 0, 0)
 
-// set.lt.u32.s32 d, a, b, with `value` for true; D of u32 or u16, setter to match.
+// Defines the set forms, such as set.lt.u32.s32 d, a, b. The result is `value` if the comparison is true. D is u32 or
+// u16, and `setter` must be for that type.
 #define COMPARE_SET(name, operator, flags, result, type, D, setter, value, A, core)                    \
 	static void set_##result##_##name(const struct ptx_alu *alu)                                   \
 	{                                                                                              \
@@ -80,7 +82,7 @@ __attribute__((noinline, unused)) static void ptx_set_16(const struct ptx_alu *a
 	PTX_ROW("set." text #result "." #type, set_##result##_##word##_##name, PTX_BITS(D), 0, 3, \
 		{PTX_BITS(A), PTX_BITS(A), 1}, 0, 0)
 
-// Defines the forms for one type.
+// Defines all forms of one comparison of one type.
 #define COMPARE_FORMS(name, operator, flags, type, A, core)                              \
 	COMPARE_SETP(name, operator, flags, type, A, core)                               \
 	COMPARE_SET(name, operator, flags, u32, type, u32, ptx_set, UINT32_MAX, A, core) \

@@ -1,9 +1,9 @@
-// setp, set and testp on f32 and f64.
+// Implements setp, set and testp for f32 and f64.
 #include "compare.h"
 #include "float.h"
 
-// Defines all operators on floats, with a macro for one operator. If x or y is NaN, the plain operators are false, and
-// those with u are true.
+// Defines the comparisons of floats, by a macro that defines one of them. If x or y is NaN, the plain operators are
+// false, and those with u are true.
 #define FLOAT_COMPARISONS(COMPARE)      \
 	COMPARE(eq, x == y)             \
 	COMPARE(ne, x<y || x> y)        \
@@ -53,7 +53,7 @@ FLOAT_COMPARISONS(COMPARE_FTZ)
 		ptx_write_predicate(alu->d, ptx_gather(truth), alu->mask); \
 	}                                                                  \
 	PTX_ROW("testp." #name "." #T, testp_##name##_##T, 1, 0, 1, {PTX_BITS(B)}, 0, 0)
-// infinity: the bits of infinity; least: the bits of the smallest normal number.
+// Defines testp for one type. infinity: the bits of infinity. least: the bits of the smallest normal number.
 #define PROPERTIES(T, B, infinity, least)                           \
 	TEST_PROPERTY(finite, T, B, x < (infinity))                 \
 	TEST_PROPERTY(infinite, T, B, x == (infinity))              \

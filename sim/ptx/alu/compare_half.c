@@ -1,8 +1,9 @@
-// setp and set on f16, bf16 and pairs of them.
+// Implements setp and set for f16, bf16 and pairs of them.
 #include "compare.h"
 #include "half.h"
 
-// Defines all operators from the lanes where x < y, x == y and x > y. If none of the three is true, x or y is NaN.
+// Defines the comparisons. Each is computed from the lanes where x < y, x == y and x > y. In a lane with none of these,
+// x or y is NaN.
 #define EVERY_OPERATOR(DO, ...)                                        \
 	DO(eq, order.equal, __VA_ARGS__)                               \
 	DO(ne, order.less | order.greater, __VA_ARGS__)                \
@@ -23,7 +24,8 @@ struct order {
 	u32 less, equal, greater; // a bit for each lane
 };
 
-// Finds the order of one half of each lane: shift is 0 or 16, A is the register's type.
+// Defines a function that finds in which lanes x < y, x == y and x > y. It compares the half of A at bit `shift`, 0 or
+// 16.
 #define ORDER(name, A, shift, type, in)                                                          \
 	__attribute__((noinline)) static struct order name(const struct ptx_alu *alu)            \
 	{                                                                                        \
@@ -49,7 +51,7 @@ ORDERS(f16, f16, ptx_keep_16)
 ORDERS(ftz_f16, f16, ptx_flush_f16)
 ORDERS(bf16, bf16, ptx_keep_16)
 
-// Finds the lanes in which an operator is true.
+// Defines a function that returns the lanes in which a comparison is true.
 #define CORE(core, lanes, condition)                                         \
 	__attribute__((noinline)) static u32 core(const struct ptx_alu *alu) \
 	{                                                                    \
@@ -57,7 +59,7 @@ ORDERS(bf16, bf16, ptx_keep_16)
 		return condition;                                            \
 	}
 
-// one: the bits of 1.0.
+// Defines setp and set for single halves. one: the bits of 1.0.
 #define COMPARE_HALF(operator, condition, name, type, flags, one)                                    \
 	CORE(compare_##operator##_##name, order_##name, condition)                                   \
 	COMPARE_FORMS(operator##_##name, operator, flags, type, u16, compare_##operator##_##name)    \
@@ -69,7 +71,7 @@ ORDERS(bf16, bf16, ptx_keep_16)
 		    compare_##operator##_##name)                                                     \
 	COMPARE_PAIR(operator, condition, name, type, flags, one)
 
-// setp.lt.f16x2 p|q: p compares the low halves, q the high halves.
+// Defines setp and set for pairs. In setp.lt.f16x2 p|q, p compares the low halves and q the high halves.
 #define COMPARE_PAIR(operator, condition, name, type, flags, one)                                                   \
 	CORE(compare_high_##operator##_##name, order_high_##name, condition)                                        \
 	CORE(compare_low_##operator##_##name, order_low_##name, condition)                                          \

@@ -1,4 +1,4 @@
-// setp and set on integers.
+// Implements setp and set for integers.
 #include "compare.h"
 
 typedef u16 b16;

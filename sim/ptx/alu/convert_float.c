@@ -1,9 +1,9 @@
-// cvt between floating-point types.
+// Implements cvt between floating-point types.
 #include "half.h"
 
-// Conversions to a wider type: every value is representable.
+// The next forms convert to a wider type, which can represent every value.
 PTX_OP1("cvt.f32.f16", cvt_f32_f16, f32, u16, ptx_f16_value(x))
-// A NaN of bf16 keeps its bits. A NaN of f16 or f64 keeps its payload, but not in a conversion to f32.
+// A NaN of bf16 keeps its bits. In other conversions a NaN keeps its payload, except in conversions to f32.
 PTX_OP1("cvt.f32.bf16", cvt_f32_bf16, u32, u16, (u32)x << 16)
 PTX_OP1("cvt.sat.f32.f16", cvt_sat_f32_f16, f32, u16, ptx_saturate_f32(ptx_f16_value(x)))
 PTX_OP1("cvt.sat.f32.bf16", cvt_sat_f32_bf16, f32, u16, ptx_saturate_f32(ptx_bf16_value(x)))
@@ -27,7 +27,7 @@ PTX_FUNCTION1(cvt_same_16, u16, u16, x)
 PTX_ROW1("cvt.f16.f16", cvt_same_16, u16, u16)
 PTX_ROW1("cvt.bf16.bf16", cvt_same_16, u16, u16)
 
-// f64 to f32. Flushes a result if the number was subnormal before the rounding.
+// Flushes the result of a conversion from f64 to f32 if the number was subnormal for f32 before it was rounded.
 static inline f32 flush_narrow(f64 x, f32 rounded)
 {
 	return fabs(x) < 0x1p-126 ? copysignf(0, rounded) : rounded;
@@ -47,7 +47,7 @@ F32_FROM_F64(rz, PTX_ZERO)
 F32_FROM_F64(rm, PTX_DOWN)
 F32_FROM_F64(rp, PTX_UP)
 
-// Conversions to 16 bits.
+// Defines conversions to 16 bits with one rounding mode.
 #define NARROW(D, S, word, mode, value)                                                                   \
 	PTX_OP1("cvt." #word "." #D "." #S, cvt_##word##_##D##_##S, u16, S, ptx_##D##_from(value, mode))  \
 	PTX_OP1("cvt." #word ".sat." #D "." #S, cvt_##word##_sat_##D##_##S, u16, S,                       \
@@ -91,7 +91,7 @@ ACROSS(rz, PTX_ZERO)
 ACROSS(rm, PTX_DOWN)
 ACROSS(rp, PTX_UP)
 
-// Conversions to pairs: the first source is the upper half.
+// Defines conversions of two sources to a pair. The first source becomes the upper half.
 #define PAIRED(D, word, mode)                                                                                         \
 	PAIRED_FORM(D, "cvt." #word "." #D "x2.f32", cvt_##word##_##D##x2, mode, ptx_keep_f64, ptx_keep_16)           \
 	PAIRED_FORM(D, "cvt." #word ".relu." #D "x2.f32", cvt_##word##_relu_##D##x2, mode, ptx_relu_f64, ptx_keep_16) \
@@ -107,7 +107,7 @@ PAIRED(f16, rz, PTX_ZERO)
 PAIRED(bf16, rn, PTX_NEAREST)
 PAIRED(bf16, rz, PTX_ZERO)
 
-// tf32 is an f32 whose low 13 bits are zero.
+// Rounds to tf32, which is an f32 whose low 13 bits are zero.
 static inline u32 tf32_from(f32 x, enum ptx_rounding mode, int finite)
 {
 	if (x != x)
@@ -126,7 +126,7 @@ TF32(rna, PTX_AWAY)
 TF32(rn, PTX_NEAREST)
 TF32(rz, PTX_ZERO)
 
-// Converts to fp8: always to nearest; numbers that are too large become the largest finite number.
+// Converts to fp8. Always rounds to nearest; a number that is too large becomes the largest finite number.
 static inline u32 fp8_from(f64 x, struct ptx_format format)
 {
 	if (x != x)
@@ -171,7 +171,7 @@ static inline u16 relu_f16(u16 x)
 FP8(e4m3, PTX_FORMAT_E4M3)
 FP8(e5m2, PTX_FORMAT_E5M2)
 
-// Rounds to an integral value of the same type.
+// Defines conversions that round to an integral value of the same type.
 #define INTEGRAL(word, function)                                                                               \
 	PTX_OP1("cvt." #word ".f32.f32", cvt_##word##_f32, f32, f32, ptx_canonical_f32(function##f(x)))        \
 	PTX_OP1("cvt." #word ".sat.f32.f32", cvt_##word##_sat_f32, f32, f32, ptx_saturate_f32(function##f(x))) \

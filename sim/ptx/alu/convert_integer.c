@@ -1,7 +1,7 @@
-// cvt between integers, and between integers and floats.
+// Implements cvt between integers, and between integers and floats.
 #include "narrow.h"
 
-// The C type of each PTX type's register.
+// The C types of registers, by the name of the PTX type.
 typedef u16 register_u8;
 typedef s16 register_s8;
 typedef u16 register_u16;
@@ -28,7 +28,7 @@ typedef f64 register_f64;
 	DO(u64, __VA_ARGS__)   \
 	DO(s64, __VA_ARGS__)
 
-// W: a type that holds every value of the source and both limits of D.
+// Defines conversions from S to D, with and without saturation. W must hold every value of S and both limits of D.
 #define RESIZE(D, S, W)                                                               \
 	PTX_OP1("cvt." #D "." #S, cvt_##D##_##S, register_##D, register_##S, (D)(S)x) \
 	PTX_OP1("cvt.sat." #D "." #S, cvt_sat_##D##_##S, register_##D, register_##S,  \
@@ -42,8 +42,8 @@ EVERY_INTEGER(RESIZE, s32, s128)
 EVERY_INTEGER(RESIZE, u64, s128)
 EVERY_INTEGER(RESIZE, s64, s128)
 
-// Converts a float to an integer: rounds, and clamps to the limits. NaN becomes 0, or with f64 or a 64-bit integer the
-// integer with only the highest bit set.
+// Converts a rounded float to an integer, and clamps it to the limits. NaN becomes 0. But if a type has 64 bits, NaN
+// becomes the integer with only the highest bit set.
 #define CLAMPED(D, value, nan)                     \
 	((value) != (value)	      ? (D)(nan)   \
 	 : (value) <= (f64)LOWEST(D)  ? LOWEST(D)  \
@@ -85,8 +85,8 @@ EVERY_INTEGER(TO_INTEGER_FTZ, rzi)
 EVERY_INTEGER(TO_INTEGER_FTZ, rmi)
 EVERY_INTEGER(TO_INTEGER_FTZ, rpi)
 
-// Converts an integer to a float by rounding in integers. The processor itself can round f32 and f64 to nearest:
-// FROM_INTEGER_NATIVE.
+// Defines conversions from an integer to a float, which round with integer arithmetic. To round f32 and f64 to nearest,
+// FROM_INTEGER_NATIVE uses the processor.
 #define FROM_INTEGER(S, D, B, format, mode, name)                                                            \
 	static inline B cvt_lane_##name##_##D##_##S(S x)                                                     \
 	{                                                                                                    \
@@ -97,7 +97,7 @@ EVERY_INTEGER(TO_INTEGER_FTZ, rpi)
 	PTX_SCALAR1(cvt_##name##_##D##_##S, B, register_##S, cvt_lane_##name##_##D##_##S((S)x))              \
 	PTX_ROW1("cvt." #name "." #D "." #S, cvt_##name##_##D##_##S, B, register_##S)                        \
 	PTX_OP1("cvt." #name ".sat." #D "." #S, cvt_##name##_sat_##D##_##S, B, register_##S, (S)x > (S)0 ? ONE_##D : 0)
-// With .sat, the result of an integer is 0 or 1.
+// The bits of 1.0. With .sat, the result of converting an integer is 0 or 1.
 #define ONE_f16 0x3c00
 #define ONE_bf16 0x3f80
 #define ONE_f32 0x3f800000
@@ -120,7 +120,7 @@ EVERY_INTEGER(FROM_INTEGER_DIRECTED, f64, u64, PTX_FORMAT_F64)
 EVERY_INTEGER(FROM_INTEGER_NATIVE, f32)
 EVERY_INTEGER(FROM_INTEGER_NATIVE, f64)
 
-// No integer is subnormal: .ftz changes nothing.
+// Defines the .ftz forms, which are the same because no integer becomes a subnormal number.
 #define FROM_INTEGER_FTZ(S, mode)                                                      \
 	PTX_ROW1("cvt." #mode ".ftz.f32." #S, cvt_##mode##_f32_##S, f32, register_##S) \
 	PTX_ROW1("cvt." #mode ".ftz.sat.f32." #S, cvt_##mode##_sat_f32_##S, f32, register_##S)
@@ -129,7 +129,7 @@ EVERY_INTEGER(FROM_INTEGER_FTZ, rz)
 EVERY_INTEGER(FROM_INTEGER_FTZ, rm)
 EVERY_INTEGER(FROM_INTEGER_FTZ, rp)
 
-// Clamps two integers and packs them, a above b; above both is the low part of c.
+// Clamps a and b and packs them, with a above b. Above both, the result has the low part of c.
 static inline u32 clamp_pack(s32 x, s32 lowest, s32 highest)
 {
 	s32 clamped = x < lowest ? lowest : x > highest ? highest : x;

@@ -1,4 +1,5 @@
-// Finds forms by their mnemonics, in the tables that this processor can run.
+// Finds an instruction form by its mnemonic. The forms are compiled twice, and this processor may run only one of the
+// two.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,8 @@
 
 typedef const struct ptx_alu_form *const form_link;
 
-// The linker defines these for a section whose name is a C identifier. A level that was not built has no section.
+// The linker defines these symbols at the start and end of each section with forms. A build without AVX2 lacks the
+// second section.
 #define BOUND __attribute__((visibility("hidden")))
 extern BOUND form_link __start_ptx_alu_base[], __stop_ptx_alu_base[];
 extern BOUND __attribute__((weak)) form_link __start_ptx_alu_avx2[], __stop_ptx_alu_avx2[];
@@ -32,7 +34,7 @@ const struct ptx_alu_form *const *ptx_alu_level_forms(enum ptx_alu_level level, 
 	return first;
 }
 
-enum { SLOTS = 1 << 15 }; // number of slots: a power of two, at least twice the number of forms
+enum { SLOTS = 1 << 15 }; // size of the hash table: a power of two, at least twice the number of forms
 
 static const struct ptx_alu_form *slots[SLOTS];
 static pthread_once_t slots_once = PTHREAD_ONCE_INIT;
@@ -51,7 +53,7 @@ static void fill_slots(void)
 	form_link *forms = ptx_alu_level_forms(level, &count);
 
 	if (count > SLOTS / 2)
-		abort(); // with too many forms lookups would be slow, or never end
+		abort(); // too many forms would make lookups slow, or endless
 	for (size_t i = 0; i < count; i++) {
 		uint64_t at = find_slot(forms[i]->mnemonic, strlen(forms[i]->mnemonic));
 		while (slots[at % SLOTS])

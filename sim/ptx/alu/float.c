@@ -1,4 +1,4 @@
-// f32 and f64 arithmetic: every rounding mode, .ftz, .sat.
+// Implements f32 and f64 arithmetic with every rounding mode, .ftz and .sat.
 #include "float.h"
 
 #include <immintrin.h>
@@ -10,8 +10,8 @@ enum {
 	ROUND_UP = _MM_ROUND_UP
 };
 
-// Sets the processor's rounding mode. Barriers keep the arithmetic between round_begin() and round_end(): sources are
-// read after the first barrier, and results are written before the second.
+// Sets the processor's rounding mode until round_end(). The compiler must not move arithmetic out of this range. So
+// sources are read after the first barrier, and results are written before the second.
 static inline unsigned round_begin(unsigned mode)
 {
 	unsigned saved = _mm_getcsr();
@@ -59,9 +59,9 @@ static inline void round_end(unsigned saved, unsigned mode)
 #define OUT_F32_SAT(x) ptx_saturate_f32(x)
 #define OUT_F32_FTZ_SAT(x) ptx_flush_f32(ptx_saturate_f32(x))
 
-// Flushes as an H200 does: results that are below 2^-126 after rounding to 24 bits with an unbounded exponent. Thus (1
-// - 2^-24) * 2^-126 becomes 0, although it would round to 2^-126 as a subnormal number. `scaled` is the result of the
-// same operation on operands that are 2^64 times as large; no result that may be flushed overflows there.
+// Flushes a result to 0 if it is below 2^-126, as an H200 does. The test rounds the result to 24 bits with an unbounded
+// exponent. Thus (1 - 2^-24) * 2^-126 becomes 0, although as a subnormal number it would round to 2^-126. `scaled` is
+// the same operation on operands that are 2^64 times as large. It does not overflow for results that may be flushed.
 static inline f32 flush_scaled(f32 rounded, f32 scaled)
 {
 	u32 bits = ptx_bits_f32(rounded);
@@ -69,7 +69,7 @@ static inline f32 flush_scaled(f32 rounded, f32 scaled)
 }
 #define UP(x) ((x)*0x1p64f)
 
-// Defines the forms of f32 with a rounding mode: plain, .ftz, .sat, both. flushed: the expression under .ftz.
+// Defines the forms of f32 with one rounding mode: plain, .ftz, .sat, and both. `flushed` is the expression under .ftz.
 #define MODE_F32(name, word, mode, count, plain, flushed)                                       \
 	ROUNDED(name##_##word##_f32, f32, count, mode, AS_IS, OUT_F32, plain)                   \
 	ROUNDED(name##_##word##_ftz_f32, f32, count, mode, ptx_flush_f32, OUT_F32_FTZ, flushed) \
@@ -91,7 +91,7 @@ static inline f32 flush_scaled(f32 rounded, f32 scaled)
 	MODE_SATURATING_F32(name, rz, ROUND_ZERO, count, __VA_ARGS__)    \
 	MODE_SATURATING_F32(name, rm, ROUND_DOWN, count, __VA_ARGS__)    \
 	MODE_SATURATING_F32(name, rp, ROUND_UP, count, __VA_ARGS__)
-// Defines the forms without a rounding mode, which round to nearest.
+// Defines the forms whose names have no rounding mode. They round to nearest.
 #define UNNAMED_F32(name, count)                                     \
 	ROUNDED_ROW(#name ".f32", name##_rn_f32, f32, count)         \
 	ROUNDED_ROW(#name ".ftz.f32", name##_rn_ftz_f32, f32, count) \
@@ -132,8 +132,8 @@ ROUNDED_ROW("mad.ftz.sat.f32", fma_rn_ftz_sat_f32, f32, 3)
 	MODE_F64(name, rm, ROUND_DOWN, count, out, __VA_ARGS__)    \
 	MODE_F64(name, rp, ROUND_UP, count, out, __VA_ARGS__)
 
-// Chooses among several NaNs as an H200 does, unlike this processor: the second source's, then the third's, then the
-// first's. An addition is a product with 1: as fma prefers its third source, an addition prefers its second.
+// Chooses the NaN to return as an H200 does: that of the second source, then that of the third, then that of the first.
+// This processor chooses differently. An addition counts as x * 1 + y, so it prefers its second source.
 static inline f64 keep_payload(f64 result, f64 x, f64 y, f64 z)
 {
 	if (result == result)

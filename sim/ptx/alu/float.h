@@ -1,5 +1,5 @@
-// Helpers of the floating-point forms: bits, canonical NaN, flushing, saturation.
-// Pure functions: any thread.
+// Defines helpers of the floating-point forms: bits, canonical NaN, flushing, saturation. The functions are pure: any
+// thread.
 #pragma once
 
 #include "form.h"
@@ -34,8 +34,8 @@ static inline f64 ptx_from_bits_f64(u64 bits)
 #define PTX_NAN_F32 ptx_from_bits_f32(0x7fffffff)
 #define PTX_NAN_F64 ptx_from_bits_f64(0xfff8000000000000u)
 
-// Replaces NaN by the NaN that f32 instructions return; f64 instructions keep the payload of a source. Compares as
-// integers, which compilers vectorize.
+// Replaces any NaN by the one that f32 instructions return. (f64 instructions keep the payload of a source.) Compares
+// the bits as integers, which compilers vectorize.
 static inline f32 ptx_canonical_f32(f32 x)
 {
 	u32 bits = ptx_bits_f32(x);
@@ -50,14 +50,14 @@ static inline f64 ptx_quiet_f64(f64 x)
 	return ptx_from_bits_f64(ptx_bits_f64(x) | (u64)1 << 51);
 }
 
-// .ftz: replaces subnormal sources and results by zeros of the same sign.
+// Implements .ftz: replaces a subnormal number by a zero of the same sign.
 static inline f32 ptx_flush_f32(f32 x)
 {
 	u32 bits = ptx_bits_f32(x);
 	return ptx_from_bits_f32(bits & 0x7f800000 ? bits : bits & 0x80000000);
 }
 
-// .sat: clamps to [0, 1]; NaN becomes +0.
+// Implements .sat: clamps to [0, 1]; NaN becomes +0.
 static inline f32 ptx_saturate_f32(f32 x)
 {
 	return x > 0 ? (x < 1 ? x : 1) : 0;

@@ -1,4 +1,4 @@
-// Forms that need only sign and order: abs, neg, min, max, copysign.
+// Implements the forms that need only sign and order: abs, neg, min, max, copysign.
 #include "float.h"
 
 #define ABS_F32(x) ptx_from_bits_f32(ptx_bits_f32(x) & 0x7fffffff)
@@ -7,15 +7,15 @@ PTX_OP1("abs.f32", abs_f32, f32, f32, ptx_canonical_f32(ABS_F32(x)))
 PTX_OP1("neg.f32", neg_f32, f32, f32, ptx_canonical_f32(NEG_F32(x)))
 PTX_OP1("abs.ftz.f32", abs_ftz_f32, f32, f32, ptx_flush_f32(ptx_canonical_f32(ABS_F32(x))))
 PTX_OP1("neg.ftz.f32", neg_ftz_f32, f32, f32, ptx_flush_f32(ptx_canonical_f32(NEG_F32(x))))
-// A GPU executes these as additions for f64: a NaN becomes quiet and keeps its sign.
+// A GPU executes abs and neg of f64 as additions: a NaN becomes quiet and keeps its sign.
 PTX_OP1("abs.f64", abs_f64, f64, f64, x == x ? fabs(x) : ptx_quiet_f64(x))
 PTX_OP1("neg.f64", neg_f64, f64, f64, x == x ? -x : ptx_quiet_f64(x))
 
-// d has the magnitude of b and the sign of a.
+// The result has the magnitude of b and the sign of a.
 PTX_OP2("copysign.f32", copysign_f32, u32, u32, u32, (y & 0x7fffffff) | (x & 0x80000000))
 PTX_OP2("copysign.f64", copysign_f64, u64, u64, u64, (y & ~PTX_SIGN(u64)) | (x & PTX_SIGN(u64)))
 
-// Maps floats to integers of the same order, with -0 below +0.
+// Maps floats to integers with the same order, where -0 is below +0.
 static inline s32 order_f32(f32 x)
 {
 	s32 bits = (s32)ptx_bits_f32(x);
@@ -27,8 +27,8 @@ static inline s64 order_f64(f64 x)
 	return bits < 0 ? bits ^ INT64_MAX : bits;
 }
 
-// If one source is NaN, the result is the other source, or NaN with .NaN. If both are NaN, an H200 keeps the second's
-// payload in f64.
+// If one source of min or max is NaN, the result is the other source, but NaN with .NaN. If both are NaN, an H200 keeps
+// the payload of the second for f64.
 static inline f64 quiet_nan_f64(f64 x)
 {
 	return x == x ? x : ptx_quiet_f64(x);
@@ -61,7 +61,7 @@ MINIMUM(f64, quiet_nan_f64)
 	PTX_OP2(#name ".ftz.NaN.xorsign.abs.f32", name##_ftz_NaN_xorsign_f32, f32, f32, f32,                      \
 		x != x || y != y ? PTX_NAN_F32 : function##_xorsign(ptx_flush_f32(x), ptx_flush_f32(y)))
 
-// Returns the smaller or larger magnitude, with the product's sign.
+// Defines min or max with .xorsign: chooses by magnitude, and gives the result the sign of the product.
 #define XORSIGN(function)                                                                      \
 	static inline f32 function##_xorsign(f32 x, f32 y)                                     \
 	{                                                                                      \

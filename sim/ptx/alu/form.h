@@ -1,5 +1,5 @@
-// Macros that define an arithmetic form: a function over 32 lanes, and a row of the table with its operands. The rows
-// are in a linker section, so that a form is defined in one place. Pure functions: any thread.
+// Defines macros that define an instruction form: a function over 32 lanes, and a row of the table of forms. The linker
+// gathers the rows from their section, so that a form is defined in one place. The functions are pure: any thread.
 #pragma once
 
 #include <math.h>
@@ -25,7 +25,7 @@ typedef __int128 s128;
 
 enum { PTX_ALU_LANES = 32 };
 
-// Each of the two compilations of these files puts its rows into its own section.
+// These files are compiled twice, with and without AVX2. Each time, the rows go to a section of their own.
 #ifndef PTX_ALU_SECTION
 #error "compile with -DPTX_ALU_SECTION=\"…\""
 #endif
@@ -38,14 +38,15 @@ enum { PTX_ALU_LANES = 32 };
 	static const struct ptx_alu_form PTX_JOIN(form_, row) = {text, function, __VA_ARGS__};                         \
 	static const struct ptx_alu_form *const PTX_JOIN(link_, row) __attribute__((used, section(PTX_ALU_SECTION))) = \
 		&PTX_JOIN(form_, row);
-// The fields after the function are those of struct ptx_alu_form.
+// Defines a row of the table of forms. The arguments after the function are fields of struct ptx_alu_form.
 #define PTX_ROW(text, function, ...) PTX_ROW_NAMED(__COUNTER__, text, function, __VA_ARGS__)
 #define PTX_ROW1(text, function, D, A) PTX_ROW(text, function, PTX_BITS(D), 0, 1, {PTX_BITS(A)}, 0, 0)
 #define PTX_ROW2(text, function, D, A, B) PTX_ROW(text, function, PTX_BITS(D), 0, 2, {PTX_BITS(A), PTX_BITS(B)}, 0, 0)
 #define PTX_ROW3(text, function, D, A, B, C) \
 	PTX_ROW(text, function, PTX_BITS(D), 0, 3, {PTX_BITS(A), PTX_BITS(B), PTX_BITS(C)}, 0, 0)
 
-// Lane arrays alias only as a whole (add %r1, %r1, %r2), so no lane depends on another.
+// The compiler may vectorize the loops over lanes: if two operands are the same register, as in add %r1, %r1, %r2,
+// still no lane depends on another.
 #ifdef __clang__
 #define PTX_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -53,7 +54,7 @@ enum { PTX_ALU_LANES = 32 };
 #endif
 #define PTX_EACH_LANE PTX_INDEPENDENT for (unsigned i = 0; i < PTX_ALU_LANES; i++)
 
-// Copies the lanes of `mask`, in a loop that compilers turn into vector blends.
+// Defines a function that copies the lanes in `mask`, in a loop that compilers turn into vector blends.
 #define PTX_BLEND(bits)                                                                                        \
 	__attribute__((noinline, unused)) static void ptx_blend_##bits(u##bits *d, const u##bits *s, u32 mask) \
 	{                                                                                                      \
@@ -73,8 +74,8 @@ static inline void ptx_blend(void *d, const void *s, u32 mask, size_t size)
 		ptx_blend_64(d, s, mask);
 }
 
-// Computes all lanes, even those that are not written, so no expression may trap. If all lanes are written, the results
-// go directly to the register.
+// Computes all lanes, even those that are not written. So no expression may trap. If all lanes are written, stores the
+// results directly in the register.
 #define PTX_LANES(D, ...)                                    \
 	D spare[PTX_ALU_LANES] __attribute__((aligned(64))); \
 	D *d = alu->mask == UINT32_MAX ? alu->d : spare;     \
@@ -85,7 +86,8 @@ static inline void ptx_blend(void *d, const void *s, u32 mask, size_t size)
 	if (d == spare)                                      \
 		ptx_blend(alu->d, spare, alu->mask, sizeof(D));
 
-// x, y, z: the lane's sources. The expression is the result, converted to D.
+// Define a function over 32 lanes for one, two or three sources. The expression has the lane's sources as x, y and z.
+// Its value is converted to D.
 #define PTX_FUNCTION1(function, D, A, ...)                               \
 	static void function(const struct ptx_alu *alu)                  \
 	{                                                                \
@@ -108,7 +110,7 @@ static inline void ptx_blend(void *d, const void *s, u32 mask, size_t size)
 		PTX_LANES(D, const A x = a[i]; const B y = b[i]; const C z = c[i]; d[i] = (D)(__VA_ARGS__);) \
 	}
 
-// A function and its only row.
+// Define such a function and its only row.
 #define PTX_OP1(text, function, D, A, ...)         \
 	PTX_FUNCTION1(function, D, A, __VA_ARGS__) \
 	PTX_ROW1(text, function, D, A)
@@ -119,7 +121,7 @@ static inline void ptx_blend(void *d, const void *s, u32 mask, size_t size)
 	PTX_FUNCTION3(function, D, A, B, C, __VA_ARGS__) \
 	PTX_ROW3(text, function, D, A, B, C)
 
-// Defines a form of an expensive expression: computes only the lanes of the mask.
+// Define a form with an expensive expression: computes only the lanes in the mask.
 #define PTX_SCALAR1(function, D, A, ...)                                  \
 	static void function(const struct ptx_alu *alu)                   \
 	{                                                                 \
@@ -160,7 +162,7 @@ static inline void ptx_blend(void *d, const void *s, u32 mask, size_t size)
 		}                                                         \
 	}
 
-// Gathers a predicate from bit 0 of a byte for each lane.
+// Returns a predicate: bit i is bit 0 of byte i.
 static inline u32 ptx_gather(const u8 *truth)
 {
 	u32 mask = 0;
@@ -168,7 +170,7 @@ static inline u32 ptx_gather(const u8 *truth)
 	for (unsigned i = 0; i < PTX_ALU_LANES; i += 8) {
 		u64 eight;
 
-		// A multiplication without carries moves one bit of each byte to the top byte.
+		// Multiply so that bit 0 of each of the eight bytes moves to the top byte, without carries.
 		memcpy(&eight, truth + i, sizeof eight);
 		mask |= (u32)((eight & 0x0101010101010101u) * 0x0102040810204080u >> 56) << i;
 	}

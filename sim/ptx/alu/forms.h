@@ -1,4 +1,4 @@
-// The tables of forms that the linker gathers, for lookups and tests. Any thread.
+// Declares the tables of forms that the linker gathers, for lookups and for tests. Any thread.
 #pragma once
 
 #include <stddef.h>
@@ -11,6 +11,6 @@ enum ptx_alu_level {
 	PTX_ALU_LEVELS,
 };
 
-// Returns whether this build has the level and this processor can run it.
+// Returns whether this build has the forms for a level and this processor can run them.
 int ptx_alu_level_runs(enum ptx_alu_level level);
 const struct ptx_alu_form *const *ptx_alu_level_forms(enum ptx_alu_level level, size_t *ret_count);

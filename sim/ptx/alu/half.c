@@ -1,5 +1,5 @@
-// f16 and bf16 arithmetic, single and in pairs. f64 can represent sums and products of f16 and products of bf16
-// exactly. Other results are first rounded to odd, so that the second rounding is correct.
+// Implements f16 and bf16 arithmetic, single and in pairs. It computes in f64, which represents sums and products of
+// f16, and products of bf16, exactly. Other results are first rounded to odd, so that rounding them again is correct.
 #include "half.h"
 
 static inline f64 exact_add(f64 x, f64 y)
@@ -89,7 +89,7 @@ static inline u16 neg_ftz_f16(u16 x)
 PTX_HALF1("abs.ftz", f16, abs_ftz_f16)
 PTX_HALF1("neg.ftz", f16, neg_ftz_f16)
 
-// Maps bits to integers of the same order, with -0 below +0.
+// Maps the bits of a half to an integer of the same order, where -0 is below +0.
 static inline s32 order(u16 x)
 {
 	return x & 0x8000 ? 0x7fff - (s32)x : (s32)x;
@@ -103,7 +103,8 @@ static inline int below(u16 x, u16 y)
 	return order(x) < order(y);
 }
 
-// infinity: the bits of infinity. If one source is NaN, the result is the other source, or with nan_wins NaN.
+// Defines min or max. `infinity` has the bits of infinity. If one source is NaN, the result is the other source, but
+// NaN if nan_wins is set.
 #define CHOOSE(name, better, in, infinity, nan_wins)                                      \
 	static inline u16 name(u16 x0, u16 y0)                                            \
 	{                                                                                 \
@@ -113,7 +114,7 @@ static inline int below(u16 x, u16 y)
 			return 0x7fff;                                                    \
 		return x_nan ? y : y_nan ? x : better(y, x) ? y : x;                      \
 	}
-// Returns the chosen magnitude with the sign of the product.
+// Defines min or max with .xorsign: chooses by magnitude, and gives the result the sign of the product.
 #define CHOOSE_XORSIGN(name, chooser)                                         \
 	static inline u16 name(u16 x, u16 y)                                  \
 	{                                                                     \

@@ -1,9 +1,9 @@
-// Macros for the forms of f16 and bf16. Pure functions: any thread.
+// Defines macros for the forms of f16 and bf16. The functions are pure: any thread.
 #pragma once
 
 #include "narrow.h"
 
-// Only f16 is flushed: bf16 has the exponents of f32.
+// Flushes a subnormal f16 to 0. A bf16 needs no such function, because it has the exponents of f32.
 static inline u16 ptx_flush_f16(u16 x)
 {
 	return x & 0x7c00 ? x : x & 0x8000;
@@ -19,7 +19,7 @@ static inline u16 ptx_keep_16(u16 x)
 #define PTX_PAIR3(lane, x, y, z) \
 	((u32)lane((u16)((x) >> 16), (u16)((y) >> 16), (u16)((z) >> 16)) << 16 | lane((u16)(x), (u16)(y), (u16)(z)))
 
-// The forms of a lane function, for a half and for a pair.
+// Define the forms of a lane function, for a single half and for a pair.
 #define PTX_HALF1(text, type, lane)                            \
 	PTX_OP1(text "." #type, lane##_one, u16, u16, lane(x)) \
 	PTX_OP1(text "." #type "x2", lane##_two, u32, u32, PTX_PAIR1(lane, x))

@@ -1,8 +1,8 @@
-// Integer arithmetic without the carry flag.
+// Implements integer arithmetic without the carry flag.
 #include "form.h"
 
-// U: the unsigned type of the computation. U wraps, and is so wide that no promotion to int can overflow. Signed and
-// unsigned results have the same bits.
+// Defines forms whose signed and unsigned results have the same bits. U is the unsigned type in which they are
+// computed. It wraps, and is so wide that no promotion to int can overflow.
 #define WRAPPING(bits, U)                                                           \
 	PTX_FUNCTION2(add_b##bits, u##bits, u##bits, u##bits, (U)x + y)             \
 	PTX_FUNCTION2(sub_b##bits, u##bits, u##bits, u##bits, (U)x - y)             \
@@ -27,7 +27,8 @@ PTX_ROW1("mov.b64", mov_b64, u64, u64)
 PTX_ROW1("mov.f32", mov_b32, u32, u32)
 PTX_ROW1("mov.f64", mov_b64, u64, u64)
 
-// T: the type; U: its unsigned type; W: the type of twice the width.
+// Defines forms that differ between signed and unsigned types. T is the type, U its unsigned type, and W the type of
+// twice the width.
 #define SIGNED_OR_NOT(T, U, W)                                                                  \
 	PTX_OP2("mul.hi." #T, mul_hi_##T, T, T, T, (W)((W)x * y) >> PTX_BITS(T))                \
 	PTX_OP3("mad.hi." #T, mad_hi_##T, T, T, T, T, (U)((W)((W)x * y) >> PTX_BITS(T)) + (U)z) \
@@ -41,7 +42,7 @@ SIGNED_OR_NOT(s32, u32, s64)
 SIGNED_OR_NOT(u64, u64, u128)
 SIGNED_OR_NOT(s64, u64, s128)
 
-// W: the type of the product; UW: the type in which the sum wraps.
+// Defines mul.wide and mad.wide. W is the type of the product, and UW the type in which the sum wraps.
 #define WIDE(T, W, UW)                                          \
 	PTX_OP2("mul.wide." #T, mul_wide_##T, W, T, T, (W)x *y) \
 	PTX_OP3("mad.wide." #T, mad_wide_##T, W, T, T, W, (UW)((W)x * y) + (UW)z)
@@ -62,7 +63,7 @@ ONLY_SIGNED(s64, u64)
 PTX_ROW2("max.s32.relu", max_relu_s32, s32, s32, s32)
 PTX_ROW2("min.s32.relu", min_relu_s32, s32, s32, s32)
 
-// As on a GPU, a quotient and a remainder by zero are all ones, and the most negative number divided by -1 wraps.
+// Divides as a GPU does. A quotient or remainder by zero is all ones, and the most negative number divided by -1 wraps.
 static inline u64 divide_u(u64 x, u64 y, u64 ones)
 {
 	return y ? x / y : ones;
@@ -102,7 +103,7 @@ PTX_OP2("add.sat.s32", add_sat_s32, s32, s32, s32, saturate_s32((s64)x + y))
 PTX_OP2("sub.sat.s32", sub_sat_s32, s32, s32, s32, saturate_s32((s64)x - y))
 PTX_OP3("mad.hi.sat.s32", mad_hi_sat_s32, s32, s32, s32, s32, saturate_s32(((s64)x * y >> 32) + z))
 
-// Multiplies the low 24 bits of the factors; .hi is bits 47 to 16 of the product.
+// Multiplies the low 24 bits of both factors. The .hi forms return bits 47 to 16 of the product.
 static inline s64 product24_s32(s32 x, s32 y)
 {
 	return (s64)((s32)((u32)x << 8) >> 8) * ((s32)((u32)y << 8) >> 8);

@@ -1,5 +1,5 @@
-// Rounding to narrow formats by integer arithmetic: f16, bf16, tf32, fp8, and f32 in every mode.
-// Pure functions: any thread.
+// Rounds numbers to narrow formats by integer arithmetic: f16, bf16, tf32, fp8, and f32 in every rounding mode. The
+// functions are pure: any thread.
 #pragma once
 
 #include "float.h"
@@ -25,12 +25,13 @@ struct ptx_format {
 #define PTX_FORMAT_E5M2 ((struct ptx_format){3, -14, 0x7c})
 #define PTX_FORMAT_E4M3 ((struct ptx_format){4, -6, 0x7f}) // this format has no infinity; 0x7f is the NaN
 
-// Rounds mantissa * 2^(exponent - 63); the mantissa's top bit must be set. Returns the bits without the sign.
+// Rounds the number mantissa * 2^(exponent - 63). The mantissa's top bit must be set. Returns the bits of the result
+// without its sign.
 static inline u64 ptx_round(u64 mantissa, int exponent, int negative, struct ptx_format format, enum ptx_rounding mode)
 {
 	const u64 half = (u64)1 << 63;
 	const int normal = exponent >= format.least;
-	// Bits of the mantissa below the last kept one.
+	// This many low bits of the mantissa are dropped.
 	const int drop = 64 - (int)format.precision + (normal ? 0 : format.least - exponent);
 	u64 kept = drop < 64 ? mantissa >> drop : 0;
 	u64 rest = drop < 64 ? mantissa << (64 - drop) : drop == 64 ? mantissa : 1;
@@ -41,7 +42,7 @@ static inline u64 ptx_round(u64 mantissa, int exponent, int negative, struct ptx
 				     : 0;
 	u64 code = kept + (u64)up;
 
-	// The exponent field is less by one here; adding the hidden bit increments it.
+	// The hidden bit is added, too, which increments the exponent field. So the field is less by one here.
 	if (normal)
 		code += (u64)(exponent - format.least) << (format.precision - 1);
 	if (code < format.infinity)
@@ -76,13 +77,13 @@ static inline u64 ptx_round_u64(u64 x, int negative, struct ptx_format format, e
 }
 
 // Rounds to nearest without branches, so that compilers can vectorize this. Adding and subtracting 1.5 * 2^52 times the
-// weight of the last kept bit rounds at that bit. `last`: the bits of f64 below that bit in a normal number.
+// weight of a bit rounds at that bit. `last` is the number of low bits of a normal f64 that are dropped.
 static inline u16 ptx_round_nearest_16(f64 x, struct ptx_format format)
 {
 	const unsigned last = 53 - format.precision;
 	const u64 least = (u64)(1023 + format.least), most = least + 2 * (u64)(1 - format.least);
 	const f64 smallest = ptx_from_bits_f64(least << 52);
-	// Scales the weight of the last bit of a subnormal number to 1.
+	// Multiplying by this number gives the last bit of a subnormal number the weight 1.
 	const f64 raise = ptx_from_bits_f64((1023 - (u64)format.least + format.precision - 1) << 52);
 	u64 bits = ptx_bits_f64(x), exponent = bits >> 52 & 0x7ff;
 
@@ -148,7 +149,7 @@ static inline f64 ptx_add_to_odd(f64 x, f64 y)
 	f64 sum = x + y, part = sum - x, error = (x - (sum - part)) + (y - part);
 	u64 bits = ptx_bits_f64(sum), towards = (error > 0) == (sum > 0) ? 1 : UINT64_MAX;
 
-	// An inexact sum is between two numbers, one of which is odd: the rounded sum, or its neighbour on the error's
-	// side. If the sum is not finite, the error is NaN, and no comparison with it is true.
+	// An inexact sum lies between two numbers, one of which is odd: the rounded sum, or its neighbour on the side
+	// of the error. If the sum is not finite, the error is NaN, and no comparison with it is true.
 	return ptx_from_bits_f64((error > 0 || error < 0) && !(bits & 1) ? bits + towards : bits);
 }

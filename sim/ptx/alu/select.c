@@ -1,7 +1,8 @@
-// Selections of bits, bytes and words by an operand: lop3, prmt, selp, slct.
+// Implements the forms that select bits, bytes or words by an operand: lop3, prmt, selp, slct.
 #include "form.h"
 
-// Looks up the table in each bit: a tree of selections, whose leaves are the table's bits, spread over a word.
+// Looks up each bit of the result of lop3 in its table of eight bits. A tree of selections by x, y and z does so for
+// all 32 bits at once. LEAF spreads one bit of the table over a word.
 #define LEAF(table, at) (0 - ((table) >> (at)&1))
 #define SELECT(by, one, zero) ((zero) ^ ((by) & ((one) ^ (zero))))
 #define TABLE_PAIR(table, at, z) SELECT(z, LEAF(table, (at) + 1), LEAF(table, at))
@@ -18,7 +19,8 @@ static void lop3_b32(const struct ptx_alu *alu)
 }
 PTX_ROW("lop3.b32", lop3_b32, 32, 0, 3, {32, 32, 32}, 1, 0)
 
-// lop3.or.b32 d|p, a, b, c, table, q: p is (d != 0) combined with q. The operand q is in f.
+// Defines lop3 with a predicate, such as lop3.or.b32 d|p, a, b, c, table, q. The result p combines d != 0 with q, which
+// is in f.
 #define LOP3_BOOLEAN(name, operator)                                                                          \
 	static void lop3_##name##_b32(const struct ptx_alu *alu)                                              \
 	{                                                                                                     \
@@ -36,7 +38,8 @@ PTX_ROW("lop3.b32", lop3_b32, 32, 0, 3, {32, 32, 32}, 1, 0)
 LOP3_BOOLEAN(or, |)
 LOP3_BOOLEAN(and, &)
 
-// Selects one of the eight bytes in b:a. Bit 3 of the selector replicates the byte's sign instead.
+// Selects one of the eight bytes in b:a. If bit 3 of the selector is set, returns eight copies of the byte's sign
+// instead.
 static inline u32 permuted_byte(u64 eight, u32 selector)
 {
 	u32 byte = (u32)(eight >> (selector & 7) * 8) & 0xff;
@@ -53,7 +56,7 @@ static inline u32 permute(u32 x, u32 y, u32 selectors)
 }
 PTX_OP3("prmt.b32", prmt_b32, u32, u32, u32, u32, permute(x, y, z))
 
-// Selectors of the named modes, for each value of c's two low bits.
+// Defines a mode of prmt by the selectors for each value of c's two low bits.
 #define PERMUTE_MODE(mode, s0, s1, s2, s3)                              \
 	static const u32 prmt_##mode##_selectors[4] = {s0, s1, s2, s3}; \
 	PTX_OP3("prmt.b32." #mode, prmt_##mode, u32, u32, u32, u32, permute(x, y, prmt_##mode##_selectors[z & 3]))

@@ -1,4 +1,4 @@
-// Dot products of bytes, and the video instructions on one, two or four integers in a word.
+// Implements dot products of bytes, and the video instructions on one, two or four integers in a word.
 #include "form.h"
 
 // Returns the signed or unsigned integer of `bits` at `index`.
@@ -26,11 +26,11 @@ DOT(s32, 1, u32, 0)
 DOT(s32, 1, s32, 1)
 
 enum operation { ADD, SUB, AVERAGE, DIFFERENCE, LEAST, GREATEST, EQ, NE, LT, LE, GT, GE };
-enum second { ALONE, PLUS_C, LEAST_C, GREATEST_C }; // the second operation, which combines the result with c
+enum second { ALONE, PLUS_C, LEAST_C, GREATEST_C }; // how the result is combined with c; ALONE: not at all
 
 struct video {
 	u8 operation, second;
-	u8 bits; // width of each part
+	u8 bits; // bits of each integer in the word
 	u8 d_signed, a_signed, b_signed, saturate;
 };
 
@@ -87,7 +87,8 @@ static inline u32 video_lane(struct video how, u32 x, u32 y, u32 z)
 	return (how.d_signed ? (s32)result < (s32)z : result < z) == (how.second == LEAST_C) ? result : z;
 }
 
-// One function for all video instructions: a loop for each would take seconds to compile, and programs seldom use them.
+// Computes any video instruction. A loop for each instruction would take seconds to compile, and programs seldom use
+// them.
 __attribute__((noinline)) static void video(const struct ptx_alu *alu, struct video how)
 {
 	const u32 *a = alu->a, *b = alu->b, *c = alu->c ? alu->c : alu->a;
@@ -102,7 +103,7 @@ __attribute__((noinline)) static void video(const struct ptx_alu *alu, struct vi
 	}                                                \
 	PTX_ROW(text, function, 32, 0, sources, {32, 32, sources == 3 ? 32 : 0}, 0, 0)
 
-// Every combination of the types of the result, a and b.
+// Calls DO with every combination of signed and unsigned types of the result, a and b.
 #define EVERY_SIGN(DO, ...)                     \
 	DO(u32, 0, u32, 0, u32, 0, __VA_ARGS__) \
 	DO(u32, 0, u32, 0, s32, 1, __VA_ARGS__) \
@@ -127,8 +128,8 @@ EVERY_PART(vabsdiff, DIFFERENCE)
 EVERY_PART(vmin, LEAST)
 EVERY_PART(vmax, GREATEST)
 
-// Defines the operations on whole words. Each has one form with two operands, and forms that combine the result with
-// a third operand, c.
+// Defines the operations on whole words. Each has a form with two operands, and forms that combine the result with a
+// third operand, c.
 #define WORD(D, ds, A, as, B, bs, name, operation)                       \
 	WORD_FORMS(#name "." #D "." #A "." #B, operation, ds, as, bs, 0) \
 	WORD_FORMS(#name "." #D "." #A "." #B ".sat", operation, ds, as, bs, 1)
@@ -143,7 +144,7 @@ EVERY_SIGN(WORD, vabsdiff, DIFFERENCE)
 EVERY_SIGN(WORD, vmin, LEAST)
 EVERY_SIGN(WORD, vmax, GREATEST)
 
-// vset2, vset4: each part is 1 if the comparison is true.
+// Defines vset2 or vset4. Each part of the result is 1 if the comparison of the parts is true.
 #define SET_PARTS(name, bits, A, as, B, bs, word, operation)                          \
 	VIDEO(#name "." #A "." #B "." #word, 3, operation, ALONE, bits, 0, as, bs, 0) \
 	VIDEO(#name "." #A "." #B "." #word ".add", 3, operation, PLUS_C, bits, 0, as, bs, 0)
