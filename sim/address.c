@@ -1,5 +1,6 @@
-// Manages device addresses: which granules of the window are reserved, what is mapped there, and physical memory. Most
-// functions here need the memory lock.
+// Manages the range of addresses that the simulator uses as device addresses, called the window. Keeps, for each
+// granule of 2 MiB of the window, whether it is reserved and what memory is mapped there. Also keeps a list of the
+// physical memory. Most functions here need the memory lock.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -55,7 +56,7 @@ static bool is_in_window(CUdeviceptr address)
 	return address - sim_process.window < sim_process.window_size;
 }
 
-// Finds free granules, first fit, so that a freed address is soon used again, as on hardware.
+// Returns the first free run of `count` granules. So an address that was freed is soon used again, as on hardware.
 static size_t find_free(size_t count, size_t alignment, size_t hint)
 {
 	if (hint != SIZE_MAX) {
@@ -71,7 +72,7 @@ static size_t find_free(size_t count, size_t alignment, size_t hint)
 			i--;
 		if (i == start)
 			return start;
-		// Continues the search below the range that occupies this granule.
+		// Granule i - 1 is reserved. Continue the search after the range that it belongs to.
 		const struct sim_range *range = range_of[i - 1];
 		size_t end = get_granule(range->base) + (range->size >> SIM_GRANULE_SHIFT);
 		start = (end + alignment - 1) / alignment * alignment;
@@ -87,7 +88,7 @@ CUresult sim_range_reserve(size_t size, size_t alignment, CUdeviceptr hint, enum
 			      ? get_granule(hint)
 			      : SIZE_MAX;
 
-	// An alignment larger than a granule must hold for the address itself, not for its offset in the window.
+	// The alignment applies to the address. The window itself may have a smaller alignment.
 	size_t skew = unit > 1 ? (unit - (sim_process.window >> SIM_GRANULE_SHIFT) % unit) % unit : 0;
 	size_t at = skew == 0 ? find_free(count, unit, wish) : find_free(count + unit, 1, wish);
 	if (at == SIZE_MAX)
@@ -155,8 +156,8 @@ static int map_run(void *window, int descriptor, off_t offset, size_t at, size_t
 	return mmap(to, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, offset) == to ? 0 : -errno;
 }
 
-// Replaces the mapping by anonymous memory, not by a hole: a running operation may be accessing it, and the process
-// must not get a signal.
+// Replaces the mapped memory by anonymous memory. A hole would crash the process if an operation still accesses the
+// memory.
 static void clear_backing(CUdeviceptr base, size_t size)
 {
 	(void)mmap((void *)(base + (uintptr_t)sim_process.window_offset), size, PROT_READ | PROT_WRITE,
@@ -196,7 +197,8 @@ CUresult sim_range_map(struct sim_range *range, CUdeviceptr base, struct sim_phy
 	if (set_backing(mapping) != 0) {
 		clear_backing(base, physical->size);
 		free(mapping);
-		return CUDA_ERROR_OUT_OF_MEMORY; // the kernel allows no more mappings
+		// The kernel does not allow the process more mappings.
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	atomic_fetch_add(&physical->references, 1);
 	while (*at && (*at)->base < base)
@@ -216,7 +218,7 @@ void sim_mapping_remove(struct sim_mapping *mapping)
 		if (mapping->access[i])
 			set_permission(&sim_process.devices[i], mapping->base, mapping->size, 0);
 	clear_backing(mapping->base, mapping->size);
-	if (mapping->host) // removes the host's access, too
+	if (mapping->host) // the host may access these addresses, so remove its access, too
 		(void)mmap((void *)mapping->base, mapping->size, PROT_NONE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	while (*at != mapping)

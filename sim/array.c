@@ -14,7 +14,7 @@ enum { MIPMAP_MAGIC = 0x4d49502b, LEVELS_MOST = 20 };
 struct sim_mipmap {
 	uint32_t magic;
 	struct sim_context *context;
-	CUdeviceptr base; // 0: the mapping of memory is deferred
+	CUdeviceptr base; // address of the memory; 0: no memory yet, since the mapping is deferred
 	size_t size;
 	unsigned count;
 	struct sim_array *levels[LEVELS_MOST];
@@ -22,7 +22,8 @@ struct sim_mipmap {
 };
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-// Unused structs, reused only for arrays: so a stale handle points to a struct without its magic number.
+// Freed structs, which are reused only for arrays. So a stale handle points to such a struct, which has no magic
+// number.
 static struct sim_array *free_arrays;
 static struct sim_mipmap *free_mipmaps;
 
@@ -75,8 +76,8 @@ static size_t get_channel_bytes(CUarray_format format)
 	}
 }
 
-// Rounds up to whole blocks. The size of a block is `unit` times a power of two, at most `most` times. It grows with
-// the extent.
+// Rounds an extent up to whole blocks. The length of a block is `unit` times a power of two. It grows with the extent,
+// up to `unit * most`.
 static size_t round_to_block(size_t extent, size_t unit, size_t most)
 {
 	size_t units = 1;

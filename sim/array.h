@@ -1,4 +1,4 @@
-// CUDA arrays and mipmapped arrays (array.c, array_map.c). Any thread.
+// Declares CUDA arrays and mipmapped arrays (array.c, array_map.c). Any thread.
 #pragma once
 
 #include "sim.h"
@@ -15,7 +15,7 @@ struct sim_array {
 	size_t element, pitch, slice, size; // bytes; rows of a slice are `pitch` apart
 	size_t width, height, depth;	    // elements, rows and slices; at least 1
 	struct sim_mipmap *mipmap;	    // the mipmapped array, if this array is a level of one; or NULL
-	struct sim_range *mapping;     // memory of an array or first level with deferred mapping; NULL: no memory yet
+	struct sim_range *mapping;     // memory that cuMemMapArrayAsync mapped to this array or first level; NULL: none
 	struct sim_sparse *sparse;     // the tiles, shared by all levels of a mipmapped array; NULL: not sparse
 	const struct ptx_tiles *tiles; // tiles of this level
 	struct sim_array *next_free;
@@ -25,14 +25,14 @@ CUresult sim_array_get(CUarray handle, struct sim_array **ret_array);
 void sim_array_unmap(struct sim_array *const *levels, unsigned count);
 CUresult sim_mipmap_levels(CUmipmappedArray handle, unsigned *ret_count, struct sim_array *const **ret_levels);
 bool sim_array_is_volume(const CUDA_ARRAY3D_DESCRIPTOR *descriptor);
-// Returns the bytes that a GPU needs for a level, or for one of its layers. A GPU stores texels in blocks; the sizes
-// that its driver reports follow from that.
+// Returns how many bytes a GPU needs for a level, or for one layer of it. A GPU stores texels in blocks, so the size is
+// rounded up to whole blocks.
 uint64_t sim_array_block_bytes(const struct sim_array *array, bool is_volume);
 
-// With the memory lock held. Checks that `physical` (NULL: not a handle) belongs to a tile pool of the context's device
-// and has `size` bytes at the offset.
+// Checks that `physical` (NULL: not a handle) belongs to a tile pool of the context's device, and has `size` bytes from
+// the offset on. Call it with the memory lock held.
 CUresult sim_array_check_memory(const struct sim_context *context, const struct sim_physical *physical,
 				unsigned long long offset, size_t alignment, size_t size);
-// With the memory lock held. Maps all of `physical` at new addresses, which end with the context.
+// Maps all of `physical` at new addresses, which are freed with the context. Call it with the memory lock held.
 CUresult sim_array_map_physical(struct sim_context *context, struct sim_physical *physical,
 				struct sim_range **ret_range);

@@ -1,4 +1,5 @@
-// cuMemMapArrayAsync: memory for arrays with deferred mapping, and for the tiles of sparse arrays (sparse.c).
+// Implements cuMemMapArrayAsync, which maps memory to arrays with deferred mapping and to tiles of sparse arrays
+// (sparse.c).
 #include "capture.h"
 #include "entry.h"
 #include "memory.h"
@@ -7,7 +8,7 @@
 #include "stream.h"
 #include "texture.h"
 
-// Finds the levels of the array to map. The first level stores the mapping.
+// Finds the levels of the array to map. The struct of the first level keeps the mapping for all of them.
 static CUresult find_levels(const CUarrayMapInfo *info, unsigned *ret_count, struct sim_array *const **ret_levels,
 			    struct sim_array **array)
 {
@@ -42,7 +43,7 @@ void sim_array_unmap(struct sim_array *const *levels, unsigned count)
 	if (!levels[0]->mapping)
 		return;
 	sim_memory_lock();
-	// If this is false, the context has freed the mapping.
+	// The context may have freed the mapping already. Then another range, or none, is at this address.
 	if (sim_range_find(levels[0]->base) == levels[0]->mapping)
 		sim_range_free(levels[0]->mapping);
 	sim_memory_unlock();

@@ -1,5 +1,5 @@
-// cuDeviceGetAttribute: returns configured values, or those of an H200 if the simulator behaves like one; 0: not
-// simulated.
+// Implements cuDeviceGetAttribute. Returns the configured value, or that of an H200 if the simulator behaves like one.
+// For what is not simulated, returns 0.
 #include "entry.h"
 #include "kernel.h"
 #include "process.h"

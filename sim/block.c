@@ -1,5 +1,5 @@
-// Small allocations: cuts a granule of a context's device memory into units of 512 bytes, first fit. Frees an empty
-// granule.
+// Allocates small pieces of device memory: cuts a granule of 2 MiB into units of 512 bytes. Frees the granule when its
+// last allocation is freed.
 #include <stdlib.h>
 
 #include "context.h"
@@ -41,7 +41,7 @@ static CUresult new_block(struct sim_context *context, struct sim_block **ret_bl
 	return CUDA_SUCCESS;
 }
 
-// Returns the index of the first of `units` consecutive free units, or UNITS.
+// Returns the index of the first of `units` consecutive free units. Returns UNITS if the block has no room.
 static unsigned find_room(const struct sim_block *block, unsigned units)
 {
 	unsigned start = block->lowest, i = start;

@@ -1,4 +1,4 @@
-// Captures streams: operations submitted to a capturing stream become nodes of a graph.
+// Captures the work of streams: while a stream captures, operations that are submitted to it become nodes of a graph.
 
 #include <stdlib.h>
 
@@ -84,9 +84,9 @@ static CUresult set_tip(struct sim_captured *captured, CUgraphNode node)
 	return sim_edges_add(&captured->tips, node, NULL);
 }
 
-// Frees the graph of a failed capture, even a graph that the program passed. Call it without the lock, because user
-// objects are released. The parent of such a child graph or body remains, and crashes when it is used, as in the
-// driver.
+// Frees the graph of a failed capture, even if the program passed that graph. If the graph was a child or a body of a
+// node, the node loses it, and crashes when it is used, as in the driver. Call it without the lock, because freeing
+// calls functions of the program.
 static void free_failed_graph(struct CUgraph_st *graph)
 {
 	struct CUgraphNode_st *owner = graph ? graph->owner : NULL;
@@ -117,7 +117,7 @@ static struct CUgraph_st *end_capture(struct sim_capture *capture)
 	}
 	for (struct sim_recorded *one = capture->records, *next; one; one = next) {
 		next = one->next;
-		// False: the event was recorded again, or its struct is another event now.
+		// If this is false, the event was recorded again, or its struct was reused for another event.
 		if (one->event->capture == one)
 			one->event->capture = NULL;
 		sim_edges_finish(&one->tips);
@@ -127,7 +127,7 @@ static struct CUgraph_st *end_capture(struct sim_capture *capture)
 	return graph;
 }
 
-// Fills a capture that is in the list. With the lock held.
+// Initializes a capture that is in the list already. Call it with the lock held.
 static CUresult start_capture(struct sim_capture *capture, struct sim_stream *stream, const CUgraphNode *dependencies,
 			      const CUgraphEdgeData *data, size_t count)
 {
@@ -205,7 +205,7 @@ static void mark_dependencies(CUgraphNode node, size_t mark)
 	free(stack);
 }
 
-// Returns whether a stream of the capture has work that the origin does not depend on.
+// Returns whether the capture has work that its first stream does not wait for.
 static bool has_unjoined_work(const struct sim_capture *capture)
 {
 	for (struct CUgraphNode_st *node = capture->graph->first; node; node = node->next)
@@ -285,7 +285,8 @@ static CUresult new_captured_node(struct CUgraph_st *graph, struct sim_op *op, C
 	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-// Adds the node behind the stream's tips, which it replaces. With the lock held.
+// Adds the node after the latest nodes of the stream (its tips). The node is then the stream's only tip. Call it with
+// the lock held.
 static CUresult append_node(struct sim_captured *captured, CUgraphNode node)
 {
 	for (size_t i = 0; i < captured->tips.count; i++)
@@ -328,7 +329,8 @@ static CUresult capture_op_locked(struct sim_captured *captured, struct sim_op *
 		return result;
 	}
 	if (op->class == &sim_event_wait_class && !(((struct sim_event_op *)op)->flags & CU_EVENT_WAIT_EXTERNAL)) {
-		// The event was recorded outside of the graph, which must not depend on the event.
+		// The wait is for an event that was recorded outside of the capture. A captured graph must not depend
+		// on such an event.
 		sim_op_free(op);
 		capture->invalidated = true;
 		return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
@@ -358,7 +360,7 @@ CUresult sim_capture_wait(struct sim_stream *stream, struct sim_event *event, un
 	struct sim_recorded *recorded = event->capture;
 	struct sim_captured *captured = stream->capture;
 	if (!recorded) {
-		// The event was recorded outside of the graph, which must not depend on the event.
+		// The event was recorded outside of the capture. A captured graph must not depend on such an event.
 		if (captured && !(flags & CU_EVENT_WAIT_EXTERNAL)) {
 			captured->capture->invalidated = true;
 			result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
@@ -401,7 +403,7 @@ void sim_capture_abandon(struct sim_stream *stream)
 	if (capture && capture->origin == captured) {
 		failed = end_capture(capture); // end the capture here, because no stream is left that can end it
 	} else if (capture) {
-		detach_stream(captured); // the capture continues, and still expects the stream's work to be joined
+		detach_stream(captured); // the stream's capture continues without it, and its work must still be joined
 	}
 	sim_capture_unlock();
 	free_failed_graph(failed);

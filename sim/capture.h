@@ -1,27 +1,30 @@
-// What calls on a stream or an event do while streams capture (capture.c, capture_rules.c). Any thread.
+// Declares what calls on streams and events must do while streams are captured (capture.c, capture_rules.c). Any
+// thread.
 #pragma once
 
 #include "sim.h"
 
 // Adds an operation to the graph of a capturing stream. Consumes it, also on failure.
 CUresult sim_capture_op(struct sim_stream *stream, struct sim_op *op);
-// Invalidates the captures and returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the call is unsafe while a thread
-// captures (cuMemAlloc, cuEventQuery, …). Otherwise returns success.
+// Checks a call that is unsafe while a thread captures, such as cuMemAlloc or cuEventQuery. If a capture forbids the
+// call, invalidates the captures and returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
 CUresult sim_capture_check_unsafe(void);
-// Returns the error of a call that a capturing stream does not allow (synchronize, query, …), or success. For the
-// legacy stream all streams of its context count.
+// Checks a call that is not allowed on a capturing stream, such as cuStreamSynchronize. Returns an error if the stream
+// captures. A call on the legacy stream fails if any stream of its context captures.
 CUresult sim_capture_check_stream(struct sim_stream *stream);
-// Invalidates the captures of all streams of a context (`green` not NULL: of that green context), and returns an error;
-// or success if none captures.
+// If a stream of the context captures, invalidates its capture and returns an error. If `green` is not NULL, only the
+// streams of that green context count.
 CUresult sim_capture_check_context(const struct sim_context *context, const struct sim_green *green);
-// For calls that query an event which was recorded in a capture: invalidates the capture and returns
+// Call it when an event that was recorded in a capture is queried: invalidates the capture and returns
 // CUDA_ERROR_CAPTURED_EVENT.
 CUresult sim_capture_reject_event(struct sim_event *event);
-// Adds a node for a stream-ordered allocation of a capturing stream. `props` NULL: memory of the stream's device.
+// Adds an allocation node for a stream-ordered allocation on a capturing stream. If `props` is NULL, the memory is on
+// the stream's device.
 CUresult sim_capture_alloc(struct sim_stream *stream, size_t size, const CUmemPoolProps *props,
 			   CUdeviceptr *ret_address);
 CUresult sim_capture_free(struct sim_stream *stream, CUdeviceptr address);
-// Invalidates the capture of a stream that is destroyed.
+// Invalidates the capture of a stream that is being destroyed.
 void sim_capture_abandon(struct sim_stream *stream);
-// cuStreamWaitEvent on an event that was recorded in a capture (event->capture is set): `stream` joins the capture.
+// Makes `stream` wait for an event that was recorded in a capture (event->capture is set). The stream joins the
+// capture.
 CUresult sim_capture_wait(struct sim_stream *stream, struct sim_event *event, unsigned flags);

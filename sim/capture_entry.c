@@ -1,4 +1,4 @@
-// The driver's entries for stream capture.
+// Implements the driver's functions for stream capture.
 #include <stdlib.h>
 
 #include "capture_state.h"
@@ -49,7 +49,7 @@ static CUresult get_status(struct sim_stream *stream, CUstreamCaptureStatus *ret
 		      : captured->capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
 						       : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 	*ret_captured = captured;
-	// The legacy stream has no status while a blocking stream of its context captures.
+	// While a blocking stream of the context captures, a query of the legacy stream fails.
 	return stream->legacy && stream->context->captures ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
 }
 
@@ -76,7 +76,7 @@ struct info {
 	size_t *count;
 };
 
-// Returns the dependencies in arrays of the stream, which are valid until the next query of the stream.
+// Returns the dependencies in arrays that belong to the stream. They are valid until the next query of the stream.
 static CUresult fill_dependencies(const struct info *info, struct sim_captured *captured)
 {
 	size_t count = captured->tips.count;
@@ -155,7 +155,7 @@ static CUresult change_dependencies(CUstream handle, const CUgraphNode *nodes, c
 	return result;
 }
 
-// Each entry exists for the legacy and for the per-thread default stream.
+// Each of the following functions exists for the legacy and for the per-thread default stream.
 CUresult cuStreamBeginCapture(CUstream hStream)
 {
 	SIM_ENTER(cuStreamBeginCapture);

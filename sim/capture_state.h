@@ -1,4 +1,4 @@
-// The state of captures, shared by capture*.c. One lock for all captures; it is taken before every other lock.
+// Declares the state of captures for capture*.c. One lock guards all captures. It is taken before every other lock.
 #pragma once
 
 #include "graph.h"
@@ -10,25 +10,25 @@ struct sim_capture {
 	CUstreamCaptureMode mode;
 	pthread_t thread; // the thread that began the capture
 	bool invalidated;
-	bool into_given; // true: the program passed the graph (cuStreamBeginCaptureToGraph)
+	bool into_given; // the program passed the graph (cuStreamBeginCaptureToGraph)
 	struct sim_captured *origin, *streams;
 	struct sim_recorded *records;
 	struct sim_capture *next; // list of all captures of the process
 };
 
-// A capturing stream, and what its next node depends on. stream->capture points to this struct.
+// A capturing stream. stream->capture points to this struct. `tips` has the nodes on which its next node depends.
 struct sim_captured {
 	struct sim_capture *capture;
 	struct sim_stream *stream; // NULL: destroyed
 	struct sim_edges tips;
-	// True: cuStreamUpdateCaptureDependencies has set the tips, which need not be joined at the end.
+	// cuStreamUpdateCaptureDependencies has set the tips. Then they need not be joined before the capture ends.
 	bool placed;
 	CUgraphNode *listed; // arrays that cuStreamGetCaptureInfo has returned
 	CUgraphEdgeData *listed_data;
 	struct sim_captured *next;
 };
 
-// An event's record in a capture. event->capture points to this struct.
+// An event that was recorded in a capture, with the nodes that it stands for. event->capture points to this struct.
 struct sim_recorded {
 	struct sim_capture *capture;
 	struct sim_event *event;

@@ -1,4 +1,5 @@
-// The driver's entries that checkpoint another process: each sends a request to the service of that process.
+// Implements the driver's functions that checkpoint another process. Each sends a request to a thread of the driver in
+// that process.
 
 #include <errno.h>
 #include <signal.h>
@@ -23,8 +24,8 @@ socklen_t sim_service_address(pid_t pid, struct sockaddr_un *ret_address)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-// Checks the peer by its address. A pid is only valid in its namespace: a process of another namespace may have the
-// same one.
+// Checks that the socket's peer has this pid. A process of another pid namespace may have the same pid, and so the same
+// socket address.
 static bool is_process(int fd, pid_t pid)
 {
 	struct ucred peer;

@@ -1,5 +1,6 @@
-// Checkpoints: requests of one process to the service thread of another. The service listens on a Unix socket in the
-// abstract namespace, whose name contains the simulated node and the process. Any thread.
+// Declares how one process locks, checkpoints and restores another. It sends requests to a thread of the driver in that
+// process, the service. The service listens on a Unix socket in the abstract namespace, whose name contains the
+// simulated node and the pid. Any thread.
 #pragma once
 
 #include <sys/socket.h>
@@ -28,7 +29,8 @@ struct sim_service_reply {
 
 // Starts the service thread. cuInit calls it before any other driver call can run.
 void sim_service_start(void);
-// If SIM_GATE_LOCKED is set: waits until the process is unlocked, unless the call is allowed meanwhile.
+// Waits while another process has locked this one, unless the call is allowed meanwhile. Call it only if
+// SIM_GATE_LOCKED is set.
 CUresult sim_checkpoint_enter(enum vg_entry entry);
 // Computes the service's address for a process of this node. Returns the length of the address.
 socklen_t sim_service_address(pid_t pid, struct sockaddr_un *ret_address);

@@ -10,11 +10,11 @@
 #include "log.h"
 #include "process.h"
 
-// The contents of one physical allocation. Pages of zeros are not written, and so take no memory.
+// A copy of one physical allocation in host memory. Pages of zeros are not copied, and so take no memory.
 struct evicted {
 	struct sim_physical *physical;
 	unsigned char *contents;
-	bool stayed; // true: the memory stayed on the device, because a descriptor or another process keeps it
+	bool stayed; // the memory stayed on the device, because a descriptor or another process keeps it
 	struct evicted *next;
 };
 static struct evicted *evicted;
@@ -40,7 +40,7 @@ static int copy_run(void *data, int descriptor, off_t offset, size_t at, size_t 
 	unsigned char *from = out ? device : transfer->contents + at;
 	unsigned char *to = out ? transfer->contents + at : device;
 	for (size_t i = 0; i < size; i += PAGE)
-		if (memcmp(from + i, zero, PAGE) != 0) // new memory is zero already
+		if (memcmp(from + i, zero, PAGE) != 0) // new memory is zero anyway
 			memcpy(to + i, from + i, PAGE);
 	munmap(device, size);
 	return 0;
@@ -65,7 +65,8 @@ static void copy_out(struct sim_physical *physical, void *data)
 
 	if (survey->result != CUDA_SUCCESS || !physical->device)
 		return;
-	if (physical->shared && sim_physical_has_duplicate(physical)) { // two structs represent the same memory
+	// The process has imported its own memory, so two structs represent the same memory.
+	if (physical->shared && sim_physical_has_duplicate(physical)) {
 		survey->result = CUDA_ERROR_NOT_SUPPORTED;
 		return;
 	}
@@ -94,7 +95,7 @@ static void free_evicted(struct evicted *list)
 }
 
 struct presence {
-	int change; // `change`: how much to add to the region's count of contexts
+	int change; // how much to add to the number of contexts that the node's shared state counts
 };
 
 static void count_context(struct sim_context *context, void *data)
@@ -142,8 +143,8 @@ static int find_device(const CUuuid *uuid)
 	return -1;
 }
 
-// Returns the new physical device of each of the process's devices. The pairs contain every device of the node once as
-// old and once as new device.
+// Returns the physical device to which each of the process's devices moves. The pairs contain every device of the node
+// once as the old device and once as the new one.
 static CUresult map_devices(const CUcheckpointGpuPair *pairs, unsigned count, int ret_physical[SIM_DEVICES])
 {
 	int target[SIM_DEVICES];
@@ -166,7 +167,7 @@ static CUresult map_devices(const CUcheckpointGpuPair *pairs, unsigned count, in
 	return CUDA_SUCCESS;
 }
 
-// Allocates device memory again: all of it, or nothing. With the memory lock held.
+// Allocates device memory for all copies again, or for none of them. Call it with the memory lock held.
 static CUresult alloc_all(const int physical[SIM_DEVICES])
 {
 	for (struct evicted *one = evicted; one; one = one->next) {

@@ -1,4 +1,5 @@
-// The service thread of a process: locks, checkpoints and restores the process when another one requests it.
+// Runs the service thread of a process. When another process requests it, the thread locks, checkpoints and restores
+// this process.
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,10 +19,10 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t unlocked = PTHREAD_COND_INITIALIZER;
 static CUprocessState state = CU_PROCESS_STATE_RUNNING;
-static bool closed; // true: driver calls of the program must wait
+static bool closed; // driver calls of the program must wait
 static pid_t thread_id;
 
-// Returns whether a call must work in a locked process: it may unlock the process, or it uses no device.
+// Returns whether a call must work while the process is locked, because it may unlock the process, or uses no device.
 static bool is_allowed_while_locked(enum vg_entry entry)
 {
 	switch (entry) {
@@ -125,7 +126,8 @@ static CUresult checkpoint_process(void)
 
 static CUresult restore_process(const struct sim_service_request *request)
 {
-	static CUresult stuck; // error of a failed restore; every later restore returns it, too
+	// The error of a failed restore. Every later restore returns it, too.
+	static CUresult stuck;
 
 	if (state != CU_PROCESS_STATE_CHECKPOINTED)
 		return CUDA_ERROR_ILLEGAL_STATE;
@@ -151,7 +153,7 @@ static void serve_request(int connection)
 	if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
 	    (peer.uid != geteuid() && peer.uid != 0))
 		return;
-	// A silent peer must not block the service.
+	// A peer that sends nothing must not block the service.
 	if (poll(&wait, 1, 1000) != 1 || recv(connection, &request, sizeof request, MSG_DONTWAIT) != sizeof request)
 		return;
 	switch (request.verb) {
@@ -182,7 +184,7 @@ static void serve_request(int connection)
 
 static int listener = -1;
 
-// A child must not answer for its parent, nor keep the address in use.
+// Closes the socket in a forked child. The child must not answer for its parent, nor keep the address in use.
 static void close_in_child(void)
 {
 	close(listener);

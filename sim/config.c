@@ -82,7 +82,8 @@ static bool parse_mode(const char *text, enum sim_mode *ret_mode)
 	return true;
 }
 
-// Sets one key. Returns NULL, or a description of valid values; an empty text for an unknown key.
+// Sets the value of a key. Returns NULL on success, or a description of the valid values. For an unknown key, returns
+// an empty text.
 static const char *set_key(struct sim_config *config, const char *key, const char *value)
 {
 	const struct {

@@ -1,4 +1,4 @@
-// The configuration of the simulated node, from VIRGATE_SIM and VIRGATE_SIM_DIR. Any thread.
+// Reads the configuration of the simulated node from VIRGATE_SIM and VIRGATE_SIM_DIR. Any thread.
 #pragma once
 
 #include <stdbool.h>
@@ -8,13 +8,13 @@
 enum { SIM_DEVICES = 16, SIM_SMS = 256, SIM_NAME = 32 };
 #define SIM_DEVICE_NAME "Virgate Simulated GPU"
 
-// The values are those of NVML.
+// The compute modes of a device. The numbers are those of NVML.
 enum sim_mode { SIM_MODE_DEFAULT = 0, SIM_MODE_PROHIBITED = 2, SIM_MODE_EXCLUSIVE = 3 };
 
 struct sim_config {
 	unsigned devices, sms, cc_major, cc_minor, driver;
 	unsigned peers;		  // 1: the devices can access each other's memory
-	uint64_t memory, context; // bytes of memory of a device; bytes that a context takes
+	uint64_t memory, context; // bytes of a device's memory, and bytes that a context takes
 	char names[SIM_DEVICES][SIM_NAME];
 	enum sim_mode mode;    // which processes may have contexts
 	unsigned mig;	       // 1: MIG is on; each device has one instance
@@ -25,7 +25,7 @@ struct sim_config {
 	uint64_t slice_ns;     // contexts get the device's time in slices of this length; 0: they run at the same time
 	uint64_t switch_ns;    // how long a switch between contexts takes
 	unsigned copy_engines; // 1: one engine copies in both directions
-	char directory[256];   // directory of the simulated node
+	char directory[256];   // the directory with the files that the node's processes share
 };
 
 enum sim_config_status {

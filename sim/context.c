@@ -1,4 +1,4 @@
-// Creates, fails and ends contexts, and keeps each thread's stack of current contexts.
+// Creates and ends contexts, and sets their error after a failure. Keeps each thread's stack of current contexts.
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -127,7 +127,8 @@ static void stop_work(struct sim_context *context, void *data)
 	atomic_compare_exchange_strong(&context->cancel, &none, SIM_CANCEL_WORK);
 }
 
-// Sets the sticky error. Returns false if one is set already. *ret_error: the sticky error that is set.
+// Sets the error that all later calls return (the sticky error). Returns false if one is set already. *ret_error: the
+// error that is set.
 static bool set_sticky_error(const struct sim_device *device, CUresult error, CUresult *ret_error)
 {
 	int none = CUDA_SUCCESS;
@@ -138,7 +139,7 @@ static bool set_sticky_error(const struct sim_device *device, CUresult error, CU
 		return false;
 	sim_log("device %d: the context failed, and with it those of every device: %s", device->ordinal,
 		sim_error_name(error));
-	sim_contexts_each(stop_work, NULL); // threads that wait for the work wake up and get the error
+	sim_contexts_each(stop_work, NULL); // threads that wait for this work wake up and get the error
 	for (int i = 0; i < sim_process.device_count && sim_process.config.slice_ns; i++)
 		region_time_wake(sim_process.region, sim_process.devices[i].physical);
 	return true;
@@ -191,7 +192,7 @@ bool sim_has_pending_work(void)
 	return pending;
 }
 
-// Waits until the context's work has ended. Cancels the work after two seconds.
+// Waits until the context's work has ended. Cancels the work if that takes longer than two seconds.
 static void wait_until_idle(struct sim_context *context)
 {
 	uint64_t until = sim_clock_ns() + 2000000000u;
@@ -261,7 +262,8 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 	context->peers = 0;
 	context->legacy = sim_stream_new(context, 0, 0);
 	context->legacy->legacy = true;
-	// The check below finds a failure before this line. A later failure finds the context in the list.
+	// A failure before this point is found by sim_failure(). A later failure cancels every context in the list, and
+	// this one is in the list then.
 	pthread_mutex_lock(&contexts_lock);
 	atomic_store(&context->cancel, sim_failure() ? SIM_CANCEL_WORK : 0);
 	atomic_store(&context->magic, SIM_CONTEXT_MAGIC);
@@ -301,7 +303,8 @@ void sim_context_end(struct sim_context *context)
 		sim_texture_context_finish(context);
 		sim_memory_context_finish(context);
 	}
-	for (;;) { // repeat: closing a stream removes it from the list
+	// Closing a stream removes it from the list, so start again at the head of the list each time.
+	for (;;) {
 		pthread_mutex_lock(&context->lock);
 		struct sim_stream *stream = context->streams;
 		while (stream && atomic_load(&stream->magic) == 0)
@@ -326,7 +329,7 @@ void sim_context_end(struct sim_context *context)
 	sim_memory_unlock();
 	if (context->parent == context)
 		region_count_context(sim_process.region, context->device->physical, -1);
-	// The struct is kept, so that a handle of the ended context can be distinguished from garbage.
+	// The struct is not freed, so that sim_context_get() can tell a destroyed context from an invalid handle.
 }
 
 // ---- entries: creation and the stack --------------------------------------------------------
@@ -436,8 +439,8 @@ CUresult CUDAAPI cuCtxDetach(CUcontext ctx)
 	return CUDA_SUCCESS;
 }
 
-// An inactive primary context may be current, too. Calls that need an active one fail with
-// CUDA_ERROR_CONTEXT_IS_DESTROYED until it is retained.
+// Accepts also a primary context that is not retained: it may be current. Calls that use it then fail with
+// CUDA_ERROR_CONTEXT_IS_DESTROYED, until it is retained.
 static CUresult get_for_stack(CUcontext handle, struct sim_context **ret_context)
 {
 	CUresult result = sim_context_get(handle, ret_context);

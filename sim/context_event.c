@@ -1,6 +1,6 @@
-// Calls on all streams of a context: waiting for them, recording an event behind them, making them wait for an event.
-// The streams of a context include those of its green contexts, and those of contexts that cuCtxFromGreenCtx created. A
-// call on a green context concerns only the streams of that green context.
+// Implements calls on all streams of a context: wait for them, record an event after their work, make them wait for an
+// event. The streams of a context include those of its green contexts, and those of contexts that cuCtxFromGreenCtx
+// created. A call on a green context concerns only the streams of that green context.
 #include <stdlib.h>
 
 #include "capture.h"
@@ -13,15 +13,16 @@
 #include "process.h"
 #include "stream.h"
 
-// An event for which streams that are created later must wait, too. Listed under the lock of the context.
+// An event for which the context waits. Streams that are created before the event completes must also wait for it.
+// Guarded by the lock of the context.
 struct sim_context_wait {
 	struct sim_mark *mark;
 	const struct sim_green *green; // NULL: all streams wait
 	struct sim_context_wait *next;
 };
 
-// Iterates over the contexts whose streams belong to `context`. Returns the one after `at`; if `at` is NULL, returns
-// `context` itself.
+// Iterates over `context` and the contexts that were made from its green contexts. Returns the one after `at`. If `at`
+// is NULL, returns `context` itself.
 static struct sim_context *get_next_context(struct sim_context *context, const struct sim_context *at)
 {
 	if (!at)
@@ -34,7 +35,8 @@ struct marks {
 	size_t count;
 };
 
-// Adds a reference to the mark of the stream's latest operation. With the lock of the stream's context held.
+// Adds a reference to the mark (mark.h) that is finished with the stream's latest operation. Call it with the lock of
+// the stream's context held.
 static void add_last_mark(struct marks *marks, struct sim_stream *stream)
 {
 	struct sim_mark **grown = realloc(marks->items, (marks->count + 1) * sizeof *grown);
@@ -47,7 +49,7 @@ static void add_last_mark(struct marks *marks, struct sim_stream *stream)
 	marks->items[marks->count++] = sim_mark_ref(stream->last->mark);
 }
 
-// Returns the marks of all streams with queued or running work.
+// Returns marks, one for each stream with queued or running work. When a mark is done, so is the stream's work.
 static struct marks find_pending_marks(struct sim_context *context, const struct sim_green *green)
 {
 	struct marks marks = {0};
@@ -123,7 +125,7 @@ static CUresult order_behind(struct sim_stream *stream, struct sim_mark *mark)
 	return sim_submit(stream, op);
 }
 
-// Stores the wait for streams that are created before the event is done.
+// Adds an event for which also later streams must wait, as long as it has not completed.
 static void add_wait(struct sim_context *context, const struct sim_green *green, struct sim_mark *mark)
 {
 	struct sim_context_wait *wait = calloc(1, sizeof *wait);
@@ -181,7 +183,7 @@ void sim_context_order_stream(struct sim_stream *stream)
 	(void)sim_submit(stream, op);
 }
 
-// Returns a reference to the stream after `stream` in one of the contexts.
+// Returns a reference to the stream that follows `stream` among those of the context.
 static struct sim_stream *get_next_stream(struct sim_context *one, const struct sim_context *context,
 					  const struct sim_green *green, const struct sim_stream *stream)
 {

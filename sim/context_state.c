@@ -139,7 +139,7 @@ CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 	return CUDA_SUCCESS;
 }
 
-// Returns how much device memory a stack of `each` bytes for every thread needs, beyond the stack that every context
+// Returns how much device memory stacks of `each` bytes for every thread need, beyond the stacks that every context
 // has.
 static size_t get_stack_bytes(size_t each)
 {
@@ -148,8 +148,8 @@ static size_t get_stack_bytes(size_t each)
 	return each > SIM_STACK_DEFAULT ? sim_round_up((each - SIM_STACK_DEFAULT) * threads, SIM_GRANULE) : 0;
 }
 
-// Allocates memory for `each` bytes for every thread that the device can run. On failure, the stack keeps its old size.
-// With the memory lock held.
+// Allocates stacks of `each` bytes for every thread that the device can run. On failure, the stacks keep their old
+// size. Call it with the memory lock held.
 static CUresult resize_stack(struct sim_context *context, size_t before, size_t each)
 {
 	struct sim_physical *old = context->stack;
@@ -161,7 +161,7 @@ static CUresult resize_stack(struct sim_context *context, size_t before, size_t 
 		result = sim_driver_memory_create(context->device, get_stack_bytes(each), &context->stack);
 	if (result == CUDA_SUCCESS)
 		return result;
-	context->stack = NULL; // allocating the old size again cannot fail, because it was freed a moment ago
+	context->stack = NULL; // this cannot fail, because memory of the old size was freed just before
 	if (get_stack_bytes(before) &&
 	    sim_driver_memory_create(context->device, get_stack_bytes(before), &context->stack) != CUDA_SUCCESS) {
 		context->stack = NULL;
@@ -195,8 +195,8 @@ static CUresult set_stack(struct sim_context *context, size_t value)
 	return result;
 }
 
-// Allocates local memory for every thread, at the first launch of a kernel that needs more than earlier ones. The
-// context keeps the memory.
+// Allocates local memory for every thread that the device can run. A launch calls this if its kernel needs more than
+// earlier kernels did. The context keeps the memory.
 CUresult sim_context_reserve_local(struct sim_context *context, size_t bytes)
 {
 	CUresult result = CUDA_SUCCESS;

@@ -1,4 +1,4 @@
-// Copies as operations. Each operation copies a box, row by row.
+// Implements copies as operations of streams. Each operation copies a box of up to three dimensions, row by row.
 #include <stdlib.h>
 
 #include "capture.h"
@@ -10,9 +10,9 @@
 #include "sparse.h"
 #include "stream.h"
 
-enum { PIECE = 4 << 20 }; // bytes between checks that the memory is still mapped
+enum { PIECE = 4 << 20 }; // after this many bytes, a copy checks again that the memory is mapped
 
-// One side of a copy.
+// The source or the destination of a copy.
 struct side {
 	CUmemorytype type;
 	uintptr_t base; // address of the box's first byte
@@ -21,8 +21,8 @@ struct side {
 	struct sim_copy_tiles tiles;
 };
 
-// Checks that [first, first + length) is in one allocation, or in mappings without a gap. `by` (may be NULL): the
-// device that must have access to memory of pools. Returns the device that can do the copy.
+// Checks that [first, first + length) is inside one allocation, or inside mappings without a gap. If `by` is not NULL,
+// that device must have access to memory of pools. Returns the device that can do the copy.
 static CUresult check_device(const struct sim_device *by, CUdeviceptr first, size_t length, enum sim_access access,
 			     struct sim_device **ret_device)
 {
@@ -51,7 +51,7 @@ static CUresult check_device(const struct sim_device *by, CUdeviceptr first, siz
 			(unsigned long long)first, pointer.device->ordinal);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	// Any device that has access to the memory can do the copy.
+	// Any device with access to the memory can do the copy. Try the memory's own device first.
 	for (int i = -1; i < sim_process.device_count; i++) {
 		struct sim_device *other = i < 0 ? device : &sim_process.devices[i];
 		if (sim_memory_translate(other, first, length, access)) {
@@ -62,8 +62,8 @@ static CUresult check_device(const struct sim_device *by, CUdeviceptr first, siz
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-// Returns whether the address is a device address of host memory. If no device has access to such memory, the host
-// itself does the copy.
+// Returns whether the bytes are host memory that the host can access at their device address. If no device has access
+// to them, the host itself does the copy.
 static bool is_host_memory(CUdeviceptr address, size_t length)
 {
 	struct sim_pointer pointer;
@@ -126,7 +126,7 @@ static CUresult resolve_side(struct sim_copy_op *op, const struct sim_device *by
 		return CUDA_ERROR_INVALID_VALUE;
 	side.base = base + z * side.slice + y * side.pitch + x;
 	size_t length = (c->Depth - 1) * side.slice + (c->Height - 1) * side.pitch + c->WidthInBytes;
-	// A device address that the program passes as a host address is checked, too.
+	// A program may pass a device address as a host address. Such an address is checked, too.
 	if (side.type == CU_MEMORYTYPE_DEVICE || side.base - sim_process.window < sim_process.window_size) {
 		CUresult result = check_device(by, side.base, length, access, &side.device);
 		if (result != CUDA_SUCCESS && (type != CU_MEMORYTYPE_UNIFIED || !is_host_memory(side.base, length)))
@@ -158,8 +158,8 @@ static CUresult copy_row(struct sim_copy_op *op, uintptr_t to, uintptr_t from, s
 	return CUDA_SUCCESS;
 }
 
-// Returns the address of the byte at (x, y, z) of the box, and reduces *length to the bytes that follow without a gap.
-// *ret_address 0: the tile has no memory.
+// Returns the address of the byte at (x, y, z) of the box. Reduces *length to the number of bytes that follow it in one
+// piece. *ret_address is 0 if the tile has no memory.
 static CUresult find_piece(const struct sim_copy_tiles *tiles, size_t x, size_t y, size_t z, uintptr_t *ret_address,
 			   size_t *length)
 {
@@ -254,8 +254,8 @@ const struct sim_op_class sim_copy_class = {.name = "copy",
 					    .finish = finish_copy,
 					    .pieces = list_pieces};
 
-// Creates a copy operation. `by`: the device that must have access to memory of pools; NULL: any device with access
-// does the copy.
+// Creates a copy operation. `by` is the device that must have access to memory of pools. If `by` is NULL, any device
+// with access does the copy.
 static CUresult new_copy_op(struct sim_context *context, const struct sim_device *by, const CUDA_MEMCPY3D *copy,
 			    struct sim_op **ret_op)
 {
@@ -290,7 +290,8 @@ CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy,
 	return new_copy_op(context, context->device, copy, ret_op);
 }
 
-// Checks a side in host memory. CUDA_ERROR_INVALID_VALUE: the side crosses the border of a registration.
+// Checks a side in host memory. CUDA_ERROR_INVALID_VALUE: only a part of it is inside a registration
+// (cuMemHostRegister).
 static CUresult check_host(const CUDA_MEMCPY3D *copy, uintptr_t first, size_t pitch, size_t slice, bool *ret_pageable)
 {
 	size_t length = (copy->Depth - 1) * slice + (copy->Height - 1) * pitch + copy->WidthInBytes;
@@ -303,7 +304,7 @@ static CUresult check_host(const CUDA_MEMCPY3D *copy, uintptr_t first, size_t pi
 	return cover == SIM_HOST_PART ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// Submits a copy. `peers`: the stream's device need not have access to memory of pools.
+// Submits a copy to a stream. If `peers` is set, the stream's device may lack access to memory of pools.
 static CUresult submit_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool peers, enum sim_call call)
 {
 	bool asynchronous = call == SIM_ASYNCHRONOUS;
@@ -339,8 +340,8 @@ static CUresult submit_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool pee
 		op_->instant = true;
 		return sim_submit(stream, op_);
 	}
-	// The call behaves as on hardware: when it returns, the program may reuse a pageable source, and a pageable
-	// target is complete.
+	// When the call returns, the program may reuse a source in pageable memory, and a target in pageable memory is
+	// complete. So the call behaves as on hardware.
 	if (asynchronous && from_pageable && !to_pageable && small) {
 		op->staged = malloc(op->copy.WidthInBytes);
 		if (op->staged) {

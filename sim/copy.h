@@ -1,9 +1,10 @@
-// Copies and memsets (copy*.c, set.c). Any thread.
+// Declares copies and memsets (copy*.c, set.c). Any thread.
 #pragma once
 
 #include "op.h"
 
-// Accesses the program's bytes without the thread sanitizer: threads of a program may race for them, as on a GPU.
+// Hides accesses to the program's bytes from the thread sanitizer: threads of a program may race for these bytes, as on
+// a GPU.
 #ifdef __SANITIZE_THREAD__
 void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);
@@ -22,19 +23,19 @@ void AnnotateIgnoreWritesEnd(const char *file, int line);
 #endif
 
 enum sim_call { SIM_SYNCHRONOUS, SIM_ASYNCHRONOUS };
-enum { SIM_STAGED = 64 << 10 }; // bytes: a pageable source up to this size is copied during the call
+enum { SIM_STAGED = 64 << 10 }; // a source in pageable memory of at most this size is copied during the call
 
-struct sim_copy_tiles {		       // the side of a copy that is in a sparse array
+struct sim_copy_tiles {		       // the source or the destination, if it is in a sparse array
 	const struct sim_array *array; // NULL: this side is in no sparse array
-	size_t x, y, z;		       // position in bytes, rows, slices
+	size_t x, y, z;		       // where the box begins: bytes, rows, slices
 };
 
 struct sim_copy_op {
 	struct sim_op op;
 	CUDA_MEMCPY3D copy;
 	struct sim_copy_tiles from_tiles, to_tiles;
-	struct sim_device *source, *target; // device of each side; NULL: host memory
-	uintptr_t from, to;		    // addresses of the first byte
+	struct sim_device *source, *target; // the device whose memory each side is in; NULL: host memory
+	uintptr_t from, to;		    // addresses of the first byte of each side
 	size_t from_pitch, from_slice, to_pitch, to_slice;
 	void *staged; // the contents of a pageable source, copied during the call
 };
@@ -43,7 +44,7 @@ extern const struct sim_op_class sim_copy_class;
 CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy, struct sim_op **ret_op);
 // Checks a copy and submits it to the stream of a handle.
 CUresult sim_copy(CUstream stream, const CUDA_MEMCPY3D *copy, enum sim_call call);
-// Copies between the memory of two contexts, each of which may access its own memory.
+// Copies from the memory of one context to that of another. The contexts need no access to each other's memory.
 CUresult sim_copy_peer(CUstream stream, const CUDA_MEMCPY3D *copy, enum sim_call call);
 
 struct sim_set_op {

@@ -1,4 +1,4 @@
-// Batches of copies. They are submitted one by one, in the given order.
+// Implements batches of copies (cuMemcpyBatchAsync and similar): submits the copies one by one, in the given order.
 #include "array.h"
 #include "copy.h"
 #include "entry.h"
@@ -83,7 +83,7 @@ CUresult CUDAAPI cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, s
 	return copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, SIM_PTSZ(hStream));
 }
 
-// Sets one side of a copy. Sizes are in elements of the array, or in bytes if both sides are pointers.
+// Sets one side of a copy. Sizes are in elements of the array. If both sides are pointers, sizes are in bytes.
 static CUresult set_operand(const CUmemcpy3DOperand *from, size_t element, CUDA_MEMCPY3D *to, enum sim_access access)
 {
 	CUmemorytype type = CU_MEMORYTYPE_UNIFIED;

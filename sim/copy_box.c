@@ -1,4 +1,4 @@
-// The cuMemcpy* of two and three dimensions.
+// Implements the cuMemcpy* functions of two and three dimensions.
 #include "copy.h"
 #include "entry.h"
 

@@ -1,4 +1,4 @@
-// The cuMemcpy* of one dimension, between addresses and arrays.
+// Implements the cuMemcpy* functions of one dimension, between addresses and arrays.
 #include "context.h"
 #include "copy.h"
 #include "entry.h"
@@ -9,7 +9,8 @@
 #define ARRAY(side, at, x) .side##MemoryType = CU_MEMORYTYPE_ARRAY, .side##Array = (at), .side##XInBytes = (x)
 #define LINE(length, ...) (&(CUDA_MEMCPY3D){__VA_ARGS__, .WidthInBytes = (length), .Height = 1, .Depth = 1})
 
-// Define an entry and its form for the per-thread default stream, from the name, the parameters and the operands.
+// Define a function, and its variant for the per-thread default stream. The last arguments are the two sides of the
+// copy.
 #define SYNCHRONOUS(name, thread_name, parameters, ...)                                               \
 	CUresult CUDAAPI name parameters                                                              \
 	{                                                                                             \
@@ -71,7 +72,7 @@ SYNCHRONOUS(cuMemcpyAtoA_v2, cuMemcpyAtoA_v2_ptds,
 	    (CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount),
 	    ARRAY(dst, dstArray, dstOffset), ARRAY(src, srcArray, srcOffset))
 
-// Addresses are unified, so the contexts only have to be alive.
+// Checks that both contexts are alive. Otherwise they do not matter, because all devices share one range of addresses.
 static CUresult check_contexts(CUcontext dst, CUcontext src)
 {
 	struct sim_context *context;

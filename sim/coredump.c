@@ -1,4 +1,4 @@
-// Core dump settings. A program can set and read them, but no core dump is ever written.
+// Keeps the settings for core dumps, which a program can set and read. The simulator never writes a core dump.
 #include "context.h"
 #include "entry.h"
 

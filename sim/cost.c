@@ -14,8 +14,9 @@
 enum { KERNELS_MOST = 64, KERNEL_NAME = 128 };
 
 struct kernel_cost {
-	char name[KERNEL_NAME]; // kernel's name; empty: the entry is for every kernel without an entry of its own
-	bool known, open;	// open: the kernel stays on the device until its interpretation has ended
+	char name[KERNEL_NAME]; // name of the kernel; empty: all kernels that have no entry of their own
+	// open: the kernel lasts at least as long as the host needs to interpret it.
+	bool known, open;
 	uint64_t ns;
 };
 static struct kernel_cost kernels[KERNELS_MOST];
@@ -24,7 +25,8 @@ static size_t kernel_count;
 static uint64_t htod_rate = 55000000000u, dtoh_rate = 55000000000u, device_rate = 2000000000000u;
 static uint64_t call_ns[VG_ENTRY_COUNT]; // least duration of each driver call
 
-// Parses "200us" or "200us+".
+// Parses how long a kernel takes, such as "200us". With a "+" at the end ("200us+"), the kernel takes at least that
+// long, and lasts until the host has interpreted it.
 static bool parse_kernel(const char *name, char *value, char *error, size_t size)
 {
 	struct kernel_cost *kernel = &kernels[kernel_count];
@@ -128,7 +130,7 @@ CUresult sim_cost_start(void)
 
 static struct kernel_cost find_kernel(const char *name)
 {
-	struct kernel_cost found = {.open = true}; // the kernel takes as long as its interpretation
+	struct kernel_cost found = {.open = true}; // without an entry, the kernel takes as long as its interpretation
 
 	for (size_t i = 0; i < kernel_count; i++)
 		if (strcmp(kernels[i].name, name) == 0)

@@ -1,4 +1,4 @@
-// How long operations and driver calls take: VIRGATE_SIM_COST (cost.c). Any thread.
+// Reads VIRGATE_SIM_COST: how long operations and driver calls take on the simulated device. Any thread.
 #pragma once
 
 #include "region_time.h"
@@ -7,11 +7,11 @@
 // Reads VIRGATE_SIM_COST. cuInit calls it before any other driver call can run. CUDA_ERROR_INVALID_VALUE: the problem
 // was reported on standard error.
 CUresult sim_cost_start(void);
-// Returns the piece of work of a kernel with `blocks` blocks on at most `sms` multiprocessors.
+// Returns the device time that a kernel of `blocks` blocks needs on at most `sms` multiprocessors.
 struct region_piece sim_cost_kernel(const char *name, uint64_t blocks, unsigned sms);
-// Returns the piece of work of a memset, or of a copy within the device.
+// Returns the device time that a memset, or a copy within the device, needs.
 struct region_piece sim_cost_device_bytes(uint64_t bytes);
-// Returns the piece of work of a copy between host and device.
+// Returns the device time that a copy between host and device needs.
 struct region_piece sim_cost_host_bytes(uint64_t bytes, bool from_device);
-// If SIM_GATE_COSTS is set: sleeps as long as the call takes.
+// Sleeps as long as a call of `entry` takes. Call it only if SIM_GATE_COSTS is set.
 void sim_cost_sleep(enum vg_entry entry);

@@ -1,5 +1,5 @@
-// Lists which driver entries the simulator implements: those whose symbol is not the fallback's. Like fallback.c, this
-// file does not include cuda.h, whose prototypes would conflict.
+// Lists which driver functions the simulator implements: those whose symbol is not defined in fallback.c. This file
+// does not include cuda.h, because its own declarations would conflict with that header's.
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>

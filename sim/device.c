@@ -1,4 +1,4 @@
-// Devices: number, names, identity, peers.
+// Implements queries of devices: number, names, identity, access to each other.
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>

@@ -5,16 +5,16 @@
 
 enum { STEPS_MOST = 4096, PREDICTED_EVENTS = 128 };
 
-// One call of time_advance(): the state, and the heads of the active channels as the current step has read them.
+// The state of one call of time_advance(): the device, and the first piece of work of each channel that has work.
 struct advance {
 	struct time_state *state;
 	const struct time_rules *rules;
 	const struct time_queues *queues;
-	bool predicts; // the caller only predicts: ended work is not reported
+	bool predicts; // the caller only predicts the future, so ended work is not reported
 	unsigned events;
 	uint64_t demand[TIME_ENGINES]; // how much of an engine all its work could use together; see find_demand()
 	struct head {
-		uint64_t ready_ns, closed_ns, need_ns; // ready_ns 0: no work, or work that is not ready yet
+		uint64_t ready_ns, closed_ns, need_ns; // ready_ns 0: no work, or its process has not allowed it yet
 		uint32_t engine, sms;
 	} heads[TIME_CHANNELS];
 };
@@ -48,7 +48,8 @@ void time_begin(struct time_state *state, const struct time_queues *queues)
 	}
 }
 
-// Removes channels without work: their state is in `done`, and another process may claim them.
+// Removes channels without work from the state. What the device has done for them is in their member `done`. Another
+// process may take such a channel.
 static void drop_idle(struct time_state *state, const struct time_queues *queues)
 {
 	uint32_t count = 0;
@@ -107,7 +108,7 @@ static bool has_ended(const struct advance *advance, uint32_t i)
 	       (head->engine != TIME_SMS || has_device(advance, i));
 }
 
-// Removes the work before `end` from the channel. Returns false if `ended` is full.
+// Removes all work before number `end` from the channel. Returns false if the array `ended` is full.
 static bool remove_work(struct advance *advance, uint32_t i, uint64_t end)
 {
 	struct time_state *state = advance->state;
@@ -150,7 +151,7 @@ static enum step end_work(struct advance *advance)
 	return step;
 }
 
-// Returns the next context of those that wait for the multiprocessors; 0: none waits.
+// Returns the next context in turn that has work for the multiprocessors; 0: none.
 static uint64_t find_waiting(const struct advance *advance)
 {
 	const struct time_state *state = advance->state;
@@ -184,7 +185,7 @@ static void begin_slice(struct advance *advance, uint64_t context)
 static void begin_switch(struct advance *advance, uint64_t context)
 {
 	struct time_state *state = advance->state;
-	uint64_t last = ++state->turns; // a context that was preempted gets its next turn last
+	uint64_t last = ++state->turns; // a context that is preempted gets its next turn after all others
 
 	for (uint32_t i = 0; i < state->active_count; i++)
 		if (runs_on_sms(advance, i) && state->active[i].context == state->current)
@@ -195,7 +196,7 @@ static void begin_switch(struct advance *advance, uint64_t context)
 	advance->events++;
 }
 
-// Decides which context has the multiprocessors. Returns true if that has changed.
+// Chooses the context that runs on the multiprocessors. Returns true if it is another one than before.
 static bool choose_context(struct advance *advance)
 {
 	struct time_state *state = advance->state;
@@ -228,8 +229,8 @@ static bool is_being_served(const struct advance *advance, uint32_t i)
 	return advance->heads[i].engine != TIME_SMS || has_device(advance, i);
 }
 
-// Computes the demand for each engine. Pieces of work that run at the same time share an engine. Multiprocessors are
-// divided by how many each piece can use; copy engines equally.
+// Computes the demand for each engine by the work that runs now. Work shares the multiprocessors in proportion to how
+// many each piece can use. It shares a copy engine equally.
 static void find_demand(struct advance *advance)
 {
 	memset(advance->demand, 0, sizeof advance->demand);
@@ -255,7 +256,7 @@ static void note_event(uint64_t now, uint64_t at, uint64_t *earliest)
 		*earliest = at;
 }
 
-// Returns the next moment at which anything changes, if no work arrives.
+// Returns when the state of any work, or the running context, changes next, if no more work arrives.
 static uint64_t find_next_event(const struct advance *advance)
 {
 	const struct time_state *state = advance->state;
@@ -290,7 +291,7 @@ static void serve_work(struct advance *advance, uint64_t until)
 		state->switching_ns += elapsed;
 	else if (has_current_work(advance))
 		state->busy_ns += elapsed;
-	// The context is alone on the device: its next slice follows at once.
+	// No other context waits, so the running one gets its next slices without a switch.
 	if (!state->next && state->slice_end_ns < until && has_current_work(advance) && !find_waiting(advance))
 		state->slice_end_ns +=
 			(until - state->slice_end_ns + rules->slice_ns - 1) / rules->slice_ns * rules->slice_ns;
@@ -303,7 +304,8 @@ static void serve_work(struct advance *advance, uint64_t until)
 	state->now_ns = until;
 }
 
-// Handles the events of this moment, then advances to the next event or to `until`. STEP_NONE: `until` is reached.
+// Handles what happens at this moment. Then advances to the next event, but at most to `until`. Returns STEP_NONE if
+// `until` is reached.
 static enum step advance_step(struct advance *advance, uint64_t until)
 {
 	read_heads(advance);
@@ -327,8 +329,8 @@ bool time_advance(struct time_state *state, const struct time_rules *rules, cons
 	struct advance advance = {.state = state, .rules = rules, .queues = queues};
 	enum step step = STEP_DONE;
 
-	// The limit is for a process that reads a channel while another one overwrites it. The result is discarded
-	// then.
+	// The loop is bounded, because another process may overwrite a channel while this one reads it. In that case
+	// the result is discarded later.
 	for (unsigned i = 0; i < STEPS_MOST && step == STEP_DONE; i++)
 		step = advance_step(&advance, until);
 	drop_idle(state, queues);

@@ -1,7 +1,8 @@
-// Computes how a simulated GPU divides its time between contexts, as a function of its queues and of a time. It uses no
-// clock, thread or file. The same code computes the state until now (region_time.c) and predicts the future. A stream
-// with work has a channel: a ring buffer of pieces of work, in the order of the stream. Only the process of the stream
-// writes the channel. The state says how much of the work the device has done.
+// Computes how a simulated GPU divides its time between contexts. The functions depend only on their arguments: the
+// queues of work, and a time. They use no clock, thread or file. The same code computes the state until now
+// (region_time.c) and predicts the future. A stream with work has a channel: a ring buffer of pieces of work, in the
+// order of the stream. Only the stream's process writes the channel. The state says how much of the work the device has
+// done.
 #pragma once
 
 #include <stdatomic.h>
@@ -10,9 +11,9 @@
 
 enum { TIME_CHANNELS = 256, TIME_DEPTH = 1024, TIME_ENDED = 64 };
 
-// What a piece of work occupies while it runs.
+// What part of the device a piece of work uses while it runs.
 enum time_engine {
-	TIME_HOST, // work of the host, on no engine: work behind it waits until the process has executed it
+	TIME_HOST, // work that the host does; the work after it waits until the process has done it
 	TIME_SMS,
 	TIME_COPY_IN,  // the copy engine for copies from the host
 	TIME_COPY_OUT, // the copy engine for copies to the host
@@ -26,15 +27,15 @@ struct time_work {
 	_Atomic uint32_t engine;    // enum time_engine
 	_Atomic uint32_t sms;	    // how many multiprocessors the work can use
 	_Alignas(16) struct time_stamp {
-		uint64_t sequence, end_ns; // sequence of the work in this entry; when that ended, or 0
+		uint64_t sequence, end_ns; // number of the work in this entry, and when that work ended (0: not yet)
 	} stamp;
 };
 
 struct time_channel {
-	_Alignas(64) _Atomic uint64_t owner; // the process with the channel; 0: free
-	_Atomic uint64_t context;	     // channels of one context run side by side; contexts take turns
-	_Atomic uint64_t tail;		     // sequence of the next piece of work
-	_Atomic uint64_t done;		     // all work before this sequence has ended; never decreases
+	_Alignas(64) _Atomic uint64_t owner; // the process that uses the channel; 0: free
+	_Atomic uint64_t context;	     // work of one context runs side by side; contexts take turns
+	_Atomic uint64_t tail;		     // number of the next piece of work
+	_Atomic uint64_t done;		     // all work with lower numbers has ended; never decreases
 	_Atomic uint32_t reserved;	     // space for the entries is reserved on the file system
 };
 
@@ -51,20 +52,20 @@ struct time_rules {
 
 struct time_active { // a channel with work
 	uint32_t channel;
-	uint32_t runnable; // the work at the channel's head may run
-	uint64_t sequence; // sequence of the work at the head
+	uint32_t runnable; // the first work of the channel may run
+	uint64_t sequence; // number of the first work
 	uint64_t context;
-	uint64_t served_ns; // how long the head has been served
+	uint64_t served_ns; // how much device time the first work has had
 	uint64_t turn;	    // the context with the lowest turn runs next
 	uint64_t gone_ns;   // when the work of a dead process is removed; 0: the process lives
 };
 
 struct time_ended {
 	uint32_t channel, padding;
-	uint64_t sequence, end_ns; // the work with this sequence, and all work before it, has ended
+	uint64_t sequence, end_ns; // this work, and all before it in the channel, has ended
 };
 
-// The device at one moment. All zero: the device has never run anything.
+// The state of a device at one moment. If all bytes are zero, the device has never run anything.
 struct time_state {
 	uint64_t now_ns;
 	uint64_t current; // context that has the multiprocessors; 0: none yet
@@ -77,21 +78,21 @@ struct time_state {
 	struct time_active active[TIME_CHANNELS];
 };
 
-// Begins a change of the state: clears `ended` and adds channels that have work now. The caller has added the contents
-// of `ended` to the channels' `done` before.
+// Begins a change of the state: clears `ended` and adds channels that have work now. Before, the caller must have
+// stored what `ended` says in the channels' member `done`.
 void time_begin(struct time_state *state, const struct time_queues *queues);
 
-// Advances the state to `until`, and drops channels without work. Returns false if it stopped earlier: `ended` is full,
-// or too much happened. Adds to *ret_events how often anything but the time has changed.
+// Advances the state to `until`, and drops channels without work. Returns false if it stopped earlier, because `ended`
+// was full or after too many steps. Adds the number of changes of the state to *ret_events.
 bool time_advance(struct time_state *state, const struct time_rules *rules, const struct time_queues *queues,
 		  uint64_t until, unsigned *ret_events);
 
 enum time_stage { TIME_WAITS, TIME_RUNS, TIME_ENDS };
-// Returns the stage of the work. If the channel is not active, its `done` determines the stage.
+// Returns the stage of a piece of work: whether it waits, runs or has ended.
 enum time_stage time_stage_of(const struct time_state *state, const struct time_queues *queues, uint32_t channel,
 			      uint64_t sequence);
 
-// Returns when the work will be at that stage if no other work arrives, or the end of what can be predicted.
-// UINT64_MAX: not before a process acts. Changes the state.
+// Predicts when the work will be at that stage, if no other work arrives. Returns an earlier time if the future is
+// known only until then. UINT64_MAX: not before a process acts. Changes the state.
 uint64_t time_predict(struct time_state *state, const struct time_rules *rules, const struct time_queues *queues,
 		      uint32_t channel, uint64_t sequence, enum time_stage stage);

@@ -1,4 +1,4 @@
-// The address of every entry of entries.def. This file does not include cuda.h, because it needs only addresses.
+// Has the address of every function of entries.def. This file does not include cuda.h, because it needs only addresses.
 #include "lookup.h"
 
 #define ENTRY(abi, api, version, stream, family, need) int abi(void);

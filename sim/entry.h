@@ -1,16 +1,17 @@
-// The checks at the begin of every driver call, called the gate in the simulator. Any thread.
+// Declares the checks at the start of every driver call. The simulator calls them the gate. Any thread.
 #pragma once
 
 #include "sim.h"
 
-// Bits of the gate: reasons why a call needs further checks. A call tests all bits at once.
+// Reasons why a driver call needs further checks. Each is a bit, so that a call tests all of them at once.
 enum sim_gate {
-	SIM_GATE_UNINITIALIZED = 1, // cuInit was not called; for ever in a forked child
-	SIM_GATE_FAULTS = 2,	    // VIRGATE_SIM_FAULT names entries (fault.c)
+	SIM_GATE_UNINITIALIZED = 1, // cuInit was not called; always set in a forked child
+	SIM_GATE_FAULTS = 2,	    // VIRGATE_SIM_FAULT injects faults into calls (fault.c)
 	SIM_GATE_LOCKED = 4,	    // another process has locked this one (checkpoint_service.c)
-	SIM_GATE_MPS = 8,	    // a fault of another client of MPS may end this process (mps.c)
-	SIM_GATE_COSTS = 16,	    // VIRGATE_SIM_COST names calls (cost.c)
-	// From this bit on: the number of host functions that are running. They may not call the driver.
+	SIM_GATE_MPS = 8,	    // this process is a client of MPS, so another client's fault may end it (mps.c)
+	SIM_GATE_COSTS = 16,	    // VIRGATE_SIM_COST sets durations of calls (cost.c)
+	// The bits from this one on count the program's host functions that are running. These must not call the
+	// driver.
 	SIM_GATE_CALLBACK = 0x100,
 };
 extern _Atomic unsigned sim_gate;
@@ -27,7 +28,8 @@ static inline CUresult sim_enter(enum vg_entry entry)
 	return sim_enter_slow(entry);
 }
 
-// First line of every driver entry: passes the gate, or returns from the entry with the gate's error.
+// Stands in the first line of every driver function: makes the checks of the gate, and returns their error if they
+// fail.
 #define SIM_ENTER(abi) SIM_TRY(sim_enter(VG_ENTRY_##abi))
-// Returns the stream of a _ptsz or _ptds entry.
+// Returns the stream that a _ptsz or _ptds function uses.
 #define SIM_PTSZ(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)

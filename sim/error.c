@@ -1,4 +1,4 @@
-// Names and texts of the errors.
+// Implements the queries of the names and texts of errors.
 #include "log.h"
 
 static const struct {

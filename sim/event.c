@@ -1,4 +1,4 @@
-// Implements events: the mark of the latest record, waits and queries.
+// Implements events: recording them, waiting for them, and queries.
 #include <stdlib.h>
 
 #include "capture.h"
@@ -11,7 +11,8 @@
 #include "process.h"
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-// Unused structs, reused only for events: so a stale handle points to a struct without its magic number.
+// Freed structs, which are reused only for events. So a stale handle points to such a struct, which has no magic
+// number.
 static struct sim_event *free_list;
 
 static struct sim_event *get_free_event(void)
@@ -91,7 +92,8 @@ struct sim_mark *sim_event_last_mark(struct sim_event *event)
 	pthread_mutex_lock(&event->lock);
 	struct sim_mark *mark = sim_mark_ref(event->mark);
 	uint32_t recorded = event->shared ? atomic_load(&event->shared->recorded) : 0;
-	if (recorded && (!mark || mark->event_value != recorded)) { // another process has made the latest record
+	// If this is true, another process has recorded the event after this one.
+	if (recorded && (!mark || mark->event_value != recorded)) {
 		sim_mark_unref(mark);
 		mark = sim_mark_new();
 		mark->event = event->shared;
@@ -110,7 +112,8 @@ static CUresult run_record(struct sim_op *op_)
 
 	if (!op->mark)
 		op->mark = sim_event_arm(op->event);
-	if (op->mark != op_->mark) // false: the stream finishes the mark together with the operation
+	// If both are the same, the stream finishes the mark when the operation ends.
+	if (op->mark != op_->mark)
 		sim_mark_finish_at(op->mark,
 				   op_->time && op_->time->ended_ns ? op_->time->ended_ns : sim_device_clock_ns());
 	return CUDA_SUCCESS;
@@ -120,7 +123,8 @@ static CUresult run_wait(struct sim_op *op_)
 {
 	struct sim_event_op *op = (struct sim_event_op *)op_;
 
-	// A submitted wait has its mark in the operation's list. A node of a graph looks up the mark now.
+	// A wait in a stream has its mark in op_->waits, and so need not wait here. A node of a graph finds the event's
+	// mark now.
 	struct sim_mark *mark = op->mark ? sim_mark_ref(op->mark) : op_->stream ? NULL : sim_event_last_mark(op->event);
 	if (mark)
 		sim_mark_wait(mark, &op_->context->cancel);
@@ -142,8 +146,8 @@ static void finish_event_op(struct sim_op *op_)
 {
 	struct sim_event_op *op = (struct sim_event_op *)op_;
 
-	// A record that was skipped after a failure counts as done. A stream finishes the mark when the record is no
-	// longer pending.
+	// If a record was skipped after a failure, finish its mark here, so that no thread waits for it. In a stream,
+	// the stream does so.
 	if (op->mark && !op_->stream && op_->class == &sim_event_record_class && !sim_mark_is_done(op->mark))
 		sim_mark_finish(op->mark);
 	sim_mark_unref(op->mark);

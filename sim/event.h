@@ -1,4 +1,4 @@
-// Events (event.c). Any thread.
+// Declares events (event.c). Any thread.
 #pragma once
 
 #include "op.h"
@@ -12,26 +12,27 @@ struct sim_event {
 	unsigned flags;
 	struct sim_context *context;
 	pthread_mutex_t lock;
-	struct sim_mark *mark; // mark of the latest record; NULL before the first record
-	// A struct sim_recorded of capture.c if the event was recorded in a capture; or NULL.
+	struct sim_mark *mark; // the mark (mark.h) of the latest record; NULL: never recorded
+	// The struct sim_recorded (capture_state.h) of an event that was recorded in a capture; otherwise NULL.
 	void *capture;
-	struct region_event *shared; // the region's entry for an interprocess event
+	struct region_event *shared; // state that processes share, of an interprocess event; otherwise NULL
 	uint32_t shared_index;
 	_Atomic int references; // references of the handle and of operations
 	struct sim_event *next_free;
 };
 struct sim_event *sim_event_new(struct sim_context *context, unsigned flags);
 CUresult sim_event_get(CUevent handle, struct sim_event **ret_event);
-// Creates a mark for a new record of the event. Returns a reference.
+// Creates the mark for a new record of the event, and returns a reference to it. Waits for the event then wait for this
+// mark.
 struct sim_mark *sim_event_arm(struct sim_event *event);
-// Returns a reference to the mark of the latest record; NULL: never recorded.
+// Returns a reference to the mark of the latest record. NULL: the event was never recorded.
 struct sim_mark *sim_event_last_mark(struct sim_event *event);
 
-// Records and waits as operations. A graph clones its nodes' operations, and arms them when it is launched.
+// An operation that records an event or waits for one. A graph's node is a template, which is cloned for each launch.
 struct sim_event_op {
 	struct sim_op op;
 	struct sim_event *event;
-	struct sim_mark *mark; // record: armed when submitted, or when run; wait: the mark to wait for
+	struct sim_mark *mark; // of a record: the mark that it finishes; of a wait: the mark that it waits for
 	unsigned flags;
 };
 extern const struct sim_op_class sim_event_record_class, sim_event_wait_class;

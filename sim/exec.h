@@ -1,4 +1,4 @@
-// What a context owns for its kernels: modules, the heap, printf's output (module_exec.c). Any thread.
+// Declares what a context owns for its kernels: modules, the heap, printf's output (module_exec.c). Any thread.
 #pragma once
 
 #include "sim.h"
@@ -13,9 +13,9 @@ struct sim_exec { // a context's modules and heap; a green context uses those of
 	struct CUmod_st *modules;
 	struct ptx_heap *heap;
 	CUdeviceptr heap_memory;
-	CUdeviceptr workspaces;	 // workspaces of cooperative launches: slots of SIM_WORKSPACE bytes
-	uint64_t workspace_used; // a bit for each used slot
-	// printf's output since the host last waited, the oldest first.
+	CUdeviceptr workspaces;	 // memory for cooperative launches, in parts of SIM_WORKSPACE bytes
+	uint64_t workspace_used; // a bit for each part that is in use
+	// Output of printf that is not written yet. It is written when the host waits for work.
 	char *printed;
 	size_t printed_length;
 };
@@ -26,9 +26,9 @@ CUresult sim_exec_workspace_alloc(struct sim_context *context, CUdeviceptr *ret_
 void sim_exec_workspace_free(struct sim_context *context, CUdeviceptr workspace);
 void sim_exec_print(void *context, const char *text, size_t length);
 bool sim_exec_is_verbose(void); // VIRGATE_SIM_LOG is set
-// The host has waited for work of the context (stream, event, context, synchronous copy): writes printf's output.
+// Writes the output of printf. Call it after the host has waited for work of the context, as by cuStreamSynchronize.
 void sim_exec_flush_output(struct sim_context *context);
-// cuCtxSetLimit: sets the size of the heap or of printf's buffer.
+// Implements cuCtxSetLimit for the sizes of the heap and of printf's buffer.
 CUresult sim_exec_set_limit(struct sim_context *context, CUlimit limit, size_t value);
 // Frees the modules, the heap and the buffers of a context that ends.
 void sim_exec_context_finish(struct sim_context *context);

@@ -1,5 +1,5 @@
-// cuGetExportTable: the private tables of the driver do not exist here. Prints the reason for a program that needs
-// them.
+// Implements cuGetExportTable. The simulator does not have the driver's private tables. For a program that needs them,
+// it prints the reason for the failure.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// A weak definition of every driver entry. A strong one elsewhere in the simulator overrides it. This file does not
-// include cuda.h: the definitions read no argument and return a 32-bit status, so all can have one type.
+// Defines every driver function weakly. A strong definition elsewhere in the simulator overrides it. This file does not
+// include cuda.h: its functions read no argument and return a 32-bit status, so all of them can have one type.
 #include "fallback.h"
 
 #include <errno.h>

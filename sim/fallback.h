@@ -1,5 +1,5 @@
-// The definitions of entries that the simulator lacks: they return CUDA_ERROR_NOT_SUPPORTED and record the call. Any
-// thread.
+// Declares what a driver function does that the simulator lacks: it returns CUDA_ERROR_NOT_SUPPORTED and records the
+// call. Any thread.
 #pragma once
 
 #define ENTRY(abi, api, version, stream, family, need) int sim_stub_##abi(void);

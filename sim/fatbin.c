@@ -12,11 +12,11 @@
 #include "base/lz4.h"
 
 #define ELF_MAGIC 0x464c457fu
-// A flag of the simulator: the image is one program of several parts, and all parts are read.
+// Marks fat binaries that sim_image_link() writes: all of their parts belong to one program, so all are read.
 #define FLAG_LINKED ((uint64_t)1 << 62)
 #define LARGEST_TEXT ((uint64_t)1 << 30)
 
-// Returns how well a text fits the device: higher is better, negative is unusable.
+// Returns how well the PTX for an architecture fits the device. Higher is better; a negative number means unusable.
 static int rank_text(const char *text, uint32_t architecture, int target)
 {
 	const char *directive = strstr(text, ".target");
@@ -151,7 +151,7 @@ static int read_container(const uint8_t *data, size_t size, int target, struct s
 static uint32_t read_magic(const void *data, size_t size)
 {
 	uint32_t magic = 0;
-	// Unbounded data may be a short string: never read past its terminator.
+	// Data of unknown size may be a short string, so do not read beyond its terminator.
 	size_t length = size == SIM_IMAGE_UNBOUNDED ? 4 : size;
 	const uint8_t *bytes = data;
 	for (size_t i = 0; i < 4 && i < length; i++) {
@@ -162,7 +162,7 @@ static uint32_t read_magic(const void *data, size_t size)
 	return magic;
 }
 
-// Reads the containers of a program of several source files (separable compilation).
+// Reads the fat binaries of a program that was compiled from several source files (separable compilation).
 static int read_modules(const void *const *modules, int target, struct sim_image *image)
 {
 	for (; *modules; modules++) {

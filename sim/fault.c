@@ -13,7 +13,8 @@
 
 #define MOST_RULES 64
 
-// Fails the calls from number `first` to `last` of an entry, or loses the devices at `first`.
+// A rule of VIRGATE_SIM_FAULT: from call `first` to call `last`, the function fails. Or all devices are lost at call
+// `first`.
 struct rule {
 	enum vg_entry entry;
 	bool lose;
@@ -183,8 +184,8 @@ CUresult sim_fault_start(void)
 	return CUDA_SUCCESS;
 }
 
-// Returns whether a call works with lost devices: it concerns no device, or only what the driver knows without the
-// device, or a thread's contexts.
+// Returns whether a call works although the devices are lost. Such calls use no device, or only what the driver has in
+// host memory.
 static bool works_without_devices(enum vg_entry entry)
 {
 	static const char *const families[VG_ENTRY_COUNT] = {

@@ -70,7 +70,7 @@ void sim_condition_unref(struct sim_condition *condition)
 
 	if (!condition || atomic_fetch_sub(&condition->references, 1) != 1)
 		return;
-	// If the context has ended, the word is freed already.
+	// If the context has ended, the memory of the condition's value was freed with it.
 	if (sim_context_get(sim_context_handle(condition->context), &context) == CUDA_SUCCESS &&
 	    context->id == condition->context_id)
 		sim_memory_free(condition->handle);
@@ -81,7 +81,7 @@ void sim_graph_free(struct CUgraph_st *graph)
 {
 	if (!graph)
 		return;
-	// All nodes are freed with their edges, so that no edge has to be removed.
+	// Empty the lists of edges first, so that sim_node_free() does not search them in other nodes.
 	for (struct CUgraphNode_st *node = graph->first, *next; node; node = next) {
 		next = node->next;
 		node->dependencies.count = node->dependents.count = 0;
@@ -165,7 +165,7 @@ CUresult sim_graph_connect(struct CUgraphNode_st *from, struct CUgraphNode_st *t
 
 struct sim_condition *sim_graph_find_condition(struct CUgraph_st *graph, CUgraphConditionalHandle handle)
 {
-	// A body can also use the conditions of the graphs around it.
+	// The graph may be the body of a node. Then it can also use the conditions of the graph with that node.
 	for (; graph; graph = graph->owner ? graph->owner->graph : NULL)
 		for (struct sim_condition *condition = graph->conditions; condition; condition = condition->next)
 			if (condition->handle == handle)
@@ -205,7 +205,7 @@ static CUresult clone_node(const struct CUgraphNode_st *node, struct CUgraph_st 
 	return CUDA_SUCCESS;
 }
 
-// `copies` has room for all nodes of the graph.
+// Clones the nodes and edges of a graph. `copies` must have room for all of its nodes.
 static CUresult clone_nodes(const struct CUgraph_st *graph, struct CUgraph_st *clone, struct CUgraphNode_st **copies)
 {
 	size_t i = 0;
@@ -246,7 +246,7 @@ CUresult sim_graph_sort(const struct CUgraph_st *graph, struct CUgraphNode_st **
 	if (!nodes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (struct CUgraphNode_st *node = graph->first; node; node = node->next) {
-		// Used as a counter: number of dependencies that are not in the list yet.
+		// `mark` counts the dependencies that are not in the sorted list yet.
 		node->mark = node->dependencies.count;
 		if (node->mark == 0)
 			nodes[ready++] = node;

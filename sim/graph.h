@@ -1,6 +1,6 @@
-// Graphs and executable graphs (graph*.c). The driver's opaque handles are pointers to these structs, which have the
-// tags of cuda.h. As with the driver, only one thread at a time may use a graph. sim_capture_lock serializes captures,
-// to which several threads may add.
+// Declares graphs and executable graphs (graph*.c). The driver's opaque handles are pointers to these structs, which
+// have the names that cuda.h gives them. Only one thread at a time may use a graph, as with the driver. But several
+// threads may capture into one graph: sim_capture_lock serializes them.
 #pragma once
 
 #include "graph_memory.h"
@@ -22,13 +22,14 @@ void sim_edges_remove(struct sim_edges *edges, const struct CUgraphNode_st *node
 const struct sim_edge *sim_edges_find(const struct sim_edges *edges, const struct CUgraphNode_st *node);
 void sim_edges_finish(struct sim_edges *edges);
 
-// The value of a condition, a word in device memory: kernels set it, conditional nodes read it. The handle is the
-// word's address. The graph shares the condition with the programs made from the graph, which may outlive it.
+// A condition of conditional nodes. Its value is a word in device memory, which kernels set and conditional nodes read.
+// The handle is the address of the word. A graph shares its conditions with the executable graphs that are made from
+// it, which may exist longer.
 struct sim_condition {
 	_Atomic int references;
 	CUgraphConditionalHandle handle;
 	struct sim_context *context;
-	unsigned long long context_id; // id of the context: a primary context may end, and another one get its handle
+	unsigned long long context_id; // id of the context, because a new context may get the handle of an ended one
 	unsigned initial;
 	bool reset; // CU_GRAPH_COND_ASSIGN_DEFAULT: every launch resets the value
 	bool used;
@@ -37,7 +38,8 @@ struct sim_condition {
 struct sim_condition *sim_condition_ref(struct sim_condition *condition);
 void sim_condition_unref(struct sim_condition *condition); // Drops a reference. NULL: does nothing
 
-// Returns CUDA_ERROR_INVALID_VALUE if no memory of graphs starts there, or the graph frees it already.
+// Checks that a graph may free the memory at an address. CUDA_ERROR_INVALID_VALUE: no memory of a graph starts there,
+// or the graph frees it already.
 CUresult sim_graph_check_free(const struct CUgraph_st *graph, CUdeviceptr address);
 
 struct CUgraphNode_st {
@@ -55,8 +57,8 @@ struct CUgraphNode_st {
 	CUDA_CONDITIONAL_NODE_PARAMS conditional_params;
 	struct sim_graph_memory *memory;     // allocation nodes
 	CUdeviceptr freed;		     // free nodes
-	void **pointers;		     // the kernelParams that GetParams has returned
-	CUkernel kernel;		     // kernel of a node that was made from a CUkernel
+	void **pointers;		     // the array that cuGraphKernelNodeGetParams has returned as kernelParams
+	CUkernel kernel;		     // the CUkernel with which the program made the node; or NULL
 	const struct CUgraphNode_st *origin; // the node that this one was cloned from; or NULL
 	unsigned long long id;
 	size_t mark; // temporary value for algorithms on the graph
@@ -90,45 +92,47 @@ CUresult sim_graph_clone(const struct CUgraph_st *graph, struct CUgraph_st **ret
 // Returns all nodes in an array from malloc; each node follows its dependencies. CUDA_ERROR_INVALID_VALUE: a cycle.
 CUresult sim_graph_sort(const struct CUgraph_st *graph, struct CUgraphNode_st ***ret_nodes);
 struct sim_condition *sim_graph_find_condition(struct CUgraph_st *graph, CUgraphConditionalHandle handle);
-// Whether the graph, or a graph nested in it, contains a node of the type.
+// Returns whether the graph, or a graph nested in it, contains a node of the type.
 bool sim_graph_contains(const struct CUgraph_st *graph, CUgraphNodeType type);
 
-// Fills in parameters from an older or equal struct for that type, which the members of the union begin with.
+// Fills in the parameters of a node of any type. `given` is the struct of that type, or an older version of it. The
+// member of the union for the type begins with the same fields.
 CUresult sim_params_fill(CUgraphNodeType type, const void *given, size_t size, CUgraphNodeParams *ret_params);
 // Creates the operation of a node, or of an executable node, from its parameters (graph_params.c).
 CUresult sim_node_op(const CUgraphNodeParams *params, struct sim_op **ret_op);
 
 // ---- executable graphs (graph_program.c, graph_exec.c) ---------------------------------
 
-// A node as a launch runs it.
+// A node of an executable graph.
 struct sim_step {
-	const struct CUgraphNode_st *source; // only compared as a pointer: the node may not exist any more
+	const struct CUgraphNode_st *source; // only compared, never read: the node may not exist any more
 	CUgraphNodeType type;
 	bool enabled;
-	uint64_t dependencies; // a hash of the dependencies' indices in the program
+	uint64_t dependencies; // a hash of the positions of its dependencies, to compare programs
 	struct sim_op *op;
 	struct sim_graph_memory *memory;
 	CUdeviceptr freed;
 	CUgraphConditionalNodeType conditional;
 	struct sim_condition *condition;
-	struct sim_program **bodies; // the bodies; a child graph has one
+	struct sim_program **bodies; // programs of the bodies; of a child graph, the program of its graph
 	unsigned body_count;
 };
 
-// An executable graph as a launch runs it. A running launch keeps its program: an update then changes a copy.
+// The nodes of an executable graph in the order in which a launch runs them. A launch keeps its program to its end. If
+// the program is updated meanwhile, the update changes a copy.
 struct sim_program {
 	_Atomic int references;
 	size_t count;
 	struct sim_step *steps; // steps in an order that keeps all dependencies
 	unsigned condition_count;
 	struct sim_condition **conditions;
-	struct sim_user_reference *objects; // user objects of the graph at its instantiation; not of its child graphs
+	struct sim_user_reference *objects; // user objects that the graph had then; not those of child graphs
 };
 CUresult sim_program_new(const struct CUgraph_st *graph, struct sim_program **ret_program);
 CUresult sim_program_copy(const struct sim_program *program, struct sim_program **ret_copy);
 void sim_program_unref(struct sim_program *program); // NULL: does nothing
-// Runs the program. `marks`: for each step the mark of the event it records; NULL: recorded when it runs. `cursor`: its
-// pieces of work; NULL: the device does not share its time.
+// Runs the program. `marks` has a mark for each step that records an event. If `marks` is NULL, each record creates its
+// mark. `cursor` has the program's pieces of work. It is NULL unless the device shares its time (op_time.h).
 CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *marks, struct sim_time_cursor *cursor);
 // Writes at most `capacity` pieces of work of the program's steps, in the order in which they run. Returns their
 // number.
@@ -142,14 +146,15 @@ struct CUgraphExec_st {
 	_Atomic int references; // references of the handle and of running launches
 	pthread_mutex_t lock;
 	struct sim_program *program;
-	struct sim_mark *last;		// mark of the latest launch: launches of one executable graph do not overlap
+	struct sim_mark *last;		// finished with the latest launch, since launches must not overlap
 	unsigned long long last_stream; // id of the stream of that launch
 	unsigned long long flags;
 	CUgraph source; // only compared, never read
 };
 CUresult sim_graph_exec_get(CUgraphExec handle);
 void sim_graph_exec_unref(CUgraphExec exec);
-// Returns the program, or a copy if a launch uses it. With exec->lock held.
+// Returns the program of `exec` for a change. If a launch uses the program, replaces it by a copy first. Call it with
+// exec->lock held.
 CUresult sim_graph_exec_unshare(CUgraphExec exec, struct sim_program **ret_program);
 
 CUresult sim_user_references_copy(const struct sim_user_reference *from, struct sim_user_reference **ret_to);

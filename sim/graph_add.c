@@ -1,4 +1,4 @@
-// The driver's entries that add nodes.
+// Implements the driver's functions that add nodes to graphs.
 #include <stdlib.h>
 
 #include "context.h"
@@ -72,7 +72,7 @@ static CUresult add_child(CUgraphNode *ret_node, CUgraph graph, const CUgraphNod
 	CUgraphNode node;
 
 	SIM_TRY(sim_graph_get(child));
-	// Refuse to put a graph into itself, which crashes the real driver.
+	// Refuse to put a graph into itself or into a graph inside it, which crashes the real driver.
 	for (const struct CUgraph_st *around = graph; around; around = around->owner ? around->owner->graph : NULL)
 		if (child == around)
 			return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,4 @@
-// cuGraphDebugDotPrint: writes graphs as text for Graphviz.
+// Implements cuGraphDebugDotPrint, which writes a graph as text for Graphviz.
 #include <stdio.h>
 
 #include "copy.h"

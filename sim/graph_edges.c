@@ -1,4 +1,4 @@
-// The driver's entries for whole graphs and for their edges.
+// Implements the driver's functions for whole graphs and for their edges.
 #include <stdlib.h>
 
 #include "entry.h"
@@ -77,8 +77,8 @@ CUresult cuGraphDestroyNode(CUgraphNode hNode)
 	return CUDA_SUCCESS;
 }
 
-// Returns a list as the driver does. With NULL, *count is set to the number of nodes. An array that is too long gets
-// NULL at the end, and *count is set to the number of nodes.
+// Returns a list of nodes as the driver does. If `nodes` is NULL, sets *count to the number of nodes. If the array is
+// longer than the list, also sets the remaining elements to NULL.
 static CUresult fill_list(CUgraphNode *nodes, size_t *count, CUgraphNode *found, size_t found_count)
 {
 	if (nodes)
@@ -225,7 +225,7 @@ CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, 
 	return list_graph_edges(hGraph, from, to, edgeData, numEdges);
 }
 
-// Checks pairs of distinct nodes of the graph, which must all have an edge (`connected`), or none.
+// Checks pairs of different nodes of the graph. If `connected` is set, each pair must have an edge; otherwise none may.
 static CUresult check_pairs(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count, bool connected)
 {
 	SIM_TRY(sim_graph_get(graph));

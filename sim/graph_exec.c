@@ -48,10 +48,10 @@ static bool are_conditions_used(const struct CUgraph_st *graph)
 	return true;
 }
 
-// Claims memory nodes for one executable graph. Executable graphs that share memory nodes would use the same addresses,
-// so only one may exist at a time.
+// The state of claim_memory(), which claims a graph's allocation nodes for one executable graph. Executable graphs with
+// the same allocation nodes would use the same addresses, so only one may exist at a time.
 struct claim {
-	// `apply`: claim the memory, do not only check it; `is_claimed`: another executable graph has the memory.
+	// apply: claim the memory, instead of only checking it. is_claimed: another executable graph has the memory.
 	bool apply, is_claimed;
 };
 

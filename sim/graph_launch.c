@@ -13,7 +13,7 @@ struct graph_op {
 	struct sim_op op;
 	CUgraphExec exec;
 	struct sim_program *program;
-	struct sim_mark **marks; // the mark of the event that each step records, or NULL
+	struct sim_mark **marks; // for each step that records an event, the mark of that record; or NULL
 };
 
 static void release_launch(struct graph_op *launch)
@@ -22,7 +22,7 @@ static void release_launch(struct graph_op *launch)
 		return;
 	for (size_t i = 0; launch->marks && i < launch->program->count; i++) {
 		if (launch->marks[i] && !sim_mark_is_done(launch->marks[i]))
-			// A failure ended the launch before these steps, so finish their marks here.
+			// A failure ended the launch before this step. Finish its mark, so that no thread waits for it.
 			sim_mark_finish(launch->marks[i]);
 		sim_mark_unref(launch->marks[i]);
 	}
@@ -46,7 +46,8 @@ static CUresult run_graph(struct sim_op *op)
 	CUresult result = sim_program_run(launch->program, launch->marks, op->time ? &cursor : NULL);
 	if (op->time)
 		sim_time_end_graph(op, &cursor);
-	// Release it before other threads see the launch's end, because the program may need the memory next.
+	// Release the launch before other threads learn that it has ended, because the program may need its memory
+	// then.
 	release_launch(launch);
 	return result;
 }
@@ -56,7 +57,7 @@ static void finish_graph(struct sim_op *op)
 	release_launch((struct graph_op *)op);
 }
 
-// Returns one piece of work for each node, or a single piece for a graph with too many nodes.
+// Returns one piece of work (region_time.h) for each node. A graph with too many nodes has a single piece.
 static unsigned list_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
 {
 	unsigned count = sim_program_pieces(((const struct graph_op *)op)->program, ret_pieces, capacity);
@@ -77,11 +78,11 @@ static const struct sim_op_class graph_class = {.name = "graph",
 						.pieces = list_pieces,
 						.runs_pieces = true};
 
-// Marks memory as live that a launch allocates and does not free.
+// The state of mark_one(), which notes memory that a launch allocates and does not free (live memory).
 struct mark_live {
 	struct sim_program *program;
 	bool free_first;
-	bool apply; // false: only checks
+	bool apply; // if this is false, only check that the memory can be marked
 	CUresult result;
 };
 
@@ -119,7 +120,7 @@ static void match_address(struct sim_graph_memory *memory, void *data)
 	search->found |= memory->address == search->address;
 }
 
-// Frees memory of other graphs that nodes of this program free.
+// Frees memory that this program's free nodes free, but that another graph has allocated.
 static void free_foreign(struct sim_program *program)
 {
 	for (size_t i = 0; i < program->count; i++) {
@@ -147,7 +148,7 @@ static CUresult arm_events(struct graph_op *launch)
 	return CUDA_SUCCESS;
 }
 
-// Launches the graph. With exec->lock held.
+// Submits a launch of the graph to a stream. Call it with exec->lock held.
 static CUresult launch_locked(CUgraphExec exec, struct sim_stream *stream)
 {
 	struct mark_live live = {.program = exec->program,

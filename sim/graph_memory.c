@@ -1,5 +1,5 @@
-// Memory of the allocation nodes of graphs. Physical memory is allocated when a graph is uploaded or first launched. It
-// is then kept for the next graph that needs memory, until cuDeviceGraphMemTrim.
+// Manages the memory of allocation nodes of graphs. The physical memory is allocated when a graph is uploaded or first
+// launched. When it is not needed any more, it is kept for other graphs until cuDeviceGraphMemTrim.
 #include <stdlib.h>
 
 #include "context.h"
@@ -18,7 +18,8 @@ struct account {
 	uint64_t used, used_high, reserved, reserved_high;
 };
 
-// Accounts of memory, under the memory lock. The last one is for host memory, which belongs to no device.
+// How much memory graphs use and reserve, for each device. The last element is for host memory, which belongs to no
+// device. Guarded by the memory lock.
 static struct account accounts[SIM_DEVICES + 1];
 
 static struct account *get_account(const struct sim_graph_memory *memory)
@@ -126,7 +127,7 @@ void sim_graph_memory_unref(struct sim_graph_memory *memory)
 	free(memory);
 }
 
-// Returns unused memory of the right size, or allocates. With the memory lock held.
+// Returns unused memory of the right size, or allocates new memory. Call it with the memory lock held.
 static CUresult find_physical(struct sim_graph_memory *memory, struct sim_physical **ret_physical)
 {
 	struct account *account = get_account(memory);
@@ -146,8 +147,8 @@ static CUresult find_physical(struct sim_graph_memory *memory, struct sim_physic
 	return CUDA_SUCCESS;
 }
 
-// Gives access to the memory. To memory of a device: that device. To managed memory: all devices. To host memory: the
-// host and the context's device. Also gives access to the devices in the node's parameters.
+// Gives access to the memory. A device gets access to its own memory, and all devices get access to managed memory. To
+// host memory, the host and the context's device get access. The node's parameters may name more devices.
 static void open_memory(struct sim_graph_memory *memory)
 {
 	struct sim_mapping *mapping = memory->range->mappings;
@@ -165,7 +166,7 @@ static void open_memory(struct sim_graph_memory *memory)
 		(void)sim_mapping_open_to_host(mapping); // if this fails, an access by the host faults
 }
 
-// Gives the node physical memory. With the memory lock held.
+// Maps physical memory at the addresses of the node. Call it with the memory lock held.
 static CUresult back_memory(struct sim_graph_memory *memory)
 {
 	struct account *account = get_account(memory);

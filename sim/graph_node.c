@@ -1,4 +1,4 @@
-// The driver's entries that read and change the parameters of nodes.
+// Implements the driver's functions that read and change the parameters of nodes.
 #include <stdlib.h>
 
 #include "copy.h"

@@ -1,4 +1,4 @@
-// Converts graphs to programs: the nodes of an executable graph, in an order that keeps the dependencies.
+// Converts a graph to a program: the nodes of an executable graph, each after its dependencies.
 #include <stdlib.h>
 
 #include "event.h"
@@ -258,11 +258,11 @@ static CUresult run_conditional(const struct sim_step *step, struct sim_time_cur
 	return result;
 }
 
-// Records an event. `mark`: created when the launch was submitted; NULL in a body, which may run several times, so that
-// each record creates a mark.
+// Records an event. `mark` was created when the launch was submitted. In a body, which may run several times, `mark` is
+// NULL, and each record creates a mark.
 static CUresult run_record(const struct sim_event_op *op, struct sim_mark *mark, const struct sim_time_cursor *cursor)
 {
-	// Uses a copy: a change to the executable graph may copy the step at the same time.
+	// Run a copy, because an update of the executable graph may copy the step at the same time.
 	struct sim_event_op *run = (struct sim_event_op *)sim_op_clone(&op->op);
 
 	if (!run)
@@ -283,7 +283,7 @@ static CUresult run_step(const struct sim_step *step, struct sim_mark *mark, str
 		return sim_program_run(step->bodies[0], NULL, cursor);
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return run_conditional(step, cursor);
-	case CU_GRAPH_NODE_TYPE_MEM_ALLOC: // the launch's submission has done this already
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC: // launch_locked() has allocated or freed the memory already
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 	case CU_GRAPH_NODE_TYPE_EMPTY:
 		return CUDA_SUCCESS;
@@ -309,13 +309,13 @@ CUresult sim_program_run(struct sim_program *program, struct sim_mark *const *ma
 	return CUDA_SUCCESS;
 }
 
-// Writes the pieces of work of a step and returns their number; 0: the step takes no time.
+// Writes the pieces of work (region_time.h) of a step, and returns their number. 0: the step takes no time.
 static unsigned list_step_pieces(const struct sim_step *step, struct region_piece *ret_pieces, unsigned capacity)
 {
 	switch (step->type) {
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return sim_program_pieces(step->bodies[0], ret_pieces, capacity);
-	case CU_GRAPH_NODE_TYPE_CONDITIONAL: // the time is known only after the step has run
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL: // its duration is known only when it has run
 		if (capacity)
 			ret_pieces[0] = (struct region_piece){.engine = TIME_SMS, .open = true, .sms = sim_process.sms};
 		return 1;

@@ -1,4 +1,4 @@
-// Changes to executable graphs.
+// Implements changes of executable graphs.
 #include <stdlib.h>
 
 #include "context.h"
@@ -6,7 +6,8 @@
 #include "graph.h"
 #include "launch.h"
 
-// Finds the step of a node in a program that no launch uses. On success exec->lock is held.
+// Finds the step of a node in the program of `exec`. If a launch uses the program, replaces it by a copy first. On
+// success, exec->lock stays held.
 static CUresult open_step(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, struct sim_step **ret_step)
 {
 	struct sim_program *program;
@@ -168,8 +169,8 @@ static CUresult check_kernel(const struct sim_step *before, const struct sim_ste
 	return CUDA_SUCCESS;
 }
 
-// Checks that the new program is the old one with other parameters. It compares the nodes in the order of both
-// programs, as the driver does.
+// Checks that the new program differs from the old one only in parameters of nodes. Compares the nodes one after the
+// other in the order of the programs, as the driver does.
 static CUresult check_update(const struct sim_program *before, struct sim_program *after,
 			     CUgraphExecUpdateResultInfo *info)
 {
@@ -197,7 +198,7 @@ static CUresult check_update(const struct sim_program *before, struct sim_progra
 	return CUDA_SUCCESS;
 }
 
-// Assigns the identity of the old steps' nodes to the new steps.
+// Makes the new steps stand for the nodes of the old steps, and keeps which steps are disabled.
 static void keep_identity(const struct sim_program *before, struct sim_program *after)
 {
 	for (size_t i = 0; i < before->count; i++) {

@@ -1,4 +1,4 @@
-// User objects: objects of the program to which a graph has references.
+// Implements user objects: objects of the program that stay alive while a graph has references to them.
 #include <stdlib.h>
 
 #include "entry.h"

@@ -1,5 +1,6 @@
-// Buffers and images of OpenGL, without OpenGL. VIRGATE_SIM_GL declares them: "1=64K,2=256x128" is buffer 1 of 64 KiB,
-// and RGBA image 2 of 256 by 128. A registered resource is mapped or not mapped.
+// Implements the driver's functions for buffers and images of OpenGL, without OpenGL. VIRGATE_SIM_GL declares the
+// objects: "1=64K,2=256x128" is buffer 1 of 64 KiB, and RGBA image 2 of 256 by 128. A registered object is called a
+// resource.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -30,16 +31,16 @@ struct CUgraphicsResource_st {
 };
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-// Unused structs, reused only for resources: a stale handle points to a struct without its magic number.
+// Freed structs, which are reused only for resources. So a stale handle points to a struct without its magic number.
 static struct CUgraphicsResource_st *free_list;
 
-struct object {			      // An object that VIRGATE_SIM_GL declares.
+struct object {			      // An object that VIRGATE_SIM_GL declares
 	unsigned name, width, height; // width 0: the object is a buffer
 	size_t size;
 };
 
-// Finds an object. CUDA_ERROR_INVALID_GRAPHICS_CONTEXT: the variable is not set. CUDA_ERROR_INVALID_VALUE: the variable
-// does not declare the object.
+// Finds an object that VIRGATE_SIM_GL declares. CUDA_ERROR_INVALID_GRAPHICS_CONTEXT: the variable is not set.
+// CUDA_ERROR_INVALID_VALUE: it does not declare the object.
 static CUresult find_object(unsigned name, struct object *ret_object)
 {
 	const char *declared = getenv("VIRGATE_SIM_GL");
@@ -163,7 +164,8 @@ CUresult CUDAAPI cuGraphicsUnregisterResource(CUgraphicsResource resource)
 	return sim_memory_free(old.address);
 }
 
-// Maps or unmaps all of the resources. Fails without a change if one is invalid, repeated, or in the wrong state.
+// Maps or unmaps all of the resources. If any resource is invalid, repeated, or in the wrong state, fails and changes
+// nothing.
 static CUresult set_mapped(unsigned count, CUgraphicsResource *resources, CUstream handle, bool map)
 {
 	struct sim_stream *stream;

@@ -1,4 +1,5 @@
-// The entries for OpenGL (graphics.c). cudaGL.h declares them, but includes OpenGL's own headers. Any thread.
+// Declares the driver's functions for OpenGL (graphics.c). cudaGL.h also declares them, but includes OpenGL's own
+// headers. Any thread.
 #pragma once
 
 #include "sim.h"

@@ -1,5 +1,5 @@
-// Green contexts: a part of a device's multiprocessors, with streams that use it. They use the memory and the modules
-// of the primary context.
+// Implements green contexts. A green context is a part of a device's multiprocessors, with streams that use it. It uses
+// the memory and the modules of the primary context.
 #include <stdlib.h>
 
 #include "entry.h"

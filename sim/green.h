@@ -1,4 +1,4 @@
-// Green contexts and the resources of devices (green.c, green_resource.c). Any thread.
+// Declares green contexts and the resources of devices (green.c, green_resource.c). Any thread.
 #pragma once
 
 #include "sim.h"
@@ -41,11 +41,12 @@ CUresult sim_green_descriptor_get(CUdevResourceDesc handle, const struct sim_gre
 
 // Returns the number of multiprocessors in the mask.
 unsigned sim_green_count(const uint8_t mask[SIM_SMS / 8]);
-// Writes the resource of a type that a green context, or the device (NULL), has.
+// Stores the resource of a type that `green` has. If `green` is NULL, stores that of the device.
 CUresult sim_green_get_resource(CUdevResource *resource, CUdevResourceType type, const struct sim_device *device,
 				const struct sim_green *green);
 
-// cuDevSmResourceSplit and cuStreamGetDevResource of CUDA 13.1, which only cuGetProcAddress returns.
+// The following functions implement cuDevSmResourceSplit and cuStreamGetDevResource of CUDA 13.1. Only cuGetProcAddress
+// returns them.
 struct sim_split_group { // CU_DEV_SM_RESOURCE_GROUP_PARAMS
 	unsigned count, coscheduled, preferred, flags, reserved[12];
 };

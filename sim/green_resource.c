@@ -1,5 +1,5 @@
-// A device's multiprocessors (SMs) and work queues as resources: splits them, and creates the descriptors from which
-// green contexts are created.
+// Implements a device's multiprocessors (SMs) and work queues as resources. Splits them, and creates the descriptors
+// from which green contexts are created.
 #include <stdlib.h>
 
 #include "entry.h"
@@ -8,10 +8,10 @@
 
 enum { DESCRIPTOR_MAGIC = 0x44455332, RESOURCE_MAGIC = 0x52455332, QUEUES = 8 };
 
-struct resource { // A resource, stored in CUdevResource's private bytes.
+struct resource { // The simulator's description of a resource, in CUdevResource's private bytes.
 	uint32_t magic, device;
-	uint32_t split; // number of the call that created the resource; 0: of a device or a context
-	bool group;	// true: the resource cannot be split again until a context has it
+	uint32_t split; // number of the call that split off the resource; 0: it was not split off
+	bool group;	// the resource cannot be split again until a green context has it
 	uint8_t mask[SIM_SMS / 8];
 };
 _Static_assert(sizeof(struct resource) <= sizeof(((CUdevResource *)0)->_internal_padding), "fits");
@@ -29,8 +29,8 @@ unsigned sim_green_count(const uint8_t mask[SIM_SMS / 8])
 
 enum scheduling { COSCHEDULED, IGNORE_COSCHEDULING };
 
-// Returns the number of SMs of which groups are multiples: 8, the size of a cluster, or 2 if the SMs need not be
-// scheduled together.
+// Returns of how many SMs each group is a multiple. That is 8, the size of a cluster, or 2 if the SMs of a group need
+// not be scheduled together.
 static unsigned get_unit(enum scheduling scheduling)
 {
 	if (sim_process.config.cc_major < 9)
@@ -142,7 +142,7 @@ CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(read_resource(input, &hidden));
 	if (hidden.group)
-		// The resource of a group can be split only after a green context has it.
+		// A group can be split only after a green context has it.
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	unsigned unit = get_unit(useFlags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING ? IGNORE_COSCHEDULING
 											    : COSCHEDULED),
@@ -167,7 +167,8 @@ CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int
 	return CUDA_SUCCESS;
 }
 
-// Returns how many of `have` SMs a group gets: as requested, or, for 0, as many as possible.
+// Returns how many SMs a group gets, of `have` free ones: as many as the program requests, or, if it requests 0, as
+// many as possible.
 static CUresult compute_group_size(const struct sim_split_group *group, unsigned have, unsigned *ret_unit,
 				   unsigned *ret_count)
 {
@@ -180,7 +181,7 @@ static CUresult compute_group_size(const struct sim_split_group *group, unsigned
 		return CUDA_ERROR_INVALID_VALUE;
 	if (unit % least || (group->preferred && (group->preferred < unit || group->preferred % unit)))
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-	unsigned grain = backfill ? least : unit; // backfill: other SMs fill the group
+	unsigned grain = backfill ? least : unit; // backfill: also SMs that cannot be scheduled together
 	*ret_unit = unit;
 	*ret_count = group->count ? group->count : have / grain * grain;
 	return *ret_count % grain || *ret_count > have ? CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION : CUDA_SUCCESS;
@@ -220,7 +221,7 @@ CUresult CUDAAPI sim_green_split(CUdevResource *result, unsigned groups, const C
 
 // ---- descriptors -----------------------------------------------------------------------------
 
-// Adds multiprocessors to a descriptor. As on hardware they may be of several splits, or repeated.
+// Adds multiprocessors to a descriptor. As on hardware they may come from several splits, and may be repeated.
 static CUresult add_sms(struct sim_green_descriptor *descriptor, const CUdevResource *resource, bool *found)
 {
 	struct resource hidden;
@@ -252,7 +253,7 @@ static CUresult add_resource(struct sim_green_descriptor *descriptor, const CUde
 		       : CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 }
 
-// All descriptors, in a list so that leak checkers find them: the API has no call that frees a descriptor.
+// List of all descriptors. The API cannot free a descriptor, and leak checkers find those that are in a list.
 static struct sim_green_descriptor *_Atomic descriptors;
 
 CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,

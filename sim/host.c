@@ -1,4 +1,4 @@
-// Manages pinned and managed memory: host memory that kernels access at the same address.
+// Manages pinned and managed memory: host memory that kernels access by the same address as the host.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -13,9 +13,9 @@
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct sim_host **hosts; // by address
 static size_t count, capacity;
-static atomic_ullong changes = 1; // counts changes of the list: a found entry is valid until the next change
+static atomic_ullong changes = 1; // counts changes of the list, after which cached results are invalid
 
-// Returns the index of the first entry that starts above `address`.
+// Returns the index of the first entry that begins above `address`.
 static size_t find_above(uintptr_t address)
 {
 	size_t low = 0, high = count;
@@ -36,7 +36,7 @@ static struct sim_host *find_host(uintptr_t address)
 	return i > 0 && address - hosts[i - 1]->base < hosts[i - 1]->size ? hosts[i - 1] : NULL;
 }
 
-// Returns the size up to the end of the last page: kernels and copies may use the rest of that page.
+// Returns the size up to the end of the last page, because kernels and copies may use the rest of that page.
 static size_t get_size_in_pages(const struct sim_host *host)
 {
 	return sim_round_up(host->base + host->size, 4096) - host->base;

@@ -1,4 +1,4 @@
-// Pinned and managed memory (host.c, managed.c). Any thread; the functions take their own lock.
+// Declares pinned and managed memory (host.c, managed.c). Any thread; the functions take their own lock.
 #pragma once
 
 #include "memory.h"
@@ -19,7 +19,7 @@ struct sim_host {
 	unsigned long long buffer_id;
 	bool read_mostly;
 	CUmemLocation preferred, prefetched;
-	uint32_t accessed_by; // a bit for each device with the advice ACCESSED_BY; bit 31: the host
+	uint32_t accessed_by; // a bit for each device that was advised as SET_ACCESSED_BY; bit 31: the host
 };
 
 CUresult sim_managed_alloc(struct sim_context *context, size_t size, unsigned flags, CUdeviceptr *ret_address);
@@ -27,17 +27,17 @@ CUresult sim_host_free(uintptr_t base, enum sim_host_kind kind);
 void sim_host_context_finish(struct sim_context *context);
 bool sim_host_find(uintptr_t address, struct sim_pointer *ret_pointer);
 bool sim_host_has_managed(void); // whether managed memory of any kind exists
-// Changes the managed memory that contains [address, address + size); false: none does.
+// Calls `change` with the managed memory that contains [address, address + size). Returns false if no memory was found.
 bool sim_host_update(uintptr_t address, size_t size, void (*change)(struct sim_host *host, void *data), void *data);
-// Adds an allocation of a managed pool, which takes advice like other managed memory.
+// Adds an allocation from a managed pool, so that cuMemAdvise works on it as on other managed memory.
 CUresult sim_host_pool_add(uintptr_t base, size_t size);
 void sim_host_pool_remove(uintptr_t base);
-// Translates a device address outside the window, for kernels; see struct ptx_space.
+// Translates an address of pinned or managed memory for kernels. It is the function `other` of struct ptx_space.
 void *sim_host_translate(void *device, uint64_t address, size_t length, bool write);
 
 enum sim_host_cover {
 	SIM_HOST_NONE,	// pageable memory
-	SIM_HOST_WHOLE, // inside one allocation or registration
-	SIM_HOST_PART,	// crosses the border of one
+	SIM_HOST_WHOLE, // the range is inside one allocation or registration
+	SIM_HOST_PART,	// only a part of the range is inside one
 };
 enum sim_host_cover sim_host_cover(uintptr_t first, size_t length);

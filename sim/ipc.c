@@ -1,4 +1,4 @@
-// IPC handles: memory and events of other processes.
+// Implements IPC handles, by which processes open each other's memory and events.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -74,7 +74,7 @@ static struct opened *find_opening(uint64_t id)
 	return NULL;
 }
 
-// Opens memory of another process. With the memory lock held.
+// Opens memory of another process. Call it with the memory lock held.
 static CUresult open_memory(struct sim_context *context, const struct memory_handle *handle, struct opened **ret_opened)
 {
 	struct sim_physical *physical;

@@ -1,4 +1,4 @@
-// Attributes of functions and kernels.
+// Implements the attributes of functions and kernels.
 #include <stdlib.h>
 
 #include "context.h"
@@ -299,7 +299,7 @@ CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramO
 
 	SIM_ENTER(cuKernelGetParamInfo);
 	SIM_TRY(check_kernel(kernel));
-	SIM_TRY(sim_context_current(&context)); // as on hardware, although a kernel belongs to no context
+	SIM_TRY(sim_context_current(&context)); // as on hardware, a context must be current
 	return get_parameter_info(kernel->info, paramIndex, paramOffset, paramSize);
 }
 

@@ -1,4 +1,4 @@
-// The driver's entries for launches.
+// Implements the driver's functions that launch kernels.
 #include "capture.h"
 #include "entry.h"
 #include "green.h"
@@ -25,7 +25,7 @@ static CUresult launch_kernel(CUfunction f, const unsigned grid[3], const unsign
 	request.sms = stream->green ? stream->green->sms : 0;
 	CUresult result = sim_launch_op_new(stream->context, &request, &op);
 	if (result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
-		(void)sim_capture_check_stream(stream); // the synchronization invalidates a capture
+		(void)sim_capture_check_stream(stream); // the driver synchronizes here, which invalidates a capture
 	SIM_TRY(result);
 	if (request.function->info->local > stream->context->parent->local) {
 		result = sim_context_reserve_local(stream->context->parent, request.function->info->local);
@@ -57,7 +57,8 @@ CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int g
 			     kernelParams, extra, NULL);
 }
 
-// Records the events of a launch after the kernel, which is later than hardware may record them.
+// Records the events that the attributes of a launch name. Records them after the kernel, although hardware may do so
+// earlier.
 static CUresult record_events(const struct sim_launch_attributes *attributes, CUstream stream)
 {
 	if (attributes->set & 1u << CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)

@@ -1,4 +1,4 @@
-// Kernel launches as operations (launch*.c). Any thread.
+// Declares kernel launches as operations (launch*.c). Any thread.
 #pragma once
 
 #include "module.h"
@@ -18,7 +18,7 @@ struct sim_launch_op {
 	unsigned grid[3], block[3], shared, sms;
 	bool cooperative;
 	struct sim_launch_attributes *attributes; // owned; NULL: none
-	void *arguments;			  // `inlined`, or owned
+	void *arguments;			  // parameters of the kernel: in `inlined`, or allocated
 	_Alignas(16) unsigned char inlined[SIM_LAUNCH_INLINE];
 };
 extern const struct sim_op_class sim_launch_class;

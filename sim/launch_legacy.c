@@ -1,4 +1,5 @@
-// The deprecated launch calls of CUDA 2 and 3, which store the shape and the parameters in the function.
+// Implements the deprecated launch functions of CUDA 2 and 3. They store the shape and the parameters of a launch in
+// the function.
 #include <stdlib.h>
 
 #include "entry.h"

@@ -1,4 +1,4 @@
-// Kernel launches: checks the arguments, creates the operation, and runs it on the interpreter.
+// Implements kernel launches: checks the arguments, creates an operation, and runs it on the PTX interpreter.
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -258,7 +258,7 @@ static void finish_launch(struct sim_op *op)
 
 static CUresult report_fault(const struct sim_launch_op *launch, const struct ptx_fault *fault)
 {
-	// Writes the output of printf now: after a failure no later call waits for the context.
+	// Write the output of printf now, because after a failure no later call waits for the context.
 	sim_exec_flush_output(launch->op.context);
 	if (fault->kind == PTX_FAULT_DEADLOCK)
 		sim_warn("%s", fault->text);
@@ -285,8 +285,9 @@ static CUresult report_fault(const struct sim_launch_op *launch, const struct pt
 	}
 }
 
-// Returns how many host threads run a grid: at most one for each processor and for each block. The interpreter starts
-// all but the first after a delay, unless all blocks must run at once.
+// Returns how many host threads run a grid: at most one for each processor, and at most one for each block. The
+// interpreter first starts one of them, and the others later. If all blocks must run at once, it starts all threads at
+// once.
 static unsigned count_host_threads(const struct sim_launch_op *launch)
 {
 	static _Atomic unsigned processors;
@@ -304,7 +305,8 @@ static unsigned count_host_threads(const struct sim_launch_op *launch)
 	return blocks < count ? (unsigned)blocks : count;
 }
 
-// Waits for the additional waves of blocks that a grid needs on the multiprocessors of a green context.
+// Makes a kernel on a part of the multiprocessors take longer. With fewer multiprocessors, the grid runs in more waves
+// of blocks. Sleeps as long as these additional waves take.
 static void wait_for_waves(const struct sim_launch_op *launch, uint64_t elapsed_ns)
 {
 	const struct sim_context *context = launch->op.context;

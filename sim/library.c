@@ -1,4 +1,5 @@
-// Loads libraries: images that are loaded into a context when it first uses them.
+// Implements libraries. A library is an image that the driver loads into each context when the program first uses it
+// there.
 #include <ctype.h>
 #include <stdlib.h>
 
@@ -107,7 +108,7 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
 	SIM_TRY(sim_jit_read(numJitOptions, jitOptions, jitOptionsValues, &jit));
 	CUresult result = sim_image_get(code, SIM_IMAGE_UNBOUNDED, &jit, &image);
 	if (result == CUDA_ERROR_INVALID_IMAGE && isprint(*(const unsigned char *)code))
-		result = CUDA_SUCCESS; // the driver counts any text as PTX, too, and compiles it when it is used
+		result = CUDA_SUCCESS; // the driver accepts any text as PTX, too, and compiles it only when it is used
 	if (result == CUDA_SUCCESS)
 		result = create_library(&image, &jit, library);
 	sim_image_finish(&image);
@@ -137,7 +138,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 
 struct unloading {
 	struct CUlib_st *library;
-	struct CUmod_st *removed; // modules removed from their contexts, which are freed without a lock
+	struct CUmod_st *removed; // modules that were removed from their contexts, to be freed when no lock is held
 };
 
 static void remove_modules(struct sim_context *context, void *data)
@@ -187,7 +188,7 @@ static CUresult get_module(struct CUlib_st *library, struct sim_context *context
 
 	SIM_TRY(library->broken);
 	SIM_TRY(sim_exec_get(context, &exec));
-	pthread_mutex_lock(&library->lock); // locked, so that only one thread loads the module
+	pthread_mutex_lock(&library->lock); // held during the load, so that only one thread loads the module
 	pthread_mutex_lock(&exec->lock);
 	for (module = exec->modules; module; module = module->next)
 		if (module->library == library)
@@ -209,7 +210,7 @@ CUresult sim_kernel_get_function(struct CUkern_st *kernel, struct sim_context *c
 	SIM_TRY(get_module(kernel->library, context, &module));
 	struct CUfunc_st *function = &module->functions[kernel->index];
 	if (!atomic_load_explicit(&function->loaded, memory_order_acquire)) {
-		// Locked, so that no kernel is launched before all settings are copied.
+		// Take the lock, so that no kernel is launched before all of its settings are copied.
 		pthread_mutex_lock(&kernel->library->lock);
 		if (!atomic_load_explicit(&function->loaded, memory_order_relaxed)) {
 			function->settings = kernel->settings[context->device->ordinal];
@@ -302,8 +303,8 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 	return CUDA_SUCCESS;
 }
 
-// Allocates the library's managed variables, which belong to no context, and binds them. With library->lock held.
-// CUDA_ERROR_INVALID_CONTEXT: a variable is initialized with an address in a context.
+// Allocates the library's managed variables, which belong to no context, and stores their initial values. Call it with
+// library->lock held. CUDA_ERROR_INVALID_CONTEXT: a variable's initial value is an address inside a context.
 static CUresult bind_managed(struct CUlib_st *library)
 {
 	void *memory;
@@ -349,7 +350,7 @@ CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library
 	return CUDA_SUCCESS;
 }
 
-// The runtime's host tables define unified functions. The simulator does not have these tables.
+// Always fails: a unified function is defined by tables of the runtime library, which the simulator does not have.
 CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
 {
 	struct CUlib_st *found;

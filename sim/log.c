@@ -1,5 +1,5 @@
-// The driver's log of errors: the latest hundred messages of up to 255 bytes, for cuLogsDump* and for callbacks. A
-// message says more about an error than its CUresult.
+// Implements the driver's log of errors for cuLogsDump* and for callbacks. It keeps the latest hundred messages of up
+// to 255 bytes. A message says more about an error than its CUresult.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ struct CUlogsCallbackEntry_st {
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; // recursive, because a callback may read the log
 static char messages[MESSAGES][MESSAGE_BYTES];
-static unsigned written; // number of messages written; message n is at n % MESSAGES
+static unsigned written; // number of messages written so far; message n is at index n % MESSAGES
 static struct CUlogsCallbackEntry_st *callbacks;
 
 void sim_log(const char *format, ...)
@@ -39,7 +39,7 @@ void sim_log(const char *format, ...)
 	pthread_mutex_unlock(&lock);
 }
 
-// Begins a call of the log: it works before cuInit and in a locked process, but injected faults apply.
+// Makes the checks of a call on the log. It works before cuInit and in a locked process, but injected faults apply.
 static CUresult enter_log(enum vg_entry entry)
 {
 	return atomic_load(&sim_gate) & SIM_GATE_FAULTS ? sim_fault_enter(entry) : CUDA_SUCCESS;
@@ -94,7 +94,7 @@ CUresult CUDAAPI cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 
 static const char lost[] = "(older messages are not here)\n";
 
-// Writes messages from `first` on, one on each line: the latest ones that fit `capacity` with a final 0.
+// Writes messages from number `first` on, one on each line. If not all fit into `capacity`, writes only the latest.
 static size_t write_messages(unsigned first, bool truncated, char *to, size_t capacity)
 {
 	size_t all = 0, at = 0;
@@ -113,7 +113,8 @@ static size_t write_messages(unsigned first, bool truncated, char *to, size_t ca
 	return at;
 }
 
-// Finds the first message for an iterator (NULL: the oldest). Returns false if the iterator is invalid.
+// Finds the number of the first message to return. `iterator` has that number; NULL: the oldest message. Returns false
+// if the number is invalid.
 static bool find_first(const CUlogIterator *iterator, unsigned *ret_first, bool *ret_truncated)
 {
 	unsigned oldest = written > MESSAGES ? written - MESSAGES : 0;
@@ -143,7 +144,7 @@ CUresult CUDAAPI cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_
 		if (used == 0 && *size > 0)
 			buffer[0] = 0;
 		if (used == 0 && first != written)
-			result = CUDA_ERROR_INVALID_VALUE; // the buffer is too small for one message
+			result = CUDA_ERROR_INVALID_VALUE; // the buffer has no room for even one message
 		else if (iterator)
 			*iterator = written;
 		*size = used;

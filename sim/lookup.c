@@ -1,4 +1,5 @@
-// cuGetProcAddress: finds the newest symbol of a name up to the requested version, for the requested default stream.
+// Implements cuGetProcAddress. Finds the newest version of a function up to the requested version, for the requested
+// default stream.
 #include "graphics.h"
 #include "green.h"
 #include "lookup.h"
@@ -13,7 +14,7 @@ static const struct row {
 #include "abi/entries.def"
 };
 
-// Entries of the driver that entries.def does not have: those of OpenGL, and those missing in the toolkit's header.
+// Driver functions that entries.def does not have: those for OpenGL, and those that the toolkit's header lacks.
 static const struct {
 	const char *api;
 	int version;
@@ -38,7 +39,7 @@ static CUdriverProcAddressQueryResult find_other(const char *symbol, int version
 	return CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 }
 
-// Finds the entry (or NULL) and the status, as the driver does.
+// Finds a function and the status of the search, as the driver does. Stores NULL if the function is not found.
 static void find_symbol(const char *symbol, void **pfn, int version, cuuint64_t flags,
 			CUdriverProcAddressQueryResult *status)
 {

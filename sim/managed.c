@@ -28,7 +28,7 @@ static CUresult check_location(const CUmemLocation *location)
 	return sim_device_get(location->id, &device);
 }
 
-// Converts the device number of the older entries, which may mean the host.
+// Converts a device number, which may mean the host, to a location. Old versions of the functions take such a number.
 static CUmemLocation convert_device(CUdevice device)
 {
 	if (device == CU_DEVICE_CPU)
@@ -126,7 +126,7 @@ static CUresult run_prefetch(struct sim_op *op_)
 {
 	struct prefetch_op *op = (struct prefetch_op *)op_;
 
-	// No effect if the memory was freed.
+	// Has no effect if the memory was freed meanwhile.
 	(void)sim_host_update(op->address, op->size, set_prefetched, &op->location);
 	return CUDA_SUCCESS;
 }
@@ -194,7 +194,8 @@ static CUresult check_batch(const CUdeviceptr *addresses, const size_t *sizes, s
 	return CUDA_SUCCESS;
 }
 
-// Checks the locations, and the indices from which they apply: ascending from 0, within the batch.
+// Checks the locations of a batch. `first` has, for each location, the index of the first range that it applies to. The
+// indices must ascend from 0.
 static CUresult check_locations(const CUmemLocation *locations, const size_t *first, size_t locations_count,
 				size_t count)
 {

@@ -1,4 +1,5 @@
-// Marks: points in time that threads and processes wait for. Each is a futex and a time.
+// Implements marks: objects that threads and processes wait for. A mark is done when all work before it has ended. It
+// consists of a futex and a time.
 #include <linux/futex.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -10,7 +11,8 @@
 #include "mark.h"
 #include "process.h"
 
-// FUTEX_WAIT, or FUTEX_WAIT_PRIVATE if only this process uses the word.
+// Sleeps while the word is `value`. `operation` is FUTEX_WAIT, or FUTEX_WAIT_PRIVATE if only this process uses the
+// word.
 static void futex_wait(const _Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
 {
 	syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
@@ -43,7 +45,7 @@ void sim_mark_unref(struct sim_mark *mark)
 		free(mark);
 }
 
-// Values of `done`: 0: not done; 2: not done, and a thread sleeps; 1: done.
+// Values of `done`: 0: not done; 2: not done, and a thread sleeps until it is; 1: done.
 void sim_mark_finish(struct sim_mark *mark)
 {
 	sim_mark_finish_at(mark, sim_device_clock_ns());
@@ -52,7 +54,8 @@ void sim_mark_finish(struct sim_mark *mark)
 void sim_mark_finish_at(struct sim_mark *mark, uint64_t time_ns)
 {
 	atomic_store_explicit(&mark->time_ns, time_ns, memory_order_relaxed);
-	if (mark->event) { // other processes wait for the event in the region
+	// Other processes wait for an interprocess event by its counter in the node's shared state.
+	if (mark->event) {
 		struct region_event *event = mark->event;
 		uint32_t seen = atomic_load(&event->completed);
 		atomic_store(&event->time_ns, time_ns);
@@ -65,7 +68,8 @@ void sim_mark_finish_at(struct sim_mark *mark, uint64_t time_ns)
 		futex_wake(&mark->done, FUTEX_WAKE_PRIVATE);
 }
 
-// Returns whether an event that another process recorded has completed, by its counter in the region.
+// Returns whether another process has recorded the event and its work has ended. The event's counter in the node's
+// shared state says so.
 static bool is_foreign_done(const struct sim_mark *mark)
 {
 	return mark->foreign && (int32_t)(atomic_load(&mark->event->completed) - mark->event_value) >= 0;
@@ -78,7 +82,7 @@ bool sim_mark_is_done(const struct sim_mark *mark)
 
 void sim_mark_wait(const struct sim_mark *mark_, const atomic_int *cancel)
 {
-	struct sim_mark *mark = (struct sim_mark *)mark_; // changed only to record that a thread sleeps
+	struct sim_mark *mark = (struct sim_mark *)mark_; // written only to note that a thread sleeps
 	const struct timespec slice = {.tv_nsec = 20000000};
 
 	while (!sim_mark_is_done(mark)) {
@@ -86,7 +90,8 @@ void sim_mark_wait(const struct sim_mark *mark_, const atomic_int *cancel)
 		if (stop == SIM_CANCEL_WAITS || (stop && mark->foreign))
 			return;
 		if (mark->foreign) {
-			// The event's process may die before the event completes, so check that regularly.
+			// The process that recorded the event may die before the event completes. So check regularly
+			// whether it lives.
 			uint32_t seen = atomic_load(&mark->event->completed);
 			if (!is_foreign_done(mark))
 				futex_wait(&mark->event->completed, FUTEX_WAIT, seen, &slice);

@@ -1,4 +1,4 @@
-// Memory operations in streams: write a value, wait for a value.
+// Implements memory operations in streams: writing a value, and waiting for a value.
 #include <stdlib.h>
 #include <time.h>
 
@@ -77,7 +77,7 @@ static CUresult run_memop(struct sim_op *op_)
 		case CU_STREAM_MEM_OP_WRITE_VALUE_64:
 			SIM_TRY(write_value(op_, &op->params[i]));
 			break;
-		default: // barriers have no effect: operations run in order anyway
+		default: // barriers have no effect, because operations run in order
 			atomic_thread_fence(memory_order_seq_cst);
 		}
 	}
@@ -118,7 +118,7 @@ static CUresult check_param(const struct sim_context *context, const CUstreamBat
 		wide = true;
 		/* fallthrough */
 	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-		if (param->waitValue.flags & ~3u) // FLUSH is refused: the device attribute that allows it is 0
+		if (param->waitValue.flags & ~3u) // FLUSH is refused, because the device attribute for it is 0
 			return CUDA_ERROR_INVALID_VALUE;
 		break;
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:

@@ -1,4 +1,4 @@
-// cuMemAlloc and related calls, which allocate addresses and memory together.
+// Implements cuMemAlloc and related functions, which allocate addresses and memory together.
 #include "capture.h"
 #include "context.h"
 #include "entry.h"
@@ -57,7 +57,7 @@ CUresult sim_range_alloc(struct sim_context *context, size_t size, enum sim_rang
 		if (result != CUDA_SUCCESS)
 			sim_range_free(range);
 	}
-	sim_physical_unref(physical); // the mapping has a reference
+	sim_physical_unref(physical); // the mapping has a reference of its own
 	SIM_TRY(result);
 	sim_range_open(range, context);
 	*ret_range = range;
@@ -185,7 +185,8 @@ bool sim_pointer_find(CUdeviceptr address, struct sim_pointer *ret_pointer)
 		}
 	} else {
 		found = address - range->base < range->asked;
-		if (!range->device) { // memory of a graph in the host
+		// Without a device, it is memory of a graph in the host.
+		if (!range->device) {
 			pointer.type = CU_MEMORYTYPE_HOST;
 			pointer.host_access = true;
 		}
@@ -289,7 +290,7 @@ CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUde
 	return CUDA_SUCCESS;
 }
 
-// An entry of CUDA 2, whose sizes have 32 bits.
+// This version is of CUDA 2. Its sizes have 32 bits.
 CUresult CUDAAPI cuMemGetInfo(unsigned int *free, unsigned int *total)
 {
 	size_t f, t;

@@ -8,8 +8,8 @@
 #include "module.h"
 #include "process.h"
 
-// A device function that the driver defines. The condition of a graph is a word in device memory, and its handle is the
-// address of the word.
+// PTX of the device function cudaGraphSetConditional, which the driver defines. The value of a condition is a word in
+// device memory, and the condition's handle is the address of that word.
 static const char set_conditional[] =
 	".version 7.0\n.target sm_52\n.address_size 64\n"
 	".visible .func cudaGraphSetConditional(.param .b64 cudaGraphSetConditional_param_0,\n"
@@ -116,7 +116,8 @@ CUresult sim_managed_variables_new(const struct ptx_module *ptx, void **ret_memo
 	size_t size = ptx_module_managed_size(ptx);
 
 	if (ptx_module_image_align(ptx) > 4096)
-		return CUDA_ERROR_INVALID_IMAGE; // pages do not have a larger alignment
+		// The memory begins at a page, so a variable cannot have a larger alignment.
+		return CUDA_ERROR_INVALID_IMAGE;
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -128,7 +129,7 @@ CUresult sim_managed_variables_new(const struct ptx_module *ptx, void **ret_memo
 	return CUDA_SUCCESS;
 }
 
-// Binds the managed variables: those of the library if they exist, else new ones that the module owns.
+// Sets the addresses of the managed variables. Modules of a library share them; another module allocates its own.
 static CUresult bind_managed(struct CUmod_st *module, const struct CUlib_st *library)
 {
 	bool is_shared = library && library->managed;
@@ -141,7 +142,8 @@ static CUresult bind_managed(struct CUmod_st *module, const struct CUlib_st *lib
 	return CUDA_SUCCESS;
 }
 
-// Allocates device memory for the variables and for the code, one byte for each byte of PTX. Binds the variables.
+// Allocates device memory for the variables and for the code, and sets the variables' addresses. The code takes as many
+// bytes as its PTX.
 static CUresult bind_variables(struct CUmod_st *module, const struct sim_image *image)
 {
 	size_t variables = ptx_module_image_size(module->ptx), align = ptx_module_image_align(module->ptx), code = 0;

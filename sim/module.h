@@ -1,5 +1,5 @@
-// Modules, libraries and their functions (module*.c, library.c). The driver's opaque handles are pointers to these
-// structs, which have the tags of cuda.h. Any thread.
+// Declares modules, libraries and their functions (module*.c, library.c). The driver's opaque handles are pointers to
+// these structs, which have the names that cuda.h gives them. Any thread.
 #pragma once
 
 #include "exec.h"
@@ -55,7 +55,7 @@ struct CUkern_st {
 	uint32_t magic;
 	struct CUlib_st *library;
 	size_t index;			// index in the library
-	const struct ptx_function *ptx; // function of the library's own copy, which is never launched
+	const struct ptx_function *ptx; // the kernel in the library's own copy of the code, which is never run
 	const struct ptx_function_info *info;
 	struct sim_settings settings[SIM_DEVICES];
 	CUfunc_cache cache_config[SIM_DEVICES];
@@ -65,14 +65,14 @@ struct CUlib_st {
 	uint32_t magic;
 	struct sim_image image;
 	struct ptx_module *ptx; // parsed once to list kernels without a context
-	CUresult broken;	// error of every use if the PTX does not compile; the load itself succeeds
+	CUresult broken;	// error that each use returns, since the PTX is invalid; the load succeeded
 	pthread_mutex_t lock;	// serializes loads into contexts
-	void *managed;		// managed variables of all modules; NULL: not allocated yet
+	void *managed;		// managed variables, which all modules of the library share; NULL: none yet
 	size_t kernel_count;
 	struct CUkern_st *kernels;
 };
 
-// The options of a load or a link.
+// The options of the just-in-time compiler for a load or a link.
 struct sim_jit {
 	struct ptx_log information, error;
 	void **information_size, **error_size, **wall_time; // where the program receives results
@@ -82,25 +82,25 @@ CUresult sim_jit_read(unsigned count, const CUjit_option *options, void **values
 __attribute__((format(printf, 2, 3))) void sim_jit_log(struct ptx_log *log, const char *format, ...);
 void sim_jit_write(struct sim_jit *jit);
 
-// Reads a file as an image. CUDA_ERROR_FILE_NOT_FOUND. `jit` may be NULL.
+// Reads a file as an image. Returns CUDA_ERROR_FILE_NOT_FOUND if there is no such file. `jit` may be NULL.
 CUresult sim_image_file(const char *path, struct sim_jit *jit, struct sim_image *ret_image);
 // Reads an image from memory. Writes the reason of a failure to the log of errors, and to the log of `jit`.
 CUresult sim_image_get(const void *data, size_t size, struct sim_jit *jit, struct sim_image *ret_image);
-// Parses texts, together with the definitions that nvcc expects of the driver. `jit` may be NULL.
+// Parses texts, and adds the device functions that nvcc expects the driver to define. `jit` may be NULL.
 CUresult sim_module_parse(const struct sim_image *image, struct sim_jit *jit, struct ptx_module **ret_module);
 int sim_module_target(void); // 90
 CUresult sim_module_create(struct sim_context *context, const struct sim_image *image, struct sim_jit *jit,
 			   struct CUlib_st *library, struct CUmod_st **ret_module);
 void sim_module_unref(struct CUmod_st *module);
 void sim_texture_references_finish(struct CUmod_st *module);
-// Allocates the managed variables, mapped and known to the driver.
+// Allocates managed memory for a module's managed variables.
 CUresult sim_managed_variables_new(const struct ptx_module *ptx, void **ret_memory);
 void sim_managed_variables_free(void *memory, size_t size); // NULL: does nothing
 CUresult sim_module_get(CUmodule handle, struct CUmod_st **ret_module);
 // Returns CUDA_ERROR_NOT_SUPPORTED if the function contains an instruction that is not supported. The driver's log then
 // has its line and opcode.
 CUresult sim_function_check(const struct ptx_function *function);
-// Finds the function in `context` of a CUfunction, or of a CUkernel in its place.
+// Finds the function of a handle in `context`. The handle may also be a CUkernel, which is used as a CUfunction.
 CUresult sim_function_get(CUfunction handle, struct sim_context *context, struct CUfunc_st **ret_function);
 CUresult sim_kernel_get_function(struct CUkern_st *kernel, struct sim_context *context,
 				 struct CUfunc_st **ret_function);

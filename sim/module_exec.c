@@ -1,4 +1,4 @@
-// What a context owns for its kernels: modules, the heap, workspaces of cooperative launches, printf's output.
+// Manages what a context owns for its kernels: modules, the heap, memory for cooperative launches, printf's output.
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ CUresult sim_exec_get(struct sim_context *context, struct sim_exec **ret_exec)
 	return CUDA_SUCCESS;
 }
 
-// Allocates the heap. With exec->lock held.
+// Allocates the heap of kernels. Call it with exec->lock held.
 static CUresult alloc_heap(struct sim_context *owner, struct sim_exec *exec)
 {
 	size_t size = owner->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
@@ -62,7 +62,7 @@ CUresult sim_exec_create_heap(struct sim_context *context)
 	return result;
 }
 
-// Allocates a workspace. With exec->lock held.
+// Allocates memory in which the blocks of a cooperative launch synchronize. Call it with exec->lock held.
 static CUresult alloc_workspace(struct sim_context *owner, struct sim_exec *exec, CUdeviceptr *ret_workspace)
 {
 	if (!exec->workspaces)
@@ -162,7 +162,7 @@ void sim_exec_context_finish(struct sim_context *context)
 		next = module->next;
 		module->next = NULL;
 		module->magic = 0;
-		// Graphs may still refer to functions of the module, but its memory is freed with the context.
+		// Graphs may still have references to the module's functions, but its memory ends with the context.
 		sim_memory_free(module->image);
 		module->image = 0;
 		sim_module_unref(module);

@@ -1,4 +1,4 @@
-// The options and logs of the just-in-time compiler, which on hardware compiles PTX.
+// Reads the options, and writes the logs, of the just-in-time compiler. On hardware, it compiles PTX.
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -29,7 +29,7 @@ CUresult sim_jit_read(unsigned count, const CUjit_option *options, void **values
 		case CU_JIT_WALL_TIME:
 			jit.wall_time = &values[i];
 			break;
-		default: // a hint to the code generator, which the simulator does not have
+		default: // a hint to the code generator, which has no effect here
 			if ((unsigned)options[i] >= CU_JIT_NUM_OPTIONS)
 				return CUDA_ERROR_INVALID_VALUE;
 		}

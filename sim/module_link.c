@@ -1,4 +1,4 @@
-// The linker: checks PTX inputs when they are added, and links them in cuLinkComplete.
+// Implements the driver's linker. Checks PTX inputs when they are added, and links them in cuLinkComplete.
 #include <stdlib.h>
 
 #include "context.h"
@@ -136,7 +136,7 @@ CUresult cuLinkDestroy(CUlinkState state)
 	return CUDA_SUCCESS;
 }
 
-// The first versions have the same arguments.
+// The first versions of the following functions have the same arguments.
 CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {
 	SIM_ENTER(cuLinkCreate);

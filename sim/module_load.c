@@ -1,4 +1,4 @@
-// The driver's entries for modules.
+// Implements the driver's functions for modules.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

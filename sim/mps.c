@@ -13,7 +13,7 @@ bool sim_mps_is_client(void)
 	return sim_process.config.slice_ns && sim_process.config.mps;
 }
 
-// Rounds down to whole pairs of multiprocessors, as MPS does.
+// Parses the percentage of multiprocessors that this client may use. Rounds down to whole pairs of them, as MPS does.
 static bool parse_percentage(const char *text, unsigned *ret_sms)
 {
 	char *end;

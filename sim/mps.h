@@ -1,5 +1,5 @@
-// Clients of MPS (`mps=1`) on devices that share their time. The clients share one context, and a fault of one fails
-// all clients that have a context on its device. Any thread.
+// Implements clients of MPS (`mps=1` in the configuration) on devices that share their time. All clients share one
+// context. A fault of one client fails all clients that have a context on the same device. Any thread.
 #pragma once
 
 #include "sim.h"
@@ -8,7 +8,7 @@
 CUresult sim_mps_start(void);
 bool sim_mps_is_client(void);
 void sim_mps_join_device(struct sim_device *device); // called when the process gets a context on the device
-// Fails the other clients on the context's device.
+// Makes the other clients on the context's device fail.
 void sim_mps_publish_failure(const struct sim_context *context, CUresult error);
-// Fails this process if another client has failed.
+// Sets this process's sticky error if another client has failed.
 void sim_mps_check_failure(void);

@@ -1,4 +1,4 @@
-// NVML: initialization, the system, and finding devices.
+// Implements NVML's functions for initialization, for the system, and for finding devices.
 #include "nvml.h"
 
 #include <limits.h>
@@ -12,7 +12,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct nvml_state state;
-static unsigned initialized; // number of nvmlInit calls without their nvmlShutdown
+static unsigned initialized; // number of calls of nvmlInit that have no nvmlShutdown yet
 
 nvmlReturn_t nvml_state(struct nvml_state **ret_state)
 {
@@ -213,7 +213,7 @@ nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char *name, unsigned length)
 	ssize_t size = vg_file_read(path, text, sizeof text);
 	if (size <= 0)
 		return NVML_ERROR_NOT_FOUND;
-	snprintf(name, length, "%s", text); // the first argument, cut to what fits
+	snprintf(name, length, "%s", text); // the first argument of the process, as much of it as fits
 	return NVML_SUCCESS;
 }
 

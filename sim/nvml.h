@@ -1,4 +1,4 @@
-// The simulated NVML, which reads the node's shared state (nvml*.c). Any thread.
+// Declares the simulated NVML, which reads the state that the processes of the node share (nvml*.c). Any thread.
 #pragma once
 
 #pragma GCC visibility push(default)
@@ -9,12 +9,12 @@
 
 #include "region.h"
 
-enum { NVIDIA = 0x10de }; // the PCI vendor NVIDIA; the simulated device is not one of NVIDIA's
+enum { NVIDIA = 0x10de }; // the PCI vendor NVIDIA; the simulated device has another one
 
 struct nvmlDevice_st {
 	int index;
 	char uuid[REGION_UUID_TEXT], pci[32];
-	uint64_t seen_ns, seen_busy; // the latest reading, to compute rates
+	uint64_t seen_ns, seen_busy; // the latest reading of the busy time, to compute percentages
 	unsigned rate;
 };
 
@@ -26,15 +26,16 @@ struct nvml_state {
 
 // Returns NVML_ERROR_UNINITIALIZED before nvmlInit and after nvmlShutdown.
 nvmlReturn_t nvml_state(struct nvml_state **ret_state);
-// Checks the handle, and returns the state. NVML_ERROR_UNINITIALIZED before nvmlInit and after nvmlShutdown.
+// Checks the handle of a device, and returns the state. NVML_ERROR_UNINITIALIZED: before nvmlInit or after
+// nvmlShutdown.
 nvmlReturn_t nvml_device(nvmlDevice_t device, struct nvml_state **ret_state);
-// Copies a text. NVML_ERROR_INSUFFICIENT_SIZE.
+// Copies a text with its end. NVML_ERROR_INSUFFICIENT_SIZE: `length` is too small.
 nvmlReturn_t nvml_text(char *to, unsigned length, const char *text);
 
-// Returns this namespace's pid of the process that has `pid` in another pid namespace; 0: it is not visible here.
+// Finds a process that has `pid` in another pid namespace. Returns its pid in this process's namespace; 0: it has none.
 pid_t nvml_find_pid(uint32_t pid_namespace, pid_t pid);
 
-// Returns from the caller if the expression is not NVML_SUCCESS, like SIM_TRY in sim.h.
+// Evaluates an expression, and returns its value from the calling function unless it is NVML_SUCCESS.
 #define NVML_TRY(expression)                      \
 	do {                                      \
 		nvmlReturn_t try_ = (expression); \
@@ -42,20 +43,20 @@ pid_t nvml_find_pid(uint32_t pid_namespace, pid_t pid);
 			return try_;              \
 	} while (0)
 
-// First line of an entry about a device: returns from the entry if the handle is invalid or `wrong` is true.
+// Stands in the first line of a function about a device: returns an error if the handle is invalid or `wrong` is true.
 #define NVML_ENTER(device, wrong)            \
 	struct nvml_state *now;              \
 	NVML_TRY(nvml_device(device, &now)); \
 	if (wrong)                           \
 	return NVML_ERROR_INVALID_ARGUMENT
-// First line of an entry with a versioned structure: returns from the entry if the handle is invalid, or the structure
-// is missing or of another version.
+// Stands in the first line of a function with a versioned structure: returns an error if the handle is invalid, or the
+// structure is NULL or of another version.
 #define NVML_ENTER_VERSION(device, info, expected) \
 	NVML_ENTER(device, !(info));               \
 	if ((info)->version != (expected))         \
 	return NVML_ERROR_ARGUMENT_VERSION_MISMATCH
 
-// Defines an entry that returns one number.
+// Defines a function of NVML that returns one number.
 #define NVML_NUMBER(name, type, result, value)               \
 	nvmlReturn_t name(nvmlDevice_t device, type *result) \
 	{                                                    \

@@ -1,4 +1,4 @@
-// NVML's figures of a device: configured ones, measured ones, else those of an idle H200.
+// Implements NVML's figures of a device. A figure is configured, or measured, or that of an idle H200.
 #include "nvml.h"
 
 #include <stdio.h>
@@ -88,8 +88,8 @@ nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *
 	return NVML_SUCCESS;
 }
 
-// Returns the percentage of device time in use between the two latest readings, which are at least a sixth of a second
-// apart.
+// Returns how busy the device was between two readings, in percent. It uses the two latest readings that are at least a
+// sixth of a second apart.
 static unsigned get_busy_rate(struct nvml_state *now, struct nvmlDevice_st *device)
 {
 	struct timespec time;

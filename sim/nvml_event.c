@@ -1,4 +1,4 @@
-// NVML's events, none of which ever occurs, and field values.
+// Implements NVML's events, none of which ever occurs, and its field values.
 #include "nvml.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// NVML's constants of a device: clocks, states, links, temperatures, the board. The figures and the refusals are those
-// of an idle H200.
+// Implements NVML's constant figures of a device: clocks, states, links, temperatures, the board. Figures and errors
+// are those of an idle H200.
 #include "nvml.h"
 
 #include <stdio.h>
@@ -67,7 +67,7 @@ static nvmlReturn_t report_not_supported(nvmlDevice_t device, const void *result
 	return result ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-// Only devices that are coherent with the processor have a NUMA node.
+// Always fails: only devices that are coherent with the processor have a NUMA node.
 nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned *node)
 {
 	return report_not_supported(device, node);
@@ -96,7 +96,7 @@ nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t device, nvmlDeviceAddressi
 	return NVML_SUCCESS;
 }
 
-// All processes share the simulated node, so none may change it.
+// Always fails: all processes share the simulated node, so none may change it.
 nvmlReturn_t nvmlDeviceSetPersistenceMode(nvmlDevice_t device, nvmlEnableState_t mode)
 {
 	struct nvml_state *now;

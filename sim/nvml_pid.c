@@ -9,7 +9,8 @@
 
 #include "base/descriptor.h"
 
-// Reads the last number of the line "NSpid:" in /proc/PID/status: the pid in the innermost namespace of the process.
+// Returns the pid of a process in its innermost namespace. That is the last number of the line "NSpid:" in
+// /proc/PID/status.
 static pid_t read_inner_pid(int pid)
 {
 	char path[32], text[8192];

@@ -1,21 +1,21 @@
-// NVML's lists of the processes that use a device.
+// Implements NVML's lists of the processes that use a device.
 #include "nvml.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
-// Returns the MIG instance of every process: with MIG a device has a single instance.
+// Returns the MIG instance in which every process runs, since with MIG a simulated device has only one.
 static unsigned get_instance(const struct nvml_state *now)
 {
 	return now->config.mig ? 0 : NVML_NO_INSTANCE;
 }
 
-// Returns the process's pid in this process's pid namespace; 0: it has none there. As NVIDIA's driver, which shows only
-// the pids of the caller's namespace.
+// Returns the process's pid in this process's pid namespace; 0: it has none there. NVIDIA's driver, too, shows only
+// pids of the caller's namespace.
 static pid_t find_visible_pid(const struct region_use *use)
 {
-	static _Thread_local struct { // the latest answers
+	static _Thread_local struct { // a cache of the latest answers
 		uint64_t start_time;
 		uint32_t pid_namespace;
 		pid_t pid, visible;
@@ -47,8 +47,8 @@ static size_t list_users(const struct nvml_state *now, nvmlDevice_t device, stru
 	return kept;
 }
 
-// Lists the processes. NVML_ERROR_INSUFFICIENT_SIZE: *count is set to their number. `put` writes the struct of an
-// entry.
+// Lists the processes. Calls `put` to write each element of the array. NVML_ERROR_INSUFFICIENT_SIZE: the array is too
+// small, and *count is set to the number of processes.
 static nvmlReturn_t list_processes(nvmlDevice_t device, unsigned *count, void *infos,
 				   void (*put)(void *infos, size_t at, const struct region_use *use, unsigned instance))
 {
@@ -150,7 +150,7 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProc
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (plist->version != nvmlProcessDetailList_v1)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	// Modes: compute, graphics, MPS.
+	// Mode 0 lists compute processes; the modes for graphics and MPS list none.
 	size_t have = plist->mode == 0 ? list_users(now, device, uses) : 0;
 	size_t room = plist->numProcArrayEntries;
 	plist->numProcArrayEntries = (unsigned)have;
@@ -166,7 +166,7 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProc
 	return NVML_SUCCESS;
 }
 
-// Returns the percentage of device time between two readings of the calling thread.
+// Returns how busy each process kept the device since the calling thread's previous call, in percent.
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
 					     unsigned *processSamplesCount, unsigned long long lastSeenTimeStamp)
 {

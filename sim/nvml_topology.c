@@ -1,4 +1,4 @@
-// NVML's topology: processors, memory and devices near a device; MIG.
+// Implements NVML's topology: processors, memory and devices that are near a device. Also implements MIG.
 #include "nvml.h"
 
 #include <sched.h>
@@ -7,7 +7,7 @@
 
 enum { LONG_BITS = 8 * sizeof(unsigned long) };
 
-// Sets all bits below `count` in `size` words.
+// Sets all bits below `count` in a set of `size` words.
 static nvmlReturn_t fill_set(unsigned long *set, unsigned size, long count)
 {
 	memset(set, 0, size * sizeof *set);
@@ -57,7 +57,8 @@ nvmlReturn_t nvmlDeviceClearCpuAffinity(nvmlDevice_t device)
 	return clear_affinity(device);
 }
 
-// Lists all devices except `but`. A small array gets as many as fit, and *count the number of all.
+// Lists all devices except `but`. If the array is too small, it gets as many as fit. *count is set to the number of
+// all.
 static nvmlReturn_t list_devices(struct nvml_state *now, const struct nvmlDevice_st *but, unsigned *count,
 				 nvmlDevice_t *devices)
 {
@@ -89,7 +90,7 @@ nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopolo
 					      nvmlDevice_t *deviceArray)
 {
 	NVML_ENTER(device, !count || level > NVML_TOPOLOGY_SYSTEM || level % 10);
-	if (level == NVML_TOPOLOGY_NODE) // all other devices are at this level
+	if (level == NVML_TOPOLOGY_NODE) // all devices of the node are at this level
 		return list_devices(now, device, count, deviceArray);
 	*count = 0;
 	return NVML_SUCCESS;

@@ -9,9 +9,9 @@
 #define REGISTER_UNIT 256
 #define SHARED_UNIT 128
 
-// How the driver of an H200 computes with clusters: at most 8 blocks on a multiprocessor. For clusters of more than two
-// blocks it counts 31 of the 33 groups of four multiprocessors; the number of clusters of more than four blocks is
-// even.
+// Constants with which the driver of an H200 computes how many clusters fit. A multiprocessor runs at most 8 blocks of
+// clusters. For clusters of more than two blocks, 31 of the 33 groups of four multiprocessors count. For clusters of
+// more than four blocks, the result is rounded down to an even number.
 enum { CLUSTERED_BLOCKS = 8, GROUP = 4, GROUPS = 33, CLUSTERED_GROUPS = 31 };
 
 struct sim_multiprocessor sim_multiprocessor(void)
@@ -178,7 +178,8 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, c
 	return CUDA_SUCCESS;
 }
 
-// Returns how many clusters of `blocks` blocks run at once, with `resident` blocks on each of `sms` multiprocessors.
+// Returns how many clusters of `blocks` blocks run at once on `sms` multiprocessors. A multiprocessor has room for
+// `resident` blocks.
 static int count_active_clusters(int resident, int sms, int blocks)
 {
 	if (blocks == 0) // a launch without a cluster

@@ -1,6 +1,7 @@
-// Operations and the queues of streams. Every stream runs its operations in order, one at a time, on its worker thread.
-// The worker ends after a while without work. An operation runs on the calling thread where a program cannot see the
-// difference. A submitted operation gets a list of the marks in other streams for which it must wait.
+// Runs operations, and keeps the queues of streams. Each stream runs its operations in order, one at a time, on a
+// thread of its own, the worker. The worker ends after a while without work. An operation runs on the calling thread if
+// the program cannot notice that. A submitted operation has a list of marks (mark.h), for work in other streams that it
+// must wait for.
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -83,7 +84,8 @@ const struct ptx_space *sim_op_space(const struct sim_op *op)
 	return &op->context->device->space;
 }
 
-// Waits for the operation's marks. On a device that shares its time, then lets the operation begin.
+// Waits for the work that must end before the operation. Then lets the operation begin, on a device that shares its
+// time.
 static void wait_for_marks(struct sim_op *op)
 {
 	uint64_t latest = 0;
@@ -99,7 +101,8 @@ static void wait_for_marks(struct sim_op *op)
 		sim_time_ready(op, latest);
 }
 
-// Returns the sticky error, unless the operation must run in spite of it.
+// Returns the sticky error, which keeps an operation from running. Returns success for an operation that must run
+// anyway.
 static CUresult check_failure(const struct sim_op *op)
 {
 	struct sim_context *context = op->context;
@@ -114,7 +117,7 @@ static CUresult check_result(struct sim_context *context, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
 		return result;
-	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) // the operation was cancelled, which is not a failure of its own
+	if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) // the operation was cancelled because of another error
 		return sim_failure() ? sim_failure() : result;
 	return sim_context_fail(context, result);
 }
@@ -152,7 +155,7 @@ CUresult sim_op_execute(struct sim_op *op, struct sim_time_cursor *cursor)
 	return result;
 }
 
-// Runs one operation of the queue. With context->lock held, which it releases while the operation runs.
+// Runs one operation of the queue. Call it with context->lock held; releases the lock while the operation runs.
 static CUresult run_one(struct sim_stream *stream, struct sim_op *op)
 {
 	pthread_mutex_t *lock = &stream->context->lock;
@@ -183,7 +186,7 @@ static CUresult run_one(struct sim_stream *stream, struct sim_op *op)
 	return result;
 }
 
-// Runs and frees the first operation of the queue. With context->lock held, as above.
+// Runs and frees the first operation of the queue. Call it with context->lock held; releases the lock meanwhile.
 static void run_first(struct sim_stream *stream)
 {
 	pthread_mutex_t *lock = &stream->context->lock;
@@ -247,7 +250,8 @@ static void start_worker(struct sim_stream *stream)
 		sim_stream_unref(stream);
 }
 
-// Returns the mark of the stream's latest operation; NULL: the stream is idle. With context->lock held.
+// Returns the mark that is finished with the stream's latest operation. NULL: the stream is idle. Call it with
+// context->lock held.
 static struct sim_mark *get_last_mark(struct sim_stream *stream)
 {
 	if (!stream->last)
@@ -257,7 +261,8 @@ static struct sim_mark *get_last_mark(struct sim_stream *stream)
 	return stream->last->mark;
 }
 
-// Makes the operation wait according to the rules for default streams. With context->lock held.
+// Makes the operation wait for other streams as CUDA's rules for the default stream require. Call it with context->lock
+// held.
 static void order_with_default(struct sim_stream *stream, struct sim_op *op)
 {
 	struct sim_context *context = stream->context;
@@ -271,11 +276,11 @@ static void order_with_default(struct sim_stream *stream, struct sim_op *op)
 	}
 }
 
-// On a device that shares its time: performs the operation's effect on memory now, as on any other device. Only its end
-// waits for the device. With context->lock held, which it releases while the operation runs.
+// On a device that shares its time, an operation ends when the device has had time for it. But what it does to memory
+// can be done now, as on any other device. Call it with context->lock held; releases the lock while the operation runs.
 static void perform_ahead(struct sim_stream *stream, struct sim_op *op)
 {
-	stream->running = op; // makes operations that are submitted now wait in the queue
+	stream->running = op; // operations that are submitted meanwhile must wait in the queue
 	pthread_mutex_unlock(&stream->context->lock);
 	CUresult result = check_failure(op);
 	if (result == CUDA_SUCCESS)
@@ -285,7 +290,7 @@ static void perform_ahead(struct sim_stream *stream, struct sim_op *op)
 	stream->running = NULL;
 }
 
-// Adds the operation to the queue, at the head or at the tail. With context->lock held.
+// Adds the operation to the head (`first`) or the tail of the queue. Call it with context->lock held.
 static void enqueue(struct sim_stream *stream, struct sim_op *op, bool first)
 {
 	if (first) {
@@ -313,14 +318,14 @@ static bool has_room(const struct sim_stream *stream, const struct sim_op *op)
 	return atomic_load_explicit(&stream->pending, memory_order_relaxed) < TIME_DEPTH;
 }
 
-// Waits until the operation may be queued. With context->lock held, which it releases meanwhile.
+// Waits until the operation may be added to the queue. Call it with context->lock held; releases the lock meanwhile.
 static void wait_until_open(struct sim_stream *stream, const struct sim_op *op)
 {
 	pthread_mutex_t *lock = &stream->context->lock;
 
 	for (;;) {
-		// A call that passed the gate before it closed waits here, so that the queues of a locked process stay
-		// empty.
+		// Another process may have locked this one after the call had passed the checks at its start. Such a
+		// call waits here, so that the queues of a locked process stay empty.
 		if (atomic_load(&sim_gate) & SIM_GATE_LOCKED) {
 			pthread_mutex_unlock(lock);
 			(void)sim_checkpoint_enter(VG_ENTRY_cuLaunchKernel);
@@ -361,7 +366,7 @@ static void run_queue(struct sim_stream *stream)
 
 enum submission { SUBMIT_ONLY, SUBMIT_AND_WAIT };
 
-// Submits an operation, and consumes it.
+// Submits an operation to a stream. The stream then owns the operation; on failure, it is freed.
 static CUresult submit_op(struct sim_stream *stream, struct sim_op *op, enum submission submission)
 {
 	bool wait = submission == SUBMIT_AND_WAIT;
@@ -409,7 +414,8 @@ static CUresult submit_op(struct sim_stream *stream, struct sim_op *op, enum sub
 		start_worker(stream);
 	else if (stream->sleeping && !stream->running)
 		pthread_cond_signal(&stream->wake);
-	bool stranded = !stream->worker; // no worker thread could be created: this thread runs the operation
+	// No worker thread could be created, so this thread must run the operation.
+	bool stranded = !stream->worker;
 	pthread_mutex_unlock(&context->lock);
 	if (stranded)
 		run_queue(stream);
@@ -442,7 +448,7 @@ static CUresult do_nothing(struct sim_op *op)
 
 static const struct sim_op_class nothing_class = {.name = "nothing", .size = sizeof(struct sim_op), .run = do_nothing};
 
-// Returns a reference to the mark of the latest operation; NULL: the stream is idle.
+// Returns a reference to the mark that is finished with the stream's latest operation. NULL: the stream is idle.
 static struct sim_mark *ref_last_mark(struct sim_stream *stream)
 {
 	if (atomic_load_explicit(&stream->pending, memory_order_acquire) == 0)

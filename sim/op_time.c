@@ -9,7 +9,7 @@
 
 // ---- submission -----------------------------------------------------------------------------
 
-// Writes at most `capacity` of the operation's pieces and returns their number. 0: the operation takes no time.
+// Lists the operation's pieces of work, at most `capacity`, and returns their number. 0: the operation takes no time.
 static unsigned list_pieces(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity)
 {
 	if (op->class->pieces)
@@ -86,7 +86,8 @@ void sim_time_ready(struct sim_op *op, uint64_t ready_ns)
 
 // ---- running --------------------------------------------------------------------------------
 
-// Sleeps until the work is at that stage. Returns false if the work of `context` (may be NULL) is cancelled first.
+// Sleeps until the piece of work runs or has ended, as `stage` says. If `context` is not NULL and its work is
+// cancelled, returns false earlier.
 static bool wait_for_stage(const struct sim_stream *stream, uint64_t sequence, enum time_stage stage,
 			   const struct sim_context *context, uint64_t *ret_end_ns)
 {
@@ -128,8 +129,8 @@ static CUresult run_on_host(struct sim_op *op, const struct sim_stream *stream, 
 	return result;
 }
 
-// Runs the operation when the device serves it: before that, its effect on memory must not be visible. Measures the
-// operation's time.
+// Runs the operation when the device has begun its piece of work, because its effect on memory must not be visible
+// earlier. Measures how long it takes.
 static CUresult run_when_served(struct sim_op *op, const struct sim_stream *stream, uint64_t sequence,
 				uint64_t *ret_own_ns)
 {
@@ -238,7 +239,7 @@ void sim_time_end(struct sim_stream *stream, struct sim_op *op)
 	struct sim_op_time *time = op->time;
 	uint64_t earliest = time->ready_ns > time->submitted_ns ? time->ready_ns : time->submitted_ns;
 
-	if (!time->ended_ns) // an operation that took no time ended together with the one before it
+	if (!time->ended_ns) // the operation took no time, so it ended together with the one before it
 		time->ended_ns = stream->ended_ns > earliest ? stream->ended_ns : earliest;
 	stream->ended_ns = time->ended_ns;
 	stream->pieces -= op->pieces;

@@ -1,42 +1,44 @@
-// Operations on a device that shares its time (`slice` in the configuration). When an operation is submitted, pieces of
-// work are added to the channel of its stream (region_time.h), in the order of the stream. So the device serves them
-// even while this process does not run. The process performs the operation's effect on memory, and wakes waiting
-// threads. Without `slice` this file is not used.
+// Runs operations on a device that shares its time between contexts (`slice` in the configuration; without it this file
+// is not used). When an operation is submitted, its pieces of work are added to the channel of its stream
+// (region_time.h). The device serves them in this order, even while this process does not run. The process does what
+// the operation does to memory, and wakes waiting threads.
 #pragma once
 
 #include "region_time.h"
 #include "stream.h"
 
-enum { SIM_PIECES_MOST = TIME_DEPTH / 2 }; // pieces of one operation
+enum { SIM_PIECES_MOST = TIME_DEPTH / 2 }; // an operation has at most this many pieces of work
 
-// During a graph's launch: the piece of the next node.
+// The progress of a graph's launch: `next` is the piece of work of the next node.
 struct sim_time_cursor {
 	struct sim_stream *stream;
 	uint64_t next, end_ns;
-	bool gathers; // the nodes have no pieces of their own: gathered_ns is the sum of the time that they need
+	bool gathers; // the graph has one piece of work for all nodes; gathered_ns is the time that they need
 	uint64_t gathered_ns;
 };
 
-// Writes at most `capacity` of the pieces of work of the host for which a stream waits. Returns their number.
+// Lists the piece of work of an operation that runs on the host and for which the stream waits. Returns the number of
+// pieces, at most `capacity`.
 unsigned sim_time_host_piece(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity);
 
-// With context->lock held: returns whether the operation's pieces fit the stream's queue.
+// Returns whether the channel has room for the operation's pieces. Call it with context->lock held.
 bool sim_time_has_room(const struct sim_stream *stream, const struct sim_op *op);
-// Adds the operation's pieces to the channel. With context->lock held. CUDA_ERROR_OUT_OF_MEMORY: no channel is free.
+// Adds the operation's pieces of work to the channel. Call it with context->lock held. CUDA_ERROR_OUT_OF_MEMORY: no
+// channel is free.
 CUresult sim_time_append(struct sim_stream *stream, struct sim_op *op);
-// Lets the operation begin. ready_ns: when the last of the operations ended for which it waited.
+// Lets the operation begin. ready_ns: end of the latest operation that it waited for.
 void sim_time_ready(struct sim_op *op, uint64_t ready_ns);
-// Runs an operation when the device serves its piece of work, and returns when the piece has ended.
+// Runs an operation in the time that the device gives its piece of work. Returns when that has ended.
 CUresult sim_time_run(struct sim_op *op);
-// Runs a node of a graph when the device serves its piece of work, and returns when the piece has ended.
+// Runs a node of a graph in the time that the device gives its piece of work. Returns when that has ended.
 CUresult sim_time_run_node(struct sim_op *op, struct sim_time_cursor *cursor);
-// A conditional node has one piece of work for all of its bodies.
+// Begin and end the bodies of a conditional node, which has one piece of work for all of them.
 struct sim_time_cursor sim_time_begin_bodies(struct sim_context *context, struct sim_time_cursor *cursor);
 void sim_time_end_bodies(struct sim_context *context, struct sim_time_cursor *cursor,
 			 const struct sim_time_cursor *bodies);
-// Ends a graph's launch, which has run or was cancelled: removes the remaining pieces.
+// Ends the launch of a graph, which has run or was cancelled. Removes its remaining pieces of work.
 void sim_time_end_graph(struct sim_op *op, struct sim_time_cursor *cursor);
-// Removes the pieces of an operation that is not run.
+// Removes the pieces of work of an operation that will not run.
 void sim_time_skip(struct sim_op *op);
-// With context->lock held, when the operation has ended: frees its part of the queue.
+// Frees the room that an ended operation had in the channel. Call it with context->lock held.
 void sim_time_end(struct sim_stream *stream, struct sim_op *op);

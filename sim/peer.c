@@ -1,4 +1,4 @@
-// Peer access: the access of a context's kernels to allocations of another device.
+// Implements peer access: kernels of a context may access allocations of another device.
 #include "context.h"
 #include "entry.h"
 #include "memory.h"

@@ -5,7 +5,8 @@
 #include "pool.h"
 #include "process.h"
 
-// Returns whether the address is in a range of cuMemAddressReserve. There, each mapping counts as an allocation.
+// Returns whether the address is in a range of cuMemAddressReserve. In such a range, each mapping counts as an
+// allocation.
 static bool is_reserved(const struct sim_pointer *pointer)
 {
 	return pointer->range && pointer->range->kind == SIM_RANGE_RESERVED;
@@ -35,7 +36,7 @@ static CUresult get_access_flags(int *ret_flags, CUdeviceptr ptr)
 	return CUDA_SUCCESS;
 }
 
-// Returns an attribute of the memory to which the pointer points.
+// Returns those attributes of a pointer that concern the memory behind it.
 static CUresult get_memory(void *data, CUpointer_attribute attribute, CUdeviceptr ptr,
 			   const struct sim_pointer *pointer)
 {
@@ -43,7 +44,8 @@ static CUresult get_memory(void *data, CUpointer_attribute attribute, CUdevicept
 	bool reserved = is_reserved(pointer);
 
 	switch (attribute) {
-	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: // the whole reservation
+	// A range of cuMemAddressReserve is reported as a whole.
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		*(CUdeviceptr *)data = reserved ? range->base : pointer->base;
 		break;
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
@@ -71,7 +73,8 @@ static CUresult get_memory(void *data, CUpointer_attribute attribute, CUdevicept
 	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
 		*(size_t *)data = range && !reserved ? range->size : pointer->size;
 		break;
-	default: // P2P tokens do not exist any more
+	// CU_POINTER_ATTRIBUTE_P2P_TOKENS is not supported by drivers any more.
+	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	return CUDA_SUCCESS;
@@ -82,13 +85,13 @@ static bool is_of_pool(const struct sim_pointer *pointer)
 	return pointer->range && pointer->range->kind == SIM_RANGE_POOL;
 }
 
-// Returns whether the pointer is memory of a pool in the host. Such memory belongs to the current context.
+// Returns whether the pointer is to memory of a pool in the host. The driver then reports the current context.
 static bool find_host_pool_context(const struct sim_pointer *pointer, struct sim_context **ret_context)
 {
 	return is_of_pool(pointer) && !pointer->device && sim_context_current(ret_context) == CUDA_SUCCESS;
 }
 
-// Returns whether a reserved address without a mapping has the attribute.
+// Returns whether an attribute can be queried for a reserved address where nothing is mapped.
 static bool is_of_range(CUpointer_attribute attribute)
 {
 	return attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ||
@@ -151,7 +154,7 @@ CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute
 	return data ? get_attribute(data, attribute, ptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Returns the size of an attribute, to set its null value for a pointer that is unknown to the driver.
+// Returns the size of an attribute. For a pointer that the driver does not know, so many bytes are set to 0.
 static size_t get_size(CUpointer_attribute attribute)
 {
 	switch (attribute) {

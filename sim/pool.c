@@ -1,4 +1,5 @@
-// Manages the segments and chunks of memory pools.
+// Implements memory pools: cuts their range of addresses into segments, and allocates physical memory in chunks of 32
+// MiB.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -48,8 +49,8 @@ CUresult sim_pool_new(struct sim_device *device, const CUmemPoolProps *propertie
 	pool->range->device = device;
 	pool->chunk_count = size / SIM_CHUNK;
 	pool->reuse_events = pool->reuse_opportunistic = pool->reuse_internal = 1;
-	// Access to memory of a device: that device. To managed memory: all devices. To memory in the host: the host
-	// only.
+	// At first, only the pool's own device has access to it. All devices have access to managed memory. To memory
+	// in the host, only the host has access.
 	for (int i = 0; i < sim_process.device_count; i++)
 		if (device ? device->ordinal == i : sim_pool_is_managed(pool))
 			pool->access[i] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -161,7 +162,7 @@ CUresult sim_pool_chunk_memory(struct sim_pool *pool, size_t chunk, struct sim_p
 	return CUDA_SUCCESS;
 }
 
-// Allocates memory for [base, base + size), which is inside the pool's range: all of it, or nothing.
+// Allocates physical memory for [base, base + size), a part of the pool's range. On failure, allocates none.
 static CUresult alloc_chunks(struct sim_pool *pool, CUdeviceptr base, size_t size)
 {
 	size_t first = (base - pool->range->base) / SIM_CHUNK, last = (base + size - 1 - pool->range->base) / SIM_CHUNK;
@@ -178,7 +179,7 @@ static CUresult alloc_chunks(struct sim_pool *pool, CUdeviceptr base, size_t siz
 		result = sim_pool_map_chunk(pool, i, physical);
 		sim_physical_unref(physical);
 	}
-	if (result != CUDA_SUCCESS) // memory is short: frees the unused chunks
+	if (result != CUDA_SUCCESS) // on failure, free those of these chunks that no allocation uses
 		while (i-- > first)
 			if (pool->chunks[i] && !is_chunk_used(pool, i))
 				free_chunk(pool, i);
@@ -198,7 +199,7 @@ static void merge_next(struct sim_segment *segment)
 	free(next);
 }
 
-// Drops marks that are done, and merges free neighbours without a mark.
+// Drops marks of work that has ended. Merges neighbouring free segments that no work uses any more.
 static void merge_free(struct sim_pool *pool)
 {
 	for (struct sim_segment *segment = pool->segments; segment; segment = segment->next) {
@@ -293,8 +294,8 @@ static size_t count_missing_chunks(const struct sim_pool *pool, CUdeviceptr base
 
 enum reuse { REUSE_NOW, REUSE_AFTER_WAIT };
 
-// Finds the first free segment that needs the fewest new chunks. REUSE_AFTER_WAIT: also segments that another stream
-// still uses.
+// Finds a free segment for which the fewest chunks must be allocated; of several, the first. REUSE_AFTER_WAIT: also
+// considers segments that work in another stream still uses.
 static struct sim_segment *find_room(struct sim_pool *pool, size_t size, unsigned long long stream, enum reuse reuse)
 {
 	struct sim_segment *best = NULL;
@@ -326,7 +327,8 @@ CUresult sim_pool_alloc(struct sim_pool *pool, size_t size, unsigned long long s
 	segment = find_room(pool, rounded, stream, REUSE_NOW);
 	if (segment)
 		result = alloc_chunks(pool, segment->base, rounded);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && pool->reuse_internal) { // instead of failing, waits for a stream
+	// Instead of failing, use a segment for which the stream must wait until another stream's work has ended.
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && pool->reuse_internal) {
 		segment = find_room(pool, rounded, stream, REUSE_AFTER_WAIT);
 		if (segment)
 			result = alloc_chunks(pool, segment->base, rounded);
@@ -358,7 +360,7 @@ CUresult sim_pool_mark_used(struct sim_pool *pool, size_t offset, size_t size)
 		if (base - segment->base < segment->size)
 			break;
 	size_t rounded = sim_round_up(size, 512);
-	// The pointer is imported again: in device memory this counts as one import, which one free ends.
+	// The pointer was imported before. In device memory, both imports count as one, which one free ends.
 	if (pool->device && segment && segment->used && segment->base == base && segment->asked == size)
 		return CUDA_SUCCESS;
 	if (!segment || segment->used || rounded > segment->size - (base - segment->base))
@@ -368,7 +370,7 @@ CUresult sim_pool_mark_used(struct sim_pool *pool, size_t offset, size_t size)
 		segment = segment->next;
 	}
 	split_segment(segment, rounded);
-	sim_mark_unref(segment->busy); // drop the mark: a free that is still queued concerns only the earlier import
+	sim_mark_unref(segment->busy); // a free that is still queued concerns only the earlier import
 	segment->busy = NULL;
 	segment->used = true;
 	segment->asked = size;

@@ -1,6 +1,6 @@
-// Memory pools (pool*.c). All functions need the memory lock, except where a comment says otherwise. A pool is one
-// range of addresses, cut into segments. The range consists of parts of 32 MiB. A part gets physical memory, called a
-// chunk, when a used segment touches the part.
+// Declares memory pools (pool*.c). All functions need the memory lock, except where a comment says otherwise. A pool is
+// a range of addresses. Its allocations and free gaps are segments. Physical memory is allocated in parts of 32 MiB,
+// the chunks, for those parts of the range that an allocation uses.
 #pragma once
 
 #include "memory.h"
@@ -13,8 +13,8 @@ struct sim_segment {
 	size_t size, asked;
 	unsigned long long id;
 	bool used;
-	// In a free segment: the mark for which streams other than `stream` must wait before they use the segment; or
-	// NULL.
+	// Of a free segment: work that may still use its memory. A stream other than `stream` must wait for this mark
+	// before it uses the segment. NULL: no such work.
 	struct sim_mark *busy;
 	unsigned long long stream;
 	struct sim_segment *next, *previous; // neighbours by address, without gaps
@@ -27,15 +27,15 @@ struct sim_pool {
 	CUmemPoolProps properties;
 	struct sim_range *range;
 	struct sim_segment *segments;
-	struct sim_mapping **chunks; // one for each 32 MiB; NULL: the part has no memory
+	struct sim_mapping **chunks; // an element for each 32 MiB of the range; NULL: no physical memory
 	size_t chunk_count;
 	cuuint64_t threshold, used, used_high, reserved, reserved_high;
 	int reuse_events, reuse_opportunistic, reuse_internal;
 	unsigned char access[SIM_DEVICES];
 	bool destroyed, dirty;
-	struct sim_pool_location *location; // location of a default pool in host memory
-	unsigned imports; // number of imports of the pool, each of which must be destroyed; 0: a pool of this process
-	int exported;	  // descriptor that tells importers where the chunks are; or -1
+	struct sim_pool_location *location; // place in host memory for which this is the default pool; or NULL
+	unsigned imports;		    // how often this process has imported the pool; 0: the pool is its own
+	int exported;			    // descriptor that tells importers where the chunks are; or -1
 	uint64_t uid;
 	struct sim_pool *next;
 };
@@ -45,42 +45,46 @@ CUresult sim_pool_new(struct sim_device *device, const CUmemPoolProps *propertie
 		      struct sim_pool **ret_pool);
 // Frees unused chunks until at most `keep` bytes are reserved.
 void sim_pool_trim(struct sim_pool *pool, size_t keep);
-// Destroys the handle. The pool is freed with its last allocation.
+// Destroys the handle of a pool. The pool itself ends with its last allocation.
 void sim_pool_retire(struct sim_pool *pool);
-// Allocates memory. *ret_wait: a reference to the mark to wait for before the memory is used, or NULL.
+// Allocates memory from a pool for a stream. *ret_wait: a mark that must be done before the memory is used, with a
+// reference; or NULL.
 CUresult sim_pool_alloc(struct sim_pool *pool, size_t size, unsigned long long stream, CUdeviceptr *ret_address,
 			struct sim_mark **ret_wait);
-// Returns the used segment at exactly this address, or NULL.
+// Returns the allocation that begins at exactly this address. NULL: not found.
 struct sim_segment *sim_pool_find_segment(CUdeviceptr address, struct sim_pool **ret_pool);
 void sim_pool_free_segment(struct sim_pool *pool, struct sim_segment *segment, struct sim_mark *busy,
 			   unsigned long long stream);
-// Returns this process's struct for an imported pool, or NULL.
+// Returns the struct of a pool that this process has imported. NULL: it has not imported the pool.
 struct sim_pool *sim_pool_find_imported(uint64_t uid);
-// Marks the segment at an offset of the range as used, when a pointer is imported.
+// Allocates the segment at this offset of the range, because the program imports a pointer to it.
 CUresult sim_pool_mark_used(struct sim_pool *pool, size_t offset, size_t size);
 // Returns memory for a chunk: memory of the device, or a part of the pool's host memory.
 CUresult sim_pool_chunk_memory(struct sim_pool *pool, size_t chunk, struct sim_physical **ret_physical);
-// Maps memory as a chunk.
+// Maps physical memory as a chunk of the pool.
 CUresult sim_pool_map_chunk(struct sim_pool *pool, size_t chunk, struct sim_physical *physical);
 struct sim_pool *sim_pool_default(struct sim_device *device); // NULL: no addresses are left
-// Creates the descriptor of a pool in host memory, unless it exists. CUDA_ERROR_OUT_OF_MEMORY.
+// Creates the descriptor with the memory of a pool in host memory, unless it exists. May return
+// CUDA_ERROR_OUT_OF_MEMORY.
 CUresult sim_pool_create_descriptor(struct sim_pool *pool);
-// Checks that memory of a type can be at a location. Returns the location with id 0 if its id means nothing.
+// Checks that memory of a type can be at a location. Returns the location. Its id is 0 if the kind of location needs
+// none.
 CUresult sim_pool_check_location(const CUmemLocation *location, CUmemAllocationType type, CUmemLocation *ret_location);
 enum sim_pool_role { SIM_POOL_DEFAULT, SIM_POOL_CURRENT };
 CUresult sim_pool_get_of_device(CUmemoryPool *ret_pool, CUdevice device, enum sim_pool_role role);
 CUresult sim_pool_set_device(CUdevice device, CUmemoryPool pool);
 bool sim_pool_is_managed(const struct sim_pool *pool);
-// Makes the pool no longer the current pool of any location in host memory. Defined in pool_location.c.
+// Makes sure that the pool is not the current pool of a location in host memory any more. Defined in pool_location.c.
 void sim_pool_leave_locations(struct sim_pool *pool);
 bool sim_pool_find_pointer(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer);
 CUmemoryPool sim_pool_handle_of(struct sim_range *range);
 
 // ---- without the memory lock ----
 
-// Frees a pool's pointer for cuMemFree. Returns false if no allocation starts there.
+// Frees an allocation of a pool for cuMemFree. Returns false if no pool has an allocation at the address.
 bool sim_pool_free_pointer(CUdeviceptr address);
 // Frees all unused chunks of the device's pools, because memory is short.
 CUresult sim_pool_trim_all(struct sim_device *device);
-// Frees the memory that the release thresholds do not keep. Called after the host has waited for work of the context.
+// Frees unused memory of pools beyond their release thresholds. Call it after the host has waited for work of the
+// context.
 void sim_pool_apply_thresholds(struct sim_context *context);

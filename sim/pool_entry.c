@@ -1,4 +1,4 @@
-// The driver's entries for pools: stream-ordered allocation, attributes, access.
+// Implements the driver's functions for pools: stream-ordered allocation, attributes, access.
 #include "capture.h"
 #include "entry.h"
 #include "graph_memory.h"
@@ -11,8 +11,8 @@
 
 struct free_op {
 	struct sim_op op;
-	CUdeviceptr address; // freed when the operation runs; 0: pool memory, only the mark matters
-	bool graph;	     // true: a graph allocated the memory; false: cuMemAlloc did
+	CUdeviceptr address; // freed when the operation runs; 0: pool memory was freed already
+	bool graph;	     // the memory is a graph's; otherwise cuMemAlloc allocated it
 };
 
 static CUresult run_free(struct sim_op *op_)
@@ -143,7 +143,7 @@ CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 	SIM_TRY(sim_pool_get(pool, &destroyed));
 	sim_memory_lock();
 	bool mine = !destroyed->location && !(destroyed->device && destroyed == destroyed->device->default_pool);
-	// An imported pool must be destroyed once for each import, and only without imported pointers.
+	// An imported pool must be destroyed once for each import. No imported pointer into it may exist then.
 	if (destroyed->imports)
 		mine = destroyed->used == 0;
 	if (mine && destroyed->imports > 1)

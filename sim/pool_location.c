@@ -1,5 +1,5 @@
-// Creates pools, and finds the default and the current pool of every location. struct sim_device has the pools of a
-// device. A list here has those in host memory, one entry for each location and type.
+// Creates pools, and finds the default and the current pool of every location. The pools of a device are in its struct
+// sim_device. A list in this file has the pools in host memory, with an entry for each location and type.
 #include <stdlib.h>
 
 #include "capture.h"
@@ -10,7 +10,7 @@
 struct sim_pool_location {
 	CUmemLocation location;
 	CUmemAllocationType type;
-	struct sim_pool *default_pool, *current; // under the memory lock
+	struct sim_pool *default_pool, *current; // guarded by the memory lock
 	struct sim_pool_location *next;
 };
 static struct sim_pool_location *host_locations;

@@ -1,5 +1,5 @@
-// Export and import of pools: a descriptor from which importers learn where the chunks are, and pointers as offsets in
-// the pool.
+// Exports and imports pools. An exported descriptor tells importers where the pool's chunks of memory are. An exported
+// pointer is an offset in the pool.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ struct pointer_data { // in CUmemPoolPtrExportData
 	uint64_t uid, offset, size, id;
 };
 
-// The record at the end of a host pool's file, after the last chunk. A pool on a NUMA node of the host is one file.
+// A record at the end of the file that has a pool in host memory. It follows the pool's last chunk.
 struct host_pool {
 	char magic[16];
 	uint64_t uid, size;
@@ -40,7 +40,7 @@ static CUresult export_host(struct sim_pool *pool, int *ret_descriptor)
 	return CUDA_SUCCESS;
 }
 
-// Imports a pool. Further imports in the process return the same pool.
+// Imports a pool. If this process has imported the pool before, returns the same struct.
 static CUresult import_pool(struct sim_device *device, const CUmemPoolProps *properties, size_t size, uint64_t uid,
 			    int descriptor, CUmemoryPool *ret_pool)
 {
@@ -154,7 +154,7 @@ CUresult CUDAAPI cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, C
 	return result;
 }
 
-// Maps a chunk of the exporter, and references its memory.
+// Maps a chunk of the exporting process, and takes a reference to its memory.
 static CUresult adopt_chunk(struct sim_pool *pool, size_t chunk)
 {
 	struct sim_physical *physical;

@@ -1,4 +1,5 @@
-// Retains and releases primary contexts: one for each device. The first retain creates it, the last release ends it.
+// Retains and releases primary contexts. Each device has one. The first retain creates it, and the last release ends
+// it.
 #include <limits.h>
 
 #include "context.h"
@@ -13,7 +14,7 @@ CUresult sim_primary_retain(struct sim_device *device, struct sim_context **ret_
 	SIM_TRY(sim_failure());
 	pthread_mutex_lock(&device->primary_lock);
 	pthread_mutex_lock(&device->lock);
-	if (device->primary_retains == 0) { // create the handle once: it never changes
+	if (device->primary_retains == 0) { // creates the context, or creates it again under the same handle
 		result = sim_context_new(device, device->primary_flags, NULL, device->primary, &device->primary);
 		if (result == CUDA_SUCCESS)
 			device->primary->primary = true;

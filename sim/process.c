@@ -1,4 +1,4 @@
-// cuInit: the devices that the process sees, and the gate before every call.
+// Implements cuInit: finds the devices that the process sees, and makes the checks at the start of every driver call.
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -92,8 +92,8 @@ CUresult sim_enter_slow(enum vg_entry entry)
 	return CUDA_SUCCESS;
 }
 
-// Resets the driver in a forked child, which has no driver until it executes a program, as on hardware. The child must
-// not wait for a lock that a thread of its parent may have had.
+// Makes every call fail in a forked child, which has no driver until it executes a program, as on hardware. The child
+// must not wait for a lock that a thread of its parent may have held.
 static void reset_in_child(void)
 {
 	atomic_store(&forked, true);
@@ -101,8 +101,8 @@ static void reset_in_child(void)
 	region_forget_in_child(sim_process.region);
 }
 
-// Frees this process's memory in the node at exit. If work still uses the memory, the next process that finds this one
-// dead frees it.
+// Frees this process's device memory when it exits. If work still uses the memory, leaves that to the next process that
+// notices this one's end.
 __attribute__((destructor)) static void free_memory_at_exit(void)
 {
 	if (atomic_load(&forked) || !sim_process.region || sim_has_pending_work())
@@ -117,7 +117,7 @@ static void *reserve_addresses(size_t size, int protection)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-// Explains in a message that addresses ran out: the result is only "out of memory".
+// Prints that no addresses are left, because the program only gets CUDA_ERROR_OUT_OF_MEMORY.
 static CUresult report_no_addresses(uint64_t bytes)
 {
 	char needed[VG_SIZE_TEXT], limited[VG_SIZE_TEXT];
@@ -135,7 +135,8 @@ static CUresult report_no_addresses(uint64_t bytes)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// Reserves addresses for many times the memory, because programs reserve far more than they map.
+// Reserves the range of device addresses, the window. It is many times as large as the memory, because programs reserve
+// far more than they map.
 static CUresult init_window(void)
 {
 	uint64_t size = sim_process.config.memory * sim_process.config.devices * 32, least = (uint64_t)1 << 40;
@@ -200,7 +201,8 @@ static int find_visible(const char *item)
 	return end != item && !*end && index >= 0 && index < (long)sim_process.config.devices ? (int)index : -1;
 }
 
-// Lists the visible devices as the driver does: an invalid item ends the list, and a repeated item hides all devices.
+// Lists the visible devices as the driver does. An invalid item ends the list. If an item is repeated, no device is
+// visible.
 static int list_visible(int ret_physical[SIM_DEVICES])
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");
@@ -227,8 +229,8 @@ static int list_visible(int ret_physical[SIM_DEVICES])
 	return count;
 }
 
-// Reports that CUDA_VISIBLE_DEVICES has a UUID of another node, which hides the devices of this one. Nodes differ by
-// user and specification.
+// Warns if CUDA_VISIBLE_DEVICES has the UUID of another node. Then no device of this node is visible. Each user and
+// each configuration has a node of its own.
 static void report_hidden(void)
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");

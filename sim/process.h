@@ -1,4 +1,4 @@
-// The process and the devices that it sees (process.c). Any thread.
+// Declares the state of the process and of the devices that it sees (process.c). Any thread.
 #pragma once
 
 #include "ptx/ptx.h"
@@ -7,21 +7,21 @@
 
 struct sim_device {
 	int ordinal;  // number that the program sees, after CUDA_VISIBLE_DEVICES
-	int physical; // index of the device in the region
+	int physical; // index of the device on the simulated node
 	CUuuid uuid;
 	char pci[16]; // "0000:01:00.0"
-	// One byte for each granule of the window: 1 read, 2 write.
+	// The access that kernels have, a byte for each granule (2 MiB) of device addresses: 1 read, 2 write.
 	uint8_t *permission;
 	struct ptx_space space;
-	_Atomic int lost;	       // a CUresult that every call on the device returns; 0: the device works
+	_Atomic int lost;	       // error that every call on the device returns; 0: the device works
 	_Atomic bool joined;	       // this client of MPS has had a context on the device
 	_Atomic uint64_t failure_seen; // the latest region_time_failure() that this process has handled
-	// Taken before `lock`. One thread at a time creates or ends the primary context. Its handle never changes, so
-	// a thread that retains it must not revive the context while another thread still ends it.
+	// A thread holds this lock, taken before `lock`, while it creates or ends the primary context. The handle of
+	// the context never changes. So a thread that retains it must wait until another thread has ended it.
 	pthread_mutex_t primary_lock;
-	pthread_mutex_t lock; // primary context, default pool, green contexts
+	pthread_mutex_t lock; // guards the primary context, the default pool, the green contexts
 	struct sim_context *primary;
-	unsigned primary_retains, primary_flags; // 0 retains: `primary` is only a handle
+	unsigned primary_retains, primary_flags; // how often `primary` is retained; 0: it does not exist now
 	struct sim_pool *default_pool, *current_pool;
 };
 
@@ -32,8 +32,8 @@ struct sim_process {
 	int device_count;
 	unsigned sms;	   // number of multiprocessors of a device that this process may use
 	_Atomic int fault; // CUresult: the sticky error of all contexts on every device; 0: no error
-	// Device addresses: [window, window + window_size), PROT_NONE. The bytes of an address are at
-	// address + window_offset.
+	// The range of device addresses, the window, is [window, window + window_size). The host cannot access it. The
+	// memory mapped at an address is at address + window_offset.
 	CUdeviceptr window;
 	size_t window_size;
 	intptr_t window_offset;

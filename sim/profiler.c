@@ -1,4 +1,4 @@
-// The profiler's switches, which have no effect.
+// Implements the functions that start and stop the profiler. They have no effect.
 #include "capture.h"
 #include "context.h"
 #include "entry.h"

@@ -18,13 +18,13 @@
 #include "base/size.h"
 #include "region_internal.h"
 
-enum { UNMAPPED = 65534 };    // the owner of a file whose owner has no id in this user namespace
+enum { UNMAPPED = 65534 };    // owner that stat() reports for a file if the user namespace does not have its owner
 enum { SHARED_MODE = 01711 }; // mode of root's directory: only root creates files there, but all users may use them
 
 // Checks that the directory belongs to the caller, or that root shares it with all users.
 static int check_directory(struct region *region, const struct stat *status, char *problem, size_t capacity)
 {
-	// In a user namespace that does not map root, as in a container, root's directory belongs to UNMAPPED.
+	// In a container, the user namespace may not have root. Then root's directory seems to belong to UNMAPPED.
 	bool is_roots = status->st_uid == 0 || status->st_uid == UNMAPPED;
 	region->is_own = status->st_uid == geteuid();
 	region->shared = is_roots && (status->st_mode & 07777) == SHARED_MODE;
@@ -84,8 +84,8 @@ static int open_file(const struct region *region, const char *path, int flags)
 	return -1;
 }
 
-// Locks the directory, so that cleaners of temporary files do not remove it. Root also creates the directory for
-// exports of all users.
+// Locks the directory, so that programs that clean up temporary files do not remove it. Root also creates the directory
+// in which all users export memory.
 static int keep_directory(struct region *region)
 {
 	char path[300];
@@ -110,8 +110,8 @@ static bool is_same_node(const struct sim_config *a, const struct sim_config *b)
 	       a->copy_engines == b->copy_engines;
 }
 
-// Returns the size of the tables, for which space is reserved at once. In the region, the clocks of the devices lie
-// behind the tables.
+// Returns the size of the tables in the header file. Space for them is reserved at once. The state of the devices' time
+// follows the tables.
 static size_t get_table_bytes(const struct sim_config *config)
 {
 	return sizeof(struct region_header) +
@@ -141,7 +141,7 @@ static int map_header(struct region *region, int fd, const struct sim_config *co
 	region->header_size = size;
 	region->blocks_per_device = (uint32_t)(config->memory / REGION_BLOCK);
 	region->time_offset = get_time_offset(config);
-	// In a process that was restored from an image, the clock may have an offset.
+	// If the process was restored from an image, its clock may differ from that of other processes.
 	region->clock_offset = config->slice_ns ? vg_clock_offset(0, "monotonic") : 0;
 	return region_lock_init(region, fcntl(fd, F_DUPFD_CLOEXEC, 3));
 }
@@ -159,7 +159,7 @@ int region_reserve(int descriptor, off_t offset, size_t size)
 	struct statvfs disk;
 	int error;
 
-	// Fails early if the file cannot fit, before it fills the disk.
+	// If the disk has no room for all of it, fail before any of it is filled.
 	if (fstatvfs(descriptor, &disk) == 0 && disk.f_blocks && size / disk.f_frsize > disk.f_bfree)
 		return -ENOSPC;
 	do
@@ -196,7 +196,8 @@ static int init_header(struct region *region, int fd, const struct sim_config *c
 		error = region_time_init(region, fd);
 	if (error != 0)
 		return error;
-	// A process restored from an image may still have ids of memory from an earlier node: new ids must differ.
+	// Ids of memory contain this number. A process restored from an image may have ids of an earlier node, so
+	// choose another.
 	region->header->generation = (uint32_t)(vg_clock_realtime_ns() >> 10);
 	region->header->version = REGION_VERSION;
 	region->header->magic = REGION_MAGIC; // set last, because it says that the header is complete
@@ -205,8 +206,8 @@ static int init_header(struct region *region, int fd, const struct sim_config *c
 
 enum { JOIN_IN_USE = 1, JOIN_RENEW = 2 };
 
-// Maps an existing header file. Returns 0, JOIN_IN_USE (by a node of another configuration), JOIN_RENEW (it has to be
-// created again), or negative errno.
+// Maps an existing header file. Returns 0, JOIN_IN_USE (a node of another configuration uses it), JOIN_RENEW (it must
+// be created again), or negative errno.
 static int join_header(struct region *region, int fd, const struct sim_config *config)
 {
 	struct {
@@ -255,7 +256,7 @@ static int open_devices(struct region *region, const struct sim_config *config)
 		if (fd < 0)
 			return fd;
 		region->devices[i] = fd;
-		// Skipped if the file has the right size: RLIMIT_FSIZE may be smaller.
+		// If the file has the right size, do not set it: RLIMIT_FSIZE may be smaller.
 		if (fstat(fd, &status) != 0 ||
 		    (status.st_size != (off_t)config->memory && ftruncate(fd, (off_t)config->memory) != 0))
 			return -errno;
@@ -295,7 +296,8 @@ static int claim_slot(struct region *region)
 		atomic_store(&process->incarnation, ++h->generation);
 		if ((uint32_t)i >= h->process_high)
 			h->process_high = (uint32_t)i + 1;
-		region_step("in sight"); // process_high is set first: otherwise a reaper would not find the slot
+		// process_high was set before this point. Otherwise another process would not find the slot to free it.
+		region_step("in sight");
 		process->pid = getpid();
 		region_step("named");
 		region->slot = i;
@@ -304,9 +306,8 @@ static int claim_slot(struct region *region)
 	return -EUSERS;
 }
 
-// Opens and locks the node's header file. The lock must be dropped explicitly: closing the descriptor is not enough,
-// because the mapping keeps the open file description. A new node has a new inode, so that processes that map the old
-// file are not disturbed.
+// Opens and locks the node's header file. To unlock it, closing the descriptor is not enough, because the mapping also
+// keeps the open file. A new node has a new file, so that it does not disturb processes that map the old one.
 static int lock_header(const struct region *region, const char *path)
 {
 	struct stat mine, current;
@@ -326,12 +327,13 @@ static int lock_header(const struct region *region, const char *path)
 	}
 }
 
-// Opens the devices and claims a slot. With the header file locked.
+// Opens the devices and claims a slot. Call it with the header file locked.
 static int open_locked_node(struct region *region, const struct sim_config *config, bool observer)
 {
 	int status = open_devices(region, config);
 
-	if (observer) { // an observer only creates the files, if other processes may not
+	// An observer opens the device files only to create them, in case other processes may not.
+	if (observer) {
 		close_devices(region);
 		status = 0;
 	}
@@ -345,7 +347,7 @@ static int open_locked_node(struct region *region, const struct sim_config *conf
 	return status;
 }
 
-// Removes the device files of an earlier node, which no process uses: memory of the new node must be zero.
+// Removes the device files of an earlier node, which no process uses any more. So the memory of the new node is zero.
 static void remove_devices(const struct region *region)
 {
 	char path[300];
@@ -440,7 +442,7 @@ int region_observe(const struct sim_config *config, struct region **ret_region, 
 	return open_region(config, true, ret_region, problem, capacity);
 }
 
-// Does nothing in a forked child, or in a checkpointed process, whose slot another process may have.
+// Has no effect in a forked child, and in a checkpointed process, whose slot another process may have now.
 void region_release_all(struct region *region)
 {
 	if (region->slot < 0 || region->lock < 0 || region->lock_owner != getpid())
@@ -487,8 +489,8 @@ void region_uuid_format(const uint8_t b[16], char ret_text[REGION_UUID_TEXT])
 		 b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
-// Returns whether this process still has its slot. A process restored from an image has the same pid, but another start
-// time: its slot was freed when it ended.
+// Returns whether this process still has its slot. A process that was restored from an image has the same pid as
+// before, but another start time. Its slot was freed when it ended.
 static bool has_slot(const struct region *region)
 {
 	const struct region_process *process = &region->header->processes[region->slot];
@@ -498,7 +500,8 @@ static bool has_slot(const struct region *region)
 	       vg_process_start_time(0, &start) == 0 && vg_start_time_same(process->start_time, start);
 }
 
-// Claims the slot again. Returns false if the node was created again, or if another process has the slot.
+// Claims the slot that this process had before a checkpoint. Returns false if another process has it, or if the node
+// was created again.
 static bool resume_slot(struct region *region)
 {
 	char path[300];

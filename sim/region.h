@@ -1,6 +1,7 @@
-// The state that all processes of one simulated node share: which process has which device memory, and interprocess
-// events. It is a header file with tables, which all processes map and lock, and one sparse file for each device. The
-// simulated driver and the simulated NVML use it; it knows no CUDA types. Any thread, without the region's lock.
+// Declares the state that all processes of one simulated node share, called the region. It says which process has which
+// device memory, and has the interprocess events. It consists of a header file, which all processes map and lock, and
+// one sparse file for each device. The simulated driver and the simulated NVML use it; it knows no CUDA types. Any
+// thread may call the functions, without the region's lock.
 #pragma once
 
 #include <errno.h>
@@ -25,26 +26,26 @@ struct region_process {
 	_Atomic uint64_t busy_ns[SIM_DEVICES]; // device time of its operations
 	uint32_t device_contexts[SIM_DEVICES];
 	uint32_t pid_namespace;	      // the pid namespace in which the pid is valid
-	uint32_t parked;	      // checkpointed: has no memory, not even the lock of its slot
-	_Atomic uint32_t incarnation; // a number that differs between the processes that have had the slot
+	uint32_t parked;	      // the process is checkpointed: it has no memory, and no lock of its slot
+	_Atomic uint32_t incarnation; // differs for each process that has the slot
 };
 
-// An entry for each block. The head, the entry of an allocation's first block, describes the allocation.
+// The state of a block of device memory. The entry of an allocation's first block, its head, describes the allocation.
 struct region_block {
 	uint32_t first;	     // index + 1 of the allocation's first block; 0: the block is free
 	uint32_t next;	     // index + 1 of the allocation's next block; 0: this is the last
-	uint32_t generation; // valid in the head only, like all members below
+	uint32_t generation; // distinguishes allocations; like all members below, valid only in the head
 	uint32_t blocks;
-	uint16_t owner;	  // slot that is charged; REGION_NO_PROCESS: only a descriptor keeps the memory alive
+	uint16_t owner;	  // slot of the charged process; REGION_NO_PROCESS: only a descriptor keeps the memory
 	uint8_t exported; // a descriptor of the memory may exist
 	uint8_t dying;	  // the memory is being freed
-	uint8_t holders[REGION_PROCESSES / 8]; // a bit for each slot that references the memory
+	uint8_t holders[REGION_PROCESSES / 8]; // a bit for each slot whose process has a reference
 };
 enum { REGION_NO_PROCESS = 0xffff };
 
 struct region_event { // an interprocess event
 	uint32_t used, generation;
-	_Atomic uint32_t recorded, completed; // numbers of records; completed is a futex
+	_Atomic uint32_t recorded, completed; // numbers of the latest records; `completed` is a futex
 	_Atomic uint64_t time_ns;
 	_Atomic uint32_t recorder; // slot of the process that recorded the event last
 	uint8_t holders[REGION_PROCESSES / 8];
@@ -54,76 +55,79 @@ struct region_header {
 	uint64_t magic;
 	uint32_t version, padding;
 	struct sim_config config;
-	uint32_t changing;	      // nonzero: a process has the lock, or died while it had it
+	uint32_t changing;	      // not 0: a process holds the lock, or died while it held it
 	uint64_t used[SIM_DEVICES];   // bytes
 	uint32_t hint[SIM_DEVICES];   // no block with a lower index is free
-	uint32_t generation, orphans; // orphans: number of allocations that only descriptors keep alive
+	uint32_t generation, orphans; // orphans: number of allocations that only descriptors keep
 	uint32_t process_high;	      // all slots from this index on are free
 	_Atomic uint64_t busy_ns[SIM_DEVICES];
 	struct region_process processes[REGION_PROCESSES];
 	struct region_event events[REGION_EVENTS];
-	struct region_block blocks[]; // devices x blocks per device; the devices' time follows (region_time.c)
+	struct region_block blocks[]; // the entries of each device's blocks; the state of the devices' time follows
 };
 
 struct region {
 	struct region_header *header;
 	size_t header_size;
 	uint32_t blocks_per_device;
-	int slot;		     // slot of this process; -1 for an observer
-	int lock;		     // descriptor of the header file, for its locks; -1 while checkpointed
-	_Atomic pid_t lock_owner;    // pid that opened `lock`; negative: pid that resets it after a fork
+	int slot;		     // index of this process in `processes`; -1: an observer has none
+	int lock;		     // descriptor of the header file, on which locks are taken; -1: checkpointed
+	_Atomic pid_t lock_owner;    // pid for which `lock` is valid; negative: a forked child sets it again
 	ino_t inode;		     // inode of the header file
-	pthread_mutex_t threads;     // allows one thread of this process at a time to use the lock
+	pthread_mutex_t threads;     // held by the thread of this process that has the region's lock
 	int devices[SIM_DEVICES];    // descriptors
 	bool overcommit;	     // allocations of this process reserve no space on the file system
 	bool is_own;		     // the directory belongs to this user
 	bool shared;		     // root has created the node, for processes of all users
-	int kept;		     // observer: directory, locked against cleaners of temporary files; -1
+	int kept;		     // of an observer: locked directory, so that it is not cleaned up; or -1
 	size_t time_offset;	     // offset of the devices' time in the header file
-	pthread_mutex_t time_lock;   // allows one thread of this process at a time to write the states of its slot
-	int time_slots[SIM_DEVICES]; // 1 + the slot for whose states file space is reserved; 0: none
+	pthread_mutex_t time_lock;   // held by the thread of this process that writes a state of its slot
+	int time_slots[SIM_DEVICES]; // 1 + the slot for which space in the file is reserved; 0: none
 	int64_t clock_offset;	     // this process's CLOCK_MONOTONIC minus the devices' time
 	char directory[256];
 };
 
-// Creates or joins the node of `config`. Returns 0, 1 or negative errno. Unless it returns 0 or -ENOMEM, `problem` has
-// a message for the user.
+// Creates the node of `config`, or joins it if it exists. Returns 0, 1 or negative errno. On failure, except for
+// -ENOMEM, `problem` has a message for the user.
 int region_open(const struct sim_config *config, struct region **ret_region, char *problem, size_t capacity);
-// Opens the node as an observer (NVML), which has no slot and no memory.
+// Opens the node as an observer (NVML), which has no slot in the region and no memory.
 int region_observe(const struct sim_config *config, struct region **ret_region, char *problem, size_t capacity);
 // Frees everything that this process has in the region, and unmaps it. NULL: does nothing.
 void region_close(struct region *region);
 
-// Closes the descriptors of the devices' memory; region_attach() opens them again. A checkpointed process has none.
+// Closes the descriptors of the devices' memory, because a checkpointed process must have none. region_attach() opens
+// them again.
 void region_detach(struct region *region);
 int region_attach(struct region *region, const struct sim_config *config); // 0 or negative errno
 // Frees everything that this process has in the region, which stays mapped.
 void region_release_all(struct region *region);
-// Closes the inherited lock descriptor, so that a forked child does not keep its parent's slot. NULL: does nothing.
+// Closes the descriptor that a forked child inherits from its parent. Otherwise the child would keep the parent's slot
+// locked. Accepts NULL.
 void region_forget_in_child(struct region *region);
 
 enum { REGION_FULL = 1, REGION_GONE = 2 };
-// Allocates zeroed memory. Reserves its bytes on the file system, unless the process overcommits. Returns 0,
-// REGION_FULL (no device memory), or negative errno; region_is_no_space() says whether the file system is full.
+// Allocates zeroed memory. Reserves space for it on the file system, unless the process overcommits. Returns 0,
+// REGION_FULL (no device memory), or negative errno. region_is_no_space() says whether an errno means a full file
+// system.
 int region_alloc(struct region *region, int device, size_t size, uint64_t *ret_id);
-// References memory that another process has allocated. Returns 0 or REGION_GONE.
+// Takes a reference to memory that another process has allocated. Returns 0 or REGION_GONE.
 int region_ref(struct region *region, uint64_t id, int *ret_device, size_t *ret_size);
 // Drops this process's reference. The last one frees the memory, unless an exported descriptor of it exists.
 void region_unref(struct region *region, uint64_t id);
-// Calls `each` with every contiguous run of the memory, in order, until it returns nonzero.
+// Calls `each` with every contiguous part of the memory in a device's file, in order, until it returns nonzero.
 int region_each_run(struct region *region, uint64_t id,
 		    int (*each)(void *data, int descriptor, off_t offset, size_t at, size_t size), void *data);
-// The contents of an exported descriptor: memory, or another object (`kind`, `payload`).
+// What an exported descriptor stands for: memory, or another object, which `kind` and `payload` describe.
 struct region_export {
 	uint64_t magic, seed;
 	uint32_t kind, flags;
 	uint64_t id, payload[12];
 };
 enum region_export_kind { REGION_EXPORT_MEMORY = 1, REGION_EXPORT_POOL = 2 };
-// Creates a descriptor that keeps memory alive, also in other processes. `tail`: number of bytes that the caller will
-// write after the record (pools); space for them is reserved on the file system.
+// Creates a descriptor that keeps memory alive, also in other processes. For a pool, the caller writes `tail` bytes
+// after the record; space for them is reserved on the file system.
 int region_export(struct region *region, const struct region_export *what, size_t tail, int *ret_descriptor);
-// Finds the exported memory or object. Returns 0, REGION_GONE (this node did not export it), or negative errno. The
+// Finds what a descriptor stands for. Returns 0, REGION_GONE (this node did not export it), or negative errno. The
 // caller keeps the descriptor.
 int region_import(struct region *region, int descriptor, struct region_export *ret_what);
 
@@ -131,15 +135,15 @@ static inline bool region_is_no_space(int status)
 {
 	return status == -ENOSPC || status == -EDQUOT || status == -EFBIG;
 }
-// Writes a message for the user: the directory has no space for `bytes` more.
+// Writes a message for the user: the directory has no space for another `bytes`.
 void region_format_no_space(const char *directory, uint64_t bytes, char *problem, size_t capacity);
 
-// Frees everything that dead processes have left.
+// Frees all memory and events of processes that have died.
 void region_reap(struct region *region);
 uint64_t region_used(struct region *region, int device);
 void region_count_context(struct region *region, int device, int change);
-// Counts a new context of this process if the mode of the device allows one. Returns false if another process has
-// contexts, or none are allowed.
+// Counts a new context of this process, if the compute mode of the device allows one. Returns false if another process
+// has contexts, or no process may have any.
 bool region_add_context(struct region *region, int device, enum sim_mode mode);
 // Lists the live processes that have a context or memory on the device. Writes at most `capacity`, returns their
 // number.
@@ -157,7 +161,7 @@ void region_add_busy(struct region *region, int device, uint64_t ns);
 int region_event_create(struct region *region, uint32_t *ret_index, uint32_t *ret_generation);
 int region_event_ref(struct region *region, uint32_t index, uint32_t generation);
 void region_event_unref(struct region *region, uint32_t index);
-// Returns false if the process that recorded the event last has died, so that the event never completes.
+// Returns false if the event will never complete, because the process that recorded it last has died.
 bool region_event_expected(struct region *region, const struct region_event *event);
 
 // Returns the UUID of a device: the same for every process of the node, different for every directory.

@@ -1,12 +1,13 @@
-// The lock of the tables and the locks of the slots: locks on bytes of the header file, which belong to open file
-// descriptions (F_OFD_SETLK).
+// Implements the lock of the region's tables and the locks of the slots. They are locks on bytes of the header file
+// that belong to an open file description (F_OFD_SETLK).
 //
-// The kernel drops them when their process ends, in whatever way and in whatever pid namespace. A robust mutex would
-// not work: it identifies its owner by a thread id, which threads of several namespaces may have. The death of a
+// The kernel drops such locks when their process ends, in whatever way and in whatever pid namespace. A robust mutex
+// would not work: it identifies its owner by a thread id, which threads of several namespaces may have. The death of a
 // waiting thread could then unlock the mutex of another one.
 //
-// The lock of the tables belongs to the open file description of a descriptor. The lock of a slot belongs to the one of
-// the mapping: it outlives the descriptors, which a program may close, and a forked child does not have it.
+// The lock of the tables belongs to the open file description of a descriptor. The lock of a slot belongs to the open
+// file description that the mapping of the file keeps. So a program that closes all descriptors does not drop it, and a
+// forked child does not have it.
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -20,15 +21,15 @@
 #include "base/descriptor.h"
 #include "region_internal.h"
 
-enum { TABLES = 0, SLOTS = 1 }; // bytes of the file; the byte of a slot is SLOTS + its index
+enum { TABLES = 0, SLOTS = 1 }; // byte of the file for the tables' lock, and of the first slot's lock
 
 static struct flock make_byte_lock(short type, int byte)
 {
 	return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
 }
 
-// Repairs the tables after a process has died during a change. The blocks are right; the sums are computed from them
-// again. An allocation is valid only if its head has a length.
+// Repairs the tables after a process has died during a change. Computes the sums again from the blocks, which are
+// right. An allocation is valid only if its head has a number of blocks.
 static void repair_tables(struct region *region)
 {
 	struct region_header *h = region->header;
@@ -90,7 +91,8 @@ void region_forget_in_child(struct region *region)
 		region_lock_finish(region);
 }
 
-// Opens the mapped file again, to get another open file description. Returns the descriptor or negative errno.
+// Opens the header file again, to get an open file description with locks of its own. Returns the descriptor or
+// negative errno.
 static int reopen_file(const struct region *region)
 {
 	char path[320];
@@ -114,8 +116,8 @@ static bool has_descriptor(const struct region *region)
 	return fstat(region->lock, &status) == 0 && status.st_ino == region->inode;
 }
 
-// Resets the lock in a forked child. The child has its parent's open file description, and so its parent's locks, and a
-// thread that does not exist in the child may have the mutex. The first thread resets it, and others wait for that.
+// Resets the lock in a forked child, which has inherited its parent's locks. A thread that does not exist in the child
+// may have held the mutex. The first thread of the child resets both, and others wait for that.
 static void reset_in_child(struct region *region)
 {
 	pid_t self = getpid(), owner = atomic_load(&region->lock_owner);
@@ -157,8 +159,8 @@ void region_unlock(struct region *region)
 	pthread_mutex_unlock(&region->threads);
 }
 
-// Replaces the mapping by a mapping of another descriptor of the file. That drops the locks of the old open file
-// description.
+// Maps the header file by another descriptor in place of the old mapping. The locks that belong to the old mapping's
+// open file description end with it.
 static int remap_file(struct region *region, int fd)
 {
 	void *at = mmap(region->header, region->header_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);

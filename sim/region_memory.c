@@ -1,4 +1,4 @@
-// The allocation of device memory: which processes have which blocks.
+// Allocates device memory: keeps which processes have which blocks.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ static uint64_t get_id(const struct region_header *h, uint32_t index)
 	return (uint64_t)h->blocks[index].generation << 32 | index;
 }
 
-// Returns the allocation's head; NULL: the id is stale. With the lock held.
+// Returns the head of an allocation. NULL: the id is of memory that was freed. Call it with the lock held.
 static struct region_block *find_head(struct region *region, uint64_t id)
 {
 	uint32_t index = (uint32_t)id;
@@ -25,7 +25,7 @@ static struct region_block *find_head(struct region *region, uint64_t id)
 	return head->first == index + 1 && head->blocks && get_id(h, index) == id ? head : NULL;
 }
 
-// Returns the first of `blocks` consecutive free blocks, or UINT32_MAX.
+// Returns the index of the first of `blocks` consecutive free blocks. UINT32_MAX: there are not so many.
 static uint32_t find_run(const struct region *region, int device, uint32_t blocks)
 {
 	const struct region_header *h = region->header;
@@ -99,7 +99,7 @@ int region_alloc(struct region *region, int device, size_t size, uint64_t *ret_i
 		}
 		charge_slot(region, region->slot, device, size);
 		region_step("charged");
-		h->blocks[head].blocks = blocks; // the allocation exists from this store on
+		h->blocks[head].blocks = blocks; // from this store on, the allocation exists, even if the process dies
 		region_step("counts");
 		advance_hint(region, device);
 		id = get_id(h, head);
@@ -124,7 +124,7 @@ int region_each_run(struct region *region, uint64_t id, int (*each)(void *, int,
 	uint32_t base = (uint32_t)device * region->blocks_per_device;
 	size_t at = 0;
 
-	// Without the lock: the caller has a reference, so the blocks do not change.
+	// This needs no lock: the caller has a reference, so the blocks cannot change.
 	for (uint32_t start = (uint32_t)id; start != UINT32_MAX;) {
 		uint32_t last = start;
 		while (h->blocks[last].next == last + 2)
@@ -141,11 +141,11 @@ int region_each_run(struct region *region, uint64_t id, int (*each)(void *, int,
 
 static int discard_run(void *data, int descriptor, off_t offset, size_t at, size_t size)
 {
-	// New memory must be zero, and the disk space becomes free.
+	// Punch a hole, because the next allocation must be zero, and to free the disk space.
 	return fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, (off_t)size) == 0 ? 0 : -errno;
 }
 
-// Frees the blocks, whose contents were discarded before. With the lock held.
+// Frees blocks whose contents were discarded before. Call it with the lock held.
 static void free_blocks(struct region *region, struct region_block *head)
 {
 	struct region_header *h = region->header;
@@ -163,7 +163,7 @@ static void free_blocks(struct region *region, struct region_block *head)
 		h->processes[head->owner].used[device] -= bytes;
 	h->used[device] -= bytes;
 	region_step("not charged");
-	head->blocks = 0; // the allocation does not exist any more after this store
+	head->blocks = 0; // from this store on, the allocation does not exist, even if the process dies
 	region_step("does not count");
 	for (uint32_t next = index + 1; next;) {
 		struct region_block *block = &h->blocks[next - 1];
@@ -175,7 +175,7 @@ static void free_blocks(struct region *region, struct region_block *head)
 	}
 }
 
-// Charges the memory to another slot; -1: to no slot. With the lock held.
+// Charges the memory to the process of another slot. -1: to no process. Call it with the lock held.
 static void change_owner(struct region *region, struct region_block *head, int slot)
 {
 	struct region_header *h = region->header;
@@ -214,9 +214,9 @@ int region_ref(struct region *region, uint64_t id, int *ret_device, size_t *ret_
 	return status;
 }
 
-// Returns false if anything else keeps the memory alive; then removes the slot from the holders. Otherwise returns
-// true, and the slot stays a holder until the memory is freed: memory without holders would leak if the process were
-// killed meanwhile. With the lock held.
+// Removes a slot's reference to memory that another process or a descriptor also keeps, and returns false. If nothing
+// else keeps the memory, returns true and leaves the reference. The caller then frees the memory. If the process is
+// killed meanwhile, the reference shows another process that the memory must be freed. Call it with the lock held.
 static bool remove_holder(struct region *region, struct region_block *head, int slot)
 {
 	int other = region_bit_first_except(head->holders, slot);
@@ -259,8 +259,8 @@ static int open_device(struct region *region, int device)
 	return region->devices[device];
 }
 
-// Frees the memory of a slot whose process has died; -1: the memory whose last exported descriptor was closed. With the
-// lock held.
+// Frees the memory of a slot whose process has died. -1: frees memory whose last exported descriptor was closed. Call
+// it with the lock held.
 static void reap_holder(struct region *region, int slot)
 {
 	struct region_header *h = region->header;
@@ -291,8 +291,8 @@ bool region_is_alive_locked(struct region *region, uint32_t slot)
 		return false;
 	if (region_slot_is_locked(region, slot))
 		return true;
-	// A checkpointed process has no lock. A process of another pid namespace cannot be checked: processes of its
-	// namespace will reap it.
+	// A checkpointed process does not lock its slot. Whether it lives can only be checked in its own pid namespace,
+	// so leave others to processes of that namespace.
 	return process->parked && (process->pid_namespace != region_pid_namespace() ||
 				   !vg_process_is_dead(process->pid, process->start_time));
 }

@@ -1,8 +1,8 @@
-// Exported descriptors of memory and pools, and interprocess events. The open file description of an exported
-// descriptor has a shared lock on its file. The lock exists as long as any copy of the descriptor, in any process or in
-// a message: it shows whether a descriptor still exists. The file of memory is a FIFO to which no process writes: as on
-// hardware, epoll accepts its descriptor. The name of the file contains the id of the memory. The file of a pool
-// contains a record.
+// Exports memory and pools as descriptors, and implements interprocess events. Each exported descriptor has a shared
+// lock on its file. The lock exists as long as any copy of the descriptor, in any process or in a message on a socket.
+// So the lock shows whether a descriptor still exists. The file of exported memory is a FIFO to which no process
+// writes, so that epoll accepts its descriptor, as on hardware. The file's name contains the id of the memory. The file
+// of a pool has a record.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -107,7 +107,8 @@ int region_export(struct region *region, const struct region_export *what, size_
 	record.magic = REGION_EXPORT_MAGIC;
 	region_uuid(&region->header->config, 0, (uint8_t *)&record.payload[10]); // the node
 	format_export_path(region, what->id, what->kind, path, sizeof path);
-	if (what->kind == REGION_EXPORT_MEMORY) { // from now on, freeing the memory removes the file
+	// From now on, the process that frees the memory removes the file.
+	if (what->kind == REGION_EXPORT_MEMORY) {
 		region_lock(region);
 		region->header->blocks[(uint32_t)what->id].exported = 1;
 		region_step("exported");
@@ -127,8 +128,8 @@ int region_export(struct region *region, const struct region_export *what, size_
 	return 0;
 }
 
-// Finds the memory by the file name of the descriptor, and checks that the descriptor is of the file with that name in
-// the directory.
+// Finds exported memory by the name of the descriptor's file. Checks that the file is the one of that name in the
+// node's directory.
 static int import_memory(const struct region *region, int descriptor, const struct stat *given,
 			 struct region_export *ret_what)
 {

@@ -14,17 +14,17 @@
 
 enum { PAGE = 4096, STATES = 2 * REGION_PROCESSES, LOOK_FOR_DEAD_NS = 10000000 };
 
-struct region_time { // The shared state of a device's time; its channels' work and its states follow in the file.
+struct region_time { // A device's time, which processes share. Its work and states follow in the file.
 	_Alignas(PAGE) _Atomic uint64_t published; // version << 16 | index of the valid state
-	_Atomic uint32_t generation;		   // futex: work has ended whose end could not be predicted
-	_Atomic uint32_t channels_used;		   // no channel from this index on was ever used
-	_Atomic uint64_t looked_ns;		   // when a process last searched for dead processes
+	_Atomic uint32_t generation;		   // futex; changes when work ends unpredictably
+	_Atomic uint32_t channels_used;		   // channels from this index on were never used
+	_Atomic uint64_t looked_ns;		   // when a process last looked for dead processes
 	_Atomic uint64_t failure;		   // number of failures << 32 | error
 	struct time_channel channels[TIME_CHANNELS];
 };
 _Static_assert(sizeof(struct region_time) % PAGE == 0, "what follows begins with a page");
 
-// The size of a state in the file: whole pages, so that space can be reserved for each state.
+// Size of a state in the file. It is a multiple of the page size, so that space can be reserved for each state.
 enum { STATE_BYTES = (sizeof(struct time_state) + PAGE - 1) / PAGE * PAGE };
 enum { RING_BYTES = TIME_DEPTH * sizeof(struct time_work) };
 _Static_assert(RING_BYTES % PAGE == 0, "room is reserved by pages");
@@ -120,7 +120,7 @@ static bool is_dead(struct region *region, uint64_t owner)
 	       (!region_slot_is_locked(region, slot) && !process->parked);
 }
 
-// Reserves space on the file system for the states of this process's slot.
+// Reserves space on the file system for the two states that this process writes.
 static int reserve_states(struct region *region, int device)
 {
 	unsigned first = 2 * (unsigned)region->slot;
@@ -137,7 +137,7 @@ static int reserve_states(struct region *region, int device)
 
 // ---- publishing the state -------------------------------------------------------------------
 
-// Replaces the stamp atomically. Returns false if the old stamp was not as expected.
+// Replaces a stamp, the number and end of a piece of work, in one atomic step. Returns false if it was not `expected`.
 static bool swap_stamp(struct time_stamp *stamp, struct time_stamp expected, struct time_stamp desired)
 {
 	bool swapped;
@@ -149,9 +149,9 @@ static bool swap_stamp(struct time_stamp *stamp, struct time_stamp expected, str
 	return swapped;
 }
 
-// Writes to the channels which work had ended when the state was published. A process does so before it publishes the
-// next state. If it is stopped here and continues much later, it changes nothing: the channel's entries have other work
-// by then.
+// Notes in the channels which work had ended when a state was published. A process does so before it publishes the next
+// state. If the process is stopped here and continues much later, it changes nothing, because the entries then have
+// other work.
 static void mark_ended(struct region *region, int device, const struct time_state *state)
 {
 	struct region_time *time = get_time(region, device);
@@ -181,7 +181,7 @@ static void copy_state(struct time_state *to, const struct time_state *from)
 	memcpy(to->active, from->active, to->active_count * sizeof *to->active);
 }
 
-// Reads the published state and returns its value of `published`.
+// Reads the state that is valid now. Returns the value of `published` that belongs to it.
 static uint64_t load_state(const struct region *region, int device, struct time_state *ret_state)
 {
 	struct region_time *time = get_time(region, device);
@@ -200,7 +200,7 @@ static bool publish_state(struct region *region, int device, uint64_t word, cons
 	struct region_time *time = get_time(region, device);
 	unsigned index = 2 * (unsigned)region->slot;
 
-	if (index == (word & 0xffff)) // the published state is still the same
+	if (index == (word & 0xffff)) // the other state is the valid one, so it must not change
 		index++;
 	copy_state(get_state(region, device, index), state);
 	region_step("written");
@@ -209,7 +209,8 @@ static bool publish_state(struct region *region, int device, uint64_t word, cons
 	return published;
 }
 
-// Schedules the removal of dead processes' work. Searches for them only every 10 ms, because that needs system calls.
+// Looks for dead processes, and sets when their work is removed. Does so only every 10 ms, because it needs system
+// calls.
 static unsigned schedule_dead(struct region *region, int device, uint64_t now, struct time_state *state)
 {
 	struct region_time *time = get_time(region, device);
@@ -228,8 +229,8 @@ static unsigned schedule_dead(struct region *region, int device, uint64_t now, s
 	return found;
 }
 
-// Advances the device's state to `now` and publishes it. With region->time_lock held, because it writes the states of
-// the slot.
+// Advances the device's state to `now` and publishes it. Call it with region->time_lock held, because it writes a state
+// of this process's slot.
 static void advance_to(struct region *region, int device, uint64_t now, struct time_state *ret_state)
 {
 	const struct time_rules rules = get_rules(region);
@@ -266,8 +267,8 @@ static bool claim_channel(struct region *region, int device, uint32_t index, uin
 	return true;
 }
 
-// Returns a free channel, or TIME_CHANNELS if all are in use. *ret_later: a channel becomes free when the work of a
-// dead process has been removed.
+// Returns a free channel. TIME_CHANNELS: all are in use. *ret_later: a channel will be free soon, when the work of a
+// dead process is removed.
 static uint32_t find_channel(struct region *region, int device, bool *ret_later)
 {
 	struct region_time *time = get_time(region, device);
@@ -360,8 +361,7 @@ uint64_t region_time_append(struct region *region, int device, uint32_t channel,
 		atomic_store_explicit(&work->need_ns, pieces[i].need_ns, memory_order_relaxed);
 		atomic_store_explicit(&work->engine, pieces[i].engine, memory_order_relaxed);
 		atomic_store_explicit(&work->sms, pieces[i].sms, memory_order_relaxed);
-		// In this order, so that a process that was stopped while it stamped the old work fails to swap the
-		// stamp.
+		// Set the number first. A process that still wants to stamp the entry's old work then fails to do so.
 		__atomic_store_n(&work->stamp.sequence, first + i, __ATOMIC_RELEASE);
 		region_step("no stamp");
 		__atomic_store_n(&work->stamp.end_ns, 0, __ATOMIC_RELEASE);
@@ -395,7 +395,7 @@ void region_time_close(struct region *region, int device, uint32_t channel, uint
 	region_step("not closed");
 	atomic_store_explicit(&work->closed_ns, closed_ns, memory_order_release);
 	region_step("closed");
-	if (atomic_load_explicit(&work->engine, memory_order_relaxed) != TIME_HOST) // other work may wait for this work
+	if (atomic_load_explicit(&work->engine, memory_order_relaxed) != TIME_HOST) // other work may wait for it
 		region_time_wake(region, device);
 }
 
@@ -460,7 +460,7 @@ struct region_time_view region_time_view(struct region *region, int device)
 	struct time_queues queues = get_queues(region, device);
 	time_begin(&state, &queues);
 	while (!time_advance(&state, &rules, &queues, now, &events))
-		state.ended_count = 0; // discarded, because this state is not published
+		state.ended_count = 0; // the caller only predicts, and does not publish this state
 	for (uint32_t i = 0; i < state.active_count; i++)
 		channels += state.active[i].sequence < atomic_load(&queues.channels[state.active[i].channel].tail);
 	return (struct region_time_view){.busy_ns = state.busy_ns,

@@ -1,4 +1,4 @@
-// cuMemset*: rows of equal elements.
+// Implements cuMemset*, which fills rows with equal elements.
 #include "capture.h"
 #include "copy.h"
 #include "cost.h"
@@ -76,7 +76,7 @@ CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARA
 	    pointer.range->kind == SIM_RANGE_GRAPH) { // the launch of the graph may allocate the memory later
 		device = pointer.device ? pointer.device : device;
 	} else if (!sim_memory_translate(device, set->dst, length ? length : 1, SIM_WRITE)) {
-		device = pointer.device; // the memory is of another device, which then sets it
+		device = pointer.device; // another device has the memory, so that device sets it
 		if (!device || !sim_memory_translate(device, set->dst, length ? length : 1, SIM_WRITE))
 			return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -108,7 +108,7 @@ static CUresult submit_set(CUstream handle, CUdeviceptr dst, size_t pitch, unsig
 		return sim_capture_check_stream(stream);
 	SIM_TRY(sim_set_op_new(stream->context, &params, &op));
 	op->instant = !asynchronous || width * element * height <= SIM_STAGED;
-	// Pinned host memory is set when the call returns; device memory may be set later.
+	// The call waits for pinned host memory to be set. It does not wait for device memory.
 	bool wait = !asynchronous && sim_pointer_find(dst, &pointer) && pointer.host && !pointer.managed;
 	return wait ? sim_submit_wait(stream, op) : sim_submit(stream, op);
 }

@@ -1,7 +1,8 @@
-// Included by every file of the simulated driver: the driver API, the names of the driver's structs, granules, SIM_TRY.
-// Any thread may call any function of the simulated driver unless its comment says otherwise. Lock order, outermost
-// first: the lock of the captures, the memory lock, context->lock, event->lock, the mutex of the region. No lock is
-// held while an operation runs, or while a thread waits for one.
+// Declares what every file of the simulated driver needs: the driver API, the names of the driver's structs, granules,
+// SIM_TRY. Any thread may call any function of the simulated driver unless its comment says otherwise.
+//
+// Order of the locks, outermost first: the lock of the captures, the memory lock, context->lock, event->lock, the mutex
+// of the region. No lock is held while an operation runs, or while a thread waits for one.
 #pragma once
 
 #pragma GCC visibility push(default)
@@ -35,17 +36,17 @@ struct sim_stream;
 struct sim_time_cursor;
 
 #define SIM_MIB ((size_t)1 << 20)
-#define SIM_GRANULE (2 * SIM_MIB) // the unit of mappings and of permissions
+#define SIM_GRANULE (2 * SIM_MIB) // device addresses are mapped, and access is given, in units of this size
 #define SIM_GRANULE_SHIFT 21
 
-// Returns 0 if the result overflows.
+// Rounds up to a multiple of `unit`. Returns 0 if the result overflows.
 static inline size_t sim_round_up(size_t value, size_t unit)
 {
 	return value > SIZE_MAX - unit ? 0 : (value + unit - 1) / unit * unit;
 }
 
-// The macros that return from the calling function are this one, SIM_ENTER in entry.h, and their counterparts in
-// nvml.h. SIM_TRY evaluates a CUresult and returns it unless it is CUDA_SUCCESS.
+// Evaluates a CUresult, and returns it from the calling function unless it is CUDA_SUCCESS. The only other macros that
+// return from the calling function are SIM_ENTER in entry.h and those of nvml.h.
 #define SIM_TRY(expression)                   \
 	do {                                  \
 		CUresult try_ = (expression); \

@@ -1,4 +1,5 @@
-// Sparse arrays. Each level has a table of tiles; the levels smaller than a tile share the tiles of the mip tail.
+// Implements sparse arrays. Each level has a table of tiles. Levels that are smaller than a tile share the tiles of the
+// mip tail.
 #include <stdlib.h>
 
 #include "context.h"
@@ -7,34 +8,34 @@
 #include "sparse.h"
 #include "texture.h"
 
-// Memory of a tile pool that an array's tiles use, mapped at its own addresses.
+// Memory of a tile pool that tiles of the array use. It is mapped once, at addresses of its own.
 struct sparse_pool {
-	struct sim_range *range; // the pool is freed with its context if `base` is not in this range any more
+	struct sim_range *range; // range at `base`; if another range is there now, the context has ended
 	CUdeviceptr base;
 	size_t size;
 	struct sim_physical *physical;
-	size_t uses; // number of tiles that use the pool, or that a queued operation will map
+	size_t uses; // number of tiles that use the memory, also those that a queued operation will map
 	struct sparse_pool *next;
 };
 
 struct sim_sparse {
-	int references; // references of the array and of operations; under the memory lock, like the pools
+	int references; // number of references, guarded by the memory lock; operations have one, too
 	CUDA_ARRAY_SPARSE_PROPERTIES properties;
-	size_t layers, tails, tail_tiles; // tail_tiles: number of tiles in each tail
+	size_t layers, tails, tail_tiles; // tail_tiles: number of tiles in each mip tail
 	bool is_volume;
 	struct ptx_tiles *tiles;    // tiles of each level
-	uint64_t *addresses, *tail; // tail: points into `addresses`
+	uint64_t *addresses, *tail; // address of each tile; `tail` points to the elements of the mip tails
 	struct sparse_pool *pools;
 	unsigned count;
 	struct sim_array *levels[];
 };
 
-// One entry of cuMemMapArrayAsync.
+// An operation that maps or unmaps one element of the list that cuMemMapArrayAsync takes.
 struct map_op {
 	struct sim_op op;
 	struct sim_sparse *sparse;
 	const struct ptx_tiles *tiles; // tiles of the level; NULL: of the tail
-	size_t first[3], extent[3];    // position and extent in tiles; in the tail, along the first axis
+	size_t first[3], extent[3];    // in tiles; in the mip tail, only the first axis counts
 	struct sparse_pool *pool;      // NULL: unmap
 	CUdeviceptr address;	       // address of the first tile
 	bool is_done;
@@ -48,7 +49,7 @@ CUresult sim_sparse_check(const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 	return descriptor->Height && !(descriptor->Flags & excluded) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Computes the extent of a tile, by halving one axis after the other as texels become larger.
+// Computes the size of a tile in texels. For each doubling of the size of a texel, one axis is halved, in turn.
 static void set_tile_extent(CUDA_ARRAY_SPARSE_PROPERTIES *properties, size_t element, bool volume)
 {
 	unsigned extent[3] = {256, 256, 1}, axis = 1, axes = 2;
@@ -71,8 +72,8 @@ static uint32_t count_tiles(size_t extent, uint32_t tile)
 	return (uint32_t)((extent + tile - 1) / tile);
 }
 
-// Lays out the levels of the tail one after the other. Each layer has its own tail; but if all levels are in the tail,
-// the layers have a single one.
+// Lays out the levels of the mip tail one after the other. Each layer has a tail of its own. But if all levels are in
+// the tail, the layers share one.
 static void lay_out_tail(struct sim_sparse *sparse)
 {
 	uint64_t size = 0;
@@ -185,7 +186,7 @@ static struct sparse_pool *find_pool(const struct sim_sparse *sparse, CUdevicept
 	return pool;
 }
 
-// Adds `uses` tiles to a pool of the array, and creates the pool at the first use of its memory.
+// Counts `uses` more tiles that use the memory of `physical`. Maps that memory when it is first used.
 static CUresult use_pool(struct sim_context *context, struct sim_sparse *sparse, struct sim_physical *physical,
 			 size_t uses, struct sparse_pool **ret_pool)
 {

@@ -7,7 +7,9 @@
 #include "stream.h"
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sim_stream *free_list; // memory only for streams: a stale handle points to one without its magic
+// Freed structs, which are reused only for streams. So a stale handle points to such a struct, which has no magic
+// number.
+static struct sim_stream *free_list;
 static atomic_ullong stream_ids = 1;
 
 static struct sim_stream *get_free_stream(void)
@@ -97,7 +99,7 @@ void sim_stream_close(struct sim_stream *stream)
 	if (!atomic_compare_exchange_strong(&stream->magic, &magic, 0))
 		return; // already closed
 	pthread_mutex_lock(&context->lock);
-	// A stream with work stays in its context: calls on the default stream must still wait for the stream.
+	// Keep a stream with work in the list, because calls on the default stream must still wait for it.
 	stream->closing = true;
 	pthread_cond_signal(&stream->wake);
 	sim_stream_retire(stream);

@@ -1,4 +1,4 @@
-// Streams and their queues (stream.c, op.c). Any thread.
+// Declares streams and their queues (stream.c, op.c). Any thread.
 #pragma once
 
 #include "context.h"
@@ -25,12 +25,12 @@ struct sim_stream {
 	pthread_cond_t wake;
 	unsigned room_waiters; // number of threads that wait for room in the queue
 	pthread_cond_t room;
-	// On a device that shares its time, also under context->lock:
+	// On a device that shares its time, the following members are also guarded by context->lock.
 	uint32_t channel; // valid while has_channel is set
 	bool has_channel;
-	unsigned pieces;   // number of pieces in the channel, of operations that have not ended
+	unsigned pieces;   // pieces of work in the channel whose operations have not ended
 	uint64_t ended_ns; // when the latest operation ended
-	// A struct sim_captured of capture.c; not NULL while the stream captures.
+	// The struct sim_captured of a stream that is being captured (capture_state.h); otherwise NULL.
 	_Atomic(void *) capture;
 	CUstreamAttrValue attributes[16];
 };
@@ -39,16 +39,16 @@ static inline CUstream sim_stream_handle(struct sim_stream *stream)
 {
 	return (CUstream)stream;
 }
-// Returns whether the stream belongs to the context or to one of its green contexts. `green` not NULL: whether it
-// belongs to that one.
+// Returns whether the stream belongs to the context or to one of its green contexts. If `green` is not NULL, returns
+// whether it belongs to that green context.
 static inline bool sim_stream_is_of(const struct sim_stream *stream, const struct sim_context *context,
 				    const struct sim_green *green)
 {
 	return stream->context->parent == context &&
 	       (!green || stream->green == green || stream->context->green == green);
 }
-// Finds the stream of a handle. NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD mean streams of the current context.
-// Fails with the sticky error if there is one.
+// Finds the stream of a handle. NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD stand for streams of the current
+// context. Returns the sticky error if there is one.
 CUresult sim_stream_get(CUstream handle, struct sim_stream **ret_stream);
 // Finds the stream of a handle, even if there is a sticky error.
 CUresult sim_stream_get_any(CUstream handle, struct sim_stream **ret_stream);
@@ -59,13 +59,15 @@ void sim_stream_ref(struct sim_stream *stream);
 void sim_stream_unref(struct sim_stream *stream);
 // Destroys the handle; queued operations still run.
 void sim_stream_close(struct sim_stream *stream);
-// Removes a closed stream that is idle from its context, and drops the handle's reference. With context->lock held.
+// Removes a closed stream that is idle from its context, and drops the handle's reference. Call it with context->lock
+// held.
 void sim_stream_retire(struct sim_stream *stream);
 
-// Appends an operation to the stream's queue, after the waits that the rules for default streams require. If the stream
-// captures, the operation becomes a node of the graph instead. Consumes the operation, also on failure.
+// Appends an operation to the stream's queue. Before it runs, it waits as CUDA's rules for the default stream require.
+// If the stream is being captured, the operation becomes a node of the graph instead. The operation is freed, also on
+// failure.
 CUresult sim_submit(struct sim_stream *stream, struct sim_op *op);
-// Submits the operation, waits for its end, and returns the sticky error if there is one then.
+// Submits the operation and waits for its end. Then returns the sticky error, if there is one.
 CUresult sim_submit_wait(struct sim_stream *stream, struct sim_op *op);
 CUresult sim_stream_wait_idle(struct sim_stream *stream);
 

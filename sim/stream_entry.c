@@ -1,4 +1,4 @@
-// The driver's entries for streams; each also exists for the per-thread default stream.
+// Implements the driver's functions for streams. Each also exists for the per-thread default stream.
 #include <stdlib.h>
 
 #include "capture.h"
@@ -84,7 +84,7 @@ CUresult CUDAAPI cuStreamSynchronize_ptsz(CUstream hStream)
 	return cuStreamSynchronize(SIM_PTSZ(hStream));
 }
 
-// Defines an entry that returns a property of a stream.
+// Defines a driver function that returns a property of a stream.
 #define PROPERTY(name, type, result, value)                          \
 	CUresult CUDAAPI name(CUstream hStream, type *result)        \
 	{                                                            \

@@ -1,4 +1,4 @@
-// Host functions and callbacks in streams.
+// Implements host functions and callbacks in streams.
 #include "capture.h"
 #include "entry.h"
 #include "memory.h"

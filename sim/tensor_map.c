@@ -1,4 +1,5 @@
-// Tensor maps: checks the arguments as NVIDIA documents them, and packs them for the interpreter.
+// Creates tensor maps: checks the arguments as NVIDIA documents them, and stores them in the form that the PTX
+// interpreter reads.
 #include "context.h"
 #include "entry.h"
 #include "process.h"
@@ -20,7 +21,7 @@ struct tensor {
 	CUtensorMapFloatOOBfill fill;
 };
 
-// Returns whether sixteen packed values take 16 bytes.
+// Returns whether the type has packed values (4 or 6 bits), sixteen of which take 16 bytes in shared memory.
 static bool is_wide(CUtensorMapDataType type)
 {
 	return type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B || type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B;
@@ -55,7 +56,8 @@ static uint64_t get_bytes(CUtensorMapDataType type, uint64_t count)
 	}
 }
 
-// Returns whether elements are copied unchanged. Other elements are flushed, rounded to tf32 or unpacked.
+// Returns whether copies leave the elements unchanged. Elements of other types are flushed, rounded to tf32 or
+// unpacked.
 static bool is_copied(CUtensorMapDataType type)
 {
 	return type < CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ;
@@ -196,12 +198,13 @@ CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataT
 	return CUDA_SUCCESS;
 }
 
-// Checks the box that im2col moves over the image: the offsets of its corners, the channels and pixels of a load.
+// Checks the arguments of an im2col map: the corners of the box that moves over the image, and the channels and pixels
+// of a load.
 static CUresult check_columns(const struct tensor *t, const int *lower, const int *upper, unsigned corners, int limit,
 			      cuuint32_t channels, cuuint32_t pixels)
 {
 	for (unsigned i = 0; i < corners; i++) {
-		// Offsets are {D, H, W}, dimensions {C, W, H, D, N}.
+		// The offsets are in the order {D, H, W}, and the dimensions in the order {C, W, H, D, N}.
 		int64_t size = (int64_t)t->dim[corners - i];
 		if (lower[i] < -limit || lower[i] >= limit || upper[i] < -limit || upper[i] >= limit ||
 		    size + upper[i] - lower[i] <= 0)

@@ -1,4 +1,5 @@
-// The table of texture and surface objects. A handle is an index into it. Kernels read the table without a lock.
+// Keeps the table of texture and surface objects. A handle is an index in the table. Kernels read the table without a
+// lock.
 #include <stdlib.h>
 
 #include "context.h"
@@ -8,7 +9,7 @@ enum { CHUNK = 256, CHUNKS = 4096 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_texture *_Atomic chunks[CHUNKS];
-static uint32_t used; // entries that have ever been used
+static uint32_t used; // entries from this index on were never used
 static struct sim_texture *free_list;
 static struct sim_texture *ended; // destroyed objects that queued work may still read
 
@@ -19,7 +20,8 @@ static struct sim_texture *get_entry(uint32_t index)
 	return chunk ? &chunk[index % CHUNK] : NULL;
 }
 
-// Moves the objects that ended before this call to the free list, unless a stream has work.
+// Makes the entries of destroyed objects free again. If a stream has work, which may read them, it leaves them as they
+// are.
 static void reclaim_ended(void)
 {
 	pthread_mutex_lock(&lock);
@@ -30,7 +32,7 @@ static void reclaim_ended(void)
 	if (!candidates)
 		return;
 	bool pending =
-		// Call it without the lock, because it takes locks that an ending context may have.
+		// Call this without the lock: it takes locks that another thread may hold while it ends a context.
 		sim_has_pending_work();
 	pthread_mutex_lock(&lock);
 	struct sim_texture **list = pending ? &ended : &free_list;
@@ -86,7 +88,7 @@ CUresult sim_texture_create(struct sim_context *context, const struct sim_textur
 	return CUDA_SUCCESS;
 }
 
-// Ends an object. With the lock held.
+// Ends an object. Call it with the lock held.
 static void end_texture(struct sim_texture *texture)
 {
 	atomic_store(&texture->is_live, false);

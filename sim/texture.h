@@ -1,4 +1,5 @@
-// Texture and surface objects: the program's description, and what kernels see (texture*.c). Any thread.
+// Declares texture and surface objects: the program's description of them, and what kernels see (texture*.c). Any
+// thread.
 #pragma once
 
 #include "ptx/texture.h"
@@ -9,7 +10,7 @@ struct sim_texture_description {
 	CUDA_TEXTURE_DESC reading; // of textures
 	CUDA_RESOURCE_VIEW_DESC view;
 	bool has_view, is_surface;
-	bool needs_ldst; // for surface references: the array must have CUDA_ARRAY3D_SURFACE_LDST
+	bool needs_ldst; // the array needs CUDA_ARRAY3D_SURFACE_LDST, since it is for a surface reference
 };
 
 struct sim_texture {
@@ -18,11 +19,11 @@ struct sim_texture {
 	struct sim_context *context;
 	uint32_t handle; // never 0
 	_Atomic bool is_live;
-	_Atomic bool is_visible; // kernels see the object; stays set after its end for kernels launched before
+	_Atomic bool is_visible; // kernels can see the object, also after its end if they were launched before
 	struct sim_texture *next_free;
 };
 
-// Checks a description as the driver does, and translates it.
+// Checks a description as the driver does, and converts it to what kernels see.
 CUresult sim_texture_read(const struct sim_texture_description *description, struct ptx_texture *ret_texture);
 CUresult sim_texture_create(struct sim_context *context, const struct sim_texture_description *description,
 			    struct sim_texture **ret_texture);

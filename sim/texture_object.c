@@ -1,4 +1,4 @@
-// The driver's entries for texture and surface objects.
+// Implements the driver's functions for texture and surface objects.
 #include "context.h"
 #include "entry.h"
 #include "texture.h"

@@ -1,4 +1,4 @@
-// Translates the program's description of a texture or surface to what kernels see, with the checks that NVIDIA
+// Converts the program's description of a texture or surface to what kernels see. Makes the checks that NVIDIA
 // documents for cuTexObjectCreate and cuSurfObjectCreate.
 #include "array.h"
 #include "memory.h"

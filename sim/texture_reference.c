@@ -1,5 +1,5 @@
-// Texture and surface references: variables of a module (.texref, .surfref) that the program binds to memory or arrays.
-// The variable contains the handle of an object. Each change of the reference changes the object.
+// Implements texture and surface references: variables of a module (.texref, .surfref) that the program binds to memory
+// or arrays. Such a variable contains the handle of an object. Each change of the reference changes the object.
 #include <stdlib.h>
 
 #include "context.h"
@@ -9,7 +9,7 @@
 
 enum { ALIGNMENT = 512 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the modules' lists
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards the modules' lists of references
 
 static struct CUtexref_st *create_reference(uint32_t magic)
 {
@@ -70,12 +70,12 @@ CUresult sim_reference_change(struct CUtexref_st *reference, const struct CUtexr
 	if (reference->object) {
 		CUresult result = sim_texture_read(&changed->description, &seen);
 		if (result == CUDA_ERROR_INVALID_HANDLE && is_same_resource(reference, changed)) {
-			*reference = *changed; // the array was destroyed: only the settings change
+			*reference = *changed; // the array was destroyed, so change only the settings
 			reference->is_bound = false;
 			return CUDA_SUCCESS;
 		}
 		SIM_TRY(result);
-		(void)sim_context_synchronize(reference->object->context); // earlier launches read the old state
+		(void)sim_context_synchronize(reference->object->context); // until here, launches read the old state
 		*reference = *changed;
 		reference->object->seen = seen;
 		reference->object->description = changed->description;
@@ -175,7 +175,7 @@ CUresult cuTexRefDestroy(CUtexref hTexRef)
 	return CUDA_SUCCESS;
 }
 
-// Has no effect: a kernel uses the references of its module.
+// Has no effect, because a kernel uses the references of its module.
 CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
 {
 	struct CUtexref_st *reference;

@@ -1,4 +1,4 @@
-// The settings of texture references: formats, address modes, filters, levels.
+// Implements the settings of texture references: formats, address modes, filters, levels.
 #include "entry.h"
 #include "texture_reference.h"
 

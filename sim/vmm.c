@@ -1,4 +1,4 @@
-// Virtual memory management: reservations, physical handles, mappings, access, descriptors.
+// Implements virtual memory management: reservations, physical handles, mappings, access, descriptors.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "pool.h"
 #include "process.h"
 
-// A handle is an index into this table, so that a stale handle is detected.
+// Physical memory by handle. A handle is an index in this table, so that a stale handle is detected.
 static struct sim_physical **handles;
 static size_t handle_capacity, handle_free;
 
@@ -110,7 +110,8 @@ static CUresult check_properties(const CUmemAllocationProp *prop, struct sim_dev
 	}
 }
 
-// Creates a handle for the program. Consumes the reference to the memory, also on failure.
+// Creates a handle for the program. The handle takes over the caller's reference to the memory. On failure, the
+// reference is dropped.
 static CUresult return_handle(struct sim_physical *physical, CUmemGenericAllocationHandle *ret_handle)
 {
 	CUresult result = new_handle(physical);
@@ -190,7 +191,8 @@ CUresult CUDAAPI cuMemGetAllocationGranularity(size_t *granularity, const CUmemA
 	if (!granularity ||
 	    (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
 		return CUDA_ERROR_INVALID_VALUE;
-	// Checks less than cuMemCreate does: the type, and whether the device exists.
+	// Check only the type of the memory and whether the device exists. The other checks of cuMemCreate do not apply
+	// here.
 	if (!prop || (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED && prop->type != CU_MEM_ALLOCATION_TYPE_MANAGED))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
@@ -245,8 +247,8 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGene
 	return result;
 }
 
-// Returns whether [ptr, ptr + size) contains every mapping that it touches. *ret_covered: the mapped bytes. With the
-// memory lock held.
+// Returns whether the range contains the whole of every mapping that it touches. *ret_covered: the mapped bytes in it.
+// Call it with the memory lock held.
 static bool contains_whole_mappings(CUdeviceptr ptr, size_t size, size_t *ret_covered)
 {
 	struct sim_range *range = sim_range_find(ptr);
@@ -275,7 +277,7 @@ CUresult CUDAAPI cuMemUnmap(CUdeviceptr ptr, size_t size)
 		return CUDA_ERROR_INVALID_VALUE;
 	sim_memory_lock();
 	if (contains_whole_mappings(ptr, size, &covered)) {
-		// Does not wait: work that still uses the memory then faults.
+		// Do not wait for work that still uses the memory. Such work then faults.
 		for (struct sim_mapping *mapping = sim_range_find(ptr)->mappings, *next; mapping; mapping = next) {
 			next = mapping->next;
 			if (mapping->base >= ptr && mapping->base < ptr + size)
@@ -312,8 +314,8 @@ static CUresult set_access(struct sim_mapping *mapping, const CUmemAccessDesc *d
 	return CUDA_SUCCESS;
 }
 
-// Returns whether the range consists of whole mappings without gaps; it may cross reservations. With the memory lock
-// held.
+// Returns whether the range consists of whole mappings without gaps. It may be in several reservations. Call it with
+// the memory lock held.
 static bool is_fully_mapped(CUdeviceptr ptr, size_t size)
 {
 	CUdeviceptr at = ptr;
@@ -412,7 +414,7 @@ static CUresult return_imported(struct sim_physical *physical, CUmemLocationType
 	return return_handle(physical, ret_handle);
 }
 
-// Imports device memory. With the memory lock held.
+// Imports device memory. Call it with the memory lock held.
 static CUresult import_device(uint64_t id, CUmemGenericAllocationHandle *ret_handle)
 {
 	struct sim_device *device = NULL;
@@ -434,7 +436,7 @@ static CUresult import_device(uint64_t id, CUmemGenericAllocationHandle *ret_han
 	return return_imported(physical, CU_MEM_LOCATION_TYPE_DEVICE, device->ordinal, ret_handle);
 }
 
-// Imports memory on a NUMA node of the host: its descriptor is the memory.
+// Imports memory on a NUMA node of the host. The descriptor itself has the memory.
 static CUresult import_host(int descriptor, CUmemGenericAllocationHandle *ret_handle)
 {
 	static const char name[] = "/memfd:" SIM_HOST_MEMORY;
