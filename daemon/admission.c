@@ -25,7 +25,7 @@ enum {
 	CLAIMS_FILE_MOST = 64 << 10, // the most bytes of a file that are read
 	CLAIMS_MOST = 256,	     // the most files that are read
 	CLAIMS_NAMES_MOST = 4096,    // the most entries of the directory that are read
-	CLAIMS_LOOKS_MOST = 1024,    // the most processes of which one summation checks whether they live
+	CLAIMS_LOOKS_MOST = 1024,    // the most processes that one summation checks for being alive
 	TRIES = 4
 };
 
@@ -146,9 +146,9 @@ static void format_own_name(const struct node *node, char name[64])
 	snprintf(name, 64, "%u-%016llx", (unsigned int)geteuid(), (unsigned long long)vg_hash_text(node->runtime_dir));
 }
 
-// Writes this daemon's claims: one for each vGPU in the list, and `extra` bytes on `device`, with compute shares if
-// `turns`. The extra bytes are for a new vGPU. If `instead_of` is given, they replace the bytes of that vGPU. Returns 0
-// or -errno.
+// Writes this daemon's claims: one for each vGPU in the list. A new vGPU is not in the list yet, and gets a claim of
+// `extra` bytes on `device`. If `instead_of` is given, `extra` is the new claim of that vGPU. `turns`: this claim
+// includes a compute share. Returns 0 or -errno.
 static int publish_claims(struct node *node, size_t device, uint64_t extra, bool turns, const struct vgpu *instead_of)
 {
 	char path[PATH_MAX], name[64];
@@ -184,7 +184,7 @@ static int publish_claims(struct node *node, size_t device, uint64_t extra, bool
 	return r;
 }
 
-// What other daemons had admitted when this daemon last read their files for an admission.
+// On each device, how many bytes other daemons had admitted when this daemon last read their files.
 static uint64_t others_last_seen[VG_SYSTEM_DEVICES];
 
 static int looks_left; // how many more processes this summation may check; all further ones count as alive
@@ -347,8 +347,8 @@ void admission_summarize(const struct node *node, size_t device, struct admissio
 	*ret_summary = summary;
 }
 
-// Writes into each ledger the largest limit that the vGPU could have now. What other daemons admit later is counted
-// when this daemon publishes its claims again.
+// Writes into each ledger the largest limit that the vGPU could have now. If other daemons admit more memory later,
+// these figures are too large until this daemon publishes its claims again.
 static void set_ceilings(const struct node *node, size_t device)
 {
 	const struct reserved all = sum_up(node, device, NULL);

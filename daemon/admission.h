@@ -5,7 +5,7 @@
 struct admission_wish {
 	uint64_t memory, fixed; // the limit, and how much of it stays on the device: all unless the vGPU is evictable
 	const struct turn_terms *terms;
-	// the vGPU that will have these figures instead of its present ones; NULL: a new vGPU
+	// the existing vGPU that will get these figures; NULL: the wish is for a new vGPU
 	const struct vgpu *instead_of;
 };
 struct admission {
@@ -22,13 +22,13 @@ int admission_check(struct node *node, size_t device, const struct admission_wis
 // Returns how many bytes of the device a new vGPU of these terms could have, without publishing a claim. Returns 0 also
 // if the terms have compute shares that another daemon controls on the device.
 uint64_t admission_room(const struct node *node, size_t device, const struct turn_terms *terms, bool evictable);
-// Returns how many bytes of the device the evictable vGPUs share, one at a time: what no other vGPU and no other daemon
-// has reserved.
+// Returns how many bytes of the device evictable vGPUs can use in turn: all memory that is reserved neither by vGPUs
+// that are not evictable, nor by other daemons.
 uint64_t admission_for_evictable(const struct node *node, size_t device);
 // The reserved memory and shares of a device. Clients compute from them which further vGPUs fit.
 struct admission_summary {
-	uint64_t bytes;		// all vGPUs, those of other daemons included; INT64_MAX at most
-	uint64_t moving;	// of these, the part for which this daemon's evictable vGPUs take turns
+	uint64_t bytes;		// reserved for all vGPUs, also for those of other daemons; at most INT64_MAX
+	uint64_t moving;	// the part of `bytes` that this daemon's evictable vGPUs use one after the other
 	unsigned int share;	// the sum of the compute shares of this daemon's vGPUs
 	bool others_have_turns; // another daemon controls compute shares there
 };

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// The limits as last read. The file is read again when it is another one or has changed.
+// The limits as last read from the configuration file. The file is read again if it was replaced or changed.
 static struct {
 	bool is_read, is_broken;
 	struct stat file;
@@ -135,7 +135,8 @@ struct used {
 	unsigned int share, vgpus;
 };
 
-// Sums up what the vGPUs have to which the limit applies together with this one: those of one user, or of a group.
+// Sums up what the vGPUs have that share this limit with the vGPU of the wish. A user's limit applies to all vGPUs of
+// the user, a group's limit to all vGPUs of the group's members.
 static struct used sum_up(const struct request *request, size_t index, const struct allowance_wish *wish)
 {
 	const struct config_limit *limit = &limits.config.limits[index];

@@ -18,13 +18,14 @@
 enum {
 	HISTORY = 11, // length of the history in seconds
 	LOOKS = 4,    // the most times that the shared words are read for one decision
-	// decisions in a period; after each further one the thread pauses, since tenants can wake it at will
+	// the most decisions in a period without a pause after each, since tenants can wake the thread at will
 	DECISIONS = 100,
 };
 static const uint64_t period_ns = 10000000, pause_ns = 500000;
 
 struct seat {
-	const struct vgpu *vgpu; // NULL: the seat is free. The arbiter's thread must not dereference the pointer
+	// the vGPU that has this seat; NULL: the seat is free. The arbiter's thread must not dereference this pointer
+	const struct vgpu *vgpu;
 	struct vg_ledger *ledger;
 	struct turn_terms terms;
 	uint64_t joined_ns;
@@ -74,8 +75,8 @@ static void wake_gates(struct turn_page *page)
 	syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-// Clears the stop bit of each process that has read its gate's word after the process was seen stopped: it was
-// continued.
+// Clears the stop bit of each process that has read its gate's word after the daemon saw it stopped. Such a process
+// runs again.
 static void drop_continued(struct seat *seat)
 {
 	const struct turn_slot *slots = vg_ledger_turn_slots(seat->ledger);
@@ -375,7 +376,7 @@ static void update_terms(struct vgpu *vgpu)
 
 void arbiter_follow(struct node *node)
 {
-	bool are_shared[VG_SYSTEM_DEVICES] = {false}; // devices of which a vGPU has a compute share
+	bool are_shared[VG_SYSTEM_DEVICES] = {false}; // whether at least one vGPU has a compute share on the device
 	uint64_t now = arbiter_now();
 
 	// First free the seats of vGPUs that no longer take part, so that others find a seat.

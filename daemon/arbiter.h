@@ -31,8 +31,9 @@ struct arbiter_report {
 	enum turn_regime regime;
 	enum turn_reason reason; // why the vGPU does not get its share
 	uint64_t since_ns;	 // the time since which the reason holds
-	double recent;		 // the vGPU's part of the device's time in the last 10 s
-	double handovers;	 // handovers of the device per second, on average over the last 10 s
+	double recent;		 // the part of the device's time that the vGPU had in the last 10 s, from 0 to 1
+	// how often per second the turn passed from one vGPU to another, as the mean of the last 10 s
+	double handovers;
 };
 // Reads the figures of the vGPU. Returns false if the vGPU has no arbiter.
 bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report);

@@ -1,4 +1,4 @@
-// The table of which users may use which verbs. Any thread.
+// Says in a table which users may use which verbs. Any thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ struct authority_peer {
 	uint64_t start_time;
 	int socket; // the peer's connection
 	uid_t uid;
-	gid_t groups[AUTHORITY_GROUPS]; // the primary group first
+	gid_t groups[AUTHORITY_GROUPS]; // the peer's groups; the primary group is the first
 	size_t group_count;
 };
 

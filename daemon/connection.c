@@ -41,10 +41,10 @@ struct connection {
 	char *answer;		     // the answer to be sent; NULL: there is no answer yet
 	size_t length, sent;
 	// A request that waits for room (request_queue.c):
-	uint64_t ticket; // its place in the queue: lower ones come first; 0: it has never been in the queue
-	uint64_t wanted; // the devices that it waits for, as bits
-	bool is_waiting; // it is in the queue
-	bool is_over;	 // it has waited long enough
+	uint64_t ticket; // the request's place in the queue, lower ones first; 0: it was never in the queue
+	uint64_t wanted; // the devices that the request waits for, as bits
+	bool is_waiting; // the request is in the queue
+	bool is_over;	 // the request has waited long enough
 };
 
 static uint64_t last_ticket;
@@ -62,7 +62,7 @@ static void set_wanted(struct node *node, struct connection *connection, bool is
 	connection->is_waiting = is_waiting;
 }
 
-// Returns the devices that requests before this one wait for, as bits.
+// Returns, as bits, the devices that requests before this one in the queue wait for.
 static uint64_t find_blocked(const struct node *node, const struct connection *connection)
 {
 	uint64_t blocked = 0;
@@ -115,7 +115,7 @@ static void close_connection(struct node *node, struct connection *connection)
 	user->served -= connection->deadline_ns != 0 && !connection->ticket;
 	if (connection->is_waiting) {
 		set_wanted(node, connection, false, 0);
-		node->must_retry = true; // requests behind it may be next
+		node->must_retry = true; // requests that are behind it in the queue may get the room now
 	}
 	discard_source(node, &connection->source, user->uid);
 	json_decref(connection->request);
@@ -163,8 +163,9 @@ static bool begin_answer(struct node *node, struct connection *connection, json_
 	return send_answer(node, connection);
 }
 
-// Puts the request into the queue, or keeps it there. A request in the queue is none of those that its user's other
-// ones wait for. The connection is watched, because a client that ends leaves the queue.
+// Puts the request into the queue for room, or keeps it there. A queued request does not count as served, so another
+// connection of its user is served now. The connection is watched, so that the request leaves the queue when its client
+// ends.
 static void keep_in_queue(struct node *node, struct connection *connection)
 {
 	uint64_t now = vg_clock_monotonic_ns(), wait_ns = node->queue.wait_ns;
@@ -267,7 +268,8 @@ static void receive_request(struct node *node, struct connection *connection, co
 	json_error_t error;
 	json_t *request = json_loads(text, JSON_REJECT_DUPLICATES, &error);
 
-	if (request || connection->for_broker) // the broker refuses null in its own words
+	// JSON null, for invalid JSON: the broker refuses it with its own message
+	if (request || connection->for_broker)
 		answer_request(node, connection, request ? request : json_null());
 	else
 		begin_answer(node, connection, refuse("invalid", "the request is not a JSON object: %s", error.text));
@@ -304,7 +306,7 @@ static bool repeat_request(struct node *node, struct connection *connection)
 	return is_open;
 }
 
-// Returns the first request in the queue behind `ticket`; NULL: there is no other.
+// Returns the first request in the queue behind `ticket`; NULL: no request is behind it.
 static struct connection *next_in_queue(const struct node *node, uint64_t ticket)
 {
 	struct connection *next = NULL;
@@ -445,7 +447,7 @@ void connection_accept(struct node *node)
 	struct connection *oldest = NULL;
 	for (struct connection *one = node->connections; one; one = one->next)
 		if (!oldest || !one->is_waiting || oldest->is_waiting)
-			oldest = one; // one in the queue only if all are
+			oldest = one; // a queued connection is closed only if all connections are queued
 	close_connection(node, oldest);
 }
 
@@ -461,7 +463,8 @@ static void close_queue(struct node *node)
 	}
 }
 
-// Repeats the requests in the queue from time to time, since daemons of other users do not tell what they release.
+// Repeats the requests in the queue from time to time. Daemons of other users do not notify this daemon when they
+// release memory.
 static void poll_queue(struct node *node, uint64_t now, uint64_t *deadline)
 {
 	static uint64_t next_ns;

@@ -25,7 +25,8 @@ bool container_is_id(const char *id)
 	return length > 0 && length < CONTAINER_ID;
 }
 
-// Copies the name of the image. Leaves out what does not fit, and replaces other than printable ASCII characters.
+// Copies the name of the image. Truncates it to the size of the buffer, and replaces each blank and each character that
+// is not printable ASCII by "?".
 static void copy_image(char ret_image[CONTAINER_IMAGE], const char *image)
 {
 	snprintf(ret_image, CONTAINER_IMAGE, "%s", image ? image : "");
@@ -76,7 +77,7 @@ static bool has_containers(const struct vgpu *vgpu)
 	return false;
 }
 
-// Control groups come first: containers of a pod can share one pid namespace.
+// Compares control groups before pid namespaces, because containers of a pod can share one pid namespace.
 const struct launcher *container_find(const struct node *node, const struct vgpu *vgpu, pid_t pid)
 {
 	char path[32], cgroups[MOST_CGROUPS];

@@ -1,4 +1,5 @@
-// Keeps the daemon's runtime directory, its socket, and the locks that admit only one daemon there. Main thread only.
+// Keeps the daemon's runtime directory, its socket, and the locks by which only one daemon uses that directory. Main
+// thread only.
 #pragma once
 #include "daemon/node.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static json_t *kept_drains; // entries of GPUs that are not here
+static json_t *kept_drains; // entries for drained GPUs that this machine does not have now
 
 json_t *drain_write(const struct node *node)
 {

@@ -24,7 +24,7 @@ enum {
 // read, and there can be very many.
 struct exports_look {
 	struct work work;
-	struct tenant *tenant; // NULL: the tenant is gone, or has another instance by now
+	struct tenant *tenant; // NULL: the tenant is gone, or has another epoll instance by now
 	int descriptor;
 	bool is_known;
 	uint64_t bytes, took_ns;

@@ -25,8 +25,8 @@ static struct tenant *find_sender(struct node *node, const struct authority_peer
 	return NULL;
 }
 
-// Makes the tenant a guest of the vGPU if the message has the key of memory that is charged to the vGPU. Returns 0 on
-// success.
+// Makes the tenant a guest of the vGPU. The message must contain the key of an allocation that is charged to the vGPU.
+// Returns 0 on success.
 static int join_vgpu(struct node *node, struct vgpu *vgpu, const struct tenant *tenant, struct vg_wire_guest *guest)
 {
 	struct vg_ledger_tenant seen;

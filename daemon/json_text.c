@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_READ = 256 }; // names of processes that are read for one answer, at most
+enum { MOST_READ = 256 }; // the most names of processes that are read for one answer
 
 static int reads_left;
 

@@ -9,8 +9,8 @@
 void leftover_cut(const struct node *node, const struct vgpu *vgpu);
 // Opens a ledger before its removal. Returns -1 if the daemon need not keep it open.
 int leftover_open(const struct node *node, const struct vgpu *vgpu);
-// Keeps `fd` open after the ledger's removal if another process has the ledger open; else closes it. Takes `fd`; -1:
-// none.
+// Takes over `fd`, which may be -1. Keeps it open after the ledger's removal while another process has the ledger open;
+// else closes it.
 void leftover_keep(int fd, uid_t owner);
 // Checks all kept ledgers: truncates them, and closes those that no other process has open.
 void leftover_check_all(void);

@@ -1,4 +1,4 @@
-// Parts of the listing of one vGPU. Main thread only.
+// Makes parts of the listing of one vGPU. Main thread only.
 #pragma once
 #include <jansson.h>
 

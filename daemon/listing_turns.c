@@ -9,7 +9,7 @@
 // on the share.
 static const uint64_t lasting_ns = 1000000000;
 
-// Returns whether the vGPU gets the share that its class promises.
+// Returns whether the vGPU gets the part of the GPU's time that its compute share promises.
 static bool gets_share(const struct arbiter_report *report)
 {
 	if (arbiter_now() - report->since_ns < lasting_ns)

@@ -209,8 +209,8 @@ static void raise_limits(void)
 	signal(SIGXFSZ, SIG_IGN); // a write beyond the limit fails with EFBIG instead
 }
 
-// Runs the program that is installed now in place of this one, which an upgrade may have replaced. It takes the tenants
-// over. Returns if it cannot be run; the next `virgate` command starts a daemon then.
+// Replaces this process by the installed program (exec), which an upgrade may have changed. That program takes over the
+// tenants. Returns only if exec fails; the next `virgate` command then starts a daemon.
 static void run_installed_program(const struct node *node)
 {
 	static const char deleted[] = " (deleted)";

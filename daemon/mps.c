@@ -28,7 +28,7 @@
 
 enum {
 	START_MS = 5000,       // how long the control daemon may take until it listens
-	LOOK_MS = 10,	       // time between two checks whether it listens
+	LOOK_MS = 10,	       // time between two checks whether the control daemon listens
 	LINGER_MS = 10000,     // how long the control daemon runs after the last program has ended
 	PAUSE_MS = 1000,       // pause before the next start after an unexpected end; doubled after each further one
 	PAUSE_MOST_MS = 60000, // the longest pause
@@ -36,7 +36,7 @@ enum {
 	GROUPS = 256,
 };
 
-// The user as whom a control daemon runs.
+// The user and group ids with which a control daemon runs.
 struct identity {
 	uid_t uid;
 	gid_t gid;

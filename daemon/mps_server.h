@@ -11,11 +11,11 @@ struct server {
 	pid_t pid;
 	bool listens;
 	bool was_ended;	   // this daemon ended the control daemon
-	bool is_looked_up; // a thread is looking up its user
+	bool is_looked_up; // a thread is looking up the control daemon's user
 	bool is_adopted;   // an earlier daemon started the control daemon
 	uint64_t started_ns, needed_ns, next_start_ns;
 	unsigned int failures; // number of failures in a row
-	char pipe[PATH_MAX];   // the directory through which its clients connect
+	char pipe[PATH_MAX];   // the directory through which the control daemon's clients connect
 };
 
 // Returns the control daemon's record; NULL: none was needed yet.

@@ -12,11 +12,12 @@
 #include <string.h>
 
 enum {
-	MOST_SHOWN = 1024,	      // names of ids that are cached for answers; one more replaces the oldest
-	MOST_ASKED = 2 * USER_SERVED, // names in the requests of one user that are cached
-	FRESH_S = 10,		      // a name older than this is looked up again when an answer shows it
-	ASKED_S = 2,		      // how long the result of a lookup for a request is kept
-	PATIENCE_MS = 1000,	      // how long a request waits for the name of its user
+	MOST_SHOWN = 1024,	      // the most names of ids that are cached for answers; one more replaces the oldest
+	MOST_ASKED = 2 * USER_SERVED, // the most names in the requests of one user that are cached
+	// a cached name that is older than this is looked up again when an answer shows it
+	FRESH_S = 10,
+	ASKED_S = 2,	    // how long the result of a lookup for a request is kept
+	PATIENCE_MS = 1000, // how long a request waits for the name of its user
 	ENTRY_SPACE = 4096,
 	MOST_SPACE = 16 << 20, // bytes for an entry; a group's entry has all of its members
 };
@@ -32,10 +33,10 @@ struct key {
 };
 
 struct name {
-	struct name *next; // the next name in the order of last use, the latest first
+	struct name *next; // the name whose last use was before that of this one
 	struct key key;
 	bool is_pending, is_known;
-	int error; // 0 or -errno of the last lookup that ended
+	int error; // result of the last lookup that ended: 0 or -errno
 	uint64_t asked_ns, known_ns;
 };
 
@@ -245,7 +246,7 @@ static void end_lookup(struct node *node, struct work *work)
 		bool has_failed = lookup->error && lookup->error != -ENOENT;
 		name->is_pending = false;
 		name->known_ns = vg_clock_monotonic_ns();
-		// otherwise answers continue to show the older name
+		// If the lookup failed, keep an older name that is known, so that answers continue to show it.
 		if (!has_failed || !name->is_known || name->error) {
 			name->key = lookup->key;
 			name->is_known = true;

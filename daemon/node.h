@@ -42,7 +42,7 @@ struct launcher {
 // Tells whether the process that a slot names is a tenant of the vGPU. The slot proves nothing: any process that can
 // write the ledger can write any pid into it.
 enum proof {
-	// no search has looked for it; the process is watched only if it belongs to the vGPU's owner or group
+	// no search of /proc has checked the process yet; it is watched only if it belongs to the vGPU's owner or group
 	PROOF_NONE,
 	PROOF_WANTED, // the next search of /proc shall find out whether the process has the ledger mapped
 	PROOF_GIVEN,  // the process has the ledger mapped
@@ -56,7 +56,7 @@ struct tenant {
 	struct vg_ledger_tenant seen; // a copy of the slot, made by the last scan
 	pid_t pid;		      // pid in the daemon's pid namespace; 0: unknown, -1: the process is no tenant
 	uint64_t start_time;
-	int exports;		   // the epoll instance of its exported descriptors (exports.h); -1: none
+	int exports;		   // the epoll instance of the tenant's exported descriptors (exports.h); -1: none
 	struct exports_look *look; // the reading of `exports` that is in progress; NULL: none is
 	bool look_is_done;
 	uint64_t next_look_ns;
@@ -69,11 +69,11 @@ struct tenant {
 	bool is_replaced;    // the process lives, but runs another program now (exec)
 	bool delay_reported; // the log says that the driver still lists the ended tenant's memory
 	bool drift_reported; // the log says that the tenant uses more memory than it charged
-	bool was_killed;     // `virgate rm --force` killed its process
+	bool was_killed;     // `virgate rm --force` killed the tenant's process
 	bool is_looked_at;   // the measurement in progress (measure.h) includes this tenant
 	uint64_t declared_before;   // bytes that the tenant had declared when the measurement began
 	uint64_t host_before;	    // bytes that the tenant had in the host when the measurement began
-	uint64_t pristine_physical; // bytes of its first context at the last measurement; 0: unknown
+	uint64_t pristine_physical; // bytes of the tenant's first context at the last measurement; 0: unknown
 	uint64_t drift_since_ns; // since when the tenant uses more memory on the device than it charged; 0: it does not
 	uint64_t dead_since_ns;	 // since when the tenant is dead or replaced
 };
@@ -104,8 +104,8 @@ enum { VGPU_GROUPS = 128 };
 // What the programs of a vGPU have used since this daemon knows it (usage.h).
 struct vgpu_usage {
 	uint64_t most_charged;	 // the highest charge that the daemon has seen
-	uint64_t gpu_ns;	 // as the arbiter counts it
-	uint64_t earlier_gpu_ns; // the sum before the arbiter began to count again
+	uint64_t gpu_ns;	 // the GPU time that the arbiter has counted
+	uint64_t earlier_gpu_ns; // GPU time from before the arbiter's count last restarted at 0
 	bool has_gpu_time;	 // false: the vGPU had no turns
 };
 
@@ -118,7 +118,7 @@ struct vgpu {
 	uint64_t limit;		     // the limit in the ledger: `memory`, or less until a larger limit is on disk
 	const struct change *change; // a change that is being written to disk (save.h); other requests wait. NULL: none
 	struct turn_terms terms;     // the compute share
-	bool evictable;		     // the device memory of its programs can move to the host
+	bool evictable;		     // the device memory of the programs can move to the host
 	uint64_t swap;		     // evictable: how much host memory each process may use for its device memory
 	uint64_t fixed;		     // evictable: how much of the vGPU's memory stays on the device
 	unsigned int idle_suspend; // evictable: after so many seconds without use, the vGPU leaves the device; 0: never
@@ -151,19 +151,19 @@ struct vgpu {
 // Whether a GPU is drained: no new vGPUs and programs may use it.
 struct drain {
 	bool is_set;
-	uid_t user;   // the user that drained it
+	uid_t user;   // the user that drained the GPU
 	double since; // seconds since 1970
 };
 
 // The queue of requests that wait for room, as the handling of one request sees it (request_queue.c).
 struct queue {
-	uint64_t blocked; // the devices that requests before this one wait for, as bits
+	uint64_t blocked; // the devices that requests before this one in the queue wait for, as bits
 	bool is_over;	  // this request has waited long enough, so it is refused instead
-	bool is_final;	  // it does not help that this request waits
-	bool is_held;	  // a limit of the user holds it, so it blocks no other request
+	bool is_final;	  // this request would be refused in any case, so it does not wait
+	bool is_held;	  // the request waits because of a limit of its user, so it blocks no other request
 	bool must_wait;	  // result: this request waits in the queue
-	uint64_t wanted;  // result: the devices that it waits for, as bits
-	uint64_t wait_ns; // result: how long it waits; UINT64_MAX: without a limit
+	uint64_t wanted;  // result: the devices that this request waits for, as bits
+	uint64_t wait_ns; // result: how long this request waits; UINT64_MAX: without a limit
 };
 
 struct node {

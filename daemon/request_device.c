@@ -118,7 +118,7 @@ struct rating {
 		SUITS_NOT,
 		SUITS_LATER,
 		SUITS_NOW
-	} suits; // NEVER: drained; LATER: it fits, but programs cannot enter now
+	} suits; // NEVER: the device is drained; LATER: the vGPU fits, but no program can enter it now
 	uint64_t room;
 };
 

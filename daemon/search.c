@@ -21,10 +21,10 @@
 #include <time.h>
 
 enum {
-	MOST_FOUND = 512, // processes that one search can find
+	MOST_FOUND = 512, // the most processes that one search can find
 	MOST_ASKED = 64,
-	MOST_ENVIRONMENT = 256 << 10, // bytes that are read of the environment of one process
-	MOST_MAPPINGS = 2 << 20,      // bytes that are read of the mappings of one process
+	MOST_ENVIRONMENT = 256 << 10, // the most bytes that are read of one process's environment
+	MOST_MAPPINGS = 2 << 20,      // the most bytes that are read of one process's mappings
 	BUSY_MS = 250,		      // processor time that a search may use in each second; then the thread sleeps
 };
 
@@ -163,8 +163,8 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-// Sleeps until the next second if the processor time of this second is used up, so that a user with many processes does
-// not use up the machine's time.
+// Sleeps until the next second if the processor time of this second is used up. So a user with many processes does not
+// use up the machine's time.
 static void limit_time(void)
 {
 	static _Thread_local uint64_t second_ns, busy_ns;
@@ -266,7 +266,8 @@ enum purpose { FOR_TENANTS, FOR_HEIRS };
 static void start_search(const struct node *node, struct vgpu *vgpu, enum purpose purpose)
 {
 	if (vgpu->search)
-		return; // the search in progress may be enough; if not, the caller begins another one after it
+		// the results of the search in progress may suffice; if not, the caller begins another search after it
+		return;
 	struct search *search = calloc(1, sizeof *search);
 	if (!search)
 		return;

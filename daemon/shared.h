@@ -2,6 +2,6 @@
 #pragma once
 #include "daemon/node.h"
 
-// Returns how many bytes of shared allocations the driver may list under the tenant's process although they are charged
-// to the vGPU, or to an owner that has ended.
+// Returns how many bytes of shared allocations the driver may list under the tenant's process although it is not
+// charged for them: the vGPU is charged, or the process that allocated them and has ended.
 uint64_t shared_bytes_shown_under(const struct node *node, const struct tenant *tenant);

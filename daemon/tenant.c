@@ -58,7 +58,7 @@ void tenant_drop_all(struct node *node, struct vgpu *vgpu)
 
 static void mark_dead(struct node *node, struct tenant *tenant)
 {
-	usage_note(tenant->vgpu); // before the arbiter forgets a vGPU without programs
+	usage_note(tenant->vgpu); // read the figures before the arbiter forgets a vGPU that has no programs any more
 	close_pidfd(node, tenant);
 	tenant->is_dead = true;
 	tenant->dead_since_ns = vg_clock_monotonic_ns();

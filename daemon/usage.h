@@ -1,4 +1,4 @@
-// What a vGPU has used so far, for its owner and for the record of a batch job. Main thread.
+// Keeps what a vGPU has used so far, for its owner and for the accounting of batch jobs. Main thread only.
 #pragma once
 #include "daemon/node.h"
 

@@ -5,22 +5,23 @@
 // The limits of one user. The system's daemon applies them to all users except root. A user's own daemon serves no
 // other users.
 enum {
-	USER_CONNECTIONS = 128, // connections that are accepted and not closed
-	USER_SERVED = 16,	// connections that the loop reads at a time; the user's other ones wait
-	USER_JOBS = 256,	// jobs that wait in one lane (enum work_lane)
+	USER_CONNECTIONS = 128, // the most connections of the user that are accepted and not closed
+	USER_SERVED = 16,	// the most connections of the user that the loop reads at a time; the others wait
+	USER_JOBS = 256,	// the most jobs that wait in one lane of the user (enum work_lane)
 	USER_VGPUS = 64,
-	USER_TENANTS = 2048, // ledger slots of which the daemon keeps a record
+	USER_TENANTS = 2048, // the most ledger slots of the user of which the daemon keeps a record
 	// one part in 8 of the daemon's descriptors may be the user's pidfds; the broker has its own limit
 	USER_FILES_PART = 8,
-	USER_TIME_MS = 10, // time of the main loop for the user's ledgers and processes, in each USER_WINDOW_MS
-	USER_LONG_MS = 2,  // after an answer that took longer, the user's next request is delayed by twice that time
+	// the most time of the main loop for the user's ledgers and processes, in each USER_WINDOW_MS
+	USER_TIME_MS = 10,
+	USER_LONG_MS = 2, // after an answer that took longer, the user's next request is delayed by twice that time
 	USER_WINDOW_MS = 250,
 };
 
 // A lane is a queue of one kind of work. Each user has a thread for each lane (work.h). Closing a connection that was
-// not read never waits for the user's own programs, so it has the lane WORK_UNREAD and does not queue behind work that
-// may wait for them. WORK_NAMES waits for the system's directory of users. WORK_DISK is the daemon's own: signals do
-// not interrupt its writes.
+// not read never waits for the user's own programs. So it has the lane WORK_UNREAD, and not that of work which may wait
+// for them. WORK_NAMES waits for the system's directory of users. WORK_DISK is the daemon's own: signals do not
+// interrupt its writes.
 enum work_lane { WORK_ANY, WORK_UNREAD, WORK_NAMES, WORK_DISK, WORK_LANES };
 
 struct user {

@@ -1,5 +1,5 @@
-// Has the table of verbs, and the verbs that need no file of their own. Every refusal is a whole sentence with the
-// figures and with what to do.
+// Finds a request's verb in a table, and contains the verbs that need no file of their own. Every refusal is a whole
+// sentence with the figures and with what to do.
 #include "daemon/verbs.h"
 
 #include "base/parts.h"

@@ -181,7 +181,7 @@ int vgpu_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **ret_v
 		return r;
 	}
 	vgpu->was_damaged_at_start = vgpu->damage;
-	// counts from now on as left by all launchers, until the caller adopts some
+	// assume that all launchers have ended now, until the caller adopts one
 	vgpu->left_ns = vg_clock_monotonic_ns();
 	tenant_scan(node, vgpu);
 	*ret_vgpu = vgpu;

@@ -42,7 +42,7 @@ static void end_session(struct node *node, struct session *session)
 	free(session);
 }
 
-enum order { REQUEST_FIRST, REQUEST_LATER }; // whether it is the first request of a session
+enum order { REQUEST_FIRST, REQUEST_LATER }; // whether a request is the first one of its session
 
 static void answer_request(struct node *node, struct session *session, const json_t *object, enum order order)
 {

@@ -3,7 +3,7 @@
 #pragma once
 #include "daemon/broker/state.h"
 
-// Writes the path of the page. Only this process can use the path.
+// Writes the path of the page. The path begins with a descriptor of this process, so other processes cannot use it.
 void page_path(const struct node *node, const char *name, char path[PATH_MAX]);
 // Creates the page. Returns 0 or -errno.
 int page_create(struct node *node, struct publication *publication);

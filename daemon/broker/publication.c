@@ -135,8 +135,8 @@ void edition_withdraw(struct node *node, struct edition *edition)
 
 // ---- limits of a user ---------------------------------------------------------------------------------------
 
-// Returns how many descriptors the broker may keep for one user: half of the daemon's, or an eighth in the system's
-// daemon.
+// Returns how many descriptors the broker may keep for one user: an eighth of the daemon's limit in the system's
+// daemon, and half of it in a user's own daemon.
 static size_t count_allowed_descriptors(const struct node *node)
 {
 	struct rlimit files = {.rlim_cur = 1024};

@@ -1,4 +1,4 @@
-// Manages publications and their editions, and checks the limits of users. Main thread only.
+// Manages publications and their editions (state.h), and checks the limits of users. Main thread only.
 #pragma once
 #include <jansson.h>
 

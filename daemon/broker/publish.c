@@ -30,7 +30,7 @@ struct wanted {
 	mode_t mode;
 	gid_t group;
 	// Only a publisher that connects again, after a restart of the daemon, sends these members:
-	uint64_t generation; // the generation that it published earlier; 0: a new publication
+	uint64_t generation; // the generation that the publisher published earlier; 0: a new publication
 	uint8_t id[VG_PAGE_ID];
 };
 

@@ -11,11 +11,11 @@
 #include "wire/wire.h"
 
 enum {
-	BROKER_RANGES_MAX = 1024,	// ranges of one edition
-	BROKER_EDITIONS_MAX = 1024,	// editions of one user
-	BROKER_LEASES_MAX = 4096,	// leases of one user
-	BROKER_METADATA_MAX = 16 << 20, // bytes of packets in all editions of one user
-	BROKER_PATIENCE_S = 10,		// seconds that a peer has to send or receive a message
+	BROKER_RANGES_MAX = 1024,	// the most ranges in one edition
+	BROKER_EDITIONS_MAX = 1024,	// the most editions of one user
+	BROKER_LEASES_MAX = 4096,	// the most leases of one user
+	BROKER_METADATA_MAX = 16 << 20, // the most bytes of packets in all editions of one user
+	BROKER_PATIENCE_S = 10,		// how many seconds a peer has to send or receive a message
 	BROKER_DIGEST = 32,
 };
 
@@ -28,7 +28,7 @@ struct packet {
 };
 
 struct edition {
-	struct edition *next; // the next older edition
+	struct edition *next; // the edition that was begun before this one
 	struct publication *publication;
 	struct session *publisher; // NULL: the publisher's session has ended
 	uint64_t generation;	   // 0: the edition is not committed, so no reader sees it
@@ -53,7 +53,7 @@ struct publication {
 	uid_t owner;
 	uint8_t id[VG_PAGE_ID];
 	struct vg_wire_page *page; // the mapped page, which only load.c reads. NULL: nothing was published yet
-	uint64_t newest, current;  // generations, as in the page
+	uint64_t newest, current;  // the newest generation, and the one that readers can open, as in the page
 	int page_fd;		   // read-only descriptor of the page, for readers; -1: no page
 	struct edition *editions;  // the newest edition first
 	// pidfd of a publisher that an earlier daemon knew, until that publisher connects again; fd -1: no such
