@@ -29,8 +29,8 @@ static uint8_t permission[BYTES >> 12];
 
 static const struct {
 	const char *name, *what;
-	unsigned per_loop; // instructions, including the loop's own three
-	double limit;	   // millions a second; 0: no limit
+	unsigned per_loop; // instructions in one iteration of the loop, including three that control the loop
+	double limit;	   // the least million instructions per second; 0: no limit
 } kernels[] = {
 	{"integers", "converged integers", 67, 300},
 	{"floats", "converged f32", 67, 300},

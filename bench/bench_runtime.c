@@ -63,7 +63,7 @@ static void check(cudaError_t error, const char *what)
 	exit(1);
 }
 
-static char stubs[SIDES][2]; // their addresses identify the two kernels to each library
+static char stubs[SIDES][2]; // each library identifies the two kernels by these addresses
 
 static void open_library(const char *path, enum side side, struct library *ret_library)
 {

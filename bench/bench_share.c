@@ -25,14 +25,14 @@ enum { REPETITIONS = 101, WARM = 5 };
 struct size_case {
 	const char *name;
 	size_t size;
-	double limit; // us at most; 0: no limit
+	double limit; // the most microseconds; 0: no limit
 };
 static const struct size_case on_gpu[] = {{"1M", MIB, 3000}, {"1G", 1024 * MIB, 0}, {"16G", 16384 * MIB, 10000}};
 static const struct size_case on_simulator[] = {{"1M", MIB, 3000}, {"64M", 64 * MIB, 0}};
 
 static struct vg_node *node;
 static struct vg_vram *vram;
-static int peer; // socket to the other process
+static int peer; // the socket to the process at the other end
 
 static void give_up(const char *what)
 {

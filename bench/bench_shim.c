@@ -1,7 +1,7 @@
-// Measures how much time the interposer adds to a call. The same entry points are called directly in a driver and
-// through the interposer, outside and inside a vGPU. The drivers are the simulated driver and a driver of empty
-// functions, which shows the interposer's own time best. A figure is the median, over many pairs of short turns in
-// several processes, of the difference between the two turns of a pair. A turn is too short to be interrupted often,
+// Measures how much time the interposer adds to a driver call. The benchmark calls the same functions directly in a
+// driver and through the interposer, outside and inside a vGPU. The drivers are the simulated driver and a driver of
+// empty functions, which shows the interposer's own time best. A figure is the median, over many pairs of short turns
+// in several processes, of the difference between the two turns of a pair. A turn is too short to be interrupted often,
 // and a slow machine slows both turns.
 //   bench_shim [--json FILE]
 #include <dlfcn.h>
@@ -28,7 +28,8 @@ struct calls {
 };
 
 enum { LAUNCHES = 500, CALLS = 16, TURNS = 32, ROUNDS = 4, PAIRS = TURNS * ROUNDS };
-enum { GENERATIONS = 6 }; // processes for each state, since random addresses make some processes faster
+// processes that are started for each state: random addresses make some processes faster than others
+enum { GENERATIONS = 6 };
 // The most ns that the interposer may add to an allocation or a free for its accounting.
 #define BOOKKEEPING_LIMIT 200
 
@@ -86,12 +87,12 @@ static CUfunction load_empty_kernel(void *library)
 	return function;
 }
 
-// The states of a vGPU: the gate's word that the arbiter has written, and how much a launch may cost then.
+// The states of a vGPU's gate: the word that the arbiter has written, and the most time that a launch may take then.
 static const struct state {
 	const char *name;
 	bool inside;
 	uint32_t word;
-	double limit; // ns that the interposer may add to a launch
+	double limit; // the most ns that the interposer may add to a launch
 } states[] = {
 	{"no vGPU", false, 0, 10},
 	{"vGPU", true, 0, 10},
@@ -200,7 +201,7 @@ static void report_differences(struct bench_report *report, const struct state *
 	}
 }
 
-// Gets the UUID of the device, which the ledger has to name. A child process calls the driver for it.
+// Gets the UUID of the device, which must be in the ledger. Calls the driver in a child process.
 static void get_device_uuid(const char *driver, uint8_t uuid[16])
 {
 	int ends[2];

@@ -1,6 +1,6 @@
-// Measures the memory of a virtual GPU: blocks from warm pools beside the driver's own allocations, new pages, and how
-// fast compaction copies and compares blocks and returns pages, beside one large copy.
-//   bench_space [--json FILE]
+// Measures the memory of a virtual GPU. Compares blocks from warm pools with the driver's own allocations. Also
+// measures new pages. Compares the speed at which compaction copies and compares blocks and returns pages with one
+// large copy.
 #include "core/core.h"
 #include "figures.h"
 #include "vram_rate.h"

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """bench_suspend.py BUILD_OR_BUNDLE [--sizes 8,16] [--rounds N] [--switch SIZE --budget SIZE]: measures `virgate
-suspend` and `virgate resume` of a program with device memory of each size. Beside them: the bare copy to pinned host
-memory and back (tests/gpu/server, "copy"), and the driver's own checkpoint of such a process. Sizes are in GiB, on the
-simulated GPU in tens of MiB. The first suspension also pins host memory, so it is shown separately. "answer" is the
-time from the resume of a suspended server until it has answered a request. The program writes all its memory before
-each suspension, but not before those called "unchanged". With --switch, two vGPUs of that size run on a part of the GPU
-of the size --budget, where only one fits. The time is that from a request to the suspended one until its answer."""
+suspend` and `virgate resume` of a program with device memory of each size. Compares them with the bare copy to pinned
+host memory and back (tests/gpu/server, "copy"), and with the driver's own checkpoint of such a process. Sizes are in
+GiB, on the simulated GPU in tens of MiB. The first suspension also pins host memory, so it is shown separately.
+"answer" is the time from the resume of a suspended server until it has answered a request. The program writes all its
+memory before each suspension, except those called "unchanged". With --switch, two vGPUs of that size run on a part of
+the GPU of the size --budget, where only one fits. The time is then measured from a request to the suspended vGPU until
+its answer."""
 
 import argparse
 import ctypes
@@ -61,7 +62,7 @@ def timed(function, *arguments):
 
 
 class Driver:
-    """The driver's checkpoint of another process."""
+    """Calls the driver's checkpoint functions for another process."""
 
     def __init__(self):
         simulated = os.path.join(os.path.dirname(os.environ.get("VIRGATE_NVML", "")), "libcuda.so.1")
@@ -83,7 +84,7 @@ class Driver:
 
 
 def measure_plain(mib):
-    """Returns the seconds of the copy out and back, and of the driver's checkpoint out and back."""
+    """Returns the seconds of a copy to the host and back, and of the driver's checkpoint and restore."""
     server, driver = Server(mib, []), Driver()
     server.send("copy")
     copy = [float(word) for word in server.answer().split()]

@@ -53,7 +53,7 @@ class Tenant:
             sys.exit(f"{self.kind} ended with {self.process.returncode}")
 
     def rate(self, begin, end):
-        """Returns the units of work, or the requests, a second between the two times."""
+        """Returns how many units of work, or requests, were done per second between the two times."""
         if self.kind == "infer":
             return sum(begin <= at < end for at, _ in self.lines) / (end - begin) * 1e9
         inside = [line for line in self.lines if begin <= line[0] <= end]
@@ -117,7 +117,7 @@ class Bench:
         kinds = {kind for kind, _ in tenants}
         before = {kind: self.solo(kind) for kind in kinds}
         running, begin, end = self.run(tenants, native)
-        after = {kind: self.solo(kind) for kind in kinds}  # again, since the GPU's clock changes
+        after = {kind: self.solo(kind) for kind in kinds}  # repeat the solo runs, since the GPU's clock changes
         solo = {kind: [(a + b) / 2 for a, b in zip(before[kind], after[kind])] for kind in kinds}
         parts = [tenant.rate(begin, end) / solo[tenant.kind][0] * 100 for tenant in running]
         loads = [tenant for tenant in running if tenant.kind != "infer"]

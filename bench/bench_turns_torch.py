@@ -23,7 +23,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 WINDOW = 2  # seconds
 CHANGED = 0.1  # seconds after which a change of compute shares is in effect
 REQUESTS = ("infer", "one", "closed")  # kinds that report the durations of requests
-SCALE = {"half": "train"}  # the rate of this kind is divided by the rate of another kind alone with the same work
+# the rate of the first kind is divided by the rate of the second kind alone, which does the same work
+SCALE = {"half": "train"}
 
 # The kind and the compute share of each tenant. L: in the latency class; !: with --limit; 30>70: the compute share
 # changes in the middle.
@@ -77,7 +78,7 @@ class Worker:
 
 
 class Result:
-    """What one tenant did: its counters between two times."""
+    """Has the counters of one tenant between two times."""
 
     def __init__(self, kind, lines):
         self.kind, self.lines = kind, lines
@@ -147,7 +148,7 @@ class Bench:
         self.mps = None
         self.note = ""
         self.clocks = Clocks()
-        self.kinds, self.last = None, None  # the last rates of programs alone, and their kinds
+        self.kinds, self.last = None, None  # the rates of the programs when they last ran alone, and their kinds
 
     def start_mps(self):
         if not self.mps:
@@ -200,7 +201,7 @@ class Bench:
         """Runs the tenants together. Returns a Result for each, the begin and the end of the time to evaluate, and the
         time when their compute shares had changed, if they did."""
         if side == "shares":
-            self.remove_shares()  # first, since the sum of compute shares may be 100 % at most
+            self.remove_shares()  # remove the old shares first: their sum with the new ones could exceed 100 %
         workers = [self.worker(side, index, share) for index, (_, share) in enumerate(tenants)]
         for worker, (kind, _) in zip(workers, tenants):
             if kind not in worker.prepared:
@@ -252,7 +253,7 @@ class Bench:
         before = self.solo(kinds) if kinds != self.kinds else self.last
         seconds = self.options.seconds if side == "shares" else self.options.peer_seconds
         results, begin, end, changed = self.measure(side, tenants, seconds)
-        after = self.solo(kinds)  # again, since the GPU's clock changes
+        after = self.solo(kinds)  # repeat the solo runs, since the GPU's clock changes
         self.kinds, self.last = kinds, after
         solo = {kind: [(a + b) / 2 for a, b in zip(before[kind], after[kind])] for kind in kinds}
         alone = {kind: solo[SCALE.get(kind, kind)][0] for kind, _ in tenants}

@@ -12,7 +12,7 @@ struct compute_bench {
 	struct vg_context *context;
 	struct vg_kernel *spin_kernel, *empty_kernel;
 	int simulated;
-	unsigned grid, block, rounds[KINDS]; // rounds: for each kind of kernel
+	unsigned grid, block, rounds[KINDS]; // `rounds` has the number of rounds for each kind of kernel
 	double window_s;
 };
 extern struct compute_bench bench;

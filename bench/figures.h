@@ -1,5 +1,5 @@
-// The report of a benchmark: its figures, their limits and the verdict, printed as a table and written as JSON. One
-// thread.
+// Makes the report of a benchmark: its figures, their limits and the verdict. Prints it as a table and writes it as
+// JSON. One thread.
 #pragma once
 
 #include <stddef.h>

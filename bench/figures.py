@@ -7,8 +7,8 @@ import statistics
 
 
 def upper_bound(values, confidence=0.95, rounds=4000, groups=None):
-    """Returns the one-sided upper bound of the median by bootstrap. The values of one group (the same pair of
-    processes) are drawn together, since the same random conditions of their processes affect them."""
+    """Returns the one-sided upper bound of the median, computed by bootstrap. The values of one group come from the
+    same pair of processes, so the same random conditions affect them. They are therefore drawn together."""
     generator = random.Random(1)
     if groups is None:
         groups = list(range(len(values)))
@@ -32,7 +32,8 @@ class Report:
         self.rows = []
 
     def add(self, what, unit, native, virgate, change, bound, limit, pairs):
-        """Adds a row. change and bound: the ratio of virgate to native (1.01), or a difference in the unit."""
+        """Adds a row. `change` and `bound` are ratios of Virgate to native (such as 1.01), or differences in the
+        unit."""
         self.rows.append({"what": what, "unit": unit, "native": native, "virgate": virgate, "change": change,
                           "bound": bound, "limit": limit, "pairs": pairs, "met": limit is None or bound <= limit})
 

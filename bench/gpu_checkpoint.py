@@ -30,7 +30,7 @@ from harness import PROGRAMS, SIM, Nvml, Skip, virgate, wait_idle
 PLAIN = os.path.join(os.path.dirname(os.path.dirname(PROGRAMS)), "bench", "checkpoint_plain")
 UNIT = 1 if SIM else 1024  # MiB in the unit of sizes
 MOST = 1.05  # the limit of a dump or restore, relative to the plain sequence
-MARGIN = 0.05  # how much larger than the part of the nonzero pages an image may be, relative to all pages
+MARGIN = 0.05  # the most by which an image's part of all pages may exceed the part of the nonzero pages
 READ_MOST = 4 << 30
 BLOCK, PAGE = 8 << 20, 4096
 
@@ -63,8 +63,8 @@ def forget(directory):
 
 
 def read_rate(directory):
-    """Returns the bytes a second that one reader gets without the page cache: the bound of a restore that reads one
-    file at a time."""
+    """Returns how many bytes per second one reader gets without the page cache. A restore that reads one file at a time
+    cannot be faster."""
     forget(directory)
     total, start, buffer = 0, time.perf_counter(), bytearray(BLOCK)
     for path in sorted(files_of(directory), key=os.path.getsize, reverse=True):
@@ -114,7 +114,8 @@ def touch(need):
 
 
 def grow(need):
-    """Makes a virtual machine grow that has little memory until it is used, so that it does not grow later."""
+    """Uses much memory once. A virtual machine may get its memory only when it is used, which would slow the first
+    measurement."""
     if available() >= need:
         return
     pid = os.fork()
@@ -146,7 +147,7 @@ def plain(*words):
 
 
 class Way:
-    """One of the two ways to dump and restore, with the times of its runs."""
+    """Dumps and restores in one of the two ways, and keeps the times of its runs."""
 
     def __init__(self, name, compress=None):
         self.name, self.compress = name, compress
@@ -190,7 +191,7 @@ def turn(way, program, directory, restored, on_disk, rates, look=None):
 
 
 def no_driver(one):
-    """Returns the seconds without the driver's steps, which are the same in both ways and vary most."""
+    """Returns the seconds without the driver's steps. These steps are the same in both ways, and vary most."""
     seconds, phases = one
     return seconds - sum(phases.get(phase, 0) for phase in ("lock", "device-out", "device-in", "unlock"))
 

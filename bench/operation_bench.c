@@ -42,7 +42,7 @@ void *make_numbers(enum vg_element_type type, size_t bytes)
 		float f = (float)value;
 		memcpy(&bits, &f, 4);
 		half = (uint16_t)(bits >> 16);
-		if (type == VG_F16) // the magnitude is from 1 to 2
+		if (type == VG_F16) // clears and sets exponent bits, so that the magnitude is from 1 to 2
 			half = (uint16_t)(0x3c00 | (bits >> 13 & 1023) | bits >> 31 << 15);
 		memcpy(numbers + elements[type].bytes * i,
 		       type == VG_F64		   ? (void *)&value

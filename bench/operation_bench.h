@@ -17,8 +17,8 @@ struct element {
 };
 extern const struct element elements[VG_F64 + 1];
 
-// The unit of floating-point operations a second, and how many units one operation a second is: "TFLOP/s" and 1e-12, or
-// on the simulated GPU "GFLOP/s" and 1e-9.
+// The unit in which rates are printed, and the factor that converts operations per second to it: "TFLOP/s" and 1e-12,
+// or on the simulated GPU "GFLOP/s" and 1e-9.
 extern const char *rate_unit;
 extern double rate_scale;
 
@@ -31,8 +31,8 @@ void *make_numbers(enum vg_element_type type, size_t bytes);
 void report_figure(struct bench_report *report, const char *what, const char *of, const char *unit, double *values,
 		   size_t count, double limit);
 
-// Compares multiplications of `side` cubed in alternating turns on the same memory: by cuBLASLt called directly, by a
-// plan on a stream, and by a virtual GPU. `limit` is the least rate of the last two in percent of the direct rate; 0:
-// no limit. Without cuBLASLt, compares the virtual GPU with the plan.
+// Compares multiplications of square matrices with `side` rows, in alternating turns on the same memory: by cuBLASLt
+// called directly, by a plan on a stream, and by a virtual GPU. `limit` is the least rate of the plan and of the
+// virtual GPU, in percent of the direct rate; 0: no limit. Without cuBLASLt, compares the virtual GPU with the plan.
 void compare_multiply(struct bench_report *report, struct vg_device *device, enum vg_element_type type, uint64_t side,
 		      double limit);

@@ -134,7 +134,7 @@ void compare_multiply(struct bench_report *report, struct vg_device *device, enu
 	enum way first = c.direct ? DIRECTLY : PLANNED;
 	print_plan(&c);
 	for (int i = -WARM; i < TURNS && (turns < LEAST_TURNS || now() < end); i++) {
-		for (int j = 0; j < WAYS; j++) { // another one begins each time
+		for (int j = 0; j < WAYS; j++) { // each turn begins with another way
 			enum way way = (enum way)((i + WARM + j) % WAYS);
 			seconds[way] = way >= first ? time_turn(&c, way) : 0;
 		}

@@ -36,7 +36,8 @@ static void describe(struct direct *direct)
 	check(api->cublasLtMatmulDescInit_internal(&direct->operation, sizeof direct->operation, compute,
 						   d->type == VG_F64 ? CUDA_R_64F : CUDA_R_32F),
 	      "cublasLtMatmulDescInit");
-	// cuBLASLt stores matrices by columns: the operands are exchanged instead, as the matrices are square.
+	// cuBLASLt stores matrices by columns. As the matrices are square, exchanging the two operands has the same
+	// effect as transposing.
 	check(api->cublasLtMatrixLayoutInit_internal(&direct->a, sizeof direct->a, types[d->type], d->n, d->k,
 						     (int64_t)d->n),
 	      "cublasLtMatrixLayoutInit");

@@ -50,7 +50,7 @@ def main():
     works = {"small": small, "matmul": matmul}
     for work in works.values():
         work(1000, 0)
-    stay_on(int(sys.argv[1]))  # only now, since three workers start at the same time
+    stay_on(int(sys.argv[1]))  # choose the core only now, since three workers start at the same time
     gc.collect()
     gc.disable()
     print("ready", flush=True)

@@ -33,7 +33,7 @@ class Products:
 
 
 class Half(Products):
-    """Keeps the GPU busy for about 40 % of the time: 2 ms on the GPU, then 3 ms on the host."""
+    """Keeps the GPU busy for about 40 % of the time: 2 ms of work on the GPU, then a pause of 3 ms."""
 
     def __init__(self):
         super().__init__(4096, 10)
@@ -112,7 +112,7 @@ class Loop:
 
 
 class Infer:
-    """A request that runs a multilayer perceptron of 16 layers. Its duration is that of its launches."""
+    """Runs a multilayer perceptron of 16 layers for each request. The launches take most of its time."""
 
     def __init__(self):
         layers = [part for _ in range(16) for part in (nn.Linear(1024, 1024), nn.ReLU())]
@@ -127,7 +127,7 @@ class Infer:
 
 
 class One:
-    """A request that runs a single kernel of some microseconds."""
+    """Runs a single kernel of some microseconds for each request."""
 
     def __init__(self):
         self.x = torch.zeros(32, device="cuda")

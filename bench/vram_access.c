@@ -26,7 +26,7 @@ static const struct access_case large_on_simulator[] = {{"64M", 64 * MIB, 1, fal
 static bool simulated;
 static struct {
 	struct vg_vram_handle handle;
-	vg_address address; // memory for the driver's own calls
+	vg_address address; // device memory for the driver's own calls
 	char *host;
 	size_t bytes;
 } subject;
@@ -68,7 +68,7 @@ static double time_turn(const struct access_case *one, void (*call)(void))
 	for (unsigned i = 0; i < one->calls; i++)
 		call();
 	clock_gettime(CLOCK_MONOTONIC, &end);
-	check_driver(core_driver->cuCtxSynchronize()); // so that no pending write slows the next turn
+	check_driver(core_driver->cuCtxSynchronize()); // wait, so that no pending write slows the next turn
 	return ((double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec)) / one->calls;
 }
 

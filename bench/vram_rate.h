@@ -9,7 +9,7 @@
 struct rate_case {
 	const char *name;
 	size_t bytes;
-	double limit; // GB/s at least; 0: no limit
+	double limit; // the least GB/s; 0: no limit
 };
 
 // Ends the program unless the status is VG_OK.

@@ -42,7 +42,7 @@ static void verify_region(void)
 	check(vg_vram_verify(handle, &seal));
 }
 
-// Copies the contents to the host, which a hash on the host would need first.
+// Copies the contents to the host. A hash on the host would need this copy first.
 static void read_region(void)
 {
 	check(vg_vram_read_at(handle, 0, host, bytes));

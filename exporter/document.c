@@ -12,7 +12,7 @@
 
 static const double FRESH_SECONDS = 0.5;
 
-// A text that was made at `made`, once for each kind of reader.
+// The last text for one kind of reader, and the time `made` when it was made.
 struct kept {
 	char *text;
 	double made;

@@ -1,5 +1,5 @@
-// The documents that the exporter serves, by path. Each is kept for a short time, so that many requests cost the daemon
-// as much as a few. One thread: the server's.
+// Makes the documents that the exporter serves, by path. Each document is kept for a short time, so that many requests
+// cost the daemon as much as a few. Used by the server's thread only.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

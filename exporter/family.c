@@ -45,7 +45,7 @@ static void print_escaped(FILE *out, const char *text)
 void family_sample(FILE *out, const char *name, const struct label *labels, double value)
 {
 	const char *between = "{";
-	char text[32]; // the shortest text that is this value
+	char text[32]; // the shortest decimal text that reads back as this value
 
 	fputs(name, out);
 	for (; labels && labels->name; labels++) {

@@ -135,7 +135,7 @@ static void raise_files(void)
 	}
 }
 
-// Waits for a signal that ends the program. Looks after old connections meanwhile.
+// Waits for a signal that ends the program. Meanwhile ends connections that are too old.
 static void wait_for_end(struct server *server, const sigset_t *signals)
 {
 	while (sigtimedwait(signals, NULL, &(struct timespec){.tv_sec = 1}) < 0)
@@ -183,7 +183,7 @@ int main(int argc, char **argv)
 		stop_usage("--listen", options.listen, wrong);
 	choose_guard(&options, &address);
 	raise_files();
-	// The exporter only looks: it does not start a daemon.
+	// The exporter only reads, so it does not start a daemon that does not run.
 	const struct vg_node_options node = {.size = sizeof node, .no_start = 1, .timeout = NODE_TIMEOUT_S};
 	if (vg_node_open(&node, &options.server.source.node)) {
 		fprintf(stderr, "virgate-exporter: %s\n", vg_last_error()->text);

@@ -104,8 +104,8 @@ static void print_devices(FILE *out, const struct vg_device_list *list)
 
 // ---- vGPUs ---------------------------------------------------------------------------------------------
 
-// Functions that read one figure of a row. They return false if it is unknown, or if it makes no sense for a group: a
-// counter of a group would fall when one of its vGPUs is removed.
+// Functions that read one figure of a row. They return false if the figure is unknown, or if it is a counter and the
+// row is a group: the sum of a group would fall when one of its vGPUs is removed.
 #define GAUGE(figure, known)                                                \
 	static bool read_##figure(const struct row *row, double *ret_value) \
 	{                                                                   \

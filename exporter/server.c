@@ -132,11 +132,11 @@ static enum MHD_Result handle_request(void *server_, struct MHD_Connection *conn
 	struct document document;
 	unsigned status;
 
-	if (!*state) { // libmicrohttpd calls again when the headers are complete
+	if (!*state) { // the headers are not complete yet; libmicrohttpd calls this function again
 		*state = &begun;
 		return MHD_YES;
 	}
-	if (*data_size) { // a body, which no request needs
+	if (*data_size) { // the request has a body, which no valid request has
 		*data_size = 0;
 		return MHD_YES;
 	}
@@ -181,7 +181,7 @@ void server_end_old(struct server *server)
 	pthread_mutex_lock(&server->lock);
 	for (struct client *client = server->clients; client; client = client->next)
 		if (now - client->since >= SERVER_LONGEST_S)
-			shutdown(client->fd, SHUT_RDWR); // libmicrohttpd notices, and closes it
+			shutdown(client->fd, SHUT_RDWR); // libmicrohttpd notices the end, and closes the descriptor
 	pthread_mutex_unlock(&server->lock);
 }
 

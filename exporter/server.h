@@ -1,4 +1,4 @@
-// The HTTP server, on libmicrohttpd. It has one thread.
+// Runs the HTTP server in one thread, by means of libmicrohttpd.
 #pragma once
 #include "exporter/document.h"
 #include "exporter/guard.h"
@@ -11,7 +11,7 @@ struct server_options {
 	bool is_unix;
 };
 
-// Begins to serve on the listening socket, which it takes. NULL: it cannot. `options` must stay valid.
+// Starts to serve on the listening socket, which it takes over. Returns NULL on failure. `options` must stay valid.
 struct server *server_start(int listener, const struct server_options *options);
 // Ends connections that are older than SERVER_LONGEST_S. Call it every second or so.
 enum { SERVER_LONGEST_S = 30, SERVER_IDLE_S = 10, SERVER_CONNECTIONS = 1024 };

@@ -15,7 +15,8 @@ static const struct bench_family *const families[] = {&bench_context, &bench_dev
 
 enum { WARM = 10, LEAST_ROUNDS = 256, MOST_ROUNDS = 16384 };
 
-// The wanted half width of the 95 % interval, and the time for a case with a limit, and for a case without; all in ns.
+// `precision`: the wanted half width of the 95 % interval. `budgets`: the time for a case with a limit, and for one
+// without. All in ns.
 static const double precision = 3, budgets[2] = {1.2e9, 0.25e9};
 
 void bench_give_up(const char *call, const char *why)

@@ -124,7 +124,8 @@ static const struct bench_case cases[] = {
 	{"launch_empty_kernel", 50, CALLS, library_0, raw_0, finish_turn},
 	{"launch_small_kernel", 50, CALLS, library_1, raw_1, finish_turn},
 	{"launch_16_args", 50, CALLS, library_2, raw_2, finish_turn},
-	// No limit: every argument's size is checked and its address copied. A list, as below, avoids that.
+	// This case has no limit: the library checks the size of every argument and copies its address. The argument
+	// list below avoids that.
 	{"launch_256_args", 0, CALLS, library_3, raw_3, finish_turn},
 	{"launch_512_args", 0, CALLS, library_4, raw_4, finish_turn},
 	{"launch_empty_kernel, list", 50, CALLS, list_0, raw_0, finish_turn},
