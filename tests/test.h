@@ -1,8 +1,8 @@
-// Runs tests: every TEST registers itself, and main() comes from here. A failed check ends the test, not the program. A
-// test that forks may fail in the child by its exit code. Output: "ok NAME", "FAIL NAME: file:line: what", "skip NAME:
-// reason", and a last line "N passed, N failed, N skipped". Exit status: 1 if any test failed, 77 if all were skipped.
-// Arguments: substrings of the test names to run, each of which must select a test; or --list. Include in exactly one
-// file per test program.
+// Runs tests. Every TEST registers itself, and this file has main(). A failed check ends the test, not the program. In
+// a forked child, a failed check ends the child, whose exit code the test must check. Output: "ok NAME", "FAIL NAME:
+// file:line: what", "skip NAME: reason", and a last line "N passed, N failed, N skipped". Exit status: 1 if any test
+// failed, 77 if all were skipped. Arguments: substrings of the names of the tests to run, each of which must select a
+// test; or --list. Include in exactly one file per test program.
 #pragma once
 
 #include <setjmp.h>
@@ -37,7 +37,7 @@ __attribute__((noreturn, format(printf, 2, 3))) static inline void test_leave(in
 	va_start(arguments, format);
 	vsnprintf(test_message, sizeof test_message, format, arguments);
 	va_end(arguments);
-	if (getpid() != test_pid) { // leave a forked child by its exit status, which the parent sees
+	if (getpid() != test_pid) { // in a forked child, exit; the parent sees the exit status
 		fprintf(stderr, "in a child: %s\n", test_message);
 		_exit(how == 1 ? 1 : 77);
 	}
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
 		}
 		if (!wanted)
 			continue;
-		fflush(stdout); // forked children must not print it again
+		fflush(stdout); // print it now, so that forked children do not print it again
 		int how = setjmp(test_exit);
 		if (how == 0) {
 			t->run();

@@ -1,5 +1,5 @@
-// Runs verbs as users do: takes the words of a command line, and returns the output and the exit code. VIRGATE is the
-// program.
+// Runs verbs as users do: from the words of a command line. Returns the output and the exit code. VIRGATE is the path
+// of the program.
 #pragma once
 #include "test.h"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# without.sh TOOL FILE…: stands in for tests that need TOOL where it is missing, and counts each as skipped: every
-# TEST() and CONFORM() of the files, or a file without any as one.
+# without.sh TOOL FILE…: runs in place of tests that need TOOL, on a machine without it, and counts each test as
+# skipped. It counts every TEST() and CONFORM() of the files, and a file without any as one test.
 tool=$1
 shift
 skipped=0

@@ -17,7 +17,8 @@ import tempfile
 INTERNAL = ['-D__CUDA_API_VERSION_INTERNAL']  # the driver API without the macros that rename functions
 # Names of counts, whose values may be higher in a newer toolkit.
 GROWS = re.compile(r'_(MAX|NUM_OPTIONS|NUM_INPUT_TYPES|COUNT)$|(AttrMax|AttributeMax|NodeTypeCount)$')
-# Macros that describe the header itself, such as its version or how it declares functions. They are not compared.
+# Macros that describe the header itself, such as its version or how it declares functions. The script does not compare
+# them.
 OWN = re.compile(r'CU_API|CU(DART)?_LINKAGE|CUDA(RT)?_VERSION$|CUDAAPI$|CUDA_CB$|NVRTC_API|__')
 
 
@@ -60,7 +61,7 @@ def split_declarations(text):
 
 
 def members(body):
-    """Yields (path, has a named type) of each member, also those of structures and unions inside."""
+    """Yields (path, whether its type has a name) for each member, also for members of inner structures and unions."""
     for declaration in split_declarations(body):
         opening = declaration.find('{')
         if opening >= 0:

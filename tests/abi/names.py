@@ -10,9 +10,9 @@ one version.
 import re
 import sys
 
-# Functions that are newer than those for which the names stand in CUDA 13.0.
+# Newer versions of functions that CUDA 13.0 has, but for which the short names do not stand.
 NOT_DEFAULT = {'cuCtxGetDevice_v2', 'cuCtxSynchronize_v2', 'cuStreamGetCtx_v2', 'cuStreamGetCtx_v2_ptsz'}
-# Names that stand for a function with another name.
+# Short names that stand for a function with an unrelated name.
 REPLACED = {'cuGraphInstantiate': 'cuGraphInstantiateWithFlags'}
 
 HEAD = '''\

@@ -1,5 +1,5 @@
-// Runs an instruction form, of any level of the host's processor, on lane values that are given as 64-bit words. Pure
-// functions: any thread.
+// Runs one form of a PTX instruction, as compiled for any level of the host's processor. Operands and results are
+// 64-bit words, one for each lane. Pure functions: any thread.
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +11,8 @@ struct lanes {
 	_Alignas(64) uint64_t word[32];
 };
 
-// Stores one lane of a register: an array of 32 elements of `bits`, or one mask for a predicate.
+// Stores one lane's value into a register. A register is an array of 32 elements of `bits` bits, or for a predicate a
+// mask.
 static inline void lanes_store(struct lanes *lanes, unsigned lane, unsigned bits, uint64_t value)
 {
 	if (bits == 1) {

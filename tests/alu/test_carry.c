@@ -1,5 +1,5 @@
-// Compares every form with a carry, on edge operands, with the definition: the flag is the carry out of the word. A
-// subtraction adds the complement, so its flag is 1 if there is no borrow.
+// Compares the definition of each form that reads or writes the carry flag with its result on edge operands. The flag
+// is the carry out of the word. A subtraction adds the complement, so its flag is 1 if there is no borrow.
 #include <stdbool.h>
 
 #include "run.h"
@@ -123,7 +123,7 @@ static void check_operands(const struct ptx_alu_form *form, const struct chain *
 static void check_form(const struct chain *chain, const struct word_type *type)
 {
 	char mnemonic[32];
-	unsigned seen = 0; // a bit for each pair of the flag before and the flag after
+	unsigned seen = 0; // bit 2 * old + new is set after a lane changed the flag from `old` to `new`
 
 	snprintf(mnemonic, sizeof mnemonic, "%s.%s", chain->name, type->name);
 	const struct ptx_alu_form *form = find_form(PTX_ALU_BASE, mnemonic);

@@ -96,7 +96,7 @@ static void check_mode(enum ptx_alu_level level, enum operation operation, int w
 	snprintf(mnemonic, sizeof mnemonic, "%s.%s.%s", operation_names[operation], modes[mode], wide ? "f64" : "f32");
 	for (unsigned round = 0; round < 400; round++) {
 		uint64_t a = random_word(state), b = random_word(state), c = random_word(state);
-		if (round % 4 == 0) // similar exponents, so that sums cancel
+		if (round % 4 == 0) // make the exponents similar, so that sums cancel
 			b = a ^ (random_word(state) & 0x800000ff00000fff), c = b ^ 1;
 		uint64_t want = compute_reference(operation, wide, mode, a, b, c);
 		uint64_t got = run_on(level, mnemonic, a, b, c);
@@ -148,7 +148,7 @@ TEST(multiply_and_add_without_a_mode_rounds_once)
 	CHECK_INT(run_on(PTX_ALU_BASE, "mad.ftz.sat.f32", 0x40000000, 0x3e800000, 0x00000001), 0x3f000000);
 }
 
-// As on an H200, results below 2^-126 before rounding become 0 in every mode.
+// Tests results below 2^-126 before rounding: as on an H200, they become 0 in every rounding mode.
 TEST(flush_at_the_border)
 {
 	const uint32_t least = 0x00800000, below_1 = 0x3f7fffff, below_minus_1 = 0xbf7fffff, above_1 = 0x3f800001;
@@ -166,7 +166,7 @@ TEST(flush_at_the_border)
 	CHECK_INT(run_on(PTX_ALU_BASE, "fma.rn.ftz.f32", 0x40000000, least, 0x80800000), 0x00800000);
 }
 
-// As on an H200, the result is the NaN of the second source, made quiet.
+// Tests NaN operands: as on an H200, the result is the NaN of the second source, made quiet.
 TEST(nan_payload_of_f64)
 {
 	const uint64_t one = 0x7ff8000000000111, two = 0xfff0000000000222, quiet_two = 0xfff8000000000222;
@@ -243,7 +243,7 @@ TEST(both_predicates)
 	CHECK_INT((uint32_t)lanes_load(&registers.d, 20, 32), 0xffffffff);
 }
 
-// The errors are within those that the PTX ISA documents.
+// Tests that the errors of the approximate instructions are within the limits in the PTX ISA's documentation.
 TEST(approximations)
 {
 	for (int i = 1; i < 2000; i++) {

@@ -75,7 +75,7 @@ TEST(destination_may_be_a_source)
 		}
 }
 
-// The forms that are compiled for newer host processors compute the same bits.
+// Tests that the forms that are compiled for newer host processors compute the same bits as the others.
 TEST(levels_agree)
 {
 	if (!ptx_alu_level_runs(PTX_ALU_AVX2))

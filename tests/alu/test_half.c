@@ -129,7 +129,7 @@ TEST(narrowing)
 
 	for (unsigned round = 0; round < 20000; round++) {
 		uint32_t bits = (uint32_t)random_word(&state);
-		if (round & 1) // within the range of f16, including ties
+		if (round & 1) // choose an integer in the range of f16, including ties
 			bits = (bits & 0x8ffff000) | 0x30000000 | (round & 2 ? 0 : bits & 0x1fff);
 		long double x = f32_of(bits);
 		unsigned m = round / 2 % 4;
@@ -194,7 +194,8 @@ TEST(float_to_integer)
 	for (unsigned round = 0; round < 8000; round++) {
 		uint64_t wide = random_word(&state);
 		if (round & 1)
-			wide = (wide & 0x83ffffffffffffff) | 0x4000000000000000; // magnitudes near the integers' range
+			// choose magnitudes near the limits of the integers
+			wide = (wide & 0x83ffffffffffffff) | 0x4000000000000000;
 		uint32_t narrow = (uint32_t)(wide >> 32);
 		unsigned t = round % 5, m = round / 5 % 4;
 		for (int from_wide = 0; from_wide < 2; from_wide++) {
@@ -258,7 +259,7 @@ TEST(resizing_integers)
 
 TEST(eight_bit_floats)
 {
-	// Every finite e4m3 and e5m2 goes to f16 and back.
+	// Converts every finite e4m3 and e5m2 value to f16 and back.
 	for (unsigned code = 0; code < 256; code++) {
 		uint64_t e4 = run_lane("cvt.rn.f16x2.e4m3x2", code | code << 8, 0, 0);
 		uint64_t e5 = run_lane("cvt.rn.f16x2.e5m2x2", code | code << 8, 0, 0);

@@ -58,7 +58,8 @@ TEST(arithmetic)
 			uint64_t a = random_word(&state), b = random_word(&state), c = random_word(&state);
 			s128 x = signed_value(a, bits, type->is_signed), y = signed_value(b, bits, type->is_signed);
 			s128 z = signed_value(c, bits, type->is_signed);
-			// A 64-bit unsigned product does not fit into signed 128 bits.
+			// The product is computed as unsigned: a 64-bit unsigned product does not fit into signed 128
+			// bits.
 			u128 product = (u128)x * (u128)y;
 			s128 high = type->is_signed ? (s128)product >> bits : (s128)(product >> bits);
 			check_type(type, "add", x + y, a, b, c, bits);

@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 
 	if (wanted < 1)
 		return 2;
-	// The parent of the process that had this pid may not have reaped it yet.
+	// Retry while the pid is taken: the parent of its earlier process may not have reaped that process yet.
 	long pid = syscall(SYS_clone3, &how, sizeof how);
 	for (int i = 0; pid < 0 && errno == EEXIST && i < 500; i++) {
 		usleep(10000);
@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 		perror("again");
 		return errno == EPERM ? 77 : 1;
 	}
-	// The process must be stopped before its creation is reported: the reader may wake it at once.
+	// Wait until the child is stopped, and only then report it: the reader of the report may continue it at once.
 	if (pid > 0)
 		return waitpid((pid_t)pid, NULL, WUNTRACED) == pid ? 0 : 1;
 	setsid();

@@ -1,4 +1,5 @@
-// Helpers of the checkpoint tests: a test directory, the subject, and the program virgate on the simulated GPU.
+// Helpers of the checkpoint tests: a test directory, the subject (the CUDA program that is dumped, subject.c), and the
+// program virgate on the simulated GPU.
 #pragma once
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@ __attribute__((constructor)) static void make_test_directory(void)
 
 	if (!mkdtemp(directory))
 		abort();
-	// The test becomes the parent of orphans, since not every machine's init reaps them.
+	// Make the test the parent of orphans, since the init of some machines does not reap them.
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	snprintf(path, sizeof path, "%s/node", directory);
 	setenv("STANDIN", directory, 1);
@@ -80,8 +81,8 @@ static void end_guarded(int signal)
 	_exit(1);
 }
 
-// Starts the subject without the test's descriptors and terminal. A failed test would seem to hang if the subject kept
-// its output open. The subject ends with the test. `kinds`: names of subject_kinds.c, separated by spaces.
+// Starts the subject without the test's descriptors and terminal: a failed test would seem to hang if the subject kept
+// the test's output open. The subject ends with the test. `kinds`: names of subject_kinds.c, separated by spaces.
 static struct subject start_subject_with(const char *rounds, const char *kinds)
 {
 	struct subject subject = {0};
@@ -185,7 +186,7 @@ __attribute__((unused)) static void need_criu(void)
 		SKIP("CRIU needs rights that this user has not");
 }
 
-// Creates a vGPU in a daemon of the test's own, which `virgate shutdown` ends.
+// Creates a vGPU in a daemon that belongs to the test. `virgate shutdown` ends the daemon.
 __attribute__((unused)) static void with_vgpu(const char *name)
 {
 	setenv("VIRGATE_RUNTIME_DIR", path_of("run"), 1);

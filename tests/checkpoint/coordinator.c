@@ -1,8 +1,8 @@
-// Dumps or restores by the library, and can be made to fail. Usage: coordinator dump|restore PID DIR PHASE ACTION, or
-// coordinator deep|resume 0 VGPU PHASE ACTION for a deep suspension and its end. ACTION is done when PHASE begins.
-// "stop" asks the library to stop, "kill" kills this program with SIGKILL, and "end" kills the process to be dumped.
-// "fork" and "exec" make that process fork or exec, by a signal. "run" runs the command in COORDINATED. Exit code: 0; 1
-// if the operation failed, with the error on standard output; 3 if it succeeded without PHASE.
+// Dumps or restores by the library, and does a given action at a given step. Usage: coordinator dump|restore PID DIR
+// PHASE ACTION, or coordinator deep|resume 0 VGPU PHASE ACTION for a deep suspension and its end. ACTION is done when
+// PHASE begins. "stop" asks the library to stop, "kill" kills this program with SIGKILL, and "end" kills the process to
+// be dumped. "fork" and "exec" make that process fork or exec, by a signal. "run" runs the command in COORDINATED. Exit
+// code: 0; 1 if the operation failed, with the error on standard output; 3 if it succeeded without PHASE.
 #include "virgate/checkpoint.h"
 
 #include <signal.h>

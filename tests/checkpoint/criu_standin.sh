@@ -1,7 +1,8 @@
 #!/bin/sh
 # Replaces CRIU: writes its arguments to $STANDIN/said, stops the process for "dump", and fails if $STANDIN/fail names
-# the verb. "restore" makes nothing, or an idle process with the pid in $STANDIN/again. With "no-pstree" in
-# $STANDIN/fail, a dump succeeds but lacks the file pstree.img; with "empty-pstree", that file is empty.
+# the verb. "restore" creates no process, or, if the file $STANDIN/again exists, an idle process with the pid in it.
+# With "no-pstree" in $STANDIN/fail, a dump succeeds but lacks the file pstree.img; with "empty-pstree", that file is
+# empty.
 say() { echo "$*" >>"$STANDIN/said"; }
 verb=$1
 folder= work= pid=

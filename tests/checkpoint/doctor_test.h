@@ -1,4 +1,4 @@
-// Helpers of the tests of the doctor: a test directory with scripts.
+// Helpers of the tests of `virgate doctor`: a test directory with scripts.
 #pragma once
 #include <limits.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// Helpers for programs in evictable vGPUs: what the daemon lists of them, and their files of host memory. Include in
-// exactly one file per program. One thread.
+// Helpers for programs in evictable vGPUs: they read what the daemon lists of a program, and count its files of host
+// memory. Include in exactly one file per program. One thread.
 #pragma once
 #include <dirent.h>
 
@@ -20,7 +20,8 @@ static inline struct program start_evictable(const char *vgpu, const char *more)
 	return start(vgpu, vgpu, "64", "32", "512");
 }
 
-// Returns a field of the process in the daemon's listing, also a field of its "eviction"; "null": the field is missing.
+// Returns a field of the process in the daemon's listing, or a field of the process's "eviction". Returns "null" if the
+// field is missing.
 static inline const char *field_of(const char *vgpu, pid_t pid, const char *field)
 {
 	static char text[64];

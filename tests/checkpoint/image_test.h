@@ -4,7 +4,7 @@
 
 #include "checkpoint_test.h"
 
-static pid_t dumped; // the process of the image
+static pid_t dumped; // the process that was dumped into the image
 
 // Returns the path of an image of a subject that has ended. The first call dumps the subject.
 static inline const char *image(void)

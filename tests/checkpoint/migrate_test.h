@@ -75,7 +75,7 @@ static bool no_scratch(void)
 	return none;
 }
 
-// Checks that the process is not stopped. The process may be running for a moment.
+// Checks that the process is not stopped: it must be sleeping soon. It may run for a moment before that.
 static void check_sleeps(void)
 {
 	for (int i = 0; i < 1000 && state_of(idle.pid) != 'S'; i++)
@@ -83,7 +83,7 @@ static void check_sleeps(void)
 	CHECK(state_of(idle.pid) == 'S');
 }
 
-// Checks that the process is the one from before, and that the migration left no files.
+// Checks that the process is the same as before the migration, and that the migration left no files.
 static void check_untouched(void)
 {
 	CHECK(is_first_one());
@@ -91,7 +91,7 @@ static void check_untouched(void)
 	CHECK(no_scratch());
 }
 
-// Checks that the process has ended, and that a process with its pid was made again.
+// Checks that the original process has ended, and that another process was created with its pid.
 __attribute__((unused)) static void check_made_again(void)
 {
 	CHECK(!is_first_one());

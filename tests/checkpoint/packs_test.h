@@ -44,7 +44,7 @@ static inline int memory_of(const unsigned *kinds, size_t count)
 	CHECK(fd >= 0);
 	for (size_t i = 0; i < count; i++) {
 		fill_block(block, kinds[i]);
-		// The file has a hole in place of a block of zeroes.
+		// Blocks of zeroes are not written, so the file has holes there.
 		if (kinds[i])
 			CHECK_INT(vg_write_all(fd, block, BLOCK, (off_t)i * BLOCK), 0);
 	}
@@ -63,7 +63,7 @@ struct made {
 static inline struct made make_packs(const char *given_path, const unsigned *kinds, size_t count,
 				     const char *given_base, enum vg_compression compression)
 {
-	// A copy, since image() overwrites the buffer of path_of().
+	// Copy the path, since image() overwrites the buffer of path_of().
 	char path[PATH_MAX], base_path[PATH_MAX] = "", *base = given_base ? base_path : NULL;
 	struct device_bases bases = {0};
 	struct made made = {VG_OK};

@@ -16,7 +16,7 @@
 
 enum { HELD = 64, BLOCKS = HELD / 2, FILL = 0x5eed };
 
-// The point at which the receiver closes the connection.
+// Names the point at which the receiver closes the connection.
 enum far { CLOSES_IN_ROUNDS, CLOSES_BEHIND_ROUNDS, REFUSES_AFTER_LOOK };
 
 static inline int listen_there(void)
@@ -31,14 +31,15 @@ static inline int listen_there(void)
 	return listener;
 }
 
-// Returns what the program has written into a block after that many rounds. It writes `changes` blocks in each round.
+// Returns what the program has written into a block after that many rounds. The program writes `changes` blocks in each
+// round.
 static inline unsigned expected(unsigned block, unsigned changes, unsigned rounds)
 {
 	return !changes ? FILL : block < changes && rounds ? rounds * 64 + block : FILL * 0x10000u + block;
 }
 
-// Checks a block of the program's memory, while the program is stopped. Its file has the number of complete rounds; the
-// program may have begun another one.
+// Checks one block of the program's memory while the program is stopped. The program's file has the number of its
+// complete rounds. The program may have begun one more round.
 static inline void check_block(const unsigned *words, unsigned number, const struct program *program, unsigned changes)
 {
 	unsigned rounds = report_of(program).round, first = words[0];
@@ -145,7 +146,7 @@ static inline void receive_and_look(struct frames *frames, const struct program 
 	CHECK_INT(image_publish(&draft, description, false), VG_OK);
 	image_finish(&store);
 	const struct image_dir dir = image_draft_dir(&draft);
-	// vg_image_verify() reads all files.
+	// The image must be valid: vg_image_verify() reads all its files.
 	if (vg_image_verify(path_of("far.image"), NULL))
 		FAIL("%s", vg_last_error()->text);
 	check_memory(&dir, &prefill, program, changes);

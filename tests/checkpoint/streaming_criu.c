@@ -156,7 +156,7 @@ static void restore(const char *directory, int streams)
 		stop("a file that is not there");
 	for (int i = 0; i < count; i++) {
 		ssize_t length;
-		// A reader that wants only the beginning of a file closes the pipe early.
+		// Close the pipe early, as a reader does that wants only the beginning of a file.
 		if (streams) {
 			int once = open_of(socket, names[i]);
 			if (once >= 0 && read(once, piece, 10) < 0)

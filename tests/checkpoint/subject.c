@@ -1,8 +1,8 @@
 // A CUDA program that the tests dump and restore. It has memory of cuMemAlloc, of a pool and of the virtual memory
 // calls, a stream, an event and a graph. In each round it runs the graph, which counts in device memory, and checks
-// that all other memory is unchanged. Its file has the number of the last round. On SIGTERM it exits with 0 if all
-// memory was right. Usage: subject FILE [WHAT...], with names of subject_kinds.c for what else it has or does. On
-// SIGUSR1 it forks a child, on SIGUSR2 it becomes a program without CUDA by exec.
+// that all other memory is unchanged. It writes the number of the last round into FILE. On SIGTERM it exits with 0 if
+// all memory was right. Usage: subject FILE [WHAT...], with names of subject_kinds.c for further resources and actions.
+// On SIGUSR1 it forks a child, on SIGUSR2 it becomes a program without CUDA by exec.
 #include "subject.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ void must(CUresult result, const char *what)
 {
 	if (result == CUDA_SUCCESS)
 		return;
-	// The program is exiting, and this is not its main thread.
+	// While the program exits, calls of its other threads may fail. These threads only wait for the end.
 	while (ended && gettid() != getpid())
 		pause();
 	fprintf(stderr, "subject: %s: %d\n", what, (int)result);

@@ -10,7 +10,7 @@ enum { WORDS = 1 << 18, BYTES = WORDS * 4 };
 
 // The resources of a thread.
 struct work {
-	CUdeviceptr memory[3]; // one of each kind of memory
+	CUdeviceptr memory[3]; // one allocation of each kind of device memory
 	CUstream stream;
 	CUevent event;
 	CUgraphExec graph;
@@ -25,10 +25,10 @@ extern CUdevice device;
 void must(CUresult result, const char *what);
 #define MUST(call) must(call, #call)
 void make(struct work *work);
-// Checks all memory. Returns 0 if any differs; `wrong` then says which.
+// Checks all memory. Returns 0 if any word differs; `wrong` then says which.
 int look(struct work *work, uint32_t round);
 // Runs the subject to its end.
 __attribute__((noreturn)) void run(const char *file_to_write, int count, char **names);
-// Creates those of `names` that must exist before the first use of CUDA, or else those that are created after it.
+// Creates resources by their names: with `early` those that must exist before the first use of CUDA, else the others.
 void make_kinds(int early, int count, char **names);
 void have_zeros(void);

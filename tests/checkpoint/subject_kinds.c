@@ -1,4 +1,4 @@
-// Creates other resources of the subject, by name.
+// Creates further resources of the subject (subject.c), each by its name.
 #include "subject.h"
 
 #include <fcntl.h>
@@ -106,8 +106,8 @@ static void have_endless_work(void)
 	MUST(cuLaunchHostFunc(stream, wait_for_file, NULL));
 }
 
-// Connects to a process outside the tree, which CRIU refuses. The parent process inherits the other end of the
-// connection.
+// Connects to a process outside the dumped tree, which CRIU refuses. That process is the parent, which inherits the
+// other end of the connection.
 static void have_socket(void)
 {
 	int ends[2];
@@ -118,7 +118,7 @@ static void have_socket(void)
 		close(ends[0]);
 		if (fork() == 0) {
 			setsid();
-			// Waits until the other end is closed.
+			// Wait until the other end is closed.
 			(void)!read(ends[1], (char[1]){0}, 1);
 		}
 		_exit(0);
@@ -162,8 +162,8 @@ static void have_three(void)
 	}
 }
 
-// Opens a file that has the path of a device, in this process and in a child. The test has created and removed the
-// device's path.
+// Opens a file in this process and in a child. The file's path is one at which the test has created a device and
+// removed it.
 static int open_device(void)
 {
 	const char *name = getenv("SUBJECT_DEVICE");
@@ -185,7 +185,7 @@ static void have_device_in_child(void)
 	close(fd);
 }
 
-// Opens two files whose names were removed: one that has another name left, and one that has none.
+// Opens two files whose names are then removed. The first file still has another name; the second has none.
 static void have_lost_names(void)
 {
 	char name[4096], other[4096];
@@ -201,7 +201,7 @@ static void have_lost_names(void)
 static const struct kind {
 	const char *name;
 	void (*make)(void);
-	int early; // 1: before the first use of CUDA
+	int early; // 1: created before the first use of CUDA
 } kinds[] = {
 	{"threads", have_threads, 0},
 	{"managed", have_managed_memory, 0},

@@ -1,5 +1,5 @@
-// Makes pages of zeros in places where a faulty restore would put other bytes: in a mapped file, or in memory that the
-// child has changed. The process and a child check the pages again and again.
+// Part of the subject (subject.c). Makes pages of zeros in places where a faulty restore would put other bytes: in a
+// mapped file, or in memory that the child has changed. The process and a child check the pages again and again.
 #include "subject.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static unsigned char expected(const unsigned char *area, unsigned page)
 	if (area == anonymous)
 		return page % 1500 == 1499 ? (unsigned char)(1 + page % 251) : 0; // two or three pages have data
 	if (area == of_file)
-		// Zeros were written over half of the file's bytes.
+		// In the first half of the file, zeros were written over the file's bytes.
 		return page >= PAGES / 2 ? 0x5a : 0;
 	if (area == parents)
 		return is_child ? 0 : 0x11; // the child has written zeros

@@ -1,8 +1,9 @@
 // A program that runs inside a vGPU. Usage: tenant FILE HOLD SMALL BIG, with sizes in MiB. It allocates HOLD and checks
-// that memory again and again. On SIGUSR1 it allocates SMALL and BIG, and frees both; on SIGUSR2 a thread tries to
-// allocate BIG without end. FILE has the results. With HOLD 0 the program allocates all free memory but 8 MiB, and does
-// not check it. It maps the file that TENANT_MAPS names. With TENANT_CHANGES=N it does not check its memory: it fills
-// each block of 2 MiB with another number at first, and then N blocks with a new number in each round.
+// that memory again and again. On SIGUSR1 it allocates SMALL and BIG, and frees both. On SIGUSR2 a thread tries again
+// and again to allocate BIG. FILE has the results. With HOLD 0 the program allocates all free memory except 8 MiB, and
+// does not check it. If TENANT_MAPS names a file, the program maps that file. With TENANT_CHANGES=N it does not check
+// its memory: it first fills each block of 2 MiB with another number, and then N blocks with a new number in each
+// round.
 #include <cuda.h>
 
 #include <fcntl.h>

@@ -77,7 +77,7 @@ static inline void check_looks_on(const struct program *program)
 	await_round(program, report_of(program).round + 2);
 }
 
-// Starts a program in a vGPU. `how`: options of virgate run for the vGPU, ended by NULL.
+// Starts a program in a vGPU. `how` are the options of `virgate run` that choose the vGPU, ended by NULL.
 static inline struct program start_so(const char *const *how, const char *name, const char *hold, const char *small,
 				      const char *big)
 {
@@ -172,7 +172,7 @@ static inline uint64_t charged_now(const char *vgpu)
 	return charged;
 }
 
-// Waits until the vGPU is charged `expected`: the daemon refunds a dead process after a moment.
+// Waits until the vGPU is charged `expected` bytes. The daemon refunds an ended process only after a moment.
 static inline void check_charged(const char *vgpu, uint64_t expected)
 {
 	for (int i = 0; i < 500 && charged_now(vgpu) != expected; i++)

@@ -1,4 +1,4 @@
-// Checks that invalid descriptions and chunks of an image are refused.
+// Checks that images with invalid descriptions or chunks are refused.
 #include "checkpoint/data/chunk.h"
 #include "checkpoint/data/sum.h"
 #include "checkpoint/image/files.h"
@@ -67,7 +67,7 @@ TEST(an_invalid_list_of_files_is_refused)
 		PAGES("p.img", "5", "5", "lz4", "65536", C("5")),
 		// The lengths of the chunks do not add up to that of the file.
 		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("4")),
-		// A chunk is longer than it can need to be.
+		// The last chunk is longer than the longest that 5 bytes can need.
 		PAGES("p.img.lz4", "9", "5", "lz4", "65536", C("9")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("-5")),
 		PAGES("p.img.lz4", "5", "5", "lz4", "65536", C("05")),
@@ -100,7 +100,7 @@ TEST(an_invalid_list_of_files_is_refused)
 		"[{\"name\": \"tree-0/p.img.lz4\", \"bytes\": 5, \"xxh3\": " SUM
 		"}, {\"name\": \"tree-0/p.img.lz4\", \"bytes\": 0, "
 		"\"raw\": 5, \"compression\": \"lz4\", \"chunk_bytes\": 65536, \"chunks\": [" C("0") "]}]",
-		// Two files have the same name for CRIU.
+		// Two files would have the same name in CRIU's directory.
 		"[{\"name\": \"tree-0/p.img\", \"bytes\": 5, \"xxh3\": " SUM
 		"}, {\"name\": \"tree-0/p.img.lz4\", \"bytes\": 0, "
 		"\"raw\": 5, \"compression\": \"lz4\", \"chunk_bytes\": 65536, \"chunks\": [" C("0") "]}]",
@@ -147,7 +147,7 @@ TEST(an_invalid_description_is_refused)
 	CHECK_INT(image_parse(text, strlen(text), "NAME", &parsed), VG_OK);
 	CHECK_STR(json_string_value(json_object_get(parsed, "of")), "this");
 	json_decref(parsed);
-	// No text may stand before or after the description.
+	// Text before or after the description makes it invalid.
 	char *longer = NULL;
 	CHECK(asprintf(&longer, "%s\n", text) > 0);
 	CHECK_INT(image_parse(longer, strlen(longer), "NAME", &parsed), VG_INTEGRITY);
@@ -160,7 +160,7 @@ TEST(an_invalid_description_is_refused)
 
 // ---- descriptions that would use too much memory ---------------------------------------------------------
 
-enum { PADDING = 20 << 20 }; // as "{}," in an array, it takes 16 GiB when parsed
+enum { PADDING = 20 << 20 }; // an array with "{}," repeated over this many bytes takes 16 GiB when parsed
 
 // Returns a description with many values, and a right or wrong checksum.
 static char *write_padded(bool right, size_t *ret_length)
@@ -189,7 +189,7 @@ static void in_little_memory(void (*body)(void))
 
 	CHECK(pid >= 0);
 	if (pid == 0) {
-// Sanitizers need memory of their own.
+// Sanitizers need more memory than this limit allows.
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 		setrlimit(RLIMIT_DATA, &(struct rlimit){256 << 20, 256 << 20});
 #endif

@@ -62,7 +62,7 @@ static void write_down(const char *vgpu, const char *image, const char *options)
 	if (run("dump --pid %d --dir %s %s", (int)pid, image, options))
 		FAIL("dump: %s", said);
 	CHECK_INT(end_of_run(runner), 75);
-	// The script fails if the restored files are not those that it has written.
+	// The script fails if the restored files differ from the files that it has written.
 	snprintf(command, sizeof command, "cp -r %s %s.criu", path_of("source"), image);
 	CHECK_INT(system(command), 0);
 }
@@ -150,7 +150,7 @@ static size_t next_position(const struct file *file, size_t at)
 		full = getenv("VIRGATE_TEST_FULL") != NULL;
 	if (full || at < 4 * WORD || at + 2 * WORD >= file->length)
 		return at + WORD;
-	// A description has lines; the other files have pages and chunks.
+	// Descriptions consist of lines of text, the other files of pages and chunks: each kind has its own step.
 	size_t step = file->description ? 37 : file->pages ? 4093 : 61;
 	return at + step + WORD < file->length ? at + step : file->length - WORD;
 }
@@ -182,7 +182,7 @@ static void mend(const struct file *file)
 	put(file, file->data, file->length, 0);
 }
 
-// Writes a right checksum into the damaged description, so that the reader must check the contents.
+// Writes a valid checksum into the damaged description, so that the reader must check the contents, too.
 static void seal_again(const struct file *file)
 {
 	static const char key[] = "\"xxh3\": \"", end[] = "\",\n";
@@ -209,7 +209,7 @@ static void check_text(enum vg_status status)
 		FAIL("%s, and no sentence", vg_status_text(status));
 }
 
-// Checks image list and image inspect. `told`: both must report the damage.
+// Checks `image list` and `image inspect`. If `told`, both must report the damage.
 static void check_listed(bool told)
 {
 	struct vg_image_list *list;
@@ -258,7 +258,7 @@ __attribute__((noreturn)) static void sweep_in_child(const struct file *file, bo
 	bound_memory();
 	for (size_t at = 0; at < file->length; at = next_position(file, at))
 		for (enum pattern pattern = ZEROS; pattern < PATTERNS; pattern++) {
-			// SECONDS are for one position; a longer time means that the reader hangs.
+			// The reader has SECONDS for each position. The alarm ends the test if it hangs.
 			alarm(SECONDS);
 			*place = (struct place){at, pattern};
 			bool changed = damage(file, at, pattern);
@@ -308,7 +308,7 @@ TEST(a_damaged_description_with_a_valid_checksum_does_no_harm)
 
 // ---- the verbs ------------------------------------------------------------------------------------------
 
-// Runs the program. Checks that it exits by itself, and prints lines of text.
+// Runs the program on the image. Checks that no signal ends it and that it prints lines of text.
 static int run_soundly(const char *verb, const char *image)
 {
 	char source[PATH_MAX + 8];
@@ -324,7 +324,8 @@ static int run_soundly(const char *verb, const char *image)
 	return code;
 }
 
-// Checks that the undamaged image restores as before. No process exists at the end, since the script makes none.
+// Checks that the undamaged image is restored with the same result as before. The script creates no process, so none is
+// left.
 static void check_other(const char *as_before)
 {
 	char command[2 * PATH_MAX + 64];
@@ -352,7 +353,8 @@ TEST(verbs_refuse_only_the_damaged_image)
 		const struct file *file = &files[i];
 		for (enum pattern pattern = ZEROS; pattern <= RANDOM; pattern++) {
 			size_t at = pattern == ZEROS ? 0 : pattern == ONES ? file->length / 2 : file->length - WORD;
-			// The damage may make no difference in a hole.
+			// The position may have these bytes already, for example in a hole. Then there is nothing to
+			// test.
 			if (!damage(file, at, pattern))
 				damage(file, at, RANDOM);
 			CHECK_INT(run_soundly("image verify", hurt), 1);

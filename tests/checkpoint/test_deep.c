@@ -37,7 +37,7 @@ TEST(deep_suspension_and_resume_keep_a_program)
 
 	for (int i = 0; i < 3; i++) {
 		if (i == 1)
-			// The process may be suspended already.
+			// The driver may have suspended the process already when the command failed.
 			must("suspend deep");
 		must("suspend deep --deep");
 		CHECK_CONTAINS(said, i == 1 ? "64.0 MiB, in the host already; taken off the GPU by the driver in "
@@ -45,7 +45,7 @@ TEST(deep_suspension_and_resume_keep_a_program)
 		CHECK_CONTAINS(said, "; taken off the GPU by the driver in ");
 		CHECK_STR(field_of("deep", program.pid, "deep"), "done");
 		wait_for_field("deep", program.pid, "physical",
-			       // The daemon caches the driver's answer for a moment.
+			       // The daemon caches the driver's answer, so the memory may be shown for a moment.
 			       "0");
 		CHECK_STR(field_of("deep", program.pid, "state"), "suspended");
 		must("ps deep");
@@ -74,7 +74,7 @@ TEST(one_process_is_suspended_deep)
 	CHECK_STR(field_of("pair", second.pid, "deep"), "null");
 	check_stands_still(&first);
 	check_looks_on(&second);
-	// The command suspends the other process of the vGPU.
+	// One process is suspended already; this command suspends the other process of the vGPU, too.
 	must("suspend pair --deep");
 	CHECK_STR(field_of("pair", second.pid, "deep"), "done");
 	CHECK_INT(run("resume --pid %d", (int)first.pid), 1);
@@ -168,7 +168,7 @@ TEST(the_host_memory_stays_in_place)
 	unsetenv("VIRGATE_SIM_HASH");
 	must("suspend place");
 	read_host_memory(program.pid, before);
-	CHECK_CONTAINS(before, "(deleted)"); // the file has no name
+	CHECK_CONTAINS(before, "(deleted)"); // the kernel shows "(deleted)", because the file has no name
 	for (int i = 0; i < 3; i++) {
 		must("resume place");
 		check_looks_on(&program);
@@ -260,7 +260,7 @@ TEST(a_stopped_program_is_refused)
 	CHECK_INT(run("suspend halt --deep"), 1);
 	CHECK_CONTAINS(said, "refused (stopped): process");
 	CHECK_STR(field_of("halt", program.pid, "deep"), "null");
-	// The process got no request.
+	// The process has not received the request to suspend.
 	CHECK_STR(field_of("halt", program.pid, "state"), "running");
 	kill(program.pid, SIGCONT);
 	check_looks_on(&program);
@@ -284,7 +284,7 @@ static struct program fill_device(void)
 	return other;
 }
 
-// If other programs have used the room on the GPU, resume changes nothing until there is enough.
+// Tests that resume changes nothing while other programs use the room on the GPU.
 TEST(a_full_gpu_is_reported_before_the_driver_is_called)
 {
 	prepare(false);
@@ -316,7 +316,7 @@ TEST(a_suspension_that_is_stopped_or_killed_leaves_the_program_whole)
 		CHECK_INT(move_at("deep", "torn", phases[i], "stop"), 1);
 		CHECK_STR(field_of("torn", program.pid, "deep"), "null");
 		if (i > 1)
-			// The request to suspend is still in effect.
+			// The failed command did not withdraw the request to suspend.
 			must("resume torn");
 		check_looks_on(&program);
 		CHECK_INT(move_at("deep", "torn", phases[i], "kill"), -SIGKILL);
@@ -421,7 +421,7 @@ TEST(a_program_that_is_killed_leaves_nothing)
 	}
 }
 
-// Kills the program or the daemon when a step begins.
+// Runs a command that kills the program or the daemon when a step begins.
 static int run_at(const char *verb, const char *vgpu, const char *phase, const char *command)
 {
 	setenv("COORDINATED", command, 1);
@@ -466,7 +466,7 @@ TEST(a_daemon_that_is_killed_at_any_step_does_no_harm)
 		must("ps"); // starts another daemon
 		if (is_done)
 			CHECK_STR(field_of("orphan", program.pid, "deep"), "done");
-		// The process may not have been suspended.
+		// The failed command may have left the process unsuspended. Then there is nothing to resume.
 		run("resume orphan");
 		CHECK_STR(field_of("orphan", program.pid, "deep"), "null");
 		check_looks_on(&program);
@@ -570,7 +570,7 @@ TEST(ranks_with_common_memory_warn)
 	snprintf(text, sizeof text, "is a rank of a NCCL job: process %d is another one", (int)two.pid);
 	CHECK_CONTAINS(said, text);
 	must("resume first");
-	// The memory that the processes share would be lost.
+	// Suspension is refused, since the memory that the processes share would be lost.
 	CHECK_INT(run("suspend first --deep"), 1);
 	CHECK_CONTAINS(said, "refused (cuda-ipc)");
 	end(&one);

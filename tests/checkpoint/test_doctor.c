@@ -57,7 +57,7 @@ TEST(programs_are_killed_when_their_time_is_up)
 	CHECK_STR(output, "before\n");
 	CHECK_INT(tool(script("silent", "exec >/dev/null 2>&1; sleep 61.7"), 300, output, sizeof output), -ETIMEDOUT);
 	CHECK(vg_clock_monotonic_ns() - start < UINT64_C(30000000000));
-	// The script's child was killed with the script.
+	// The script was killed, and its child with it.
 	CHECK(system("pgrep -xf 'sleep 61.7' >/dev/null") != 0);
 }
 
@@ -174,7 +174,8 @@ TEST(a_missing_criu_is_reported)
 	CHECK_CONTAINS(report.checks[0].fix, "VIRGATE_CRIU");
 }
 
-// Makes the kernel look old to this process. CRIU 4.0 is enough for an older kernel, and 6.13 and later need 4.1.
+// Makes the kernel look old to this process. CRIU 4.0 suffices for an old kernel, while kernels from 6.13 on need CRIU
+// 4.1.
 TEST(an_older_kernel_takes_an_older_criu)
 {
 	int before = personality(0xffffffff);
@@ -195,7 +196,7 @@ TEST(the_cuda_plugin_of_criu_is_disabled)
 
 	snprintf(plugin, sizeof plugin, "%s", script("cuda_plugin.so", ""));
 	setenv("CRIU_LIBS_DIR", directory, 1);
-	// The script succeeds only with the options for plugins.
+	// The script succeeds only if it gets the options for plugins.
 	const struct doctor_check *check =
 		check_with_criu_that("case \"$*\" in --version) echo Version: 4.2;; "
 				     "*--no-default-config*--libdir*/nonexistent*) ;; *) exit 1;; esac",
@@ -276,7 +277,7 @@ static void look_with_both(struct doctor_report *report)
 	CHECK_INT(check_of(report, "CAP_CHECKPOINT_RESTORE")->verdict, DOCTOR_OK);
 	CHECK_STR(check_of(report, "CAP_CHECKPOINT_RESTORE")->found, "held");
 	CHECK_INT(check_of(report, "CAP_SYS_PTRACE")->verdict, DOCTOR_OK);
-	// The doctor has run the check.
+	// The doctor has run CRIU's own check, which has failed.
 	CHECK_INT(check_of(report, "CRIU check")->verdict, DOCTOR_FAILED);
 	CHECK_INT(check_of(report, "CAP_SETPCAP")->verdict, DOCTOR_FAILED);
 	CHECK_CONTAINS(check_of(report, "CAP_SETPCAP")->fix, "cap_setpcap");

@@ -44,7 +44,7 @@ TEST(the_exit_code_reports_failed_checks)
 	CHECK_CONTAINS(said, "Failed with ");
 	CHECK(!strstr(said, "interposer"));
 	snprintf(environment, sizeof environment, "VIRGATE_CRIU=%s", script("criu", "echo Version: 4.2"));
-	// This test does not depend on what else is missing on this machine.
+	// The result of this check must not depend on which other things this machine lacks.
 	run(environment, "cuda");
 	CHECK_CONTAINS(said, "4.2 at ");
 	CHECK_CONTAINS(said, "(simulated)");
@@ -182,7 +182,8 @@ TEST(a_divided_gpu_fails)
 					"nvidia-smi -mig 0, when nobody uses the GPU");
 }
 
-// Any process that has the name of the MPS control daemon, as the kernel truncates it, causes the warning.
+// Tests the warning about MPS. Any process with the name of the MPS control daemon, as the kernel truncates it, causes
+// the warning.
 TEST(mps_that_runs_is_a_warning)
 {
 	int ends[2];
@@ -245,7 +246,7 @@ TEST(the_daemon_and_its_ledgers_are_checked)
 			 "create it again");
 }
 
-// A listener in place of the daemon closes each connection.
+// Tests a listener in place of the daemon that closes each connection.
 TEST(a_daemon_that_does_not_answer_fails)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -83,7 +83,7 @@ TEST(recover_works_after_a_dump_is_killed_at_any_step)
 		CHECK_INT(image_stands(image), i >= COMMITTED);
 		// The process is stopped from step host-out on.
 		CHECK_INT(state_of(subject.pid) == 'T', i > 3);
-		// The next dump of such a process must say what to do.
+		// The next dump of a process that is left stopped must say what to do.
 		if (i > 1) {
 			CHECK_INT(run("dump --pid %d --dir %s", (int)subject.pid, path_of("again")), 1);
 			CHECK_CONTAINS(said, i > 3 ? "refused (stopped)" : "refused (left-behind)");
@@ -118,7 +118,7 @@ TEST(a_process_that_ends_in_the_midst_leaves_no_image)
 	}
 }
 
-// If CRIU exits with 0 and has not written the files, no process may be ended.
+// Tests a CRIU that exits with 0 but has not written its files. The dump must not end any process.
 TEST(no_process_ends_for_an_image_that_is_not_whole)
 {
 	static const char *const lacks[][2] = {{"no-core\nno-pstree\nno-inventory\n", "core-"},
@@ -199,8 +199,8 @@ TEST(each_call_of_the_driver_fails_once_and_the_process_runs_on)
 		 "CUDA_ERROR_OUT_OF_MEMORY"},
 		{"cuCheckpointProcessCheckpoint:1=CUDA_ERROR_ILLEGAL_STATE", "", "step device-out",
 		 "is locked, not locked"},
-		// Faults of the rollback: another program uses the memory for a moment, the state cannot be read, or
-		// the last step fails.
+		// Faults while the dump is rolled back: another program uses the memory for a moment, the state cannot
+		// be read, or the last step fails.
 		{"cuCheckpointProcessRestore:1=CUDA_ERROR_OUT_OF_MEMORY", "dump\n", "step host-out", "told to fail"},
 		{"cuCheckpointProcessGetState:2-3=CUDA_ERROR_UNKNOWN", "dump\n", "step host-out", "told to fail"},
 		{"cuCheckpointProcessUnlock:1=CUDA_ERROR_UNKNOWN", "dump\n", "step host-out", "told to fail"},
@@ -244,7 +244,7 @@ TEST(a_failed_roll_back_reports_states_and_can_be_repeated)
 	end_subject(subject);
 }
 
-// After the driver has given a process up, the message does not advise to try again.
+// Tests the message after the driver has given a process up. It must not advise to try again.
 TEST(a_process_that_the_driver_has_given_up_can_only_be_ended)
 {
 	standin();
@@ -263,7 +263,8 @@ TEST(a_process_that_the_driver_has_given_up_can_only_be_ended)
 	CHECK(nothing_there("never"));
 	CHECK_INT(run("recover --pid %d", (int)subject.pid), 1);
 	CHECK_CONTAINS(said, "is failed, not running: the driver has given it up, and it can only be ended");
-	// The doctor names the first such process on the machine, which may belong to another test.
+	// The doctor names only the first such process on the machine, and that process may belong to another test. So
+	// any pid is accepted.
 	static const char advice[] = ": failed; end it, for the driver has given it up: kill -9 ";
 	for (int i = 0; i < 100 && !strstr(said, advice); i++, usleep(100000))
 		CHECK(run("doctor cuda") <= 1);
@@ -332,7 +333,7 @@ TEST(a_child_that_is_started_meanwhile_is_noticed)
 		CHECK_CONTAINS(said, "was started meanwhile");
 		CHECK(nothing_there("forked"));
 		check_goes_on(path_of(when[i]));
-		// The driver knows the forked child now, so the dump includes it.
+		// The driver manages the forked child, too, by now, so the dump includes it.
 		CHECK_INT(run("dump --pid %d --dir %s --leave-running --json", (int)subject.pid,
 			      path_of(i ? "with1" : "with0")),
 			  0);
@@ -383,7 +384,7 @@ TEST(an_interrupt_rolls_back_after_the_current_step)
 		usleep(10000);
 	CHECK_INT(kill(-dump, SIGINT), 0);
 	usleep(200000);
-	CHECK_INT(waitpid(dump, &status, WNOHANG), 0); // CRIU has not ended yet
+	CHECK_INT(waitpid(dump, &status, WNOHANG), 0); // the dump still runs, because CRIU has not ended yet
 	unlink(path_of("slow"));
 	CHECK_INT(waitpid(dump, &status, 0), dump);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1);

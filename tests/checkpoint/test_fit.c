@@ -1,5 +1,5 @@
-// Checks that an image that does not fit this machine is refused by name before anything changes. A changed description
-// with a new checksum acts as an image of another machine. The stand-in for CRIU is never started.
+// Checks that an image that does not fit this machine is refused with its name before anything changes. The test makes
+// such an image by changing its description and renewing the checksum. The stand-in for CRIU is never started.
 #include "checkpoint/image/text.h"
 #include "checkpoint/machine/build_id.h"
 #include "checkpoint/process/refusal.h"
@@ -162,7 +162,7 @@ static void under_kernel(const char *release, bool warned)
 
 	set(changed, "kernel/release", json_string(release));
 	put(changed);
-	// The stand-in starts and makes no process.
+	// CRIU is started, but the stand-in creates no process.
 	CHECK_INT(run("restore --dir %s --detach", image()), 125);
 	CHECK(access(path_of("said"), F_OK) == 0);
 	CHECK(strstr(said, "refused") == NULL);
@@ -316,7 +316,7 @@ TEST(host_memory_must_be_available)
 	json_t *file;
 	size_t i;
 	json_array_foreach(json_object_get(changed, "files"), i, file)
-		// A file without chunks. The lengths of chunks would have to add up.
+		// Choose a file without chunks, whose lengths would have to add up to the new size.
 		if (json_object_get(file, "xxh3")) {
 			json_object_set_new(file, "bytes", json_integer((json_int_t)1 << 40));
 			break;
@@ -365,7 +365,7 @@ static pid_t start_weights(const char *file, const char *size)
 	FAIL("%s is not ready", WEIGHTS);
 }
 
-// Checks that the program still runs, and ends it. It does not verify all memory, which would take long.
+// Checks that the program still runs, and ends it. Does not verify all of its memory, which would take long.
 static void end_weights(pid_t pid)
 {
 	char path[64], text[8192];

@@ -1,5 +1,5 @@
-// Tests the description of an image, virgate.json. Its keys are those of the table and of the manual page. Other
-// contents are refused with the name of the key.
+// Tests the description of an image, virgate.json. Its keys are those of the code's table and of the manual page. A
+// description with other contents is refused, and the message has the name of the key.
 #include "checkpoint/image/inspect.h"
 #include "checkpoint/image/schema.h"
 #include "checkpoint/image/text.h"
@@ -62,7 +62,7 @@ TEST(the_page_names_every_key_with_its_type)
 			 row->may_be_unknown ? " or null" : "");
 		CHECK_CONTAINS(page, line);
 	}
-	// The manual page has no other keys.
+	// The manual page must not describe any other key.
 	for (char *at = page; (at = strstr(at, "\n*"));) {
 		char *end = strchr(++at + 1, '*');
 		if (!end || strncmp(end, "*, ", 3) != 0)
@@ -124,7 +124,8 @@ static json_t *slot(json_t *root, const char *path, char *ret_key)
 	return root;
 }
 
-// Checks the schema of a description with a value at that path, or without that key (NULL).
+// Checks the schema of a description after setting the value at `path` to `text`, or removing the key if `text` is
+// NULL.
 static enum vg_status with(const char *path, const char *text)
 {
 	json_t *changed = description();
@@ -244,7 +245,7 @@ TEST(no_process_is_made_twice)
 	"\"program\": \"00000000000000010000000000000002\", \"entered\": 1, \"undeclared\": 0, "                 \
 	"\"first_context\": false, \"host\": false, \"charged\": {" charged "}}"
 
-// A slot in a vGPU belongs to one tenant, and charges are of known kinds.
+// Tests descriptions in which a slot belongs to two tenants, or a charge has an unknown kind.
 TEST(invalid_tenants_are_refused)
 {
 	static const struct {
@@ -376,7 +377,7 @@ TEST(a_processs_gpu_is_one_of_the_image)
 
 static size_t values_left;
 
-// Replaces value number values_left in the description by `odd`. Counts only the first items of long lists.
+// Replaces the value number values_left in the description by `odd`. Counts only the first items of long lists.
 static bool replace_one(json_t *group, json_t *odd)
 {
 	const char *key;

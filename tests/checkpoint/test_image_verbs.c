@@ -31,7 +31,7 @@ TEST(images_are_listed)
 	CHECK_INT(json_integer_value(json_object_get(json_array_get(images, 2), "cuda_processes")), 1);
 	CHECK(json_is_null(json_object_get(json_array_get(images, 0), "bytes")));
 	json_decref(listed);
-	// Lists the path of an image, of an empty directory, and of a missing one.
+	// List the directory of an image, an empty directory, and a missing one.
 	CHECK_INT(run("image list %s", image()), 0);
 	CHECK_CONTAINS(said, "/images/one\n");
 	CHECK_INT(mkdir(path_of("empty"), 0700), 0);

@@ -47,7 +47,7 @@ TEST(a_process_that_ran_on_can_be_dumped_again)
 	end_subject(subject);
 }
 
-// Counts names in the subject's directory that begin with `begin`, and do not end with `not_end`.
+// Counts the names in the subject's directory that begin with `begin` and do not end with `not_end`.
 static int count_names(const char *begin, const char *not_end)
 {
 	struct dirent *entry;
@@ -62,7 +62,7 @@ static int count_names(const char *begin, const char *not_end)
 	return count;
 }
 
-// Checks descriptors 3 and 4 of the process: a file with another name, and a file without any name.
+// Checks descriptors 3 and 4 of the process: a file with one name left, and a file without any name.
 static void check_lost_names(pid_t pid)
 {
 	struct stat open_one, named;
@@ -118,7 +118,7 @@ TEST(a_file_that_lost_its_name_is_there_for_every_image)
 		if (i < 2)
 			check_goes_on(path_of("lost"));
 		if (i == 0)
-			// The failed dump removes nothing of the existing image.
+			// The failed dump must not remove any part of the existing image.
 			fail_dump(subject.pid);
 		CHECK(count_names("link_remap.", ".virgate") > 0);
 	}
@@ -180,7 +180,7 @@ TEST(restore_waits_and_passes_signals_on)
 	CHECK_INT(kill(restore, SIGTERM), 0);
 	CHECK_INT(end_of(restore), 0);
 	CHECK_INT(kill(subject.pid, 0), -1);
-	// If a signal ends the restored process, the exit code is that of a shell.
+	// If a signal ends the restored process, the exit code is 128 + the signal, as in a shell.
 	restore = start_restore(path_of("waits2"), NULL);
 	check_goes_on(path_of("rounds3"));
 	CHECK_INT(kill(subject.pid, SIGKILL), 0);

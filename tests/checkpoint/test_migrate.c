@@ -1,5 +1,5 @@
-// Checks which side has the processes at each step of a migration. The other side fails at each step. Both sides use
-// the stand-in for CRIU.
+// Tests each step of a migration: the test makes one side fail at that step, and checks which side has the processes
+// then. Both sides use the stand-in for CRIU.
 #include "checkpoint/move/frame.h"
 #include "checkpoint/move/stream.h"
 #include "migrate_test.h"
@@ -141,8 +141,8 @@ TEST(another_users_socket_gets_nothing)
 
 enum last { CLOSES, GREETS, READS, IS_READY, TAKES, REFUSES, LIES, INVENTS, IS_SILENT };
 
-// Plays a receiver that does every step up to `last`, and then closes the connection. READS: closes after `count`
-// frames.
+// Plays a receiver that does every step up to `last`, and then closes the connection. If `last` is READS, it closes
+// after `count` frames.
 static void play_far_side(int fd, enum last last, uint64_t count)
 {
 	struct frames frames = {.in = fd, .out = fd};
@@ -283,7 +283,7 @@ static void play_sender(const char *dir, uint64_t count)
 	CHECK_INT(stream_begin(&wire, true, false), VG_OK);
 	CHECK_INT(frame_read(&wire, &type), VG_OK);
 	CHECK_INT(type, FRAME_READY);
-	// Writes all frames to a file, so that the first ones can be forwarded.
+	// Save all frames in a file, so that the test can forward only the first ones.
 	ends[0] = open(path_of("frames"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	struct frames file = {.in = ends[0], .out = ends[0]};
 	struct image_dir image;
@@ -342,7 +342,7 @@ TEST(the_image_of_a_killed_receiver_is_removed)
 	pid_t far = start_from_file(image);
 	wait_for_file("far/slow");
 	CHECK(!no_scratch());
-	// The killed receiver's CRIU is still running.
+	// The killed receiver's CRIU still runs, so the next command must not remove the image yet.
 	CHECK_INT(run("restore --dir %s", path_of("nothing")), 125);
 	snprintf(command, sizeof command, "%s/virgate-arrival.*/image/virgate.json", path_of("tmp"));
 	CHECK_INT(glob(command, 0, NULL, &found), 0);

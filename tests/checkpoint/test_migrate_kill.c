@@ -1,5 +1,5 @@
-// Interrupts or kills a migration, or lets its other side hang or fail. The process must run on, or its image must
-// stay.
+// Interrupts or kills a migration, or makes its other side hang or fail. Afterwards the process must run on, or its
+// image must exist.
 #include "checkpoint/move/frame.h"
 #include "checkpoint/move/stream.h"
 #include "migrate_test.h"
@@ -48,7 +48,8 @@ TEST(an_existing_path_stays)
 	CHECK_CONTAINS(said, "mine exists: name another directory");
 	CHECK_INT(access(path_of("mine/data"), F_OK), 0);
 	check_untouched();
-	// A directory that is made at the same path later does not belong to the migration.
+	// A directory that is created at the same path later does not belong to the migration, which must not remove
+	// it.
 	pid_t near = start_migration(path_of("later"));
 	_cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	usleep(300000);

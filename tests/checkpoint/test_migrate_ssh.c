@@ -1,4 +1,5 @@
-// Tests a migration through ssh. A script replaces ssh. Checks its arguments, and the effect of its messages.
+// Tests a migration through ssh, with a script in place of ssh. Checks the arguments of the script, and what the
+// migration does about the script's messages.
 #include "migrate_test.h"
 
 static void write_ssh(const char *body)

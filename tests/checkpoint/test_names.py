@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_names.py SOURCE: checks that the name of every refusal has one row in docs/checkpoint.md, that no row lacks a
-name, and that each name is used somewhere."""
+"""test_names.py SOURCE: checks that each name of a refusal has exactly one row in docs/checkpoint.md, that each row has
+a name, and that the source uses each name."""
 import pathlib
 import re
 import sys

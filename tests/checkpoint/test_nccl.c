@@ -1,4 +1,5 @@
-// Tests the search for ranks of NCCL jobs that are not suspended. Some processes look like ranks.
+// Tests the warning about ranks (processes of one NCCL job) that are not suspended with the others. The test starts
+// processes that look like ranks.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -11,7 +12,7 @@
 
 enum { MOST = 4 };
 
-// Acts as a rank, if this program has started itself as one.
+// Pretends to be a rank of an NCCL job, if the test has started this program for that.
 __attribute__((constructor)) static void be_rank(void)
 {
 	const char *path = getenv("RANK_MAPS"), *ready = getenv("RANK_READY");
@@ -51,7 +52,8 @@ static pid_t start_rank(const char *library, const char *variables)
 	return pid;
 }
 
-// Suspends processes with these variables, and checks that the warning names `suspended` ranks; 0: no warning.
+// Suspends processes with these variables, and checks that the warning counts `suspended` ranks; 0: there must be no
+// warning.
 static void check_warning(const char *const *variables, unsigned suspended)
 {
 	char directory[] = "/tmp/virgate-nccl.XXXXXX", library[64], text[512], wanted[64];

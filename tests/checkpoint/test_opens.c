@@ -1,5 +1,5 @@
-// A path in an image or of a dumped process may lead to any file when root opens it. Devices and FIFOs must not be
-// opened, not even for a moment: opening a device has effects, and opening a FIFO may block for ever.
+// Tests that root opens no device and no FIFO by a path in an image or of a dumped process. Such a path may lead to any
+// file. Opening a device has effects, and opening a FIFO may block for ever.
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/machine/build_id.h"
@@ -56,12 +56,12 @@ static int watch_opens(void)
 	CHECK(watch >= 0);
 	CHECK(inotify_add_watch(watch, path, IN_OPEN) >= 0);
 	close(open(path, O_RDWR | O_CLOEXEC));
-	CHECK_INT(count_opens(watch), 1); // the watch notices an open
+	CHECK_INT(count_opens(watch), 1); // the watch works: it notices an ordinary open
 	return watch;
 }
 
-// Starts a process with a shared writable mapping of a removed file, such as a ledger. The kernel shows the path of the
-// mapping with " (deleted)" at its end. The FIFO is at the path with that ending.
+// Starts a process that has a removed file, such as a ledger, mapped shared and writable. The kernel shows the
+// mapping's path with " (deleted)" at its end. The test puts a FIFO at exactly that path.
 static pid_t start_mapper(void)
 {
 	char name[64];
@@ -122,7 +122,7 @@ TEST(a_fifo_that_an_image_names_is_not_opened)
 	alarm(0);
 	CHECK_INT(count_opens(watch), 0);
 	close(watch);
-	// This call follows the link.
+	// Following this link is allowed, and opens no FIFO.
 	CHECK_INT(build_id_read("/proc/self/exe", text), 0);
 	CHECK(*text);
 }

@@ -24,7 +24,7 @@ TEST(memory_is_restored_unchanged)
 	must_make(path_of("plain"), kinds, COUNT, NULL, VG_COMPRESSION_NONE, &written);
 	CHECK_INT(written.bytes, COUNT * (uint64_t)BLOCK);
 	CHECK_INT(written.zero_bytes, 3 * (uint64_t)BLOCK);
-	// Equal blocks are stored once.
+	// The pack has one block for each kind, since equal blocks are stored once.
 	CHECK_INT(stat_of(pack_of(path_of("plain"), 0)).st_size, KINDS * (off_t)BLOCK);
 	check_holds(path_of("plain"), kinds, COUNT);
 	CHECK_INT(verify(path_of("plain")), VG_OK);
@@ -85,7 +85,7 @@ TEST(large_memory_has_several_packs)
 
 // ---- rounds without an image -----------------------------------------------------------------------------
 
-// Writes blocks as a round of a migration does. Closes the source.
+// Writes blocks into packs, as a precopy round of a migration does. Closes `consume_fd`.
 static enum vg_status make_round(const char *path, int consume_fd, size_t count, const struct device_bases *bases,
 				 struct image_draft *draft, struct device_written *ret_written,
 				 struct device_base *ret_base)
@@ -141,8 +141,8 @@ static void *keep_writing(void *user)
 	return NULL;
 }
 
-// A block may change while it is read. It must not be stored under the digest of other bytes, for which another image
-// would use it.
+// Tests blocks that change while they are read. A block must not be stored under the digest of other bytes: another
+// image would use it under that digest.
 TEST(memory_that_changes_while_it_is_read_is_noticed)
 {
 	unsigned kinds[16];
@@ -228,7 +228,7 @@ TEST(only_changed_blocks_are_written)
 	CHECK_INT(stat_of(pack_of(chain_path(1), 0)).st_size, CHAIN_BLOCKS * (off_t)BLOCK);
 	CHECK_INT(stat_of(pack_of(chain_path(1), 1)).st_size, BLOCK);
 	CHECK_INT(count_packs(chain_path(2)), 3);
-	// An image of unchanged memory needs only a new index.
+	// An image of the same memory needs no new pack, only a new index.
 	must_make(path_of("same"), chain[2], CHAIN_BLOCKS, chain_path(2), VG_COMPRESSION_NONE, NULL);
 	CHECK_INT(count_packs(path_of("same")), 3);
 	check_holds(path_of("same"), chain[2], CHAIN_BLOCKS);

@@ -1,4 +1,4 @@
-// Tests packs on a full disk, sources that shrink, and digests of blocks.
+// Tests packs on a full disk, sources that shrink while they are read, and digests of blocks.
 #include <sched.h>
 #include <sys/mount.h>
 
@@ -38,7 +38,7 @@ static int make_in_child(int (*prepare_child)(void), const char *path, const cha
 	static const unsigned kinds[] = {1, 2, 3, 4, 5, 6};
 	int status;
 
-	// The image must exist before the disk is full.
+	// Make the image before the disk is full.
 	image();
 	fflush(stdout);
 	pid_t child = fork();

@@ -1,4 +1,5 @@
-// Tests pagemaps without pages of zeros: CRIU must get every page that it needs, and no page that is zero anyway.
+// Tests the removal of zero pages from pagemaps, CRIU's lists of pages. CRIU must get every page that it needs, and no
+// page that is zero anyway.
 #include "checkpoint/criu/pagemap.h"
 #include "checkpoint/data/chunk.h"
 
@@ -96,7 +97,7 @@ static void add_area(uint64_t begin, uint64_t end, uint64_t status, uint64_t fla
 	put_field(&inner, 3, 0);
 	put_field(&inner, 6, flags);
 	put_field(&inner, 7, status);
-	put_field(&inner, 8, 1); // the value is -1
+	put_field(&inner, 8, 1); // this encodes the value -1
 	put_number(&areas, 14 * 8 + 2);
 	put_number(&areas, inner.length);
 	put(&areas, inner.data, inner.length);
@@ -268,7 +269,7 @@ TEST(unknown_contents_are_passed_on_unchanged)
 	memset(chunks, 0, sizeof chunks);
 	make_two();
 	CHECK_INT(thin(&file, &out, &length, &without), 0);
-	CHECK(without[0] && without[1] && length == 8 + 4 + 2); // only the head of the file is left
+	CHECK(without[0] && without[1] && length == 8 + 4 + 2); // only the header of the file is left, without any page
 	free(out);
 	free(without);
 
@@ -276,7 +277,7 @@ TEST(unknown_contents_are_passed_on_unchanged)
 	refused(2 * CHUNK_PAGES + 1);
 	file.chunk_bytes = CHUNK_PAGE / 2;
 	CHECK_INT(thin(&file, &out, &length, &without), -EBADMSG);
-	// A pagemap that ends early at any position is invalid.
+	// Cut the pagemap at every position: each result is invalid.
 	for (whole = pagemap.length--; pagemap.length > 0; pagemap.length--)
 		refused(2 * CHUNK_PAGES);
 	make_two();
@@ -348,7 +349,7 @@ TEST(any_byte_may_be_damaged)
 
 // ---- the CRIU of this machine --------------------------------------------------------------------------------
 
-// Returns how many KiB of the area that begins at that address are in memory.
+// Returns how many KiB of the process's memory area that begins at `begin` are resident.
 static long resident(pid_t pid, const char *begin)
 {
 	char path[64], line[512];
@@ -386,7 +387,7 @@ TEST(zeros_stay_zeros_and_are_not_restored)
 		wait_gone(subject.pid);
 		int r = run("restore --detach --dir %s", path_of(methods[i]));
 		if (vg_file_read(path_of("subject.log"), log, sizeof log) > 0)
-			FAIL("%s", log); // the message of the child
+			FAIL("%s", log); // `log` has the message that the child has written
 		if (r)
 			FAIL("%s", said);
 		check_goes_on(path_of("subject.zeros"));

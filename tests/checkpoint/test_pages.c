@@ -181,7 +181,7 @@ TEST(a_file_too_many_or_too_few_is_found)
 	}
 }
 
-// Damages files between verification and restore: they must be checked again when CRIU reads them.
+// Damages files after their verification and before the restore. The damage must be found when CRIU reads the files.
 TEST(a_file_that_changes_while_it_is_restored_is_found)
 {
 	char image[PATH_MAX], path[PATH_MAX + 64];
@@ -329,7 +329,8 @@ TEST(levels_and_threads_have_bounds)
 
 // ---- killed commits ----------------------------------------------------------------------------------
 
-// Kills the commit at its system call `number`. Returns false if the commit ended before that call.
+// Kills the process that commits the image at its system call `number`. Returns false if the commit ended before that
+// call.
 static bool kill_at(const char *path, int number)
 {
 	pid_t pid = fork();

@@ -12,7 +12,8 @@ static bool target_has_source(void)
 	return system(command) == 0;
 }
 
-// A user who may write to the parent directory can put another image in the place of one that was already checked.
+// Tests an image that is replaced after it was checked. A user who may write to the parent directory can put another
+// image in its place.
 TEST(an_open_image_is_read_after_it_is_replaced)
 {
 	char path[PATH_MAX], aside[PATH_MAX], other[PATH_MAX];
@@ -103,7 +104,7 @@ static size_t put_entry(unsigned char *out, unsigned id, const char *name, unsig
 	if (mode)
 		*at++ = 10 << 3, *at++ = (unsigned char)(mode | 0x80), *at++ = (unsigned char)(mode >> 7);
 	*at++ = 11 << 3, *at++ = 1, *at++ = 11 << 3, *at++ = 2; // build_id, twice
-	// The new name is the last field then.
+	// Without a mode, the name is the last field.
 	if (!mode) {
 		*at++ = 6 << 3 | 2;
 		if (strlen(name) >= 128)
@@ -171,7 +172,7 @@ TEST(criu_gets_the_new_paths_of_files)
 	snprintf(path, sizeof path, "%s/files.img", path_of("target"));
 	CHECK_INT(vg_file_read(path, read, sizeof read), expected);
 	CHECK(memcmp(read, after, expected) == 0);
-	// CRIU must not get a damaged list.
+	// CRIU must not get the list of files if it is damaged.
 	before[0] ^= 1;
 	write_source("files.img", before, length);
 	snprintf(path, sizeof path, "%s", path_of("image-no-list"));

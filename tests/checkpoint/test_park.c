@@ -69,7 +69,7 @@ TEST(the_memory_is_in_packs_and_the_program_goes_on)
 	check_charged("goes", 0);
 }
 
-// The driver copies none of the program's device memory, which Virgate writes itself.
+// Tests that the driver copies none of the program's device memory, since Virgate writes it itself.
 TEST(the_driver_saves_none_of_it)
 {
 	prepare(false);
@@ -160,7 +160,7 @@ TEST(unchanged_memory_is_not_written_again)
 	CHECK_INT(stat(path_of("chain1/device/pack-0000"), &second), 0);
 	CHECK_INT(first.st_ino, second.st_ino);
 	CHECK(access(path_of("chain1/device/pack-0001"), F_OK) < 0);
-	// Each image is complete without the other.
+	// Each image is complete on its own: remove the first one.
 	snprintf(command, sizeof command, "rm -r %s", path_of("chain0"));
 	CHECK_INT(system(command), 0);
 	CHECK_INT(run("image verify %s", path_of("chain1")), 0);
@@ -193,7 +193,8 @@ static void check_is_whole(const struct program *program, const char *vgpu, cons
 		CHECK_INT(run("suspend %s", vgpu), 0);
 }
 
-// However a dump ends, the memory must be unchanged, and where it was before.
+// Tests the rollback of a dump that was stopped or killed at each step. The memory must be unchanged, and in the place
+// where it was before.
 TEST(a_stopped_or_killed_dump_is_rolled_back)
 {
 	prepare(false);
@@ -345,7 +346,8 @@ TEST(a_disk_that_is_too_small_is_refused_before_memory_moves)
 		 path_of("small"), VIRGATE, path_of("small"), path_of("small.log"));
 	CHECK_INT(WEXITSTATUS(system(command)), 1);
 	CHECK_CONTAINS(text_of("small.log"), "refused (disk): the image takes up to ");
-	CHECK(!strstr(text_of("small.log"), "run on as before")); // this is said if a process was changed
+	// no process was changed, so the message does not speak of a rollback
+	CHECK(!strstr(text_of("small.log"), "run on as before"));
 	check_is_whole(&program, "large", &before, false);
 	end(&program);
 }
@@ -404,7 +406,7 @@ TEST(the_file_of_a_program_that_died_with_its_dump_is_removed)
 	check_charged("both", 0);
 }
 
-// The daemon is killed at each step: no step of a dump needs it.
+// Kills the daemon at each step of a dump: no step needs the daemon.
 TEST(a_daemon_that_is_killed_meanwhile_does_no_harm)
 {
 	prepare(false);
@@ -416,7 +418,7 @@ TEST(a_daemon_that_is_killed_meanwhile_does_no_harm)
 		snprintf(name, sizeof name, "alone%d", i);
 		setenv("COORDINATED", "kill -9 $(cat \"$VIRGATE_RUNTIME_DIR\"/lock)", 1);
 		CHECK_INT(coordinate("dump", program.pid, path_of(name), steps[i], "run"), 0);
-		// The dump has ended the program, which the next round starts again.
+		// The dump has ended the program; the next iteration starts it again.
 		CHECK_INT(run("image verify %s", path_of(name)), 0);
 		await_end(program.pid);
 		waitpid(program.run, NULL, 0);
@@ -511,7 +513,7 @@ TEST(a_damaged_pack_restores_nothing)
 	check_charged("damaged", 0);
 }
 
-// The restore is killed: the process has no slot, and its file is removed with the process.
+// Kills a restore. The killed process must have no slot, and the file of its host memory must be removed.
 TEST(a_restore_that_is_killed_leaves_nothing_behind)
 {
 	static const char *const phases[] = {"host-in", "device-in", "unlock"};

@@ -234,7 +234,7 @@ TEST(a_process_that_sees_a_part_of_the_gpus_is_not_moved)
 
 // ---- an image that is damaged --------------------------------------------------------------------------
 
-// The last chunk with data in the last file with chunks of an image.
+// The place that a test damages: the last chunk with data, in the last file of an image that has chunks.
 struct place {
 	// words: the text of the refusal.
 	char file[PATH_MAX], words[160];

@@ -20,7 +20,7 @@ enum { MOST_ROUNDS = 3 };
 struct sending {
 	// The image that is sent after the rounds; NULL: that of the last round.
 	const char *rounds[MOST_ROUNDS], *image;
-	// Bytes of another memory in each index, which has only zeroes.
+	// How many bytes each index has of a second memory, which contains only zeroes.
 	uint64_t empty_bytes;
 };
 
@@ -111,7 +111,7 @@ struct receiving {
 	struct prefill prefill;
 	struct frames frames;
 	pid_t sender;
-	// packs_status: of the packs; status: of the image.
+	// `packs_status`: the result of receiving the packs; `status`: the result of receiving the image.
 	enum vg_status packs_status, status;
 };
 

@@ -12,7 +12,7 @@ static size_t background_count;
 
 static inline void node_stop(void)
 {
-	for (; background_count; background_count--) // those that a failed test left
+	for (; background_count; background_count--) // end the programs that a failed test left
 		if (waitpid(background[background_count - 1], NULL, WNOHANG) == 0)
 			kill(background[background_count - 1], SIGKILL);
 	if (fixture.server > 0) { // a stand-in of a failed test, which no verb ends

@@ -1,2 +1,2 @@
-// Stands in for the two libraries of the interposer in tests of the launcher alone.
+// Replaces the interposer's two libraries in tests that run only the launcher (`virgate run`).
 __attribute__((visibility("default"))) const int virgate_test_standin = 1;

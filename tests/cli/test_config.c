@@ -241,7 +241,8 @@ TEST(environment_overrides_user_overrides_system)
 	config_finish(&config);
 	CHECK_INT(config_load(&config, &error), 0);
 	CHECK_INT(config.device_count, 2);
-	CHECK_STR(config.devices[1].sharing, "time"); // the last one counts
+	// the user's file is read after the system's, so its setting counts
+	CHECK_STR(config.devices[1].sharing, "time");
 	setenv("VIRGATE_SHARING", "mps", 1);
 	config_finish(&config);
 	CHECK_INT(config_load(&config, &error), 0);
@@ -254,7 +255,8 @@ TEST(environment_overrides_user_overrides_system)
 	struct vg_profile_list *list;
 	CHECK_INT(vg_profile_list_read(&list), VG_OK);
 	CHECK_INT(list->count, 3);
-	CHECK_STR(list->profiles[0].name, "a"); // the user's replaces the whole profile
+	// the user's profile replaces the system's profile of the same name completely
+	CHECK_STR(list->profiles[0].name, "a");
 	CHECK_INT(list->profiles[0].memory, 0);
 	CHECK_INT(list->profiles[0].share, 30);
 	CHECK_INT(list->profiles[0].scheduling_class, VG_CLASS_BATCH);

@@ -1,4 +1,4 @@
-// virgate drain with the real daemon, on two simulated GPUs of 4 GiB.
+// Tests `virgate drain` with the real daemon, on two simulated GPUs of 4 GiB.
 #include "live_node.h"
 
 // A program in a vGPU that runs until its input is closed.
@@ -52,7 +52,7 @@ TEST(drained_gpu_takes_nothing_new)
 	CHECK_CONTAINS(result.err, "GPU 0 is drained");
 	CHECK_INT(VIRGATE_RUN("create", "b", "--memory", "3G"), 0); // GPU 1 is chosen
 	CHECK_INT(VIRGATE_RUN("create", "c", "--memory", "3G"), 1);
-	CHECK_CONTAINS(result.err, "GPU 1: asked for 3.0 GiB"); // it is full, but not drained
+	CHECK_CONTAINS(result.err, "GPU 1: asked for 3.0 GiB"); // GPU 1 is full, but not drained
 	CHECK_INT(VIRGATE_RUN("devices"), 0);
 	CHECK_CONTAINS(result.out, "\nGPU 0 is drained: no new vGPUs and programs start on it\n");
 	CHECK_INT(VIRGATE_RUN("ps"), 0);
@@ -147,7 +147,7 @@ TEST(drain_suspends_what_is_evictable)
 	CHECK_CONTAINS(result.out, "GPU 0: drained, 2 vGPUs are in use");
 	CHECK_CONTAINS(result.err, "stays is not evictable, so it stays on the GPU: `virgate suspend --deep");
 	CHECK_STR(read_state("moves"), "suspended");
-	CHECK_STR(read_state("other"), "running"); // it is on another GPU
+	CHECK_STR(read_state("other"), "running"); // this vGPU is on another GPU
 	CHECK_INT(VIRGATE_RUN("drain", "0", "--end"), 0);
 	CHECK_INT(VIRGATE_RUN("drain", "1", "--end"), 0);
 	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)

@@ -32,7 +32,7 @@ libdir=$(dirname "$(dirname "$package")")
 export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root LD_LIBRARY_PATH=$libdir
 sed -n '/^```c$/,/^```$/p' "$guide" | grep -v '^```' >"$place/example.c"
 
-# A node that runs the installed programs.
+# The directories of a node for the installed programs.
 mkdir -m 700 "$place/run" "$place/state" "$place/sim"
 export VIRGATE_RUNTIME_DIR=$place/run VIRGATE_STATE_DIR=$place/state VIRGATE_SIM_DIR=$place/sim
 unset VIRGATE_SIM VIRGATE_DRIVER VIRGATE_NVML LD_PRELOAD
@@ -72,7 +72,8 @@ sed -n '/^```c$/,/^```$/p' "$tutorial" | grep -v '^```' >"$place/add.c"
 # shellcheck disable=SC2046
 check "the tutorial's program" cc "$place/add.c" -o "$place/add" $(pkg-config --cflags --libs virgate)
 
-# simulator_is_found LAYOUT BIN LIBDIR: only VIRGATE_SIM or --sim is given, not its directory.
+# simulator_is_found LAYOUT BIN LIBDIR: checks that the programs find the simulated driver by VIRGATE_SIM or --sim
+# alone, without its directory.
 system_daemon() { # BIN
 	local ready serving
 	coproc daemon { VIRGATE_SIM=1 exec "$1/virgated" --system --ready-fd 3 3>&1 2>"$place/daemon.log"; }
@@ -132,7 +133,7 @@ done
 check "the headers for clang" test -e "$prefix/share/virgate/cuda/device/host.h"
 check "virgate-clang" test -x "$prefix/bin/virgate-clang" -a -x "$prefix/share/virgate/cuda/compile-ptx"
 
-# The documents, the examples and the licence, as in the source tree.
+# The documents, examples and licence must be installed as in the source tree, so that their links work.
 documents=$prefix/share/doc/virgate
 dead_links() {
 	python3 - "$documents" <<'END'

@@ -111,7 +111,7 @@ TEST(every_setting_is_documented)
 	}
 }
 
-// Compares every row with the table of the daemon.
+// Compares every row of the page's table of permissions with the daemon's table.
 TEST(permissions_match_the_daemon)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""test_man_library.py SOURCE BUILD CC...: checks that each page of section 3 names every public function of its header
-and no unknown one, that its built SYNOPSIS has their prototypes, that the program in its EXAMPLE compiles, and that
-every public function has a page."""
+"""test_man_library.py SOURCE BUILD CC...: checks the pages of section 3. Each page must name every public function of
+its header and no unknown one. Its built SYNOPSIS must have their prototypes, and the program in its EXAMPLE must
+compile. Every public function must have a page."""
 
 import glob
 import os
@@ -42,7 +42,7 @@ def prototypes(path):
 
 
 def known():
-    """Returns every function of every header, because a page may name functions of others."""
+    """Returns every function of every header, because a page may also name functions of other headers."""
     headers = subprocess.run(["sh", "-c", f"cat {SOURCE}/include/virgate/*.h"], capture_output=True, text=True,
                              check=True)
     return functions(headers.stdout)

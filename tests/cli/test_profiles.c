@@ -1,4 +1,5 @@
-// Profiles with the real daemon, on two simulated GPUs of 4 GiB: the counts must be what the daemon then admits.
+// Tests profiles with the real daemon, on two simulated GPUs of 4 GiB. The counts that are shown for a profile must be
+// what the daemon then admits.
 #include "live_node.h"
 
 static const char sizes[] = "[profile 1g-25]\nmemory = 1G\nshare = 25\n"

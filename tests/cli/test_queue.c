@@ -1,4 +1,4 @@
-// virgate run --wait with the real daemon, on two simulated GPUs of 4 GiB.
+// Tests `virgate run --wait` with the real daemon, on two simulated GPUs of 4 GiB.
 #include "live_node.h"
 
 // A file in the test's directory with a line for each program that started, in their order.
@@ -62,7 +62,7 @@ TEST(requests_come_in_order)
 
 	start_node_with_order();
 	CHECK_INT(VIRGATE_RUN("create", "full", "--memory", "3G", "--device", "0"), 0);
-	waiting[0] = start_waiting("first", "3G", "--wait"); // no two fit together
+	waiting[0] = start_waiting("first", "3G", "--wait"); // no two of these vGPUs fit on the GPU together
 	wait_until_waiting(0, 1);
 	waiting[1] = start_waiting("second", "2500M", "--wait");
 	wait_until_waiting(0, 2);
@@ -70,7 +70,8 @@ TEST(requests_come_in_order)
 	wait_until_waiting(0, 3);
 	waiting[3] = start_waiting("fourth", "2500M", "--wait=600");
 	wait_until_waiting(0, 4);
-	CHECK_INT(VIRGATE_RUN("run", "--memory", "256M", "--device", "0", "true"), 0); // it does not wait
+	// a run without --wait does not enter the queue, and there is room for it
+	CHECK_INT(VIRGATE_RUN("run", "--memory", "256M", "--device", "0", "true"), 0);
 	for (size_t i = 0; i < 4; i++)
 		CHECK_INT(waitpid(waiting[i], NULL, WNOHANG), 0);
 	CHECK_INT(VIRGATE_RUN("rm", "full"), 0);
@@ -89,7 +90,7 @@ TEST(large_request_is_not_overtaken)
 	wait_until_waiting(0, 1);
 	pid_t small = start_waiting("small", "1G", "--wait");
 	wait_until_waiting(0, 2);
-	CHECK_INT(VIRGATE_RUN("rm", "one"), 0); // the small one would fit now
+	CHECK_INT(VIRGATE_RUN("rm", "one"), 0); // the small request would fit now
 	wait_until_waiting(0, 2);
 	CHECK_INT(waitpid(small, NULL, WNOHANG), 0);
 	CHECK_INT(VIRGATE_RUN("rm", "two"), 0);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_reference.py SOURCE BUILT HEADER...: checks that the built reference has every public function with its comment,
-does not depend on the order or the locale, and is refused if a function has no comment."""
+"""test_reference.py SOURCE BUILT HEADER...: checks the built reference. It must have every public function with its
+comment, and must not depend on the order or the locale. A function without a comment must be refused."""
 
 import os
 import re

@@ -36,7 +36,7 @@ static const char *inspect_answer(const char *eviction)
 		char key[32];
 		snprintf(key, sizeof key, "%.*s", (int)(strchr(usual[i], ':') - usual[i]), usual[i]);
 		const char *given = strstr(eviction, key);
-		if (!given || given[strlen(key)] != ':') // the word may also be a value
+		if (!given || given[strlen(key)] != ':') // the word may be a value instead of a key
 			snprintf(whole + strlen(whole), sizeof whole - strlen(whole), ",%s", usual[i]);
 	}
 	snprintf(answer, sizeof answers[0],
@@ -91,7 +91,7 @@ TEST(suspend_waits_and_measures)
 	read_file("requests", requests, sizeof requests);
 	CHECK_CONTAINS(requests, "{\"op\":\"suspend\",\"drain_ms\":3000,\"name\":\"a\",\"simulate\":\"\"}\n"
 				 "{\"op\":\"inspect\",\"name\":\"a\",\"simulate\":\"\"}\n");
-	// asks whether the vGPU was suspended with --deep
+	// this request asks whether the vGPU was suspended with --deep
 	CHECK_CONTAINS(requests, "{\"op\":\"list\",\"simulate\":\"\"}\n"
 				 "{\"op\":\"resume\",\"pid\":7,\"simulate\":\"\"}\n");
 	serve_answers((const char *const[]){ASKED("0"), inspect_answer(SUSPENDED), NULL});

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""test_vgpu_manager.py SOURCE LIBRARY HEADER...: checks that the names in docs/vgpu-manager.md exist, and that every
-method, field, value and advice of the guide it refers to, and every function of the manager's headers, has a row."""
+"""test_vgpu_manager.py SOURCE LIBRARY HEADER...: checks docs/vgpu-manager.md. Every name in it must exist. Every
+method, field, value and advice of the guide that it refers to must have a row, and so must every function of the
+manager's headers."""
 
 import os
 import re

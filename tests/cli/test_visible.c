@@ -158,7 +158,7 @@ TEST(indices_count_accessible_gpus)
 	setenv("VIRGATE_CLAIMS_DIR", path, 1);
 	setenv("VIRGATE_NVML", FAKE_NVML_LIBRARY, 1);
 	set_gpus("gpu 4294967296\ngpu 4294967296\n");
-	CHECK_INT(VIRGATE_RUN("devices"), 0); // the daemon has access to both
+	CHECK_INT(VIRGATE_RUN("devices"), 0); // the daemon has access to both GPUs
 	set_gpus("hidden 1\ngpu 4294967296\n");
 	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
 	CHECK_INT(VIRGATE_RUN("create", "a", "--memory", "1G"), 0);

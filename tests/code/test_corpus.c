@@ -71,7 +71,8 @@ static void check_clean(const void *fatbin, size_t size, unsigned architecture)
 	code_image_destroy(image);
 }
 
-// These are machine code for some architectures, and for the others PTX or machine code of the same generation.
+// The library's kernels are machine code for some architectures, and for the others PTX or machine code of the same
+// generation.
 TEST(kernels_of_the_library_are_clean)
 {
 	for (size_t i = 0; i < sizeof listed / sizeof listed[0]; i++) {

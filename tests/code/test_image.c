@@ -93,7 +93,7 @@ TEST(architecture_is_read_and_unknown_ones_are_reported)
 	free(file.data);
 }
 
-// Machine code of the device's generation, or else PTX, with every compression.
+// Reads fatbins with every compression. The best member is machine code of the device's generation, or else PTX.
 TEST(best_member_of_a_fatbin_is_read)
 {
 	static const char *const names[] = {"kernels-none.fatbin", "kernels-speed.fatbin", "kernels-size.fatbin"};
@@ -105,7 +105,7 @@ TEST(best_member_of_a_fatbin_is_read)
 			check_kernels(image);
 			struct code_report report = inspect_kernel(image, "tensor");
 			CHECK_INT(report.tensor, CODE_FOUND);
-			// 8.0 and 9.0 have machine code; the PTX is of 8.0.
+			// The fatbin has machine code for 8.0 and 9.0, and PTX for 8.0.
 			CHECK_CONTAINS(report.tensor_instruction, architecture <= 90 ? "HMMA" : "wmma.mma.sync");
 			code_image_destroy(image);
 		}

@@ -10,7 +10,7 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_reallocarray(void *old, size_t count, size_t size);
 char *__wrap_strndup(const char *text, size_t length);
 
-static long left = -1; // allocations that succeed; negative: all
+static long left = -1; // how many more allocations succeed; negative: all do
 
 static bool must_fail(void)
 {

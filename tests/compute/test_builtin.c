@@ -237,7 +237,7 @@ TEST(matrix_multiply)
 		vg_address at = words(v.b.context, sizeof want + 4);
 		launch(&v.b, "matrix_multiply", &shapes[s], VG_ARGUMENTS(v.at_x, v.at_y, at, m, n, k));
 		check_values(&v.b, "matrix_multiply", at, want, 17 * 19, 0);
-		k = 0; // the sum of no elements
+		k = 0; // there are no elements to sum up
 		launch(&v.b, "matrix_multiply", &shapes[s], VG_ARGUMENTS(v.at_x, v.at_y, at, m, n, k));
 		check_values(&v.b, "matrix_multiply", at, (float[17 * 19]){0}, 17 * 19, 0);
 		k = 23;

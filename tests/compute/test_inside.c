@@ -123,7 +123,7 @@ TEST(jobs_are_freed_after_any_end)
 	CHECK_INT(atomic_load(&closed.freed), 1);
 	job.user = &refused;
 	CHECK_INT(compute_submit(unit, &job, NULL), VG_CLOSED);
-	CHECK_INT(atomic_load(&refused.freed), 0); // the caller still owns it
+	CHECK_INT(atomic_load(&refused.freed), 0); // the job was refused, so the caller still owns it
 	vg_kernel_destroy(cancelled.kernel);
 	vg_compute_unit_destroy(unit);
 	close_rig(&rig);

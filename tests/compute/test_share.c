@@ -193,5 +193,5 @@ TEST(small_shares_use_the_remaining_sms)
 	CHECK(!plan(-1, (double[]){0.01, 0.02, 0.03}, 3, parts, &made)); // the shares are too small for groups
 	made = (struct compute_plan){.part_sms = 8, .parts = 16, .sms = 128, .tolerance = -1};
 	CHECK(compute_plan_groups(&made, (double[]){0.98, 0.02}, parts, 2));
-	CHECK_INT(parts[0], 15); // no SMs are left over, so one group has fewer
+	CHECK_INT(parts[0], 15); // no SMs remain outside the groups, so one group has fewer
 }

@@ -33,7 +33,7 @@ static const char ptx_burn[] = PTX_HEAD BURN("burn50") BURN("burn200") BURN("bur
 
 // What a test shares with its children: a page that the device can reach.
 struct page {
-	_Atomic unsigned words[2]; // words of the device
+	_Atomic unsigned words[2]; // words that kernels write and wait for
 	_Atomic unsigned gates[2]; // streams wait for these words: one of the test, one of its child
 	_Atomic unsigned opens;	   // likewise
 	_Atomic unsigned loaded, stop;
@@ -90,7 +90,7 @@ static pid_t start_tenant(const char *name)
 	return start_child(name, number);
 }
 
-// A child calls this first.
+// Each child calls this first, to join the page that it shares with the test.
 static void join_page(const char *argument)
 {
 	self = 1;

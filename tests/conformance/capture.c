@@ -248,7 +248,7 @@ CONFORM(modes_and_other_threads)
 		WORKS(end_capture());                                                    \
 	} while (0)
 
-// The same calls succeed if the thread's mode is relaxed.
+// Makes the thread's capture mode relaxed, in which the same calls succeed.
 static void relax(void)
 {
 	static CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -353,7 +353,8 @@ CONFORM(forks_and_joins)
 	WORKS(cuGraphGetEdges(graph, NULL, NULL, NULL, &edges));
 	EQUALS(edges, 3);
 	WORKS(cuGraphDestroy(graph));
-	// Captured work of a forked stream must be joined; a node that was set as its dependency need not be.
+	// Work that was captured in a forked stream must be joined. A node that was only set as the stream's dependency
+	// need not be joined.
 	CUgraph to = NULL;
 	CUgraphNode placed;
 	NEED(cuGraphCreate(&to, 0));

@@ -121,7 +121,7 @@ CONFORM(shapes)
 	WORKS(launch("free", 8, 8, NULL));
 	GIVES(launch("free", 9, 2, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE); // the grid must consist of whole clusters
 	GIVES(launch("free", 32, 32, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
-	WORKS(launch("fixed", 8, 0, NULL)); // the cluster size that was compiled in
+	WORKS(launch("fixed", 8, 0, NULL)); // uses the cluster size that was compiled in
 	WORKS(launch("fixed", 8, 4, NULL));
 	GIVES(launch("fixed", 8, 2, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
 	GIVES(launch("fixed", 6, 0, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);

@@ -35,7 +35,8 @@ static inline bool in_vgpu(void)
 		else                          \
 			EQUALS(got, want);    \
 	} while (0)
-// Memory of an ended process is free at once; a vGPU is refunded within a second.
+// Waits until a figure has the value. The memory of an ended process is free at once, but a vGPU is refunded within a
+// second.
 #define COMES_TO(got, want)                                                                                           \
 	do {                                                                                                          \
 		for (int tries_ = in_vgpu() ? 200 : 0; tries_ > 0 && (long long)(got) != (long long)(want); tries_--) \

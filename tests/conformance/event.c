@@ -292,8 +292,8 @@ static void need_green_parts(void)
 	NEED(cuStreamCreate(&parts.plain, CU_STREAM_NON_BLOCKING));
 }
 
-// Records events of the primary context, the green contexts and the context made from the second one while the stream
-// is held, and compares which of them are ready.
+// Records events of the primary context, of the green contexts, and of the context made from the second one, while the
+// stream is held. Compares which events are ready.
 static void check_covering(CUstream held, bool first, bool second)
 {
 	CUevent events[4];

@@ -52,8 +52,9 @@ static CUresult launch(CUfunction function, CUdeviceptr address, unsigned value,
 struct tenant {
 	CUdeviceptr base;
 	CUmemGenericAllocationHandle handles[CHUNKS];
-	CUevent copied[CHUNKS]; // created before: cuEventCreate waits while a thread waits for room in the queue
-	char *file;		// mapped
+	// created in advance, since cuEventCreate waits while another thread waits for room in the queue
+	CUevent copied[CHUNKS];
+	char *file; // mapped
 };
 
 static void register_file(struct tenant *tenant)

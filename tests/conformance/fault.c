@@ -5,7 +5,7 @@
 
 static const CUresult illegal = CUDA_ERROR_ILLEGAL_ADDRESS;
 
-// A context with a stream. The second side's kernel faults.
+// A context with a stream. The kernel of sides[1] faults.
 struct side {
 	CUcontext context;
 	CUstream stream;
@@ -129,7 +129,7 @@ static void *wait_for_stream(void *side_)
 	return (void *)(uintptr_t)(result != CUDA_SUCCESS ? result : cuStreamSynchronize(side->stream));
 }
 
-// A thread waits for a kernel that has 20 s to go when another one faults.
+// A kernel faults while a thread waits for another kernel that runs for 20 s more.
 CHILD(fault_while_a_thread_waits)
 {
 	const int devices = strstr(argument, "two") ? 2 : 1;
@@ -157,7 +157,7 @@ CHILD(fault_while_a_thread_waits)
 	WORKS(cuCtxSetCurrent(sides[0].context));
 	if (devices == 2) {
 		GIVES(cuMemGetInfo(&available, &total), illegal);
-		WORKS(cuDevicePrimaryCtxReset(0)); // the reset does not wait for the kernel, either
+		WORKS(cuDevicePrimaryCtxReset(0)); // the reset does not wait for the long kernel, either
 		HOLDS(seconds() - start < 8);
 		GIVES(cuDevicePrimaryCtxRetain(&context, 0), illegal);
 	}

@@ -115,7 +115,7 @@ CONFORM(launch_and_update)
 			      .Depth = 1};
 	WORKS(cuGraphAddMemcpyNode(&copy, graph, &kernel, 1, &read, context));
 	NEED(cuGraphInstantiate(&exec, graph, 0));
-	value = 99; // the node copied its arguments
+	value = 99; // the node has a copy of its arguments, so this has no effect
 	WORKS(cuGraphLaunch(exec, stream));
 	WORKS(cuStreamSynchronize(stream));
 	EQUALS(words[0], 0x11111111);
@@ -291,7 +291,7 @@ static CUgraph add_condition(CUgraph graph)
 	return wanted.conditional.phGraph_out[0];
 }
 
-// Checks that an executable graph needs nothing of its definition.
+// Checks that an executable graph works after its definition was destroyed.
 CONFORM(a_condition_outlives_its_definition)
 {
 	CUgraph graph;

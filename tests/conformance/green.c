@@ -27,7 +27,8 @@ CONFORM(resources)
 	EQUALS(groups[0].sm.smCount, 16);
 	count = 0;
 	WORKS(cuDevSmResourceSplitByCount(NULL, &count, &whole, NULL, 0, 8)); // only queries the number of groups
-	BETWEEN(count, 1, whole.sm.smCount / 8); // multiprocessors that do not fill a cluster are left over
+	// some multiprocessors may be left over, because they do not fill a cluster
+	BETWEEN(count, 1, whole.sm.smCount / 8);
 	count = 1;
 	FAILS(cuDevSmResourceSplitByCount(groups, &count, &whole, &rest, 0, whole.sm.smCount + 8));
 	FAILS(cuDeviceGetDevResource(device, &whole, 77));
@@ -60,7 +61,7 @@ CONFORM(rules_of_splits)
 	GIVES(cuDevResourceGenerateDesc(&description, NULL, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
-// Types that CUDA 13.1 added: the header does not have them yet.
+// Types that CUDA 13.1 added. The header of an earlier toolkit does not have them.
 struct group {
 	unsigned count, coscheduled, preferred, flags, reserved[12];
 };
@@ -126,7 +127,8 @@ CHILD(green_memory)
 	NEED(cuDeviceGetDevResource(device, &whole, CU_DEV_RESOURCE_TYPE_SM));
 	NEED(cuDevSmResourceSplitByCount(&part, &count, &whole, NULL, 0, 8));
 	NEED(cuDevResourceGenerateDesc(&description, &part, 1));
-	for (int i = 0; i <= MANY; i++) { // the first context may take more
+	// the first context may use more memory than the others, so it is not measured
+	for (int i = 0; i <= MANY; i++) {
 		NEED(cuGreenCtxCreate(&green, description, device, CU_GREEN_CTX_DEFAULT_STREAM));
 		NEED(cuGreenCtxDestroy(green));
 		if (i == 0)
@@ -179,7 +181,7 @@ CONFORM(green_contexts)
 	WORKS(cuStreamGetCtx_v2(stream, &of_both, &of_green_stream));
 	// the primary context, of which the green context is a part
 	HOLDS(of_both != NULL && of_both != view && of_green_stream == green);
-	// a kernel of the primary context runs on it
+	// a kernel of the primary context can run on the green context's stream
 	CUfunction store = need_function(need_module(ptx_basic), "store");
 	CUdeviceptr address;
 	unsigned value = 8, word = 0;

@@ -216,10 +216,10 @@ CHILD(importer)
 	CUmemoryPool again = NULL;
 	WORKS(cuMemPoolImportFromShareableHandle(&again, (void *)(intptr_t)descriptor,
 						 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-	HOLDS(again == pool); // a repeated import gives the same pool, as for device pools
+	HOLDS(again == pool); // a repeated import returns the same pool, as it does for device pools
 	NEED(cuMemPoolImportPointer(&address, pool, &data));
 	GIVES(cuMemPoolImportPointer(&(CUdeviceptr){0}, again, &data),
-	      CUDA_ERROR_ALREADY_MAPPED); // unlike in a device pool
+	      CUDA_ERROR_ALREADY_MAPPED); // a device pool would allow this
 	EQUALS(*(volatile unsigned *)address, 41);
 	*(volatile unsigned *)address = 42;
 }

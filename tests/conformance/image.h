@@ -6,7 +6,8 @@
 
 #include "conformance.h"
 
-// %f1…%f12 and %r1…%r12 are the words; the result goes into %r21…%r24 (or %f21…%f24, %rs1…%rs4, %rd5).
+// IMAGE_HEAD reads the twelve words into %f1…%f12 and %r1…%r12. The kernel's text leaves its result in %r21…%r24 (or
+// %f21…%f24, %rs1…%rs4, %rd5).
 #define IMAGE_HEAD(name)                                                                                               \
 	".visible .entry " name "(.param .u64 object, .param .u64 in, .param .u64 out, .param .u32 count) {\n"         \
 	".reg .pred %p<4>; .reg .b16 %rs<8>; .reg .b32 %r<32>; .reg .f32 %f<32>; .reg .b64 %rd<12>;\n"                 \

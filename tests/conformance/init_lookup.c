@@ -203,7 +203,7 @@ CONFORM(lookup_refusals)
 
 CONFORM(first_version_of_lookup)
 {
-	// version 1 has no status argument
+	// version 1 of the function has no parameter for the status
 	CUresult (*first)(const char *, void **, int, cuuint64_t) = export_named("cuGetProcAddress");
 	void *entry = NULL;
 

@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-// Handles travel to the exec'd child as hexadecimal text.
+// Converts a handle to hexadecimal text, in which form the child gets it through exec.
 static char *to_text(const void *bytes, size_t size)
 {
 	static char text[8192];
@@ -41,7 +41,7 @@ CHILD(open_memory)
 	WORKS(cuMemsetD32(address, 0x1234, 1));
 	WORKS(cuCtxSynchronize());
 	if (cuIpcOpenMemHandle(&again, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) == CUDA_SUCCESS) {
-		EQUALS(again, address); // a second open gives the same mapping, and counts
+		EQUALS(again, address); // a second open gives the same mapping, and the driver counts both
 		WORKS(cuIpcCloseMemHandle(again));
 	}
 	GIVES(cuMemFree(address), CUDA_ERROR_INVALID_VALUE); // imported memory is closed, not freed

@@ -33,7 +33,7 @@ CONFORM(messages)
 	HOLDS(size < sizeof text && strlen(text) == size);
 	HOLDS(size == 0 || text[size - 1] == '\n' || strchr(text, '\n') == NULL);
 	size = sizeof text;
-	WORKS(cuLogsDumpToMemory(&at, text, &size, 0)); // the iterator has advanced
+	WORKS(cuLogsDumpToMemory(&at, text, &size, 0)); // the dump has advanced the iterator
 	EQUALS(size, 0);
 }
 

@@ -112,8 +112,9 @@ CONFORM(batches)
 				     8 * MiB));
 	EQUALS(value, device);
 	FAILS(cuMemPrefetchBatchAsync(both, sizes, 0, places, first, 1, 0, stream));
-	FAILS(cuMemPrefetchBatchAsync(both, sizes, 2, places, wrong, 2, 0, stream)); // the first index must be 0
-	FAILS(cuMemPrefetchBatchAsync(both, sizes, 1, places, first, 2, 0, stream)); // more places than ranges
+	// invalid: the first index must be 0
+	FAILS(cuMemPrefetchBatchAsync(both, sizes, 2, places, wrong, 2, 0, stream));
+	FAILS(cuMemPrefetchBatchAsync(both, sizes, 1, places, first, 2, 0, stream)); // invalid: more places than ranges
 	FAILS(cuMemPrefetchBatchAsync(both, sizes, 2, places, first, 2, 5, stream));
 	FAILS(cuMemDiscardBatchAsync(both, sizes, 2, 0, NULL)); // the legacy stream is not allowed
 	FAILS(cuMemDiscardBatchAsync(both, sizes, 2, 3, stream));
@@ -189,7 +190,7 @@ CHILD(variables_without_a_context)
 	void *arguments[] = {&n};
 	NEED(cuLaunchKernel((CUfunction)bump, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
 	WORKS(cuCtxSynchronize());
-	EQUALS(*(volatile unsigned *)address, 9); // the initial 5, and 4
+	EQUALS(*(volatile unsigned *)address, 9); // the initial 5, plus 4
 	WORKS(cuLibraryGetManaged(&again, NULL, library, "counter"));
 	EQUALS(again, address);
 	WORKS(cuLibraryUnload(library));

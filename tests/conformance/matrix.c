@@ -82,8 +82,8 @@ static void place(const struct product *p, char matrix, unsigned lane, unsigned 
 	}
 }
 
-// Adds a list of registers, {%r0,%r1}, and one load or store for each register. Memory has the registers of one lane
-// after the other.
+// Appends to the text a list of registers, {%r0,%r1}, and one load or store for each of them. In memory, the registers
+// of one lane follow each other.
 static void add_registers(char *text, size_t size, char matrix, enum element type, unsigned count)
 {
 	size_t used = strlen(text);
@@ -122,7 +122,7 @@ static void add_stores(char *text, size_t size, enum element type, unsigned coun
 	"	ld.param.u64 %p, [p];\n	mov.u32 %l, %tid.x;\n	mul.wide.u32 %o, %l, 512;\n" \
 	"	add.u64 %p, %p, %o;\n"
 
-// The first word of each matrix in the 64 words of 8 bytes of a lane: A 0, B 16, C 32, D 48.
+// For each of A, B, C and D: the first of its words in a lane's 64 words, which have 8 bytes each.
 static const unsigned first_word[4] = {0, 16, 32, 48};
 
 static void build(const struct product *p, char *text, size_t size)
@@ -162,7 +162,7 @@ static void run(const char *text)
 	NEED(cuModuleUnload(module));
 }
 
-// Returns the word of element `i` of a lane; each register has a word of eight bytes.
+// Returns the word that has element `i` of a lane. In memory, each register takes a word of eight bytes.
 static uint64_t *word_of(unsigned lane, enum element type, unsigned which, unsigned i, unsigned *ret_index)
 {
 	unsigned packed = elements[type].bits < 32 ? 32 / elements[type].bits : 1;
@@ -171,7 +171,7 @@ static uint64_t *word_of(unsigned lane, enum element type, unsigned which, unsig
 	return &words[lane][first_word[which] + i / packed];
 }
 
-static double numbers[4][16 * 256]; // A, B, C, D as matrices
+static double numbers[4][16 * 256]; // the elements of A, B, C and D, by rows
 
 static void draw_matrix(const struct product *p, unsigned which, enum element type, unsigned rows, unsigned columns,
 			unsigned quad, bool exact)
@@ -231,7 +231,7 @@ static void compare(const struct product *p, unsigned quad, bool exact)
 
 static void check(const struct product *p)
 {
-	static double kept[4][4][16 * 256]; // such matrices A, B, C, D, for each of the four products of m8n8k4
+	static double kept[4][4][16 * 256]; // the elements of A, B, C and D for each of the four products of m8n8k4
 	char text[16384];
 
 	build(p, text, sizeof text);
@@ -272,7 +272,7 @@ CONFORM(halves)
 		check(&products[i]);
 }
 
-// Tests the shape of Volta: four products at once, in any layout.
+// Tests m8n8k4, the shape of Volta, which computes four products at once, in any layout.
 CONFORM(four_products)
 {
 	need_matrices();
@@ -353,7 +353,8 @@ CONFORM(bits)
 		}
 }
 
-// Puts one NaN, infinite or subnormal element into row 0 of A; all elements of B are 1.
+// Puts one NaN, infinite or subnormal element into row 0 of A. All elements of B are 1, so that element appears in the
+// results of row 0.
 CONFORM(special_numbers)
 {
 	static const struct {
@@ -417,7 +418,7 @@ static void check_moves(unsigned count, bool transposes, bool store)
 	snprintf(text, sizeof text,
 		 "%s	.reg .b32 %%v<4>, %%s, %%b;\n	.shared .align 16 .b8 m[512];\n"
 		 "	mov.u32 %%b, m;\n	mad.lo.u32 %%s, %%l, 16, %%b;\n"
-		 // the input has rows for a load, registers for a store
+		 // before a load the input has the rows, before a store the registers
 		 "	ld.global.v4.b32 {%%v0,%%v1,%%v2,%%v3}, [%%p];\n"
 		 "	%s\n	bar.sync 0;\n	%s\n	bar.sync 0;\n	%s\n"
 		 "	st.global.v4.b32 [%%p+16], {%%v0,%%v1,%%v2,%%v3};\n	ret;\n}\n",
@@ -431,8 +432,8 @@ static void check_moves(unsigned count, bool transposes, bool store)
 	unsigned wrong = 0;
 	for (unsigned lane = 0; lane < LANES; lane++)
 		for (unsigned i = 0; i < 2 * count; i++) {
-			// Lane `lane` has two elements of row lane / 4 of matrix i / 2, or of column lane / 4 if it is
-			// transposed.
+			// The lane has two elements of matrix i / 2: in row lane / 4, or if it is transposed, in column
+			// lane / 4.
 			unsigned row = lane / 4, column = lane % 4 * 2 + i % 2;
 			unsigned source = i / 2 * 8 + (transposes ? column : row), at = transposes ? row : column;
 			unsigned got = store ? lanes[source][8 + at] : lanes[lane][8 + i];

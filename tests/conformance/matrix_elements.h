@@ -1,4 +1,4 @@
-// Elements of matrices: the value of each bit pattern, and random elements. No CUDA. One thread.
+// Converts elements of matrices to numbers and back, and makes random elements. Does not use CUDA. One thread.
 #pragma once
 
 #include <math.h>
@@ -11,7 +11,7 @@ enum element { F16, BF16, TF32, F64, E4M3, E5M2, S8, U8, S4, U4, B1, F32, S32 };
 static const struct {
 	const char *name;
 	unsigned bits;		     // bits in a register
-	unsigned exponent, fraction; // numbers of bits; 0: an integer type
+	unsigned exponent, fraction; // numbers of bits of these fields; 0 in integer types
 	bool is_signed;
 	char registers; // PTX register class: r, f (f32) or d (f64)
 } elements[] = {
@@ -56,7 +56,8 @@ static inline double element_value(enum element type, uint64_t code)
 	return sign * ldexp((double)(fraction | (uint64_t)1 << f), (int)exponent - bias - (int)f);
 }
 
-// Returns the bits of a value that the type can represent exactly and that is not subnormal.
+// Returns the bit pattern of `value`. The type must be able to represent the value exactly, and not as a subnormal
+// number.
 static inline uint64_t element_code(enum element type, double value)
 {
 	unsigned e = elements[type].exponent, f = elements[type].fraction;
@@ -81,8 +82,8 @@ static inline uint64_t draw(void)
 	return x ^ x >> 31;
 }
 
-// Returns a random element. `exact`: a small integer, whose products and sums every type has; else a number from 1/8 to
-// 2.
+// Returns a random element. If `exact`, it is a small integer: every type can represent its products and sums.
+// Otherwise it is from 1/8 to 2.
 static inline uint64_t draw_element(enum element type, bool exact)
 {
 	unsigned e = elements[type].exponent, f = elements[type].fraction;

@@ -35,7 +35,8 @@ CONFORM(blocks_of_two_mebibytes)
 	size_t before;
 
 	need_context();
-	CUdeviceptr keep = need_memory(16); // keeps the driver's block for small allocations
+	// keeps the driver's block for small allocations in use, so that it is not freed during the test
+	CUdeviceptr keep = need_memory(16);
 	before = memory_used();
 	for (int i = 0; i < 3; i++) {
 		small[i] = need_memory(1);
@@ -158,7 +159,7 @@ CONFORM(address_ranges)
 	address = need_memory(10000);
 	WORKS(cuMemGetAddressRange(&base, &size, address + 5000));
 	EQUALS(base, address);
-	EQUALS(size, 10000); // the requested size, not the rounded one
+	EQUALS(size, 10000); // the driver reports the requested size, not the rounded one
 	WORKS(cuMemGetAddressRange(&base, NULL, address));
 	WORKS(cuMemGetAddressRange(NULL, &size, address));
 	GIVES(cuMemGetAddressRange(&base, &size, 0x1000), CUDA_ERROR_NOT_FOUND);
@@ -186,7 +187,7 @@ CONFORM(pointer_attributes)
 	WORKS(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address));
 	EQUALS(ordinal, device);
 	WORKS(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address));
-	EQUALS(managed, 0); // the call writes four bytes
+	EQUALS(managed, 0); // the attribute has four bytes
 	WORKS(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address + 5));
 	EQUALS(start, address);
 	WORKS(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address));
@@ -453,7 +454,7 @@ CONFORM(frees_across_interfaces)
 	WORKS(cuMemFree(address)); // cuMemFree also frees memory of pools
 	WORKS(cuMemPoolTrimTo(pool, 0));
 	WORKS(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
-	EQUALS(reserved, 0); // freed memory may still count as used
+	EQUALS(reserved, 0); // checks the reserved bytes, since freed memory may still count as used
 	EQUALS(memory_used(), before);
 	address = need_memory(4 * MiB);
 	WORKS(cuMemFreeAsync(address, stream)); // cuMemFreeAsync also frees memory of cuMemAlloc

@@ -303,5 +303,5 @@ CONFORM(loading_mode)
 
 	NEED(cuInit(0));
 	WORKS(cuModuleGetLoadingMode(&mode));
-	EQUALS(mode, CU_MODULE_LAZY_LOADING); // the default on Linux since 12.2
+	EQUALS(mode, CU_MODULE_LAZY_LOADING); // lazy loading is the default on Linux since CUDA 12.2
 }

@@ -3,7 +3,7 @@
 
 #include "../../src/abi/nvml_abi.h"
 
-// Compares the numbers of NVML's results, whose names differ from the driver's.
+// Compares NVML's result with `want` as numbers, since NVML's results and the driver's have different names.
 #define ANSWERS(call, want) EQUALS(call, want)
 
 static void *library;
@@ -269,7 +269,7 @@ CONFORM(figures)
 	EQUALS(number, 0);
 }
 
-// Structs with a version field: the library must know the layout that is declared here.
+// Tests structs with a version field: the library must accept the layout that its version declares.
 CONFORM(versioned_structs)
 {
 	nvmlTemperature_v1_t temperature = {.version = nvmlTemperature_v1};

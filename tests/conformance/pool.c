@@ -156,7 +156,7 @@ CONFORM(threshold_keeps_memory_until_trim)
 	EQUALS(memory_used() - before, 64 * MiB);
 	WORKS(cuMemAllocFromPoolAsync(&again, 64 * MiB, made, stream));
 	EQUALS(again, address);		 // reused
-	WORKS(cuMemPoolTrimTo(made, 0)); // the memory is in use: trimming frees nothing
+	WORKS(cuMemPoolTrimTo(made, 0)); // the memory is in use, so trimming frees nothing
 	EQUALS(attribute(made, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 64 * MiB);
 	WORKS(cuMemFreeAsync(again, stream));
 	WORKS(cuStreamSynchronize(stream));
@@ -342,7 +342,7 @@ CONFORM(memory_is_usable_in_stream_order)
 
 	need_pool();
 	NEED(cuMemAllocAsync(&address, 4096, stream));
-	// before the stream has executed the allocation; in the second round, no context is current
+	// query before the stream has executed the allocation; in the second round, no context is current
 	for (int i = 0; i < 2; i++) {
 		of = context;
 		NEED(i ? cuCtxPopCurrent(&before) : CUDA_SUCCESS);

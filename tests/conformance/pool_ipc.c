@@ -99,7 +99,7 @@ static void CUDA_CB hold_up(void *unused)
 		usleep(1000);
 }
 
-// A free that waits for its stream ends the import that was made before it, not a later one.
+// Tests a free that waits for its stream: it must end the import that was made before it, not a later one.
 CONFORM(a_pointer_is_imported_while_its_free_is_queued)
 {
 	CUstream other;

@@ -100,7 +100,7 @@ static CUresult map(CUarrayMapInfo info)
 	return result;
 }
 
-// Texels of a square plane of the array, `SIDE` texels a row.
+// Floats for a square plane of the array, with `SIDE` texels in each row: what was written, and what was read.
 static float plane[SIDE * SIDE], found[SIDE * SIDE];
 
 static void copy_plane(CUarray array, bool to_array, unsigned side, unsigned z)
@@ -226,7 +226,8 @@ CONFORM(properties)
 	EQUALS(properties.miptailFirstLevel, 0);
 	EQUALS(properties.miptailSize, 0);
 	EQUALS(properties.flags, 0);
-	WORKS(cuArrayGetSparseProperties(&properties, small)); // smaller than a tile: all mipmap tail
+	// a level smaller than a tile is completely in the mipmap tail
+	WORKS(cuArrayGetSparseProperties(&properties, small));
 	EQUALS(properties.miptailFirstLevel, 0);
 	EQUALS(properties.miptailSize, TILE_BYTES);
 	EQUALS(properties.flags, CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL);
@@ -300,7 +301,7 @@ CONFORM(tile_pools)
 	WORKS(cuMemRelease(memory));
 }
 
-// A sparse array takes no memory besides its tiles'.
+// Checks that a sparse array takes no memory besides the memory of its tiles.
 CONFORM(cost)
 {
 	need_context();
@@ -353,7 +354,8 @@ CONFORM(mip_tail)
 			NEED(cuMipmappedArrayGetLevel(&level, mipmap, i));
 			copy_plane(level, true, SIDE >> i, 0);
 		}
-		for (unsigned i = 0; i < 10; i++) { // compares after all parts are written: the parts do not overlap
+		// compare only after all parts were written, which shows that the parts do not overlap
+		for (unsigned i = 0; i < 10; i++) {
 			NEED(cuMipmappedArrayGetLevel(&level, mipmap, i));
 			copy_plane(level, false, SIDE >> i, 0);
 			EQUALS(count_numbers(0, 0, SIDE >> i, SIDE >> i, mapped && i >= first),
@@ -462,7 +464,7 @@ CONFORM(streams)
 		GIVES(cuStreamEndCapture(streams[0], &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	}
 	NEED(cuStreamBeginCapture(streams[0], CU_STREAM_CAPTURE_MODE_GLOBAL));
-	WORKS(cuMemMapArrayAsync(&unmap, 1, streams[1])); // allowed, since the capture is of another stream
+	WORKS(cuMemMapArrayAsync(&unmap, 1, streams[1])); // allowed, since another stream than streams[1] captures
 	WORKS(cuStreamEndCapture(streams[0], &graph));
 	WORKS(cuGraphDestroy(graph));
 	for (int i = 0; i < 2; i++)

@@ -5,7 +5,8 @@
 #include <stdatomic.h>
 
 static CUfunction spin;
-static unsigned long long long_enough = 400000000; // in ns; longer than a loaded machine stops a thread
+// kernels spin for this many ns, longer than a loaded machine stops a thread
+static unsigned long long long_enough = 400000000;
 
 static void need_spin(void)
 {
@@ -343,7 +344,7 @@ CONFORM(a_full_queue_makes_launches_wait)
 	pthread_create(&thread, NULL, launch_many, stream);
 	for (double end = seconds() + 30; atomic_load(&launched) < 900 && seconds() < end; usleep(1000))
 		;
-	usleep(200000); // by then all launches would return if the queue had no limit
+	usleep(200000); // long enough for all launches to return, if the queue had no limit
 	BETWEEN(atomic_load(&launched), 900, 1200);
 	GIVES(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
 	launch_spin(other, 1000);

@@ -6,7 +6,7 @@
 
 struct tensor {
 	CUtensorMapDataType type;
-	unsigned rank, bytes; // bytes: of an element
+	unsigned rank, bytes; // `bytes` is the size of an element
 	cuuint64_t dim[RANK_MOST];
 	cuuint32_t box[RANK_MOST], step[RANK_MOST];
 	CUtensorMapFloatOOBfill fill;
@@ -42,7 +42,7 @@ static void need_copies(void)
 	"	ld.param.u32 %n, [bytes];\n	ld.param.u32 %c0, [c0];\n	ld.param.u32 %c1, [c1];\n"     \
 	"	ld.param.u32 %c2, [c2];\n	ld.param.u32 %c3, [c3];\n	ld.param.u32 %c4, [c4];\n"       \
 	"	mov.u32 %t, %tid.x;\n	setp.eq.u32 %first, %t, 0;\n	mov.u32 %s, s;\n	mov.u32 %b, bar;\n"
-// PTX: copies the box between shared memory and p, word by word.
+// PTX that runs `body` for each word of the box, between shared memory and p.
 #define EACH_WORD(body)                                                                     \
 	"	mul.lo.u32 %i, %t, 4;\neach:\n	setp.ge.u32 %done, %i, %n;\n	@%done bra end;\n"    \
 	"	cvt.u64.u32 %o, %i;\n	add.u64 %q, %p, %o;\n	add.u32 %r, %s, %i;\n" body \
@@ -368,7 +368,8 @@ CONFORM(reductions)
 	need_copies();
 	need_map(&any, &map);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		// Copies from the second half of the box to the first one.
+		// The kernel copies from the second half of the box, which gets `by` here, to the first half, which
+		// gets `old`.
 		for (unsigned at = 0; at < bytes; at += rows[i].bytes) {
 			memcpy(box_bytes + at, &rows[i].old, rows[i].bytes);
 			memcpy(box_bytes + bytes + at, &rows[i].by, rows[i].bytes);
@@ -389,7 +390,8 @@ CONFORM(reductions)
 	}
 }
 
-// Adds the box to the threads' numbers, which lie 1 KiB behind the box in the block's own shared memory.
+// Launches a kernel that adds the box to the threads' numbers. These numbers are in the block's own shared memory, 1
+// KiB behind the box.
 static void launch_reduction(unsigned cluster)
 {
 	static CUtensorMap map;

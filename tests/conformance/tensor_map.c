@@ -79,7 +79,7 @@ CONFORM(tiled)
 	REFUSES(stride[0], (cuuint64_t)1 << 40);
 	REFUSES(box[0], 0);
 	REFUSES(box[0], 257);
-	REFUSES(box[0], 3); // a row is not a multiple of 16 bytes
+	REFUSES(box[0], 3); // now the size of a row is not a multiple of 16 bytes
 	REFUSES(box[1], 257);
 	ACCEPTS(box[1], 256);
 	REFUSES(step[1], 0);
@@ -88,7 +88,8 @@ CONFORM(tiled)
 	REFUSES(interleave, (CUtensorMapInterleave)9);
 	REFUSES(interleave, CU_TENSOR_MAP_INTERLEAVE_16B); // interleaving needs three dimensions
 	REFUSES(swizzle, (CUtensorMapSwizzle)77);
-	REFUSES(swizzle, CU_TENSOR_MAP_SWIZZLE_32B); // a row of the box has 128 bytes
+	// with this swizzle a row of the box may have at most 32 bytes, but has 128
+	REFUSES(swizzle, CU_TENSOR_MAP_SWIZZLE_32B);
 	ACCEPTS(swizzle, CU_TENSOR_MAP_SWIZZLE_128B);
 	ACCEPTS(fill, CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
 	t = good();

@@ -29,7 +29,7 @@ static double texel(const struct picture *picture, const CUDA_TEXTURE_DESC *how,
 	return picture->texels[((at[2] * picture->size[1] + at[1]) * picture->size[0] + at[0]) * CHANNELS + channel];
 }
 
-// Returns the filtered value along the axes from `axis` on.
+// Returns the filtered value of the picture. Filters along `axis` and all later axes.
 static double filtered(const struct picture *picture, const CUDA_TEXTURE_DESC *how, int axes, int axis,
 		       const double coordinate[3], long index[3], int channel)
 {
@@ -56,7 +56,7 @@ static double expected(const struct picture *picture, const CUDA_TEXTURE_DESC *h
 	long index[3] = {0, 0, 0};
 
 	double value = filtered(picture, how, axes, 0, coordinate, index, channel);
-	// A linear filter in one dimension takes the texels beside the row from the border.
+	// In one dimension, a linear filter takes texels outside the row from the border.
 	if (axes == 1 && how->filterMode == CU_TR_FILTER_MODE_LINEAR &&
 	    how->addressMode[1] == CU_TR_ADDRESS_MODE_BORDER)
 		value = (value + how->borderColor[channel]) / 2;
@@ -383,12 +383,12 @@ CONFORM(cube_maps)
 		}
 	WORKS(cuTexObjectDestroy(object));
 	WORKS(cuTexObjectDestroy(layered));
-	// On the edge from +x to +z a seamless filter takes the mean of both faces' texels.
+	// On the edge between the faces +x and +z, a seamless filter takes the mean of the two faces' texels.
 	how.filterMode = CU_TR_FILTER_MODE_LINEAR;
 	how.flags |= CU_TRSF_SEAMLESS_CUBEMAP;
 	object = make_object(cube, &how);
 	struct value value = probe_once(module, "read_cube", object, (struct probe){{{1}, {0.125f}, {1.00001f}}});
-	int y = 3; // at height 1/8 of the face, the middle of its fourth row from the top
+	int y = 3; // 1/8 of the face's height lies in its fourth row from the top
 	for (int c = 0; c < 4; c++) {
 		float x_face = picture.texels[((0 * SIZE + y) * SIZE + 0) * CHANNELS + c];
 		float z_face = picture.texels[((4 * SIZE + y) * SIZE + SIZE - 1) * CHANNELS + c];

@@ -111,7 +111,7 @@ static inline CUmodule need_reads(void)
 
 enum { CHANNELS = 4 };
 
-struct picture { // texels: floats, CHANNELS for each texel
+struct picture { // `texels` has CHANNELS floats for each texel
 	int size[3];
 	float *texels;
 };

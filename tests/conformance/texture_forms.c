@@ -8,7 +8,7 @@ static CUmipmappedArray make_levels(int size, int levels)
 		.Width = size, .Height = size, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
 
 	NEED(cuMipmappedArrayCreate(&mipmap, &wanted, levels));
-	for (int level = 0; level < levels; level++) { // the texels of a level are its number
+	for (int level = 0; level < levels; level++) { // each texel has the number of its level as the value
 		CUarray array;
 		float texels[64 * 64];
 		int wide = size >> level;
@@ -50,7 +50,7 @@ CONFORM(levels)
 	NEAR(level_of(module, object, 2.7f), 3, 0);
 	NEAR(level_of(module, object, 9), 5, 0);
 	NEAR(level_of(module, object, -3), 0, 0);
-	// Neighbouring pixels are 4 texels apart: level 2.
+	// From pixel to pixel the coordinate changes by 4 texels, so the driver reads level 2.
 	struct probe gradient = {{{0.4f}, {0.6f}, {0}, {0}, {4 / 32.f}, {0}, {0}, {0}, {0}, {4 / 32.f}}};
 	NEAR(probe_once(module, "gradient_2d", object, gradient).at[0].f, 2, 0);
 	struct value sizes = probe_once(module, "query", object, (struct probe){0});
@@ -79,7 +79,7 @@ CONFORM(levels)
 	WORKS(cuMipmappedArrayDestroy(mipmap));
 }
 
-// Gives the array of a texture other memory: the texture then reads that memory.
+// Maps other memory to the array of a texture. The texture must then read that memory.
 CONFORM(deferred_mapping)
 {
 	CUmodule module = need_reads();
@@ -132,7 +132,7 @@ CONFORM(gather)
 
 	fill_array(array, picture.texels, 8 * 16, 8, 1);
 	CUtexObject object = make_object(array, &how);
-	struct probe probe = {{{3.0f}, {5.0f}}}; // between texels 2 and 3, rows 4 and 5
+	struct probe probe = {{{3.0f}, {5.0f}}}; // coordinates between texels 2 and 3, and between rows 4 and 5
 	const int order[4][2] = {{2, 5}, {3, 5}, {3, 4}, {2, 4}};
 	struct value red = probe_once(module, "gather_r", object, probe);
 	struct value blue = probe_once(module, "gather_b", object, probe);
@@ -167,7 +167,7 @@ CONFORM(forms_of_results)
 	NEAR(value.at[0].f, 1, 0);
 	NEAR(value.at[3].f, 1, 0);
 	probe.in[0].f = 2.5f;
-	probe.in[1].f = 2.5f; // clamped after the offset
+	probe.in[1].f = 2.5f; // the coordinate is clamped after the offset was added
 	NEAR(probe_once(module, "offset_2d", object, probe).at[1].f, 8, 0);
 	WORKS(cuTexObjectDestroy(object));
 	WORKS(cuArrayDestroy(array));

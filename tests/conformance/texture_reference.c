@@ -139,7 +139,8 @@ CONFORM(memory)
 	WORKS(cuTexRefGetAddress(&found, picture));
 	EQUALS(found, memory);
 	NEAR(probe_once(module, "fetch", 0, (struct probe){{{.i = 200}}}).at[0].f, 200, 0);
-	WORKS(cuTexRefSetAddress(&offset, picture, memory + 16, 64)); // the kernel adds the offset
+	// the driver only returns the offset; the program must add it to its index
+	WORKS(cuTexRefSetAddress(&offset, picture, memory + 16, 64));
 	EQUALS(offset, 16);
 	NEAR(probe_once(module, "fetch", 0, (struct probe){{{.i = 4 + 2}}}).at[0].f, 6, 0);
 	GIVES(cuTexRefSetAddress(NULL, picture, memory + 16, 64), CUDA_ERROR_INVALID_VALUE);

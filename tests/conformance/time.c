@@ -31,7 +31,7 @@ CHILD(keep_loaded_with_long_kernels)
 	WORKS(cuStreamSynchronize(stream));
 }
 
-// The parent writes to words[1] which copies the child makes.
+// Kinds of copies. The parent writes one into words[1], and the child makes such copies.
 enum { FROM_HOST, TO_HOST, ON_DEVICE, SET };
 CHILD(keep_copying)
 {
@@ -67,7 +67,7 @@ CONFORM(an_idle_device_takes_what_a_kernel_takes)
 	need_sharing();
 	burn = need_burn("burn200");
 	double took = measure(&burn, 500);
-	BETWEEN(took, 500 * 190, 500 * 220); // includes the time between kernels
+	BETWEEN(took, 500 * 190, 500 * 220); // the sum includes the pauses between kernels
 }
 
 CONFORM(two_processes_take_turns)
@@ -83,7 +83,8 @@ CONFORM(two_processes_take_turns)
 	double beside = measure(&burn, 900);
 	stop_tenant(child);
 	double part = 900.0 / 500 * alone / beside * 1000; // in thousandths
-	BETWEEN(part, 440, 510);			   // half of the time, less the switches between the contexts
+	// half of the time, minus the time for switching between the contexts
+	BETWEEN(part, 440, 510);
 }
 
 // Both processes get slices of equal length, whatever the length of their kernels.
@@ -101,7 +102,7 @@ CONFORM(long_kernels_are_interrupted)
 	double least = 1e9, most = 0;
 	for (int i = 0; i < 10; i++) {
 		hold_stream();
-		launch(&warm); // the slice begins with this kernel
+		launch(&warm); // the process's time slice begins with this kernel
 		CUevent from = record(), to;
 		launch(&burn);
 		to = record();
@@ -110,7 +111,7 @@ CONFORM(long_kernels_are_interrupted)
 		least = lost < least ? lost : least;
 		most = lost > most ? lost : most;
 	}
-	BETWEEN(least, 2000, 2800); // a slice of the other process, and two switches
+	BETWEEN(least, 2000, 2800); // a time slice of the other process, and two switches
 	BETWEEN(most, 2000, 2800);
 	stop_tenant(child);
 }
@@ -129,13 +130,14 @@ CONFORM(a_short_kernel_waits_for_one_slice)
 	for (int i = 0; i < 30; i++) {
 		launch(&burn);
 		CUevent from = record();
-		WORKS(cuStreamSynchronize(stream)); // this stream is empty: the other process's slice begins
+		// this stream becomes empty, so the other process's time slice begins
+		WORKS(cuStreamSynchronize(stream));
 		launch(&burn);
 		double took = between(from, record());
 		least = took < least ? took : least;
 	}
 	stop_tenant(child);
-	BETWEEN(least, 2200, 2800); // the slice, and two switches
+	BETWEEN(least, 2200, 2800); // a time slice of the other process, and two switches
 }
 
 // ---- graphs ---------------------------------------------------------------------------------
@@ -175,7 +177,8 @@ static unsigned used_percent(void)
 {
 	static int (*get)(void *, unsigned[2]), (*find)(unsigned, void **);
 	static void *nvml_device;
-	unsigned rates[2] = {0}; // the shares of time in use of multiprocessors and memory, in percent
+	// utilization rates: the percent of time in which multiprocessors and memory were in use
+	unsigned rates[2] = {0};
 
 	if (!get) {
 		void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
@@ -216,7 +219,8 @@ CONFORM(nvml_shows_how_busy_the_device_is)
 
 // ---- copies ---------------------------------------------------------------------------------
 
-// Returns the device's speed during the copies relative to its speed alone, in thousandths.
+// Returns how fast the kernel runs during the child's copies: the time that it takes alone, divided by its time during
+// the copies, in thousandths.
 static double part_beside(const struct burn *burn, double alone, unsigned what)
 {
 	memset((void *)page, 0, sizeof *page);
@@ -254,7 +258,7 @@ CONFORM(copies_on_the_device_and_memsets_take_turns_with_kernels)
 
 enum { MEETINGS = 10 };
 
-// Queues all meetings ahead, each in a kernel of its own.
+// Queues all meetings with the other process in advance, each as a kernel of its own.
 static void queue_meetings(unsigned mine)
 {
 	CUdeviceptr own = page_address + 4 * mine, other = page_address + 4 * !mine;
@@ -276,8 +280,8 @@ CHILD(meet_the_parent)
 	queue_meetings(1);
 	to = record();
 	open_stream();
-	// Both kernels never run at once: in each slice, a kernel meets the last one of the other process, and waits
-	// for the next.
+	// The kernels of the two processes never run at the same time. In each time slice, a kernel meets the previous
+	// kernel of the other process, and waits for the next one.
 	HOLDS(between(from, to) > MEETINGS / 2 * 1200);
 }
 
@@ -294,8 +298,8 @@ CONFORM(kernels_that_wait_for_each_other_go_on)
 
 // ---- streams --------------------------------------------------------------------------------
 
-// Measures kernels beside a blocked stream. A blocked stream of either kind uses no GPU time, so the kernels are not
-// slower.
+// Measures kernels while another stream of the process is blocked. A blocked stream of either kind uses no GPU time, so
+// the kernels are as fast as without it.
 static double measure_beside(CUstream held, const struct burn *burn)
 {
 	GIVES(cuStreamQuery(held), CUDA_ERROR_NOT_READY);
@@ -349,7 +353,8 @@ CHILD(queue_and_wait)
 		launch(&burn);
 	CUevent to = record();
 	open_stream();
-	WORKS(cuEventSynchronize(from)); // opens the stream: the simulated device needs this running process for that
+	// opens the stream: the simulated device does this only while this process runs
+	WORKS(cuEventSynchronize(from));
 	atomic_store(&page->queued, 1);
 	wait_until(&page->opens, 1); // the parent stops this process here
 	double took = between(from, to);
@@ -391,9 +396,9 @@ CONFORM(work_of_a_stopped_process_goes_on)
 
 	kill(child, SIGSTOP);
 	CUevent from = record();
-	BETWEEN(measure(&burn, 100), alone * 1.6, alone * 2.6); // the killed process still gets time slices
+	BETWEEN(measure(&burn, 100), alone * 1.6, alone * 2.6); // the stopped process still gets time slices
 	double took = wait_until_alone(&burn, alone, from);
-	HOLDS(took > QUEUED * 500); // the device did not drop the queued kernels
+	HOLDS(took > QUEUED * 500); // the device still executed the queued kernels of the stopped process
 	double stopped = seconds();
 	while (seconds() - stopped < 3)
 		usleep(10000); // longer than the process's last record may last
@@ -413,5 +418,5 @@ CONFORM(work_of_a_killed_process_ends)
 	kill(child, SIGKILL);
 	EQUALS(wait_child(child), 128 + SIGKILL);
 	double took = wait_until_alone(&burn, alone, from);
-	HOLDS(took < 500000); // less than the 900 ms that were queued
+	HOLDS(took < 500000); // less than the 900 ms of kernels that the killed process had queued
 }

@@ -51,7 +51,7 @@ CONFORM(granularity)
 	EQUALS(recommended, BLOCK);
 	GIVES(cuMemGetAllocationGranularity(NULL, &wanted, 0), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemGetAllocationGranularity(&least, &wanted, 7), CUDA_ERROR_INVALID_VALUE);
-	// The granularity query also accepts properties that cuMemCreate refuses.
+	// Some properties pass the granularity query although cuMemCreate refuses them.
 	CUmemGenericAllocationHandle handle;
 	wanted.location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT};
 	WORKS(cuMemGetAllocationGranularity(&least, &wanted, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));

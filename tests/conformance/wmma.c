@@ -7,9 +7,10 @@
 struct product {
 	unsigned shape[3];
 	enum element a, b, c, d;
-	bool by_column[4];	    // the layouts of A, B, C, D
-	const char *before, *after; // the operation on bits; the part after the types
-	unsigned padding;	    // elements by which the stride exceeds a row of the matrix
+	bool by_column[4]; // the layouts of A, B, C, D
+	// `before` is the operation for single bits, `after` the end of the instruction, behind the types
+	const char *before, *after;
+	unsigned padding; // elements by which the stride exceeds a row of the matrix
 	bool saturates, is_and;
 	const char *rounding; // of f64
 };
@@ -286,7 +287,7 @@ CONFORM(bytes)
 CONFORM(nibbles_and_bits)
 {
 	need_matrices();
-	for (unsigned k = 0; k < 4; k++) { // C and D are stored by rows or by columns
+	for (unsigned k = 0; k < 4; k++) { // each of C and D is stored by rows or by columns: four combinations
 		struct product p = {{8, 8, 32}, S4, S4, S32, S32, {false, true, k & 1, k & 2}, "", "", 0, false, false};
 		check_layouts(p, 1);
 		p.saturates = true;

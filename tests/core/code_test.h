@@ -89,7 +89,7 @@ __attribute__((unused)) static void free_words(struct vg_context *context, vg_ad
 	DRIVER(cuCtxPopCurrent_v2, (struct CUctx_st **), &before);
 }
 
-// A configuration of a size, a grid and a block; more fields may follow.
+// A launch configuration with its own size, a grid and a block. Further fields may follow.
 #define CONFIG(blocks, threads, ...)                                                                       \
 	&(struct vg_launch_config)                                                                         \
 	{                                                                                                  \

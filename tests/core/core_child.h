@@ -1,5 +1,5 @@
-// Runs a test in a child process, whose simulated driver is configured by a variable. The driver counts faults per
-// process. A child cannot use a driver that its parent used: this process must not use it before.
+// Runs a test in a child process, with an environment variable that configures the simulated driver. Each process has
+// its own counters of faults. The parent must not use the driver before, since then its forked child could not use it.
 #pragma once
 #include "core_test.h"
 

@@ -1,6 +1,7 @@
-// Makes every driver call of a constructor fail in turn. Nothing may leak: no device memory, no reference to a primary
-// context, and (with the address sanitizer) no heap memory. Each failure is tested in a child process, since the
-// simulated driver counts calls per process. A test program that uses this must not use the driver itself.
+// Makes each driver call of a function that creates an object (a constructor) fail in turn. Nothing may leak: no device
+// memory, no reference to a primary context, and (with the address sanitizer) no heap memory. Each failure is tested in
+// a child process, since the simulated driver counts calls per process. The test program itself must not use the
+// driver.
 #pragma once
 #include "core_test.h"
 

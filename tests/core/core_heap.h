@@ -1,5 +1,5 @@
-// Counts the heap allocations of the library: the program replaces malloc and related functions of libc, and checks
-// whether the call comes from libvirgate. Allocations of the driver are not counted. For one file per program.
+// Counts the heap allocations of the library. The program replaces malloc and related functions, which check whether
+// the caller is libvirgate. Allocations of the driver are not counted. Include in one file per program.
 #pragma once
 #include "core_test.h"
 
@@ -25,8 +25,8 @@ void *__libc_memalign(size_t alignment, size_t size);
 
 void __libc_free(void *memory);
 
-// A hash table of the addresses that the library allocated; 1 is a removed entry. Frees are recognized by address: the
-// caller of free is unknown if free is the last call of a function.
+// A hash table of the addresses that the library allocated; 1 marks a removed entry. Frees are recognized by their
+// address and not by the caller, because a tail call of free() hides its caller.
 enum { HEAP_SLOTS = 1 << 14 };
 static atomic_uintptr_t heap_held[HEAP_SLOTS];
 

@@ -4,7 +4,8 @@
 
 #include <virgate/virgate.h>
 
-// Checks that the log of the last error has `part`, and that the text of the error repeats no line of the log.
+// Checks that the log of the last error contains `part`, and that the text of the error does not repeat a line of the
+// log.
 static inline void check_log(const char *part)
 {
 	const struct vg_error *error = vg_last_error();
@@ -27,8 +28,9 @@ static inline size_t free_on(struct vg_device *device)
 	return free;
 }
 
-// Checks that the statements do not change the amount of free device memory. In a vGPU, memory that the driver uses for
-// itself is counted at the daemon's next measurement, which may be meanwhile; a leak appears every time.
+// Checks that the statements do not change the amount of free device memory. In a vGPU, the daemon's next measurement
+// adds memory that the driver uses for itself. That measurement may come between two readings, so the check is
+// repeated: a leak appears every time.
 #define MEMORY_STEADY(device, ...)                                     \
 	do {                                                           \
 		size_t free_before_, free_after_;                      \

@@ -1,6 +1,6 @@
-// NVRTC, NVVM and nvJitLink in one library for tests. The entries return texts, count live objects, and fail on demand:
-// FAKE_FAIL=entry:N=result fails the Nth call of an entry. With FAKE_PCH=small the first precompiled header does not
-// fit.
+// Replaces NVRTC, NVVM and nvJitLink for tests. The functions return texts, count live objects, and fail on demand:
+// FAKE_FAIL=entry:N=result makes the Nth call of an entry fail. With FAKE_PCH=small the first precompiled header does
+// not fit.
 #include <nvrtc.h>
 #include <nvvm.h>
 #include <stdio.h>

@@ -4,7 +4,8 @@
 
 #define ADDRESS(pointer) ((vg_address)(uintptr_t)(pointer))
 
-// Objects that most tests need: a context, a stream, an empty definition, and kernels on demand.
+// The objects that most tests need: a context, a stream, an empty graph definition, and kernels that are loaded when
+// they are first used.
 struct bench {
 	struct vg_context *context;
 	struct vg_stream *stream;
@@ -102,7 +103,7 @@ static inline void bench_free(struct bench *bench, vg_address address)
 	{                                                            \
 		.size = sizeof(struct vg_graph_options), __VA_ARGS__ \
 	}
-// A launch of one thread unless the configuration says otherwise.
+// The description of a kernel launch. The kernel runs with one thread unless `config_` says otherwise.
 #define KERNEL(kernel_, config_, ...)                                                                      \
 	&(struct vg_graph_kernel)                                                                          \
 	{                                                                                                  \

@@ -1,5 +1,5 @@
-// A small NVML for features that neither the simulator nor a data-centre GPU has: fans, MIG devices, events, links, a
-// lost GPU. Like an older driver's library it lacks most entries.
+// A small NVML with features that neither the simulator nor a data-centre GPU has: fans, MIG devices, events, links, a
+// lost GPU. It lacks most functions, as the library of an older driver does.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -116,7 +116,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 	return NVML_SUCCESS;
 }
 
-// Returns more processes than the last call, up to 100.
+// Returns more processes with each call, up to 100.
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *infoCount,
 						     nvmlProcessInfo_v2_t *infos)
 {
@@ -354,7 +354,7 @@ nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t device)
 	return NVML_ERROR_CORRUPTED_INFOROM;
 }
 
-// Returns a field of every type: the id is the type.
+// Returns a value of each type: the id of the field chooses the type.
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int valuesCount, nvmlFieldValue_t *values)
 {
 	for (int i = 0; i < valuesCount; i++) {

@@ -1,7 +1,7 @@
 #!/bin/sh
-# run-gpu.sh BUILD_OR_BUNDLE [NAME…]: runs the tests of the object model, or of another directory of tests (ROOM=vram),
-# with the real driver of this machine, and prints the counts of all programs. With INSIDE=path/of/virgate each program
-# runs in a vGPU of 64 GiB.
+# run-gpu.sh BUILD_OR_BUNDLE [NAME…]: runs the tests of the object model with the real driver of this machine, and
+# prints the counts of all programs. ROOM=vram runs the tests of that directory instead. With INSIDE=path/of/virgate
+# each program runs in a vGPU of 64 GiB.
 set -u
 root=$1
 shift

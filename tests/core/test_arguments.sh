@@ -1,7 +1,7 @@
 #!/bin/sh
-# test_arguments.sh INCLUDE SOURCE: checks that arguments.c works as C11 and as C++17 with every installed compiler and
-# with the address sanitizer, which finds values that are used after their lifetime, and that wrong statements do not
-# compile.
+# test_arguments.sh INCLUDE SOURCE: checks that arguments.c works as C11 and as C++17 with every installed compiler, and
+# that wrong statements do not compile. Also uses the address sanitizer, which finds values that are used after their
+# lifetime.
 set -u
 include=$1 source=$2
 directory=$(mktemp -d) || exit 1

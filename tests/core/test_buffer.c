@@ -321,11 +321,11 @@ static void end(int which, struct bench *b, struct vg_memory_resource *adaptor, 
 
 TEST(buffer_and_dependencies_are_destroyed_in_any_order)
 {
-	struct bench keep = open_bench(); // keeps the context, so that a leak shows as used memory
+	struct bench keep = open_bench(); // keeps the context alive, so that a leak increases the used memory
 	size_t before = 0;
 
 	for (int order = 0; order < 5 * 4 * 3 * 2; order++) {
-		if (order == 1) // the driver keeps some memory of the first round
+		if (order == 1) // the driver may keep some memory of round 0, so compare from the next round on
 			before = free_on(keep.device);
 		struct bench b = open_bench();
 		struct vg_memory_resource *adaptor;

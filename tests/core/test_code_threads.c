@@ -30,7 +30,7 @@ static void run_in_threads(void *(*run)(void *))
 	CHECK_INT(failures, 0);
 }
 
-// Counts a failed call: a failed check must not end the test in a thread.
+// Counts a failed call. A check that fails in a thread must not end the test there.
 #define GOOD(call)                                                                 \
 	do {                                                                       \
 		if (call) {                                                        \

@@ -253,7 +253,8 @@ TEST(damaged_entries_are_compiled_again)
 	vg_compile_cache_destroy(cache);
 }
 
-// Checks whether the cache stores a program with this macro. The cache must not store one whose text contains the time.
+// Compiles a program with this macro, and checks whether the cache keeps it (`kept`). A program whose text contains the
+// time must not be kept.
 static void expect_of_time(struct vg_compile_cache *cache, const char *text, const char *macro, bool kept)
 {
 	struct vg_program_options options = {sizeof options, .arch = "sm_90", .name = "t"};
@@ -300,7 +301,7 @@ struct listener {
 	int heard;
 };
 
-// A log callback that compiles the program whose compilation logged the message, and then makes a call that fails.
+// A log callback that compiles the same program again, and then makes a call that fails.
 static void compile_again(void *user, enum vg_log_level level, const char *text)
 {
 	struct vg_compile_options how = {sizeof how, .cache = ((struct listener *)user)->cache};
@@ -335,7 +336,8 @@ TEST(log_callback_may_use_the_program)
 	alarm(0);
 	vg_log_set(NULL, NULL);
 	CHECK_INT(it.heard, 1);
-	CHECK_CONTAINS(vg_last_error()->text, "ret_code is NULL"); // the error of the callback's call was not kept
+	// the failure of the call in the callback is not the last error
+	CHECK_CONTAINS(vg_last_error()->text, "ret_code is NULL");
 	CHECK_INT(statistics_of(it.cache).damaged, 1);
 	vg_object_code_destroy(code);
 	vg_program_destroy(it.program);

@@ -287,7 +287,8 @@ TEST(null_arguments_are_named)
 	vg_context_destroy(context);
 }
 
-// Every thread gets a valid primary context, even while another thread creates or releases it.
+// Creates and releases contexts. Every thread gets a valid primary context, even while another thread creates or
+// releases it.
 static void *create_and_release(void *status_)
 {
 	enum vg_status *status = status_;

@@ -226,7 +226,7 @@ TEST(groups_of_different_sizes)
 	REFUSED(vg_sm_resource_split(all, &(struct vg_sm_group){.sm_count = 3}, 1, NULL, groups, &made, &rest),
 		VG_DRIVER, "cuDevSmResourceSplit: ");
 	OK(vg_sm_resource_split(all, &(struct vg_sm_group){0}, 1, NULL, groups, &made,
-				&rest)); // asks for all SMs of the device
+				&rest)); // this asks for all SMs of the device
 	CHECK(made == 1 && vg_sm_resource_count(groups[0]) + vg_sm_resource_count(rest) == total);
 	vg_sm_resource_destroy(groups[0]);
 	vg_sm_resource_destroy(rest);

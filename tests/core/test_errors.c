@@ -46,7 +46,8 @@ static void read_the_log(void)
 	CHECK_INT(ask_too_much(context, stream), VG_DRIVER);
 	CHECK_INT(vg_last_error()->code, CUDA_ERROR_OUT_OF_MEMORY); // the error of the failed call itself
 	CHECK_INT(vg_stream_create(context, NULL, &another), VG_DRIVER);
-	CHECK_INT(vg_last_error()->code, CUDA_ERROR_UNKNOWN); // the device is lost: the log was read exactly once more
+	// the device was lost at the next read, so the log was read exactly once more
+	CHECK_INT(vg_last_error()->code, CUDA_ERROR_UNKNOWN);
 }
 
 TEST(driver_log_is_read_once_for_each_failure)
@@ -91,7 +92,8 @@ static void destroy_with_fault(void)
 		  VG_INVALID); // the first error is kept, not that of the cleanup
 	CHECK_CONTAINS(vg_last_error()->text, "context is NULL");
 	OK(vg_stream_create(context, NULL, &stream));
-	REFUSED(vg_stream_close(stream), VG_DRIVER, "CUDA_ERROR_OPERATING_SYSTEM"); // an explicit close reports it
+	// an explicit close reports the failure
+	REFUSED(vg_stream_close(stream), VG_DRIVER, "CUDA_ERROR_OPERATING_SYSTEM");
 	vg_stream_destroy(stream);
 	vg_context_destroy(context);
 }
@@ -145,7 +147,8 @@ static const char kernels[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
 			      ".visible .entry one(.param .u64 a) { ret; }\n"
 			      ".visible .entry three(.param .u64 a, .param .u32 b, .param .u8 c) { ret; }\n";
 
-// Makes calls for which the driver returns errors that the library expects, and reports as errors of its own.
+// Makes calls that fail in the driver in ways that the library expects. The library must report them with its own
+// texts.
 static void expect_refusals(struct vg_context *context, struct vg_stream *stream)
 {
 	struct vg_graph_definition *definition;

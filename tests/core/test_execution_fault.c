@@ -167,8 +167,8 @@ TEST(events)
 	FAULT_EVERY_CALL(&((struct fault_subject){open_stream, record, clean}), "cuEventCreate", "cuEventRecord");
 }
 
-// Runs the body with a fault. The driver's first two queries are for the compute capability, when the table of devices
-// is made.
+// Runs `body` with a fault. A fault that counts queries must allow for two more: the driver's first two queries are for
+// the compute capability, when the table of devices is made.
 static void with_fault(const char *fault, void (*body)(struct vg_device *))
 {
 	int status;

@@ -42,7 +42,7 @@ TEST(contexts)
 	context = first_context();
 	HEAP_STEADY(OK(vg_context_primary(vg_context_device(context), &again)); vg_context_destroy(again););
 	// The driver (580.159) keeps 4 MiB of each green context until the device's primary context is destroyed. So
-	// each round destroys the primary context, which takes a GPU too long for a thousand rounds.
+	// each round destroys the primary context. On a GPU that takes too long for a thousand rounds.
 	vg_context_destroy(context);
 	if (getenv("VIRGATE_SIM"))
 		HEAP_STEADY(green = green_context(8); vg_context_destroy(green););

@@ -148,7 +148,8 @@ static void *keep_compiling(void *unused)
 	return unused;
 }
 
-// Exits with 1 if the call was refused because another thread was compiling at the fork, or with 0.
+// Compiles in the child. Exits with 1 if the call was refused because another thread was compiling when the process
+// forked, else with 0.
 static void compile_in_child(void *unused)
 {
 	struct vg_object_code *code = NULL;

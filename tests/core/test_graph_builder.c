@@ -146,7 +146,7 @@ TEST(split_and_joined_work_keeps_its_order)
 	launch_affine(both[1], affine, b, 1, 7);
 	REFUSED(vg_graph_builder_end(both[1]), VG_STATE, "was split off");
 	REFUSED(vg_graph_builder_end(builder), VG_STATE, "1 graph builder split off has not been joined");
-	// The builder that began the graph goes on, whatever the order of the list.
+	// The join keeps the builder that began the graph, in whatever order the list is.
 	OK(vg_graph_builder_join((struct vg_graph_builder *[]){both[1], both[0]}, 2, &root));
 	CHECK(root == builder);
 	REFUSED(vg_graph_builder_callback(both[1], count, NULL, 0), VG_CLOSED, "has been closed");
@@ -158,7 +158,7 @@ TEST(split_and_joined_work_keeps_its_order)
 	OK(vg_graph_builder_end(builder));
 	OK(vg_graph_builder_definition(builder, &definition));
 	OK(vg_graph_definition_edges(definition, edges, 4, &found));
-	CHECK_INT(found, 4); // one edge to each side, and one back from each
+	CHECK_INT(found, 4); // one edge to each of the two branches, and one from each of them
 	struct vg_graph *graph = builder_run(&bench, builder);
 	vg_graph_builder_destroy(builder);
 	vg_graph_definition_destroy(definition);
@@ -181,7 +181,7 @@ TEST(many_builders_are_joined_together_or_in_pairs)
 	OK(vg_graph_builder_split(builder, MANY, all));
 	for (int i = 0; i < MANY; i++)
 		launch_one(all[i], kernel, word);
-	// If two split builders are joined, the first one goes on; it must still be joined to the root.
+	// A join of two split builders keeps the first one, which must still be joined to the root.
 	OK(vg_graph_builder_join(&all[4], 2, &root));
 	CHECK(root == all[4]);
 	CHECK_INT(vg_graph_builder_is_join_required(root), 1);

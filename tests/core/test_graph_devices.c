@@ -37,7 +37,7 @@ TEST(a_definition_has_its_own_device)
 	OK(vg_context_set_current(NULL, &before));
 	CHECK(before == vg_context_handle(first));
 
-	// Uses memory of the other device, and memory that both devices can access.
+	// A second definition uses memory of the other device, and memory that both devices can access.
 	OK(vg_graph_definition_close(bench.definition));
 	vg_graph_definition_destroy(bench.definition);
 	OK(vg_graph_definition_create(first, &bench.definition));

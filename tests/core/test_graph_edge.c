@@ -75,7 +75,8 @@ TEST(edges_are_added_removed_and_assigned)
 	OK(vg_graph_node_predecessors(d, found, 4, &count));
 	CHECK_INT(count, 2);
 	CHECK((found[0] == b && found[1] == c) || (found[0] == c && found[1] == b));
-	OK(vg_graph_node_set_predecessors(d, (struct vg_graph_node *[]){a, c}, 2)); // keeps one of the edges
+	// one of the edges exists already, and stays
+	OK(vg_graph_node_set_predecessors(d, (struct vg_graph_node *[]){a, c}, 2));
 	OK(vg_graph_node_predecessors(d, found, 4, &count));
 	CHECK_INT(count, 2);
 	OK(vg_graph_edge_remove(a, d));

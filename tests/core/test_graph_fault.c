@@ -47,7 +47,7 @@ static enum vg_status open_definition(void)
 	return make_definition();
 }
 
-// Checks that a failed call added nothing to the graph.
+// Checks that a call that failed added nothing to the graph. Returns the call's status.
 static enum vg_status check_unchanged(enum vg_status status)
 {
 	struct vg_error error = *vg_last_error();
@@ -145,7 +145,7 @@ TEST(definitions_and_nodes)
 			 "cuUserObjectCreate", "cuGraphRetainUserObject", "cuGraphAddNode_v2");
 	FAULT_EVERY_CALL(&((struct fault_subject){open_kernel, add_kernel, clean}), "cuUserObjectCreate",
 			 "cuGraphRetainUserObject", "cuGraphAddNode_v2", "cuGraphKernelNodeSetAttribute");
-	// A failure of the cleanup does not replace the error.
+	// If the cleanup after a failure also fails, the first error is reported.
 	FAULT_EVERY_CALL(&((struct fault_subject){open_kernel, add_stubborn_kernel, clean}),
 			 "cuGraphDestroyNode=CUDA_ERROR_INVALID_VALUE;cuGraphKernelNodeSetAttribute");
 	FAULT_EVERY_CALL(&((struct fault_subject){open_definition, add_switch, clean}),

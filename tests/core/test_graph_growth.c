@@ -28,7 +28,7 @@ TEST(definitions_nodes_and_executables)
 	OK(vg_graph_add_callback(bench.definition, NULL, 0, do_nothing, text, sizeof text, &node));
 	HEAP_STEADY(OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph)); vg_graph_destroy(graph););
 	OK(vg_graph_definition_instantiate(bench.definition, NULL, &graph));
-	// Each change of a node releases the objects of the last one.
+	// Each change of a node must release the objects that the node had before.
 	HEAP_STEADY(OK(vg_graph_set_callback(graph, node, do_nothing, text, sizeof text)););
 	HEAP_STEADY(OK(vg_graph_set_callback(graph, node, do_nothing, text, sizeof text));
 		    OK(vg_graph_launch(graph, bench.stream)); OK(vg_stream_sync(bench.stream)););
@@ -107,7 +107,7 @@ TEST(launches_and_uploads_allocate_nothing)
 	bench_close(&bench);
 }
 
-// Destroys dependent objects in an order that a number encodes.
+// Destroys dependent objects in each possible order; a number encodes the order.
 TEST(any_order_of_destruction)
 {
 	enum { OBJECTS = 6 };

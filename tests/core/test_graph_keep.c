@@ -6,7 +6,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
-// A buffer that counts its releases, and notes their thread.
+// The memory of a buffer, with a count of its releases and the thread of the last one.
 struct witness {
 	atomic_int dropped;
 	pthread_t by;
@@ -62,7 +62,7 @@ static struct vg_graph_node *add_gate(struct bench *bench, struct gate *gate)
 	return node;
 }
 
-// Makes a call about graphs, which releases the objects that the driver has dropped.
+// Makes any call for graphs. Such a call releases the objects that the driver has dropped.
 static void release_dropped(struct bench *bench)
 {
 	struct vg_graph_definition *definition;

@@ -111,7 +111,7 @@ static enum vg_status open_resource(void)
 	return vg_graphics_resource_of_gl_buffer(context, 1, 0, &resource);
 }
 
-// Maps the buffer. A failed call has mapped nothing, and can be repeated.
+// Maps the buffer. If that fails, nothing may be mapped, and a second try must succeed.
 static enum vg_status map_buffer(void)
 {
 	enum vg_status status = vg_graphics_resource_map(resource, stream, &mapped);
@@ -163,7 +163,8 @@ static enum vg_status open_mapping(void)
 	return vg_graphics_resource_map(resource, stream, &mapped);
 }
 
-// Unmaps. After a failure the resource is still mapped, its memory is valid, and the program can try again.
+// Unmaps the resource. If that fails, the resource must still be mapped, its memory must be valid, and a second try
+// must succeed.
 static enum vg_status unmap(void)
 {
 	enum vg_status status = vg_graphics_resource_unmap(resource, stream);
@@ -185,7 +186,7 @@ static enum vg_status close_buffer(void)
 	enum vg_status status = vg_buffer_close(mapped, stream);
 
 	CHECK_INT(vg_graphics_resource_is_mapped(resource), status != VG_OK);
-	if (status) { // the mapping remains without its buffer, and can be unmapped
+	if (status) { // the resource is still mapped, although its buffer was closed, and can be unmapped
 		vg_buffer_destroy(mapped);
 		mapped = NULL;
 		OK(vg_graphics_resource_unmap(resource, stream));

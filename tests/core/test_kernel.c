@@ -122,7 +122,7 @@ TEST(occupancy_of_clusters)
 	vg_kernel_destroy(kernel);
 }
 
-// Symbols and the names that c++filt returns, without result types and parameters.
+// Mangled names, and for each the demangled name as c++filt prints it, without the result type and the parameters.
 static const struct {
 	const char *symbol, *title;
 } titles[] = {
@@ -136,7 +136,8 @@ static const struct {
 	{"_Z3addIN4math6vectorIdEERjEvv", "add<math::vector<double>, unsigned int&>"},
 	{"_Z3subILin5EEvv", "sub<-5>"},
 	{"_ZL5localv", "local"},
-	// Symbols that are not parsed: an expression, a back reference, an empty name, and truncated ones.
+	// Mangled names that the library returns unchanged: an expression, a back reference, an empty name, and
+	// truncated ones.
 	{"_Z3addIXadL_Z1fvEEEvv", "_Z3addIXadL_Z1fvEEEvv"},
 	{"_Z3addIS_Evv", "_Z3addIS_Evv"},
 	{"_Z", "_Z"},
@@ -171,7 +172,7 @@ TEST(messages_have_the_source_names_of_kernels)
 	}
 	REFUSED(vg_object_code_kernel(own, "scale", &kernel), VG_NOT_FOUND, "_Z5scaleIfEvPT_ (scale<float>)");
 	vg_object_code_destroy(own);
-	// A name expression has priority.
+	// A name expression takes precedence over a kernel's demangled name.
 	OK(vg_object_code_create(VG_CODE_PTX, ptx, (size_t)used, &named, &own));
 	REFUSED(vg_object_code_kernel(own, "own", &kernel), VG_NOT_FOUND, "the::own");
 	OK(vg_object_code_kernel(own, "the::own", &kernel));

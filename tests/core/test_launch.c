@@ -58,7 +58,8 @@ TEST(arguments_are_checked_in_number_and_size)
 	vg_kernel_destroy(empty);
 }
 
-// Returns a kernel that adds `count` parameters of 8 bytes, except the last one, which has `last` bits.
+// Returns a kernel that adds its `count` parameters. They have 8 bytes each, except the last one, which has `last`
+// bits.
 static struct vg_kernel *get_adder(unsigned count, unsigned last, struct vg_object_code **ret_code)
 {
 	static char ptx[1024 + 512 * 128];
@@ -90,7 +91,7 @@ TEST(each_of_many_arguments_is_checked)
 
 	vg_kernel_destroy(kernel_of("empty"));
 	where = words(context, 8);
-	// Parameters are checked in groups; tests the counts around a group's size.
+	// The library checks parameters in groups, so the counts near a group's size are tested.
 	for (unsigned count = 1; count <= MOST; count += count < 12 ? 1 : 7) {
 		struct vg_kernel *kernel = get_adder(count, 32, &own);
 
@@ -121,8 +122,8 @@ TEST(each_of_many_arguments_is_checked)
 	free_words(context, where);
 }
 
-// Programs use an argument list for many arguments, or for the same variables in every launch. They use vg_launch() for
-// values that are known at the launch, and a prepared launch for a fixed configuration.
+// Tests argument lists. A program uses one for many arguments, or to pass the same variables to every launch. For
+// values that are known at the launch it uses vg_launch(), and for a fixed configuration a prepared launch.
 TEST(argument_lists_are_checked_once_and_read_at_each_launch)
 {
 	enum { COUNT = 512 };
@@ -276,7 +277,7 @@ TEST(clusters_fixed_by_the_source)
 	OK(vg_launch(stream, CONFIG(3, 32, .cluster = {2}), pair, NULL, 0));
 	REFUSED(vg_launch(stream, CONFIG(3, 32, .cluster = {4}), pair, NULL, 0), VG_INVALID,
 		"a cluster of 4 x 1 x 1 blocks: kernel \"pair\" is made for 2 x 1 x 1");
-	OK(vg_launch(stream, CONFIG(4, 32), pair, NULL, 0)); // the grid is given in blocks, since no cluster is given
+	OK(vg_launch(stream, CONFIG(4, 32), pair, NULL, 0)); // without a cluster size, the grid is given in blocks
 	REFUSED(vg_launch(stream, CONFIG(3, 32), pair, NULL, 0), VG_INVALID,
 		"a grid of 3 x 1 x 1 blocks: kernel \"pair\" is made for clusters of 2 x 1 x 1, and needs whole ones");
 	OK(vg_stream_sync(stream));
@@ -393,7 +394,8 @@ TEST(a_prepared_launch_runs_many_times)
 	free_words(context, where);
 }
 
-// Launches without a current context: the stream determines the context; for a default stream the library does.
+// Launches without a current context. The stream determines the context; for a default stream the library makes a
+// context current.
 static void launch_without_context(struct vg_stream *on)
 {
 	struct vg_kernel *kernel = kernel_of("store");

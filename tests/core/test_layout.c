@@ -87,8 +87,7 @@ TEST(reshape_keeps_the_order_or_is_unsupported)
 
 		enum vg_status status = vg_layout_reshape(&layout, 3, shape, &flat);
 		if (status == VG_UNSUPPORTED) {
-			// The reshape fails if no stride fits: the steps of the innermost or of an outer axis are
-			// uneven.
+			// The reshape may only fail if no stride fits, because the steps along an axis are uneven.
 			struct elements all = elements_of(&layout);
 			int64_t inner = volume / outer;
 			bool even = true;
@@ -286,7 +285,8 @@ TEST(flatten_merges_axes)
 	OK(vg_layout_flatten(&layout, 2, 2, &flat));
 	CHECK_INT(flat.rank, 4);
 	check_same(&layout, &flat);
-	OK(vg_layout_slice(&layout, 2, 0, 3, 1, &layout)); // shorter rows: the steps of axes 1 and 2 are uneven
+	// makes rows shorter than their stride, so the steps along axes 1 and 2 are uneven
+	OK(vg_layout_slice(&layout, 2, 0, 3, 1, &layout));
 	REFUSED(vg_layout_flatten(&layout, 1, 2, &flat), VG_UNSUPPORTED, "");
 	OK(vg_layout_flatten(&layout, 2, 3, &flat));
 	check_same(&layout, &flat);

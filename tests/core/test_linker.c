@@ -128,7 +128,7 @@ TEST(objects_and_libraries_are_linked)
 
 	if (access(built_path("forty.o"), R_OK) != 0)
 		NO_BUILT_FILE("forty.o");
-	for (int i = 0; i < 4; i++) { // links from files, then from memory
+	for (int i = 0; i < 4; i++) { // cases 0 and 1 link from files, the others from memory
 		struct vg_object_code *codes[2] = {ptx_of(caller, "caller")}, *linked;
 		const char *path = built_path(parts[i % 2].file);
 		char *data = NULL;

@@ -30,7 +30,7 @@ static void close_scene(struct scene *s)
 	close_bench(&s->b);
 }
 
-// Returns the location of the last prefetch, from the driver.
+// Returns the last prefetch location that the driver has recorded for the buffer.
 static int last_prefetch(const struct scene *s, struct vg_buffer *buffer)
 {
 	struct CUctx_st *before;

@@ -22,7 +22,7 @@ TEST(limit_is_enforced)
 	REFUSED(vg_buffer_create(limited, SIZE_MAX, b.stream, &first), VG_LIMIT, "400 B of this");
 	REFUSED(vg_limiting_resource_used(b.pool, &used), VG_INVALID, "a device pool has no limit");
 	vg_buffer_destroy(second);
-	// Rounded sizes count, and failed allocations do not.
+	// The statistics count rounded sizes, and no failed allocations.
 	OK(vg_virtual_memory_resource_create(b.device, NULL, &virtual));
 	OK(vg_limiting_resource_create(virtual, 3 << 20, &limited_virtual));
 	OK(vg_buffer_create(limited_virtual, 1 << 20, NULL, &first));
@@ -160,7 +160,7 @@ TEST(log_as_text)
 // ---- retries -----------------------------------------------------------------------------------------
 
 struct reserve {
-	struct vg_buffer *spare; // a buffer that is freed when memory runs out
+	struct vg_buffer *spare; // frees this buffer when memory runs out
 	int asked;
 	size_t size;
 };

@@ -319,7 +319,7 @@ static void without_properties(void)
 	REFUSED(vg_physical_memory_create(device, 1, NULL, &made_memory), VG_UNSUPPORTED,
 		"the CUDA virtual memory API");
 	CHECK(!made_resource && !made_memory);
-	// Only cuMemAlloc is left to allocate device memory.
+	// The driver can allocate device memory by cuMemAlloc only.
 	OK(vg_device_memory_resource(device, &resource));
 	CHECK_STR(vg_memory_resource_name(resource), "synchronous resource");
 	OK(vg_device_allocate(device, 1 << 20, stream, &buffer));
@@ -331,7 +331,8 @@ static void without_properties(void)
 
 TEST(device_without_pools_and_virtual_memory)
 {
-	// The first two queries are for the compute capability; an unknown property is 0.
+	// The first two queries are for the compute capability, and succeed. All later ones fail, so each property is
+	// unknown and counts as 0.
 	run_with(without_properties, "VIRGATE_SIM_FAULT", "cuDeviceGetAttribute:3+=CUDA_ERROR_INVALID_VALUE");
 }
 
@@ -359,7 +360,8 @@ TEST(driver_without_host_pools)
 	run_with(old_driver, "VIRGATE_SIM", "driver=12080");
 }
 
-// An import that fails after the driver has mapped the buffer unmaps it, so that it can be imported again.
+// Makes an import fail after the driver has mapped the buffer. The library must unmap it, so that it can be imported
+// again.
 static void import_twice(void)
 {
 	OK(prepare_import());
@@ -374,7 +376,8 @@ TEST(a_failed_import_can_be_repeated)
 	run_with(import_twice, "VIRGATE_SIM_FAULT", "cuPointerGetAttribute:1=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// A mapping that the driver does not free is not lost: a later import finds it, or the end of the pool frees it.
+// Makes the driver fail to free a mapping. A later import must find the mapping again, or the end of the pool must free
+// it.
 static void free_twice(void)
 {
 	size_t before;
@@ -420,7 +423,7 @@ static void close_without_event(void)
 	CHECK(vg_buffer_address(second) == vg_buffer_address(made_buffer));
 	REFUSED(vg_buffer_close(second, NULL), VG_DRIVER, "cuEventRecord: CUDA_ERROR_OPERATING_SYSTEM");
 	vg_buffer_destroy(second);
-	OK(vg_buffer_close(made_buffer, NULL)); // the last import frees the mapping all the same
+	OK(vg_buffer_close(made_buffer, NULL)); // the last import frees the mapping although the event was not recorded
 	OK(vg_stream_sync(stream));
 	OK(vg_buffer_import(made_resource, &exported, sizeof exported, stream, &second));
 	vg_buffer_destroy(second);
@@ -451,11 +454,12 @@ static void managed_without_concurrency(void)
 
 TEST(non_concurrent_managed_memory_is_logged_once)
 {
-	// The third query is for pools, the fourth for concurrent access.
+	// The third query is for pools. The fourth, for concurrent access, fails.
 	run_with(managed_without_concurrency, "VIRGATE_SIM_FAULT", "cuDeviceGetAttribute:4=CUDA_ERROR_INVALID_VALUE");
 }
 
-// Some drivers cannot destroy a pool with peers. If the destruction fails here, the peers were removed before.
+// Makes the destruction of a pool fail. Some drivers cannot destroy a pool with peers, so the library removes the peers
+// first.
 static void fail_destroy_of_pool(void)
 {
 	CUmemLocation place = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1};
@@ -499,7 +503,7 @@ static void check_no_shared_pools(void)
 
 TEST(a_device_without_exportable_pools)
 {
-	// The first two queries are for the compute capability, the third for the types of handles.
+	// The first two queries are for the compute capability. The third, for the types of handles, fails.
 	run_with(check_no_shared_pools, "VIRGATE_SIM_FAULT", "cuDeviceGetAttribute:3=CUDA_ERROR_INVALID_VALUE");
 }
 
@@ -534,7 +538,7 @@ TEST(devices_without_peer_access)
 	run_with(refuse_unreachable_peers, "VIRGATE_SIM", "devices=2,peers=0");
 }
 
-// One driver call adds both peers, and none is made if nothing changes.
+// Checks that both peers are added by one driver call, and that no call is made if nothing changes.
 static void check_peer_calls(void)
 {
 	struct vg_device *peers[3];

@@ -8,8 +8,8 @@ struct arena {
 	int allocations, deallocations, destroyed;
 	struct vg_stream *last_stream;
 	enum vg_status answer; // the status that allocate returns
-	size_t more;	       // number of bytes beyond the requested size
-	int nothing;	       // allocate returns no address
+	size_t more;	       // how many bytes allocate returns beyond the requested size
+	int nothing;	       // allocate succeeds, but returns no address
 	enum vg_status on_free;
 };
 
@@ -85,7 +85,8 @@ TEST(custom_resource_is_called_once_for_each_buffer)
 	CHECK(arena.last_stream == second);
 	OK(vg_buffer_create(resource, 61, b.stream, &buffer));
 	OK(vg_buffer_set_deallocation_stream(buffer, second));
-	// A closed buffer with another reference keeps its resource, and is freed on the stream of the close.
+	// Close a buffer that has another reference. The reference keeps the resource. The memory is freed on the
+	// stream that the close gave.
 	other = vg_buffer_retain(buffer);
 	OK(vg_buffer_close(buffer, NULL));
 	vg_buffer_destroy(buffer);
@@ -117,7 +118,8 @@ TEST(custom_resource_sets_the_error)
 	struct vg_buffer *buffer = NULL;
 
 	OK(vg_memory_resource_create(&operations, &arena, &resource));
-	// If the custom function sets no error, the library does, even if an older error is set.
+	// If the custom function fails without setting an error, the library sets one, even if an older error is still
+	// set.
 	REFUSED(vg_stream_sync(NULL), VG_INVALID, "stream is NULL");
 	REFUSED(vg_buffer_create(resource, 1 << 20, NULL, &buffer), VG_LIMIT,
 		"arena: could not allocate 1.0 MiB: over a limit");

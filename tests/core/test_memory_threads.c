@@ -24,7 +24,7 @@ static void run_threads(void *(*body)(void *), struct shared *shared)
 	}
 }
 
-// Returns the failure of a thread's call, for the waiting thread, which ends the test.
+// Returns a text about a thread's failed call. The thread that joins it ends the test with this text.
 static void *describe_failure(const char *call)
 {
 	const struct vg_error *error = vg_last_error();
@@ -111,7 +111,7 @@ static void *grow(void *data)
 		DO(vg_buffer_grow(larger, 6 << 20, NULL, &largest));
 		vg_buffer_destroy(larger);
 		DO(vg_buffer_fill_byte(largest, i, s->b.stream));
-		DO(vg_buffer_close(largest, s->b.stream)); // closed on the stream where it was used
+		DO(vg_buffer_close(largest, s->b.stream)); // close the buffer on the stream where it was used last
 		vg_buffer_destroy(largest);
 	}
 	return NULL;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""test_null.py LIBRARY HEADER...: checks that no function of the library crashes when arguments are missing. Each is
-called with zeros only, and each whose first argument is an object also with a valid object and zeros after it. Every
-call has its own process."""
+"""test_null.py LIBRARY HEADER...: checks that no function of the library crashes when arguments are missing. The test
+calls each function with zeros only. If the first argument is an object, it also calls it with a valid object and zeros
+after it. Every call has its own process."""
 
 import ctypes
 import os
@@ -65,7 +65,7 @@ class Objects:
         return self.make("vg_object_code_kernel", self.object_code(), b"one")
 
     def argument_list(self):
-        self.number = ctypes.c_uint32()  # the list keeps its address
+        self.number = ctypes.c_uint32()  # stored here, since the list keeps the number's address
         argument = (ctypes.c_void_p * 2)(ctypes.addressof(self.number), 4)
         return self.make("vg_argument_list_create", self.kernel(), argument, ctypes.c_size_t(1))
 

@@ -17,8 +17,8 @@ static void begin(void)
 	OK(vg_stream_create(context, NULL, &stream));
 }
 
-// Checks that closing twice is OK, that calls then return CLOSED, and that the handle is NULL. The object can still be
-// destroyed.
+// Checks that an object can be closed twice, that later calls return CLOSED, and that the handle is then NULL. The
+// object can still be destroyed.
 #define CLOSES(type, object, close, gone, use)     \
 	do {                                       \
 		OK(close);                         \
@@ -157,7 +157,8 @@ TEST(options_of_older_and_newer_headers)
 		"size is 0: set it to sizeof the structure");
 }
 
-// A chain of references, destroyed from its root: each object is freed with its last user.
+// Makes a chain of objects in which each refers to the one before, and destroys it from its root. Each object is freed
+// with its last user.
 TEST(objects_keep_their_dependencies)
 {
 	struct vg_context *own;

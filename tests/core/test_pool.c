@@ -47,7 +47,7 @@ TEST(current_pool_keeps_memory)
 	CHECK(!vg_memory_pool_is_owned(pool) && !vg_memory_pool_is_shareable(pool) && !vg_memory_pool_is_mapped(pool));
 	CHECK(attributes_of(pool).release_threshold == UINT64_MAX);
 	vg_memory_resource_destroy(pool);
-	// A threshold that the program has set is not changed.
+	// The library must not change a threshold that the program has set.
 	DRIVER(cuMemPoolSetAttribute, (struct CUmemPoolHandle_st *, int, void *), handle, 4, &some);
 	OK(vg_device_pool_current(device, &again));
 	CHECK_INT(attributes_of(again).release_threshold, some);
@@ -212,7 +212,7 @@ TEST(objects_of_the_current_pool_have_the_same_peers)
 	OK(vg_device_pool_current(device, &second));
 	OK(vg_memory_pool_add_peers(first, &one, 1));
 	check_peers(second, "1");
-	vg_memory_resource_destroy(first); // the pool keeps the access, although this object set it
+	vg_memory_resource_destroy(first); // the pool keeps the access, although the object that set it is destroyed
 	check_peers(second, "1");
 	OK(vg_memory_pool_set_peers(second, NULL, 0));
 	vg_memory_resource_destroy(second);

@@ -92,7 +92,8 @@ static enum vg_status import_pool(int pinned, struct vg_device *device, int desc
 		      : vg_device_pool_import(device, descriptor, ret_pool);
 }
 
-// The last buffer of an import is freed after the work of all its streams, also of a stream that was closed earlier.
+// Frees the last import of a buffer. That waits for the work of all streams that used the buffer, also of a stream that
+// was closed before.
 static void free_in_order(struct message *m, int descriptor, int pinned, struct bench *b, struct vg_stream *busy)
 {
 	struct vg_memory_resource *pool;
@@ -117,7 +118,7 @@ static void free_in_order(struct message *m, int descriptor, int pinned, struct 
 	vg_memory_resource_destroy(pool);
 }
 
-// Checks that each UUID has one pool.
+// Checks that a UUID is registered for one pool only.
 static void check_registry(struct message *m, struct vg_memory_resource *pool, struct vg_memory_resource *again)
 {
 	struct vg_memory_resource *known;
@@ -173,7 +174,8 @@ static void check_descriptor_claims(struct message *m, struct vg_memory_resource
 	CHECK(!buffer);
 }
 
-// Uses a second import: it has the same address, which exists until all imports are freed, on any streams.
+// Uses a second import of the buffer. It has the same address as the first one. The mapping exists until all imports
+// are freed, on any streams.
 static void use_buffer(struct message *m, struct vg_memory_resource *pool, struct bench *b, struct vg_stream *stream)
 {
 	struct vg_buffer *first, *second, *more;
@@ -205,7 +207,8 @@ static void use_buffer(struct message *m, struct vg_memory_resource *pool, struc
 	OK(vg_stream_sync(stream));
 }
 
-// Two imports of one address: either can be freed first. After both are freed it can be imported again.
+// Imports one address twice, and frees the imports in either order. After both are freed, the address can be imported
+// again.
 static void check_any_order(struct message *m, struct vg_memory_resource *pool, struct bench *b)
 {
 	struct vg_buffer *both[2];
@@ -220,7 +223,8 @@ static void check_any_order(struct message *m, struct vg_memory_resource *pool, 
 		vg_buffer_destroy(both[!first]);
 		OK(vg_stream_sync(b->stream));
 	}
-	// The simulator reads only the first words of the data. The driver does not import host memory twice.
+	// Change the last byte of the data: the simulator reads only the first words. The driver does not import host
+	// memory twice.
 	struct vg_memory_properties properties;
 	OK(vg_memory_resource_properties(pool, &properties));
 	if (!getenv("VIRGATE_SIM") || properties.host_accessible)
@@ -237,7 +241,7 @@ static void check_any_order(struct message *m, struct vg_memory_resource *pool, 
 	OK(vg_stream_sync(b->stream));
 }
 
-// Imports one pool twice: the pool and its buffer exist until both imports have freed them.
+// Imports one pool twice. The pool and its buffer must exist until both imports have freed them.
 static void check_two_pools(struct message *m, struct vg_memory_resource *pool, struct vg_memory_resource *again,
 			    struct bench *b)
 {

@@ -78,7 +78,7 @@ TEST(streams_wait_for_events_and_for_each_other)
 	OK(vg_stream_wait_event(two, event));
 	OK(vg_stream_wait_stream(two, one));
 	OK(vg_stream_wait_stream(one, one));
-	vg_event_destroy(event); // queued waits are not affected
+	vg_event_destroy(event); // waits for the event that are queued already are not affected
 	OK(vg_stream_sync(two));
 	REFUSED(vg_stream_wait_event(two, NULL), VG_INVALID, "event is NULL");
 	REFUSED(vg_stream_wait_stream(two, NULL), VG_INVALID, "other is NULL");
@@ -107,7 +107,8 @@ TEST(default_streams_are_not_destroyed)
 	OK(vg_stream_wait_stream(legacy, per_thread));
 	OK(vg_stream_sync(legacy));
 	OK(vg_stream_close(legacy));
-	OK(vg_stream_default(context, VG_DEFAULT_STREAM_LEGACY, &again)); // the close destroyed nothing
+	// closing a default stream has not destroyed anything
+	OK(vg_stream_default(context, VG_DEFAULT_STREAM_LEGACY, &again));
 	OK(vg_stream_sync(again));
 	REFUSED(vg_stream_default(context, (enum vg_default_stream)7, &again), VG_INVALID, "default stream 7");
 	vg_stream_destroy(legacy);

@@ -87,7 +87,7 @@ static void fork_while_nvml_starts(void)
 	CHECK_INT(failed, 0);
 }
 
-// A child that is forked while another thread initialises NVML finds the lock free.
+// Forks while another thread initialises NVML. The child must find the lock free.
 TEST(fork_beside_a_start)
 {
 	int status;
@@ -121,7 +121,8 @@ TEST(versions)
 	CHECK(version.count == 3 && version.part[0] == 550);
 }
 
-// A missing entry fails only its own query, or the library uses an older entry.
+// Tests functions that this NVML lacks. Either only the query that needs the function fails, or the library uses an
+// older function.
 TEST(missing_entries)
 {
 	struct vg_gpu_repair repair = {7, 7};
@@ -309,7 +310,7 @@ TEST(board)
 	CHECK_STR(inforom.den_version, "");
 	CHECK(!inforom.checksum_known && inforom.flush_known && inforom.flush_time == 1234567);
 	CHECK_INT(inforom.flush_duration_us, 89);
-	// A group of figures reports that the GPU is lost.
+	// One of the figures that this call collects reports that the GPU is lost.
 	REFUSED(vg_gpu_inforom(part, &inforom), VG_NVML, "NVML_ERROR_GPU_IS_LOST");
 	REFUSED(vg_gpu_validate_inforom(gpu), VG_NVML, "NVML_ERROR_CORRUPTED_INFOROM");
 }
@@ -393,7 +394,7 @@ TEST(system_events)
 	CHECK(!none);
 }
 
-// Sets are created and destroyed many times; the sanitizers report leaks.
+// Creates and destroys many sets of events; the sanitizers report leaks.
 TEST(events_do_not_leak)
 {
 	struct vg_gpu_events *events;

@@ -46,7 +46,7 @@ TEST(a_tiled_map_is_aligned_and_keeps_its_view)
 
 TEST(the_driver_gets_the_axes_reversed)
 {
-	// The driver refuses a box whose innermost extent is not a multiple of 16 bytes. With reversed axes it would
+	// The driver needs an innermost extent of a multiple of 16 bytes. With the axes in the wrong order it would
 	// accept the first box and refuse the second.
 	struct vg_view *view = view_of(2, (int64_t[]){64, 128}, f32);
 	struct vg_tensor_map *map;
@@ -322,8 +322,8 @@ TEST(limits_of_ranks_boxes_and_steps)
 	}
 }
 
-// The device of the view counts: a context of device 0 refuses memory of device 1. For memory that both can access
-// the device does not matter.
+// Tests memory of another device: a context of device 0 refuses memory of device 1. Memory that both devices can access
+// is allowed.
 TEST(device_memory_must_be_of_the_contexts_device)
 {
 	struct vg_view_options options = {.size = sizeof options, .kind = VG_MEMORY_DEVICE, .device = 1};

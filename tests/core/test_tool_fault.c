@@ -58,7 +58,7 @@ static void expect_failure(struct vg_program *program, enum vg_code_type target,
 	CHECK(code == NULL);
 	char name[64];
 	snprintf(name, sizeof name, "%.*s", (int)strcspn(entry, ":"), entry);
-	// Counts the query for a size as part of the query for its data.
+	// Count NAMESize(), the query for a size, as a call of NAME().
 	if (strlen(name) > 4 && strcmp(name + strlen(name) - 4, "Size") == 0)
 		name[strlen(name) - 4] = '\0';
 	CHECK_CONTAINS(vg_last_error()->text, name);
@@ -147,7 +147,7 @@ static void expect_pch(enum vg_pch_status expected)
 	CHECK_INT(vg_program_pch_status(program), VG_PCH_NONE);
 	OK(vg_program_compile(program, VG_CODE_PTX, NULL, &code));
 	CHECK_INT(vg_program_pch_status(program), expected);
-	CHECK_INT(count_alive(), 1); // the first native program was destroyed
+	CHECK_INT(count_alive(), 1); // one program is left, since the first native program was destroyed
 	vg_object_code_destroy(code);
 	vg_program_destroy(program);
 }

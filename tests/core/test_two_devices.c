@@ -193,7 +193,7 @@ TEST(code_is_loaded_once_for_both)
 	}
 }
 
-// Launches on this device from a thread whose current device is the other device.
+// Launches a kernel from a thread whose current context is `other`, a context of another device.
 static void launch_beside(struct vg_context *other, struct vg_stream *stream, struct vg_kernel *kernel,
 			  const struct vg_argument *argument)
 {

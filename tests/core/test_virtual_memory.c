@@ -106,7 +106,7 @@ TEST(virtual_memory_hint_and_alignment)
 	struct vg_buffer *buffer;
 	size_t granule = get_granularity(b.device);
 
-	// Makes a buffer at an address that was free just now.
+	// Create a buffer at an address that has just become free.
 	OK(vg_address_range_create(4 * granule, 0, 0, &range));
 	vg_address place = vg_address_range_address(range);
 	vg_address_range_destroy(range);
@@ -269,8 +269,8 @@ TEST(virtual_host_memory)
 
 // ---- growth -------------------------------------------------------------------------------------------
 
-// Returns whether the driver reserves a range at this address. The simulated driver follows every hint; others need
-// not.
+// Returns whether the driver reserves a range at this address when it is given as a hint. The simulated driver follows
+// every hint; other drivers need not.
 static bool reserves_at(vg_address place, size_t size)
 {
 	struct vg_address_range *range;
@@ -332,7 +332,7 @@ TEST(buffer_grows_at_another_address)
 	write_words(small, 100, b.stream);
 	OK(vg_buffer_grow(small, 10 * MIB, NULL, &large));
 	CHECK(!walled || vg_buffer_address(large) != place);
-	CHECK_INT(before - free_on(b.device), 10 * MIB); // the memory of the old buffer counts once
+	CHECK_INT(before - free_on(b.device), 10 * MIB); // memory that both buffers use counts only once
 	check(large, 0, 4, 100, b.stream);
 	check(small, 0, 4, 100, b.stream); // the smaller buffer is still valid at its own address
 	write_words(large, 300, b.stream);

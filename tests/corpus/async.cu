@@ -57,7 +57,7 @@ KERNEL(copy_barrier)
 	out[THREAD] = sum;
 }
 
-// Uses arrivals with tokens, and tests instead of waits.
+// Uses barrier arrivals that return tokens, and polls with test_wait instead of blocking.
 KERNEL(barrier_token)
 {
 	__shared__ word64 barrier;

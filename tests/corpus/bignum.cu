@@ -52,7 +52,7 @@ KERNEL(big_add)
 	((ulonglong2 *)out)[4 * THREAD + 3] = make_ulonglong2(low, high);
 }
 
-// Computes x^n modulo 2^64 - 2^32 + 1, by Montgomery's reduction.
+// Returns x * y / 2^64 modulo `modulus` (Montgomery's reduction). montgomery_power computes x^n modulo 2^64 - 2^32 + 1.
 static __device__ word64 montgomery(word64 x, word64 y, word64 modulus, word64 negative_inverse)
 {
 	word64 low = x * y, high = __umul64hi(x, y), m = low * negative_inverse;

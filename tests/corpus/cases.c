@@ -4,7 +4,8 @@
 #define NO_WORK 0
 #define EXACT CORPUS_DIGEST, 0
 
-// The fields: name = kernel, grid, block, n, steps, input, words in, out, scratch, mode and tolerance, …
+// Defines a case. The fields are: name = kernel, grid, block, n, steps, input, words in, out, scratch, mode and
+// tolerance, …
 #define CASE(file, name, ...)                    \
 	{                                        \
 #name, #file, #name, __VA_ARGS__ \

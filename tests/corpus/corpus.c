@@ -136,7 +136,8 @@ static void run_recorded(const struct corpus_case *one, const struct options *op
 	options->times ? printf(" (%.1f ms)\n", (now() - start) * 1e3) : printf("\n");
 }
 
-// Runs a case with a reference. The case is compared even while recording, and never recorded.
+// Runs a case that has a reference on the host. Such a case is compared also while others are recorded, and is never
+// recorded itself.
 static void run_with_reference(const struct corpus_case *one, const struct options *options, CUdevice device,
 			       struct tally *tally)
 {

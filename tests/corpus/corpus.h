@@ -1,5 +1,4 @@
-// The corpus: kernels of many algorithms, their inputs, and how their outputs are compared.
-// One thread.
+// Describes the corpus: kernels of many algorithms, their inputs, and how their outputs are compared. One thread.
 #pragma once
 
 #include <stddef.h>
@@ -18,12 +17,12 @@ enum corpus_input {
 };
 
 enum corpus_mode {
-	CORPUS_DIGEST,	// compares bit for bit, with recorded digests
-	CORPUS_BITS,	// compares bit for bit, with recorded words
-	CORPUS_ULP_F16, // tolerance in units in the last place of each number
+	CORPUS_DIGEST,	// outputs are compared bit for bit, by recorded digests
+	CORPUS_BITS,	// outputs are compared bit for bit, by recorded words
+	CORPUS_ULP_F16, // numbers may differ by the tolerance in units in the last place
 	CORPUS_ULP_F32,
 	CORPUS_ULP_F64,
-	CORPUS_CLOSE_F32, // tolerance relative to the number, or to 1 if that is more
+	CORPUS_CLOSE_F32, // numbers may differ by the tolerance times the number, or times 1 if the number is smaller
 	CORPUS_CLOSE_F64,
 };
 
@@ -36,17 +35,17 @@ enum corpus_flag {
 struct corpus_case {
 	const char *name;
 	const char *file;    // without .cu
-	const char *kernels; // kernels that are launched in this order, in each step
+	const char *kernels; // the kernels, which each step launches in this order
 	unsigned grid[3], block[3], shared;
 	unsigned n, steps;
 	enum corpus_input input;
 	unsigned in_words, out_words, work_words;
 	enum corpus_mode mode;
 	double tolerance;
-	unsigned parts; // number of digests, each of an equal part of the output; 0: one
+	unsigned parts; // the number of digests, each of an equal part of the output; 0: one digest
 	unsigned flags;
-	// Computes the expected output on the host, instead of a record: for integers, whose results are the same on
-	// every machine.
+	// Computes the expected output on the host, in place of a recorded one. Only for results that are the same on
+	// every machine, such as integers.
 	void (*reference)(const uint32_t *in, uint32_t *out, size_t threads);
 };
 

@@ -81,7 +81,7 @@ KERNEL(base64)
 	((char4 *)out)[THREAD] = text;
 }
 
-// Heads of runs are counted with a ballot; each head writes its letter and length.
+// Counts the heads of runs with a ballot. Each head writes its letter and the length of its run.
 KERNEL(run_length)
 {
 	__shared__ unsigned counts[8];

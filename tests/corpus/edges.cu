@@ -7,7 +7,7 @@ typedef unsigned short half_word;
 #define PUT(value) ((unsigned *)out)[THREADS * at++ + THREAD] = (value)
 #define PUT64(value) ((word64 *)out)[THREADS * at++ + THREAD] = (value)
 
-// x, y, z: three of the n edge values.
+// Sets x, y and z to three of the n edge values.
 #define TAKE(T)                                                                                                        \
 	const T *edge = (const T *)in;                                                                                 \
 	T x = edge[THREAD % n], y = edge[THREAD / n % n], z = edge[(THREAD * 7 + THREAD / n) % n];                     \
@@ -21,7 +21,7 @@ typedef unsigned short half_word;
 #define TEST_2(op, c) { unsigned r; asm("{.reg .pred p;\n\t" op " p, %1, %2;\n\tselp.u32 %0, 1, 0, p;}" \
 	: "=r"(r) : c(x), c(y)); PUT(r); }
 
-// An inline instruction, by the type of its result; 64 bits are stored as two words.
+// Executes an instruction whose result has 32 or 64 bits, and stores the result as one or two words.
 #define RAW_32(text, ...) { unsigned r; asm(text : "=r"(r) : __VA_ARGS__); PUT(r); }
 #define RAW_16(text, ...) { half_word r; asm(text : "=h"(r) : __VA_ARGS__); PUT(r); }
 #define RAW_F32(text, ...) { float r; asm(text : "=f"(r) : __VA_ARGS__); PUT(__float_as_uint(r)); }
@@ -208,7 +208,8 @@ KERNEL(edge_integer)
 	RAW_32("lop3.b32 %0, %1, %2, %3, 0x6d;", "r"(x), "r"(y), "r"(z))
 }
 
-// Passes NaNs of every kind to every kind of instruction. They are few, so their values are recorded.
+// Passes NaNs of every kind to every kind of instruction. These cases are few, so the results are recorded as words,
+// not as digests.
 KERNEL(edge_nan)
 {
 	unsigned i = THREAD, at = 0;
@@ -234,10 +235,10 @@ KERNEL(edge_nan)
 	}
 }
 
-// Results that documents leave open: flushing at the border, which NaN is kept, division by
-// zero, and special values of the approximate functions. The assembler reorders commutative
-// sources (a constant is never the first source of a product; in max an earlier value is first).
-// Sources are written here in its order, so that the record shows the hardware's choice only.
+// Cases whose results the documents leave open: flushing at the border, which NaN is kept, division by zero, and
+// special values of the approximate functions. The assembler reorders commutative sources (a constant is never the
+// first source of a product; in max an earlier value is first). The sources are written in that order here, so that the
+// record shows only what the hardware chooses.
 KERNEL(edge_choices)
 {
 	unsigned i = THREAD, at = 0;
@@ -263,7 +264,8 @@ KERNEL(edge_choices)
 	RAW_F64("cvt.rni.f64.f64 %0, %1;", "d"(q)) RAW_F64("rcp.rn.f64 %0, %1;", "d"(q))
 	RAW_F64("rsqrt.approx.f64 %0, %1;", "d"(q))
 	x = __uint_as_float(special_32[i]), y = x;
-	// For -1, sin, cos and tanh are only approximate: functions_approximate compares them with a tolerance.
+	// Results are compared exactly, except those for -1: sin, cos and tanh are only approximate there, and
+	// functions_approximate compares them with a tolerance.
 	unsigned exact = i < 3 ? 0xffffffff : 0;
 	F32_1("rcp.approx.f32") F32_1("rcp.approx.ftz.f32") F32_1("rsqrt.approx.f32") F32_1("rsqrt.approx.ftz.f32")
 	F32_1("sqrt.approx.f32") F32_1("sqrt.approx.ftz.f32") F32_SOME("sin.approx.f32", exact)
@@ -291,14 +293,14 @@ KERNEL(edge_choices)
 	TO_32("cvt.rzi.s32.bf16", "h") }
 }
 
-// Tests more than edge_choices: the first and third NaN of fma, sums that cancel at the border, quotients rounded up to
-// it, and NaNs in instructions that write only high words.
+// More cases like those of edge_choices: the first and third NaN of fma, sums that cancel at the border, quotients that
+// are rounded up to the border, and NaNs in instructions that write only high words.
 KERNEL(edge_open)
 {
 	unsigned i = THREAD, at = 0;
 	word64 nan_64[4] = {0x7ff8000000000111, 0xfff0000000000222, 0x3ff0000000000000, 0xbff0000000000000};
 	double p = __longlong_as_double(nan_64[i] + step), q = __longlong_as_double(nan_64[i ^ 1] + step);
-	// The assembler makes the constant the second source; the NaNs are the other two.
+	// The assembler makes the constant the second source, so p and q, the NaNs, are the other two.
 	RAW_F64("fma.rn.f64 %0, %1, %2, %3;", "d"(q), "d"(2.0), "d"(p))
 	RAW_F64("rcp.approx.ftz.f64 %0, %1;", "d"(p)) RAW_F64("rsqrt.approx.ftz.f64 %0, %1;", "d"(p))
 	RAW_F64("rsqrt.approx.f64 %0, %1;", "d"(p))

@@ -24,7 +24,7 @@ KERNEL(sparse_product)
 		((double *)out)[row] = sum;
 }
 
-// out is the distance + 1, or 0 if a vertex is not reached.
+// Computes the distance of each vertex from the first one. out is the distance + 1, or 0 if the vertex is not reached.
 KERNEL(breadth_first)
 {
 	unsigned v = THREAD;
@@ -45,7 +45,8 @@ static __device__ unsigned root(volatile unsigned *parent, unsigned v)
 	return v;
 }
 
-// The steps of the launches: make each vertex its own parent; hook the larger root under the smaller; flatten.
+// Finds components. Each launch does one of three steps: makes each vertex its own parent, hooks the larger root under
+// the smaller one, or flattens the trees.
 KERNEL(components)
 {
 	unsigned v = THREAD;

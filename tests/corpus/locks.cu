@@ -4,7 +4,8 @@
 
 #include "corpus.cuh"
 
-// work contains the next ticket and the ticket that is served; only the lock protects out[0].
+// Uses a lock with tickets. `work` contains the next ticket and the ticket that is served; only the lock protects
+// out[0].
 KERNEL(ticket_lock)
 {
 	volatile unsigned *serving = work + 1, *shared_value = out;

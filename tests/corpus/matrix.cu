@@ -41,7 +41,7 @@ KERNEL(matrix_halves)
 				wmma::mem_row_major);
 }
 
-// The other shapes and types: one tile of each.
+// Computes one tile for each of the other shapes and types.
 template <int M, int N, int K, typename T, typename Sum, typename To>
 static __device__ void product(const unsigned *in, Sum *out, To to)
 {

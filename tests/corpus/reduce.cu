@@ -57,7 +57,7 @@ KERNEL(reduce_redux)
 	}
 }
 
-// The additions may have any order.
+// Adds with atomics, so the additions may have any order.
 KERNEL(reduce_float_atomic)
 {
 	float sum = 0;

@@ -12,7 +12,7 @@ enum { MODES = sizeof mode_names / sizeof *mode_names };
 
 static uint64_t compute_digest(const uint32_t *words, size_t count)
 {
-	uint64_t value = 14695981039346656037u; // FNV-1a over words, then mixed
+	uint64_t value = 14695981039346656037u; // the initial value of FNV-1a; the final value is mixed once more
 
 	for (size_t i = 0; i < count; i++)
 		value = (value ^ words[i]) * 1099511628211u;
@@ -127,7 +127,8 @@ int corpus_result_compare(const struct corpus_case *one, const struct corpus_res
 	if (one->mode > CORPUS_BITS)
 		used += snprintf(text + used, size - (size_t)used, " by up to %g (%g allowed)", worst, one->tolerance);
 	used += snprintf(text + used, size - (size_t)used, ", from number %zu", first);
-	if (one->mode == CORPUS_DIGEST && numbers > 1) // prints the digests that differ: each belongs to an instruction
+	// print which digests differ, since each one belongs to an instruction
+	if (one->mode == CORPUS_DIGEST && numbers > 1)
 		for (size_t i = first, listed = 0; i < numbers && listed < 40 && (size_t)used + 8 < size; i++)
 			if (got->values[i] != want->values[i])
 				used += snprintf(text + used, size - (size_t)used, "%s%zu", listed++ ? " " : ": ", i);

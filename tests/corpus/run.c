@@ -157,7 +157,7 @@ static int launch_kernels(const struct corpus_case *one, CUmodule module, const 
 	return check_driver(cuCtxSynchronize(), "cuCtxSynchronize");
 }
 
-// While the kernels run, standard output is redirected to the file `capture`.
+// Redirects standard output to the file `capture` while the kernels run.
 static int launch_captured(const struct corpus_case *one, CUmodule module, const struct buffers *buffers, FILE *capture)
 {
 	fflush(stdout);

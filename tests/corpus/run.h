@@ -10,7 +10,8 @@ struct corpus_directories {
 	const char *keep; // directory for complete outputs; may be NULL
 };
 
-// Returns 0, or 1 with the reason in corpus_problem(); after a failure the context is a new one.
+// Runs the case. Returns 0, or 1 with the reason in corpus_problem(). After a failure, a new context has replaced the
+// current one.
 int corpus_run(const struct corpus_case *one, const struct corpus_directories *where, CUdevice device,
 	       struct corpus_result *ret_result);
 const char *corpus_problem(void);

@@ -37,7 +37,7 @@ KERNEL(scan_inclusive)
 		out[i] = x;
 }
 
-// work[0] is the next tile; then there is a word for each tile: two flag bits above a 62-bit sum.
+// work[0] is the number of the next tile. Behind it is a word for each tile: two flag bits above a 62-bit sum.
 #define PARTIAL (1ull << 62)
 #define COMPLETE (2ull << 62)
 #define FLAGS (3ull << 62)

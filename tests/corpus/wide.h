@@ -17,7 +17,7 @@ struct wide_operands {
 	unsigned d;
 };
 
-// Makes a number of any magnitude, or near the limit of one, from 128 random bits.
+// Makes a number from 128 random bits: of any magnitude, or near the limit of one magnitude.
 WIDE_FUNCTION wide wide_number(const unsigned *random)
 {
 	wide bits = (wide)((unsigned long long)random[3] << 32 | random[2]) << 64 |

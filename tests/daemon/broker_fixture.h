@@ -1,5 +1,5 @@
-// Provides a simulated node with a broker, and clients whose messages the test writes itself. A pipe stands for device
-// memory: its name is the one that the simulated driver uses, and the broker checks nothing else.
+// Starts a simulated node with a broker, and clients whose messages the test writes itself. A pipe replaces device
+// memory: the simulated driver's descriptors of memory are pipes of that name, and the broker checks only the name.
 #pragma once
 #include "daemon_fixture.h"
 #include "share/message.h"
@@ -8,9 +8,9 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-static bool is_system_wide; // true: start_broker() starts the system's daemon, not a user's
+static bool is_system_wide; // whether start_broker() starts the system's daemon instead of a user's own
 static const char *simulated_gpu = "memory=1G,ctx=16M";
-static rlim_t descriptor_limit; // descriptor limit of the next daemon; 0: that of the test
+static rlim_t descriptor_limit; // the descriptor limit of the next daemon; 0: the same limit as the test's
 
 // Starts a daemon that kills itself at step `step`; -1: never. Returns whether the daemon listens.
 static inline bool start_broker_program(const char *program, int step)
@@ -105,8 +105,8 @@ static inline int connect_to_broker(void)
 	return fd;
 }
 
-// Receives the next answer. Returns NULL if the connection ended or timed out. A descriptor in the answer goes to
-// *ret_page; without ret_page it is closed.
+// Receives the next answer. Returns NULL if the connection ended or timed out. If the answer has a descriptor, stores
+// it in *ret_page, or closes it if ret_page is NULL.
 static inline json_t *receive_answer(int fd, int *ret_page)
 {
 	static struct vg_wire_message message;

@@ -17,7 +17,8 @@
 
 struct player_plan {
 	uint64_t bytes; // bytes of charged memory that can move; 0: no memory
-	// Why the memory cannot leave the device; with PAGER_DEVICE, why it cannot return.
+	// The reason why the memory cannot leave the device. If the value is PAGER_DEVICE, the memory cannot return to
+	// the device.
 	enum pager_reason reason;
 	uint32_t row;
 	uint64_t missing;

@@ -1,4 +1,4 @@
-// Creates a simulated node. The `virgate` program starts its daemon, as it does for users. Include in one file of a
+// Creates a simulated node, whose daemon the `virgate` program starts as it does for users. Include in one file of a
 // program.
 #pragma once
 #include "daemon_fixture.h"

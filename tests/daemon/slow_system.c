@@ -77,7 +77,8 @@ void *mmap64(void *at, size_t length, int protection, int flags, int fd, off64_t
 		return mapped;
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	char *base = readlink(path, name, sizeof name - 1) > 0 ? strstr(name, "/ledgers/") : NULL;
-	if (base && !strchr(base, '.') && ftruncate(fd, 0) < 0) // a new ledger has a temporary name with a dot
+	// truncate only existing ledgers: a new ledger has a temporary name with a dot
+	if (base && !strchr(base, '.') && ftruncate(fd, 0) < 0)
 		abort();
 	return mapped;
 }

@@ -1,5 +1,5 @@
-// Limits of users and groups in the system's configuration file, and the queue for room with several users. Needs root,
-// to run processes of these users.
+// Tests the limits of users and groups in the system's configuration file, and the queue for room with several users.
+// Needs root, to run processes of these users.
 #include "users_fixture.h"
 
 static char config_path[300];
@@ -52,7 +52,8 @@ TEST(limits_of_a_user_hold)
 	check_refused(ALICE, 0, "{'op':'create','name':'c','memory':629145600}",
 		      "vGPU c: user 60001 may have 2 vGPUs (");
 	check_refused(ALICE, 0, "{'op':'enter','memory':629145600}", "may have 2 vGPUs");
-	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':3221225472}", ""); // it is not about Bob
+	// Alice's limit does not concern Bob
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':3221225472}", "");
 	CHECK_ANSWER(ALICE, 0, "{'op':'rm','name':'b'}", "");
 	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'b','memory':629145600}", "");
 }
@@ -76,17 +77,19 @@ TEST(group_has_one_sum_for_all_members)
 	check_refused(BOB, SHARED_GROUP, "{'op':'create','name':'b','memory':2147483648}",
 		      "the members of group games together may have 3.0 GiB of GPU memory (");
 	CHECK_ANSWER(BOB, SHARED_GROUP, "{'op':'create','name':'b','memory':1073741824}", "");
-	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1073741824}", ""); // he is no member now
+	// Bob is no longer a member of the group
+	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1073741824}", "");
 }
 
 TEST(every_user_has_the_common_limit)
 {
 	start_with("[user *]\nmemory = 1G\n[user 60002]\nmemory = 2G\n");
 	CHECK_ANSWER(60003, 0, "{'op':'create','name':'c','memory':1073741824}", "");
-	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1073741824}", ""); // each has a sum of its own
+	CHECK_ANSWER(ALICE, 0, "{'op':'create','name':'a','memory':1073741824}", ""); // each user has a separate sum
 	check_refused(ALICE, 0, "{'op':'create','name':'b','memory':629145600}", "user 60001 may have 1.0 GiB");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':2147483648}", "");
-	CHECK_AGREED(ask("{'op':'create','name':'r','memory':3221225472}")); // root has no common limit
+	CHECK_AGREED(
+		ask("{'op':'create','name':'r','memory':3221225472}")); // the limit of [user *] does not apply to root
 }
 
 TEST(changed_file_is_read_again)
@@ -145,7 +148,8 @@ TEST(users_wait_in_one_queue)
 
 	start_with("");
 	CHECK_INT(pipe(order), 0);
-	json_t *reply = ask("{'op':'create','name':'full','share':100,'device':'0'}"); // all memory of the GPU
+	// this vGPU takes all memory of the GPU
+	json_t *reply = ask("{'op':'create','name':'full','share':100,'device':'0'}");
 	CHECK_AGREED(reply);
 	children[0] = ask_in_background(ALICE, "{'op':'enter','share':100,'device':'0','wait':true}", order[1], 'a');
 	wait_until_waiting(1);

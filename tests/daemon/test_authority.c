@@ -36,7 +36,7 @@ TEST(a_peer_is_classified_by_owner_and_group)
 	CHECK_INT(authority_classify(&peer, 1001, 30), AUTHORITY_GROUP);
 	CHECK_INT(authority_classify(&peer, 1001, 40), AUTHORITY_OTHER);
 	CHECK_INT(authority_classify(&peer, 1001, (gid_t)-1), AUTHORITY_OTHER);
-	peer.groups[0] = (gid_t)-1; // the gid -1 means "no group", so no peer is in group -1
+	peer.groups[0] = (gid_t)-1; // -1 stands for "no group", so a peer with this gid must not count as a member
 	CHECK_INT(authority_classify(&peer, 1001, (gid_t)-1), AUTHORITY_OTHER);
 	peer.uid = 0;
 	CHECK_INT(authority_classify(&peer, 1001, 40), AUTHORITY_ROOT);

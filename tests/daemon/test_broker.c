@@ -144,7 +144,7 @@ TEST(withdraw_answers_number_of_readers)
 	close(published.fd);
 }
 
-// A lease ends when its process ends, even if a child of the process keeps the connection open.
+// Ends a process that has a lease. The lease must end, even if a child of the process keeps the connection open.
 TEST(lease_ends_with_its_process)
 {
 	int ready[2];

@@ -101,7 +101,7 @@ static void check_orphaned(const char *readers_vgpu)
 	end_child(tenant, SIGKILL);
 	waitpid(publisher, NULL, 0);
 	await_state("orphaned");
-	poll(NULL, 0, 600); // time for the daemon to reap the publisher, without a refund of the memory
+	poll(NULL, 0, 600); // wait until the daemon has had time to reap the publisher; the memory must not be refunded
 	CHECK(figure("a", "charged") >= PUBLISHED);
 	if (!readers_vgpu)
 		CHECK_INT(figure("a", "charged"), PUBLISHED); // the publisher's context is refunded
@@ -141,8 +141,8 @@ static void ps_row(const char *words, char ret_line[256])
 	CHECK_INT(pclose(ps), 0);
 }
 
-// Runs a command that ends, so that a free slot keeps the name of the command. The next user of the slot must not be
-// listed under that name.
+// Runs a command that ends. Its slot is then free, but still has the command's name. The next user of the slot must not
+// be listed under that name.
 static void come_and_go(const char *command)
 {
 	char path[400];

@@ -5,7 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-// GAMES: any group that has a name.
+// GAMES can be any group that has a name.
 enum { ALICE = 60001, BOB = 60002, GAMES = 60 };
 
 static void start_system_broker(void)
@@ -25,8 +25,8 @@ static void switch_user(uid_t uid, gid_t group)
 		_exit(99);
 }
 
-// Process of a user that sends a request and then waits until it is killed. `outcome`: "yes" if the broker agreed, else
-// the code in its answer.
+// A process of a user that sends a request and then waits until it is killed. `outcome` is "yes" if the broker agreed,
+// else the code in its answer.
 struct player {
 	pid_t pid;
 	char outcome[32];
@@ -117,7 +117,7 @@ TEST(mode_applies_to_owner_group_and_others)
 	end_player(&alice);
 }
 
-// Another user can read a page, and cannot open its descriptor for writing.
+// Opens a page's descriptor for writing. Another user can read the page, and must not be able to do that.
 TEST(page_descriptor_cannot_be_opened_for_writing)
 {
 	char path[64];
@@ -158,7 +158,7 @@ static void check_report(json_t *report, const char *step, int holders, size_t l
 	CHECK_INT(json_array_size(json_object_get(report, "left")), left);
 }
 
-// Returns whether a signal has ended the process within the time.
+// Returns whether a signal has ended the process after at most `ms` milliseconds.
 static bool has_ended(pid_t pid, int ms)
 {
 	int status;
@@ -335,7 +335,7 @@ TEST(descriptors_of_one_user_are_limited)
 	descriptor_limit = 128;
 	start_fresh_broker();
 	descriptor_limit = 0;
-	for (int i = 0; i < 2; i++) { // refused publications do not count against the limit
+	for (int i = 0; i < 2; i++) { // publications that were refused do not count against the limit
 		fd = connect_to_broker();
 		CHECK_INT(send_request(fd, "{'op':'publish','name':'big','ranges':100,'mode':384}"), 0);
 		CHECK_REFUSED(receive_answer(fd, NULL), "limit", "64 are the most");
@@ -459,15 +459,16 @@ TEST(blocking_close_delays_no_other_client)
 			CHECK_AGREED(receive_answer(fd, NULL));
 		}
 		CHECK_INT(kill(daemon_pid, SIGSTOP),
-			  // The last close() of `slow` blocks: the daemon must call it, not this process.
+			  // The daemon must make the last close() of `slow`, which blocks. So it is stopped until this
+			  // process has closed its own descriptor.
 			  0);
-		if (kind == 0) { // sends `slow` with a range
+		if (kind == 0) { // sends the descriptor `slow` with a range
 			CHECK_INT(vg_wire_send_raw(fd, &header, sizeof header, &entry, sizeof entry, &slow, 1), 0);
-		} else if (kind == 1) { // sends `slow` with a request
+		} else if (kind == 1) { // sends the descriptor `slow` with a request
 			CHECK_INT(vg_wire_send(fd, VG_WIRE_ADMIN, 0, "{}", 2, &slow, 1), 0);
-		} else if (kind == 2) { // sends `slow` with a message of a session
+		} else if (kind == 2) { // sends the descriptor `slow` with a message of a session
 			CHECK_INT(vg_wire_send(fd, VG_WIRE_SHARE, 0, "{}", 2, &slow, 1), 0);
-		} else { // sends `slow` with an invalid message
+		} else { // sends the descriptor `slow` with an invalid message
 			CHECK_INT(vg_wire_send_raw(fd, "?", 1, NULL, 0, &slow, 1), 0);
 		}
 		close(slow);

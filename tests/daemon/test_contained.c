@@ -122,7 +122,7 @@ static void check_container_of_tenant(const char *name, const char *id)
 	json_decref(reply);
 }
 
-// The tenant is the first process of the container, so it is in use until the tenant ends.
+// Enters a container whose first process is a tenant. The container's vGPU must be in use until that process ends.
 TEST(vgpu_of_a_container_ends_with_its_first_process)
 {
 	if (geteuid() != 0)

@@ -116,7 +116,7 @@ TEST(limits_beyond_the_device_are_refused)
 	json_decref(devices);
 }
 
-// The daemon writes the largest limit that it would admit into the ledger.
+// Checks that the daemon writes into the ledger the largest limit that it would admit.
 TEST(ledger_has_the_largest_possible_limit)
 {
 	fresh_node();
@@ -166,7 +166,7 @@ TEST(limits_of_all_daemons_fit_the_device)
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'create','name':'b','memory':%llu,'device':0}", 4 * GIB), "limit",
 		      "other vGPUs reserve 5.0 GiB of its 8.0 GiB");
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'b','memory':%llu,'device':0}", 3 * GIB));
-	// Both daemons count all claims; a vGPU without a device gets one with room.
+	// Both daemons count the claims of both. A vGPU for which no device is requested gets one with room.
 	json_t *reply = ask_at(other_socket, "{'op':'devices'}"),
 	       *first = json_array_get(json_object_get(reply, "devices"), 0);
 	CHECK_INT(json_integer_value(json_object_get(first, "reserved")), 8 * GIB);
@@ -184,8 +184,8 @@ TEST(limits_of_all_daemons_fit_the_device)
 	waitpid(other, NULL, 0);
 }
 
-// If the directory of claims cannot be used, the daemon cannot know what other daemons have admitted. It must refuse to
-// admit more.
+// Tests a directory of claims that cannot be used. The daemon cannot know then what other daemons have admitted, so it
+// must not admit more.
 TEST(unusable_claims_directory_admits_nothing)
 {
 	char claims[300];
@@ -207,7 +207,7 @@ TEST(unusable_claims_directory_admits_nothing)
 	CHECK_INT(vg_file_write_atomic(claims, "no folder", 9, 0600), 0);
 	CHECK_REFUSED(ask("{'op':'create','name':'c','memory':%llu}", GIB), "system", "claims of users' daemons");
 	CHECK_REFUSED(ask("{'op':'set','name':'a','memory':%llu}", 2 * GIB), "system", "claims of users' daemons");
-	// The limit does not grow, so no claim is needed.
+	// A limit that does not grow needs no claim.
 	CHECK_AGREED(ask("{'op':'set','name':'a','memory':%llu}", GIB));
 	CHECK_INT(unlink(claims), 0);
 	CHECK_AGREED(ask("{'op':'create','name':'c','memory':%llu}", GIB));
@@ -238,7 +238,7 @@ static ssize_t send_descriptors(size_t count)
 	CHECK(count <= 64);
 	rights->cmsg_level = SOL_SOCKET;
 	rights->cmsg_type = SCM_RIGHTS;
-	rights->cmsg_len = CMSG_LEN(count * sizeof(int)); // send the same descriptor 0 each time
+	rights->cmsg_len = CMSG_LEN(count * sizeof(int)); // put the same descriptor, 0, into each element
 	int fd = raw_connection();
 	CHECK(sendmsg(fd, &message, MSG_NOSIGNAL) > 0);
 	ssize_t length = recv(fd, answer, sizeof answer, 0);
@@ -290,7 +290,7 @@ static int count_of(const char *text, const char *part)
 	return count;
 }
 
-// A peer cannot fill the disk with log lines.
+// Checks that a peer cannot fill the disk with log lines.
 TEST(log_lines_are_limited)
 {
 	enum { MANY = 500 };
@@ -401,7 +401,7 @@ TEST(idle_daemon_ends)
 	CHECK_INT(figure("kept", "memory"), GIB);
 }
 
-// A client that connects while the daemon ends reaches that daemon or the next one.
+// Connects while the daemon ends. The client must reach that daemon or the next one.
 TEST(daemon_starts_while_another_ends)
 {
 	bool ready;
@@ -411,7 +411,8 @@ TEST(daemon_starts_while_another_ends)
 		start_daemon();
 		pid_t leaving = daemon_pid;
 		CHECK_AGREED(ask("{'op':'shutdown'}"));
-		CHECK(access(socket_path, F_OK) < 0); // otherwise the ending daemon would get the next request
+		// the path is gone; otherwise the ending daemon would get the next request
+		CHECK(access(socket_path, F_OK) < 0);
 		daemon_pid = start_daemon_at(runtime_dir, "0", &ready);
 		CHECK(ready);
 		CHECK_AGREED(ask("{'op':'ping'}"));
@@ -420,7 +421,8 @@ TEST(daemon_starts_while_another_ends)
 	}
 }
 
-// A daemon that was shut down waits for its last client. Meanwhile another process listens on the socket's path.
+// Shuts down a daemon that still waits for its last client. Meanwhile another process listens on the socket's path, and
+// the daemon must not remove that socket.
 TEST(daemon_that_was_shut_down_leaves_the_next_socket)
 {
 	struct sockaddr_un address;

@@ -117,7 +117,7 @@ static void check_others(const char *before, const char *when)
 	free(now);
 	CHECK_AGREED(ask("{'op':'set','name':'b','memory':%llu}", 2 * GIB));
 	CHECK_AGREED(ask("{'op':'enter','vgpu':'b'}"));
-	json_decref(ask("{'op':'logs','name':'a'}")); // the answer may say anything, but it must arrive in time
+	json_decref(ask("{'op':'logs','name':'a'}")); // any answer is right, but it must arrive in time
 	json_decref(ask("{'op':'inspect','name':'a'}"));
 	json_decref(ask("{'op':'suspend','name':'a'}"));
 	json_decref(ask("{'op':'resume','name':'a'}"));
@@ -176,8 +176,8 @@ static void check_part(const char *before, size_t offset, size_t size, bool rest
 		check_word(before, offset + at, 1, restart);
 }
 
-// Overwrites fields of the header, with a restart of the daemon. Then overwrites those of the tenant's slot, of its
-// shared allocation, names and refusal, and of free slots.
+// Overwrites fields of the header, each time with a restart of the daemon. Then overwrites fields of the tenant's slot,
+// of its shared allocation, of names, of the refusal, and of free slots.
 TEST(overwritten_fields_harm_no_other_vgpu)
 {
 	const size_t slot = offsetof(struct ledger_file, slots), share = offsetof(struct ledger_file, shared),
@@ -215,8 +215,8 @@ TEST(every_overwritten_word_harms_no_other_vgpu)
 	kill_tenant(tenant);
 }
 
-// A ledger with an impossible sum makes its vGPU damaged: the daemon admits no new programs, and removes the vGPU after
-// its programs have ended.
+// Writes an impossible sum into a ledger. Its vGPU must become damaged: the daemon admits no new programs, and removes
+// the vGPU after its programs have ended.
 TEST(impossible_sum_is_damage)
 {
 	const size_t charged = offsetof(struct ledger_header, account);
@@ -247,8 +247,8 @@ TEST(impossible_sum_is_damage)
 	CHECK_REFUSED(ask("{'op':'inspect','name':'a'}"), "not_found", "no vGPU a");
 }
 
-// After a restart, the daemon uses the limit of the state file. It ignores a limit that a tenant has written into the
-// ledger meanwhile.
+// Restarts the daemon after a tenant has written another limit into the ledger. The daemon must use the limit of the
+// state file.
 TEST(limit_written_by_a_tenant_is_replaced)
 {
 	const size_t limits = offsetof(struct ledger_header, limits);
@@ -276,7 +276,7 @@ TEST(limit_written_by_a_tenant_is_replaced)
 	CHECK_INT(status, 0);
 }
 
-// A slot names a process that is not in the vGPU: removing the vGPU does not kill that process.
+// Writes a process that is not in the vGPU into a slot. Removing the vGPU must not kill that process.
 TEST(process_named_in_a_ledger_is_not_killed)
 {
 	const size_t owner = offsetof(struct ledger_file, slots) + sizeof(struct ledger_slot);

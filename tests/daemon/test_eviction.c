@@ -43,7 +43,8 @@ TEST(options_are_stored)
 	check_options("b", 64 * MIB);
 }
 
-// Tests an ephemeral vGPU, which is only in the runtime directory, and a vGPU of which only the ledger exists.
+// Tests two vGPUs whose options are not in the state file: an ephemeral one, which is only in the runtime directory,
+// and one of which only the ledger exists.
 TEST(options_of_an_ephemeral_vgpu_are_stored)
 {
 	char path[300];
@@ -282,7 +283,7 @@ TEST(process_that_gave_up_is_asked_again)
 			poll(NULL, 0, 5);
 		CHECK_STR(text_of("a", bad, "state"), "running");
 		CHECK_STR(text_of("a", bad, "reason"), "thread");
-		// The name of the driver function in that row of entries.def.
+		// The row of entries.def whose number is in the slot names this driver function.
 		CHECK_STR(text_of("a", bad, "call"), "cuArray3DGetDescriptor_v2");
 		CHECK_STR(text_of("a", 0, "state"), "partly suspended");
 		CHECK_INT(player_slot(ledger, bad)->bell, i);
@@ -297,7 +298,7 @@ TEST(process_that_gave_up_is_asked_again)
 	kill_tenant(bad);
 }
 
-// Lists the states between suspended and resumed, and invalid states.
+// Checks the listing of every state between suspended and resumed, and of invalid states.
 TEST(all_states_are_listed)
 {
 	start_evictable_node();
@@ -339,7 +340,7 @@ TEST(all_states_are_listed)
 	kill_tenant(ill);
 }
 
-// A host process (vg_ledger_set_host) holds memory of several vGPUs, and has no pager.
+// Tests a host, a process that holds memory of several vGPUs (vg_ledger_set_host). It has no pager.
 TEST(host_is_not_suspended)
 {
 	start_evictable_node();
@@ -397,7 +398,7 @@ TEST(suspended_vgpu_is_changed_and_removed)
 	CHECK_AGREED(ask("{'op':'rm','name':'a'}"));
 }
 
-// After the ledger is removed, new programs cannot use the vGPU, but its suspended programs must be able to continue.
+// Removes the ledger. New programs cannot use the vGPU then, but its suspended programs must be able to continue.
 TEST(vgpu_with_removed_ledger_is_resumed)
 {
 	start_evictable_node();

@@ -59,7 +59,7 @@ static void order_first_out(void)
 	await_word(&first_page->out, 1, 10);
 }
 
-// Returns how often the daemon has waited for an event.
+// Returns how often the daemon's loop has waited for an event.
 static long long count_waits(void)
 {
 	char path[64], line[128];
@@ -83,7 +83,8 @@ static long long count_waits_in_2_s(void)
 	return count_waits() - before;
 }
 
-// A process that does not answer, for example because it is stopped, moves no memory.
+// Tests a process that does not answer, for example because it is stopped. It moves no memory, and the daemon must not
+// poll it all the time.
 TEST(silent_process_does_not_keep_the_daemon_busy)
 {
 	begin_crowded();

@@ -89,8 +89,8 @@ static void show_physical(pid_t pid, uint64_t bytes)
 	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)pid, (unsigned long long)bytes);
 }
 
-// Memory in the host stays charged, but is not on the device. If a process has more on the device than the rest of its
-// charge, the difference is undeclared memory.
+// Tests memory in the host, which stays charged but is not on the device. If a process has more on the device than the
+// rest of its charge, the difference must count as undeclared memory.
 TEST(memory_in_the_host_hides_no_memory_on_the_device)
 {
 	start_evictable_node();
@@ -113,7 +113,7 @@ TEST(memory_in_the_host_hides_no_memory_on_the_device)
 	kill_tenant(player);
 }
 
-// If the driver has taken the memory of a process off the device, the process stays charged for its undeclared memory.
+// Lets the driver take the memory of a process off the device. The process must stay charged for its undeclared memory.
 TEST(deep_suspension_keeps_the_undeclared_charge)
 {
 	start_evictable_node();
@@ -132,7 +132,7 @@ TEST(deep_suspension_keeps_the_undeclared_charge)
 	show_physical(player, MIB);
 	poll(NULL, 0, 600);
 	CHECK_INT(tenant_of(ledger, player).undeclared, 100 * MIB);
-	// The slot's claim of a deep suspension is false, and must hide no memory.
+	// The slot says falsely that the process is in a deep suspension. That must hide no memory.
 	show_physical(player, GIB + 300 * MIB);
 	CHECK_INT(await_undeclared(ledger, player, 300 * MIB), 300 * MIB);
 	slot->park = 0;
@@ -142,8 +142,7 @@ TEST(deep_suspension_keeps_the_undeclared_charge)
 	kill_tenant(player);
 }
 
-// A process reports any amount of memory in the host. Its charge, with the undeclared part, must be at least what NVML
-// reports.
+// Reports any amounts of memory in the host. The charge, with the undeclared part, must be at least what NVML reports.
 TEST(no_word_in_a_slot_lowers_a_charge)
 {
 	static const uint64_t lies[] = {0, 1, 512 * MIB, GIB, 4 * GIB, INT64_MAX, UINT64_MAX};
@@ -154,8 +153,8 @@ TEST(no_word_in_a_slot_lowers_a_charge)
 	struct pager_slot *slot = player_slot(ledger, liar);
 	show_physical(liar, GIB + 200 * MIB);
 	for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-		// Only declared memory can be in the host, and only if the process reports that its memory has left the
-		// device.
+		// Of the reported memory, only declared memory can be in the host, and only if the process reports that
+		// it has left the device.
 		uint64_t host = i % 2 == 0 ? 0 : lies[i] < GIB ? lies[i] : GIB;
 		slot->bytes = lies[i];
 		slot->host = lies[i];
@@ -168,7 +167,7 @@ TEST(no_word_in_a_slot_lowers_a_charge)
 	kill_tenant(liar);
 }
 
-// The charge for memory in the host does not cover undeclared memory on the device.
+// Tests undeclared memory on the device, which a charge for memory in the host does not cover.
 TEST(undeclared_memory_is_logged)
 {
 	static char text[65536];

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_layers.py DIRECTORY: a module includes only modules that the README of its directory names before it.
+"""test_layers.py DIRECTORY: checks that each module includes only modules that the README of its directory names before
+it.
 
 DIRECTORY is daemon or daemon/broker. The lines of the README that begin with "- " name the modules, after titles that
 end in a colon. A module is NAME.h and the files that implement it: NAME.c, and NAME_*.c unless the README names these.

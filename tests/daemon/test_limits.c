@@ -4,7 +4,8 @@
 
 #include <sys/resource.h>
 
-// Runs `virgate WORDS` after the shell commands `before`. Returns its exit status.
+// The standard error of virgate_after(), which runs `virgate WORDS` after the shell commands `before` and returns its
+// exit status.
 static char standard_error[4096];
 
 static int virgate_after(const char *before, const char *words)
@@ -52,7 +53,7 @@ TEST(low_hard_limits_are_reported)
 		CHECK_INT(virgate_after(cases[i].before, "run --sim --memory 512M -- " LOADER " modules"), 125);
 		CHECK_CONTAINS(standard_error, cases[i].words);
 		CHECK_INT(virgate_after("true", "ps --sim"),
-			  // Another session starts the daemon, which then serves this session, too.
+			  // The daemon is started in another session, and then serves this session, too.
 			  0);
 		CHECK_INT(virgate_after(cases[i].before, "run --sim --memory 512M -- true"), 0);
 		end_daemon();
@@ -84,8 +85,8 @@ TEST(soft_limits_are_not_inherited)
 	end_daemon();
 }
 
-// A daemon with a low descriptor limit refuses what it has no descriptors for. It creates no vGPU whose launcher it
-// cannot watch.
+// Starts a daemon with a low limit of descriptors. It must refuse what it has no descriptors for, and create no vGPU
+// whose launcher it cannot watch.
 TEST(program_that_cannot_be_watched_is_refused)
 {
 	enum { MOST = 64 };

@@ -92,8 +92,8 @@ TEST(limit_applies_after_logout)
 	unsetenv("XDG_RUNTIME_DIR");
 }
 
-// After the removal, running programs keep their limit, new programs are refused until those have ended, and no second
-// daemon starts.
+// Removes the directory. Running programs must keep their limit. New programs must be refused until those have ended,
+// and no second daemon may start.
 TEST(removed_directory_is_created_again)
 {
 	char path[300], text[1024];
@@ -175,8 +175,8 @@ TEST(removed_lock_and_renamed_directory_are_created_again)
 	end_daemon();
 }
 
-// After the loss of the daemon and of the directory, the kernel shows which processes still have the ledger of a
-// created vGPU open.
+// Kills the daemon and removes the directory. The kernel then shows which processes still have the ledger of a created
+// vGPU open.
 TEST(limit_applies_after_loss_of_daemon_and_directory)
 {
 	set_up_simulated_node();
@@ -197,7 +197,8 @@ TEST(limit_applies_after_loss_of_daemon_and_directory)
 	end_daemon();
 }
 
-// systemd-tmpfiles does not clean a directory that another process has locked.
+// Checks that the daemon locks its directory, since systemd-tmpfiles does not clean a directory that another process
+// has locked.
 TEST(directory_is_locked_against_cleaners)
 {
 	set_up_simulated_node();

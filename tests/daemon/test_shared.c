@@ -68,8 +68,8 @@ static void end_both(void)
 	end_daemon();
 }
 
-// After the owner has ended, NVML lists its memory under the second process, which has it open. The memory must not
-// count as undeclared memory of that process.
+// Ends the owner of memory that a second process has open. NVML then lists the memory under the second process. It must
+// not count as that process's undeclared memory.
 TEST(memory_of_an_ended_owner_is_charged_once)
 {
 	start_actors("a");
@@ -79,7 +79,8 @@ TEST(memory_of_an_ended_owner_is_charged_once)
 	actor_kill(&owner);
 	CHECK(await_figure("a", "charged", CONTEXT + 160 * MIB, 2000) >= 0);
 	CHECK_INT(figure("a", "shared"), 160 * MIB);
-	CHECK_INT(act(&user, ALLOC, 2 * MIB), CUDA_SUCCESS); // this allocation reads the daemon's measurement
+	// the interposer reads the daemon's measurement at this allocation
+	CHECK_INT(act(&user, ALLOC, 2 * MIB), CUDA_SUCCESS);
 	CHECK_INT(act(&user, FREE, 0), CUDA_SUCCESS);
 	check_stays_charged("a", CONTEXT + 160 * MIB);
 	owner = actor_in("a");
@@ -177,8 +178,8 @@ TEST(daemon_is_killed_between_export_and_import)
 	end_both();
 }
 
-// Without a daemon, the user cannot learn to which vGPU the memory is charged. The memory is charged to both vGPUs, so
-// that it is never charged to none.
+// Tests a second process without a daemon. That process cannot learn to which vGPU the memory is charged, so both vGPUs
+// are charged: the memory must never be charged to none.
 TEST(without_a_daemon_user_in_another_vgpu_is_charged)
 {
 	start_actors("b");
@@ -214,10 +215,10 @@ TEST(guest_with_a_false_identity_is_refused)
 	guest.zero = 1;
 	send_guest(&guest, false);
 	guest.zero = 0;
-	guest.share = 5; // this message lacks the name of a vGPU
+	guest.share = 5; // this message has no name of a vGPU
 	send_guest(&guest, false);
 	strcpy(guest.vgpu, "a");
-	// The message ends the use of memory that this guest never used, which is allowed.
+	// Ends the use of memory that this guest has never used, which is allowed.
 	CHECK_INT(vg_wire_be_guest(socket_path, &guest, NULL), 0);
 	memset(guest.vgpu, 'a', sizeof guest.vgpu);
 	send_guest(&guest, false);

@@ -50,7 +50,8 @@ static bool runs(pid_t pid, const char *program)
 	return strcmp(path, program) == 0;
 }
 
-// An upgrade replaces the daemon's program. On SIGHUP the running daemon, which has tenants, executes the new one.
+// Replaces the daemon's program, as an upgrade does. On SIGHUP the running daemon, which has tenants, must execute the
+// new one.
 TEST(sighup_runs_the_installed_daemon)
 {
 	char program[300];
@@ -60,7 +61,7 @@ TEST(sighup_runs_the_installed_daemon)
 	copy_file(VIRGATED, program);
 	setenv("VIRGATE_DAEMON", program, 1);
 	CHECK_INT(virgate("create a --sim --memory 512M"), 0);
-	unsetenv("VIRGATE_DAEMON"); // the daemon of the other tests
+	unsetenv("VIRGATE_DAEMON"); // this variable names the daemon that the other tests use
 	pid_t launcher = run_holder("a", "100"), tenant = tenant_pid("a", 0);
 	json_int_t charged = figure("a", "charged");
 	json_t *reply = ask("{'op':'ping'}");
@@ -68,7 +69,7 @@ TEST(sighup_runs_the_installed_daemon)
 	json_decref(reply);
 	CHECK(runs(daemon, program));
 	copy_file(VIRGATED, program);
-	CHECK(!runs(daemon, program)); // it runs the deleted file
+	CHECK(!runs(daemon, program)); // the daemon still runs the file that was deleted
 	CHECK_INT(kill(daemon, SIGHUP), 0);
 	for (int i = 0; i < 3000 && (!runs(daemon, program) || access(socket_path, F_OK) < 0); i++)
 		poll(NULL, 0, 10);
@@ -163,7 +164,7 @@ TEST(daemon_killed_under_load_loses_no_charge)
 	end_daemon();
 }
 
-// The launcher is killed before its program has used CUDA: the program must still find its vGPU.
+// Kills the launcher before its program has used CUDA. The program must still find its vGPU.
 TEST(program_outlives_its_launcher)
 {
 	char script[4096], out[300], text[16] = "";
@@ -196,6 +197,6 @@ TEST(program_outlives_its_launcher)
 		poll(NULL, 0, 20);
 	CHECK(vg_file_read(out, text, sizeof text) > 0);
 	CHECK_STR(text, "0\n");
-	CHECK(await_figure("left", "memory", -1, 2000) >= 0); // the vGPU is removed after the program
+	CHECK(await_figure("left", "memory", -1, 2000) >= 0); // the vGPU is removed after its program has ended
 	end_daemon();
 }

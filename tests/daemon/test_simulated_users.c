@@ -129,7 +129,8 @@ TEST(two_users_share_a_simulated_gpu)
 {
 	set_up_system_node();
 	CHECK_RUN(ALICE, "virgate create a --memory 512M", 0);
-	CHECK_RUN(BOB, "virgate create b --memory 768M", 1); // the vGPUs of both users count against the GPU
+	// the vGPUs of both users count together, and only 256 MiB are left
+	CHECK_RUN(BOB, "virgate create b --memory 768M", 1);
 	CHECK_CONTAINS(err, "other vGPUs reserve 512.0 MiB of its 1.0 GiB");
 	CHECK_RUN(BOB, "virgate create b --memory 256M", 0);
 	pid_t alice = start_holder(ALICE, "a", "300"), bob = start_holder(BOB, "b", "100");
@@ -222,6 +223,6 @@ TEST(node_of_another_user_is_refused)
 	snprintf(command, sizeof command,
 		 "VIRGATE_SIM_DIR=%s/home-%d/sim VIRGATE_RUNTIME_DIR=%s/root-run virgate devices --sim", directory,
 		 ALICE, directory);
-	CHECK_RUN(0, command, 1); // programs of root do not use the node of a user either
+	CHECK_RUN(0, command, 1); // programs of root must not use the user's node, either
 	CHECK_CONTAINS(err, "belongs to another user (60001)");
 }

@@ -160,7 +160,8 @@ static bool await_gone(const char *name)
 	return false;
 }
 
-// Each program needs the whole GPU: it waits until the daemon has removed the vGPU of the previous program.
+// Runs programs that each need the whole GPU, one after the other. Each waits until the daemon has removed the vGPU of
+// the one before.
 TEST(next_program_gets_the_room_of_the_last)
 {
 	char name[64];
@@ -196,7 +197,8 @@ TEST(next_program_gets_the_name_of_the_last)
 	}
 }
 
-// The daemon and the first program end together. The second program finds the vGPU of that name without a process.
+// Ends the daemon and the first program together. The next daemon finds a vGPU of that name without a process, and the
+// second program must get the name.
 TEST(next_program_gets_the_name_at_the_next_daemon)
 {
 	char name[64];
@@ -310,7 +312,8 @@ TEST(measured_overhead_is_stored)
 	CHECK_INT(vg_ledger_open(path, &ledger), 0);
 	CHECK_INT(vg_ledger_context_overhead(ledger), 544 * MIB);
 	CHECK(!(vg_ledger_flags(ledger) & VG_LEDGER_OVERHEAD_MEASURED));
-	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 544 * MIB), 0); // this process is the tenant
+	// from now on, this process itself is the tenant
+	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 544 * MIB), 0);
 	vg_ledger_set_pristine(ledger, true);
 	// The daemon must not use a context that is being created or destroyed to estimate the overhead.
 	for (int mib = 100; mib < 523; mib += 40) {
@@ -336,8 +339,8 @@ TEST(measured_overhead_is_stored)
 	vg_ledger_close(ledger);
 }
 
-// A busy tenant reserves and refunds all the time, and has 1 GiB of undeclared memory. The daemon finds at least the
-// part above the most that the tenant ever declared.
+// Tests a busy tenant, which reserves and refunds all the time, and has 1 GiB of undeclared memory. The daemon must
+// find at least the part above the most that the tenant ever declared.
 TEST(busy_tenant_is_measured)
 {
 	struct vg_ledger_tenant seen;
@@ -371,7 +374,7 @@ TEST(busy_tenant_is_measured)
 	vg_ledger_close(ledger);
 }
 
-// A tenant must not wait for the daemon when it starts: entering takes 10 ms at most, also with sanitizers.
+// Checks that a tenant does not wait for the daemon when it starts: entering takes 10 ms at most, also with sanitizers.
 TEST(entering_takes_10_ms_at_most)
 {
 	enum { TIMES = 50 };
@@ -438,7 +441,7 @@ TEST(many_processes_start_at_once)
 	CHECK(await_figure("a", "charged", 0, 2000) >= 0);
 }
 
-// A tenant that calls exec for a program without CUDA is not charged for anything any more.
+// Lets a tenant execute a program without CUDA (exec). It must not be charged for anything any more.
 TEST(exec_is_refunded)
 {
 	char path[400];
@@ -494,8 +497,8 @@ static struct vg_ledger *open_ledger(const char *name)
 	return ledger;
 }
 
-// As in a restore, this process has the reserved slot at first, and the daemon sees it there. Then the restored tenant
-// gets the slot.
+// As in a restore, this process first owns the reserved slot, and the daemon sees that. Then the restored tenant gets
+// the slot.
 TEST(measurement_uses_the_new_owner_of_a_slot)
 {
 	struct vg_ledger_tenant tenant;

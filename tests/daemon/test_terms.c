@@ -19,7 +19,8 @@ static const char *terms_of(const char *name)
 	return text;
 }
 
-// Returns whether the vGPU gets its share: "held: REASON" or "not held: REASON"; "": the vGPU takes no part in turns.
+// Returns how the daemon lists that the vGPU gets its share, and why: "held: REASON" or "not held: REASON". Returns ""
+// if the vGPU takes no part in turns.
 static const char *turns_of(const char *name)
 {
 	static char text[256];
@@ -250,7 +251,7 @@ TEST(stopped_processes_are_listed)
 	kill_tenant(other);
 }
 
-// Waits until the page has the given reason; `has` false: until it has another reason.
+// Waits until the page has the reason (`has` true), or has another one (`has` false).
 static bool await_reason(const struct turn_page *page, enum turn_reason reason, bool has)
 {
 	uint64_t end = vg_clock_monotonic_ns() + 5000000000;
@@ -275,8 +276,9 @@ static uint64_t show_life(struct turn_page *page, struct turn_slot *slot)
 	return vg_clock_monotonic_ns() - begin;
 }
 
-// A process that reads its gate is running again. The daemon must notice that before its next scan, which is 250 ms
-// after the one that saw the process stopped. Some rounds may fail because the machine is busy.
+// Tests a stopped process that reads its gate, and thereby shows that it runs again. The daemon must notice that before
+// its next scan, which is 250 ms after the scan that saw the process stopped. Some rounds may fail because the machine
+// is busy.
 TEST(continued_process_counts_at_once)
 {
 	uint64_t least = UINT64_MAX;
@@ -358,7 +360,7 @@ TEST(damaged_vgpu_has_no_share)
 	kill_tenant(tenant);
 }
 
-// Two daemons share one GPU: only one of them can control compute shares there.
+// Starts two daemons that share one GPU. Only one of them can control compute shares there.
 TEST(only_one_daemon_controls_the_shares_of_a_gpu)
 {
 	char other_dir[300], other_socket[330], name[64];
@@ -383,7 +385,7 @@ TEST(only_one_daemon_controls_the_shares_of_a_gpu)
 	CHECK_REFUSED(ask_at(other_socket, "{'op':'set','name':'c','share':10}"), "limit", "two daemons cannot");
 	CHECK_AGREED(ask_at(other_socket, "{'op':'enter','vgpu':'c'}")); // vGPU c has no share
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'d','memory':%llu,'share':1,'device':1}", GIB));
-	// Now GPU 1 has less memory left than GPU 0.
+	// GPU 1 now has less memory left than GPU 0.
 	CHECK_AGREED(ask("{'op':'create','name':'e','memory':%llu,'device':1}", 5 * GIB));
 	// The second daemon may not use a share on GPU 0.
 	CHECK_AGREED(ask_at(other_socket, "{'op':'create','name':'e','memory':%llu,'share':1}", GIB));

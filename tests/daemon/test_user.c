@@ -9,14 +9,14 @@
 
 enum { ALICE = 60001 };
 
-// Nothing may wake up the daemon's loop when the time window of a user ends, so the user must set a deadline.
+// Nothing wakes the daemon's loop when the time window of a user ends, so the user's record must set a deadline.
 TEST(an_idle_user_is_forgotten_at_the_end_of_the_time_window)
 {
 	struct node node = {.system_wide = true, .epoll_fd = epoll_create1(EPOLL_CLOEXEC)};
 	uint64_t deadline, now;
 	int fd;
 
-	do { // again if this process did not run for so long that the window has ended
+	do { // repeat if this process was interrupted for so long that the window has ended
 		deadline = 0;
 		now = vg_clock_monotonic_ns();
 		const struct user *user = user_events(&node, ALICE);

@@ -30,7 +30,8 @@ TEST(rights_of_owner_group_others_and_root)
 	CHECK_ANSWER(BOB, 0, "{'op':'list'}", "");
 	CHECK_OUTCOME(ALICE, 0, "{'op':'list'}", tenants_of_first, "a list");
 	CHECK_OUTCOME(BOB, SHARED_GROUP, "{'op':'list'}", tenants_of_first, "a list");
-	CHECK_OUTCOME(BOB, 0, "{'op':'list'}", tenants_of_first, "null"); // null: Bob may not see the tenants
+	// tenants are listed as null, because Bob may not see them
+	CHECK_OUTCOME(BOB, 0, "{'op':'list'}", tenants_of_first, "null");
 	CHECK_ANSWER(BOB, 0, "{'op':'shutdown'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000,'group':'games'}", "denied");
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'b','memory':1000000000}", "");
@@ -38,12 +39,12 @@ TEST(rights_of_owner_group_others_and_root)
 	CHECK_INT(stat(path, &status), 0);
 	CHECK_INT(status.st_mode & 0777, 0600);
 	CHECK_ANSWER(ALICE, 0, "{'op':'set','name':'a','memory':3000000000}", "");
-	// The test asks as root, who may change every vGPU.
+	// The request comes from root, who may change every vGPU.
 	CHECK_AGREED(ask("{'op':'set','name':'b','memory':2000000000}"));
 	CHECK_ANSWER(ALICE, 0, "{'op':'rm','name':'a'}", "");
 }
 
-// The shares of all users on a GPU are at most 100 %, and users cannot change the shares of others.
+// Checks that the shares of all users on a GPU are at most 100 %, and that users cannot change the shares of others.
 TEST(shares_of_all_users_fit_the_device)
 {
 	start_system_daemon();
@@ -142,7 +143,7 @@ static const char *state_of_a(json_t *reply)
 	return state;
 }
 
-// A user overwrites the ledger of its own vGPU: all users see one damaged row, and its owner and root can remove it.
+// Overwrites the ledger of a user's own vGPU. All users must see one damaged row, and its owner and root can remove it.
 TEST(overwritten_ledger_is_listed_as_damaged)
 {
 	char path[400], outcome[256];
@@ -156,7 +157,7 @@ TEST(overwritten_ledger_is_listed_as_damaged)
 		CHECK_OUTCOME(BOB, 0, "{'op':'list'}", state_of_a, "sound");
 		snprintf(path, sizeof path, "%s/ledgers/a", runtime_dir);
 		int fd = open(path, O_WRONLY | O_CLOEXEC);
-		CHECK_INT(pwrite(fd, &ones, sizeof ones, 192), sizeof ones); // the sum of what is charged
+		CHECK_INT(pwrite(fd, &ones, sizeof ones, 192), sizeof ones); // this word is the sum of what is charged
 		close(fd);
 		CHECK_OUTCOME(BOB, 0, "{'op':'list'}", state_of_a, "damaged");
 		CHECK_OUTCOME(0, 0, "{'op':'list'}", state_of_a, "damaged");
@@ -284,7 +285,7 @@ TEST(owner_and_root_suspend_processes)
 	ask_as(BOB, SHARED_GROUP, request, find_message, outcome);
 	CHECK_STR(outcome, "vGPU a: only its owner (60001) and root may suspend its programs");
 	CHECK_OUTCOME(ALICE, 0, request, vgpu_asked, "a");
-	CHECK_AGREED(ask("{'op':'resume','pid':%d}", (int)program)); // the test asks as root
+	CHECK_AGREED(ask("{'op':'resume','pid':%d}", (int)program)); // the request comes from root
 	// A request to suspend a process does not reach a ledger of another user that names this process.
 	name_process("z", getpid());
 	CHECK_REFUSED(ask("{'op':'suspend','pid':%d}", (int)getpid()), "not_found", "does not run in a vGPU of yours");
@@ -316,10 +317,10 @@ TEST(signals_reach_the_tenants_of_all_users)
 	CHECK_ANSWER(ALICE, 0, "{'op':'kill','name':'a'}", "invalid");
 	CHECK_ANSWER(ALICE, 0, "{'op':'kill','name':'a','signal':15}", "");
 	CHECK_ENDED(alice, SIGTERM);
-	CHECK_ENDED(bob, SIGTERM); // Alice may end Bob's program, since it ran in her vGPU
+	CHECK_ENDED(bob, SIGTERM); // Alice may end Bob's program, since it runs in her vGPU
 	CHECK(await_figure("a", "charged", 0, 3000) >= 0);
 	pid_t another = start_user(ALICE, 0, "a", MIB, keep_running);
-	CHECK_SIGNALLED("a", SIGUSR1, 1); // the test asks as root
+	CHECK_SIGNALLED("a", SIGUSR1, 1); // the request comes from root
 	CHECK_ENDED(another, SIGUSR1);
 }
 
@@ -369,7 +370,8 @@ static pid_t start_process(uid_t uid)
 	return child;
 }
 
-// Makes up an id of a container that stands in the control groups of all processes of this machine.
+// Makes a text that looks like the id of a container, and is part of the control group paths of all processes of this
+// machine.
 static void format_common_id(char ret_id[32])
 {
 	char groups[4096];
@@ -381,8 +383,8 @@ static void format_common_id(char ret_id[32])
 	snprintf(ret_id, 32, "%.*s", (int)strspn(word, "abcdefghijklmnopqrstuvwxyz"), word);
 }
 
-// Alice starts a container whose id fits the control groups of all users, and lets the daemon kill processes there that
-// use the GPU without the interposer.
+// Alice starts a container whose id matches the control groups of all users. She lets the daemon kill processes in it
+// that use the GPU without the interposer. Bob's process must not be killed.
 TEST(a_container_does_not_reach_processes_of_others)
 {
 	char request[256], id[32];
@@ -395,7 +397,7 @@ TEST(a_container_does_not_reach_processes_of_others)
 	snprintf(request, sizeof request,
 		 "{'op':'enter','vgpu':'a','container':{'pid':%d,'id':'%s','kill_outside':true}}", (int)first, id);
 	CHECK_ANSWER(ALICE, 0, request, "");
-	CHECK_ENDED(alice, SIGKILL); // by the scan that saw Bob's process, too
+	CHECK_ENDED(alice, SIGKILL); // Alice's process was killed in the scan that also saw Bob's process
 	poll(NULL, 0, 300);
 	CHECK_INT(waitpid(bob, NULL, WNOHANG), 0);
 	kill(bob, SIGKILL);
@@ -404,7 +406,8 @@ TEST(a_container_does_not_reach_processes_of_others)
 	CHECK_ENDED(first, SIGKILL);
 }
 
-// A user can write any process into a ledger of its own. The daemon must not send a signal to that process.
+// Writes a process into a ledger, as each user can do in a ledger of its own. The daemon must not send a signal to that
+// process.
 TEST(signals_do_not_reach_a_process_named_in_a_ledger)
 {
 	char path[400], byte = 1;
@@ -467,7 +470,7 @@ static bool is_pristine(struct vg_ledger *ledger, struct vg_wire_guest *self)
 	return vg_ledger_reserve(ledger, VG_LEDGER_CONTEXT, 544 * MIB) == 0;
 }
 
-// A tenant may falsely report that it has nothing but a context. That must not change the overhead estimate for other
+// Makes a tenant report falsely that it has nothing but a context. That must not change the overhead estimate for other
 // users.
 TEST(context_overhead_is_measured_for_each_user)
 {
@@ -492,7 +495,7 @@ TEST(context_overhead_is_measured_for_each_user)
 	kill_tenant(alice);
 }
 
-// The system's daemon ignores the claims that users publish.
+// Publishes claims as a user. The system's daemon must ignore them.
 TEST(system_daemon_ignores_claims_of_users)
 {
 	char path[700], text[200];
@@ -518,7 +521,8 @@ TEST(system_daemon_ignores_claims_of_users)
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'d','memory':1000000000,'device':0}", "");
 }
 
-// A ledger belongs to its user, and other users have no rights to it. A restarted daemon must still be able to open it.
+// Restarts the daemon. It must be able to open the ledgers of users, although each belongs to its user and other
+// users have no rights to it.
 TEST(restarted_daemon_opens_ledgers_of_users)
 {
 	start_system_daemon();

@@ -4,7 +4,7 @@
 
 #include <grp.h>
 
-// SHARED_GROUP: "games" on Debian; any group that has a name will do.
+// SHARED_GROUP is "games" on Debian; it can be any group that has a name.
 enum { ALICE = 60001, BOB = 60002, SHARED_GROUP = 60 };
 
 // Starts the system's daemon in the directories of this test.

@@ -1,5 +1,5 @@
-// Checks that cuBLASLt and cuDNN are found and have the entries of their tables, and our declarations of cuDNN agree
-// with its header. Loading them needs no GPU.
+// Checks that cuBLASLt and cuDNN are found and have all functions of the tables, and that our declarations of cuDNN
+// agree with its header. Loading them needs no GPU.
 #include "driver/math.h"
 #include "test.h"
 

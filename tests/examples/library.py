@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""library.py SOURCE BUILD: checks that examples/README.md lists every example, that those which compile with NVRTC say
-so and exit with 77 on a machine without it, and that the one about two devices runs with two."""
+"""library.py SOURCE BUILD: checks the list of examples in examples/README.md, which must be complete. Examples that
+compile with NVRTC must be marked there, and exit with 77 on a machine without it. The example for two devices must run
+with two."""
 
 import glob
 import os

@@ -1,4 +1,4 @@
-"""A daemon on the simulated GPU for one test, and an exporter beside it."""
+"""Starts a daemon on the simulated GPU for one test, and an exporter that reads from it."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ PATIENCE_S = 60
 
 
 class Skipped(Exception):
-    """The test cannot run here."""
+    """Raised if the test cannot run on this machine."""
 
 
 def wait_for(condition, what):
@@ -55,7 +55,7 @@ class Node:
         return done.stdout if code == 0 else done.stderr
 
     def exporter(self, *words):
-        """Starts an exporter; returns it and where it listens."""
+        """Starts an exporter. Returns its process, and the address on which it listens."""
         process = self.start(f"{self.build}/exporter/virgate-exporter", *words, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE)
         line = process.stdout.readline()
@@ -65,7 +65,8 @@ class Node:
     def stop(self):
         for process in self.processes:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # with the programs that `virgate run` has started
+                # the process group also has the programs that `virgate run` has started
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             for pipe in (process.stdout, process.stderr):
                 if pipe:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test_http.py BUILD [WORD...]: requests to virgate-exporter, valid and not. The tests whose name has a WORD."""
+"""test_http.py BUILD [WORD...]: sends valid and invalid requests to virgate-exporter. Runs only the tests whose names
+contain a WORD, if any is given."""
 
 import os
 import re
@@ -291,7 +292,7 @@ def test_many_requests_cost_the_daemon_few(node):
         status, body = ask(where)
         assert status == 200
     seconds = time.monotonic() - begun
-    # The text is made at most every 0.5 s, and each text has the number of answers before it.
+    # The exporter makes a new text at most every 0.5 s. Each text has the number of answers that were sent before it.
     texts = {value(ask(where)[1], 'virgate_exporter_responses_total{code="200"}') for _ in range(20)}
     assert len(texts) <= 2 + seconds / 0.5, (texts, seconds)
 

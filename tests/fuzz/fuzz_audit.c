@@ -1,4 +1,5 @@
-// Tests any bytes as a line of an audit log and as its head. Without the key none is accepted, and nothing changes.
+// Tests any bytes as a line of an audit log and as the log's head. Without the key, the reader must accept none and
+// change nothing.
 #include "vram/audit_file.h"
 
 #include <stdlib.h>

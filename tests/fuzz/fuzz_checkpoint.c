@@ -1,5 +1,6 @@
-// Tests any bytes as virgate.json of an image, as its list of files, as a chunk of pages, as CRIU's pagemap, as the
-// index of device memory, and as one of its blocks; the first byte selects which. They are refused, or consistent.
+// Tests any bytes as one part of an image: virgate.json, its list of files, a chunk of pages, CRIU's pagemap, the index
+// of device memory, or one of its blocks. The first byte selects the part. Each reader must refuse the bytes or return
+// consistent data.
 #include "checkpoint/criu/pagemap.h"
 #include "checkpoint/data/chunk.h"
 #include "checkpoint/image/device_index.h"

@@ -1,4 +1,5 @@
-// Tests any bytes as a settings file. It is read, or refused with a message that has the file and the line.
+// Tests any bytes as a settings file. The parser must read it, or refuse it with a message that has the file and the
+// line.
 #include <stdlib.h>
 #include <string.h>
 

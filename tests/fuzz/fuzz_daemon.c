@@ -80,7 +80,7 @@ void say_left_out(uint64_t now, uint64_t *deadline)
 
 static struct player {
 	pid_t pid;
-	int order, answer; // a pipe; a socket for descriptors
+	int order, answer; // `order`: a pipe for orders; `answer`: a socket for the descriptors that the process sends
 	bool is_used;	   // the process has mapped a file, or was killed: it is started again before the next input
 } users[USERS];
 
@@ -160,7 +160,7 @@ static int order_user(int index, char word)
 
 	if (write(users[index].order, &word, 1) != 1 ||
 	    vg_wire_receive_raw(users[index].answer, parts, descriptors, &count) < 0) {
-		users[index].is_used = true; // the daemon has killed the process
+		users[index].is_used = true; // the daemon has killed this user's process
 		return -1;
 	}
 	return count ? descriptors[0] : -1;
@@ -172,7 +172,7 @@ static void run_loop(void)
 {
 	for (int i = 0; i < MOST_STEPS; i++) {
 		int r = loop_step(&node, 0);
-		if (r < 0) { // a user, who has the right, has shut the daemon down: continue as the next daemon
+		if (r < 0) { // a user who may do so has shut the daemon down: continue as the next daemon
 			node.is_leaving = node.is_interrupted = node.was_shut_down = false;
 			if (directory_listen(&node) < 0)
 				abort();

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size >= 4)
 		memcpy(&magic, data, 4);
-	if (magic == 0x466243b1) // a wrapper has a pointer
+	if (magic == 0x466243b1) // a wrapper contains a pointer, which arbitrary bytes must not provide
 		return 0;
 	int r = sim_image_read(data, size, 90, &image);
 	if (r == SIM_IMAGE_READ) {

@@ -1,5 +1,5 @@
-// Tests any bytes as PTX: parsed, linked and decoded, or rejected. A module that loads is run for a moment, unless it
-// needs much memory.
+// Tests any bytes as PTX. They must be parsed, linked and decoded, or rejected. A module that loads is run for a
+// moment, unless it needs much memory.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// Tests any bytes as the text of a seal: refused, or decoded to a seal whose text is the same. Different texts are
-// different seals.
+// Tests any bytes as the text of a seal. The decoder must refuse the text, or return a seal that is encoded to the same
+// text: different texts are different seals.
 #include "virgate/seal.h"
 
 #include <stdlib.h>

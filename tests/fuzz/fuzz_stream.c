@@ -1,6 +1,6 @@
-// Tests any frames as a received image: refused without leaving a file, or stored as a complete image. Input: two bytes
-// of length and a text for virgate.json, which is sealed so that the fuzzer passes its checksum; then frames of {kind:
-// 1 byte, length: 2 bytes, payload}. With the length 0xffff, the rest is the stream itself. With 0xfffe, frames with
+// Tests any frames as an image that is received. The receiver must refuse them and leave no file, or store a complete
+// image. Input: two bytes of length and a text for virgate.json, which gets a valid checksum; then frames of {kind: 1
+// byte, length: 2 bytes, payload}. With the length 0xffff, the rest is the stream itself. With 0xfffe, frames with
 // packs follow, which are sent before an image.
 #include <jansson.h>
 #include <stdio.h>
@@ -75,7 +75,7 @@ static void receive_packs(int fd, const char *image)
 	packs_finish(&packs);
 	image_finish(&store);
 	frames_finish(&frames);
-	if (rmdir(directory) < 0 || mkdir(directory, 0700) < 0) // a file was left
+	if (rmdir(directory) < 0 || mkdir(directory, 0700) < 0) // the receiver has left a file
 		abort();
 }
 
@@ -115,7 +115,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
 	if (status == VG_OK && vg_image_verify(image, NULL) != VG_OK)
 		abort();
 	image_remove(image);
-	if (rmdir(directory) < 0) // a file was left
+	if (rmdir(directory) < 0) // the receiver has left a file
 		abort();
 	if (mkdir(directory, 0700) < 0)
 		abort();

@@ -103,7 +103,7 @@ def key(name):
 
 
 def ends(code, words, *command, env=None):
-    """Runs a command to its end, and checks its status and that its output has those words. Returns the output."""
+    """Runs a command to its end. Checks its exit status, and that its output contains the words. Returns the output."""
     done = subprocess.run([VIRGATE, "share", *command, *FLAGS], capture_output=True, text=True, check=False, timeout=60,
                           env=dict(os.environ, **(env or {})))
     output = done.stdout + done.stderr
@@ -112,7 +112,7 @@ def ends(code, words, *command, env=None):
 
 
 def seals(where):
-    """The publisher runs in a vGPU, or outside if `where` is None; the readers run outside."""
+    """Tests seals. The publisher runs in a vGPU, or outside if `where` is None. The readers run outside."""
     path, copy, good, other = f"{DIRECTORY}/sealed", f"{DIRECTORY}/verified", key("key"), key("other")
     contents = os.urandom(5 * MiB + 3)
     with open(path, "wb") as file:

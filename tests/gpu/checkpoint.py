@@ -58,7 +58,7 @@ def cycles():
 
 
 def stays():
-    """Dumps first with --leave-running, then without, and restores."""
+    """Dumps with --leave-running, dumps again without it, and restores."""
     program = Program([SUBJECT, f"{DIRECTORY}/stays"], f"{DIRECTORY}/stays")
     try:
         two_more_rounds(program)
@@ -72,7 +72,7 @@ def stays():
 
 
 def killed():
-    """Kills `virgate dump` at several moments: its program goes on, and there is a whole image or no image."""
+    """Kills `virgate dump` at several moments. The program must continue, and the image must be complete or absent."""
     program, image = Weights(f"{DIRECTORY}/killed", 64 if SIM else 1024), f"{DIRECTORY}/killed-image"
     flags = ["--sim"] if SIM else []
     try:
@@ -99,7 +99,8 @@ def killed():
 
 
 def foreground():
-    """`virgate restore` waits for the restored program, passes signals on, and ends with the program's status."""
+    """Checks that `virgate restore` waits for the restored program, forwards signals, and ends with the program's
+    status."""
     if not takes("restore", "--detach"):
         raise Skip("restore does not wait for what it restores")
     program, image = Program([SUBJECT, f"{DIRECTORY}/waits"], f"{DIRECTORY}/waits"), f"{DIRECTORY}/waits-image"
@@ -135,7 +136,7 @@ def remove_names(image):
 
 
 def workers(method):
-    """Workers share memory as PyTorch's data loaders do, without PyTorch."""
+    """Dumps workers that share memory as PyTorch's data loaders do, without PyTorch."""
     steps_there, file = 150, f"{DIRECTORY}/workers-{method}"
     program = Program([PYTHON, f"{HERE}/checkpoint_loader.py", method, file, str(steps_there)], file)
     try:
@@ -175,7 +176,8 @@ def migrate(namespace):
         wait_for(lambda: program.ended() is not None or here.poll(), 60, "it ends here")
         check(here.wait(60) == 0, f"migrate ended with {here.returncode}: {text_of(f'{file}.errors')}")
         wait_for(lambda: len(tree_of(listener)) > 1, 10, "it is there")
-        os.kill(listener, signal.SIGTERM)  # is passed on to the program, which then verifies its memory
+        # the listener forwards the signal to the program, which then verifies its memory
+        os.kill(listener, signal.SIGTERM)
         check(there.wait(60) == 0, f"restore ended with {there.returncode}: {text_of(f'{file}.errors')}")
         check(program.said().decode().splitlines() == ["ready", "right"], f"it said {program.said()}")
     finally:
@@ -222,7 +224,8 @@ def large():
 
 
 def tenant():
-    """A restored tenant is in its vGPU again: charged as before, listed by ps, and refused more than the limit."""
+    """Checks that a restored tenant is in its vGPU again: charged as before, listed by ps, and refused more than the
+    limit."""
     need_vgpus()
     virgate("create", "dumped", "--memory", "2G")
     program = None
@@ -245,7 +248,8 @@ def tenant():
 
 
 def evictable():
-    """The memory of an evictable tenant goes to packs before the dump, and a second image has the packs in common."""
+    """Dumps an evictable tenant. Its memory must go to packs before the dump, and a second image must use the same
+    packs."""
     need_vgpus()
     if not takes("dump", "--base"):
         raise Skip("dump takes no base image yet")
@@ -283,7 +287,7 @@ def evictable():
 
 
 def precopy():
-    """Most of the memory is migrated while the program runs and changes a part of it."""
+    """Migrates most of the memory while the program runs and changes a part of it."""
     need_vgpus()
     if not takes("migrate", "--precopy"):
         raise Skip("migrate takes no --precopy yet")

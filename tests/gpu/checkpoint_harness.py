@@ -71,7 +71,7 @@ def reap(pids, seconds=30):
 
 
 class Program:
-    """A program in its own session that writes its output to a file."""
+    """Starts a program in its own session. The program writes its output to a file."""
 
     def __init__(self, command, file, env=None):
         self.file, self.log = file, f"{file}.log"
@@ -148,7 +148,7 @@ def restore(directory, *words):
 
 
 class Weights(Program):
-    """The program tests/checkpoint/weights with sizes in MiB; "8+8" for 8 MiB with contents and 8 MiB never written."""
+    """Runs tests/checkpoint/weights, with sizes in MiB. "8+8" means 8 MiB with contents and 8 MiB never written."""
 
     def __init__(self, file, *sizes, before=()):
         super().__init__([*before, WEIGHTS, file, *map(str, sizes)], file)
@@ -173,7 +173,8 @@ def seconds_of(result):
 
 
 def out_and_in(name, program):
-    """Dumps and restores all tenants of a vGPU. `program` is virgate run before, and the tenant afterwards."""
+    """Dumps and restores all tenants of a vGPU. `program` is first `virgate run`; after the restore it is the
+    tenant."""
     image = f"{program.file}-image"
     pids = [one["pid"] for one in vgpu(name)["tenants"]]
     virgate("dump", "--vgpu", name, "--dir", image, timeout=120)

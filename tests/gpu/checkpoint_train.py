@@ -18,7 +18,7 @@ PAUSE = 0.01  # seconds in each step, so that there is time for a dump in the mi
 
 
 class Rows(torch.utils.data.Dataset):
-    """Every batch has 4 MiB: more than CRIU dumps of an unnamed file by default."""
+    """Has batches of 4 MiB. By default, CRIU dumps less than that of an unnamed file."""
 
     def __len__(self):
         return STEPS * ROWS
@@ -58,7 +58,7 @@ class Training:
 
 
 class Captured(Training):
-    """A training whose whole step, with its optimizer and its random numbers, is one CUDA graph."""
+    """Trains with a whole step captured as one CUDA graph, including the optimizer and the random numbers."""
 
     def __init__(self):
         super().__init__()

@@ -1,5 +1,5 @@
-"""Cases of checkpoint.py with PyTorch: a training is dumped and restored in the middle. Every loss is exactly that of
-another training beside it, which is not disturbed."""
+"""Cases of checkpoint.py with PyTorch. A training is dumped and restored in the middle. Each of its losses must be
+exactly that of another training, which runs at the same time and is not dumped."""
 
 import os
 import shutil
@@ -68,7 +68,8 @@ def training(what, count=1):
 
 
 def refused_training(what):
-    """Workers that were forked after CUDA was used keep descriptors of the GPU: the dump is refused and harmless."""
+    """Checks that a dump is refused, and harmless, if workers were forked after CUDA was used: they keep descriptors of
+    the GPU."""
     need_module("torch")
     try:
         other, program = begin(what)

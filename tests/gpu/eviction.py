@@ -64,7 +64,7 @@ def server_command(value, *words):
 
 
 def with_servers(count, function, nvml, command=server_command, options=()):
-    """Calls function(servers) with `count` vGPUs, each with a server that command(value) starts."""
+    """Starts `count` vGPUs, each with a server that command(value) starts, and calls function(servers)."""
     names = [f"server{i}" for i in range(count)]
     servers = []
     wait_idle(nvml)
@@ -112,8 +112,8 @@ def suspends(nvml):
 
 
 def leaves_altogether(nvml, options, least):
-    """With --deep, the driver moves the rest, so that nothing of the process is on the GPU. At least `least` bytes
-    leave the GPU. The memory of an evictable vGPU that is in the host already is not copied again."""
+    """Suspends with --deep: the driver moves the rest, so that the process uses nothing on the GPU. At least `least`
+    bytes must leave the GPU. In an evictable vGPU, memory that is in the host already must not be copied again."""
     name, server = "deep", None
     wait_idle(nvml)
     before = nvml.memory()["used"]
@@ -158,7 +158,7 @@ def suspends_deep(nvml):
 
 
 def suspends_by_driver(nvml):
-    """In a vGPU that is not evictable, the driver moves all memory."""
+    """Suspends a vGPU that is not evictable. The driver must move all memory."""
     return leaves_altogether(nvml, (), SERVER_MIB * MiB)
 
 
@@ -174,7 +174,7 @@ def kill_with_children(process):
 
 
 def recovers_deep(nvml):
-    """Kills the command and its child at random times: resume makes the program run again, whatever its state is."""
+    """Kills the command and its child at random times. After each time, resume must make the program run again."""
     name, chance = "deep", random.Random(2)
     virgate("create", name, "--memory", f"{MEMORY // MiB}M", "--evictable", "--fixed", f"{FIXED // MiB}M")
     server = None
@@ -218,7 +218,7 @@ def suspends_expandable_segments(nvml):
 
 
 def copies_only_changes(nvml):
-    """Blocks of 2 MiB that have not changed since the last suspension are not copied again."""
+    """Checks that blocks of 2 MiB are not copied again if they have not changed since the last suspension."""
     mib = 32 if SIM else SERVER_MIB
 
     def unchanged(server):
@@ -273,7 +273,7 @@ def all_answer(nvml, seconds):
 
 
 def running_and_suspended(servers):
-    """Returns the server whose memory is on the GPU, and the other one."""
+    """Returns the server whose memory is on the GPU, and then the server whose memory is in the host."""
     def find():
         states = [vgpu(server.name)["eviction"]["state"] for server in servers]
         return states.index("running") + 1 if states.count("running") == 1 and states.count("out") == 1 else 0
@@ -293,7 +293,7 @@ def survives_kill(nvml):
 
 
 def survives_daemon(nvml):
-    """The next daemon lets the server run whose memory is in the host."""
+    """Kills the daemon. The next daemon must let the server run whose memory is in the host."""
     def run(servers):
         first, second = running_and_suspended(servers)
         with open(f"{os.environ['VIRGATE_RUNTIME_DIR']}/lock", encoding="ascii") as file:
@@ -309,7 +309,8 @@ def survives_daemon(nvml):
 
 
 def waits_for_the_busy(nvml):
-    """Work that lasts longer than the limit is not interrupted; its server's memory leaves afterwards."""
+    """Suspends a server whose work lasts longer than the time limit. The work must not be interrupted, and the memory
+    must leave afterwards."""
     def run(servers):
         first, second = running_and_suspended(servers)
         first.ask("block 4", "begun")
@@ -322,7 +323,7 @@ def waits_for_the_busy(nvml):
 
 
 def suspended_stay_out(nvml):
-    """A vGPU that its user has suspended stays suspended, and others can use its memory."""
+    """Checks that a vGPU that its user has suspended stays suspended, and that others can use its memory."""
     def run(servers):
         first, second = running_and_suspended(servers)
         virgate("suspend", first.name)
@@ -336,7 +337,8 @@ def suspended_stay_out(nvml):
 
 
 def leaves_when_idle(nvml):
-    """Memory of an idle server leaves although there is room for it, and returns at the next request."""
+    """Checks that the memory of an idle server leaves although there is room for it, and returns at the next
+    request."""
     def find():
         return vgpu("server0")["eviction"]
 
@@ -356,7 +358,7 @@ def leaves_when_idle(nvml):
 
 
 def refuses(_):
-    """Refuses a vGPU that could not run while all others are suspended."""
+    """Checks that a vGPU is refused if it could not run even while all others are suspended."""
     create("server0")
     try:
         words = ["create", "--sim"] if SIM else ["create"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests two evictable vGPUs that do not fit on the GPU together: the memory of one returns while that of the other
-leaves. Meanwhile processes and the daemon are killed."""
+"""Tests two evictable vGPUs that do not fit on the GPU together. The memory of one returns while the memory of the
+other leaves. Meanwhile the test kills processes and the daemon."""
 
 import os
 import signal
@@ -85,7 +85,7 @@ def survives_daemon(nvml):
 
 
 def turns_back(nvml):
-    """Suspends the server whose memory returns: the memory of the other server returns instead."""
+    """Suspends the server whose memory is about to return. The memory of the other server must return instead."""
     def run(servers):
         first, second = begin_switch(servers)
         virgate("suspend", second.name)

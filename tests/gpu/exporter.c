@@ -1,5 +1,5 @@
-// exporter SIZE N COMMAND…: exports SIZE MiB of device memory as descriptor N, and runs the command with this
-// descriptor, which comes from outside every vGPU.
+// exporter SIZE N COMMAND…: allocates SIZE MiB of device memory, exports them as descriptor N, and runs the command,
+// which inherits this descriptor. The memory is from outside every vGPU.
 #include <cuda.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -14,7 +14,7 @@ CONTENDED = {"share": 50} if "contended" in sys.argv[2:] else {}
 
 
 class Rival:
-    """A program that keeps the GPU busy, in a vGPU with the other half of the GPU's time."""
+    """Keeps the GPU busy with a program in a vGPU that has the other half of the GPU's time."""
 
     def __init__(self):
         load = f"{PROGRAMS}/../../bench/turn_load"

@@ -94,7 +94,7 @@ class ProcessInfo(ctypes.Structure):
 
 
 class Nvml:
-    """Physical figures, which NVML reports outside every vGPU."""
+    """Reads the physical figures of NVML, which it reports outside every vGPU."""
 
     def __init__(self, index=0):
         self.library = ctypes.CDLL(find_real("libnvidia-ml.so.1"))

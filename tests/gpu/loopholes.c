@@ -1,5 +1,5 @@
-// loopholes WHAT MIB…: tries to allocate memory around a quota, inside a vGPU. The last line of output starts with
-// "held: " if the quota covers the memory, otherwise with "lost: " and the error.
+// loopholes WHAT MIB…: runs inside a vGPU, and tries to allocate memory that is not charged. The last line of output
+// starts with "held: " if the quota covers the memory, otherwise with "lost: " and the error.
 #include <cuda.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -176,7 +176,7 @@ static int several(size_t bytes)
 	return 0;
 }
 
-// The exporting process ends, and this process has a descriptor: the vGPU is still charged for the memory.
+// Keeps a descriptor after the exporting process has ended. The vGPU must still be charged for the memory.
 static int dead(size_t bytes, char **argv)
 {
 	int ends[2], status;
@@ -211,7 +211,7 @@ static int giver(size_t bytes, int socket)
 	return 0;
 }
 
-// A copy of the descriptor survives exec, and belongs to the next program of the same process.
+// Copies the descriptor before exec. The copy survives exec, and belongs to the next program of the same process.
 static int before_exec(size_t bytes, char **argv)
 {
 	begin();
@@ -252,8 +252,8 @@ static void wait_for_measurement(void)
 	poll(NULL, 0, 700);
 }
 
-// A library uses memory from its first cuLibraryGetKernel on, which is refused if the memory does not fit. A library
-// without such a call uses none.
+// Loads libraries. A library takes memory at its first cuLibraryGetKernel, which must be refused if the memory does not
+// fit. A library without such a call takes none.
 static int libraries(size_t bytes)
 {
 	enum { MOST = 64 };
@@ -285,8 +285,8 @@ static int libraries(size_t bytes)
 	return 0;
 }
 
-// Every context loads a library again. A library in use cannot be unloaded from a context where it does not fit: the
-// first one may exceed the limit, but no other is loaded then.
+// Every context loads a library again. A library that is in use cannot be unloaded from a context where it does not
+// fit. So the first such context may exceed the limit, but then no other library is loaded.
 static int contexts(size_t bytes)
 {
 	enum { LIBRARIES = 3 };
@@ -338,8 +338,8 @@ static CUmodule load_local(void)
 	return module;
 }
 
-// At the first launch of a kernel, the driver allocates local memory for every thread that the GPU can run at once.
-// Every kind of launch is refused before this allocation.
+// Tests local memory. At the first launch of a kernel, the driver allocates it for every thread that the GPU can run at
+// once. Every kind of launch must be refused before that.
 static int local_memory(void)
 {
 	CUdeviceptr out;

@@ -12,8 +12,8 @@ SIZE = LIMIT // 8 // MiB
 
 
 def closed(nvml, what):
-    """Runs a program that tries to exceed its quota and checks what is left of it. After the program, the GPU must have
-    its memory free again."""
+    """Runs a program that tries to exceed its quota, and checks what is left of the quota. When the program has ended,
+    its memory must be free on the GPU."""
     before = nvml.memory()["used"]
     done = run_inside({"name": f"hole-{what}", "memory": f"{LIMIT // MiB}M"},
                       [f"{PROGRAMS}/loopholes", what, str(SIZE)], good=False)
@@ -24,7 +24,8 @@ def closed(nvml, what):
 
 
 def shared(nvml, what):
-    """Memory that three processes have open is charged once, even after its allocating process was killed."""
+    """Tests memory that three processes have open. It must be charged once, even after the process that allocated it
+    was killed."""
     before = nvml.memory()["used"]
     size = LIMIT * 2 // 5 // MiB  # three times this size would not fit
     done = run_inside({"name": f"shared-{what}", "memory": f"{LIMIT // MiB}M"},
@@ -37,7 +38,8 @@ def shared(nvml, what):
 
 
 def held(nvml, what, over=0):
-    """The program prints when it has allocated all it can. NVML must not report more than the limit and `over`."""
+    """Runs a program that allocates all it can and then prints a line. NVML must not report more than the limit and
+    `over`."""
     name = f"hole-{what}"
     process = start_inside({"name": name, "memory": f"{LIMIT // MiB}M"}, [f"{PROGRAMS}/loopholes", what, str(SIZE)])
     try:

@@ -1,7 +1,8 @@
 """numba_case.py NAME: a numba-cuda program that checks its results and prints "good".
 
-numba 0.68 asks NumPy for a function that NumPy 2.5 no longer has. WITHOUT_NVJITLINK=1 makes numba-cuda link with the
-driver, as where nvJitLink is missing: nvJitLink makes machine code, which the simulated GPU does not run."""
+Supplies a function that numba 0.68 imports from NumPy, and that NumPy 2.5 no longer has. With WITHOUT_NVJITLINK=1,
+numba-cuda links by the driver, as it does where nvJitLink is missing. nvJitLink would make machine code, which the
+simulated GPU cannot run."""
 
 import math
 import os
@@ -166,7 +167,7 @@ def math_streams():
         out = d_out.copy_to_host(stream=stream)
         stream.synchronize()
     assert cuda.event_elapsed_time(start, end) >= 0
-    # Near the function's zero, the terms cancel out.
+    # Near a zero of the function its terms nearly cancel out, so a small absolute error is allowed, too.
     np.testing.assert_allclose(out, np.sin(x) * np.exp(-x * 0.25) + np.sqrt(abs(x)), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(distance(x, x[::-1].copy()), np.hypot(x, x[::-1]), rtol=1e-14)
 

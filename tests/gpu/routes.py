@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests that every way to allocate device memory is refused at the vGPU's limit, and that NVML's figures of the
-processes stay within the limit and the declared slack."""
+"""Tests every way to allocate device memory. Each must be refused at the vGPU's limit. NVML's figures of the processes
+must stay within the limit and the declared slack."""
 
 import re
 import sys
@@ -12,7 +12,7 @@ from harness import (EXAMPLES, GiB, HERE, MiB, POOL_SLACK, PROGRAMS, PYTHON, SIM
 LIMIT = 512 * MiB if SIM else 4 * GiB
 MEMORY = f"{LIMIT // MiB}M"
 CHUNK = "32M" if SIM else "64M"
-# The part of the quota that each way must be able to use. Less would mean that too much is charged.
+# The part of the quota that each way of allocating must be able to use. Less would mean that too much is charged.
 USABLE = 0.7
 LINE = re.compile(r"(?:grow|torch_grow): .*?\((\d+) bytes\) in (\d+) chunks by (\w+), (.*)")
 
@@ -53,7 +53,7 @@ def judge(name, line, errors, largest, slack):
 
 
 def judge_once(name, line, errors, largest, size):
-    """Checks that memory that was imported many times is charged once."""
+    """Checks that memory was charged once, although it was imported many times."""
     found = LINE.match(line)
     check(found and "as much as asked" in found.group(4), f"it was refused: {line.strip()} {errors[-600:].strip()}")
     check(size <= largest["charged"] <= LIMIT, f"charged {size_text(largest['charged'])} for {size_text(size)}")

@@ -1,5 +1,5 @@
-// `virgate` with the steps of sharing built in: at step number VIRGATE_SHARE_STEP, the process prints the step's name
-// and gets the signal VIRGATE_SHARE_SIGNAL.
+// Runs `virgate` with a hook at each step of sharing. At step number VIRGATE_SHARE_STEP, the process prints the step's
+// name and gets the signal VIRGATE_SHARE_SIGNAL.
 #include "share/step.h"
 
 #include <signal.h>

@@ -248,7 +248,7 @@ int main(int argc, char **argv)
 	int descriptor = -1;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	bytes = (size_t)(argc > 2 ? atoi(argv[2]) : 0) / 32 * 32 * MiB; // a multiple of the growth of a pool
+	bytes = (size_t)(argc > 2 ? atoi(argv[2]) : 0) / 32 * 32 * MiB; // pools grow in steps of 32 MiB
 	while (way < NO_WAY && strcmp(what, ways[way]) != 0)
 		way++;
 	if (!bytes || way == NO_WAY)

@@ -163,8 +163,8 @@ def while_mapped(one, other):
 
 
 def charged():
-    """A shared allocation is charged once, to the vGPU of the process that allocated it. Memory from outside every vGPU
-    is charged to the vGPU that maps it."""
+    """Checks that a shared allocation is charged once, to the vGPU of the process that allocated it. Memory from
+    outside every vGPU must be charged to the vGPU that maps it."""
     for name in ("share-a", "share-b"):
         virgate("create", name, "--memory", MEMORY)
     try:
@@ -265,7 +265,7 @@ def false_producers():
 
 
 def a_queue():
-    """Connects to a listener that accepts no connection and has a full backlog."""
+    """Connects to a listener with a full backlog, which accepts no connection."""
     with socket.socket(*STREAM) as listener:
         listener.bind(PLACE)
         listener.listen(0)
@@ -329,15 +329,15 @@ def strangers():
 
 
 def at_step(verb, step, how, seconds):
-    """One side gets a signal at its step. Returns the name of the step, or None after the last one, and how both sides
-    ended."""
+    """Sends the signal `how` to one side at step number `step`. Returns the name of the step (None after the last one),
+    and how both sides ended."""
     hit = {"VIRGATE_SHARE_STEP": str(step), "VIRGATE_SHARE_SIGNAL": str(int(how))}
     sides = {name: side(name, program=STEPS, seconds=seconds, env=hit if name == verb else None)
              for name in ("produce", "consume")}
     other = "consume" if verb == "produce" else "produce"
     survivor = end(sides[other])
     if how == signal.SIGSTOP and sides[verb].poll() is None:
-        # After its last step it ends by itself, a little later than the other side.
+        # Without further steps, this side ends by itself, a little later than the other side.
         wait_for(lambda: sides[verb].poll() is not None or is_stopped(sides[verb].pid), 20,
                  f"the end or the stop of {verb}")
         if sides[verb].poll() is None:
@@ -397,7 +397,7 @@ def main():
     suite.test("other users", strangers)
     for verb in ("produce", "consume"):
         suite.test(f"kill -9 of {verb} at each step", each_step, verb, signal.SIGKILL, nvml, 2 if SIM else 5)
-        # On a GPU only some steps, since the other side waits for its whole timeout each time.
+        # A GPU runs only some of the steps, since the other side waits for its whole timeout at each step.
         suite.test(f"{verb} hangs", each_step, verb, signal.SIGSTOP, nvml, 1 if SIM else 4,
                    range(1, 40) if SIM else range(5, 7))
     os.rmdir(DIRECTORY)

@@ -61,7 +61,7 @@ def graphs():
 
 
 def graph_pool():
-    # Allocations inside a capture, and two graphs that use one pool.
+    # Tests allocations inside a capture, and two graphs that use one pool.
     x = torch.ones(1 << 20, device="cuda")
     first, second = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
     torch.cuda.synchronize()
@@ -109,7 +109,8 @@ def hold(queue, back):
 
 
 def share_most():
-    # 40 % of the vGPU, opened in three workers: it fits, since it is charged once. As much again does not fit.
+    # A tensor takes 40 % of the vGPU, and three workers open it. That fits, since it is charged once. A second tensor
+    # of that size does not fit.
     context = torch.multiprocessing.get_context("spawn")
     lanes = [(context.Queue(), context.Queue()) for _ in range(3)]
     children = [context.Process(target=hold, args=lane) for lane in lanes]

@@ -42,7 +42,7 @@ def session_of(pid):
 
 
 class Tenant:
-    """A program that keeps the GPU busy, and its output so far."""
+    """Runs a program that keeps the GPU busy, and collects its output."""
     mode = "time"
 
     def __init__(self, share, kind="train", name=None, seconds=60, before=()):
@@ -93,7 +93,7 @@ class Tenant:
 
 
 class Manager(Tenant):
-    """A program outside every vGPU, whose virtual GPU in libvirgate is also a vGPU of the node."""
+    """Runs a program outside every vGPU. It uses libvirgate to create a virtual GPU that is also a vGPU of the node."""
 
     def __init__(self, share, name, seconds=60):
         self.output = f"/tmp/virgate-turns-{os.getpid()}-{random.getrandbits(48):x}"
@@ -103,7 +103,7 @@ class Manager(Tenant):
 
 
 class Shifted(Tenant):
-    """A tenant in a time namespace, like a restored program."""
+    """Runs a tenant in a time namespace, as a restored program has one."""
 
     def __init__(self, share, ahead):
         self.ahead_ns = ahead * 10**9
@@ -115,7 +115,8 @@ class Shifted(Tenant):
 
 
 class Restorable(Tenant):
-    """A tenant that can be dumped, since it has only files open. After a restore, it is in its own time namespace."""
+    """Runs a tenant that can be dumped, since it has only files open. After a restore, it is in its own time
+    namespace."""
 
     def starts(self):
         self.program = Program(self.words, f"{DIRECTORY}/restorable")
@@ -185,8 +186,9 @@ class Gaps:
 
 
 def hold(tenants, wanted):
-    """Checks that the parts are as wanted in one of several windows, since another process may use the machine in some
-    of them. A window of the simulated GPU with wrong parts proves nothing if its threads waited for a core."""
+    """Checks that the tenants get the wanted parts of the GPU time in one of several windows. Another process may use
+    the machine in some windows. A window with wrong parts proves nothing on the simulated GPU if its threads waited for
+    a core."""
     tried, disturbed = [], 0
     while len(tried) < 4:
         before = waited_for_cores(tenants)
@@ -233,7 +235,7 @@ def idle_time_is_not_lost():
     tenant = Tenant(30)
     try:
         begin, alone = time.monotonic(), 0
-        while not alone and time.monotonic() < begin + 10:  # on a busy host it may print nothing for a second
+        while not alone and time.monotonic() < begin + 10:  # on a busy host, the program may print nothing for a second
             time.sleep(1)
             alone = tenant.rate(begin, time.monotonic())
         check(alone, "it does nothing")
@@ -334,8 +336,8 @@ def managers_take_turns():
 
 
 def refuses_clock(ahead):
-    """Returns why unshare(1) cannot set a clock `ahead` seconds ahead, or "" if it can. Some versions refuse negative
-    values."""
+    """Returns the reason why unshare(1) cannot set the clock `ahead` seconds ahead, or "" if it can. Some versions
+    refuse negative values."""
     done = subprocess.run([need_program("unshare"), "--time", "--monotonic", str(ahead), "--fork", "true"], check=False,
                           capture_output=True, text=True)
     return (done.stderr.strip() or f"unshare ended with {done.returncode}") if done.returncode else ""
@@ -379,7 +381,7 @@ def a_checkpoint_while_waiting():
         virgate("dump", "--vgpu", "dumped", "--dir", f"{DIRECTORY}/turns", timeout=60)
         reap([tenants[0].pid])
         done = tenants[0].lines()[-1][1]
-        time.sleep(1)  # the clock of the dumped program does not advance meanwhile
+        time.sleep(1)  # the clock of the dumped program stands still during this second
         restore(f"{DIRECTORY}/turns")
         wait_for(lambda: tenants[0].lines()[-1][1] > done, 30, "the restored program does not go on")
         return f"{before}, the longest gap was {worst * 1000:.0f} ms; restored {hold(tenants, (20, 80))}"

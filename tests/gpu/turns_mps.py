@@ -10,7 +10,7 @@ from harness import (HERE, SIM, Skip, Suite, check, inside, os, subprocess, vgpu
 
 if SIM:
     os.environ["VIRGATE_SIM"] += ",mps=1"
-    # No daemon of root runs the script, so it may be in a directory where the test may write.
+    # The script may be in a directory where the test may write, because no daemon of root runs it.
     STANDIN = f"{os.environ['VIRGATE_STATE_DIR']}/mps-control-standin"
     shutil.copy(f"{HERE}/../daemon/mps_control_standin.sh", STANDIN)
     os.environ["VIRGATE_MPS_CONTROL"] = STANDIN

@@ -1,5 +1,5 @@
-// Mounts a FUSE file system whose files can be opened, but never finish closing: nothing answers the kernel's FLUSH
-// request. Root mounts it, as fusermount does for a user.
+// Mounts a FUSE file system whose files can be opened, but closing them never finishes: the kernel's FLUSH request gets
+// no answer. Root mounts it, as fusermount does for a user.
 #pragma once
 #include "test.h"
 

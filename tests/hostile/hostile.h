@@ -1,5 +1,5 @@
-// Provides a system daemon on a simulated GPU, attacking users, and a victim. Root starts all of them in a new PID and
-// mount namespace, so that nothing is left behind and process ids can be chosen. Include once.
+// Starts a system daemon on a simulated GPU, users who attack it, and a victim. Root starts all of them in a new PID
+// and mount namespace, so that no process survives the test, and the test can choose process ids. Include once.
 #pragma once
 #include "broker_fixture.h"
 
@@ -18,7 +18,7 @@ static inline int attack_ms(void)
 	return text ? atoi(text) : 500;
 }
 
-// Returns the duration of all attacks on a property: HOSTILE_STORM_MS, or three seconds.
+// Returns for how long all attacks on one property run together: HOSTILE_STORM_MS, or three seconds.
 static inline int storm_ms(void)
 {
 	const char *text = getenv("HOSTILE_STORM_MS");
@@ -70,7 +70,7 @@ static inline void become(uid_t uid)
 	if (setgroups(0, NULL) < 0 || setgid(uid) < 0 || setuid(uid) < 0)
 		_exit(99);
 	prctl(PR_SET_DUMPABLE, 1);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); // setuid() has reset this
+	prctl(PR_SET_PDEATHSIG, SIGKILL); // setuid() has cleared the signal, so set it again
 }
 
 // Starts a process of the user that runs `body` and exits. The process leads a process group, which end_user() kills.

@@ -20,7 +20,7 @@ static int (*make_slow)(void); // makes a descriptor that closes slowly
 static unsigned int at_once;   // number of descriptors in one packet
 static int senders_packets;    // number of packets of each sender
 
-// Sends descriptors with a packet and exits. malformed: the daemon refuses the packet.
+// Sends descriptors with a packet and exits. If `malformed`, the packet is one that the daemon refuses.
 static void send_slow(bool malformed)
 {
 	struct vg_wire_header header = {
@@ -52,7 +52,7 @@ static void attack(void)
 			for (int j = 0; j < senders_packets; j++)
 				send_slow(i & 1);
 			for (;;)
-				pause(); // keeps open what makes the descriptors slow
+				pause(); // the process keeps open what makes the descriptors slow to close
 		}
 		poll(NULL, 0, 50);
 		waitpid(-1, NULL, WNOHANG);
@@ -102,7 +102,7 @@ static int make_lingering(void)
 	while (write(fd, data, sizeof data) > 0)
 		;
 	fcntl(fd, F_SETFL, 0);
-	return fd; // the listener stays open: the connection waits in its queue
+	return fd; // the listener stays open, with the connection in its queue
 }
 
 // Returns a socket in whose queue a lingering connection waits.
@@ -118,7 +118,7 @@ static int make_nested(void)
 	return pair[1];
 }
 
-// A daemon must exit even if one of its threads hangs in close(), and another daemon must be able to start.
+// Checks that a daemon exits although one of its threads hangs in close(), and that another daemon can then start.
 TEST(files_that_never_close_do_not_stop_a_restart)
 {
 	fresh_system();
@@ -141,7 +141,7 @@ TEST(sockets_with_lingering_sockets_inside)
 	end_daemon_at_once();
 }
 
-// Starts sessions whose client never reads the daemon's refusals.
+// Starts sessions that the daemon refuses. The client never reads the refusals.
 static void be_refused(void)
 {
 	for (int i = 0; i < 300; i++)
@@ -168,7 +168,8 @@ static void make_a(void)
 	CHECK_AGREED(ask("{'op':'create','name':'a','memory':67108864}"));
 }
 
-// Enters vGPU a. A busy daemon has no time for so many connections of one user, and closes those that waited too long.
+// Enters vGPU a. Retries, because a busy daemon has no time for so many connections of one user, and closes those that
+// have waited too long.
 static void enter_a(void)
 {
 	char *answer;

@@ -79,8 +79,8 @@ static void await_publication(const char *name, bool is_there)
 	CHECK_INT(listed_figure(name, 0, "leases", NULL) >= 0, is_there);
 }
 
-// Starts a root process with the pid of an exited process of Alice. *ret_fd: the connection of Alice's process. Returns
-// 0 if no such process could be started.
+// Starts a root process with the pid of a process of Alice that has exited. Sets *ret_fd to the connection of Alice's
+// process. Returns 0 if no such process could be started.
 static pid_t replace_process(int *ret_fd)
 {
 	pid_t number = connect_and_exit(alice, ret_fd);
@@ -101,7 +101,8 @@ static void end_replacement(pid_t other, int fd)
 
 static bool storm_goes_on(uint64_t begun_ns)
 {
-	return vg_clock_monotonic_ns() - begun_ns < (uint64_t)storm_ms() * 500000; // two tests share the time
+	// each of the two tests uses half of the time
+	return vg_clock_monotonic_ns() - begun_ns < (uint64_t)storm_ms() * 500000;
 }
 
 TEST(reused_process_ids_are_not_signalled)
@@ -118,7 +119,7 @@ TEST(reused_process_ids_are_not_signalled)
 		if (!other)
 			continue;
 		count++;
-		// The session begins now. Its connection was opened by Alice's process, which has ended.
+		// Begin a session now on the connection that Alice's process had opened. That process has ended.
 		CHECK_INT(send_request(fd, "{'op':'open','name':'w','access':'read'}"), 0);
 		json_decref(receive_answer(fd, NULL));
 		run_user(alice, revoke_by_force);

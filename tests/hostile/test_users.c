@@ -78,7 +78,8 @@ TEST(subordinate_ids_count_as_their_owner)
 		run_user(FIRST_SUBORDINATE + 100000 + i, make_vgpus);
 	CHECK_INT(*made, 64);
 	CHECK_INT(try_user(0, make_one), 0);
-	// An id without an owner is a user of its own. The daemon reads the file once a second.
+	// An id without an owner counts as a separate user. The daemon reads the file at most once a second, so wait
+	// for that.
 	write_subordinate_ids("# none\n");
 	int status = 7;
 	for (unsigned int i = 0; i < 1000 && status == 7; i++) {

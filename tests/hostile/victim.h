@@ -1,6 +1,6 @@
-// Provides a victim whose requests are timed during an attack. The time that the victim and the daemon waited for a
-// processor does not count, because others use the machine, too. A slow answer does not count either if a second
-// daemon, which is not attacked, was slow at that time.
+// Starts a victim, and measures how long its requests take during an attack. The time in which the victim and the
+// daemon waited for a processor does not count, because others use the machine, too. A slow answer does not count
+// either if a second daemon, which is not attacked, was slow at that time.
 #pragma once
 #include "hostile.h"
 
@@ -19,7 +19,7 @@ enum { SANITIZED = 4 }; // with sanitizers, answers may take this many times as 
 enum { SANITIZED = 1 };
 #endif
 
-// Returns the most that an answer may take. Each further attacking user may use a part of the loop's time.
+// The most milliseconds that an answer may take. Each further attacking user may use a part of the loop's time.
 static int most_ms = ONE_USERS_MS;
 
 struct trip {
@@ -32,7 +32,7 @@ struct trips {
 	struct trip trips[MOST_TRIPS];
 };
 
-static struct trips *attacked, *control; // the trips of both daemons, in memory shared with the children
+static struct trips *attacked, *control; // the victim's requests to both daemons, in memory shared with the children
 static char control_directory[sizeof directory], control_socket[sizeof socket_path];
 static pid_t control_pid;
 
@@ -87,8 +87,8 @@ static inline uint64_t read_waited_ns(const char *task)
 	return waited;
 }
 
-// Returns that time for the daemon: the sum of its loop and of the thread that writes the state, for which some answers
-// wait.
+// Returns how long the daemon waited for a processor: its loop, and the thread that writes the state, since some
+// answers wait for that thread.
 static inline uint64_t read_daemon_waited_ns(pid_t pid)
 {
 	char path[64], task[340], comm[400], name[32];
@@ -156,7 +156,7 @@ static inline double milliseconds(const struct trip *trip)
 	return taken > trip->waited_ns ? (double)(taken - trip->waited_ns) / 1e6 / SANITIZED : 0;
 }
 
-// Trips that are no more than this time apart count as simultaneous.
+// Requests that are at most this far apart count as simultaneous.
 static const uint64_t MARGIN_NS = 100000000;
 
 static inline bool is_beside(const struct trip *trip, const struct trip *other)
@@ -164,7 +164,7 @@ static inline bool is_beside(const struct trip *trip, const struct trip *other)
 	return other->ended_ns + MARGIN_NS > trip->begun_ns && other->begun_ns < trip->ended_ns + MARGIN_NS;
 }
 
-// Returns true if the daemon that is not attacked was slow at about the time of the trip.
+// Returns true if the daemon that is not attacked was slow at about the time of this request.
 static inline bool is_excused(const struct trip *trip)
 {
 	for (unsigned int i = 0; i < control->count; i++)
@@ -173,7 +173,7 @@ static inline bool is_excused(const struct trip *trip)
 	return false;
 }
 
-// Returns the number of trips that took longer than allowed, and stores the duration of the longest trip.
+// Counts the requests that took longer than allowed, and stores the longest duration.
 static inline unsigned int count_slow(double *ret_worst_ms)
 {
 	unsigned int slow = 0;

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 static int steps_left = -1, signal_at_step;
-static bool reached_end; // the operation of the last child ended before the step
+static bool reached_end; // whether the operation of the last child ended before it reached the step
 
 void ledger_step(const char *where)
 {

@@ -4,7 +4,7 @@
 
 static const uint64_t MIB = 1 << 20, CHARGED = 5 << 20;
 
-// The functions do_… are the operations of a process. The test runs each operation once for each of its steps.
+// The operations of a process. The test runs each operation once for each of its steps.
 static void do_reserve(struct vg_ledger *ledger)
 {
 	vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 2 * MIB);
@@ -53,8 +53,8 @@ static void check_others_can_charge(struct vg_ledger *ledger)
 	alarm(0);
 }
 
-// Kills a tenant at every step, and reaps it. `between`: before that, another process changes the account, and with it
-// the account's tag.
+// Kills a tenant at every step, and reaps it. With `between`, another process changes the account between these two,
+// and with it the account's tag.
 static int kill_at_every_step(void (*work)(struct vg_ledger *), bool between)
 {
 	int step = 0;
@@ -106,7 +106,8 @@ static void kill_reaper_at_every_step(bool between)
 			check_sum(ledger, CHARGED);
 			vg_ledger_close(ledger);
 			if (reaper_ended) {
-				CHECK(reaper_step >= 4); // at these steps, the tenant had only claimed a slot
+				// a reaper has four steps even if the tenant had only claimed a slot
+				CHECK(reaper_step >= 4);
 				if (!tenant_ended)
 					break;
 				CHECK(step >= 11 && reaper_step >= 13);
@@ -126,7 +127,7 @@ TEST(sum_is_exact_if_reaper_is_killed_before_other_changes)
 	kill_reaper_at_every_step(true);
 }
 
-// A stopped process blocks no other process, and completes its work when it continues.
+// Tests that a stopped process blocks no other process, and completes its work when it continues.
 TEST(stopped_process_blocks_no_other)
 {
 	for (int step = 0;; step++) {
@@ -151,7 +152,7 @@ TEST(stopped_process_blocks_no_other)
 	}
 }
 
-// A stopped reaper blocks no other process, and is reaped itself when it is killed.
+// Tests that a stopped reaper blocks no other process, and is reaped itself after it is killed.
 TEST(stopped_reaper_blocks_no_other)
 {
 	for (int step = 0;; step++) {
@@ -178,8 +179,7 @@ static void reap_replaced(struct vg_ledger *ledger)
 	reap_all_replaced(ledger);
 }
 
-// A living process has replaced its program by exec. The reaper of the old program is killed at every step of the
-// refund.
+// Replaces a living process's program by exec, and kills the reaper of the old program at every step of the refund.
 TEST(sum_is_exact_if_reaper_of_replaced_program_is_killed)
 {
 	for (int step = 0;; step++) {

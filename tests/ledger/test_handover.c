@@ -1,5 +1,5 @@
-// A tenant is dumped and its slot refunded. Then a restorer gets a new slot, and passes it to the restored tenant. The
-// restorer may be killed at every step.
+// Tests the handover of a slot. A tenant is dumped, and its slot is refunded. Then a process that restores (the
+// restorer) reserves a new slot, and passes it to the restored tenant. The test kills the restorer at every step.
 #include "ledger/process.h"
 #include "steps.h"
 
@@ -136,7 +136,7 @@ static void do_restore(struct vg_ledger *ledger)
 	vg_ledger_close(mine);
 }
 
-// Reads the number of restores from the memory of the process.
+// Reads the restore counter in the memory of the process.
 static uint32_t read_restores(const struct vg_ledger_tenant *tenant, pid_t pid)
 {
 	struct ledger_process process;
@@ -159,7 +159,7 @@ TEST(restored_tenant_continues_in_another_slot)
 	CHECK_INT(find_tenant(ledger, getpid()).slot + 1, dumped.slot);
 	CHECK_INT(read_restores(&dumped, program.pid), 0);
 	do_restore(ledger);
-	// The number changes even if the new slot has the same number.
+	// The restore counter changes even if the new slot has the same number as the old one.
 	CHECK_INT(read_restores(&dumped, program.pid), 1);
 	struct vg_ledger_tenant now = find_tenant(ledger, program.pid);
 	CHECK(now.slot != dumped.slot);
@@ -171,7 +171,7 @@ TEST(restored_tenant_continues_in_another_slot)
 	CHECK_INT(now.image, dumped.image);
 	CHECK_STR(now.command, dumped.command);
 	CHECK_INT(now.entered_ns, dumped.entered_ns);
-	// The number was written already.
+	// The restore counter was written already.
 	CHECK_INT(vg_ledger_put_back(&now, program.pid), VG_LEDGER_GONE);
 	CHECK_INT(vg_ledger_charged(ledger), CHARGED + 7 * MIB);
 	kill(program.pid, SIGCONT);
@@ -180,7 +180,8 @@ TEST(restored_tenant_continues_in_another_slot)
 	CHECK_INT(let_charge(&program), 0); // 16 of 16 MiB are used now
 	CHECK_INT(let_charge(&program), VG_LEDGER_REFUSED);
 	kill_program(&program);
-	CHECK_INT(reap_all_dead(ledger), 8 * MIB); // the refund of the dump has left nothing to refund twice
+	// only the new slot is refunded, since the dump has refunded the old one
+	CHECK_INT(reap_all_dead(ledger), 8 * MIB);
 	vg_ledger_leave(other);
 	vg_ledger_close(other);
 	check_sum(ledger, CHARGED);
@@ -198,13 +199,13 @@ TEST(failed_restore_changes_nothing)
 	check_sum(ledger, 13 * MIB);
 	vg_ledger_refund(ledger, VG_LEDGER_DEVICE, MIB);
 	CHECK_INT(vg_ledger_stand_in(mine, &dumped), 0);
-	// Tries to restore into another process than the dumped one.
+	// Try to hand the slot to another process than the dumped one.
 	struct program stranger = start_program(ledger);
 	stop_process(stranger.pid);
 	struct vg_ledger_tenant wrong = dumped;
 	wrong.process = 4096; // an address that is not mapped
 	CHECK(vg_ledger_hand_over(mine, &wrong, stranger.pid) != 0);
-	// The stranger has a slot.
+	// The stranger already has a slot, so the handover is refused.
 	CHECK_INT(vg_ledger_hand_over(mine, &dumped, stranger.pid), VG_LEDGER_GONE);
 	wrong.process = 0;
 	CHECK_INT(vg_ledger_hand_over(mine, &wrong, program.pid), VG_LEDGER_GONE);
@@ -218,7 +219,7 @@ TEST(failed_restore_changes_nothing)
 	vg_ledger_close(ledger);
 }
 
-// The restorer is killed at every step: the charge belongs to the restorer or to the restored process.
+// Kills the restorer at every step. The charge must belong to the restorer or to the restored process.
 TEST(sum_is_exact_if_restorer_is_killed)
 {
 	for (int step = 0;; step++) {
@@ -244,7 +245,7 @@ TEST(sum_is_exact_if_restorer_is_killed)
 	}
 }
 
-// The restorer is killed, and the process continues: the process must not change a slot that belongs to another
+// Kills the restorer, and lets the process continue. The process must not change a slot that belongs to another
 // process.
 TEST(process_continues_correctly_if_restorer_is_killed)
 {

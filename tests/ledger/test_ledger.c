@@ -33,7 +33,8 @@ TEST(reserve_and_refund)
 	vg_ledger_close(ledger);
 }
 
-// On a full file system, the first write to an unallocated page of the file would kill the process.
+// Checks that the whole file is allocated at its creation. Otherwise, on a full file system, the first write to a page
+// would kill the process.
 TEST(whole_file_is_allocated_at_creation)
 {
 	struct vg_ledger *ledger = create_ledger(1000);
@@ -44,7 +45,7 @@ TEST(whole_file_is_allocated_at_creation)
 	vg_ledger_close(ledger);
 }
 
-// The refunded figure may be impossible, since another tenant may have overwritten it.
+// Refunds an impossible figure, as another tenant may write one into the ledger. The refund must be limited.
 TEST(refund_of_impossible_figure_is_bounded)
 {
 	struct vg_ledger *ledger = create_ledger(UINT64_MAX);
@@ -56,7 +57,7 @@ TEST(refund_of_impossible_figure_is_bounded)
 	vg_ledger_close(ledger);
 }
 
-// A measurement must notice charges and refunds even if their sum is 0.
+// Charges and refunds the same bytes. A measurement must notice these changes, although the sum is the same.
 TEST(changes_are_counted_even_if_they_cancel_out)
 {
 	struct vg_ledger *ledger = create_ledger(8 * MIB);
@@ -99,7 +100,7 @@ TEST(limit_changes_take_effect_at_once)
 	CHECK_INT(vg_ledger_limit(ledger), 8 * MIB);
 	CHECK_INT(vg_ledger_set_limit(ledger, 6 * MIB, &charged), 0);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 1), VG_LEDGER_REFUSED);
-	for (int i = 0; i < 300; i++) // the generation number has wrapped afterwards
+	for (int i = 0; i < 300; i++) // enough changes for the generation number to wrap
 		CHECK_INT(vg_ledger_set_limit(ledger, (uint64_t)(7 + i) * MIB, &charged), 0);
 	CHECK_INT(vg_ledger_limit(ledger), 306 * MIB);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 300 * MIB), 0);
@@ -142,7 +143,8 @@ static void *charge_and_refund(void *argument)
 	return NULL;
 }
 
-// In a forked child, the lock must be free even if another thread of the parent held the lock.
+// Forks while threads of the parent charge. In the child the lock must be free, even if another thread of the parent
+// held it.
 TEST(child_of_fork_can_charge_while_threads_of_the_parent_charge)
 {
 	struct vg_ledger *ledger = create_ledger(8 * MIB);
@@ -169,7 +171,7 @@ TEST(child_of_fork_can_charge_while_threads_of_the_parent_charge)
 	vg_ledger_close(ledger);
 }
 
-// Does the work of the child in the tests below, when the child has executed this program again.
+// When the child has executed this program again, does the child's work for the tests below.
 __attribute__((constructor)) static void program_after_exec(void)
 {
 	const char *path = getenv("TEST_LEDGER_AFTER_EXEC");
@@ -179,7 +181,7 @@ __attribute__((constructor)) static void program_after_exec(void)
 		return;
 	if (vg_ledger_open(path, &ledger) != 0)
 		_exit(2);
-	// The earlier charges may be refunded already, but only once.
+	// The earlier charges may be refunded by this process or by the reaper, but only once.
 	if (getenv("TEST_LEDGER_RACE"))
 		_exit(vg_ledger_enter(ledger) != 0 || vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 3 * MIB) != 0 ||
 		      vg_ledger_used_here(ledger) != 3 * MIB);
@@ -232,7 +234,8 @@ TEST(reap_refunds_program_that_was_replaced_by_exec)
 	vg_ledger_close(ledger);
 }
 
-// The program after exec and a reaper both refund the charges of the program before exec, at the same time.
+// Refunds the charges of the program before exec in two processes at the same time: in the program after exec, and in a
+// reaper.
 TEST(exec_and_reaper_refund_only_once)
 {
 	struct vg_ledger *ledger = create_ledger(8 * MIB);
@@ -381,7 +384,7 @@ TEST(tenant_is_listed)
 	vg_ledger_close(ledger);
 }
 
-// Memory of exported descriptors stays charged after its process has ended.
+// Tests exported memory of an ended process: it must stay charged while a descriptor of it is open.
 TEST(dead_tenant_keeps_charge_of_exported_memory)
 {
 	struct vg_ledger *ledger = create_ledger(64 * MIB);
@@ -417,7 +420,7 @@ TEST(dead_tenant_keeps_charge_of_exported_memory)
 	vg_ledger_close(ledger);
 }
 
-// The peak is the most that the process had declared since the peak was cleared.
+// Tests the peak: the most that the process has declared since the peak was last cleared.
 TEST(peak_of_declared_memory_is_kept)
 {
 	struct vg_ledger *ledger = create_ledger(64 * MIB);

@@ -76,7 +76,7 @@ static void stop_all(struct vg_ledger *ledger, pid_t *children)
 	uint64_t sum = 0;
 
 	__atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
-	// All processes have stored their sums and pause then.
+	// Wait until all processes have stored their sums and pause.
 	for (int waited = 0; waited < 10000; waited += 10) {
 		uint64_t before = vg_ledger_charged(ledger);
 		poll(NULL, 0, 100);
@@ -114,7 +114,7 @@ TEST(limit_holds_while_16_processes_compete)
 		// The ledger may refuse this limit.
 		vg_ledger_set_limit(ledger, BASE + random % (MIB + 1), &charged);
 		int victim = (int)(random >> 40) % COMPETITORS;
-		// The process is killed at any point, and replaced.
+		// At random times, kill one of the processes at whatever point it is, and replace it.
 		if (random >> 60 == 0) {
 			kill(children[victim], SIGKILL);
 			CHECK_INT(waitpid(children[victim], NULL, 0), children[victim]);

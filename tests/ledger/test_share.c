@@ -6,7 +6,7 @@
 
 static const uint64_t MIB = 1 << 20, CHARGED = 5 << 20, LIMIT = 16 << 20, KEY = 0x1234567890abcdef;
 
-// Makes 2 of the 5 MiB that this process has charged a shared allocation.
+// Turns 2 of the 5 MiB that this process has charged into a shared allocation.
 static uint32_t share_own_memory(struct vg_ledger *ledger)
 {
 	uint32_t share;
@@ -35,7 +35,7 @@ static uint32_t join(struct vg_ledger *ledger)
 	return share;
 }
 
-// Releases a shared allocation as its owner.
+// Releases a shared allocation. This process is its owner.
 static uint64_t leave_as_owner(struct vg_ledger *ledger, uint32_t share)
 {
 	uint64_t passed;
@@ -45,7 +45,7 @@ static uint64_t leave_as_owner(struct vg_ledger *ledger, uint32_t share)
 	return passed;
 }
 
-// A child that runs `first`, waits for finish(), and then runs `then`.
+// A child process that runs `first`, waits for finish(), and then runs `then`.
 struct pair {
 	pid_t child;
 	int go[2], done[2];
@@ -169,7 +169,8 @@ TEST(charge_passes_on_when_dead_owner_is_reaped)
 	vg_ledger_close(ledger);
 }
 
-// An open descriptor keeps an allocation, whose owner is a dead program until the descriptor is closed.
+// Keeps an allocation by an open descriptor after its owner has ended. The dead program must stay the owner until the
+// descriptor is closed.
 TEST(dead_owner_keeps_allocations_of_open_descriptors)
 {
 	struct vg_ledger *ledger = create_charged_ledger();
@@ -260,17 +261,18 @@ TEST(names_are_added_replaced_and_freed)
 	CHECK_INT(vg_ledger_shared_add_name(ledger, one, KEY, false), 0);
 	CHECK_INT(vg_ledger_shared_add_name(ledger, two, KEY, false), VG_LEDGER_REFUSED);
 	CHECK_INT(vg_ledger_shared_add_name(ledger, two, KEY, true), 0);
-	// This process is the owner already, so it cannot join.
+	// This process owns the allocation already, so it cannot join it.
 	CHECK_INT(vg_ledger_shared_join(ledger, KEY, &three, &bytes), VG_LEDGER_GONE);
 	CHECK_INT(vg_ledger_shared_add_name(ledger, one, KEY, false), VG_LEDGER_REFUSED);
 	leave_as_owner(ledger, two);
 	CHECK_INT(vg_ledger_shared_add_name(ledger, one, KEY, false), 0);
 	CHECK_INT(vg_ledger_shared_create(ledger, 2 * MIB, &three), 0);
-	// The entry of the table is the same, but its number is new.
+	// The new allocation uses the same table entry, but has a new number.
 	CHECK(three != two && three != one);
 	leave_as_owner(ledger, three);
 	leave_as_owner(ledger, one);
-	// 6 of 5 MiB were shared: the refund is limited to what was charged.
+	// Of the 5 MiB that were charged, shared allocations of 6 MiB were made. The refund is limited to what was
+	// charged.
 	check_sum(ledger, CHARGED - 5 * MIB);
 	vg_ledger_close(ledger);
 }
@@ -336,7 +338,7 @@ TEST(sum_is_exact_if_holder_is_killed_at_any_step)
 		uint32_t share = share_own_memory(ledger);
 		run_until(ledger, act_join_and_leave, step, SIGKILL);
 		bool ended = reached_end;
-		if (owner_first) // the dead process is still a holder then
+		if (owner_first) // the dead process is still one of the holders in this case
 			leave_as_owner(ledger, share);
 		reap_all_dead(ledger);
 		if (!owner_first)
@@ -351,7 +353,7 @@ TEST(sum_is_exact_if_holder_is_killed_at_any_step)
 	}
 }
 
-// The owner is killed at every step of releasing the allocation, while this process is a holder.
+// Kills the owner at every step of releasing the allocation, while this process is a holder.
 TEST(sum_is_exact_if_leaving_owner_is_killed)
 {
 	for (int step = 0;; step++) {
@@ -375,8 +377,8 @@ TEST(sum_is_exact_if_leaving_owner_is_killed)
 	}
 }
 
-// The owner has released the allocation. The last holder is killed at every step of releasing it, and the holder's
-// reaper at every step of reaping.
+// Kills the last holder at every step of releasing the allocation, after the owner has released it. Also kills the
+// holder's reaper at every step of reaping.
 TEST(sum_is_exact_if_last_holder_and_reaper_are_killed)
 {
 	for (int step = 0, reaper_step = 0;;) {
@@ -404,7 +406,7 @@ TEST(sum_is_exact_if_last_holder_and_reaper_are_killed)
 	}
 }
 
-// The owner is dead and its reaper is killed at every step, while this process is a holder of the allocation.
+// Kills the reaper of the dead owner at every step, while this process is a holder of the allocation.
 TEST(sum_is_exact_if_reaper_of_owner_is_killed)
 {
 	for (int step = 0;; step++) {

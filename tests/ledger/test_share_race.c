@@ -45,7 +45,7 @@ static void make_owner(struct vg_ledger *ledger, unsigned int piece, struct hold
 	holding->share = 0;
 }
 
-// The memory of a holder must be charged, either to the owner's slot or to the shared allocation.
+// Opens a shared allocation, and checks that its memory is charged, either to the owner's slot or to the allocation.
 static void join_allocation(struct vg_ledger *ledger, unsigned int piece, struct holding *holding)
 {
 	uint64_t bytes;

@@ -37,7 +37,7 @@ TEST(copy_survives_truncation_of_file)
 	CHECK_INT(truncate(ledger_path, 0), 0);
 	CHECK_STR(vg_ledger_name(copy), "test");
 	CHECK_INT(vg_ledger_limit(copy), 16 * MIB);
-	CHECK_INT(vg_ledger_charged(copy), MIB); // the figure is that of the time of the copy
+	CHECK_INT(vg_ledger_charged(copy), MIB); // the copy keeps the figure that the ledger had when it was copied
 	CHECK(vg_ledger_next_tenant(copy, &cursor, &tenant));
 	CHECK_INT(tenant.owner.pid, getpid());
 	CHECK_INT(vg_ledger_open_copy(ledger_path, &none), -EPROTO);
@@ -46,7 +46,8 @@ TEST(copy_survives_truncation_of_file)
 	vg_ledger_close(ledger);
 }
 
-// Opening a device file may have effects, and opening a FIFO may block.
+// Opens a device and a FIFO as a ledger. They must be refused unopened: opening a device file may have effects, and
+// opening a FIFO may block.
 TEST(only_regular_files_are_opened)
 {
 	struct vg_ledger *ledger = create_ledger(MIB), *none = NULL;

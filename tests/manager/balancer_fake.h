@@ -1,4 +1,4 @@
-// Fake managers and executions that replace src/manager/balancer_source.c. They test the balancer's thread, queues and
+// Replaces src/manager/balancer_source.c with fake managers and executions, to test the balancer's thread, queues and
 // rounds without a device. A thread ends `per_ms` executions of each virtual GPU in a millisecond.
 #pragma once
 #include "core/core_test.h"
@@ -19,14 +19,14 @@ struct vg_execution {
 };
 
 static struct fake {
-	struct balancer_load load; // counts waiting and running executions
+	struct balancer_load load; // its fields `waiting` and `running` count the executions
 	struct vg_execution *first, **end;
 	unsigned per_ms; // number of executions that end in a millisecond
 	unsigned binds, preempted, migrated;
 	bool there;
 } fakes[FAKES];
 static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
-// What changes of shares and units return.
+// The status that changes of shares and units return.
 static enum vg_status fake_refusal;
 static atomic_bool fake_ends;
 static pthread_t fake_thread;
@@ -88,8 +88,8 @@ enum balancer_fate balancer_submit(struct vg_manager *manager, struct balancer_k
 		return BALANCER_FAILED;
 	struct vg_execution *execution = calloc(1, sizeof *execution);
 	execution->work = work;
-	execution->references = 2; // one for the caller, one for the list
-	// The thread must not notice the end of the execution before this.
+	execution->references = 2; // one reference is for the caller, one for the list
+	// The thread may notice the end of the execution only after this.
 	*ret_execution = execution;
 	pthread_mutex_lock(&fake_lock);
 	*fake->end = execution;

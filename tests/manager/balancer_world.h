@@ -1,4 +1,4 @@
-// Provides loads for the balancer's decisions, and a model that carries the decisions out.
+// Provides loads for tests of the balancer's decisions, and a model in which these decisions are carried out.
 #pragma once
 #include "core/core_test.h"
 

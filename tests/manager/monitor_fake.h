@@ -1,4 +1,5 @@
-// A fake manager with given readings, which replaces src/manager/monitor_source.c to test the monitor without a device.
+// Replaces src/manager/monitor_source.c with a fake manager that returns given readings, to test the monitor without a
+// device.
 #pragma once
 #include "core/core_test.h"
 
@@ -13,7 +14,7 @@ enum { FAKES = 16 };
 
 static struct {
 	pthread_mutex_t lock;
-	struct monitor_reading device, virtual_gpus[FAKES]; // virtual_gpus: by ascending id
+	struct monitor_reading device, virtual_gpus[FAKES]; // `virtual_gpus` is sorted by ascending id
 	size_t count;
 	unsigned sleep_ms; // how long the next reading takes
 	enum vg_status status;
@@ -66,7 +67,7 @@ enum vg_status monitor_read(const struct monitor_source *source, struct monitor_
 	return status ? vg_fail(status, 0, "the manager says so") : VG_OK;
 }
 
-// Returns a reading of a virtual GPU. All metrics but memory are unknown.
+// Returns a reading of a virtual GPU in which only the memory is known.
 static struct monitor_reading reading_of(int id, uint64_t serial, double held)
 {
 	struct monitor_reading reading = {.sample = {.id = id, .status = VG_VIRTUAL_GPU_RUNNING}, .serial = serial};

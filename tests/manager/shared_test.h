@@ -1,4 +1,4 @@
-// Creates a node for the test, whose daemon the first request starts, and reads its list of vGPUs.
+// Creates a node for the test, and reads its list of vGPUs. The first request starts the node's daemon.
 #pragma once
 #include "manager_test.h"
 

@@ -21,7 +21,7 @@ struct stress {
 		int id;
 		unsigned stream;
 		uint64_t random;
-		// The thread's own handle; NULL: find or create the virtual GPU.
+		// The thread's own handle of a virtual GPU. If it is NULL, the next call finds or creates one.
 		struct vg_virtual_gpu *vgpu;
 		struct block {
 			vg_address address; // 0: no block

@@ -27,7 +27,7 @@ static inline void call_execute(struct worker *worker)
 
 	if (!block || block->size % 4)
 		return;
-	memset(&pattern, value % 127, sizeof pattern); // the float must not be a NaN
+	memset(&pattern, value % 127, sizeof pattern); // a float of such bytes is not a NaN
 	if (!MAY(worker,
 		 try_fill(worker->vgpu, worker->stream, block->address, pattern, block->size / 4, 1, &execution),
 		 VG_LIMIT))
@@ -93,7 +93,7 @@ static inline void call_pause(struct worker *worker)
 static inline void call_share(struct worker *worker)
 {
 	switch (next(worker) % 4) {
-	// No virtual GPU asks for more than its part, so that there is enough for all.
+	// Each virtual GPU asks for at most its part, so that there is enough for all.
 	case 0:
 		MAY(worker,
 		    vg_virtual_gpu_set_compute_share(worker->vgpu, (double)(next(worker) % 64 + 1) / 64 / VGPUS));

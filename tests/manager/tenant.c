@@ -1,6 +1,6 @@
-// Runs inside a vGPU, or creates one. tenant take MIB: allocates MIB with vg_vram. tenant manage NAME LIMIT_MIB MIB:
-// creates a shared vGPU NAME and allocates MIB in it. Both print "ready", or the error of the library, and stay until
-// their standard input ends.
+// Allocates memory inside a vGPU, or creates a vGPU. "tenant take MIB" allocates MIB with vg_vram. "tenant manage NAME
+// LIMIT_MIB MIB" creates a shared vGPU NAME and allocates MIB in it. Both print "ready", or the error of the library,
+// and stay until their standard input ends.
 #include <virgate/virgate.h>
 
 #include <stdio.h>

@@ -87,7 +87,7 @@ TEST(migration_moves_half_the_difference)
 	static const struct {
 		double share_a, share_b, threshold;
 		size_t waiting_a, running_a, waiting_b, running_b;
-		size_t moves; // number of moved executions, from a to b
+		size_t moves; // how many executions must move from a to b
 	} rows[] = {
 		{0.5, 0.5, 0.2, 10, 0, 0, 0, 5},
 		{0.5, 0.5, 0.2, 11, 0, 0, 0, 5}, // an odd execution stays, since it would move back later
@@ -97,10 +97,10 @@ TEST(migration_moves_half_the_difference)
 		{0.5, 0.5, 0.2, 10, 0, 8, 0, 0}, // the loads differ by 20 %, which is not more than the threshold
 		{0.5, 0.5, 0.1, 10, 0, 8, 0, 1},
 		{0.5, 0.5, 0.2, 100, 0, 50, 0, 25},
-		{0.8, 0.2, 0.2, 10, 0, 0, 0, 2}, // b has a fifth of the shares, and gets a fifth of the work
+		{0.8, 0.2, 0.2, 10, 0, 0, 0, 2}, // b has a fifth of the shares, so it gets a fifth of the work
 		{0.2, 0.8, 0.2, 10, 0, 0, 0, 8},
-		{0.8, 0.2, 0.2, 8, 0, 2, 0, 0},	 // both have equal waiting times
-		{0.5, 0.5, 0.2, 2, 8, 0, 0, 2},	 // no more than the waiting executions can move
+		{0.8, 0.2, 0.2, 8, 0, 2, 0, 0},	 // a and b have equal waiting times already
+		{0.5, 0.5, 0.2, 2, 8, 0, 0, 2},	 // only executions that wait can move
 		{0.5, 0.5, 1.0, 10, 0, 0, 0, 0}, // no difference exceeds a threshold of 1
 		{0.5, 0.5, 0.2, 0, 0, 0, 0, 0},
 	};
@@ -196,7 +196,7 @@ TEST(preemption_requires_waiting_work_of_higher_priority)
 		bool preempts; // whether b is preempted in favour of a
 	} rows[] = {
 		{5, 1, 3, 0, 2, 0, true},  {5, 5, 3, 0, 2, 0, false}, {1, 5, 3, 0, 2, 0, false},
-		{5, 1, 3, 1, 2, 0, false}, // some work of a runs already
+		{5, 1, 3, 1, 2, 0, false}, // a has some running work already
 		{5, 1, 0, 0, 2, 0, false}, {5, 1, 3, 0, 0, 0, false}, {5, 1, 3, 0, 2, VG_ACTION_PREEMPT, false},
 	};
 

@@ -1,4 +1,5 @@
-// Checks that shares and units follow the load and are returned, and that a constant load is not moved back and forth.
+// Checks that shares and units follow the load, that they are returned later, and that a constant load is not moved
+// back and forth.
 #include "balancer_world.h"
 
 #define NO_MOVES (VG_ACTION_MIGRATE | VG_ACTION_PREEMPT)
@@ -62,7 +63,7 @@ TEST(a_lender_in_need_gets_its_share_back)
 		play(&world, &loans);
 	CHECK(near(world.loads[0].share, 0.4) && near(world.loads[1].share, 0.4));
 	CHECK_CONTAINS(world.decisions[0].why, "the lender needs it");
-	// With a load that comes and goes, each loan that proved wrong delays the next one.
+	// With a load that comes and goes, a loan may prove wrong. Each such loan delays the next one.
 	for (int i = 0; i < 400; i++) {
 		world.loads[1].waiting = world.loads[1].share < 0.35 ? 2 : 0;
 		play(&world, &loans);
@@ -98,7 +99,7 @@ TEST(shares_set_by_others_are_kept)
 		// No loan is left that could be returned.
 		CHECK_INT(play(&world, &loans), 0);
 	CHECK(near(world.loads[0].share, 0.5) && near(world.loads[1].share, 0.35));
-	// The loans of a closed virtual GPU end.
+	// Close a virtual GPU: its loans end.
 	world.loads[0].waiting = 9;
 	for (int i = 0; i < 2; i++)
 		play(&world, &loans);
@@ -137,8 +138,8 @@ TEST(unclaimed_units_are_added_and_returned)
 	end_world(&world);
 }
 
-// Completes work in one round. A virtual GPU with the whole device would complete `work` executions. Shares that one
-// does not use go to the others.
+// Completes work in one round. The whole device would complete `work` executions, and each virtual GPU completes its
+// share of them. What one does not use goes to the others.
 static void serve(struct world *world, unsigned work)
 {
 	double left = work;

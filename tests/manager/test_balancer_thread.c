@@ -112,14 +112,14 @@ TEST(unbound_work_moves_to_another_device)
 
 	memset(jobs, 0, sizeof jobs);
 	begin_fakes();
-	add_fake(0, 0, 1, 1, 0); // this virtual GPU ends no work
+	add_fake(0, 0, 1, 1, 0); // this virtual GPU never ends any work
 	add_fake(1, 1, 7, 1, 8);
 	struct vg_balancer *balancer = open_balancer(&options, 2);
 	submit_all(balancer, jobs, 200); // half of the jobs go to each virtual GPU
 	for (int i = 0; i < 1000 && binds_of(1) < 190; i++)
 		wait_ms(5);
 	pthread_mutex_lock(&fake_lock);
-	// Now this virtual GPU ends the work that was bound to it.
+	// From now on, this virtual GPU ends the work that was bound to it.
 	fakes[0].per_ms = 8;
 	pthread_mutex_unlock(&fake_lock);
 	wait_all(jobs, 200);
@@ -188,7 +188,7 @@ TEST(work_of_a_closed_virtual_gpu_moves_to_another)
 		wait_ms(1);
 	pthread_mutex_lock(&fake_lock);
 	fakes[0].there = false;
-	fakes[0].per_ms = 4; // from now on, this virtual GPU ends its work
+	fakes[0].per_ms = 4; // from now on, this virtual GPU ends the work that is in it
 	pthread_mutex_unlock(&fake_lock);
 	OK(vg_balancer_rebalance(balancer, NULL));
 	wait_all(jobs, 40);
@@ -482,7 +482,7 @@ static void *use_in_thread(void *user)
 		struct job job = {0};
 		OK(submit(balancer, &job, 0));
 		if (i % 3 == 0)
-			// The job may have ended.
+			// The result does not matter: the job may have ended already.
 			(void)vg_balanced_cancel(job.balanced);
 		if (i % 5 == 0)
 			OK(vg_balancer_rebalance(balancer, NULL));

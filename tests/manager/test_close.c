@@ -68,7 +68,8 @@ TEST(closing_fails_while_work_is_queued)
 	vg_manager_destroy(manager);
 }
 
-// Tries to close a virtual GPU with running work. Returns whether the work was still running at that time.
+// Tries to close a virtual GPU while it has running work. Returns whether the work still ran at that time; otherwise
+// the test must be repeated with more work.
 static bool close_running(const struct vg_manager_options *options, unsigned repeat)
 {
 	struct vg_manager *manager = open_manager(options);
@@ -121,7 +122,7 @@ TEST(ending_cancels_queued_work)
 	OK(vg_virtual_gpu_end(vgpu));
 	vg_log_set(NULL, NULL);
 	CHECK_INT(work_messages, 1);
-	// One message per virtual GPU, with its name.
+	// There must be one message for each virtual GPU, with its name.
 	CHECK_INT(block_messages, 1);
 	CHECK_CONTAINS(told, "virtual GPU 1 (vgpu-1)");
 	CHECK_INT(pthread_join(waiter, &said), 0);

@@ -80,7 +80,7 @@ static void fault_while_the_first_is_paused(void)
 	close_pair(&pair);
 }
 
-// Causes a fault on the second device, without an earlier query of the first device's virtual GPU.
+// Causes a fault on the second device. Nothing has queried the first device's virtual GPU before.
 static void fault_of_the_second(bool busy)
 {
 	struct vg_execution *first[4], *late;

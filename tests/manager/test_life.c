@@ -53,7 +53,8 @@ TEST(ids_are_unique)
 	CHECK_INT(info_of(three).id, 3);
 	vg_virtual_gpu_destroy(one);
 	struct vg_virtual_gpu *last = new_vgpu(manager, INT_MAX, MIB), *four = new_vgpu(manager, 0, MIB);
-	// The id 1 is not reused at once, since a thread may still have it.
+	// The new virtual GPU does not get the id 1, which is free: another thread may still use that id for the old
+	// one.
 	CHECK_INT(info_of(four).id, 4);
 	one = new_vgpu(manager, 1, MIB);
 	struct vg_virtual_gpu *const all[] = {one, two, three, four, last};
@@ -179,7 +180,7 @@ TEST(shares_are_between_0_and_1_and_so_is_their_sum)
 	for (int i = 0; i < 3; i++)
 		vg_virtual_gpu_destroy(vgpus[i]);
 	vgpus[0] = new_vgpu(manager, 0, MIB);
-	// The share of one virtual GPU of eight.
+	// The share of one of eight virtual GPUs is an eighth.
 	CHECK(info_of(vgpus[0]).compute_share > 0.1249 && info_of(vgpus[0]).compute_share < 0.1251);
 	vg_virtual_gpu_destroy(vgpus[0]);
 	vg_manager_destroy(manager);

@@ -177,8 +177,8 @@ static size_t close_and_check(struct vg_manager *manager)
 	return before - free_on(device);
 }
 
-// After closing, the next owner of the memory reads zeros, and all memory is free again. In the first run, the driver
-// also allocates memory for itself and keeps it.
+// Closes a virtual GPU. The next owner of its memory must read zeros, and all memory must be free again. In the first
+// run, the driver also allocates memory for itself and keeps it.
 TEST_BOTH(closing_zeroes_and_frees_memory)
 {
 	close_and_check(manager);

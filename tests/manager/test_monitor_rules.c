@@ -98,7 +98,7 @@ TEST(samples_are_due_at_multiples_of_the_interval)
 	} rows[] = {
 		{1000, 1000, 1100, 0},
 		{1000, 1099, 1100, 0},
-		{1000, 1100, 1100, 0}, // the next is due at once
+		{1000, 1100, 1100, 0}, // so late that the next sample is due at once
 		{1000, 1199, 1100, 0},
 		{1000, 1200, 1200, 1},
 		{1000, 1950, 1900, 8},
@@ -157,9 +157,9 @@ TEST(rates_cover_the_time_between_samples)
 	CHECK_INT(sample.interval_ns, 500000000);
 	CHECK(sample.launch_rate.known && sample.launch_rate.value == 100);
 	CHECK(sample.compute_utilization.known && sample.compute_utilization.value == 0.25);
-	CHECK(!sample.failure_rate.known); // no reading had a known number of failures
+	CHECK(!sample.failure_rate.known); // there is no rate, since no reading had a known number of failures
 
-	// A long quantum is counted when it ends.
+	// A long quantum is counted completely when it ends.
 	reading.busy_ns += 2000000000;
 	monitor_series_add(series, &reading, 2500000000, 2500000000);
 	CHECK(monitor_series_latest(series)->compute_utilization.value == 1);

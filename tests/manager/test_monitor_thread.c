@@ -98,7 +98,8 @@ TEST(the_sampling_clock_does_not_drift)
 	OK(vg_monitor_info(monitor, &info));
 	CHECK(info.missed >= 8);
 	CHECK(count > 5);
-	// The time of each sample without its lateness differs from the first one by a multiple of the interval.
+	// The lateness of a sample is subtracted from its time. The rest differs from that of the first sample by a
+	// multiple of the interval.
 	uint64_t first = samples[0].time_ns - samples[0].late_ns;
 	for (size_t i = 1; i < count; i++)
 		CHECK_INT((samples[i].time_ns - samples[i].late_ns - first) % 2000000, 0);
@@ -151,7 +152,7 @@ TEST(a_callback_runs_once_per_crossing)
 		set_held(60, 20);
 		pass_samples(monitor);
 		CHECK(calls.beyond == round && calls.back == round - 1 && calls.last_value == 0.6);
-		// The value has not fallen enough to count as back.
+		// The value has fallen, but not far enough to count as back in range.
 		set_held(45, 20);
 		pass_samples(monitor);
 		set_held(60, 20);
@@ -174,9 +175,9 @@ static void call_forbidden_functions(void *user, const struct vg_watch_event *ev
 	calls->beyond++;
 	calls->status = vg_monitor_close(calls->monitor);
 	CHECK_CONTAINS(vg_last_error()->text, "closed by its own callback");
-	vg_monitor_destroy(calls->monitor); // the monitor refuses this call, too
+	vg_monitor_destroy(calls->monitor); // the monitor refuses to be destroyed in its own callback, too
 	CHECK_INT(vg_last_error()->status, VG_STATE);
-	// The monitor calls back without a lock.
+	// The monitor holds no lock during the callback, so this call does not block.
 	OK(vg_monitor_info(calls->monitor, &info));
 	OK(vg_monitor_json(calls->monitor, &text));
 	free(text);
@@ -200,9 +201,9 @@ TEST(a_callback_can_do_all_except_close_its_monitor)
 	pass_samples(monitor);
 	set_held(60, 20);
 	pass_samples(monitor);
-	// The callback has removed its watch.
+	// The callback has removed its watch, so it was called once.
 	CHECK_INT(calls.beyond, 1);
-	// The next watch is still called.
+	// The watch that was added later is still called.
 	CHECK_INT(later.beyond, 2);
 	vg_monitor_destroy(monitor);
 }
@@ -376,7 +377,7 @@ TEST(invalid_input_is_refused)
 	OK(vg_monitor_create(manager, NULL, &monitor));
 	struct vg_monitor_info info;
 	OK(vg_monitor_info(monitor, &info));
-	// The interval is that of the manager, the history the default.
+	// The interval is the manager's, and the history has the default length.
 	CHECK(info.interval_ms == 5 && info.history == 600);
 	REFUSED(vg_monitor_sample(monitor, 9, &sample), VG_NOT_FOUND, "no virtual GPU 9; existing ids: 1, 4");
 	REFUSED(vg_monitor_sample(monitor, -1, &sample), VG_INVALID, "id -1");

@@ -325,7 +325,7 @@ TEST(a_progress_callback_can_stop_a_move)
 			CHECK_INT(info_of(vgpu).memory_in_host, info_of(vgpu).memory_held);
 		} else {
 			OK(vg_virtual_gpu_move_out(vgpu, &options));
-			CHECK(seen.calls >= 4); // one call for each 64 MiB
+			CHECK(seen.calls >= 4); // one call for each 64 MiB that was copied
 			CHECK_INT(seen.bytes, seen.total);
 			CHECK_INT(seen.total, info_of(vgpu).memory_held);
 		}

@@ -77,7 +77,7 @@ static uint64_t held(void)
 	return sum;
 }
 
-// Checks that every byte that is no longer charged is free on the device.
+// Compares the charges with the device's free memory: every byte that is not charged must be free.
 static void check_books(void)
 {
 	struct vg_device *device = first_device();
@@ -143,8 +143,9 @@ static size_t live(unsigned seconds)
 	return free_on(first_device());
 }
 
-// A driver keeps memory from first uses: code of NVIDIA's libraries, channels for streams, local memory. A second run
-// needs no more of that, so memory that is missing afterwards is leaked. The simulated driver keeps none.
+// Runs all calls twice. A driver keeps memory from first uses: code of NVIDIA's libraries, channels for streams, local
+// memory. The second run needs no more of that, so memory that is missing afterwards has leaked. The simulated driver
+// keeps none.
 TEST(all_calls_from_all_threads)
 {
 	enum { DRIVERS_OWN = 64 };

@@ -126,7 +126,7 @@ TEST(shares_change_while_work_runs)
 	struct vg_virtual_gpu *vgpu, *other;
 
 	OK(vg_virtual_gpu_create(manager, &options, &vgpu));
-	CHECK(info_of(vgpu).compute_share == 0.25); // 4 of 16 units
+	CHECK(info_of(vgpu).compute_share == 0.25); // the virtual GPU has 4 of 16 units
 	options.compute_units = 0;
 	options.compute_share = 0.5;
 	OK(vg_virtual_gpu_create(manager, &options, &other));
@@ -154,7 +154,7 @@ TEST(utilization_is_measured_or_unknown)
 		// No work has run yet.
 		CHECK(info_of(vgpu).compute_utilization == 0);
 	struct vg_virtual_gpu_info info = {0};
-	for (time_t end = time(NULL) + 10; time(NULL) < end;) { // some intervals of 100 ms
+	for (time_t end = time(NULL) + 10; time(NULL) < end;) { // waits for some measuring intervals of 100 ms
 		vg_execution_destroy(fill(vgpu, 0, block, 1, MIB / 4, 20));
 		OK(vg_virtual_gpu_sync(vgpu, 0, 0));
 		info = info_of(vgpu);

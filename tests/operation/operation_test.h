@@ -1,4 +1,4 @@
-// Helpers for the tests of operations: tensors of every type on the host and the device, and allowed deviations from
+// Helpers for the tests of operations: tensors of every type on the host and the device, and limits for deviations from
 // the reference.
 #pragma once
 #include "../core/memory_test.h"
@@ -12,7 +12,8 @@ struct traits {
 	size_t bytes;
 	int mantissa, least; // bits including the implicit one; least exponent of a normal number
 	double greatest;
-	long double sum, product, half; // relative errors: of a term of a sum, of a factor, of storing
+	// allowed relative errors: of each term of a sum, of each factor, and of storing the result
+	long double sum, product, half;
 };
 
 static inline const struct traits *traits_of(enum vg_element_type type)
@@ -197,7 +198,7 @@ static inline void run_plan(struct subject *s, struct operation_plan *plan)
 	vg_buffer_destroy(workspace);
 }
 
-// Fails unless `got` deviates from the reference by at most `tolerance` and rounding, or both are the same NaN or
+// Fails unless `got` is near the reference. It may deviate by `tolerance` and by rounding. Both may be the same NaN or
 // infinity. Values near the type's greatest number may become infinity.
 static inline void check_near(enum vg_element_type type, double got, long double want, long double tolerance,
 			      const char *what, size_t at)

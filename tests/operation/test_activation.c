@@ -30,8 +30,9 @@ static long double reference(enum vg_activation_kind kind, long double x, long d
 	}
 }
 
-// Returns the possible error of the few operations in f32 or f64: some units in the last place of the result,
-// multiplied by the effect of the exponential on the rounding of its argument; the whole result if exp(-x) overflows.
+// Returns the allowed error of the few operations in f32 or f64. It is some units in the last place of the result,
+// multiplied by how much the exponential magnifies the rounding of its argument. If exp(-x) overflows, it is the whole
+// result.
 static long double tolerance_of(enum vg_element_type type, enum vg_activation_kind kind, long double x,
 				long double want)
 {
@@ -100,7 +101,8 @@ TEST(elementwise_activations_are_correct)
 	close_subject(&s);
 }
 
-// Whole vectors, remainders, and addresses that are not aligned for vectors; also in place.
+// Compares whole vectors, remainders, and addresses that are not aligned for vectors; also with the output in place of
+// the input.
 TEST(activations_are_correct_at_every_alignment)
 {
 	struct subject s = open_subject();
@@ -198,7 +200,7 @@ TEST(softmax)
 	close_subject(&s);
 }
 
-// One row each: large values whose exponentials overflow, some -infinity, only -infinity, infinity, NaN.
+// Each row is one case: large values whose exponentials overflow, some -infinity, only -infinity, infinity, NaN.
 TEST(softmax_handles_extreme_values)
 {
 	static const double rows[][4] = {{60000, 59999, -60000, 0},
@@ -211,7 +213,7 @@ TEST(softmax_handles_extreme_values)
 	struct subject s = open_subject();
 
 	for (int type = 0; type < TYPES; type++)
-		for (int apart = 0; apart < 2; apart++) { // channels adjacent in memory, or positions
+		for (int apart = 0; apart < 2; apart++) { // the channels or the positions are adjacent in memory
 			struct tensor input = make_tensor(&s, all_types[type], 28),
 				      output = make_tensor(&s, input.type, 28);
 			for (size_t row = 0; row < 7; row++)

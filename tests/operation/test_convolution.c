@@ -72,7 +72,7 @@ static void check_element(const struct layer *l, const void *got, size_t at, con
 	long double tolerance = t->product * size;
 	if (d->bias) {
 		long double bias = get(d->type, l->bias.host, (size_t)o);
-		tolerance += fabsl(sum) * t->half; // the sum may have been rounded before
+		tolerance += fabsl(sum) * t->half; // the sum may have been rounded before the bias was added
 		sum += bias;
 		size += fabsl(bias);
 	}
@@ -205,7 +205,7 @@ TEST(convolutions_are_correct)
 	close_subject(&s);
 }
 
-// The outputs have enough tiles that types with large tiles use large ones.
+// Makes outputs of so many tiles that the types which have large tiles use them.
 TEST(large_tiles)
 {
 	static const enum vg_element_type types[] = {VG_F32, VG_F16, VG_BF16};
@@ -226,7 +226,7 @@ TEST(large_tiles)
 	close_subject(&s);
 }
 
-// A NaN affects only the sums of which it is a term.
+// Checks that a NaN affects only the sums in which it is a term.
 TEST(nan_affects_only_its_sums)
 {
 	struct subject s = open_subject();

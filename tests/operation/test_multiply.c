@@ -184,7 +184,7 @@ TEST(batches)
 	close_subject(&s);
 }
 
-// The product has enough tiles that types with large tiles use large ones.
+// Makes a product of so many tiles that the types which have large tiles use them.
 TEST(large_tiles)
 {
 	static const enum vg_element_type types[] = {VG_F32, VG_F16, VG_BF16};
@@ -222,7 +222,8 @@ TEST(unused_operands_are_not_read)
 	close_subject(&s);
 }
 
-// A product that is exact in f32 is stored as the nearest number of the type: ties to even, subnormals, overflow.
+// Checks a product that is exact in f32. It must be stored as the nearest number of the type: ties to even, subnormals,
+// overflow.
 TEST(results_are_rounded_to_nearest)
 {
 	static const enum vg_element_type narrow[] = {VG_F16, VG_BF16};
@@ -234,7 +235,7 @@ TEST(results_are_rounded_to_nearest)
 		struct product p = make_product(&s, d);
 		struct operation_plan *plan;
 		const struct traits *t = traits_of(d.type);
-		for (int i = 0; i < SIDE; i++) { // all magnitudes with few bits, to include ties
+		for (int i = 0; i < SIDE; i++) { // the numbers have all magnitudes and few bits, so that ties occur
 			double one = 1 + i * ldexp(1, 1 - t->mantissa);
 			put(d.type, p.a.host, (size_t)i, i == 0 ? (double)NAN : ldexp(i % 2 ? one : -one, i % 7 - 3));
 			put(d.type, p.b.host, (size_t)i, i < 9 ? ldexp(1, i - 6) : ldexp(one, (i - 39) * 5 / 12));

@@ -1,4 +1,4 @@
-// Tests refused descriptions and their messages; names and texts of plans; runs.
+// Tests descriptions that are refused, and the messages; the names and texts of plans; and runs of plans.
 #include "operation_test.h"
 
 #include <pthread.h>
@@ -35,7 +35,8 @@ static struct vg_activation good_activation(void)
 				      .width = 5};
 }
 
-// Checks that a description is refused with `change`, without a plan, and planned without it.
+// Checks that the description is refused with `change`, and that no plan is created. Without the change it must be
+// planned.
 #define REFUSES(operation, part, change)                                                         \
 	do {                                                                                     \
 		struct operation_plan *plan_ = NULL;                                             \
@@ -168,7 +169,7 @@ TEST(names)
 	CHECK_INT(kind, VG_ACTIVATION_LEAKY_RELU);
 }
 
-// Effects of the rules by type: f32 and f64 are always possible.
+// Checks what the rules forbid for each type. f32 and f64 are always possible.
 TEST(rules)
 {
 	static const bool tensor[] = {[VG_TF32] = true, [VG_F64] = false};

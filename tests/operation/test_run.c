@@ -214,7 +214,7 @@ TEST(threads)
 	close_subject(&s);
 }
 
-// Sets and plans free all device memory; the leak checker checks the heap.
+// Checks that sets and plans free all device memory. The leak checker checks the heap.
 TEST(sets_and_plans_leave_no_memory)
 {
 	struct subject first = open_subject(); // permanent allocations

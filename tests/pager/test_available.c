@@ -106,7 +106,7 @@ TEST(version_1_groups_are_read)
 	write_file("memory/box", "memory.usage_in_bytes", "41943040\n");
 	write_file("memory/box", "memory.stat", "inactive_file 1\ntotal_inactive_file 1048576\n");
 	CHECK_INT(read_available("4:memory:/box\n0::/\n"), 11 * MiB);
-	// A container does not show the directory of this group.
+	// A container does not show this group's directory, so its limit is unknown.
 	CHECK_INT(read_available("4:memory:/box/unseen\n"), 11 * MiB);
 }
 

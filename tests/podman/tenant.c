@@ -1,6 +1,6 @@
-// The program in the containers of this suite: allocates device memory in steps until the quota refuses one, and prints
-// how much it got. `tenant STEPS hold` stops after that many steps of 16 MiB and waits to be killed. It uses no symbol
-// of glibc that is newer than 2.31, and starts without the C runtime of the compiler for the same reason.
+// The program that runs in the containers of this suite. It allocates device memory in steps until the quota refuses
+// one, and prints how much it got. `tenant STEPS hold` stops after that many steps of 16 MiB and waits to be killed. It
+// uses no symbol of a glibc newer than 2.31, and starts without the compiler's C runtime, which would need one.
 #include <cuda.h>
 
 #include <stdio.h>

@@ -77,7 +77,8 @@ def run_checks(environment, directory):
 
 
 def check_warning(environment, directory):
-    """`virgate run` warns of a container engine, whose containers do not get the environment of the vGPU."""
+    """Checks that `virgate run` warns if it starts a container engine: the engine's containers do not get the
+    environment of the vGPU."""
     engine = os.path.join(directory, "podman")
     with open(engine, "w") as file:
         file.write("#!/bin/sh\nexit 0\n")

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""test_podman.py VIRGATE LIBDIR TENANT SIM: containers of podman inside vGPUs, by the CDI file that virgate writes.
+"""test_podman.py VIRGATE LIBDIR TENANT SIM: runs containers of podman inside vGPUs, by the CDI file that virgate
+writes.
 
 Runs as root, with runc and with crun, and as an unprivileged user. Each test has a mount namespace of its own, in which
-/etc/cdi is a directory of the test, and the images and containers are in the test's directory. An image has the
-program TENANT, a shell and the libraries of this machine. With PODMAN_ROOTS=DIRECTORY it also runs images made of the
+/etc/cdi is a directory of the test, and the images and containers are in the test's directory. An image has the program
+TENANT, a shell and the libraries of this machine. With PODMAN_ROOTS=DIRECTORY it also runs images made of the
 directories there, which debootstrap writes, with other versions of glibc. Exit status 77: podman cannot run here.
 """
 import ctypes
@@ -54,8 +55,8 @@ def call(words):
 
 
 def reap_orphans():
-    """Reaps the processes that podman leaves behind, where process 1 does not: while conmon is a zombie, podman takes
-    it for alive, and waits 20 s for the exit code of its container."""
+    """Reaps the processes that podman leaves behind, for machines where process 1 does not. While conmon is a zombie,
+    podman believes that it is alive, and waits 20 s for the exit code of its container."""
     while True:
         time.sleep(0.05)
         with lock:
@@ -106,7 +107,7 @@ def make_root(directory):
 
 
 class Place:
-    """A user with podman, a daemon and a simulated GPU of the user's own."""
+    """Provides a user with podman, a daemon and a simulated GPU that no other user has."""
 
     def __init__(self, top, user, runtime, image):
         self.top = os.path.join(top, f"{user}-{runtime}")
@@ -212,7 +213,7 @@ class Place:
 
 
 def check_quota(place, device, limit, **options):
-    """Runs the program to the end of its quota: the context has 16 MiB of it."""
+    """Runs the program until its quota is used up. The context takes 16 MiB of the quota."""
     result = place.run(device, "/app/tenant", **options)
     assert f"{limit - 16} MiB, result 2" in result.stdout, (device, options, result.stdout)
 
@@ -264,7 +265,7 @@ def test_program_without_the_library_is_outside(place):
     place.podman("rm", "-f", "-t", "0", "one")
     wait_for("it is gone", lambda: not place.tenants("a"))
     place.generate("--kill-outside")
-    result = place.run("a", *words)  # returns although the program would wait
+    result = place.run("a", *words)  # returns because the program is killed; otherwise it would wait
     assert result.returncode == 137, result
     place.generate()
 
@@ -359,7 +360,7 @@ def run_tests(place):
 
 
 def find_user():
-    """Returns a user with subordinate ids; None: no such user was found."""
+    """Returns a user with subordinate ids, or None if no such user was found."""
     try:
         with open("/etc/subuid") as file:
             names = [line.split(":")[0] for line in file]

@@ -11,7 +11,7 @@
 		    "mov.u32 %r26, bar; shl.b32 %r27, %r0, 2; add.u32 %r28, %r25, %r27;\n" text)
 #define MEET "barrier.cluster.arrive; barrier.cluster.wait;\n"
 #define STORE(name) "st.global.u32 [%rd21], " name ";\n"
-// %r29: the next rank
+// Sets %r29 to the rank of the next block in the cluster; after the last one, to 0.
 #define NEXT "add.u32 %r29, %r23, 1; setp.eq.u32 %p7, %r29, %r24; selp.u32 %r29, 0, %r29, %p7;\n"
 
 static struct machine *load(const char *text, uint32_t blocks, uint32_t cluster, uint32_t threads)
@@ -75,7 +75,8 @@ TEST(generic_addresses_reach_the_right_block)
 
 TEST(clusters_of_several_dimensions)
 {
-	// Each block gives its rank to the block with rank 0, at 4 * rank; that one stores all of them.
+	// Each block writes its rank into the shared memory of the block with rank 0, at 4 * rank. That block stores
+	// all of them.
 	struct machine *machine = load(
 		BODY("mov.u32 %r1, %cluster_ctaid.x; mov.u32 %r2, %cluster_ctaid.y; mov.u32 %r3, %cluster_ctaid.z;\n"
 		     "mad.lo.u32 %r4, %r2, 10, %r1; mad.lo.u32 %r4, %r3, 100, %r4; mov.u32 %r5, 0;\n"
@@ -99,7 +100,7 @@ TEST(clusters_of_several_dimensions)
 
 TEST(arrive_at_an_mbarrier_of_another_block)
 {
-	// Rank 0 waits for an arrival from each other block, which has stored before.
+	// The block with rank 0 waits until each other block has arrived. The other blocks store before they arrive.
 	struct machine *machine = load(
 		BODY("mov.u32 %r1, 0; setp.ne.u32 %p1, %r0, 0; setp.ne.u32 %p2, %r23, 0; or.pred %p3, %p1, %p2;\n"
 		     "@!%p3 mbarrier.init.shared.b64 [%r26], 3;\n" MEET "@!%p2 bra WAIT; @%p1 bra DONE;\n"
@@ -138,7 +139,7 @@ TEST(asynchronous_stores_are_counted_by_an_mbarrier)
 
 TEST(exited_threads_do_not_block_the_cluster_barrier)
 {
-	// Warp 1 ends before it arrives, and some lanes of warp 0 after.
+	// Warp 1 ends before it arrives at the barrier. Some lanes of warp 0 end after they have arrived.
 	struct machine *machine =
 		load(BODY("setp.gt.u32 %p1, %r0, 31; @%p1 ret; barrier.cluster.arrive.release;\n"
 			  "setp.gt.u32 %p2, %r0, 9; @%p2 ret; barrier.cluster.wait.acquire;\n" MEET STORE("7")),
@@ -152,7 +153,7 @@ TEST(exited_threads_do_not_block_the_cluster_barrier)
 
 TEST(cluster_barrier_keeps_blocks_in_the_same_phase)
 {
-	// Rank 0 counts in its memory; all see the count of their own phase.
+	// The block with rank 0 counts in its shared memory. All blocks see the count of their own phase.
 	struct machine *machine =
 		load(BODY("mov.u32 %r1, 0; mov.u32 %r9, 0; mapa.shared::cluster.u32 %r2, %r25, %r1;\nLOOP:\n"
 			  "setp.eq.u32 %p1, %r0, 0; @%p1 atom.shared::cluster.add.u32 %r3, [%r2], 1;\n" MEET

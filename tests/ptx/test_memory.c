@@ -171,7 +171,8 @@ TEST(bulk_copies_are_counted_by_their_mbarrier)
 		"setp.ne.u32 %p1, %r0, 0; @%p1 bra READY; mbarrier.init.shared::cta.b64 [%r2], 1;\n"
 		"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 512;\n"
 		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd2], %r3, [%r2];\n"
-		"mbarrier.test_wait.parity.shared.b64 %p3, [%r2], 0; @%p3 trap;\n" // half of the bytes are missing
+		// half of the bytes are still missing, so the phase must not be complete
+		"mbarrier.test_wait.parity.shared.b64 %p3, [%r2], 0; @%p3 trap;\n"
 		"cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r1+512], [%r1], %r3, [%r2];\n"
 		"READY: bar.sync 0;\n"
 		"WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra WAIT;\n"

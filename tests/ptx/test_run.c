@@ -27,7 +27,7 @@ TEST(vector_add)
 	machine_destroy(machine);
 }
 
-// 2^-149 + 2^-149, then 1 + 2^-149, while the program flushes and rounds upwards.
+// Computes 2^-149 + 2^-149 and 1 + 2^-149, while this program's own rounding mode is upwards and it flushes subnormals.
 TEST(kernels_ignore_the_programs_rounding_and_flushing)
 {
 	const unsigned saved = _mm_getcsr();
@@ -169,7 +169,8 @@ TEST(votes_matches_and_reductions)
 
 TEST(block_barriers)
 {
-	// Each thread reads what a thread of another warp wrote. Then come barriers that reduce, and one of 64 threads.
+	// Each thread reads what a thread of another warp wrote. Then the kernel uses barriers that reduce, and a
+	// barrier of 64 threads.
 	struct machine *machine = machine_run_block(
 		HEAD
 		".shared .align 4 .b8 s[512];\n"

@@ -104,7 +104,7 @@ TEST(idle_vgpu_leaves_at_once_busy_one_after_quantum)
 	CHECK(!vgpus[0].out);
 	residence_decide(vgpus, 2, capacity, now + 7 * SECOND);
 	CHECK(vgpus[0].out && vgpus[1].out);
-	// The second vGPU comes in when the first one has drained, not before.
+	// The second vGPU comes in only after the first one has drained.
 	vgpus[0].state = RESIDENCE_LEAVING;
 	residence_decide(vgpus, 2, capacity, now + 7 * SECOND);
 	CHECK(vgpus[0].out && vgpus[1].out);
@@ -225,16 +225,17 @@ TEST(waiting_vgpus_return_in_order)
 	CHECK(vgpus[0].out && !vgpus[1].out && !vgpus[2].out);
 }
 
-// A model: each program works when it wants to and its vGPU is in. The memory leaves at 50 GiB/s after a drain, and
-// returns at that rate while the device has room. Some moves to the host fail half-way; then the memory returns.
+// A model of a program and its vGPU. The program works when it wants to and the vGPU is in. The memory leaves at 50
+// GiB/s after a drain, and returns at that rate while the device has room. Some moves to the host fail half-way; then
+// the memory returns.
 struct program {
 	uint64_t next_ns; // when the program wants to work next
 	uint64_t here;	  // bytes on the device that can leave
 	uint64_t drained_ns, began_ns;
-	// When memory last returned; 0: the memory returns all at once, or not at all.
+	// The time when a part of the memory last returned. 0: the memory does not return in parts.
 	uint64_t progress_ns;
 	uint64_t worked_ms, longest_wait_ns;
-	// Until then, one of two moves to the host fails.
+	// Until this time, every second move to the host fails.
 	uint64_t fails_until_ns;
 	bool always, is_failing;
 };
@@ -289,7 +290,7 @@ static bool move_in_step(const struct residence_vgpu *vgpu, struct program *prog
 	return program->here == moving_bytes(vgpu);
 }
 
-// Handles a failed move to the host as the pager does: moves all memory back, or nothing.
+// Handles a failed move to the host as the pager does: moves all memory back, or none if there is no room.
 static void undo_leave(struct residence_vgpu *vgpu, struct program *program, uint64_t now, uint64_t *free_bytes)
 {
 	uint64_t left = moving_bytes(vgpu) - program->here;

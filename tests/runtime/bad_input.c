@@ -102,7 +102,7 @@ CONFORM(damaged_images_are_rejected)
 		run_child("damaged", images[i].name);
 }
 
-// An empty fat binary: only the header.
+// A fat binary that has only the header.
 CHILD(empty)
 {
 	static const struct {
@@ -236,7 +236,8 @@ CHILD(freed_pool)
 	GIVES_LAST(cudaMemPoolDestroy(pool), cudaErrorInvalidValue);
 }
 
-// Not tested: with NVIDIA's driver a destroyed stream, event or array ends the program with SIGSEGV, in any runtime.
+// Tests handles that were freed. Destroyed streams, events and arrays are not tested: with them, NVIDIA's driver ends
+// the program with SIGSEGV, whatever the runtime.
 CONFORM(freed_handles_are_rejected)
 {
 	run_child("freed_memory", NULL);

@@ -1,5 +1,5 @@
-// The declarations of the runtime's headers for clang, in a program for host and device that virgate-clang -DTIMES=2
-// compiles for both default streams.
+// Tests the declarations of the runtime's headers with clang, in a program for host and device. virgate-clang -DTIMES=2
+// compiles it for both default streams.
 #include <assert.h>
 #include <cuda_runtime.h>
 #include <math.h>

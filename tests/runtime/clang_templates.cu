@@ -216,7 +216,8 @@ static size_t word_for(int threads)
 	return threads * sizeof(int);
 }
 
-// Returns whether no other block size has more resident threads than `block`, and `grid` blocks fill the device.
+// Returns whether `block` is the best block size: no other one gives more resident threads, and `grid` blocks fill the
+// device.
 template <typename T, typename Shared> static bool is_best(T kernel, int grid, int block, Shared shared)
 {
 	int multiprocessors = 0, blocks = 0, most = 0;
@@ -256,7 +257,8 @@ static void test_occupancy()
 	EXPECT(is_best(scale<float, 3>, grid, block, shared_for));
 	WORKS(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&grid, &block, scale<float, 2>, word_for));
 	EXPECT(is_best(scale<float, 2>, grid, block, word_for));
-	WORKS(cudaOccupancyMaxPotentialBlockSize(&grid, &block, fill<float>, (size_t)1 << 20)); // too much for a block
+	// so much shared memory is too much for any block
+	WORKS(cudaOccupancyMaxPotentialBlockSize(&grid, &block, fill<float>, (size_t)1 << 20));
 	EXPECT(grid == 0 && block == 0);
 	GIVES(cudaOccupancyMaxPotentialBlockSize((int *)nullptr, &block, fill<float>), cudaErrorInvalidValue);
 	WORKS(cudaOccupancyAvailableDynamicSMemPerBlock(&shared, fill<float>, 2, 1024));

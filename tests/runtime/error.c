@@ -29,7 +29,7 @@ CONFORM(last_error_is_kept_until_it_is_read)
 
 	GIVES(cudaGetLastError(), cudaSuccess);
 	GIVES(cudaSetDevice(1000), cudaErrorInvalidDevice);
-	WORKS(cudaMalloc(&pointer, 4)); // a success does not clear it
+	WORKS(cudaMalloc(&pointer, 4)); // a call that succeeds does not clear the error
 	GIVES(cudaPeekAtLastError(), cudaErrorInvalidDevice);
 	GIVES(cudaPeekAtLastError(), cudaErrorInvalidDevice);
 	GIVES(cudaGetLastError(), cudaErrorInvalidDevice);

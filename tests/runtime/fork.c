@@ -1,5 +1,5 @@
-// Forks before the first call. Not linked with kernels.o, for whose managed variable clang initializes CUDA before
-// main().
+// Forks before the first call of the runtime. Not linked with kernels.o: clang would initialize CUDA before main() for
+// its managed variable.
 #include "cudart.h"
 
 CHILD(forks_first)

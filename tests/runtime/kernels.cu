@@ -4,7 +4,7 @@
 #include <cooperative_groups.h>
 #define SYNCHRONIZE_GRID() cooperative_groups::this_grid().sync()
 #define READ_TEXEL(texture, index) tex1Dfetch<float>(texture, index)
-#else // the bodies of kernels are not used here, and the headers do not declare these functions
+#else // without nvcc, the bodies of kernels are not used, and the headers do not declare these functions
 #define SYNCHRONIZE_GRID()
 #define READ_TEXEL(texture, index) 0
 #endif

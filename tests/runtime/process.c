@@ -11,7 +11,7 @@ CHILD(reset)
 	WORKS(cudaDeviceReset()); // before anything else
 	NEED(cudaMalloc(&pointer, 1 << 20));
 	WORKS(cudaDeviceReset());
-	FAILS(cudaFree(pointer)); // freed with its context
+	FAILS(cudaFree(pointer)); // this memory was freed with its context
 	cudaGetLastError();
 	NEED(cudaMalloc((void **)&to, sizeof *to));
 	WORKS(launch_with(store, 1, 1, (void *[]){&to, &value}, NULL));

@@ -1,7 +1,7 @@
 #!/bin/sh
-# test_exports.sh SOURCE LIBRARY ARCHIVE CUDA: checks that runtime.def, our library, our archive and the toolkit's
-# libcudart.so.13, if there is one of CUDA 13.0, have the same names, and that docs/runtime.md has the table of the
-# list.
+# test_exports.sh SOURCE LIBRARY ARCHIVE CUDA: checks that four lists of names agree: runtime.def, our library, our
+# archive, and the toolkit's libcudart.so.13 if it is of CUDA 13.0. Also checks that docs/runtime.md has the table of
+# runtime.def.
 set -u
 source=$1 list=$1/runtime/runtime.def ours=$2 archive=$3 cuda=$4
 passed=0 failed=0 skipped=0

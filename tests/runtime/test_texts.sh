@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_texts.sh PROGRAM OURS CUDA: checks that our library has the names and texts of errors of the toolkit's library of
-# CUDA 13.0.
+# test_texts.sh PROGRAM OURS CUDA: checks that the names and texts of errors in our library are the same as in the
+# toolkit's library of CUDA 13.0.
 set -u
 program=$1 ours=$2 cuda=$3
 work=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# test_ways.sh VIRGATE DIRECTORY CUDA: runs the program of docs/runtime.md on the simulated GPU, in a vGPU, with our
-# shared and our static runtime library, and compiled by clang if that is installed. With NVIDIA's library it fails, and
-# a message says what to do. CUDA is none if the programs were not built by nvcc.
+# test_ways.sh VIRGATE DIRECTORY CUDA: runs the program of docs/runtime.md on the simulated GPU, in a vGPU. The program
+# uses our shared or our static runtime library, and is also compiled by clang if that is installed. With NVIDIA's
+# library it must fail, with a message that says what to do. CUDA is "none" if the programs were not built by nvcc.
 set -u
 virgate=$1 programs=$2 cuda=$3
 passed=0 failed=0 skipped=0

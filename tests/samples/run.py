@@ -3,9 +3,9 @@
 
 By default each program runs on the simulated GPU inside `virgate run --sim` with Virgate's CUDA runtime library. With
 --gpu it runs on this machine's GPU with NVIDIA's library, first natively and then inside a vGPU, and passes if it
-passes both times. A program passes if it exits with 0 within the limit and prints no failure, and if LLVM's FileCheck
-finds what CCCL's reference of the example expects. One that exits with 2 says that it cannot run on this machine, and
-is skipped. Its output is in WORK/logs."""
+passes both times. A program passes if it exits with 0 within the limit, prints no failure, and its output contains what
+CCCL's reference of the example expects (checked by LLVM's FileCheck). A program that exits with 2 cannot run on this
+machine, and is skipped. Its output is in WORK/logs."""
 import argparse
 import collections
 import concurrent.futures
@@ -68,7 +68,7 @@ def build(programs, options):
 
 
 class Places:
-    """The directories of a build or a bundle, and an environment with its own daemon."""
+    """Finds the directories of a build or a bundle, and makes an environment with a daemon of its own."""
 
     def __init__(self, root, cuda, gpu, parallel):
         self.gpu = gpu
@@ -110,8 +110,8 @@ class Places:
 
 
 def command_of(way, program, work, places, options):
-    """Returns the command and what it needs in its environment. A vGPU has one device, so that a program for more
-    runs beside it."""
+    """Returns the command, and the environment variables that it needs. A vGPU has one device, so a program for more
+    devices does not run inside a vGPU."""
     command = [executable(program, work), *program.arguments]
     if way == 'native' or (way == 'vgpu' and program.devices > 1):
         return command, {}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""test_architecture.py ROOT: checks that docs/architecture.md names what exists. Each file is there. Each function is
-defined in the file of its step, or in the file that the sentence names for it. Copies of the page with a mistake must
-fail."""
+"""test_architecture.py ROOT: checks that docs/architecture.md names only what exists. Each file must exist. Each
+function must be defined in the file of its step, or in the file that the sentence names for it. The checks must find
+each mistake in changed copies of the page."""
 
 import os
 import re
@@ -30,7 +30,8 @@ def read(path):
 
 
 def defines(text, name):
-    """Returns whether a source defines a function: with a body, as a label, or by a macro that has only its name."""
+    """Returns whether a source file defines a function. Counts a function with a body, a label in assembly, and a macro
+    that has only the function's name."""
     if re.search(rf"^{name}:", text, re.M) or re.search(rf"^[A-Z_]+\({name}\)$", text, re.M):
         return True
     for match in re.finditer(rf"^[A-Za-z_][^;={{}}\n]*\b{name}\(", text, re.M):
@@ -44,8 +45,8 @@ def defines(text, name):
 
 
 def find_functions(page):
-    """Returns (file, function) of each step and of each pair in a sentence. A step without a file has that of the step
-    above it; the file is None if there is no such step."""
+    """Returns (file, function) for each step and for each pair in a sentence. A step without a file has the file of the
+    step above it. The file is None if no step above has one."""
     found, path, in_diagram = [], None, False
     for line in page.splitlines():
         if line.startswith("```"):

@@ -31,13 +31,14 @@ def run(script, *arguments):
 def write(tree, path, text):
     os.makedirs(os.path.dirname(f"{tree}/{path}"), exist_ok=True)
     if os.path.exists(f"{tree}/{path}"):
-        os.unlink(f"{tree}/{path}")  # the file may be a link to the file of another tree
+        os.unlink(f"{tree}/{path}")  # remove it first, as the file may be a link to the file of another tree
     with open(f"{tree}/{path}", "w", encoding="utf-8") as file:
         file.write(text)
 
 
 def edit(path, old, new):
-    """Returns a change of a tree: the first `old` in a file becomes `new`; "" adds at the end."""
+    """Returns a function that changes a tree: it replaces the first `old` in a file by `new`. With "" as `old`, it
+    appends `new`."""
     def apply(tree):
         with open(f"{tree}/{path}", encoding="utf-8") as file:
             text = file.read()
@@ -59,7 +60,7 @@ def add_inner_room(tree):
     edit("daemon/README.md", "May include: ", "May include: daemon/one, ")(tree)
 
 
-# (name, change, what check-includes prints, with LAST for the last line of the file)
+# (name, change, expected output of check-includes; LAST stands for the last line of the file)
 MISTAKES = (
     ("an include that the README does not name", edit("src/base/size.c", "", '#include "core/core.h"\n'),
      'src/base/size.c:LAST: includes "core/core.h", but src/base/README.md does not name core'),
@@ -127,7 +128,7 @@ def test_includes(work):
         shutil.rmtree(tree)
 
 
-# (name, file, text, mistake or "")
+# (name, file, text, expected message, or "" if the text is right)
 STYLE = (
     ("a forbidden word in a comment of C", "scripts/a.c", "int x; // Removes the folder.\n",
      'scripts/a.c:1: "folder": say'),

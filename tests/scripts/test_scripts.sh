@@ -20,7 +20,7 @@ expect() {
 	fi
 }
 
-# The directory of tools that install-deps finds: real ones, and stand-ins.
+# A directory with the tools that install-deps finds there: some are real, some are stand-ins.
 mkdir "$work/bin"
 for tool in sh grep tail; do
 	ln -s "$(command -v $tool)" "$work/bin/$tool"
@@ -56,7 +56,8 @@ tool apt-get 'echo "E: Unable to locate package scdoc" >&2' 'exit 100'
 expect "apt-get fails" 1 "could not install scdoc libinih-dev: E: Unable to locate package scdoc" \
 	eval 'install_deps 2>&1 >/dev/null'
 
-# The linker's cache after an installation: the stand-in for ldconfig finds the library from its second call on.
+# Simulates the linker's cache after an installation: the stand-in for ldconfig finds the library from its second call
+# on.
 for tool in sed touch; do
 	ln -s "$(command -v $tool)" "$work/bin/$tool"
 done
@@ -78,7 +79,7 @@ expect "root's installation refreshes the linker's cache" 0 "" after_install
 expect "ldconfig ran for root" 0 "" test -e "$work/ran"
 expect "root's installation prints nothing" 1 "" grep . <(after_install)
 
-# meson, called without make.
+# Runs meson directly, without make.
 setup() {
 	(
 		unset PKG_CONFIG_PATH
@@ -93,7 +94,7 @@ expect "meson without the toolkit that was named" 1 "no CUDA toolkit at $work/no
 setup_cuda=$work/cuda
 expect "meson without nvcc" 1 "install the package cuda-nvcc-13-0" setup nvcc
 
-# scripts/configure with other options.
+# Runs scripts/configure with other options.
 tool meson "echo \$* >>'$work/setups'"
 ln -s "$(command -v cat)" "$work/bin/cat"
 mkdir "$work/build"
@@ -106,7 +107,7 @@ expect "again, another toolkit" 0 "" configure -Dcuda=/two
 expect "set up twice" 0 2 grep -c . "$work/setups"
 expect "reconfigured the second time" 0 "setup --reconfigure $work/build -Dcuda=/two" tail -n 1 "$work/setups"
 
-# scripts/check adds up the counts of meson's tests.
+# scripts/check must add up the counts of meson's tests.
 mkdir -p "$work/checking/meson-info" "$work/checking/meson-logs"
 echo '[{"name": "b_sanitize", "value": "none"}]' >"$work/checking/meson-info/intro-buildoptions.json"
 check() { # STATUS LINES…: runs scripts/check; meson exits with STATUS and has LINES in its log
@@ -127,7 +128,9 @@ last=9 expect "each reason is printed once" 0 "a: skip y: no NVRTC: none|b: skip
 expect "a test that reached its time limit" 1 "8 passed, 1 failed, 1 skipped|" check 1 "$counted" \
 	'{"name": "e", "result": "TIMEOUT", "stdout": ""}'
 expect "no test" 1 "0 passed, 0 failed, 0 skipped|" check 0
-check_again() { # AGAIN LINE: meson's second run exits with 0 and has the line AGAIN in its log; the first one has LINE
+# check_again AGAIN LINE: the first run of meson has LINE in its log. Its second run exits with 0 and has AGAIN in its
+# log.
+check_again() {
 	tool meson "case \$* in *testlog-again*) log=testlog-again ;; *) log=testlog ;; esac" \
 		"echo \"\$*\" >>'$work/checking/runs'" \
 		"case \$log in testlog) cat ;; *) cat >/dev/null; printf '%s\\n' '$1' ;; esac \
@@ -146,7 +149,7 @@ expect "a sanitizer's report is not repeated" 1 "0 passed, 1 failed, 0 skipped|"
 	'{"name": "e", "result": "OK", "stdout": "2 passed, 0 failed, 0 skipped\n"}' \
 	'{"name": "e", "result": "FAIL", "stdout": "", "stderr": "WARNING: ThreadSanitizer: data race"}'
 
-# scripts/stages adds up the counts of its commands.
+# scripts/stages must add up the counts of its commands.
 sums() {
 	"$root/scripts/stages" "$@" | tail -n 1
 	return "${PIPESTATUS[0]}"
@@ -158,7 +161,7 @@ expect "a stage that failed after its tests passed" 1 "2 passed, 1 failed, 0 ski
 	a='echo "2 passed, 0 failed, 0 skipped"; exit 3'
 expect "a stage without a count" 1 "0 passed, 1 failed, 0 skipped" sums a=true
 
-# scripts/fuzz passes the time on, and reports a fuzzer that fails.
+# scripts/fuzz must pass on the time, and report a fuzzer that fails.
 tool ninja 'exit 0'
 mkdir -p "$work/fuzzing/tests/fuzz"
 fuzz() {

@@ -1,5 +1,5 @@
-// Helpers of the tests of sharing. A process may import memory that it exported itself, so most tests of refusals need
-// no second process.
+// Helpers of the tests of sharing. A process may import memory that it has exported itself, so most tests of refusals
+// use only one process.
 #pragma once
 #include "../core/core_test.h"
 

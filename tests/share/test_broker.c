@@ -95,7 +95,8 @@ TEST(generations_and_withdrawal)
 	CHECK_INT(view.state, VG_PUBLICATION_SUPERSEDED);
 	CHECK_INT(view.generation, 1);
 	CHECK_INT(view.current, 2);
-	CHECK_INT(poll(&told, 1, 0), 0); // vg_publication_look() consumed the event
+	// vg_publication_look() has consumed the event, so the descriptor is not readable
+	CHECK_INT(poll(&told, 1, 0), 0);
 	CHECK_INT(state_of(first), VG_PUBLICATION_SUPERSEDED);
 	CHECK_INT(state_of(second), VG_PUBLICATION_CURRENT);
 	struct vg_share_lease *new = open_lease("w", 0);
@@ -202,7 +203,7 @@ TEST(revoke_returns_when_readers_close)
 	CHECK_INT(pthread_create(&thread, NULL, let_go_when_asked, lease), 0);
 	uint64_t before = vg_clock_monotonic_ns();
 	OK(vg_share_revoke(node, "asked", &patient, &report));
-	CHECK((vg_clock_monotonic_ns() - before) / 1000000000 < 10); // in seconds: the lease ended before the deadline
+	CHECK((vg_clock_monotonic_ns() - before) / 1000000000 < 10); // in seconds; the lease ended before its deadline
 	CHECK_INT(pthread_join(thread, &done), 0);
 	CHECK(done == lease);
 	CHECK_INT(report->step, VG_REVOKE_ASKED);
@@ -251,7 +252,8 @@ TEST(mappings_survive_a_killed_daemon)
 	struct pollfd told = {.fd = vg_share_lease_descriptor(lease), .events = POLLIN};
 	kill_broker();
 	CHECK_INT(poll(&told, 1, 2000), 1);
-	CHECK(vg_share_lease_is_current(lease)); // without a daemon no process can publish
+	// the lease is still current, since no process can publish without a daemon
+	CHECK(vg_share_lease_is_current(lease));
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_DETACHED);
 	OK(vg_vram_write_at(handle, 8, &(uint32_t){77}, 4));
 	OK(vg_vram_read_at(other, 8, &word, 4));
@@ -315,7 +317,7 @@ TEST(superseded_generation_is_republished_as_superseded)
 	await_rows("w", 0);
 }
 
-// The broker's key was deleted while no daemon ran: tickets of the old key are invalid. The publication is lost.
+// Deletes the broker's key while no daemon runs. Tickets of the old key are invalid then, so the publication is lost.
 TEST(ticket_of_another_key_is_refused)
 {
 	struct vg_vram_handle handle;
@@ -361,7 +363,7 @@ TEST(revoked_publication_is_not_republished)
 	OK(vg_vram_free(handle));
 }
 
-// The publisher destroyed the publication while no daemon ran, and is still running.
+// Tests a name whose publisher destroyed the publication while no daemon ran, and is still running.
 TEST(name_without_a_returning_publisher_is_revoked)
 {
 	struct vg_vram_handle handle;
@@ -378,7 +380,7 @@ TEST(name_without_a_returning_publisher_is_revoked)
 	CHECK_INT(listed("w", NULL, NULL), 0);
 	REFUSED(vg_share_open(node, "w", NULL, &none), VG_NOT_FOUND, "no publication w");
 	OK(vg_vram_free(handle));
-	// A republication of that name would fail.
+	// Publishing under that name again would fail.
 	struct vg_publication *late = publish("w", &handle);
 	kill_broker();
 	OK(vg_node_ping(node));
@@ -464,7 +466,8 @@ TEST(forked_child_can_only_destroy)
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);
 	CHECK_INT(status, 0);
-	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT); // the parent's is not affected
+	// the child's calls do not affect the parent's publication
+	CHECK_INT(state_of(publication), VG_PUBLICATION_CURRENT);
 	CHECK_INT(lease_state(lease), VG_PUBLICATION_CURRENT);
 	await_leases("forked", 1);
 	vg_share_lease_close(lease);

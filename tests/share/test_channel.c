@@ -78,7 +78,8 @@ TEST(packet_arrives_with_its_descriptors)
 			fill(count);
 			struct share_channel other = other_end(1000);
 			CHECK_INT(share_packet_send(&other, &sent), VG_OK);
-			CHECK_INT(share_packet_send(&other, &sent), VG_OK); // two packets without a pause stay separate
+			// send two packets without a pause: the receiver must see two
+			CHECK_INT(share_packet_send(&other, &sent), VG_OK);
 			for (int i = 0; i < 2; i++) {
 				CHECK_INT(share_packet_receive(&channel, &got), VG_OK);
 				CHECK_INT(got.header.count, count);
@@ -376,8 +377,8 @@ TEST(unsuitable_descriptors_are_refused)
 	close(datagrams[1]);
 }
 
-// Checks a peer of another user. SO_PEERCRED names the process that created the socket pair, so the creator and the
-// checking process are different.
+// Checks a peer of another user. The user `maker` creates the socket pair, in another process than `checker`:
+// SO_PEERCRED shows the creator.
 static enum vg_status peer_check_as(uid_t maker, uid_t checker)
 {
 	int status;
@@ -409,5 +410,5 @@ TEST(peers_of_other_users_are_refused)
 	CHECK_INT(peer_check_as(1001, 1001), VG_OK);
 	CHECK_INT(peer_check_as(1001, 1002), VG_DENIED);
 	CHECK_INT(peer_check_as(0, 1002), VG_OK);
-	CHECK_INT(peer_check_as(1001, 0), VG_DENIED); // root refuses other users, too
+	CHECK_INT(peer_check_as(1001, 0), VG_DENIED); // root, too, refuses peers that run as other users
 }

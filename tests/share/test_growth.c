@@ -52,7 +52,7 @@ TEST(offers_and_imports_leak_nothing)
 	heap_open();
 	HEAP_STEADY(cycle(i_););
 	CHECK_INT(count_entries("/proc/self/fd"), descriptors);
-	// the heap may still grow later, for its break and the arena of a thread
+	// the heap may grow a little later, too: its break, or the arena of a thread
 	long more = addresses() - pages;
 	if (more > 64 << 8)
 		FAIL("%ld pages of addresses more than before", more);

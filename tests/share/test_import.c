@@ -197,7 +197,7 @@ TEST(import_maps_at_the_requested_address)
 	struct vg_share_offer *offer = offer_of(1, MIB, 0, &handle), *received = sent(offer, SOCK_STREAM);
 	struct vg_address_range *addresses;
 
-	// the addresses of a region that was just freed
+	// reserve the addresses of a region that was just freed
 	OK(vg_address_range_create(2 * MIB, 2 * MIB, 0, &addresses));
 	options.address = vg_address_range_address(addresses);
 	REFUSED(vg_share_import(vram, received, 0, &options, &imported), VG_EXISTS, "something else is there");
@@ -371,7 +371,7 @@ TEST(import_verifies_contents_on_request)
 	OK(vg_vram_verify(imported, &seal)); // verification works at any time
 	OK(vg_vram_free(imported));
 
-	// a context with another secret, and one without
+	// verify in a context with another secret, and in one without a secret
 	REFUSED(vg_share_import(open_vram(), received, 0, &verified, &imported), VG_STATE, "without a secret");
 	OK(vg_share_offer_create(&plain));
 	options.seal = NULL;
@@ -384,7 +384,7 @@ TEST(import_verifies_contents_on_request)
 	REFUSED(vg_share_import(other, received, 0, &verified, &imported), VG_INTEGRITY, "not genuine");
 	vg_vram_destroy(other);
 
-	// A byte is changed through a writable mapping.
+	// Change a byte through a writable mapping.
 	OK(vg_share_import(open_vram(), received, 0, &writable, &writer));
 	OK(vg_vram_write_at(writer, 3 * MIB - 1, "x", 1));
 	OK(vg_vram_free(writer));

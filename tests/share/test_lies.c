@@ -117,7 +117,7 @@ TEST(descriptors_of_other_types_are_refused)
 	OK(vg_vram_free(handle));
 }
 
-// A descriptor of the right type that is not an export: only the driver can refuse it.
+// Sends a descriptor of the right type that the driver has not exported. Only the driver can refuse it.
 TEST(descriptor_without_export_is_refused)
 {
 	struct vg_vram_handle handle, imported;
@@ -139,7 +139,8 @@ TEST(descriptor_without_export_is_refused)
 	OK(vg_vram_free(handle));
 }
 
-// Sends a packet with `count` ranges of the offer from `first` on, with the given total.
+// Sends a packet with the ranges `first` to `first` + `count` - 1 of the offer. The packet states `total` as the number
+// of all ranges.
 static void send_packet(const struct share_channel *channel, const struct vg_share_offer *offer, uint32_t first,
 			uint32_t count, uint32_t total)
 {

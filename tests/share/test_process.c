@@ -88,7 +88,7 @@ static void take_many(int socket)
 		CHECK_INT(range.generation, 100 + i);
 		options.same_address = 1;
 		enum vg_status status = vg_share_import(open_vram(), offer, i, &options, &handle);
-		// VG_EXISTS is allowed: a real driver or a library may use the addresses.
+		// The import may fail with VG_EXISTS: a real driver or a library may use the addresses.
 		options.same_address = 0;
 		if (status == VG_EXISTS && !getenv("VIRGATE_SIM"))
 			status = vg_share_import(vram, offer, i, &options, &handle);
@@ -184,7 +184,7 @@ static void outlive(int socket)
 	uint32_t word;
 	char byte;
 
-	CHECK_INT(read(socket, &byte, 1), 0); // the exporter has ended
+	CHECK_INT(read(socket, &byte, 1), 0); // wait until the exporter has ended
 	for (int i = 0; i < 2; i++) {	      // imports the memory twice after the exporter's end
 		OK(vg_share_import(open_vram(), offer, 0, NULL, &handle));
 		OK(vg_vram_read_at(handle, 16, &word, 4));
@@ -220,7 +220,8 @@ static void offer_and_wait(int socket)
 	_exit((int)word);
 }
 
-// The GPU enforces the access of the mapping: a write through a read-only one faults, and makes the context unusable.
+// Writes through a read-only mapping. The GPU enforces the access of a mapping: the write faults, and makes the context
+// unusable.
 static void write_for_reading(int socket)
 {
 	struct vg_share_offer *offer = receive(socket);

@@ -124,7 +124,7 @@ TEST(contents_are_written_to_regular_files_only)
 	struct vg_publication *publication = publish_sealed(sealing, "weights", "weights", &handle);
 	snprintf(path, sizeof path, "%s/copy", broker_directory);
 	snprintf(options, sizeof options, "--to %s", path);
-	for (int i = 0; i < 2; i++) { // the second time over a longer file
+	for (int i = 0; i < 2; i++) { // the second time, a longer file is overwritten
 		CHECK_INT(open_so("weights", options), 0);
 		CHECK(stat(path, &info) == 0 && info.st_size == 3 * MIB);
 		CHECK_INT(truncate(path, 4 * MIB), 0);

@@ -230,8 +230,8 @@ static inline struct actor actor_start(void)
 	CHECK(actor.pid >= 0);
 	if (actor.pid == 0) {
 		alarm(TEST_CHILD_SECONDS);
-		// Without this, an actor that inherits the socket of another one would keep that one from seeing the
-		// end of the test.
+		// Close the sockets of other actors. An actor that inherited such a socket would keep it open, so the
+		// other actor would not notice the end of the test.
 		for (int fd = 3; fd < 256; fd++)
 			if (fd != pair[1])
 				close(fd);

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Checks that the interposers link with libc alone, which is three files before glibc 2.34, and export nothing but the
-# driver's names. They must also need no glibc newer than 2.31 (2.34 with a sanitizer), unless the glibc of the build is
-# newer than 2.37.
+# Checks that the interposers need only the libraries of libc (three files before glibc 2.34), and export nothing but
+# the driver's names. They must also need no glibc newer than 2.31 (2.34 with a sanitizer), unless the glibc of the
+# build is newer than 2.37.
 set -u
 export LC_ALL=C
 command -v readelf >/dev/null && command -v nm >/dev/null || { echo "needs readelf and nm (binutils)"; exit 77; }

@@ -51,7 +51,8 @@ EXPORT uint64_t fake_calls(void)
 	return calls;
 }
 
-// Returns an error in a forked child of a process that has used the driver, as the real driver does.
+// whether this process was forked from one that had used the driver; its calls then return errors, as with the real
+// driver
 static bool forked;
 
 static void after_fork(void)

@@ -82,7 +82,7 @@ static inline unsigned int visit_descriptors(bool closes)
 		target[length > 0 ? length : 0] = '\0';
 		bool is_of_file = strncmp(target, "/dev/shm/", 9) == 0;
 		if (is_of_file && closes)
-			// A sanitizer would report close().
+			// A system call instead of close(), since a sanitizer would report that.
 			syscall(SYS_close, atoi(entry->d_name));
 		count += is_of_file;
 	}

@@ -21,7 +21,7 @@ static char tenant_ledger_path[96];
 static struct vg_ledger *tenant_ledger;
 static uint32_t tenant_flags; // additional flags of the next ledger
 static uint64_t tenant_swap, tenant_fixed;
-static uint64_t tenant_ceiling; // the largest limit that the daemon would give the vGPU; 0: unknown
+static uint64_t tenant_ceiling; // the largest limit that the daemon would allow for the vGPU; 0: unknown
 
 static inline void tenant_clean(void)
 {

@@ -57,7 +57,7 @@ static void small_body(void)
 	CHECK_INT(cuMemAlloc_v2(&first, 2 * MIB), CUDA_SUCCESS);
 	for (int i = 0; i < 64; i++)
 		CHECK_INT(cuMemAlloc_v2(&small[i], 64 * 1024), CUDA_SUCCESS);
-	CHECK_INT(charged(), 6 * MIB); // the first 2 MiB, and two blocks of small allocations
+	CHECK_INT(charged(), 6 * MIB); // the 2 MiB of `first`, and two blocks of small allocations
 	CHECK_INT(cuMemAlloc_v2(&large, 2 * MIB), CUDA_SUCCESS);
 	// The fake driver has no room for this allocation in an existing block.
 	CHECK_INT(cuMemAlloc_v2(&large, 1), CUDA_ERROR_OUT_OF_MEMORY);
@@ -130,8 +130,8 @@ static void pitch_body(void)
 	CHECK_INT(pitch, 8192);
 	CHECK_INT(charged(), 8 * MIB);
 	CHECK_INT(cuMemFree_v2(address), CUDA_SUCCESS);
-	// The interposer guesses 4.9 MiB, and 7 MiB are left. The driver's pitch makes the allocation 8 MiB large,
-	// which is too much.
+	// The interposer reserves an estimated 4.9 MiB of the 7 MiB that are left. With the driver's pitch the
+	// allocation takes 8 MiB, which is too much.
 	CHECK_INT(cuMemAlloc_v2(&address, 3 * MIB), CUDA_SUCCESS);
 	CHECK_INT(cuMemAllocPitch_v2(&address, &pitch, 5000, 1024, 4), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(charged(), 4 * MIB);
@@ -426,8 +426,7 @@ static CUresult dma_buf(int *ret_fd, CUdeviceptr address, size_t bytes)
 	return cuMemGetHandleForAddressRange(ret_fd, address, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
 }
 
-// A dma-buf keeps the whole allocation that contains its range. The allocation is not charged a second time for the
-// dma-buf.
+// Exports a part of an allocation as a dma-buf, which keeps the whole allocation. It must not be charged a second time.
 static void dma_buf_body(void)
 {
 	CUmemAllocationProp properties = {.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
@@ -473,8 +472,8 @@ static void dma_buf_body(void)
 	CHECK_INT(charged(), 0);
 }
 
-// A dma-buf of a small allocation keeps the block that contains the allocation. Several dma-bufs of a block are charged
-// once.
+// Exports small allocations as dma-bufs. Each keeps the block that contains the allocation. Several dma-bufs of a block
+// must be charged once.
 static void small_dma_buf_body(void)
 {
 	CUdeviceptr address, other;

@@ -121,7 +121,7 @@ static void sparse_body(void)
 	fail_entry("cuMemMapArrayAsync");
 	CHECK_INT(cuMemMapArrayAsync(&tile, 1, NULL), CUDA_ERROR_UNKNOWN);
 	fail_entry(NULL);
-	for (int i = 0; i < 3; i++) // mapping the memory three times charges it once
+	for (int i = 0; i < 3; i++) // mapping the memory three times still charges it once
 		CHECK_INT(cuMemMapArrayAsync(&tile, 1, NULL), CUDA_SUCCESS);
 	CHECK_INT(charged(), 8 * MIB);
 	CHECK_INT(cuMemRelease(memory), CUDA_SUCCESS);
@@ -164,7 +164,8 @@ TEST(external_memory_is_charged_to_the_importer)
 	TENANT(64 * MIB, 0, external_body);
 }
 
-// In an evictable vGPU, memory that another object or another GPU can use stays on the device and counts as fixed.
+// Tests memory in an evictable vGPU that another object or another GPU can use. It stays on the device, and counts as
+// fixed.
 static const struct pager_slot *slot;
 static unsigned int (*last_access)(void);
 
@@ -315,7 +316,7 @@ static void no_rdma_body(void)
 
 	start_evictable();
 	CHECK_INT(has_rdma(), 0);
-	// The driver accepts the flag, but the memory is created without RDMA.
+	// The driver accepts the flag; the interposer creates the memory without RDMA.
 	CHECK_INT(cuMemCreate(&handle, 8 * MIB, &properties, 0), CUDA_SUCCESS);
 	CHECK_INT(slot->bytes, 8 * MIB);
 }

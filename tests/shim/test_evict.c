@@ -46,7 +46,7 @@ TEST(memory_moves_to_the_host_and_back)
 	run_evictable(moves_body);
 }
 
-// The limit is larger than the device here, so the device decides how much memory is free.
+// Tests a vGPU whose limit is larger than the device, so that the device decides how much memory is free.
 static void room_body(void)
 {
 	CUdeviceptr big;
@@ -156,7 +156,8 @@ static void activity_body(void)
 	start();
 	CHECK_INT(cuMemAlloc_v2(&memory, SMALL), CUDA_SUCCESS);
 	pause_ms(50);
-	CHECK_INT(slot->active_ns, 0); // no request yet, so no time of the last use
+	// the daemon has not asked yet, so the process has not written when it last used the device
+	CHECK_INT(slot->active_ns, 0);
 	atomic_store(&vg_ledger_pager_page(tenant_ledger)->ask_ms, 10);
 	request_move(false, 0);
 	pause_ms(50);
@@ -471,7 +472,7 @@ TEST(queries_answer_as_for_other_memory_while_evicted)
 	run_evictable(attributes_body);
 }
 
-// A context takes 16 MiB of the device in this test.
+// Tests the fixed part of the memory. A context takes 16 MiB of the device in this test.
 static void fixed_body(void)
 {
 	CUdeviceptr pooled, small, big, pitched;
@@ -523,7 +524,7 @@ static void fork_body(void)
 	CHECK_INT(status, 0); // the process did not hang
 	move_in(PAGER_RUNNING);
 	check_filled(memory, SMALL, 13);
-	move_out(PAGER_OUT); // the process exits while its memory is in the host
+	move_out(PAGER_OUT); // ask for the move, so that the process exits while its memory is in the host
 }
 
 TEST(forked_children_do_not_wait_and_suspended_processes_can_exit)

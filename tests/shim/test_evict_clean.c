@@ -9,7 +9,8 @@ enum { BIG = 3 * BLOCK, PAIR = 2 * BLOCK };
 static CUdeviceptr big, small, alias, second_alias;
 static CUmemGenericAllocationHandle nowhere;
 
-// Runs `body` in a process whose blocks the GPU hashes. It does so for each process with at least 1 MiB.
+// Runs `body` with the setting by which the GPU hashes the blocks of each process with at least 1 MiB, to find
+// unchanged ones.
 static void run_hashed(const char *fault, void (*body)(void))
 {
 	setenv("VIRGATE_SIM_HASH", "1", 1);
@@ -112,7 +113,7 @@ TEST(only_changed_blocks_are_copied)
 	run_hashed("", changed_body);
 }
 
-// Makes copies after the second move fail: the pager records an event for each copy.
+// Makes copies fail after the second move: the pager records an event for each copy, and that call fails.
 static void no_copy_body(void)
 {
 	make_all();
@@ -154,7 +155,7 @@ TEST(newly_allocated_memory_is_copied)
 	run_hashed("", new_memory_body);
 }
 
-// The gap that a freed allocation leaves in the host is too small for the next allocation, and the swap has no other
+// When an allocation is freed, its gap in the host is too small for the next allocation, and the swap has no other
 // room.
 enum { ROOM = 2 * BLOCK, ROOMS = 3 };
 
@@ -236,8 +237,8 @@ static void failed_and_rewritten_body(void)
 
 TEST(failed_moves_leave_no_stale_copies)
 {
-	// Each move to the host hashes the blocks and copies their digests once. The first move also copies four
-	// chunks.
+	// Calls that fail in turn. Each move to the host hashes the blocks and copies their digests once. The first
+	// move also copies four chunks.
 	static const char *const faults[] = {
 		"cuMemcpyDtoHAsync_v2:7=CUDA_ERROR_UNKNOWN",
 		"cuMemcpyDtoHAsync_v2:8=CUDA_ERROR_UNKNOWN",
@@ -278,7 +279,7 @@ static void make_again(void)
 	fill_by_blocks(big, BIG, 100);
 }
 
-// The driver's function fails only once.
+// Tests a driver's function that fails only once.
 static void not_loaded_body(void)
 {
 	make_all();

@@ -10,7 +10,7 @@ static void park_deep(uint32_t request_number, enum pager_state state)
 	CHECK_INT(slot->host, slot->bytes);
 }
 
-// Runs in a process other than the suspended one.
+// Makes the checkpoint and the restore in another process than the suspended one.
 static void checkpoint_and_restore(void)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = 5000};
@@ -76,7 +76,7 @@ TEST(a_deep_suspension_keeps_the_host_memory_in_place)
 	unsetenv("VIRGATE_SIM_HASH");
 }
 
-// While the process is checkpointed, the daemon may request anything.
+// Changes the daemon's request at will while the process is checkpointed.
 static void deep_asked_body(void)
 {
 	CUdeviceptr memory;
@@ -95,7 +95,7 @@ static void deep_asked_body(void)
 	check_filled(memory, SMALL, 30);
 }
 
-// A dump that was killed has left the process parked.
+// Tests a process that a killed dump has left parked.
 static void deep_parked_body(void)
 {
 	CUdeviceptr memory;
@@ -110,7 +110,7 @@ static void deep_parked_body(void)
 	check_filled(memory, SMALL, 31);
 }
 
-// The file with the host memory needs no name in this case.
+// Tests deep suspension without descriptors: the file with the host memory needs no name then.
 static void deep_closed_body(void)
 {
 	CUdeviceptr memory;

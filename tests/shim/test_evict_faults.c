@@ -90,7 +90,7 @@ TEST(memory_waits_in_the_host_if_the_device_has_no_room)
 
 	for (size_t i = 0; i < sizeof steps_in / sizeof *steps_in; i++) {
 		int n = atoi(strchr(steps_in[i], ':') + 1);
-		// The call fails in five attempts.
+		// The call fails in five consecutive attempts.
 		snprintf(fault, sizeof fault, "%s-%d=CUDA_ERROR_OUT_OF_MEMORY", steps_in[i], n + 5);
 		run_with(fault, no_room_body);
 	}
@@ -109,7 +109,7 @@ static void broken_body(void)
 	request_move_and_wait(true);
 	CHECK_INT(slot->state, PAGER_BROKEN); // the state is permanent
 	CHECK_INT(cuCtxGetCurrent(&current), CUDA_SUCCESS);
-	cuMemsetD8_v2(allocated, 0, 4); // this call must return, with any result
+	cuMemsetD8_v2(allocated, 0, 4); // this call may succeed or fail, but must return
 	CHECK_INT(cuMemFree_v2(allocated), CUDA_SUCCESS);
 	CHECK_INT(cuMemRelease(nowhere), CUDA_SUCCESS);
 	CHECK_INT(slot->bytes, SIZE);
@@ -173,7 +173,7 @@ static void *destroy_green(void *green)
 	return NULL;
 }
 
-// Only a green context keeps the primary context alive in this test.
+// Tests a program in which only a green context keeps the primary context alive.
 static void green_body(void)
 {
 	CUmemGenericAllocationHandle handle;
@@ -206,7 +206,7 @@ TEST(green_contexts_stay_while_memory_is_away)
 
 // ---- on the way out ----------------------------------------------------------------------------
 
-// LEFT allocations are in the host before copy 6 fails.
+// LEFT allocations are in the host already when copy 6 fails.
 enum { COUNT = 8, LEFT = 3 };
 static CUdeviceptr many[COUNT];
 
@@ -234,7 +234,7 @@ static void leave_partly(void)
 	CHECK(slot->answered != slot->bell);
 }
 
-// The next attempt to move the memory out succeeds.
+// Tests a second attempt to move the memory out, which succeeds.
 static void leaves_later_body(void)
 {
 	leave_partly();
@@ -279,7 +279,7 @@ TEST(memory_of_a_failed_move_waits_for_room)
 		 comes_later_body);
 }
 
-// If the driver fails to release memory, the memory stays where it is, unmapped.
+// Tests memory that the driver fails to release. It stays where it is, unmapped.
 static void not_released_body(void)
 {
 	size_t before;
@@ -342,7 +342,8 @@ static void release_body(void)
 	move_out_and_in();
 }
 
-// Memory that the driver failed to release moves with the rest, and the pager's next attempt releases it.
+// Tests memory that the driver failed to release, in a move. It moves with the rest, and the pager's next attempt
+// releases it.
 static void release_and_move_body(void)
 {
 	CUmemGenericAllocationHandle handle;

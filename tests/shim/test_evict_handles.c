@@ -275,7 +275,7 @@ TEST(queries_about_handles_answer_as_the_driver)
 	run_evictable(questions_body);
 }
 
-// What the thread uses that makes calls while the memory is in the host.
+// The objects of a thread that makes calls while the memory is in the host.
 static struct {
 	CUmemGenericAllocationHandle handle, made;
 	CUdeviceptr address, other;
@@ -404,7 +404,8 @@ TEST(calls_wait_while_the_memory_is_away)
 	run_evictable(away_body);
 }
 
-// While memory moves, threads create, map and unmap memory: each its own, and all of them that of the handle `shared`.
+// The handle of all threads. While memory moves, each thread creates, maps and unmaps memory: its own, and that of this
+// handle.
 static CUmemGenericAllocationHandle shared;
 static _Atomic bool ended;
 static _Atomic unsigned int iterations[SIZE / BLOCK]; // number of rounds of each thread

@@ -11,15 +11,15 @@ static void failures_body(void)
 
 	start();
 	before = vg_ledger_charged(tenant_ledger);
-	// More than the 1 GiB of the device.
+	// The device has only 1 GiB.
 	CHECK_INT(cuMemCreate(&handle, 900 << 20, &plain, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 0);
-	// More than the limit.
+	// The size exceeds the vGPU's limit.
 	CHECK_INT(cuMemCreate(&handle, 2 * GIB, &plain, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
 	CHECK_INT(cuMemCreate(&handle, BLOCK + 1, &plain, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemCreate(&handle, 4096, &plain, 0), CUDA_ERROR_INVALID_VALUE);
-	// Invalid with any limit.
+	// The size is no multiple of the granularity, so it is invalid whatever the limit.
 	CHECK_INT(cuMemCreate(&handle, 2 * GIB + 1, &plain, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemCreate(&handle, (size_t)0 - 1, &plain, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(cuMemCreate(&handle, 0, &plain, 0), CUDA_ERROR_INVALID_VALUE);
@@ -140,7 +140,7 @@ static void export_fails_body(void)
 	}
 	CHECK_INT(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
 		  CUDA_ERROR_UNKNOWN);
-	CHECK_INT(slot->bytes, 0); // the first export has made the memory fixed
+	CHECK_INT(slot->bytes, 0); // the first export has made the memory fixed, so none can move
 	CHECK_INT(slot->charged, 0);
 }
 
@@ -171,7 +171,7 @@ static void multicast_body(void)
 	fill(address, SIZE, 30);
 	CHECK_INT(cuMulticastBindMem(1234, 0, handle, 0, 20 << 20, 0), CUDA_ERROR_NOT_SUPPORTED);
 	CHECK_INT(cuMulticastBindAddr(1234, 0, address, 20 << 20, 0), CUDA_ERROR_NOT_SUPPORTED);
-	// More than the fixed part.
+	// The memory exceeds the fixed part.
 	CHECK_INT(cuMulticastBindMem(1234, 0, other, 0, 40 << 20, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 1);
 	CHECK_INT(slot->bytes, 60 << 20);
@@ -226,7 +226,7 @@ static void *wish_fixed(void *unused)
 
 	tiles.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
 	for (int i = 0; i < ROUNDS; i++) {
-		// The threads start at more nearly the same time than after a barrier.
+		// Wait in a loop, not at a barrier: the threads then start more nearly at the same time.
 		for (arrived++; arrived < (unsigned int)(i + 1) * WISHERS;)
 			;
 		bool has = cuMemCreate(&handle, 20 << 20, &tiles, 0) == CUDA_SUCCESS;
@@ -291,7 +291,7 @@ TEST(arrays_refuse_memory_that_can_leave)
 	run_evictable(sparse_body);
 }
 
-// A part of the memory would fit on the device, but the memory returns as a whole.
+// Tests memory of which only a part would fit on the device. It must return as a whole.
 static void no_room_body(void)
 {
 	CUdeviceptr mapped, allocated;
@@ -351,7 +351,7 @@ TEST(handles_beyond_the_swap_stay_on_the_device)
 	TENANT(950 * MIB, 16 * MIB, no_swap_body);
 }
 
-// A driver call fails in the middle of a move to the host: the memory that has left returns to the device.
+// Makes a driver call fail in the middle of a move to the host. The memory that has left must return to the device.
 static void half_way_body(void)
 {
 	CUdeviceptr first, second;
@@ -381,7 +381,7 @@ TEST(failed_moves_are_rolled_back)
 		"cuMemUnmap:1=CUDA_ERROR_UNKNOWN", // the first handle's mappings
 		"cuMemUnmap:2=CUDA_ERROR_UNKNOWN",
 		"cuMemUnmap:3=CUDA_ERROR_UNKNOWN",
-		"cuMemUnmap:4=CUDA_ERROR_UNKNOWN", // the temporary mapping for copies (window)
+		"cuMemUnmap:4=CUDA_ERROR_UNKNOWN", // the temporary mapping from which the pager copies (the window)
 		"cuMemcpyDtoHAsync_v2:2=CUDA_ERROR_UNKNOWN",
 		"cuMemcpyDtoHAsync_v2:3=CUDA_ERROR_UNKNOWN",
 		"cuMemAddressReserve:4=CUDA_ERROR_OUT_OF_MEMORY",

@@ -1,4 +1,4 @@
-// Tests a parked process. For a dump, its pager puts its host memory into a file that the process does not map.
+// Tests a process that is parked: for a dump, its pager puts its host memory into a file that the process does not map.
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -50,7 +50,7 @@ TEST(parked_memory_returns)
 	run_evictable(parks_body);
 }
 
-// The file keeps its name until the memory is back on the device.
+// Parks a suspended process. The file must keep its name until the memory is back on the device.
 static void suspended_body(void)
 {
 	struct pager_file file, again;
@@ -81,7 +81,7 @@ TEST(a_suspended_process_stays_suspended)
 	run_evictable(suspended_body);
 }
 
-// After a restore, the memory is in a file other than the one that the process created.
+// Simulates a restore, after which the memory is in another file than the one that the process created.
 static void other_file_body(void)
 {
 	struct pager_file file, other;
@@ -162,7 +162,7 @@ TEST(missing_or_short_files_break_the_process)
 	run_evictable(short_body);
 }
 
-// The file system has no room because of a resource limit: the memory is anonymous and stays mapped.
+// Tests a file system that has no room because of a resource limit. The memory must be anonymous, and stay mapped.
 static void anonymous_body(void)
 {
 	const struct rlimit limit = {1 << 20, 1 << 20};
@@ -189,7 +189,7 @@ TEST(memory_without_a_file_stays_in_the_process)
 	run_evictable(anonymous_body);
 }
 
-// The file system has 64 MiB: enough for the first piece of host memory, not for the second one.
+// Tests a file system of 64 MiB: enough for the first piece of host memory, not for the second one.
 static void mixed_body(void)
 {
 	CUdeviceptr first, second;
@@ -224,7 +224,7 @@ TEST(a_quarter_of_the_file_system_stays_free)
 	run_evictable(mixed_body);
 }
 
-// A program that closes all descriptors also closes the pager's, so the file cannot be given a name.
+// Tests a program that closes all descriptors, and thereby the pager's. The file cannot get a name then.
 static void closed_body(void)
 {
 	CUdeviceptr memory;
@@ -247,7 +247,8 @@ TEST(files_closed_by_the_program_are_not_parked)
 	run_evictable(closed_body);
 }
 
-// Memory that cannot leave the device stays there until the request is withdrawn, even if the daemon requests more.
+// Tests memory that cannot leave the device. It must stay there until the request is withdrawn, even if the daemon
+// makes further requests.
 static void refused_body(void)
 {
 	CUdeviceptr memory;
@@ -293,7 +294,8 @@ TEST(processes_without_memory_are_parked_without_a_file)
 	run_evictable(nothing_body);
 }
 
-// The gate stays closed for all threads while the process is parked, also for those that already wait.
+// Checks that the gate stays closed for all threads while the process is parked, also for threads that already wait
+// there.
 static void waits_body(void)
 {
 	CUdeviceptr memory;
@@ -361,7 +363,8 @@ static void killed_body(void)
 	park(1);
 	struct pager_file file = read_file();
 	pager_file_sweep();
-	CHECK_INT(access(format_path(&file), F_OK), 0); // the file's process is alive
+	// the process that owns the file lives, so the file must still exist
+	CHECK_INT(access(format_path(&file), F_OK), 0);
 	int fd = open("killed", O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	CHECK_INT(write(fd, &file, sizeof file), sizeof file);
 	close(fd);

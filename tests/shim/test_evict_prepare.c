@@ -22,14 +22,14 @@ static CUdeviceptr begin_slowly(uint32_t drain_ms)
 	return memory;
 }
 
-// Pinning takes longer than the pager waits for threads and the GPU to finish.
+// Tests host memory that takes longer to pin than the pager waits for threads and the GPU.
 static void slow_body(void)
 {
 	CUdeviceptr memory = begin_slowly(500);
 
 	CHECK_INT(cuMemsetD32_v2(memory, 1, 1024), CUDA_SUCCESS);
 	CHECK_INT(slot->waiting, 0);
-	CHECK_INT(slot->state, PAGER_PREPARING); // the move has not delayed the call
+	CHECK_INT(slot->state, PAGER_PREPARING); // the pager is still preparing: the move has not delayed the call
 	wait_for_answer();
 	CHECK_INT(slot->state, PAGER_OUT);
 	move_in(PAGER_RUNNING);
@@ -55,7 +55,7 @@ TEST(the_time_for_draining_begins_after_the_host_memory_is_pinned)
 	run_evictable(slow_body);
 }
 
-// Memory that a thread allocates while the pager pins host memory leaves with the rest.
+// Allocates memory in a thread while the pager pins host memory. That memory must leave with the rest.
 static void meanwhile_body(void)
 {
 	CUdeviceptr memory = begin_slowly(5000), more;
@@ -160,13 +160,13 @@ static void ahead_body(void)
 		pause_ms(1);
 	CHECK(resident_bytes() >= before + HELD);
 	CHECK_INT(slot->state, PAGER_RUNNING);
-	pause_ms(50); // the pager stops pinning there
+	pause_ms(50); // long enough for the pager to stop pinning
 	CHECK(resident_bytes() < before + HELD * 3 / 2);
 	move_out(PAGER_OUT);
 	move_in(PAGER_RUNNING);
 }
 
-// Runs `body` in a machine that has to keep `mib` MiB of host memory free: 0, or more than any machine has.
+// Runs `body` with VIRGATE's setting for the host memory that must stay free: 0, or more MiB than any machine has.
 static void run_with_host_least(const char *mib, void (*body)(void))
 {
 	setenv("VIRGATE_SIM_HOST_LEAST", mib, 1);
@@ -229,7 +229,8 @@ static void end_capture(void)
 	CHECK_INT(cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-// The pager checks the host's memory only if no vGPUs compete. Competition begins during the capture here.
+// Checks host memory during a capture. The pager does this only if no vGPUs compete; here they begin to compete during
+// the capture.
 static void capture_body(void)
 {
 	CUdeviceptr memory;

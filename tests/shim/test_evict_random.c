@@ -32,7 +32,7 @@ static const char source[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			     "mad.lo.s32 %r5, %r2, %r3, %r4; mul.wide.u32 %d2, %r5, 4; add.s64 %d3, %d1, %d2;\n"
 			     "ld.global.u32 %r6, [%d3]; add.u32 %r7, %r6, %r1; st.global.u32 [%d3], %r7;\nret;\n}\n";
 
-// An allocation by cuMemAlloc or cuMemCreate. That of cuMemCreate may be mapped twice, or not at all for a while.
+// An allocation by cuMemAlloc or by cuMemCreate. The latter may be mapped twice, or for a while not at all.
 struct allocation {
 	CUdeviceptr address; // 0: not mapped
 	size_t blocks;
@@ -319,7 +319,7 @@ static void *move_around(void *unused)
 	unsigned int random = seed + 1;
 
 	(void)unused;
-	for (bool out = true; !ended || !out; out = !out) { // the loop ends with the memory on the device
+	for (bool out = true; !ended || !out; out = !out) { // ends only with the memory on the device
 		atomic_store(&slot->out, out);
 		atomic_fetch_add(&slot->bell, 1);
 		syscall(SYS_futex, &slot->bell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);

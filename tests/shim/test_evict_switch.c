@@ -169,7 +169,8 @@ static void wish_for(struct pager_slot *of, bool out)
 	request_move(out, 5000);
 }
 
-// Driver calls take time in this test, so that each process gets a part of the room.
+// Tests processes that wait for each other's room. Driver calls take time here, so that each process gets a part of the
+// room.
 TEST(processes_that_wait_for_each_other_return_their_parts)
 {
 	struct pager_slot *slots;

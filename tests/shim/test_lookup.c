@@ -4,7 +4,7 @@
 
 #include "fake_driver.h"
 
-// Runs in a new process, so that the first call of the driver is the one with a float and arguments on the stack.
+// Makes the first driver call of a new process. It has a float argument, and arguments on the stack.
 static void first_call_body(void)
 {
 	void *fake;
@@ -102,7 +102,7 @@ static void ask_body(void)
 	// This unknown entry might allocate without a charge.
 	CHECK(!look_up("cuVirgateTestNewAlloc", 13000, 0));
 	CHECK(look_up("cuMemCreate", 13000, 0) == (void *)cuMemCreate);
-	// A later version is another function under the same name.
+	// The program asks for a later version, which is another function under the same name.
 	CHECK(!look_up("cuMemCreate", 13010, 0));
 }
 

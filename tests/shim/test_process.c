@@ -24,7 +24,7 @@ static void child_of_tenant(CUdeviceptr address)
 	CHECK_INT(cuInit(0), CUDA_ERROR_NOT_INITIALIZED);
 	CHECK_INT(cuMemAlloc_v2(&other, MIB), CUDA_ERROR_NOT_INITIALIZED);
 	CHECK_INT(cuMemAllocAsync(&other, MIB, NULL), CUDA_ERROR_NOT_INITIALIZED);
-	cuMemFree_v2(address); // this call must change no charge, with any result
+	cuMemFree_v2(address); // this call may succeed or fail, but must not change the charge
 	cuMemGetInfo_v2(&free_bytes, &total);
 	CHECK_INT(charged(), 8 * MIB);
 }
@@ -296,7 +296,7 @@ static void descriptors_body(void)
 	close(lowest);
 	CHECK_INT(cuInit(0), CUDA_SUCCESS);
 	after = dup(0);
-	// The interposer uses no low descriptor numbers.
+	// The interposer has opened no descriptor with a low number.
 	CHECK_INT(after, lowest);
 }
 
@@ -396,14 +396,14 @@ static void removed_body(void)
 	CHECK_INT(cuMemAlloc_v2(&address, MIB), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-// The interposer must not print "0 of 0 B used".
+// A message about a removed vGPU must not contain "0 of 0 B used".
 TEST(messages_name_a_removed_vgpu)
 {
 	CHECK_STR(words_of(removed_body),
 		  "virgate: vGPU train was removed: it grants no memory any more; run the program in another one\n");
 }
 
-// The interposer must not print "1.0 of 1.0 GiB" when 64 MiB are left.
+// A message must not contain "1.0 of 1.0 GiB" when 64 MiB are left.
 TEST(messages_have_enough_digits_for_the_request)
 {
 	CHECK_STR(words_of(refused_a_little_body),
@@ -411,7 +411,7 @@ TEST(messages_have_enough_digits_for_the_request)
 		  "raise with `virgate set train --memory 1536M`\n");
 }
 
-// The message names a command for the running program, and another one for the next start.
+// The message must name a command for the running program, and another one for the next start.
 TEST(messages_suggest_options_of_run_for_ephemeral_vgpus)
 {
 	tenant_flags = VG_LEDGER_EPHEMERAL;
@@ -427,7 +427,7 @@ static void refused_on_the_simulator_body(void)
 	refused_a_little_body();
 }
 
-// The suggested command names the same simulated GPU, so that users can paste the command.
+// The suggested command must name the same simulated GPU, so that users can paste it.
 TEST(suggested_commands_name_the_simulator)
 {
 	CHECK_STR(words_of(refused_on_the_simulator_body),

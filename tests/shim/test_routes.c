@@ -6,7 +6,7 @@
 
 enum { OVERHEAD_MIB = 16 };
 #define LIMIT (256 * MIB)
-#define ROOM (LIMIT - OVERHEAD_MIB * MIB) // what a tenant with one context may allocate
+#define ROOM (LIMIT - OVERHEAD_MIB * MIB) // the most that a tenant with one context may allocate
 
 static uint64_t baseline;
 static CUcontext context;
@@ -147,7 +147,7 @@ static CUresult create_give(uint64_t handle)
 }
 ROUTE(create, 4 * MIB)
 
-// Memory that was created, mapped and released. The mapping keeps it allocated.
+// The address range of memory that was created, mapped and released. The mapping keeps the memory allocated.
 static CUdeviceptr range;
 static uint64_t range_used, sizes[4096];
 
@@ -301,7 +301,7 @@ static void import_body(void)
 	CHECK_INT(cuMemMap(address, 64 * MIB, 0, imported, 0), CUDA_SUCCESS);
 	CHECK_INT(charged(), baseline + 64 * MIB);
 	close(fd);
-	// This call refunds closed descriptors.
+	// This call makes the interposer refund exported memory whose descriptors are closed.
 	CHECK_INT(cuMemGetInfo_v2(&left, NULL), CUDA_SUCCESS);
 	CHECK_INT(charged(), baseline + 64 * MIB);
 	CHECK_INT(cuMemRelease(imported), CUDA_SUCCESS);
@@ -364,7 +364,7 @@ TEST(copies_of_descriptors_keep_the_charge)
 	TENANT(LIMIT, OVERHEAD_MIB * MIB, copies_body);
 }
 
-// If the program closes all descriptors, including the interposer's, exported memory stays charged.
+// Closes all descriptors, including the interposer's. Exported memory must stay charged.
 static void close_all_body(void)
 {
 	size_t left;
@@ -451,7 +451,7 @@ static void capture_body(void)
 
 	begin();
 	CHECK_INT(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-	// A capture allocates nothing.
+	// Allocations in a capture take no memory.
 	CHECK_INT(cuMemAllocAsync(&address, 512 * MIB, stream), CUDA_SUCCESS);
 	CHECK_INT(cuMemFreeAsync(address, stream), CUDA_SUCCESS);
 	CHECK_INT(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);

@@ -45,7 +45,8 @@ if [[ $(run probe-setuid libvirgate-cuda.so cuInit) != *secure=1* ]]; then
 fi
 for row in libvirgate-cuda.so:cuInit:VIRGATE_DRIVER:cuInit \
 	libvirgate-nvml.so:nvmlInitWithFlags:VIRGATE_NVML:nvmlDeviceGetHandleByIndex; do
-	IFS=: read -r interposer function variable first <<<"$row" # FIRST: a function that looks for the ledger
+	# `first` is a function of the interposer that looks for the ledger
+	IFS=: read -r interposer function variable first <<<"$row"
 	expect "$variable works without the bit" \
 		"$(run probe "$interposer" "$function" "$variable=$dir/named-driver.so")" '*secure=0 named=1*'
 	expect "$variable is not for a set-user-ID program" \
@@ -57,7 +58,7 @@ for row in libvirgate-cuda.so:cuInit:VIRGATE_DRIVER:cuInit \
 		"$(run probe-setuid "$interposer" "$first" VIRGATE_LOG=warning "VIRGATE_LEDGER=$dir/named-ledger")" \
 		'secure=1 named=0'
 done
-# The warning that no driver was found appears only if the log level was taken.
+# The warning that no driver was found appears only if the interposer has used the log level.
 expect "VIRGATE_LOG works without the bit" \
 	"$(run probe libvirgate-nvml.so nvmlInitWithFlags VIRGATE_LOG=warning)" '*no libnvidia-ml.so.1*'
 expect "VIRGATE_LOG is not for a set-user-ID program" \

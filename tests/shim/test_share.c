@@ -169,7 +169,7 @@ TEST(descriptors_are_charged_once)
 	end_all();
 }
 
-// An importer that exports the memory again is charged for it, because the new descriptor may outlive the importer.
+// Tests an importer that exports the memory again. It must be charged, because the new descriptor may outlive it.
 TEST(importers_that_export_again_are_charged)
 {
 	int fd, again;
@@ -210,8 +210,8 @@ static struct act pool_pointer(uint64_t bytes, int *ret_fd)
 	return pointer;
 }
 
-// An exported pool stays charged with the most memory that it ever had. Opened memory stays charged until the importer
-// destroys its pool.
+// Tests pools. An exported pool stays charged with the most memory that it ever had. Opened memory stays charged until
+// the importer destroys its pool.
 TEST(pools_are_charged_once)
 {
 	int fd;
@@ -246,7 +246,7 @@ TEST(pools_without_importers_end_with_their_owner)
 	pool_pointer(96 * MIB, &fd);
 	close(fd);
 	CHECK_INT(act(&owner, FREE_ASYNC, 0), CUDA_SUCCESS);
-	// The pool still has unused memory for this allocation.
+	// The pool has enough unused memory for this allocation.
 	CHECK_INT(act(&owner, POOL_ALLOC, 40 * MIB), CUDA_SUCCESS);
 	CHECK_INT(charged(), 3 * CONTEXT + 96 * MIB);
 	CHECK_INT(act(&owner, POOL_DESTROY, 0), CUDA_SUCCESS);
@@ -257,7 +257,7 @@ TEST(pools_without_importers_end_with_their_owner)
 	end_all();
 }
 
-// The pool grows after its import. The driver frees it when no pointer is left, and every import was destroyed.
+// Lets the pool grow after its import. The driver frees it when no pointer is left, and every import was destroyed.
 TEST(pools_of_an_ended_owner_stay_charged_while_open)
 {
 	int fd;
@@ -295,7 +295,8 @@ static void owner_outside(void)
 	CHECK_INT(charged(), 2 * CONTEXT);
 }
 
-// Memory of a program outside all vGPUs is charged to the first process of a vGPU that opens it, once in each vGPU.
+// Opens memory of a program outside all vGPUs. It must be charged to the first process of a vGPU that opens it, once in
+// each vGPU.
 TEST(memory_from_outside_is_charged_once)
 {
 	begin();

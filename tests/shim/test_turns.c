@@ -175,7 +175,7 @@ static void *launch(void *argument)
 	return NULL;
 }
 
-// Writes the heartbeat as the arbiter does.
+// Writes the heartbeat, as the arbiter does, until `is_so` returns true.
 static void beat_until(bool (*is_so)(void))
 {
 	for (uint64_t begun = vg_clock_monotonic_ns(); !is_so();) {
@@ -235,7 +235,7 @@ static void no_arbiter_body(void)
 	CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
 	uint64_t took = vg_clock_monotonic_ns() - begun;
 	CHECK(took >= 200000000);
-	CHECK(took < 20000000000); // 0.35 s, and more on a busy machine
+	CHECK(took < 20000000000); // should take 0.35 s, but takes more on a busy machine
 	begun = vg_clock_monotonic_ns();
 	CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
 	CHECK(vg_clock_monotonic_ns() - begun < 200000000); // the gate stays open for a while
@@ -310,7 +310,8 @@ TEST(nothing_is_in_flight_after_a_synchronization)
 	TENANT(64 * MIB, 0, waited_for_body);
 }
 
-// Launches an unmeasured kernel that does not end. The gate estimates it as a whole window, of 10 s.
+// Launches a kernel that the gate has not measured, and that does not end. The gate assumes that such a kernel takes a
+// whole window, which is 10 s here.
 static void kernel_runs_body(void)
 {
 	const uint64_t stream = 0x1000, other = 0x2000;
@@ -329,7 +330,7 @@ static void kernel_runs_body(void)
 	CHECK(slot->eta_ns < first + 20000000);
 }
 
-// One stream waits for another one. When the other one has ended, all work of the first stream is left.
+// One stream waits for another. When that other stream has ended, the first stream still has all its work.
 static void streams_take_turns_body(void)
 {
 	const uint64_t first = 0x1000, second = 0x2000;
@@ -361,7 +362,8 @@ TEST(elapsed_time_is_subtracted_from_work_in_flight)
 	TENANT(64 * MIB, 0, kernel_runs_body);
 }
 
-// Launches more work than a stream has events (marks) for. Then all work ends. Returns how long the next launch waits.
+// Launches more work than a stream has events (marks) for, and then ends all work. Returns how long the next launch
+// waits.
 static uint64_t wait_behind_many_marks(void)
 {
 	const struct row *row = row_of("cuLaunchKernel");
@@ -393,7 +395,7 @@ static void many_marks_body(void)
 		uint64_t took = wait_behind_many_marks();
 		shortest = took < shortest ? took : shortest;
 	}
-	// The launches without a mark have an estimate of more than 50 ms.
+	// The estimate of the launches without a mark exceeds 50 ms, but their end was noticed earlier.
 	CHECK(shortest < 20000000);
 }
 

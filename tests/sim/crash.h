@@ -1,11 +1,11 @@
-// Helpers of tests that kill and stop processes at every step of their work with the node. The sources of the region
-// (sim/region*.c) are built with a hook at each step. Include in exactly one file of a program.
+// Helpers of tests that kill and stop processes at every step of their work with the simulated node. The sources of the
+// node's shared region (sim/region*.c) are built with a hook at each step. Include in exactly one file of a program.
 #pragma once
 
 #include "region_node.h"
 
 static int steps_left = -1, step_signal = SIGKILL;
-static bool reached_end; // the work ended before this step
+static bool reached_end; // whether the work ended before this step
 
 void region_step(const char *where)
 {

@@ -1,5 +1,5 @@
-// Creates a simulated node for tests that call the region directly, without the driver. The directory is removed when
-// the program ends. Include in exactly one file of a program.
+// Creates a simulated node for tests that call the functions of its shared region (sim/region.h) directly, without the
+// driver. The directory is removed when the program ends. Include in exactly one file of a program.
 #pragma once
 
 #include "region_internal.h"

@@ -9,7 +9,7 @@
 
 static char table[65536];
 
-// Why entries of a family are not implemented.
+// The reasons why the functions of a family are not implemented.
 static const struct {
 	const char *family, *reason;
 } reasons[] = {
@@ -91,7 +91,7 @@ TEST(the_page_lists_the_missing_entries)
 
 typedef int (*entry)(void);
 
-// The test suites use this record to find calls of entries that the simulator lacks.
+// Calls a missing function, which the driver must record. The test suites find such calls by this record.
 TEST(calls_of_missing_entries_are_recorded)
 {
 	char path[] = "/tmp/virgate-unimplemented-XXXXXX", text[256] = "";

@@ -5,7 +5,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 
-static struct region *observer; // has KEPT bytes in the middle of the memory, which is fragmented by that
+// a process that is never killed; it has KEPT bytes in the middle of the memory, so that the free memory is in two
+// parts
+static struct region *observer;
 static uint64_t kept;
 static const size_t KEPT = 2 * MIB;
 
@@ -177,7 +179,7 @@ static const struct {
 	const char *name;
 	void (*work)(void);
 	int least;   // least number of steps
-	bool reaped; // also kill a process that reaps this one
+	bool reaped; // whether the test also kills a process that reaps this one
 } works[] = {{"alloc_and_free", alloc_and_free, 40, true}, {"alloc_and_close", alloc_and_close, 20},
 	     {"exceed_memory", exceed_memory, 60},	   {"export_and_free", export_and_free, 40, true},
 	     {"pass_memory", pass_memory, 40, true},	   {"use_observers_memory", use_observers_memory, 10},

@@ -44,13 +44,13 @@ static void start_node(void)
 		return;
 	make_node("memory=64M,slice=1ms,switch=20us");
 	observer = join();
-	for (int i = 0; i < 4; i++) // reserves space, so that no process needs the region's lock later
+	for (int i = 0; i < 4; i++) // reserve the space now, so that no process needs the region's lock later
 		CHECK_INT(region_time_claim(observer, 0, 1, &channels[i]), 0);
 	for (int i = 0; i < 4; i++)
 		region_time_release(observer, 0, channels[i]);
 }
 
-// Steps are counted only between join_quietly() and leave_quietly().
+// Joins the region without counting steps. Only the steps between join_quietly() and leave_quietly() count.
 static struct region *join_quietly(void)
 {
 	int steps = steps_left;
@@ -105,7 +105,7 @@ static void spin_and_cancel(void)
 	leave_quietly(region);
 }
 
-// Appends several pieces of work before the first may begin.
+// Appends several pieces of work. The first one may begin only after all are appended.
 static void queue_and_release(void)
 {
 	struct region *region = join_quietly();
@@ -244,7 +244,7 @@ static void check_woken_by(void (*act)(uint32_t channel, uint64_t sequence))
 	moment = region_time_query(observer, 0, channel, sequence, TIME_ENDS);
 	alarm(TEST_CHILD_SECONDS);
 	pthread_create(&thread, NULL, sleep_in_thread, &moment);
-	act(channel, sequence); // acts before or after the thread sleeps
+	act(channel, sequence); // this may happen before or after the other thread begins to sleep
 	pthread_join(thread, NULL);
 	sleep_long(moment);
 	alarm(0);
@@ -302,7 +302,7 @@ TEST(many_processes_use_the_device_at_once)
 	check_channels();
 }
 
-// Uses the device with another clock offset, as in a process that was restored from an image.
+// Uses the device in a process whose clock has another offset, as after a restore from an image.
 __attribute__((noreturn)) static void serve_with_clock_offset(void)
 {
 	int status;

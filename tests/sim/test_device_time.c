@@ -48,7 +48,8 @@ static uint64_t append_open(unsigned channel, uint64_t ready_ns)
 	return sequence;
 }
 
-// Advances the device. Like the region, writes which work has ended to the channels before the next change begins.
+// Advances the device's time. As the region does, writes into the channels which work has ended before the next change
+// begins.
 static void run_until(uint64_t until)
 {
 	bool reached;
@@ -134,7 +135,7 @@ TEST(three_contexts_take_turns_in_order)
 	for (unsigned channel = 0; channel < 3; channel++)
 		append(channel, TIME_SMS, SMS, 5000 * US, 1 + channel);
 	run_until(30 * MS);
-	// Each work takes two slices, and 700 us of the third.
+	// The work takes two full slices, and 700 us of a third one.
 	CHECK_US(get_end(0, 0), 6 * (2150 + 115) + 700);
 	CHECK_US(get_end(1, 0), 6 * (2150 + 115) + 700 + 115 + 700);
 	CHECK_US(get_end(2, 0), 6 * (2150 + 115) + 3 * 700 + 2 * 115);
@@ -148,7 +149,8 @@ TEST(a_short_kernel_waits_for_a_slice_beside_long_ones)
 	start_device();
 	run_tenants(tenants, 2, 100 * MS);
 	append(1, TIME_SMS, SMS, 50 * US, state.now_ns);
-	run_tenants(tenants, 2, 110 * MS); // synchronous from now on: the long kernel has begun a slice
+	// the kernels become synchronous from now on; the long kernel has begun a slice
+	run_tenants(tenants, 2, 110 * MS);
 	uint64_t before = get_end(1, 0);
 	sequence = append(1, TIME_SMS, SMS, 50 * US, before + 20 * US);
 	run_tenants(tenants, 2, 120 * MS);
@@ -163,7 +165,7 @@ TEST(a_short_kernel_waits_for_a_slice_beside_long_ones)
 	CHECK_US(get_end(1, 1) - get_end(1, 0), 115 + 2150 + 115 + 50);
 }
 
-// An idle context loses the device at once, so two synchronous programs lose the time of the switches.
+// Tests two synchronous programs. An idle context loses the device at once, so the switches cost time.
 TEST(synchronous_kernels_of_two_processes)
 {
 	struct tenant tenants[] = {{.channel = 0, .ahead = 1, .need_ns = 500 * US, .gap_ns = 10 * US},
@@ -245,7 +247,7 @@ TEST(a_spinning_kernel_gets_its_slices)
 	other = append(1, TIME_SMS, SMS, 5 * MS, 1000);
 	append(1, TIME_SMS, SMS, 50 * US, 1000);
 	run_until(60 * MS);
-	CHECK_US(get_end(1, other), 1 + 5 * (2150 + 115) + 700); // the end in its third slice
+	CHECK_US(get_end(1, other), 1 + 5 * (2150 + 115) + 700); // the end is in the kernel's third slice
 	CHECK_INT(channels[0].done, 0);
 	CHECK(state.busy_ns > 58 * MS);
 	work_at(0, spins)->closed_ns = 60 * MS; // the open kernel ends here
@@ -253,7 +255,8 @@ TEST(a_spinning_kernel_gets_its_slices)
 	CHECK_US(get_end(0, spins), 60 * 1000);
 }
 
-// An open kernel ends only while its context has the device, and not before it has run for the time it needs.
+// Tests open kernels, whose end is not known when they begin. Such a kernel ends only while its context has the device,
+// and after it has run for the time it needs.
 TEST(an_open_kernel_runs_for_the_time_it_needs)
 {
 	uint64_t open;
@@ -297,11 +300,11 @@ TEST(work_of_a_dead_process_is_removed)
 	run_until(400 * MS);
 	CHECK_INT(channels[0].done, 10);
 	CHECK_US(get_end(0, 9), 110 * 1000);
-	// The context has turns for 110 ms, in which about 52 of its 80 ms are done, then runs alone.
+	// The context shares the device for 110 ms, in which about 52 of its 80 ms are done. Then it runs alone.
 	CHECK(get_end(1, 0) > 130 * MS && get_end(1, 0) < 145 * MS);
 }
 
-// Advances the time in one step and in many small ones, and compares the results.
+// Advances the device's time in one step and in many small ones. The results must be the same.
 TEST(the_result_does_not_depend_on_the_steps)
 {
 	static uint64_t ends[4][1000];
@@ -330,7 +333,8 @@ TEST(the_result_does_not_depend_on_the_steps)
 				ends[channel][i] = get_end(channel, i);
 			}
 		}
-		CHECK(state.busy_ns >= sum - MS && state.busy_ns <= sum + MS); // each context had one channel
+		// each context has only one channel, so the device is busy for the sum
+		CHECK(state.busy_ns >= sum - MS && state.busy_ns <= sum + MS);
 	}
 }
 

@@ -82,7 +82,7 @@ TEST(a_fault_wakes_waiting_threads_and_stops_running_kernels)
 	node_start("memory=256M,ctx=16M,devices=2");
 	contexts[1] = primary(1);
 	contexts[0] = primary(0);
-	CU(cuStreamCreate(&busy, CU_STREAM_DEFAULT)); // the legacy stream waits for this stream
+	CU(cuStreamCreate(&busy, CU_STREAM_DEFAULT)); // the legacy stream has to wait for this stream
 	CU(cuStreamCreate(&behind, CU_STREAM_NON_BLOCKING));
 	CU(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
 	CU(cuMemAlloc_v2(&memory, 4096));
@@ -91,7 +91,7 @@ TEST(a_fault_wakes_waiting_threads_and_stops_running_kernels)
 	CU(cuEventRecord(event, busy));
 	CU(cuStreamWaitEvent(behind, event, 0));
 	CU(cuLaunchHostFunc(behind, count_callback, NULL));
-	CU(cuMemFreeAsync(memory, behind)); // the free is done, but not while the kernel runs
+	CU(cuMemFreeAsync(memory, behind)); // the free has to wait for the endless kernel
 	CU(cuMemAlloc_v2(&memory, 4096));
 	for (int i = 0; i < WAYS; i++)
 		CHECK_INT(pthread_create(&threads[i], NULL, wait_with, (void *)&ways[i]), 0);

@@ -106,7 +106,7 @@ TEST(init_fails_without_space_for_the_node)
 	} while (0)
 enum { ROOM = 24, MOST = 16 };
 
-// Allocates until memory is short, and writes all of it with device operations. Returns the number of allocations.
+// Allocates until memory runs short, and writes to all allocations on the device. Returns the number of allocations.
 static int fill_memory(CUdeviceptr addresses[MOST])
 {
 	static unsigned char bytes[4 << 20];

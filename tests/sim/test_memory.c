@@ -182,8 +182,9 @@ enum { ROUNDS = 60 };
 
 struct churn {
 	CUcontext context;
-	_Atomic CUdeviceptr address; // of an allocation in a managed pool, which may be freed already; 0: none yet
-	_Atomic unsigned refused;    // how often advice on allocated memory was refused
+	// the address of an allocation in a managed pool, which may be freed already; 0: none yet
+	_Atomic CUdeviceptr address;
+	_Atomic unsigned refused; // how often advice on allocated memory was refused
 	_Atomic bool ends;
 };
 
@@ -213,7 +214,7 @@ static void *allocate_and_free(void *user)
 	return NULL;
 }
 
-// The thread sanitizer finds an access to the table of memory without its lock.
+// Runs both threads at the same time. The thread sanitizer finds an access to the table of memory without its lock.
 TEST(advice_is_safe_while_another_thread_frees_the_memory)
 {
 	struct churn churn = {.context = start()};
@@ -222,7 +223,8 @@ TEST(advice_is_safe_while_another_thread_frees_the_memory)
 
 	CHECK_INT(pthread_create(&thread, NULL, allocate_and_free, &churn), 0);
 	while (!churn.ends) {
-		// The pool determines the location. While its memory is freed, each result is right.
+		// The pool determines the location, so advice is refused. While another thread frees the memory, any
+		// error is right.
 		CUresult result = cuMemAdvise_v2(churn.address, MIB, CU_MEM_ADVISE_SET_READ_MOSTLY, here);
 		churn.refused += result == CUDA_ERROR_NOT_SUPPORTED;
 		sched_yield();

@@ -68,7 +68,8 @@ static char read_state(pid_t pid)
 	return state;
 }
 
-// Kills a contained process and reaps it, as its subreaper. Its threads may still have its resources until then.
+// Kills a contained process and, as its subreaper, reaps it. Before it is reaped, its threads may still hold its
+// resources.
 static void end_contained(pid_t pid)
 {
 	kill(pid, SIGKILL);
@@ -107,7 +108,7 @@ static void wait_for_tables(void)
 	wait_for_kill();
 }
 
-// Both processes have the thread id 1 in their namespaces.
+// Kills one of two waiters for the lock. Both have the thread id 1 in their namespaces.
 TEST(a_killed_waiter_does_not_release_the_lock)
 {
 	int status;
@@ -191,7 +192,7 @@ TEST(a_process_killed_in_another_namespace_frees_only_its_memory)
 	region_close(region);
 }
 
-// Checks in another namespace that the process counts as alive, although its pid means nothing there.
+// Joins from another namespace, and checks that the process counts as alive. Its pid means nothing there.
 static void check_from_outside(void)
 {
 	struct region *region = join();
@@ -215,7 +216,7 @@ TEST(processes_of_other_namespaces_are_not_reaped)
 	region_close(region);
 }
 
-// A restored process may end before its device memory is restored: the forked child simulates that.
+// Forks a child, which simulates a restored process: such a process may end before its device memory is restored.
 TEST(a_forked_child_frees_nothing_of_its_parent)
 {
 	uint64_t id;

@@ -17,8 +17,8 @@ static size_t get_used(void)
 	return total - free;
 }
 
-// A child that was forked before this process called cuInit, and so has its own driver. The child executes commands of
-// one letter and replies with one letter.
+// A child with a driver of its own, since it was forked before this process called cuInit. It executes commands of one
+// letter and replies with one letter.
 static struct {
 	pid_t pid;
 	int socket;

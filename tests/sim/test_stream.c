@@ -149,7 +149,8 @@ TEST(pageable_sources_can_be_reused_when_the_call_returns)
 	CU(cuMemcpyHtoDAsync_v2(device, source, sizeof source, stream));
 	memset(source, 9, sizeof source);
 	atomic_store(&gate, 1);
-	CU(cuMemcpyDtoHAsync_v2(back, device, sizeof back, stream)); // pageable target: filled now
+	// the target is pageable memory, so it is filled when the call returns
+	CU(cuMemcpyDtoHAsync_v2(back, device, sizeof back, stream));
 	CHECK_INT(back[63], 7);
 	CU(cuMemFree_v2(device));
 	CU(cuStreamDestroy_v2(stream));
@@ -216,7 +217,7 @@ TEST(memory_unmapped_under_a_running_operation_loses_the_context)
 	CHECK_INT(WEXITSTATUS(status), 0);
 }
 
-// Does the work of the child that the test above starts. Runs before main().
+// Does the work of the child that the test above starts by exec. Runs before main().
 __attribute__((constructor)) static void run_unmapped(int argc, char **argv)
 {
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,

@@ -12,7 +12,7 @@ struct shared {
 	_Atomic int loaded, stop;
 };
 static struct shared *shared;
-static _Atomic unsigned *gate; // gate of this process's streams
+static _Atomic unsigned *gate; // the word for which this process's held streams wait
 static CUstream stream;
 static CUfunction full, longer, traps;
 static const char ptx[] = ".version 7.5\n.target sm_75\n.address_size 64\n"
@@ -276,8 +276,8 @@ TEST(a_fault_of_one_client_fails_all)
 	check_end(start(use_device)); // later clients work
 }
 
-// Copies 20 times 1 MiB in each direction, in two streams that may begin at different times. ret_longest_ms: the time
-// of the longer direction. ret_all_ms: the time from the begin of the first copy to the end of the last one.
+// Copies 20 times 1 MiB in each direction, in two streams. The streams may begin at different times. Stores the time of
+// the longer direction in *ret_longest_ms, and the time from the first begin to the last end in *ret_all_ms.
 static void copy_both_ways(double *ret_longest_ms, double *ret_all_ms)
 {
 	CUdeviceptr memory;
@@ -480,7 +480,7 @@ static void measure_small_graph(void)
 static void measure_large_graph(void)
 {
 	measure_graph(700, false);
-} // more kernels than a graph has pieces of work
+} // these are more kernels than a graph has pieces of work
 
 TEST(graphs_take_the_time_of_their_kernels)
 {
@@ -577,7 +577,7 @@ TEST(invalid_costs_are_refused)
 	check_end(start(check_init_fails));
 }
 
-// Exits with work in the queue: the work must not occupy the device or its channel.
+// Exits with work in the queue. The device must drop the work, and free its channel.
 static void leave_work(void)
 {
 	open_device();

@@ -1,6 +1,6 @@
 #!/bin/sh
-# unimplemented.sh FILE: fails if a test program called an entry that the simulated driver lacks. The programs write
-# such entries to FILE (VIRGATE_SIM_UNIMPLEMENTED). The script removes FILE, so that the next run starts without it.
+# unimplemented.sh FILE: fails if a test program called a function that the simulated driver lacks. The programs write
+# the names of such functions to FILE (VIRGATE_SIM_UNIMPLEMENTED). Removes FILE, so that the next run starts without it.
 set -u
 [ -s "$1" ] || exit 0
 echo "entries that the simulated driver lacks were reached (docs/simulator-coverage.md lists them):"

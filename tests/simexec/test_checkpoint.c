@@ -1,4 +1,4 @@
-// Tests that one process locks, checkpoints and restores another one that works.
+// Tests a process that locks, checkpoints and restores another one while that one works.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -113,7 +113,7 @@ static void checkpoint_and_restore(pid_t child)
 	CHECK_INT(get_state(child), CU_PROCESS_STATE_CHECKPOINTED);
 	CHECK(with - get_used() >= 64 * MIB);
 	CHECK_INT(count_device_files(child), 0);
-	// Another process uses the memory: the restore fails, and can be repeated.
+	// Another allocation takes the memory, so the restore fails. It can be repeated later.
 	CU(cuMemAlloc_v2(&filler, 940 * MIB));
 	CHECK_INT(cuCheckpointProcessRestore(child, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(get_state(child), CU_PROCESS_STATE_CHECKPOINTED);
@@ -303,7 +303,7 @@ TEST(a_checkpoint_reports_the_copied_bytes)
 	fclose(file);
 	close(before);
 	CHECK_STR(output, "virgate sim: checkpoint: copied 39845888 bytes of device memory\n" // 38 MiB
-			  // these are the bytes of an unmapped handle
+			  // the 32 MiB are those of an unmapped handle
 			  "virgate sim: checkpoint: copied 33554432 bytes of device memory\n"
 			  "virgate sim: checkpoint: copied 0 bytes of device memory\n");
 }

@@ -112,7 +112,7 @@ TEST(calls_on_a_lost_device_fail)
 	run_with_fault("slow=1us;lost@cuLaunchKernel:2", lose_device);
 }
 
-// Returns whether the entry works after the devices are lost: the entry, or its family, does not use a device.
+// Returns whether a function works after the devices are lost, because it or its family does not use a device.
 static bool works_without_device(const char *entry, const char *family)
 {
 	static const char *const names[] = {"init",

@@ -261,7 +261,7 @@ TEST(a_switch_node_selects_a_body)
 	CU(cuGraphDestroy(graph));
 }
 
-// A condition belongs to its graph, even after the graph was destroyed.
+// Uses a condition in another graph than its own, also after its own graph was destroyed.
 TEST(conditions_of_other_graphs_are_refused)
 {
 	start();
@@ -282,7 +282,8 @@ TEST(conditions_of_other_graphs_are_refused)
 	CU(cuGraphDestroy(graph));
 }
 
-// The word of a condition is freed with its context. The graph, destroyed later, must not free other memory there.
+// Destroys a context before the graph whose condition has a word in it. That graph must not free the word again, since
+// other memory may be there.
 TEST(a_context_may_end_before_its_condition)
 {
 	start();

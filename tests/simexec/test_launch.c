@@ -106,8 +106,8 @@ TEST(constants_atomics_and_the_heap)
 	CHECK_INT(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 64 * MIB), CUDA_ERROR_INVALID_VALUE); // in use
 }
 
-// The first block runs until the second one has run, and changes memory all the time. A single host thread would never
-// run the second block.
+// The first block runs until the second one has run, and changes memory all the time. With a single host thread, the
+// second block would never run.
 TEST(blocks_of_a_small_grid_use_several_processors)
 {
 	static const char text[] =

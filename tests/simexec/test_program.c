@@ -85,7 +85,8 @@ TEST(damaged_and_foreign_images_are_refused)
 
 	load_kernels();
 	char *image = read_built("zstd.fatbin", &size);
-	char *frame = memmem(image, size, "\x28\xb5\x2f\xfd", 4); // header of zstd: other damage may go undetected
+	// damage the header of zstd, since other damage may go undetected
+	char *frame = memmem(image, size, "\x28\xb5\x2f\xfd", 4);
 	CHECK(frame != NULL);
 	frame[4] ^= 0xff;
 	CHECK_INT(cuModuleLoadData(&module, image), CUDA_ERROR_INVALID_IMAGE);
@@ -232,7 +233,7 @@ TEST(libraries_and_kernels)
 	CHECK_INT(cuLibraryUnload(NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
-// The driver's log of errors and the load's log contain the reason why an image is refused.
+// Loads invalid images. The driver's log of errors and the load's log must contain the reason.
 TEST(refused_images_are_explained)
 {
 	static const struct {
@@ -266,7 +267,8 @@ TEST(refused_images_are_explained)
 
 #define MANAGED ".visible .global .attribute(.managed) .align 8 "
 
-// The first load of a library fails because memory is short. The next one must initialize its managed variables.
+// Loads a library twice. The first load fails because memory is short. The second must initialize the managed
+// variables.
 TEST(managed_variables_of_a_load_that_failed)
 {
 	static const char text[] = HEAD MANAGED ".u32 counter = 5;\n.visible .global .align 4 .b8 room[268435456];\n"

@@ -37,12 +37,12 @@ TEST(groups)
 	struct group groups[3] = {{.count = 24}, {.count = 6, .flags = BACKFILL}, {0}};
 
 	CU(split(NULL, 3, &whole, NULL, 0, groups));
-	CHECK_INT(groups[2].count, (132 - 30) / 8 * 8); // the group has as many SMs as possible
+	CHECK_INT(groups[2].count, (132 - 30) / 8 * 8); // the last group has as many SMs as are left, in multiples of 8
 	groups[2].count = 0;
 	CU(split(parts, 3, &whole, &rest, 0, groups));
 	CHECK_INT(parts[2].sm.smCount, 96);
 	CHECK_INT(rest.sm.smCount, 6);
-	groups[0].count = 12; // the group is no multiple of 8
+	groups[0].count = 12; // 12 is no multiple of 8
 	GIVES(split(parts, 1, &whole, &rest, 0, groups), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 	groups[0].coscheduled = 4;
 	CU(split(parts, 1, &whole, &rest, 0, groups));
@@ -95,7 +95,7 @@ TEST(work_queues_of_green_contexts)
 	GIVES(cuDeviceGetDevResource(0, &found, (CUdevResourceType)77), CUDA_ERROR_INVALID_RESOURCE_TYPE);
 }
 
-// Launches a grid that takes one wave of blocks on all multiprocessors, and several waves on some of them.
+// Launches a grid that takes one wave of blocks on all multiprocessors. On some of them it must take several waves.
 TEST(fewer_multiprocessors_take_longer)
 {
 	static const char ptx[] =
@@ -130,6 +130,6 @@ TEST(fewer_multiprocessors_take_longer)
 		CU(cuEventSynchronize(to));
 		CU(cuEventElapsedTime(&ms[i], from, to));
 	}
-	if (ms[1] < 2 * ms[0]) // should take nine times as long, but the machine has other work, too
+	if (ms[1] < 2 * ms[0]) // it should take nine times as long, but other programs use the machine, too
 		FAIL("%.1f ms on 16 multiprocessors, %.1f on 132", ms[1], ms[0]);
 }

@@ -21,7 +21,7 @@ PATIENCE = 90  # seconds to wait for anything: the machine may be busy
 
 
 def find_missing():
-    """Returns why there can be no cluster here; None: there can."""
+    """Returns the reason why no cluster can run here, or None."""
     if os.geteuid() != 0:
         return "root: slurmd starts the jobs of other users"
     missing = [name for name in PROGRAMS if not shutil.which(name, path=SEARCH)]
@@ -65,7 +65,7 @@ class Node:
     def __init__(self, cluster, name, port):
         self.cluster, self.name, self.port = cluster, name, port
         self.directory = cluster.directory / name
-        self.run = self.directory / "run"  # the same directory as cluster.common / "run" on this node
+        self.run = self.directory / "run"  # on this node, cluster.common / "run" is this directory, too
         self.slurmd = self.daemon = None
         for part in ("spool", "run", "state", "sim"):
             (self.directory / part).mkdir(parents=True)
@@ -87,7 +87,8 @@ class Node:
 
     def start_daemon(self):
         ready, write = os.pipe()
-        # A network of its own: the daemon binds an abstract socket, whose name has the directory.
+        # The daemon has its own network namespace: it binds an abstract socket, whose name depends on the directory,
+        # and all nodes have the same one.
         self.daemon = self.start([self.cluster.build / "daemon/virgated", "--system", "--ready-fd", write],
                                  f"{self.name}-virgated", self.environment(self.cluster.common), ["--net"],
                                  pass_fds=[write])

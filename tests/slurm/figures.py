@@ -90,7 +90,7 @@ def main():
             good = compare_starts(c, plain, count)
         measure_daemon(c, 0)
         measure_daemon(c, 8)
-    with slurm.Cluster(build, nodes=1, gpus=1) as c:  # eight shards: eight jobs at a time
+    with slurm.Cluster(build, nodes=1, gpus=1) as c:  # there are eight shards, so eight jobs run at a time
         good &= run_many(c)
     return 0 if good else 1
 

@@ -1,4 +1,4 @@
-// The plugin's readers of options, arguments, GPUs and records of jobs, with a stand-in for Slurm's library.
+// Tests how the plugin reads options, arguments, GPUs and records of jobs. Uses a stand-in for Slurm's library.
 #include "test.h"
 
 #include <errno.h>

@@ -18,7 +18,7 @@ USER, OTHER = 65534, 1  # two users that every password file has
 EXAMPLES = ""
 MIB = 1 << 20
 PLAIN, ONE_GPU, LUA = "plain", "one GPU in each node", "with job_submit.lua"
-TESTS = {PLAIN: [], ONE_GPU: [], LUA: []}  # by the cluster that they need
+TESTS = {PLAIN: [], ONE_GPU: [], LUA: []}  # for each cluster, the tests that need it
 
 
 class Skip(Exception):
@@ -76,7 +76,7 @@ def index_of(node, uuid):
 
 @test
 def job_is_on_the_gpu_that_slurm_chose(c):
-    job = c.sbatch("sleep 600", "-wnode1", "--gres=gpu:1")  # takes the first GPU
+    job = c.sbatch("sleep 600", "-wnode1", "--gres=gpu:1")  # this job takes the first GPU
     c.wait_for(job, "RUNNING")
     done = c.srun("-wnode1", "--gres=shard:1", "--vgpu-memory=1G", "sh", "-c",
                   "echo $SLURM_STEP_GPUS $CUDA_VISIBLE_DEVICES", user=USER)
@@ -233,12 +233,13 @@ def bad_input(c):
         done = c.srun(*words, "/bin/true", check=False, user=USER)
         check(done.returncode and sentence in done.stderr, words, done)
         c.wait_until_clean()
-    c.wait_for_nodes()  # and none is drained
+    c.wait_for_nodes()  # no node is drained, either
 
 
 @test
 def forged_options(c):
-    # The variables by which Slurm passes a plugin's options on, written by hand: neither sbatch nor srun has seen them.
+    # Set the variables by which Slurm passes on the options of a plugin, as a user could: neither sbatch nor srun has
+    # checked them.
     for name in ("_SLURM_SPANK_OPTION_virgate_vgpu_memory", "SPANK__SLURM_SPANK_OPTION_virgate_vgpu_memory",
                  "SLURM_SPANK__SLURM_SPANK_OPTION_virgate_vgpu_memory"):
         for value in ("9999G", "../../etc", "%s%n", "1G;rm"):
@@ -249,7 +250,7 @@ def forged_options(c):
         c.environment, VIRGATE_LEDGER="/tmp/x", VIRGATE_SOCKET="/tmp/x", VIRGATE_VGPU="x", CUDA_VISIBLE_DEVICES="7"))
     check("of 1024.0 MiB used" in done.stderr, done)
     c.wait_until_clean()
-    c.wait_for_nodes()  # and none is drained
+    c.wait_for_nodes()  # no node is drained, either
 
 
 @test
@@ -328,7 +329,7 @@ def vgpu_whose_epilog_found_no_daemon(c):
     node.start_daemon()
     check(node.vgpus() == [f"slurm-{job}"], node.vgpus())
     jobs = [c.sbatch("sleep 1; echo started", "-wnode1", "--gres=shard:8", "--vgpu-memory=7G", user=USER)
-            for _ in range(2)]  # one of them needs the room
+            for _ in range(2)]  # one of these jobs needs the room of the vGPU that is left
     for job in jobs:
         check(c.wait_for_end(job) == "COMPLETED", c.output(job), c.log())
     c.wait_until_clean()
@@ -354,7 +355,7 @@ def job_without_options_is_not_touched(c):
 
 
 def make_lua_script(c):
-    """Puts the example beside slurm.conf, with the figures of this cluster."""
+    """Writes the example of the job submit script beside slurm.conf, with the figures of this cluster."""
     source = pathlib.Path(__file__).resolve().parents[2] / "integrations/slurm/job_submit.lua"
     text = source.read_text(encoding="utf-8")
     for old, new in (("shards_per_gpu = 16 ", "shards_per_gpu = 8 "),

@@ -95,7 +95,7 @@ static void queue_work(vg_address address, size_t size)
 	OK(vg_context_restore(before));
 }
 
-// Without a fence, the driver would unmap pages in use, and the context would be lost.
+// Frees memory while work uses it. Without a fence, the driver would unmap these pages, and the context would be lost.
 static void free_under_work(const struct space_budget *budget)
 {
 	open_with(budget, 128 * MIB);
@@ -157,7 +157,7 @@ TEST(blocks_move_after_work_ends)
 	close_it();
 }
 
-// A running copy keeps the pages of its block mapped after the block is freed.
+// Frees a block while a call copies from it. The copy must keep the block's pages mapped.
 TEST(pages_stay_mapped_while_a_call_copies)
 {
 	struct space_position place;
@@ -166,7 +166,7 @@ TEST(pages_stay_mapped_while_a_call_copies)
 	vg_address address = allocate(space, 3 * PAGE), other;
 	pthread_mutex_lock(&space->lock);
 	enum vg_status found = space_find(space, address, "address", &place);
-	place.chunk->holds++; // access.c does this before a driver call
+	place.chunk->holds++; // access.c does the same before a driver call
 	pthread_mutex_unlock(&space->lock);
 	OK(found);
 	OK(vg_memory_space_free(space, address));

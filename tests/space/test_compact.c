@@ -162,7 +162,7 @@ static void add_up(const struct move_piece *pieces, size_t count)
 		copied += pieces[i].bytes;
 }
 
-// If only one of a page's two blocks fits elsewhere, nothing is moved or copied.
+// If only one of a page's two blocks fits elsewhere, the page cannot become empty, so nothing must move.
 TEST(nothing_moves_from_a_page_that_cannot_be_emptied)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
@@ -225,7 +225,8 @@ static bool is_known(const struct vg_context *context, const void *host)
 TEST(closing_a_space_frees_page_locked_memory)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
-	struct vg_context *context = first_context(); // keeps the context: destroying it would free the memory
+	// keep the context, since destroying it would free the memory, too
+	struct vg_context *context = first_context();
 	pthread_t thread;
 
 	fill(space, MIB);

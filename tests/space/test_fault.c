@@ -39,7 +39,8 @@ static enum vg_status open_it(void)
 	return status;
 }
 
-// Destroys the space. Repeats a call that may have hit the fault; closing frees everything in any case.
+// Destroys the space. A call that fails is repeated, since it may have hit the fault. Closing frees everything in any
+// case.
 static void clean(void)
 {
 	for (int i = 0; i < BLOCKS; i++)
@@ -101,7 +102,7 @@ static enum vg_status leave_empty_pages(void)
 	return VG_OK;
 }
 
-// Lets the space free pages while the driver refuses to free them: the pages stay usable, and are freed later.
+// Makes the space free pages while the driver refuses that. The pages must stay usable, and be freed later.
 static enum vg_status give_back(void)
 {
 	struct vg_defragment_result result;
@@ -126,7 +127,7 @@ static enum vg_status give_back(void)
 	OK(vg_memory_space_defragment(space, &result));
 	CHECK_INT(charged, 0);
 	CHECK_INT(error.code, CUDA_ERROR_OPERATING_SYSTEM);
-	// Repeats the failure for the caller, who checks the last error.
+	// The caller checks the last error, so set it again.
 	return vg_fail(error.status, error.code, "as above");
 }
 
@@ -228,7 +229,8 @@ TEST(compaction)
 
 // ---- close ------------------------------------------------------------------------------------------
 
-// Closes the space. Memory that cannot be zeroed is freed anyway, with an error; a call that fails once is repeated.
+// Closes the space. Memory that cannot be zeroed is freed anyway, and an error is returned. A call that failed once is
+// repeated.
 static void close_it(void)
 {
 	struct vg_device *device;
@@ -260,7 +262,7 @@ TEST(closing)
 		snprintf(fault, sizeof fault, "%s:1=CUDA_ERROR_OPERATING_SYSTEM", entries[i]);
 		in_child(close_it, "VIRGATE_SIM_FAULT", fault);
 		snprintf(fault, sizeof fault, "%s:1+=CUDA_ERROR_OPERATING_SYSTEM", entries[i]);
-		if (i < 2) // without the last two calls, the device never gets the memory back
+		if (i < 2) // the last two calls are excluded: if they fail, the device never gets the memory back
 			in_child(close_it, "VIRGATE_SIM_FAULT", fault);
 	}
 }

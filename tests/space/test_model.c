@@ -1,5 +1,6 @@
-// Compares random calls with a model: blocks do not overlap, keep their contents, move only if allowed, and figures are
-// exact after every call. VIRGATE_TEST_SEED repeats a run, VIRGATE_TEST_STEPS makes it longer.
+// Compares a space with a model, in random calls: blocks must not overlap, must keep their contents, and may move only
+// if allowed. All figures must be exact after every call. VIRGATE_TEST_SEED repeats a run, VIRGATE_TEST_STEPS makes it
+// longer.
 #include "space/space.h"
 #include "space_test.h"
 

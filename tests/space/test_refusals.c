@@ -114,14 +114,14 @@ TEST(too_large_requests_are_refused)
 	CHECK_INT(vg_last_error()->need, 10 * MIB);
 	CHECK_INT(info_of(space).held, 8 * MIB);
 	CHECK(vg_status_is_retriable(VG_INSUFFICIENT));
-	// Empty pages of another size are freed for new ones: one run of 4 MiB replaces two single pages.
+	// Empty pages of one size are freed to make pages of another: here two single pages for one run of 4 MiB.
 	OK(vg_memory_space_free(space, address[0]));
 	OK(vg_memory_space_free(space, address[2]));
 	CHECK_INT(info_of(space).held, 8 * MIB);
 	OK(vg_memory_space_allocate(space, 4 * MIB, 0, &more));
 	CHECK_INT(info_of(space).held, 8 * MIB);
 	check_bytes(space, more, 4 * MIB, 0);
-	// If no page can be added, a larger cell is used.
+	// If no page can be added, the block gets a cell that is larger than necessary.
 	OK(vg_memory_space_free(space, address[1]));
 	vg_address large = allocate(space, 128 * KIB);
 	vg_address small = allocate(space, 1);
@@ -202,7 +202,7 @@ TEST(copies)
 	REFUSED(vg_memory_space_copy(space, address, foreign, 1), VG_BOUNDS, "from is 0x");
 	REFUSED(vg_memory_space_copy_peer(space, foreign, other, foreign, 1), VG_INVALID, "overlap");
 	REFUSED(vg_memory_space_copy_peer(space, second, other, address, 1), VG_BOUNDS, "from is 0x");
-	// The call must not confuse the device address and the host address.
+	// The call must not treat a host address as a device address.
 	REFUSED(vg_memory_space_write(space, (vg_address)(uintptr_t)data, data, 1), VG_BOUNDS, "to is 0x");
 	REFUSED(vg_memory_space_read(space, data, (vg_address)(uintptr_t)data, 1), VG_BOUNDS, "from is 0x");
 	REFUSED(vg_memory_space_copy(space, address, (vg_address)(uintptr_t)data, 1), VG_BOUNDS, "from is 0x");
@@ -344,7 +344,7 @@ TEST(limits)
 	OK(space_set_limit(space, 64 * MIB));
 	OK(vg_memory_space_allocate(space, 60 * MIB, 0, &more));
 	OK(vg_memory_space_free(space, more));
-	OK(space_set_limit(space, 5 * MIB)); // the new limit frees cached pages
+	OK(space_set_limit(space, 5 * MIB)); // to keep the new limit, the space frees cached pages
 	CHECK_INT(info_of(space).held, 4 * MIB);
 	OK(vg_memory_space_free(space, address));
 	vg_memory_space_destroy(space);

@@ -59,7 +59,7 @@ static void leave(void)
 	vg_context_destroy(context);
 }
 
-// Writes a secret to a page, lets `give` make the space free the page, and checks it.
+// Writes a secret to a page, calls `give`, which makes the space free the page, and checks that the page is zero.
 static void after(size_t size, void (*give)(struct vg_memory_space *space, vg_address address))
 {
 	struct vg_memory_space *space = open_space(64 * MIB);
@@ -143,7 +143,8 @@ TEST(pages_emptied_by_compaction_are_zeroed)
 	vg_movable_block_destroy(block[3]);
 	OK(vg_memory_space_compact(space, NULL, &result));
 	CHECK_INT(result.bytes_returned, PAGE);
-	int full = count_bytes(&spies[0], SECRET) == PAGE ? 0 : 1; // the page that now has the block of the other page
+	// the index of the page to which compaction has moved the other page's block
+	int full = count_bytes(&spies[0], SECRET) == PAGE ? 0 : 1;
 	CHECK_INT(count_bytes(&spies[full], SECRET), PAGE);
 	CHECK_INT(count_bytes(&spies[!full], 0), PAGE);
 	vg_movable_block_destroy(block[0]);
@@ -155,7 +156,7 @@ TEST(pages_emptied_by_compaction_are_zeroed)
 	vg_memory_space_destroy(space);
 }
 
-// No space reads what another space wrote, whichever gets the memory next.
+// Checks that no space reads what another one wrote, although it gets the same memory.
 TEST(the_next_space_reads_zeros)
 {
 	for (int round = 0; round < 3; round++) {

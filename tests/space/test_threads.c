@@ -1,5 +1,5 @@
-// Tests many threads that use one space, others that use another, while it is compacted and defragmented; and a space
-// that is closed during use. Meant for the thread sanitizer.
+// Tests many threads that use one space while it is compacted and defragmented, and other threads that use another
+// space. Also tests a space that is closed while threads use it. Meant for the thread sanitizer.
 #include "space_test.h"
 
 #include <pthread.h>
@@ -10,7 +10,8 @@ enum { WORKERS = 4, ROUNDS = 60, HELD = 12 };
 static atomic_int failures, running;
 static struct vg_memory_space *spaces[2];
 
-// Checks for threads: a failed check of the test framework calls longjmp, which a thread must not.
+// Checks in threads. A failed check of the test framework calls longjmp, which would be wrong in another thread than
+// the test's.
 #define EXPECT(condition)                                                                                          \
 	do {                                                                                                       \
 		if (!(condition)) {                                                                                \

@@ -43,7 +43,7 @@ TEST(pools_keep_empty_pages_up_to_their_size)
 	vg_memory_space_destroy(space);
 }
 
-// Plain and movable blocks of one size share the pool's limit.
+// Checks that plain and movable blocks of one size share the limit of their pool.
 TEST(a_pool_size_covers_plain_and_movable_blocks)
 {
 	struct vg_memory_space *space = open_space(256 * MIB);
@@ -66,7 +66,7 @@ TEST(a_pool_size_covers_plain_and_movable_blocks)
 	vg_memory_space_destroy(space);
 }
 
-// An empty page is used for the next block of any size.
+// Checks that an empty page is used for the next block, whatever its size.
 TEST(empty_pages_serve_other_sizes)
 {
 	struct vg_memory_space *space = open_space(64 * MIB);
@@ -99,7 +99,7 @@ TEST(fragmentation)
 	OK(vg_memory_space_free(space, address[4]));
 	OK(vg_memory_space_free(space, address[6]));
 	CHECK(info_of(space).fragmentation == 0.75);
-	OK(vg_memory_space_free(space, address[1])); // free are an empty page and three halves
+	OK(vg_memory_space_free(space, address[1])); // now an empty page and three halves of pages are free
 	CHECK(info_of(space).fragmentation == 1 - 2.0 / 5);
 	OK(vg_memory_space_defragment(space, &result));
 	CHECK(result.before == 1 - 2.0 / 5);
@@ -146,7 +146,7 @@ static struct vg_memory_space *open_automatic(double threshold, int manual)
 		.limit = 256 * MIB, .defragmentation_threshold = threshold, .manual_defragmentation = manual});
 }
 
-// Leaves four half-empty pages and four empty ones, then makes calls that use other pages.
+// Leaves four half-empty pages and four empty ones, and then makes `calls` calls that use other pages.
 static void wear(struct vg_memory_space *space, int calls)
 {
 	vg_address address[16];
@@ -191,7 +191,7 @@ TEST(automatic_defragmentation_can_be_off)
 	vg_memory_space_destroy(space);
 }
 
-// Defragmentation does not free a page that calls use repeatedly.
+// Checks that defragmentation does not free a page that calls use repeatedly.
 TEST(pages_in_use_are_not_freed)
 {
 	struct vg_memory_space *space = open_automatic(0.01, 0);

@@ -1,4 +1,4 @@
-// Runs an arbiter step by step, with the facts and orders of its vGPUs. For tests of single decisions.
+// Runs an arbiter step by step. The test sets the facts of its vGPUs and reads the orders, to check single decisions.
 #pragma once
 #include "test.h"
 

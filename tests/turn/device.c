@@ -1,4 +1,5 @@
-// Simulates the device of the model: contexts in turn, and kernels of one context side by side while they fit.
+// Simulates the device of the model (model.h). The device serves contexts in turn. Kernels of one context run side by
+// side while they fit.
 #include "model_engine.h"
 
 #include <stdlib.h>
@@ -131,7 +132,7 @@ static void end_kernels(struct model *model)
 		release_spinning(model);
 }
 
-// Returns the context after the current one that has work; -1: no context has.
+// Returns the next context, in turn after the current one, that has work; -1: no context has work.
 static int find_context(const struct model *model)
 {
 	unsigned int from = model->device.current < 0 ? 0 : (unsigned int)model->device.current + 1;

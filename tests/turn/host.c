@@ -1,4 +1,4 @@
-// Simulates the processes of the model. Each calls the real gate, as an interposer does.
+// Simulates the processes of the model (model.h). Each process calls the real gate, as an interposer does.
 #include "model_engine.h"
 
 #include <math.h>
@@ -126,7 +126,7 @@ static void end_request(struct model *model, struct process *process)
 		process->state = HOST_DEAD;
 		return;
 	}
-	if (think > 0) // a sleep is never exact
+	if (think > 0) // add some time, since a sleep is never exact
 		think = think * (1 + .01 * model_normal(model)) + 60 * US * model_random(model);
 	process->request_ns = model->now + (think > 0 ? (uint64_t)think : 2 * US);
 	process->pace = public->program.jitter > 0 ? exp(public->program.jitter * model_normal(model)) : 1;

@@ -18,17 +18,18 @@ enum { MODEL_PROCESSES = 160, MODEL_DEPTH = 1024, MODEL_LATENCIES = 1 << 16 };
 struct program {
 	unsigned int launches;	      // launches of a request, which ends with a synchronization
 	uint64_t host_ns;	      // host time between two launches
-	uint64_t kernel_ns, other_ns; // durations of kernels; `other_ns`: of every second kernel, 0: the same
+	uint64_t kernel_ns, other_ns; // durations of kernels; every second kernel takes `other_ns`, unless that is 0
 	uint64_t think_ns;	      // host time after the synchronization
-	unsigned int pause_every;     // number of launches after which the host pauses
+	unsigned int pause_every;     // the host pauses after so many launches
 	uint64_t pause_ns;	      // duration of that pause
 	uint64_t copy_ns;	      // duration of a copy between host and device, before the kernels
 	double jitter;		      // relative variation of the host's times
 	double width;		      // part of the device that a kernel fills; 0: the whole device
 	bool never_waits;	      // the program never synchronizes
 	bool silent;		      // the process waits at the gate and never launches, even if the gate is open
-	int spins_for;		      // kernels wait for those of process `spins_for` - 1; 0: they do not wait
-	uint64_t requests;	      // number of requests after which the process ends; 0: it never ends
+	// the kernels wait for kernels of the process with the number spins_for - 1; 0: they do not wait
+	int spins_for;
+	uint64_t requests; // number of requests after which the process ends; 0: it never ends
 };
 
 struct model_options {
@@ -50,7 +51,7 @@ void model_options(enum turn_mode mode, struct model_options *ret_options);
 struct model_process {
 	struct program program;
 	unsigned int vgpu;
-	uint64_t kernels, gpu_ns, requests; // kernels, GPU time and requests that have ended
+	uint64_t kernels, gpu_ns, requests; // the kernels, GPU time and requests that have ended
 	uint64_t longest_wait_ns;	    // longest wait at the gate for a turn
 	uint64_t latency_count;
 	uint32_t *latencies; // latencies of the first requests, in microseconds

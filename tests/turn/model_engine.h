@@ -33,7 +33,7 @@ struct kernel {
 	uint64_t estimate;	     // estimated nanoseconds at the launch
 	uint64_t shape, measured_ns; // if the kernel is a sample, these go to turn_estimate_learn()
 	bool sampled;
-	uint64_t awaits; // number of kernels of the other process that this one waits for
+	uint64_t awaits; // how many kernels of the other process must end before this one can end
 	bool copy;
 };
 
@@ -43,16 +43,17 @@ struct process {
 	struct model_process public;
 	unsigned int slot;
 	enum host_state state;
-	uint64_t version;      // version of the process's next event; older events are ignored
-	bool stopped, pending; // pending: an event came while the process was stopped
+	uint64_t version;      // number of the process's next event; events with a smaller number are ignored
+	bool stopped, pending; // `pending`: an event came while the process was stopped
 	unsigned int launched; // number of kernels of the present request that were launched
 	uint64_t request_ns, total_launches;
-	double pace; // relative pace of the host in this request
+	double pace; // the host's relative pace in this request
 	// State at the gate.
 	struct turn_process gate;
 	struct turn_wait wait;
 	struct turn_estimates estimates;
-	uint64_t closed_ns, awake_ns; // start of the wait for a turn; end of spinning
+	// `closed_ns`: when the wait for a turn began; `awake_ns`: when the thread stops spinning
+	uint64_t closed_ns, awake_ns;
 	// State on the device: the queue of kernels is a ring buffer.
 	struct kernel *queue;
 	unsigned int first, count;
@@ -72,7 +73,7 @@ struct vgpu {
 
 struct device {
 	int current;		   // context; -1: none
-	bool switching, contended; // contended: another context was ready at the last step
+	bool switching, contended; // `contended`: another context was ready at the last step
 	int next;		   // the next context, during a switch
 	uint64_t slice_end, since, idle_since, version;
 	double width;
@@ -101,7 +102,7 @@ struct model {
 
 // ---- model.c
 void model_schedule(struct model *model, uint64_t when, enum event_kind kind, unsigned int index, uint64_t version);
-double model_random(struct model *model); // between 0 and 1
+double model_random(struct model *model); // returns a number between 0 and 1
 double model_normal(struct model *model);
 
 // ---- device.c

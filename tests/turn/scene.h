@@ -5,7 +5,7 @@
 
 enum { SCENE_TENANTS = 8 };
 
-// Programs with the times that were measured on an H200.
+// The programs, with times as measured on an H200:
 extern const struct program program_train;	// 4096^3 matrix products of 204 us, synchronized after 20
 extern const struct program program_small;	// bound by its launches: kernels of 4.5 us every 12 us
 extern const struct program program_long;	// kernels of 6.5 ms
@@ -32,20 +32,21 @@ struct scene {
 	enum turn_mode mode;
 	double seconds;	     // duration; 0: 10 s
 	double estimate;     // estimated durations of kernels, relative to the real ones; 0: 1
-	uint64_t wake_ns;    // time until a sleeping thread runs; 0: the model's default
+	uint64_t wake_ns;    // how long a sleeping thread takes until it runs; 0: the model's default
 	uint64_t window_ns;  // window of launches while a latency tenant is active; 0: the default
 	uint64_t linger_ns;  // how long the device stays with a context without work
 	bool ungated;	     // no gates: the device uses the driver's own time slices
-	bool sleeper;	     // another vGPU has processes that do nothing
+	bool sleeper;	     // another vGPU has processes that never launch anything
 	bool charges_switch; // the policy does not know the cost of a context switch
 };
 
 struct result {
 	unsigned int count;
-	double solo[SCENE_TENANTS];   // percent of the tenant's rate when it runs alone
-	double device[SCENE_TENANTS]; // percent of the device's time
-	double part[SCENE_TENANTS];   // percent of the sum of `solo`
-	double window[SCENE_TENANTS]; // largest deviation of `part` from its mean in a window of 2 s, percentage points
+	double solo[SCENE_TENANTS];   // the tenant's rate in percent of its rate when it runs alone
+	double device[SCENE_TENANTS]; // the tenant's percentage of the device's time
+	double part[SCENE_TENANTS];   // the tenant's percentage of the sum of `solo`
+	// the largest deviation of `part` from its mean in a window of 2 s, in percentage points
+	double window[SCENE_TENANTS];
 	double sum;
 	double p50[SCENE_TENANTS], p99[SCENE_TENANTS], solo_p99[SCENE_TENANTS]; // latencies of requests, microseconds
 	double handovers, decisions;						// handovers and decisions per second

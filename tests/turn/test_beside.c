@@ -1,5 +1,5 @@
-// Tests vGPUs that run side by side under MPS: which ones run at the same time, and what a failed attempt costs the
-// others.
+// Tests vGPUs that run side by side under MPS: which of them run at the same time, and what an attempt to run another
+// one beside them costs if it fails.
 #include "test.h"
 
 #include "model.h"
@@ -19,7 +19,7 @@ static unsigned int start_vgpu(struct model *model, const struct program *progra
 	return model_start_process(model, model_add_vgpu(model, 50, false, false), program);
 }
 
-// After a failed attempt the arbiter waits twice as long before the next one.
+// Checks that the arbiter waits twice as long after each failed attempt.
 TEST(failed_attempts_cost_little)
 {
 	const struct program small = {.launches = 200, .host_ns = 12 * US, .kernel_ns = 4500, .width = .4};
@@ -53,7 +53,8 @@ TEST(small_kernels_run_side_by_side)
 	model_destroy(model);
 }
 
-// In an attempt of 20 ms, each vGPU works for about 4 ms. That is little, but neither vGPU waits for the other.
+// Tests vGPUs that are mostly idle. In an attempt of 20 ms, each works for about 4 ms. That is little, but neither
+// waits for the other.
 TEST(mostly_idle_tenants_run_side_by_side)
 {
 	struct program rare = {.launches = 10, .host_ns = 8 * US, .kernel_ns = 200 * US, .think_ns = 10 * MS};

@@ -1,8 +1,8 @@
 // Tests the arbiter step by step: limits and the latency class.
 #include "arbiter.h"
 
-// A request of a latency vGPU closes the batch vGPU's gate while it lasts. The batch vGPU's turn is as long as without
-// the request.
+// Begins a request of a latency vGPU, which closes the batch vGPU's gate while it lasts. The batch vGPU's turn must be
+// as long as without the request.
 TEST(request_pauses_the_turn)
 {
 	unsigned int a, l;
@@ -39,7 +39,7 @@ TEST(request_pauses_the_turn)
 	facts[l].is_urgent = false;
 	turn_decide(arbiter, facts, now + 4 * MS, &orders);
 	CHECK(get_state(a) == TURN_HELD && orders.holder == (int)a);
-	// The batch vGPU's turn was paused for 2 ms less the delay, and the device must switch back to its context.
+	// The batch vGPU's turn was paused for 2 ms minus the delay. The switch back to its context takes time, too.
 	CHECK_INT(orders.gates[a].until_ns, until + 2 * MS - rules.urgent_delay_ns + rules.switch_ns);
 	turn_destroy(arbiter);
 }
@@ -73,8 +73,8 @@ TEST(turn_ends_with_the_allowance_of_a_limit)
 	turn_destroy(arbiter);
 }
 
-// Nothing interrupts a kernel of 10 s, which exceeds the limit by far. But the next launch waits for no more than a
-// second.
+// Tests a kernel of 10 s, which exceeds the limit by far, and which nothing interrupts. The next launch must wait for
+// at most a second.
 TEST(overrun_limit_waits_no_longer_than_the_debt)
 {
 	uint64_t now = SEC;
@@ -96,7 +96,7 @@ TEST(overrun_limit_waits_no_longer_than_the_debt)
 	turn_destroy(arbiter);
 }
 
-// A request of 10 s exceeds the budget by far. The vGPU repays no more than twice the size of the budget.
+// A request of 10 s exceeds the latency vGPU's budget by far. The vGPU must repay at most twice the size of the budget.
 TEST(overrun_budget_recovers_in_bounded_time)
 {
 	uint64_t now = SEC;
@@ -122,7 +122,7 @@ TEST(overrun_budget_recovers_in_bounded_time)
 	turn_destroy(arbiter);
 }
 
-// What a vGPU was charged before a change does not count against its new limit or budget.
+// Changes the terms of a vGPU. What it was charged before must not count against its new limit or budget.
 TEST(new_terms_start_with_full_allowance_and_budget)
 {
 	begin_pair((struct turn_terms){50}, (struct turn_terms){50}, SEC);
@@ -137,8 +137,8 @@ TEST(new_terms_start_with_full_allowance_and_budget)
 	turn_destroy(arbiter);
 }
 
-// The process has synchronized in a way from which the gate cannot conclude that the work has ended, so it does not
-// report that.
+// Tests a process that synchronizes in a way from which the gate cannot conclude that the work has ended. So nothing
+// reports the end of the request.
 TEST(unreported_request_ends_after_its_estimate)
 {
 	unsigned int batch, latency;
@@ -187,7 +187,7 @@ TEST(single_latency_vgpu_has_an_open_gate)
 	turn_destroy(arbiter);
 }
 
-// A batch vGPU that has the turn becomes a latency vGPU, and then needs no turn.
+// Changes the class of a batch vGPU that has the turn. As a latency vGPU it needs no turn.
 TEST(latency_vgpu_within_its_budget_has_no_turn)
 {
 	begin_pair((struct turn_terms){50}, (struct turn_terms){50}, SEC);

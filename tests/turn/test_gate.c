@@ -184,7 +184,7 @@ TEST(launch_is_counted_in_the_slot)
 	CHECK(!turn_count_launch(&process, 500, SEC + 100));
 	CHECK(slots[0].launches == 2 && slots[0].gpu_ns == 800 && slots[0].eta_ns == SEC + 800);
 	CHECK(slots[0].turn == 3 && slots[0].began_ns == SEC && !slots[0].urgent);
-	CHECK(!turn_count_launch(&process, 7, SEC + MS)); // the first two kernels have ended before
+	CHECK(!turn_count_launch(&process, 7, SEC + MS)); // the first two kernels had ended before this launch
 	CHECK(slots[0].eta_ns == SEC + MS + 7);
 }
 
@@ -194,15 +194,16 @@ TEST(end_of_work_rings_if_another_vgpu_waits)
 	turn_count_launch(&process, 300, SEC);
 	CHECK(!turn_report_flight(&process, 900, SEC + 100));
 	CHECK_INT(slots[0].eta_ns, SEC + 1000);
-	CHECK(!turn_report_flight(&process, 0, SEC + 500)); // no other vGPU waits for the end
+	// the bell need not ring, since no other vGPU waits for the end
+	CHECK(!turn_report_flight(&process, 0, SEC + 500));
 	CHECK(slots[0].eta_ns == 0 && slots[0].idle_ns == SEC + 500);
 	turn_count_launch(&process, 300, SEC + 600);
 	set_word(TURN_HELD, TURN_WANTED);
 	CHECK(turn_report_flight(&process, 0, SEC + 700));
-	CHECK(!turn_report_flight(&process, 0, SEC + 800)); // the process was idle already
+	CHECK(!turn_report_flight(&process, 0, SEC + 800)); // the process was idle already, so this is no news
 	CHECK_INT(slots[0].idle_ns, SEC + 700);
 	set_word(TURN_HELD, TURN_ANNOUNCE);
-	CHECK(turn_count_launch(&process, 300, SEC + MS)); // a request begins, which the arbiter must learn
+	CHECK(turn_count_launch(&process, 300, SEC + MS)); // a request begins, so the gate must inform the arbiter
 	CHECK(slots[0].urgent && !turn_count_launch(&process, 300, SEC + MS));
 	slots[0].waiting = 1; // another thread waits to launch more work of the request
 	CHECK(!turn_report_flight(&process, 0, SEC + 2 * MS) && slots[0].urgent && !slots[0].eta_ns);
@@ -218,7 +219,8 @@ TEST(request_is_announced_after_an_end_that_was_not_reported)
 {
 	begin_process(TURN_HELD, TURN_ANNOUNCE);
 	CHECK(turn_count_launch(&process, US, SEC));
-	CHECK(!turn_count_launch(&process, US, SEC + 150 * US)); // this launch belongs to the same request
+	// the launch belongs to the same request, which the arbiter knows
+	CHECK(!turn_count_launch(&process, US, SEC + 150 * US));
 	CHECK(turn_count_launch(&process, US, SEC + 400 * US));
 	CHECK(slots[0].urgent);
 }
@@ -244,8 +246,8 @@ TEST(thread_at_a_closed_gate_rings_spins_and_sleeps)
 	CHECK(!slots[0].waiting && !slots[0].watching);
 }
 
-// A thread at a closed gate polls more often as the estimated end comes closer. It polls less often the longer the work
-// lasts beyond that time.
+// Tests how often a thread at a closed gate polls: more often as the estimated end comes closer, and less often the
+// longer the work lasts beyond that time.
 TEST(thread_at_a_closed_gate_polls_for_the_end_of_work)
 {
 	struct turn_action action;
@@ -361,7 +363,7 @@ TEST(estimates_follow_measurements)
 	CHECK(turn_estimate(&estimates, b, MS, &sample) > 2000 * SEC);
 }
 
-// All these shapes belong to one set of the table, and are one more than the set has room for.
+// Makes shapes that all belong to one set of the estimates' table: one more than the set has room for.
 TEST(shapes_keep_separate_estimates)
 {
 	enum { SHAPES = TURN_WAYS + 1 };
@@ -382,7 +384,7 @@ TEST(shapes_keep_separate_estimates)
 	CHECK_INT(known, TURN_WAYS);
 }
 
-// A training program has about a hundred kernels, with several grid sizes each.
+// Fills the table as a training program does, with about a hundred kernels of several grid sizes each.
 TEST(table_has_room_for_the_shapes_of_a_program)
 {
 	enum { KERNELS = 100, GRIDS = 4 };
@@ -400,7 +402,7 @@ TEST(table_has_room_for_the_shapes_of_a_program)
 	CHECK(unknown <= 4);
 }
 
-// The first of 16 launches finds the device busy with another process.
+// Tests samples of a short kernel. The first of 16 launches finds the device busy with another process.
 TEST(long_samples_of_a_short_kernel_are_capped)
 {
 	enum { SEQUENCE = 16, SAMPLES = 40 * SEQUENCE };
@@ -438,7 +440,7 @@ TEST(one_launch_in_61_is_a_sample)
 	CHECK_INT(samples, 10);
 }
 
-// The first launch loads the code and takes twice as long.
+// Tests a long kernel whose first launch loads the code, and therefore takes twice as long.
 TEST(estimate_of_a_long_kernel_converges_soon)
 {
 	bool sample;
@@ -453,7 +455,7 @@ TEST(estimate_of_a_long_kernel_converges_soon)
 	CHECK(launches <= 50);
 }
 
-// A persistent kernel has the same launch shape for all sizes of its problem.
+// Tests a persistent kernel, which has the same launch shape for every size of its problem.
 TEST(estimate_follows_a_kernel_that_takes_longer_than_before)
 {
 	bool sample;

@@ -1,4 +1,5 @@
-// Tests one hazard each: no wait is unbounded, and the cost for the other vGPUs is bounded.
+// Tests situations in which a vGPU might block the others. In each, every wait must be bounded, and so must the cost
+// for the other vGPUs.
 #include "test.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ static uint64_t longest_wait(const struct model *model, unsigned int processes)
 	return longest;
 }
 
-// Each kernel of process 0 waits for a kernel of process 1, which is in the other vGPU.
+// Makes each kernel of process 0 wait for a kernel of process 1, which is in the other vGPU.
 TEST(kernels_that_wait_for_another_vgpu_continue)
 {
 	const struct program first = {.launches = 1, .host_ns = 8 * US, .kernel_ns = 50 * US, .spins_for = 2};
@@ -45,7 +46,7 @@ TEST(kernels_that_wait_for_another_vgpu_continue)
 	start_vgpu(model, 50, &first);
 	start_vgpu(model, 50, &second);
 	model_run(model, 5 * SEC);
-	// A wait lasts at most a round of two turns, and the arbiter's patience for one of them.
+	// A wait lasts at most a round of two turns, plus the arbiter's patience for one of the two vGPUs.
 	CHECK(model_process(model, 0)->kernels > 5 * 1000 / (2 * 12 + 20));
 	CHECK(longest_wait(model, 2) <= 2 * (12 + 20) * MS);
 	model_destroy(model);
@@ -57,7 +58,8 @@ TEST(two_collectives_across_vgpus_continue)
 	struct model_options options;
 	struct model *model = begin_model(&options);
 
-	// Process 0 waits for process 3, and 1 for 2. Processes 2 and 3 wait for no other, and are in the other vGPU.
+	// Process 0 waits for process 3, and process 1 for process 2. In both pairs, the second process is in the other
+	// vGPU and waits for none.
 	for (unsigned int i = 0; i < 4; i++)
 		programs[i] = (struct program){.launches = 1,
 					       .host_ns = 8 * US,
@@ -120,7 +122,7 @@ TEST(overlong_kernels_are_compensated_in_later_turns)
 	model_destroy(model);
 }
 
-// With a share of 2 %, a kernel of 100 ms would keep its process waiting for 4.9 s. The debt is limited.
+// Tests a kernel of 100 ms with a share of 2 %. It would keep its process waiting for 4.9 s, but the debt is limited.
 TEST(wait_is_bounded_by_the_debt)
 {
 	const struct program program = {.launches = 1, .host_ns = 8 * US, .kernel_ns = 100 * MS};
@@ -135,7 +137,7 @@ TEST(wait_is_bounded_by_the_debt)
 	model_destroy(model);
 }
 
-// A process that never synchronizes computes on the host. No thread reports that the process's work has ended.
+// Tests a process that never synchronizes while it computes on the host, so that no thread reports the end of its work.
 TEST(unwatched_work_ends_at_its_estimate)
 {
 	const struct program program = {
@@ -238,8 +240,8 @@ static uint64_t draw(uint64_t below)
 	return (random_state >> 33) % below;
 }
 
-// Kills the victim, and starts another process in a new vGPU; or stops and continues the victim. Returns the present
-// victim, and the longest time without a kernel of process 0 meanwhile.
+// Kills the victim and starts another process in a new vGPU, or stops and continues the victim. Returns the process
+// that is the victim from then on. Stores the longest time without a kernel of process 0.
 static unsigned int disturb_holder(struct model *model, unsigned int victim, uint64_t *ret_gap)
 {
 	run_until_turn(model, victim);
@@ -255,7 +257,7 @@ static unsigned int disturb_holder(struct model *model, unsigned int victim, uin
 	return victim;
 }
 
-// The arbiter is killed, too, at the same time.
+// Kills or stops processes that have the turn, and kills the arbiter at the same time.
 TEST(killed_and_stopped_holders_block_no_other)
 {
 	enum { WORLDS = 20, HOLDERS = 50 };
@@ -288,7 +290,7 @@ TEST(killed_and_stopped_holders_block_no_other)
 	}
 }
 
-// A process is stopped at the gate. Its vGPU gets one turn, which ends after 2 ms, and no further turn.
+// Stops a process at the gate. Its vGPU must get one turn, which ends after 2 ms, and no further turn.
 TEST(process_stopped_at_the_gate_gets_one_turn)
 {
 	struct model_options options;
@@ -319,7 +321,7 @@ TEST(process_stopped_at_the_gate_gets_one_turn)
 	model_destroy(model);
 }
 
-// A process that wakes in its turn and launches nothing is charged for the time that it wastes.
+// Tests a process that wakes in its turn and launches nothing. It must be charged for the time that it wastes.
 TEST(process_that_never_launches_wastes_its_own_share)
 {
 	const struct program silent = {.launches = 1, .kernel_ns = US, .silent = true};
@@ -336,7 +338,7 @@ TEST(process_that_never_launches_wastes_its_own_share)
 	model_destroy(model);
 }
 
-// Threads wake slowly if all cores are busy. They still get their turns, which are longer.
+// Tests threads that wake slowly because all cores are busy. They must still get their turns, which are longer.
 TEST(threads_that_wake_slowly_still_get_turns)
 {
 	static const struct {
@@ -359,7 +361,7 @@ TEST(threads_that_wake_slowly_still_get_turns)
 		double sum = measure_part(model, 0, 10 * SEC) + measure_part(model, 1, 10 * SEC);
 		if (sum < hosts[i].sum)
 			FAIL("wakes of %.1f ms: %.1f %%", (double)hosts[i].wake / 1e6, sum);
-		// The turn includes a slow wake.
+		// The charged turn includes the time that the thread took to wake up.
 		model_account(model, 0, &first);
 		model_account(model, 1, &second);
 		CHECK(fabs((double)first.charged_ns / (double)(first.charged_ns + second.charged_ns) - .3) < .003);
@@ -367,7 +369,7 @@ TEST(threads_that_wake_slowly_still_get_turns)
 	}
 }
 
-// With a small share, the turn is shorter than the time to wake up.
+// Tests a small share, whose turn is shorter than the time to wake up.
 TEST(small_shares_survive_slow_wakes)
 {
 	struct model_options options;
@@ -408,7 +410,7 @@ TEST(gates_open_without_an_arbiter_until_the_next_one)
 	model_destroy(model);
 }
 
-// An arbiter that did not run for seconds does not charge that time to the vGPU that has the turn.
+// Stops the arbiter for seconds. That time must not be charged to the vGPU that has the turn.
 TEST(time_without_a_beat_is_charged_to_no_vgpu)
 {
 	struct turn_rules rules;
@@ -435,7 +437,7 @@ TEST(time_without_a_beat_is_charged_to_no_vgpu)
 	turn_destroy(arbiter);
 }
 
-// A vGPU with three processes has the same share as a vGPU with one process.
+// Tests a vGPU with three processes. It must get the same share as a vGPU with one process.
 TEST(processes_of_a_vgpu_divide_its_share)
 {
 	struct model_options options;
@@ -504,7 +506,7 @@ TEST(false_end_of_work_costs_only_its_own_vgpu)
 	model_destroy(model);
 }
 
-// A batch vGPU that announces requests gains nothing. A latency vGPU that does so has only its budget.
+// Announces requests falsely. A batch vGPU must gain nothing by that, and a latency vGPU no more than its budget.
 TEST(false_requests_gain_no_more_than_the_share)
 {
 	for (int latency = 0; latency < 2; latency++) {

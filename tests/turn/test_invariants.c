@@ -32,16 +32,16 @@ struct world {
 	bool latency[VGPUS], limit[VGPUS], alive[VGPUS], stopped[VGPUS];
 	int holder;
 	uint64_t seed, decisions, arrivals;
-	// What each vGPU was charged at the last decision, and the sum.
+	// The charge of each vGPU at the last decision, and the sum of all charges.
 	uint64_t account[VGPUS], total;
 	bool counted[VGPUS];
-	// For limits: what each vGPU was charged at earlier decisions.
+	// The charge of each vGPU at earlier decisions, to check limits.
 	struct {
 		uint64_t at, charged;
 	} charged[VGPUS][WINDOWS];
 	unsigned int charged_count[VGPUS];
-	// The most work that may be in flight: of 3 processes, the longest kernel of each, and a window of launches
-	// with wrong estimates.
+	// The most work that may be in flight, for 3 processes: the longest kernel of each, and a window of launches
+	// whose estimates are wrong.
 	uint64_t overrun;
 };
 
@@ -52,8 +52,8 @@ struct world {
 			     (unsigned long long)world->decisions, #condition);                \
 	} while (0)
 
-// Returns whether the vGPU may get a turn, according to the orders. A gate has only one reason, which may hide another
-// one.
+// Returns whether the vGPU may get a turn, according to its orders. They give only one reason for the gate's state,
+// which may hide another one.
 static bool wants_turn(const struct model *model, const struct world *world, unsigned int i)
 {
 	const struct turn_gate *gate = model_gate(model, i);
@@ -209,7 +209,7 @@ static void add_vgpu(struct model *model, struct world *world)
 
 	world->share[i] = draw(4) ? (unsigned int)draw(left + 1) : 0;
 	if (draw(6) == 0)
-		world->share[i] = left; // the other vGPUs get idle time only
+		world->share[i] = left; // takes the whole rest, so vGPUs without a share get idle time only
 	world->latency[i] = draw(5) == 0;
 	world->limit[i] = world->share[i] && draw(5) == 0;
 	world->alive[i] = true;
@@ -287,7 +287,8 @@ TEST(invariants_hold_with_random_tenants)
 	CHECK(decisions > 160 * read_seed_count(60) && arrivals > read_seed_count(60));
 }
 
-// If kernels fit into turns, no wait is longer than a round in which every vGPU exceeds its turn. Tenants come and go.
+// Checks waits of tenants that come and go. If kernels fit into turns, a wait lasts at most a round in which every vGPU
+// exceeds its turn.
 TEST(waiting_is_bounded)
 {
 	for (unsigned int seed = 1; seed <= read_seed_count(20); seed++) {
@@ -303,7 +304,8 @@ TEST(waiting_is_bounded)
 		for (int step = 0; step < 40; step++) {
 			struct program program = draw_program();
 			program.kernel_ns = (5 + draw(400)) * US;
-			// Alone, the program would launch more than a turn takes.
+			// Without synchronization, the program would launch more than one turn of work when it is
+			// alone.
 			program.never_waits = false;
 			unsigned int present = 0, oldest = started;
 			for (unsigned int i = started; i > 0; i--)
@@ -331,7 +333,8 @@ TEST(waiting_is_bounded)
 	}
 }
 
-// If all vGPUs always have work, the device is idle during handovers only, and equal shares get equal parts.
+// Tests vGPUs that always have work. The device must be idle during handovers only, and equal shares must get equal
+// parts.
 TEST(full_loads_keep_the_device_busy)
 {
 	static const unsigned int counts[] = {2, 3, 5, 10, 24, 48};

@@ -117,7 +117,7 @@ TEST(model_without_gates_agrees_with_measurements)
 	CHECK(result.p99[0] > 2600 && result.p99[0] < 3100 && result.solo[1] > 93 && result.solo[1] < 96);
 }
 
-// A context switch takes 1.6 % of a turn of 7.2 ms, and 0.7 % of a turn of 16.8 ms.
+// A context switch takes 1.6 % of a turn of 7.2 ms, but only 0.7 % of a turn of 16.8 ms.
 static const struct scene charged = {
 	"train 30, train 70, the switch charged", {{TRAIN, 30}, {TRAIN, 70}}, .charges_switch = true};
 
@@ -127,7 +127,7 @@ TEST(context_switch_is_charged_to_no_vgpu)
 
 	scene_run(&charged, &with);
 	scene_run(&rows[0].scene, &without);
-	CHECK(with.part[0] < 29.9); // a larger part would make this test useless
+	CHECK(with.part[0] < 29.9); // the charge must have a visible effect; otherwise this test proves nothing
 	CHECK(fabs(without.part[0] - 30) < .08);
 }
 
@@ -149,10 +149,10 @@ TEST(tenant_that_pauses_gets_most_of_its_share)
 	CHECK(result.device[0] >= 27.5 && result.device[1] >= 68);
 }
 
-// On an H200, a C program with the same window had p99 1.6 x and train 89 %. In the model, the launches overlap the
-// drain.
+// On an H200, with the same window, the p99 of a C program was 1.6 times that of the program alone. train had 89 % of
+// its rate. In the model, the launches overlap the drain.
 static const struct scene infer = {"infer 20 (latency), train 80", {{INFER, 20, true}, {TRAIN, 80}}};
-// On an H200: p99 1.25 x, train 86 %.
+// On an H200, the p99 of infer was 1.25 times that of infer alone, and train had 86 % of its rate.
 static const struct scene infer_short = {
 	"infer 20 (latency), train 80, window 0.2 ms", {{INFER, 20, true}, {TRAIN, 80}}, .window_ns = 200 * US};
 static const struct scene infer_slow = {
@@ -181,7 +181,7 @@ TEST(latency_tenant_starts_at_once_while_training_continues)
 	CHECK(result.p99[0] <= 1.35 * result.solo_p99[0] && result.solo[1] >= 86.9);
 }
 
-// On an H200: p99 1.0 x, load 97.5 %.
+// On an H200, the p99 of infer was the same as that of infer alone, and the load had 97.5 % of its rate.
 static const struct scene infer_mps = {
 	"mps: infer 20 (latency), train 80", {{INFER, 20, true}, {TRAIN, 80}}, .mode = TURN_MODE_MPS};
 
@@ -276,13 +276,13 @@ TEST(vgpus_without_a_share_divide_the_rest)
 	CHECK(fabs(result.part[0] - 30) < .1 && fabs(result.part[1] - 35) < .1 && result.sum > 98.5);
 	scene_run(&idle_only, &result);
 	CHECK(result.solo[0] > 99.9);
-	// Gaps of 3 ms do not count as idle time.
+	// Gaps of 3 ms between two requests do not count as idle time.
 	scene_run(&idle_gaps, &result);
 	CHECK(result.solo[0] > 99.9);
-	// Requests make room for themselves.
+	// A latency vGPU's requests make room for themselves.
 	scene_run(&idle_infer, &result);
 	CHECK(result.p99[0] <= 1.2 * result.solo_p99[0] && result.solo[1] > 90 && result.decisions < 1400);
-	// Gaps of 20 ms count as idle time: a request is late by a drain and a context switch.
+	// Gaps of 20 ms count as idle time. A request then waits for a drain and a context switch.
 	scene_run(&idle_pauses, &result);
 	CHECK(result.p99[0] <= result.solo_p99[0] + 900 && result.device[1] > 45);
 }

@@ -48,8 +48,8 @@ TEST(gates_are_open_if_no_share_is_enforced)
 	turn_destroy(arbiter);
 }
 
-// The only active vGPU has an open gate, and launches are counted. When another vGPU becomes active, both take turns,
-// until the other one has been idle for a second.
+// Tests a vGPU that is the only active one: its gate is open, and it only counts launches. When another vGPU becomes
+// active, both take turns, until the other one has been idle for a second.
 TEST(gate_of_the_only_active_vgpu_opens_after_a_second)
 {
 	unsigned int a, b;
@@ -75,7 +75,8 @@ TEST(gate_of_the_only_active_vgpu_opens_after_a_second)
 	turn_destroy(arbiter);
 }
 
-// Two vGPUs with shares of 30 and 70 have turns of 7.2 and 16.8 ms. The wake and the context switch are not charged.
+// Tests two vGPUs with shares of 30 and 70, whose turns are 7.2 and 16.8 ms. The wake and the context switch must not
+// be charged.
 TEST(turn_is_charged_from_its_first_work_to_its_last)
 {
 	unsigned int a, b;
@@ -116,7 +117,8 @@ TEST(turn_is_charged_from_its_first_work_to_its_last)
 	turn_destroy(arbiter);
 }
 
-// The arbiter charges at least half of a short turn. Otherwise a tenant of short requests would cost more than it pays.
+// Checks that the arbiter charges at least half of a short turn. Otherwise a tenant of short requests would cost the
+// others more than it is charged.
 TEST(at_least_half_of_a_turn_is_charged)
 {
 	unsigned int a, b;
@@ -178,7 +180,7 @@ TEST(holder_may_run_ahead_while_all_others_wait)
 	set_waiting(third, SEC + 20 * US);
 	turn_decide(arbiter, facts, SEC + 20 * US, &orders);
 	CHECK_INT(orders.gates[0].ahead_ns, orders.gates[0].until_ns);
-	// Two processes, neither of which knows the work of the other one.
+	// The vGPU has two processes, neither of which knows the work of the other.
 	facts[0].in_flight = 2;
 	turn_decide(arbiter, facts, SEC + 25 * US, &orders);
 	CHECK_INT(orders.gates[0].ahead_ns, 0);
@@ -211,7 +213,7 @@ TEST(vgpu_with_idle_time_only_loses_its_turn_at_once)
 	set_waiting(0, SEC + MS);
 	turn_decide(arbiter, facts, SEC + 2 * MS, &orders);
 	set_idle(1, SEC + 3 * MS);
-	// Idle for longer than the grace period.
+	// The vGPU was idle for longer than the grace period.
 	turn_decide(arbiter, facts, SEC + 4 * MS, &orders);
 	CHECK_INT(orders.holder, 1);
 	CHECK_INT(orders.next_ns, SEC + 3 * MS + rules.idle_ns);
@@ -220,8 +222,8 @@ TEST(vgpu_with_idle_time_only_loses_its_turn_at_once)
 	turn_destroy(arbiter);
 }
 
-// A vGPU with an open gate does not ring the bell. If the gate of a sleeping vGPU stayed open, the arbiter would not
-// notice new launches.
+// Checks that a sleeping vGPU's gate is closed while another one is active. A vGPU with an open gate does not ring the
+// bell, so the arbiter would not notice new launches.
 TEST(sleeping_vgpu_has_no_open_gate_beside_an_active_one)
 {
 	unsigned int l, batch;
@@ -267,7 +269,7 @@ TEST(arbiter_waits_half_of_the_estimate_longer)
 	turn_decide(arbiter, facts, orders.next_ns, &orders);
 	CHECK(orders.next_ns == facts[0].eta_ns + rules.margin_ns && orders.poll);
 	CHECK(turn_word_is(orders.gates[1].word, TURN_SPIN));
-	// The arbiter waits half of the estimate longer.
+	// The arbiter waits for the estimate, and then for half of it more.
 	uint64_t longest = facts[0].eta_ns + (facts[0].eta_ns - until) / 2;
 	turn_decide(arbiter, facts, longest - US, &orders);
 	CHECK_INT(orders.holder, 0);
@@ -308,7 +310,8 @@ TEST(beat_continues_while_a_thread_waits)
 	turn_destroy(arbiter);
 }
 
-// A vGPU that is ahead stays ahead by the same time. With five times the share, that is a fifth of the virtual time.
+// Changes the share of a vGPU that is ahead. It stays ahead by the same time; with five times the share, that is a
+// fifth of the virtual time.
 TEST(new_share_keeps_the_time_that_a_vgpu_is_ahead)
 {
 	struct turn_account first, second;

@@ -1,6 +1,6 @@
-// Compares entries.def with the toolkit: the types of the rows with cuda.h (at compile time), and the names with the
-// symbols of the stub library. entries.def is complete for CUDA 13.0. A newer toolkit may have more functions, which
-// the test prints.
+// Compares entries.def with the toolkit: the types of its rows with cuda.h (at compile time), and its names with the
+// symbols of the toolkit's stub library. entries.def is complete for CUDA 13.0. If a newer toolkit has more functions,
+// the test prints them.
 #include "test.h"
 
 #include "abi/cuda_abi.h"

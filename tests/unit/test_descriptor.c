@@ -96,9 +96,11 @@ TEST(zombies_and_previous_owners_of_a_pid_are_dead)
 	close(ready[0]);
 	CHECK_INT(vg_process_start_time(child, &start), 0);
 	CHECK(!vg_process_is_dead(child, start));
-	CHECK(!vg_process_is_dead(child, start - 1)); // a process in a time namespace may read this
+	// a process in a time namespace may read a start time that differs by 1
+	CHECK(!vg_process_is_dead(child, start - 1));
 	CHECK(!vg_process_is_dead(child, start + 1));
-	CHECK(vg_process_is_dead(child, start - 2)); // an earlier process with this pid
+	// a start time that differs by 2 is that of an earlier process with this pid
+	CHECK(vg_process_is_dead(child, start - 2));
 	CHECK(vg_process_is_dead(child, start + 2));
 	close(ready[1]);
 	for (int i = 0; i < 500 && !vg_process_is_dead(child, start); i++)
@@ -179,7 +181,8 @@ static void note_interruption(int signal)
 		(void)!write(start_of_reader, "", 1);
 }
 
-// The pipe is full until the third signal, so a signal interrupts a write that has written nothing.
+// Interrupts a write by signals. The pipe is full until the third signal, so some signals interrupt a write that has
+// written nothing.
 TEST(write_continues_after_signals)
 {
 	const struct sigaction action = {.sa_handler = note_interruption}; // without SA_RESTART
@@ -190,7 +193,7 @@ TEST(write_continues_after_signals)
 	CHECK(pipe(start) == 0 && pipe(pipes) == 0);
 	pid_t reader = fork();
 	if (reader == 0) {
-		close(start[1]); // it ends when the test fails
+		close(start[1]); // close it here, so that this process ends when the test fails
 		close(pipes[1]);
 		_exit(read(start[0], data, 1) != 1 || vg_read_all(pipes[0], data, sizeof data, -1) != sizeof data);
 	}

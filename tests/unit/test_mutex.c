@@ -90,7 +90,7 @@ TEST(forked_child_can_lock_mutex_of_another_thread)
 	is_done = 1;
 	pthread_join(thread, NULL);
 	CHECK_INT(status, 0);
-	CHECK(vg_mutex_lock(&one)); // in the parent, the mutex is not orphaned
+	CHECK(vg_mutex_lock(&one)); // the parent's mutex is not orphaned; only the child's copy was
 	vg_mutex_unlock(&one);
 }
 

@@ -1,4 +1,4 @@
-// Helpers of the tests of regions: a context, kernels that get an address, contents.
+// Helpers of the tests of regions: they open contexts, load kernels that use an address, and check contents.
 #pragma once
 #include "core/code_test.h"
 

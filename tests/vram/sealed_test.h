@@ -27,7 +27,7 @@ static inline struct vg_vram *open_sealing(void)
 
 static const struct vg_seal_options layer = {.size = sizeof layer, .id = "layer-0"};
 
-// Makes a region of words that differ, and seals it.
+// Allocates a region, fills it with words that all differ, and seals it.
 static inline struct vg_vram_handle allocate_sealed(struct vg_vram *vram, size_t bytes,
 						    const struct vg_vram_allocate_options *kind,
 						    struct vg_seal *ret_seal)
@@ -44,7 +44,7 @@ static inline struct vg_vram_handle allocate_sealed(struct vg_vram *vram, size_t
 	return handle;
 }
 
-// Writes to the address of a read-only loan by a call of the driver.
+// Writes to a read-only loan's address by a direct call of the driver, which the library does not see.
 static inline void write_unseen(struct vg_vram_handle handle, size_t offset, int byte)
 {
 	struct vg_context *context = first_context();

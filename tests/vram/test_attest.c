@@ -1,4 +1,4 @@
-// Tests attestations: made from the driver's answers, and checked.
+// Tests attestations: how the library makes them from the driver's answers, and how it checks them.
 #include "sealed_test.h"
 
 #include "core/core.h"
@@ -111,7 +111,7 @@ TEST(attest_refuses_memory_of_another_kind)
 	is_not(handle, managed, "managed memory, not the device's own");
 	is_not(handle, (CUdeviceptr)(uintptr_t)host, "host memory, not the device's own");
 	is_not(handle, (CUdeviceptr)(uintptr_t)&plain,
-	       "the region"); // drivers differ: the address is unknown, or is host memory
+	       "the region"); // drivers differ: some do not know the address, others report host memory
 	DRIVER(cuMemFree_v2, (CUdeviceptr), plain);
 	is_not(handle, plain, "it is not mapped any more");
 	DRIVER(cuMemFree_v2, (CUdeviceptr), managed);
@@ -131,7 +131,7 @@ TEST(attest_refuses_a_region_beyond_its_memory)
 
 	OK(vg_vram_allocate(vram, 1000, GUARDED, &guarded));
 	OK(vram_look(guarded, &region));
-	region->size += 1; // the size reaches into the guard
+	region->size += 1; // the size now reaches into the guard
 	REFUSED(vg_vram_attest(guarded, &attestation), VG_INTEGRITY, "");
 	region->size -= 1;
 	OK(vg_vram_attest(guarded, &attestation));

@@ -52,7 +52,8 @@ TEST(verify_finds_every_changed_byte)
 	begin(&log);
 	char *text = read_file(log.path, &length);
 	size_t first = strlen(log.lines[0]) + 1;
-	for (size_t at = 0; at < 2 * first; at++) { // only in two lines, since all lines have the same form
+	// change bytes in the first two lines only, since all lines have the same form
+	for (size_t at = 0; at < 2 * first; at++) {
 		char before = text[at];
 		text[at] ^= 1;
 		write_file(log.path, text, length, 0600);
@@ -92,7 +93,7 @@ TEST(verify_finds_a_line_of_another_log)
 	log.lines[4] = kept;
 	put_back(&log);
 	is_whole(log.path, RECORDS);
-	// The head of another log, of the same key and length.
+	// Try the head of another log, which has the same key and length.
 	size_t length;
 	char *head = read_file(head_of(other.path), &length);
 	write_file(head_of(log.path), head, length, 0600);
@@ -130,7 +131,7 @@ TEST(verify_finds_an_inserted_line)
 	put_back(&log);
 	is_not_whole(log.path, VG_AUDIT_UNREADABLE, 4, 3, "line 4 is not a record");
 	end(&log);
-	begin(&log); // a valid line with a wrong MAC
+	begin(&log); // make a log with a line that is valid except for its MAC
 	insert(&log, 3, log.lines[3]);
 	memcpy(strstr(log.lines[3], "sealed"), "Sealed", 6);
 	put_back(&log);
@@ -197,7 +198,7 @@ TEST(verify_finds_a_cut_end)
 	begin(&log);
 	char *text = read_file(log.path, &length);
 	size_t last = length - strlen(log.lines[RECORDS - 1]) - 1;
-	for (size_t cut = 1; cut < length - last; cut++) { // within the last line
+	for (size_t cut = 1; cut < length - last; cut++) { // cut the log at each position of its last line
 		write_file(log.path, text, length - cut, 0600);
 		is_not_whole(log.path, VG_AUDIT_CUT, RECORDS, RECORDS - 1,
 			     "it ends after 8 records, and its head counts 9");
@@ -278,7 +279,8 @@ TEST(verify_finds_another_key)
 	end(&log);
 }
 
-// A log and its head cannot show that both were restored from an old copy: the caller must pass the expected head.
+// Restores the log and its head from an old copy. They cannot show that themselves, so the caller must pass the
+// expected head.
 TEST(expected_head_finds_a_restored_old_log)
 {
 	struct vg_audit_report before, report;

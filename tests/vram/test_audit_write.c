@@ -80,7 +80,7 @@ TEST(reopened_log_continues)
 
 static int syncs;
 
-// Replaces libc's fdatasync() in this program.
+// Replaces libc's fdatasync() in this program, to count and to fail calls.
 __attribute__((visibility("default"))) int fdatasync(int fd)
 {
 	syncs++;
@@ -93,7 +93,7 @@ TEST(failures_are_synced)
 	struct vram_audit *audit = open_log(path_of("synced"), keys);
 	static const struct {
 		enum vram_event_kind kind;
-		int syncs; // one for the log, one for its head
+		int syncs; // one call is for the log, one for its head
 	} rows[] = {
 		{VRAM_EVENT_ALLOCATED, 0},	     {VRAM_EVENT_SEALED, 0},	  {VRAM_EVENT_VERIFIED, 0},
 		{VRAM_EVENT_VERIFICATION_FAILED, 2}, {VRAM_EVENT_DEALLOCATED, 0}, {VRAM_EVENT_ALLOCATION_FAILED, 2},
@@ -400,7 +400,7 @@ TEST(killed_writers_leave_a_valid_log)
 		if (access(path, F_OK) < 0)
 			continue;
 		if (verify(path, NULL, &report) != VG_OK && report.fault != VG_AUDIT_CUT &&
-		    !(report.fault == VG_AUDIT_HEAD && report.records == 0)) // killed before it had a head
+		    !(report.fault == VG_AUDIT_HEAD && report.records == 0)) // killed before the log had a head
 			FAIL("round %d: %s", round, vg_last_error()->text);
 		CHECK(report.records >= records);
 		records = report.records;

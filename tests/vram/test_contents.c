@@ -78,7 +78,7 @@ TEST(fill_changes_only_its_range)
 	close_vram(vram);
 }
 
-// Long reads use another code path than short ones; tests several offsets and sizes.
+// Tests long reads, which use another code path than short ones, with several offsets and sizes.
 TEST(long_read_returns_the_contents)
 {
 	const size_t bytes = (9 << 20) + 5;
@@ -133,7 +133,7 @@ TEST(kernel_uses_the_address_of_a_loan)
 // Work on a non-blocking stream sees earlier writes without a synchronization.
 TEST(writes_are_visible_on_every_stream)
 {
-	enum { BYTES = 60000, ROUNDS = 200 }; // bytes: few enough that the driver's copy may return before it is done
+	enum { BYTES = 60000, ROUNDS = 200 }; // BYTES are so few that the driver's copy may return before it is done
 	struct vg_vram *vram = open_vram();
 	struct work work = open_work("get_byte");
 	struct vg_launch_config config = {.size = sizeof config, .grid = {1}, .block = {1}};
@@ -274,7 +274,7 @@ TEST(quarantined_region_can_only_be_freed)
 
 // ---- zeroing ------------------------------------------------------------------------------------------
 
-// Checks the memory of a freed region through a second mapping that outlives the region.
+// Checks the memory of a region after it was freed. A second mapping of the memory shows its contents.
 static void look_behind(const struct vg_vram_allocate_options *options)
 {
 	const size_t granule = 2 << 20;

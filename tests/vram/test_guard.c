@@ -1,5 +1,5 @@
-// Checks that a kernel faults when it accesses memory past the end of a guarded region. After a fault a process cannot
-// use the driver: each test runs in a child, and this program makes no driver call itself.
+// Checks that a kernel faults when it accesses memory past the end of a guarded region. A process cannot use the driver
+// after a fault, so each test runs in a child, and this program makes no driver call itself.
 #include "region_test.h"
 
 #include <cuda.h>
@@ -73,7 +73,7 @@ static const size_t sizes[] = {1, 1000, 99999, 2 << 20, (2 << 20) + 1, 4096, (2 
 enum {
 	SIZES = sizeof sizes / sizeof sizes[0],
 	FAULTING = 5
-}; // the first FAULTING sizes fault, in a child each, which takes half a second
+}; // only the first FAULTING sizes are tested for a fault: each needs a child, which takes half a second
 
 TEST(last_byte_is_accessible)
 {

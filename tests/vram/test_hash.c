@@ -63,7 +63,7 @@ TEST(matches_published_vectors)
 	close_subject(&s);
 }
 
-// Tests groups: a group is the chunks that one thread block reduces to one node.
+// Hashes parts that end near the boundaries of groups. A group is the chunks that one thread block reduces to one node.
 TEST(matches_the_host_at_boundaries_of_the_tree)
 {
 	const size_t chunk = 1024, group = 256 * chunk, mib = (size_t)1 << 20;
@@ -118,7 +118,7 @@ TEST(matches_the_host_at_boundaries_of_the_tree)
 	close_subject(&s);
 }
 
-// Tests several pieces: they use the same scratch memory, and add a level to the tree. The smallest piece is 4 MiB.
+// Hashes in several pieces, which use the same scratch memory and add a level to the tree. The smallest piece is 4 MiB.
 TEST(matches_the_host_with_several_pieces)
 {
 	const size_t mib = (size_t)1 << 20;
@@ -133,8 +133,8 @@ TEST(matches_the_host_with_several_pieces)
 	close_subject(&s);
 }
 
-// Hashes more than one piece of the default size, with three levels above the pieces. Compares with smaller pieces: the
-// host would take too long to hash so much.
+// Hashes more than one piece of the default size, with three levels above the pieces. Compares the result with that of
+// smaller pieces, since the host would take too long to hash so much.
 TEST(matches_smaller_pieces_above_4_gib)
 {
 	const size_t mib = (size_t)1 << 20, size = 4096 * mib + (300 << 10) + 5;

@@ -52,7 +52,7 @@ static void clean(void)
 	vram_hasher_destroy(hasher);
 	vg_buffer_destroy(buffer);
 	if (stream)
-		(void)vg_stream_sync(stream); // the pool has freed its unused memory
+		(void)vg_stream_sync(stream); // by now the pool has freed its unused memory
 	vg_memory_resource_destroy(pool);
 	vg_stream_destroy(stream);
 	vg_context_destroy(context);

@@ -138,8 +138,8 @@ static void with_fault(void (*run)(void), const char *fault)
 	in_child(run, "VIRGATE_SIM_FAULT", fault);
 }
 
-// Borrows a region after a write. The first wait is for zeroing the new region, the second for the write. If the second
-// fails, there is no loan.
+// Borrows a region after a write. The driver waits twice: for the zeroing of the new region, and for the write. If the
+// second wait fails, there must be no loan.
 static void lend_after_a_write(void)
 {
 	char byte = 1;
@@ -205,7 +205,7 @@ TEST(failed_waits_for_writes_are_reported)
 	with_fault(write_while_lent, "cuStreamSynchronize:2=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// Frees a region whose zeroing fails: the handle stays valid, and a second free succeeds.
+// Frees a region whose zeroing fails. The handle must stay valid, and a second free must succeed.
 static void free_again(void)
 {
 	struct vg_vram_capacity capacity;
@@ -231,7 +231,7 @@ TEST(region_stays_if_zeroing_fails)
 	with_fault(free_again, "cuCtxSynchronize:1=CUDA_ERROR_OPERATING_SYSTEM");
 }
 
-// Frees a region whose memory the driver does not free: the handle is stale, and the call fails.
+// Frees a region whose memory the driver does not free. The call must fail, and the handle must be stale.
 static void not_taken_back(void)
 {
 	OK(open_it());

@@ -29,7 +29,8 @@ static int hold_secret(int ready)
 	return pause();
 }
 
-// Searches memory that the driver allocates: a new region would be zeroed again.
+// Searches for the secret in memory that the driver allocates. A new region would not do, since the library zeroes it
+// again.
 static int look_for_secret(int unused)
 {
 	struct vg_context *context = first_context();
@@ -105,12 +106,14 @@ static vg_address address_of(struct vg_vram_handle handle)
 	return address;
 }
 
-// Allocates, writes, frees and allocates again: the memory is zero. With `reused`, checks that an address was reused.
+// Allocates, writes, frees and allocates again. The new memory must be zero. With `reused`, checks that an address was
+// used twice.
 static void reuse(const struct vg_vram_allocate_options *options, size_t bytes,
 		  void (*write)(struct vg_vram_handle, size_t), bool reused)
 {
 	struct vg_vram *vram = open_vram();
-	struct vg_vram_handle handle, neighbour = allocate(vram, 64); // keeps the driver's block of small allocations
+	// the neighbour keeps the driver's block for small allocations in use
+	struct vg_vram_handle handle, neighbour = allocate(vram, 64);
 	vg_address before = 0;
 	int met = 0;
 

@@ -61,7 +61,7 @@ TEST(every_kind_of_region_can_be_sealed)
 	close_vram(vram);
 }
 
-// Equal bytes have different roots in different vGPUs, so that roots do not reveal equal contents.
+// Seals equal bytes in different vGPUs. Their roots must differ, so that roots do not reveal equal contents.
 TEST(root_depends_on_the_vgpu)
 {
 	struct vg_vram *vram = open_sealing(), *other;
@@ -174,7 +174,7 @@ TEST(verify_accepts_restored_contents)
 	OK(vg_vram_read_at(handle, 2000, &byte, 1));
 	write_unseen(handle, 2000, byte ^ 0x80);
 	write_unseen(handle, 2000, byte);
-	OK(vg_vram_verify(handle, &seal)); // verification examines the contents at the time of the call
+	OK(vg_vram_verify(handle, &seal)); // verification examines the present contents, so it succeeds now
 	OK(vg_vram_free(handle));
 	close_vram(vram);
 }
@@ -346,7 +346,7 @@ TEST(verify_copies_only_the_root_to_the_host)
 	NONE(cuMemcpy2DUnaligned_v2);
 	NONE(cuMemcpy3D_v2);
 	NONE(cuMemcpy3DAsync_v2);
-	NONE(cuMemAllocHost_v2); // no page-locked host memory, to which kernels could write
+	NONE(cuMemAllocHost_v2); // the calls use no page-locked host memory, to which kernels could write
 	NONE(cuMemHostAlloc);
 	NONE(cuMemHostRegister_v2);
 	NONE(cuMemAllocManaged);

@@ -92,11 +92,11 @@ TEST(every_operation_is_recorded)
 	CHECK_INT(events_of(path, "deallocated"), 1);
 	size_t much = more_than_there_is(vram);
 	CHECK_INT(vg_vram_allocate(vram, much, NULL, &none), VG_INSUFFICIENT);
-	CHECK(vg_last_error()->need >= much); // the error is the same as without a log
+	CHECK(vg_last_error()->need >= much); // the error is the same as for a context without a log
 	CHECK_INT(events_of(path, "allocation failed"), 1);
 	snprintf(part, sizeof part, "\"event\":\"allocation failed\",\"handle\":\"0\",\"bytes\":%zu,", much);
 	contains(path, part);
-	handle = allocate(vram, 10); // closing the context frees this region
+	handle = allocate(vram, 10); // closing the context frees this region, too
 	OK(vg_vram_close(vram, NULL));
 	CHECK_INT(events_of(path, "deallocated"), 2);
 	vg_vram_destroy(vram);
@@ -172,7 +172,7 @@ TEST(unrecorded_operations_are_rolled_back)
 	struct vg_attestation attestation;
 	struct vg_seal seal;
 
-	OK(vg_vram_seal(handle, &layer, &seal)); // hashing allocates its scratch memory now
+	OK(vg_vram_seal(handle, &layer, &seal)); // hash once, so that the scratch memory is allocated before the test
 	OK(vg_vram_unseal(handle));
 	seal.size = 1;
 	uint64_t records = is_whole(path);

@@ -6,7 +6,7 @@
 static struct vg_vram *vram;
 static struct vg_vram_handle handle;
 static struct vg_seal seal;
-static bool may_fail; // whether the check after the failure may fail
+static bool may_fail; // whether the check may fail that follows the failed call
 
 static enum vg_status open_it(void)
 {

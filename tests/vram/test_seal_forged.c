@@ -29,7 +29,7 @@ TEST(every_field_is_authenticated)
 	struct vg_vram *vram = open_sealing();
 
 	FIELD(id, strlen("layer-0"));
-	FIELD(id[7], 1); // the name gets longer
+	FIELD(id[7], 1); // changes the length of the name
 	FIELD(model, 1);
 	FIELD(shard, sizeof(uint32_t));
 	FIELD(shards, sizeof(uint32_t));
@@ -55,7 +55,7 @@ TEST(verify_refuses_invalid_records)
 	seal.size--;
 	REFUSED(vg_vram_verify(handle, &seal), VG_INVALID, "it must be sizeof(struct vg_seal)");
 	seal.size++;
-	OK(vg_vram_verify(handle, &seal)); // INVALID does not quarantine the region
+	OK(vg_vram_verify(handle, &seal)); // a seal that is refused as INVALID does not quarantine the region
 	OK(vg_vram_free(handle));
 	close_vram(vram);
 }
@@ -121,7 +121,7 @@ TEST(verify_refuses_another_name_or_size)
 	close_vram(vram);
 }
 
-// Tests the freed handle, and a new one in the same entry of the table.
+// Verifies a seal with the freed handle, and with a new handle in the same entry of the table.
 TEST(verify_refuses_a_seal_of_a_freed_region)
 {
 	struct vg_vram *vram = open_sealing();

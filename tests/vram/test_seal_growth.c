@@ -1,4 +1,4 @@
-// Seals and unseals 10^3 or 10^5 times: neither device memory, nor the heap, nor descriptors leak.
+// Seals and unseals regions 10^3 or 10^5 times. Neither device memory, nor the heap, nor descriptors may leak.
 #include "core/core_heap.h"
 #include "share/count_entries.h"
 #include "sealed_test.h"

@@ -73,7 +73,7 @@ TEST(exactly_one_thread_seals)
 	close_vram(shared.vram);
 }
 
-// Each write happens before the seal, or is refused: a returned seal always verifies.
+// Writes all the time. Each write must happen before the seal, or be refused. So each seal that was returned verifies.
 static void *write_always(void *shared_)
 {
 	struct shared *shared = shared_;
@@ -118,7 +118,8 @@ TEST(writes_are_sealed_or_refused)
 	close_vram(shared.vram);
 }
 
-// Verification during an unseal and a write fails with STATE, and does not quarantine the region.
+// Verifies while other threads unseal and write. The verification must then fail with STATE, and not quarantine the
+// region.
 static void *verify_until_stopped(struct shared *shared)
 {
 	while (!shared->stop) {
@@ -180,7 +181,7 @@ TEST(region_is_freed_during_verify)
 	}
 }
 
-// Each thread quarantines the region, or finds it quarantined already.
+// Verifies a region that was changed. Each thread must quarantine the region, or find it quarantined already.
 static void *find_damage(void *shared_)
 {
 	struct shared *shared = shared_;

@@ -1,4 +1,5 @@
-// Tests the table of regions without a driver. Its entries have only three generations here.
+// Tests the table of regions without a driver. In this test, an entry of the table can be reused for three generations
+// only.
 #include "test.h"
 #include "vram/vram.h"
 
@@ -107,7 +108,7 @@ TEST(frozen_and_quarantined_regions_refuse_pins)
 	CHECK_INT(vram_table_pin_any_state(handle, &found), VRAM_OK);
 	vram_unpin(found, VRAM_READ);
 	end(handle);
-	handle = make(&region); // the next use of an entry has a clean state
+	handle = make(&region); // the entry of the table must be clean when it is used again
 	CHECK_INT(vram_table_pin(handle, VRAM_WRITE, &found), VRAM_OK);
 	vram_unpin(found, VRAM_WRITE);
 	end(handle);
@@ -212,7 +213,7 @@ TEST(exactly_one_of_several_closes_succeeds)
 	}
 }
 
-// If a thread has the region pinned, the region is open. When a thread has closed it, the region has no pins.
+// Pins the region, or closes it. A region that is pinned must be open. A region that was closed must have no pins.
 static void *use_or_close(void *data)
 {
 	struct race *race = data;
@@ -250,7 +251,7 @@ TEST(close_waits_for_pins)
 	}
 }
 
-// When the region is frozen, no writer has the region pinned; readers may.
+// Writes to the region, or freezes it. While the region is frozen, no writer may have it pinned; readers may.
 static void *write_or_freeze(void *data)
 {
 	struct race *race = data;

@@ -21,7 +21,7 @@ static void run_threads(void *(*body)(void *), void *data)
 		FAIL("a thread: %s", first);
 }
 
-// For use in a thread: returns the failure to the thread that joins this one.
+// Makes a call in a thread. If it fails, the thread returns the failure to the thread that joins it.
 #define DO(call)                      \
 	do {                          \
 		if (call)             \
@@ -63,7 +63,7 @@ TEST(exactly_one_of_several_frees_succeeds)
 	close_vram(vram);
 }
 
-// One thread frees the region; the others read the old contents, or get STALE, but never read zeros.
+// Reads the region, or frees it in one of the threads. A reader must get the old contents or STALE, but never zeros.
 static void *read_or_free(void *data)
 {
 	struct race *race = data;

@@ -1,5 +1,5 @@
-// Has the first 32 bytes of BLAKE3's published keyed_hash vectors (BLAKE3-team/BLAKE3, test_vectors/test_vectors.json).
-// Byte i of the input is i % 251.
+// The first 32 bytes of each of BLAKE3's published keyed_hash vectors (BLAKE3-team/BLAKE3,
+// test_vectors/test_vectors.json). Byte i of the input is i % 251.
 #pragma once
 #include <stddef.h>
 

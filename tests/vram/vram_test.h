@@ -1,4 +1,4 @@
-// Helpers of the tests of vram: the published vectors, contents, roots as text.
+// Helpers of the tests of vram (device memory behind handles): the published vectors, contents, and roots as text.
 #pragma once
 #include "vectors.h"
 #include "vram/blake3.h"

@@ -121,7 +121,8 @@ CONFORM(module)
 	CUmodule module;
 
 	need_context();
-	GIVES(cuModuleLoadData(&module, registered), CUDA_ERROR_INVALID_IMAGE); // only as a library
+	// such an image can only be loaded as a library
+	GIVES(cuModuleLoadData(&module, registered), CUDA_ERROR_INVALID_IMAGE);
 }
 
 CONFORM(library)
