@@ -4,6 +4,8 @@
 
 #include "runtime.h"
 
+enum { ALL_DEVICES = 1 }; // CU_GL_DEVICE_LIST_ALL of cudaGL.h, which includes OpenGL's headers
+
 cudaError_t CUDARTAPI cudaGLGetDevices(unsigned *count, int *devices, unsigned capacity, int list)
 {
 	RT_CALL(rt_driver.cuGLGetDevices_v2(count, devices, capacity, list));
@@ -21,10 +23,27 @@ cudaError_t CUDARTAPI cudaGraphicsGLRegisterImage(struct cudaGraphicsResource **
 	RT_CALL(rt_driver.cuGraphicsGLRegisterImage((CUgraphicsResource *)resource, image, target, flags));
 }
 
-// Has no effect: this function is deprecated, and a device needs no preparation for OpenGL.
+static cudaError_t set_opengl_device(int ordinal)
+{
+	struct rt_device *device;
+	unsigned flags, count;
+	CUdevice found;
+	int active;
+
+	RT_TRY(rt_device_get(ordinal, &device));
+	RT_TRY(rt_error(rt_driver.cuDevicePrimaryCtxGetState(device->handle, &flags, &active)));
+	if (active)
+		return cudaErrorSetOnActiveProcess;
+	if (rt_driver.cuGLGetDevices_v2(&count, &found, 1, ALL_DEVICES) != CUDA_SUCCESS)
+		return cudaErrorDevicesUnavailable; // the thread has no OpenGL context
+	return cudaSetDevice(ordinal);
+}
+
+// Chooses a device like cudaSetDevice(), but only before the device is in use, as NVIDIA's function does. OpenGL needs
+// no preparation of the device.
 cudaError_t CUDARTAPI cudaGLSetGLDevice(int device)
 {
-	return cudaSetDevice(device);
+	RT_CALL_INITIALIZED(set_opengl_device(device));
 }
 
 cudaError_t CUDARTAPI cudaGLRegisterBufferObject(unsigned buffer)

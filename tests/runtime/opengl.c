@@ -14,6 +14,15 @@ cudaError_t cudaGraphicsGLRegisterImage(cudaGraphicsResource_t *resource, unsign
 cudaError_t cudaGLSetGLDevice(int device);
 cudaError_t cudaGLRegisterBufferObject(unsigned buffer);
 
+CONFORM(an_unused_device_needs_an_opengl_context)
+{
+	if (getenv("VIRGATE_SIM_GL"))
+		SKIP("this simulated node has objects of OpenGL");
+	GIVES_LAST(cudaGLSetGLDevice(0), cudaErrorDevicesUnavailable);
+	GIVES_LAST(cudaGLSetGLDevice(-1), cudaErrorInvalidDevice);
+	GIVES_LAST(cudaGLSetGLDevice(99), cudaErrorInvalidDevice);
+}
+
 CONFORM(registration_without_an_opengl_context_fails)
 {
 	cudaGraphicsResource_t resource = NULL;
@@ -28,7 +37,7 @@ CONFORM(registration_without_an_opengl_context_fails)
 	FAILS(cudaGLRegisterBufferObject(1));
 	HOLDS(cudaGetLastError() != cudaSuccess);
 	HOLDS(resource == NULL);
-	WORKS(cudaGLSetGLDevice(0));
+	GIVES_LAST(cudaGLSetGLDevice(0), cudaErrorSetOnActiveProcess);
 	GIVES_LAST(cudaGLSetGLDevice(-1), cudaErrorInvalidDevice);
 }
 
