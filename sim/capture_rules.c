@@ -64,7 +64,8 @@ CUresult sim_capture_check_context(const struct sim_context *context, const stru
 	sim_capture_lock();
 	for (struct sim_capture *capture = sim_captures; capture; capture = capture->next) {
 		for (const struct sim_captured *one = capture->streams; one; one = one->next) {
-			if (!one->stream || !sim_stream_is_of(one->stream, context, green))
+			if (!one->stream || sim_stream_green(one->stream) != green ||
+			    !sim_stream_is_of(one->stream, context, green))
 				continue;
 			capture->invalidated = true;
 			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

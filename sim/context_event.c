@@ -202,10 +202,8 @@ CUresult sim_context_wait(struct sim_context *context, const struct sim_green *g
 	CUresult result = CUDA_SUCCESS;
 
 	SIM_TRY(sim_failure());
-	if (event->capture) {
-		(void)sim_capture_reject_event(event);
-		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	}
+	if (event->capture)
+		return sim_capture_reject_event(event);
 	SIM_TRY(sim_capture_check_context(context, green));
 	struct sim_mark *mark = sim_event_last_mark(event);
 	if (!mark || sim_mark_is_done(mark)) {

@@ -336,8 +336,8 @@ static void wait_until_open(struct sim_stream *stream, const struct sim_op *op)
 			stream->room_waiters++;
 			stream->context->room_waiters++;
 			pthread_cond_wait(&stream->room, lock);
-			stream->room_waiters--;
-			if (--stream->context->room_waiters == 0)
+			stream->context->room_waiters--;
+			if (--stream->room_waiters == 0)
 				pthread_cond_broadcast(&stream->context->no_room_waiters);
 		}
 	}
@@ -349,6 +349,14 @@ void sim_context_wait_for_room(struct sim_context *context)
 	while (context->room_waiters)
 		pthread_cond_wait(&context->no_room_waiters, &context->lock);
 	pthread_mutex_unlock(&context->lock);
+}
+
+void sim_stream_wait_for_room(struct sim_stream *stream)
+{
+	pthread_mutex_lock(&stream->context->lock);
+	while (stream->room_waiters)
+		pthread_cond_wait(&stream->context->no_room_waiters, &stream->context->lock);
+	pthread_mutex_unlock(&stream->context->lock);
 }
 
 // Runs the queued operations on the calling thread.

@@ -39,13 +39,18 @@ static inline CUstream sim_stream_handle(struct sim_stream *stream)
 {
 	return (CUstream)stream;
 }
+// Returns the green context of the stream, or NULL.
+static inline const struct sim_green *sim_stream_green(const struct sim_stream *stream)
+{
+	return stream->green ? stream->green : stream->context->green;
+}
+
 // Returns whether the stream belongs to the context or to one of its green contexts. If `green` is not NULL, returns
 // whether it belongs to that green context.
 static inline bool sim_stream_is_of(const struct sim_stream *stream, const struct sim_context *context,
 				    const struct sim_green *green)
 {
-	return stream->context->parent == context &&
-	       (!green || stream->green == green || stream->context->green == green);
+	return stream->context->parent == context && (!green || sim_stream_green(stream) == green);
 }
 // Finds the stream of a handle. NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD stand for streams of the current
 // context. Returns the sticky error if there is one.
@@ -70,6 +75,8 @@ CUresult sim_submit(struct sim_stream *stream, struct sim_op *op);
 // Submits the operation and waits for its end. Then returns the sticky error, if there is one.
 CUresult sim_submit_wait(struct sim_stream *stream, struct sim_op *op);
 CUresult sim_stream_wait_idle(struct sim_stream *stream);
+// Waits while any thread waits for room in the stream's queue.
+void sim_stream_wait_for_room(struct sim_stream *stream);
 
 struct sim_host_op { // stream_host.c
 	struct sim_op op;

@@ -58,6 +58,9 @@ CUresult CUDAAPI cuStreamQuery(CUstream hStream)
 	SIM_TRY(sim_stream_get(hStream, &stream));
 	SIM_TRY(sim_capture_check_stream(stream));
 	SIM_TRY(sim_capture_check_unsafe());
+	if (!atomic_load_explicit(&stream->pending, memory_order_acquire))
+		return CUDA_SUCCESS;
+	sim_stream_wait_for_room(stream); // the real driver's launch holds the stream's lock while it waits for room
 	return atomic_load_explicit(&stream->pending, memory_order_acquire) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 

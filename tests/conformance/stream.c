@@ -327,11 +327,22 @@ static void *launch_many(void *stream)
 	return stream;
 }
 
-// A full queue blocks only the thread that launches.
+static atomic_bool queried;
+
+static void *query_stream(void *stream)
+{
+	CUresult result = cuCtxSetCurrent(context);
+
+	result = result == CUDA_SUCCESS ? cuStreamQuery(stream) : result;
+	atomic_store(&queried, true);
+	return (void *)(uintptr_t)result;
+}
+
+// A full queue blocks the thread that launches, and threads that query this stream. Other streams work.
 CONFORM(a_full_queue_makes_launches_wait)
 {
 	CUstream stream, other;
-	pthread_t thread;
+	pthread_t thread, asking;
 	CUevent event;
 	void *result;
 
@@ -346,12 +357,17 @@ CONFORM(a_full_queue_makes_launches_wait)
 		;
 	usleep(200000); // long enough for all launches to return, if the queue had no limit
 	BETWEEN(atomic_load(&launched), 900, 1200);
-	GIVES(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
 	launch_spin(other, 1000);
 	WORKS(cuEventRecord(event, other));
 	WORKS(cuEventSynchronize(event));
+	atomic_store(&queried, false);
+	pthread_create(&asking, NULL, query_stream, stream);
+	usleep(200000);
+	HOLDS(!atomic_load(&queried));
 	BETWEEN(atomic_load(&launched), 900, 1200);
 	atomic_store(&words[0], 1);
+	pthread_join(asking, &result);
+	HOLDS((uintptr_t)result == CUDA_ERROR_NOT_READY || (uintptr_t)result == CUDA_SUCCESS);
 	pthread_join(thread, &result);
 	HOLDS(result != NULL);
 	EQUALS(atomic_load(&launched), LAUNCHES);
