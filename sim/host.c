@@ -142,8 +142,6 @@ enum sim_host_cover sim_host_cover(uintptr_t first, size_t length)
 	const struct sim_host *before = i > 0 ? hosts[i - 1] : NULL;
 	if (before && first - before->base < before->size)
 		cover = length <= get_size_in_pages(before) - (first - before->base) ? SIM_HOST_WHOLE : SIM_HOST_PART;
-	else if (i < count && hosts[i]->base - first < length)
-		cover = SIM_HOST_PART;
 	pthread_rwlock_unlock(&lock);
 	return cover;
 }

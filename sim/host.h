@@ -36,8 +36,8 @@ void sim_host_pool_remove(uintptr_t base);
 void *sim_host_translate(void *device, uint64_t address, size_t length, bool write);
 
 enum sim_host_cover {
-	SIM_HOST_NONE,	// pageable memory
+	SIM_HOST_NONE,	// the range begins in pageable memory; it may end in a registration
 	SIM_HOST_WHOLE, // the range is inside one allocation or registration
-	SIM_HOST_PART,	// only a part of the range is inside one
+	SIM_HOST_PART,	// the range begins in one and ends outside it
 };
 enum sim_host_cover sim_host_cover(uintptr_t first, size_t length);
