@@ -13,7 +13,7 @@ unset LD_PRELOAD VIRGATE_SIM VIRGATE_DRIVER VIRGATE_NVML
 
 passed=0 failed=0 skipped=0
 for program in "$programs"/*; do
-	[ -f "$program" ] && [ -x "$program" ] && grep -qa 'libvirgate\.so\.0' "$program" || continue
+	[ -f "$program" ] && [ -x "$program" ] && grep -qa 'libvirgate\.so\.[0-9]' "$program" || continue
 	name=${program##*/}
 	output=$(timeout -k 5 "${LIMIT:-60}" "$program" 2>&1)
 	status=$?
