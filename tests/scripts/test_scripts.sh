@@ -177,5 +177,32 @@ printf '%s\n' '#!/bin/sh' 'exit 77' >"$work/fuzzing/tests/fuzz/fuzz_poor"
 chmod +x "$work/fuzzing/tests/fuzz/fuzz_poor"
 expect "a fuzzer that finds a failure" 1 "fuzz_poor found a failure: its input is $work/fuzzing/fuzz_poor-" fuzz
 
+# scripts/reuse copies device code of another build if that is current. The stand-in for a compiler writes "compiled".
+mkdir -p "$work/other" "$work/own"
+echo compile >"$work/kernel.cu"
+reuse() { # [INPUT]
+	rm -f "$work/own/kernel.ptx"
+	(cd "$work/own" && "$root/scripts/reuse" "$work/other" "$work/bin/compile" "${1-../kernel.cu}" -o kernel.ptx) &&
+		cat "$work/own/kernel.ptx"
+}
+tool compile 'echo compiled >"$3"'
+expect "no device code to reuse" 0 compiled reuse
+echo reused >"$work/other/kernel.ptx"
+touch -d '1 hour ago' "$work/kernel.cu" "$work/bin/compile"
+expect "current device code" 0 reused reuse
+touch -d '1 hour' "$work/kernel.cu"
+expect "device code older than its source" 0 compiled reuse
+touch -d '1 hour' "$work/bin/compile"
+touch -d '1 hour ago' "$work/kernel.cu"
+expect "device code older than its compiler" 0 compiled reuse
+touch -d '1 hour ago' "$work/bin/compile"
+touch -d '2 hours' "$work/own/made.ptx"
+touch -d '1 hour ago' "$work/other/made.ptx"
+expect "a generated input" 0 reused reuse made.ptx
+touch -d '2 hours' "$work/other/made.ptx"
+expect "a newer generated input" 0 compiled reuse made.ptx
+tool compile 'echo no such kernel; exit 3'
+expect "a compiler that fails" 3 "no such kernel" reuse
+
 echo "$passed passed, $failed failed, 0 skipped"
 [[ $failed == 0 ]]
