@@ -13,7 +13,7 @@ import time
 from harness import (GiB, HERE, MiB, PROGRAMS, PYTHON, SIM, VIRGATE, Failure, Nvml, Suite, check, inside, need_module,
                      vgpu, virgate, wait_for, wait_idle)
 
-BUDGET = GiB if SIM else 24 * GiB
+BUDGET = GiB // 2 if SIM else 24 * GiB
 MEMORY = BUDGET * 6 // 10  # limit of each vGPU: two do not fit
 SERVER_MIB = MEMORY * 8 // 10 // MiB // 2 * 2  # MiB of each server; cuMemCreate needs multiples of 2 MiB
 FIXED = 40 * MiB if SIM else 2 * GiB
