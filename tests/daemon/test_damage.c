@@ -8,6 +8,13 @@
 
 static const char *const patterns[] = {"zeroes", "ones", "a random word"};
 
+// Whether threads race for a word does not depend on its value, so the thread sanitizer gets one value of each word.
+#ifdef __SANITIZE_THREAD__
+enum { FIRST_PATTERN = 2 };
+#else
+enum { FIRST_PATTERN = 0 };
+#endif
+
 static uint64_t pattern_word(size_t pattern)
 {
 	static uint64_t random = 88172645463325252ull;
@@ -139,7 +146,7 @@ static void overwrite_words(size_t offset, size_t pattern, size_t words)
 
 static void check_word(const char *before, size_t offset, size_t words, bool restart)
 {
-	for (size_t pattern = 0; pattern < sizeof patterns / sizeof *patterns; pattern++) {
+	for (size_t pattern = FIRST_PATTERN; pattern < sizeof patterns / sizeof *patterns; pattern++) {
 		char when[100];
 		snprintf(when, sizeof when, "%s at offset %zu", patterns[pattern], offset);
 		make_victim();
