@@ -1,5 +1,5 @@
 # A thin front to meson: one target a job. Variables: BUILD, PREFIX, DESTDIR, CUDA, FUZZ_SECONDS,
-# JOBS, MESON_FLAGS; SANITIZED: the suites that asan and tsan run; tests/meson.build says what they leave out.
+# JOBS, MESON_FLAGS; SANITIZED: the suites that asan and tsan run; scripts/sanitized-tests says what they leave out.
 BUILD ?= build
 PREFIX ?= /usr/local
 CUDA ?= auto
@@ -69,13 +69,14 @@ install: build
 asan: deps
 	@scripts/configure $(BUILD)-asan $(MESON_FLAGS) -Db_sanitize=address,undefined
 	@ninja -C $(BUILD)-asan -j $(JOBS) $(TARGETS)
-	@scripts/check $(BUILD)-asan $(SANITIZED:%=--suite %) --no-suite tools --timeout-multiplier=4
+	@names=$$(scripts/sanitized-tests $(BUILD)-asan) && \
+		scripts/check $(BUILD)-asan $(SANITIZED:%=--suite %) --timeout-multiplier=4 $$names
 
 tsan: deps
 	@scripts/configure $(BUILD)-tsan $(MESON_FLAGS) -Db_sanitize=thread
 	@ninja -C $(BUILD)-tsan -j $(JOBS) $(TARGETS)
-	@scripts/check $(BUILD)-tsan $(SANITIZED:%=--suite %) --no-suite tools --no-suite one-thread \
-		--timeout-multiplier=6
+	@names=$$(scripts/sanitized-tests $(BUILD)-tsan) && \
+		scripts/check $(BUILD)-tsan $(SANITIZED:%=--suite %) --timeout-multiplier=6 $$names
 
 fuzz: deps
 	@CC=clang scripts/configure $(BUILD)-fuzz $(MESON_FLAGS) -Dfuzz=true -Db_sanitize=address,undefined

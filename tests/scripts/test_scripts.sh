@@ -4,7 +4,7 @@ set -uo pipefail
 root=$1 cuda=$2
 work=$(mktemp -d /tmp/virgate-test-XXXXXX)
 trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
+passed=0 failed=0 comma=
 
 # expect NAME STATUS TEXT COMMAND…: checks that the command exits with STATUS, and prints at most one line, with TEXT.
 expect() {
@@ -203,6 +203,47 @@ touch -d '2 hours' "$work/other/made.ptx"
 expect "a newer generated input" 0 compiled reuse made.ptx
 tool compile 'echo no such kernel; exit 3'
 expect "a compiler that fails" 3 "no such kernel" reuse
+
+# scripts/sanitized-tests leaves out what a sanitizer cannot find errors in.
+mkdir -p "$work/sanitized/meson-info"
+compile() { # PROGRAM [OPTION…]
+	gcc -w -x c -o "$work/$1" - "${@:2}"
+}
+echo 'int pthread_create(); int main(void) { return pthread_create(); }' | compile threads
+echo 'int main(void) { return 0; }' | compile plain
+echo 'int main(void) { return 0; }' | compile linked "-Wl,-rpath,$work"
+printf '#!/bin/sh\n' >"$work/script"
+cat >"$work/sanitized/meson-info/intro-targets.json" <<'END'
+[{"id": "own", "type": "executable"}, {"id": "library", "type": "shared library"}, {"id": "text", "type": "custom"}]
+END
+{
+	printf '['
+	while read -r name program depends env; do
+		printf '%s{"name": "%s", "cmd": ["%s"], "depends": [%s], "env": {%s}}' "$comma" "$name" \
+			"$work/$program" "$depends" "$env"
+		comma=,
+	done <<'END'
+threads threads "own"
+plain plain "own"
+starts-others plain "own","library"
+linked linked "own"
+preloaded plain "own" "LD_PRELOAD": "x"
+script script "own"
+text script "text"
+nothing script
+END
+	printf ']'
+} >"$work/sanitized/meson-info/intro-tests.json"
+sanitized() {
+	echo "[{\"name\": \"b_sanitize\", \"value\": \"$1\"}]" \
+		>"$work/sanitized/meson-info/intro-buildoptions.json"
+	"$root/scripts/sanitized-tests" "$work/sanitized" | tr '\n' '|'
+	return "${PIPESTATUS[0]}"
+}
+expect "tests for the address sanitizer" 0 "threads|plain|starts-others|linked|preloaded|script|" sanitized address
+expect "tests for the thread sanitizer" 0 "threads|starts-others|linked|preloaded|script|" sanitized thread
+rm "$work/plain"
+expect "a program that was not built" 1 "" eval 'sanitized thread 2>/dev/null'
 
 echo "$passed passed, $failed failed, 0 skipped"
 [[ $failed == 0 ]]
