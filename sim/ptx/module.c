@@ -179,11 +179,6 @@ bool ptx_module_reference(const struct ptx_module *module, const char *name, uin
 	return true;
 }
 
-size_t ptx_module_variable_count(const struct ptx_module *module)
-{
-	return module->variable_count;
-}
-
 size_t ptx_module_function_count(const struct ptx_module *module)
 {
 	return module->entry_count;

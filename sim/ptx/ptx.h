@@ -50,7 +50,6 @@ bool ptx_module_variable(const struct ptx_module *module, const char *name, uint
 // Finds a variable of type .texref or .surfref: eight bytes that hold the handle of an object (texture.h).
 bool ptx_module_reference(const struct ptx_module *module, const char *name, uint64_t *ret_device,
 			  bool *ret_is_surface);
-size_t ptx_module_variable_count(const struct ptx_module *module);
 
 // The following functions return the number of entry functions (.entry), and each of them.
 size_t ptx_module_function_count(const struct ptx_module *module);
