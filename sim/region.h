@@ -138,8 +138,7 @@ static inline bool region_is_no_space(int status)
 // Writes a message for the user: the directory has no space for another `bytes`.
 void region_format_no_space(const char *directory, uint64_t bytes, char *problem, size_t capacity);
 
-// Frees all memory and events of processes that have died.
-void region_reap(struct region *region);
+// Frees all memory and events of processes that have died. Returns how much memory of the device is in use.
 uint64_t region_used(struct region *region, int device);
 void region_count_context(struct region *region, int device, int change);
 // Counts a new context of this process, if the compute mode of the device allows one. Returns false if another process

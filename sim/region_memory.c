@@ -324,13 +324,6 @@ unsigned region_reap_locked(struct region *region)
 	return alive;
 }
 
-void region_reap(struct region *region)
-{
-	region_lock(region);
-	region_reap_locked(region);
-	region_unlock(region);
-}
-
 uint64_t region_used(struct region *region, int device)
 {
 	region_lock(region);

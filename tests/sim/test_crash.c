@@ -110,7 +110,7 @@ static void export_and_free(void)
 		region_unref(region, what.id);
 		if (!early)
 			close(descriptor);
-		region_reap(region);
+		region_used(region, 0); // reaps
 	}
 }
 
