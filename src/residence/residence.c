@@ -17,16 +17,6 @@ static uint64_t sum_fixed_parts(const struct residence_vgpu *vgpus, size_t count
 	return sum;
 }
 
-uint64_t residence_least(const struct residence_vgpu *vgpus, size_t count)
-{
-	uint64_t largest = 0;
-
-	for (size_t i = 0; i < count; i++)
-		if (get_moving_part(&vgpus[i]) > largest)
-			largest = get_moving_part(&vgpus[i]);
-	return sum_fixed_parts(vgpus, count) + largest;
-}
-
 uint64_t residence_most(const struct residence_vgpu *vgpus, size_t count)
 {
 	uint64_t sum = 0;

@@ -54,9 +54,6 @@ enum {
 	RESIDENCE_QUANTUM_SWITCHES = 10, // the multiple
 };
 
-// Returns how many bytes of the device these vGPUs need so that each one can run while the memory of the others is in
-// the host; 0: none.
-uint64_t residence_least(const struct residence_vgpu *vgpus, size_t count);
 // Returns how many bytes of the device these vGPUs need so that the memory of all of them fits at once.
 uint64_t residence_most(const struct residence_vgpu *vgpus, size_t count);
 // Decides, and writes the order of each vGPU. `capacity`: how many bytes of the device these vGPUs may use together.
