@@ -3,7 +3,6 @@
 
 #define HEAD ".version 8.6\n.target sm_90a\n.address_size 64\n"
 #define MMA "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3},{%r0,%r1},{%r2},{%f0,%f1,%f2,%f3};\n"
-#define TENSOR "FOUND mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
 
 static struct code_image *read_ptx(const char *text)
 {
