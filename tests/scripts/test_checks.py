@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 ROOT = os.path.realpath(sys.argv[1])
-PRODUCT = ("include", "src", "sim", "shim", "runtime", "daemon", "exporter", "cli", "integrations")
+PRODUCT = ("include", "src", "sim", "shim", "runtime", "daemon", "exporter", "top", "cli", "integrations")
 OTHERS = ("examples", "docs", "man", "tests", "bench")
 passed = failed = 0
 

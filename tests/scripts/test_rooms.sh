@@ -37,7 +37,7 @@ while read -r directory; do
 	else
 		passed=$((passed + 1))
 	fi
-done < <(find docs scripts include src sim shim runtime daemon exporter cli integrations examples tests bench man \
+done < <(find docs scripts include src sim shim runtime daemon exporter top cli integrations examples tests bench man \
 	-type f -printf '%h %f\n' |
 	grep -E '\.(c|h|S|py|sh|cu|scd|md)$|^scripts ' | grep -vE ' README.md$' | cut -d' ' -f1 | sort -u |
 	grep -vE '^tests$|/__pycache__')
