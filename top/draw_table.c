@@ -167,7 +167,10 @@ static enum style vgpu_state(const struct model *model, const struct vg_vgpu_inf
 		snprintf(text, STATE_TEXT, "%s", vgpu->turns.reason);
 		return STYLE_HIGH;
 	}
-	strcpy(text, !vgpu->tenants_known ? "" : count_programs(vgpu) ? "running" : vgpu->drained ? "drained" : "idle");
+	strcpy(text, !vgpu->tenants_known   ? "hidden"
+		     : count_programs(vgpu) ? "running"
+		     : vgpu->drained	    ? "drained"
+					    : "idle");
 	return vgpu->tenants_known && count_programs(vgpu) ? STYLE_PLAIN : STYLE_DIM;
 }
 
