@@ -13,6 +13,7 @@ const struct verb *const verbs[] = {
 	&verb_suspend,
 	&verb_resume,
 	&verb_ps,
+	&verb_top,
 	&verb_inspect,
 	&verb_logs,
 	&verb_devices,

@@ -25,6 +25,7 @@ static const struct {
 	[VG_PART_DAEMON] = {"virgated",
 			    {"", "../libexec/virgate/", "../sbin/", "../bin/", "../../bin/", "../daemon/",
 			     "../../daemon/"}},
+	[VG_PART_TOP] = {"virgate-top", {"", "../top/", "../../bin/", "../../top/"}},
 };
 
 const char *vg_simulation_wanted(void)
@@ -64,14 +65,15 @@ static bool find_file(const char *directory, const char *between, const char *fi
 bool vg_paths_find(enum vg_part part, const char *libdir, char ret_path[PATH_MAX])
 {
 	const char *named = secure_getenv(part == VG_PART_DAEMON ? "VIRGATE_DAEMON" : "VIRGATE_LIBDIR");
-	int right = part == VG_PART_DAEMON ? X_OK : R_OK;
+	bool is_program = part == VG_PART_DAEMON || part == VG_PART_TOP;
+	int right = is_program ? X_OK : R_OK;
 	char directory[PATH_MAX];
 
 	if (part == VG_PART_DAEMON && named && *named)
 		return find_file("", "", named, right, ret_path);
 	if (libdir && *libdir)
 		named = libdir;
-	if (part != VG_PART_DAEMON && named && *named) // a directory was named, so search no other one
+	if (!is_program && named && *named) // a directory was named, so search no other one
 		return find_file(named, "/", parts[part].file, right, ret_path);
 	if (!find_own_directory(directory))
 		return false;

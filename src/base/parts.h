@@ -3,11 +3,19 @@
 #include <limits.h>
 #include <stdbool.h>
 
-enum vg_part { VG_PART_CUDA, VG_PART_NVML, VG_PART_SIM_CUDA, VG_PART_SIM_NVML, VG_PART_RUNTIME, VG_PART_DAEMON };
+enum vg_part {
+	VG_PART_CUDA,
+	VG_PART_NVML,
+	VG_PART_SIM_CUDA,
+	VG_PART_SIM_NVML,
+	VG_PART_RUNTIME,
+	VG_PART_DAEMON,
+	VG_PART_TOP
+};
 
 // Finds the absolute path of a part. Searches `libdir`; if that is NULL or "", searches VIRGATE_LIBDIR. If neither is
-// set, searches around libvirgate.so or the running program, which may be installed or in the build tree. If
-// VIRGATE_DAEMON is set, it is the path of the daemon. Returns false if the part is not found.
+// set, or the part is a program, searches around libvirgate.so or the running program, which may be installed or in the
+// build tree. If VIRGATE_DAEMON is set, it is the path of the daemon. Returns false if the part is not found.
 bool vg_paths_find(enum vg_part part, const char *libdir, char ret_path[PATH_MAX]);
 // Returns the path of a part relative to the libdir, for messages.
 const char *vg_paths_file(enum vg_part part);
