@@ -21,6 +21,9 @@
 	X(LOGS, "logs", true, true, false, true)                \
 	X(DEVICES, "devices", true, true, true, true)           \
 	X(DRAIN, "drain", true, false, false, true)             \
+	X(EVENTS, "events", true, true, true, true)             \
+	X(HISTORY, "history", true, true, true, true)           \
+	X(STATUS, "status", true, true, true, true)             \
 	X(PING, "ping", true, true, true, true)                 \
 	X(PUBLICATIONS, "publications", true, true, true, true) \
 	X(READERS, "readers", true, false, false, true)         \

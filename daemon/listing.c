@@ -144,6 +144,11 @@ static bool list_tenants(const struct node *node, const struct vgpu *vgpu, json_
 	return all_known;
 }
 
+bool listing_physical(const struct node *node, const struct vgpu *vgpu, uint64_t *ret_bytes)
+{
+	return list_tenants(node, vgpu, NULL, ret_bytes);
+}
+
 json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, enum listing_detail detail)
 {
 	json_t *tenants = detail == LISTING_FULL ? json_array() : json_null(); // null: the peer may not see the tenants
@@ -167,6 +172,9 @@ json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, enum list
 		size_or_null(is_sound, shared < charged ? shared : charged), "turns", listing_turns(vgpu));
 	json_object_set_new(listed, "most_charged", size_or_null(true, vgpu->usage.most_charged));
 	json_object_set_new(listed, "gpu_ns", size_or_null(vgpu->usage.has_gpu_time, usage_gpu_ns(vgpu)));
+	json_object_set_new(listed, "suspends", json_integer(vgpu->suspends));
+	json_object_set_new(listed, "checkpoints", json_integer(vgpu->checkpoints));
+	json_object_set_new(listed, "evictions", json_integer(vgpu->residence.evictions));
 	options_write_terms(listed, &vgpu->terms);
 	options_write_eviction(listed, vgpu);
 	json_object_set_new(listed, "eviction", listing_eviction(vgpu));

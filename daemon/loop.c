@@ -6,6 +6,8 @@
 #include "daemon/connection.h"
 #include "daemon/container.h"
 #include "daemon/deadline.h"
+#include "daemon/history.h"
+#include "daemon/journal.h"
 #include "daemon/leftover.h"
 #include "daemon/measure.h"
 #include "daemon/mend.h"
@@ -43,6 +45,7 @@ static void finish_scan(struct node *node)
 	stops_look(node);
 	mend_all(node);
 	leftover_check_all();
+	journal_add_refusals(node);
 	node->must_retry = true;
 	if (node->runtime_is_stale)
 		state_save_runtime(node);
@@ -96,6 +99,7 @@ static uint64_t do_due_work(struct node *node)
 	removal_sweep(node);
 	residence_keep(node, now, &deadline);
 	arbiter_follow(node);
+	history_keep(node, now, &deadline);
 	connection_expire(node, now, &deadline);
 	broker_expire_sessions(node, now, &deadline);
 	names_expire(node, now, &deadline);

@@ -70,6 +70,7 @@ struct tenant {
 	bool delay_reported; // the log says that the driver still lists the ended tenant's memory
 	bool drift_reported; // the log says that the tenant uses more memory than it charged
 	bool was_killed;     // `virgate rm --force` killed the tenant's process
+	bool is_in_journal;  // the journal has an event for its entry, or it entered under an earlier daemon
 	bool is_looked_at;   // the measurement in progress (measure.h) includes this tenant
 	uint64_t declared_before;   // bytes that the tenant had declared when the measurement began
 	uint64_t host_before;	    // bytes that the tenant had in the host when the measurement began
@@ -131,8 +132,12 @@ struct vgpu {
 	gid_t owner_groups[VGPU_GROUPS]; // the groups of the owner when the vGPU was created, for allowance.h
 	unsigned int owner_group_count;
 	bool ephemeral;
-	double created; // seconds since 1970
+	double created;			    // seconds since 1970
 	struct vgpu_usage usage;
+	unsigned int suspends, checkpoints; // since the daemon started
+	uint64_t refusals_in_journal;	    // how many of its refusals the journal has
+	struct history *history;	    // its figures of the last hour (history.h); NULL: none yet
+	uint64_t next_refusal_ns;	    // when the journal may get the next ones
 	struct vg_ledger *ledger;
 	volatile enum damage damage; // the signal handler of registry_guard() writes this, too
 	const char *damage_text;     // the cause, as the end of a sentence; NULL: not reported yet
@@ -181,6 +186,7 @@ struct node {
 	struct overhead *overheads;		// measured overheads of contexts (overhead.h)
 	struct connection *connections;		// the clients' connections (connection.h)
 	unsigned int connection_count;
+	uint64_t requests;		  // how many requests were answered
 	struct session *sessions;	  // sessions with the broker (broker/broker.h)
 	struct publication *publications; // kept by the broker (broker/broker.h)
 	bool must_retry;		  // requests that wait may be answerable now: the loop calls connection_retry()
@@ -192,6 +198,7 @@ struct node {
 	bool is_leaving;	// the daemon ends as soon as no client is connected
 	bool is_interrupted;	// a signal ends the daemon, without answers to requests that wait
 	bool is_replaced;	// that signal was SIGHUP: the program that is installed now takes over
+	uint64_t started_ns;	// when the daemon started, since the epoch
 	bool was_shut_down;	// a request ends the daemon, which accepts no new connections
 	bool has_socket_file;	// virgated.sock in the runtime directory is this daemon's
 	uint64_t busy_until_ns; // the last time at which the daemon was in use

@@ -2,6 +2,7 @@
 
 #include "base/descriptor.h"
 #include "daemon/admission.h"
+#include "daemon/journal.h"
 #include "daemon/save.h"
 #include "daemon/say.h"
 #include "daemon/search.h"
@@ -61,6 +62,8 @@ void removal_sweep(struct node *node)
 		removal_kill_programs(vgpu); // a program may have entered since the last call
 		if (!known || removal_count_ending(vgpu) > 0)
 			continue;
+		journal_add(node, JOURNAL_REMOVED, &(struct journal_note){.vgpu = vgpu},
+			    "its killed programs have ended");
 		removal_drop(node, vgpu);
 		if (is_created)
 			save_state(node);
@@ -88,6 +91,7 @@ void removal_sweep_ephemeral(struct node *node)
 			tenant_scan(node, vgpu);
 			continue;
 		}
+		journal_add(node, JOURNAL_REMOVED, &(struct journal_note){.vgpu = vgpu}, "its last program has ended");
 		vgpu_drop(node, vgpu);
 		changed = true;
 	}

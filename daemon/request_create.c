@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/parts.h"
 #include "daemon/admission.h"
+#include "daemon/journal.h"
 #include "daemon/launcher.h"
 #include "daemon/allowance.h"
 #include "daemon/listing.h"
@@ -134,6 +135,17 @@ static json_t *read_and_admit(const struct request *request, struct vgpu *wanted
 	return refusal;
 }
 
+static void note_creation(const struct request *request, const struct vgpu *vgpu)
+{
+	const struct journal_note note = {.vgpu = vgpu, .actor = request->peer, .bytes = vgpu->memory};
+	char share[32] = "";
+
+	if (vgpu->terms.share)
+		snprintf(share, sizeof share, ", share %u %%", vgpu->terms.share);
+	journal_add(request->node, JOURNAL_CREATED, &note, "GPU %zu%s%s", vgpu->device, share,
+		    vgpu->ephemeral ? ", ephemeral" : "");
+}
+
 // Creates the vGPU of a `create`, or of an `enter` without a name. Returns NULL or a refusal. If it returns NULL and
 // *ret_vgpu is NULL, the request must wait.
 static json_t *create_vgpu(const struct request *request, bool is_ephemeral, struct vgpu **ret_vgpu)
@@ -157,8 +169,10 @@ static json_t *create_vgpu(const struct request *request, bool is_ephemeral, str
 		return refusal ? refusal : answer_later(request);
 	wanted.created = (double)vg_clock_realtime_ns() / 1e9;
 	int r = vgpu_add(request->node, &wanted, ret_vgpu);
-	if (r == 0)
+	if (r == 0) {
+		note_creation(request, *ret_vgpu);
 		return NULL;
+	}
 	admission_publish(request->node);
 	return refuse("system", "the ledger of vGPU %s cannot be made: %s", wanted.name, strerror(-r));
 }
@@ -198,6 +212,8 @@ static json_t *finish_creation(struct node *node, const struct change *change, i
 	}
 	refusal = refuse("system", "vGPU %s cannot be saved: %s: %s", change->vgpu->name, node->state_path,
 			 strerror(-error));
+	journal_add(node, JOURNAL_REMOVED, &(struct journal_note){.vgpu = change->vgpu}, "it cannot be saved: %s",
+		    strerror(-error));
 	vgpu_drop(node, change->vgpu);
 	admission_publish(node);
 	save_state(node); // the failed write may have changed the file

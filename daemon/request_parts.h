@@ -81,3 +81,6 @@ json_t *answer_exempt(const struct request *request); // request_terms.c
 json_t *answer_suspend(const struct request *request);
 json_t *answer_resume(const struct request *request);
 json_t *answer_drain(const struct request *request);
+json_t *answer_events(const struct request *request); // request_events.c
+json_t *answer_history(const struct request *request);
+json_t *answer_status(const struct request *request);

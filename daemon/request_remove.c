@@ -2,6 +2,7 @@
 // the vGPU is removed when the last of them has ended and its memory is released, so that others do not get the memory
 // too early.
 #include "base/size.h"
+#include "daemon/journal.h"
 #include "daemon/removal.h"
 #include "daemon/request_parts.h"
 #include "daemon/save.h"
@@ -73,6 +74,8 @@ json_t *answer_remove(const struct request *request)
 	}
 	bool is_ephemeral = vgpu->ephemeral;
 	struct change change = {.finish = finish_removal};
+	journal_add(node, JOURNAL_REMOVED, &(struct journal_note){.vgpu = vgpu, .actor = request->peer}, "%s",
+		    force ? "with its programs" : "on request");
 	removal_drop(node, vgpu);
 	return is_ephemeral ? finish_removal(node, &change, 0) : save_change(node, &change);
 }

@@ -1,6 +1,7 @@
 // Handles the verb set, which changes the limit and the compute share of a vGPU.
 #include "daemon/admission.h"
 #include "daemon/allowance.h"
+#include "daemon/journal.h"
 #include "daemon/listing.h"
 #include "daemon/measure.h"
 #include "daemon/request_parts.h"
@@ -65,6 +66,9 @@ static json_t *finish_set(struct node *node, const struct change *change, int er
 		refusal = refuse_unsaved(node, vgpu, !change->raises, error);
 	else if (change->raises)
 		refusal = write_limit(node, vgpu, vgpu->memory);
+	if (refusal)
+		journal_add(node, JOURNAL_CHANGED, &(struct journal_note){.vgpu = vgpu, .bytes = vgpu->limit},
+			    "the last change failed");
 	if (refusal && change->raises)
 		undo_raise(node, change);
 	if (refusal)
@@ -80,6 +84,17 @@ static json_t *check_limits(const struct request *request, const struct vgpu *vg
 	bool is_final;
 
 	return allowance_check(request, &(struct allowance_wish){vgpu, memory, terms, vgpu}, &is_final);
+}
+
+// Adds an event. If the change cannot be saved, finish_set() adds another one.
+static void note_change(const struct request *request, const struct vgpu *vgpu)
+{
+	const struct journal_note note = {.vgpu = vgpu, .actor = request->peer, .bytes = vgpu->memory};
+
+	if (vgpu->terms.share)
+		journal_add(request->node, JOURNAL_CHANGED, &note, "share %u %%", vgpu->terms.share);
+	else
+		journal_add(request->node, JOURNAL_CHANGED, &note, "no share");
 }
 
 // Changes the terms. A restarted daemon reads limits from the disk. A ledger must never allow more than the limit on
@@ -124,6 +139,7 @@ json_t *answer_set(const struct request *request)
 	if (change.raises)
 		vgpu->memory = memory;
 	set_terms(vgpu, &terms);
+	note_change(request, vgpu);
 	admission_publish(node);
 	state_save_runtime(node);
 	return save_change(node, &change);

@@ -2,6 +2,7 @@
 // the wish into the ledger of an evictable vGPU and wakes its pagers (pager/page.h). The wish stays in the ledger until
 // the opposite one replaces it, also while no daemon runs.
 #include "daemon/eviction.h"
+#include "daemon/journal.h"
 #include "daemon/json_text.h"
 #include "daemon/request_parts.h"
 #include "daemon/residence.h"
@@ -254,6 +255,10 @@ static json_t *carry_out_wish(const struct request *request, const struct wish *
 	say("vGPU %s: process %d of user %u asked %zu process%s to %s", wish->vgpu->name, (int)request->peer->pid,
 	    (unsigned int)request->peer->uid, json_array_size(asked), json_array_size(asked) == 1 ? "" : "es",
 	    wish->is_out ? "suspend" : "resume");
+	wish->vgpu->suspends += wish->is_out;
+	const struct journal_note note = {.vgpu = wish->vgpu, .actor = request->peer, .pid = wish->pid};
+	journal_add(request->node, wish->is_out ? JOURNAL_SUSPENDED : JOURNAL_RESUMED, &note, "%s",
+		    wish->pid ? "one process" : "all of its processes");
 	return json_pack("{s:b, s:s, s:o}", "ok", 1, "name", wish->vgpu->name, "asked", asked);
 }
 

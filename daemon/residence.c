@@ -4,6 +4,7 @@
 #include "daemon/arbiter.h"
 #include "daemon/deadline.h"
 #include "daemon/eviction.h"
+#include "daemon/journal.h"
 
 enum {
 	LOOK_MOVING_MS = 5,   // time between two checks of an overcommitted device while memory moves there
@@ -161,7 +162,8 @@ static const char *find_holder(struct vgpu *const *vgpus, const struct residence
 	return holder ? holder->name : "";
 }
 
-static void carry_out_orders(struct vgpu *const *vgpus, const struct residence_vgpu *orders, size_t count)
+static void carry_out_orders(struct node *node, struct vgpu *const *vgpus, const struct residence_vgpu *orders,
+			     size_t count)
 {
 	const char *holder = find_holder(vgpus, orders, count);
 	bool is_one_leaving = false;
@@ -177,6 +179,9 @@ static void carry_out_orders(struct vgpu *const *vgpus, const struct residence_v
 			continue;
 		residence->is_evicted = is_evicted;
 		residence->evictions += is_evicted;
+		journal_add(node, is_evicted ? JOURNAL_EVICTED : JOURNAL_RETURNED,
+			    &(struct journal_note){.vgpu = vgpus[i]}, "%s",
+			    is_evicted ? "its memory moves to the host" : "its memory may return to the GPU");
 		eviction_set_room_comes(vgpus[i], !is_evicted && is_one_leaving);
 		eviction_apply(vgpus[i], DRAIN_MS);
 	}
@@ -210,7 +215,7 @@ static void move_vgpus(struct node *node, size_t device, uint64_t now, uint64_t 
 	for (size_t i = 0; i < count; i++)
 		eviction_set_ask(vgpus[i], !fit || orders[i].idle_ns ? ASK_MS : 0);
 	residence_decide(orders, count, capacity, shared_now);
-	carry_out_orders(vgpus, orders, count);
+	carry_out_orders(node, vgpus, orders, count);
 	if (are_watched)
 		deadline_lower(deadline, now + (is_one_copying	 ? LOOK_MOVING_MS
 						: is_one_waiting ? LOOK_OFTEN_MS

@@ -1,9 +1,12 @@
 #include "daemon/start.h"
 
+#include "base/clock.h"
 #include "daemon/admission.h"
 #include "daemon/arbiter.h"
 #include "daemon/broker/broker.h"
 #include "daemon/connection.h"
+#include "daemon/journal.h"
+#include "daemon/journal_file.h"
 #include "daemon/launcher.h"
 #include "daemon/load.h"
 #include "daemon/mend.h"
@@ -115,6 +118,20 @@ static void wait_for_threads(struct node *node)
 	}
 }
 
+// Reads the journal of earlier daemons, and adds an event for the start of this one.
+static void note_start(struct node *node)
+{
+	const struct journal_event *last = NULL;
+
+	node->started_ns = vg_clock_realtime_ns();
+	journal_load(node);
+	for (const struct journal_event *event = journal_next(0); event; event = journal_next(event->number + 1))
+		if (event->kind == JOURNAL_STARTED || event->kind == JOURNAL_ENDED)
+			last = event;
+	journal_add(node, JOURNAL_STARTED, &(struct journal_note){.pid = getpid()}, "version %s%s", VIRGATE_VERSION,
+		    last && last->kind == JOURNAL_STARTED ? "; the daemon before it was killed or has crashed" : "");
+}
+
 int start_node(struct node *node)
 {
 	static const struct directory_events events = {connection_accept, restore_vgpus};
@@ -130,6 +147,7 @@ int start_node(struct node *node)
 	if (open_gpus(node) < 0 || open_events(node) < 0)
 		return -1;
 	set_callbacks(node);
+	note_start(node);
 	subordinate_start(node);
 	load_state(node);
 	mps_adopt(node);
@@ -141,7 +159,11 @@ int start_node(struct node *node)
 
 void start_finish(struct node *node)
 {
-	while (save_is_writing()) {
+	journal_add(node, JOURNAL_ENDED, &(struct journal_note){.pid = getpid()}, "%s",
+		    node->is_interrupted  ? "a signal ended it"
+		    : node->was_shut_down ? "it was shut down"
+					  : "it was not used");
+	while (save_is_writing() || journal_file_is_writing()) {
 		work_collect(node, -1);
 		connection_retry(node);
 	}

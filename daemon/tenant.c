@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "daemon/damage.h"
 #include "daemon/exports.h"
+#include "daemon/journal.h"
 #include "daemon/process.h"
 #include "daemon/say.h"
 #include "daemon/search.h"
@@ -100,6 +101,28 @@ static bool is_known_guest(const struct node *node, const struct tenant *guest)
 	return false;
 }
 
+// Adds an event for the entry of a process that the daemon watches, unless the process entered before the daemon
+// started: an earlier daemon did that.
+static void note_entry(struct node *node, struct tenant *tenant)
+{
+	const struct journal_note note = {.vgpu = tenant->vgpu, .pid = tenant->pid, .command = tenant->seen.command};
+
+	if (!tenant->is_in_journal && !tenant->seen.guest && tenant->seen.entered_ns >= node->started_ns)
+		journal_add(node, JOURNAL_ENTERED, &note, "uses the GPU");
+	tenant->is_in_journal = true;
+}
+
+static void note_leave(struct node *node, const struct tenant *tenant, enum journal_kind kind, uint64_t bytes,
+		       const char *text)
+{
+	const struct journal_note note = {
+		.vgpu = tenant->vgpu, .pid = tenant->pid, .command = tenant->seen.command, .bytes = bytes};
+
+	journal_add_last_refusals(node, tenant->vgpu);
+	if (tenant->is_in_journal && !tenant->seen.guest)
+		journal_add(node, kind, &note, "%s", text);
+}
+
 // Opens a pidfd of the tenant's process, or notes that it has ended. A slot can name any process. So the daemon watches
 // only a process that runs for the vGPU's owner or group, or that is known to have the ledger mapped.
 static void watch_tenant(struct node *node, struct tenant *tenant)
@@ -124,6 +147,7 @@ static void watch_tenant(struct node *node, struct tenant *tenant)
 	if (fd >= 0) {
 		tenant->source.fd = fd;
 		source_watch(node, &tenant->source, EPOLLIN);
+		note_entry(node, tenant);
 		return;
 	}
 	if (counted)
@@ -212,6 +236,7 @@ static void note_slot(struct node *node, struct vgpu *vgpu, const struct vg_ledg
 	struct tenant *tenant = vgpu->by_slot[seen->slot];
 
 	if (tenant && !is_same_slot(&tenant->seen, seen)) {
+		note_leave(node, tenant, JOURNAL_LEFT, 0, "another process has its slot");
 		forget_tenant(node, tenant);
 		tenant = NULL;
 	}
@@ -238,8 +263,10 @@ static void scan_slots(struct node *node, struct vgpu *vgpu)
 		bool more = vg_ledger_next_tenant(vgpu->ledger, &next, &seen);
 		end = more ? seen.slot : VG_LEDGER_SLOTS;
 		for (; slot < end; slot++)
-			if (vgpu->by_slot[slot]) // the tenant freed its slot itself
+			if (vgpu->by_slot[slot]) { // the tenant freed its slot itself
+				note_leave(node, vgpu->by_slot[slot], JOURNAL_LEFT, 0, "freed its slot");
 				forget_tenant(node, vgpu->by_slot[slot]);
+			}
 		if (more)
 			note_slot(node, vgpu, &seen);
 		slot = next;
@@ -385,6 +412,11 @@ static void reap_tenant(struct node *node, struct tenant *tenant)
 		    tenant->is_dead ? "ended" : "runs another program", vg_size_format(refunded, text));
 	if (vgpu->evictable && tenant->is_dead)
 		pager_file_sweep();
+	if (!tenant->exports_reported)
+		note_leave(node, tenant, tenant->is_dead ? JOURNAL_DIED : JOURNAL_LEFT, refunded,
+			   tenant->was_killed ? "killed, because the vGPU is removed"
+			   : tenant->is_dead  ? "has ended"
+					      : "runs another program");
 	if (r == 0 && keep.bytes)
 		report_exports(tenant, keep.bytes);
 	else

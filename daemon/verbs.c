@@ -4,6 +4,7 @@
 
 #include "base/parts.h"
 #include "daemon/broker/broker.h"
+#include "daemon/journal.h"
 #include "daemon/json_text.h"
 #include "daemon/listing.h"
 #include "daemon/measure.h"
@@ -34,6 +35,8 @@ static json_t *answer_kill(const struct request *request)
 	struct signals_result result = signals_send(vgpu, (int)signal);
 	say("vGPU %s: process %d of user %u had signal %d sent to %u process%s", vgpu->name, (int)request->peer->pid,
 	    (unsigned int)request->peer->uid, (int)signal, result.sent, result.sent == 1 ? "" : "es");
+	journal_add(request->node, JOURNAL_SIGNALLED, &(struct journal_note){.vgpu = vgpu, .actor = request->peer},
+		    "signal %d to %u process%s", (int)signal, result.sent, result.sent == 1 ? "" : "es");
 	if (result.failed)
 		return refuse("system", "vGPU %s: signal %d cannot be sent to process %d: %s (%u got it, %u did not)",
 			      vgpu->name, (int)signal, (int)result.pid, strerror(result.error), result.sent,
@@ -108,8 +111,10 @@ static const struct {
 	{AUTHORITY_SUSPEND, answer_suspend},   {AUTHORITY_RESUME, answer_resume},
 	{AUTHORITY_LIST, answer_list},	       {AUTHORITY_INSPECT, answer_inspect},
 	{AUTHORITY_LOGS, answer_logs},	       {AUTHORITY_DEVICES, answer_devices},
-	{AUTHORITY_DRAIN, answer_drain},       {AUTHORITY_PING, answer_ping},
-	{AUTHORITY_SHUTDOWN, answer_shutdown}, {AUTHORITY_PUBLICATIONS, answer_publications},
+	{AUTHORITY_DRAIN, answer_drain},       {AUTHORITY_EVENTS, answer_events},
+	{AUTHORITY_HISTORY, answer_history},   {AUTHORITY_STATUS, answer_status},
+	{AUTHORITY_PING, answer_ping},	       {AUTHORITY_SHUTDOWN, answer_shutdown},
+	{AUTHORITY_PUBLICATIONS, answer_publications},
 };
 
 bool verbs_are_ready(const struct authority_peer *peer, const json_t *object)
@@ -134,13 +139,33 @@ static json_t *answer_verb(const struct request *request, json_t *(*answer_it)(c
 	return answer;
 }
 
+// Adds an event for a request that would change something and is refused for lack of room or rights.
+static void note_denial(const struct request *request, const json_t *answer)
+{
+	static const enum authority_verb changes[] = {AUTHORITY_CREATE, AUTHORITY_ENTER, AUTHORITY_SET,
+						      AUTHORITY_RM,	AUTHORITY_KILL,	 AUTHORITY_SUSPEND,
+						      AUTHORITY_RESUME};
+	const char *code = json_string_value(json_object_get(answer, "code"));
+	bool is_change = false;
+
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+		is_change |= request->verb == changes[i];
+	if (!is_change || !code || (strcmp(code, "limit") != 0 && strcmp(code, "denied") != 0))
+		return;
+	journal_add(request->node, JOURNAL_DENIED, &(struct journal_note){.actor = request->peer}, "%s: %s",
+		    authority_verb_text(request->verb), json_string_value(json_object_get(answer, "message")));
+}
+
 static json_t *answer_object(struct request *request, const char *op)
 {
 	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
 		if (strcmp(op, authority_verb_text(verbs[i].verb)) != 0)
 			continue;
 		request->verb = verbs[i].verb;
-		return answer_verb(request, verbs[i].answer);
+		request->node->requests++;
+		json_t *answer = answer_verb(request, verbs[i].answer);
+		note_denial(request, answer);
+		return answer;
 	}
 	return refuse("invalid", "no such op: \"%.40s\"", op);
 }

@@ -4,6 +4,7 @@
 #include "base/descriptor.h"
 #include "daemon/arbiter.h"
 #include "daemon/damage.h"
+#include "daemon/journal.h"
 #include "daemon/launcher.h"
 #include "daemon/leftover.h"
 #include "daemon/names.h"
@@ -106,6 +107,8 @@ int vgpu_renew(struct node *node, struct vgpu *vgpu)
 	vgpu->damage_text = NULL;
 	vgpu->was_damaged_at_start = false;
 	vgpu->heirs = HEIRS_UNKNOWN;
+	vgpu->refusals_in_journal = 0;
+	journal_add(node, JOURNAL_RENEWED, &(struct journal_note){.vgpu = vgpu}, "its damaged ledger was made again");
 	return 0;
 }
 
@@ -161,6 +164,7 @@ static void forget_vgpu(struct node *node, struct vgpu *vgpu)
 	search_forget(vgpu);
 	user_of(vgpu->owner)->vgpus--;
 	vg_ledger_close(vgpu->ledger);
+	free(vgpu->history);
 	free(vgpu);
 }
 
@@ -181,6 +185,8 @@ int vgpu_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **ret_v
 		return r;
 	}
 	vgpu->was_damaged_at_start = vgpu->damage;
+	if (!vgpu->damage)
+		vgpu->refusals_in_journal = vg_ledger_refusal_count(vgpu->ledger);
 	// assume that all launchers have ended now, until the caller adopts one
 	vgpu->left_ns = vg_clock_monotonic_ns();
 	tenant_scan(node, vgpu);

@@ -1,0 +1,96 @@
+// The journal: the events of this node, with their causes. The last JOURNAL_EVENTS events are in memory.
+// They are also on the disk (journal_file.h), from which the next daemon reads them. Main thread only.
+#pragma once
+#include <jansson.h>
+
+#include "daemon/authority.h"
+#include "daemon/node.h"
+
+enum { JOURNAL_EVENTS = 4096, JOURNAL_TEXT = 224, JOURNAL_ANSWER = 512 };
+
+// X(KIND, "text", whether only users see it who may see the programs of the vGPU)
+#define JOURNAL_KINDS(X)                 \
+	X(STARTED, "started", false)     \
+	X(ENDED, "ended", false)         \
+	X(CREATED, "created", false)     \
+	X(REMOVED, "removed", false)     \
+	X(CHANGED, "changed", false)     \
+	X(ENTERED, "entered", true)      \
+	X(LEFT, "left", true)            \
+	X(DIED, "died", true)            \
+	X(REFUSED, "refused", false)     \
+	X(DENIED, "denied", true)        \
+	X(SIGNALLED, "signalled", true)  \
+	X(SUSPENDED, "suspended", false) \
+	X(RESUMED, "resumed", false)     \
+	X(EVICTED, "evicted", false)     \
+	X(RETURNED, "returned", false)   \
+	X(DUMPED, "dumped", false)       \
+	X(DAMAGED, "damaged", false)     \
+	X(RENEWED, "renewed", false)     \
+	X(OMITTED, "omitted", true)
+
+enum journal_kind {
+#define X(kind, text, is_private) JOURNAL_##kind,
+	JOURNAL_KINDS(X)
+#undef X
+		JOURNAL_KINDS_COUNT
+};
+
+struct journal_event {
+	uint64_t number;  // larger than that of every earlier event, also of earlier daemons
+	uint64_t time_ns; // time since the epoch, by a clock that may jump
+	enum journal_kind kind;
+	uid_t owner; // the user who may see all of it, with those of `group`
+	gid_t group;
+	uid_t actor;	    // the user who caused it; (uid_t)-1: none
+	pid_t pid;	    // the program, or the process of the actor; 0: none
+	unsigned int count; // how many alike it stands for
+	uint64_t bytes;	    // asked for, refunded, or the new limit; 0: none
+	char vgpu[VG_LEDGER_NAME], command[VG_LEDGER_COMMAND];
+	char text[JOURNAL_TEXT]; // the end of a sentence: why, or what exactly
+};
+
+// What the caller knows of an event.
+struct journal_note {
+	const struct vgpu *vgpu;	    // NULL: the event is about the daemon, or about `actor` alone
+	const struct authority_peer *actor; // NULL: none
+	pid_t pid;
+	const char *command; // NULL: none
+	uint64_t bytes;
+	unsigned int count; // 0: 1
+};
+
+// Adds an event for the refusals that programs have written into the ledgers since the last call.
+void journal_add_refusals(struct node *node);
+// Does this for one vGPU at once, because a program or the vGPU ends.
+void journal_add_last_refusals(struct node *node, struct vgpu *vgpu);
+// Reads the journal of earlier daemons.
+void journal_load(struct node *node);
+// Adds an event. `format` may not end with a full stop.
+__attribute__((format(printf, 4, 5))) void journal_add(struct node *node, enum journal_kind kind,
+						       const struct journal_note *note, const char *format, ...);
+const char *journal_kind_text(enum journal_kind kind);
+// Returns the kind with this text; JOURNAL_KINDS_COUNT: there is no such kind.
+enum journal_kind journal_find_kind(const char *text);
+// Adds an event of an earlier daemon, for journal_file.c. Returns false if it is not newer than the last one.
+bool journal_restore(const struct journal_event *event);
+// Returns the event with this number, or the next one after it; NULL: no such event.
+const struct journal_event *journal_next(uint64_t number);
+
+struct journal_query {
+	uint64_t after;	   // only events with larger numbers
+	double since;	   // only events of this time or later
+	const char *vgpu;  // NULL: all
+	unsigned int most; // at most JOURNAL_ANSWER
+	bool newest;	   // of too many events, the newest ones instead of the oldest
+};
+// Lists the events that the peer may see; NULL: those that any user may see. Of other users' vGPUs it lists what
+// `virgate ps` shows of them: not the programs, not who did it, and not how much was asked for.
+json_t *journal_list(const struct authority_peer *peer, const struct journal_query *query);
+
+// Counts since the daemon started.
+struct journal_counts {
+	uint64_t events, omitted, write_errors, damaged_lines;
+};
+struct journal_counts journal_counts(void);

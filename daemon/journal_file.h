@@ -1,0 +1,15 @@
+// The journal on the disk: two files beside the state file, NAME.events and NAME.events.old, each of at most
+// JOURNAL_FILE_SIZE. A line has one event: the hash of its JSON in 16 hexadecimal digits, a space, and the JSON.
+// Damaged lines are left out. If the disk is full, events stay in memory, and are written with the next event. Main
+// thread only.
+#pragma once
+#include "daemon/node.h"
+
+enum { JOURNAL_FILE_SIZE = 1 << 20 };
+
+// Begins to write the events that are not on the disk yet.
+void journal_file_write(struct node *node);
+bool journal_file_is_writing(void);
+// Reads both files, and returns the number of damaged lines.
+uint64_t journal_file_load(struct node *node);
+uint64_t journal_file_errors(void);
