@@ -22,6 +22,7 @@
 #include <virgate/graph_node.h>
 #include <virgate/graphics.h>
 #include <virgate/image.h>
+#include <virgate/journal.h>
 #include <virgate/kernel.h>
 #include <virgate/launch.h>
 #include <virgate/layout.h>

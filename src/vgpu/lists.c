@@ -223,6 +223,9 @@ static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, st
 	vgpu->gpu_ns = vg_field_known_size(&fields, "gpu_ns", &vgpu->gpu_ns_known);
 	read_vgpu_eviction(&fields, object, vgpu);
 	vgpu->drained = json_is_true(json_object_get(object, "drained"));
+	vgpu->suspends = vg_field_known_size(&fields, "suspends", &told); // an older daemon does not send these
+	vgpu->checkpoints = vg_field_known_size(&fields, "checkpoints", &told);
+	vgpu->evictions = vg_field_known_size(&fields, "evictions", &told);
 	vgpu->tenants = tenants;
 	vgpu->tenant_count = json_array_size(array);
 	vgpu->tenants_known = json_is_array(array);

@@ -25,7 +25,7 @@ ProgramOptions LinkerOptions Process StridedMemoryView args_viewable_as_strided_
 get_driver_version get_driver_version_full get_driver_branch get_num_devices get_nvml_version
 get_process_name get_topology_common_ancestor get_p2p_status register_events NvlinkInfo""".split()
 MANAGER = ("balancer.h", "compute.h", "manager.h", "memory_space.h", "monitor.h", "operation.h")
-OTHERS = ("audit.h", "broker.h", "profile.h", "seal.h", "share.h", "vgpu.h", "vram.h", "status.h", "log.h",
+OTHERS = ("audit.h", "broker.h", "journal.h", "profile.h", "seal.h", "share.h", "vgpu.h", "vram.h", "status.h", "log.h",
           "version.h") + MANAGER
 
 
