@@ -16,6 +16,8 @@ const struct verb *const verbs[] = {
 	&verb_top,
 	&verb_inspect,
 	&verb_logs,
+	&verb_events,
+	&verb_stats,
 	&verb_devices,
 	&verb_drain,
 	&verb_metrics,
