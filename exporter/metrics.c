@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <virgate/broker.h>
+#include <virgate/journal.h>
 #include <virgate/version.h>
 
 #include "exporter/family.h"
@@ -15,6 +16,7 @@ struct lists {
 	struct vg_vgpu_list *vgpus;
 	struct vg_device_list *devices;
 	struct vg_publication_list *publications;
+	struct vg_daemon_info daemon;
 };
 
 static void print_one(FILE *out, const char *name, enum family_type type, const char *help, double value)
@@ -172,6 +174,24 @@ static bool read_refusals(const struct row *row, double *ret_value)
 	return !row->is_group && row->charged_known;
 }
 
+static bool read_suspends(const struct row *row, double *ret_value)
+{
+	*ret_value = (double)row->first->suspends;
+	return !row->is_group;
+}
+
+static bool read_checkpoints(const struct row *row, double *ret_value)
+{
+	*ret_value = (double)row->first->checkpoints;
+	return !row->is_group;
+}
+
+static bool read_evictions(const struct row *row, double *ret_value)
+{
+	*ret_value = (double)row->first->evictions;
+	return !row->is_group && row->first->evictable;
+}
+
 static bool read_created(const struct row *row, double *ret_value)
 {
 	*ret_value = row->first->created;
@@ -213,6 +233,12 @@ static const struct {
 	 read_turns},
 	{"virgate_vgpu_refusals_total", "Number of allocations that the limit refused.", FAMILY_COUNTER, false,
 	 read_refusals},
+	{"virgate_vgpu_suspends_total", "How often a user suspended the vGPU or a process of it.", FAMILY_COUNTER,
+	 false, read_suspends},
+	{"virgate_vgpu_checkpoints_total", "How often a checkpoint of its programs began.", FAMILY_COUNTER, false,
+	 read_checkpoints},
+	{"virgate_vgpu_evictions_total", "How often the daemon moved the vGPU out to make room.", FAMILY_COUNTER, false,
+	 read_evictions},
 	{"virgate_vgpu_suspended", "Whether a user suspended the vGPU: 1, or 0.", FAMILY_GAUGE, false, read_suspended},
 	{"virgate_vgpu_damaged", "Whether the ledger is damaged: 1, or 0.", FAMILY_GAUGE, false, read_damaged},
 	{"virgate_vgpu_created_timestamp_seconds", "When the vGPU was created.", FAMILY_GAUGE, false, read_created},
@@ -280,6 +306,37 @@ static void print_publications(FILE *out, const struct vg_publication_list *list
 	print_one(out, "virgate_broker_leases", FAMILY_GAUGE, "Leases of their readers.", leases);
 }
 
+// ---- daemon --------------------------------------------------------------------------------------------
+
+static void print_daemon(FILE *out, const struct vg_daemon_info *info)
+{
+	const struct {
+		const char *name, *help;
+		enum family_type type;
+		double value;
+	} figures[] = {
+		{"virgate_daemon_start_time_seconds", "When the daemon started.", FAMILY_GAUGE, info->started},
+		{"virgate_daemon_cpu_seconds_total", "Processor time of the daemon.", FAMILY_COUNTER,
+		 info->cpu_seconds},
+		{"virgate_daemon_resident_memory_bytes", "Memory of the daemon.", FAMILY_GAUGE, (double)info->resident},
+		{"virgate_daemon_connections", "Connections of clients.", FAMILY_GAUGE, (double)info->connections},
+		{"virgate_daemon_requests_total", "Requests that the daemon answered.", FAMILY_COUNTER,
+		 (double)info->requests},
+		{"virgate_daemon_delay_seconds", "The longest time that the main loop was late by.", FAMILY_GAUGE,
+		 info->delay},
+		{"virgate_journal_events_total", "Events added to the journal.", FAMILY_COUNTER, (double)info->events},
+		{"virgate_journal_omitted_total", "Events not added, since one user's were too many.", FAMILY_COUNTER,
+		 (double)info->omitted},
+		{"virgate_journal_write_errors_total", "Failed writes of the journal to the disk.", FAMILY_COUNTER,
+		 (double)info->journal_errors},
+		{"virgate_journal_damaged_lines", "Lines of the journal that could not be read at the start.",
+		 FAMILY_GAUGE, (double)info->journal_damaged},
+	};
+
+	for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+		print_one(out, figures[i].name, figures[i].type, figures[i].help, figures[i].value);
+}
+
 // ---- all -----------------------------------------------------------------------------------------------
 
 static enum vg_status make_text(const struct lists *lists, const struct metrics_options *options, char **ret_text)
@@ -296,6 +353,7 @@ static enum vg_status make_text(const struct lists *lists, const struct metrics_
 		print_devices(out, lists->devices);
 		print_vgpus(out, &rows, options->is_public);
 		print_publications(out, lists->publications);
+		print_daemon(out, &lists->daemon);
 	}
 	rows_free(&rows);
 	if (!out || fclose(out) != 0) {
@@ -308,13 +366,15 @@ static enum vg_status make_text(const struct lists *lists, const struct metrics_
 
 enum vg_status metrics_collect(struct vg_node *node, const struct metrics_options *options, char **ret_text)
 {
-	struct lists lists = {0};
+	struct lists lists = {.daemon.size = sizeof lists.daemon};
 	enum vg_status status = vg_vgpu_list(node, &lists.vgpus);
 
 	if (!status)
 		status = vg_device_list(node, &lists.devices);
 	if (!status)
 		status = vg_publication_list(node, &lists.publications);
+	if (!status)
+		status = vg_daemon_info(node, &lists.daemon);
 	if (!status)
 		status = make_text(&lists, options, ret_text);
 	vg_vgpu_list_free(lists.vgpus);
