@@ -11,8 +11,8 @@ MESON_FLAGS ?=
 TARGETS = all meson-test-prereq
 override MESON_FLAGS += -Dcuda=$(CUDA)
 
-.PHONY: all deps build demo check check-slow check-slurm check-podman check-gpu bench install asan tsan fuzz bundle
-.PHONY: deb reference clean
+.PHONY: all deps build demo check check-slow check-slurm check-podman check-prometheus check-gpu bench install asan
+.PHONY: tsan fuzz bundle deb reference clean
 
 all: build
 
@@ -32,7 +32,7 @@ demo: deps
 	@scripts/demo.sh $(DEMO)
 
 check: build
-	@scripts/check $(BUILD) --no-suite slow --no-suite gpu --no-suite slurm
+	@scripts/check $(BUILD) --no-suite slow --no-suite gpu --no-suite slurm --no-suite prometheus
 
 check-slow: build
 	@scripts/stages slow='scripts/check $(BUILD) --suite slow --timeout-multiplier=4' \
@@ -48,6 +48,11 @@ check-slurm:
 		{ meson configure --clearcache $(BUILD) && meson setup --reconfigure $(BUILD) >/dev/null; }
 	@$(MAKE) --no-print-directory build
 	@scripts/check $(BUILD) --suite slurm
+
+# A real Prometheus reads the exporter, and answers every query of the alert rules and the dashboard.
+check-prometheus: export PACKAGES = prometheus
+check-prometheus: build
+	@scripts/check $(BUILD) --suite prometheus
 
 check-gpu: build
 	@scripts/check $(BUILD) --suite gpu
