@@ -44,7 +44,8 @@ def test_events_tell_who_did_what(node):
     node.virgate("rm", "train")
     found = {event["kind"]: event for event in events(node)}
     assert set(found) == {"started", "created", "denied", "entered", "refused", "died", "changed", "removed"}, found
-    assert found["created"]["bytes"] == 512 << 20 and found["created"]["user"] and "share 30 %" in found["created"]["text"]
+    assert found["created"]["bytes"] == 512 << 20 and found["created"]["user"]
+    assert "share 30 %" in found["created"]["text"]
     assert found["denied"]["vgpu"] is None and "9.0 GiB" in found["denied"]["text"]
     assert found["entered"]["command"] == "grow" and found["entered"]["pid"] == found["refused"]["pid"]
     assert "cuMem" in found["refused"]["text"] and found["refused"]["bytes"] > 0
@@ -151,7 +152,8 @@ def test_events_are_followed_over_a_restart(node):
 
 def as_user(node, *words):
     return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", f"{node.build}/cli/virgate",
-                           *words], env=node.environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+                           *words], env=node.environment, capture_output=True, text=True, timeout=PATIENCE_S,
+                          check=False)
 
 
 def test_other_users_see_what_ps_shows(node):
