@@ -86,11 +86,28 @@ const struct journal_event *journal_next(uint64_t number)
 	return index < count ? event_at(index) : NULL;
 }
 
+// Makes the text valid as a JSON string: it may contain names that users chose, or end within a character.
+static void clean_text(char *text)
+{
+	json_t *string;
+
+	for (char *at = text; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 127)
+			*at = '?';
+	string = json_string(text);
+	for (char *at = text; *at && !string; at++)
+		if ((unsigned char)*at > 127)
+			*at = '?';
+	json_decref(string);
+}
+
 bool journal_restore(const struct journal_event *event)
 {
 	if (event->number <= last_number())
 		return false;
-	*event_at(count++) = *event;
+	*event_at(count) = *event;
+	clean_text(event_at(count)->vgpu);
+	clean_text(event_at(count++)->text);
 	return true;
 }
 
@@ -108,6 +125,8 @@ static void append(struct node *node, struct journal_event *event)
 {
 	event->number = next_number();
 	event->time_ns = vg_clock_realtime_ns();
+	if (count >= JOURNAL_EVENTS && event_at(count)->number > journal_file_last())
+		totals.lost++;
 	*event_at(count++) = *event;
 	totals.events++;
 	journal_file_write(node);
@@ -178,6 +197,7 @@ void journal_add(struct node *node, enum journal_kind kind, const struct journal
 	va_start(arguments, format);
 	vsnprintf(event.text, sizeof event.text, format, arguments);
 	va_end(arguments);
+	clean_text(event.text);
 	bool is_daemons = kind == JOURNAL_STARTED || kind == JOURNAL_ENDED;
 	if (is_daemons || take_budget(node, event.owner))
 		append(node, &event);

@@ -89,8 +89,8 @@ struct journal_query {
 // `virgate ps` shows of them: not the programs, not who did it, and not how much was asked for.
 json_t *journal_list(const struct authority_peer *peer, const struct journal_query *query);
 
-// Counts since the daemon started.
+// Counts since the daemon started. An event is lost if it leaves the memory before it was written to the disk.
 struct journal_counts {
-	uint64_t events, omitted, write_errors, damaged_lines;
+	uint64_t events, omitted, lost, write_errors, damaged_lines;
 };
 struct journal_counts journal_counts(void);

@@ -104,8 +104,6 @@ static void print_event(FILE *out, const struct journal_event *event)
 
 	for (char *at = copy.command; *at; at++) // JSON accepts only UTF-8, and programs choose their names
 		*at = *at >= ' ' && *at < 127 ? *at : '?';
-	for (char *at = copy.text; *at; at++)
-		*at = *at >= ' ' && *at < 127 ? *at : '?';
 	json_t *object = describe_event(&copy);
 	char *text = json_dumps(object, JSON_COMPACT);
 	json_decref(object);
@@ -114,24 +112,32 @@ static void print_event(FILE *out, const struct journal_event *event)
 	free(text);
 }
 
+// Tells the log that the journal cannot be written, once for each cause, and that it is written again.
+static void report_outcome(const struct write *write)
+{
+	static int reported; // the cause that the log has named last; 0: the journal is written
+
+	if (write->error && write->error != reported)
+		say("the journal %s cannot be written: %s; the daemon goes on, keeps the last %d events in memory, and "
+		    "writes them with a later one",
+		    write->path, strerror(-write->error), JOURNAL_EVENTS);
+	if (!write->error && reported)
+		say("the journal %s is written again; %llu event%s lost since the daemon started", write->path,
+		    (unsigned long long)journal_counts().lost, journal_counts().lost == 1 ? " was" : "s were");
+	reported = write->error;
+}
+
 static void end_write(struct node *node, struct work *work)
 {
 	struct write *write = (struct write *)work;
-	static bool has_failed;
+	bool must_wait = write->error != 0; // for the next event, as the disk is full or the file is wrong
 
 	is_writing = false;
-	if (write->error) {
+	if (must_wait)
 		errors++;
-		say("the journal %s cannot be written: %s; the last %d events are in memory, and are written with a "
-		    "later one",
-		    write->path, strerror(-write->error), JOURNAL_EVENTS);
-	} else {
+	else
 		written = write->last;
-		if (has_failed)
-			say("the journal %s is written again", write->path);
-	}
-	bool must_wait = write->error != 0; // for the next event, as the disk is full or the file is wrong
-	has_failed = must_wait;
+	report_outcome(write);
 	free(write->text);
 	free(write);
 	if (!must_wait)
@@ -182,6 +188,25 @@ bool journal_file_is_writing(void)
 uint64_t journal_file_errors(void)
 {
 	return errors;
+}
+
+uint64_t journal_file_last(void)
+{
+	return written;
+}
+
+void journal_file_finish(const struct node *node)
+{
+	char path[PATH_MAX + 16];
+	uint64_t left = 0;
+
+	for (const struct journal_event *event = journal_next(written + 1); event;
+	     event = journal_next(event->number + 1))
+		left++;
+	make_path(node, ".events", path);
+	if (left)
+		say("the journal %s lacks the last %llu event%s, which could not be written", path,
+		    (unsigned long long)left, left == 1 ? "" : "s");
 }
 
 // ---- loading ---------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // The journal on the disk: two files beside the state file, NAME.events and NAME.events.old, each of at most
 // JOURNAL_FILE_SIZE. A line has one event: the hash of its JSON in 16 hexadecimal digits, a space, and the JSON.
-// Damaged lines are left out. If the disk is full, events stay in memory, and are written with the next event. Main
-// thread only.
+// Damaged lines are left out. If the disk is full, events stay in memory, and are written with a later event. The log
+// says so once, and again when the journal is written again. Main thread only.
 #pragma once
 #include "daemon/node.h"
 
@@ -13,3 +13,7 @@ bool journal_file_is_writing(void);
 // Reads both files, and returns the number of damaged lines.
 uint64_t journal_file_load(struct node *node);
 uint64_t journal_file_errors(void);
+// Returns the number of the last event that is on the disk; 0: none is.
+uint64_t journal_file_last(void);
+// Tells the log how many events are only in memory: the daemon ends, and they are lost.
+void journal_file_finish(const struct node *node);

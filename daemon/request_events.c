@@ -80,12 +80,12 @@ json_t *answer_status(const struct request *request)
 	struct timespec cpu;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-	return json_pack("{s:b, s:i, s:s, s:b, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "ok", 1, "pid",
+	return json_pack("{s:b, s:i, s:s, s:b, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "ok", 1, "pid",
 			 (int)getpid(), "version", VIRGATE_VERSION, "system", (int)node->system_wide, "started",
 			 (double)node->started_ns / 1e9, "cpu", (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9,
 			 "resident", (json_int_t)read_resident(), "connections", (json_int_t)node->connection_count,
 			 "requests", (json_int_t)node->requests, "events", (json_int_t)journal.events, "omitted",
-			 (json_int_t)journal.omitted, "journal_errors", (json_int_t)journal.write_errors,
-			 "journal_damaged", (json_int_t)journal.damaged_lines, "delay",
-			 (double)history_worst_delay_ns() / 1e9);
+			 (json_int_t)journal.omitted, "journal_lost", (json_int_t)journal.lost, "journal_errors",
+			 (json_int_t)journal.write_errors, "journal_damaged", (json_int_t)journal.damaged_lines,
+			 "delay", (double)history_worst_delay_ns() / 1e9);
 }

@@ -167,6 +167,7 @@ void start_finish(struct node *node)
 		work_collect(node, -1);
 		connection_retry(node);
 	}
+	journal_file_finish(node);
 	arbiter_end_all(node);
 	mps_end(node);
 	say_left_out(UINT64_MAX, &(uint64_t){0});

@@ -122,6 +122,7 @@ struct vg_daemon_info {
 	uint64_t omitted;	  /* not added, since one user's were too many */
 	uint64_t journal_errors;  /* failed writes of the journal to the disk */
 	uint64_t journal_damaged; /* lines of the journal that could not be read at the start */
+	uint64_t journal_lost;	  /* left the memory before they could be written to the disk */
 	double delay;		  /* the longest time that the main loop was late by, in seconds */
 };
 

@@ -167,6 +167,7 @@ enum vg_status vg_daemon_info(struct vg_node *node, struct vg_daemon_info *ret_i
 				      .requests = vg_field_size(&fields, "requests"),
 				      .events = vg_field_size(&fields, "events"),
 				      .omitted = vg_field_size(&fields, "omitted"),
+				      .journal_lost = vg_field_size(&fields, "journal_lost"),
 				      .journal_errors = vg_field_size(&fields, "journal_errors"),
 				      .journal_damaged = vg_field_size(&fields, "journal_damaged"),
 				      .delay = vg_field_seconds(&fields, "delay")};
