@@ -15,6 +15,7 @@
 	X(SUSPEND, "suspend", true, false, false, true)         \
 	X(RESUME, "resume", true, false, false, true)           \
 	X(EXEMPT, "exempt", true, true, false, true)            \
+	X(DUMPED, "dumped", true, true, false, true)            \
 	X(LIST, "list", true, true, true, true)                 \
 	X(TENANTS, "tenants", true, true, false, true)          \
 	X(INSPECT, "inspect", true, true, false, true)          \

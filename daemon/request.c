@@ -28,6 +28,7 @@ static json_t *refuse_peer(const struct request *request, const struct vgpu *vgp
 		[AUTHORITY_KILL] = "send signals to its programs",
 		[AUTHORITY_SUSPEND] = "suspend its programs",
 		[AUTHORITY_RESUME] = "resume its programs",
+		[AUTHORITY_DUMPED] = "report an image of its programs",
 		[AUTHORITY_TENANTS] = "see its programs",
 		[AUTHORITY_INSPECT] = "see its programs",
 		[AUTHORITY_LOGS] = "see what it refused",

@@ -1,5 +1,6 @@
-// Handles the verbs events, history and status, with which users look at a node. A program that shows the answers to
-// others asks with "public": then it gets what `virgate ps` shows of other users' vGPUs.
+// Handles the verbs events, history and status, with which users look at a node, and dumped, by which a dump tells that
+// its image is complete. A program that shows the answers to others asks with "public": then it gets what `virgate ps`
+// shows of other users' vGPUs.
 #include "base/descriptor.h"
 #include "daemon/history.h"
 #include "daemon/journal.h"
@@ -42,6 +43,21 @@ json_t *answer_events(const struct request *request)
 					    .most = (unsigned int)most,
 					    .newest = json_is_true(json_object_get(request->object, "newest"))};
 	return journal_list(is_public ? NULL : request->peer, &query);
+}
+
+// The daemon takes no part in a dump, so it believes the process that made the image, which may enter the vGPU.
+json_t *answer_dumped(const struct request *request)
+{
+	const char *image = request_text(request, "image");
+	json_t *refusal = NULL;
+	struct vgpu *vgpu = request_vgpu(request, "name", &refusal);
+
+	if (!vgpu)
+		return refusal;
+	vgpu->checkpoints++;
+	journal_add(request->node, JOURNAL_DUMPED, &(struct journal_note){.vgpu = vgpu, .actor = request->peer},
+		    image ? "image %s" : "an image for another machine", image);
+	return agree();
 }
 
 json_t *answer_history(const struct request *request)

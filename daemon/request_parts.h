@@ -82,5 +82,6 @@ json_t *answer_suspend(const struct request *request);
 json_t *answer_resume(const struct request *request);
 json_t *answer_drain(const struct request *request);
 json_t *answer_events(const struct request *request); // request_events.c
+json_t *answer_dumped(const struct request *request);
 json_t *answer_history(const struct request *request);
 json_t *answer_status(const struct request *request);

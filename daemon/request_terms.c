@@ -1,6 +1,5 @@
 // Reads and checks compute shares in requests.
 #include "daemon/arbiter.h"
-#include "daemon/journal.h"
 #include "daemon/request_parts.h"
 
 #include <string.h>
@@ -81,10 +80,6 @@ json_t *answer_exempt(const struct request *request)
 		return refusal;
 	if (!json_is_integer(value) || milliseconds < 0 || milliseconds > exempt_most_ms)
 		return refuse("invalid", "\"milliseconds\" must be a number from 0 to %d", (int)exempt_most_ms);
-	vgpu->checkpoints += milliseconds > 0;
-	if (milliseconds)
-		journal_add(request->node, JOURNAL_DUMPED, &(struct journal_note){.vgpu = vgpu, .actor = request->peer},
-			    "a checkpoint of its programs has begun");
 	vgpu->exempt_until_ns = arbiter_now() + (uint64_t)milliseconds * 1000000;
 	arbiter_follow(request->node); // the exemption must be in effect before the answer is sent
 	return agree();

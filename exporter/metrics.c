@@ -235,7 +235,7 @@ static const struct {
 	 read_refusals},
 	{"virgate_vgpu_suspends_total", "How often a user suspended the vGPU or a process of it.", FAMILY_COUNTER,
 	 false, read_suspends},
-	{"virgate_vgpu_checkpoints_total", "How often a checkpoint of its programs began.", FAMILY_COUNTER, false,
+	{"virgate_vgpu_checkpoints_total", "How often an image of its programs was complete.", FAMILY_COUNTER, false,
 	 read_checkpoints},
 	{"virgate_vgpu_evictions_total", "How often the daemon moved the vGPU out to make room.", FAMILY_COUNTER, false,
 	 read_evictions},

@@ -180,8 +180,8 @@ struct vg_vgpu_info {
 	uint64_t most_charged; /* the highest charge that the daemon has seen; it looks every 250 ms */
 	uint64_t gpu_ns;       /* GPU time of all programs, if gpu_ns_known */
 	int gpu_ns_known;      /* 0: no vGPU of its GPU had a share or the latency class */
-	/* Since the daemon started: how often a user suspended it or a process of it, how often a checkpoint of its
-	 * programs began, and how often the daemon moved it out to make room. */
+	/* Since the daemon started: how often a user suspended it or a process of it, how often an image of its
+	 * programs was complete, on disk or for another machine, and how often the daemon moved it out to make room. */
 	uint64_t suspends, checkpoints, evictions;
 };
 

@@ -372,6 +372,7 @@ static void notify_parents(const struct dump *dump)
 static enum vg_status end_processes(struct dump *dump)
 {
 	phase_go_on(&dump->phase, VG_CHECKPOINT_END);
+	tenants_report_dump(&dump->tenants, dump->gate ? NULL : dump->draft.final);
 	if (dump->options.leave_running) {
 		char text[512];
 		enum vg_status status = continue_processes(dump);

@@ -5,6 +5,22 @@
 
 // ---- dumps with the stand-in -------------------------------------------------------------------------
 
+// Returns how many events of the vGPU tell of a dump into an image whose path contains `image`.
+static int count_dumps(const char *vgpu, const char *image)
+{
+	size_t i;
+	json_t *one;
+	int found = 0;
+
+	CHECK_INT(run("events %s --json", vgpu), 0);
+	json_t *list = json_loads(said, 0, NULL);
+	json_array_foreach(json_object_get(list, "events"), i, one)
+		found += strcmp(json_string_value(json_object_get(one, "kind")), "dumped") == 0 &&
+			 strstr(json_string_value(json_object_get(one, "text")), image);
+	json_decref(list);
+	return found;
+}
+
 TEST(virgate_run_reports_the_dump_of_its_program)
 {
 	prepare(false);
@@ -48,6 +64,7 @@ TEST(a_running_program_keeps_its_slot)
 		CHECK_INT(now.slot, before.slot);
 		CHECK_INT(now.used, before.used);
 		check_charged("kept", before.used);
+		CHECK_INT(count_dumps("kept", path_of(name)), 1);
 	}
 	end(&program);
 	check_charged("kept", 0);
@@ -79,6 +96,7 @@ TEST(a_recovered_program_has_its_slot)
 	unlink(path_of("fail"));
 	check_quota(&program);
 	check_charged("back", before.used);
+	CHECK_INT(count_dumps("back", "image"), 0); // no image was complete
 	end(&program);
 }
 

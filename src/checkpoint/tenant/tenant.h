@@ -80,6 +80,9 @@ void tenants_ask_terms(struct tenants *tenants);
 // its gate must be open: a locked process cannot make the launch that other work may wait for. Ignores daemons that do
 // not answer.
 void tenants_open_gates(const struct tenants *tenants, unsigned milliseconds);
+// Tells the daemons of the vGPUs, for their journals, that `image` is complete; NULL: it is for another machine.
+// Ignores daemons that do not answer.
+void tenants_report_dump(const struct tenants *tenants, const char *image);
 // Adds the tenants to the description for virgate.json.
 enum vg_status tenants_describe(const struct tenants *tenants, json_t *description);
 

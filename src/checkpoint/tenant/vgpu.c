@@ -114,20 +114,33 @@ void tenants_ask_terms(struct tenants *tenants)
 	vg_error_restore(&kept);
 }
 
-void tenants_open_gates(const struct tenants *tenants, unsigned milliseconds)
+// Sends an order about each vGPU to its daemon. Ignores daemons that do not answer. Consumes the order.
+static void order_all(const struct tenants *tenants, json_t *order)
 {
 	struct vg_kept_error kept;
 
 	vg_error_keep(&kept);
 	for (size_t i = 0; i < tenants->vgpu_count; i++) {
 		struct vg_node *node = NULL;
+		json_t *one = json_copy(order);
+		json_object_set_new(one, "name", json_string(tenants->vgpus[i].name));
 		if (open_node(&tenants->vgpus[i], &node) == VG_OK)
-			(void)vg_node_order(node,
-					    json_pack("{s:s, s:s, s:I}", "op", "exempt", "name", tenants->vgpus[i].name,
-						      "milliseconds", (json_int_t)milliseconds));
+			(void)vg_node_order(node, json_incref(one));
+		json_decref(one);
 		vg_node_close(node);
 	}
+	json_decref(order);
 	vg_error_restore(&kept);
+}
+
+void tenants_open_gates(const struct tenants *tenants, unsigned milliseconds)
+{
+	order_all(tenants, json_pack("{s:s, s:I}", "op", "exempt", "milliseconds", (json_int_t)milliseconds));
+}
+
+void tenants_report_dump(const struct tenants *tenants, const char *image)
+{
+	order_all(tenants, json_pack("{s:s, s:s*}", "op", "dumped", "image", image));
 }
 
 // ---- existing vGPUs ------------------------------------------------------------------------------------
