@@ -8,6 +8,7 @@
 #include "daemon/deadline.h"
 #include "daemon/discard.h"
 #include "daemon/guests.h"
+#include "daemon/journal.h"
 #include "daemon/json_text.h"
 #include "daemon/process.h"
 #include "daemon/registration.h"
@@ -41,10 +42,12 @@ struct connection {
 	char *answer;		     // the answer to be sent; NULL: there is no answer yet
 	size_t length, sent;
 	// A request that waits for room (request_queue.c):
-	uint64_t ticket; // the request's place in the queue, lower ones first; 0: it was never in the queue
-	uint64_t wanted; // the devices that the request waits for, as bits
-	bool is_waiting; // the request is in the queue
-	bool is_over;	 // the request has waited long enough
+	uint64_t ticket;	   // the request's place in the queue, lower ones first; 0: it was never in the queue
+	uint64_t wanted;	   // the devices that the request waits for, as bits
+	bool is_waiting;	   // the request is in the queue
+	bool is_over;		   // the request has waited long enough
+	uint64_t queued_ns;	   // when the request entered the queue; 0: not there, or its end is in the journal
+	char vgpu[VG_LEDGER_NAME]; // the name of the vGPU that the request would create
 };
 
 static uint64_t last_ticket;
@@ -101,12 +104,38 @@ static void serve_next(struct node *node, uid_t uid)
 		say("a connection of user %u cannot be read: %m", (unsigned int)uid);
 }
 
+static void note_queued(struct node *node, struct connection *connection, uint64_t now)
+{
+	connection->queued_ns = now;
+	snprintf(connection->vgpu, sizeof connection->vgpu, "%s", node->queue.vgpu);
+	journal_add(node, JOURNAL_QUEUED, &(struct journal_note){.name = connection->vgpu, .actor = &connection->peer},
+		    "%s", node->queue.reason);
+}
+
+// Adds an event for the end of the request's time in the queue, unless there is one already. `answer` is NULL if the
+// connection is closed without an answer.
+static void note_dequeued(struct node *node, struct connection *connection, const json_t *answer)
+{
+	if (!connection->queued_ns)
+		return;
+	bool is_admitted = json_is_true(json_object_get(answer, "ok"));
+	unsigned int seconds = (unsigned int)((vg_clock_monotonic_ns() - connection->queued_ns) / 1000000000);
+	journal_add(node, JOURNAL_DEQUEUED,
+		    &(struct journal_note){.name = connection->vgpu, .actor = &connection->peer}, "%s after %u s%s",
+		    is_admitted ? "admitted"
+		    : answer	? "refused"
+				: "left",
+		    seconds, answer ? "" : ": the client or the daemon has ended");
+	connection->queued_ns = 0;
+}
+
 // Closes and frees the connection. Leaves the descriptor open if the broker has taken it over.
 static void close_connection(struct node *node, struct connection *connection)
 {
 	struct user *user = user_of(connection->peer.uid);
 	struct connection **link = &node->connections;
 
+	note_dequeued(node, connection, NULL);
 	while (*link != connection)
 		link = &(*link)->next;
 	*link = connection->next;
@@ -174,6 +203,7 @@ static void keep_in_queue(struct node *node, struct connection *connection)
 		connection->ticket = ++last_ticket;
 		user_of(connection->peer.uid)->served--;
 		connection->deadline_ns = wait_ns < UINT64_MAX - now ? now + wait_ns : UINT64_MAX;
+		note_queued(node, connection, now);
 		serve_next(node, connection->peer.uid);
 	}
 	set_wanted(node, connection, true, node->queue.wanted);
@@ -183,10 +213,11 @@ static void keep_in_queue(struct node *node, struct connection *connection)
 }
 
 // Ends the request's time in the queue: its answer is sent like any other.
-static void leave_queue(struct node *node, struct connection *connection)
+static void leave_queue(struct node *node, struct connection *connection, const json_t *answer)
 {
 	if (!connection->ticket)
 		return;
+	note_dequeued(node, connection, answer);
 	set_wanted(node, connection, false, 0);
 	connection->deadline_ns = vg_clock_monotonic_ns() + PATIENCE_S * 1000000000ull;
 	node->must_retry |= node->waiting_count > 0;
@@ -206,7 +237,7 @@ static bool answer_request(struct node *node, struct connection *connection, jso
 	if (!connection->for_broker)
 		answer = verbs_answer(node, &connection->peer, request);
 	if (answer) {
-		leave_queue(node, connection);
+		leave_queue(node, connection, answer);
 		return begin_answer(node, connection, answer);
 	}
 	if (node->change)
@@ -237,6 +268,7 @@ void connection_finish(struct node *node, const struct change *change, int error
 	}
 	connection->change = NULL;
 	discard_from(connection->peer.uid);
+	note_dequeued(node, connection, answer);
 	begin_answer(node, connection, answer);
 }
 

@@ -28,9 +28,9 @@ static struct journal_counts totals;
 
 static const struct {
 	const char *text;
-	bool is_private;
+	enum journal_visibility visibility;
 } kinds[] = {
-#define X(kind, text, is_private) {text, is_private},
+#define X(kind, text, visibility) {text, JOURNAL_##visibility},
 	JOURNAL_KINDS(X)
 #undef X
 };
@@ -191,7 +191,7 @@ void journal_add(struct node *node, enum journal_kind kind, const struct journal
 
 	if (!event.pid && note->actor && note->actor->pid > 0)
 		event.pid = note->actor->pid;
-	snprintf(event.vgpu, sizeof event.vgpu, "%s", vgpu ? vgpu->name : "");
+	snprintf(event.vgpu, sizeof event.vgpu, "%s", vgpu ? vgpu->name : note->name ? note->name : "");
 	snprintf(event.command, sizeof event.command, "%.*s", (int)sizeof event.command - 1,
 		 note->command ? note->command : "");
 	va_start(arguments, format);
@@ -226,12 +226,12 @@ static bool is_wanted(const struct journal_query *query, const struct authority_
 {
 	if ((double)event->time_ns / 1e9 < query->since || (query->vgpu && strcmp(query->vgpu, event->vgpu) != 0))
 		return false;
-	return !kinds[event->kind].is_private || sees_all(peer, event);
+	return kinds[event->kind].visibility != JOURNAL_PRIVATE || sees_all(peer, event);
 }
 
 static json_t *list_event(const struct authority_peer *peer, const struct journal_event *event)
 {
-	bool is_full = sees_all(peer, event) || event->kind == JOURNAL_STARTED || event->kind == JOURNAL_ENDED;
+	bool is_full = kinds[event->kind].visibility == JOURNAL_PUBLIC || sees_all(peer, event);
 	bool has_actor = is_full && event->actor != (uid_t)-1;
 
 	return json_pack("{s:I, s:f, s:s, s:s, s:o, s:I, s:o, s:o, s:I, s:I, s:o}", "number", (json_int_t)event->number,

@@ -8,30 +8,38 @@
 
 enum { JOURNAL_EVENTS = 4096, JOURNAL_TEXT = 224, JOURNAL_ANSWER = 512 };
 
-// X(KIND, "text", whether only users see it who may see the programs of the vGPU)
-#define JOURNAL_KINDS(X)                 \
-	X(STARTED, "started", false)     \
-	X(ENDED, "ended", false)         \
-	X(CREATED, "created", false)     \
-	X(REMOVED, "removed", false)     \
-	X(CHANGED, "changed", false)     \
-	X(ENTERED, "entered", true)      \
-	X(LEFT, "left", true)            \
-	X(DIED, "died", true)            \
-	X(REFUSED, "refused", false)     \
-	X(DENIED, "denied", true)        \
-	X(SIGNALLED, "signalled", true)  \
-	X(SUSPENDED, "suspended", false) \
-	X(RESUMED, "resumed", false)     \
-	X(EVICTED, "evicted", false)     \
-	X(RETURNED, "returned", false)   \
-	X(DUMPED, "dumped", false)       \
-	X(DAMAGED, "damaged", false)     \
-	X(RENEWED, "renewed", false)     \
-	X(OMITTED, "omitted", true)
+// PUBLIC: every user sees all of the event. OUTLINE: users who may not see the programs of the vGPU see only its kind,
+// its time, and the vGPU. PRIVATE: these users do not see it.
+enum journal_visibility { JOURNAL_PUBLIC, JOURNAL_OUTLINE, JOURNAL_PRIVATE };
+
+// X(KIND, "text", visibility)
+#define JOURNAL_KINDS(X)                   \
+	X(STARTED, "started", PUBLIC)      \
+	X(ENDED, "ended", PUBLIC)          \
+	X(CREATED, "created", OUTLINE)     \
+	X(REMOVED, "removed", OUTLINE)     \
+	X(CHANGED, "changed", OUTLINE)     \
+	X(ENTERED, "entered", PRIVATE)     \
+	X(LEFT, "left", PRIVATE)           \
+	X(DIED, "died", PRIVATE)           \
+	X(REFUSED, "refused", OUTLINE)     \
+	X(DENIED, "denied", PRIVATE)       \
+	X(SIGNALLED, "signalled", PRIVATE) \
+	X(SUSPENDED, "suspended", OUTLINE) \
+	X(RESUMED, "resumed", OUTLINE)     \
+	X(EVICTED, "evicted", OUTLINE)     \
+	X(RETURNED, "returned", OUTLINE)   \
+	X(DUMPED, "dumped", OUTLINE)       \
+	X(DRAINED, "drained", PUBLIC)      \
+	X(UNDRAINED, "undrained", PUBLIC)  \
+	X(QUEUED, "queued", PRIVATE)       \
+	X(DEQUEUED, "dequeued", PRIVATE)   \
+	X(DAMAGED, "damaged", OUTLINE)     \
+	X(RENEWED, "renewed", OUTLINE)     \
+	X(OMITTED, "omitted", PRIVATE)
 
 enum journal_kind {
-#define X(kind, text, is_private) JOURNAL_##kind,
+#define X(kind, text, visibility) JOURNAL_##kind,
 	JOURNAL_KINDS(X)
 #undef X
 		JOURNAL_KINDS_COUNT
@@ -54,6 +62,7 @@ struct journal_event {
 // What the caller knows of an event.
 struct journal_note {
 	const struct vgpu *vgpu;	    // NULL: the event is about the daemon, or about `actor` alone
+	const char *name;		    // the name of a vGPU that does not exist yet, if `vgpu` is NULL; NULL: none
 	const struct authority_peer *actor; // NULL: none
 	pid_t pid;
 	const char *command; // NULL: none

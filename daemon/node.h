@@ -132,7 +132,7 @@ struct vgpu {
 	gid_t owner_groups[VGPU_GROUPS]; // the groups of the owner when the vGPU was created, for allowance.h
 	unsigned int owner_group_count;
 	bool ephemeral;
-	double created;			    // seconds since 1970
+	double created; // seconds since 1970
 	struct vgpu_usage usage;
 	unsigned int suspends, checkpoints; // since the daemon started
 	uint64_t refusals_in_journal;	    // how many of its refusals the journal has
@@ -162,13 +162,15 @@ struct drain {
 
 // The queue of requests that wait for room, as the handling of one request sees it (request_queue.c).
 struct queue {
-	uint64_t blocked; // the devices that requests before this one in the queue wait for, as bits
-	bool is_over;	  // this request has waited long enough, so it is refused instead
-	bool is_final;	  // this request would be refused in any case, so it does not wait
-	bool is_held;	  // the request waits because of a limit of its user, so it blocks no other request
-	bool must_wait;	  // result: this request waits in the queue
-	uint64_t wanted;  // result: the devices that this request waits for, as bits
-	uint64_t wait_ns; // result: how long this request waits; UINT64_MAX: without a limit
+	uint64_t blocked;	   // the devices that requests before this one in the queue wait for, as bits
+	bool is_over;		   // this request has waited long enough, so it is refused instead
+	bool is_final;		   // this request would be refused in any case, so it does not wait
+	bool is_held;		   // the request waits because of a limit of its user, so it blocks no other request
+	bool must_wait;		   // result: this request waits in the queue
+	uint64_t wanted;	   // result: the devices that this request waits for, as bits
+	uint64_t wait_ns;	   // result: how long this request waits; UINT64_MAX: without a limit
+	char vgpu[VG_LEDGER_NAME]; // result: the name of the vGPU that this request would create
+	char reason[224];	   // result: why there is no room now
 };
 
 struct node {

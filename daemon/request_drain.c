@@ -1,5 +1,6 @@
 // Handles the verb drain. Refuses new vGPUs and new programs on a drained GPU.
 #include "base/clock.h"
+#include "daemon/journal.h"
 #include "daemon/names.h"
 #include "daemon/request_parts.h"
 #include "daemon/save.h"
@@ -63,5 +64,7 @@ json_t *answer_drain(const struct request *request)
 	node->must_retry = true; // requests may wait for the GPU
 	say("GPU %zu: process %d of user %u %s it", device, (int)request->peer->pid, (unsigned int)request->peer->uid,
 	    is_undone ? "ended the drain of" : "drains");
+	journal_add(node, is_undone ? JOURNAL_UNDRAINED : JOURNAL_DRAINED,
+		    &(struct journal_note){.actor = request->peer}, "GPU %zu", device);
 	return save_change(node, &(struct change){.finish = finish_drain, .device = device});
 }

@@ -59,6 +59,9 @@ json_t *wait_instead(const struct request *request, const struct vgpu *wanted, j
 	uint64_t possible = find_possible(request, wanted);
 	if (!possible)
 		return refusal;
+	const char *reason = json_string_value(json_object_get(refusal, "message"));
+	snprintf(queue->reason, sizeof queue->reason, "%s", reason ? reason : "");
+	snprintf(queue->vgpu, sizeof queue->vgpu, "%s", wanted->name);
 	queue->must_wait = true;
 	queue->wanted = queue->is_held ? 0 : possible;
 	queue->wait_ns = json_is_true(wait) ? UINT64_MAX : (uint64_t)json_integer_value(wait) * 1000000000;

@@ -144,7 +144,7 @@ static void note_denial(const struct request *request, const json_t *answer)
 {
 	static const enum authority_verb changes[] = {AUTHORITY_CREATE, AUTHORITY_ENTER, AUTHORITY_SET,
 						      AUTHORITY_RM,	AUTHORITY_KILL,	 AUTHORITY_SUSPEND,
-						      AUTHORITY_RESUME};
+						      AUTHORITY_RESUME, AUTHORITY_DRAIN};
 	const char *code = json_string_value(json_object_get(answer, "code"));
 	bool is_change = false;
 

@@ -25,8 +25,10 @@ struct vg_journal_event {
 	/* "started", "ended" (the daemon); "created", "removed", "changed" (a vGPU); "entered", "left", "died" (a
 	 * program: it used the GPU for the first time; its process runs another program; its process ended);
 	 * "refused" (an allocation); "denied" (a request to the daemon); "signalled", "suspended", "resumed" (by a
-	 * user); "evicted", "returned" (by the daemon, to make room); "dumped" (a checkpoint began); "damaged",
-	 * "renewed" (the ledger); "omitted" (events of a user that were too many). Later versions may have more. */
+	 * user); "evicted", "returned" (by the daemon, to make room); "dumped" (an image of its programs is complete,
+	 * on disk or for another machine, as the process that made it reports); "drained", "undrained" (a GPU);
+	 * "queued", "dequeued" (a request that waits for room); "damaged", "renewed" (the ledger); "omitted" (events of
+	 * a user that were too many). Later versions may have more. */
 	const char *kind;
 	const char *vgpu;    /* "": none */
 	const char *owner;   /* of the vGPU; "": no vGPU */
@@ -120,9 +122,9 @@ struct vg_daemon_info {
 	uint64_t requests;	  /* answered, registrations of programs not included */
 	uint64_t events;	  /* added to the journal */
 	uint64_t omitted;	  /* not added, since one user's were too many */
+	uint64_t journal_lost;	  /* left the memory before they could be written to the disk */
 	uint64_t journal_errors;  /* failed writes of the journal to the disk */
 	uint64_t journal_damaged; /* lines of the journal that could not be read at the start */
-	uint64_t journal_lost;	  /* left the memory before they could be written to the disk */
 	double delay;		  /* the longest time that the main loop was late by, in seconds */
 };
 
