@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """test_journal.py BUILD [WORD...]: the journal of events and the samples, with the real daemon on the simulated GPU."""
 
+import errno
 import glob
 import json
 import os
@@ -114,6 +115,83 @@ def test_journal_that_cannot_be_written(node):
     assert [event["vgpu"] for event in events(node) if event["kind"] == "created"][-2:] == ["second", "third"]
 
 
+def start_on_small_disk(node):
+    """Starts a daemon whose state directory is a disk of 256 KiB that no other process sees. Returns that directory as
+    seen from here."""
+    if os.geteuid() != 0:
+        raise Skipped("needs root")
+    mount = "mount -t tmpfs -o size=256k,mode=700 none \"$VIRGATE_STATE_DIR\" && exec \"$VIRGATE_DAEMON\" --foreground"
+    with open(f"{node.directory}/log", "w", encoding="utf-8") as log:
+        daemon = node.start("unshare", "-m", "sh", "-c", mount, stderr=log)
+    wait_for(lambda: os.path.exists(f"{node.directory}/run/virgated.sock") or daemon.poll() is not None, "the daemon")
+    if daemon.poll() is not None:
+        raise Skipped("cannot mount a small disk: " + open(f"{node.directory}/log", encoding="utf-8").read().strip())
+    return f"/proc/{daemon.pid}/root{node.directory}/state"
+
+
+def test_full_disk(node):
+    disk = start_on_small_disk(node)
+    node.virgate("create", "train", "--memory", "64M", "--device", "0")
+    path = wait_for(lambda: glob.glob(f"{disk}/*.events"), "the file")[0]
+    wait_for(lambda: b"created" in open(path, "rb").read(), "the event on the disk")
+    with open(f"{disk}/filler", "wb", buffering=0) as filler:
+        try:
+            while filler.write(b"x" * 4096):
+                pass
+        except OSError as error:
+            assert error.errno == errno.ENOSPC, error
+    before = os.path.getsize(path)
+    for _ in range(60):  # more than the last page of the file has room for
+        assert "larger than" in node.virgate("create", "big", "--memory", "9G", "--device", "0", code=1)
+    wait_for(lambda: "virgate_journal_write_errors_total 0\n" not in node.virgate("metrics"), "an error")
+    assert kinds(node).count("denied") == 60  # from memory
+    # A new vGPU cannot be saved either, and the daemon goes on.
+    assert "cannot be saved" in node.virgate("create", "late", "--memory", "64M", code=1)
+    log = open(f"{node.directory}/log", encoding="utf-8").read()
+    assert log.count("No space left on device; the daemon goes on") == 1, log
+    assert "virgate_journal_lost_total 0\n" in node.virgate("metrics")
+    lines = open(path, "rb").read()
+    assert lines.endswith(b"\n") and len(lines) < before + 4096
+    os.unlink(f"{disk}/filler")
+    node.virgate("create", "again", "--memory", "64M", "--device", "0")
+    wait_for(lambda: b'"again"' in open(path, "rb").read(), "the journal on the disk")
+    written = open(path, "rb").read()
+    assert written.count(b'"denied"') == 60 and written.startswith(lines)
+    wait_for(lambda: "is written again; 0 events were lost" in open(f"{node.directory}/log", encoding="utf-8").read(),
+             "the line in the log")
+
+
+def test_drains_and_waits(node):
+    node.virgate("drain", "1")
+    node.virgate("drain", "1")  # it is drained already: no event
+    node.virgate("drain", "1", "--undo")
+    assert [(event["kind"], event["text"]) for event in events(node) if "drain" in event["kind"]] == [
+        ("drained", "GPU 1"), ("undrained", "GPU 1")]
+    node.virgate("create", "all", "--memory", "4G", "--device", "0")
+    run = [f"{node.build}/cli/virgate", "run", "--memory", "1G", "--device", "0", "--name"]
+    first = node.start(*run, "first", "--wait", "true", stderr=subprocess.DEVNULL)
+    wait_for(lambda: "queued" in kinds(node, "first"), "the request in the queue")
+    queued, = events(node, "first")
+    assert queued["pid"] == first.pid and queued["user"] and "all" not in queued["vgpu"], queued
+    assert "GPU 0" in queued["text"], queued
+    second = node.start(*run, "second", "--wait", "true", stderr=subprocess.DEVNULL)
+    wait_for(lambda: "queued" in kinds(node, "second"), "the second request in the queue")
+    second.kill()
+    wait_for(lambda: "dequeued" in kinds(node, "second"), "the end of the second request")
+    assert events(node, "second")[-1]["text"].startswith("left after "), events(node, "second")
+    subprocess.run([*run, "third", "--wait=1", "true"], env=node.environment, capture_output=True, timeout=PATIENCE_S,
+                   check=False)
+    assert kinds(node, "third") == ["queued", "dequeued"]
+    assert events(node, "third")[-1]["text"].startswith("refused after ")
+    node.virgate("rm", "all")
+    assert first.wait(PATIENCE_S) == 0
+    wait_for(lambda: "removed" in kinds(node, "first"), "the end of the first run")
+    found = [event["kind"] for event in events(node, "first")]
+    assert found == ["queued", "created", "dequeued", "removed"], found
+    text = next(event["text"] for event in events(node, "first") if event["kind"] == "dequeued")
+    assert text.startswith("admitted after "), text
+
+
 def test_journal_is_bounded(node):
     node.virgate("ps")
     for i in range(150):
@@ -180,6 +258,12 @@ def test_other_users_see_what_ps_shows(node):
         assert not event["bytes"], event
     assert "virgate_vgpu_tenants{" not in as_user(node, "metrics").stdout
     assert as_user(node, "stats", "train").returncode == 0
+    assert "only root" in as_user(node, "drain", "0").stderr
+    denied = wait_for(lambda: next((event for event in events(node) if event["kind"] == "denied"), None), "the refusal")
+    assert denied["text"].startswith("drain: ") and denied["user"] == "nobody", denied
+    node.virgate("drain", "1")
+    drained = json.loads(as_user(node, "events", "--json").stdout)["events"][-1]
+    assert drained["kind"] == "drained" and drained["text"] == "GPU 1" and drained["user"] == "root", drained
     daemon.terminate()
     daemon.wait()
 
