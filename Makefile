@@ -1,5 +1,6 @@
 # A thin front to meson: one target a job. Variables: BUILD, PREFIX, DESTDIR, CUDA, FUZZ_SECONDS,
-# JOBS, MESON_FLAGS; SANITIZED: the suites that asan and tsan run; scripts/sanitized-tests says what they leave out.
+# DEB_ROOTS, JOBS, MESON_FLAGS; SANITIZED: the suites that asan and tsan run; scripts/sanitized-tests says what they
+# leave out.
 BUILD ?= build
 PREFIX ?= /usr/local
 CUDA ?= auto
@@ -11,8 +12,8 @@ MESON_FLAGS ?=
 TARGETS = all meson-test-prereq
 override MESON_FLAGS += -Dcuda=$(CUDA)
 
-.PHONY: all deps build demo check check-slow check-slurm check-podman check-prometheus check-gpu bench install asan
-.PHONY: tsan fuzz bundle deb reference clean
+.PHONY: all deps build demo check check-slow check-slurm check-podman check-prometheus check-deb check-gpu bench
+.PHONY: install asan tsan fuzz bundle deb reference clean
 
 all: build
 
@@ -93,9 +94,18 @@ bundle: deps
 	@ninja -C $(BUILD)-bundle -j $(JOBS) $(TARGETS)
 	@scripts/bundle $(BUILD)-bundle
 
+deb: export PACKAGES = debhelper dpkg-dev fakeroot libslurm-dev pkgconf
 deb:
-	@PACKAGES='debhelper dpkg-dev fakeroot pkgconf' CUDA=none scripts/install-deps
+	@CUDA=none scripts/install-deps
 	@scripts/deb $(BUILD)-deb
+
+# Builds the packages, and installs, upgrades and removes them in fresh roots of Debian 12 and 13. As root; needs the
+# package archive of Debian. DEB_ROOTS=DIRECTORY keeps the roots for the next call.
+check-deb: DEB_ROOTS = $(BUILD)-deb/roots
+check-deb: export PACKAGES = debhelper dpkg-dev fakeroot libslurm-dev pkgconf debootstrap lintian
+check-deb:
+	@CUDA=none scripts/install-deps
+	@scripts/check-deb $(BUILD)-deb $(DEB_ROOTS)
 
 reference: deps
 	@scripts/configure $(BUILD) $(MESON_FLAGS)

@@ -1,0 +1,238 @@
+#!/bin/bash
+# inside.sh OLD NEW: installs, upgrades and removes the packages of /check in this root, which must be a fresh one, as
+# root. OLD and NEW are their versions. The processes that it starts end with its PID namespace.
+set -uo pipefail
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C VIRGATE_SIM_DIR=/check/sim
+old=$1 new=$2
+own=(libvirgate1 libvirgate-dev virgate virgate-exporter virgate-sim)
+passed=0 failed=0
+readonly patience=120 # seconds to wait for anything: the machine may be busy
+
+# check NAME COMMAND…: counts whether the command succeeds. Its output, in /check/output, is shown if it does not.
+check() {
+	local name=$1
+	shift
+	if "$@" >/check/output 2>&1; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		printf 'FAIL %s: %s\n' "$name" "$*"
+		tail -n 15 /check/output
+	fi
+}
+
+# Waits until a command succeeds.
+wait_until() {
+	local end=$((SECONDS + patience))
+	until "$@"; do
+		((SECONDS < end)) || return 1
+		sleep 0.1
+	done
+}
+
+package_files() { # VERSION [NAME…]: prints the files of the packages
+	local version=$1 name
+	shift
+	for name; do
+		echo "/check/${name}_${version}_amd64.deb"
+	done
+}
+
+find_files() { # prints what may not be left after a purge; the directories that apt and dpkg write do not count
+	find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /check -o -path /var/cache -o -path /var/log \
+		-o -path /var/lib/apt -o -path /var/lib/dpkg -o -path '/etc/ld.so.cache*' -o -name __pycache__ \) -prune \
+		-o -print | sort
+	find /var/lib/dpkg/info -name '*virgate*'
+}
+
+is_version() { # VERSION: every package is installed in this version
+	local name
+	for name in "${own[@]}"; do
+		[[ $(dpkg-query -W -f '${db:Status-Status} ${Version}' "$name") == "installed $1" ]] || {
+			dpkg-query -W -f '${Package} ${Version}: ${Status}\n' "$name"
+			return 1
+		}
+	done
+}
+
+is_gone() {
+	local name
+	for name in "${own[@]}" virgate-slurm; do
+		! dpkg-query -W -f '${Status}\n' "$name" 2>/dev/null || return 1
+	done
+}
+
+# Both daemons run the program that is installed now, and have kept their process IDs.
+run_new_program() {
+	local process
+	for process in "$system" "$users"; do
+		[[ $(readlink "/proc/$process/exe") == /usr/bin/virgated ]] || return 1
+	done
+}
+
+start_daemons() {
+	install -d -m 700 -o daemon /check/user
+	VIRGATE_SIM=1 virgated --system >/check/system.log 2>&1 &
+	system=$!
+	# `virgate run` of another user starts a daemon for that user.
+	user=(setpriv --reuid=daemon --regid=daemon --clear-groups env HOME=/check/user
+		VIRGATE_RUNTIME_DIR=/check/user/run VIRGATE_SIM_DIR=/check/user/sim)
+	wait_until test -S /run/virgate/virgated.sock
+}
+
+start_tenants() {
+	install -d /check/root
+	virgate create --sim --memory 256M kept &&
+		"${user[@]}" virgate create --sim --memory 256M kept || return 1
+	virgate run --sim --vgpu kept -- python3 /check/tenant.py /check/root >/check/root/log 2>&1 &
+	"${user[@]}" virgate run --sim --vgpu kept -- python3 /check/tenant.py /check/user >/check/user/log 2>&1 &
+	wait_until test -e /check/root/first && wait_until test -e /check/user/first &&
+		users=$(cat /check/user/run/lock)
+}
+
+tenants_hold() { # FILE TEXT: what both tenants wrote
+	[[ $(cat "/check/root/$1" "/check/user/$1") == "$2"$'\n'"$2" ]] || {
+		cat "/check/root/$1" "/check/user/$1"
+		return 1
+	}
+}
+
+lists_tenants() {
+	virgate ps --sim | grep -q '^kept .* 1$' && "${user[@]}" virgate ps --sim | grep -q '^kept .* 1$'
+}
+
+allocate_more() {
+	touch /check/root/more /check/user/more
+	wait_until test -e /check/root/second && wait_until test -e /check/user/second
+}
+
+# Prints what apt would install besides the packages here, so that only these differ between two lists of files.
+find_dependencies() {
+	# shellcheck disable=SC2046
+	apt-get -s install $(package_files "$old" "${own[@]}") | sed -n 's/^Inst \([^ ]*\) .*/\1/p' |
+		grep -vxF "$(printf '%s\n' "${own[@]}")"
+}
+
+refuse_removal() { # NAME TEXT: dpkg does not remove the package alone, and says why
+	! dpkg --remove --force-depends "$1" && grep -q "$1 cannot be removed while programs run $2" /check/output
+}
+
+fail_to_remove_all() {
+	! apt-get remove -y -q virgate virgate-sim
+}
+
+# Asks the exporter, as Prometheus does, over a unix socket.
+exporter_serves() {
+	python3 -c 'import socket
+with socket.socket(socket.AF_UNIX) as exporter:
+	exporter.connect("/check/metrics")
+	exporter.sendall(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")
+	print(exporter.makefile().read())' >/check/figures && grep -x 'virgate_up 1' /check/figures && return
+	cat /check/figures /check/exporter.log
+	return 1
+}
+
+end_tenants() {
+	touch /check/root/end /check/user/end
+	wait_until no_tenants && "${user[@]}" virgate shutdown --sim
+}
+
+no_tenants() {
+	! grep -qsa tenant.py /proc/[0-9]*/cmdline
+}
+
+no_daemon() {
+	local process
+	for process in /proc/[0-9]*; do
+		[[ $(readlink "$process/exe") != /usr/bin/virgated* ]] || return 1
+	done
+}
+
+no_files_left() {
+	find_files >/check/after
+	! diff /check/before /check/after
+}
+
+# The plugin is built for one version of Slurm: it works with that of this release, or apt refuses it by name.
+check_slurm() {
+	local file=/check/virgate-slurm_${new}_amd64.deb low high here
+	[[ -e $file ]] || {
+		echo "skip virgate-slurm: built without the headers of Slurm"
+		skipped=1
+		return
+	}
+	low=$(dpkg-deb -f "$file" Depends | grep -o 'plugins (>= [0-9.]*' | cut -d' ' -f3)
+	high=$(dpkg-deb -f "$file" Depends | grep -o 'plugins (<< [0-9.~]*' | cut -d' ' -f3)
+	check "virgate-slurm names the versions of Slurm" test -n "$low" -a -n "$high"
+	here=$(apt-cache show slurm-wlm-basic-plugins | sed -n 's/^Version: //p' | head -n 1)
+	if dpkg --compare-versions "$here" ge "$low" && dpkg --compare-versions "$here" lt "$high"; then
+		check "virgate-slurm is installed" apt-get install -y -q "$file" slurm-client
+		use_plugin
+	else
+		check "virgate-slurm is refused: it is for Slurm $low, here is $here" refuse_slurm "$file"
+	fi
+}
+
+refuse_slurm() {
+	! apt-get install -y -q "$1" && grep -q 'virgate-slurm : Depends: slurm-wlm-basic-plugins' /check/output
+}
+
+srun_has_options() {
+	srun --help && grep -q -e '--vgpu-memory=' /check/output
+}
+
+# srun loads the plugin as the example of plugstack.conf says, and offers its options.
+use_plugin() {
+	cp /usr/share/doc/virgate-slurm/examples/plugstack.conf /etc/slurm/plugstack.conf.d/virgate.conf
+	printf 'ClusterName=check\nSlurmctldHost=localhost\nNodeName=localhost\n' >/etc/slurm/slurm.conf
+	check "srun has the plugin's options" srun_has_options
+	check "virgate-slurm is purged" apt-get purge -y -q virgate-slurm
+	check "virgate-slurm leaves no file" test ! -e /usr/lib/x86_64-linux-gnu/slurm-wlm/virgate-slurm.so \
+		-a ! -e /usr/share/virgate/slurm -a ! -e /usr/share/doc/virgate-slurm
+}
+
+skipped=0
+if ! apt-get update -q >/check/output 2>&1 || grep -q '^[EW]: ' /check/output; then
+	echo "skip: no package archive: $(grep '^[EW]: ' /check/output | head -n 1)"
+	echo "0 passed, 0 failed, 1 skipped"
+	exit 0
+fi
+printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d # no service starts
+chmod +x /usr/sbin/policy-rc.d
+# shellcheck disable=SC2046
+check "the dependencies are installed" apt-get install -y -q $(find_dependencies)
+find_files >/check/before
+
+# shellcheck disable=SC2046
+check "the packages are installed" apt-get install -y -q $(package_files "$old" "${own[@]}")
+check "every package is installed" is_version "$old"
+check "virgate runs" virgate version
+check "the units are valid" systemd-analyze verify --man=no /lib/systemd/system/virgated.service \
+	/lib/systemd/system/virgate-exporter.service
+check "no service is enabled" test -z "$(find /etc/systemd -name 'virgate*')"
+check "the system's daemon starts" start_daemons
+check "tenants start" start_tenants
+check "the tenants have allocated" tenants_hold first "[0, 0, 0] 0"
+# shellcheck disable=SC2046
+check "the packages are upgraded" apt-get install -y -q $(package_files "$new" "${own[@]}")
+check "every package is upgraded" is_version "$new"
+check "the daemons run the new program" wait_until run_new_program
+check "the new daemons list the tenants" wait_until lists_tenants
+VIRGATE_SIM=1 virgate-exporter --listen unix:/check/metrics >/check/exporter.log 2>&1 &
+check "the exporter serves figures" wait_until exporter_serves
+kill $!
+check "the tenants allocate more" allocate_more
+check "the quota holds: 50 MiB fit, 200 MiB do not" tenants_hold second "0 2"
+check "virgate is not removed while tenants run" refuse_removal virgate 'in vGPUs'
+check "virgate-sim is not removed while tenants run" refuse_removal virgate-sim 'on the simulated GPU'
+check "apt does not remove them either" fail_to_remove_all
+check "every package is still installed" is_version "$new"
+check "the daemons still run" run_new_program
+check "the tenants end" end_tenants
+check_slurm
+check "the packages are purged" apt-get purge -y -q "${own[@]}"
+check "no package is left" is_gone
+check "no daemon is left" wait_until no_daemon
+check "no file is left" no_files_left
+echo "$passed passed, $failed failed, $skipped skipped"
+[[ $failed == 0 ]]
