@@ -83,7 +83,9 @@ for part in "$@"; do
 		# shellcheck disable=SC2086
 		run "$part" 280 python3 "$here/checkpoint.py" "$root" ${CASES:-} ;;
 	eviction) run "$part" 290 python3 "$here/$part.py" "$root" ;;
-	sharing | broker | turns | turns_mps | eviction_switch) run "$part" 190 python3 "$here/$part.py" "$root" ;;
+	turns) # COUNT is the number of programs that are killed, and of those that are stopped
+		run "$part" $((190 + 2 * ${COUNT:-0})) python3 "$here/turns.py" "$root" ;;
+	sharing | broker | turns_mps | eviction_switch) run "$part" 190 python3 "$here/$part.py" "$root" ;;
 	numba) run "$part" 290 python3 "$here/numba_programs.py" "$root" ;;
 	frameworks-contended) run "$part" 290 python3 "$here/frameworks.py" "$root" contended ;;
 	processes | routes | loopholes | frameworks) run "$part" 150 python3 "$here/$part.py" "$root" ;;
