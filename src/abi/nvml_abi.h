@@ -339,7 +339,7 @@ typedef struct {
 } nvmlSystemEventSetWaitRequest_v1_t;
 #define nvmlSystemEventSetWaitRequest_v1 NVML_STRUCT_VERSION(nvmlSystemEventSetWaitRequest_v1_t, 1)
 
-// Prototypes of the entries that are called, implemented or interposed.
+// Prototypes of the functions that are called, implemented or interposed.
 nvmlReturn_t nvmlInit(void);
 nvmlReturn_t nvmlInit_v2(void);
 nvmlReturn_t nvmlInitWithFlags(unsigned flags);

@@ -1,4 +1,4 @@
-// Closes units and schedulers. One way of closing fails while there is work; the other way cancels the work.
+// Closes compute units and schedulers. One way of closing fails while there is work; the other way cancels the work.
 #include "compute/engine.h"
 #include "compute/wait.h"
 
@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-// Fails with BUSY if the unit `alone`, or any unit if `alone` is NULL, has work. Succeeds if the context has failed,
-// because no work can run then. Call with the lock held.
+// Fails with BUSY if the compute unit `alone`, or any unit if `alone` is NULL, has work. Succeeds if the context has
+// failed, because no work can run then. Call with the lock held.
 static enum vg_status check_idle(const struct vg_compute *compute, const struct vg_compute_unit *alone,
 				 const char *instead)
 {
@@ -36,8 +36,8 @@ static enum vg_status check_idle(const struct vg_compute *compute, const struct 
 		       first->name, more, queued, running, instead);
 }
 
-// Makes the unit accept no more work, and cancels all its work. Returns how much work the unit had. Call with the lock
-// held.
+// Makes the compute unit accept no more work, and cancels all its work. Returns how much work the unit had. Call with
+// the lock held.
 static unsigned shut_unit(struct vg_compute_unit *unit)
 {
 	unsigned left = unit->closing ? 0 : unit->unfinished;
@@ -62,7 +62,7 @@ enum vg_status compute_shut(struct vg_compute *compute, struct vg_compute_unit *
 		if (!alone || unit == alone)
 			left += shut_unit(unit);
 	if (status == VG_OK && !alone)
-		// A thread that creates a unit checks `closed` while it holds the lock.
+		// A thread that creates a compute unit checks `closed` while it holds the lock.
 		atomic_store(&compute->object.closed, true);
 	compute_unlock(compute);
 	if (status)

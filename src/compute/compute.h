@@ -1,4 +1,4 @@
-// Functions of units for other directories, beyond the public interface. Any thread, unless said otherwise.
+// Functions of compute units for other directories, beyond the public interface. Any thread, unless said otherwise.
 #pragma once
 #include <stdbool.h>
 
@@ -7,14 +7,14 @@
 #include "virgate/context.h"
 #include "virgate/stream.h"
 
-// Creates a scheduler. `direct`: submits the work of each unit at once to the unit's own driver streams, without
-// shares, quanta, groups or time measurement. Otherwise works like vg_compute_create().
+// Creates a scheduler. `direct`: submits the work of each compute unit at once to the unit's own driver streams,
+// without shares, quanta, groups or time measurement. Otherwise works like vg_compute_create().
 enum vg_status compute_create(struct vg_device *device, const struct vg_compute_options *options, bool direct,
 			      struct vg_compute **ret_compute);
 
 struct vg_ledger;
-// Makes the unit's work wait for the turns of the ledger's vGPU, as programs inside that vGPU do. The ledger must have
-// a slot of this process, and stay open until the unit is closed. NO_MEMORY, STATE.
+// Makes the compute unit's work wait for the turns of the ledger's vGPU, as programs inside that vGPU do. The ledger
+// must have a slot of this process, and stay open until the unit is closed. NO_MEMORY, STATE.
 enum vg_status compute_take_turns(struct vg_compute_unit *unit, const struct vg_ledger *ledger);
 
 // Describes work other than a registered kernel: an operation or a copy.
@@ -22,11 +22,11 @@ struct compute_job {
 	const char *name; // the scheduler copies the name
 	// Submits the job's next kernel or copy to `stream`, and sets *ret_more if another one follows. The scheduler's
 	// thread calls this without locks, with the device's primary context current. Must not wait for work of any
-	// unit.
+	// compute unit.
 	enum vg_status (*step)(void *user, struct vg_stream *stream, bool *ret_more);
 	// Called once after the job has ended in any state, on any thread and without locks. Not called if
-	// compute_submit() failed. Closing the unit waits until the callback returns. Must not close units. May be
-	// NULL.
+	// compute_submit() failed. Closing the compute unit waits until the callback returns. Must not close units. May
+	// be NULL.
 	void (*free)(void *user);
 	void *user;
 	unsigned stream;
@@ -38,17 +38,18 @@ enum vg_status compute_submit(struct vg_compute_unit *unit, const struct compute
 enum vg_status compute_execute(struct vg_compute_unit *unit, const struct vg_work *work, void (*ended)(void *user),
 			       void *user, struct vg_execution **ret_execution);
 
-// Makes `stream` wait for all work of the unit that is at the driver already, but not for queued work.
+// Makes `stream` wait for all work of the compute unit that is at the driver already, but not for queued work.
 enum vg_status compute_fence(struct vg_compute_unit *unit, struct vg_stream *stream);
-// Waits until all running executions of a paused unit have ended. compute_fence() is not enough for that, because an
-// execution of many launches continues in later quanta.
+// Waits until all running executions of a paused compute unit have ended. compute_fence() is not enough for that,
+// because an execution of many launches continues in later quanta.
 enum vg_status compute_wait_for_running(struct vg_compute_unit *unit);
-// Lets `to`, a unit of the same scheduler, run up to `count` executions queued in `from`, newest first. The executions
-// keep their order in their stream, and `from` still waits for them, closes them and finds them. They wait in the queue
-// of `to` and use its turns, and their GPU time counts as that of `to`. When `to` is closed, they return to `from`.
+// Lets `to`, a compute unit of the same scheduler, run up to `count` executions queued in `from`, newest first. The
+// executions keep their order in their stream, and `from` still waits for them, closes them and finds them. They wait
+// in the queue of `to` and use its turns, and their GPU time counts as that of `to`. When `to` is closed, they return
+// to `from`.
 enum vg_status compute_migrate(struct vg_compute_unit *from, struct vg_compute_unit *to, size_t count,
 			       size_t *ret_moved);
-// Ends the unit's turn, and the unit's open quantum if there is one.
+// Ends the compute unit's turn, and the unit's open quantum if there is one.
 enum vg_status compute_preempt(struct vg_compute_unit *unit, bool *ret_preempted);
 
 // Makes all work fail, because the driver told another caller that every call on the context fails. Keeps
@@ -57,10 +58,10 @@ void compute_lost(struct vg_compute *compute, CUresult result);
 // Writes why the context failed; "": it has not failed.
 void compute_failure(struct vg_compute *compute, char *ret_text, size_t size);
 
-// Begins to close the unit `alone`, or, if that is NULL, the scheduler with all its units. The units accept no more
-// work, and their work is cancelled. If there is work and `instead` is not NULL, changes nothing and fails with BUSY;
-// the error names `instead` as the function that cancels work. After success, compute_unit_wait_gone() waits until the
-// unit has ended.
+// Begins to close the compute unit `alone`, or, if that is NULL, the scheduler with all its units. The units accept no
+// more work, and their work is cancelled. If there is work and `instead` is not NULL, changes nothing and fails with
+// BUSY; the error names `instead` as the function that cancels work. After success, compute_unit_wait_gone() waits
+// until the unit has ended.
 enum vg_status compute_shut(struct vg_compute *compute, struct vg_compute_unit *alone, const char *instead);
 void compute_unit_wait_gone(struct vg_compute_unit *unit);
 // Closes a scheduler for which compute_shut() has succeeded.

@@ -77,7 +77,7 @@ enum vg_status vg_compute_set_policy(struct vg_compute *compute, enum vg_compute
 		return vg_fail(VG_INVALID, 0, "policy %d: there are 0 to %d", (int)policy, VG_COMPUTE_WEIGHTED_FAIR);
 	pthread_mutex_lock(&compute->lock);
 	compute->policy = policy;
-	// Reset the virtual times: the new policy must not count GPU time that units got under the old one.
+	// Reset the virtual times: the new policy must not count GPU time that compute units got under the old one.
 	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)
 		compute->floor = unit->virtual_time > compute->floor ? unit->virtual_time : compute->floor;
 	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)

@@ -1,5 +1,5 @@
 // Declares the parts of the scheduler for this directory. Only the scheduler's thread uses lanes (sets of SMs), quanta,
-// marks (events between launches) and places (a unit's driver streams in a lane). The scheduler's lock protects
+// marks (events between launches) and places (a compute unit's driver streams in a lane). The scheduler's lock protects
 // everything else. The lock is not held during driver calls, except those that destroy streams.
 #pragma once
 #include <pthread.h>
@@ -11,8 +11,8 @@
 #include "core/stream.h"
 
 enum {
-	COMPUTE_SLOTS = 32,    // maximum number of driver streams of a unit
-	COMPUTE_MOST = 1024,   // maximum number of units, and of streams of a unit
+	COMPUTE_SLOTS = 32,    // maximum number of driver streams of a compute unit
+	COMPUTE_MOST = 1024,   // maximum number of compute units, and of streams of a unit
 	COMPUTE_SHAPES = 4096, // maximum number of pairs of kernel and grid whose GPU time is estimated
 	// Maximum number of kernels in a quantum whose time estimates are corrected by the quantum's duration.
 	COMPUTE_KINDS = 8,
@@ -34,8 +34,8 @@ struct compute_turn;
 
 struct vg_execution {
 	struct core_object object;
-	struct vg_compute_unit *origin; // owns a reference; the unit to which the work was submitted
-	struct vg_compute_unit *runner; // the unit that runs the work; equal to `origin` unless the work migrated
+	struct vg_compute_unit *origin; // owns a reference; the compute unit to which the work was submitted
+	struct vg_compute_unit *runner; // the compute unit that runs it; equal to `origin` unless the work migrated
 	struct compute_stream *stream;
 	struct vg_execution *previous, *next; // neighbours in the list of the stream's unfinished executions
 	struct vg_execution *chain;	      // next in a mark's list, in the list of ended executions, or in the pool
@@ -79,10 +79,10 @@ struct compute_stream {
 	struct compute_slot *slot; // the driver stream to which this stream's launched work went
 	unsigned in_flight;	   // number of launched executions
 	struct vg_compute_unit *ready;
-	struct compute_stream *ready_previous, *ready_next; // links in the unit's `ready`
+	struct compute_stream *ready_previous, *ready_next; // links in the compute unit's `ready`
 };
 
-// ---- units -----------------------------------------------------------------------------------------
+// ---- compute units ---------------------------------------------------------------------------------
 
 struct compute_slot {
 	struct vg_stream *stream; // NULL: not created yet
@@ -91,7 +91,7 @@ struct compute_slot {
 	unsigned index;
 };
 
-// The driver streams of one unit in one lane.
+// The driver streams of one compute unit in one lane.
 struct compute_place {
 	struct compute_lane *lane;
 	struct compute_slot slots[COMPUTE_SLOTS];
@@ -110,40 +110,40 @@ struct compute_samples {
 struct vg_compute_unit {
 	struct core_object object;
 	struct vg_compute *compute; // owns a reference
-	uint64_t serial;	    // unique among the scheduler's units
+	uint64_t serial;	    // unique among the scheduler's compute units
 	struct vg_compute_unit *next;
-	pthread_cond_t changed; // wakes threads that wait for work or close the unit
+	pthread_cond_t changed; // wakes threads that wait for work or close the compute unit
 	unsigned syncing;
-	bool closing, gone;	 // `closing`: accepts no work; `gone`: the scheduler's thread no longer uses the unit
+	bool closing, gone;	 // `closing`: accepts no work; `gone`: the scheduler's thread uses it no longer
 	atomic_uint undelivered; // number of ended executions whose callbacks have not returned
 
 	char name[64];
 	double share;
 	int priority;
 	atomic_int stream_priority;
-	bool new_streams; // true: the unit's priority changed, so new streams are needed when no work is in flight
+	bool new_streams; // true: the priority changed, so new streams are needed when no work is in flight
 	bool tensor, mixed, paused, preempted;
 	enum vg_unknown_code unknown_code;
 	unsigned stream_count, slot_count;
 	struct compute_stream *streams;
-	struct compute_stream *ready; // streams whose next work this unit runs
+	struct compute_stream *ready; // streams whose next work this compute unit runs
 
-	struct compute_turn *turn; // the unit's gate, see turn.c; NULL: the unit never waits for other processes
+	struct compute_turn *turn; // its waits for turns of its vGPU (turn.c); NULL: it never waits for other processes
 
-	struct compute_lane *home; // the lane of the unit's SM group, or a direct unit's lane; NULL: the whole device
+	struct compute_lane *home; // the lane of its SM group, or a direct compute unit's lane; NULL: the whole device
 	double realised;
 	struct compute_place whole, own;
 
-	unsigned queued, running; // numbers of executions that this unit runs
-	unsigned unfinished;	  // number of executions submitted to this unit
-	unsigned in_quanta;	  // number of quanta of this unit that have not ended
+	unsigned queued, running; // numbers of executions that this compute unit runs
+	unsigned unfinished;	  // number of executions submitted to this compute unit
+	unsigned in_quanta;	  // number of quanta of this compute unit that have not ended
 	uint64_t launches, completed, failures, cancelled, busy_ns;
 	double sm_seconds;
 	struct compute_samples samples;
 
 	double virtual_time;   // SM-seconds divided by the share
 	uint64_t in_flight_ns; // estimated time of launched work whose time is not measured yet
-	uint64_t idle_since;   // when the unit became idle or was paused; 0: the unit is busy
+	uint64_t idle_since;   // when the compute unit became idle or was paused; 0: the unit is busy
 };
 
 // ---- the scheduler ----------------------------------------------------------------------------------
@@ -171,10 +171,10 @@ struct vg_compute {
 	unsigned max_units, slice_ms, interval_ms, sms;
 	bool lending, preemption;
 
-	struct vg_compute_unit *units; // list of the units, in the order of their creation
+	struct vg_compute_unit *units; // list of the compute units, in the order of their creation
 	unsigned unit_count, unit_number;
 	uint64_t ids, quanta, busy_ns, longest_ns;
-	double sm_seconds, floor; // `floor`: the least virtual time of a busy unit
+	double sm_seconds, floor; // `floor`: the least virtual time of a busy compute unit
 	struct compute_samples samples;
 	bool starved;	       // the thread found no memory for a quantum, so work waits
 	bool in_hand;	       // the scheduler's thread holds work that is neither queued nor launched
@@ -185,12 +185,12 @@ struct vg_compute {
 	int failure; // the driver's error; 0: none
 	char failure_text[384];
 
-	// The list of lanes begins with the lane of the whole device. Only lanes of direct units are freed before the
-	// scheduler is.
+	// The list of lanes begins with the lane of the whole device. Only lanes of direct compute units (compute.h)
+	// are freed before the scheduler is.
 	struct compute_lane *lanes;
 	struct compute_parts *parts; // the device's smallest SM groups; NULL: not created yet
-	bool grouped;		     // units run in their SM groups, not on the whole device
-	bool grouping;		     // the units' SM groups match their shares
+	bool grouped;		     // compute units run in their SM groups, not on the whole device
+	bool grouping;		     // the compute units' SM groups match their shares
 	bool regroup;		     // shares have changed, so the groups must be rebuilt
 	struct compute_shape shapes[COMPUTE_SHAPES];
 	uint64_t asked;
@@ -222,8 +222,8 @@ static inline bool compute_has_ended(const struct vg_execution *execution)
 
 // ---- compute.c
 enum vg_status compute_usable(void); // returns STATE in a forked child
-// Unlocks the scheduler's lock, then releases ended executions and runs their callbacks. Closing a unit waits for the
-// callbacks of its work.
+// Unlocks the scheduler's lock, then releases ended executions and runs their callbacks. Closing a compute unit waits
+// for the callbacks of its work.
 void compute_unlock(struct vg_compute *compute);
 // Fails with CLOSED or DRIVER if no work may be submitted. Call with the lock held.
 enum vg_status compute_open_for_work(const struct vg_compute_unit *unit);
@@ -250,32 +250,33 @@ void compute_failure_count(const struct vg_compute *compute, int executions);
 // ---- queue.c, under the lock
 void compute_queue_add(struct vg_execution *execution);
 void compute_queue_remove(struct vg_execution *execution);
-// Updates the queues. Call after any change of the stream's next work, or of the unit that runs that work.
+// Updates the queues. Call after any change of the stream's next work, or of the compute unit that runs that work.
 void compute_queue_refresh(struct compute_stream *stream);
-// Returns the unit's next execution for a lane, or NULL if none may run now.
+// Returns the compute unit's next execution for a lane, or NULL if none may run now.
 struct vg_execution *compute_queue_peek(struct vg_compute_unit *unit, const struct compute_lane *lane);
-int compute_queue_priority(const struct vg_compute_unit *unit); // the unit's priority plus that of its most urgent work
-// Records when the unit became idle; call after work has ended.
+int compute_queue_priority(const struct vg_compute_unit *unit); // its priority plus that of its most urgent work
+// Records when the compute unit became idle; call after work has ended.
 void compute_queue_note_idle(struct vg_compute_unit *unit);
-// Makes another unit run the execution. The execution must be queued, or partly launched and not in use by the
+// Makes another compute unit run the execution. The execution must be queued, or partly launched and not in use by the
 // scheduler's thread.
 void compute_queue_hand(struct vg_execution *execution, struct vg_compute_unit *runner);
-// Gives work that a closing unit runs for other units back to them: queued work, and the unlaunched rest of running
-// work.
+// Gives work that a closing compute unit runs for other units back to them: queued work, and the unlaunched rest of
+// running work.
 void compute_queue_give_back(struct vg_compute_unit *unit);
-// Pauses or resumes a unit. A paused unit counts as idle, and its queued work returns to it from other units.
+// Pauses or resumes a unit. A paused compute unit counts as idle, and its queued work returns to it from other units.
 void compute_queue_pause(struct vg_compute_unit *unit, bool paused);
 void compute_queue_cancel_all(struct vg_compute_unit *unit); // cancels queued work, and asks running work to stop
 
 // ---- policy.c, under the lock
 // Chooses the unit for the lane's next quantum; NULL: no unit has work.
 struct vg_compute_unit *compute_policy_pick(struct vg_compute *compute, struct compute_lane *lane);
-// Returns whether an open quantum must end although its unit has more work and the quantum has room.
+// Returns whether an open quantum must end although its compute unit has more work and the quantum has room.
 bool compute_policy_yields(struct vg_compute *compute, struct compute_lane *lane, struct vg_compute_unit *unit);
 bool compute_policy_contended(struct vg_compute *compute, const struct compute_lane *lane,
 			      const struct vg_compute_unit *unit);
 void compute_policy_charge(struct compute_quantum *quantum, uint64_t measured_ns);
-// Returns the virtual time with which an idle unit continues: the least of all busy units, including work in flight.
+// Returns the virtual time with which an idle compute unit continues: the least of all busy units, including work in
+// flight.
 double compute_policy_start(const struct vg_compute *compute);
 bool compute_runs_in(const struct vg_compute_unit *unit, const struct compute_lane *lane);
 
@@ -287,7 +288,7 @@ void compute_estimate_learn(struct vg_compute *compute, const struct compute_qua
 bool compute_estimate_is_checked(struct vg_compute *compute, uint64_t hash);
 void compute_estimate_checked(struct vg_compute *compute, uint64_t hash);
 
-// Implemented in unit.c: removes closed units from the list. Call on the scheduler's thread with the lock held.
+// Implemented in unit.c: removes closed compute units from the list. Call on the scheduler's thread with the lock held.
 void compute_units_update(struct vg_compute *compute);
 
 // ---- scheduler.c

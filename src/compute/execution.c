@@ -50,7 +50,7 @@ void compute_execution_recycle(struct vg_execution *execution)
 	free(execution->attributes);
 	free(execution->block);
 	free(execution->failure_text);
-	core_object_retain(&compute->object); // the unit may own the last other reference
+	core_object_retain(&compute->object); // the compute unit may own the last other reference
 	core_object_release(&unit->object);
 	vg_lock_acquire(&compute->pool_lock);
 	bool keep = compute->pooled < POOLED;

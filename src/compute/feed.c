@@ -1,13 +1,13 @@
-// Moves work from the queues to the GPU. Keeps only some milliseconds of work in flight, so that the next unit can be
-// chosen as late as possible.
+// Moves work from the queues to the GPU. Keeps only some milliseconds of work in flight, so that the next compute unit
+// can be chosen as late as possible.
 #include "compute/quantum.h"
 #include "compute/turn.h"
 
 #include "base/clock.h"
 
 enum {
-	QUANTUM_MS = 4,	   // length of a quantum while other units wait
-	ALONE_MS = 20,	   // length of a quantum while no other unit waits
+	QUANTUM_MS = 4,	   // length of a quantum while other compute units wait
+	ALONE_MS = 20,	   // length of a quantum while no other compute unit waits
 	AHEAD_US = 4000,   // maximum estimated time of the work in flight
 	PREEMPT_US = 500,  // with preemption: maximum time of the work in flight, for which urgent work must wait
 	IN_FLIGHT = 512,   // maximum number of launches in flight, well below the capacity of the driver's queue
@@ -147,7 +147,7 @@ static bool end_quantum(struct vg_compute *compute, struct compute_lane *lane, b
 	return good;
 }
 
-// Returns the lane's open quantum, or opens one for the next unit.
+// Returns the lane's open quantum, or opens one for the next compute unit.
 static struct compute_quantum *open_quantum(struct vg_compute *compute, struct compute_lane *lane)
 {
 	if (lane->last && !lane->last->closed)

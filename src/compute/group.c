@@ -1,6 +1,6 @@
-// Decides which units have SM groups, and whether the groups are in use. The device is split once into the smallest
-// possible groups. A unit's group is a green context of adjacent smallest groups. The scheduler keeps these contexts
-// for the case that the same shares occur again, because the driver does not free their memory.
+// Decides which compute units have SM groups, and whether the groups are in use. The device is split once into the
+// smallest possible groups. A unit's group is a green context of adjacent smallest groups. The scheduler keeps these
+// contexts for the case that the same shares occur again, because the driver does not free their memory.
 #include "compute/quantum.h"
 
 #include "base/clock.h"
@@ -101,7 +101,7 @@ static bool has_work_in_groups(const struct vg_compute *compute)
 }
 
 // Creates the lanes of a plan; the last lane has all SMs without a group. Returns false on failure, without changes to
-// units. Makes driver calls: call without the lock.
+// compute units. Makes driver calls: call without the lock.
 static bool make_lanes(struct vg_compute *compute, const struct compute_plan *plan, const unsigned *parts, size_t count,
 		       struct compute_lane **ret_lanes)
 {
@@ -117,7 +117,7 @@ static bool make_lanes(struct vg_compute *compute, const struct compute_plan *pl
 	}
 	ret_lanes[count] = plan->rest ? find_lane(compute, begin, plan->parts, true) : NULL;
 	if (ret_lanes[count])
-		ret_lanes[count]->group = -1; // the lane belongs to no unit alone
+		ret_lanes[count]->group = -1; // the lane belongs to no compute unit alone
 	return !plan->rest || ret_lanes[count];
 }
 
@@ -170,7 +170,8 @@ static void plan_and_build(struct vg_compute *compute)
 	free(lanes);
 }
 
-// Returns whether units should share the whole device in time: then work of one unit can use the SMs of an idle unit.
+// Returns whether compute units should share the whole device in time: then work of one unit can use the SMs of an idle
+// unit.
 static bool is_lending_useful(const struct vg_compute *compute)
 {
 	uint64_t now = vg_clock_monotonic_ns();

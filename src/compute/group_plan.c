@@ -8,7 +8,7 @@ static double compute_size(const struct compute_plan *plan, unsigned parts)
 	return (double)parts * plan->part_sms / plan->sms;
 }
 
-// Takes one part (smallest SM group) from the unit whose group is furthest above its share.
+// Takes one part (smallest SM group) from the compute unit whose group is furthest above its share.
 static void remove_part(const struct compute_plan *plan, const double *shares, unsigned *parts, size_t count)
 {
 	size_t most = 0;
@@ -24,9 +24,9 @@ static void remove_part(const struct compute_plan *plan, const double *shares, u
 	parts[most]--;
 }
 
-// Gives the SMs that are in no part to the unit furthest below its share, if that reduces the error. Does so only if
-// the program requires groups. Otherwise time sharing is better: it costs less than a group with an odd number of SMs,
-// where more SMs idle at the end of a kernel.
+// Gives the SMs that are in no part to the compute unit furthest below its share, if that reduces the error. Does so
+// only if the program requires groups. Otherwise time sharing is better: it costs less than a group with an odd number
+// of SMs, where more SMs idle at the end of a kernel.
 static size_t place_extra(const struct compute_plan *plan, const double *shares, const unsigned *parts, size_t count)
 {
 	double extra = 1 - compute_size(plan, plan->parts), below = extra / 2;
@@ -49,7 +49,7 @@ bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsign
 		ret_parts[i] = (unsigned)(shares[i] * plan->sms / plan->part_sms + 0.5);
 		plan->taken += ret_parts[i];
 	}
-	// Leave some SMs to the units without a group, at least those that are in no part.
+	// Leave some SMs to the compute units without a group, at least those that are in no part.
 	for (;;) {
 		plan->rest = false;
 		for (size_t i = 0; i < count; i++)

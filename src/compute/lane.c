@@ -1,4 +1,4 @@
-// Creates lanes, in which quanta run, and the units' driver streams in them, each at its first use.
+// Creates lanes, in which quanta run, and the compute units' driver streams in them, each at its first use.
 #include "compute/quantum.h"
 
 #include "core/error.h"
@@ -75,7 +75,7 @@ void compute_place_drop(struct compute_place *place)
 	place->lane = NULL;
 }
 
-// Converts a unit's priority to the driver's, which has few levels and in which a lower number is more urgent.
+// Converts a compute unit's priority to the driver's, which has few levels and in which a lower number is more urgent.
 static int convert_priority(int priority)
 {
 	int least = 0, greatest = 0;

@@ -1,5 +1,5 @@
-// Chooses the next unit to run, by the measured GPU time of each unit. Work in flight counts with its estimate until it
-// is measured. Otherwise one unit could get two quanta in a row by mistake.
+// Chooses the next compute unit to run, by the measured GPU time of each unit. Work in flight counts with its estimate
+// until it is measured. Otherwise one unit could get two quanta in a row by mistake.
 #include "compute/quantum.h"
 #include "compute/turn.h"
 
@@ -8,7 +8,7 @@ bool compute_runs_in(const struct vg_compute_unit *unit, const struct compute_la
 	const struct vg_compute *compute = unit->compute;
 
 	if (compute->direct)
-		return lane == unit->home; // `home` is NULL until the scheduler's thread has seen the unit
+		return lane == unit->home; // `home` is NULL until the scheduler's thread has seen the compute unit
 	return lane == (unit->home && compute->grouped ? unit->home : compute->lanes);
 }
 
@@ -61,7 +61,7 @@ static struct vg_compute_unit *pick_fair(struct vg_compute *compute, struct comp
 	return best;
 }
 
-// Chooses the first waiting unit after the unit that had the last turn.
+// Chooses the first waiting compute unit after the unit that had the last turn.
 static struct vg_compute_unit *pick_next(struct vg_compute *compute, struct compute_lane *lane)
 {
 	struct vg_compute_unit *first = NULL;
@@ -105,7 +105,7 @@ static struct vg_compute_unit *find_holder(struct vg_compute *compute, struct co
 	return NULL;
 }
 
-// Finds a unit with cancelled work. Cancelled work takes no GPU time, so its end must not wait for a turn.
+// Finds a compute unit with cancelled work. Cancelled work takes no GPU time, so its end must not wait for a turn.
 static struct vg_compute_unit *pick_cancelled(struct vg_compute *compute, struct compute_lane *lane)
 {
 	for (struct vg_compute_unit *unit = compute->units; unit; unit = unit->next)

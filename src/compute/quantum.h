@@ -47,15 +47,15 @@ struct compute_lane {
 	unsigned sms;
 	unsigned begin, end; // range of the device's smallest groups
 	bool rest;	     // true: the lane also has the SMs that are in no smallest group
-	int group;	     // index of the unit's group; -1: whole device, or a direct unit's lane
-	// True: the lane of a direct unit, which may overlap all other lanes and measures no time.
+	int group;	     // index of the compute unit's group; -1: whole device, or a direct unit's lane
+	// True: the lane of a direct compute unit, which may overlap all other lanes and measures no time.
 	bool apart;
 	struct compute_quantum *first, *last; // ordered list; only `last` may be open
 	uint64_t ahead;			      // estimated time of the work in flight
 	unsigned launches;		      // number of launches in flight
 	// Time at which work last ended, or at which work was launched into an empty lane.
 	uint64_t progress_ns;
-	struct vg_compute_unit *holder; // unit that has the turn; may be freed, so only compare the pointer
+	struct vg_compute_unit *holder; // compute unit that has the turn; may be freed, so only compare the pointer
 	unsigned turn;
 	uint64_t turn_ns;
 };
@@ -101,7 +101,7 @@ void compute_lanes_destroy(struct vg_compute *compute);
 void compute_lane_remove(struct vg_compute *compute, struct compute_lane *lane); // the lane must be empty
 // Appends a lane, which retains the context. Returns NULL if out of memory.
 struct compute_lane *compute_lane_new(struct vg_compute *compute, struct vg_context *context, unsigned sms);
-// Destroys the driver streams of a unit in one lane. Call when no work is in flight.
+// Destroys the driver streams of a compute unit in one lane. Call when no work is in flight.
 void compute_place_drop(struct compute_place *place);
 enum vg_status compute_slot_ready(struct vg_compute_unit *unit, struct compute_slot *slot, struct compute_lane *lane);
 
@@ -114,10 +114,10 @@ void compute_parts_destroy(struct compute_parts *parts);
 struct compute_plan {
 	unsigned part_sms, parts, sms; // input: SMs of a smallest group, number of these groups, SMs of the device
 	double tolerance;	       // input: largest allowed deviation from the shares; negative: any
-	unsigned taken;		       // output: number of smallest groups that units get
-	bool rest;		       // output: at least one unit has no group
-	size_t extra;		       // output: index of the unit with the SMs in no smallest group; SIZE_MAX: none
+	unsigned taken;		       // output: number of smallest groups that compute units get
+	bool rest;		       // output: at least one compute unit has no group
+	size_t extra;		       // output: compute unit with the SMs in no smallest group; SIZE_MAX: none
 };
-// Computes how many smallest groups each share gets; 0: the unit shares the remaining SMs by time. Returns false if a
-// deviation exceeds the tolerance.
+// Computes how many smallest groups each share gets; 0: the compute unit shares the remaining SMs by time. Returns
+// false if a deviation exceeds the tolerance.
 bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsigned *ret_parts, size_t count);

@@ -1,4 +1,4 @@
-// Keeps the executions of each stream in order, and the streams in the queue of the unit that runs their next
+// Keeps the executions of each stream in order, and the streams in the queue of the compute unit that runs their next
 // execution.
 #include "compute/quantum.h"
 
@@ -6,7 +6,7 @@
 
 #include <limits.h>
 
-// A unit keeps its unused GPU time over gaps between submissions that are shorter than IDLE_MS.
+// A compute unit keeps its unused GPU time over gaps between submissions that are shorter than IDLE_MS.
 enum { IDLE_MS = 10 };
 
 static void unlink_ready(struct compute_stream *stream)
@@ -25,8 +25,8 @@ static void unlink_ready(struct compute_stream *stream)
 	compute_queue_note_idle(unit);
 }
 
-// Ends an idle period. A unit earns no GPU time while it is idle or paused: it continues with the least virtual time of
-// the busy units.
+// Ends an idle period. A compute unit earns no GPU time while it is idle or paused: it continues with the least virtual
+// time of the busy units.
 static void end_idle(struct vg_compute_unit *unit)
 {
 	struct vg_compute *compute = unit->compute;

@@ -129,7 +129,8 @@ static bool reap_lanes(struct vg_compute *compute)
 
 // ---- sleep ------------------------------------------------------------------------------------------
 
-// Estimates how long it takes until some work ends; returns 0 if no work is in flight.
+// Returns how long the scheduler's thread sleeps before it checks again whether work has ended; 0: no work is in
+// flight.
 static uint64_t compute_nap(struct vg_compute *compute)
 {
 	uint64_t shortest = UINT64_MAX, now = vg_clock_monotonic_ns();
@@ -138,8 +139,8 @@ static uint64_t compute_nap(struct vg_compute *compute)
 		if (!lane->first || !lane->launches)
 			continue;
 		uint64_t gone = now - lane->progress_ns, each = lane->ahead / lane->launches;
-		// Sleep for half of the remaining time. If the estimate is exceeded, sleep for an eighth of the elapsed
-		// time.
+		// Sleep for half of the time that the work should still take. If it already takes longer than
+		// estimated, sleep for an eighth of the time that it has taken.
 		uint64_t nap = gone < each && !lane->first->guessed ? (each - gone) / 2 : gone / 8;
 		if (nap < shortest)
 			shortest = nap;

@@ -1,4 +1,4 @@
-// Validates and computes the compute shares of units.
+// Validates and computes the compute shares of compute units.
 #include "compute/share.h"
 
 #include "base/status.h"

@@ -1,4 +1,4 @@
-// Computes the compute shares of units. Any thread.
+// Computes the compute shares of compute units. Any thread.
 #pragma once
 #include <stdbool.h>
 
@@ -6,10 +6,10 @@
 
 struct compute_share_asked {
 	double share;	    // the requested share; 0: not given
-	unsigned units;	    // the requested number of units; 0: not given
+	unsigned units;	    // the requested number of compute units; 0: not given
 	unsigned max_units; // number of compute units of the device
-	double taken;	    // sum of the shares of other units
-	unsigned places;    // number of units that may still be created, including this one
+	double taken;	    // sum of the shares of other compute units
+	unsigned places;    // number of compute units that may still be created, including this one
 };
 // Computes the share. INVALID or LIMIT, with the figures in the message.
 enum vg_status compute_share(const struct compute_share_asked *asked, double *ret_share);

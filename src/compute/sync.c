@@ -1,4 +1,4 @@
-// Waits for a unit's work and finds executions. Also has functions for other directories.
+// Waits for a compute unit's work and finds executions. Also has functions for other directories.
 #include "compute/engine.h"
 #include "compute/wait.h"
 
@@ -107,8 +107,8 @@ enum vg_status vg_compute_unit_find(struct vg_compute_unit *unit, uint64_t id, s
 
 // ---- for other directories --------------------------------------------------------------------------------
 
-// Retains the driver streams that have launched work of this unit, including driver streams of other units. There is at
-// most one for each virtual stream.
+// Retains the driver streams that have launched work of this compute unit, including driver streams of other units.
+// There is at most one for each virtual stream.
 static size_t retain_streams(const struct vg_compute_unit *unit, struct vg_stream **ret_streams)
 {
 	size_t count = 0;
@@ -180,8 +180,8 @@ enum vg_status compute_fence(struct vg_compute_unit *unit, struct vg_stream *str
 	return status;
 }
 
-// Returns the newest queued execution that the unit itself runs. `at` has the current position in each stream, which
-// moves from the end of the stream to its start.
+// Returns the newest queued execution that the compute unit itself runs. `at` has the current position in each stream,
+// which moves from the end of the stream to its start.
 static struct vg_execution *find_next_to_migrate(const struct vg_compute_unit *from, struct vg_execution **at)
 {
 	struct vg_execution *newest = NULL;

@@ -1,4 +1,4 @@
-// Implements the gate of units whose vGPU the daemon knows, as the interposer does for a program inside a vGPU
+// Implements the gate of compute units whose vGPU the daemon knows, as the interposer does for a program inside a vGPU
 // (turn/gate.h). The scheduler's thread checks the gate in every round instead of sleeping there, because other units
 // may launch meanwhile.
 #include "compute/turn.h"
@@ -21,7 +21,7 @@ struct compute_turn {
 	const struct vg_ledger *ledger;
 	struct turn_process process;
 	struct turn_wait wait;
-	bool waits;	   // the unit waits at the gate
+	bool waits;	   // the compute unit waits at the gate
 	uint32_t restores; // number of restores of the process for which `process.slot` is valid
 	uint32_t word;	   // value of the gate's word at the last check
 	uint64_t step_ns;  // how long the thread may sleep, as of the last check
@@ -106,7 +106,7 @@ void compute_turn_count(struct vg_compute_unit *unit, uint64_t estimate_ns)
 		ring_arbiter(turn);
 }
 
-// Returns the estimate of the unit's work in flight.
+// Returns the estimate of the compute unit's work in flight.
 static uint64_t estimate_left(const struct vg_compute_unit *unit)
 {
 	const struct compute_lane *apart = unit->home && unit->home->apart ? unit->home : NULL;
@@ -140,8 +140,8 @@ void compute_turns_look(struct vg_compute *compute, bool progress)
 			check_unit(unit, progress);
 }
 
-// Lists the gate words whose change must wake the thread. Returns how long the thread may sleep; UINT64_MAX: no unit
-// waits.
+// Lists the gate words whose change must wake the thread. Returns how long the thread may sleep; UINT64_MAX: no compute
+// unit waits.
 static uint64_t list_words(const struct vg_compute *compute, struct futex_waitv words[WORDS], unsigned *ret_count)
 {
 	uint64_t ns = UINT64_MAX;

@@ -1,4 +1,4 @@
-// Creates units, and removes them from the scheduler's list.
+// Creates compute units, and removes them from the scheduler's list.
 #include "compute/quantum.h"
 #include "compute/share.h"
 #include "compute/turn.h"
@@ -89,7 +89,7 @@ static enum vg_status allocate_unit(struct vg_compute *compute, const struct vg_
 	return VG_OK;
 }
 
-// Computes what a new unit may get: the unclaimed share, and the number of units that may still be created.
+// Computes what a new compute unit may get: the unclaimed share, and the number of units that may still be created.
 static void compute_left(const struct vg_compute *compute, const struct vg_compute_unit *unit,
 			 struct compute_share_asked *asked)
 {
@@ -106,7 +106,7 @@ static void compute_left(const struct vg_compute *compute, const struct vg_compu
 	asked->places = compute->max_units > others ? compute->max_units - others : 0;
 }
 
-// Adds the unit to the list. Call with the lock held.
+// Adds the compute unit to the list. Call with the lock held.
 static enum vg_status add_unit(struct vg_compute *compute, struct vg_compute_unit *unit,
 			       const struct vg_compute_unit_options *o)
 {
@@ -172,8 +172,8 @@ enum vg_status vg_compute_unit_create(struct vg_compute *compute, const struct v
 
 // ---- for the thread ---------------------------------------------------------------------------------
 
-// Gives the streams of work that this unit ran for other units the first driver stream of their own unit. This is
-// possible because none of that work is on the GPU.
+// Gives the streams of work that this compute unit ran for other units the first driver stream of their own unit. This
+// is possible because none of that work is on the GPU.
 static void leave_slots(struct vg_compute *compute, const struct vg_compute_unit *unit)
 {
 	for (struct vg_compute_unit *other = compute->units; other; other = other->next)

@@ -1,4 +1,4 @@
-// Gives information about a unit, and changes a unit while it has work.
+// Gives information about a compute unit, and changes a unit while it has work.
 #include "compute/quantum.h"
 #include "compute/share.h"
 
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-// Locks the scheduler, or returns why the unit cannot be used.
+// Locks the scheduler, or returns why the compute unit cannot be used.
 static enum vg_status lock_unit(struct vg_compute_unit *unit)
 {
 	enum vg_status status = core_object_check(&unit->object, "unit");

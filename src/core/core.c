@@ -11,7 +11,7 @@ const struct vg_driver *core_driver;
 struct core_launching core_launching;
 bool core_forked;
 static int driver_version;
-static struct vg_driver refusing_driver; // the table for forked children; each of its entries fails
+static struct vg_driver refusing_driver; // the table for forked children; each of its functions fails
 
 static void note_fork(void)
 {

@@ -1,11 +1,11 @@
-// Declares the table of the driver's entries for this directory. The table is valid after core_open(). It changes only
-// in a forked child, where every entry fails.
+// Declares the table of driver functions for this directory. The table is valid after core_open(). It changes only in a
+// forked child, where every function fails.
 #pragma once
 #include "driver/driver.h"
 #include "virgate/status.h"
 
 extern const struct vg_driver *core_driver;
-// The driver's entry and the processor's properties that a launch needs, in one cache line. Changes together with the
+// The driver function and the processor's properties that a launch needs, in one cache line. Changes together with the
 // table.
 struct core_launching {
 	__typeof__(((struct vg_driver *)0)->cuLaunchKernelEx) launch;
@@ -24,5 +24,6 @@ extern bool core_forked;
 int core_driver_version(void);
 // Returns UNSUPPORTED with "WHAT: unsupported: needs driver 13.1, have 13.0".
 enum vg_status core_needs_driver(int version, const char *what);
-// Looks up an entry that is newer than the table. UNSUPPORTED, like core_needs_driver(), if the driver lacks the entry.
+// Looks up a driver function that is newer than the table. UNSUPPORTED, like core_needs_driver(), if the driver lacks
+// it.
 enum vg_status core_find_entry(const char *entry, int version, void **ret_entry);

@@ -1,4 +1,4 @@
-// Splits SMs into groups: of any sizes with the driver entry of CUDA 13.1, of equal sizes with the older entry.
+// Splits SMs into groups: of any sizes with the driver function of CUDA 13.1, of equal sizes with the older one.
 #include "base/status.h"
 #include "core/device_resource.h"
 #include "core/error.h"

@@ -102,7 +102,7 @@ static enum vg_status create_resource(struct vg_context *context, bool image,
 	return VG_OK;
 }
 
-// Creates a resource without a handle, and finds the driver's entry for registering it.
+// Creates a resource without a handle, and finds the driver function that registers it.
 static enum vg_status prepare_resource(struct vg_context *context, unsigned flags, const char *entry, void *ret_entry,
 				       bool image, struct vg_graphics_resource **ret_resource)
 {

@@ -25,7 +25,7 @@
 // Copies an options structure of the program: NULL (all defaults), or a structure that begins with its size. Returns
 // INVALID or UNSUPPORTED as vg_options_copy() does.
 #define CORE_OPTIONS(copy, options) CORE_TRY(vg_options_copy(&(copy), sizeof(copy), (options)))
-// Calls an entry of the driver, and returns DRIVER if the call fails: CORE_CALL(cuEventRecord, event, stream).
+// Calls a driver function, and returns DRIVER if the call fails: CORE_CALL(cuEventRecord, event, stream).
 #define CORE_CALL(entry, ...)                                                 \
 	do {                                                                  \
 		CUresult result_ = core_driver->entry(__VA_ARGS__);           \

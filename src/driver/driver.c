@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Replaces a missing entry of any type. On x86-64 the caller passes and removes the arguments, and every entry returns
-// a CUresult, so one function is enough.
+// Replaces a missing driver function of any type. On x86-64 the caller passes and removes the arguments, and every
+// driver function returns a CUresult, so one replacement is enough.
 static CUresult return_not_supported(void)
 {
 	return CUDA_ERROR_NOT_SUPPORTED;

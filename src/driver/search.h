@@ -20,10 +20,10 @@ const char *tool_setting(const char *variable);
 // Opens the first suitable library and fills the table. Continues after an unsuitable one, since CUDA_HOME and
 // CUDA_PATH may be set for other reasons. Returns 0, or 1 with a sentence in `problem`.
 int tool_open(const struct tool *tool, tool_fill *fill, void *table, char *problem, size_t capacity);
-// Writes to `why` that the library lacks an entry. Returns 1.
+// Writes to `why` that the library lacks the function `entry`. Returns 1.
 int tool_lacks(const char *entry, char *why, size_t capacity);
 
-// For use in lists of entries, inside a tool_fill() function that has a variable `table`.
+// For use in lists of functions, inside a tool_fill() function that has a variable `table`.
 #define TOOL_ENTRY(name)                                              \
 	table->name = (__typeof__(table->name))dlsym(library, #name); \
 	if (!table->name)                                             \

@@ -46,7 +46,7 @@ struct ledger_slot {
 	uint64_t used[2];
 	uint64_t apart;		   // the part of `used` for which ledger_kind_is_declared() returns false
 	uint64_t peak;		   // highest number of declared bytes since the daemon last cleared this member
-	uint64_t undeclared;	   // undeclared bytes, as the daemon last measured them
+	uint64_t undeclared;	   // undeclared memory in bytes, as the daemon last measured it
 	uint64_t applied;	   // highest sequence known to be applied; other processes write it
 	uint64_t exported, adrift; // as in vg_ledger_set_exported()
 	uint64_t by_kind[VG_LEDGER_KIND_COUNT];
@@ -275,8 +275,8 @@ int ledger_slot_lock(const struct vg_ledger *ledger, unsigned int *ret_index);
 void ledger_slot_unlock(const struct vg_ledger *ledger);
 // Forgets the locked slot, because another process owns it from now on.
 void ledger_forget_slot(struct vg_ledger *ledger);
-// Finds the slot of a guest, and completes the guest's last operation. If the guest has no slot, claims one for
-// `program`; if `program` is NULL, returns VG_LEDGER_GONE.
+// Finds the slot of a guest, a process that has opened memory of this vGPU, and completes the guest's last operation.
+// If the guest has no slot, claims one for `program`; if `program` is NULL, returns VG_LEDGER_GONE.
 int ledger_guest_slot(struct ledger_file *file, const struct vg_ledger_owner *process, const uint64_t *program,
 		      unsigned int *ret_index);
 // Completes or drops the pending operation of a slot whose writer has ended.

@@ -36,7 +36,7 @@ enum {
 	VG_LEDGER_REFUSALS = 64,
 	// Sizes of text buffers, with the zero byte.
 	VG_LEDGER_NAME = 64,
-	VG_LEDGER_ENTRY = 48,  // name of a driver entry
+	VG_LEDGER_ENTRY = 48,  // name of a driver function
 	VG_LEDGER_COMMAND = 16 // process name, as in /proc/PID/comm
 };
 
@@ -236,7 +236,7 @@ int vg_ledger_hand_over(struct vg_ledger *ledger, const struct vg_ledger_tenant 
 // Returns how many shared allocations `slot` owns or holds (ledger/shared.h).
 unsigned int vg_ledger_count_shared(const struct vg_ledger *ledger, unsigned int slot);
 
-// The following functions are for the daemon only: one process per node, one thread.
+// The following functions are for the daemon only: one process for each ledger, one thread.
 
 // Sets the limit, unless more is charged: then it returns VG_LEDGER_REFUSED. *ret_charged: the charge at that moment.
 int vg_ledger_set_limit(struct vg_ledger *ledger, uint64_t limit, uint64_t *ret_charged);
@@ -247,7 +247,8 @@ int vg_ledger_set_outer(struct vg_ledger *ledger, const struct vg_ledger_tenant 
 			uint64_t start_time);
 // Stores the measured size of a context, which later contexts are charged.
 void vg_ledger_set_context_overhead(struct vg_ledger *ledger, uint64_t bytes);
-// Stores how much undeclared memory a tenant has. Returns VG_LEDGER_GONE if the tenant has left.
+// Stores how much undeclared memory, which no driver call announces, a tenant has. Returns VG_LEDGER_GONE if the tenant
+// has left.
 int vg_ledger_set_undeclared(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, uint64_t bytes);
 void vg_ledger_clear_peak(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant);
 // The memory of a dead program that its exported descriptors keep allocated.

@@ -1,6 +1,6 @@
-// Declares the parts of the balancer for this directory. Decisions depend only on a snapshot of the loads (struct
-// balancer_load) and on the balancer's memory of earlier rounds. Only balancer_source.c reads loads and acts on
-// managers.
+// Declares the parts of the balancer for this directory. Decisions depend only on a snapshot of the load of each
+// virtual GPU, the work that it has (struct balancer_load), and on the balancer's memory of earlier rounds. Only
+// balancer_source.c reads loads and acts on managers.
 #pragma once
 #include "base/status.h"
 #include "virgate/balancer.h"
@@ -55,7 +55,7 @@ static inline double balancer_drain(const struct balancer_load *load)
 struct balancer_mark {
 	struct balancer_key key;
 	double share;	     // the virtual GPU's own share, without loans
-	int scaled;	     // number of units added to the virtual GPU's own
+	int scaled;	     // number of compute units added to the virtual GPU's own
 	unsigned pressed;    // number of consecutive rounds with waiting work
 	unsigned calm;	     // number of consecutive rounds without waiting work
 	uint64_t gave, took; // the last round in which work or share left the virtual GPU, or came to it; 0: never
@@ -85,8 +85,8 @@ struct balancer_mark *balancer_mark(const struct balancer_memory *memory, struct
 enum {
 	// Number of rounds in which a virtual GPU that received work or share gives none away, and the reverse.
 	BALANCER_HOLD = 5,
-	BALANCER_PATIENCE = 2, // consecutive rounds with waiting work before shares, units or quanta change
-	// Consecutive rounds without waiting work before a change of shares, units or quanta is undone.
+	BALANCER_PATIENCE = 2, // consecutive rounds with waiting work before shares, compute units or quanta change
+	// Consecutive rounds without waiting work before a change of shares, compute units or quanta is undone.
 	BALANCER_CALM = 3
 };
 // Returns whether an action taken in `round` is too recent to be undone. The period doubles each time such an action
@@ -105,8 +105,8 @@ struct balancer_decision {
 	size_t from, to;   // indexes of loads; equal if the decision concerns only one virtual GPU
 	size_t executions; // MIGRATE: number of executions to move; PREEMPT: 1
 	double share;	   // ADJUST_SHARE: the part of the share that moves
-	int units;	   // SCALE_UNITS: number of units to add, or negative: to remove
-	bool returns;	   // the decision returns a loan or added units
+	int units;	   // SCALE_UNITS: number of compute units to add, or negative: to remove
+	bool returns;	   // the decision returns a loan or added compute units
 	bool needed;	   // the loan is returned because the lender needs it
 	char why[BALANCER_WHY];
 };

@@ -1,4 +1,5 @@
-// Decides what to do about a snapshot of the loads, from the rules and the memory of earlier rounds.
+// Decides what to do about a snapshot of the loads (struct balancer_load of each virtual GPU), from the rules and the
+// memory of earlier rounds.
 #include "manager/balancer.h"
 
 #include <stdarg.h>

@@ -87,7 +87,8 @@ struct vg_balancer {
 	size_t log_count, log_next;
 	struct vg_balancer_info info;
 };
-// Reads the loads, and creates and removes queues to match. The caller frees *ret_loads.
+// Reads how much work each virtual GPU has (struct balancer_load). Creates queues for new virtual GPUs, and removes
+// those of closed ones. The caller frees *ret_loads.
 enum vg_status balancer_take_snapshot(struct vg_balancer *balancer, struct balancer_load **ret_loads,
 				      size_t *ret_count);
 struct balancer_queue *balancer_queue_find(const struct vg_balancer *balancer, struct balancer_key key);
@@ -98,20 +99,21 @@ enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced
 // ---- the thread (balancer_thread.c) ------------------------------------------------------------------------
 
 void *balancer_run(void *balancer);
-// Notices that an execution has ended. The scheduler calls this function; `user` is the struct vg_balanced.
+// Notes that a piece of work has ended. The scheduler of the compute units calls this function; `user` is the work
+// (struct vg_balanced).
 void balancer_notice(void *user);
 
 // ---- rounds (balancer_round.c) -----------------------------------------------------------------------------
 
 enum vg_status balancer_round(struct vg_balancer *balancer, size_t *ret_taken);
-// Gives all lent shares back to their lenders, and removes all added units.
+// Gives all lent shares back to their lenders, and removes all added compute units.
 void balancer_give_back(struct vg_balancer *balancer);
 
 // ---- managers and their executions (balancer_source.c) -----------------------------------------------------
 
 enum vg_status balancer_retain_manager(struct vg_manager *manager);
 void balancer_release_manager(struct vg_manager *manager);
-// Reads the loads of all managers that are not closed. The caller frees *ret_loads.
+// Reads the load of each virtual GPU of the managers that are not closed. The caller frees *ret_loads.
 enum vg_status balancer_read(struct vg_manager *const *managers, size_t count, struct balancer_load **ret_loads,
 			     size_t *ret_count);
 enum balancer_fate {

@@ -101,8 +101,8 @@ static void free_unused_queues(struct vg_balancer *balancer)
 	}
 }
 
-// Creates and updates the queues from the loads, and sets the number of queued executions in the loads. Returns false
-// if out of memory.
+// Creates a queue for each virtual GPU in `loads` that has none, and updates the others. Sets the number of queued
+// executions in `loads`. Returns false if out of memory.
 static bool match_queues(struct vg_balancer *balancer, struct balancer_load *loads, size_t count)
 {
 	for (struct balancer_queue *queue = balancer->queues; queue; queue = queue->next)

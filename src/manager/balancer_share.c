@@ -1,5 +1,5 @@
-// Adapts shares to the load. Idle virtual GPUs lend share to those with waiting work, and unclaimed units are added.
-// Loans and added units are returned when the load ends.
+// Adapts shares to the load. Idle virtual GPUs lend share to those with waiting work, and unclaimed compute units are
+// added. Loans and added units are returned when the load ends.
 #include "manager/balancer.h"
 
 static const double least_loan = 0.01;
@@ -23,7 +23,7 @@ static size_t find_index(const struct balancer_plan *plan, struct balancer_key k
 	return i;
 }
 
-// ---- units ------------------------------------------------------------------------------------------------
+// ---- compute units ----------------------------------------------------------------------------------------
 
 static double sum_unclaimed(const struct balancer_plan *plan, unsigned manager)
 {
@@ -66,7 +66,7 @@ void balancer_plan_units(struct balancer_plan *plan)
 			continue;
 		int own = (int)load->units - find_mark(plan, i)->scaled;
 		int free = (int)(sum_unclaimed(plan, load->key.manager) * load->max_units + 1e-6);
-		int more = own - find_mark(plan, i)->scaled; // a virtual GPU gets at most twice its own number of units
+		int more = own - find_mark(plan, i)->scaled; // at most twice its own number of compute units
 		more = more < free ? more : free;
 		if (more > 0)
 			scale_units(plan, i, more, "its work waits");

@@ -1,4 +1,5 @@
-// Connects the balancer with managers: reads the managers' loads, and executes actions on managers.
+// Connects the balancer with managers: reads the load of each virtual GPU (struct balancer_load), and executes actions
+// on managers.
 #include "compute/compute.h"
 #include "manager/balancer_engine.h"
 #include "manager/manager.h"
@@ -24,7 +25,8 @@ void balancer_release_manager(struct vg_manager *manager)
 
 // ---- loads -----------------------------------------------------------------------------------------------------
 
-// Reads the units only if the share is a whole number of them. Otherwise the balancer could not return added units.
+// Reads the compute units only if the share is a whole number of them. Otherwise the balancer could not return added
+// units.
 static void read_units(const struct vg_compute_unit_info *unit, struct balancer_load *load)
 {
 	double units = unit->share * unit->max_units, off = units - unit->compute_units;
@@ -155,7 +157,7 @@ static enum balancer_fate submit_to(struct vg_virtual_gpu *vgpu, struct vg_balan
 {
 	if (atomic_load(&vgpu->paused))
 		return BALANCER_LATER;
-	if (work->bind) // call `bind` outside of the gate, because this callback may close the virtual GPU
+	if (work->bind) // call `bind` after manager_leave(), because this callback may close the virtual GPU
 		*ret_status = work->bind(work->user, vgpu, work->values, work->argument_count);
 	if (*ret_status)
 		return BALANCER_FAILED;

@@ -216,7 +216,7 @@ fail:
 	return status;
 }
 
-// Closes all vGPUs or none. Fails if a vGPU, or another unit of the scheduler, still has work.
+// Closes all vGPUs or none. Fails if a vGPU, or another compute unit of the scheduler, still has work.
 static enum vg_status end_all(struct vg_manager *manager, const char *instead)
 {
 	struct vg_virtual_gpu **vgpus;

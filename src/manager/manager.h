@@ -85,7 +85,7 @@ struct vg_virtual_gpu {
 	atomic_bool moving;	 // the thread that holds `setting` is moving memory
 
 	struct vg_compute_unit *unit; // owns a reference
-	atomic_bool at_rest;	      // true: all work of the unit has ended, and the unit accepts no more work
+	atomic_bool at_rest;	      // true: all work of the compute unit has ended, and the unit accepts no more work
 	atomic_bool paused, used;
 	atomic_bool no_tensor_cores, no_mixed_precision;
 	atomic_uint *active_streams; // state of each virtual stream, see stream.c

@@ -21,7 +21,7 @@ static void refund(void *user, uint64_t bytes)
 	budget_refund(&((struct vg_virtual_gpu *)user)->budget, bytes);
 }
 
-// Waits for the vGPU's work. If the unit was closed before, all its work has already ended.
+// Waits for the vGPU's work. If the compute unit was closed before, all its work has already ended.
 static enum vg_status fence(void *user, struct vg_stream *stream)
 {
 	struct vg_virtual_gpu *vgpu = user;

@@ -1,10 +1,10 @@
-// Declares the memory of a virtual GPU, virtualized or plain. Any thread. Call all functions inside the vGPU's gate,
-// except memory_begin() before and memory_end() after all other calls.
+// Declares the memory of a virtual GPU, virtualized or plain. Any thread. Call all functions between manager_enter()
+// and manager_leave(), except memory_begin() before and memory_end() after all other calls.
 #pragma once
 #include "manager/manager.h"
 
 enum vg_status memory_begin(struct vg_virtual_gpu *vgpu, uint64_t limit);
-// Zeroes and frees all memory, and logs how much there was. Call after the vGPU's unit is closed. DRIVER.
+// Zeroes and frees all memory, and logs how much there was. Call after the vGPU's compute unit is closed. DRIVER.
 enum vg_status memory_end(struct vg_virtual_gpu *vgpu);
 void memory_destroy(struct vg_virtual_gpu *vgpu);
 void memory_figures(struct vg_virtual_gpu *vgpu, size_t *ret_blocks, uint64_t *ret_bytes);

@@ -153,7 +153,7 @@ static void free_job(void *user)
 	free(job);
 }
 
-// Submits a plan to the unit. Consumes the plan, also on failure.
+// Submits a plan to the compute unit. Consumes the plan, also on failure.
 static enum vg_status submit_plan(struct vg_virtual_gpu *vgpu, struct operation_plan *plan, const char *name,
 				  unsigned stream, struct vg_execution **ret_execution)
 {

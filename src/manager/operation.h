@@ -10,7 +10,7 @@ struct manager_workspace {
 	size_t size;
 	struct manager_workspace *next; // next in the list of unused workspaces
 };
-// Frees all workspaces. Call after the vGPU's unit is closed, with no call inside the gate.
+// Frees all workspaces. Call after the vGPU's compute unit is closed, when no call on the vGPU is in progress.
 void operations_end(struct vg_virtual_gpu *vgpu);
 // Destroys the manager's kernels and libraries.
 void operations_destroy(struct vg_manager *manager);

@@ -161,8 +161,8 @@ static double get_share(struct vg_virtual_gpu *vgpu)
 	return vg_compute_unit_info(vgpu->unit, &info) ? 0 : info.share;
 }
 
-// Sets the share or the number of units, whichever is not 0, and reports the new share to the daemon. If reporting
-// fails, restores the old share.
+// Sets the share or the number of compute units, whichever is not 0, and reports the new share to the daemon. If
+// reporting fails, restores the old share.
 static enum vg_status change_share(struct vg_virtual_gpu *vgpu, double share, unsigned units)
 {
 	struct vg_kept_error kept;

@@ -1,10 +1,10 @@
-// Manages the compute unit of a virtual GPU. Any thread. Call inside the vGPU's gate, except unit_begin() and
-// unit_end().
+// Manages the compute unit of a virtual GPU. Any thread. Call between manager_enter() and manager_leave(), except
+// unit_begin() and unit_end().
 #pragma once
 #include "compute/compute.h"
 #include "manager/manager.h"
 
-// Creates the unit. LIMIT, INVALID, CLOSED, NO_MEMORY, DRIVER.
+// Creates the compute unit. LIMIT, INVALID, CLOSED, NO_MEMORY, DRIVER.
 enum vg_status unit_begin(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *options);
 // unit_shut() accepts no more work, cancels waiting work, and makes waiting calls return. It fails with BUSY like
 // compute_shut(), without any change. unit_end() waits until running work has ended.

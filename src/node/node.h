@@ -1,4 +1,5 @@
-// The client's view of a node. It does not change after it was opened, so several threads may use it at the same time.
+// Connects to the daemon. struct vg_node says which daemon that is, and whether to start one. It does not change after
+// it was opened, so several threads may use it at the same time.
 #pragma once
 #include <jansson.h>
 #include <limits.h>
@@ -24,16 +25,16 @@ struct vg_node {
 			return vg_fail(VG_INVALID, 0, "%s is NULL", #pointer); \
 	} while (0)
 
-// Sends a request and waits for the reply. Starts the daemon if the node allows that. Consumes `request`. *ret_reply:
-// an object with "ok": true, which the caller frees.
+// Sends a request and waits for the reply. Starts the daemon if node->may_start is true. Consumes `request`.
+// *ret_reply: an object with "ok": true, which the caller frees.
 enum vg_status vg_node_request(struct vg_node *node, json_t *request, json_t **ret_reply);
 // Sends a request like vg_node_request(), and frees the reply.
 enum vg_status vg_node_order(struct vg_node *node, json_t *request);
 
 // Connects to the daemon. Returns the descriptor, or -errno; -ENOENT and -ECONNREFUSED: no daemon listens.
 int vg_node_connect(const struct vg_node *node);
-// Connects to the daemon, and starts one if the node allows that. The caller closes *ret_descriptor, which is negative
-// after a failure.
+// Connects to the daemon, and starts one if node->may_start is true. The caller closes *ret_descriptor, which is
+// negative after a failure.
 enum vg_status vg_node_reach(const struct vg_node *node, int *ret_descriptor);
 // Sets the last error from a reply in which the daemon refuses the request. Also accepts the -errno of a failed
 // connection or request.

@@ -1,4 +1,4 @@
-// Finds the paths of the node's daemon. Any thread.
+// Finds the paths of the daemon's directory and socket. Any thread.
 #pragma once
 #include <stddef.h>
 

@@ -39,7 +39,8 @@ static bool is_dropped(const struct start *start, const char *variable)
 	return *start->sim_nvml && strncmp(variable, "VIRGATE_NVML=", 13) == 0;
 }
 
-// Makes the daemon's environment: adds the variables that describe the node, and leaves out those of a tenant.
+// Makes the daemon's environment: adds the variables with the daemon's directories and simulated GPUs, and leaves out
+// those of a tenant.
 static char **make_environment(struct start *start)
 {
 	const struct vg_node *node = start->node;
@@ -166,8 +167,8 @@ static bool daemon_answers(const struct vg_node *node)
 	return fd >= 0;
 }
 
-// Returns whether a daemon other than `own` has the node's lock file locked. The file contains the pid of the daemon
-// that locked it. A zombie does not have the lock any more.
+// Returns whether a daemon other than `own` has locked the lock file of the runtime directory. The file contains the
+// pid of the daemon that locked it. A zombie does not have the lock any more.
 static bool is_lock_held(const struct vg_node *node, pid_t own)
 {
 	char path[PATH_MAX + 32], text[64];

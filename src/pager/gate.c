@@ -20,7 +20,7 @@ static _Atomic(struct pager_mark *) marks;
 static pthread_mutex_t count_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pager_slot *counted_in; // protected by count_lock, as is the next variable
 static uint32_t waiting;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // held while a thread adds or reuses a mark
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // held while a thread adds or reuses a struct pager_mark
 static void (*report_waiting)(uint64_t waited_ns);
 
 enum { REPORT_FIRST_S = 5, REPORT_AGAIN_S = 60 };
@@ -75,7 +75,7 @@ static bool has_ended(const struct pager_mark *mark)
 	return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
 }
 
-// Returns a mark whose thread has ended; NULL: there is no such mark.
+// Returns a mark (struct pager_mark) whose thread has ended; NULL: there is no such mark.
 static struct pager_mark *find_unused_mark(void)
 {
 	for (struct pager_mark *mark = atomic_load(&marks); mark; mark = mark->next)

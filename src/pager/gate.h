@@ -1,7 +1,8 @@
-// The gate before driver calls that use device memory. Threads enter and leave the gate. The pager closes the gate and
-// waits until no thread is inside. Entering takes no locked instruction: a thread notes in its own mark that it is
-// inside, and then reads the gate. The pager closes the gate, makes all threads pass a memory barrier (membarrier), and
-// then reads the marks. Any thread. shim/evict_stubs.S has the code for entering in assembler, too.
+// The pager's gate: a thread waits here before a driver call that uses device memory, while the memory is not on the
+// device. Threads enter and leave the gate. The pager closes the gate and waits until no thread is inside. Entering
+// takes no locked instruction: a thread notes in its own mark that it is inside, and then reads the gate. The pager
+// closes the gate, makes all threads pass a memory barrier (membarrier), and then reads the marks. Any thread.
+// shim/evict_stubs.S has the code for entering in assembler, too.
 #pragma once
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -10,7 +11,8 @@
 
 struct pager_slot;
 
-// The mark of a thread. It is never freed: after the thread has ended, another thread reuses its mark.
+// The mark of a thread says whether the thread is inside the gate. It is never freed: after the thread has ended,
+// another thread reuses its mark.
 struct pager_mark {
 	_Atomic uint32_t inside; // number of nested driver calls that the thread is in
 	_Atomic uint32_t row;	 // row of enum vg_entry: the thread's last call

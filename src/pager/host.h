@@ -1,7 +1,8 @@
 // Manages pinned host memory for chunks that leave the device. The memory lies in a file without a name
 // (pager/host_file.h), or is anonymous where the tmpfs has no space. So it is freed with the process. It grows by
-// pieces, which stay pinned. A chunk gets a room, which may extend over several pieces. So rooms of all sizes fit
-// without gaps, if they are always taken in the same order. The pager's thread, or threads inside the gate.
+// pieces, which stay pinned. A chunk gets a room, its place in this memory, which may extend over several pieces. So
+// rooms of all sizes fit without gaps, if they are always taken in the same order. The pager's thread, or threads
+// inside the gate.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -57,7 +57,7 @@ struct config_device {
 };
 
 // A section [user NAME] or [group NAME] of the system's file: what the vGPUs of the user, or of all members of the
-// group together, may have on this node.
+// group together, may have on this machine.
 struct config_limit {
 	bool is_group;
 	char *name; // "*": each user without a section

@@ -1,4 +1,4 @@
-// Reads the sections [user NAME] and [group NAME], which limit what users may have on this node.
+// Reads the sections [user NAME] and [group NAME], which limit what users may have on this machine.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

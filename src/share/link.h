@@ -9,7 +9,7 @@
 #include "wire/page.h"
 
 struct share_link {
-	struct vg_node node; // a copy of the program's node, which the program may close
+	struct vg_node node; // a copy of the program's connection to the daemon, which the program may close
 	int descriptor;
 	bool ended;    // true: the daemon has ended, or has closed the connection
 	pid_t process; // the process that created the link

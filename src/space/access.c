@@ -3,7 +3,7 @@
 // 0 is neither unmapped nor moved.
 #include "space/memory.h"
 
-// A part of a block, inside one chunk.
+// The part of a block of memory that lies in one chunk (memory.h).
 struct part {
 	struct vg_memory_space *space;
 	CUdeviceptr address;

@@ -1,7 +1,7 @@
-// Implements the gate in a process of a vGPU: what the interposer does before and after launches. No clock, thread or
-// system call: the caller passes the time, and rings, sleeps and spins as the functions say. To ring is to wake the
-// arbiter by the word `bell`. Any thread; no lock. After a fork, the child starts with its own slot and struct
-// turn_process.
+// Implements the gate in a process of a vGPU: before launches, a thread waits here until its vGPU may launch. The
+// interposer calls these functions before and after launches. No clock, thread or system call: the caller passes the
+// time, and rings, sleeps and spins as the functions say. To ring is to wake the arbiter by the word `bell`. Any
+// thread; no lock. After a fork, the child starts with its own slot and struct turn_process.
 //
 // Before a launch, if page->word is not 0:
 //	now = clock();
@@ -32,7 +32,7 @@ struct turn_process {
 	_Atomic uint64_t last_ns; // time of the last sign of life of an arbiter that stopped; 0: no arbiter has stopped
 };
 
-// The state of a thread at the gate.
+// The state of a thread that waits at the gate.
 struct turn_wait {
 	uint64_t began_ns;  // when the thread came to the gate
 	uint64_t awake_ns;  // the thread spins until then

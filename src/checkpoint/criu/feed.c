@@ -43,7 +43,7 @@ struct lane {
 	size_t *chunks, chunk_count; // indices of the chunks that CRIU gets
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	size_t slot_count, behind, ahead; // `behind`: number of slots whose pages CRIU may still read from the pipe
+	size_t slot_count, behind, ahead; // slots: buffers of a chunk; `behind`: those that CRIU may still read
 	struct slot *slots;
 };
 
@@ -216,8 +216,8 @@ enum vg_status feed_file(struct feed *feed, const struct image_file *file, const
 
 	pthread_mutex_init(&lane.lock, NULL);
 	pthread_cond_init(&lane.changed, NULL);
-	// Reuse a slot only after as many later bytes as the pipe holds were written. Until then, CRIU may still read
-	// the slot's pages from the pipe.
+	// Reuse the buffer of a chunk only after as many later bytes as the pipe holds were written. Until then, CRIU
+	// may still read the buffer's pages from the pipe.
 	lane.behind = 1 + (enlarge_pipe(output) + file->chunk_bytes - 1) / file->chunk_bytes;
 	lane.ahead = AHEAD_BYTES / file->chunk_bytes;
 	size_t slots = feed->worker_count + 1 + lane.behind;

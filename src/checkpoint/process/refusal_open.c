@@ -1,5 +1,5 @@
-// Finds open files and mappings that a dump cannot save, in /proc/PID/fd and /proc/PID/maps: devices, and pages of the
-// broker.
+// Finds open files and mappings that a dump cannot save, in /proc/PID/fd and /proc/PID/maps: devices, and the broker's
+// files of publications (wire/page.h).
 #include "base/hint.h"
 #include "base/status.h"
 #include "checkpoint/process/refusal.h"
@@ -91,7 +91,8 @@ bool refusal_maps_cuda(pid_t pid)
 	return search_mappings(pid, &search) == VG_OK && search.what;
 }
 
-// Returns whether the file is a page of the broker. The daemon names these files in its runtime directory.
+// Returns whether the file is the page of a publication (wire/page.h). The daemon names these files in its runtime
+// directory.
 static bool is_page(const char *path, size_t mapped)
 {
 	return mapped == VG_PAGE_SIZE && strstr(path, "/publications/");

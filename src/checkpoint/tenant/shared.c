@@ -17,8 +17,8 @@ static enum vg_status refuse_shared(const struct tenant *tenant, const char *vgp
 		      (int)tenant->pid, tenant->slot.command, vgpu);
 }
 
-// Looks for tenants that are guests of another vGPU. Their slot is in the ledger of that vGPU, which they have not
-// mapped.
+// Looks for tenants that are guests of another vGPU: they have opened memory that is charged there. Their slot is in
+// the ledger of that vGPU, which they have not mapped.
 static enum vg_status look_into(const struct tenants *tenants, const char *path)
 {
 	enum vg_status status = VG_OK;

@@ -42,7 +42,7 @@ struct tenants {
 	size_t vgpu_count;
 	struct tenant *list;
 	size_t count;
-	struct vg_node *node; // the node of the vGPUs; used only in a restore
+	struct vg_node *node; // connection to the daemon of the vGPUs; used only in a restore
 	pid_t *slotless;      // processes that have mapped a ledger in which they have no slot
 	size_t slotless_count;
 };

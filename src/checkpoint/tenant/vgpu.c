@@ -74,7 +74,7 @@ static enum vg_status check_choice(const struct tenants *tenants, const struct t
 
 // ---- requests of a dump ------------------------------------------------------------------------------
 
-// Opens the node of a vGPU. The directory of the vGPU's ledger tells which daemon is the right one.
+// Opens the connection to the daemon of a vGPU. The directory of the vGPU's ledger tells which daemon that is.
 static enum vg_status open_node(const struct tenant_vgpu *vgpu, struct vg_node **ret_node)
 {
 	bool simulated = vg_ledger_flags(vgpu->ledger) & VG_LEDGER_SIMULATED;
