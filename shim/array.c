@@ -17,7 +17,8 @@ static unsigned int measure_format(CUarray_format format)
 	case CU_AD_FORMAT_SIGNED_INT16:
 	case CU_AD_FORMAT_HALF:
 		return 2;
-	// No other format needs more than four bytes. Block-compressed and planar formats need less.
+	// No other format needs more than four bytes for a channel of an element. Block-compressed and planar formats
+	// need less.
 	default:
 		return 4;
 	}

@@ -80,8 +80,9 @@ VG_HOT CUresult shim_charge(enum vg_entry entry, enum vg_ledger_kind kind, uint6
 	return shim_charge_measured(entry, kind, bytes);
 }
 
-// Makes room for a charge that does not fit. Also measures the undeclared memory again, because some of that memory may
-// have been freed since. Returns false if nothing was refunded.
+// Makes room for a charge that does not fit: has pools and graphs return unused memory. Also has the daemon measure
+// undeclared memory again, which the driver allocates by itself, because some of it may have been freed. Returns false
+// if nothing was refunded.
 VG_COLD static bool make_room(void)
 {
 	bool refreshed = shim_counting() && shim_undeclared_refresh(shim_session_ledger());

@@ -18,6 +18,6 @@ size_t shim_contexts_list(CUcontext *ret_contexts, size_t most);
 // Stores the primary context; NULL: the primary context is unknown or destroyed. is_charged: the primary context exists
 // and is charged.
 void shim_contexts_set_primary(CUcontext context, bool is_charged);
-// Notes that a context other than the primary one was created or destroyed.
+// Note that a context other than the primary one was created (shim_contexts_add) or destroyed (shim_contexts_remove).
 void shim_contexts_add(CUcontext context);
 void shim_contexts_remove(CUcontext context);

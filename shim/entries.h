@@ -1,5 +1,5 @@
-// Declares the table of the driver's functions that the exports call. cuda_exports.S defines its entries, the slots.
-// Any thread.
+// Declares the table of the driver's functions that the exports call. cuda_exports.S defines it as shim_slots. Any
+// thread.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -26,14 +26,14 @@ static const struct vg_ledger *ledger;
 extern const int32_t shim_evict_stubs[VG_ENTRY_COUNT] SHIM_HIDDEN;
 void *shim_evict_below[VG_ENTRY_COUNT];
 
-// The families of driver calls that must not run while memory is in the host: they launch work or use addresses. Calls
-// that wait for work or query it are not gated, because they may last long. Calls for memory that never moves are not
-// gated either.
+// The families of driver calls that must not run while memory is in the host: they launch work or use addresses. Their
+// calls pass the pager's gate. Calls that wait for work or query it do not, because they may last long. Nor do calls
+// for memory that never moves.
 enum {
 	gated_array = false,
-	gated_capture = false, // not gated, except for calls that begin a capture; also_gated[] lists them
+	gated_capture = false, // except for calls that begin a capture, which also_gated[] lists
 	gated_checkpoint = false,
-	gated_context = false, // not gated, except for calls that destroy a context; also_gated[] lists them
+	gated_context = false, // except for calls that destroy a context, which also_gated[] lists
 	gated_copy = true,
 	gated_coredump = false,
 	gated_device = false,
@@ -41,7 +41,7 @@ enum {
 	gated_event = false,
 	gated_external = true,
 	gated_graph = true,
-	gated_green = false, // not gated, except for calls that destroy a green context; also_gated[] lists them
+	gated_green = false, // except for calls that destroy a green context, which also_gated[] lists
 	gated_host = false,
 	gated_init = false,
 	gated_interop = true,
@@ -53,13 +53,13 @@ enum {
 	gated_lookup = false,
 	gated_managed = true,
 	gated_memop = true,
-	gated_memory = false, // not gated, since the hooks of these calls enter the gate themselves
+	gated_memory = false, // since the hooks of these calls enter the gate themselves
 	gated_module = false,
 	gated_multicast = true,
 	gated_occupancy = false,
 	gated_peer = false,
-	gated_pool = false, // not gated, since memory of pools never moves
-	// not gated, except for calls that release or reset the primary context; also_gated[] lists them
+	gated_pool = false, // since memory of pools never moves
+	// except for calls that release or reset the primary context, which also_gated[] lists
 	gated_primary = false,
 	gated_profiler = false,
 	gated_set = true,
@@ -74,7 +74,7 @@ static const bool is_family_gated[VG_ENTRY_COUNT] = {
 #include "abi/entries.def"
 };
 
-// Calls that are gated although their family is not.
+// Functions whose calls pass the pager's gate although those of their family do not.
 static const enum vg_entry also_gated[] = {
 	VG_ENTRY_cuMemMapArrayAsync,
 	VG_ENTRY_cuMemMapArrayAsync_ptsz,

@@ -1,6 +1,7 @@
-/* Defines a stub for each function that is gated in an evictable vGPU. The stub replaces the function's entry in the
- * table shim_slots. It enters the pager's gate (pager/gate.h), calls what the entry pointed to before, and leaves the
- * gate. For this call, the stub copies six words of arguments on the stack, since no gated function has more.
+/* Defines a stub for each driver function that must not run while memory is in the host. In an evictable vGPU, the stub
+ * replaces the function in the table shim_slots. It enters the pager's gate (pager/gate.h), calls what the table had
+ * before, and leaves the gate. For this call, the stub copies six words of arguments on the stack, since none of these
+ * functions has more.
  */
 .set evict_index, 0
 
@@ -86,7 +87,7 @@ evict_call: /* %eax has the row of the function in entries.def */
 	.cfi_adjust_cfa_offset 8
 	pushq %r9
 	.cfi_adjust_cfa_offset 8
-	subq $32, %rsp /* no entry takes more than two floating-point arguments */
+	subq $32, %rsp /* no driver function takes more than two floating-point arguments */
 	.cfi_adjust_cfa_offset 32
 	movups %xmm0, (%rsp)
 	movups %xmm1, 16(%rsp)

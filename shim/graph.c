@@ -92,7 +92,8 @@ SHIM_EXPORT CUresult CUDAAPI cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph g
 	return REAL(cuGraphAddMemAllocNode)(node, graph, dependencies, count, parameters);
 }
 
-// Adds a node of any type to a graph, after the charge for its launch.
+// The body of a hook that adds a graph node of any type: charges what the launch of the node will need, and then adds
+// the node.
 #define ADD_NODE(abi, parameters, ...)                                                       \
 	do {                                                                                 \
 		CUresult result = shim_raise_for_node(VG_ENTRY_##abi, parameters);           \

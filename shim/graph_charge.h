@@ -13,7 +13,7 @@ CUresult shim_graph_begin_instantiate(enum vg_entry entry, CUgraph graph, uint64
 // Keeps the charge with the executable graph, or refunds it if the instantiation failed. Returns `result`, or an error
 // if the charge cannot be kept.
 CUresult shim_graph_end_instantiate(CUresult result, CUgraphExec *executable, uint64_t bytes);
-// Refunds the charge of an executable graph that was destroyed, alone or with its context.
+// Refunds the charge of an executable graph, which was destroyed by itself or with its context.
 void shim_graph_forget(const struct shim_record *record);
 
 // Sets the charge of all graphs by what the driver reports as reserved.

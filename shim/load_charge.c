@@ -3,8 +3,8 @@
 #include "shim/contexts.h"
 #include "shim/undeclared.h"
 
-// Returns the level from which loads are measured: the free device memory plus what the vGPU is charged. Allocations of
-// other tenants of this vGPU do not change the level.
+// Returns the free device memory plus what the vGPU is charged. How much this sum falls while code is loaded is the
+// size of the code: allocations of other tenants of this vGPU do not change the sum.
 static int64_t measure_level(void)
 {
 	SHIM_RELAXED;
@@ -24,12 +24,12 @@ static bool has_room(uint64_t bytes)
 	return limit >= charged && bytes <= limit - charged;
 }
 
-// Bounds for the measured size of a load, which is too large if another vGPU allocates meanwhile. A size up to
+// Bounds for the measured size of loaded code, which is too large if another vGPU allocates meanwhile. A size up to
 // `trusted` that fits into the limit is charged as measured. Any other size is bounded by the daemon's figure for this
 // process, or by `plausible` if the daemon does not answer.
 static const uint64_t trusted = 4ull << 20, plausible = 256ull << 20;
 
-// Returns how much memory was allocated since the level was measured.
+// Returns how much memory was allocated since measure_level() returned `before`.
 static uint64_t measure_since(int64_t before)
 {
 	int64_t after = before == SHIM_LOAD_UNMEASURED ? SHIM_LOAD_UNMEASURED : measure_level();

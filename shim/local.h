@@ -3,7 +3,7 @@
 #pragma once
 #include "shim/charge.h"
 
-// True if a kernel is known whose launch may allocate local memory. While this is false, launches are not checked.
+// True if the launch of a noted kernel may allocate local memory. While this is false, launches are not checked.
 extern _Atomic bool shim_launch_watched;
 
 // Bytes of local memory that a new context has for each thread. They are charged with the context.
@@ -16,7 +16,7 @@ void shim_local_defer(CUkernel kernel);
 // Notes that contexts were created (`change` is 1) or destroyed (-1), or that a context's stack limit changed (0).
 void shim_local_note_contexts(int change);
 // Notes how much a context is charged for local memory. If the context is the only one, and that is enough for all
-// known kernels, launches are not checked any more.
+// noted kernels, launches are not checked any more.
 void shim_local_note_charge(uint64_t charged);
 
 // Returns `bytes` times the number of threads that the device can hold at once; UINT64_MAX if that overflows.

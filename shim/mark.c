@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-// Marks use the upper half of the range of file offsets, where programs do not set locks.
+// Marks are numbers in the upper half of the range of file offsets, where programs do not set locks.
 static const uint64_t first_mark = 1ull << 62;
 
 uint64_t shim_mark_put(int descriptor, uint64_t mark)

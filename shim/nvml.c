@@ -92,8 +92,8 @@ SHIM_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index
 	return result;
 }
 
-// Figures like those of cuMemGetInfo(). Free is what is left of the limit. If the device has less free memory, that is
-// the figure.
+// The figures that a tenant gets from NVML, as from cuMemGetInfo(). `free` is what is left of the limit, or the
+// device's free memory if that is less.
 struct memory {
 	unsigned long long total, free, used;
 };

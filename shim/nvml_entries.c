@@ -61,7 +61,7 @@ void *shim_resolve(uint64_t row)
 	return __atomic_load_n(&shim_slots[row], __ATOMIC_RELAXED);
 }
 
-// nvmlErrorString() is the only entry that returns text. So it needs an answer of its own when NVML is not there.
+// nvmlErrorString() is the only function that returns text. So it needs an answer of its own when NVML is not there.
 SHIM_EXPORT const char *nvmlErrorString(nvmlReturn_t result)
 {
 	return shim_nvml_loaded() ? REAL(nvmlErrorString)(result) : "NVML Shared Library Not Found";

@@ -1,5 +1,4 @@
-// Declares the table of the real NVML functions that the exports call. nvml_exports.S defines its entries, the slots.
-// Any thread.
+// Declares the table of the real NVML functions that the exports call. nvml_exports.S defines it. Any thread.
 #pragma once
 #include <stdbool.h>
 

@@ -11,12 +11,12 @@ struct shim_physical {
 	unsigned int references; // handles + mappings + pins + calls in progress + 1 if exported
 	bool is_exported;	 // a descriptor was exported; all such descriptors together hold one reference
 	bool is_evictable;	 // the memory was charged by shim_charge_evictable()
-	bool has_pins;		 // the object is a multicast object that owns pins of other memory
+	bool has_pins;		 // a multicast object: it keeps references (pins) to the memory bound to it
 	// Members for memory that is a shared allocation (ledger/shared.h, shim/shared.h):
 	uint32_t shared; // number of the shared allocation in the ledger; 0: the memory is not shared
 	bool is_joined;	 // another process owns the shared allocation and has the charge
 	uint64_t size;	 // bytes of the shared allocation, if is_joined
-	uint64_t mark;	 // mark on the memory's descriptors; 0: none
+	uint64_t mark;	 // mark (shim/mark.h) on the memory's descriptors; 0: none
 	char *guest_of;	 // name of the vGPU whose ledger has it; NULL: this process's vGPU
 	struct shim_physical *next_shared;
 	// Ends this process's part in the shared allocation. Returns how many bytes this process must refund. Set while

@@ -123,7 +123,7 @@ static struct shim_physical *join_here(uint64_t key)
 }
 
 // Creates this process's object for a shared allocation of another vGPU. The daemon has made this process a guest of
-// that vGPU.
+// that vGPU, so the memory stays charged there while this process has it open.
 static struct shim_physical *create_guest(const struct vg_wire_guest *guest)
 {
 	struct shim_physical *physical = find_guest(guest->share, guest->vgpu);
@@ -252,7 +252,7 @@ void shim_shared_mark(struct shim_physical *physical, int descriptor)
 void shim_shared_mark_only(struct shim_physical *physical, int descriptor)
 {
 	pthread_mutex_lock(&shim_physical_lock);
-	if (!shim_mark_read(descriptor, &physical->mark, 1)) // another importer may have marked the descriptor
+	if (!shim_mark_read(descriptor, &physical->mark, 1)) // another importer may have set a mark
 		physical->mark = shim_mark_put(descriptor, 0);
 	pthread_mutex_unlock(&shim_physical_lock);
 }

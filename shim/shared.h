@@ -21,9 +21,10 @@ void shim_shared_name_or_join(struct shim_physical *physical, uint64_t key);
 // Charges memory that another process owns to this process. Call it before a descriptor of the memory is exported,
 // because the descriptor may outlive this process.
 CUresult shim_shared_own(enum vg_entry entry, struct shim_physical *physical);
-// Marks a descriptor of the memory, and makes the memory known by that mark.
+// Sets a mark (shim/mark.h) on a descriptor of the memory. Processes that receive the descriptor then find the memory
+// by that mark.
 void shim_shared_mark(struct shim_physical *physical, int descriptor);
-// Marks a descriptor of memory whose size is unknown. When the size is known, shim_shared_name_marked() makes the
-// memory known.
+// Sets a mark on a descriptor of memory whose size is unknown. When the size is known, shim_shared_name_marked() lets
+// other processes find the memory by that mark.
 void shim_shared_mark_only(struct shim_physical *physical, int descriptor);
 void shim_shared_name_marked(struct shim_physical *physical);

@@ -21,7 +21,7 @@ enum shim_turn_row {
 extern void *shim_turn_below[SHIM_TURN_COUNT];
 #define SHIM_TURN_BELOW(abi) ((__typeof__(&abi))shim_turn_below[SHIM_TURN_##abi])
 
-// Replaces the driver's functions in the slots by the stubs. Call it once, before the program's first call returns.
+// Replaces the functions in the table shim_slots by the stubs. Call it once, before the program's first call returns.
 void shim_turn_start(const struct vg_ledger *ledger);
 // Opens the gate in a forked child, which may not use CUDA.
 void shim_turn_stop(void);

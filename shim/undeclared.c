@@ -19,8 +19,8 @@ static const uint64_t measure_every_ns = 20000000;
 // growth is charged.
 static const uint64_t tolerated = 32ull << 20;
 
-// Sets the charge for undeclared memory to the measured figure, but charges at most what the limit has room for. The
-// memory is already allocated, so it cannot be refused.
+// Sets the charge for undeclared memory to what the daemon measured. If the limit has no room for all of it, charges as
+// much as fits: the driver has already allocated the memory, so no call can be refused.
 VG_COLD static void charge_change(struct vg_ledger *ledger)
 {
 	uint64_t found = vg_ledger_undeclared(ledger), limit, all, more;

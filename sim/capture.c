@@ -177,7 +177,7 @@ CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, 
 	return result;
 }
 
-// Sets `mark` in a node and in all nodes on which that node depends.
+// Stores `mark`, a number, in a graph node and in all nodes on which it depends.
 static void mark_dependencies(CUgraphNode node, size_t mark)
 {
 	// Uses a list instead of recursion, because captured graphs may be long chains.

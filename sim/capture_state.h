@@ -21,7 +21,8 @@ struct sim_captured {
 	struct sim_capture *capture;
 	struct sim_stream *stream; // NULL: destroyed
 	struct sim_edges tips;
-	// cuStreamUpdateCaptureDependencies has set the tips. Then they need not be joined before the capture ends.
+	// True: cuStreamUpdateCaptureDependencies has set `tips`. Then the capture may end although no other stream has
+	// joined these nodes.
 	bool placed;
 	CUgraphNode *listed; // arrays that cuStreamGetCaptureInfo has returned
 	CUgraphEdgeData *listed_data;

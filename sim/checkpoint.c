@@ -15,7 +15,7 @@ socklen_t sim_service_address(pid_t pid, struct sockaddr_un *ret_address)
 {
 	uint8_t node[16];
 
-	region_uuid(&sim_process.config, 0, node); // the UUID identifies the node
+	region_uuid(&sim_process.config, 0, node); // the UUID identifies the simulated node
 	*ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
 	unsigned long long words[2];
 	memcpy(words, node, sizeof words);

@@ -32,7 +32,7 @@ void sim_service_start(void);
 // Waits while another process has locked this one, unless the call is allowed meanwhile. Call it only if
 // SIM_GATE_LOCKED is set.
 CUresult sim_checkpoint_enter(enum vg_entry entry);
-// Computes the service's address for a process of this node. Returns the length of the address.
+// Computes the service's address for a process of this simulated node. Returns the length of the address.
 socklen_t sim_service_address(pid_t pid, struct sockaddr_un *ret_address);
 
 // Moves the contents of all device memory into private memory, and frees the device memory.

@@ -95,7 +95,7 @@ static void free_evicted(struct evicted *list)
 }
 
 struct presence {
-	int change; // how much to add to the number of contexts that the node's shared state counts
+	int change; // how much to add to the number of contexts that the simulated node's shared state counts
 };
 
 static void count_context(struct sim_context *context, void *data)
@@ -143,8 +143,8 @@ static int find_device(const CUuuid *uuid)
 	return -1;
 }
 
-// Returns the physical device to which each of the process's devices moves. The pairs contain every device of the node
-// once as the old device and once as the new one.
+// Returns the physical device to which each of the process's devices moves. The pairs contain every device of the
+// simulated node once as the old device and once as the new one.
 static CUresult map_devices(const CUcheckpointGpuPair *pairs, unsigned count, int ret_physical[SIM_DEVICES])
 {
 	int target[SIM_DEVICES];

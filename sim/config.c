@@ -190,8 +190,8 @@ int sim_config_parse(const char *spec, struct sim_config *ret_config, char *prob
 	return 0;
 }
 
-// Returns a hash of the configuration and of its text. A different text means a different node with its own daemon,
-// because two daemons must not admit vGPUs to the memory of one device.
+// Returns a hash of the configuration and of its text. A different text means a different simulated node with its own
+// daemon, because two daemons must not admit vGPUs to the memory of one device.
 static uint64_t hash_config(const struct sim_config *config, const char *spec)
 {
 	char text[512];

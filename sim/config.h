@@ -25,7 +25,7 @@ struct sim_config {
 	uint64_t slice_ns;     // contexts get the device's time in slices of this length; 0: they run at the same time
 	uint64_t switch_ns;    // how long a switch between contexts takes
 	unsigned copy_engines; // 1: one engine copies in both directions
-	char directory[256];   // the directory with the files that the node's processes share
+	char directory[256];   // the directory with the files that the simulated node's processes share
 };
 
 enum sim_config_status {

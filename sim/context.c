@@ -332,7 +332,7 @@ void sim_context_end(struct sim_context *context)
 	// The struct is not freed, so that sim_context_get() can tell a destroyed context from an invalid handle.
 }
 
-// ---- entries: creation and the stack --------------------------------------------------------
+// ---- driver functions: creation and the stack -----------------------------------------------
 
 bool sim_context_flags_are_valid(unsigned flags)
 {

@@ -225,7 +225,7 @@ CUresult sim_context_wait(struct sim_context *context, const struct sim_green *g
 	return result;
 }
 
-// ---- entries ---------------------------------------------------------------------------------
+// ---- driver functions ------------------------------------------------------------------------
 
 CUresult CUDAAPI cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {

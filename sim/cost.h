@@ -13,5 +13,5 @@ struct region_piece sim_cost_kernel(const char *name, uint64_t blocks, unsigned 
 struct region_piece sim_cost_device_bytes(uint64_t bytes);
 // Returns the device time that a copy between host and device needs.
 struct region_piece sim_cost_host_bytes(uint64_t bytes, bool from_device);
-// Sleeps as long as a call of `entry` takes. Call it only if SIM_GATE_COSTS is set.
+// Sleeps as long as a call of the driver function `entry` takes. Call it only if SIM_GATE_COSTS is set.
 void sim_cost_sleep(enum vg_entry entry);

@@ -72,7 +72,7 @@ struct time_state {
 	uint64_t next;	  // context that the device switches to; 0: it does not switch
 	uint64_t switch_end_ns, slice_end_ns;
 	uint64_t turns;
-	uint64_t busy_ns, switching_ns, switches; // sums since the node began
+	uint64_t busy_ns, switching_ns, switches; // sums since the simulated node was created
 	uint32_t active_count, ended_count;
 	struct time_ended ended[TIME_ENDED]; // work that ended in the latest call of time_advance()
 	struct time_active active[TIME_CHANNELS];

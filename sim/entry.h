@@ -1,4 +1,4 @@
-// Declares the checks at the start of every driver call. The simulator calls them the gate. Any thread.
+// Declares the gate: the checks at the start of every driver call. Any thread.
 #pragma once
 
 #include "sim.h"

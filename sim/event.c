@@ -112,7 +112,7 @@ static CUresult run_record(struct sim_op *op_)
 
 	if (!op->mark)
 		op->mark = sim_event_arm(op->event);
-	// If both are the same, the stream finishes the mark when the operation ends.
+	// If both are the same mark (mark.h), the stream finishes it when the operation ends.
 	if (op->mark != op_->mark)
 		sim_mark_finish_at(op->mark,
 				   op_->time && op_->time->ended_ns ? op_->time->ended_ns : sim_device_clock_ns());
@@ -123,8 +123,8 @@ static CUresult run_wait(struct sim_op *op_)
 {
 	struct sim_event_op *op = (struct sim_event_op *)op_;
 
-	// A wait in a stream has its mark in op_->waits, and so need not wait here. A node of a graph finds the event's
-	// mark now.
+	// A wait in a stream has its mark (mark.h) in op_->waits, and so need not wait here. A graph node finds the
+	// event's mark now.
 	struct sim_mark *mark = op->mark ? sim_mark_ref(op->mark) : op_->stream ? NULL : sim_event_last_mark(op->event);
 	if (mark)
 		sim_mark_wait(mark, &op_->context->cancel);
@@ -146,8 +146,8 @@ static void finish_event_op(struct sim_op *op_)
 {
 	struct sim_event_op *op = (struct sim_event_op *)op_;
 
-	// If a record was skipped after a failure, finish its mark here, so that no thread waits for it. In a stream,
-	// the stream does so.
+	// If a failure has prevented the event from being recorded, finish its mark (mark.h) here, so that no thread
+	// waits for it. In a stream, the stream does so.
 	if (op->mark && !op_->stream && op_->class == &sim_event_record_class && !sim_mark_is_done(op->mark))
 		sim_mark_finish(op->mark);
 	sim_mark_unref(op->mark);
@@ -177,7 +177,7 @@ struct sim_event_op *sim_event_op_new(const struct sim_op_class *class, struct s
 	return op;
 }
 
-// ---- entries -------------------------------------------------------------------------------
+// ---- driver functions ----------------------------------------------------------------------
 
 CUresult CUDAAPI cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {

@@ -1,4 +1,4 @@
-// Reads the PTX texts out of images, the arguments of module loads: PTX itself, fat binaries (plain, LZ4 and zstd
+// Reads the PTX texts out of images, which programs load as modules: PTX itself, fat binaries (plain, LZ4 and zstd
 // entries) and the wrappers that nvcc embeds. Any thread.
 #pragma once
 

@@ -70,7 +70,7 @@ static bool parse_range(const char *text, uint64_t *first, uint64_t *last)
 	return *first > 0 && *last >= *first;
 }
 
-// Parses "[lost@]ENTRY[:RANGE][=CODE]".
+// Parses "[lost@]ENTRY[:RANGE][=CODE]". ENTRY is a driver function.
 static int parse_rule(char *clause, char *error, size_t size)
 {
 	struct rule rule = {.first = 1, .last = UINT64_MAX, .result = CUDA_ERROR_UNKNOWN};

@@ -22,7 +22,8 @@ static void release_launch(struct graph_op *launch)
 		return;
 	for (size_t i = 0; launch->marks && i < launch->program->count; i++) {
 		if (launch->marks[i] && !sim_mark_is_done(launch->marks[i]))
-			// A failure ended the launch before this step. Finish its mark, so that no thread waits for it.
+			// A failure ended the launch before this step. Finish the step's mark (mark.h), so that no
+			// thread waits for it.
 			sim_mark_finish(launch->marks[i]);
 		sim_mark_unref(launch->marks[i]);
 	}
@@ -82,7 +83,7 @@ static const struct sim_op_class graph_class = {.name = "graph",
 struct mark_live {
 	struct sim_program *program;
 	bool free_first;
-	bool apply; // if this is false, only check that the memory can be marked
+	bool apply; // if this is false, only check whether the change is possible
 	CUresult result;
 };
 

@@ -91,7 +91,7 @@ CUresult CUDAAPI sim_stream_get_resource(CUstream handle, CUdevResource *resourc
 {
 	struct sim_stream *stream;
 
-	SIM_TRY(sim_enter(VG_ENTRY_cuStreamGetGreenCtx)); // entries.def has no row for this entry
+	SIM_TRY(sim_enter(VG_ENTRY_cuStreamGetGreenCtx)); // entries.def has no row of its own for this
 	SIM_TRY(sim_stream_get(handle, &stream));
 	return sim_green_get_resource(resource, type, stream->context->device, stream->green);
 }

@@ -193,7 +193,7 @@ CUresult CUDAAPI sim_green_split(CUdevResource *result, unsigned groups, const C
 	struct resource hidden, rest, part;
 	unsigned unit, count;
 
-	SIM_TRY(sim_enter(VG_ENTRY_cuDevSmResourceSplitByCount)); // entries.def has no row for this entry
+	SIM_TRY(sim_enter(VG_ENTRY_cuDevSmResourceSplitByCount)); // entries.def has no row of its own for this
 	if (!input || !parameters || groups == 0 || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(read_resource(input, &hidden));

@@ -267,7 +267,7 @@ bool sim_host_update(uintptr_t address, size_t size, void (*change)(struct sim_h
 	return whole;
 }
 
-// ---- entries -------------------------------------------------------------------------------
+// ---- driver functions ----------------------------------------------------------------------
 
 enum { ALLOC_FLAGS = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED };
 

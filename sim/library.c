@@ -188,7 +188,7 @@ static CUresult get_module(struct CUlib_st *library, struct sim_context *context
 
 	SIM_TRY(library->broken);
 	SIM_TRY(sim_exec_get(context, &exec));
-	pthread_mutex_lock(&library->lock); // held during the load, so that only one thread loads the module
+	pthread_mutex_lock(&library->lock); // so that only one thread loads the module
 	pthread_mutex_lock(&exec->lock);
 	for (module = exec->modules; module; module = module->next)
 		if (module->library == library)

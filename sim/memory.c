@@ -197,7 +197,7 @@ bool sim_pointer_find(CUdeviceptr address, struct sim_pointer *ret_pointer)
 	return found;
 }
 
-// ---- entries -------------------------------------------------------------------------------
+// ---- driver functions ----------------------------------------------------------------------
 
 CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {

@@ -104,7 +104,7 @@ void sim_physical_unmap(struct sim_physical *physical);
 // For checkpoints: maps the memory at these addresses again.
 int sim_physical_remap(const struct sim_physical *physical);
 
-// The following functions manage small allocations: several share a granule, in units of 512 bytes (block.c).
+// The following functions manage small allocations: several share a granule of 2 MiB, in units of 512 bytes (block.c).
 CUresult sim_block_alloc(struct sim_context *context, size_t size, CUdeviceptr *ret_address);
 bool sim_block_free(struct sim_range *range, CUdeviceptr address); // false: no allocation starts there
 bool sim_block_find(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer);

@@ -66,7 +66,7 @@ struct CUlib_st {
 	struct sim_image image;
 	struct ptx_module *ptx; // parsed once to list kernels without a context
 	CUresult broken;	// error that each use returns, since the PTX is invalid; the load succeeded
-	pthread_mutex_t lock;	// serializes loads into contexts
+	pthread_mutex_t lock;	// serializes loading into contexts
 	void *managed;		// managed variables, which all modules of the library share; NULL: none yet
 	size_t kernel_count;
 	struct CUkern_st *kernels;

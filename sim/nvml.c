@@ -73,8 +73,8 @@ static nvmlReturn_t init_state(void)
 	return NVML_SUCCESS;
 }
 
-// Not an entry of NVML: returns the directory of the node, for the daemon and its clients. Returns NULL before
-// nvmlInit. The text is valid until nvmlShutdown.
+// Not a function of NVML: returns the directory of the simulated node, for the daemon and its clients. Returns NULL
+// before nvmlInit. The text is valid until nvmlShutdown.
 __attribute__((visibility("default"))) const char *virgate_sim_directory(void);
 const char *virgate_sim_directory(void)
 {

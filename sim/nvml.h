@@ -1,4 +1,5 @@
-// Declares the simulated NVML, which reads the state that the processes of the node share (nvml*.c). Any thread.
+// Declares the simulated NVML, which reads the state that the processes of the simulated node share (nvml*.c). Any
+// thread.
 #pragma once
 
 #pragma GCC visibility push(default)
@@ -29,7 +30,8 @@ nvmlReturn_t nvml_state(struct nvml_state **ret_state);
 // Checks the handle of a device, and returns the state. NVML_ERROR_UNINITIALIZED: before nvmlInit or after
 // nvmlShutdown.
 nvmlReturn_t nvml_device(nvmlDevice_t device, struct nvml_state **ret_state);
-// Copies a text with its end. NVML_ERROR_INSUFFICIENT_SIZE: `length` is too small.
+// Copies a string to the program's buffer of `length` bytes, with the 0 byte at its end. NVML_ERROR_INSUFFICIENT_SIZE:
+// the buffer is too small.
 nvmlReturn_t nvml_text(char *to, unsigned length, const char *text);
 
 // Finds a process that has `pid` in another pid namespace. Returns its pid in this process's namespace; 0: it has none.

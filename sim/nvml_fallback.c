@@ -1,4 +1,4 @@
-// Defines every NVML entry weakly. A strong definition in another file overrides it. The weak definitions read no
+// Defines every function of NVML weakly. A strong definition in another file overrides it. The weak definitions read no
 // argument, so all can have one type.
 int sim_nvml_not_supported(void);
 

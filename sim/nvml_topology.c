@@ -90,7 +90,7 @@ nvmlReturn_t nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t device, nvmlGpuTopolo
 					      nvmlDevice_t *deviceArray)
 {
 	NVML_ENTER(device, !count || level > NVML_TOPOLOGY_SYSTEM || level % 10);
-	if (level == NVML_TOPOLOGY_NODE) // all devices of the node are at this level
+	if (level == NVML_TOPOLOGY_NODE) // all devices of the simulated node are at this level
 		return list_devices(now, device, count, deviceArray);
 	*count = 0;
 	return NVML_SUCCESS;

@@ -172,7 +172,7 @@ static CUresult run_one(struct sim_stream *stream, struct sim_op *op)
 		sim_time_end(stream, op);
 	if (stream->last == op)
 		stream->last = NULL;
-	struct sim_mark *mark = op->mark; // from here on no other thread reads op->mark
+	struct sim_mark *mark = op->mark; // the stream's thread alone reads op->mark from here on
 	op->mark = NULL;
 	atomic_fetch_sub(&stream->pending, 1);
 	if (stream->room_waiters)

@@ -199,7 +199,7 @@ static void merge_next(struct sim_segment *segment)
 	free(next);
 }
 
-// Drops marks of work that has ended. Merges neighbouring free segments that no work uses any more.
+// Drops the marks (mark.h) of work that has ended. Merges neighbouring free segments that no work uses any more.
 static void merge_free(struct sim_pool *pool)
 {
 	for (struct sim_segment *segment = pool->segments; segment; segment = segment->next) {

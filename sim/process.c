@@ -229,8 +229,8 @@ static int list_visible(int ret_physical[SIM_DEVICES])
 	return count;
 }
 
-// Warns if CUDA_VISIBLE_DEVICES has the UUID of another node. Then no device of this node is visible. Each user and
-// each configuration has a node of its own.
+// Warns if CUDA_VISIBLE_DEVICES has the UUID of another simulated node. Then no device of this node is visible. Each
+// user and each configuration has a node of its own.
 static void report_hidden(void)
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");

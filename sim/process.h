@@ -27,7 +27,7 @@ struct sim_device {
 
 struct sim_process {
 	struct sim_config config;
-	struct region *region; // the state shared with the node's other processes
+	struct region *region; // the state shared with the simulated node's other processes
 	struct sim_device devices[SIM_DEVICES];
 	int device_count;
 	unsigned sms;	   // number of multiprocessors of a device that this process may use

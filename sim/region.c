@@ -70,7 +70,7 @@ static int create_directory(struct region *region, char *problem, size_t capacit
 	return check_directory(region, &status, problem, capacity);
 }
 
-// Opens a file of the node. Creates it if necessary; in a shared node only root does.
+// Opens a file of the simulated node. Creates it if necessary; in a shared node only root does.
 static int open_file(const struct region *region, const char *path, int flags)
 {
 	bool creates = !region->shared || region->is_own;
@@ -196,8 +196,8 @@ static int init_header(struct region *region, int fd, const struct sim_config *c
 		error = region_time_init(region, fd);
 	if (error != 0)
 		return error;
-	// Ids of memory contain this number. A process restored from an image may have ids of an earlier node, so
-	// choose another.
+	// Ids of memory contain this number. A process restored from an image may have ids of an earlier simulated
+	// node, so choose another.
 	region->header->generation = (uint32_t)(vg_clock_realtime_ns() >> 10);
 	region->header->version = REGION_VERSION;
 	region->header->magic = REGION_MAGIC; // set last, because it says that the header is complete
@@ -206,8 +206,8 @@ static int init_header(struct region *region, int fd, const struct sim_config *c
 
 enum { JOIN_IN_USE = 1, JOIN_RENEW = 2 };
 
-// Maps an existing header file. Returns 0, JOIN_IN_USE (a node of another configuration uses it), JOIN_RENEW (it must
-// be created again), or negative errno.
+// Maps an existing header file. Returns 0, JOIN_IN_USE (a simulated node of another configuration uses it), JOIN_RENEW
+// (it must be created again), or negative errno.
 static int join_header(struct region *region, int fd, const struct sim_config *config)
 {
 	struct {
@@ -306,8 +306,9 @@ static int claim_slot(struct region *region)
 	return -EUSERS;
 }
 
-// Opens and locks the node's header file. To unlock it, closing the descriptor is not enough, because the mapping also
-// keeps the open file. A new node has a new file, so that it does not disturb processes that map the old one.
+// Opens and locks the simulated node's header file. To unlock it, closing the descriptor is not enough, because the
+// mapping also keeps the open file. A new node has a new file, so that it does not disturb processes that map the old
+// one.
 static int lock_header(const struct region *region, const char *path)
 {
 	struct stat mine, current;
@@ -347,7 +348,8 @@ static int open_locked_node(struct region *region, const struct sim_config *conf
 	return status;
 }
 
-// Removes the device files of an earlier node, which no process uses any more. So the memory of the new node is zero.
+// Removes the device files of an earlier simulated node, which no process uses any more. So the memory of the new node
+// is zero.
 static void remove_devices(const struct region *region)
 {
 	char path[300];
@@ -500,8 +502,8 @@ static bool has_slot(const struct region *region)
 	       vg_process_start_time(0, &start) == 0 && vg_start_time_same(process->start_time, start);
 }
 
-// Claims the slot that this process had before a checkpoint. Returns false if another process has it, or if the node
-// was created again.
+// Claims the slot that this process had before a checkpoint. Returns false if another process has it, or if the
+// simulated node was created again.
 static bool resume_slot(struct region *region)
 {
 	char path[300];
@@ -527,7 +529,7 @@ int region_attach(struct region *region, const struct sim_config *config)
 
 	if (resume_slot(region))
 		return open_devices(region, config);
-	// The node may have been created again in another file.
+	// The simulated node may have been created again in another file.
 	unmap_header(region);
 	region->slot = -1;
 	return open_node(region, config, false, problem, sizeof problem);

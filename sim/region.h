@@ -1,7 +1,8 @@
-// Declares the state that all processes of one simulated node share, called the region. It says which process has which
-// device memory, and has the interprocess events. It consists of a header file, which all processes map and lock, and
-// one sparse file for each device. The simulated driver and the simulated NVML use it; it knows no CUDA types. Any
-// thread may call the functions, without the region's lock.
+// Declares the region: the state that all processes of one simulated node share. A simulated node is a set of simulated
+// GPUs, with the processes that use them. It says which process has which device memory, and has the interprocess
+// events. It consists of a header file, which all processes map and lock, and one sparse file for each device. The
+// simulated driver and the simulated NVML use it; it knows no CUDA types. Any thread may call the functions, without
+// the region's lock.
 #pragma once
 
 #include <errno.h>
@@ -30,7 +31,7 @@ struct region_process {
 	_Atomic uint32_t incarnation; // differs for each process that has the slot
 };
 
-// The state of a block of device memory. The entry of an allocation's first block, its head, describes the allocation.
+// The state of a block of device memory. The state of an allocation's first block, its head, describes the allocation.
 struct region_block {
 	uint32_t first;	     // index + 1 of the allocation's first block; 0: the block is free
 	uint32_t next;	     // index + 1 of the allocation's next block; 0: this is the last
@@ -58,27 +59,27 @@ struct region_header {
 	uint32_t changing;	      // not 0: a process holds the lock, or died while it held it
 	uint64_t used[SIM_DEVICES];   // bytes
 	uint32_t hint[SIM_DEVICES];   // no block with a lower index is free
-	uint32_t generation, orphans; // orphans: number of allocations that only descriptors keep
+	uint32_t generation, orphans; // orphans: number of allocations that only a descriptor keeps
 	uint32_t process_high;	      // all slots from this index on are free
 	_Atomic uint64_t busy_ns[SIM_DEVICES];
 	struct region_process processes[REGION_PROCESSES];
 	struct region_event events[REGION_EVENTS];
-	struct region_block blocks[]; // the entries of each device's blocks; the state of the devices' time follows
+	struct region_block blocks[]; // the states of each device's blocks; the state of the devices' time follows
 };
 
 struct region {
 	struct region_header *header;
 	size_t header_size;
 	uint32_t blocks_per_device;
-	int slot;		     // index of this process in `processes`; -1: an observer has none
+	int slot;		     // index of this process in `processes`; -1: this process only observes
 	int lock;		     // descriptor of the header file, on which locks are taken; -1: checkpointed
-	_Atomic pid_t lock_owner;    // pid for which `lock` is valid; negative: a forked child sets it again
+	_Atomic pid_t lock_owner;    // pid of the process that has `lock`; negative: a forked child renews it
 	ino_t inode;		     // inode of the header file
 	pthread_mutex_t threads;     // held by the thread of this process that has the region's lock
 	int devices[SIM_DEVICES];    // descriptors
 	bool overcommit;	     // allocations of this process reserve no space on the file system
 	bool is_own;		     // the directory belongs to this user
-	bool shared;		     // root has created the node, for processes of all users
+	bool shared;		     // root has created the region, for processes of all users
 	int kept;		     // of an observer: locked directory, so that it is not cleaned up; or -1
 	size_t time_offset;	     // offset of the devices' time in the header file
 	pthread_mutex_t time_lock;   // held by the thread of this process that writes a state of its slot
@@ -87,10 +88,10 @@ struct region {
 	char directory[256];
 };
 
-// Creates the node of `config`, or joins it if it exists. Returns 0, 1 or negative errno. On failure, except for
-// -ENOMEM, `problem` has a message for the user.
+// Creates the region of the simulated node that `config` describes, or joins it if it exists. Returns 0, 1 or negative
+// errno. On failure, except for -ENOMEM, `problem` has a message for the user.
 int region_open(const struct sim_config *config, struct region **ret_region, char *problem, size_t capacity);
-// Opens the node as an observer (NVML), which has no slot in the region and no memory.
+// Opens the region as an observer (NVML), which has no slot in `processes` and no memory.
 int region_observe(const struct sim_config *config, struct region **ret_region, char *problem, size_t capacity);
 // Frees everything that this process has in the region, and unmaps it. NULL: does nothing.
 void region_close(struct region *region);
@@ -127,8 +128,8 @@ enum region_export_kind { REGION_EXPORT_MEMORY = 1, REGION_EXPORT_POOL = 2 };
 // Creates a descriptor that keeps memory alive, also in other processes. For a pool, the caller writes `tail` bytes
 // after the record; space for them is reserved on the file system.
 int region_export(struct region *region, const struct region_export *what, size_t tail, int *ret_descriptor);
-// Finds what a descriptor stands for. Returns 0, REGION_GONE (this node did not export it), or negative errno. The
-// caller keeps the descriptor.
+// Finds what a descriptor stands for. Returns 0, REGION_GONE (no process of this simulated node exported it), or
+// negative errno. The caller keeps the descriptor.
 int region_import(struct region *region, int descriptor, struct region_export *ret_what);
 
 static inline bool region_is_no_space(int status)
@@ -163,6 +164,6 @@ void region_event_unref(struct region *region, uint32_t index);
 // Returns false if the event will never complete, because the process that recorded it last has died.
 bool region_event_expected(struct region *region, const struct region_event *event);
 
-// Returns the UUID of a device: the same for every process of the node, different for every directory.
+// Returns the UUID of a device: the same for every process of the simulated node, different for every directory.
 void region_uuid(const struct sim_config *config, int device, uint8_t ret_uuid[16]);
 void region_uuid_format(const uint8_t uuid[16], char ret_text[REGION_UUID_TEXT]); // "GPU-…"

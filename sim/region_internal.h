@@ -33,7 +33,7 @@ unsigned region_reap_locked(struct region *region);
 // Returns whether an exported descriptor of the memory exists. Call it with the lock held.
 bool region_export_is_alive(struct region *region, uint64_t id);
 void region_export_forget(struct region *region, uint64_t id);
-// Removes the files of exported memory in a shared node, if no descriptor of them exists any more.
+// Removes the files of exported memory in a shared simulated node, if no descriptor of them exists any more.
 void region_sweep_exports(struct region *region);
 // Drops the references of the slot's process to events. Call it with the lock held.
 void region_events_unref_slot(struct region *region, int slot);

@@ -28,8 +28,8 @@ static struct flock make_byte_lock(short type, int byte)
 	return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
 }
 
-// Repairs the tables after a process has died during a change. Computes the sums again from the blocks, which are
-// right. An allocation is valid only if its head has a number of blocks.
+// Repairs the tables after a process has died during a change. The table of the blocks is right, so the sums are
+// computed again from it. An allocation whose first block has the size 0 was not complete: its blocks become free.
 static void repair_tables(struct region *region)
 {
 	struct region_header *h = region->header;

@@ -105,7 +105,7 @@ int region_export(struct region *region, const struct region_export *what, size_
 	char path[320];
 
 	record.magic = REGION_EXPORT_MAGIC;
-	region_uuid(&region->header->config, 0, (uint8_t *)&record.payload[10]); // the node
+	region_uuid(&region->header->config, 0, (uint8_t *)&record.payload[10]); // identifies the simulated node
 	format_export_path(region, what->id, what->kind, path, sizeof path);
 	// From now on, the process that frees the memory removes the file.
 	if (what->kind == REGION_EXPORT_MEMORY) {
@@ -128,8 +128,8 @@ int region_export(struct region *region, const struct region_export *what, size_
 	return 0;
 }
 
-// Finds exported memory by the name of the descriptor's file. Checks that the file is the one of that name in the
-// node's directory.
+// Finds exported memory by the name of the descriptor's file. Checks that the file is the one of that name in
+// identifies the simulated node's directory.
 static int import_memory(const struct region *region, int descriptor, const struct stat *given,
 			 struct region_export *ret_what)
 {

@@ -150,7 +150,7 @@ static bool swap_stamp(struct time_stamp *stamp, struct time_stamp expected, str
 }
 
 // Notes in the channels which work had ended when a state was published. A process does so before it publishes the next
-// state. If the process is stopped here and continues much later, it changes nothing, because the entries then have
+// state. If the process is stopped here and continues much later, it changes nothing, because the channels then have
 // other work.
 static void mark_ended(struct region *region, int device, const struct time_state *state)
 {
@@ -200,7 +200,7 @@ static bool publish_state(struct region *region, int device, uint64_t word, cons
 	struct region_time *time = get_time(region, device);
 	unsigned index = 2 * (unsigned)region->slot;
 
-	if (index == (word & 0xffff)) // the other state is the valid one, so it must not change
+	if (index == (word & 0xffff)) // this state is published, so it must not change: write the other one
 		index++;
 	copy_state(get_state(region, device, index), state);
 	region_step("written");
@@ -361,7 +361,8 @@ uint64_t region_time_append(struct region *region, int device, uint32_t channel,
 		atomic_store_explicit(&work->need_ns, pieces[i].need_ns, memory_order_relaxed);
 		atomic_store_explicit(&work->engine, pieces[i].engine, memory_order_relaxed);
 		atomic_store_explicit(&work->sms, pieces[i].sms, memory_order_relaxed);
-		// Set the number first. A process that still wants to stamp the entry's old work then fails to do so.
+		// Set the number first: `work` was used for earlier work. A process that still wants to note when the
+		// earlier work ended then fails to do so.
 		__atomic_store_n(&work->stamp.sequence, first + i, __ATOMIC_RELEASE);
 		region_step("no stamp");
 		__atomic_store_n(&work->stamp.end_ns, 0, __ATOMIC_RELEASE);

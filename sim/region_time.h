@@ -1,6 +1,6 @@
-// Declares the time of the node's devices, which all processes share: the state of each device, and the channels with
-// its work (device_time.h). It is used only with `slice` in the configuration. Any thread; no caller may hold the
-// region's lock.
+// Declares the time of the simulated node's devices, which all processes share: the state of each device, and the
+// channels with its work (device_time.h). It is used only with `slice` in the configuration. Any thread; no caller may
+// hold the region's lock.
 //
 // No process waits for another one here, and none can leave a change incomplete. A process computes the device's next
 // state in memory of its own slot, and publishes it by one compare-and-swap. If another process was faster, it starts
@@ -19,7 +19,7 @@ enum {
 
 // Returns the devices' time. It is CLOCK_MONOTONIC of the initial time namespace, because processes may be in others.
 uint64_t region_time_now(const struct region *region);
-// Returns a number for this process's context `id` that is unique on the node.
+// Returns a number for this process's context `id` that is unique on the simulated node.
 uint64_t region_time_context(const struct region *region, uint64_t id);
 // Takes a free channel for work of `context` on the device. Returns 0, REGION_FULL (all channels are in use), or
 // negative errno.
@@ -61,7 +61,7 @@ void region_time_wake(struct region *region, int device);
 
 // Figures of a device until now. Observers may query them, because that publishes no state.
 struct region_time_view {
-	uint64_t busy_ns, switching_ns, switches; // sums since the node began
+	uint64_t busy_ns, switching_ns, switches; // sums since the simulated node was created
 	unsigned channels;			  // with work
 };
 struct region_time_view region_time_view(struct region *region, int device);

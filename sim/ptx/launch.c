@@ -15,7 +15,7 @@
 enum {
 	BLOCKS_PER_SM = 32,
 	CLOCK_PATIENCE = 6,	// loops that read a clock may poll this many times as long
-	HELP_AFTER_NS = 50000,	// waking the helpers costs about as much
+	HELP_AFTER_NS = 50000,	// wake helper threads after this time; waking costs about as much
 	BACK_OFF_NS = 10000000, // how long a worker polls before it sleeps
 	BACK_OFF_US = 200,
 };

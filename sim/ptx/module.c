@@ -118,7 +118,7 @@ int ptx_module_bind(struct ptx_module *module, uint64_t device, void *host)
 	return 0;
 }
 
-// Returns whether a variable's initial contents have the address of a variable in the device's image.
+// Returns whether a variable's initial contents have the address of another variable that is in device memory.
 static bool needs_image(const struct ptx_symbol *variable)
 {
 	for (const struct ptx_relocation *one = variable->relocations; one; one = one->next) {

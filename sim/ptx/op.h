@@ -19,7 +19,7 @@ typedef const struct ptx_op *ptx_op_fn(struct ptx_warp *warp, const struct ptx_o
 // A reference to a lane array. It is a byte offset in the frame's registers. If bit 0 is set, it is one in the module's
 // literals.
 typedef uint32_t ptx_ref;
-#define PTX_NO_REF ((ptx_ref)0) // offset 0 has the carry flag, which is no operand
+#define PTX_NO_REF ((ptx_ref)0) // no lane array: the carry flag is at offset 0
 
 struct ptx_op {
 	ptx_op_fn *run;

@@ -10,7 +10,7 @@ enum { BOX_ALIGN = 128, MAP_ALIGN = 64, ROW_ALIGN = 16 };
 
 struct tensor_op {
 	struct ptx_address map;
-	struct ptx_bulk_target target; // destination of a load; of a store, its memory is the source
+	struct ptx_bulk_target target; // a load's destination; a store copies from its memory
 	uint8_t rank;
 	bool store;
 	ptx_ref coordinates[PTX_TENSOR_RANK];

@@ -51,7 +51,7 @@ bool ptx_module_variable(const struct ptx_module *module, const char *name, uint
 bool ptx_module_reference(const struct ptx_module *module, const char *name, uint64_t *ret_device,
 			  bool *ret_is_surface);
 
-// The following functions return the number of entry functions (.entry), and each of them.
+// The following functions return the number of kernels (.entry), and each of them.
 size_t ptx_module_function_count(const struct ptx_module *module);
 const struct ptx_function *ptx_module_function_at(const struct ptx_module *module, size_t index);
 const struct ptx_function *ptx_module_function(const struct ptx_module *module, const char *name);
@@ -77,8 +77,8 @@ struct ptx_function_info {
 	bool empty;		// the kernel returns at once, so a launch need not run it
 };
 const struct ptx_function_info *ptx_function_info(const struct ptx_function *function);
-// Returns why the entry, or a function that it may call, cannot run: "line 120: instruction "wgmma.mma_async…" is not
-// supported by the simulated GPU". NULL: the entry can run.
+// Returns why the kernel, or a function that it may call, cannot run: "line 120: instruction "wgmma.mma_async…" is not
+// supported by the simulated GPU". NULL: the kernel can run.
 const char *ptx_function_refusal(const struct ptx_function *function);
 
 // Says how kernels access memory. An address in [base, base + size) has the host address `address + offset`. The access
@@ -90,7 +90,7 @@ struct ptx_space {
 	intptr_t offset;
 	const uint8_t *permission;
 	unsigned granule_shift;
-	void *(*other)(void *context, uint64_t address, size_t length, bool write); // any thread of the launch
+	void *(*other)(void *context, uint64_t address, size_t length, bool write); // any thread that runs the kernel
 	void *context;
 };
 

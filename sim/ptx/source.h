@@ -132,15 +132,15 @@ struct ptx_function {
 	struct ptx_op *ops;
 	uint32_t op_count;
 	char *refusal;		   // why the function cannot run by itself; NULL: it can
-	const char *entry_refusal; // of an entry: why it, or a function that it may call, cannot run
+	const char *entry_refusal; // of a kernel: why it, or a function that it may call, cannot run
 	struct ptx_function **callees;
 	uint32_t callee_count, callee_capacity;
 	bool calls_indirectly, uses_alloca, uses_cluster;
 	struct ptx_symbol **shared; // shared variables that the function uses
 	uint32_t shared_count, shared_capacity;
-	uint32_t *shared_offsets;   // of an entry: the offset of each shared variable of the module
-	uint32_t dynamic_shared_at; // of an entry: where dynamic shared memory begins, counted from PTX_SHARED_FIRST
-	uint32_t static_stack;	    // of an entry: local memory of all functions that it may call
+	uint32_t *shared_offsets;   // of a kernel: the offset of each shared variable of the module
+	uint32_t dynamic_shared_at; // of a kernel: where dynamic shared memory begins, counted from PTX_SHARED_FIRST
+	uint32_t static_stack;	    // of a kernel: local memory of all functions that it may call
 	bool is_queued;		    // by ptx_gather()
 };
 
@@ -230,7 +230,7 @@ struct ptx_symbol *ptx_symbol_create(struct ptx_parser *parser, enum ptx_symbol_
 // link.c
 int ptx_link(struct ptx_module *module);   // finds the definitions of extern symbols
 int ptx_layout(struct ptx_module *module); // gives variables their offsets in the image; numbers shared variables
-int ptx_gather(struct ptx_module *module); // lists the entries, and gathers what each of them needs (link.c)
+int ptx_gather(struct ptx_module *module); // lists the kernels, and gathers what each of them needs (link.c)
 
 // Compiles a function to operations (decode.c).
 int ptx_decode(struct ptx_module *module, struct ptx_function *function);
