@@ -1,4 +1,5 @@
-// devices: lists the GPUs of the node, how much of their memory the limits of vGPUs reserve, and the profiles.
+// devices: lists the GPUs of the daemon's machine, how much of their memory the limits of vGPUs reserve, and the
+// profiles.
 #include <stdio.h>
 
 #include "base/size.h"

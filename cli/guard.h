@@ -23,7 +23,8 @@ struct guarded {
 			    // no migration
 	bool is_suspension; // the dump is a `virgate suspend --deep`, which has no image
 };
-// Starts a guard. Returns 0, or the verb's exit code after a message.
+// Starts a guard: a child process that lets the dumped processes run again if this process is killed. Returns 0, or the
+// verb's exit code after a message.
 int guard_start(const struct guarded *guarded, struct guard *ret_guard);
 // Starts a guard for the processes of a vGPU, which the daemon lists. If `vgpu` is NULL, starts one for the process
 // `pid`. `how` has the other members of struct guarded.

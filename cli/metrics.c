@@ -1,4 +1,4 @@
-// metrics: prints the figures of the node once, in the text format of Prometheus.
+// metrics: prints the figures of the machine's GPUs and vGPUs once, in the text format of Prometheus.
 #include <stdio.h>
 #include <stdlib.h>
 

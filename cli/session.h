@@ -1,4 +1,5 @@
-// Opens a session: the settings of a verb, and its node. Also reads options that several verbs have. One thread.
+// Opens a session: the settings of a verb, and its connection to the daemon (struct vg_node). Also reads options that
+// several verbs have. One thread.
 #pragma once
 #include "settings/config.h"
 #include "verb.h"
@@ -11,11 +12,12 @@ struct session {
 	struct vg_device_mode *device_modes; // owned; set by use_configured_modes()
 };
 
-// Reads the settings, for verbs that need no node. Returns 0, or the verb's exit code after a message.
+// Reads the settings, for verbs that need no daemon. Returns 0, or the verb's exit code after a message.
 int session_read_settings(struct session *session, const struct arguments *arguments);
-// Reads the settings and opens the node. Returns 0, or the verb's exit code after a message.
+// Reads the settings, and prepares the connection to the daemon: the first request connects. Returns 0, or the verb's
+// exit code after a message.
 int session_open(struct session *session, const struct arguments *arguments);
-// Reads the settings and opens the node like session_open(), but requests do not start a daemon.
+// Works like session_open(), but requests do not start a daemon.
 int session_open_quietly(struct session *session, const struct arguments *arguments);
 void session_close(struct session *session);
 // The work of a verb in a session. Returns the verb's exit code.

@@ -12,7 +12,7 @@
 #include "say.h"
 #include "session.h"
 
-// Chooses the simulated node of the system's daemon, if that daemon serves a simulated node for all users.
+// Chooses the simulated GPUs of the system's daemon, if that daemon serves simulated GPUs to all users.
 static void choose_node(const struct session *session)
 {
 	const struct vg_node_options options = {.size = sizeof options,

@@ -75,7 +75,7 @@ static void wake_gates(struct turn_page *page)
 	syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-// Clears the stop bit of each process that has read its gate's word after the daemon saw it stopped. Such a process
+// Clears the stop bit of each process that has read the arbiter's word after the daemon saw it stopped. Such a process
 // runs again.
 static void drop_continued(struct seat *seat)
 {
@@ -106,8 +106,8 @@ static void read_facts(struct arbiter *arbiter, const struct turn_rules *rules, 
 	}
 }
 
-// Writes the orders into the shared pages of all vGPUs. Returns whether the slots must be read again, because a process
-// may have become idle during this function.
+// Writes the orders into the words that each vGPU's processes share (turn/page.h). Returns whether the slots must be
+// read again, because a process may have become idle during this function.
 static bool write_orders(struct arbiter *arbiter, uint64_t now)
 {
 	bool look = false;
@@ -379,7 +379,7 @@ void arbiter_follow(struct node *node)
 	bool are_shared[VG_SYSTEM_DEVICES] = {false}; // whether at least one vGPU has a compute share on the device
 	uint64_t now = arbiter_now();
 
-	// First free the seats of vGPUs that no longer take part, so that others find a seat.
+	// First free the elements of `seats` whose vGPUs take no turns any more, so that other vGPUs find a free one.
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
 		are_shared[vgpu->device] |= vgpu->terms.share || vgpu->terms.is_latency;
 		if (vgpu->arbiter && !takes_part(vgpu))

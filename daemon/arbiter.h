@@ -11,15 +11,16 @@ void arbiter_follow(struct node *node);
 // Removes the vGPU from its arbiter. Call it before the vGPU's ledger is unmapped.
 void arbiter_forget(struct vgpu *vgpu);
 // Tells which processes of the vGPU were stopped at `seen_ns`: one bit for each slot of its ledger. A process that
-// reads its gate's word later counts as continued.
+// reads the arbiter's word later counts as continued.
 struct arbiter_stops {
 	uint64_t slots[VG_LEDGER_SLOTS / 64];
 	uint64_t seen_ns;
 };
 void arbiter_set_stops(struct vgpu *vgpu, const struct arbiter_stops *stops);
-// Returns the time that the pages use: the kernel's own CLOCK_MONOTONIC, whatever time namespace this process is in.
+// Returns the time by the clock of turn/page.h: the kernel's own CLOCK_MONOTONIC, whatever time namespace this process
+// is in.
 uint64_t arbiter_now(void);
-// Opens the gate in a ledger that an earlier daemon left.
+// Opens the gate in a ledger that an earlier daemon left: launches of the vGPU need not wait for a turn any more.
 void arbiter_open_gate(struct vg_ledger *ledger);
 // Ends all threads, and opens all gates.
 void arbiter_end_all(struct node *node);

@@ -1,5 +1,5 @@
-// Closes descriptors that users sent or opened. The last close of a file can take long, so a thread of the user does it
-// (work.h). Main thread only.
+// Closes descriptors that users sent or opened. The last close of a file can take long. So the daemon does it in the
+// thread that it has for that user (work.h). Main thread only.
 #pragma once
 #include "daemon/node.h"
 

@@ -21,8 +21,8 @@ struct eviction {
 // Returns whether the process is suspended with --deep, or is about to be: then the driver removes it from the device.
 bool eviction_is_deep(const struct tenant *tenant);
 void eviction_read_slot(const struct vgpu *vgpu, unsigned int slot, struct eviction *ret_eviction);
-// Returns whether the process can be suspended. Ended processes, guests, and processes with memory of several vGPUs
-// (hosts, ledger/ledger.h) cannot.
+// Returns whether the process can be suspended. Three kinds cannot: ended processes, guests (processes that have opened
+// memory of this vGPU), and processes with memory of several vGPUs (hosts, ledger/ledger.h).
 bool eviction_concerns(const struct tenant *tenant);
 // Returns whether the vGPU as a whole is suspended.
 bool eviction_is_suspended(const struct vgpu *vgpu);

@@ -42,7 +42,7 @@ static int join_vgpu(struct node *node, struct vgpu *vgpu, const struct tenant *
 	while (vg_ledger_next_tenant(vgpu->ledger, &cursor, &seen))
 		if (seen.guest && memcmp(&seen.owner, &tenant->seen.owner, sizeof seen.owner) == 0)
 			vg_ledger_set_outer(vgpu->ledger, &seen, (uint32_t)tenant->pid, tenant->start_time);
-	tenant_scan(node, vgpu); // the scan begins to watch the guest
+	tenant_scan(node, vgpu); // the scan begins to watch the guest's process
 	return 0;
 }
 

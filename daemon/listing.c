@@ -65,8 +65,8 @@ static json_t *size_or_null(bool known, uint64_t bytes)
 	return known ? json_integer(limit_figure(bytes, INT64_MAX)) : json_null();
 }
 
-// Returns the tenant's name. Tenants write their names into their slots. A guest does not: the daemon reserves its
-// slot, which may still have the name of an earlier tenant.
+// Returns the tenant's name. Tenants write their names into their slots. A guest, a process that has opened memory of
+// this vGPU, does not. The daemon reserves its slot, which may still have the name of an earlier tenant.
 static json_t *name_tenant(const struct tenant *tenant)
 {
 	if (!tenant->seen.guest)
@@ -131,8 +131,9 @@ static bool list_tenants(const struct node *node, const struct vgpu *vgpu, json_
 
 	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next) {
 		uint64_t bytes = 0;
-		// NVML's figure for a guest counts in the guest's own vGPU. NVML's figure for a host (ledger/ledger.h)
-		// covers several vGPUs, and this vGPU's part is unknown.
+		// A guest is a process that has opened memory of this vGPU; NVML's figure for it counts in its own
+		// vGPU. NVML's figure for a host (ledger/ledger.h) covers several vGPUs, and this vGPU's part is
+		// unknown.
 		bool known = !tenant->seen.guest && !tenant->seen.host &&
 			     find_physical(read_physical(node, vgpu->device), tenant, &bytes);
 		all_known &= known || tenant->seen.guest;

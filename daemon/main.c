@@ -144,7 +144,8 @@ static void choose_state_path(struct node *node)
 	make_directories(directory);
 	if (node->system_wide && *vg_simulation_wanted())
 		share_simulated_node(directory);
-	// Each simulated node has its own vGPUs, so each has a daemon and a state file of its own.
+	// Each set of simulated GPUs (a simulated node) has its own vGPUs, so each has a daemon and a state file of its
+	// own.
 	if (*vg_simulation_wanted())
 		snprintf(name, sizeof name, "sim-%016llx", hash);
 	else if (runtime && !state && !node->system_wide)

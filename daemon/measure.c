@@ -31,8 +31,9 @@ static bool has_live_tenants(const struct node *node, size_t device)
 	return false;
 }
 
-// Returns whether this vGPU measures the tenant. A guest is measured in its own vGPU. A host (ledger/ledger.h) has
-// memory of several vGPUs on the device, and NVML reports only the sum.
+// Returns whether the daemon measures the tenant's memory for this vGPU. A guest, a process that has opened memory of
+// this vGPU, is measured for its own vGPU. A host (ledger/ledger.h) has memory of several vGPUs on the device, and NVML
+// reports only the sum.
 static bool is_measured(const struct tenant *tenant)
 {
 	return !tenant->is_dead && !tenant->is_replaced && !tenant->seen.guest && !tenant->seen.host &&
@@ -111,7 +112,8 @@ static uint64_t count_host_bytes(const struct tenant *tenant)
 
 // Returns how many bytes of the declared memory were in the host during the whole measurement. Memory that returned and
 // left again within that time counts as in the host. A tenant can report any value. A wrong value only makes the
-// undeclared part larger, so the charge is never less than the memory on the device.
+// undeclared part, the memory that no call announced, larger, so the charge is never less than the memory on the
+// device.
 static uint64_t least_in_host(const struct tenant *tenant)
 {
 	uint64_t host = count_host_bytes(tenant);

@@ -65,7 +65,7 @@ struct tenant {
 	bool is_searched;    // the search in progress looks for this tenant
 	bool is_dead;	     // the tenant's process has ended
 	bool is_stopped;     // the process was stopped when last checked (stops.h)
-	uint64_t life;	     // the counter of the process that changes when it launches a kernel, or waits at the gate
+	uint64_t life;	     // the counter of the process that changes when it launches a kernel, or waits for a turn
 	bool is_replaced;    // the process lives, but runs another program now (exec)
 	bool delay_reported; // the log says that the driver still lists the ended tenant's memory
 	bool drift_reported; // the log says that the tenant uses more memory than it charged
@@ -124,7 +124,7 @@ struct vgpu {
 	uint64_t fixed;		     // evictable: how much of the vGPU's memory stays on the device
 	unsigned int idle_suspend; // evictable: after so many seconds without use, the vGPU leaves the device; 0: never
 	struct residence residence;
-	uint64_t exempt_until_ns; // until this time, the vGPU's gate is open, because a checkpoint is being taken
+	uint64_t exempt_until_ns; // until this time, launches wait for no turn, because a checkpoint is being taken
 	struct arbiter *arbiter;  // NULL: the vGPU takes no part in turns
 	unsigned int seat;	  // the vGPU's index at its arbiter
 	uid_t owner;
@@ -148,8 +148,8 @@ struct vgpu {
 	struct tenant *tenants, *by_slot[VG_LEDGER_SLOTS];
 	unsigned int next_slot; // the slot at which the next scan continues
 	struct search *search;	// the search that is in progress (search.h); NULL: none
-	// Whether a search for heirs (processes that use the vGPU without being tenants or launchers, see search.c) has
-	// ended since the last launcher or tenant ended.
+	// Whether a search has ended since the last launcher or tenant ended. The search finds heirs: processes that
+	// inherited the vGPU's environment, and are neither tenants nor launchers (search.c).
 	enum { HEIRS_UNKNOWN, HEIRS_SEARCHED, HEIRS_KNOWN } heirs;
 };
 
@@ -182,7 +182,7 @@ struct node {
 	int epoll_fd, lock_fd, directory; // `directory`: the descriptor of the runtime directory
 	int spare;			  // a descriptor that is closed to accept a connection when no other is free
 	struct source listener, signals, name_lock; // `name_lock`: the second lock of directory.h
-	bool name_lock_refused;			    // another user has the name of the second lock, and the log says so
+	bool name_lock_refused;			    // the log says why the second lock cannot be taken
 	struct vgpu *vgpus;
 	struct drain drains[VG_SYSTEM_DEVICES]; // for each GPU (drain.h)
 	struct overhead *overheads;		// measured overheads of contexts (overhead.h)

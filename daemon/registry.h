@@ -6,7 +6,7 @@
 struct vgpu *registry_find(const struct node *node, const char *name);
 // Returns whether the name can be that of a vGPU or a publication.
 bool registry_name_is_valid(const char *name);
-// Finds the GPU with the UUID. Returns false if this node does not have it.
+// Finds the GPU with the UUID. Returns false if this machine does not have it.
 bool registry_find_device(const struct node *node, const uint8_t uuid[16], size_t *ret_device);
 // Writes the path of the vGPU's ledger. Only this process can use it (path.h).
 void registry_path(const struct node *node, const struct vgpu *vgpu, char path[PATH_MAX]);

@@ -27,8 +27,8 @@ bool read_evictable(const struct request *request)
 	return json_is_true(json_object_get(request->object, "evictable"));
 }
 
-// Returns the default of the fixed part: a context, and room for small allocations and those of the libraries. That
-// room is at most a quarter of the memory.
+// Returns the default of the fixed part, the part of the limit for memory that cannot move to the host. It has room for
+// a context, small allocations and allocations of libraries. Without the context, it is at most a quarter of the limit.
 static uint64_t choose_fixed(const struct request *request, const struct vgpu *wanted)
 {
 	bool measured;

@@ -223,7 +223,7 @@ static json_t *describe_process(const struct tenant *tenant)
 }
 
 // Writes the wish for the whole vGPU, and wakes the pagers of all of its processes. Reads the slots in the ledger
-// itself. The last scan may have missed a process that read the page before this function changed it.
+// itself. The last scan may have missed a process that read the old wish before this function changed it.
 static void ask_vgpu(struct node *node, const struct wish *wish)
 {
 	struct pager_page *page = vg_ledger_pager_page(wish->vgpu->ledger);

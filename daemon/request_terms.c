@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-// The most time for which a gate stays open for a checkpoint: the program that takes the checkpoint may be killed.
+// The most time for which a vGPU's launches wait for no turn because a checkpoint is being taken. The program that
+// takes the checkpoint may be killed, so the time is limited.
 static const json_int_t exempt_most_ms = 60000;
 
 static unsigned int sum_shares(const struct node *node, size_t device, const struct vgpu *instead_of)

@@ -21,6 +21,6 @@ void save_set_answer(void (*answer)(struct node *node, const struct change *chan
 // Begins to write the state. Returns 0 or -errno.
 int save_state(struct node *node);
 // Begins to write the state, which contains the change already. Returns the answer if the change needs no write, or the
-// write cannot begin. Otherwise returns NULL, and the node's `change` answers the request later.
+// write cannot begin. Otherwise returns NULL, and node->change answers the request later.
 json_t *save_change(struct node *node, const struct change *change);
 bool save_is_writing(void);

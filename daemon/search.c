@@ -1,6 +1,7 @@
 // Searches /proc in the thread of the vGPU's owner. Parts of what the kernel shows of a process are in that process's
 // memory, so reading them takes as long as the user likes. A search finds:
-// - heirs: processes that a launcher started with the vGPU's environment, that live longer than the launcher, and that
+// - processes that inherited the vGPU's environment from a launcher (in names: heirs), that outlive the launcher, and
+// that
 //   have not used CUDA yet;
 // - processes that have the ledger mapped, which proves that a slot or a signal is meant for them;
 // - the pids of tenants in other pid namespaces, since these tenants know only their inner pids, which are in their
@@ -45,7 +46,7 @@ struct found {
 struct search {
 	struct work work;
 	struct vgpu *vgpu;	      // used by the main thread only; NULL: the results are ignored
-	char variable[PATH_MAX + 16]; // "VIRGATE_LEDGER=PATH", which the environment of heirs has
+	char variable[PATH_MAX + 16]; // "VIRGATE_LEDGER=PATH", as in the environment that is searched for
 	char mapped[PATH_MAX];	      // how the line of the ledger's mapping in /proc/PID/maps ends
 	ino_t inode;
 	uid_t owner;

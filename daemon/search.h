@@ -15,8 +15,9 @@ void search_set_results(const struct search_results *results);
 
 // Begins a search for the processes of tenants with PROOF_WANTED, unless a search is in progress.
 void search_begin(struct node *node, struct vgpu *vgpu);
-// Returns whether all heirs (search.c) are known: a search has begun after the last launcher or tenant ended, and has
-// finished. Begins a search otherwise.
+// Returns whether the daemon knows all processes that inherited the environment of the vGPU from `virgate run` (in
+// names: heirs). It knows them after a search that began after the last launcher or tenant ended. Otherwise begins a
+// search.
 bool search_knows_heirs(struct node *node, struct vgpu *vgpu);
 // Ignores the results of earlier searches and of the one in progress, because they are outdated.
 void search_restart(struct vgpu *vgpu);

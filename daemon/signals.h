@@ -7,6 +7,6 @@ struct signals_result {
 	pid_t pid; // a process that got no signal, and in `error` the reason
 	int error;
 };
-// Sends the signal to every tenant of the vGPU, but not to guests. Call it only after tenant_are_proven() returned
-// true.
+// Sends the signal to every tenant of the vGPU, but not to guests, which have only opened memory of the vGPU. Call it
+// only after tenant_are_proven() returned true.
 struct signals_result signals_send(const struct vgpu *vgpu, int signal);

@@ -1,5 +1,5 @@
 // Finds stopped tenants. The kernel reports a stopped process only to its parent, so the state is read from /proc. A
-// process that launched or read its gate's word since the last check is running, so its state is not read.
+// process that launched, or waited for a turn, since the last check is running, so its state is not read.
 #include "daemon/stops.h"
 
 #include "daemon/arbiter.h"

@@ -7,7 +7,7 @@ struct node;
 
 // Reads /etc/subuid in a thread, and then tells user.h the owners.
 void subordinate_start(const struct node *node);
-// Reads the file again if it has changed. Checks that at most once a second.
+// Reads /etc/subuid again if it has changed. Checks that at most once a second.
 void subordinate_refresh(void);
-// Returns whether the file is being read for the first time.
+// Returns whether /etc/subuid is being read for the first time, so that no owner is known yet.
 bool subordinate_is_pending(void);

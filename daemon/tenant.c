@@ -90,7 +90,7 @@ static pid_t find_outer_pid(const struct node *node, const struct vg_ledger_tena
 	return pid <= INT_MAX && (here || tenant_is_process((pid_t)pid, &seen->owner)) ? (pid_t)pid : 0;
 }
 
-// Returns whether the guest is known as a tenant of another vGPU.
+// Returns whether `guest`, a process that has opened memory of this vGPU, is known as a tenant of another vGPU.
 static bool is_known_guest(const struct node *node, const struct tenant *guest)
 {
 	for (const struct vgpu *vgpu = node->vgpus; vgpu && guest->seen.guest; vgpu = vgpu->next)

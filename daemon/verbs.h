@@ -7,5 +7,5 @@
 
 // Returns false if the request must wait for the lookup of a user or group that it names.
 bool verbs_are_ready(const struct authority_peer *peer, const json_t *object);
-// Returns the answer to a request. NULL: the request must be repeated later, or the node's `change` answers it.
+// Returns the answer to a request. NULL: the request must be repeated later, or node->change answers it.
 json_t *verbs_answer(struct node *node, const struct authority_peer *peer, const json_t *object);

@@ -195,7 +195,7 @@ int vgpu_adopt(struct node *node, const struct vgpu *wanted, struct vgpu **ret_v
 }
 
 // Reads the terms of a vGPU from its ledger, for a ledger that no state file describes. Returns false if the file is
-// not a ledger of this node.
+// not a ledger of this daemon.
 static bool read_stray(const struct node *node, const char *path, struct vgpu *stray)
 {
 	struct vg_ledger *ledger;

@@ -13,7 +13,8 @@ void broker_begin_session(struct node *node, int fd, const struct authority_peer
 void broker_expire_sessions(struct node *node, uint64_t now, uint64_t *deadline);
 // Takes over the publications of an earlier daemon.
 void broker_load_pages(struct node *node);
-// If the address is in the mapping of a truncated page, replaces the mapping by empty memory. Async-signal-safe.
+// If the address is in the mapping of a publication's page (broker/page.h) whose file was truncated, replaces the
+// mapping by empty memory. Async-signal-safe.
 bool broker_mend_page(const struct node *node, const void *address);
 // Returns the publications as JSON: a row for each generation that has a publisher or a reader.
 json_t *broker_list(const struct node *node, const struct authority_peer *peer);

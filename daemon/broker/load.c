@@ -1,4 +1,4 @@
-// Takes over the pages that an earlier daemon left.
+// Takes over the publications' pages (wire/page.h) that an earlier daemon left.
 #include "daemon/broker/broker.h"
 
 #include "base/descriptor.h"

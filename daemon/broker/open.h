@@ -1,4 +1,5 @@
-// Gives a reader a lease on the current generation, the publisher's packets unchanged, and the page. Main thread only.
+// Gives a reader a lease on the current generation, the publisher's packets unchanged, and the publication's page
+// (wire/page.h). Main thread only.
 #pragma once
 #include "daemon/broker/state.h"
 #include "daemon/request.h"

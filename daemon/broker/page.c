@@ -1,5 +1,5 @@
-// Creates and maps pages. A page is a file, so readers' mappings continue to work when this daemon is killed, and the
-// next daemon can continue to write the page.
+// Creates and maps the pages of publications. A page is a file, so readers' mappings continue to work when this daemon
+// is killed, and the next daemon can continue to write the page.
 #include "daemon/broker/page.h"
 
 #include "base/descriptor.h"
@@ -45,7 +45,7 @@ int page_create(struct node *node, struct publication *publication)
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	page_path(node, publication->name, path);
-	unlink(path); // a leftover file: no publication has this name, since the daemon knows all publications
+	unlink(path); // a file that an earlier daemon left: the daemon knows all publications, and none has this name
 	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;

@@ -159,7 +159,7 @@ static struct usage sum_usage(const struct node *node, uid_t user)
 	for (const struct publication *one = node->publications; one; one = one->next) {
 		if (user_owner(one->owner) != owner)
 			continue;
-		usage.descriptors += 1; // the descriptor of the page
+		usage.descriptors += 1; // the descriptor of the publication's page
 		for (const struct edition *edition = one->editions; edition; edition = edition->next) {
 			usage.editions++;
 			usage.descriptors += edition->ranges;

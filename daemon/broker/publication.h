@@ -22,7 +22,8 @@ void edition_release(struct node *node, struct edition *edition);
 void edition_withdraw(struct node *node, struct edition *edition);
 void edition_notify_readers(const struct node *node, const struct edition *edition, enum vg_wire_event_kind kind,
 			    uint64_t deadline_ns);
-// Sends an event to the peer. If the peer does not receive the event, it finds the same facts in the page.
+// Sends an event to the peer. If the peer does not receive the event, it finds the same facts in the publication's
+// page, which it has mapped (wire/page.h).
 void edition_notify(const struct session *session, enum vg_wire_event_kind kind, uint64_t generation,
 		    uint64_t deadline_ns);
 // Returns whether the peer may open the edition for reading or writing (`access`, a value as in struct share_entry).

@@ -336,7 +336,7 @@ static void replace_current(struct node *node, struct publication *publication, 
 		edition_notify_readers(node, before, VG_WIRE_SUPERSEDED, 0);
 }
 
-// Gives the edition its generation, its page and its ticket. Returns NULL or a refusal.
+// Gives the edition its generation and its ticket, and the publication its page. Returns NULL or a refusal.
 static json_t *complete_edition(struct session *session, const struct request *request,
 				char ret_ticket[TICKET_TEXT + 1])
 {

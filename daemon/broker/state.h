@@ -52,7 +52,7 @@ struct publication {
 	char name[VG_WIRE_NAME];
 	uid_t owner;
 	uint8_t id[VG_PAGE_ID];
-	struct vg_wire_page *page; // the mapped page, which only load.c reads. NULL: nothing was published yet
+	struct vg_wire_page *page; // mapped page (wire/page.h), read only by load.c; NULL: nothing was published yet
 	uint64_t newest, current;  // the newest generation, and the one that readers can open, as in the page
 	int page_fd;		   // read-only descriptor of the page, for readers; -1: no page
 	struct edition *editions;  // the newest edition first
