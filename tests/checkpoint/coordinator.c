@@ -1,8 +1,10 @@
-// Dumps or restores by the library, and does a given action at a given step. Usage: coordinator dump|restore PID DIR
-// PHASE ACTION, or coordinator deep|resume 0 VGPU PHASE ACTION for a deep suspension and its end. ACTION is done when
-// PHASE begins. "stop" asks the library to stop, "kill" kills this program with SIGKILL, and "end" kills the process to
-// be dumped. "fork" and "exec" make that process fork or exec, by a signal. "run" runs the command in COORDINATED. Exit
-// code: 0; 1 if the operation failed, with the error on standard output; 3 if it succeeded without PHASE.
+// Dumps, restores, suspends or resumes a program through the library, and disturbs that work when a given phase of it
+// begins. Usage: coordinator dump|restore PID DIR PHASE ACTION, or, for a suspension with --deep and for its end,
+// coordinator deep|resume 0 VGPU PHASE ACTION. PHASE is a name from vg_checkpoint_phase_name(). When it begins, this
+// program does ACTION: "stop" asks the library to stop, "kill" kills this program with SIGKILL, and "end" kills the
+// process to be dumped. "fork" and "exec" make that process fork or exec, by a signal. "run" runs the command in
+// COORDINATED. Exit code: 0; 1 if the operation failed, with the error on standard output; 3 if it succeeded but PHASE
+// never began.
 #include "virgate/checkpoint.h"
 
 #include <signal.h>

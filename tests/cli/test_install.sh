@@ -32,7 +32,7 @@ libdir=$(dirname "$(dirname "$package")")
 export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root LD_LIBRARY_PATH=$libdir
 sed -n '/^```c$/,/^```$/p' "$guide" | grep -v '^```' >"$place/example.c"
 
-# The directories of a node for the installed programs.
+# The directories of the daemon and of the simulated GPUs, for the installed programs.
 mkdir -m 700 "$place/run" "$place/state" "$place/sim"
 export VIRGATE_RUNTIME_DIR=$place/run VIRGATE_STATE_DIR=$place/state VIRGATE_SIM_DIR=$place/sim
 unset VIRGATE_SIM VIRGATE_DRIVER VIRGATE_NVML LD_PRELOAD

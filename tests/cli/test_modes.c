@@ -241,7 +241,7 @@ TEST(unavailable_mode_is_refused)
 	CHECK_INT(VIRGATE_RUN("run", "--vgpu", "b", "true"), 0);
 }
 
-// A second daemon of the same simulated node takes the part of another user's daemon.
+// A second daemon with the same simulated GPUs takes the part of another user's daemon.
 TEST(share_conflicting_with_other_daemon_is_refused)
 {
 	char path[200], first[80];

@@ -45,7 +45,7 @@ TEST(ps_prints_a_table)
 	CHECK_CONTAINS(result.out, "1.5 GiB / 8.0 GiB");
 	CHECK_CONTAINS(result.out, "512.0 MiB");
 	CHECK_CONTAINS(result.out, "SHARE     GPU   TIME  WAITED  TENANTS\n");
-	// The last column counts neither the guest nor the ended program.
+	// The last column counts neither the ended program nor the guest, which has only opened memory of the vGPU.
 	CHECK_CONTAINS(result.out, "   30 %  29.8 %  4m05s  12.3 s        1\n");
 	CHECK_CONTAINS(result.out, "      -       -      -       -        -\n"); // unknown is not zero
 	CHECK_CONTAINS(result.out, "\ntrain: the share of 30 % is not being held: a process is stopped\n");

@@ -1,4 +1,5 @@
-// Checks that closing units and schedulers fails while they have work, without any change; ending cancels the work.
+// Checks that closing compute units and schedulers fails while they have work, without any change; ending cancels the
+// work.
 #include "compute_test.h"
 
 TEST(closing_a_unit_fails_while_it_has_work)
@@ -16,7 +17,7 @@ TEST(closing_a_unit_fails_while_it_has_work)
 	REFUSED(vg_compute_close(rig.compute), VG_BUSY, "work in \"busy\", which is paused: 4 queued, 0 running");
 	CHECK_CONTAINS(vg_last_error()->text, "vg_compute_end()");
 	CHECK(info_of(unit).share == 0.5 && info_of(unit).queue_length == 4 && info_of(unit).cancelled == 0);
-	OK(vg_compute_unit_close(other)); // this unit has no work
+	OK(vg_compute_unit_close(other)); // this compute unit has no work
 	struct vg_compute_unit *next = unit_of(&rig, "next", 0.25);
 	OK(vg_compute_unit_resume(unit));
 	OK(vg_compute_unit_sync_all(unit, 60));

@@ -54,8 +54,8 @@ TEST(a_failed_stream_creation_fails_only_its_work)
 	CHECK_INT(status, 0);
 }
 
-// Runs work of two units with several streams while event creation fails. Work without an event fails alone with a
-// message; the end of running work is still detected.
+// Runs work of two compute units with several streams while event creation fails. Work without an event fails alone
+// with a message; the end of running work is still detected.
 static void without_events(bool direct, bool lasting)
 {
 	enum { MANY = 60 };

@@ -1,4 +1,5 @@
-// Tests groups of SMs: which units get one, which SMs their kernels see, and which units use the SMs of idle units.
+// Tests groups of SMs: which compute units get one, which SMs their kernels see, and which units use the SMs of idle
+// units.
 #include "compute_test.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ static void wait_grouped(struct rig *rig, int grouped)
 	FAIL("grouped is %d after 5 s", !grouped);
 }
 
-// Waits until the unit that was created last has a group, so that all have one.
+// Waits until the compute unit that was created last has a group, so that all have one.
 static void wait_home(struct vg_compute_unit *unit)
 {
 	for (int i = 0; i < 5000; i++) {
@@ -74,13 +75,13 @@ TEST(automatic_placement_uses_groups_that_fit)
 		CHECK_INT(info.completed, 20);
 		CHECK(fabs(info.sm_seconds - (double)info.busy_ns / 1e9 * 40) < 1e-6);
 	}
-	// No number of groups matches this share, so all units share the time of all SMs.
+	// No number of groups matches this share, so all compute units share the time of all SMs.
 	OK(vg_compute_unit_set_share(units[0], share / 2));
 	wait_grouped(&rig, 0);
 	CHECK_INT(info_of(units[1]).how, VG_SHARE_BY_TIME);
 	CHECK_INT(info_of(units[1]).sms, SMS);
 	run_some(&rig, units[0], 20);
-	// The old share matches again: units have groups.
+	// The old share matches again: compute units have groups.
 	OK(vg_compute_unit_set_share(units[0], share));
 	wait_grouped(&rig, 1);
 	run_some(&rig, units[0], 20);
@@ -149,7 +150,7 @@ TEST(sms_of_idle_units_are_lent)
 		nap_ms(1);
 	for (int i = 0; i < 10000 && info_of(units[0]).sms != SMS; i++)
 		nap_ms(1);
-	CHECK_INT(info_of(units[0]).sms, SMS); // no other unit has work
+	CHECK_INT(info_of(units[0]).sms, SMS); // no other compute unit has work
 	one[1] = spin(units[1], 0, 20000, 1000000);
 	wait_grouped(&rig, 1);
 	CHECK(info_of(units[0]).sms < SMS);

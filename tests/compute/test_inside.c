@@ -237,7 +237,7 @@ TEST(a_closed_unit_returns_migrated_work)
 	close_rig(&rig);
 }
 
-// A job of many pieces, some of which ran in the other unit.
+// A job of many pieces, some of which ran in the other compute unit.
 TEST(a_closed_unit_returns_running_work)
 {
 	const unsigned repeat = 20000;
@@ -254,7 +254,7 @@ TEST(a_closed_unit_returns_running_work)
 		nap_ms(1);
 		OK(vg_execution_info(one, &info));
 	}
-	OK(vg_compute_unit_close(to)); // this unit has no work of its own
+	OK(vg_compute_unit_close(to)); // this compute unit has no work of its own
 	vg_compute_unit_destroy(to);
 	CHECK_INT(vg_execution_state(one), VG_EXECUTION_RUNNING);
 	CHECK_INT(vg_execution_state(next), VG_EXECUTION_QUEUED);
@@ -263,7 +263,7 @@ TEST(a_closed_unit_returns_running_work)
 	OK(vg_execution_info(one, &info));
 	unsigned before = info.launches;
 	CHECK(before < repeat);
-	for (unsigned i = 0; i < 60000 && info.launches < before + 40; i++) { // the job continues in its own unit
+	for (unsigned i = 0; i < 60000 && info.launches < before + 40; i++) { // its own compute unit continues it
 		nap_ms(1);
 		OK(vg_execution_info(one, &info));
 	}

@@ -1,4 +1,4 @@
-// Tests the order of units, and their shares of the GPU time, as measured on the GPU.
+// Tests the order of compute units, and their shares of the GPU time, as measured on the GPU.
 #include "compute_test.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 enum { MOST = 2000 };
 
-// Launches a kernel that takes a while on the whole device and then logs its unit.
+// Launches a kernel that takes a while on the whole device and then logs its compute unit.
 static void spin_note(struct rig *rig, struct vg_compute_unit *unit, unsigned rounds, unsigned id, int priority)
 {
 	struct vg_work work = {
@@ -61,7 +61,7 @@ static unsigned rounds_of_a_millisecond(struct rig *rig)
 	return (unsigned)(10e6 * rounds / (double)ns) + 1;
 }
 
-// Pauses all units, so that the caller can queue all work first.
+// Pauses all compute units, so that the caller can queue all work first.
 static void pause_all(struct vg_compute_unit **units, int count)
 {
 	for (int i = 0; i < count; i++)
@@ -83,7 +83,7 @@ static unsigned changes(const unsigned *ids, unsigned count)
 	return changed;
 }
 
-// Measures each unit's fraction of the SM-seconds while all units have work.
+// Measures each compute unit's fraction of the SM-seconds while all units have work.
 static void measure(struct vg_compute_unit **units, int count, double seconds_, double *ret_parts)
 {
 	double before[8], sum = 0;
@@ -110,8 +110,9 @@ static bool are_near(const double *parts, const double *shares, int count, doubl
 	return true;
 }
 
-// Returns whether the units get their shares in one of several windows, or in all windows so far taken together. One
-// window may fail: an interrupted kernel takes many times its time. Units without their shares fail in all windows.
+// Returns whether the compute units get their shares in one of several windows, or in all windows so far taken
+// together. One window may fail: an interrupted kernel takes many times its time. Units without their shares fail in
+// all windows.
 static bool shares_hold(struct vg_compute_unit **units, int count, const double *shares, double tolerance)
 {
 	double parts[8], sums[8] = {0}, means[8];
@@ -185,7 +186,7 @@ TEST(weighted_fair_interleaves)
 		OK(vg_compute_unit_sync_all(units[u], 60));
 	unsigned count = read_log(&rig, ids, MOST);
 	CHECK_INT(count, 200);
-	// Neither unit finishes long before the other: by the middle, both have had about half of the GPU time.
+	// Neither compute unit finishes long before the other: by the middle, both have had about half of the GPU time.
 	for (unsigned i = 0; i < 100; i++)
 		counts[ids[i]]++;
 	printf("  of the first 100: %u and %u; %u changes\n", counts[0], counts[1], changes(ids, count));
@@ -196,8 +197,8 @@ TEST(weighted_fair_interleaves)
 	close_rig(&rig);
 }
 
-// Measures a unit's fraction of the second after it was idle. It should be half; if idle time gave credit, it would be
-// at least four fifths.
+// Measures a compute unit's fraction of the second after it was idle. It should be half; if idle time gave credit, it
+// would be at least four fifths.
 static double part_after_idling(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_WEIGHTED_FAIR, 0, 0);
@@ -206,7 +207,7 @@ static double part_after_idling(void)
 	double parts[2];
 
 	load(&rig, units[0], ms, 10000);
-	nap_ms(800); // only the other unit has work
+	nap_ms(800); // only the other compute unit has work
 	CHECK(info_of(units[1]).sm_seconds == 0);
 	load(&rig, units[1], ms, 10000);
 	measure(units, 2, 1, parts);
@@ -222,8 +223,8 @@ TEST(idle_time_earns_no_claim)
 	CHECK(one_of_three(part_after_idling, 0.3, 0.7));
 }
 
-// Measures a unit's fraction of the second after a pause. It should be half; if a pause gave credit, the unit would
-// have all.
+// Measures a compute unit's fraction of the second after a pause. It should be half; if a pause gave credit, the unit
+// would have all.
 static double part_after_a_pause(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_WEIGHTED_FAIR, 0, 0);
@@ -270,7 +271,7 @@ TEST(cancelled_work_needs_no_turn)
 	CHECK_INT(vg_execution_wait(cancelled, 30), VG_STATE);
 	OK(vg_compute_unit_end(closed));
 	CHECK_INT(vg_execution_state(rest), VG_EXECUTION_CANCELLED);
-	CHECK_INT(info_of(low).launches, launches); // the unit has launched nothing
+	CHECK_INT(info_of(low).launches, launches); // the compute unit has launched nothing
 	CHECK(info_of(high).queue_length > 0);
 	vg_execution_destroy(cancelled);
 	vg_execution_destroy(rest);
@@ -280,8 +281,8 @@ TEST(cancelled_work_needs_no_turn)
 	close_rig(&rig);
 }
 
-// Runs three units with 150 kernels each, which should take turns in order. Returns how often the unit changed for
-// each time slice of GPU time; 0: not in order, as when the host stops a thread for long.
+// Runs three compute units with 150 kernels each, which should take turns in order. Returns how often the unit changed
+// for each time slice of GPU time; 0: not in order, as when the host stops a thread for long.
 static double changes_in_a_time_slice(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_ROUND_ROBIN, 20, 0);
@@ -332,8 +333,8 @@ TEST(round_robin_ignores_shares)
 	close_rig(&rig);
 }
 
-// Measures the fraction of a unit with a share of three quarters, in the first second of weighted fair sharing after
-// equal turns. If earlier turns counted as debts, the unit would have all.
+// Measures the fraction of a compute unit with a share of three quarters, in the first second of weighted fair sharing
+// after equal turns. If earlier turns counted as debts, the unit would have all.
 static double part_after_a_change(void)
 {
 	struct rig rig = rig_of(VG_COMPUTE_ROUND_ROBIN, 1000, 0);

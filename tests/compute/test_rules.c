@@ -1,4 +1,4 @@
-// Tests units without tensor cores or mixed precision: which kernels they refuse, with which messages.
+// Tests compute units without tensor cores or mixed precision: which kernels they refuse, with which messages.
 #include "compute_test.h"
 
 // A kernel that stores 7 first, to show whether it ran.

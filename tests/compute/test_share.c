@@ -79,7 +79,7 @@ TEST(compute_units_are_converted_to_shares)
 	of.share = 0.125;
 	OK(vg_compute_unit_create(rig.compute, &of, &other));
 	vg_compute_unit_destroy(other);
-	// A unit without a share gets an equal part of the rest: a quarter divided by 7 units.
+	// A compute unit without a share gets an equal part of the rest: a quarter divided by 7 units.
 	OK(vg_compute_unit_create(rig.compute, NULL, &other));
 	CHECK(fabs(info_of(other).share - 0.25 / 7) < 1e-9);
 	vg_compute_unit_destroy(other);
@@ -163,7 +163,7 @@ TEST(groups_get_the_nearest_size)
 	// The shares are 52.8 and twice 39.6 SMs. Groups of 48 and 40 leave 4 SMs over; groups of 56 and 40 need too
 	// many.
 	CHECK(!plan(0.01, (double[]){0.4, 0.3, 0.3}, 3, parts, &made));
-	// Takes the nearest size: the 4 SMs outside all groups of 8 bring the first unit to 52.
+	// Takes the nearest size: the 4 SMs outside all groups of 8 bring the first compute unit to 52.
 	CHECK(plan(-1, (double[]){0.4, 0.3, 0.3}, 3, parts, &made));
 	CHECK_INT(parts[0], 6);
 	CHECK_INT(parts[1], 5);
@@ -171,7 +171,7 @@ TEST(groups_get_the_nearest_size)
 	CHECK_INT(made.extra, 0);
 	CHECK_INT(made.taken, 16);
 	CHECK(!made.rest);
-	// Each unit should get 66 SMs: 64 and 68 differ by 1.5 percentage points.
+	// Each compute unit should get 66 SMs: 64 and 68 differ by 1.5 percentage points.
 	CHECK(!plan(0.01, (double[]){0.5, 0.5}, 2, parts, &made));
 	CHECK(plan(0.016, (double[]){0.5, 0.5}, 2, parts, &made));
 	CHECK(made.extra == SIZE_MAX);

@@ -1,4 +1,4 @@
-// Tests initialisation, calls that work before it or without a context, and the lookup of entries by name.
+// Tests initialisation, calls that work before it or without a context, and the lookup of driver functions by name.
 #include "conformance.h"
 
 CHILD(before_init)
@@ -129,8 +129,8 @@ CONFORM(lookup_by_stream_flavour)
 	LOOKS_UP("cuMemAllocAsync", 11020, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, "cuMemAllocAsync_ptsz");
 }
 
-// Checks each row of the list of entries: the lookup by name, version and flavour (kind of default stream) gives the
-// exported function.
+// Checks each row of entries.def: the lookup by name, version and flavour (kind of default stream) gives the exported
+// function.
 CONFORM(lookup_of_every_entry)
 {
 	enum { plain, ptds, ptsz };
@@ -168,7 +168,7 @@ CONFORM(lookup_of_the_lookup)
 	LOOKS_UP("cuGetProcAddress", 13000, 0, "cuGetProcAddress_v2");
 }
 
-// Looks up a missing entry: the call succeeds, with a null pointer and a status that gives the reason.
+// Looks up a missing driver function: the call succeeds, with a null pointer and a status that gives the reason.
 #define LACKS(api, version, why)                                             \
 	do {                                                                 \
 		void *entry_ = &entry_;                                      \

@@ -40,7 +40,7 @@ __attribute__((unused)) static struct vg_object_code *built_code(enum vg_code_ty
 	return code;
 }
 
-// Returns an entry of the driver that the library loaded.
+// Returns a function of the driver that the library loaded.
 __attribute__((unused)) static void *driver_entry(const char *name)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);

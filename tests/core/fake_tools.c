@@ -1,6 +1,6 @@
 // Replaces NVRTC, NVVM and nvJitLink for tests. The functions return texts, count live objects, and fail on demand:
-// FAKE_FAIL=entry:N=result makes the Nth call of an entry fail. With FAKE_PCH=small the first precompiled header does
-// not fit.
+// FAKE_FAIL=entry:N=result makes the Nth call of the function `entry` fail. With FAKE_PCH=small the first precompiled
+// header does not fit.
 #include <nvrtc.h>
 #include <nvvm.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-// Declared here, since nvJitLink's header names its entries differently.
+// Declared here, since nvJitLink's header names its functions differently.
 typedef int nvJitLinkResult, nvJitLinkInputType;
 typedef struct nvJitLink *nvJitLinkHandle;
 
@@ -25,7 +25,7 @@ int fake_alive(void)
 	return alive;
 }
 
-// Returns the result of this call of the entry: success, or the failure that FAKE_FAIL demands.
+// Returns the result of this call of the function `entry`: success, or the failure that FAKE_FAIL demands.
 static int result_of(const char *entry)
 {
 	static struct {
@@ -49,7 +49,7 @@ static int result_of(const char *entry)
 	int result_ = result_of(__func__); \
 	if (result_)                       \
 	return result_
-// Defines an entry that succeeds, or fails on demand.
+// Defines a function that succeeds, or fails on demand.
 #define SUCCEEDS(result, name, ...)      \
 	PUBLIC result name(__VA_ARGS__); \
 	result name(__VA_ARGS__)         \
@@ -75,7 +75,7 @@ static int result_of(const char *entry)
 		memcpy(buffer, text, sizeof text);       \
 		return 0;                                \
 	}
-// Defines entries that create and destroy objects, and count them.
+// Defines functions that create and destroy objects, and count them.
 #define CREATES(result, name, handle, bytes, ...)          \
 	PUBLIC result name(handle *native, ##__VA_ARGS__); \
 	result name(handle *native, ##__VA_ARGS__)         \

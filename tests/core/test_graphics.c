@@ -156,7 +156,7 @@ TEST(invalid_mappings_are_refused)
 	REFUSED(vg_graphics_resource_map_array(resource, stream, 0, 0, &array), VG_UNSUPPORTED, "a buffer is no array");
 	OK(vg_stream_create(context, NULL, &own));
 	OK(vg_graphics_resource_map(resource, own, &buffer));
-	OK(vg_stream_close(own)); // the mapping keeps the stream, for an unmap without a stream
+	OK(vg_stream_close(own)); // the mapping retains its stream, so a later unmap can pass NULL for it
 	REFUSED(vg_graphics_resource_unmap(resource, own), VG_CLOSED, "stream has been closed");
 	CHECK(vg_graphics_resource_is_mapped(resource));
 	OK(vg_graphics_resource_unmap(resource, NULL));

@@ -1,4 +1,4 @@
-// Tests queries to the stand-in NVML of nvml_standin.c: fans, MIG devices, events, a lost GPU, entries that an older
+// Tests queries to the stand-in NVML of nvml_standin.c: fans, MIG devices, events, a lost GPU, functions that an older
 // library lacks.
 #include "core_test.h"
 

@@ -164,7 +164,7 @@ static void find_elsewhere(void)
 	SKIP("%s", vg_last_error()->text);
 }
 
-// Simulates a toolkit that is too old: the files exist, but lack entries.
+// Simulates a toolkit that is too old: the files exist, but lack functions.
 TEST(the_search_continues_after_an_unusable_toolkit)
 {
 	char home[] = "/tmp/test-toolkit-XXXXXX", directory[64], old[128], broken[128];

@@ -1,5 +1,6 @@
-// Starts a simulated node with a broker, and clients whose messages the test writes itself. A pipe replaces device
-// memory: the simulated driver's descriptors of memory are pipes of that name, and the broker checks only the name.
+// Starts a daemon with a broker and simulated GPUs, and clients whose messages the test writes itself. A pipe replaces
+// device memory: the simulated driver's descriptors of memory are pipes of that name, and the broker checks only the
+// name.
 #pragma once
 #include "daemon_fixture.h"
 #include "share/message.h"

@@ -1,4 +1,4 @@
-// Starts a node with an evictable vGPU, and reads the state of its eviction from the daemon's listing. Include in
+// Starts a daemon with an evictable vGPU, and reads the state of its eviction from the daemon's listing. Include in
 // exactly one file per program. One thread.
 #pragma once
 #include "daemon_fixture.h"

@@ -22,10 +22,10 @@ struct player_plan {
 	enum pager_reason reason;
 	uint32_t row;
 	uint64_t missing;
-	unsigned int slow_ms; // how long a move takes
+	unsigned int slow_ms; // how long the player takes to move the memory out or back
 	bool is_silent;	      // the player never answers
 	bool is_host;	      // the player calls vg_ledger_set_host()
-	bool breaks;	      // the player's first move fails
+	bool breaks;	      // the player's first attempt to move memory fails
 };
 
 static inline void player_state(struct pager_slot *slot, const struct vg_ledger *ledger, enum pager_state state)

@@ -1,5 +1,5 @@
-// Creates a simulated node, whose daemon the `virgate` program starts as it does for users. Include in one file of a
-// program.
+// Creates directories for simulated GPUs and their daemon, which the `virgate` program starts as it does for users.
+// Include in one file of a program.
 #pragma once
 #include "daemon_fixture.h"
 

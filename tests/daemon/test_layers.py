@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""test_layers.py DIRECTORY: checks that each module includes only modules that the README of its directory names before
-it.
+"""test_layers.py DIRECTORY: checks the order of the modules of daemon or daemon/broker.
 
-DIRECTORY is daemon or daemon/broker. The lines of the README that begin with "- " name the modules, after titles that
-end in a colon. A module is NAME.h and the files that implement it: NAME.c, and NAME_*.c unless the README names these.
-`request_parts` is implemented by the files request_*.c. After "of daemon:" the broker's README names the modules of
-daemon that it may include.
+The README of DIRECTORY lists the modules in lines that begin with "- ", lowest layer first. A module may include only
+modules that the list has before it. A module is a header NAME.h with the files that implement it: NAME.c and NAME_*.c.
+If the list has NAME_X itself, that is another module. The module `request_parts` has all files request_*.c. The
+broker's README also lists, after "of daemon:", the modules of daemon that the broker may include.
 """
 import pathlib
 import re

@@ -25,7 +25,7 @@ static void create_file(const char *name)
 	close(open(beside_control(name), O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
 }
 
-// Creates a node with the script in place of NVIDIA's control daemon. Files beside the script make it fail.
+// Starts a daemon that uses the script in place of NVIDIA's control daemon. Files beside the script make it fail.
 static void set_up_mps_node(void)
 {
 	char command[900];

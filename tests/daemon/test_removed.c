@@ -67,7 +67,7 @@ static void find_socket(void)
 	snprintf(runtime_dir, sizeof runtime_dir, "%.*s", (int)(strrchr(socket_path, '/') - socket_path), socket_path);
 }
 
-// Uses the default runtime directory. Only the simulated node has a directory of the test's own.
+// Uses the default runtime directory. Only the simulated GPUs have a directory of the test's own.
 TEST(limit_applies_after_logout)
 {
 	char session[300];

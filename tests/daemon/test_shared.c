@@ -157,7 +157,8 @@ TEST(descriptor_in_another_vgpu_is_not_charged)
 	end_both();
 }
 
-// Kills the daemon between export and import: the next daemon must know the exports and guests of before.
+// Kills the daemon between export and import: the next daemon must know the exports, and the guests (processes of other
+// vGPUs that opened memory), of before.
 TEST(daemon_is_killed_between_export_and_import)
 {
 	start_actors("b");
@@ -218,7 +219,7 @@ TEST(guest_with_a_false_identity_is_refused)
 	guest.share = 5; // this message has no name of a vGPU
 	send_guest(&guest, false);
 	strcpy(guest.vgpu, "a");
-	// Ends the use of memory that this guest has never used, which is allowed.
+	// This process, a guest of the vGPU, ends its use of memory that it has never used, which is allowed.
 	CHECK_INT(vg_wire_be_guest(socket_path, &guest, NULL), 0);
 	memset(guest.vgpu, 'a', sizeof guest.vgpu);
 	send_guest(&guest, false);

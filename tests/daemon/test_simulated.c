@@ -1,4 +1,4 @@
-// Tests real tenants on the simulated node: `virgate run`, the interposer, the simulated NVML.
+// Tests real tenants on simulated GPUs: `virgate run`, the interposer, the simulated NVML.
 #include "simulated.h"
 
 static pid_t tenant_pid(const char *name, size_t index)

@@ -154,7 +154,7 @@ TEST(two_users_share_a_simulated_gpu)
 	CHECK(await_figure("b", "charged", 0, 3000) >= 0);
 }
 
-// Both users have the same simulated node, so one can open memory that the other one publishes.
+// Both users have the same simulated GPUs, so one can open memory that the other one publishes.
 TEST(user_opens_publication_of_another_user)
 {
 	set_up_system_node();
@@ -183,7 +183,8 @@ TEST(user_opens_publication_of_another_user)
 	CHECK_INT(waitpid(publisher, NULL, 0), publisher);
 }
 
-// A program with another user id, as in a user namespace, finds the node of its vGPU.
+// A program that has another user id, because it runs in a user namespace, finds the daemon and the simulated GPUs of
+// its vGPU.
 TEST(program_with_another_user_id_works)
 {
 	set_up_system_node();
@@ -197,8 +198,8 @@ TEST(program_with_another_user_id_works)
 		"virgate run --sim --memory 512M -- unshare -Ur $loader modules; r=$?; virgate shutdown --sim; exit $r",
 		0);
 	CHECK_STR(err, "");
-	// The root user has no id in that namespace, so the program cannot verify the owner of the shared node. It then
-	// reports that.
+	// The root user has no id in that namespace, so the program cannot verify that root owns the directory of the
+	// simulated GPUs. It then reports that.
 	int code = run_as(ALICE, "virgate run --vgpu a -- unshare -Ur $loader modules");
 	if (code != 0)
 		CHECK_CONTAINS(err, "belongs to another user");
@@ -223,6 +224,6 @@ TEST(node_of_another_user_is_refused)
 	snprintf(command, sizeof command,
 		 "VIRGATE_SIM_DIR=%s/home-%d/sim VIRGATE_RUNTIME_DIR=%s/root-run virgate devices --sim", directory,
 		 ALICE, directory);
-	CHECK_RUN(0, command, 1); // programs of root must not use the user's node, either
+	CHECK_RUN(0, command, 1); // programs of root must not use the user's simulated GPUs, either
 	CHECK_CONTAINS(err, "belongs to another user (60001)");
 }

@@ -262,8 +262,8 @@ static bool await_reason(const struct turn_page *page, enum turn_reason reason, 
 	return true;
 }
 
-// Acts like a thread that reads its gate. Returns how long it took until the daemon counted the process as running
-// again.
+// Acts like a thread that waits for its vGPU's turn and reads the arbiter's word. Returns how long it took until the
+// daemon counted the process as running again.
 static uint64_t show_life(struct turn_page *page, struct turn_slot *slot)
 {
 	uint64_t begin = vg_clock_monotonic_ns();
@@ -276,9 +276,9 @@ static uint64_t show_life(struct turn_page *page, struct turn_slot *slot)
 	return vg_clock_monotonic_ns() - begin;
 }
 
-// Tests a stopped process that reads its gate, and thereby shows that it runs again. The daemon must notice that before
-// its next scan, which is 250 ms after the scan that saw the process stopped. Some rounds may fail because the machine
-// is busy.
+// Tests a stopped process that continues, and shows that by reading the arbiter's word. The daemon must notice that
+// before its next scan, which is 250 ms after the scan that saw the process stopped. Some rounds may fail because the
+// machine is busy.
 TEST(continued_process_counts_at_once)
 {
 	uint64_t least = UINT64_MAX;

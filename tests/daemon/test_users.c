@@ -226,7 +226,8 @@ static bool join_memory(struct vg_ledger *ledger, struct vg_wire_guest *self)
 	       answer.share && answer.key == 64 * MIB && strcmp(answer.vgpu, "a") == 0;
 }
 
-// Returns whether the daemon refuses a guest with a false identity, and one with the key of no shared allocation.
+// Returns whether the daemon refuses to make a process a guest (a user of memory of another vGPU) that gives a false
+// identity, or an unknown key of a shared allocation.
 static bool is_refused(struct vg_ledger *ledger, struct vg_wire_guest *self)
 {
 	struct vg_wire_guest answer, other = *self;
@@ -455,7 +456,7 @@ TEST(memory_stays_charged_to_the_vgpu_of_another_user)
 	pid_t bob = start_user(BOB, 0, "b", MIB, join_memory);
 	CHECK_INT(figure("a", "charged"), 80 * MIB);
 	CHECK_INT(figure("a", "tenants"), 2);
-	CHECK_SIGNALLED("a", SIGKILL, 1); // the signal does not reach the guest
+	CHECK_SIGNALLED("a", SIGKILL, 1); // the signal does not reach the process that only opened memory
 	CHECK_ENDED(alice, SIGKILL);
 	CHECK(await_figure("a", "charged", 64 * MIB, 3000) >= 0);
 	CHECK_INT(figure("b", "charged"), 2 * MIB);

@@ -78,7 +78,7 @@ class Node:
 
 
 def run_tests(module, build, *arguments):
-    """Runs each function test_… with a node of its own, and prints the counts."""
+    """Runs each function test_… with a daemon and simulated GPUs of its own, and prints the counts."""
     counts = {"ok": 0, "FAIL": 0, "skip": 0}
     wanted = arguments and [word for word in arguments if not word.startswith("-")]
     for name, function in list(vars(module).items()):

@@ -93,7 +93,7 @@ class Tenant:
 
 
 class Manager(Tenant):
-    """Runs a program outside every vGPU. It uses libvirgate to create a virtual GPU that is also a vGPU of the node."""
+    """Runs a program outside every vGPU. It creates, by libvirgate, a virtual GPU that the daemon manages as a vGPU."""
 
     def __init__(self, share, name, seconds=60):
         self.output = f"/tmp/virgate-turns-{os.getpid()}-{random.getrandbits(48):x}"
@@ -365,7 +365,7 @@ def clocks_may_differ():
 
 
 def a_checkpoint_while_waiting():
-    """Dumps a program that waits at its gate for four fifths of the time."""
+    """Dumps a program that waits for its vGPU's turn for four fifths of the time."""
     need_criu()
     tenants = [Restorable(20, name="dumped"), Tenant(80)]
     try:

@@ -185,7 +185,7 @@ static inline void mount_memory(void)
 	CHECK_INT(chmod(directory, 0755), 0);
 }
 
-// Prepares a node whose directory is in memory, so that the test does not measure a disk.
+// Prepares the directories of a daemon in memory (tmpfs), so that the test does not measure a disk.
 static inline void prepare_system(void)
 {
 	static bool registered;

@@ -52,7 +52,7 @@ static void attack(void)
 			for (int j = 0; j < senders_packets; j++)
 				send_slow(i & 1);
 			for (;;)
-				pause(); // the process keeps open what makes the descriptors slow to close
+				pause(); // keeps the files open that make the sent descriptors slow to close
 		}
 		poll(NULL, 0, 50);
 		waitpid(-1, NULL, WNOHANG);

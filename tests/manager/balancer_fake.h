@@ -26,7 +26,7 @@ static struct fake {
 	bool there;
 } fakes[FAKES];
 static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
-// The status that changes of shares and units return.
+// The status that changes of shares and compute units return.
 static enum vg_status fake_refusal;
 static atomic_bool fake_ends;
 static pthread_t fake_thread;

@@ -1,4 +1,4 @@
-// Creates a node for the test, and reads its list of vGPUs. The first request starts the node's daemon.
+// Prepares a daemon for the test, and reads its list of vGPUs. The first request starts the daemon.
 #pragma once
 #include "manager_test.h"
 
@@ -45,7 +45,8 @@ static inline void find_programs(void)
 	CHECK(*shared_cli);
 }
 
-// Opens the node. Call this before the driver is loaded, because child processes use the node, too.
+// Opens the connection to the daemon. Call this before the driver is loaded, because child processes use the
+// connection, too.
 static inline struct vg_node *shared_node(void)
 {
 	char path[128];

@@ -73,7 +73,7 @@ TEST(shares_are_lent_and_returned)
 	vg_manager_destroy(manager);
 }
 
-// If the units took turns of 100 ms, work of another unit would wait that long.
+// If the compute units took turns of 100 ms, work of another unit would wait that long.
 TEST(preemption_ends_a_quantum_of_lower_priority)
 {
 	const struct vg_compute_options turns = {.size = sizeof turns,

@@ -1,5 +1,5 @@
-// Checks that shares and units follow the load, that they are returned later, and that a constant load is not moved
-// back and forth.
+// Checks that shares and compute units follow the load, that they are returned later, and that a constant load is not
+// moved back and forth.
 #include "balancer_world.h"
 
 #define NO_MOVES (VG_ACTION_MIGRATE | VG_ACTION_PREEMPT)
@@ -121,13 +121,13 @@ TEST(unclaimed_units_are_added_and_returned)
 	}
 	CHECK_INT(play(&world, &units), 0);
 	CHECK_INT(play(&world, &units), 1);
-	// The borrower has twice its own units.
+	// The borrower has twice its own compute units.
 	CHECK(world.loads[0].units == 8 && near(world.loads[0].share, 0.5));
 	CHECK_CONTAINS(world.decisions[0].why, "4 of 16 units");
 	world.loads[1].waiting = 1;
 	play(&world, &units);
 	CHECK_INT(play(&world, &units), 1);
-	// All 16 units are claimed now.
+	// All 16 compute units are claimed now.
 	CHECK(world.loads[1].units == 8 && world.loads[0].units == 8);
 	CHECK_INT(play(&world, &units), 0);
 	world.loads[0].waiting = world.loads[1].waiting = 0;

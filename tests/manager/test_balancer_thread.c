@@ -388,7 +388,7 @@ TEST(rounds_change_units_quanta_and_bound_work)
 	struct vg_balancer *balancer = open_balancer(&options, 1);
 	OK(vg_balancer_rebalance(balancer, &taken));
 	OK(vg_balancer_rebalance(balancer, &taken));
-	// The balancer has lent units, and ended the quantum of the other virtual GPU.
+	// The balancer has lent compute units, and ended the quantum of the other virtual GPU.
 	CHECK_INT(taken, 2);
 	CHECK(fakes[0].load.units == 8 && fakes[1].preempted == 1 && fakes[0].migrated == 0);
 	fakes[1].load.running = 0;

@@ -126,7 +126,7 @@ TEST(shares_change_while_work_runs)
 	struct vg_virtual_gpu *vgpu, *other;
 
 	OK(vg_virtual_gpu_create(manager, &options, &vgpu));
-	CHECK(info_of(vgpu).compute_share == 0.25); // the virtual GPU has 4 of 16 units
+	CHECK(info_of(vgpu).compute_share == 0.25); // the virtual GPU has 4 of 16 compute units
 	options.compute_units = 0;
 	options.compute_share = 0.5;
 	OK(vg_virtual_gpu_create(manager, &options, &other));

@@ -1,4 +1,4 @@
-// Helpers of the broker's tests. Each test has a node of its own, whose daemon starts on the first request.
+// Helpers of the broker's tests. Each test has a daemon of its own, which starts on the first request.
 #pragma once
 #include "share_test.h"
 

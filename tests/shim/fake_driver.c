@@ -1,5 +1,5 @@
 // A small libcuda.so.1 for tests of the interposer. It returns addresses, counts what is allocated, fails on request,
-// and runs nothing. Some functions are missing on purpose, for tests of missing entries.
+// and runs nothing. Some functions are missing on purpose, to test what the interposer does then.
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -201,7 +201,7 @@ static void destroyed_pool_body(void)
 	properties.location.type = CU_MEM_LOCATION_TYPE_HOST;
 	CHECK_INT(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
 	CHECK_INT(cuMemAllocFromPoolAsync(&first, MIB, pool, NULL), CUDA_SUCCESS);
-	CHECK_INT(charged(), 0); // this call allocates host memory
+	CHECK_INT(charged(), 0); // the pool has host memory, which is not charged
 }
 
 TEST(destroyed_pools_stay_charged_while_used)

@@ -180,7 +180,7 @@ TEST(the_pager_notes_use_of_the_device)
 	run_evictable(activity_body);
 }
 
-// Makes the first gated call of a thread, which takes the slow path through the gate.
+// Makes a thread's first call that must pass the pager's gate. That call takes the slow path.
 static void *set_clamp(void *reference)
 {
 	CHECK_INT(cuCtxSetCurrent(context), CUDA_SUCCESS);

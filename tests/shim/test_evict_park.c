@@ -294,8 +294,8 @@ TEST(processes_without_memory_are_parked_without_a_file)
 	run_evictable(nothing_body);
 }
 
-// Checks that the gate stays closed for all threads while the process is parked, also for threads that already wait
-// there.
+// Checks that the pager's gate, where threads wait for their device memory, stays closed while the process is parked.
+// Threads that already wait there must stay, too.
 static void waits_body(void)
 {
 	CUdeviceptr memory;

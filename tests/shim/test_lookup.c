@@ -1,5 +1,5 @@
-// Looks up entries by name, version and stream variant, including entries that the driver or the interposer does not
-// know.
+// Looks up driver functions by name, version and stream variant, including functions that the driver or the interposer
+// does not know.
 #include "tenant.h"
 
 #include "fake_driver.h"
@@ -97,9 +97,9 @@ TEST(arguments_arrive_in_the_first_and_second_call)
 
 static void ask_body(void)
 {
-	// The interposer does not know this entry, but queries allocate nothing.
+	// The interposer does not know this function, but queries allocate nothing.
 	CHECK(look_up("cuVirgateTestNewQuery", 13000, 0));
-	// This unknown entry might allocate without a charge.
+	// This unknown function might allocate without a charge.
 	CHECK(!look_up("cuVirgateTestNewAlloc", 13000, 0));
 	CHECK(look_up("cuMemCreate", 13000, 0) == (void *)cuMemCreate);
 	// The program asks for a later version, which is another function under the same name.

@@ -1,4 +1,5 @@
-// Tests the gate with all entries of turns.def. The test plays the arbiter.
+// Tests all driver functions of turns.def at the gate, where launches wait for their vGPU's turn. The test plays the
+// arbiter, which gives turns.
 #include <pthread.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
@@ -60,7 +61,8 @@ static void order(enum turn_state state, unsigned int flags)
 	atomic_store(&page->word, turn_word(++number, state, flags));
 }
 
-// Calls the entry of a row with arguments that are different for each row, and with structures where the row has them.
+// Calls the driver function of a row with arguments that are different for each row, and with structures where the row
+// has them.
 static CUresult call(const struct row *row, uint64_t first, uint64_t second)
 {
 	static CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1};
@@ -211,7 +213,7 @@ static void closed_body(void)
 		for (uint64_t end = vg_clock_monotonic_ns() + 2000000; vg_clock_monotonic_ns() < end;)
 			page->beat_ns = vg_clock_monotonic_ns();
 		CHECK_INT(echo->calls, calls);
-		CHECK(page->bell != bell); // the gate has woken the arbiter
+		CHECK(page->bell != bell); // the waiting launch has woken the arbiter
 		order(TURN_HELD, 0);
 		syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 		beat_until(has_no_waiting_process);
@@ -238,7 +240,7 @@ static void no_arbiter_body(void)
 	CHECK(took < 20000000000); // should take 0.35 s, but takes more on a busy machine
 	begun = vg_clock_monotonic_ns();
 	CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
-	CHECK(vg_clock_monotonic_ns() - begun < 200000000); // the gate stays open for a while
+	CHECK(vg_clock_monotonic_ns() - begun < 200000000); // launches need no turn for a while
 }
 
 TEST(gates_without_an_arbiter_open)
@@ -262,7 +264,7 @@ static void window_body(void)
 	// More work than the window allows: an unmeasured function counts as a whole window.
 	for (int i = 0; i < 20; i++)
 		CHECK_INT(call(row, ECHO_DEVICE + 1, 0), CUDA_SUCCESS);
-	// The launch waits until the gate's timeout.
+	// The launch waits until its wait for a turn times out.
 	CHECK(vg_clock_monotonic_ns() - begun >= 20000000);
 }
 
@@ -292,7 +294,7 @@ static void waited_for_body(void)
 	order(TURN_HELD, 0);
 	launch_and_wait(stream, "cuStreamQuery", stream);
 	CHECK_INT(slot->eta_ns, 0);
-	keep_busy(true); // events stay pending, so no mark is reached
+	keep_busy(true); // events stay pending, so no work seems to end
 	launch_and_wait(stream, "cuStreamSynchronize", other);
 	CHECK(slot->eta_ns != 0);
 	launch_and_wait(stream, "cuStreamSynchronize", stream);
@@ -310,8 +312,8 @@ TEST(nothing_is_in_flight_after_a_synchronization)
 	TENANT(64 * MIB, 0, waited_for_body);
 }
 
-// Launches a kernel that the gate has not measured, and that does not end. The gate assumes that such a kernel takes a
-// whole window, which is 10 s here.
+// Launches a kernel that the interposer has not measured, and that does not end. The interposer assumes that such a
+// kernel takes a whole window, which is 10 s here.
 static void kernel_runs_body(void)
 {
 	const uint64_t stream = 0x1000, other = 0x2000;
@@ -339,7 +341,7 @@ static void streams_take_turns_body(void)
 
 	start();
 	order(TURN_HELD, 0);
-	page->window_us = 20000; // the gate's estimate of unmeasured work
+	page->window_us = 20000; // the estimate for work that was never measured
 	keep_busy(true);
 	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, launch->abi))(ECHO_DEVICE, 1, 1, 1, 1, 1, 1, 0, first, 0, 0),
 		  CUDA_SUCCESS);
@@ -373,7 +375,7 @@ static uint64_t wait_behind_many_marks(void)
 	for (int i = 0; i < 4000; i++) // each takes 20 us
 		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
 	keep_busy(false);
-	// In a new turn, the gate reports the first launch at once.
+	// In a new turn, the interposer reports the first launch to the arbiter at once.
 	order(TURN_HELD, 0);
 	page->window_us = 100;
 	page->patience_us = 1000000;
@@ -413,7 +415,7 @@ static void other_capture_body(void)
 	order(TURN_HELD, 0);
 	keep_busy(true);
 	page->window_us = 100;
-	for (int i = 0; i < 20; i++) // more than the window allows, so the gate queries marks
+	for (int i = 0; i < 20; i++) // more than the window allows, so a launch queries events
 		CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
 	CHECK(echo->marks > 0);
 	CHECK_INT(echo->unsafe, 0);
@@ -442,7 +444,7 @@ TEST(forked_children_do_not_wait)
 	TENANT(64 * MIB, 0, forked_body);
 }
 
-// Fails if an entry of these families has no row in turns.def, so that new ones are noticed.
+// Fails if a driver function of these families has no row in turns.def, so that new ones are noticed.
 TEST(every_entry_of_these_families_has_a_class)
 {
 	static const char *const families[] = {"launch", "set", "copy"};

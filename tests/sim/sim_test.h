@@ -28,7 +28,7 @@ static void node_remove(void)
 		nftw(node_directory, node_unlink, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-// Creates the node, before the first driver call. Later calls do nothing.
+// Creates the simulated node, before the first driver call. Later calls do nothing.
 static inline void node_start(const char *spec)
 {
 	if (node_owner)

@@ -1,4 +1,4 @@
-// Compares a page of docs/ with the entries that the simulator lacks. `--print` writes the page.
+// Compares a page of docs/ with the driver functions that the simulator lacks. `--print` writes the page.
 #include "test.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// Kills a process at every step of its work with the node. The next process that reaps must free everything the killed
-// process had.
+// Kills a process at every step of its work with the simulated node. The next process that reaps must free everything
+// the killed process had.
 #include "crash.h"
 
 #include <dirent.h>
@@ -114,7 +114,7 @@ static void export_and_free(void)
 	}
 }
 
-// Passes memory between two regions of one process, which act like two processes of the node.
+// Passes memory between two struct region of one process, which act like two processes.
 static void pass_memory(void)
 {
 	struct region *first = join(), *second = join();

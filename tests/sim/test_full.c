@@ -1,5 +1,5 @@
-// Tests a node whose directory is on a file system that becomes full. Each check runs in its own process and mount
-// namespace.
+// Tests a simulated node whose directory is on a file system that becomes full. Each check runs in its own process and
+// mount namespace.
 #include "sim_test.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ static void write_map(const char *path, unsigned outside)
 	close(fd);
 }
 
-// Mounts a tmpfs of `size` bytes over the node's directory, for this process only.
+// Mounts a tmpfs of `size` bytes over the simulated node's directory, for this process only.
 static void mount_small(const char *directory, size_t size)
 {
 	unsigned user = geteuid(), group = getegid();

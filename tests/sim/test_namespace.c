@@ -1,5 +1,5 @@
-// Tests processes of several pid namespaces on one node. Each namespace has a process 1, and none can see processes of
-// another.
+// Tests processes of several pid namespaces on one simulated node. Each namespace has a process 1, and none can see
+// processes of another.
 #include "region_node.h"
 
 #include <sched.h>

@@ -1,4 +1,4 @@
-// Tests several processes on one node: device memory, IPC, killed processes, fork.
+// Tests several processes on one simulated node: device memory, IPC, killed processes, fork.
 #include "sim_test.h"
 
 #include <poll.h>

@@ -106,7 +106,7 @@ static bool is_near(double got, double want)
 	return false;
 }
 
-// Runs a part in its own process, because each has another node or another environment.
+// Runs a part in its own process, because each has another simulated node or another environment.
 static pid_t start(void (*part)(void))
 {
 	fflush(NULL);

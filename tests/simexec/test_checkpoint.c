@@ -11,7 +11,7 @@ struct shared {
 static struct shared *shared;
 static CUdeviceptr filler;
 
-// Counts the mappings and descriptors of the node's device files that the process has.
+// Counts the mappings and descriptors of the simulated node's device files that the process has.
 static int count_device_files(pid_t pid)
 {
 	char path[64], line[1024];
@@ -125,7 +125,7 @@ static void checkpoint_and_restore(pid_t child)
 	wait_for_rounds(3);
 }
 
-// Moves the process to another device of the node.
+// Moves the process to another device of the simulated node.
 static void move_to_other_device(pid_t child)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = 5000};

@@ -150,7 +150,7 @@ static void call_all_entries(void)
 	CUcontext current = NULL;
 	int failed = 0, count;
 
-	unsetenv("VIRGATE_SIM_UNIMPLEMENTED"); // the loop calls unimplemented entries, too
+	unsetenv("VIRGATE_SIM_UNIMPLEMENTED"); // the loop calls unimplemented driver functions, too
 	load_kernels();
 	CHECK_INT(LAUNCH(kernel("empty"), 1, 1, 0, NULL, NULL), CUDA_ERROR_UNKNOWN);
 	for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {

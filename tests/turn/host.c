@@ -1,4 +1,5 @@
-// Simulates the processes of the model (model.h). Each process calls the real gate, as an interposer does.
+// Simulates the processes of the model (model.h). Before a launch, each process waits for its turn in the real gate
+// (src/turn/gate.h), as an interposer does.
 #include "model_engine.h"
 
 #include <math.h>
@@ -74,7 +75,7 @@ static void leave_gate(struct model *model, struct process *process)
 	launch_kernel(model, process);
 }
 
-// Lets a thread at the gate read the gate's word.
+// Lets a thread that waits for a turn read the word by which the arbiter grants turns.
 static void look_at_gate(struct model *model, struct process *process)
 {
 	struct turn_action action;

@@ -1,4 +1,4 @@
-// Implements model.h. device.c simulates the device, host.c the processes with their gates.
+// Implements model.h. device.c simulates the device, host.c the processes, whose launches wait for turns.
 #include "model_engine.h"
 
 #include <math.h>

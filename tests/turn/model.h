@@ -26,7 +26,7 @@ struct program {
 	double jitter;		      // relative variation of the host's times
 	double width;		      // part of the device that a kernel fills; 0: the whole device
 	bool never_waits;	      // the program never synchronizes
-	bool silent;		      // the process waits at the gate and never launches, even if the gate is open
+	bool silent;		      // the process waits for its turn, but never launches when it has the turn
 	// the kernels wait for kernels of the process with the number spins_for - 1; 0: they do not wait
 	int spins_for;
 	uint64_t requests; // number of requests after which the process ends; 0: it never ends
@@ -52,7 +52,7 @@ struct model_process {
 	struct program program;
 	unsigned int vgpu;
 	uint64_t kernels, gpu_ns, requests; // the kernels, GPU time and requests that have ended
-	uint64_t longest_wait_ns;	    // longest wait at the gate for a turn
+	uint64_t longest_wait_ns;	    // longest time for which a launch waited for a turn
 	uint64_t latency_count;
 	uint32_t *latencies; // latencies of the first requests, in microseconds
 };

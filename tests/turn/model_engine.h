@@ -8,7 +8,7 @@
 
 enum event_kind {
 	EVENT_HOST,    // a process continues its program
-	EVENT_LOOK,    // a process at the gate reads the word
+	EVENT_LOOK,    // a process that waits for its turn reads the arbiter's word
 	EVENT_SYNCED,  // a synchronization of a process returns
 	EVENT_REAPED,  // the daemon clears the slot of a killed process
 	EVENT_DEVICE,  // a kernel, copy or slice ends on the device
@@ -48,7 +48,7 @@ struct process {
 	unsigned int launched; // number of kernels of the present request that were launched
 	uint64_t request_ns, total_launches;
 	double pace; // the host's relative pace in this request
-	// State at the gate.
+	// The state of src/turn/gate.h, where launches wait for a turn.
 	struct turn_process gate;
 	struct turn_wait wait;
 	struct turn_estimates estimates;

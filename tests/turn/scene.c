@@ -55,7 +55,7 @@ static void fill_options(const struct scene *scene, struct model_options *option
 	options->linger_ns = scene->linger_ns;
 }
 
-// Runs the program alone on the device, without gates.
+// Runs the program alone on the device; it need not wait for turns.
 static double run_alone(const struct scene *scene, const struct program *program, double seconds, double *ret_p99)
 {
 	struct model_options options;

@@ -35,7 +35,7 @@ struct scene {
 	uint64_t wake_ns;    // how long a sleeping thread takes until it runs; 0: the model's default
 	uint64_t window_ns;  // window of launches while a latency tenant is active; 0: the default
 	uint64_t linger_ns;  // how long the device stays with a context without work
-	bool ungated;	     // no gates: the device uses the driver's own time slices
+	bool ungated;	     // no launch waits for a turn: the device uses the driver's own time slices
 	bool sleeper;	     // another vGPU has processes that never launch anything
 	bool charges_switch; // the policy does not know the cost of a context switch
 };

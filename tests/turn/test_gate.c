@@ -1,4 +1,5 @@
-// Tests the shared words, the gate in a process, and the estimates of launches.
+// Tests the words that daemon and processes share, the gate where a process waits for its turn, and the estimates of
+// launches.
 #include "test.h"
 
 #include <pthread.h>
@@ -471,7 +472,7 @@ TEST(estimate_follows_a_kernel_that_takes_longer_than_before)
 	CHECK(launches <= 40);
 }
 
-// Waits at a closed gate, and returns how long.
+// Waits at a closed gate for a turn, and returns how long.
 static uint64_t wait_at_gate(struct turn_process *process, uint64_t now)
 {
 	struct turn_action action;
@@ -495,7 +496,7 @@ TEST(no_thread_waits_twice_for_a_stopped_arbiter)
 	page.beat_ns = SEC;
 	uint64_t first = wait_at_gate(&process, SEC);
 	CHECK(first >= TURN_BEAT_NS && first < 2 * TURN_BEAT_NS);
-	CHECK_INT(wait_at_gate(&process, 2 * SEC), 0); // the gate is still open
+	CHECK_INT(wait_at_gate(&process, 2 * SEC), 0); // launches still need no turn
 	CHECK_INT(wait_at_gate(&process, 10 * SEC), 0);
 	page.beat_ns = 11 * SEC; // another arbiter has started
 	CHECK(wait_at_gate(&process, 12 * SEC) >= TURN_BEAT_NS);

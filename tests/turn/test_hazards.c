@@ -290,7 +290,8 @@ TEST(killed_and_stopped_holders_block_no_other)
 	}
 }
 
-// Stops a process at the gate. Its vGPU must get one turn, which ends after 2 ms, and no further turn.
+// Stops a process that waits at the gate for its turn. Its vGPU must get one turn, which ends after 2 ms, and no
+// further turn.
 TEST(process_stopped_at_the_gate_gets_one_turn)
 {
 	struct model_options options;

@@ -279,7 +279,7 @@ TEST(vgpus_without_a_share_divide_the_rest)
 	// Gaps of 3 ms between two requests do not count as idle time.
 	scene_run(&idle_gaps, &result);
 	CHECK(result.solo[0] > 99.9);
-	// A latency vGPU's requests make room for themselves.
+	// Requests of a vGPU of the latency class interrupt the turn of the other vGPU, so they hardly wait.
 	scene_run(&idle_infer, &result);
 	CHECK(result.p99[0] <= 1.2 * result.solo_p99[0] && result.solo[1] > 90 && result.decisions < 1400);
 	// Gaps of 20 ms count as idle time. A request then waits for a drain and a context switch.

@@ -1,4 +1,5 @@
-// Tests the arbiter step by step: when the vGPUs take turns, when a gate stays open, and how long turns are.
+// Tests the arbiter step by step: when the vGPUs take turns, when launches need no turn (the gate stays open), and how
+// long turns are.
 #include "arbiter.h"
 
 #include <errno.h>
