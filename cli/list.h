@@ -23,7 +23,8 @@ void table_print(struct table *table); // to standard output
 
 // Returns a size such as "1.5 GiB", or "-" if it is unknown.
 const char *size_or_unknown(uint64_t bytes, int known, char *buffer);
-// Returns the name and kind of a process: "python", "python (guest)" or "python (ended)".
+// Returns the name and kind of a process: "python"; "python (guest)" if it has only opened memory of the vGPU; "python
+// (ended)" if it has ended.
 const char *program_text(const struct vg_tenant_info *tenant, char *buffer);
 // Writes " in ID IMAGE", with the first 12 characters of the id, for a tenant in a container; "" for others.
 const char *container_text(const struct vg_tenant_info *tenant, char *buffer);

@@ -45,8 +45,8 @@ void shim_turn_mark_rest(struct shim_turn_stream *stream, uint64_t now);
 void shim_turn_note_end(CUstream stream, CUcontext context, uint64_t began_ns, uint64_t now);
 // Forgets all work in flight, after the process was restored from a checkpoint.
 void shim_turn_forget_flight(void);
-// Measure how long a launch between the two calls takes, and add the result to shim_turn_estimates. The first returns
-// false if another launch is being measured.
+// Measure how long a launch between the two calls takes, and add the result to shim_turn_estimates.
+// shim_turn_measure_begin() returns false if another launch is being measured.
 bool shim_turn_measure_begin(struct shim_turn_stream *stream, uint64_t shape);
 void shim_turn_measure_end(struct shim_turn_stream *stream, bool launched);
 // Returns the estimated remaining time of the work in flight in all streams. 0: nothing is in flight.

@@ -1,6 +1,6 @@
 // Tracks the work in flight of each stream. A mark is an event that this file records in a stream of the program: when
-// the stream has reached it, the work launched before it has ended. A thread marks only the stream on which it
-// launches, because that stream exists and is not being captured.
+// the stream has reached it, the work launched before it has ended. A thread records marks only in the stream in which
+// it launches, because that stream exists and is not being captured.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>

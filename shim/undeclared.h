@@ -23,8 +23,8 @@ bool shim_undeclared_exceeds(struct vg_ledger *ledger, uint64_t *ret_bytes);
 // of it was refunded.
 bool shim_undeclared_refresh(struct vg_ledger *ledger);
 
-// From a process that has one context and nothing else, the daemon measures the size of a context. The first function
-// tells the daemon that this is such a process. The second ends that for good: call it when another context is created,
-// or one is destroyed.
+// From a process that has one context and nothing else, the daemon measures the size of a context.
+// shim_first_context_created() tells the daemon that this is such a process. shim_first_context_ended() ends that for
+// good: call it when another context is created, or one is destroyed.
 void shim_first_context_created(void);
 void shim_first_context_ended(void);

@@ -35,7 +35,7 @@ static void end_session(struct node *node, struct session *session)
 	discard_source(node, &session->socket, session->peer.uid);
 	source_close(node, &session->process);
 	revoke_cancel(node, session);
-	bool is_revoked = publication && publication->revoker; // if so, it stays when its last edition is freed
+	bool is_revoked = publication && publication->revoker; // a revoked publication outlives its last edition
 	session_leave_edition(node, session);
 	if (is_revoked)
 		revoke_check(node, publication);
