@@ -16,8 +16,8 @@ NOT_DEFAULT = {'cuCtxGetDevice_v2', 'cuCtxSynchronize_v2', 'cuStreamGetCtx_v2', 
 REPLACED = {'cuGraphInstantiate': 'cuGraphInstantiateWithFlags'}
 
 HEAD = '''\
-// The names that programs write, as the functions that the driver exports. tests/abi/names.py writes this file from
-// entries.def; cuda_abi.h does without it.
+// Maps the names that programs write to the functions that the driver exports. tests/abi/names.py writes this file from
+// entries.def. cuda_abi.h does not include it.
 #pragma once
 #include "device.h"
 
@@ -25,7 +25,7 @@ HEAD = '''\
 #define CU_NAME_PTDS(name) name##_ptds
 #define CU_NAME_PTSZ(name) name##_ptsz
 
-// The driver exports no variant: the program's default stream goes into the flags.
+// The driver exports no variant of this function for the per-thread default stream, so this variant sets a flag.
 static inline CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **function, int version, cuuint64_t flags,
 						CUdriverProcAddressQueryResult *status)
 {
@@ -41,7 +41,8 @@ static inline CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **funct
 '''
 
 RUNTIME_HEAD = '''\
-// The runtime's functions for the per-thread default stream. tests/abi/names.py writes this file from runtime.def.
+// Maps the names of runtime functions to their variants for the per-thread default stream. tests/abi/names.py writes
+// this file from runtime.def.
 #pragma once
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
