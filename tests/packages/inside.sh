@@ -40,8 +40,8 @@ package_files() { # VERSION [NAME…]: prints the files of the packages
 
 find_files() { # prints what may not be left after a purge; the directories that apt and dpkg write do not count
 	find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /check -o -path /var/cache -o -path /var/log \
-		-o -path /var/lib/apt -o -path /var/lib/dpkg -o -path '/etc/ld.so.cache*' -o -name __pycache__ \) -prune \
-		-o -print | sort
+		-o -path /var/lib/apt -o -path /var/lib/dpkg -o -path '/etc/ld.so.cache*' -o -name __pycache__ \) \
+		-prune -o -print | sort
 	find /var/lib/dpkg/info -name '*virgate*'
 }
 
