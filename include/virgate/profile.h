@@ -61,6 +61,11 @@ struct vg_profile_fit {
 VG_PUBLIC enum vg_status vg_profile_count_fit(const struct vg_profile *profile, const struct vg_device_info *device,
 					      struct vg_profile_fit *ret_fit);
 
+/* Adds a vGPU of a profile to the figures of a GPU, as if it existed: to `reserved`, `share_reserved`,
+ * `movable_reserved` and `vgpus`. So vg_profile_count_fit() counts what fits beside vGPUs that are promised but not
+ * created yet. INVALID: a parameter is NULL. */
+VG_PUBLIC enum vg_status vg_profile_reserve(const struct vg_profile *profile, struct vg_device_info *device);
+
 #ifdef __cplusplus
 }
 #endif

@@ -130,3 +130,20 @@ enum vg_status vg_profile_count_fit(const struct vg_profile *profile, const stru
 		ret_fit->now = 0;
 	return VG_OK;
 }
+
+enum vg_status vg_profile_reserve(const struct vg_profile *profile, struct vg_device_info *device)
+{
+	VG_ENTRY();
+
+	if (!profile || !device)
+		return vg_fail(VG_INVALID, 0, "`%s` is NULL", profile ? "device" : "profile");
+	const struct piece piece = measure_piece(profile, device);
+	uint64_t largest = device->movable_reserved;
+	uint64_t extra = piece.moving > largest ? piece.moving - largest : 0;
+
+	device->reserved += piece.fixed + extra;
+	device->movable_reserved = largest + extra;
+	device->share_reserved += profile->share;
+	device->vgpus++;
+	return VG_OK;
+}
