@@ -1,14 +1,19 @@
-// Implements NVML's events, none of which ever occurs, and its field values.
+// NVML's events and field values. The only events are Xids, which a user writes into a file of the simulated node.
 #include "nvml.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { SET_MAGIC = 0x4e455653, SYSTEM_MAGIC = 0x4e535953, SUPPORTED = 0xff9f };
+enum { SET_MAGIC = 0x4e455653, SYSTEM_MAGIC = 0x4e535953, SUPPORTED = 0xff9f, XID = 8, LOOK_MS = 20 };
 
 struct nvmlEventSet_st {
 	uint32_t magic;
+	off_t read;		    // bytes of the file that were read, or were there before
+	bool has_xids[SIM_DEVICES]; // the devices whose Xids the set reports
 };
 struct nvmlSystemEventSet_st {
 	uint32_t magic;
@@ -27,6 +32,56 @@ static nvmlReturn_t wait_for_timeout(unsigned milliseconds)
 
 NVML_NUMBER(nvmlDeviceGetSupportedEventTypes, unsigned long long, eventTypes, SUPPORTED)
 
+static int open_xids(const struct nvml_state *now)
+{
+	char path[sizeof now->config.directory + 8];
+
+	snprintf(path, sizeof path, "%s/xid", now->config.directory);
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
+static off_t measure_xids(const struct nvml_state *now)
+{
+	int fd = open_xids(now);
+	off_t length = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return length > 0 ? length : 0;
+}
+
+// Reads lines "INDEX XID" that are new to the set, up to one of a registered device. Returns whether there was one.
+static bool read_xid(struct nvmlEventSet_st *set, struct nvml_state *now, nvmlEventData_t *data)
+{
+	int fd = open_xids(now), length;
+	unsigned index;
+	unsigned long long xid;
+	char line[64];
+	bool found = false;
+
+	while (fd >= 0 && !found) {
+		ssize_t got = pread(fd, line, sizeof line - 1, set->read);
+		line[got > 0 ? got : 0] = '\0';
+		char *end = strchr(line, '\n');
+		if (!end)
+			break; // the line is not complete yet
+		set->read += end + 1 - line;
+		*end = '\0';
+		if (sscanf(line, "%u %llu%n", &index, &xid, &length) != 2 || line[length] ||
+		    index >= now->config.devices || !set->has_xids[index])
+			continue;
+		*data = (nvmlEventData_t){.device = &now->devices[index],
+					  .eventType = XID,
+					  .eventData = xid,
+					  .gpuInstanceId = UINT32_MAX,
+					  .computeInstanceId = UINT32_MAX};
+		found = true;
+	}
+	if (fd >= 0)
+		close(fd);
+	return found;
+}
+
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
 {
 	struct nvml_state *now;
@@ -38,6 +93,7 @@ nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
 	if (!created)
 		return NVML_ERROR_MEMORY;
 	created->magic = SET_MAGIC;
+	created->read = measure_xids(now);
 	*set = created;
 	return NVML_SUCCESS;
 }
@@ -64,13 +120,31 @@ nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long ev
 
 	NVML_TRY(nvml_device(device, &now));
 	NVML_TRY(check_set(set));
-	return eventTypes & ~(unsigned long long)SUPPORTED ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+	if (eventTypes & ~(unsigned long long)SUPPORTED)
+		return NVML_ERROR_NOT_SUPPORTED;
+	if (eventTypes & XID)
+		set->has_xids[device->index] = true;
+	return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeoutms)
 {
+	const unsigned wanted = timeoutms;
+	struct nvml_state *now;
+
 	NVML_TRY(check_set(set));
-	return data ? wait_for_timeout(timeoutms) : NVML_ERROR_INVALID_ARGUMENT;
+	NVML_TRY(nvml_state(&now));
+	if (!data)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	for (;;) {
+		if (read_xid(set, now, data))
+			return NVML_SUCCESS;
+		if (wanted && !timeoutms)
+			return NVML_ERROR_TIMEOUT;
+		unsigned slice = wanted && timeoutms < LOOK_MS ? timeoutms : LOOK_MS;
+		wait_for_timeout(slice);
+		timeoutms -= wanted ? slice : 0;
+	}
 }
 
 nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_t *data, unsigned timeoutms)
