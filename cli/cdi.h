@@ -5,6 +5,8 @@
 // The beginning of the CDI device names of profiles; the profile's name follows. A vGPU cannot have such a name,
 // because its name contains no colon.
 #define CDI_PROFILE "profile:"
+// The names of vGPUs that virgate-device-plugin has allocated begin with this text, the name of the profile, and a dot.
+#define CDI_ALLOCATED "k8s."
 
 // The directory in a container at which a file system of its own is mounted. It has the ledger, the daemon's socket and
 // Virgate's libraries.

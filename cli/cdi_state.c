@@ -35,6 +35,19 @@ static void read_image(struct cdi_state *state, const json_t *object, const char
 	json_decref(containers);
 }
 
+// Reads VIRGATE_ALLOCATION of the container's environment.
+static void read_allocation(struct cdi_state *state, const json_t *configuration)
+{
+	static const char name[] = "VIRGATE_ALLOCATION=";
+	const json_t *environment = json_object_get(json_object_get(configuration, "process"), "env");
+
+	for (size_t i = 0; i < json_array_size(environment) && !*state->allocation; i++) {
+		const char *variable = json_string_value(json_array_get(environment, i));
+		if (variable && strncmp(variable, name, strlen(name)) == 0)
+			snprintf(state->allocation, sizeof state->allocation, "%s", variable + strlen(name));
+	}
+}
+
 // Sets the container's user in this process's user namespace: converts the id by the container's mappings; without a
 // mapping, the id is the same.
 static void map_user(struct cdi_state *state, const json_t *configuration)
@@ -74,6 +87,7 @@ static bool read_configuration(struct cdi_state *state, const char *bundle)
 	else
 		snprintf(state->root, sizeof state->root, "%.2000s/%.2000s", bundle, root);
 	map_user(state, configuration);
+	read_allocation(state, configuration);
 	json_decref(configuration);
 	return true;
 }

@@ -4,16 +4,18 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { CDI_ID = 129, CDI_IMAGE = 256 };
+enum { CDI_ID = 129, CDI_IMAGE = 256, CDI_ALLOCATION = 128 };
 
 struct cdi_state {
 	char id[CDI_ID];
 	char image[CDI_IMAGE]; // "": unknown
-	pid_t pid;	       // the first process; 0 in hooks that run inside the container
-	char root[PATH_MAX];   // the container's root directory, as this process sees it
-	uid_t user;	       // the user of the first program, in the container
-	uid_t outer_user;      // the same user here, in this process's user namespace
-	bool user_known;       // false: the container's id mappings do not contain this user
+	// "NAME@UUID": the name and the GPU of the vGPU that virgate-device-plugin has allocated. "": none.
+	char allocation[CDI_ALLOCATION];
+	pid_t pid;	     // the first process; 0 in hooks that run inside the container
+	char root[PATH_MAX]; // the container's root directory, as this process sees it
+	uid_t user;	     // the user of the first program, in the container
+	uid_t outer_user;    // the same user here, in this process's user namespace
+	bool user_known;     // false: the container's id mappings do not contain this user
 };
 
 // Reads the state from standard input, and the configuration in the bundle that it names. Returns false after a message
