@@ -1,0 +1,26 @@
+// Answers the requests of the kubelet for one resource: reads a message, and makes the answer. Main thread only; no
+// input and output.
+#pragma once
+#include "frame.h"
+#include "inventory.h"
+
+enum api_gpu { API_GPU_UUID, API_GPU_INDEX, API_GPU_ALL, API_GPU_NONE };
+
+struct api {
+	struct inventory *inventory;
+	enum api_gpu gpu; // which device of NVIDIA's CDI specification a container gets
+};
+
+struct api_answer {
+	enum rpc_status status;
+	char text[640]; // why the status is not RPC_OK
+	uint8_t *data;	// the message, which the caller frees
+	size_t length;
+	bool is_list; // the request is ListAndWatch: the answer is api_list(), each time that it changes
+};
+
+// `method` is the path of the request, "/v1beta1.DevicePlugin/Allocate".
+void api_answer(const struct api *api, struct resource *resource, const char *method, const uint8_t *message,
+		size_t length, uint64_t now, struct api_answer *ret_answer);
+// Makes the list of a resource's devices.
+void api_list(const struct resource *resource, struct api_answer *ret_answer);

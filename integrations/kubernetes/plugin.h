@@ -1,0 +1,17 @@
+// Serves one socket for each resource in the kubelet's directory, and registers it: at the start, and whenever the
+// kubelet has made its own socket again. Main thread only.
+#pragma once
+#include "api.h"
+#include "loop.h"
+#include "node.h"
+
+struct plugin;
+
+// Starts to serve the resources of `api`, which must stay valid. Returns NULL after a message on standard error.
+struct plugin *plugin_start(struct loop *loop, const struct api *api, const char *directory);
+// Removes the sockets. Accepts NULL.
+void plugin_stop(struct plugin *plugin);
+// Retries what failed, and ends what takes too long. Call it after each step of the loop.
+void plugin_tick(struct plugin *plugin);
+// Sends the lists that have changed.
+void plugin_push(struct plugin *plugin);

@@ -1,0 +1,194 @@
+// The parts of virgate-device-plugin that do no input and output: frames, and which devices are healthy.
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "deviceplugin.pb-c.h"
+#include "frame.h"
+#include "inventory.h"
+#include "test.h"
+
+#define UUID "GPU-00112233-4455-6677-8899-aabbccddeeff"
+
+static struct inventory inventory;
+
+// Stands in for libvirgate's, whose lists come from a daemon.
+void vg_device_list_free(struct vg_device_list *list)
+{
+	free(list);
+}
+
+// Two profiles on a GPU of 4 GiB: 2 GiB with 40 % of the time, and 1 GiB that can move to the host but for 256 MiB.
+static void set_up(void)
+{
+	struct vg_profile_list *list = calloc(1, sizeof *list);
+	struct vg_profile *profiles = calloc(2, sizeof *profiles);
+
+	profiles[0] = (struct vg_profile){.name = strdup("large"), .memory = 2ull << 30, .share = 40};
+	profiles[1] = (struct vg_profile){
+		.name = strdup("moving"), .memory = 1ull << 30, .evictable = 1, .fixed = 256ull << 20};
+	*list = (struct vg_profile_list){2, profiles};
+	CHECK(inventory_init(&inventory, list, 1000));
+}
+
+static void tell(uint64_t reserved, const struct vg_vgpu_list *vgpus, uint64_t now)
+{
+	struct vg_device_list *devices = calloc(1, sizeof *devices + sizeof(struct vg_device_info));
+	struct vg_device_info *device = (struct vg_device_info *)(devices + 1);
+
+	*device = (struct vg_device_info){
+		.uuid = UUID, .memory = 4ull << 30, .reserved = reserved, .context_memory = 16 << 20, .simulated = 1};
+	*devices = (struct vg_device_list){1, device};
+	inventory_update(&inventory, devices, vgpus, now);
+}
+
+static unsigned count_healthy(int resource)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < inventory.resources[resource].count; i++)
+		count += inventory.resources[resource].slots[i].is_healthy;
+	return count;
+}
+
+static bool reserve(int resource, int slot, uint64_t now)
+{
+	struct vg_device_info figures;
+
+	return inventory_reserve(&inventory, &inventory.resources[resource], &inventory.resources[resource].slots[slot],
+				 now, &figures);
+}
+
+TEST(reserved_room_counts_for_other_profiles_until_its_time_is_over)
+{
+	const struct vg_vgpu_list none = {0};
+
+	set_up();
+	tell(0, &none, 1);
+	CHECK_INT(inventory.resources[0].count, 2);
+	CHECK_INT(inventory.resources[1].count, 13); // 768 MiB that take turns, and 256 MiB for each
+	CHECK_INT(count_healthy(0), 2);
+	CHECK(reserve(1, 0, 10));
+	CHECK_INT(count_healthy(0), 1);
+	CHECK_INT(count_healthy(1), 13);
+	CHECK(reserve(0, 0, 20));
+	CHECK_INT(count_healthy(1), 5); // 2 GiB, less 768 MiB, and the vGPU that is reserved
+	CHECK(!reserve(0, 1, 30));
+	tell(0, &none, 2000);
+	CHECK_INT(count_healthy(0), 2);
+	CHECK_INT(count_healthy(1), 13);
+	inventory_finish(&inventory);
+}
+
+TEST(reservation_ends_when_its_vgpu_exists)
+{
+	const struct vg_vgpu_list none = {0};
+	struct vg_vgpu_info vgpu = {.name = "k8s.large.00112233.1", .uuid = UUID, .created = 5};
+	const struct vg_vgpu_list one = {1, &vgpu};
+
+	set_up();
+	tell(0, &none, 1);
+	CHECK(reserve(0, 1, 2));
+	CHECK(inventory_is_pending(&inventory.resources[0].slots[1], 3));
+	tell(2ull << 30, &one, 3);
+	CHECK(!inventory_is_pending(&inventory.resources[0].slots[1], 3));
+	CHECK(inventory.resources[0].slots[1].is_running && !inventory.resources[0].slots[0].is_running);
+	CHECK(reserve(0, 1, 4)); // the next container, while the vGPU of the last one ends
+	tell(2ull << 30, &one, 5);
+	CHECK(inventory_is_pending(&inventory.resources[0].slots[1], 5));
+	vgpu.created = 6;
+	tell(2ull << 30, &one, 6);
+	CHECK(!inventory_is_pending(&inventory.resources[0].slots[1], 6));
+	inventory_finish(&inventory);
+}
+
+TEST(failed_gpu_has_no_healthy_device)
+{
+	const struct vg_vgpu_info vgpu = {.name = "k8s.large.00112233.0", .uuid = UUID, .created = 5};
+	const struct vg_vgpu_list one = {1, &vgpu};
+
+	set_up();
+	tell(2ull << 30, &one, 1);
+	CHECK_INT(count_healthy(0), 2);
+	inventory_fail(&inventory, "GPU-other", "it is gone", 2);
+	CHECK_INT(count_healthy(0), 2);
+	inventory_fail(&inventory, UUID, "it is gone", 2);
+	CHECK_INT(count_healthy(0) + count_healthy(1), 0);
+	CHECK_STR(inventory_failure(&inventory, UUID), "it is gone");
+	inventory_finish(&inventory);
+}
+
+TEST(running_devices_stay_healthy_without_the_daemon)
+{
+	const struct vg_vgpu_info vgpu = {.name = "k8s.large.00112233.0", .uuid = UUID, .created = 5};
+	const struct vg_vgpu_list one = {1, &vgpu};
+
+	set_up();
+	tell(2ull << 30, &one, 1);
+	inventory_update(&inventory, NULL, NULL, 2);
+	CHECK_INT(count_healthy(0), 1);
+	CHECK_INT(count_healthy(1), 0);
+	inventory_finish(&inventory);
+}
+
+TEST(several_containers_get_devices_together_or_none_does)
+{
+	const struct vg_vgpu_list none = {0};
+	V1beta1__AllocateRequest request = V1BETA1__ALLOCATE_REQUEST__INIT;
+	V1beta1__ContainerAllocateRequest containers[2], *pointers[] = {&containers[0], &containers[1]};
+	char *ids[] = {(char *)UUID "/0", (char *)UUID "/7"};
+	const struct api api = {&inventory, API_GPU_UUID};
+	struct api_answer answer;
+	uint8_t message[256];
+
+	set_up();
+	tell(0, &none, 1);
+	for (int i = 0; i < 2; i++) {
+		v1beta1__container_allocate_request__init(&containers[i]);
+		containers[i].n_devices_ids = 1;
+		containers[i].devices_ids = &ids[i];
+	}
+	request.n_container_requests = 2;
+	request.container_requests = pointers;
+	size_t length = v1beta1__allocate_request__pack(&request, message);
+	api_answer(&api, &inventory.resources[0], "/v1beta1.DevicePlugin/Allocate", message, length, 2, &answer);
+	CHECK_INT(answer.status, RPC_NOT_FOUND);
+	CHECK(!answer.data);
+	CHECK(!inventory_is_pending(&inventory.resources[0].slots[0], 2));
+	inventory_finish(&inventory);
+}
+
+TEST(frames_that_do_not_match_their_length_are_refused)
+{
+	static const struct {
+		size_t length;
+		uint8_t body[8];
+		bool is_valid;
+	} rows[] = {
+		{0, {0}, false},
+		{4, {0}, false},
+		{5, {0}, true},
+		{5, {1}, false},
+		{6, {0, 0, 0, 0, 1, 'x'}, true},
+		{6, {0}, false},
+		{6, {0, 255, 255, 255, 255}, false},
+	};
+	const uint8_t *message;
+	size_t length;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		bool is_valid = !frame_read(rows[i].body, rows[i].length, &message, &length);
+		CHECK_INT(is_valid, rows[i].is_valid);
+		CHECK(!is_valid || length == rows[i].length - FRAME_HEAD);
+	}
+}
+
+TEST(texts_of_headers_are_encoded_and_cut)
+{
+	char text[64], small[8];
+
+	frame_write_text("50 % \xc3\xa4\n", text, sizeof text);
+	CHECK_STR(text, "50 %25 %C3%A4%0A");
+	frame_write_text("aaaaaaaa%%%%", small, sizeof small);
+	CHECK_STR(small, "aaaaa");
+}
