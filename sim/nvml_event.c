@@ -1,4 +1,5 @@
-// Implements NVML's events and field values. The only events are Xids, which a user writes into a file of the simulated node.
+// Implements NVML's events and field values. The only events are Xids. A user writes them into a file of the simulated
+// node.
 #include "nvml.h"
 
 #include <fcntl.h>
