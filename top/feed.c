@@ -188,7 +188,13 @@ bool feed_stop(struct feed *feed)
 	pthread_mutex_unlock(&feed->mutex);
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec++;
-	if (pthread_timedjoin_np(feed->looks, NULL, &end) || pthread_timedjoin_np(feed->changes, NULL, &end))
+	bool looks = pthread_timedjoin_np(feed->looks, NULL, &end) != 0,
+	     changes = pthread_timedjoin_np(feed->changes, NULL, &end) != 0;
+	if (looks)
+		pthread_detach(feed->looks);
+	if (changes)
+		pthread_detach(feed->changes);
+	if (looks || changes)
 		return false;
 	close(feed->event);
 	snapshot_destroy(feed->latest);
