@@ -290,7 +290,10 @@ int main(int argc, char **argv)
 	plugin_stop(program.plugin);
 	inventory_finish(&program.inventory);
 	vg_node_close(daemon);
-	if (program.ended_by == SIGHUP)
+	if (program.ended_by == SIGHUP) {
 		execv("/proc/self/exe", argv); // begins again, with the mask of signals and the options of this one
+		fprintf(stderr, "virgate-device-plugin: cannot start again: %m\n");
+		return EXIT_FAILURE;
+	}
 	return program.ended_by ? EXIT_SUCCESS : EXIT_FAILURE;
 }
