@@ -104,10 +104,12 @@ static void take_sample(struct node *node)
 
 void history_keep(struct node *node, uint64_t now, uint64_t *deadline)
 {
-	if (!node->vgpus) // an unused daemon sleeps
+	if (!node->vgpus) { // an unused daemon sleeps
+		next_ns = 0;
 		return;
+	}
 	if (now >= next_ns) {
-		if (next_ns && now - next_ns > worst_delay_ns && now - next_ns < HISTORY_EVERY_S * 1000000000ull)
+		if (next_ns && now - next_ns > worst_delay_ns)
 			worst_delay_ns = now - next_ns;
 		take_sample(node);
 		next_ns = now + HISTORY_EVERY_S * 1000000000ull;
