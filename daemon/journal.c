@@ -4,6 +4,7 @@
 #include "base/parts.h"
 #include "daemon/journal_file.h"
 #include "daemon/json_text.h"
+#include "daemon/user.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -146,7 +147,8 @@ static struct budget *find_budget(uid_t uid)
 	return oldest;
 }
 
-// Takes one event from the owner's budget. Reports the events that were omitted before it.
+// Takes one event from the owner's budget, which the owner's subordinate users share. Reports the events that were
+// omitted before it.
 static bool take_budget(struct node *node, uid_t owner)
 {
 	struct budget *budget = find_budget(owner);
@@ -186,7 +188,8 @@ void journal_add(struct node *node, enum journal_kind kind, const struct journal
 				      .actor = note->actor ? note->actor->uid : (uid_t)-1,
 				      .pid = note->pid > 0 ? note->pid : 0,
 				      .count = note->count ? note->count : 1,
-				      .bytes = note->bytes};
+				      // an answer holds signed numbers, and a tenant can write any number
+				      .bytes = note->bytes < INT64_MAX ? note->bytes : INT64_MAX};
 	va_list arguments;
 
 	if (!event.pid && note->actor && note->actor->pid > 0)
@@ -199,7 +202,7 @@ void journal_add(struct node *node, enum journal_kind kind, const struct journal
 	va_end(arguments);
 	clean_text(event.text);
 	bool is_daemons = kind == JOURNAL_STARTED || kind == JOURNAL_ENDED;
-	if (is_daemons || take_budget(node, event.owner))
+	if (is_daemons || take_budget(node, user_owner(event.owner)))
 		append(node, &event);
 }
 

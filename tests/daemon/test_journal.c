@@ -51,6 +51,12 @@ void say_line(struct say_kind *kind, const char *format, ...)
 	lines++;
 }
 
+// Users from 100000 on are subordinate users of user 1000.
+uid_t user_owner(uid_t uid)
+{
+	return uid >= 100000 ? 1000 : uid;
+}
+
 // The journal posts one piece of work at a time. finish_work() does it.
 bool work_post(uid_t uid, struct work *work)
 {
@@ -364,4 +370,41 @@ static void add_odd_texts(void)
 TEST(texts_are_valid_wherever_they_are_cut)
 {
 	run_alone(add_odd_texts);
+}
+
+// The budget is 256 events, and 1 more each second. The clock of this test stands nearly still.
+static void flood_as_subordinate_users(void)
+{
+	for (uid_t uid = 100000; uid < 100016; uid++) {
+		struct authority_peer peer = {.uid = uid, .pid = 7};
+		for (int i = 0; i < 256; i++)
+			journal_add(&node, JOURNAL_DENIED, &(struct journal_note){.actor = &peer}, "drain");
+	}
+	CHECK(count_kept() >= 256 && count_kept() <= 300);
+	CHECK(journal_counts().omitted >= 15 * 256 - 50);
+}
+
+TEST(subordinate_users_share_the_budget_of_their_owner)
+{
+	run_alone(flood_as_subordinate_users);
+}
+
+static void load_large_number(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		journal_add(&node, JOURNAL_STARTED, &(struct journal_note){.pid = 7, .bytes = UINT64_MAX}, "version 1");
+		finish_work();
+		_exit(0);
+	}
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	journal_load(&node);
+	CHECK_INT(journal_counts().damaged_lines, 0);
+	CHECK_INT(count_kept(), 1);
+}
+
+TEST(a_number_above_int64_damages_no_line)
+{
+	run_alone(load_large_number);
 }
