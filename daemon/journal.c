@@ -147,7 +147,7 @@ static struct budget *find_budget(uid_t uid)
 	return oldest;
 }
 
-// Takes one event from the owner's budget, which the owner's subordinate users share. Reports the events that were
+// Takes one event from the user's budget, which the user's subordinate users share. Reports the events that were
 // omitted before it.
 static bool take_budget(struct node *node, uid_t owner)
 {
@@ -202,7 +202,9 @@ void journal_add(struct node *node, enum journal_kind kind, const struct journal
 	va_end(arguments);
 	clean_text(event.text);
 	bool is_daemons = kind == JOURNAL_STARTED || kind == JOURNAL_ENDED;
-	if (is_daemons || take_budget(node, user_owner(event.owner)))
+	// a user must not use up the budget of another user
+	uid_t payer = note->actor ? note->actor->uid : event.owner;
+	if (is_daemons || take_budget(node, user_owner(payer)))
 		append(node, &event);
 }
 

@@ -217,8 +217,10 @@ static void make_slots(struct resource *resource, const struct vg_device_list *d
 	for (size_t device = 0; device < devices->count; device++)
 		all += count_slots(resource, &devices->devices[device]);
 	struct slot *slots = calloc(all + 1, sizeof *slots);
-	if (!slots)
-		return; // the next reading tries again
+	if (!slots) {
+		resource->count = 0; // the old slots name devices by old indices; the next reading tries again
+		return;
+	}
 	for (size_t device = 0; device < devices->count; device++) {
 		unsigned count = count_slots(resource, &devices->devices[device]);
 		for (unsigned number = 0; number < count; number++, at++) {
