@@ -161,16 +161,29 @@ static json_t *list_series(const struct history *history, const struct history_q
 	return series;
 }
 
-json_t *history_list(const struct node *node, const struct history_query *query)
+static unsigned int count_series(const struct node *node)
 {
-	json_t *array = json_array();
+	unsigned int count = 0;
 
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		if (vgpu->history && (!query->vgpu || query->vgpu == vgpu))
-			json_array_append_new(array, list_series(vgpu->history, query, vgpu->name, vgpu->device));
-	for (size_t i = 0; i < vg_system_device_count(node->system) && !query->vgpu; i++)
+		count += vgpu->history != NULL;
+	return count + (unsigned int)vg_system_device_count(node->system);
+}
+
+json_t *history_list(const struct node *node, const struct history_query *asked)
+{
+	struct history_query query = *asked;
+	unsigned int most = query.vgpu ? HISTORY_SAMPLES : HISTORY_ANSWER / (count_series(node) + 1);
+	json_t *array = json_array();
+
+	if (!query.most || query.most > most)
+		query.most = most;
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		if (vgpu->history && (!query.vgpu || query.vgpu == vgpu))
+			json_array_append_new(array, list_series(vgpu->history, &query, vgpu->name, vgpu->device));
+	for (size_t i = 0; i < vg_system_device_count(node->system) && !query.vgpu; i++)
 		if (devices[i])
-			json_array_append_new(array, list_series(devices[i], query, NULL, i));
+			json_array_append_new(array, list_series(devices[i], &query, NULL, i));
 	return json_pack("{s:b, s:o, s:I, s:i}", "ok", 1, "series", array, "last", (json_int_t)last_number, "every",
 			 (int)HISTORY_EVERY_S);
 }

@@ -2,8 +2,8 @@
  *
  * The daemon keeps a journal of events: creations, entries, refusals, suspensions, dumps, ends, and its own starts and
  * ends. It has a bounded number of them, in memory and on disk, and a restarted daemon continues it. The figures of the
- * last hour are in the daemon's memory only. A user sees of other users' vGPUs what `virgate ps` shows: not their
- * programs, not who did something, and not the texts. Every function may be called from any thread. Sizes are in bytes,
+ * last hour are in the daemon's memory only. For other users' vGPUs, an event has no program, no actor and no text,
+ * because `virgate ps` does not show them either. Every function may be called from any thread. Sizes are in bytes,
  * times in seconds since the epoch. */
 #ifndef VIRGATE_JOURNAL_H
 #define VIRGATE_JOURNAL_H
@@ -92,7 +92,7 @@ struct vg_history_series {
 
 struct vg_history_options {
 	size_t size;	  /* sizeof(struct vg_history_options) */
-	const char *vgpu; /* NULL: all vGPUs and GPUs */
+	const char *vgpu; /* NULL: all vGPUs and GPUs, with at most 5760 samples in all */
 	uint64_t after;	  /* only samples with larger numbers; 0: all. A restarted daemon begins again at 1. */
 	unsigned most;	  /* only so many of the newest samples; 0: 720, an hour */
 };
