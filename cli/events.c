@@ -25,7 +25,7 @@ static json_t *event_json(const struct vg_journal_event *event)
 			 (json_int_t)event->count);
 }
 
-// Prints one event as a line of JSON. What is not ASCII is escaped.
+// Prints one event as a line of JSON, with escapes for all characters outside ASCII.
 static void print_json_line(const struct vg_journal_event *event)
 {
 	json_t *object = event_json(event);

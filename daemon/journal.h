@@ -8,8 +8,8 @@
 
 enum { JOURNAL_EVENTS = 4096, JOURNAL_TEXT = 224, JOURNAL_ANSWER = 512 };
 
-// PUBLIC: every user sees all of the event. OUTLINE: users who may not see the programs of the vGPU see only its kind,
-// its time, and the vGPU. PRIVATE: these users do not see it.
+// PUBLIC: every user sees the whole event. The owner and the group of a vGPU see all events of the vGPU. Of an OUTLINE
+// event, other users see only the kind, the time and the vGPU. They do not see PRIVATE events.
 enum journal_visibility { JOURNAL_PUBLIC, JOURNAL_OUTLINE, JOURNAL_PRIVATE };
 
 // X(KIND, "text", visibility)
@@ -49,7 +49,7 @@ struct journal_event {
 	uint64_t number;  // larger than that of every earlier event, also of earlier daemons
 	uint64_t time_ns; // time since the epoch, by a clock that may jump
 	enum journal_kind kind;
-	uid_t owner; // the user who may see all of it, with those of `group`
+	uid_t owner; // this user and the members of `group` may see the whole event
 	gid_t group;
 	uid_t actor;	    // the user who caused it; (uid_t)-1: none
 	pid_t pid;	    // the program, or the process of the actor; 0: none
@@ -94,8 +94,8 @@ struct journal_query {
 	unsigned int most; // at most JOURNAL_ANSWER
 	bool newest;	   // of too many events, the newest ones instead of the oldest
 };
-// Lists the events that the peer may see; NULL: those that any user may see. Of other users' vGPUs it lists what
-// `virgate ps` shows of them: not the programs, not who did it, and not how much was asked for.
+// Lists the events that the peer may see. If `peer` is NULL, lists the events that every user may see. For events of
+// other users' vGPUs, leaves out the program, the actor, and the bytes.
 json_t *journal_list(const struct authority_peer *peer, const struct journal_query *query);
 
 // Counts since the daemon started. An event is lost if it leaves the memory before it was written to the disk.

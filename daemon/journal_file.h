@@ -13,7 +13,7 @@ bool journal_file_is_writing(void);
 // Reads both files, and returns the number of damaged lines.
 uint64_t journal_file_load(struct node *node);
 uint64_t journal_file_errors(void);
-// Returns the number of the last event that is on the disk; 0: none is.
+// Returns the number of the last event on the disk; 0: the disk has no event.
 uint64_t journal_file_last(void);
 // Tells the log how many events are only in memory: the daemon ends, and they are lost.
 void journal_file_finish(const struct node *node);

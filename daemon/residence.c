@@ -150,7 +150,7 @@ static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct
 				       .is_overdue = is_late};
 }
 
-// Returns the name of the largest vGPU that is on the device, or "" if none is. Programs that wait for the device show
+// Returns the name of the largest vGPU on the device, or "" if no vGPU is there. Programs that wait for the device show
 // the name in messages.
 static const char *find_holder(struct vgpu *const *vgpus, const struct residence_vgpu *orders, size_t count)
 {

@@ -201,7 +201,7 @@ static bool read_created(const struct row *row, double *ret_value)
 static const struct {
 	const char *name, *help;
 	enum family_type type;
-	bool is_private; // shown only to users who may see the vGPU's programs
+	bool is_private; // only users who may see the programs of the vGPU get this metric
 	bool (*read)(const struct row *row, double *ret_value);
 } vgpu_families[] = {
 	{"virgate_vgpu_ephemeral_vgpus", "Number of ephemeral vGPUs that a row sums up.", FAMILY_GAUGE, false,

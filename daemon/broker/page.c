@@ -45,7 +45,7 @@ int page_create(struct node *node, struct publication *publication)
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	page_path(node, publication->name, path);
-	unlink(path); // a file that an earlier daemon left: the daemon knows all publications, and none has this name
+	unlink(path); // An earlier daemon left this file: no publication has its name.
 	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;

@@ -112,7 +112,7 @@ struct vg_balanced_work {
 	size_t argument_count;
 	int priority;
 	unsigned repeat; /* number of launches; 0: 1 */
-	/* Fills in the arguments; NULL: none is a device address, so they are valid for every virtual GPU. */
+	/* Fills in the arguments. May be NULL if no argument is a device address. */
 	vg_bind_fn *bind;
 	vg_ended_fn *ended; /* called when the work has ended; may be NULL */
 	void *user;

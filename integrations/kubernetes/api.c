@@ -78,7 +78,7 @@ void api_list(const struct resource *resource, struct api_answer *ret_answer)
 
 // ---- which slots a request names ------------------------------------------------------------------------------
 
-// Says that there is no room. `figures` includes what is reserved.
+// Refuses a request because the GPU has no room. `figures` includes the reserved room, and `real` does not.
 static void refuse_room(struct api_answer *answer, const struct resource *resource,
 			const struct vg_device_info *figures, const struct vg_device_info *real)
 {
