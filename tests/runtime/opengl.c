@@ -31,6 +31,7 @@ CONFORM(registration_without_an_opengl_context_fails)
 
 	if (getenv("VIRGATE_SIM_GL"))
 		SKIP("this simulated node has objects of OpenGL");
+	NEED(cudaFree(NULL)); // the device is in use from now on
 	FAILS(cudaGraphicsGLRegisterBuffer(&resource, 1, cudaGraphicsRegisterFlagsNone));
 	FAILS(cudaGraphicsGLRegisterImage(&resource, 1, TEXTURE_2D, cudaGraphicsRegisterFlagsNone));
 	FAILS(cudaGLGetDevices(&count, &device, 1, 1));
