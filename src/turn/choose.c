@@ -51,15 +51,19 @@ uint64_t turn_mean_quantum(const struct turn_arbiter *arbiter)
 	return find_mean_quantum(arbiter, count_contenders(arbiter, &weights));
 }
 
-// Returns the holder's turn length: its part of a round, in which every contender has one turn.
+// Returns the holder's turn length: its part of a round, in which every contender has one turn. The turn of a small
+// share is longer and comes less often, if it fits into the holder's part of the longest round.
 static uint64_t find_quantum(const struct turn_arbiter *arbiter, const struct turn_vgpu *holder)
 {
+	const struct turn_rules *rules = &arbiter->rules;
 	double weights;
 	unsigned int contenders = count_contenders(arbiter, &weights);
 	double round = (double)find_mean_quantum(arbiter, contenders) * contenders;
 	uint64_t own = (uint64_t)(round * turn_pace(holder) / weights);
+	uint64_t most = (uint64_t)((double)rules->round_ns * turn_pace(holder) / weights);
+	uint64_t least = turn_later(turn_earlier(rules->turn_short_ns, most), rules->turn_least_ns);
 
-	return own < arbiter->rules.turn_least_ns ? arbiter->rules.turn_least_ns : own;
+	return turn_later(own, least);
 }
 
 // Returns how long the holder takes to reach the virtual time `target` if it has the device alone. The uncharged rest

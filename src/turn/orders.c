@@ -97,7 +97,7 @@ static void order_gate(const struct turn_arbiter *arbiter, int index, uint64_t n
 		gate->until_ns = turn_until(arbiter, now);
 		flags = gate->until_ns != UINT64_MAX || arbiter->wanted ? TURN_WANTED : 0;
 		if (gate->until_ns != UINT64_MAX && !turn_is_idle_class(vgpu) && may_run_ahead(arbiter))
-			gate->ahead_ns = gate->until_ns;
+			gate->ahead_ns = gate->until_ns + rules->ahead_ns;
 	} else if (index == arbiter->holder ? arbiter->paused && !arbiter->drains
 					    : orders->poll && index == orders->next) {
 		flags = TURN_SPIN;

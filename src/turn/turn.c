@@ -16,6 +16,7 @@ void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules)
 		.handover_part = .010,
 		.round_ns = 80 * MILLISECONDS,
 		.quantum_least_ns = 6 * MILLISECONDS,
+		.turn_short_ns = 5 * MILLISECONDS,
 		.turn_least_ns = 1 * MILLISECONDS,
 		.switch_ns = 115 * MICROSECONDS,
 		.wake_ns = 300 * MICROSECONDS,
@@ -33,6 +34,7 @@ void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules)
 		.window_ns = 1500 * MICROSECONDS,
 		.urgent_window_ns = 250 * MICROSECONDS,
 		.idle_window_ns = 200 * MICROSECONDS,
+		.ahead_ns = 4 * MILLISECONDS,
 		.credit_ns = 20 * MILLISECONDS,
 		.debt_ns = 1 * SECONDS,
 		.active_ns = 1 * SECONDS,
@@ -53,6 +55,7 @@ void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules)
 		ret_rules->quantum_ns = 4 * MILLISECONDS;
 		ret_rules->quantum_least_ns = 2 * MILLISECONDS;
 		ret_rules->switch_ns = 0;
+		ret_rules->turn_short_ns = ret_rules->turn_least_ns; // short turns cost little without context switches
 		ret_rules->window_ns = 400 * MICROSECONDS;
 		ret_rules->may_be_beside = true;
 	}

@@ -36,7 +36,8 @@ struct turn_rules {
 	double handover_part;	   // if a handover takes more than this part of a turn, turns get longer
 	uint64_t round_ns;	   // the longest round (one turn of every contender); limits how long turns get
 	uint64_t quantum_least_ns; // lower limit of the mean turn, however long the round becomes
-	uint64_t turn_least_ns;	   // lower limit of the turn of a vGPU with a small share
+	uint64_t turn_short_ns;	   // lower limit of the turn of a vGPU whose part of `round_ns` is not shorter
+	uint64_t turn_least_ns;	   // lower limit of every turn
 	// These members determine which part of a turn is not charged.
 	uint64_t switch_ns; // the time of a context switch of the device
 	uint64_t wake_ns;   // the longest uncharged time from the grant of a turn to its first launch
@@ -54,6 +55,10 @@ struct turn_rules {
 	uint64_t spin_ns;	    // before the expected end of a drain, the threads of the next vGPU spin for so long
 	// Limits of the work in flight: for a batch vGPU; for one beside an active latency vGPU; in idle time.
 	uint64_t window_ns, urgent_window_ns, idle_window_ns;
+	// A holder that may run ahead may have half of the rest of its turn plus half of this time in flight. So its
+	// threads launch all that fits near the end of the turn, instead of sleeping for the window again and again.
+	// If the cores are busy, a thread wakes some milliseconds late, and the device would be idle meanwhile.
+	uint64_t ahead_ns;
 	// Virtual time.
 	uint64_t credit_ns; // the most time that a vGPU may catch up after an absence
 	uint64_t debt_ns;   // the largest lead of a vGPU over the others, in virtual time

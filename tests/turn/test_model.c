@@ -29,7 +29,7 @@ struct row {
 
 static const struct row rows[] = {
 	{{"train 30, train 70", {{TRAIN, 30}, {TRAIN, 70}}}, .1, .5, 98.5},
-	{{"train 10, train 90", {{TRAIN, 10}, {TRAIN, 90}}}, .1, .5, 98.5},
+	{{"train 10, train 90", {{TRAIN, 10}, {TRAIN, 90}}}, .1, .5, 99.3},
 	{{"train 1, train 99", {{TRAIN, 1}, {TRAIN, 99}}}, .1, .5, 98.5},
 	{{"train 50, train 50", {{TRAIN, 50}, {TRAIN, 50}}}, .1, .6, 98.5},
 	{{"train 20, 30, 50", {{TRAIN, 20}, {TRAIN, 30}, {TRAIN, 50}}}, .1, .8, 98.5},
@@ -47,7 +47,7 @@ static const struct row rows[] = {
 	{{"loop 50, loop 50", {{LOOP, 50}, {LOOP, 50}}}, .3, 1, 97},
 	{{"loop 20, loop 80", {{LOOP, 20}, {LOOP, 80}}}, .3, 1, 97},
 	{{"loop 50, 50 with pauses of the host", {{PAUSING, 50}, {PAUSING, 50}}}, .3, 1, 97},
-	{{"loop 20, 80 with pauses of the host", {{PAUSING, 20}, {PAUSING, 80}}}, .3, 1, 95},
+	{{"loop 20, 80 with pauses of the host", {{PAUSING, 20}, {PAUSING, 80}}}, .7, 1, 96},
 	{{"launch-bound 30, 70", {{SMALL, 30}, {SMALL, 70}}, .seconds = 6}, .3, .5, 98.5},
 	{{"launch-bound 30, train 70", {{SMALL, 30}, {TRAIN, 70}}, .seconds = 6}, .4, .5, 98.5},
 	{{"train 30, train 70, wakes 60 us", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 60 * US}, .2, .6, 97.9},
@@ -58,12 +58,13 @@ static const struct row rows[] = {
 	 .8,
 	 97.9},
 	{{"train 30, train 70, wakes 200 us", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 200 * US}, .5, .8, 97.9},
-	{{"train 30, train 70, estimates of half", {{TRAIN, 30}, {TRAIN, 70}}, .estimate = .5}, .3, .6, 98.3},
+	// The work in flight at the end of a turn then lasts twice as long as estimated, so its drain is given up.
+	{{"train 30, train 70, estimates of half", {{TRAIN, 30}, {TRAIN, 70}}, .estimate = .5}, 1.5, .6, 98.3},
 	{{"train 30, train 70, estimates of double", {{TRAIN, 30}, {TRAIN, 70}}, .estimate = 2}, .3, .6, 98},
 	{{"train 30, train 70, wakes 500 us", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 500 * US}, .4, .8, 97},
 	// If every core of the host is busy, the goal is 96 %. If every wake takes 1 ms as here, less is possible.
 	{{"train 30, train 70, wakes 1 ms", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 1000 * US}, 1, .9, 95},
-	{{"loop 50, loop 50, wakes 200 us", {{LOOP, 50}, {LOOP, 50}}, .wake_ns = 200 * US}, .2, .5, 97.5},
+	{{"loop 50, loop 50, wakes 200 us", {{LOOP, 50}, {LOOP, 50}}, .wake_ns = 200 * US}, .2, 1.2, 97.5},
 	{{"loop 20, loop 80, wakes 200 us", {{LOOP, 20}, {LOOP, 80}}, .wake_ns = 200 * US}, .5, .5, 98.5},
 	{{"mps: loop 50, loop 50", {{LOOP, 50}, {LOOP, 50}}, .mode = TURN_MODE_MPS}, .1, .3, 99},
 	{{"mps: long 30, train 70", {{LONG, 30}, {TRAIN, 70}}, .mode = TURN_MODE_MPS}, .6, .9, 99},

@@ -175,12 +175,12 @@ TEST(holder_may_run_ahead_while_all_others_wait)
 
 	begin_pair((struct turn_terms){30}, (struct turn_terms){30}, SEC);
 	CHECK(orders.gates[0].until_ns != UINT64_MAX);
-	CHECK_INT(orders.gates[0].ahead_ns, orders.gates[0].until_ns);
+	CHECK_INT(orders.gates[0].ahead_ns, orders.gates[0].until_ns + 4 * MS);
 	CHECK_INT(orders.gates[1].ahead_ns, 0);
 	CHECK_INT(turn_join(arbiter, &(struct turn_terms){20}, SEC, &third), 0);
 	set_waiting(third, SEC + 20 * US);
 	turn_decide(arbiter, facts, SEC + 20 * US, &orders);
-	CHECK_INT(orders.gates[0].ahead_ns, orders.gates[0].until_ns);
+	CHECK_INT(orders.gates[0].ahead_ns, orders.gates[0].until_ns + 4 * MS);
 	// The vGPU has two processes, neither of which knows the work of the other.
 	facts[0].in_flight = 2;
 	turn_decide(arbiter, facts, SEC + 25 * US, &orders);
@@ -192,7 +192,7 @@ TEST(holder_may_run_ahead_while_all_others_wait)
 	CHECK_INT(orders.gates[0].ahead_ns, 0);
 	set_waiting(third, SEC + 40 * US);
 	turn_decide(arbiter, facts, SEC + 40 * US, &orders);
-	CHECK_INT(orders.gates[0].ahead_ns, orders.gates[0].until_ns);
+	CHECK_INT(orders.gates[0].ahead_ns, orders.gates[0].until_ns + 4 * MS);
 	CHECK_INT(turn_join(arbiter, &(struct turn_terms){.share = 20, .is_latency = true}, SEC, &latency), 0);
 	add_launch(latency, SEC + 50 * US, MS);
 	facts[latency].is_urgent = true;
