@@ -90,8 +90,8 @@ static json_t *make_mounts(const struct generation *generation)
 
 // ---- the devices ----------------------------------------------------------------------------------------------
 
-// Lists the only variables that the hooks get. The engine's other variables may differ here, and those of the container
-// include LD_PRELOAD.
+// Lists the environment variables of the hooks, which get no others. Without this list they would get the container's
+// variables, among them LD_PRELOAD.
 static json_t *make_hook_environment(const struct generation *generation)
 {
 	static const char *const passed[] = {"VIRGATE_SYSTEM_CONFIG", "XDG_CONFIG_HOME", "HOME", "VIRGATE_SYSTEM_DIR"};

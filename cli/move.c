@@ -242,7 +242,8 @@ int suspend_memory(const struct arguments *arguments)
 		return r;
 	move.options.drain_ms = (unsigned)seconds * 1000;
 	move.options.deep = option_value(arguments, "deep") != NULL;
-	if (move.options.deep) { // the guard must start before the driver is loaded
+	if (move.options.deep) {
+		// The guard is a child process, and a child cannot use a driver that was loaded before the fork.
 		r = guard_start_for_target(arguments, move.vgpu, (pid_t)move.pid, &guarded, &guard);
 		if (r)
 			return r;

@@ -49,7 +49,7 @@ void share_say_mapped(struct vg_vram_handle handle, const char *mapped);
 // vGPUs, so the publisher and the readers may be in different vGPUs.
 enum vg_status share_open_vram(const struct arguments *arguments, const struct key *key, struct vg_vram **ret_vram);
 
-// What the consumer answers to the producer.
+// The consumer's answer to the producer, after it has checked the contents of the memory.
 enum share_answer { SHARE_VERIFIED = 0x31415356, SHARE_WRONG };
 
 // ---- the common socket (share_listener.c) ---------------------------------------------------------------

@@ -10,12 +10,13 @@
 void arbiter_follow(struct node *node);
 // Removes the vGPU from its arbiter. Call it before the vGPU's ledger is unmapped.
 void arbiter_forget(struct vgpu *vgpu);
-// Tells which processes of the vGPU were stopped at `seen_ns`: one bit for each slot of its ledger. A process that
-// reads the arbiter's word later counts as continued.
+// The processes of a vGPU that were stopped (SIGSTOP) at `seen_ns`: one bit for each slot of its ledger.
 struct arbiter_stops {
 	uint64_t slots[VG_LEDGER_SLOTS / 64];
 	uint64_t seen_ns;
 };
+// Informs the arbiter of the stopped processes. A process that reads the arbiter's word after `seen_ns` counts as
+// continued.
 void arbiter_set_stops(struct vgpu *vgpu, const struct arbiter_stops *stops);
 // Returns the time by the clock of turn/page.h: the kernel's own CLOCK_MONOTONIC, whatever time namespace this process
 // is in.

@@ -20,8 +20,8 @@ enum {
 	REST = 20, // the pause after a reading is this many times as long as the reading
 };
 
-// A reading of the items, in a thread of the user. It can take long: the kernel lists all items before the first can be
-// read, and there can be very many.
+// One reading of the tenant's exported items from /proc, by a thread that works for the tenant's user. It can take
+// long: the kernel lists all items before the first can be read, and there can be very many.
 struct exports_look {
 	struct work work;
 	struct tenant *tenant; // NULL: the tenant is gone, or has another epoll instance by now

@@ -112,7 +112,8 @@ static void print_event(FILE *out, const struct journal_event *event)
 	free(text);
 }
 
-// Tells the log that the journal cannot be written, once for each cause, and that it is written again.
+// Writes to the daemon's log that the journal cannot be written, once for each cause. Also writes there when the
+// journal can be written again.
 static void report_outcome(const struct write *write)
 {
 	static int reported; // the cause that the log has named last; 0: the journal is written

@@ -160,7 +160,7 @@ struct drain {
 	double since; // seconds since 1970
 };
 
-// The queue of requests that wait for room, as the handling of one request sees it (request_queue.c).
+// What the handling of one request reads of the queue of waiting requests, and its results (request_queue.c).
 struct queue {
 	uint64_t blocked;	   // the devices that requests before this one in the queue wait for, as bits
 	bool is_over;		   // this request has waited long enough, so it is refused instead

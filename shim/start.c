@@ -76,8 +76,8 @@ static void start_tenant(struct vg_ledger *ledger)
 	shim_reclaim_set(reclaimers, sizeof reclaimers / sizeof *reclaimers);
 	shim_registration_set_descriptor(shim_exported_watcher);
 	show_only_our_device(ledger);
-	// Makes the driver load a module's variables when the program first uses the module, since a refusal is
-	// possible then.
+	// Makes the driver allocate a module's variables when the module is loaded. The interposer can refuse the load
+	// if they exceed the limit; later it could refuse nothing.
 	setenv("CUDA_MODULE_DATA_LOADING", "EAGER", 1);
 	shim_register(vg_ledger_name(ledger));
 	shim_evict_fill_driver();

@@ -31,7 +31,7 @@ struct shim_turn_stream {
 	CUcontext context;
 	struct vg_lock lock;
 	struct mark marks[MARKS];
-	unsigned int first, count;     // a ring: the marks from `first` on that the stream has not reached yet
+	unsigned int first, count;     // `marks` is a ring buffer: `count` marks from `first` on are not reached yet
 	uint64_t marked_ns;	       // sum of the estimates of these marks
 	uint64_t since_ns;	       // the work of the first mark cannot have begun before this time
 	uint64_t open_ns, launched_ns; // estimate and last launch of the work after the last mark

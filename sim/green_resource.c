@@ -253,7 +253,8 @@ static CUresult add_resource(struct sim_green_descriptor *descriptor, const CUde
 		       : CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 }
 
-// List of all descriptors. The API cannot free a descriptor, and leak checkers find those that are in a list.
+// All descriptors that were made, as a list. The API has no function that frees a descriptor. The list keeps them
+// reachable, so that leak checkers do not report them.
 static struct sim_green_descriptor *_Atomic descriptors;
 
 CUresult CUDAAPI cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,

@@ -9,7 +9,7 @@
 
 enum { SIM_PIECES_MOST = TIME_DEPTH / 2 }; // an operation has at most this many pieces of work
 
-// The progress of a graph's launch: `next` is the piece of work of the next node.
+// How far the timing of a graph's launch has come: `next` is the number of the piece of work that the next node gets.
 struct sim_time_cursor {
 	struct sim_stream *stream;
 	uint64_t next, end_ns;

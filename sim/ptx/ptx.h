@@ -90,7 +90,9 @@ struct ptx_space {
 	intptr_t offset;
 	const uint8_t *permission;
 	unsigned granule_shift;
-	void *(*other)(void *context, uint64_t address, size_t length, bool write); // any thread that runs the kernel
+	// Finds the memory of an address outside the range. Every thread that runs the kernel may call it at the same
+	// time.
+	void *(*other)(void *context, uint64_t address, size_t length, bool write);
 	void *context;
 };
 

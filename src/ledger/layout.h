@@ -86,7 +86,7 @@ struct ledger_header {
 	uint32_t share_percent;
 	uint64_t context_overhead;
 	uint64_t limits[2];	 // limits[limit generation & 1] is the current limit
-	uint64_t admin_sequence; // sequence of limit changes
+	uint64_t admin_sequence; // number of attempts to change the limit; each writes its own tag
 	uint64_t swap, fixed;
 	uint64_t enters;
 	uint64_t refusals;	// number of refusals since creation

@@ -101,7 +101,8 @@ struct vg_virtual_gpu {
 enum vg_status manager_usable(void);
 // Checks a manager. INVALID, CLOSED, STATE.
 enum vg_status manager_check(const struct vg_manager *manager);
-// Begins a call on a vGPU, which cannot be closed until manager_leave(). INVALID, CLOSED, STATE.
+// Begins a call that uses the vGPU: until manager_leave(), vg_virtual_gpu_close() of it fails with BUSY. Returns OK,
+// INVALID, CLOSED or STATE.
 enum vg_status manager_enter(struct vg_virtual_gpu *vgpu);
 // Begins a change: calls manager_enter() and locks `setting`. Fails with STATE while memory is being moved, because the
 // callback of the move may call this on the same thread.

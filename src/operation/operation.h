@@ -1,5 +1,6 @@
-// Runs operations on a stream of a device's primary context, for virtual GPUs. Any number of threads may use a set or a
-// plan at once. No thread may use a set or a plan while it is destroyed.
+// Runs the operations of virtual GPUs (products, convolutions and others) as kernels on a stream of the device's
+// primary context. A set holds the loaded kernels of a device, a plan the launches of one operation. Any number of
+// threads may use a set or a plan at once. No thread may use a set or a plan while it is destroyed.
 #pragma once
 #include "virgate/context.h"
 #include "virgate/operation.h"

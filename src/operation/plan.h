@@ -25,7 +25,7 @@ const struct operation_type *operation_type_of(enum vg_element_type type);
 struct operation_launch {
 	struct vg_kernel *kernel; // the kernel to launch, which the set owns
 	unsigned blocks, threads;
-	union {
+	union { // the kernel's argument: the member of its operation
 		struct multiply_parameters multiply;
 		struct convolve_parameters convolve;
 		struct activation_parameters activation;

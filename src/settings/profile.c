@@ -91,8 +91,9 @@ static struct piece measure_piece(const struct vg_profile *profile, const struct
 	return (struct piece){fixed, memory - fixed};
 }
 
-// Counts how many pieces fit into `room` bytes. The moving parts of all vGPUs use the same room, which is as large as
-// the largest moving part. `largest` bytes of it are reserved already.
+// Counts how many vGPUs with this piece fit into `room` bytes. Each needs its fixed part alone. Their moving parts (the
+// memory that can leave the GPU) use one room in turn, which must be as large as the largest of them; `largest` bytes
+// of that room exist already, for other vGPUs.
 static unsigned count_pieces(const struct piece *piece, uint64_t room, uint64_t largest)
 {
 	uint64_t extra = piece->moving > largest ? piece->moving - largest : 0;

@@ -160,7 +160,7 @@ static enum vg_status zero_chunks(struct vg_memory_space *space, const struct sp
 	CUresult end =
 		// wait for the stream even after a failure, because work may have been submitted
 		core_driver->cuStreamSynchronize(space->stream->handle);
-	if (end) // try again: the zeroing must end before a new block uses a page that stays
+	if (end) // try again: the zeroing must end before the caller uses these pages for a new block
 		(void)core_driver->cuStreamSynchronize(space->stream->handle);
 	r = r ? r : end;
 	return r ? core_driver_failed(r, "cuMemsetD8", "%s", "zeroing pages before they go back") : VG_OK;

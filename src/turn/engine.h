@@ -41,7 +41,7 @@ struct turn_vgpu {
 	bool paced; // side by side: the vGPU is ahead, so its gate is closed until the others catch up
 	bool is_measured;
 	double rate;		  // launches per nanosecond in the vGPU's last turn
-	uint64_t beside_ns;	  // side by side: for how long its gate was open
+	uint64_t beside_ns;	  // side by side: the time for which the vGPU had work and its gate was open
 	uint64_t beside_launches; // side by side: how many launches it made in `beside_ns`
 
 	enum turn_reason reason;

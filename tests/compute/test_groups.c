@@ -35,7 +35,8 @@ static void wait_grouped(struct rig *rig, int grouped)
 	FAIL("grouped is %d after 5 s", !grouped);
 }
 
-// Waits until the compute unit that was created last has a group, so that all have one.
+// Waits until the compute unit, which must be the last one created, has a group of multiprocessors (SMs): then it has
+// fewer SMs than the device. Units get groups in the order of their creation, so all others have one, too.
 static void wait_home(struct vg_compute_unit *unit)
 {
 	for (int i = 0; i < 5000; i++) {

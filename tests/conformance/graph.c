@@ -309,7 +309,7 @@ CONFORM(a_condition_outlives_its_definition)
 	NEED(cuGraphAddKernelNode(&inside, body, NULL, 0, &kernel_node));
 	NEED(cuGraphInstantiate(&exec, graph, 0));
 	WORKS(cuGraphDestroy(graph));
-	NEED(cuMemAlloc(&other, 4)); // may reuse memory of the definition
+	NEED(cuMemAlloc(&other, 4)); // may get memory that the destroyed graph used
 	WORKS(cuMemsetD32(other, 7, 1));
 	for (int launch = 0; launch < 2; launch++) {
 		WORKS(cuMemsetD32(address, 0, 1));

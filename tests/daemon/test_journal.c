@@ -211,7 +211,7 @@ static void fill_disk_twice(void)
 	CHECK_INT(lines, 2);
 	limit_disk(0);
 	add_many(3);
-	CHECK_INT(lines, 3); // a second time is said, too
+	CHECK_INT(lines, 3); // the log also reports the second time
 }
 
 TEST(a_disk_that_is_full_again_is_reported_again)
@@ -330,7 +330,9 @@ static void damage_each_byte(void)
 	CHECK(length > 100 && length < sizeof text);
 	for (size_t at = 0; at < length; at++) {
 		int kept = load_changed(text, length, at, false);
-		CHECK(kept == 1 || (at == first && kept == 0)); // without the end of the line, both are one line
+		// One of the two events is lost. If the changed byte is the end of the first line, both lines are
+		// read as one, and both are lost.
+		CHECK(kept == 1 || (at == first && kept == 0));
 		kept = load_changed(text, length, at, true);
 		CHECK_INT(kept, at > first ? 1 : 0);
 	}

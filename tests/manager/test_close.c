@@ -81,7 +81,7 @@ static bool close_running(const struct vg_manager_options *options, unsigned rep
 	enum vg_status status = vg_virtual_gpu_close(vgpu);
 	if (status)
 		REFUSED(status, VG_BUSY, "work in \"vgpu-1\": 0 queued, 1 running");
-	// The work completes in either case.
+	// Whether the vGPU was closed or refused to close, the work that runs must complete.
 	OK(vg_execution_wait(execution, 120));
 	OK(vg_virtual_gpu_close(vgpu)); // all work has ended
 	vg_execution_destroy(execution);
