@@ -72,7 +72,7 @@ install: build
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@meson install -C $(BUILD) $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 
-# Optimized less, which takes two thirds of the time to compile.
+# Optimized less, as the other builds with sanitizers: it takes two thirds of the time to compile.
 asan-build: deps
 	@scripts/configure $(BUILD)-asan $(MESON_FLAGS) -Db_sanitize=address,undefined -Doptimization=1
 	@ninja -C $(BUILD)-asan -j $(JOBS) $(TARGETS)
