@@ -9,16 +9,24 @@
 
 enum { BLOCK = DEVICE_BLOCK };
 
-// Fills a block with bytes that depend on `seed` alone.
+enum { PATTERN = 128 * 1024 }; // LZ4 finds equal bytes at distances below 64 KiB
+
+// Fills a block with bytes that depend on `seed` alone: a random pattern again and again, each time with another first
+// word. With a sanitizer, random numbers for all words would take longer than what is tested.
 static inline void fill_random(unsigned char *block, uint64_t seed)
 {
 	uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
 
-	for (size_t i = 0; i < BLOCK; i += 8) {
+	for (size_t i = 0; i < PATTERN; i += 8) {
 		state ^= state << 13;
 		state ^= state >> 7;
 		state ^= state << 17;
 		memcpy(block + i, &state, 8);
+	}
+	for (size_t at = PATTERN; at < BLOCK; at += PATTERN) {
+		memcpy(block + at, block, PATTERN);
+		state += at;
+		memcpy(block + at, &state, 8);
 	}
 }
 
@@ -31,8 +39,8 @@ static inline void fill_block(unsigned char *block, unsigned kind)
 	else if (kind < 1000)
 		fill_random(block, kind);
 	else
-		for (size_t i = 0; i < BLOCK; i++)
-			block[i] = (unsigned char)(kind + i / 4096);
+		for (size_t page = 0; page < BLOCK / 4096; page++)
+			memset(block + page * 4096, (int)(kind + page) & 0xff, 4096);
 }
 
 // Returns a file without a name that holds blocks of these kinds.

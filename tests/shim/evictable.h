@@ -75,7 +75,9 @@ static inline void check_filled(CUdeviceptr address, size_t bytes, uint32_t valu
 	uint32_t *copy = malloc(bytes);
 
 	CHECK_INT(cuMemcpyDtoH_v2(copy, address, bytes), CUDA_SUCCESS);
-	for (size_t i = 0; i < bytes / 4; i++)
+	// With a sanitizer, memcmp() is many times faster than the loop.
+	bool is_filled = copy[0] == value && memcmp(copy, copy + 1, bytes - 4) == 0;
+	for (size_t i = 0; i < bytes / 4 && !is_filled; i++)
 		if (copy[i] != value)
 			FAIL("word %zu of %zu is %#x, not %#x", i, bytes / 4, copy[i], value);
 	free(copy);
