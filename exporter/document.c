@@ -9,6 +9,13 @@
 
 #include "exporter/family.h"
 #include "exporter/metrics.h"
+#include "exporter/views.h"
+#include "charts_js.h"
+#include "icon_svg.h"
+#include "page_css.h"
+#include "page_js.h"
+#include "plot_js.h"
+#include "timeline_js.h"
 
 static const double FRESH_SECONDS = 0.5;
 
@@ -19,7 +26,7 @@ struct kept {
 	unsigned status;
 };
 
-static const unsigned statuses[] = {200, 400, 401, 403, 404, 405, 503};
+static const unsigned statuses[] = {200, 400, 401, 403, 404, 405, 406, 503};
 static double counts[sizeof statuses / sizeof *statuses];
 
 void document_count(unsigned status)
@@ -99,44 +106,85 @@ static void make_metrics(const struct document_source *source, bool is_public, s
 	kept->made = read_clock(CLOCK_MONOTONIC);
 }
 
-static unsigned find_metrics(const struct document_source *source, bool is_public, struct document *ret_document)
+static unsigned find_metrics(const struct document_source *source, const struct document_request *request,
+			     struct document *ret_document)
 {
 	static struct kept all[2];
-	struct kept *kept = &all[is_public];
+	struct kept *kept = &all[request->is_public];
 
 	if (!kept->text || read_clock(CLOCK_MONOTONIC) - kept->made > FRESH_SECONDS)
-		make_metrics(source, is_public, kept);
+		make_metrics(source, request->is_public, kept);
 	*ret_document = (struct document){.type = "text/plain; version=0.0.4; charset=utf-8",
 					  .text = kept->text ? kept->text : "no memory for the metrics\n"};
 	return kept->text ? 200 : 503;
 }
 
-static unsigned find_start(const struct document_source *source, bool is_public, struct document *ret_document)
-{
-	*ret_document = (struct document){
-		.type = "text/html; charset=utf-8",
-		.text = "<!DOCTYPE html><html lang=\"en\"><title>Virgate</title><p><a href=\"/metrics\">Metrics</a></p>"
-			"</html>\n"};
-	return 200;
-}
+// What a browser loads besides the page: files that the build has compressed. Without dygraphs, plot_js is empty, and
+// the page shows tables only.
+static const struct {
+	const char *path, *type;
+	const unsigned char *text;
+	size_t length;
+} assets[] = {
+#define ASSET(path, type, name)                   \
+	{                                         \
+		path, type, name, sizeof name - 1 \
+	}
+	ASSET("/page.css", "text/css; charset=utf-8", page_css),
+	ASSET("/page.js", "text/javascript; charset=utf-8", page_js),
+	ASSET("/charts.js", "text/javascript; charset=utf-8", charts_js),
+	ASSET("/timeline.js", "text/javascript; charset=utf-8", timeline_js),
+	ASSET("/plot.js", "text/javascript; charset=utf-8", plot_js),
+	ASSET("/icon.svg", "image/svg+xml", icon_svg),
+#undef ASSET
+};
 
 static const struct {
 	const char *path;
-	unsigned (*find)(const struct document_source *source, bool is_public, struct document *ret_document);
+	unsigned (*find)(const struct document_source *source, const struct document_request *request,
+			 struct document *ret_document);
 } documents[] = {
-	{"/", find_start},
+	{"/", views_page},
+	{"/full", views_full},
 	{"/metrics", find_metrics},
+	{"/api/overview", views_overview},
+	{"/api/history", views_history},
+	{"/api/events", views_events},
 };
 
-unsigned document_find(const struct document_source *source, const char *path, bool is_public,
+static unsigned find_asset(const struct document_request *request, struct document *ret_document)
+{
+	size_t i = 0;
+
+	while (i < sizeof assets / sizeof *assets && strcmp(request->path, assets[i].path) != 0)
+		i++;
+	*ret_document = (struct document){.type = "text/plain; charset=utf-8"};
+	if (i == sizeof assets / sizeof *assets) {
+		ret_document->text = "not found: see / and /metrics\n";
+		return 404;
+	}
+	if (!request->accepts_gzip) {
+		ret_document->text = "this file is only there compressed: the request must accept gzip\n";
+		return 406;
+	}
+	*ret_document = (struct document){.type = assets[i].type,
+					  .text = (const char *)assets[i].text,
+					  .length = assets[i].length,
+					  .is_static = true,
+					  .is_gzip = true};
+	return 200;
+}
+
+unsigned document_find(const struct document_source *source, const struct document_request *request,
 		       struct document *ret_document)
 {
-	unsigned status = 404;
+	size_t i = 0;
 
-	*ret_document = (struct document){.type = "text/plain; charset=utf-8", .text = "not found: see /metrics\n"};
-	for (size_t i = 0; i < sizeof documents / sizeof *documents; i++)
-		if (strcmp(path, documents[i].path) == 0)
-			status = documents[i].find(source, is_public, ret_document);
-	ret_document->length = strlen(ret_document->text);
+	while (i < sizeof documents / sizeof *documents && strcmp(request->path, documents[i].path) != 0)
+		i++;
+	unsigned status = i < sizeof documents / sizeof *documents ? documents[i].find(source, request, ret_document)
+								   : find_asset(request, ret_document);
+	if (!ret_document->is_gzip)
+		ret_document->length = strlen(ret_document->text);
 	return status;
 }

@@ -10,15 +10,25 @@ struct document {
 	const char *type; // the value of Content-Type
 	const char *text; // valid until the next call
 	size_t length;
+	bool is_static; // the text is valid for ever
+	bool is_gzip;	// the text is compressed
 };
 
 struct document_source {
 	struct vg_node *node;
 	bool lists_ephemeral;
+	bool has_token; // readers with the exporter's token see more than others
 };
 
-// Returns 200 and the document, 404, or 503 with a document that says why.
-unsigned document_find(const struct document_source *source, const char *path, bool is_public,
+struct document_request {
+	const char *path;			   // without the query
+	const char *vgpu, *figures, *after, *most; // of the query; NULL: missing
+	bool is_public;				   // only what `virgate ps` shows to other users
+	bool accepts_gzip;
+};
+
+// Returns 200 and the document, or another status with a document that says why.
+unsigned document_find(const struct document_source *source, const struct document_request *request,
 		       struct document *ret_document);
 // Counts an answer with this status, for the exporter's own metrics.
 void document_count(unsigned status);

@@ -104,21 +104,67 @@ static enum guard_result check_host(const struct guard *guard, const char *host)
 	return is_own_name(guard, name) ? GUARD_PUBLIC : GUARD_HOST;
 }
 
+static int read_digit(char digit)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const char *found = digit ? strchr(digits, digit) : NULL;
+
+	return found ? (int)(found - digits) : -1;
+}
+
+// Decodes base64 up to its padding. Returns the length, or -1 if the text is invalid or too long.
+static ssize_t decode_base64(const char *text, char *decoded, size_t capacity)
+{
+	unsigned bits = 0, bit_count = 0;
+	size_t length = 0;
+
+	for (; *text && *text != '='; text++) {
+		int digit = read_digit(*text);
+		if (digit < 0 || length == capacity)
+			return -1;
+		bits = bits << 6 | (unsigned)digit;
+		bit_count += 6;
+		if (bit_count < 8)
+			continue;
+		bit_count -= 8;
+		decoded[length++] = (char)(bits >> bit_count & 0xff);
+	}
+	return text[strspn(text, "=")] ? -1 : (ssize_t)length;
+}
+
+// Returns whether the credentials of a browser, "USER:PASSWORD" in base64, have the token as the password.
+static bool is_password(const char *token, const char *credentials)
+{
+	char decoded[2 * GUARD_TOKEN_MOST + 1];
+	ssize_t length = decode_base64(credentials, decoded, sizeof decoded - 1);
+
+	if (length < 0 || memchr(decoded, '\0', (size_t)length))
+		return false;
+	decoded[length] = '\0';
+	const char *colon = strchr(decoded, ':');
+	return colon && is_token(token, colon + 1);
+}
+
+static bool is_authorized(const char *token, const char *given)
+{
+	static const char bearer[] = "Bearer ", basic[] = "Basic ";
+
+	if (!*token)
+		return false;
+	if (strncasecmp(given, bearer, sizeof bearer - 1) == 0)
+		return is_token(token, given + sizeof bearer - 1);
+	return strncasecmp(given, basic, sizeof basic - 1) == 0 && is_password(token, given + sizeof basic - 1);
+}
+
 enum guard_result guard_check(const struct guard *guard, const struct guard_request *request)
 {
-	static const char scheme[] = "Bearer ";
-	const char *given = request->authorization;
-
 	enum guard_result result = check_host(guard, request->host);
 	if (result != GUARD_PUBLIC)
 		return result;
 	if (strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0)
 		return GUARD_METHOD;
-	if (given) {
-		bool is_right = *guard->token && strncasecmp(given, scheme, sizeof scheme - 1) == 0 &&
-				is_token(guard->token, given + sizeof scheme - 1);
-		return is_right ? GUARD_FULL : GUARD_TOKEN;
-	}
+	if (request->authorization)
+		return is_authorized(guard->token, request->authorization) ? GUARD_FULL : GUARD_TOKEN;
 	if (guard->needs_token)
 		return GUARD_TOKEN;
 	return request->is_trusted ? GUARD_FULL : GUARD_PUBLIC;

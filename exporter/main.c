@@ -20,7 +20,7 @@ enum { EXIT_USAGE = 2, NODE_TIMEOUT_S = 2 };
 static const char usage[] =
 	"Usage: virgate-exporter [--listen ADDRESS:PORT | --listen unix:PATH] [--token-file FILE] [--host NAME]...\n"
 	"                        [--socket-mode MODE] [--ephemeral]\n"
-	"Serves the figures of this machine's virtual GPUs to Prometheus, at /metrics.\n"
+	"Serves the figures of this machine's virtual GPUs: a page at /, and text for Prometheus at /metrics.\n"
 	"  --listen WHERE      an address in digits and a port, or unix:PATH (usual: " DEFAULT_LISTEN ")\n"
 	"  --token-file FILE   a file with a token; readers with the token see as much as this user.\n"
 	"                      An address outside the loopback network needs one\n"
@@ -121,6 +121,7 @@ static void choose_guard(struct options *options, const struct listen_address *a
 		stop_usage("--listen", options->listen,
 			   "give the name or the address in digits that readers use, with --host NAME");
 	guard->needs_token = is_open;
+	options->server.source.has_token = *guard->token;
 	guard->checks_host = !address->is_unix;
 	options->server.is_unix = address->is_unix;
 }

@@ -85,16 +85,24 @@ static bool is_trusted(const struct server *server, struct MHD_Connection *conne
 static enum MHD_Result send_answer(struct MHD_Connection *connection, unsigned status, const struct document *document)
 {
 	struct MHD_Response *response =
-		MHD_create_response_from_buffer(document->length, (void *)document->text, MHD_RESPMEM_MUST_COPY);
+		MHD_create_response_from_buffer(document->length, (void *)document->text,
+						document->is_static ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_COPY);
 
 	if (!response)
 		return MHD_NO;
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, document->type);
+	if (document->is_gzip)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
 	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-	MHD_add_response_header(response, "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
-	if (status == MHD_HTTP_UNAUTHORIZED)
+	MHD_add_response_header(response, "Content-Security-Policy",
+				"default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+	MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+	MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+	if (status == MHD_HTTP_UNAUTHORIZED) { // browsers ask their users for a password only if Basic is offered
 		MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"virgate\"");
+		MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Basic realm=\"virgate\"");
+	}
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
 	document_count(status);
@@ -111,7 +119,9 @@ static unsigned refuse(enum guard_result result, struct document *ret_document)
 	} refusals[] = {
 		[GUARD_MALFORMED] = {400, "the request has no valid Host header\n"},
 		[GUARD_TOKEN] =
-			{401, "the request needs the header Authorization: Bearer TOKEN with the exporter's token\n"},
+			{401,
+			 "the request needs the header Authorization: Bearer TOKEN with the exporter's token, or the "
+			 "token as a password\n"},
 		[GUARD_HOST] = {403, "the Host header names another server: see --host in virgate-exporter(8)\n"},
 		[GUARD_METHOD] = {405, "only GET and HEAD: nothing can be changed over HTTP\n"},
 	};
@@ -120,6 +130,34 @@ static unsigned refuse(enum guard_result result, struct document *ret_document)
 					  .text = refusals[result].text,
 					  .length = strlen(refusals[result].text)};
 	return refusals[result].status;
+}
+
+static const char *read_query(struct MHD_Connection *connection, const char *name)
+{
+	return MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+// A request without the header accepts any encoding.
+static bool accepts_gzip(struct MHD_Connection *connection)
+{
+	const char *accepted =
+		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+
+	return !accepted || strstr(accepted, "gzip") || strchr(accepted, '*');
+}
+
+static unsigned find_document(const struct server_options *options, struct MHD_Connection *connection, const char *path,
+			      bool is_public, struct document *ret_document)
+{
+	const struct document_request request = {.path = path,
+						 .vgpu = read_query(connection, "vgpu"),
+						 .figures = read_query(connection, "figures"),
+						 .after = read_query(connection, "after"),
+						 .most = read_query(connection, "most"),
+						 .is_public = is_public,
+						 .accepts_gzip = accepts_gzip(connection)};
+
+	return document_find(&options->source, &request, ret_document);
 }
 
 static enum MHD_Result handle_request(void *server_, struct MHD_Connection *connection, const char *path,
@@ -149,7 +187,7 @@ static enum MHD_Result handle_request(void *server_, struct MHD_Connection *conn
 		.is_trusted = is_trusted(server, connection)};
 	enum guard_result result = guard_check(&options->guard, &request);
 	if (result == GUARD_PUBLIC || result == GUARD_FULL)
-		status = document_find(&options->source, path, result == GUARD_PUBLIC, &document);
+		status = find_document(options, connection, path, result == GUARD_PUBLIC, &document);
 	else
 		status = refuse(result, &document);
 	return send_answer(connection, status, &document);

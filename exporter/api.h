@@ -1,0 +1,20 @@
+// Writes the figures of the page as JSON. Unknown figures are null. Any thread.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "exporter/gather.h"
+
+enum { API_VGPUS_MOST = 1000, API_POINTS = 120 };
+
+void api_write_problem(FILE *out, const char *problem);
+// Writes devices, vGPUs and, unless `is_public`, the tenants of the vGPUs.
+void api_write_overview(FILE *out, const struct gathered *gathered, bool is_public);
+// Reads the names of figures with commas between them; NULL: all figures. Returns false if a name is unknown.
+bool api_read_figures(const char *text, unsigned *ret_figures);
+// Writes figures of one vGPU with all its samples; NULL: of all GPUs and vGPUs, with samples merged to about
+// API_POINTS points. Returns false, and writes nothing, if the vGPU has no series.
+bool api_write_history(FILE *out, const struct samples *samples, const char *vgpu, unsigned figures);
+// Writes the events whose numbers are larger than `after`, oldest first; of too many the newest `most`.
+void api_write_events(FILE *out, const struct vg_journal_list *events, uint64_t after, uint64_t most);

@@ -1,0 +1,1 @@
+// In place of dygraphs, where the build did not find it: the page shows tables only.

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""test_page.py BUILD [WORD...]: reads the page of virgate-exporter and its JSON. Runs only the tests whose names
+contain a WORD, if any is given."""
+
+import base64
+import gzip
+import http.client
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+from node import PATIENCE_S, run_tests, wait_for  # noqa: E402
+
+TOKEN = "a-token-of-the-test-0123456789"
+FIRST_VIEW_MOST = 300 << 10
+
+
+def get(where, path, password=None, method="GET", **more):
+    """Returns the status, the headers and the body."""
+    port = int(re.match(r"http://127\.0\.0\.1:(\d+)", where)[1])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    headers = {"Accept-Encoding": "gzip"} | {name.replace("_", "-"): text for name, text in more.items()}
+    if password is not None:
+        headers["Authorization"] = "Basic " + base64.b64encode(f"any:{password}".encode()).decode()
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    if answer.headers["Content-Encoding"] == "gzip" and body:
+        body = gzip.decompress(body)
+    return answer.status, answer.headers, body.decode()
+
+
+def start(node):
+    file = f"{node.directory}/token"
+    with open(file, "w", encoding="ascii") as opened:
+        opened.write(TOKEN)
+    os.chmod(file, 0o600)
+    return node.exporter("--listen", "127.0.0.1:0", "--token-file", file)[1]
+
+
+def run_hostile(node):
+    """Starts a program whose name is HTML, in the vGPU train."""
+    name = f"{node.directory}/<b>&\"x"
+    shutil.copy(f"{node.build}/examples/grow", name)
+    node.virgate("create", "train", "--memory", "512M", "--share", "30")
+    node.start(f"{node.build}/cli/virgate", "run", "--vgpu", "train", "--", name, "--chunk", "64M", "--most", "64M",
+               "--hold", "10000", "--no-touch", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: "80.0 MiB" in node.virgate("ps", "train"), "64 MiB in train")
+
+
+def test_first_view_is_small_and_local(node):
+    node.virgate("create", "train", "--memory", "1G")
+    where = start(node)
+    status, headers, body = get(where, "/")
+    assert status == 200 and "default-src 'self'" in headers["Content-Security-Policy"]
+    names = re.findall(r'(?:src|href)="([^"#][^"]*)"', body)
+    assert all(name.startswith("/") and not name.startswith("//") for name in names), names
+    loaded = [name for name in names if "." in name] + ["/charts.js", "/timeline.js"]
+    assert len(loaded) == 6, loaded
+    total = len(body)
+    for name in loaded:
+        status, headers, text = get(where, name)
+        assert status == 200 and headers["Content-Encoding"] == "gzip", name
+        assert not re.search(r"(src|href|import|from|fetch)[ =(]+.?(https?:)?//", text), name
+        total += int(headers["Content-Length"])
+        assert get(where, name, Accept_Encoding="identity")[0] == 406, name
+        assert get(where, name, Accept_Encoding="gzip, br")[0] == 200, name
+    total += sum(len(get(where, path)[2]) for path in ("/api/history", "/api/events"))
+    assert total < FIRST_VIEW_MOST, total  # test_page_parts.c adds up those of a full node
+    assert not re.search(r" style=| on\w+=|<script>", body)
+
+
+def test_nothing_can_be_changed(node):
+    node.virgate("create", "train", "--memory", "1G")
+    where = start(node)
+    for path in ("/", "/full", "/metrics", "/api/overview", "/page.js", "/nonesuch"):
+        for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+            status, headers, _ = get(where, path, TOKEN, method)
+            assert status == 405 and headers["Allow"] == "GET, HEAD", (path, method, status)
+            assert "Access-Control-Allow-Origin" not in headers
+        assert get(where, path, TOKEN, "HEAD")[2] == "", path
+        assert get(where, path, TOKEN, Host="evil.example")[0] == 403, path
+    assert "1.0 GiB" in node.virgate("ps", "train")
+
+
+def test_the_password_is_asked_for_only_if_there_is_one(node):
+    node.virgate("devices")
+    _, where = node.exporter("--listen", "127.0.0.1:0")
+    status, headers, body = get(where, "/full")
+    assert status == 403 and "WWW-Authenticate" not in headers and "--token-file" in body
+    assert "/full" not in get(where, "/")[2]
+    assert get(where, "/", "")[0] == 401  # an empty password is not the missing token
+
+
+def test_the_page_shows_other_users_no_programs(node):
+    """A reader without the token gets the figures of `virgate ps`, and no reader gets more by another path."""
+    run_hostile(node)
+    where = start(node)
+    for path in ("/", "/metrics", "/api/overview", "/api/history", "/api/history?vgpu=train", "/api/events"):
+        status, _, body = get(where, path)
+        assert status == 200 and 'class="tenant"' not in body and "uses the GPU" not in body, path
+    for event in json.loads(get(where, "/api/events")[2])["events"]:
+        assert event["kind"] == "started" or (event["pid"], event["command"], event["text"]) == (None, "", ""), event
+    full = json.loads(get(where, "/api/events", TOKEN)[2])["events"]
+    assert any(event["command"] and event["pid"] and event["text"] for event in full), full
+
+
+def test_programs_need_the_token(node):
+    run_hostile(node)
+    where = start(node)
+    for path in ("/", "/api/overview", "/api/events"):
+        assert "&lt;b" not in get(where, path)[2] and "u003cb" not in get(where, path)[2], path
+        assert get(where, path, "a-wrong-token-0123456789")[0] == 401, path
+    status, headers, _ = get(where, "/full")
+    assert status == 401 and any(value.startswith("Basic ") for value in headers.get_all("WWW-Authenticate"))
+    for path in ("/", "/full"):
+        status, _, body = get(where, path, TOKEN)
+        assert status == 200 and "&lt;b&gt;&amp;&quot;x" in body and "<b>&" not in body, path
+
+
+def test_json_has_the_figures(node):
+    run_hostile(node)
+    where = start(node)
+    _, _, text = get(where, "/api/overview", TOKEN)
+    vgpu = json.loads(text)["vgpus"][0]
+    assert (vgpu["name"], vgpu["memory"], vgpu["share"]) == ("train", 512 << 20, 30), vgpu
+    assert vgpu["charged"] == 80 << 20 and vgpu["tenants"][0]["command"] == '<b>&"x' and "<" not in text, vgpu
+    assert json.loads(get(where, "/api/overview")[2])["vgpus"][0]["tenants"] is None
+    wait_for(lambda: json.loads(get(where, "/api/history")[2])["last"] >= 2, "two samples")
+    history = json.loads(get(where, "/api/history?vgpu=train")[2])
+    assert set(history["series"][0]) >= {"charged", "refusals"}
+    only = json.loads(get(where, "/api/history?vgpu=train&figures=refusals")[2])["series"][0]
+    assert set(only) == {"vgpu", "device", "refusals"}, only
+    assert history["series"][0]["charged"][-1] == 80 << 20 and len(history["times"]) == len(
+        history["series"][0]["charged"]), history
+    events = json.loads(get(where, "/api/events", TOKEN)[2])
+    assert {"created", "entered"} <= {event["kind"] for event in events["events"]}, events
+    assert not json.loads(get(where, f"/api/events?after={events['events'][-1]['number']}", TOKEN)[2])["events"]
+
+
+def test_bad_queries_and_a_missing_daemon(node):
+    node.virgate("create", "train", "--memory", "1G")
+    where = start(node)
+    for after in ("x", "-1", "1x", "", "99999999999999999999999"):
+        status, _, body = get(where, f"/api/events?after={after}")
+        assert status == 400 and "after=" in body, (after, status)
+    for most in ("x", "-1", ""):
+        assert get(where, f"/api/events?most={most}")[0] == 400, most
+    for figures in ("x", "", "charged,", "charged&figures"):
+        assert get(where, f"/api/history?figures={figures}")[0] == (200 if "&" in figures else 400), figures
+    for vgpu in ("nonesuch", "", "../etc", "%00", "train%20"):
+        assert get(where, f"/api/history?vgpu={vgpu}")[0] == 404, vgpu
+    assert len(json.loads(get(where, "/api/events?most=1")[2])["events"]) == 1
+    node.virgate("shutdown")
+    wait_for(lambda: get(where, "/api/overview")[0] == 503, "the daemon's end is noticed")
+    status, _, body = get(where, "/")
+    assert status == 200 and 'class="problem"' in body
+    node.virgate("ps")
+    wait_for(lambda: get(where, "/api/overview")[0] == 200, "the daemon's return is noticed")
+
+
+if __name__ == "__main__":
+    run_tests(sys.modules[__name__], *sys.argv[1:])
