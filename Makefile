@@ -12,8 +12,8 @@ MESON_FLAGS ?=
 TARGETS = all meson-test-prereq
 override MESON_FLAGS += -Dcuda=$(CUDA)
 
-.PHONY: all deps build demo check check-slow check-slurm check-podman check-prometheus check-deb check-gpu bench
-.PHONY: install asan asan-build tsan tsan-build fuzz fuzz-build bundle deb reference clean
+.PHONY: all deps build demo check check-slow check-slurm check-podman check-prometheus check-browser check-deb check-gpu
+.PHONY: bench install asan asan-build tsan tsan-build fuzz fuzz-build bundle deb reference clean
 
 all: build
 
@@ -54,6 +54,11 @@ check-slurm:
 check-prometheus: export PACKAGES = prometheus
 check-prometheus: build
 	@scripts/check $(BUILD) --suite prometheus
+
+# The page of the exporter in a real browser. `make check` runs these tests, too, where Chromium is installed.
+check-browser: export PACKAGES = chromium chromium-driver
+check-browser: build
+	@scripts/check $(BUILD) --suite browser
 
 check-gpu: build
 	@scripts/check $(BUILD) --suite gpu

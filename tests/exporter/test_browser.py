@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""test_browser.py BUILD [WORD...]: looks at the page of virgate-exporter in Chromium: large and small, in light and
+dark, with keys, as a screen reader, and without a script. Runs only the tests whose names contain a WORD, if any is
+given."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+import browser as browsers  # noqa: E402
+from node import Skipped, run_tests, wait_for  # noqa: E402
+
+TOKEN = "a-token-of-the-test-0123456789"
+FIRST_VIEW_MOST = 300 << 10
+READY = "document.documentElement.dataset.ready"
+
+
+@contextlib.contextmanager
+def page(node, path="", wants_ready=True, **options):
+    """Opens the page of a node with two vGPUs. In one of them a program runs whose name is HTML."""
+    if browsers.missing():
+        raise Skipped(f"needs {' and '.join(browsers.missing())} (packages chromium, chromium-driver)")
+    name = f"{node.directory}/<b>x"
+    shutil.copy(f"{node.build}/examples/grow", name)
+    node.virgate("create", "train", "--memory", "512M", "--share", "30", "--device", "0")
+    node.virgate("create", "infer", "--memory", "1G", "--share", "60", "--device", "0")
+    node.start(f"{node.build}/cli/virgate", "run", "--vgpu", "train", "--", name, "--chunk", "64M", "--hold", "10000",
+               "--no-touch", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: "refused" in node.virgate("events"), "a refused allocation")
+    file = f"{node.directory}/token"
+    with open(file, "w", encoding="ascii") as opened:
+        opened.write(TOKEN)
+    os.chmod(file, 0o600)
+    _, where = node.exporter("--listen", "127.0.0.1:0", "--token-file", file)
+    if path:  # this page asks for the token
+        where = where.replace("http://", f"http://any:{TOKEN}@")
+    with browsers.Browser(**options) as browser:
+        browser.log("performance")  # the browser's own first page
+        browser.open(where.replace("/metrics", f"/{path}"))
+        if wants_ready:
+            browser.wait(READY, "the page is ready")
+            if not browser.run("return window.Dygraph"):
+                raise Skipped("needs charts: the build has not found the package libjs-dygraphs")
+            # A chart needs two samples, which the daemon takes every 5 seconds.
+            browser.wait("document.querySelectorAll('#hour canvas').length > 1 && "
+                         "document.querySelector('#timeline canvas')", "the charts")
+        yield browser
+
+
+def requested(browser):
+    return [event["params"]["request"]["url"] for event in browser.log("performance")
+            if event["method"] == "Network.requestWillBeSent"]
+
+
+def is_painted(browser, selector):
+    """Returns whether a canvas below the element has a pixel that is not transparent."""
+    return browser.run("""return [...document.querySelectorAll(arguments[0] + ' canvas')].some(canvas => canvas.width &&
+        canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(value => value));""",
+                       selector)
+
+
+def tree(browser):
+    """Returns the nodes that a screen reader gets, as pairs of a role and a name."""
+    nodes = browser.cdp("Accessibility.getFullAXTree")["nodes"]
+    return [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]]
+
+
+def contrast(browser, front, back):
+    """Returns the ratio of the luminance of two colours, which are properties of the style."""
+    def luminance(name):
+        text = browser.run("""const probe = document.createElement('i');
+            probe.style.color = `var(${arguments[0]})`;
+            document.body.append(probe);
+            const color = getComputedStyle(probe).color;
+            probe.remove();
+            return color;""", name)
+        parts = [int(part) / 255 for part in re.findall(r"\d+", text)[:3]]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(front), luminance(back)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_first_view(node):
+    with page(node) as browser:
+        urls = [url for url in requested(browser) if not url.startswith("data:")]
+        origin = browser.run("return location.origin")
+        assert len(urls) >= 8 and all(url.startswith(f"{origin}/") for url in urls), urls
+        total = browser.run("return performance.getEntries().reduce((sum, one) => sum + (one.transferSize ?? 0), 0)")
+        assert 40 << 10 < total < FIRST_VIEW_MOST, total
+        assert not browser.log("browser"), "the browser complains"
+        assert is_painted(browser, "#hour") and is_painted(browser, "#timeline")
+        assert browser.run("return document.querySelector('#vgpus').innerText").count("30 %") == 1
+        assert not browser.run("return document.querySelector('.tenant')"), "programs are shown without the token"
+        ready = int(browser.run(f"return {READY}"))
+        assert ready < 20000, ready
+        print(f"  {total / 1024:.0f} KiB at the first view, ready after {ready} ms")
+
+
+def test_the_page_follows(node):
+    with page(node) as browser:
+        browser.run("document.querySelectorAll('#vgpus tbody tr').forEach(row => { row.isOld = true; })")
+        node.virgate("create", "zeta", "--memory", "64M")
+        browser.wait("document.querySelector('#vgpus').innerText.includes('zeta')", "the new vGPU")
+        browser.wait("document.querySelector('#events').innerText.includes('zeta')", "its event")
+        kept = "[...document.querySelectorAll('#vgpus tbody tr')].filter(row => row.isOld).length"
+        assert browser.run(f"return {kept}") == 2
+        browser.run("document.querySelector('#pause').click()")
+        assert browser.run("return document.querySelector('#live').innerText") == "paused"
+        requested(browser)
+        node.virgate("rm", "zeta")
+        browser.run("return new Promise(resolve => setTimeout(resolve, 5000))")  # the page asks every 2 s
+        assert not requested(browser)
+        assert browser.run("return document.querySelector('#vgpus').innerText.includes('zeta')")
+        browser.run("document.querySelector('#pause').click()")
+        browser.wait("!document.querySelector('#vgpus').innerText.includes('zeta')", "the removed vGPU")
+        browser.wait("document.querySelector('#live').innerText === 'live'", "the page is live again")
+
+
+def test_a_daemon_that_ends_is_shown(node):
+    with page(node) as browser:
+        node.virgate("shutdown")
+        browser.wait("document.querySelector('.problem')?.innerText.startsWith('No figures')", "the problem")
+        browser.wait("document.querySelector('#live').innerText.startsWith('not live since')", "the state")
+        node.virgate("ps")
+        browser.wait("document.querySelector('#live').innerText === 'live'", "the daemon's return")
+        assert not browser.run("return document.querySelector('.problem')")
+        browser.wait("document.querySelector('#vgpus').innerText.includes('train')", "the figures")
+
+
+def test_programs_are_text(node):
+    with page(node, "full") as browser:
+        browser.wait("document.querySelector('.tenant')?.innerText.includes('<b>x')", "the program")
+        assert not browser.run("return document.querySelector('tbody b')")
+        browser.wait("document.querySelector('#live').innerText === 'live'", "the page is live")
+        assert not browser.log("browser"), "the browser complains"
+
+
+def check_narrow(browser, width):
+    browser.wait(f"document.documentElement.scrollWidth <= {width}", f"nothing is wider than {width} pixels")
+    outside = browser.run("""return [...document.querySelectorAll('#gpus *, #vgpus *, #events *, header *, figcaption')]
+        .filter(one => one.getBoundingClientRect().right > arguments[0] + 1 && one.getBoundingClientRect().width > 1 &&
+            !one.closest('thead')).map(one => one.outerHTML)""", width)
+    assert not outside, outside[:3]
+    small = browser.run("""return [...document.querySelectorAll('button, select, nav a')]
+        .filter(one => one.getBoundingClientRect().height < 24).map(one => one.outerHTML)""")
+    assert not small, small
+
+
+def test_phone_and_desktop_in_light_and_dark(node):
+    backs = set()
+    with page(node, width=390, height=844) as browser:
+        for width, height in ((390, 844), (320, 568), (1280, 900)):
+            browser.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+                        mobile=width < 500)
+            check_narrow(browser, width)
+        for scheme in ("light", "dark"):
+            browser.cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+            backs.add(browser.run("return getComputedStyle(document.body).backgroundColor"))
+            for front in ("--text", "--quiet", "--link", "--warn", "--alert"):
+                for back in ("--card", "--back"):
+                    ratio = contrast(browser, front, back)
+                    assert ratio >= 4.5, (scheme, front, back, ratio)
+            for front in ("--bar", *(f"--s{i}" for i in range(1, 9))):
+                assert contrast(browser, front, "--card") >= 3, (scheme, front)
+            assert is_painted(browser, "#hour")
+        assert len(backs) == 2, backs
+
+
+def test_screen_reader(node):
+    for width in (1280, 390):
+        with page(node, "full", width=width, height=844) as browser:
+            seen = tree(browser)
+            for role in ("table", "button", "combobox", "slider", "image", "navigation", "region", "link", "meter"):
+                names = [name for found, name in seen if found == role]
+                assert names and all(names), (width, role, names)
+            roles = [role for role, _ in seen]
+            assert roles.count("heading") >= 5 and roles.count("main") == 1 and roles.count("status") >= 1
+            assert ("columnheader", "Memory") in seen and ("rowheader", "train") in [
+                (role, name.split()[0]) for role, name in seen if role == "rowheader" and name], width
+            assert roles.count("cell") + roles.count("gridcell") > 30, (width, roles.count("cell"))
+        node.virgate("rm", "--force", "train")
+        node.virgate("rm", "infer")
+
+
+def focus(browser):
+    return browser.run("const one = document.activeElement; return one.id || one.className || one.textContent")
+
+
+def test_keys(node):
+    with page(node) as browser:
+        order = []
+        for _ in range(40):
+            browser.press("Tab")
+            order.append(focus(browser))
+            outline = browser.run("return getComputedStyle(document.activeElement).outlineStyle")
+            assert outline != "none" or browser.run("return document.activeElement === document.body"), order[-1]
+            if order[-1] == "kind":
+                break
+        assert order[0] == "skip" and "pause" in order and "chart" in order and order[-1] == "kind", order
+        browser.run("document.querySelector('#pause').focus()")
+        value = "document.querySelector('.chart[role=slider]').ariaValueText"
+        browser.wait(f"/train [0-9.]+ MiB/.test({value})", "the memory of the program")
+        browser.press("Space")  # while the page is paused, the figures do not change
+        assert browser.run("return document.querySelector('#pause').ariaPressed") == "true"
+        browser.run("document.querySelector('.chart[role=slider]').focus()")
+        last = browser.run(f"return {value}")
+        assert last.startswith("now: "), last
+        browser.press("Home")
+        first = browser.run(f"return {value}")
+        assert re.match(r"\d\d:\d\d: ", first), first
+        browser.press("Right", "End")
+        assert browser.run(f"return {value}").partition(": ")[2] == last.partition(": ")[2]
+        browser.run("const kind = document.querySelector('#kind'); kind.value = 'refused'; "
+                    "kind.dispatchEvent(new Event('change'))")
+        shown = browser.run("return [...document.querySelectorAll('#events tbody tr')].filter(row => !row.hidden)"
+                            ".map(row => row.dataset.kind)")
+        assert set(shown) == {"refused"} and " of " in browser.run("return document.querySelector('#shown').innerText")
+
+
+def test_without_a_script(node):
+    with page(node, wants_ready=False, runs_scripts=False) as browser:
+        # The driver's own scripts do not run either. The document and the layout are asked for instead.
+        text = browser.cdp("DOMSnapshot.captureSnapshot", computedStyles=["display"])
+        words = [text["strings"][i] for i in text["documents"][0]["layout"]["text"] if i >= 0]
+        shown = " ".join(words)
+        for part in ("train", "infer", "512 MiB", "30 %", "refused", "reload it to see new ones"):
+            assert part in shown, (part, shown)
+        assert "Pause" not in shown
+        wait_for(lambda: reload_has(browser, "Memory charged on GPU 0", "all vGPUs"), "the figures of the last hour")
+
+
+def reload_has(browser, *parts):
+    browser.ask("POST", "/refresh", {})
+    text = browser.cdp("DOMSnapshot.captureSnapshot", computedStyles=[])
+    shown = " ".join(text["strings"][i] for i in text["documents"][0]["layout"]["text"] if i >= 0)
+    return all(part in shown for part in parts)
+
+
+def test_without_the_plotting_library(node):
+    with page(node, wants_ready=False) as browser:
+        browser.cdp("Network.enable")
+        browser.cdp("Network.setBlockedURLs", urls=["*/plot.js"])
+        browser.ask("POST", "/refresh", {})
+        browser.wait(READY, "the page is ready")
+        browser.wait("document.querySelector('#hour details[open] td')?.checkVisibility()", "the figures as a table")
+        assert not browser.run("return document.querySelector('canvas')")
+        browser.wait("document.querySelector('#live').innerText === 'live'", "the page is live")
+
+
+def test_a_clock_that_jumps(node):
+    with page(node) as browser:
+        times = browser.run("""return import('/charts.js').then(charts => {
+            const gpu_ns = [1e9, 2e9, 3e9, 4e9, 5e9];
+            const series = [{vgpu: 'train', device: 0, charged: gpu_ns, gpu_ns}];
+            charts.setHistory({times: [1000, 1005, 1010, 400, 405], series});
+            return [charts.lastHistory().times, charts.timeWindow(), charts.percents([0, 10, 5, 10], [0, 5e9, 6e9, 1])];
+        })""")
+        assert times == [[400, 405], [345000, 405000], [None, 50, None, None]], times
+        assert not browser.log("browser"), "the browser complains"
+
+
+if __name__ == "__main__":
+    run_tests(sys.modules[__name__], *sys.argv[1:])
