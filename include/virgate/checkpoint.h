@@ -43,8 +43,10 @@ VG_PUBLIC const char *vg_checkpoint_phase_name(enum vg_checkpoint_phase phase);
 
 struct vg_checkpoint_progress {
 	enum vg_checkpoint_phase phase;
-	double seconds;	       /* time since the phase began */
-	uint64_t bytes, total; /* done, and in all; total 0: unknown */
+	double seconds; /* time since the phase began */
+	/* Done, and in all. Total 0: unknown. While CRIU writes: the most that it may write, because pages of zeros are
+	 * not known before. */
+	uint64_t bytes, total;
 };
 /* Called on the caller's thread when a phase begins, and about ten times a second during a long one. A nonzero result
  * stops the operation as soon as that is safe: a dump is rolled back, and a restore ends the processes that CRIU has

@@ -1,6 +1,7 @@
 // Dumps processes. If a step fails before the image is complete, all earlier steps are rolled back.
 #include "base/descriptor.h"
 #include "base/hint.h"
+#include "base/size.h"
 #include "base/status.h"
 #include "checkpoint/criu/criu.h"
 #include "checkpoint/criu/image_tree.h"
@@ -47,6 +48,7 @@ struct dump {
 	// True: remaps_set_aside() (criu/remap.h) may have given links of earlier images temporary names.
 	bool aside;
 	json_t *description;
+	uint64_t host_bytes;	      // the most that CRIU will write
 	const struct dump_gate *gate; // called when the image is complete; may be NULL
 	bool stands;		      // true: the image is complete
 	bool touched;		      // true: the driver or CRIU has changed a process
@@ -233,9 +235,11 @@ static enum vg_status take_off_gpu(struct dump *dump)
 	uint64_t parked = dump->bases.count ? 0 : dump->parking.bytes;
 	if (status)
 		return status;
-	status = fit_dump(&dump->tree, dump->description, dump->draft.directory, dump->options.compression, parked);
+	status = fit_dump(&dump->tree, dump->description, dump->draft.directory, dump->options.compression, parked,
+			  &dump->host_bytes);
 	if (status)
 		return status;
+	dump->host_bytes -= vg_size_min(dump->host_bytes, dump->parking.bytes); // the parked memory is not CRIU's
 	status = phase_begin(&dump->phase, VG_CHECKPOINT_LOCK);
 	if (status)
 		return status;
@@ -287,6 +291,7 @@ static enum vg_status write_trees(struct dump *dump)
 	enum vg_status status = phase_begin(&dump->phase, VG_CHECKPOINT_HOST_OUT);
 	if (status)
 		return status;
+	dump->phase.total = dump->host_bytes;
 	status = tenants_stop(&dump->tree, options->vgpu, &dump->tenants);
 	if (status)
 		return status;

@@ -53,7 +53,7 @@ enum vg_status fit_disk(const char *directory, uint64_t need, enum vg_compressio
 }
 
 enum vg_status fit_dump(const struct tree *tree, const json_t *description, const char *directory,
-			enum vg_compression compression, uint64_t parked)
+			enum vg_compression compression, uint64_t parked, uint64_t *ret_bytes)
 {
 	uint64_t device = sum_memory(description), host = 0, memory, bytes;
 
@@ -70,5 +70,7 @@ enum vg_status fit_dump(const struct tree *tree, const json_t *description, cons
 	if (memory)
 		status = host_memory_check(getpid(), device + memory,
 					   "the device memory goes to host memory, and the image, too: they take");
+	if (status == VG_OK)
+		*ret_bytes = device + host;
 	return status;
 }
