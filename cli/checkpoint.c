@@ -7,20 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/size.h"
 #include "checkpoint/image/locked_directory.h"
 #include "checkpoint/image/image.h"
 #include "list.h"
 #include "options.h"
+#include "progress.h"
 #include "say.h"
 #include "share.h"
 
-// The shortest time between two updates of the progress line. The start of a phase always updates the line.
-enum { REDRAW_NS = 250000000 };
-
 static volatile sig_atomic_t caught_signal;
-static bool is_shown;
 
 static void note_signal(int signal)
 {
@@ -66,6 +62,7 @@ int checkpoint_open_session(struct session *session, const struct arguments *arg
 {
 	const struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
 
+	progress_begin(arguments);
 	remove_old_arrivals();
 
 	int r = session_open(session, arguments);
@@ -144,51 +141,18 @@ void checkpoint_remove_scratch(const char *image)
 		rmdir(directory);
 }
 
-static void draw_progress(const struct vg_checkpoint_progress *progress)
-{
-	char done[VG_SIZE_TEXT], total[VG_SIZE_TEXT];
-
-	fprintf(stderr, "\r\033[K%s", vg_checkpoint_phase_name(progress->phase));
-	if (progress->bytes) {
-		fprintf(stderr, "  %s", vg_size_format(progress->bytes, done));
-		if (progress->total)
-			fprintf(stderr, " of %s", vg_size_format(progress->total, total));
-		if (progress->seconds > 0)
-			fprintf(stderr, "  %.2f GB/s", (double)progress->bytes / progress->seconds / 1e9);
-	}
-	if (progress->seconds >= 1)
-		fprintf(stderr, "  %.0f s", progress->seconds);
-	fflush(stderr);
-	is_shown = true;
-}
-
 int checkpoint_show_progress(void *user, const struct vg_checkpoint_progress *progress)
 {
-	static enum vg_checkpoint_phase last = VG_CHECKPOINT_PHASES;
-	static uint64_t due;
 	static bool is_reported;
-	uint64_t now = vg_clock_monotonic_ns();
 
 	(void)user;
-	if (isatty(STDERR_FILENO) && (progress->phase != last || now >= due)) {
-		draw_progress(progress);
-		last = progress->phase;
-		due = now + REDRAW_NS;
-	}
+	progress_show(vg_checkpoint_phase_name(progress->phase), progress->bytes, progress->total);
 	if (caught_signal && !is_reported && progress->phase == VG_CHECKPOINT_HOST_OUT) {
-		checkpoint_hide_progress();
+		progress_hide();
 		say_warning("CRIU cannot be interrupted: stopping as soon as it has finished");
 		is_reported = true;
 	}
 	return caught_signal;
-}
-
-void checkpoint_hide_progress(void)
-{
-	if (is_shown)
-		fputs("\r\033[K", stderr);
-	fflush(stderr); // erase the progress line before anything is printed on standard output
-	is_shown = false;
 }
 
 static int print_json_result(const struct vg_checkpoint_result *result)
@@ -214,7 +178,7 @@ void checkpoint_print_result(const struct arguments *arguments, const struct vg_
 	char size[VG_SIZE_TEXT];
 	double total = 0;
 
-	checkpoint_hide_progress();
+	progress_hide();
 	if (option_value(arguments, "json")) {
 		print_json_result(result);
 		return;
@@ -231,6 +195,6 @@ void checkpoint_print_result(const struct arguments *arguments, const struct vg_
 
 int checkpoint_fail(const struct arguments *arguments)
 {
-	checkpoint_hide_progress();
+	progress_hide();
 	return fail_with_last_error(arguments);
 }

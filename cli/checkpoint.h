@@ -5,8 +5,9 @@
 #include "session.h"
 #include "virgate/checkpoint.h"
 
-// Reads the settings, chooses the driver, and removes directories in TMPDIR that killed restores left. From here on,
-// SIGINT, SIGTERM and SIGHUP are only recorded. Returns 0, or the verb's exit code after a message.
+// Reads the settings, chooses the driver, prepares the progress line (progress.h), and removes directories in TMPDIR
+// that killed restores left. From here on, SIGINT, SIGTERM and SIGHUP are only recorded. Returns 0, or the verb's exit
+// code after a message.
 int checkpoint_open_session(struct session *session, const struct arguments *arguments);
 // Reads an option that is a whole number from 1 to `most`; *ret_number is 0 if it is missing. Returns 0, or the verb's
 // usage exit code after a message.
@@ -31,11 +32,9 @@ void checkpoint_remove_arrival(struct arrival *arrival);
 // Returns the signal that checkpoint_open_session() recorded, or 0.
 int checkpoint_caught_signal(void);
 
-// Draws a progress line if standard error is a terminal. Has the type of a progress function (virgate/checkpoint.h).
-// Returns the recorded signal, which cancels the work.
+// Shows the phase in the progress line. Has the type of a progress function (virgate/checkpoint.h). Returns the
+// recorded signal, which cancels the work.
 int checkpoint_show_progress(void *user, const struct vg_checkpoint_progress *progress);
-// Erases the progress line. Call it before anything else is printed.
-void checkpoint_hide_progress(void);
 // Prints the result as text, or as JSON with --json. `what` is a verb such as "dumped".
 void checkpoint_print_result(const struct arguments *arguments, const struct vg_checkpoint_result *result,
 			     const char *what);

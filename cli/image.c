@@ -8,6 +8,7 @@
 #include "checkpoint/image/files.h"
 #include "list.h"
 #include "options.h"
+#include "progress.h"
 #include "say.h"
 #include "session.h"
 #include "virgate/image.h"
@@ -331,8 +332,9 @@ static int run_image_verify(const struct arguments *arguments)
 	const struct vg_image_verify_options options = {.size = sizeof options, .progress = checkpoint_show_progress};
 	const char *dir = arguments->words[0];
 
+	progress_begin(arguments);
 	enum vg_status status = vg_image_verify(dir, &options);
-	checkpoint_hide_progress();
+	progress_hide();
 	if (status && (status != VG_INTEGRITY || !option_value(arguments, "json")))
 		return fail_with_last_error(arguments);
 	if (option_value(arguments, "json")) {

@@ -10,6 +10,7 @@
 #include "guard.h"
 #include "list.h"
 #include "options.h"
+#include "progress.h"
 #include "say.h"
 #include "session.h"
 
@@ -176,7 +177,7 @@ static int move_and_report(const struct arguments *arguments, struct move *move)
 
 	enum vg_status status = move->is_out ? vg_checkpoint_suspend(&move->options, &result)
 					     : vg_checkpoint_resume(&move->options, &result);
-	checkpoint_hide_progress();
+	progress_hide();
 	move->result = result;
 	if (result)
 		report_result(move);

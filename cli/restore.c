@@ -13,6 +13,7 @@
 #include "child.h"
 #include "gpus.h"
 #include "options.h"
+#include "progress.h"
 #include "say.h"
 
 // Forwards signals to the restored processes and waits for them, as virgate run does.
@@ -138,7 +139,7 @@ static int restore_image(const struct arguments *arguments, const struct gpus *g
 		r = restore_from_source(arguments, from, &options, &result);
 	else if (vg_checkpoint_restore(&options, &result))
 		r = checkpoint_fail(arguments);
-	checkpoint_hide_progress();
+	progress_hide();
 	if (*result.warning)
 		say_warning("%s", result.warning);
 	if (r)

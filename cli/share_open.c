@@ -10,6 +10,7 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "options.h"
+#include "progress.h"
 #include "say.h"
 #include "share.h"
 #include "share_wait.h"
@@ -75,28 +76,37 @@ static void free_opened(struct opened *opened)
 	vg_share_lease_close(opened->lease);
 }
 
+// The copy of a publication into a file.
+struct copy {
+	int file;
+	const char *path;
+	char *chunk;	// CHUNK bytes
+	uint64_t bytes; // copied so far
+	uint64_t total;
+};
+
 // Copies one range to the file. Returns 0, or EXIT_FAILED after a message.
-static int copy_range(struct vg_vram_handle handle, int file, const char *path, char *chunk)
+static int copy_range(struct vg_vram_handle handle, struct copy *copy)
 {
 	size_t bytes;
 
-	if (vg_vram_size(handle, &bytes)) {
-		say_last_error();
-		return EXIT_FAILED;
-	}
-	for (size_t at = 0; at < bytes; at += CHUNK) {
+	enum vg_status status = vg_vram_size(handle, &bytes);
+	for (size_t at = 0; status == VG_OK && at < bytes; at += CHUNK) {
 		size_t part = bytes - at < CHUNK ? bytes - at : CHUNK;
-		if (vg_vram_read_at(handle, at, chunk, part)) {
-			say_last_error();
-			return EXIT_FAILED;
-		}
-		int r = vg_write_all(file, chunk, part, -1);
+		status = vg_vram_read_at(handle, at, copy->chunk, part);
+		int r = status ? 0 : vg_write_all(copy->file, copy->chunk, part, -1);
 		if (r) {
-			say_error("%s: %s", path, strerror(-r));
+			progress_hide();
+			say_error("%s: %s", copy->path, strerror(-r));
 			return EXIT_FAILED;
 		}
+		copy->bytes += part;
+		progress_show("copy", copy->bytes, copy->total);
 	}
-	return 0;
+	progress_hide();
+	if (status)
+		say_last_error();
+	return status ? EXIT_FAILED : 0;
 }
 
 // Opens the file to write. Refuses links, devices and FIFOs, which other users may have put into the directory.
@@ -121,19 +131,20 @@ static int open_output(const char *path)
 
 static int write_file(const struct opened *opened, const char *path)
 {
-	int file = open_output(path), r = 0;
+	struct copy copy = {.file = open_output(path), .path = path, .total = opened->bytes};
+	int r = 0;
 
-	if (file < 0)
+	if (copy.file < 0)
 		return EXIT_FAILED;
-	char *chunk = malloc(CHUNK);
-	if (!chunk) {
+	copy.chunk = malloc(CHUNK);
+	if (!copy.chunk) {
 		say_error("out of memory while writing %s", path);
 		r = EXIT_FAILED;
 	}
 	for (size_t i = 0; i < opened->count && r == 0; i++)
-		r = copy_range(opened->handles[i], file, path, chunk);
-	free(chunk);
-	if (close(file) < 0 && r == 0) {
+		r = copy_range(opened->handles[i], &copy);
+	free(copy.chunk);
+	if (close(copy.file) < 0 && r == 0) {
 		say_error("%s: %s", path, strerror(errno));
 		r = EXIT_FAILED;
 	}
@@ -196,6 +207,7 @@ static int open_publication(const struct session *session, const struct argument
 			   vg_size_format(opened.bytes, size), opened.count, opened.count == 1 ? "" : "s");
 	if (r == 0 && opened.verified)
 		print_line("%s: contents verified, %s", name, size);
+	progress_begin(arguments);
 	if (r == 0 && to)
 		r = write_file(&opened, to);
 	if (r == 0 && option_value(arguments, "hold"))

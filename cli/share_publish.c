@@ -11,6 +11,7 @@
 #include "base/size.h"
 #include "base/status.h"
 #include "options.h"
+#include "progress.h"
 #include "say.h"
 #include "share.h"
 #include "share_wait.h"
@@ -135,12 +136,15 @@ static int copy_file(struct vg_vram_handle handle, const struct wanted *wanted)
 		if (got <= 0)
 			break;
 		if (vg_vram_write_at(handle, done, chunk, (size_t)got)) {
+			progress_hide();
 			free(chunk);
 			say_last_error();
 			return EXIT_FAILED;
 		}
 		done += (uint64_t)got;
+		progress_show("copy", done, wanted->bytes);
 	}
+	progress_hide();
 	free(chunk);
 	if (got >= 0)
 		return 0;
@@ -228,6 +232,7 @@ static int publish_and_wait(struct vg_node *node, const struct arguments *argume
 	if (allocate_memory(arguments, wanted, &handle))
 		return share_fail_with_hint();
 	share_unblock_signals();
+	progress_begin(arguments);
 	int r = copy_file(handle, wanted);
 	if (r)
 		return r;

@@ -1,7 +1,10 @@
-// Tests the progress line of a dump, which appears on a terminal only, not too often, and is removed at the end.
+// Tests the progress line of a dump, which appears on a terminal only, not with --json, and is erased at the end.
 #include <poll.h>
 
 #include "checkpoint_test.h"
+
+#define ERASED "\r\033[J"
+#define REDRAWN "\033[J\r" // the end of a line that was drawn
 
 static char shown[1 << 16];
 static size_t length;
@@ -31,8 +34,8 @@ static unsigned count_of(const char *text)
 	return count;
 }
 
-// Starts a slow dump on a terminal.
-static pid_t start_dump(pid_t subject, int *ret_terminal)
+// Starts a slow dump on a terminal. `option`: a last option, or NULL.
+static pid_t start_dump(pid_t subject, const char *option, int *ret_terminal)
 {
 	char pid[16];
 
@@ -44,14 +47,30 @@ static pid_t start_dump(pid_t subject, int *ret_terminal)
 	fflush(stdout);
 	pid_t dump = fork();
 	if (dump == 0) {
+		setenv("TERM", "xterm", 1);
 		dup2(open(ptsname(terminal), O_RDWR | O_NOCTTY), 2);
 		dup2(2, 1);
-		execl(VIRGATE, VIRGATE, "dump", "--pid", pid, "--dir", path_of("image"), "--leave-running",
-		      (char *)NULL);
+		execl(VIRGATE, VIRGATE, "dump", "--pid", pid, "--dir", path_of(option ? "image3" : "image"),
+		      "--leave-running", option, (char *)NULL);
 		_exit(127);
 	}
 	*ret_terminal = terminal;
 	return dump;
+}
+
+// Waits until the dump has started CRIU, which waits until the file "slow" is removed.
+static void wait_for_criu(int terminal)
+{
+	for (int i = 0; i < 1000 && access(path_of("slow"), F_OK) < 0; i++)
+		collect(terminal, 10);
+	CHECK_INT(access(path_of("slow"), F_OK), 0);
+}
+
+static void collect_until(int terminal, const char *text)
+{
+	for (int i = 0; i < 300 && !strstr(shown, text); i++)
+		collect(terminal, 100);
+	CHECK_CONTAINS(shown, text);
 }
 
 TEST(a_terminal_shows_the_progress)
@@ -62,25 +81,42 @@ TEST(a_terminal_shows_the_progress)
 	struct subject subject = start_subject(path_of("rounds"));
 	check_goes_on(path_of("rounds"));
 	write_text("fail", "slow\n");
-	pid_t dump = start_dump(subject.pid, &terminal);
-	for (int i = 0; i < 1000 && access(path_of("slow"), F_OK) < 0; i++)
-		collect(terminal, 10);
+	pid_t dump = start_dump(subject.pid, NULL, &terminal);
+	wait_for_criu(terminal);
+	collect_until(terminal, "\rhost-out  [");
+	CHECK_CONTAINS(shown, "   0 %   0 B of ");
 	length = 0;
 	collect(terminal, 2000);
-	CHECK_CONTAINS(shown, "\r\033[Khost-out");
-	CHECK_CONTAINS(shown, " s");
-	unsigned redraws = count_of("\r\033[K");
+	unsigned redraws = count_of(REDRAWN);
 	if (redraws < 2 || redraws > 20)
 		FAIL("%u redraws in two seconds", redraws);
 	unlink(path_of("slow"));
-	collect(terminal, 2000);
+	collect_until(terminal, "dumped process ");
 	CHECK_INT(waitpid(dump, &status, 0), dump);
 	CHECK_INT(status, 0);
-	// The dump clears the line before its result, and prints no progress after that.
-	const char *last = strstr(shown, "\r\033[K");
-	for (const char *next; (next = strstr(last + 1, "\r\033[K"));)
-		last = next;
-	CHECK_INT(strncmp(last, "\r\033[Kdumped process ", 19), 0);
+	// The dump erases the line before its result, and draws nothing after that.
+	const char *result = strstr(shown, "dumped process ");
+	CHECK(result - shown > 4 && strncmp(result - 4, ERASED, 4) == 0);
+	CHECK(!strstr(result, "\033"));
+	close(terminal);
+	end_subject(subject);
+}
+
+TEST(json_has_no_progress)
+{
+	int terminal, status;
+
+	setenv("VIRGATE_CRIU", STANDIN_PROGRAM, 1);
+	struct subject subject = start_subject(path_of("rounds3"));
+	check_goes_on(path_of("rounds3"));
+	pid_t dump = start_dump(subject.pid, "--json", &terminal);
+	wait_for_criu(terminal);
+	length = 0;
+	collect(terminal, 1500); // longer than the second in which nothing is drawn anyway
+	unlink(path_of("slow"));
+	collect_until(terminal, "\"raw_bytes\"");
+	CHECK_INT(waitpid(dump, &status, 0), dump);
+	CHECK(!strstr(shown, "\033"));
 	close(terminal);
 	end_subject(subject);
 }
