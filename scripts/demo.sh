@@ -1,8 +1,8 @@
 #!/bin/bash
 # demo.sh BUILD: runs programs in vGPUs of one GPU, or of the simulated GPU on a machine without one. First two run at
 # the same time: one multiplies matrices and checks the results, the other allocates memory until it is refused. Then
-# two multiply with 30 % and 70 % of the GPU's time. The last line is the verdict. The exit code is 0 if every statement
-# is true.
+# two multiply with 30 % and 70 % of the GPU's time. At the end, bars show the memory and the shares that were measured.
+# The last line is the verdict. The exit code is 0 if every statement is true.
 set -uo pipefail
 
 build=$(realpath "${1:-build}")
@@ -96,10 +96,12 @@ run_both() { # SECONDS
 	done
 
 	must ps "${sim[@]}"
+	"$virgate" ps product grower --json "${sim[@]}" >"$place/memory.json" || give_up "virgate ps --json"
 	used=$(figure grower charged) physical=$(figure grower physical)
 	during=$(figure product charged)
-	# Whether both ran while the figures were measured.
-	kill -0 $product 2>/dev/null && kill -0 $grower 2>/dev/null && at_once=true || at_once=false
+	# Whether both ran while the figures were measured: `virgate run` ends a moment after its program.
+	[[ ${used:-0} != 0 ]] && kill -0 $product 2>/dev/null && kill -0 $grower 2>/dev/null && at_once=true ||
+		at_once=false
 	wait $grower
 	grower_code=$? grower=
 	wait $product
@@ -112,6 +114,15 @@ sed 's/^/  /' "$place/product.out" "$place/product.err" "$place/grower.out" "$pl
 
 must create small --memory $limit --share 30 --device 0 "${sim[@]}"
 must create large --memory $limit --share 70 --device 0 "${sim[@]}"
+# Keeps the last figures in which both programs have GPU time.
+measure_shares() {
+	while kill -0 $small 2>/dev/null && kill -0 $large 2>/dev/null; do
+		"$virgate" ps small large --json "${sim[@]}" >"$place/now.json" || give_up "virgate ps --json"
+		[[ $(grep -c '"gpu_time"' "$place/now.json") != 2 ]] || mv "$place/now.json" "$place/shares.json"
+		sleep 0.2
+	done
+}
+echo '{"vgpus": []}' >"$place/shares.json"
 # Fails if the counts of products are not as the shares: a busy machine needs more time.
 run_with_shares() { # SECONDS
 	echo "\$ virgate run --vgpu small -- matmul --size $size --seconds $1 &   # and the same in large"
@@ -121,6 +132,7 @@ run_with_shares() { # SECONDS
 	large=$!
 	sleep 1.2 # ps shows a measurement while both run, which takes 2 seconds or more
 	must ps small large "${sim[@]}"
+	measure_shares
 	wait $small
 	small=
 	wait $large
@@ -153,6 +165,8 @@ expect "with shares of 30 and 70 they made ${few:-no} and ${many:-no} products: 
 "$virgate" rm product grower small large "${sim[@]}" >/dev/null || failures+=("the vGPUs could not be removed")
 expect "all vGPUs are gone" eval "[[ -z \$('$virgate' ps --json ${sim[*]} | grep '\"name\"') ]]"
 
+[[ $(locale charmap 2>/dev/null) == UTF-8 ]] && style=() || style=(--ascii)
+"$(dirname "$0")/demo-chart" "${style[@]}" "$place/memory.json" "$place/shares.json" || give_up "the chart"
 if ((${#failures[@]})); then
 	printf 'FAILED: not true: %s\n' "${failures[0]}"
 	exit 1
