@@ -207,6 +207,33 @@ touch -d '1 hour ago' "$work/other/made.ptx"
 expect "a generated input" 0 reused reuse made.ptx
 touch -d '2 hours' "$work/other/made.ptx"
 expect "a newer generated input" 0 compiled reuse made.ptx
+touch -d '1 hour ago' "$work/other/made.ptx"
+# newer_file NAME FILE: checks that the device code is current, and not any more when FILE is newer.
+newer_file() {
+	touch -d '2 hours ago' "$work"/*.cu "$work"/*.ptx "$work"/*.h "$work"/include/*
+	expect "$1: all files are older" 0 reused reuse
+	touch -d '1 hour' "$2"
+	expect "$1" 0 compiled reuse
+	touch -d '2 hours ago' "$2"
+}
+mkdir "$work/include"
+printf '%s\n' '#include "first.h"' '# include <third.h>' '#include <stdio.h>' >"$work/kernel.cu"
+echo '#include "include/second.h"' >"$work/first.h"
+echo '#include "../first.h"' >"$work/include/second.h" # a cycle
+echo >"$work/include/third.h"
+echo >"$work/kernel.ptx"
+echo >"$work/list.h"
+reuse() {
+	rm -f "$work/own/kernel.ptx"
+	(cd "$work/own" && "$root/scripts/reuse" "$work/other" "$work/list.h" -- "$work/bin/compile" ../kernel.cu \
+		-o kernel.ptx -I "$work/include") && cat "$work/own/kernel.ptx"
+}
+newer_file "a header is newer" "$work/first.h"
+newer_file "a header of a header is newer" "$work/include/second.h"
+newer_file "a header in a directory of -I is newer" "$work/include/third.h"
+newer_file "the committed PTX is newer" "$work/kernel.ptx"
+newer_file "a further file is newer" "$work/list.h"
+rm "$work/kernel.ptx"
 tool compile 'echo no such kernel; exit 3'
 expect "a compiler that fails" 3 "no such kernel" reuse
 
