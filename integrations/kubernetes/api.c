@@ -150,7 +150,7 @@ struct allocation {
 	V1beta1__CDIDevice *devices[2];
 	char variable_text[128], annotation_text[256], vgpu_text[96], gpu_text[96];
 	struct slot *slot;
-	uint64_t reserved_before;
+	struct reservation before; // of the slot
 };
 
 static void name_gpu(const struct api *api, const struct vg_device_info *device, char *ret_text, size_t capacity)
@@ -201,20 +201,29 @@ static void fill_allocation(const struct api *api, const struct resource *resour
 	allocation->response.cdi_devices = allocation->devices;
 }
 
+// Gives the slots of the first `count` allocations the reservations that they had before. The last one goes first:
+// several containers may have named the same slot.
+static void undo_reservations(const struct api *api, struct allocation *allocations, size_t count, uint64_t now)
+{
+	while (count--)
+		allocations[count].slot->reservation = allocations[count].before;
+	inventory_judge(api->inventory, now);
+}
+
 // Reserves a slot for each container, or none.
 static bool reserve_all(const struct api *api, struct resource *resource, const V1beta1__AllocateRequest *request,
 			uint64_t now, struct allocation *allocations, struct api_answer *answer)
 {
 	for (size_t i = 0; i < request->n_container_requests; i++) {
 		const V1beta1__ContainerAllocateRequest *one = request->container_requests[i];
-		struct slot *found = one->n_devices_ids == 1 ? inventory_find(resource, one->devices_ids[0]) : NULL;
-		allocations[i].reserved_before = found ? found->reserved_until : 0;
+		const struct slot *found =
+			one->n_devices_ids == 1 ? inventory_find(resource, one->devices_ids[0]) : NULL;
+		if (found)
+			allocations[i].before = found->reservation;
 		allocations[i].slot = reserve_slot(api, resource, one->devices_ids, one->n_devices_ids, now, answer);
 		if (allocations[i].slot)
 			continue;
-		while (i--)
-			allocations[i].slot->reserved_until = allocations[i].reserved_before;
-		inventory_judge(api->inventory, now);
+		undo_reservations(api, allocations, i, now);
 		return false;
 	}
 	return true;
@@ -238,6 +247,8 @@ static void answer_allocate(const struct api *api, struct resource *resource, co
 		response.n_container_responses = count;
 		response.container_responses = pointers;
 		pack(answer, &response.base);
+		if (answer->status)
+			undo_reservations(api, allocations, count, now);
 	}
 	free(allocations);
 	free(pointers);

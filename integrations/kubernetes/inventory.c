@@ -76,7 +76,7 @@ struct slot *inventory_find(const struct resource *resource, const char *id)
 
 bool inventory_is_pending(const struct slot *slot, uint64_t now)
 {
-	return slot->reserved_until > now;
+	return slot->reservation.until > now;
 }
 
 // ---- room -----------------------------------------------------------------------------------------------------
@@ -112,9 +112,9 @@ bool inventory_reserve(struct inventory *inventory, struct resource *resource, s
 	if (!slot->is_running && !fit.now)
 		return false;
 	if (!inventory_is_pending(slot, now))
-		slot->created_before = slot->is_running ? slot->created : 0;
-	slot->reserved_until = now + inventory->reserve_ms;
-	slot->readings_left = 0;
+		slot->reservation.created_before = slot->is_running ? slot->created : 0;
+	slot->reservation.until = now + inventory->reserve_ms;
+	slot->reservation.readings_left = 0;
 	inventory_judge(inventory, now);
 	return true;
 }
@@ -242,11 +242,13 @@ void inventory_note_created(struct inventory *inventory, const char *vgpu)
 	for (size_t i = 0; i < inventory->count; i++)
 		for (size_t at = 0; at < inventory->resources[i].count; at++)
 			if (strcmp(inventory->resources[i].slots[at].vgpu, vgpu) == 0)
-				inventory->resources[i].slots[at].readings_left = 2;
+				inventory->resources[i].slots[at].reservation.readings_left = 2;
 }
 
 static void find_vgpu(struct slot *slot, const struct vg_vgpu_list *vgpus)
 {
+	struct reservation *reservation = &slot->reservation;
+
 	slot->is_running = false;
 	for (size_t i = 0; i < vgpus->count && !slot->is_running; i++) {
 		slot->is_running = strcmp(vgpus->vgpus[i].name, slot->vgpu) == 0;
@@ -254,10 +256,10 @@ static void find_vgpu(struct slot *slot, const struct vg_vgpu_list *vgpus)
 			slot->created = vgpus->vgpus[i].created;
 	}
 	// The vGPU for which it was reserved exists: it is counted by the daemon now.
-	if (slot->is_running && slot->created != slot->created_before)
-		slot->reserved_until = 0;
-	if (slot->readings_left && --slot->readings_left == 0)
-		slot->reserved_until = 0;
+	if (slot->is_running && slot->created != reservation->created_before)
+		reservation->until = 0;
+	if (reservation->readings_left && --reservation->readings_left == 0)
+		reservation->until = 0;
 }
 
 void inventory_update(struct inventory *inventory, struct vg_device_list *devices, const struct vg_vgpu_list *vgpus,

@@ -18,16 +18,20 @@ enum {
 	INVENTORY_FAILURES = 64 // GPUs
 };
 
+struct reservation {
+	uint64_t until;		// milliseconds; 0: the slot is not reserved
+	double created_before;	// of the vGPU that existed when it was reserved; 0: none
+	unsigned readings_left; // readings until the reservation ends, since the vGPU was created; 0: it was not
+};
+
 struct slot {
 	size_t device;		 // position in the list of devices
 	char id[INVENTORY_ID];	 // "GPU-…/3"
 	char vgpu[INVENTORY_ID]; // "k8s.8g-25.1f2e3d4c.3"
 	bool is_running;	 // the vGPU exists
 	bool is_healthy;
-	double created;		 // of the vGPU
-	uint64_t reserved_until; // milliseconds; 0: it is not reserved
-	double created_before;	 // of the vGPU that existed when it was reserved; 0: none
-	unsigned readings_left;	 // readings until the reservation ends, since the vGPU was created; 0: it was not
+	double created; // of the vGPU
+	struct reservation reservation;
 };
 
 struct resource {

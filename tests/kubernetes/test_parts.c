@@ -131,18 +131,16 @@ TEST(running_devices_stay_healthy_without_the_daemon)
 	inventory_finish(&inventory);
 }
 
-TEST(several_containers_get_devices_together_or_none_does)
+// Allocates a device of the first resource for each of two containers.
+static enum rpc_status allocate_two(const char *first, const char *second, uint64_t now)
 {
-	const struct vg_vgpu_list none = {0};
 	V1beta1__AllocateRequest request = V1BETA1__ALLOCATE_REQUEST__INIT;
 	V1beta1__ContainerAllocateRequest containers[2], *pointers[] = {&containers[0], &containers[1]};
-	char *ids[] = {(char *)UUID "/0", (char *)UUID "/7"};
+	char *ids[] = {(char *)first, (char *)second};
 	const struct api api = {&inventory, API_GPU_UUID};
 	struct api_answer answer;
 	uint8_t message[256];
 
-	set_up();
-	tell(0, &none, 1);
 	for (int i = 0; i < 2; i++) {
 		v1beta1__container_allocate_request__init(&containers[i]);
 		containers[i].n_devices_ids = 1;
@@ -151,10 +149,41 @@ TEST(several_containers_get_devices_together_or_none_does)
 	request.n_container_requests = 2;
 	request.container_requests = pointers;
 	size_t length = v1beta1__allocate_request__pack(&request, message);
-	api_answer(&api, &inventory.resources[0], "/v1beta1.DevicePlugin/Allocate", message, length, 2, &answer);
-	CHECK_INT(answer.status, RPC_NOT_FOUND);
-	CHECK(!answer.data);
+	api_answer(&api, &inventory.resources[0], "/v1beta1.DevicePlugin/Allocate", message, length, now, &answer);
+	CHECK(!answer.status == !!answer.data);
+	free(answer.data);
+	return answer.status;
+}
+
+TEST(several_containers_get_devices_together_or_none_does)
+{
+	const struct vg_vgpu_list none = {0};
+
+	set_up();
+	tell(0, &none, 1);
+	CHECK_INT(allocate_two(UUID "/0", UUID "/7", 2), RPC_NOT_FOUND);
 	CHECK(!inventory_is_pending(&inventory.resources[0].slots[0], 2));
+	CHECK_INT(allocate_two(UUID "/0", UUID "/1", 3), RPC_OK);
+	CHECK(inventory_is_pending(&inventory.resources[0].slots[0], 3));
+	inventory_finish(&inventory);
+}
+
+// The vGPU of the first slot exists already, and its reservation ends with the second reading from now on.
+TEST(refused_allocation_does_not_prolong_an_earlier_reservation)
+{
+	const struct vg_vgpu_list none = {0};
+
+	set_up();
+	tell(0, &none, 1);
+	CHECK(reserve(0, 0, 2));
+	inventory_note_created(&inventory, inventory.resources[0].slots[0].vgpu);
+	CHECK_INT(allocate_two(UUID "/0", UUID "/7", 3), RPC_NOT_FOUND);
+	CHECK_INT(allocate_two(UUID "/0", UUID "/7", 3), RPC_NOT_FOUND);
+	CHECK(inventory_is_pending(&inventory.resources[0].slots[0], 3));
+	tell(0, &none, 4);
+	CHECK(inventory_is_pending(&inventory.resources[0].slots[0], 4));
+	tell(0, &none, 5);
+	CHECK(!inventory_is_pending(&inventory.resources[0].slots[0], 5));
 	inventory_finish(&inventory);
 }
 
