@@ -256,7 +256,10 @@ void plugin_tick(struct plugin *plugin)
 			endpoint->retry_at = now + SOON_MS;
 		}
 		if (endpoint->server)
-			server_end_late(endpoint->server);
+			server_tick(endpoint->server, now);
+		if (endpoint->server && server_is_paused(endpoint->server))
+			say_problem(endpoint, "accepts no connection, because the program has too many open files or no "
+					      "memory; tries again every second");
 		if (endpoint->server && !endpoint->is_registered && !endpoint->registration &&
 		    endpoint->retry_at <= now)
 			try_register(endpoint);

@@ -17,7 +17,9 @@ struct client {
 	struct server *server;
 	struct client *next;
 	struct call *calls;
-	uint64_t incomplete_since; // 0: every request of it is complete
+	uint64_t begun_ms;
+	bool has_asked; // a request of it was complete
+	bool is_broken; // there was no memory to reset a stream: server_tick() ends the connection
 };
 
 struct buffer {
@@ -29,8 +31,9 @@ struct call {
 	struct client *client;
 	struct call *next;
 	int32_t stream;
+	uint64_t begun_ms;
 	char method[96];
-	bool is_post, is_grpc, is_complete, is_too_long, is_kept, is_answered;
+	bool is_post, is_grpc, is_complete, is_too_long, is_kept, is_answered, is_reset;
 	struct buffer body;    // of the request
 	struct buffer current; // the message that is being sent
 	size_t sent;
@@ -44,6 +47,7 @@ struct server {
 	struct loop *loop;
 	struct service service;
 	struct client *clients;
+	uint64_t resume_at; // milliseconds; 0: it accepts connections
 	char path[108];
 	ino_t inode; // of the socket's file
 	dev_t device;
@@ -89,7 +93,7 @@ static ssize_t read_answer(nghttp2_session *session, int32_t stream, uint8_t *to
 	call->sent += taken;
 	if (!call->is_kept && taken == left) {
 		*flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
-		return send_status(session, call, false) ? NGHTTP2_ERR_CALLBACK_FAILURE : (ssize_t)taken;
+		return send_status(session, call, false) ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE : (ssize_t)taken;
 	}
 	return taken ? (ssize_t)taken : NGHTTP2_ERR_DEFERRED;
 }
@@ -106,13 +110,22 @@ static bool make_frame(const uint8_t *message, size_t length, struct buffer *ret
 	return true;
 }
 
+static void reset_call(struct call *call, uint32_t error)
+{
+	call->is_reset = true;
+	if (nghttp2_submit_rst_stream(call->client->connection.session, NGHTTP2_FLAG_NONE, call->stream, error))
+		call->client->is_broken = true;
+	connection_wake(&call->client->connection);
+}
+
 static void begin_answer(struct call *call)
 {
 	const nghttp2_nv headers[] = {HEADER(":status", "200"), HEADER("content-type", "application/grpc")};
 	const nghttp2_data_provider provider = {.source.ptr = call, .read_callback = read_answer};
 
 	call->is_answered = true;
-	nghttp2_submit_response(call->client->connection.session, call->stream, headers, 2, &provider);
+	if (nghttp2_submit_response(call->client->connection.session, call->stream, headers, 2, &provider))
+		reset_call(call, NGHTTP2_INTERNAL_ERROR);
 	connection_wake(&call->client->connection);
 }
 
@@ -129,7 +142,8 @@ void call_fail(struct call *call, enum rpc_status status, const char *text)
 	call->status = status;
 	call->is_answered = true;
 	frame_write_text(text, call->text, sizeof call->text);
-	send_status(call->client->connection.session, call, true);
+	if (send_status(call->client->connection.session, call, true))
+		reset_call(call, NGHTTP2_INTERNAL_ERROR);
 	connection_wake(&call->client->connection);
 }
 
@@ -147,7 +161,9 @@ void call_update(struct call *call, const uint8_t *message, size_t length)
 		return; // the peer keeps the list that it has until the next change
 	free(call->newer.data);
 	call->newer = made;
-	nghttp2_session_resume_data(call->client->connection.session, call->stream);
+	// Other errors mean that nghttp2 has not sent the message before yet.
+	if (nghttp2_session_resume_data(call->client->connection.session, call->stream) == NGHTTP2_ERR_NOMEM)
+		reset_call(call, NGHTTP2_INTERNAL_ERROR);
 	connection_wake(&call->client->connection);
 }
 
@@ -168,19 +184,6 @@ static void free_call(struct call *call)
 	free(call);
 }
 
-// Finds out whether the client has begun requests that are not complete.
-static void note_progress(struct client *client)
-{
-	bool is_incomplete = false;
-
-	for (const struct call *call = client->calls; call; call = call->next)
-		is_incomplete |= !call->is_complete;
-	if (!is_incomplete)
-		client->incomplete_since = 0;
-	else if (!client->incomplete_since)
-		client->incomplete_since = loop_now_ms();
-}
-
 static int begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *client_)
 {
 	struct client *client = client_;
@@ -191,10 +194,12 @@ static int begin_headers(nghttp2_session *session, const nghttp2_frame *frame, v
 	call = calloc(1, sizeof *call);
 	if (!call)
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-	*call = (struct call){.client = client, .next = client->calls, .stream = frame->hd.stream_id};
+	*call = (struct call){.client = client,
+			      .next = client->calls,
+			      .stream = frame->hd.stream_id,
+			      .begun_ms = loop_now_ms()};
 	client->calls = call;
 	nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, call);
-	note_progress(client);
 	return 0;
 }
 
@@ -246,8 +251,7 @@ static void answer(struct call *call)
 	const uint8_t *message;
 	size_t length;
 
-	call->is_complete = true;
-	note_progress(call->client);
+	call->is_complete = call->client->has_asked = true;
 	if (!call->is_post || !call->is_grpc) {
 		call_fail(call, RPC_UNIMPLEMENTED, "only gRPC is spoken here");
 		return;
@@ -274,19 +278,17 @@ static int receive_frame(nghttp2_session *session, const nghttp2_frame *frame, v
 	    !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
 		return 0;
 	call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
-	if (call && !call->is_complete)
+	if (call && !call->is_complete && !call->is_reset)
 		answer(call);
 	return 0;
 }
 
-static int end_stream(nghttp2_session *session, int32_t stream, uint32_t error, void *client_)
+static int end_stream(nghttp2_session *session, int32_t stream, uint32_t error, void *client)
 {
-	struct client *client = client_;
 	struct call *call = nghttp2_session_get_stream_user_data(session, stream);
 
 	if (call)
 		free_call(call);
-	note_progress(client);
 	return 0;
 }
 
@@ -338,20 +340,39 @@ static bool is_trusted(int socket)
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
-// Makes room for another connection: ends the oldest one without requests. Returns whether there is room.
-static bool make_room(struct server *server)
+// Ends the oldest connection without requests. Returns whether there was one.
+static bool end_idle(struct server *server)
 {
 	struct client *oldest = NULL;
-	int count = 0;
 
-	for (struct client *client = server->clients; client; client = client->next, count++)
+	for (struct client *client = server->clients; client; client = client->next)
 		if (!client->calls)
 			oldest = client; // the newest one is the first
-	if (count < SERVER_CONNECTIONS)
-		return true;
 	if (oldest)
 		end_client(&oldest->connection);
 	return oldest;
+}
+
+// Makes room for another connection. Returns whether there is room.
+static bool make_room(struct server *server)
+{
+	int count = 0;
+
+	for (const struct client *client = server->clients; client; client = client->next)
+		count++;
+	return count < SERVER_CONNECTIONS || end_idle(server);
+}
+
+// A connection that cannot be accepted stays in the queue, and its event would come again at once: the server closes a
+// connection for it, or waits a while.
+static void handle_failed_accept(struct server *server, int error)
+{
+	if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM)
+		return;
+	if (end_idle(server))
+		return;
+	server->resume_at = loop_now_ms() + SERVER_PAUSE_MS;
+	loop_change(server->loop, &server->listener, 0);
 }
 
 static void accept_client(struct source *listener, uint32_t events)
@@ -359,8 +380,10 @@ static void accept_client(struct source *listener, uint32_t events)
 	struct server *server = (struct server *)listener;
 	int socket = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (socket < 0)
+	if (socket < 0) {
+		handle_failed_accept(server, errno);
 		return;
+	}
 	struct client *client = is_trusted(socket) && make_room(server) ? calloc(1, sizeof *client) : NULL;
 	nghttp2_session *session = client ? make_session(client) : NULL;
 	if (!session) {
@@ -369,7 +392,7 @@ static void accept_client(struct source *listener, uint32_t events)
 		return;
 	}
 	client->server = server;
-	client->incomplete_since = loop_now_ms();
+	client->begun_ms = loop_now_ms();
 	if (connection_init(&client->connection, server->loop, socket, session, end_client) < 0) {
 		nghttp2_session_del(session);
 		free(client);
@@ -379,15 +402,43 @@ static void accept_client(struct source *listener, uint32_t events)
 	server->clients = client;
 }
 
-void server_end_late(struct server *server)
+static bool is_late(uint64_t begun_ms, uint64_t now)
 {
-	uint64_t now = loop_now_ms();
+	return now > begun_ms && now - begun_ms > SERVER_REQUEST_MS;
+}
 
+// Resets the streams of late requests. Returns whether the connection cannot go on: the peer has not even read a reset
+// within the same time again.
+static bool reset_late_calls(struct client *client, uint64_t now)
+{
+	for (struct call *call = client->calls; call; call = call->next) {
+		if (call->is_complete || !is_late(call->begun_ms, now))
+			continue;
+		if (!call->is_reset)
+			reset_call(call, NGHTTP2_CANCEL);
+		else if (is_late(call->begun_ms + SERVER_REQUEST_MS, now))
+			return true;
+	}
+	return false;
+}
+
+void server_tick(struct server *server, uint64_t now)
+{
 	for (struct client *client = server->clients, *next; client; client = next) {
 		next = client->next;
-		if (client->incomplete_since && now - client->incomplete_since > SERVER_REQUEST_MS)
+		bool is_silent = !client->has_asked && !client->calls && is_late(client->begun_ms, now);
+		if (reset_late_calls(client, now) || client->is_broken || is_silent)
 			end_client(&client->connection);
 	}
+	if (!server->resume_at || now < server->resume_at)
+		return;
+	server->resume_at = 0;
+	loop_change(server->loop, &server->listener, EPOLLIN);
+}
+
+bool server_is_paused(const struct server *server)
+{
+	return server->resume_at;
 }
 
 // ---- the socket -----------------------------------------------------------------------------------------------

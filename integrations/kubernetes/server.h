@@ -12,6 +12,7 @@ enum {
 	SERVER_STREAMS = 16,		 // of a connection, at a time
 	SERVER_MESSAGE_MOST = 256 << 10, // bytes of a request
 	SERVER_REQUEST_MS = 10000,	 // for a request to be complete, and for the first one of a connection
+	SERVER_PAUSE_MS = 1000,		 // without accepting, if there are too many open files
 };
 
 struct server;
@@ -32,10 +33,13 @@ int server_create(struct loop *loop, const char *path, const struct service *ser
 void server_destroy(struct server *server);
 // Returns whether the path still leads to this server.
 bool server_is_reachable(const struct server *server);
-// Ends connections whose requests do not become complete. Call it every second or so.
-void server_end_late(struct server *server);
+// Ends requests that do not become complete, and connections that make none. Accepts connections again after a pause.
+// `now` is loop_now_ms(). Call it every second or so.
+void server_tick(struct server *server, uint64_t now);
+// Returns whether the server accepts no connections for now, because there are too many open files or no memory.
+bool server_is_paused(const struct server *server);
 
-// Sends the only answer of a call. Copies the message.
+// Sends the only answer of a call. Copies the message. An answer for which there is no memory resets the stream.
 void call_send(struct call *call, const uint8_t *message, size_t length);
 // Ends a call without an answer.
 void call_fail(struct call *call, enum rpc_status status, const char *text);
