@@ -15,7 +15,8 @@
 #include "registration.h"
 #include "server.h"
 
-enum { SOON_MS = 200, LATER_MS = 5000 };
+// The kubelet calls ListAndWatch at once after a registration; UNWATCHED_MS is for a busy machine.
+enum { SOON_MS = 200, LATER_MS = 5000, UNWATCHED_MS = 60000 };
 
 static const char kubelet_socket[] = "kubelet.sock";
 
@@ -33,7 +34,8 @@ struct endpoint {
 	struct registration *registration;
 	bool is_registered;
 	uint64_t retry_at;
-	char said[256]; // the latest problem that was printed
+	uint64_t watched_by; // when it registers again if no call of ListAndWatch is there
+	char said[256];	     // the latest problem that was printed
 	struct watcher *watchers;
 };
 
@@ -93,9 +95,12 @@ static void watch(struct endpoint *endpoint, struct call *call)
 	send_list(endpoint, watcher);
 }
 
-static void end_watch(void *endpoint, struct call *call)
+// Without ListAndWatch the kubelet takes the plugin for gone, until it registers again. The kubelet may open the stream
+// again by itself, or be about to end.
+static void end_watch(void *endpoint_, struct call *call)
 {
-	struct watcher **link = &((struct endpoint *)endpoint)->watchers;
+	struct endpoint *endpoint = endpoint_;
+	struct watcher **link = &endpoint->watchers;
 
 	while (*link && (*link)->call != call)
 		link = &(*link)->next;
@@ -103,6 +108,8 @@ static void end_watch(void *endpoint, struct call *call)
 	if (watcher)
 		*link = watcher->next;
 	free(watcher);
+	uint64_t now = loop_now_ms(), earliest = endpoint->retry_at; // not long after the latest registration
+	endpoint->watched_by = earliest > now + SOON_MS ? earliest : now + SOON_MS;
 }
 
 static void answer(void *endpoint_, struct call *call, const char *method, const uint8_t *message, size_t length)
@@ -133,6 +140,7 @@ static void registered(void *endpoint_, const char *error)
 	endpoint->registration = NULL;
 	endpoint->is_registered = !error;
 	endpoint->retry_at = loop_now_ms() + LATER_MS;
+	endpoint->watched_by = loop_now_ms() + UNWATCHED_MS;
 	if (error) {
 		snprintf(problem, sizeof problem, "the kubelet refused the registration: %.180s; retries every 5 s",
 			 error);
@@ -241,6 +249,33 @@ static void directory_changed(struct source *source, uint32_t events)
 		check_socket(&plugin->endpoints[i]);
 }
 
+// Registers again if the kubelet has ended its ListAndWatch, or has not called it.
+static void check_watched(struct endpoint *endpoint, uint64_t now)
+{
+	if (!endpoint->is_registered || endpoint->watchers || now < endpoint->watched_by)
+		return;
+	say_problem(endpoint, "the kubelet does not watch the devices any more; registers again");
+	register_again(endpoint);
+}
+
+static void tick_endpoint(struct endpoint *endpoint, uint64_t now)
+{
+	registration_end_late(endpoint->registration);
+	if (!endpoint->server && endpoint->retry_at <= now) {
+		check_socket(endpoint);
+		endpoint->retry_at = now + SOON_MS;
+	}
+	if (!endpoint->server)
+		return;
+	server_tick(endpoint->server, now);
+	if (server_is_paused(endpoint->server))
+		say_problem(endpoint, "accepts no connection: too many open files, or no memory; tries again every "
+				      "second");
+	check_watched(endpoint, now);
+	if (!endpoint->is_registered && !endpoint->registration && endpoint->retry_at <= now)
+		try_register(endpoint);
+}
+
 void plugin_tick(struct plugin *plugin)
 {
 	uint64_t now = loop_now_ms();
@@ -248,22 +283,8 @@ void plugin_tick(struct plugin *plugin)
 	if (plugin->lock < 0 && open_directory(plugin) == 0)
 		for (size_t i = 0; i < plugin->count; i++)
 			check_socket(&plugin->endpoints[i]);
-	for (size_t i = 0; i < plugin->count; i++) {
-		struct endpoint *endpoint = &plugin->endpoints[i];
-		registration_end_late(endpoint->registration);
-		if (!endpoint->server && endpoint->retry_at <= now) {
-			check_socket(endpoint);
-			endpoint->retry_at = now + SOON_MS;
-		}
-		if (endpoint->server)
-			server_tick(endpoint->server, now);
-		if (endpoint->server && server_is_paused(endpoint->server))
-			say_problem(endpoint, "accepts no connection, because the program has too many open files or no "
-					      "memory; tries again every second");
-		if (endpoint->server && !endpoint->is_registered && !endpoint->registration &&
-		    endpoint->retry_at <= now)
-			try_register(endpoint);
-	}
+	for (size_t i = 0; i < plugin->count; i++)
+		tick_endpoint(&plugin->endpoints[i], now);
 }
 
 // ---- start and end --------------------------------------------------------------------------------------------

@@ -194,10 +194,8 @@ static int begin_headers(nghttp2_session *session, const nghttp2_frame *frame, v
 	call = calloc(1, sizeof *call);
 	if (!call)
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-	*call = (struct call){.client = client,
-			      .next = client->calls,
-			      .stream = frame->hd.stream_id,
-			      .begun_ms = loop_now_ms()};
+	*call = (struct call){
+		.client = client, .next = client->calls, .stream = frame->hd.stream_id, .begun_ms = loop_now_ms()};
 	client->calls = call;
 	nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, call);
 	return 0;

@@ -141,6 +141,13 @@ class Kubelet:
         """Waits for so many registrations, and returns the devices by the name of their resource."""
         return dict(self.registered.get(timeout=PATIENCE_S) for _ in range(count))
 
+    def nothing_registers(self, seconds):
+        try:
+            name = self.registered.get(timeout=seconds)[0]
+        except queue.Empty:
+            return
+        raise AssertionError(f"{name} was registered again")
+
     def stop(self):
         for device in self.devices:
             device.channel.close()

@@ -294,6 +294,27 @@ def test_the_plugin_registers_again_with_a_new_kubelet(node):
         assert plugin.poll() is None
 
 
+def test_the_plugin_registers_again_when_its_list_is_not_watched(node):
+    with place_of(node) as place:
+        place.plugin()
+        resources = place.kubelet.resources(2)
+        resources["virgate.dev/1g"].watch().healthy(4, 4)
+        watch, second = (resources["virgate.dev/2g"].watch() for _ in range(2))
+        watch.healthy(2, 2)
+        second.healthy(2, 2)
+        second.stream.cancel()  # the other one is there
+        assert second.ended.wait(PATIENCE_S)
+        place.kubelet.nothing_registers(6)  # it waits for 5 s after a registration
+        watch.stream.cancel()
+        assert watch.ended.wait(PATIENCE_S)
+        name, again = place.kubelet.registered.get(timeout=PATIENCE_S)
+        assert name == "virgate.dev/2g"
+        again.watch().healthy(2, 2)
+        node.virgate("create", "other", "--memory", "3G")
+        again.watch().healthy(0, 2)
+        assert "does not watch the devices any more; registers again" in place.output()
+
+
 def test_a_plugin_that_was_killed_finds_its_containers(node):
     with place_of(node) as place:
         plugin = place.plugin()

@@ -166,11 +166,8 @@ static ssize_t read_request(nghttp2_session *session, int32_t stream, uint8_t *t
 
 static int32_t ask(struct peer *peer, const char *method, bool is_complete)
 {
-	const nghttp2_nv headers[] = {HEADER(":method", "POST"),
-				      HEADER(":scheme", "http"),
-				      HEADER(":path", method),
-				      HEADER(":authority", "localhost"),
-				      HEADER("content-type", "application/grpc")};
+	const nghttp2_nv headers[] = {HEADER(":method", "POST"), HEADER(":scheme", "http"), HEADER(":path", method),
+				      HEADER(":authority", "localhost"), HEADER("content-type", "application/grpc")};
 	const nghttp2_data_provider provider = {.source.ptr = is_complete ? peer : NULL, .read_callback = read_request};
 	int32_t stream = nghttp2_submit_request(peer->session, NULL, headers, 5, &provider, NULL);
 
