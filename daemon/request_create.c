@@ -35,6 +35,14 @@ static bool is_valid_name(const char *name)
 	return !name || (strlen(name) < VG_LEDGER_NAME && registry_name_is_valid(name));
 }
 
+// The device plugin of Kubernetes knows the vGPUs of containers, which root creates, by their names.
+static bool is_reserved_name(const struct request *request, const char *name)
+{
+	static const char start[] = "k8s.";
+
+	return request->node->system_wide && request->peer->uid != 0 && strncmp(name, start, strlen(start)) == 0;
+}
+
 // Reads "name". Returns NULL or a refusal.
 static json_t *read_name(const struct request *request, struct vgpu *wanted)
 {
@@ -44,6 +52,11 @@ static json_t *read_name(const struct request *request, struct vgpu *wanted)
 		snprintf(wanted->name, sizeof wanted->name, "%s", name ? name : "");
 	else
 		name_after_process(request, wanted->name);
+	if (is_reserved_name(request, wanted->name))
+		return refuse("denied",
+			      "vGPU %s: names that begin with \"k8s.\" are for containers of Kubernetes, which root "
+			      "creates: choose another name",
+			      wanted->name);
 	if (is_valid_name(name) && registry_name_is_valid(wanted->name))
 		return NULL;
 	return refuse(

@@ -133,6 +133,12 @@ static struct slot *reserve_slot(const struct api *api, struct resource *resourc
 		       "virgated.service");
 		return NULL;
 	}
+	if (slot->is_taken) {
+		refuse(answer, RPC_FAILED_PRECONDITION,
+		       "the vGPU %s is there already and is no container's: `virgate rm --force %s` removes it",
+		       slot->vgpu, slot->vgpu);
+		return NULL;
+	}
 	if (inventory_reserve(api->inventory, resource, slot, now, &figures))
 		return slot;
 	refuse_room(answer, resource, &figures, device);

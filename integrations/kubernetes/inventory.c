@@ -133,8 +133,8 @@ static void judge_free(struct resource *resource, size_t device, unsigned fits, 
 	for (int was_healthy = 1; was_healthy >= 0; was_healthy--)
 		for (size_t i = 0; i < resource->count; i++) {
 			struct slot *slot = &resource->slots[i];
-			if (slot->device != device || slot->is_running || inventory_is_pending(slot, now) ||
-			    slot->is_healthy != was_healthy)
+			if (slot->device != device || slot->is_running || slot->is_taken ||
+			    inventory_is_pending(slot, now) || slot->is_healthy != was_healthy)
 				continue;
 			if (was_healthy && fits)
 				fits--;
@@ -154,7 +154,7 @@ static void judge_device(struct inventory *inventory, struct resource *resource,
 	for (size_t i = 0; i < resource->count; i++) {
 		struct slot *slot = &resource->slots[i];
 		bool is_lost = inventory->is_daemon_lost && !slot->is_running;
-		if (slot->device == device && (has_failed || is_lost))
+		if (slot->device == device && (has_failed || is_lost || slot->is_taken))
 			set_health(resource, slot, false);
 		else if (slot->device == device && (slot->is_running || inventory_is_pending(slot, now)))
 			set_health(resource, slot, true);
@@ -245,16 +245,28 @@ void inventory_note_created(struct inventory *inventory, const char *vgpu)
 				inventory->resources[i].slots[at].reservation.readings_left = 2;
 }
 
-static void find_vgpu(struct slot *slot, const struct vg_vgpu_list *vgpus)
+// Returns whether a vGPU was made by the hook of the CDI device, which runs as the plugin's user: anybody can create
+// one with the name of a slot.
+static bool is_of_container(const struct inventory *inventory, const struct slot *slot, const struct vg_vgpu_info *vgpu)
+{
+	const char *uuid = inventory->devices->devices[slot->device].uuid;
+
+	return vgpu->ephemeral && strcmp(vgpu->uuid, uuid) == 0 &&
+	       (strcmp(vgpu->owner, inventory->owner[0]) == 0 || strcmp(vgpu->owner, inventory->owner[1]) == 0);
+}
+
+static void find_vgpu(const struct inventory *inventory, struct slot *slot, const struct vg_vgpu_list *vgpus)
 {
 	struct reservation *reservation = &slot->reservation;
+	const struct vg_vgpu_info *found = NULL;
 
-	slot->is_running = false;
-	for (size_t i = 0; i < vgpus->count && !slot->is_running; i++) {
-		slot->is_running = strcmp(vgpus->vgpus[i].name, slot->vgpu) == 0;
-		if (slot->is_running)
-			slot->created = vgpus->vgpus[i].created;
-	}
+	for (size_t i = 0; i < vgpus->count && !found; i++)
+		if (strcmp(vgpus->vgpus[i].name, slot->vgpu) == 0)
+			found = &vgpus->vgpus[i];
+	slot->is_running = found && is_of_container(inventory, slot, found);
+	slot->is_taken = found && !slot->is_running;
+	if (slot->is_running)
+		slot->created = found->created;
 	// The vGPU for which it was reserved exists: it is counted by the daemon now.
 	if (slot->is_running && slot->created != reservation->created_before)
 		reservation->until = 0;
@@ -274,7 +286,7 @@ void inventory_update(struct inventory *inventory, struct vg_device_list *device
 			if (!has_right_slots(resource, devices))
 				make_slots(resource, devices);
 			for (size_t at = 0; at < resource->count; at++)
-				find_vgpu(&resource->slots[at], vgpus);
+				find_vgpu(inventory, &resource->slots[at], vgpus);
 		}
 	}
 	inventory_judge(inventory, now);

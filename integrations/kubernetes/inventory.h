@@ -29,6 +29,7 @@ struct slot {
 	char id[INVENTORY_ID];	 // "GPU-…/3"
 	char vgpu[INVENTORY_ID]; // "k8s.8g-25.1f2e3d4c.3"
 	bool is_running;	 // the vGPU exists
+	bool is_taken;		 // a vGPU that is no container's has the name: no container can start
 	bool is_healthy;
 	double created; // of the vGPU
 	struct reservation reservation;
@@ -52,6 +53,7 @@ struct inventory {
 	size_t count;
 	struct vg_device_list *devices; // NULL: unknown
 	bool is_daemon_lost;		// the daemon does not answer: no container can start
+	char owner[2][64];		// the user who owns the vGPUs of containers: name and number
 	uint64_t reserve_ms;
 	struct failure failures[INVENTORY_FAILURES];
 	size_t failure_count;

@@ -1,6 +1,7 @@
 // virgate-device-plugin: reads options, and serves the kubelet until a signal ends it.
 #include <errno.h>
 #include <getopt.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,6 +146,15 @@ static void check_chosen(const struct options *options, const struct vg_profile_
 	}
 }
 
+// The hook of the CDI device runs as this program's user. The daemon shows a user's number if it finds no name.
+static void set_owner(struct inventory *inventory)
+{
+	const struct passwd *entry = getpwuid(geteuid());
+
+	snprintf(inventory->owner[0], sizeof inventory->owner[0], "%s", entry ? entry->pw_name : "");
+	snprintf(inventory->owner[1], sizeof inventory->owner[1], "%u", (unsigned)geteuid());
+}
+
 // Reads the profiles, and fills in the inventory with those that were chosen. Ends the program without any.
 static void read_profiles(const struct options *options, struct inventory *inventory)
 {
@@ -160,6 +170,7 @@ static void read_profiles(const struct options *options, struct inventory *inven
 		fprintf(stderr, "virgate-device-plugin: no memory for the profiles\n");
 		exit(EXIT_FAILURE);
 	}
+	set_owner(inventory);
 	for (size_t i = 0; i < profiles->count; i++) {
 		const char *name = profiles->profiles[i].name, *wrong = inventory_check_name(name);
 		if (wrong && is_chosen(options, name))

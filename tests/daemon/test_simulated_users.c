@@ -154,6 +154,17 @@ TEST(two_users_share_a_simulated_gpu)
 	CHECK(await_figure("b", "charged", 0, 3000) >= 0);
 }
 
+TEST(names_of_containers_are_reserved_for_root)
+{
+	set_up_system_node();
+	CHECK_RUN(ALICE, "virgate create k8s.1g.00112233.0 --memory 64M", 1);
+	CHECK_CONTAINS(err, "vGPU k8s.1g.00112233.0: names that begin with \"k8s.\" are for containers of Kubernetes");
+	CHECK_RUN(ALICE, "virgate run --name k8s.x --memory 64M -- true", 125);
+	CHECK_CONTAINS(err, "vGPU k8s.x: names that begin");
+	CHECK_RUN(ALICE, "virgate create k8s --memory 64M", 0);
+	CHECK_RUN(0, "virgate create k8s.1g.00112233.0 --memory 64M", 0);
+}
+
 // Both users have the same simulated GPUs, so one can open memory that the other one publishes.
 TEST(user_opens_publication_of_another_user)
 {

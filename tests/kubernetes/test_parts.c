@@ -29,6 +29,8 @@ static void set_up(void)
 		.name = strdup("moving"), .memory = 1ull << 30, .evictable = 1, .fixed = 256ull << 20};
 	*list = (struct vg_profile_list){2, profiles};
 	CHECK(inventory_init(&inventory, list, 1000));
+	strcpy(inventory.owner[0], "root");
+	strcpy(inventory.owner[1], "0");
 }
 
 static void tell(uint64_t reserved, const struct vg_vgpu_list *vgpus, uint64_t now)
@@ -59,6 +61,30 @@ static bool reserve(int resource, int slot, uint64_t now)
 				 now, &figures);
 }
 
+// Allocates a device of the first resource for each of two containers.
+static enum rpc_status allocate_two(const char *first, const char *second, uint64_t now)
+{
+	V1beta1__AllocateRequest request = V1BETA1__ALLOCATE_REQUEST__INIT;
+	V1beta1__ContainerAllocateRequest containers[2], *pointers[] = {&containers[0], &containers[1]};
+	char *ids[] = {(char *)first, (char *)second};
+	const struct api api = {&inventory, API_GPU_UUID};
+	struct api_answer answer;
+	uint8_t message[256];
+
+	for (int i = 0; i < 2; i++) {
+		v1beta1__container_allocate_request__init(&containers[i]);
+		containers[i].n_devices_ids = 1;
+		containers[i].devices_ids = &ids[i];
+	}
+	request.n_container_requests = 2;
+	request.container_requests = pointers;
+	size_t length = v1beta1__allocate_request__pack(&request, message);
+	api_answer(&api, &inventory.resources[0], "/v1beta1.DevicePlugin/Allocate", message, length, now, &answer);
+	CHECK(!answer.status == !!answer.data);
+	free(answer.data);
+	return answer.status;
+}
+
 TEST(reserved_room_counts_for_other_profiles_until_its_time_is_over)
 {
 	const struct vg_vgpu_list none = {0};
@@ -83,7 +109,8 @@ TEST(reserved_room_counts_for_other_profiles_until_its_time_is_over)
 TEST(reservation_ends_when_its_vgpu_exists)
 {
 	const struct vg_vgpu_list none = {0};
-	struct vg_vgpu_info vgpu = {.name = "k8s.large.00112233.1", .uuid = UUID, .created = 5};
+	struct vg_vgpu_info vgpu = {
+		.name = "k8s.large.00112233.1", .uuid = UUID, .owner = "root", .ephemeral = 1, .created = 5};
 	const struct vg_vgpu_list one = {1, &vgpu};
 
 	set_up();
@@ -104,7 +131,8 @@ TEST(reservation_ends_when_its_vgpu_exists)
 
 TEST(failed_gpu_has_no_healthy_device)
 {
-	const struct vg_vgpu_info vgpu = {.name = "k8s.large.00112233.0", .uuid = UUID, .created = 5};
+	const struct vg_vgpu_info vgpu = {
+		.name = "k8s.large.00112233.0", .uuid = UUID, .owner = "root", .ephemeral = 1, .created = 5};
 	const struct vg_vgpu_list one = {1, &vgpu};
 
 	set_up();
@@ -118,9 +146,39 @@ TEST(failed_gpu_has_no_healthy_device)
 	inventory_finish(&inventory);
 }
 
+// Each row differs from the vGPU of a container in one thing.
+TEST(vgpu_with_the_name_of_a_device_is_no_container)
+{
+	static const struct vg_vgpu_info rows[] = {
+		{.owner = "0", .uuid = UUID, .ephemeral = 1},
+		{.owner = "alice", .uuid = UUID, .ephemeral = 1},
+		{.owner = "root", .uuid = UUID},
+		{.owner = "root", .uuid = "GPU-other", .ephemeral = 1},
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct vg_vgpu_info vgpu = rows[i];
+		const struct vg_vgpu_list one = {1, &vgpu};
+		const struct slot *slot;
+		vgpu.name = "k8s.large.00112233.0";
+		vgpu.created = 5;
+		set_up();
+		tell(64 << 20, &one, 1);
+		slot = &inventory.resources[0].slots[0];
+		CHECK_INT(slot->is_running, i == 0);
+		CHECK_INT(slot->is_taken, i > 0);
+		CHECK_INT(slot->is_healthy, i == 0);
+		CHECK_INT(allocate_two(UUID "/1", UUID "/0", 2), i == 0 ? RPC_OK : RPC_FAILED_PRECONDITION);
+		tell(0, &(const struct vg_vgpu_list){0}, 3);
+		CHECK(!inventory.resources[0].slots[0].is_taken && count_healthy(0) == 2);
+		inventory_finish(&inventory);
+	}
+}
+
 TEST(running_devices_stay_healthy_without_the_daemon)
 {
-	const struct vg_vgpu_info vgpu = {.name = "k8s.large.00112233.0", .uuid = UUID, .created = 5};
+	const struct vg_vgpu_info vgpu = {
+		.name = "k8s.large.00112233.0", .uuid = UUID, .owner = "root", .ephemeral = 1, .created = 5};
 	const struct vg_vgpu_list one = {1, &vgpu};
 
 	set_up();
@@ -129,30 +187,6 @@ TEST(running_devices_stay_healthy_without_the_daemon)
 	CHECK_INT(count_healthy(0), 1);
 	CHECK_INT(count_healthy(1), 0);
 	inventory_finish(&inventory);
-}
-
-// Allocates a device of the first resource for each of two containers.
-static enum rpc_status allocate_two(const char *first, const char *second, uint64_t now)
-{
-	V1beta1__AllocateRequest request = V1BETA1__ALLOCATE_REQUEST__INIT;
-	V1beta1__ContainerAllocateRequest containers[2], *pointers[] = {&containers[0], &containers[1]};
-	char *ids[] = {(char *)first, (char *)second};
-	const struct api api = {&inventory, API_GPU_UUID};
-	struct api_answer answer;
-	uint8_t message[256];
-
-	for (int i = 0; i < 2; i++) {
-		v1beta1__container_allocate_request__init(&containers[i]);
-		containers[i].n_devices_ids = 1;
-		containers[i].devices_ids = &ids[i];
-	}
-	request.n_container_requests = 2;
-	request.container_requests = pointers;
-	size_t length = v1beta1__allocate_request__pack(&request, message);
-	api_answer(&api, &inventory.resources[0], "/v1beta1.DevicePlugin/Allocate", message, length, now, &answer);
-	CHECK(!answer.status == !!answer.data);
-	free(answer.data);
-	return answer.status;
 }
 
 TEST(several_containers_get_devices_together_or_none_does)

@@ -474,6 +474,22 @@ def test_what_cannot_be_served_is_refused(node):
         assert code == 1 and "there is nothing to offer" in text, text
 
 
+def test_a_vgpu_of_another_with_a_devices_name_is_not_counted(node):
+    with place_of(node) as place:
+        place.plugin()
+        device = place.kubelet.resources(2)["virgate.dev/2g"]
+        watch = device.watch()
+        ids = watch.healthy(2, 2)
+        name = f"k8s.2g.{ids[0][4:12]}.0"
+        node.virgate("create", name, "--memory", "64M")
+        assert watch.healthy(1, 2) == [ids[1]]
+        code, text = device.refused(device.allocate, ids[0])
+        assert code == "FAILED_PRECONDITION" and f"the vGPU {name} is there already" in text, (code, text)
+        node.virgate("rm", name)
+        watch.healthy(2, 2)
+        Container(place, device.allocate(ids[0])).start().end()
+
+
 def test_names_that_kubernetes_does_not_allow_are_left_out(node):
     long = "p" * 45
     with place_of(node, f"[profile odd-]\nmemory = 1G\n[profile {long}]\nmemory = 1G\n[profile 1g]\nmemory = 1G\n"
