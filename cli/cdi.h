@@ -7,6 +7,9 @@
 #define CDI_PROFILE "profile:"
 // The names of vGPUs that virgate-device-plugin has allocated begin with this text, the name of the profile, and a dot.
 #define CDI_ALLOCATED "k8s."
+// The directory below the daemon's runtime directory in which virgate-device-plugin notes valid allocations: a file
+// with the name of each vGPU, and a token in each line.
+#define CDI_ALLOCATIONS "allocations"
 
 // The directory in a container at which a file system of its own is mounted. It has the ledger, the daemon's socket and
 // Virgate's libraries.

@@ -14,6 +14,7 @@
 
 #include "base/descriptor.h"
 #include "cdi.h"
+#include "cdi_allocation.h"
 #include "cdi_mount.h"
 #include "cdi_state.h"
 #include "options.h"
@@ -69,27 +70,15 @@ static void open_runtime_error(void)
 }
 
 // Chooses the name and the GPU of the vGPU that a container with a profile gets. *ret_device is "" if any GPU will do.
-// Returns false after a message if the container has an allocation of another profile.
-static bool choose_vgpu(const struct cdi_state *state, const char *profile, char ret_name[64], char ret_device[64])
+// Returns false after a message if the container has an allocation that is not the device plugin's, or of another
+// profile.
+static bool choose_vgpu(const struct arguments *arguments, const struct cdi_state *state, const char *profile,
+			char ret_name[64], char ret_device[64])
 {
-	const char *at = strchr(state->allocation, '@');
-	char start[80];
-
 	*ret_device = '\0';
 	snprintf(ret_name, 64, "c-%.12s", state->id);
-	if (!*state->allocation)
-		return true;
-	snprintf(start, sizeof start, CDI_ALLOCATED "%s.", profile);
-	if (at && at - state->allocation < 64 && strlen(at + 1) < 64 &&
-	    strncmp(state->allocation, start, strlen(start)) == 0) {
-		snprintf(ret_name, 64, "%.*s", (int)(at - state->allocation), state->allocation);
-		snprintf(ret_device, 64, "%s", at + 1);
-		return true;
-	}
-	say_error("the container has VIRGATE_ALLOCATION=%s, but its CDI device is of the profile %s: only "
-		  "virgate-device-plugin sets this variable, and a container can have a device of one profile",
-		  state->allocation, profile);
-	return false;
+	return !*state->allocation ||
+	       cdi_read_allocation(state, profile, option_value(arguments, "runtime-dir"), ret_name, ret_device);
 }
 
 // Reads the profile as it is now: it may have changed since the CDI file was written.
@@ -134,7 +123,7 @@ static int enter_vgpu(const struct arguments *arguments, struct session *session
 	struct vg_vgpu_options options = {.size = sizeof options, .name = own_name};
 	struct vg_profile_list *list = NULL;
 
-	if (profile && !choose_vgpu(state, profile, own_name, device))
+	if (profile && !choose_vgpu(arguments, state, profile, own_name, device))
 		return EXIT_FAILED;
 	if (profile && *device)
 		options.device = device;
@@ -170,7 +159,7 @@ static int run_mount_hook(const struct arguments *arguments, const struct cdi_st
 	const char *vgpu = option_value(arguments, "vgpu"), *profile = option_value(arguments, "profile");
 	char own_name[64], device[64];
 
-	if (profile && !choose_vgpu(state, profile, own_name, device))
+	if (profile && !choose_vgpu(arguments, state, profile, own_name, device))
 		return EXIT_FAILED;
 	bool mounted = cdi_mount(state, option_value(arguments, "runtime-dir"), vgpu ? vgpu : own_name);
 	return mounted ? EXIT_OK : EXIT_FAILED;

@@ -4,12 +4,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { CDI_ID = 129, CDI_IMAGE = 256, CDI_ALLOCATION = 128 };
+enum { CDI_ID = 129, CDI_IMAGE = 256, CDI_ALLOCATION = 192 };
 
 struct cdi_state {
 	char id[CDI_ID];
 	char image[CDI_IMAGE]; // "": unknown
-	// "NAME@UUID": the name and the GPU of the vGPU that virgate-device-plugin has allocated. "": none.
+	// "NAME@UUID:TOKEN": the name and the GPU of the vGPU that virgate-device-plugin has allocated, and a token
+	// that it knows. "": none.
 	char allocation[CDI_ALLOCATION];
 	pid_t pid;	     // the first process; 0 in hooks that run inside the container
 	char root[PATH_MAX]; // the container's root directory, as this process sees it

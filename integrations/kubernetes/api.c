@@ -154,9 +154,10 @@ struct allocation {
 	V1beta1__CDIDevice vgpu, gpu;
 	V1beta1__Pair *variables[1], *annotations[1];
 	V1beta1__CDIDevice *devices[2];
-	char variable_text[128], annotation_text[256], vgpu_text[96], gpu_text[96];
+	char token[TOKEN_TEXT], variable_text[192], annotation_text[256], vgpu_text[96], gpu_text[96];
 	struct slot *slot;
 	struct reservation before; // of the slot
+	bool is_first;		   // it is the first one of a pod: the slot was free
 };
 
 static void name_gpu(const struct api *api, const struct vg_device_info *device, char *ret_text, size_t capacity)
@@ -172,8 +173,8 @@ static void name_gpu(const struct api *api, const struct vg_device_info *device,
 		snprintf(ret_text, capacity, "nvidia.com/gpu=%s", device->uuid);
 }
 
-// VIRGATE_ALLOCATION tells the hook of the CDI device the name of the vGPU, and its GPU. The annotation has the same
-// devices as the answer, for kubelets and runtimes that do not pass those on.
+// VIRGATE_ALLOCATION tells the hook of the CDI device the name of the vGPU, its GPU, and the token. The annotation has
+// the same devices as the answer, for kubelets and runtimes that do not pass those on.
 static void fill_allocation(const struct api *api, const struct resource *resource, struct allocation *allocation)
 {
 	const struct slot *slot = allocation->slot;
@@ -184,7 +185,8 @@ static void fill_allocation(const struct api *api, const struct resource *resour
 	v1beta1__pair__init(&allocation->annotation);
 	v1beta1__cdidevice__init(&allocation->vgpu);
 	v1beta1__cdidevice__init(&allocation->gpu);
-	snprintf(allocation->variable_text, sizeof allocation->variable_text, "%s@%s", slot->vgpu, device->uuid);
+	snprintf(allocation->variable_text, sizeof allocation->variable_text, "%s@%s:%s", slot->vgpu, device->uuid,
+		 allocation->token);
 	snprintf(allocation->vgpu_text, sizeof allocation->vgpu_text, "virgate.dev/vgpu=profile:%s",
 		 resource->profile->name);
 	name_gpu(api, device, allocation->gpu_text, sizeof allocation->gpu_text);
@@ -224,12 +226,29 @@ static bool reserve_all(const struct api *api, struct resource *resource, const 
 		const V1beta1__ContainerAllocateRequest *one = request->container_requests[i];
 		const struct slot *found =
 			one->n_devices_ids == 1 ? inventory_find(resource, one->devices_ids[0]) : NULL;
-		if (found)
+		if (found) {
 			allocations[i].before = found->reservation;
+			allocations[i].is_first = !found->is_running && !inventory_is_pending(found, now);
+		}
 		allocations[i].slot = reserve_slot(api, resource, one->devices_ids, one->n_devices_ids, now, answer);
 		if (allocations[i].slot)
 			continue;
 		undo_reservations(api, allocations, i, now);
+		return false;
+	}
+	return true;
+}
+
+// Returns false after a refusal.
+static bool issue_tokens(const struct api *api, struct allocation *allocations, size_t count, struct api_answer *answer)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct allocation *one = &allocations[i];
+		int r = api->issue(api->user, one->slot->vgpu, one->is_first, one->token);
+		if (r == 0)
+			continue;
+		refuse(answer, RPC_INTERNAL, "the allocation of %s cannot be noted beside the daemon's socket: %s",
+		       one->slot->vgpu, strerror(-r));
 		return false;
 	}
 	return true;
@@ -246,13 +265,15 @@ static void answer_allocate(const struct api *api, struct resource *resource, co
 	if (!allocations || !pointers) {
 		refuse(answer, RPC_RESOURCE_EXHAUSTED, "no memory for %zu allocations", count);
 	} else if (reserve_all(api, resource, request, now, allocations, answer)) {
-		for (size_t i = 0; i < count; i++) {
+		bool is_noted = issue_tokens(api, allocations, count, answer);
+		for (size_t i = 0; is_noted && i < count; i++) {
 			fill_allocation(api, resource, &allocations[i]);
 			pointers[i] = &allocations[i].response;
 		}
 		response.n_container_responses = count;
 		response.container_responses = pointers;
-		pack(answer, &response.base);
+		if (is_noted)
+			pack(answer, &response.base);
 		if (answer->status)
 			undo_reservations(api, allocations, count, now);
 	}

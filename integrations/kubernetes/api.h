@@ -1,14 +1,19 @@
 // Answers the requests of the kubelet for one resource: reads a message, and makes the answer. Main thread only; no
-// input and output.
+// input and output, but for issue().
 #pragma once
 #include "frame.h"
 #include "inventory.h"
+#include "token.h"
 
 enum api_gpu { API_GPU_UUID, API_GPU_INDEX, API_GPU_ALL, API_GPU_NONE };
 
 struct api {
 	struct inventory *inventory;
 	enum api_gpu gpu; // which device of NVIDIA's CDI specification a container gets
+	// Makes the token by which the hook knows an allocation of the vGPU, and forgets older ones with `is_first`.
+	// Returns 0 or -errno.
+	int (*issue)(void *user, const char *vgpu, bool is_first, char ret_token[TOKEN_TEXT]);
+	void *user;
 };
 
 struct api_answer {

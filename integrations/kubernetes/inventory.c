@@ -245,8 +245,8 @@ void inventory_note_created(struct inventory *inventory, const char *vgpu)
 				inventory->resources[i].slots[at].reservation.readings_left = 2;
 }
 
-// Returns whether a vGPU was made by the hook of the CDI device, which runs as the plugin's user: anybody can create
-// one with the name of a slot.
+// Returns whether a vGPU was made by the hook of the CDI device, which runs as the plugin's user: any user can
+// create one with the name of a slot.
 static bool is_of_container(const struct inventory *inventory, const struct slot *slot, const struct vg_vgpu_info *vgpu)
 {
 	const char *uuid = inventory->devices->devices[slot->device].uuid;

@@ -1,6 +1,7 @@
 // virgate-device-plugin: reads options, and serves the kubelet until a signal ends it.
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -47,13 +48,13 @@ static void stop_usage(const char *what, const char *value, const char *why)
 	exit(EXIT_USAGE);
 }
 
-static unsigned long read_number(const char *option, unsigned long most)
+static unsigned long read_number(const char *option, unsigned long least, unsigned long most)
 {
 	char *end, why[64];
 	unsigned long number = strtoul(optarg, &end, 10);
 
-	snprintf(why, sizeof why, "it is not a number from 0 to %lu", most);
-	if (*optarg < '0' || *optarg > '9' || *end || number > most)
+	snprintf(why, sizeof why, "it is not a number from %lu to %lu", least, most);
+	if (*optarg < '0' || *optarg > '9' || *end || number < least || number > most)
 		stop_usage(option, optarg, why);
 	return number;
 }
@@ -72,7 +73,7 @@ static enum api_gpu read_gpu(void)
 
 static void add_ignored(struct watch_options *watch)
 {
-	unsigned long number = read_number("--ignore-xid", 9999);
+	unsigned long number = read_number("--ignore-xid", 0, 9999);
 
 	if (watch->ignored_count == WATCH_IGNORED)
 		stop_usage("--ignore-xid", optarg, "too many numbers are given");
@@ -89,7 +90,7 @@ static void apply_option(struct options *options, int option)
 		options->gpu = read_gpu();
 		break;
 	case 'r':
-		options->reserve_ms = read_number("--reserve", RESERVE_MOST_S) * 1000;
+		options->reserve_ms = read_number("--reserve", 1, RESERVE_MOST_S) * 1000;
 		break;
 	case 'i':
 		add_ignored(&options->watch);
@@ -239,6 +240,16 @@ static void fail_gpu(void *program_, const char *uuid, const char *reason)
 	plugin_push(program->plugin);
 }
 
+// `user` is the path of the daemon's socket.
+static int issue(void *user, const char *vgpu, bool is_first, char ret_token[TOKEN_TEXT])
+{
+	const char *socket = user, *slash = strrchr(socket, '/');
+	char directory[PATH_MAX];
+
+	snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - socket) : 1, slash ? socket : ".");
+	return token_issue(directory, vgpu, is_first, ret_token);
+}
+
 static int open_signals(struct loop *loop, struct program *program)
 {
 	sigset_t set;
@@ -283,11 +294,11 @@ int main(int argc, char **argv)
 
 	read_options(argc, argv, &options);
 	read_profiles(&options, &program.inventory);
-	program.api = (struct api){&program.inventory, options.gpu};
 	if (vg_node_open(&node, &daemon)) {
 		fprintf(stderr, "virgate-device-plugin: %s\n", vg_last_error()->text);
 		return EXIT_FAILURE;
 	}
+	program.api = (struct api){&program.inventory, options.gpu, issue, (void *)vg_node_socket(daemon)};
 	int r = loop_init(&loop);
 	if (r == 0)
 		r = open_signals(&loop, &program);

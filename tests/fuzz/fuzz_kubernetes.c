@@ -18,6 +18,13 @@ static void require(bool holds)
 		abort();
 }
 
+static int issue(void *user, const char *vgpu, bool is_first, char ret_token[TOKEN_TEXT])
+{
+	memset(ret_token, 'a', TOKEN_TEXT);
+	ret_token[TOKEN_TEXT - 1] = '\0';
+	return 0;
+}
+
 static struct inventory *make_inventory(void)
 {
 	static struct vg_profile profiles[] = {{.name = "a", .memory = 1u << 30, .share = 20},
@@ -43,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					      "/v1beta1.DevicePlugin/GetPreferredAllocation",
 					      "/v1beta1.DevicePlugin/GetDevicePluginOptions", "/none"};
 	static uint64_t now = 1;
-	const struct api api = {make_inventory(), API_GPU_UUID};
+	const struct api api = {make_inventory(), API_GPU_UUID, issue, NULL};
 	struct api_answer answer;
 	const uint8_t *message;
 	size_t length;

@@ -1,4 +1,5 @@
 // The parts of virgate-device-plugin that do no input and output: frames, and which devices are healthy.
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,13 +62,23 @@ static bool reserve(int resource, int slot, uint64_t now)
 				 now, &figures);
 }
 
+static bool first_issued;
+static int failing_issues;
+
+static int issue(void *user, const char *vgpu, bool is_first, char ret_token[TOKEN_TEXT])
+{
+	first_issued = is_first;
+	strcpy(ret_token, "00112233445566778899aabbccddeeff");
+	return failing_issues && !--failing_issues ? -ENOSPC : 0;
+}
+
 // Allocates a device of the first resource for each of two containers.
 static enum rpc_status allocate_two(const char *first, const char *second, uint64_t now)
 {
 	V1beta1__AllocateRequest request = V1BETA1__ALLOCATE_REQUEST__INIT;
 	V1beta1__ContainerAllocateRequest containers[2], *pointers[] = {&containers[0], &containers[1]};
 	char *ids[] = {(char *)first, (char *)second};
-	const struct api api = {&inventory, API_GPU_UUID};
+	const struct api api = {&inventory, API_GPU_UUID, issue, NULL};
 	struct api_answer answer;
 	uint8_t message[256];
 
@@ -126,6 +137,25 @@ TEST(reservation_ends_when_its_vgpu_exists)
 	vgpu.created = 6;
 	tell(2ull << 30, &one, 6);
 	CHECK(!inventory_is_pending(&inventory.resources[0].slots[1], 6));
+	inventory_finish(&inventory);
+}
+
+TEST(free_device_gets_its_first_token)
+{
+	const struct vg_vgpu_list none = {0};
+	const struct vg_vgpu_info vgpu = {
+		.name = "k8s.large.00112233.1", .uuid = UUID, .owner = "root", .ephemeral = 1, .created = 5};
+	const struct vg_vgpu_list one = {1, &vgpu};
+
+	set_up();
+	tell(0, &none, 1);
+	CHECK_INT(allocate_two(UUID "/0", UUID "/1", 2), RPC_OK);
+	CHECK(first_issued);
+	CHECK_INT(allocate_two(UUID "/0", UUID "/1", 3), RPC_OK); // reserved
+	CHECK(!first_issued);
+	tell(2ull << 30, &one, 5000);
+	CHECK_INT(allocate_two(UUID "/0", UUID "/1", 5001), RPC_OK); // running
+	CHECK(!first_issued);
 	inventory_finish(&inventory);
 }
 
@@ -197,6 +227,9 @@ TEST(several_containers_get_devices_together_or_none_does)
 	tell(0, &none, 1);
 	CHECK_INT(allocate_two(UUID "/0", UUID "/7", 2), RPC_NOT_FOUND);
 	CHECK(!inventory_is_pending(&inventory.resources[0].slots[0], 2));
+	failing_issues = 2;
+	CHECK_INT(allocate_two(UUID "/0", UUID "/1", 3), RPC_INTERNAL);
+	CHECK(!inventory_is_pending(&inventory.resources[0].slots[0], 3));
 	CHECK_INT(allocate_two(UUID "/0", UUID "/1", 3), RPC_OK);
 	CHECK(inventory_is_pending(&inventory.resources[0].slots[0], 3));
 	inventory_finish(&inventory);

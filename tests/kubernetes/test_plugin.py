@@ -129,7 +129,8 @@ def test_a_container_gets_its_vgpu(node):
             ("cdi.k8s.io/virgate", "virgate.dev/vgpu=profile:2g")]
         uuid = ids[0].partition("/")[0]
         name = f"k8s.2g.{uuid[4:12]}.0"
-        assert variables_of(allocation) == {"VIRGATE_ALLOCATION": f"{name}@{uuid}"}
+        assert list(variables_of(allocation)) == ["VIRGATE_ALLOCATION"]
+        assert re.fullmatch(f"{name}@{uuid}:[0-9a-f]{{32}}", allocation.envs[0].value), allocation
         device.start_container(ids[0])
         container = Container(place, allocation).start()
         shown = vgpus(node)
@@ -459,7 +460,8 @@ def test_what_cannot_be_served_is_refused(node):
         assert code == 1 and "none cannot be used: No such file or directory; the kubelet makes this" in text, text
         code, text = start_refused(place, "3g")
         assert code == 1 and "virgate.conf has no section [profile 3g]; it has: 2g 1g" in text, text
-        for words in (("--reserve", "x"), ("--gpu-device", "first"), ("--ignore-xid", "-1"), ("--wrong",)):
+        for words in (("--reserve", "x"), ("--reserve", "0"), ("--gpu-device", "first"), ("--ignore-xid", "-1"),
+                      ("--wrong",)):
             code, text = start_refused(place, *words)
             assert code == 2 and words[0].lstrip("-") in text, text
         place.plugin("1g")
@@ -499,19 +501,78 @@ def test_names_that_kubernetes_does_not_allow_are_left_out(node):
         assert "odd- is left out" in place.output() and f"{long} is left out" in place.output()
 
 
+def refuse_allocation(place, allocation, value, reason):
+    allocation.envs[0].value = value
+    refused = Container(place, allocation).start(code=1)
+    assert reason in refused.error, refused.error
+    assert not vgpus(place.node)
+
+
 def test_a_forged_allocation_is_refused(node):
+    with place_of(node, "[profile 2g]\nmemory = 2G\n[profile 2g.b]\nmemory = 1G\n") as place:
+        place.plugin()
+        resources = place.kubelet.resources(2)
+        device, other = resources["virgate.dev/2g"], resources["virgate.dev/2g.b"]
+        ids = device.watch().healthy(2, 2)
+        allocation, value = device.allocate(ids[0]), other.allocate(other.watch().healthy(2, 4)[0]).envs[0].value
+        name, uuid, token = re.fullmatch("(.*)@(.*):(.*)", allocation.envs[0].value).groups()
+        good, start = f"{name}@{uuid}:{token}", name[:-1]
+        for wrong in ("x", f"@{uuid}:{token}", f"{name}@:{token}", f"k8s.1g.0.0@{uuid}:{token}", f"{name}@{uuid}",
+                      f"{'k8s.2g.' + 'x' * 90}@{uuid}:{token}", f"{name}@GPU-none:{token}", value,
+                      f"{start}@{uuid}:{token}", f"{start}0/../{name}@{uuid}:{token}", f"{name}x@{uuid}:{token}",
+                      "k8s.2g.../../a.0@../../a:", f"k8s.2g.../../a..0@GPU-../../a.0:{token}"):
+            refuse_allocation(place, allocation, wrong, "a container can have a device of one profile")
+        for wrong in (f"{start}1@{uuid}:{token}", f"{name}@{uuid}:", f"{name}@{uuid}:{token[:-1]}", good + "0",
+                      f"{name}@{uuid}:{'0' * 32}"):
+            refuse_allocation(place, allocation, wrong, "which is no valid allocation")
+        allocation.envs[0].value = good
+        Container(place, allocation).start().end()
+
+
+def test_the_allocation_of_an_earlier_pod_is_refused(node):
+    with place_of(node) as place:
+        place.plugin()
+        resources = place.kubelet.resources(2)
+        device, small = resources["virgate.dev/2g"], resources["virgate.dev/1g"].watch()
+        name = device.watch().healthy(2, 2)[0]
+        old = device.allocate(name)
+        Container(place, old).start().end()
+        small.healthy(4, 4)  # no vGPU, and no reservation
+        new = device.allocate(name)
+        refuse_allocation(place, old, old.envs[0].value, "which is no valid allocation")
+        Container(place, new).start().end()
+
+
+def test_containers_of_a_pod_use_one_device_in_turn(node):
+    with place_of(node) as place:
+        plugin = place.plugin()
+        device = place.kubelet.resources(2)["virgate.dev/2g"]
+        name = device.watch().healthy(2, 2)[0]
+        allocations = [device.allocate(name) for _ in range(3)]
+        plugin.kill()  # tokens outlive the plugin
+        plugin.wait()
+        place.plugin()
+        place.kubelet.resources(2)
+        for allocation in allocations:
+            Container(place, allocation).start().end()
+            wait_for(lambda: not vgpus(node), "the end of the vGPU")
+        (path, *others) = os.listdir(f"{node.directory}/run/allocations")
+        assert not others and os.stat(f"{node.directory}/run/allocations/{path}").st_mode & 0o777 == 0o600
+        assert os.stat(f"{node.directory}/run/allocations").st_mode & 0o777 == 0o700
+
+
+def test_an_allocation_that_cannot_be_noted_is_refused(node):
     with place_of(node) as place:
         place.plugin()
         device = place.kubelet.resources(2)["virgate.dev/2g"]
-        allocation = device.allocate(device.watch().healthy(2, 2)[0])
-        good = allocation.envs[0].value
-        for wrong in ("x", "k8s.1g.0.0@" + good.partition("@")[2], good.partition("@")[0], "k8s.2g." + "x" * 90 + "@0"):
-            allocation.envs[0].value = wrong
-            refused = Container(place, allocation).start(code=1)
-            assert "only virgate-device-plugin sets this variable" in refused.error, refused.error
-        allocation.envs[0].value = good.partition("@")[0] + "@GPU-none"
-        Container(place, allocation).start(code=1)
-        assert not vgpus(node)
+        watch = device.watch()
+        name = watch.healthy(2, 2)[0]
+        with open(f"{node.directory}/run/allocations", "w", encoding="utf-8"):
+            pass
+        code, text = device.refused(device.allocate, name)
+        assert code == "INTERNAL" and "cannot be noted beside the daemon's socket: Not a directory" in text, text
+        os.unlink(f"{node.directory}/run/allocations")
+        device.allocate(name)
 
 
 if __name__ == "__main__":
