@@ -32,18 +32,26 @@ struct key {
 	char text[NAME_TEXT];
 };
 
+// The groups of a user who is named in a request.
+struct groups {
+	gid_t gids[VGPU_GROUPS];
+	unsigned int count;
+};
+
 struct name {
 	struct name *next; // the name whose last use was before that of this one
 	struct key key;
 	bool is_pending, is_known;
 	int error; // result of the last lookup that ended: 0 or -errno
 	uint64_t asked_ns, known_ns;
+	struct groups *groups; // of a user whose name was looked up for a request; NULL: none
 };
 
 struct lookup {
 	struct work work;
 	struct key key;
 	int error;
+	struct groups *groups;
 };
 
 static struct name *names;
@@ -58,17 +66,52 @@ static int convert_lookup_error(int error)
 	return error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM ? -ENOENT : -error;
 }
 
-static int look_up_user(struct key *key, char *space, size_t size)
+// Returns whether the text is a number that can be an id.
+static bool is_number(const char *text, uint32_t *ret_number)
+{
+	char *end;
+	unsigned long number = strtoul(text, &end, 10);
+
+	*ret_number = (uint32_t)number;
+	return *text >= '0' && *text <= '9' && !*end && number < UINT32_MAX;
+}
+
+// Without memory, the user counts as one without groups.
+static struct groups *look_up_groups(const struct passwd *entry)
+{
+	struct groups *groups = malloc(sizeof *groups);
+	int count = VGPU_GROUPS;
+
+	if (!groups)
+		return NULL;
+	getgrouplist(entry->pw_name, entry->pw_gid, groups->gids, &count); // if there are more, it returns the first
+	groups->count = count < VGPU_GROUPS ? (unsigned int)count : VGPU_GROUPS;
+	return groups;
+}
+
+// Requests may name a user by the number.
+static int find_entry(const struct key *key, struct passwd *entry, char *space, size_t size, struct passwd **ret_found)
+{
+	uint32_t number = key->number;
+
+	int error = key->kind == USER_OF_NAME ? getpwnam_r(key->text, entry, space, size, ret_found) : 0;
+	if (*ret_found || (key->kind == USER_OF_NAME && (error == ERANGE || !is_number(key->text, &number))))
+		return error;
+	return getpwuid_r(number, entry, space, size, ret_found);
+}
+
+// *ret_groups is NULL if the user is not looked up for a request.
+static int look_up_user(struct key *key, char *space, size_t size, struct groups **ret_groups)
 {
 	struct passwd entry, *found = NULL;
-	bool by_name = key->kind == USER_OF_NAME;
-	int error = by_name ? getpwnam_r(key->text, &entry, space, size, &found)
-			    : getpwuid_r(key->number, &entry, space, size, &found);
+	int error = find_entry(key, &entry, space, size, &found);
 
 	if (!found)
 		return convert_lookup_error(error);
 	key->number = entry.pw_uid;
-	if (!by_name)
+	if (key->kind == USER_OF_NAME)
+		*ret_groups = look_up_groups(&entry);
+	else
 		snprintf(key->text, sizeof key->text, "%s", entry.pw_name);
 	return 0;
 }
@@ -88,14 +131,19 @@ static int look_up_group(struct key *key, char *space, size_t size)
 	return 0;
 }
 
-static int look_up_name(struct key *key)
+// The caller frees *ret_groups.
+static int look_up_name(struct key *key, struct groups **ret_groups)
 {
 	bool of_user = key->kind == NAME_OF_USER || key->kind == USER_OF_NAME;
 	int r = -ERANGE;
 
+	*ret_groups = NULL;
 	for (size_t size = ENTRY_SPACE; r == -ERANGE && size <= MOST_SPACE; size *= 4) {
 		char *space = malloc(size);
-		r = !space ? -ENOMEM : (of_user ? look_up_user : look_up_group)(key, space, size);
+		if (!space)
+			r = -ENOMEM;
+		else
+			r = of_user ? look_up_user(key, space, size, ret_groups) : look_up_group(key, space, size);
 		free(space);
 	}
 	return r;
@@ -105,22 +153,20 @@ static void run_lookup(struct work *work)
 {
 	struct lookup *lookup = (struct lookup *)work;
 
-	lookup->error = look_up_name(&lookup->key);
+	lookup->error = look_up_name(&lookup->key, &lookup->groups);
 }
 
 int names_look_up_user(const char *text, uid_t *ret_uid)
 {
 	struct key key = {.kind = USER_OF_NAME};
-	char *end;
-	unsigned long number = strtoul(text, &end, 10);
+	struct groups *groups;
 
 	if ((size_t)snprintf(key.text, sizeof key.text, "%s", text) >= sizeof key.text)
 		return -ENAMETOOLONG;
-	int r = look_up_name(&key);
-	if (r < 0 && *text >= '0' && *text <= '9' && !*end && number < (uid_t)-1) {
-		key.number = (uint32_t)number;
+	int r = look_up_name(&key, &groups);
+	free(groups);
+	if (r < 0 && is_number(text, &key.number))
 		r = 0;
-	}
 	if (r == 0)
 		*ret_uid = key.number;
 	return r;
@@ -146,6 +192,7 @@ static void drop_name(struct name **link)
 	struct name *name = *link;
 
 	*link = name->next;
+	free(name->groups);
 	free(name);
 }
 
@@ -251,8 +298,12 @@ static void end_lookup(struct node *node, struct work *work)
 			name->key = lookup->key;
 			name->is_known = true;
 			name->error = lookup->error;
+			free(name->groups);
+			name->groups = lookup->groups;
+			lookup->groups = NULL;
 		}
 	}
+	free(lookup->groups);
 	free(lookup);
 	node->must_retry = true;
 }
@@ -384,12 +435,14 @@ static int find_number(uid_t asker, enum kind kind, const char *text, uint32_t *
 	if (!make_key(asker, kind, text, &key))
 		return -ENOENT;
 	const struct name *name = find_name(&key);
+	uint32_t number;
 	if (!name || !name->is_known || name->is_pending)
 		return -EAGAIN;
 	if (name->error)
 		return name->error == -ENOENT ? -ENOENT : -EAGAIN;
 	*ret_number = name->key.number;
-	remember_name(kind == USER_OF_NAME ? NAME_OF_USER : NAME_OF_GROUP, name->key.number, text);
+	if (!is_number(text, &number))
+		remember_name(kind == USER_OF_NAME ? NAME_OF_USER : NAME_OF_GROUP, name->key.number, text);
 	return 0;
 }
 
@@ -401,4 +454,16 @@ int names_find_user(uid_t asker, const char *text, uid_t *ret_uid)
 int names_find_group(uid_t asker, const char *text, gid_t *ret_gid)
 {
 	return find_number(asker, GROUP_OF_NAME, text, ret_gid);
+}
+
+unsigned int names_find_groups(uid_t asker, const char *name, gid_t ret_groups[VGPU_GROUPS])
+{
+	struct key key;
+	const struct name *found = make_key(asker, USER_OF_NAME, name, &key) ? find_name(&key) : NULL;
+	const struct groups *groups = found && found->is_known && !found->error ? found->groups : NULL;
+
+	if (!groups)
+		return 0;
+	memcpy(ret_groups, groups->gids, groups->count * sizeof *ret_groups);
+	return groups->count;
 }

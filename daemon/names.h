@@ -21,6 +21,9 @@ bool names_are_ready(uid_t asker, const char *owner, const char *group);
 // the system cannot look it up now.
 int names_find_user(uid_t asker, const char *name, uid_t *ret_uid);
 int names_find_group(uid_t asker, const char *name, gid_t *ret_gid);
+// Returns how many groups a user has who is named in a request of `asker`, after names_find_user(). Of more than
+// VGPU_GROUPS, it returns the first.
+unsigned int names_find_groups(uid_t asker, const char *name, gid_t ret_groups[VGPU_GROUPS]);
 // Finds the id of a user from a name or a number in text, and waits for the result. Any thread. Returns 0 or -errno.
 int names_look_up_user(const char *text, uid_t *ret_uid);
 // Lets the loop repeat the requests that have waited long enough for a name. Lowers *deadline to the next time at which

@@ -9,6 +9,7 @@
 #include "daemon/measure.h"
 #include "daemon/mend.h"
 #include "daemon/mps.h"
+#include "daemon/names.h"
 #include "daemon/options.h"
 #include "daemon/registry.h"
 #include "daemon/request_parts.h"
@@ -64,11 +65,14 @@ static json_t *read_name(const struct request *request, struct vgpu *wanted)
 		"a vGPU's name has 1 to 63 letters, digits, '.', '_' and '-', and begins with a letter or a digit");
 }
 
-// Copies the groups of the owner, as far as they are known: those of the peer, if it is the owner.
+// Copies the groups of the owner: those of the peer, or those that the system knows of the user whom root names.
 static void copy_groups(const struct request *request, struct vgpu *wanted)
 {
-	if (request->peer->uid != wanted->owner)
+	if (request->peer->uid != wanted->owner) {
+		wanted->owner_group_count =
+			names_find_groups(request->peer->uid, request_text(request, "owner"), wanted->owner_groups);
 		return;
+	}
 	for (size_t i = 0; i < request->peer->group_count && i < VGPU_GROUPS; i++)
 		wanted->owner_groups[wanted->owner_group_count++] = request->peer->groups[i];
 }

@@ -81,6 +81,23 @@ TEST(group_has_one_sum_for_all_members)
 	CHECK_ANSWER(BOB, 0, "{'op':'create','name':'c','memory':1073741824}", "");
 }
 
+// Slurm's plugin does that: root creates the vGPU of a user's job, and gives the user's number.
+TEST(vgpu_that_root_creates_for_a_member_counts_for_the_group)
+{
+	start_with("[group games]\nmemory = 3G\nclass = batch\n");
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':1073741824,'owner':'5'}"));
+	CHECK_AGREED(ask("{'op':'create','name':'b','memory':1073741824,'owner':'games'}"));
+	check_refused(0, 0, "{'op':'create','name':'c','memory':2147483648,'owner':'5'}",
+		      "the members of group games together may have 3.0 GiB of GPU memory (");
+	check_refused(0, 0, "{'op':'create','name':'c','memory':1073741824,'owner':'games','class':'latency'}",
+		      "the members of group games together may have vGPUs of the class batch only");
+	check_refused(ALICE, SHARED_GROUP, "{'op':'create','name':'c','memory':2147483648}",
+		      "have 2.0 GiB, so 1.0 GiB");
+	// Users without an entry have no groups, and root's own vGPUs count for no group.
+	CHECK_AGREED(ask("{'op':'create','name':'c','memory':2147483648,'owner':'60001'}"));
+	CHECK_AGREED(ask("{'op':'create','name':'d','memory':2147483648}"));
+}
+
 TEST(every_user_has_the_common_limit)
 {
 	start_with("[user *]\nmemory = 1G\n[user 60002]\nmemory = 2G\n");

@@ -77,7 +77,8 @@ class Node:
         return dict(self.cluster.environment, VIRGATE_LIBDIR=str(self.cluster.libraries),
                     VIRGATE_RUNTIME_DIR=str(directory / "run"), VIRGATE_STATE_DIR=str(directory / "state"),
                     VIRGATE_SIM=self.cluster.simulate, VIRGATE_SIM_DIR=str(directory / "sim"),
-                    VIRGATE_START_DAEMON="no")
+                    VIRGATE_START_DAEMON="no",
+                    VIRGATE_SYSTEM_CONFIG=str(self.cluster.directory / "virgate.conf"))
 
     def start(self, words, name, environment, namespaces=(), **more):
         """Starts a process in a mount namespace where cluster.common is the directory of this node."""

@@ -4,6 +4,7 @@
 A cluster of two nodes serves most tests; two others have another configuration. A test waits for events, leaves no job,
 and every vGPU must be gone after it. A test that cannot run raises Skip.
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -261,6 +262,56 @@ def no_room(c):
     done = c.srun("-wnode1", "--gres=shard:1", "--vgpu-memory=1G", "/bin/true", check=False, user=USER)
     check(done.returncode and "virgate:" in done.stderr and "GPU" in done.stderr, done)
     node.virgate("rm", "big", "--sim")
+
+
+LIMITS = """[user nobody]
+memory = 1536M
+share = 40
+vgpus = 2
+class = batch
+[group daemon]
+memory = 1G
+share = 30
+"""
+
+
+@contextlib.contextmanager
+def limits_of_users(c):
+    path = c.directory / "virgate.conf"
+    before = path.read_text()
+    path.write_text(before + LIMITS)
+    try:
+        yield
+    finally:
+        path.write_text(before)
+
+
+def check_refused(c, user, words, sentence):
+    done = c.srun("-wnode1", "--gres=shard:1", *words, "/bin/true", user=user, check=False)
+    check(done.returncode and sentence in done.stderr, words, done)
+
+
+@test
+def limits_of_users_and_groups_hold_for_jobs(c):
+    of_user, of_group = "but user nobody may have", "but the members of group daemon together may have"
+    with limits_of_users(c):
+        check_refused(c, USER, ["--vgpu-memory=2G"], f"asked for 2.0 GiB, {of_user} 1.5 GiB of GPU memory")
+        check_refused(c, USER, ["--vgpu=3g"], f"asked for 3.0 GiB, {of_user} 1.5 GiB of GPU memory")
+        check_refused(c, USER, ["--vgpu-memory=1G", "--vgpu-share=41"], f"share of 41 %, {of_user} shares of 40 %")
+        check_refused(c, USER, ["--vgpu=1g-25"], f"{of_user} vGPUs of the class batch only")
+        check_refused(c, OTHER, ["--vgpu-memory=1200M"], f"asked for 1.2 GiB, {of_group} 1.0 GiB of GPU memory")
+        check_refused(c, OTHER, ["--vgpu-memory=1G", "--vgpu-share=31"], f"share of 31 %, {of_group} shares of 30 %")
+        jobs = [c.sbatch("sleep 600", "-wnode1", "--vgpu-memory=512M", "--gres=shard:1", user=user)
+                for user in (USER, USER, OTHER)]
+        for job in jobs:
+            slurm.wait_until("the vGPU", lambda name=f"slurm-{job}": name in c.nodes[0].vgpus(), look=c.log)
+        check_refused(c, USER, ["--vgpu-memory=512M"], "user nobody may have 2 vGPUs")
+        check_refused(c, OTHER, ["--vgpu-memory=1G"], "have 512.0 MiB, so 512.0 MiB is left")
+        c.call(["scancel", *jobs])
+        c.wait_until_clean()
+        done = c.srun("-wnode1", "--gres=shard:1", "--vgpu-memory=1G", f"{EXAMPLES}/vector_add", user=USER)
+        check("elements correct" in done.stdout, done)
+    c.wait_for_nodes()  # no node is drained
 
 
 @test
