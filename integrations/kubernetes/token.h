@@ -1,5 +1,5 @@
-// Notes which allocations are valid, in files beside the daemon's socket that only the plugin's user can write: the hook
-// of the CDI device accepts an allocation only if its token is there. Main thread only.
+// Notes which allocations are valid, in files beside the daemon's socket that only the plugin's user can write. The
+// hook of the CDI device accepts an allocation only if its token is there. Main thread only.
 #pragma once
 #include <stdbool.h>
 
