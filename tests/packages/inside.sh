@@ -114,7 +114,9 @@ find_dependencies() {
 }
 
 refuse_removal() { # NAME TEXT: dpkg does not remove the package alone, and says why
-	! dpkg --remove --force-depends "$1" && grep -q "$1 cannot be removed while programs run $2" /check/output
+	! dpkg --remove --force-depends "$1" && grep -q "$1 cannot be removed while programs run $2:" /check/output &&
+		grep -q 'process [0-9]* in vGPU kept: python3 /check/tenant.py /check/root' /check/output &&
+		grep -q 'process [0-9]* in vGPU kept: python3 /check/tenant.py /check/user' /check/output
 }
 
 fail_to_remove_all() {
