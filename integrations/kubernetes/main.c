@@ -289,9 +289,12 @@ int main(int argc, char **argv)
 				  .watch = {.ignored = {13, 31, 43, 45, 68, 109}, .ignored_count = 6}};
 	const struct vg_node_options node = {.size = sizeof node, .no_start = 1, .timeout = DAEMON_TIMEOUT_S};
 	struct program program = {0};
+	char own_path[PATH_MAX] = "";
 	struct vg_node *daemon;
 	struct loop loop;
 
+	if (readlink("/proc/self/exe", own_path, sizeof own_path - 1) < 0)
+		*own_path = '\0';
 	read_options(argc, argv, &options);
 	read_profiles(&options, &program.inventory);
 	if (vg_node_open(&node, &daemon)) {
@@ -313,7 +316,10 @@ int main(int argc, char **argv)
 	inventory_finish(&program.inventory);
 	vg_node_close(daemon);
 	if (program.ended_by == SIGHUP) {
-		execv("/proc/self/exe", argv); // begins again, with the mask of signals and the options of this one
+		// Begins again, with the mask of signals and the options of this one: the program that an upgrade has
+		// installed at its path.
+		execv(own_path, argv);
+		execv("/proc/self/exe", argv);
 		fprintf(stderr, "virgate-device-plugin: cannot start again: %m\n");
 		return EXIT_FAILURE;
 	}

@@ -4,7 +4,7 @@
 set -uo pipefail
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C VIRGATE_SIM_DIR=/check/sim
 old=$1 new=$2
-own=(libvirgate1 libvirgate-dev virgate virgate-exporter virgate-sim)
+own=(libvirgate1 libvirgate-dev virgate virgate-device-plugin virgate-exporter virgate-sim)
 passed=0 failed=0
 readonly patience=120 # seconds to wait for anything: the machine may be busy
 
@@ -62,9 +62,10 @@ is_gone() {
 	done
 }
 
-# Both daemons run the program that is installed now, and have kept their process IDs.
+# Both daemons and the device plugin run the program that is installed now, and have kept their process IDs.
 run_new_program() {
 	local process
+	[[ $(readlink "/proc/$plugin/exe") == /usr/bin/virgate-device-plugin ]] || return 1
 	for process in "$system" "$users"; do
 		[[ $(readlink "/proc/$process/exe") == /usr/bin/virgated ]] || return 1
 	done
@@ -78,6 +79,23 @@ start_daemons() {
 	user=(setpriv --reuid=daemon --regid=daemon --clear-groups env HOME=/check/user
 		VIRGATE_RUNTIME_DIR=/check/user/run VIRGATE_SIM_DIR=/check/user/sim)
 	wait_until test -S /run/virgate/virgated.sock
+}
+
+# There is no kubelet: the plugin waits for it, and listens.
+start_plugin() {
+	mkdir /check/kubelet
+	printf '[profile 1g]\nmemory = 1G\n' >/check/virgate.conf
+	VIRGATE_SYSTEM_CONFIG=/check/virgate.conf virgate-device-plugin --kubelet-dir /check/kubelet \
+		>/check/plugin.log 2>&1 &
+	plugin=$!
+	wait_until plugin_serves || {
+		cat /check/plugin.log
+		return 1
+	}
+}
+
+plugin_serves() {
+	test -S /check/kubelet/virgate-1g.sock && grep -q 'waits for the kubelet' /check/plugin.log
 }
 
 start_tenants() {
@@ -146,7 +164,7 @@ no_tenants() {
 no_daemon() {
 	local process
 	for process in /proc/[0-9]*; do
-		[[ $(readlink "$process/exe") != /usr/bin/virgated* ]] || return 1
+		[[ $(readlink "$process/exe") != /usr/bin/virgate* ]] || return 1
 	done
 }
 
@@ -210,9 +228,10 @@ check "the packages are installed" apt-get install -y -q $(package_files "$old" 
 check "every package is installed" is_version "$old"
 check "virgate runs" virgate version
 check "the units are valid" systemd-analyze verify --man=no /lib/systemd/system/virgated.service \
-	/lib/systemd/system/virgate-exporter.service
+	/lib/systemd/system/virgate-exporter.service /lib/systemd/system/virgate-device-plugin.service
 check "no service is enabled" test -z "$(find /etc/systemd -name 'virgate*')"
 check "the system's daemon starts" start_daemons
+check "the device plugin listens" start_plugin
 check "tenants start" start_tenants
 check "the tenants have allocated" tenants_hold first "[0, 0, 0] 0"
 # shellcheck disable=SC2046
@@ -230,6 +249,9 @@ check "virgate-sim is not removed while tenants run" refuse_removal virgate-sim 
 check "apt does not remove them either" fail_to_remove_all
 check "every package is still installed" is_version "$new"
 check "the daemons still run" run_new_program
+check "the device plugin listens again" wait_until plugin_serves
+check "the examples for Kubernetes are there" test -f /usr/share/doc/virgate-device-plugin/examples/daemonset.yaml \
+	-a -f /usr/share/doc/virgate-device-plugin/examples/pod.yaml
 check "the tenants end" end_tenants
 check_slurm
 check "the packages are purged" apt-get purge -y -q "${own[@]}"
