@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include "ledger/ledger.h"
+#include "shim/copy.h"
 #include "shim/turn.h"
 #include "turn/estimate.h"
 #include "turn/gate.h"
 
+// Up to OBJECT: launches. shim_turn_call() depends on this order.
 enum class { KERNEL, EXTENDED, OBJECT, BYTES, CALL, COPY, COPY_2D, COPY_3D, WAIT, WAIT_ALL, PASS };
 enum { NONE = -1 };
 
@@ -140,19 +142,6 @@ static uint64_t hash_shape(const struct call *call)
 	}
 }
 
-static bool is_host_address(uint64_t address)
-{
-	unsigned int type = CU_MEMORYTYPE_HOST;
-
-	return REAL(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
-	       type == CU_MEMORYTYPE_HOST;
-}
-
-static bool is_host_side(CUmemorytype type, CUdeviceptr address)
-{
-	return type == CU_MEMORYTYPE_HOST || (type == CU_MEMORYTYPE_UNIFIED && is_host_address(address));
-}
-
 // Returns true for a copy with host memory on one side. A copy engine does such a copy, which takes no time of the
 // multiprocessors.
 static bool is_host_copy(const struct call *call)
@@ -162,13 +151,14 @@ static bool is_host_copy(const struct call *call)
 
 	switch (rows[call->row].class) {
 	case COPY:
-		return is_host_address(read_argument(call, 0)) || is_host_address(read_argument(call, 1));
+		return shim_copy_is_host_address(read_argument(call, 0)) ||
+		       shim_copy_is_host_address(read_argument(call, 1));
 	case COPY_2D:
-		return !two || is_host_side(two->srcMemoryType, two->srcDevice) ||
-		       is_host_side(two->dstMemoryType, two->dstDevice);
+		return !two || shim_copy_is_host_side(two->srcMemoryType, two->srcDevice) ||
+		       shim_copy_is_host_side(two->dstMemoryType, two->dstDevice);
 	case COPY_3D:
-		return !three || is_host_side(three->srcMemoryType, three->srcDevice) ||
-		       is_host_side(three->dstMemoryType, three->dstDevice);
+		return !three || shim_copy_is_host_side(three->srcMemoryType, three->srcDevice) ||
+		       shim_copy_is_host_side(three->dstMemoryType, three->dstDevice);
 	default:
 		return false;
 	}
@@ -335,7 +325,8 @@ static CUresult call_at_turn(const struct call *call, CUstream handle)
 	unreported.handle = handle;
 	unreported.launches = 0;
 	unreported.ns = 0;
-	if (turn_count_launch(&process, all, now))
+	unsigned int counted = launches + (turn_word_state(word) == TURN_OPEN ? OPEN_LAUNCHES - 1 : 0);
+	if (turn_count_launches(&process, counted, all, now))
 		wake_arbiter();
 	sample = sample && stream && shim_turn_measure_begin(stream, shape);
 	result = forward(call);
@@ -377,16 +368,29 @@ static CUresult wait_for_work(const struct call *call)
 	return result;
 }
 
+// Counts the call for a trace if it is a copy. A copy that a capture records does not run now.
+static void count_copy(const struct call *call)
+{
+	struct shim_copy copy;
+
+	if (turn_counts_copies(&process) && shim_copy_read(rows[call->row].entry, call->registers, &copy) &&
+	    (!copy.stream || !is_captured(copy.stream)))
+		turn_count_copy(&process, copy.direction, copy.bytes);
+}
+
 CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint64_t *stack)
 {
 	struct call call = {row, registers, stack};
 	CUstream stream;
 	int error = errno;
 
-	if (rows[row].class == WAIT || rows[row].class == WAIT_ALL) {
-		CUresult result = wait_for_work(&call);
-		errno = error;
-		return result;
+	if (rows[row].class > OBJECT) { // not a launch
+		count_copy(&call);
+		if (rows[row].class == WAIT || rows[row].class == WAIT_ALL) {
+			CUresult result = wait_for_work(&call);
+			errno = error;
+			return result;
+		}
 	}
 	if (passes_uncounted(atomic_load_explicit(shim_turn_word, memory_order_relaxed)))
 		return forward(&call);

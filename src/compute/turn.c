@@ -102,7 +102,7 @@ void compute_turn_count(struct vg_compute_unit *unit, uint64_t estimate_ns)
 	struct compute_turn *turn = unit->turn;
 
 	if (turn && read_word(turn) && follow_slot(turn) &&
-	    turn_count_launch(&turn->process, estimate_ns, vg_ledger_clock_ns(turn->ledger)))
+	    turn_count_launches(&turn->process, 1, estimate_ns, vg_ledger_clock_ns(turn->ledger)))
 		ring_arbiter(turn);
 }
 

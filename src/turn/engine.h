@@ -54,6 +54,7 @@ struct turn_arbiter {
 	struct turn_vgpu vgpus[TURN_VGPUS];
 	int touched; // entries of `vgpus` from this index on were never used
 	int contenders;
+	bool counts_all;  // gates count launches also while no share is enforced
 	bool wanted;	  // a vGPU other than the holder waits, possibly one that gets idle time only
 	uint64_t last_ns; // the time up to which the vGPUs were charged
 	double floor[2];  // least virtual time of the contenders, which never decreases: [0] with a weight, [1] without

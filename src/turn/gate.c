@@ -133,7 +133,7 @@ static bool begins_request(uint32_t word, uint64_t eta, uint64_t now)
 	return turn_word_is(word, TURN_ANNOUNCE) && (!eta || (now > eta && now - eta > TURN_QUIET_NS));
 }
 
-bool turn_count_launch(struct turn_process *process, uint64_t estimate_ns, uint64_t now)
+bool turn_count_launches(struct turn_process *process, unsigned int launches, uint64_t estimate_ns, uint64_t now)
 {
 	struct turn_slot *slot = process->slot;
 	uint32_t word = LOAD(process->page->word);
@@ -154,8 +154,16 @@ bool turn_count_launch(struct turn_process *process, uint64_t estimate_ns, uint6
 	// The increments are not atomic. If threads launch at the same time, a count may be lost, but the arbiter still
 	// sees that the count has changed.
 	STORE(slot->gpu_ns, atomic_load_explicit(&slot->gpu_ns, memory_order_relaxed) + estimate_ns);
-	STORE(slot->launches, atomic_load_explicit(&slot->launches, memory_order_relaxed) + 1);
+	STORE(slot->launches, atomic_load_explicit(&slot->launches, memory_order_relaxed) + launches);
 	return ring;
+}
+
+void turn_count_copy(struct turn_process *process, enum turn_copy copy, uint64_t bytes)
+{
+	struct turn_copy_count *count = &process->page->copies[copy];
+
+	atomic_fetch_add_explicit(&count->count, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&count->bytes, bytes, memory_order_relaxed);
 }
 
 bool turn_report_flight(struct turn_process *process, uint64_t left_ns, uint64_t now)

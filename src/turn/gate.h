@@ -17,7 +17,7 @@
 //		}
 //		turn_wait_end(process);
 //	}
-//	if (turn_count_launch(process, turn_estimate(...), now)) ring;
+//	if (turn_count_launches(process, 1, turn_estimate(...), now)) ring;
 //
 // Around a driver call that waits for the GPU: turn_watch_begin(process); call; turn_watch_end(process). If it proves
 // that nothing of the process is in flight: if (turn_report_flight(process, 0, now)) ring.
@@ -101,8 +101,15 @@ void turn_wait_begin(struct turn_process *process, struct turn_wait *ret_wait, u
 struct turn_action turn_wait_look(struct turn_process *process, struct turn_wait *wait, uint64_t now);
 void turn_wait_end(struct turn_process *process);
 
-// Counts a launch. Call it before the driver call. Returns true if the caller must ring the bell.
-bool turn_count_launch(struct turn_process *process, uint64_t estimate_ns, uint64_t now);
+// Counts `launches` launches, at least 1, which together take `estimate_ns`. Call it before the driver call. Returns
+// true if the caller must ring the bell.
+bool turn_count_launches(struct turn_process *process, unsigned int launches, uint64_t estimate_ns, uint64_t now);
+// Returns whether turn_count_copy() must be called for copies.
+static inline bool turn_counts_copies(const struct turn_process *process)
+{
+	return atomic_load_explicit(&process->page->traced, memory_order_relaxed);
+}
+void turn_count_copy(struct turn_process *process, enum turn_copy copy, uint64_t bytes);
 // Corrects the estimate of the work in flight after a mark in a stream was reached, or after a call waited for the GPU.
 // `left_ns`: the work still in flight; 0: nothing is. Returns true if the caller must ring the bell. Launches that
 // other threads make at the same time may be missing in the estimate until the next report.

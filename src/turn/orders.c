@@ -80,6 +80,7 @@ static void order_gate(const struct turn_arbiter *arbiter, int index, uint64_t n
 	gate->ahead_ns = 0;
 	if (arbiter->regime == TURN_REGIME_OFF || vgpu->terms.is_exempt) {
 		state = TURN_OPEN;
+		flags = arbiter->counts_all ? TURN_COUNT : 0;
 	} else if (turn_is_urgent_class(vgpu)) {
 		bool alone = arbiter->regime == TURN_REGIME_ALONE && turn_is_active(arbiter, vgpu, now);
 		// The vGPU never waits for a turn. The window keeps it from using more than its budget.

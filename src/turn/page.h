@@ -5,11 +5,12 @@
 // To ring is to add 1 to `bell` and wake the arbiter, which waits on it as a futex. A beat is the time in `beat_ns`, by
 // which the arbiter shows that it runs.
 //
-// Writers: the arbiter writes the first line of the page. Every process of the vGPU writes `bell`. The threads of the
-// process that owns a slot in the ledger write the slot. The daemon zeroes the slot when it reaps the process, before
-// the slot has a new owner. The words exist as long as the ledger. In a new ledger all words are zero: the gate is
-// open, and nothing is in flight. A restored process claims a zeroed slot. All times are nanoseconds of the kernel's
-// own CLOCK_MONOTONIC, which a time namespace does not shift (vg_ledger_clock_ns).
+// Writers: the arbiter writes the first line of the page. The daemon's main thread writes `traced`. Every process of
+// the vGPU writes `bell` and `copies`. The threads of the process that owns a slot in the ledger write the slot. The
+// daemon zeroes the slot when it reaps the process, before the slot has a new owner. The words exist as long as the
+// ledger. In a new ledger all words are zero: the gate is open, and nothing is in flight. A restored process claims a
+// zeroed slot. All times are nanoseconds of the kernel's own CLOCK_MONOTONIC, which a time namespace does not shift
+// (vg_ledger_clock_ns).
 //
 // Memory order: the arbiter writes `word` last, with release. A gate reads `word` first, with acquire, so it sees the
 // other words of the same or of a later order. A process writes its slot with release and then rings. The arbiter reads
@@ -68,6 +69,14 @@ static inline bool turn_word_is(uint32_t word, enum turn_flag flag)
 	return word & (uint32_t)flag;
 }
 
+// The direction of a copy.
+enum turn_copy {
+	TURN_COPY_IN,	  // from host memory to the device
+	TURN_COPY_OUT,	  // from the device to host memory
+	TURN_COPY_WITHIN, // from device memory to device memory
+	TURN_COPIES,
+};
+
 struct turn_page {
 	_Alignas(64) _Atomic uint32_t word; // futex of the gates
 	_Atomic uint32_t window_us;	    // how much estimated work may be in flight
@@ -81,7 +90,13 @@ struct turn_page {
 	// window counts.
 	_Atomic uint64_t ahead_ns;
 	_Alignas(64) _Atomic uint32_t bell; // futex of the arbiter: add 1 and wake
-	_Alignas(64) unsigned char reserved[TURN_PAGE_SIZE - 128];
+	// 1: a trace is being recorded, so the processes count their copies. Their gates also count launches: the word
+	// has TURN_COUNT although no share is enforced.
+	_Alignas(64) _Atomic uint32_t traced;
+	_Alignas(64) struct turn_copy_count {
+		_Atomic uint64_t count, bytes;
+	} copies[TURN_COPIES];
+	_Alignas(64) unsigned char reserved[TURN_PAGE_SIZE - 256];
 };
 _Static_assert(sizeof(struct turn_page) == TURN_PAGE_SIZE, "one page");
 
@@ -94,7 +109,7 @@ struct turn_slot {
 	_Atomic uint64_t began_ns;	       // the time of the process's first launch in that turn
 	_Atomic uint64_t idle_ns;	       // when the process last saw that nothing was in flight any more
 	_Atomic uint64_t alive_ns;	       // when a thread at the gate last read the word
-	_Atomic uint64_t launches;	       // changes with every launch
+	_Atomic uint64_t launches;	       // number of launches, of which threads report several at once
 	_Atomic uint64_t gpu_ns;	       // sum of the estimated GPU times of all launches
 };
 _Static_assert(sizeof(struct turn_slot) == 64, "one cache line");

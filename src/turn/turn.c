@@ -72,6 +72,17 @@ const char *turn_reason_text(enum turn_reason reason)
 	return (unsigned int)reason < TURN_REASON_COUNT ? texts[reason] : "unknown";
 }
 
+const char *turn_phase_text(enum turn_phase phase)
+{
+	static const char *const texts[] = {
+#define X(name, text) [TURN_PHASE_##name] = text,
+		TURN_PHASES(X)
+#undef X
+	};
+
+	return (unsigned int)phase < TURN_PHASE_COUNT ? texts[phase] : "unknown";
+}
+
 int turn_create(const struct turn_rules *rules, uint64_t now, uint32_t number, struct turn_arbiter **ret_arbiter)
 {
 	struct turn_arbiter *arbiter = calloc(1, sizeof *arbiter);
@@ -214,4 +225,32 @@ void turn_read(const struct turn_arbiter *arbiter, unsigned int index, struct tu
 void turn_read_total(const struct turn_arbiter *arbiter, struct turn_total *ret_total)
 {
 	*ret_total = arbiter->total;
+}
+
+enum turn_phase turn_read_phase(const struct turn_arbiter *arbiter, unsigned int index, uint32_t *ret_number)
+{
+	const struct turn_vgpu *vgpu = &arbiter->vgpus[index];
+
+	*ret_number = vgpu->number;
+	if (arbiter->regime == TURN_REGIME_OFF || vgpu->terms.is_exempt)
+		return TURN_PHASE_NONE;
+	if ((int)index == arbiter->holder) {
+		if (arbiter->drains)
+			return TURN_PHASE_ENDS;
+		if (arbiter->paused)
+			return TURN_PHASE_PAUSED;
+		return arbiter->regime == TURN_REGIME_ALONE ? TURN_PHASE_ALONE : TURN_PHASE_HOLDS;
+	}
+	if (vgpu->request_ns)
+		return TURN_PHASE_REQUEST;
+	if (arbiter->regime == TURN_REGIME_BESIDE && turn_is_beside(arbiter, vgpu) && vgpu->contexts)
+		return TURN_PHASE_BESIDE;
+	if (vgpu->facts.in_flight)
+		return TURN_PHASE_LASTS;
+	return vgpu->waits ? TURN_PHASE_WAITS : TURN_PHASE_NONE;
+}
+
+void turn_count_all(struct turn_arbiter *arbiter, bool counts)
+{
+	arbiter->counts_all = counts;
 }

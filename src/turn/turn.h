@@ -101,7 +101,7 @@ struct turn_facts {
 	uint64_t began_ns;	// time of the first launch in the present turn; 0: no launch yet
 	uint64_t idle_ns;	// when work in flight last ended
 	uint64_t alive_ns;	// when a thread at the gate last read the word
-	uint64_t launches;	// changes with every launch
+	uint64_t launches;	// number of launches, as the processes have reported them
 	uint64_t gpu_ns;	// grows by the estimate of every launch
 	unsigned int waiting;	// number of processes with threads at the gate
 	unsigned int in_flight; // number of processes with work in flight
@@ -157,6 +157,25 @@ struct turn_orders {
 	int reason_vgpu;	 // the vGPU that causes the reason; -1: no single one
 };
 
+// What a vGPU does between two decisions, for a trace.
+#define TURN_PHASES(X)                                                                  \
+	X(NONE, "none")	      /* it does not use the device, or no share is enforced */ \
+	X(WAITS, "waits")     /* it waits for a turn */                                 \
+	X(HOLDS, "holds")     /* it has the turn */                                     \
+	X(ENDS, "ends")	      /* its turn is over, and its work in flight is ending */  \
+	X(PAUSED, "paused")   /* it has the turn, but makes way for a request */        \
+	X(LASTS, "lasts")     /* its work runs outside of its turns */                  \
+	X(ALONE, "alone")     /* it has the device alone, without turns */              \
+	X(BESIDE, "beside")   /* it runs side by side with others */                    \
+	X(REQUEST, "request") /* latency class: a request of it is in progress */
+enum turn_phase {
+#define X(name, text) TURN_PHASE_##name,
+	TURN_PHASES(X)
+#undef X
+		TURN_PHASE_COUNT
+};
+const char *turn_phase_text(enum turn_phase phase);
+
 // The account of one vGPU, since it was added.
 struct turn_account {
 	uint64_t charged_ns; // time for which the vGPU had the device; while it is alone: estimated GPU time
@@ -195,4 +214,8 @@ int turn_set(struct turn_arbiter *arbiter, unsigned int vgpu, const struct turn_
 void turn_decide(struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now,
 		 struct turn_orders *ret_orders);
 void turn_read(const struct turn_arbiter *arbiter, unsigned int vgpu, struct turn_account *ret_account);
+// Returns the vGPU's phase since the last decision. *ret_number is the number of its last turn.
+enum turn_phase turn_read_phase(const struct turn_arbiter *arbiter, unsigned int vgpu, uint32_t *ret_number);
+// Makes all gates count launches from the next decision on, also while no share is enforced; or ends that.
+void turn_count_all(struct turn_arbiter *arbiter, bool counts);
 void turn_read_total(const struct turn_arbiter *arbiter, struct turn_total *ret_total);

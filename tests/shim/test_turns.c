@@ -154,6 +154,62 @@ TEST(copies_of_host_memory_pass_a_closed_gate)
 	TENANT(64 * MIB, 0, host_copies_body);
 }
 
+static uint64_t copies(enum turn_copy copy)
+{
+	return page->copies[copy].count;
+}
+
+// Calls a copy of 2 MiB, and checks that it was counted as the one direction, or not at all.
+static void check_copy(const char *abi, int direction)
+{
+	uint64_t before[TURN_COPIES], bytes[TURN_COPIES];
+	const struct row *row = row_of(abi);
+
+	for (int i = 0; i < TURN_COPIES; i++) {
+		before[i] = copies(i);
+		bytes[i] = page->copies[i].bytes;
+	}
+	CHECK_INT(
+		((function *)dlsym(RTLD_DEFAULT, row->abi))(ECHO_DEVICE, ECHO_DEVICE, 2 * MIB, 0, 0, 0, 0, 0, 0, 0, 0),
+		CUDA_SUCCESS);
+	for (int i = 0; i < TURN_COPIES; i++) {
+		CHECK_INT(copies(i) - before[i], i == direction);
+		CHECK_INT(page->copies[i].bytes - bytes[i], i == direction ? 2 * MIB : 0);
+	}
+}
+
+static void traced_copies_body(void)
+{
+	CUDA_MEMCPY2D two = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+			     .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			     .WidthInBytes = 100,
+			     .Height = 3};
+
+	start();
+	order(TURN_OPEN, TURN_COUNT);
+	check_copy("cuMemcpyHtoD_v2", -1); // no trace is recorded
+	page->traced = 1;
+	check_copy("cuMemcpyHtoD_v2", TURN_COPY_IN);
+	check_copy("cuMemcpyHtoDAsync_v2", TURN_COPY_IN);
+	check_copy("cuMemcpyDtoH_v2", TURN_COPY_OUT);
+	check_copy("cuMemcpyDtoHAsync_v2_ptsz", TURN_COPY_OUT);
+	check_copy("cuMemcpyDtoD_v2_ptds", TURN_COPY_WITHIN);
+	check_copy("cuMemcpyAsync", TURN_COPY_WITHIN);
+	check_copy("cuStreamQuery", -1);
+	CHECK_INT(cuMemcpy(0x1000, ECHO_DEVICE, 7), CUDA_SUCCESS);
+	CHECK_INT(copies(TURN_COPY_OUT), 3);
+	CHECK_INT(cuMemcpy(0x1000, 0x2000, 7), CUDA_SUCCESS); // within the host
+	CHECK_INT(copies(TURN_COPY_IN) + copies(TURN_COPY_OUT) + copies(TURN_COPY_WITHIN), 7);
+	uint64_t before = page->copies[TURN_COPY_IN].bytes;
+	CHECK_INT(cuMemcpy2D_v2(&two), CUDA_SUCCESS);
+	CHECK_INT(page->copies[TURN_COPY_IN].bytes - before, 300);
+}
+
+TEST(copies_are_counted_while_a_trace_is_recorded)
+{
+	TENANT(64 * MIB, 0, traced_copies_body);
+}
+
 static void captured_body(void)
 {
 	start();

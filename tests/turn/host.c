@@ -55,7 +55,7 @@ static void launch_kernel(struct model *model, struct process *process)
 		kernel.awaits = process->total_launches;
 		kernel.left_ns = UINT64_MAX;
 	}
-	if (turn_count_launch(&process->gate, kernel.estimate, model->now))
+	if (turn_count_launches(&process->gate, 1, kernel.estimate, model->now))
 		model_ring(model);
 	process->launched++;
 	device_submit(model, find_index(model, process), kernel);

@@ -181,37 +181,59 @@ static void begin_process(enum turn_state state, unsigned int flags)
 TEST(launch_is_counted_in_the_slot)
 {
 	begin_process(TURN_HELD, 0);
-	CHECK(!turn_count_launch(&process, 300, SEC));
-	CHECK(!turn_count_launch(&process, 500, SEC + 100));
+	CHECK(!turn_count_launches(&process, 1, 300, SEC));
+	CHECK(!turn_count_launches(&process, 1, 500, SEC + 100));
 	CHECK(slots[0].launches == 2 && slots[0].gpu_ns == 800 && slots[0].eta_ns == SEC + 800);
 	CHECK(slots[0].turn == 3 && slots[0].began_ns == SEC && !slots[0].urgent);
-	CHECK(!turn_count_launch(&process, 7, SEC + MS)); // the first two kernels had ended before this launch
+	CHECK(!turn_count_launches(&process, 1, 7, SEC + MS)); // the first two kernels had ended before this launch
 	CHECK(slots[0].eta_ns == SEC + MS + 7);
+}
+
+TEST(several_launches_are_counted_at_once)
+{
+	begin_process(TURN_OPEN, TURN_COUNT);
+	CHECK(!turn_count_launches(&process, 64, 6400, SEC));
+	CHECK(!turn_count_launches(&process, 3, 30, SEC));
+	CHECK(slots[0].launches == 67 && slots[0].gpu_ns == 6430 && slots[0].eta_ns == SEC + 6430);
+}
+
+TEST(copies_are_counted_by_direction_for_a_trace)
+{
+	begin_process(TURN_OPEN, TURN_COUNT);
+	CHECK(!turn_counts_copies(&process));
+	page.traced = 1;
+	CHECK(turn_counts_copies(&process));
+	turn_count_copy(&process, TURN_COPY_OUT, 100);
+	turn_count_copy(&process, TURN_COPY_OUT, 20);
+	turn_count_copy(&process, TURN_COPY_IN, 3);
+	CHECK(page.copies[TURN_COPY_OUT].count == 2 && page.copies[TURN_COPY_OUT].bytes == 120);
+	CHECK(page.copies[TURN_COPY_IN].count == 1 && page.copies[TURN_COPY_IN].bytes == 3);
+	CHECK(page.copies[TURN_COPY_WITHIN].count == 0);
 }
 
 TEST(end_of_work_rings_if_another_vgpu_waits)
 {
 	begin_process(TURN_HELD, 0);
-	turn_count_launch(&process, 300, SEC);
+	turn_count_launches(&process, 1, 300, SEC);
 	CHECK(!turn_report_flight(&process, 900, SEC + 100));
 	CHECK_INT(slots[0].eta_ns, SEC + 1000);
 	// the bell need not ring, since no other vGPU waits for the end
 	CHECK(!turn_report_flight(&process, 0, SEC + 500));
 	CHECK(slots[0].eta_ns == 0 && slots[0].idle_ns == SEC + 500);
-	turn_count_launch(&process, 300, SEC + 600);
+	turn_count_launches(&process, 1, 300, SEC + 600);
 	set_word(TURN_HELD, TURN_WANTED);
 	CHECK(turn_report_flight(&process, 0, SEC + 700));
 	CHECK(!turn_report_flight(&process, 0, SEC + 800)); // the process was idle already, so this is no news
 	CHECK_INT(slots[0].idle_ns, SEC + 700);
 	set_word(TURN_HELD, TURN_ANNOUNCE);
-	CHECK(turn_count_launch(&process, 300, SEC + MS)); // a request begins, so the gate must inform the arbiter
-	CHECK(slots[0].urgent && !turn_count_launch(&process, 300, SEC + MS));
+	CHECK(turn_count_launches(&process, 1, 300, SEC + MS)); // a request begins, so the gate must inform the arbiter
+	CHECK(slots[0].urgent && !turn_count_launches(&process, 1, 300, SEC + MS));
 	slots[0].waiting = 1; // another thread waits to launch more work of the request
 	CHECK(!turn_report_flight(&process, 0, SEC + 2 * MS) && slots[0].urgent && !slots[0].eta_ns);
-	CHECK(!turn_count_launch(&process, 300, SEC + 2 * MS));
+	CHECK(!turn_count_launches(&process, 1, 300, SEC + 2 * MS));
 	CHECK(!turn_report_flight(&process, 0, SEC + 2 * MS + 1000));
 	// The arbiter has ended the request meanwhile.
-	CHECK(turn_count_launch(&process, 300, SEC + 3 * MS - 1000));
+	CHECK(turn_count_launches(&process, 1, 300, SEC + 3 * MS - 1000));
 	slots[0].waiting = 0;
 	CHECK(turn_report_flight(&process, 0, SEC + 3 * MS) && !slots[0].urgent);
 }
@@ -219,10 +241,10 @@ TEST(end_of_work_rings_if_another_vgpu_waits)
 TEST(request_is_announced_after_an_end_that_was_not_reported)
 {
 	begin_process(TURN_HELD, TURN_ANNOUNCE);
-	CHECK(turn_count_launch(&process, US, SEC));
+	CHECK(turn_count_launches(&process, 1, US, SEC));
 	// the launch belongs to the same request, which the arbiter knows
-	CHECK(!turn_count_launch(&process, US, SEC + 150 * US));
-	CHECK(turn_count_launch(&process, US, SEC + 400 * US));
+	CHECK(!turn_count_launches(&process, 1, US, SEC + 150 * US));
+	CHECK(turn_count_launches(&process, 1, US, SEC + 400 * US));
 	CHECK(slots[0].urgent);
 }
 
@@ -254,7 +276,7 @@ TEST(thread_at_a_closed_gate_polls_for_the_end_of_work)
 	struct turn_action action;
 
 	begin_process(TURN_HELD, 0);
-	turn_count_launch(&process, MS, SEC);
+	turn_count_launches(&process, 1, MS, SEC);
 	set_word(TURN_CLOSED, 0);
 	turn_wait_begin(&process, &waiting, SEC);
 	action = turn_wait_look(&process, &waiting, SEC);
@@ -270,7 +292,7 @@ TEST(launch_waits_for_the_window_at_most_for_the_patience)
 	struct turn_action action;
 
 	begin_process(TURN_HELD, 0);
-	turn_count_launch(&process, SEC, SEC);
+	turn_count_launches(&process, 1, SEC, SEC);
 	turn_wait_begin(&process, &waiting, SEC);
 	action = turn_wait_look(&process, &waiting, SEC);
 	CHECK(action.step == TURN_STEP_POLL && action.ns == 10 * US && !action.ring);
@@ -318,7 +340,7 @@ static void *launch_often(void *user)
 	struct turn_wait wait;
 
 	for (int i = 0; i < LAUNCHES; i++) {
-		turn_count_launch(user, 3, SEC);
+		turn_count_launches(user, 1, 3, SEC);
 		turn_wait_begin(user, &wait, SEC);
 		turn_wait_look(user, &wait, SEC);
 		turn_wait_end(user);

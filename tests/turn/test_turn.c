@@ -49,6 +49,56 @@ TEST(gates_are_open_if_no_share_is_enforced)
 	turn_destroy(arbiter);
 }
 
+TEST(gates_count_launches_without_a_share_while_a_trace_wants_it)
+{
+	unsigned int a;
+
+	create_arbiter(TURN_MODE_TIME);
+	a = add_vgpu(0, false, false);
+	turn_count_all(arbiter, true);
+	turn_decide(arbiter, facts, SEC, &orders);
+	CHECK(orders.regime == TURN_REGIME_OFF && get_state(a) == TURN_OPEN);
+	CHECK(turn_word_is(orders.gates[a].word, TURN_COUNT) && orders.next_ns == UINT64_MAX);
+	turn_count_all(arbiter, false);
+	turn_decide(arbiter, facts, SEC, &orders);
+	CHECK_INT(orders.gates[a].word, 0);
+	turn_destroy(arbiter);
+}
+
+static enum turn_phase phase_of(unsigned int vgpu)
+{
+	uint32_t number;
+
+	return turn_read_phase(arbiter, vgpu, &number);
+}
+
+TEST(phases_tell_who_has_the_device)
+{
+	const struct turn_terms half = {50};
+	uint32_t first, second;
+
+	begin_pair(half, half, SEC);
+	CHECK_INT(turn_read_phase(arbiter, 0, &first), TURN_PHASE_HOLDS);
+	CHECK_INT(phase_of(1), TURN_PHASE_WAITS);
+	add_launch(0, SEC, 20 * MS); // it will be in flight at the end of the turn
+	uint64_t end = end_first_turn();
+	CHECK_INT(phase_of(0), TURN_PHASE_ENDS);
+	CHECK_INT(phase_of(1), TURN_PHASE_WAITS);
+	set_idle(0, end + MS);
+	turn_decide(arbiter, facts, end + MS, &orders);
+	CHECK_INT(phase_of(0), TURN_PHASE_NONE);
+	CHECK_INT(turn_read_phase(arbiter, 1, &second), TURN_PHASE_HOLDS);
+	CHECK(first != second);
+	set_idle(1, end + 2 * MS);
+	turn_decide(arbiter, facts, end + 5 * SEC, &orders);
+	CHECK_INT(turn_set(arbiter, 0, &(struct turn_terms){0}, end + 5 * SEC), 0);
+	CHECK_INT(turn_set(arbiter, 1, &(struct turn_terms){0}, end + 5 * SEC), 0);
+	turn_decide(arbiter, facts, end + 6 * SEC, &orders);
+	CHECK_INT(phase_of(1), TURN_PHASE_NONE);
+	CHECK_STR(turn_phase_text(TURN_PHASE_HOLDS), "holds");
+	turn_destroy(arbiter);
+}
+
 // Tests a vGPU that is the only active one: its gate is open, and it only counts launches. When another vGPU becomes
 // active, both take turns, until the other one has been idle for a second.
 TEST(gate_of_the_only_active_vgpu_opens_after_a_second)
