@@ -33,6 +33,8 @@ struct seat {
 	bool has_stops;		   // the array `stops` has at least one bit set
 	uint32_t bell;		   // the value of the vGPU's bell when it was last read
 	uint64_t charged[HISTORY]; // the vGPU's charged time at the end of each of the last seconds
+	// While phases are recorded: the present one, with the sums at its beginning instead of the differences.
+	struct phase_record present;
 };
 
 struct arbiter {
@@ -49,12 +51,14 @@ struct arbiter {
 	uint64_t second;   // the last second in the history
 	uint64_t handovers[HISTORY];
 	bool ending;
+	struct phase_log *log; // NULL: phases are not recorded
 	_Atomic uint32_t bell; // the main thread wakes the arbiter's thread by this futex
 	uint64_t period; // the present period and the number of decisions in it; used by the arbiter's thread only
 	unsigned int decisions;
 };
 
 static struct arbiter *arbiters; // used by the main thread only
+static bool is_traced;		 // likewise
 
 static pthread_once_t clock_once = PTHREAD_ONCE_INIT;
 static int64_t clock_ahead; // how far the clock of this process's time namespace is ahead of the kernel's
@@ -153,6 +157,45 @@ static void note_history(struct arbiter *arbiter, uint64_t now)
 	arbiter->second = second;
 }
 
+// Adds the phase that ends now to the log, unless the vGPU did nothing in it.
+static void log_phase(struct arbiter *arbiter, const struct phase_record *present, const struct phase_record *next)
+{
+	struct phase_record record = *present;
+
+	record.end_ns = next->begin_ns;
+	record.charged_ns = next->charged_ns - present->charged_ns;
+	// The sum over the slots is lower than before if a slot was reaped.
+	record.launches = next->launches > present->launches ? next->launches - present->launches : 0;
+	if (present->begin_ns && record.end_ns > record.begin_ns &&
+	    (record.phase != TURN_PHASE_NONE || record.charged_ns))
+		phase_log_add(arbiter->log, &record);
+}
+
+// Follows the phase of one vGPU. Ends the present one if it has changed, or in any case if `cuts` is true.
+static void follow_phase(struct arbiter *arbiter, unsigned int index, uint64_t now, bool cuts)
+{
+	struct seat *seat = &arbiter->seats[index];
+	struct phase_record next = seat->present;
+	struct turn_account account;
+
+	next.phase = turn_read_phase(arbiter->turn, index, &next.turn);
+	if (!cuts && next.phase == seat->present.phase && next.turn == seat->present.turn)
+		return;
+	turn_read(arbiter->turn, index, &account);
+	next.begin_ns = now;
+	next.charged_ns = account.charged_ns;
+	next.launches = arbiter->facts[index].launches;
+	log_phase(arbiter, &seat->present, &next);
+	seat->present = next;
+}
+
+static void follow_phases(struct arbiter *arbiter, uint64_t now, bool cuts)
+{
+	for (unsigned int i = 0; arbiter->log && i < arbiter->most; i++)
+		if (arbiter->seats[i].vgpu)
+			follow_phase(arbiter, i, now, cuts);
+}
+
 // Waits until a bell rings or until the time `until`. The caller must not hold the lock.
 static void sleep_until(const struct arbiter *arbiter, const struct futex_waitv *bells, unsigned int count,
 			uint64_t until)
@@ -193,6 +236,7 @@ static void decide_turns(struct arbiter *arbiter, const struct turn_rules *rules
 		now = arbiter_now();
 	}
 	note_history(arbiter, now);
+	follow_phases(arbiter, now, false);
 }
 
 static bool is_flooded(struct arbiter *arbiter)
@@ -240,6 +284,18 @@ static void wake_arbiter(struct arbiter *arbiter)
 	syscall(SYS_futex, &arbiter->bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
+// Begins or ends the recording of phases. Without memory for the log, only launches are counted.
+static void set_trace(struct arbiter *arbiter, bool wanted)
+{
+	if (wanted == (arbiter->log != NULL))
+		return;
+	phase_log_destroy(arbiter->log);
+	arbiter->log = wanted ? phase_log_create() : NULL;
+	for (unsigned int i = 0; i < arbiter->most; i++)
+		arbiter->seats[i].present.begin_ns = 0;
+	turn_count_all(arbiter->turn, wanted);
+}
+
 static struct arbiter *start_arbiter(size_t device, enum turn_mode mode)
 {
 	struct arbiter *arbiter = calloc(1, sizeof *arbiter);
@@ -255,10 +311,12 @@ static struct arbiter *start_arbiter(size_t device, enum turn_mode mode)
 	arbiter->mode = mode;
 	arbiter->second = now / 1000000000;
 	pthread_mutex_init(&arbiter->lock, NULL);
+	set_trace(arbiter, is_traced);
 	int r = pthread_create(&arbiter->thread, NULL, run_arbiter, arbiter);
 	if (r) {
 		say("no thread for the compute shares of GPU %zu: %s", device, strerror(r));
 		turn_destroy(arbiter->turn);
+		phase_log_destroy(arbiter->log);
 		free(arbiter);
 		return NULL;
 	}
@@ -302,6 +360,9 @@ static void add_vgpu(struct arbiter *arbiter, struct vgpu *vgpu)
 	if (turn_join(arbiter->turn, &vgpu->terms, now, &number) == 0) {
 		arbiter->seats[number] =
 			(struct seat){.vgpu = vgpu, .ledger = vgpu->ledger, .terms = vgpu->terms, .joined_ns = now};
+		struct phase_record *present = &arbiter->seats[number].present;
+		*present = (struct phase_record){.owner = vgpu->owner, .group = vgpu->group, .device = vgpu->device};
+		memcpy(present->vgpu, vgpu->name, sizeof present->vgpu);
 		if (number >= arbiter->most)
 			arbiter->most = number + 1;
 		vgpu->arbiter = arbiter;
@@ -320,6 +381,7 @@ void arbiter_open_gate(struct vg_ledger *ledger)
 	struct turn_page *page = vg_ledger_turn_page(ledger);
 
 	turn_page_write(page, &open, arbiter_now());
+	atomic_store(&page->traced, 0);
 	wake_gates(page);
 }
 
@@ -330,6 +392,8 @@ void arbiter_forget(struct vgpu *vgpu)
 	if (!arbiter)
 		return;
 	pthread_mutex_lock(&arbiter->lock);
+	if (arbiter->log)
+		follow_phase(arbiter, vgpu->seat, arbiter_now(), true);
 	turn_leave(arbiter->turn, vgpu->seat, arbiter_now());
 	arbiter_open_gate(vgpu->ledger);
 	arbiter->seats[vgpu->seat] = (struct seat){0};
@@ -410,6 +474,7 @@ void arbiter_end_all(struct node *node)
 		wake_arbiter(arbiter);
 		pthread_join(arbiter->thread, NULL);
 		turn_destroy(arbiter->turn);
+		phase_log_destroy(arbiter->log);
 		pthread_mutex_destroy(&arbiter->lock);
 		free(arbiter);
 	}
@@ -451,4 +516,55 @@ const struct vgpu *arbiter_holder(size_t device)
 		pthread_mutex_unlock(&arbiter->lock);
 	}
 	return holder;
+}
+
+// Begins or ends the counting in the processes of one vGPU. If the vGPU has an arbiter, that writes the word of the
+// gates.
+static void count_in_vgpu(const struct vgpu *vgpu, bool wanted)
+{
+	struct turn_page *page = vg_ledger_turn_page(vgpu->ledger);
+	const struct turn_gate gate = {.word = wanted ? turn_word(0, TURN_OPEN, TURN_COUNT) : 0};
+
+	atomic_store(&page->traced, wanted);
+	if (!vgpu->arbiter)
+		turn_page_write(page, &gate, arbiter_now());
+}
+
+void arbiter_trace(struct node *node, bool wanted)
+{
+	if (wanted != is_traced) {
+		is_traced = wanted;
+		for (struct arbiter *arbiter = arbiters; arbiter; arbiter = arbiter->next) {
+			pthread_mutex_lock(&arbiter->lock);
+			set_trace(arbiter, wanted);
+			pthread_mutex_unlock(&arbiter->lock);
+			wake_arbiter(arbiter);
+		}
+	}
+	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		if (vgpu->damage != DAMAGE_CONTENTS)
+			count_in_vgpu(vgpu, wanted);
+}
+
+void arbiter_cut_phases(void)
+{
+	for (struct arbiter *arbiter = arbiters; arbiter; arbiter = arbiter->next) {
+		pthread_mutex_lock(&arbiter->lock);
+		follow_phases(arbiter, arbiter_now(), true);
+		pthread_mutex_unlock(&arbiter->lock);
+	}
+}
+
+size_t arbiter_read_phases(const struct phase_range *range, struct phase_record *ret_records, size_t most,
+			   bool *ret_lost)
+{
+	size_t count = 0;
+
+	for (struct arbiter *arbiter = arbiters; arbiter; arbiter = arbiter->next) {
+		pthread_mutex_lock(&arbiter->lock);
+		if (arbiter->log)
+			count += phase_log_read(arbiter->log, range, ret_records + count, most - count, ret_lost);
+		pthread_mutex_unlock(&arbiter->lock);
+	}
+	return count;
 }

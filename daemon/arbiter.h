@@ -3,6 +3,7 @@
 // thread only.
 #pragma once
 #include "daemon/node.h"
+#include "daemon/phase_log.h"
 #include "turn/turn.h"
 
 // Adds the vGPUs that have tenants to their arbiters with their present terms, and removes all others. Call it after
@@ -21,7 +22,8 @@ void arbiter_set_stops(struct vgpu *vgpu, const struct arbiter_stops *stops);
 // Returns the time by the clock of turn/page.h: the kernel's own CLOCK_MONOTONIC, whatever time namespace this process
 // is in.
 uint64_t arbiter_now(void);
-// Opens the gate in a ledger that an earlier daemon left: launches of the vGPU need not wait for a turn any more.
+// Opens the gate in a ledger that an earlier daemon left: launches of the vGPU need not wait for a turn any more. Also
+// ends the counting for a trace.
 void arbiter_open_gate(struct vg_ledger *ledger);
 // Ends all threads, and opens all gates.
 void arbiter_end_all(struct node *node);
@@ -41,3 +43,13 @@ struct arbiter_report {
 bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report);
 // Returns the vGPU that has the turn on the device; NULL: none.
 const struct vgpu *arbiter_holder(size_t device);
+
+// Begins to record the phases of all vGPUs that take part in turns, and to count launches and copies of all vGPUs; or
+// ends both. May be called again with the same value, so that it also applies to vGPUs that are new. Only the launches
+// of a vGPU without an arbiter are counted.
+void arbiter_trace(struct node *node, bool wanted);
+// Ends the present part of all phases, so that they are in the logs.
+void arbiter_cut_phases(void);
+// Copies the records of all devices as phase_log_read() does, with the same results.
+size_t arbiter_read_phases(const struct phase_range *range, struct phase_record *ret_records, size_t most,
+			   bool *ret_lost);

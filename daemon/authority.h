@@ -25,6 +25,7 @@
 	X(EVENTS, "events", true, true, true, true)             \
 	X(HISTORY, "history", true, true, true, true)           \
 	X(STATUS, "status", true, true, true, true)             \
+	X(TRACE, "trace", true, true, true, true)               \
 	X(PING, "ping", true, true, true, true)                 \
 	X(PUBLICATIONS, "publications", true, true, true, true) \
 	X(READERS, "readers", true, false, false, true)         \

@@ -20,6 +20,7 @@
 #include "daemon/state.h"
 #include "daemon/stops.h"
 #include "daemon/tenant.h"
+#include "daemon/trace.h"
 #include "daemon/user.h"
 
 #include <sys/epoll.h>
@@ -100,6 +101,7 @@ static uint64_t do_due_work(struct node *node)
 	residence_keep(node, now, &deadline);
 	arbiter_follow(node);
 	history_keep(node, now, &deadline);
+	trace_expire(node, now, &deadline);
 	connection_expire(node, now, &deadline);
 	broker_expire_sessions(node, now, &deadline);
 	names_expire(node, now, &deadline);

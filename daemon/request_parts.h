@@ -85,3 +85,4 @@ json_t *answer_events(const struct request *request); // request_events.c
 json_t *answer_dumped(const struct request *request);
 json_t *answer_history(const struct request *request);
 json_t *answer_status(const struct request *request);
+json_t *answer_trace(const struct request *request);

@@ -105,16 +105,27 @@ static const struct {
 	enum authority_verb verb;
 	json_t *(*answer)(const struct request *request);
 } verbs[] = {
-	{AUTHORITY_CREATE, answer_create},     {AUTHORITY_ENTER, answer_enter},
-	{AUTHORITY_SET, answer_set},	       {AUTHORITY_RM, answer_remove},
-	{AUTHORITY_KILL, answer_kill},	       {AUTHORITY_EXEMPT, answer_exempt},
-	{AUTHORITY_DUMPED, answer_dumped},     {AUTHORITY_SUSPEND, answer_suspend},
-	{AUTHORITY_RESUME, answer_resume},     {AUTHORITY_LIST, answer_list},
-	{AUTHORITY_INSPECT, answer_inspect},   {AUTHORITY_LOGS, answer_logs},
-	{AUTHORITY_DEVICES, answer_devices},   {AUTHORITY_DRAIN, answer_drain},
-	{AUTHORITY_EVENTS, answer_events},     {AUTHORITY_HISTORY, answer_history},
-	{AUTHORITY_STATUS, answer_status},     {AUTHORITY_PING, answer_ping},
-	{AUTHORITY_SHUTDOWN, answer_shutdown}, {AUTHORITY_PUBLICATIONS, answer_publications},
+	{AUTHORITY_CREATE, answer_create},
+	{AUTHORITY_ENTER, answer_enter},
+	{AUTHORITY_SET, answer_set},
+	{AUTHORITY_RM, answer_remove},
+	{AUTHORITY_KILL, answer_kill},
+	{AUTHORITY_EXEMPT, answer_exempt},
+	{AUTHORITY_DUMPED, answer_dumped},
+	{AUTHORITY_SUSPEND, answer_suspend},
+	{AUTHORITY_RESUME, answer_resume},
+	{AUTHORITY_LIST, answer_list},
+	{AUTHORITY_INSPECT, answer_inspect},
+	{AUTHORITY_LOGS, answer_logs},
+	{AUTHORITY_DEVICES, answer_devices},
+	{AUTHORITY_DRAIN, answer_drain},
+	{AUTHORITY_EVENTS, answer_events},
+	{AUTHORITY_HISTORY, answer_history},
+	{AUTHORITY_STATUS, answer_status},
+	{AUTHORITY_TRACE, answer_trace},
+	{AUTHORITY_PING, answer_ping},
+	{AUTHORITY_SHUTDOWN, answer_shutdown},
+	{AUTHORITY_PUBLICATIONS, answer_publications},
 };
 
 bool verbs_are_ready(const struct authority_peer *peer, const json_t *object)

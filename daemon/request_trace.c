@@ -1,0 +1,14 @@
+// Handles the verb trace: the records of a trace since an earlier answer, and the present counters.
+#include "daemon/request_parts.h"
+#include "daemon/trace.h"
+
+json_t *answer_trace(const struct request *request)
+{
+	const json_t *after = json_object_get(request->object, "after");
+
+	if (!after || json_is_null(after))
+		return trace_list(request->node, request->peer, 0, true);
+	if (!json_is_integer(after) || json_integer_value(after) < 0)
+		return refuse("invalid", "\"after\" must be a number from 0 to %lld", (long long)INT64_MAX);
+	return trace_list(request->node, request->peer, (uint64_t)json_integer_value(after), false);
+}
