@@ -24,9 +24,8 @@ void help_overview(FILE *out)
 			family ? family->summary : verbs[i]->summary);
 		last = family;
 	}
-	fputs("\nA first use:   virgate run --memory 8G -- python train.py\n"
-	      "Without a GPU: virgate run --sim --memory 8G -- ./program\n"
-	      "More:          virgate help VERB, or man virgate-VERB\n",
+	fputs("\nA first use: virgate run --memory 8G -- python train.py (no GPU: run --sim)\n"
+	      "More:        virgate help VERB, or man virgate-VERB\n",
 	      out);
 }
 

@@ -79,9 +79,9 @@ struct verb {
 extern const struct verb verb_run, verb_create, verb_set, verb_rm, verb_kill, verb_suspend, verb_resume, verb_ps,
 	verb_inspect, verb_devices, verb_drain, verb_doctor, verb_dump, verb_restore, verb_migrate, verb_recover,
 	verb_image_list, verb_image_inspect, verb_image_verify, verb_logs, verb_metrics, verb_events, verb_stats,
-	verb_top, verb_share_produce, verb_share_consume, verb_share_selftest, verb_share_publish, verb_share_open,
-	verb_share_list, verb_share_revoke, verb_key_create, verb_audit_verify, verb_cdi_generate, verb_cdi_hook,
-	verb_shutdown, verb_help, verb_version, verb_completion, verb_complete;
+	verb_trace, verb_top, verb_share_produce, verb_share_consume, verb_share_selftest, verb_share_publish,
+	verb_share_open, verb_share_list, verb_share_revoke, verb_key_create, verb_audit_verify, verb_cdi_generate,
+	verb_cdi_hook, verb_shutdown, verb_help, verb_version, verb_completion, verb_complete;
 
 // All verbs, in the order of the help; ends with NULL. The verbs of a family are adjacent.
 extern const struct verb *const verbs[];

@@ -18,6 +18,7 @@ const struct verb *const verbs[] = {
 	&verb_logs,
 	&verb_events,
 	&verb_stats,
+	&verb_trace,
 	&verb_devices,
 	&verb_drain,
 	&verb_metrics,
