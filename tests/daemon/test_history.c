@@ -1,5 +1,5 @@
-// Checks the samples of the last hour without a daemon: their order, and the bound of the answer with the figures of all
-// vGPUs and GPUs. The figures and the clock are stand-ins.
+// Checks the samples of the last hour without a daemon: their order, and the bound of the answer with the figures of
+// all vGPUs and GPUs. The figures and the clock are stand-ins.
 #include "base/clock.h"
 #include "daemon/arbiter.h"
 #include "daemon/eviction.h"
