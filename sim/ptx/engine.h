@@ -155,7 +155,8 @@ struct ptx_run {
 #define PTX_FOR_LANES(lane, mask) \
 	for (uint32_t lane, left_ = (mask); left_ && (lane = (uint32_t)__builtin_ctz(left_), true); left_ &= left_ - 1)
 
-static inline void *ptx_operand(const struct ptx_warp *warp, ptx_ref ref)
+// Also inlined into a function without the thread sanitizer.
+__attribute__((always_inline)) static inline void *ptx_operand(const struct ptx_warp *warp, ptx_ref ref)
 {
 	return (uint8_t *)(ref & 1 ? warp->constants : warp->registers) + (ref & ~1u);
 }

@@ -5,7 +5,9 @@
 #include "sim/ptx/decode.h"
 #include "sim/ptx/engine.h"
 
-const struct ptx_op *ptx_op_alu(struct ptx_warp *warp, const struct ptx_op *op)
+// Without the thread sanitizer, as the forms: it would check 20 accesses to the warp, which belongs to one thread, and to
+// the code, which the interpreter reads at other instructions, too.
+__attribute__((no_sanitize("thread"))) const struct ptx_op *ptx_op_alu(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	struct ptx_alu alu = {
 		.d = ptx_operand(warp, op->d),
