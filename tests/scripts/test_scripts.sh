@@ -108,7 +108,8 @@ expect "set up twice" 0 2 grep -c . "$work/setups"
 expect "reconfigured the second time" 0 "setup --reconfigure $work/build -Dcuda=/two" tail -n 1 "$work/setups"
 
 # scripts/check must add up the counts of meson's tests.
-mkdir -p "$work/checking/meson-logs"
+mkdir -p "$work/checking/meson-info" "$work/checking/meson-logs"
+echo '[{"name": "b_sanitize", "value": "none"}]' >"$work/checking/meson-info/intro-buildoptions.json"
 check() { # STATUS LINES…: runs scripts/check; meson exits with STATUS and has LINES in its log
 	tool meson "cat >'$work/checking/meson-logs/testlog.json' <<'END'" "${@:2}" END "exit $1"
 	PATH=$work/bin:$PATH "$root/scripts/check" "$work/checking" | tail -n "${last:-1}" | tr '\n' '|'
