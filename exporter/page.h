@@ -5,7 +5,7 @@
 
 #include "exporter/gather.h"
 
-enum { PAGE_VGPUS_MOST = 200, PAGE_TENANTS_MOST = 64, PAGE_EVENTS_MOST = 100 };
+enum { PAGE_VGPUS_MOST = 200, PAGE_TENANTS_MOST = 16, PAGE_EVENTS_MOST = 100 };
 
 struct page {
 	const struct gathered *gathered; // with `problem`, its lists are not used

@@ -154,4 +154,7 @@ void page_write_history(FILE *out, const struct page *page)
 		write_figure(out, page, devices->devices[i].index, FIGURE_MEMORY);
 		write_figure(out, page, devices->devices[i].index, FIGURE_TIME);
 	}
+	if (page->gathered->samples->left_out)
+		fprintf(out, "<p class=\"note\">%zu more vGPUs: see <code>virgate stats</code>.</p>",
+			page->gathered->samples->left_out);
 }

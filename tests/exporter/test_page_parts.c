@@ -435,8 +435,25 @@ TEST(the_page_has_all_figures_without_a_script)
 	CHECK_CONTAINS(text, "GPU time on GPU 1");
 	CHECK_CONTAINS(text, "data-next=\"1511\"");
 	CHECK(!strstr(text, "{{") && !strstr(text, "<script>") && !strstr(text, " style="));
+	CHECK(!strstr(text, "virgate stats"));
 	page_text(true);
 	CHECK_INT(count(text, "class=\"tenant\""), 0);
+}
+
+TEST(long_lists_are_cut_with_a_note)
+{
+	static struct vg_tenant_info many[100];
+
+	make_node("x");
+	for (size_t i = 0; i < sizeof many / sizeof *many; i++)
+		many[i] = tenants[0];
+	vgpus[3].tenants = many;
+	vgpus[3].tenant_count = sizeof many / sizeof *many;
+	kept.left_out = 7;
+	page_text(false);
+	CHECK_INT(count(text, "class=\"tenant\""), (VGPUS - 1) * TENANTS + PAGE_TENANTS_MOST);
+	CHECK_CONTAINS(text, "84 more programs: see virgate ps");
+	CHECK_CONTAINS(text, "7 more vGPUs: see <code>virgate stats</code>");
 }
 
 // Every element that the page begins must end, whatever names the programs have.
