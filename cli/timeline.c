@@ -8,7 +8,10 @@
 #include "base/size.h"
 #include "node/fields.h"
 
-enum { NAME = 192, TENANT_NAME = NAME + 32, COPIES = 3, GPU_PROCESS = 1, VGPU_PROCESS = 1000 };
+enum { NAME = 192, TENANT_NAME = NAME + 32, COPIES = 3, GPU_PROCESS = 1 };
+// A reader takes a counter, which has no thread, as one of the thread with the number of its process. So the numbers of
+// processes and threads are apart, except that the only thread of a GPU has the number of its process.
+enum { MOST_GPUS = 64, VGPU_PROCESS = 1000000 };
 
 // A counter that was written: an equal value is not written again.
 struct counter {
@@ -72,7 +75,7 @@ struct timeline *timeline_create(struct trace_file *file, int device, const stru
 		*timeline = (struct timeline){.file = file,
 					      .names = names,
 					      .device = device,
-					      .next_thread = GPU_PROCESS + 64,
+					      .next_thread = GPU_PROCESS + MOST_GPUS,
 					      .next_process = VGPU_PROCESS};
 	return timeline;
 }
@@ -111,7 +114,7 @@ static struct track gpu_track(struct timeline *timeline, int device)
 	const char *model = "";
 	char name[NAME];
 
-	if (device < 0 || device > 63 || timeline->shown_gpus >> device & 1)
+	if (device < 0 || device >= MOST_GPUS || timeline->shown_gpus >> device & 1)
 		return track;
 	timeline->shown_gpus |= 1ull << device;
 	for (size_t i = 0; i < timeline->names->count; i++)

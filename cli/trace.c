@@ -299,7 +299,7 @@ const struct verb verb_trace = {
 	.summary = "Record who has the GPU when, as a timeline for Perfetto",
 	.details =
 		"Records turns, waiting, launches, copies, memory in the host, suspensions and refusals. ^C ends the "
-		"trace early. ui.perfetto.dev and chrome://tracing show the file.",
+		"trace early. The web page ui.perfetto.dev shows the file.",
 	.options = options,
 	.most = 0,
 	.run = run_trace,

@@ -90,22 +90,18 @@ static json_int_t microseconds(uint64_t ns)
 	return (json_int_t)(ns / 1000);
 }
 
-static void name_track(struct trace_file *file, struct track track, const char *kind, const char *name)
-{
-	write_event(file, json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "ph", "M", "name", kind, "pid", track.process,
-				    "tid", track.thread, "args", "name", name));
-}
-
 void trace_file_name_process(struct trace_file *file, int process, const char *name)
 {
-	name_track(file, (struct track){process, 0}, "process_name", name);
+	write_event(file, json_pack("{s:s, s:s, s:i, s:{s:s}}", "ph", "M", "name", "process_name", "pid", process,
+				    "args", "name", name));
 	write_event(file, json_pack("{s:s, s:s, s:i, s:{s:i}}", "ph", "M", "name", "process_sort_index", "pid", process,
 				    "args", "sort_index", process));
 }
 
 void trace_file_name_thread(struct trace_file *file, struct track track, const char *name)
 {
-	name_track(file, track, "thread_name", name);
+	write_event(file, json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "ph", "M", "name", "thread_name", "pid",
+				    track.process, "tid", track.thread, "args", "name", name));
 	write_event(file, json_pack("{s:s, s:s, s:i, s:i, s:{s:i}}", "ph", "M", "name", "thread_sort_index", "pid",
 				    track.process, "tid", track.thread, "args", "sort_index", track.thread));
 }

@@ -1,4 +1,4 @@
-// Writes a file of trace events in the JSON format that Perfetto and chrome://tracing read. The file gets its name when
+// Writes a file of trace events in the JSON format that Perfetto reads. The file gets its name when
 // it is complete. Times are nanoseconds since the trace began. One thread.
 #pragma once
 #include <jansson.h>

@@ -41,7 +41,7 @@ class Trace:
                     "B": {"name", "pid", "tid", "ts"}, "E": {"pid", "tid", "ts", "args"},
                     "C": {"name", "pid", "ts", "args"}, "i": {"name", "pid", "tid", "ts", "s", "args"}}
         fields = set(event) - {"ph"}
-        optional = {"tid"} if event["ph"] == "M" else set()
+        optional = {"tid"} if event.get("name", "").startswith("thread_") else set()
         assert required[event["ph"]] <= fields <= required[event["ph"]] | optional, event
         for key in ("pid", "tid", "ts", "dur"):
             assert isinstance(event.get(key, 0), int) and event.get(key, 0) >= 0, event
@@ -67,6 +67,8 @@ class Trace:
         if event["ph"] == "M" or event.get("s") == "g":
             return
         assert event["pid"] in self.processes, event
+        # Perfetto takes a counter as one of the thread with the number of its process.
+        assert self.threads.get(event["pid"], (event["pid"],))[0] == event["pid"], event
         if "tid" in event:
             assert self.threads[event["tid"]][0] == event["pid"], event
 
