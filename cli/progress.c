@@ -20,6 +20,8 @@ enum {
 	BAR_LEAST = 8,
 	BAR_MOST = 40,
 	FIELD = 64,
+	RATE_WIDTH = sizeof "999.9 MiB/s" - 1,
+	TIME_WIDTH = sizeof "9m59s left" - 1,
 };
 
 // Between two redraws the cursor is in the first column of the line. If the terminal becomes narrower and wraps the
@@ -71,10 +73,11 @@ static void format_sizes(uint64_t bytes, uint64_t total, char buffer[FIELD])
 
 enum { STEP, BAR, PERCENT, SIZES, RATE, TIME, FIELDS }; // in the order on the line
 
-// Formats all fields except the bar. A field without a value is "".
+// Formats all fields except the bar. A field without a value is "". Beside a bar, the fields have their usual widths,
+// so that the bar keeps its place.
 static void format_fields(const struct progress *progress, char fields[FIELDS][FIELD])
 {
-	char text[VG_SIZE_TEXT], duration[FIELD];
+	char text[VG_SIZE_TEXT], duration[FIELD], rate[FIELD], left[FIELD];
 	uint64_t total = progress->total, bytes = progress->bytes;
 	bool is_known = total && bytes <= total;
 
@@ -85,13 +88,15 @@ static void format_fields(const struct progress *progress, char fields[FIELDS][F
 		format_sizes(bytes, total, fields[SIZES]);
 	else if (bytes)
 		snprintf(fields[SIZES], FIELD, "%s", vg_size_format(bytes, text));
-	if (bytes && progress->rate >= 1)
-		snprintf(fields[RATE], FIELD, "%s/s", vg_size_format((uint64_t)progress->rate, text));
+	bool has_rate = bytes && progress->rate >= 1;
+	snprintf(rate, sizeof rate, "%s/s", vg_size_format((uint64_t)progress->rate, text));
+	snprintf(fields[RATE], FIELD, "%*s", is_known ? RATE_WIDTH : 0, has_rate ? rate : "");
 	if (is_known && progress->rate >= 1)
-		snprintf(fields[TIME], FIELD, "%s left",
+		snprintf(left, sizeof left, "%.40s left",
 			 format_time((double)(total - bytes) / progress->rate + 1, duration));
 	else
-		snprintf(fields[TIME], FIELD, "%s", format_time(progress->seconds, duration));
+		snprintf(left, sizeof left, "%s", format_time(progress->seconds, duration));
+	snprintf(fields[TIME], FIELD, "%*s", is_known ? TIME_WIDTH : 0, left);
 }
 
 // Returns the width of the line without the bar, for 2 spaces between the fields.

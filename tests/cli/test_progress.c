@@ -19,22 +19,22 @@ TEST(the_line_has_figures_and_time_left)
 	struct progress progress = {"host-out", GIB, 4 * GIB, 7, 512 << 20};
 
 	check_line(&progress, 100,
-		   "host-out  [##########------------------------------]   25 %  "
-		   "1.0 of 4.0 GiB  512.0 MiB/s  7 s left");
-	check_line(&progress, 80, "host-out  [#####----------------]   25 %  1.0 of 4.0 GiB  512.0 MiB/s  7 s left");
-	check_line(&progress, 60, "host-out  [###-----------]   25 %  1.0 of 4.0 GiB  7 s left");
-	check_line(&progress, 40, "host-out  [##--------]   25 %  7 s left");
-	check_line(&progress, 30, "host-out   25 %  7 s left");
+		   "host-out  [#########------------------------------]   25 %  "
+		   "1.0 of 4.0 GiB  512.0 MiB/s    7 s left");
+	check_line(&progress, 80, "host-out  [####---------------]   25 %  1.0 of 4.0 GiB  512.0 MiB/s    7 s left");
+	check_line(&progress, 60, "host-out  [###---------]   25 %  1.0 of 4.0 GiB    7 s left");
+	check_line(&progress, 40, "host-out  [##------]   25 %    7 s left");
+	check_line(&progress, 30, "host-out   25 %    7 s left");
 	check_line(&progress, 20, "host-out   25 %");
 	check_line(&progress, 10, " 25 %");
 	progress.bytes = 900 << 20;
 	progress.rate = 1 << 20;
 	check_line(&progress, 90,
-		   "host-out  [#####-------------------]   21 %  900.0 MiB of 4.0 GiB  1.0 MiB/s  53m17s left");
+		   "host-out  [####------------------]   21 %  900.0 MiB of 4.0 GiB    1.0 MiB/s  53m17s left");
 	progress.rate = 10000;
 	check_line(&progress, 60, "host-out  [#####----------------------]   21 %  93h05m left");
 	progress.bytes = 4 * GIB;
-	check_line(&progress, 40, "host-out  [##########]  100 %  1 s left");
+	check_line(&progress, 40, "host-out  [########]  100 %    1 s left");
 }
 
 TEST(unknown_figures_are_left_out)
@@ -43,9 +43,9 @@ TEST(unknown_figures_are_left_out)
 	check_line(&(struct progress){"commit", GIB, 0, 2, GIB / 2.0}, 80, "commit  1.0 GiB  512.0 MiB/s  2 s");
 	// A stalled step has no time left, but the time since its start.
 	check_line(&(struct progress){"send", GIB, 4 * GIB, 90, 0}, 80,
-		   "send  [##########------------------------------]   25 %  1.0 of 4.0 GiB  1m30s");
+		   "send  [#####------------------]   25 %  1.0 of 4.0 GiB                    1m30s");
 	check_line(&(struct progress){"send", 0, 4 * GIB, 90, 0}, 50,
-		   "send  [-----------]    0 %  0 B of 4.0 GiB  1m30s");
+		   "send  [----------------------]    0 %       1m30s");
 	// More bytes than expected: neither a bar nor a percentage.
 	check_line(&(struct progress){"send", 5 * GIB, 4 * GIB, 90, 0}, 80, "send  5.0 GiB  1m30s");
 }

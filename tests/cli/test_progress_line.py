@@ -79,8 +79,8 @@ def check_bar(output, step):
     assert len(lines) >= 2, output
     percents = [int(re.search(r"(\d+) %", line)[1]) for line in lines]
     assert percents == sorted(percents) and percents[0] < percents[-1], lines
-    assert any(re.search(r" of [0-9.]+ MiB  [0-9.]+ MiB/s  \d+ s left$", line) for line in lines), lines
-    assert len({line.index("]") for line in lines}) <= 2, lines  # the bar keeps its place
+    assert any(re.search(r" of [0-9.]+ MiB +[0-9.]+ [KM]iB/s +(\d+m)?\d+ ?s left$", line) for line in lines), lines
+    assert len({line.index("]") for line in lines if "/s" in line}) == 1, lines  # the bar keeps its place
     rest = re.sub(REDRAW, b"\0", output)
     assert re.search(rb"\0" + re.escape(ERASE), rest) and not re.search(rb"\0[^\0\r]", rest), rest
     assert b"\x1b" not in rest.replace(ERASE, b""), rest
@@ -130,10 +130,10 @@ def test_a_step_without_bytes_shows_its_time(node):
 def test_a_resize(node):
     node.environment |= SLOW
     publisher = Terminal(node, "share", "publish", "weights", "--from", make_file(node, 256 << 20), columns=100)
-    publisher.wait(rb"\rcopy  \[[^]]{40}\]")
+    publisher.wait(rb"\rcopy  \[[^]]{30,40}\]")
     length = len(publisher.output)
     publisher.resize(24)
-    narrow = publisher.wait(rb"\rcopy   \d+ %  \d+ s left\x1b", length)
+    narrow = publisher.wait(rb"\rcopy   \d+ % +\d+ s left\x1b", length)
     length = len(publisher.output)
     publisher.resize(5)
     publisher.wait(rb"\r *\d+ \x1b", length)
@@ -163,7 +163,7 @@ def test_a_narrowed_window_is_left_clean(node):
     try:
         wait_for_screen(r"\d s left")
         tmux("resize-window", "-x", "40", "-y", "24")
-        wait_for_screen(r"\n40\nbefore\ncopy  \[[#-]+\] +\d+ %  \d+ s left\n*$")
+        wait_for_screen(r"\n40\nbefore\ncopy  \[[#-]+\] +\d+ % +\d+ s left\n*$")
         wait_for_screen(r"\n40\nbefore\nweights is published[^\n]*\n[^\n]*\n*$")
     finally:
         tmux("kill-server")
