@@ -12,8 +12,8 @@ MESON_FLAGS ?=
 TARGETS = all meson-test-prereq
 override MESON_FLAGS += -Dcuda=$(CUDA)
 
-.PHONY: all deps build demo check check-slow check-slurm check-podman check-prometheus check-browser check-deb check-gpu
-.PHONY: bench install asan asan-build tsan tsan-build fuzz fuzz-build bundle deb reference clean
+.PHONY: all deps build demo check check-slow check-slurm check-podman check-prometheus check-browser check-deb check-rpm
+.PHONY: check-gpu bench install asan asan-build tsan tsan-build fuzz fuzz-build bundle deb rpm reference clean
 
 all: build
 
@@ -120,9 +120,21 @@ check-deb:
 	@CUDA=none scripts/install-deps
 	@scripts/check-deb $(BUILD)-deb $(DEB_ROOTS)
 
+rpm: export PACKAGES = libslurm-dev rpm
+rpm:
+	@CUDA=none scripts/install-deps
+	@scripts/rpm $(BUILD)-rpm
+
+# Builds the RPM packages, and installs and removes them in a root of Debian 12, as root: dependencies are not tested.
+check-rpm: DEB_ROOTS = $(BUILD)-deb/roots
+check-rpm: export PACKAGES = debootstrap libslurm-dev rpm
+check-rpm:
+	@CUDA=none scripts/install-deps
+	@scripts/check-rpm $(BUILD)-rpm $(DEB_ROOTS)
+
 reference: deps
 	@scripts/configure $(BUILD) $(MESON_FLAGS)
 	@ninja -C $(BUILD) docs/reference.md
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-demo $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-bundle $(BUILD)-deb
+	rm -rf $(BUILD) $(BUILD)-demo $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-bundle $(BUILD)-deb $(BUILD)-rpm
