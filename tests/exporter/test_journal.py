@@ -194,11 +194,14 @@ def test_drains_and_waits(node):
 
 def test_journal_is_bounded(node):
     node.virgate("ps")
-    for i in range(150):
+    # The budget grows with time, so a loaded machine needs more rounds until an event is left out.
+    for i in range(1000):
         node.virgate("create", f"v{i}", "--memory", "64M", "--device", "0")
         node.virgate("rm", f"v{i}")
-    metrics = node.virgate("metrics")
-    assert "virgate_journal_omitted_total 0\n" not in metrics, "no budget for the events of a user"
+        if i % 25 == 24 and "virgate_journal_omitted_total 0\n" not in node.virgate("metrics"):
+            break
+    else:
+        raise AssertionError("no budget for the events of a user")
     assert sum(os.path.getsize(path) for path in files(node)) < 2 << 20
     node.virgate("shutdown")
     path, = files(node)
