@@ -61,6 +61,8 @@ static void print_vgpu(const struct vg_vgpu_info *vgpu)
 	print_size("physical", vgpu->physical, vgpu->physical_known);
 	print_terms(vgpu);
 	print_eviction(vgpu);
+	if (*vgpu->job)
+		print_line("%-11s%s", "job", vgpu->job);
 	print_line("%-11s%s", "owner", vgpu->owner);
 	print_line("%-11s%s", "group", *vgpu->group ? vgpu->group : "none");
 	print_line("%-11s%s", "lifetime", vgpu->ephemeral ? "until its last program has ended" : "until it is removed");

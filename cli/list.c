@@ -171,7 +171,7 @@ json_t *vgpu_json(const struct vg_vgpu_info *vgpu)
 		json_array_append_new(tenants, tenant_json(&vgpu->tenants[i]));
 	return json_pack(
 		"{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:b, s:o, s:b, s:s, s:s, s:o, s:s, s:o, s:b, s:f, s:I, s:o, "
-		"s:b, s:o, s:o, s:o, s:o, s:b, s:o}",
+		"s:b, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
 		"name", vgpu->name, "device", vgpu->device, "uuid", vgpu->uuid, "memory", (json_int_t)vgpu->memory,
 		"charged", known_integer(vgpu->charged, sound), "overhead", known_integer(vgpu->overhead, sound),
 		"physical", known_integer(vgpu->physical, vgpu->physical_known), "damaged", !sound, "share",
@@ -182,5 +182,5 @@ json_t *vgpu_json(const struct vg_vgpu_info *vgpu)
 		"shared", known_integer(vgpu->shared, sound), "evictable", vgpu->evictable, "swap",
 		known_integer(vgpu->swap, vgpu->evictable), "fixed", known_integer(vgpu->fixed, vgpu->evictable),
 		"idle_suspend", known_integer(vgpu->idle_suspend, vgpu->idle_suspend != 0), "eviction",
-		vgpu_eviction_json(vgpu), "drained", vgpu->drained, "tenants", tenants);
+		vgpu_eviction_json(vgpu), "drained", vgpu->drained, "job", text_or_null(vgpu->job), "tenants", tenants);
 }

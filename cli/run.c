@@ -29,8 +29,8 @@ static const char *find_setting(const struct session *session, const struct argu
 
 static int refuse_other_options(const struct arguments *arguments)
 {
-	static const char *const alone[] = {"name", "profile",	 "memory", "share", "limit",	    "class",
-					    "mode", "evictable", "swap",   "fixed", "idle-suspend", "device"};
+	static const char *const alone[] = {"name",	 "profile", "memory", "share",	      "limit",	"class", "mode",
+					    "evictable", "swap",    "fixed",  "idle-suspend", "device", "gpus"};
 
 	for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
 		if (option_value(arguments, alone[i]))
@@ -88,6 +88,31 @@ static int check_wait(const struct arguments *arguments)
 	return 0;
 }
 
+// Reads --gpus, the number of GPUs of a job. Returns 0 or an exit code.
+static int read_gpus(const struct arguments *arguments, struct vg_vgpu_options *options)
+{
+	const char *text = option_value(arguments, "gpus");
+	char *end;
+
+	if (!text)
+		return 0;
+	unsigned long value = strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || value < 1 || value > VG_GPUS_MOST)
+		return say_usage(arguments->verb, "--gpus: \"%s\" is not a number of GPUs: use 1 to %u", text,
+				 VG_GPUS_MOST);
+	if (value > 1 && options->wait)
+		return say_usage(arguments->verb, "--wait and --gpus do not go together: a job that waits would keep "
+						  "the GPUs that it has meanwhile; leave out one of them");
+	if (value > 1 && options->evictable)
+		return say_usage(arguments->verb, "--evictable and --gpus do not go together: the memory of a job "
+						  "would have to leave all its GPUs at once; leave out one of them");
+	if (value > 1 && options->scheduling_class != VG_CLASS_BATCH)
+		return say_usage(arguments->verb,
+				 "--class latency and --gpus do not go together: leave out one of them");
+	options->gpus = (unsigned)value;
+	return 0;
+}
+
 // Reads the settings and options of the vGPU that is created for this run. Returns 0 or an exit code.
 static int read_new_vgpu(struct session *session, const struct arguments *arguments, struct vg_vgpu_options *options,
 			 const struct vg_profile **ret_profile)
@@ -101,6 +126,9 @@ static int read_new_vgpu(struct session *session, const struct arguments *argume
 	options->name = option_value(arguments, "name");
 	options->wait = read_wait(arguments);
 	options->device = find_setting(session, arguments, "device", CONFIG_DEVICE);
+	r = read_gpus(arguments, options);
+	if (r)
+		return r;
 	if (*ret_profile && (*ret_profile)->mode_given)
 		return 0;
 	return use_configured_modes(arguments, session, options);
@@ -287,6 +315,7 @@ static const struct option options[] = {
 	{"vgpu", 'v', "NAME", "run inside the vGPU of that name", COMPLETE_VGPU},
 	{"name", 'n', "NAME", "the name of the vGPU that is made for this run", 0},
 	OPTIONS_NEW_VGPU,
+	{"gpus", 'g', "N", "a job: a vGPU of this size and share on each of N GPUs", 0},
 	{"wait", 'w', "[SECONDS]", "wait for room instead of failing, in the order of arrival", 0},
 	OPTION_SIM,
 	{0},
@@ -296,7 +325,7 @@ const struct verb verb_run = {
 	.name = "run",
 	.synopsis = "[--vgpu NAME | [--name NAME] [--profile NAME | [--memory SIZE] [--share PERCENT [--limit]] "
 		    "[--class CLASS] [--mode MODE] [--evictable [--swap SIZE] [--fixed SIZE] "
-		    "[--idle-suspend SECONDS]]] [--device GPU] "
+		    "[--idle-suspend SECONDS]]] [--gpus N] [--device GPU] "
 		    "[--wait[=SECONDS]]] [--sim] [--] COMMAND...",
 	.summary = "Run a program inside a vGPU",
 	.details =

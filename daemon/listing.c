@@ -176,6 +176,8 @@ json_t *listing_vgpu(const struct node *node, const struct vgpu *vgpu, enum list
 	json_object_set_new(listed, "suspends", json_integer(vgpu->suspends));
 	json_object_set_new(listed, "checkpoints", json_integer(vgpu->checkpoints));
 	json_object_set_new(listed, "evictions", json_integer(vgpu->residence.evictions));
+	if (*vgpu->job)
+		json_object_set_new(listed, "job", json_string(vgpu->job));
 	options_write_terms(listed, &vgpu->terms);
 	options_write_eviction(listed, vgpu);
 	json_object_set_new(listed, "eviction", listing_eviction(vgpu));

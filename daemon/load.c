@@ -31,6 +31,7 @@ static bool read_vgpu(const struct node *node, const json_t *state, struct vgpu 
 	const char *name = json_string_value(json_object_get(state, "name"));
 	const char *uuid = json_string_value(json_object_get(state, "uuid"));
 	const json_t *group = json_object_get(state, "group");
+	const char *job = json_string_value(json_object_get(state, "job"));
 	json_int_t memory = json_integer_value(json_object_get(state, "memory"));
 	struct vgpu vgpu = {.memory = (uint64_t)memory};
 	uint8_t bytes[16];
@@ -41,6 +42,7 @@ static bool read_vgpu(const struct node *node, const json_t *state, struct vgpu 
 	if (!uuid || !vg_system_uuid_parse(uuid, bytes) || !registry_find_device(node, bytes, &vgpu.device))
 		return false;
 	snprintf(vgpu.name, sizeof vgpu.name, "%s", name);
+	snprintf(vgpu.job, sizeof vgpu.job, "%s", job ? job : "");
 	vgpu.owner = (uid_t)json_integer_value(json_object_get(state, "owner"));
 	vgpu.group = json_is_integer(group) ? (gid_t)json_integer_value(group) : (gid_t)-1;
 	vgpu.created = json_number_value(json_object_get(state, "created"));

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/parts.h"
 #include "daemon/admission.h"
+#include "daemon/job.h"
 #include "daemon/journal.h"
 #include "daemon/launcher.h"
 #include "daemon/allowance.h"
@@ -87,6 +88,8 @@ static json_t *read_wanted(const struct request *request, struct vgpu *wanted)
 	    (refusal = request_read_group(request, &wanted->group)) || (refusal = read_owner(request, &wanted->owner)))
 		return refusal;
 	copy_groups(request, wanted);
+	if ((refusal = job_read(request, wanted)))
+		return refusal;
 	if ((refusal = read_device(request, wanted)))
 		return refusal;
 	refusal = refuse_too_small(request, wanted->device, wanted->owner, wanted->memory);
@@ -317,6 +320,7 @@ json_t *answer_enter(const struct request *request)
 	json_t *answer =
 		json_pack("{s:b, s:s, s:s, s:s, s:I}", "ok", 1, "name", vgpu->name, "ledger", vgpu->path, "uuid",
 			  vg_system_device(node->system, vgpu->device)->uuid_text, "memory", (json_int_t)vgpu->memory);
+	json_object_set_new(answer, "device", json_integer((json_int_t)vgpu->device));
 	options_write_terms(answer, &vgpu->terms);
 	if (vgpu->terms.is_mps)
 		json_object_set_new(answer, "mps_pipe", json_string(mps_pipe_directory(vgpu)));

@@ -1,5 +1,6 @@
 // Chooses the GPU of a new vGPU: the one that the request names, or the best of those that it allows.
 #include "daemon/admission.h"
+#include "daemon/job.h"
 #include "daemon/mps.h"
 #include "daemon/request_parts.h"
 
@@ -109,6 +110,11 @@ static json_t *set_device(const struct request *request, size_t device, struct v
 {
 	wanted->device = device;
 	json_t *refusal = read_modes(request, wanted);
+	if (!refusal && *wanted->job && wanted->terms.is_mps)
+		refusal = refuse("invalid",
+				 "job %s: a job with several GPUs cannot use mode mps, because the daemon "
+				 "starts a server for each GPU: use --mode time",
+				 wanted->job);
 	return refusal ? refusal : read_memory_or_part(request, wanted);
 }
 
@@ -195,6 +201,8 @@ json_t *read_device(const struct request *request, struct vgpu *wanted)
 	size_t device = 0;
 	json_t *refusal = read_allowed(request, allowed);
 
+	if (!refusal)
+		refusal = job_exclude(request, wanted, allowed);
 	for (size_t i = 0; !refusal && i < vg_system_device_count(request->node->system); i++) {
 		if (!allowed[i])
 			continue;

@@ -27,6 +27,8 @@ static json_t *write_vgpu(const struct node *node, const struct vgpu *vgpu)
 
 	options_write_terms(state, &vgpu->terms);
 	options_write_eviction(state, vgpu);
+	if (*vgpu->job)
+		json_object_set_new(state, "job", json_string(vgpu->job));
 	if (vgpu->owner_group_count)
 		json_object_set_new(state, "owner_groups", write_groups(vgpu));
 	if (vgpu->group != (gid_t)-1)

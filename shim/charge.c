@@ -172,6 +172,8 @@ VG_HOT void shim_refund(enum vg_ledger_kind kind, uint64_t bytes)
 
 VG_HOT void shim_refund_record(const struct shim_record *record)
 {
+	SHIM_ON_DEVICE(record->device - 1);
+
 	if (record->origin == SHIM_EVICTABLE)
 		shim_refund_evictable(record->kind, record->bytes);
 	else
@@ -182,5 +184,5 @@ bool shim_exceeds_device(uint64_t bytes)
 {
 	size_t total;
 
-	return REAL(cuDeviceTotalMem_v2)(&total, 0) == CUDA_SUCCESS && bytes > total;
+	return REAL(cuDeviceTotalMem_v2)(&total, (CUdevice)shim_device()) == CUDA_SUCCESS && bytes > total;
 }

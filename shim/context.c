@@ -11,11 +11,17 @@
 #include "shim/undeclared.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct {
+// The state of each device's primary context. `find_primary()` is that of the selected device.
+static struct primary {
 	bool is_charged;
 	uint64_t bytes;
 	CUcontext context;
-} primary; // state of the device's primary context; a vGPU has one device
+} primaries[SHIM_DEVICES];
+
+static struct primary *find_primary(void)
+{
+	return &primaries[shim_device()];
+}
 
 static uint64_t context_overhead(void)
 {
@@ -52,7 +58,7 @@ static CUresult charge_primary(enum vg_entry entry, uint64_t *ret_charged)
 	CUresult result;
 
 	pthread_mutex_lock(&lock);
-	is_charged = primary.is_charged;
+	is_charged = find_primary()->is_charged;
 	pthread_mutex_unlock(&lock);
 	if (is_charged) {
 		*ret_charged = 0;
@@ -65,11 +71,24 @@ static CUresult charge_primary(enum vg_entry entry, uint64_t *ret_charged)
 	return result;
 }
 
+// Notes the primary context in the list of contexts. With several devices, no primary context is the only context.
+static void note_primary(const struct primary *primary, int change, CUcontext destroyed)
+{
+	if (shim_device_count == 1)
+		shim_contexts_set_primary(primary->context, primary->is_charged);
+	else if (change > 0)
+		shim_contexts_add(primary->context);
+	else if (change < 0)
+		shim_contexts_remove(destroyed);
+}
+
 // Sets the primary context's charge according to whether the driver reports the context as active. Call this after a
 // call that may have created or destroyed the primary context. `charged`: the bytes that charge_primary() charged
 // before that call.
 static void reconcile_primary(CUdevice device, uint64_t charged, CUcontext context)
 {
+	SHIM_ON_DEVICE(device);
+	struct primary *primary = find_primary();
 	CUcontext destroyed = NULL;
 	unsigned int flags;
 	uint64_t refund = charged;
@@ -80,22 +99,22 @@ static void reconcile_primary(CUdevice device, uint64_t charged, CUcontext conte
 		return;
 	}
 	pthread_mutex_lock(&lock);
-	if (active && !primary.is_charged && charged) {
-		primary.is_charged = true;
-		primary.bytes = charged;
+	if (active && !primary->is_charged && charged) {
+		primary->is_charged = true;
+		primary->bytes = charged;
 		refund = 0;
 		change = 1;
 		shim_first_context_created();
-	} else if (!active && primary.is_charged) {
-		refund += primary.bytes;
-		destroyed = primary.context;
+	} else if (!active && primary->is_charged) {
+		refund += primary->bytes;
+		destroyed = primary->context;
 		change = -1;
-		primary.is_charged = false;
-		primary.context = NULL;
+		primary->is_charged = false;
+		primary->context = NULL;
 	}
 	if (active && context)
-		primary.context = context;
-	shim_contexts_set_primary(primary.context, primary.is_charged);
+		primary->context = context;
+	note_primary(primary, change, destroyed);
 	pthread_mutex_unlock(&lock);
 	forget_context(destroyed);
 	shim_refund(VG_LEDGER_CONTEXT, refund);
@@ -105,6 +124,7 @@ static void reconcile_primary(CUdevice device, uint64_t charged, CUcontext conte
 
 SHIM_EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
+	SHIM_ON_DEVICE(device);
 	uint64_t charged;
 	CUresult result;
 
@@ -160,8 +180,8 @@ static void keep_green_charge(void)
 	bool is_kept;
 
 	pthread_mutex_lock(&lock);
-	is_kept = primary.is_charged;
-	primary.bytes += is_kept ? green_bytes : 0;
+	is_kept = find_primary()->is_charged;
+	find_primary()->bytes += is_kept ? green_bytes : 0;
 	pthread_mutex_unlock(&lock);
 	if (!is_kept)
 		shim_refund(VG_LEDGER_CONTEXT, green_bytes);
@@ -172,6 +192,7 @@ static void keep_green_charge(void)
 SHIM_EXPORT CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc resources, CUdevice device,
 					      unsigned int flags)
 {
+	SHIM_ON_DEVICE(device);
 	uint64_t charged;
 	CUresult result;
 
@@ -192,7 +213,7 @@ SHIM_EXPORT CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDe
 
 SHIM_EXPORT CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx green)
 {
-	return MAY_DESTROY(REAL(cuGreenCtxDestroy)(green), 0);
+	return MAY_DESTROY(REAL(cuGreenCtxDestroy)(green), (CUdevice)shim_device());
 }
 
 static CUresult finish_create(CUresult result, CUcontext *context, uint64_t bytes)
@@ -216,6 +237,7 @@ static CUresult finish_create(CUresult result, CUcontext *context, uint64_t byte
 
 #define CREATE_CONTEXT(abi, context, ...)                                              \
 	do {                                                                           \
+		SHIM_ON_DEVICE(device);                                                \
 		uint64_t bytes;                                                        \
 		CUresult result;                                                       \
 		if (!shim_enforcing())                                                 \

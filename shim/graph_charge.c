@@ -15,8 +15,10 @@
 _Atomic bool shim_may_have_graph_memory;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t charged;  // bytes charged in the ledger
-static uint64_t declared; // bytes that the live executable graphs declare
+// For each device: bytes charged in the ledger, and bytes that the live executable graphs declare.
+static struct sums {
+	uint64_t charged, declared;
+} sums[SHIM_DEVICES];
 _Atomic unsigned int shim_graph_count;
 
 struct range {
@@ -134,20 +136,22 @@ static uint64_t round_to_step(uint64_t bytes)
 // room, and the charge is unchanged. Call it with the lock held.
 static CUresult reconcile_graphs(void)
 {
+	struct sums *sum = &sums[shim_device()];
 	cuuint64_t reserved = 0;
-	uint64_t wanted = round_to_step(declared);
+	uint64_t wanted = round_to_step(sum->declared);
 	CUresult result = CUDA_SUCCESS;
 
-	if (REAL(cuDeviceGetGraphMemAttribute)(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) != CUDA_SUCCESS)
-		reserved = charged;
+	if (REAL(cuDeviceGetGraphMemAttribute)((CUdevice)shim_device(), CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
+					       &reserved) != CUDA_SUCCESS)
+		reserved = sum->charged;
 	if (wanted < reserved)
 		wanted = reserved;
-	if (wanted < charged)
-		shim_refund(VG_LEDGER_GRAPH, charged - wanted);
-	else if (wanted > charged)
-		result = shim_charge_quietly(VG_LEDGER_GRAPH, wanted - charged);
+	if (wanted < sum->charged)
+		shim_refund(VG_LEDGER_GRAPH, sum->charged - wanted);
+	else if (wanted > sum->charged)
+		result = shim_charge_quietly(VG_LEDGER_GRAPH, wanted - sum->charged);
 	if (result == CUDA_SUCCESS)
-		charged = wanted;
+		sum->charged = wanted;
 	return result;
 }
 
@@ -156,8 +160,11 @@ void shim_graphs_reconcile(void)
 	SHIM_RELAXED;
 
 	pthread_mutex_lock(&lock);
-	if (charged || declared)
-		reconcile_graphs();
+	for (unsigned int i = 0; i < shim_device_count; i++) {
+		SHIM_ON_DEVICE(i);
+		if (sums[i].charged || sums[i].declared)
+			reconcile_graphs();
+	}
 	pthread_mutex_unlock(&lock);
 }
 
@@ -165,25 +172,27 @@ void shim_graphs_trim(void)
 {
 	bool is_charged;
 
-	pthread_mutex_lock(&lock);
-	is_charged = charged > 0;
-	pthread_mutex_unlock(&lock);
-	if (is_charged)
-		REAL(cuDeviceGraphMemTrim)(0);
+	for (unsigned int i = 0; i < shim_device_count; i++) {
+		pthread_mutex_lock(&lock);
+		is_charged = sums[i].charged > 0;
+		pthread_mutex_unlock(&lock);
+		if (is_charged)
+			REAL(cuDeviceGraphMemTrim)((CUdevice)i);
+	}
 }
 
 static CUresult add_declared(uint64_t bytes)
 {
 	SHIM_RELAXED;
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-	uint64_t before;
+	uint64_t *declared = &sums[shim_device()].declared, before;
 
 	pthread_mutex_lock(&lock);
-	before = declared;
-	if (!__builtin_add_overflow(declared, bytes, &declared))
+	before = *declared;
+	if (!__builtin_add_overflow(*declared, bytes, declared))
 		result = reconcile_graphs();
 	if (result != CUDA_SUCCESS)
-		declared = before;
+		*declared = before;
 	pthread_mutex_unlock(&lock);
 	return result;
 }
@@ -193,7 +202,7 @@ static void remove_declared(uint64_t bytes)
 	SHIM_RELAXED;
 
 	pthread_mutex_lock(&lock);
-	declared -= bytes;
+	sums[shim_device()].declared -= bytes;
 	reconcile_graphs();
 	pthread_mutex_unlock(&lock);
 }
@@ -243,6 +252,8 @@ CUresult shim_graph_end_instantiate(CUresult result, CUgraphExec *executable, ui
 
 void shim_graph_forget(const struct shim_record *record)
 {
+	SHIM_ON_DEVICE(record->device - 1);
+
 	shim_graph_count--;
 	remove_declared(record->bytes);
 }

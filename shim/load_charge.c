@@ -1,5 +1,7 @@
 #include "shim/load_charge.h"
 
+#include <string.h>
+
 #include "shim/contexts.h"
 #include "shim/undeclared.h"
 
@@ -92,30 +94,36 @@ static void refund_load(uint64_t bytes)
 	refresh_undeclared(bytes);
 }
 
-static _Thread_local uint64_t collected; // the sum of bytes that collect_bytes() has added up in this thread
+// for each device, the sum of bytes that collect_bytes() has added up in this thread
+static _Thread_local uint64_t collected[SHIM_DEVICES];
 
 static void collect_bytes(const struct shim_record *record)
 {
-	collected += record->bytes;
+	collected[record->device - 1] += record->bytes;
 }
 
 // Unloads a module or library. Removes its records before the driver call, because the driver may reuse the handle at
-// once. Refunds the charges after the call.
-static CUresult unload_code(enum shim_record_type type, void *handle, uint64_t bytes)
+// once. Refunds the charges after the call. `bytes` are charged on `device`.
+static CUresult unload_code(enum shim_record_type type, void *handle, unsigned int device, uint64_t bytes)
 {
 	struct shim_record again = make_record(type, handle, 0);
 	CUresult result;
 
-	collected = bytes;
+	memset(collected, 0, sizeof collected);
+	collected[device] = bytes;
 	if (type == SHIM_LIBRARY)
 		shim_record_remove_data(SHIM_LOADED, handle, collect_bytes);
-	again.bytes = collected;
 	result = type == SHIM_LIBRARY ? REAL(cuLibraryUnload)((CUlibrary)handle)
 				      : REAL(cuModuleUnload)((CUmodule)handle);
-	if (result == CUDA_SUCCESS)
-		refund_load(again.bytes);
-	else if (again.bytes)
-		shim_record_add_bytes(&again);
+	for (unsigned int i = 0; i < shim_device_count; i++) {
+		SHIM_ON_DEVICE(i);
+		again.bytes = collected[i];
+		again.device = (uint8_t)(i + 1);
+		if (result == CUDA_SUCCESS)
+			refund_load(again.bytes);
+		else if (again.bytes)
+			shim_record_add_bytes(&again);
+	}
 	return result;
 }
 
@@ -133,7 +141,8 @@ static void undo_load(enum shim_record_type type, void *handle)
 		has_overrun = true;
 		return;
 	}
-	if (unload_code(type, handle, record.bytes) != CUDA_SUCCESS) {
+	if (unload_code(type, handle, record.device ? record.device - 1u : shim_device(), record.bytes) !=
+	    CUDA_SUCCESS) {
 		has_overrun = true;
 		return;
 	}
@@ -209,7 +218,8 @@ CUresult shim_load_unload(enum shim_record_type type, void *handle)
 {
 	struct shim_record record = {0};
 	bool is_known = shim_record_remove(type, (uintptr_t)handle, &record);
-	CUresult result = record.origin == SHIM_UNDONE ? CUDA_SUCCESS : unload_code(type, handle, record.bytes);
+	unsigned int device = record.device ? record.device - 1u : shim_device();
+	CUresult result = record.origin == SHIM_UNDONE ? CUDA_SUCCESS : unload_code(type, handle, device, record.bytes);
 
 	record.bytes = 0; // on failure, unload_code() has already restored these bytes
 	if (result != CUDA_SUCCESS && is_known)

@@ -11,9 +11,10 @@ static int contexts, deferred;
 uint64_t shim_for_every_thread(uint64_t bytes)
 {
 	int processors = 0, threads = 0;
+	CUdevice device = (CUdevice)shim_device();
 
-	REAL(cuDeviceGetAttribute)(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
-	REAL(cuDeviceGetAttribute)(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 0);
+	REAL(cuDeviceGetAttribute)(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+	REAL(cuDeviceGetAttribute)(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device);
 	return __builtin_mul_overflow(bytes, (uint64_t)processors * (uint64_t)threads, &bytes) ? UINT64_MAX : bytes;
 }
 

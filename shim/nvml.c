@@ -1,52 +1,70 @@
-// Answers NVML calls inside a vGPU. NVML then shows one device, with the size and the processes of the vGPU.
+// Answers NVML calls inside a vGPU. NVML then shows one device, with the size and the processes of the vGPU; in a job,
+// one for each vGPU.
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ledger/ledger.h"
+#include "shim/ledgers.h"
 #include "shim/log.h"
 #include "shim/nvml_entries.h"
 #include "shim/uuid.h"
 
-static struct vg_ledger *ledger; // only read: a process takes no slot to query NVML
-static char our_uuid[SHIM_UUID_TEXT];
+enum { DEVICES = 16 };
+static struct vg_ledger *ledgers[DEVICES]; // only read: a process takes no slot to query NVML
+static char uuids[DEVICES][SHIM_UUID_TEXT];
+static unsigned device_count;
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
 
-static void open_ledger(void)
+static void open_ledgers(void)
 {
-	const char *path = secure_getenv("VIRGATE_LEDGER");
+	const char *path;
 	uint8_t uuid[16];
+	int count = shim_ledgers_open(ledgers, DEVICES, &path);
 
-	if (!path || !*path)
-		return;
-	if (vg_ledger_open(path, &ledger) != 0) {
+	if (count < 0) {
 		shim_log(SHIM_WARNING, "the vGPU's ledger %s cannot be read: NVML shows the whole machine", path);
 		return;
 	}
-	vg_ledger_uuid(ledger, uuid);
-	shim_uuid_text(uuid, our_uuid);
+	for (int i = 0; i < count; i++) {
+		vg_ledger_uuid(ledgers[i], uuid);
+		shim_uuid_text(uuid, uuids[i]);
+	}
+	device_count = (unsigned)count;
 }
 
 static bool is_inside(void)
 {
-	pthread_once(&open_once, open_ledger);
-	return ledger != NULL;
+	pthread_once(&open_once, open_ledgers);
+	return device_count > 0;
 }
 
-static nvmlReturn_t find_our_device(nvmlDevice_t *ret_device)
-{
-	return REAL(nvmlDeviceGetHandleByUUID)(our_uuid, ret_device);
-}
-
-// Hides devices other than the vGPU's own from a lookup: the result is the handle of the vGPU's device, or "not found".
-static nvmlReturn_t hide_others(nvmlReturn_t result, nvmlDevice_t *device)
+// Returns the index of the job's device that has this handle; -1: it is none of them.
+static int find_device(nvmlDevice_t device)
 {
 	nvmlDevice_t ours;
 
+	for (unsigned i = 0; i < device_count; i++)
+		if (REAL(nvmlDeviceGetHandleByUUID)(uuids[i], &ours) == NVML_SUCCESS && ours == device)
+			return (int)i;
+	return -1;
+}
+
+// Returns the ledger for figures of a device; that of the first device if the handle is of none of ours.
+static struct vg_ledger *find_ledger(nvmlDevice_t device)
+{
+	int index = device_count > 1 ? find_device(device) : 0;
+
+	return ledgers[index < 0 ? 0 : index];
+}
+
+// Hides devices other than our own from a lookup: the result is the handle of one of them, or "not found".
+static nvmlReturn_t hide_others(nvmlReturn_t result, nvmlDevice_t *device)
+{
 	if (result != NVML_SUCCESS || !is_inside())
 		return result;
-	if (find_our_device(&ours) == NVML_SUCCESS && ours == *device)
+	if (find_device(*device) >= 0)
 		return NVML_SUCCESS;
 	*device = NULL;
 	return NVML_ERROR_NOT_FOUND;
@@ -57,18 +75,20 @@ static nvmlReturn_t hide_others(nvmlReturn_t result, nvmlDevice_t *device)
 	{                                                  \
 		nvmlReturn_t result = REAL(name)(count);   \
 		if (result == NVML_SUCCESS && is_inside()) \
-			*count = 1;                        \
+			*count = device_count;             \
 		return result;                             \
 	}
 GET_COUNT(nvmlDeviceGetCount)
 GET_COUNT(nvmlDeviceGetCount_v2)
 
-#define GET_HANDLE_BY_INDEX(name)                                                                    \
-	SHIM_EXPORT nvmlReturn_t name(unsigned index, nvmlDevice_t *device)                          \
-	{                                                                                            \
-		if (!is_inside())                                                                    \
-			return REAL(name)(index, device);                                            \
-		return index == 0 && device ? find_our_device(device) : NVML_ERROR_INVALID_ARGUMENT; \
+#define GET_HANDLE_BY_INDEX(name)                                             \
+	SHIM_EXPORT nvmlReturn_t name(unsigned index, nvmlDevice_t *device)   \
+	{                                                                     \
+		if (!is_inside())                                             \
+			return REAL(name)(index, device);                     \
+		if (index >= device_count || !device)                         \
+			return NVML_ERROR_INVALID_ARGUMENT;                   \
+		return REAL(nvmlDeviceGetHandleByUUID)(uuids[index], device); \
 	}
 GET_HANDLE_BY_INDEX(nvmlDeviceGetHandleByIndex)
 GET_HANDLE_BY_INDEX(nvmlDeviceGetHandleByIndex_v2)
@@ -87,8 +107,10 @@ SHIM_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index
 {
 	nvmlReturn_t result = REAL(nvmlDeviceGetIndex)(device, index);
 
-	if (result == NVML_SUCCESS && is_inside())
-		*index = 0;
+	if (result == NVML_SUCCESS && is_inside()) {
+		int ours = find_device(device);
+		*index = ours < 0 ? 0 : (unsigned)ours;
+	}
 	return result;
 }
 
@@ -98,12 +120,12 @@ struct memory {
 	unsigned long long total, free, used;
 };
 
-static struct memory limit_memory(unsigned long long real_total, unsigned long long real_free)
+static struct memory limit_memory(nvmlDevice_t device, unsigned long long real_total, unsigned long long real_free)
 {
 	uint64_t limit, charged;
 	struct memory memory;
 
-	vg_ledger_read(ledger, &limit, &charged);
+	vg_ledger_read(find_ledger(device), &limit, &charged);
 	memory.total = limit < real_total ? limit : real_total;
 	memory.free = charged < memory.total ? memory.total - charged : 0;
 	if (memory.free > real_free)
@@ -117,7 +139,7 @@ SHIM_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory
 	nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo)(device, memory);
 
 	if (result == NVML_SUCCESS && is_inside()) {
-		struct memory ours = limit_memory(memory->total, memory->free);
+		struct memory ours = limit_memory(device, memory->total, memory->free);
 		*memory = (nvmlMemory_t){ours.total, ours.free, ours.used};
 	}
 	return result;
@@ -128,7 +150,7 @@ SHIM_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMem
 	nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
 
 	if (result == NVML_SUCCESS && is_inside()) {
-		struct memory ours = limit_memory(memory->total, memory->free);
+		struct memory ours = limit_memory(device, memory->total, memory->free);
 		memory->total = ours.total;
 		memory->free = ours.free;
 		memory->used = ours.used;
@@ -139,7 +161,7 @@ SHIM_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMem
 
 // Returns true if a pid belongs to a tenant of the vGPU. NVML reports pids of the caller's PID namespace, or of the
 // host's.
-static bool is_tenant(unsigned pid)
+static bool is_tenant(const struct vg_ledger *ledger, unsigned pid)
 {
 	struct vg_ledger_tenant tenant;
 	unsigned cursor = 0;
@@ -191,10 +213,11 @@ static nvmlReturn_t list_tenants(list_function real, nvmlDevice_t device, unsign
 	result = read_list(real, device, size, &list, &all);
 	if (result != NVML_SUCCESS)
 		return result;
+	const struct vg_ledger *ledger = find_ledger(device);
 	for (unsigned i = 0; i < all; i++) {
 		unsigned pid;
 		memcpy(&pid, list + i * size, sizeof pid);
-		if (!is_tenant(pid))
+		if (!is_tenant(ledger, pid))
 			continue;
 		if (ours < capacity)
 			memcpy((char *)records + ours * size, list + i * size, size);
@@ -228,8 +251,9 @@ SHIM_EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t devi
 
 	if (result != NVML_SUCCESS || !is_inside() || !list->procArray)
 		return result;
+	const struct vg_ledger *ledger = find_ledger(device);
 	for (unsigned i = 0; i < list->numProcArrayEntries; i++)
-		if (is_tenant(list->procArray[i].pid))
+		if (is_tenant(ledger, list->procArray[i].pid))
 			list->procArray[ours++] = list->procArray[i];
 	list->numProcArrayEntries = ours;
 	return result;
@@ -243,8 +267,9 @@ SHIM_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nv
 
 	if (result != NVML_SUCCESS || !is_inside() || !samples)
 		return result;
+	const struct vg_ledger *ledger = find_ledger(device);
 	for (unsigned i = 0; i < *count; i++)
-		if (is_tenant(samples[i].pid))
+		if (is_tenant(ledger, samples[i].pid))
 			samples[ours++] = samples[i];
 	*count = ours;
 	return result;

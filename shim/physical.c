@@ -12,8 +12,10 @@ struct pin {
 
 pthread_mutex_t shim_physical_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pin *pins;
-static uint64_t exported_bytes;	       // bytes of all memory that has exported descriptors
-static uint64_t descriptor_only_bytes; // bytes of memory that only its exported descriptors keep
+// For each device: bytes of all memory that has exported descriptors, and of memory that only these descriptors keep.
+static struct {
+	uint64_t exported, descriptor_only;
+} sums[SHIM_DEVICES];
 
 static bool has_descriptors_only(const struct shim_physical *physical)
 {
@@ -25,16 +27,18 @@ static bool has_descriptors_only(const struct shim_physical *physical)
 static void change_exported(struct shim_physical *physical, bool is_exported, unsigned int references)
 {
 	bool had_descriptors_only = has_descriptors_only(physical);
+	__typeof__(sums[0]) *sum = &sums[physical->device];
 
-	exported_bytes -= physical->is_exported ? physical->bytes : 0;
-	descriptor_only_bytes -= had_descriptors_only ? physical->bytes : 0;
+	sum->exported -= physical->is_exported ? physical->bytes : 0;
+	sum->descriptor_only -= had_descriptors_only ? physical->bytes : 0;
 	physical->is_exported = is_exported;
 	physical->references = references;
-	exported_bytes += physical->is_exported ? physical->bytes : 0;
-	descriptor_only_bytes += has_descriptors_only(physical) ? physical->bytes : 0;
+	sum->exported += physical->is_exported ? physical->bytes : 0;
+	sum->descriptor_only += has_descriptors_only(physical) ? physical->bytes : 0;
 	if (!shim_counting())
 		return;
-	vg_ledger_set_exported(shim_session_ledger(), exported_bytes, descriptor_only_bytes);
+	SHIM_ON_DEVICE(physical->device);
+	vg_ledger_set_exported(shim_session_ledger(), sum->exported, sum->descriptor_only);
 	if (physical->shared && !physical->is_joined && has_descriptors_only(physical) != had_descriptors_only)
 		vg_ledger_shared_set_away(shim_session_ledger(), physical->shared, !had_descriptors_only);
 }
@@ -81,6 +85,8 @@ static void remove_pins(uint64_t owner, bool all, uint64_t offset)
 // Frees the object and returns how many bytes are left to refund.
 static uint64_t destroy_physical(struct shim_physical *physical)
 {
+	SHIM_ON_DEVICE(physical->device);
+
 	if (physical->has_pins)
 		remove_pins((uintptr_t)physical, true, 0);
 	uint64_t left = physical->shared ? physical->leave_shared(physical) : physical->bytes;
@@ -95,6 +101,7 @@ void shim_physical_unref_locked(struct shim_physical *physical)
 		return;
 	enum vg_ledger_kind kind = physical->kind;
 	bool is_evictable = physical->is_evictable;
+	SHIM_ON_DEVICE(physical->device);
 	uint64_t bytes = destroy_physical(physical);
 	if (is_evictable)
 		shim_refund_evictable(kind, bytes);
@@ -123,7 +130,8 @@ struct shim_physical *shim_physical_create(enum vg_ledger_kind kind, uint64_t by
 	struct shim_physical *physical = malloc(sizeof *physical);
 
 	if (physical)
-		*physical = (struct shim_physical){.bytes = bytes, .kind = kind, .references = 1};
+		*physical = (struct shim_physical){
+			.bytes = bytes, .kind = kind, .references = 1, .device = (uint8_t)shim_device()};
 	return physical;
 }
 
@@ -155,6 +163,7 @@ static struct shim_physical *move_charge(enum shim_record_type type, uint64_t ke
 	physical = record.origin == SHIM_ALLOCATED ? shim_physical_create(record.kind, record.bytes) : NULL;
 	if (!physical)
 		return NULL;
+	physical->device = (uint8_t)(record.device - 1);
 	if (shim_record_set_physical(type, key, physical))
 		return physical;
 	free(physical);

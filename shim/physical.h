@@ -11,6 +11,7 @@ struct shim_physical {
 	unsigned int references; // handles + mappings + pins + calls in progress + 1 if exported
 	bool is_exported;	 // a descriptor was exported; all such descriptors together hold one reference
 	bool is_evictable;	 // the memory was charged by shim_charge_evictable()
+	uint8_t device;		 // ordinal of the device whose ledger has the charge
 	bool has_pins;		 // a multicast object: it keeps references (pins) to the memory bound to it
 	// Members for memory that is a shared allocation (ledger/shared.h, shim/shared.h):
 	uint32_t shared; // number of the shared allocation in the ledger; 0: the memory is not shared

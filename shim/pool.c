@@ -5,24 +5,26 @@
 #include "shim/shared.h"
 #include "shim/undeclared.h"
 
-// The device's current pool. NULL: the pool is unknown, so the driver must be queried. A vGPU has only device 0.
-static CUmemoryPool current_pool;
+// Each device's current pool. NULL: the pool is unknown, so the driver must be queried.
+static CUmemoryPool current_pools[SHIM_DEVICES];
 
 static CUmemoryPool find_current_pool(void)
 {
-	CUmemoryPool handle = __atomic_load_n(&current_pool, __ATOMIC_RELAXED);
+	unsigned int device = shim_device();
+	CUmemoryPool handle = __atomic_load_n(&current_pools[device], __ATOMIC_RELAXED);
 
 	if (handle)
 		return handle;
 	SHIM_RELAXED;
-	if (REAL(cuDeviceGetMemPool)(&handle, 0) == CUDA_SUCCESS)
-		__atomic_store_n(&current_pool, handle, __ATOMIC_RELAXED);
+	if (REAL(cuDeviceGetMemPool)(&handle, (CUdevice)device) == CUDA_SUCCESS)
+		__atomic_store_n(&current_pools[device], handle, __ATOMIC_RELAXED);
 	return handle;
 }
 
-static void forget_current_pool(void)
+static void forget_current_pools(void)
 {
-	__atomic_store_n(&current_pool, NULL, __ATOMIC_RELAXED);
+	for (unsigned int i = 0; i < SHIM_DEVICES; i++)
+		__atomic_store_n(&current_pools[i], NULL, __ATOMIC_RELAXED);
 }
 
 static bool is_capturing(CUstream stream, bool per_thread)
@@ -107,6 +109,7 @@ static CUresult allocate_from_pool(CUdeviceptr *dptr, const struct request *requ
 		shim_may_have_graph_memory = true;
 	if (!pool)
 		return real(dptr, request->bytes, request->handle, request->stream);
+	SHIM_ON_DEVICE(shim_pool_device(pool));
 	result = charge_growth(request, shim_round_granularity(request->bytes), &growth);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -165,6 +168,7 @@ static bool is_host(CUmemLocationType type)
 SHIM_EXPORT CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 {
 	CUresult result = REAL(cuMemPoolCreate)(pool, properties);
+	SHIM_ON_DEVICE(result == CUDA_SUCCESS && !is_host(properties->location.type) ? properties->location.id : -1);
 
 	if (result == CUDA_SUCCESS && shim_counting())
 		shim_pool_note(*pool, !is_host(properties->location.type));
@@ -194,7 +198,7 @@ SHIM_EXPORT CUresult CUDAAPI cuDeviceSetMemPool(CUdevice device, CUmemoryPool po
 {
 	CUresult result = REAL(cuDeviceSetMemPool)(device, pool);
 
-	forget_current_pool();
+	forget_current_pools();
 	return result;
 }
 
@@ -202,7 +206,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemSetMemPool(CUmemLocation *location, CUmemAlloc
 {
 	CUresult result = REAL(cuMemSetMemPool)(location, type, pool);
 
-	forget_current_pool();
+	forget_current_pools();
 	return result;
 }
 
@@ -214,7 +218,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool handle)
 	if (!pool)
 		return shim_pool_destroy_uncounted(handle);
 	result = shim_pool_destroy(pool);
-	forget_current_pool();
+	forget_current_pools();
 	return result;
 }
 

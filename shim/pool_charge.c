@@ -12,10 +12,11 @@
 
 struct shim_pool {
 	CUmemoryPool handle;
-	uint64_t charged; // bytes charged in the ledger
-	uint64_t live;	  // bytes of the pool's allocations that are not freed yet
-	uint64_t growing; // bytes that calls in progress have charged for growth of the pool
-	bool is_counted;  // the pool is on the device and not imported
+	uint64_t charged;    // bytes charged in the ledger
+	uint64_t live;	     // bytes of the pool's allocations that are not freed yet
+	uint64_t growing;    // bytes that calls in progress have charged for growth of the pool
+	unsigned int device; // ordinal of the device whose ledger has the charge
+	bool is_counted;     // the pool is on the device and not imported
 	// the program has destroyed the pool, but the driver keeps it until its last allocation is freed
 	bool is_destroyed;
 	// not 0: the pool was exported as the shared allocation of this number, which never shrinks (docs/hardware.md)
@@ -41,6 +42,7 @@ static struct shim_pool *find_or_add(CUmemoryPool handle, bool is_counted)
 	if (!pool)
 		return NULL;
 	pool->handle = handle;
+	pool->device = shim_device();
 	pool->is_counted = is_counted;
 	pool->next = pools;
 	pools = pool;
@@ -101,6 +103,7 @@ static uint64_t change_charge(struct shim_pool *pool, uint64_t growth)
 // held.
 static uint64_t reconcile_pool(struct shim_pool *pool, uint64_t growth)
 {
+	SHIM_ON_DEVICE(pool->device);
 	uint64_t before = pool->charged, missing = change_charge(pool, growth);
 
 	if (pool->shared && pool->charged != before)
@@ -141,6 +144,7 @@ static void unlink_pool(struct shim_pool *ended)
 // the charge may have passed to the pool's shared allocation.
 static uint64_t end_pool(struct shim_pool *pool)
 {
+	SHIM_ON_DEVICE(pool->device);
 	uint64_t charged = pool->charged, passed = 0;
 
 	if (pool->shared)
@@ -187,6 +191,11 @@ uint64_t shim_pool_unused(CUmemoryPool handle)
 	return reserved > used ? reserved - used : 0;
 }
 
+unsigned int shim_pool_device(const struct shim_pool *pool)
+{
+	return pool->device;
+}
+
 struct shim_pool *shim_pool_find_counted(CUmemoryPool handle)
 {
 	pthread_mutex_lock(&lock);
@@ -200,10 +209,10 @@ struct shim_pool *shim_pool_find_counted(CUmemoryPool handle)
 void shim_pool_note_export(CUmemoryPool handle, int descriptor)
 {
 	struct shim_pool *pool = shim_pool_find_counted(handle);
-	struct vg_ledger *ledger = shim_session_ledger();
-
 	if (!pool)
 		return;
+	SHIM_ON_DEVICE(pool->device);
+	struct vg_ledger *ledger = shim_session_ledger();
 	pthread_mutex_lock(&lock);
 	if (!pool->shared &&
 	    vg_ledger_shared_create(ledger, shim_round_granularity(pool->charged + 1), &pool->shared) == 0)
@@ -291,6 +300,7 @@ CUresult shim_pool_destroy_uncounted(CUmemoryPool handle)
 
 CUresult shim_pool_destroy(struct shim_pool *pool)
 {
+	SHIM_ON_DEVICE(pool->device);
 	uint64_t left = 0;
 	CUresult result;
 

@@ -10,6 +10,8 @@ void shim_pool_note(CUmemoryPool handle, bool is_counted);
 // Returns the pool, and notes it if it is new. NULL: the pool is not charged here, because it is in host memory or
 // imported.
 struct shim_pool *shim_pool_find_counted(CUmemoryPool handle);
+// Returns the ordinal of the device whose ledger has the charge of the pool.
+unsigned int shim_pool_device(const struct shim_pool *pool);
 // Notes an allocation that may make the pool grow. The caller has charged `bytes` for the growth. Call it before the
 // driver call.
 void shim_pool_begin_growth(struct shim_pool *pool, uint64_t bytes);

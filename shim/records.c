@@ -5,6 +5,7 @@
 
 #include "base/hot.h"
 #include "base/lock.h"
+#include "shim/session.h"
 
 enum { SHARD_BITS = 6, SHARDS = 1 << SHARD_BITS, FIRST_CAPACITY = 64 };
 enum { NEVER, REMOVED = 255 }; // types of unused entries: never used, or its record was removed
@@ -91,6 +92,8 @@ static void store_record(struct shard *shard, struct shim_record *at, const stru
 	shard->used += at->type == NEVER;
 	shard->count += !is_record(at);
 	*at = *record;
+	if (!at->device)
+		at->device = (uint8_t)(shim_device() + 1);
 }
 
 // Returns the entry where a record is or can be stored. NULL: out of host memory. One entry always stays unused, so

@@ -46,6 +46,8 @@ struct shim_record {
 	uint8_t type;	// enum shim_record_type
 	uint8_t kind;	// enum vg_ledger_kind
 	uint8_t origin; // enum shim_origin
+	// Ordinal of the device whose ledger has the charge, plus 1. 0: set by the function that stores the record.
+	uint8_t device;
 };
 
 // Returns true for memory whose charge is with a shim_physical.

@@ -1,5 +1,6 @@
-// Holds the state of this process: whether it belongs to a vGPU, and the ledger in which it is charged. The first call
-// that needs the state initializes it. Any thread; safe over fork.
+// Holds the state of this process: whether it belongs to a vGPU, and the ledger in which it is charged. A job has a
+// vGPU, and so a ledger, on each of its devices. The first call that needs the state initializes it. Any thread; safe
+// over fork.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,8 +40,30 @@ static inline bool shim_counting(void)
 	return __atomic_load_n((int *)&shim_state, __ATOMIC_RELAXED) == SHIM_TENANT;
 }
 
-// Returns the ledger in which this process is charged. NULL unless the state is SHIM_TENANT.
-struct vg_ledger *shim_session_ledger(void);
+// Lets code access a thread-local variable without a function call. This works because the library is loaded when the
+// program starts.
+#define SHIM_TLS __attribute__((tls_model("initial-exec")))
 
-// Opens the ledger and takes a slot in it. Returns SHIM_TENANT, or SHIM_BROKEN after a message. Only start.c calls it.
-enum shim_state shim_session_open(const char *path, struct vg_ledger **ret_ledger);
+enum { SHIM_DEVICES = 16 };
+// Number of devices that this process sees: 1, unless it belongs to a job. Their ordinals are those of the driver,
+// because start.c sets CUDA_VISIBLE_DEVICES.
+extern unsigned int shim_device_count;
+
+// Returns the ordinal of the device for which the calling thread charges: the selected one, or else the device of its
+// current context.
+unsigned int shim_device(void);
+// Selects a device for the calling thread until the end of the enclosing block. A device out of range selects nothing.
+#define SHIM_ON_DEVICE(device)                                                     \
+	__attribute__((cleanup(shim_device_restore), unused)) int before_device_ = \
+		shim_device_select((unsigned int)(device))
+int shim_device_select(unsigned int device);
+void shim_device_restore(const int *before);
+
+// Returns the ledger in which this process is charged on shim_device(). NULL unless the state is SHIM_TENANT.
+struct vg_ledger *shim_session_ledger(void);
+// Returns the ledger of a device. NULL unless the state is SHIM_TENANT, or if the device is out of range.
+struct vg_ledger *shim_session_ledger_of(unsigned int device);
+
+// Takes a slot in the ledger, which becomes that of the next device. Returns SHIM_TENANT, or SHIM_BROKEN after a
+// message. Only start.c calls it.
+enum shim_state shim_session_enter(struct vg_ledger *ledger);

@@ -25,7 +25,7 @@ static void remove_shared(struct shim_physical *physical)
 static struct shim_physical *find_shared(uint32_t number)
 {
 	for (struct shim_physical *physical = shared; physical; physical = physical->next_shared)
-		if (physical->shared == number && !physical->guest_of)
+		if (physical->shared == number && !physical->guest_of && physical->device == shim_device())
 			return physical;
 	return NULL;
 }
@@ -43,6 +43,7 @@ static struct shim_physical *find_guest(uint32_t number, const char *of)
 static void leave_shared(struct shim_physical *physical, uint64_t *ret_passed)
 {
 	uint32_t number = physical->shared;
+	SHIM_ON_DEVICE(physical->device);
 
 	*ret_passed = 0;
 	remove_shared(physical);
@@ -77,6 +78,7 @@ static void add_shared(struct shim_physical *physical, uint32_t number)
 static bool make_shared(struct shim_physical *physical)
 {
 	uint32_t number;
+	SHIM_ON_DEVICE(physical->device);
 
 	if (physical->shared)
 		return true;
@@ -88,6 +90,8 @@ static bool make_shared(struct shim_physical *physical)
 
 void shim_shared_name(struct shim_physical *physical, uint64_t key)
 {
+	SHIM_ON_DEVICE(physical->device);
+
 	pthread_mutex_lock(&shim_physical_lock);
 	if (shim_counting() && !physical->is_joined && make_shared(physical))
 		vg_ledger_shared_add_name(shim_session_ledger(), physical->shared, key, true);
@@ -147,6 +151,18 @@ static struct shim_physical *create_guest(const struct vg_wire_guest *guest)
 	return physical;
 }
 
+// Calls join_here() for all devices of this process.
+static struct shim_physical *join_on_any_device(uint64_t key)
+{
+	struct shim_physical *physical = NULL;
+
+	for (unsigned int i = 0; i < shim_device_count && !physical; i++) {
+		SHIM_ON_DEVICE(i);
+		physical = join_here(key);
+	}
+	return physical;
+}
+
 struct shim_physical *shim_shared_join(uint64_t key)
 {
 	struct shim_physical *physical;
@@ -157,7 +173,7 @@ struct shim_physical *shim_shared_join(uint64_t key)
 	// Also send the message to the daemon with the lock held. So the daemon receives the messages that memory was
 	// opened or closed in the right order.
 	pthread_mutex_lock(&shim_physical_lock);
-	physical = join_here(key);
+	physical = join_on_any_device(key);
 	if (!physical && shim_guest_join(vg_ledger_name(shim_session_ledger()), key, &guest))
 		physical = create_guest(&guest);
 	pthread_mutex_unlock(&shim_physical_lock);
@@ -190,6 +206,7 @@ static void become_joined(struct shim_physical *physical, uint32_t number, uint6
 
 static void name_or_join(struct shim_physical *physical, uint64_t key)
 {
+	SHIM_ON_DEVICE(physical->device);
 	struct vg_ledger *ledger = shim_session_ledger();
 	uint64_t size, passed;
 	uint32_t number;
@@ -220,6 +237,7 @@ CUresult shim_shared_own(enum vg_entry entry, struct shim_physical *physical)
 {
 	uint64_t size, passed, owned = 0;
 
+	SHIM_ON_DEVICE(physical->device);
 	pthread_mutex_lock(&shim_physical_lock);
 	size = physical->is_joined ? physical->size : 0;
 	pthread_mutex_unlock(&shim_physical_lock);

@@ -9,6 +9,8 @@
 #include "shim/evict.h"
 #include "shim/exported.h"
 #include "shim/graph_charge.h"
+#include "shim/ledgers.h"
+#include "shim/log.h"
 #include "shim/pool_charge.h"
 #include "shim/reclaim.h"
 #include "shim/registration.h"
@@ -40,63 +42,125 @@ static void reset_in_forked_child(void)
 	shim_evict_stop();
 }
 
-// Returns whether the program's own CUDA_VISIBLE_DEVICES begins with the vGPU's device. In a vGPU, only index 0 or the
-// UUID of that device is valid. The driver reads the list up to the first invalid entry.
-static bool names_our_device(const char *visible, const char *uuid)
-{
-	size_t length;
+struct job {
+	struct vg_ledger *ledgers[SHIM_DEVICES];
+	unsigned int count;
+};
 
-	while (*visible == ' ')
-		visible++;
-	length = strcspn(visible, ", ");
-	if (length == 1 && *visible == '0')
-		return true;
-	return length > 4 && strncasecmp(visible, uuid, length) == 0;
-}
-
-static void show_only_our_device(const struct vg_ledger *ledger)
+static void format_uuid(const struct vg_ledger *ledger, char ret_text[SHIM_UUID_TEXT])
 {
-	const char *visible = secure_getenv("CUDA_VISIBLE_DEVICES");
 	uint8_t uuid[16];
-	char text[SHIM_UUID_TEXT];
 
 	vg_ledger_uuid(ledger, uuid);
-	shim_uuid_text(uuid, text);
-	if (visible && !names_our_device(visible, text)) {
-		if (*visible)
-			setenv("CUDA_VISIBLE_DEVICES", "-1", 1);
-		return;
-	}
-	if (!visible || strcmp(visible, text) != 0)
-		setenv("CUDA_VISIBLE_DEVICES", text, 1);
+	shim_uuid_text(uuid, ret_text);
 }
 
-static void start_tenant(struct vg_ledger *ledger)
+// Finds the device that an entry of the program's own CUDA_VISIBLE_DEVICES names: by its index among the devices of the
+// job (a vGPU outside a job has index 0), or by the beginning of its UUID. Returns its index; -1: the entry is invalid.
+static int find_named(const struct job *job, const char *entry, size_t length)
+{
+	char uuid[SHIM_UUID_TEXT];
+	int index = 0;
+
+	for (size_t i = 0; i < length && i < 3 && index >= 0; i++)
+		index = entry[i] >= '0' && entry[i] <= '9' ? index * 10 + entry[i] - '0' : -1;
+	if (length && length < 3 && index >= 0)
+		return index < (int)job->count ? index : -1;
+	for (unsigned int i = 0; i < job->count && length > 4; i++) {
+		format_uuid(job->ledgers[i], uuid);
+		if (strncasecmp(entry, uuid, length) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+// Keeps the devices that the program's own CUDA_VISIBLE_DEVICES names, in its order. As the driver does, ends at the
+// first invalid entry, and shows no device if one is named twice.
+static void choose_named(struct job *job, const char *visible)
+{
+	struct job chosen = {.count = 0};
+
+	for (;;) {
+		visible += strspn(visible, " ");
+		size_t length = strcspn(visible, ", ");
+		int device = find_named(job, visible, length);
+		if (device < 0 || chosen.count == SHIM_DEVICES)
+			break;
+		for (unsigned int i = 0; i < chosen.count; i++)
+			if (chosen.ledgers[i] == job->ledgers[device]) {
+				job->count = 0;
+				return;
+			}
+		chosen.ledgers[chosen.count++] = job->ledgers[device];
+		visible += length + strspn(visible + length, " ");
+		if (*visible++ != ',')
+			break;
+	}
+	*job = chosen;
+}
+
+// Makes the driver show only devices of the job, and of these only those that the program's own CUDA_VISIBLE_DEVICES
+// names, as launchers set it for each process.
+static void show_our_devices(struct job *job)
+{
+	const char *visible = secure_getenv("CUDA_VISIBLE_DEVICES");
+	char list[SHIM_DEVICES * (SHIM_UUID_TEXT + 1)] = "";
+	size_t length = 0;
+
+	if (visible)
+		choose_named(job, visible);
+	for (unsigned int i = 0; i < job->count; i++) {
+		if (i)
+			list[length++] = ',';
+		format_uuid(job->ledgers[i], list + length);
+		length += strlen(list + length);
+	}
+	if (!job->count && visible && *visible)
+		strcpy(list, "-1");
+	if (!visible || strcmp(visible, list) != 0)
+		setenv("CUDA_VISIBLE_DEVICES", list, 1);
+}
+
+static void start_tenant(const struct job *job)
 {
 	shim_reclaim_set(reclaimers, sizeof reclaimers / sizeof *reclaimers);
 	shim_registration_set_descriptor(shim_exported_watcher);
-	show_only_our_device(ledger);
 	// Makes the driver allocate a module's variables when the module is loaded. The interposer can refuse the load
 	// if they exceed the limit; later it could refuse nothing.
 	setenv("CUDA_MODULE_DATA_LOADING", "EAGER", 1);
-	shim_register(vg_ledger_name(ledger));
+	for (unsigned int i = 0; i < job->count; i++)
+		shim_register(vg_ledger_name(job->ledgers[i]));
 	shim_evict_fill_driver();
-	shim_turn_start(ledger);
-	shim_evict_start(ledger);
+	shim_turn_start(job->ledgers, job->count);
+	if (job->count == 1) // vGPUs of a job with several devices are not evictable
+		shim_evict_start(job->ledgers[0]);
 }
 
 static enum shim_state start_session(void)
 {
-	const char *path = secure_getenv("VIRGATE_LEDGER");
-	struct vg_ledger *ledger;
-	enum shim_state state;
+	struct job job = {.count = 0};
+	enum shim_state state = SHIM_TENANT;
+	struct vg_ledger *first;
+	const char *path;
+	int found = shim_ledgers_open(job.ledgers, SHIM_DEVICES, &path);
 
-	if (!path || !*path)
+	if (found == 0)
 		return SHIM_FREE;
-	state = shim_session_open(path, &ledger);
 	pthread_atfork(NULL, NULL, reset_in_forked_child);
+	if (found < 0) {
+		shim_log(SHIM_ERROR, "the vGPU's ledger %s cannot be used: %s; CUDA is not available here", path,
+			 shim_ledgers_error(found));
+		return SHIM_BROKEN;
+	}
+	job.count = (unsigned int)found;
+	first = job.ledgers[0];
+	show_our_devices(&job);
+	if (!job.count) // the process sees no device, but is a tenant all the same
+		job = (struct job){{first}, 1};
+	for (unsigned int i = 0; i < job.count && state == SHIM_TENANT; i++)
+		state = shim_session_enter(job.ledgers[i]);
 	if (state == SHIM_TENANT)
-		start_tenant(ledger);
+		start_tenant(&job);
 	return state;
 }
 

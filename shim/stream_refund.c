@@ -10,6 +10,7 @@ struct pending {
 	CUevent event;
 	uint64_t bytes;
 	enum vg_ledger_kind kind;
+	unsigned int device;
 	struct pending *next;
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -39,6 +40,7 @@ void shim_stream_refund(const struct shim_record *record, bool is_per_thread, CU
 	}
 	one->bytes = record->bytes;
 	one->kind = record->kind;
+	one->device = record->device - 1u;
 	pthread_mutex_lock(&lock);
 	one->next = pending;
 	pending = one;
@@ -57,6 +59,7 @@ void shim_stream_refunds_reconcile(void)
 			continue;
 		}
 		REAL(cuEventDestroy_v2)(one->event);
+		SHIM_ON_DEVICE(one->device);
 		shim_refund(one->kind, one->bytes);
 		*link = one->next;
 		free(one);

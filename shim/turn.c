@@ -38,9 +38,15 @@ static const uint32_t open_word;
 const _Atomic uint32_t *shim_turn_word SHIM_HIDDEN = (const _Atomic uint32_t *)&open_word;
 _Atomic bool shim_turn_captures;
 
-static const struct vg_ledger *ledger;
-static struct turn_process process;
-static _Atomic uint32_t restores; // how often the process had been restored when process.slot was read
+// The gate of each device. Its vGPU's ledger has the shared words.
+struct gate {
+	const struct vg_ledger *ledger;
+	struct turn_process process;
+	_Atomic uint32_t restores; // how often the process had been restored when process.slot was read
+	unsigned int device;
+};
+static struct gate gates[SHIM_DEVICES];
+static const uint32_t closed_word = 1; // the stubs call shim_turn_call(), which finds the device's word
 
 // While the gate is open, a thread updates the counter of launches only at every 64th launch, by 64.
 enum { OPEN_LAUNCHES = 64 };
@@ -51,19 +57,39 @@ static const uint64_t spin_most_ns = 60000;	 // the thread spins at most this lo
 // Reads the clock that the daemon also uses for the times in the ledger.
 static uint64_t read_clock_ns(void)
 {
-	return vg_ledger_clock_ns(ledger);
+	return vg_ledger_clock_ns(gates[0].ledger);
 }
 
-void shim_turn_start(const struct vg_ledger *of)
+// Returns the gate of the device on which the calling thread launches.
+static struct gate *find_gate(void)
 {
-	struct turn_slot *slot = vg_ledger_turn_slot(of);
+	return &gates[shim_device()];
+}
 
-	if (!shim_driver_loaded() || !slot)
+static uint32_t read_word(const struct gate *gate, memory_order order)
+{
+	return atomic_load_explicit(&gate->process.page->word, order);
+}
+
+static bool init_gate(struct gate *gate, unsigned int device, const struct vg_ledger *ledger)
+{
+	struct turn_slot *slot = vg_ledger_turn_slot(ledger);
+
+	gate->ledger = ledger;
+	gate->device = device;
+	gate->process = (struct turn_process){.page = vg_ledger_turn_page(ledger), .slot = slot};
+	gate->restores = vg_ledger_restores(gate->ledger);
+	return slot != NULL;
+}
+
+void shim_turn_start(struct vg_ledger *const *ledgers, unsigned int count)
+{
+	if (!shim_driver_loaded())
 		return;
-	ledger = of;
-	process = (struct turn_process){.page = vg_ledger_turn_page(of), .slot = slot};
-	restores = vg_ledger_restores(of);
-	shim_turn_word = &process.page->word;
+	for (unsigned int i = 0; i < count; i++)
+		if (!init_gate(&gates[i], i, ledgers[i]))
+			return;
+	shim_turn_word = count == 1 ? &gates[0].process.page->word : (const _Atomic uint32_t *)&closed_word;
 	for (unsigned int row = 0; row < SHIM_TURN_COUNT; row++) {
 		void **slot_of_row = &shim_slots[rows[row].entry];
 		shim_turn_below[row] = *slot_of_row;
@@ -173,23 +199,25 @@ static bool is_captured(CUstream stream)
 	       (REAL(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-static void wake_arbiter(void)
+static void wake_arbiter(const struct gate *gate)
 {
-	atomic_fetch_add(&process.page->bell, 1);
-	syscall(SYS_futex, &process.page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+	struct turn_page *page = gate->process.page;
+
+	atomic_fetch_add(&page->bell, 1);
+	syscall(SYS_futex, &page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static void report_flight(void)
+static void report_flight(struct gate *gate)
 {
 	uint64_t now = read_clock_ns();
 
-	if (turn_report_flight(&process, shim_turn_left(now), now))
-		wake_arbiter();
+	if (turn_report_flight(&gate->process, shim_turn_left(gate->device, now), now))
+		wake_arbiter(gate);
 }
 
-static void wait_for_change(const struct turn_action *action)
+static void wait_for_change(const struct gate *gate, const struct turn_action *action)
 {
-	const _Atomic uint32_t *word = shim_turn_word;
+	const _Atomic uint32_t *word = &gate->process.page->word;
 	uint64_t end = read_clock_ns() + action->ns;
 
 	if (action->step == TURN_STEP_SPIN || action->ns <= spin_most_ns) {
@@ -205,64 +233,64 @@ static void wait_for_change(const struct turn_action *action)
 	syscall(SYS_futex, word, FUTEX_WAIT, action->word, &timeout, NULL, 0);
 }
 
-static bool is_restored_since(uint32_t before)
+static bool is_restored_since(const struct gate *gate, uint32_t before)
 {
-	return vg_ledger_restores(ledger) != before;
+	return vg_ledger_restores(gate->ledger) != before;
 }
 
 // Finds the process's new slot in the ledger after a restore. The new slot may have the same number as the old one;
 // then only the count of restores differs. All work had ended before the checkpoint. Returns false while the process
 // has no slot, because it is being dumped or restored.
-static bool follow_slot(void)
+static bool follow_slot(struct gate *gate)
 {
-	struct turn_slot *slot = vg_ledger_turn_slot(ledger);
-	uint32_t now = vg_ledger_restores(ledger);
+	struct turn_slot *slot = vg_ledger_turn_slot(gate->ledger);
+	uint32_t now = vg_ledger_restores(gate->ledger);
 
-	if (slot && process.slot != slot)
-		process.slot = slot;
-	if (slot && atomic_load_explicit(&restores, memory_order_relaxed) != now &&
-	    atomic_exchange(&restores, now) != now) {
+	if (slot && gate->process.slot != slot)
+		gate->process.slot = slot;
+	if (slot && atomic_load_explicit(&gate->restores, memory_order_relaxed) != now &&
+	    atomic_exchange(&gate->restores, now) != now) {
 		shim_turn_forget_flight();
-		atomic_store(&process.open_ns, 0);
-		atomic_store(&process.last_ns, 0);
+		atomic_store(&gate->process.open_ns, 0);
+		atomic_store(&gate->process.last_ns, 0);
 	}
 	return slot != NULL;
 }
 
 // Waits until the gate opens. Meanwhile records an event after the work in the launch's stream (NULL: unknown) as soon
 // as one is available. Without such an event, work counts as ended only after more than twice its estimate.
-static void wait_at_gate(struct shim_turn_stream *stream)
+static void wait_at_gate(struct gate *gate, struct shim_turn_stream *stream)
 {
 	struct turn_wait wait;
-	uint32_t began = vg_ledger_restores(ledger);
+	uint32_t began = vg_ledger_restores(gate->ledger);
 	uint64_t now = read_clock_ns();
 
-	turn_wait_begin(&process, &wait, now);
+	turn_wait_begin(&gate->process, &wait, now);
 	for (;; now = read_clock_ns()) {
 		if (stream)
 			shim_turn_mark_rest(stream, now);
-		struct turn_action action = turn_wait_look(&process, &wait, now);
+		struct turn_action action = turn_wait_look(&gate->process, &wait, now);
 		if (action.ring)
-			wake_arbiter();
+			wake_arbiter(gate);
 		if (action.step == TURN_STEP_LAUNCH)
 			break;
-		wait_for_change(&action);
+		wait_for_change(gate, &action);
 		if (action.step == TURN_STEP_POLL)
-			report_flight();
-		if (!follow_slot())
+			report_flight(gate);
+		if (!follow_slot(gate))
 			break;
-		if (is_restored_since(began)) {
-			began = vg_ledger_restores(ledger);
-			turn_wait_begin(&process, &wait, read_clock_ns());
+		if (is_restored_since(gate, began)) {
+			began = vg_ledger_restores(gate->ledger);
+			turn_wait_begin(&gate->process, &wait, read_clock_ns());
 		}
 	}
-	if (!is_restored_since(began))
-		turn_wait_end(&process);
+	if (!is_restored_since(gate, began))
+		turn_wait_end(&gate->process);
 }
 
-static uint64_t estimate_unknown(void)
+static uint64_t estimate_unknown(const struct gate *gate)
 {
-	uint64_t window = atomic_load_explicit(&process.page->window_us, memory_order_relaxed) * 1000ull;
+	uint64_t window = atomic_load_explicit(&gate->process.page->window_us, memory_order_relaxed) * 1000ull;
 
 	return window > unknown_least_ns ? window : unknown_least_ns;
 }
@@ -280,17 +308,18 @@ static bool passes_uncounted(uint32_t word)
 enum { LATER_LAUNCHES = 16 };
 static const uint64_t later_most_ns = 20000;
 static __thread SHIM_TLS struct {
-	uint32_t word; // the vGPU's word (turn/page.h) at the time of these launches
+	const struct gate *gate;
+	uint32_t word; // the gate's word (turn/page.h) at the time of these launches
 	unsigned int launches;
 	CUstream handle;
 	uint64_t ns;
 } unreported;
 
 // Returns true if the launch is short enough to be reported with a later one, and adds it to the unreported launches.
-static bool report_later(uint32_t word, CUstream handle, uint64_t estimate)
+static bool report_later(const struct gate *gate, uint32_t word, CUstream handle, uint64_t estimate)
 {
 	if (turn_word_state(word) != TURN_HELD || turn_word_is(word, TURN_ANNOUNCE) || unreported.word != word ||
-	    unreported.handle != handle || unreported.launches >= LATER_LAUNCHES ||
+	    unreported.gate != gate || unreported.handle != handle || unreported.launches >= LATER_LAUNCHES ||
 	    unreported.ns + estimate > later_most_ns)
 		return false;
 	unreported.launches++;
@@ -298,17 +327,17 @@ static bool report_later(uint32_t word, CUstream handle, uint64_t estimate)
 	return true;
 }
 
-static CUresult call_at_turn(const struct call *call, CUstream handle)
+static CUresult call_at_turn(struct gate *gate, const struct call *call, CUstream handle)
 {
-	uint32_t word = atomic_load_explicit(shim_turn_word, memory_order_acquire);
+	uint32_t word = read_word(gate, memory_order_acquire);
 	uint64_t shape = hash_shape(call), now;
 	bool sample;
-	uint64_t estimate = turn_estimate(&shim_turn_estimates, shape, estimate_unknown(), &sample);
+	uint64_t estimate = turn_estimate(&shim_turn_estimates, shape, estimate_unknown(gate), &sample);
 	CUresult result;
 
-	if (!sample && report_later(word, handle, estimate))
+	if (!sample && report_later(gate, word, handle, estimate))
 		return forward(call);
-	if (!follow_slot())
+	if (!follow_slot(gate))
 		return forward(call);
 	struct shim_turn_stream *stream = shim_turn_stream(handle);
 	unsigned int launches = 1 + unreported.launches;
@@ -316,18 +345,19 @@ static CUresult call_at_turn(const struct call *call, CUstream handle)
 	if (turn_word_state(word) == TURN_OPEN)
 		all += estimate * (OPEN_LAUNCHES - 1);
 	now = read_clock_ns();
-	if (!turn_gate_admits(&process, now)) {
-		wait_at_gate(stream);
+	if (!turn_gate_admits(&gate->process, now)) {
+		wait_at_gate(gate, stream);
 		now = read_clock_ns();
-		word = atomic_load_explicit(shim_turn_word, memory_order_relaxed);
+		word = read_word(gate, memory_order_relaxed);
 	}
+	unreported.gate = gate;
 	unreported.word = word;
 	unreported.handle = handle;
 	unreported.launches = 0;
 	unreported.ns = 0;
 	unsigned int counted = launches + (turn_word_state(word) == TURN_OPEN ? OPEN_LAUNCHES - 1 : 0);
-	if (turn_count_launches(&process, counted, all, now))
-		wake_arbiter();
+	if (turn_count_launches(&gate->process, counted, all, now))
+		wake_arbiter(gate);
 	sample = sample && stream && shim_turn_measure_begin(stream, shape);
 	result = forward(call);
 	if (sample)
@@ -347,57 +377,58 @@ static void note_work_end(const struct call *call, uint64_t began_ns)
 }
 
 // Forwards a call that waits for work or queries it. After the call, reports whether work is still in flight.
-static CUresult wait_for_work(const struct call *call)
+static CUresult wait_for_work(struct gate *gate, const struct call *call)
 {
 	CUresult result;
-	uint32_t began = vg_ledger_restores(ledger);
+	uint32_t began = vg_ledger_restores(gate->ledger);
 	uint64_t began_ns;
 
-	if (!follow_slot() || !atomic_load_explicit(&process.slot->eta_ns, memory_order_relaxed))
+	if (!follow_slot(gate) || !atomic_load_explicit(&gate->process.slot->eta_ns, memory_order_relaxed))
 		return forward(call);
 	began_ns = read_clock_ns();
-	turn_watch_begin(&process);
+	turn_watch_begin(&gate->process);
 	result = forward(call);
-	if (!is_restored_since(began))
-		turn_watch_end(&process);
+	if (!is_restored_since(gate, began))
+		turn_watch_end(&gate->process);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (rows[call->row].class == WAIT_ALL)
 		note_work_end(call, began_ns);
-	report_flight();
+	report_flight(gate);
 	return result;
 }
 
 // Counts the call for a trace if it is a copy. A copy that a capture records does not run now.
-static void count_copy(const struct call *call)
+static void count_copy(struct gate *gate, const struct call *call)
 {
 	struct shim_copy copy;
 
-	if (turn_counts_copies(&process) && shim_copy_read(rows[call->row].entry, call->registers, &copy) &&
+	if (turn_counts_copies(&gate->process) && shim_copy_read(rows[call->row].entry, call->registers, &copy) &&
 	    (!copy.stream || !is_captured(copy.stream)))
-		turn_count_copy(&process, copy.direction, copy.bytes);
+		turn_count_copy(&gate->process, copy.direction, copy.bytes);
 }
 
 CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint64_t *stack)
 {
 	struct call call = {row, registers, stack};
+	struct gate *gate = find_gate();
 	CUstream stream;
 	int error = errno;
 
 	if (rows[row].class > OBJECT) { // not a launch
-		count_copy(&call);
+		count_copy(gate, &call);
 		if (rows[row].class == WAIT || rows[row].class == WAIT_ALL) {
-			CUresult result = wait_for_work(&call);
+			CUresult result = wait_for_work(gate, &call);
 			errno = error;
 			return result;
 		}
 	}
-	if (passes_uncounted(atomic_load_explicit(shim_turn_word, memory_order_relaxed)))
+	if (passes_uncounted(read_word(gate, memory_order_relaxed)))
 		return forward(&call);
 	stream = find_stream(&call);
 	if (rows[row].class == PASS || is_captured(stream) || is_host_copy(&call))
 		return forward(&call);
-	CUresult result = call_at_turn(&call, stream);
+	CUresult result = call_at_turn(gate, &call, stream);
 	errno = error;
 	return result;
 }

@@ -3,12 +3,9 @@
 // held during a driver call that waits.
 #pragma once
 #include "shim/entries.h"
+#include "shim/session.h"
 
 struct vg_ledger;
-
-// Lets code access a thread-local variable without a function call. This works because the library is loaded when the
-// program starts.
-#define SHIM_TLS __attribute__((tls_model("initial-exec")))
 
 enum shim_turn_row {
 #define TURN(abi, class, stream, shape) SHIM_TURN_##abi,
@@ -21,8 +18,9 @@ enum shim_turn_row {
 extern void *shim_turn_below[SHIM_TURN_COUNT];
 #define SHIM_TURN_BELOW(abi) ((__typeof__(&abi))shim_turn_below[SHIM_TURN_##abi])
 
-// Replaces the functions in the table shim_slots by the stubs. Call it once, before the program's first call returns.
-void shim_turn_start(const struct vg_ledger *ledger);
+// Replaces the functions in the table shim_slots by the stubs. `ledgers` has one for each device. Call it once, before
+// the program's first call returns.
+void shim_turn_start(struct vg_ledger *const *ledgers, unsigned int count);
 // Opens the gate in a forked child, which may not use CUDA.
 void shim_turn_stop(void);
 // Forgets the streams of a destroyed context, and the events in them.
@@ -49,7 +47,7 @@ void shim_turn_forget_flight(void);
 // shim_turn_measure_begin() returns false if another launch is being measured.
 bool shim_turn_measure_begin(struct shim_turn_stream *stream, uint64_t shape);
 void shim_turn_measure_end(struct shim_turn_stream *stream, bool launched);
-// Returns the estimated remaining time of the work in flight in all streams. 0: nothing is in flight.
-uint64_t shim_turn_left(uint64_t now);
+// Returns the estimated remaining time of the work in flight in all streams of a device. 0: nothing is in flight.
+uint64_t shim_turn_left(unsigned int device, uint64_t now);
 
 extern struct turn_estimates shim_turn_estimates;

@@ -29,6 +29,7 @@ struct shim_turn_stream {
 	_Atomic(uintptr_t) key; // key of the stream; 0: the entry is free
 	CUstream handle;
 	CUcontext context;
+	unsigned int device; // ordinal of the context's device
 	struct vg_lock lock;
 	struct mark marks[MARKS];
 	unsigned int first, count;     // `marks` is a ring buffer: `count` marks from `first` on are not reached yet
@@ -46,7 +47,7 @@ struct shim_turn_stream {
 struct turn_estimates shim_turn_estimates;
 static struct shim_turn_stream streams[STREAMS];
 static _Atomic unsigned int used;			 // entries of `streams` from this index on were never used
-static _Atomic uint64_t reached_ns;			 // when a mark of any stream was last seen reached
+static _Atomic uint64_t reached_ns[SHIM_DEVICES];	 // when a mark of any stream of a device was last seen reached
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards the keys of the streams
 static __thread SHIM_TLS struct shim_turn_stream *latest;
 static __thread SHIM_TLS uintptr_t latest_key;
@@ -80,6 +81,7 @@ static struct shim_turn_stream *add_stream(uintptr_t key, CUstream handle, CUcon
 		memset(stream, 0, sizeof *stream);
 		stream->handle = handle;
 		stream->context = context;
+		stream->device = shim_device();
 		stream->key = key;
 	}
 	return stream;
@@ -142,7 +144,7 @@ static void reap_marks(struct shim_turn_stream *stream, uint64_t now)
 {
 	while (stream->count && is_reached(stream->marks[stream->first].event)) {
 		stream->since_ns = now;
-		atomic_store_explicit(&reached_ns, now, memory_order_relaxed);
+		atomic_store_explicit(&reached_ns[stream->device], now, memory_order_relaxed);
 		stream->marked_ns -= stream->marks[stream->first].ns;
 		stream->first = (stream->first + 1) % MARKS;
 		stream->count--;
@@ -246,15 +248,15 @@ static uint64_t estimate_rest(uint64_t ns, uint64_t ran)
 	return rest > least ? rest : least;
 }
 
-// Sums up the estimates of all streams. Assumes that the GPU runs the streams' work one after the other. So the time
-// since the last mark was reached is subtracted only once, from the longest work at the head of a stream.
-uint64_t shim_turn_left(uint64_t now)
+// Sums up the estimates of all streams of a device. Assumes that the GPU runs the streams' work one after the other. So
+// the time since the last mark was reached is subtracted only once, from the longest work at the head of a stream.
+uint64_t shim_turn_left(unsigned int device, uint64_t now)
 {
 	uint64_t left = 0, first = 0, since = UINT64_MAX;
 
 	for (unsigned int i = 0; i < used; i++) {
 		struct shim_turn_stream *stream = &streams[i];
-		if (!stream->key)
+		if (!stream->key || stream->device != device)
 			continue;
 		vg_lock_acquire(&stream->lock);
 		left += stream->key ? estimate_left(stream, now) : 0;
@@ -267,7 +269,7 @@ uint64_t shim_turn_left(uint64_t now)
 	}
 	if (!first)
 		return left;
-	uint64_t reached = atomic_load_explicit(&reached_ns, memory_order_relaxed);
+	uint64_t reached = atomic_load_explicit(&reached_ns[device], memory_order_relaxed);
 	since = reached > since ? reached : since;
 	return left - first + estimate_rest(first, now > since ? now - since : 0);
 }
@@ -295,7 +297,7 @@ void shim_turn_note_end(CUstream handle, CUcontext context, uint64_t began_ns, u
 		vg_lock_acquire(&stream->lock);
 		if (stream->launched_ns < began_ns) {
 			forget_flight(stream);
-			atomic_store_explicit(&reached_ns, now, memory_order_relaxed);
+			atomic_store_explicit(&reached_ns[stream->device], now, memory_order_relaxed);
 		}
 		vg_lock_release(&stream->lock);
 	}

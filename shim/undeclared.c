@@ -10,7 +10,7 @@
 
 // taken only by trylock, so that a forked child cannot wait for a thread of the parent
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint64_t charged;
+static _Atomic uint64_t charges[SHIM_DEVICES]; // for each device
 
 // Within this distance of the limit, undeclared memory may decide whether an allocation fits.
 static const uint64_t near_limit = 512ull << 20;
@@ -19,31 +19,43 @@ static const uint64_t measure_every_ns = 20000000;
 // growth is charged.
 static const uint64_t tolerated = 32ull << 20;
 
+// Returns the place of the charge of a ledger's device.
+VG_HOT static _Atomic uint64_t *charge_of(const struct vg_ledger *ledger)
+{
+	unsigned int device = shim_device_count - 1;
+
+	while (device && shim_session_ledger_of(device) != ledger)
+		device--;
+	return &charges[device];
+}
+
 // Sets the charge for undeclared memory to what the daemon measured. If the limit has no room for all of it, charges as
 // much as fits: the driver has already allocated the memory, so no call can be refused.
 VG_COLD static void charge_change(struct vg_ledger *ledger)
 {
-	uint64_t found = vg_ledger_undeclared(ledger), limit, all, more;
+	_Atomic uint64_t *charge = charge_of(ledger);
+	uint64_t found = vg_ledger_undeclared(ledger), charged, limit, all, more;
 
 	if (pthread_mutex_trylock(&lock) != 0)
 		return;
+	charged = *charge;
 	if (found < charged) {
 		vg_ledger_refund(ledger, VG_LEDGER_UNDECLARED, charged - found);
-		charged = found;
+		*charge = found;
 	} else {
 		vg_ledger_read(ledger, &limit, &all);
 		more = all < limit ? limit - all : 0;
 		if (more > found - charged)
 			more = found - charged;
 		if (more && vg_ledger_reserve(ledger, VG_LEDGER_UNDECLARED, more) == 0)
-			charged += more;
+			*charge = charged + more;
 	}
 	pthread_mutex_unlock(&lock);
 }
 
 VG_HOT static void charge_latest(struct vg_ledger *ledger)
 {
-	if (__builtin_expect(vg_ledger_undeclared(ledger) != charged, 0))
+	if (__builtin_expect(vg_ledger_undeclared(ledger) != *charge_of(ledger), 0))
 		charge_change(ledger);
 }
 
@@ -83,10 +95,11 @@ VG_HOT void shim_undeclared_update(struct vg_ledger *ledger, uint64_t bytes)
 
 bool shim_undeclared_measure(struct vg_ledger *ledger, uint64_t *ret_bytes)
 {
-	uint64_t found;
+	uint64_t found, charged;
 
 	if (!shim_register_and_measure(vg_ledger_name(ledger)))
 		return false;
+	charged = *charge_of(ledger);
 	found = vg_ledger_undeclared(ledger);
 	*ret_bytes = found > charged ? found - charged : 0;
 	return true;
@@ -94,21 +107,22 @@ bool shim_undeclared_measure(struct vg_ledger *ledger, uint64_t *ret_bytes)
 
 bool shim_undeclared_refresh(struct vg_ledger *ledger)
 {
-	uint64_t before = charged;
+	uint64_t before = *charge_of(ledger);
 
 	if (!before || !shim_register_and_measure(vg_ledger_name(ledger)))
 		return false;
 	charge_latest(ledger);
-	return charged < before;
+	return *charge_of(ledger) < before;
 }
 
 bool shim_undeclared_exceeds(struct vg_ledger *ledger, uint64_t *ret_bytes)
 {
-	uint64_t found;
+	uint64_t found, charged;
 
 	if (!shim_undeclared_measure(ledger, &found))
 		return false;
 	charge_latest(ledger);
+	charged = *charge_of(ledger);
 	found = vg_ledger_undeclared(ledger);
 	if (found <= charged + tolerated)
 		return false;
@@ -128,10 +142,11 @@ void shim_first_context_created(void)
 
 void shim_first_context_ended(void)
 {
-	struct vg_ledger *ledger = shim_session_ledger();
+	struct vg_ledger *ledger;
 
-	if (has_ended || !ledger)
+	if (has_ended || !shim_counting())
 		return;
 	has_ended = true;
-	vg_ledger_set_pristine(ledger, false);
+	for (unsigned int i = 0; (ledger = shim_session_ledger_of(i)); i++)
+		vg_ledger_set_pristine(ledger, false);
 }

@@ -46,7 +46,7 @@ GET_INFO(cuMemGetInfo_v2, size_t)
 	SHIM_EXPORT CUresult CUDAAPI abi(type *bytes, CUdevice device)               \
 	{                                                                            \
 		CUresult result = REAL(abi)(bytes, device);                          \
-		struct vg_ledger *ledger = shim_session_ledger();                    \
+		struct vg_ledger *ledger = shim_session_ledger_of((unsigned)device); \
 		if (result == CUDA_SUCCESS && ledger)                                \
 			*bytes = (type)vg_size_min(*bytes, vg_ledger_limit(ledger)); \
 		return result;                                                       \

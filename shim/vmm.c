@@ -62,6 +62,7 @@ SHIM_EXPORT CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, s
 					 const CUmemAllocationProp *properties, unsigned long long flags)
 {
 	CUresult result;
+	SHIM_ON_DEVICE(properties ? properties->location.id : -1);
 
 	if (!shim_enforcing() || !is_on_device(properties))
 		return REAL(cuMemCreate)(handle, size, properties, flags);
@@ -185,6 +186,7 @@ static CUresult charge_rest(struct shim_physical *physical, uint64_t size)
 		shim_physical_resize(physical, size);
 	}
 	pthread_mutex_unlock(&shim_physical_lock);
+	SHIM_ON_DEVICE(physical->device);
 	result = missing ? shim_charge(VG_ENTRY_cuMemMap, VG_LEDGER_IMPORT, missing) : CUDA_SUCCESS;
 	if (result == CUDA_SUCCESS) {
 		shim_shared_name_marked(physical);

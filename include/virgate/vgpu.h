@@ -183,6 +183,7 @@ struct vg_vgpu_info {
 	/* Since the daemon started: how often a user suspended it or a process of it, how often an image of its
 	 * programs was complete, on disk or for another machine, and how often the daemon moved it out to make room. */
 	uint64_t suspends, checkpoints, evictions;
+	const char *job; /* the job that has this vGPU and others on other GPUs; "": none */
 };
 
 struct vg_vgpu_list {
@@ -258,7 +259,14 @@ struct vg_vgpu_options {
 	uint64_t fixed;	       /* evictable: maximum part of `memory` that cannot move; 0: a context and up to 1 GiB */
 	unsigned idle_suspend; /* evictable: seconds without use after which the memory leaves the GPU; 0: never */
 	unsigned wait; /* vg_vgpu_enter(): maximum seconds to wait for room, at most VG_WAIT_MOST; 0: fail at once */
+	/* vg_vgpu_enter(): number of GPUs, at most VG_GPUS_MOST; 0 and 1: one. With more, the program is a job: it
+	 * gets a vGPU with these options on each of so many GPUs, named `name` with ".0", ".1" and so on. `device` may
+	 * then be a list of GPUs to choose from, with commas. A job can be neither evictable nor of the latency class,
+	 * has mode VG_MODE_TIME, and does not wait. */
+	unsigned gpus;
 };
+
+#define VG_GPUS_MOST 16u
 
 #define VG_WAIT_MOST 1000000u
 #define VG_WAIT_FOREVER 0xffffffffu

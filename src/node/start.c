@@ -30,8 +30,8 @@ struct start {
 static bool is_dropped(const struct start *start, const char *variable)
 {
 	static const char *const dropped[] = {
-		"LD_PRELOAD=",		"VIRGATE_LEDGER=",	 "VIRGATE_VGPU=",   "VIRGATE_SOCKET=", "VIRGATE_SIM=",
-		"VIRGATE_RUNTIME_DIR=", "CUDA_VISIBLE_DEVICES=", "VIRGATE_DRIVER=", "NOTIFY_SOCKET="};
+		"LD_PRELOAD=",	"VIRGATE_LEDGER=",	"VIRGATE_LEDGERS=",	 "VIRGATE_VGPU=",   "VIRGATE_SOCKET=",
+		"VIRGATE_SIM=", "VIRGATE_RUNTIME_DIR=", "CUDA_VISIBLE_DEVICES=", "VIRGATE_DRIVER=", "NOTIFY_SOCKET="};
 
 	for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
 		if (strncmp(variable, dropped[i], strlen(dropped[i])) == 0)

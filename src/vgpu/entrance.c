@@ -7,14 +7,17 @@
 #include "base/status.h"
 #include "node/node.h"
 #include "node/paths.h"
+#include "vgpu/job.h"
 #include "vgpu/options.h"
 #include "vgpu/visible.h"
 
-enum { MOST_VARIABLES = 11 };
+enum { MOST_VARIABLES = 12 };
 
 struct vg_entrance {
-	json_t *reply;
-	const char *name, *ledger, *uuid;
+	json_t *replies[VG_GPUS_MOST]; // one for each vGPU
+	unsigned count;
+	const char *name, *ledger;	     // of the first vGPU
+	char *ledgers, *uuids;		     // the lists of all, with ':' and ',' between them
 	const char *mps_pipe;		     // NULL: the vGPU does not use MPS
 	const char *simulate, *simulate_dir; // the simulated GPU, from the daemon's reply; NULL: the field is missing
 	uint64_t memory;
@@ -52,21 +55,64 @@ static enum vg_status find_part(const struct vg_node *node, enum vg_part part, c
 	return VG_OK;
 }
 
+static const char *reply_text(const struct vg_entrance *entrance, unsigned index, const char *key)
+{
+	return json_string_value(json_object_get(entrance->replies[index], key));
+}
+
+// Joins a text of all replies. NULL: a reply lacks it, or there is no memory.
+static char *join_texts(const struct vg_entrance *entrance, const char *key, const char *between)
+{
+	char *all = strdup(""), *longer;
+
+	for (unsigned i = 0; i < entrance->count && all; i++) {
+		const char *text = reply_text(entrance, i, key);
+		if (!text || asprintf(&longer, "%s%s%s", all, i ? between : "", text) < 0)
+			longer = NULL;
+		free(all);
+		all = longer;
+	}
+	return all;
+}
+
 static enum vg_status read_reply(struct vg_entrance *entrance)
 {
-	const json_t *memory = json_object_get(entrance->reply, "memory");
+	const json_t *reply = entrance->replies[0], *memory = json_object_get(reply, "memory");
 
-	entrance->name = json_string_value(json_object_get(entrance->reply, "name"));
-	entrance->ledger = json_string_value(json_object_get(entrance->reply, "ledger"));
-	entrance->uuid = json_string_value(json_object_get(entrance->reply, "uuid"));
-	entrance->mps_pipe = json_string_value(json_object_get(entrance->reply, "mps_pipe"));
-	entrance->simulate = json_string_value(json_object_get(entrance->reply, "simulate"));
-	entrance->simulate_dir = json_string_value(json_object_get(entrance->reply, "simulate_dir"));
+	entrance->name = reply_text(entrance, 0, "name");
+	entrance->ledger = reply_text(entrance, 0, "ledger");
+	entrance->ledgers = join_texts(entrance, "ledger", ":");
+	entrance->uuids = join_texts(entrance, "uuid", ",");
+	entrance->mps_pipe = reply_text(entrance, 0, "mps_pipe");
+	entrance->simulate = reply_text(entrance, 0, "simulate");
+	entrance->simulate_dir = reply_text(entrance, 0, "simulate_dir");
 	entrance->memory = (uint64_t)json_integer_value(memory);
-	if (!entrance->name || !entrance->ledger || !entrance->uuid || *entrance->ledger != '/' ||
+	if (!entrance->name || !entrance->ledgers || !entrance->uuids || *entrance->ledger != '/' ||
 	    !json_is_integer(memory))
 		return vg_fail(VG_PROTOCOL, 0, "the daemon's reply lacks the vGPU's name, ledger, GPU or limit");
+	if (entrance->count > 1 && strchr(entrance->ledger, ':'))
+		return vg_fail(VG_SYSTEM, EINVAL,
+			       "VIRGATE_LEDGERS cannot hold the path \"%.500s\" (a colon): choose another runtime "
+			       "directory for the daemon",
+			       entrance->ledger);
 	return VG_OK;
+}
+
+static enum vg_status request_entrance(struct vg_node *node, const char *name, const struct vg_vgpu_options *options,
+				       struct vg_entrance *entrance)
+{
+	struct vg_vgpu_options all;
+	enum vg_status status = name ? VG_OK : vg_options_check(options, &all);
+
+	if (status)
+		return status;
+	if (name || all.gpus <= 1) {
+		entrance->count = 1;
+		return vg_enter_request(node, name, options, &entrance->replies[0]);
+	}
+	status = vg_job_enter(node, &all, entrance->replies);
+	entrance->count = status == VG_OK ? all.gpus : 0;
+	return status;
 }
 
 enum vg_status vg_enter_request(struct vg_node *node, const char *name, const struct vg_vgpu_options *options,
@@ -85,7 +131,7 @@ enum vg_status vg_enter_request(struct vg_node *node, const char *name, const st
 	status = vg_options_check(options, &all);
 	if (status == VG_OK && all.name)
 		status = vg_check_name(all.name);
-	return status ? status : vg_visible_request(node, "enter", &all, ret_reply);
+	return status ? status : vg_visible_request(node, "enter", &all, NULL, ret_reply);
 }
 
 enum vg_status vg_vgpu_enter(struct vg_node *node, const char *name, const struct vg_vgpu_options *options,
@@ -104,7 +150,7 @@ enum vg_status vg_vgpu_enter(struct vg_node *node, const char *name, const struc
 		if (part <= VG_PART_NVML || *node->simulate)
 			status = find_part(node, part, entrance->parts[part]);
 	if (status == VG_OK)
-		status = vg_enter_request(node, name, options, &entrance->reply);
+		status = request_entrance(node, name, options, entrance);
 	if (status == VG_OK)
 		status = read_reply(entrance);
 	if (status) {
@@ -129,7 +175,10 @@ void vg_entrance_free(struct vg_entrance *entrance)
 	if (!entrance)
 		return;
 	free_environment(entrance);
-	json_decref(entrance->reply);
+	for (unsigned i = 0; i < entrance->count; i++)
+		json_decref(entrance->replies[i]);
+	free(entrance->ledgers);
+	free(entrance->uuids);
 	free(entrance);
 }
 
@@ -222,8 +271,10 @@ static bool make_variables(struct vg_entrance *entrance, char *const *base)
 		       add_variable(entrance, "VIRGATE_LEDGER", entrance->ledger) &&
 		       add_variable(entrance, "VIRGATE_VGPU", entrance->name) &&
 		       add_variable(entrance, "VIRGATE_SOCKET", node->socket) &&
-		       add_variable(entrance, "CUDA_VISIBLE_DEVICES", entrance->uuid);
+		       add_variable(entrance, "CUDA_VISIBLE_DEVICES", entrance->uuids);
 	}
+	if (made && entrance->count > 1)
+		made = add_variable(entrance, "VIRGATE_LEDGERS", entrance->ledgers);
 	if (made && entrance->mps_pipe)
 		made = add_variable(entrance, "CUDA_MPS_PIPE_DIRECTORY", entrance->mps_pipe);
 	if (made && *node->simulate)
@@ -245,6 +296,8 @@ static bool is_own(const struct vg_entrance *entrance, const char *variable)
 		if (strncmp(variable, entrance->own[i], length) == 0)
 			return true;
 	}
+	if (strncmp(variable, "VIRGATE_LEDGERS=", 16) == 0) // inherited from a job
+		return true;
 	// remove an inherited VIRGATE_SIM: a tenant of a real GPU must not use the simulated one
 	return !*entrance->node->simulate && strncmp(variable, "VIRGATE_SIM=", 12) == 0;
 }

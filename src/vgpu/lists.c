@@ -226,6 +226,7 @@ static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, st
 	vgpu->suspends = vg_field_known_size(&fields, "suspends", &told); // an older daemon does not send these
 	vgpu->checkpoints = vg_field_known_size(&fields, "checkpoints", &told);
 	vgpu->evictions = vg_field_known_size(&fields, "evictions", &told);
+	vgpu->job = vg_field_optional_text(&fields, "job");
 	vgpu->tenants = tenants;
 	vgpu->tenant_count = json_array_size(array);
 	vgpu->tenants_known = json_is_array(array);

@@ -61,6 +61,9 @@ enum vg_status vg_options_check(const struct vg_vgpu_options *options, struct vg
 	if (all.wait > VG_WAIT_MOST && all.wait != VG_WAIT_FOREVER)
 		return vg_fail(VG_INVALID, 0, "a wait of %u s is too long: use at most %u s, or VG_WAIT_FOREVER",
 			       all.wait, VG_WAIT_MOST);
+	if (all.gpus > VG_GPUS_MOST)
+		return vg_fail(VG_INVALID, 0, "a job with %u GPUs is too large: use at most %u", all.gpus,
+			       VG_GPUS_MOST);
 	if (all.fixed > INT64_MAX)
 		return vg_fail(VG_INVALID, 0, "a fixed part of 2^63 bytes or more makes no sense");
 	if (all.swap > INT64_MAX)
@@ -145,9 +148,11 @@ enum vg_status vg_vgpu_create(struct vg_node *node, const struct vg_vgpu_options
 	status = vg_check_name(all.name);
 	if (status)
 		return status;
+	if (all.gpus > 1)
+		return vg_fail(VG_INVALID, 0, "`gpus` is for vg_vgpu_enter(), and a vGPU that stays is on one GPU");
 	if (all.wait)
 		return vg_fail(VG_INVALID, 0, "`wait` is for vg_vgpu_enter(), and a vGPU that stays is made at once");
-	status = vg_visible_request(node, "create", &all, &reply);
+	status = vg_visible_request(node, "create", &all, NULL, &reply);
 	if (status)
 		return status;
 	json_decref(reply);

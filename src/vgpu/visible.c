@@ -228,24 +228,60 @@ static enum vg_status list_shown(const struct visible *visible, json_t **ret_uui
 	return VG_OK;
 }
 
+// Splits a list of GPUs with commas between them.
+static json_t *split_devices(const char *list)
+{
+	json_t *devices = json_array();
+
+	for (size_t length; *list; list += length + (list[length] == ',')) {
+		length = strcspn(list, ",");
+		json_array_append_new(devices, json_stringn(list, length));
+	}
+	return devices;
+}
+
+// Checks that all GPUs that the options name are visible.
+static enum vg_status check_all_named(const struct visible *visible, const json_t *devices)
+{
+	enum vg_status status = VG_OK;
+
+	for (size_t i = 0; i < json_array_size(devices) && status == VG_OK; i++)
+		status = check_named(visible, json_string_value(json_array_get(devices, i)));
+	return status;
+}
+
+// Adds what makes the vGPU one of a job. Takes over the reference to `devices`.
+static void add_job(json_t *request, const char *job, json_t *devices)
+{
+	json_object_set_new(request, "job", json_string(job));
+	if (devices)
+		json_object_set_new(request, "device", devices);
+}
+
 enum vg_status vg_visible_request(struct vg_node *node, const char *op, const struct vg_vgpu_options *options,
-				  json_t **ret_reply)
+				  const char *job, json_t **ret_reply)
 {
 	const char *text = getenv("CUDA_VISIBLE_DEVICES");
 	enum vg_status status = VG_OK;
-	json_t *shown = NULL;
+	json_t *shown = NULL, *devices = job && options->device ? split_devices(options->device) : NULL;
 	struct visible visible;
 
 	if (text) {
 		status = read_list(node, text, &visible);
-		if (status == VG_OK)
+		if (status == VG_OK && devices)
+			status = check_all_named(&visible, devices);
+		else if (status == VG_OK)
 			status =
 				options->device ? check_named(&visible, options->device) : list_shown(&visible, &shown);
 		close_list(&visible);
 	}
-	if (status)
+	if (status) {
+		json_decref(devices);
 		return status;
+	}
 	json_t *request = vg_options_request(op, options);
+	if (job)
+		add_job(request, job, devices);
 	if (shown)
 		json_object_set_new(request, "device", shown);
 	return vg_node_request(node, request, ret_reply);

@@ -79,7 +79,7 @@ TEST(ps_prints_json)
 					   "physical", "share",	   "owner",	"group",   "ephemeral", "share_limit",
 					   "created",  "refusals", "tenants",	"damaged", "shared",	"class",
 					   "turns",    "mode",	   "evictable", "swap",	   "fixed",	"idle_suspend",
-					   "eviction", "drained"};
+					   "eviction", "drained",  "job"};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (!json_object_get(train, keys[i]))
 			FAIL("no %s", keys[i]);

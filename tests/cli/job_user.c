@@ -1,0 +1,90 @@
+// A program of a job: on each device that it sees, allocates blocks of 64 MiB until it is refused, by turns over the
+// devices, and prints how many it got and whether the whole limit is free again at the end. With the argument `hold`, it
+// waits with all memory allocated until it gets a signal.
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "abi/cuda_abi.h"
+
+enum { DEVICES = 16, BLOCKS = 256, BLOCK = 64 << 20 };
+
+static void *driver;
+#define CALL(name) ((__typeof__(&name))dlsym(driver, #name))
+#define MUST(call)                                                                    \
+	do {                                                                          \
+		CUresult result_ = call;                                              \
+		if (result_ != CUDA_SUCCESS)                                          \
+			return fprintf(stderr, "%s: %d\n", #call, (int)result_), 1;   \
+	} while (0)
+
+static CUcontext contexts[DEVICES];
+static CUdeviceptr blocks[DEVICES][BLOCKS];
+static int counts[DEVICES], count;
+
+static int allocate_all(void)
+{
+	int refused = 0;
+
+	while (refused < count) {
+		refused = 0;
+		for (int i = 0; i < count; i++) {
+			MUST(CALL(cuCtxSetCurrent)(contexts[i]));
+			if (counts[i] < BLOCKS &&
+			    CALL(cuMemAlloc_v2)(&blocks[i][counts[i]], BLOCK) == CUDA_SUCCESS)
+				counts[i]++;
+			else
+				refused++;
+		}
+	}
+	return 0;
+}
+
+// Frees each device's memory while another device's context is current.
+static int free_all(void)
+{
+	for (int i = 0; i < count; i++) {
+		MUST(CALL(cuCtxSetCurrent)(contexts[(i + 1) % count]));
+		for (int j = 0; j < counts[i]; j++)
+			MUST(CALL(cuMemFree_v2)(blocks[i][j]));
+	}
+	return 0;
+}
+
+static int print_device(int device)
+{
+	size_t total, free;
+
+	MUST(CALL(cuDeviceTotalMem_v2)(&total, device));
+	MUST(CALL(cuCtxSetCurrent)(contexts[device]));
+	MUST(CALL(cuMemGetInfo_v2)(&free, &total));
+	printf("device %d: total %zu MiB, got %d blocks, free %zu MiB\n", device, total >> 20, counts[device],
+	       free >> 20);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	driver = dlopen("libcuda.so.1", RTLD_NOW);
+	if (!driver)
+		return fprintf(stderr, "%s\n", dlerror()), 1;
+	MUST(CALL(cuInit)(0));
+	MUST(CALL(cuDeviceGetCount)(&count));
+	for (int i = 0; i < count && i < DEVICES; i++)
+		MUST(CALL(cuDevicePrimaryCtxRetain)(&contexts[i], i));
+	if (allocate_all())
+		return 1;
+	if (argc > 1 && strcmp(argv[1], "hold") == 0) {
+		puts("holding");
+		fflush(stdout);
+		pause();
+	}
+	if (free_all())
+		return 1;
+	printf("devices: %d\n", count);
+	for (int i = 0; i < count; i++)
+		if (print_device(i))
+			return 1;
+	return 0;
+}

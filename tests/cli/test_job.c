@@ -1,0 +1,125 @@
+// Checks jobs: programs with a vGPU on each of several GPUs.
+#include "live_node.h"
+
+// Returns the listing of the vGPU `name`; NULL if there is none.
+static json_t *find_listed(const json_t *listing, const char *name)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(listing, "vgpus"), i, one)
+		if (strcmp(json_string_value(json_object_get(one, "name")), name) == 0)
+			return one;
+	return NULL;
+}
+
+TEST(each_gpu_has_its_own_quota)
+{
+	node_start();
+	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "train", JOB_USER), 0);
+	CHECK_CONTAINS(result.out, "devices: 2\n");
+	// A context takes 16 MiB of 1 GiB, so 15 blocks fit. All that was allocated is free again at the end.
+	CHECK_CONTAINS(result.out, "device 0: total 1024 MiB, got 15 blocks, free 1008 MiB\n");
+	CHECK_CONTAINS(result.out, "device 1: total 1024 MiB, got 15 blocks, free 1008 MiB\n");
+	CHECK_CONTAINS(result.err, "vGPU train.0: asked 64.0 MiB");
+}
+
+TEST(job_is_listed_on_each_gpu)
+{
+	node_start();
+	start_in_background(WORDS("run", "--gpus", "2", "--memory", "1G", "--name", "train", JOB_USER, "hold"));
+	for (int tries = 0; tries < 600; tries++) {
+		json_t *listing = read_listing(WORDS("ps", "--json"));
+		int devices = 0, full = 0;
+		for (int i = 0; i < 2; i++) {
+			json_t *one = find_listed(listing, i ? "train.1" : "train.0");
+			if (!one)
+				continue;
+			CHECK_STR(json_string_value(json_object_get(one, "job")), "train");
+			devices += 1 + (int)json_integer_value(json_object_get(one, "device"));
+			full += json_integer_value(json_object_get(one, "charged")) == (16 + 15 * 64) << 20;
+		}
+		json_decref(listing);
+		if (devices == 3 && full == 2)
+			return;
+		usleep(50000);
+	}
+	FAIL("the job's vGPUs were not listed with their charges");
+}
+
+TEST(launchers_choose_gpus_of_the_job)
+{
+	static const struct {
+		const char *visible, *devices, *first;
+	} all[] = {
+		{"0", "devices: 1\n", "vGPU train.0: asked"},
+		{"1", "devices: 1\n", "vGPU train.1: asked"},
+		{"1,0", "devices: 2\n", "vGPU train.1: asked"},
+		{"0,7,1", "devices: 1\n", "vGPU train.0: asked"},
+		{"${CUDA_VISIBLE_DEVICES#*,}", "devices: 1\n", "vGPU train.1: asked"},
+	};
+	char script[256];
+
+	node_start();
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		snprintf(script, sizeof script, "CUDA_VISIBLE_DEVICES=%s exec %s", all[i].visible, JOB_USER);
+		CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "train", "sh", "-c", script), 0);
+		CHECK_CONTAINS(result.out, all[i].devices);
+		CHECK_CONTAINS(result.err, all[i].first);
+	}
+	// A GPU that is named twice hides all of them, as in the driver.
+	snprintf(script, sizeof script, "CUDA_VISIBLE_DEVICES=1,1 exec %s", JOB_USER);
+	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "sh", "-c", script), 1);
+	CHECK_CONTAINS(result.err, "cuInit)(0): 100");
+}
+
+TEST(job_takes_named_or_visible_gpus_only)
+{
+	char uuids[2][48], both[100];
+
+	node_start();
+	node_read_uuids(uuids);
+	snprintf(both, sizeof both, "%s,%s\n", uuids[0], uuids[1]);
+	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--device", "1,0", "sh", "-c",
+			      "echo $CUDA_VISIBLE_DEVICES"),
+		  0);
+	CHECK_STR(result.out, both);
+	check_refusal((const char *const[]){"run", "--gpus", "3", "--memory", "1G", "true", NULL}, 125,
+		      "it has a vGPU on 2 GPUs, and may use no other");
+	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--device", "1", "true", NULL}, 125,
+		      "it has a vGPU on 1 GPU, and may use no other");
+	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "true", NULL}, 125,
+		      "it has a vGPU on 1 GPU, and may use no other");
+	unsetenv("CUDA_VISIBLE_DEVICES");
+	// Nothing is left of the refused jobs.
+	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "4G", "true"), 0);
+}
+
+TEST(job_without_room_is_refused)
+{
+	node_start();
+	CHECK_INT(VIRGATE_RUN("create", "other", "--memory", "3G", "--device", "1"), 0);
+	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "2G", "true", NULL}, 125, "GPU 1: asked");
+	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "true"), 0);
+}
+
+TEST(terms_that_jobs_cannot_have_are_refused)
+{
+	node_start();
+	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--evictable", "true", NULL}, 125,
+		      "--evictable and --gpus do not go together");
+	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--wait", "true", NULL}, 125,
+		      "--wait and --gpus do not go together");
+	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--class=latency", "true", NULL}, 125,
+		      "--class latency and --gpus do not go together");
+	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "true", NULL}, 125,
+		      "cannot use mode mps");
+	check_refusal((const char *const[]){"run", "--gpus", "0", "--memory", "1G", "true", NULL}, 125,
+		      "--gpus: \"0\" is not a number of GPUs");
+	check_refusal((const char *const[]){"run", "--gpus", "two", "--memory", "1G", "true", NULL}, 125,
+		      "--gpus: \"two\" is not a number of GPUs");
+	check_refusal((const char *const[]){"run", "--gpus", "17", "--memory", "1G", "true", NULL}, 125, "use 1 to 16");
+	CHECK_INT(VIRGATE_RUN("create", "other", "--memory", "1G"), 0);
+	check_refusal((const char *const[]){"run", "--vgpu", "other", "--gpus", "2", "true", NULL}, 125, "--gpus");
+}
