@@ -2,7 +2,9 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "daemon/job.h"
 #include "daemon/say.h"
+#include "turn/gang.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -23,15 +25,22 @@ enum {
 };
 static const uint64_t period_ns = 10000000, pause_ns = 500000;
 
-struct seat {
-	// the vGPU that has this seat; NULL: the seat is free. The arbiter's thread must not dereference this pointer
-	const struct vgpu *vgpu;
+// A vGPU that has a seat, or a part of one.
+struct part {
+	const struct vgpu *vgpu; // the arbiter's thread must not dereference this pointer
 	struct vg_ledger *ledger;
+	struct arbiter_stops stops;
+	bool has_stops; // the array `stops` has at least one bit set
+	uint32_t bell;	// the value of the vGPU's bell when it was last read
+	struct turn_facts facts;
+};
+
+// A vGPU, or all vGPUs of a job, which have their turns together.
+struct seat {
+	struct part *parts;
+	unsigned int part_count; // 0: the seat is free
 	struct turn_terms terms;
 	uint64_t joined_ns;
-	struct arbiter_stops stops;
-	bool has_stops;		   // the array `stops` has at least one bit set
-	uint32_t bell;		   // the value of the vGPU's bell when it was last read
 	uint64_t charged[HISTORY]; // the vGPU's charged time at the end of each of the last seconds
 	// While phases are recorded: the present one, with the sums at its beginning instead of the differences.
 	struct phase_record present;
@@ -39,7 +48,7 @@ struct seat {
 
 struct arbiter {
 	struct arbiter *next;
-	size_t device;
+	uint64_t devices; // bits: its devices; more than one if jobs use several of them
 	enum turn_mode mode;
 	pthread_t thread;
 	pthread_mutex_t lock; // guards everything below
@@ -47,8 +56,9 @@ struct arbiter {
 	struct turn_orders orders;
 	struct turn_facts facts[TURN_VGPUS];
 	struct seat seats[TURN_VGPUS];
-	unsigned int most; // seats from this index on were never used
-	uint64_t second;   // the last second in the history
+	unsigned int most;	 // seats from this index on were never used
+	unsigned int part_count; // of all seats; at most TURN_VGPUS, because each has a bell
+	uint64_t second;	 // the last second in the history
 	uint64_t handovers[HISTORY];
 	bool ending;
 	struct phase_log *log; // NULL: phases are not recorded
@@ -81,59 +91,78 @@ static void wake_gates(struct turn_page *page)
 
 // Clears the stop bit of each process that has read the arbiter's word after the daemon saw it stopped. Such a process
 // runs again.
-static void drop_continued(struct seat *seat)
+static void drop_continued(struct part *part)
 {
-	const struct turn_slot *slots = vg_ledger_turn_slots(seat->ledger);
+	const struct turn_slot *slots = vg_ledger_turn_slots(part->ledger);
 
-	seat->has_stops = false;
+	part->has_stops = false;
 	for (unsigned int i = 0; i < VG_LEDGER_SLOTS / 64; i++) {
-		for (uint64_t left = seat->stops.slots[i]; left; left &= left - 1) {
+		for (uint64_t left = part->stops.slots[i]; left; left &= left - 1) {
 			unsigned int bit = (unsigned int)__builtin_ctzll(left);
-			if (atomic_load(&slots[i * 64 + bit].alive_ns) > seat->stops.seen_ns)
-				seat->stops.slots[i] &= ~(1ull << bit);
+			if (atomic_load(&slots[i * 64 + bit].alive_ns) > part->stops.seen_ns)
+				part->stops.slots[i] &= ~(1ull << bit);
 		}
-		seat->has_stops |= seat->stops.slots[i] != 0;
+		part->has_stops |= part->stops.slots[i] != 0;
 	}
+}
+
+static void read_part(struct part *part, const struct turn_rules *rules, uint64_t now)
+{
+	if (part->has_stops)
+		drop_continued(part);
+	turn_page_read(vg_ledger_turn_page(part->ledger), vg_ledger_turn_slots(part->ledger),
+		       vg_ledger_turn_count(part->ledger), part->has_stops ? part->stops.slots : NULL, rules->margin_ns,
+		       now, &part->facts);
 }
 
 static void read_facts(struct arbiter *arbiter, const struct turn_rules *rules, uint64_t now)
 {
+	struct turn_facts facts[TURN_PARTS];
+
 	for (unsigned int i = 0; i < arbiter->most; i++) {
 		struct seat *seat = &arbiter->seats[i];
-		if (!seat->vgpu)
-			continue;
-		if (seat->has_stops)
-			drop_continued(seat);
-		turn_page_read(vg_ledger_turn_page(seat->ledger), vg_ledger_turn_slots(seat->ledger),
-			       vg_ledger_turn_count(seat->ledger), seat->has_stops ? seat->stops.slots : NULL,
-			       rules->margin_ns, now, &arbiter->facts[i]);
+		for (unsigned int j = 0; j < seat->part_count; j++) {
+			read_part(&seat->parts[j], rules, now);
+			facts[j] = seat->parts[j].facts;
+		}
+		if (seat->part_count == 1)
+			arbiter->facts[i] = facts[0];
+		else if (seat->part_count)
+			turn_gang_read(facts, seat->part_count, &arbiter->facts[i]);
 	}
 }
 
-// Writes the orders into the words that each vGPU's processes share (turn/page.h). Returns whether the slots must be
+// Writes the orders for a part into the words that its processes share (turn/page.h). Returns whether the slots must be
 // read again, because a process may have become idle during this function.
+static bool write_order(const struct part *part, const struct turn_gate *of_seat, uint64_t now)
+{
+	struct turn_page *page = vg_ledger_turn_page(part->ledger);
+	struct turn_gate gate;
+
+	turn_gang_gate(of_seat, &part->facts, &gate);
+	unsigned int written = turn_page_write(page, &gate, now);
+	if (written & TURN_WRITTEN_WAKE)
+		wake_gates(page);
+	return written & TURN_WRITTEN_LOOK;
+}
+
 static bool write_orders(struct arbiter *arbiter, uint64_t now)
 {
 	bool look = false;
 
-	for (unsigned int i = 0; i < arbiter->most; i++) {
-		struct seat *seat = &arbiter->seats[i];
-		if (!seat->vgpu)
-			continue;
-		struct turn_page *page = vg_ledger_turn_page(seat->ledger);
-		unsigned int written = turn_page_write(page, &arbiter->orders.gates[i], now);
-		if (written & TURN_WRITTEN_WAKE)
-			wake_gates(page);
-		look |= (written & TURN_WRITTEN_LOOK) != 0;
-	}
+	for (unsigned int i = 0; i < arbiter->most; i++)
+		for (unsigned int j = 0; j < arbiter->seats[i].part_count; j++)
+			look |= write_order(&arbiter->seats[i].parts[j], &arbiter->orders.gates[i], now);
 	return look;
 }
 
 static void read_bells(struct arbiter *arbiter)
 {
 	for (unsigned int i = 0; i < arbiter->most; i++)
-		if (arbiter->seats[i].vgpu)
-			arbiter->seats[i].bell = atomic_load(&vg_ledger_turn_page(arbiter->seats[i].ledger)->bell);
+		for (unsigned int j = 0; j < arbiter->seats[i].part_count; j++) {
+			struct part *part = &arbiter->seats[i].parts[j];
+			part->bell = atomic_load(&vg_ledger_turn_page(part->ledger)->bell);
+		}
 }
 
 static void note_history(struct arbiter *arbiter, uint64_t now)
@@ -148,7 +177,7 @@ static void note_history(struct arbiter *arbiter, uint64_t now)
 	for (uint64_t at = arbiter->second + 1; at <= second && at <= arbiter->second + HISTORY; at++)
 		arbiter->handovers[at % HISTORY] = total.handovers;
 	for (unsigned int i = 0; i < arbiter->most; i++) {
-		if (!arbiter->seats[i].vgpu)
+		if (!arbiter->seats[i].part_count)
 			continue;
 		turn_read(arbiter->turn, i, &account);
 		for (uint64_t at = arbiter->second + 1; at <= second && at <= arbiter->second + HISTORY; at++)
@@ -192,7 +221,7 @@ static void follow_phase(struct arbiter *arbiter, unsigned int index, uint64_t n
 static void follow_phases(struct arbiter *arbiter, uint64_t now, bool cuts)
 {
 	for (unsigned int i = 0; arbiter->log && i < arbiter->most; i++)
-		if (arbiter->seats[i].vgpu)
+		if (arbiter->seats[i].part_count)
 			follow_phase(arbiter, i, now, cuts);
 }
 
@@ -216,9 +245,10 @@ static unsigned int list_bells(struct arbiter *arbiter, uint32_t own, struct fut
 	ret_bells[count++] = (struct futex_waitv){own, (uintptr_t)&arbiter->bell, FUTEX_32 | FUTEX_PRIVATE_FLAG, 0};
 	for (unsigned int i = 0; i < arbiter->most; i++) {
 		const struct seat *seat = &arbiter->seats[i];
-		if (seat->vgpu)
+		for (unsigned int j = 0; j < seat->part_count; j++)
 			ret_bells[count++] = (struct futex_waitv){
-				seat->bell, (uintptr_t)&vg_ledger_turn_page(seat->ledger)->bell, FUTEX_32, 0};
+				seat->parts[j].bell, (uintptr_t)&vg_ledger_turn_page(seat->parts[j].ledger)->bell,
+				FUTEX_32, 0};
 	}
 	return count;
 }
@@ -296,7 +326,7 @@ static void set_trace(struct arbiter *arbiter, bool wanted)
 	turn_count_all(arbiter->turn, wanted);
 }
 
-static struct arbiter *start_arbiter(size_t device, enum turn_mode mode)
+static struct arbiter *start_arbiter(uint64_t devices, enum turn_mode mode)
 {
 	struct arbiter *arbiter = calloc(1, sizeof *arbiter);
 	uint64_t now = arbiter_now();
@@ -307,14 +337,14 @@ static struct arbiter *start_arbiter(size_t device, enum turn_mode mode)
 		free(arbiter);
 		return NULL;
 	}
-	arbiter->device = device;
+	arbiter->devices = devices;
 	arbiter->mode = mode;
 	arbiter->second = now / 1000000000;
 	pthread_mutex_init(&arbiter->lock, NULL);
 	set_trace(arbiter, is_traced);
 	int r = pthread_create(&arbiter->thread, NULL, run_arbiter, arbiter);
 	if (r) {
-		say("no thread for the compute shares of GPU %zu: %s", device, strerror(r));
+		say("no thread for the compute shares of GPU %d: %s", __builtin_ctzll(devices), strerror(r));
 		turn_destroy(arbiter->turn);
 		phase_log_destroy(arbiter->log);
 		free(arbiter);
@@ -340,37 +370,79 @@ static enum turn_mode find_mode(const struct vgpu *vgpu)
 	return vgpu->terms.is_mps ? TURN_MODE_MPS : TURN_MODE_TIME;
 }
 
-// Returns the arbiter for the vGPU's device and sharing mode. Starts it if `is_shared`, else returns NULL. Programs of
-// only one mode run on a device at a time, so at most one of its arbiters has vGPUs.
-static struct arbiter *find_arbiter(const struct vgpu *vgpu, bool is_shared)
+// Returns the arbiter for these devices and the vGPU's sharing mode. Starts it if `is_shared`, else returns NULL.
+// Programs of only one mode run on a device at a time, so at most one of its arbiters has vGPUs.
+static struct arbiter *find_arbiter(const struct vgpu *vgpu, uint64_t devices, bool is_shared)
 {
 	struct arbiter *arbiter = arbiters;
 
-	while (arbiter && (arbiter->device != vgpu->device || arbiter->mode != find_mode(vgpu)))
+	while (arbiter && (arbiter->devices != devices || arbiter->mode != find_mode(vgpu)))
 		arbiter = arbiter->next;
-	return arbiter || !is_shared ? arbiter : start_arbiter(vgpu->device, find_mode(vgpu));
+	return arbiter || !is_shared ? arbiter : start_arbiter(devices, find_mode(vgpu));
+}
+
+// Returns the seat that other vGPUs of the vGPU's job have; NULL: none.
+static struct seat *find_seat_of_job(struct arbiter *arbiter, const struct vgpu *vgpu)
+{
+	for (unsigned int i = 0; i < arbiter->most; i++)
+		if (arbiter->seats[i].part_count && job_is_same(vgpu, arbiter->seats[i].parts[0].vgpu))
+			return &arbiter->seats[i];
+	return NULL;
+}
+
+// Finds a seat for the vGPU, or the one of its job. NULL: no seat is free, or the shares do not fit.
+static struct seat *take_seat(struct arbiter *arbiter, const struct vgpu *vgpu)
+{
+	uint64_t now = arbiter_now();
+	struct seat *seat = find_seat_of_job(arbiter, vgpu);
+	unsigned int number;
+
+	if (seat || arbiter->part_count == TURN_VGPUS || turn_join(arbiter->turn, &vgpu->terms, now, &number) != 0)
+		return arbiter->part_count == TURN_VGPUS ? NULL : seat;
+	if (number >= arbiter->most)
+		arbiter->most = number + 1;
+	seat = &arbiter->seats[number];
+	*seat = (struct seat){.terms = vgpu->terms, .joined_ns = now};
+	// The phases of a job are those of its first vGPU: all have their turns together.
+	seat->present = (struct phase_record){.owner = vgpu->owner, .group = vgpu->group, .device = vgpu->device};
+	memcpy(seat->present.vgpu, vgpu->name, sizeof seat->present.vgpu);
+	return seat;
+}
+
+// Adds the vGPU to a seat. Returns false if there is no memory.
+static bool add_part(struct arbiter *arbiter, struct seat *seat, struct vgpu *vgpu)
+{
+	struct part *parts =
+		seat->part_count == TURN_PARTS ? NULL : realloc(seat->parts, (seat->part_count + 1) * sizeof *parts);
+
+	if (!parts)
+		return false;
+	parts[seat->part_count++] = (struct part){.vgpu = vgpu, .ledger = vgpu->ledger};
+	seat->parts = parts;
+	arbiter->part_count++;
+	vgpu->arbiter = arbiter;
+	vgpu->seat = (unsigned int)(seat - arbiter->seats);
+	return true;
+}
+
+// Frees a seat without parts.
+static void leave_seat(struct arbiter *arbiter, unsigned int number)
+{
+	turn_leave(arbiter->turn, number, arbiter_now());
+	free(arbiter->seats[number].parts);
+	arbiter->seats[number] = (struct seat){0};
+	memset(&arbiter->facts[number], 0, sizeof arbiter->facts[number]);
 }
 
 static void add_vgpu(struct arbiter *arbiter, struct vgpu *vgpu)
 {
-	uint64_t now = arbiter_now();
-	unsigned int number;
-
 	pthread_mutex_lock(&arbiter->lock);
-	if (turn_join(arbiter->turn, &vgpu->terms, now, &number) == 0) {
-		arbiter->seats[number] =
-			(struct seat){.vgpu = vgpu, .ledger = vgpu->ledger, .terms = vgpu->terms, .joined_ns = now};
-		struct phase_record *present = &arbiter->seats[number].present;
-		*present = (struct phase_record){.owner = vgpu->owner, .group = vgpu->group, .device = vgpu->device};
-		memcpy(present->vgpu, vgpu->name, sizeof present->vgpu);
-		if (number >= arbiter->most)
-			arbiter->most = number + 1;
-		vgpu->arbiter = arbiter;
-		vgpu->seat = number;
-	} else {
+	struct seat *seat = take_seat(arbiter, vgpu);
+	if (!seat || !add_part(arbiter, seat, vgpu))
 		say("vGPU %s: its compute share cannot be enforced beside the shares of its GPU's other vGPUs",
 		    vgpu->name);
-	}
+	if (seat && !seat->part_count)
+		leave_seat(arbiter, (unsigned int)(seat - arbiter->seats));
 	pthread_mutex_unlock(&arbiter->lock);
 	wake_arbiter(arbiter);
 }
@@ -385,6 +457,15 @@ void arbiter_open_gate(struct vg_ledger *ledger)
 	wake_gates(page);
 }
 
+static struct part *find_part(const struct vgpu *vgpu)
+{
+	struct part *part = vgpu->arbiter->seats[vgpu->seat].parts;
+
+	while (part->vgpu != vgpu)
+		part++;
+	return part;
+}
+
 void arbiter_forget(struct vgpu *vgpu)
 {
 	struct arbiter *arbiter = vgpu->arbiter;
@@ -392,12 +473,14 @@ void arbiter_forget(struct vgpu *vgpu)
 	if (!arbiter)
 		return;
 	pthread_mutex_lock(&arbiter->lock);
-	if (arbiter->log)
+	struct seat *seat = &arbiter->seats[vgpu->seat];
+	if (arbiter->log && seat->part_count == 1)
 		follow_phase(arbiter, vgpu->seat, arbiter_now(), true);
-	turn_leave(arbiter->turn, vgpu->seat, arbiter_now());
+	*find_part(vgpu) = seat->parts[--seat->part_count];
+	arbiter->part_count--;
+	if (!seat->part_count)
+		leave_seat(arbiter, vgpu->seat);
 	arbiter_open_gate(vgpu->ledger);
-	arbiter->seats[vgpu->seat] = (struct seat){0};
-	memset(&arbiter->facts[vgpu->seat], 0, sizeof arbiter->facts[vgpu->seat]);
 	pthread_mutex_unlock(&arbiter->lock);
 	vgpu->arbiter = NULL;
 	wake_arbiter(arbiter);
@@ -412,12 +495,12 @@ void arbiter_set_stops(struct vgpu *vgpu, const struct arbiter_stops *stops)
 		return;
 	for (unsigned int i = 0; i < VG_LEDGER_SLOTS / 64; i++)
 		has_stops |= stops->slots[i] != 0;
-	struct seat *seat = &arbiter->seats[vgpu->seat];
+	struct part *part = find_part(vgpu);
 	pthread_mutex_lock(&arbiter->lock);
 	bool changes =
-		(has_stops || seat->has_stops) && memcmp(seat->stops.slots, stops->slots, sizeof stops->slots) != 0;
-	seat->stops = *stops;
-	seat->has_stops = has_stops;
+		(has_stops || part->has_stops) && memcmp(part->stops.slots, stops->slots, sizeof stops->slots) != 0;
+	part->stops = *stops;
+	part->has_stops = has_stops;
 	pthread_mutex_unlock(&arbiter->lock);
 	if (changes)
 		wake_arbiter(arbiter);
@@ -438,15 +521,35 @@ static void update_terms(struct vgpu *vgpu)
 	wake_arbiter(arbiter);
 }
 
+// Finds the devices that jobs tie to each other: those of a job have one arbiter, and so have all devices of jobs that
+// share a device. `ret_devices` has a mask for each device, at least with its own bit.
+static void find_ties(const struct node *node, uint64_t ret_devices[VG_SYSTEM_DEVICES])
+{
+	for (size_t i = 0; i < VG_SYSTEM_DEVICES; i++)
+		ret_devices[i] = UINT64_C(1) << i;
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		for (const struct vgpu *other = *vgpu->job && takes_part(vgpu) ? vgpu->next : NULL; other;
+		     other = other->next) {
+			uint64_t both = ret_devices[vgpu->device] | ret_devices[other->device];
+			if (!job_is_same(vgpu, other) || !takes_part(other))
+				continue;
+			for (size_t i = 0; i < VG_SYSTEM_DEVICES; i++)
+				if (both >> i & 1)
+					ret_devices[i] = both;
+		}
+}
+
 void arbiter_follow(struct node *node)
 {
-	bool are_shared[VG_SYSTEM_DEVICES] = {false}; // whether at least one vGPU has a compute share on the device
+	uint64_t ties[VG_SYSTEM_DEVICES], shared = 0; // bits of `shared`: devices on which a vGPU has a compute share
 	uint64_t now = arbiter_now();
 
-	// First free the elements of `seats` whose vGPUs take no turns any more, so that other vGPUs find a free one.
+	find_ties(node, ties);
+	// First free the seats of vGPUs that take no turns any more, or at another arbiter, so that others find one.
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
-		are_shared[vgpu->device] |= vgpu->terms.share || vgpu->terms.is_latency;
-		if (vgpu->arbiter && !takes_part(vgpu))
+		if (vgpu->terms.share || vgpu->terms.is_latency)
+			shared |= ties[vgpu->device];
+		if (vgpu->arbiter && (!takes_part(vgpu) || vgpu->arbiter->devices != ties[vgpu->device]))
 			arbiter_forget(vgpu);
 	}
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
@@ -455,7 +558,8 @@ void arbiter_follow(struct node *node)
 			update_terms(vgpu);
 			continue;
 		}
-		struct arbiter *arbiter = takes_part(vgpu) ? find_arbiter(vgpu, are_shared[vgpu->device]) : NULL;
+		bool is_shared = shared >> vgpu->device & 1;
+		struct arbiter *arbiter = takes_part(vgpu) ? find_arbiter(vgpu, ties[vgpu->device], is_shared) : NULL;
 		if (arbiter)
 			add_vgpu(arbiter, vgpu);
 	}
@@ -508,11 +612,11 @@ const struct vgpu *arbiter_holder(size_t device)
 	const struct vgpu *holder = NULL;
 
 	for (struct arbiter *arbiter = arbiters; arbiter && !holder; arbiter = arbiter->next) {
-		if (arbiter->device != device)
+		if (!(arbiter->devices >> device & 1))
 			continue;
 		pthread_mutex_lock(&arbiter->lock);
-		if (arbiter->orders.holder >= 0)
-			holder = arbiter->seats[arbiter->orders.holder].vgpu;
+		if (arbiter->orders.holder >= 0 && arbiter->seats[arbiter->orders.holder].part_count)
+			holder = arbiter->seats[arbiter->orders.holder].parts[0].vgpu;
 		pthread_mutex_unlock(&arbiter->lock);
 	}
 	return holder;

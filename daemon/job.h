@@ -7,7 +7,13 @@
 
 // Returns whether both vGPUs belong to one job. A vGPU outside every job is in no job with itself.
 bool job_is_same(const struct vgpu *vgpu, const struct vgpu *other);
+// Returns a mask of the devices whose vGPUs have turns together with a vGPU on `device`: those of its job, if it has
+// one, and of all jobs that share a device with them. `vgpu` may be new.
+uint64_t job_tied_devices(const struct node *node, const struct vgpu *vgpu, size_t device);
+// Returns the sum of the compute shares there, without that of `vgpu` and of its job. A job counts once.
+unsigned int job_sum_shares(const struct node *node, const struct vgpu *vgpu, size_t device);
 // Reads "job", the name of the new vGPU's job, and checks the terms that jobs cannot have. Returns NULL or a refusal.
 json_t *job_read(const struct request *request, struct vgpu *wanted);
-// Marks the GPUs on which the new vGPU's job has a vGPU already as not allowed. Returns NULL; a refusal if none is left.
+// Marks the GPUs on which the new vGPU's job has a vGPU already as not allowed. Returns NULL, or a refusal if no GPU is
+// left.
 json_t *job_exclude(const struct request *request, const struct vgpu *wanted, bool allowed[VG_SYSTEM_DEVICES]);

@@ -110,7 +110,7 @@ static json_t *check_vgpu_limit(const struct request *request, const struct vgpu
 // room.
 static json_t *admit_wanted(const struct request *request, const struct vgpu *wanted, bool *ret_ready)
 {
-	json_t *refusal = admit_share(request, wanted->device, &wanted->terms, NULL);
+	json_t *refusal = admit_share(request, wanted->device, &wanted->terms, wanted);
 
 	if (!refusal)
 		refusal = admit_new(request, wanted);

@@ -138,7 +138,7 @@ static json_t *check_device(const struct request *request, size_t device, const 
 	if (!refusal)
 		refusal = refuse_too_small(request, device, wanted->owner, wanted->memory);
 	if (!refusal)
-		refusal = admit_share(request, device, &wanted->terms, NULL);
+		refusal = admit_share(request, device, &wanted->terms, wanted);
 	return refusal ? refusal : mps_admit(wanted);
 }
 

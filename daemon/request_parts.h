@@ -14,9 +14,10 @@ json_t *read_owner(const struct request *request, uid_t *ret_owner);
 // *ret_share unchanged if it is missing. Both return NULL or a refusal.
 json_t *read_terms(const struct request *request, struct turn_terms *ret_terms);
 json_t *read_share(const struct request *request, unsigned int *ret_share);
-// Checks that the share fits beside the shares of the device's other vGPUs. Returns NULL or a refusal.
+// Checks that the share in `terms` fits for the vGPU, which may be new, beside the shares of the device's other vGPUs.
+// Returns NULL or a refusal.
 json_t *admit_share(const struct request *request, size_t device, const struct turn_terms *terms,
-		    const struct vgpu *instead_of);
+		    const struct vgpu *vgpu);
 
 // request_eviction.c
 // Returns the field "evictable", which the choice of a GPU needs.

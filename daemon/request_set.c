@@ -116,6 +116,11 @@ json_t *answer_set(const struct request *request)
 	if (has_memory && ((refusal = read_memory(request, &memory)) ||
 			   (refusal = refuse_too_small(request, vgpu->device, vgpu->owner, memory))))
 		return refusal;
+	if (*vgpu->job && json_object_get(request->object, "share"))
+		return refuse("invalid",
+			      "vGPU %s is one of job %s, whose share is the same on all its GPUs and cannot be changed "
+			      "while it runs",
+			      vgpu->name, vgpu->job);
 	if ((refusal = read_share(request, &terms.share)) ||
 	    (refusal = admit_share(request, vgpu->device, &terms, vgpu)))
 		return refusal;

@@ -1,5 +1,6 @@
 // Reads and checks compute shares in requests.
 #include "daemon/arbiter.h"
+#include "daemon/job.h"
 #include "daemon/request_parts.h"
 
 #include <string.h>
@@ -8,23 +9,22 @@
 // takes the checkpoint may be killed, so the time is limited.
 static const json_int_t exempt_most_ms = 60000;
 
-static unsigned int sum_shares(const struct node *node, size_t device, const struct vgpu *instead_of)
-{
-	unsigned int sum = 0;
-
-	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		if (vgpu->device == device && vgpu != instead_of)
-			sum += vgpu->terms.share;
-	return sum;
-}
-
 json_t *admit_share(const struct request *request, size_t device, const struct turn_terms *terms,
-		    const struct vgpu *instead_of)
+		    const struct vgpu *vgpu)
 {
-	unsigned int others = sum_shares(request->node, device, instead_of);
+	unsigned int others = job_sum_shares(request->node, vgpu, device);
+	uint64_t tied = job_tied_devices(request->node, vgpu, device);
 
-	if (!terms->share || terms->share + others <= 100)
+	// A job without a share can still tie GPUs whose shares do not fit together.
+	if ((!terms->share && !*vgpu->job) || terms->share + others <= 100)
 		return NULL;
+	if (tied & (tied - 1))
+		return refuse(
+			"limit",
+			"GPU %zu: asked for a share of %u %%, but others have %u %%: jobs tie this GPU to %d more, "
+			"which have their turns together, so the shares of all count; ask for less, or wait for "
+			"a job to end",
+			device, terms->share, others, __builtin_popcountll(tied) - 1);
 	if (others >= 100)
 		return refuse("limit",
 			      "GPU %zu: asked for a share of %u %%, but nothing is left: other vGPUs have all of it; "

@@ -101,6 +101,7 @@ static void close_gate(struct turn_arbiter *arbiter, uint64_t now)
 	uint64_t beyond = left / 2 > rules->patience_least_ns ? left / 2 : rules->patience_least_ns;
 
 	arbiter->drains = true;
+	arbiter->closed_ns = now;
 	arbiter->drained_ns = now + turn_earlier(left + beyond, rules->patience_ns);
 	if (left > rules->patience_ns) // the work in flight outlasts the patience, so the arbiter does not wait for it
 		vgpu->lasting = true;
@@ -113,6 +114,11 @@ static bool wait_for_drain(struct turn_arbiter *arbiter, uint64_t now)
 
 	if (!vgpu->facts.in_flight || vgpu->lasting)
 		return true;
+	if (vgpu->facts.is_torn) { // the work in flight ends only after other devices of the job have caught up
+		uint64_t longest = arbiter->closed_ns + arbiter->rules.patience_ns;
+		uint64_t until = turn_earlier(now + arbiter->rules.patience_least_ns, longest);
+		arbiter->drained_ns = turn_later(arbiter->drained_ns, until);
+	}
 	if (now < arbiter->drained_ns)
 		return false;
 	vgpu->lasting = true; // from now on the driver divides its time between this work and that of the next vGPU

@@ -66,6 +66,7 @@ struct turn_arbiter {
 	int resident; // the vGPU whose context the device had last; -1: unknown
 	uint32_t number;
 	uint64_t turn_ns;    // when the turn was granted
+	uint64_t closed_ns;  // when the holder's gate was closed
 	uint64_t drained_ns; // when the arbiter stops waiting for the drain
 	uint64_t wall_ns;    // the length of the turn, without pauses
 	uint64_t part_ns;    // for how much of the turn the holder had the device

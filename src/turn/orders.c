@@ -103,6 +103,7 @@ static void order_gate(const struct turn_arbiter *arbiter, int index, uint64_t n
 					    : orders->poll && index == orders->next) {
 		flags = TURN_SPIN;
 	}
+	gate->catches_up = index == arbiter->holder && arbiter->drains && vgpu->facts.is_torn;
 	gate->word = turn_word(state == TURN_OPEN && !flags ? 0 : vgpu->number, state, flags);
 	gate->window_us = (uint32_t)(window / 1000);
 	gate->patience_us = (uint32_t)(rules->patience_ns / 1000);

@@ -107,6 +107,7 @@ struct turn_facts {
 	unsigned int in_flight; // number of processes with work in flight
 	bool is_urgent;		// a request of the latency class is in progress
 	bool is_stopped;	// at least one process is stopped
+	bool is_torn; // a job: a device has work in flight, and another one waits at the gate without (turn/gang.h)
 };
 
 #define TURN_REASONS(X)                                                          \
@@ -137,6 +138,7 @@ struct turn_gate {
 	uint64_t until_ns, ahead_ns, turn_ns;
 	enum turn_reason reason;
 	uint64_t since_ns; // the time since which the reason holds
+	bool catches_up;   // a job: the turn is over, but parts that lag behind may launch (turn/gang.h)
 };
 
 enum turn_regime {

@@ -17,9 +17,10 @@ static enum vg_status check_job(const struct vg_vgpu_options *options)
 			       "a job with several GPUs does not wait for room, because it would keep the GPUs that it "
 			       "has meanwhile: leave out the wait");
 	if (options->evictable)
-		return vg_fail(VG_INVALID, 0,
-			       "a job with several GPUs cannot be evictable, because its memory would have to leave all "
-			       "GPUs at once: leave out `evictable`");
+		return vg_fail(
+			VG_INVALID, 0,
+			"a job with several GPUs cannot be evictable, because its memory would have to leave all "
+			"GPUs at once: leave out `evictable`");
 	if (options->mode == VG_MODE_MPS)
 		return vg_fail(VG_INVALID, 0,
 			       "a job with several GPUs cannot use mode mps, because each GPU has a server of its own: "

@@ -1,6 +1,6 @@
 // A program of a job: on each device that it sees, allocates blocks of 64 MiB until it is refused, by turns over the
-// devices, and prints how many it got and whether the whole limit is free again at the end. With the argument `hold`, it
-// waits with all memory allocated until it gets a signal.
+// devices, and prints how many it got and whether the whole limit is free again at the end. With the argument `hold`,
+// it waits with all memory allocated until it gets a signal.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,11 +12,11 @@ enum { DEVICES = 16, BLOCKS = 256, BLOCK = 64 << 20 };
 
 static void *driver;
 #define CALL(name) ((__typeof__(&name))dlsym(driver, #name))
-#define MUST(call)                                                                    \
-	do {                                                                          \
-		CUresult result_ = call;                                              \
-		if (result_ != CUDA_SUCCESS)                                          \
-			return fprintf(stderr, "%s: %d\n", #call, (int)result_), 1;   \
+#define MUST(call)                                                                  \
+	do {                                                                        \
+		CUresult result_ = call;                                            \
+		if (result_ != CUDA_SUCCESS)                                        \
+			return fprintf(stderr, "%s: %d\n", #call, (int)result_), 1; \
 	} while (0)
 
 static CUcontext contexts[DEVICES];
@@ -31,8 +31,7 @@ static int allocate_all(void)
 		refused = 0;
 		for (int i = 0; i < count; i++) {
 			MUST(CALL(cuCtxSetCurrent)(contexts[i]));
-			if (counts[i] < BLOCKS &&
-			    CALL(cuMemAlloc_v2)(&blocks[i][counts[i]], BLOCK) == CUDA_SUCCESS)
+			if (counts[i] < BLOCKS && CALL(cuMemAlloc_v2)(&blocks[i][counts[i]], BLOCK) == CUDA_SUCCESS)
 				counts[i]++;
 			else
 				refused++;

@@ -1,7 +1,7 @@
 // Checks jobs: programs with a vGPU on each of several GPUs.
 #include "live_node.h"
 
-// Returns the listing of the vGPU `name`; NULL if there is none.
+// Returns the listing of the vGPU `name`, or NULL.
 static json_t *find_listed(const json_t *listing, const char *name)
 {
 	json_t *one;
@@ -63,7 +63,8 @@ TEST(launchers_choose_gpus_of_the_job)
 	node_start();
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		snprintf(script, sizeof script, "CUDA_VISIBLE_DEVICES=%s exec %s", all[i].visible, JOB_USER);
-		CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "train", "sh", "-c", script), 0);
+		CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "train", "sh", "-c", script),
+			  0);
 		CHECK_CONTAINS(result.out, all[i].devices);
 		CHECK_CONTAINS(result.err, all[i].first);
 	}
@@ -111,8 +112,8 @@ TEST(terms_that_jobs_cannot_have_are_refused)
 		      "--evictable and --gpus do not go together");
 	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--wait", "true", NULL}, 125,
 		      "--wait and --gpus do not go together");
-	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--class=latency", "true", NULL}, 125,
-		      "--class latency and --gpus do not go together");
+	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--class=latency", "true", NULL},
+		      125, "--class latency and --gpus do not go together");
 	check_refusal((const char *const[]){"run", "--gpus", "2", "--memory", "1G", "--mode", "mps", "true", NULL}, 125,
 		      "cannot use mode mps");
 	check_refusal((const char *const[]){"run", "--gpus", "0", "--memory", "1G", "true", NULL}, 125,
@@ -122,4 +123,32 @@ TEST(terms_that_jobs_cannot_have_are_refused)
 	check_refusal((const char *const[]){"run", "--gpus", "17", "--memory", "1G", "true", NULL}, 125, "use 1 to 16");
 	CHECK_INT(VIRGATE_RUN("create", "other", "--memory", "1G"), 0);
 	check_refusal((const char *const[]){"run", "--vgpu", "other", "--gpus", "2", "true", NULL}, 125, "--gpus");
+}
+
+TEST(shares_of_tied_gpus_are_admitted_together)
+{
+	node_start();
+	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--share", "60", "--name", "a", VIRGATE, "run",
+			      "--gpus", "2", "--memory", "1G", "--share", "40", "true"),
+		  0);
+	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--share", "60", "--name", "a", VIRGATE, "run",
+			      "--gpus", "2", "--memory", "1G", "--share", "50", "true"),
+		  125);
+	CHECK_CONTAINS(result.err, "asked for a share of 50 %, but others have 60 %: jobs tie this GPU to 1 more");
+	// Each of the two fits on its GPU, but not both if a job has its turns on both GPUs.
+	CHECK_INT(VIRGATE_RUN("create", "one", "--memory", "1G", "--share", "70", "--device", "0"), 0);
+	CHECK_INT(VIRGATE_RUN("create", "two", "--memory", "1G", "--share", "70", "--device", "1"), 0);
+	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "true"), 125);
+	CHECK_CONTAINS(result.err, "others have 140 %");
+	CHECK_INT(VIRGATE_RUN("set", "two", "--share", "30"), 0);
+	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "c", VIRGATE, "set", "two", "--share",
+			      "40"),
+		  1);
+	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "c", VIRGATE, "set", "c.1", "--share",
+			      "40"),
+		  1);
+	CHECK_CONTAINS(result.err, "vGPU c.1 is one of job c");
+	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "c", VIRGATE, "set", "c.1", "--memory",
+			      "2G"),
+		  0);
 }
