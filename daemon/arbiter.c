@@ -39,6 +39,7 @@ struct part {
 struct seat {
 	struct part *parts;
 	unsigned int part_count; // 0: the seat is free
+	struct turn_gang gang;
 	struct turn_terms terms;
 	uint64_t joined_ns;
 	uint64_t charged[HISTORY]; // the vGPU's charged time at the end of each of the last seconds
@@ -128,18 +129,19 @@ static void read_facts(struct arbiter *arbiter, const struct turn_rules *rules, 
 		if (seat->part_count == 1)
 			arbiter->facts[i] = facts[0];
 		else if (seat->part_count)
-			turn_gang_read(facts, seat->part_count, &arbiter->facts[i]);
+			turn_gang_read(&seat->gang, facts, seat->part_count, now, &arbiter->facts[i]);
 	}
 }
 
 // Writes the orders for a part into the words that its processes share (turn/page.h). Returns whether the slots must be
 // read again, because a process may have become idle during this function.
-static bool write_order(const struct part *part, const struct turn_gate *of_seat, uint64_t now)
+static bool write_order(const struct seat *seat, unsigned int index, const struct turn_gate *of_seat, uint64_t now)
 {
+	const struct part *part = &seat->parts[index];
 	struct turn_page *page = vg_ledger_turn_page(part->ledger);
 	struct turn_gate gate;
 
-	turn_gang_gate(of_seat, &part->facts, &gate);
+	turn_gang_gate(&seat->gang, of_seat, index, &part->facts, &gate);
 	unsigned int written = turn_page_write(page, &gate, now);
 	if (written & TURN_WRITTEN_WAKE)
 		wake_gates(page);
@@ -152,7 +154,7 @@ static bool write_orders(struct arbiter *arbiter, uint64_t now)
 
 	for (unsigned int i = 0; i < arbiter->most; i++)
 		for (unsigned int j = 0; j < arbiter->seats[i].part_count; j++)
-			look |= write_order(&arbiter->seats[i].parts[j], &arbiter->orders.gates[i], now);
+			look |= write_order(&arbiter->seats[i], j, &arbiter->orders.gates[i], now);
 	return look;
 }
 
@@ -417,6 +419,7 @@ static bool add_part(struct arbiter *arbiter, struct seat *seat, struct vgpu *vg
 
 	if (!parts)
 		return false;
+	seat->gang = (struct turn_gang){0};
 	parts[seat->part_count++] = (struct part){.vgpu = vgpu, .ledger = vgpu->ledger};
 	seat->parts = parts;
 	arbiter->part_count++;
@@ -478,6 +481,7 @@ void arbiter_forget(struct vgpu *vgpu)
 		follow_phase(arbiter, vgpu->seat, arbiter_now(), true);
 	*find_part(vgpu) = seat->parts[--seat->part_count];
 	arbiter->part_count--;
+	seat->gang = (struct turn_gang){0};
 	if (!seat->part_count)
 		leave_seat(arbiter, vgpu->seat);
 	arbiter_open_gate(vgpu->ledger);

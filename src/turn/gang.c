@@ -3,23 +3,44 @@
 #include "turn/engine.h"
 #include "turn/page.h"
 
-// Returns whether a part has stopped at its gate with nothing in flight, while another one has work in flight. That work
-// may be a collective operation, which ends only after the first part has launched it, too.
-static bool is_torn(const struct turn_facts *parts, unsigned int count)
-{
-	bool flies = false, lags = false;
+#define LATE_NS 50000ull	 // work in flight is late by this much before other parts may launch
+#define ESTIMATE_MOST 1000000ull // the longest time for which an estimate delays them
 
-	for (unsigned int i = 0; i < count; i++) {
-		flies |= parts[i].in_flight > 0;
-		lags |= !parts[i].in_flight && parts[i].waiting;
-	}
-	return flies && lags;
+static bool lags(const struct turn_facts *part)
+{
+	return part->waiting && !part->in_flight;
 }
 
-void turn_gang_read(const struct turn_facts *parts, unsigned int count, struct turn_facts *ret_facts)
+// Finds out whether the job is torn: a part waits at its gate with nothing in flight, and others have work in flight.
+// The job stays torn until all of that work has ended.
+static void watch_tear(struct turn_gang *gang, const struct turn_facts *parts, unsigned int count, uint64_t now)
 {
-	struct turn_facts facts = {.is_torn = is_torn(parts, count)};
+	uint64_t eta = now, most = now + ESTIMATE_MOST;
+	uint32_t flying = 0;
+	bool lag = false;
 
+	for (unsigned int i = 0; i < count; i++) {
+		lag |= lags(&parts[i]);
+		if (!parts[i].in_flight)
+			continue;
+		flying |= 1u << i;
+		eta = turn_later(eta, parts[i].eta_ns);
+	}
+	gang->stuck &= flying;
+	if (!gang->stuck && lag && flying) {
+		gang->stuck = flying;
+		gang->due_ns = turn_earlier(eta, most) + LATE_NS;
+	}
+	gang->is_due = gang->stuck && now >= gang->due_ns;
+}
+
+void turn_gang_read(struct turn_gang *gang, const struct turn_facts *parts, unsigned int count, uint64_t now,
+		    struct turn_facts *ret_facts)
+{
+	struct turn_facts facts = {0};
+
+	watch_tear(gang, parts, count, now);
+	facts.torn_ns = gang->stuck ? gang->due_ns : 0;
 	for (unsigned int i = 0; i < count; i++) {
 		const struct turn_facts *part = &parts[i];
 		facts.eta_ns = turn_later(facts.eta_ns, part->eta_ns);
@@ -40,12 +61,13 @@ void turn_gang_read(const struct turn_facts *parts, unsigned int count, struct t
 	*ret_facts = facts;
 }
 
-void turn_gang_gate(const struct turn_gate *gate, const struct turn_facts *part, struct turn_gate *ret_gate)
+void turn_gang_gate(const struct turn_gang *gang, const struct turn_gate *gate, unsigned int index,
+		    const struct turn_facts *part, struct turn_gate *ret_gate)
 {
 	*ret_gate = *gate;
-	if (!gate->catches_up || part->in_flight || !part->waiting)
+	if (!gang->is_due || turn_word_state(gate->word) != TURN_CLOSED || gang->stuck >> index & 1 || !lags(part))
 		return;
-	// One launch at a time, so that the part gets no further than the others.
+	// With an empty window, a launch waits until the one before it has ended.
 	ret_gate->word = turn_word(turn_word_number(gate->word), TURN_HELD, TURN_WANTED);
 	ret_gate->until_ns = UINT64_MAX;
 	ret_gate->ahead_ns = 0;

@@ -1,12 +1,25 @@
 // Joins the devices of a job to one vGPU of the arbiter, so that the job has its turns on all of them at the same time.
 // A part is the job's vGPU on one device. The daemon's arbiter threads.
+//
+// A collective operation on one device ends only when all others have begun theirs. If the turn ends between, the work
+// of that device never ends by itself: the job is torn. So while its gate is closed, parts that lag behind may launch,
+// one launch at a time, until the work that waits for them has ended.
 #pragma once
 #include "turn/turn.h"
 
 enum { TURN_PARTS = 16 };
 
+// What the arbiter remembers of a job between decisions; all zero at first.
+struct turn_gang {
+	uint32_t stuck; // bits: the parts with work in flight that may wait for other parts; 0: the job is not torn
+	// From this time on, that work has exceeded its estimate, so the other parts may launch.
+	uint64_t due_ns;
+	bool is_due;
+};
+
 // Makes the facts of the job from those of its parts.
-void turn_gang_read(const struct turn_facts *parts, unsigned int count, struct turn_facts *ret_facts);
-// Makes the gate of a part from that of the job. A part that lags behind may launch after the turn until the work of the
-// others has ended, because that work may wait for it.
-void turn_gang_gate(const struct turn_gate *gate, const struct turn_facts *part, struct turn_gate *ret_gate);
+void turn_gang_read(struct turn_gang *gang, const struct turn_facts *parts, unsigned int count, uint64_t now,
+		    struct turn_facts *ret_facts);
+// Makes the gate of the part `index` from that of the job.
+void turn_gang_gate(const struct turn_gang *gang, const struct turn_gate *gate, unsigned int index,
+		    const struct turn_facts *part, struct turn_gate *ret_gate);

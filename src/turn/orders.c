@@ -103,7 +103,6 @@ static void order_gate(const struct turn_arbiter *arbiter, int index, uint64_t n
 					    : orders->poll && index == orders->next) {
 		flags = TURN_SPIN;
 	}
-	gate->catches_up = index == arbiter->holder && arbiter->drains && vgpu->facts.is_torn;
 	gate->word = turn_word(state == TURN_OPEN && !flags ? 0 : vgpu->number, state, flags);
 	gate->window_us = (uint32_t)(window / 1000);
 	gate->patience_us = (uint32_t)(rules->patience_ns / 1000);
@@ -130,6 +129,8 @@ static uint64_t next_of_vgpu(const struct turn_arbiter *arbiter, int index, uint
 
 	if (vgpu->facts.waiting)
 		next = now + TURN_BEAT_NS / 2;
+	if (vgpu->facts.torn_ns > now)
+		next = turn_earlier(next, vgpu->facts.torn_ns);
 	if (vgpu->facts.in_flight && index != arbiter->holder && arbiter->regime == TURN_REGIME_TURNS)
 		next = turn_earlier(next, find_look(arbiter, vgpu, now));
 	if (vgpu->limited) {

@@ -107,7 +107,9 @@ struct turn_facts {
 	unsigned int in_flight; // number of processes with work in flight
 	bool is_urgent;		// a request of the latency class is in progress
 	bool is_stopped;	// at least one process is stopped
-	bool is_torn; // a job: a device has work in flight, and another one waits at the gate without (turn/gang.h)
+	// A job (turn/gang.h): work on a device may wait for another device, which waits at its gate. From this time
+	// on, that device may launch although the gate of the job is closed. 0: no device waits so.
+	uint64_t torn_ns;
 };
 
 #define TURN_REASONS(X)                                                          \
@@ -138,7 +140,6 @@ struct turn_gate {
 	uint64_t until_ns, ahead_ns, turn_ns;
 	enum turn_reason reason;
 	uint64_t since_ns; // the time since which the reason holds
-	bool catches_up;   // a job: the turn is over, but parts that lag behind may launch (turn/gang.h)
 };
 
 enum turn_regime {

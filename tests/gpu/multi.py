@@ -12,8 +12,8 @@ import sys
 import threading
 import time
 
-from harness import (HERE, PYTHON, Failure, Skip, Suite, check, inside, kill_group, need_module, need_program, run_inside,
-                     virgate)
+from harness import (HERE, PYTHON, Failure, Skip, Suite, check, inside, kill_group, need_module, need_program,
+                     run_inside, virgate)
 
 WORKER = f"{HERE}/multi_worker.py"
 SECONDS = float(os.environ.get("SECONDS", "12"))

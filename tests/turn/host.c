@@ -23,6 +23,7 @@ unsigned int model_start_process(struct model *model, unsigned int vgpu, const s
 	*process = (struct process){.public = {.program = *program, .vgpu = vgpu}};
 	process->public.latencies = calloc(MODEL_LATENCIES, sizeof(uint32_t));
 	process->slot = model->vgpus[vgpu].slot_count++;
+	process->device = model->vgpus[vgpu].device;
 	process->gate.page = &model->vgpus[vgpu].page;
 	process->gate.slot = &model->vgpus[vgpu].slots[process->slot];
 	process->request_ns = model->now;
@@ -53,6 +54,11 @@ static void launch_kernel(struct model *model, struct process *process)
 	process->total_launches++;
 	if (program->spins_for) {
 		kernel.awaits = process->total_launches;
+		kernel.left_ns = UINT64_MAX;
+	}
+	if (program->collective_every && process->total_launches % program->collective_every == 0) {
+		kernel.collective = process->total_launches / program->collective_every;
+		kernel.length_ns = kernel.left_ns;
 		kernel.left_ns = UINT64_MAX;
 	}
 	if (turn_count_launches(&process->gate, 1, kernel.estimate, model->now))

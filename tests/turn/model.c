@@ -79,7 +79,8 @@ struct model *model_create(const struct model_options *options)
 	model->now = 10 * SEC;
 	model->random = options->seed * 0x9e3779b97f4a7c15u + 1;
 	model->speed = 1;
-	model->device.current = -1;
+	for (unsigned int i = 0; i < MODEL_DEVICES; i++)
+		model->devices[i].current = -1;
 	model->copy_engines = 2;
 	if (!options->ungated)
 		model_start_arbiter(model);
@@ -99,7 +100,11 @@ void model_destroy(struct model *model)
 
 static void join_vgpu(struct model *model, struct vgpu *vgpu)
 {
-	if (turn_join(model->arbiter, &vgpu->terms, model->now, &vgpu->index))
+	const struct vgpu *first = vgpu->parts ? &model->vgpus[vgpu->job] : vgpu;
+
+	if (first != vgpu)
+		vgpu->index = first->index;
+	else if (turn_join(model->arbiter, &vgpu->terms, model->now, &vgpu->index))
 		abort();
 	vgpu->joined = true;
 }
@@ -115,6 +120,24 @@ unsigned int model_add_vgpu(struct model *model, unsigned int share, bool is_lat
 		model_ring(model);
 	}
 	return model->vgpu_count++;
+}
+
+unsigned int model_add_job(struct model *model, unsigned int share, unsigned int devices)
+{
+	unsigned int first = model->vgpu_count;
+
+	for (unsigned int i = 0; i < devices; i++) {
+		struct vgpu *vgpu = &model->vgpus[model->vgpu_count++];
+		vgpu->terms = (struct turn_terms){.share = share};
+		vgpu->device = i;
+		vgpu->job = first;
+		vgpu->parts = devices;
+		vgpu->present = true;
+		if (model->arbiter)
+			join_vgpu(model, vgpu);
+	}
+	model_ring(model);
+	return first;
 }
 
 void model_set_terms(struct model *model, unsigned int index, const struct turn_terms *terms)
@@ -179,15 +202,24 @@ static bool became_idle(const struct model *model, const struct vgpu *vgpu)
 	struct turn_facts facts;
 
 	read_vgpu_facts(model, vgpu, &facts);
-	return facts.in_flight != model->facts[vgpu->index].in_flight;
+	return facts.in_flight != vgpu->facts.in_flight;
 }
 
 static void read_facts(struct model *model)
 {
 	for (unsigned int i = 0; i < model->vgpu_count; i++) {
 		struct vgpu *vgpu = &model->vgpus[i];
-		if (vgpu->joined)
-			read_vgpu_facts(model, vgpu, &model->facts[vgpu->index]);
+		if (!vgpu->joined)
+			continue;
+		read_vgpu_facts(model, vgpu, &vgpu->facts);
+		model->facts[vgpu->index] = vgpu->facts;
+		if (vgpu->parts && vgpu == &model->vgpus[vgpu->job + vgpu->parts - 1]) {
+			struct turn_facts parts[MODEL_DEVICES];
+			for (unsigned int j = 0; j < vgpu->parts; j++)
+				parts[j] = model->vgpus[vgpu->job + j].facts;
+			turn_gang_read(&model->vgpus[vgpu->job].gang, parts, vgpu->parts, model->now,
+				       &model->facts[vgpu->index]);
+		}
 	}
 }
 
@@ -216,8 +248,11 @@ static void write_orders(struct model *model)
 	model->arbiter_busy = false;
 	for (unsigned int i = 0; i < model->vgpu_count; i++) {
 		struct vgpu *vgpu = &model->vgpus[i];
-		unsigned int written =
-			vgpu->joined ? turn_page_write(&vgpu->page, &model->orders.gates[vgpu->index], model->now) : 0;
+		struct turn_gate gate;
+		const struct vgpu *first = vgpu->parts ? &model->vgpus[vgpu->job] : vgpu;
+		turn_gang_gate(&first->gang, &model->orders.gates[vgpu->index], (unsigned int)(vgpu - first),
+			       &vgpu->facts, &gate);
+		unsigned int written = vgpu->joined ? turn_page_write(&vgpu->page, &gate, model->now) : 0;
 		if (written & TURN_WRITTEN_WAKE)
 			host_wake(model, i);
 		if (written & TURN_WRITTEN_LOOK)
@@ -247,8 +282,8 @@ static void handle_event(struct model *model, const struct event *event)
 			write_orders(model);
 		break;
 	case EVENT_DEVICE:
-		if (event->version == model->device.version)
-			device_step(model);
+		if (event->version == model->devices[event->index].version)
+			device_step(model, event->index);
 		break;
 	case EVENT_COPIED:
 		device_copied(model, event->index);

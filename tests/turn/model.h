@@ -12,7 +12,7 @@
 #define MS 1000000ull
 #define SEC 1000000000ull
 
-enum { MODEL_PROCESSES = 160, MODEL_DEPTH = 1024, MODEL_LATENCIES = 1 << 16 };
+enum { MODEL_DEVICES = 4, MODEL_PROCESSES = 160, MODEL_DEPTH = 1024, MODEL_LATENCIES = 1 << 16 };
 
 // A program: what a process does in a loop.
 struct program {
@@ -27,6 +27,8 @@ struct program {
 	double width;		      // part of the device that a kernel fills; 0: the whole device
 	bool never_waits;	      // the program never synchronizes
 	bool silent;		      // the process waits for its turn, but never launches when it has the turn
+	// In a job: every so many kernels, one is a collective operation, which waits for that of the other devices.
+	unsigned int collective_every;
 	// the kernels wait for kernels of the process with the number spins_for - 1; 0: they do not wait
 	int spins_for;
 	uint64_t requests; // number of requests after which the process ends; 0: it never ends
@@ -62,6 +64,9 @@ struct model *model_create(const struct model_options *options);
 void model_destroy(struct model *model);
 // Adds a vGPU and returns its number in the model, which is not its index in the policy.
 unsigned int model_add_vgpu(struct model *model, unsigned int share, bool is_latency, bool is_limit);
+// Adds a job with a vGPU on each of the devices 0 to `devices` - 1. Returns the number of the first one; the others
+// follow.
+unsigned int model_add_job(struct model *model, unsigned int share, unsigned int devices);
 void model_set_terms(struct model *model, unsigned int vgpu, const struct turn_terms *terms);
 // Starts a process and returns its number.
 unsigned int model_start_process(struct model *model, unsigned int vgpu, const struct program *program);

@@ -4,6 +4,7 @@
 
 #include "model.h"
 #include "turn/estimate.h"
+#include "turn/gang.h"
 #include "turn/gate.h"
 
 enum event_kind {
@@ -33,7 +34,9 @@ struct kernel {
 	uint64_t estimate;	     // estimated nanoseconds at the launch
 	uint64_t shape, measured_ns; // if the kernel is a sample, these go to turn_estimate_learn()
 	bool sampled;
-	uint64_t awaits; // how many kernels of the other process must end before this one can end
+	uint64_t collective; // number of a collective operation, from 1; 0: the kernel is none
+	uint64_t length_ns;  // how long it takes once all devices have begun it
+	uint64_t awaits;     // how many kernels of the other process must end before this one can end
 	bool copy;
 };
 
@@ -41,7 +44,8 @@ enum host_state { HOST_RUNS, HOST_GATE, HOST_DEPTH, HOST_SYNC, HOST_DEAD };
 
 struct process {
 	struct model_process public;
-	unsigned int slot;
+	unsigned int slot, device;
+	uint64_t arrived; // number of the last collective operation that has begun on the process's device
 	enum host_state state;
 	uint64_t version;      // number of the process's next event; events with a smaller number are ignored
 	bool stopped, pending; // `pending`: an event came while the process was stopped
@@ -66,8 +70,11 @@ struct vgpu {
 	struct turn_page page;
 	struct turn_slot slots[64];
 	struct turn_terms terms;
-	unsigned int slot_count, index;
-	uint64_t stopped; // bits: stopped slots
+	struct turn_facts facts; // as the arbiter last read them
+	unsigned int slot_count, index, device;
+	struct turn_gang gang;	 // of a job's first vGPU
+	unsigned int job, parts; // a job: its first vGPU, and the number of its vGPUs; `parts` is 0 outside jobs
+	uint64_t stopped;	 // bits: stopped slots
 	bool present, joined;
 };
 
@@ -88,7 +95,7 @@ struct model {
 	struct event *events;
 	size_t event_count, event_room;
 	double speed;
-	struct device device;
+	struct device devices[MODEL_DEVICES];
 	unsigned int copy_engines;
 
 	struct turn_arbiter *arbiter;
@@ -107,7 +114,7 @@ double model_normal(struct model *model);
 
 // ---- device.c
 void device_submit(struct model *model, unsigned int process, struct kernel kernel);
-void device_step(struct model *model);
+void device_step(struct model *model, unsigned int index);
 void device_copied(struct model *model, unsigned int process);
 void device_remove(struct model *model, unsigned int process);
 // Returns the estimated work in flight, according to the events (marks) in the process's stream.
