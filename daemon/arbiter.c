@@ -611,6 +611,15 @@ bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report)
 	return true;
 }
 
+// Returns the vGPU on the device that has the seat; if the seat has none there, that on another device.
+static const struct vgpu *find_on_device(const struct seat *seat, size_t device)
+{
+	for (unsigned int i = 0; i < seat->part_count; i++)
+		if (seat->parts[i].vgpu->device == device)
+			return seat->parts[i].vgpu;
+	return seat->part_count ? seat->parts[0].vgpu : NULL;
+}
+
 const struct vgpu *arbiter_holder(size_t device)
 {
 	const struct vgpu *holder = NULL;
@@ -619,8 +628,8 @@ const struct vgpu *arbiter_holder(size_t device)
 		if (!(arbiter->devices >> device & 1))
 			continue;
 		pthread_mutex_lock(&arbiter->lock);
-		if (arbiter->orders.holder >= 0 && arbiter->seats[arbiter->orders.holder].part_count)
-			holder = arbiter->seats[arbiter->orders.holder].parts[0].vgpu;
+		if (arbiter->orders.holder >= 0)
+			holder = find_on_device(&arbiter->seats[arbiter->orders.holder], device);
 		pthread_mutex_unlock(&arbiter->lock);
 	}
 	return holder;

@@ -1,9 +1,14 @@
 // A program of a job: on each device that it sees, allocates blocks of 64 MiB until it is refused, by turns over the
 // devices, and prints how many it got and whether the whole limit is free again at the end. With the argument `hold`,
-// it waits with all memory allocated until it gets a signal.
+// it waits with all memory allocated until it is killed. With `train SECONDS`, it runs steps in which kernels of each
+// device wait for those of the other devices, and prints how many. It ends with its parent.
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "abi/cuda_abi.h"
@@ -63,8 +68,77 @@ static int print_device(int device)
 	return 0;
 }
 
+static const char code[] = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry work()\n{\nret;\n}\n";
+
+static struct {
+	CUfunction work;
+	CUstream stream;
+	CUevent event;
+} trainers[DEVICES];
+
+static int prepare_training(void)
+{
+	for (int i = 0; i < count; i++) {
+		CUmodule module;
+		MUST(CALL(cuCtxSetCurrent)(contexts[i]));
+		MUST(CALL(cuModuleLoadData)(&module, code));
+		MUST(CALL(cuModuleGetFunction)(&trainers[i].work, module, "work"));
+		MUST(CALL(cuStreamCreate)(&trainers[i].stream, CU_STREAM_NON_BLOCKING));
+		MUST(CALL(cuEventCreate)(&trainers[i].event, CU_EVENT_DISABLE_TIMING));
+	}
+	return 0;
+}
+
+static int launch(int device, int kernels)
+{
+	MUST(CALL(cuCtxSetCurrent)(contexts[device]));
+	for (int i = 0; i < kernels; i++)
+		MUST(CALL(cuLaunchKernel)(trainers[device].work, 1, 1, 1, 1, 1, 1, 0, trainers[device].stream, NULL,
+					  NULL));
+	return 0;
+}
+
+// Runs kernels on each device, and then one that waits for those of all devices.
+static int step(void)
+{
+	for (int i = 0; i < count; i++) {
+		if (launch(i, 3))
+			return 1;
+		MUST(CALL(cuEventRecord)(trainers[i].event, trainers[i].stream));
+	}
+	for (int i = 0; i < count; i++) {
+		MUST(CALL(cuCtxSetCurrent)(contexts[i]));
+		for (int j = 0; j < count; j++)
+			MUST(CALL(cuStreamWaitEvent)(trainers[i].stream, trainers[j].event, 0));
+		if (launch(i, 1))
+			return 1;
+	}
+	for (int i = 0; i < count; i++) {
+		MUST(CALL(cuCtxSetCurrent)(contexts[i]));
+		MUST(CALL(cuStreamSynchronize)(trainers[i].stream));
+	}
+	return 0;
+}
+
+static int train(int seconds)
+{
+	time_t end = time(NULL) + seconds;
+	int steps = 0;
+
+	if (prepare_training())
+		return 1;
+	while (time(NULL) < end) {
+		if (step())
+			return 1;
+		steps++;
+	}
+	printf("steps: %d\n", steps);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	driver = dlopen("libcuda.so.1", RTLD_NOW);
 	if (!driver)
 		return fprintf(stderr, "%s\n", dlerror()), 1;
@@ -72,6 +146,8 @@ int main(int argc, char **argv)
 	MUST(CALL(cuDeviceGetCount)(&count));
 	for (int i = 0; i < count && i < DEVICES; i++)
 		MUST(CALL(cuDevicePrimaryCtxRetain)(&contexts[i], i));
+	if (argc > 2 && strcmp(argv[1], "train") == 0)
+		return train(atoi(argv[2]));
 	if (allocate_all())
 		return 1;
 	if (argc > 1 && strcmp(argv[1], "hold") == 0) {

@@ -125,6 +125,39 @@ TEST(terms_that_jobs_cannot_have_are_refused)
 	check_refusal((const char *const[]){"run", "--vgpu", "other", "--gpus", "2", "true", NULL}, 125, "--gpus");
 }
 
+// Reads the turns of a vGPU from a listing; -1: it has none.
+static long long read_turns(const json_t *listing, const char *name)
+{
+	const json_t *turns = json_object_get(find_listed(listing, name), "turns");
+
+	return json_is_object(turns) ? (long long)json_integer_value(json_object_get(turns, "turns")) : -1;
+}
+
+TEST(jobs_have_their_turns_on_all_gpus_together)
+{
+	node_start();
+	setenv("VIRGATE_SIM", "devices=2,memory=4G,slice=2150us,sms=2", 1);
+	setenv("VIRGATE_SIM_COST", "kernel=500us", 1);
+	start_in_background(
+		WORDS("run", "--gpus", "2", "--memory", "1G", "--share", "50", "--name", "a", JOB_USER, "train", "60"));
+	start_in_background(
+		WORDS("run", "--gpus", "2", "--memory", "1G", "--share", "50", "--name", "b", JOB_USER, "train", "60"));
+	for (int tries = 0; tries < 600; tries++) {
+		json_t *listing = read_listing(WORDS("ps", "--json"));
+		long long a = read_turns(listing, "a.0"), b = read_turns(listing, "b.0");
+		if (a > 0 && b > 0) { // the vGPUs of a job are in one list of turns
+			// A few turns may pass while the daemon makes the listing.
+			CHECK(llabs(read_turns(listing, "a.1") - a) < 20);
+			CHECK(llabs(read_turns(listing, "b.1") - b) < 20);
+		}
+		json_decref(listing);
+		if (a > 50 && b > 50)
+			return;
+		usleep(50000);
+	}
+	FAIL("the jobs did not have 50 turns each");
+}
+
 TEST(shares_of_tied_gpus_are_admitted_together)
 {
 	node_start();

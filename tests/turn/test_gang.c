@@ -30,10 +30,10 @@ struct job {
 };
 
 struct figures {
-	double part[2];	   // of the sum of rates, in percent
-	double sum;	   // of the rates, in percent of one job alone
-	uint64_t gap_ns;   // longest time in which a job ended no kernel
-	double resident;   // part of the decisions at which kernels of a job ran on after its turn, in percent
+	double part[2];	 // of the sum of rates, in percent
+	double sum;	 // of the rates, in percent of one job alone
+	uint64_t gap_ns; // longest time in which a job ended no kernel
+	double resident; // part of the decisions at which kernels of a job ran on after its turn, in percent
 	uint64_t seen, late;
 };
 
@@ -124,8 +124,8 @@ static struct figures run_jobs(const struct job jobs[2], unsigned int devices, c
 static void check_jobs(const struct program *first, unsigned int share, const struct program *second,
 		       unsigned int devices)
 {
-	static const struct variation variations[] = {
-		{1, 0, 1}, {2, 0, 1}, {3, 0, .5}, {4, 0, 2}, {5, 200 * US, 1}, {6, 500 * US, .7}};
+	static const struct variation variations[] = {{1, 0, 1}, {2, 0, 1},	   {3, 0, .5},
+						      {4, 0, 2}, {5, 200 * US, 1}, {6, 500 * US, .7}};
 	const struct job jobs[2] = {{first, share}, {second, 100 - share}};
 
 	for (size_t i = 0; i < sizeof variations / sizeof *variations; i++) {
