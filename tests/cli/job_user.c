@@ -25,8 +25,39 @@ static void *driver;
 	} while (0)
 
 static CUcontext contexts[DEVICES];
-static CUdeviceptr blocks[DEVICES][BLOCKS];
+static struct block {
+	CUdeviceptr address;
+	CUmemGenericAllocationHandle handle;
+} blocks[DEVICES][BLOCKS];
 static int counts[DEVICES], count;
+
+// How a block is allocated, in turn over the blocks of a device.
+enum kind { ADDRESS, HANDLE, POOL, KINDS };
+
+static CUcontext other_context(int device)
+{
+	return contexts[(device + 1) % count];
+}
+
+static CUresult allocate(int device, int index)
+{
+	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
+	struct block *block = &blocks[device][index];
+	CUmemoryPool pool;
+
+	CALL(cuCtxSetCurrent)(index % KINDS == HANDLE ? other_context(device) : contexts[device]);
+	switch (index % KINDS) {
+	case ADDRESS:
+		return CALL(cuMemAlloc_v2)(&block->address, BLOCK);
+	case HANDLE:
+		return CALL(cuMemCreate)(&block->handle, BLOCK, &properties, 0);
+	default:
+		if (CALL(cuDeviceGetDefaultMemPool)(&pool, device) != CUDA_SUCCESS)
+			return CUDA_ERROR_UNKNOWN;
+		return CALL(cuMemAllocFromPoolAsync)(&block->address, BLOCK, pool, CU_STREAM_LEGACY);
+	}
+}
 
 static int allocate_all(void)
 {
@@ -35,23 +66,46 @@ static int allocate_all(void)
 	while (refused < count) {
 		refused = 0;
 		for (int i = 0; i < count; i++) {
-			MUST(CALL(cuCtxSetCurrent)(contexts[i]));
-			if (counts[i] < BLOCKS && CALL(cuMemAlloc_v2)(&blocks[i][counts[i]], BLOCK) == CUDA_SUCCESS)
+			CUresult result = counts[i] < BLOCKS ? allocate(i, counts[i]) : CUDA_ERROR_OUT_OF_MEMORY;
+			if (result == CUDA_SUCCESS)
 				counts[i]++;
-			else
+			else if (result == CUDA_ERROR_OUT_OF_MEMORY)
 				refused++;
+			else
+				return fprintf(stderr, "block %d of device %d: %d\n", counts[i], i, (int)result), 1;
 		}
 	}
 	return 0;
 }
 
-// Frees each device's memory while another device's context is current.
+static int release(int device, int index)
+{
+	struct block *block = &blocks[device][index];
+
+	// a free in stream order needs the device of the stream; the others are made from another device
+	MUST(CALL(cuCtxSetCurrent)(index % KINDS == POOL ? contexts[device] : other_context(device)));
+	if (index % KINDS == HANDLE)
+		MUST(CALL(cuMemRelease)(block->handle));
+	else if (index % KINDS == ADDRESS)
+		MUST(CALL(cuMemFree_v2)(block->address));
+	else
+		MUST(CALL(cuMemFreeAsync)(block->address, CU_STREAM_LEGACY));
+	return 0;
+}
+
 static int free_all(void)
 {
+	CUmemoryPool pool;
+
 	for (int i = 0; i < count; i++) {
-		MUST(CALL(cuCtxSetCurrent)(contexts[(i + 1) % count]));
 		for (int j = 0; j < counts[i]; j++)
-			MUST(CALL(cuMemFree_v2)(blocks[i][j]));
+			if (release(i, j))
+				return 1;
+		MUST(CALL(cuCtxSetCurrent)(contexts[i]));
+		MUST(CALL(cuCtxSynchronize)());
+		MUST(CALL(cuCtxSetCurrent)(other_context(i)));
+		MUST(CALL(cuDeviceGetDefaultMemPool)(&pool, i));
+		MUST(CALL(cuMemPoolTrimTo)(pool, 0));
 	}
 	return 0;
 }
