@@ -62,7 +62,8 @@ static int make_ledger(const struct node *node, const struct vgpu *wanted, struc
 	memcpy(options.uuid, vg_system_device(node->system, wanted->device)->uuid, sizeof options.uuid);
 	options.context_overhead = overhead_estimate(node, wanted->device, wanted->owner, &measured);
 	options.flags = (node->simulated ? VG_LEDGER_SIMULATED : 0) | (measured ? VG_LEDGER_OVERHEAD_MEASURED : 0) |
-			(wanted->ephemeral ? VG_LEDGER_EPHEMERAL : 0) | (wanted->evictable ? VG_LEDGER_EVICTABLE : 0);
+			(*wanted->job ? VG_LEDGER_JOB : 0) | (wanted->ephemeral ? VG_LEDGER_EPHEMERAL : 0) |
+			(wanted->evictable ? VG_LEDGER_EVICTABLE : 0);
 	registry_path(node, wanted, path);
 	return vg_ledger_create(path, &options, ret_ledger);
 }

@@ -126,6 +126,9 @@ static enum vg_status check_processes(struct dump *dump)
 	enum vg_status status = tenants_find(&dump->tree, &dump->tenants);
 	if (status)
 		return status;
+	status = tenants_refuse_jobs(&dump->tenants);
+	if (status)
+		return status;
 	status = tenants_refuse_deep(&dump->tenants);
 	if (status)
 		return status;

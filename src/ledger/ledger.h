@@ -56,6 +56,7 @@ enum vg_ledger_flag {
 	VG_LEDGER_REMOVED = 4,		 // the vGPU was removed: every allocation is refused
 	VG_LEDGER_EPHEMERAL = 8,	 // the vGPU is removed when its last tenant and launcher have ended
 	VG_LEDGER_EVICTABLE = 16,	 // device memory of the vGPU's processes can move to the host
+	VG_LEDGER_JOB = 32,		 // the vGPU is one of a job, which has others on other devices
 };
 
 struct vg_ledger;

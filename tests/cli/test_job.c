@@ -125,6 +125,23 @@ TEST(terms_that_jobs_cannot_have_are_refused)
 	check_refusal((const char *const[]){"run", "--vgpu", "other", "--gpus", "2", "true", NULL}, 125, "--gpus");
 }
 
+TEST(memory_of_a_job_stays_on_its_gpus)
+{
+	node_start();
+	start_in_background(WORDS("run", "--gpus", "2", "--memory", "1G", "--name", "a", JOB_USER, "hold"));
+	for (int tries = 0; tries < 600; tries++) {
+		json_t *listing = read_listing(WORDS("ps", "--json"));
+		json_t *tenants = json_object_get(find_listed(listing, "a.0"), "tenants");
+		size_t count = json_array_size(tenants);
+		json_decref(listing);
+		if (count)
+			break;
+		usleep(50000);
+	}
+	check_refusal((const char *const[]){"suspend", "a.0", NULL}, 1, "vGPU a.0 is not evictable");
+	check_refusal((const char *const[]){"suspend", "--deep", "a.1", NULL}, 1, "is one of a job with several GPUs");
+}
+
 // Reads the turns of a vGPU from a listing; -1: it has none.
 static long long read_turns(const json_t *listing, const char *name)
 {

@@ -37,8 +37,10 @@ enum vg_status deep_find(struct deep *deep, const pid_t *pids, size_t count)
 
 enum vg_status deep_check_leaving(const struct deep *deep, uint64_t bytes)
 {
-	enum vg_status status = tenants_refuse_shared(&deep->tenants);
+	enum vg_status status = tenants_refuse_jobs(&deep->tenants);
 
+	if (status == VG_OK)
+		status = tenants_refuse_shared(&deep->tenants);
 	if (status)
 		return status;
 	if (deep->tree.cuda_count == 0)

@@ -249,6 +249,18 @@ enum vg_status tenants_refuse_slotless(const struct tenants *tenants, const stru
 	return VG_OK;
 }
 
+enum vg_status tenants_refuse_jobs(const struct tenants *tenants)
+{
+	for (size_t i = 0; i < tenants->vgpu_count; i++)
+		if (vg_ledger_flags(tenants->vgpus[i].ledger) & VG_LEDGER_JOB)
+			return vg_fail(
+				VG_UNSUPPORTED, 0,
+				"vGPU %s is one of a job with several GPUs, whose programs can be neither dumped "
+				"nor taken off the GPUs: let the job write its own checkpoints",
+				tenants->vgpus[i].name);
+	return VG_OK;
+}
+
 enum vg_status tenants_find(const struct tree *tree, struct tenants *ret_tenants)
 {
 	enum vg_status status = VG_OK;

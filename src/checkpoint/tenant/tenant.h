@@ -60,6 +60,8 @@ enum vg_status tenants_find(const struct tree *tree, struct tenants *ret_tenants
 enum vg_status tenants_check_roots(const struct tenants *tenants, const struct tree *tree, const char *name);
 // Refuses processes without a slot that are off the GPU, because a restore would not charge their memory. NO_PLACE.
 enum vg_status tenants_refuse_slotless(const struct tenants *tenants, const struct tree *tree);
+// Refuses tenants of jobs with several GPUs. UNSUPPORTED.
+enum vg_status tenants_refuse_jobs(const struct tenants *tenants);
 // Refuses tenants that share memory with other processes. SHARED.
 enum vg_status tenants_refuse_shared(const struct tenants *tenants);
 // Refuses tenants whose memory is in the host or on its way, unless a dump has parked it there (suspend/park.h).
