@@ -80,16 +80,32 @@ static bool read_piece(FILE *file, int end, size_t *left, char *piece, size_t ca
 	return byte != EOF || length;
 }
 
+// Returns whether a variable is VIRGATE_LEDGERS, the list of the ledgers of a job, and has the ledger that `wanted`,
+// "VIRGATE_LEDGER=PATH", names.
+static bool lists_ledger(const char *variable, const char *wanted)
+{
+	static const char name[] = "VIRGATE_LEDGERS=";
+	const char *path = strchr(wanted, '=') + 1;
+	size_t length = strlen(path);
+
+	if (strncmp(variable, name, sizeof name - 1) != 0)
+		return false;
+	for (const char *at = variable + sizeof name - 1; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL)
+		if (strncmp(at, path, length) == 0 && (at[length] == ':' || !at[length]))
+			return true;
+	return false;
+}
+
 static bool has_variable(pid_t pid, const char *wanted)
 {
-	char path[32], piece[PATH_MAX + 32];
+	char path[32], piece[16 * PATH_MAX];
 	size_t left = MOST_ENVIRONMENT;
 	bool found = false;
 
 	snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
 	FILE *file = fopen(path, "re");
 	while (file && !found && left && read_piece(file, '\0', &left, piece, sizeof piece))
-		found = strcmp(piece, wanted) == 0;
+		found = strcmp(piece, wanted) == 0 || lists_ledger(piece, wanted);
 	if (file)
 		fclose(file);
 	return found;

@@ -415,6 +415,9 @@ CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint6
 	CUstream stream;
 	int error = errno;
 
+	// The stubs of a process with several devices read no word, so the gate of this device may be open.
+	if (!read_word(gate, memory_order_relaxed))
+		return forward(&call);
 	if (rows[row].class > OBJECT) { // not a launch
 		count_copy(gate, &call);
 		if (rows[row].class == WAIT || rows[row].class == WAIT_ALL) {

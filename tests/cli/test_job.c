@@ -125,6 +125,35 @@ TEST(terms_that_jobs_cannot_have_are_refused)
 	check_refusal((const char *const[]){"run", "--vgpu", "other", "--gpus", "2", "true", NULL}, 125, "--gpus");
 }
 
+// A process that has not used CUDA yet when `virgate run` ends keeps all vGPUs of the job.
+TEST(job_outlives_its_launcher)
+{
+	char script[512], path[128], text[256];
+
+	node_start();
+	snprintf(script, sizeof script,
+		 "(while [ ! -e %s/go ]; do [ -d %s ] || exit; sleep 0.05; done; exec %s >%s/late 2>&1) >/dev/null "
+		 "2>&1 &",
+		 fixture.directory, fixture.directory, JOB_USER, fixture.directory);
+	CHECK_INT(VIRGATE_RUN("run", "--gpus", "2", "--memory", "1G", "--name", "a", "sh", "-c", script), 0);
+	for (int i = 0; i < 20; i++) {
+		json_t *listing = read_listing(WORDS("ps", "--json"));
+		CHECK(find_listed(listing, "a.0"));
+		CHECK(find_listed(listing, "a.1"));
+		json_decref(listing);
+		usleep(50000);
+	}
+	snprintf(path, sizeof path, "%s/go", fixture.directory);
+	close(open(path, O_WRONLY | O_CREAT, 0600));
+	for (int tries = 0; tries < 600; tries++) {
+		read_file("late", text, sizeof text);
+		if (strstr(text, "devices: 2"))
+			return;
+		usleep(50000);
+	}
+	FAIL("the program did not end well: %s", text);
+}
+
 TEST(memory_of_a_job_stays_on_its_gpus)
 {
 	node_start();

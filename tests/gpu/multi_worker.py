@@ -104,7 +104,7 @@ def fill():
             while True:
                 blocks.append(torch.empty(64 << 20, dtype=torch.uint8, device=f"cuda:{index}"))
                 got += 64
-        except torch.OutOfMemoryError:
+        except torch.cuda.OutOfMemoryError:
             pass
         free, total = torch.cuda.mem_get_info(index)
         print("device", index, "got", got, "total", total >> 20, "free", free >> 20, flush=True)
