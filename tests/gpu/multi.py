@@ -182,6 +182,7 @@ def test_job_killed():
     other = Training({"gpus": 2, "memory": MEMORY, "share": 50}, 2 * SECONDS)
     deadline = time.monotonic() + 90
     while (not victim.steps or not other.steps) and time.monotonic() < deadline:
+        check(victim.process.poll() is None and other.process.poll() is None, f"{victim.errors} {other.errors}")
         time.sleep(0.05)
     time.sleep(2)
     kill_group(victim.process)
