@@ -1,9 +1,6 @@
 // Ties the vGPUs of a job: one for each of its GPUs, with the same owner and the same job name. Main thread only.
 #pragma once
-#include <jansson.h>
-
 #include "daemon/node.h"
-#include "daemon/request.h"
 
 // Returns whether both vGPUs belong to one job. A vGPU outside every job is in no job with itself.
 bool job_is_same(const struct vgpu *vgpu, const struct vgpu *other);
@@ -12,8 +9,3 @@ bool job_is_same(const struct vgpu *vgpu, const struct vgpu *other);
 uint64_t job_tied_devices(const struct node *node, const struct vgpu *vgpu, size_t device);
 // Returns the sum of the compute shares there, without that of `vgpu` and of its job. A job counts once.
 unsigned int job_sum_shares(const struct node *node, const struct vgpu *vgpu, size_t device);
-// Reads "job", the name of the new vGPU's job, and checks the terms that jobs cannot have. Returns NULL or a refusal.
-json_t *job_read(const struct request *request, struct vgpu *wanted);
-// Marks the GPUs on which the new vGPU's job has a vGPU already as not allowed. Returns NULL, or a refusal if no GPU is
-// left.
-json_t *job_exclude(const struct request *request, const struct vgpu *wanted, bool allowed[VG_SYSTEM_DEVICES]);

@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "base/parts.h"
 #include "daemon/admission.h"
-#include "daemon/job.h"
 #include "daemon/journal.h"
 #include "daemon/launcher.h"
 #include "daemon/allowance.h"
@@ -88,7 +87,7 @@ static json_t *read_wanted(const struct request *request, struct vgpu *wanted)
 	    (refusal = request_read_group(request, &wanted->group)) || (refusal = read_owner(request, &wanted->owner)))
 		return refusal;
 	copy_groups(request, wanted);
-	if ((refusal = job_read(request, wanted)))
+	if ((refusal = read_job(request, wanted)))
 		return refusal;
 	if ((refusal = read_device(request, wanted)))
 		return refusal;

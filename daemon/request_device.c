@@ -1,6 +1,5 @@
 // Chooses the GPU of a new vGPU: the one that the request names, or the best of those that it allows.
 #include "daemon/admission.h"
-#include "daemon/job.h"
 #include "daemon/mps.h"
 #include "daemon/request_parts.h"
 
@@ -202,7 +201,7 @@ json_t *read_device(const struct request *request, struct vgpu *wanted)
 	json_t *refusal = read_allowed(request, allowed);
 
 	if (!refusal)
-		refusal = job_exclude(request, wanted, allowed);
+		refusal = exclude_job(request, wanted, allowed);
 	for (size_t i = 0; !refusal && i < vg_system_device_count(request->node->system); i++) {
 		if (!allowed[i])
 			continue;

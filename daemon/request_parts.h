@@ -19,6 +19,13 @@ json_t *read_share(const struct request *request, unsigned int *ret_share);
 json_t *admit_share(const struct request *request, size_t device, const struct turn_terms *terms,
 		    const struct vgpu *vgpu);
 
+// request_job.c
+// Reads "job", the name of the new vGPU's job, and checks the terms that jobs cannot have. Returns NULL or a refusal.
+json_t *read_job(const struct request *request, struct vgpu *wanted);
+// Marks the GPUs on which the new vGPU's job has a vGPU already as not allowed. Returns NULL, or a refusal if no GPU is
+// left.
+json_t *exclude_job(const struct request *request, const struct vgpu *wanted, bool allowed[VG_SYSTEM_DEVICES]);
+
 // request_eviction.c
 // Returns the field "evictable", which the choice of a GPU needs.
 bool read_evictable(const struct request *request);
