@@ -1,314 +1,17 @@
 #include "daemon/arbiter.h"
 
-#include "base/clock.h"
-#include "base/descriptor.h"
+#include "daemon/arbiter_state.h"
 #include "daemon/job.h"
 #include "daemon/say.h"
-#include "turn/gang.h"
 
-#include <errno.h>
 #include <linux/futex.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
-
-enum {
-	HISTORY = 11, // length of the history in seconds
-	LOOKS = 4,    // the most times that the shared words are read for one decision
-	// the most decisions in a period without a pause after each, since tenants can wake the thread at will
-	DECISIONS = 100,
-};
-static const uint64_t period_ns = 10000000, pause_ns = 500000;
-
-// A vGPU that has a seat, or a part of one.
-struct part {
-	const struct vgpu *vgpu; // the arbiter's thread must not dereference this pointer
-	struct vg_ledger *ledger;
-	struct arbiter_stops stops;
-	bool has_stops; // the array `stops` has at least one bit set
-	uint32_t bell;	// the value of the vGPU's bell when it was last read
-	struct turn_facts facts;
-};
-
-// A vGPU, or all vGPUs of a job, which have their turns together.
-struct seat {
-	struct part *parts;
-	unsigned int part_count; // 0: the seat is free
-	struct turn_gang gang;
-	struct turn_terms terms;
-	uint64_t joined_ns;
-	uint64_t charged[HISTORY]; // the vGPU's charged time at the end of each of the last seconds
-	// While phases are recorded: the present one, with the sums at its beginning instead of the differences.
-	struct phase_record present;
-};
-
-struct arbiter {
-	struct arbiter *next;
-	uint64_t devices; // bits: its devices; more than one if jobs use several of them
-	enum turn_mode mode;
-	pthread_t thread;
-	pthread_mutex_t lock; // guards everything below
-	struct turn_arbiter *turn;
-	struct turn_orders orders;
-	struct turn_facts facts[TURN_VGPUS];
-	struct seat seats[TURN_VGPUS];
-	unsigned int most;	 // seats from this index on were never used
-	unsigned int part_count; // of all seats; at most TURN_VGPUS, because each has a bell
-	uint64_t second;	 // the last second in the history
-	uint64_t handovers[HISTORY];
-	bool ending;
-	struct phase_log *log; // NULL: phases are not recorded
-	_Atomic uint32_t bell; // the main thread wakes the arbiter's thread by this futex
-	uint64_t period; // the present period and the number of decisions in it; used by the arbiter's thread only
-	unsigned int decisions;
-};
 
 static struct arbiter *arbiters; // used by the main thread only
 static bool is_traced;		 // likewise
-
-static pthread_once_t clock_once = PTHREAD_ONCE_INIT;
-static int64_t clock_ahead; // how far the clock of this process's time namespace is ahead of the kernel's
-
-static void read_clock(void)
-{
-	clock_ahead = vg_clock_offset(0, "monotonic");
-}
-
-uint64_t arbiter_now(void)
-{
-	pthread_once(&clock_once, read_clock);
-	return vg_clock_monotonic_ns() - (uint64_t)clock_ahead;
-}
-
-static void wake_gates(struct turn_page *page)
-{
-	syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-}
-
-// Clears the stop bit of each process that has read the arbiter's word after the daemon saw it stopped. Such a process
-// runs again.
-static void drop_continued(struct part *part)
-{
-	const struct turn_slot *slots = vg_ledger_turn_slots(part->ledger);
-
-	part->has_stops = false;
-	for (unsigned int i = 0; i < VG_LEDGER_SLOTS / 64; i++) {
-		for (uint64_t left = part->stops.slots[i]; left; left &= left - 1) {
-			unsigned int bit = (unsigned int)__builtin_ctzll(left);
-			if (atomic_load(&slots[i * 64 + bit].alive_ns) > part->stops.seen_ns)
-				part->stops.slots[i] &= ~(1ull << bit);
-		}
-		part->has_stops |= part->stops.slots[i] != 0;
-	}
-}
-
-static void read_part(struct part *part, const struct turn_rules *rules, uint64_t now)
-{
-	if (part->has_stops)
-		drop_continued(part);
-	turn_page_read(vg_ledger_turn_page(part->ledger), vg_ledger_turn_slots(part->ledger),
-		       vg_ledger_turn_count(part->ledger), part->has_stops ? part->stops.slots : NULL, rules->margin_ns,
-		       now, &part->facts);
-}
-
-static void read_facts(struct arbiter *arbiter, const struct turn_rules *rules, uint64_t now)
-{
-	struct turn_facts facts[TURN_PARTS];
-
-	for (unsigned int i = 0; i < arbiter->most; i++) {
-		struct seat *seat = &arbiter->seats[i];
-		for (unsigned int j = 0; j < seat->part_count; j++) {
-			read_part(&seat->parts[j], rules, now);
-			facts[j] = seat->parts[j].facts;
-		}
-		if (seat->part_count == 1)
-			arbiter->facts[i] = facts[0];
-		else if (seat->part_count)
-			turn_gang_read(&seat->gang, facts, seat->part_count, now, &arbiter->facts[i]);
-	}
-}
-
-// Writes the orders for a part into the words that its processes share (turn/page.h). Returns whether the slots must be
-// read again, because a process may have become idle during this function.
-static bool write_order(const struct seat *seat, unsigned int index, const struct turn_gate *of_seat, uint64_t now)
-{
-	const struct part *part = &seat->parts[index];
-	struct turn_page *page = vg_ledger_turn_page(part->ledger);
-	struct turn_gate gate;
-
-	turn_gang_gate(&seat->gang, of_seat, index, &part->facts, &gate);
-	unsigned int written = turn_page_write(page, &gate, now);
-	if (written & TURN_WRITTEN_WAKE)
-		wake_gates(page);
-	return written & TURN_WRITTEN_LOOK;
-}
-
-static bool write_orders(struct arbiter *arbiter, uint64_t now)
-{
-	bool look = false;
-
-	for (unsigned int i = 0; i < arbiter->most; i++)
-		for (unsigned int j = 0; j < arbiter->seats[i].part_count; j++)
-			look |= write_order(&arbiter->seats[i], j, &arbiter->orders.gates[i], now);
-	return look;
-}
-
-static void read_bells(struct arbiter *arbiter)
-{
-	for (unsigned int i = 0; i < arbiter->most; i++)
-		for (unsigned int j = 0; j < arbiter->seats[i].part_count; j++) {
-			struct part *part = &arbiter->seats[i].parts[j];
-			part->bell = atomic_load(&vg_ledger_turn_page(part->ledger)->bell);
-		}
-}
-
-static void note_history(struct arbiter *arbiter, uint64_t now)
-{
-	uint64_t second = now / 1000000000;
-	struct turn_account account;
-	struct turn_total total;
-
-	if (second == arbiter->second)
-		return;
-	turn_read_total(arbiter->turn, &total);
-	for (uint64_t at = arbiter->second + 1; at <= second && at <= arbiter->second + HISTORY; at++)
-		arbiter->handovers[at % HISTORY] = total.handovers;
-	for (unsigned int i = 0; i < arbiter->most; i++) {
-		if (!arbiter->seats[i].part_count)
-			continue;
-		turn_read(arbiter->turn, i, &account);
-		for (uint64_t at = arbiter->second + 1; at <= second && at <= arbiter->second + HISTORY; at++)
-			arbiter->seats[i].charged[at % HISTORY] = account.charged_ns;
-	}
-	arbiter->second = second;
-}
-
-// Adds the phase that ends now to the log, unless the vGPU did nothing in it.
-static void log_phase(struct arbiter *arbiter, const struct phase_record *present, const struct phase_record *next)
-{
-	struct phase_record record = *present;
-
-	record.end_ns = next->begin_ns;
-	record.charged_ns = next->charged_ns - present->charged_ns;
-	// The sum over the slots is lower than before if a slot was reaped.
-	record.launches = next->launches > present->launches ? next->launches - present->launches : 0;
-	if (present->begin_ns && record.end_ns > record.begin_ns &&
-	    (record.phase != TURN_PHASE_NONE || record.charged_ns))
-		phase_log_add(arbiter->log, &record);
-}
-
-// Follows the phase of one vGPU. Ends the present one if it has changed, or in any case if `cuts` is true.
-static void follow_phase(struct arbiter *arbiter, unsigned int index, uint64_t now, bool cuts)
-{
-	struct seat *seat = &arbiter->seats[index];
-	struct phase_record next = seat->present;
-	struct turn_account account;
-
-	next.phase = turn_read_phase(arbiter->turn, index, &next.turn);
-	if (!cuts && next.phase == seat->present.phase && next.turn == seat->present.turn)
-		return;
-	turn_read(arbiter->turn, index, &account);
-	next.begin_ns = now;
-	next.charged_ns = account.charged_ns;
-	next.launches = arbiter->facts[index].launches;
-	log_phase(arbiter, &seat->present, &next);
-	seat->present = next;
-}
-
-static void follow_phases(struct arbiter *arbiter, uint64_t now, bool cuts)
-{
-	for (unsigned int i = 0; arbiter->log && i < arbiter->most; i++)
-		if (arbiter->seats[i].part_count)
-			follow_phase(arbiter, i, now, cuts);
-}
-
-// Waits until a bell rings or until the time `until`. The caller must not hold the lock.
-static void sleep_until(const struct arbiter *arbiter, const struct futex_waitv *bells, unsigned int count,
-			uint64_t until)
-{
-	uint64_t own = until + (uint64_t)clock_ahead; // the kernel expects the time of this process's namespace
-	struct timespec time = {(time_t)(own / 1000000000), (long)(own % 1000000000)};
-	const struct timespec moment = {0, 100000};
-
-	if (syscall(SYS_futex_waitv, bells, count, 0, until == UINT64_MAX ? NULL : &time, CLOCK_MONOTONIC) < 0 &&
-	    errno == ENOSYS)
-		nanosleep(&moment, NULL);
-}
-
-static unsigned int list_bells(struct arbiter *arbiter, uint32_t own, struct futex_waitv *ret_bells)
-{
-	unsigned int count = 0;
-
-	ret_bells[count++] = (struct futex_waitv){own, (uintptr_t)&arbiter->bell, FUTEX_32 | FUTEX_PRIVATE_FLAG, 0};
-	for (unsigned int i = 0; i < arbiter->most; i++) {
-		const struct seat *seat = &arbiter->seats[i];
-		for (unsigned int j = 0; j < seat->part_count; j++)
-			ret_bells[count++] = (struct futex_waitv){
-				seat->parts[j].bell, (uintptr_t)&vg_ledger_turn_page(seat->parts[j].ledger)->bell,
-				FUTEX_32, 0};
-	}
-	return count;
-}
-
-static void decide_turns(struct arbiter *arbiter, const struct turn_rules *rules)
-{
-	uint64_t now = arbiter_now();
-
-	read_bells(arbiter);
-	for (int look = 0; look < LOOKS; look++) {
-		read_facts(arbiter, rules, now);
-		turn_decide(arbiter->turn, arbiter->facts, now, &arbiter->orders);
-		if (!write_orders(arbiter, now))
-			break;
-		now = arbiter_now();
-	}
-	note_history(arbiter, now);
-	follow_phases(arbiter, now, false);
-}
-
-static bool is_flooded(struct arbiter *arbiter)
-{
-	uint64_t period = arbiter_now() / period_ns;
-
-	if (period != arbiter->period) {
-		arbiter->period = period;
-		arbiter->decisions = 0;
-	}
-	return ++arbiter->decisions > DECISIONS;
-}
-
-static void *run_arbiter(void *data)
-{
-	struct futex_waitv bells[TURN_VGPUS + 1];
-	struct arbiter *arbiter = data;
-	struct turn_rules rules;
-
-	turn_rules(arbiter->mode, &rules);
-	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -10); // fails without the right to raise the priority
-	pthread_mutex_lock(&arbiter->lock);
-	while (!arbiter->ending) {
-		uint32_t own = atomic_load(&arbiter->bell);
-		decide_turns(arbiter, &rules);
-		unsigned int count = list_bells(arbiter, own, bells);
-		uint64_t until = arbiter->orders.next_ns;
-		bool poll = arbiter->orders.poll;
-		pthread_mutex_unlock(&arbiter->lock);
-		if (poll)
-			__builtin_ia32_pause();
-		else if (is_flooded(arbiter))
-			nanosleep(&(struct timespec){0, (long)pause_ns}, NULL);
-		else
-			sleep_until(arbiter, bells, count, until);
-		pthread_mutex_lock(&arbiter->lock);
-	}
-	pthread_mutex_unlock(&arbiter->lock);
-	return NULL;
-}
 
 static void wake_arbiter(struct arbiter *arbiter)
 {
@@ -344,7 +47,7 @@ static struct arbiter *start_arbiter(uint64_t devices, enum turn_mode mode)
 	arbiter->second = now / 1000000000;
 	pthread_mutex_init(&arbiter->lock, NULL);
 	set_trace(arbiter, is_traced);
-	int r = pthread_create(&arbiter->thread, NULL, run_arbiter, arbiter);
+	int r = pthread_create(&arbiter->thread, NULL, arbiter_thread_run, arbiter);
 	if (r) {
 		say("no thread for the compute shares of GPU %d: %s", __builtin_ctzll(devices), strerror(r));
 		turn_destroy(arbiter->turn);
@@ -457,7 +160,7 @@ void arbiter_open_gate(struct vg_ledger *ledger)
 
 	turn_page_write(page, &open, arbiter_now());
 	atomic_store(&page->traced, 0);
-	wake_gates(page);
+	arbiter_thread_wake_gates(page);
 }
 
 static struct part *find_part(const struct vgpu *vgpu)
@@ -478,7 +181,7 @@ void arbiter_forget(struct vgpu *vgpu)
 	pthread_mutex_lock(&arbiter->lock);
 	struct seat *seat = &arbiter->seats[vgpu->seat];
 	if (arbiter->log && seat->part_count == 1)
-		follow_phase(arbiter, vgpu->seat, arbiter_now(), true);
+		arbiter_thread_follow_phase(arbiter, vgpu->seat, arbiter_now(), true);
 	*find_part(vgpu) = seat->parts[--seat->part_count];
 	arbiter->part_count--;
 	seat->gang = (struct turn_gang){0};
@@ -601,8 +304,8 @@ bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report)
 	ret_report->regime = arbiter->orders.regime;
 	ret_report->reason = arbiter->orders.gates[vgpu->seat].reason;
 	ret_report->since_ns = arbiter->orders.gates[vgpu->seat].since_ns;
-	unsigned int oldest = (unsigned int)((arbiter->second + 1) % HISTORY);
-	uint64_t begun = (arbiter->second - (HISTORY - 1)) * 1000000000, now = arbiter_now();
+	unsigned int oldest = (unsigned int)((arbiter->second + 1) % ARBITER_HISTORY);
+	uint64_t begun = (arbiter->second - (ARBITER_HISTORY - 1)) * 1000000000, now = arbiter_now();
 	double whole = (double)(now - begun) / 1e9, joined = (double)(now - seat->joined_ns) / 1e9 + 1e-3;
 	ret_report->handovers = (double)(ret_report->total.handovers - arbiter->handovers[oldest]) / whole;
 	ret_report->recent = (double)(ret_report->account.charged_ns - seat->charged[oldest]) / 1e9 /
@@ -667,7 +370,7 @@ void arbiter_cut_phases(void)
 {
 	for (struct arbiter *arbiter = arbiters; arbiter; arbiter = arbiter->next) {
 		pthread_mutex_lock(&arbiter->lock);
-		follow_phases(arbiter, arbiter_now(), true);
+		arbiter_thread_follow_phases(arbiter, arbiter_now(), true);
 		pthread_mutex_unlock(&arbiter->lock);
 	}
 }
