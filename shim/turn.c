@@ -63,7 +63,7 @@ static uint64_t read_clock_ns(void)
 // Returns the gate of the device on which the calling thread launches.
 static struct gate *find_gate(void)
 {
-	return &gates[shim_device()];
+	return shim_device_count == 1 ? gates : &gates[shim_device()];
 }
 
 static uint32_t read_word(const struct gate *gate, memory_order order)
@@ -412,11 +412,12 @@ CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint6
 {
 	struct call call = {row, registers, stack};
 	struct gate *gate = find_gate();
+	uint32_t word = read_word(gate, memory_order_relaxed);
 	CUstream stream;
 	int error = errno;
 
 	// The stubs of a process with several devices read no word, so the gate of this device may be open.
-	if (!read_word(gate, memory_order_relaxed))
+	if (!word)
 		return forward(&call);
 	if (rows[row].class > OBJECT) { // not a launch
 		count_copy(gate, &call);
@@ -426,7 +427,7 @@ CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint6
 			return result;
 		}
 	}
-	if (passes_uncounted(read_word(gate, memory_order_relaxed)))
+	if (passes_uncounted(word))
 		return forward(&call);
 	stream = find_stream(&call);
 	if (rows[row].class == PASS || is_captured(stream) || is_host_copy(&call))
