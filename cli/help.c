@@ -96,7 +96,7 @@ int refuse_verb(const char *first, const char *second)
 	const char *nearest = verb_nearest(first, second), *gap = family ? " " : "";
 
 	if (!family)
-		second = ""; // without a family, the message names the first word only
+		second = ""; // no verb of two words begins with `first`, so the message names only that
 	if (nearest)
 		say_error("unknown verb \"%s%s%s\": did you mean \"%s\"?", first, gap, second, nearest);
 	else

@@ -5,8 +5,8 @@
 
 #include "verb.h"
 
-// Prepares the progress line of a verb, and starts its first second. Nothing is ever drawn with --json or --quiet, if
-// standard error is no terminal, if the variable TERM is missing or "dumb", and while the terminal belongs to another
+// Prepares the progress line of a verb, which appears one second later. It never appears if --json or --quiet is given,
+// if standard error is no terminal, if the variable TERM is missing or "dumb", or while the terminal belongs to another
 // job. If SIGINT, SIGTERM, SIGHUP or SIGTSTP then arrives and is not handled, the line is erased first.
 void progress_begin(const struct arguments *arguments);
 // Draws the line again, at most four times a second. Call it often. `step`: name of the step, a string that is not

@@ -5,7 +5,7 @@
 // Blocks the signals that end a program, so that share_wait_for_change() receives them. Threads that are started later
 // inherit the blocked signals.
 void share_block_signals(void);
-// Unblocks these signals in the calling thread, so that each of them ends the program as usual.
+// Unblocks the signals of share_block_signals() in the calling thread, so that each of them ends the program as usual.
 void share_unblock_signals(void);
 // Reads the state of a publication or lease. Returns the library's status.
 typedef enum vg_status (*share_read_state)(void *object, struct vg_publication_view *ret_view);

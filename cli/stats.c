@@ -1,4 +1,4 @@
-// stats: sums up the figures of one vGPU over the last time, from the daemon's samples and its journal.
+// stats: sums up the figures of one vGPU over a time up to now (--since), from the daemon's samples and its journal.
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -25,7 +25,7 @@ struct tenant {
 	int64_t pid;
 	char command[NAME];
 	struct track track;
-	uint64_t first_ns, last_ns; // when it was first and last seen
+	uint64_t first_ns, last_ns; // when the program was first and last seen
 	uint64_t launches, gpu_ns, first_launches, first_gpu_ns;
 	char place[16]; // where its memory is; "": unknown
 	uint64_t place_ns;

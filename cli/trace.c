@@ -32,7 +32,7 @@ struct trace {
 	int device;
 	unsigned seconds;
 	uint64_t next;	       // the request continues after the record with this number
-	uint64_t next_event;   // likewise for the journal
+	uint64_t next_event;   // the request continues after the journal's event with this number
 	double daemon_started; // when the daemon started, which answered the first request
 	bool has_begun, has_ended, lost, left_out;
 };

@@ -144,7 +144,7 @@ static void close_connection(struct node *node, struct connection *connection)
 	user->served -= connection->deadline_ns != 0 && !connection->ticket;
 	if (connection->is_waiting) {
 		set_wanted(node, connection, false, 0);
-		node->must_retry = true; // requests that are behind it in the queue may get the room now
+		node->must_retry = true; // later requests in the queue may get the room now
 	}
 	discard_source(node, &connection->source, user->uid);
 	json_decref(connection->request);

@@ -35,7 +35,8 @@ struct shim_physical *shim_pool_find_import(CUmemoryPool handle);
 // Destroys a pool. The driver keeps its memory until its last allocation is freed, so the pool stays charged until
 // then.
 CUresult shim_pool_destroy(struct shim_pool *pool);
-// Destroys a pool that is not counted. If it was imported, drops this process's part of the owner's shared allocation.
+// Destroys a pool whose memory is not charged to this process. If it was imported, drops this process's part of the
+// owner's shared allocation.
 CUresult shim_pool_destroy_uncounted(CUmemoryPool handle);
 
 // Sets the charges of all pools to what the driver reports as reserved.

@@ -12,8 +12,8 @@ CUresult sim_capture_check_unsafe(void);
 // Checks a call that is not allowed on a capturing stream, such as cuStreamSynchronize. Returns an error if the stream
 // captures. A call on the legacy stream fails if any stream of its context captures.
 CUresult sim_capture_check_stream(struct sim_stream *stream);
-// If a stream of the context captures, invalidates its capture and returns an error. Streams of green contexts do not
-// count. If `green` is not NULL, only the streams of that green context count.
+// If a stream of the context captures, invalidates its capture and returns an error. With `green`, looks only at the
+// streams of that green context; without it (NULL), at all streams but those of green contexts.
 CUresult sim_capture_check_context(const struct sim_context *context, const struct sim_green *green);
 // Call it when an event that was recorded in a capture is queried: invalidates the capture and returns
 // CUDA_ERROR_CAPTURED_EVENT.

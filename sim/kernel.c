@@ -116,7 +116,7 @@ static CUresult set_attribute(int value, CUfunction_attribute attribute, const s
 		if (value < 0)
 			return CUDA_ERROR_INVALID_VALUE;
 		if (info->cluster[0])
-			return CUDA_ERROR_INVALID_VALUE; // the kernel was compiled for a certain size
+			return CUDA_ERROR_INVALID_VALUE; // the kernel was compiled for one cluster size
 		settings->cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] = value;
 		break;
 	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:

@@ -74,8 +74,8 @@ static int open_memory(const struct region *region, const char *path)
 	if (mkfifo(path, 0600) != 0 && errno != EEXIST)
 		return -1;
 	if (region->shared)
-		(void)chmod(path,
-			    0666); // fails if another user has created it; all users must be able to check its lock
+		// Lets all users check the lock on the file. Fails if another user has created the file.
+		(void)chmod(path, 0666);
 	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 || (fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode)))
 		return fd;

@@ -59,7 +59,8 @@ ALIGNED static const struct ptx_op *op_store(struct ptx_warp *warp, const struct
 	return op + 1;
 }
 
-// Decodes the address of a parameter, such as [name + 4]. Its place is known when it is decoded.
+// Decodes the address of a parameter, such as [name + 4]. The decoder knows where each parameter is, so nothing remains
+// to be computed when the instruction runs.
 static int decode_parameter(struct ptx_decoder *decoder, const struct ptx_operand *base, struct ptx_memory_op *memory)
 {
 	const struct ptx_symbol *symbol = base->symbol;

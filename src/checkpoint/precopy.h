@@ -19,8 +19,9 @@ struct precopy {
 	uint64_t sent_bytes;
 	char warning[240]; // says why the rounds did not shorten the stop; "": they did
 };
-// Runs the rounds. Tells the receiver that the packs are complete, even without packs. The caller must call
-// precopy_finish() after every outcome. UNSUPPORTED (no process is in an evictable vGPU), STATE (the progress function
-// asked to stop), and all refusals of a dump.
+// Sends the device memory in rounds while the processes run: first all of it, then what has changed. Then tells the
+// receiver that no more packs follow. The caller must call precopy_finish() after every outcome. Returns UNSUPPORTED
+// (no process is in an evictable vGPU), STATE (the progress function asked to stop), or what vg_checkpoint_dump()
+// returns.
 enum vg_status precopy_run(struct precopy *precopy);
 void precopy_finish(struct precopy *precopy);

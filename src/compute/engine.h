@@ -134,7 +134,7 @@ struct vg_compute_unit {
 	double realised;
 	struct compute_place whole, own;
 
-	unsigned queued, running; // numbers of executions that this compute unit runs
+	unsigned queued, running; // numbers of executions: those that wait here, and those that this unit runs
 	unsigned unfinished;	  // number of executions submitted to this compute unit
 	unsigned in_quanta;	  // number of quanta of this compute unit that have not ended
 	uint64_t launches, completed, failures, cancelled, busy_ns;

@@ -162,7 +162,7 @@ static bool has_lost_daemon(enum vg_status status)
 	return status == VG_NO_DAEMON && (code == ECONNRESET || code == EPIPE);
 }
 
-// Lowers the seconds that the request waits to what is left.
+// Sets the member "wait" of the request, the seconds that it may wait for room, to the time until the deadline.
 static void shorten_wait(json_t *request, uint64_t deadline)
 {
 	uint64_t now = vg_clock_monotonic_ns(), left = now < deadline ? (deadline - now) / 1000000000 : 0;

@@ -1,4 +1,5 @@
-// Declares the state while one configuration file is read, for the files of this directory. One thread.
+// Declares the state that is kept while a configuration file is read. Only source files of this directory include it.
+// One thread.
 #pragma once
 #include <stdbool.h>
 

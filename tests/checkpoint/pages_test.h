@@ -1,4 +1,4 @@
-// Makes images of the files that a stand-in for CRIU streams, without processes. Include in exactly one file per
+// Makes images without processes: a stand-in for CRIU writes their files as streams. Include in exactly one file per
 // program. One thread.
 #pragma once
 #include "checkpoint/criu/image_tree.h"

@@ -248,7 +248,7 @@ CONFORM(modes_and_other_threads)
 		WORKS(end_capture());                                                    \
 	} while (0)
 
-// Makes the thread's capture mode relaxed, in which the same calls succeed.
+// Makes the thread's capture mode relaxed. In this mode the calls that the stricter modes refuse succeed.
 static void relax(void)
 {
 	static CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -4,7 +4,8 @@
 
 #include <dlfcn.h>
 
-// Returns the path of a file that was built for the tests. It is in the directory of the program, also in a bundle.
+// Returns the path of a file that was built for the tests. It is in the directory of this program, in a build and in a
+// bundle (the archive of `make bundle`).
 __attribute__((unused)) static const char *built_path(const char *name)
 {
 	static char path[4096];

@@ -196,7 +196,7 @@ TEST(preemption_requires_waiting_work_of_higher_priority)
 		bool preempts; // whether b is preempted in favour of a
 	} rows[] = {
 		{5, 1, 3, 0, 2, 0, true},  {5, 5, 3, 0, 2, 0, false}, {1, 5, 3, 0, 2, 0, false},
-		{5, 1, 3, 1, 2, 0, false}, // a has some running work already
+		{5, 1, 3, 1, 2, 0, false}, // vGPU `a` has running work already
 		{5, 1, 0, 0, 2, 0, false}, {5, 1, 3, 0, 0, 0, false}, {5, 1, 3, 0, 2, VG_ACTION_PREEMPT, false},
 	};
 

@@ -65,7 +65,7 @@ TEST(every_size_is_drawn)
 			}
 	}
 	control.mode = MODE_TABLE;
-	draw(1, 8, true); // at least the selected vGPU
+	draw(1, 8, true); // in the smallest window, at least the selected vGPU is shown
 	CHECK_CONTAINS(canvas_read(&canvas, 0, line, sizeof line), "train");
 	draw(5, 30, true);
 	CHECK_CONTAINS(line_with(&canvas, "train"), "3.0G/4.0G");
