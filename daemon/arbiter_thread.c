@@ -86,9 +86,10 @@ static bool write_order(const struct seat *seat, unsigned int index, const struc
 {
 	const struct part *part = &seat->parts[index];
 	struct turn_page *page = vg_ledger_turn_page(part->ledger);
-	struct turn_gate gate;
+	struct turn_gate gate = *of_seat;
 
-	turn_gang_gate(&seat->gang, of_seat, index, &part->facts, &gate);
+	if (seat->part_count > 1)
+		turn_gang_gate(&seat->gang, of_seat, index, &part->facts, &gate);
 	unsigned int written = turn_page_write(page, &gate, now);
 	if (written & TURN_WRITTEN_WAKE)
 		arbiter_thread_wake_gates(page);

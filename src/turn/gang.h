@@ -20,6 +20,6 @@ struct turn_gang {
 // Makes the facts of the job from those of its parts.
 void turn_gang_read(struct turn_gang *gang, const struct turn_facts *parts, unsigned int count, uint64_t now,
 		    struct turn_facts *ret_facts);
-// Makes the gate of the part `index` from that of the job.
+// Makes the gate of the part `index` from that of the job, which has at least two parts.
 void turn_gang_gate(const struct turn_gang *gang, const struct turn_gate *gate, unsigned int index,
 		    const struct turn_facts *part, struct turn_gate *ret_gate);

@@ -248,10 +248,11 @@ static void write_orders(struct model *model)
 	model->arbiter_busy = false;
 	for (unsigned int i = 0; i < model->vgpu_count; i++) {
 		struct vgpu *vgpu = &model->vgpus[i];
-		struct turn_gate gate;
+		struct turn_gate gate = model->orders.gates[vgpu->index];
 		const struct vgpu *first = vgpu->parts ? &model->vgpus[vgpu->job] : vgpu;
-		turn_gang_gate(&first->gang, &model->orders.gates[vgpu->index], (unsigned int)(vgpu - first),
-			       &vgpu->facts, &gate);
+		if (vgpu->parts)
+			turn_gang_gate(&first->gang, &model->orders.gates[vgpu->index], (unsigned int)(vgpu - first),
+				       &vgpu->facts, &gate);
 		unsigned int written = vgpu->joined ? turn_page_write(&vgpu->page, &gate, model->now) : 0;
 		if (written & TURN_WRITTEN_WAKE)
 			host_wake(model, i);
