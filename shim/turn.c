@@ -48,9 +48,10 @@ struct gate {
 static struct gate gates[SHIM_DEVICES];
 static const uint32_t closed_word = 1; // the stubs call shim_turn_call(), which finds the device's word
 
-// While the gate is open, a thread updates the counter of launches only at every 64th launch, by 64.
+// While the gate is open, a thread updates the counter of launches only at every 64th launch, by 64. Other calls, such
+// as copies on the device, have a counter of their own, so that they do not take the places of launches.
 enum { OPEN_LAUNCHES = 64 };
-static __thread SHIM_TLS unsigned int launches_open;
+static __thread SHIM_TLS unsigned int launches_open, others_open;
 static const uint64_t unknown_least_ns = 100000; // estimated duration of a kind of work that was never measured
 static const uint64_t spin_most_ns = 60000;	 // the thread spins at most this long; a sleep takes about as long
 
@@ -295,12 +296,12 @@ static uint64_t estimate_unknown(const struct gate *gate)
 	return window > unknown_least_ns ? window : unknown_least_ns;
 }
 
-// Returns true for a launch that need not be counted now: while the gate is open, one of OPEN_LAUNCHES launches stands
-// for all of them.
-static bool passes_uncounted(uint32_t word)
+// Returns true for a call that need not be counted now: while the gate is open, one of OPEN_LAUNCHES calls stands for
+// all of them. *calls counts them.
+static bool passes_uncounted(uint32_t word, unsigned int *calls)
 {
 	return turn_word_state(word) == TURN_OPEN && !turn_word_is(word, TURN_ANNOUNCE) &&
-	       ++launches_open % OPEN_LAUNCHES != 0;
+	       ++*calls % OPEN_LAUNCHES != 0;
 }
 
 // A thread in its turn reports short launches together with a later one, because reading the clock for each of them
@@ -327,7 +328,8 @@ static bool report_later(const struct gate *gate, uint32_t word, CUstream handle
 	return true;
 }
 
-static CUresult call_at_turn(struct gate *gate, const struct call *call, CUstream handle)
+// `calls`: for how many calls this one counts.
+static CUresult call_at_turn(struct gate *gate, const struct call *call, CUstream handle, unsigned int calls)
 {
 	uint32_t word = read_word(gate, memory_order_acquire);
 	uint64_t shape = hash_shape(call), now;
@@ -341,9 +343,7 @@ static CUresult call_at_turn(struct gate *gate, const struct call *call, CUstrea
 		return forward(call);
 	struct shim_turn_stream *stream = shim_turn_stream(handle);
 	unsigned int launches = 1 + unreported.launches;
-	uint64_t all = estimate + unreported.ns;
-	if (turn_word_state(word) == TURN_OPEN)
-		all += estimate * (OPEN_LAUNCHES - 1);
+	uint64_t all = estimate * calls + unreported.ns;
 	now = read_clock_ns();
 	if (!turn_gate_admits(&gate->process, now)) {
 		wait_at_gate(gate, stream);
@@ -355,8 +355,7 @@ static CUresult call_at_turn(struct gate *gate, const struct call *call, CUstrea
 	unreported.handle = handle;
 	unreported.launches = 0;
 	unreported.ns = 0;
-	unsigned int counted = launches + (turn_word_state(word) == TURN_OPEN ? OPEN_LAUNCHES - 1 : 0);
-	if (turn_count_launches(&gate->process, counted, all, now))
+	if (turn_count_launches(&gate->process, launches + calls - 1, all, now))
 		wake_arbiter(gate);
 	sample = sample && stream && shim_turn_measure_begin(stream, shape);
 	result = forward(call);
@@ -426,13 +425,15 @@ CUresult shim_turn_call(unsigned int row, const uint64_t *registers, const uint6
 			errno = error;
 			return result;
 		}
+		if (rows[row].class == PASS || passes_uncounted(word, &others_open))
+			return forward(&call);
+	} else if (passes_uncounted(word, &launches_open)) {
+		return forward(&call);
 	}
-	if (passes_uncounted(word))
-		return forward(&call);
 	stream = find_stream(&call);
-	if (rows[row].class == PASS || is_captured(stream) || is_host_copy(&call))
+	if (is_captured(stream) || is_host_copy(&call))
 		return forward(&call);
-	CUresult result = call_at_turn(gate, &call, stream);
+	CUresult result = call_at_turn(gate, &call, stream, turn_word_state(word) == TURN_OPEN ? OPEN_LAUNCHES : 1);
 	errno = error;
 	return result;
 }

@@ -210,6 +210,37 @@ TEST(copies_are_counted_while_a_trace_is_recorded)
 	TENANT(64 * MIB, 0, traced_copies_body);
 }
 
+// While the gate is open, one of 64 launches counts for all of them. Copies between launches must not change that.
+static void mixed_body(void)
+{
+	enum { PAIRS = 256 };
+	const struct row *kernel = row_of("cuLaunchKernel"), *in = row_of("cuMemcpyHtoDAsync_v2");
+	const struct row *within = row_of("cuMemcpyDtoDAsync_v2");
+
+	start();
+	order(TURN_OPEN, TURN_COUNT);
+	for (int i = 0; i < PAIRS; i++) {
+		CHECK_INT(call(kernel, 0, 0), CUDA_SUCCESS);
+		CHECK_INT(call(in, 0, 0), CUDA_SUCCESS);
+	}
+	CHECK_INT(slot->launches, PAIRS);
+	for (int i = 0; i < PAIRS; i++) {
+		CHECK_INT(call(in, 0, 0), CUDA_SUCCESS);
+		CHECK_INT(call(kernel, 0, 0), CUDA_SUCCESS);
+	}
+	CHECK_INT(slot->launches, 2 * PAIRS);
+	for (int i = 0; i < PAIRS; i++) {
+		CHECK_INT(call(within, 0, 0), CUDA_SUCCESS);
+		CHECK_INT(call(kernel, 0, 0), CUDA_SUCCESS);
+	}
+	CHECK_INT(slot->launches, 4 * PAIRS); // a copy on the device is work of the multiprocessors
+}
+
+TEST(copies_do_not_change_the_count_of_launches)
+{
+	TENANT(64 * MIB, 0, mixed_body);
+}
+
 static void captured_body(void)
 {
 	start();
@@ -264,17 +295,19 @@ static void closed_body(void)
 		if (!is_work(row->class))
 			continue;
 		order(TURN_CLOSED, 0);
+		uint64_t launches = slot->launches;
 		CHECK_INT(pthread_create(&thread, NULL, launch, (void *)(uintptr_t)row), 0);
 		beat_until(has_waiting_process);
 		for (uint64_t end = vg_clock_monotonic_ns() + 2000000; vg_clock_monotonic_ns() < end;)
 			page->beat_ns = vg_clock_monotonic_ns();
 		CHECK_INT(echo->calls, calls);
 		CHECK(page->bell != bell); // the waiting launch has woken the arbiter
-		order(TURN_HELD, 0);
+		order((row - rows) % 2 ? TURN_OPEN : TURN_HELD, (row - rows) % 2 ? TURN_COUNT : 0);
 		syscall(SYS_futex, &page->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 		beat_until(has_no_waiting_process);
 		CHECK_INT(pthread_join(thread, NULL), 0);
 		CHECK_INT(echo->calls, calls + 1);
+		CHECK_INT(slot->launches - launches, 1); // also if the gate is open now
 	}
 }
 
