@@ -25,9 +25,10 @@ struct tenant {
 	int64_t pid;
 	char command[NAME];
 	struct track track;
-	uint64_t first_ns, last_ns; // when the program was first and last seen
-	uint64_t launches, gpu_ns, first_launches, first_gpu_ns;
-	char place[16]; // where its memory is; "": unknown
+	uint64_t first_ns, last_ns;	       // when the program was first and last seen
+	uint64_t launches, gpu_ns;	       // the counters of the last answer
+	uint64_t grown_launches, grown_gpu_ns; // by how much they have grown since the program was first seen
+	char place[16];			       // where its memory is; "": unknown
 	uint64_t place_ns;
 	struct counter rate, waiting, in_host;
 };
@@ -99,6 +100,12 @@ void timeline_destroy(struct timeline *timeline)
 static uint64_t since_begin(const struct timeline *timeline, uint64_t ns)
 {
 	return ns > timeline->begin_ns ? ns - timeline->begin_ns : 0;
+}
+
+// Adds to a sum that stays in the range of JSON's integers, because a program can set its counters to any value.
+static uint64_t add_bounded(uint64_t sum, uint64_t value)
+{
+	return sum > INT64_MAX || value > INT64_MAX - sum ? INT64_MAX : sum + value;
 }
 
 static bool is_shown(const struct timeline *timeline, int device)
@@ -270,8 +277,8 @@ static const char *add_record(struct timeline *timeline, const json_t *object)
 	struct phase *phase = &row->phase;
 	if (strcmp(phase->name, one.name) == 0 && phase->turn == one.turn && phase->end_ns == one.begin_ns) {
 		phase->end_ns = one.end_ns;
-		phase->charged_ns += one.charged_ns;
-		phase->launches += one.launches;
+		phase->charged_ns = add_bounded(phase->charged_ns, one.charged_ns);
+		phase->launches = add_bounded(phase->launches, one.launches);
 		return NULL;
 	}
 	write_phase(timeline, row);
@@ -297,6 +304,13 @@ static double find_rate(const struct timeline *timeline, uint64_t value, uint64_
 	uint64_t ns = timeline->now_ns - timeline->before_ns;
 
 	return ns && value > before ? (double)(value - before) * 1e9 / (double)ns : 0;
+}
+
+// Returns the growth of a counter since the previous answer. A counter that is lower than before began again at 0, for
+// example because the process executed its program again.
+static uint64_t find_growth(uint64_t value, uint64_t before)
+{
+	return value < before ? value : value - before;
 }
 
 static void add_copies(struct timeline *timeline, struct row *row, struct vg_fields *fields, const json_t *object)
@@ -371,11 +385,12 @@ static void add_tenant(struct timeline *timeline, struct row *row, struct vg_fie
 		return;
 	}
 	struct tenant *tenant = need_tenant(timeline, row, pid, command);
-	if (!tenant)
+	// Programs whose pids the daemon does not know have the pid 0. Of those with the same name, the first is shown.
+	if (!tenant || tenant->last_ns == timeline->now_ns)
 		return;
 	if (!tenant->last_ns) {
-		tenant->first_launches = tenant->launches = launches;
-		tenant->first_gpu_ns = gpu_ns;
+		tenant->launches = launches;
+		tenant->gpu_ns = gpu_ns;
 	}
 	snprintf(name, sizeof name, "%s %lld: launches", command, (long long)pid);
 	write_counter(timeline, row, &tenant->rate, name, "per second",
@@ -383,6 +398,8 @@ static void add_tenant(struct timeline *timeline, struct row *row, struct vg_fie
 	snprintf(name, sizeof name, "%s %lld: threads that wait for a turn", command, (long long)pid);
 	write_counter(timeline, row, &tenant->waiting, name, "threads", (double)waiting);
 	follow_memory(timeline, row, tenant, fields, json_object_get(object, "memory"));
+	tenant->grown_launches = add_bounded(tenant->grown_launches, find_growth(launches, tenant->launches));
+	tenant->grown_gpu_ns = add_bounded(tenant->grown_gpu_ns, find_growth(gpu_ns, tenant->gpu_ns));
 	tenant->launches = launches;
 	tenant->gpu_ns = gpu_ns;
 	tenant->last_ns = timeline->now_ns;
@@ -472,12 +489,10 @@ void timeline_add_event(struct timeline *timeline, const struct vg_journal_event
 
 static void finish_tenant(struct timeline *timeline, struct tenant *tenant)
 {
-	uint64_t launches = tenant->launches - tenant->first_launches, gpu_ns = tenant->gpu_ns - tenant->first_gpu_ns;
-
 	write_place(timeline, tenant, tenant->last_ns);
 	trace_file_close_slice(timeline->file, tenant->track, since_begin(timeline, tenant->last_ns),
-			       json_pack("{s:I, s:f}", "launches", (json_int_t)launches, "GPU time ms, estimated",
-					 (double)gpu_ns / 1e6));
+			       json_pack("{s:I, s:f}", "launches", (json_int_t)tenant->grown_launches,
+					 "GPU time ms, estimated", (double)tenant->grown_gpu_ns / 1e6));
 }
 
 uint64_t timeline_finish(struct timeline *timeline)
