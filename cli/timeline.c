@@ -8,7 +8,8 @@
 #include "base/size.h"
 #include "node/fields.h"
 
-enum { NAME = 192, TENANT_NAME = NAME + 32, COPIES = 3, GPU_PROCESS = 1 };
+// The daemon's texts of events have less than 224 bytes.
+enum { NAME = 192, TENANT_NAME = NAME + 32, EVENT_NAME = 512, COPIES = 3, GPU_PROCESS = 1 };
 // A reader takes a counter, which has no thread, as one of the thread with the number of its process. So the numbers of
 // processes and threads are apart, except that the only thread of a GPU has the number of its process.
 enum { MOST_GPUS = 64, VGPU_PROCESS = 1000000 };
@@ -476,7 +477,7 @@ void timeline_add_event(struct timeline *timeline, const struct vg_journal_event
 {
 	const struct row *row = *event->vgpu ? find_row(timeline, event->vgpu) : NULL;
 	double seconds = event->time - timeline->epoch;
-	char name[NAME];
+	char name[EVENT_NAME];
 
 	if (*event->vgpu && !row) // a vGPU of another GPU, or one that lived too briefly to be seen
 		return;

@@ -73,12 +73,13 @@ int trace_file_begin(const char *path, struct trace_file **ret_file)
 	return 0;
 }
 
-// Writes one event. Consumes it.
+// Writes one event, and consumes it. NULL: the event has invalid UTF-8. It is left out, so that the others are kept.
 static void write_event(struct trace_file *file, json_t *event)
 {
+	if (!event)
+		return;
 	errno = 0;
-	if (!event || fputs(file->has_events ? ",\n" : "\n", file->out) < 0 ||
-	    json_dumpf(event, file->out, JSON_STYLE) < 0)
+	if (fputs(file->has_events ? ",\n" : "\n", file->out) < 0 || json_dumpf(event, file->out, JSON_STYLE) < 0)
 		note_error(file);
 	file->has_events = true;
 	json_decref(event);

@@ -146,3 +146,51 @@ TEST(programs_with_unknown_pids_are_not_mixed)
 	CHECK_INT(find_launches(events, "E"), 2);
 	json_decref(events);
 }
+
+static const json_t *find_name(const json_t *events, const char *kind)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(events, i, one)
+		if (strcmp(json_string_value(json_object_get(one, "ph")), kind) == 0)
+			return json_object_get(one, "name");
+	return NULL;
+}
+
+TEST(a_long_text_of_an_event_is_kept)
+{
+	struct trace_file *file;
+	struct timeline *timeline = begin(&file);
+	char text[224] = "", name[256];
+
+	for (int i = 0; i < 111; i++) // characters begin at even bytes of the name, so a cut after 191 bytes splits one
+		strcat(text, i ? "ö" : "xö");
+	snprintf(name, sizeof name, "ended: %s", text);
+	add_tenant(timeline, 0, 1, 1);
+	timeline_add_event(timeline, &(struct vg_journal_event){.time = 1e9,
+								.kind = "ended",
+								.vgpu = "",
+								.owner = "",
+								.user = "",
+								.command = "",
+								.text = text});
+	json_t *events = finish(timeline, file);
+	CHECK(find_name(events, "i") != NULL);
+	CHECK_STR(json_string_value(find_name(events, "i")), name);
+	json_decref(events);
+}
+
+TEST(an_event_with_an_invalid_text_is_left_out)
+{
+	struct trace_file *file;
+	struct timeline *timeline = begin(&file);
+
+	add_tenant(timeline, 0, 1, 1);
+	trace_file_instant(file, (struct track){0, 0}, "\xc3", 0, NULL);
+	trace_file_instant(file, (struct track){0, 0}, "valid", 0, NULL);
+	json_t *events = finish(timeline, file);
+	CHECK(find_name(events, "i") != NULL);
+	CHECK_STR(json_string_value(find_name(events, "i")), "valid");
+	json_decref(events);
+}
