@@ -9,7 +9,11 @@
 
 #include <stdatomic.h>
 
+// All clients share the log of phases, so one client that asks all the time must not fill it with short parts.
+enum { CUT_MS = 10 };
+
 static uint64_t until_ns;     // the end of the recording; 0: nothing is recorded
+static uint64_t cut_ns;	      // the time of the last cut of the phases
 static uint64_t first_number; // the number of the newest record when the recording began
 
 static bool may_see(const struct authority_peer *peer, uid_t owner, gid_t group)
@@ -125,11 +129,16 @@ static json_t *list_vgpus(const struct node *node, const struct authority_peer *
 // Begins the recording, or continues it, also for vGPUs that are new.
 static void extend_recording(struct node *node)
 {
+	uint64_t now = vg_clock_monotonic_ns();
+
 	if (!until_ns)
 		first_number = phase_log_newest();
-	until_ns = vg_clock_monotonic_ns() + TRACE_LEASE_S * 1000000000ull;
+	until_ns = now + TRACE_LEASE_S * 1000000000ull;
 	arbiter_trace(node, true);
+	if (now - cut_ns < CUT_MS * 1000000ull)
+		return;
 	arbiter_cut_phases();
+	cut_ns = now;
 }
 
 json_t *trace_list(struct node *node, const struct authority_peer *peer, uint64_t after, bool begins)

@@ -98,6 +98,15 @@ TEST(the_arbiter_counts_for_a_trace)
 	kill_tenant(tenant);
 }
 
+// Makes a thread wait at the gate, and tells the arbiter.
+static void ask_for_turn(struct turn_page *page, struct turn_slot *slot)
+{
+	slot->alive_ns = vg_clock_monotonic_ns();
+	slot->waiting = 1;
+	atomic_fetch_add(&page->bell, 1);
+	syscall(SYS_futex, &page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
 TEST(an_answer_continues_the_one_before)
 {
 	fresh_node();
@@ -117,10 +126,7 @@ TEST(an_answer_continues_the_one_before)
 	size_t found = 0;
 	// A thread waits at the gate, so the vGPU gets the turn.
 	for (int i = 0; i < 1000 && !found; i++) {
-		slot[0].alive_ns = vg_clock_monotonic_ns();
-		slot[0].waiting = 1;
-		atomic_fetch_add(&page->bell, 1);
-		syscall(SYS_futex, &page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+		ask_for_turn(page, slot);
 		poll(NULL, 0, 10);
 		reply = ask("{'op':'trace','after':%lld}", (long long)next);
 		const json_t *records = json_object_get(reply, "records"), *one = json_array_get(records, 0);
@@ -140,5 +146,53 @@ TEST(an_answer_continues_the_one_before)
 	reply = ask("{'op':'trace','after':%lld}", (long long)next - 1);
 	CHECK(json_is_true(json_object_get(reply, "lost"))); // the recording had ended in between
 	json_decref(reply);
+	kill_tenant(tenant);
+}
+
+// Counts the records of an answer that continue the phase of the record before. *phase and *turn are those of the last
+// record.
+static unsigned int count_cuts(const json_t *reply, char phase[32], json_int_t *turn)
+{
+	unsigned int cuts = 0;
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(reply, "records"), i, one) {
+		const char *text = json_string_value(json_object_get(one, "phase"));
+		json_int_t number = json_integer_value(json_object_get(one, "turn"));
+		cuts += strcmp(text, phase) == 0 && number == *turn;
+		snprintf(phase, 32, "%s", text);
+		*turn = number;
+	}
+	return cuts;
+}
+
+// All clients share the log, so a client that asks all the time must not fill it with parts of phases.
+TEST(requests_at_short_intervals_do_not_cut_phases)
+{
+	enum { LEAST_REQUESTS = 300, CUT_MS = 10 };
+	char phase[32] = "";
+	json_int_t turn = 0, next = 0;
+
+	fresh_node();
+	start_daemon();
+	CHECK_AGREED(ask("{'op':'create','name':'a','memory':%llu,'share':50,'share_limit':true}", GIB));
+	pid_t tenant = start_tenant("a", MIB);
+	CHECK_INT(figure("a", "tenants"), 1);
+	CHECK_AGREED(ask("{'op':'trace'}"));
+	struct turn_page *page = vg_ledger_turn_page(open_ledger("a"));
+	struct turn_slot *slot = (struct turn_slot *)vg_ledger_turn_slots(open_ledger("a"));
+	uint64_t begin = vg_clock_monotonic_ns(), cuts = 0;
+	for (int i = 0; i < LEAST_REQUESTS || !cuts; i++) {
+		ask_for_turn(page, slot);
+		json_t *reply = ask("{'op':'trace','after':%lld}", (long long)next);
+		cuts += count_cuts(reply, phase, &turn);
+		next = json_integer_value(json_object_get(reply, "next"));
+		json_decref(reply);
+		CHECK(vg_clock_monotonic_ns() - begin < 60000000000ull);
+	}
+	uint64_t ms = (vg_clock_monotonic_ns() - begin) / 1000000;
+	printf("%llu cuts in %llu ms\n", (unsigned long long)cuts, (unsigned long long)ms);
+	CHECK(cuts <= ms / CUT_MS + 1);
 	kill_tenant(tenant);
 }
