@@ -46,7 +46,8 @@ static enum vg_status list_all(struct vg_node *node, struct gathered *gathered)
 }
 
 // Asks for older samples of the vGPUs that lack them: an answer about many vGPUs has only the newest of each. Asks for
-// one vGPU at a time, and leaves the rest to the next call.
+// one vGPU at a time, and leaves the rest to the next call. Stops if the daemon does not answer: each request would
+// wait for its timeout, and the server has only this thread.
 static void complete_samples(struct vg_node *node, struct samples *samples)
 {
 	struct samples_series *series;
@@ -54,9 +55,10 @@ static void complete_samples(struct vg_node *node, struct samples *samples)
 	for (int i = 0; i < COMPLETED_AT_ONCE && (series = samples_find_partial(samples)); i++) {
 		const struct vg_history_options options = {.size = sizeof options, .vgpu = series->vgpu};
 		struct vg_history_list *list = NULL;
-		// A failure means that the vGPU was just removed, or that this user cannot ask for it.
 		enum vg_status status = vg_history_list(node, &options, &list);
-		samples_complete(series, status ? NULL : list);
+		if (status && status != VG_NOT_FOUND) // not found: the vGPU was just removed
+			return;
+		samples_complete(series, list);
 		vg_history_list_free(list);
 	}
 }
