@@ -22,7 +22,7 @@ static bool is_full(const struct samples *samples, const struct vg_history_serie
 	return count >= SAMPLES_SERIES_MOST;
 }
 
-static struct samples_series *add_series(struct samples *samples, const struct vg_history_series *from)
+static struct samples_series *add_series(struct samples *samples, const struct vg_history_series *from, bool is_whole)
 {
 	struct samples_series **grown = realloc(samples->series, (samples->count + 1) * sizeof *grown);
 
@@ -35,7 +35,7 @@ static struct samples_series *add_series(struct samples *samples, const struct v
 	snprintf(series->vgpu, sizeof series->vgpu, "%s", from->vgpu);
 	series->device = from->device;
 	series->first = from->first;
-	series->is_whole = true;
+	series->is_whole = is_whole;
 	samples->series[samples->count++] = series;
 	return series;
 }
@@ -77,6 +77,8 @@ int samples_add(struct samples *samples, const struct vg_history_list *list, dou
 	if (samples->started != daemon_started || list->last < samples->last)
 		samples_finish(samples);
 	bool has_all = is_whole(list, samples->last);
+	// A vGPU that is new here may have been left out before, and then has older samples.
+	bool had_room = samples->left_out == 0;
 	samples->left_out = 0;
 	for (size_t i = 0; i < samples->count; i++)
 		samples->series[i]->is_listed = false;
@@ -87,7 +89,7 @@ int samples_add(struct samples *samples, const struct vg_history_list *list, dou
 			samples->left_out++;
 			continue;
 		}
-		if (!to && !(to = add_series(samples, from)))
+		if (!to && !(to = add_series(samples, from, had_room)))
 			return -1;
 		if (from->count && from->first > samples->last + 1)
 			to->first = from->first; // a new vGPU with the name of a removed one, or samples are missing

@@ -188,6 +188,42 @@ TEST(memory_is_bounded_however_many_vgpus_there_are)
 	samples_finish(&samples);
 }
 
+TEST(a_vgpu_that_was_left_out_is_completed)
+{
+	struct samples samples = {0};
+
+	for (int i = 0; i <= SAMPLES_SERIES_MOST; i++) {
+		snprintf(names[i], sizeof names[i], "vgpu%d", i);
+		add_to_list(names[i], 0, 1, 100);
+	}
+	CHECK_INT(samples_add(&samples, &list, STARTED), 0);
+	CHECK_INT(samples.left_out, 1);
+	CHECK(!samples_find_partial(&samples));
+	clear_list();
+	const char *late = names[SAMPLES_SERIES_MOST];
+	for (uint64_t number = 101; number <= 102;
+	     number++) { // the first vGPU is removed, so there is room for the last
+		for (int i = 1; i <= SAMPLES_SERIES_MOST; i++)
+			add_to_list(names[i], 0, number, number);
+		CHECK_INT(samples_add(&samples, &list, STARTED), 0);
+		clear_list();
+	}
+	CHECK_INT(samples.left_out, 0);
+	struct samples_series *partial = samples_find_partial(&samples);
+	CHECK(partial && strcmp(partial->vgpu, late) == 0);
+	add_to_list(late, 0, 1, 102);
+	samples_complete(partial, &list);
+	clear_list();
+	check_samples(&samples, late, 1);
+	CHECK(!samples_find_partial(&samples));
+	add_to_list(late, 0, 103, 103);
+	add_to_list("new", 0, 103, 103);
+	CHECK_INT(samples_add(&samples, &list, STARTED), 0);
+	CHECK(!samples_find_partial(&samples)); // nothing was left out, so the new vGPU has no older samples
+	clear_list();
+	samples_finish(&samples);
+}
+
 // ---- JSON ----------------------------------------------------------------------------------------------
 
 static char *text;
