@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "exporter/page.h"
 #include "exporter/text.h"
 
 // Writes `,"name":` before every member but the first, which begins with "{".
@@ -82,19 +83,20 @@ static void write_tenant(FILE *out, const struct vg_tenant_info *tenant)
 	fputc('}', out);
 }
 
+// Writes as many tenants as the page shows, so that an answer is bounded.
 static void write_tenants(FILE *out, const struct vg_vgpu_info *vgpu, bool is_public)
 {
+	bool is_known = !is_public && vgpu->tenants_known;
+	size_t most = vgpu->tenant_count < PAGE_TENANTS_MOST ? vgpu->tenant_count : PAGE_TENANTS_MOST;
+
 	write_name(out, ",", "tenants");
-	if (is_public || !vgpu->tenants_known) {
-		fputs("null", out);
-		return;
-	}
-	fputc('[', out);
-	for (size_t i = 0; i < vgpu->tenant_count; i++) {
+	fputs(is_known ? "[" : "null", out);
+	for (size_t i = 0; is_known && i < most; i++) {
 		fputs(i ? "," : "", out);
 		write_tenant(out, &vgpu->tenants[i]);
 	}
-	fputc(']', out);
+	fputs(is_known ? "]" : "", out);
+	write_number(out, "tenants_left_out", is_known, vgpu->tenant_count - most);
 }
 
 static void write_turns(FILE *out, const struct vg_turns_info *turns)

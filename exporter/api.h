@@ -9,7 +9,7 @@
 enum { API_VGPUS_MOST = 1000, API_POINTS = 120 };
 
 void api_write_problem(FILE *out, const char *problem);
-// Writes devices, vGPUs and, unless `is_public`, the tenants of the vGPUs.
+// Writes devices, at most API_VGPUS_MOST vGPUs and, unless `is_public`, at most PAGE_TENANTS_MOST tenants of each.
 void api_write_overview(FILE *out, const struct gathered *gathered, bool is_public);
 // Reads the names of figures with commas between them; NULL: all figures. Returns false if a name is unknown.
 bool api_read_figures(const char *text, unsigned *ret_figures);

@@ -492,6 +492,27 @@ TEST(long_lists_are_cut_with_a_note)
 	CHECK_CONTAINS(text, "7 more vGPUs: see <code>virgate stats</code>");
 }
 
+TEST(programs_in_the_overview_are_bounded)
+{
+	static struct vg_tenant_info many[100];
+
+	make_node("x");
+	for (size_t i = 0; i < sizeof many / sizeof *many; i++)
+		many[i] = tenants[0];
+	vgpus[3].tenants = many;
+	vgpus[3].tenant_count = sizeof many / sizeof *many;
+	FILE *out = begin();
+	api_write_overview(out, &gathered, false);
+	fclose(out);
+	CHECK_INT(count(text, "\"command\":\"x\""), (VGPUS - 1) * TENANTS + PAGE_TENANTS_MOST);
+	CHECK_INT(count(text, "],\"tenants_left_out\":84}"), 1);
+	CHECK_INT(count(text, "],\"tenants_left_out\":0}"), VGPUS - 1);
+	out = begin();
+	api_write_overview(out, &gathered, true);
+	fclose(out);
+	CHECK_INT(count(text, "\"tenants\":null,\"tenants_left_out\":null}"), VGPUS);
+}
+
 // Every element that the page begins must end, whatever names the programs have.
 TEST(names_of_programs_do_not_change_the_page)
 {
