@@ -43,7 +43,7 @@ def page(node, path="", wants_ready=True, **options):
         browser.open(where.replace("/metrics", f"/{path}"))
         if wants_ready:
             browser.wait(READY, "the page is ready")
-            if not browser.run("return window.Dygraph"):
+            if not browser.run("return window.Dygraph !== undefined"):
                 raise Skipped("needs charts: the build has not found the package libjs-dygraphs")
             # A chart needs two samples, which the daemon takes every 5 seconds.
             browser.wait("document.querySelectorAll('#hour canvas').length > 1 && "
