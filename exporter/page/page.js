@@ -31,15 +31,26 @@ function syncRows(old, fresh) {
 		old.rows[old.rows.length - 1].remove();
 }
 
+// Makes the notes below the tables of an element those of a fresh one.
+function syncNotes(old, fresh) {
+	const notesOf = root => [...root.querySelectorAll(":scope > .note")];
+	const oldNotes = notesOf(old), notes = notesOf(fresh);
+	if (oldNotes.length === notes.length && oldNotes.every((note, i) => note.isEqualNode(notes[i])))
+		return;
+	oldNotes.forEach(note => note.remove());
+	old.append(...notes);
+}
+
 function sync(old, fresh) {
 	if (!old || !fresh || old.isEqualNode(fresh))
 		return;
 	const oldTable = old.querySelector("table"), freshTable = fresh.querySelector("table");
-	if (oldTable && freshTable && oldTable.tHead.isEqualNode(freshTable.tHead) &&
-			old.childElementCount === fresh.childElementCount)
-		syncRows(oldTable.tBodies[0], freshTable.tBodies[0]);
-	else
+	if (!oldTable || !freshTable || !oldTable.tHead.isEqualNode(freshTable.tHead)) {
 		old.replaceChildren(...fresh.childNodes);
+		return;
+	}
+	syncRows(oldTable.tBodies[0], freshTable.tBodies[0]);
+	syncNotes(old, fresh);
 }
 
 // The tables below the charts; if there are other GPUs now, the charts are made again.
@@ -48,6 +59,7 @@ function syncHour(old, fresh) {
 	if (places(old) === places(fresh) && places(old)) {
 		const tables = fresh.querySelectorAll(".scroll");
 		old.querySelectorAll(".scroll").forEach((table, i) => sync(table, tables[i]));
+		syncNotes(old, fresh);
 		return;
 	}
 	removeCharts();

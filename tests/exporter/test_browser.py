@@ -122,6 +122,31 @@ def test_the_page_follows(node):
         browser.wait("document.querySelector('#live').innerText === 'live'", "the page is live again")
 
 
+def test_notes_below_the_tables_follow(node):
+    with page(node) as browser:
+        # Adds notes to each answer, in place of those that the exporter writes if there are hundreds of vGPUs.
+        browser.run("""
+            const load = window.fetch;
+            window.more = 7;
+            window.fetch = async (url, options) => {
+                const answer = await load(url, options);
+                if (new URL(url).pathname !== location.pathname)
+                    return answer;
+                const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
+                for (const id of window.more ? ['vgpus', 'hour'] : [])
+                    fresh.getElementById(id).insertAdjacentHTML('beforeend', `<p class="note">${window.more} more</p>`);
+                return new Response(fresh.documentElement.outerHTML);
+            };
+            document.querySelectorAll('#vgpus tbody tr').forEach(row => { row.isOld = true; })""")
+        notes = "[...document.querySelectorAll('#vgpus > .note, #hour > .note')].map(note => note.innerText).join()"
+        for more, shown in ((7, "7 more,7 more"), (8, "8 more,8 more"), (0, "")):
+            browser.run("window.more = arguments[0]", more)
+            browser.wait(f"{notes} === '{shown}'", f"the notes {shown!r}")
+        assert browser.run("return [...document.querySelectorAll('#vgpus tbody tr')].every(row => row.isOld || "
+                           "row.innerText.includes('train'))"), "rows without a change were replaced"
+        assert browser.run("return document.querySelectorAll('#hour canvas').length > 1"), "the charts are gone"
+
+
 def test_a_daemon_that_ends_is_shown(node):
     with page(node) as browser:
         node.virgate("shutdown")
