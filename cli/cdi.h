@@ -8,8 +8,10 @@
 // The names of vGPUs that virgate-device-plugin has allocated begin with this text, the name of the profile, and a dot.
 #define CDI_ALLOCATED "k8s."
 // The directory below the daemon's runtime directory in which virgate-device-plugin notes valid allocations: a file
-// with the name of each vGPU, and a token in each line.
+// with the name of each vGPU, and a token in each line. While the kubelet is about to start a container with the vGPU,
+// there is a second file with this suffix. It has a time of CLOCK_MONOTONIC in milliseconds, after which it is invalid.
 #define CDI_ALLOCATIONS "allocations"
+#define CDI_START ".start"
 
 // The directory in a container at which a file system of its own is mounted. It has the ledger, the daemon's socket and
 // Virgate's libraries.

@@ -1,9 +1,12 @@
 #include "cdi_allocation.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "cdi.h"
 #include "say.h"
@@ -80,4 +83,35 @@ bool cdi_read_allocation(const struct cdi_state *state, const char *profile, con
 	strcpy(ret_name, allocation.vgpu);
 	strcpy(ret_device, allocation.device);
 	return true;
+}
+
+// Returns the time at which a permission ends, in milliseconds of CLOCK_MONOTONIC; 0: no permission.
+static uint64_t read_end(const char *path)
+{
+	uint64_t end = 0;
+	FILE *file = fopen(path, "re");
+
+	if (file && fscanf(file, "%" SCNu64, &end) != 1)
+		end = 0;
+	if (file)
+		fclose(file);
+	return end;
+}
+
+bool cdi_use_allocation(const char *name, const char *runtime_dir)
+{
+	char path[PATH_MAX];
+	struct timespec now;
+
+	snprintf(path, sizeof path, "%s/" CDI_ALLOCATIONS "/%s" CDI_START, runtime_dir, name);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	uint64_t end = read_end(path);
+	// Of several hooks, the one that removes the file has used it.
+	if (unlink(path) == 0 && (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 < end)
+		return true;
+	say_error("the container has VIRGATE_ALLOCATION for the vGPU %s, but virgate-device-plugin has not permitted a "
+		  "start with it: each request of the kubelet permits one start, for the time of --reserve. The device "
+		  "is not this pod's, or this start took longer; in that case the kubelet tries again",
+		  name);
+	return false;
 }

@@ -125,6 +125,8 @@ static int enter_vgpu(const struct arguments *arguments, struct session *session
 
 	if (profile && !choose_vgpu(arguments, state, profile, own_name, device))
 		return EXIT_FAILED;
+	if (profile && *state->allocation && !cdi_use_allocation(own_name, option_value(arguments, "runtime-dir")))
+		return EXIT_FAILED;
 	if (profile && *device)
 		options.device = device;
 	int r = profile ? use_profile(arguments, session, profile, &list, &options) : 0;

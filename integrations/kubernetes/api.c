@@ -157,7 +157,7 @@ struct allocation {
 	char token[TOKEN_TEXT], variable_text[192], annotation_text[256], vgpu_text[96], gpu_text[96];
 	struct slot *slot;
 	struct reservation before; // of the slot
-	bool is_first;		   // it is the first one of a pod: the slot was free
+	bool is_first;		   // no container can need the slot's older tokens
 };
 
 static void name_gpu(const struct api *api, const struct vg_device_info *device, char *ret_text, size_t capacity)
@@ -218,7 +218,9 @@ static void undo_reservations(const struct api *api, struct allocation *allocati
 	inventory_judge(api->inventory, now);
 }
 
-// Reserves a slot for each container, or none.
+// Reserves a slot for each container, or none. The kubelet allocates for all containers of a pod before it starts one.
+// Several of them may have the same slot in turn: their tokens are valid together. If a container was started since,
+// the next allocation is another pod's, also while the vGPU still exists or its room is reserved.
 static bool reserve_all(const struct api *api, struct resource *resource, const V1beta1__AllocateRequest *request,
 			uint64_t now, struct allocation *allocations, struct api_answer *answer)
 {
@@ -228,11 +230,13 @@ static bool reserve_all(const struct api *api, struct resource *resource, const 
 			one->n_devices_ids == 1 ? inventory_find(resource, one->devices_ids[0]) : NULL;
 		if (found) {
 			allocations[i].before = found->reservation;
-			allocations[i].is_first = !found->is_running && !inventory_is_pending(found, now);
+			allocations[i].is_first = !found->reservation.is_unstarted;
 		}
 		allocations[i].slot = reserve_slot(api, resource, one->devices_ids, one->n_devices_ids, now, answer);
-		if (allocations[i].slot)
+		if (allocations[i].slot) {
+			allocations[i].slot->reservation.is_unstarted = true;
 			continue;
+		}
 		undo_reservations(api, allocations, i, now);
 		return false;
 	}
@@ -406,14 +410,23 @@ static void handle_allocate(const struct api *api, struct resource *resource, co
 		answer_allocate(api, resource, allocate, now, answer);
 }
 
-// The kubelet asks before each start of a container, also before a restart, for which it does not allocate again.
+// The kubelet asks before each start of a container, also before a restart, for which it does not allocate again. The
+// hook needs the permission: a pod whose device is free again knows a token, but the kubelet starts nothing with it.
 static void handle_start(const struct api *api, struct resource *resource, const ProtobufCMessage *request,
 			 uint64_t now, struct api_answer *answer)
 {
 	const V1beta1__PreStartContainerRequest *start = (const V1beta1__PreStartContainerRequest *)request;
 	V1beta1__PreStartContainerResponse response = V1BETA1__PRE_START_CONTAINER_RESPONSE__INIT;
 
-	if (reserve_slot(api, resource, start->devices_ids, start->n_devices_ids, now, answer))
+	struct slot *slot = reserve_slot(api, resource, start->devices_ids, start->n_devices_ids, now, answer);
+	if (!slot)
+		return;
+	slot->reservation.is_unstarted = false;
+	int r = api->permit(api->user, slot->vgpu, slot->reservation.until);
+	if (r < 0)
+		refuse(answer, RPC_INTERNAL, "the start of %s cannot be noted beside the daemon's socket: %s",
+		       slot->vgpu, strerror(-r));
+	else
 		pack(answer, &response.base);
 }
 

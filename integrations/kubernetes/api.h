@@ -1,5 +1,5 @@
 // Answers the requests of the kubelet for one resource: reads a message, and makes the answer. Main thread only; no
-// input and output, but for issue().
+// input and output, but for issue() and permit().
 #pragma once
 #include "frame.h"
 #include "inventory.h"
@@ -13,6 +13,8 @@ struct api {
 	// Makes the token by which the hook knows an allocation of the vGPU, and forgets older ones with `is_first`.
 	// Returns 0 or -errno.
 	int (*issue)(void *user, const char *vgpu, bool is_first, char ret_token[TOKEN_TEXT]);
+	// Permits one start of a container with the vGPU until a time. Returns 0 or -errno.
+	int (*permit)(void *user, const char *vgpu, uint64_t until);
 	void *user;
 };
 

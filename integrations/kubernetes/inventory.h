@@ -22,6 +22,9 @@ struct reservation {
 	uint64_t until;		// milliseconds; 0: the slot is not reserved
 	double created_before;	// of the vGPU that existed when it was reserved; 0: none
 	unsigned readings_left; // readings until the reservation ends, since the vGPU was created; 0: it was not
+	// No container was started since the slot was allocated: no container can know the slot's tokens. Does not end
+	// with the reservation.
+	bool is_unstarted;
 };
 
 struct slot {

@@ -240,14 +240,29 @@ static void fail_gpu(void *program_, const char *uuid, const char *reason)
 	plugin_push(program->plugin);
 }
 
+// Writes the directory of the daemon's socket.
+static void find_directory(const char *socket, char ret_directory[PATH_MAX])
+{
+	const char *slash = strrchr(socket, '/');
+
+	snprintf(ret_directory, PATH_MAX, "%.*s", slash ? (int)(slash - socket) : 1, slash ? socket : ".");
+}
+
 // `user` is the path of the daemon's socket.
 static int issue(void *user, const char *vgpu, bool is_first, char ret_token[TOKEN_TEXT])
 {
-	const char *socket = user, *slash = strrchr(socket, '/');
 	char directory[PATH_MAX];
 
-	snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - socket) : 1, slash ? socket : ".");
+	find_directory(user, directory);
 	return token_issue(directory, vgpu, is_first, ret_token);
+}
+
+static int permit(void *user, const char *vgpu, uint64_t until)
+{
+	char directory[PATH_MAX];
+
+	find_directory(user, directory);
+	return token_permit(directory, vgpu, until);
 }
 
 static int open_signals(struct loop *loop, struct program *program)
@@ -301,7 +316,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "virgate-device-plugin: %s\n", vg_last_error()->text);
 		return EXIT_FAILURE;
 	}
-	program.api = (struct api){&program.inventory, options.gpu, issue, (void *)vg_node_socket(daemon)};
+	program.api = (struct api){&program.inventory, options.gpu, issue, permit, (void *)vg_node_socket(daemon)};
 	int r = loop_init(&loop);
 	if (r == 0)
 		r = open_signals(&loop, &program);

@@ -2,8 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -59,20 +59,32 @@ static int write_lines(const char *path, const char *lines, size_t length)
 	return r;
 }
 
-int token_issue(const char *directory, const char *vgpu, bool is_first, char ret_token[TOKEN_TEXT])
+// Writes the path of a file of the vGPU, and makes its directory.
+static int make_path(const char *directory, const char *vgpu, const char *suffix, char ret_path[PATH_MAX])
 {
-	char path[PATH_MAX], token[TOKEN_TEXT], lines[TOKEN_VALID * LINE];
-
-	int r = make_token(token);
-	if (r < 0)
-		return r;
-	if (snprintf(path, sizeof path, "%s/allocations/%s", directory, vgpu) >= (int)sizeof path)
+	if (snprintf(ret_path, PATH_MAX, "%s/allocations/%s%s", directory, vgpu, suffix) >= PATH_MAX)
 		return -ENAMETOOLONG;
-	char *slash = strrchr(path, '/');
+	char *slash = strrchr(ret_path, '/');
 	*slash = '\0';
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+	if (mkdir(ret_path, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	*slash = '/';
+	return 0;
+}
+
+int token_issue(const char *directory, const char *vgpu, bool is_first, char ret_token[TOKEN_TEXT])
+{
+	char path[PATH_MAX], permit[PATH_MAX], token[TOKEN_TEXT], lines[TOKEN_VALID * LINE];
+
+	int r = make_token(token);
+	if (r == 0)
+		r = make_path(directory, vgpu, ".start", permit);
+	if (r == 0)
+		r = make_path(directory, vgpu, "", path);
+	if (r < 0)
+		return r;
+	if (unlink(permit) < 0 && errno != ENOENT)
+		return -errno;
 	size_t length = is_first ? 0 : read_lines(path, lines);
 	memcpy(lines + length, token, TOKEN_TEXT - 1);
 	lines[length + TOKEN_TEXT - 1] = '\n';
@@ -80,4 +92,15 @@ int token_issue(const char *directory, const char *vgpu, bool is_first, char ret
 	if (r == 0)
 		memcpy(ret_token, token, TOKEN_TEXT);
 	return r;
+}
+
+int token_permit(const char *directory, const char *vgpu, uint64_t until)
+{
+	char path[PATH_MAX], line[32];
+
+	int r = make_path(directory, vgpu, ".start", path);
+	if (r < 0)
+		return r;
+	snprintf(line, sizeof line, "%" PRIu64 "\n", until);
+	return write_lines(path, line, strlen(line));
 }

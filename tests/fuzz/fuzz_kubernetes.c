@@ -25,6 +25,11 @@ static int issue(void *user, const char *vgpu, bool is_first, char ret_token[TOK
 	return 0;
 }
 
+static int permit(void *user, const char *vgpu, uint64_t until)
+{
+	return 0;
+}
+
 static struct inventory *make_inventory(void)
 {
 	static struct vg_profile profiles[] = {{.name = "a", .memory = 1u << 30, .share = 20},
@@ -50,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					      "/v1beta1.DevicePlugin/GetPreferredAllocation",
 					      "/v1beta1.DevicePlugin/GetDevicePluginOptions", "/none"};
 	static uint64_t now = 1;
-	const struct api api = {make_inventory(), API_GPU_UUID, issue, NULL};
+	const struct api api = {make_inventory(), API_GPU_UUID, issue, permit, NULL};
 	struct api_answer answer;
 	const uint8_t *message;
 	size_t length;

@@ -123,7 +123,7 @@ class Kubelet:
             (grpc.method_handlers_generic_handler("v1beta1.Registration", {"Register": handler}),))
         assert self.server.add_insecure_port(f"unix:{directory}/kubelet.sock")
         self.server.start()
-        self.devices = []
+        self.devices, self.latest = [], {}
 
     def register(self, request, context):
         """Connects to the plugin before it answers, as the kubelet does."""
@@ -134,6 +134,7 @@ class Kubelet:
         options = device.options()
         assert options == request.options
         self.devices.append(device)
+        self.latest[request.resource_name] = device
         self.registered.put((request.resource_name, device))
         return self.messages.Empty()
 

@@ -72,13 +72,22 @@ static int issue(void *user, const char *vgpu, bool is_first, char ret_token[TOK
 	return failing_issues && !--failing_issues ? -ENOSPC : 0;
 }
 
+static uint64_t permitted_until;
+static int permit_result;
+
+static int permit(void *user, const char *vgpu, uint64_t until)
+{
+	permitted_until = until;
+	return permit_result;
+}
+
 // Allocates a device of the first resource for each of two containers.
 static enum rpc_status allocate_two(const char *first, const char *second, uint64_t now)
 {
 	V1beta1__AllocateRequest request = V1BETA1__ALLOCATE_REQUEST__INIT;
 	V1beta1__ContainerAllocateRequest containers[2], *pointers[] = {&containers[0], &containers[1]};
 	char *ids[] = {(char *)first, (char *)second};
-	const struct api api = {&inventory, API_GPU_UUID, issue, NULL};
+	const struct api api = {&inventory, API_GPU_UUID, issue, permit, NULL};
 	struct api_answer answer;
 	uint8_t message[256];
 
@@ -91,6 +100,25 @@ static enum rpc_status allocate_two(const char *first, const char *second, uint6
 	request.container_requests = pointers;
 	size_t length = v1beta1__allocate_request__pack(&request, message);
 	api_answer(&api, &inventory.resources[0], "/v1beta1.DevicePlugin/Allocate", message, length, now, &answer);
+	CHECK(!answer.status == !!answer.data);
+	free(answer.data);
+	return answer.status;
+}
+
+// Prepares the start of a container with a device of the first resource.
+static enum rpc_status start(const char *id, uint64_t now)
+{
+	V1beta1__PreStartContainerRequest request = V1BETA1__PRE_START_CONTAINER_REQUEST__INIT;
+	char *ids[] = {(char *)id};
+	const struct api api = {&inventory, API_GPU_UUID, issue, permit, NULL};
+	struct api_answer answer;
+	uint8_t message[128];
+
+	request.n_devices_ids = 1;
+	request.devices_ids = ids;
+	size_t length = v1beta1__pre_start_container_request__pack(&request, message);
+	api_answer(&api, &inventory.resources[0], "/v1beta1.DevicePlugin/PreStartContainer", message, length, now,
+		   &answer);
 	CHECK(!answer.status == !!answer.data);
 	free(answer.data);
 	return answer.status;
@@ -140,7 +168,9 @@ TEST(reservation_ends_when_its_vgpu_exists)
 	inventory_finish(&inventory);
 }
 
-TEST(free_device_gets_its_first_token)
+// A pod that was started may know the tokens. The next allocation is another pod's, even if the vGPU still exists or
+// its room is reserved.
+TEST(started_container_makes_the_next_token_the_first)
 {
 	const struct vg_vgpu_list none = {0};
 	const struct vg_vgpu_info vgpu = {
@@ -151,11 +181,47 @@ TEST(free_device_gets_its_first_token)
 	tell(0, &none, 1);
 	CHECK_INT(allocate_two(UUID "/0", UUID "/1", 2), RPC_OK);
 	CHECK(first_issued);
-	CHECK_INT(allocate_two(UUID "/0", UUID "/1", 3), RPC_OK); // reserved
+	CHECK_INT(allocate_two(UUID "/0", UUID "/1", 3), RPC_OK); // the same pod
 	CHECK(!first_issued);
-	tell(2ull << 30, &one, 5000);
-	CHECK_INT(allocate_two(UUID "/0", UUID "/1", 5001), RPC_OK); // running
+	tell(0, &none, 5000);
+	CHECK_INT(allocate_two(UUID "/0", UUID "/1", 5001), RPC_OK); // no longer reserved, and not started
 	CHECK(!first_issued);
+	CHECK_INT(start(UUID "/1", 5002), RPC_OK);
+	CHECK_INT(permitted_until, 6002);
+	CHECK_INT(allocate_two(UUID "/0", UUID "/1", 5003), RPC_OK); // reserved
+	CHECK(first_issued);
+	CHECK_INT(start(UUID "/1", 5004), RPC_OK);
+	tell(2ull << 30, &one, 5005);
+	CHECK_INT(allocate_two(UUID "/0", UUID "/1", 5006), RPC_OK); // running
+	CHECK(first_issued);
+	inventory_finish(&inventory);
+}
+
+TEST(allocations_of_one_request_share_a_device)
+{
+	const struct vg_vgpu_list none = {0};
+
+	set_up();
+	tell(0, &none, 1);
+	CHECK_INT(allocate_two(UUID "/0", UUID "/0", 2), RPC_OK);
+	CHECK(!first_issued); // the second one
+	CHECK_INT(start(UUID "/0", 3), RPC_OK);
+	CHECK_INT(allocate_two(UUID "/0", UUID "/7", 4), RPC_NOT_FOUND);
+	CHECK_INT(allocate_two(UUID "/1", UUID "/0", 5), RPC_OK);
+	CHECK(first_issued); // the refused request does not count
+	inventory_finish(&inventory);
+}
+
+TEST(start_that_cannot_be_noted_is_refused)
+{
+	const struct vg_vgpu_list none = {0};
+
+	set_up();
+	tell(0, &none, 1);
+	permit_result = -ENOSPC;
+	CHECK_INT(start(UUID "/0", 2), RPC_INTERNAL);
+	permit_result = 0;
+	CHECK_INT(start(UUID "/0", 3), RPC_OK);
 	inventory_finish(&inventory);
 }
 

@@ -2,107 +2,18 @@
 """test_plugin.py BUILD PROTO [WORD...]: virgate-device-plugin and a kubelet that the test plays."""
 
 import contextlib
-import json
 import os
 import re
 import signal
 import socket
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../exporter"))
-from node import PATIENCE_S, run_tests, wait_for  # noqa: E402
-try:
-    from kubelet import Kubelet, load_messages
-except ImportError as error:
-    print(f"skip test_plugin.py: {error}: install python3-grpcio and python3-protobuf\n0 passed, 0 failed, 1 skipped")
-    sys.exit(77)
-
-PROFILES = "[profile 2g]\nmemory = 2G\nshare = 40\n[profile 1g]\nmemory = 1G\n"
-
-
-class Place:
-    """A kubelet, and a plugin beside the node's daemon."""
-
-    def __init__(self, node, profiles=PROFILES, devices=1):
-        self.node = node
-        node.environment["VIRGATE_SIM"] = f"devices={devices},memory=4G,ctx=16M"
-        self.directory = f"{node.directory}/kubelet"
-        os.mkdir(self.directory)
-        node.environment["VIRGATE_SYSTEM_CONFIG"] = f"{node.directory}/virgate.conf"
-        self.write(profiles)
-        node.virgate("devices")
-        self.kubelet = Kubelet(MESSAGES, self.directory)
-        self.outputs = 0
-
-    def write(self, profiles):
-        with open(f"{self.node.directory}/virgate.conf", "w", encoding="utf-8") as file:
-            file.write(profiles)
-
-    def plugin(self, *words):
-        self.outputs += 1
-        with open(f"{self.node.directory}/plugin-{self.outputs}", "w", encoding="utf-8") as output:
-            return self.node.start(f"{self.node.build}/integrations/kubernetes/virgate-device-plugin",
-                                   "--kubelet-dir", self.directory, *words, stdout=output, stderr=output)
-
-    def output(self):
-        with open(f"{self.node.directory}/plugin-{self.outputs}", encoding="utf-8") as file:
-            return file.read()
-
-    def restart_kubelet(self):
-        self.kubelet.stop()
-        self.kubelet = Kubelet(MESSAGES, self.directory)
-
-
-@contextlib.contextmanager
-def place_of(node, *arguments, **options):
-    place = Place(node, *arguments, **options)
-    try:
-        yield place
-    except BaseException:
-        print(place.output() if place.outputs else "(no plugin ran)")
-        raise
-    finally:
-        place.kubelet.stop()
-
-
-class Container:
-    """What a container runtime does for a container: it runs the hook of the CDI device, beside a first process."""
-
-    def __init__(self, place, allocation):
-        self.place, self.allocation = place, allocation
-        self.bundle = tempfile.mkdtemp(dir=place.node.directory)
-        self.process, self.error = None, ""
-
-    def start(self, code=0):
-        environment = [f"{name}={value}" for name, value in variables_of(self.allocation).items()]
-        with open(f"{self.bundle}/config.json", "w", encoding="utf-8") as file:
-            json.dump({"root": {"path": "/"}, "process": {"env": environment, "user": {"uid": 0}}}, file)
-        profile = self.allocation.cdi_devices[0].name.removeprefix("virgate.dev/vgpu=profile:")
-        self.process = self.place.node.start("sleep", "100000")
-        state = {"id": f"{self.process.pid:064d}", "pid": self.process.pid, "bundle": self.bundle}
-        done = subprocess.run([f"{self.place.node.build}/cli/virgate", "cdi", "hook", "create", "--profile", profile,
-                               "--runtime-dir", f"{self.place.node.directory}/run"], text=True, capture_output=True,
-                              env=self.place.node.environment, input=json.dumps(state), timeout=PATIENCE_S, check=False)
-        assert done.returncode == code, done
-        self.error = done.stderr
-        return self
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-
-
-def variables_of(allocation):
-    return {pair.key: pair.value for pair in allocation.envs}
-
-
-def vgpus(node):
-    return {one["name"]: one for one in json.loads(node.virgate("ps", "--json"))["vgpus"]}
+from place import PROFILES, Container, Place, place_of, run_with_messages, variables_of, vgpus  # noqa: E402
+from kubelet import Kubelet  # noqa: E402
+from node import PATIENCE_S, wait_for  # noqa: E402
 
 
 def test_each_profile_is_a_resource(node):
@@ -131,7 +42,6 @@ def test_a_container_gets_its_vgpu(node):
         name = f"k8s.2g.{uuid[4:12]}.0"
         assert list(variables_of(allocation)) == ["VIRGATE_ALLOCATION"]
         assert re.fullmatch(f"{name}@{uuid}:[0-9a-f]{{32}}", allocation.envs[0].value), allocation
-        device.start_container(ids[0])
         container = Container(place, allocation).start()
         shown = vgpus(node)
         assert list(shown) == [name] and shown[name]["uuid"] == uuid, shown
@@ -235,11 +145,21 @@ def test_reservations_end(node):
         two.allocate(large[1])
         small.healthy(4, 4)
         containers = [Container(place, one.allocate(name)).start() for name in small.healthy(4, 4)]
-        late = Container(place, first).start(code=1)  # its image took long: the daemon refuses it
-        assert "nothing is left" in late.error, late.error
+        late = Container(place, first).run_hook(code=1)  # the kubelet may not start it
+        assert "has not permitted a start" in late.error, late.error
         assert two.refused(two.start_container, large[0])[0] == "RESOURCE_EXHAUSTED"
         for container in containers:
             container.end()
+
+
+def test_the_daemon_refuses_a_start_without_room(node):
+    with place_of(node) as place:
+        place.plugin()
+        device = place.kubelet.resources(2)["virgate.dev/2g"]
+        container = Container(place, device.allocate(device.watch().healthy(2, 2)[0])).prepare()
+        node.virgate("create", "other", "--memory", "3G")  # the daemon does not know the reservation
+        container.run_hook(code=1)
+        assert "asked for 2.0 GiB, but 1.0 GiB is left" in container.error, container.error
 
 
 def test_a_restarted_container_has_the_same_vgpu(node):
@@ -250,7 +170,6 @@ def test_a_restarted_container_has_the_same_vgpu(node):
         name = watch.healthy(2, 2)[0]
         allocation = device.allocate(name)
         for _ in range(3):  # the kubelet does not allocate again
-            device.start_container(name)
             container = Container(place, allocation).start()
             container.end()
         wait_for(lambda: not vgpus(node), "the end of the vGPU")
@@ -290,7 +209,7 @@ def test_the_plugin_registers_again_with_a_new_kubelet(node):
         place.kubelet.stop()
         os.rename(place.directory, f"{place.directory}.old")
         os.mkdir(place.directory)
-        place.kubelet = Kubelet(MESSAGES, place.directory)
+        place.kubelet = Kubelet(Place.messages, place.directory)
         place.kubelet.resources(2)["virgate.dev/1g"].watch().healthy(4, 4)
         assert plugin.poll() is None
 
@@ -384,8 +303,8 @@ def test_wrong_requests_are_refused(node):
         assert code == "INVALID_ARGUMENT" and "one device of virgate.dev/2g, and 2 were asked for" in text, (code, text)
         assert device.refused(device.allocate)[0] == "INVALID_ARGUMENT"
         assert device.refused(device.start_container, "a" * 5000)[0] == "NOT_FOUND"
-        empty = MESSAGES.Empty()
-        assert device.refused(device.call, "Deallocate", empty, MESSAGES.Empty)[0] == "UNIMPLEMENTED"
+        empty = Place.messages.Empty()
+        assert device.refused(device.call, "Deallocate", empty, Place.messages.Empty)[0] == "UNIMPLEMENTED"
         for data in (b"\xff" * 20, b"\x0a\xff\xff\xff\xff\x0f", b"\x0a\x7f", b"\x0a\x04\x0a\x02\xff\xff" * 1000):
             call = device.channel.unary_unary("/v1beta1.DevicePlugin/Allocate")
             assert device.refused(call, data)[0] in ("INVALID_ARGUMENT", "NOT_FOUND"), data
@@ -397,7 +316,7 @@ def test_wrong_requests_are_refused(node):
 def test_a_refused_registration_is_tried_again(node):
     with place_of(node) as place:
         place.kubelet.stop()
-        place.kubelet = Kubelet(MESSAGES, place.directory, refuse="resource name is taken")
+        place.kubelet = Kubelet(Place.messages, place.directory, refuse="resource name is taken")
         place.plugin()
         wait_for(lambda: "refused the registration: resource name is taken" in place.output(), "a message")
         place.kubelet.refuse = None
@@ -501,81 +420,5 @@ def test_names_that_kubernetes_does_not_allow_are_left_out(node):
         assert "odd- is left out" in place.output() and f"{long} is left out" in place.output()
 
 
-def refuse_allocation(place, allocation, value, reason):
-    allocation.envs[0].value = value
-    refused = Container(place, allocation).start(code=1)
-    assert reason in refused.error, refused.error
-    assert not vgpus(place.node)
-
-
-def test_a_forged_allocation_is_refused(node):
-    with place_of(node, "[profile 2g]\nmemory = 2G\n[profile 2g.b]\nmemory = 1G\n") as place:
-        place.plugin()
-        resources = place.kubelet.resources(2)
-        device, other = resources["virgate.dev/2g"], resources["virgate.dev/2g.b"]
-        ids = device.watch().healthy(2, 2)
-        allocation, value = device.allocate(ids[0]), other.allocate(other.watch().healthy(2, 4)[0]).envs[0].value
-        name, uuid, token = re.fullmatch("(.*)@(.*):(.*)", allocation.envs[0].value).groups()
-        good, start = f"{name}@{uuid}:{token}", name[:-1]
-        for wrong in ("x", f"@{uuid}:{token}", f"{name}@:{token}", f"k8s.1g.0.0@{uuid}:{token}", f"{name}@{uuid}",
-                      f"{'k8s.2g.' + 'x' * 90}@{uuid}:{token}", f"{name}@GPU-none:{token}", value,
-                      f"{start}@{uuid}:{token}", f"{start}0/../{name}@{uuid}:{token}", f"{name}x@{uuid}:{token}",
-                      "k8s.2g.../../a.0@../../a:", f"k8s.2g.../../a..0@GPU-../../a.0:{token}"):
-            refuse_allocation(place, allocation, wrong, "a container can have a device of one profile")
-        for wrong in (f"{start}1@{uuid}:{token}", f"{name}@{uuid}:", f"{name}@{uuid}:{token[:-1]}", good + "0",
-                      f"{name}@{uuid}:{'0' * 32}"):
-            refuse_allocation(place, allocation, wrong, "which is no valid allocation")
-        allocation.envs[0].value = good
-        Container(place, allocation).start().end()
-
-
-def test_the_allocation_of_an_earlier_pod_is_refused(node):
-    with place_of(node) as place:
-        place.plugin()
-        resources = place.kubelet.resources(2)
-        device, small = resources["virgate.dev/2g"], resources["virgate.dev/1g"].watch()
-        name = device.watch().healthy(2, 2)[0]
-        old = device.allocate(name)
-        Container(place, old).start().end()
-        small.healthy(4, 4)  # no vGPU, and no reservation
-        new = device.allocate(name)
-        refuse_allocation(place, old, old.envs[0].value, "which is no valid allocation")
-        Container(place, new).start().end()
-
-
-def test_containers_of_a_pod_use_one_device_in_turn(node):
-    with place_of(node) as place:
-        plugin = place.plugin()
-        device = place.kubelet.resources(2)["virgate.dev/2g"]
-        name = device.watch().healthy(2, 2)[0]
-        allocations = [device.allocate(name) for _ in range(3)]
-        plugin.kill()  # tokens outlive the plugin
-        plugin.wait()
-        place.plugin()
-        place.kubelet.resources(2)
-        for allocation in allocations:
-            Container(place, allocation).start().end()
-            wait_for(lambda: not vgpus(node), "the end of the vGPU")
-        (path, *others) = os.listdir(f"{node.directory}/run/allocations")
-        assert not others and os.stat(f"{node.directory}/run/allocations/{path}").st_mode & 0o777 == 0o600
-        assert os.stat(f"{node.directory}/run/allocations").st_mode & 0o777 == 0o700
-
-
-def test_an_allocation_that_cannot_be_noted_is_refused(node):
-    with place_of(node) as place:
-        place.plugin()
-        device = place.kubelet.resources(2)["virgate.dev/2g"]
-        watch = device.watch()
-        name = watch.healthy(2, 2)[0]
-        with open(f"{node.directory}/run/allocations", "w", encoding="utf-8"):
-            pass
-        code, text = device.refused(device.allocate, name)
-        assert code == "INTERNAL" and "cannot be noted beside the daemon's socket: Not a directory" in text, text
-        os.unlink(f"{node.directory}/run/allocations")
-        device.allocate(name)
-
-
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="virgate-test-") as generated:
-        MESSAGES = load_messages(sys.argv[2], generated)
-        run_tests(sys.modules[__name__], sys.argv[1], *sys.argv[3:])
+    run_with_messages(sys.modules[__name__])
