@@ -65,7 +65,7 @@ is_gone() {
 # Both daemons and the device plugin run the program that is installed now, and have kept their process IDs.
 run_new_program() {
 	local process
-	[[ $(readlink "/proc/$plugin/exe") == /usr/bin/virgate-device-plugin ]] || return 1
+	[[ $(readlink "/proc/$plugin/exe") == */usr/bin/virgate-device-plugin ]] || return 1
 	for process in "$system" "$users"; do
 		[[ $(readlink "/proc/$process/exe") == /usr/bin/virgated ]] || return 1
 	done
@@ -81,11 +81,15 @@ start_daemons() {
 	wait_until test -S /run/virgate/virgated.sock
 }
 
-# There is no kubelet: the plugin waits for it, and listens.
+# There is no kubelet: the plugin waits for it, and listens. It runs in a mount namespace and a root of its own, as in
+# the container of the DaemonSet.
 start_plugin() {
-	mkdir /check/kubelet
+	mkdir /check/kubelet /check/host
 	printf '[profile 1g]\nmemory = 1G\n' >/check/virgate.conf
-	VIRGATE_SYSTEM_CONFIG=/check/virgate.conf virgate-device-plugin --kubelet-dir /check/kubelet \
+	# The root is no mount point, so unshare cannot change how mounts propagate. They are private already.
+	VIRGATE_SYSTEM_CONFIG=/check/virgate.conf unshare --mount --propagation unchanged sh -c '
+		mount --rbind / /check/host &&
+			exec chroot /check/host virgate-device-plugin --kubelet-dir /check/kubelet' \
 		>/check/plugin.log 2>&1 &
 	plugin=$!
 	wait_until plugin_serves || {
@@ -164,7 +168,7 @@ no_tenants() {
 no_daemon() {
 	local process
 	for process in /proc/[0-9]*; do
-		[[ $(readlink "$process/exe") != /usr/bin/virgate* ]] || return 1
+		[[ $(readlink "$process/exe") != */usr/bin/virgate* ]] || return 1
 	done
 }
 

@@ -1,0 +1,132 @@
+#!/bin/bash
+# test_plugin_scripts.sh ROOT: runs the scripts of the package virgate-device-plugin, of Debian and of RPM, beside a
+# stand-in for the plugin in another mount namespace. It has a PID namespace of its own: the scripts signal processes.
+set -uo pipefail
+root=$1
+if [[ ! ${IN_NAMESPACE-} ]]; then
+	namespaces=(unshare --mount --pid --fork --kill-child --mount-proc)
+	"${namespaces[@]}" true 2>/dev/null || namespaces+=(--user --map-root-user)
+	if ! "${namespaces[@]}" true 2>/dev/null; then
+		echo "skip test_plugin_scripts.sh: no right to make mount and PID namespaces"
+		echo "0 passed, 0 failed, 1 skipped"
+		exit 77
+	fi
+	IN_NAMESPACE=1 exec "${namespaces[@]}" "$0" "$@"
+fi
+readonly patience=120 # seconds to wait for anything
+work=$(mktemp -d /tmp/virgate-test-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0
+node=$work/node/usr/bin/virgate-device-plugin
+
+wait_until() { # COMMAND…
+	local end=$((SECONDS + patience))
+	until "$@"; do
+		((SECONDS < end)) || return 1
+		sleep 0.05
+	done
+}
+
+check() { # NAME COMMAND…
+	if "${@:2}"; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "FAIL $1"
+	fi
+}
+
+install_program() { # PATH: the stand-in, as dpkg replaces a file
+	cp "$(command -v sleep)" "$1.new" && mv "$1.new" "$1"
+}
+
+runs() { # PROCESS TEXT: the process executes a program whose path has this end
+	[[ $(readlink "/proc/$1/exe") == *"$2" ]]
+}
+
+start_plugin() { # [NAME]: starts it in another mount namespace, where the node's root is mounted at /host
+	local name=${1-virgate-device-plugin}
+	# shellcheck disable=SC2016
+	unshare --mount sh -c 'mount --bind "$0/node" "$0/host" && exec "$0/host/usr/bin/$1" 100000' "$work" "$name" &
+	plugin=$!
+	wait_until runs "$plugin" "/host/usr/bin/$name"
+}
+
+state() { # prints the state of the plugin; nothing if it was reaped
+	sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$plugin/status" 2>/dev/null
+}
+
+is_at_rest() { # a signal wakes a process before kill() returns
+	[[ $(state) == [SZ] || ! $(state) ]]
+}
+
+is_alive() {
+	wait_until is_at_rest && [[ $(state) == S ]]
+}
+
+has_ended() {
+	[[ $(state) == Z || ! $(state) ]]
+}
+
+ended_by() { # SIGNAL
+	wait_until has_ended || kill -KILL "$plugin"
+	wait "$plugin" 2>/dev/null
+	[[ $? == $((128 + $(kill -l "$1"))) ]]
+}
+
+make_rpm_scripts() { # with the commands of the spec file
+	ln -s "$root/debian" "$work/debian"
+	local commands
+	commands=$(sed -n -e 's|%{_libdir}|/usr/lib64|' -e '/^for name in/,/^done/p' "$root/rpm/virgate.spec")
+	(cd "$work" && eval "$commands")
+}
+
+run_script() { # SCRIPT ARGUMENTS: the arguments are one word
+	# shellcheck disable=SC2086
+	sh "$1" $2
+}
+
+test_upgrade() { # NAME SCRIPT FIRST UPGRADE: the arguments of the script
+	install_program "$node"
+	check "$1: the plugin starts" start_plugin
+	run_script "$2" "$4"
+	check "$1: a plugin whose program was not replaced continues" is_alive
+	install_program "$node"
+	run_script "$2" "$3"
+	check "$1: an installation sends no signal" is_alive
+	run_script "$2" "$4"
+	check "$1: an upgrade sends SIGHUP" ended_by HUP
+}
+
+test_removal() { # NAME SCRIPT UPGRADE REMOVE
+	install_program "$node"
+	check "$1: the plugin starts" start_plugin
+	rm "$node"
+	run_script "$2" "$3"
+	check "$1: an upgrade does not end the plugin" is_alive
+	run_script "$2" "$4"
+	check "$1: the removal ends the plugin" ended_by TERM
+}
+
+test_other_program() { # NAME SCRIPT REMOVE
+	install_program "$node-other"
+	check "$1: another program starts" start_plugin virgate-device-plugin-other
+	rm "$node-other"
+	run_script "$2" "$3"
+	check "$1: another program continues" is_alive
+	kill -KILL "$plugin"
+	wait "$plugin" 2>/dev/null
+}
+
+mkdir -p "$work/node/usr/bin" "$work/host"
+check "the scripts of RPM are made" make_rpm_scripts
+name=virgate-device-plugin
+test_upgrade Debian "$root/debian/$name.postinst" "configure" "configure 1.0"
+test_removal Debian "$root/debian/$name.postrm" "upgrade 1.0" remove
+test_other_program Debian "$root/debian/$name.postrm" remove
+test_upgrade RPM "$work/$name.post" 1 2
+test_removal RPM "$work/$name.postun" 1 0
+# While the files are there, the kubelet would start the plugin again.
+check "no script runs before the removal" test ! -e "$root/debian/$name.prerm" -a ! -e "$work/$name.preun"
+echo "$passed passed, $failed failed, 0 skipped"
+[[ $failed == 0 ]]
