@@ -193,7 +193,6 @@ static struct tenant *need_tenant(struct timeline *timeline, struct row *row, in
 	timeline->counts.tenants++;
 	name_tenant(tenant, name);
 	trace_file_name_thread(timeline->file, tenant->track, name);
-	trace_file_open_slice(timeline->file, tenant->track, name, since_begin(timeline, tenant->first_ns));
 	return tenant;
 }
 
@@ -340,9 +339,13 @@ static const char *explain_place(const char *place)
 // Writes how long the memory of the program was where it is. The time on the device is not shown.
 static void write_place(struct timeline *timeline, struct tenant *tenant, uint64_t end_ns)
 {
+	// This slice is nested in that of the program.
+	uint64_t least = tenant->first_ns + TRACE_NEST_NS;
+	uint64_t begin = tenant->place_ns > least ? tenant->place_ns : least;
+
 	if (*tenant->place && strcmp(tenant->place, "device") != 0)
 		trace_file_slice(timeline->file, tenant->track, explain_place(tenant->place),
-				 since_begin(timeline, tenant->place_ns), since_begin(timeline, end_ns), NULL);
+				 since_begin(timeline, begin), since_begin(timeline, end_ns), NULL);
 }
 
 static void follow_memory(struct timeline *timeline, struct row *row, struct tenant *tenant, struct vg_fields *fields,
@@ -490,10 +493,14 @@ void timeline_add_event(struct timeline *timeline, const struct vg_journal_event
 
 static void finish_tenant(struct timeline *timeline, struct tenant *tenant)
 {
+	char name[TENANT_NAME];
+
+	name_tenant(tenant, name);
 	write_place(timeline, tenant, tenant->last_ns);
-	trace_file_close_slice(timeline->file, tenant->track, since_begin(timeline, tenant->last_ns),
-			       json_pack("{s:I, s:f}", "launches", (json_int_t)tenant->grown_launches,
-					 "GPU time ms, estimated", (double)tenant->grown_gpu_ns / 1e6));
+	trace_file_slice(timeline->file, tenant->track, name, since_begin(timeline, tenant->first_ns),
+			 since_begin(timeline, tenant->last_ns),
+			 json_pack("{s:I, s:f}", "launches", (json_int_t)tenant->grown_launches,
+				   "GPU time ms, estimated", (double)tenant->grown_gpu_ns / 1e6));
 }
 
 uint64_t timeline_finish(struct timeline *timeline)

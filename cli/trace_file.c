@@ -121,18 +121,6 @@ void trace_file_slice(struct trace_file *file, struct track track, const char *n
 				    or_empty(arguments)));
 }
 
-void trace_file_open_slice(struct trace_file *file, struct track track, const char *name, uint64_t begin)
-{
-	write_event(file, json_pack("{s:s, s:s, s:i, s:i, s:I}", "ph", "B", "name", name, "pid", track.process, "tid",
-				    track.thread, "ts", microseconds(begin)));
-}
-
-void trace_file_close_slice(struct trace_file *file, struct track track, uint64_t end, json_t *arguments)
-{
-	write_event(file, json_pack("{s:s, s:i, s:i, s:I, s:o}", "ph", "E", "pid", track.process, "tid", track.thread,
-				    "ts", microseconds(end), "args", or_empty(arguments)));
-}
-
 void trace_file_instant(struct trace_file *file, struct track track, const char *name, uint64_t at, json_t *arguments)
 {
 	write_event(file, json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:o}", "ph", "i", "name", name, "s",

@@ -1,4 +1,4 @@
-// Writes a file of trace events in the JSON format that Perfetto reads. The file gets its name when
+// Writes a file of trace events in the JSON format that Perfetto and Chromium read. The file gets its name when
 // it is complete. Times are nanoseconds since the trace began. One thread.
 #pragma once
 #include <jansson.h>
@@ -17,12 +17,11 @@ int trace_file_begin(const char *path, struct trace_file **ret_file);
 void trace_file_name_process(struct trace_file *file, int process, const char *name);
 void trace_file_name_thread(struct trace_file *file, struct track track, const char *name);
 // These functions consume `arguments`, which may be NULL.
-// Adds what lasted from `begin` to `end`. On one track, two slices are nested, or do not overlap.
+// Adds what lasted from `begin` to `end`. On one track, two slices are nested, or do not overlap. Readers nest slices
+// that begin in the same microsecond in different ways, so a nested slice begins at least TRACE_NEST_NS later.
+enum { TRACE_NEST_NS = 1000 };
 void trace_file_slice(struct trace_file *file, struct track track, const char *name, uint64_t begin, uint64_t end,
 		      json_t *arguments);
-// Begin and end a slice whose end is not known yet. Slices inside it come between the two calls.
-void trace_file_open_slice(struct trace_file *file, struct track track, const char *name, uint64_t begin);
-void trace_file_close_slice(struct trace_file *file, struct track track, uint64_t end, json_t *arguments);
 // Adds what happened at one time. Process 0: it concerns all.
 void trace_file_instant(struct trace_file *file, struct track track, const char *name, uint64_t at, json_t *arguments);
 // Adds the value of a counter from `at` on.

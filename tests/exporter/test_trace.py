@@ -38,7 +38,6 @@ class Trace:
     def check_event(self, event):
         """Checks the fields that the format requires of each kind of event, and their types."""
         required = {"M": {"name", "pid", "args"}, "X": {"name", "pid", "tid", "ts", "dur", "args"},
-                    "B": {"name", "pid", "tid", "ts"}, "E": {"pid", "tid", "ts", "args"},
                     "C": {"name", "pid", "ts", "args"}, "i": {"name", "pid", "tid", "ts", "s", "args"}}
         fields = set(event) - {"ph"}
         optional = {"tid"} if event.get("name", "").startswith("thread_") else set()
@@ -77,21 +76,14 @@ class Trace:
         tracks = collections.defaultdict(list)
         for number, event in enumerate(self.events):
             if event["ph"] == "X":
-                tracks[event["tid"]].append((event["ts"], 1, number, event["ts"] + event["dur"]))
-            elif event["ph"] in "BE":
-                tracks[event["tid"]].append((event["ts"], 0 if event["ph"] == "B" else 2, number, None))
+                tracks[event["tid"]].append((event["ts"], number, event["ts"] + event["dur"]))
         for tid, slices in tracks.items():
             open_ends = []
-            for at, kind, number, end in sorted(slices):
-                while open_ends and open_ends[-1] is not None and open_ends[-1] <= at:
+            for at, number, end in sorted(slices):
+                while open_ends and open_ends[-1] <= at:
                     open_ends.pop()
-                if kind == 2:
-                    assert open_ends and open_ends.pop() is None, (tid, self.events[number])
-                    continue
-                if kind == 1 and open_ends and open_ends[-1] is not None:
-                    assert end <= open_ends[-1], (tid, self.events[number])
+                assert not open_ends or end <= open_ends[-1], (tid, self.events[number])
                 open_ends.append(end)
-            assert all(end is not None for end in open_ends), f"{self.threads[tid]}: a slice without an end"
 
     def slices(self, process, thread):
         return [event for event in self.events if event["ph"] == "X" and
@@ -105,9 +97,11 @@ class Trace:
         return {event["name"]: event for event in self.events if event["ph"] == "i" and event["s"] == "t" and
                 self.processes[event["pid"]].startswith(process)}
 
-    def ends(self, process):
-        return [event["args"] for event in self.events if event["ph"] == "E" and
-                self.processes[event["pid"]].startswith(process)]
+    def programs(self, process):
+        """Returns the sums of the programs of a vGPU: their slices have the names of their tracks."""
+        return [event["args"] for event in self.events if event["ph"] == "X" and
+                self.processes[event["pid"]].startswith(process) and
+                self.threads[event["tid"]][1] == event["name"]]
 
 
 def prepare(node, **costs):
@@ -204,7 +198,7 @@ def test_counts_agree_with_the_program(node):
     fills, copies = finish(program)
     traced = Trace(f"{node.directory}/trace.json")
     assert traced.about["seconds"] < 59 and not drafts(node)
-    counted = traced.ends("vGPU free ")[0]
+    counted = traced.programs("vGPU free ")[0]
     assert 64 <= counted["launches"] <= fills + 64, (counted, fills)
     assert counted["GPU time ms, estimated"] > 0
     assert not traced.slices("vGPU free ", "turns")
@@ -240,6 +234,19 @@ def test_suspensions_and_refusals_appear(node):
     assert len([name for name in traced.processes.values() if name.startswith("GPU ")]) == 2
     trace, said = record(node, "--seconds", "1", "--device", "1")
     assert "1 vGPU," in said and list(trace.processes.values())[1].startswith("vGPU other"), trace.processes
+    finish(program)
+
+
+def test_a_program_that_is_suspended_from_the_beginning(node):
+    prepare(node)
+    node.virgate("create", "moves", "--memory", "512M", "--share", "50", "--evictable", "--device", "0")
+    program = begin(node, "moves")
+    node.virgate("suspend", "moves")
+    traced, _ = record(node, "--seconds", "1")
+    outer, = [event for event in traced.events if event.get("name", "").startswith("trace_load") and event["ph"] == "X"]
+    inner, = [event for event in traced.events if event.get("name") == "memory in the host" and event["ph"] == "X"]
+    assert inner["tid"] == outer["tid"] and inner["ts"] > outer["ts"] and inner["dur"] > 0, (outer, inner)
+    node.virgate("resume", "moves")
     finish(program)
 
 
