@@ -63,6 +63,9 @@ class Browser:
             "browserName": "chrome", "goog:chromeOptions": {"args": arguments, "binary": shutil.which("chromium")},
             "goog:loggingPrefs": {"performance": "ALL", "browser": "ALL"}}}})
         self.session = answer["sessionId"]
+        # The address at which Chromium serves its DevTools. The browser resolves no names, not even localhost.
+        self.debugger = answer["capabilities"]["goog:chromeOptions"]["debuggerAddress"].replace("localhost",
+                                                                                                "127.0.0.1")
 
     def ask(self, method, path, body=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
@@ -92,6 +95,10 @@ class Browser:
             time.sleep(0.05)
         return value
 
+    def wait_for_frame(self):
+        """Waits until the page has drawn what it had to draw."""
+        self.run("return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+
     def press(self, *keys):
         """Sends keys to the element that has the focus."""
         for key in keys:
@@ -107,9 +114,12 @@ class Browser:
 
     def screenshot(self, path, height=None):
         """Writes a picture of the page: down to a height in pixels, or all of it."""
-        size = self.cdp("Page.getLayoutMetrics")["cssContentSize"]
+        metrics = self.cdp("Page.getLayoutMetrics")
+        size, visible = metrics["cssContentSize"], metrics["cssLayoutViewport"]["clientHeight"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": height or size["height"], "scale": 1}
-        picture = self.cdp("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+        # To take more than is visible, Chromium resizes the page for a moment, which empties canvases of DevTools.
+        picture = self.cdp("Page.captureScreenshot", format="png", clip=clip,
+                           captureBeyondViewport=clip["height"] > visible)
         with open(path, "wb") as file:
             file.write(base64.b64decode(picture["data"]))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_screenshot.py ROOT: tests how scripts/screenshot-top draws the text and colours of a terminal."""
+"""test_screenshot.py ROOT: tests how scripts/screenshots draws the text and colours of a terminal."""
 
 import importlib.machinery
 import importlib.util
@@ -10,8 +10,8 @@ sys.dont_write_bytecode = True
 
 
 def load(path):
-    loader = importlib.machinery.SourceFileLoader("screenshot_top", path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("screenshot_top", loader))
+    loader = importlib.machinery.SourceFileLoader("screenshots", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("screenshots", loader))
     loader.exec_module(module)
     return module
 
@@ -48,5 +48,5 @@ def check(module):
 
 
 if __name__ == "__main__":
-    check(load(f"{sys.argv[1]}/scripts/screenshot-top"))
+    check(load(f"{sys.argv[1]}/scripts/screenshots"))
     print("1 passed, 0 failed, 0 skipped")
