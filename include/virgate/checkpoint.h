@@ -265,7 +265,8 @@ struct vg_recovery {
 /* Lets a process and its descendants run again, after their dump or restore was killed, from any state. Waits for a
  * CRIU that still works on them. `ret_recovery` may be NULL; zeros in it mean that nothing was needed. INVALID,
  * NOT_FOUND, DENIED, BUSY (another process dumps or restores them), STATE (the text names processes that do not run,
- * and their states), DRIVER. */
+ * and their states), DRIVER. INSUFFICIENT, with `need` and `have`: a GPU has too little memory for the processes of
+ * vGPUs that the driver must restore, and all processes are as before. */
 VG_PUBLIC enum vg_status vg_checkpoint_recover(pid_t pid, struct vg_recovery *ret_recovery);
 
 #ifdef __cplusplus

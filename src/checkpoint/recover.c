@@ -1,31 +1,44 @@
 // Recovers the processes of a killed dump or restore, so that they run again. A killed operation leaves no record, so
 // the state is read from the processes.
 #include "base/descriptor.h"
+#include "base/hint.h"
 #include "base/status.h"
 #include "checkpoint/process/gpu_state.h"
 #include "checkpoint/process/hold.h"
 #include "checkpoint/process/proc.h"
 #include "checkpoint/process/tree.h"
 #include "checkpoint/suspend/park.h"
+#include "checkpoint/suspend/room.h"
 #include "checkpoint/tenant/tenant.h"
 #include "core/object.h"
 #include "virgate/checkpoint.h"
 
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 enum { WAIT_MS = 600000 };
 
 // Continues stopped processes, because a stopped process cannot answer the driver. Also cancels a SIGSTOP that has been
-// sent but has not stopped the process yet.
-static size_t continue_processes(const struct tree *tree)
+// sent but has not stopped the process yet. Returns the number of stopped processes, and notes for each process whether
+// it was one.
+static size_t continue_processes(const struct tree *tree, bool *ret_stopped)
 {
 	size_t stopped = 0;
 
 	for (size_t i = 0; i < tree->count; i++) {
-		stopped += proc_let_go_on(tree->processes[i].pid);
+		ret_stopped[i] = proc_let_go_on(tree->processes[i].pid);
+		stopped += ret_stopped[i];
 		kill(tree->processes[i].pid, SIGCONT);
 	}
 	return stopped;
+}
+
+static void stop_again(const struct tree *tree, const bool *was_stopped)
+{
+	for (size_t i = 0; i < tree->count; i++)
+		if (was_stopped[i] && tree_is_same(&tree->processes[i]))
+			kill(tree->processes[i].pid, SIGSTOP);
 }
 
 static size_t count_held_back(const struct tree *tree)
@@ -39,32 +52,67 @@ static size_t count_held_back(const struct tree *tree)
 	return count;
 }
 
+// Checks that all processes can return to the GPU, before the driver is called for the first of them.
+static enum vg_status check_return(const struct tree *tree, const struct tenants *tenants)
+{
+	char retry[VG_HINT_SIM + 64];
+
+	enum vg_status status = tenants_refuse_slotless(tenants, tree);
+	if (status)
+		return status;
+	snprintf(retry, sizeof retry, "repeat virgate recover%s --pid %d", vg_hint_own_sim(),
+		 (int)tree->processes[0].pid);
+	return room_check(tree, tenants, retry);
+}
+
+static enum vg_status return_to_gpu(const struct tree *tree, const struct tenants *tenants,
+				    struct vg_recovery *recovery)
+{
+	size_t parked = 0;
+
+	recovery->held_back = count_held_back(tree);
+	enum vg_status status = gpu_roll_back(tree);
+	if (status)
+		parking_release_dumped(tenants);
+	else
+		parked = parking_release(tenants);
+	recovery->held_back = recovery->held_back > parked ? recovery->held_back : parked;
+	return status;
+}
+
+static enum vg_status resume_tenants(struct tree *tree, const struct tenants *tenants, struct vg_recovery *recovery)
+{
+	bool *was_stopped = calloc(tree->count, sizeof *was_stopped);
+
+	if (!was_stopped)
+		return vg_fail(VG_NO_MEMORY, 0, "no memory for %zu processes", tree->count);
+	tenants_restore_slots(tenants);
+	recovery->stopped = continue_processes(tree, was_stopped);
+	enum vg_status status = tree_find_cuda(tree);
+	if (status == VG_NO_DRIVER || status == VG_UNSUPPORTED) {
+		status = VG_OK; // without a driver no process can be locked, so there is nothing to unlock
+	} else if (status == VG_OK) {
+		status = check_return(tree, tenants);
+		if (status == VG_OK) {
+			status = return_to_gpu(tree, tenants, recovery);
+		} else if (status == VG_INSUFFICIENT) {
+			stop_again(tree, was_stopped);
+			recovery->stopped = 0;
+		}
+	}
+	free(was_stopped);
+	return status;
+}
+
 static enum vg_status resume_tree(struct tree *tree, struct vg_recovery *recovery)
 {
 	struct tenants tenants;
 
 	// A process without a slot may be continued while it is off the GPU, but must not return to the GPU.
-	enum vg_status found = tenants_find(tree, &tenants);
-	if (found)
-		return found;
-	tenants_restore_slots(&tenants);
-	recovery->stopped = continue_processes(tree);
-	enum vg_status status = tree_find_cuda(tree);
-	if (status == VG_OK)
-		status = tenants_refuse_slotless(&tenants, tree);
-	// Without a driver no process can be locked, so there is nothing to unlock.
-	if (status == VG_OK) {
-		recovery->held_back = count_held_back(tree);
-		status = gpu_roll_back(tree);
-		size_t parked = 0;
-		if (status)
-			parking_release_dumped(&tenants);
-		else
-			parked = parking_release(&tenants);
-		recovery->held_back = recovery->held_back > parked ? recovery->held_back : parked;
-	} else if (status == VG_NO_DRIVER || status == VG_UNSUPPORTED) {
-		status = VG_OK;
-	}
+	enum vg_status status = tenants_find(tree, &tenants);
+	if (status)
+		return status;
+	status = resume_tenants(tree, &tenants, recovery);
 	tenants_free(&tenants);
 	return status;
 }

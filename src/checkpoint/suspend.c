@@ -204,7 +204,7 @@ static uint64_t resident_bytes(const struct vg_tenant_info *tenant)
 }
 
 // Removes the pids of processes that the driver need not move. A suspension moves processes that are still on the GPU.
-// A resumption moves those that are off the GPU or are leaving it. Returns the bytes to move.
+// A resumption moves those that are off the GPU or are leaving it. Returns the bytes that a suspension moves.
 static uint64_t choose_for_driver(struct suspension *suspension)
 {
 	uint64_t bytes = 0;
@@ -215,7 +215,7 @@ static uint64_t choose_for_driver(struct suspension *suspension)
 		if (suspension->is_out ? tenant->deep == VG_DEEP_DONE : tenant->deep == VG_DEEP_NONE)
 			continue;
 		suspension->pids[count++] = suspension->pids[i];
-		bytes += suspension->is_out || tenant->deep == VG_DEEP_DONE ? resident_bytes(tenant) : 0;
+		bytes += suspension->is_out ? resident_bytes(tenant) : 0;
 	}
 	suspension->count = count;
 	return bytes;
@@ -318,8 +318,7 @@ finish:
 // Resumes the processes that the driver took off the GPU. *ret_any: there was at least one such process.
 static enum vg_status return_deep(struct suspension *suspension, struct deep *deep, bool *ret_any)
 {
-	uint64_t bytes = choose_for_driver(suspension);
-
+	choose_for_driver(suspension);
 	*ret_any = suspension->count > 0;
 	if (!*ret_any)
 		return VG_OK;
@@ -327,7 +326,7 @@ static enum vg_status return_deep(struct suspension *suspension, struct deep *de
 	enum vg_status status = deep_find(deep, suspension->pids, suspension->count);
 	if (status)
 		return status;
-	status = deep_check_return(deep, suspension->vgpu->uuid, bytes);
+	status = deep_check_return(deep);
 	if (status)
 		return status;
 	status = phase_begin(&suspension->phase, VG_CHECKPOINT_DEVICE_IN);

@@ -65,3 +65,34 @@ static inline unsigned count_files(pid_t pid)
 	closedir(directory);
 	return count;
 }
+
+static inline void await_stopped(pid_t pid)
+{
+	char path[64], text[4096];
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	for (int i = 0; i < 1000; i++) {
+		CHECK(vg_file_read(path, text, sizeof text) > 0);
+		if (strstr(text, "State:\tT"))
+			return;
+		usleep(10000);
+	}
+	FAIL("process %d is not stopped", (int)pid);
+}
+
+// Starts a program outside all vGPUs that allocates all free memory but 8 MiB.
+static inline struct program fill_device(void)
+{
+	struct program other = {0};
+
+	snprintf(other.file, sizeof other.file, "%s", path_of("room.other"));
+	unlink(other.file);
+	fflush(stdout);
+	other.run = fork();
+	if (other.run == 0) {
+		execl(TENANT, TENANT, other.file, "0", "0", "0", (char *)NULL);
+		_exit(127);
+	}
+	await_round(&other, 1);
+	return other;
+}

@@ -236,20 +236,6 @@ TEST(a_program_that_is_dumped_is_not_suspended_deep)
 	waitpid(program.run, NULL, 0);
 }
 
-static void await_stopped(pid_t pid)
-{
-	char path[64], text[4096];
-
-	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-	for (int i = 0; i < 1000; i++) {
-		CHECK(vg_file_read(path, text, sizeof text) > 0);
-		if (strstr(text, "State:\tT"))
-			return;
-		usleep(10000);
-	}
-	FAIL("process %d is not stopped", (int)pid);
-}
-
 TEST(a_stopped_program_is_refused)
 {
 	prepare(false);
@@ -267,24 +253,6 @@ TEST(a_stopped_program_is_refused)
 	end(&program);
 }
 
-// Starts a program outside all vGPUs that allocates all free memory but 8 MiB.
-static struct program fill_device(void)
-{
-	struct program other = {0};
-
-	snprintf(other.file, sizeof other.file, "%s", path_of("room.other"));
-	unlink(other.file);
-	fflush(stdout);
-	other.run = fork();
-	if (other.run == 0) {
-		execl(TENANT, TENANT, other.file, "0", "0", "0", (char *)NULL);
-		_exit(127);
-	}
-	await_round(&other, 1);
-	return other;
-}
-
-// Tests that resume changes nothing while other programs use the room on the GPU.
 TEST(a_full_gpu_is_reported_before_the_driver_is_called)
 {
 	prepare(false);
@@ -345,21 +313,6 @@ TEST(recover_restores_the_state_of_a_program)
 	CHECK_INT(run("recover --pid %d", (int)program.pid), 0);
 	wait_for_field("saved", program.pid, "state", "suspended");
 	must("resume saved");
-	check_looks_on(&program);
-	end(&program);
-}
-
-TEST(a_failed_recovery_can_be_repeated)
-{
-	prepare(false);
-	struct program program = start_evictable("fuller", "");
-	must("suspend fuller --deep");
-	struct program other = fill_device();
-	CHECK(run("recover --pid %d", (int)program.pid) != 0);
-	CHECK_STR(field_of("fuller", program.pid, "deep"), "done");
-	kill(other.run, SIGKILL);
-	waitpid(other.run, NULL, 0);
-	must("resume fuller");
 	check_looks_on(&program);
 	end(&program);
 }

@@ -1,13 +1,12 @@
 #include "checkpoint/suspend/deep.h"
 
 #include "base/hint.h"
-#include "base/size.h"
 #include "base/status.h"
 #include "checkpoint/process/gpu_state.h"
 #include "checkpoint/process/hold.h"
 #include "checkpoint/process/host_memory.h"
 #include "checkpoint/process/refusal.h"
-#include "virgate/gpu.h"
+#include "checkpoint/suspend/room.h"
 
 #include <stdio.h>
 
@@ -114,22 +113,9 @@ enum vg_status deep_leave(struct deep *deep, unsigned timeout_ms)
 	return VG_OK;
 }
 
-enum vg_status deep_check_return(const struct deep *deep, const char *uuid, uint64_t bytes)
+enum vg_status deep_check_return(const struct deep *deep)
 {
-	struct vg_gpu_memory memory;
-	char text[2][VG_SIZE_TEXT];
-	struct vg_gpu *gpu;
-
-	if (vg_gpu_by_uuid(uuid, &gpu) || vg_gpu_memory(gpu, &memory) || memory.free >= bytes)
-		return VG_OK; // without NVML, let the driver fail if memory is missing
-	enum vg_status status =
-		refuse(REFUSE_DEVICE_MEMORY, 0,
-		       "%s has %s free, and the processes of vGPU %s need %s to return, without the memory in "
-		       "the host: end or suspend what else uses it (virgate ps%s, nvidia-smi)",
-		       uuid, vg_size_format(memory.free, text[0]), deep->vgpu, vg_size_format(bytes, text[1]),
-		       vg_hint_own_sim());
-	vg_fail_amounts(bytes, memory.free);
-	return status;
+	return room_check(&deep->tree, &deep->tenants, "resume them again");
 }
 
 void deep_finish(struct deep *deep)

@@ -19,8 +19,8 @@ enum vg_status deep_find(struct deep *deep, const pid_t *pids, size_t count);
 enum vg_status deep_check_leaving(const struct deep *deep, uint64_t bytes);
 // Takes the processes off the GPU. A failure is rolled back; only memory that was in the host before stays in the host.
 enum vg_status deep_leave(struct deep *deep, unsigned timeout_ms);
-// Checks that the GPU has room for `bytes`, which the driver moves back. DEVICE_MEMORY (with need and have).
-enum vg_status deep_check_return(const struct deep *deep, const char *uuid, uint64_t bytes);
+// Checks that the GPU has room for what the driver moves back. DEVICE_MEMORY (with need and have).
+enum vg_status deep_check_return(const struct deep *deep);
 // Returns the processes to the GPU, from any state. If they are also suspended by their pagers, that part of their
 // memory stays in the host.
 enum vg_status deep_return(struct deep *deep);
