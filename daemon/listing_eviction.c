@@ -120,8 +120,12 @@ static void add_process(struct summary *summary, const struct eviction *one)
 		summary->on_device++;
 }
 
-static const char *name_summary(const struct summary *summary, bool is_suspended, bool is_evicted)
+static const char *name_summary(const struct summary *summary, const struct residence *residence, bool is_suspended)
 {
+	bool is_evicted = residence->is_evicted;
+
+	if (residence->is_doubted && (is_suspended || is_evicted || summary->out))
+		return "contradicted";
 	if (summary->moving)
 		return "moving";
 	if (summary->waiting)
@@ -147,8 +151,9 @@ json_t *listing_eviction(const struct vgpu *vgpu)
 		add_process(&summary, &one);
 	}
 	uint64_t bytes = vg_size_min(summary.bytes, vgpu->memory), host = vg_size_min(summary.host, bytes);
+	host = vgpu->residence.is_doubted ? 0 : host;
 	bool is_suspended = eviction_is_suspended(vgpu);
-	return json_pack("{s:s, s:b, s:I, s:I}", "state",
-			 name_summary(&summary, is_suspended, vgpu->residence.is_evicted), "suspended",
-			 (int)is_suspended, "on_gpu", (json_int_t)(bytes - host), "in_host", (json_int_t)host);
+	return json_pack("{s:s, s:b, s:I, s:I}", "state", name_summary(&summary, &vgpu->residence, is_suspended),
+			 "suspended", (int)is_suspended, "on_gpu", (json_int_t)(bytes - host), "in_host",
+			 (json_int_t)host);
 }

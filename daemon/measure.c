@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "daemon/arbiter.h"
 #include "daemon/damage.h"
+#include "daemon/doubt.h"
 #include "daemon/eviction.h"
 #include "daemon/overhead.h"
 #include "daemon/save.h"
@@ -177,14 +178,32 @@ static void begin_vgpu(struct node *node, struct vgpu *vgpu)
 	user_end_time();
 }
 
+// Returns how much memory of the vGPU the driver lists under the tenant.
+static uint64_t count_own_bytes(const struct node *node, const struct tenant *tenant, uint64_t physical)
+{
+	uint64_t others = tenant->vgpu->residence.claims_out ? shared_bytes_of_others(node, tenant) : 0;
+
+	return physical > others ? physical - others : 0;
+}
+
 static void measure_vgpu(struct node *node, struct vgpu *vgpu, const struct vg_system_process *processes, size_t count)
 {
+	struct doubt_measurement found = {.is_complete = true};
+
 	user_begin_time(node, vgpu->owner);
-	for (struct tenant *tenant = vgpu->tenants; tenant && user_has_time(); tenant = tenant->next)
-		for (size_t i = 0; i < count && tenant->is_looked_at && is_measured(tenant); i++)
-			if (processes[i].pid == (uint32_t)tenant->pid && processes[i].memory_known && user_has_time())
-				measure_tenant(node, vgpu, tenant, processes[i].memory);
+	for (struct tenant *tenant = vgpu->tenants; tenant && user_has_time(); tenant = tenant->next) {
+		found.is_complete &= tenant->is_looked_at || !is_measured(tenant);
+		for (size_t i = 0; i < count && tenant->is_looked_at && is_measured(tenant); i++) {
+			if (processes[i].pid != (uint32_t)tenant->pid || !processes[i].memory_known || !user_has_time())
+				continue;
+			found.physical += count_own_bytes(node, tenant, processes[i].memory);
+			measure_tenant(node, vgpu, tenant, processes[i].memory);
+		}
+	}
+	found.is_complete &= user_has_time();
 	user_end_time();
+	if (vgpu->evictable)
+		doubt_update(vgpu, &found);
 }
 
 void measure_device(struct node *node, size_t device)

@@ -97,6 +97,9 @@ struct residence {
 	// since when the memory moves to the device, or to the host; 0: the memory does not move
 	uint64_t moves_since_ns;
 	unsigned int refusals; // number of times in a row that the vGPU could not leave the device
+	bool claims_out;       // the vGPU is ordered out, and its processes report no memory that could still leave
+	bool is_doubted;       // NVML shows memory on the device that has left by the processes' reports (doubt.h)
+	uint64_t disagrees_since_ns; // since when all measurements disagree with these reports; 0: they do not
 	unsigned int evictions;
 };
 

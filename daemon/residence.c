@@ -3,6 +3,7 @@
 #include "daemon/admission.h"
 #include "daemon/arbiter.h"
 #include "daemon/deadline.h"
+#include "daemon/doubt.h"
 #include "daemon/eviction.h"
 #include "daemon/journal.h"
 
@@ -69,11 +70,14 @@ static bool is_ordered_out(const struct vgpu *vgpu)
 	return vgpu->residence.is_evicted || eviction_is_suspended(vgpu);
 }
 
+// A doubted vGPU counts as on the device, whatever its processes report.
 static enum residence_state find_state(const struct vgpu *vgpu, const struct facts *facts)
 {
+	const struct residence *residence = &vgpu->residence;
+
 	if (is_ordered_out(vgpu))
-		return facts->out == facts->processes && !facts->is_moving ? RESIDENCE_OUT : RESIDENCE_LEAVING;
-	return facts->out || facts->is_moving ? RESIDENCE_COMING : RESIDENCE_IN;
+		return residence->claims_out && !residence->is_doubted ? RESIDENCE_OUT : RESIDENCE_LEAVING;
+	return !residence->is_doubted && (facts->out || facts->is_moving) ? RESIDENCE_COMING : RESIDENCE_IN;
 }
 
 // Withdraws the order to leave from a vGPU that could not leave. The vGPU stays for 1, 2, 4, up to 64 seconds before
@@ -86,6 +90,15 @@ static void postpone_eviction(struct vgpu *vgpu, uint64_t now)
 	residence->refusals++;
 	residence->busy_until_ns = now + (seconds < BUSY_MOST_S ? seconds : BUSY_MOST_S) * 1000 * ms;
 	residence->is_evicted = false;
+	eviction_apply(vgpu, DRAIN_MS);
+}
+
+// Withdraws the order to leave from a vGPU whose memory has not left although its processes report so. The next order
+// may come after the longest time, since each makes others rely on the room until the next measurement.
+static void withdraw_from_doubted(struct vgpu *vgpu, uint64_t now)
+{
+	vgpu->residence.busy_until_ns = now + BUSY_MOST_S * 1000 * ms;
+	vgpu->residence.is_evicted = false;
 	eviction_apply(vgpu, DRAIN_MS);
 }
 
@@ -110,8 +123,13 @@ static void update_residence(struct vgpu *vgpu, const struct facts *facts, uint6
 	struct residence *residence = &vgpu->residence;
 	enum residence_state before = residence->state;
 
+	if (!vgpu->tenants)
+		doubt_reset(vgpu); // nothing is measured any more
 	if (residence->is_evicted && facts->refusing && !facts->is_moving)
 		postpone_eviction(vgpu, now);
+	if (residence->is_evicted && residence->is_doubted)
+		withdraw_from_doubted(vgpu, now);
+	residence->claims_out = is_ordered_out(vgpu) && facts->out == facts->processes && !facts->is_moving;
 	residence->state = find_state(vgpu, facts);
 	note_move(residence, facts, before, now);
 	if (residence->state == RESIDENCE_OUT)
@@ -131,7 +149,7 @@ static void update_residence(struct vgpu *vgpu, const struct facts *facts, uint6
 static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct facts *facts, uint64_t now)
 {
 	const struct residence *residence = &vgpu->residence;
-	bool is_late = is_overdue(residence, now);
+	bool is_late = is_overdue(residence, now) || residence->is_doubted;
 
 	return (struct residence_vgpu){.memory = vgpu->memory,
 				       .fixed = vgpu->fixed,
@@ -178,7 +196,10 @@ static void carry_out_orders(struct node *node, struct vgpu *const *vgpus, const
 		if (is_evicted == residence->is_evicted)
 			continue;
 		residence->is_evicted = is_evicted;
+		residence->claims_out = false; // until the processes have answered
 		residence->evictions += is_evicted;
+		if (is_evicted)
+			doubt_reset(vgpus[i]);
 		journal_add(node, is_evicted ? JOURNAL_EVICTED : JOURNAL_RETURNED,
 			    &(struct journal_note){.vgpu = vgpus[i]}, "%s",
 			    is_evicted ? "its memory moves to the host" : "its memory may return to the GPU");
@@ -236,7 +257,7 @@ static bool has_room(const struct node *node, const struct vgpu *vgpu)
 
 	for (const struct vgpu *other = node->vgpus; other; other = other->next)
 		if (takes_part(other, vgpu->device) && other != vgpu)
-			used += is_ordered_out(other) ? other->fixed : other->memory;
+			used += is_ordered_out(other) && !other->residence.is_doubted ? other->fixed : other->memory;
 	return used <= admission_for_evictable(node, vgpu->device);
 }
 

@@ -1,5 +1,6 @@
 #include "daemon/shared.h"
 
+#include "base/size.h"
 #include "daemon/user.h"
 #include "ledger/shared.h"
 
@@ -30,14 +31,32 @@ static uint64_t sum_slot(const struct vgpu *vgpu, unsigned int slot)
 	return bytes;
 }
 
+static uint64_t sum_vgpu(const struct vgpu *vgpu, const struct tenant *of)
+{
+	uint64_t bytes = 0;
+
+	for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
+		if (vgpu->damage != DAMAGE_CONTENTS && user_has_time() &&
+		    memcmp(&tenant->seen.owner, &of->seen.owner, sizeof of->seen.owner) == 0)
+			bytes += sum_slot(vgpu, tenant->seen.slot);
+	return bytes;
+}
+
 uint64_t shared_bytes_shown_under(const struct node *node, const struct tenant *of)
 {
 	uint64_t bytes = 0;
 
 	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
-		for (const struct tenant *tenant = vgpu->tenants; tenant; tenant = tenant->next)
-			if (vgpu->damage != DAMAGE_CONTENTS && user_has_time() &&
-			    memcmp(&tenant->seen.owner, &of->seen.owner, sizeof of->seen.owner) == 0)
-				bytes += sum_slot(vgpu, tenant->seen.slot);
+		bytes += sum_vgpu(vgpu, of);
+	return bytes;
+}
+
+uint64_t shared_bytes_of_others(const struct node *node, const struct tenant *of)
+{
+	uint64_t bytes = 0;
+
+	for (const struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next)
+		if (vgpu != of->vgpu)
+			bytes += vg_size_min(sum_vgpu(vgpu, of), vgpu->memory);
 	return bytes;
 }

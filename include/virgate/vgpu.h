@@ -168,8 +168,8 @@ struct vg_vgpu_info {
 	uint64_t swap;	/* the most host memory that each process may use for evicted memory */
 	uint64_t fixed; /* the largest part of the limit for memory that cannot move */
 	int suspended;	/* nonzero: the vGPU is suspended as a whole, including processes that start later */
-	/* "running", "moving", "waiting" (to return), "suspended", "partly suspended", "out" (others use the GPU); "":
-	 * unknown */
+	/* "running", "moving", "waiting" (to return), "suspended", "partly suspended", "out" (others use the GPU),
+	 * "contradicted" (memory is on the GPU that is in the host by the processes' reports); "": unknown */
 	const char *eviction_state;
 	uint64_t on_gpu;       /* movable memory on the GPU */
 	uint64_t in_host;      /* bytes of movable memory in the host; they stay charged */

@@ -12,8 +12,9 @@
 // `bell` whose request it has carried out or given up.
 //
 // Hostile values: a tenant may write anything into the ledger of its own vGPU. So the daemon bounds every value that it
-// reads here. With false values a tenant can keep or demand room on an overcommitted device, as it can by using the
-// device. But it cannot change the limit of another vGPU.
+// reads here, and compares with NVML whether memory has really left (daemon/doubt.h). With false values a tenant can
+// keep or demand room on an overcommitted device, as it can by using the device. But it cannot change the limit of
+// another vGPU.
 #pragma once
 #include <stdatomic.h>
 #include <stdbool.h>

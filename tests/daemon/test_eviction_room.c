@@ -94,6 +94,69 @@ TEST(silent_process_does_not_keep_the_daemon_busy)
 	end_crowded();
 }
 
+// ---- false reports -------------------------------------------------------------------------------------------
+
+static void show_physical(uint64_t bytes)
+{
+	set_world("gpu %llu\ngpu %llu\nprocess 0 %d %llu\n", 8 * GIB, 8 * GIB, (int)players[0],
+		  (unsigned long long)bytes);
+}
+
+// The first process reports that it has left, or that it has no memory. NVML shows its memory on the device.
+static void check_false_report(enum pager_state state)
+{
+	static char text[65536];
+	char path[300];
+
+	begin_crowded();
+	show_physical(5 * GIB);
+	order_first_out();
+	write_answer(first, state);
+	await_word(&first_page->out, 0, 20); // the order is withdrawn
+	await_word(&second_page->out, 1, 20);
+	CHECK_STR(text_of("a", 0, "state"), state == PAGER_OUT ? "contradicted" : "running");
+	CHECK_INT(number_of("a", 0, "in_host"), 0);
+	snprintf(path, sizeof path, "%s/log", directory);
+	CHECK(vg_file_read(path, text, sizeof text) > 0);
+	CHECK_CONTAINS(text, "vGPU a counts as on the GPU: its programs report that their memory is in the host, but "
+			     "5.0 GiB of it is on the GPU");
+	// The second process, which waits, gets no room, also if the user suspends the first one.
+	json_decref(ask("{'op':'suspend','name':'a'}"));
+	write_answer(first, state);
+	for (int i = 0; i < 100; i++) {
+		CHECK_INT(second_page->out, 1);
+		poll(NULL, 0, 10);
+	}
+	CHECK_STR(text_of("a", 0, "state"), "contradicted");
+	show_physical(100 * MIB); // the memory leaves at last
+	await_word(&second_page->out, 0, 20);
+	CHECK_STR(text_of("a", 0, "state"), "suspended");
+	end_crowded();
+}
+
+TEST(false_report_gives_others_no_room)
+{
+	check_false_report(PAGER_OUT);
+	check_false_report(PAGER_NONE);
+}
+
+TEST(true_report_gives_others_room)
+{
+	begin_crowded();
+	show_physical(5 * GIB);
+	order_first_out();
+	show_physical(100 * MIB);
+	write_answer(first, PAGER_OUT);
+	await_word(&second_page->out, 0, 20);
+	write_answer(second, PAGER_RUNNING);
+	for (int i = 0; i < 150; i++) { // several measurements
+		CHECK_INT(first_page->out, 1);
+		poll(NULL, 0, 10);
+	}
+	CHECK_STR(text_of("a", 0, "state"), "out");
+	end_crowded();
+}
+
 TEST(late_process_does_not_announce_room)
 {
 	begin_crowded();
