@@ -84,7 +84,7 @@ static json_int_t find_launches(const json_t *events, const char *kind)
 
 static double find_gpu_ms(const json_t *events)
 {
-	return json_real_value(json_object_get(find_arguments(events, "E"), "GPU time ms, estimated"));
+	return json_real_value(json_object_get(find_arguments(events, "X"), "GPU time ms, estimated"));
 }
 
 TEST(counters_that_begin_again_are_continued)
@@ -98,7 +98,7 @@ TEST(counters_that_begin_again_are_continued)
 	add_tenant(timeline, 3, 30, 2000000); // the process has executed its program again
 	add_tenant(timeline, 4, 35, 3000000);
 	json_t *events = finish(timeline, file);
-	CHECK_INT(find_launches(events, "E"), 135);
+	CHECK_INT(find_launches(events, "X"), 135);
 	CHECK_INT(find_gpu_ms(events), 13);
 	json_decref(events);
 }
@@ -111,7 +111,7 @@ TEST(sums_of_lying_programs_are_bounded)
 	for (int i = 0; i < 8; i++)
 		add_tenant(timeline, i, i % 2 ? INT64_MAX : 0, i % 2 ? INT64_MAX : 0);
 	json_t *events = finish(timeline, file);
-	CHECK(find_launches(events, "E") == INT64_MAX);
+	CHECK(find_launches(events, "X") == INT64_MAX);
 	CHECK(find_gpu_ms(events) > 0 && find_gpu_ms(events) < 1e13);
 	json_decref(events);
 }
@@ -143,7 +143,7 @@ TEST(programs_with_unknown_pids_are_not_mixed)
 		add_answer(timeline, i, json_array(),
 			   json_pack("[o, o]", make_tenant(0, 10 + i, 0), make_tenant(0, 900000 + i, 0)));
 	json_t *events = finish(timeline, file);
-	CHECK_INT(find_launches(events, "E"), 2);
+	CHECK_INT(find_launches(events, "X"), 2);
 	json_decref(events);
 }
 

@@ -330,7 +330,9 @@ def test_other_users_see_what_ps_shows(node):
     shown = trace.slices("vGPU one ", "turns") + trace.slices("GPU 0", "who has the GPU")
     assert shown and not any("launches" in event["args"] for event in shown)
     text = json.dumps(trace.events)
-    assert "trace_load" not in text and "copied" not in text and str(programs[0].pid) not in text
+    assert "trace_load" not in text and "copied" not in text
+    names = [name for event in trace.events for name in (event.get("name"), event.get("args", {}).get("name"))]
+    assert not any(str(programs[0].pid) in str(name) for name in names)  # other numbers may have the same digits
     assert max(trace.counters("vGPU one ", "memory charged")) >= 64
     for program in programs:
         finish(program)
