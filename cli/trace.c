@@ -166,15 +166,19 @@ static void rest(unsigned ms)
 // Records until the time is over, the user interrupts, or the daemon ends. *ret_error: the -errno of a failed write.
 static enum vg_status record(struct trace *trace, int *ret_error)
 {
-	uint64_t end = vg_clock_monotonic_ns() + trace->seconds * 1000000000ull;
 	enum vg_status status = ask_journal(trace, true);
+	bool is_last = false;
+	uint64_t end = 0;
 
 	for (unsigned poll = 1; !status; poll++) {
+		is_last = poll > 1 && vg_clock_monotonic_ns() >= end;
 		status = ask_daemon(trace);
+		if (poll == 1) // the trace begins at the first answer
+			end = vg_clock_monotonic_ns() + trace->seconds * 1000000000ull;
 		if (!status && poll % EVENT_POLLS == 0)
 			status = ask_journal(trace, false);
 		*ret_error = trace_file_flush(trace->file);
-		if (status || *ret_error || trace->has_ended || is_interrupted || vg_clock_monotonic_ns() >= end)
+		if (status || *ret_error || trace->has_ended || is_interrupted || is_last)
 			break;
 		rest(POLL_MS);
 	}
