@@ -83,7 +83,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t length)
 {
 	char image[sizeof directory + 8];
 
-	if (strchr(directory, 'X') && directory[strlen(directory) - 1] == 'X') {
+	if (strstr(directory, ".XXXXXX")) { // the first input
 		if (!mkdtemp(directory))
 			abort();
 		atexit(remove_directory);
