@@ -11,7 +11,8 @@ if [[ ! ${IN_NAMESPACE-} ]]; then
 		echo "0 passed, 0 failed, 1 skipped"
 		exit 77
 	fi
-	IN_NAMESPACE=1 exec "${namespaces[@]}" "$0" "$@"
+	# A caller such as nohup ignores SIGHUP, and the stand-in would inherit that.
+	IN_NAMESPACE=1 exec env --default-signal=HUP,TERM "${namespaces[@]}" "$0" "$@"
 fi
 readonly patience=120 # seconds to wait for anything
 work=$(mktemp -d /tmp/virgate-test-XXXXXX)
