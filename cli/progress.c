@@ -122,7 +122,7 @@ static void format_bar(const struct progress *progress, unsigned length, char bu
 
 const char *progress_format(const struct progress *progress, unsigned columns, char buffer[PROGRESS_TEXT])
 {
-	static const int drop[] = {RATE, SIZES, TIME, STEP}; // what is dropped first on a narrow terminal
+	static const int drop[] = {RATE, SIZES, TIME, STEP}; // left out in this order on a narrow terminal
 	char fields[FIELDS][FIELD] = {0};
 	unsigned room = columns > 0 ? columns - 1 : 0;
 	size_t length = 0;

@@ -14,7 +14,8 @@ void timeline_destroy(struct timeline *timeline);
 // is missing or invalid.
 const char *timeline_add(struct timeline *timeline, const json_t *answer);
 void timeline_add_event(struct timeline *timeline, const struct vg_journal_event *event);
-// Writes what has not ended yet, up to the time of the last answer. Returns the length of the trace in nanoseconds.
+// Writes the phases and programs that have not ended yet; they end in the file at the time of the last answer. Returns
+// the length of the trace in nanoseconds.
 uint64_t timeline_finish(struct timeline *timeline);
 
 struct timeline_counts {

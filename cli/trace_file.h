@@ -27,7 +27,7 @@ void trace_file_instant(struct trace_file *file, struct track track, const char 
 // Adds the value of a counter from `at` on.
 void trace_file_counter(struct trace_file *file, int process, const char *name, uint64_t at, const char *unit,
 			double value);
-// Writes what is in memory. Returns 0 or -errno, also for an earlier write.
+// Writes the events that are in memory to the file. Returns 0, or the -errno of this or an earlier write.
 int trace_file_flush(struct trace_file *file);
 // Completes the file, with a description of the trace, and gives it its name. Consumes `description`. Frees `file`, and
 // removes the temporary file on failure. Returns 0 or -errno.

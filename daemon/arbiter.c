@@ -314,7 +314,7 @@ bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report)
 	return true;
 }
 
-// Returns the vGPU on the device that has the seat; if the seat has none there, that on another device.
+// Returns the vGPU of the seat that is on the device. If the seat has no vGPU there, returns its first one.
 static const struct vgpu *find_on_device(const struct seat *seat, size_t device)
 {
 	for (unsigned int i = 0; i < seat->part_count; i++)

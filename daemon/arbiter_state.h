@@ -51,7 +51,8 @@ struct arbiter {
 	unsigned int decisions;
 };
 
-// The function of an arbiter's thread; `data` is its struct arbiter. Decides who has the turn until `ending` is set.
+// Runs as the thread of an arbiter: decides again and again which vGPU has the turn, until `ending` is set. `data` is
+// the struct arbiter.
 void *arbiter_thread_run(void *data);
 // Follows the phase of one vGPU. Ends the present one if it has changed, or in any case if `cuts` is true. The caller
 // holds the lock.

@@ -32,7 +32,7 @@ struct key {
 	char text[NAME_TEXT];
 };
 
-// The groups of a user who is named in a request.
+// The groups of one user, whom a request names.
 struct groups {
 	gid_t gids[VGPU_GROUPS];
 	unsigned int count;
