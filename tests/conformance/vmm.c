@@ -413,6 +413,7 @@ CONFORM(attributes_of_neighbouring_handles)
 	NEED(cuMemMap(address + 2 * BLOCK, BLOCK, 0, handles[1], 0));
 	NEED(allow(address, 3 * BLOCK, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
 	WORKS(cuMemsetD8(address, 1, 3 * BLOCK)); // across both
+	WORKS(cuCtxSynchronize());		  // cuMemUnmap below does not wait for the memset
 	// The answers about an address describe the mapping of one handle, not the neighbouring one.
 	WORKS(cuMemGetAddressRange(&start, &size, address + 2 * BLOCK - 1));
 	EQUALS(start, address);
