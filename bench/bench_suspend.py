@@ -95,7 +95,7 @@ def measure_plain(mib):
 
 
 def printed_seconds(text):
-    return float(re.search(r" in ([0-9.]+) s,", text).group(1))
+    return float(re.search(r" in ([0-9.]+) s", text).group(1))
 
 
 def move(columns, way, verb):
