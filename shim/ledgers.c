@@ -14,12 +14,12 @@ const char *shim_ledgers_error(int error)
 }
 
 // Opens the ledgers of a list of paths with a colon between them. Returns their number or -errno.
-static int open_list(const char *list, struct vg_ledger **ret_ledgers, int most)
+static int open_list(const char *list, struct vg_ledger **ret_ledgers)
 {
 	char path[PATH_MAX];
 	int count = 0;
 
-	for (size_t length; *list && count < most; list += length + (list[length] == ':')) {
+	for (size_t length; *list && count < SHIM_DEVICES; list += length + (list[length] == ':')) {
 		length = strcspn(list, ":");
 		if (length >= sizeof path)
 			return -ENAMETOOLONG;
@@ -32,7 +32,7 @@ static int open_list(const char *list, struct vg_ledger **ret_ledgers, int most)
 	return count;
 }
 
-int shim_ledgers_open(struct vg_ledger **ret_ledgers, int most, const char **ret_path)
+int shim_ledgers_open(struct vg_ledger **ret_ledgers, const char **ret_path)
 {
 	const char *path = secure_getenv("VIRGATE_LEDGER"), *list = secure_getenv("VIRGATE_LEDGERS");
 	size_t length;
@@ -44,7 +44,7 @@ int shim_ledgers_open(struct vg_ledger **ret_ledgers, int most, const char **ret
 	// The list is that of another vGPU if a program has set VIRGATE_LEDGER since then.
 	if (list && strncmp(list, path, length) == 0 && list[length] == ':') {
 		*ret_path = list;
-		return open_list(list, ret_ledgers, most);
+		return open_list(list, ret_ledgers);
 	}
 	int result = vg_ledger_open(path, ret_ledgers);
 	return result == 0 ? 1 : result;

@@ -11,9 +11,8 @@
 #include "shim/nvml_entries.h"
 #include "shim/uuid.h"
 
-enum { DEVICES = 16 };
-static struct vg_ledger *ledgers[DEVICES]; // only read: a process takes no slot to query NVML
-static char uuids[DEVICES][SHIM_UUID_TEXT];
+static struct vg_ledger *ledgers[SHIM_DEVICES]; // only read: a process takes no slot to query NVML
+static char uuids[SHIM_DEVICES][SHIM_UUID_TEXT];
 static unsigned device_count;
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
 
@@ -21,7 +20,7 @@ static void open_ledgers(void)
 {
 	const char *path;
 	uint8_t uuid[16];
-	int count = shim_ledgers_open(ledgers, DEVICES, &path);
+	int count = shim_ledgers_open(ledgers, &path);
 
 	if (count < 0) {
 		shim_log(SHIM_WARNING, "the vGPU's ledger %s cannot be read: NVML shows the whole machine", path);

@@ -7,6 +7,7 @@
 
 #include "abi/cuda_abi.h"
 #include "ledger/ledger.h"
+#include "shim/ledgers.h"
 
 enum shim_state {
 	SHIM_UNSET,  // not initialized yet
@@ -44,7 +45,6 @@ static inline bool shim_counting(void)
 // program starts.
 #define SHIM_TLS __attribute__((tls_model("initial-exec")))
 
-enum { SHIM_DEVICES = 16 };
 // Number of devices that this process sees: 1, unless it belongs to a job. Their ordinals are those of the driver,
 // because start.c sets CUDA_VISIBLE_DEVICES.
 extern unsigned int shim_device_count;

@@ -142,7 +142,7 @@ static enum shim_state start_session(void)
 	enum shim_state state = SHIM_TENANT;
 	struct vg_ledger *first;
 	const char *path;
-	int found = shim_ledgers_open(job.ledgers, SHIM_DEVICES, &path);
+	int found = shim_ledgers_open(job.ledgers, &path);
 
 	if (found == 0)
 		return SHIM_FREE;

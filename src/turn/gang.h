@@ -6,8 +6,9 @@
 // one launch at a time, until the work that waits for them has ended.
 #pragma once
 #include "turn/turn.h"
+#include "virgate/vgpu.h"
 
-enum { TURN_PARTS = 16 };
+enum { TURN_PARTS = VG_GPUS_MOST };
 
 // What the arbiter remembers of a job between decisions; all zero at first.
 struct turn_gang {
