@@ -3,13 +3,17 @@
 
 By default each program runs on the simulated GPU inside `virgate run --sim` with Virgate's CUDA runtime library. With
 --gpu it runs on this machine's GPU with NVIDIA's library, first natively and then inside a vGPU, and passes if it
-passes both times. A program passes if it exits with 0 within the limit, prints no failure, and its output contains what
-CCCL's reference of the example expects (checked by LLVM's FileCheck). A program that exits with 2 cannot run on this
-machine, and is skipped. Its output is in WORK/logs."""
+passes both times. With --contended it runs only inside a vGPU, which has a compute share, beside another vGPU that
+keeps the GPU busy with a share of 50 %.
+
+A program passes if it exits with 0 within the limit, prints no failure, and its output contains what CCCL's reference
+of the example expects (checked by LLVM's FileCheck). A program that exits with 2 cannot run on this machine, and is
+skipped. Its output is in WORK/logs."""
 import argparse
 import collections
 import concurrent.futures
 import glob
+import json
 import os
 import pathlib
 import re
@@ -76,6 +80,8 @@ class Places:
         bundle = root / 'lib' / 'virgate'
         libraries = bundle if bundle.is_dir() else root
         self.virgate = root / 'bin' / 'virgate' if bundle.is_dir() else root / 'cli' / 'virgate'
+        self.load = (root / 'libexec' / 'virgate' if bundle.is_dir() else root) / 'bench' / 'turn_load'
+        self.rival = None
         self.simulated = f'{libraries}/sim:{libraries}/runtime'
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix='virgate-samples-', dir='/var/tmp'))
         self.environment = {key: value for key, value in os.environ.items()
@@ -102,8 +108,25 @@ class Places:
                 return
             time.sleep(0.05)
 
+    def start_rival(self):
+        """Starts a program that keeps the GPU busy in a vGPU with a share of 50 %."""
+        inside = [self.virgate, 'run', '--name', 'rival', '--memory', '1G', '--share', '50', '--']
+        rounds = subprocess.run([*inside, self.load, 'calibrate'], env=self.environment, check=True,
+                                stdout=subprocess.PIPE, text=True).stdout.strip()
+        self.wait_for_no_vgpu('rival')
+        self.rival = subprocess.Popen([*inside, self.load, 'train', '100000', rounds], env=self.environment,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
+        self.children.add(self.rival)
+
+    def rival_turns(self):
+        """Returns the number of turns that the rival has had."""
+        if self.rival.poll() is not None:
+            sys.exit('run.py: the program that keeps the GPU busy has ended')
+        listed = json.loads(self.call('ps', '--json'))
+        return next(vgpu['turns']['turns'] for vgpu in listed['vgpus'] if vgpu['name'] == 'rival')
+
     def finish(self):
-        for child in self.children: # after an interrupt
+        for child in self.children: # the rival; others only after an interrupt
             os.killpg(child.pid, signal.SIGKILL)
         self.call('shutdown')
         shutil.rmtree(self.directory)
@@ -120,8 +143,9 @@ def command_of(way, program, work, places, options):
         node.mkdir(mode=0o700)
         return command, {'VIRGATE_SIM': f'devices={program.devices}', 'VIRGATE_SIM_DIR': str(node),
                          'LD_LIBRARY_PATH': places.simulated}
-    sim = ['--sim'] if way == 'simulated' else []
-    return [places.virgate, 'run', *sim, '--name', target(program), '--memory', options.memory, '--', *command], {}
+    more = ['--sim'] if way == 'simulated' else []
+    more += ['--share', str(50 // options.parallel)] if options.contended else []
+    return [places.virgate, 'run', *more, '--name', target(program), '--memory', options.memory, '--', *command], {}
 
 
 def run(way, program, places, options):
@@ -195,12 +219,14 @@ def read_options():
                         help="LLVM's FileCheck (default: %(default)s)")
     parser.add_argument('--work', type=pathlib.Path, required=True, help='directory for programs and output')
     parser.add_argument('--gpu', action='store_true', help='natively and inside a vGPU on a GPU')
+    parser.add_argument('--contended', action='store_true', help='on a GPU, with a share, beside a busy vGPU')
     parser.add_argument('--built', action='store_true', help='do not build; run what is in WORK')
     parser.add_argument('--limit', type=float, default=600, help='seconds for each run (default: %(default)s)')
     parser.add_argument('--memory', default='7G', help='memory of the vGPU (default: %(default)s)')
     parser.add_argument('--parallel', type=int, default=1, help='programs that run at the same time (default: 1)')
     parser.add_argument('--jobs', type=int, default=os.cpu_count(), help='compilers at the same time')
     options = parser.parse_intermixed_args()
+    options.gpu |= options.contended
     for name in ('root', 'samples', 'cccl', 'catch2', 'work'):
         if getattr(options, name):
             setattr(options, name, getattr(options, name).resolve())
@@ -220,9 +246,11 @@ def main():
     (options.work / 'logs').mkdir(parents=True, exist_ok=True)
     places = Places(options.root, options.cuda, options.gpu, options.parallel)
     counts = collections.Counter()
-    ways = ('native', 'vgpu') if options.gpu else ('simulated',)
+    ways = ('vgpu',) if options.contended else ('native', 'vgpu') if options.gpu else ('simulated',)
     pool = concurrent.futures.ThreadPoolExecutor(options.parallel)
     try:
+        if options.contended:
+            places.start_rival()
         for program, results in zip(programs, pool.map(
                 lambda program: [run(way, program, places, options) for way in ways], programs)):
             verdict = next((v for v in ('failed', 'skipped') if v in [r[0] for r in results]), 'passed')
@@ -230,6 +258,8 @@ def main():
             times = ' '.join(f'{seconds:7.1f}' for _, _, seconds in results)
             reasons = '; '.join(f'{way}: {reason}' for way, (_, reason, _) in zip(ways, results) if reason)
             print(f'{verdict:8}{program.set:8} {program.name:34} {times} s  {reasons}'.rstrip(), flush=True)
+        if options.contended:
+            print(f'{places.rival_turns()} turns of the vGPU that keeps the GPU busy')
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
