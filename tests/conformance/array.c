@@ -1,4 +1,5 @@
-// Tests arrays: descriptors, cost, memory requirements, mipmaps, copies.
+// Tests CUDA arrays: their descriptors, the device memory that they take, their memory requirements, mipmaps and
+// copies.
 #include "conformance.h"
 
 CONFORM(descriptors)
@@ -250,7 +251,7 @@ CONFORM(copies)
 	HOLDS(memcmp(in, out, 16) == 0);
 	WORKS(cuMemcpyHtoA(array, 0, out + 16, 16));
 	GIVES(cuMemcpyAtoH(in, array, 8, 4096), CUDA_ERROR_INVALID_VALUE);
-	back.Height = 4; // past the last row
+	back.Height = 4; // the copy would read rows beyond the end of the array
 	GIVES(cuMemcpy2D(&back), CUDA_ERROR_INVALID_VALUE);
 	WORKS(cuArrayDestroy(array));
 }

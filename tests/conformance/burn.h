@@ -1,8 +1,8 @@
-// Kernels of known length, and the page that a test of the device's time shares with its children. Include in exactly
-// one file per program.
+// Helpers of the tests of how processes share the device's time: kernels of known length, and a page of memory that a
+// test shares with its child processes. Include in exactly one file per program.
 //
-// Kernels named burnN take N microseconds: on a GPU by as many rounds of a loop as that needs, on the simulated device
-// by VIRGATE_SIM_COST. Times are the device's own, between two events in one stream, wherever that is possible.
+// A kernel named burnN takes N microseconds. On a GPU, it runs a loop as often as that takes. On the simulated device,
+// VIRGATE_SIM_COST sets its time. Where possible, times are measured by the device, between two events of one stream.
 #pragma once
 
 #include "conformance.h"
@@ -31,11 +31,12 @@ static const char ptx_burn[] = PTX_HEAD BURN("burn50") BURN("burn200") BURN("bur
 		     "again:\n	ld.volatile.global.u32 %w, [%b];\n	setp.lt.u32 %p, %w, %v;\n"
 		     "	@%p bra again;\n	ret;\n}\n";
 
-// What a test shares with its children: a page that the device can reach.
+// The memory that a test shares with its child processes. The device can access it, too.
 struct page {
 	_Atomic unsigned words[2]; // words that kernels write and wait for
-	_Atomic unsigned gates[2]; // streams wait for these words: one of the test, one of its child
-	_Atomic unsigned opens;	   // likewise
+	// the stream of the test waits for gates[0], and the stream of its child for gates[1]
+	_Atomic unsigned gates[2];
+	_Atomic unsigned opens; // a stream or the child waits until this is 1
 	_Atomic unsigned loaded, stop;
 	_Atomic unsigned queued;
 };
@@ -44,7 +45,8 @@ static CUdeviceptr page_address;
 static int page_descriptor = -1;
 static CUstream stream;
 static CUmodule burns;
-static unsigned self, gate; // index of this process's gate; the value that opens the gate next
+// `self`: the index of this process in `gates`; `gate`: the value for which its stream waits
+static unsigned self, gate;
 
 static void map_page(void)
 {
@@ -121,8 +123,8 @@ static void launch(const struct burn *burn)
 	NEED(cuLaunchKernel(burn->function, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL));
 }
 
-// Blocks the stream until open_stream(): the kernels that are queued meanwhile then run without gaps, even on a slow
-// host.
+// Blocks the stream until open_stream() is called. Kernels that are queued meanwhile then run without gaps, even on a
+// slow host.
 static void hold_stream(void)
 {
 	CUdeviceptr word = page_address + offsetof(struct page, gates) + 4 * self;
@@ -144,7 +146,7 @@ static CUevent record(void)
 	return event;
 }
 
-// Returns the microseconds of the device between the two events, after waiting for them; destroys both.
+// Waits for both events and destroys them. Returns the time between them in microseconds, as the device measured it.
 static double between(CUevent from, CUevent to)
 {
 	float ms = 0;

@@ -181,7 +181,8 @@ CONFORM(allocation_in_a_global_capture)
 	NEED(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	WORKS(cuThreadExchangeStreamCaptureMode(&mode));
-	EQUALS(mode, CU_STREAM_CAPTURE_MODE_GLOBAL); // the thread's own mode, as it was before
+	// the captures above have not changed the thread's mode from the default
+	EQUALS(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
 	WORKS(cuMemFree(address));
 	WORKS(cuMemAlloc(&address, 4096));
 	WORKS(cuThreadExchangeStreamCaptureMode(&mode));

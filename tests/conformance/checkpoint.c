@@ -3,7 +3,8 @@
 
 #include <sys/mman.h>
 
-// The subject writes each step to a pipe, and continues when a byte arrives on another pipe.
+// The child process of a test, which the driver checkpoints, writes each step to a pipe. It continues when a byte
+// arrives on another pipe.
 static int to_child[2], from_child[2];
 
 static void say(int descriptor, char word)
@@ -32,7 +33,8 @@ CHILD(subject)
 	NEED(cuCtxSynchronize());
 	say(out, 'r');
 	hear(in);
-	WORKS(cuMemcpyDtoH(words, address + 32 * MiB, 8)); // the same contents at the same address
+	// the memory has the same contents at the same address as before
+	WORKS(cuMemcpyDtoH(words, address + 32 * MiB, 8));
 	EQUALS(words[1], 0xc0de);
 	CUdeviceptr more = 0;
 	WORKS(cuMemAlloc(&more, MiB));
@@ -154,7 +156,8 @@ static void map_held(CUdeviceptr address, CUmemGenericAllocationHandle handle)
 	NEED(cuMemSetAccess(address, HELD, &access, 1));
 }
 
-// Returns reserved addresses. A new handle is mapped at the first of them, and filled with words of 0x5afe.
+// Reserves addresses, creates memory, maps it at the first of these addresses, and fills it with words of 0x5afe.
+// Returns the first address.
 static CUdeviceptr fill_held(CUmemGenericAllocationHandle *ret_handle)
 {
 	CUdeviceptr address;
@@ -206,7 +209,8 @@ static char *map_arena(void)
 	return arena == MAP_FAILED ? NULL : arena;
 }
 
-// Checks that the driver knows the registration, and copies in both directions through its address of the memory.
+// Checks that the host memory `arena` is still registered, and that the driver can copy between it and device memory in
+// both directions.
 static void check_registered(unsigned *arena, CUdeviceptr address)
 {
 	CUdeviceptr mapped = 0;
@@ -250,7 +254,7 @@ static void evict_and_return(const char *argument, char *arena, bool stays_regis
 	else
 		WORKS(cuMemHostRegister(arena, HELD, CU_MEMHOSTREGISTER_PORTABLE));
 	handle = create_held();
-	map_held(address, handle); // at the old addresses
+	map_held(address, handle); // maps the memory at the same addresses as before
 	check_registered((unsigned *)arena, address);
 	check_held(address);
 	WORKS(cuMemRelease(handle));
@@ -335,7 +339,8 @@ CONFORM(the_whole_way)
 	GIVES(cuCheckpointProcessLock(child, &lock), CUDA_ERROR_ILLEGAL_STATE);
 	NEED(cuCheckpointProcessCheckpoint(child, NULL));
 	EQUALS(state_of(child), CU_PROCESS_STATE_CHECKPOINTED);
-	COSTS(memory_used(), before, with_subject); // all of the memory is free; a vGPU still charges it
+	// the driver has freed all memory of the process, but a vGPU still charges it
+	COSTS(memory_used(), before, with_subject);
 	GIVES(cuCheckpointProcessUnlock(child, NULL), CUDA_ERROR_ILLEGAL_STATE);
 	NEED(cuCheckpointProcessRestore(child, NULL));
 	EQUALS(state_of(child), CU_PROCESS_STATE_LOCKED);
@@ -346,7 +351,7 @@ CONFORM(the_whole_way)
 	COMES_TO(memory_used(), before);
 }
 
-// Returns the private memory without a file of the process: the driver puts the contents of device memory there.
+// Returns how much anonymous memory of the process is resident. The driver saves the contents of device memory there.
 static size_t anonymous_memory(pid_t pid)
 {
 	char path[64], line[256];
@@ -361,7 +366,7 @@ static size_t anonymous_memory(pid_t pid)
 	return kib * KiB;
 }
 
-// Returns how much private memory the checkpoint of the named child takes.
+// Checkpoints and restores the named child. Returns how much anonymous memory the checkpoint takes.
 static size_t checkpoint_and_return(const char *name)
 {
 	CUcheckpointLockArgs lock = {.timeoutMs = 10000};
@@ -386,7 +391,7 @@ CONFORM(released_memory_is_not_in_the_checkpoint)
 	held = checkpoint_and_return("holder");
 	evicted = checkpoint_and_return("evicter");
 	registered = checkpoint_and_return("evicter_with_registered_file");
-	// the checkpoint of `holder` has the memory of its handle, although it is mapped nowhere
+	// the checkpoint of `holder` includes the memory of the handle, although this memory is mapped nowhere
 	BETWEEN((long long)(held - evicted), HELD - 32 * MiB, HELD + 32 * MiB);
 	BETWEEN((long long)(registered - evicted), -32 * (long long)MiB, 32 * (long long)MiB);
 }
@@ -501,7 +506,8 @@ CONFORM(locked_and_unlocked)
 	need_context();
 	pid_t child = start_subject("subject");
 	NEED(cuCheckpointProcessLock(child, &lock));
-	say(to_child[1], 'g'); // the child's next driver call waits
+	// tells the child to make its next driver call, which must wait while the child is locked
+	say(to_child[1], 'g');
 	usleep(200000);
 	EQUALS(state_of(child), CU_PROCESS_STATE_LOCKED);
 	WORKS(cuCheckpointProcessUnlock(child, NULL));

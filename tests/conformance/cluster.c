@@ -170,8 +170,8 @@ CONFORM(occupancy)
 	GIVES(cuOccupancyMaxActiveClusters(&two, free, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-// Compares with the numbers of an H200: at most 8 blocks a multiprocessor; larger clusters than two lose 8
-// multiprocessors.
+// Compares the occupancy with the driver's results on an H200. A multiprocessor runs at most 8 blocks. Clusters of more
+// than two blocks cannot use 8 of the multiprocessors.
 CONFORM(occupancy_of_132_multiprocessors)
 {
 	static const struct {

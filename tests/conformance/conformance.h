@@ -1,5 +1,5 @@
-// Helpers of the conformance programs: a context, device memory in use, PTX kernels.
-// One thread, unless a test says otherwise. Include in exactly one file per program.
+// Helpers of the conformance programs: they create a context, measure the device memory in use, and load PTX kernels.
+// Only one thread may use them, unless a test says otherwise. Include in exactly one file per program.
 #pragma once
 
 #include <cuda.h>
@@ -26,8 +26,8 @@ static inline bool in_vgpu(void)
 	return getenv("VIRGATE_VGPU") != NULL;
 }
 
-// Checks how much device memory is in use. A vGPU charges memory before the driver allocates it, and must show
-// `charged`.
+// Checks how much device memory is in use: `want`. In a vGPU, where memory is charged before the driver allocates it,
+// the figure must be `charged`.
 #define COSTS(got, want, charged)             \
 	do {                                  \
 		if (in_vgpu())                \
@@ -53,7 +53,8 @@ static inline bool in_vgpu(void)
 		COMES_TO(memory_of_all() > before_, 0); /* negative: an earlier test freed some late */ \
 	} while (0)
 
-// Returns 0 without a context: then the driver cannot be queried.
+// Returns how much memory of the device is in use by all processes. Returns 0 without a context, since the driver
+// cannot be queried then.
 static inline size_t memory_of_all(void)
 {
 	CUcontext current = NULL;

@@ -1,4 +1,4 @@
-// Tests contexts: primary and created ones, the thread's stack, limits, memory costs.
+// Tests contexts: primary and created ones, a thread's stack of contexts, limits, memory costs.
 #include "conformance.h"
 
 #include <pthread.h>
@@ -65,7 +65,8 @@ CONFORM(primary_life)
 	run_child("primary_life", NULL);
 }
 
-// Makes the primary context current, by its constant handle, before it retains the context. The CUDA runtime does that.
+// Makes the primary context current while the context is not retained. That works because its handle is constant. The
+// CUDA runtime does the same.
 CHILD(inactive_primary)
 {
 	CUcontext primary = NULL, current = NULL;
@@ -153,7 +154,7 @@ CONFORM(set_current_replaces_the_top)
 
 	need_context();
 	NEED(cuCtxCreate(&made, NULL, 0, device));
-	WORKS(cuCtxSetCurrent(context)); // the new context was on top
+	WORKS(cuCtxSetCurrent(context)); // replaces the new context, which was at the top of the stack
 	WORKS(cuCtxGetCurrent(&current));
 	HOLDS(current == context);
 	WORKS(cuCtxSetCurrent(NULL)); // pops
@@ -237,7 +238,8 @@ CHILD(heap_limits)
 	WORKS(cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE));
 	HOLDS(value >= 16 * MiB);
 	raised += value - fifo;
-	COSTS(now - before, 0, raised); // the memory is allocated when a module that needs it is loaded
+	// the driver allocates the memory only when a module that needs it is loaded; a vGPU charges it at once
+	COSTS(now - before, 0, raised);
 }
 
 CONFORM(heap_limits_cost_nothing_yet)

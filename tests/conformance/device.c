@@ -182,7 +182,7 @@ CONFORM(visible_devices)
 	run_child("visible_none", NULL);
 	setenv("CUDA_VISIBLE_DEVICES", "NoDevFiles", 1); // Slurm's value for a job without a GPU
 	run_child("visible_none", NULL);
-	text[12] = '\0'; // an unambiguous prefix is enough
+	text[12] = '\0'; // CUDA also accepts the beginning of a UUID, if no other device has the same one
 	setenv("CUDA_VISIBLE_DEVICES", text, 1);
 	run_child("visible_first", NULL);
 	setenv("CUDA_VISIBLE_DEVICES", "0,77,1", 1); // entries after an invalid one are ignored

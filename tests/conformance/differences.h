@@ -1,6 +1,7 @@
-// Assertions that go on after a difference, so that one run on a GPU shows all of them, and child processes. Before it
-// includes this file, a program defines RESULT, the type that its calls return (0 is success), and result_name(RESULT).
-// One thread, unless a test says otherwise. Include in exactly one file per program.
+// Helpers of the tests that compare drivers: assertions and child processes. A failed assertion does not end the test,
+// so that one run on a GPU shows all differences. Before a program includes this file, it defines RESULT, the type that
+// its calls return (0 is success), and result_name(RESULT). Only one thread may use the assertions, unless a test says
+// otherwise. Include in exactly one file per program.
 #pragma once
 
 #include <errno.h>
@@ -99,8 +100,8 @@ static inline void end_differences(void)
 	}                                                 \
 	static void conform_##name(void)
 
-// A part of a test that kills its context, or needs an uninitialised driver. It runs in a process of its own after
-// exec, without CUDA state. The test starts it by run_child("name", argument).
+// Defines a part of a test that kills its context, or needs an uninitialised driver. The test runs it in a new process,
+// without CUDA state, by run_child("name", argument).
 #define CHILD(name)                                                 \
 	static void child_##name(const char *argument);             \
 	__attribute__((constructor)) static void begin_##name(void) \

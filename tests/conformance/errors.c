@@ -1,4 +1,4 @@
-// Tests error names, errors that stick to a context, and errors that do not.
+// Tests error names, errors that make a context unusable (sticky errors), and other errors.
 #include "conformance.h"
 
 CONFORM(names)
@@ -129,7 +129,7 @@ static void make_survivors(struct survivors *s)
 	GIVES(run_store(s->store, 0x10), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// After a fault, calls still succeed that only look up names or addresses, or use no context.
+// Tests calls that still succeed after a fault: they only look up names or addresses, or use no context.
 CHILD(what_goes_on_after_a_fault)
 {
 	CUgraph graph;

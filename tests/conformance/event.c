@@ -91,7 +91,7 @@ CONFORM(a_later_record_replaces)
 	WORKS(cuEventRecord(event, stream));
 	WORKS(cuEventSynchronize(event));
 	NEED(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
-	WORKS(cuEventQuery(event)); // the event still has its first record
+	WORKS(cuEventQuery(event)); // the event was recorded before the kernel was launched, so it is still complete
 	WORKS(cuEventRecordWithFlags(event, stream, CU_EVENT_RECORD_DEFAULT));
 	GIVES(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	GIVES(cuEventRecordWithFlags(event, stream, 8), CUDA_ERROR_INVALID_VALUE);
@@ -177,7 +177,7 @@ CONFORM(an_event_of_the_context_covers_all_its_streams)
 	WORKS(cuEventDestroy(event));
 }
 
-// A stream that waits, other streams, and memory that they write.
+// A stream that the test blocks (`held`), other streams that must not wait for it, and memory that they write.
 struct beside {
 	CUstream held, streams[3]; // the test creates streams[1]; the last stream is a null stream
 	CUdeviceptr memory;
@@ -219,8 +219,8 @@ static bool all_execute(struct beside *beside)
 	return idle;
 }
 
-// Makes the stream `held` wait. A GPU has few channels, and streams of one channel wait for each other: replaces `held`
-// by a new stream until it delays none of the other streams.
+// Blocks the stream `held`. A GPU has few channels, and streams on one channel wait for each other. So `held` is
+// replaced until it delays none of the other streams.
 static void hold_alone(struct beside *beside)
 {
 	for (int attempt = 0; attempt < 8; attempt++) {
@@ -288,7 +288,8 @@ CONFORM(events_of_contexts_that_are_refused)
 
 // ---- events of green contexts ---------------------------------------------------------------------
 
-// Streams of the primary context and of two green contexts, and of the context made from the second green context.
+// Two green contexts, a context made from the second one (`view`), and streams of these contexts and of the primary
+// context.
 static struct green_parts {
 	CUgreenCtx greens[2];
 	CUcontext view;
@@ -318,8 +319,8 @@ static void need_green_parts(void)
 	NEED(cuStreamCreate(&parts.plain, CU_STREAM_NON_BLOCKING));
 }
 
-// Records events of the primary context, of the green contexts, and of the context made from the second one, while the
-// stream is held. Compares which events are ready.
+// Blocks the stream `held`, and records events of the primary context, of both green contexts, and of the view of the
+// second one. The event of the primary context must wait for the stream; `first` and `second` tell which others must.
 static void check_covering(CUstream held, bool first, bool second)
 {
 	CUevent events[4];
@@ -419,7 +420,8 @@ CONFORM(calls_on_contexts_invalidate_captures)
 	SPOILS(parts.plain, cuCtxRecordEvent(context, event));
 	SPOILS(parts.plain, cuCtxWaitEvent(context, event));
 	SPOILS(parts.plain, cuCtxSynchronize());
-	CUstream of_greens[] = {parts.green[0], parts.of_view}; // captures there go on
+	// calls on the primary context do not invalidate captures on these streams
+	CUstream of_greens[] = {parts.green[0], parts.of_view};
 	for (int i = 0; i < 2; i++) {
 		SPARES(of_greens[i], cuCtxRecordEvent(context, event));
 		SPARES(of_greens[i], cuCtxWaitEvent(context, event));
@@ -428,7 +430,8 @@ CONFORM(calls_on_contexts_invalidate_captures)
 	SPOILS(parts.green[0], cuGreenCtxRecordEvent(parts.greens[0], event));
 	SPOILS(parts.green[0], cuGreenCtxWaitEvent(parts.greens[0], event));
 	SPOILS(parts.of_view, cuCtxRecordEvent(parts.view, event));
-	SPARES(parts.green[0], cuGreenCtxRecordEvent(parts.greens[1], event)); // other streams capture: no effect here
+	// a call on one green context does not invalidate captures on streams of another one
+	SPARES(parts.green[0], cuGreenCtxRecordEvent(parts.greens[1], event));
 	SPARES(parts.plain, cuCtxRecordEvent(parts.view, event));
 	SPARES(parts.plain, cuCtxWaitEvent(made, event));
 	// An event of a capture cannot be used outside it.

@@ -9,7 +9,7 @@
 
 enum { CHUNKS = 4 };
 #define CHUNK (4 * MiB)
-#define PIECE (2 * CHUNK) // the size in which a file is registered
+#define PIECE (2 * CHUNK) // the test's file is registered in pieces of this size
 #define RESERVED (64 * GiB)
 
 // await(address, value): ends when the word at the address has the value. add(address, by): adds to the word.
@@ -346,7 +346,7 @@ static bool register_memory(void)
 	return result == CUDA_SUCCESS && cuMemHostUnregister(page) == CUDA_SUCCESS;
 }
 
-// Allocates as an evictable vGPU does for large memory: by cuMemCreate, which does not wait.
+// Allocates little memory. In an evictable vGPU, larger memory is created by cuMemCreate, which does not wait.
 static bool allocate_memory(void)
 {
 	CUdeviceptr memory;

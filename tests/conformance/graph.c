@@ -218,7 +218,7 @@ CONFORM(memory_comes_at_the_first_launch)
 	EQUALS(memory_used() - before, 32 * MiB);
 	GIVES(cuGraphLaunch(exec, stream), CUDA_ERROR_INVALID_VALUE); // memory still allocated
 	WORKS(cuMemsetD8(wanted.dptr, 1, 8 * MiB));
-	WORKS(cuMemFreeAsync(wanted.dptr, stream)); // a free outside the graph
+	WORKS(cuMemFreeAsync(wanted.dptr, stream)); // frees the memory outside of the graph
 	WORKS(cuStreamSynchronize(stream));
 	WORKS(cuGraphLaunch(exec, stream));
 	WORKS(cuStreamSynchronize(stream));

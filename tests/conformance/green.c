@@ -164,7 +164,7 @@ CONFORM(green_contexts)
 	NEED(cuDevResourceGenerateDesc(&description, &part, 1));
 	GIVES(cuGreenCtxCreate(&green, description, device, 0), CUDA_ERROR_INVALID_VALUE); // the flag is required
 	NEED(cuGreenCtxCreate(&green, description, device, CU_GREEN_CTX_DEFAULT_STREAM));
-	BETWEEN(memory_used() - before, 0, 64 * MiB); // a green context takes far less than a context
+	BETWEEN(memory_used() - before, 0, 64 * MiB); // a green context takes far less memory than a context
 	WORKS(cuGreenCtxGetDevResource(green, &found, CU_DEV_RESOURCE_TYPE_SM));
 	EQUALS(found.sm.smCount, 8);
 	WORKS(cuCtxFromGreenCtx(&view, green));
@@ -179,7 +179,7 @@ CONFORM(green_contexts)
 	CUcontext of_both = NULL;
 	of_green_stream = NULL;
 	WORKS(cuStreamGetCtx_v2(stream, &of_both, &of_green_stream));
-	// the primary context, of which the green context is a part
+	// `of_both` is the primary context, which the green context belongs to
 	HOLDS(of_both != NULL && of_both != view && of_green_stream == green);
 	// a kernel of the primary context can run on the green context's stream
 	CUfunction store = need_function(need_module(ptx_basic), "store");

@@ -198,7 +198,7 @@ CONFORM(in_managed_memory)
 	WORKS(cuMemPoolDestroy(pool));
 }
 
-// The other process imports the pool and the memory, reads the memory, and writes an answer.
+// A child process that imports the pool and the memory, reads the memory, and writes an answer.
 CHILD(importer)
 {
 	CUmemPoolPtrExportData data;
@@ -219,7 +219,7 @@ CHILD(importer)
 	HOLDS(again == pool); // a repeated import returns the same pool, as it does for device pools
 	NEED(cuMemPoolImportPointer(&address, pool, &data));
 	GIVES(cuMemPoolImportPointer(&(CUdeviceptr){0}, again, &data),
-	      CUDA_ERROR_ALREADY_MAPPED); // a device pool would allow this
+	      CUDA_ERROR_ALREADY_MAPPED); // a pointer of a device pool can be imported twice
 	EQUALS(*(volatile unsigned *)address, 41);
 	*(volatile unsigned *)address = 42;
 }

@@ -152,7 +152,7 @@ CONFORM(lookup_of_every_entry)
 					 NULL);
 		assertions++;
 		if (!export && !entry)
-			continue; // this driver is older than the list
+			continue; // the driver is older than this function of entries.def
 		found++;
 		if (result != CUDA_SUCCESS || entry != export)
 			differ(__FILE__, __LINE__, "%s at %d gave %d and %s", rows[i].api, rows[i].version, result,
@@ -168,7 +168,7 @@ CONFORM(lookup_of_the_lookup)
 	LOOKS_UP("cuGetProcAddress", 13000, 0, "cuGetProcAddress_v2");
 }
 
-// Looks up a missing driver function: the call succeeds, with a null pointer and a status that gives the reason.
+// Checks the lookup of a missing driver function: it succeeds, with a null pointer and a status that gives the reason.
 #define LACKS(api, version, why)                                             \
 	do {                                                                 \
 		void *entry_ = &entry_;                                      \

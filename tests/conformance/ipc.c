@@ -62,7 +62,8 @@ CONFORM(memory_handles)
 	NEED(cuMemsetD32(address, 0xabcd, 16));
 	NEED(cuCtxSynchronize());
 	NEED(cuIpcGetMemHandle(&handle, address));
-	WORKS(cuIpcGetMemHandle(&second, address + MiB)); // the handle is of the whole allocation
+	// a handle made from an address inside an allocation stands for the whole allocation
+	WORKS(cuIpcGetMemHandle(&second, address + MiB));
 	GIVES(cuIpcGetMemHandle(&second, 0x1000), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuIpcOpenMemHandle(&opened, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_CONTEXT);
 	GIVES(cuIpcCloseMemHandle(address), CUDA_ERROR_INVALID_VALUE);

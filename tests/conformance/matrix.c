@@ -1,6 +1,6 @@
 // Tests matrix instructions on registers: mma.sync in all shapes and types up to compute capability 9.0, ldmatrix,
-// stmatrix, movmatrix. Small integers give the same bits everywhere; other sums lie within (K+1) units of 2^-23 (of
-// f32) of the sum of the absolute products.
+// stmatrix, movmatrix. Results for small integers must be exact. For other numbers with K products, the sum may differ
+// by at most (K+1) times 2^-23 (of f32) of the sum of the absolute products.
 #include "conformance.h"
 #include "matrix_elements.h"
 
@@ -82,8 +82,7 @@ static void place(const struct product *p, char matrix, unsigned lane, unsigned 
 	}
 }
 
-// Appends to the text a list of registers, {%r0,%r1}, and one load or store for each of them. In memory, the registers
-// of one lane follow each other.
+// Appends a list of `count` registers to the text, such as {%ra0,%ra1}.
 static void add_registers(char *text, size_t size, char matrix, enum element type, unsigned count)
 {
 	size_t used = strlen(text);
@@ -122,7 +121,7 @@ static void add_stores(char *text, size_t size, enum element type, unsigned coun
 	"	ld.param.u64 %p, [p];\n	mov.u32 %l, %tid.x;\n	mul.wide.u32 %o, %l, 512;\n" \
 	"	add.u64 %p, %p, %o;\n"
 
-// For each of A, B, C and D: the first of its words in a lane's 64 words, which have 8 bytes each.
+// Each lane has 64 words of 8 bytes in memory. This array has the index of the first word of A, B, C and D.
 static const unsigned first_word[4] = {0, 16, 32, 48};
 
 static void build(const struct product *p, char *text, size_t size)
@@ -231,7 +230,8 @@ static void compare(const struct product *p, unsigned quad, bool exact)
 
 static void check(const struct product *p)
 {
-	static double kept[4][4][16 * 256]; // the elements of A, B, C and D for each of the four products of m8n8k4
+	// the elements of A, B, C and D for each of the four products of m8n8k4; other shapes use only the first
+	static double kept[4][4][16 * 256];
 	char text[16384];
 
 	build(p, text, sizeof text);
@@ -307,8 +307,9 @@ CONFORM(integers)
 		    {"m8n8k32", 8, 32, S4}, {"m16n8k32", 16, 32, S4}, {"m16n8k64", 16, 64, S4}};
 
 	need_matrices();
+	// The bits of k choose whether A and B are signed and whether the result is saturated.
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		for (unsigned k = 0; k < 8; k++) { // A and B signed or not; with or without saturation
+		for (unsigned k = 0; k < 8; k++) {
 			struct product p = {rows[i].shape,
 					    k & 4 ? ".satfinite" : "",
 					    "",
@@ -432,8 +433,8 @@ static void check_moves(unsigned count, bool transposes, bool store)
 	unsigned wrong = 0;
 	for (unsigned lane = 0; lane < LANES; lane++)
 		for (unsigned i = 0; i < 2 * count; i++) {
-			// The lane has two elements of matrix i / 2: in row lane / 4, or if it is transposed, in column
-			// lane / 4.
+			// Each lane has two elements of matrix i / 2. They are in row lane / 4 of the matrix, or in
+			// column lane / 4 if it is transposed.
 			unsigned row = lane / 4, column = lane % 4 * 2 + i % 2;
 			unsigned source = i / 2 * 8 + (transposes ? column : row), at = transposes ? row : column;
 			unsigned got = store ? lanes[source][8 + at] : lanes[lane][8 + i];
@@ -460,8 +461,9 @@ CONFORM(transposition)
 					       "	st.global.b32 [%p+8], %w;\n	ret;\n}\n";
 
 	need_matrices();
+	// each element of the matrix has its own number as value; the lane has two elements of row lane / 4
 	for (unsigned lane = 0; lane < LANES; lane++)
-		words[lane][0] = lane * 2 | (lane * 2 + 1) << 16; // the numbers of the elements of row lane / 4
+		words[lane][0] = lane * 2 | (lane * 2 + 1) << 16;
 	run(text);
 	for (unsigned lane = 0; lane < LANES; lane++) {
 		unsigned first = lane % 4 * 2 * 8 + lane / 4;

@@ -122,14 +122,14 @@ static inline void element_put(void *array, enum element type, size_t index, uin
 	bytes[bit / 8] = (uint8_t)((bytes[bit / 8] & ~all) | code << bit % 8);
 }
 
-// One sum of products, to compute how far a result may differ.
+// The exact value of a sum of products, and the figures from which allowed() computes how far the driver's result may
+// differ.
 struct sum {
 	long double exact, magnitude; // the exact sum, and the sum of the absolute values
 	unsigned terms;
 };
 
-// Returns how far a result of `type` may differ from the exact floating-point sum. Types of single bits allow no
-// difference.
+// Returns how far a floating-point result of `type` may differ from the exact sum. Integer results must be exact.
 static inline long double allowed(enum element type, const struct sum *sum)
 {
 	int digits = type == F16 ? 10 : type == F32 ? 23 : 52;
@@ -137,7 +137,7 @@ static inline long double allowed(enum element type, const struct sum *sum)
 	return elements[type].exponent ? (sum->terms + 1) * ldexpl(sum->magnitude, -digits) : 0;
 }
 
-// Returns an exact sum of integers as s32: saturated, or else wrapped.
+// Converts an exact sum of integers to s32: limits it to the range of s32 if `saturates`, and else wraps it around.
 static inline double as_integer(const struct sum *sum, bool saturates)
 {
 	int64_t whole = (int64_t)sum->exact;

@@ -187,7 +187,7 @@ CONFORM(pointer_attributes)
 	WORKS(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address));
 	EQUALS(ordinal, device);
 	WORKS(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address));
-	EQUALS(managed, 0); // the attribute has four bytes
+	EQUALS(managed, 0); // the driver writes all four bytes of the attribute
 	WORKS(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address + 5));
 	EQUALS(start, address);
 	WORKS(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address));
@@ -394,7 +394,7 @@ static void check_registered_file(int descriptor)
 	before = memory_used();
 	WORKS(cuMemHostRegister(pieces[0], PIECE, CU_MEMHOSTREGISTER_PORTABLE));
 	WORKS(cuMemHostRegister(pieces[1], PIECE, CU_MEMHOSTREGISTER_PORTABLE));
-	BETWEEN(memory_used() - before, 0, 4 * MiB); // takes only page tables
+	BETWEEN(memory_used() - before, 0, 4 * MiB); // registering host memory takes device memory for page tables only
 	WORKS(cuMemHostGetFlags(&flags, pieces[1]));
 	HOLDS(flags & CU_MEMHOSTREGISTER_PORTABLE);
 	GIVES(cuMemHostRegister(pieces[1], PIECE, CU_MEMHOSTREGISTER_PORTABLE),
@@ -409,7 +409,8 @@ static void check_registered_file(int descriptor)
 	EQUALS(pread(descriptor, &word, 4, 3 * PIECE - 4), 4);
 	EQUALS(word, 0xf11e);
 	WORKS(cuMemcpyHtoDAsync(memory, pieces[1], PIECE, stream));
-	// A copy that begins in a registered part must not cross its end. One may begin before the part.
+	// A copy that begins in a registered part must not cross the end of that part. A copy may begin in the pageable
+	// memory before the part.
 	GIVES(cuMemcpyDtoHAsync(pieces[0], memory, 2 * PIECE, stream), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemcpyHtoDAsync(memory, pieces[1] - 64, 128, stream), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemcpyDtoHAsync(pieces[1], memory, PIECE + 4096, stream), CUDA_ERROR_INVALID_VALUE);
@@ -455,7 +456,7 @@ CONFORM(frees_across_interfaces)
 	WORKS(cuMemFree(address)); // cuMemFree also frees memory of pools
 	WORKS(cuMemPoolTrimTo(pool, 0));
 	WORKS(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
-	EQUALS(reserved, 0); // checks the reserved bytes, since freed memory may still count as used
+	EQUALS(reserved, 0); // checks the reserved bytes, since the driver may still count freed memory as used
 	EQUALS(memory_used(), before);
 	address = need_memory(4 * MiB);
 	WORKS(cuMemFreeAsync(address, stream)); // cuMemFreeAsync also frees memory of cuMemAlloc

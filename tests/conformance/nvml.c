@@ -107,7 +107,7 @@ CONFORM(refusals)
 	ANSWERS(NVML(nvmlDeviceGetMemoryInfo)(handle, NULL), NVML_ERROR_INVALID_ARGUMENT);
 	ANSWERS(NVML(nvmlDeviceGetMemoryInfo)(NULL, &memory), NVML_ERROR_INVALID_ARGUMENT);
 	ANSWERS(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(handle, &count, NULL), NVML_ERROR_INSUFFICIENT_SIZE);
-	HOLDS(count >= 1); // queries the number of processes
+	HOLDS(count >= 1); // the call with a count of 0 has returned the number of processes
 	HOLDS(strlen(NVML(nvmlErrorString)(NVML_ERROR_NOT_FOUND)) > 3);
 }
 
@@ -131,7 +131,7 @@ CONFORM(memory)
 	ANSWERS(NVML(nvmlDeviceGetMemoryInfo_v2)(handle, &full), NVML_SUCCESS);
 	EQUALS(full.total, memory.total);
 	EQUALS(full.used + full.free + full.reserved, full.total);
-	EQUALS(full.used + full.reserved, memory.used); // version 1 counts reserved memory as used
+	EQUALS(full.used + full.reserved, memory.used); // version 1 of the call counts reserved memory as used
 	full.version = 7;
 	ANSWERS(NVML(nvmlDeviceGetMemoryInfo_v2)(handle, &full), NVML_ERROR_FUNCTION_NOT_FOUND);
 	WORKS(cuMemFree(address));

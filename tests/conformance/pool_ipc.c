@@ -82,7 +82,7 @@ CONFORM(an_exported_pointer_is_imported_once)
 	free_pointer(first);
 	GIVES(cuMemcpyDtoH(&word, second, 4), CUDA_ERROR_INVALID_VALUE);
 	GIVES(cuMemFreeAsync(second, stream), CUDA_ERROR_INVALID_VALUE);
-	EQUALS(word_at(address), 0x55); // the exporter's memory stays
+	EQUALS(word_at(address), 0x55); // the exporter's memory is not freed
 	second = import_pointer(imported);
 	HOLDS(second == first);
 	EQUALS(word_at(second), 0x55);
@@ -99,7 +99,8 @@ static void CUDA_CB hold_up(void *unused)
 		usleep(1000);
 }
 
-// Tests a free that waits for its stream: it must end the import that was made before it, not a later one.
+// Imports a pointer again while the free of its first import waits for a stream. That free must not end the second
+// import.
 CONFORM(a_pointer_is_imported_while_its_free_is_queued)
 {
 	CUstream other;

@@ -1,8 +1,9 @@
 #!/bin/sh
 # run-gpu.sh [BUILD] [FAMILY…]: runs the conformance programs against the real driver of this machine.
-# BUILD holds them, in tests/conformance/ or at its top; without it, or with "-", they are compiled
-# from here with gcc and the CUDA toolkit (CUDA=/usr/local/cuda). Ends with the counts of all programs.
-# With INSIDE=path/of/virgate each runs inside a vGPU of 64 GiB: it must find the same driver there.
+# BUILD is a directory that contains the programs, at its top or in tests/conformance/. Without BUILD, or with "-",
+# this script compiles the programs with gcc and the CUDA toolkit (CUDA=/usr/local/cuda). At the end it prints how many
+# tests of all programs passed, failed and were skipped. With INSIDE=path/of/virgate, each program runs inside a vGPU of
+# 64 GiB, where the driver must behave in the same way.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${1:--}

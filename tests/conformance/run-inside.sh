@@ -1,6 +1,6 @@
 #!/bin/sh
 # run-inside.sh BUILD PROGRAM [TEST…]: runs a conformance program inside a vGPU of a simulated device, with its own
-# daemon: the program must find the same driver there. INSIDE_OPTIONS: further options of `virgate run`.
+# daemon. The driver must behave in the same way there. INSIDE_OPTIONS: further options of `virgate run`.
 set -u
 build=$1
 program=$2

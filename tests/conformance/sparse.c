@@ -47,7 +47,8 @@ static CUmemGenericAllocationHandle make_memory(size_t size, unsigned usage)
 	return memory;
 }
 
-// Returns the description of a part of an array that starts at texel (x, y). memory 0 unmaps the part.
+// Returns the description of a part of an array that starts at texel (x, y). If `memory` is 0, the description unmaps
+// the part.
 static CUarrayMapInfo region(CUarray array, CUmemGenericAllocationHandle memory, unsigned long long offset, unsigned x,
 			     unsigned y, unsigned width, unsigned height)
 {
@@ -100,7 +101,7 @@ static CUresult map(CUarrayMapInfo info)
 	return result;
 }
 
-// Floats for a square plane of the array, with `SIDE` texels in each row: what was written, and what was read.
+// Values of the texels of one plane of the array, `SIDE` in each row: those to write, and those that were read.
 static float plane[SIDE * SIDE], found[SIDE * SIDE];
 
 static void copy_plane(CUarray array, bool to_array, unsigned side, unsigned z)
@@ -285,7 +286,7 @@ CONFORM(refused_shapes)
 	}
 }
 
-// Memory for tiles has no other use. The driver does not report that an allocation is for tiles.
+// Memory that was created for tiles cannot be mapped as other memory. The driver does not report that it is for tiles.
 CONFORM(tile_pools)
 {
 	need_context();

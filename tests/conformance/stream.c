@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 static CUfunction spin;
-// kernels spin for this many ns, longer than a loaded machine stops a thread
+// the nanoseconds for which kernels spin: a busy machine never suspends the test's thread for that long
 static unsigned long long long_enough = 400000000;
 
 static void need_spin(void)

@@ -103,7 +103,8 @@ static void need_map(const struct tensor *t, CUtensorMap *ret_map)
 				    CU_TENSOR_MAP_L2_PROMOTION_NONE, t->fill));
 }
 
-// Returns the number of elements of the box along a dimension. The innermost dimension has no stride.
+// Returns the number of elements of the box along dimension `i`. The element stride `step` does not apply to the
+// innermost dimension.
 static unsigned extent(const struct tensor *t, unsigned i)
 {
 	return i ? (t->box[i] + t->step[i] - 1) / t->step[i] : t->box[0];
@@ -118,7 +119,8 @@ static unsigned elements_of(const struct tensor *t)
 	return count;
 }
 
-// Returns the offset in bytes of element `number` of the box in the tensor; -1: outside.
+// Returns the offset in bytes, within the tensor, of element `number` of the box. Returns -1 if that element is outside
+// the tensor.
 static int64_t place(const struct tensor *t, const int *start, unsigned number)
 {
 	int64_t at = 0;
@@ -200,12 +202,13 @@ static const struct tensor tensors[] = {
 	{CU_TENSOR_MAP_DATA_TYPE_UINT16, 5, 2, {16, 4, 3, 5, 2}, {8, 2, 3, 2, 2}, {1, 1, 1, 1, 1}, 0},
 	{CU_TENSOR_MAP_DATA_TYPE_INT32, 3, 4, {12, 20, 15}, {4, 9, 8}, {1, 2, 3}, 0},
 };
-// The first coordinate is in units of 16 bytes here.
+// Start coordinates of boxes. The first coordinate of each is in units of 16 bytes.
 static const int starts[][RANK_MOST] = {
 	{0, 0, 0, 0, 0}, {1, 2, 1, 1, 0}, {-1, -1, 1, 0, 0}, {1, -2, -1, 1, -1}, {6, 4, 6, 2, 1}, {900, 0, 0, 0, 0},
 };
 
-// Returns the start coordinates. The address of a box must be a multiple of 16 bytes.
+// Converts start coordinates to elements. They have units of 16 bytes, since the address of a box must be a multiple of
+// 16 bytes.
 static const int *start_of(const struct tensor *t, const int *units)
 {
 	static int start[RANK_MOST];
@@ -310,7 +313,8 @@ CONFORM(to_several_blocks)
 	need_map(&t, &map);
 	fill(tensor_bytes, sizeof tensor_bytes, 4);
 	for (unsigned i = 0; i < 2; i++) {
-		// The box's first bytes in global memory equal the tensor's first bytes.
+		// The second kernel copies from `box_bytes` instead of the tensor, so both must begin with the same
+		// bytes.
 		memset(box_bytes, 0xee, sizeof box_bytes);
 		memcpy(box_bytes, tensor_bytes, bytes);
 		snprintf(text, sizeof text,
@@ -334,7 +338,8 @@ CONFORM(to_several_blocks)
 	}
 }
 
-// Every element of global memory is `old`, and every element of shared memory is `by`.
+// Applies each operation to elements with the value `old` in global memory and elements with the value `by` in shared
+// memory.
 CONFORM(reductions)
 {
 	static const struct {
@@ -390,8 +395,8 @@ CONFORM(reductions)
 	}
 }
 
-// Launches a kernel that adds the box to the threads' numbers. These numbers are in the block's own shared memory, 1
-// KiB behind the box.
+// Launches a kernel that adds the box to an array in the block's own shared memory, 1 KiB behind the box. The array has
+// the number of each thread.
 static void launch_reduction(unsigned cluster)
 {
 	static CUtensorMap map;

@@ -1,4 +1,5 @@
-// Kernels that read textures, and textures of arrays to read. Include in exactly one file per program.
+// Kernels that read textures, and helpers that create textures with known texels. Include in exactly one file per
+// program.
 #pragma once
 #include "image.h"
 

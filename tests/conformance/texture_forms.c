@@ -173,7 +173,8 @@ CONFORM(forms_of_results)
 	WORKS(cuArrayDestroy(array));
 }
 
-// Sizes can be queried by a texture object. Other queries need a texture reference: the driver refuses such a kernel.
+// A kernel can query the size of a texture through a texture object. The driver refuses kernels with other queries,
+// which need a texture reference.
 CONFORM(queries_of_handles)
 {
 	static const char *const missing[] = {"query_levels", "query_layers", "query_coordinates"};

@@ -258,7 +258,7 @@ CONFORM(copies_on_the_device_and_memsets_take_turns_with_kernels)
 
 enum { MEETINGS = 10 };
 
-// Queues all meetings with the other process in advance, each as a kernel of its own.
+// Queues MEETINGS kernels. In each, this process and the other process wait for each other.
 static void queue_meetings(unsigned mine)
 {
 	CUdeviceptr own = page_address + 4 * mine, other = page_address + 4 * !mine;
@@ -280,8 +280,8 @@ CHILD(meet_the_parent)
 	queue_meetings(1);
 	to = record();
 	open_stream();
-	// The kernels of the two processes never run at the same time. In each time slice, a kernel meets the previous
-	// kernel of the other process, and waits for the next one.
+	// The kernels of the two processes never run at the same time. In each time slice, a kernel of one process sees
+	// that the previous kernel of the other process has run, and then waits for its next kernel.
 	HOLDS(between(from, to) > MEETINGS / 2 * 1200);
 }
 
@@ -298,8 +298,8 @@ CONFORM(kernels_that_wait_for_each_other_go_on)
 
 // ---- streams --------------------------------------------------------------------------------
 
-// Measures kernels while another stream of the process is blocked. A blocked stream of either kind uses no GPU time, so
-// the kernels are as fast as without it.
+// Measures kernels while another stream of the process is blocked. Such a stream uses no GPU time, whether it waits for
+// a value or for a host function. So the kernels are as fast as without it.
 static double measure_beside(CUstream held, const struct burn *burn)
 {
 	GIVES(cuStreamQuery(held), CUDA_ERROR_NOT_READY);
@@ -353,7 +353,7 @@ CHILD(queue_and_wait)
 		launch(&burn);
 	CUevent to = record();
 	open_stream();
-	// opens the stream: the simulated device does this only while this process runs
+	// waits until the stream is open, since the simulated device opens it only while this process runs
 	WORKS(cuEventSynchronize(from));
 	atomic_store(&page->queued, 1);
 	wait_until(&page->opens, 1); // the parent stops this process here
@@ -400,8 +400,10 @@ CONFORM(work_of_a_stopped_process_goes_on)
 	double took = wait_until_alone(&burn, alone, from);
 	HOLDS(took > QUEUED * 500); // the device still executed the queued kernels of the stopped process
 	double stopped = seconds();
+	// Leave the child stopped for longer than the 2.34 s that it accepts between its two events: this time must not
+	// count.
 	while (seconds() - stopped < 3)
-		usleep(10000); // longer than the process's last record may last
+		usleep(10000);
 	atomic_store(&page->opens, 1);
 	kill(child, SIGCONT);
 	EQUALS(wait_child(child), 0);

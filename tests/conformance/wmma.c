@@ -1,6 +1,7 @@
 // Tests wmma: matrices loaded from memory, multiplied and stored, in all shapes, types and layouts. CUDA does not
-// document which lane has which element, so it is not tested. Small integers give the same bits everywhere; other sums
-// lie within (K+1) units of 2^-23 (of f32) of the sum of the absolute products.
+// document which lane has which element, so that is not tested. Results for small integers must be exact. For other
+// numbers with K products, the sum may differ by at most (K+1) times 2^-23 (of f32) of the sum of the absolute
+// products.
 #include "conformance.h"
 #include "matrix_elements.h"
 
@@ -8,7 +9,7 @@ struct product {
 	unsigned shape[3];
 	enum element a, b, c, d;
 	bool by_column[4]; // the layouts of A, B, C, D
-	// `before` is the operation for single bits, `after` the end of the instruction, behind the types
+	// `before`: the operation on single bits; `after`: the end of the instruction's name, behind the types
 	const char *before, *after;
 	unsigned padding; // elements by which the stride exceeds a row of the matrix
 	bool saturates, is_and;
@@ -89,7 +90,7 @@ static void add_move(char **at, const char *end, const struct product *p, unsign
 {
 	char stride[16] = "";
 
-	// Without padding the stride is the default.
+	// The instruction needs no stride for rows without padding.
 	if (p->padding)
 		snprintf(stride, sizeof stride, ", %u", stride_of(p, which));
 	add(at, end, "	wmma.%s.%c.sync.aligned.%s.m%un%uk%u%s.%s ", which == 3 ? "store" : "load", "abcd"[which],

@@ -121,7 +121,7 @@ CONFORM(module)
 	CUmodule module;
 
 	need_context();
-	// such an image can only be loaded as a library
+	// an image in a wrapper of version 2 can only be loaded as a library, not as a module
 	GIVES(cuModuleLoadData(&module, registered), CUDA_ERROR_INVALID_IMAGE);
 }
 
