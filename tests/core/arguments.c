@@ -19,7 +19,7 @@ static struct pair make_pair(int a, float b)
 	return pair;
 }
 
-/* Reads each value after the arguments were made, as a launch does. */
+/* Compares the arguments with packed bytes. Like a launch, it reads the values after the arguments were made. */
 static void expect_bytes(int line, const struct vg_argument *arguments, size_t count, const void *bytes, size_t size)
 {
 	const char *at = (const char *)bytes;

@@ -1,4 +1,5 @@
-// Helpers that the tests of code and launches share: built kernels, and device memory of the driver.
+// Helpers that the tests of code and launches share: they find kernels that the build compiled, allocate device memory,
+// and launch kernels.
 #pragma once
 #include "core_test.h"
 
@@ -90,7 +91,7 @@ __attribute__((unused)) static void free_words(struct vg_context *context, vg_ad
 	DRIVER(cuCtxPopCurrent_v2, (struct CUctx_st **), &before);
 }
 
-// A launch configuration with its own size, a grid and a block. Further fields may follow.
+// A launch configuration with a grid of `blocks` and a block of `threads`. Values of further fields may follow.
 #define CONFIG(blocks, threads, ...)                                                                       \
 	&(struct vg_launch_config)                                                                         \
 	{                                                                                                  \
@@ -118,7 +119,7 @@ __attribute__((unused)) static int run_kernel_once(struct vg_object_code *code, 
 	return got;
 }
 
-// Checks a tool's arguments; `expected` ends with NULL.
+// Checks the arguments that the library would pass to a tool, such as a compiler; `expected` ends with NULL.
 __attribute__((unused)) static void check_arguments(const char *const *arguments, size_t count,
 						    const char *const *expected)
 {

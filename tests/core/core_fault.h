@@ -78,8 +78,8 @@ static inline int fault_at(const struct fault_subject *subject, const char *entr
 	return WEXITSTATUS(status);
 }
 
-// Makes each driver call of the constructor fail in turn. `entries`: the exported names of these calls, ended by NULL.
-// If the constructor does not call one of them, the test fails.
+// Makes each driver call of the constructor fail in turn. `entries` has the names of the driver functions that the
+// constructor calls, ended by NULL. If it does not call one of them, the test fails.
 static inline void fault_every_call(const struct fault_subject *subject, const char *const *entries)
 {
 	if (!getenv("VIRGATE_SIM"))

@@ -133,7 +133,7 @@ static inline void heap_open(void)
 {
 	if (HEAP_IS_TAKEN)
 		return; // the sanitizer replaces malloc itself, and finds leaks
-	// All code of the library is in one segment.
+	// Find the segment that contains all code of the library. Calls from there are counted.
 	CHECK(dl_iterate_phdr(heap_find, dlsym(RTLD_DEFAULT, "vg_last_error")) == 1);
 	atomic_store(&heap_calls, 0);
 	atomic_store(&heap_live, 0);

@@ -1,4 +1,4 @@
-// Blocks a stream until the test continues it: a host function in the stream waits. This works with every driver.
+// Blocks a stream with a host function that waits until the test continues it. This works with every driver.
 #pragma once
 #include "core_test.h"
 

@@ -60,7 +60,7 @@ static inline struct vg_graph_builder *begin_builder(struct bench *bench)
 	return builder;
 }
 
-// Completes a builder that has ended, launches the graph once, and waits.
+// Completes a builder whose capture has ended, launches the graph once, and waits.
 static inline struct vg_graph *builder_run(struct bench *bench, struct vg_graph_builder *builder)
 {
 	struct vg_graph *graph;

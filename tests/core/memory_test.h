@@ -56,7 +56,7 @@ static inline struct vg_graph_builder *begin_capture(struct vg_stream *stream)
 	return builder;
 }
 
-// Returns the granularity: the size of mapped memory must be a multiple of it.
+// Returns the granularity of mapped memory: its size must be a multiple of the granularity.
 static inline size_t get_granularity(struct vg_device *device)
 {
 	struct vg_physical_memory *memory;

@@ -339,7 +339,7 @@ nvmlReturn_t nvmlDeviceGetBoardPartNumber(nvmlDevice_t device, char *partNumber,
 	return NVML_SUCCESS;
 }
 
-// Old devices lack some kinds of record.
+// Returns the version of a record. Fails for NVML_INFOROM_DEN, a kind of record that old devices lack.
 nvmlReturn_t nvmlDeviceGetInforomVersion(nvmlDevice_t device, nvmlInforomObject_t object, char *version,
 					 unsigned length)
 {

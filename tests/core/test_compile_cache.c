@@ -135,7 +135,7 @@ TEST(every_input_is_part_of_the_key)
 	vg_compile_cache_destroy(cache);
 }
 
-// The cache works with the tools for PTX and NVVM IR as well.
+// The cache also keeps what other tools compile from PTX and NVVM IR.
 TEST(ptx_is_cached_too)
 {
 	struct vg_compile_cache *cache = cache_of(0);
@@ -253,8 +253,8 @@ TEST(damaged_entries_are_compiled_again)
 	vg_compile_cache_destroy(cache);
 }
 
-// Compiles a program with this macro, and checks whether the cache keeps it (`kept`). A program whose text contains the
-// time must not be kept.
+// Compiles a program with this macro twice, and checks whether the cache keeps the result (`kept`). It must not keep
+// the result if the program's text contains the time.
 static void expect_of_time(struct vg_compile_cache *cache, const char *text, const char *macro, bool kept)
 {
 	struct vg_program_options options = {sizeof options, .arch = "sm_90", .name = "t"};

@@ -130,7 +130,8 @@ TEST(green_contexts)
 		VG_INVALID, "must be non-blocking");
 	REFUSED(vg_stream_default(green, VG_DEFAULT_STREAM_LEGACY, &stream), VG_INVALID,
 		"green context's default stream");
-	OK(vg_stream_record(stream, NULL, &event)); // an event of any stream of the device, green or not
+	// any stream of the device, green or not, can record this event again
+	OK(vg_stream_record(stream, NULL, &event));
 	OK(vg_event_record(event, of_primary));
 	OK(vg_stream_wait_stream(of_primary, stream));
 	OK(vg_context_record(green, event));
@@ -287,8 +288,7 @@ TEST(null_arguments_are_named)
 	vg_context_destroy(context);
 }
 
-// Creates and releases contexts. Every thread gets a valid primary context, even while another thread creates or
-// releases it.
+// Creates and releases primary contexts. Several threads do this at the same time, and each must get a valid context.
 static void *create_and_release(void *status_)
 {
 	enum vg_status *status = status_;

@@ -89,7 +89,7 @@ static void destroy_with_fault(void)
 	CHECK_CONTAINS(warning, "1: destroying a stream: ");
 	CHECK_CONTAINS(warning, "CUDA_ERROR_OPERATING_SYSTEM");
 	CHECK_INT(vg_last_error()->status,
-		  VG_INVALID); // the first error is kept, not that of the cleanup
+		  VG_INVALID); // the failure of the destroy has not replaced this error
 	CHECK_CONTAINS(vg_last_error()->text, "context is NULL");
 	OK(vg_stream_create(context, NULL, &stream));
 	// an explicit close reports the failure

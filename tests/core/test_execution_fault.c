@@ -167,8 +167,8 @@ TEST(events)
 	FAULT_EVERY_CALL(&((struct fault_subject){open_stream, record, clean}), "cuEventCreate", "cuEventRecord");
 }
 
-// Runs `body` with a fault. A fault that counts queries must allow for two more: the driver's first two queries are for
-// the compute capability, when the table of devices is made.
+// Runs `body` in a child process with a fault. A fault that counts queries must allow for the first two queries. With
+// these, the library asks for the compute capability when it makes the table of devices.
 static void with_fault(const char *fault, void (*body)(struct vg_device *))
 {
 	int status;

@@ -158,7 +158,8 @@ TEST(split_and_joined_work_keeps_its_order)
 	OK(vg_graph_builder_end(builder));
 	OK(vg_graph_builder_definition(builder, &definition));
 	OK(vg_graph_definition_edges(definition, edges, 4, &found));
-	CHECK_INT(found, 4); // one edge to each of the two branches, and one from each of them
+	// the fork has one edge to each of the two branches, and the join has one edge from each of them
+	CHECK_INT(found, 4);
 	struct vg_graph *graph = builder_run(&bench, builder);
 	vg_graph_builder_destroy(builder);
 	vg_graph_definition_destroy(definition);
@@ -513,7 +514,8 @@ TEST(launching_a_changed_graph_invalidates_no_capture)
 static void *destroy_elsewhere(void *builder)
 {
 	CHECK_INT(vg_stream_sync(NULL), VG_INVALID);
-	vg_graph_builder_destroy(builder); // the end of the capture fails on this thread
+	// this call cannot end the capture, since another thread began it; its error must not replace the last one
+	vg_graph_builder_destroy(builder);
 	CHECK_CONTAINS(vg_last_error()->text, "stream is NULL");
 	return NULL;
 }

@@ -206,7 +206,8 @@ TEST(builders_capture_bodies)
 	OK(vg_graph_builder_create_condition(builder, NULL, &condition));
 	launch_on(builder, set, VG_ARGUMENTS(condition, one));
 	OK(vg_graph_builder_if_else(builder, condition, &then, &otherwise));
-	OK(vg_graph_builder_definition(then, &body)); // gets the definition before the body is captured
+	// gets the definition of the body before the capture of the body begins
+	OK(vg_graph_builder_definition(then, &body));
 	OK(vg_graph_builder_begin(then, VG_GRAPH_CAPTURE_RELAXED));
 	REFUSED(vg_graph_builder_definition(then, &same), VG_STATE, "is still building");
 	launch_on(then, add, VG_ARGUMENTS(w.address));
@@ -224,7 +225,7 @@ TEST(builders_capture_bodies)
 	OK(vg_graph_builder_complete(builder, NULL, &graph));
 	OK(vg_graph_builder_definition(builder, &definition));
 
-	// The definition lists the conditional node.
+	// The conditional node is one of the definition's nodes.
 	struct vg_graph_node *nodes[3], *conditional = NULL;
 	size_t found;
 	OK(vg_graph_definition_nodes(definition, nodes, 3, &found));
@@ -237,7 +238,7 @@ TEST(builders_capture_bodies)
 	vg_graph_builder_destroy(then);
 	vg_graph_builder_destroy(otherwise);
 	vg_graph_builder_destroy(builder);
-	for (int i = 0; i < 3; i++) // one graph for each reference
+	for (int i = 0; i < 3; i++) // the test has one reference to `definition`, and two to `body`
 		vg_graph_definition_destroy(i ? body : definition);
 
 	launch_and_read(&bench, graph, &w);
@@ -293,7 +294,8 @@ TEST(builders_capture_nested_loops_and_switches)
 	bench_close(&bench);
 }
 
-// The driver destroys the body, and the graph with it.
+// A forbidden call invalidates the capture of a body. The driver then destroys the body, which makes the whole graph
+// invalid.
 TEST(an_invalidated_body_destroys_the_whole_graph)
 {
 	struct bench bench = bench_open();

@@ -26,7 +26,7 @@ TEST(a_definition_has_its_own_device)
 	vg_address address;
 	size_t peers;
 
-	// Runs the test with either device's context current.
+	// Makes the context of device 0 current. The definition must still allocate on its own device, device 1.
 	struct vg_context *first = first_context();
 	OK(vg_context_set_current(first, NULL));
 	OK(vg_graph_add_allocation(bench.definition, NULL, 0, ALLOCATION(.bytes = 64), &address, &node));
@@ -37,7 +37,7 @@ TEST(a_definition_has_its_own_device)
 	OK(vg_context_set_current(NULL, &before));
 	CHECK(before == vg_context_handle(first));
 
-	// A second definition uses memory of the other device, and memory that both devices can access.
+	// Makes a definition on device 0, which allocates memory on device 1, and memory that both devices can access.
 	OK(vg_graph_definition_close(bench.definition));
 	vg_graph_definition_destroy(bench.definition);
 	OK(vg_graph_definition_create(first, &bench.definition));

@@ -361,7 +361,7 @@ TEST(a_grid_of_clusters_counts_clusters)
 	struct vg_graph_node *node;
 	int value;
 
-	// Clusters of one block need no hardware.
+	// A cluster of one block works on every device.
 	OK(vg_graph_add_kernel(bench.definition, NULL, 0, KERNEL(add, CONFIG(3, 1, .cluster = {1}), VG_ARGUMENT(word)),
 			       &node));
 	OK(vg_graph_node_get_launch_config(node, &config));

@@ -72,7 +72,7 @@ TEST(builders)
 		    OK(vg_graph_builder_callback(builder, do_nothing, &bench, sizeof bench));
 		    OK(vg_graph_builder_end(builder)); OK(vg_graph_builder_complete(builder, NULL, &graph));
 		    vg_graph_builder_destroy(builder); vg_graph_destroy(graph););
-	// Graphs are discarded during the capture, and destroyed in any order.
+	// Destroys builders during their captures, in a different order in each round.
 	int round = 0;
 	HEAP_STEADY(OK(vg_graph_builder_create_on(bench.stream, &builder));
 		    OK(vg_graph_builder_begin(builder, VG_GRAPH_CAPTURE_RELAXED));

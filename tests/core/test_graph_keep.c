@@ -1,12 +1,12 @@
-// Checks that objects of nodes live as long as a graph or a launch can use them, and are released on the program's
-// threads.
+// Checks that objects used by graph nodes live as long as a graph or a launch can use them. Checks also that they are
+// released on the program's threads, not on the driver's.
 #include "graph_test.h"
 
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 
-// The memory of a buffer, with a count of its releases and the thread of the last one.
+// A buffer that counts how often its memory was released, and notes the thread of the last release.
 struct witness {
 	atomic_int dropped;
 	pthread_t by;

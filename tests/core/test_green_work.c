@@ -1,5 +1,5 @@
-// Tests memory, copies, code and launches on a stream of a green context: they belong to the primary context, and run
-// on some of the device's SMs.
+// Tests memory, copies, code and launches on a stream of a green context. These objects belong to the primary context,
+// but launches run only on the green context's SMs.
 #include "code_test.h"
 
 enum { BLOCKS = 1024, SMS = 16 };

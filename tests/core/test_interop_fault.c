@@ -186,7 +186,7 @@ static enum vg_status close_buffer(void)
 	enum vg_status status = vg_buffer_close(mapped, stream);
 
 	CHECK_INT(vg_graphics_resource_is_mapped(resource), status != VG_OK);
-	if (status) { // the resource is still mapped, although its buffer was closed, and can be unmapped
+	if (status) { // the buffer was closed, but the resource is still mapped, and a later unmap must succeed
 		vg_buffer_destroy(mapped);
 		mapped = NULL;
 		OK(vg_graphics_resource_unmap(resource, stream));

@@ -122,7 +122,7 @@ static void drop(void *owner)
 	atomic_fetch_add(&dropped, 1);
 }
 
-// All threads make views of one buffer and of one owner; each has its own graphics resource.
+// Each thread makes views of one buffer and of one foreign owner, and has a graphics resource of its own.
 static void *work(void *number)
 {
 	static float memory[64 * 128];

@@ -172,7 +172,7 @@ TEST(messages_have_the_source_names_of_kernels)
 	}
 	REFUSED(vg_object_code_kernel(own, "scale", &kernel), VG_NOT_FOUND, "_Z5scaleIfEvPT_ (scale<float>)");
 	vg_object_code_destroy(own);
-	// A name expression takes precedence over a kernel's demangled name.
+	// If a kernel was compiled with a name expression, messages use the expression instead of the demangled name.
 	OK(vg_object_code_create(VG_CODE_PTX, ptx, (size_t)used, &named, &own));
 	REFUSED(vg_object_code_kernel(own, "own", &kernel), VG_NOT_FOUND, "the::own");
 	OK(vg_object_code_kernel(own, "the::own", &kernel));

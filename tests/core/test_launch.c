@@ -122,8 +122,8 @@ TEST(each_of_many_arguments_is_checked)
 	free_words(context, where);
 }
 
-// Tests argument lists. A program uses one for many arguments, or to pass the same variables to every launch. For
-// values that are known at the launch it uses vg_launch(), and for a fixed configuration a prepared launch.
+// Tests argument lists. A program uses an argument list for many arguments, or to pass the same variables to every
+// launch. For values that are known at the launch it uses vg_launch(), and for a fixed configuration a prepared launch.
 TEST(argument_lists_are_checked_once_and_read_at_each_launch)
 {
 	enum { COUNT = 512 };

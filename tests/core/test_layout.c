@@ -215,7 +215,7 @@ TEST(repack_needs_a_multiple_of_the_new_size)
 	CHECK_INT(most, 16);
 	OK(vg_layout_max_item_size(&layout, 1, 4096 + 8, 16, &most));
 	CHECK_INT(most, 8);
-	OK(vg_layout_slice(&layout, 1, 1, 7, 1, &layout)); // the first element is at offset 4
+	OK(vg_layout_slice(&layout, 1, 1, 7, 1, &layout)); // the first element of the slice is at offset 4
 	OK(vg_layout_max_item_size(&layout, 1, 4096, 16, &most));
 	CHECK_INT(most, 4);
 }

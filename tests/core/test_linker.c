@@ -282,7 +282,7 @@ TEST(invalid_options_are_refused)
 	struct vg_linker *linker = NULL;
 	struct vg_toolchain tool;
 
-	if (vg_toolchain_find(VG_BACKEND_NVJITLINK, &tool) == VG_NOT_FOUND) // without nvJitLink the driver links
+	if (vg_toolchain_find(VG_BACKEND_NVJITLINK, &tool) == VG_NOT_FOUND) // without nvJitLink, the driver would link
 		SKIP("%s", vg_last_error()->text);
 
 	REFUSED(vg_linker_create(NULL, 0, NULL, &linker), VG_INVALID, "at least one is needed");

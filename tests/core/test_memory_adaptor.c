@@ -22,7 +22,7 @@ TEST(limit_is_enforced)
 	REFUSED(vg_buffer_create(limited, SIZE_MAX, b.stream, &first), VG_LIMIT, "400 B of this");
 	REFUSED(vg_limiting_resource_used(b.pool, &used), VG_INVALID, "a device pool has no limit");
 	vg_buffer_destroy(second);
-	// The statistics count rounded sizes, and no failed allocations.
+	// The statistics count the rounded sizes of allocations. They do not count allocations that failed.
 	OK(vg_virtual_memory_resource_create(b.device, NULL, &virtual));
 	OK(vg_limiting_resource_create(virtual, 3 << 20, &limited_virtual));
 	OK(vg_buffer_create(limited_virtual, 1 << 20, NULL, &first));
@@ -105,7 +105,7 @@ static int event_count;
 static void note(void *user, const struct vg_memory_event *event)
 {
 	CHECK(user == events);
-	vg_stream_sync(NULL); // an error in the callback does not replace the error of the buffer
+	vg_stream_sync(NULL); // sets an error, which must not become the last error of the caller
 	events[event_count++] = *event;
 }
 
@@ -160,7 +160,7 @@ TEST(log_as_text)
 // ---- retries -----------------------------------------------------------------------------------------
 
 struct reserve {
-	struct vg_buffer *spare; // frees this buffer when memory runs out
+	struct vg_buffer *spare; // the callback frees this buffer when memory runs out
 	int asked;
 	size_t size;
 };
@@ -172,7 +172,7 @@ static int release_spare(void *user, size_t size)
 
 	reserve->asked++;
 	reserve->size = size;
-	vg_stream_sync(NULL); // an error in the callback does not replace the error of the buffer
+	vg_stream_sync(NULL); // sets an error, which must not become the last error of the caller
 	reserve->spare = NULL;
 	vg_buffer_destroy(spare);
 	return spare != NULL;
@@ -195,7 +195,7 @@ TEST(retry_when_out_of_memory)
 	REFUSED(vg_buffer_create(retrying, 2000, b.stream, &buffer), VG_LIMIT, "asked for 2.0 KiB");
 	CHECK_INT(reserve.asked, 2);
 	vg_memory_resource_destroy(retrying);
-	// Device memory is retried too, but other failures are returned at once.
+	// The adaptor also retries when the device runs out of memory. It returns other failures at once.
 	OK(vg_retrying_resource_create(b.pool, release_spare, &reserve, &retrying));
 	REFUSED(vg_buffer_create(retrying, (size_t)1 << 50, b.stream, &buffer), VG_DRIVER, "CUDA_ERROR_OUT_OF_MEMORY");
 	CHECK_INT(reserve.asked, 3);

@@ -319,7 +319,7 @@ static void without_properties(void)
 	REFUSED(vg_physical_memory_create(device, 1, NULL, &made_memory), VG_UNSUPPORTED,
 		"the CUDA virtual memory API");
 	CHECK(!made_resource && !made_memory);
-	// The driver can allocate device memory by cuMemAlloc only.
+	// On this driver, the library can allocate device memory by cuMemAlloc only.
 	OK(vg_device_memory_resource(device, &resource));
 	CHECK_STR(vg_memory_resource_name(resource), "synchronous resource");
 	OK(vg_device_allocate(device, 1 << 20, stream, &buffer));

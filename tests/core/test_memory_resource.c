@@ -7,9 +7,9 @@
 struct arena {
 	int allocations, deallocations, destroyed;
 	struct vg_stream *last_stream;
-	enum vg_status answer; // the status that allocate returns
-	size_t more;	       // how many bytes allocate returns beyond the requested size
-	int nothing;	       // allocate succeeds, but returns no address
+	enum vg_status answer; // the status that the allocate function returns
+	size_t more;	       // by how many bytes the allocation is larger than requested
+	int nothing;	       // if set, the allocate function succeeds without an address
 	enum vg_status on_free;
 };
 
@@ -85,8 +85,8 @@ TEST(custom_resource_is_called_once_for_each_buffer)
 	CHECK(arena.last_stream == second);
 	OK(vg_buffer_create(resource, 61, b.stream, &buffer));
 	OK(vg_buffer_set_deallocation_stream(buffer, second));
-	// Close a buffer that has another reference. The reference keeps the resource. The memory is freed on the
-	// stream that the close gave.
+	// Closes a buffer that has another reference. The resource must exist until the last reference is released. The
+	// memory is freed on the stream that was passed to the close.
 	other = vg_buffer_retain(buffer);
 	OK(vg_buffer_close(buffer, NULL));
 	vg_buffer_destroy(buffer);

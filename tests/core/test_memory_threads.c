@@ -24,7 +24,7 @@ static void run_threads(void *(*body)(void *), struct shared *shared)
 	}
 }
 
-// Returns a text about a thread's failed call. The thread that joins it ends the test with this text.
+// Returns a text about a failed call of this thread. The thread that joins this one ends the test with that text.
 static void *describe_failure(const char *call)
 {
 	const struct vg_error *error = vg_last_error();

@@ -23,7 +23,7 @@ def declared():
 
 
 class Objects:
-    """Makes objects by the name of their kind."""
+    """Creates a valid object of a given kind, such as a stream."""
 
     def __init__(self, library):
         self.library = library

@@ -42,7 +42,7 @@ static int receive_message(int socket, struct message *ret_message)
 	return descriptor;
 }
 
-// Waits for a byte of the other process, or sends a byte.
+// Waits for a byte from the other process if `wait` is set, and else sends it a byte.
 static void signal_or_wait(int socket, int wait)
 {
 	char byte = 0;
@@ -223,8 +223,8 @@ static void check_any_order(struct message *m, struct vg_memory_resource *pool, 
 		vg_buffer_destroy(both[!first]);
 		OK(vg_stream_sync(b->stream));
 	}
-	// Change the last byte of the data: the simulator reads only the first words. The driver does not import host
-	// memory twice.
+	// Imports the same buffer with changed data. The change is in the last byte, since the simulator reads only the
+	// first words. The driver cannot import host memory twice.
 	struct vg_memory_properties properties;
 	OK(vg_memory_resource_properties(pool, &properties));
 	if (!getenv("VIRGATE_SIM") || properties.host_accessible)

@@ -13,8 +13,8 @@ static char read_byte(int descriptor)
 	return read(descriptor, &word, 1) == 1 ? word : 0;
 }
 
-// The process that the tests lock. The test forks it before it uses CUDA itself, since a process that is forked later
-// could not use CUDA.
+// Runs in the process that the tests lock. The test forks that process before it uses CUDA itself, since a child that
+// is forked later could not use CUDA.
 static void subject(void)
 {
 	struct vg_context *context = first_context();

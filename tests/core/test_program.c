@@ -452,7 +452,7 @@ TEST(ptx_is_compiled_by_a_linker)
 	struct vg_object_code *code = NULL;
 	struct vg_toolchain tool;
 
-	if (vg_toolchain_find(VG_BACKEND_NVJITLINK, &tool) == VG_NOT_FOUND) // without nvJitLink the driver links
+	if (vg_toolchain_find(VG_BACKEND_NVJITLINK, &tool) == VG_NOT_FOUND) // without nvJitLink, the driver would link
 		SKIP("%s", vg_last_error()->text);
 	OK(vg_program_create(VG_SOURCE_PTX, ptx, size,
 			     OPTIONS(.name = "linked", .max_register_count = 64, .lineinfo = 1), &program));

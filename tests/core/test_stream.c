@@ -78,7 +78,7 @@ TEST(streams_wait_for_events_and_for_each_other)
 	OK(vg_stream_wait_event(two, event));
 	OK(vg_stream_wait_stream(two, one));
 	OK(vg_stream_wait_stream(one, one));
-	vg_event_destroy(event); // waits for the event that are queued already are not affected
+	vg_event_destroy(event); // streams that already wait for the event still do so
 	OK(vg_stream_sync(two));
 	REFUSED(vg_stream_wait_event(two, NULL), VG_INVALID, "event is NULL");
 	REFUSED(vg_stream_wait_stream(two, NULL), VG_INVALID, "other is NULL");

@@ -42,7 +42,7 @@ static void ask_without_library(void)
 	CHECK(gpu == (void *)1);
 	if (getenv("VIRGATE_LEDGER"))
 		return; // inside a vGPU the interposer looks for NVML once only
-	// The next call searches for NVML again.
+	// Without the variable, the next call finds the library.
 	unsetenv("VIRGATE_NVML");
 	OK(vg_gpu_count(&count));
 	CHECK(count > 0 && count != 77);

@@ -323,7 +323,7 @@ TEST(fields)
 	REFUSED(vg_gpu_fields(NULL, fields, 1), VG_INVALID, "gpu is NULL");
 }
 
-// Tests functions with the parameters `gpu` and one output.
+// Checks that a query refuses NULL for the GPU and for its result.
 TEST(null)
 {
 	unsigned number;
@@ -420,7 +420,7 @@ TEST(events)
 	REFUSED(vg_system_events_wait(NULL, 1, seen, 4, &count), VG_INVALID, "NULL");
 }
 
-// Tests setters without a change to a real GPU.
+// Tests setters with the simulated driver, since they would change the settings of a real GPU.
 TEST(setters)
 {
 	if (!getenv("VIRGATE_SIM"))

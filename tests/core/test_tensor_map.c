@@ -270,7 +270,7 @@ TEST(every_type_of_elements_has_a_map)
 	static const struct {
 		enum vg_tensor_type type;
 		unsigned bits;
-		uint8_t code; // the type of views with this default; VG_TYPE_OPAQUE: no type
+		uint8_t code; // views of this type get the tensor type above by default; VG_TYPE_OPAQUE: no views do
 	} types[] = {
 		{VG_TENSOR_UINT8, 8, VG_TYPE_UINT},	      {VG_TENSOR_UINT16, 16, VG_TYPE_UINT},
 		{VG_TENSOR_UINT32, 32, VG_TYPE_UINT},	      {VG_TENSOR_INT32, 32, VG_TYPE_INT},

@@ -89,7 +89,8 @@ TEST(a_kernel_copies_boxes_with_zeros_outside)
 	OK(vg_tensor_map_tiled(context, view, (unsigned[]){BOX_ROWS, BOX_COLUMNS}, NULL, &map));
 	check_box(map, 0, 0, 1);
 	check_box(map, 40, 100, 1);
-	check_box(map, ROWS - 3, COLUMNS - 4, 1); // columns in steps of 16 bytes: others are an illegal instruction
+	// the column must be a multiple of 4 floats (16 bytes), or the kernel fails with an illegal instruction
+	check_box(map, ROWS - 3, COLUMNS - 4, 1);
 	check_box(map, -2, -4, 1);
 	OK(vg_tensor_map_replace_address(map, second));
 	check_box(map, 8, 16, 1001);

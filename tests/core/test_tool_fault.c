@@ -58,11 +58,11 @@ static void expect_failure(struct vg_program *program, enum vg_code_type target,
 	CHECK(code == NULL);
 	char name[64];
 	snprintf(name, sizeof name, "%.*s", (int)strcspn(entry, ":"), entry);
-	// Count NAMESize(), the query for a size, as a call of NAME().
+	// The error names the call NAME() also if the query of its size, NAMESize(), failed.
 	if (strlen(name) > 4 && strcmp(name + strlen(name) - 4, "Size") == 0)
 		name[strlen(name) - 4] = '\0';
 	CHECK_CONTAINS(vg_last_error()->text, name);
-	OK(vg_program_compile(program, target, how, &code)); // only one call fails, so that a retry succeeds
+	OK(vg_program_compile(program, target, how, &code)); // only one call fails, so compiling again succeeds
 	vg_object_code_destroy(code);
 	vg_program_destroy(program);
 }

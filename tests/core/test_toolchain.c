@@ -10,7 +10,8 @@ static struct vg_program_options options = {sizeof(struct vg_program_options)};
 
 static char child_said[4096];
 
-// Returns the child's status; child_said contains the child's standard error.
+// Runs the function in a child with this environment variable. Returns the child's status, and leaves its standard
+// error in child_said.
 static int status_of_child(void (*run)(void), const char *variable, const char *value)
 {
 	size_t length = 0;

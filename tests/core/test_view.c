@@ -283,7 +283,8 @@ TEST(inaccessible_memory_has_no_view)
 	again = vg_memory_resource_retain(resource);
 	CHECK(again == resource && !vg_memory_resource_retain(NULL));
 	vg_memory_resource_destroy(resource);
-	OK(vg_buffer_create(again, sizeof memory, NULL, &buffer)); // the second reference to the object is still valid
+	// the object has another reference, which is still valid
+	OK(vg_buffer_create(again, sizeof memory, NULL, &buffer));
 	REFUSED(vg_view_of_buffer(buffer, &layout, f32, 0, &view), VG_UNSUPPORTED,
 		"neither the host nor a device can reach the buffer");
 	CHECK(!view);

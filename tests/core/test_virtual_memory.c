@@ -7,7 +7,7 @@
 	(&(struct vg_virtual_memory_options){.size = sizeof(struct vg_virtual_memory_options), __VA_ARGS__})
 enum { MIB = 1 << 20 };
 
-// Writes a word every MiB, counted from `first`.
+// Writes a word at the start of every MiB of the buffer. The first word is `first`, and each further word is one more.
 static void write_words(struct vg_buffer *buffer, unsigned first, struct vg_stream *stream)
 {
 	unsigned count = (unsigned)(vg_buffer_size(buffer) / MIB);
