@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 		perror("again");
 		return errno == EPERM ? 77 : 1;
 	}
-	// Wait until the child is stopped, and only then report it: the reader of the report may continue it at once.
+	// Wait until the child is stopped before this process exits, because its caller may continue the child at once.
 	if (pid > 0)
 		return waitpid((pid_t)pid, NULL, WUNTRACED) == pid ? 0 : 1;
 	setsid();

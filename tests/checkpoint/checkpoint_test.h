@@ -81,8 +81,8 @@ static void end_guarded(int signal)
 	_exit(1);
 }
 
-// Starts the subject without the test's descriptors and terminal: a failed test would seem to hang if the subject kept
-// the test's output open. The subject ends with the test. `kinds`: names of subject_kinds.c, separated by spaces.
+// Starts the subject without the test's descriptors and terminal. If the subject kept the test's output open, a failed
+// test would seem to hang. The subject ends with the test. `kinds`: names of subject_kinds.c, separated by spaces.
 static struct subject start_subject_with(const char *rounds, const char *kinds)
 {
 	struct subject subject = {0};
@@ -149,7 +149,7 @@ __attribute__((unused)) static void check_goes_on(const char *rounds)
 	}
 }
 
-// Returns whether all descendants of the test are gone and reaped. Reaps orphans.
+// Reaps children of the process group `pid`. Returns whether neither the process `pid` nor its group exists any more.
 static bool is_gone(pid_t pid)
 {
 	while (waitpid(-pid, NULL, WNOHANG) > 0)

@@ -1,10 +1,9 @@
-// Dumps, restores, suspends or resumes a program through the library, and disturbs that work when a given phase of it
-// begins. Usage: coordinator dump|restore PID DIR PHASE ACTION, or, for a suspension with --deep and for its end,
-// coordinator deep|resume 0 VGPU PHASE ACTION. PHASE is a name from vg_checkpoint_phase_name(). When it begins, this
-// program does ACTION: "stop" asks the library to stop, "kill" kills this program with SIGKILL, and "end" kills the
-// process to be dumped. "fork" and "exec" make that process fork or exec, by a signal. "run" runs the command in
-// COORDINATED. Exit code: 0; 1 if the operation failed, with the error on standard output; 3 if it succeeded but PHASE
-// never began.
+// Dumps, restores, suspends or resumes a program through the library, and disturbs this operation when one of its
+// phases begins. Usage: coordinator dump|restore PID DIR PHASE ACTION, or coordinator deep|resume 0 VGPU PHASE ACTION,
+// where deep means suspend --deep. PHASE is a name from vg_checkpoint_phase_name(). ACTION "stop" asks the library to
+// stop, "kill" kills the coordinator with SIGKILL, and "end" kills the process to be dumped. "fork" and "exec" send a
+// signal to that process, at which it forks or calls exec. "run" runs the command in the variable COORDINATED. Exit
+// code: 0; 1 if the operation failed, with the error on standard output; 3 if it succeeded but PHASE never began.
 #include "virgate/checkpoint.h"
 
 #include <signal.h>

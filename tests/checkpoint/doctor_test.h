@@ -1,4 +1,4 @@
-// Helpers of the tests of `virgate doctor`: a test directory with scripts.
+// Helpers of the tests of `virgate doctor`: they create a test directory, and scripts in it that stand in for programs.
 #pragma once
 #include <limits.h>
 #include <stdlib.h>

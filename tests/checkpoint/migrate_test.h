@@ -1,5 +1,5 @@
-// Helpers of the tests of migrations: an idle process, its state, and both sides of a migration, with the stand-in for
-// CRIU. Include in exactly one file per program.
+// Helpers of the tests of migrations. They start an idle process, check its state, and run both sides of a migration
+// with the stand-in for CRIU. Include in exactly one file per program.
 #pragma once
 #include <glob.h>
 #include <stddef.h>

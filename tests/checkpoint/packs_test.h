@@ -9,10 +9,10 @@
 
 enum { BLOCK = DEVICE_BLOCK };
 
-enum { PATTERN = 128 * 1024 }; // LZ4 finds equal bytes at distances below 64 KiB
+enum { PATTERN = 128 * 1024 }; // more than 64 KiB, so that LZ4 does not find that the pattern repeats
 
-// Fills a block with bytes that depend on `seed` alone: a random pattern again and again, each time with another first
-// word. With a sanitizer, random numbers for all words would take longer than what is tested.
+// Fills a block with bytes that depend on `seed` alone: copies of one random pattern, each with another first word. If
+// all words were random, filling the block would take longer than the tests, with a sanitizer.
 static inline void fill_random(unsigned char *block, uint64_t seed)
 {
 	uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;

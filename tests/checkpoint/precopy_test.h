@@ -38,8 +38,8 @@ static inline unsigned expected(unsigned block, unsigned changes, unsigned round
 	return !changes ? FILL : block < changes && rounds ? rounds * 64 + block : FILL * 0x10000u + block;
 }
 
-// Checks one block of the program's memory while the program is stopped. The program's file has the number of its
-// complete rounds. The program may have begun one more round.
+// Checks one block of the program's memory while the program is stopped. The program reports only complete rounds, so
+// it may already have written the block in the next round.
 static inline void check_block(const unsigned *words, unsigned number, const struct program *program, unsigned changes)
 {
 	unsigned rounds = report_of(program).round, first = words[0];

@@ -29,6 +29,7 @@ void make(struct work *work);
 int look(struct work *work, uint32_t round);
 // Runs the subject to its end.
 __attribute__((noreturn)) void run(const char *file_to_write, int count, char **names);
-// Creates resources by their names: with `early` those that must exist before the first use of CUDA, else the others.
+// Creates the resources with these names. If `early` is set, creates only those that must exist before the first use of
+// CUDA, and else only the others.
 void make_kinds(int early, int count, char **names);
 void have_zeros(void);

@@ -272,7 +272,8 @@ TEST(an_invalid_chunk_is_refused)
 		}
 		for (size_t i = 0; i < GUARD; i++)
 			CHECK_INT(back[LENGTH + i], 0xaa);
-		// Tests a map with pages after the end of the file, and a map without pages.
+		// Changes the bitmap of pages at the start of the chunk: it has a page after the end of the file, or no
+		// page at all. Both must be refused.
 		out[1] |= 1 << 3;
 		CHECK(!codec_unpack(codec, out, bytes, back, LENGTH));
 		memset(out, 0, 2);

@@ -331,7 +331,7 @@ TEST(a_resumption_that_is_killed_is_repeated)
 	end(&program);
 }
 
-// The guard of a killed command does what resume and recover do.
+// Kills a command. Its guard process must then roll back, as `resume` and `recover` do.
 TEST(the_guard_rolls_back_a_killed_suspension)
 {
 	struct program program;

@@ -57,7 +57,7 @@ TEST(programs_are_killed_when_their_time_is_up)
 	CHECK_STR(output, "before\n");
 	CHECK_INT(tool(script("silent", "exec >/dev/null 2>&1; sleep 61.7"), 300, output, sizeof output), -ETIMEDOUT);
 	CHECK(vg_clock_monotonic_ns() - start < UINT64_C(30000000000));
-	// The script was killed, and its child with it.
+	// Killing the script has also killed its child.
 	CHECK(system("pgrep -xf 'sleep 61.7' >/dev/null") != 0);
 }
 
@@ -67,7 +67,7 @@ static bool stop_late(void *user)
 	return false;
 }
 
-// If a program has already exited when the caller asks to stop, its result counts.
+// If the program has already exited when the caller asks to stop, the caller gets the program's result.
 TEST(stopping_an_ended_program_is_too_late)
 {
 	useconds_t wait = 500000;

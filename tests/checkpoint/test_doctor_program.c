@@ -86,7 +86,7 @@ static void make_directory(const char *name)
 	CHECK(mkdir(path, 0700) == 0 || errno == EEXIST);
 }
 
-// A toolkit has only one program. The doctor uses no tools of other toolkits, since each path is set.
+// Makes a toolkit that has nvcc only. The variables keep the doctor from finding the other tools in another toolkit.
 TEST(missing_tools_of_a_toolkit_are_named)
 {
 	static const char none[] =
@@ -139,7 +139,7 @@ static const char *line_of(const char *name)
 	FAIL("no line of %s in: %s", name, said);
 }
 
-// Without a program to check the interposer with, the doctor warns and still succeeds.
+// The doctor checks the interposer by running a program from PATH. Without such a program it warns, and still succeeds.
 TEST(a_warning_is_no_failure)
 {
 	CHECK_INT(run("PATH=/nonexistent", "quota"), 0);
@@ -182,8 +182,8 @@ TEST(a_divided_gpu_fails)
 					"nvidia-smi -mig 0, when nobody uses the GPU");
 }
 
-// Tests the warning about MPS. Any process with the name of the MPS control daemon, as the kernel truncates it, causes
-// the warning.
+// Tests the warning about MPS. The doctor recognizes the MPS control daemon by the name of a process, which the kernel
+// truncates.
 TEST(mps_that_runs_is_a_warning)
 {
 	int ends[2];
@@ -246,7 +246,7 @@ TEST(the_daemon_and_its_ledgers_are_checked)
 			 "create it again");
 }
 
-// Tests a listener in place of the daemon that closes each connection.
+// Listens at the daemon's socket, and closes each connection without an answer.
 TEST(a_daemon_that_does_not_answer_fails)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};

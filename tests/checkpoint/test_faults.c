@@ -158,7 +158,7 @@ TEST(another_program_is_not_taken_for_criu)
 	end_subject(subject);
 }
 
-// The guard process rolls back a killed dump. Here, CRIU kills its parent.
+// Kills a dump. Its guard process must then roll back. Here, CRIU kills its parent, the dump.
 TEST(the_guard_rolls_back_a_killed_dump)
 {
 	standin();

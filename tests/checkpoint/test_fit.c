@@ -1,5 +1,6 @@
-// Checks that an image that does not fit this machine is refused with its name before anything changes. The test makes
-// such an image by changing its description and renewing the checksum. The stand-in for CRIU is never started.
+// Checks that an image that does not fit this machine is refused, with the name of the refusal, before anything
+// changes. The test makes such an image by changing its description and renewing the checksum. The stand-in for CRIU is
+// never started.
 #include "checkpoint/image/text.h"
 #include "checkpoint/machine/build_id.h"
 #include "checkpoint/process/refusal.h"

@@ -377,7 +377,8 @@ TEST(a_processs_gpu_is_one_of_the_image)
 
 static size_t values_left;
 
-// Replaces the value number values_left in the description by `odd`. Counts only the first items of long lists.
+// Replaces one value of the description by `odd`. `values_left` is the number of values before it. In lists, only the
+// first two items count. Returns false if there are not so many values.
 static bool replace_one(json_t *group, json_t *odd)
 {
 	const char *key;
@@ -401,7 +402,8 @@ static bool replace_one(json_t *group, json_t *odd)
 	return false;
 }
 
-// No description with a valid checksum may crash a reader. Sanitizers find more than crashes.
+// Changes every value of a description, with a valid checksum. This must crash no reader, and cause no error that a
+// sanitizer reports.
 TEST(no_description_crashes_its_readers)
 {
 	static const char *const odds[] = {"null",   "-1",   "9223372036854775807", "[]",

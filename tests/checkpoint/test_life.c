@@ -130,7 +130,7 @@ TEST(a_file_that_lost_its_name_is_there_for_every_image)
 		check_lost_names_again(subject.pid, "lost2.image");
 	}
 	CHECK_INT(count_names("link_remap.", ""), count_names("link_remap.", ".virgate"));
-	// Without the link, the restore refuses the image before it makes a process.
+	// Without the link that CRIU has made, the restore refuses the image before it makes a process.
 	char command[PATH_MAX + 32];
 	snprintf(command, sizeof command, "rm %s/link_remap.*", directory);
 	CHECK_INT(system(command), 0);
@@ -187,7 +187,7 @@ TEST(restore_waits_and_passes_signals_on)
 	CHECK_INT(end_of(restore), 128 + SIGKILL);
 }
 
-// Maps the first GPU to the second one, and the reverse.
+// Restores with a map that exchanges the first two GPUs.
 TEST(restore_takes_a_map_of_gpus)
 {
 	need_criu();

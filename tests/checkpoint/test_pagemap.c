@@ -97,7 +97,7 @@ static void add_area(uint64_t begin, uint64_t end, uint64_t status, uint64_t fla
 	put_field(&inner, 3, 0);
 	put_field(&inner, 6, flags);
 	put_field(&inner, 7, status);
-	put_field(&inner, 8, 1); // this encodes the value -1
+	put_field(&inner, 8, 1); // the field is encoded so that 1 stands for -1
 	put_number(&areas, 14 * 8 + 2);
 	put_number(&areas, inner.length);
 	put(&areas, inner.data, inner.length);

@@ -69,8 +69,8 @@ TEST(every_compression_restores_everything)
 			FAIL("%s: %s", methods[method], vg_last_error()->text);
 		snprintf(command, sizeof command, "diff -rq %s %s", path_of("source"), path_of("target"));
 		CHECK_INT(system(command), 0);
-		// Five chunks of zeros use no blocks, and a file with data in a third of its pages uses no more than
-		// that.
+		// The first file has five chunks of zeros, and takes no disk blocks. The second file has data in a
+		// third of its pages, and takes little more than one chunk.
 		snprintf(path, sizeof path, "%s/tree-0/pages-80.img%s", path_of(name),
 			 image_compression_suffix((enum vg_compression)method));
 		CHECK_INT(blocks_of(path), 0);

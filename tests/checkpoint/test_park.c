@@ -352,7 +352,8 @@ TEST(a_disk_that_is_too_small_is_refused_before_memory_moves)
 	end(&program);
 }
 
-// The guard does what `virgate recover` does. The stand-in for CRIU kills the dump at its start.
+// Kills a dump. Its guard process must then do what `virgate recover` does. The stand-in for CRIU kills the dump when
+// it starts.
 TEST(the_guard_rolls_back_a_killed_dump)
 {
 	prepare(false);

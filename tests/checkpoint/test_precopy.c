@@ -28,7 +28,7 @@ static void check_no_scratch(void)
 	char pattern[PATH_MAX];
 
 	snprintf(pattern, sizeof pattern, "%s/virgate-*", path_of("tmp"));
-	for (int i = 0; i < 500; i++) { // a guard may still use the file
+	for (int i = 0; i < 500; i++) { // the guard process of a killed command may still use the file
 		glob_t found = {0};
 		bool none = glob(pattern, 0, NULL, &found) == GLOB_NOMATCH;
 		globfree(&found);
@@ -120,8 +120,9 @@ TEST(a_program_migrates_and_continues)
 	await_end(program.pid);
 }
 
-// Uses a real receiver with the stand-in. The process that the stand-in makes is not a tenant, so the restores on both
-// sides fail. Until then the filled host memory has become the file of the process, and it is removed with the process.
+// Uses a real receiver with the stand-in for CRIU. The process that the stand-in makes is not a tenant, so the restore
+// fails on both sides. By then, the host memory that was filled in advance has become a file of the process. The file
+// must be removed with the process.
 TEST(filled_memory_is_removed_with_a_failed_restore)
 {
 	char from[PATH_MAX + 8], pid[16], *image;
@@ -166,7 +167,8 @@ TEST(filled_memory_is_removed_with_a_failed_restore)
 
 // ---- warnings --------------------------------------------------------------------------------------------
 
-// The program changes all its memory all the time. The result comes from the library, since the receiver refuses.
+// One program changes all its memory all the time, and the other one none. The library returns the warning even though
+// the receiver refuses the image.
 TEST(a_program_that_changes_too_much_gets_a_warning)
 {
 	struct vg_checkpoint_result result = {0};

@@ -112,7 +112,7 @@ TEST(json_has_no_progress)
 	pid_t dump = start_dump(subject.pid, "--json", &terminal);
 	wait_for_criu(terminal);
 	length = 0;
-	collect(terminal, 1500); // longer than the second in which nothing is drawn anyway
+	collect(terminal, 1500); // in the first second of a dump, no progress is shown in any case, so wait longer
 	unlink(path_of("slow"));
 	collect_until(terminal, "\"raw_bytes\"");
 	CHECK_INT(waitpid(dump, &status, 0), dump);

@@ -105,7 +105,8 @@ TEST(missing_rights_are_named)
 	if (geteuid() != 0 || prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE) != 1)
 		SKIP("it takes a right that this user has not");
 	standin();
-	// CAP_PERFMON (38), which CAP_SYS_ADMIN includes, also suffices on newer kernels.
+	// Drops every capability that the dump could use. Besides CAP_SYS_PTRACE, these are CAP_SYS_ADMIN and, on newer
+	// kernels, CAP_PERFMON (38).
 	refused_as("--bounding-set -sys_ptrace,-sys_admin,-cap_38", start_idle(), "that takes CAP_SYS_PTRACE");
 }
 

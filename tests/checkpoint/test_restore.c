@@ -234,9 +234,9 @@ TEST(a_process_that_sees_a_part_of_the_gpus_is_not_moved)
 
 // ---- an image that is damaged --------------------------------------------------------------------------
 
-// The place that a test damages: the last chunk with data, in the last file of an image that has chunks.
+// The byte that a test damages. It is in the last chunk with data, in the last file of an image that has chunks.
 struct place {
-	// words: the text of the refusal.
+	// `words`: what the message about the refused restore must contain.
 	char file[PATH_MAX], words[160];
 	uint64_t byte;
 };
@@ -299,7 +299,8 @@ static struct place last_place(const char *image)
 	snprintf(place.file, sizeof place.file, "%.2000s/%.200s", image, leaf);
 	if (plain && last * chunk < end)
 		end = last * chunk;
-	// Zeros of an uncompressed file may be a hole, which a restore does not read.
+	// In an uncompressed file, zeros may be a hole, which a restore does not read. So choose a byte that is not
+	// zero.
 	for (place.byte = end - 1; plain && byte_at(place.file, place.byte) == 0; place.byte--)
 		CHECK(place.byte > (last - 1) * chunk);
 	snprintf(place.words, sizeof place.words, "%.80s is damaged: chunk %zu of %zu", leaf, last - 1, count);
@@ -341,7 +342,7 @@ static struct world look_around(const char *rounds)
 	return world;
 }
 
-// Checks that no process exists or ran, and that neither the GPU nor a ledger has its memory.
+// Checks that no restored process exists or has run. Checks also that no device memory is allocated or charged for one.
 static void check_nothing_happened(const char *rounds, const struct world *before, pid_t pid)
 {
 	struct world now = look_around(rounds);
@@ -381,7 +382,8 @@ static void check_comes_back(const char *rounds, const char *how, const char *im
 	CHECK(!now.charged && !now.device);
 }
 
-// Checks that a restore is refused. `how`: the option for the image or stream in `image`.
+// Checks that a restore is refused, and that nothing has changed. `how` is the option of `virgate restore` that takes
+// `image`, an image or a stream.
 static void check_refused(const char *rounds, const char *how, const char *image, pid_t pid, const char *step,
 			  const char *words)
 {
@@ -413,7 +415,8 @@ TEST(a_flipped_bit_in_the_last_chunk_lets_no_process_run)
 	static const char *const methods[] = {"none", "lz4", "zstd"};
 
 	setup();
-	// The variable is for the coordinator. The interposer is in another directory.
+	// setup() has set this variable for the coordinator. `virgate` must find the interposer itself, in another
+	// directory.
 	unsetenv("VIRGATE_LIBDIR");
 	with_vgpu("flip");
 	for (int i = 0; i < 3; i++) {
@@ -462,7 +465,8 @@ TEST(a_cut_or_damaged_stream_lets_no_process_run)
 	struct stat info;
 
 	setup();
-	// The variable is for the coordinator. The interposer is in another directory.
+	// setup() has set this variable for the coordinator. `virgate` must find the interposer itself, in another
+	// directory.
 	unsetenv("VIRGATE_LIBDIR");
 	with_vgpu("flip");
 	CHECK_INT(mkdir(path_of("tmp"), 0700), 0);
@@ -489,8 +493,8 @@ TEST(a_cut_or_damaged_stream_lets_no_process_run)
 	run("shutdown");
 }
 
-// A restore does not need root, only the capabilities that the doctor names. CAP_SETPCAP is among them, since this
-// machine may be a container.
+// A restore does not need root, only the capabilities that the doctor names. In a container, CAP_SETPCAP may be one of
+// them.
 TEST(the_named_capabilities_suffice)
 {
 	static const char script[] =

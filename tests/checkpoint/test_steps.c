@@ -78,7 +78,7 @@ TEST(device_memory_is_never_left_out)
 	standin();
 	struct subject subject = start_subject(path_of("with-cuda"));
 
-	// The subject uses a GPU now.
+	// After these rounds, the subject uses a GPU.
 	check_goes_on(path_of("with-cuda"));
 	CHECK_INT(run("dump --pid %d --dir %s --cpu-only --leave-running --json", (int)subject.pid, path_of("both")),
 		  0);
@@ -157,7 +157,7 @@ TEST(invalid_options_are_refused)
 	CHECK_INT(run("dump --pid 4194304 --dir %s --compress zstd:99", path_of("x")), 2);
 	CHECK_CONTAINS(said, "there are 1 to 22, and 0 for its own choice");
 	CHECK_INT(run("dump --pid 4194304 --dir %s --compress zstd:0", path_of("x")), 1);
-	// The text is about the process.
+	// The level is valid, so the message is about the process, which does not exist.
 	CHECK_CONTAINS(said, "there is none");
 	CHECK_INT(run("dump --pid 4194304 --vgpu v --dir %s", path_of("x")), 2);
 	CHECK_CONTAINS(said, "give one of them");

@@ -26,7 +26,7 @@ TEST(a_process_with_threads_and_children_is_restored_five_times)
 	}
 	int status;
 	CHECK_INT(kill(subject.pid, SIGTERM), 0);
-	// CRIU was the parent.
+	// CRIU was the parent of the process. CRIU has exited, so the test is the parent now, as the subreaper.
 	CHECK_INT(waitpid(subject.pid, &status, 0), subject.pid);
 	CHECK_INT(status, 0);
 	kill(-subject.pid, SIGKILL);
@@ -72,7 +72,8 @@ TEST(refusals_of_criu_are_reported)
 
 // ---- several roots -----------------------------------------------------------------------------------
 
-// A virgate restore in the background. Its output is a pipe, since it would print less to a file.
+// A `virgate restore` in the background. Its output is a pipe, because it prints no messages to a regular file, which
+// the restored program might have open.
 struct waiting {
 	pid_t pid;
 	int words;
