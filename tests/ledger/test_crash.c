@@ -53,8 +53,8 @@ static void check_others_can_charge(struct vg_ledger *ledger)
 	alarm(0);
 }
 
-// Kills a tenant at every step, and reaps it. With `between`, another process changes the account between these two,
-// and with it the account's tag.
+// Kills a tenant at every step, and reaps it. With `between`, another process charges memory and changes the limit
+// before the tenant is reaped. This replaces the tag by which the ledger knows the last operation.
 static int kill_at_every_step(void (*work)(struct vg_ledger *), bool between)
 {
 	int step = 0;

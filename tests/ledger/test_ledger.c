@@ -100,7 +100,8 @@ TEST(limit_changes_take_effect_at_once)
 	CHECK_INT(vg_ledger_limit(ledger), 8 * MIB);
 	CHECK_INT(vg_ledger_set_limit(ledger, 6 * MIB, &charged), 0);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 1), VG_LEDGER_REFUSED);
-	for (int i = 0; i < 300; i++) // enough changes for the generation number to wrap
+	// more changes than the ledger's 7-bit generation number of the limit can count, so it wraps
+	for (int i = 0; i < 300; i++)
 		CHECK_INT(vg_ledger_set_limit(ledger, (uint64_t)(7 + i) * MIB, &charged), 0);
 	CHECK_INT(vg_ledger_limit(ledger), 306 * MIB);
 	CHECK_INT(vg_ledger_reserve(ledger, VG_LEDGER_DEVICE, 300 * MIB), 0);

@@ -271,8 +271,7 @@ TEST(names_are_added_replaced_and_freed)
 	CHECK(three != two && three != one);
 	leave_as_owner(ledger, three);
 	leave_as_owner(ledger, one);
-	// Of the 5 MiB that were charged, shared allocations of 6 MiB were made. The refund is limited to what was
-	// charged.
+	// Shared allocations of 6 MiB were created, but only 5 MiB were charged. So the refund is limited to 5 MiB.
 	check_sum(ledger, CHARGED - 5 * MIB);
 	vg_ledger_close(ledger);
 }

@@ -242,8 +242,9 @@ static inline struct actor actor_start(void)
 	return actor;
 }
 
-// Makes the actor do `action`, and returns its answer. with: the values to send, or NULL. *ret_fd: the descriptor that
-// the actor sent; if ret_fd is NULL, that descriptor is closed.
+// Makes the actor do `action` with `value`, the descriptor `fd`, and further values from `with`, which may be NULL.
+// Returns the actor's answer. *ret_fd: the descriptor that the actor sent; if ret_fd is NULL, that descriptor is
+// closed.
 static inline struct act act_with(struct actor *actor, enum action action, const struct act *with, uint64_t value,
 				  int fd, int *ret_fd)
 {

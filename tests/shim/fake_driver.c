@@ -292,8 +292,8 @@ EXPORT CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t size, const C
 	return CUDA_SUCCESS;
 }
 
-// These functions create objects without memory. The driver does not track bindings, mappings and imports, because the
-// tests check that the interposer does.
+// Creates an object without memory. The driver does not track bindings, mappings and imports, since the tests check
+// that the interposer tracks them.
 static CUresult bare_object(const char *entry, void *ret_handle)
 {
 	BEGIN(entry);

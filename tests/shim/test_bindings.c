@@ -164,8 +164,8 @@ TEST(external_memory_is_charged_to_the_importer)
 	TENANT(64 * MIB, 0, external_body);
 }
 
-// Tests memory in an evictable vGPU that another object or another GPU can use. It stays on the device, and counts as
-// fixed.
+// The following tests are about memory in an evictable vGPU that a multicast object or another GPU can use. Such memory
+// stays on the device, and counts against the fixed part.
 static const struct pager_slot *slot;
 static unsigned int (*last_access)(void);
 
@@ -255,7 +255,7 @@ static void beyond_body(void)
 	CHECK_INT(last_access(), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	CHECK_INT(vg_ledger_refusal_count(tenant_ledger), 2);
 	CHECK_INT(cuMemSetAccess(RANGE, 8 * MIB, &access[1], 1), CUDA_ERROR_OUT_OF_MEMORY);
-	// The interposer has rolled the access back.
+	// The interposer has set the access back to none.
 	CHECK_INT(last_access(), CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	CHECK_INT(slot->bytes, 8 * MIB);
 	CHECK_INT(slot->charged, 8 * MIB);

@@ -393,7 +393,7 @@ static void context_body(void)
 	move_out(PAGER_OUT);
 	move_in(PAGER_RUNNING);
 	CHECK_INT(cuCtxDestroy_v2(own), CUDA_SUCCESS);
-	CHECK_INT(slot->bytes, 4 << 20); // the memory of the other context
+	CHECK_INT(slot->bytes, 4 << 20); // only the memory of the other context is left, in two blocks of 2 MiB
 	move_out(PAGER_OUT);
 	move_in(PAGER_RUNNING);
 	check_filled(other, SMALL, 12);

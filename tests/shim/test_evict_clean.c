@@ -9,8 +9,8 @@ enum { BIG = 3 * BLOCK, PAIR = 2 * BLOCK };
 static CUdeviceptr big, small, alias, second_alias;
 static CUmemGenericAllocationHandle nowhere;
 
-// Runs `body` with the setting by which the GPU hashes the blocks of each process with at least 1 MiB, to find
-// unchanged ones.
+// Runs `body` with the setting VIRGATE_SIM_HASH. With this setting, the GPU hashes the blocks of every process with at
+// least 1 MiB, so that the pager finds unchanged blocks.
 static void run_hashed(const char *fault, void (*body)(void))
 {
 	setenv("VIRGATE_SIM_HASH", "1", 1);
@@ -113,7 +113,7 @@ TEST(only_changed_blocks_are_copied)
 	run_hashed("", changed_body);
 }
 
-// Makes copies fail after the second move: the pager records an event for each copy, and that call fails.
+// Makes all copies after the second move fail: the pager records an event for each copy, and the later records fail.
 static void no_copy_body(void)
 {
 	make_all();
@@ -155,8 +155,8 @@ TEST(newly_allocated_memory_is_copied)
 	run_hashed("", new_memory_body);
 }
 
-// When an allocation is freed, its gap in the host is too small for the next allocation, and the swap has no other
-// room.
+// The test allocates ROOMS times ROOM bytes, which fill the swap. It then replaces two of these allocations by a larger
+// and a smaller one. The larger one does not fit the place in the host of the one that it replaces.
 enum { ROOM = 2 * BLOCK, ROOMS = 3 };
 
 static void gaps_body(void)

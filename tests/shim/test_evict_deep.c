@@ -61,7 +61,8 @@ static void deep_body(void)
 		CHECK_INT(slot->unchanged, FEW);
 		move_in(PAGER_RUNNING);
 	}
-	// The driver unpins the memory that was pinned before its checkpoint.
+	// The driver has unpinned the memory that was pinned before its checkpoint, but the process can be parked
+	// again.
 	park(4);
 	CHECK_INT(count_mappings(), 0);
 	unpark(PAGER_RUNNING);

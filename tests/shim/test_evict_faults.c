@@ -138,7 +138,8 @@ TEST(other_failures_of_a_resume_break_the_process)
 		run_with(copies[i], broken_body);
 }
 
-// The first five of these calls make the context current for the move to the host.
+// Lets the move to the host succeed, which makes the context current five times. All later attempts to make it current
+// fail.
 static void lost_context_body(void)
 {
 	make_all_kinds();
@@ -206,7 +207,7 @@ TEST(green_contexts_stay_while_memory_is_away)
 
 // ---- on the way out ----------------------------------------------------------------------------
 
-// LEFT allocations are in the host already when copy 6 fails.
+// When copy 6 fails, LEFT of the COUNT allocations are in the host already.
 enum { COUNT = 8, LEFT = 3 };
 static CUdeviceptr many[COUNT];
 
@@ -330,7 +331,7 @@ static void release_body(void)
 	address = map_anywhere(SIZE, handle); // the memory still exists
 	fill(address, SIZE, 1);
 	CHECK_INT(cuMemRelease(handle), CUDA_SUCCESS);
-	// Call 2 fails, which would release the memory.
+	// The unmap of the last mapping should release the memory. This second call of cuMemRelease fails, too.
 	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_ERROR_UNKNOWN);
 	check_accounts(charged, free_bytes, SIZE);
 	CHECK_INT(cuMemUnmap(address, SIZE), CUDA_SUCCESS);
@@ -342,8 +343,8 @@ static void release_body(void)
 	move_out_and_in();
 }
 
-// Tests memory that the driver failed to release, in a move. It moves with the rest, and the pager's next attempt
-// releases it.
+// Moves memory that the driver has failed to release. It moves with the other memory. The next attempt to release it
+// succeeds.
 static void release_and_move_body(void)
 {
 	CUmemGenericAllocationHandle handle;

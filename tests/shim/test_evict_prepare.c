@@ -166,7 +166,7 @@ static void ahead_body(void)
 	move_in(PAGER_RUNNING);
 }
 
-// Runs `body` with VIRGATE's setting for the host memory that must stay free: 0, or more MiB than any machine has.
+// Runs `body` with a limit for the host memory that must stay free: 0, or more MiB than any machine has.
 static void run_with_host_least(const char *mib, void (*body)(void))
 {
 	setenv("VIRGATE_SIM_HOST_LEAST", mib, 1);
@@ -229,8 +229,8 @@ static void end_capture(void)
 	CHECK_INT(cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-// Checks host memory during a capture. The pager does this only if no vGPUs compete; here they begin to compete during
-// the capture.
+// The host is short of memory, so the pager releases pinned host memory as soon as vGPUs do not compete any more. Here
+// they stop competing during a capture. The pager must release the memory only after the capture.
 static void capture_body(void)
 {
 	CUdeviceptr memory;

@@ -169,7 +169,8 @@ TEST(descriptors_are_charged_once)
 	end_all();
 }
 
-// Tests an importer that exports the memory again. It must be charged, because the new descriptor may outlive it.
+// Tests an importer that exports the memory again. The importer must be charged for it, since the new descriptor may
+// exist longer than the importer.
 TEST(importers_that_export_again_are_charged)
 {
 	int fd, again;
@@ -257,7 +258,8 @@ TEST(pools_without_importers_end_with_their_owner)
 	end_all();
 }
 
-// Lets the pool grow after its import. The driver frees it when no pointer is left, and every import was destroyed.
+// Lets the pool grow after its import. The driver frees the pool's memory only when all its pointers are closed and all
+// its imports are destroyed.
 TEST(pools_of_an_ended_owner_stay_charged_while_open)
 {
 	int fd;

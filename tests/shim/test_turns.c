@@ -84,7 +84,7 @@ static CUresult call(const struct row *row, uint64_t first, uint64_t second)
 		a[row->stream] = (uintptr_t)&config;
 	CUresult result = ((function *)dlsym(RTLD_DEFAULT, row->abi))(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
 								      a[8], a[9], a[10]);
-	// The interposer makes queries, too, so the stored arguments may be those.
+	// The interposer makes queries, too. So the stored arguments of a query may be those of the interposer.
 	if (strstr(row->abi, "Query"))
 		return result;
 	CHECK_STR(echo->entry, row->abi);
@@ -139,7 +139,7 @@ static void host_copies_body(void)
 	const struct row *copy = row_of("cuMemcpyAsync");
 
 	start();
-	order(TURN_CLOSED, TURN_WANTED); // a call that waits would hang now
+	order(TURN_CLOSED, TURN_WANTED); // if the call waited at the closed gate, it would hang now
 	CHECK_INT(call(copy, 0x1000, 0), CUDA_SUCCESS);
 	CHECK_INT(call(copy, 0, 0x1000), CUDA_SUCCESS);
 	for (const struct row *row = rows; row < rows + ROWS; row++)
@@ -159,7 +159,8 @@ static uint64_t copies(enum turn_copy copy)
 	return page->copies[copy].count;
 }
 
-// Calls a copy of 2 MiB, and checks that it was counted as the one direction, or not at all.
+// Copies 2 MiB, and checks that the copy was counted for this direction only. With direction -1, the copy must not be
+// counted.
 static void check_copy(const char *abi, int direction)
 {
 	uint64_t before[TURN_COPIES], bytes[TURN_COPIES];
@@ -187,7 +188,7 @@ static void traced_copies_body(void)
 
 	start();
 	order(TURN_OPEN, TURN_COUNT);
-	check_copy("cuMemcpyHtoD_v2", -1); // no trace is recorded
+	check_copy("cuMemcpyHtoD_v2", -1); // no trace is being recorded, so copies are not counted
 	page->traced = 1;
 	check_copy("cuMemcpyHtoD_v2", TURN_COPY_IN);
 	check_copy("cuMemcpyHtoDAsync_v2", TURN_COPY_IN);
@@ -307,7 +308,7 @@ static void closed_body(void)
 		beat_until(has_no_waiting_process);
 		CHECK_INT(pthread_join(thread, NULL), 0);
 		CHECK_INT(echo->calls, calls + 1);
-		CHECK_INT(slot->launches - launches, 1); // also if the gate is open now
+		CHECK_INT(slot->launches - launches, 1); // the launch is counted even if the gate has opened
 	}
 }
 
@@ -329,7 +330,8 @@ static void no_arbiter_body(void)
 	CHECK(took < 20000000000); // should take 0.35 s, but takes more on a busy machine
 	begun = vg_clock_monotonic_ns();
 	CHECK_INT(call(row, 0, 0), CUDA_SUCCESS);
-	CHECK(vg_clock_monotonic_ns() - begun < 200000000); // launches need no turn for a while
+	// the process has noticed that no arbiter runs, so launches need no turn for a while
+	CHECK(vg_clock_monotonic_ns() - begun < 200000000);
 }
 
 TEST(gates_without_an_arbiter_open)
@@ -417,11 +419,12 @@ static void kernel_runs_body(void)
 	nanosleep(&pause, NULL);
 	CHECK_INT(((function *)dlsym(RTLD_DEFAULT, "cuStreamSynchronize"))(other, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
 		  CUDA_SUCCESS);
-	// The estimated end is not 30 ms later.
+	// Waiting for 30 ms has not moved the estimated end to 30 ms later.
 	CHECK(slot->eta_ns < first + 20000000);
 }
 
-// One stream waits for another. When that other stream has ended, the first stream still has all its work.
+// Launches work in two streams. When the first stream has ended after 30 ms, the estimate must still include all work
+// of the second one.
 static void streams_take_turns_body(void)
 {
 	const uint64_t first = 0x1000, second = 0x2000;
