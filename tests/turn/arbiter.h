@@ -1,4 +1,5 @@
-// Runs an arbiter step by step. The test sets the facts of its vGPUs and reads the orders, to check single decisions.
+// Runs an arbiter step by step, to check single decisions. The test sets what the arbiter knows about its vGPUs (the
+// facts), and reads what the arbiter decides (the orders).
 #pragma once
 #include "test.h"
 

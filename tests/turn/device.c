@@ -110,7 +110,7 @@ void device_copied(struct model *model, unsigned int index)
 	update_device(model, find_device(model, process));
 }
 
-// Ends kernels that spin until a kernel of another process has ended, if that one has ended.
+// Ends each kernel that spins until another process has ended enough kernels, if that is now the case.
 static void release_spinning(struct model *model)
 {
 	for (unsigned int i = 0; i < model->process_count; i++) {
@@ -158,7 +158,8 @@ static int find_context(const struct model *model, const struct device *device)
 	return -1;
 }
 
-// Notes that a kernel has begun. If it is a collective operation, the other devices may go on with theirs.
+// Notes that a kernel has begun. If it is a collective operation, the kernels of the same operation on other devices
+// may now be able to go on.
 static void note_begin(struct model *model, struct process *process)
 {
 	uint64_t collective = get_head(process)->collective;
@@ -171,7 +172,7 @@ static void note_begin(struct model *model, struct process *process)
 			model_schedule(model, model->now, EVENT_DEVICE, i, ++model->devices[i].version);
 }
 
-// Returns whether all devices of the job have begun the collective operation.
+// Returns whether the collective operation has begun on all devices of the job.
 static bool have_all_arrived(const struct model *model, const struct process *process, uint64_t collective)
 {
 	unsigned int job = model->vgpus[process->public.vgpu].job;
@@ -185,7 +186,7 @@ static bool have_all_arrived(const struct model *model, const struct process *pr
 	return all;
 }
 
-// Sets the remaining time of collective operations that all devices have begun.
+// Sets the remaining time of collective operations that have begun on all devices.
 static void start_collectives(struct model *model, const struct device *device)
 {
 	for (unsigned int i = 0; i < model->process_count; i++) {

@@ -29,7 +29,7 @@ struct program {
 	bool silent;		      // the process waits for its turn, but never launches when it has the turn
 	// In a job: every so many kernels, one is a collective operation, which waits for that of the other devices.
 	unsigned int collective_every;
-	// the kernels wait for kernels of the process with the number spins_for - 1; 0: they do not wait
+	// The number of a process plus 1: the kernels wait for kernels of that process. 0: they do not wait.
 	int spins_for;
 	uint64_t requests; // number of requests after which the process ends; 0: it never ends
 };
@@ -39,7 +39,7 @@ struct model_options {
 	struct turn_rules rules;
 	bool ungated;	    // no gates: the device uses the driver's own time slices
 	bool sees_stops;    // the daemon informs the arbiter of stopped processes
-	uint64_t linger_ns; // how long the device stays with a context without work
+	uint64_t linger_ns; // how long the device keeps a context that has no more work before it serves another one
 	uint64_t slice_ns, switch_ns, start_ns, gap_ns, notice_ns;
 	uint64_t wake_ns;    // how long a sleeping thread of a process takes to wake up
 	uint64_t late_ns;    // how long the arbiter takes to wake up, by a bell or a timer

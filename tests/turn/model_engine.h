@@ -30,13 +30,15 @@ static inline bool event_before(const struct event *a, const struct event *b)
 }
 
 struct kernel {
-	uint64_t left_ns;	     // remaining time; UINT64_MAX: the kernel runs until another one ends
+	// remaining time; UINT64_MAX: the kernel runs until a kernel of another process ends
+	uint64_t left_ns;
 	uint64_t estimate;	     // estimated nanoseconds at the launch
 	uint64_t shape, measured_ns; // if the kernel is a sample, these go to turn_estimate_learn()
 	bool sampled;
-	uint64_t collective; // number of a collective operation, from 1; 0: the kernel is none
-	uint64_t length_ns;  // how long it takes once all devices have begun it
-	uint64_t awaits;     // how many kernels of the other process must end before this one can end
+	// number of the collective operation that this kernel is part of, from 1; 0: it is part of none
+	uint64_t collective;
+	uint64_t length_ns; // duration of a collective operation after it has begun on all devices
+	uint64_t awaits;    // how many kernels of the other process must end before this one can end
 	bool copy;
 };
 
@@ -70,11 +72,12 @@ struct vgpu {
 	struct turn_page page;
 	struct turn_slot slots[64];
 	struct turn_terms terms;
-	struct turn_facts facts; // as the arbiter last read them
+	struct turn_facts facts; // what the arbiter has last read about the vGPU
 	unsigned int slot_count, index, device;
-	struct turn_gang gang;	 // of a job's first vGPU
-	unsigned int job, parts; // a job: its first vGPU, and the number of its vGPUs; `parts` is 0 outside jobs
-	uint64_t stopped;	 // bits: stopped slots
+	struct turn_gang gang; // what the arbiter remembers about a job; only the first vGPU of a job uses it
+	// `job`: the first vGPU of the job; `parts`: the number of its vGPUs, or 0 outside jobs
+	unsigned int job, parts;
+	uint64_t stopped; // bits: stopped slots
 	bool present, joined;
 };
 

@@ -34,7 +34,7 @@ struct scene {
 	double estimate;     // estimated durations of kernels, relative to the real ones; 0: 1
 	uint64_t wake_ns;    // how long a sleeping thread takes until it runs; 0: the model's default
 	uint64_t window_ns;  // window of launches while a latency tenant is active; 0: the default
-	uint64_t linger_ns;  // how long the device stays with a context without work
+	uint64_t linger_ns;  // how long the device keeps a context that has no more work before it serves another one
 	bool ungated;	     // no launch waits for a turn: the device uses the driver's own time slices
 	bool sleeper;	     // another vGPU has processes that never launch anything
 	bool charges_switch; // the policy does not know the cost of a context switch
@@ -49,7 +49,8 @@ struct result {
 	double window[SCENE_TENANTS];
 	double sum;
 	double p50[SCENE_TENANTS], p99[SCENE_TENANTS], solo_p99[SCENE_TENANTS]; // latencies of requests, microseconds
-	double handovers, decisions;						// handovers and decisions per second
+	// turns that passed to another vGPU, and decisions of the arbiter, per second
+	double handovers, decisions;
 };
 
 void scene_run(const struct scene *scene, struct result *ret_result);

@@ -19,7 +19,7 @@ static unsigned int start_vgpu(struct model *model, const struct program *progra
 	return model_start_process(model, model_add_vgpu(model, 50, false, false), program);
 }
 
-// Checks that the arbiter waits twice as long after each failed attempt.
+// The arbiter waits twice as long after each attempt to run the vGPUs side by side that fails.
 TEST(failed_attempts_cost_little)
 {
 	const struct program small = {.launches = 200, .host_ns = 12 * US, .kernel_ns = 4500, .width = .4};
@@ -53,8 +53,8 @@ TEST(small_kernels_run_side_by_side)
 	model_destroy(model);
 }
 
-// Tests vGPUs that are mostly idle. In an attempt of 20 ms, each works for about 4 ms. That is little, but neither
-// waits for the other.
+// Tests vGPUs that are mostly idle. In an attempt of 20 ms, each works for about 4 ms. Though it works so little, it
+// does not wait for the other one, so the attempt must succeed.
 TEST(mostly_idle_tenants_run_side_by_side)
 {
 	struct program rare = {.launches = 10, .host_ns = 8 * US, .kernel_ns = 200 * US, .think_ns = 10 * MS};

@@ -39,7 +39,8 @@ TEST(request_pauses_the_turn)
 	facts[l].is_urgent = false;
 	turn_decide(arbiter, facts, now + 4 * MS, &orders);
 	CHECK(get_state(a) == TURN_HELD && orders.holder == (int)a);
-	// The batch vGPU's turn was paused for 2 ms minus the delay. The switch back to its context takes time, too.
+	// The batch vGPU's turn was paused for 2 ms, less the delay until the pause began. The turn also becomes longer
+	// by the time of the switch back to its context.
 	CHECK_INT(orders.gates[a].until_ns, until + 2 * MS - rules.urgent_delay_ns + rules.switch_ns);
 	turn_destroy(arbiter);
 }
@@ -137,8 +138,8 @@ TEST(new_terms_start_with_full_allowance_and_budget)
 	turn_destroy(arbiter);
 }
 
-// Tests a process that synchronizes in a way from which the gate cannot conclude that the work has ended. So nothing
-// reports the end of the request.
+// Tests a process whose way to synchronize does not show the gate that its work has ended. So nothing reports the end
+// of the request.
 TEST(unreported_request_ends_after_its_estimate)
 {
 	unsigned int batch, latency;
@@ -157,7 +158,7 @@ TEST(unreported_request_ends_after_its_estimate)
 	CHECK_INT(get_state(batch), TURN_CLOSED);
 	for (int i = 0; i < 3 && get_state(batch) == TURN_CLOSED; i++) {
 		now = orders.next_ns;
-		// turn_page_read() does the same.
+		// turn_page_read() ends the work in the same way, when its estimated end has passed.
 		if (facts[latency].eta_ns && now >= facts[latency].eta_ns + rules.margin_ns)
 			set_idle(latency, facts[latency].eta_ns);
 		turn_decide(arbiter, facts, now, &orders);
@@ -175,7 +176,7 @@ TEST(single_latency_vgpu_has_an_open_gate)
 	l = add_vgpu(50, false, true);
 	other = add_vgpu(50, false, false);
 	turn_decide(arbiter, facts, SEC, &orders);
-	// The latency vGPU is asleep, and must announce its launches.
+	// The latency vGPU has no work, so the process must announce its next launch.
 	CHECK(get_state(l) == TURN_HELD && turn_word_is(orders.gates[l].word, TURN_ANNOUNCE));
 	add_launch(l, SEC, MS);
 	facts[l].is_urgent = true;

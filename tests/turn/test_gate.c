@@ -51,13 +51,14 @@ TEST(held_gate_admits_a_window_until_the_end_of_the_turn)
 	CHECK(turn_admits(held, 400 * US, 0, now, 0));
 	CHECK(turn_admits(held, 400 * US, 0, now, now + 399 * US));
 	CHECK(!turn_admits(held, 400 * US, 0, now, now + 400 * US));
-	CHECK(turn_admits(held, 400 * US, 0, now, now - 1)); // the estimated end has passed
+	// there is room, since the estimated end of the work in flight has passed
+	CHECK(turn_admits(held, 400 * US, 0, now, now - 1));
 	// Work that starts before the end of the turn belongs to it.
 	CHECK(turn_admits(wanted, 400 * US, until, until - 1, 0));
 	CHECK(!turn_admits(wanted, 400 * US, until, until, 0));
 	CHECK(turn_admits(wanted, 400 * US, until, until - 100 * US, until - 1));
 	CHECK(!turn_admits(wanted, 400 * US, until, until - 100 * US, until));
-	CHECK(turn_admits(held, 400 * US, until, until + 1, 0)); // no other vGPU waits
+	CHECK(turn_admits(held, 400 * US, until, until + 1, 0)); // the turn has ended, but no other vGPU waits
 	CHECK(!turn_admits(turn_word(1, TURN_CLOSED, TURN_SPIN), 400 * US, until, now, 0));
 }
 
@@ -147,7 +148,8 @@ TEST(write_returns_when_to_wake_and_to_look_again)
 	      page.reason == TURN_REASON_LIMITED);
 	gate.word = turn_word(1, TURN_CLOSED, TURN_SPIN);
 	CHECK_INT(turn_page_write(&page, &gate, 124), TURN_WRITTEN_WAKE);
-	CHECK_INT(turn_page_write(&page, &gate, 125), 0); // only the time of the heartbeat is new
+	// no process need be woken, since only the time of the heartbeat has changed
+	CHECK_INT(turn_page_write(&page, &gate, 125), 0);
 	CHECK(page.beat_ns == 125);
 	gate.word = turn_word(2, TURN_HELD, 0);
 	CHECK_INT(turn_page_write(&page, &gate, 126), TURN_WRITTEN_WAKE);
@@ -223,7 +225,7 @@ TEST(end_of_work_rings_if_another_vgpu_waits)
 	turn_count_launches(&process, 1, 300, SEC + 600);
 	set_word(TURN_HELD, TURN_WANTED);
 	CHECK(turn_report_flight(&process, 0, SEC + 700));
-	CHECK(!turn_report_flight(&process, 0, SEC + 800)); // the process was idle already, so this is no news
+	CHECK(!turn_report_flight(&process, 0, SEC + 800)); // the process was idle already, so the bell need not ring
 	CHECK_INT(slots[0].idle_ns, SEC + 700);
 	set_word(TURN_HELD, TURN_ANNOUNCE);
 	CHECK(turn_count_launches(&process, 1, 300, SEC + MS)); // a request begins, so the gate must inform the arbiter

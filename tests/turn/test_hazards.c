@@ -46,7 +46,8 @@ TEST(kernels_that_wait_for_another_vgpu_continue)
 	start_vgpu(model, 50, &first);
 	start_vgpu(model, 50, &second);
 	model_run(model, 5 * SEC);
-	// A wait lasts at most a round of two turns, plus the arbiter's patience for one of the two vGPUs.
+	// A wait lasts at most for a turn of each vGPU (12 ms each), and for the time that the arbiter waits for the
+	// end of work after a turn (20 ms).
 	CHECK(model_process(model, 0)->kernels > 5 * 1000 / (2 * 12 + 20));
 	CHECK(longest_wait(model, 2) <= 2 * (12 + 20) * MS);
 	model_destroy(model);
@@ -122,7 +123,8 @@ TEST(overlong_kernels_are_compensated_in_later_turns)
 	model_destroy(model);
 }
 
-// Tests a kernel of 100 ms with a share of 2 %. It would keep its process waiting for 4.9 s, but the debt is limited.
+// Tests kernels of 100 ms in a vGPU with a share of 2 %. To keep this share, each launch would have to wait for 4.9 s.
+// But the arbiter limits how far a vGPU can get ahead of the others (`debt_ns`).
 TEST(wait_is_bounded_by_the_debt)
 {
 	const struct program program = {.launches = 1, .host_ns = 8 * US, .kernel_ns = 100 * MS};
@@ -150,7 +152,7 @@ TEST(unwatched_work_ends_at_its_estimate)
 	model_run(model, SEC);
 	model_reset_figures(model);
 	model_run(model, 4 * SEC);
-	CHECK(measure_part(model, 1, 4 * SEC) > 85); // the other program only wants 4 %
+	CHECK(measure_part(model, 1, 4 * SEC) > 85); // the first vGPU's program uses only 4 % of the device
 	CHECK(model_process(model, 0)->kernels > 4 * 5 * 40);
 	model_destroy(model);
 }
@@ -219,7 +221,7 @@ TEST(stopped_holders_delay_others_by_at_most_a_turn)
 		run_until_turn(model, 0);
 		model_run(model, (uint64_t)i * 100 * US);
 		model_stop(model, victim);
-		// If the process is stopped while it synchronizes, no thread reports that its work has ended.
+		// If the process was stopped while it synchronized, no thread of it reports the end of its work.
 		CHECK(gap_of(model, other, SEC) <= (12 + 12 + 20) * MS);
 		if (options.sees_stops)
 			CHECK_INT(model_gate(model, 0)->reason, TURN_REASON_STOPPED);
@@ -507,7 +509,8 @@ TEST(false_end_of_work_costs_only_its_own_vgpu)
 	model_destroy(model);
 }
 
-// Announces requests falsely. A batch vGPU must gain nothing by that, and a latency vGPU no more than its budget.
+// Announces requests that do not exist. A batch vGPU must gain nothing by that, and a latency vGPU no more than its
+// budget.
 TEST(false_requests_gain_no_more_than_the_share)
 {
 	for (int latency = 0; latency < 2; latency++) {

@@ -32,16 +32,16 @@ struct world {
 	bool latency[VGPUS], limit[VGPUS], alive[VGPUS], stopped[VGPUS];
 	int holder;
 	uint64_t seed, decisions, arrivals;
-	// The charge of each vGPU at the last decision, and the sum of all charges.
+	// What each vGPU was charged up to the last decision, and the sum of these charges.
 	uint64_t account[VGPUS], total;
 	bool counted[VGPUS];
-	// The charge of each vGPU at earlier decisions, to check limits.
+	// What each vGPU was charged up to some earlier decisions, to check limits.
 	struct {
 		uint64_t at, charged;
 	} charged[VGPUS][WINDOWS];
 	unsigned int charged_count[VGPUS];
-	// The most work that may be in flight, for 3 processes: the longest kernel of each, and a window of launches
-	// whose estimates are wrong.
+	// The most work that may be in flight: the longest kernels of 3 processes, and a window of launches whose
+	// estimates are wrong.
 	uint64_t overrun;
 };
 
@@ -52,8 +52,8 @@ struct world {
 			     (unsigned long long)world->decisions, #condition);                \
 	} while (0)
 
-// Returns whether the vGPU may get a turn, according to its orders. They give only one reason for the gate's state,
-// which may hide another one.
+// Returns whether the vGPU waits for a turn that it may get, according to its orders. The orders give only one reason
+// why the gate is closed, although there may be more.
 static bool wants_turn(const struct model *model, const struct world *world, unsigned int i)
 {
 	const struct turn_gate *gate = model_gate(model, i);
@@ -101,8 +101,8 @@ static bool is_urgent(const struct model *model, const struct world *world)
 	return false;
 }
 
-// Checks that at most one vGPU has the turn, and that some vGPU has it if any wants it. The next one must be the vGPU
-// with the least virtual time.
+// Checks that at most one vGPU has the turn, and that some vGPU has it if any vGPU wants it. The turn must pass to the
+// vGPU with the least virtual time.
 static void check_turns(const struct model *model, const struct world *world)
 {
 	const struct turn_orders *orders = model_orders(model);
@@ -143,7 +143,8 @@ static void check_limits(const struct model *model, struct world *world, uint64_
 	for (unsigned int i = 0; i < world->count; i++) {
 		if (!world->limit[i] || !world->alive[i] || world->latency[i])
 			continue;
-		// Nothing removes the work of such a vGPU from the device, so its limit cannot hold.
+		// If work stays on the device after the turn, or a process is stopped, nothing removes that work. So
+		// the vGPU's limit cannot hold.
 		if (model_gate(model, i)->reason == TURN_REASON_RESIDENT ||
 		    model_gate(model, i)->reason == TURN_REASON_STOPPED)
 			world->charged_count[i] = 0;
@@ -414,7 +415,7 @@ static unsigned int sum_shares(const struct lies *lies, unsigned int except)
 	return sum;
 }
 
-// Lets a vGPU take part in turns, lets it leave, or changes its terms.
+// Joins a vGPU to the arbiter, removes it, or changes its terms.
 static void change_membership(struct lies *lies, uint64_t now)
 {
 	unsigned int i = (unsigned int)draw(MOST);

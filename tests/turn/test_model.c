@@ -22,9 +22,10 @@ int test_main(int argc, char **argv);
 // A row of the table: a scene, and bounds for its figures.
 struct row {
 	struct scene scene;
-	double tolerance; // largest deviation of each part over the whole time, percentage points
-	double window;	  // largest deviation of each part in 2 seconds, percentage points
-	double sum;	  // least sum of the parts, percent of solo
+	// largest deviation of a tenant's part from its share over the whole time, in percentage points
+	double tolerance;
+	double window; // largest deviation of a tenant's part in 2 seconds from its mean, in percentage points
+	double sum;    // least sum of the tenants' rates, each in percent of its rate alone
 };
 
 static const struct row rows[] = {
@@ -58,11 +59,13 @@ static const struct row rows[] = {
 	 .8,
 	 97.9},
 	{{"train 30, train 70, wakes 200 us", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 200 * US}, .5, .8, 97.9},
-	// The work in flight at the end of a turn then lasts twice as long as estimated, so its drain is given up.
+	// With these estimates, the work in flight at the end of a turn lasts twice as long as expected. So the arbiter
+	// stops waiting for its end.
 	{{"train 30, train 70, estimates of half", {{TRAIN, 30}, {TRAIN, 70}}, .estimate = .5}, 1.5, .6, 98.3},
 	{{"train 30, train 70, estimates of double", {{TRAIN, 30}, {TRAIN, 70}}, .estimate = 2}, .3, .6, 98},
 	{{"train 30, train 70, wakes 500 us", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 500 * US}, .4, .8, 97},
-	// If every core of the host is busy, the goal is 96 %. If every wake takes 1 ms as here, less is possible.
+	// The goal is 96 % even if every core of the host is busy. But if every wake takes 1 ms, as here, less is
+	// possible.
 	{{"train 30, train 70, wakes 1 ms", {{TRAIN, 30}, {TRAIN, 70}}, .wake_ns = 1000 * US}, 1, .9, 95},
 	{{"loop 50, loop 50, wakes 200 us", {{LOOP, 50}, {LOOP, 50}}, .wake_ns = 200 * US}, .2, 1.2, 97.5},
 	{{"loop 20, loop 80, wakes 200 us", {{LOOP, 20}, {LOOP, 80}}, .wake_ns = 200 * US}, .5, .5, 98.5},
@@ -94,7 +97,7 @@ TEST(tenants_get_their_parts_of_the_sum)
 		}
 		if (result.sum < row->sum)
 			FAIL("%s: the sum is %.1f %% of solo", row->scene.name, result.sum);
-		// Each decision takes about 15 us, so these take 2 % of a core.
+		// Each decision takes about 15 us, so 1400 decisions a second take 2 % of a core.
 		if (result.decisions > 1400)
 			FAIL("%s: %.0f decisions a second", row->scene.name, result.decisions);
 	}
@@ -118,7 +121,8 @@ TEST(model_without_gates_agrees_with_measurements)
 	CHECK(result.p99[0] > 2600 && result.p99[0] < 3100 && result.solo[1] > 93 && result.solo[1] < 96);
 }
 
-// A context switch takes 1.6 % of a turn of 7.2 ms, but only 0.7 % of a turn of 16.8 ms.
+// Charges each vGPU for context switches. A switch takes 1.6 % of a turn of 7.2 ms, but only 0.7 % of a turn of 16.8
+// ms.
 static const struct scene charged = {
 	"train 30, train 70, the switch charged", {{TRAIN, 30}, {TRAIN, 70}}, .charges_switch = true};
 
@@ -150,10 +154,12 @@ TEST(tenant_that_pauses_gets_most_of_its_share)
 	CHECK(result.device[0] >= 27.5 && result.device[1] >= 68);
 }
 
-// On an H200, with the same window, the p99 of a C program was 1.6 times that of the program alone. train had 89 % of
-// its rate. In the model, the launches overlap the drain.
+// With the same window on an H200, the 99th percentile of the latencies of a C program like infer was 1.6 times that of
+// the program alone, and train had 89 % of its rate. In the model, the program launches while the work of the other
+// vGPU ends.
 static const struct scene infer = {"infer 20 (latency), train 80", {{INFER, 20, true}, {TRAIN, 80}}};
-// On an H200, the p99 of infer was 1.25 times that of infer alone, and train had 86 % of its rate.
+// On an H200, the 99th percentile of infer's latencies was 1.25 times that of infer alone, and train had 86 % of its
+// rate.
 static const struct scene infer_short = {
 	"infer 20 (latency), train 80, window 0.2 ms", {{INFER, 20, true}, {TRAIN, 80}}, .window_ns = 200 * US};
 static const struct scene infer_slow = {
@@ -182,7 +188,8 @@ TEST(latency_tenant_starts_at_once_while_training_continues)
 	CHECK(result.p99[0] <= 1.35 * result.solo_p99[0] && result.solo[1] >= 86.9);
 }
 
-// On an H200, the p99 of infer was the same as that of infer alone, and the load had 97.5 % of its rate.
+// On an H200, the 99th percentile of infer's latencies was the same as that of infer alone, and the load had 97.5 % of
+// its rate.
 static const struct scene infer_mps = {
 	"mps: infer 20 (latency), train 80", {{INFER, 20, true}, {TRAIN, 80}}, .mode = TURN_MODE_MPS};
 
@@ -194,8 +201,8 @@ TEST(latency_tenant_under_mps_is_as_fast_as_alone)
 	CHECK(result.p99[0] <= 1.1 * result.solo_p99[0] && result.solo[1] >= 95);
 }
 
-// If kernels are longer than the driver's slice, the driver alone decides when the request runs. The policy only keeps
-// the next kernel back. The result depends on how long the device stays with an idle context between two launches.
+// If kernels are longer than the driver's slice, the driver alone decides when the request runs. The policy can only
+// hold back the next kernel. The result depends on how long the device stays with an idle context between two launches.
 static const struct scene infer_long = {"infer 20 (latency), long 80", {{INFER, 20, true}, {LONG, 80}}};
 static const struct scene infer_long_linger = {
 	"infer 20 (latency), long 80, idle contexts 25 us", {{INFER, 20, true}, {LONG, 80}}, .linger_ns = 25 * US};
@@ -283,7 +290,8 @@ TEST(vgpus_without_a_share_divide_the_rest)
 	// Requests of a vGPU of the latency class interrupt the turn of the other vGPU, so they hardly wait.
 	scene_run(&idle_infer, &result);
 	CHECK(result.p99[0] <= 1.2 * result.solo_p99[0] && result.solo[1] > 90 && result.decisions < 1400);
-	// Gaps of 20 ms count as idle time. A request then waits for a drain and a context switch.
+	// Gaps of 20 ms count as idle time. Then a request waits until the other vGPU's work has ended and the device
+	// has switched contexts.
 	scene_run(&idle_pauses, &result);
 	CHECK(result.p99[0] <= result.solo_p99[0] + 900 && result.device[1] > 45);
 }
@@ -298,7 +306,7 @@ TEST(very_long_kernels_get_their_share_on_average)
 	CHECK(fabs(result.part[0] - 30) < .5 && result.sum > 96);
 }
 
-// Measures the time from closing the gate of the vGPU that has the turn to the next grant.
+// Measures the time from the end of a vGPU's turn, when its gate closes, until another vGPU gets the turn.
 static struct {
 	uint64_t closed, longest;
 	int holder;
@@ -334,7 +342,8 @@ TEST(handover_takes_less_than_a_millisecond)
 	model_set_watch(model, watch_handover, NULL);
 	model_run(model, 5 * SEC);
 	model_destroy(model);
-	// After the grant, the first kernel needs the orders, a wake, a launch and the context switch.
+	// After another vGPU gets the turn, its first kernel also waits for the orders, a wake, a launch and the
+	// context switch.
 	CHECK(handover.longest &&
 	      handover.longest + options.arbiter_ns + options.wake_ns + options.start_ns + options.switch_ns < 1 * MS);
 }

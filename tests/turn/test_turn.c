@@ -80,7 +80,7 @@ TEST(phases_tell_who_has_the_device)
 	begin_pair(half, half, SEC);
 	CHECK_INT(turn_read_phase(arbiter, 0, &first), TURN_PHASE_HOLDS);
 	CHECK_INT(phase_of(1), TURN_PHASE_WAITS);
-	add_launch(0, SEC, 20 * MS); // it will be in flight at the end of the turn
+	add_launch(0, SEC, 20 * MS); // this work will still be in flight at the end of the turn
 	uint64_t end = end_first_turn();
 	CHECK_INT(phase_of(0), TURN_PHASE_ENDS);
 	CHECK_INT(phase_of(1), TURN_PHASE_WAITS);
@@ -150,7 +150,7 @@ TEST(turn_is_charged_from_its_first_work_to_its_last)
 	facts[a].eta_ns = until + 100 * US;
 	turn_decide(arbiter, facts, until, &orders);
 	CHECK(get_state(a) == TURN_CLOSED && get_state(b) == TURN_CLOSED && orders.holder == (int)a);
-	// The last kernel ended 90 us later, and the arbiter looks after another 10 us.
+	// The last kernel ends 90 us after the turn, and the arbiter reads the facts another 10 us later.
 	set_idle(a, until + 90 * US);
 	set_waiting(a, until + 90 * US);
 	facts[a].idle_ns = until + 90 * US;
@@ -161,7 +161,8 @@ TEST(turn_is_charged_from_its_first_work_to_its_last)
 	turn_read_total(arbiter, &total);
 	CHECK_INT(total.overhead_ns, 20 * US + rules.switch_ns + 10 * US);
 	CHECK_INT(total.quantum_ns, 12 * MS);
-	// The next turn would be 16.8 ms, and is corrected by those 90 us.
+	// The next turn would take 16.8 ms. It becomes longer, to make up for the 90 us that the first vGPU had too
+	// much.
 	add_launch(b, until + 150 * US, MS);
 	turn_decide(arbiter, facts, until + 160 * US, &orders);
 	CHECK_INT((orders.gates[b].until_ns - until - 150 * US - rules.switch_ns + 500) / 1000, 16800 + 90 * 7 / 3);
@@ -231,12 +232,12 @@ TEST(holder_may_run_ahead_while_all_others_wait)
 	set_waiting(third, SEC + 20 * US);
 	turn_decide(arbiter, facts, SEC + 20 * US, &orders);
 	CHECK_INT(orders.gates[0].ahead_ns, orders.gates[0].until_ns + 4 * MS);
-	// The vGPU has two processes, neither of which knows the work of the other.
+	// The vGPU now has two processes with work. Neither knows the work of the other, so neither may launch ahead.
 	facts[0].in_flight = 2;
 	turn_decide(arbiter, facts, SEC + 25 * US, &orders);
 	CHECK_INT(orders.gates[0].ahead_ns, 0);
 	facts[0].in_flight = 1;
-	// The third vGPU may want a turn again before this one ends.
+	// The third vGPU is idle. It may want a turn before the turn of the first one ends, so no launch may run ahead.
 	facts[third].waiting = 0;
 	turn_decide(arbiter, facts, SEC + 30 * US, &orders);
 	CHECK_INT(orders.gates[0].ahead_ns, 0);
@@ -273,8 +274,8 @@ TEST(vgpu_with_idle_time_only_loses_its_turn_at_once)
 	turn_destroy(arbiter);
 }
 
-// Checks that a sleeping vGPU's gate is closed while another one is active. A vGPU with an open gate does not ring the
-// bell, so the arbiter would not notice new launches.
+// Checks that an idle vGPU's gate is closed while another one is active. If the gate were open, new launches would not
+// ring the bell, so the arbiter would not notice them.
 TEST(sleeping_vgpu_has_no_open_gate_beside_an_active_one)
 {
 	unsigned int l, batch;
@@ -287,7 +288,7 @@ TEST(sleeping_vgpu_has_no_open_gate_beside_an_active_one)
 	CHECK(orders.regime == TURN_REGIME_ALONE && get_state(batch) == TURN_OPEN);
 	set_idle(batch, SEC + MS);
 	turn_decide(arbiter, facts, 3 * SEC, &orders);
-	// No other vGPU is active, so the vGPU need not wait when it wakes up.
+	// No other vGPU is active, so the next launch of this idle vGPU need not wait.
 	CHECK(get_state(batch) == TURN_OPEN);
 	add_launch(l, 3 * SEC, MS);
 	facts[l].is_urgent = true;
@@ -320,7 +321,7 @@ TEST(arbiter_waits_half_of_the_estimate_longer)
 	turn_decide(arbiter, facts, orders.next_ns, &orders);
 	CHECK(orders.next_ns == facts[0].eta_ns + rules.margin_ns && orders.poll);
 	CHECK(turn_word_is(orders.gates[1].word, TURN_SPIN));
-	// The arbiter waits for the estimate, and then for half of it more.
+	// The arbiter waits for the work until its estimated end, and then for half of that time more.
 	uint64_t longest = facts[0].eta_ns + (facts[0].eta_ns - until) / 2;
 	turn_decide(arbiter, facts, longest - US, &orders);
 	CHECK_INT(orders.holder, 0);
@@ -341,7 +342,7 @@ TEST(checkpointed_vgpu_loses_its_turn)
 TEST(beat_continues_while_a_thread_waits)
 {
 	begin_pair((struct turn_terms){50}, (struct turn_terms){50}, SEC);
-	// The first vGPU launches nothing in its second turn; then the second vGPU goes idle.
+	// The first vGPU gets a second turn, but launches nothing. Then the second vGPU goes idle.
 	set_idle(0, SEC + MS);
 	turn_decide(arbiter, facts, SEC + 2 * MS, &orders);
 	CHECK_INT(orders.holder, 1);
@@ -361,8 +362,8 @@ TEST(beat_continues_while_a_thread_waits)
 	turn_destroy(arbiter);
 }
 
-// Changes the share of a vGPU that is ahead. It stays ahead by the same time; with five times the share, that is a
-// fifth of the virtual time.
+// Changes the share of a vGPU that has had more time than the other one. The vGPU must stay ahead by the same time.
+// With five times the share, that time is a fifth in virtual time.
 TEST(new_share_keeps_the_time_that_a_vgpu_is_ahead)
 {
 	struct turn_account first, second;
