@@ -18,7 +18,7 @@ PAUSE = 0.01  # seconds in each step, so that there is time for a dump in the mi
 
 
 class Rows(torch.utils.data.Dataset):
-    """Has batches of 4 MiB. By default, CRIU dumps less than that of an unnamed file."""
+    """Has batches of 4 MiB. That is more than CRIU dumps of an unnamed file by default."""
 
     def __len__(self):
         return STEPS * ROWS
@@ -37,7 +37,8 @@ def from_memory():
 
 def from_loader(method):
     loader = torch.utils.data.DataLoader(Rows(), batch_size=ROWS, num_workers=2, multiprocessing_context=method,
-                                         pin_memory=method == "spawn")  # asks CUDA before it forks the workers
+                                         # pinning makes PyTorch use CUDA before it forks the workers
+                                         pin_memory=method == "spawn")
     return (row for row, _ in iter(loader))
 
 

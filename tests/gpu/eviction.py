@@ -133,7 +133,8 @@ def leaves_altogether(nvml, options, least):
             check(away <= before + 32 * MiB, f"{(away - before) // MiB} MiB of it are on the GPU")
             tenant = vgpu(name)["tenants"][0]
             check(tenant["deep"] == "done", f"listed as {tenant}")
-            if is_second and options and not SIM:  # the simulated GPU hashes slowly: hashing is off
+            # the simulated GPU hashes slowly, so it does not look for unchanged blocks
+            if is_second and options and not SIM:
                 eviction = tenant["eviction"]
                 check(eviction["unchanged"] == eviction["bytes"], f"only {eviction['unchanged']} bytes unchanged")
             # The daemon caches the driver's figure for a moment.

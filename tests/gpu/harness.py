@@ -16,7 +16,7 @@ import time
 import traceback
 
 KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
-POOL_SLACK = 32 * MiB  # memory that a pool may have beyond its charge
+POOL_SLACK = 32 * MiB  # memory that a pool may allocate beyond what is charged for it
 
 
 class Skip(Exception):

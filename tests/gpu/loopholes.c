@@ -40,8 +40,8 @@ static size_t left(void)
 
 static int export_memory(size_t bytes);
 
-// Makes the driver allocate what it needs for itself at its first calls, and lets the daemon measure it, before
-// anything is compared.
+// Makes the driver allocate what it needs for itself at its first calls. Lets the daemon measure this memory before the
+// test compares figures.
 static void begin(void)
 {
 	CUcontext context;
@@ -285,8 +285,8 @@ static int libraries(size_t bytes)
 	return 0;
 }
 
-// Every context loads a library again. A library that is in use cannot be unloaded from a context where it does not
-// fit. So the first such context may exceed the limit, but then no other library is loaded.
+// Uses libraries in a second context, where each is loaded again. A library that is in use cannot be unloaded from a
+// context where it does not fit. So the first such load may exceed the limit, but then no other library is loaded.
 static int contexts(size_t bytes)
 {
 	enum { LIBRARIES = 3 };

@@ -30,7 +30,7 @@ def count_gpus():
 
 
 class Training:
-    """A training that runs, and the steps that it has told."""
+    """A training that runs, and the steps that it has printed."""
 
     def __init__(self, where=None, seconds=SECONDS, one=False, prefix=None):
         command = prefix or [PYTHON, WORKER, "ddp", "2", str(seconds), SIZE] + (["one"] if one else [])

@@ -72,7 +72,7 @@ def grow(nvml, route, slack, chunk=CHUNK, prefix=(), extra=("--exact",), verdict
     name = f"route-{route}"
     before = nvml.memory()["used"]
     command = [f"{EXAMPLES}/grow", "--via", route, "--chunk", chunk, "--hold", "1.5", *extra]
-    if prefix:  # a program outside the vGPU starts virgate run
+    if prefix:  # `prefix` is a program outside the vGPU that starts `virgate run`
         process = start([*prefix, *inside({"name": name, "memory": MEMORY}, command)])
     else:
         process = start_inside({"name": name, "memory": MEMORY}, command)
