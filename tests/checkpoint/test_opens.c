@@ -1,5 +1,5 @@
-// Tests that root opens no device and no FIFO by a path in an image or of a dumped process. Such a path may lead to any
-// file. Opening a device has effects, and opening a FIFO may block for ever.
+// Tests that root opens no device and no FIFO by a path that it finds in an image or in a dumped process. Such a path
+// may lead to any file. Opening a device has effects, and opening a FIFO may block for ever.
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "checkpoint/machine/build_id.h"

@@ -20,7 +20,7 @@ enum { MOST_ROUNDS = 3 };
 struct sending {
 	// The image that is sent after the rounds; NULL: that of the last round.
 	const char *rounds[MOST_ROUNDS], *image;
-	// How many bytes each index has of a second memory, which contains only zeroes.
+	// Each index describes a second memory, which contains only zeroes. This is its size in bytes.
 	uint64_t empty_bytes;
 };
 

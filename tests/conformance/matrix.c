@@ -406,7 +406,8 @@ CONFORM(special_numbers)
 	}
 }
 
-// Tests ldmatrix and stmatrix. Each lane stores a row of eight halves to shared memory, or passes the address of one.
+// Tests ldmatrix and stmatrix. Each lane stores a row of eight 16-bit elements to shared memory, or passes the address
+// of such a row.
 static void check_moves(unsigned count, bool transposes, bool store)
 {
 	const char *registers[] = {"%v0", "%v0,%v1", "", "%v0,%v1,%v2,%v3"};

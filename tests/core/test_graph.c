@@ -188,7 +188,7 @@ TEST(graphs_allocate_managed_but_no_host_memory)
 	OK(vg_graph_add_memset(bench.definition, &node, 1, MEMSET(.destination = address, .value = 10, .width = 64),
 			       &set));
 	struct vg_graph *graph = bench_run(&bench);
-	// copied by the driver, since on an H200 the host cannot access managed memory of graphs
+	// The driver copies this byte, since on an H200 the host cannot access managed memory of graphs.
 	unsigned char last = 0;
 	read_words(bench.context, &last, address + 63, 1);
 	CHECK_INT(last, 10);

@@ -112,8 +112,9 @@ def suspends(nvml):
 
 
 def leaves_altogether(nvml, options, least):
-    """Suspends with --deep: the driver moves the rest, so that the process uses nothing on the GPU. At least `least`
-    bytes must leave the GPU. In an evictable vGPU, memory that is in the host already must not be copied again."""
+    """Suspends with --deep: the driver takes the whole process off the GPU, so that it uses nothing there. At least
+    `least` bytes must leave the GPU. In an evictable vGPU, memory that is in the host already must not be copied
+    again."""
     name, server = "deep", None
     wait_idle(nvml)
     before = nvml.memory()["used"]

@@ -1,6 +1,6 @@
 // sharers WHAT MIB: one process allocates device memory, and two others open it by WHAT: handles, descriptors or pools.
-// The owner is killed before the others close the memory: it must be charged once, for as long as it exists. The last
-// line of output starts with "held: ", or with "lost: " and the error.
+// The owner is killed before the others close the memory. The memory must be charged once, for as long as it exists.
+// The last line of output starts with "held: ", or with "lost: " and the error.
 #include <cuda.h>
 #include <poll.h>
 #include <signal.h>

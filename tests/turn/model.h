@@ -27,7 +27,8 @@ struct program {
 	double width;		      // part of the device that a kernel fills; 0: the whole device
 	bool never_waits;	      // the program never synchronizes
 	bool silent;		      // the process waits for its turn, but never launches when it has the turn
-	// In a job: every so many kernels, one is a collective operation, which waits for that of the other devices.
+	// In a job, one of so many kernels is a collective operation, which waits for the same operation on the other
+	// devices.
 	unsigned int collective_every;
 	// The number of a process plus 1: the kernels wait for kernels of that process. 0: they do not wait.
 	int spins_for;
