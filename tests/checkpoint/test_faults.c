@@ -362,7 +362,8 @@ TEST(a_process_that_becomes_another_program_is_noticed)
 
 // ---- ^C -----------------------------------------------------------------------------------------------------
 
-// ^C sends SIGINT to the whole foreground group: CRIU and the guard ignore it, and the step ends first.
+// ^C sends SIGINT to the whole foreground group. CRIU and the guard process ignore the signal, and the current step
+// ends first.
 TEST(an_interrupt_rolls_back_after_the_current_step)
 {
 	char pid[16];

@@ -329,7 +329,7 @@ static void describe_without(const char *name)
 	json_decref(description);
 }
 
-// All files arrive unchanged, but CRIU could not restore them without the missing one. The sender must not end its
+// All files arrive unchanged, but one that CRIU needs for a restore is missing. So the sender must not end its
 // processes.
 TEST(an_image_that_lacks_what_criu_needs_is_refused)
 {

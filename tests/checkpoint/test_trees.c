@@ -157,7 +157,7 @@ static void check_pair(const char *image)
 	if (end_of(restore))
 		FAIL("not 0: %s", said);
 	CHECK(kill(roots[0], 0) < 0 && kill(roots[1], 0) < 0);
-	// When one root ends, the other one goes on. The message names the root that failed.
+	// When one root process ends, the other one goes on. The message names the root process that failed.
 	for (int i = 0; i < 2; i++) {
 		restore = start_restore(image);
 		check_both_go_on();

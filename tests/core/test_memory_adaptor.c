@@ -22,7 +22,7 @@ TEST(limit_is_enforced)
 	REFUSED(vg_buffer_create(limited, SIZE_MAX, b.stream, &first), VG_LIMIT, "400 B of this");
 	REFUSED(vg_limiting_resource_used(b.pool, &used), VG_INVALID, "a device pool has no limit");
 	vg_buffer_destroy(second);
-	// The statistics count the rounded sizes of allocations. They do not count allocations that failed.
+	// The limiting resource counts the rounded sizes of allocations. It does not count allocations that failed.
 	OK(vg_virtual_memory_resource_create(b.device, NULL, &virtual));
 	OK(vg_limiting_resource_create(virtual, 3 << 20, &limited_virtual));
 	OK(vg_buffer_create(limited_virtual, 1 << 20, NULL, &first));

@@ -61,8 +61,8 @@ static void deep_body(void)
 		CHECK_INT(slot->unchanged, FEW);
 		move_in(PAGER_RUNNING);
 	}
-	// The driver has unpinned the memory that was pinned before its checkpoint, but the process can be parked
-	// again.
+	// The driver's checkpoint has unpinned the host memory. Parking must still put it into a file, and leave no
+	// mapping of it.
 	park(4);
 	CHECK_INT(count_mappings(), 0);
 	unpark(PAGER_RUNNING);

@@ -61,8 +61,8 @@ static void order(enum turn_state state, unsigned int flags)
 	atomic_store(&page->word, turn_word(++number, state, flags));
 }
 
-// Calls the driver function of a row with arguments that are different for each row, and with structures where the row
-// has them.
+// Calls the driver function of a row of turns.def. The arguments are different for each row. Functions that take a
+// structure get one.
 static CUresult call(const struct row *row, uint64_t first, uint64_t second)
 {
 	static CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1};

@@ -7,7 +7,7 @@
 
 #include "model.h"
 
-// Steps of a training on each device: kernels of 0.2 ms, of which every fifth is a collective operation.
+// A training on each device: kernels of 0.2 ms, of which every fifth is a collective operation.
 static const struct program program_ddp = {
 	.launches = 20, .host_ns = 8 * US, .kernel_ns = 200 * US, .jitter = .1, .collective_every = 5};
 // Collective operations only, which the host launches far ahead.

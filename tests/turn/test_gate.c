@@ -219,16 +219,18 @@ TEST(end_of_work_rings_if_another_vgpu_waits)
 	turn_count_launches(&process, 1, 300, SEC);
 	CHECK(!turn_report_flight(&process, 900, SEC + 100));
 	CHECK_INT(slots[0].eta_ns, SEC + 1000);
-	// the bell need not ring, since no other vGPU waits for the end
+	// the arbiter's bell need not ring, since no other vGPU waits for the end of this work
 	CHECK(!turn_report_flight(&process, 0, SEC + 500));
 	CHECK(slots[0].eta_ns == 0 && slots[0].idle_ns == SEC + 500);
 	turn_count_launches(&process, 1, 300, SEC + 600);
 	set_word(TURN_HELD, TURN_WANTED);
 	CHECK(turn_report_flight(&process, 0, SEC + 700));
-	CHECK(!turn_report_flight(&process, 0, SEC + 800)); // the process was idle already, so the bell need not ring
+	// the process was idle already, so the arbiter's bell need not ring
+	CHECK(!turn_report_flight(&process, 0, SEC + 800));
 	CHECK_INT(slots[0].idle_ns, SEC + 700);
 	set_word(TURN_HELD, TURN_ANNOUNCE);
-	CHECK(turn_count_launches(&process, 1, 300, SEC + MS)); // a request begins, so the gate must inform the arbiter
+	// a request begins, so the gate must announce it to the arbiter
+	CHECK(turn_count_launches(&process, 1, 300, SEC + MS));
 	CHECK(slots[0].urgent && !turn_count_launches(&process, 1, 300, SEC + MS));
 	slots[0].waiting = 1; // another thread waits to launch more work of the request
 	CHECK(!turn_report_flight(&process, 0, SEC + 2 * MS) && slots[0].urgent && !slots[0].eta_ns);

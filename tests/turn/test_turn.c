@@ -275,7 +275,7 @@ TEST(vgpu_with_idle_time_only_loses_its_turn_at_once)
 }
 
 // Checks that an idle vGPU's gate is closed while another one is active. If the gate were open, new launches would not
-// ring the bell, so the arbiter would not notice them.
+// ring the arbiter's bell, so the arbiter would not notice them.
 TEST(sleeping_vgpu_has_no_open_gate_beside_an_active_one)
 {
 	unsigned int l, batch;
