@@ -35,15 +35,16 @@ static enum vg_status create_adaptor(const struct core_resource_class *class, si
 	core_object_init(&adaptor->resource.object, &class->object);
 	adaptor->resource.properties = upstream->properties;
 	adaptor->resource.needs_stream = upstream->needs_stream;
-	// Accept only the adaptor's own allocations. Otherwise it would count the freeing of memory that it did not
-	// allocate.
+	// Accept only the adaptor's own allocations. Otherwise the adaptor would count the freeing of memory that it
+	// did not allocate.
 	adaptor->resource.keeps_notes = true;
 	adaptor->upstream = vg_memory_resource_retain(upstream);
 	*ret_adaptor = adaptor;
 	return VG_OK;
 }
 
-// Holds the error of an allocation while a callback uses the library, which may set another error.
+// Holds the error of a failed allocation while a callback runs. The callback may use the library and so set another
+// error.
 struct failure {
 	enum vg_status status;
 	int code;
@@ -104,7 +105,7 @@ static enum vg_status limiting_allocate(struct vg_memory_resource *resource, siz
 		atomic_fetch_sub(&it->used, size);
 		return status;
 	}
-	// The upstream resource may have rounded up the size.
+	// The upstream resource may have rounded up the size. Charge the difference too.
 	if (!try_charge(it, allocation.size - size)) {
 		core_resource_deallocate(it->adaptor.upstream, &allocation, stream);
 		atomic_fetch_sub(&it->used, size);

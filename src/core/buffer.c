@@ -234,7 +234,7 @@ enum vg_status vg_buffer_properties(const struct vg_buffer *buffer, struct vg_me
 	if (r)
 		return core_driver_failed(r, "cuDevicePrimaryCtxRetain", "%s", "");
 	CORE_CALL(cuPointerGetAttributes, 3, attributes, answers, buffer->address);
-	// type 0: the driver does not know the memory
+	// A type of 0 means that the driver does not know the memory, so it is ordinary host memory.
 	bool device_memory = type == CU_MEMORYTYPE_DEVICE && !managed;
 	*ret_properties = (struct vg_memory_properties){.device = type ? device : -1,
 							.device_accessible = type != 0,

@@ -10,7 +10,8 @@ struct vg_buffer {
 	size_t size;
 	void *note;			     // vg_allocation.user, passed to the resource's deallocate
 	struct vg_memory_resource *resource; // owns a reference; NULL: the address was borrowed
-	// Owns a reference; orders the deallocation; may be NULL; protected by a lock of buffer.c.
+	// The buffer's memory is freed in the order of this stream. NULL: the buffer has no stream. Owns a reference. A
+	// lock in buffer.c protects this member.
 	struct vg_stream *stream;
 	bool mapped; // the buffer was imported from another process
 	void *owner; // owner of a borrowed address; passed to `release` at the end

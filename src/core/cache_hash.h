@@ -20,7 +20,7 @@ static inline uint64_t core_cache_hash(const void *data, size_t size, uint64_t s
 	for (; size >= sizeof word; bytes += sizeof word, size -= sizeof word) {
 		memcpy(&word, bytes, sizeof word);
 		hash = core_cache_mix(hash ^ word, 0xd6e8feb86659fd93) + (hash >> 32) +
-		       1; // so that no word can cancel the words before it
+		       1; // without this 1, a word could cancel the words before it
 	}
 	word = 0;
 	memcpy(&word, bytes, size);

@@ -1,4 +1,4 @@
-// Checks whether bytes can be code of the type that the program names.
+// Checks, before the driver reads the bytes, that they can be complete code of a given type, such as cubin or PTX.
 #include "abi/fatbin.h"
 #include "core/error.h"
 #include "core/object_code.h"

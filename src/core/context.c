@@ -118,7 +118,8 @@ static enum vg_status make_green(struct vg_context *context, const struct vg_con
 	CUresult r = core_driver->cuDevResourceGenerateDesc(&description, natives, count);
 	if (r)
 		return core_driver_failed(r, "cuDevResourceGenerateDesc", "of %u resources", count);
-	// Retain the primary context first: otherwise the driver would create and destroy it itself.
+	// Retain the device's primary context first. Otherwise the driver would create it for the green context, and
+	// also destroy it.
 	CORE_TRY(retain_primary(context));
 	CUgreenCtx green;
 	r = core_driver->cuGreenCtxCreate(&green, description, context->device->handle, CU_GREEN_CTX_DEFAULT_STREAM);

@@ -22,7 +22,8 @@ static void note_fork(void)
 	core_launching.launch = refusing_driver.cuLaunchKernelEx;
 }
 
-// Sets the error for a driver that did not start. core_driver_failed() cannot be used then.
+// Sets the error for a driver that did not start. core_driver_failed() cannot be used then, because it calls the driver
+// through `core_driver`.
 static enum vg_status fail_start(const struct vg_driver *driver, CUresult result)
 {
 	const char *name = NULL;

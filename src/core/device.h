@@ -8,7 +8,7 @@
 
 struct vg_memory_resource;
 
-enum { CORE_PROPERTIES = 148 }; // property numbers are smaller
+enum { CORE_PROPERTIES = 148 }; // the number of every property is less than this
 #define CORE_PROPERTY_KNOWN (1ull << 32)
 
 struct vg_device {

@@ -12,8 +12,11 @@ struct vg_sm_resource {
 	struct vg_device *device;
 	CUdevResource native;
 	unsigned count, min_partition_size, coscheduled_alignment, flags;
-	bool group;   // true: a split made this resource, so only a green context that has it can split it again
-	bool dry_run; // the resource has sizes only, for a dry run
+	// True: a split made this resource. The driver can split it again only after a green context was created with
+	// it.
+	bool group;
+	// True: a dry run of a split made this resource. It has sizes only.
+	bool dry_run;
 };
 
 // A work queue resource: the configuration of a work queue, and the queue. The driver takes both together.
@@ -25,7 +28,7 @@ struct vg_workqueue_resource {
 
 enum { CORE_RESOURCE_WORKQUEUE_CONFIG = 1000, CORE_RESOURCE_WORKQUEUE = 10000 };
 
-// The public part (48 bytes) of a driver's resource, by type.
+// The documented part of a driver's resource, 48 bytes long. The type of the resource says which member is valid.
 union core_resource_fields {
 	struct {
 		unsigned count, min_partition_size, coscheduled_alignment, flags;
@@ -33,7 +36,9 @@ union core_resource_fields {
 	struct {
 		CUdevice device;
 		unsigned concurrency_limit;
-		int sharing_scope; // 0: the device; 1: green contexts, balanced
+		// 0: all contexts of the device use the same queues; 1: green contexts have common queues only if
+		// necessary
+		int sharing_scope;
 	} workqueue;
 	unsigned char bytes[48];
 };

@@ -1,4 +1,5 @@
-// Splits SMs into groups: of any sizes with the driver function of CUDA 13.1, of equal sizes with the older one.
+// Splits the SMs of a resource into groups. With the driver function that CUDA 13.1 added, the groups may have
+// different sizes. With the older function, all groups have the same size.
 #include "base/status.h"
 #include "core/device_resource.h"
 #include "core/error.h"
@@ -84,7 +85,7 @@ static enum vg_status split_by_count(struct split *split, unsigned sm_count, uns
 	return r ? fail_split(split, r, "cuDevSmResourceSplitByCount", asked) : VG_OK;
 }
 
-// Splits with a driver before 13.1, which has one size for all groups.
+// Splits with the function of drivers before 13.1, which takes only one size for all groups.
 static enum vg_status split_equally(struct split *split, const struct vg_sm_group *groups)
 {
 	for (size_t i = 0; i < split->capacity; i++) {

@@ -1,4 +1,4 @@
-// Finds the NVML object of a CUDA device, and the reverse.
+// Finds the NVML object of a CUDA device, and the CUDA device of an NVML object.
 #include "virgate/gpu.h"
 
 #include "core/device.h"

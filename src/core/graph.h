@@ -4,7 +4,8 @@
 #include "core/graph_definition.h"
 #include "virgate/graph.h"
 
-// References to the objects that the changed parameters of one node use. A driver's user object cannot own them.
+// References to the objects that the changed parameters of one node use. This library owns them, because the driver
+// lets only graphs own user objects, not executable graphs.
 struct core_graph_change {
 	struct core_graph_change *next;
 	CUgraphNode node;

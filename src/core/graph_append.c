@@ -1,4 +1,5 @@
-// Adds nodes and references to a builder's graph, besides the captured work of the stream.
+// Adds nodes to the graph that a builder captures, besides the work that its stream captures. Also keeps objects alive
+// for that graph.
 #include "core/graph.h"
 #include "core/graph_builder.h"
 #include "core/stream.h"

@@ -232,7 +232,8 @@ enum vg_status vg_graph_builder_close(struct vg_graph_builder *builder)
 	if (builder->origin == builder && builder->state == CORE_BUILDER_BUILDING)
 		CORE_TRY(discard_capture(builder));
 	else if (builder->origin != builder && !builder->joined && builder->origin->state == CORE_BUILDER_BUILDING)
-		// No error here: the driver reports work that is not joined when the capture ends.
+		// Closing a builder that was not joined is no error here. When the capture ends, the driver reports
+		// that the work was not joined.
 		builder->origin->unjoined--;
 	return core_object_close(&builder->object);
 }
@@ -247,7 +248,8 @@ void vg_graph_builder_destroy(struct vg_graph_builder *builder)
 	vg_graph_builder_close(builder);
 	vg_error_restore(&kept);
 	if (builder->origin == builder && builder->state == CORE_BUILDER_BUILDING)
-		// Another thread began the capture, which ends when its stream is destroyed.
+		// This thread cannot end the capture, because another thread began it. Destroying the stream ends the
+		// capture.
 		finish_capture(builder, CORE_BUILDER_FAILED);
 	core_object_release(&builder->object);
 }

@@ -17,7 +17,7 @@ struct vg_graph_node {
 	struct vg_graph_node *next; // next node in the hash bucket, or in the list of removed nodes
 	CUgraphNode handle;	    // NULL: the node was removed
 	CUgraphNodeType type;
-	uint64_t mark;		      // mark of the last list of nodes that contained this node
+	uint64_t mark;		      // number of the last list that contained this node; see core_graph_check_list()
 	struct core_graph_keep *keep; // references of the node; the root graph owns them; NULL: the node needs none
 	// The definitions inside the node: one for a child graph node. For a conditional node that this library
 	// created, one for each body.
@@ -40,7 +40,7 @@ struct vg_graph_definition {
 	// The members below are set in a root only.
 	unsigned captures; // number of builders that capture into definitions of the tree
 	bool lost;	   // the driver destroyed the graph, or a body inside, with an invalidated capture
-	uint64_t mark;	   // the last mark given to a list of nodes
+	uint64_t mark;	   // number of the last list of nodes that the program passed
 	bool copied;	   // true: an executable graph needs the references of all nodes, even of removed ones
 };
 
@@ -75,8 +75,8 @@ enum vg_status core_graph_find_node(struct vg_graph_definition *definition, CUgr
 // Finds or creates the objects of several nodes. On failure writes nothing.
 enum vg_status core_graph_find_nodes(struct vg_graph_definition *definition, const CUgraphNode *handles, size_t count,
 				     struct vg_graph_node **ret_nodes);
-// Checks the program's list of nodes: each must be in the definition, and none may occur twice. Sets the root's mark in
-// all of them.
+// Checks the program's list of nodes: each must be in the definition, and none may occur twice. Numbers the list:
+// `mark` of the root and of all nodes in the list becomes the next number.
 enum vg_status core_graph_check_list(struct vg_graph_definition *definition, struct vg_graph_node *const *nodes,
 				     size_t count, CUgraphNode *ret_handles);
 

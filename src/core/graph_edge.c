@@ -149,7 +149,7 @@ static CUresult change_edges(const struct vg_graph_node *node, bool before, cons
 static enum vg_status compare_sides(const struct side *have, struct vg_graph_node *const *wanted, size_t count,
 				    struct vg_graph_definition *definition, struct side *ret_new, struct side *ret_old)
 {
-	uint64_t mark = definition->root->mark; // every wanted node has the root's current mark
+	uint64_t mark = definition->root->mark; // every wanted node has the same `mark` as the root
 	struct vg_graph_node *node;
 
 	for (size_t i = 0; i < have->count; i++) {
@@ -158,7 +158,9 @@ static enum vg_status compare_sides(const struct side *have, struct vg_graph_nod
 			ret_old->data[ret_old->count] = have->data[i];
 			ret_old->nodes[ret_old->count++] = node->handle;
 		}
-		node->mark = 0; // an existing wanted node loses its mark, so nodes that keep the mark are new
+		// Clear the mark, also that of a wanted node. Then only the wanted nodes without an edge still have the
+		// root's mark.
+		node->mark = 0;
 	}
 	for (size_t i = 0; i < count; i++)
 		if (wanted[i]->mark == mark)

@@ -174,7 +174,7 @@ enum vg_status vg_graph_node_get_launch_config(const struct vg_graph_node *node,
 	memcpy(config.grid, (unsigned[]){params.gridDimX, params.gridDimY, params.gridDimZ}, sizeof config.grid);
 	memcpy(config.block, (unsigned[]){params.blockDimX, params.blockDimY, params.blockDimZ}, sizeof config.block);
 	config.shared_memory = params.sharedMemBytes;
-	for (int i = 0; i < 3 && config.cluster[0]; i++) // the driver counts blocks, this library clusters
+	for (int i = 0; i < 3 && config.cluster[0]; i++) // the driver counts blocks, this library counts clusters
 		config.grid[i] /= config.cluster[i];
 	*ret_config = config;
 	return VG_OK;

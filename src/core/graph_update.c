@@ -1,4 +1,4 @@
-// Changes executable graphs: all nodes, from another graph, or one node.
+// Changes the nodes of executable graphs: all nodes, to match another graph, or a single node.
 #include <stdlib.h>
 
 #include "core/graph.h"
@@ -16,7 +16,7 @@ static void free_changes(struct core_graph_change **list)
 	*list = NULL;
 }
 
-// Waits for the last launch, then releases the references of replaced parameters.
+// Releases the references of replaced parameters if the last launch has ended. Does not wait for the launch.
 static void free_outdated(struct vg_graph *graph)
 {
 	CORE_RELAXED relaxed = core_relax();

@@ -190,7 +190,8 @@ static enum vg_status unmap_buffer(void *user, const struct vg_allocation *alloc
 	enum vg_status status = VG_OK;
 
 	vg_mutex_lock(&resource->lock);
-	// If the resource was unmapped and mapped again since then, the mapping belongs to another buffer.
+	// The program may have unmapped the resource and mapped it again since this buffer was created. Then the
+	// mapping belongs to another buffer, and stays.
 	if (resource->buffer && resource->buffer->address == allocation->address && resource->buffer->object.released)
 		status = unmap_locked(resource, stream);
 	// After a failure the resource is still mapped, but the buffer may be freed before unmapping is tried again.

@@ -56,8 +56,8 @@ static __attribute__((noinline)) enum vg_status fail_plain(CUresult result, cons
 	return core_launch_failed(result, &launch_kernel, kernel, stream->context->device, "cuLaunchKernelEx");
 }
 
-// Runs a launch with special options. Also runs one on a stream that a builder captures or that needs its context
-// current.
+// Runs a launch that launch_kernel() cannot run itself: with special options, or on a stream that a builder captures or
+// that needs its context current.
 static __attribute__((noinline)) enum vg_status launch_in_context(struct vg_stream *stream,
 								  const struct vg_launch_config *config,
 								  struct vg_kernel *kernel, void **values)

@@ -3,7 +3,7 @@
 #include "core/kernel.h"
 #include "virgate/launch.h"
 
-enum { CORE_LAUNCH_ATTRIBUTES = 32 }; // maximum number in a launch of the program; the driver knows fewer
+enum { CORE_LAUNCH_ATTRIBUTES = 32 }; // maximum number of attributes that a program may pass; the driver knows fewer
 
 // A configuration in the driver's form. It contains pointers into itself: after a copy, call core_launch_point().
 struct core_launch {

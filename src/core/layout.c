@@ -35,7 +35,8 @@ static enum vg_status check_shape(int rank, const int64_t *shape, size_t item_si
 		if (shape[i] < 0)
 			return vg_fail(VG_INVALID, 0, "shape[%d] is %lld: an extent is 0 or more", i,
 				       (long long)shape[i]);
-		// An axis of extent 0 counts as 1 here, so that the strides cannot overflow, either.
+		// Count an axis of extent 0 as 1, as core_layout_fill_c() does. So the strides that it computes cannot
+		// overflow.
 		if (__builtin_mul_overflow(volume, shape[i] > 1 ? shape[i] : 1, &volume))
 			return vg_fail(VG_INVALID, 0, "the shape has more than 2^63 elements");
 	}

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-// Returns the stride that an axis needs if it directly encloses an axis of this extent and stride. Returns 0 on
-// overflow; no axis with elements has stride 0.
+// Returns the stride that an axis needs if it directly encloses an axis of this extent and stride. Returns 0 if that
+// stride would overflow.
 static int64_t outer_stride(int64_t extent, int64_t stride)
 {
 	int64_t around;
@@ -151,8 +151,9 @@ static bool convert_units(int64_t elements, size_t from, size_t to, int64_t *ret
 	return bytes % (int64_t)to == 0;
 }
 
-// Returns -1 on success. Returns -2 if the offset is not a multiple of the new size, or else the index of an axis whose
-// stride is not.
+// Changes the size of the elements along `axis`, whose elements are adjacent. In bytes, the offset, the length of
+// `axis` and the strides of the other axes must be multiples of the new size. Returns -1 on success, -2 if the offset
+// is not such a multiple, or else the index of the axis whose length or stride is not.
 static int repack_layout(const struct vg_layout *layout, int axis, size_t item_size, struct vg_layout *ret_layout)
 {
 	struct vg_layout result = *layout;

@@ -38,7 +38,8 @@ static enum vg_status plan_location(struct core_memory_plan *plan, const struct 
 		*location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = asked->id};
 		break;
 	case VG_LOCATION_HOST_NUMA_CURRENT:
-		// The driver does not support this location, so each allocation looks up the node.
+		// The driver cannot allocate at HOST_NUMA_CURRENT. So each allocation looks up the thread's NUMA node
+		// and sets `id`.
 		*location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST_NUMA};
 		plan->current_node = true;
 		break;

@@ -25,7 +25,9 @@ struct core_pool {
 	CUmemLocation location;	  // location of the memory; for managed memory, the preferred location
 	struct vg_device *device; // device of a device pool; NULL: a pool of host or managed memory
 	bool owned, shareable;
-	bool has_uuid; // `uuid` is valid; protected by the registry's lock if the pool was imported
+	// True: `uuid` is valid. If the pool was imported, the lock of the registry (pool_share.c) protects this
+	// member.
+	bool has_uuid;
 	unsigned char uuid[16];
 	struct core_foreign_pool *foreign; // NULL: this pool was not imported
 };
@@ -43,7 +45,7 @@ enum vg_status core_pool_check(const struct vg_memory_resource *resource, struct
 CUresult core_pool_allow(struct core_pool *pool, struct vg_device *device);
 // Removes the access that other devices got to the pool.
 void core_pool_revoke(struct core_pool *pool);
-// Removes the pool from the registry.
+// Removes the pool from the registry of pools by UUID in pool_share.c.
 void core_pool_unregister(struct core_pool *pool);
 // Frees a buffer of an imported pool. `import` is the `user` value of the buffer's allocation.
 enum vg_status core_import_release(struct core_pool *pool, struct core_import *import, struct vg_stream *stream);

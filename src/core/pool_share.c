@@ -197,7 +197,8 @@ enum vg_status vg_memory_pool_register(struct vg_memory_resource *resource, cons
 	if (!entry)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory to register a pool");
 	vg_mutex_lock(&registry_lock);
-	if (atomic_load(&resource->object.closed)) { // closed meanwhile: nothing would ever remove the entry
+	// If the program has closed the pool meanwhile, do not register it: nothing would remove the entry again.
+	if (atomic_load(&resource->object.closed)) {
 		vg_mutex_unlock(&registry_lock);
 		free(entry);
 		CORE_USABLE(resource, "pool");

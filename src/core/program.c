@@ -101,7 +101,7 @@ static enum vg_status create_linker(struct vg_program *program, const struct vg_
 	enum vg_status status = core_code_check(VG_CODE_PTX, program->source, program->source_size);
 	if (status)
 		return status;
-	text.size = strlen(program->source); // the size may include the zero byte
+	text.size = strlen(program->source); // use strlen(), because `source_size` may include the zero byte
 	text.data = copy_bytes(program->source, text.size);
 	if (!text.data)
 		status = vg_fail(VG_NO_MEMORY, 0, "no memory for %zu bytes of PTX", text.size);

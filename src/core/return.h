@@ -1,4 +1,4 @@
-// The macros of this directory that may return from the function that contains them: these six and no others. Each is a
+// These six macros, and no other macros of this directory, may return from the function that contains them. Each is a
 // statement in a function that returns enum vg_status, and sets the thread's last error when it returns. Memory and
 // locks that the function has acquired before one of them need a cleanup attribute.
 //

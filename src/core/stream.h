@@ -9,7 +9,7 @@ struct vg_graph_builder;
 struct vg_stream {
 	struct core_object object;
 	CUstream handle;
-	_Atomic(struct vg_graph_builder *) builder; // the builder that captures the stream's work; NULL: the work runs
+	_Atomic(struct vg_graph_builder *) builder; // the builder that captures the stream; NULL: none does
 	struct vg_device *device;
 	bool by_context; // launches need the stream's context current (default streams, green contexts)
 	bool borrowed;	 // the creator destroys the stream, this object does not
