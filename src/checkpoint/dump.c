@@ -78,8 +78,7 @@ finish:
 	return status;
 }
 
-// Finds out which processes use CUDA. A dump with the option `cpu_only` needs no driver; with a driver, every process
-// is looked up.
+// Finds out which processes use CUDA. With the option `cpu_only`, it is no error if the driver is missing or too old.
 static enum vg_status find_cuda(struct dump *dump)
 {
 	enum vg_status status = tree_find_cuda(&dump->tree);
@@ -242,7 +241,7 @@ static enum vg_status take_off_gpu(struct dump *dump)
 			  &dump->host_bytes);
 	if (status)
 		return status;
-	dump->host_bytes -= vg_size_min(dump->host_bytes, dump->parking.bytes); // the parked memory is not CRIU's
+	dump->host_bytes -= vg_size_min(dump->host_bytes, dump->parking.bytes); // CRIU does not write parked memory
 	status = phase_begin(&dump->phase, VG_CHECKPOINT_LOCK);
 	if (status)
 		return status;

@@ -39,7 +39,9 @@ struct restore {
 	struct tree tree;		 // at first the tree of the image, later the tree of the restored processes
 	struct criu criu;
 	struct gpu_map map;
-	struct vg_node *node, *own_node; // NULL if there are no tenants
+	// `node`: the connection to the daemon; NULL if there are no tenants. `own_node`: the same if this restore
+	// opened the connection and must close it, else NULL.
+	struct vg_node *node, *own_node;
 	struct tenants tenants;
 	struct device_index device;
 	struct parking parking; // the files for the device memory of the processes

@@ -98,7 +98,7 @@ void capture_file(struct capture *capture, const char *name, int consume_fd)
 		intake_file_init(&incoming->file, capture->intake, consume_fd);
 		snprintf(incoming->file.name, sizeof incoming->file.name, "tree-%u/%s", capture->tree, name);
 		if (incoming->chunked)
-			fcntl(consume_fd, F_SETPIPE_SZ, PIPE_BYTES); // fails at the user's limit for pipes
+			fcntl(consume_fd, F_SETPIPE_SZ, PIPE_BYTES); // may fail at the user's limit for pipes
 	}
 	int r = !incoming ? ENOMEM
 		: !image_name_is_sound(incoming->file.name, &tree)

@@ -30,7 +30,7 @@ struct criu_work {
 	bool stream;	       // pass the files through a socket in `directory`, see streamer.h
 	bool shell_job, tcp_established, file_locks;
 	bool terminal; // CRIU uses the terminal of this process, see tool_run()
-	// The files with new paths, in a restore with `stream`; CRIU does not compare these files' modes.
+	// New paths of files, for a restore with `stream`. CRIU does not compare the modes of these files.
 	const struct criu_move *moves;
 	size_t move_count;
 	const int *keep; // descriptors that stay open in CRIU

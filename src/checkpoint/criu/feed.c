@@ -43,7 +43,9 @@ struct lane {
 	size_t *chunks, chunk_count; // indices of the chunks that CRIU gets
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	size_t slot_count, behind, ahead; // slots: buffers of a chunk; `behind`: those that CRIU may still read
+	// `slots`: buffers of one chunk each. `behind`: number of chunks that were written, but that CRIU may still
+	// read from the pipe. `ahead`: number of chunks that are read before CRIU needs them.
+	size_t slot_count, behind, ahead;
 	struct slot *slots;
 };
 
@@ -54,7 +56,9 @@ struct slot {
 	bool ready;
 	int error; // result of image_chunk_load()
 	uint64_t sum;
-	unsigned char *data;  // the contents; mapped, since pages in a pipe may outlive this process
+	// The contents. Allocated with mmap(), since the pipe may still contain these pages after this process frees
+	// them.
+	unsigned char *data;
 	unsigned char *given; // what CRIU gets: `data`, or the zeroed buffer
 };
 
@@ -216,8 +220,8 @@ enum vg_status feed_file(struct feed *feed, const struct image_file *file, const
 
 	pthread_mutex_init(&lane.lock, NULL);
 	pthread_cond_init(&lane.changed, NULL);
-	// Reuse the buffer of a chunk only after as many later bytes as the pipe holds were written. Until then, CRIU
-	// may still read the buffer's pages from the pipe.
+	// After a chunk was written, CRIU may still read its pages from the pipe. So reuse its buffer only when as many
+	// further bytes were written as the pipe can hold.
 	lane.behind = 1 + (enlarge_pipe(output) + file->chunk_bytes - 1) / file->chunk_bytes;
 	lane.ahead = AHEAD_BYTES / file->chunk_bytes;
 	size_t slots = feed->worker_count + 1 + lane.behind;

@@ -8,8 +8,8 @@ struct feed;
 // Creates a feed for all `files` of the image at `path`. Both must outlive the feed. Returns 0 or -errno.
 int feed_create(const struct image_files *files, const char *path, struct feed **ret_feed);
 void feed_destroy(struct feed *feed);
-// Reads a file of the image from `input` and writes its contents into the pipe `output`. If `without` is not NULL,
-// chunks whose flag in it is true are checked but not written. Adds the bytes to `progress`, which may be NULL. Returns
-// VG_OK also if CRIU closes the pipe. INTEGRITY, SYSTEM.
+// Reads a file of the image from `input` and writes its contents into the pipe `output`. `without` has a flag for each
+// chunk: if it is true, the chunk is checked but not written. `without` may be NULL. Adds the bytes to `progress`,
+// which may be NULL. Returns VG_OK also if CRIU closes the pipe. INTEGRITY, SYSTEM.
 enum vg_status feed_file(struct feed *feed, const struct image_file *file, const bool *without, int input, int output,
 			 _Atomic uint64_t *progress);

@@ -15,7 +15,7 @@ enum { MOST_NUMBER = 10, LENGTH_TYPE = 2 };
 struct buffer {
 	unsigned char *data;
 	size_t length, capacity;
-	bool failed; // failed: out of memory
+	bool failed; // true: out of memory
 };
 
 static void append_bytes(struct buffer *buffer, const void *data, size_t length)

@@ -24,7 +24,7 @@ static enum vg_status fail_system(int error, const char *path)
 	return vg_fail(VG_SYSTEM, error, "%s: %s", path, strerror(error));
 }
 
-// Adds a file to the draft that CRIU has written into the directory instead of its stream.
+// Adds a file to the draft. CRIU has written this file into the directory, and has not sent it through its stream.
 static int take_in(int directory, const char *name, void *user)
 {
 	struct stat info;

@@ -206,7 +206,7 @@ int intake_chunks(struct intake_file *file)
 	pthread_mutex_unlock(&file->lock);
 	if (intake->draft->compression || r)
 		return r;
-	// Extend the file to its full length: it may end in a hole.
+	// The file may end in a hole, which nothing has written. So extend the file to the length that CRIU sent.
 	file->bytes = file->raw;
 	return ftruncate(file->output, (off_t)file->raw) < 0 ? -errno : 0;
 }

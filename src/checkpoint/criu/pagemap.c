@@ -51,7 +51,7 @@ struct thinner {
 	const struct image_file *file;
 	struct entry *entries;
 	size_t entry_count;
-	struct area *areas; // areas of the process where pages that CRIU does not restore are zero
+	struct area *areas; // areas whose pages are zero unless CRIU restores them
 	size_t area_count;
 	bool *without;
 	struct entry kept; // the last entry, which may still grow and is not written yet

@@ -20,7 +20,8 @@ static enum vg_status check_packs(const struct image_dir *dir, const struct imag
 		const struct image_file *file = &files->files[i];
 		if (!file->is_pack)
 			continue;
-		pack_bytes[pack++] = file->bytes; // the list of files is sorted by name
+		// The files are sorted by name, so the packs come in the order of their numbers.
+		pack_bytes[pack++] = file->bytes;
 		_cleanup_close_ int fd = image_open_file(dir->fd, file->name);
 		if (fd < 0 || fstat(fd, &info) < 0)
 			return vg_fail(VG_INTEGRITY, fd < 0 ? -fd : errno, "%s/%s: %s", dir->path, file->name,

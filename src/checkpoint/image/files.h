@@ -37,7 +37,7 @@ struct image_file {
 struct image_files {
 	struct image_file *files; // sorted by name
 	size_t count;
-	uint64_t bytes, stored, raw; // the same sizes, summed over all files
+	uint64_t bytes, stored, raw; // sums of these members over all files
 };
 // Reads the list of files. The description must outlive *ret_files. `path` is for messages. INTEGRITY: an entry is
 // invalid.

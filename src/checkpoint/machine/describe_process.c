@@ -139,8 +139,8 @@ static void add_file(json_t *seen, const char *path, const char *link, bool mapp
 
 	if (stat(link, &info) < 0 || !S_ISREG(info.st_mode))
 		return;
-	// The file may have lost only this name: then use the name of CRIU's link. Leave out a file without any link,
-	// because CRIU stores it in the image.
+	// If the file was removed under this name, use the name of the link that CRIU has made. Leave out a file
+	// without any link, because CRIU stores it in the image.
 	if (remap_find(path, &info, remapped))
 		path = remapped;
 	json_t *known = json_object_get(seen, path);

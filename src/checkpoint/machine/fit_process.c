@@ -1,4 +1,4 @@
-// Checks that the pids are free and the files exist that restored processes need.
+// Checks that the pids of restored processes are free, and that the files which these processes need exist.
 #include "checkpoint/machine/fit.h"
 
 #include "base/descriptor.h"

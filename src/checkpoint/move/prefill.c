@@ -124,7 +124,9 @@ static enum vg_status fill_files(struct prefill *prefill, const struct device_in
 		have[i] = prefill->index.blocks + device_index_first(&prefill->index, (size_t)before);
 		prefill->fds[before] = -1;
 	}
-	close_files(prefill); // free the host memory of processes that have ended
+	// Close the files that the new index does not use, such as those of processes that have ended. That frees host
+	// memory.
+	close_files(prefill);
 	make_files(index, fds);
 	for (size_t i = 0; i < index->memory_count && status == VG_OK; i++) {
 		if (fds[i] >= 0)

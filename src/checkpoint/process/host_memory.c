@@ -27,7 +27,7 @@ static bool read_number(const char *directory, const char *name, const char *key
 	return end != at;
 }
 
-// The names of the files in a version of control groups.
+// The names of the files in one version of control groups: cgroup v2 or v1.
 struct names {
 	const char *root, *limit, *usage, *cache[2];
 };

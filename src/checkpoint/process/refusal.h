@@ -13,12 +13,13 @@ enum refusal {
 // refusal.
 __attribute__((format(printf, 3, 4))) enum vg_status refuse(enum refusal refusal, int code, const char *format, ...);
 
-// Checks what the kernel reports. Call it before the driver, which would wait for a stopped process. SELF, ENDED,
-// TRACED, STOPPED, LEASE, IPC.
+// Refuses processes for reasons that the kernel shows. Call it before any function that asks the driver about a
+// process: the driver would wait for a stopped process. SELF, ENDED, TRACED, STOPPED, LEASE, IPC.
 enum vg_status refusal_by_kernel(const struct tree *tree);
-// Checks what the kernel reports, except what matters only to CRIU. SELF, ENDED, STOPPED, LEASE, IPC.
+// Refuses processes like refusal_by_kernel(), but not for reasons that matter only to CRIU. SELF, ENDED, STOPPED,
+// LEASE, IPC.
 enum vg_status refusal_by_kernel_of_gpu(const struct tree *tree);
-// Checks what the driver reports, before any process is locked. LEFT, FAILED, MIG, DEVICE_CHILD.
+// Refuses processes for reasons that the driver reports, before any process is locked. LEFT, FAILED, MIG, DEVICE_CHILD.
 enum vg_status refusal_by_driver(const struct tree *tree);
 // Improves the last error of a driver step that failed with `status`. If the driver does not support the step, sets and
 // returns `refusal`: MPS for a lock, MANAGED for a checkpoint. Otherwise returns `status`.

@@ -10,7 +10,9 @@
 
 #include <stdio.h>
 
-enum { GATE_MOST_MS = 60000, HOLD_MS = 2000 }; // GATE_MOST_MS: the longest time for which a daemon opens a gate
+// `GATE_MOST_MS`: the longest time for which a daemon opens a gate. `HOLD_MS`: how long to wait until another program
+// unlocks a process (process/hold.h).
+enum { GATE_MOST_MS = 60000, HOLD_MS = 2000 };
 
 enum vg_status deep_find(struct deep *deep, const pid_t *pids, size_t count)
 {
@@ -81,7 +83,7 @@ enum vg_status deep_return(struct deep *deep)
 {
 	enum vg_status status = gpu_roll_back(&deep->tree);
 
-	// After a failure the mark in the ledger stays, so that the next attempt finds the process.
+	// After a failure, do not withdraw the request to park: the next attempt finds the process by this request.
 	if (status == VG_OK)
 		// Release the processes only after gpu_roll_back(). Earlier, their pagers would wait for the driver.
 		parking_release(&deep->tenants);

@@ -1,6 +1,6 @@
 // Suspends processes of a vGPU with --deep: the driver's checkpoint takes them off the GPU, including the memory that
-// their pagers cannot move. The state is only in the processes, and in a mark in the vGPU's ledger. So any program of
-// the same user can resume them. One thread.
+// their pagers cannot move. Only the processes themselves and their slots in the vGPU's ledger show that they are
+// suspended. So any program of the same user can resume them. One thread.
 #pragma once
 #include "checkpoint/process/phase.h"
 #include "checkpoint/suspend/park.h"

@@ -33,8 +33,8 @@ static uint64_t count_in_host(const struct tenant_vgpu *vgpu, const struct tenan
 	return state == PAGER_OUT || state == PAGER_PARKED ? READ(slot->host) : 0;
 }
 
-// Returns what the driver moves to the GPU for this tenant. A tenant can report any figure. A wrong one only has its
-// own return refused, or tried without room.
+// Returns what the driver moves to the GPU for this tenant. A tenant may report a wrong figure. Then only its own
+// return to the GPU is refused, or is tried although room is missing.
 static uint64_t count_needed(const struct tenant_vgpu *vgpu, const struct tenant *tenant)
 {
 	uint64_t charged = vg_size_min(tenant->slot.used, vgpu->memory), host = count_in_host(vgpu, tenant);
@@ -57,7 +57,7 @@ static enum vg_status refuse_gpu(const struct tenant_vgpu *vgpu, bool is_only_on
 	return status;
 }
 
-// Checks the GPU of the vGPU `first`. Its processes may also be in vGPUs after it in the list, on the same GPU.
+// Checks the GPU of the vGPU with the index `first`, for the processes of all vGPUs in the list that are on this GPU.
 static enum vg_status check_gpu(const struct tree *tree, const struct tenants *tenants, size_t first, const char *retry)
 {
 	const struct tenant_vgpu *vgpu = &tenants->vgpus[first];

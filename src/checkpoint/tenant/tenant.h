@@ -21,7 +21,8 @@ struct tenant_vgpu {
 	enum vg_scheduling_class class;
 	bool ephemeral;
 	bool evictable;
-	// If evictable: maximum host memory of each process; part of the limit for memory that cannot move.
+	// For an evictable vGPU. `swap`: the most host memory of each process for its device memory. `fixed`: the part
+	// of the limit for memory that cannot move.
 	uint64_t swap, fixed;
 	uid_t owner;		  // owner of the ledger's file; (uid_t)-1: unknown
 	gid_t group;		  // group whose members may enter the vGPU; (gid_t)-1: none

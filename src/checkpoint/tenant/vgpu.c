@@ -114,7 +114,8 @@ void tenants_ask_terms(struct tenants *tenants)
 	vg_error_restore(&kept);
 }
 
-// Sends an order about each vGPU to its daemon. Ignores daemons that do not answer. Consumes the order.
+// Sends the request `order`, with the name of each vGPU, to the daemon of that vGPU. Ignores daemons that do not
+// answer. Consumes `order`.
 static void order_all(const struct tenants *tenants, json_t *order)
 {
 	struct vg_kept_error kept;
