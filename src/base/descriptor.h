@@ -1,4 +1,5 @@
-// File descriptors and processes. Any thread.
+// Reads and writes through file descriptors, and finds out when processes started and whether they are dead. Any
+// thread.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

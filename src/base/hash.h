@@ -1,5 +1,5 @@
-// FNV-1a with 64 bits, for tables, names and checksums. It is no protection against an attacker. Any thread.
-// Source: Fowler, Noll and Vo, http://www.isthe.com/chongo/tech/comp/fnv/
+// Computes 64-bit FNV-1a hashes, for tables, names and checksums. They are no protection against an attacker. Any
+// thread. Source: Fowler, Noll and Vo, http://www.isthe.com/chongo/tech/comp/fnv/
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

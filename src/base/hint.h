@@ -1,4 +1,5 @@
-// Writes the options that a command in a message needs, so that the command works as it is printed. Any thread.
+// Writes the option --sim for a command that a message tells the user to run, so that the command works as it is
+// printed. Any thread.
 #pragma once
 
 enum { VG_HINT_SIM = 160 };

@@ -5,7 +5,7 @@
 
 __attribute__((format(printf, 2, 3))) void vg_log(enum vg_log_level level, const char *format, ...);
 
-// Keeps messages of this thread between these two calls, and delivers them later. Pairs of calls nest. Only mutex.c
-// calls them.
+// vg_log_hold() makes the library keep this thread's messages; vg_log_go_on() delivers them. Pairs of calls nest. Only
+// mutex.c calls these functions.
 void vg_log_hold(void);
 void vg_log_go_on(void);

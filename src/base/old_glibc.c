@@ -1,7 +1,8 @@
-// Lets the libraries that programs load run with glibc 2.31, whatever glibc they were built with. Since 2.32, 2.33 and
-// 2.34 some functions have a second version, because they moved into libc.so.6; a library that uses these versions does
-// not load with an older glibc. This file is part of each such library. It defines the functions for that library alone
-// and calls the first versions, which every glibc has: before 2.34 in libpthread.so.0 and libdl.so.2.
+// Lets the libraries that programs load run with glibc 2.31, even if they were built with a newer glibc. In glibc 2.32,
+// 2.33 and 2.34, some functions moved into libc.so.6 and got a second symbol version. A library that uses the second
+// version does not load with an older glibc. This file is part of each library of Virgate that programs load. It
+// defines these functions for that library alone, and calls their first versions, which every glibc has. Before 2.34,
+// these are in libpthread.so.0 and libdl.so.2.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>

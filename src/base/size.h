@@ -1,4 +1,4 @@
-// Sizes as text. Parses 1536M, 1.5G and 1.5 GiB, and formats as "1.5 GiB". Any thread.
+// Parses sizes such as 1536M, 1.5G and 1.5 GiB, and formats sizes as text such as "1.5 GiB". Any thread.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

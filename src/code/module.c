@@ -57,7 +57,7 @@ struct code_function *code_module_find(const struct code_module *module, const c
 		else
 			high = middle;
 	}
-	// A longer name that begins with `name` sorts after it.
+	// The function found may have a longer name that only begins with `name`. Such names sort after `name` itself.
 	struct code_function *function = low < module->count ? &module->functions[low] : NULL;
 	return function && strncmp(function->name, name, length) == 0 && !function->name[length] ? function : NULL;
 }

@@ -117,9 +117,9 @@ INLINE void hash_chunk(uint32_t h[8], const uint8_t *chunk, uint32_t bytes, uint
 	} while (bytes);
 }
 
-// Combines `count` nodes in shared memory (stored word by word), level by level. Stops after as many levels as reduce
-// GROUP nodes to `keep`. Returns how many nodes remain. All threads of the block must call this, with at least one
-// thread for every two nodes. `root` is ROOT if these are all nodes of the tree.
+// Combines `count` nodes in shared memory (stored word by word), level by level. Stops after log2(GROUP / keep) levels,
+// or earlier if one node is left. Returns how many nodes remain. All threads of the block must call this, with at least
+// one thread for every two nodes. `root` is ROOT if these are all nodes of the tree, else 0.
 template <int GROUP>
 INLINE uint32_t combine(uint32_t nodes[8][GROUP], uint32_t count, uint32_t keep, const hash_parameters &p,
 			uint32_t root)

@@ -12,7 +12,7 @@
 struct hash_parameters {
 	uint32_t key[8];
 	uint32_t one;  // 1, unknown to the compiler: see add() in hash.cuh
-	uint32_t root; // not 0: the node of a single thread block is the root
+	uint32_t root; // not 0: if a launch has only one thread block, its node is the tree's root
 };
 
 // A chaining value: the hash of a subtree. The root's bytes are the hash.

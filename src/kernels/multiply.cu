@@ -56,7 +56,7 @@ template <typename T> struct image {
 	const T *input; // input of the group's first channel
 	const convolve_parameters &p;
 	uint32_t k;
-	int64_t y, x; // position in the image of the filter's first weight
+	int64_t y, x; // where the filter's first weight lies in the image
 
 	INLINE image make(const convolve_parameters &p, uint64_t product, uint64_t column)
 	{
