@@ -94,7 +94,7 @@ cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t, size_t 
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t,
 						const void *value, size_t size);
 
-// The product and its epilogue
+// Descriptors of a matrix product and of its epilogue, which is computed on the result
 typedef enum {
 	CUBLASLT_EPILOGUE_DEFAULT = 1,
 	CUBLASLT_EPILOGUE_RELU = 2,
@@ -120,7 +120,7 @@ cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t, size_t size
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t, const void *value,
 					      size_t size);
 
-// Selection of an algorithm
+// Preferences for the selection of an algorithm
 typedef enum {
 	CUBLASLT_MATMUL_PREF_SEARCH_MODE = 0,
 	CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,

@@ -45,7 +45,7 @@ nvrtcResult nvrtcGetCUBIN(nvrtcProgram, char *);
 nvrtcResult nvrtcGetLTOIRSize(nvrtcProgram, size_t *);
 nvrtcResult nvrtcGetLTOIR(nvrtcProgram, char *);
 
-// Mangled names of C++ functions and variables in the result
+// Functions that return the mangled names of C++ functions and variables in the result
 nvrtcResult nvrtcAddNameExpression(nvrtcProgram, const char *expression);
 nvrtcResult nvrtcGetLoweredName(nvrtcProgram, const char *expression, const char **name);
 

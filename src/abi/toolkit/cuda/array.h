@@ -3,7 +3,7 @@
 #include "vmm.h"
 
 typedef enum CUarray_format_enum {
-	// One to four channels of one type
+	// Formats with one to four channels of one type
 	CU_AD_FORMAT_UNSIGNED_INT8 = 0x01,
 	CU_AD_FORMAT_UNSIGNED_INT16 = 0x02,
 	CU_AD_FORMAT_UNSIGNED_INT32 = 0x03,
@@ -27,7 +27,7 @@ typedef enum CUarray_format_enum {
 	CU_AD_FORMAT_SNORM_INT16X2 = 0xca,
 	CU_AD_FORMAT_SNORM_INT16X4 = 0xcb,
 
-	// Compressed blocks, and video
+	// Formats of compressed blocks, and of video
 	CU_AD_FORMAT_BC1_UNORM = 0x91,
 	CU_AD_FORMAT_BC1_UNORM_SRGB = 0x92,
 	CU_AD_FORMAT_BC2_UNORM = 0x93,

@@ -15,8 +15,8 @@
 #define CU_LINKAGE extern
 #endif
 
-// Declares a function, or one with a variant for the per-thread default stream: _ptsz if it has a stream as a
-// parameter, _ptds if it uses the default stream without one.
+// CU_API declares a function. The other two also declare its variant for the per-thread default stream. With _ptsz, the
+// function has a stream as a parameter. With _ptds, it has none, and uses the default stream.
 #define CU_API(name, parameters) CU_LINKAGE CUresult CUDAAPI name parameters;
 #define CU_API_PTSZ(name, parameters) CU_API(name, parameters) CU_API(name##_ptsz, parameters)
 #define CU_API_PTDS(name, parameters) CU_API(name, parameters) CU_API(name##_ptds, parameters)

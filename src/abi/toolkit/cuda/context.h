@@ -131,7 +131,7 @@ typedef struct CUdevSmResource_st {
 	unsigned int smCoscheduledAlignment;
 } CUdevSmResource;
 
-// 144 bytes. The bytes between the type and the union belong to the driver.
+// The structure has 144 bytes. The bytes between the type and the union belong to the driver.
 typedef struct CUdevResource_st {
 	CUdevResourceType type;
 	unsigned char _internal_padding[92];

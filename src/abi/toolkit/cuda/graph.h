@@ -11,7 +11,7 @@ CU_API(cuGraphNodeGetType, (CUgraphNode, CUgraphNodeType *))
 CU_API(cuGraphGetNodes, (CUgraph, CUgraphNode *, size_t *count))
 CU_API(cuGraphGetRootNodes, (CUgraph, CUgraphNode *, size_t *count))
 
-// Edges; the functions of version 1 have no edge data
+// Functions for edges. Those without the suffix _v2 have no edge data.
 CU_API(cuGraphGetEdges, (CUgraph, CUgraphNode *from, CUgraphNode *to, size_t *count))
 CU_API(cuGraphGetEdges_v2, (CUgraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *, size_t *count))
 CU_API(cuGraphNodeGetDependencies, (CUgraphNode, CUgraphNode *, size_t *count))
@@ -25,7 +25,7 @@ CU_API(cuGraphRemoveDependencies, (CUgraph, const CUgraphNode *from, const CUgra
 CU_API(cuGraphRemoveDependencies_v2,
        (CUgraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *, size_t count))
 
-// Nodes of any type, and of each type
+// Functions for nodes of any type, and then for nodes of each type. CU_API_ADD declares a function that adds a node.
 #define CU_API_ADD(name, ...) \
 	CU_API(cuGraphAdd##name, (CUgraphNode *, CUgraph, const CUgraphNode *dependencies, size_t count, ##__VA_ARGS__))
 

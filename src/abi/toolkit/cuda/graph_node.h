@@ -115,7 +115,7 @@ typedef struct CUDA_MEM_FREE_NODE_PARAMS_st {
 	CUdeviceptr dptr;
 } CUDA_MEM_FREE_NODE_PARAMS;
 
-// Host functions, waits and writes, events, external semaphores
+// Parameters of nodes: host functions, waits and writes, events, external semaphores
 typedef struct CUDA_HOST_NODE_PARAMS_st {
 	CUhostFn fn;
 	void *userData;
@@ -203,7 +203,7 @@ typedef struct CUDA_CONDITIONAL_NODE_PARAMS {
 	CUcontext ctx;
 } CUDA_CONDITIONAL_NODE_PARAMS;
 
-// Nodes of any type: 256 bytes
+// The parameters of a node of any type. The structure has 256 bytes.
 typedef struct CUgraphNodeParams_st {
 	CUgraphNodeType type;
 	int reserved0[3];

@@ -174,7 +174,7 @@ CU_API_PTSZ(cuLaunchCooperativeKernel,
 	     unsigned int block_y, unsigned int block_z, unsigned int shared, CUstream, void **parameters))
 CU_API(cuLaunchCooperativeKernelMultiDevice, (CUDA_LAUNCH_PARAMS *, unsigned int count, unsigned int flags))
 
-// The launch functions before cuLaunchKernel: sizes and arguments are set one by one
+// The functions that launched kernels before cuLaunchKernel existed. They set the sizes and arguments one by one.
 CU_API(cuFuncSetBlockShape, (CUfunction, int x, int y, int z))
 CU_API(cuFuncSetSharedSize, (CUfunction, unsigned int))
 CU_API(cuParamSetSize, (CUfunction, unsigned int))

@@ -139,7 +139,7 @@ CU_API(cuPointerGetAttribute, (void *data, CUpointer_attribute, CUdeviceptr))
 CU_API(cuPointerGetAttributes, (unsigned int count, CUpointer_attribute *, void **data, CUdeviceptr))
 CU_API(cuPointerSetAttribute, (const void *value, CUpointer_attribute, CUdeviceptr))
 
-// Writes by other devices over PCIe
+// Flushing of writes that other devices made over PCIe
 typedef enum CUflushGPUDirectRDMAWritesTarget_enum {
 	CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX = 0
 } CUflushGPUDirectRDMAWritesTarget;

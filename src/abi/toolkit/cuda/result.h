@@ -5,7 +5,7 @@
 typedef enum cudaError_enum {
 	CUDA_SUCCESS = 0,
 
-	// Arguments, resources and the state of the driver
+	// Errors of arguments, of resources and of the state of the driver
 	CUDA_ERROR_INVALID_VALUE = 1,
 	CUDA_ERROR_OUT_OF_MEMORY = 2,
 	CUDA_ERROR_NOT_INITIALIZED = 3,
@@ -45,7 +45,7 @@ typedef enum cudaError_enum {
 	CUDA_ERROR_NOT_MAPPED_AS_POINTER = 213,
 	CUDA_ERROR_INVALID_GRAPHICS_CONTEXT = 219,
 
-	// Code: images, the compiler, files and symbols
+	// Errors of code: images, the compiler, files and symbols
 	CUDA_ERROR_INVALID_IMAGE = 200,
 	CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
 	CUDA_ERROR_INVALID_PTX = 218,
@@ -86,7 +86,7 @@ typedef enum cudaError_enum {
 	CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
 	CUDA_ERROR_TENSOR_MEMORY_LEAK = 721,
 
-	// Permissions, unsupported functions and the system
+	// Errors of permissions, unsupported functions and the system
 	CUDA_ERROR_NOT_PERMITTED = 800,
 	CUDA_ERROR_NOT_SUPPORTED = 801,
 	CUDA_ERROR_SYSTEM_NOT_READY = 802,
@@ -101,7 +101,7 @@ typedef enum cudaError_enum {
 	CUDA_ERROR_CDP_NOT_SUPPORTED = 811,
 	CUDA_ERROR_CDP_VERSION_MISMATCH = 812,
 
-	// Stream capture and graphs
+	// Errors of stream capture and graphs
 	CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
 	CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
 	CUDA_ERROR_STREAM_CAPTURE_MERGE = 902,
@@ -115,7 +115,7 @@ typedef enum cudaError_enum {
 	CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
 	CUDA_ERROR_EXTERNAL_DEVICE = 911,
 
-	// Launches and resources of newer devices
+	// Errors of launches, and of resources of newer devices
 	CUDA_ERROR_INVALID_CLUSTER_SIZE = 912,
 	CUDA_ERROR_FUNCTION_NOT_LOADED = 913,
 	CUDA_ERROR_INVALID_RESOURCE_TYPE = 914,

@@ -55,7 +55,7 @@ typedef struct CUDA_MEMCPY3D_v1_st {
 	unsigned int WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D_v1;
 
-// The driver, devices and contexts
+// Functions for the driver, devices and contexts
 CU_API(cuGetProcAddress, (const char *symbol, void **function, int version, cuuint64_t flags))
 CU_API(cuDeviceTotalMem, (unsigned int *, CUdevice))
 CU_API(cuCtxCreate, (CUcontext *, unsigned int flags, CUdevice))

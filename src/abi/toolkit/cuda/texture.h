@@ -1,4 +1,5 @@
-// Declares texture and surface objects, and the older texture and surface references.
+// Declares texture objects and surface objects. Also declares texture references and surface references, which are
+// older.
 #pragma once
 #include "array.h"
 

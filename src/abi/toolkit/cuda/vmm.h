@@ -162,7 +162,7 @@ CU_API(cuMemGetDefaultMemPool, (CUmemoryPool *, CUmemLocation *, CUmemAllocation
 CU_API(cuMemGetMemPool, (CUmemoryPool *, CUmemLocation *, CUmemAllocationType))
 CU_API(cuMemSetMemPool, (CUmemLocation *, CUmemAllocationType, CUmemoryPool))
 
-// Decompression by the device
+// Decompression of data by the device
 typedef enum CUmemDecompressAlgorithm_enum {
 	CU_MEM_DECOMPRESS_UNSUPPORTED = 0,
 	CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE = 1 << 0,

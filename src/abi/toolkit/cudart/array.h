@@ -9,7 +9,7 @@ enum cudaChannelFormatKind {
 	cudaChannelFormatKindNone = 3,
 	cudaChannelFormatKindNV12 = 4,
 
-	// Normalised integers: read as numbers from 0 or -1 to 1
+	// Kinds of normalised integers, which kernels read as numbers from 0 to 1, or from -1 to 1
 	cudaChannelFormatKindUnsignedNormalized8X1 = 5,
 	cudaChannelFormatKindUnsignedNormalized8X2 = 6,
 	cudaChannelFormatKindUnsignedNormalized8X4 = 7,
@@ -24,7 +24,7 @@ enum cudaChannelFormatKind {
 	cudaChannelFormatKindSignedNormalized16X4 = 16,
 	cudaChannelFormatKindUnsignedNormalized1010102 = 31,
 
-	// Compressed in blocks of 4 x 4 texels
+	// Kinds of compressed textures, in blocks of 4 x 4 texels
 	cudaChannelFormatKindUnsignedBlockCompressed1 = 17,
 	cudaChannelFormatKindUnsignedBlockCompressed1SRGB = 18,
 	cudaChannelFormatKindUnsignedBlockCompressed2 = 19,

@@ -19,7 +19,7 @@ typedef struct cudaGraphicsResource *cudaGraphicsResource_t;
 typedef unsigned long long cudaSurfaceObject_t;
 typedef unsigned long long cudaTextureObject_t;
 
-// Handles of the driver, with the runtime's names
+// Handles of the driver, under the names of the runtime API
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
 typedef struct CUexternalMemory_st *cudaExternalMemory_t;

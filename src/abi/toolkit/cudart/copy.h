@@ -62,7 +62,7 @@ CUDART_API(cudaMemcpy2DArrayToArray,
 	   (cudaArray_t, size_t to_x, size_t to_y, cudaArray_const_t, size_t from_x, size_t from_y, size_t width,
 	    size_t height, enum cudaMemcpyKind kind CUDART_DEFAULT(cudaMemcpyDeviceToDevice)))
 
-// Consecutive bytes of arrays: deprecated
+// Functions that copy consecutive bytes of arrays; they are deprecated
 CUDART_API(cudaMemcpyToArray, (cudaArray_t, size_t x, size_t y, const void *from, size_t size, enum cudaMemcpyKind))
 CUDART_API(cudaMemcpyToArrayAsync, (cudaArray_t, size_t x, size_t y, const void *from, size_t size, enum cudaMemcpyKind,
 				    cudaStream_t stream CUDART_DEFAULT(0)))
@@ -73,7 +73,7 @@ CUDART_API(cudaMemcpyArrayToArray,
 	   (cudaArray_t, size_t to_x, size_t to_y, cudaArray_const_t, size_t from_x, size_t from_y, size_t size,
 	    enum cudaMemcpyKind kind CUDART_DEFAULT(cudaMemcpyDeviceToDevice)))
 
-// Device variables, which the host variables of the same names stand for
+// Functions for device variables. The address of the host variable with the same name stands for the device variable.
 CUDART_API(cudaGetSymbolAddress, (void **address, const void *symbol))
 CUDART_API(cudaGetSymbolSize, (size_t * size, const void *symbol))
 CUDART_API(cudaMemcpyToSymbol, (const void *symbol, const void *from, size_t size, size_t offset CUDART_DEFAULT(0),
@@ -85,7 +85,7 @@ CUDART_API(cudaMemcpyFromSymbol, (void *to, const void *symbol, size_t size, siz
 CUDART_API(cudaMemcpyFromSymbolAsync, (void *to, const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind,
 				       cudaStream_t stream CUDART_DEFAULT(0)))
 
-// Batches of copies. attributes[i] apply to the copies from indices[i] on.
+// Batches of copies. attributes[i] applies to the copies from number indices[i] up to the next index.
 enum cudaMemcpyFlags { cudaMemcpyFlagDefault = 0x0, cudaMemcpyFlagPreferOverlapWithCompute = 0x1 };
 
 enum cudaMemcpySrcAccessOrder {

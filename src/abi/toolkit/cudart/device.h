@@ -85,7 +85,7 @@ CUDART_API(cudaDeviceGetSharedMemConfig, (enum cudaSharedMemConfig *))
 CUDART_API(cudaDeviceSetSharedMemConfig, (enum cudaSharedMemConfig))
 CUDART_API(cudaCtxResetPersistingL2Cache, (void))
 
-// Writes by other devices over PCIe
+// Flushing of writes that other devices made over PCIe
 enum cudaFlushGPUDirectRDMAWritesOptions {
 	cudaFlushGPUDirectRDMAWritesOptionHost = 1,
 	cudaFlushGPUDirectRDMAWritesOptionMemOps = 2

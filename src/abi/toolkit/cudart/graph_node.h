@@ -22,7 +22,7 @@ enum cudaGraphNodeType {
 	cudaGraphNodeTypeCount
 };
 
-// Each function that adds a node has an array of the nodes that the new node depends on, and the array's size.
+// Each function that adds a node takes an array of the nodes on which the new node depends, and the array's size.
 
 // Kernels
 struct cudaKernelNodeParams {

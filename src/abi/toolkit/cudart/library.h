@@ -48,7 +48,7 @@ CUDART_API(cudaLibraryGetUnifiedFunction, (void **function, cudaLibrary_t, const
 CUDART_API(cudaLibraryGetKernelCount, (unsigned int *count, cudaLibrary_t))
 CUDART_API(cudaLibraryEnumerateKernels, (cudaKernel_t *, unsigned int count, cudaLibrary_t))
 
-// Functions of the driver
+// Functions that find driver functions by name
 enum cudaGetDriverEntryPointFlags {
 	cudaEnableDefault = 0x0,
 	cudaEnableLegacyStream = 0x1,

@@ -20,13 +20,14 @@ struct cudaDeviceProp {
 	size_t totalConstMem;
 	int major, minor;
 
-	// Textures and surfaces; the last number of a layered type is the number of layers
+	// Mostly limits of textures and surfaces. In the limits of a layered type, the last number is the number of
+	// layers.
 	size_t textureAlignment, texturePitchAlignment;
 	int multiProcessorCount;
 	int integrated, canMapHostMemory;
 	int maxTexture1D, maxTexture1DMipmap;
 	int maxTexture2D[2], maxTexture2DMipmap[2];
-	int maxTexture2DLinear[3]; // the last is the pitch
+	int maxTexture2DLinear[3]; // width, height and pitch
 	int maxTexture2DGather[2];
 	int maxTexture3D[3], maxTexture3DAlt[3];
 	int maxTextureCubemap;
@@ -36,7 +37,7 @@ struct cudaDeviceProp {
 	int maxSurfaceCubemap, maxSurfaceCubemapLayered[2];
 	size_t surfaceAlignment;
 
-	// The device's place in the machine
+	// ECC, the PCI address, and the memory system
 	int concurrentKernels, ECCEnabled;
 	int pciBusID, pciDeviceID, pciDomainID;
 	int tccDriver, asyncEngineCount, unifiedAddressing;

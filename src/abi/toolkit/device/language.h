@@ -8,8 +8,8 @@
 #define __global__ __attribute__((global))
 #define __shared__ __attribute__((shared))
 #define __constant__ __attribute__((constant))
-// Clang supports managed variables for HIP only. scripts/compile-ptx finds this section, and marks the variable in the
-// PTX.
+// Clang supports managed variables for HIP only. scripts/compile-ptx finds the section virgate.managed, and marks the
+// variable as managed in the PTX.
 #ifdef VIRGATE_MANAGED
 #define __managed__ __attribute__((managed)) // see managed.h
 #else

@@ -82,7 +82,7 @@ static inline cudaError_t cudaMemcpyFromSymbolAsync(void *to, const T &symbol, s
 	return cudaMemcpyFromSymbolAsync(to, SYMBOL, size, offset, kind, stream);
 }
 
-// Graph nodes that copy to and from variables
+// Functions that add graph nodes which copy to and from variables
 
 #define COPY_TO const T &symbol, const void *from, size_t size, size_t offset, cudaMemcpyKind kind
 #define COPY_FROM void *to, const T &symbol, size_t size, size_t offset, cudaMemcpyKind kind
@@ -121,7 +121,7 @@ static inline cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphEx
 #undef COPY_TO
 #undef SYMBOL
 
-// Channel descriptors of element types
+// Functions that return the channel descriptor of an element type
 
 template <typename T> static inline cudaChannelFormatDesc cudaCreateChannelDesc();
 #define CHANNELS(type, kind, element, y, z, w)                                            \
@@ -147,7 +147,7 @@ CHANNELS(char, Signed, char, 0, 0, 0)
 #undef CHANNELS_OF_VECTORS
 #undef CHANNELS
 
-// Pitched pointers, positions and extents
+// Functions that make pitched pointers, positions and extents
 
 static __host__ __device__ inline cudaExtent make_cudaExtent(size_t width, size_t height, size_t depth)
 {

@@ -51,7 +51,8 @@ DEVICE_FUNCTION unsigned int __activemask()
 	return mask;
 }
 
-// For devices of compute capability 8.0 and later.
+// Functions that reduce the values of the threads of a warp. Devices before compute capability 8.0 lack the
+// instruction.
 #define REDUCE(name, instruction, type)                                                                     \
 	DEVICE_FUNCTION type name(unsigned int mask, type value)                                            \
 	{                                                                                                   \
