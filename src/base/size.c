@@ -83,7 +83,6 @@ const char *vg_size_format(uint64_t bytes, char buffer[VG_SIZE_TEXT])
 {
 	int unit = 0;
 
-	// Uses the next larger unit if the size would print as 1024.0 of this one, by rounding.
 	while (unit < 5 && bytes >> (10 * unit) >= 1024)
 		unit++;
 	if (unit == 0) {
@@ -91,6 +90,7 @@ const char *vg_size_format(uint64_t bytes, char buffer[VG_SIZE_TEXT])
 		return buffer;
 	}
 	unsigned __int128 tenths = ((unsigned __int128)bytes * 10 + ((uint64_t)1 << (10 * unit)) / 2) >> (10 * unit);
+	// If rounding gives 1024.0 of this unit, print 1.0 of the next one.
 	if (tenths >= 10240 && unit < 5) {
 		tenths = 10;
 		unit++;

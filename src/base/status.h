@@ -34,7 +34,7 @@ struct vg_kept_error {
 void vg_error_keep(struct vg_kept_error *ret_kept);
 void vg_error_restore(const struct vg_kept_error *kept);
 
-// Copies a caller's options into a structure of `size` bytes. The options begin with their own size. Fields that an
-// older caller's options lack become zero; all fields do if the options are NULL. INVALID: the size field is not set.
-// UNSUPPORTED: a field that this version does not know is set.
+// Copies a caller's options into a structure of `size` bytes. The options begin with their own size. Fields beyond that
+// size become zero; if the options are NULL, all fields do. INVALID: the size field is not set. UNSUPPORTED: a field
+// that this version does not know is set.
 enum vg_status vg_options_copy(void *copy, size_t size, const void *options);

@@ -94,7 +94,7 @@ static bool is_temporary(const char *name)
 	return strncmp(name, "new-", 4) == 0 && strspn(name + 4, "0123456789abcdef") == 16 && !name[20];
 }
 
-// Returns whether a file of the directory is a cache entry, by its name. Removes abandoned temporary files.
+// Returns whether a file of the directory is a cache entry, which its name tells. Removes abandoned temporary files.
 static bool check_entry(int directory, const char *name, struct stat *ret_status)
 {
 	size_t length = strlen(name);

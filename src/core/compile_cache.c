@@ -17,7 +17,8 @@
 #define MAGIC 0x31656863616367ul // "gcache1"
 #define DEFAULT_LIMIT (256ul << 20)
 
-// The header of an entry. The key, the code, and the symbols as pairs of terminated texts follow.
+// The header of an entry. In the file, the key and the code follow it, and then the symbols: two zero-terminated texts
+// for each.
 struct header {
 	uint64_t magic;
 	uint64_t check; // hash of everything after this field

@@ -183,8 +183,8 @@ enum vg_status vg_graph_builder_end(struct vg_graph_builder *builder)
 	CUresult r = end_capture(builder);
 	if (r)
 		return core_driver_failed(r, "cuStreamEndCapture", "%s", "");
-	// The capture of this graph succeeded. But the driver may have destroyed the body of one of its conditional
-	// nodes.
+	// The capture of this graph succeeded. But the driver destroys the body of a conditional node if the capture
+	// into that body fails.
 	enum vg_status status = core_graph_check(builder->definition, "");
 	if (status)
 		builder->state = CORE_BUILDER_FAILED;

@@ -58,7 +58,7 @@ CUresult core_graph_keep_attach(struct core_graph_keep *keep, CUgraph graph)
 
 void core_graph_keep_detach(struct core_graph_keep *keep, CUgraph graph)
 {
-	// After a failure of the driver, the references are released together with the graph.
+	// Ignore a failure of the driver: then the references are released together with the graph.
 	if (keep)
 		core_driver->cuGraphReleaseUserObject(graph, keep->user_object, 1);
 }

@@ -27,7 +27,7 @@ static enum vg_status unmap_locked(struct vg_graphics_resource *resource, struct
 	CUresult r = core_driver->cuGraphicsUnmapResources(1, &resource->handle, handle);
 	if (r)
 		return core_driver_failed(r, "cuGraphicsUnmapResources", "%s", "");
-	if (resource->buffer) // the buffer's memory is not mapped any more
+	if (resource->buffer) // close the buffer: its memory is not mapped any more
 		atomic_store(&resource->buffer->object.closed, true);
 	resource->mapped = false;
 	resource->buffer = NULL;

@@ -9,7 +9,8 @@ enum { FEW = 8 }; // up to this number of arguments, the simple loop is faster
 
 static bool is_address(const void *value)
 {
-	// False for NULL and for addresses in the kernel's half of the address space.
+	// Returns false for NULL, and for addresses in the half of the address space that belongs to the operating
+	// system.
 	return !(((size_t)value - 1) >> 63);
 }
 

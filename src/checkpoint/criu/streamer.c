@@ -21,7 +21,7 @@ struct streamer {
 	pthread_t thread;
 };
 
-// Reads `length` bytes. Returns 1, 0 if the other side has closed the connection, or -errno.
+// Reads `length` bytes. Returns 1 on success, 0 if the other side has closed the connection, or -errno.
 static int read_exactly(int fd, void *data, size_t length)
 {
 	size_t done = 0;
@@ -39,8 +39,8 @@ static int read_exactly(int fd, void *data, size_t length)
 	return 1;
 }
 
-// Reads the name in an img_streamer_request_entry: a length, and one field. Returns 1, 0 if the other side has closed
-// the connection, or -errno.
+// Reads the name in an img_streamer_request_entry: a length, and one field. Returns 1 on success, 0 if the other side
+// has closed the connection, or -errno.
 static int read_name(int fd, char ret_name[NAME_MAX + 1])
 {
 	unsigned char message[NAME_MAX + 3];

@@ -33,7 +33,7 @@ struct doctor_report {
 struct doctor_options {
 	unsigned sets;		// bits of enum doctor_set
 	const char *directory;	// directory for images; NULL: the current directory
-	struct vg_node *node;	// connection to the daemon that is queried, and not started; for DOCTOR_QUOTA
+	struct vg_node *node;	// connection to the daemon, which is queried but not started; for DOCTOR_QUOTA
 	const char *libdir;	// directory with the interposer; "": the usual places
 	const char *mps_origin; // which setting chooses the mode mps, such as "virgate.conf:3"; NULL: none
 };

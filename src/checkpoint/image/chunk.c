@@ -27,7 +27,7 @@ uint64_t *image_chunk_offsets(const struct image_file *file)
 	return offsets;
 }
 
-// Returns whether the range is a hole. SEEK_DATA tells without reading the range.
+// Returns whether the range is a hole. SEEK_DATA finds holes without reading them.
 static bool is_hole(int fd, uint64_t offset, size_t length)
 {
 	off_t data = lseek(fd, (off_t)offset, SEEK_DATA);

@@ -25,7 +25,7 @@ struct image_file {
 	const char *name; // name of the file, such as "tree-0/pages-1.img.lz4"; the description owns it
 	uint64_t bytes;	  // length on the disk
 	uint64_t stored;  // bytes of the file on the disk that are not holes
-	uint64_t raw;	  // bytes that CRIU wrote
+	uint64_t raw;	  // length before compression
 	enum vg_compression compression;
 	uint64_t sum;	      // XXH3 of the whole file, if it has no chunks
 	bool is_pack;	      // the file is a pack of device memory; its checksums are in "device/index"

@@ -1,7 +1,7 @@
 // Reads and writes images. An image is a directory with virgate.json, which describes it; a directory of CRIU's files
-// for each tree of processes, "tree-0" and so on; and a directory "device" for device memory (device_index.h). An image
-// is written under a temporary name, synced and renamed. So after a crash either the complete image exists, or no
-// image. One thread.
+// for each tree of processes, "tree-0" and so on; and a directory "device" for device memory (device_index.h). While an
+// image is being written it is a draft, which has a temporary name. Then it is synced and renamed. So after a crash
+// either the complete image exists, or no image. One thread.
 #pragma once
 #include "checkpoint/process/phase.h"
 #include "virgate/checkpoint.h"
@@ -32,8 +32,8 @@ void image_close(struct image_dir *dir);
 // ---- writing -----------------------------------------------------------------------------------------
 
 struct image_sizes {
-	uint64_t raw;	 // bytes that CRIU wrote
-	uint64_t stored; // bytes that these files occupy on the disk
+	uint64_t raw;	 // bytes before compression
+	uint64_t stored; // bytes that are stored on the disk, without holes
 };
 
 struct image_draft {

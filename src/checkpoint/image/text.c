@@ -1,4 +1,4 @@
-// Reads and writes virgate.json. The first line of the file has the checksum of the rest.
+// Reads and writes virgate.json. The first key of the file is the checksum of everything that follows the key's line.
 #include "checkpoint/image/image.h"
 
 #include "base/descriptor.h"
@@ -24,7 +24,7 @@ char *image_text_seal(const json_t *description)
 {
 	char *text = json_dumps(description, JSON_INDENT(2)), *sealed = NULL, sum[IMAGE_SUM_TEXT];
 
-	// The text must be at least "{\n" and the version that follows.
+	// Leave out the first two bytes of the text, "{\n", because HEAD begins with them.
 	if (!text || strlen(text) < 4 || asprintf(&sealed, HEAD "%016x" TAIL "%s", 0, text + 2) < 0)
 		sealed = NULL;
 	free(text);

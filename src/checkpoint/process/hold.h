@@ -1,5 +1,6 @@
 // Locks each process of a tree exclusively. A dump, restore or recovery has the lock while it works on the process. The
-// CRIU process that it starts inherits the lock. The kernel releases the lock when both have exited. One thread.
+// CRIU process that it starts inherits the lock. The kernel releases the lock when this process and CRIU have exited.
+// One thread.
 #pragma once
 #include "checkpoint/process/tree.h"
 

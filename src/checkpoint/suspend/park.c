@@ -24,9 +24,10 @@
 #include <unistd.h>
 
 enum { LOOK_LEAST_US = 200, LOOK_MOST_US = 10000 };
-#define NONE_NS UINT64_C(1000000000)	  // how long a process may have no pager after its start
+#define NONE_NS UINT64_C(1000000000)	  // how long to wait until a process that has no pager yet starts it
 #define PATIENCE_NS UINT64_C(10000000000) // how long to wait in addition to the time for draining and pinning
-// Limits for figures that are read from a ledger, because tenants can write any value there.
+// The lowest rate, in bytes per second, at which memory is expected to be pinned; and a limit for the size that is read
+// from a ledger, because tenants can write any value there.
 static const uint64_t pinned_each_second = 256 << 20, most_bytes = UINT64_C(1) << 40;
 
 #define READ(word) atomic_load_explicit(&(word), memory_order_relaxed)
@@ -193,8 +194,8 @@ static const char *reason_text(const struct seen *seen, char *buffer, size_t cap
 	}
 }
 
-// Judges the answer of a process that is not parked. If all its memory is on the GPU, the memory stays there, and the
-// driver saves it. For a deep suspension, memory in the host stays mapped.
+// Decides whether it is a failure that a process is not parked. It is none if all memory of the process is on the GPU:
+// the driver saves that memory. A deep suspension also accepts memory in the host, which stays mapped.
 static enum vg_status judge_answer(const struct tenants *tenants, const struct tenant *tenant, const struct seen *seen,
 				   const struct parking_wish *how)
 {
