@@ -20,8 +20,8 @@
 enum { WAIT_MS = 600000 };
 
 // Continues stopped processes, because a stopped process cannot answer the driver. Also cancels a SIGSTOP that has been
-// sent but has not stopped the process yet. Returns the number of stopped processes, and notes for each process whether
-// it was one.
+// sent but has not stopped the process yet. Returns the number of stopped processes. `ret_stopped` gets a flag for each
+// process: true if it was stopped.
 static size_t continue_processes(const struct tree *tree, bool *ret_stopped)
 {
 	size_t stopped = 0;

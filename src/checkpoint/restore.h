@@ -5,7 +5,8 @@
 #include "checkpoint/process/phase.h"
 
 struct restore_gate {
-	// Called when all checks have passed, before any process is created. If it fails, none is created. May be NULL.
+	// Called when all checks have passed, before any process is created. If this function fails, the restore
+	// creates no process. May be NULL.
 	enum vg_status (*pass)(void *user, struct phase *phase);
 	void *user;
 	// An image whose files were verified before. NULL: the restore opens and verifies the image.

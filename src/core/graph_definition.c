@@ -18,8 +18,8 @@ static enum vg_status close_definition(struct core_object *object)
 
 	core_conditions_remove(definition);
 	core_enter(&scope, definition->context->handle); // on failure, continue without a current context
-	// The driver crashes if it destroys a graph after it has already destroyed the body of one of its conditional
-	// nodes. So leak such a graph.
+	// If the driver has destroyed the body of a conditional node, it crashes when the graph is destroyed. So leak
+	// such a graph.
 	CUresult r = definition->lost ? CUDA_SUCCESS : core_driver->cuGraphDestroy(definition->handle);
 	definition->handle = NULL;
 	core_graph_keep_drain();

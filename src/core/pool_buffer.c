@@ -81,7 +81,7 @@ static CUresult record_freed(struct core_import *import, struct vg_stream *strea
 	CUresult r = CUDA_SUCCESS;
 
 	if (import->freed && import->freed_context != stream->context->handle) {
-		// This event is of another context, where this stream cannot record it. So it is destroyed; waits for
+		// The event belongs to another context, so this stream cannot record it. Destroy the event. Waits for
 		// it that are already queued still work.
 		(void)core_driver->cuEventDestroy_v2(import->freed);
 		import->freed = NULL;

@@ -74,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(MOVE_THREADS) virgate_move(const st
 	copy(load_piece(pieces));
 }
 
-// Sets different[i] to 1 if piece i differs; otherwise does not write it.
+// Sets different[i] to 1 if piece i differs, and leaves it unchanged otherwise.
 extern "C" __global__ void __launch_bounds__(MOVE_THREADS)
 	virgate_compare(const struct move_piece *pieces, uint32_t *different)
 {

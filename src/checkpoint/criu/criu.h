@@ -15,7 +15,7 @@ struct criu {
 
 // Returns whether CRIU runs as a user other than root, and so needs the option --unprivileged.
 bool criu_is_limited(void);
-// Returns the oldest version that works with this kernel, as version_number() returns it.
+// Returns the oldest version of CRIU that works with this kernel, as a number like those of version_number().
 unsigned criu_least(void);
 // Finds CRIU. NOT_FOUND (not installed, or the program is not CRIU), UNSUPPORTED (too old for this kernel), SYSTEM.
 enum vg_status criu_find(struct criu *ret_criu);

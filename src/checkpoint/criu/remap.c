@@ -88,7 +88,7 @@ static void visit_links(pid_t pid, const char *links, visit_fn *visit, void *use
 			continue;
 		path[length] = '\0';
 		snprintf(link, sizeof link, "%s/%s", directory, entry->d_name);
-		// Repeat: each earlier image may have such a link, and `visit` renames or removes the one that was
+		// Repeat, because each earlier image may have such a link. `visit` renames or removes the link that was
 		// found.
 		while (stat(link, &info) == 0 && S_ISREG(info.st_mode) && remap_find(path, &info, name)) {
 			visit(user, name);

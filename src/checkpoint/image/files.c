@@ -152,7 +152,7 @@ static bool read_method(const char *text, enum vg_compression *ret_compression)
 }
 
 // Returns whether the file's name fits the compression: a compressed file has its method's suffix, and no other file
-// has such a suffix. So the names of two files of an image differ without their suffixes, too.
+// has such a suffix. So two files of an image have different names even without the suffixes.
 static bool is_named_for(const char *name, enum vg_compression compression)
 {
 	for (unsigned method = VG_COMPRESSION_LZ4; method < METHODS; method++) {

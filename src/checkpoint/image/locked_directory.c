@@ -129,7 +129,7 @@ int locked_directory_make(char *path, int *ret_lock)
 		// because the sweep cannot lock it, either.
 		while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
 			;
-		// Before this process locked the directory, another one may have removed or replaced it.
+		// Before this process locked the directory, another process may have removed or replaced it.
 		bool there = fd >= 0 && fstat(fd, &info) == 0 && info.st_nlink > 0;
 		if (there && is_ours(&info)) {
 			*ret_lock = fd;

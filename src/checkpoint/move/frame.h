@@ -51,7 +51,8 @@ void frames_finish(struct frames *frames);
 // connection), STATE (the progress function asked to stop).
 enum vg_status frame_write(struct frames *frames, enum frame_type type, const void *head, size_t head_bytes,
 			   const void *body, size_t body_bytes);
-// Reads a frame. Errors of frame_write(), INTEGRITY (not such a frame, or a damaged one), and NO_MEMORY.
+// Reads a frame. Returns the errors of frame_write(), INTEGRITY (the bytes are no frame, or the frame is damaged), and
+// NO_MEMORY.
 enum vg_status frame_read(struct frames *frames, enum frame_type *ret_type);
 
 // Write and read bytes outside frames. Errors: see frame_write() and frame_read().

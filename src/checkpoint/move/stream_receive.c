@@ -295,8 +295,8 @@ static enum vg_status no_pack(const struct frames *frames, const char *what)
 		       what);
 }
 
-// Checks that the disk keeps its reserve. The receiver does not know how many packs the sender will send, so they must
-// leave a part of the disk free.
+// Checks that a part of the disk stays free. The receiver does not know how many packs the sender will send, so the
+// packs must not fill the disk.
 static enum vg_status check_reserve(const struct frames *frames, const struct packs *packs, uint64_t bytes)
 {
 	char text[2][VG_SIZE_TEXT];

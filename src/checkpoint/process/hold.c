@@ -15,9 +15,9 @@
 
 enum { PAUSE_US = 20000 };
 
-// Locks the file /proc/PID/environ of the process. The kernel removes it with the process, and a later process with the
-// same pid has another file. Only a process that may read the target's environment can open it, so no other user can
-// block a dump.
+// Locks the file /proc/PID/environ of the process. The kernel removes this file with the process, and a later process
+// with the same pid has another file. Only a process that may read the target's environment can open the file. So no
+// other user can block a dump.
 static enum vg_status lock_environment(const struct tree_process *process, uint64_t deadline, int *ret_hold)
 {
 	char path[64];

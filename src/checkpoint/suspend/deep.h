@@ -21,7 +21,7 @@ enum vg_status deep_check_leaving(const struct deep *deep, uint64_t bytes);
 enum vg_status deep_leave(struct deep *deep, unsigned timeout_ms);
 // Checks that the GPU has room for what the driver moves back. DEVICE_MEMORY (with need and have).
 enum vg_status deep_check_return(const struct deep *deep);
-// Returns the processes to the GPU, from any state. If they are also suspended by their pagers, that part of their
-// memory stays in the host.
+// Returns the processes to the GPU, from any state. If they are also suspended by their pagers, the memory that the
+// pagers have moved stays in the host.
 enum vg_status deep_return(struct deep *deep);
 void deep_finish(struct deep *deep);

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 enum { LOOK_LEAST_US = 200, LOOK_MOST_US = 10000 };
-#define NONE_NS UINT64_C(1000000000)	  // how long to wait until a process that has no pager yet starts it
+#define NONE_NS UINT64_C(1000000000)	  // how long to wait for a process to start its pager
 #define PATIENCE_NS UINT64_C(10000000000) // how long to wait in addition to the time for draining and pinning
 // The lowest rate, in bytes per second, at which memory is expected to be pinned; and a limit for the size that is read
 // from a ledger, because tenants can write any value there.
@@ -263,8 +263,8 @@ static enum vg_status wait_for(const struct tenants *tenants, const struct tenan
 
 // ---- files ---------------------------------------------------------------------------------------------
 
-// Opens the directory for pagers' files as the process sees it. The process may be in a container, whose links must not
-// lead out of it. Returns the descriptor or -errno.
+// Opens the directory for pagers' files as the process sees it. The process may be in a container, and links there must
+// not lead out of the container. Returns the descriptor or -errno.
 static int open_directory(pid_t pid)
 {
 	const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
@@ -538,7 +538,8 @@ bool parking_adopt(struct parking *parking, pid_t pid, int fd, struct pager_file
 		return false;
 	pager_file_format(ret_file, parked.name);
 	parked.directory = open_directory(pid);
-	if (parked.directory >= 0 && give_to(fd, pid) == 0) // fails in a container that has another file system there
+	// linkat() fails if the process is in a container that has another file system at this path.
+	if (parked.directory >= 0 && give_to(fd, pid) == 0)
 		is_linked = linkat(AT_FDCWD, from, parked.directory, parked.name, AT_SYMLINK_FOLLOW) == 0;
 	if (is_linked && add_parked(parking, &parked) == VG_OK)
 		return true;
