@@ -1,6 +1,6 @@
 // Reads cubins: ELF files with a section of machine code for each kernel, and for each function that several kernels
 // call. The instructions do not show which functions a kernel calls. So every such function counts as called by every
-// kernel. So does each kernel whose address is stored in memory or in other code.
+// kernel. A kernel whose address is stored in memory or in other code also counts as called by every kernel.
 #include "code/module.h"
 #include "code/opcodes.h"
 

@@ -22,10 +22,11 @@ struct code_image;
 int code_image_create(const void *image, size_t size, unsigned architecture, struct code_image **ret_image);
 void code_image_destroy(struct code_image *image);
 
-// Returns the number of kernels. The next function returns the name and the report of one kernel, by an index from 0.
-// Code that cannot be read has no kernels.
+// Returns the number of kernels. code_image_kernel() returns the name of one kernel, by an index from 0. Code that
+// cannot be read has no kernels.
 size_t code_image_kernel_count(const struct code_image *image);
 const char *code_image_kernel(const struct code_image *image, size_t index);
 
-// Returns 0; -ENOENT: no such kernel. An image that cannot be read reports UNKNOWN for every name.
+// Reports on the kernel with this name. Returns 0; -ENOENT: no such kernel. If the image cannot be read, reports
+// CODE_UNKNOWN for every name.
 int code_image_inspect(const struct code_image *image, const char *kernel, struct code_report *ret_report);

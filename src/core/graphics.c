@@ -194,7 +194,8 @@ static enum vg_status unmap_buffer(void *user, const struct vg_allocation *alloc
 	// mapping belongs to another buffer, and stays.
 	if (resource->buffer && resource->buffer->address == allocation->address && resource->buffer->object.released)
 		status = unmap_locked(resource, stream);
-	// After a failure the resource is still mapped, but the buffer may be freed before unmapping is tried again.
+	// After a failure the resource is still mapped, but the buffer may be freed before unmapping is tried again. So
+	// forget the buffer.
 	if (status)
 		resource->buffer = NULL;
 	vg_mutex_unlock(&resource->lock);

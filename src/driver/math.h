@@ -41,8 +41,8 @@ struct vg_cudnn {
 };
 #undef X
 
-// Load a library. The first suitable file is used: the one that VIRGATE_CUBLASLT (VIRGATE_CUDNN) names, and no other;
-// else one in the toolkits at CUDA_HOME and CUDA_PATH, one that the dynamic linker finds, or one in the toolkit at
-// /usr/local/cuda. Return 0, or 1 with a sentence in `problem`; the next call then searches again.
+// Load a library. If VIRGATE_CUBLASLT (VIRGATE_CUDNN) names a file, no other file is tried. Otherwise the first
+// suitable file is loaded from the toolkits at CUDA_HOME and CUDA_PATH, from where the dynamic linker finds it, or from
+// the toolkit at /usr/local/cuda. Return 0, or 1 with a sentence in `problem`; the next call then searches again.
 int vg_cublaslt_load(const struct vg_cublaslt **ret_cublaslt, char *problem, size_t capacity);
 int vg_cudnn_load(const struct vg_cudnn **ret_cudnn, char *problem, size_t capacity);

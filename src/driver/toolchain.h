@@ -75,9 +75,10 @@ struct vg_nvvm {
 };
 #undef X
 
-// Load a library. The first suitable file is used: the one that VIRGATE_NVRTC (VIRGATE_NVJITLINK, VIRGATE_NVVM) names,
-// and no other; else one in the toolkits at CUDA_HOME and CUDA_PATH, one that the dynamic linker finds, or one in the
-// toolkit at /usr/local/cuda. Return 0, or 1 with a sentence in `problem`; the next call then searches again.
+// Load a library. If VIRGATE_NVRTC (VIRGATE_NVJITLINK, VIRGATE_NVVM) names a file, no other file is tried. Otherwise
+// the first suitable file is loaded from the toolkits at CUDA_HOME and CUDA_PATH, from where the dynamic linker finds
+// it, or from the toolkit at /usr/local/cuda. Return 0, or 1 with a sentence in `problem`; the next call then searches
+// again.
 int vg_nvrtc_load(const struct vg_nvrtc **ret_nvrtc, char *problem, size_t capacity);
 int vg_nvjitlink_load(const struct vg_nvjitlink **ret_nvjitlink, char *problem, size_t capacity);
 int vg_nvvm_load(const struct vg_nvvm **ret_nvvm, char *problem, size_t capacity);

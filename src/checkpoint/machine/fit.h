@@ -26,8 +26,8 @@ bool fit_kernel_is_older(const json_t *description, char *ret_warning, size_t ca
 enum vg_status fit_disk(const char *directory, uint64_t need, enum vg_compression compression, uint64_t *ret_memory);
 // Checks that there is room for a dump into `directory`, after the GPUs were described. `parked`: bytes of host memory
 // that Virgate writes itself. INSUFFICIENT (with need and have): too little host memory in the machine or a control
-// group, or too little disk space. The disk is not checked if the image is compressed. *ret_bytes: how much memory the
-// processes have when the device memory is in the host, without what Virgate writes itself. CRIU writes at most that.
+// group, or too little disk space. The disk is not checked if the image is compressed. *ret_bytes: the most that CRIU
+// will write: the memory of the processes with their device memory in the host, without what Virgate writes itself.
 enum vg_status fit_dump(const struct tree *tree, const json_t *description, const char *directory,
 			enum vg_compression compression, uint64_t parked, uint64_t *ret_bytes);
 

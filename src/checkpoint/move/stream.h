@@ -44,8 +44,8 @@ enum vg_status packs_close_unused(struct packs *packs, const struct device_index
 void packs_finish(struct packs *packs);
 
 enum vg_status stream_begin(struct frames *frames, bool answers, bool has_packs);
-// Sends the image, and before it the header unless `begun`. Counts the bytes in the phase of the frames. Errors of
-// frame_write(), and of image_read() before anything was sent.
+// Sends the header, unless it was sent before (`begun`), and then the image. Counts the bytes in the phase of the
+// frames. Returns the errors of frame_write(), and those of image_read() before anything was sent.
 enum vg_status stream_send(struct frames *frames, const struct image_dir *dir, bool begun);
 
 // Reads the header. PROTOCOL: not the stream of an image. UNSUPPORTED: a later version.
