@@ -14,6 +14,14 @@ static int64_t outer_stride(int64_t extent, int64_t stride)
 	return __builtin_mul_overflow(extent, stride, &around) ? 0 : around;
 }
 
+// Returns whether an axis with stride `outer` can be merged with the axis of this extent and stride inside it.
+static bool encloses(int64_t outer, int64_t extent, int64_t stride)
+{
+	int64_t around;
+
+	return !__builtin_mul_overflow(extent, stride, &around) && outer == around;
+}
+
 // Merges adjacent axes that have no gap between them, and drops axes of extent 1.
 static void merge_axes(const struct vg_layout *layout, struct vg_layout *ret_merged)
 {
@@ -22,7 +30,7 @@ static void merge_axes(const struct vg_layout *layout, struct vg_layout *ret_mer
 		int last = ret_merged->rank - 1;
 		if (layout->shape[i] == 1)
 			continue;
-		if (last >= 0 && ret_merged->strides[last] == outer_stride(layout->shape[i], layout->strides[i])) {
+		if (last >= 0 && encloses(ret_merged->strides[last], layout->shape[i], layout->strides[i])) {
 			ret_merged->shape[last] *= layout->shape[i];
 			ret_merged->strides[last] = layout->strides[i];
 		} else {

@@ -111,6 +111,15 @@ TEST(reshape_keeps_the_order_or_is_unsupported)
 	CHECK(reshaped > 500 && refused > 50);
 }
 
+TEST(repeated_axis_is_not_merged_with_one_of_huge_stride)
+{
+	struct vg_layout layout, flat;
+
+	// The step from one inner axis to the next would be 2^63, and the outer axis has a stride of 0.
+	OK(vg_layout_strided(2, (int64_t[]){2, 2}, (int64_t[]){0, INT64_C(1) << 62}, 1, &layout));
+	REFUSED(vg_layout_reshape(&layout, 1, (int64_t[]){4}, &flat), VG_UNSUPPORTED, "has gaps");
+}
+
 TEST(permute_squeeze_and_unsqueeze_change_indices_only)
 {
 	for (int round = 0; round < 1000; round++) {
@@ -287,7 +296,7 @@ TEST(flatten_merges_axes)
 	check_same(&layout, &flat);
 	// makes rows shorter than their stride, so the steps along axes 1 and 2 are uneven
 	OK(vg_layout_slice(&layout, 2, 0, 3, 1, &layout));
-	REFUSED(vg_layout_flatten(&layout, 1, 2, &flat), VG_UNSUPPORTED, "");
+	REFUSED(vg_layout_flatten(&layout, 1, 2, &flat), VG_UNSUPPORTED, "has gaps");
 	OK(vg_layout_flatten(&layout, 2, 3, &flat));
 	check_same(&layout, &flat);
 }
