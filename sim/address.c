@@ -15,7 +15,7 @@
 static pthread_mutex_t memory_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_range **range_of;	      // by granule
 static struct sim_mapping **mapping_of;	      // by granule
-static size_t granules, lowest_free, highest; // no granule from `highest` on was ever reserved
+static size_t granules, lowest_free, highest; // granule `highest` and all after it were never reserved
 static struct sim_physical *physicals;
 static atomic_ullong buffer_ids = 1;
 
@@ -88,7 +88,8 @@ CUresult sim_range_reserve(size_t size, size_t alignment, CUdeviceptr hint, enum
 			      ? get_granule(hint)
 			      : SIZE_MAX;
 
-	// The alignment applies to the address. The window itself may have a smaller alignment.
+	// The alignment applies to the address, but the window itself may be less aligned. `skew` is the number of
+	// granules from the start of the window to the first aligned address.
 	size_t skew = unit > 1 ? (unit - (sim_process.window >> SIM_GRANULE_SHIFT) % unit) % unit : 0;
 	size_t at = skew == 0 ? find_free(count, unit, wish) : find_free(count + unit, 1, wish);
 	if (at == SIZE_MAX)

@@ -22,8 +22,8 @@ struct sim_mipmap {
 };
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-// Freed structs, which are reused only for arrays. So a stale handle points to such a struct, which has no magic
-// number.
+// Lists of freed structs. They are reused only for arrays, so a stale handle still points to such a struct. Its magic
+// number is 0 while it is in the list.
 static struct sim_array *free_arrays;
 static struct sim_mipmap *free_mipmaps;
 
@@ -76,8 +76,8 @@ static size_t get_channel_bytes(CUarray_format format)
 	}
 }
 
-// Rounds an extent up to whole blocks. The length of a block is `unit` times a power of two. It grows with the extent,
-// up to `unit * most`.
+// Rounds an extent up to whole blocks. The length of a block is at least `unit`. It doubles as the extent grows, up to
+// `unit * most`.
 static size_t round_to_block(size_t extent, size_t unit, size_t most)
 {
 	size_t units = 1;

@@ -84,9 +84,9 @@ static CUresult set_tip(struct sim_captured *captured, CUgraphNode node)
 	return sim_edges_add(&captured->tips, node, NULL);
 }
 
-// Frees the graph of a failed capture, even if the program passed that graph. If the graph was a child or a body of a
-// node, the node loses it, and crashes when it is used, as in the driver. Call it without the lock, because freeing
-// calls functions of the program.
+// Frees the graph of a failed capture, even if the program passed that graph to the capture. If the graph is a child or
+// a body of a node, the node loses it. A later use of that node crashes, as in the driver. Call it without the lock,
+// because freeing calls functions of the program.
 static void free_failed_graph(struct CUgraph_st *graph)
 {
 	struct CUgraphNode_st *owner = graph ? graph->owner : NULL;
@@ -117,7 +117,7 @@ static struct CUgraph_st *end_capture(struct sim_capture *capture)
 	}
 	for (struct sim_recorded *one = capture->records, *next; one; one = next) {
 		next = one->next;
-		// If this is false, the event was recorded again, or its struct was reused for another event.
+		// Leave the event alone if it was recorded again, or if its struct was reused for another event.
 		if (one->event->capture == one)
 			one->event->capture = NULL;
 		sim_edges_finish(&one->tips);
@@ -205,7 +205,7 @@ static void mark_dependencies(CUgraphNode node, size_t mark)
 	free(stack);
 }
 
-// Returns whether the capture has work that its first stream does not wait for.
+// Returns whether the capture has work that was not joined to the stream that began the capture.
 static bool has_unjoined_work(const struct sim_capture *capture)
 {
 	for (struct CUgraphNode_st *node = capture->graph->first; node; node = node->next)

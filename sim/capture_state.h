@@ -21,8 +21,8 @@ struct sim_captured {
 	struct sim_capture *capture;
 	struct sim_stream *stream; // NULL: destroyed
 	struct sim_edges tips;
-	// True: cuStreamUpdateCaptureDependencies has set `tips`. Then the capture may end although no other stream has
-	// joined these nodes.
+	// True: cuStreamUpdateCaptureDependencies has set `tips`. Then the capture may end even if its first stream
+	// does not wait for the nodes in `tips`.
 	bool placed;
 	CUgraphNode *listed; // arrays that cuStreamGetCaptureInfo has returned
 	CUgraphEdgeData *listed_data;

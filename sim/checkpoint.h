@@ -24,13 +24,13 @@ struct sim_service_request {
 
 struct sim_service_reply {
 	int32_t result; // a CUresult
-	int32_t value;	// the state, or the pid of the thread
+	int32_t value;	// the state for SIM_SERVICE_STATE; the id of the service thread for SIM_SERVICE_THREAD
 };
 
 // Starts the service thread. cuInit calls it before any other driver call can run.
 void sim_service_start(void);
-// Waits while another process has locked this one, unless the call is allowed meanwhile. Call it only if
-// SIM_GATE_LOCKED is set.
+// Waits while another process has locked this one. Does not wait if the call works in a locked process. Call it only if
+// SIM_GATE_LOCKED (entry.h) is set.
 CUresult sim_checkpoint_enter(enum vg_entry entry);
 // Computes the service's address for a process of this simulated node. Returns the length of the address.
 socklen_t sim_service_address(pid_t pid, struct sockaddr_un *ret_address);

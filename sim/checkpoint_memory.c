@@ -95,7 +95,7 @@ static void free_evicted(struct evicted *list)
 }
 
 struct presence {
-	int change; // how much to add to the number of contexts that the simulated node's shared state counts
+	int change; // for each context, what to add to the number of contexts that other processes see
 };
 
 static void count_context(struct sim_context *context, void *data)

@@ -22,7 +22,8 @@ static CUprocessState state = CU_PROCESS_STATE_RUNNING;
 static bool closed; // driver calls of the program must wait
 static pid_t thread_id;
 
-// Returns whether a call must work while the process is locked, because it may unlock the process, or uses no device.
+// Returns whether a driver call works while the process is locked. Such a call may unlock the process, or uses no
+// device.
 static bool is_allowed_while_locked(enum vg_entry entry)
 {
 	switch (entry) {

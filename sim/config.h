@@ -20,8 +20,8 @@ struct sim_config {
 	unsigned mig;	       // 1: MIG is on; each device has one instance
 	unsigned mps;	       // 1: processes are clients of MPS
 	unsigned persistence;  // 1: on
-	unsigned giveup;       // 1: a checkpoint of the process fails for good
-	unsigned overcommit;   // 1: memory takes no space on the file system before it is written
+	unsigned giveup;       // 1: each checkpoint of the process fails, and the state becomes CU_PROCESS_STATE_FAILED
+	unsigned overcommit;   // 1: allocations of device memory reserve no space on the file system
 	uint64_t slice_ns;     // contexts get the device's time in slices of this length; 0: they run at the same time
 	uint64_t switch_ns;    // how long a switch between contexts takes
 	unsigned copy_engines; // 1: one engine copies in both directions

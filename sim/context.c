@@ -127,8 +127,8 @@ static void stop_work(struct sim_context *context, void *data)
 	atomic_compare_exchange_strong(&context->cancel, &none, SIM_CANCEL_WORK);
 }
 
-// Sets the error that all later calls return (the sticky error). Returns false if one is set already. *ret_error: the
-// error that is set.
+// Sets the sticky error, which all later calls return. Returns false if a sticky error was set before. *ret_error
+// is the sticky error in both cases.
 static bool set_sticky_error(const struct sim_device *device, CUresult error, CUresult *ret_error)
 {
 	int none = CUDA_SUCCESS;
@@ -262,8 +262,8 @@ CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_c
 	context->peers = 0;
 	context->legacy = sim_stream_new(context, 0, 0);
 	context->legacy->legacy = true;
-	// A failure before this point is found by sim_failure(). A later failure cancels every context in the list, and
-	// this one is in the list then.
+	// If the process has failed already, cancel the context here. A later failure cancels all contexts in the list,
+	// and so this one, too.
 	pthread_mutex_lock(&contexts_lock);
 	atomic_store(&context->cancel, sim_failure() ? SIM_CANCEL_WORK : 0);
 	atomic_store(&context->magic, SIM_CONTEXT_MAGIC);

@@ -4,7 +4,9 @@
 #include "sim.h"
 
 enum { SIM_CONTEXT_MAGIC = 0x43545832, SIM_STACK_DEFAULT = 1024 };
-#define SIM_GREEN_BYTES ((size_t)4 << 20) // bytes that stay allocated until the primary context ends, as on an H200
+// Device memory that a green context costs. As on an H200, it is freed with the primary context, not with the green
+// context.
+#define SIM_GREEN_BYTES ((size_t)4 << 20)
 
 // Values of sim_context.cancel. Both stop the running work of a context.
 enum {
@@ -20,9 +22,11 @@ struct sim_context {
 	atomic_int cancel; // 0, or one of the SIM_CANCEL_ values above
 	unsigned flags, api_version;
 	bool primary;
-	struct sim_green *green;    // the green context that this context was made from (cuCtxFromGreenCtx); or NULL
-	struct sim_context *parent; // has the memory and modules: a green context's primary context, or itself
-	unsigned sms;		    // multiprocessors that the context's kernels may use
+	struct sim_green *green; // the green context that this context was made from (cuCtxFromGreenCtx); or NULL
+	// The context whose memory and modules this one uses. For a green context, it is the primary context; otherwise
+	// it is this context itself.
+	struct sim_context *parent;
+	unsigned sms; // multiprocessors that the context's kernels may use
 	size_t limits[CU_LIMIT_MAX];
 	CUfunc_cache cache_config;
 	unsigned attached;		       // cuCtxAttach
@@ -38,11 +42,11 @@ struct sim_context {
 	struct sim_context_wait *waits;	       // of context_event.c
 	int captures;			       // number of capturing blocking streams; under `lock`
 	unsigned room_waiters;		       // number of threads that wait for room in a queue, under `lock`
-	pthread_cond_t no_room_waiters;	       // `room_waiters` has become 0
+	pthread_cond_t no_room_waiters;	       // signalled when `room_waiters` becomes 0
 
 	struct sim_block *blocks;	     // granules for small allocations (block.c)
 	uint32_t peers;			     // a bit for each device ordinal to which peer access is enabled
-	void *_Atomic exec;		     // a struct sim_exec; created while other threads read the pointer
+	void *_Atomic exec;		     // points to a struct sim_exec; may be set while other threads read it
 	struct sim_context *next;	     // list of all contexts, under the lock of context.c
 	_Atomic(struct sim_context *) views; // contexts made from green contexts (cuCtxFromGreenCtx); also ended ones
 	struct sim_context *next_view;

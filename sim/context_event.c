@@ -35,8 +35,8 @@ struct marks {
 	size_t count;
 };
 
-// Adds a reference to the mark (mark.h) that is finished with the stream's latest operation. Call it with the lock of
-// the stream's context held.
+// Adds a reference to the mark (mark.h) that is done when the stream's latest operation has ended. Call it with the
+// lock of the stream's context held.
 static void add_last_mark(struct marks *marks, struct sim_stream *stream)
 {
 	struct sim_mark **grown = realloc(marks->items, (marks->count + 1) * sizeof *grown);
@@ -125,7 +125,8 @@ static CUresult order_behind(struct sim_stream *stream, struct sim_mark *mark)
 	return sim_submit(stream, op);
 }
 
-// Adds an event for which also later streams must wait, as long as it has not completed.
+// Remembers that the context waits for an event. Streams that are created before the event completes must wait for it,
+// too.
 static void add_wait(struct sim_context *context, const struct sim_green *green, struct sim_mark *mark)
 {
 	struct sim_context_wait *wait = calloc(1, sizeof *wait);
@@ -183,7 +184,8 @@ void sim_context_order_stream(struct sim_stream *stream)
 	(void)sim_submit(stream, op);
 }
 
-// Returns a reference to the stream that follows `stream` among those of the context.
+// Returns a reference to the stream after `stream` in the list of `one`. If `stream` is NULL, starts at the first
+// stream. Skips streams that do not belong to `context`, or not to `green`.
 static struct sim_stream *get_next_stream(struct sim_context *one, const struct sim_context *context,
 					  const struct sim_green *green, const struct sim_stream *stream)
 {

@@ -139,8 +139,8 @@ CUresult CUDAAPI cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 	return CUDA_SUCCESS;
 }
 
-// Returns how much device memory stacks of `each` bytes for every thread need, beyond the stacks that every context
-// has.
+// Returns how much device memory stacks of `each` bytes need for all threads together. Stacks of up to
+// SIM_STACK_DEFAULT bytes need none, because every context has them anyway.
 static size_t get_stack_bytes(size_t each)
 {
 	const size_t threads = (size_t)2048 * sim_process.config.sms;

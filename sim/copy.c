@@ -158,8 +158,8 @@ static CUresult copy_row(struct sim_copy_op *op, uintptr_t to, uintptr_t from, s
 	return CUDA_SUCCESS;
 }
 
-// Returns the address of the byte at (x, y, z) of the box. Reduces *length to the number of bytes that follow it in one
-// piece. *ret_address is 0 if the tile has no memory.
+// Finds the address of the byte at (x, y, z) of the box. Reduces *length to the number of bytes that are contiguous
+// from there on. *ret_address is 0 if the tile has no memory.
 static CUresult find_piece(const struct sim_copy_tiles *tiles, size_t x, size_t y, size_t z, uintptr_t *ret_address,
 			   size_t *length)
 {
@@ -340,8 +340,8 @@ static CUresult submit_copy(CUstream handle, const CUDA_MEMCPY3D *copy, bool pee
 		op_->instant = true;
 		return sim_submit(stream, op_);
 	}
-	// When the call returns, the program may reuse a source in pageable memory, and a target in pageable memory is
-	// complete. So the call behaves as on hardware.
+	// As on hardware, the program may reuse pageable memory of the source when the call returns. If the target is
+	// pageable, it is complete by then.
 	if (asynchronous && from_pageable && !to_pageable && small) {
 		op->staged = malloc(op->copy.WidthInBytes);
 		if (op->staged) {

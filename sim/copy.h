@@ -40,7 +40,7 @@ struct sim_copy_op {
 	void *staged; // the contents of a pageable source, copied during the call
 };
 extern const struct sim_op_class sim_copy_class;
-// Checks a copy as the driver does when the call is made.
+// Checks a copy as the driver does during the call, and creates its operation.
 CUresult sim_copy_op_new(struct sim_context *context, const CUDA_MEMCPY3D *copy, struct sim_op **ret_op);
 // Checks a copy and submits it to the stream of a handle.
 CUresult sim_copy(CUstream stream, const CUDA_MEMCPY3D *copy, enum sim_call call);

@@ -83,7 +83,8 @@ CUresult CUDAAPI cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, s
 	return copy_batch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, SIM_PTSZ(hStream));
 }
 
-// Sets one side of a copy. Sizes are in elements of the array. If both sides are pointers, sizes are in bytes.
+// Sets the source or the destination of a copy. Lengths and offsets along a row are in elements of `element` bytes.
+// That is 1 if neither side is an array.
 static CUresult set_operand(const CUmemcpy3DOperand *from, size_t element, CUDA_MEMCPY3D *to, enum sim_access access)
 {
 	CUmemorytype type = CU_MEMORYTYPE_UNIFIED;

@@ -72,7 +72,8 @@ SYNCHRONOUS(cuMemcpyAtoA_v2, cuMemcpyAtoA_v2_ptds,
 	    (CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount),
 	    ARRAY(dst, dstArray, dstOffset), ARRAY(src, srcArray, srcOffset))
 
-// Checks that both contexts are alive. Otherwise they do not matter, because all devices share one range of addresses.
+// Checks that both contexts are alive. The copy itself does not depend on them, because all devices share one range of
+// addresses.
 static CUresult check_contexts(CUcontext dst, CUcontext src)
 {
 	struct sim_context *context;

@@ -15,13 +15,14 @@ enum { KERNELS_MOST = 64, KERNEL_NAME = 128 };
 
 struct kernel_cost {
 	char name[KERNEL_NAME]; // name of the kernel; empty: all kernels that have no entry of their own
-	// open: the kernel lasts at least as long as the host needs to interpret it.
+	// known: VIRGATE_SIM_COST sets the duration. open: the kernel lasts at least as long as the host needs to
+	// interpret it.
 	bool known, open;
 	uint64_t ns;
 };
 static struct kernel_cost kernels[KERNELS_MOST];
 static size_t kernel_count;
-// Rates in bytes per second, as on an H200: copy engines over PCIe, device memory.
+// Rates in bytes per second, as on an H200: copies over PCIe in each direction, and copies within the device.
 static uint64_t htod_rate = 55000000000u, dtoh_rate = 55000000000u, device_rate = 2000000000000u;
 static uint64_t call_ns[VG_ENTRY_COUNT]; // least duration of each driver call
 

@@ -48,8 +48,8 @@ void time_begin(struct time_state *state, const struct time_queues *queues)
 	}
 }
 
-// Removes channels without work from the state. What the device has done for them is in their member `done`. Another
-// process may take such a channel.
+// Removes channels without work from the state. Their member `done` already says what the device has done for them, so
+// another process may take such a channel.
 static void drop_idle(struct time_state *state, const struct time_queues *queues)
 {
 	uint32_t count = 0;
@@ -229,8 +229,8 @@ static bool is_being_served(const struct advance *advance, uint32_t i)
 	return advance->heads[i].engine != TIME_SMS || has_device(advance, i);
 }
 
-// Computes the demand for each engine by the work that runs now. Work shares the multiprocessors in proportion to how
-// many each piece can use. It shares a copy engine equally.
+// Computes the demand for each engine from the work that it serves now. Work shares the multiprocessors in proportion
+// to how many each piece can use. Work shares a copy engine equally.
 static void find_demand(struct advance *advance)
 {
 	memset(advance->demand, 0, sizeof advance->demand);

@@ -23,7 +23,7 @@ enum time_engine {
 struct time_work {
 	_Atomic uint64_t ready_ns;  // time from which the work may begin; 0: its process has not allowed it yet
 	_Atomic uint64_t closed_ns; // time from which the work may end; 0: its process has not allowed it yet
-	_Atomic uint64_t need_ns;   // how much device time the work takes; valid once it is closed
+	_Atomic uint64_t need_ns;   // how much device time the work takes; valid once closed_ns is not 0
 	_Atomic uint32_t engine;    // enum time_engine
 	_Atomic uint32_t sms;	    // how many multiprocessors the work can use
 	_Alignas(16) struct time_stamp {
@@ -33,7 +33,7 @@ struct time_work {
 
 struct time_channel {
 	_Alignas(64) _Atomic uint64_t owner; // the process that uses the channel; 0: free
-	_Atomic uint64_t context;	     // work of one context runs side by side; contexts take turns
+	_Atomic uint64_t context;	     // number of the context that the work belongs to
 	_Atomic uint64_t tail;		     // number of the next piece of work
 	_Atomic uint64_t done;		     // all work with lower numbers has ended; never decreases
 	_Atomic uint32_t reserved;	     // space for the entries is reserved on the file system
@@ -52,10 +52,10 @@ struct time_rules {
 
 struct time_active { // a channel with work
 	uint32_t channel;
-	uint32_t runnable; // the first work of the channel may run
-	uint64_t sequence; // number of the first work
+	uint32_t runnable; // the first unfinished work of the channel may run
+	uint64_t sequence; // number of the first unfinished work
 	uint64_t context;
-	uint64_t served_ns; // how much device time the first work has had
+	uint64_t served_ns; // how much device time the first unfinished work has had
 	uint64_t turn;	    // the context with the lowest turn runs next
 	uint64_t gone_ns;   // when the work of a dead process is removed; 0: the process lives
 };
@@ -78,8 +78,8 @@ struct time_state {
 	struct time_active active[TIME_CHANNELS];
 };
 
-// Begins a change of the state: clears `ended` and adds channels that have work now. Before, the caller must have
-// stored what `ended` says in the channels' member `done`.
+// Begins a change of the state: clears `ended`, and adds channels that have work now. Before this call, the caller must
+// store the numbers in `ended` in the member `done` of the channels.
 void time_begin(struct time_state *state, const struct time_queues *queues);
 
 // Advances the state to `until`, and drops channels without work. Returns false if it stopped earlier, because `ended`
@@ -92,7 +92,7 @@ enum time_stage { TIME_WAITS, TIME_RUNS, TIME_ENDS };
 enum time_stage time_stage_of(const struct time_state *state, const struct time_queues *queues, uint32_t channel,
 			      uint64_t sequence);
 
-// Predicts when the work will be at that stage, if no other work arrives. Returns an earlier time if the future is
-// known only until then. UINT64_MAX: not before a process acts. Changes the state.
+// Predicts when the work will be at `stage`, if no other work arrives. If the prediction does not reach that far,
+// returns the earlier time that it reaches. UINT64_MAX: a process must act first. Changes the state.
 uint64_t time_predict(struct time_state *state, const struct time_rules *rules, const struct time_queues *queues,
 		      uint32_t channel, uint64_t sequence, enum time_stage stage);

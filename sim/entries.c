@@ -1,4 +1,5 @@
-// Has the address of every function of entries.def. This file does not include cuda.h, because it needs only addresses.
+// Defines a table with the address of every function of entries.def. This file does not include cuda.h, because it
+// needs only addresses.
 #include "lookup.h"
 
 #define ENTRY(abi, api, version, stream, family, need) int abi(void);

@@ -10,8 +10,8 @@ enum sim_gate {
 	SIM_GATE_LOCKED = 4,	    // another process has locked this one (checkpoint_service.c)
 	SIM_GATE_MPS = 8,	    // this process is a client of MPS, so another client's fault may end it (mps.c)
 	SIM_GATE_COSTS = 16,	    // VIRGATE_SIM_COST sets durations of calls (cost.c)
-	// The bits from this one on count the program's host functions that are running. These must not call the
-	// driver.
+	// This bit and the bits above it count the program's host functions that are running. Host functions must not
+	// call the driver.
 	SIM_GATE_CALLBACK = 0x100,
 };
 extern _Atomic unsigned sim_gate;
@@ -31,5 +31,5 @@ static inline CUresult sim_enter(enum vg_entry entry)
 // Stands in the first line of every driver function: makes the checks of the gate, and returns their error if they
 // fail.
 #define SIM_ENTER(abi) SIM_TRY(sim_enter(VG_ENTRY_##abi))
-// Returns the stream that a _ptsz or _ptds function uses.
+// Returns the stream that a _ptsz or _ptds function uses. A NULL handle stands for the per-thread default stream.
 #define SIM_PTSZ(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)

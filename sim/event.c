@@ -11,8 +11,8 @@
 #include "process.h"
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-// Freed structs, which are reused only for events. So a stale handle points to such a struct, which has no magic
-// number.
+// List of freed structs. They are reused only for events, so a stale handle still points to such a struct. Its magic
+// number is 0 while it is in the list.
 static struct sim_event *free_list;
 
 static struct sim_event *get_free_event(void)
@@ -92,7 +92,7 @@ struct sim_mark *sim_event_last_mark(struct sim_event *event)
 	pthread_mutex_lock(&event->lock);
 	struct sim_mark *mark = sim_mark_ref(event->mark);
 	uint32_t recorded = event->shared ? atomic_load(&event->shared->recorded) : 0;
-	// If this is true, another process has recorded the event after this one.
+	// If the numbers differ, another process has recorded the event since this process recorded it.
 	if (recorded && (!mark || mark->event_value != recorded)) {
 		sim_mark_unref(mark);
 		mark = sim_mark_new();
@@ -112,7 +112,8 @@ static CUresult run_record(struct sim_op *op_)
 
 	if (!op->mark)
 		op->mark = sim_event_arm(op->event);
-	// If both are the same mark (mark.h), the stream finishes it when the operation ends.
+	// The stream finishes the mark (mark.h) op_->mark when the operation ends. If the event has another mark,
+	// finish it here.
 	if (op->mark != op_->mark)
 		sim_mark_finish_at(op->mark,
 				   op_->time && op_->time->ended_ns ? op_->time->ended_ns : sim_device_clock_ns());
@@ -123,8 +124,8 @@ static CUresult run_wait(struct sim_op *op_)
 {
 	struct sim_event_op *op = (struct sim_event_op *)op_;
 
-	// A wait in a stream has its mark (mark.h) in op_->waits, and so need not wait here. A graph node finds the
-	// event's mark now.
+	// An operation of a stream has its mark (mark.h) in op_->waits, and has waited for it already. A graph node
+	// finds the event's mark now.
 	struct sim_mark *mark = op->mark ? sim_mark_ref(op->mark) : op_->stream ? NULL : sim_event_last_mark(op->event);
 	if (mark)
 		sim_mark_wait(mark, &op_->context->cancel);
@@ -146,8 +147,8 @@ static void finish_event_op(struct sim_op *op_)
 {
 	struct sim_event_op *op = (struct sim_event_op *)op_;
 
-	// If a failure has prevented the event from being recorded, finish its mark (mark.h) here, so that no thread
-	// waits for it. In a stream, the stream does so.
+	// A failure may have prevented the event from being recorded. Then finish its mark (mark.h) here, so that no
+	// thread waits for it. For an operation of a stream, the stream finishes the mark.
 	if (op->mark && !op_->stream && op_->class == &sim_event_record_class && !sim_mark_is_done(op->mark))
 		sim_mark_finish(op->mark);
 	sim_mark_unref(op->mark);

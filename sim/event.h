@@ -32,7 +32,7 @@ struct sim_mark *sim_event_last_mark(struct sim_event *event);
 struct sim_event_op {
 	struct sim_op op;
 	struct sim_event *event;
-	struct sim_mark *mark; // of a record: the mark that it finishes; of a wait: the mark that it waits for
+	struct sim_mark *mark; // the mark (mark.h) that a record finishes, or for which a wait waits
 	unsigned flags;
 };
 extern const struct sim_op_class sim_event_record_class, sim_event_wait_class;

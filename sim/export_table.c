@@ -17,8 +17,8 @@ static bool is_tool(const char *name)
 	return false;
 }
 
-// Returns the file name of the program or library that contains an address. NULL: unknown, or the interposer, which
-// passes the call on.
+// Returns the file name of the program or library that contains an address. NULL: it is unknown, or it is the
+// interposer, which only passes on a call of the program.
 static const char *find_object(const void *address)
 {
 	Dl_info info;

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// Appends a row to the file VIRGATE_SIM_UNIMPLEMENTED, to which all processes write, and returns
-// CUDA_ERROR_NOT_SUPPORTED.
+// Appends a row to the file that the environment variable VIRGATE_SIM_UNIMPLEMENTED names. All processes write to this
+// file. Returns CUDA_ERROR_NOT_SUPPORTED.
 static int refuse_call(const char *entry)
 {
 	const char *path = getenv("VIRGATE_SIM_UNIMPLEMENTED");

@@ -68,7 +68,7 @@ static char *read_entry(const struct fatbin_entry *entry, const uint8_t *stored,
 	return text;
 }
 
-// Adds a text from malloc. The image then owns the text; on failure the caller still owns it.
+// Adds a text that malloc allocated. The image then owns the text. On failure, the caller still owns it.
 static int append_text(struct sim_image *image, char *text, size_t length)
 {
 	char **texts = realloc(image->texts, (image->count + 1) * sizeof *texts);

@@ -23,11 +23,11 @@ struct sim_image {
 // compute capability as 10 * major + minor. Of a fat binary, reads the texts for the highest target that the device can
 // run. Returns a sim_image_status or negative errno.
 int sim_image_read(const void *data, size_t size, int target, struct sim_image *ret_image);
-// Returns whether the image is a wrapper of several containers (separable compilation).
+// Returns whether the image is a wrapper of several fat binaries (separable compilation).
 bool sim_image_has_modules(const void *data);
 // Moves the texts of `more` to the end of `image`. If that fails, the texts that were not moved stay in `more`. Returns
 // 0 or -ENOMEM.
 int sim_image_append_all(struct sim_image *image, struct sim_image *more);
-// Returns a fat binary that has all texts as one program. It was allocated by malloc. NULL: out of memory.
+// Returns a fat binary that has all texts as one program. The caller frees it with free(). NULL: out of memory.
 void *sim_image_link(const struct sim_image *image, size_t *ret_size);
 void sim_image_finish(struct sim_image *image);

@@ -165,7 +165,8 @@ CUresult sim_graph_connect(struct CUgraphNode_st *from, struct CUgraphNode_st *t
 
 struct sim_condition *sim_graph_find_condition(struct CUgraph_st *graph, CUgraphConditionalHandle handle)
 {
-	// The graph may be the body of a node. Then it can also use the conditions of the graph with that node.
+	// Search the conditions of the graph. If it is the body of a node, then also search those of the graph that
+	// contains the node.
 	for (; graph; graph = graph->owner ? graph->owner->graph : NULL)
 		for (struct sim_condition *condition = graph->conditions; condition; condition = condition->next)
 			if (condition->handle == handle)

@@ -95,8 +95,8 @@ struct sim_condition *sim_graph_find_condition(struct CUgraph_st *graph, CUgraph
 // Returns whether the graph, or a graph nested in it, contains a node of the type.
 bool sim_graph_contains(const struct CUgraph_st *graph, CUgraphNodeType type);
 
-// Fills in the parameters of a node of any type. `given` is the struct of that type, or an older version of it. The
-// member of the union for the type begins with the same fields.
+// Fills in the parameters of a node of any type. `given` is the struct for that type, in its newest or an older
+// version. All versions begin with the same fields.
 CUresult sim_params_fill(CUgraphNodeType type, const void *given, size_t size, CUgraphNodeParams *ret_params);
 // Creates the operation of a node, or of an executable node, from its parameters (graph_params.c).
 CUresult sim_node_op(const CUgraphNodeParams *params, struct sim_op **ret_op);
@@ -114,19 +114,20 @@ struct sim_step {
 	CUdeviceptr freed;
 	CUgraphConditionalNodeType conditional;
 	struct sim_condition *condition;
-	struct sim_program **bodies; // programs of the bodies; of a child graph, the program of its graph
+	struct sim_program **bodies; // programs of a conditional node's bodies, or of a child graph node's graph
 	unsigned body_count;
 };
 
-// The nodes of an executable graph in the order in which a launch runs them. A launch keeps its program to its end. If
-// the program is updated meanwhile, the update changes a copy.
+// The nodes of an executable graph, in the order in which a launch runs them. A launch uses one program until it ends.
+// An update that comes meanwhile changes a copy.
 struct sim_program {
 	_Atomic int references;
 	size_t count;
 	struct sim_step *steps; // steps in an order that keeps all dependencies
 	unsigned condition_count;
 	struct sim_condition **conditions;
-	struct sim_user_reference *objects; // user objects that the graph had then; not those of child graphs
+	// The user objects that the graph had when this program was made, without those of child graphs.
+	struct sim_user_reference *objects;
 };
 CUresult sim_program_new(const struct CUgraph_st *graph, struct sim_program **ret_program);
 CUresult sim_program_copy(const struct sim_program *program, struct sim_program **ret_copy);
@@ -146,10 +147,10 @@ struct CUgraphExec_st {
 	_Atomic int references; // references of the handle and of running launches
 	pthread_mutex_t lock;
 	struct sim_program *program;
-	struct sim_mark *last;		// finished with the latest launch, since launches must not overlap
+	struct sim_mark *last;		// done when the latest launch has ended; the next launch waits for it
 	unsigned long long last_stream; // id of the stream of that launch
 	unsigned long long flags;
-	CUgraph source; // only compared, never read
+	CUgraph source; // the graph that was instantiated; the pointer is only compared, never read
 };
 CUresult sim_graph_exec_get(CUgraphExec handle);
 void sim_graph_exec_unref(CUgraphExec exec);

@@ -79,7 +79,7 @@ static CUresult add_child(CUgraphNode *ret_node, CUgraph graph, const CUgraphNod
 	if (sim_graph_contains(child, CU_GRAPH_NODE_TYPE_CONDITIONAL))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (child->owner)
-		return CUDA_ERROR_NOT_SUPPORTED; // the context belongs to another node
+		return CUDA_ERROR_NOT_SUPPORTED; // the graph belongs to another node
 	if (!move && (sim_graph_contains(child, CU_GRAPH_NODE_TYPE_MEM_ALLOC) ||
 		      sim_graph_contains(child, CU_GRAPH_NODE_TYPE_MEM_FREE)))
 		return CUDA_ERROR_NOT_SUPPORTED;

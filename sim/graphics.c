@@ -31,7 +31,8 @@ struct CUgraphicsResource_st {
 };
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-// Freed structs, which are reused only for resources. So a stale handle points to a struct without its magic number.
+// List of freed structs. They are reused only for resources, so a stale handle still points to such a struct. Its magic
+// number is 0 while it is in the list.
 static struct CUgraphicsResource_st *free_list;
 
 struct object {			      // An object that VIRGATE_SIM_GL declares

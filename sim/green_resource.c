@@ -11,7 +11,7 @@ enum { DESCRIPTOR_MAGIC = 0x44455332, RESOURCE_MAGIC = 0x52455332, QUEUES = 8 };
 struct resource { // The simulator's description of a resource, in CUdevResource's private bytes.
 	uint32_t magic, device;
 	uint32_t split; // number of the call that split off the resource; 0: it was not split off
-	bool group;	// the resource cannot be split again until a green context has it
+	bool group;	// the resource is a group, which cannot be split until a green context has it
 	uint8_t mask[SIM_SMS / 8];
 };
 _Static_assert(sizeof(struct resource) <= sizeof(((CUdevResource *)0)->_internal_padding), "fits");
@@ -29,8 +29,8 @@ unsigned sim_green_count(const uint8_t mask[SIM_SMS / 8])
 
 enum scheduling { COSCHEDULED, IGNORE_COSCHEDULING };
 
-// Returns of how many SMs each group is a multiple. That is 8, the size of a cluster, or 2 if the SMs of a group need
-// not be scheduled together.
+// Returns the number of which a group's number of SMs must be a multiple. It is 8, the size of a cluster, or 2 if the
+// SMs need not be scheduled together. Before compute capability 9.0, it is 4 or 2.
 static unsigned get_unit(enum scheduling scheduling)
 {
 	if (sim_process.config.cc_major < 9)
@@ -161,14 +161,13 @@ CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int
 		move_sms(&hidden, split, size, &part);
 		fill_resource(&result[i], &part, 0, 0); // an H200 reports 0 as the unit of a group
 	}
-	hidden.group = true; // an H200 does not split the remainder again, either
+	hidden.group = true; // like a group, the remainder cannot be split again on an H200
 	if (remaining)
 		fill_remainder(remaining, &hidden, split, unit);
 	return CUDA_SUCCESS;
 }
 
-// Returns how many SMs a group gets, of `have` free ones: as many as the program requests, or, if it requests 0, as
-// many as possible.
+// Computes how many of the `have` free SMs a group gets. The program requests a number; 0 requests as many as possible.
 static CUresult compute_group_size(const struct sim_split_group *group, unsigned have, unsigned *ret_unit,
 				   unsigned *ret_count)
 {
@@ -181,7 +180,7 @@ static CUresult compute_group_size(const struct sim_split_group *group, unsigned
 		return CUDA_ERROR_INVALID_VALUE;
 	if (unit % least || (group->preferred && (group->preferred < unit || group->preferred % unit)))
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-	unsigned grain = backfill ? least : unit; // backfill: also SMs that cannot be scheduled together
+	unsigned grain = backfill ? least : unit; // with backfill, SMs that cannot be scheduled together may join
 	*ret_unit = unit;
 	*ret_count = group->count ? group->count : have / grain * grain;
 	return *ret_count % grain || *ret_count > have ? CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION : CUDA_SUCCESS;
@@ -193,7 +192,8 @@ CUresult CUDAAPI sim_green_split(CUdevResource *result, unsigned groups, const C
 	struct resource hidden, rest, part;
 	unsigned unit, count;
 
-	SIM_TRY(sim_enter(VG_ENTRY_cuDevSmResourceSplitByCount)); // entries.def has no row of its own for this
+	// entries.def has no row for cuDevSmResourceSplit, so the gate (entry.h) gets a similar function.
+	SIM_TRY(sim_enter(VG_ENTRY_cuDevSmResourceSplitByCount));
 	if (!input || !parameters || groups == 0 || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	SIM_TRY(read_resource(input, &hidden));

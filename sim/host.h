@@ -19,7 +19,7 @@ struct sim_host {
 	unsigned long long buffer_id;
 	bool read_mostly;
 	CUmemLocation preferred, prefetched;
-	uint32_t accessed_by; // a bit for each device that was advised as SET_ACCESSED_BY; bit 31: the host
+	uint32_t accessed_by; // a bit for each device that CU_MEM_ADVISE_SET_ACCESSED_BY named; bit 31: the host
 };
 
 CUresult sim_managed_alloc(struct sim_context *context, size_t size, unsigned flags, CUdeviceptr *ret_address);
@@ -32,12 +32,13 @@ bool sim_host_update(uintptr_t address, size_t size, void (*change)(struct sim_h
 // Adds an allocation from a managed pool, so that cuMemAdvise works on it as on other managed memory.
 CUresult sim_host_pool_add(uintptr_t base, size_t size);
 void sim_host_pool_remove(uintptr_t base);
-// Translates an address of pinned or managed memory for kernels. It is the function `other` of struct ptx_space.
+// Translates an address of pinned or managed memory for kernels. The PTX interpreter calls it as the member `other` of
+// struct ptx_space.
 void *sim_host_translate(void *device, uint64_t address, size_t length, bool write);
 
 enum sim_host_cover {
 	SIM_HOST_NONE,	// the range begins in pageable memory; it may end in a registration
 	SIM_HOST_WHOLE, // the range is inside one allocation or registration
-	SIM_HOST_PART,	// the range begins in one and ends outside it
+	SIM_HOST_PART,	// the range begins inside an allocation or registration, and ends outside it
 };
 enum sim_host_cover sim_host_cover(uintptr_t first, size_t length);

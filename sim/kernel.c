@@ -314,7 +314,7 @@ CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel ker
 	return get_attribute(pi, attrib, kernel->info, &kernel->settings[dev]);
 }
 
-// Copies the settings of a kernel to its functions in the device's contexts.
+// The argument of copy_settings(), which copies a kernel's settings to its functions in the contexts of a device.
 struct copied_settings {
 	struct CUkern_st *kernel;
 	int device;

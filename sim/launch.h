@@ -14,7 +14,7 @@ struct sim_launch_attributes {
 
 struct sim_launch_op {
 	struct sim_op op;
-	struct CUfunc_st *function; // the kernel; its module has a reference
+	struct CUfunc_st *function; // the kernel; the operation has a reference to its module
 	unsigned grid[3], block[3], shared, sms;
 	bool cooperative;
 	struct sim_launch_attributes *attributes; // owned; NULL: none
@@ -30,11 +30,11 @@ struct sim_launch_request {
 	const struct sim_launch_attributes *attributes; // may be NULL
 	unsigned sms; // multiprocessors that the kernel may use; 0: those of the context
 };
-// Checks the request as the driver does when the call is made.
+// Checks the request as the driver does during the call, and creates the operation.
 CUresult sim_launch_op_new(struct sim_context *context, const struct sim_launch_request *request,
 			   struct sim_op **ret_op);
-// Computes the size of a cluster in blocks. The attributes (may be NULL) define it, or the kernel's code, or the
-// kernel's settings. Checks the size against the kernel and the grid. An axis is 0 if nothing defines it.
+// Computes the size of a cluster in blocks, and checks it against the kernel and the grid. The size is in the
+// attributes (may be NULL), in the kernel's code or in its settings. An axis is 0 if none of these has it.
 CUresult sim_launch_cluster(const struct CUfunc_st *function, const unsigned grid[3],
 			    const struct sim_launch_attributes *attributes, unsigned ret_cluster[3]);
 CUresult sim_launch_attributes_add(struct sim_launch_attributes *attributes, CUlaunchAttributeID id,

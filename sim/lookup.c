@@ -14,7 +14,7 @@ static const struct row {
 #include "abi/entries.def"
 };
 
-// Driver functions that entries.def does not have: those for OpenGL, and those that the toolkit's header lacks.
+// Driver functions for which entries.def has no version: those for OpenGL, and those that the toolkit's header lacks.
 static const struct {
 	const char *api;
 	int version;

@@ -28,7 +28,7 @@ static CUresult check_location(const CUmemLocation *location)
 	return sim_device_get(location->id, &device);
 }
 
-// Converts a device number, which may mean the host, to a location. Old versions of the functions take such a number.
+// Converts a device number, as old versions of the functions take it, to a location. CU_DEVICE_CPU stands for the host.
 static CUmemLocation convert_device(CUdevice device)
 {
 	if (device == CU_DEVICE_CPU)

@@ -45,7 +45,7 @@ void sim_mark_unref(struct sim_mark *mark)
 		free(mark);
 }
 
-// Values of `done`: 0: not done; 2: not done, and a thread sleeps until it is; 1: done.
+// The member `done` is 0 until the mark is done, or 2 if a thread sleeps until then. Afterwards it is 1.
 void sim_mark_finish(struct sim_mark *mark)
 {
 	sim_mark_finish_at(mark, sim_device_clock_ns());

@@ -20,6 +20,7 @@ void sim_mark_unref(struct sim_mark *mark);	      // NULL: does nothing
 void sim_mark_finish(struct sim_mark *mark);
 void sim_mark_finish_at(struct sim_mark *mark, uint64_t time_ns);
 bool sim_mark_is_done(const struct sim_mark *mark);
-// Waits until the mark is done. `cancel` may point to a context's member `cancel`, or be NULL. The wait ends early if
-// its value becomes SIM_CANCEL_WAITS. If another process recorded the event, the wait also ends at SIM_CANCEL_WORK.
+// Waits until the mark is done. `cancel` may be NULL, or point to a context's member `cancel`. The wait ends early if
+// *cancel becomes SIM_CANCEL_WAITS. If the mark is of an event that another process recorded, SIM_CANCEL_WORK also ends
+// the wait.
 void sim_mark_wait(const struct sim_mark *mark, const atomic_int *cancel);

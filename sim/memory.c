@@ -185,7 +185,7 @@ bool sim_pointer_find(CUdeviceptr address, struct sim_pointer *ret_pointer)
 		}
 	} else {
 		found = address - range->base < range->asked;
-		// Without a device, it is memory of a graph in the host.
+		// A range without a device is memory of a graph that is in host memory.
 		if (!range->device) {
 			pointer.type = CU_MEMORYTYPE_HOST;
 			pointer.host_access = true;

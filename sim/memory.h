@@ -17,7 +17,7 @@ struct sim_physical {
 	int memory; // descriptor of host memory, or -1
 	off_t memory_offset;
 	bool borrowed;			// the descriptor belongs to a pool, so it is not closed here
-	CUresult foreign;		// error of every restore, because the memory was imported; 0: it was not
+	CUresult foreign;		// error that every restore returns if the memory was imported; otherwise 0
 	bool shared;			// the memory was exported or imported, so another struct may represent it, too
 	bool driver;			// the driver allocated the memory for itself: contexts, stacks
 	CUmemAllocationProp properties; // of cuMemCreate
@@ -101,7 +101,7 @@ void sim_handle_forget(CUmemGenericAllocationHandle handle);		   // removes the 
 void sim_physicals_each(void (*each)(struct sim_physical *physical, void *data), void *data);
 // For checkpoints: unmaps the memory at all of its addresses, which stay reserved.
 void sim_physical_unmap(struct sim_physical *physical);
-// For checkpoints: maps the memory at these addresses again.
+// For checkpoints: maps the memory again at the addresses from which sim_physical_unmap() unmapped it.
 int sim_physical_remap(const struct sim_physical *physical);
 
 // The following functions manage small allocations: several share a granule of 2 MiB, in units of 512 bytes (block.c).

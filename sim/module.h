@@ -77,7 +77,7 @@ struct sim_jit {
 	struct ptx_log information, error;
 	void **information_size, **error_size, **wall_time; // where the program receives results
 };
-// Returns CUDA_ERROR_INVALID_VALUE for an option that does not exist.
+// Reads the options. Returns CUDA_ERROR_INVALID_VALUE for an option that does not exist.
 CUresult sim_jit_read(unsigned count, const CUjit_option *options, void **values, struct sim_jit *ret_jit);
 __attribute__((format(printf, 2, 3))) void sim_jit_log(struct ptx_log *log, const char *format, ...);
 void sim_jit_write(struct sim_jit *jit);

@@ -1,4 +1,5 @@
-// Reads the options, and writes the logs, of the just-in-time compiler. On hardware, it compiles PTX.
+// Reads the options of the just-in-time compiler, and writes its logs. On hardware, that compiler translates PTX. Here,
+// an interpreter runs PTX.
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -10,7 +10,7 @@
 
 #include "region.h"
 
-enum { NVIDIA = 0x10de }; // the PCI vendor NVIDIA; the simulated device has another one
+enum { NVIDIA = 0x10de }; // PCI device id: vendor NVIDIA in the low half, and device 0
 
 struct nvmlDevice_st {
 	int index;
@@ -25,7 +25,7 @@ struct nvml_state {
 	struct nvmlDevice_st devices[SIM_DEVICES];
 };
 
-// Returns NVML_ERROR_UNINITIALIZED before nvmlInit and after nvmlShutdown.
+// Returns the state. NVML_ERROR_UNINITIALIZED: before nvmlInit or after nvmlShutdown.
 nvmlReturn_t nvml_state(struct nvml_state **ret_state);
 // Checks the handle of a device, and returns the state. NVML_ERROR_UNINITIALIZED: before nvmlInit or after
 // nvmlShutdown.

@@ -13,7 +13,8 @@ enum { SET_MAGIC = 0x4e455653, SYSTEM_MAGIC = 0x4e535953, SUPPORTED = 0xff9f, XI
 
 struct nvmlEventSet_st {
 	uint32_t magic;
-	off_t read;		    // bytes of the file that were read, or were there before
+	// The set ignores the file up to this offset: it has read these lines, or they are older than the set.
+	off_t read;
 	bool has_xids[SIM_DEVICES]; // the devices whose Xids the set reports
 };
 struct nvmlSystemEventSet_st {
@@ -51,7 +52,8 @@ static off_t measure_xids(const struct nvml_state *now)
 	return length > 0 ? length : 0;
 }
 
-// Reads lines "INDEX XID" that are new to the set, up to one of a registered device. Returns whether there was one.
+// Reads the lines "INDEX XID" that are new to the set, until one is of a registered device. Returns whether it found
+// one.
 static bool read_xid(struct nvmlEventSet_st *set, struct nvml_state *now, nvmlEventData_t *data)
 {
 	int fd = open_xids(now), length;

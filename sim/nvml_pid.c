@@ -1,4 +1,4 @@
-// Finds processes of other pid namespaces, as containers have them.
+// Finds processes of other pid namespaces, such as those of containers.
 #include "nvml.h"
 
 #include <dirent.h>

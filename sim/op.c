@@ -84,8 +84,8 @@ const struct ptx_space *sim_op_space(const struct sim_op *op)
 	return &op->context->device->space;
 }
 
-// Waits for the work that must end before the operation. Then lets the operation begin, on a device that shares its
-// time.
+// Waits for the work that must end before the operation. If the device shares its time, then allows it to
+// begin the operation.
 static void wait_for_marks(struct sim_op *op)
 {
 	uint64_t latest = 0;
@@ -250,7 +250,7 @@ static void start_worker(struct sim_stream *stream)
 		sim_stream_unref(stream);
 }
 
-// Returns the mark that is finished with the stream's latest operation. NULL: the stream is idle. Call it with
+// Returns the mark that is done when the stream's latest operation has ended. NULL: the stream is idle. Call it with
 // context->lock held.
 static struct sim_mark *get_last_mark(struct sim_stream *stream)
 {
@@ -276,8 +276,8 @@ static void order_with_default(struct sim_stream *stream, struct sim_op *op)
 	}
 }
 
-// On a device that shares its time, an operation ends when the device has had time for it. But what it does to memory
-// can be done now, as on any other device. Call it with context->lock held; releases the lock while the operation runs.
+// For a device that shares its time: runs the operation at once, as on any other device. But the operation ends only
+// when the device has had time for it. Call it with context->lock held; releases the lock while the operation runs.
 static void perform_ahead(struct sim_stream *stream, struct sim_op *op)
 {
 	stream->running = op; // operations that are submitted meanwhile must wait in the queue
@@ -374,7 +374,7 @@ static void run_queue(struct sim_stream *stream)
 
 enum submission { SUBMIT_ONLY, SUBMIT_AND_WAIT };
 
-// Submits an operation to a stream. The stream then owns the operation; on failure, it is freed.
+// Submits an operation to a stream, which then owns the operation. On failure, frees the operation.
 static CUresult submit_op(struct sim_stream *stream, struct sim_op *op, enum submission submission)
 {
 	bool wait = submission == SUBMIT_AND_WAIT;
@@ -456,7 +456,7 @@ static CUresult do_nothing(struct sim_op *op)
 
 static const struct sim_op_class nothing_class = {.name = "nothing", .size = sizeof(struct sim_op), .run = do_nothing};
 
-// Returns a reference to the mark that is finished with the stream's latest operation. NULL: the stream is idle.
+// Returns a reference to the mark that is done when the stream's latest operation has ended. NULL: the stream is idle.
 static struct sim_mark *ref_last_mark(struct sim_stream *stream)
 {
 	if (atomic_load_explicit(&stream->pending, memory_order_acquire) == 0)

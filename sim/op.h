@@ -14,13 +14,14 @@ struct sim_op_class {
 	// Runs the operation to its end on the calling thread: the stream's worker, or the thread of a graph's launch.
 	// A result other than success becomes the sticky error.
 	CUresult (*run)(struct sim_op *op);
-	// Called for a clone, which is a copy of the struct so far. Duplicates or references what the operation owns.
-	// May be NULL.
+	// Completes a clone, which is a plain copy of the struct at first. Duplicates or references what the operation
+	// owns. May be NULL.
 	CUresult (*clone)(struct sim_op *op);
 	// Frees what the operation owns. May be NULL.
 	void (*finish)(struct sim_op *op);
 	// Lists the operation's pieces of work, at most `capacity`, for a device that shares its time (op_time.h).
-	// Returns their number. NULL: the operation has no pieces, unless it waits for something.
+	// Returns their number. NULL: the operation has one piece on the host, or none if it is instant and waits for
+	// nothing.
 	unsigned (*pieces)(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity);
 	bool runs_pieces; // `run` waits until the device has had time for the pieces; otherwise op_time.c waits
 };
@@ -39,7 +40,7 @@ struct sim_op {
 	struct sim_stream *stream;   // NULL until submitted
 	struct sim_context *context; // context whose memory the operation uses
 	struct sim_mark *mark;	     // finished when the operation ends
-	struct sim_mark **waits;     // done before the operation may run
+	struct sim_mark **waits;     // marks that must be done before the operation may run
 	unsigned wait_count, wait_capacity;
 	bool instant;  // the operation takes no time: an idle stream may run it on the submitting thread
 	bool always;   // the operation runs even after a failure, because it frees something in the host
@@ -47,7 +48,7 @@ struct sim_op {
 	// The following members are for a device that shares its time.
 	bool performed;		  // the operation's effect on memory is complete
 	unsigned pieces;	  // number of the operation's pieces of work in the channel
-	struct sim_op_time *time; // NULL before it is submitted
+	struct sim_op_time *time; // NULL before the operation is submitted
 };
 
 struct sim_op *sim_op_new(const struct sim_op_class *class, struct sim_context *context); // zeroed

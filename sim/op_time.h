@@ -1,7 +1,7 @@
 // Runs operations on a device that shares its time between contexts (`slice` in the configuration; without it this file
 // is not used). When an operation is submitted, its pieces of work are added to the channel of its stream
-// (region_time.h). The device serves them in this order, even while this process does not run. The process does what
-// the operation does to memory, and wakes waiting threads.
+// (region_time.h). The device serves the pieces in this order, even while this process does not run. The process itself
+// changes the memory, and wakes waiting threads.
 #pragma once
 
 #include "region_time.h"
@@ -17,8 +17,8 @@ struct sim_time_cursor {
 	uint64_t gathered_ns;
 };
 
-// Lists the piece of work of an operation that runs on the host and for which the stream waits. Returns the number of
-// pieces, at most `capacity`.
+// Writes the only piece of work of an operation that runs on the host, if `capacity` is not 0. Later work of the stream
+// waits for it. Returns 1, the number of pieces.
 unsigned sim_time_host_piece(const struct sim_op *op, struct region_piece *ret_pieces, unsigned capacity);
 
 // Returns whether the channel has room for the operation's pieces. Call it with context->lock held.
@@ -28,11 +28,12 @@ bool sim_time_has_room(const struct sim_stream *stream, const struct sim_op *op)
 CUresult sim_time_append(struct sim_stream *stream, struct sim_op *op);
 // Lets the operation begin. ready_ns: end of the latest operation that it waited for.
 void sim_time_ready(struct sim_op *op, uint64_t ready_ns);
-// Runs an operation in the time that the device gives its piece of work. Returns when that has ended.
+// Runs an operation in the time that the device gives its piece of work. Returns when the piece has ended.
 CUresult sim_time_run(struct sim_op *op);
-// Runs a node of a graph in the time that the device gives its piece of work. Returns when that has ended.
+// Runs a node of a graph in the time that the device gives its piece of work. Returns when the piece has ended.
 CUresult sim_time_run_node(struct sim_op *op, struct sim_time_cursor *cursor);
-// Begin and end the bodies of a conditional node, which has one piece of work for all of them.
+// The following two functions begin and end the bodies of a conditional node, which has one piece of work for all
+// bodies.
 struct sim_time_cursor sim_time_begin_bodies(struct sim_context *context, struct sim_time_cursor *cursor);
 void sim_time_end_bodies(struct sim_context *context, struct sim_time_cursor *cursor,
 			 const struct sim_time_cursor *bodies);

@@ -154,7 +154,7 @@ CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute
 	return data ? get_attribute(data, attribute, ptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Returns the size of an attribute. For a pointer that the driver does not know, so many bytes are set to 0.
+// Returns the size of an attribute. So many bytes of the result are set to 0 if the driver does not know the pointer.
 static size_t get_size(CUpointer_attribute attribute)
 {
 	switch (attribute) {

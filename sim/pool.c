@@ -179,7 +179,7 @@ static CUresult alloc_chunks(struct sim_pool *pool, CUdeviceptr base, size_t siz
 		result = sim_pool_map_chunk(pool, i, physical);
 		sim_physical_unref(physical);
 	}
-	if (result != CUDA_SUCCESS) // on failure, free those of these chunks that no allocation uses
+	if (result != CUDA_SUCCESS) // on failure, free the chunks of this range that no allocation uses
 		while (i-- > first)
 			if (pool->chunks[i] && !is_chunk_used(pool, i))
 				free_chunk(pool, i);
@@ -294,8 +294,8 @@ static size_t count_missing_chunks(const struct sim_pool *pool, CUdeviceptr base
 
 enum reuse { REUSE_NOW, REUSE_AFTER_WAIT };
 
-// Finds a free segment for which the fewest chunks must be allocated; of several, the first. REUSE_AFTER_WAIT: also
-// considers segments that work in another stream still uses.
+// Finds the free segment for which the fewest chunks must be allocated. If several need equally few, finds the first.
+// REUSE_AFTER_WAIT: also considers segments that work in another stream still uses.
 static struct sim_segment *find_room(struct sim_pool *pool, size_t size, unsigned long long stream, enum reuse reuse)
 {
 	struct sim_segment *best = NULL;
@@ -360,7 +360,7 @@ CUresult sim_pool_mark_used(struct sim_pool *pool, size_t offset, size_t size)
 		if (base - segment->base < segment->size)
 			break;
 	size_t rounded = sim_round_up(size, 512);
-	// The pointer was imported before. In device memory, both imports count as one, which one free ends.
+	// The pointer was imported before. In device memory, both imports count as one allocation, which one free ends.
 	if (pool->device && segment && segment->used && segment->base == base && segment->asked == size)
 		return CUDA_SUCCESS;
 	if (!segment || segment->used || rounded > segment->size - (base - segment->base))
@@ -370,7 +370,8 @@ CUresult sim_pool_mark_used(struct sim_pool *pool, size_t offset, size_t size)
 		segment = segment->next;
 	}
 	split_segment(segment, rounded);
-	sim_mark_unref(segment->busy); // a free that is still queued concerns only the earlier import
+	// The segment may wait for the free of an earlier import, which does not concern the new one.
+	sim_mark_unref(segment->busy);
 	segment->busy = NULL;
 	segment->used = true;
 	segment->asked = size;

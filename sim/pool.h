@@ -33,7 +33,7 @@ struct sim_pool {
 	int reuse_events, reuse_opportunistic, reuse_internal;
 	unsigned char access[SIM_DEVICES];
 	bool destroyed, dirty;
-	struct sim_pool_location *location; // place in host memory for which this is the default pool; or NULL
+	struct sim_pool_location *location; // location in host memory whose default pool this is; or NULL
 	unsigned imports;		    // how often this process has imported the pool; 0: the pool is its own
 	int exported;			    // descriptor that tells importers where the chunks are; or -1
 	uint64_t uid;
@@ -64,7 +64,7 @@ CUresult sim_pool_chunk_memory(struct sim_pool *pool, size_t chunk, struct sim_p
 // Maps physical memory as a chunk of the pool.
 CUresult sim_pool_map_chunk(struct sim_pool *pool, size_t chunk, struct sim_physical *physical);
 struct sim_pool *sim_pool_default(struct sim_device *device); // NULL: no addresses are left
-// Creates the descriptor with the memory of a pool in host memory, unless it exists. May return
+// Creates the descriptor that has the memory of a pool in host memory, unless it exists. May return
 // CUDA_ERROR_OUT_OF_MEMORY.
 CUresult sim_pool_create_descriptor(struct sim_pool *pool);
 // Checks that memory of a type can be at a location. Returns the location. Its id is 0 if the kind of location needs

@@ -143,7 +143,8 @@ CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool)
 	SIM_TRY(sim_pool_get(pool, &destroyed));
 	sim_memory_lock();
 	bool mine = !destroyed->location && !(destroyed->device && destroyed == destroyed->device->default_pool);
-	// An imported pool must be destroyed once for each import. No imported pointer into it may exist then.
+	// An imported pool must be destroyed once for each import. That fails while an imported pointer into the pool
+	// exists.
 	if (destroyed->imports)
 		mine = destroyed->used == 0;
 	if (mine && destroyed->imports > 1)

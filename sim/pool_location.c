@@ -26,7 +26,7 @@ CUresult sim_pool_check_location(const CUmemLocation *location, CUmemAllocationT
 	switch ((int)location->type) {
 	case CU_MEM_LOCATION_TYPE_NONE:
 		return managed ? CUDA_SUCCESS
-			       : CUDA_ERROR_INVALID_VALUE; // managed memory may have no preferred location
+			       : CUDA_ERROR_INVALID_VALUE; // only managed memory may have no preferred location
 	case CU_MEM_LOCATION_TYPE_HOST:
 		return CUDA_SUCCESS;
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
@@ -35,7 +35,7 @@ CUresult sim_pool_check_location(const CUmemLocation *location, CUmemAllocationT
 	case CU_MEM_LOCATION_TYPE_DEVICE:
 		ret_location->id = location->id;
 		return sim_device_get(location->id, &device);
-	default: // includes the NUMA node of the calling thread, which may change
+	default: // also CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, because a thread's node may change
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 }

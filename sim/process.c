@@ -117,7 +117,7 @@ static void *reserve_addresses(size_t size, int protection)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-// Prints that no addresses are left, because the program only gets CUDA_ERROR_OUT_OF_MEMORY.
+// Prints that no addresses are left. The program gets only CUDA_ERROR_OUT_OF_MEMORY, which does not say so.
 static CUresult report_no_addresses(uint64_t bytes)
 {
 	char needed[VG_SIZE_TEXT], limited[VG_SIZE_TEXT];

@@ -16,8 +16,8 @@ struct sim_device {
 	_Atomic int lost;	       // error that every call on the device returns; 0: the device works
 	_Atomic bool joined;	       // this client of MPS has had a context on the device
 	_Atomic uint64_t failure_seen; // the latest region_time_failure() that this process has handled
-	// A thread holds this lock, taken before `lock`, while it creates or ends the primary context. The handle of
-	// the context never changes. So a thread that retains it must wait until another thread has ended it.
+	// A thread holds this lock while it creates or ends the primary context. It is taken before `lock`. The context
+	// keeps its handle, so a thread that retains it waits here until another thread has ended it.
 	pthread_mutex_t primary_lock;
 	pthread_mutex_t lock; // guards the primary context, the default pool, the green contexts
 	struct sim_context *primary;

@@ -18,7 +18,8 @@
 #include "base/size.h"
 #include "region_internal.h"
 
-enum { UNMAPPED = 65534 };    // owner that stat() reports for a file if the user namespace does not have its owner
+// The user id that stat() reports for a file if the user namespace does not have the file's owner.
+enum { UNMAPPED = 65534 };
 enum { SHARED_MODE = 01711 }; // mode of root's directory: only root creates files there, but all users may use them
 
 // Checks that the directory belongs to the caller, or that root shares it with all users.
@@ -110,8 +111,8 @@ static bool is_same_node(const struct sim_config *a, const struct sim_config *b)
 	       a->copy_engines == b->copy_engines;
 }
 
-// Returns the size of the tables in the header file. Space for them is reserved at once. The state of the devices' time
-// follows the tables.
+// Returns the size of the tables in the header file. Space for them is reserved when the file is created. The state of
+// the devices' time follows the tables.
 static size_t get_table_bytes(const struct sim_config *config)
 {
 	return sizeof(struct region_header) +
@@ -285,7 +286,7 @@ static int claim_slot(struct region *region)
 		if (process->pid != 0)
 			continue;
 		error = region_slot_claim(region, i);
-		if (error == REGION_GONE) // REGION_GONE: another process still has the lock
+		if (error == REGION_GONE) // another process still has the lock of this slot
 			continue;
 		if (error != 0)
 			return error;
@@ -296,7 +297,8 @@ static int claim_slot(struct region *region)
 		atomic_store(&process->incarnation, ++h->generation);
 		if ((uint32_t)i >= h->process_high)
 			h->process_high = (uint32_t)i + 1;
-		// process_high was set before this point. Otherwise another process would not find the slot to free it.
+		// process_high was set before this point. So if this process is killed now, another process finds the
+		// slot and frees it.
 		region_step("in sight");
 		process->pid = getpid();
 		region_step("named");

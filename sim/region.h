@@ -1,8 +1,8 @@
 // Declares the region: the state that all processes of one simulated node share. A simulated node is a set of simulated
-// GPUs, with the processes that use them. It says which process has which device memory, and has the interprocess
-// events. It consists of a header file, which all processes map and lock, and one sparse file for each device. The
-// simulated driver and the simulated NVML use it; it knows no CUDA types. Any thread may call the functions, without
-// the region's lock.
+// GPUs, with the processes that use them. The region records which process has which device memory, and has the
+// interprocess events. It consists of a header file, which all processes map and lock, and one sparse file for each
+// device. The simulated driver and the simulated NVML use the region, which knows no CUDA types. Any thread may call
+// the functions, without the region's lock.
 #pragma once
 
 #include <errno.h>
@@ -27,7 +27,7 @@ struct region_process {
 	_Atomic uint64_t busy_ns[SIM_DEVICES]; // device time of its operations
 	uint32_t device_contexts[SIM_DEVICES];
 	uint32_t pid_namespace;	      // the pid namespace in which the pid is valid
-	uint32_t parked;	      // the process is checkpointed: it has no memory, and no lock of its slot
+	uint32_t parked;	      // the process is checkpointed: it has no memory, and does not lock its slot
 	_Atomic uint32_t incarnation; // differs for each process that has the slot
 };
 
@@ -46,7 +46,8 @@ enum { REGION_NO_PROCESS = 0xffff };
 
 struct region_event { // an interprocess event
 	uint32_t used, generation;
-	_Atomic uint32_t recorded, completed; // numbers of the latest records; `completed` is a futex
+	// Numbers of the latest record, and of the latest record that has completed. `completed` is a futex.
+	_Atomic uint32_t recorded, completed;
 	_Atomic uint64_t time_ns;
 	_Atomic uint32_t recorder; // slot of the process that recorded the event last
 	uint8_t holders[REGION_PROCESSES / 8];
@@ -72,24 +73,25 @@ struct region {
 	size_t header_size;
 	uint32_t blocks_per_device;
 	int slot;		     // index of this process in `processes`; -1: this process only observes
-	int lock;		     // descriptor of the header file, on which locks are taken; -1: checkpointed
-	_Atomic pid_t lock_owner;    // pid of the process that has `lock`; negative: a forked child renews it
+	int lock;		     // descriptor of the header file, for its locks; -1: checkpointed process
+	_Atomic pid_t lock_owner;    // pid of the process that opened `lock`; negative: a forked child resets the lock
 	ino_t inode;		     // inode of the header file
 	pthread_mutex_t threads;     // held by the thread of this process that has the region's lock
 	int devices[SIM_DEVICES];    // descriptors
 	bool overcommit;	     // allocations of this process reserve no space on the file system
 	bool is_own;		     // the directory belongs to this user
 	bool shared;		     // root has created the region, for processes of all users
-	int kept;		     // of an observer: locked directory, so that it is not cleaned up; or -1
+	int kept;		     // descriptor by which an observer locks the directory, against its removal; or -1
 	size_t time_offset;	     // offset of the devices' time in the header file
-	pthread_mutex_t time_lock;   // held by the thread of this process that writes a state of its slot
+	pthread_mutex_t time_lock;   // held by the thread of this process that writes a new state of a device
 	int time_slots[SIM_DEVICES]; // 1 + the slot for which space in the file is reserved; 0: none
 	int64_t clock_offset;	     // this process's CLOCK_MONOTONIC minus the devices' time
 	char directory[256];
 };
 
-// Creates the region of the simulated node that `config` describes, or joins it if it exists. Returns 0, 1 or negative
-// errno. On failure, except for -ENOMEM, `problem` has a message for the user.
+// Creates the region of the simulated node that `config` describes, or joins it if it exists. Returns 0, 1
+// (the directory is not usable, or another configuration uses it) or negative errno. On failure, except for -ENOMEM,
+// `problem` has a message for the user.
 int region_open(const struct sim_config *config, struct region **ret_region, char *problem, size_t capacity);
 // Opens the region as an observer (NVML), which has no slot in `processes` and no memory.
 int region_observe(const struct sim_config *config, struct region **ret_region, char *problem, size_t capacity);
@@ -125,8 +127,8 @@ struct region_export {
 	uint64_t id, payload[12];
 };
 enum region_export_kind { REGION_EXPORT_MEMORY = 1, REGION_EXPORT_POOL = 2 };
-// Creates a descriptor that keeps memory alive, also in other processes. For a pool, the caller writes `tail` bytes
-// after the record; space for them is reserved on the file system.
+// Creates a descriptor that keeps memory alive, also in other processes. A pool's descriptor is of a file that begins
+// with `what`. The caller writes `tail` bytes after it, for which space on the file system is reserved.
 int region_export(struct region *region, const struct region_export *what, size_t tail, int *ret_descriptor);
 // Finds what a descriptor stands for. Returns 0, REGION_GONE (no process of this simulated node exported it), or
 // negative errno. The caller keeps the descriptor.
@@ -145,8 +147,7 @@ void region_count_context(struct region *region, int device, int change);
 // Counts a new context of this process, if the compute mode of the device allows one. Returns false if another process
 // has contexts, or no process may have any.
 bool region_add_context(struct region *region, int device, enum sim_mode mode);
-// Lists the live processes that have a context or memory on the device. Writes at most `capacity`, returns their
-// number.
+// A live process that has a context or memory on the device.
 struct region_use {
 	pid_t pid; // valid in `pid_namespace`
 	uint32_t pid_namespace;
@@ -154,6 +155,8 @@ struct region_use {
 	uint64_t used, busy_ns;
 };
 uint32_t region_pid_namespace(void); // the pid namespace of this process
+// Lists the live processes that have a context or memory on the device. Writes at most `capacity`, and returns their
+// number.
 size_t region_users(struct region *region, int device, struct region_use *ret_users, size_t capacity);
 void region_add_busy(struct region *region, int device, uint64_t ns);
 

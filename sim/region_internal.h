@@ -7,16 +7,16 @@
 #define REGION_VERSION 9u
 #define REGION_EXPORT_MAGIC 0x545258454d495332u
 
-// A point at which tests kill the process. The compiler moves no store across it: all stores before it are done then,
-// and none after it.
+// A point at which tests kill the process. The compiler moves no store across it. So all stores before this point are
+// done then, and no later ones.
 #ifdef REGION_STEPS
 void region_step(const char *where);
 #else
 #define region_step(where) atomic_signal_fence(memory_order_seq_cst)
 #endif
 
-// Starts to use a descriptor of the header file for locks, and takes it over. If it is -1, opening failed with errno.
-// Returns 0 or negative errno.
+// Stores the descriptor of the header file that is used for locks. The region then owns it. If `fd` is -1, the file
+// could not be opened, and errno has the reason. Returns 0 or negative errno.
 int region_lock_init(struct region *region, int fd);
 void region_lock_finish(struct region *region);
 void region_lock(struct region *region);

@@ -2,7 +2,7 @@
 // lock on its file. The lock exists as long as any copy of the descriptor, in any process or in a message on a socket.
 // So the lock shows whether a descriptor still exists. The file of exported memory is a FIFO to which no process
 // writes, so that epoll accepts its descriptor, as on hardware. The file's name contains the id of the memory. The file
-// of a pool has a record.
+// of a pool begins with a struct region_export.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -128,8 +128,8 @@ int region_export(struct region *region, const struct region_export *what, size_
 	return 0;
 }
 
-// Finds exported memory by the name of the descriptor's file. Checks that the file is the one of that name in
-// identifies the simulated node's directory.
+// Finds exported memory by the name of the descriptor's file. Checks that the simulated node's directory has the same
+// file under that name.
 static int import_memory(const struct region *region, int descriptor, const struct stat *given,
 			 struct region_export *ret_what)
 {

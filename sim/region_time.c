@@ -200,7 +200,8 @@ static bool publish_state(struct region *region, int device, uint64_t word, cons
 	struct region_time *time = get_time(region, device);
 	unsigned index = 2 * (unsigned)region->slot;
 
-	if (index == (word & 0xffff)) // this state is published, so it must not change: write the other one
+	// The valid state must not change, so write the other state of this process.
+	if (index == (word & 0xffff))
 		index++;
 	copy_state(get_state(region, device, index), state);
 	region_step("written");
@@ -396,7 +397,8 @@ void region_time_close(struct region *region, int device, uint32_t channel, uint
 	region_step("not closed");
 	atomic_store_explicit(&work->closed_ns, closed_ns, memory_order_release);
 	region_step("closed");
-	if (atomic_load_explicit(&work->engine, memory_order_relaxed) != TIME_HOST) // other work may wait for it
+	// Other work of the device may wait for this work, so wake the processes that wait for either.
+	if (atomic_load_explicit(&work->engine, memory_order_relaxed) != TIME_HOST)
 		region_time_wake(region, device);
 }
 

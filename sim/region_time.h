@@ -47,8 +47,8 @@ void region_time_close(struct region *region, int device, uint32_t channel, uint
 void region_time_cancel(struct region *region, int device, uint32_t channel, uint64_t sequence);
 struct region_moment {
 	enum time_stage stage;
-	uint64_t end_ns;     // of work that has ended: when
-	uint64_t wake_ns;    // of other work: when to query again, at most REGION_TIME_PATIENCE_NS from now
+	uint64_t end_ns;     // when the work ended; only in the stage TIME_ENDS
+	uint64_t wake_ns;    // in other stages: when to query again, at most REGION_TIME_PATIENCE_NS from now
 	uint32_t generation; // changes when work ends at a time that could not be predicted
 };
 // Advances the device to the present and returns the stage of the piece of work.
@@ -66,7 +66,7 @@ struct region_time_view {
 };
 struct region_time_view region_time_view(struct region *region, int device);
 
-// Fails all clients of MPS on the device. region_time_failure() returns a value that changes with every failure. Its
-// low half is the error; it is 0 before the first failure.
+// Fails all clients of MPS on the device. region_time_failure() returns 0 before the first failure, and then a value
+// that changes with every failure. The low half of the value is the error.
 void region_time_fail(struct region *region, int device, uint32_t error);
 uint64_t region_time_failure(struct region *region, int device);

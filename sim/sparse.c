@@ -34,7 +34,7 @@ struct sim_sparse {
 struct map_op {
 	struct sim_op op;
 	struct sim_sparse *sparse;
-	const struct ptx_tiles *tiles; // tiles of the level; NULL: of the tail
+	const struct ptx_tiles *tiles; // tiles of the level; NULL: the operation is on the mip tail
 	size_t first[3], extent[3];    // in tiles; in the mip tail, only the first axis counts
 	struct sparse_pool *pool;      // NULL: unmap
 	CUdeviceptr address;	       // address of the first tile

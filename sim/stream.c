@@ -7,8 +7,8 @@
 #include "stream.h"
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-// Freed structs, which are reused only for streams. So a stale handle points to such a struct, which has no magic
-// number.
+// List of freed structs. They are reused only for streams, so a stale handle still points to such a struct. Its magic
+// number is 0 while it is in the list.
 static struct sim_stream *free_list;
 static atomic_ullong stream_ids = 1;
 

@@ -68,9 +68,9 @@ void sim_stream_close(struct sim_stream *stream);
 // held.
 void sim_stream_retire(struct sim_stream *stream);
 
-// Appends an operation to the stream's queue. Before it runs, it waits as CUDA's rules for the default stream require.
-// If the stream is being captured, the operation becomes a node of the graph instead. The operation is freed, also on
-// failure.
+// Appends an operation to the stream's queue. The operation waits for other work as CUDA's rules for the default stream
+// require. If the stream is being captured, the operation becomes a node of the graph instead. The caller does not own
+// the operation any more, also on failure.
 CUresult sim_submit(struct sim_stream *stream, struct sim_op *op);
 // Submits the operation and waits for its end. Then returns the sticky error, if there is one.
 CUresult sim_submit_wait(struct sim_stream *stream, struct sim_op *op);

@@ -20,8 +20,8 @@ static struct sim_texture *get_entry(uint32_t index)
 	return chunk ? &chunk[index % CHUNK] : NULL;
 }
 
-// Makes the entries of destroyed objects free again. If a stream has work, which may read them, it leaves them as they
-// are.
+// Makes the entries of destroyed objects free again. Does nothing if a stream has work, because the work may read these
+// entries.
 static void reclaim_ended(void)
 {
 	pthread_mutex_lock(&lock);

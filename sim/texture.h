@@ -32,7 +32,8 @@ void sim_texture_destroy(struct sim_texture *texture);
 struct sim_texture *sim_texture_get(unsigned long long handle);
 const struct ptx_texture *sim_texture_find(uint64_t handle); // finds an object for launches; takes no lock
 void sim_textures_refresh(void); // updates the objects after the addresses of arrays have changed
-void sim_textures_forget(const struct ptx_tiles *tiles, unsigned count); // the tables are freed
-void sim_texture_context_finish(struct sim_context *context);		 // destroys its objects
+// Replaces the images that have these tiles by empty ones, because the tables of the tiles are freed.
+void sim_textures_forget(const struct ptx_tiles *tiles, unsigned count);
+void sim_texture_context_finish(struct sim_context *context); // destroys its objects
 // Returns the bytes of a texel; 0: invalid format.
 size_t sim_texture_bytes(CUarray_format format, unsigned channels);

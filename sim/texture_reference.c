@@ -75,7 +75,8 @@ CUresult sim_reference_change(struct CUtexref_st *reference, const struct CUtexr
 			return CUDA_SUCCESS;
 		}
 		SIM_TRY(result);
-		(void)sim_context_synchronize(reference->object->context); // until here, launches read the old state
+		// Work that was launched before the change reads the old state, so wait for it.
+		(void)sim_context_synchronize(reference->object->context);
 		*reference = *changed;
 		reference->object->seen = seen;
 		reference->object->description = changed->description;

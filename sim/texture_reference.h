@@ -19,7 +19,7 @@ struct CUtexref_st { // a CUsurfref points to this struct, too
 	struct CUtexref_st *next; // next reference of the module
 };
 
-// Returns CUDA_ERROR_INVALID_VALUE if the handle is not a reference of this kind.
+// Finds the reference of a handle. CUDA_ERROR_INVALID_VALUE: the handle is not a reference with this magic number.
 CUresult sim_reference_get(CUtexref handle, uint32_t magic, struct CUtexref_st **ret_reference);
 // Changes the state of a reference. Fails if kernels could not read a texture or surface of that state.
 CUresult sim_reference_change(struct CUtexref_st *reference, const struct CUtexref_st *changed);

@@ -105,7 +105,7 @@ static CUresult check_properties(const CUmemAllocationProp *prop, struct sim_dev
 		return sim_has_numa_node(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_MEM_LOCATION_TYPE_DEVICE:
 		return sim_device_get(prop->location.id, ret_device);
-	default: // includes the NUMA node of the calling thread, which may change
+	default: // also CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, because a thread's node may change
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 }
