@@ -6,14 +6,15 @@
 #include "sim/ptx/engine.h"
 
 // The destination of a copy in shared memory, and the mbarrier that counts its bytes. With .multicast::cluster, the
-// copy writes to several blocks of the cluster: to these offsets in the shared memory of each block in `mask`.
+// copy writes at the same offsets in the shared memory of each block in `mask`.
 struct ptx_bulk_target {
 	struct ptx_address memory, mbarrier;
 	bool has_mbarrier;
 	ptx_ref mask; // a bit for each of 16 blocks; PTX_NO_REF: one block
 };
 
-// Functions of op_atomic.c for the operation of cp.reduce.async.bulk on one element of 2, 4 or 8 bytes.
+// The following functions of op_atomic.c decode the operation of cp.reduce.async.bulk, and apply it to one element of
+// 2, 4 or 8 bytes.
 struct ptx_atomic_op;
 const struct ptx_atomic_op *ptx_atomic_decode(struct ptx_decoder *decoder);
 unsigned ptx_atomic_bytes(const struct ptx_atomic_op *atomic);

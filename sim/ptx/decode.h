@@ -38,8 +38,8 @@ int ptx_malformed(struct ptx_decoder *decoder, const char *reason);
 int ptx_expect_operands(struct ptx_decoder *decoder, unsigned count);
 // Appends an operation, with the guard predicate and the line of the instruction. Returns 0 or the recorded error.
 int ptx_emit(struct ptx_decoder *decoder, struct ptx_op op);
-// Emits `op` with a destination d of `bits`, which is `operand`. If the register is wider, extends the result to it, by
-// the sign if the first type in the opcode is signed.
+// Emits `op` with a result of `bits`, which is stored in `operand`. If that register is wider, extends the result, by
+// its sign if the first type in the opcode is signed.
 int ptx_emit_extended(struct ptx_decoder *decoder, struct ptx_op op, const struct ptx_operand *operand, unsigned bits);
 
 // Returns a temporary lane array in the frame. Later instructions use the same memory again.

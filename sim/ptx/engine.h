@@ -17,8 +17,8 @@ enum {
 	PTX_BUDGET = 1 << 15,
 	PTX_SLICE = 1 << 10 // after this many backward branches, an undivided warp lets other warps run
 };
-enum { PTX_BARRIERS = 16, PTX_CLUSTER_BARRIER /* the number of the cluster's, which is not among the block's */ };
-enum { PTX_CLUSTER_BLOCKS = 16, PTX_CLUSTER_SHIFT = 24 /* in addresses: see op_cluster.c */ };
+enum { PTX_BARRIERS = 16, PTX_CLUSTER_BARRIER /* number of the cluster's barrier; a block has 0 to 15 */ };
+enum { PTX_CLUSTER_BLOCKS = 16, PTX_CLUSTER_SHIFT = 24 /* of a shared address, bits from here on select the block */ };
 enum { PTX_THREADS_PER_SM = 2048 };
 
 // Ranges of generic addresses for the other state spaces, called windows. They are above all addresses of the host.
@@ -31,7 +31,7 @@ enum { PTX_THREADS_PER_SM = 2048 };
 
 // The registers of one call, for the lanes that are inside it.
 struct ptx_frame {
-	struct ptx_frame *parent; // frame of the caller; of a free frame, the next free one
+	struct ptx_frame *parent; // frame of the caller; in a list of free frames, the next one
 	const struct ptx_function *function;
 	const struct ptx_op *return_to;
 	const struct ptx_call *call; // the call, which says where its results go
@@ -53,8 +53,8 @@ struct ptx_group {
 	bool released;	    // the lanes that the group waited for at pc have arrived
 	bool polled;	    // the group has read memory without changing it
 	uint32_t budget;    // backward branches that are left before the group yields
-	uint32_t wait_mask; // PTX_GROUP_SYNC: the lanes for which the group waits
-	uint32_t barrier;   // PTX_GROUP_BARRIER: number of the barrier
+	uint32_t wait_mask; // in the state PTX_GROUP_SYNC: the lanes for which the group waits
+	uint32_t barrier;   // in the state PTX_GROUP_BARRIER: number of the barrier
 };
 
 struct ptx_warp {
@@ -78,7 +78,7 @@ struct ptx_warp {
 struct ptx_barrier {
 	uint32_t expected; // this many threads must arrive; 0: all threads of the block
 	uint32_t lanes;	   // number of threads that have arrived
-	uint32_t count;	   // bar.red: how many of them have a true predicate
+	uint32_t count;	   // for bar.red: how many of these threads have a true predicate
 };
 
 // Blocks of a cluster, which one worker starts together.
@@ -90,7 +90,7 @@ struct ptx_cluster {
 
 struct ptx_block {
 	struct ptx_block *next;
-	struct ptx_cluster *cluster; // is own_cluster of the block with rank 0; NULL: the kernel uses no clusters
+	struct ptx_cluster *cluster; // own_cluster of the block with rank 0; NULL: the kernel uses no clusters
 	struct ptx_cluster own_cluster;
 	uint32_t rank;
 	uint32_t id[3];
@@ -109,9 +109,10 @@ struct ptx_worker {
 	bool has_run;		   // a group has run since this was cleared
 	bool has_read_clock;	   // the kernel has read a clock, so its loops may end by themselves
 	bool has_used_host_memory; // the kernel has used memory that the program's threads may change
-	uint64_t counted_changes;  // how many of these changes were added to run->changes
+	uint64_t counted_changes;  // how many of `changes` were added to run->changes
 	bool is_spinning;
-	uint64_t quiet_since_ns, quiet_changes; // latest value of run->changes, and when it was first seen
+	// The latest value of run->changes is quiet_changes. This worker first saw it at quiet_since_ns.
+	uint64_t quiet_since_ns, quiet_changes;
 	unsigned index;
 	struct ptx_frame **free_frames; // lists of free frames, by the index of the function
 	struct ptx_block *resident, *idle;
@@ -130,7 +131,7 @@ struct ptx_run {
 	size_t local_stride;
 	uint64_t block_count;
 	uint32_t cluster[3], cluster_blocks; // how many blocks are started together
-	uint64_t unit_count;		     // how often that is done for the whole grid
+	uint64_t unit_count;		     // number of such groups of blocks in the grid
 	uint32_t threads_per_block, warps_per_block;
 	uint32_t resident_limit;
 	uint32_t worker_count;
@@ -138,7 +139,7 @@ struct ptx_run {
 	bool has_called_helpers;
 	// The following members belong to helper.c, and are guarded by its lock.
 	struct ptx_run *next_open;
-	uint32_t begun, vacant; // how many workers have begun, and how many helpers may still begin
+	uint32_t begun, vacant; // how many workers have begun, and how many more helpers may begin
 	uint32_t helping;	// how many helpers run a worker now
 	pthread_cond_t helped;
 	pthread_mutex_t print_lock;
@@ -155,7 +156,7 @@ struct ptx_run {
 #define PTX_FOR_LANES(lane, mask) \
 	for (uint32_t lane, left_ = (mask); left_ && (lane = (uint32_t)__builtin_ctz(left_), true); left_ &= left_ - 1)
 
-// Also inlined into a function without the thread sanitizer.
+// Always inlined, so that the thread sanitizer does not check it inside a function that the sanitizer must ignore.
 __attribute__((always_inline)) static inline void *ptx_operand(const struct ptx_warp *warp, ptx_ref ref)
 {
 	return (uint8_t *)(ref & 1 ? warp->constants : warp->registers) + (ref & ~1u);
@@ -218,7 +219,7 @@ static inline struct ptx_group *ptx_group(struct ptx_warp *warp)
 void ptx_worker_main(struct ptx_worker *worker);
 
 // block.c
-// Starts a cluster whose blocks use each other, or one block. 0 or -ENOMEM.
+// Starts unit number `unit` of the grid: a cluster whose blocks use each other, or one block. Returns 0 or -ENOMEM.
 int ptx_unit_start(struct ptx_worker *worker, uint64_t unit);
 // Removes the finished block at *at from the list of resident blocks.
 void ptx_block_finish(struct ptx_worker *worker, struct ptx_block **at);
@@ -228,7 +229,8 @@ void ptx_cluster_finish(struct ptx_worker *worker, const struct ptx_cluster *clu
 void ptx_blocks_destroy(struct ptx_worker *worker);
 
 // helper.c
-// Lets up to `count` other threads run workers of the launch. Returns how many will; fewer if threads are lacking.
+// Lets up to `count` other threads run workers of the launch. Returns how many will do so. These are fewer than `count`
+// if no more threads can be created.
 uint32_t ptx_helpers_call(struct ptx_run *run, uint32_t count);
 // Waits for the helpers of the launch. With `all_needed`, also waits for helpers that have not begun yet.
 void ptx_helpers_dismiss(struct ptx_run *run, bool all_needed);
@@ -258,8 +260,8 @@ struct ptx_frame *ptx_frame_create(struct ptx_worker *worker, const struct ptx_f
 void ptx_frame_release(struct ptx_worker *worker, struct ptx_frame *frame);
 
 // op_warp.c
-// Lets the lanes of each lane's mask meet at `op`. True: the operation may run for warp->mask, and ends with
-// ptx_warp_continue(). False: the group waits, and repeats the operation.
+// Lets the lanes in each lane's mask wait for each other at `op`. True: the operation may run for warp->mask, and must
+// end with ptx_warp_continue(). False: the group waits, and repeats the operation later.
 bool ptx_warp_meet(struct ptx_warp *warp, const struct ptx_op *op, const uint32_t *masks);
 // Ends a warp operation: returns the next operation, or NULL so that groups can merge.
 const struct ptx_op *ptx_warp_continue(struct ptx_warp *warp, const struct ptx_op *op);
@@ -282,10 +284,10 @@ void ptx_cluster_leave(struct ptx_warp *warp, uint32_t lanes);
 uint8_t *ptx_cluster_address(const struct ptx_warp *warp, uint64_t address, size_t length);
 
 // memory.c
-// Finds the host address of a generic one. NULL after a fault.
+// Translates a generic address to a host address. NULL after a fault.
 void *ptx_address(struct ptx_warp *warp, const struct ptx_op *op, unsigned lane, uint64_t address, size_t length,
 		  bool write);
-// Finds the host address of a generic one. Does not check the alignment and sets no fault. NULL: the address is
+// Translates a generic address to a host address. Does not check the alignment and sets no fault. NULL: the address is
 // illegal.
 void *ptx_address_try(struct ptx_warp *warp, unsigned lane, uint64_t address, size_t length, bool write);
 // Copies a terminated string, at most `capacity` bytes of it. Stops at an illegal address. Returns the length of the
@@ -298,5 +300,5 @@ bool ptx_heap_free(struct ptx_heap *heap, uint64_t address);	  // Returns false 
 
 // printf.c
 void ptx_print_text(struct ptx_run *run, const char *text, size_t length);
-// Returns the number of arguments, or -1, as CUDA's vprintf does.
+// Prints as vprintf in a kernel requests. Returns the number of arguments, or -1, as CUDA's vprintf does.
 int ptx_print(struct ptx_warp *warp, unsigned lane, uint64_t format, uint64_t arguments);

@@ -157,7 +157,7 @@ uint32_t ptx_helpers_call(struct ptx_run *run, uint32_t count)
 	vacant += count;
 	while (idle < vacant && start_thread())
 		idle++;
-	// If this is true, no more threads could be created.
+	// If helpers are still missing, no more threads could be created.
 	if (idle < vacant) {
 		run->vacant -= vacant - idle;
 		vacant = idle;

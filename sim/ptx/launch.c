@@ -14,7 +14,7 @@
 
 enum {
 	BLOCKS_PER_SM = 32,
-	CLOCK_PATIENCE = 6,	// loops that read a clock may poll this many times as long
+	CLOCK_PATIENCE = 6,	// loops that read a clock may poll this many times as long before it is a deadlock
 	HELP_AFTER_NS = 50000,	// wake helper threads after this time; waking costs about as much
 	BACK_OFF_NS = 10000000, // how long a worker polls before it sleeps
 	BACK_OFF_US = 200,
@@ -285,7 +285,8 @@ static int prepare_run(struct ptx_run *run, const struct ptx_launch *launch)
 	run->local_bytes = (function->local_bytes + 15) & ~15u;
 	if (function->callee_count || function->calls_indirectly || function->uses_alloca)
 		run->local_bytes += function->static_stack + (uint32_t)stack;
-	run->local_stride = ((run->local_bytes + 63ull) / 64 | 1) * 64; // odd, so that lanes use different cache sets
+	// An odd number of cache lines, so that the lanes use different cache sets.
+	run->local_stride = ((run->local_bytes + 63ull) / 64 | 1) * 64;
 	run->worker_count = launch->threads ? launch->threads : 1;
 	if (run->worker_count > run->unit_count)
 		run->worker_count = (uint32_t)run->unit_count;
@@ -297,8 +298,8 @@ static int prepare_run(struct ptx_run *run, const struct ptx_launch *launch)
 	return 0;
 }
 
-// Runs the first worker on the calling thread. After HELP_AFTER_NS, calls helpers for the other workers, which count as
-// finished until then. A cooperative launch calls them at once.
+// Runs the first worker on the calling thread. After HELP_AFTER_NS, calls helpers for the other workers. Until then,
+// these workers count as finished. A cooperative launch calls the helpers at once.
 static int run_workers(struct ptx_run *run)
 {
 	uint32_t count = run->worker_count;

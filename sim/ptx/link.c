@@ -54,7 +54,7 @@ int ptx_link(struct ptx_module *module)
 			return PTX_UNRESOLVED;
 		}
 	}
-	// A symbol may refer to a weak definition, which another definition has replaced.
+	// If a symbol refers to a weak definition that another one has replaced, make it refer to that other one.
 	for (struct ptx_symbol *symbol = module->symbols; symbol; symbol = symbol->next)
 		for (int steps = 0; symbol->definition && symbol->definition->definition && steps < 8; steps++)
 			symbol->definition = symbol->definition->definition;

@@ -145,7 +145,8 @@ static bool resolve_scattered(struct ptx_warp *warp, const struct ptx_op *op, st
 		bad |= outside | ((addresses[lane] + (uint64_t)memory->offset) & (length - 1)) | !(granted & wanted);
 		access->host[lane] = host + offset;
 	}
-	return !bad || resolve_each(warp, op, access, 0); // otherwise an address is not in device memory, or faults
+	// resolve_each() also translates addresses outside device memory, and reports the first fault.
+	return !bad || resolve_each(warp, op, access, 0);
 }
 
 // Translates device addresses. If the 32 elements are adjacent, checks the permissions once for all.
@@ -172,8 +173,8 @@ static bool resolve_device(struct ptx_warp *warp, const struct ptx_op *op, struc
 	return access->base || resolve_each(warp, op, access, 0);
 }
 
-// Translates offsets in shared memory. An offset is valid if it is not negative and not above the last valid offset.
-// Both tests are for a sign, so that compilers vectorize them for a whole warp.
+// Translates offsets in shared memory. An offset is valid if neither `offset` nor `last - offset` is negative. The
+// signs of all lanes are combined, so that compilers vectorize the loop.
 #define RESOLVE_SHARED(type)                                                                                       \
 	static inline bool resolve_shared_##type(const type *restrict addresses, type add, type length, type size, \
 						 uint8_t *shared, uint32_t mask, uint8_t **restrict host)          \

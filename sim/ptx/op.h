@@ -16,10 +16,10 @@ struct ptx_op;
 // choose a group, after the warp's groups have changed or after a fault.
 typedef const struct ptx_op *ptx_op_fn(struct ptx_warp *warp, const struct ptx_op *op);
 
-// A reference to a lane array. It is a byte offset in the frame's registers. If bit 0 is set, it is one in the module's
-// literals.
+// A reference to a lane array: a byte offset in the frame's registers. If bit 0 is set, it is a byte offset in the
+// module's literals.
 typedef uint32_t ptx_ref;
-#define PTX_NO_REF ((ptx_ref)0) // no lane array: the carry flag is at offset 0
+#define PTX_NO_REF ((ptx_ref)0) // no lane array, because the carry flags are at offset 0
 
 struct ptx_op {
 	ptx_op_fn *run;
@@ -36,7 +36,7 @@ struct ptx_op {
 		};
 	};
 	uint32_t immediate;
-	uint32_t guard; // offset of the predicate that guards it; 0: none; bit 0: negated
+	uint32_t guard; // offset of the predicate that guards the operation; 0: none; bit 0: negated predicate
 	uint32_t line;	// line of the PTX text
 };
 
@@ -45,7 +45,7 @@ struct ptx_address {
 	ptx_ref ref;
 	int64_t offset;
 	uint8_t bits;
-	bool is_shared; // an offset in shared memory; otherwise a generic address
+	bool is_shared; // the address is an offset in shared memory, and not a generic address
 };
 
 // Where the data of a warp's lanes is in host memory.
@@ -100,7 +100,7 @@ ptx_builtin_fn *ptx_builtin_find(const char *name, uint32_t *ret_arguments);
 struct ptx_branch_table {
 	uint32_t count;
 	union {
-		uint32_t position; // while decoding: index of the instruction
+		uint32_t position; // while the function is decoded: index of the target instruction
 		const struct ptx_op *op;
 	} targets[];
 };
@@ -113,7 +113,7 @@ ptx_resolve_fn *ptx_resolver(enum ptx_space_kind space);
 ptx_move_fn *ptx_load_mover(unsigned bytes, unsigned register_bits, bool is_signed);
 ptx_move_fn *ptx_store_mover(unsigned bytes, unsigned register_bits);
 
-// Operations that other files than their own emit.
+// Operations that files other than the defining one emit.
 ptx_op_fn ptx_op_branch, ptx_op_branch_back, ptx_op_branch_table, ptx_op_call, ptx_op_return, ptx_op_exit;
 ptx_op_fn ptx_op_alu, ptx_op_refused, ptx_op_nothing, ptx_op_special, ptx_op_symbol;
 ptx_op_fn ptx_op_resize, ptx_op_not1, ptx_op_warp_barrier;

@@ -1,4 +1,5 @@
-// Implements cvta and isspacep, which convert between generic addresses and those of a state space. Also createpolicy.
+// Implements cvta, which converts between generic addresses and those of a state space. Also implements isspacep, which
+// finds out the state space of an address, and createpolicy.
 #include "sim/ptx/decode.h"
 #include "sim/ptx/engine.h"
 

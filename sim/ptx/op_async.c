@@ -1,5 +1,5 @@
-// Implements cp.async. A copy is done at once, so its group is always complete. A program can notice only the order of
-// its waits.
+// Implements cp.async. A copy is done at once, so its group is always complete. Instructions that commit groups or wait
+// for them do nothing.
 #include <errno.h>
 
 #include "sim/ptx/decode.h"

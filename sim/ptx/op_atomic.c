@@ -22,7 +22,7 @@ enum atomic_kind {
 typedef unsigned __int128 uint128_t;
 
 struct ptx_atomic_op {
-	// The first member, because ptx_resolve_fn expects it in ptx_op.data. Its refs are the sources b.
+	// The first member, because ptx_resolve_fn expects it in ptx_op.data. Its member `refs` has the sources b.
 	struct ptx_memory_op memory;
 	enum atomic_kind kind;
 	char class;	  // class of the type (struct ptx_type)

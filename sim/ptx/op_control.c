@@ -5,8 +5,8 @@
 #include "sim/ptx/decode.h"
 #include "sim/ptx/engine.h"
 
-// Not checked by the thread sanitizer, like the forms: it would check 20 accesses to the warp, which belongs to one
-// thread, and to the code, which the interpreter reads at other instructions, too.
+// The thread sanitizer checks neither this function nor the forms. It would check 20 accesses: to the warp, which only
+// one thread uses, and to the code. It checks reads of the code in other operations.
 __attribute__((no_sanitize("thread"))) const struct ptx_op *ptx_op_alu(struct ptx_warp *warp, const struct ptx_op *op)
 {
 	struct ptx_alu alu = {

@@ -31,11 +31,11 @@ struct ptx_image_address ptx_image_address_operand(struct ptx_decoder *decoder, 
 	struct ptx_type type;
 
 	if (!address.axes)
-		ptx_fail(decoder, PTX_REFUSED); // .2dms and .a2dms address samples of a pixel
+		ptx_fail(decoder, PTX_REFUSED); // .2dms and .a2dms (samples of a pixel) are not supported
 	else if (operand->kind != PTX_OPERAND_ADDRESS || operand->count < 2)
 		ptx_malformed(decoder, "an object and coordinates in brackets are wanted");
 	else if (operand->count > 2)
-		ptx_fail(decoder, PTX_REFUSED); // the sampler is an operand of its own
+		ptx_fail(decoder, PTX_REFUSED); // a sampler as a separate operand is not supported
 	if (decoder->error)
 		return address;
 	// The coordinates of surfaces are integers. Those of textures have the type that the opcode names last.

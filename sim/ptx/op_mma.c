@@ -9,7 +9,7 @@ enum { QUADS = 4 };
 
 struct mma_op {
 	struct ptx_fragment a, b, c, d;
-	ptx_alu_fn *chain; // of f64: fma with the rounding mode of the instruction
+	ptx_alu_fn *chain; // for f64: fma with the rounding mode of the instruction
 	bool saturates, is_quad;
 	bool counts_and, counts_xor; // for single bits: counts the ones after a bitwise operation
 };

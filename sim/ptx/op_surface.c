@@ -1,4 +1,5 @@
-// Implements suld, sust and sured, which access bytes of surfaces. The opcode says what happens to coordinates outside.
+// Implements suld, sust and sured, which access bytes of surfaces. The opcode says what happens to coordinates outside
+// of the surface.
 #include <errno.h>
 
 #include "sim/ptx/half.h"
@@ -229,8 +230,8 @@ static void decode_data(struct ptx_decoder *decoder, const struct ptx_operand *d
 	how->move = write ? ptx_store_mover(how->bytes, bits) : ptx_load_mover(how->bytes, bits, false);
 }
 
-// Decodes suld.b.geometry{.vector}.type.rule d, [a, c]; sust.b and sust.p: [a, c], d; sured.b.operation and sured.p:
-// [a, c], d.
+// Decodes suld.b.geometry{.vector}.type.rule d, [a, c]. Also decodes sust.b, sust.p, sured.b.operation and sured.p,
+// whose operands are [a, c], d.
 int ptx_decode_surface(struct ptx_decoder *decoder)
 {
 	const struct ptx_operand *operands = decoder->instruction->operands;

@@ -10,7 +10,7 @@ enum { BOX_ALIGN = 128, MAP_ALIGN = 64, ROW_ALIGN = 16 };
 
 struct tensor_op {
 	struct ptx_address map;
-	struct ptx_bulk_target target; // a load's destination; a store copies from its memory
+	struct ptx_bulk_target target; // the destination of a load; for a store, `target.memory` is the source
 	uint8_t rank;
 	bool store;
 	ptx_ref coordinates[PTX_TENSOR_RANK];

@@ -138,7 +138,7 @@ static int decode_gradient(struct ptx_decoder *decoder, const struct ptx_operand
 static int decode_offset(struct ptx_decoder *decoder, const struct ptx_operand *operand, struct texture_op *how)
 {
 	if (operand->kind != PTX_OPERAND_VECTOR)
-		return ptx_fail(decoder, PTX_REFUSED); // depths to compare with, offsets in registers
+		return ptx_fail(decoder, PTX_REFUSED); // depth comparison and offsets in registers are not supported
 	for (unsigned i = 0; i < operand->count && i < how->address.axes; i++) {
 		if (operand->list[i].kind != PTX_OPERAND_INTEGER)
 			return ptx_fail(decoder, PTX_REFUSED);

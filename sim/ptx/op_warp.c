@@ -226,8 +226,8 @@ const struct ptx_op *ptx_op_warp_barrier(struct ptx_warp *warp, const struct ptx
 	return ptx_warp_meet(warp, op, ptx_operand32(warp, op->b)) ? ptx_warp_continue(warp, op) : NULL;
 }
 
-// Decodes the operands of these instructions: d[|p], a, …, membermask. `bits` has the widths of the sources; 0 ends the
-// list.
+// Decodes the operands of a warp instruction: d[|p], a, …, membermask. `bits` has the widths of the sources. A width of
+// 0 ends the list.
 static int decode_collective(struct ptx_decoder *decoder, ptx_op_fn *run, unsigned d_bits, const unsigned bits[4],
 			     uint32_t immediate)
 {
@@ -246,8 +246,8 @@ static int decode_collective(struct ptx_decoder *decoder, ptx_op_fn *run, unsign
 	return ptx_emit_extended(decoder, op, &operands[0], d_bits);
 }
 
-// Returns whether the opcode has .sync. Without it, these instructions exist only for older devices than any simulated
-// one.
+// Returns whether the opcode has .sync. Warp instructions without it exist only for devices that are older than any
+// simulated one.
 static bool is_sync(const struct ptx_decoder *decoder)
 {
 	return ptx_has(decoder, "sync");

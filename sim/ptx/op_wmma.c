@@ -8,7 +8,9 @@ enum { LINES_MOST = 32 };
 
 struct wmma_op {
 	struct ptx_fragment fragment;
-	unsigned named; // registers that the text lists; those beyond the fragment's own repeat its contents
+	// Number of registers that the PTX text lists. It may be larger than the fragment's. Then the additional
+	// registers repeat the fragment's contents.
+	unsigned named;
 	ptx_ref refs[PTX_FRAGMENT_REGISTERS];
 	struct ptx_address address;
 	bool store;

@@ -297,7 +297,9 @@ static int parse_attributes(struct ptx_parser *parser, struct ptx_symbol *symbol
 			if (symbol->align < align)
 				symbol->align = (uint32_t)align;
 		} else if (ptx_token_equals(token, ".ptr")) {
-			uint32_t own = symbol->align; // the next attributes are of the memory that it points to
+			// The attributes after .ptr are those of the memory to which the parameter points. So keep the
+			// parameter's own alignment.
+			uint32_t own = symbol->align;
 			int r;
 			ptx_lexer_next(&parser->lexer);
 			r = parse_attributes(parser, symbol);

@@ -37,8 +37,8 @@ void ptx_module_destroy(struct ptx_module *module);
 size_t ptx_module_image_size(const struct ptx_module *module);
 size_t ptx_module_image_align(const struct ptx_module *module);
 int ptx_module_bind(struct ptx_module *module, uint64_t device, void *host);
-// Variables with .attribute(.managed) are in host memory of their own, which the caller allocates before it binds the
-// module. `is_kept`: another module of the same texts has stored their initial values.
+// Variables with .attribute(.managed) are in host memory of their own. The caller allocates it, and passes its address
+// before it binds the module. `is_kept`: another module of the same texts has stored their initial values.
 size_t ptx_module_managed_size(const struct ptx_module *module);
 void ptx_module_bind_managed(struct ptx_module *module, uint64_t address, bool is_kept);
 // Stores the initial values of managed variables. Call it before ptx_module_bind(). Returns false and stores nothing if
@@ -51,7 +51,7 @@ bool ptx_module_variable(const struct ptx_module *module, const char *name, uint
 bool ptx_module_reference(const struct ptx_module *module, const char *name, uint64_t *ret_device,
 			  bool *ret_is_surface);
 
-// The following functions return the number of kernels (.entry), and each of them.
+// The following functions return the number of kernels (.entry), and find a kernel by its index or name.
 size_t ptx_module_function_count(const struct ptx_module *module);
 const struct ptx_function *ptx_module_function_at(const struct ptx_module *module, size_t index);
 const struct ptx_function *ptx_module_function(const struct ptx_module *module, const char *name);
@@ -125,17 +125,17 @@ struct ptx_fault {
 struct ptx_launch {
 	const struct ptx_function *function;
 	uint32_t grid[3], block[3];
-	uint32_t cluster[3];	 // cluster in blocks; 0: 1
+	uint32_t cluster[3];	 // size of a cluster in blocks; 0 counts as 1
 	uint32_t dynamic_shared; // bytes
 	const void *parameters;	 // packed as in ptx_function_info
 	const struct ptx_space *space;
 	struct ptx_heap *heap;	    // NULL: malloc returns 0
-	uint32_t stack_bytes;	    // stack of each thread, for calls and alloca; 0: 1 MiB
+	uint32_t stack_bytes;	    // stack of each thread, for calls and alloca; 0 counts as 1 MiB
 	uint32_t sm_count;	    // value of %nsmid; the blocks get the values of %smid in turn
-	uint32_t clock_khz;	    // 0: 1 GHz; %clock runs on CLOCK_MONOTONIC
+	uint32_t clock_khz;	    // frequency of %clock, which runs on CLOCK_MONOTONIC; 0 counts as 1 GHz
 	bool cooperative;	    // all blocks run at once, so that they can synchronize
 	uint64_t grid_workspace;    // of a cooperative launch: device address of at least 64 zeroed bytes
-	unsigned threads;	    // number of host threads; 0: 1
+	unsigned threads;	    // number of host threads; 0 counts as 1
 	uint32_t deadlock_ms;	    // how long all threads may poll memory that does not change, before it is a
 				    // deadlock (six times as long if the loops read a clock); 0: 10 s
 	const volatile int *cancel; // nonzero stops the launch (PTX_FAULT_CANCELLED); may be NULL

@@ -244,9 +244,9 @@ static bool is_beyond_edge(const struct ptx_sample *sample, const struct positio
 	return sample->geometry == PTX_GEOMETRY_CUBE && sample->texture->is_seamless && x != y;
 }
 
-// Returns whether a filtered read of a one-dimensional texture mixes in the border. A GPU filters such a texture,
-// unless it has layers, like the top row of a two-dimensional one: half of the result comes from above that row. With
-// any addressing mode except border, that is the row itself.
+// Returns whether a filtered read of a one-dimensional texture mixes in the border color. A GPU filters such a texture,
+// if it has no layers, like the top row of a two-dimensional one. Half of the result comes from above that row. With
+// the border addressing mode, that is the border color. With any other mode, it is the row itself.
 static bool has_border_beside(const struct ptx_sample *sample)
 {
 	const struct ptx_texture *texture = sample->texture;
@@ -371,7 +371,8 @@ double ptx_sample_level(const struct ptx_sample *sample, const double dx[3], con
 	double largest = 0, major = sample->geometry == PTX_GEOMETRY_CUBE ? 0 : 1;
 	int axes = sample->geometry == PTX_GEOMETRY_CUBE ? 3 : axis_count(sample->geometry);
 
-	// Where the largest coordinate of a direction is 1, a face is 2 wide.
+	// `major` is the width of a cube's face. If the largest coordinate of a direction is 1, a face extends from -1
+	// to 1.
 	if (sample->geometry == PTX_GEOMETRY_CUBE)
 		for (int axis = 0; axis < 3; axis++)
 			major = fmax(major, 2 * fabs(sample->coordinate[axis]));

@@ -29,7 +29,7 @@ enum ptx_symbol_kind {
 };
 
 struct ptx_type {
-	uint8_t bits; // 0: no type; 1: a predicate
+	uint8_t bits; // width in bits; 0: no type; 1: a predicate
 	char class;   // b, u, s, f, p (predicate), t (.texref), i (.surfref), o (.samplerref)
 };
 
@@ -55,7 +55,7 @@ struct ptx_symbol {
 	uint64_t size;	// bytes of the whole array
 	uint32_t range; // number of registers: 100 for %r<100>
 	bool is_extern, is_visible, is_weak, is_array, is_formal, is_managed;
-	uint64_t offset; // offset in what has the symbol: registers, device image, frame, parameters
+	uint64_t offset; // offset in the memory of the symbol: registers, device image, frame or parameters
 	uint32_t index;	 // index of a shared variable in the module's table
 	uint8_t *bytes;	 // initial contents; may be shorter than size
 	size_t byte_count;
@@ -83,7 +83,7 @@ enum ptx_operand_kind {
 	PTX_OPERAND_DOUBLE,
 	PTX_OPERAND_SYMBOL,  // + value
 	PTX_OPERAND_NAME,    // a name that is not declared yet: perhaps a label
-	PTX_OPERAND_ADDRESS, // an address, [list[0], …]; the value of the base is the offset
+	PTX_OPERAND_ADDRESS, // an address such as [base + 4]: list[0] is the base, and its `value` is the offset
 	PTX_OPERAND_VECTOR,  // {…}
 	PTX_OPERAND_LIST,    // (…)
 };
@@ -91,7 +91,7 @@ enum ptx_operand_kind {
 struct ptx_operand {
 	enum ptx_operand_kind kind;
 	bool negated;	      // !p
-	bool partial;	      // an operand such as %r.b0 or -%r; only video instructions have such
+	bool partial;	      // an operand such as %r.b0 or -%r, which only video instructions can have
 	struct ptx_type type; // type of a register
 	uint32_t offset;      // offset of a register in the register file
 	int64_t value;

@@ -34,7 +34,7 @@ struct ptx_image {
 	uint64_t address;	       // device address of the first texel
 	uint64_t pitch, slice;	       // bytes from row to row, and from slice (or layer, or face) to slice
 	uint32_t width, height, depth; // texels, at least 1; depth: slices, layers or faces
-	uint32_t first_slice;	       // of a view of a sparse image: its first slice
+	uint32_t first_slice;	       // for a view of a sparse image: the first slice of the view
 	const struct ptx_tiles *tiles; // NULL: the image is contiguous memory at `address`
 };
 

@@ -47,7 +47,7 @@ PTX_OP3("shf.r.clamp.b32", shf_r_clamp, u32, u32, u32, u32, FUNNEL(x, y) >> (z <
 #define COUNTS(bits, suffix)                                                                   \
 	PTX_OP1("popc.b" #bits, popc_b##bits, u32, u##bits, __builtin_popcount##suffix(x))     \
 	PTX_OP1("clz.b" #bits, clz_b##bits, u32, u##bits, x ? __builtin_clz##suffix(x) : bits) \
-	/* The highest bit that differs from the sign. */                                      \
+	/* bfind: finds the highest bit that differs from the sign bit. */                     \
 	FIND(u##bits, bits, x, suffix)                                                         \
 	FIND(s##bits, bits, (x < 0 ? ~x : x), suffix)
 #define FIND(T, bits, value, suffix)                                                                               \

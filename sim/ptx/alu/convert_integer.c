@@ -129,7 +129,8 @@ EVERY_INTEGER(FROM_INTEGER_FTZ, rz)
 EVERY_INTEGER(FROM_INTEGER_FTZ, rm)
 EVERY_INTEGER(FROM_INTEGER_FTZ, rp)
 
-// Clamps a and b and packs them, with a above b. Above both, the result has the low part of c.
+// Clamps x to the limits of the narrow type, and returns the bits of that type. cvt.pack puts a above b in the result,
+// and the low part of c above both.
 static inline u32 clamp_pack(s32 x, s32 lowest, s32 highest)
 {
 	s32 clamped = x < lowest ? lowest : x > highest ? highest : x;

@@ -1,5 +1,5 @@
-// Finds an instruction form by its mnemonic. The forms are compiled twice, and this processor may run only one of the
-// two.
+// Finds an instruction form by its mnemonic. Every form is compiled twice, with and without AVX2. The forms with AVX2
+// are used if the processor can run them.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

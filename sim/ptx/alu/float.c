@@ -10,8 +10,8 @@ enum {
 	ROUND_UP = _MM_ROUND_UP
 };
 
-// Sets the processor's rounding mode until round_end(). The compiler must not move arithmetic out of this range. So
-// sources are read after the first barrier, and results are written before the second.
+// Sets the processor's rounding mode until round_end(). The compiler must keep the arithmetic between the two calls. So
+// sources are read after the barrier here, and results are written before the barrier in round_end().
 static inline unsigned round_begin(unsigned mode)
 {
 	unsigned saved = _mm_getcsr();

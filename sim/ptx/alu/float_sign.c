@@ -27,8 +27,8 @@ static inline s64 order_f64(f64 x)
 	return bits < 0 ? bits ^ INT64_MAX : bits;
 }
 
-// If one source of min or max is NaN, the result is the other source, but NaN with .NaN. If both are NaN, an H200 keeps
-// the payload of the second for f64.
+// If one source of min or max is NaN, the result is the other source. With .NaN, the result is NaN. If both are NaN, an
+// H200 returns the second one for f64, with its payload. This function makes that NaN quiet.
 static inline f64 quiet_nan_f64(f64 x)
 {
 	return x == x ? x : ptx_quiet_f64(x);

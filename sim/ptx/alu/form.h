@@ -9,7 +9,7 @@
 
 #include "../alu.h"
 
-// The names of types in PTX. .b8, .u8 and .s8 are in 16-bit registers, .f16 and .bf16 in u16.
+// Names of C types, after the types of PTX. In registers, .b8, .u8 and .s8 take 16 bits, and .f16 and .bf16 are u16.
 typedef uint8_t u8;
 typedef int8_t s8;
 typedef uint16_t u16;
@@ -110,7 +110,7 @@ static inline void ptx_blend(void *d, const void *s, u32 mask, size_t size)
 		PTX_LANES(D, const A x = a[i]; const B y = b[i]; const C z = c[i]; d[i] = (D)(__VA_ARGS__);) \
 	}
 
-// Define such a function and its only row.
+// Define a function over 32 lanes, like PTX_FUNCTION1, and its only row in the table of forms.
 #define PTX_OP1(text, function, D, A, ...)         \
 	PTX_FUNCTION1(function, D, A, __VA_ARGS__) \
 	PTX_ROW1(text, function, D, A)

@@ -103,8 +103,8 @@ static inline int below(u16 x, u16 y)
 	return order(x) < order(y);
 }
 
-// Defines min or max. `infinity` has the bits of infinity. If one source is NaN, the result is the other source, but
-// NaN if nan_wins is set.
+// Defines min or max. `infinity` has the bits of infinity. If one source is NaN, the result is the other source, or NaN
+// if nan_wins is set.
 #define CHOOSE(name, better, in, infinity, nan_wins)                                      \
 	static inline u16 name(u16 x0, u16 y0)                                            \
 	{                                                                                 \

@@ -42,7 +42,8 @@ static inline u64 ptx_round(u64 mantissa, int exponent, int negative, struct ptx
 				     : 0;
 	u64 code = kept + (u64)up;
 
-	// The hidden bit is added, too, which increments the exponent field. So the field is less by one here.
+	// `code` has the hidden bit of the mantissa, which adds 1 to the exponent field. So the exponent that is added
+	// here is less by one.
 	if (normal)
 		code += (u64)(exponent - format.least) << (format.precision - 1);
 	if (code < format.infinity)
