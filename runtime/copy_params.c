@@ -41,7 +41,7 @@ static bool writes_host(enum cudaMemcpyKind kind)
 	return kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost;
 }
 
-// One side of a copy, with the fields that the driver has for a side.
+// The source or the destination of a copy, as fields of the driver's description.
 struct side {
 	CUmemorytype type;
 	void *host;

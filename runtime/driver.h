@@ -6,7 +6,7 @@
 #undef __CUDA_API_VERSION_INTERNAL_ODR
 #include <cuda_runtime_api.h>
 
-// The driver's functions for OpenGL, which entries.def has without types.
+// The driver's functions for OpenGL. Their types are here, because entries.def has only their names.
 #define RT_OPENGL_ENTRIES(ENTRY)                                                               \
 	ENTRY(cuGLGetDevices_v2, (unsigned *, CUdevice *, unsigned, int))                      \
 	ENTRY(cuGraphicsGLRegisterBuffer, (CUgraphicsResource *, unsigned, unsigned))          \

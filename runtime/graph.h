@@ -9,6 +9,6 @@ CUcontext rt_current_context(void);
 cudaError_t rt_kernel_node(const struct cudaKernelNodeParams *params, CUDA_KERNEL_NODE_PARAMS_v2 *ret_params);
 struct cudaKernelNodeParams rt_kernel_node_back(const CUDA_KERNEL_NODE_PARAMS_v2 *params);
 
-// Converts the parameters of a node of any type. The second function converts back the fields that the driver sets.
+// Converts the parameters of a node of any type. rt_node_results() converts back the fields that the driver sets.
 cudaError_t rt_node(const struct cudaGraphNodeParams *params, CUgraphNodeParams *ret_params);
 void rt_node_results(const CUgraphNodeParams *from, struct cudaGraphNodeParams *to);

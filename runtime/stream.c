@@ -1,4 +1,4 @@
-// Implements those functions for streams that do the same for every default stream.
+// Implements those functions for streams that are the same for the legacy and the per-thread default stream.
 #include "runtime.h"
 
 cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t *pStream)
