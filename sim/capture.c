@@ -401,9 +401,11 @@ void sim_capture_abandon(struct sim_stream *stream)
 	struct sim_captured *captured = stream->capture;
 	struct sim_capture *capture = captured ? captured->capture : NULL;
 	if (capture && capture->origin == captured) {
-		failed = end_capture(capture); // end the capture here, because no stream is left that can end it
+		// The stream that began the capture is destroyed. No other stream can end the capture, so end it here.
+		failed = end_capture(capture);
 	} else if (capture) {
-		detach_stream(captured); // the stream's capture continues without it, and its work must still be joined
+		// The capture continues without the stream. The work of the stream must still be joined.
+		detach_stream(captured);
 	}
 	sim_capture_unlock();
 	free_failed_graph(failed);

@@ -43,5 +43,5 @@ void sim_capture_lock(void);
 void sim_capture_unlock(void);
 CUresult sim_capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode, struct CUgraph_st *graph,
 			   const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count);
-// Ends the capture. ret_graph may be NULL if the program passed the graph.
+// Ends the capture. ret_graph may be NULL if the program passed the graph to fill (cuStreamBeginCaptureToGraph).
 CUresult sim_capture_end(struct sim_stream *stream, CUgraph *ret_graph);

@@ -10,7 +10,7 @@ enum { SIM_CONTEXT_MAGIC = 0x43545832, SIM_STACK_DEFAULT = 1024 };
 
 // Values of sim_context.cancel. Both stop the running work of a context.
 enum {
-	SIM_CANCEL_WORK = 1,  // the process has failed; queued work still waits for the end of the work before it
+	SIM_CANCEL_WORK = 1,  // the process has failed; other queued work still waits for the work before it
 	SIM_CANCEL_WAITS = 2, // the context ends; queued work does not wait for anything any more
 };
 

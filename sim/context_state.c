@@ -148,8 +148,8 @@ static size_t get_stack_bytes(size_t each)
 	return each > SIM_STACK_DEFAULT ? sim_round_up((each - SIM_STACK_DEFAULT) * threads, SIM_GRANULE) : 0;
 }
 
-// Allocates stacks of `each` bytes for every thread that the device can run. On failure, the stacks keep their old
-// size. Call it with the memory lock held.
+// Allocates stacks of `each` bytes for every thread that the device can run. On failure, the stacks get their old size
+// again, or the default size if another process took the memory. Call it with the memory lock held.
 static CUresult resize_stack(struct sim_context *context, size_t before, size_t each)
 {
 	struct sim_physical *old = context->stack;
@@ -161,7 +161,8 @@ static CUresult resize_stack(struct sim_context *context, size_t before, size_t 
 		result = sim_driver_memory_create(context->device, get_stack_bytes(each), &context->stack);
 	if (result == CUDA_SUCCESS)
 		return result;
-	context->stack = NULL; // this cannot fail, because memory of the old size was freed just before
+	// Allocate stacks of the old size again. Their memory was freed above, but another process may have it now.
+	context->stack = NULL;
 	if (get_stack_bytes(before) &&
 	    sim_driver_memory_create(context->device, get_stack_bytes(before), &context->stack) != CUDA_SUCCESS) {
 		context->stack = NULL;

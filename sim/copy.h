@@ -50,7 +50,7 @@ CUresult sim_copy_peer(CUstream stream, const CUDA_MEMCPY3D *copy, enum sim_call
 struct sim_set_op {
 	struct sim_op op;
 	CUDA_MEMSET_NODE_PARAMS set;
-	struct sim_device *device; // device that may write there
+	struct sim_device *device; // device that may write to the memory
 };
 extern const struct sim_op_class sim_set_class;
 CUresult sim_set_op_new(struct sim_context *context, const CUDA_MEMSET_NODE_PARAMS *set, struct sim_op **ret_op);

@@ -62,7 +62,8 @@ struct time_active { // a channel with work
 
 struct time_ended {
 	uint32_t channel, padding;
-	uint64_t sequence, end_ns; // this work, and all before it in the channel, has ended
+	// Number and end of a piece of work. All work before it in the channel has ended, too.
+	uint64_t sequence, end_ns;
 };
 
 // The state of a device at one moment. If all bytes are zero, the device has never run anything.

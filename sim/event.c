@@ -285,7 +285,7 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned in
 		return sim_capture_wait(stream, event, Flags);
 	bool capturing = atomic_load(&stream->capture) != NULL;
 	if (capturing && !(Flags & CU_EVENT_WAIT_EXTERNAL))
-		return sim_capture_wait(stream, event, Flags); // fails: the event is not of this capture
+		return sim_capture_wait(stream, event, Flags); // fails: the event was not recorded in this capture
 	struct sim_event_op *op = sim_event_op_new(&sim_event_wait_class, stream->context, event);
 	op->flags = Flags;
 	if (!capturing) {

@@ -22,8 +22,8 @@ struct sim_event {
 };
 struct sim_event *sim_event_new(struct sim_context *context, unsigned flags);
 CUresult sim_event_get(CUevent handle, struct sim_event **ret_event);
-// Call it when the event is recorded again: creates the mark (mark.h) that later waits for the event wait for. Returns
-// a reference to it.
+// Call it when the event is recorded again. Creates the mark (mark.h) of this record, for which later waits for the
+// event wait. Returns a reference to the mark.
 struct sim_mark *sim_event_arm(struct sim_event *event);
 // Returns a reference to the mark of the latest record. NULL: the event was never recorded.
 struct sim_mark *sim_event_last_mark(struct sim_event *event);

@@ -105,10 +105,11 @@ CUresult sim_node_op(const CUgraphNodeParams *params, struct sim_op **ret_op);
 
 // A node of an executable graph.
 struct sim_step {
-	const struct CUgraphNode_st *source; // only compared, never read: the node may not exist any more
+	// The node of the graph. The pointer is only compared, because the node may not exist any more.
+	const struct CUgraphNode_st *source;
 	CUgraphNodeType type;
 	bool enabled;
-	uint64_t dependencies; // a hash of the positions of its dependencies, to compare programs
+	uint64_t dependencies; // a hash of the positions of the step's dependencies, to compare programs
 	struct sim_op *op;
 	struct sim_graph_memory *memory;
 	CUdeviceptr freed;
@@ -148,7 +149,7 @@ struct CUgraphExec_st {
 	pthread_mutex_t lock;
 	struct sim_program *program;
 	struct sim_mark *last;		// done when the latest launch has ended; the next launch waits for it
-	unsigned long long last_stream; // id of the stream of that launch
+	unsigned long long last_stream; // id of the stream of the latest launch
 	unsigned long long flags;
 	CUgraph source; // the graph that was instantiated; the pointer is only compared, never read
 };

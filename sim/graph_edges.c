@@ -246,7 +246,7 @@ static CUresult add_dependencies(CUgraph graph, const CUgraphNode *from, const C
 {
 	SIM_TRY(check_pairs(graph, from, to, count, false));
 	for (size_t i = 0; i < count; i++) {
-		if (sim_edges_find(&to[i]->dependencies, from[i])) // this fails only if the program lists a pair twice
+		if (sim_edges_find(&to[i]->dependencies, from[i])) // true only if the program lists a pair twice
 			return CUDA_ERROR_INVALID_VALUE;
 		SIM_TRY(sim_graph_connect(from[i], to[i], data ? &data[i] : NULL));
 	}

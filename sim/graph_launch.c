@@ -13,7 +13,8 @@ struct graph_op {
 	struct sim_op op;
 	CUgraphExec exec;
 	struct sim_program *program;
-	struct sim_mark **marks; // for each step that records an event, the mark of that record; or NULL
+	// For each step that records an event, the mark (mark.h) of the record. NULL: the program records no events.
+	struct sim_mark **marks;
 };
 
 static void release_launch(struct graph_op *launch)

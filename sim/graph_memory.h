@@ -24,7 +24,7 @@ CUresult sim_graph_memory_new(struct sim_context *context, const CUDA_MEM_ALLOC_
 			      struct sim_graph_memory **ret_memory);
 struct sim_graph_memory *sim_graph_memory_ref(struct sim_graph_memory *memory);
 void sim_graph_memory_unref(struct sim_graph_memory *memory);	   // NULL: does nothing
-CUresult sim_graph_memory_upload(struct sim_graph_memory *memory); // allocates its physical memory
+CUresult sim_graph_memory_upload(struct sim_graph_memory *memory); // allocates the physical memory
 // Notes that a launch has allocated the memory and does not free it. CUDA_ERROR_INVALID_VALUE: an earlier launch has
 // allocated it already, and `free_first` is not set.
 CUresult sim_graph_memory_mark_live(struct sim_graph_memory *memory, bool free_first);

@@ -20,7 +20,7 @@ enum {
 };
 
 struct CUgraphicsResource_st {
-	uint32_t magic; // 0 after it is unregistered; the memory is reused only for resources
+	uint32_t magic; // 0 after the resource is unregistered; the memory is reused only for resources
 	struct sim_context *context;
 	unsigned flags;
 	bool mapped;

@@ -20,7 +20,7 @@ struct sim_workqueue { // CUdevWorkqueueConfigResource
 
 struct sim_green {
 	uint32_t magic;
-	struct sim_context *context; // the primary context of its device
+	struct sim_context *context; // the primary context of the green context's device
 	struct sim_context *view;    // of cuCtxFromGreenCtx
 	struct sim_device *device;
 	unsigned sms;

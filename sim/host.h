@@ -37,7 +37,7 @@ void sim_host_pool_remove(uintptr_t base);
 void *sim_host_translate(void *device, uint64_t address, size_t length, bool write);
 
 enum sim_host_cover {
-	SIM_HOST_NONE,	// the range begins in pageable memory; it may end in a registration
+	SIM_HOST_NONE,	// the range begins in pageable memory; its end may be in a registration
 	SIM_HOST_WHOLE, // the range is inside one allocation or registration
 	SIM_HOST_PART,	// the range begins inside an allocation or registration, and ends outside it
 };

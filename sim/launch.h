@@ -18,7 +18,7 @@ struct sim_launch_op {
 	unsigned grid[3], block[3], shared, sms;
 	bool cooperative;
 	struct sim_launch_attributes *attributes; // owned; NULL: none
-	void *arguments;			  // parameters of the kernel: in `inlined`, or allocated
+	void *arguments; // parameters of the kernel; points to `inlined` or to allocated memory
 	_Alignas(16) unsigned char inlined[SIM_LAUNCH_INLINE];
 };
 extern const struct sim_op_class sim_launch_class;
@@ -26,7 +26,7 @@ extern const struct sim_op_class sim_launch_class;
 struct sim_launch_request {
 	struct CUfunc_st *function;
 	unsigned grid[3], block[3], shared;
-	void **parameters, **extra;			// the parameters, as cuLaunchKernel takes them
+	void **parameters, **extra;			// the parameters of the kernel, as cuLaunchKernel takes them
 	const struct sim_launch_attributes *attributes; // may be NULL
 	unsigned sms; // multiprocessors that the kernel may use; 0: those of the context
 };

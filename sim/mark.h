@@ -11,7 +11,7 @@ struct sim_mark {
 	_Atomic uint32_t done;	    // futex
 	_Atomic uint64_t time_ns;   // device time at which the mark was done
 	struct region_event *event; // the interprocess event whose record this mark stands for, or NULL
-	uint32_t event_value;	    // number of that record
+	uint32_t event_value;	    // number of the record that this mark stands for
 	bool foreign;		    // another process recorded the event
 };
 struct sim_mark *sim_mark_new(void);

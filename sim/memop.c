@@ -176,7 +176,7 @@ static CUresult submit_one(CUstream stream, CUstreamBatchMemOpType operation, CU
 {
 	CUstreamBatchMemOpParams param = {0};
 
-	// waitValue has operation, address, value and flags at the same offsets.
+	// The fields operation, address, value and flags of waitValue are at the same offsets as those of writeValue.
 	param.writeValue.operation = operation;
 	param.writeValue.address = address;
 	param.writeValue.value64 = value;

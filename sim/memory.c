@@ -57,7 +57,7 @@ CUresult sim_range_alloc(struct sim_context *context, size_t size, enum sim_rang
 		if (result != CUDA_SUCCESS)
 			sim_range_free(range);
 	}
-	sim_physical_unref(physical); // the mapping has a reference of its own
+	sim_physical_unref(physical); // the mapping has a reference, too
 	SIM_TRY(result);
 	sim_range_open(range, context);
 	*ret_range = range;

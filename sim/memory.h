@@ -69,7 +69,7 @@ void sim_memory_unlock(void);
 // Reserves whole granules of addresses, if possible at `hint`. `hint` 0: anywhere.
 CUresult sim_range_reserve(size_t size, size_t alignment, CUdeviceptr hint, enum sim_range_kind kind,
 			   struct sim_range **ret_range);
-void sim_range_free(struct sim_range *range);	       // frees the range, and removes its mappings
+void sim_range_free(struct sim_range *range);	       // frees the range of addresses, and removes the mappings in it
 struct sim_range *sim_range_find(CUdeviceptr address); // NULL: the address is not reserved
 // Calls `each` for every reserved range, in order of address. `each` may free that range.
 void sim_ranges_each(void (*each)(struct sim_range *range, void *data), void *data);
@@ -92,7 +92,8 @@ CUresult sim_physical_create_on_host(size_t size, struct sim_physical **ret_phys
 // Creates a struct for memory of which this process has a reference already. If `memory` is not -1, it is the
 // descriptor of host memory. Otherwise `id` is that of device memory. NULL: out of memory.
 struct sim_physical *sim_physical_adopt(struct sim_device *device, uint64_t id, size_t size, int memory);
-void sim_physical_unref(struct sim_physical *physical); // frees it with the last reference; NULL: does nothing
+// Drops a reference. The last one frees the memory. NULL: does nothing.
+void sim_physical_unref(struct sim_physical *physical);
 // Returns whether another struct of this process represents the same memory, because the process has imported it.
 bool sim_physical_has_duplicate(const struct sim_physical *physical);
 struct sim_physical *sim_handle_find(CUmemGenericAllocationHandle handle); // NULL: no such handle
@@ -139,8 +140,8 @@ struct sim_pointer {
 	struct sim_context *context;
 	bool managed, mapped;	 // mapped: the address has physical memory
 	bool host_access;	 // the host may use the address
-	struct sim_range *range; // device memory
-	struct sim_host *host;	 // pinned and managed memory
+	struct sim_range *range; // the range of device addresses that contains the address; or NULL
+	struct sim_host *host;	 // the entry of the address, if it is in pinned or managed memory; or NULL
 	unsigned long long buffer_id;
 };
 bool sim_pointer_find(CUdeviceptr address, struct sim_pointer *ret_pointer); // false: unknown to the driver

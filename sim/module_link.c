@@ -136,7 +136,7 @@ CUresult cuLinkDestroy(CUlinkState state)
 	return CUDA_SUCCESS;
 }
 
-// The first versions of the following functions have the same arguments.
+// The following functions are the first versions of others, with the same arguments.
 CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {
 	SIM_ENTER(cuLinkCreate);

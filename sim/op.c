@@ -422,7 +422,7 @@ static CUresult submit_op(struct sim_stream *stream, struct sim_op *op, enum sub
 		start_worker(stream);
 	else if (stream->sleeping && !stream->running)
 		pthread_cond_signal(&stream->wake);
-	// No worker thread could be created, so this thread must run the operation.
+	// If no worker thread could be created, this thread must run the operation.
 	bool stranded = !stream->worker;
 	pthread_mutex_unlock(&context->lock);
 	if (stranded)

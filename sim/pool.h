@@ -13,7 +13,7 @@ struct sim_segment {
 	size_t size, asked;
 	unsigned long long id;
 	bool used;
-	// Of a free segment: work that may still use its memory. A stream other than `stream` must wait for this mark
+	// For a free segment: work that may still use the memory. A stream other than `stream` must wait for this mark
 	// before it uses the segment. NULL: no such work.
 	struct sim_mark *busy;
 	unsigned long long stream;

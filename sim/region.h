@@ -24,7 +24,7 @@ struct region_process {
 	uint32_t contexts;
 	uint64_t start_time;
 	uint64_t used[SIM_DEVICES];	       // bytes charged to this process
-	_Atomic uint64_t busy_ns[SIM_DEVICES]; // device time of its operations
+	_Atomic uint64_t busy_ns[SIM_DEVICES]; // device time of the process's operations
 	uint32_t device_contexts[SIM_DEVICES];
 	uint32_t pid_namespace;	      // the pid namespace in which the pid is valid
 	uint32_t parked;	      // the process is checkpointed: it has no memory, and does not lock its slot

@@ -463,7 +463,8 @@ struct region_time_view region_time_view(struct region *region, int device)
 	struct time_queues queues = get_queues(region, device);
 	time_begin(&state, &queues);
 	while (!time_advance(&state, &rules, &queues, now, &events))
-		state.ended_count = 0; // the caller only predicts, and does not publish this state
+		// `ended` is full. Clear it without a note in the channels, because this state is not published.
+		state.ended_count = 0;
 	for (uint32_t i = 0; i < state.active_count; i++)
 		channels += state.active[i].sequence < atomic_load(&queues.channels[state.active[i].channel].tail);
 	return (struct region_time_view){.busy_ns = state.busy_ns,

@@ -36,7 +36,7 @@ struct sim_stream;
 struct sim_time_cursor;
 
 #define SIM_MIB ((size_t)1 << 20)
-#define SIM_GRANULE (2 * SIM_MIB) // device addresses are mapped, and access is given, in units of this size
+#define SIM_GRANULE (2 * SIM_MIB) // unit in which device addresses are mapped, and in which access to them is given
 #define SIM_GRANULE_SHIFT 21
 
 // Rounds up to a multiple of `unit`. Returns 0 if the result overflows.
