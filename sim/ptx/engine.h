@@ -34,7 +34,7 @@ struct ptx_frame {
 	struct ptx_frame *parent; // frame of the caller; in a list of free frames, the next one
 	const struct ptx_function *function;
 	const struct ptx_op *return_to;
-	const struct ptx_call *call; // the call, which says where its results go
+	const struct ptx_call *call; // the call that the frame is for; it says where the results go
 	uint32_t lanes;		     // lanes that are inside the call
 	uint32_t depth;
 	uint32_t local_base, local_top; // range of the thread's local memory that the call uses
@@ -78,7 +78,7 @@ struct ptx_warp {
 struct ptx_barrier {
 	uint32_t expected; // this many threads must arrive; 0: all threads of the block
 	uint32_t lanes;	   // number of threads that have arrived
-	uint32_t count;	   // for bar.red: how many of these threads have a true predicate
+	uint32_t count;	   // for bar.red: how many threads have arrived with a true predicate
 };
 
 // Blocks of a cluster, which one worker starts together.
@@ -107,7 +107,7 @@ struct ptx_worker {
 	struct ptx_run *run;
 	uint64_t changes;	   // number of stores and atomics that changed memory
 	bool has_run;		   // a group has run since this was cleared
-	bool has_read_clock;	   // the kernel has read a clock, so its loops may end by themselves
+	bool has_read_clock;	   // the kernel has read a clock, so a polling loop of it may have a timeout
 	bool has_used_host_memory; // the kernel has used memory that the program's threads may change
 	uint64_t counted_changes;  // how many of `changes` were added to run->changes
 	bool is_spinning;
@@ -131,7 +131,7 @@ struct ptx_run {
 	size_t local_stride;
 	uint64_t block_count;
 	uint32_t cluster[3], cluster_blocks; // how many blocks are started together
-	uint64_t unit_count;		     // number of such groups of blocks in the grid
+	uint64_t unit_count;		     // number of such units, of cluster_blocks blocks each, in the grid
 	uint32_t threads_per_block, warps_per_block;
 	uint32_t resident_limit;
 	uint32_t worker_count;

@@ -20,7 +20,7 @@ struct helper {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct ptx_run *open_runs; // launches with workers that no thread runs yet
-static uint32_t vacant;		  // number of all such workers
+static uint32_t vacant;		  // number of workers, of all launches, that no thread runs yet
 static uint32_t idle;		  // number of helpers without a launch; at least `vacant`
 static struct helper *helpers;
 static pid_t process;  // process that created the helpers

@@ -70,7 +70,7 @@ void ptx_fragment_sources(struct ptx_decoder *decoder, const struct ptx_operand 
 void ptx_fragment_destinations(struct ptx_decoder *decoder, const struct ptx_operand *operand, unsigned count,
 			       unsigned bits, ptx_ref ret_refs[PTX_FRAGMENT_REGISTERS]);
 
-// Reads the elements that `lanes` hold: values[row * columns + column].
+// Reads the elements that `lanes` hold into values[row * columns + column].
 void ptx_fragment_read(const struct ptx_warp *warp, const struct ptx_fragment *fragment, uint32_t lanes,
 		       double *values);
 // Rounds the values to the fragment's type and stores them in the registers of `lanes`. Integers wrap at 32 bits, or

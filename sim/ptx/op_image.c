@@ -119,7 +119,7 @@ int ptx_decode_image_query(struct ptx_decoder *decoder)
 	unsigned query = ptx_find_modifier(decoder, names, QUERIES);
 
 	if (query == QUERIES)
-		return PTX_REFUSED; // these queries return numbers whose meaning is not documented
+		return PTX_REFUSED; // any other query returns a number whose meaning is not documented
 	if (ptx_expect_operands(decoder, 2u + has_level))
 		return decoder->error;
 	if (operands[1].kind != PTX_OPERAND_ADDRESS || operands[1].count != 1)

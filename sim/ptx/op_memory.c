@@ -9,7 +9,7 @@ static inline bool resolve(struct ptx_warp *warp, const struct ptx_op *op, const
 {
 	if (memory->resolve)
 		return memory->resolve(warp, op, access);
-	// This parameter is a .param variable in the frame.
+	// The parameter is a .param variable in the frame, not a parameter of the kernel.
 	if (memory->parameter_stride) {
 		access->base = warp->registers + memory->parameter_offset;
 		access->stride = memory->parameter_stride;

@@ -105,7 +105,7 @@ enum ptx_fault_kind {
 	PTX_FAULT_NONE = 0,
 	PTX_FAULT_ILLEGAL_ADDRESS,
 	PTX_FAULT_MISALIGNED,
-	PTX_FAULT_SHARED_RANGE, // an address beyond shared, local or parameter memory, also called illegal
+	PTX_FAULT_SHARED_RANGE, // an address beyond shared, local or parameter memory: CUDA_ERROR_ILLEGAL_ADDRESS, too
 	PTX_FAULT_TRAP,		// trap: CUDA_ERROR_LAUNCH_FAILED
 	PTX_FAULT_ASSERT,
 	PTX_FAULT_STACK_OVERFLOW,

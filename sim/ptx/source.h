@@ -126,21 +126,21 @@ struct ptx_function {
 	uint32_t result_count, formal_count;
 	struct ptx_instruction *instructions;
 	uint32_t instruction_count, instruction_capacity;
-	uint64_t register_bytes; // bytes of a warp's frame that its registers take, with parameters
+	uint64_t register_bytes; // bytes of a warp's frame for the function's registers and parameters
 	uint32_t register_count; // number of declared registers, for info.registers
 	uint32_t local_bytes;
 	struct ptx_op *ops;
 	uint32_t op_count;
-	char *refusal;		   // why the function cannot run by itself; NULL: it can
-	const char *entry_refusal; // of a kernel: why it, or a function that it may call, cannot run
+	char *refusal;		   // the reason why the function itself cannot run; NULL: it can
+	const char *entry_refusal; // for a kernel: the reason why it, or a function that it may call, cannot run
 	struct ptx_function **callees;
 	uint32_t callee_count, callee_capacity;
 	bool calls_indirectly, uses_alloca, uses_cluster;
 	struct ptx_symbol **shared; // shared variables that the function uses
 	uint32_t shared_count, shared_capacity;
-	uint32_t *shared_offsets;   // of a kernel: the offset of each shared variable of the module
-	uint32_t dynamic_shared_at; // of a kernel: where dynamic shared memory begins, counted from PTX_SHARED_FIRST
-	uint32_t static_stack;	    // of a kernel: local memory of all functions that it may call
+	uint32_t *shared_offsets;   // for a kernel: the offset of each shared variable of the module
+	uint32_t dynamic_shared_at; // for a kernel: where dynamic shared memory begins, counted from PTX_SHARED_FIRST
+	uint32_t static_stack;	    // for a kernel: local memory of all functions that it may call
 	bool is_queued;		    // by ptx_gather()
 };
 

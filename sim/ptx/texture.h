@@ -23,10 +23,11 @@ enum ptx_texture_address { PTX_ADDRESS_WRAP, PTX_ADDRESS_CLAMP, PTX_ADDRESS_MIRR
 // The memory of a sparse image: tiles of PTX_TILE_BYTES. Each has an address in device memory, or 0 if it has no
 // memory. The addresses may change while kernels run.
 struct ptx_tiles {
-	uint64_t *addresses;		   // atomic
-	uint32_t row_bytes, height, depth; // extent of a tile; row_bytes 0: tiles just contain the rows in order
-	uint32_t across, down, deep;	   // number of tiles along each axis
-	uint64_t start;			   // offset in the tiles at which the image begins, if row_bytes is 0
+	uint64_t *addresses; // atomic
+	// The extent of a tile. If row_bytes is 0, the tiles contain the rows one after the other.
+	uint32_t row_bytes, height, depth;
+	uint32_t across, down, deep; // number of tiles along each axis
+	uint64_t start;		     // offset in the tiles at which the image begins, if row_bytes is 0
 };
 
 // A level of a mipmap, or an image without levels.

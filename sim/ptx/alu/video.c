@@ -80,7 +80,7 @@ static inline u32 video_lane(struct video how, u32 x, u32 y, u32 z)
 		if (how.saturate)
 			one = clamp(one, how.bits, how.d_signed);
 		result |= ((u32)one & (UINT32_MAX >> (32 - how.bits))) << (k * how.bits);
-		sum += (u32)one; // the part is not truncated to its width
+		sum += (u32)one; // unlike in `result`, the number is not truncated to the width of a part
 	}
 	if (how.second == ALONE || how.second == PLUS_C)
 		return how.second == ALONE ? result : sum;
