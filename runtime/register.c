@@ -61,7 +61,7 @@ void CUDARTAPI __cudaUnregisterFatBinary(void **fatCubinHandle)
 		free(symbol);
 	}
 	if (image->library && rt_initialize() == cudaSuccess)
-		rt_driver.cuLibraryUnload(image->library); // at exit the driver may be unloaded already
+		rt_driver.cuLibraryUnload(image->library); // may fail at exit, when the driver may be unloaded already
 	pthread_mutex_destroy(&image->lock);
 	free(image);
 }
