@@ -198,7 +198,7 @@ CUresult sim_range_map(struct sim_range *range, CUdeviceptr base, struct sim_phy
 	if (set_backing(mapping) != 0) {
 		clear_backing(base, physical->size);
 		free(mapping);
-		// The kernel does not allow the process more mappings.
+		// Linux does not allow the process more mappings.
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	atomic_fetch_add(&physical->references, 1);

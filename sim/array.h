@@ -29,8 +29,8 @@ bool sim_array_is_volume(const CUDA_ARRAY3D_DESCRIPTOR *descriptor);
 // rounded up to whole blocks.
 uint64_t sim_array_block_bytes(const struct sim_array *array, bool is_volume);
 
-// Checks that `physical` (NULL: not a handle) belongs to a tile pool of the context's device, and has `size` bytes from
-// the offset on. Call it with the memory lock held.
+// Checks that `physical` belongs to a tile pool of the context's device, and has `size` bytes from the offset on. It
+// may be NULL, if the program passed an invalid handle. Call it with the memory lock held.
 CUresult sim_array_check_memory(const struct sim_context *context, const struct sim_physical *physical,
 				unsigned long long offset, size_t alignment, size_t size);
 // Maps all of `physical` at new addresses, which are freed with the context. Call it with the memory lock held.

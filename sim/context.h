@@ -80,7 +80,7 @@ CUresult sim_context_fail(const struct sim_context *context, CUresult error);
 void sim_context_fail_with_others(const struct sim_device *device, CUresult error);
 
 // Creates a context. If `parent` is not NULL, the context is for a green context and uses the parent's memory.
-// Otherwise the context costs device memory. If `revive` is not NULL, creates that ended context again, under the same
+// Otherwise the context costs device memory. If `revive` is not NULL, creates this ended context again, under the same
 // handle.
 CUresult sim_context_new(struct sim_device *device, unsigned flags, struct sim_context *parent,
 			 struct sim_context *revive, struct sim_context **ret_context);

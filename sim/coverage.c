@@ -1,5 +1,5 @@
 // Lists which driver functions the simulator implements: those whose symbol is not defined in fallback.c. This file
-// does not include cuda.h, because its own declarations would conflict with that header's.
+// does not include cuda.h, because the declarations here would conflict with those of cuda.h.
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>

@@ -12,7 +12,7 @@ struct advance {
 	const struct time_queues *queues;
 	bool predicts; // the caller only predicts the future, so ended work is not reported
 	unsigned events;
-	uint64_t demand[TIME_ENGINES]; // how much of an engine all its work could use together; see find_demand()
+	uint64_t demand[TIME_ENGINES]; // how much of each engine its current work could use in total (find_demand)
 	struct head {
 		uint64_t ready_ns, closed_ns, need_ns; // ready_ns 0: no work, or its process has not allowed it yet
 		uint32_t engine, sms;

@@ -15,7 +15,7 @@ struct sim_event {
 	struct sim_mark *mark; // the mark (mark.h) of the latest record; NULL: never recorded
 	// The struct sim_recorded (capture_state.h) of an event that was recorded in a capture; otherwise NULL.
 	void *capture;
-	struct region_event *shared; // state that processes share, of an interprocess event; otherwise NULL
+	struct region_event *shared; // state of an interprocess event, which processes share; otherwise NULL
 	uint32_t shared_index;
 	_Atomic int references; // references of the handle and of operations
 	struct sim_event *next_free;

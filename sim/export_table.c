@@ -30,8 +30,8 @@ static const char *find_object(const void *address)
 	return strncmp(name, "libvirgate-", 11) == 0 ? NULL : name;
 }
 
-// NVIDIA's runtime library requests its tables when the program first uses CUDA. Without them it fails with an error
-// that does not give the reason. Prints the reason, once.
+// Prints once why a program fails. NVIDIA's runtime library requests its tables when the program first uses CUDA.
+// Without them, it fails with an error that does not give the reason.
 static void print_reason(const void *caller)
 {
 	static atomic_flag explained = ATOMIC_FLAG_INIT;

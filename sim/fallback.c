@@ -1,5 +1,6 @@
-// Defines every driver function weakly. A strong definition elsewhere in the simulator overrides it. This file does not
-// include cuda.h: its functions read no argument and return a 32-bit status, so all of them can have one type.
+// Defines every driver function weakly. A strong definition elsewhere in the simulator overrides it. The functions here
+// read no argument and return a 32-bit status, so all of them can have one type. For that reason, this file does not
+// include cuda.h.
 #include "fallback.h"
 
 #include <errno.h>

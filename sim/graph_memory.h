@@ -8,7 +8,7 @@
 // The memory of an allocation node. The node reserves its addresses when it is created. It gets physical memory when a
 // graph with it is uploaded or launched. The node, its clones and the executable graphs with it share this struct.
 struct sim_graph_memory {
-	_Atomic int references; // number of references; live memory has one more
+	_Atomic int references; // number of references; one more while the memory is live
 	struct sim_context *context;
 	struct sim_range *range;
 	CUdeviceptr address;
@@ -28,7 +28,7 @@ CUresult sim_graph_memory_upload(struct sim_graph_memory *memory); // allocates 
 // Notes that a launch has allocated the memory and does not free it. CUDA_ERROR_INVALID_VALUE: an earlier launch has
 // allocated it already, and `free_first` is not set.
 CUresult sim_graph_memory_mark_live(struct sim_graph_memory *memory, bool free_first);
-// Returns what sim_graph_memory_mark_live() would return.
+// Returns what sim_graph_memory_mark_live() would return, and changes nothing.
 CUresult sim_graph_memory_check_live(const struct sim_graph_memory *memory, bool free_first);
 // Returns whether a launch has allocated the memory at this address, and it was not freed since.
 bool sim_graph_memory_is_live(CUdeviceptr address);

@@ -112,7 +112,7 @@ CUresult sim_node_op(const CUgraphNodeParams *params, struct sim_op **ret_op)
 		return new_memop_op(&params->memOp, ret_op);
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-		return CUDA_ERROR_NOT_SUPPORTED; // there are no external semaphores
+		return CUDA_ERROR_NOT_SUPPORTED; // the simulator has no external semaphores
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}

@@ -198,7 +198,7 @@ static CUresult check_update(const struct sim_program *before, struct sim_progra
 	return CUDA_SUCCESS;
 }
 
-// Makes each new step stand for the same node as the old step, and be enabled if the old step was.
+// Makes each new step stand for the same node as the old step, and enables or disables it like the old step.
 static void keep_identity(const struct sim_program *before, struct sim_program *after)
 {
 	for (size_t i = 0; i < before->count; i++) {

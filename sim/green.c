@@ -91,7 +91,8 @@ CUresult CUDAAPI sim_stream_get_resource(CUstream handle, CUdevResource *resourc
 {
 	struct sim_stream *stream;
 
-	// entries.def has no row for cuStreamGetDevResource, so the gate (entry.h) gets a similar function.
+	// entries.def has no row for cuStreamGetDevResource, so the call counts as cuStreamGetGreenCtx for the
+	// gate (entry.h).
 	SIM_TRY(sim_enter(VG_ENTRY_cuStreamGetGreenCtx));
 	SIM_TRY(sim_stream_get(handle, &stream));
 	return sim_green_get_resource(resource, type, stream->context->device, stream->green);

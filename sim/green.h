@@ -45,8 +45,8 @@ unsigned sim_green_count(const uint8_t mask[SIM_SMS / 8]);
 CUresult sim_green_get_resource(CUdevResource *resource, CUdevResourceType type, const struct sim_device *device,
 				const struct sim_green *green);
 
-// The following functions implement cuDevSmResourceSplit and cuStreamGetDevResource of CUDA 13.1. Only cuGetProcAddress
-// returns them.
+// The following struct and functions implement cuDevSmResourceSplit and cuStreamGetDevResource of CUDA 13.1. Only
+// cuGetProcAddress returns these functions.
 struct sim_split_group { // CU_DEV_SM_RESOURCE_GROUP_PARAMS
 	unsigned count, coscheduled, preferred, flags, reserved[12];
 };

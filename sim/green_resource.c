@@ -159,7 +159,7 @@ CUresult CUDAAPI cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int
 	uint32_t split = atomic_fetch_add(&splits, 1) + 1;
 	for (unsigned i = 0; i < *nbGroups; i++) {
 		move_sms(&hidden, split, size, &part);
-		fill_resource(&result[i], &part, 0, 0); // an H200 reports 0 as the unit of a group
+		fill_resource(&result[i], &part, 0, 0); // an H200 reports 0 as a group's minimum and alignment
 	}
 	hidden.group = true; // like a group, the remainder cannot be split again on an H200
 	if (remaining)
@@ -192,7 +192,8 @@ CUresult CUDAAPI sim_green_split(CUdevResource *result, unsigned groups, const C
 	struct resource hidden, rest, part;
 	unsigned unit, count;
 
-	// entries.def has no row for cuDevSmResourceSplit, so the gate (entry.h) gets a similar function.
+	// entries.def has no row for cuDevSmResourceSplit, so the call counts as cuDevSmResourceSplitByCount for the
+	// gate (entry.h).
 	SIM_TRY(sim_enter(VG_ENTRY_cuDevSmResourceSplitByCount));
 	if (!input || !parameters || groups == 0 || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -198,7 +198,7 @@ bool sim_host_has_managed(void)
 	return found;
 }
 
-// Removes the entry of this kind that starts at `base`, and returns the entry; NULL: not found.
+// Removes the entry that has the given kind and starts at `base`. Returns the entry; NULL: not found.
 static struct sim_host *remove_at(uintptr_t base, enum sim_host_kind kind)
 {
 	struct sim_host *host = NULL;

@@ -39,7 +39,7 @@ void sim_log(const char *format, ...)
 	pthread_mutex_unlock(&lock);
 }
 
-// Makes the checks of a call on the log. It works before cuInit and in a locked process, but injected faults apply.
+// Checks a call on the log. Such a call works before cuInit and in a locked process, but injected faults apply.
 static CUresult enter_log(enum vg_entry entry)
 {
 	return atomic_load(&sim_gate) & SIM_GATE_FAULTS ? sim_fault_enter(entry) : CUDA_SUCCESS;

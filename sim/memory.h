@@ -74,7 +74,7 @@ struct sim_range *sim_range_find(CUdeviceptr address); // NULL: the address is n
 // Calls `each` for every reserved range, in order of address. `each` may free that range.
 void sim_ranges_each(void (*each)(struct sim_range *range, void *data), void *data);
 CUresult sim_range_map(struct sim_range *range, CUdeviceptr base, struct sim_physical *physical);
-// Gives the context's device, and the devices with peer access to it, access to a mapped range.
+// Makes a mapped range accessible to the context's device, and to devices with peer access to that device.
 void sim_range_open(struct sim_range *range, struct sim_context *context);
 // Reserves a range and maps new memory there. The context's device, and devices with peer access, get access.
 CUresult sim_range_alloc(struct sim_context *context, size_t size, enum sim_range_kind kind,
@@ -109,8 +109,8 @@ int sim_physical_remap(const struct sim_physical *physical);
 CUresult sim_block_alloc(struct sim_context *context, size_t size, CUdeviceptr *ret_address);
 bool sim_block_free(struct sim_range *range, CUdeviceptr address); // false: no allocation starts there
 bool sim_block_find(struct sim_range *range, CUdeviceptr address, struct sim_pointer *ret_pointer);
-void sim_block_finish(struct sim_range *range); // frees only the struct, since the range is freed with its context
-void sim_ipc_finish(struct sim_range *range);	// frees only range->owner, since the range is freed with its context
+void sim_block_finish(struct sim_range *range); // frees only the struct sim_block; the range is freed with its context
+void sim_ipc_finish(struct sim_range *range);	// frees only range->owner; the range is freed with its context
 
 // ---- without the memory lock ----
 

@@ -65,7 +65,7 @@ struct CUlib_st {
 	uint32_t magic;
 	struct sim_image image;
 	struct ptx_module *ptx; // parsed once to list kernels without a context
-	CUresult broken;	// error that each use returns, since the PTX is invalid; the load succeeded
+	CUresult broken;	// error that each use returns if the PTX is invalid, although the load succeeded
 	pthread_mutex_t lock;	// serializes loading into contexts
 	void *managed;		// managed variables, which all modules of the library share; NULL: none yet
 	size_t kernel_count;

@@ -11,8 +11,8 @@ static unsigned get_instance(const struct nvml_state *now)
 	return now->config.mig ? 0 : NVML_NO_INSTANCE;
 }
 
-// Returns the process's pid in this process's pid namespace; 0: it has none there. NVIDIA's driver, too, shows only
-// pids of the caller's namespace.
+// Translates the pid of a process to the pid namespace of the calling process; 0: it has no pid there. NVIDIA's driver,
+// too, shows only pids of the caller's namespace.
 static pid_t find_visible_pid(const struct region_use *use)
 {
 	static _Thread_local struct { // a cache of the latest answers

@@ -57,8 +57,8 @@ nvmlReturn_t nvmlDeviceClearCpuAffinity(nvmlDevice_t device)
 	return clear_affinity(device);
 }
 
-// Lists all devices except `but`. If the array is too small, it gets as many as fit. *count is set to the number of
-// all.
+// Lists all devices except `but`. If the array is too small, stores as many as fit. Sets *count to the number of all
+// devices except `but`.
 static nvmlReturn_t list_devices(struct nvml_state *now, const struct nvmlDevice_st *but, unsigned *count,
 				 nvmlDevice_t *devices)
 {

@@ -129,8 +129,8 @@ static CUresult run_on_host(struct sim_op *op, const struct sim_stream *stream, 
 	return result;
 }
 
-// Runs the operation when the device has begun its piece of work, because its effect on memory must not be visible
-// earlier. Measures how long it takes.
+// Runs the operation when the device has begun its piece of work, because the operation's effect on memory must not be
+// visible earlier. Measures how long the operation takes.
 static CUresult run_when_served(struct sim_op *op, const struct sim_stream *stream, uint64_t sequence,
 				uint64_t *ret_own_ns)
 {

@@ -49,8 +49,8 @@ CUresult sim_pool_new(struct sim_device *device, const CUmemPoolProps *propertie
 	pool->range->device = device;
 	pool->chunk_count = size / SIM_CHUNK;
 	pool->reuse_events = pool->reuse_opportunistic = pool->reuse_internal = 1;
-	// At first, only the pool's own device has access to it. All devices have access to managed memory. To memory
-	// in the host, only the host has access.
+	// At first, only the pool's own device has access to the pool. But a managed pool is accessible to all devices,
+	// and a pool in host memory only to the host.
 	for (int i = 0; i < sim_process.device_count; i++)
 		if (device ? device->ordinal == i : sim_pool_is_managed(pool))
 			pool->access[i] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;

@@ -13,7 +13,7 @@ struct pointer_data { // in CUmemPoolPtrExportData
 	uint64_t uid, offset, size, id;
 };
 
-// A record at the end of the file that has a pool in host memory. It follows the pool's last chunk.
+// A record at the end of the file that contains a pool in host memory. The record follows the pool's last chunk.
 struct host_pool {
 	char magic[16];
 	uint64_t uid, size;

@@ -160,7 +160,7 @@ int region_reserve(int descriptor, off_t offset, size_t size)
 	struct statvfs disk;
 	int error;
 
-	// If the disk has no room for all of it, fail before any of it is filled.
+	// If the disk has no room for `size` bytes, fail before any space is reserved.
 	if (fstatvfs(descriptor, &disk) == 0 && disk.f_blocks && size / disk.f_frsize > disk.f_bfree)
 		return -ENOSPC;
 	do
@@ -494,7 +494,7 @@ void region_uuid_format(const uint8_t b[16], char ret_text[REGION_UUID_TEXT])
 }
 
 // Returns whether this process still has its slot. A process that was restored from an image has the same pid as
-// before, but another start time. Its slot was freed when it ended.
+// before, but another start time. Its slot was freed when the process before the restore ended.
 static bool has_slot(const struct region *region)
 {
 	const struct region_process *process = &region->header->processes[region->slot];

@@ -35,7 +35,7 @@ struct region_process {
 struct region_block {
 	uint32_t first;	     // index + 1 of the allocation's first block; 0: the block is free
 	uint32_t next;	     // index + 1 of the allocation's next block; 0: this is the last
-	uint32_t generation; // distinguishes allocations; like all members below, valid only in the head
+	uint32_t generation; // distinguishes allocations; like all members below, valid only in the first block
 	uint32_t blocks;
 	uint16_t owner;	  // slot of the charged process; REGION_NO_PROCESS: only a descriptor keeps the memory
 	uint8_t exported; // a descriptor of the memory may exist

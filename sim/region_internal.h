@@ -59,7 +59,7 @@ static inline void region_bit_clear(uint8_t *bits, int index)
 {
 	bits[index / 8] &= (uint8_t) ~(1 << (index % 8));
 }
-// Returns the index of the first bit that is set, other than `except`; -1: no bit is set.
+// Returns the index of the first bit that is set, other than `except`; -1: no other bit is set.
 static inline int region_bit_first_except(const uint8_t *bits, int except)
 {
 	for (int i = 0; i < REGION_PROCESSES / 8; i++) {

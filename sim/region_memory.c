@@ -25,7 +25,7 @@ static struct region_block *find_head(struct region *region, uint64_t id)
 	return head->first == index + 1 && head->blocks && get_id(h, index) == id ? head : NULL;
 }
 
-// Returns the index of the first of `blocks` consecutive free blocks. UINT32_MAX: there are not so many.
+// Returns the index of the first of `blocks` consecutive free blocks. UINT32_MAX: no such blocks exist.
 static uint32_t find_run(const struct region *region, int device, uint32_t blocks)
 {
 	const struct region_header *h = region->header;

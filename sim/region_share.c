@@ -214,7 +214,8 @@ int region_event_ref(struct region *region, uint32_t index, uint32_t generation)
 static void unref_event(struct region_event *event, int slot)
 {
 	if (region_bit_first_except(event->holders, slot) < 0)
-		event->used = 0; // cleared first: a used event without holders would never be freed
+		// Clear `used` before the last holder: a used event without holders would never be freed.
+		event->used = 0;
 	region_step("unused");
 	region_bit_clear(event->holders, slot);
 	region_step("left");

@@ -48,7 +48,7 @@ void region_time_cancel(struct region *region, int device, uint32_t channel, uin
 struct region_moment {
 	enum time_stage stage;
 	uint64_t end_ns;     // when the work ended; only in the stage TIME_ENDS
-	uint64_t wake_ns;    // in other stages: when to query again, at most REGION_TIME_PATIENCE_NS from now
+	uint64_t wake_ns;    // before TIME_ENDS: when to query again, at most REGION_TIME_PATIENCE_NS from now
 	uint32_t generation; // changes when work ends at a time that could not be predicted
 };
 // Advances the device to the present and returns the stage of the piece of work.

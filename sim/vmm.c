@@ -99,7 +99,7 @@ static CUresult check_properties(const CUmemAllocationProp *prop, struct sim_dev
 		return CUDA_ERROR_NOT_SUPPORTED;
 	*ret_device = NULL;
 	switch ((int)prop->location.type) {
-	case CU_MEM_LOCATION_TYPE_HOST: // host memory of no NUMA node cannot be exported
+	case CU_MEM_LOCATION_TYPE_HOST: // host memory that belongs to no NUMA node cannot be exported
 		return prop->requestedHandleTypes ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
 		return sim_has_numa_node(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -436,7 +436,7 @@ static CUresult import_device(uint64_t id, CUmemGenericAllocationHandle *ret_han
 	return return_imported(physical, CU_MEM_LOCATION_TYPE_DEVICE, device->ordinal, ret_handle);
 }
 
-// Imports memory on a NUMA node of the host. The descriptor itself has the memory.
+// Imports memory on a NUMA node of the host. The descriptor is of the file that contains the memory.
 static CUresult import_host(int descriptor, CUmemGenericAllocationHandle *ret_handle)
 {
 	static const char name[] = "/memfd:" SIM_HOST_MEMORY;
