@@ -236,7 +236,8 @@ uint32_t ptx_helpers_call(struct ptx_run *run, uint32_t count);
 void ptx_helpers_dismiss(struct ptx_run *run, bool all_needed);
 
 // fault.c
-// Ends the launch; the first fault is reported. Returns NULL, for operations to return.
+// Ends the launch with a fault. Only the first fault of a launch is reported. Returns NULL, which the operation then
+// returns.
 __attribute__((format(printf, 6, 7))) const struct ptx_op *ptx_fault(struct ptx_warp *warp, const struct ptx_op *op,
 								     unsigned lane, enum ptx_fault_kind kind,
 								     uint64_t address, const char *format, ...);
@@ -248,8 +249,8 @@ enum ptx_warp_result ptx_warp_run(struct ptx_warp *warp);
 // Splits the current group. The lanes of warp->mask stay in it and continue at `pc`. The other lanes become a new group
 // that continues at `other`.
 void ptx_warp_split(struct ptx_warp *warp, const struct ptx_op *pc, const struct ptx_op *other);
-// Makes the current group, all lanes of warp->active, continue at `pc` when it runs again. Returns NULL, for operations
-// to return to the scheduler.
+// Makes the current group, all lanes of warp->active, continue at `pc` when it runs again. Returns NULL, which the
+// operation then returns to the scheduler.
 const struct ptx_op *ptx_warp_leave(struct ptx_warp *warp, const struct ptx_op *pc);
 // Ends the threads of the lanes of warp->mask. The rest of the group continues at `next`.
 void ptx_warp_retire(struct ptx_warp *warp, const struct ptx_op *next);
@@ -280,7 +281,8 @@ bool ptx_mbarrier_complete(struct ptx_warp *warp, const struct ptx_op *op, unsig
 uint64_t ptx_cluster_map(const struct ptx_warp *warp, uint64_t address, uint32_t rank);
 // Makes the cluster's barrier ignore lanes that have exited.
 void ptx_cluster_leave(struct ptx_warp *warp, uint32_t lanes);
-// Finds an address in the shared memory of any block of the cluster. NULL: the address is illegal.
+// Translates an address in the shared memory of any block of the cluster to a host address. NULL: the address is
+// illegal.
 uint8_t *ptx_cluster_address(const struct ptx_warp *warp, uint64_t address, size_t length);
 
 // memory.c

@@ -4,7 +4,7 @@
 
 #include "sim/ptx/engine.h"
 
-// Returns true for the first fault of a launch. Its thread then writes run->fault.
+// Returns true for the first fault of a launch. The thread with that fault then writes run->fault.
 static bool claim_fault(struct ptx_run *run)
 {
 	return !atomic_exchange(&run->has_fault, true);

@@ -26,7 +26,7 @@ enum ptx_fragment_layout {
 	PTX_LAYOUT_GROUPS,	// all 32 lanes have parts of one matrix
 	PTX_LAYOUT_QUAD_ROW,	// mma.m8n8k4 with f16: eight lanes have a matrix, and each lane has a row
 	PTX_LAYOUT_QUAD_COLUMN, // eight lanes have a matrix, and each lane has half a column
-	PTX_LAYOUT_QUAD_PAIRS,	// eight lanes have a matrix, and each lane has pairs (accumulators of f32)
+	PTX_LAYOUT_QUAD_PAIRS,	// eight lanes have a matrix, and each lane has pairs of elements (f32 accumulators)
 };
 
 enum { PTX_FRAGMENT_REGISTERS = 8, PTX_FRAGMENT_ELEMENTS = 32, PTX_MATRIX_ELEMENTS = 1024 };

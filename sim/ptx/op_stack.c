@@ -51,8 +51,8 @@ static const struct ptx_op *op_stackrestore(struct ptx_warp *warp, const struct 
 	struct ptx_frame *frame = warp->frame;
 	uint64_t top = 0;
 
-	// Frees memory of the stack. If other lanes of the frame may still use memory that was allocated later, it
-	// stays allocated until the function returns.
+	// Frees memory of the stack. But the memory stays allocated until the function returns, if other lanes of the
+	// frame may still use memory that was allocated later.
 	PTX_FOR_LANES(lane, warp->mask)
 	if (ptx_operand64(warp, op->a)[lane] > top)
 		top = ptx_operand64(warp, op->a)[lane];

@@ -44,7 +44,8 @@ void ptx_module_bind_managed(struct ptx_module *module, uint64_t address, bool i
 // Stores the initial values of managed variables. Call it before ptx_module_bind(). Returns false and stores nothing if
 // a value is the address of a variable in the device's image.
 bool ptx_module_initialize_managed(const struct ptx_module *module);
-bool ptx_module_is_managed(const struct ptx_module *module, const char *name); // false also if it is not found
+// Returns whether the module has a managed variable of this name.
+bool ptx_module_is_managed(const struct ptx_module *module, const char *name);
 // Finds a variable. Returns false if it is not found.
 bool ptx_module_variable(const struct ptx_module *module, const char *name, uint64_t *ret_device, size_t *ret_size);
 // Finds a variable of type .texref or .surfref: eight bytes that hold the handle of an object (texture.h).
@@ -90,8 +91,8 @@ struct ptx_space {
 	intptr_t offset;
 	const uint8_t *permission;
 	unsigned granule_shift;
-	// Finds the memory of an address outside the range. Every thread that runs the kernel may call it at the same
-	// time.
+	// Finds the memory of an address outside [base, base + size). Every thread that runs the kernel may call it at
+	// the same time.
 	void *(*other)(void *context, uint64_t address, size_t length, bool write);
 	void *context;
 };
@@ -134,7 +135,7 @@ struct ptx_launch {
 	uint32_t sm_count;	    // value of %nsmid; the blocks get the values of %smid in turn
 	uint32_t clock_khz;	    // frequency of %clock, which runs on CLOCK_MONOTONIC; 0 counts as 1 GHz
 	bool cooperative;	    // all blocks run at once, so that they can synchronize
-	uint64_t grid_workspace;    // of a cooperative launch: device address of at least 64 zeroed bytes
+	uint64_t grid_workspace;    // for a cooperative launch: device address of at least 64 zeroed bytes
 	unsigned threads;	    // number of host threads; 0 counts as 1
 	uint32_t deadlock_ms;	    // how long all threads may poll memory that does not change, before it is a
 				    // deadlock (six times as long if the loops read a clock); 0: 10 s

@@ -202,7 +202,7 @@ static inline uint32_t ptx_parameter_stride(const struct ptx_symbol *symbol)
 }
 uint32_t ptx_lane_bits(struct ptx_type type);	   // Returns the width of one lane of a register
 uint32_t ptx_register_bytes(struct ptx_type type); // bytes of a register with its 32 lanes
-// Appends to an array of pointers in the arena. 0 or -ENOMEM.
+// Appends to an array of pointers in the arena. Returns 0 or -ENOMEM.
 int ptx_list_add(struct ptx_arena *arena, void ***list, uint32_t *count, uint32_t *capacity, void *item);
 
 // State of the parser (parse.c, parse_body.c, parse_variable.c). Its functions return 0, an enum ptx_load_status or a
