@@ -106,7 +106,7 @@ bool cdi_use_allocation(const char *name, const char *runtime_dir)
 	snprintf(path, sizeof path, "%s/" CDI_ALLOCATIONS "/%s" CDI_START, runtime_dir, name);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	uint64_t end = read_end(path);
-	// Of several hooks, the one that removes the file has used it.
+	// Several hooks may try to use the permission at once: only the one that removes the file gets it.
 	if (unlink(path) == 0 && (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 < end)
 		return true;
 	say_error("the container has VIRGATE_ALLOCATION for the vGPU %s, but virgate-device-plugin has not permitted a "

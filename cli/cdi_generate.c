@@ -21,7 +21,7 @@ static const char in_container[] = CDI_DIRECTORY "/lib/";
 struct generation {
 	const struct arguments *arguments;
 	struct vg_node *node;
-	char simulate[1024], simulate_dir[PATH_MAX]; // "": a real GPU
+	char simulate[1024], simulate_dir[PATH_MAX]; // specification and directory of the simulated GPU; "": a real GPU
 	char program[PATH_MAX];			     // path of this program, which the hooks run
 	char libraries[VG_PART_RUNTIME + 1][PATH_MAX];
 	bool has_digit; // a device's name begins with a digit, so the specification needs CDI 0.5.0
@@ -186,7 +186,7 @@ static int add_profiles(struct generation *generation, json_t *devices)
 	return EXIT_OK;
 }
 
-// Reports each name on the command line that no device has. Returns EXIT_OK if all have one.
+// Reports each name on the command line that no device has. Returns EXIT_OK if there is a device for every name.
 static int check_names(const struct arguments *arguments, const json_t *devices)
 {
 	int r = EXIT_OK;

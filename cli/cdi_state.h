@@ -19,6 +19,6 @@ struct cdi_state {
 	bool user_known;     // false: the container's id mappings do not contain this user
 };
 
-// Reads the state from standard input, and the configuration in the bundle that it names. Returns false after a message
-// on standard error.
+// Reads the container's state from standard input, and the configuration in the bundle that the state names. Returns
+// false after a message on standard error.
 bool cdi_state_read(struct cdi_state *ret_state);

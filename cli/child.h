@@ -38,5 +38,5 @@ void child_wait(struct children *children, void (*idle)(void *user), void *user)
 
 // Returns the exit code for this process after all children have ended, as a shell would: the exit status, or 128 + the
 // signal. Of several children, the first that failed counts, and a message names it. If a dump ended a child, the code
-// is EXIT_DUMPED, and a message says how to restore the child. Frees the list.
+// is EXIT_DUMPED, and a message says how to restore the child. Frees the list in `children`.
 int child_exit_code(struct children *children);

@@ -86,7 +86,7 @@ static void offer_publications(struct vg_node *node, const struct line *line)
 
 static void ask_daemon(const struct line *line, void (*offer_all)(struct vg_node *node, const struct line *line))
 {
-	// --sim is the only option of this verb.
+	// The verb `complete` has only one option, --sim, so its value is the first one.
 	const struct arguments arguments = {.verb = &verb_complete, .values = {line->simulation}};
 	struct session session;
 

@@ -77,8 +77,8 @@ static int wait_for_end(struct session *session, const struct arguments *argumen
 	return r;
 }
 
-// Prints that no vGPU of the GPU runs a program, or an error if `in_use`, the number of vGPUs that still do, is not 0.
-// Returns the exit code.
+// Prints that no program runs on the GPU, if `in_use`, the number of its vGPUs in which a program runs, is 0. Otherwise
+// reports an error with that number. Returns the exit code.
 static int report_use(const struct arguments *arguments, int index, unsigned in_use)
 {
 	char text[CELL_TEXT];

@@ -72,7 +72,7 @@ static int print_list(const struct vg_journal_list *list, const struct arguments
 	return print_json(json_pack("{s:o, s:I}", "events", array, "next", (json_int_t)list->next));
 }
 
-// Prints events as they happen, until the output is closed. A daemon that ends and starts again is no end.
+// Prints events as they happen, until the output is closed. If the daemon ends, waits until it has started again.
 static int follow(struct vg_node *node, const struct arguments *arguments, struct vg_journal_options *options)
 {
 	bool as_json = option_value(arguments, "json"), was_down = false;

@@ -54,7 +54,7 @@ static int recover_process(const struct guarded *guarded, pid_t pid, uint64_t st
 	uint64_t now;
 
 	if (vg_process_start_time(pid, &now) || !vg_start_time_same(now, start_time))
-		return 0; // the process has ended
+		return 0; // the process has ended, so there is nothing to resume
 	if (vg_checkpoint_recover(pid, &recovery))
 		return fail_with_last_error(guarded->arguments);
 	if (recovery.stopped + recovery.held_back && guarded->is_suspension)

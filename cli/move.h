@@ -7,5 +7,5 @@
 // was not moved, or EXIT_FAILED if the daemon refused the request.
 int suspend_memory(const struct arguments *arguments);
 int resume_memory(const struct arguments *arguments);
-// Suspends one vGPU in a session of checkpoint_open_session(). Returns as suspend_memory().
+// Suspends one vGPU in a session of checkpoint_open_session(). Returns the same exit codes as suspend_memory().
 int suspend_vgpu(const struct arguments *arguments, struct session *session, const char *name);

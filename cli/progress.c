@@ -14,7 +14,7 @@
 #include "options.h"
 
 enum {
-	HIDDEN_NS = 1000000000, // nothing is drawn before this time has passed
+	HIDDEN_NS = 1000000000, // the line is not drawn before the verb has worked for this time
 	REDRAW_NS = 250000000,
 	SAMPLES = 20, // the rate is that of the last 20 redraws: 5 seconds
 	BAR_LEAST = 8,
@@ -36,7 +36,7 @@ static bool is_enabled;
 static uint64_t begun_ns, drawn_ns, step_ns;
 static char step_now[FIELD];
 static struct sample samples[SAMPLES]; // a ring
-static unsigned sample_count;	       // of all samples of this step
+static unsigned sample_count;	       // number of samples since this step began; the oldest ones are overwritten
 static volatile sig_atomic_t is_shown;
 
 // ---- the text --------------------------------------------------------------------------------------------
@@ -128,9 +128,9 @@ const char *progress_format(const struct progress *progress, unsigned columns, c
 	size_t length = 0;
 
 	format_fields(progress, fields);
-	unsigned bar = *fields[PERCENT] ? BAR_LEAST + 4 : 0; // with brackets and spaces
+	unsigned bar = *fields[PERCENT] ? BAR_LEAST + 4 : 0; // the least width of the bar, with brackets and spaces
 	for (size_t i = 0; i < sizeof drop / sizeof *drop && width_of(fields) + bar > room; i++) {
-		// Rather drop the bar than the time or the step.
+		// Leave out the bar before the time or the step.
 		if (drop[i] == TIME)
 			bar = 0;
 		if (width_of(fields) + bar > room)
@@ -151,7 +151,8 @@ const char *progress_format(const struct progress *progress, unsigned columns, c
 
 // ---- the terminal ----------------------------------------------------------------------------------------
 
-// Erases the line, and then lets the signal do what it does by default. The default action is in force again.
+// Erases the line, and then raises the signal again for its default action: SA_RESETHAND has already restored that
+// action.
 static void erase_and_raise(int signal)
 {
 	int error = errno;
@@ -221,7 +222,7 @@ static void add_sample(const char *step, uint64_t bytes, uint64_t now)
 		snprintf(step_now, sizeof step_now, "%s", step);
 		step_ns = now;
 	}
-	// A step whose bytes begin again at 0 has a new rate.
+	// A new step has a new rate. So has a step whose number of bytes has become lower.
 	if (!is_same || (sample_count && bytes < last->bytes))
 		sample_count = 0;
 	samples[sample_count++ % SAMPLES] = (struct sample){now, bytes};

@@ -20,7 +20,7 @@ void progress_hide(void);
 struct progress {
 	const char *step;
 	uint64_t bytes, total;
-	double seconds; // since the step began
+	double seconds; // time since the step began
 	double rate;	// bytes per second in the last seconds; 0: unknown
 };
 enum { PROGRESS_TEXT = 256 };

@@ -9,7 +9,7 @@ struct session {
 	struct config config;
 	struct vg_node *node;
 	char simulate[1024];		     // specification of the simulated GPU; "": a real GPU
-	struct vg_device_mode *device_modes; // owned; set by use_configured_modes()
+	struct vg_device_mode *device_modes; // set by use_configured_modes(); session_close() frees the array
 };
 
 // Reads the settings, for verbs that need no daemon. Returns 0, or the verb's exit code after a message.

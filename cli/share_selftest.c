@@ -17,7 +17,7 @@
 struct side {
 	const char *name, *verb;
 	pid_t pid;
-	int output; // read end of the pipe from its output; -1: closed
+	int output; // read end of the pipe to which the process writes its output; -1: closed
 	char line[512];
 	size_t length;
 	int code;

@@ -19,7 +19,7 @@ struct summary {
 	size_t count;
 	uint64_t now, least, most;
 	double sum;
-	uint64_t growth; // of a counter: how much it grew. It may have begun again at 0 in between.
+	uint64_t growth; // growth of a counter over the samples; a counter may begin again at 0
 	uint64_t last;
 };
 

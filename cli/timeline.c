@@ -8,33 +8,34 @@
 #include "base/size.h"
 #include "node/fields.h"
 
-// The daemon's texts of events have less than 224 bytes.
+// Sizes of buffers. EVENT_NAME has room for the text of any event: the daemon's texts have less than 224 bytes.
 enum { NAME = 192, TENANT_NAME = NAME + 32, EVENT_NAME = 512, COPIES = 3, GPU_PROCESS = 1 };
-// A reader takes a counter, which has no thread, as one of the thread with the number of its process. So the numbers of
-// processes and threads are apart, except that the only thread of a GPU has the number of its process.
+// Viewers of traces identify a counter by a number, as if it were a thread with the number of the counter's process. So
+// no thread may have the number of a process. The exception is a GPU: its only thread has the number of its process.
 enum { MOST_GPUS = 64, VGPU_PROCESS = 1000000 };
 
-// A counter that was written: an equal value is not written again.
+// The last value of a counter that was written. An equal value is not written again.
 struct counter {
 	bool is_known;
 	double value;
 };
 
-// A program of a vGPU.
+// A process in a vGPU, as the trace shows it.
 struct tenant {
 	struct tenant *next;
 	int64_t pid;
 	char command[NAME];
 	struct track track;
-	uint64_t first_ns, last_ns;	       // when the program was first and last seen
-	uint64_t launches, gpu_ns;	       // the counters of the last answer
-	uint64_t grown_launches, grown_gpu_ns; // by how much they have grown since the program was first seen
-	char place[16];			       // where its memory is; "": unknown
+	uint64_t first_ns, last_ns;	       // when the first and the last answer with this program arrived
+	uint64_t launches, gpu_ns;	       // the program's counters in the last answer
+	uint64_t grown_launches, grown_gpu_ns; // growth of these counters since the first answer with this program
+	char place[16];			       // where the program's memory is, as the daemon reports it; "": unknown
 	uint64_t place_ns;
 	struct counter rate, waiting, in_host;
 };
 
-// A phase whose end is not known yet. Its records come in parts.
+// The present phase of a vGPU, such as "holds" (it has the turn), which may still go on. The daemon may report one
+// phase in several records, which are joined here.
 struct phase {
 	char name[16]; // "": none
 	uint64_t turn, begin_ns, end_ns, charged_ns, launches;
@@ -58,10 +59,10 @@ struct timeline {
 	const struct vg_device_list *names;
 	int device;
 	bool has_begun;
-	uint64_t begin_ns, now_ns, before_ns; // the first, the present and the previous answer
-	double epoch;			      // the time of the first answer
+	uint64_t begin_ns, now_ns, before_ns; // times of the first, the latest and the previous answer
+	double epoch;			      // time of the first answer, in seconds since 1970
 	int next_thread, next_process;
-	uint64_t shown_gpus; // bits of the GPUs that have their track
+	uint64_t shown_gpus; // bit set of the GPUs whose track was already named in the file
 	struct row *rows;
 	struct timeline_counts counts;
 };
@@ -97,13 +98,14 @@ void timeline_destroy(struct timeline *timeline)
 	free(timeline);
 }
 
-// Returns the time since the trace began; 0 if it is before that.
+// Returns the time from the beginning of the trace to `ns`; 0 if `ns` is earlier.
 static uint64_t since_begin(const struct timeline *timeline, uint64_t ns)
 {
 	return ns > timeline->begin_ns ? ns - timeline->begin_ns : 0;
 }
 
-// Adds to a sum that stays in the range of JSON's integers, because a program can set its counters to any value.
+// Adds `value` to a sum. Bounds the result by INT64_MAX, the largest integer in JSON, because a program can set its
+// counters to any value.
 static uint64_t add_bounded(uint64_t sum, uint64_t value)
 {
 	return sum > INT64_MAX || value > INT64_MAX - sum ? INT64_MAX : sum + value;
@@ -143,7 +145,7 @@ static struct row *find_row(struct timeline *timeline, const char *name)
 	return row;
 }
 
-// Returns the vGPU's row; NULL: there is no memory.
+// Finds the row of the vGPU, or adds one. NULL: there is no memory.
 static struct row *need_row(struct timeline *timeline, const char *vgpu, int device)
 {
 	struct row *row = find_row(timeline, vgpu);
@@ -198,8 +200,8 @@ static struct tenant *need_tenant(struct timeline *timeline, struct row *row, in
 
 // ---- turns ----------------------------------------------------------------------------------------------------
 
-// Returns what the user reads for a phase of the daemon. *ret_has_gpu: the GPU's own track shows it, too. A later
-// daemon may have more phases.
+// Returns the text that the user reads for a phase. *ret_has_gpu: whether the GPU's own track also shows the phase. A
+// phase that this program does not know, of a newer daemon, keeps its name.
 static const char *explain_phase(const char *phase, bool *ret_has_gpu)
 {
 	static const struct {
@@ -225,7 +227,8 @@ static const char *explain_phase(const char *phase, bool *ret_has_gpu)
 	return phase;
 }
 
-// The daemon charges time later than it passes, so the first phase of a trace may have been charged for time before it.
+// Returns the figures of a phase. The daemon charges GPU time some time after it was used. So the first phase of a
+// trace may have been charged for time before the trace: the time shown is at most the length of the phase.
 static json_t *phase_arguments(const struct phase *phase)
 {
 	uint64_t most = phase->end_ns - phase->begin_ns;
@@ -298,7 +301,7 @@ static void write_counter(struct timeline *timeline, const struct row *row, stru
 			   value);
 }
 
-// Returns the growth of a counter per second since the previous answer. The counter may have begun again at 0.
+// Returns the growth of a counter per second since the previous answer; 0 if the counter has begun again at 0.
 static double find_rate(const struct timeline *timeline, uint64_t value, uint64_t before)
 {
 	uint64_t ns = timeline->now_ns - timeline->before_ns;
@@ -306,8 +309,8 @@ static double find_rate(const struct timeline *timeline, uint64_t value, uint64_
 	return ns && value > before ? (double)(value - before) * 1e9 / (double)ns : 0;
 }
 
-// Returns the growth of a counter since the previous answer. A counter that is lower than before began again at 0, for
-// example because the process executed its program again.
+// Returns the growth of a counter since the previous answer. If the counter is lower than before, it has begun again at
+// 0, for example because the process has called execve().
 static uint64_t find_growth(uint64_t value, uint64_t before)
 {
 	return value < before ? value : value - before;
@@ -321,7 +324,7 @@ static void add_copies(struct timeline *timeline, struct row *row, struct vg_fie
 		if (one.wrong)
 			fields->wrong = "copies";
 		double rate = row->has_copies ? find_rate(timeline, bytes, row->copied[i]) / (1 << 20) : 0;
-		// A vGPU without copies has no rows for them.
+		// A vGPU that never copies gets no counters of copies in the trace.
 		if (rate > 0 || row->copy_rates[i].is_known)
 			write_counter(timeline, row, &row->copy_rates[i], copy_names[i], "MiB/s", rate);
 		row->copied[i] = bytes;
@@ -336,10 +339,11 @@ static const char *explain_place(const char *place)
 					      : "memory returns to the GPU";
 }
 
-// Writes how long the memory of the program was where it is. The time on the device is not shown.
+// Writes a slice that shows for how long the program's memory was in the host or on the way. Memory on the device is
+// the usual case, and gets no slice.
 static void write_place(struct timeline *timeline, struct tenant *tenant, uint64_t end_ns)
 {
-	// This slice is nested in that of the program.
+	// The slice is nested in the program's own slice, so it begins a little later than that one.
 	uint64_t least = tenant->first_ns + TRACE_NEST_NS;
 	uint64_t begin = tenant->place_ns > least ? tenant->place_ns : least;
 
@@ -363,7 +367,8 @@ static void follow_memory(struct timeline *timeline, struct row *row, struct ten
 		return;
 	}
 	if (strcmp(tenant->place, place) != 0) {
-		// The process tells when the move began. It is bounded, because slices of one track do not overlap.
+		// The process reports when the move began. That time is bounded by the previous and the present answer,
+		// because the slices of one track must not overlap.
 		uint64_t least = tenant->last_ns ? tenant->last_ns : tenant->first_ns;
 		since = since < least ? least : since > timeline->now_ns ? timeline->now_ns : since;
 		write_place(timeline, tenant, since);
@@ -389,7 +394,8 @@ static void add_tenant(struct timeline *timeline, struct row *row, struct vg_fie
 		return;
 	}
 	struct tenant *tenant = need_tenant(timeline, row, pid, command);
-	// Programs whose pids the daemon does not know have the pid 0. Of those with the same name, the first is shown.
+	// The daemon reports pid 0 for programs whose pids it does not know. Of several such programs with the same
+	// name, only the first in an answer is shown.
 	if (!tenant || tenant->last_ns == timeline->now_ns)
 		return;
 	if (!tenant->last_ns) {
@@ -482,7 +488,7 @@ void timeline_add_event(struct timeline *timeline, const struct vg_journal_event
 	double seconds = event->time - timeline->epoch;
 	char name[EVENT_NAME];
 
-	if (*event->vgpu && !row) // a vGPU of another GPU, or one that lived too briefly to be seen
+	if (*event->vgpu && !row) // the vGPU is on a GPU that is not shown, or no answer has listed it
 		return;
 	struct track track = row ? row->track : (struct track){0, 0};
 	snprintf(name, sizeof name, "%s%s%s", event->kind, row ? "" : ": ", row ? "" : event->text);

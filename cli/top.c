@@ -1,4 +1,4 @@
-// top: executes virgate-top, which alone needs a library for terminals.
+// top: executes virgate-top, a separate program, because only it needs a library for terminals.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 
 enum { MOST_WORDS = 8 };
 
-// Passes the settings on as variables, since virgate-top reads no files. It then finds the same node as other verbs.
+// Passes the settings to virgate-top as environment variables, because that program reads no configuration files. So it
+// connects to the same daemon as the other verbs.
 static void export_settings(const struct session *session)
 {
 	static const enum config_id passed[] = {CONFIG_RUNTIME_DIR, CONFIG_LIBDIR};

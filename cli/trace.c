@@ -17,9 +17,12 @@
 #include "timeline.h"
 #include "virgate/version.h"
 
-// The daemon's answers come so often. Turns are exact, whatever the interval; counters are not.
+// A request for turns and counters goes to the daemon every POLL_MS, and one for the journal's events after EVENT_POLLS
+// of them. The daemon records the times of turns itself, so these do not depend on the interval; counters are only read
+// at each answer.
 enum { POLL_MS = 50, EVENT_POLLS = 10, MOST_SECONDS = 3600 };
-// The daemon notices refusals, entries and ends of programs up to a quarter of a second later.
+// How long to wait before the journal is read for the last time. The daemon may notice a refusal, or the start or end
+// of a program, up to 250 ms late.
 enum { LATE_MS = 400 };
 
 struct trace {
@@ -31,9 +34,9 @@ struct trace {
 	struct vg_device_list *devices;
 	int device;
 	unsigned seconds;
-	uint64_t next;	       // the request continues after the record with this number
-	uint64_t next_event;   // the request continues after the journal's event with this number
-	double daemon_started; // when the daemon started, which answered the first request
+	uint64_t next;	       // number of the last record received; the next request asks for later ones
+	uint64_t next_event;   // number of the journal's last event received; the next request asks for later ones
+	double daemon_started; // start time of the daemon that answered the first request
 	bool has_begun, has_ended, lost, left_out;
 };
 
@@ -103,7 +106,8 @@ static int fail_to_write(const struct trace *trace, int r)
 
 // ---- the daemon's answers -------------------------------------------------------------------------------------
 
-// Reads the parts of an answer that the next request needs. Returns the field that is missing or invalid; NULL: none.
+// Reads the parts of an answer that the next request needs, and adds the answer to the timeline. Returns the name of a
+// field that is missing or invalid, or NULL.
 static const char *read_answer(struct trace *trace, const json_t *answer, int *ret_more)
 {
 	struct vg_fields fields = {answer, NULL};
@@ -121,7 +125,7 @@ static const char *read_answer(struct trace *trace, const json_t *answer, int *r
 	return fields.wrong ? fields.wrong : timeline_add(trace->timeline, answer);
 }
 
-// Asks the daemon once, and again if it has more.
+// Requests records from the daemon until it has no more of them.
 static enum vg_status ask_daemon(struct trace *trace)
 {
 	int has_more = 1;
@@ -141,7 +145,7 @@ static enum vg_status ask_daemon(struct trace *trace)
 	return VG_OK;
 }
 
-// Adds the events of the journal since the last call. The first call only finds the end of the journal.
+// Adds the events of the journal since the last call. If `begins`, only finds the end of the journal, and adds nothing.
 static enum vg_status ask_journal(struct trace *trace, bool begins)
 {
 	const struct vg_journal_options options = {
@@ -160,10 +164,11 @@ static enum vg_status ask_journal(struct trace *trace, bool begins)
 
 static void rest(unsigned ms)
 {
-	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL); // a signal ends it early
+	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL); // a signal makes nanosleep() return early
 }
 
-// Records until the time is over, the user interrupts, or the daemon ends. *ret_error: the -errno of a failed write.
+// Records until the time is over, the user interrupts, or the daemon ends. *ret_error is the -errno of a failed write,
+// or 0.
 static enum vg_status record(struct trace *trace, int *ret_error)
 {
 	enum vg_status status = ask_journal(trace, true);
@@ -173,7 +178,7 @@ static enum vg_status record(struct trace *trace, int *ret_error)
 	for (unsigned poll = 1; !status; poll++) {
 		is_last = poll > 1 && vg_clock_monotonic_ns() >= end;
 		status = ask_daemon(trace);
-		if (poll == 1) // the trace begins at the first answer
+		if (poll == 1) // the time of --seconds begins when the daemon has answered for the first time
 			end = vg_clock_monotonic_ns() + trace->seconds * 1000000000ull;
 		if (!status && poll % EVENT_POLLS == 0)
 			status = ask_journal(trace, false);
@@ -213,7 +218,7 @@ static void print_summary(const struct trace *trace, double seconds)
 		   counts.events == 1 ? "" : "s");
 }
 
-// Completes the file. If the daemon has ended, the file has what happened until then.
+// Completes the file. If the daemon has ended, the file shows what happened until then.
 static int finish(struct trace *trace, enum vg_status status)
 {
 	double seconds = (double)timeline_finish(trace->timeline) / 1e9;

@@ -25,7 +25,8 @@ static void note_error(struct trace_file *file)
 		file->error = errno ? -errno : -EIO;
 }
 
-// Makes sure that renaming the temporary file would replace nothing but a file, such as a device.
+// Refuses an existing target that is not a regular file: renaming the temporary file would replace, for example, a
+// device.
 static int check_target(const char *path)
 {
 	struct stat target;
@@ -73,7 +74,8 @@ int trace_file_begin(const char *path, struct trace_file **ret_file)
 	return 0;
 }
 
-// Writes one event, and consumes it. NULL: the event has invalid UTF-8. It is left out, so that the others are kept.
+// Writes one event, and drops the reference to it. `event` is NULL if a text in it is not valid UTF-8: then only this
+// event is left out.
 static void write_event(struct trace_file *file, json_t *event)
 {
 	if (!event)
@@ -85,7 +87,8 @@ static void write_event(struct trace_file *file, json_t *event)
 	json_decref(event);
 }
 
-// Whole numbers are exact, so that adjacent slices do not overlap after a reader has converted them.
+// Converts nanoseconds to whole microseconds, the unit of the file. Fractions could be rounded by a viewer, and
+// adjacent slices would overlap.
 static json_int_t microseconds(uint64_t ns)
 {
 	return (json_int_t)(ns / 1000);

@@ -65,7 +65,7 @@ struct verb {
 	const char *alias;    // another name, or NULL
 	const char *synopsis; // the words and options that follow the verb's name in its help
 	const char *summary;  // one line without a full stop
-	const char *details;  // more for `virgate help VERB`, or NULL
+	const char *details;  // further text for `virgate help VERB`, or NULL
 	const struct option *options;
 	int least, most; // minimum and maximum number of words; most < 0: no maximum
 	// Options end at the first word; this word and all later ones are the command line of a program.
