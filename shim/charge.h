@@ -11,8 +11,8 @@
 // the call fails. CUDA_ERROR_OUT_OF_MEMORY: the limit has no room, even after pools and graphs returned unused memory;
 // the refusal was reported. Other errors: CUDA cannot be used in this process.
 CUresult shim_charge(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes);
-// Charges, like shim_charge(), memory that is already allocated and was measured. Does not first charge undeclared
-// memory (shim/undeclared.h): the daemon's figure may include this memory already.
+// Charges memory that is already allocated and was measured. Unlike shim_charge(), it does not first charge undeclared
+// memory (shim/undeclared.h), because the daemon's figure for that may include this memory already.
 CUresult shim_charge_measured(enum vg_entry entry, enum vg_ledger_kind kind, uint64_t bytes);
 // Charges, like shim_charge(), memory that can move to the host. The limit for memory that cannot move (shim/fixed.h)
 // does not apply to it.

@@ -11,7 +11,8 @@
 #include "shim/undeclared.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-// The state of each device's primary context. `find_primary()` is that of the selected device.
+// The state of each device's primary context. find_primary() returns the element for the device that the thread has
+// selected.
 static struct primary {
 	bool is_charged;
 	uint64_t bytes;
@@ -71,7 +72,8 @@ static CUresult charge_primary(enum vg_entry entry, uint64_t *ret_charged)
 	return result;
 }
 
-// Notes the primary context in the list of contexts. With several devices, no primary context is the only context.
+// Notes in the list of contexts that a primary context was created (`change` is 1) or destroyed (-1). With several
+// devices, primary contexts count like other contexts there, so shim_only_context stays NULL.
 static void note_primary(const struct primary *primary, int change, CUcontext destroyed)
 {
 	if (shim_device_count == 1)

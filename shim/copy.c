@@ -9,7 +9,8 @@ enum { NONE = -1 };
 #define LINEAR_ASYNC(api, form, stream) \
 	[VG_ENTRY_##api##_v2] = {form, stream}, [VG_ENTRY_##api##_v2_ptsz] = {form, stream}
 
-// By driver function. Argument 2 of a linear copy is its size; argument 0 of the others points to a structure.
+// How to read the arguments of each driver function that copies. A linear copy has its size in argument 2. In the other
+// forms, argument 0 points to a structure with the size.
 static const struct {
 	unsigned char form;
 	signed char stream; // the argument that is the stream; NONE: the default one

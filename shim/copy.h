@@ -9,8 +9,9 @@ struct shim_copy {
 	CUstream stream; // NULL: the default stream
 };
 
-// Returns false if the driver function makes no copy, or only between host addresses, or if its size is not in the
-// arguments: copies of several operations, and the functions of CUDA before 3.2.
+// Returns false if the driver function copies nothing, or copies only between host addresses. Also returns false if the
+// size of the copy is not in the arguments. That is so for functions that make several copies at once, and for
+// functions of CUDA before 3.2.
 bool shim_copy_read(enum vg_entry entry, const uint64_t *arguments, struct shim_copy *ret_copy);
 
 bool shim_copy_is_host_address(uint64_t address);

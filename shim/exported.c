@@ -24,9 +24,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct exported *exports;
 static uint32_t last_number;
 static _Atomic int watcher = -1;
-// The witness is a descriptor with an entry in the watcher, too. It stays open as long as the watcher does, unless the
-// program closes descriptors that it did not open. So if the witness's entry is missing, the other entries cannot be
-// trusted.
+// The witness is a descriptor that also has an entry in the watcher. It stays open as long as the watcher does, unless
+// the program closes descriptors that it did not open. So if the witness's entry is missing, the other entries cannot
+// be trusted.
 static const uint64_t witness_key = 0;
 static _Atomic int witness = -1;
 

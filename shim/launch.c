@@ -1,5 +1,5 @@
-// Hooks launches. Most launches jump directly to the driver. They are checked only while a kernel is known whose launch
-// may make the driver allocate local memory.
+// Hooks launches. Most launches jump directly to the driver. Launches are checked only while a noted kernel
+// (shim/local.h) may make the driver allocate local memory.
 #include "shim/raise.h"
 
 #define LAUNCH(abi, function, stream, ...)                                                                  \

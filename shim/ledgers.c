@@ -41,7 +41,8 @@ int shim_ledgers_open(struct vg_ledger **ret_ledgers, const char **ret_path)
 		return 0;
 	*ret_path = path;
 	length = strlen(path);
-	// The list is that of another vGPU if a program has set VIRGATE_LEDGER since then.
+	// VIRGATE_LEDGERS must begin with the path in VIRGATE_LEDGER. If not, a program has changed only
+	// VIRGATE_LEDGER, and the list is that of another vGPU: ignore it.
 	if (list && strncmp(list, path, length) == 0 && list[length] == ':') {
 		*ret_path = list;
 		return open_list(list, ret_ledgers);

@@ -96,8 +96,8 @@ static bool may_pass_unknown(const char *api, int version)
 	return passes;
 }
 
-// Returns whether entries.def has the version of the function that `address` is. Asks the driver for the version that
-// CUDA_VERSION has, the newest that entries.def can have. If the address is the same, the driver has no newer version.
+// Returns whether entries.def has the version of the driver function at `address`. entries.def has no versions newer
+// than CUDA_VERSION. So a newer `version` is in it only if the driver returns the same address for CUDA_VERSION.
 static bool is_in_our_list(const char *api, const void *address, int version, cuuint64_t flags)
 {
 	void *ours = NULL;

@@ -347,7 +347,7 @@ static CUresult free_async(CUresult (*real)(CUdeviceptr, CUstream), bool is_per_
 	if (!remove_record(dptr, &record))
 		return real(dptr, stream);
 	if (record.origin == SHIM_EVICTABLE)
-		// waits for all work on the device, including that of the stream
+		// free_evictable() waits until all work on the device has ended, so also the work of this stream
 		return free_evictable(VG_ENTRY_cuMemFreeAsync, &record);
 	result = real(dptr, stream);
 	if (result != CUDA_SUCCESS) {

@@ -50,7 +50,8 @@ static int find_device(nvmlDevice_t device)
 	return -1;
 }
 
-// Returns the ledger for figures of a device; that of the first device if the handle is of none of ours.
+// Returns the ledger with the figures of a device. If the handle is not that of a device of the job, returns the ledger
+// of the first device.
 static struct vg_ledger *find_ledger(nvmlDevice_t device)
 {
 	int index = device_count > 1 ? find_device(device) : 0;

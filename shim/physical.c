@@ -12,7 +12,8 @@ struct pin {
 
 pthread_mutex_t shim_physical_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pin *pins;
-// For each device: bytes of all memory that has exported descriptors, and of memory that only these descriptors keep.
+// For each device: bytes of all memory that has exported descriptors, and bytes of the part that only these descriptors
+// keep allocated.
 static struct {
 	uint64_t exported, descriptor_only;
 } sums[SHIM_DEVICES];

@@ -18,10 +18,10 @@ struct shim_physical {
 	bool is_joined;	 // another process owns the shared allocation and has the charge
 	uint64_t size;	 // bytes of the shared allocation, if is_joined
 	uint64_t mark;	 // mark (shim/mark.h) on the memory's descriptors; 0: none
-	char *guest_of;	 // name of the vGPU whose ledger has it; NULL: this process's vGPU
+	char *guest_of;	 // name of the vGPU whose ledger has the shared allocation; NULL: this process's vGPU
 	struct shim_physical *next_shared;
-	// Ends this process's part in the shared allocation. Returns how many bytes this process must refund. Set while
-	// `shared` is not 0; called with the lock held.
+	// Ends this process's part in the shared allocation. Returns how many bytes this process must refund. The
+	// pointer is set while `shared` is not 0. Call the function with the lock held.
 	uint64_t (*leave_shared)(struct shim_physical *physical);
 };
 

@@ -44,8 +44,9 @@ struct request {
 	bool is_per_thread;
 };
 
-// Charges for the growth of the pool that a request may cause. If the limit has no room, the request goes on if the
-// pool has enough unused memory. A captured request is charged later, when its graph is instantiated.
+// Charges the bytes by which a request may make the pool grow. If the limit has no room, the request still continues in
+// two cases: the pool has enough unused memory, or the stream is being captured. A captured request is charged when its
+// graph is instantiated.
 static CUresult charge_growth(const struct request *request, uint64_t bytes, uint64_t *ret_growth)
 {
 	CUresult result;

@@ -19,10 +19,11 @@ struct shim_pool {
 	bool is_counted;     // the pool is on the device and not imported
 	// the program has destroyed the pool, but the driver keeps it until its last allocation is freed
 	bool is_destroyed;
-	// not 0: the pool was exported as the shared allocation of this number, which never shrinks (docs/hardware.md)
+	// number of the shared allocation that the pool became when it was exported; 0: not exported. The size of such
+	// a pool never shrinks (docs/hardware.md).
 	uint32_t shared;
 	uint64_t mark; // the mark on the pool's descriptors (shim/mark.h)
-	// not NULL: the pool was imported; this is this process's reference to its owner's shared allocation
+	// if the pool was imported: this process's reference to the shared allocation of the pool's owner; else NULL
 	struct shim_physical *import;
 	unsigned int imports; // number of imports; the program destroys the pool once for each
 	struct shim_pool *next;

@@ -8,8 +8,8 @@
 // a thread holds the lock while it reads and raises a context's charge
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-// Makes the context of a launch current, because it may be another than the thread's. Returns false if there is no
-// context.
+// Makes the context of a launch current in this thread, which may have another current context. Returns false if there
+// is no context.
 static bool enter_context(CUcontext context)
 {
 	return context && REAL(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;

@@ -12,8 +12,8 @@ struct shim_raise { // what one launch in progress has charged
 	uint64_t bytes;
 };
 
-// Charges the local memory that a launch makes the driver allocate. Call it before the launch. context: NULL for the
-// stream's own context.
+// Charges the local memory that a launch makes the driver allocate. Call it before the launch. If `context` is NULL,
+// the launch runs in the stream's own context.
 CUresult shim_raise_for_launch(enum vg_entry entry, CUfunction function, CUstream stream, CUcontext context,
 			       struct shim_raise *ret_raise);
 // Refunds the charge if the launch failed. Call it after the launch. Returns `result`.

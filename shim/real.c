@@ -66,8 +66,9 @@ static void *load_from_search_path(const char *directories, const char *soname)
 	return NULL;
 }
 
-// The dynamic linker's cache, format "glibc-ld.so.cache1.1" (elf/cache.c of glibc describes it): a header, entries of
-// {flags, offset of the key, offset of the path, ...}, strings.
+// The header of the dynamic linker's cache (ld.so.cache) in the format "glibc-ld.so.cache1.1", as elf/cache.c of glibc
+// describes it. After the header come the entries, and then the strings. `key` and `value` of an entry are the offsets
+// of the SONAME and of the path.
 struct cache_header {
 	char magic[20];
 	uint32_t entries;

@@ -46,7 +46,8 @@ struct shim_record {
 	uint8_t type;	// enum shim_record_type
 	uint8_t kind;	// enum vg_ledger_kind
 	uint8_t origin; // enum shim_origin
-	// Ordinal of the device whose ledger has the charge, plus 1. 0: set by the function that stores the record.
+	// Ordinal of the device whose ledger has the charge, plus 1. The caller may leave it 0: then the function that
+	// stores the record sets it.
 	uint8_t device;
 };
 

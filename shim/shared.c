@@ -192,7 +192,8 @@ struct shim_physical *shim_shared_join_descriptor(char kind, int descriptor)
 	return physical;
 }
 
-// Makes this process a holder of memory whose owner is another process, and refunds this process's charge.
+// Notes that another process owns the memory, as shared allocation `number`. Refunds this process's charge, since the
+// owner is charged.
 static void become_joined(struct shim_physical *physical, uint32_t number, uint64_t size)
 {
 	uint64_t charged = physical->bytes;

@@ -9,8 +9,9 @@ enum { SHIM_KEY_IPC = 'i', SHIM_KEY_POINTER = 'p', SHIM_KEY_DESCRIPTOR = 'd', SH
 // Makes memory of this process known by `key`. Other processes that open the memory then are not charged for it. If the
 // ledger has no room for the key, each of these processes is charged in addition.
 void shim_shared_name(struct shim_physical *physical, uint64_t key);
-// Makes this process a holder of the shared allocation `key`. Call it before a driver call that opens the memory.
-// Returns the allocation with a new reference. NULL: the key is unknown, so this process is charged.
+// Finds the shared allocation `key`, and notes in the ledger that this process has it open. Call it before a driver
+// call that opens the memory. Returns the allocation with a new reference. NULL: the key is unknown, so this process is
+// charged.
 struct shim_physical *shim_shared_join(uint64_t key);
 // Joins the shared allocation that the marks on a descriptor name (shim/mark.h). kind: SHIM_KEY_DESCRIPTOR or
 // SHIM_KEY_POOL.

@@ -14,7 +14,8 @@
 #include "turn/estimate.h"
 #include "turn/gate.h"
 
-// Up to OBJECT: launches. shim_turn_call() depends on this order.
+// How a call is handled (turns.def explains the classes). KERNEL, EXTENDED and OBJECT are launches, and must come
+// first, because shim_turn_call() compares with OBJECT.
 enum class { KERNEL, EXTENDED, OBJECT, BYTES, CALL, COPY, COPY_2D, COPY_3D, WAIT, WAIT_ALL, PASS };
 enum { NONE = -1 };
 
@@ -38,7 +39,8 @@ static const uint32_t open_word;
 const _Atomic uint32_t *shim_turn_word SHIM_HIDDEN = (const _Atomic uint32_t *)&open_word;
 _Atomic bool shim_turn_captures;
 
-// The gate of each device. Its vGPU's ledger has the shared words.
+// The gate of a device. The words by which the daemon opens and closes it are in the ledger of this process's vGPU on
+// the device.
 struct gate {
 	const struct vg_ledger *ledger;
 	struct turn_process process;
@@ -48,8 +50,9 @@ struct gate {
 static struct gate gates[SHIM_DEVICES];
 static const uint32_t closed_word = 1; // the stubs call shim_turn_call(), which finds the device's word
 
-// While the gate is open, a thread updates the counter of launches only at every 64th launch, by 64. Other calls, such
-// as copies on the device, have a counter of their own, so that they do not take the places of launches.
+// While the gate is open, a thread adds 64 to the counter of launches at every 64th launch, instead of 1 at each. Calls
+// that are not launches, such as copies on the device, are counted apart: otherwise every 64th call could be a copy,
+// and launches would never be counted.
 enum { OPEN_LAUNCHES = 64 };
 static __thread SHIM_TLS unsigned int launches_open, others_open;
 static const uint64_t unknown_least_ns = 100000; // estimated duration of a kind of work that was never measured
@@ -296,8 +299,8 @@ static uint64_t estimate_unknown(const struct gate *gate)
 	return window > unknown_least_ns ? window : unknown_least_ns;
 }
 
-// Returns true for a call that need not be counted now: while the gate is open, one of OPEN_LAUNCHES calls stands for
-// all of them. *calls counts them.
+// Returns true for a call that need not be counted now. While the gate is open, only one of OPEN_LAUNCHES calls is
+// counted, for all of them. *calls is the thread's number of calls so far.
 static bool passes_uncounted(uint32_t word, unsigned int *calls)
 {
 	return turn_word_state(word) == TURN_OPEN && !turn_word_is(word, TURN_ANNOUNCE) &&
@@ -328,7 +331,8 @@ static bool report_later(const struct gate *gate, uint32_t word, CUstream handle
 	return true;
 }
 
-// `calls`: for how many calls this one counts.
+// Makes the call when the vGPU has its turn, and counts it as `calls` calls: itself and those before it that passed
+// uncounted.
 static CUresult call_at_turn(struct gate *gate, const struct call *call, CUstream handle, unsigned int calls)
 {
 	uint32_t word = read_word(gate, memory_order_acquire);
@@ -397,7 +401,8 @@ static CUresult wait_for_work(struct gate *gate, const struct call *call)
 	return result;
 }
 
-// Counts the call for a trace if it is a copy. A copy that a capture records does not run now.
+// Counts the call for a trace if it is a copy. A copy in a stream that is being captured is only recorded and does not
+// run now, so it is not counted.
 static void count_copy(struct gate *gate, const struct call *call)
 {
 	struct shim_copy copy;

@@ -235,7 +235,7 @@ static uint64_t estimate_left(struct shim_turn_stream *stream, uint64_t now)
 		stream->open_ns = 0;
 		stream->open_launches = 0;
 	}
-	// Add the counts, so that a mark or launch with an estimate of 0 is work in flight, too.
+	// The counts of marks and launches are added so that work whose estimate is 0 still counts as work in flight.
 	return stream->marked_ns + stream->open_ns + stream->count + stream->open_launches;
 }
 

@@ -12,14 +12,14 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t charges[SHIM_DEVICES]; // for each device
 
-// Within this distance of the limit, undeclared memory may decide whether an allocation fits.
+// If the free part of the limit is at most this, undeclared memory may decide whether an allocation fits.
 static const uint64_t near_limit = 512ull << 20;
 static const uint64_t measure_every_ns = 20000000;
 // This much undeclared memory is tolerated although the limit has no room for it: a pool may grow by 32 MiB before the
 // growth is charged.
 static const uint64_t tolerated = 32ull << 20;
 
-// Returns the place of the charge of a ledger's device.
+// Returns the address of the figure that says how much undeclared memory is charged in this ledger.
 VG_HOT static _Atomic uint64_t *charge_of(const struct vg_ledger *ledger)
 {
 	unsigned int device = shim_device_count - 1;

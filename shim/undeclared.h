@@ -23,8 +23,8 @@ bool shim_undeclared_exceeds(struct vg_ledger *ledger, uint64_t *ret_bytes);
 // of it was refunded.
 bool shim_undeclared_refresh(struct vg_ledger *ledger);
 
-// From a process that has one context and nothing else, the daemon measures the size of a context.
-// shim_first_context_created() tells the daemon that this is such a process. shim_first_context_ended() ends that for
-// good: call it when another context is created, or one is destroyed.
+// The daemon measures the size of a context in a process that has one context and no other device memory.
+// shim_first_context_created() tells the daemon that this process is of that kind. shim_first_context_ended() says that
+// it never will be again: call it when another context is created, or when one is destroyed.
 void shim_first_context_created(void);
 void shim_first_context_ended(void);
