@@ -164,7 +164,7 @@ static int publish_claims(struct node *node, size_t device, uint64_t extra, bool
 			bytes = extra;
 		json_array_append_new(claims, make_claim(node, vgpu, bytes, vgpu == instead_of && turns));
 	}
-	if (extra && !instead_of) { // a claim without users, so it is valid only while this daemon lives
+	if (extra && !instead_of) { // a claim without users is valid only while this daemon lives
 		const char *uuid = vg_system_device(node->system, device)->uuid_text;
 		json_t *claim = json_pack("{s:s, s:I, s:[]}", "uuid", uuid, "bytes", (json_int_t)extra, "users");
 		if (turns)
@@ -187,7 +187,7 @@ static int publish_claims(struct node *node, size_t device, uint64_t extra, bool
 // On each device, how many bytes other daemons had admitted when this daemon last read their files.
 static uint64_t others_last_seen[VG_SYSTEM_DEVICES];
 
-static int looks_left; // how many more processes this summation may check; all further ones count as alive
+static int looks_left; // how many more processes this summation may check; processes beyond that count as alive
 
 static bool is_alive(json_int_t pid, json_int_t start_time)
 {
@@ -211,7 +211,7 @@ static bool any_user_alive(const json_t *users)
 struct others {
 	uint64_t bytes;
 	bool have_turns;
-	uid_t user; // the user of the daemon that controls compute shares
+	uid_t user; // the user whose daemon controls the compute shares
 };
 
 static void add_claims(const char *text, const char *uuid, uid_t user, struct others *others)
@@ -240,8 +240,8 @@ static void add_claims(const char *text, const char *uuid, uid_t user, struct ot
 	json_decref(file);
 }
 
-// Returns whether the file of that name counts. The system's daemon counts only root's files, since all users can
-// create files.
+// Returns whether the claims file `name` counts. The system's daemon counts only root's files, since all users can
+// create files. `own` is the name of this daemon's own file, which never counts.
 static bool is_counted(const struct node *node, const char *name, const char *own, uid_t *ret_owner)
 {
 	char *end;
@@ -403,7 +403,7 @@ int admission_check(struct node *node, size_t device, const struct admission_wis
 	bool admitted = has_enough(&figures, bytes);
 	for (int try = 0; admitted && has_claims(node) && try < TRIES; try++) {
 		int r = publish_claims(node, device, bytes, turns, wish->instead_of);
-		if (r < 0 && !node->system_wide) // otherwise daemons of other users would admit the same memory again
+		if (r < 0 && !node->system_wide) // other users' daemons would not see the claim
 			return r;
 		struct others others = read_others(node, gpu->uuid_text);
 		others_last_seen[device] = others.bytes;
@@ -415,7 +415,7 @@ int admission_check(struct node *node, size_t device, const struct admission_wis
 		publish_claims(node, 0, 0, false, NULL);
 		if (try == TRIES - 1)
 			admitted = false;
-		else // another daemon may be withdrawing its claim at this moment
+		else // another daemon may be withdrawing its claim at this moment: wait and try again
 			poll(NULL, 0, 2 + (int)((unsigned int)getpid() * 7 % 11) * (try + 1));
 	}
 	*ret_figures = figures;

@@ -3,16 +3,16 @@
 #include "daemon/node.h"
 
 struct admission_wish {
-	uint64_t memory, fixed; // the limit, and how much of it stays on the device: all unless the vGPU is evictable
+	uint64_t memory, fixed; // the limit, and the part of it that stays on the device (all if not evictable)
 	const struct turn_terms *terms;
 	// the existing vGPU that will get these figures; NULL: the wish is for a new vGPU
 	const struct vgpu *instead_of;
 };
 struct admission {
 	uint64_t total;		// bytes of the device
-	uint64_t own, others;	// bytes reserved by this daemon (without the vGPU in question) and by others
-	uint64_t needed;	// bytes that the vGPU in question needs
-	bool others_have_turns; // another daemon controls compute shares on the device, and the vGPU asks for one
+	uint64_t own, others;	// bytes reserved by this daemon (without the vGPU of the wish) and by others
+	uint64_t needed;	// bytes that the vGPU of the wish needs
+	bool others_have_turns; // another daemon controls compute shares on the device, and the wish has a share
 	uid_t user;		// the user whose daemon controls compute shares on the device
 };
 // Checks whether the vGPU fits, and publishes the claim for it. Returns 0, 1 if it does not fit, or -errno if the claim
@@ -30,7 +30,7 @@ struct admission_summary {
 	uint64_t bytes;		// reserved for all vGPUs, also for those of other daemons; at most INT64_MAX
 	uint64_t moving;	// the part of `bytes` that this daemon's evictable vGPUs use one after the other
 	unsigned int share;	// the sum of the compute shares of this daemon's vGPUs
-	bool others_have_turns; // another daemon controls compute shares there
+	bool others_have_turns; // another daemon controls the compute shares of the device
 };
 void admission_summarize(const struct node *node, size_t device, struct admission_summary *ret_summary);
 // Publishes the claims for all vGPUs to other daemons, and the largest possible limits to the tenants.

@@ -64,8 +64,8 @@ static bool is_for_all(const struct config_limit *limit)
 	return !limit->is_group && strcmp(limit->name, "*") == 0;
 }
 
-// Finds the number of the user or group. Returns false if a lookup is in progress. A name that does not exist stays
-// unknown, and its limit has no effect.
+// Finds the id of the user or group. Returns false if a lookup is in progress. If the name does not exist, `identity`
+// stays unknown, and the limit has no effect.
 static bool identify(const struct config_limit *limit, struct identity *identity)
 {
 	uid_t asker = geteuid(), uid = 0;
@@ -135,8 +135,8 @@ struct used {
 	unsigned int share, vgpus;
 };
 
-// Sums up what the vGPUs have that share this limit with the vGPU of the wish. A user's limit applies to all vGPUs of
-// the user, a group's limit to all vGPUs of the group's members.
+// Sums up the figures of the vGPUs to which this limit applies together with the vGPU of the wish. A user's limit
+// applies to all vGPUs of the user, a group's limit to all vGPUs of the group's members.
 static struct used sum_up(const struct request *request, size_t index, const struct allowance_wish *wish)
 {
 	const struct config_limit *limit = &limits.config.limits[index];

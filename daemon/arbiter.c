@@ -19,7 +19,8 @@ static void wake_arbiter(struct arbiter *arbiter)
 	syscall(SYS_futex, &arbiter->bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-// Begins or ends the recording of phases. Without memory for the log, only launches are counted.
+// Begins or ends the recording of phases, and the counting of launches and copies. If there is no memory for the log,
+// only counts.
 static void set_trace(struct arbiter *arbiter, bool wanted)
 {
 	if (wanted == (arbiter->log != NULL))
@@ -75,8 +76,9 @@ static enum turn_mode find_mode(const struct vgpu *vgpu)
 	return vgpu->terms.is_mps ? TURN_MODE_MPS : TURN_MODE_TIME;
 }
 
-// Returns the arbiter for these devices and the vGPU's sharing mode. Starts it if `is_shared`, else returns NULL.
-// Programs of only one mode run on a device at a time, so at most one of its arbiters has vGPUs.
+// Finds the arbiter for these devices and the vGPU's sharing mode. If it does not exist yet, starts it if `is_shared`,
+// and otherwise returns NULL. Programs of only one mode run on a device at a time. So of the arbiters of a device, at
+// most one has vGPUs.
 static struct arbiter *find_arbiter(const struct vgpu *vgpu, uint64_t devices, bool is_shared)
 {
 	struct arbiter *arbiter = arbiters;
@@ -86,7 +88,7 @@ static struct arbiter *find_arbiter(const struct vgpu *vgpu, uint64_t devices, b
 	return arbiter || !is_shared ? arbiter : start_arbiter(devices, find_mode(vgpu));
 }
 
-// Returns the seat that other vGPUs of the vGPU's job have; NULL: none.
+// Returns the seat of the vGPU's job, if another vGPU of the job already has one; else NULL.
 static struct seat *find_seat_of_job(struct arbiter *arbiter, const struct vgpu *vgpu)
 {
 	for (unsigned int i = 0; i < arbiter->most; i++)
@@ -95,7 +97,7 @@ static struct seat *find_seat_of_job(struct arbiter *arbiter, const struct vgpu 
 	return NULL;
 }
 
-// Finds a seat for the vGPU, or the one of its job. NULL: no seat is free, or the shares do not fit.
+// Returns the seat of the vGPU's job, or a new seat for the vGPU. NULL: no seat is free, or the shares do not fit.
 static struct seat *take_seat(struct arbiter *arbiter, const struct vgpu *vgpu)
 {
 	uint64_t now = arbiter_now();
@@ -108,7 +110,7 @@ static struct seat *take_seat(struct arbiter *arbiter, const struct vgpu *vgpu)
 		arbiter->most = number + 1;
 	seat = &arbiter->seats[number];
 	*seat = (struct seat){.terms = vgpu->terms, .joined_ns = now};
-	// The phases of a job are those of its first vGPU: all have their turns together.
+	// The vGPUs of a job have their turns together, so the phases of the first one are recorded for all.
 	seat->present = (struct phase_record){.owner = vgpu->owner, .group = vgpu->group, .device = vgpu->device};
 	memcpy(seat->present.vgpu, vgpu->name, sizeof seat->present.vgpu);
 	return seat;
@@ -131,7 +133,7 @@ static bool add_part(struct arbiter *arbiter, struct seat *seat, struct vgpu *vg
 	return true;
 }
 
-// Frees a seat without parts.
+// Frees a seat that has no vGPU any more.
 static void leave_seat(struct arbiter *arbiter, unsigned int number)
 {
 	turn_leave(arbiter->turn, number, arbiter_now());
@@ -228,8 +230,8 @@ static void update_terms(struct vgpu *vgpu)
 	wake_arbiter(arbiter);
 }
 
-// Finds the devices that jobs tie to each other: those of a job have one arbiter, and so have all devices of jobs that
-// share a device. `ret_devices` has a mask for each device, at least with its own bit.
+// Finds which devices need one common arbiter, because a job has vGPUs on all of them. Two jobs that share a device tie
+// all devices of both. `ret_devices` has a mask for each device, with at least that device's own bit.
 static void find_ties(const struct node *node, uint64_t ret_devices[VG_SYSTEM_DEVICES])
 {
 	for (size_t i = 0; i < VG_SYSTEM_DEVICES; i++)
@@ -248,11 +250,12 @@ static void find_ties(const struct node *node, uint64_t ret_devices[VG_SYSTEM_DE
 
 void arbiter_follow(struct node *node)
 {
-	uint64_t ties[VG_SYSTEM_DEVICES], shared = 0; // bits of `shared`: devices on which a vGPU has a compute share
+	uint64_t ties[VG_SYSTEM_DEVICES], shared = 0; // `shared`: mask of the devices with compute shares
 	uint64_t now = arbiter_now();
 
 	find_ties(node, ties);
-	// First free the seats of vGPUs that take no turns any more, or at another arbiter, so that others find one.
+	// First free the seats of vGPUs that take no turns any more, or that move to another arbiter. Then other vGPUs
+	// find free seats.
 	for (struct vgpu *vgpu = node->vgpus; vgpu; vgpu = vgpu->next) {
 		if (vgpu->terms.share || vgpu->terms.is_latency)
 			shared |= ties[vgpu->device];
@@ -338,8 +341,8 @@ const struct vgpu *arbiter_holder(size_t device)
 	return holder;
 }
 
-// Begins or ends the counting in the processes of one vGPU. If the vGPU has an arbiter, that writes the word of the
-// gates.
+// Makes the processes of one vGPU begin or end to count. If the vGPU has an arbiter, the arbiter's thread writes the
+// word of the gates.
 static void count_in_vgpu(const struct vgpu *vgpu, bool wanted)
 {
 	struct turn_page *page = vg_ledger_turn_page(vgpu->ledger);

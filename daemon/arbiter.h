@@ -6,8 +6,8 @@
 #include "daemon/phase_log.h"
 #include "turn/turn.h"
 
-// Adds the vGPUs that have tenants to their arbiters with their present terms, and removes all others. Call it after
-// every event.
+// Gives each vGPU that has tenants a seat at an arbiter, with its present terms. Removes all other vGPUs from their
+// arbiters. Call it after every event.
 void arbiter_follow(struct node *node);
 // Removes the vGPU from its arbiter. Call it before the vGPU's ledger is unmapped.
 void arbiter_forget(struct vgpu *vgpu);
@@ -44,11 +44,10 @@ bool arbiter_read(const struct vgpu *vgpu, struct arbiter_report *ret_report);
 // Returns the vGPU that has the turn on the device; NULL: none.
 const struct vgpu *arbiter_holder(size_t device);
 
-// Begins to record the phases of all vGPUs that take part in turns, and to count launches and copies of all vGPUs; or
-// ends both. May be called again with the same value, so that it also applies to vGPUs that are new. Only the launches
-// of a vGPU without an arbiter are counted.
+// Begins or ends two things: recording the phases of all vGPUs that take part in turns, and counting the launches and
+// copies of all vGPUs. Call it again with the same value to include new vGPUs. A vGPU without an arbiter has no phases.
 void arbiter_trace(struct node *node, bool wanted);
-// Ends the present part of all phases, so that they are in the logs.
+// Splits all phases at the present time, so that the logs have a record of each phase up to now.
 void arbiter_cut_phases(void);
 // Copies the records of all devices as phase_log_read() does, with the same results.
 size_t arbiter_read_phases(const struct phase_range *range, struct phase_record *ret_records, size_t most,

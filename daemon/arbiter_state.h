@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { ARBITER_HISTORY = 11 }; // length of the history in seconds
+enum { ARBITER_HISTORY = 11 }; // number of seconds for which figures are kept
 
-// A vGPU that has a seat, or a part of one.
+// One vGPU in a seat. A seat has several parts only if it is that of a job.
 struct part {
 	const struct vgpu *vgpu; // the arbiter's thread must not dereference this pointer
 	struct vg_ledger *ledger;
@@ -18,7 +18,7 @@ struct part {
 	struct turn_facts facts;
 };
 
-// A vGPU, or all vGPUs of a job, which have their turns together.
+// The place in the turns for one vGPU, or for all vGPUs of a job, which have their turns together.
 struct seat {
 	struct part *parts;
 	unsigned int part_count; // 0: the seat is free
@@ -26,13 +26,14 @@ struct seat {
 	struct turn_terms terms;
 	uint64_t joined_ns;
 	uint64_t charged[ARBITER_HISTORY]; // the vGPU's charged time at the end of each of the last seconds
-	// While phases are recorded: the present one, with the sums at its beginning instead of the differences.
+	// While phases are recorded: the phase that is not over yet. Its `charged_ns` and `launches` are the sums at
+	// the beginning of the phase; log_phase() computes the differences.
 	struct phase_record present;
 };
 
 struct arbiter {
 	struct arbiter *next;
-	uint64_t devices; // bits: its devices; more than one if jobs use several of them
+	uint64_t devices; // bit mask of its devices; more than one device if jobs use several
 	enum turn_mode mode;
 	pthread_t thread;
 	pthread_mutex_t lock; // guards everything below
@@ -41,8 +42,8 @@ struct arbiter {
 	struct turn_facts facts[TURN_VGPUS];
 	struct seat seats[TURN_VGPUS];
 	unsigned int most;	 // seats from this index on were never used
-	unsigned int part_count; // of all seats; at most TURN_VGPUS, because each has a bell
-	uint64_t second;	 // the last second in the history
+	unsigned int part_count; // of all seats; at most TURN_VGPUS, since the thread waits for as many bells
+	uint64_t second;	 // the second that the newest figures in the history are of
 	uint64_t handovers[ARBITER_HISTORY];
 	bool ending;
 	struct phase_log *log; // NULL: phases are not recorded
@@ -54,10 +55,10 @@ struct arbiter {
 // Runs as the thread of an arbiter: decides again and again which vGPU has the turn, until `ending` is set. `data` is
 // the struct arbiter.
 void *arbiter_thread_run(void *data);
-// Follows the phase of one vGPU. Ends the present one if it has changed, or in any case if `cuts` is true. The caller
-// holds the lock.
+// Checks whether a vGPU is in a new phase. If it is, or if `cuts` is true, adds the phase up to now to the log. The
+// caller holds the lock.
 void arbiter_thread_follow_phase(struct arbiter *arbiter, unsigned int index, uint64_t now, bool cuts);
-// The same for all vGPUs. Does nothing while no phases are recorded.
+// Calls arbiter_thread_follow_phase() for all vGPUs. Does nothing while no phases are recorded.
 void arbiter_thread_follow_phases(struct arbiter *arbiter, uint64_t now, bool cuts);
 // Wakes the threads that wait at the gates of a vGPU.
 void arbiter_thread_wake_gates(struct turn_page *page);

@@ -136,14 +136,14 @@ static void note_history(struct arbiter *arbiter, uint64_t now)
 	arbiter->second = second;
 }
 
-// Adds the phase that ends now to the log, unless the vGPU did nothing in it.
+// Adds the phase that ends now to the log, unless the vGPU did not use the device in it.
 static void log_phase(struct arbiter *arbiter, const struct phase_record *present, const struct phase_record *next)
 {
 	struct phase_record record = *present;
 
 	record.end_ns = next->begin_ns;
 	record.charged_ns = next->charged_ns - present->charged_ns;
-	// The sum over the slots is lower than before if a slot was reaped.
+	// The number of launches is a sum over the slots, so it falls when a slot is reaped.
 	record.launches = next->launches > present->launches ? next->launches - present->launches : 0;
 	if (present->begin_ns && record.end_ns > record.begin_ns &&
 	    (record.phase != TURN_PHASE_NONE || record.charged_ns))

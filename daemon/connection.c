@@ -38,15 +38,15 @@ struct connection {
 	bool for_broker;
 	bool rests;		     // the request waits, since the user has used up the loop's time for now
 	json_t *request;	     // the request, if it must be handled again later; else NULL
-	const struct change *change; // the change that answers the request when it is on disk; NULL: none
+	const struct change *change; // the change that must be on disk before the request is answered; NULL: none
 	char *answer;		     // the answer to be sent; NULL: there is no answer yet
 	size_t length, sent;
 	// A request that waits for room (request_queue.c):
-	uint64_t ticket;	   // the request's place in the queue, lower ones first; 0: it was never in the queue
+	uint64_t ticket;	   // position in the queue, the lowest first; 0: the request was never in the queue
 	uint64_t wanted;	   // the devices that the request waits for, as bits
 	bool is_waiting;	   // the request is in the queue
 	bool is_over;		   // the request has waited long enough
-	uint64_t queued_ns;	   // when the request entered the queue; 0: not there, or its end is in the journal
+	uint64_t queued_ns;	   // when the request entered the queue; 0: never, or its end is in the journal already
 	char vgpu[VG_LEDGER_NAME]; // the name of the vGPU that the request would create
 };
 
@@ -76,7 +76,7 @@ static uint64_t find_blocked(const struct node *node, const struct connection *c
 	return blocked;
 }
 
-// Begins to read from the connection, unless its user already has the maximum of served connections. Returns 0 or
+// Begins to read from the connection, unless its user already has as many served connections as allowed. Returns 0 or
 // -errno.
 static int serve_connection(struct node *node, struct connection *connection)
 {
@@ -144,7 +144,7 @@ static void close_connection(struct node *node, struct connection *connection)
 	user->served -= connection->deadline_ns != 0 && !connection->ticket;
 	if (connection->is_waiting) {
 		set_wanted(node, connection, false, 0);
-		node->must_retry = true; // later requests in the queue may get the room now
+		node->must_retry = true; // requests behind this one in the queue may get the room now
 	}
 	discard_source(node, &connection->source, user->uid);
 	json_decref(connection->request);
@@ -349,8 +349,8 @@ static struct connection *next_in_queue(const struct node *node, uint64_t ticket
 	return next;
 }
 
-// Repeats the requests in the queue, the first one first. Passes over those whose devices are all wanted by earlier
-// ones.
+// Repeats the requests in the queue, in their order. Skips a request if earlier requests wait for all devices that it
+// waits for.
 static void retry_queue(struct node *node)
 {
 	struct connection *connection = next_in_queue(node, 0);
@@ -479,7 +479,7 @@ void connection_accept(struct node *node)
 	struct connection *oldest = NULL;
 	for (struct connection *one = node->connections; one; one = one->next)
 		if (!oldest || !one->is_waiting || oldest->is_waiting)
-			oldest = one; // a queued connection is closed only if all connections are queued
+			oldest = one; // prefer a connection that is not queued, even if a queued one is older
 	close_connection(node, oldest);
 }
 
@@ -514,7 +514,8 @@ static void poll_queue(struct node *node, uint64_t now, uint64_t *deadline)
 	deadline_lower(deadline, next_ns);
 }
 
-// Ends the time in the queue of a request that has waited long enough: it is repeated once more.
+// Ends the waiting of a request that has been in the queue for long enough. The request is repeated once more, and then
+// refused if there is no room.
 static void end_wait(struct node *node, struct connection *connection)
 {
 	connection->is_over = true;

@@ -11,10 +11,11 @@
 bool container_is_id(const char *id);
 // Returns whether the process belongs to the user, or to a subordinate id of the user. root owns all processes.
 bool container_is_owned(uid_t user, pid_t pid);
-// Records which container begins with the launcher `pid`: the fields "id", "image" and "kill_outside" of the object.
-// `user` is the user who started the container.
+// Records that the launcher `pid` is the first process of a container, with the fields "id", "image" and "kill_outside"
+// of the object. `user` is the user who started the container.
 void container_read(struct vgpu *vgpu, pid_t pid, const json_t *object, uid_t user);
-// Returns the launcher that is the first process of the process's container; NULL: it is in no container of the vGPU.
+// Finds the container in which the process runs, and returns the launcher that is its first process. NULL: the process
+// runs in no container of the vGPU.
 const struct launcher *container_find(const struct node *node, const struct vgpu *vgpu, pid_t pid);
 // A process that uses the device in a container of the vGPU, but not through the interposer.
 struct outsider {

@@ -28,7 +28,7 @@ void damage_check(struct node *node, struct vgpu *vgpu)
 	int r = vg_ledger_check_file(vgpu->ledger, path);
 	if (r == VG_LEDGER_GROWN) {
 		leftover_cut(node, vgpu);
-		vgpu->is_being_removed = true; // or else its users could fill the file system by enlarging the ledger
+		vgpu->is_being_removed = true; // otherwise its users could fill the file system by enlarging the ledger
 	}
 	if (vgpu->damage == DAMAGE_CONTENTS && vgpu->damage_text)
 		return;

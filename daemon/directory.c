@@ -299,7 +299,7 @@ void directory_leave(struct node *node)
 {
 	if (node->has_socket_file && is_in_place(node))
 		unlinkat(node->directory, "virgated.sock", 0);
-	// another process may create a file of this name now, which this daemon must not remove
+	// from now on, a file of this name may be another process's, which this daemon must not remove
 	node->has_socket_file = false;
 }
 

@@ -46,8 +46,8 @@ static void close_in_lane(enum work_lane lane, int descriptor)
 	if (closing && work_post(sender, &closing->work))
 		return;
 	free(closing);
-	// Hundreds of the user's descriptors wait to be closed, or there is no memory. So the main thread closes this
-	// one: an open one would use up a descriptor that all users need.
+	// The user's queue is full (hundreds of descriptors wait to be closed), or there is no memory. The main thread
+	// then closes this descriptor itself. Left open, it would use up a descriptor that all users need.
 	work_start_timer();
 	close(descriptor);
 	work_stop_timer();

@@ -4,12 +4,13 @@
 #include "base/size.h"
 #include "daemon/say.h"
 
-// SLACK_LEAST, SLACK_MOST: how far a vGPU may exceed its fixed part without a doubt. Memory that no call announces can
-// exceed it, and a doubt would cost an honest vGPU its moves. In between, it is an eighth of the part that moves.
+// Memory that no call announces can exceed the fixed part, and a doubt would cost an honest vGPU its moves. So a vGPU
+// may exceed its fixed part by an eighth of the part that moves, but by at least SLACK_LEAST and at most SLACK_MOST.
 // LAST_NS: how long all measurements must disagree before the vGPU is doubted.
 static const uint64_t SLACK_LEAST = 32ull << 20, SLACK_MOST = 256ull << 20, LAST_NS = 200000000;
 
-// Uses no word of the vGPU's ledger, since its processes can write all of them.
+// Returns how much of the vGPU's memory may be on the device while the vGPU counts as out. Does not use the ledger,
+// since the vGPU's processes can write any value there.
 static uint64_t most_while_out(const struct vgpu *vgpu)
 {
 	uint64_t slack = (vgpu->memory > vgpu->fixed ? vgpu->memory - vgpu->fixed : 0) / 8;

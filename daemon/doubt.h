@@ -1,6 +1,6 @@
-// Compares where evictable vGPUs are by the words of their processes, which can be false, with the memory that NVML
-// reports for these processes. A vGPU is doubted if it counts as out, but more of its memory is on the device than its
-// fixed part. Then it counts as on the device (residence.c). Main thread only.
+// Checks what the processes of evictable vGPUs report against NVML. By their reports, all memory of a vGPU that can
+// move may be in the host. If NVML shows more memory on the device than the vGPU's fixed part, the vGPU is doubted: it
+// counts as on the device (residence.c). Main thread only.
 #pragma once
 #include "daemon/node.h"
 
@@ -11,5 +11,5 @@ struct doubt_measurement {
 };
 // Begins or ends to doubt the vGPU. Call it after each measurement.
 void doubt_update(struct vgpu *vgpu, const struct doubt_measurement *measurement);
-// Believes the vGPU again, because it was ordered to leave again.
+// Ends the doubt, because the vGPU was newly ordered to leave the device.
 void doubt_reset(struct vgpu *vgpu);

@@ -20,7 +20,7 @@ enum {
 	REST = 20, // the pause after a reading is this many times as long as the reading
 };
 
-// One reading of the tenant's exported items from /proc, by a thread that works for the tenant's user. It can take
+// One reading of the tenant's exported items from /proc. A thread of the tenant's user does it, because it can take
 // long: the kernel lists all items before the first can be read, and there can be very many.
 struct exports_look {
 	struct work work;
@@ -51,7 +51,7 @@ void exports_drop(struct tenant *tenant)
 		tenant->look = NULL;
 	}
 	if (tenant->look)
-		tenant->look->tenant = NULL; // end_look() closes the descriptor
+		tenant->look->tenant = NULL; // end_look() then closes the descriptor, and ignores the result
 	else if (tenant->exports >= 0)
 		discard(tenant->exports);
 	if (tenant->exports >= 0)
@@ -91,8 +91,8 @@ static int compare_numbers(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-// Returns how many bytes were exported, and counts each shared allocation once. All of its descriptors have the same
-// key, which has its size and its number.
+// Returns how many bytes were exported: each shared allocation counts once, whatever the number of its descriptors. A
+// key has the allocation's size and number, so all of its descriptors have the same key.
 static uint64_t sum_up(uint64_t *keys, size_t count, uint32_t *ret_shares)
 {
 	uint64_t granules = 0;

@@ -10,10 +10,10 @@
 
 static const uint64_t UNKNOWN = UINT64_MAX;
 
-// The figures of one time. Counters are sums since the daemon started or the vGPU was created.
+// The figures in one sample. Counters are sums since the daemon started or the vGPU was created.
 enum figure {
 	FIGURE_CHARGED,
-	FIGURE_PHYSICAL, // of a GPU: the memory that the driver reports as used
+	FIGURE_PHYSICAL, // for a GPU: the memory that the driver reports as used
 	FIGURE_IN_HOST,
 	FIGURE_GPU_NS,
 	FIGURE_WAITED_NS,
@@ -23,12 +23,12 @@ enum figure {
 static const char *const figure_names[FIGURES] = {"charged", "physical", "in_host", "gpu_ns", "waited_ns", "refusals"};
 
 struct history {
-	uint64_t first; // the number of the first sample
+	uint64_t first; // number of the first sample that this vGPU or GPU has
 	uint64_t figures[HISTORY_SAMPLES][FIGURES];
 };
 
 static uint64_t times_ns[HISTORY_SAMPLES]; // since the epoch
-static uint64_t last_number;		   // of the last sample; 0: no sample
+static uint64_t last_number;		   // number of the last sample; 0: there is no sample
 static uint64_t next_ns, worst_delay_ns;
 static struct history *devices[VG_SYSTEM_DEVICES];
 
@@ -104,7 +104,7 @@ static void take_sample(struct node *node)
 
 void history_keep(struct node *node, uint64_t now, uint64_t *deadline)
 {
-	if (!node->vgpus) { // an unused daemon sleeps
+	if (!node->vgpus) { // an unused daemon takes no samples, so that it need not wake up
 		next_ns = 0;
 		return;
 	}

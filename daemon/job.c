@@ -7,7 +7,7 @@ bool job_is_same(const struct vgpu *vgpu, const struct vgpu *other)
 	return *vgpu->job && vgpu->owner == other->owner && strcmp(vgpu->job, other->job) == 0;
 }
 
-// Returns a mask of the devices of the vGPU's job.
+// Returns a bit mask of the devices on which the vGPU's job has vGPUs.
 static uint64_t list_devices(const struct node *node, const struct vgpu *vgpu)
 {
 	uint64_t devices = 0;
@@ -31,7 +31,8 @@ uint64_t job_tied_devices(const struct node *node, const struct vgpu *vgpu, size
 	return tied;
 }
 
-// Returns whether the list has another vGPU of the same job before this one.
+// Returns whether a vGPU of the same job comes before this one in the list, so that the job's share was counted
+// already.
 static bool is_counted(const struct node *node, const struct vgpu *vgpu)
 {
 	const struct vgpu *other = node->vgpus;

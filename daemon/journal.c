@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// A user's programs cause events, and the journal is bounded. So each user may add BURST events at once, and then one
-// each REFILL_NS; more are counted, and reported by one event.
+// The journal is bounded, and programs of one user must not fill it. So each user may add BURST events at once, and
+// then one each REFILL_NS. Further events are only counted, and one event reports their number.
 enum { BURST = 256, BUDGETS = 64 };
 static const uint64_t REFILL_NS = 1000000000;
 
@@ -22,7 +22,7 @@ struct budget {
 	uint64_t at_ns; // when `left` was last refilled; 0: this budget is not used
 };
 
-static struct journal_event events[JOURNAL_EVENTS]; // a ring; `count` was added in all
+static struct journal_event events[JOURNAL_EVENTS]; // a ring buffer; `count` events were ever added
 static uint64_t count;
 static struct budget budgets[BUDGETS];
 static struct journal_counts totals;
@@ -114,7 +114,8 @@ bool journal_restore(const struct journal_event *event)
 
 // ---- adding ----------------------------------------------------------------------------------------------
 
-// Numbers begin with the time in microseconds, so that they also increase if the files were lost.
+// Returns the number for a new event. The first number of this daemon is the time in microseconds. So numbers increase
+// even if the journal's files were lost.
 static uint64_t next_number(void)
 {
 	uint64_t now = vg_clock_realtime_ns() / 1000, last = last_number();
@@ -147,8 +148,8 @@ static struct budget *find_budget(uid_t uid)
 	return oldest;
 }
 
-// Takes one event from the user's budget, which the user's subordinate users share. Reports the events that were
-// omitted before it.
+// Takes one event from the budget of the user, whose subordinate ids share it. If events were omitted before, adds an
+// event with their number. Returns false if the budget is empty.
 static bool take_budget(struct node *node, uid_t owner)
 {
 	struct budget *budget = find_budget(owner);
@@ -188,7 +189,7 @@ void journal_add(struct node *node, enum journal_kind kind, const struct journal
 				      .actor = note->actor ? note->actor->uid : (uid_t)-1,
 				      .pid = note->pid > 0 ? note->pid : 0,
 				      .count = note->count ? note->count : 1,
-				      // an answer holds signed numbers, and a tenant can write any number
+				      // JSON has signed integers, and a tenant can write any number into its ledger
 				      .bytes = note->bytes < INT64_MAX ? note->bytes : INT64_MAX};
 	va_list arguments;
 
@@ -202,7 +203,7 @@ void journal_add(struct node *node, enum journal_kind kind, const struct journal
 	va_end(arguments);
 	clean_text(event.text);
 	bool is_daemons = kind == JOURNAL_STARTED || kind == JOURNAL_ENDED;
-	// a user must not use up the budget of another user
+	// the user who caused the event pays for it, so that a user cannot use up another user's budget
 	uid_t payer = note->actor ? note->actor->uid : event.owner;
 	if (is_daemons || take_budget(node, user_owner(payer)))
 		append(node, &event);

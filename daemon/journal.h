@@ -1,5 +1,5 @@
-// The journal: the events of this node, with their causes. The last JOURNAL_EVENTS events are in memory.
-// They are also on the disk (journal_file.h), from which the next daemon reads them. Main thread only.
+// Keeps the journal: the events of this node, with their causes. The last JOURNAL_EVENTS events are in memory. The
+// events are also on the disk (journal_file.h), from which the next daemon reads them. Main thread only.
 #pragma once
 #include <jansson.h>
 
@@ -46,23 +46,23 @@ enum journal_kind {
 };
 
 struct journal_event {
-	uint64_t number;  // larger than that of every earlier event, also of earlier daemons
+	uint64_t number;  // larger than the numbers of all earlier events, also those of earlier daemons
 	uint64_t time_ns; // time since the epoch, by a clock that may jump
 	enum journal_kind kind;
 	uid_t owner; // this user and the members of `group` may see the whole event
 	gid_t group;
-	uid_t actor;	    // the user who caused it; (uid_t)-1: none
-	pid_t pid;	    // the program, or the process of the actor; 0: none
-	unsigned int count; // how many alike it stands for
-	uint64_t bytes;	    // asked for, refunded, or the new limit; 0: none
+	uid_t actor;	    // the user who caused the event; (uid_t)-1: none
+	pid_t pid;	    // the program that the event is about, or the actor's process; 0: none
+	unsigned int count; // how many equal events this one stands for
+	uint64_t bytes;	    // bytes that were requested or refunded, or the new limit; 0: none
 	char vgpu[VG_LEDGER_NAME], command[VG_LEDGER_COMMAND];
-	char text[JOURNAL_TEXT]; // the end of a sentence: why, or what exactly
+	char text[JOURNAL_TEXT]; // the cause or the details, as the end of a sentence
 };
 
-// What the caller knows of an event.
+// What the caller of journal_add() knows of an event.
 struct journal_note {
 	const struct vgpu *vgpu;	    // NULL: the event is about the daemon, or about `actor` alone
-	const char *name;		    // the name of a vGPU that does not exist yet, if `vgpu` is NULL; NULL: none
+	const char *name;		    // if `vgpu` is NULL: the name of a vGPU that does not exist yet; NULL: none
 	const struct authority_peer *actor; // NULL: none
 	pid_t pid;
 	const char *command; // NULL: none
@@ -72,7 +72,7 @@ struct journal_note {
 
 // Adds an event for the refusals that programs have written into the ledgers since the last call.
 void journal_add_refusals(struct node *node);
-// Does this for one vGPU at once, because a program or the vGPU ends.
+// Does the same for one vGPU at once. Call it when one of its programs ends, or before the vGPU is removed.
 void journal_add_last_refusals(struct node *node, struct vgpu *vgpu);
 // Reads the journal of earlier daemons.
 void journal_load(struct node *node);
@@ -88,17 +88,17 @@ bool journal_restore(const struct journal_event *event);
 const struct journal_event *journal_next(uint64_t number);
 
 struct journal_query {
-	uint64_t after;	   // only events with larger numbers
-	double since;	   // only events of this time or later
+	uint64_t after;	   // list only events with larger numbers
+	double since;	   // list only events from this time on
 	const char *vgpu;  // NULL: all
 	unsigned int most; // at most JOURNAL_ANSWER
-	bool newest;	   // of too many events, the newest ones instead of the oldest
+	bool newest;	   // if there are more than `most` events, list the newest ones instead of the oldest
 };
 // Lists the events that the peer may see. If `peer` is NULL, lists the events that every user may see. For events of
 // other users' vGPUs, leaves out the program, the actor, and the bytes.
 json_t *journal_list(const struct authority_peer *peer, const struct journal_query *query);
 
-// Counts since the daemon started. An event is lost if it leaves the memory before it was written to the disk.
+// Counters since the daemon started. An event is lost if it is overwritten in memory before it was written to the disk.
 struct journal_counts {
 	uint64_t events, omitted, lost, write_errors, damaged_lines;
 };

@@ -64,7 +64,7 @@ static int append_text(int fd, const char *text, size_t length)
 		return -EINVAL;
 	if (status.st_size && pread(fd, &last, 1, status.st_size - 1) != 1)
 		return -EIO;
-	int r = last == '\n' ? 0 : vg_write_all(fd, "\n", 1, -1); // an earlier daemon was killed within a line
+	int r = last == '\n' ? 0 : vg_write_all(fd, "\n", 1, -1); // end the line that a killed daemon began
 	if (r == 0)
 		r = vg_write_all(fd, text, length, -1);
 	if (r < 0 && ftruncate(fd, status.st_size) < 0)
@@ -112,11 +112,10 @@ static void print_event(FILE *out, const struct journal_event *event)
 	free(text);
 }
 
-// Writes to the daemon's log that the journal cannot be written, once for each cause. Also writes there when the
-// journal can be written again.
+// Writes to the daemon's log that the journal cannot be written, once for each cause, and that it can be written again.
 static void report_outcome(const struct write *write)
 {
-	static int reported; // the cause that the log has named last; 0: the journal is written
+	static int reported; // the error that was logged last; 0: the last write succeeded
 
 	if (write->error && write->error != reported)
 		say("the journal %s cannot be written: %s; the daemon goes on, keeps the last %d events in memory, and "
@@ -131,7 +130,7 @@ static void report_outcome(const struct write *write)
 static void end_write(struct node *node, struct work *work)
 {
 	struct write *write = (struct write *)work;
-	bool must_wait = write->error != 0; // for the next event, as the disk is full or the file is wrong
+	bool must_wait = write->error != 0; // the disk is full or the file is invalid: try again at the next event
 
 	is_writing = false;
 	if (must_wait)
@@ -145,7 +144,8 @@ static void end_write(struct node *node, struct work *work)
 		journal_file_write(node);
 }
 
-// Makes a write of the next events, at most BATCH. Returns NULL if all are on the disk, or if there is no memory.
+// Prepares a write of the oldest events that are not on the disk, at most BATCH. Returns NULL if all are on the disk,
+// or if there is no memory.
 static struct write *make_write(struct node *node)
 {
 	const struct journal_event *event = journal_next(written + 1);

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-// A program that repeats a refused request refuses itself many times a second: one event has the number of them.
+// A program may repeat a refused request many times a second. So a vGPU gets at most one event for refusals in this
+// time, with their number.
 static const uint64_t EVERY_NS = 2000000000;
 
 // Copies the name of the driver's function, which a program wrote, as printable ASCII.

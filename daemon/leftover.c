@@ -28,7 +28,7 @@ static void cut_file(struct work *work)
 	int fd = ((struct cut *)work)->fd;
 
 	if (ftruncate(fd, (off_t)vg_ledger_size()) < 0)
-		(void)errno; // a failure is harmless: the next check tries again
+		(void)errno; // there is nothing to do after a failure: the next check tries again
 	close(fd);
 }
 

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-// The reason why a vGPU lacks its share is shown only after it has lasted this long, since a shorter one has no effect
-// on the share.
+// A reason why a vGPU lacks its share is shown only if it has lasted this long. A shorter lack has no effect on the
+// share.
 static const uint64_t lasting_ns = 1000000000;
 
 // Returns whether the vGPU gets the part of the GPU's time that its compute share promises.
@@ -27,7 +27,7 @@ static bool gets_share(const struct arbiter_report *report)
 	}
 }
 
-// Returns why a vGPU that should take part in turns does not; NULL: nothing is wrong.
+// Returns why a vGPU with tenants takes no part in turns although it should; NULL: nothing is wrong.
 static const char *explain_absence(const struct vgpu *vgpu)
 {
 	const struct tenant *tenant = vgpu->tenants;

@@ -42,9 +42,9 @@ static bool is_measured(const struct tenant *tenant)
 }
 
 // Estimates the memory of a context from a tenant that has nothing but its first context. Of several such tenants, the
-// one that uses least counts. The estimate is used for all later tenants of this owner. Only the tenant itself reports
-// that it has nothing else, so it must not be able to lower the estimate at will. So two measurements must agree, and a
-// measurement of at most half of a measured estimate is ignored.
+// smallest figure counts. The estimate is used for all later tenants of this owner. A tenant says itself that it has
+// nothing else, and must not be able to lower the estimate at will. So two measurements must agree, and a figure of at
+// most half the measured estimate is ignored.
 static void learn_context(struct node *node, struct vgpu *vgpu, struct tenant *tenant,
 			  const struct vg_ledger_tenant *now, uint64_t physical)
 {

@@ -12,14 +12,14 @@
 #include <string.h>
 
 enum {
-	MOST_SHOWN = 1024,	      // the most names of ids that are cached for answers; one more replaces the oldest
-	MOST_ASKED = 2 * USER_SERVED, // the most names in the requests of one user that are cached
+	MOST_SHOWN = 1024,	      // most names of ids cached for answers; a new one replaces the least recent
+	MOST_ASKED = 2 * USER_SERVED, // how many names that requests of one user contain are cached
 	// a cached name that is older than this is looked up again when an answer shows it
 	FRESH_S = 10,
 	ASKED_S = 2,	    // how long the result of a lookup for a request is kept
 	PATIENCE_MS = 1000, // how long a request waits for the name of its user
 	ENTRY_SPACE = 4096,
-	MOST_SPACE = 16 << 20, // bytes for an entry; a group's entry has all of its members
+	MOST_SPACE = 16 << 20, // the most bytes for one entry; a group's entry has all of its members
 };
 
 enum kind { NAME_OF_USER, NAME_OF_GROUP, USER_OF_NAME, GROUP_OF_NAME };
@@ -27,24 +27,24 @@ enum kind { NAME_OF_USER, NAME_OF_GROUP, USER_OF_NAME, GROUP_OF_NAME };
 // What a lookup is given: an id whose name is to be found, or a name whose id is to be found.
 struct key {
 	enum kind kind;
-	uid_t asker; // the user whose thread looks it up; it is part of the key for names in requests
+	uid_t asker; // the user whose thread looks the name up; for names in requests, the asker is part of the key
 	uint32_t number;
 	char text[NAME_TEXT];
 };
 
-// The groups of one user, whom a request names.
+// The groups of a user whom a request names.
 struct groups {
 	gid_t gids[VGPU_GROUPS];
 	unsigned int count;
 };
 
 struct name {
-	struct name *next; // the name whose last use was before that of this one
+	struct name *next; // the next name in the order of last use, the latest first
 	struct key key;
 	bool is_pending, is_known;
 	int error; // result of the last lookup that ended: 0 or -errno
 	uint64_t asked_ns, known_ns;
-	struct groups *groups; // of a user whose name was looked up for a request; NULL: none
+	struct groups *groups; // the groups of a user whom a request names; NULL: not looked up
 };
 
 struct lookup {
@@ -55,7 +55,7 @@ struct lookup {
 };
 
 static struct name *names;
-static uint64_t waits_until_ns; // when the first request stops waiting for the name of its user; 0: no request waits
+static uint64_t waits_until_ns; // when the first request stops waiting for its user's name; 0: no request waits
 
 // ---- in the thread --------------------------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ static bool is_number(const char *text, uint32_t *ret_number)
 	return *text >= '0' && *text <= '9' && !*end && number < UINT32_MAX;
 }
 
-// Without memory, the user counts as one without groups.
+// Reads the groups of the user. Returns NULL if there is no memory: the user then counts as one without groups.
 static struct groups *look_up_groups(const struct passwd *entry)
 {
 	struct groups *groups = malloc(sizeof *groups);
@@ -84,12 +84,13 @@ static struct groups *look_up_groups(const struct passwd *entry)
 
 	if (!groups)
 		return NULL;
-	getgrouplist(entry->pw_name, entry->pw_gid, groups->gids, &count); // if there are more, it returns the first
+	getgrouplist(entry->pw_name, entry->pw_gid, groups->gids, &count); // of more groups, stores the first
 	groups->count = count < VGPU_GROUPS ? (unsigned int)count : VGPU_GROUPS;
 	return groups;
 }
 
-// Requests may name a user by the number.
+// Finds the user's entry in the system's directory, by the id, or by the name in a request. A request may also have the
+// id as a text instead of the name.
 static int find_entry(const struct key *key, struct passwd *entry, char *space, size_t size, struct passwd **ret_found)
 {
 	uint32_t number = key->number;
@@ -100,7 +101,7 @@ static int find_entry(const struct key *key, struct passwd *entry, char *space, 
 	return getpwuid_r(number, entry, space, size, ret_found);
 }
 
-// *ret_groups is NULL if the user is not looked up for a request.
+// Looks up a user's name or id. *ret_groups has the user's groups if a request names the user; else it is unchanged.
 static int look_up_user(struct key *key, char *space, size_t size, struct groups **ret_groups)
 {
 	struct passwd entry, *found = NULL;
@@ -131,7 +132,7 @@ static int look_up_group(struct key *key, char *space, size_t size)
 	return 0;
 }
 
-// The caller frees *ret_groups.
+// Looks up the name or id of a user or group, with more memory if the entry needs it. The caller frees *ret_groups.
 static int look_up_name(struct key *key, struct groups **ret_groups)
 {
 	bool of_user = key->kind == NAME_OF_USER || key->kind == USER_OF_NAME;
@@ -408,7 +409,7 @@ bool names_are_ready(uid_t asker, const char *owner, const char *group)
 	const struct name *name = has_name(asker) ? expect_name(&own, FRESH_S) : NULL;
 	bool are_ready = is_ready(asker, USER_OF_NAME, owner);
 
-	are_ready &= is_ready(asker, GROUP_OF_NAME, group); // do not stop at the first: both lookups must begin
+	are_ready &= is_ready(asker, GROUP_OF_NAME, group); // do not return early: both lookups must begin
 	if (!are_ready || !name || name->is_known || !name->is_pending)
 		return are_ready;
 	uint64_t until = name->asked_ns + PATIENCE_MS * 1000000ull;

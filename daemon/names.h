@@ -5,8 +5,8 @@
 
 enum { NAME_TEXT = 256 };
 
-// Return the name. While the name is unknown, return the id as a number, and begin a lookup. The text is valid until
-// the second next call.
+// Return the name of the id. While the name is unknown, begin a lookup, and return the id as a number. The text is
+// valid until the second call after this one.
 const char *names_user(uid_t uid);
 const char *names_group(gid_t gid);
 // Begin a lookup, so that the name is known when an answer shows it. A group is looked up in a thread of `asker`.
@@ -21,8 +21,8 @@ bool names_are_ready(uid_t asker, const char *owner, const char *group);
 // the system cannot look it up now.
 int names_find_user(uid_t asker, const char *name, uid_t *ret_uid);
 int names_find_group(uid_t asker, const char *name, gid_t *ret_gid);
-// Returns how many groups a user has who is named in a request of `asker`, after names_find_user(). Of more than
-// VGPU_GROUPS, it returns the first.
+// Stores the groups of a user whom a request of `asker` names, at most VGPU_GROUPS of them. Returns their number. Call
+// it after names_find_user().
 unsigned int names_find_groups(uid_t asker, const char *name, gid_t ret_groups[VGPU_GROUPS]);
 // Finds the id of a user from a name or a number in text, and waits for the result. Any thread. Returns 0 or -errno.
 int names_look_up_user(const char *text, uid_t *ret_uid);

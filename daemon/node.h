@@ -32,11 +32,11 @@ struct launcher {
 	uint64_t start_time;
 	bool has_mapped; // /proc shows that the process has the vGPU's ledger mapped
 	bool was_killed; // `virgate rm --force` killed the process
-	// For the first process of a container (container.h); `container` is "" for other launchers.
+	// Only for the first process of a container (container.h); for other launchers, `container` is "".
 	char container[CONTAINER_ID], image[CONTAINER_IMAGE];
-	uid_t container_user; // the user who started the container, or the owner of that subordinate id
+	uid_t container_user; // the user who started the container; for a subordinate id, its owner
 	bool kills_outside;   // kill processes of the container that use the GPU without the interposer
-	pid_t last_outsider;  // the process that the log named last
+	pid_t last_outsider;  // the process outside the interposer that the log named last
 };
 
 // Tells whether the process that a slot names is a tenant of the vGPU. The slot proves nothing: any process that can
@@ -65,12 +65,12 @@ struct tenant {
 	bool is_searched;    // the search in progress looks for this tenant
 	bool is_dead;	     // the tenant's process has ended
 	bool is_stopped;     // the process was stopped when last checked (stops.h)
-	uint64_t life;	     // the counter of the process that changes when it launches a kernel, or waits for a turn
+	uint64_t life;	     // counter of the process; changes when the process launches a kernel or waits for a turn
 	bool is_replaced;    // the process lives, but runs another program now (exec)
 	bool delay_reported; // the log says that the driver still lists the ended tenant's memory
 	bool drift_reported; // the log says that the tenant uses more memory than it charged
 	bool was_killed;     // `virgate rm --force` killed the tenant's process
-	bool is_in_journal;  // the journal has an event for its entry, or it entered under an earlier daemon
+	bool is_in_journal;  // the tenant's entry is in the journal, or the tenant entered under an earlier daemon
 	bool is_looked_at;   // the measurement in progress (measure.h) includes this tenant
 	uint64_t declared_before;   // bytes that the tenant had declared when the measurement began
 	uint64_t host_before;	    // bytes that the tenant had in the host when the measurement began
@@ -83,12 +83,12 @@ struct tenant {
 enum damage {
 	DAMAGE_NONE,
 	DAMAGE_REMOVED,	 // the file was removed: its tenants continue to use it, but new programs do not find it
-	DAMAGE_CONTENTS, // the file was truncated or overwritten: the daemon no longer uses its contents
+	DAMAGE_CONTENTS, // the file was truncated or overwritten: the daemon ignores its contents from then on
 };
 
 // Tells where the memory of an evictable vGPU is, and since when it moves (residence.h).
 struct residence {
-	bool is_evicted; // the vGPU was ordered out to make room, or for lack of use, but not by its user
+	bool is_evicted; // the vGPU was ordered to leave the device, but not by its user: it was idle, or to make room
 	bool is_called;	 // the user resumed the vGPU, so it returns even if no thread waits
 	enum residence_state state;
 	uint64_t wants_since_ns; // since when a thread waits for the memory; 0: no thread waits
@@ -97,9 +97,9 @@ struct residence {
 	// since when the memory moves to the device, or to the host; 0: the memory does not move
 	uint64_t moves_since_ns;
 	unsigned int refusals; // number of times in a row that the vGPU could not leave the device
-	bool claims_out;       // the vGPU is ordered out, and its processes report no memory that could still leave
-	bool is_doubted;       // NVML shows memory on the device that has left by the processes' reports (doubt.h)
-	uint64_t disagrees_since_ns; // since when all measurements disagree with these reports; 0: they do not
+	bool claims_out;       // the vGPU was ordered to leave, and its processes report that no more memory can leave
+	bool is_doubted;       // NVML shows memory on the device that has left according to the processes (doubt.h)
+	uint64_t disagrees_since_ns; // since when all measurements contradict the reports; 0: they do not
 	unsigned int evictions;
 };
 
@@ -109,8 +109,8 @@ enum { VGPU_GROUPS = 128 };
 struct vgpu_usage {
 	uint64_t most_charged;	 // the highest charge that the daemon has seen
 	uint64_t gpu_ns;	 // the GPU time that the arbiter has counted
-	uint64_t earlier_gpu_ns; // GPU time from before the arbiter's count last restarted at 0
-	bool has_gpu_time;	 // false: the vGPU had no turns
+	uint64_t earlier_gpu_ns; // GPU time from before the arbiter's counter last began again at 0
+	bool has_gpu_time;	 // false: the vGPU has had no arbiter, so its GPU time is unknown
 };
 
 struct vgpu {
@@ -128,9 +128,9 @@ struct vgpu {
 	uint64_t fixed;		     // evictable: how much of the vGPU's memory stays on the device
 	unsigned int idle_suspend; // evictable: after so many seconds without use, the vGPU leaves the device; 0: never
 	struct residence residence;
-	uint64_t exempt_until_ns; // until this time, launches wait for no turn, because a checkpoint is being taken
+	uint64_t exempt_until_ns; // until this time, launches need no turn, because a checkpoint is being taken
 	struct arbiter *arbiter;  // NULL: the vGPU takes no part in turns
-	unsigned int seat;	  // the vGPU's index at its arbiter
+	unsigned int seat;	  // index of the vGPU's seat in the arbiter's table
 	uid_t owner;
 	gid_t group;			 // the group that may use the vGPU; (gid_t)-1: none
 	gid_t owner_groups[VGPU_GROUPS]; // the groups of the owner when the vGPU was created, for allowance.h
@@ -138,15 +138,15 @@ struct vgpu {
 	bool ephemeral;
 	double created; // seconds since 1970
 	struct vgpu_usage usage;
-	unsigned int suspends, checkpoints; // since the daemon started
-	uint64_t refusals_in_journal;	    // how many of its refusals the journal has
-	struct history *history;	    // its figures of the last hour (history.h); NULL: none yet
-	uint64_t next_refusal_ns;	    // when the journal may get the next ones
+	unsigned int suspends, checkpoints; // how often the vGPU was suspended and dumped since the daemon started
+	uint64_t refusals_in_journal;	    // number of the vGPU's refusals for which the journal has events
+	struct history *history;	    // the vGPU's figures of the last hour (history.h); NULL: none yet
+	uint64_t next_refusal_ns;	    // when the journal may get the next event for refusals
 	struct vg_ledger *ledger;
 	volatile enum damage damage; // the signal handler of registry_guard() writes this, too
 	const char *damage_text;     // the cause, as the end of a sentence; NULL: not reported yet
 	bool is_being_removed;	     // the programs were killed; the vGPU is removed after the last one has ended
-	bool was_damaged_at_start;   // the ledger is created again, or the vGPU removed, as soon as no process uses it
+	bool was_damaged_at_start;   // by an earlier daemon: replace the ledger, or remove the vGPU, once it is unused
 	struct launcher *launchers;
 	uint64_t left_ns; // when the last launcher of the vGPU ended; 0: no launcher has ended
 	struct tenant *tenants, *by_slot[VG_LEDGER_SLOTS];
@@ -164,14 +164,14 @@ struct drain {
 	double since; // seconds since 1970
 };
 
-// What the handling of one request reads of the queue of waiting requests, and its results (request_queue.c).
+// What the handling of one request must know of the queue, and what it decides about the queue (request_queue.c).
 struct queue {
-	uint64_t blocked;	   // the devices that requests before this one in the queue wait for, as bits
-	bool is_over;		   // this request has waited long enough, so it is refused instead
-	bool is_final;		   // this request would be refused in any case, so it does not wait
-	bool is_held;		   // the request waits because of a limit of its user, so it blocks no other request
+	uint64_t blocked;	   // bit mask of the devices that requests before this one in the queue wait for
+	bool is_over;		   // the request has waited long enough, so it is refused instead of waiting on
+	bool is_final;		   // the request would be refused even if no other vGPU existed, so it does not wait
+	bool is_held;		   // the request waits because of a limit of its user; it blocks no other request
 	bool must_wait;		   // result: this request waits in the queue
-	uint64_t wanted;	   // result: the devices that this request waits for, as bits
+	uint64_t wanted;	   // result: bit mask of the devices that this request waits for
 	uint64_t wait_ns;	   // result: how long this request waits; UINT64_MAX: without a limit
 	char vgpu[VG_LEDGER_NAME]; // result: the name of the vGPU that this request would create
 	char reason[224];	   // result: why there is no room now
@@ -184,7 +184,7 @@ struct node {
 	char runtime_dir[PATH_MAX - 128], state_path[PATH_MAX], claims_dir[PATH_MAX - 128];
 	uint32_t pid_namespace;
 	int epoll_fd, lock_fd, directory; // `directory`: the descriptor of the runtime directory
-	int spare;			  // a descriptor that is closed to accept a connection when no other is free
+	int spare;			  // a spare descriptor: closed to accept a connection when no other is free
 	struct source listener, signals, name_lock; // `name_lock`: the second lock of directory.h
 	bool name_lock_refused;			    // the log says why the second lock cannot be taken
 	struct vgpu *vgpus;
@@ -197,18 +197,18 @@ struct node {
 	struct publication *publications; // kept by the broker (broker/broker.h)
 	bool must_retry;		  // requests that wait may be answerable now: the loop calls connection_retry()
 	bool runtime_is_stale;		  // launchers have ended since the last state_save_runtime()
-	bool is_deferred;   // the present request must wait for a search, a lookup or the disk, and is repeated
-	struct queue queue; // the place of the present request in the queue
-	unsigned int waiting[VG_SYSTEM_DEVICES], waiting_count; // requests in the queue, for each GPU and all
-	struct change *change;	// the present request is answered when this change is on disk; NULL: it changes nothing
+	bool is_deferred;   // the present request must wait for a search, a lookup or the disk; it is repeated later
+	struct queue queue; // what the present request reads from the queue, and decides about it
+	unsigned int waiting[VG_SYSTEM_DEVICES], waiting_count; // requests in the queue: for each GPU, and in all
+	struct change *change;	// the change after whose write to the disk the present request is answered; NULL: none
 	bool is_leaving;	// the daemon ends as soon as no client is connected
-	bool is_interrupted;	// a signal ends the daemon, without answers to requests that wait
-	bool is_replaced;	// that signal was SIGHUP: the program that is installed now takes over
+	bool is_interrupted;	// a signal ends the daemon; requests that wait are not answered
+	bool is_replaced;	// the signal was SIGHUP: this process executes the installed program, which takes over
 	uint64_t started_ns;	// when the daemon started, since the epoch
-	bool was_shut_down;	// a request ends the daemon, which accepts no new connections
+	bool was_shut_down;	// a request has ended the daemon; no new connections are accepted
 	bool has_socket_file;	// virgated.sock in the runtime directory is this daemon's
 	uint64_t busy_until_ns; // the last time at which the daemon was in use
 	uint64_t next_scan_ns, next_reap_ns; // when the next scan and the next reaping are due; 0: not due
-	bool is_scanning;		     // a scan of all ledgers is in progress, a part in each loop iteration
+	bool is_scanning;		     // a scan of all ledgers is in progress: a part in each loop iteration
 	struct vgpu *scan_next; // the vGPU with which the scan of all ledgers continues; NULL: all have been scanned
 };

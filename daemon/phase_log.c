@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 struct phase_log {
-	uint64_t count;	      // of all records that were added
-	uint64_t overwritten; // the number of the newest record that is not there any more; 0: none
+	uint64_t count;	      // number of records that were ever added to this log
+	uint64_t overwritten; // number of the newest record that was overwritten; 0: none
 	struct phase_record records[PHASE_RECORDS];
 };
 

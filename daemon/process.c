@@ -92,8 +92,8 @@ bool process_has_ended(int pidfd)
 	return poll(&poll_fd, 1, 0) != 0;
 }
 
-// Opens a pidfd of the process that connected, through its socket. A kernel older than SO_PEERPIDFD needs the pid,
-// which another process of the same user may have by now.
+// Opens a pidfd of the process that connected, by means of its socket. A kernel without SO_PEERPIDFD opens it by the
+// pid. If that process has ended, another process of the same user may have the pid.
 static int open_peer(const struct authority_peer *peer)
 {
 	socklen_t length = sizeof(int);

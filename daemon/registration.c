@@ -10,8 +10,8 @@
 
 #include <errno.h>
 
-// Gives the epoll instance to the tenant. A process that ran several programs (exec) has a slot for each program that
-// exported memory; the registration is from the latest program.
+// Gives the epoll instance to the tenant that has sent it. A process that ran several programs one after the other
+// (exec) may have a slot for each. Then the latest program is the sender.
 static void accept_exports(const struct node *node, struct vgpu *vgpu, const struct vg_ledger_owner *owner, int offered)
 {
 	struct tenant *sender = NULL;

@@ -1,6 +1,6 @@
-// Handles the verbs events, history and status, with which users look at a node, and dumped, by which a dump tells that
-// its image is complete. A program that shows the answers to others asks with "public": then it gets what `virgate ps`
-// shows of other users' vGPUs.
+// Handles the verbs `events`, `history` and `status`, with which users look at a node. Also handles `dumped`, by which
+// a dump reports that its image is complete. A program that shows the answers to other users sets "public": then the
+// answer has only what `virgate ps` shows of other users' vGPUs.
 #include "base/descriptor.h"
 #include "daemon/history.h"
 #include "daemon/journal.h"
@@ -45,7 +45,8 @@ json_t *answer_events(const struct request *request)
 	return journal_list(is_public ? NULL : request->peer, &query);
 }
 
-// The daemon takes no part in a dump, so it believes the process that made the image, which may enter the vGPU.
+// The daemon takes no part in a dump. So it believes the process that made the image, if that process may enter the
+// vGPU.
 json_t *answer_dumped(const struct request *request)
 {
 	const char *image = request_text(request, "image");

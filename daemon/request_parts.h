@@ -44,9 +44,9 @@ json_t *find_device(const struct node *node, const char *text, size_t *ret_devic
 // request_drain.c: returns the refusal of a new vGPU or program if the GPU is drained; else NULL.
 json_t *refuse_drained(const struct request *request, size_t device);
 
-// Returns the refusal for a request that waits for room if requests before it wait for the GPU; else NULL.
+// Refuses a request that may wait, if requests before it in the queue wait for this GPU. Returns the refusal, or NULL.
 json_t *refuse_queued(const struct request *request, size_t device);
-// Returns the devices on which the vGPU fits if they are empty, as bits.
+// Returns a bit mask of the devices on which the vGPU would fit if they had no other vGPUs.
 uint64_t find_possible(const struct request *request, const struct vgpu *wanted);
 
 // request_queue.c

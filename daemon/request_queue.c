@@ -27,7 +27,7 @@ bool is_queueing(const struct request *request)
 	return json_is_true(wait) || json_is_integer(wait);
 }
 
-// Returns whether the reason of the refusal can go away.
+// Returns whether the request may succeed later: refusals with the codes "limit" and "busy" can go away.
 static bool is_temporary(const json_t *refusal)
 {
 	const char *code = json_string_value(json_object_get(refusal, "code"));

@@ -1,4 +1,4 @@
-// Handles the verb trace: the records of a trace since an earlier answer, and the present counters.
+// Handles the verb `trace`: answers with the records since the client's last request, and with the present counters.
 #include "daemon/request_parts.h"
 #include "daemon/trace.h"
 

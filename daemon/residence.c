@@ -20,10 +20,10 @@ enum {
 };
 static const uint64_t ms = 1000000;
 
-// Sums and maxima over the processes of one vGPU.
+// What the processes of one vGPU report, summed up. For times, the latest counts.
 struct facts {
 	unsigned int processes, out, drained, refusing, waiting;
-	bool is_moving;	 // at least one process is carrying out an order, or has not begun to
+	bool is_moving;	 // at least one process has an order that it has not carried out yet
 	bool is_copying; // memory of at least one process moves
 	uint64_t active_ns, switch_ns;
 };
@@ -161,15 +161,15 @@ static struct residence_vgpu describe_vgpu(const struct vgpu *vgpu, const struct
 				       .active_ns = facts->active_ns,
 				       .switch_ns = facts->switch_ns,
 				       .busy_until_ns = residence->busy_until_ns,
-				       // 0 without programs: such a vGPU has no memory to move.
+				       // A vGPU without programs has no memory to move, so its time is 0: never.
 				       .idle_ns = facts->processes ? vgpu->idle_suspend * 1000 * ms : 0,
 				       .state = residence->state,
 				       .has_drained = facts->drained == facts->processes && !is_late,
 				       .is_overdue = is_late};
 }
 
-// Returns the name of the largest vGPU on the device, or "" if no vGPU is there. Programs that wait for the device show
-// the name in messages.
+// Returns the name of the vGPU that counts as having the device: the largest of those that are not ordered to leave.
+// Programs that wait for the device show this name in messages. "": no vGPU.
 static const char *find_holder(struct vgpu *const *vgpus, const struct residence_vgpu *orders, size_t count)
 {
 	const struct vgpu *holder = NULL;
@@ -196,7 +196,7 @@ static void carry_out_orders(struct node *node, struct vgpu *const *vgpus, const
 		if (is_evicted == residence->is_evicted)
 			continue;
 		residence->is_evicted = is_evicted;
-		residence->claims_out = false; // until the processes have answered
+		residence->claims_out = false; // unknown until the processes have answered
 		residence->evictions += is_evicted;
 		if (is_evicted)
 			doubt_reset(vgpus[i]);

@@ -7,13 +7,13 @@
 struct change {
 	struct change *next;
 	uint64_t number;
-	// Returns the answer. `error`: 0, or -errno if the change is not on disk. Then the function undoes the parts of
-	// the change that must not remain.
+	// Called when the change is on disk, or cannot be written: `error` is 0 or -errno. Returns the answer to the
+	// request. After an error, undoes the parts of the change that must not remain.
 	json_t *(*finish)(struct node *node, const struct change *change, int error);
 	struct vgpu *vgpu; // the vGPU, which no other request changes or removes until finish(); NULL: it was removed
-	struct turn_terms terms; // `set`: the terms before the change
+	struct turn_terms terms; // for the verb `set`: the terms before the change
 	size_t device;		 // `drain`: the GPU
-	bool raises;		 // `set`: the limit in the ledger must be raised when the change is on disk
+	bool raises;		 // for the verb `set`: raise the limit in the ledger when the change is on disk
 };
 
 // Sets the function that calls finish() and sends its answer.

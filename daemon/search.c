@@ -1,11 +1,9 @@
-// Searches /proc in the thread of the vGPU's owner. Parts of what the kernel shows of a process are in that process's
-// memory, so reading them takes as long as the user likes. A search finds:
+// Searches /proc in the thread of the vGPU's owner. The kernel reads some of what it shows of a process from that
+// process's memory, so a user can make such a read last arbitrarily long. A search finds:
 // - processes that inherited the vGPU's environment from a launcher (in names: heirs), that outlive the launcher, and
-// that
-//   have not used CUDA yet;
+//   that have not used CUDA yet;
 // - processes that have the ledger mapped, which proves that a slot or a signal is meant for them;
-// - the pids of tenants in other pid namespaces, since these tenants know only their inner pids, which are in their
-//   slots.
+// - the pids of tenants in other pid namespaces. These tenants know only their inner pids, which are in their slots.
 #include "daemon/search.h"
 
 #include "base/descriptor.h"
@@ -45,8 +43,8 @@ struct found {
 
 struct search {
 	struct work work;
-	struct vgpu *vgpu;	      // used by the main thread only; NULL: the results are ignored
-	char variable[PATH_MAX + 16]; // "VIRGATE_LEDGER=PATH", as in the environment that is searched for
+	struct vgpu *vgpu;	      // only the main thread may use this pointer; NULL: the results are ignored
+	char variable[PATH_MAX + 16]; // the variable "VIRGATE_LEDGER=PATH", as it is in the environment of heirs
 	char mapped[PATH_MAX];	      // how the line of the ledger's mapping in /proc/PID/maps ends
 	ino_t inode;
 	uid_t owner;

@@ -70,7 +70,7 @@ char *state_text(const struct node *node)
 	return text;
 }
 
-// Returns which container the launcher begins. NULL: none.
+// Describes the container whose first process is the launcher. NULL: it is the first process of no container.
 static json_t *write_container(const struct launcher *launcher)
 {
 	if (!*launcher->container)

@@ -9,19 +9,20 @@
 
 #include <stdatomic.h>
 
-// All clients share the log of phases, so one client that asks all the time must not fill it with short parts.
+// How often the phases may be split. All clients share the logs, so a client that asks without a pause must not fill
+// them with short parts.
 enum { CUT_MS = 10 };
 
-static uint64_t until_ns;     // the end of the recording; 0: nothing is recorded
-static uint64_t cut_ns;	      // the time of the last cut of the phases
-static uint64_t first_number; // the number of the newest record when the recording began
+static uint64_t until_ns;     // when the recording ends; 0: nothing is recorded
+static uint64_t cut_ns;	      // when the phases were last split
+static uint64_t first_number; // number of the newest record at the time when the recording began
 
 static bool may_see(const struct authority_peer *peer, uid_t owner, gid_t group)
 {
 	return authority_allows(AUTHORITY_TENANTS, authority_classify(peer, owner, group));
 }
 
-// Tenants can set the figures of a ledger to any value, and INT64_MAX is the largest integer in JSON.
+// Tenants can set their counters to any value. INT64_MAX is the largest integer in JSON.
 static json_int_t limit_counter(uint64_t value)
 {
 	return value < INT64_MAX ? (json_int_t)value : INT64_MAX;
@@ -126,7 +127,7 @@ static json_t *list_vgpus(const struct node *node, const struct authority_peer *
 	return array;
 }
 
-// Begins the recording, or continues it, also for vGPUs that are new.
+// Begins the recording, or makes it last longer. Includes vGPUs that were created since the last call.
 static void extend_recording(struct node *node)
 {
 	uint64_t now = vg_clock_monotonic_ns();

@@ -1,16 +1,16 @@
-// Traces: what the vGPUs did, and what their programs counted, for `virgate trace`. A trace is recorded while a client
-// asks for it, and for TRACE_LEASE_S afterwards. All clients read the same records. Main thread only.
+// Records for `virgate trace` what the vGPUs did, and what their programs counted. The recording lasts while clients
+// request it, and TRACE_LEASE_S longer. All clients read the same records. Main thread only.
 #pragma once
 #include <jansson.h>
 
 #include "daemon/authority.h"
 #include "daemon/node.h"
 
-// An answer has at most so many records and processes.
+// TRACE_LEASE_S: see above. TRACE_RECORDS, TRACE_TENANTS: the most records and processes in one answer.
 enum { TRACE_LEASE_S = 3, TRACE_RECORDS = 1024, TRACE_TENANTS = 512 };
 
-// Begins or continues the recording, and lists the records with numbers above `after`, and the counters of all vGPUs.
-// If `begins` is true, lists no records. Of other users' vGPUs, leaves out the programs and what they counted.
+// Begins or continues the recording. Lists the counters of all vGPUs, and the records with numbers larger than `after`;
+// no records if `begins` is true. For other users' vGPUs, leaves out the programs and their counters.
 json_t *trace_list(struct node *node, const struct authority_peer *peer, uint64_t after, bool begins);
-// Ends the recording if no client has asked for long enough. Lowers *deadline to that time.
+// Ends the recording if no client has requested it for TRACE_LEASE_S. Lowers *deadline to the time at which it ends.
 void trace_expire(struct node *node, uint64_t now, uint64_t *deadline);

@@ -14,7 +14,7 @@ void usage_note(struct vgpu *vgpu)
 	}
 	if (!arbiter_read(vgpu, &report))
 		return;
-	// The arbiter begins again at 0 after the vGPU was without programs.
+	// The arbiter's counter begins again at 0 when a vGPU gets programs after it had none.
 	if (report.account.charged_ns < usage->gpu_ns)
 		usage->earlier_gpu_ns += usage->gpu_ns;
 	usage->gpu_ns = report.account.charged_ns;

@@ -7,28 +7,28 @@
 enum {
 	USER_CONNECTIONS = 128, // the most connections of the user that are accepted and not closed
 	USER_SERVED = 16,	// the most connections of the user that the loop reads at a time; the others wait
-	USER_JOBS = 256,	// the most jobs that wait in one lane of the user (enum work_lane)
+	USER_JOBS = 256,	// the most pieces of work that wait in one lane of the user (enum work_lane)
 	USER_VGPUS = 64,
-	USER_TENANTS = 2048, // the most ledger slots of the user of which the daemon keeps a record
-	// one part in 8 of the daemon's descriptors may be the user's pidfds; the broker has its own limit
+	USER_TENANTS = 2048, // the most slots of the user's ledgers for which the daemon keeps a record
+	// at most an eighth of the daemon's descriptors may be pidfds for this user; the broker has its own limit
 	USER_FILES_PART = 8,
 	// the most time of the main loop for the user's ledgers and processes, in each USER_WINDOW_MS
 	USER_TIME_MS = 10,
-	USER_LONG_MS = 2, // after an answer that took longer, the user's next request is delayed by twice that time
+	USER_LONG_MS = 2, // if an answer took longer, the user's next request is delayed by twice that time
 	USER_WINDOW_MS = 250,
 };
 
-// A lane is a queue of one kind of work. Each user has a thread for each lane (work.h). Closing a connection that was
-// not read never waits for the user's own programs. So it has the lane WORK_UNREAD, and not that of work which may wait
-// for them. WORK_NAMES waits for the system's directory of users. WORK_DISK is the daemon's own: signals do not
-// interrupt its writes.
+// A lane is a queue for one kind of work. Each user has one thread for each lane (work.h). WORK_UNREAD closes
+// connections from which nothing was read. That never waits for the user's own programs, so it does not queue behind
+// WORK_ANY, which may wait for them. WORK_NAMES waits for the system's directory of users. WORK_DISK is for the
+// daemon's own files; signals do not interrupt its writes.
 enum work_lane { WORK_ANY, WORK_UNREAD, WORK_NAMES, WORK_DISK, WORK_LANES };
 
 struct user {
 	struct user *next;
 	uid_t uid, owner;		  // `owner`: the user whose limits apply (user_owner())
 	unsigned int connections, served; // counted by connection.c
-	unsigned int vgpus, tenants;	  // counted by vgpu.c, leftover.c and tenant.c
+	unsigned int vgpus, tenants;	  // counted by vgpu.c and leftover.c, and by tenant.c
 	unsigned int processes;		  // pidfds of launchers and tenants, and epoll instances of exports
 	unsigned int jobs[WORK_LANES];	  // counted by work.c
 	unsigned int watched;		  // sources in `events`, counted by source.c

@@ -113,8 +113,9 @@ int vgpu_renew(struct node *node, struct vgpu *vgpu)
 	return 0;
 }
 
-// Writes the limit and the share of the state file into the ledger, which the tenants obey. The two differ if a daemon
-// ended after it had written only one of them, or if a tenant has changed the ledger.
+// Writes the limit and the share from the state file into the ledger, which the tenants obey. The ledger can have other
+// values if a daemon ended after it had written only one of the two files. It can also have them if a tenant has
+// changed the ledger.
 static void adopt_limit(struct vgpu *vgpu)
 {
 	uint64_t charged;

@@ -31,7 +31,7 @@ static struct work *finished;
 static struct source finished_source = {.fd = -1};
 static timer_t loop_timer; // set by work_start_timer()
 
-// Creates a timer that sends signals to this thread. A signal ends a close() that lingers.
+// Creates a timer that sends signals to this thread. A signal interrupts a close() that takes too long.
 static bool make_timer(timer_t *ret_timer)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1};

@@ -18,7 +18,7 @@ int work_start(struct node *node);
 // lane is full or the thread cannot be started.
 bool work_post(uid_t uid, struct work *work);
 bool work_is_full(uid_t uid, enum work_lane lane);
-// Start and stop a timer whose signals end a close() of the main thread that lingers.
+// Start and stop a timer of the main thread. Its signals interrupt a close() that takes too long.
 void work_start_timer(void);
 void work_stop_timer(void);
 // Waits for finished work and calls its done(). Waits at most for the given time; -1: without limit.

@@ -35,7 +35,7 @@ static void end_session(struct node *node, struct session *session)
 	discard_source(node, &session->socket, session->peer.uid);
 	source_close(node, &session->process);
 	revoke_cancel(node, session);
-	bool is_revoked = publication && publication->revoker; // a revoked publication outlives its last edition
+	bool is_revoked = publication && publication->revoker; // a publication being revoked outlives its last edition
 	session_leave_edition(node, session);
 	if (is_revoked)
 		revoke_check(node, publication);
@@ -73,7 +73,7 @@ static void answer_request(struct node *node, struct session *session, const jso
 		if (!refusal)
 			refusal = refuse("invalid", "the request \"%.40s\" is not valid in this state of a session",
 					 op ? op : "");
-		revoke_cancel(node, session); // a revocation ends with the session
+		revoke_cancel(node, session); // end the revocation that this session has requested
 		session_answer(node, session, refusal, -1);
 	}
 }

@@ -60,7 +60,7 @@ static struct edition *find_edition(const struct request *request, const struct 
 struct wanted {
 	const char *name;
 	size_t access;	 // the index of the wanted access in `accesses`
-	bool is_resumed; // the reader had the lease under an earlier daemon
+	bool is_resumed; // the reader had this lease already under an earlier daemon, and connects again
 	struct publication *publication;
 	struct edition *edition;
 };

@@ -121,7 +121,7 @@ void revoke_step(struct node *node, struct session *revoker)
 			revoker->deadline_ns = vg_clock_monotonic_ns() + KILL_PATIENCE_S * 1000000000ull;
 			return;
 		}
-		revoker->step--; // the owner has no reader, so no signal was sent and the step does not count
+		revoker->step--; // no reader got a signal: the answer must not name this step
 		break;
 	}
 	finish_revoking(node, revoker, publication);

@@ -30,13 +30,13 @@ struct packet {
 struct edition {
 	struct edition *next; // the edition that was begun before this one
 	struct publication *publication;
-	struct session *publisher; // NULL: the publisher's session has ended
+	struct session *publisher; // the session that publishes the edition; NULL: that session has ended
 	uint64_t generation;	   // 0: the edition is not committed, so no reader sees it
 	struct packet *packets, **end;
 	uint32_t ranges, received;
 	uint64_t bytes;		       // bytes of the edition's device memory
 	size_t metadata;	       // bytes of the edition's packets
-	bool writable;		       // all ranges of the edition are offered for writing
+	bool writable;		       // readers may open all ranges of the edition for writing
 	uint8_t uuid[16];	       // UUID of the first range's device
 	uint8_t digest[BROKER_DIGEST]; // digest of the packets
 	mode_t mode;
@@ -52,12 +52,11 @@ struct publication {
 	char name[VG_WIRE_NAME];
 	uid_t owner;
 	uint8_t id[VG_PAGE_ID];
-	struct vg_wire_page *page; // mapped page (wire/page.h), read only by load.c; NULL: nothing was published yet
+	struct vg_wire_page *page; // the mapped page (wire/page.h); only load.c reads it; NULL: nothing published yet
 	uint64_t newest, current;  // the newest generation, and the one that readers can open, as in the page
 	int page_fd;		   // read-only descriptor of the page, for readers; -1: no page
 	struct edition *editions;  // the newest edition first
-	// pidfd of a publisher that an earlier daemon knew, until that publisher connects again; fd -1: no such
-	// publisher
+	// pidfd of the publisher that an earlier daemon served, until that process connects again; fd -1: none
 	struct source lost;
 	pid_t lost_pid;
 	struct session *revoker; // the session that revokes the publication; NULL: none
@@ -84,9 +83,9 @@ struct session {
 	uint64_t deadline_ns;	 // time at which the daemon stops waiting for the peer; 0: never
 	struct edition *edition; // the edition that is published or read; NULL: none
 	const struct packet *to_send;
-	// publisher: the generation that it published under an earlier daemon, and now publishes again; 0: none
+	// of a publisher that connects again: the generation that it published under an earlier daemon; 0: none
 	uint64_t renews;
-	uint32_t access; // reader: the access that its lease allows, as in an entry of an offer
+	uint32_t access; // of a reader: the access that its lease allows, as in an entry of an offer
 	double since;
 	// Only a client that revokes uses these members:
 	bool may_kill;
