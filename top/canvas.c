@@ -9,7 +9,7 @@
 
 #include "base/printable.h"
 
-// A bar whose used part reaches these parts of the whole is shown as nearly full, and as full.
+// If the parts of a bar reach these sums, the bar is shown as nearly full, and as full.
 static const double high = 0.8, full = 0.95;
 static const double visible = 0.001;
 
@@ -34,7 +34,7 @@ void canvas_finish(struct canvas *canvas)
 	*canvas = (struct canvas){0};
 }
 
-// Puts one character at a place, which must be on the canvas. Removes the other half of a wide character there.
+// Puts one character into a cell of the canvas. If the cell was one half of a wide character, removes the other half.
 static void put_cell(struct canvas *canvas, int row, int column, uint32_t character, enum style style)
 {
 	struct cell *line = canvas->cells + (size_t)row * (size_t)canvas->columns;
@@ -52,7 +52,8 @@ static void put(struct canvas *canvas, int row, int column, uint32_t character, 
 		put_cell(canvas, row, column, character, style);
 }
 
-// Reads the next character of a text, as it can be shown. Returns its length in bytes. *ret_columns: 0, 1 or 2.
+// Reads the next character of a text, and replaces it by '?' if the canvas cannot show it. Returns its length in bytes.
+// *ret_columns is the number of columns that it takes: 0, 1 or 2.
 static size_t read_shown(const struct canvas *canvas, const char *text, unsigned *ret_character, int *ret_columns)
 {
 	size_t length = vg_character_read(text, ret_character);
@@ -139,7 +140,8 @@ static double limit_part(double value)
 	return value > 1 ? 1 : value > 0 ? value : 0; // also for NaN
 }
 
-// Returns how many half columns of a bar a part takes. A part that is not nearly 0 takes at least one.
+// Converts a part of a bar to a number of half columns. A visible part gets at least one, even if it would be rounded
+// to 0.
 static int halves(double part, int width)
 {
 	int count = (int)(limit_part(part) * 2 * width + 0.5);

@@ -32,7 +32,8 @@ void control_report(struct control *control, bool succeeded, const char *text)
 
 // ---- what is changed -------------------------------------------------------------------------------------
 
-// Makes the selected row the target. `is_whole`: its vGPU, also if a program is selected. Returns the row, or NULL.
+// Makes the selected row the target of a request. If `is_whole` and the row is a program, the target is its vGPU.
+// Returns the row, or NULL after a message.
 static const struct row *choose_target(struct control *control, const struct model *model, bool is_whole)
 {
 	const struct row *row = model_selected(model);
@@ -74,7 +75,8 @@ static enum control_result request_share(struct control *control, unsigned share
 	return CONTROL_REQUEST;
 }
 
-// Raises or lowers the share by one step. Several keys in a row count from the share that the last one asked for.
+// Raises or lowers the share by one step. While the last request has no answer, counts from the share that it asked
+// for, so that quick keys add up.
 static enum control_result step_share(struct control *control, const struct model *model, int step,
 				      struct request *ret_request)
 {
@@ -286,7 +288,7 @@ static enum control_result finish_input(struct control *control, struct request 
 	return mode == MODE_LIMIT ? finish_limit(control, ret_request) : finish_share(control, ret_request);
 }
 
-// The table follows a filter while the user types it.
+// Applies the filter to the table at each key that the user types into it.
 static void apply_filter(struct control *control, struct model *model)
 {
 	if (control->mode != MODE_FILTER)
@@ -327,7 +329,8 @@ static enum control_result answer_kill(struct control *control, uint32_t key, st
 	return CONTROL_REQUEST;
 }
 
-// Any key leaves a page, and does what it always does unless it opened the page.
+// Any key closes a page. The key then also does what it does in the table, unless it is the key that opened the page,
+// or one that only goes back.
 static enum control_result leave_page(struct control *control, struct model *model, const struct binding *row,
 				      struct request *ret_request)
 {

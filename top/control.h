@@ -1,4 +1,5 @@
-// What keys do: changes what is shown, and makes requests. Needs no terminal and no daemon. One thread.
+// Handles keys: changes what is shown, and makes the requests to the daemon. Uses neither the terminal nor the daemon
+// itself. One thread.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,24 +21,25 @@ enum { INPUT_TEXT = FILTER_TEXT };
 
 struct control {
 	enum mode mode;
-	char input[INPUT_TEXT];	   // what the user types
-	struct request target;	   // what a question or an input is about
-	char target_text[160];	   // the same for the user: "train", or "process 12 (python) of train"
-	char status[REQUEST_TEXT]; // the last message; "": none
+	char input[INPUT_TEXT];	   // what the user has typed in a mode with input
+	struct request target;	   // the vGPU or process that a question or an input is about
+	char target_text[160];	   // the target as the user reads it: "train", or "process 12 (python) of train"
+	char status[REQUEST_TEXT]; // the last message to the user; "": none
 	bool is_error;
-	char trouble[REQUEST_TEXT]; // why there are no new figures; "": there are
-	int page;		    // rows on a page of the table
-	// The share that the last request asked for, until the daemon has answered.
+	char trouble[REQUEST_TEXT]; // why the daemon gives no new figures; "": it does
+	int page;		    // number of rows of the table that the screen has room for
+	// The vGPU and the share of the last request for a share, until the daemon has answered.
 	char asked_vgpu[NAME_TEXT];
 	unsigned asked_share;
 };
 
 enum control_result { CONTROL_NONE, CONTROL_REQUEST, CONTROL_QUIT };
 
-// Handles a key, see keys.h. CONTROL_REQUEST: *ret_request is for request_perform().
+// Handles a key: a character, or a key of enum special_key (keys.h). CONTROL_REQUEST: the caller passes *ret_request to
+// request_perform().
 enum control_result control_key(struct control *control, struct model *model, uint32_t key,
 				struct request *ret_request);
-// Takes what request_perform() has reported.
+// Shows the result that request_perform() has reported. Forgets the share of the request.
 void control_report(struct control *control, bool succeeded, const char *text);
-// Returns the last line's question or input, with what the user has typed; NULL: no question and no input.
+// Returns the question or the input for the line above the keys, with what the user has typed. NULL: there is neither.
 const char *control_prompt(const struct control *control, char *buffer, size_t capacity);

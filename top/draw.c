@@ -7,8 +7,8 @@
 #include "top/keys.h"
 
 enum {
-	LOW_SCREEN = 9,	   // fewer rows: the table alone
-	DETAIL_SCREEN = 18 // fewer rows: no charts of the selected vGPU
+	LOW_SCREEN = 9,	   // with fewer rows, only the table is drawn
+	DETAIL_SCREEN = 18 // with fewer rows, the charts of the selected vGPU are left out
 };
 
 static void draw_keys(struct canvas *canvas, int row)
@@ -27,7 +27,8 @@ static void draw_keys(struct canvas *canvas, int row)
 	}
 }
 
-// The line above the keys: a question or an input; trouble; the last message; what is shown.
+// Draws the line above the keys. It shows one of these, in this order: a question or an input; why there are no new
+// figures; the last message; the vGPU that is followed, or the filter.
 static void draw_status(struct canvas *canvas, const struct model *model, const struct control *control, int row)
 {
 	char text[REQUEST_TEXT + 64];

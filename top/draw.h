@@ -4,5 +4,6 @@
 #include "top/control.h"
 #include "top/model.h"
 
-// Draws the whole screen. Scrolls the table, and notes the size of its page. `clock` is the time of day, as a text.
+// Draws the whole screen. Scrolls the table so that the selected row is visible. Stores in `control` how many rows of
+// the table fit. `clock` is the time of day as a text.
 void draw_screen(struct canvas *canvas, struct model *model, struct control *control, const char *clock);

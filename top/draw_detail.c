@@ -75,7 +75,7 @@ static void draw_chart(struct canvas *canvas, const struct model *model, const s
 	canvas_text(canvas, row, 0, LABEL, STYLE_DIM, chart->label);
 	if (width < 1)
 		return;
-	double each = 180 / model->interval / width; // three minutes, if that many columns are there
+	double each = 180 / model->interval / width; // the chart shows three minutes if it has enough columns
 	history_levels(model_history(model, vgpu), chart->series, width, each > 1 ? (unsigned)each : 1, levels);
 	canvas_chart(canvas, row, height, LABEL, width, chart->style, levels);
 	if (facts > 0)

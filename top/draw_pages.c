@@ -5,7 +5,8 @@
 #include "top/keys.h"
 #include "top/waits.h"
 
-// Draws the line of a vGPU that waits, and below it the reason. Returns the number of rows.
+// If the vGPU waits, draws a line with its name, how long it waits, and what for. Returns the number of lines: 1, or 0
+// if the vGPU does not wait.
 static int draw_waiting(struct canvas *canvas, const struct model *model, const struct vg_vgpu_info *vgpu, int row)
 {
 	float wait = history_last(model_history(model, vgpu), SERIES_WAIT);

@@ -9,7 +9,7 @@ struct place {
 	struct canvas *canvas;
 	const struct model *model;
 	int row, column, width;
-	bool is_narrow; // names of programs take the room of their memory's bars
+	bool is_narrow; // programs have no bar for their memory, so that their names are longer
 };
 
 enum { SHORT_NAME = 6, WIDE_NAME = 24, MEMORY_LEAST = 18, MEMORY_FIGURES = 11 };
@@ -144,7 +144,7 @@ static void draw_owner(const struct place *at, const struct row *row)
 		canvas_text(at->canvas, at->row, at->column, at->width, STYLE_PLAIN, row->vgpu->owner);
 }
 
-// Describes a vGPU's state: the most important of what is to be said.
+// Describes a vGPU's state. Of several states, chooses the most important one. Returns the style of the text.
 static enum style vgpu_state(const struct model *model, const struct vg_vgpu_info *vgpu, char text[STATE_TEXT])
 {
 	char waits[WAITS_TEXT];
@@ -188,8 +188,7 @@ static void draw_state(const struct place *at, const struct row *row)
 	canvas_text(at->canvas, at->row, at->column, at->width, style, text);
 }
 
-// The columns in the order of the screen. `rank` is the order in which they get room: a narrow screen has only the
-// first ones.
+// The columns, in their order on the screen. A narrow screen has room only for the columns with the lowest `rank`.
 static const struct column {
 	const char *title;
 	int least, rank;
@@ -210,8 +209,8 @@ static const struct column {
 };
 enum { COLUMN_COUNT = sizeof columns / sizeof *columns };
 
-// Returns the least width of a column. A very narrow screen has the figures of the memory without a bar, and shorter
-// names; the narrowest has names alone.
+// Returns the least width of a column on a screen of that width. On a very narrow screen, the memory is shown without a
+// bar, and names are shorter. On the narrowest, only names are shown.
 static int least_width(int column, int screen)
 {
 	int both = columns[0].least + 1 + MEMORY_FIGURES, spare = screen - 1 - MEMORY_FIGURES;
@@ -226,7 +225,7 @@ static int least_width(int column, int screen)
 // Chooses the widths of the columns; 0: a column is not shown.
 static void choose_widths(int width, int ret_widths[COLUMN_COUNT])
 {
-	// The columns that are widened, in this order, and up to how many columns of the screen.
+	// Room that is left makes columns wider, one after the other in this order, each up to the width `most`.
 	static const struct {
 		int column, most;
 	} growing[] = {{0, 20}, {9, 22}, {0, 24}, {2, 28}, {5, 20}, {6, 24},

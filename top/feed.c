@@ -20,11 +20,11 @@ struct feed {
 	int event;
 	pthread_t looks, changes;
 	atomic_bool is_ended;
-	pthread_mutex_t mutex; // for all members below, and for what wakes the threads up
+	pthread_mutex_t mutex; // guards all members below; the threads' condition variables belong to it
 	pthread_cond_t look, change;
 	bool is_look_due;
 	struct snapshot *latest;
-	char vgpu[NAME_TEXT]; // whose refusals are wanted
+	char vgpu[NAME_TEXT]; // the vGPU whose refusals the snapshots shall have
 	struct request queue[QUEUE];
 	size_t queued;
 	bool has_report, succeeded;
@@ -71,7 +71,7 @@ static struct snapshot *take_snapshot(struct vg_node *node, const char *vgpu)
 	snapshot->time = (double)vg_clock_monotonic_ns() / 1e9;
 	snprintf(snapshot->refusals_of, sizeof snapshot->refusals_of, "%s", vgpu);
 	if (has_refusals(snapshot->vgpus, vgpu) && vg_refusal_list(node, vgpu, &snapshot->refusals))
-		snapshot->refusals = NULL; // removed meanwhile, or of another user
+		snapshot->refusals = NULL; // the vGPU was just removed, or belongs to another user
 	return snapshot;
 }
 

@@ -26,7 +26,7 @@ struct history *histories_find(struct histories *histories, const char *key, dou
 		struct history *history = histories->list[i];
 		if (strcmp(history->key, key) != 0)
 			continue;
-		if (history->created != created) // NOLINT: a new vGPU of the same name
+		if (history->created != created) // NOLINT: a new vGPU with the name of an earlier one
 			*history = (struct history){.created = created};
 		snprintf(history->key, sizeof history->key, "%s", key);
 		return history;
@@ -78,7 +78,8 @@ float history_last(const struct history *history, enum series series)
 	return history && history->count ? history->samples[(history->count - 1) % HISTORY_SAMPLES][series] : -1;
 }
 
-// The columns begin at samples whose number is a multiple of `each`, so that a sample stays in its column.
+// Each column shows the highest of a group of `each` samples. A group begins at a sample whose number is a multiple of
+// `each`. So a group keeps its samples while the chart moves to the left.
 void history_levels(const struct history *history, enum series series, int width, unsigned each, float *ret_levels)
 {
 	uint64_t count = history ? history->count : 0;

@@ -1,9 +1,9 @@
-// The keys and what they do: one table, also for the help. Any thread.
+// Lists the keys and what they do in one table, from which the help is made, too. Any thread.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 
-// Keys that are no characters. All others are Unicode characters.
+// Codes of keys that are not characters. The code of any other key is its Unicode character.
 enum special_key {
 	KEYS_NONE,
 	KEYS_BACKSPACE = 8,
@@ -27,7 +27,7 @@ enum action {
 	ACTION_PAGE_DOWN,
 	ACTION_FIRST,
 	ACTION_LAST,
-	ACTION_SORT, // by the row's number, an enum sort_key
+	ACTION_SORT, // sorts by the key that `number` of the row names, an enum sort_key
 	ACTION_SORT_NEXT,
 	ACTION_SORT_PREVIOUS,
 	ACTION_REVERSE,
@@ -50,12 +50,12 @@ struct binding {
 	uint32_t key;
 	enum action action;
 	int number;
-	const char *name;	 // for the help; NULL: another key for the row before
+	const char *name;	 // name of the key in the help; NULL: it does the same as the row before
 	const char *description; // for the help
-	const char *label;	 // for the last line of the screen; NULL: not there
+	const char *label;	 // text in the last line of the screen; NULL: the key is not shown there
 };
 extern const struct binding bindings[];
 extern const size_t binding_count;
 
-// Returns the row of a key, or NULL.
+// Returns the row of the table for a key, or NULL.
 const struct binding *binding_find(uint32_t key);

@@ -32,12 +32,12 @@ struct options {
 	const char *followed; // NULL: none
 };
 
-// What the loop works on.
+// The state of the program's loop.
 struct top {
 	struct model model;
 	struct control control;
 	struct feed *feed;
-	struct snapshot *shown; // its lists are those of the model
+	struct snapshot *shown; // the snapshot whose lists the model uses
 	bool is_unicode;
 };
 
@@ -141,7 +141,7 @@ static void take_snapshot(struct top *top)
 
 	if (!snapshot)
 		return;
-	if (!snapshot->vgpus) { // the last figures stay, with the reason why there are no new ones
+	if (!snapshot->vgpus) { // the last figures stay on the screen, and a message says why there are no new ones
 		snprintf(top->control.trouble, sizeof top->control.trouble, "%s", snapshot->trouble);
 		snapshot_destroy(snapshot);
 		return;
@@ -166,7 +166,7 @@ static void take_events(struct top *top)
 		control_report(&top->control, succeeded, text);
 }
 
-// Handles all keys that wait. Returns whether one of them ends the program.
+// Handles all keys that the user has pressed. Returns whether one of them ends the program.
 static bool take_keys(struct top *top)
 {
 	struct request request;
@@ -195,7 +195,7 @@ static void run_loop(struct top *top, const sigset_t *mask)
 		if (count < 0 && errno != EINTR)
 			break;
 		if (count > 0 && polled[0].revents & (POLLHUP | POLLERR | POLLNVAL))
-			break; // the terminal is gone
+			break; // the terminal was closed
 		if (count > 0 && polled[1].revents)
 			take_events(top);
 		if (take_keys(top))
@@ -205,7 +205,8 @@ static void run_loop(struct top *top, const sigset_t *mask)
 
 // ---- start -----------------------------------------------------------------------------------------------
 
-// Blocks the signals that end or interrupt the loop, except while it waits; the feed's threads never get them.
+// Blocks the signals that end or interrupt the loop, so that they arrive only while the loop waits. The feed's threads
+// inherit the mask, and never receive these signals.
 static void block_signals(sigset_t *ret_mask)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP};
@@ -229,7 +230,8 @@ static void catch_end(void)
 	sigaction(SIGQUIT, &action, NULL);
 }
 
-// Opens the node. Only this first request may start a daemon: later ones would start it again after its shutdown.
+// Opens the connection to the daemon. Only the first request may start a daemon: otherwise a later one would start it
+// again after its shutdown.
 static struct vg_node *open_node(const struct options *options)
 {
 	struct vg_node_options node_options = {.size = sizeof node_options, .no_start = !options->may_start};
@@ -271,7 +273,7 @@ static int show(const struct options *options, struct vg_node *node)
 	run_loop(&top, &mask);
 	screen_close();
 	if (!feed_stop(top.feed))
-		_exit(EXIT_SUCCESS); // a thread still waits for the daemon
+		_exit(EXIT_SUCCESS); // a thread still waits for the daemon and uses the memory, so free nothing
 	model_finish(&top.model);
 	snapshot_destroy(top.shown);
 	return EXIT_SUCCESS;

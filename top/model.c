@@ -20,7 +20,7 @@ void model_finish(struct model *model)
 
 // ---- history ---------------------------------------------------------------------------------------------
 
-// A GPU's key begins with a character that no vGPU's name has.
+// Makes the key of a GPU's history. It begins with a character that names of vGPUs cannot have.
 static void device_key(const char *uuid, char key[HISTORY_KEY])
 {
 	snprintf(key, HISTORY_KEY, "/%s", uuid);
@@ -31,7 +31,8 @@ static float part_of(uint64_t part, uint64_t whole)
 	return whole ? (float)((double)part / (double)whole) : -1;
 }
 
-// Returns the part of the time since the last sample in which the vGPU waited. A counter that fell begins again.
+// Returns the part of the time since the last sample in which the vGPU waited; negative: unknown. If the counter is
+// lower than before, it has begun again, and the part is 0.
 static float waited_part(const struct history *history, const struct vg_vgpu_info *vgpu, double time)
 {
 	double seconds = time - history->time;
@@ -44,7 +45,8 @@ static float waited_part(const struct history *history, const struct vg_vgpu_inf
 	return part < 1 ? (float)part : 1;
 }
 
-// Keeps a history. Returns whether these lists come too early for another sample, as those after a request do.
+// Notes that the lists still have this vGPU or GPU. Returns whether it is too early for another sample: after a
+// request, the lists are read before the interval is over.
 static bool is_early(const struct model *model, struct history *history, double time)
 {
 	history->is_seen = true;
@@ -71,7 +73,7 @@ static void sample_vgpu(struct model *model, const struct vg_vgpu_info *vgpu, do
 	history->refusals = vgpu->refusals;
 }
 
-// Returns the sum of the times of a GPU's vGPUs; negative: unknown.
+// Returns the part of the GPU's time that its vGPUs used together; negative: unknown.
 static float device_time(const struct vg_vgpu_list *vgpus, const struct vg_device_info *device)
 {
 	double sum = -1;
@@ -145,7 +147,8 @@ static void note_selection(struct model *model)
 	model->selected_pid = row && row->tenant ? row->tenant->pid : 0;
 }
 
-// Finds the selected row again. If its program has ended, finds its vGPU; otherwise the selection stays where it was.
+// Finds the row that was selected before the rows were made again. If its program has ended, selects the vGPU. If that
+// is gone, too, keeps the number of the selected row.
 static void find_selection(struct model *model)
 {
 	size_t vgpu = model->row_count;

@@ -118,7 +118,8 @@ static bool is_tenant(struct vg_node *node, const struct request *request)
 	return is_found;
 }
 
-// Opens the descriptor before it asks the daemon, so that a later process of the same pid gets no signal.
+// Sends the signal to the process. Opens a pidfd before it asks the daemon whether the process still runs. So a later
+// process with the same pid cannot get the signal.
 static bool signal_process(struct vg_node *node, const struct request *request, char text[REQUEST_TEXT])
 {
 	int process = (int)syscall(SYS_pidfd_open, (pid_t)request->pid, 0), r = 0;

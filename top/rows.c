@@ -65,7 +65,7 @@ static int compare_names(const struct model *model, const struct row *left, cons
 	return order ? order : strverscmp(left->vgpu->name, right->vgpu->name);
 }
 
-// Figures are sorted from the largest, and names from A.
+// Compares two rows for the sort key. The largest figure comes first; names are in alphabetical order.
 static int compare_rows(const void *one, const void *other, void *user)
 {
 	const struct row *left = one, *right = other;
@@ -105,7 +105,7 @@ static void sort_rows(struct model *model, size_t first)
 	qsort_r(model->rows + first, model->row_count - first, sizeof *model->rows, compare_rows, model);
 }
 
-// Adds to each vGPU its programs. The vGPUs are sorted already, at the start of the array.
+// Adds the rows of its programs below each vGPU. Before the call, the array has only the vGPUs, which are sorted.
 static void insert_tenants(struct model *model)
 {
 	size_t count = model->row_count;

@@ -2,5 +2,5 @@
 #pragma once
 #include "top/model.h"
 
-// Replaces the rows. If no memory is left, the table stays shorter.
+// Makes the rows of the model again. If there is too little memory, some rows are missing.
 void rows_make(struct model *model);

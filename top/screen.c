@@ -6,7 +6,8 @@
 
 #include "top/keys.h"
 
-// The colours of each style, and its attributes with and without colours. -1: the terminal's own.
+// The colours of each style, and its attributes on a terminal with and without colours. Colour -1 is the terminal's
+// default.
 static const struct {
 	short foreground, background;
 	attr_t with_colour, without;
@@ -27,7 +28,7 @@ enum { PAIR_SELECTED = STYLE_COUNT + 1 };
 
 static bool uses_colour;
 
-// Returns whether the terminal has colours enough for all styles.
+// Starts to use colours. Returns false if the terminal has too few colours for all styles.
 static bool start_colour(void)
 {
 	if (!has_colors() || start_color() == ERR || use_default_colors() == ERR || COLOR_PAIRS <= PAIR_SELECTED)
@@ -83,7 +84,7 @@ static void show_row(const struct canvas *canvas, int row)
 
 	for (int i = 0; i < canvas->columns; i++) {
 		if (!line[i].character)
-			continue; // curses has put the wide character before it on both columns
+			continue; // the wide character in the cell before also covers this column
 		make_cell(&line[i], row == canvas->selected, &cell);
 		mvadd_wchnstr(row, i, &cell, 1);
 	}

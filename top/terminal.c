@@ -22,7 +22,7 @@ const char *terminal_check(void)
 	const char *move = is_known ? tigetstr("cup") : NULL;
 	bool can_move = move && move != (const char *)-1;
 	if (is_known)
-		del_curterm(cur_term); // curses reads the description again
+		del_curterm(cur_term); // curses reads the terminal's description itself later
 	if (can_move)
 		return NULL;
 	snprintf(text, sizeof text, "the terminal's type TERM=%.60s %s: set it to another one, such as TERM=xterm",

@@ -1,4 +1,4 @@
-// Figures as short texts, for columns. Any thread.
+// Formats figures as short texts for columns of the table. Any thread.
 #pragma once
 #include <stdint.h>
 
@@ -10,7 +10,7 @@ enum { SHORT_TEXT = 16, STATE_TEXT = 240 };
 const char *short_size(uint64_t bytes, char buffer[SHORT_TEXT]);
 // Formats a duration in at most six characters: "0.4 s", "59 s", "12 min", "3 h", "14 d".
 const char *short_duration(uint64_t nanoseconds, char buffer[SHORT_TEXT]);
-// Returns a part of a whole, or 0 if the whole is 0.
+// Returns `value` divided by `whole`, or 0 if `whole` is 0.
 double part(uint64_t value, uint64_t whole);
-// Describes the state of a program, such as "suspended" or "guest"; "": it runs.
+// Describes the state of a program, such as "suspended" or "guest"; "" if the program simply runs.
 const char *tenant_state(const struct vg_tenant_info *tenant, char buffer[STATE_TEXT]);

@@ -5,7 +5,8 @@
 
 enum { NAMED_MOST = 4 };
 
-// A vGPU waits if it does so for this part of the time, and others have the GPU if they use this percentage of it.
+// A vGPU counts as waiting if it waits for at least waits_least of the time. Another vGPU counts as the cause if it
+// uses at least uses_least percent of the GPU's time.
 static const float waits_least = 0.05f;
 static const double uses_least = 0.5;
 
@@ -19,7 +20,8 @@ bool waits_for_room(const struct vg_vgpu_info *vgpu)
 	return strcmp(vgpu->eviction_state, "waiting") == 0 || strcmp(vgpu->eviction_state, "out") == 0;
 }
 
-// Returns what another vGPU of the GPU has that this one waits for: percent of its time, or bytes of its memory.
+// Returns how much another vGPU on the GPU has of what this one waits for: bytes of memory if `is_room`, otherwise
+// percent of the GPU's time.
 static double amount_of(const struct vg_vgpu_info *other, bool is_room)
 {
 	if (is_room)

@@ -1,11 +1,12 @@
-// Which vGPUs wait, and for whom. One thread.
+// Finds out which vGPUs wait, and for which other vGPUs. One thread.
 #pragma once
 #include "top/model.h"
 
 enum { WAITS_TEXT = 200 };
 
-// Returns why a vGPU waits now; "": it does not wait. For its turn: "infer, batch", the vGPUs that have the GPU's time,
-// the largest part first; with `has_parts` "infer 58 %, batch 20 %".
+// Describes for what a vGPU waits now; "": it does not wait. If it waits for its turn, the text names the vGPUs that
+// use the GPU's time, the largest part first: "infer, batch". With `has_parts`, also their parts: "infer 58 %, batch 20
+// %".
 const char *waits_text(const struct model *model, const struct vg_vgpu_info *vgpu, bool has_parts,
 		       char buffer[WAITS_TEXT]);
 // Returns whether the vGPU's memory has left the GPU to make room for others, or waits to return.
