@@ -7,7 +7,8 @@
 
 #include "deviceplugin.pb-c.h"
 
-// The kubelet asks for one container at a time, and for one device of ours in it.
+// The most containers and devices in one request. The kubelet sends one container at a time, with one of this plugin's
+// devices.
 enum { CONTAINERS_MOST = 64, PREFERRED_MOST = 16 };
 
 static const char service[] = "/v1beta1.DevicePlugin/";
@@ -78,7 +79,8 @@ void api_list(const struct resource *resource, struct api_answer *ret_answer)
 
 // ---- which slots a request names ------------------------------------------------------------------------------
 
-// Refuses a request because the GPU has no room. `figures` includes the reserved room, and `real` does not.
+// Refuses a request because the GPU has no room. `real` has the figures that the daemon reports; `figures` also counts
+// the room that is reserved for containers that have not started yet.
 static void refuse_room(struct api_answer *answer, const struct resource *resource,
 			const struct vg_device_info *figures, const struct vg_device_info *real)
 {
@@ -102,7 +104,7 @@ static void refuse_room(struct api_answer *answer, const struct resource *resour
 		       figures->share_reserved < 100 ? 100 - figures->share_reserved : 0, reserved);
 }
 
-// Finds the one slot of a container, and reserves it. NULL: refused.
+// Finds the only slot that a container asks for, and reserves it. Returns NULL after a refusal.
 static struct slot *reserve_slot(const struct api *api, struct resource *resource, char *const *ids, size_t count,
 				 uint64_t now, struct api_answer *answer)
 {
@@ -147,7 +149,7 @@ static struct slot *reserve_slot(const struct api *api, struct resource *resourc
 
 // ---- Allocate -------------------------------------------------------------------------------------------------
 
-// What a container gets. The texts are here, because the messages have only pointers.
+// The answer for one container. The texts are members of it, because the protobuf messages have only pointers to texts.
 struct allocation {
 	V1beta1__ContainerAllocateResponse response;
 	V1beta1__Pair variable, annotation;
@@ -157,7 +159,7 @@ struct allocation {
 	char token[TOKEN_TEXT], variable_text[192], annotation_text[256], vgpu_text[96], gpu_text[96];
 	struct slot *slot;
 	struct reservation before; // of the slot
-	bool is_first;		   // no container can need the slot's older tokens
+	bool is_first;		   // older tokens become invalid, because no container can need them
 };
 
 static void name_gpu(const struct api *api, const struct vg_device_info *device, char *ret_text, size_t capacity)
@@ -173,8 +175,9 @@ static void name_gpu(const struct api *api, const struct vg_device_info *device,
 		snprintf(ret_text, capacity, "nvidia.com/gpu=%s", device->uuid);
 }
 
-// VIRGATE_ALLOCATION tells the hook of the CDI device the name of the vGPU, its GPU, and the token. The annotation has
-// the same devices as the answer, for kubelets and runtimes that do not pass those on.
+// Fills in the answer for one container. Its variable VIRGATE_ALLOCATION tells the hook of the CDI device the vGPU's
+// name, the GPU and the token. The annotation names the same CDI devices as the answer, for kubelets and runtimes that
+// do not pass on the devices of the answer.
 static void fill_allocation(const struct api *api, const struct resource *resource, struct allocation *allocation)
 {
 	const struct slot *slot = allocation->slot;
@@ -209,8 +212,8 @@ static void fill_allocation(const struct api *api, const struct resource *resour
 	allocation->response.cdi_devices = allocation->devices;
 }
 
-// Gives the slots of the first `count` allocations the reservations that they had before. The last one goes first:
-// several containers may have named the same slot.
+// Restores the reservations that the slots of the first `count` allocations had before. Begins with the last one,
+// because several allocations may have the same slot: then the oldest reservation must win.
 static void undo_reservations(const struct api *api, struct allocation *allocations, size_t count, uint64_t now)
 {
 	while (count--)
@@ -218,9 +221,10 @@ static void undo_reservations(const struct api *api, struct allocation *allocati
 	inventory_judge(api->inventory, now);
 }
 
-// Reserves a slot for each container, or none. The kubelet allocates for all containers of a pod before it starts one.
-// Several of them may have the same slot in turn: their tokens are valid together. If a container was started since,
-// the next allocation is another pod's, also while the vGPU still exists or its room is reserved.
+// Reserves a slot for each container; if one cannot be reserved, reserves none. The kubelet allocates for all
+// containers of a pod before it starts the first one. Containers of a pod may get the same slot one after the other;
+// then their tokens are all valid. But after a container was started with the slot, the next allocation is for another
+// pod, so the older tokens become invalid.
 static bool reserve_all(const struct api *api, struct resource *resource, const V1beta1__AllocateRequest *request,
 			uint64_t now, struct allocation *allocations, struct api_answer *answer)
 {
@@ -243,7 +247,7 @@ static bool reserve_all(const struct api *api, struct resource *resource, const 
 	return true;
 }
 
-// Returns false after a refusal.
+// Makes a token for each allocation. Returns false after a refusal.
 static bool issue_tokens(const struct api *api, struct allocation *allocations, size_t count, struct api_answer *answer)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -287,8 +291,8 @@ static void answer_allocate(const struct api *api, struct resource *resource, co
 
 // ---- GetPreferredAllocation -----------------------------------------------------------------------------------
 
-// Returns a number that is lower for slots that should be chosen first: healthy and unused ones, on the GPU with the
-// least room, so that GPUs with much room stay free for large profiles.
+// Rates a slot: slots with low numbers are chosen first. These are healthy and unused slots on the GPU with the least
+// room, so that GPUs with much room stay free for large profiles.
 static uint64_t rate(const struct api *api, const struct slot *slot, uint64_t now)
 {
 	const uint64_t used = UINT64_C(1) << 62, unhealthy = UINT64_C(1) << 63;
@@ -308,7 +312,7 @@ static bool is_among(const char *id, char *const *ids, size_t count)
 	return false;
 }
 
-// Returns the best of the available devices that is not chosen yet; NULL: no device is left.
+// Returns the available device with the best rating that is not chosen yet. NULL: no device is left.
 static char *choose(const struct api *api, const struct resource *resource,
 		    const V1beta1__ContainerPreferredAllocationRequest *request, char *const *chosen, size_t count,
 		    uint64_t now)
@@ -341,7 +345,7 @@ static void fill_preference(const struct api *api, const struct resource *resour
 
 	v1beta1__container_preferred_allocation_response__init(&preference->response);
 	if (wanted > PREFERRED_MOST)
-		wanted = PREFERRED_MOST; // the kubelet chooses the rest
+		wanted = PREFERRED_MOST; // the kubelet chooses the other devices itself
 	while (count < wanted && count < request->n_must_include_deviceids) {
 		preference->ids[count] = request->must_include_deviceids[count];
 		count++;
@@ -410,8 +414,9 @@ static void handle_allocate(const struct api *api, struct resource *resource, co
 		answer_allocate(api, resource, allocate, now, answer);
 }
 
-// The kubelet asks before each start of a container, also before a restart, for which it does not allocate again. The
-// hook needs the permission: a pod whose device is free again knows a token, but the kubelet starts nothing with it.
+// Handles PreStartContainer, which the kubelet calls before each start of a container. It also does so before a
+// restart, for which it does not call Allocate again. The hook needs this permission: a pod that has lost its device
+// still knows a token, but the kubelet does not start containers with that device for it.
 static void handle_start(const struct api *api, struct resource *resource, const ProtobufCMessage *request,
 			 uint64_t now, struct api_answer *answer)
 {

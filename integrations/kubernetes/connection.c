@@ -8,7 +8,7 @@
 
 enum { PIECE = 16384 };
 
-// Sends until there is nothing left or the socket is full. Returns 0 or -errno.
+// Sends what the session has to send, until nothing is left or the socket's buffer is full. Returns 0 or -errno.
 static int send_all(struct connection *connection)
 {
 	for (;;) {
@@ -47,7 +47,7 @@ static bool is_complete(const struct connection *connection)
 	       !nghttp2_session_want_write(connection->session);
 }
 
-// A peer that does not read its answers is not read from either.
+// Sends first. Reads nothing from a peer that does not read its answers, so that the answers do not pile up.
 static void ready(struct source *source, uint32_t events)
 {
 	struct connection *connection = (struct connection *)source;

@@ -1,12 +1,13 @@
-// A message of gRPC inside HTTP/2: a byte that says whether it is compressed, four bytes with its length, and the
-// message. Any thread. Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+// Reads and writes gRPC's frames inside HTTP/2. A frame is a byte that says whether the message is compressed, four
+// bytes with its length, and the message. Any thread. Source:
+// https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 
 enum { FRAME_HEAD = 5 };
 
-// The codes that this program sends.
+// The status codes of gRPC that this program sends.
 enum rpc_status {
 	RPC_OK = 0,
 	RPC_INVALID_ARGUMENT = 3,
@@ -18,9 +19,9 @@ enum rpc_status {
 	RPC_UNAVAILABLE = 14,
 };
 
-// Finds the one message in the body of a request. Returns NULL, or why the body is invalid.
+// Finds the only message in the body of a request. Returns NULL, or a text that says why the body is invalid.
 const char *frame_read(const uint8_t *body, size_t length, const uint8_t **ret_message, size_t *ret_length);
 void frame_write_head(uint8_t head[FRAME_HEAD], size_t message_length);
-// Writes a text for the header grpc-message, which has other than printable ASCII characters as %XX. Cuts it if it
-// does not fit.
+// Converts a text for the header grpc-message: all bytes that are not printable ASCII become %XX. Truncates the text if
+// it does not fit.
 void frame_write_text(const char *text, char *ret_header, size_t capacity);

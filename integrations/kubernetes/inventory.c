@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// With "k8s." before it, and the GPU and a number behind it, the name of a vGPU has at most 63 characters.
+// A vGPU's name has at most 63 characters. It consists of "k8s.", the profile, a part of the GPU's UUID, and a number,
+// so this many characters are left for the profile.
 enum { LONGEST_PROFILE = 44 };
 
 const char *inventory_check_name(const char *profile)
@@ -127,7 +128,7 @@ static void set_health(struct resource *resource, struct slot *slot, bool is_hea
 	slot->is_healthy = is_healthy;
 }
 
-// Makes as many of the free slots of a GPU healthy as fit there: first those that are healthy already.
+// Decides which free slots of a GPU are healthy: as many as fit there. Prefers slots that are healthy already.
 static void judge_free(struct resource *resource, size_t device, unsigned fits, uint64_t now)
 {
 	for (int was_healthy = 1; was_healthy >= 0; was_healthy--)
@@ -175,7 +176,7 @@ void inventory_judge(struct inventory *inventory, uint64_t now)
 
 // ---- readings of the daemon -----------------------------------------------------------------------------------
 
-// Returns how many slots a resource has on a GPU.
+// Returns how many slots a resource shall have on a GPU.
 static unsigned count_slots(const struct resource *resource, const struct vg_device_info *device)
 {
 	struct vg_profile_fit fit = {0};
@@ -193,7 +194,7 @@ static void name_slot(struct slot *slot, const struct resource *resource, const 
 	snprintf(slot->vgpu, sizeof slot->vgpu, "k8s.%.44s.%.8s.%u", resource->profile->name, uuid, number % 10000);
 }
 
-// Returns whether the slots are those that the GPUs have room for when they are empty.
+// Returns whether the resource has exactly as many slots on each GPU as an empty GPU has room for.
 static bool has_right_slots(const struct resource *resource, const struct vg_device_list *devices)
 {
 	size_t at = 0;
@@ -209,7 +210,7 @@ static bool has_right_slots(const struct resource *resource, const struct vg_dev
 	return at == resource->count;
 }
 
-// Makes the slots of a resource. Those that exist keep their state.
+// Makes the slots of a resource. Slots that existed before keep their state.
 static void make_slots(struct resource *resource, const struct vg_device_list *devices)
 {
 	size_t all = 0, at = 0;
@@ -218,7 +219,7 @@ static void make_slots(struct resource *resource, const struct vg_device_list *d
 		all += count_slots(resource, &devices->devices[device]);
 	struct slot *slots = calloc(all + 1, sizeof *slots);
 	if (!slots) {
-		resource->count = 0; // the old slots name devices by old indices; the next reading tries again
+		resource->count = 0; // the old slots have indexes of the old device list; the next reading tries again
 		return;
 	}
 	for (size_t device = 0; device < devices->count; device++) {
@@ -245,8 +246,8 @@ void inventory_note_created(struct inventory *inventory, const char *vgpu)
 				inventory->resources[i].slots[at].reservation.readings_left = 2;
 }
 
-// Returns whether a vGPU was made by the hook of the CDI device, which runs as the plugin's user: any user can
-// create one with the name of a slot.
+// Returns whether the hook of the CDI device created the vGPU. The hook runs as the plugin's user. Other users can also
+// create a vGPU with the name of a slot.
 static bool is_of_container(const struct inventory *inventory, const struct slot *slot, const struct vg_vgpu_info *vgpu)
 {
 	const char *uuid = inventory->devices->devices[slot->device].uuid;
@@ -267,7 +268,7 @@ static void find_vgpu(const struct inventory *inventory, struct slot *slot, cons
 	slot->is_taken = found && !slot->is_running;
 	if (slot->is_running)
 		slot->created = found->created;
-	// The vGPU for which it was reserved exists: it is counted by the daemon now.
+	// The vGPU for which the slot was reserved exists now, so the daemon itself counts its memory.
 	if (slot->is_running && slot->created != reservation->created_before)
 		reservation->until = 0;
 	if (reservation->readings_left && --reservation->readings_left == 0)

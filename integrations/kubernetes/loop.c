@@ -37,7 +37,8 @@ void loop_close(struct loop *loop, struct source *source)
 	source->fd = -1;
 }
 
-// One event at a time: the function of a source may free others, whose events would follow in a batch.
+// Handles one event at a time. The function of one source may free other sources, for which a batch could have events,
+// too.
 void loop_step(struct loop *loop, int timeout_ms)
 {
 	struct epoll_event event;

@@ -4,7 +4,7 @@
 
 struct source {
 	int fd;
-	// May remove and free any source.
+	// Called when the descriptor is ready. May remove and free any source.
 	void (*ready)(struct source *source, uint32_t events);
 };
 
@@ -16,9 +16,9 @@ struct loop {
 int loop_init(struct loop *loop);
 int loop_add(struct loop *loop, struct source *source, uint32_t events);
 int loop_change(struct loop *loop, struct source *source, uint32_t events);
-// Closes the descriptor, too. A descriptor of -1 is skipped.
+// Stops waiting for the descriptor and closes it. Does nothing if the descriptor is -1.
 void loop_close(struct loop *loop, struct source *source);
-// Waits up to `timeout_ms`, and handles one event.
+// Waits for an event at most `timeout_ms`, and handles it.
 void loop_step(struct loop *loop, int timeout_ms);
-// Milliseconds of the clock that never goes back.
+// Returns the time of CLOCK_MONOTONIC in milliseconds.
 uint64_t loop_now_ms(void);

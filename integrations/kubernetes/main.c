@@ -35,8 +35,9 @@ struct options {
 	const char *directory;
 	enum api_gpu gpu;
 	uint64_t reserve_ms;
-	// Errors that programs cause: exceptions and page faults in kernels, a stopped or cleaned up channel, an
-	// exception of the video decoder, a context switch that timed out.
+	// Kinds of errors that the program in a container causes, and that do not make the GPU unusable: exceptions and
+	// page faults in kernels, a channel that was stopped or cleaned up, an exception of the video decoder, and a
+	// context switch that timed out.
 	struct watch_options watch;
 	char **profiles; // NULL: all
 	int profile_count;
@@ -147,7 +148,8 @@ static void check_chosen(const struct options *options, const struct vg_profile_
 	}
 }
 
-// The hook of the CDI device runs as this program's user. The daemon shows a user's number if it finds no name.
+// Sets the user to whom vGPUs of containers belong: the hook of the CDI device runs as this program's user. The daemon
+// shows a user's number if it finds no name, so both are stored.
 static void set_owner(struct inventory *inventory)
 {
 	const struct passwd *entry = getpwuid(geteuid());
@@ -156,7 +158,8 @@ static void set_owner(struct inventory *inventory)
 	snprintf(inventory->owner[1], sizeof inventory->owner[1], "%u", (unsigned)geteuid());
 }
 
-// Reads the profiles, and fills in the inventory with those that were chosen. Ends the program without any.
+// Reads the profiles, and fills in the inventory with those that the user chose. Ends the program if no profile is
+// left.
 static void read_profiles(const struct options *options, struct inventory *inventory)
 {
 	struct vg_profile_list *profiles;
@@ -196,7 +199,7 @@ struct program {
 	struct api api;
 	struct plugin *plugin;
 	int ended_by;
-	char problem[NODE_PROBLEM]; // of the daemon; "": it answers
+	char problem[NODE_PROBLEM]; // why the daemon does not answer; "": it does
 };
 
 static void got_signal(struct source *source, uint32_t events)
@@ -240,7 +243,7 @@ static void fail_gpu(void *program_, const char *uuid, const char *reason)
 	plugin_push(program->plugin);
 }
 
-// Writes the directory of the daemon's socket.
+// Stores the directory in which the daemon's socket is.
 static void find_directory(const char *socket, char ret_directory[PATH_MAX])
 {
 	const char *slash = strrchr(socket, '/');
@@ -248,7 +251,7 @@ static void find_directory(const char *socket, char ret_directory[PATH_MAX])
 	snprintf(ret_directory, PATH_MAX, "%.*s", slash ? (int)(slash - socket) : 1, slash ? socket : ".");
 }
 
-// `user` is the path of the daemon's socket.
+// Makes a token for an allocation (struct api). `user` is the path of the daemon's socket.
 static int issue(void *user, const char *vgpu, bool is_first, char ret_token[TOKEN_TEXT])
 {
 	char directory[PATH_MAX];
@@ -331,8 +334,8 @@ int main(int argc, char **argv)
 	inventory_finish(&program.inventory);
 	vg_node_close(daemon);
 	if (program.ended_by == SIGHUP) {
-		// Begins again, with the mask of signals and the options of this one: the program that an upgrade has
-		// installed at its path.
+		// Executes the program at this program's path, which an upgrade may have replaced. It keeps the options
+		// and the mask of signals.
 		execv(own_path, argv);
 		execv("/proc/self/exe", argv);
 		fprintf(stderr, "virgate-device-plugin: cannot start again: %m\n");

@@ -19,7 +19,7 @@ struct node {
 		struct source source; // inotify
 		struct node *node;
 		bool is_watched;
-	} ledgers; // the daemon's directory with a file for each vGPU
+	} ledgers; // watches the daemon's directory, which has a file for each vGPU
 	struct loop *loop;
 	struct vg_node *daemon;
 	node_read *read;
@@ -29,7 +29,7 @@ struct node {
 	pthread_mutex_t lock;
 	pthread_cond_t stop;
 	bool is_stopped, is_new;
-	struct node_reading reading; // the latest one, if it is new
+	struct node_reading reading; // the latest reading, if `is_new`
 };
 
 static void free_reading(struct node_reading *reading)
@@ -39,7 +39,7 @@ static void free_reading(struct node_reading *reading)
 	*reading = (struct node_reading){0};
 }
 
-// Returns whether both lists have the same vGPUs, as far as numbers show.
+// Returns whether both lists are of the same time, as far as the number of vGPUs on each GPU shows.
 static bool agrees(const struct node_reading *reading)
 {
 	for (size_t i = 0; i < reading->devices->count; i++) {
@@ -53,7 +53,7 @@ static bool agrees(const struct node_reading *reading)
 	return true;
 }
 
-// Reads both lists, again if a vGPU was created or removed between them.
+// Reads both lists. Reads them again, at most three times, if a vGPU was created or removed in between.
 static struct node_reading read_daemon(const struct node *node)
 {
 	struct node_reading reading = {0};
@@ -96,14 +96,15 @@ static void *run(void *node_)
 		node->reading = reading;
 		node->is_new = true;
 		if (eventfd_write(node->source.fd, 1) < 0)
-			break; // not possible: the counter does not overflow
+			break; // cannot happen: the eventfd's counter does not overflow
 		wait_for_next(node);
 	}
 	pthread_mutex_unlock(&node->lock);
 	return NULL;
 }
 
-// The directory may not exist yet, or again: the daemon makes it when it starts.
+// Begins to watch the directory with the ledgers. The directory may be missing now, since the daemon creates it when it
+// starts.
 static void watch_ledgers(struct node *node)
 {
 	const char *socket = vg_node_socket(node->daemon);

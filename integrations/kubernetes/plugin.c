@@ -15,12 +15,13 @@
 #include "registration.h"
 #include "server.h"
 
-// The kubelet calls ListAndWatch at once after a registration; UNWATCHED_MS is for a busy machine.
+// SOON_MS, LATER_MS: when to try again. UNWATCHED_MS: how long to wait for the kubelet's call of ListAndWatch after a
+// registration. The kubelet calls it at once, but a machine can be busy.
 enum { SOON_MS = 200, LATER_MS = 5000, UNWATCHED_MS = 60000 };
 
 static const char kubelet_socket[] = "kubelet.sock";
 
-// A call of ListAndWatch.
+// A call of ListAndWatch that has not ended.
 struct watcher {
 	struct call *call;
 	struct watcher *next;
@@ -34,8 +35,8 @@ struct endpoint {
 	struct registration *registration;
 	bool is_registered;
 	uint64_t retry_at;
-	uint64_t watched_by; // when it registers again if no call of ListAndWatch is there
-	char said[256];	     // the latest problem that was printed
+	uint64_t watched_by; // when to register again if the kubelet has no call of ListAndWatch
+	char said[256];	     // the problem that was printed last
 	struct watcher *watchers;
 };
 
@@ -44,8 +45,8 @@ struct plugin {
 	struct loop *loop;
 	const struct api *api;
 	const char *directory;
-	int lock;  // the directory, locked; -1: it is not there
-	int watch; // inotify's number of the directory
+	int lock;  // descriptor of the locked directory; -1: the directory is missing
+	int watch; // inotify's descriptor number for the directory
 	struct endpoint *endpoints;
 	size_t count;
 };
@@ -95,8 +96,9 @@ static void watch(struct endpoint *endpoint, struct call *call)
 	send_list(endpoint, watcher);
 }
 
-// Without ListAndWatch the kubelet takes the plugin for gone, until it registers again. The kubelet may open the stream
-// again by itself, or be about to end.
+// Called when a call of ListAndWatch ends. Without such a call, the kubelet considers the plugin gone until it
+// registers again. The plugin waits a little before it does so, because the kubelet may call ListAndWatch again by
+// itself, or may be ending.
 static void end_watch(void *endpoint_, struct call *call)
 {
 	struct endpoint *endpoint = endpoint_;
@@ -108,7 +110,7 @@ static void end_watch(void *endpoint_, struct call *call)
 	if (watcher)
 		*link = watcher->next;
 	free(watcher);
-	uint64_t now = loop_now_ms(), earliest = endpoint->retry_at; // not long after the latest registration
+	uint64_t now = loop_now_ms(), earliest = endpoint->retry_at; // at least LATER_MS after the last registration
 	endpoint->watched_by = earliest > now + SOON_MS ? earliest : now + SOON_MS;
 }
 
@@ -176,7 +178,7 @@ static void register_again(struct endpoint *endpoint)
 
 // ---- sockets --------------------------------------------------------------------------------------------------
 
-// Makes the socket again if it is not there: the kubelet removes all sockets in its directory when it starts.
+// Creates the socket again if it is missing: the kubelet removes all sockets in its directory when it starts.
 static void check_socket(struct endpoint *endpoint)
 {
 	const struct service service = {endpoint, answer, end_watch};
@@ -225,7 +227,7 @@ static void close_directory(struct plugin *plugin)
 static void handle_change(struct plugin *plugin, const struct inotify_event *event)
 {
 	if (event->wd != plugin->watch)
-		return; // of a directory that was there before
+		return; // the event is from a directory that was removed
 	if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED))
 		close_directory(plugin);
 	if (!event->len || strcmp(event->name, kubelet_socket) != 0 || !(event->mask & (IN_CREATE | IN_MOVED_TO)))
@@ -249,7 +251,7 @@ static void directory_changed(struct source *source, uint32_t events)
 		check_socket(&plugin->endpoints[i]);
 }
 
-// Registers again if the kubelet has ended its ListAndWatch, or has not called it.
+// Registers again if the kubelet has no call of ListAndWatch any more, or has not made one.
 static void check_watched(struct endpoint *endpoint, uint64_t now)
 {
 	if (!endpoint->is_registered || endpoint->watchers || now < endpoint->watched_by)

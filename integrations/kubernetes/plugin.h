@@ -1,5 +1,5 @@
-// Serves one socket for each resource in the kubelet's directory, and registers it: at the start, and whenever the
-// kubelet has made its own socket again. Main thread only.
+// Serves a socket for each resource in the kubelet's directory, and registers the resource with the kubelet. It
+// registers at the start, and whenever the kubelet has created its own socket again. Main thread only.
 #pragma once
 #include "api.h"
 #include "loop.h"
@@ -11,7 +11,7 @@ struct plugin;
 struct plugin *plugin_start(struct loop *loop, const struct api *api, const char *directory);
 // Removes the sockets. Accepts NULL.
 void plugin_stop(struct plugin *plugin);
-// Retries what failed, and ends what takes too long. Call it after each step of the loop.
+// Retries what has failed, and ends what takes too long. Call it after each step of the loop.
 void plugin_tick(struct plugin *plugin);
-// Sends the lists that have changed.
+// Sends the lists that have changed to the kubelet.
 void plugin_push(struct plugin *plugin);

@@ -13,7 +13,7 @@
 #include "deviceplugin.pb-c.h"
 #include "frame.h"
 
-// The kubelet connects to the plugin before it answers, which may take 10 s.
+// How long to wait for the kubelet's answer. The kubelet connects to the plugin before it answers, which may take 10 s.
 enum { ANSWER_MS = 20000 };
 
 struct registration {
@@ -23,7 +23,7 @@ struct registration {
 	uint64_t begun_ms;
 	uint8_t *request;
 	size_t length, sent;
-	int status; // grpc-status; -1: not received
+	int status; // the value of grpc-status; -1: it was not received
 	char text[512];
 };
 

@@ -4,14 +4,16 @@
 
 struct registration;
 
-// `error` is NULL after success, else why it failed, valid during the call. The registration is freed after it.
+// Called when a registration ends. `error` is NULL after success; otherwise it is the reason, which is valid during the
+// call. The registration is freed after the call.
 typedef void registration_ended(void *user, const char *error);
 
-// Begins to register. `endpoint` is the name of the plugin's socket beside the kubelet's. Returns NULL if there is no
-// memory, or no kubelet at the path; errno says why. `ended` is not called then.
+// Begins to register. `endpoint` is the name of the plugin's socket, in the directory of the kubelet's socket. If there
+// is no memory, or no kubelet at the path, sets errno, returns NULL, and never calls `ended`.
 struct registration *registration_begin(struct loop *loop, const char *kubelet, const char *endpoint,
 					const char *resource, registration_ended *ended, void *user);
-// Ends it without calling `ended`. Accepts NULL.
+// Ends the registration without calling `ended`. Accepts NULL.
 void registration_cancel(struct registration *registration);
-// Ends it with an error if the kubelet does not answer. Call it every second or so; `registration` may be freed.
+// Ends the registration with an error if the kubelet has not answered in time, and frees it. Call it about every
+// second.
 void registration_end_late(struct registration *registration);

@@ -18,8 +18,8 @@ struct client {
 	struct client *next;
 	struct call *calls;
 	uint64_t begun_ms;
-	bool has_asked; // a request of it was complete
-	bool is_broken; // there was no memory to reset a stream: server_tick() ends the connection
+	bool has_asked; // at least one request of the connection was complete
+	bool is_broken; // there was no memory to reset a stream, so server_tick() ends the connection
 };
 
 struct buffer {
@@ -37,9 +37,9 @@ struct call {
 	struct buffer body;    // of the request
 	struct buffer current; // the message that is being sent
 	size_t sent;
-	struct buffer newer; // the message after it
+	struct buffer newer; // the message to send after `current`
 	enum rpc_status status;
-	char text[768]; // for the header grpc-message
+	char text[768]; // value of the header grpc-message
 };
 
 struct server {
@@ -47,9 +47,9 @@ struct server {
 	struct loop *loop;
 	struct service service;
 	struct client *clients;
-	uint64_t resume_at; // milliseconds; 0: it accepts connections
+	uint64_t resume_at; // when to accept connections again, in milliseconds; 0: they are accepted
 	char path[108];
-	ino_t inode; // of the socket's file
+	ino_t inode; // inode of the socket's file
 	dev_t device;
 };
 
@@ -61,7 +61,7 @@ struct server {
 		(uint8_t *)(name), (uint8_t *)(value), strlen(name), strlen(value), NGHTTP2_NV_FLAG_NONE \
 	}
 
-// Sends the status at the end of the messages, or as the whole answer.
+// Sends the gRPC status: after the messages, or, without messages, as the whole answer.
 static int send_status(nghttp2_session *session, struct call *call, bool is_whole_answer)
 {
 	char number[16];
@@ -74,7 +74,7 @@ static int send_status(nghttp2_session *session, struct call *call, bool is_whol
 	return nghttp2_submit_response(session, call->stream, headers, *call->text ? 4 : 3, NULL);
 }
 
-// Gives nghttp2 the next bytes of the messages.
+// Gives nghttp2 the next bytes of the messages that are to be sent.
 static ssize_t read_answer(nghttp2_session *session, int32_t stream, uint8_t *to, size_t length, uint32_t *flags,
 			   nghttp2_data_source *source, void *user)
 {
@@ -158,10 +158,11 @@ void call_update(struct call *call, const uint8_t *message, size_t length)
 	struct buffer made;
 
 	if (!make_frame(message, length, &made))
-		return; // the peer keeps the list that it has until the next change
+		return; // no memory: the peer keeps the list that it has until the next change
 	free(call->newer.data);
 	call->newer = made;
-	// Other errors mean that nghttp2 has not sent the message before yet.
+	// Another error means that nghttp2 is still sending the message before this one. It then asks for more by
+	// itself.
 	if (nghttp2_session_resume_data(call->client->connection.session, call->stream) == NGHTTP2_ERR_NOMEM)
 		reset_call(call, NGHTTP2_INTERNAL_ERROR);
 	connection_wake(&call->client->connection);
@@ -338,14 +339,14 @@ static bool is_trusted(int socket)
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
-// Ends the oldest connection without requests. Returns whether there was one.
+// Ends the oldest connection that has no requests. Returns whether such a connection existed.
 static bool end_idle(struct server *server)
 {
 	struct client *oldest = NULL;
 
 	for (struct client *client = server->clients; client; client = client->next)
 		if (!client->calls)
-			oldest = client; // the newest one is the first
+			oldest = client; // the list begins with the newest connection
 	if (oldest)
 		end_client(&oldest->connection);
 	return oldest;
@@ -361,8 +362,8 @@ static bool make_room(struct server *server)
 	return count < SERVER_CONNECTIONS || end_idle(server);
 }
 
-// A connection that cannot be accepted stays in the queue, and its event would come again at once: the server closes a
-// connection for it, or waits a while.
+// Handles a failed accept(). The connection stays in the socket's queue, and the loop would report it again at once. So
+// the server ends an idle connection to get a free descriptor, or accepts no connections for a while.
 static void handle_failed_accept(struct server *server, int error)
 {
 	if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM)
@@ -405,8 +406,8 @@ static bool is_late(uint64_t begun_ms, uint64_t now)
 	return now > begun_ms && now - begun_ms > SERVER_REQUEST_MS;
 }
 
-// Resets the streams of late requests. Returns whether the connection cannot go on: the peer has not even read a reset
-// within the same time again.
+// Resets the streams of requests that are late. Returns whether the connection must be ended, because its peer has not
+// even read the reset in time.
 static bool reset_late_calls(struct client *client, uint64_t now)
 {
 	for (struct call *call = client->calls; call; call = call->next) {
@@ -441,7 +442,8 @@ bool server_is_paused(const struct server *server)
 
 // ---- the socket -----------------------------------------------------------------------------------------------
 
-// Binds to another name first: a peer that finds the socket at its path can connect at once.
+// Creates the socket under another name, and renames it when it listens. So a peer that finds the socket at its path
+// can connect at once.
 static int listen_at(const char *path, ino_t *ret_inode, dev_t *ret_device)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -23,7 +23,8 @@ static int make_token(char ret_token[TOKEN_TEXT])
 	return 0;
 }
 
-// Reads the latest lines of the file into `lines`, so that one more has room. Returns their length in bytes.
+// Reads the latest lines of the file into `lines`, at most TOKEN_VALID - 1, so that there is room for one more. Returns
+// their length in bytes.
 static size_t read_lines(const char *path, char *lines)
 {
 	char all[(TOKEN_VALID + 1) * LINE];
@@ -39,7 +40,7 @@ static size_t read_lines(const char *path, char *lines)
 	return (size_t)length - skipped;
 }
 
-// Replaces the file, so that the hook never reads a part of it.
+// Writes a new file and renames it, so that the hook never reads an incomplete file.
 static int write_lines(const char *path, const char *lines, size_t length)
 {
 	char made[PATH_MAX + 8];
@@ -59,7 +60,7 @@ static int write_lines(const char *path, const char *lines, size_t length)
 	return r;
 }
 
-// Writes the path of a file of the vGPU, and makes its directory.
+// Makes the path of one of the vGPU's files, and creates the directory for it.
 static int make_path(const char *directory, const char *vgpu, const char *suffix, char ret_path[PATH_MAX])
 {
 	if (snprintf(ret_path, PATH_MAX, "%s/allocations/%s%s", directory, vgpu, suffix) >= PATH_MAX)

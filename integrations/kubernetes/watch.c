@@ -21,7 +21,7 @@ static const uint64_t wanted_types = VG_GPU_EVENT_XID_CRITICAL_ERROR | VG_GPU_EV
 				     VG_GPU_EVENT_FATAL_POISON_ERROR | VG_GPU_EVENT_GPU_UNAVAILABLE_ERROR;
 
 struct watch {
-	struct source source; // first: the end of the pipe that the loop reads
+	struct source source; // must be the first member; it has the end of the pipe that the loop reads
 	struct loop *loop;
 	const struct watch_options *options;
 	watch_failed *failed;
@@ -34,7 +34,7 @@ struct watch {
 	struct vg_gpu_events *events;
 };
 
-// Written to the pipe as a whole.
+// A message through the pipe to the main thread, written with one write().
 struct report {
 	char uuid[48], reason[128];
 };
@@ -55,7 +55,7 @@ static void report(const struct watch *watch, struct vg_gpu *gpu, const char *re
 
 	snprintf(made.uuid, sizeof made.uuid, "%s", vg_gpu_uuid(gpu));
 	snprintf(made.reason, sizeof made.reason, "%s", reason);
-	// A full pipe has reports already that fail the GPUs.
+	// The report may be lost if the pipe is full: then the pipe already has many reports of failed GPUs.
 	if (write(watch->writer, &made, sizeof made) < 0)
 		return;
 }
@@ -73,7 +73,8 @@ static void handle_event(const struct watch *watch, const struct vg_gpu_event *e
 	report(watch, event->gpu, reason);
 }
 
-// NVML fails to wait if a GPU is gone, and does not say which.
+// Reports the GPUs that NVML cannot reach any more. If a GPU is lost, waiting for events fails, and NVML does not say
+// which GPU it is.
 static void find_lost_gpus(const struct watch *watch)
 {
 	struct vg_gpu_memory memory;
@@ -108,7 +109,7 @@ static void ready(struct source *source, uint32_t events)
 		watch->failed(watch->user, got.uuid, got.reason);
 }
 
-// Registers for the events that each GPU has. Returns false if NVML fails.
+// Registers each GPU for those of the wanted events that it supports. Returns false if NVML fails.
 static bool register_events(struct watch *watch)
 {
 	if (vg_gpu_all(watch->gpus, MOST_GPUS, &watch->count))

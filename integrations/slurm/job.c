@@ -34,7 +34,7 @@ bool job_of_vgpu(const char *name, uint32_t *ret_job)
 	return true;
 }
 
-// Reads the fields "GPU UUID" and "Device Minor" of the driver's description of a GPU.
+// Reads the fields "GPU UUID" and "Device Minor" of a file in which the driver describes a GPU.
 static bool read_description(const char *path, unsigned *ret_minor, char ret_uuid[JOB_GPU])
 {
 	bool has_minor = false, has_uuid = false;
@@ -93,14 +93,14 @@ uint64_t job_parse_shards(const char *text)
 		if (at != text && at[-1] != ',' && at[-1] != '/' && at[-1] != ':')
 			continue;
 		size_t length = strcspn(at, ",(");
-		while (length > 0 && at[length - 1] != ':') // the count is behind the last colon, "shard:TYPE:8"
+		while (length > 0 && at[length - 1] != ':') // the count follows the last colon: "shard:TYPE:8"
 			length--;
 		sum += strtoull(at + length, NULL, 10);
 	}
 	return sum;
 }
 
-// Returns the position of this node among the job's nodes; negative: it is not one of them.
+// Returns the index of this node among the job's nodes. Negative: the job has no such node.
 static int find_node(const job_info_t *job, const char *node_name)
 {
 	hostlist_t nodes = job->nodes && *job->nodes ? slurm_hostlist_create(job->nodes) : NULL;
@@ -112,7 +112,7 @@ static int find_node(const job_info_t *job, const char *node_name)
 	return position;
 }
 
-// Loads the record of a job. NULL: see slurm_get_errno().
+// Requests the record of a job from the controller. NULL: slurm_get_errno() has the reason.
 static job_info_msg_t *load_job(uint32_t job, uint16_t flags)
 {
 	job_info_msg_t *records = NULL;
@@ -126,7 +126,7 @@ static job_info_msg_t *load_job(uint32_t job, uint16_t flags)
 	return NULL;
 }
 
-// Returns the record with this number: the controller answers with all tasks of an array.
+// Returns the record of this job. For a job array, the controller answers with the records of all its tasks.
 static const job_info_t *pick_job(const job_info_msg_t *records, uint32_t job)
 {
 	for (uint32_t i = 0; i < records->record_count; i++)
@@ -165,7 +165,7 @@ enum job_life job_ask_life(uint32_t job, const char *node_name)
 	return may_use_node ? JOB_MAY_USE_NODE : JOB_IS_OVER;
 }
 
-// Returns the length of what the user wrote into a comment, without the part that job_append_comment() wrote.
+// Returns the length of the part of a comment that the user wrote: the text before what job_append_comment() has added.
 static int own_length(const char *comment)
 {
 	const char *ours = strstr(comment, "virgate: ");

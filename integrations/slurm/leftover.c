@@ -6,7 +6,7 @@
 #include "job.h"
 #include "node.h"
 
-// Returns whether it has ended the vGPU.
+// Ends the vGPU of the job if the job is over. Returns whether the vGPU was ended.
 static bool end_if_over(const struct settings *settings, const char *node_name, uint32_t job)
 {
 	char text[NODE_TEXT];

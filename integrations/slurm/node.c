@@ -39,12 +39,13 @@ static enum node_result open_node(const struct settings *settings, struct vg_nod
 		.no_start = 1,
 	};
 
-	// In a helper of slurmd, the variable has the GPUs of a job, in Slurm's order. The request names the GPU.
+	// A helper of slurmd has the job's GPUs in this variable, in Slurm's order. The library must ignore it, because
+	// the request names the GPU.
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	return vg_node_open(&options, ret_node) ? fail(ret_text) : NODE_OK;
 }
 
-// Returns whether the user `owner` owns the vGPU: the daemon shows a name, or a number without one.
+// Returns whether the vGPU belongs to `owner`. The daemon shows the owner's name, or the number if it finds no name.
 static bool is_owned_by(const struct vg_vgpu_info *vgpu, uid_t owner)
 {
 	const struct passwd *user = getpwuid(owner);
@@ -62,16 +63,18 @@ static bool is_on_gpu(const struct vg_vgpu_info *vgpu, const char *gpu)
 	return !gpu || strcmp(gpu, vgpu->uuid) == 0 || strcmp(gpu, index) == 0;
 }
 
-// Returns whether the vGPU is just what node_make() would make. Any user can have made a vGPU of that name, so every
-// value counts. The memory that a share alone brings is not known here: such a vGPU is not the same.
+// Returns whether an existing vGPU has all properties that node_make() would give it. Any user may have created a vGPU
+// of that name, so all properties are compared. If only a share was requested, the memory is unknown here, and the vGPU
+// counts as different.
 static bool is_same(const struct vg_vgpu_info *vgpu, const struct vg_vgpu_options *options, uid_t owner)
 {
 	return !vgpu->damaged && vgpu->memory == options->memory && vgpu->share == options->share &&
 	       is_owned_by(vgpu, owner) && is_on_gpu(vgpu, options->device) && !*vgpu->group;
 }
 
-// Decides about a vGPU of that name which is there already: an earlier start of the same job has left it, slurmd runs
-// the prolog again, or a user has made it. Keeps it if it is the same, and otherwise ends it and makes it again.
+// Handles a vGPU that exists already with the job's name. An earlier start of the same job has left it, or slurmd runs
+// the prolog again, or a user has created it. If it has the right properties, keeps it. Otherwise ends it and creates a
+// new one.
 static enum vg_status make_again(struct vg_node *node, const struct vg_vgpu_options *options, uid_t owner)
 {
 	struct vg_vgpu_list *list;
@@ -99,7 +102,7 @@ static enum node_result create_vgpu(struct vg_node *node, const struct vg_vgpu_o
 	return status ? fail(ret_text) : NODE_OK;
 }
 
-// Adds the names of the profiles to a sentence.
+// Appends the names of all profiles to the sentence in `text`.
 static void list_profiles(const struct vg_profile_list *list, char text[NODE_TEXT])
 {
 	size_t length = strlen(text);
@@ -109,7 +112,7 @@ static void list_profiles(const struct vg_profile_list *list, char text[NODE_TEX
 					   list->profiles[i].name);
 }
 
-// Reads the profiles, and finds the one of the request. The caller frees *ret_list after NODE_OK.
+// Reads the profiles, and finds the one that the request names. After NODE_OK, the caller frees *ret_list.
 static enum node_result read_profile(const struct settings *settings, const struct request *request,
 				     struct vg_profile_list **ret_list, const struct vg_profile **ret_profile,
 				     char ret_text[NODE_TEXT])
@@ -224,7 +227,7 @@ enum node_result node_list(const struct settings *settings, struct vg_vgpu_list 
 	return result;
 }
 
-// Returns whether the first GPU that `list` names is the vGPU's. *list: moved behind that GPU.
+// Returns whether the vGPU is on the first GPU in `list`. Moves *list to the GPU after that one.
 static bool is_on_first(const struct vg_vgpu_info *vgpu, const char **list)
 {
 	char number[16], gpu[JOB_GPU];
@@ -255,7 +258,7 @@ bool node_find_tenant(const struct settings *settings, const char *list, char re
 	return found;
 }
 
-// Refuses a step that asks for more or less than the job has.
+// Refuses a step that requests another memory or share than the job's vGPU has.
 static enum node_result compare(struct vg_node *node, const char *name, const struct request *request,
 				char ret_text[NODE_TEXT])
 {

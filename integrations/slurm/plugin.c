@@ -1,10 +1,10 @@
-// Slurm's callbacks. Where they run:
+// Implements Slurm's plugin callbacks. They run in these programs:
 // - srun, sbatch, salloc: init, the options, init_post_opt. They check what the user has typed.
-// - slurmd: init when it starts, and a helper process of it, as root, for job_prolog and job_epilog. They make and end
-//   the job's vGPU. There, the options and the GPUs come from the controller, and not from the user's environment.
+// - slurmd: init when it starts. A helper process of slurmd runs job_prolog and job_epilog as root; they create and end
+//   the job's vGPU. The helper gets the options and the GPUs from the controller, not from the user's environment.
 // - slurmstepd, for each step and batch script: user_init as the user, task_init in each task before it executes.
-// Slurm may drain the node if the prolog or the user_init of a batch script fails. So these succeed if the user is at
-// fault. The tasks then end with a sentence.
+// If the prolog or the user_init of a batch script fails, Slurm may drain the node. So they succeed if the user made a
+// mistake; the tasks then end with a message.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +25,8 @@
 SPANK_PLUGIN(virgate, 1);
 
 static struct settings settings;
-static struct request request;	// of this process's job or step
-static char node_name[256];	// as Slurm names it
+static struct request request;	// what the job or step of this process asks for
+static char node_name[256];	// the name of this node in Slurm
 static char refusal[NODE_TEXT]; // in slurmstepd: why its tasks cannot start; "": they can
 static struct variable {
 	struct variable *next;
@@ -53,7 +53,7 @@ static struct spank_option make_option(enum request_option option)
 				     take_option};
 }
 
-// Finds the name of this node, which is not the host's if several slurmd run on one machine.
+// Finds Slurm's name for this node. It is not the host's name if several slurmd run on one machine.
 static void find_node_name(void)
 {
 	const char *name = getenv("SLURMD_NODENAME");
@@ -70,7 +70,8 @@ static bool read_settings(int count, char **arguments)
 {
 	find_node_name();
 	if (spank_context() == S_CTX_REMOTE || spank_context() == S_CTX_JOB_SCRIPT) {
-		// The user's profiles do not count here, and not root's either. Tasks get another environment.
+		// Read no configuration file of a user or of root: only the system's profiles count here. The tasks do
+		// not use this process's environment.
 		unsetenv("HOME");
 		unsetenv("XDG_CONFIG_HOME");
 	}
@@ -94,7 +95,8 @@ int slurm_spank_init(spank_t spank, int count, char **arguments)
 	return ESPANK_SUCCESS;
 }
 
-// Checks what the user has typed. Where no profile is known, as on machines that only submit jobs, the node checks it.
+// Checks the options that the user has typed. If this machine has no profiles, because it only submits jobs, the
+// profile is checked on the node.
 int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
 {
 	struct request found = request;
@@ -115,7 +117,8 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
 
 // ---- job_prolog and job_epilog: as root, in a process of their own, which does not call slurm_spank_init() ------
 
-// Reads the options that the controller keeps for the job. Returns NULL, or a sentence in `buffer`.
+// Reads the options that the controller keeps for the job. Returns NULL, or a message about an invalid option in
+// `buffer`.
 static const char *read_job_options(spank_t spank, char *buffer, size_t capacity)
 {
 	const char *wrong = NULL;
@@ -129,7 +132,7 @@ static const char *read_job_options(spank_t spank, char *buffer, size_t capacity
 	return wrong ? wrong : request_check(&request);
 }
 
-// Checks that the job's shards pay for the memory. Returns NODE_OK, NODE_REFUSED or NODE_FAILED.
+// Checks that the job has enough shards for the memory that it requests. Returns NODE_OK, NODE_REFUSED or NODE_FAILED.
 static enum node_result check_shards(uint32_t job, char ret_text[NODE_TEXT])
 {
 	char asked[REQUEST_SIZE_TEXT], paid[REQUEST_SIZE_TEXT];
@@ -141,7 +144,7 @@ static enum node_result check_shards(uint32_t job, char ret_text[NODE_TEXT])
 		snprintf(ret_text, NODE_TEXT, "the controller does not tell how many shards job %u has", job);
 		return NODE_FAILED;
 	}
-	if (!shards || shards * settings.shard_memory >= request.memory) // none: it has the whole GPU
+	if (!shards || shards * settings.shard_memory >= request.memory) // 0 shards: the job has the whole GPU
 		return NODE_OK;
 	snprintf(ret_text, NODE_TEXT, "a vGPU of %s needs --gres=shard:%llu, and the job has %llu, for %s",
 		 request_format_size(request.memory, asked),
@@ -197,8 +200,8 @@ static int refuse_job(uint32_t job, const char *text)
 	return ESPANK_ERROR;
 }
 
-// Refuses a job that has a whole GPU on which there are vGPUs: Slurm 22.05 gives whole GPUs to jobs without regard to
-// the shards that others have.
+// Refuses a job without vGPU to which Slurm gave a whole GPU on which another job has a vGPU. Slurm 22.05 gives whole
+// GPUs to jobs even if other jobs have shards of them.
 static int check_whole_gpu(uint32_t job)
 {
 	const char *list = getenv("SLURM_JOB_GPUS");
@@ -246,7 +249,7 @@ int slurm_spank_job_prolog(spank_t spank, int count, char **arguments)
 	return ESPANK_ERROR;
 }
 
-// Describes the usage of the job's vGPU. Returns false if that is unknown.
+// Describes what the job's vGPU has used. Returns false if that is unknown.
 static bool read_usage(uint32_t job, char ret_usage[USAGE_TEXT])
 {
 	struct vg_vgpu_list *list;
@@ -273,9 +276,10 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **arguments)
 	refusal_remove(settings.state_dir, job);
 	if (!request_is_made(&request))
 		return ESPANK_SUCCESS;
-	if (read_usage(job, usage)) // the log also has it for jobs that were cancelled
+	if (read_usage(job, usage)) // write the usage to the log, because the comment lacks it if the job was cancelled
 		slurm_info("job %u: %s", job, usage);
-	// A failure would drain the node. A vGPU that is left is ended when slurmd starts, or when its room is needed.
+	// Report no failure to Slurm, which would drain the node. A vGPU that is left is ended when slurmd starts
+	// again, or when another job needs its room.
 	enum node_result result = node_end(&settings, job, text);
 	if (result && result != NODE_MISSING)
 		slurm_error("virgate: the vGPU of job %u is left: %s", job, text);
@@ -311,7 +315,7 @@ int slurm_spank_user_init(spank_t spank, int count, char **arguments)
 	}
 	if (refusal_read(settings.state_dir, job, refusal, sizeof refusal) || !request_is_made(&request))
 		return ESPANK_SUCCESS;
-	if (*request.profile) // what this step asks for, to compare it; an unknown profile was refused before
+	if (*request.profile) // get the figures of the profile; an unknown profile was refused earlier
 		node_find_profile(&settings, &request, text);
 	enum node_result result = node_enter(&settings, job, &request, environment, keep_variable, NULL, text);
 	if (result == NODE_OK)
@@ -329,7 +333,7 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments)
 	(void)count, (void)arguments;
 	if (*refusal) {
 		slurm_error("virgate: %s", refusal);
-		// Slurm would ignore a failure if plugstack.conf calls the plugin optional.
+		// End the task here: if plugstack.conf calls the plugin optional, Slurm would ignore a returned error.
 		_exit(EXIT_FAILURE);
 	}
 	for (const struct variable *variable = variables; variable; variable = variable->next)
@@ -339,8 +343,8 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments)
 	return ESPANK_SUCCESS;
 }
 
-// Writes the usage into the job's comment when the last task of a step on the job's first node has ended. The epilog is
-// too late: Slurm 22.05 changes no job that has ended.
+// Writes the usage into the job's comment, when the last task of a step on the job's first node has ended. The epilog
+// could not do it: Slurm 22.05 does not change a job that has ended.
 int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
 {
 	static unsigned ended;

@@ -34,7 +34,7 @@ bool request_parse_size(const char *text, uint64_t *ret_bytes)
 {
 	char *end;
 
-	if (!isdigit((unsigned char)*text) || strpbrk(text, "xXeE")) // strtod() also reads these
+	if (!isdigit((unsigned char)*text) || strpbrk(text, "xXeE")) // forms that only strtod() knows
 		return false;
 	double bytes = strtod(text, &end) * factor_of(end);
 	if (!(bytes >= 1 && bytes < exp2(63)))
@@ -66,7 +66,7 @@ static bool parse_percent(const char *text, unsigned *ret_percent)
 	return true;
 }
 
-// Copies the name of a profile. Returns false if it cannot be one.
+// Copies the name of a profile. Returns false if the text cannot be such a name.
 static bool copy_profile(const char *text, char ret_profile[REQUEST_PROFILE_NAME])
 {
 	size_t length = strlen(text);

@@ -37,7 +37,7 @@ static int read_switch(const char *argument, const char *value, const char *on, 
 	return refuse(argument, why);
 }
 
-// Reads an argument whose value is a path or a specification. Returns 0; 1: it is another argument; -errno.
+// Reads an argument whose value is text. Returns 0; 1: the argument is another one; or -errno.
 static int read_text(const char *argument, struct settings *settings)
 {
 	const struct {

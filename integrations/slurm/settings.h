@@ -1,17 +1,17 @@
-// The arguments of the plugin in plugstack.conf. One thread.
+// Reads the arguments that plugstack.conf gives to the plugin. One thread.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
 struct settings {
-	char *runtime_dir;	 // of the daemon's socket; NULL: the default directories
-	char *libdir;		 // of the interposer; NULL: beside libvirgate
+	char *runtime_dir;	 // the directory of the daemon's socket; NULL: the default directories
+	char *libdir;		 // the directory of the interposer; NULL: the one of libvirgate
 	char *simulate;		 // a specification of the simulated GPU; NULL: a real GPU
 	char *config;		 // the configuration file that has the profiles; NULL: /etc/virgate/virgate.conf
 	char *state_dir;	 // for refusals
-	uint64_t shard_memory;	 // the device memory, in bytes, that one gres/shard stands for; 0: not compared
+	uint64_t shard_memory;	 // bytes of device memory that one gres/shard stands for; 0: shards are not compared
 	bool gres_is_optional;	 // a job may have a vGPU without a GRES; then the daemon chooses the GPU
-	bool comment_is_written; // the usage of a vGPU is written into the comment of its job
+	bool comment_is_written; // write the usage of a vGPU into the comment of its job
 };
 
 // Reads the arguments. Reports invalid arguments in Slurm's log. Returns 0 or -EINVAL, -ENOMEM. The strings are never
