@@ -19,7 +19,8 @@
 
 static const double FRESH_SECONDS = 0.5;
 
-// The last text for one kind of reader, and the time `made` when it was made.
+// The last text that was made for one kind of reader, and when. One kind may see everything; the other sees only what
+// `virgate ps` shows to other users.
 struct kept {
 	char *text;
 	double made;
@@ -60,7 +61,7 @@ static void print_own(FILE *out, double seconds)
 	family_sample(out, "virgate_exporter_cpu_seconds_total", NULL, read_clock(CLOCK_PROCESS_CPUTIME_ID));
 }
 
-// Returns the metrics followed by the exporter's own. Consumes `text`.
+// Returns `text` followed by the metrics of the exporter itself. Consumes `text`.
 static char *add_own(char *text, double seconds)
 {
 	char *whole = NULL;
@@ -119,8 +120,8 @@ static unsigned find_metrics(const struct document_source *source, const struct 
 	return kept->text ? 200 : 503;
 }
 
-// What a browser loads besides the page: files that the build has compressed. Without dygraphs, plot_js is empty, and
-// the page shows tables only.
+// The files that a browser loads besides the page, compressed when the exporter was built. Without dygraphs, plot_js is
+// empty, and the page shows tables only.
 static const struct {
 	const char *path, *type;
 	const unsigned char *text;

@@ -22,12 +22,12 @@ struct document_source {
 
 struct document_request {
 	const char *path;			   // without the query
-	const char *vgpu, *figures, *after, *most; // of the query; NULL: missing
-	bool is_public;				   // only what `virgate ps` shows to other users
+	const char *vgpu, *figures, *after, *most; // parameters of the query; NULL: missing
+	bool is_public;				   // the document may show only what `virgate ps` shows to other users
 	bool accepts_gzip;
 };
 
-// Returns 200 and the document, or another status with a document that says why.
+// Finds or makes the document for a request. Returns 200, or another status with a document that says why.
 unsigned document_find(const struct document_source *source, const struct document_request *request,
 		       struct document *ret_document);
 // Counts an answer with this status, for the exporter's own metrics.

@@ -6,11 +6,11 @@
 static const double FRESH_SECONDS = 0.5;
 enum { COMPLETED_AT_ONCE = 16 };
 
-// The newest events that one kind of reader may see.
+// The newest events that one kind of reader may see: all events, or only those for every user.
 struct kept_events {
 	struct vg_journal_list *list;
 	double daemon_started;
-	uint64_t daemon_events; // how many events the daemon had added to its journal
+	uint64_t daemon_events; // number of events that the daemon had added to its journal at that time
 };
 
 static double read_clock(clockid_t clock)
@@ -45,9 +45,9 @@ static enum vg_status list_all(struct vg_node *node, struct gathered *gathered)
 	return VG_OK;
 }
 
-// Asks for older samples of the vGPUs that lack them: an answer about many vGPUs has only the newest of each. Asks for
-// one vGPU at a time, and leaves the rest to the next call. Stops if the daemon does not answer: each request would
-// wait for its timeout, and the server has only this thread.
+// Requests the older samples of vGPUs that lack them, because an answer about many vGPUs has only the newest samples of
+// each. Requests one vGPU at a time, for at most COMPLETED_AT_ONCE vGPUs in a call. Stops if the daemon does not
+// answer: each request would wait for its timeout, and the server has only this thread.
 static void complete_samples(struct vg_node *node, struct samples *samples)
 {
 	struct samples_series *series;
@@ -73,7 +73,7 @@ static enum vg_status update_samples(struct vg_node *node, double daemon_started
 	if (samples->started == daemon_started) {
 		options.after = samples->last;
 		if (samples->last && now - asked < samples->every && !samples_find_partial(samples))
-			return VG_OK; // the daemon has at most one sample more
+			return VG_OK; // the daemon has at most one newer sample
 	}
 	enum vg_status status = vg_history_list(node, &options, &list);
 	if (status)

@@ -1,5 +1,5 @@
-// Asks the daemon for what the page shows: each list at most twice a second, however many readers there are. Used by
-// the server's thread only.
+// Asks the daemon for what the page shows. Asks for each list at most twice a second, however many readers the page
+// has. Used by the server's thread only.
 #pragma once
 #include <stdbool.h>
 
@@ -10,7 +10,7 @@
 
 // What the page and its interface show. The lists belong to gather().
 struct gathered {
-	char problem[512]; // why there are no lists; "": they are complete
+	char problem[512]; // why the lists are missing; "": they are complete
 	double time;	   // when the lists were made
 	const struct vg_vgpu_list *vgpus;
 	const struct vg_device_list *devices;
@@ -19,6 +19,6 @@ struct gathered {
 	const struct vg_journal_list *events; // the newest ones
 };
 
-// Returns the lists, valid until the next call. With `is_public`, the events are those that every user may see; the
-// vGPUs still have their tenants, which the caller must not show.
+// Returns the lists, which are valid until the next call. With `is_public`, the events are only those that every user
+// may see. The vGPUs always have their tenants, which the caller must not show then.
 const struct gathered *gather(struct vg_node *node, bool is_public);

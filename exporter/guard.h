@@ -32,6 +32,7 @@ enum guard_result {
 // Reads the token from a file that only its owner may read. Returns NULL, or the reason of a refusal as the end of a
 // sentence.
 const char *guard_read_token(const char *path, char ret_token[GUARD_TOKEN_MOST + 1]);
-// A page of another site can make a browser send requests to the loopback address, under a name that it chose. So the
-// Host header must name this machine: localhost, an address of the loopback network, or one of `hosts`.
+// Decides whether a request is answered, and what its sender may see. A page of another site can make a browser send
+// requests to the loopback address, under a host name of that site's choice. So the Host header must name this machine:
+// localhost, an address of the loopback network, or one of `hosts`.
 enum guard_result guard_check(const struct guard *guard, const struct guard_request *request);

@@ -16,7 +16,7 @@ void page_write_cell(FILE *out, const char *head, const char *class, const char 
 	fputs("</td>", out);
 }
 
-// The head of a column of numbers begins with "#".
+// Begins a table. A head that begins with "#" is that of a column of numbers.
 static void begin_table(FILE *out, const char *caption, const char *const *heads)
 {
 	fprintf(out, "<table><caption>%s</caption><thead><tr>", caption);
@@ -27,7 +27,7 @@ static void begin_table(FILE *out, const char *caption, const char *const *heads
 	fputs("</tr></thead><tbody>", out);
 }
 
-// Begins a row with the cell that names it.
+// Begins a row with the cell that has its name. `beside` is a further text in that cell.
 static void begin_row(FILE *out, const char *class, const char *name, const char *beside)
 {
 	fprintf(out, *class ? "<tr class=\"%s\">" : "<tr>", class);
@@ -57,7 +57,7 @@ static void write_count(FILE *out, const char *head, const char *class, bool is_
 	page_write_cell(out, head, class, text);
 }
 
-// Writes a cell with a bar and the same as a text: `value` of `most`.
+// Writes a cell with a bar and a text, which both show `value` of `most`.
 static void write_bar(FILE *out, const char *head, bool is_known, uint64_t value, uint64_t most)
 {
 	char of[TEXT_SIZE], text[TEXT_SIZE];
@@ -306,7 +306,7 @@ static void write_problem(FILE *out, const struct page *page)
 	fputs("</p>", out);
 }
 
-// The number with which the events continue. The script asks for events only when it has changed.
+// Writes the number after which newer events continue. The script requests events only when this number has changed.
 static void write_next(FILE *out, const struct page *page)
 {
 	const struct vg_journal_list *list = page->gathered->events;

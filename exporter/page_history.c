@@ -7,7 +7,7 @@
 
 enum { SLOTS = 12, SLOT_SAMPLES = SAMPLES_MOST / SLOTS }; // a table has a column for every five minutes
 
-// The figures of a series in one slot.
+// The figures of a series in one column of a table, which stands for five minutes.
 struct slot {
 	bool is_known;
 	uint64_t most;	// memory
@@ -129,7 +129,7 @@ static void write_table(FILE *out, const struct page *page, int device, enum fig
 	fputs("</tbody></table></div>", out);
 }
 
-// Writes the place of a chart, which the script shows, and its figures.
+// Writes an empty element, in which the script draws a chart, and the chart's figures as a table.
 static void write_figure(FILE *out, const struct page *page, int device, enum figure figure)
 {
 	fprintf(out, "<figure><figcaption>%s on GPU %d</figcaption>\n", title_of(figure), device);

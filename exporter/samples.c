@@ -12,7 +12,7 @@ static struct samples_series *find_series(const struct samples *samples, const s
 	return NULL;
 }
 
-// Returns whether as many series of this kind, of vGPUs or of GPUs, are kept as may be.
+// Returns whether no further series of this kind can be kept. The kinds are series of vGPUs and series of GPUs.
 static bool is_full(const struct samples *samples, const struct vg_history_series *wanted)
 {
 	size_t count = 0;
@@ -53,8 +53,8 @@ static void remove_unlisted(struct samples *samples)
 	samples->count = kept;
 }
 
-// An answer of the daemon has a bounded number of samples. Returns whether it has all: then the longest series, which
-// is that of a GPU, has one for each number.
+// Returns whether the list has all samples after `after`: the daemon limits the number of samples in an answer. A
+// complete list has a series, that of a GPU, with a sample for each number.
 static bool is_whole(const struct vg_history_list *list, uint64_t after)
 {
 	uint64_t wanted = list->last > after ? list->last - after : 0, longest = 0;
@@ -77,7 +77,8 @@ int samples_add(struct samples *samples, const struct vg_history_list *list, dou
 	if (samples->started != daemon_started || list->last < samples->last)
 		samples_finish(samples);
 	bool has_all = is_whole(list, samples->last);
-	// A vGPU that is new here may have been left out before, and then has older samples.
+	// If vGPUs were left out before, a vGPU that is new in this list may be one of them. Then the daemon has older
+	// samples of it.
 	bool had_room = samples->left_out == 0;
 	samples->left_out = 0;
 	for (size_t i = 0; i < samples->count; i++)
@@ -92,7 +93,7 @@ int samples_add(struct samples *samples, const struct vg_history_list *list, dou
 		if (!to && !(to = add_series(samples, from, had_room)))
 			return -1;
 		if (from->count && from->first > samples->last + 1)
-			to->first = from->first; // a new vGPU with the name of a removed one, or samples are missing
+			to->first = from->first; // samples are missing in between, or the name is that of a new vGPU
 		copy_samples(to, from, has_all);
 	}
 	remove_unlisted(samples);

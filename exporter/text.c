@@ -21,7 +21,7 @@ size_t text_character(const char *text_)
 	return character < least[length] || character > 0x10ffff || (character & ~0x7ffu) == 0xd800 ? 0 : length;
 }
 
-// Calls `write` for each character, and writes "?" for what is not one.
+// Calls `write` for each valid character, and writes "?" for every other byte.
 static void write_characters(FILE *out, const char *text,
 			     void (*write)(FILE *out, const char *character, size_t length))
 {

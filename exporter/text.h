@@ -9,7 +9,7 @@ size_t text_character(const char *text);
 // Writes the text of an element or of an attribute in double quotes. Control characters, and bytes that are not UTF-8,
 // become "?". NULL is an empty text.
 void text_write_html(FILE *out, const char *text);
-// Writes a JSON string with its quotes; replaces what is not UTF-8 likewise. `<` and `>` are escaped, too.
+// Writes a JSON string with its quotes. Bytes that are not UTF-8 become "?". Also escapes `<` and `>`.
 void text_write_json(FILE *out, const char *text);
 
 enum { TEXT_SIZE = 32 };
