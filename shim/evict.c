@@ -26,14 +26,14 @@ static const struct vg_ledger *ledger;
 extern const int32_t shim_evict_stubs[VG_ENTRY_COUNT] SHIM_HIDDEN;
 void *shim_evict_below[VG_ENTRY_COUNT];
 
-// The families of driver calls that must not run while memory is in the host: they launch work or use addresses. Their
-// calls pass the pager's gate. Calls that wait for work or query it do not, because they may last long. Nor do calls
-// for memory that never moves.
+// The families of driver calls, and whether their calls wait at the pager's gate. Calls that launch work or use
+// addresses must wait, because they must not run while memory is in the host. Calls that wait for work or query it do
+// not, because they may last long. Nor do calls for memory that never moves.
 enum {
 	gated_array = false,
-	gated_capture = false, // except for calls that begin a capture, which also_gated[] lists
+	gated_capture = false, // of this family, only calls that begin a capture wait at the gate (also_gated[])
 	gated_checkpoint = false,
-	gated_context = false, // except for calls that destroy a context, which also_gated[] lists
+	gated_context = false, // of this family, only calls that destroy a context wait at the gate (also_gated[])
 	gated_copy = true,
 	gated_coredump = false,
 	gated_device = false,
@@ -41,7 +41,7 @@ enum {
 	gated_event = false,
 	gated_external = true,
 	gated_graph = true,
-	gated_green = false, // except for calls that destroy a green context, which also_gated[] lists
+	gated_green = false, // of this family, only calls that destroy a context wait at the gate (also_gated[])
 	gated_host = false,
 	gated_init = false,
 	gated_interop = true,
@@ -53,13 +53,13 @@ enum {
 	gated_lookup = false,
 	gated_managed = true,
 	gated_memop = true,
-	gated_memory = false, // since the hooks of these calls enter the gate themselves
+	gated_memory = false, // the hooks of these calls enter the gate themselves
 	gated_module = false,
 	gated_multicast = true,
 	gated_occupancy = false,
 	gated_peer = false,
-	gated_pool = false, // since memory of pools never moves
-	// except for calls that release or reset the primary context, which also_gated[] lists
+	gated_pool = false, // memory of pools never moves
+	// of this family, only calls that release or reset the primary context wait at the gate (also_gated[])
 	gated_primary = false,
 	gated_profiler = false,
 	gated_set = true,
@@ -74,7 +74,7 @@ static const bool is_family_gated[VG_ENTRY_COUNT] = {
 #include "abi/entries.def"
 };
 
-// Functions whose calls pass the pager's gate although those of their family do not.
+// Functions that wait at the pager's gate although the other functions of their families do not.
 static const enum vg_entry also_gated[] = {
 	VG_ENTRY_cuMemMapArrayAsync,
 	VG_ENTRY_cuMemMapArrayAsync_ptsz,

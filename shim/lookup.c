@@ -83,7 +83,7 @@ static bool may_take_memory(const char *api)
 	return false;
 }
 
-// Decides whether the program may get a driver function that has no row.
+// Decides whether the program may get a driver function that has no row in entries.def.
 static bool may_pass_unknown(const char *api, int version)
 {
 	static _Atomic unsigned int message_count;

@@ -10,8 +10,8 @@ void shim_register(const char *vgpu);
 // Registers this process, and waits at most 20 ms until the daemon has measured its memory. Returns false if the daemon
 // has not measured it by then.
 bool shim_register_and_measure(const char *vgpu);
-// Asks the daemon to make this process a guest (a process that has opened memory of another vGPU) of the vGPU that is
-// charged for the shared allocation `key`. Returns false if no daemon answers, or if the daemon does not know the key.
+// Asks the daemon for permission to open the shared allocation `key`, which is charged to another vGPU. The daemon
+// makes this process a guest of that vGPU. Returns false if no daemon answers, or if the daemon does not know the key.
 bool shim_guest_join(const char *vgpu, uint64_t key, struct vg_wire_guest *ret_guest);
 // Tells the daemon that this process no longer has the shared allocation `number` of the vGPU `of` open.
 void shim_guest_leave(const char *vgpu, uint32_t number, const char *of);

@@ -64,6 +64,6 @@ struct vg_ledger *shim_session_ledger(void);
 // Returns the ledger of a device. NULL unless the state is SHIM_TENANT, or if the device is out of range.
 struct vg_ledger *shim_session_ledger_of(unsigned int device);
 
-// Takes a slot in the ledger, which becomes that of the next device. Returns SHIM_TENANT, or SHIM_BROKEN after a
-// message. Only start.c calls it.
+// Takes a slot in `ledger`, and uses this ledger for the device with the next ordinal. Returns SHIM_TENANT, or
+// SHIM_BROKEN after a message. Only start.c calls it.
 enum shim_state shim_session_enter(struct vg_ledger *ledger);

@@ -170,8 +170,8 @@ struct shim_physical *shim_shared_join(uint64_t key)
 
 	if (!shim_counting())
 		return NULL;
-	// Also send the message to the daemon with the lock held. So the daemon receives the messages that memory was
-	// opened or closed in the right order.
+	// Hold the lock also while the message is sent. Otherwise messages of two threads about opening and closing
+	// memory could reach the daemon in the wrong order.
 	pthread_mutex_lock(&shim_physical_lock);
 	physical = join_on_any_device(key);
 	if (!physical && shim_guest_join(vg_ledger_name(shim_session_ledger()), key, &guest))

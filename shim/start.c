@@ -28,8 +28,8 @@ static const struct shim_reclaimer reclaimers[] = {
 	{.reconcile = shim_graphs_reconcile, .trim = shim_graphs_trim},
 };
 
-// Makes a forked child charge nothing and allocate nothing. The driver does not work in such a child if the parent has
-// used it, and the charges in the child's records belong to the parent. Threads of the parent may have held locks of
+// Makes a forked child charge nothing and allocate nothing. If the parent has used the driver, the driver does not work
+// in the child. The charges in the child's records belong to the parent. Threads of the parent may have held locks of
 // the records at the fork, so the child takes no such lock.
 static void reset_in_forked_child(void)
 {
@@ -99,8 +99,8 @@ static void choose_named(struct job *job, const char *visible)
 	*job = chosen;
 }
 
-// Makes the driver show only devices of the job, and of these only those that the program's own CUDA_VISIBLE_DEVICES
-// names, as launchers set it for each process.
+// Makes the driver show only devices of the job. If the program has its own CUDA_VISIBLE_DEVICES, which launchers set
+// for each process, shows only those of the job's devices that it names.
 static void show_our_devices(struct job *job)
 {
 	const char *visible = secure_getenv("CUDA_VISIBLE_DEVICES");

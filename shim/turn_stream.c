@@ -52,8 +52,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards the keys of t
 static __thread SHIM_TLS struct shim_turn_stream *latest;
 static __thread SHIM_TLS uintptr_t latest_key;
 
-// Returns the key of a stream. The default stream of each context has a key of its own, and so has the one of each
-// thread.
+// Returns the key of a stream. Each context's default stream has a key of its own. So does each thread's own default
+// stream.
 static uintptr_t make_key(CUstream stream, CUcontext context)
 {
 	if (stream == CU_STREAM_PER_THREAD)
