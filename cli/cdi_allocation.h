@@ -4,8 +4,8 @@
 
 #include "cdi_state.h"
 
-// Reads VIRGATE_ALLOCATION, which is not "". A user can write any text there, so it must have a token that the plugin
-// has noted below the daemon's runtime directory. Returns false after a message on standard error.
+// Reads VIRGATE_ALLOCATION, which must not be "". A user can write any text there. So the text must have a token that
+// the plugin has noted below the daemon's runtime directory. Returns false after a message on standard error.
 bool cdi_read_allocation(const struct cdi_state *state, const char *profile, const char *runtime_dir, char ret_name[64],
 			 char ret_device[64]);
 // Uses the plugin's permission to start one container with the vGPU `name`, which cdi_read_allocation() returned.

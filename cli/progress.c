@@ -24,8 +24,8 @@ enum {
 	TIME_WIDTH = sizeof "9m59s left" - 1,
 };
 
-// Between two redraws the cursor is in the first column of the line. If the terminal becomes narrower and wraps the
-// line, the cursor stays before its first character, so ERASE also erases the rest in the rows below.
+// Between two redraws the cursor is in the first column of the line. If the terminal becomes narrower, it wraps the
+// line, but the cursor stays before the first character. So ERASE also erases the rest in the rows below.
 #define ERASE "\r\033[J"
 
 struct sample {

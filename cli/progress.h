@@ -5,9 +5,10 @@
 
 #include "verb.h"
 
-// Prepares the progress line of a verb, which appears one second later. It never appears if --json or --quiet is given,
-// if standard error is no terminal, if the variable TERM is missing or "dumb", or while the terminal belongs to another
-// job. If SIGINT, SIGTERM, SIGHUP or SIGTSTP then arrives and is not handled, the line is erased first.
+// Prepares the progress line of a verb, which appears one second later. It never appears with --json or --quiet, if
+// standard error is no terminal, or if the variable TERM is missing or "dumb". It is not drawn while this process runs
+// in the background of a shell. If SIGINT, SIGTERM, SIGHUP or SIGTSTP arrives and is not handled, the line is erased
+// first.
 void progress_begin(const struct arguments *arguments);
 // Draws the line again, at most four times a second. Call it often. `step`: name of the step, a string that is not
 // freed. `bytes`: what the step has done so far; `total`: what it does in all; 0: unknown.

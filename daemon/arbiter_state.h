@@ -42,7 +42,7 @@ struct arbiter {
 	struct turn_facts facts[TURN_VGPUS];
 	struct seat seats[TURN_VGPUS];
 	unsigned int most;	 // seats from this index on were never used
-	unsigned int part_count; // of all seats; at most TURN_VGPUS, since the thread waits for as many bells
+	unsigned int part_count; // number of parts in all seats; at most TURN_VGPUS, because each has a bell
 	uint64_t second;	 // the second that the newest figures in the history are of
 	uint64_t handovers[ARBITER_HISTORY];
 	bool ending;

@@ -52,7 +52,8 @@ struct connection {
 
 static uint64_t last_ticket;
 
-// Sets whether the request waits, and for which devices, and counts them.
+// Sets whether the request waits in the queue, and for which devices. Also updates the daemon's counts of waiting
+// requests.
 static void set_wanted(struct node *node, struct connection *connection, bool is_waiting, uint64_t wanted)
 {
 	for (size_t i = 0; i < VG_SYSTEM_DEVICES; i++) {
@@ -300,7 +301,7 @@ static void receive_request(struct node *node, struct connection *connection, co
 	json_error_t error;
 	json_t *request = json_loads(text, JSON_REJECT_DUPLICATES, &error);
 
-	// JSON null, for invalid JSON: the broker refuses it with its own message
+	// pass invalid JSON to the broker as JSON null: the broker has its own message for that
 	if (request || connection->for_broker)
 		answer_request(node, connection, request ? request : json_null());
 	else

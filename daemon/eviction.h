@@ -9,7 +9,8 @@ struct eviction {
 	enum pager_state state;	  // PAGER_STATE_COUNT: invalid
 	enum pager_reason reason; // PAGER_REASON_COUNT: invalid
 	uint32_t row, waiting, moves;
-	// As in struct pager_slot; but `bytes` is at most the vGPU's limit, and each of the others is at most `bytes`.
+	// The figures of struct pager_slot, with bounds: `bytes` is at most the vGPU's limit, and the other figures are
+	// at most `bytes`.
 	uint64_t bytes, host, missing, unchanged;
 	uint32_t hash_result;
 	uint64_t since_ns, moved_ns, waited_ns;

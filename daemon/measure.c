@@ -112,9 +112,8 @@ static uint64_t count_host_bytes(const struct tenant *tenant)
 }
 
 // Returns how many bytes of the declared memory were in the host during the whole measurement. Memory that returned and
-// left again within that time counts as in the host. A tenant can report any value. A wrong value only makes the
-// undeclared part, the memory that no call announced, larger, so the charge is never less than the memory on the
-// device.
+// left again within that time counts as in the host. A tenant can report any value. But a wrong value only makes the
+// undeclared part larger, so the charge is never less than the memory on the device.
 static uint64_t least_in_host(const struct tenant *tenant)
 {
 	uint64_t host = count_host_bytes(tenant);
@@ -178,7 +177,7 @@ static void begin_vgpu(struct node *node, struct vgpu *vgpu)
 	user_end_time();
 }
 
-// Returns how much memory of the vGPU the driver lists under the tenant.
+// Returns how many of the `physical` bytes that the driver lists under the tenant belong to the tenant's own vGPU.
 static uint64_t count_own_bytes(const struct node *node, const struct tenant *tenant, uint64_t physical)
 {
 	uint64_t others = tenant->vgpu->residence.claims_out ? shared_bytes_of_others(node, tenant) : 0;

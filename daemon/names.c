@@ -24,7 +24,7 @@ enum {
 
 enum kind { NAME_OF_USER, NAME_OF_GROUP, USER_OF_NAME, GROUP_OF_NAME };
 
-// What a lookup is given: an id whose name is to be found, or a name whose id is to be found.
+// The input of a lookup: an id whose name is to be found, or a name whose id is to be found.
 struct key {
 	enum kind kind;
 	uid_t asker; // the user whose thread looks the name up; for names in requests, the asker is part of the key
@@ -84,7 +84,7 @@ static struct groups *look_up_groups(const struct passwd *entry)
 
 	if (!groups)
 		return NULL;
-	getgrouplist(entry->pw_name, entry->pw_gid, groups->gids, &count); // of more groups, stores the first
+	getgrouplist(entry->pw_name, entry->pw_gid, groups->gids, &count); // stores at most VGPU_GROUPS groups
 	groups->count = count < VGPU_GROUPS ? (unsigned int)count : VGPU_GROUPS;
 	return groups;
 }

@@ -146,7 +146,7 @@ struct vgpu {
 	volatile enum damage damage; // the signal handler of registry_guard() writes this, too
 	const char *damage_text;     // the cause, as the end of a sentence; NULL: not reported yet
 	bool is_being_removed;	     // the programs were killed; the vGPU is removed after the last one has ended
-	bool was_damaged_at_start;   // by an earlier daemon: replace the ledger, or remove the vGPU, once it is unused
+	bool was_damaged_at_start;   // the ledger is created again, or the vGPU removed, as soon as no process uses it
 	struct launcher *launchers;
 	uint64_t left_ns; // when the last launcher of the vGPU ended; 0: no launcher has ended
 	struct tenant *tenants, *by_slot[VG_LEDGER_SLOTS];
@@ -188,7 +188,7 @@ struct node {
 	struct source listener, signals, name_lock; // `name_lock`: the second lock of directory.h
 	bool name_lock_refused;			    // the log says why the second lock cannot be taken
 	struct vgpu *vgpus;
-	struct drain drains[VG_SYSTEM_DEVICES]; // for each GPU (drain.h)
+	struct drain drains[VG_SYSTEM_DEVICES]; // whether each GPU is drained (drain.h)
 	struct overhead *overheads;		// measured overheads of contexts (overhead.h)
 	struct connection *connections;		// the clients' connections (connection.h)
 	unsigned int connection_count;

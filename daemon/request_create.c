@@ -36,7 +36,8 @@ static bool is_valid_name(const char *name)
 	return !name || (strlen(name) < VG_LEDGER_NAME && registry_name_is_valid(name));
 }
 
-// The device plugin of Kubernetes knows the vGPUs of containers, which root creates, by their names.
+// Returns whether the name is reserved for vGPUs of containers, which root creates: by such names, the device plugin of
+// Kubernetes recognizes them.
 static bool is_reserved_name(const struct request *request, const char *name)
 {
 	static const char start[] = "k8s.";

@@ -1,5 +1,5 @@
 // Handles the verb rm, which removes a vGPU. If programs run in it, the request must allow to kill them (--force). Then
-// the vGPU is removed when the last of them has ended and its memory is released, so that others do not get the memory
+// the vGPU is removed after the last program has ended and its memory is released. So other vGPUs do not get the memory
 // too early.
 #include "base/size.h"
 #include "daemon/journal.h"

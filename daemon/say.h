@@ -15,6 +15,6 @@ struct say_kind {
 		say_line(&say_kind_, __VA_ARGS__); \
 	} while (0)
 __attribute__((format(printf, 2, 3))) void say_line(struct say_kind *kind, const char *format, ...);
-// Reports the lines that were omitted in minutes that are over; UINT64_MAX: in all minutes. Lowers *deadline to the end
-// of the next such minute.
+// Reports the lines that were omitted in minutes that ended before `now`; if `now` is UINT64_MAX, in all minutes.
+// Lowers *deadline to the time at which the next minute with omitted lines ends.
 void say_left_out(uint64_t now, uint64_t *deadline);

@@ -45,7 +45,7 @@ struct search {
 	struct work work;
 	struct vgpu *vgpu;	      // only the main thread may use this pointer; NULL: the results are ignored
 	char variable[PATH_MAX + 16]; // the variable "VIRGATE_LEDGER=PATH", as it is in the environment of heirs
-	char mapped[PATH_MAX];	      // how the line of the ledger's mapping in /proc/PID/maps ends
+	char mapped[PATH_MAX];	      // end of the line for the ledger's mapping in /proc/PID/maps
 	ino_t inode;
 	uid_t owner;
 	gid_t group;

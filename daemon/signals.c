@@ -1,6 +1,6 @@
-// Sends signals to proven tenants only. Any process that can write a ledger can name any other process in it, so a slot
-// does not prove that its process is a tenant. The mapping of the ledger proves it: only the process itself can map it,
-// and it needs the permission to open the file.
+// Sends signals to proven tenants only. Any process that can write a ledger can enter the pid of any other process in a
+// slot. So a slot does not prove that its process is a tenant. The mapping of the ledger proves it: only the process
+// itself can map it, and it needs the permission to open the file.
 #include "daemon/signals.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 struct signals_result {
 	unsigned int sent, failed;
-	pid_t pid; // a process that got no signal, and in `error` the reason
+	pid_t pid; // one of the processes that got no signal; `error` is the reason
 	int error;
 };
 // Sends the signal to every tenant of the vGPU, but not to guests, which have only opened memory of the vGPU. Call it

@@ -22,7 +22,7 @@
 enum {
 	SCAN_STEP_MS = 2,   // the longest step of tenant_scan_some()
 	REAP_EVERY_MS = 20, // time between two attempts to reap dead tenants whose memory the driver has not released
-	EXPORTS_EVERY_MS = 250, // time between two attempts to reap dead tenants whose memory only descriptors keep
+	EXPORTS_EVERY_MS = 250, // pause between attempts to reap dead tenants whose exported memory others have open
 	WARN_AFTER_S = 10,
 	BLIND_S = 1, // how long a dead tenant's memory counts as not released if NVML reports nothing
 };

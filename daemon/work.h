@@ -8,7 +8,7 @@ struct work {
 	struct work *next;
 	uid_t uid;
 	enum work_lane lane;
-	void (*run)(struct work *work);			    // in the user's thread, which must not use struct node
+	void (*run)(struct work *work);			    // runs in the user's thread; must not use struct node
 	void (*done)(struct node *node, struct work *work); // called in the main thread afterwards; frees the work
 };
 

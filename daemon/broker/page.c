@@ -1,4 +1,4 @@
-// Creates and maps the pages of publications. A page is a file, so readers' mappings continue to work when this daemon
+// Creates and maps the pages of publications. A page is a file. So readers' mappings continue to work when this daemon
 // is killed, and the next daemon can continue to write the page.
 #include "daemon/broker/page.h"
 
