@@ -29,8 +29,8 @@ static void charge_vgpu(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, ui
 		vgpu->budget -= (double)ns;
 }
 
-// Charges the holder of the turn. The handover is not charged, up to half of the turn: short turns would otherwise cost
-// the other vGPUs more time than the holder is charged.
+// Charges the holder of the turn. The handover is not charged. But at most half of the turn stays uncharged: otherwise
+// short turns would cost the other vGPUs much more time than the holder is charged.
 static void charge_holder(struct turn_arbiter *arbiter, uint64_t ns)
 {
 	uint64_t due;
@@ -89,7 +89,7 @@ static void charge_stretch(struct turn_arbiter *arbiter, uint64_t ns, bool with_
 	}
 }
 
-// Returns when the holder's time on the device ended, between the last decision and this one.
+// Returns the time until which the holder had the device: a time between the last decision and `now`.
 static uint64_t find_holder_end(const struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)
 {
 	if (facts->in_flight)
@@ -118,8 +118,8 @@ static void charge_turns(struct turn_arbiter *arbiter, const struct turn_facts *
 	charge_stretch(arbiter, now - end, false);
 }
 
-// Charges a vGPU that has the device alone for the time of its kernels. This matters only for the listings, because no
-// other vGPU competes.
+// Charges a vGPU that has the device alone for the time of its kernels. No other vGPU competes, so this only serves the
+// figures that users see.
 static void charge_alone(struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)
 {
 	uint64_t elapsed = now - arbiter->last_ns, used = 0;
@@ -134,7 +134,8 @@ static void charge_alone(struct turn_arbiter *arbiter, const struct turn_facts *
 	arbiter->total.idle_ns += elapsed - used;
 }
 
-// Charges each vGPU that runs side by side as if it had the device alone, because each one gets as much work done.
+// Charges each vGPU that runs side by side for the full time, as if it had the device alone: it gets as much work done
+// as alone.
 static void charge_beside(struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now)
 {
 	uint64_t covered = 0;
@@ -174,7 +175,8 @@ static void refill_buckets(const struct turn_arbiter *arbiter, struct turn_vgpu 
 		vgpu->allowance = -vgpu->weight * (double)arbiter->rules.debt_ns;
 }
 
-// Raises the least virtual time of each class. A vGPU that returns after an absence starts from that time.
+// Raises the least virtual time of each class: of the vGPUs with a weight, and of those that get idle time only. A vGPU
+// that returns after an absence starts from that time.
 static void raise_floor(struct turn_arbiter *arbiter)
 {
 	for (int class = 0; class < 2; class ++) {

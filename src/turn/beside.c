@@ -5,8 +5,8 @@
 #include "turn/engine.h"
 
 static const uint64_t BACKOFF_MOST = 32; // the most by which failed attempts multiply `beside_ns`
-// The shortest time for which a member must run, in multiples of `measure_ns`. The first launches only fill the queue,
-// so a shorter time would measure too little.
+// A member (a vGPU that runs side by side) must run for at least this many times `measure_ns` before its launch rate is
+// known. The first launches only fill the queue, so a shorter time would measure too little.
 static const uint64_t LEAST_MEASURES = 5;
 
 static bool is_member(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu, uint64_t now)
@@ -85,12 +85,12 @@ static void enter_beside(struct turn_arbiter *arbiter, uint64_t now)
 }
 
 // Returns whether running side by side is worthwhile: no member launches much more slowly than in turns. If a member
-// ran too shortly to tell, because it often waited for the others, this is unknown. Then all members together must get
-// more done than in turns, or need less than the whole device.
+// ran for too short a time to measure this, because it often waited for the others, the rates are unknown. In that case
+// it is worthwhile if all members together get more done than in turns, or need less than the whole device.
 static bool is_worthwhile(const struct turn_arbiter *arbiter, uint64_t lasted)
 {
 	const struct turn_rules *rules = &arbiter->rules;
-	double done = 0; // work of all members, as nanoseconds that it takes in turns
+	double done = 0; // work of all members, as the nanoseconds that the same work takes in turns
 	bool is_known = true;
 
 	for (int i = 0; i < arbiter->touched; i++) {
@@ -166,8 +166,8 @@ uint64_t turn_beside_next(const struct turn_arbiter *arbiter, uint64_t now)
 			continue;
 		double lead = vgpu->virtual_time - base;
 		double wait = vgpu->paced ? lead * turn_pace(vgpu) : (most_lead(arbiter) - lead) * turn_pace(vgpu);
-		// Two members with the same pace stay just below the largest allowed lead, so wait a little before the
-		// next check.
+		// If two members are equally fast, one can stay just below the largest allowed lead, and `wait` is
+		// almost 0. So wait at least `return_ns` before the next check.
 		next = turn_earlier(next, now + turn_later((uint64_t)(wait > 0 ? wait : 0), arbiter->rules.return_ns));
 	}
 	return next;

@@ -23,8 +23,8 @@ void turn_finish(struct turn_arbiter *arbiter)
 			took += (double)arbiter->rules.switch_ns;
 		arbiter->handover_ns += (took - arbiter->handover_ns) / HANDOVERS;
 		arbiter->resident = arbiter->holder;
-		// The holder launched in a small part of the time that it has for its first launch. So a shorter time
-		// is enough again.
+		// The holder needed only a small part of the time that it has for its first launch. So it is no longer
+		// slow to wake, and gets less time in its next turns.
 		if (vgpu->silences && arbiter->begin_ns < turn_silence(arbiter, vgpu) / 4)
 			vgpu->silences--;
 	}
@@ -51,8 +51,8 @@ static void grant_turn(struct turn_arbiter *arbiter, int index, uint64_t now)
 	vgpu->turns++;
 }
 
-// Returns how long a turn without a launch lasts. Each further one lasts longer, because the process may only be slow
-// to wake.
+// Returns how long a turn lasts if the holder launches nothing. This time doubles with each such turn in a row, because
+// the process may only be slow to wake.
 uint64_t turn_silence(const struct turn_arbiter *arbiter, const struct turn_vgpu *vgpu)
 {
 	uint64_t most = arbiter->rules.patience_ns, ns = arbiter->rules.launch_ns;
@@ -72,7 +72,8 @@ uint64_t turn_idle_end(const struct turn_arbiter *arbiter)
 	if (facts->in_flight)
 		return UINT64_MAX;
 	uint64_t since = turn_later(facts->idle_ns, arbiter->turn_ns);
-	// A thread that waits at the holder's gate reads the gate's word continuously, unless its process is stopped.
+	// A thread that waits at the gate keeps updating `alive_ns`, and the vGPU keeps its turn. In a stopped process
+	// `alive_ns` stands still, so the turn ends after `launch_ns`.
 	return facts->waiting ? turn_later(since, facts->alive_ns) + arbiter->rules.launch_ns : since + vgpu->grace_ns;
 }
 
@@ -103,11 +104,11 @@ static void close_gate(struct turn_arbiter *arbiter, uint64_t now)
 	arbiter->drains = true;
 	arbiter->closed_ns = now;
 	arbiter->drained_ns = now + turn_earlier(left + beyond, rules->patience_ns);
-	if (left > rules->patience_ns) // the work in flight outlasts the patience, so the arbiter does not wait for it
+	if (left > rules->patience_ns) // the work in flight would outlast the longest wait, so do not wait for it
 		vgpu->lasting = true;
 }
 
-// Returns true if the turn is over: its work has ended, or the arbiter has waited long enough.
+// Returns true if the turn is over: the work in flight has ended, or the arbiter has waited long enough.
 static bool wait_for_drain(struct turn_arbiter *arbiter, uint64_t now)
 {
 	struct turn_vgpu *vgpu = &arbiter->vgpus[arbiter->holder];
@@ -139,7 +140,8 @@ static void update_pause(struct turn_arbiter *arbiter, uint64_t now)
 }
 
 // Returns whether the vGPU sleeps while another vGPU is active. The gate of the active vGPU is open. If the sleeping
-// holder's gate were open, too, the holder would not ring the bell when it wakes, and both vGPUs would launch.
+// holder's gate were open, too, the holder would not wake the arbiter when it launches again, and both vGPUs would
+// launch.
 static bool sleeps_beside_another(const struct turn_arbiter *arbiter, const struct turn_vgpu *holder, uint64_t now)
 {
 	if (turn_is_active(arbiter, holder, now))

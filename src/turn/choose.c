@@ -51,8 +51,9 @@ uint64_t turn_mean_quantum(const struct turn_arbiter *arbiter)
 	return find_mean_quantum(arbiter, count_contenders(arbiter, &weights));
 }
 
-// Returns the holder's turn length: its part of a round, in which every contender has one turn. The turn of a small
-// share is longer and comes less often, if it fits into the holder's part of the longest round.
+// Returns the length of the holder's turn: its part of a round, in which every contender has one turn. If that part is
+// shorter than `turn_short_ns`, the turn is longer, up to the holder's part of the longest round. The holder then gets
+// turns less often.
 static uint64_t find_quantum(const struct turn_arbiter *arbiter, const struct turn_vgpu *holder)
 {
 	const struct turn_rules *rules = &arbiter->rules;
@@ -66,8 +67,8 @@ static uint64_t find_quantum(const struct turn_arbiter *arbiter, const struct tu
 	return turn_later(own, least);
 }
 
-// Returns how long the holder takes to reach the virtual time `target` if it has the device alone. The uncharged rest
-// of the handover counts as well.
+// Returns how long the holder takes to reach the virtual time `target` if it has the device alone. Adds the part of the
+// handover that has not passed uncharged yet, because the virtual time stands still meanwhile.
 static uint64_t time_to_reach(const struct turn_arbiter *arbiter, const struct turn_vgpu *holder, double target)
 {
 	double ns = (target - holder->virtual_time) * turn_pace(holder);
@@ -88,8 +89,8 @@ static uint64_t time_left_of(const struct turn_arbiter *arbiter, uint64_t ns)
 	return end > arbiter->wall_ns ? end - arbiter->wall_ns : 0;
 }
 
-// Returns the end of the turn: after its quantum, as soon as another vGPU has less virtual time. A vGPU that returned
-// after an absence and has less virtual time ends the turn earlier.
+// Returns when the turn ends: as soon as its quantum is over and the holder's virtual time has reached that of the next
+// vGPU. A vGPU that returned after an absence and has less virtual time ends the turn earlier.
 uint64_t turn_until(const struct turn_arbiter *arbiter, uint64_t now)
 {
 	const struct turn_rules *rules = &arbiter->rules;
@@ -106,7 +107,7 @@ uint64_t turn_until(const struct turn_arbiter *arbiter, uint64_t now)
 	if (turn_is_idle_class(holder) && !turn_is_idle_class(&arbiter->vgpus[next]))
 		return now;
 	rest = time_left_of(arbiter, find_quantum(arbiter, holder));
-	if (!arbiter->launched && holder->silences) // the holder's process is slow to wake, so the turn may last longer
+	if (!arbiter->launched && holder->silences) // the holder's process is slow to wake, so its turn may last longer
 		rest += turn_silence(arbiter, holder);
 	rest = turn_later(rest, time_to_reach(arbiter, holder, arbiter->vgpus[next].virtual_time));
 	until = turn_earlier(until, now + rest);

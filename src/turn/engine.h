@@ -10,11 +10,13 @@ struct turn_vgpu {
 	double virtual_time; // nanoseconds charged to the vGPU, divided by its weight
 	struct turn_facts facts;
 
-	bool waits;	      // a thread of the vGPU waits at the gate for a turn
-	bool contends;	      // the vGPU waits, has work in flight, or has a request in progress
-	bool eligible;	      // the vGPU may be given a turn
-	bool returned;	      // the vGPU was absent, came back, and has waited since
-	bool lasting;	      // true: the vGPU's work in flight did not end within the patience at the end of a turn
+	bool waits;    // a thread of the vGPU waits at the gate for a turn
+	bool contends; // the vGPU waits, has work in flight, or has a request in progress
+	bool eligible; // the vGPU may be given a turn
+	bool returned; // the vGPU was absent, came back, and has waited since
+	// True: at the end of a turn, the arbiter stopped waiting for the vGPU's work in flight, which has still not
+	// ended.
+	bool lasting;
 	uint64_t launched_ns; // when the arbiter last saw a new launch of the vGPU
 	uint64_t active_ns;   // when the vGPU last contended; 0: never
 	uint64_t present_ns;  // when the vGPU was last eligible, or used its turn
@@ -42,7 +44,7 @@ struct turn_vgpu {
 	bool is_measured;
 	double rate;		  // launches per nanosecond in the vGPU's last turn
 	uint64_t beside_ns;	  // side by side: the time for which the vGPU had work and its gate was open
-	uint64_t beside_launches; // side by side: how many launches it made in `beside_ns`
+	uint64_t beside_launches; // side by side: how many launches the vGPU made in `beside_ns`
 
 	enum turn_reason reason;
 	uint64_t reason_ns;
@@ -57,7 +59,9 @@ struct turn_arbiter {
 	bool counts_all;  // gates count launches also while no share is enforced
 	bool wanted;	  // a vGPU other than the holder waits, possibly one that gets idle time only
 	uint64_t last_ns; // the time up to which the vGPUs were charged
-	double floor[2];  // least virtual time of the contenders, which never decreases: [0] with a weight, [1] without
+	// The least virtual time of the contenders, which never decreases: [0] of those with a weight, [1] of the
+	// others.
+	double floor[2];
 	enum turn_regime regime;
 	struct turn_total total;
 
@@ -68,7 +72,7 @@ struct turn_arbiter {
 	uint64_t turn_ns;    // when the turn was granted
 	uint64_t closed_ns;  // when the holder's gate was closed
 	uint64_t drained_ns; // when the arbiter stops waiting for the drain
-	uint64_t wall_ns;    // the length of the turn, without pauses
+	uint64_t wall_ns;    // how long the turn has lasted so far, without pauses
 	uint64_t part_ns;    // for how much of the turn the holder had the device
 	uint64_t free_ns;    // how much of `part_ns` may count as the handover, which is not charged
 	uint64_t paid_ns;    // how much of `part_ns` was charged
@@ -102,7 +106,8 @@ static inline bool turn_is_active(const struct turn_arbiter *arbiter, const stru
 {
 	return vgpu->active_ns && now - vgpu->active_ns < arbiter->rules.active_ns;
 }
-static inline double turn_pace(const struct turn_vgpu *vgpu) // charged time per virtual time
+// Nanoseconds that are charged per nanosecond of virtual time.
+static inline double turn_pace(const struct turn_vgpu *vgpu)
 {
 	return turn_is_idle_class(vgpu) ? 1 : vgpu->weight;
 }

@@ -1,18 +1,18 @@
 #include "turn/estimate.h"
 
 enum { TAG_SHIFT = 44, UNIT_SHIFT = 4, COUNT_BITS = 6, LEARN = 4, GROWTH = 4, SOON = 5 };
-#define CAPPED (1ull << COUNT_BITS) // bit of an entry: the last sample was capped
+#define CAPPED (1ull << COUNT_BITS) // bit of an entry: the last measurement was too long, and counted as less
 #define UNITS_SHIFT (COUNT_BITS + 1)
 #define LONG_UNITS (100000ull >> UNIT_SHIFT)
-#define UNITS_MOST ((1ull << (TAG_SHIFT - UNITS_SHIFT)) - 1) // the largest estimate: 36 minutes
+#define UNITS_MOST ((1ull << (TAG_SHIFT - UNITS_SHIFT)) - 1) // the largest estimate, in units of 16 ns: 36 minutes
 
 static bool has_tag(uint64_t entry, uint64_t shape)
 {
 	return entry && entry >> TAG_SHIFT == shape >> TAG_SHIFT;
 }
 
-// Returns the entry of the shape. If the shape has none, returns the entry that it gets: a free one of its set, or else
-// one that the shape's bits select.
+// Returns the entry of the shape. If the shape has no entry, returns a free one of its set. If the set is full, returns
+// the entry that bits of the shape select; the caller may overwrite it.
 static _Atomic uint64_t *find_entry(struct turn_estimates *estimates, uint64_t shape)
 {
 	_Atomic uint64_t *set = estimates->shapes[shape >> 32 & (TURN_SETS - 1)];
@@ -52,9 +52,9 @@ uint64_t turn_estimate(struct turn_estimates *estimates, uint64_t shape, uint64_
 	return get_units(entry) << UNIT_SHIFT;
 }
 
-// Returns whether to measure the shape again soon, because the estimate differs much from the measurement. The first
-// launch of a kernel may take much longer, because it may load the code. Short kernels are not measured more often,
-// because measuring costs their program too much.
+// Returns whether to measure the shape again soon, because the estimate differs much from the measurement. A kernel's
+// first launch can be such a case: it may take much longer, because it may load the code. Short kernels are not
+// measured more often, because measuring costs their program too much.
 static bool is_far_off(uint64_t old, uint64_t measured)
 {
 	uint64_t difference = measured > old ? measured - old : old - measured;

@@ -3,16 +3,16 @@
 #include "turn/engine.h"
 #include "turn/page.h"
 
-#define LATE_NS 50000ull	 // work in flight is late by this much before other parts may launch
-#define ESTIMATE_MOST 1000000ull // the longest time for which an estimate delays them
+#define LATE_NS 50000ull	 // parts that wait may launch when the work in flight is late by this much
+#define ESTIMATE_MOST 1000000ull // the estimate of the work in flight counts as at most this long
 
 static bool lags(const struct turn_facts *part)
 {
 	return part->waiting && !part->in_flight;
 }
 
-// Finds out whether the job is torn: a part waits at its gate with nothing in flight, and others have work in flight.
-// The job stays torn until all of that work has ended.
+// Finds out whether the job is torn: one part waits at its gate with nothing in flight, while other parts have work in
+// flight. The job stays torn until all of that work has ended.
 static void watch_tear(struct turn_gang *gang, const struct turn_facts *parts, unsigned int count, uint64_t now)
 {
 	uint64_t eta = now, most = now + ESTIMATE_MOST;
@@ -50,7 +50,8 @@ void turn_gang_read(struct turn_gang *gang, const struct turn_facts *parts, unsi
 		facts.alive_ns = turn_later(facts.alive_ns, part->alive_ns);
 		facts.launches += part->launches;
 		facts.gpu_ns += part->gpu_ns / count;
-		// The processes of one device share it, those of different devices do not.
+		// Take the largest count, not the sum: processes share the time of a device only with others on the
+		// same device.
 		if (part->waiting > facts.waiting)
 			facts.waiting = part->waiting;
 		if (part->in_flight > facts.in_flight)
@@ -65,13 +66,14 @@ void turn_gang_gate(const struct turn_gang *gang, const struct turn_gate *gate, 
 		    const struct turn_facts *part, struct turn_gate *ret_gate)
 {
 	*ret_gate = *gate;
-	// With work of several milliseconds in flight at the end of a turn, the parts end at different times. Two jobs
-	// of collective operations then reached 55 % in the model, if estimates were twice the real times.
+	// Let less work be in flight near the end of a turn. With several milliseconds in flight, the parts end at
+	// different times. In the model, two jobs of collective operations lost much time in this way, if estimates
+	// were twice the real times.
 	if (ret_gate->ahead_ns)
 		ret_gate->ahead_ns = gate->until_ns;
 	if (!gang->is_due || turn_word_state(gate->word) != TURN_CLOSED || gang->stuck >> index & 1 || !lags(part))
 		return;
-	// With an empty window, a launch waits until the one before it has ended.
+	// The window is 0, so each launch of this part waits until the launch before it has ended.
 	ret_gate->word = turn_word(turn_word_number(gate->word), TURN_HELD, TURN_WANTED);
 	ret_gate->until_ns = UINT64_MAX;
 	ret_gate->ahead_ns = 0;

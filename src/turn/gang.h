@@ -1,9 +1,9 @@
 // Joins the devices of a job to one vGPU of the arbiter, so that the job has its turns on all of them at the same time.
-// A part is the job's vGPU on one device. The daemon's arbiter threads.
+// A part is the job's vGPU on one device. Only the daemon's arbiter threads call these functions.
 //
-// A collective operation on one device ends only when all others have begun theirs. If the turn ends between, the work
-// of that device never ends by itself: the job is torn. So while its gate is closed, parts that lag behind may launch,
-// one launch at a time, until the work that waits for them has ended.
+// A collective operation on one device ends only when all others have begun theirs. If the turn ends before the others
+// have begun, the work of that device never ends by itself: the job is torn. So while the gate of a torn job is closed,
+// the parts without work in flight may launch, one launch at a time, until the work that waits for them has ended.
 #pragma once
 #include "turn/turn.h"
 #include "virgate/vgpu.h"
@@ -12,15 +12,16 @@ enum { TURN_PARTS = VG_GPUS_MOST };
 
 // What the arbiter remembers of a job between decisions; all zero at first.
 struct turn_gang {
-	uint32_t stuck; // bits: the parts with work in flight that may wait for other parts; 0: the job is not torn
-	// From this time on, that work has exceeded its estimate, so the other parts may launch.
+	// One bit for each part: the part has work in flight that may wait for other parts; 0: the job is not torn.
+	uint32_t stuck;
+	// From this time on, the work of the parts in `stuck` is late, so the other parts may launch.
 	uint64_t due_ns;
 	bool is_due;
 };
 
-// Makes the facts of the job from those of its parts.
+// Combines the facts of the parts into the facts of the job.
 void turn_gang_read(struct turn_gang *gang, const struct turn_facts *parts, unsigned int count, uint64_t now,
 		    struct turn_facts *ret_facts);
-// Makes the gate of the part `index` from that of the job, which has at least two parts.
+// Computes the gate of the part `index` from the gate of the job, which has at least two parts.
 void turn_gang_gate(const struct turn_gang *gang, const struct turn_gate *gate, unsigned int index,
 		    const struct turn_facts *part, struct turn_gate *ret_gate);

@@ -6,7 +6,7 @@
 #define POLL_LEAST_NS 10000ull
 #define POLL_MOST_NS 1000000ull
 #define SLEEP_NS (TURN_BEAT_NS / 3)
-#define UNGATED_NS 1000000000ull // how long the gates of a process stay open when it finds that no arbiter runs
+#define UNGATED_NS 1000000000ull // if a process finds that no arbiter runs, its gates stay open for this time
 
 #define LOAD(word) atomic_load_explicit(&(word), memory_order_acquire)
 #define STORE(word, value) atomic_store_explicit(&(word), value, memory_order_release)
@@ -39,8 +39,8 @@ void turn_wait_end(struct turn_process *process)
 	atomic_fetch_sub(&process->slot->waiting, 1);
 }
 
-// Counts how long the thread has waited without a beat of the arbiter. Returns true if the thread must ring the bell to
-// ask for one.
+// Counts how long the thread has waited without a beat of the arbiter. Returns true if the thread must wake the
+// arbiter, so that the arbiter gives one.
 static bool count_quiet_time(struct turn_process *process, struct turn_wait *wait, uint64_t now)
 {
 	uint64_t beat = LOAD(process->page->beat_ns), took = now - wait->looked_ns, before = wait->quiet_ns;
@@ -59,8 +59,8 @@ static bool count_quiet_time(struct turn_process *process, struct turn_wait *wai
 	return wait->quiet_ns / SLEEP_NS != before / SLEEP_NS;
 }
 
-// Returns the time until the next poll. Before the estimated end of the work in flight, this is half of the time until
-// that end. After that end, it is a quarter of the time since then.
+// Returns the time until the next poll. Before `eta`, the estimated end of the work in flight, this is half of the time
+// until then. After `eta`, it is a quarter of the time that has passed since.
 static uint64_t find_poll_time(uint64_t eta, uint64_t now)
 {
 	uint64_t ns = eta > now ? (eta - now) / 2 : (now - eta) / 4;
@@ -127,7 +127,8 @@ struct turn_action turn_wait_look(struct turn_process *process, struct turn_wait
 	return action;
 }
 
-// Returns whether this launch begins a new request. Work whose end was not reported may have ended long ago.
+// Returns whether this launch begins a new request: nothing is in flight, or the estimated end of the work in flight is
+// so long past that its end was probably not reported.
 static bool begins_request(uint32_t word, uint64_t eta, uint64_t now)
 {
 	return turn_word_is(word, TURN_ANNOUNCE) && (!eta || (now > eta && now - eta > TURN_QUIET_NS));
@@ -138,8 +139,8 @@ bool turn_count_launches(struct turn_process *process, unsigned int launches, ui
 	struct turn_slot *slot = process->slot;
 	uint32_t word = LOAD(process->page->word);
 	uint64_t eta = LOAD(slot->eta_ns), sum;
-	// After this quiet time the arbiter has ended the request, even if this thread still waits to launch a part of
-	// it.
+	// After TURN_QUIET_NS without work and launches, the arbiter has ended the earlier request, although `urgent`
+	// may still be set. So ring for the new one.
 	bool is_stale = eta || now - LOAD(slot->idle_ns) > TURN_QUIET_NS;
 	bool ring = begins_request(word, eta, now) && (!atomic_exchange(&slot->urgent, 1) || is_stale);
 
@@ -174,7 +175,7 @@ bool turn_report_flight(struct turn_process *process, uint64_t left_ns, uint64_t
 		STORE(slot->eta_ns, now + left_ns);
 		return false;
 	}
-	// A thread that waits for the window will launch more work of the same request.
+	// If a thread waits for the window, it will launch more work of the same request, so the request has not ended.
 	bool ended = LOAD(slot->eta_ns) != 0, request = !LOAD(slot->waiting) && atomic_exchange(&slot->urgent, 0);
 	if (ended) {
 		STORE(slot->idle_ns, now);

@@ -38,9 +38,9 @@ struct turn_wait {
 	uint64_t awake_ns;  // the thread spins until then
 	uint64_t beat_ns;   // time of the arbiter's last sign of life (beat_ns) that the thread saw
 	uint64_t looked_ns; // when the thread last looked at the gate
-	uint64_t step_ns;   // how long the step that the thread takes after its last look may last
+	uint64_t step_ns;   // how long the thread was meant to sleep or spin after that look
 	uint64_t quiet_ns;  // how long the thread has waited without a beat of the arbiter
-	// Number of the turn for which the thread woke the arbiter, plus 1; 0: it has woken it for none.
+	// Number of the turn for which the thread last woke the arbiter, plus 1; 0: the thread has not woken it.
 	uint32_t rang;
 };
 
@@ -57,9 +57,9 @@ struct turn_action {
 	uint64_t ns;
 };
 
-// Returns how many nanoseconds of work may be in flight: half of the time until `ahead_ns`, but at least the window.
-// The limit shrinks at half the speed of the device. So the work in flight shrinks with it, even if the estimates are
-// only half of the real times.
+// Returns how many nanoseconds of work may be in flight: half of the time from `now` until `ahead_ns`, but at least the
+// window. This limit shrinks half as fast as time passes. So even work that takes twice its estimate ends fast enough
+// to stay below the limit.
 static inline uint64_t turn_window(uint32_t window_us, uint64_t ahead_ns, uint64_t now)
 {
 	uint64_t window = window_us * 1000ull, ahead = ahead_ns > now ? (ahead_ns - now) / 2 : 0;
@@ -96,8 +96,8 @@ static inline bool turn_gate_admits(const struct turn_process *process, uint64_t
 void turn_wait_begin(struct turn_process *process, struct turn_wait *ret_wait, uint64_t now);
 // Returns what the thread does next. A launch waits for room in the window, at most for the patience, because the work
 // in flight may itself wait for this launch. A thread that waited for TURN_BEAT_NS without a beat of the arbiter
-// concludes that no arbiter runs. The gates of the process are then open for 1 s. A step counts as no longer than it
-// should have taken, because the process may have been stopped meanwhile.
+// concludes that no arbiter runs. The gates of the process are then open for 1 s. If a sleep took longer than it was
+// meant to, only the intended time counts, because the process may have been stopped meanwhile.
 struct turn_action turn_wait_look(struct turn_process *process, struct turn_wait *wait, uint64_t now);
 void turn_wait_end(struct turn_process *process);
 

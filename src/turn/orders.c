@@ -1,4 +1,4 @@
-// Computes from the decision the word of each gate, and the time of the next decision.
+// Turns the arbiter's decision into orders: computes the word of each gate, and the time of the next decision.
 #include "turn/engine.h"
 
 static void note_reason(struct turn_vgpu *vgpu, enum turn_reason reason, uint64_t now)
@@ -17,7 +17,7 @@ static enum turn_reason find_reason(const struct turn_arbiter *arbiter, int inde
 		return TURN_REASON_OFF;
 	if (vgpu->terms.is_exempt)
 		return TURN_REASON_EXEMPT;
-	if (vgpu->facts.is_stopped && !vgpu->contends) // no other process of the vGPU works
+	if (vgpu->facts.is_stopped && !vgpu->contends) // a process is stopped, and no other process of the vGPU works
 		return TURN_REASON_STOPPED;
 	if (vgpu->lasting && index != arbiter->holder)
 		return TURN_REASON_RESIDENT;
@@ -139,7 +139,7 @@ static uint64_t next_of_vgpu(const struct turn_arbiter *arbiter, int index, uint
 	}
 	if (vgpu->request_ns && !vgpu->facts.in_flight)
 		next = turn_earlier(next, vgpu->launched_ns + rules->quiet_ns);
-	if (vgpu->request_ns && arbiter->contenders > 1) // the request's budget ends
+	if (vgpu->request_ns && arbiter->contenders > 1) // the time at which the request has used up the budget
 		next = turn_earlier(next, now + (uint64_t)(vgpu->budget > 0 ? vgpu->budget : 0) + 1000);
 	if (vgpu->over_budget && vgpu->facts.in_flight + vgpu->facts.waiting) {
 		double share = turn_budget_share(arbiter, vgpu);
@@ -148,7 +148,8 @@ static uint64_t next_of_vgpu(const struct turn_arbiter *arbiter, int index, uint
 			next = turn_earlier(next, now + (uint64_t)((missing > 0 ? missing : 0) / share) + 1000);
 	}
 	if (vgpu->waits && !vgpu->eligible && turn_is_idle_class(vgpu) && arbiter->shared_ns < now)
-		next = turn_earlier(next, arbiter->shared_ns + rules->idle_ns); // a bell announces all earlier changes
+		// While other vGPUs still work, a bell announces that they become idle.
+		next = turn_earlier(next, arbiter->shared_ns + rules->idle_ns);
 	if (!vgpu->contends && turn_is_active(arbiter, vgpu, now) && arbiter->regime != TURN_REGIME_ALONE)
 		next = turn_earlier(next, vgpu->active_ns + rules->active_ns);
 	return next;

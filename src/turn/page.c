@@ -34,8 +34,8 @@ void turn_page_read(const struct turn_page *page, const struct turn_slot *slots,
 			facts.alive_ns = alive > facts.alive_ns ? alive : facts.alive_ns;
 		}
 		facts.is_urgent |= LOAD(slot->urgent) != 0;
-		// If no thread watches the work, its end is not reported. So it counts as ended when its estimated time
-		// is over.
+		// If no thread watches the work, the process does not report its end. So the work counts as ended when
+		// its estimated time is over.
 		if (eta && !watched && (eta > UINT64_MAX - margin_ns ? UINT64_MAX : eta + margin_ns) <= now) {
 			idle = idle > eta ? idle : eta;
 			eta = 0;

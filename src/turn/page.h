@@ -51,7 +51,8 @@ enum turn_flag {
 	TURN_ANNOUNCE = 8, // latency class: the process reports when a request begins and ends
 };
 
-// Makes the word of a gate: {number of the turn:24, state:4, flags:4}. 0 means open, without flags.
+// Makes the word of a gate: 24 bits for the number of the turn, 4 for the state, and 4 for the flags. The word 0 means
+// open, without flags.
 static inline uint32_t turn_word(uint32_t number, enum turn_state state, unsigned int flags)
 {
 	return (number % TURN_NUMBERS) << 8 | (uint32_t)state << 4 | (flags & 15);
@@ -78,7 +79,7 @@ enum turn_copy {
 };
 
 struct turn_page {
-	_Alignas(64) _Atomic uint32_t word; // futex of the gates
+	_Alignas(64) _Atomic uint32_t word; // state of the gate; threads that wait at the gate sleep on this futex
 	_Atomic uint32_t window_us;	    // how much estimated work may be in flight
 	_Atomic uint64_t until_ns;	    // TURN_HELD: the end of the turn; UINT64_MAX: no other vGPU waits for it
 	_Atomic uint64_t turn_ns;	    // when the last turn of the device began
@@ -86,10 +87,10 @@ struct turn_page {
 	_Atomic uint64_t beat_ns;
 	_Atomic uint32_t patience_us; // the longest time that a launch waits for the window
 	_Atomic uint32_t reason;      // enum turn_reason: why the vGPU does not get its share
-	// TURN_HELD: half of the time until `ahead_ns` may be in flight, if that is more than the window. 0: only the
-	// window counts.
+	// TURN_HELD: work for half of the time until `ahead_ns` may be in flight, if that is more than the window. 0:
+	// only the window counts.
 	_Atomic uint64_t ahead_ns;
-	_Alignas(64) _Atomic uint32_t bell; // futex of the arbiter: add 1 and wake
+	_Alignas(64) _Atomic uint32_t bell; // the arbiter sleeps on this futex: add 1 and wake
 	// 1: a trace is being recorded, so the processes count their copies. Their gates also count launches: the word
 	// has TURN_COUNT although no share is enforced.
 	_Alignas(64) _Atomic uint32_t traced;
@@ -104,19 +105,20 @@ struct turn_slot {
 	_Alignas(64) _Atomic uint32_t waiting; // number of threads at the gate
 	_Atomic uint32_t watching;	       // number of threads that will report when the work in flight has ended
 	_Atomic uint32_t urgent;	       // latency class: a request is in progress
-	_Atomic uint32_t turn;		       // the turn's number when the process last launched
+	_Atomic uint32_t turn;		       // number of the turn in which the process last launched
 	_Atomic uint64_t eta_ns;	       // when the work in flight ends, by estimate; 0: nothing is in flight
-	_Atomic uint64_t began_ns;	       // the time of the process's first launch in that turn
+	_Atomic uint64_t began_ns;	       // time of the process's first launch in the turn with the number `turn`
 	_Atomic uint64_t idle_ns;	       // when the process last saw that nothing was in flight any more
 	_Atomic uint64_t alive_ns;	       // when a thread at the gate last read the word
-	_Atomic uint64_t launches;	       // number of launches, of which threads report several at once
+	_Atomic uint64_t launches;	       // number of launches; a thread may add several at once
 	_Atomic uint64_t gpu_ns;	       // sum of the estimated GPU times of all launches
 };
 _Static_assert(sizeof(struct turn_slot) == 64, "one cache line");
 
-// Reads the slots of one vGPU: entries 0 to `count` - 1, of which unowned ones are zero. `stopped` has a bit for each
-// slot; NULL: no process is stopped. A stopped process reports nothing, so its work counts as ended at its estimate.
-// `margin_ns` is added to the estimates of work that no thread watches. The words may change during the call.
+// Reads the `count` slots of one vGPU. The words of a slot without a process are zero. `stopped` has a bit for each
+// slot, which is 1 if the process is stopped; NULL: no process is stopped. A stopped process reports nothing, so its
+// work counts as ended when its estimated time is over. `margin_ns` is added to the estimates of work that no thread
+// watches. The words may change during the call.
 void turn_page_read(const struct turn_page *page, const struct turn_slot *slots, unsigned int count,
 		    const uint64_t *stopped, uint64_t margin_ns, uint64_t now, struct turn_facts *ret_facts);
 // Says what the caller must do after turn_page_write().

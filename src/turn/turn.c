@@ -55,7 +55,8 @@ void turn_rules(enum turn_mode mode, struct turn_rules *ret_rules)
 		ret_rules->quantum_ns = 4 * MILLISECONDS;
 		ret_rules->quantum_least_ns = 2 * MILLISECONDS;
 		ret_rules->switch_ns = 0;
-		ret_rules->turn_short_ns = ret_rules->turn_least_ns; // short turns cost little without context switches
+		// Without context switches, short turns cost little.
+		ret_rules->turn_short_ns = ret_rules->turn_least_ns;
 		ret_rules->window_ns = 400 * MICROSECONDS;
 		ret_rules->may_be_beside = true;
 	}
@@ -151,7 +152,7 @@ void turn_leave(struct turn_arbiter *arbiter, unsigned int index, uint64_t now)
 	if ((int)index == arbiter->holder)
 		turn_finish(arbiter);
 	if ((int)index == arbiter->resident)
-		arbiter->resident = -1; // another vGPU may get the same index
+		arbiter->resident = -1; // the index may be given to another vGPU, whose context is not on the device
 	arbiter->vgpus[index] = (struct turn_vgpu){0};
 }
 

@@ -36,49 +36,56 @@ struct turn_rules {
 	double handover_part;	   // if a handover takes more than this part of a turn, turns get longer
 	uint64_t round_ns;	   // the longest round (one turn of every contender); limits how long turns get
 	uint64_t quantum_least_ns; // lower limit of the mean turn, however long the round becomes
-	uint64_t turn_short_ns;	   // lower limit of the turn of a vGPU whose part of `round_ns` is not shorter
+	uint64_t turn_short_ns;	   // lower limit of a turn, for vGPUs whose part of `round_ns` is at least this long
 	uint64_t turn_least_ns;	   // lower limit of every turn
 	// These members determine which part of a turn is not charged.
 	uint64_t switch_ns; // the time of a context switch of the device
 	uint64_t wake_ns;   // the longest uncharged time from the grant of a turn to its first launch
 	// These members determine when turns end.
-	uint64_t look_ns;	    // shortest time between two checks of the holder's work while other vGPUs wait
-	uint64_t grace_ns;	    // a holder that is idle for this time loses its turn, if another vGPU waits
-	uint64_t grace_most_ns;	    // the longest grace for a program whose host pauses a little longer than `grace_ns`
-	uint64_t launch_ns;	    // a holder that launches nothing for so long loses its turn
-	uint64_t return_ns;	    // how long another vGPU keeps its turn when a vGPU comes back after an absence
-	uint64_t return_lag_ns;	    // how far the vGPU that came back must be behind in virtual time, to end that turn
-	uint64_t away_ns;	    // a vGPU is absent after this time without work and waiting threads
-	uint64_t patience_ns;	    // the longest wait for work in flight at the end of a turn
-	uint64_t patience_least_ns; // the least wait after the estimated end of that work
-	uint64_t margin_ns;	    // error of the estimate of work that no thread watches
-	uint64_t spin_ns;	    // before the expected end of a drain, the threads of the next vGPU spin for so long
-	// Limits of the work in flight: for a batch vGPU; for one beside an active latency vGPU; in idle time.
+	uint64_t look_ns;	// shortest time between two checks of the holder's work while other vGPUs wait
+	uint64_t grace_ns;	// a holder that is idle for this time loses its turn, if another vGPU waits
+	uint64_t grace_most_ns; // the longest grace for a program whose host pauses a little longer than `grace_ns`
+	uint64_t launch_ns;	// a holder that launches nothing for this time loses its turn
+	// Shortest turn of the holder if a vGPU comes back after an absence and ends the turn early.
+	uint64_t return_ns;
+	// A vGPU that comes back ends the turn early only if it is behind the holder by this much virtual time.
+	uint64_t return_lag_ns;
+	uint64_t away_ns;     // a vGPU is absent after this time without work and waiting threads
+	uint64_t patience_ns; // the longest wait for work in flight at the end of a turn
+	// At the end of a turn, the shortest wait after the estimated end of the work in flight.
+	uint64_t patience_least_ns;
+	uint64_t margin_ns; // how much longer than estimated work may take that no thread watches
+	uint64_t spin_ns;   // the next vGPU's threads spin for this time before the expected end of a drain
+	// How much work of a vGPU may be in flight: normally; while a vGPU of the latency class is active; for a vGPU
+	// that gets idle time only.
 	uint64_t window_ns, urgent_window_ns, idle_window_ns;
-	// A holder that may run ahead may have half of the rest of its turn plus half of this time in flight. So its
-	// threads launch all that fits near the end of the turn, instead of sleeping for the window again and again.
-	// If the cores are busy, a thread wakes some milliseconds late, and the device would be idle meanwhile.
+	// A holder that may run ahead may have work in flight for half of this time plus half of the rest of its turn.
+	// So near the end of the turn, its threads launch all that fits, instead of sleeping again and again until the
+	// window has room. If the CPUs are busy, a sleeping thread wakes some milliseconds late, and the device would
+	// be idle meanwhile.
 	uint64_t ahead_ns;
 	// Virtual time.
 	uint64_t credit_ns; // the most time that a vGPU may catch up after an absence
 	uint64_t debt_ns;   // the largest lead of a vGPU over the others, in virtual time
 	// Activity.
-	uint64_t active_ns; // a vGPU counts as active for this time after its last work or wait
+	uint64_t active_ns; // a vGPU counts as active for this time after it last worked or waited
 	uint64_t idle_ns;   // how long the other vGPUs must be idle before a vGPU gets idle time
 	// Latency class.
 	uint64_t urgent_delay_ns; // time from the announcement of a request until batch vGPUs stop launching
 	uint64_t quiet_ns;	  // a request ends after this time without work and launches
 	uint64_t budget_ns;	  // a latency vGPU's budget is its share of this time
-	double unshared_budget;	  // the share that is assumed for a latency vGPU without a share
+	double unshared_budget;	  // a latency vGPU without a share counts as having this share (a fraction of 1)
 	// This member is for shares that are limits.
 	uint64_t limit_ns; // a vGPU's allowance is its share of this time, at most `quantum_ns`
 	// Side by side.
-	bool may_be_beside; // the mode allows to run vGPUs side by side (at the same time)
-	double beside_rate; // vGPUs stay side by side if each launches at least at this part of its rate in turns
-	// If rates are unknown: they stay if together they do this many times the work that they would do in turns.
+	bool may_be_beside; // the mode allows vGPUs to run side by side (at the same time)
+	// vGPUs stay side by side if each launches at no less than this part of the rate that it has in turns.
+	double beside_rate;
+	// If rates are unknown, vGPUs also stay side by side if together they do this many times the work that they
+	// would do in turns.
 	double beside_gain;
-	// If rates are unknown: they also stay if they do less than this part of that work, because they have no more
-	// work.
+	// If rates are unknown, vGPUs also stay side by side if they do less than this part of the work that they would
+	// do in turns: they have no more work.
 	double beside_rest;
 	uint64_t beside_trial_ns; // time from the start of running side by side until the first check
 	uint64_t beside_ns;	  // after this time the vGPUs take turns once, and their rates are measured again
@@ -99,7 +106,7 @@ struct turn_terms {
 struct turn_facts {
 	uint64_t eta_ns;	// when the work in flight ends, by estimate; 0: nothing is in flight
 	uint64_t began_ns;	// time of the first launch in the present turn; 0: no launch yet
-	uint64_t idle_ns;	// when work in flight last ended
+	uint64_t idle_ns;	// when the work in flight last became zero
 	uint64_t alive_ns;	// when a thread at the gate last read the word
 	uint64_t launches;	// number of launches, as the processes have reported them
 	uint64_t gpu_ns;	// grows by the estimate of every launch
@@ -107,8 +114,8 @@ struct turn_facts {
 	unsigned int in_flight; // number of processes with work in flight
 	bool is_urgent;		// a request of the latency class is in progress
 	bool is_stopped;	// at least one process is stopped
-	// A job (turn/gang.h): work on a device may wait for another device, which waits at its gate. From this time
-	// on, that device may launch although the gate of the job is closed. 0: no device waits so.
+	// For a job (turn/gang.h): from this time on, a device whose launches wait at the gate may launch although the
+	// gate of the job is closed, because work on another device may wait for them. 0: no device waits in this way.
 	uint64_t torn_ns;
 };
 
@@ -139,7 +146,7 @@ struct turn_gate {
 	uint32_t window_us, patience_us;
 	uint64_t until_ns, ahead_ns, turn_ns;
 	enum turn_reason reason;
-	uint64_t since_ns; // the time since which the reason holds
+	uint64_t since_ns; // since when `reason` applies
 };
 
 enum turn_regime {
@@ -156,21 +163,21 @@ struct turn_orders {
 	bool poll; // the next event is near: look at the words instead of sleeping
 	enum turn_regime regime;
 	int holder, next;	 // the vGPU that has the turn, and the one after it; -1: none
-	enum turn_reason reason; // why the device does not keep to the shares; NONE: it does
+	enum turn_reason reason; // why the device does not keep to the shares; TURN_REASON_NONE: it keeps to them
 	int reason_vgpu;	 // the vGPU that causes the reason; -1: no single one
 };
 
 // What a vGPU does between two decisions, for a trace.
-#define TURN_PHASES(X)                                                                  \
-	X(NONE, "none")	      /* it does not use the device, or no share is enforced */ \
-	X(WAITS, "waits")     /* it waits for a turn */                                 \
-	X(HOLDS, "holds")     /* it has the turn */                                     \
-	X(ENDS, "ends")	      /* its turn is over, and its work in flight is ending */  \
-	X(PAUSED, "paused")   /* it has the turn, but makes way for a request */        \
-	X(LASTS, "lasts")     /* its work runs outside of its turns */                  \
-	X(ALONE, "alone")     /* it has the device alone, without turns */              \
-	X(BESIDE, "beside")   /* it runs side by side with others */                    \
-	X(REQUEST, "request") /* latency class: a request of it is in progress */
+#define TURN_PHASES(X)                                                                        \
+	X(NONE, "none")	      /* the vGPU does not use the device, or no share is enforced */ \
+	X(WAITS, "waits")     /* the vGPU waits for a turn */                                 \
+	X(HOLDS, "holds")     /* the vGPU has the turn */                                     \
+	X(ENDS, "ends")	      /* the vGPU's turn is over, and its work in flight is ending */ \
+	X(PAUSED, "paused")   /* the vGPU has the turn, but makes way for a request */        \
+	X(LASTS, "lasts")     /* the vGPU's work runs outside of its turns */                 \
+	X(ALONE, "alone")     /* the vGPU has the device alone, without turns */              \
+	X(BESIDE, "beside")   /* the vGPU runs side by side with others */                    \
+	X(REQUEST, "request") /* the vGPU is of the latency class, and its request is in progress */
 enum turn_phase {
 #define X(name, text) TURN_PHASE_##name,
 	TURN_PHASES(X)
@@ -201,7 +208,8 @@ enum { TURN_TOO_MUCH = 1, TURN_FULL }; // results of turn_join() and turn_set()
 
 struct turn_arbiter;
 // Creates an arbiter. `number` is the number of the first turn. It must differ from the turn numbers that an earlier
-// arbiter left in the shared words. The time of any clock is suitable. Returns 0 or -ENOMEM.
+// arbiter left in the shared words. `now` may come from any clock, but all calls must use the same one. Returns 0 or
+// -ENOMEM.
 int turn_create(const struct turn_rules *rules, uint64_t now, uint32_t number, struct turn_arbiter **ret_arbiter);
 void turn_destroy(struct turn_arbiter *arbiter);
 // Adds a vGPU when its first process registers. Returns 0; TURN_TOO_MUCH: the shares would exceed 100 percent;
@@ -211,14 +219,15 @@ int turn_join(struct turn_arbiter *arbiter, const struct turn_terms *terms, uint
 void turn_leave(struct turn_arbiter *arbiter, unsigned int vgpu, uint64_t now);
 // Changes the terms of a vGPU. Returns what turn_join() returns; on failure nothing changes.
 int turn_set(struct turn_arbiter *arbiter, unsigned int vgpu, const struct turn_terms *terms, uint64_t now);
-// Decides which gates are open. `facts` has TURN_VGPUS entries, by vGPU; only those of added vGPUs are read. The run
-// time grows with the square of their number. Call it after turn_join(), turn_leave() and turn_set(), after a bell, and
-// at `next_ns`.
+// Decides which gates are open. `facts` has TURN_VGPUS entries, indexed by vGPU; entries without an added vGPU are not
+// read. The run time grows with the square of their number. Call it after turn_join(), turn_leave() and turn_set(),
+// after a bell, and at `next_ns`.
 void turn_decide(struct turn_arbiter *arbiter, const struct turn_facts *facts, uint64_t now,
 		 struct turn_orders *ret_orders);
 void turn_read(const struct turn_arbiter *arbiter, unsigned int vgpu, struct turn_account *ret_account);
 // Returns the vGPU's phase since the last decision. *ret_number is the number of its last turn.
 enum turn_phase turn_read_phase(const struct turn_arbiter *arbiter, unsigned int vgpu, uint32_t *ret_number);
-// Makes all gates count launches from the next decision on, also while no share is enforced; or ends that.
+// With `counts`, makes all gates count launches from the next decision on, also while no share is enforced. Without
+// `counts`, ends that.
 void turn_count_all(struct turn_arbiter *arbiter, bool counts);
 void turn_read_total(const struct turn_arbiter *arbiter, struct turn_total *ret_total);

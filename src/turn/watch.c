@@ -1,4 +1,4 @@
-// Finds out from the facts what each vGPU does: whether it waits, works, came back, or has a request.
+// Derives from the facts what each vGPU does: whether it waits, works, came back, or has a request.
 #include "turn/engine.h"
 
 enum { EXHAUSTED_NS = 1000 }; // a budget or allowance of less than this counts as used up
@@ -53,7 +53,7 @@ static void watch_limit(const struct turn_arbiter *arbiter, struct turn_vgpu *vg
 
 // Adapts the vGPU's grace, the time without work after which it loses its turn. A program pauses after each
 // synchronization. If its pause is a little longer than the grace, the program loses its turn at each one, and waits
-// for a whole turn of another vGPU. So the grace grows to cover such pauses, until one is much longer.
+// for a whole turn of another vGPU. So the grace grows to cover such pauses. After a much longer pause it is reset.
 static void learn_grace(const struct turn_rules *rules, struct turn_vgpu *vgpu, uint64_t now)
 {
 	uint64_t wanted = now - vgpu->left_ns + rules->grace_ns;
@@ -86,8 +86,8 @@ static void watch_vgpu(struct turn_arbiter *arbiter, struct turn_vgpu *vgpu, con
 	vgpu->contends = vgpu->waits || facts->in_flight || vgpu->request_ns;
 	if (vgpu->contends || launched)
 		vgpu->active_ns = now;
-	// VGPUs that get idle time only wait until this vGPU is idle. Requests of the latency class do not wait for
-	// idle time.
+	// Note when a vGPU with a weight was last busy. vGPUs that get idle time only wait until this is some time ago.
+	// A vGPU of the latency class does not count, because its requests do not wait for idle work.
 	if (vgpu->active_ns && !turn_is_idle_class(vgpu) && !turn_is_urgent_class(vgpu)) {
 		uint64_t last = vgpu->contends ? now : turn_earlier(facts->idle_ns, now);
 		arbiter->shared_ns = turn_later(arbiter->shared_ns, last);
@@ -103,8 +103,8 @@ static void find_eligible(struct turn_arbiter *arbiter, int index, bool waited, 
 	if (eligible && !vgpu->eligible && index != arbiter->holder) {
 		bool came_back = now - vgpu->present_ns >= arbiter->rules.away_ns;
 		bound_virtual_time(arbiter, vgpu, came_back);
-		// Only a vGPU that was absent may interrupt the turn of another. One that has waited before, or that is
-		// slow to wake, may not.
+		// Only a vGPU that was absent may interrupt the turn of another vGPU. A vGPU that waited before, or
+		// that is slow to wake, may not.
 		vgpu->returned |= came_back && !waited && !vgpu->silences;
 	}
 	vgpu->eligible = eligible;
