@@ -1,4 +1,4 @@
-// Arrays of pointers that grow. The caller holds the lock that protects the array.
+// Makes arrays of pointers grow. The caller holds the lock that protects the array.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,12 +10,12 @@
 _Static_assert(BLOCKS_BYTES == PAGER_BLOCK, "the kernel hashes blocks of this size");
 
 static struct {
-	CUcontext context; // NULL: the module is not loaded
+	CUcontext context; // the context in which the module is loaded; NULL: the module is not loaded
 	CUmodule module;
 	CUfunction function;
 	CUdeviceptr addresses, digests;
-	// The context in which loading the module failed, and the error. Loading is not tried again there, to keep
-	// moves short.
+	// The context in which the driver could not load the module, and the driver's error. The pager does not try
+	// again in that context, to keep moves short.
 	CUcontext refused_in;
 	CUresult refusal;
 } code;
@@ -73,7 +73,7 @@ static CUresult load_code(CUcontext context)
 		return CUDA_SUCCESS;
 	if (code.refused_in == context)
 		return code.refusal;
-	if (code.context) // the current context changed, but the context with the module still exists
+	if (code.context) // the module's context still exists, but another context is current now
 		pager_driver.cuModuleUnload(code.module);
 	code.context = NULL;
 	result = load_module();
@@ -101,7 +101,7 @@ CUresult pager_blocks_begin(uint64_t bytes, CUstream on)
 	return bytes < least ? CUDA_ERROR_NOT_READY : load_code(pager_current_context());
 }
 
-// Computes BLAKE3's keyed hash with an all-zero key.
+// Computes the digest of each block: BLAKE3's keyed hash with an all-zero key.
 static CUresult hash_blocks(void)
 {
 	struct hash_parameters parameters = {.one = 1};
@@ -137,7 +137,9 @@ static CUresult flush_blocks(void)
 			compare_digest(room, owners[i].index, &digests[i]);
 		room->is_hashed = result == CUDA_SUCCESS;
 	}
-	for (size_t i = 0; i < count; i++) // count the room's blocks as compared only after its last block
+	// A room whose blocks have changed is no longer a copy. Note this only now: compare_digest() needs `is_copy`
+	// for every block of the room.
+	for (size_t i = 0; i < count; i++)
 		owners[i].room->is_copy &= owners[i].room->changed == 0;
 	count = 0;
 	return result;

@@ -19,5 +19,6 @@ CUresult pager_blocks_add(CUdeviceptr address, size_t size, struct pager_room *r
 // Hashes the remaining blocks. After this call, the rooms say which blocks have changed. If this function or
 // pager_blocks_add() fails, all blocks of some rooms count as changed.
 CUresult pager_blocks_end(void);
-// Forgets a destroyed context and the module in it. NULL: in a forked child, which has no module. Inside the gate.
+// Forgets a destroyed context and the module in it. NULL: for a forked child, which has no module. Call it inside the
+// gate.
 void pager_blocks_forget(CUcontext context);

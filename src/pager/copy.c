@@ -116,7 +116,7 @@ CUresult pager_copies_add(struct pager_copies *copies, const struct pager_copy *
 		return CUDA_SUCCESS;
 	}
 	copies->failure = copies->failure == CUDA_SUCCESS ? result : copies->failure;
-	// No event was recorded, so only a synchronization shows that the parts have ended.
+	// No event was recorded, so only a synchronization of the stream shows when the copies have ended.
 	pager_driver.cuStreamSynchronize(copies->stream);
 	return result;
 }

@@ -14,15 +14,16 @@ enum { PAGER_UNDER_WAY = 3 };
 
 struct pager_copy {
 	CUdeviceptr address;
-	struct pager_room *room; // the room in the host; only its changed blocks are copied to it
+	struct pager_room *room; // the room in the host; a copy to the host copies only the changed blocks
 	size_t size;
 	// Called after this copy has succeeded, and after all earlier copies that had bytes to move.
 	CUresult (*finish)(const struct pager_copy *copy, struct pager_slot *slot);
-	void *owner; // the allocation or handle that owns the memory; `index`: number of the chunk in it
+	void *owner; // the allocation or handle whose memory is copied; `index`: number of the chunk in it
 	size_t index;
 };
 
-// A series of copies in one direction. Initialize all members with zero, except `out`, `slot` and `waits`.
+// A series of copies in one direction. The caller sets `out`, `slot` and `waits`, and initializes all other members
+// with zero.
 struct pager_copies {
 	bool out; // true: from the device to the host
 	struct pager_slot *slot;

@@ -50,8 +50,8 @@ void pager_gate_count_in(struct pager_slot *slot)
 	pthread_mutex_unlock(&count_lock);
 }
 
-// Adds `change` to the number of waiting threads. After a restore, a thread may end its wait in another slot than it
-// began in.
+// Adds `change` to the number of waiting threads, and `waited_ns` to their waiting time. The numbers are stored in the
+// present slot: after a restore, the process has another slot than when the wait began.
 static void count_waiting(int change, uint64_t waited_ns)
 {
 	pthread_mutex_lock(&count_lock);

@@ -15,12 +15,13 @@ struct pager_slot;
 // another thread reuses its mark.
 struct pager_mark {
 	_Atomic uint32_t inside; // number of nested driver calls that the thread is in
-	_Atomic uint32_t row;	 // row of enum vg_entry: the thread's last call
+	_Atomic uint32_t row;	 // the thread's last driver call, as a row of enum vg_entry
 	_Atomic pid_t thread;
 	struct pager_mark *next;
 };
 
-// The library is loaded when the program starts, so access to its thread-local variables needs no call.
+// The library is loaded when the program starts, so the compiler can use a model in which access to a thread-local
+// variable needs no function call.
 #define PAGER_TLS __attribute__((tls_model("initial-exec"), visibility("hidden")))
 // This thread's mark; NULL: the thread has not entered the gate yet.
 extern __thread PAGER_TLS struct pager_mark *pager_mark;

@@ -112,7 +112,7 @@ static void give_rooms(struct pager_handle *handle)
 		pager_room_give(&handle->rooms[i], pager_chunk_bytes(handle->size, i));
 }
 
-// Releases the memory of a handle that has no holder left. If the driver call fails, the handle keeps its last holder.
+// Releases the memory of a handle whose last holder drops it. If the driver call fails, the caller remains a holder.
 static CUresult destroy_handle(struct pager_handle *handle)
 {
 	CUresult result = handle->real ? pager_driver.cuMemRelease(handle->real) : CUDA_SUCCESS;
@@ -192,7 +192,8 @@ bool pager_handle_let_leave(struct pager_handle *handle)
 
 	pthread_mutex_lock(&lock);
 	can_leave = atomic_load(&handle->stays) == 1;
-	// 0: the memory was mapped in the range only later, so it was never kept on the device.
+	// 0: this memory was mapped in the range only after the range was kept on the device, so the memory has no such
+	// reason.
 	handle->stays -= atomic_load(&handle->stays) != 0;
 	bytes_of_all += can_leave ? handle->size : 0;
 	pthread_mutex_unlock(&lock);

@@ -19,7 +19,7 @@ struct pager_handle {
 	CUmemAllocationProp properties;
 	size_t size;
 	unsigned int references;    // number of handles that the program has
-	unsigned int holders;	    // references + mappings + calls under way; at 0, the memory is released
+	unsigned int holders;	    // number of references, mappings and calls under way; at 0, the memory is released
 	_Atomic unsigned int stays; // number of reasons to stay on the device; 0: the memory can leave
 	struct pager_mapping *mappings;
 	CUdeviceptr window; // where the pager has mapped the memory for a copy; 0: nowhere
@@ -47,7 +47,8 @@ struct pager_handle *pager_handle_hold(CUmemGenericAllocationHandle number);
 CUresult pager_handle_drop(struct pager_handle *handle);
 // Makes the caller a holder once more. The caller or a mapping must be a holder already.
 void pager_handle_hold_again(struct pager_handle *handle);
-// Turns a holder that pager_handle_hold() added into another handle of the program. Returns the handle's number.
+// The caller, which pager_handle_hold() made a holder, gives this hold to the program as one more handle. Returns the
+// handle's number.
 CUmemGenericAllocationHandle pager_handle_hand_out(struct pager_handle *handle);
 // Adds a reason to keep the memory on the device.
 void pager_handle_keep_on_device(struct pager_handle *handle);
@@ -55,9 +56,9 @@ void pager_handle_keep_on_device(struct pager_handle *handle);
 bool pager_handle_let_leave(struct pager_handle *handle);
 // Returns the bytes of all memory of handles that can leave. Any thread, at any time.
 uint64_t pager_handle_bytes(void);
-// Returns how many bytes that can leave have no room in the host. The pager's thread.
+// Returns how many bytes that can leave have no room in the host. Only the pager's thread calls this.
 uint64_t pager_handle_roomless(void);
-// Gives back the rooms of memory that is on the device. The pager's thread.
+// Gives back the rooms of memory that is on the device. Only the pager's thread calls this.
 void pager_handle_forget_copies(void);
 
 // Returns all handles. For the pager, with the gate closed; valid until the gate opens.

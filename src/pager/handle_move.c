@@ -41,7 +41,7 @@ static CUresult open_window(struct pager_handle *handle)
 {
 	CUdeviceptr window;
 
-	if (handle->window) // the window is still open, because an earlier copy could not close it
+	if (handle->window) // an earlier call could not close the window, so it is still open
 		return CUDA_SUCCESS;
 	CUresult result = pager_driver.cuMemAddressReserve(&window, handle->size, 0, 0, 0);
 	if (result != CUDA_SUCCESS)
@@ -88,7 +88,7 @@ static CUresult copy_chunks(struct pager_copies *copies, struct pager_handle *ha
 	return result;
 }
 
-// Unmaps and releases the memory.
+// Unmaps the memory from all of its addresses, and releases it.
 static CUresult release_memory(struct pager_handle *handle)
 {
 	CUresult result = close_window(handle);
@@ -144,7 +144,8 @@ static bool is_to_move_out(const struct pager_handle *handle)
 	return handle->real && !handle->is_away && pager_handle_can_leave(handle);
 }
 
-// Marks all blocks as changed, and notes the access rights of the mappings.
+// Prepares the move to the host: marks all blocks as changed, and stores the access rights of the mappings, with which
+// the memory is mapped again later.
 static CUresult begin_out(struct pager_handle *handle)
 {
 	CUresult result = CUDA_SUCCESS;

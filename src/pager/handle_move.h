@@ -9,7 +9,8 @@ void pager_handles_take_host(void);
 // Gives back the rooms of handles whose memory is on the device and has no copy in the host. Call it after every move
 // to the host, even after a failed one.
 void pager_handles_give_host(void);
-// Marks all blocks as changed, and notes the access rights of the mappings. Call it before a move to the host.
+// Prepares the move to the host: marks all blocks as changed, and stores the access rights of the mappings, with which
+// the memory is mapped again later.
 CUresult pager_handles_begin(void);
 // Hashes the memory that is on the device and can leave (pager/blocks.h).
 CUresult pager_handles_hash(void);
@@ -19,8 +20,8 @@ CUresult pager_handles_begin_out(struct pager_copies *copies);
 CUresult pager_handles_create(void);
 uint64_t pager_handles_count_absent(void);
 uint64_t pager_handles_count_away(void);
-// Creates the missing device memory, and maps it at the program's addresses and, for the copies, at a window. Begins
-// the copies to the device. If a copy could not begin, *ret_copied is its result.
+// Creates the missing device memory and begins the copies to the device. Maps the memory at the program's addresses,
+// and if necessary at a window for the copies. If a copy could not begin, *ret_copied is its result.
 CUresult pager_handles_bring(struct pager_copies *copies, CUresult *ret_copied);
 // Unmaps and releases the device memory of handles whose bytes are in the host.
 CUresult pager_handles_release(void);

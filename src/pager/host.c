@@ -51,7 +51,8 @@ struct part {
 	bool failed;
 };
 
-// Makes the kernel allocate the pages. An older kernel does not have this call: there, pinning allocates them.
+// Makes the kernel allocate the pages. Kernels without MADV_POPULATE_WRITE return EINVAL. There, the pages are
+// allocated when they are pinned.
 static void *populate_part(void *argument)
 {
 	struct part *part = argument;
@@ -134,7 +135,7 @@ static void *map_piece(size_t size, int fd, off_t offset)
 	return memory;
 }
 
-// Returns whether, after this piece, a quarter of the file system remains for other programs.
+// Returns whether a quarter of the file system remains for other programs after the file has grown by this piece.
 static bool leaves_enough(size_t size)
 {
 	struct statvfs info;
@@ -206,7 +207,7 @@ static struct piece *find_lost(void)
 	return NULL;
 }
 
-// Pins one more piece if necessary: pager_host_grow() with the lock held.
+// Does what pager_host_grow() does: pins one more piece if necessary. Call it with the lock held.
 static enum pager_host_step grow_locked(uint64_t bytes, uint64_t kept, uint64_t *ret_missing)
 {
 	uint64_t needed = bytes > free_bytes() ? bytes - free_bytes() : 0, available;

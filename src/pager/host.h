@@ -1,8 +1,8 @@
 // Manages pinned host memory for chunks that leave the device. The memory lies in a file without a name
 // (pager/host_file.h), or is anonymous where the tmpfs has no space. So it is freed with the process. It grows by
 // pieces, which stay pinned. A chunk gets a room, its place in this memory, which may extend over several pieces. So
-// rooms of all sizes fit without gaps, if they are always taken in the same order. The pager's thread, or threads
-// inside the gate.
+// rooms of all sizes fit without gaps, if they are always taken in the same order. Call these functions in the pager's
+// thread, or inside the gate.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,8 +17,8 @@ enum pager_host_step {
 	PAGER_HOST_MORE,  // one more piece was pinned, call again
 	PAGER_HOST_SHORT, // *ret_missing more bytes are needed, because of the host's memory or of the limit
 };
-// Pins one more piece, until `bytes` are pinned and free. Fails if less than `kept` bytes of the host's memory would be
-// left with all of them pinned. The context is current. Meanwhile, other threads that use this memory wait.
+// Pins one more piece. Call it again until `bytes` are pinned and free. Fails if, after that, the host would have less
+// than `kept` bytes of available memory. The context is current. Meanwhile, other threads that use this memory wait.
 enum pager_host_step pager_host_grow(uint64_t bytes, uint64_t kept, uint64_t *ret_missing);
 // Returns whether `bytes` are pinned and free.
 bool pager_host_has(uint64_t bytes);

@@ -38,8 +38,8 @@ bool pager_file_parse(const char *name, struct pager_file *ret_file)
 	return true;
 }
 
-// Returns the pid that the process has in its own pid namespace: the last one of the list. Returns 0 if the list cannot
-// be read.
+// Returns the pid that the process has in its own pid namespace: the last one in the line NSpid of /proc/PID/status.
+// Returns 0 if the file cannot be read.
 static uint32_t read_own_pid(const char *directory)
 {
 	char path[64], text[8192];

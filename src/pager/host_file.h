@@ -11,8 +11,8 @@
 #define PAGER_FILE_DIRECTORY "/dev/shm"
 enum { PAGER_FILE_NAME = 80 };
 
-// Identifies a file: by the process as it sees itself (pid namespace << 32 | pid), the start time of that process, and
-// a random number.
+// Identifies a file by three numbers: `process`, which contains the pid namespace in the upper 32 bits and in the lower
+// 32 the process's pid in that namespace; the start time of the process; and a random number.
 struct pager_file {
 	uint64_t process, start_time, number; // number 0: there is no file
 };

@@ -69,8 +69,8 @@ static bool prepare_host(struct pager_slot *slot)
 	return step == PAGER_HOST_READY && pager_is_to_leave(slot);
 }
 
-// Pins host memory and closes the gate. Repeats both if a thread has allocated memory in between. Returns false if the
-// memory stays on the device.
+// Pins host memory and closes the gate. If a thread has allocated more memory before the gate closed, repeats both.
+// Returns false if the memory stays on the device.
 static bool prepare_and_close(struct pager_slot *slot, uint64_t *ret_deadline_ns)
 {
 	for (;;) {

@@ -11,7 +11,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pager_mapping **mappings; // sorted by address
 static size_t count, capacity;
-static size_t reserved; // number of entries reserved for calls under way
+static size_t reserved; // number of entries reserved for calls that are under way
 static uint64_t numbers;
 
 // Returns the index of the first mapping that ends after `address`.
@@ -133,7 +133,8 @@ static void unlink_from_handle(const struct pager_mapping *mapping)
 	*link = mapping->next;
 }
 
-// Unmaps a range. Does nothing if the range has mappings (`removed`), and all of them are unmapped already.
+// Unmaps a range, unless all mappings in it (`removed`) are unmapped already. A range without mappings is unmapped,
+// too, so that the driver returns its error.
 static CUresult unmap_range(CUdeviceptr address, size_t size, struct pager_mapping **removed, size_t removed_count)
 {
 	bool is_mapped = removed_count == 0;

@@ -15,8 +15,9 @@ struct pager_mapping {
 	uint64_t number;	     // CU_POINTER_ATTRIBUTE_BUFFER_ID
 	struct pager_handle *handle; // the mapping is a holder of this handle
 	struct pager_mapping *next;  // next mapping of the same handle
-	bool is_mapped;		     // false: the memory is in the host, or a removal failed after it was unmapped
-	unsigned long long access;   // access rights of the device while the memory is in the host: CUmemAccess_flags
+	// False: the memory is in the host, or it was unmapped but its handle could not be released.
+	bool is_mapped;
+	unsigned long long access; // access rights of the device while the memory is in the host: CUmemAccess_flags
 };
 
 // One mapping, as callers see it.
@@ -37,7 +38,7 @@ struct pager_handle *pager_mapping_hold(CUdeviceptr address, CUdeviceptr end, st
 bool pager_mapping_find(CUdeviceptr address, struct pager_mapped *ret_mapped);
 // Returns whether any memory mapped between two addresses can leave the device.
 bool pager_mapping_can_leave(CUdeviceptr address, CUdeviceptr end);
-// Tells the thread sanitizer in which order threads access handles and mappings. Call it in the pager before and after
-// such accesses without locks. The gate orders these accesses already, but the sanitizer sees only the locks that this
-// function takes, and not the gate's assembly code.
+// Tells the thread sanitizer in which order threads access handles and mappings. The pager calls this before and after
+// it accesses them without locks. The gate already orders these accesses, but the sanitizer does not see that, because
+// the gate is partly in assembler. It sees the locks that this function takes.
 void pager_mapping_order(void);

@@ -273,7 +273,8 @@ CUresult pager_memory_free(CUdeviceptr address, bool wait, bool later)
 		wait_for_context(allocation->context);
 	result = release_memory(allocation);
 	if (result != CUDA_SUCCESS) {
-		make_memory(allocation); // creates the missing chunks, so that the allocation can move
+		// The driver failed: create the released chunks again, so that the allocation can move.
+		make_memory(allocation);
 		return result;
 	}
 	remove_allocation(allocation);

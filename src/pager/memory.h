@@ -50,13 +50,14 @@ CUresult pager_memory_free(CUdeviceptr address, bool wait, bool later);
 // Frees the allocations that were to be freed later, and returns their bytes. No stream may be under capture.
 uint64_t pager_memory_free_rest(void);
 bool pager_memory_find(CUdeviceptr address, struct pager_range *ret_range);
-// Stores CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of an allocation. Returns false if there is no such allocation.
+// Sets the attribute CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of an allocation to `sync`. Returns false if there is no such
+// allocation.
 bool pager_memory_set_sync(CUdeviceptr address, bool sync);
 // Returns the bytes of all memory that can leave the device, including handles (pager/handle.h).
 uint64_t pager_memory_bytes(void);
-// Returns how many bytes that can leave have no room in the host. The pager's thread.
+// Returns how many bytes that can leave have no room in the host. Only the pager's thread calls this.
 uint64_t pager_memory_roomless(void);
-// Gives back the rooms of memory that is on the device, including handles. The pager's thread.
+// Gives back the rooms of memory that is on the device, including handles. Only the pager's thread calls this.
 void pager_memory_forget_copies(void);
 
 // Returns all allocations, sorted by address. For the pager, while the gate is closed; valid until the gate opens.

@@ -68,7 +68,8 @@ static CUresult give_room_back(struct pager_allocation *allocation, size_t index
 	return CUDA_SUCCESS;
 }
 
-// Gives the room back, unless it contains a copy of the chunk and the copy's digests, which the next move can use.
+// Gives the room back, unless it contains a copy of the chunk, with digests by which the next move can find unchanged
+// blocks.
 static CUresult give_room_back_without_copy(struct pager_allocation *allocation, size_t index)
 {
 	return allocation->chunks[index].room.is_copy ? CUDA_SUCCESS : give_room_back(allocation, index);
@@ -110,7 +111,7 @@ static CUresult begin_room(struct pager_allocation *allocation, size_t index)
 	return CUDA_SUCCESS;
 }
 
-// Finds the blocks that must be copied. If the GPU cannot hash, these are all blocks.
+// Finds the blocks that must be copied. If the GPU cannot hash, all blocks must be copied.
 static void find_changed(struct pager_copies *copies)
 {
 	uint64_t bytes = pager_memory_bytes() - atomic_load(&copies->slot->host);

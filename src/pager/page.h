@@ -21,11 +21,12 @@
 #include <stdint.h>
 
 enum pager_state {
-	PAGER_NONE,	 // the process has no evictable memory yet
-	PAGER_RUNNING,	 // all memory is on the device
-	PAGER_CLOSING,	 // the pager waits until threads have left driver calls and the GPU is idle
-	PAGER_LEAVING,	 // memory is moving to the host
-	PAGER_OUT,	 // all memory is in the host, or a part of it, for whose return the device has no room
+	PAGER_NONE,    // the process has no evictable memory yet
+	PAGER_RUNNING, // all memory is on the device
+	PAGER_CLOSING, // the pager waits until threads have left driver calls and the GPU is idle
+	PAGER_LEAVING, // memory is moving to the host
+	// All memory is in the host; or only a part of it, because the device has no room for that part.
+	PAGER_OUT,
 	PAGER_COMING,	 // memory is moving back to the device
 	PAGER_BROKEN,	 // a copy failed: the context and its memory are lost
 	PAGER_PREPARING, // the pager pins host memory before the move; threads go on
@@ -42,7 +43,7 @@ enum pager_reason {
 	PAGER_HOST,    // the host lacks `missing` bytes
 	PAGER_DEVICE,  // the device lacks `missing` bytes; the pager goes on trying
 	PAGER_DRIVER,  // the driver failed; `row` is its result
-	PAGER_FILE,    // the memory cannot be put into a file, or cannot be mapped again; `row` is an errno
+	PAGER_FILE,    // the memory cannot be put into a file, or cannot be mapped again; `row` is the errno
 	PAGER_REASON_COUNT
 };
 
@@ -56,9 +57,10 @@ enum pager_park {
 enum { PAGER_NAME = 64 };
 
 struct pager_page {
-	_Alignas(64) _Atomic uint32_t out; // 1: memory of all processes must leave, also of later ones
-	_Atomic uint32_t suspended;	   // 1: a user suspended the vGPU; `out` is then 1, too
-	_Atomic uint32_t ask_ms;	   // interval at which pagers check whether threads use the device; 0: never
+	// 1: the memory of all processes must leave, also of processes that start later.
+	_Alignas(64) _Atomic uint32_t out;
+	_Atomic uint32_t suspended; // 1: a user suspended the vGPU; `out` is then 1, too
+	_Atomic uint32_t ask_ms;    // interval at which pagers check whether threads use the device; 0: never
 	// 1: other vGPUs are leaving and make room for this one, so its memory returns while theirs leaves.
 	_Atomic uint32_t room_comes;
 	// Name of the vGPU that has the device. The text may change while it is read.
@@ -72,7 +74,7 @@ struct pager_slot {
 	_Atomic uint32_t answered;
 	_Atomic uint32_t state;	  // enum pager_state
 	_Atomic uint32_t reason;  // enum pager_reason
-	_Atomic uint32_t row;	  // row of enum vg_entry, CUresult or errno, by `reason`
+	_Atomic uint32_t row;	  // depends on `reason`: a row of enum vg_entry, a CUresult, or an errno
 	_Atomic uint32_t waiting; // number of threads that wait until the memory is back
 	_Atomic uint64_t bytes;	  // bytes of device memory that can leave
 	_Atomic uint64_t charged; // bytes charged for such memory; added before the ledger is charged
@@ -82,13 +84,14 @@ struct pager_slot {
 	_Atomic uint64_t moved_ns;  // duration of the last move
 	_Atomic uint64_t waited_ns; // sum of the waits of all threads at the gate
 	_Atomic uint64_t active_ns; // when a thread last used the device, as far as the pager checks this
-	_Atomic uint32_t moves;	    // how many times memory moved to the host
+	_Atomic uint32_t moves;	    // how many times the memory was moved to the host
 	// Not 0: the process must leave the device, put its host memory into a file, and do nothing else until this is
 	// 0 again. With PAGER_PARK_DEEP, the process keeps its host memory and stays in PAGER_OUT. The value is a
 	// number that changes with each request, and the bits of enum pager_park.
 	_Atomic uint32_t park;
-	_Atomic uint64_t file[3];     // while parked: the file with the memory (struct pager_file); all 0: none
-	_Atomic uint64_t unchanged;   // bytes that the last move to the host did not copy, since the host had them
+	_Atomic uint64_t file[3]; // while parked: the file with the memory (struct pager_file); all 0: none
+	// Bytes that the last move to the host did not copy, because the host already had the same bytes.
+	_Atomic uint64_t unchanged;
 	_Atomic uint32_t hash_result; // CUresult of hashing on the GPU; not 0: it failed, and all blocks were copied
 };
 _Static_assert(sizeof(struct pager_slot) == 256, "four cache lines");

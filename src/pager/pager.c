@@ -80,7 +80,8 @@ static void fill_slot(struct pager_slot *slot, bool is_restored)
 		return;
 	}
 	pager_enter_state(slot, PAGER_RUNNING);
-	if (!pager_is_to_leave(slot)) // the gate was closed at the start for a request that may be withdrawn by now
+	// The gate is closed at the start if there is a request to leave. If that request was withdrawn, open the gate.
+	if (!pager_is_to_leave(slot))
 		pager_gate_open();
 }
 
@@ -93,7 +94,7 @@ static void *run_pager(void *unused)
 	(void)unused;
 	for (;;) {
 		slot = pager_thread.options.slot();
-		if (!slot) { // the process is being dumped or restored
+		if (!slot) { // the process has no slot while it is dumped or restored
 			pager_sleep(PAGER_POLL_MOST_NS);
 			continue;
 		}
@@ -123,7 +124,8 @@ int pager_start(const struct pager_options *options)
 	if (r < 0)
 		return r;
 	pager_gate_count_in(options->slot());
-	if (atomic_load(&options->page->out)) // the thread may start later than the program's first call
+	// Close the gate now, because the program may use the device before the thread runs.
+	if (atomic_load(&options->page->out))
 		pager_gate_bar();
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -38,8 +38,8 @@ bool pager_release_piece(void)
 }
 
 // Releases one piece of pinned host memory if the host is short of memory and no stream is being captured. While no
-// other vGPU needs the device, that memory is useful only for the next move. Returns in how many nanoseconds to call it
-// again; 0: not needed.
+// other vGPU needs the device, that memory is useful only for the next move. Returns in how many nanoseconds the caller
+// must call this again; 0: no host memory is pinned, so it need not.
 static long look_at_host(void)
 {
 	static uint64_t next_ns;

@@ -25,8 +25,8 @@ void pager_give_up(struct pager_slot *slot)
 	pager_thread.options.failed(slot);
 }
 
-// Notes that the device lacks `missing` bytes; the pager will try again later. `is_known`: this was reported
-// before.
+// Notes that the device lacks `missing` bytes; the pager will try again later. `is_known`: a message to the user has
+// already said this.
 static void wait_for_room(struct pager_slot *slot, uint64_t missing, bool is_known)
 {
 	pager_give_reason(slot, PAGER_DEVICE, 0, missing);
@@ -51,7 +51,8 @@ bool pager_undo_leaving(struct pager_slot *slot)
 	}
 	pager_thread.is_partly_out = true;
 	if (!is_known)
-		pager_thread.options.failed(slot); // report why the move to the host failed before
+		// Tell the user why the move to the host failed, before `reason` is overwritten.
+		pager_thread.options.failed(slot);
 	wait_for_room(slot, missing, is_known);
 	return false;
 }

@@ -1,7 +1,7 @@
 // A room is the place in pinned host memory (pager/host.h) for one chunk of device memory. It keeps the chunk's bytes
 // after they have returned to the device. So blocks that do not change until the next move need not be copied again
-// (pager/blocks.h). The pager's thread with the gate closed. A thread that destroys the memory may give back its rooms,
-// too.
+// (pager/blocks.h). Call these functions in the pager's thread with the gate closed. A thread that destroys the memory
+// may also give back its rooms.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

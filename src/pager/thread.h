@@ -1,5 +1,5 @@
 // Shared by the files of the pager's thread: its state, and the contexts of the process. Only files of src/pager
-// include this header. The pager's thread, after pager_start().
+// include this header. Only the pager's thread calls these functions, after pager_start().
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,10 +32,10 @@ void pager_pop_context(void);
 // ---- prepare.c: host memory before and after a move
 
 // Pins one more piece of host memory for the device memory that can move, if at least `kept` bytes of host memory then
-// remain free. *ret_missing: the missing bytes; 0 if no context could be made current.
+// remain free. *ret_missing: how many bytes are missing; 0 if no context could be made current.
 enum pager_host_step pager_prepare_piece(uint64_t kept, uint64_t *ret_missing);
-// Unpins the next piece of host memory if the host memory has only copies. Releases all of it after the last piece.
-// Unpinning waits for the GPU. Returns whether pieces are left.
+// If all of the host memory only keeps copies of memory that is on the device, unpins the next piece of it. Releases
+// all of it after the last piece. Unpinning waits for the GPU. Returns whether pieces are left.
 bool pager_release_piece(void);
 // Prepares the next move: pins host memory ahead of need, and releases unneeded host memory. Returns in how many
 // nanoseconds to call it again; 0: not needed.
