@@ -160,7 +160,7 @@ enum vg_status vg_balancer_execute(struct vg_balancer *balancer, const struct vg
 	enum vg_status status = balancer_work_create(balancer, &asked, &balanced);
 	if (status)
 		return status;
-	// A reference for the caller; the queue may release its own reference at any time.
+	// The caller gets a reference of its own, because the queue may release the queue's reference at any time.
 	core_object_retain(&balanced->object);
 	status = balancer_enqueue(balancer, balanced);
 	if (status) {

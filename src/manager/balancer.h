@@ -13,7 +13,7 @@ enum { BALANCER_NAME = 64, BALANCER_WHY = 256 };
 
 // Identifies a virtual GPU. A manager may reuse an id, but never a serial.
 struct balancer_key {
-	unsigned manager; // index of the manager, in the order in which managers were added
+	unsigned manager; // index of the manager: managers are numbered in the order in which they were added
 	int id;
 	uint64_t serial;
 };
@@ -31,21 +31,23 @@ struct balancer_load {
 	double share;	 // compute share of the virtual GPU, as a part of its device
 	// Compute units of the virtual GPU and of its device. 0: the share is not a whole number of units.
 	unsigned units, max_units;
-	int priority;	 // highest priority of the waiting and running work
-	unsigned window; // number of executions that the virtual GPU can run at once
+	int priority; // highest priority of the waiting and running work
+	// Number of executions to bind at the same time: twice as many as the virtual GPU can run at once.
+	unsigned window;
 	// Executions bound to this virtual GPU: how many wait in its compute unit, and how many run.
 	size_t waiting, running;
 	// Number of executions that the balancer keeps for this virtual GPU, and can still move to any other one.
 	size_t unbound;
 	bool utilization_known;
 	double utilization; // used fraction of the share, 0 to 1
-	bool gave, took;    // true if the current plan moves work away from this virtual GPU, or to it
+	bool gave, took;    // the current plan moves work or share away from this virtual GPU (gave), or to it (took)
 };
 static inline double balancer_executions(const struct balancer_load *load)
 {
 	return (double)(load->waiting + load->unbound + load->running);
 }
-// Returns how long new work would wait, measured in executions on a whole device. A share below 0.001 counts as 0.001.
+// Returns how long new work would wait, measured in the time that one execution takes on a whole device. A share below
+// 0.001 counts as 0.001.
 static inline double balancer_drain(const struct balancer_load *load)
 {
 	return balancer_executions(load) / (load->share > 0.001 ? load->share : 0.001);
@@ -54,13 +56,13 @@ static inline double balancer_drain(const struct balancer_load *load)
 // A mark: what the balancer remembers about a virtual GPU between rounds.
 struct balancer_mark {
 	struct balancer_key key;
-	double share;	     // the virtual GPU's own share, without loans
-	int scaled;	     // number of compute units added to the virtual GPU's own
+	double share;	     // the virtual GPU's own share, without what it has borrowed or lent
+	int scaled;	     // number of compute units that the balancer added to the virtual GPU's own
 	unsigned pressed;    // number of consecutive rounds with waiting work
 	unsigned calm;	     // number of consecutive rounds without waiting work
 	uint64_t gave, took; // the last round in which work or share left the virtual GPU, or came to it; 0: never
-	unsigned needed;     // number of times that the virtual GPU needed a loan back
-	double credit;	     // balance of the weighted strategy
+	unsigned needed;     // how many times the virtual GPU needed back a share that it had lent
+	double credit;	     // weighted strategy: the virtual GPU with the most credit gets the next work
 };
 struct balancer_loan {
 	struct balancer_key from, to;
@@ -83,14 +85,17 @@ void balancer_memory_finish(struct balancer_memory *memory);
 struct balancer_mark *balancer_mark(const struct balancer_memory *memory, struct balancer_key key);
 
 enum {
-	// Number of rounds in which a virtual GPU that received work or share gives none away, and the reverse.
+	// For this many rounds, a virtual GPU that received work or share gives none away, and one that gave some away
+	// receives none.
 	BALANCER_HOLD = 5,
-	BALANCER_PATIENCE = 2, // consecutive rounds with waiting work before shares, compute units or quanta change
-	// Consecutive rounds without waiting work before a change of shares, compute units or quanta is undone.
+	// Shares, compute units or quanta change only after this many consecutive rounds with waiting work.
+	BALANCER_PATIENCE = 2,
+	// A change of shares, compute units or quanta is undone after this many consecutive rounds without waiting
+	// work.
 	BALANCER_CALM = 3
 };
-// Returns whether an action taken in `round` is too recent to be undone. The period doubles each time such an action
-// was `wrong`, that is, had to be undone.
+// Returns whether an action taken in `round` is too recent to be undone. It is too recent for BALANCER_HOLD rounds.
+// This number doubles for each such action that was `wrong`: the action had to be undone.
 static inline bool balancer_still(const struct balancer_memory *memory, uint64_t round, unsigned wrong)
 {
 	return round && memory->round - round < (uint64_t)BALANCER_HOLD << (wrong < 8 ? wrong : 8);
@@ -106,8 +111,8 @@ struct balancer_decision {
 	size_t executions; // MIGRATE: number of executions to move; PREEMPT: 1
 	double share;	   // ADJUST_SHARE: the part of the share that moves
 	int units;	   // SCALE_UNITS: number of compute units to add, or negative: to remove
-	bool returns;	   // the decision returns a loan or added compute units
-	bool needed;	   // the loan is returned because the lender needs it
+	bool returns;	   // the decision returns a lent share, or removes added compute units
+	bool needed;	   // the lent share is returned because its lender needs it
 	char why[BALANCER_WHY];
 };
 // Decides what to do about the loads. Call after balancer_begin_round() with the same loads. Changes neither the loads
@@ -118,7 +123,8 @@ size_t balancer_decide(const struct balancer_rules *rules, const struct balancer
 void balancer_commit(struct balancer_memory *memory, const struct balancer_load *loads,
 		     const struct balancer_decision *decision);
 
-// The parts of balancer_decide(). `loads` is the plan's own copy, which already shows the effects of earlier decisions.
+// What the parts of balancer_decide() work on. Each part adds decisions. `loads` is the plan's own copy, which already
+// shows the effects of earlier decisions.
 struct balancer_plan {
 	const struct balancer_rules *rules;
 	struct balancer_load *loads;

@@ -28,11 +28,12 @@ static bool is_less_loaded(const struct balancer_memory *memory, const struct ba
 	double less = best->utilization - load->utilization;
 	if (load->utilization_known && best->utilization_known && (less > 0.1 || less < -0.1))
 		return less > 0;
-	return is_better_next(memory, load->key, best->key); // otherwise the first virtual GPU would get all short work
+	// Take equally loaded virtual GPUs in turn: otherwise the first one would get all short work.
+	return is_better_next(memory, load->key, best->key);
 }
 
-// Subtracts the sum of all shares from the credit of the chosen virtual GPU, and adds to each credit its own share.
-// Over time each is chosen in proportion to its share, evenly spread.
+// Subtracts the sum of all shares from the credit of the chosen virtual GPU. Each time, every virtual GPU also earns
+// its own share as credit. So over time each one is chosen in proportion to its share, at even intervals.
 static void pay_credit(struct balancer_memory *memory, const struct balancer_load *loads, size_t count, long chosen)
 {
 	double all = 0;

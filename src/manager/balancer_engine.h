@@ -16,7 +16,8 @@ enum { BALANCER_ARGUMENTS = 4096 };
 struct vg_balanced {
 	struct core_object object;
 	struct vg_balancer *balancer; // owns a reference
-	// The values are from the program. Only `bind` changes them, once.
+	// The members below are copies of what the program submitted. Only `bind` changes them: it sets the values of
+	// the arguments once.
 	char *kernel;
 	struct vg_launch_config config;
 	struct vg_argument *arguments; // pointers into `values`
@@ -40,7 +41,7 @@ struct vg_balanced {
 };
 enum vg_status balancer_work_create(struct vg_balancer *balancer, const struct vg_balanced_work *work,
 				    struct vg_balanced **ret_balanced);
-// Marks the work as failed, with the text of the last error.
+// Marks the work as failed with `status`. Uses the text of the calling thread's last error.
 void balancer_work_fail(struct vg_balanced *work, enum vg_status status);
 
 // ---- queues (balancer_queue.c); under the lock -------------------------------------------------------------
@@ -63,8 +64,9 @@ struct balancer_queue {
 	struct balancer_key key;
 	struct balancer_list waiting; // work that is not bound yet
 	struct balancer_list bound;   // work that is bound to this virtual GPU and has not ended
-	unsigned window;	      // number of executions that may always be bound at the same time
-	uint64_t gap_ns, last_end_ns; // smoothed interval between the ends of two executions
+	// At least this many executions may be bound at the same time; more if they are short.
+	unsigned window;
+	uint64_t gap_ns, last_end_ns; // `gap_ns`: average interval between the ends of two executions
 	bool takes_work, listed;      // values from the latest snapshot; `listed`: the virtual GPU exists
 };
 
@@ -92,8 +94,8 @@ struct vg_balancer {
 enum vg_status balancer_take_snapshot(struct vg_balancer *balancer, struct balancer_load **ret_loads,
 				      size_t *ret_count);
 struct balancer_queue *balancer_queue_find(const struct vg_balancer *balancer, struct balancer_key key);
-// Chooses a virtual GPU for the work, and adds the work to its queue. Call without locks. NOT_FOUND, STATE, CLOSED,
-// NO_MEMORY.
+// Chooses a virtual GPU for the work, and adds the work to its queue. Call without locks. Fails with NOT_FOUND, STATE,
+// CLOSED or NO_MEMORY.
 enum vg_status balancer_enqueue(struct vg_balancer *balancer, struct vg_balanced *work);
 
 // ---- the thread (balancer_thread.c) ------------------------------------------------------------------------

@@ -39,7 +39,8 @@ static void forget_loans(struct balancer_memory *memory, struct balancer_key key
 			memory->loans[kept++] = loan;
 			continue;
 		}
-		// Make the loan permanent: what the other virtual GPU has now becomes its own share.
+		// Make the loan permanent: the borrowed or lent part counts as the other virtual GPU's own share from
+		// now on.
 		if (other)
 			other->share += balancer_same(loan.from, key) ? loan.share : -loan.share;
 	}
@@ -66,7 +67,7 @@ enum vg_status balancer_update_marks(struct balancer_memory *memory, const struc
 	return VG_OK;
 }
 
-// If another party has set the share, makes the new value the virtual GPU's own share.
+// If the balancer did not set the present share, makes it the virtual GPU's own share.
 static void accept_share(struct balancer_memory *memory, struct balancer_mark *mark, const struct balancer_load *load)
 {
 	double expected = mark->share + sum_loans(memory, mark->key);
@@ -144,7 +145,8 @@ void balancer_commit(struct balancer_memory *memory, const struct balancer_load 
 			to->took = memory->round; // prevents new loans from this virtual GPU for some rounds
 			to->needed += decision->needed;
 		} else if (!add_loan(memory, from->key, to->key, decision->share)) {
-			from->share -= decision->share; // out of memory: without a record, the move is permanent
+			// Out of memory: the loan cannot be recorded, so it becomes permanent.
+			from->share -= decision->share;
 			to->share += decision->share;
 		}
 		break;

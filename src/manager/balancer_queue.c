@@ -128,7 +128,8 @@ enum vg_status balancer_take_snapshot(struct vg_balancer *balancer, struct balan
 	struct vg_manager *managers[VG_BALANCER_MANAGERS];
 
 	pthread_mutex_lock(&balancer->worker.lock);
-	unsigned manager_count = balancer->manager_count; // managers are only ever added
+	// Managers are added but never removed, so the first ones stay valid.
+	unsigned manager_count = balancer->manager_count;
 	for (unsigned i = 0; i < manager_count; i++)
 		managers[i] = balancer->managers[i];
 	pthread_mutex_unlock(&balancer->worker.lock);

@@ -1,5 +1,5 @@
-// Adapts shares to the load. Idle virtual GPUs lend share to those with waiting work, and unclaimed compute units are
-// added. Loans and added units are returned when the load ends.
+// Adapts shares to the load. Idle virtual GPUs lend share to those with waiting work. Compute units that no virtual GPU
+// has are added to those with waiting work. When the load ends, lent shares are returned and added units are removed.
 #include "manager/balancer.h"
 
 static const double least_loan = 0.01;
@@ -66,7 +66,8 @@ void balancer_plan_units(struct balancer_plan *plan)
 			continue;
 		int own = (int)load->units - find_mark(plan, i)->scaled;
 		int free = (int)(sum_unclaimed(plan, load->key.manager) * load->max_units + 1e-6);
-		int more = own - find_mark(plan, i)->scaled; // at most twice its own number of compute units
+		// With all added units, the virtual GPU has at most twice its own number.
+		int more = own - find_mark(plan, i)->scaled;
 		more = more < free ? more : free;
 		if (more > 0)
 			scale_units(plan, i, more, "its work waits");

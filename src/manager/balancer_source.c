@@ -25,8 +25,8 @@ void balancer_release_manager(struct vg_manager *manager)
 
 // ---- loads -----------------------------------------------------------------------------------------------------
 
-// Reads the compute units only if the share is a whole number of them. Otherwise the balancer could not return added
-// units.
+// Reads the compute units only if the share is a whole number of units. Otherwise the balancer could not restore the
+// exact share when it removes added units.
 static void read_units(const struct vg_compute_unit_info *unit, struct balancer_load *load)
 {
 	double units = unit->share * unit->max_units, off = units - unit->compute_units;
@@ -124,8 +124,8 @@ static struct vg_virtual_gpu *get_vgpu(struct vg_manager *manager, struct balanc
 	return NULL;
 }
 
-// Chooses the streams in turn. If the chosen stream is inactive and the manager has no more active ones, uses an active
-// one.
+// Uses the virtual streams in turn. If a stream is inactive and the manager may have no more active streams, tries the
+// next one, which may be active.
 static enum vg_status execute_work(struct vg_virtual_gpu *vgpu, struct vg_balanced *work,
 				   struct vg_execution **ret_execution)
 {
@@ -157,13 +157,14 @@ static enum balancer_fate submit_to(struct vg_virtual_gpu *vgpu, struct vg_balan
 {
 	if (atomic_load(&vgpu->paused))
 		return BALANCER_LATER;
-	if (work->bind) // call `bind` after manager_leave(), because this callback may close the virtual GPU
+	if (work->bind) // this callback may close the virtual GPU, so it runs before manager_enter()
 		*ret_status = work->bind(work->user, vgpu, work->values, work->argument_count);
 	if (*ret_status)
 		return BALANCER_FAILED;
 	*ret_status = manager_enter(vgpu);
 	if (*ret_status)
-		// without a callback, no argument refers to this virtual GPU yet
+		// without a `bind` callback, no argument has an address of this virtual GPU yet, so another one may run
+		// the work
 		return work->bind ? BALANCER_FAILED : BALANCER_ELSEWHERE;
 	*ret_status = manager_leave(vgpu, execute_work(vgpu, work, ret_execution));
 	return *ret_status ? BALANCER_FAILED : BALANCER_BOUND;

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 enum {
-	AHEAD_NS = 20000000,	// how much work to bind ahead, so that the virtual GPU never waits for this thread
+	// Work for this much time is bound ahead, so that the virtual GPU never waits for this thread.
+	AHEAD_NS = 20000000,
 	MAX_GAP_NS = 100000000, // a longer interval between two ends was idle time and does not count
 	MAX_AHEAD = 512
 };
@@ -119,7 +120,8 @@ static struct vg_balanced *pick_work(struct vg_balancer *balancer)
 	return NULL;
 }
 
-// Undoes the binding of work. `waits`: the work stays in this queue until the next snapshot.
+// Undoes the binding of work. `waits`: puts the work back into the virtual GPU's queue, which binds no work until the
+// next snapshot.
 static void undo_binding(struct vg_balancer *balancer, struct vg_balanced *work, bool waits)
 {
 	pthread_mutex_lock(&balancer->worker.lock);

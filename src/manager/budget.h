@@ -18,7 +18,8 @@ struct manager_budget {
 	int id;
 };
 
-// Charge and refund bytes. INSUFFICIENT, with the needed and the available bytes; SYSTEM: the ledger cannot be used.
+// Charge and refund bytes. Fails with INSUFFICIENT if the limit would be exceeded: the error has the needed and the
+// available bytes. Fails with SYSTEM if the ledger cannot be used.
 enum vg_status budget_charge(struct manager_budget *budget, uint64_t bytes);
 // Counts a refused allocation, reports it to the ledger, and adds the vGPU's name to the last error. Returns
 // INSUFFICIENT.

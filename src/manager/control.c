@@ -254,13 +254,14 @@ static enum vg_status limit_budget(struct vg_virtual_gpu *vgpu, uint64_t limit)
 	if (status == VG_OK)
 		return budget_set_limit(&vgpu->budget, limit);
 	vg_error_keep(&kept);
-	if (status == VG_LIMIT) // more than the limit is charged; this may change, so try again
+	// More than the new limit is charged now; memory may be freed later, so the caller may try again.
+	if (status == VG_LIMIT)
 		status = VG_BUSY;
 	return vg_fail(status, kept.error.code, "virtual GPU %d (%s): %s", vgpu->id, vgpu->name, kept.text);
 }
 
-// Reserves a higher limit before it takes effect. If the new limit is lower, returns the difference only after the
-// lower limit took effect.
+// Changes the limit and what is reserved for it. Reserves a higher limit before it takes effect. Returns the difference
+// to a lower limit only after that limit has taken effect.
 static enum vg_status set_limit(struct vg_virtual_gpu *vgpu, uint64_t limit)
 {
 	struct vg_kept_error kept;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Returns the index of the first run that ends at `id` or later, or `count`.
+// Returns the index of the first range (run) that ends at `id` or later; `count` if no range does.
 static size_t find_run(const struct manager_ids *ids, int id)
 {
 	size_t low = 0, high = ids->count;

@@ -105,7 +105,7 @@ static void explain_loss(struct vg_manager *manager)
 	vg_error_keep(&kept);
 	note_lost(manager, (CUresult)kept.error.code);
 	compute_failure(manager->compute, why, sizeof why);
-	if (strcmp(kept.text, why) == 0) // the text is already complete
+	if (strcmp(kept.text, why) == 0) // the last error already has the cause, so there is nothing to add
 		return;
 	vg_fail(VG_DRIVER, kept.error.code, "%.600s; %s", kept.text, why);
 	vg_fail_log(kept.log);

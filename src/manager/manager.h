@@ -41,7 +41,8 @@ struct vg_manager {
 	struct manager_ids ids;
 	unsigned streams; // number of active streams
 
-	pthread_mutex_t creating;	  // held while an equal share is chosen, and while `operations` is created
+	// Held while a new vGPU takes its equal share, and while `operations` is created.
+	pthread_mutex_t creating;
 	struct operation_set *operations; // owns a reference; NULL: not created yet
 	atomic_bool lost;		  // the context is lost
 };
@@ -50,7 +51,7 @@ struct vg_manager {
 struct manager_gate {
 	atomic_uint inside;
 	atomic_bool shut;
-	pthread_mutex_t lock; // used by threads that wait until no call is in progress
+	pthread_mutex_t lock; // protects the wait for the time when no call is in progress
 	pthread_cond_t empty;
 };
 void manager_gate_init(struct manager_gate *gate);
@@ -99,7 +100,7 @@ struct vg_virtual_gpu {
 
 // Returns STATE in a forked child.
 enum vg_status manager_usable(void);
-// Checks a manager. INVALID, CLOSED, STATE.
+// Checks that the manager can be used. Fails with INVALID, CLOSED or STATE.
 enum vg_status manager_check(const struct vg_manager *manager);
 // Begins a call that uses the vGPU: until manager_leave(), vg_virtual_gpu_close() of it fails with BUSY. Returns OK,
 // INVALID, CLOSED or STATE.
@@ -111,24 +112,26 @@ enum vg_status manager_begin_change(struct vg_virtual_gpu *vgpu);
 enum vg_status manager_end_change(struct vg_virtual_gpu *vgpu, enum vg_status status);
 // Ends a call on a vGPU. Records whether `status` says that the context is lost, and returns `status`.
 enum vg_status manager_leave(struct vg_virtual_gpu *vgpu, enum vg_status status);
-// Returns whether the context is lost: every call on it fails.
+// Returns whether the context is lost, so that every call on it fails.
 bool manager_is_lost(struct vg_manager *manager);
 // Sets the error for a lost context: STATE.
 enum vg_status manager_lost(const struct vg_virtual_gpu *vgpu);
 
 // ---- a manager's table (table.c) -----------------------------------------------------------------------
 
-// Adds a vGPU to the table, with the wanted id or an unused one, and reserves its limit. EXISTS, LIMIT, CLOSED.
+// Adds a vGPU to the table, with the wanted id or an unused one, and reserves its limit. Fails with EXISTS, LIMIT or
+// CLOSED.
 enum vg_status manager_admit(struct vg_virtual_gpu *vgpu, uint64_t limit);
-// Makes the vGPU visible to manager_get(). CLOSED, NO_MEMORY.
+// Makes the vGPU visible to manager_get(). Fails with CLOSED or NO_MEMORY.
 enum vg_status manager_publish(struct vg_virtual_gpu *vgpu);
 void manager_dismiss(struct vg_virtual_gpu *vgpu);
 // Finds a vGPU by id, and returns a new reference, or NULL if not found.
 struct vg_virtual_gpu *manager_get(struct vg_manager *manager, int id);
-// Lists all vGPUs in the order of their ids, with new references; manager_release_all() releases them. NO_MEMORY.
+// Lists all vGPUs in the order of their ids, with new references; manager_release_all() releases them. Fails with
+// NO_MEMORY.
 enum vg_status manager_get_all(struct vg_manager *manager, struct vg_virtual_gpu ***ret_vgpus, size_t *ret_count);
 void manager_release_all(struct vg_virtual_gpu **vgpus, size_t count);
-// Changes the limit that is reserved for the vGPU from `before` to `limit`. LIMIT.
+// Changes the limit that is reserved for the vGPU from `before` to `limit`. Fails with LIMIT.
 enum vg_status manager_promise(struct vg_virtual_gpu *vgpu, uint64_t before, uint64_t limit);
 
 // Records an id. Returns false if out of memory.
@@ -154,11 +157,13 @@ enum vg_virtual_gpu_status manager_status_of(struct vg_virtual_gpu *vgpu);
 // ---- streams (stream.c) -----------------------------------------------------------------------------------
 
 // Begin and end a submission to a virtual stream. The stream becomes active. It stays active if it was `used`, if it
-// was active before, or if another thread submits too. INVALID (no such stream), LIMIT (the manager's total).
+// was active before, or if another thread submits too. Fails with INVALID (no such stream) or LIMIT (the manager's
+// total).
 enum vg_status manager_stream_begin(struct vg_virtual_gpu *vgpu, unsigned stream);
 void manager_stream_end(struct vg_virtual_gpu *vgpu, unsigned stream, bool used);
-// Begins a submission if no other is in progress, and clears the record that the stream was used. Returns false if the
-// stream is not active, or if another thread is submitting.
+// Begins a submission to an active stream to which no thread submits, and clears the record that the stream was used.
+// Returns false if the stream is not active, or if another thread submits to it. *ret_active: whether the stream is
+// active.
 bool manager_stream_claim(struct vg_virtual_gpu *vgpu, unsigned stream, bool *ret_active);
 // Sets and returns the error INVALID for a stream number.
 enum vg_status manager_no_stream(const struct vg_virtual_gpu *vgpu, unsigned stream);

@@ -38,10 +38,11 @@ enum vg_status memory_begin(struct vg_virtual_gpu *vgpu, uint64_t limit)
 	vgpu->budget.kind = manager->options.no_memory_virtualization ? VG_LEDGER_DEVICE : VG_LEDGER_VMM;
 	if (manager->options.no_memory_virtualization)
 		return plain_create(manager->context, &budget, &vgpu->budget, &vgpu->plain);
-	// The ledger keeps the limit of a shared vGPU, which other programs may raise.
+	// For a shared vGPU the ledger enforces the limit, because other programs may change it. So the memory space
+	// itself is only limited to the device's memory.
 	options.limit = vgpu->shared ? manager->memory : limit;
-	// Limit the cached pages, because other programs inside cannot use them. The pool of whole pages keeps a
-	// sixteenth of the limit, the other pools keep less.
+	// Other programs inside a shared vGPU cannot use the pages that this process caches. So keep few: the pool of
+	// whole pages keeps at most a sixteenth of the limit, and the other pools keep less.
 	if (vgpu->shared && !options.base_pool_size)
 		options.base_pool_size = (limit >> 13) + 1;
 	return space_create(manager->context, &options, &budget, &vgpu->space);

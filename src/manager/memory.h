@@ -4,7 +4,8 @@
 #include "manager/manager.h"
 
 enum vg_status memory_begin(struct vg_virtual_gpu *vgpu, uint64_t limit);
-// Zeroes and frees all memory, and logs how much there was. Call after the vGPU's compute unit is closed. DRIVER.
+// Zeroes and frees all memory, and logs how much there was. Call after the vGPU's compute unit is closed. Fails with
+// DRIVER.
 enum vg_status memory_end(struct vg_virtual_gpu *vgpu);
 void memory_destroy(struct vg_virtual_gpu *vgpu);
 void memory_figures(struct vg_virtual_gpu *vgpu, size_t *ret_blocks, uint64_t *ret_bytes);

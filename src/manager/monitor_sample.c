@@ -53,8 +53,9 @@ static struct monitor_series *add_series(struct vg_monitor *monitor, const struc
 	return series;
 }
 
-// Collects the series of all virtual GPUs in the readings in `kept`, and removes all other series. Both lists are
-// sorted by id. If out of memory, the next sample creates a missing series.
+// Adds a sample to the series of each virtual GPU in the readings, stores these series in `kept`, and removes all other
+// series. The readings and the series are sorted by id. If out of memory, a series may be missing until the next
+// sample.
 static size_t match_series(struct vg_monitor *monitor, struct monitor_series **kept, uint64_t now, uint64_t planned)
 {
 	const struct monitor_readings *readings = &monitor->readings;

@@ -51,7 +51,8 @@ static struct vg_metric compute_utilization(const struct monitor_series *series,
 {
 	if (!series->busy_known || !reading->busy_known || !interval_ns || reading->busy_ns < series->busy_ns)
 		return (struct vg_metric){0};
-	// A quantum is counted when it ends. One that began before this interval may make the ratio exceed 1.
+	// The time of a quantum is counted when the quantum ends. If a quantum began before this interval, the ratio
+	// may exceed 1.
 	double part = (double)(reading->busy_ns - series->busy_ns) / (double)interval_ns;
 	return monitor_known(part < 1 ? part : 1);
 }

@@ -72,7 +72,8 @@ void monitor_watch_forget(struct monitor_watch *watch, int id)
 	memmove(watch->beyond + i, watch->beyond + i + 1, (watch->count - i) * sizeof *watch->beyond);
 }
 
-// Records whether the figure of the object with this id is beyond the threshold. Returns false if out of memory.
+// Records in `beyond` whether the figure of the virtual GPU or device with this id is beyond the threshold. Returns
+// false if out of memory.
 static bool mark_beyond(struct monitor_watch *watch, int id, bool beyond)
 {
 	if (!beyond) {

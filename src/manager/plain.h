@@ -30,6 +30,7 @@ enum vg_status plain_write(struct plain_memory *memory, vg_address to, const voi
 enum vg_status plain_read(struct plain_memory *memory, void *to, vg_address from, size_t size);
 enum vg_status plain_set(struct plain_memory *memory, vg_address to, int value, size_t size);
 enum vg_status plain_copy(struct plain_memory *memory, vg_address to, vg_address from, size_t size);
-// Copies between two addresses that were checked, in one or two contexts. INVALID (the ranges overlap), DRIVER.
+// Copies between two addresses that were checked, in one or two contexts. Fails with INVALID (the ranges overlap) or
+// DRIVER.
 enum vg_status plain_copy_raw(struct vg_context *to_context, vg_address to, struct vg_context *from_context,
 			      vg_address from, size_t size);

@@ -36,7 +36,7 @@ struct call {
 	enum access access;
 	vg_address address;
 	size_t size;
-	void *host; // host memory of the copy; a write to the device does not change it
+	void *host; // the copy's host memory, which is only read if the copy is to the device
 	unsigned char value;
 };
 

@@ -1,6 +1,6 @@
 // Implements virtual streams. A stream is active from its first use until it is released, and while a thread submits
-// work to it. Its state counts both. A manager limits the number of active streams of all its virtual GPUs. The state
-// changes from and to 0 only under the manager's lock.
+// work to it. The state of a stream has one bit for its use, and counts the submitting threads. A manager limits the
+// number of active streams of all its virtual GPUs. The state changes from and to 0 only under the manager's lock.
 #include "manager/manager.h"
 
 #include <stdio.h>

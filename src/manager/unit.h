@@ -4,7 +4,7 @@
 #include "compute/compute.h"
 #include "manager/manager.h"
 
-// Creates the compute unit. LIMIT, INVALID, CLOSED, NO_MEMORY, DRIVER.
+// Creates the compute unit. Fails with LIMIT, INVALID, CLOSED, NO_MEMORY or DRIVER.
 enum vg_status unit_begin(struct vg_virtual_gpu *vgpu, const struct vg_virtual_gpu_options *options);
 // unit_shut() accepts no more work, cancels waiting work, and makes waiting calls return. It fails with BUSY like
 // compute_shut(), without any change. unit_end() waits until running work has ended.

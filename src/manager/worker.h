@@ -10,13 +10,14 @@
 struct manager_worker {
 	pthread_t thread;
 	pthread_mutex_t lock;
-	pthread_cond_t wake;	// wakes the worker's thread; uses the monotonic clock
-	pthread_cond_t changed; // wakes other threads: a condition may hold now, or the worker's thread has ended
-	bool stopping;		// the lock protects this and the next two members
+	pthread_cond_t wake; // wakes the worker's thread; uses the monotonic clock
+	// Signalled for other threads when data under the lock has changed or the worker's thread has ended.
+	pthread_cond_t changed;
+	bool stopping; // the lock protects this and the next two members
 	bool joining, gone;
 };
 void manager_worker_init(struct manager_worker *worker);
-// Starts the thread with all signals blocked. SYSTEM.
+// Starts the thread with all signals blocked. Fails with SYSTEM.
 enum vg_status manager_worker_start(struct manager_worker *worker, void *(*run)(void *argument), void *argument,
 				    const char *what);
 // Returns whether the caller is the worker's thread. Call with the lock held.
