@@ -1,4 +1,5 @@
-// Functions of compute units for other directories, beyond the public interface. Any thread, unless said otherwise.
+// Declares functions of compute units and schedulers for other directories, in addition to the public interface. Any
+// thread may call them, unless said otherwise.
 #pragma once
 #include <stdbool.h>
 
@@ -14,7 +15,7 @@ enum vg_status compute_create(struct vg_device *device, const struct vg_compute_
 
 struct vg_ledger;
 // Makes the compute unit's work wait for the turns of the ledger's vGPU, as programs inside that vGPU do. The ledger
-// must have a slot of this process, and stay open until the unit is closed. NO_MEMORY, STATE.
+// must have a slot of this process, and stay open until the unit is closed. Fails with NO_MEMORY or STATE.
 enum vg_status compute_take_turns(struct vg_compute_unit *unit, const struct vg_ledger *ledger);
 
 // Describes work other than a registered kernel: an operation or a copy.
@@ -44,9 +45,9 @@ enum vg_status compute_fence(struct vg_compute_unit *unit, struct vg_stream *str
 // because an execution of many launches continues in later quanta.
 enum vg_status compute_wait_for_running(struct vg_compute_unit *unit);
 // Lets `to`, a compute unit of the same scheduler, run up to `count` executions queued in `from`, newest first. The
-// executions keep their order in their stream, and `from` still waits for them, closes them and finds them. They wait
-// in the queue of `to` and use its turns, and their GPU time counts as that of `to`. When `to` is closed, they return
-// to `from`.
+// executions keep their order in their stream. They still belong to `from`: its functions wait for them, find them and
+// close them. But they wait in the queue of `to` and use its turns, and their GPU time counts as that of `to`. When
+// `to` is closed, they return to `from`.
 enum vg_status compute_migrate(struct vg_compute_unit *from, struct vg_compute_unit *to, size_t count,
 			       size_t *ret_moved);
 // Ends the compute unit's turn, and the unit's open quantum if there is one.

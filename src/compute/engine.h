@@ -101,7 +101,8 @@ struct compute_sample {
 	uint64_t ns;
 	double sm_seconds;
 };
-// The latest reading of the counters, and an earlier one: at least an interval before it, or from the start.
+// Two readings of the counters, from which utilization is computed: the latest one, and an earlier one. The earlier one
+// is at least an interval older, or from the start.
 struct compute_samples {
 	struct compute_sample before, last;
 	bool known;
@@ -115,7 +116,7 @@ struct vg_compute_unit {
 	pthread_cond_t changed; // wakes threads that wait for work or close the compute unit
 	unsigned syncing;
 	bool closing, gone;	 // `closing`: accepts no work; `gone`: the scheduler's thread uses it no longer
-	atomic_uint undelivered; // number of ended executions whose callbacks have not returned
+	atomic_uint undelivered; // number of ended executions whose callbacks have not returned yet
 
 	char name[64];
 	double share;
@@ -128,15 +129,19 @@ struct vg_compute_unit {
 	struct compute_stream *streams;
 	struct compute_stream *ready; // streams whose next work this compute unit runs
 
-	struct compute_turn *turn; // its waits for turns of its vGPU (turn.c); NULL: it never waits for other processes
+	// How this compute unit waits for the turns of its vGPU (turn.c); NULL: it does not wait for other processes.
+	struct compute_turn *turn;
 
-	struct compute_lane *home; // the lane of its SM group, or a direct compute unit's lane; NULL: the whole device
+	// The lane of the unit's SM group, or a direct compute unit's own lane; NULL: the unit runs on the whole
+	// device.
+	struct compute_lane *home;
 	double realised;
 	struct compute_place whole, own;
 
-	unsigned queued, running; // numbers of executions: those that wait here, and those that this unit runs
-	unsigned unfinished;	  // number of executions submitted to this compute unit
-	unsigned in_quanta;	  // number of quanta of this compute unit that have not ended
+	// `queued`: executions that wait in this compute unit; `running`: executions that this unit runs.
+	unsigned queued, running;
+	unsigned unfinished; // number of executions submitted to this compute unit
+	unsigned in_quanta;  // number of quanta of this compute unit that have not ended
 	uint64_t launches, completed, failures, cancelled, busy_ns;
 	double sm_seconds;
 	struct compute_samples samples;
@@ -209,8 +214,8 @@ static inline struct compute_place *compute_place_of(struct vg_compute_unit *uni
 {
 	return unit->home == lane ? &unit->own : &unit->whole;
 }
-// Counts one virtual stream less in the driver stream. The count may already be 0, because destroying a driver stream
-// resets it.
+// Notes that one virtual stream less uses this driver stream. The count may already be 0, because destroying a driver
+// stream resets it.
 static inline void compute_slot_leave(struct compute_slot *slot)
 {
 	slot->bound -= slot->bound > 0;
@@ -227,8 +232,8 @@ enum vg_status compute_usable(void); // returns STATE in a forked child
 void compute_unlock(struct vg_compute *compute);
 // Fails with CLOSED or DRIVER if no work may be submitted. Call with the lock held.
 enum vg_status compute_open_for_work(const struct vg_compute_unit *unit);
-// Makes the thread check the queues. COMPUTE_RING_ASLEEP does not wake a thread in a short sleep while work is in
-// flight.
+// Makes the thread check the queues. With COMPUTE_RING_ASLEEP, does not wake a thread that sleeps for a short time
+// while work is in flight.
 enum compute_ring { COMPUTE_RING_ASLEEP, COMPUTE_RING_ALWAYS };
 void compute_ring(struct vg_compute *compute, enum compute_ring ring);
 
@@ -254,7 +259,7 @@ void compute_queue_remove(struct vg_execution *execution);
 void compute_queue_refresh(struct compute_stream *stream);
 // Returns the compute unit's next execution for a lane, or NULL if none may run now.
 struct vg_execution *compute_queue_peek(struct vg_compute_unit *unit, const struct compute_lane *lane);
-int compute_queue_priority(const struct vg_compute_unit *unit); // its priority plus that of its most urgent work
+int compute_queue_priority(const struct vg_compute_unit *unit); // the unit's priority plus that of its most urgent work
 // Records when the compute unit became idle; call after work has ended.
 void compute_queue_note_idle(struct vg_compute_unit *unit);
 // Makes another compute unit run the execution. The execution must be queued, or partly launched and not in use by the

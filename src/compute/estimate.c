@@ -1,10 +1,10 @@
 // Estimates a launch's duration from earlier launches. Only the length of quanta uses the estimate. The table has a
-// fixed size: nothing is allocated, and an unregistered kernel leaves only a number. A full bucket replaces the entry
-// that was unused for longest.
+// fixed size, so nothing is allocated. It stores only hashes of kernels, so a kernel can be unregistered. A full bucket
+// replaces the entry that was unused for longest.
 #include "compute/quantum.h"
 
 enum {
-	BUCKET = 8,	     // entries of a bucket
+	BUCKET = 8,	     // number of entries in which a hash may be stored
 	UNKNOWN_NS = 4000000 // 4 ms, a whole quantum: so a kernel's first launch is measured alone
 };
 static const double weight = 0.25; // weight of the latest measurement
@@ -44,7 +44,8 @@ bool compute_estimate(struct vg_compute *compute, const struct vg_execution *exe
 	return shape->ns > 0;
 }
 
-// Divides the error of the estimate among all kinds of launches in the quantum, in proportion to their estimates.
+// Corrects the estimates of all kinds of launches in the quantum. Divides the difference between the estimated and the
+// measured time among them, in proportion to their estimates.
 void compute_estimate_learn(struct vg_compute *compute, const struct compute_quantum *quantum, uint64_t measured_ns)
 {
 	if (!quantum->estimate || !quantum->launches)

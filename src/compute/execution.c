@@ -50,7 +50,8 @@ void compute_execution_recycle(struct vg_execution *execution)
 	free(execution->attributes);
 	free(execution->block);
 	free(execution->failure_text);
-	core_object_retain(&compute->object); // the compute unit may own the last other reference
+	// Keep the scheduler: the compute unit that is released next may own the last other reference to it.
+	core_object_retain(&compute->object);
 	core_object_release(&unit->object);
 	vg_lock_acquire(&compute->pool_lock);
 	bool keep = compute->pooled < POOLED;

@@ -6,9 +6,10 @@
 
 #include <stdio.h>
 
-enum { DEVICES = 64 }; // the error does not name devices with this number or a higher one
+enum { DEVICES = 64 }; // devices with this number or a higher one are missing in the error's text
 
-// Each counter is changed only by the schedulers of its own device.
+// Counts the running executions of each device. Only the schedulers of a device change its counter, so each counter has
+// its own cache line.
 static struct {
 	_Alignas(64) atomic_uint executions;
 } running[DEVICES];

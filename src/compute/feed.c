@@ -41,8 +41,8 @@ static uint64_t compute_room(struct vg_compute *compute, const struct compute_la
 	return quantum->estimate < most ? most - quantum->estimate : 0;
 }
 
-// Chooses the driver stream that the fewest virtual streams use; of several, the first one. So work that does not
-// overlap uses only one driver stream.
+// Chooses the driver stream that is used by the fewest virtual streams. Of several such streams, chooses the first. So
+// work that does not overlap uses only one driver stream.
 static struct compute_slot *bind_stream(struct compute_stream *stream, struct compute_place *place, unsigned slots)
 {
 	struct compute_slot *best = &place->slots[0];
@@ -170,7 +170,7 @@ static bool must_end(struct vg_compute *compute, struct compute_lane *lane, cons
 
 	if (lane->apart)
 		return unit->closing && !unit->unfinished;
-	// Cancelled work that was chosen before its turn gets a quantum of its own.
+	// A quantum without launches has executions only if they were cancelled before their turn. End this quantum.
 	if (!quantum->launches && quantum->executions)
 		return true;
 	return !compute_room(compute, lane, quantum) || compute_policy_yields(compute, lane, unit) ||

@@ -157,7 +157,8 @@ static void plan_and_build(struct vg_compute *compute)
 		plan.part_sms = vg_sm_resource_count(compute->parts->part[0]);
 		plan.parts = (unsigned)compute->parts->count;
 		good = compute_plan_groups(&plan, shares, parts, count);
-		// Unclaimed SMs can be lent only by sharing time on the whole device.
+		// In SM groups, the SMs that no unit has claimed would stay idle. So if they are to be lent, use groups
+		// only if no part is left over.
 		if (compute->placement == VG_PLACEMENT_AUTOMATIC && compute->lending)
 			good = good && plan.taken == plan.parts;
 	}

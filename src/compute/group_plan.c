@@ -49,7 +49,8 @@ bool compute_plan_groups(struct compute_plan *plan, const double *shares, unsign
 		ret_parts[i] = (unsigned)(shares[i] * plan->sms / plan->part_sms + 0.5);
 		plan->taken += ret_parts[i];
 	}
-	// Leave some SMs to the compute units without a group, at least those that are in no part.
+	// Take parts from groups while the groups have more parts than there are, or while units without a group would
+	// have no SMs.
 	for (;;) {
 		plan->rest = false;
 		for (size_t i = 0; i < count; i++)

@@ -1,4 +1,5 @@
-// Creates lanes, in which quanta run, and the compute units' driver streams in them, each at its first use.
+// Creates the lanes, in which quanta run, and the driver streams of compute units in lanes. Each driver stream is
+// created when it is first used.
 #include "compute/quantum.h"
 
 #include "core/error.h"
@@ -75,7 +76,8 @@ void compute_place_drop(struct compute_place *place)
 	place->lane = NULL;
 }
 
-// Converts a compute unit's priority to the driver's, which has few levels and in which a lower number is more urgent.
+// Converts a compute unit's priority to the driver's priority. The driver has few levels, and its lower numbers are
+// more urgent.
 static int convert_priority(int priority)
 {
 	int least = 0, greatest = 0;

@@ -105,8 +105,8 @@ struct compute_lane *compute_lane_new(struct vg_compute *compute, struct vg_cont
 void compute_place_drop(struct compute_place *place);
 enum vg_status compute_slot_ready(struct vg_compute_unit *unit, struct compute_slot *slot, struct compute_lane *lane);
 
-// ---- group.c, for the scheduler's thread with the lock held Decides whether quanta run in groups or on the whole
-// device. Rebuilds the groups after shares have changed.
+// ---- group.c, for the scheduler's thread with the lock held
+// Decides whether quanta run in SM groups or on the whole device. Rebuilds the groups after shares have changed.
 void compute_group(struct vg_compute *compute);
 void compute_parts_destroy(struct compute_parts *parts);
 

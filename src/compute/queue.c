@@ -142,8 +142,8 @@ static bool may_launch(const struct compute_stream *stream, const struct vg_comp
 {
 	if (stream->in_hand)
 		return false;
-	// If another lane ran this work, it could overtake earlier work of its stream, unless quanta of the two lanes
-	// cannot overlap.
+	// The stream has work in flight in the lane `before`. If this lane ran the next work, it could overtake that
+	// work, unless quanta of the two lanes cannot overlap.
 	const struct compute_lane *before = stream->in_flight ? stream->slot->place->lane : NULL;
 	if (before && before != lane && !compute_lanes_overlap(before, lane))
 		return false;
@@ -160,7 +160,8 @@ struct vg_execution *compute_queue_peek(struct vg_compute_unit *unit, const stru
 		if (!may_launch(stream, unit, lane))
 			continue;
 		if (atomic_load_explicit(&next->cancelled, memory_order_relaxed))
-			return next; // a thread may wait for the end of cancelled work, which takes no GPU time
+			// Take cancelled work first: it uses no GPU time, and a thread may wait for its end.
+			return next;
 		if (!best || next->priority > best->priority ||
 		    (next->priority == best->priority && next->id < best->id))
 			best = next;

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LISTED = 4, LONGEST = 127 }; // a longer name is a mangled one, which users do not type
+// LISTED: most names in a message. LONGEST: a name with more characters is mangled, and users do not type such names.
+enum { LISTED = 4, LONGEST = 127 };
 
 static unsigned get_least(unsigned a, unsigned b, unsigned c)
 {

@@ -106,9 +106,10 @@ static void end_executions(struct vg_execution *ends)
 	}
 }
 
-// Ends executions that the GPU has completed, and repeats that until no lane has a new one: the end of work in one lane
-// may have started work in another. If that work has ended, too, its quantum must not count time after its end. Returns
-// whether any work has ended. Call with the lock held, which is unlocked meanwhile.
+// Ends executions that the GPU has completed. If compute units run in SM groups, repeats this until no lane has more:
+// the end of work in one lane may have started work in another lane, which may have ended, too. Its quantum must not
+// count the time after its end. Returns whether any work has ended. Call with the lock held; the function unlocks it
+// for a while.
 static bool reap_lanes(struct vg_compute *compute)
 {
 	struct vg_execution *ends = NULL;

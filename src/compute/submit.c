@@ -74,8 +74,8 @@ static enum vg_status check_limits(struct vg_execution *execution, struct core_l
 	const unsigned shape[] = {n->gridDimX,	n->gridDimY,  n->gridDimZ,	 n->blockDimX,
 				  n->blockDimY, n->blockDimZ, n->sharedMemBytes, n->numAttrs};
 
-	// Computes the key of the time estimate. The key includes the compute unit, because the duration depends on the
-	// unit's data more than on the grid. It uses serials, because addresses are reused.
+	// The key of the time estimate. The key contains the compute unit, because the duration depends on the unit's
+	// data more than on the grid. Units and kernels are identified by serial numbers, because addresses are reused.
 	const uint64_t keys[] = {execution->origin->serial, execution->entry->serial};
 	execution->shape = vg_hash_add(vg_hash(keys, sizeof keys), shape, sizeof shape);
 	pthread_mutex_lock(&compute->lock);

@@ -115,7 +115,7 @@ static uint64_t estimate_left(const struct vg_compute_unit *unit)
 		return 0;
 	if (apart)
 		return apart->launches ? apart->ahead + 1 : 0;
-	// Add 1, because work without an estimate also counts as in flight.
+	// 1 more than the estimate: 0 would mean that nothing is in flight
 	return unit->in_quanta ? unit->in_flight_ns + 1 : 0;
 }
 

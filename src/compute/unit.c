@@ -172,8 +172,9 @@ enum vg_status vg_compute_unit_create(struct vg_compute *compute, const struct v
 
 // ---- for the thread ---------------------------------------------------------------------------------
 
-// Gives the streams of work that this compute unit ran for other units the first driver stream of their own unit. This
-// is possible because none of that work is on the GPU.
+// Prepares the removal of this compute unit, which ran work for other units. Their streams still refer to driver
+// streams of this unit. Makes them refer to the first driver stream of their own unit. This is possible because none of
+// that work is on the GPU.
 static void leave_slots(struct vg_compute *compute, const struct vg_compute_unit *unit)
 {
 	for (struct vg_compute_unit *other = compute->units; other; other = other->next)
