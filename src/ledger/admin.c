@@ -1,4 +1,4 @@
-// The daemon's operations on a ledger: it lists tenants, reaps them, and sets the limit.
+// Implements the daemon's operations on a ledger: it lists and reaps tenants, and sets the limit.
 #include "ledger/ledger.h"
 
 #include "ledger/layout.h"
@@ -28,8 +28,8 @@ static bool read_tenant(struct ledger_file *file, unsigned int index, struct vg_
 	for (int kind = VG_LEDGER_CONTEXT; kind < VG_LEDGER_KIND_COUNT; kind++)
 		tenant.overhead += tenant.by_kind[kind];
 	tenant.declared = ledger_slot_declared(slot, tenant.used);
-	// A pending charge counts as made. The next operation may be a refund, so the sequence is read before the other
-	// values, and each value is read only once.
+	// `declared` includes a charge that is still pending. The next operation may be a refund. So `changes` was read
+	// before the other values, and each value is read only once.
 	bool is_pending = LEDGER_LOAD(slot->intent_sequence) == tenant.changes + 1;
 	int64_t delta = LEDGER_LOAD(slot->intent_delta);
 	if (is_pending && delta > 0)
@@ -97,7 +97,8 @@ void vg_ledger_clear_peak(struct vg_ledger *ledger, const struct vg_ledger_tenan
 {
 	struct ledger_slot *slot = &ledger_file_of(ledger)->slots[tenant->slot];
 
-	__atomic_store_n(&slot->peak, 0, __ATOMIC_SEQ_CST); // the store is ordered before all later reads
+	// A sequentially consistent store, so that no later read of this thread is done before it.
+	__atomic_store_n(&slot->peak, 0, __ATOMIC_SEQ_CST);
 }
 
 // Notes that the rest of a slot's charge belongs to memory that exported descriptors keep allocated.
@@ -132,7 +133,7 @@ int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tena
 	if (r == 0 && kept)
 		keep_exported(slot, kept);
 	if (r == 0 && !kept) {
-		if (keep) // also leave the shared allocations in `keep` that have no charge
+		if (keep) // no charge is left, so the slot also leaves the shared allocations in `keep`
 			ledger_shared_leave_all(ledger_file_of(ledger), tenant->slot, NULL, LEDGER_ATTEMPTS);
 		ledger_slot_free(ledger_file_of(ledger), tenant->slot);
 	} else { // the daemon reaps this slot again later
@@ -142,8 +143,8 @@ int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tena
 	return r;
 }
 
-// Refunds the charges of an earlier program of the process. The process may take over its old slot at the same time:
-// the one that first swaps the slot's image refunds the charges.
+// Refunds the charges of an earlier program of the process. The process may take over its old slot at the same time.
+// Both try to swap the slot's image, and the one that succeeds refunds the charges.
 int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
 			   const struct vg_ledger_keep *keep, uint64_t *ret_refunded)
 {

@@ -20,7 +20,7 @@ static void call_other_handler(int signal, siginfo_t *info, void *context)
 		before.sa_sigaction(signal, info, context);
 	else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
 		before.sa_handler(signal);
-	else // the handler returns, the access is repeated, and the signal kills the process
+	else // return from the handler: the access is repeated, and then SIGBUS kills the process
 		sigaction(SIGBUS, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
 }
 

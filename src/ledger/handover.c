@@ -43,7 +43,8 @@ static int check_process(const struct vg_ledger_tenant *tenant, pid_t pid, uint3
 	return process.slot_number == number ? 0 : VG_LEDGER_GONE;
 }
 
-// Writes into the memory of the process that it was restored once more, and by how much its monotonic clock is ahead.
+// Writes into the memory of the restored process: increments its count of restores, and stores how far its monotonic
+// clock is ahead.
 static int write_restore(pid_t pid, uint64_t address)
 {
 	struct ledger_process process;
@@ -100,8 +101,8 @@ static void fill_slot(struct ledger_slot *slot, const struct vg_ledger_tenant *t
 	memcpy(slot->command, tenant->command, VG_LEDGER_COMMAND - 1);
 }
 
-// Clears the slot's image while the owner changes. Otherwise the image of the old owner beside the new owner would look
-// like a slot from before an exec.
+// Passes the slot to the restored process. Clears the slot's image first, and writes the new image last. Otherwise the
+// new owner would for a moment have the image of the old owner, which would look like a slot from before an exec.
 static int pass_slot(struct ledger_file *file, unsigned int index, const struct vg_ledger_tenant *tenant, pid_t pid)
 {
 	struct ledger_slot *slot = &file->slots[index];

@@ -1,4 +1,5 @@
-// The layout of a ledger file, and the operation on it. Only files of src/ledger include this header.
+// Defines the layout of a ledger file, and the operation by which a process changes a charge. Only files of src/ledger
+// include this header.
 //
 // The word `account` of the header is {charged, tag}. Only cmpxchg16b changes it. The tag names the last operation:
 // {slot + 1, sequence, limit generation}. Each slot has one writer: its process. To change the account, the writer
@@ -24,8 +25,8 @@
 enum { LEDGER_VERSION = 7, LEDGER_HEADER_SIZE = 4096, LEDGER_NO_SLOT = 0 };
 #define LEDGER_MAGIC 0x524744454c544756u // "VGTLEDGR"
 
-// How often to try again. Both are bounded, because a tenant that writes to the ledger all the time must not block the
-// daemon.
+// How often to try again: to read consistent values (LEDGER_TRIES), and to do an operation for another process
+// (LEDGER_ATTEMPTS). A tenant that writes to the ledger all the time must not block the daemon.
 enum { LEDGER_TRIES = 1000, LEDGER_ATTEMPTS = 10000 };
 
 typedef unsigned __int128 ledger_word;
@@ -42,7 +43,8 @@ struct ledger_slot {
 	uint64_t intent_sequence; // the number of the intent: done + 1 while an operation is pending
 	int64_t intent_delta;
 	uint64_t done;
-	// Used[done & 1] is valid; an operation needs only the first two cache lines of the slot.
+	// The bytes charged to the slot: used[done & 1] is valid. An operation needs only the first two cache lines of
+	// the slot.
 	uint64_t used[2];
 	uint64_t apart;		   // the part of `used` for which ledger_kind_is_declared() returns false
 	uint64_t peak;		   // highest number of declared bytes since the daemon last cleared this member
@@ -65,7 +67,8 @@ struct ledger_refusal_entry {
 	struct vg_ledger_refusal refusal;
 };
 
-// A shared allocation: its account {ledger_shared_word(), tag}, and the slots of its holders besides its owner.
+// A shared allocation. The two halves of its account are ledger_shared_word() and a tag. `holders` has a bit for the
+// slot of each holder, but not for the owner's slot.
 struct ledger_shared {
 	_Alignas(64) ledger_word account;
 	uint64_t away; // as in vg_ledger_shared_set_away()
@@ -102,7 +105,7 @@ struct ledger_file {
 	_Alignas(LEDGER_HEADER_SIZE) struct ledger_slot slots[VG_LEDGER_SLOTS];
 	_Alignas(LEDGER_HEADER_SIZE) struct ledger_shared shared[VG_LEDGER_SHARED_COUNT];
 	_Alignas(LEDGER_HEADER_SIZE) ledger_word names[LEDGER_NAMES];
-	// For each slot: the address at which its process stores the number of the slot.
+	// For each slot: the address, in the memory of its process, at which the process stores the number of the slot.
 	_Alignas(LEDGER_HEADER_SIZE) uint64_t processes[VG_LEDGER_SLOTS];
 	_Alignas(LEDGER_HEADER_SIZE) struct turn_page turn;
 	struct turn_slot turns[VG_LEDGER_SLOTS]; // indexed by slot
@@ -116,7 +119,8 @@ struct ledger_account {
 	uint64_t charged, tag;
 };
 
-// Packs the account of a shared allocation: {live:1, generation:20, owner's slot + 1:11, pages of 4 KiB:32}.
+// Packs the account of a shared allocation into 64 bits. From the highest bit: 1 bit that is set while the allocation
+// exists, 20 bits for the generation, 11 for the owner's slot + 1, 32 for the number of pages of 4 KiB.
 enum { LEDGER_PAGE_SHIFT = 12, LEDGER_GENERATIONS = 1 << 20 };
 #define LEDGER_SHARED_LIVE (1ull << 63)
 static inline uint64_t ledger_shared_word(uint32_t generation, unsigned int owner_number, uint64_t bytes)
@@ -246,7 +250,8 @@ int ledger_operate(struct ledger_file *file, unsigned int index, enum vg_ledger_
 // allocations, and refunds all charges except `keep` (NULL: none).
 int ledger_slot_refund(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
 		       unsigned long attempts, uint64_t *ret_refunded);
-// Ends the part of a slot in all shared allocations except those in `keep`. Returns 0 or -EAGAIN. Defined in shared.c.
+// Ends the ownership and the holds of a slot in all shared allocations except those in `keep`. Returns 0 or -EAGAIN.
+// Defined in shared.c.
 int ledger_shared_leave_all(struct ledger_file *file, unsigned int index, const struct vg_ledger_keep *keep,
 			    unsigned long attempts);
 // Clears and frees a slot that has no charge and no pending operation.

@@ -1,7 +1,7 @@
-// The ledger of one vGPU: a file of fixed size that every tenant maps. `charged <= limit` holds at every moment. The
-// sum stays exact if a process is killed, and no process can block another (docs/decisions.md, "the ledger"). Any
-// thread, unless a function says otherwise. A forked child may use the object of its parent; the child claims its own
-// slot at the first use.
+// Declares the ledger of one vGPU: a file of fixed size that every tenant maps. `charged <= limit` holds at every
+// moment. The sum stays exact if a process is killed, and no process can block another (docs/decisions.md, "the
+// ledger"). Any thread, unless a function says otherwise. A forked child may use the object of its parent; the child
+// claims its own slot at the first use.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ enum {
 enum {
 	VG_LEDGER_REFUSED = 1, // the charge would exceed the limit
 	VG_LEDGER_FULL = 2,    // no slot is free for this process
-	VG_LEDGER_GONE = 3,    // the slot does not belong to the given process (any more)
+	VG_LEDGER_GONE = 3,    // the slot belongs to no process, or to another one
 	VG_LEDGER_BUSY = 4,    // a thread of the process is within an operation
 	VG_LEDGER_DAMAGED = 5, // the file was truncated
 	VG_LEDGER_GROWN = 6,   // the file was made larger
@@ -56,7 +56,7 @@ enum vg_ledger_flag {
 	VG_LEDGER_REMOVED = 4,		 // the vGPU was removed: every allocation is refused
 	VG_LEDGER_EPHEMERAL = 8,	 // the vGPU is removed when its last tenant and launcher have ended
 	VG_LEDGER_EVICTABLE = 16,	 // device memory of the vGPU's processes can move to the host
-	VG_LEDGER_JOB = 32,		 // the vGPU is one of a job, which has others on other devices
+	VG_LEDGER_JOB = 32,		 // the vGPU belongs to a job, which has other vGPUs on other devices
 };
 
 struct vg_ledger;
@@ -82,9 +82,9 @@ struct vg_ledger_options {
 int vg_ledger_create(const char *path, const struct vg_ledger_options *options, struct vg_ledger **ret_ledger);
 // Maps an existing file. Returns 0 or -errno; -EPROTO: the file is not a ledger, or has another version or size.
 int vg_ledger_open(const char *path, struct vg_ledger **ret_ledger);
-// Copies an existing file for readers. A mapping of the file would raise SIGBUS if a user truncated it. The object
-// shows the ledger at the time of the call. Returns 0 or -errno; -EPROTO: as for vg_ledger_open(), or not a regular
-// file.
+// Copies an existing file, for a caller that only reads. If the file were mapped and a user truncated it, access would
+// raise SIGBUS. The object shows the ledger at the time of the call. Returns 0 or -errno; -EPROTO: as for
+// vg_ledger_open(), or not a regular file.
 int vg_ledger_open_copy(const char *path, struct vg_ledger **ret_ledger);
 // Creates an empty ledger without a file, in place of a file that cannot be mapped. For the daemon only.
 int vg_ledger_create_blank(struct vg_ledger **ret_ledger);
@@ -225,21 +225,23 @@ int vg_ledger_self(struct vg_ledger_owner *ret_owner);
 int vg_ledger_lift(const struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid);
 // Undoes vg_ledger_lift(). Returns 0; VG_LEDGER_GONE: the memory of the process already names a slot; -errno.
 int vg_ledger_put_back(const struct vg_ledger_tenant *tenant, pid_t pid);
-// Claims a slot for the caller, and charges to it, by kind, what the tenant `like` has charged. A process has one slot
-// for each ledger object that it opens. Returns 0; VG_LEDGER_REFUSED: nothing has changed; VG_LEDGER_FULL; -errno.
+// Claims a slot for the caller, and charges to it what the tenant `like` has charged of each kind. A process gets one
+// slot for each ledger object that it opens. Returns 0; VG_LEDGER_REFUSED: nothing has changed; VG_LEDGER_FULL: no slot
+// is free; or -errno.
 int vg_ledger_stand_in(struct vg_ledger *ledger, const struct vg_ledger_tenant *like);
-// Passes the caller's slot to a process that was restored from a dump made after vg_ledger_lift(). `tenant` has the
-// address of the slot's number in the memory of that process (process), the contents of the slot, and the identity of
-// the restored process (owner). If the caller or the process is killed meanwhile, each charge belongs to one of them,
-// and the process has this slot or none. Returns 0; VG_LEDGER_GONE or VG_LEDGER_BUSY: the process is not such a
-// process, and nothing has changed; -errno.
+// Passes the caller's slot to a process that was restored from a dump made after vg_ledger_lift(). In `tenant`,
+// `process` is the address at which that process stores the number of its slot, and `owner` is the identity of the
+// restored process. The other members are the contents of the slot. If the caller or the process is killed during the
+// call, each charge belongs to one of them, and the process has either this slot or none. Returns 0; VG_LEDGER_GONE or
+// VG_LEDGER_BUSY: the process is not such a process, and nothing has changed; or -errno.
 int vg_ledger_hand_over(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, pid_t pid);
 // Returns how many shared allocations `slot` owns or holds (ledger/shared.h).
 unsigned int vg_ledger_count_shared(const struct vg_ledger *ledger, unsigned int slot);
 
 // The following functions are for the daemon only: one process for each ledger, one thread.
 
-// Sets the limit, unless more is charged: then it returns VG_LEDGER_REFUSED. *ret_charged: the charge at that moment.
+// Sets the limit. If more is charged, changes nothing and returns VG_LEDGER_REFUSED. *ret_charged: the charge at that
+// moment.
 int vg_ledger_set_limit(struct vg_ledger *ledger, uint64_t limit, uint64_t *ret_charged);
 void vg_ledger_set_share(struct vg_ledger *ledger, uint32_t percent);
 void vg_ledger_set_flags(struct vg_ledger *ledger, uint32_t flags);

@@ -10,7 +10,8 @@ struct ledger_process {
 	struct vg_lock lock;
 	uint32_t slot_number; // slot + 1; 0: the process has no slot
 	uint32_t restores;    // how many times the process was restored
-	int64_t clock_ahead;  // vg_clock_offset() of this process for "monotonic"
+	// How far the process's monotonic clock is ahead of the kernel's, as vg_clock_offset() returned it.
+	int64_t clock_ahead;
 };
 
 int ledger_process_create(struct ledger_process **ret_process);

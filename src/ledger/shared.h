@@ -28,9 +28,9 @@ uint32_t vg_ledger_shared_find(const struct vg_ledger *ledger, uint64_t key);
 // Makes this process a holder. Returns 0; VG_LEDGER_GONE: not found, or this process is the owner; VG_LEDGER_FULL or
 // -errno: this process has no slot.
 int vg_ledger_shared_join(struct vg_ledger *ledger, uint64_t key, uint32_t *ret_number, uint64_t *ret_bytes);
-// Ends this process's part in the shared allocation, as its owner or as a holder. Call it after the memory was closed.
-// If this process is the owner, *ret_passed is how much of its charge (of `kind`, at most `most`) has passed to the
-// shared allocation; the owner refunds the rest. Other holders refund nothing.
+// Makes this process, the owner or a holder, give up the shared allocation. Call it after the memory was closed. If
+// this process is the owner, *ret_passed is how much of its charge (of `kind`, at most `most`) has passed to the shared
+// allocation; the owner refunds the rest. Other holders refund nothing.
 void vg_ledger_shared_leave(struct vg_ledger *ledger, uint32_t number, enum vg_ledger_kind kind, uint64_t most,
 			    uint64_t *ret_passed);
 // Sets whether the owner has only descriptors of the memory left, so that NVML counts the memory for another process.
@@ -44,7 +44,7 @@ uint64_t vg_ledger_shared_charge(const struct vg_ledger *ledger);
 struct vg_ledger_shared_info {
 	uint32_t number;
 	uint64_t bytes;
-	bool owned; // the slot `owner` has the charge; otherwise the shared allocation has it
+	bool owned; // true: the slot `owner` has the charge; false: the shared allocation itself has it
 	unsigned int owner;
 	bool away;				// as in vg_ledger_shared_set_away()
 	uint64_t holders[VG_LEDGER_SLOTS / 64]; // one bit for each slot that holds the allocation; the owner's bit is 0
@@ -62,5 +62,6 @@ static inline bool vg_ledger_shared_is_held_by(const struct vg_ledger_shared_inf
 // VG_LEDGER_FULL; -EAGAIN.
 int vg_ledger_guest_join(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint64_t program,
 			 uint64_t key, uint32_t *ret_number, uint64_t *ret_bytes);
-// Ends the part of a guest as a holder. Returns 0; VG_LEDGER_GONE: the process is not a holder; -EAGAIN.
+// Makes a guest give up a shared allocation that it holds. Returns 0; VG_LEDGER_GONE: the process is not a holder;
+// -EAGAIN.
 int vg_ledger_guest_leave(struct vg_ledger *ledger, const struct vg_ledger_owner *process, uint32_t number);

@@ -16,7 +16,7 @@ static enum vg_status wait_for_legacy_stream(struct vram_region *region)
 	return r ? core_driver_failed(r, "cuStreamSynchronize", "%s", "waiting for what was written") : VG_OK;
 }
 
-enum { LONG_WRITE = 1 << 20 }; // in bytes; for a longer write, the time to wait for the stream is negligible
+enum { LONG_WRITE = 1 << 20 }; // in bytes; the wait for the stream takes negligible time compared with a longer write
 
 // A GPU runs the copies of one direction one after another, even in different streams. Long copies are cut into pieces,
 // so that short copies of other threads run in between.
@@ -45,8 +45,8 @@ static enum vg_status write_region(struct vram_region *region, size_t offset, co
 		return core_driver_failed(r, "cuMemcpyHtoD", "%zu bytes at offset %zu", bytes, offset);
 	if (is_long)
 		return VG_OK;
-	// Set the flag before reading the count of loans. A loan or offer that begins now is counted before it reads
-	// the flag.
+	// Set `write_pending` before reading the count of loans. A loan or an offer does the opposite: it is counted
+	// first, and then reads `write_pending`. So at least one of the two waits for the write.
 	if (!atomic_load_explicit(&region->write_pending, memory_order_relaxed))
 		atomic_store(&region->write_pending, true);
 	const bool is_visible = vram_table_count_loans(region) || atomic_load(&region->shared);

@@ -146,7 +146,7 @@ static enum vg_status find_end(struct vram_audit *audit, struct audit_head *ret_
 	ssize_t got = vg_read_all(audit->head, text, sizeof text, 0);
 	if (got < 0)
 		return fail_file((int)-got, path, "read it");
-	// Both files are empty if this process has just created them.
+	// It is not an error if both files are empty: this process has just created them.
 	if ((got || bytes || audit->seen) && !audit_head_read(text, (size_t)got, audit->keys, &head))
 		return fail_damaged(audit, got ? "has a head that was changed, or is of another key" : "has no head");
 	if (head.bytes > bytes || head.chain.count < audit->seen)

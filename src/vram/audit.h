@@ -18,7 +18,7 @@ struct vram_audit;
 	X(VERIFICATION_FAILED, "verification failed", true) \
 	X(ATTESTED, "attested", false)                      \
 	X(POLICY_VIOLATION, "policy violation", true)       \
-	X(RECOVERED, "recovered", true) /* the log file ended with an unfinished line, which was removed */
+	X(RECOVERED, "recovered", true) /* the log file ended with an unfinished line, which the next writer removed */
 
 enum vram_event_kind {
 #define X(name, text, sync) VRAM_EVENT_##name,
@@ -37,8 +37,8 @@ struct vram_event {
 };
 
 // Opens the log. Creates the file and its head with mode 0600 if they do not exist. The caller owns `keys`, which must
-// outlive the log; `vgpu` is copied. INTEGRITY (the head does not match the file: virgate audit verify says more),
-// DENIED, NOT_FOUND (the directory), BUSY, SYSTEM, NO_MEMORY.
+// outlive the log; `vgpu` is copied. Fails with INTEGRITY (the head does not match the file: virgate audit verify says
+// more), DENIED, NOT_FOUND (the directory), BUSY, SYSTEM or NO_MEMORY.
 enum vg_status vram_audit_open(const char *path, const struct vram_keys *keys, const char *vgpu,
 			       struct vram_audit **ret_audit);
 // Syncs and closes the log. Reports a failure to the log callback. Accepts NULL.
@@ -47,8 +47,8 @@ void vram_audit_close(struct vram_audit *audit);
 // Syncs all records to the disk. Returns VG_OK if `audit` is NULL; SYSTEM.
 enum vg_status vram_audit_sync(struct vram_audit *audit);
 
-// Appends a record, and syncs the log if the event is a failure. Does nothing if `audit` is NULL. BUSY, INTEGRITY,
-// SYSTEM (the disk is full, or the file was removed): nothing was appended.
+// Appends a record, and syncs the log if the event is a failure. Does nothing if `audit` is NULL. Fails with BUSY,
+// INTEGRITY or SYSTEM (the disk is full, or the file was removed); then nothing was appended.
 enum vg_status vram_audit_append(struct vram_audit *audit, const struct vram_event *event);
 // Records an operation whose result cannot change any more. The thread's last error does not change; its text becomes
 // the record's text if the event has none. If the record cannot be appended, calls the log callback.

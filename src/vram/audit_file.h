@@ -1,5 +1,5 @@
-// Reads and writes the files of the audit log, for appending and verifying: lines, the chain of MACs, the head. Any
-// thread.
+// Declares functions that read and write the files of the audit log. Appending and verifying use them: lines, the chain
+// of MACs, and the head. Any thread may call them.
 #pragma once
 #include "vram/audit.h"
 

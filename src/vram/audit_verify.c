@@ -23,7 +23,7 @@ struct verification {
 	struct audit_chain chain;
 	bool has_head, head_is_valid;
 	struct audit_head head;
-	struct audit_chain expected; // a record that must be in the log; count 0: no such record
+	struct audit_chain expected; // if `count` is not 0: a record that the caller requires to be in the log
 	struct vg_audit_report report;
 };
 
@@ -77,7 +77,7 @@ static enum vg_status report_line_fault(struct verification *it, enum audit_line
 			    line);
 }
 
-// Checks the MAC of the last record read, if the head or the caller expects that record.
+// Checks the MAC of the record that was read last, if the head or the caller states a MAC for it.
 static enum vg_status check_anchors(struct verification *it)
 {
 	if (it->chain.count == it->expected.count && it->expected.count &&
@@ -92,7 +92,8 @@ static enum vg_status check_anchors(struct verification *it)
 	return VG_OK;
 }
 
-// Checks the counts after the last line. `unfinished`: number of bytes after the last newline.
+// Checks, after the last line, whether the log has as many records as the head and the caller state. `unfinished`:
+// number of bytes after the last newline.
 static enum vg_status check_end(struct verification *it, size_t unfinished)
 {
 	uint64_t records = it->chain.count, line = it->line + 1;

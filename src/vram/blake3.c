@@ -1,5 +1,5 @@
-// Computes BLAKE3 as https://github.com/BLAKE3-team/BLAKE3-specs specifies. Keeps only the roots of those subtrees that
-// still wait for their right neighbour.
+// Computes BLAKE3 as https://github.com/BLAKE3-team/BLAKE3-specs specifies. Stores the root of a subtree only until the
+// neighbouring subtree on its right is complete.
 #include "vram/blake3.h"
 
 #include <string.h>
@@ -112,7 +112,7 @@ void vram_blake3(const void *data, size_t size, const uint8_t key[VRAM_KEY_BYTES
 	for (int i = 0; i < 8; i++)
 		root.word[i] = load_word(key + 4 * i);
 	const struct node key_words = root;
-	// Chunk number n, counted from 1, completes as many subtrees as n has zero bits at the end.
+	// Chunk n (counted from 1) completes as many subtrees as the number n has zero bits at its end.
 	for (; size > CHUNK_BYTES; bytes += CHUNK_BYTES, size -= CHUNK_BYTES) {
 		node = hash_chunk(&key_words, bytes, CHUNK_BYTES, chunk++, 0);
 		for (uint64_t number = chunk; number % 2 == 0; number /= 2)

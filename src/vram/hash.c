@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// 4 GiB, which need 16 MiB of scratch memory. With smaller pieces the GPU idles more often while the last blocks of a
-// piece end. With 4 GiB this costs a few percent at most.
+// A piece is 4 GiB, which needs 16 MiB of scratch memory. With smaller pieces the GPU idles more often, while the last
+// blocks of a piece end. With 4 GiB this costs a few percent at most.
 #define PIECE_CHUNKS ((uint64_t)4 << 20)
 // Number of chunks below a node of the second level.
 #define NODE_CHUNKS (HASH_NODE_GROUP * HASH_CHUNKS_PER_NODE)

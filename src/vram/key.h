@@ -11,10 +11,10 @@ struct vram_keys {
 	uint8_t audit[VRAM_SECRET]; // the same key for all vGPUs, because they may share a log
 };
 
-// Reads the secret from `file`, or from the kernel key of type "user" with the description `ring`; the other must be
-// NULL. Derives the keys of the vGPU named `vgpu`. Searches the kernel key in the keyrings of the thread, the process,
-// the session and the user. INVALID, NOT_FOUND, DENIED (mode, owner, a link), LIMIT (RLIMIT_MEMLOCK), NO_MEMORY,
-// SYSTEM.
+// Reads the secret from `file`, or from the kernel key of type "user" with the description `ring`. One of the two
+// parameters must be NULL. Derives the keys of the vGPU named `vgpu`. Searches the kernel key in the keyrings of the
+// thread, the process, the session and the user. Fails with INVALID, NOT_FOUND, DENIED (mode, owner, a link), LIMIT
+// (RLIMIT_MEMLOCK), NO_MEMORY or SYSTEM.
 enum vg_status vram_keys_open(const char *file, const char *ring, const char *vgpu, struct vram_keys **ret_keys);
 // accepts NULL.
 void vram_keys_close(struct vram_keys *keys);

@@ -12,7 +12,8 @@
 
 static int write_key(int fd)
 {
-	char text[2 * VRAM_SECRET + 1]; // the digits, and a terminator that a newline replaces
+	// The hexadecimal digits and a terminator, which is replaced by a newline in the file.
+	char text[2 * VRAM_SECRET + 1];
 	uint8_t secret[VRAM_SECRET];
 
 	randombytes_buf(secret, sizeof secret);

@@ -18,7 +18,8 @@ enum vg_status vram_scratch_list_init(struct vram_scratch_list *list, struct vg_
 // Frees the memory in the list. All memory must have been released. A list of all zeros is allowed.
 void vram_scratch_list_finish(struct vram_scratch_list *list);
 
-// Returns at least `size` bytes with undefined contents. Allocates if the list has no such memory. NO_MEMORY, DRIVER.
+// Returns at least `size` bytes with undefined contents. Allocates if the list has no such memory. Fails with NO_MEMORY
+// or DRIVER.
 enum vg_status vram_scratch_acquire(struct vram_scratch_list *list, size_t size, struct vram_scratch **ret_scratch);
 // Puts the memory back into the list. No work that uses it may be queued or running.
 void vram_scratch_release(struct vram_scratch_list *list, struct vram_scratch *scratch);

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-// Checks the form of the fields. If a field is invalid, returns `otherwise`, with an error text that begins with
-// `what`.
+// Checks the form of the fields. If a field is invalid, returns the status `otherwise`, and sets an error whose text
+// begins with `what`.
 enum vg_status vram_seal_check(const struct vg_seal *seal, const char *what, enum vg_status otherwise);
 // Computes the MAC over all fields but `mac`.
 void vram_seal_compute_mac(const struct vg_seal *seal, const struct vram_keys *keys, uint8_t ret_mac[VRAM_MAC]);

@@ -32,9 +32,8 @@ enum vg_status vg_seal_check_set(const struct vg_seal *seals, size_t count)
 	enum vg_status status = check_each(seals, count);
 	if (status)
 		return status;
-	// Shard numbers up to `count` are enough: if no shard occurs twice, an incomplete set misses one of these
-	// numbers.
-	// for each shard: 1 + index of its seal; 0: missing
+	// `where` has, for each shard, 1 + the index of its seal; 0: missing. Shard numbers up to `count` are enough:
+	// if no shard occurs twice, an incomplete set misses one of these numbers.
 	size_t slots = count + 1, *where = calloc(slots, sizeof *where);
 	if (!where)
 		return vg_fail(VG_NO_MEMORY, 0, "no memory for a set of %zu seals", count);

@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
-// Sizes of a part in bytes, large enough that the time of the calls does not matter: 15 GB/s through buffers, 55 GB/s
-// directly.
+// Size of a part in bytes: SLOT through the buffers (15 GB/s), DIRECT for a copy directly to the destination (55 GB/s).
+// The parts are so large that the time of the calls does not matter.
 enum { SLOT = 1 << 20, DIRECT = 32 << 20, SLOTS = 2 };
 
 struct transfer {
@@ -94,7 +94,8 @@ static CUresult run_transfer(struct transfer *transfer, char *to, CUdeviceptr fr
 	return r;
 }
 
-// Returns whether the driver does not know the address: it knows page-locked, managed and device memory only.
+// Returns whether `to` is pageable memory. The driver knows page-locked, managed and device memory only, and not
+// pageable memory.
 static bool is_pageable(const void *to)
 {
 	unsigned type;

@@ -201,8 +201,8 @@ void vram_unpin(struct vram_region *region, enum vram_use use)
 	uint64_t one = use == VRAM_READ ? READER : WRITER;
 	uint64_t state = atomic_fetch_sub_explicit(&region->state, one, memory_order_release) - one;
 
-	// From here on another thread may free and reuse this entry. The entry itself stays in memory, so its address
-	// can still be used.
+	// From here on another thread may free this region and reuse its entry. The entry itself is never freed, so its
+	// address stays valid.
 	if (state & CLOSING ? !(state & (READERS | WRITERS)) : (state & FROZEN) && use == VRAM_WRITE)
 		wake_waiters(region);
 }

@@ -64,8 +64,8 @@ enum vg_status vram_check_secret(const struct vg_vram *vram)
 static struct vram_event make_event(const struct vram_region *region, enum vram_event_kind kind,
 				    const struct vg_seal *seal)
 {
-	// To allow a rollback, an allocation is recorded before its handle is valid. So the record must have the next
-	// generation.
+	// An allocation is recorded before its handle is valid, so that it can be rolled back if recording fails. So
+	// the record must contain the next generation.
 	uint64_t generation = (atomic_load(&region->state) >> 32) + (kind == VRAM_EVENT_ALLOCATED);
 	struct vram_event event = {
 		.kind = kind,

@@ -36,7 +36,8 @@ struct vg_vram {
 	struct vram_audit *audit;	 // NULL: no audit log
 };
 
-// How to end an imported region. Its memory is unmapped but not zeroed, because the memory belongs to the exporter.
+// What is needed to end an imported region. The region is unmapped but not zeroed, because its memory belongs to the
+// exporter.
 struct vram_import {
 	enum vg_status (*unmap)(void *user); // unmaps an imported region; called once; NULL: the region is not imported
 	void *user;
@@ -73,8 +74,8 @@ enum vram_use { VRAM_READ, VRAM_WRITE };
 
 // Returns STATE in a forked child, which cannot use the driver.
 enum vg_status vram_check_process(void);
-// Pins the handle's region, which is then not freed before vram_unpin(). STALE, INTEGRITY (quarantined), POLICY
-// (writing to a frozen or read-only region), BUSY (too many pins), INVALID (handle 0), STATE (a forked child).
+// Pins the handle's region, which is then not freed before vram_unpin(). Fails with STALE, INTEGRITY (quarantined),
+// POLICY (writing to a frozen or read-only region), BUSY (too many pins), INVALID (handle 0) or STATE (a forked child).
 enum vg_status vram_pin(struct vg_vram_handle handle, enum vram_use use, struct vram_region **ret_region);
 // Pins the region even if it is frozen or quarantined, to read its description. Unpin it with VRAM_READ.
 enum vg_status vram_look(struct vg_vram_handle handle, struct vram_region **ret_region);
@@ -82,20 +83,21 @@ void vram_unpin(struct vram_region *region, enum vram_use use);
 // Fails with BOUNDS unless the `bytes` bytes from `offset` on lie in the region.
 enum vg_status vram_check_range(const struct vram_region *region, size_t offset, size_t bytes);
 // Waits until the writes of finished calls are in the region's memory. Call before work on a stream that does not wait
-// for the legacy default stream. Call with the region pinned. DRIVER.
+// for the legacy default stream. Call with the region pinned. Fails with DRIVER.
 enum vg_status vram_wait_for_writes(struct vram_region *region);
 
 enum vram_closing {
 	VRAM_CLOSE_UNLENT, // fail if the region is on loan
 	VRAM_CLOSE_ALWAYS, // close even with active loans
 };
-// Makes the handle stale, and waits until no call has its region pinned. STALE, BUSY (on loan), INVALID, STATE.
+// Makes the handle stale, and waits until no call has its region pinned. Fails with STALE, BUSY (on loan), INVALID or
+// STATE.
 enum vg_status vram_close_handle(struct vg_vram_handle handle, enum vram_closing how, struct vram_region **ret_region);
 
 // ---- seals (pin.c, table.c) ------------------------------------------------------------------------------------
 
-// Makes new writes fail, and waits until no write is in progress. Call with the region pinned for reading. POLICY (the
-// region is frozen already), BUSY (a loan allows writing).
+// Makes new writes fail, and waits until no write is in progress. Call with the region pinned for reading. Fails with
+// POLICY (the region is frozen already) or BUSY (a loan allows writing).
 enum vg_status vram_freeze(struct vram_region *region);
 void vram_unfreeze(struct vram_region *region);
 // Quarantines the region. From then on the region can only be freed.
@@ -107,21 +109,21 @@ void vram_forget_loans(struct vram_region *region);
 // ---- creating and freeing regions (region.c) ----------------------------------------------------------
 
 // Makes a handle for memory. The caller fills in address, size, mapped, base, and the objects that must be freed with
-// the memory. On success these objects belong to the region. CLOSED, NO_MEMORY, LIMIT.
+// the memory. On success these objects belong to the region. Fails with CLOSED, NO_MEMORY or LIMIT.
 enum vg_status vram_publish(struct vg_vram *vram, const struct vram_region *description,
 			    struct vg_vram_handle *ret_handle);
 enum vram_disposal {
 	VRAM_DISPOSE_ZEROED, // if the region cannot be zeroed, keep it and make its handle valid again
 	VRAM_DISPOSE_ALWAYS,
 };
-// Zeroes a region whose handle was closed, and frees its memory. DRIVER.
+// Zeroes a region whose handle was closed, and frees its memory. Fails with DRIVER.
 enum vg_status vram_dispose(struct vram_region *region, enum vram_disposal how);
 
 // ---- the table of regions (table.c): makes no driver call ---------------------------------------------
 
 enum vram_outcome { VRAM_OK, VRAM_STALE, VRAM_FROZEN, VRAM_QUARANTINED, VRAM_CROWDED, VRAM_LENT };
 
-// Returns an unused region, which no handle names yet. -ENOMEM, -ENOSPC.
+// Returns an unused region, which no handle names yet. Returns 0, -ENOMEM or -ENOSPC.
 int vram_table_allocate(struct vram_region **ret_region);
 // Copies all fields of `description` from `vram` on into the region.
 void vram_table_describe(struct vram_region *region, const struct vram_region *description);
@@ -131,10 +133,12 @@ struct vg_vram_handle vram_table_publish(struct vram_region *region);
 int vram_table_pin(struct vg_vram_handle handle, enum vram_use use, struct vram_region **ret_region);
 // Pins the region as a reader, even if it is frozen or quarantined. Returns VRAM_OK, STALE, CROWDED.
 int vram_table_pin_any_state(struct vg_vram_handle handle, struct vram_region **ret_region);
-// Makes the handle stale, and waits until there are no pins. Exactly one of several callers gets VRAM_OK. STALE, LENT.
+// Makes the handle stale, and waits until there are no pins. Exactly one of several callers gets VRAM_OK; the others
+// get STALE. LENT: the region is on loan.
 int vram_table_close(struct vg_vram_handle handle, enum vram_closing how, struct vram_region **ret_region);
 unsigned vram_table_count_loans(const struct vram_region *region);
-// Add a loan to the count, or subtract one. Call with the region pinned. VRAM_OK, STALE (it is being freed), CROWDED.
+// Add a loan to the count, or subtract one. Call with the region pinned. Adding returns VRAM_OK, STALE (the region is
+// being freed) or CROWDED.
 int vram_table_add_loan(struct vram_region *region);
 void vram_table_end_loan(struct vram_region *region);
 // Makes new writers fail, and waits until there are no writers. Returns false if the region was frozen already.
