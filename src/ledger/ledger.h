@@ -266,8 +266,8 @@ struct vg_ledger_keep {
 // owner now; -EAGAIN: the header changed too often, try again.
 int vg_ledger_reap(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant, const struct vg_ledger_keep *keep,
 		   uint64_t *ret_refunded);
-// Refunds the charges of an earlier program of a live process that now runs another program (exec), which has not
-// claimed a slot yet. Otherwise like vg_ledger_reap().
+// For a live process that has executed another program (exec) but has not claimed a slot since: refunds the charges of
+// its earlier program. Otherwise like vg_ledger_reap().
 int vg_ledger_reap_program(struct vg_ledger *ledger, const struct vg_ledger_tenant *tenant,
 			   const struct vg_ledger_keep *keep, uint64_t *ret_refunded);
 // Returns a number that is different for each program that a process executes; 0: unknown. pid 0: this process. A
@@ -279,8 +279,8 @@ struct vg_ledger_expected {
 	uint8_t uuid[16];
 	uint64_t limit;
 };
-// Checks the ledger against the values that the daemon wrote, since tenants may overwrite them. Returns NULL if all are
-// intact, or the end of a sentence about the ledger that says what is wrong.
+// Checks the ledger against the values that the daemon wrote, because tenants may overwrite them. Returns NULL if all
+// values are intact. Otherwise returns a text that says what is wrong, with which a sentence about the ledger can end.
 const char *vg_ledger_find_damage(const struct vg_ledger *ledger, const struct vg_ledger_expected *expected);
 // Checks that the mapped file is the file at `path`, and has the right size. Returns 0; VG_LEDGER_GONE: the file was
 // removed or replaced; VG_LEDGER_DAMAGED; VG_LEDGER_GROWN.
