@@ -44,7 +44,7 @@ static uint64_t sum_taken(const struct residence_vgpu *vgpus, size_t count, bool
 	return taken;
 }
 
-// Returns how many bytes vGPUs that leave should have released by now, but have not.
+// Returns how many bytes are still occupied by vGPUs that should have left the device by now.
 static uint64_t sum_overdue(const struct residence_vgpu *vgpus, size_t count)
 {
 	uint64_t sum = 0;

@@ -30,15 +30,17 @@ struct residence_vgpu {
 	// When the vGPU was last ordered to move its memory to the device; valid while it is there.
 	uint64_t in_since_ns;
 	uint64_t active_ns; // when the vGPU last used the device
-	uint64_t switch_ns; // how long the vGPU's last move to or from the host took
+	uint64_t switch_ns; // how long the vGPU's last move took, to the host or to the device
 	// The vGPU could not leave the device, and is not ordered to leave again before this time.
 	uint64_t busy_until_ns;
 	uint64_t idle_ns; // the vGPU leaves after this time without use, even if no other vGPU waits; 0: never
 	enum residence_state state;
-	// Valid while the vGPU leaves the device.
-	// the vGPU's programs no longer use the device, and its memory is moving within the expected time
+	// Valid while the vGPU leaves the device: its programs no longer use the device, and its memory is moving
+	// within the expected time.
 	bool has_drained;
-	bool is_overdue; // the vGPU's memory should have left by now, so other vGPUs must not rely on its room
+	// Valid while the vGPU leaves the device: its memory should have left by now, so other vGPUs must not rely on
+	// the room.
+	bool is_overdue;
 	// The order for the vGPU, which residence_decide() writes: true means to leave the device.
 	bool out;
 };
@@ -54,7 +56,8 @@ enum {
 	RESIDENCE_QUANTUM_SWITCHES = 10, // the multiple
 };
 
-// Returns how many bytes of the device these vGPUs need so that the memory of all of them fits at once.
+// Returns how many bytes of the device these vGPUs would occupy if the memory of all of them were on the device at
+// once.
 uint64_t residence_most(const struct residence_vgpu *vgpus, size_t count);
 // Decides, and writes the order of each vGPU. `capacity`: how many bytes of the device these vGPUs may use together.
 // Returns when to decide again if no fact changes earlier; UINT64_MAX: never.

@@ -1,9 +1,9 @@
 // Copies between the host and the contents of blocks. All work runs synchronously on the per-thread default stream.
-// That stream waits for the legacy stream, and other threads' streams do not wait for it. A chunk whose `holds` is not
-// 0 is neither unmapped nor moved.
+// That stream waits for the legacy stream, and other threads' streams do not wait for it. During a copy, a chunk is
+// counted in its `holds`, so that it is neither unmapped nor moved.
 #include "space/memory.h"
 
-// The part of a block of memory that lies in one chunk (memory.h).
+// The part of a memory block that lies in one chunk (space/memory.h).
 struct part {
 	struct vg_memory_space *space;
 	CUdeviceptr address;
@@ -108,7 +108,7 @@ struct work {
 	CUdeviceptr to, from;
 	void *host;
 	unsigned char value;
-	CUcontext there; // for a copy from another device: the context of `from`
+	CUcontext there; // the context to copy from, if the source is on another device
 };
 
 static CUresult queue_work(const struct work *work, struct vg_memory_space *space, size_t size)

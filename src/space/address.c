@@ -10,8 +10,8 @@ static size_t get_chunk_end(const struct space_chunk *chunk)
 	return chunk->first + chunk->pages;
 }
 
-// Returns the first page at or after `at` whose address is a multiple of `alignment`. Every page is aligned to the page
-// size.
+// Returns the first page at or after `at` whose address is a multiple of `alignment`. If `alignment` is at most the
+// page size, that is `at`.
 static size_t align_page(const struct vg_memory_space *space, const struct space_range *range, size_t at,
 			 size_t alignment)
 {
@@ -20,7 +20,7 @@ static size_t align_page(const struct vg_memory_space *space, const struct space
 	return at;
 }
 
-// Returns the first page of a free row of pages, or range->pages if there is no such row.
+// Returns the first page of a row of `pages` free pages, or range->pages if there is no such row.
 static size_t find_row(const struct vg_memory_space *space, const struct space_range *range, size_t pages,
 		       size_t alignment)
 {

@@ -6,7 +6,7 @@ static const size_t max_alignment = (size_t)1 << 30, max_size = (size_t)1 << 60;
 struct request {
 	size_t size, alignment;
 	struct vg_movable_block *owner;
-	vg_address address; // address of the block, the result
+	vg_address address; // the result: the address of the block
 };
 
 static bool fits_parts(const struct vg_memory_space *space, const struct request *request)
@@ -97,8 +97,8 @@ static bool is_beyond_limit(struct vg_memory_space *space, size_t pages)
 	return beyond;
 }
 
-// Creates pages for the request. Returns true if the request is decided; *ret_status says whether it succeeded. Returns
-// false if freeing other pages may help.
+// Creates pages for the request. Returns true if the result, *ret_status, is final. Returns false if freeing other
+// pages may help.
 static bool make_pages(struct vg_memory_space *space, struct request *request, unsigned index,
 		       enum vg_status *ret_status)
 {

@@ -12,7 +12,7 @@ struct move {
 	space_progress_fn *progress;
 	void *user;
 	uint64_t done, total;
-	bool is_back; // the move undoes a failed move, and reports no progress
+	bool is_back; // the move undoes an earlier move that failed, and reports no progress
 };
 
 // ---- all chunks ------------------------------------------------------------------------------------------

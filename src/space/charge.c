@@ -1,4 +1,4 @@
-// Charges pages to the space's own limit and to the owner's budget.
+// Charges pages against the space's own limit, and to the budget of the space's owner.
 #include "space/memory.h"
 
 #include "base/size.h"

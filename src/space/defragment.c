@@ -51,8 +51,9 @@ void space_remove_all_empty(struct vg_memory_space *space, struct space_chunk **
 
 // ---- automatic defragmentation ----------------------------------------------------------------------
 
-// Takes chunks that were empty for long out of the pools, at intervals. The time for a check is proportional to the
-// number of empty chunks, so the interval grows with that number.
+// Takes chunks that have been empty for a long time out of the pools, and adds them to *list. Does this only at
+// intervals. The time for a check is proportional to the number of empty chunks, so the interval grows with that
+// number.
 void space_check_fragmentation(struct vg_memory_space *space, struct space_chunk **list)
 {
 	unsigned left = SPACE_LOOK_RETURNS;

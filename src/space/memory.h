@@ -1,8 +1,9 @@
 // Declares the parts of a space, for this directory only. The space's lock protects everything, unless said otherwise.
-// A chunk is what the driver maps at once: a page with cells of one size, or a row of pages that is one cell. A block
-// uses one cell, or several adjacent cells. A pool has all chunks of one cell size. It sorts them into lists by the
-// largest block that still fits, and a bit mask of these lists finds the fullest suitable chunk. Movable blocks have
-// separate chunks, because a block that cannot move would keep a page forever.
+// A chunk is a piece of memory that the driver maps by one call. It is a page, divided into cells of one size, or a row
+// of several pages, which is a single cell. A block uses one cell, or several adjacent cells. A pool has all chunks of
+// one cell size. It sorts them into lists by the largest block that still fits, and a bit mask of these lists finds the
+// fullest suitable chunk. Movable blocks have separate chunks, because a block that cannot move would keep a page
+// forever.
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
@@ -40,10 +41,12 @@ enum space_state {
 
 struct space_chunk {
 	struct space_range *range;
-	size_t first, pages;		     // position and number of the pages in the range
-	CUmemGenericAllocationHandle memory; // 0: the handle was released, and only the mapping keeps the memory
-	uint64_t physical;		     // number of the chunk's first physical page
-	uint64_t *calls;		     // for each page: accesses by calls of the space (table.c)
+	size_t first, pages; // position and number of the pages in the range
+	// The handle of the memory; 0: the handle was released, and only the mapping keeps the memory.
+	CUmemGenericAllocationHandle memory;
+	uint64_t physical; // number of the chunk's first physical page
+	// For each page: which accesses calls of the space have made to it, and when (table.c).
+	uint64_t *calls;
 	// True: the program has got an address in the chunk, which must stay mapped.
 	bool exposed;
 	void *host; // copy of the chunk's contents while they are in the host; NULL: they are on the device
@@ -66,7 +69,8 @@ struct space_chunk {
 struct space_pool {
 	size_t cell; // size of a cell in bytes; 0: the pool has whole pages
 	bool parts;  // true: a block may use several adjacent cells
-	size_t keep; // number of free bytes to keep, for plain and movable blocks together
+	// Empty chunks are freed only if the pool has more free bytes than this, for plain and movable blocks together.
+	size_t keep;
 	size_t blocks, free_bytes;
 	uint64_t filled; // bit mask of the levels whose lists are not empty
 	struct space_chunk *level[SPACE_LEVELS];
@@ -114,7 +118,7 @@ struct vg_memory_space {
 struct vg_movable_block {
 	struct vg_memory_space *space; // owns a reference
 	size_t size;
-	struct space_chunk *chunk; // NULL: the space is closed
+	struct space_chunk *chunk; // the chunk that contains the block; NULL: the space is closed
 	size_t at;		   // index of the block's first cell
 	unsigned pins;
 	bool moving;
@@ -141,7 +145,7 @@ static inline size_t space_cell_bytes(const struct vg_memory_space *space, const
 // free.
 bool space_assign_pages(struct vg_memory_space *space, struct space_chunk *chunk, size_t alignment);
 void space_unassign_pages(struct space_chunk *chunk);
-// Reserves more addresses for a chunk. Call without the lock. LIMIT, NO_MEMORY, DRIVER.
+// Reserves more addresses for a chunk. Call without the lock. Fails with LIMIT, NO_MEMORY or DRIVER.
 enum vg_status space_reserve(struct vg_memory_space *space, size_t pages, size_t alignment);
 // Returns the range that contains an address, or NULL.
 struct space_range *space_range_of(const struct vg_memory_space *space, CUdeviceptr address);
@@ -157,16 +161,17 @@ void space_refund(struct vg_memory_space *space, uint64_t bytes);
 
 // ---- chunk.c: pages of the device; without the lock -------------------------------------------------
 
-// Charges, creates and maps the pages of a chunk, which is in no pool yet. INSUFFICIENT, LIMIT, NO_MEMORY, DRIVER.
+// Charges, creates and maps the pages of a chunk, which is in no pool yet. Fails with INSUFFICIENT, LIMIT, NO_MEMORY or
+// DRIVER.
 enum vg_status space_chunk_create(struct vg_memory_space *space, size_t pages, size_t alignment,
 				  struct space_chunk **ret_chunk);
-// Creates the chunk's memory and maps it. Call with the context current. INSUFFICIENT, DRIVER.
+// Creates the chunk's memory and maps it. Call with the context current. Fails with INSUFFICIENT or DRIVER.
 enum vg_status space_chunk_map(struct vg_memory_space *space, struct space_chunk *chunk);
 // Releases and unmaps the chunk's memory. DRIVER: the memory is still mapped.
 enum vg_status space_chunk_unmap(struct vg_memory_space *space, struct space_chunk *chunk);
 // What to do with a chunk that the driver refuses to unmap: keep it in its pool, or free it while it is still mapped.
 enum space_freeing { SPACE_KEEP_REFUSED, SPACE_FREE_REFUSED };
-// What space_free_chunks() returned to the device.
+// Sums of what space_free_chunks() returned to the device.
 struct space_returned {
 	uint64_t bytes;
 	size_t pages;
@@ -174,7 +179,8 @@ struct space_returned {
 };
 // Zeroes, unmaps, refunds and frees a list of chunks, linked by `next`. Each must be in state LEAVING and counted by
 // space_remove_empty(). A chunk that the driver refuses to unmap returns to its pool, or, with SPACE_FREE_REFUSED, is
-// freed while still mapped. Adds the freed memory to *ret_returned, if not NULL. DRIVER, or the fence's error.
+// freed while still mapped. Adds the freed memory to *ret_returned, if that is not NULL. Fails with DRIVER, or with the
+// error of space_fence().
 enum vg_status space_free_chunks(struct vg_memory_space *space, struct space_chunk *list, enum space_freeing freeing,
 				 struct space_returned *ret_returned);
 // Waits for all work of the virtual GPU that was submitted so far. Call with the context current.

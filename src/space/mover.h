@@ -10,12 +10,13 @@ struct space_mover;
 
 enum { SPACE_MOVER_PIECES = 16384 };
 
-// Creates a mover. Call with the context current. NO_MEMORY, DRIVER.
+// Creates a mover. Call with the context current. Fails with NO_MEMORY or DRIVER.
 enum vg_status space_mover_create(struct space_mover **ret_mover);
 // Destroys the mover. None of its kernels may be running. Accepts NULL.
 void space_mover_destroy(struct space_mover *mover);
 
-// space_mover_count() returns the length of the list. space_mover_cut() shortens the list to `count` pieces.
+// space_mover_count() returns the number of pieces in the list. space_mover_cut() removes all pieces after the first
+// `count`.
 uint32_t space_mover_count(const struct space_mover *mover);
 void space_mover_cut(struct space_mover *mover, uint32_t count);
 // Adds a piece. Addresses must be multiples of 16; the size is rounded up to 16. Returns false if the list is full.

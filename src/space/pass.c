@@ -5,7 +5,8 @@ static const uint64_t pass_bytes = (uint64_t)512 << 20;
 
 // ---- the plan: under the lock -----------------------------------------------------------------------
 
-// Corrects the sums while a block has two places: the block counts once, and its second place counts as padding.
+// During a move, a block has cells in two chunks, and both allocations were counted. Corrects the sums: the block
+// counts once, and its second cells count as padding.
 static void count_once(struct vg_memory_space *space, const struct space_move *move)
 {
 	space->blocks--;

@@ -37,7 +37,8 @@ static uint64_t find_row_starts(uint64_t bits, unsigned count)
 	return bits;
 }
 
-// Doubles the length of the rows of set bits while any exist. Then adds ever smaller powers of two to the longest row.
+// Returns the length of the longest row of set bits. First finds the largest power of two for which a row of that
+// length exists. Then adds smaller and smaller powers of two as long as such a row exists.
 static unsigned find_longest_row(uint64_t bits)
 {
 	uint64_t rows[7] = {bits}; // masks of the bits where rows of 1, 2, 4, … set bits begin

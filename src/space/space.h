@@ -1,4 +1,4 @@
-// Manages the memory of a virtual GPU. For other directories; any thread.
+// Manages the memory of a virtual GPU. Other directories use this header. Any thread may call the functions.
 #pragma once
 #include <stdbool.h>
 
@@ -9,22 +9,23 @@
 // owner that sets `charge` must log the blocks that are left when the space is closed.
 struct space_budget {
 	void *user;
-	enum vg_status (*charge)(void *user, uint64_t bytes); // INSUFFICIENT with need and have
+	// If this fails with INSUFFICIENT, the error has the needed and the available bytes.
+	enum vg_status (*charge)(void *user, uint64_t bytes);
 	void (*refund)(void *user, uint64_t bytes);
 	// Makes `stream` wait for all work of the virtual GPU that was submitted so far. If `stream` is NULL, waits for
 	// all work in the context.
 	enum vg_status (*fence)(void *user, struct vg_stream *stream);
 };
 
-// Creates a space like vg_memory_space_create(). Copies `budget`, which may be NULL, as may its functions: then only
-// the space's own limit applies.
+// Creates a space like vg_memory_space_create(). Copies `budget`. If `budget` or its functions are NULL, only the
+// space's own limit applies.
 enum vg_status space_create(struct vg_context *context, const struct vg_memory_space_options *options,
 			    const struct space_budget *budget, struct vg_memory_space **ret_space);
-// Sets the limit, and frees empty pages if necessary. INVALID (0, or above the device's memory), LIMIT (more is
-// charged), DRIVER.
+// Sets the limit, and frees empty pages if necessary. Fails with INVALID (0, or above the device's memory), LIMIT (more
+// is charged) or DRIVER.
 enum vg_status space_set_limit(struct vg_memory_space *space, uint64_t limit);
-// Checks that all bytes are in one block and the address is valid. BOUNDS and STALE call the address `what`. No driver
-// call.
+// Checks that all bytes are in one block and the address is valid. Fails with BOUNDS or STALE; the error's text calls
+// the address `what`. Makes no driver call.
 enum vg_status space_check(struct vg_memory_space *space, vg_address address, size_t size, const char *what);
 
 // ---- to the host and back --------------------------------------------------------------------------------
