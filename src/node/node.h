@@ -10,9 +10,10 @@
 struct vg_node {
 	char runtime_dir[PATH_MAX];
 	char socket[PATH_MAX];
-	char simulate[1024];	     // specification of the simulated GPU; "": a real GPU
-	char simulate_dir[PATH_MAX]; // directory of the simulated GPU that the system's daemon serves; else ""
-	char libdir[PATH_MAX];	     // directory with Virgate's libraries; "": the usual places
+	char simulate[1024]; // specification of the simulated GPU; "": a real GPU
+	// If the system's daemon serves a simulated GPU: the directory of that GPU; otherwise "".
+	char simulate_dir[PATH_MAX];
+	char libdir[PATH_MAX]; // directory with Virgate's libraries; "": the usual places
 	bool may_start;
 	bool own; // this user's daemon owns the socket, not the system's daemon
 	unsigned timeout;
@@ -40,8 +41,8 @@ enum vg_status vg_node_reach(const struct vg_node *node, int *ret_descriptor);
 // connection or request.
 enum vg_status vg_node_refused(const json_t *reply);
 enum vg_status vg_node_unreached(const struct vg_node *node, int r);
-// Starts a daemon of this user, and waits until it answers, or another daemon that was started at the same time. Waits
-// at most node->timeout.
+// Starts a daemon of this user. Waits until that daemon answers, or another one that was started at the same time.
+// Waits at most node->timeout.
 enum vg_status vg_node_start(const struct vg_node *node);
 
 // Checks the name of a vGPU or a publication. INVALID: the name is not allowed.

@@ -9,7 +9,7 @@
 #include "node/node.h"
 #include "wire/wire.h"
 
-#define RESTART_NS 2000000000ull // how long requests wait until the system's daemon was restarted
+#define RESTART_NS 2000000000ull // how long requests wait for the system's daemon to be restarted
 
 static const struct {
 	const char *code;

@@ -79,7 +79,7 @@ static void reset_inherited_state(void)
 	umask(077);
 	sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
 	setpriority(PRIO_PROCESS, 0, 0);
-	syscall(SYS_ioprio_set, 1, 0, 0); // IOPRIO_WHO_PROCESS; 0 is this process; 0 is the default class
+	syscall(SYS_ioprio_set, 1, 0, 0); // arguments: IOPRIO_WHO_PROCESS, this process, the default class
 	memset(&all, 0xff, sizeof all);
 	sched_setaffinity(0, sizeof all, &all);
 	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -184,7 +184,8 @@ static bool is_lock_held(const struct vg_node *node, pid_t own)
 }
 
 // Waits until a daemon answers. If another daemon has the lock, the daemon that this process started exits at once. The
-// other daemon may still be starting, or exiting. *ret_lost: another daemon had the lock, so a retry is useful.
+// daemon that has the lock may still be starting, or may be exiting. *ret_lost: another daemon had the lock, so a retry
+// is useful.
 static bool wait_for_answer(const struct vg_node *node, pid_t own, uint64_t deadline, bool *ret_lost)
 {
 	uint64_t grace = vg_clock_monotonic_ns() + 200000000;

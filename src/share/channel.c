@@ -60,7 +60,8 @@ static enum vg_status fail_gone(const struct share_channel *channel, size_t done
 		       "the other end closed the connection before it sent or took %s: did its program end?", what);
 }
 
-// Waits until the socket is ready. For the error message: `done` of `size` bytes of `what` were transferred so far.
+// Waits until the socket is ready. `done`, `size` and `what` are for the error's text: `done` of the `size` bytes of
+// `what` were transferred so far.
 static enum vg_status wait_for_socket(const struct share_channel *channel, short events, size_t done, size_t size,
 				      const char *what)
 {
@@ -176,7 +177,7 @@ static void collect_rights(struct msghdr *message, struct share_rights *rights)
 	}
 }
 
-// Receives the bytes of one recvmsg(). Returns 0 bytes if the peer closed the connection.
+// Receives once, by recvmsg(). Returns 0 bytes if the peer closed the connection.
 static enum vg_status receive_some(const struct share_channel *channel, struct iovec *parts, size_t count, size_t done,
 				   size_t size, struct share_rights *rights, size_t *ret_got)
 {

@@ -10,7 +10,7 @@
 #include "vram/trust.h"
 #include "vram/vram.h"
 
-// The objects that must be freed with an imported region. The mapping retains its address range.
+// The objects that must be freed together with an imported region. The mapping keeps a reference to its address range.
 struct import {
 	struct vg_physical_memory *memory;
 	struct vg_mapping *mapping;

@@ -78,7 +78,7 @@ static bool check_entry(const struct share_entry *entry, uint32_t number, const 
 	return true;
 }
 
-// Returns whether the text is one line of printable ASCII, because programs print and log it.
+// Checks that the text of a seal is one line of printable ASCII, because programs print and log it.
 static bool check_seal(const char *text, uint32_t length, uint32_t number, const struct problem *problem)
 {
 	for (uint32_t i = 0; i < length; i++)

@@ -39,7 +39,8 @@ static const char *read_row(const json_t *object, struct vg_publication_info *ro
 	row->name = vg_field_text(&fields, "name");
 	row->generation = vg_field_size(&fields, "generation");
 	row->state = vg_field_text(&fields, "state");
-	row->bytes = vg_field_known_size(&fields, "bytes", &known); // lost publications lack this and the next two
+	// The daemon does not send `bytes`, `ranges` and `device` of lost publications.
+	row->bytes = vg_field_known_size(&fields, "bytes", &known);
 	row->ranges = (unsigned)vg_field_known_size(&fields, "ranges", &known);
 	row->device = (int)vg_field_known_size(&fields, "device", &device_known);
 	row->device = device_known ? row->device : -1;

@@ -203,7 +203,7 @@ enum vg_status vg_share_publish(struct vg_node *node, const char *name, const st
 
 // ---- afterwards ---------------------------------------------------------------------------------------------
 
-// Returns whether the publication was revoked. It stays revoked when the daemon restarts.
+// Returns whether the publication was revoked. It remains revoked if the daemon restarts.
 static bool is_revoked(const struct share_link *link)
 {
 	const struct vg_wire_page *page = link->page;

@@ -16,8 +16,9 @@ enum { MOST_VARIABLES = 12 };
 struct vg_entrance {
 	json_t *replies[VG_GPUS_MOST]; // one for each vGPU
 	unsigned count;
-	const char *name, *ledger;	     // of the first vGPU
-	char *ledgers, *uuids;		     // the lists of all, with ':' and ',' between them
+	const char *name, *ledger; // name and ledger of the first vGPU
+	// The ledgers of all vGPUs, separated by ':', and the UUIDs of their GPUs, separated by ','.
+	char *ledgers, *uuids;
 	const char *mps_pipe;		     // NULL: the vGPU does not use MPS
 	const char *simulate, *simulate_dir; // the simulated GPU, from the daemon's reply; NULL: the field is missing
 	uint64_t memory;
@@ -28,8 +29,8 @@ struct vg_entrance {
 	size_t own_count;
 };
 
-// Finds a library before the program starts. If it were missing, the dynamic linker would only warn, and the program
-// would run without it.
+// Finds the path of a library. A missing library must be an error here: the dynamic linker would only print a warning,
+// and run the program without it.
 static enum vg_status find_part(const struct vg_node *node, enum vg_part part, char ret_path[PATH_MAX])
 {
 	const char *said = secure_getenv("VIRGATE_LIBDIR"), *libdir = *node->libdir ? node->libdir : said ? said : "";
@@ -60,7 +61,8 @@ static const char *reply_text(const struct vg_entrance *entrance, unsigned index
 	return json_string_value(json_object_get(entrance->replies[index], key));
 }
 
-// Joins a text of all replies. NULL: a reply lacks it, or there is no memory.
+// Joins the texts that all replies have under `key`, with `between` between them. Returns NULL if a reply has no such
+// text, or if there is no memory.
 static char *join_texts(const struct vg_entrance *entrance, const char *key, const char *between)
 {
 	char *all = strdup(""), *longer;

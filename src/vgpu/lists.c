@@ -218,12 +218,14 @@ static const char *read_vgpu(const json_t *object, struct vg_vgpu_info *vgpu, st
 	vgpu->ephemeral = vg_field_truth(&fields, "ephemeral");
 	vgpu->created = vg_field_seconds(&fields, "created");
 	vgpu->refusals = read_figure(&fields, "refusals", vgpu);
-	vgpu->shared = vgpu->damaged ? 0 : vg_field_known_size(&fields, "shared", &told); // a missing field counts as 0
+	// If the field is missing, the value is 0.
+	vgpu->shared = vgpu->damaged ? 0 : vg_field_known_size(&fields, "shared", &told);
 	vgpu->most_charged = vg_field_known_size(&fields, "most_charged", &told);
 	vgpu->gpu_ns = vg_field_known_size(&fields, "gpu_ns", &vgpu->gpu_ns_known);
 	read_vgpu_eviction(&fields, object, vgpu);
 	vgpu->drained = json_is_true(json_object_get(object, "drained"));
-	vgpu->suspends = vg_field_known_size(&fields, "suspends", &told); // an older daemon does not send these
+	// An older daemon does not send this field and the next two.
+	vgpu->suspends = vg_field_known_size(&fields, "suspends", &told);
 	vgpu->checkpoints = vg_field_known_size(&fields, "checkpoints", &told);
 	vgpu->evictions = vg_field_known_size(&fields, "evictions", &told);
 	vgpu->job = vg_field_optional_text(&fields, "job");

@@ -12,7 +12,7 @@
 #include "vgpu/lists.h"
 #include "vgpu/options.h"
 
-enum { PREFIX = 4, ENTRY = 64 }; // the prefix "GPU-"; entries that can name a GPU are shorter than ENTRY
+enum { PREFIX = 4, ENTRY = 64 }; // PREFIX: length of "GPU-"; ENTRY: an entry that names a GPU is shorter than this
 
 struct visible {
 	struct vg_node *node;

@@ -185,7 +185,8 @@ static void close_descriptor(int fd)
 
 void (*vg_wire_discard)(int fd) = close_descriptor;
 
-// Stores the received descriptors, and discards those for which there is no room. *ret_all: how many were received.
+// Stores the received descriptors, and closes those for which there is no room. *ret_all: how many were received,
+// including the closed ones.
 static unsigned int store_descriptors(struct msghdr *message, int *ret_descriptors, unsigned int *ret_all)
 {
 	unsigned int count = 0;

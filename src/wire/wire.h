@@ -52,10 +52,12 @@ struct vg_wire_registration {
 // `vgpu` and `share`; the daemon then closes the connection without an answer.
 struct vg_wire_guest {
 	struct vg_wire_registration self;
-	uint64_t key;	// key of the memory (vg_ledger_key); in the answer: its size in bytes
-	uint32_t share; // 0 to become a guest; in the answer, 0: the memory is charged in no vGPU
+	uint64_t key; // key of the memory (vg_ledger_key); in the answer: the size of the memory in bytes
+	// The number of the shared allocation; 0 in a question: become a guest; 0 in the answer: the memory is charged
+	// in no vGPU.
+	uint32_t share;
 	uint32_t zero;
-	char vgpu[VG_WIRE_NAME]; // the vGPU that is charged; empty in the question
+	char vgpu[VG_WIRE_NAME]; // name of the vGPU to which the memory is charged; empty in the question
 };
 
 // Events that the broker sends without a request, on a connection that publishes or has a lease.
