@@ -2,7 +2,8 @@
 #pragma once
 #include "operation/plan.h"
 
-// Copies the program's description, which must not be NULL, and looks up its element type. INVALID.
+// check_description() copies the program's description, which must not be NULL. check_type() looks up an element type.
+// Both fail with INVALID.
 enum vg_status check_description(void *copy, size_t size, const void *description);
 enum vg_status check_type(enum vg_element_type type, const struct operation_type **ret_type);
 

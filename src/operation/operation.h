@@ -31,7 +31,7 @@ struct operation_ranges {
 };
 
 // Creates a set: loads this library's kernels, and retains the context. NVIDIA's libraries are loaded at their first
-// use. INVALID, CLOSED, NO_MEMORY, DRIVER.
+// use. Fails with INVALID, CLOSED, NO_MEMORY or DRIVER.
 enum vg_status operation_set_create(struct vg_context *context, struct operation_set **ret_set);
 // Destroys a set. Accepts NULL. All runs must have ended.
 void operation_set_destroy(struct operation_set *set);
@@ -39,8 +39,8 @@ void operation_set_destroy(struct operation_set *set);
 // Loads the provider's library if needed.
 const char *operation_set_lacks(struct operation_set *set, enum operation_provider provider);
 
-// Checks a description, and chooses the algorithm. INVALID (the message names the field), UNSUPPORTED (not possible
-// within the rules), NO_MEMORY, DRIVER.
+// Checks a description, and chooses the algorithm. Fails with INVALID (the message names the field), UNSUPPORTED (not
+// possible within the rules), NO_MEMORY or DRIVER.
 enum vg_status operation_plan_matrix_multiply(struct operation_set *set, const struct vg_matrix_multiply *description,
 					      struct operation_rules rules, struct operation_plan **ret_plan);
 enum vg_status operation_plan_convolution(struct operation_set *set, const struct vg_convolution *description,
@@ -57,6 +57,6 @@ enum operation_provider operation_plan_provider(const struct operation_plan *pla
 const char *operation_plan_says(const struct operation_plan *plan);
 
 // Submits the operation to a stream of the context, or of a green context of the same device, also during a capture.
-// Does not wait. The plan may be destroyed directly afterwards. INVALID (another device's stream, no workspace),
-// CLOSED, DRIVER.
+// Does not wait. The plan may be destroyed directly afterwards. Fails with INVALID (another device's stream, no
+// workspace), CLOSED or DRIVER.
 enum vg_status operation_plan_run(struct operation_plan *plan, struct vg_stream *stream, vg_address workspace);

@@ -25,7 +25,7 @@ const struct operation_type *operation_type_of(enum vg_element_type type);
 struct operation_launch {
 	struct vg_kernel *kernel; // the kernel to launch, which the set owns
 	unsigned blocks, threads;
-	union { // the kernel's argument: the member of its operation
+	union { // the argument of the kernel; each kind of operation uses one member
 		struct multiply_parameters multiply;
 		struct convolve_parameters convolve;
 		struct activation_parameters activation;
@@ -39,7 +39,7 @@ struct operation_plan {
 	struct operation_ranges ranges;
 	size_t workspace;
 	char says[96];
-	// Runs the plan. Call with the set's context current. DRIVER.
+	// Runs the plan. Call with the set's context current. Fails with DRIVER.
 	enum vg_status (*run)(struct operation_plan *plan, CUstream stream, vg_address workspace);
 	void (*finish)(struct operation_plan *plan); // frees the parts that the provider added; may be NULL
 	union {					     // parameters for the provider

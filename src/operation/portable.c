@@ -12,7 +12,7 @@ static uint64_t count_tiles(uint64_t m, uint64_t n, uint64_t batch, unsigned sid
 {
 	uint64_t tiles;
 
-	// On overflow, any number above what can be launched will do.
+	// If the product overflows, the result is too large to launch anyway.
 	return __builtin_mul_overflow(count_pieces(m, side) * count_pieces(n, side), batch, &tiles) ? UINT64_MAX
 												    : tiles;
 }

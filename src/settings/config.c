@@ -98,7 +98,7 @@ void refuse_line(struct reading *reading, const char *format, ...)
 		 words);
 }
 
-// Reports what is wrong with an invalid line: inih reports only its number.
+// Reports what is wrong with an invalid line. inih reports only the number of the line.
 static void check_line(struct reading *reading, const char *line, size_t length)
 {
 	while (length && isspace((unsigned char)line[0])) {
@@ -395,7 +395,8 @@ int config_load_system(struct config *ret_config, struct config_error *ret_error
 	return 0;
 }
 
-// Reads the user's file. Limits are only for the system's file, which its users cannot change.
+// Reads the user's own file. A section with limits is an error there: limits are valid only in the system's file, which
+// users cannot change.
 static int load_users_file(struct config *config, struct config_error *ret_error)
 {
 	const char *user = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");

@@ -62,16 +62,18 @@ struct config_limit {
 	bool is_group;
 	char *name; // "*": each user without a section
 	uint64_t memory;
-	unsigned share; // percent, in sum over all GPUs; 0: no limit, as in `memory`
+	unsigned share; // percent, summed over all GPUs; 0: no limit (also for `memory`)
 	int vgpus;	// -1: no limit
 	bool only_batch;
 	char *origin; // file and line at which the section begins
 };
 
 struct config {
-	char *values[CONFIG_COUNT];    // NULL: not set
-	char *origins[CONFIG_COUNT];   // where each value was set: "VIRGATE_MEMORY", "/etc/virgate/virgate.conf:3"
-	struct config_device *devices; // the last one for a GPU counts; empty if the environment sets the mode
+	char *values[CONFIG_COUNT]; // NULL: not set
+	// Where each value was set, such as "VIRGATE_MEMORY" or "/etc/virgate/virgate.conf:3".
+	char *origins[CONFIG_COUNT];
+	// If several sections are for one GPU, the last one counts; empty if the environment sets the mode.
+	struct config_device *devices;
 	size_t device_count;
 	struct vg_profile *profiles; // the profiles; this struct owns them and their strings
 	size_t profile_count;

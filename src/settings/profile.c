@@ -91,9 +91,9 @@ static struct piece measure_piece(const struct vg_profile *profile, const struct
 	return (struct piece){fixed, memory - fixed};
 }
 
-// Counts how many vGPUs with this piece fit into `room` bytes. Each needs its fixed part alone. Their moving parts (the
-// memory that can leave the GPU) use one room in turn, which must be as large as the largest of them; `largest` bytes
-// of that room exist already, for other vGPUs.
+// Counts how many vGPUs with this piece fit into `room` bytes. Each vGPU needs a fixed part of its own. Their moving
+// parts take turns on the device, so only the largest one needs memory there. `largest` bytes for moving parts of other
+// vGPUs are already reserved.
 static unsigned count_pieces(const struct piece *piece, uint64_t room, uint64_t largest)
 {
 	uint64_t extra = piece->moving > largest ? piece->moving - largest : 0;

@@ -9,7 +9,7 @@
 struct vg_gpu {
 	struct vg_gpu *next;
 	_Atomic(nvmlDevice_t) handle;
-	_Atomic(pid_t) found_by; // the process in which `handle` is valid
+	_Atomic(pid_t) found_by; // the process that found `handle`, which is valid only there
 	char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
 	char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE];
 	char pci_bus_id[NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE];
@@ -30,7 +30,8 @@ enum vg_status gpu_find(const struct vg_nvml *nvml, nvmlDevice_t handle, struct 
 bool gpu_list_fits(const void *array, size_t capacity, size_t have, const char *what, size_t *ret_count,
 		   enum vg_status *ret_status);
 
-// Converts one figure of a group; -1 if NVML does not know the figure. Returns VG_OK, or the status of another failure.
+// Converts one of several figures that a function reads. If NVML does not know the figure, sets it to -1 and returns
+// VG_OK. Returns the status of any other failure.
 enum vg_status gpu_figure(nvmlReturn_t result, const unsigned *value, const struct vg_gpu *gpu, const char *entry,
 			  int *ret_figure);
 

@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-// Sets a text to "" if NVML does not know it. The text is one of a group.
+// Checks the result of reading a text. If NVML does not know the text, sets it to "" and returns VG_OK, so that the
+// caller can read the other values.
 static enum vg_status check_text(nvmlReturn_t result, const struct vg_gpu *gpu, const char *entry, char *text)
 {
 	if (result == NVML_SUCCESS)

@@ -120,7 +120,7 @@ enum vg_status vg_gpu_nvlink_count(struct vg_gpu *gpu, unsigned *ret_count)
 enum vg_status vg_gpu_nvlink(struct vg_gpu *gpu, unsigned link, struct vg_gpu_nvlink *ret_link)
 {
 	VG_ENTRY();
-	// Indexed by NVML's number for the NVLink version.
+	// The versions of NVLink. The index is NVML's number for the version.
 	static const struct {
 		int major, minor;
 	} versions[] = {{-1, -1}, {1, 0}, {2, 0}, {2, 2}, {3, 0}, {3, 1}, {4, 0}, {5, 0}, {6, 0}};

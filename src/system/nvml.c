@@ -45,7 +45,8 @@ static enum vg_status open_locked(void)
 			       "reload the module "
 			       "or restart the machine",
 			       vg_nvml_error_name(result));
-	// If NVML is the interposer's, it loads the driver's NVML only now.
+	// NVML may be the interposer's library, which loads the driver's NVML only in this call, from VIRGATE_NVML if
+	// that is set.
 	const char *named = result == NVML_ERROR_LIBRARY_NOT_FOUND ? secure_getenv("VIRGATE_NVML") : NULL;
 	if (named && *named)
 		return vg_fail(VG_NO_DRIVER, result,

@@ -24,7 +24,8 @@ struct vg_system_process {
 	uint64_t memory;
 };
 
-// Returns 0, or 1 with a message for users in `problem`: no NVML, or no GPU.
+// Opens the GPUs of this machine. Returns 0, or 1 if there is no NVML or no GPU; then `problem` has a message for
+// users.
 int vg_system_open(struct vg_system **ret_system, char *problem, size_t capacity);
 void vg_system_close(struct vg_system *system);
 
